@@ -1,0 +1,138 @@
+package holdfast
+
+import "time"
+
+// The messages of the agent protocol, JSON over HTTP:
+//
+//	POST /agent/v1/claims                                 ClaimRequest → 200 Assignment | 204 nothing to do
+//	POST /agent/v1/runs/{run}/attempts/{n}/heartbeat      Heartbeat → 200 HeartbeatReply | 409 fenced off
+//	POST /agent/v1/runs/{run}/attempts/{n}/logs?offset=N  bytes → 200 {"next": offset} | 409 fenced off
+//	PUT  /agent/v1/runs/{run}/attempts/{n}/artefacts/{a}  bytes → 204 | 409 fenced off
+//	POST /agent/v1/runs/{run}/attempts/{n}/result         Result → 204 | 409 fenced off
+//	GET  /agent/v1/runs/{run}/artefacts/{a}               bytes of a run of the same cluster
+//	GET  /agent/v1/bundles/{digest}                       tar, gzip
+//	*    /agent/v1/state/{location}                       GET POST LOCK UNLOCK, as the engines' http backend speaks
+//
+// Claims carry the agent's token, all else the run's (Assignment.Token), both
+// as "Authorization: Bearer". Errors are {"error": text}: 401 unknown token,
+// 403 not this run's, 404 no such thing, 409 fenced off, 503 try again.
+
+// Names of artefacts.
+const (
+	ArtefactPlanFile = "plan"      // the engine's binary plan
+	ArtefactPlanJSON = "plan.json" // the engine's plan JSON, redacted
+	ArtefactPlan     = "summary"   // a Plan as JSON
+	ArtefactLockFile = "lock.hcl"  // .terraform.lock.hcl
+	ArtefactOutputs  = "outputs"   // []Output as JSON
+	ArtefactErrored  = "errored.tfstate"
+)
+
+// ClaimRequest asks for a run to execute.
+type ClaimRequest struct {
+	Agent string        `json:"agent"` // unique and stable over restarts of the agent
+	Wait  time.Duration `json:"wait"`  // nanoseconds to wait for one; at most 30 s
+	// Executing are the attempts that the agent executes now. An attempt that
+	// the server believes to be with this agent and is not listed has ended
+	// with a former process of the agent.
+	Executing []AttemptRef `json:"executing,omitempty"`
+	// Platform is GOOS_GOARCH.
+	Platform string `json:"platform"`
+}
+
+// Assignment is a run to execute. It carries no forge credential.
+type Assignment struct {
+	AttemptRef
+	Token    string    `json:"token"` // this attempt's credential
+	Kind     RunKind   `json:"kind"`
+	Cluster  string    `json:"cluster"`
+	Deadline time.Time `json:"deadline"` // the engine is interrupted then
+	// Lease is how long the server believes in the attempt without a heartbeat.
+	// The agent beats at a sixth of it, and has lost it when three quarters
+	// have passed since a beat that was answered was sent.
+	Lease time.Duration `json:"lease"`
+
+	Bundle       Digest `json:"bundle"`
+	Dir          string `json:"dir"`
+	SourceDigest Digest `json:"sourceDigest"`
+
+	Engine EngineRef `json:"engine,omitzero"` // what the cluster asks for
+	// PinName and PinVersion are the engine of the last applied run, kept as
+	// long as the constraints allow it.
+	PinName    string `json:"pinName,omitempty"`
+	PinVersion string `json:"pinVersion,omitempty"`
+	// LockFile is the provider lock file to start from where the bundle has
+	// none: of the stored or reviewed plan, else of the last applied run.
+	LockFile []byte `json:"lockFile,omitempty"`
+
+	Env     map[string]string `json:"env,omitempty"`     // credentials and settings of (project, environment, plan | apply)
+	Secrets []string          `json:"secrets,omitempty"` // names in Env whose values are secret
+
+	// OwnState is true if the state is in Holdfast's own backend at
+	// StateLocation; else the code or the rendered root says where.
+	OwnState      bool   `json:"ownState,omitempty"`
+	StateLocation string `json:"stateLocation"`
+
+	Reviews []ReviewedPlan `json:"reviews,omitempty"`
+	Resume  bool           `json:"resume,omitempty"`
+	// StoredPlan is the run whose plan file is to be applied as it is.
+	StoredPlan string `json:"storedPlan,omitempty"`
+
+	FingerprintKey []byte `json:"fingerprintKey"` // 32 bytes
+	TraceParent    string `json:"traceParent,omitempty"`
+}
+
+// ReviewedPlan is a Review with what a comparison needs.
+type ReviewedPlan struct {
+	Review
+	Prints []ChangePrint `json:"prints,omitempty"` // only for Resume
+}
+
+// Heartbeat says that an attempt lives.
+type Heartbeat struct {
+	Fence int64  `json:"fence"`
+	Step  string `json:"step"`
+}
+
+// HeartbeatReply tells an attempt what the server wants of it.
+type HeartbeatReply struct {
+	Cancel string `json:"cancel,omitempty"` // why it shall stop; empty: go on
+	// MayApply is false while an apply must not begin: its lock cannot be
+	// confirmed. A begun apply goes on.
+	MayApply bool `json:"mayApply"`
+}
+
+// Result is how an attempt ended. The plan, its file, the lock file and the
+// outputs were uploaded as artefacts before.
+type Result struct {
+	Fence         int64     `json:"fence"`
+	Status        RunStatus `json:"status"` // planned, applied, no_changes, errored, canceled or interrupted
+	Reason        string    `json:"reason,omitempty"`
+	Detail        string    `json:"detail,omitempty"`
+	InputDigest   Digest    `json:"inputDigest,omitempty"`
+	EngineName    string    `json:"engineName,omitempty"`
+	EngineVersion string    `json:"engineVersion,omitempty"`
+	Fingerprint   Digest    `json:"fingerprint,omitempty"`
+	Counts        Counts    `json:"counts,omitzero"`
+	Matched       string    `json:"matched,omitempty"` // the reviewed run that the plan was equal to
+	Failure       *Failure  `json:"failure,omitempty"`
+	Steps         []Step    `json:"steps,omitempty"`
+	// Applying is true if the engine's apply was started: something may have
+	// changed whatever Status says.
+	Applying bool `json:"applying,omitempty"`
+}
+
+// Step is a part of an attempt and how long it took.
+type Step struct {
+	Name     string        `json:"name"`
+	Duration time.Duration `json:"duration"`
+}
+
+// Reasons that agents give.
+const (
+	ReasonPlanChanged  = "PlanChanged"  // the plan is not what was reviewed
+	ReasonCanceled     = "Canceled"     // as asked by a heartbeat's reply
+	ReasonTimeout      = "Timeout"      // the deadline passed
+	ReasonLeaseLost    = "LeaseLost"    // the server was out of reach too long to begin an apply
+	ReasonEngineKilled = "EngineKilled" // the engine died by a signal that we did not send
+	ReasonAgentKilled  = "AgentKilled"  // found by the agent's successor, or by a lease that ended
+)

@@ -1,0 +1,93 @@
+package holdfast
+
+import "time"
+
+// Cluster is one YAML document of kind Cluster: the unit of planning, locking
+// and applying, with one Terraform state.
+type Cluster struct {
+	Name   string            `json:"name"` // unique in the fleet: [a-z0-9-], at most 63 bytes
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// RenamedFrom is the name that this cluster had before: its state and
+	// history go on under the new one.
+	RenamedFrom string `json:"renamedFrom,omitempty"`
+
+	Project     string `json:"project"`
+	Environment string `json:"environment"`
+
+	// Exactly one of Template and Module is set.
+	Template *TemplateRef `json:"template,omitempty"`
+	Module   *ModuleRef   `json:"module,omitempty"`
+
+	Provider  string         `json:"provider,omitempty"` // key of the template's spec.providers
+	Region    string         `json:"region,omitempty"`
+	Variables map[string]any `json:"variables,omitempty"`
+
+	Engine    EngineRef     `json:"engine,omitzero"`
+	State     *StateBackend `json:"state,omitempty"` // nil: the module's own backend block, else Holdfast's HTTP backend
+	DependsOn []string      `json:"dependsOn,omitempty"`
+
+	Drift    DriftPolicy    `json:"drift,omitzero"`
+	Apply    ApplyPolicy    `json:"apply,omitzero"`
+	Deletion DeletionPolicy `json:"deletion,omitzero"`
+
+	// Path and Line say where the document stands in its repository.
+	Path string `json:"path"`
+	Line int    `json:"line"`
+}
+
+// TemplateRef names the template of a cluster: a version of a named template
+// (Name and Version), or a folder of the same repository at the same revision
+// (Path, relative to the cluster's file).
+type TemplateRef struct {
+	Name     string `json:"name,omitempty"`
+	Version  string `json:"version,omitempty"`  // exact semantic version
+	Upgrades string `json:"upgrades,omitempty"` // constraint within which newer versions are proposed
+	Path     string `json:"path,omitempty"`
+}
+
+// ModuleRef names a root module of one's own.
+type ModuleRef struct {
+	Path string `json:"path"` // relative to the root of the cluster's repository
+}
+
+// EngineRef selects an engine. The zero value leaves both to detection.
+type EngineRef struct {
+	Name    string `json:"name,omitempty"`    // "terraform", "tofu", or empty
+	Version string `json:"version,omitempty"` // a version constraint, or empty
+}
+
+// StateBackend is where a cluster's state lives when its code does not say.
+type StateBackend struct {
+	Type   string         `json:"type"`   // s3, gcs, azurerm, kubernetes or http
+	Config map[string]any `json:"config"` // the backend block's arguments; never secrets
+}
+
+// DriftPolicy says when drift is looked for and what happens then.
+type DriftPolicy struct {
+	Schedule string `json:"schedule,omitempty"` // cron, with an optional CRON_TZ; empty: not scheduled
+	OnDrift  string `json:"onDrift,omitempty"`  // report (default), apply or ignore
+}
+
+// ApplyPolicy says what a merge does.
+type ApplyPolicy struct {
+	// Manual is true for `onMerge: false`: after the merge the apply waits for
+	// /holdfast apply.
+	Manual   bool          `json:"manual,omitempty"`
+	Requires []string      `json:"requires,omitempty"` // of "approved", "mergeable"
+	Windows  []ApplyWindow `json:"windows,omitempty"`
+}
+
+// ApplyWindow allows or denies applies for a duration from each time that a
+// cron schedule matches.
+type ApplyWindow struct {
+	Kind     string        `json:"kind"` // allow or deny
+	Schedule string        `json:"schedule"`
+	Duration time.Duration `json:"duration"`
+	TimeZone string        `json:"timeZone,omitempty"` // empty means UTC
+}
+
+// DeletionPolicy guards a cluster against destruction.
+type DeletionPolicy struct {
+	Protected bool `json:"protected,omitempty"`
+}

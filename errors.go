@@ -1,0 +1,62 @@
+package holdfast
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors that callers branch on.
+var (
+	// ErrNotFound: the thing that was asked for does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: the record has changed since it was read; read it again.
+	ErrConflict = errors.New("changed meanwhile")
+	// ErrLocked: somebody else holds the lock. See LockedError for who.
+	ErrLocked = errors.New("locked")
+	// ErrLockLost: the lock is no longer the caller's.
+	ErrLockLost = errors.New("lock lost")
+	// ErrFenced: the attempt that writes is not the run's current one.
+	ErrFenced = errors.New("fenced off")
+	// ErrUnauthorized: the credential is missing, wrong or expired.
+	ErrUnauthorized = errors.New("unauthorized")
+	// ErrForbidden: the credential is valid but may not do this.
+	ErrForbidden = errors.New("forbidden")
+	// ErrMergeConflict: two revisions change the same lines.
+	ErrMergeConflict = errors.New("merge conflict")
+	// ErrUnavailable: a server is out of reach or overloaded; worth a retry.
+	ErrUnavailable = errors.New("unavailable")
+)
+
+// LockedError says who holds a lock. It is an ErrLocked.
+type LockedError struct{ Holder LockHolder }
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("locked by %s since %s", e.Holder.Owner, e.Holder.Since.UTC().Format(time.RFC3339))
+}
+
+// Is makes errors.Is(err, ErrLocked) true.
+func (e *LockedError) Is(target error) bool { return target == ErrLocked }
+
+// LockHolder is who holds a lock.
+type LockHolder struct {
+	Owner   string    `json:"owner"` // "run/attempt"
+	Since   time.Time `json:"since"`
+	Expires time.Time `json:"expires"` // when the lease ends unless it is renewed
+}
+
+// RateLimitError says that a code host refuses calls for a while. It is an
+// ErrUnavailable.
+type RateLimitError struct {
+	RetryAt time.Time
+	Err     error
+}
+
+func (e *RateLimitError) Error() string {
+	return fmt.Sprintf("rate limited until %s: %v", e.RetryAt.UTC().Format(time.RFC3339), e.Err)
+}
+
+// Is makes errors.Is(err, ErrUnavailable) true.
+func (e *RateLimitError) Is(target error) bool { return target == ErrUnavailable }
+
+func (e *RateLimitError) Unwrap() error { return e.Err }

@@ -1,0 +1,109 @@
+package holdfast
+
+import "encoding/json"
+
+// Plan is what a run would change, taken from the engine's plan JSON with
+// everything secret left out.
+type Plan struct {
+	Counts        Counts           `json:"counts"`
+	Changes       []ResourceChange `json:"changes,omitempty"` // most dangerous first, then by address
+	Drift         []ResourceChange `json:"drift,omitempty"`   // changed outside of the engine
+	OutputChanges []OutputChange   `json:"outputChanges,omitempty"`
+	Warnings      []Diagnostic     `json:"warnings,omitempty"`
+	Text          string           `json:"text,omitempty"` // the engine's rendering, redacted
+	Fingerprint   Digest           `json:"fingerprint"`
+	Prints        []ChangePrint    `json:"prints,omitempty"` // what Fingerprint was made of
+}
+
+// HasChanges reports whether an apply of the plan would do anything.
+func (p Plan) HasChanges() bool { return !p.Counts.Zero() }
+
+// Counts are numbers of resource changes. A replace is neither a create nor a
+// delete; reads are not counted.
+type Counts struct {
+	Create  int `json:"create"`
+	Update  int `json:"update"`
+	Replace int `json:"replace"`
+	Delete  int `json:"delete"`
+	Import  int `json:"import"`
+	Move    int `json:"move"`
+	Forget  int `json:"forget"`
+	Outputs int `json:"outputs"` // output values that change
+}
+
+// Zero reports whether nothing changes.
+func (c Counts) Zero() bool { return c == Counts{} }
+
+// Add returns the sum.
+func (c Counts) Add(o Counts) Counts {
+	return Counts{
+		Create: c.Create + o.Create, Update: c.Update + o.Update, Replace: c.Replace + o.Replace,
+		Delete: c.Delete + o.Delete, Import: c.Import + o.Import, Move: c.Move + o.Move,
+		Forget: c.Forget + o.Forget, Outputs: c.Outputs + o.Outputs,
+	}
+}
+
+// ChangeAction is what happens to a resource.
+type ChangeAction string
+
+// The actions, most dangerous first.
+const (
+	ActionReplace ChangeAction = "replace"
+	ActionDelete  ChangeAction = "delete"
+	ActionForget  ChangeAction = "forget" // leaves the state, stays in the world
+	ActionUpdate  ChangeAction = "update"
+	ActionCreate  ChangeAction = "create"
+	ActionImport  ChangeAction = "import" // with nothing else to change
+	ActionMove    ChangeAction = "move"   // with nothing else to change
+)
+
+// ResourceChange is one resource of a plan.
+type ResourceChange struct {
+	Address         string            `json:"address"`
+	PreviousAddress string            `json:"previousAddress,omitempty"` // moved from there
+	Type            string            `json:"type"`
+	Provider        string            `json:"provider,omitempty"`
+	Action          ChangeAction      `json:"action"`
+	CreateFirst     bool              `json:"createFirst,omitempty"` // replace: created before the old one is destroyed
+	Reason          string            `json:"reason,omitempty"`      // the engine's action_reason
+	ReplacePaths    []string          `json:"replacePaths,omitempty"`
+	Importing       string            `json:"importing,omitempty"` // the id
+	Attributes      []AttributeChange `json:"attributes,omitempty"`
+}
+
+// AttributeChange is one attribute of a ResourceChange. Before and After are
+// JSON; sensitive values are the string "(sensitive value)", unknown ones
+// "(known after apply)".
+type AttributeChange struct {
+	Path      string          `json:"path"` // such as node_pool[0].size
+	Before    json.RawMessage `json:"before,omitempty"`
+	After     json.RawMessage `json:"after,omitempty"`
+	Sensitive bool            `json:"sensitive,omitempty"`
+	Unknown   bool            `json:"unknown,omitempty"`
+	Forces    bool            `json:"forces,omitempty"` // forces the replacement
+}
+
+// OutputChange is an output value that changes.
+type OutputChange struct {
+	Name      string       `json:"name"`
+	Action    ChangeAction `json:"action"`
+	Sensitive bool         `json:"sensitive,omitempty"`
+}
+
+// ChangePrint is what one change does, in a form that can be compared without
+// being read: values are keyed hashes. It answers whether what remains of a
+// failed apply is a subset of what was reviewed.
+type ChangePrint struct {
+	Address string            `json:"address"`
+	Actions []string          `json:"actions"`
+	Before  map[string]string `json:"before,omitempty"` // path → HMAC
+	After   map[string]string `json:"after,omitempty"`  // path → HMAC, or "unknown"
+	Replace []string          `json:"replace,omitempty"`
+}
+
+// Output is an output value of a root module after an apply.
+type Output struct {
+	Name      string          `json:"name"`
+	Sensitive bool            `json:"sensitive,omitempty"`
+	Value     json.RawMessage `json:"value,omitempty"`
+}

@@ -1,0 +1,182 @@
+package holdfast
+
+import (
+	"fmt"
+	"time"
+)
+
+// PullRequestRef names a pull request: a repository, as holdfast.yaml names it
+// (which binds it to one forge), and a number. Number zero means none: the
+// tracked branch.
+type PullRequestRef struct {
+	Repo   string `json:"repo,omitempty"`
+	Number int    `json:"number,omitempty"`
+}
+
+// IsZero reports whether p names no pull request.
+func (p PullRequestRef) IsZero() bool { return p.Number == 0 }
+
+// String returns "repo#number".
+func (p PullRequestRef) String() string {
+	if p.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%s#%d", p.Repo, p.Number)
+}
+
+// PullRequestState is open, closed or merged.
+type PullRequestState string
+
+// The states of a pull request.
+const (
+	PullRequestOpen   PullRequestState = "open"
+	PullRequestClosed PullRequestState = "closed" // without a merge
+	PullRequestMerged PullRequestState = "merged"
+)
+
+// PullRequest is a proposal to change a tracked branch, as the forge tells it.
+type PullRequest struct {
+	PullRequestRef
+	Title  string           `json:"title"`
+	Author string           `json:"author"`
+	URL    string           `json:"url,omitempty"`
+	State  PullRequestState `json:"state"`
+	Draft  bool             `json:"draft,omitempty"`
+	Fork   bool             `json:"fork,omitempty"` // the head is in another repository
+
+	Branch     string   `json:"branch"`     // of the head, in its repository
+	Head       Revision `json:"head"`       // the last head before a merge
+	BaseBranch string   `json:"baseBranch"` // where it is to be merged
+	// MergeCommit is the commit on the base branch that the merge made: the
+	// merge commit, the squashed one, or the last of the rebased ones.
+	MergeCommit Revision  `json:"mergeCommit,omitempty"`
+	MergedAt    time.Time `json:"mergedAt,omitzero"` // by the forge's clock
+	UpdatedAt   time.Time `json:"updatedAt,omitzero"`
+
+	Approved  bool `json:"approved,omitempty"`  // at least one approving review and none that asks for changes
+	Mergeable bool `json:"mergeable,omitempty"` // the forge would let it be merged, or did
+}
+
+// Comment is a comment on a pull request.
+type Comment struct {
+	ID          string         `json:"id"`
+	PullRequest PullRequestRef `json:"pullRequest"`
+	Author      string         `json:"author"`
+	Bot         bool           `json:"bot,omitempty"` // written by an app, perhaps by us
+	Body        string         `json:"body"`
+	CreatedAt   time.Time      `json:"createdAt"`
+	UpdatedAt   time.Time      `json:"updatedAt,omitzero"`
+}
+
+// StatusState is the state of a commit status.
+type StatusState string
+
+// The states of a commit status. GitHub's "error" is StatusError: our own
+// trouble, where StatusFailure is that of the code.
+const (
+	StatusPending StatusState = "pending"
+	StatusSuccess StatusState = "success"
+	StatusFailure StatusState = "failure"
+	StatusError   StatusState = "error"
+)
+
+// The contexts of our commit statuses.
+const (
+	ContextPlan  = "holdfast/plan"  // on a pull request's head
+	ContextApply = "holdfast/apply" // on the merge commit, or a direct push
+)
+
+// CommitStatus is what we say about a commit on the forge.
+type CommitStatus struct {
+	Revision    Revision    `json:"revision"`
+	Context     string      `json:"context"`
+	State       StatusState `json:"state"`
+	Description string      `json:"description"` // at most 140 characters, GitHub's limit
+	URL         string      `json:"url,omitempty"`
+}
+
+// Permission is what somebody may do in a repository.
+type Permission string
+
+// The permissions, each including the ones before it.
+const (
+	PermissionNone  Permission = "none"
+	PermissionRead  Permission = "read"
+	PermissionWrite Permission = "write"
+	PermissionAdmin Permission = "admin"
+)
+
+// CanWrite reports whether p may command Holdfast.
+func (p Permission) CanWrite() bool { return p == PermissionWrite || p == PermissionAdmin }
+
+// Reaction is an acknowledgement under a comment, by GitHub's names.
+type Reaction string
+
+// The reactions that we use.
+const (
+	ReactionSeen    Reaction = "eyes"
+	ReactionDone    Reaction = "rocket"
+	ReactionRefused Reaction = "-1"
+)
+
+// Verb is what a command asks for.
+type Verb string
+
+// The verbs of commands: in a comment after /holdfast, and in the CLI.
+const (
+	VerbPlan    Verb = "plan"
+	VerbApply   Verb = "apply"
+	VerbApprove Verb = "approve"
+	VerbCancel  Verb = "cancel"
+	VerbUnlock  Verb = "unlock"
+	VerbHelp    Verb = "help"
+	VerbUnknown Verb = "unknown" // answered with the nearest verb
+)
+
+// CommandStatus is received, done or refused.
+type CommandStatus string
+
+// The statuses of a command.
+const (
+	CommandReceived CommandStatus = "received"
+	CommandDone     CommandStatus = "done"
+	CommandRefused  CommandStatus = "refused"
+)
+
+// Command is what a person asked for in a comment or through the API: an edge,
+// stored before its delivery is answered.
+type Command struct {
+	ID          string         `json:"id"`
+	PullRequest PullRequestRef `json:"pullRequest,omitzero"` // zero: through the API, for Clusters
+	CommentID   string         `json:"commentId,omitempty"`  // once per (repo, comment)
+	Author      string         `json:"author"`
+	Trusted     bool           `json:"trusted,omitempty"` // through the API: its permission was checked by the token
+	Verb        Verb           `json:"verb"`
+	Clusters    []string       `json:"clusters,omitempty"` // empty: all of the pull request
+	Force       bool           `json:"force,omitempty"`
+	Text        string         `json:"text"` // the line as it was written
+	// Shown are the runs whose plans our comment showed when the command was
+	// written, and ShownHead the head that it showed; filled in when stored.
+	Shown     []string      `json:"shown,omitempty"`
+	ShownHead Revision      `json:"shownHead,omitempty"`
+	Status    CommandStatus `json:"status"`
+	Reply     string        `json:"reply,omitempty"` // why it was refused, or what came of it
+	CreatedAt time.Time     `json:"createdAt"`
+	DoneAt    time.Time     `json:"doneAt,omitzero"`
+}
+
+// SourceRequest asks to look at a repository: at one pull request, at one
+// comment stream, or, with neither, at the tracked branch and tags. It says
+// which, never what happened.
+type SourceRequest struct {
+	Repo        string `json:"repo"`
+	PullRequest int    `json:"pullRequest,omitempty"` // zero: the branches and tags
+	TraceParent string `json:"traceParent,omitempty"` // W3C trace context of the delivery, if any
+}
+
+// Request asks to reconcile one cluster: at a pull request, or on its tracked
+// branch.
+type Request struct {
+	Cluster     string         `json:"cluster"`
+	PullRequest PullRequestRef `json:"pullRequest,omitzero"`
+}

@@ -1,0 +1,192 @@
+package reconciler
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// What the reconciler asks of the others. Every method is safe for concurrent
+// use. A record that does not exist is a holdfast.ErrNotFound, a write with an
+// old version a holdfast.ErrConflict.
+
+// Store is everything that must survive; *datastore.Store is one.
+type Store interface {
+	Runs
+	Clusters
+	PullRequests
+	Outbox
+	Commands
+	Artefacts
+}
+
+// Runs are the records of runs and their attempts.
+type Runs interface {
+	// CreateRun stores a new run; its Version becomes 1.
+	CreateRun(ctx context.Context, run holdfast.Run) error
+	Run(ctx context.Context, id string) (holdfast.Run, error)
+	// Runs returns the runs that match, newest first.
+	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
+	// UpdateRun stores run if its Version is the stored one, and returns it with
+	// the next Version.
+	UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, error)
+
+	// Claimable returns the runs that an agent may claim at now, in order:
+	// those that write first, then the oldest; at most one for each state
+	// location, none for a location where a run is running.
+	Claimable(ctx context.Context, now time.Time, limit int) ([]holdfast.Run, error)
+	// ClaimRun makes a queued run (or a retrying one whose time has come)
+	// running for agent: next attempt, next fence of the fleet, a row in the
+	// attempts. It is an ErrConflict if the run is not claimable any more, its
+	// state location has a running run, or limit runs are running already.
+	ClaimRun(ctx context.Context, id, agent string, now time.Time, limit int) (holdfast.Run, error)
+	// Beat records a sign of life and the step, and returns the run. It leaves
+	// Version alone. ErrFenced if ref is not the run's running attempt.
+	Beat(ctx context.Context, ref holdfast.AttemptRef, step string, now time.Time) (holdfast.Run, error)
+	// EndAttempt stores run, whose running attempt ref ends with it, as
+	// UpdateRun does, and closes the attempt's row. ErrFenced if ref is not the
+	// run's running attempt.
+	EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error)
+}
+
+// Clusters are the records of clusters and of the repositories they are in.
+type Clusters interface {
+	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
+	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
+	// SaveCluster creates (Version 0) or replaces a record. StateSerial is not
+	// stored: it is read from the newest state version.
+	SaveCluster(ctx context.Context, c holdfast.ClusterRecord) (holdfast.ClusterRecord, error)
+
+	Source(ctx context.Context, repo string) (holdfast.Source, error)
+	SaveSource(ctx context.Context, s holdfast.Source) error
+	// PinTag records that a repository's tag is rev and returns rev; if the tag
+	// was recorded before, it returns what was recorded.
+	PinTag(ctx context.Context, repo, tag string, rev holdfast.Revision) (holdfast.Revision, error)
+
+	// Lease makes owner the holder of name for ttl from now, if nobody else
+	// holds it, and reports whether owner does.
+	Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error)
+	Audit(ctx context.Context, entry holdfast.AuditEntry) error
+}
+
+// PullRequests are the records of pull requests.
+type PullRequests interface {
+	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
+	PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error)
+	// SavePullRequest creates (Version 0) or replaces a record.
+	SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error)
+}
+
+// Outbox is what we want to be seen on the forges.
+type Outbox interface {
+	// Want stores what a post shall say: Wanted grows if the content (Body,
+	// Status, Reaction) differs from what was wanted last, else nothing happens.
+	// Runs and Head are stored with it in any case.
+	Want(ctx context.Context, post holdfast.Post) error
+	Post(ctx context.Context, key string) (holdfast.Post, error)
+	// ClaimPosts returns up to limit posts with Wanted > Posted whose NotBefore
+	// has come, and hides them from other claims for ttl.
+	ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int) ([]holdfast.Post, error)
+	// Posted records that the content of post (its Wanted, as it was claimed) is
+	// on the forge under post.ExternalID since at (the forge's clock), ends the
+	// claim, and sets PostedAt of post.Runs where it is not set.
+	Posted(ctx context.Context, post holdfast.Post, at time.Time) error
+	// PostFailed ends the claim and hides the post until notBefore. The zero
+	// time gives up on this content: it is not posted until it changes.
+	PostFailed(ctx context.Context, key string, cause string, notBefore time.Time) error
+}
+
+// Commands are what people asked for.
+type Commands interface {
+	// StoreCommand stores a command once per (repository, comment) and reports
+	// whether it is new. It fills in Shown and ShownHead from the pull request's
+	// comment post as it is now (what was posted, not what is wanted).
+	StoreCommand(ctx context.Context, c holdfast.Command) (bool, error)
+	// Commands returns the commands with that status, oldest first.
+	Commands(ctx context.Context, status holdfast.CommandStatus) ([]holdfast.Command, error)
+	// FinishCommand stores Status, Reply and DoneAt.
+	FinishCommand(ctx context.Context, c holdfast.Command) error
+}
+
+// Artefacts are what runs leave behind, and what they start from.
+type Artefacts interface {
+	// Artefact opens what a run's last attempt that stored it under name left.
+	Artefact(ctx context.Context, run, name string) (io.ReadCloser, error)
+	// PutBundle stores a bundle (tar, gzip) unless it is there; the digest is
+	// that of its content, as templates computes it.
+	PutBundle(ctx context.Context, digest holdfast.Digest, data []byte) error
+	HasBundle(ctx context.Context, digest holdfast.Digest) (bool, error)
+	// ReleaseStateLock removes the state lock that ref's attempt left behind in
+	// Holdfast's own backend and reports whether the location is free now.
+	ReleaseStateLock(ctx context.Context, location string, ref holdfast.AttemptRef) (free bool, err error)
+}
+
+// Locker excludes across replicas. Keys are state locations, owners "run/attempt".
+type Locker interface {
+	// Acquire does not wait: a *holdfast.LockedError says who has it. Acquiring
+	// what owner holds already renews it.
+	Acquire(ctx context.Context, key, owner string, ttl time.Duration) error
+	// Renew is ErrLockLost if owner does not hold it.
+	Renew(ctx context.Context, key, owner string, ttl time.Duration) error
+	// Release is nil if owner does not hold it.
+	Release(ctx context.Context, key, owner string) error
+	// Holder is ErrNotFound if nobody holds it.
+	Holder(ctx context.Context, key string) (holdfast.LockHolder, error)
+}
+
+// Waker wakes the other replicas. Messages are hints: they may be lost.
+type Waker interface {
+	Wake(ctx context.Context, topic string) error
+	// Subscribe calls woken with each topic until ctx is done. It returns nil
+	// then, and reconnects by itself until then.
+	Subscribe(ctx context.Context, woken func(topic string)) error
+}
+
+// Git reads repositories; *gitsource.Source is one. Repositories are named as
+// in holdfast.yaml.
+type Git interface {
+	// Fetch brings branches and tags up to date and returns them. An empty
+	// repository has none.
+	Fetch(ctx context.Context, repo string) (holdfast.Refs, error)
+	// FetchPullRequest fetches refs/pull/N/head and, if there is one, /merge.
+	FetchPullRequest(ctx context.Context, repo string, number int) (holdfast.PullRequestRefs, error)
+	// Tree opens a revision, or a tree that Merge made by its id.
+	Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error)
+	// Merge returns the id of the tree that merging head into base gives, file
+	// by file. ErrMergeConflict names the files in conflict.
+	Merge(ctx context.Context, repo string, base, head holdfast.Revision) (tree string, err error)
+	// Diff returns the files that differ between two revisions or trees; an
+	// empty from is the empty tree.
+	Diff(ctx context.Context, repo, from, to string) ([]holdfast.TreeChange, error)
+	// Parents returns a commit's parents.
+	Parents(ctx context.Context, repo string, rev holdfast.Revision) ([]holdfast.Revision, error)
+	// IsAncestor reports whether a is b or an ancestor of it.
+	IsAncestor(ctx context.Context, repo string, a, b holdfast.Revision) (bool, error)
+}
+
+// Forge is a code host. Errors: ErrNotFound, ErrUnauthorized, ErrForbidden,
+// ErrUnavailable (*holdfast.RateLimitError says until when); any other is final
+// for that call.
+type Forge interface {
+	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequest, error)
+	// PullRequests returns the open pull requests of a repository and those
+	// updated since.
+	PullRequests(ctx context.Context, repo string, since time.Time) ([]holdfast.PullRequest, error)
+	// PullRequestsOf returns the merged pull requests that brought a commit to
+	// the base branch, by whatever way of merging. None for a direct push.
+	PullRequestsOf(ctx context.Context, repo string, commit holdfast.Revision) ([]holdfast.PullRequest, error)
+	// Comments returns the comments of all pull requests created or edited
+	// since, oldest first.
+	Comments(ctx context.Context, repo string, since time.Time) ([]holdfast.Comment, error)
+	Permission(ctx context.Context, repo, user string) (holdfast.Permission, error)
+
+	// PutComment creates (id empty) or updates a comment and returns it. Given
+	// no id it looks for a comment of ours that has marker first, so that a
+	// lost answer does not make a second one; with an id that is gone it
+	// creates a new one. An empty marker always creates.
+	PutComment(ctx context.Context, ref holdfast.PullRequestRef, id, marker, body string) (holdfast.Comment, error)
+	SetStatus(ctx context.Context, repo string, status holdfast.CommitStatus) error
+	React(ctx context.Context, ref holdfast.PullRequestRef, commentID string, reaction holdfast.Reaction) error
+}

@@ -1,0 +1,209 @@
+package holdfast
+
+import "time"
+
+// Phase is where a cluster is in its life, for people.
+type Phase string
+
+// The phases.
+const (
+	PhasePending      Phase = "Pending"
+	PhaseProvisioning Phase = "Provisioning"
+	PhaseConfiguring  Phase = "Configuring"
+	PhaseActive       Phase = "Active"
+	PhaseUpdating     Phase = "Updating"
+	PhaseDeleting     Phase = "Deleting"
+	PhaseDeleted      Phase = "Deleted"
+	PhaseFailed       Phase = "Failed"
+)
+
+// ClusterRecord is what Holdfast remembers of a cluster.
+type ClusterRecord struct {
+	Name string `json:"name"`
+	// Owner is the repository that the name belongs to. It is provisional until
+	// the first apply: Applied.Run is empty.
+	Owner   string  `json:"owner"`
+	Desired Desired `json:"desired"`
+	Applied Applied `json:"applied,omitzero"` // zero: never
+	// StateSerial is that of the newest state version in Holdfast's own
+	// backend; zero elsewhere.
+	StateSerial int64 `json:"stateSerial,omitempty"`
+	Suspended   bool  `json:"suspended,omitempty"`
+	// Waiting says why desired and applied differ while nothing runs, such as
+	// Unreviewed; empty when there is nothing to wait for.
+	Waiting       string    `json:"waiting,omitempty"`
+	WaitingDetail string    `json:"waitingDetail,omitempty"`
+	Phase         Phase     `json:"phase"`
+	UpdatedAt     time.Time `json:"updatedAt"`
+	Version       int64     `json:"version"` // optimistic
+}
+
+// Desired is what the tracked branch says of a cluster.
+type Desired struct {
+	Revision     Revision `json:"revision"`
+	SourceDigest Digest   `json:"sourceDigest"` // empty: Faults say why
+	Document     Cluster  `json:"document"`
+	Removed      bool     `json:"removed,omitempty"` // proven gone from a tree that parsed
+	Faults       Faults   `json:"faults,omitempty"`
+}
+
+// Applied is the last applied configuration of a cluster.
+type Applied struct {
+	Run           string    `json:"run"` // the apply, or the empty plan by which it was adopted
+	Revision      Revision  `json:"revision"`
+	SourceDigest  Digest    `json:"sourceDigest"`
+	InputDigest   Digest    `json:"inputDigest"`
+	Bundle        Digest    `json:"bundle"`
+	Dir           string    `json:"dir"`
+	EngineName    string    `json:"engineName"`
+	EngineVersion string    `json:"engineVersion"`
+	Document      Cluster   `json:"document"`
+	At            time.Time `json:"at"`
+}
+
+// PullRequestRecord is what Holdfast remembers of a pull request.
+type PullRequestRecord struct {
+	PullRequest
+	Base   Revision `json:"base"`   // head of the base branch that Result was made with
+	Result string   `json:"result"` // the tree of the merge result; empty: not mergeable, or not looked at
+	// Clusters are those that the pull request affects, with what its merge
+	// result says of each.
+	Clusters []PullRequestCluster `json:"clusters,omitempty"`
+	Faults   Faults               `json:"faults,omitempty"`
+	// Reason says why nothing is planned: NotMergeable, Fork, Draft, ...
+	Reason  string `json:"reason,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+	Version int64  `json:"version"` // optimistic
+}
+
+// PullRequestCluster is a cluster as a pull request's merge result has it.
+type PullRequestCluster struct {
+	Name         string  `json:"name"`
+	SourceDigest Digest  `json:"sourceDigest"` // empty: deleted, or at fault
+	Deleted      bool    `json:"deleted,omitempty"`
+	Document     Cluster `json:"document"`
+}
+
+// PostKind is what a Post becomes on the forge.
+type PostKind string
+
+// The kinds of posts.
+const (
+	PostComment  PostKind = "comment"  // the one comment of a pull request, updated in place
+	PostStatus   PostKind = "status"   // a commit status
+	PostReply    PostKind = "reply"    // a comment that answers a command, written once
+	PostReaction PostKind = "reaction" // an acknowledgement under a comment
+)
+
+// Post is a row of the outbox: what we want to be seen on the forge, and what
+// was last posted. One row, one thing on the forge.
+type Post struct {
+	// Key says which thing: "comment:repo#7", "status:repo:sha:context", ...
+	Key         string         `json:"key"`
+	Kind        PostKind       `json:"kind"`
+	Repo        string         `json:"repo"`
+	PullRequest PullRequestRef `json:"pullRequest,omitzero"`
+	Body        string         `json:"body,omitempty"`
+	Status      CommitStatus   `json:"status,omitzero"`
+	CommentID   string         `json:"commentId,omitempty"` // reaction: under which comment
+	Reaction    Reaction       `json:"reaction,omitempty"`
+	Runs        []string       `json:"runs,omitempty"` // comment: the runs whose plans Body shows
+	Head        Revision       `json:"head,omitempty"` // comment: the head that Body speaks of
+	ExternalID  string         `json:"externalId,omitempty"`
+
+	Wanted    int64     `json:"wanted"` // grows with each change of the content
+	Posted    int64     `json:"posted"` // the Wanted that was last posted; 0: never
+	PostedAt  time.Time `json:"postedAt,omitzero"`
+	NotBefore time.Time `json:"notBefore,omitzero"`
+	Failures  int       `json:"failures,omitempty"` // in a row
+	LastError string    `json:"lastError,omitempty"`
+}
+
+// AuditEntry is one line of the audit trail: who did what to what, and why.
+type AuditEntry struct {
+	At     time.Time `json:"at"`
+	Actor  string    `json:"actor"`  // a person, a token's name, or "holdfast"
+	Action string    `json:"action"` // such as "run.cancel", "lock.release"
+	Object string    `json:"object"` // a cluster, a run, a pull request
+	Detail string    `json:"detail,omitempty"`
+}
+
+// StateVersion is one version of a state in Holdfast's own backend.
+type StateVersion struct {
+	Location  string    `json:"location"`
+	Version   int64     `json:"version"` // ours: 1, 2, 3, ...
+	Serial    int64     `json:"serial"`  // the engine's
+	Lineage   string    `json:"lineage"`
+	Size      int64     `json:"size"` // bytes
+	Run       string    `json:"run"`
+	CreatedAt time.Time `json:"createdAt"`
+	// Quarantined: refused because its writer had lost its lease; kept, never
+	// served.
+	Quarantined bool `json:"quarantined,omitempty"`
+}
+
+// StateWrite is an upload of a state by a run's attempt.
+type StateWrite struct {
+	Location string
+	LockID   string // the id under which the writer holds the state lock; empty: none given
+	By       AttemptRef
+	Data     []byte
+}
+
+// StateLock is the engine's own lock on a state, with its fields as the http
+// backend sends them. Info is the body as it came.
+type StateLock struct {
+	ID        string     `json:"ID"`
+	Operation string     `json:"Operation"`
+	Who       string     `json:"Who"`
+	Version   string     `json:"Version"`
+	Created   time.Time  `json:"Created"`
+	Info      []byte     `json:"-"`
+	By        AttemptRef `json:"-"`
+}
+
+// StateLockedError says who holds a state's lock. It is an ErrLocked.
+type StateLockedError struct{ Lock StateLock }
+
+func (e *StateLockedError) Error() string {
+	return "state locked by " + e.Lock.Who + " (" + e.Lock.ID + ")"
+}
+
+// Is makes errors.Is(err, ErrLocked) true.
+func (e *StateLockedError) Is(target error) bool { return target == ErrLocked }
+
+// ClusterFilter selects clusters. Zero fields select all; they are combined by
+// and.
+type ClusterFilter struct {
+	Names       []string
+	Owner       string
+	Project     string
+	Environment string
+	Phase       Phase
+	Waiting     string            // a reason, or "*" for any
+	Labels      map[string]string // equal
+}
+
+// PullRequestFilter selects pull requests, newest number first.
+type PullRequestFilter struct {
+	Repo    string
+	States  []PullRequestState
+	Cluster string // that affect this cluster
+	Limit   int    // zero means 100
+}
+
+// Source is what Holdfast remembers of a repository.
+type Source struct {
+	Repo         string    `json:"repo"`
+	Head         Revision  `json:"head"`         // of the tracked branch, as it was last taken in
+	CommentsSeen time.Time `json:"commentsSeen"` // comments up to then were read
+	PolledAt     time.Time `json:"polledAt"`
+	LastError    string    `json:"lastError,omitempty"` // why the last look failed
+}
+
+// LogRange is a part of an attempt's log.
+type LogRange struct {
+	Data []byte
+	Next int64 // the offset to read from next
+	Done bool  // the attempt has ended and there is no more
+}

@@ -1,0 +1,179 @@
+package holdfast
+
+import "time"
+
+// RunKind says what a run is for.
+type RunKind string
+
+// The kinds of runs.
+const (
+	RunPlan    RunKind = "plan"    // speculative: changes nothing
+	RunApply   RunKind = "apply"   // plans inside its lock, compares with what was reviewed, applies
+	RunDrift   RunKind = "drift"   // plans the last applied root
+	RunDestroy RunKind = "destroy" // destroys from the last applied root
+)
+
+// Writes reports whether runs of this kind may change infrastructure or state.
+func (k RunKind) Writes() bool { return k == RunApply || k == RunDestroy }
+
+// RunStatus is where a run is in its life:
+//
+//	queued → running → planned | applied | no_changes | errored | canceled | interrupted
+//
+// with waiting (for a person, a window or a lock) before running and retrying
+// (a backoff) between two attempts.
+type RunStatus string
+
+// The statuses of runs.
+const (
+	RunQueued      RunStatus = "queued"      // an agent may claim it
+	RunWaiting     RunStatus = "waiting"     // not claimable until something happens; Reason says what
+	RunRunning     RunStatus = "running"     // an agent executes it
+	RunRetrying    RunStatus = "retrying"    // failed for a passing cause; claimable again at NotBefore
+	RunPlanned     RunStatus = "planned"     // ended: there is a plan with changes, nothing was applied
+	RunApplied     RunStatus = "applied"     // ended: the changes were made
+	RunNoChanges   RunStatus = "no_changes"  // ended: there was nothing to do
+	RunErrored     RunStatus = "errored"     // ended: the engine or the workspace failed
+	RunCanceled    RunStatus = "canceled"    // ended: by a person, a newer head or a pre-empting apply
+	RunInterrupted RunStatus = "interrupted" // ended: its agent or engine died; what it did may be unrecorded
+)
+
+// Done reports whether the run has ended. The zero status has not begun.
+func (s RunStatus) Done() bool {
+	switch s {
+	case RunPlanned, RunApplied, RunNoChanges, RunErrored, RunCanceled, RunInterrupted:
+		return true
+	default:
+		return false
+	}
+}
+
+// Pending reports whether the run is still to be executed.
+func (s RunStatus) Pending() bool {
+	return s == RunQueued || s == RunWaiting || s == RunRetrying
+}
+
+// Good reports whether a run that ended with this status did what it was for.
+func (s RunStatus) Good() bool {
+	return s == RunPlanned || s == RunApplied || s == RunNoChanges
+}
+
+// Run is one execution for one cluster. It is durable; its attempts are the
+// tries of agents at it.
+type Run struct {
+	ID      string    `json:"id"`
+	Cluster string    `json:"cluster"`
+	Kind    RunKind   `json:"kind"`
+	Status  RunStatus `json:"status"`
+	Reason  string    `json:"reason,omitempty"` // PascalCase, stable: why it has this status
+	Detail  string    `json:"detail,omitempty"` // the reason in a sentence, for people
+
+	// What it was made for.
+	PullRequest   PullRequestRef `json:"pullRequest,omitzero"`  // zero: the tracked branch
+	Repo          string         `json:"repo"`                  // the repository that the cluster's document comes from
+	Revision      Revision       `json:"revision"`              // the pull request's head, or the tracked branch's
+	Base          Revision       `json:"base,omitempty"`        // the base that Revision was merged with, for a pull request
+	SourceDigest  Digest         `json:"sourceDigest"`          // what Git says
+	Bundle        Digest         `json:"bundle"`                // the root module, content-addressed
+	Dir           string         `json:"dir"`                   // the root module's folder inside the bundle
+	Document      Cluster        `json:"document"`              // the cluster as it was planned or applied
+	StateLocation string         `json:"stateLocation"`         // what the run excludes others from
+	Template      string         `json:"template,omitempty"`    // "name@version" and its commit, for people
+	Reviews       []Review       `json:"reviews,omitempty"`     // apply: plans of which one must be what this run finds
+	StoredPlan    string         `json:"storedPlan,omitempty"`  // apply: the run whose stored plan file is applied exactly
+	Resume        bool           `json:"resume,omitempty"`      // apply: goes on after a failed one; a subset of a review suffices
+	Actor         string         `json:"actor,omitempty"`       // who asked for it; empty: a merge or the schedule
+	TraceParent   string         `json:"traceParent,omitempty"` // W3C trace context of the delivery
+
+	// What the world was when an attempt claimed it.
+	AppliedRun  string `json:"appliedRun,omitempty"`  // the cluster's last applied run
+	StateSerial int64  `json:"stateSerial,omitempty"` // of Holdfast's own backend
+
+	// Attempts.
+	Attempt     int       `json:"attempt"` // of the current or last attempt, from 1; 0 before the first
+	Fence       int64     `json:"fence"`   // grows with every claim in the fleet
+	Agent       string    `json:"agent,omitempty"`
+	Retries     int       `json:"retries"`              // attempts that failed for a passing cause
+	NotBefore   time.Time `json:"notBefore,omitzero"`   // retrying: when it is claimable again
+	HeartbeatAt time.Time `json:"heartbeatAt,omitzero"` // of the current attempt
+	Cancel      string    `json:"cancel,omitempty"`     // the reason why the running attempt shall stop; empty: go on
+	Step        string    `json:"step,omitempty"`       // what the attempt does now: prepare, init, plan, apply, ...
+
+	// What came of it. The plan itself is a document of its own.
+	InputDigest   Digest    `json:"inputDigest,omitempty"`
+	EngineName    string    `json:"engineName,omitempty"`
+	EngineVersion string    `json:"engineVersion,omitempty"`
+	Fingerprint   Digest    `json:"fingerprint,omitempty"`
+	Counts        Counts    `json:"counts,omitzero"`
+	Matched       string    `json:"matched,omitempty"` // apply: the reviewed run that the plan was equal to
+	Failure       *Failure  `json:"failure,omitempty"`
+	PostedAt      time.Time `json:"postedAt,omitzero"` // when a comment that shows this plan was posted, by the forge's clock
+
+	CreatedAt  time.Time `json:"createdAt"`
+	StartedAt  time.Time `json:"startedAt,omitzero"`
+	FinishedAt time.Time `json:"finishedAt,omitzero"`
+	Version    int64     `json:"version"` // optimistic: a write with another version is an ErrConflict
+}
+
+// AttemptRef names one attempt of a run, with the fence that its writes carry.
+type AttemptRef struct {
+	Run     string `json:"run"`
+	Attempt int    `json:"attempt"`
+	Fence   int64  `json:"fence"`
+}
+
+// Ref returns the run's current attempt.
+func (r Run) Ref() AttemptRef {
+	return AttemptRef{Run: r.ID, Attempt: r.Attempt, Fence: r.Fence}
+}
+
+// Attempt is one try at a run, kept for its history.
+type Attempt struct {
+	Run       string    `json:"run"`
+	Attempt   int       `json:"attempt"`
+	Fence     int64     `json:"fence"`
+	Agent     string    `json:"agent"`
+	Status    RunStatus `json:"status"` // running, or how it ended
+	Reason    string    `json:"reason,omitempty"`
+	ClaimedAt time.Time `json:"claimedAt"`
+	EndedAt   time.Time `json:"endedAt,omitzero"`
+}
+
+// Review is a plan that people have seen before they merged, or approved.
+type Review struct {
+	PullRequest PullRequestRef `json:"pullRequest,omitzero"`
+	Run         string         `json:"run"`
+	InputDigest Digest         `json:"inputDigest"`
+	Fingerprint Digest         `json:"fingerprint"`
+}
+
+// Failure says why a run did not do what it was for.
+type Failure struct {
+	Step        string       `json:"step"`    // prepare, init, plan, show, apply, outputs
+	Summary     string       `json:"summary"` // one line
+	Detail      string       `json:"detail,omitempty"`
+	Hint        string       `json:"hint,omitempty"` // what to do about it
+	Cause       string       `json:"cause"`          // PascalCase, stable: Throttled, Network, InvalidConfiguration, Timeout, ...
+	Transient   bool         `json:"transient"`      // a later attempt may succeed without a change
+	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
+	Unrecorded  []string     `json:"unrecorded,omitempty"` // addresses that were in progress when the engine died
+}
+
+// Diagnostic is an error or a warning of the engine.
+type Diagnostic struct {
+	Severity string `json:"severity"` // error or warning
+	Summary  string `json:"summary"`
+	Detail   string `json:"detail,omitempty"`
+	Address  string `json:"address,omitempty"`
+	File     string `json:"file,omitempty"` // in the root module
+	Line     int    `json:"line,omitempty"`
+}
+
+// RunFilter selects runs. Zero fields select all.
+type RunFilter struct {
+	Cluster     string
+	PullRequest *PullRequestRef // the zero PullRequestRef selects runs of tracked branches
+	Kinds       []RunKind
+	Statuses    []RunStatus
+	Limit       int // newest first; zero means 100
+}

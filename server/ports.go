@@ -1,0 +1,51 @@
+package server
+
+import (
+	"context"
+	"io"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// What the listeners ask of the others. A missing record is a
+// holdfast.ErrNotFound.
+
+// Dispatcher hands runs to agents; *reconciler.Reconciler is one.
+type Dispatcher interface {
+	// Claim waits up to req.Wait for a run; ErrNotFound if there is none.
+	Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error)
+	// Authorize checks an attempt's token: ErrUnauthorized if it is not one,
+	// ErrFenced if the attempt is over.
+	Authorize(ctx context.Context, run string, attempt int, token string) (holdfast.Run, error)
+	Heartbeat(ctx context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error)
+	Finish(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) error
+}
+
+// Blobs are what runs start from and leave behind; *datastore.Store is one.
+type Blobs interface {
+	Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error)
+	Artefact(ctx context.Context, run, name string) (io.ReadCloser, error)
+	PutArtefact(ctx context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error
+	// AppendLog stores data at offset and returns the offset that it expects
+	// next: less than offset+len(data) if something before is missing, and what
+	// is stored already is not stored twice.
+	AppendLog(ctx context.Context, ref holdfast.AttemptRef, offset int64, data []byte) (next int64, err error)
+	// Log reads an attempt's log from offset (attempt 0: the last one). With
+	// wait it returns only when there is something, the attempt has ended, or
+	// ctx is done.
+	Log(ctx context.Context, run string, attempt int, offset int64, wait bool) (holdfast.LogRange, error)
+}
+
+// States is Holdfast's own state backend; *datastore.Store is one.
+type States interface {
+	// State returns the newest version; ErrNotFound if there is none.
+	State(ctx context.Context, location string) ([]byte, holdfast.StateVersion, error)
+	// PutState stores a version. A *holdfast.StateLockedError if another lock id
+	// holds the state; ErrFenced if the attempt is over: the data is kept in
+	// quarantine all the same.
+	PutState(ctx context.Context, write holdfast.StateWrite) (holdfast.StateVersion, error)
+	LockState(ctx context.Context, location string, lock holdfast.StateLock) error
+	// UnlockState releases the lock with that id; an empty id releases whatever
+	// by's attempt holds. ErrLocked if it is another's.
+	UnlockState(ctx context.Context, location, id string, by holdfast.AttemptRef) error
+}
