@@ -1,0 +1,49 @@
+package runner
+
+import (
+	"context"
+	"io"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Session is what the execution of one attempt asks of its surroundings: the
+// server's side of a run. The agent's goes over the protocol; a plan on a
+// laptop has a local one. It is safe for concurrent use.
+type Session interface {
+	// Bundle returns the root module's tar, gzip. While the server is out of
+	// reach it waits, at most until ctx is done.
+	Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error)
+	// StoredArtefact returns an artefact of a run of the same cluster, a
+	// holdfast.ErrNotFound if there is none. It waits as Bundle does.
+	StoredArtefact(ctx context.Context, run, name string) (io.ReadCloser, error)
+	// PutArtefact keeps data as the attempt's artefact name. It returns when the
+	// artefact cannot be lost any more, not when the server has it.
+	PutArtefact(ctx context.Context, name string, data io.Reader) error
+	// Log takes the engine's output, redacted. Writing never waits for the
+	// server and never fails for its sake.
+	Log() io.Writer
+	// Step says what the attempt does now: prepare, init, plan, apply, ...
+	Step(name string)
+	// MayApply reports whether the engine's apply may begin now. Once it has
+	// said true the attempt counts as applying: call it right before the engine
+	// is started, and again after a while if it says false.
+	MayApply() bool
+	// StateAddress returns the URL, user and password of the state endpoint for
+	// the engine's http backend.
+	StateAddress() (addr, user, password string)
+}
+
+// StopError is the cause with which an attempt's context is cancelled.
+type StopError struct {
+	Reason string // holdfast.ReasonCanceled, ReasonTimeout, ReasonLeaseLost or ReasonAgentKilled
+	Detail string // in words, for people; may be empty
+}
+
+// Error returns the reason and the detail.
+func (e *StopError) Error() string {
+	if e.Detail == "" {
+		return e.Reason
+	}
+	return e.Reason + ": " + e.Detail
+}
