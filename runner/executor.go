@@ -1,0 +1,219 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Session is what an attempt has to do with the world outside of its
+// workspace. An agent implements it over the protocol, `holdfast plan` on a
+// laptop. It is safe for concurrent use.
+type Session interface {
+	// Bundle reads the root module's gzipped tar.
+	Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error)
+	// StoredArtefact reads an artefact of another run of the same cluster.
+	StoredArtefact(ctx context.Context, run, name string) (io.ReadCloser, error)
+	// PutArtefact keeps an artefact of this attempt. It returns once the
+	// artefact is durably held.
+	PutArtefact(ctx context.Context, name string, data io.Reader) error
+	// Log takes the engine's output, redacted, in any pieces. It never waits
+	// for the server.
+	Log() io.Writer
+	// Step says what the attempt does now.
+	Step(name string)
+	// MayApply reports whether an apply may begin now.
+	MayApply() bool
+	// ApplyBegun is called right before the engine's apply is started, and
+	// returns once that is durably noted.
+	ApplyBegun() error
+	// StateAddress is where the engine finds Holdfast's own state backend, and
+	// the credentials that it shows there. An empty addr means that there is
+	// none: the engine then plans against an empty state.
+	StateAddress() (addr, user, password string)
+}
+
+// StopError is the cause with which a context given to Execute is cancelled.
+// Reason is one of holdfast's: ReasonCanceled, ReasonTimeout, ReasonLeaseLost,
+// or what a heartbeat's reply said.
+type StopError struct{ Reason string }
+
+func (e *StopError) Error() string { return "stopped: " + e.Reason }
+
+// ExecutorOptions say where and how attempts are executed. WorkDir is
+// required.
+type ExecutorOptions struct {
+	// WorkDir holds workspaces/ (one folder per attempt, removed at its end),
+	// shared/ (what init prepared, for all attempts) and engines/ (downloads).
+	// Only one Executor may use it at a time.
+	WorkDir string
+
+	// EngineDirs are searched for terraform and tofu before PATH of Env. A file
+	// may lie in the folder itself or in a folder named by its version.
+	EngineDirs []string
+	// Download allows engines to be downloaded when none that is installed fits.
+	Download bool
+	// TerraformMirror and TofuMirror are base URLs to download from instead of
+	// the vendors' sites.
+	TerraformMirror, TofuMirror string
+	// Validation is "signature" (default) or "sha": how downloads are verified.
+	Validation string
+
+	// CLIConfigFile is the engines' own configuration, for example with a
+	// provider mirror. Empty means none but what HOME has.
+	CLIConfigFile string
+	// Env is the environment that every engine gets, before what an assignment
+	// adds. Nil means PATH, HOME, TMPDIR, LANG, the proxy variables and
+	// SSL_CERT_FILE, SSL_CERT_DIR of this process.
+	Env map[string]string
+
+	// Grace is how long an interrupted engine may take to end before it is
+	// killed; zero means 60 s.
+	Grace time.Duration
+	// LockTimeout is how long the engine waits for the state's lock; zero means
+	// 2 min.
+	LockTimeout time.Duration
+	// ApplyWait is how long an apply waits for Session.MayApply; zero means
+	// 1 min.
+	ApplyWait time.Duration
+	// MaxLog bounds the bytes of an attempt's log; what is in the middle of a
+	// longer one is left out. Zero means 64 MiB.
+	MaxLog int64
+	// MaxBundle bounds the unpacked bundle in bytes; zero means 1 GiB.
+	MaxBundle int64
+	// KeepShared is how many prepared folders are kept; zero means 64.
+	KeepShared int
+
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil means time.Now
+}
+
+// Executor executes attempts at runs on this machine. It is safe for concurrent
+// use; several attempts run at once.
+type Executor struct {
+	opts    ExecutorOptions
+	engines *engineStore
+	shared  *sharedStore
+}
+
+// NewExecutor returns an Executor, and removes from its folder what a dead
+// predecessor left half done. Workspaces of dead attempts stay: their owner may
+// want to look for unsaved state.
+func NewExecutor(opts ExecutorOptions) (*Executor, error) {
+	if opts.WorkDir == "" {
+		return nil, errors.New("runner: no work folder")
+	}
+	switch opts.Validation {
+	case "", validateSignature, validateSHA:
+	default:
+		return nil, fmt.Errorf("runner: validation %q: must be %q or %q", opts.Validation, validateSignature, validateSHA)
+	}
+	dir, err := filepath.Abs(opts.WorkDir)
+	if err != nil {
+		return nil, fmt.Errorf("runner: work folder: %w", err)
+	}
+	opts.WorkDir = dir
+	opts.setDefaults()
+	for _, name := range []string{workspacesDir, sharedDir, enginesDir} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			return nil, fmt.Errorf("runner: make folder: %w", err)
+		}
+	}
+	e := &Executor{opts: opts}
+	e.engines = newEngineStore(opts)
+	if e.shared, err = newSharedStore(opts); err != nil {
+		return nil, fmt.Errorf("runner: %w", err)
+	}
+	return e, nil
+}
+
+// Folders of WorkDir.
+const (
+	workspacesDir = "workspaces"
+	sharedDir     = "shared"
+	enginesDir    = "engines"
+)
+
+func (o *ExecutorOptions) setDefaults() {
+	if o.Grace == 0 {
+		o.Grace = time.Minute
+	}
+	if o.LockTimeout == 0 {
+		o.LockTimeout = 2 * time.Minute
+	}
+	if o.ApplyWait == 0 {
+		o.ApplyWait = time.Minute
+	}
+	if o.MaxLog == 0 {
+		o.MaxLog = 64 << 20
+	}
+	if o.MaxBundle == 0 {
+		o.MaxBundle = 1 << 30
+	}
+	if o.KeepShared == 0 {
+		o.KeepShared = 64
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Env == nil {
+		o.Env = baseEnv(os.LookupEnv)
+	}
+	o.Env = maps.Clone(o.Env)
+	if o.Env["PATH"] == "" {
+		o.Env["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	}
+}
+
+// baseEnv is the part of a process's environment that engines may see.
+func baseEnv(lookup func(string) (string, bool)) map[string]string {
+	env := map[string]string{}
+	for _, name := range []string{
+		"PATH", "HOME", "TMPDIR", "LANG",
+		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+		"SSL_CERT_FILE", "SSL_CERT_DIR",
+	} {
+		if value, ok := lookup(name); ok {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// WorkspaceDir returns the folder in which an attempt is executed, below
+// WorkDir. It is gone once the attempt has ended.
+func (e *Executor) WorkspaceDir(ref holdfast.AttemptRef) string {
+	return filepath.Join(e.opts.WorkDir, workspacesDir, fmt.Sprintf("%s-%d", filepath.Base(ref.Run), ref.Attempt))
+}
+
+// Execute executes one attempt completely and returns how it ended: whatever
+// goes wrong is a Result with a Failure. Cancelling ctx interrupts the engine,
+// and kills it after the grace; the cancel's cause (a *StopError) tells why.
+func (e *Executor) Execute(ctx context.Context, a holdfast.Assignment, s Session) (result holdfast.Result) {
+	t := newAttempt(e, a, s)
+	defer func() {
+		if p := recover(); p != nil {
+			e.opts.Logger.ErrorContext(ctx, "attempt panicked", "cluster", a.Cluster, "run", a.Run,
+				"err", fmt.Sprint(p), "stack", string(debug.Stack()))
+			t.fail(ctx, &attemptError{cause: causeInternal, err: fmt.Errorf("panic: %v", p)})
+			result = t.result
+		}
+		t.close()
+	}()
+	if err := t.run(ctx); err != nil {
+		t.fail(ctx, err)
+	}
+	return t.finish()
+}
