@@ -1,0 +1,154 @@
+// Package redisserver runs a real redis-server for a test.
+package redisserver
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Server is a redis-server on a port of its own that keeps nothing on disk. It
+// ends with its test. Its methods are for the test's goroutine only.
+type Server struct {
+	t        testing.TB
+	port     int
+	password string
+	cmd      *exec.Cmd
+}
+
+// Start starts a server without a password and waits until it answers. Without
+// redis-server a test is skipped on a laptop and fails in CI.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	return StartWithPassword(t, "")
+}
+
+// StartWithPassword is Start with a password for the default user.
+func StartWithPassword(t testing.TB, password string) *Server {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("find redis-server: %v", err)
+		}
+		t.Skip("redis-server is not installed")
+	}
+	s := &Server{t: t, password: password}
+	t.Cleanup(s.Stop)
+	// Between finding a free port and using it another process may take it.
+	for range 5 {
+		s.port = freePort(t)
+		if s.run() {
+			return s
+		}
+	}
+	t.Fatal("start redis-server: no port to be had")
+	return nil
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// Addr is host:port.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// URL is the address as a redis:// URL, without the password.
+func (s *Server) URL() string { return "redis://" + s.Addr() }
+
+// Stop kills the server, with all that it holds. A second Stop does nothing.
+func (s *Server) Stop() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+	s.cmd = nil
+}
+
+// Restart stops the server if it runs and starts an empty one on the same port.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Stop()
+	if !s.run() {
+		s.t.Fatalf("restart redis-server on port %d", s.port)
+	}
+}
+
+// Pause makes the server hang: it accepts connections and does not answer.
+func (s *Server) Pause() {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Resume ends a Pause.
+func (s *Server) Resume() {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// run starts the process and reports whether it came to answer.
+func (s *Server) run() bool {
+	s.t.Helper()
+	args := []string{
+		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.t.TempDir(),
+		"--save", "", "--appendonly", "no", "--daemonize", "no",
+	}
+	if s.password != "" {
+		args = append(args, "--requirepass", s.password)
+	}
+	cmd := exec.Command("redis-server", args...)
+	if err := cmd.Start(); err != nil {
+		s.t.Fatalf("start redis-server: %v", err)
+	}
+	s.cmd = cmd
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if s.answers() {
+			return true
+		}
+		// A process that is gone answers signals no more once it was reaped;
+		// until then it is a zombie, which only its state tells.
+		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid)); err == nil &&
+			strings.Contains(string(state), ") Z ") {
+			break
+		}
+	}
+	s.Stop()
+	return false
+}
+
+// answers reports whether our own process answers on the port.
+func (s *Server) answers() bool {
+	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	if s.password != "" {
+		fmt.Fprintf(conn, "AUTH %s\r\n", s.password)
+	}
+	fmt.Fprintf(conn, "INFO server\r\nQUIT\r\n")
+	for scanner := bufio.NewScanner(conn); scanner.Scan(); {
+		if scanner.Text() == fmt.Sprintf("process_id:%d", s.cmd.Process.Pid) {
+			return true
+		}
+	}
+	return false
+}
