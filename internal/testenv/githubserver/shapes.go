@@ -1,0 +1,142 @@
+package githubserver
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed payloads/*.json
+var payloads embed.FS
+
+var numberInURL = regexp.MustCompile(`/(pulls?|issues)/[12]\b`)
+
+// recorded returns a recorded delivery with the repository's name and, unless
+// it is zero, a pull request's number in place of the recorded ones.
+func (r *Repo) recorded(event string, number int) map[string]any {
+	raw, err := payloads.ReadFile("payloads/" + event + ".json")
+	if err != nil {
+		panic(err) // embedded: there or not, at build time
+	}
+	owner, name, _ := strings.Cut(r.fullName, "/")
+	text := strings.NewReplacer(
+		"Codertocat/Hello-World", r.fullName, "Octocoders/Hello-World", r.fullName,
+		`"Codertocat"`, strconv.Quote(owner), `"Octocoders"`, strconv.Quote(owner), `"Hello-World"`, strconv.Quote(name),
+	).Replace(string(raw))
+	if number != 0 {
+		text = numberInURL.ReplaceAllString(text, "/${1}/"+strconv.Itoa(number))
+	}
+	var payload map[string]any
+	if err := json.Unmarshal([]byte(text), &payload); err != nil {
+		panic(err)
+	}
+	return payload
+}
+
+func stampOf(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func userShape(login string) map[string]any {
+	kind := "User"
+	if strings.HasSuffix(login, "[bot]") {
+		kind = "Bot"
+	}
+	id := 0
+	for _, c := range login {
+		id = id*31%1_000_003 + int(c)
+	}
+	return map[string]any{
+		"login": login, "id": id, "node_id": fmt.Sprintf("U_%d", id), "type": kind, "site_admin": false,
+		"url": "https://api.github.com/users/" + login, "html_url": "https://github.com/" + login,
+	}
+}
+
+func (r *Repo) shape() map[string]any {
+	repo := r.recorded("pull_request", 0)["repository"].(map[string]any)
+	repo["id"], repo["default_branch"] = r.id, r.defaultBranch
+	return repo
+}
+
+// pullShape is a pull request as GET /pulls/{number} and deliveries show it.
+func (r *Repo) pullShape(p *pull) map[string]any {
+	shape := r.recorded("pull_request", p.number)["pull_request"].(map[string]any)
+	repo := r.shape()
+	owner, _, _ := strings.Cut(r.fullName, "/")
+	maps.Copy(shape, map[string]any{
+		"id": p.id, "number": p.number, "state": p.state, "title": p.Title, "user": userShape(p.Author),
+		"draft": p.Draft, "merged": p.merged, "mergeable": p.mergeable, "mergeable_state": p.mergeableState,
+		"created_at": stampOf(p.created), "updated_at": stampOf(p.updated), "closed_at": stampOf(p.closed),
+		"merged_at": nil, "merge_commit_sha": nil,
+	})
+	if p.merged {
+		maps.Copy(shape, map[string]any{"merged_at": stampOf(p.closed), "merge_commit_sha": p.mergeCommit, "mergeable": nil, "mergeable_state": "unknown"})
+	} else if p.state == "open" && p.Head != "" {
+		// Of an open pull request it is the test merge.
+		shape["merge_commit_sha"] = strings.Repeat("e", 40)
+	}
+	head, base := shape["head"].(map[string]any), shape["base"].(map[string]any)
+	maps.Copy(base, map[string]any{"ref": p.Base, "sha": p.BaseSHA, "label": owner + ":" + p.Base, "repo": repo})
+	maps.Copy(head, map[string]any{"ref": p.Branch, "sha": p.Head, "label": owner + ":" + p.Branch, "repo": repo})
+	if p.Fork {
+		fork := maps.Clone(repo)
+		maps.Copy(fork, map[string]any{"id": r.id + 1_000_000, "full_name": p.Author + "/fork", "fork": true, "owner": userShape(p.Author)})
+		maps.Copy(head, map[string]any{"label": p.Author + ":" + p.Branch, "repo": fork, "user": userShape(p.Author)})
+	}
+	return shape
+}
+
+// listShape shows pull requests as lists do: without what GitHub has to
+// compute for each.
+func (r *Repo) listShape(pulls []*pull) []any {
+	shapes := make([]any, len(pulls))
+	for i, p := range pulls {
+		shape := r.pullShape(p)
+		for _, key := range []string{
+			"merged", "mergeable", "mergeable_state", "rebaseable", "merged_by", "comments", "review_comments",
+			"commits", "additions", "deletions", "changed_files", "maintainer_can_modify",
+		} {
+			delete(shape, key)
+		}
+		shapes[i] = shape
+	}
+	return shapes
+}
+
+func (r *Repo) commentShape(c Comment) map[string]any {
+	shape := r.recorded("issue_comment", c.Number)["comment"].(map[string]any)
+	kind := "pull"
+	if c.Issue {
+		kind = "issues"
+	}
+	maps.Copy(shape, map[string]any{
+		"id": c.ID, "body": c.Body, "user": userShape(c.Author),
+		"created_at": stampOf(c.CreatedAt), "updated_at": stampOf(c.UpdatedAt),
+		"url":      fmt.Sprintf("https://api.github.com/repos/%s/issues/comments/%d", r.fullName, c.ID),
+		"html_url": fmt.Sprintf("https://github.com/%s/%s/%d#issuecomment-%d", r.fullName, kind, c.Number, c.ID),
+	})
+	return shape
+}
+
+func (r *Repo) reviewShape(p *pull, v review) map[string]any {
+	shape := r.recorded("pull_request_review", p.number)["review"].(map[string]any)
+	maps.Copy(shape, map[string]any{
+		"id": v.id, "user": userShape(v.login), "state": v.state, "commit_id": p.Head, "submitted_at": stampOf(v.at),
+	})
+	return shape
+}
+
+func statusShape(s Status) map[string]any {
+	return map[string]any{
+		"id": s.ID, "context": s.Context, "state": s.State, "description": s.Description, "target_url": s.TargetURL,
+		"creator": userShape(s.Creator), "created_at": stampOf(s.CreatedAt), "updated_at": stampOf(s.CreatedAt),
+	}
+}
