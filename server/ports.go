@@ -14,8 +14,11 @@ import (
 type Dispatcher interface {
 	// Claim waits up to req.Wait for a run; ErrNotFound if there is none.
 	Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error)
-	// Authorize checks an attempt's token: ErrUnauthorized if it is not one,
-	// ErrFenced if the attempt is over.
+	// Authorize checks an attempt's token (see holdfast.FormatRunToken; token is
+	// the whole of it): ErrUnauthorized if it is not that attempt's. It is
+	// ErrFenced only if the token is genuine and the attempt is over: the state
+	// that such an attempt still uploads is kept in quarantine, and it may
+	// release its own state lock.
 	Authorize(ctx context.Context, run string, attempt int, token string) (holdfast.Run, error)
 	Heartbeat(ctx context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error)
 	Finish(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) error

@@ -1,0 +1,293 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+const (
+	// maxClaimWait is how long a claim may wait for a run.
+	maxClaimWait = 30 * time.Second
+	// maxLogChunk bounds one piece of a log.
+	maxLogChunk = 4 << 20
+	// saveTime is how long a record that has arrived whole may take to be
+	// stored, whether or not its sender still waits.
+	saveTime = time.Minute
+)
+
+var artefactName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+func (s *Server) agentRoutes() http.Handler {
+	e := s.engine()
+	v1 := e.Group("/agent/v1")
+	v1.POST("/claims", s.claim)
+	attempt := v1.Group("/runs/:run/attempts/:attempt")
+	attempt.POST("/heartbeat", s.heartbeat)
+	attempt.POST("/logs", s.appendLog)
+	attempt.PUT("/artefacts/:name", s.putArtefact)
+	attempt.POST("/result", s.finish)
+	v1.GET("/runs/:run/artefacts/:name", s.artefact)
+	v1.GET("/bundles/:digest", s.bundle)
+	v1.GET("/state/*location", s.getState)
+	v1.POST("/state/*location", s.putState)
+	v1.Handle("LOCK", "/state/*location", s.lockState)
+	v1.Handle("UNLOCK", "/state/*location", s.unlockState)
+	return e
+}
+
+func (s *Server) claim(c *gin.Context) {
+	if _, ok := find(s.opts.AgentTokens, bearer(c.Request)); !ok {
+		s.fail(c, fmt.Errorf("agent token missing or unknown: %w", holdfast.ErrUnauthorized))
+		return
+	}
+	var req holdfast.ClaimRequest
+	if err := decode(c, &req, false); err != nil {
+		s.fail(c, err)
+		return
+	}
+	if req.Agent == "" {
+		s.fail(c, badRequest("claim names no agent"))
+		return
+	}
+	if s.isStopping() {
+		s.fail(c, fmt.Errorf("server is stopping: %w", holdfast.ErrUnavailable))
+		return
+	}
+	req.Wait = min(max(req.Wait, 0), maxClaimWait)
+
+	ctx, done := s.untilStop(c.Request.Context())
+	defer done()
+	assignment, err := s.opts.Dispatcher.Claim(ctx, req)
+	switch {
+	case errors.Is(err, holdfast.ErrNotFound):
+		s.noContent(c)
+	case err != nil && s.isStopping():
+		s.noContent(c) // it waited, and there will be nothing any more
+	case err != nil:
+		s.fail(c, fmt.Errorf("claim: %w", err))
+	default:
+		c.JSON(http.StatusOK, assignment)
+	}
+}
+
+func (s *Server) noContent(c *gin.Context) {
+	c.Status(http.StatusNoContent)
+	c.Writer.WriteHeaderNow()
+}
+
+// attemptOf returns the attempt that the request's path names, if its
+// credential is that attempt's and the attempt is not over.
+func (s *Server) attemptOf(c *gin.Context) (identity, error) {
+	who, err := s.identify(c)
+	if err != nil {
+		return identity{}, err
+	}
+	if c.Param("run") != who.ref.Run || c.Param("attempt") != strconv.Itoa(who.ref.Attempt) {
+		return identity{}, fmt.Errorf("token is another attempt's: %w", holdfast.ErrForbidden)
+	}
+	if who.over {
+		return identity{}, fmt.Errorf("attempt %d of run %s is over: %w", who.ref.Attempt, who.ref.Run, holdfast.ErrFenced)
+	}
+	return who, nil
+}
+
+// fenced is an ErrFenced if the fence that a message carries is not its
+// attempt's.
+func fenced(who identity, fence int64) error {
+	if fence != who.ref.Fence {
+		return fmt.Errorf("fence %d of run %s is not the current one: %w", fence, who.ref.Run, holdfast.ErrFenced)
+	}
+	return nil
+}
+
+func (s *Server) heartbeat(c *gin.Context) {
+	who, err := s.attemptOf(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	var beat holdfast.Heartbeat
+	if err := decode(c, &beat, false); err != nil {
+		s.fail(c, err)
+		return
+	}
+	if err := fenced(who, beat.Fence); err != nil {
+		s.fail(c, err)
+		return
+	}
+	reply, err := s.opts.Dispatcher.Heartbeat(c.Request.Context(), who.ref, beat)
+	if err != nil {
+		s.fail(c, fmt.Errorf("heartbeat of run %s: %w", who.ref.Run, err))
+		return
+	}
+	c.JSON(http.StatusOK, reply)
+}
+
+// LogAnswer says from where an agent is to send its log on.
+type LogAnswer struct {
+	Next int64 `json:"next"`
+}
+
+func (s *Server) appendLog(c *gin.Context) {
+	who, err := s.attemptOf(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	offset, err := strconv.ParseInt(c.Query("offset"), 10, 64)
+	if err != nil || offset < 0 {
+		s.fail(c, badRequest("offset %q is not a number of bytes", c.Query("offset")))
+		return
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxLogChunk))
+	if err != nil {
+		s.fail(c, readError(err))
+		return
+	}
+	next, err := s.opts.Blobs.AppendLog(c.Request.Context(), who.ref, offset, data)
+	if err != nil {
+		s.fail(c, fmt.Errorf("append log of run %s: %w", who.ref.Run, err))
+		return
+	}
+	c.JSON(http.StatusOK, LogAnswer{Next: next})
+}
+
+// readError tells a body that is too large from one that did not arrive.
+func readError(err error) error {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return err
+	}
+	return badRequest("body did not arrive: %v", err)
+}
+
+func (s *Server) putArtefact(c *gin.Context) {
+	who, err := s.attemptOf(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	name := c.Param("name")
+	if !artefactName.MatchString(name) {
+		s.fail(c, badRequest("artefact name %q: want lower-case letters, digits, dot, dash and underscore, at most 64", name))
+		return
+	}
+	body := &trackedReader{Reader: http.MaxBytesReader(c.Writer, c.Request.Body, s.opts.MaxArtefactBytes)}
+	err = s.opts.Blobs.PutArtefact(c.Request.Context(), who.ref, name, body)
+	switch {
+	case body.err != nil:
+		s.fail(c, readError(body.err))
+	case err != nil:
+		s.fail(c, fmt.Errorf("store %s of run %s: %w", name, who.ref.Run, err))
+	default:
+		s.noContent(c)
+	}
+}
+
+// trackedReader remembers why reading failed, so that a peer's broken upload is
+// not taken for trouble of the store.
+type trackedReader struct {
+	io.Reader
+	err error
+}
+
+func (r *trackedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}
+
+func (s *Server) finish(c *gin.Context) {
+	who, err := s.attemptOf(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	var result holdfast.Result
+	if err := decode(c, &result, false); err != nil {
+		s.fail(c, err)
+		return
+	}
+	if err := fenced(who, result.Fence); err != nil {
+		s.fail(c, err)
+		return
+	}
+	if !result.Status.Done() {
+		s.fail(c, badRequest("status %q is not one that a run ends with", result.Status))
+		return
+	}
+	ctx, cancel := saving(c)
+	defer cancel()
+	if err := s.opts.Dispatcher.Finish(ctx, who.ref, result); err != nil {
+		s.fail(c, fmt.Errorf("finish run %s: %w", who.ref.Run, err))
+		return
+	}
+	s.noContent(c)
+}
+
+// saving returns the context in which something that has arrived whole is
+// stored: its sender may be gone by now, it must not be lost.
+func saving(c *gin.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(c.Request.Context()), saveTime)
+}
+
+func (s *Server) artefact(c *gin.Context) {
+	who, err := s.identifyLive(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	id, name := c.Param("run"), c.Param("name")
+	if !artefactName.MatchString(name) {
+		s.fail(c, fmt.Errorf("artefact %q: %w", name, holdfast.ErrNotFound))
+		return
+	}
+	if id != who.run.ID {
+		owner, err := s.opts.Records.Run(c.Request.Context(), id)
+		if err != nil {
+			s.fail(c, fmt.Errorf("read run %s: %w", id, err))
+			return
+		}
+		if owner.Cluster != who.run.Cluster {
+			s.fail(c, fmt.Errorf("run %s is another cluster's: %w", id, holdfast.ErrForbidden))
+			return
+		}
+	}
+	data, err := s.opts.Blobs.Artefact(c.Request.Context(), id, name)
+	if err != nil {
+		s.fail(c, fmt.Errorf("open %s of run %s: %w", name, id, err))
+		return
+	}
+	s.send(c, "application/octet-stream", data)
+}
+
+func (s *Server) bundle(c *gin.Context) {
+	who, err := s.identifyLive(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	digest := holdfast.Digest(c.Param("digest"))
+	if !digest.Equal(who.run.Bundle) {
+		s.fail(c, fmt.Errorf("bundle %s is not that of run %s: %w", digest.Short(), who.run.ID, holdfast.ErrForbidden))
+		return
+	}
+	data, err := s.opts.Blobs.Bundle(c.Request.Context(), digest)
+	if err != nil {
+		s.fail(c, fmt.Errorf("open bundle %s: %w", digest.Short(), err))
+		return
+	}
+	s.send(c, "application/gzip", data)
+}

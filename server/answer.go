@@ -1,0 +1,102 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// ErrorAnswer is the body of every answer that is not a success.
+type ErrorAnswer struct {
+	Error string `json:"error"`
+	Hint  string `json:"hint,omitempty"` // what to do about it
+}
+
+// badRequestError is the peer's mistake, said in words.
+type badRequestError struct {
+	status int
+	text   string
+	hint   string
+}
+
+func (e *badRequestError) Error() string { return e.text }
+
+func badRequest(format string, args ...any) error {
+	return &badRequestError{status: http.StatusBadRequest, text: fmt.Sprintf(format, args...)}
+}
+
+// refuse answers with an error and ends the request's handling.
+func (s *Server) refuse(c *gin.Context, status int, text, hint string) {
+	c.AbortWithStatusJSON(status, ErrorAnswer{Error: text, Hint: hint})
+}
+
+// fail answers with the status that err means. What the peer did is told to it;
+// our own trouble is logged and told as such.
+func (s *Server) fail(c *gin.Context, err error) {
+	var (
+		bad      *badRequestError
+		tooLarge *http.MaxBytesError
+	)
+	switch {
+	case errors.As(err, &bad):
+		s.refuse(c, bad.status, bad.text, bad.hint)
+	case errors.As(err, &tooLarge):
+		s.refuse(c, http.StatusRequestEntityTooLarge, fmt.Sprintf("body is larger than %d bytes", tooLarge.Limit), "")
+	case errors.Is(err, holdfast.ErrUnauthorized):
+		s.refuse(c, http.StatusUnauthorized, err.Error(), "")
+	case errors.Is(err, holdfast.ErrForbidden):
+		s.refuse(c, http.StatusForbidden, err.Error(), "")
+	case errors.Is(err, holdfast.ErrNotFound):
+		s.refuse(c, http.StatusNotFound, err.Error(), "")
+	case errors.Is(err, holdfast.ErrLocked):
+		s.refuse(c, http.StatusLocked, err.Error(), "")
+	case errors.Is(err, holdfast.ErrFenced), errors.Is(err, holdfast.ErrConflict), errors.Is(err, holdfast.ErrLockLost):
+		s.refuse(c, http.StatusConflict, err.Error(), "")
+	case errors.Is(err, holdfast.ErrUnavailable):
+		c.Header("Retry-After", "5")
+		s.refuse(c, http.StatusServiceUnavailable, err.Error(), "try again in a moment")
+	case c.Request.Context().Err() != nil, errors.Is(err, context.Canceled):
+		// The peer has gone: nobody reads this, and it is no trouble of ours.
+		s.refuse(c, http.StatusServiceUnavailable, "request was canceled", "try again")
+	default:
+		s.opts.Logger.ErrorContext(c.Request.Context(), "could not serve request",
+			"method", c.Request.Method, "path", c.Request.URL.Path, "err", err)
+		s.refuse(c, http.StatusInternalServerError, "internal error", "see the server's log")
+	}
+}
+
+// maxMessageBytes bounds messages that are JSON. A result with thousands of
+// diagnostics is the largest.
+const maxMessageBytes = 8 << 20
+
+// decode reads one JSON value of a bounded size. A strict one refuses fields
+// that it does not know; agents of other versions may send some.
+func decode(c *gin.Context, into any, strict bool) error {
+	body := http.MaxBytesReader(c.Writer, c.Request.Body, maxMessageBytes)
+	decoder := json.NewDecoder(body)
+	if strict {
+		decoder.DisallowUnknownFields()
+	}
+	if err := decoder.Decode(into); err != nil {
+		return decodeError(err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return badRequest("body has more than one JSON value")
+	}
+	return nil
+}
+
+func decodeError(err error) error {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return err
+	}
+	return badRequest("body is not what is expected here: %v", err)
+}

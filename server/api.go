@@ -1,0 +1,353 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// maxItems bounds what one answer lists.
+const maxItems = 1000
+
+func (s *Server) apiRoutes() http.Handler {
+	e := s.engine()
+	e.GET("/readyz", s.ready)
+	if s.opts.Metrics != nil {
+		e.GET("/metrics", gin.WrapH(s.opts.Metrics))
+	}
+	v1 := e.Group("/api/v1")
+
+	view := v1.Group("", s.requireRole(RoleViewer))
+	view.GET("/version", s.getVersion)
+	view.GET("/clusters", s.listClusters)
+	view.GET("/clusters/:name", s.getCluster)
+	view.GET("/clusters/:name/outputs", s.getOutputs)
+	view.GET("/runs", s.listRuns)
+	view.GET("/runs/:run", s.getRun)
+	view.GET("/runs/:run/plan", s.getPlan)
+	view.GET("/runs/:run/attempts", s.listAttempts)
+	view.GET("/runs/:run/log", s.getLog)
+	view.GET("/pullrequests", s.listPullRequests)
+	view.GET("/pullrequests/get", s.getPullRequest)
+	view.GET("/audit", s.listAudit)
+	view.GET("/locks/:cluster", s.getLock)
+
+	operate := v1.Group("", s.requireRole(RoleOperator))
+	operate.POST("/commands", s.postCommand)
+	operate.POST("/reconcile", s.postReconcile)
+	operate.POST("/clusters/:name/suspend", s.suspend(true))
+	operate.POST("/clusters/:name/resume", s.suspend(false))
+	operate.DELETE("/locks/:cluster", s.deleteLock)
+	return e
+}
+
+func (s *Server) getVersion(c *gin.Context) {
+	c.JSON(http.StatusOK, VersionAnswer{Version: s.opts.Version, Time: s.opts.Now().UTC()})
+}
+
+// list answers with items, or with why there are none.
+func list[T any](s *Server, c *gin.Context, items []T, err error) {
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	if items == nil {
+		items = []T{} // "items": null surprises clients
+	}
+	c.JSON(http.StatusOK, List[T]{Items: items})
+}
+
+func (s *Server) listClusters(c *gin.Context) {
+	filter := holdfast.ClusterFilter{
+		Names:       c.QueryArray("name"),
+		Owner:       c.Query("owner"),
+		Project:     c.Query("project"),
+		Environment: c.Query("environment"),
+		Phase:       holdfast.Phase(c.Query("phase")),
+		Waiting:     c.Query("waiting"),
+	}
+	for _, label := range c.QueryArray("label") {
+		key, value, ok := strings.Cut(label, "=")
+		if !ok || key == "" {
+			s.fail(c, badRequest("label %q: want key=value", label))
+			return
+		}
+		if filter.Labels == nil {
+			filter.Labels = map[string]string{}
+		}
+		filter.Labels[key] = value
+	}
+	if !s.knownQuery(c, "name", "owner", "project", "environment", "phase", "waiting", "label") {
+		return
+	}
+	clusters, err := s.opts.Records.Clusters(c.Request.Context(), filter)
+	for i := range clusters {
+		clusters[i] = showCluster(clusters[i])
+	}
+	list(s, c, clusters, err)
+}
+
+func (s *Server) getCluster(c *gin.Context) {
+	record, err := s.opts.Records.Cluster(c.Request.Context(), c.Param("name"))
+	if err != nil {
+		s.fail(c, fmt.Errorf("cluster %q: %w", c.Param("name"), err))
+		return
+	}
+	c.JSON(http.StatusOK, showCluster(record))
+}
+
+func (s *Server) getOutputs(c *gin.Context) {
+	ctx, name := c.Request.Context(), c.Param("name")
+	record, err := s.opts.Records.Cluster(ctx, name)
+	if err != nil {
+		s.fail(c, fmt.Errorf("cluster %q: %w", name, err))
+		return
+	}
+	outputs, err := s.outputs(ctx, record.Applied.Run)
+	list(s, c, outputs, err)
+}
+
+func (s *Server) listRuns(c *gin.Context) {
+	if !s.knownQuery(c, "cluster", "repo", "number", "kind", "status", "limit") {
+		return
+	}
+	filter := holdfast.RunFilter{Cluster: c.Query("cluster")}
+	for _, kind := range c.QueryArray("kind") {
+		filter.Kinds = append(filter.Kinds, holdfast.RunKind(kind))
+	}
+	for _, status := range c.QueryArray("status") {
+		filter.Statuses = append(filter.Statuses, holdfast.RunStatus(status))
+	}
+	var err error
+	if c.Query("repo") != "" || c.Query("number") != "" {
+		var ref holdfast.PullRequestRef
+		ref, err = pullRequestOf(c)
+		filter.PullRequest = &ref
+	}
+	if err == nil {
+		filter.Limit, err = limitOf(c)
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	runs, err := s.opts.Records.Runs(c.Request.Context(), filter)
+	for i := range runs {
+		runs[i] = showRun(runs[i])
+	}
+	list(s, c, runs, err)
+}
+
+func (s *Server) getRun(c *gin.Context) {
+	run, err := s.opts.Records.Run(c.Request.Context(), c.Param("run"))
+	if err != nil {
+		s.fail(c, fmt.Errorf("run %q: %w", c.Param("run"), err))
+		return
+	}
+	c.JSON(http.StatusOK, showRun(run))
+}
+
+func (s *Server) getPlan(c *gin.Context) {
+	plan, err := s.opts.Records.Plan(c.Request.Context(), c.Param("run"))
+	if err != nil {
+		s.fail(c, fmt.Errorf("plan of run %q: %w", c.Param("run"), err))
+		return
+	}
+	c.JSON(http.StatusOK, showPlan(plan))
+}
+
+func (s *Server) listAttempts(c *gin.Context) {
+	ctx, id := c.Request.Context(), c.Param("run")
+	if _, err := s.opts.Records.Run(ctx, id); err != nil {
+		s.fail(c, fmt.Errorf("run %q: %w", id, err))
+		return
+	}
+	attempts, err := s.opts.Records.Attempts(ctx, id)
+	list(s, c, attempts, err)
+}
+
+func (s *Server) listPullRequests(c *gin.Context) {
+	if !s.knownQuery(c, "repo", "state", "cluster", "limit") {
+		return
+	}
+	filter := holdfast.PullRequestFilter{Repo: c.Query("repo"), Cluster: c.Query("cluster")}
+	for _, state := range c.QueryArray("state") {
+		filter.States = append(filter.States, holdfast.PullRequestState(state))
+	}
+	var err error
+	if filter.Limit, err = limitOf(c); err != nil {
+		s.fail(c, err)
+		return
+	}
+	records, err := s.opts.Records.PullRequests(c.Request.Context(), filter)
+	for i := range records {
+		records[i] = showPullRequest(records[i])
+	}
+	list(s, c, records, err)
+}
+
+func (s *Server) getPullRequest(c *gin.Context) {
+	ctx := c.Request.Context()
+	ref, err := pullRequestOf(c)
+	if err == nil && ref.IsZero() {
+		err = badRequest("number of the pull request is missing")
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	record, err := s.opts.Records.PullRequest(ctx, ref)
+	if err != nil {
+		s.fail(c, fmt.Errorf("pull request %s: %w", ref, err))
+		return
+	}
+	answer := PullRequestAnswer{PullRequest: showPullRequest(record)}
+	if answer.Comments, err = s.comments(ctx, ref); err == nil {
+		answer.Statuses, err = s.statuses(ctx, record)
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, answer)
+}
+
+// comments returns those of the local forge, else the one that we posted
+// elsewhere.
+func (s *Server) comments(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Comment, error) {
+	if s.opts.Local != nil {
+		comments, err := s.opts.Local.LocalComments(ctx, ref)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return nil, fmt.Errorf("read comments of %s: %w", ref, err)
+		}
+		if len(comments) > 0 {
+			return comments, nil
+		}
+	}
+	post, ok, err := s.posted(ctx, "comment:"+ref.String())
+	if err != nil || !ok || post.Body == "" {
+		return nil, err
+	}
+	return []holdfast.Comment{{
+		ID: post.ExternalID, PullRequest: ref, Author: "holdfast", Bot: true,
+		Body: post.Body, CreatedAt: post.PostedAt, UpdatedAt: post.PostedAt,
+	}}, nil
+}
+
+func (s *Server) statuses(ctx context.Context, record holdfast.PullRequestRecord) ([]holdfast.CommitStatus, error) {
+	var statuses []holdfast.CommitStatus
+	revisions := slices.Compact([]holdfast.Revision{record.Head, record.MergeCommit})
+	for _, rev := range revisions {
+		if rev == "" {
+			continue
+		}
+		of, err := s.statusesOf(ctx, record.Repo, rev)
+		if err != nil {
+			return nil, fmt.Errorf("read statuses of %s: %w", rev.Short(), err)
+		}
+		statuses = append(statuses, of...)
+	}
+	return statuses, nil
+}
+
+func (s *Server) statusesOf(ctx context.Context, repo string, rev holdfast.Revision) ([]holdfast.CommitStatus, error) {
+	if s.opts.Local != nil {
+		statuses, err := s.opts.Local.LocalStatuses(ctx, repo, rev)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return nil, err
+		}
+		if len(statuses) > 0 {
+			return statuses, nil
+		}
+	}
+	var statuses []holdfast.CommitStatus
+	for _, name := range []string{holdfast.ContextPlan, holdfast.ContextApply} {
+		post, ok, err := s.posted(ctx, fmt.Sprintf("status:%s:%s:%s", repo, rev, name))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			statuses = append(statuses, post.Status)
+		}
+	}
+	return statuses, nil
+}
+
+func (s *Server) posted(ctx context.Context, key string) (holdfast.Post, bool, error) {
+	if s.opts.Posts == nil {
+		return holdfast.Post{}, false, nil
+	}
+	post, err := s.opts.Posts.Post(ctx, key)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return holdfast.Post{}, false, nil
+	} else if err != nil {
+		return holdfast.Post{}, false, fmt.Errorf("read post %s: %w", key, err)
+	}
+	return post, true, nil
+}
+
+func (s *Server) listAudit(c *gin.Context) {
+	if !s.knownQuery(c, "object", "limit") {
+		return
+	}
+	limit, err := limitOf(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	entries, err := s.opts.Records.AuditTrail(c.Request.Context(), c.Query("object"), limit)
+	list(s, c, entries, err)
+}
+
+// knownQuery refuses parameters that do not exist: a misspelt filter would
+// select everything.
+func (s *Server) knownQuery(c *gin.Context, known ...string) bool {
+	for key := range c.Request.URL.Query() {
+		if !slices.Contains(known, key) {
+			s.fail(c, &badRequestError{
+				status: http.StatusBadRequest, text: fmt.Sprintf("unknown parameter %q", key),
+				hint: "one of: " + strings.Join(known, ", "),
+			})
+			return false
+		}
+	}
+	return true
+}
+
+// pullRequestOf reads repo and number; no number is the tracked branch.
+func pullRequestOf(c *gin.Context) (holdfast.PullRequestRef, error) {
+	ref := holdfast.PullRequestRef{Repo: c.Query("repo")}
+	if ref.Repo == "" {
+		return ref, badRequest("repo of the pull request is missing")
+	}
+	number := c.Query("number")
+	if number == "" {
+		return ref, nil
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 {
+		return ref, badRequest("number %q is not one of a pull request", number)
+	}
+	ref.Number = n
+	return ref, nil
+}
+
+func limitOf(c *gin.Context) (int, error) {
+	text := c.Query("limit")
+	if text == "" {
+		return 100, nil
+	}
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit < 1 || limit > maxItems {
+		return 0, badRequest("limit %q: want 1 to %d", text, maxItems)
+	}
+	return limit, nil
+}

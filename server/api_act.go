@@ -1,0 +1,194 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// verbs are those that make sense without a comment to answer.
+var verbs = []holdfast.Verb{
+	holdfast.VerbPlan, holdfast.VerbApply, holdfast.VerbApprove, holdfast.VerbCancel, holdfast.VerbUnlock,
+}
+
+func (s *Server) postCommand(c *gin.Context) {
+	var req CommandRequest
+	if err := decode(c, &req, true); err != nil {
+		s.fail(c, err)
+		return
+	}
+	if req.Force && !s.mayForce(c) {
+		return
+	}
+	command, err := s.command(c.Request.Context(), req, caller(c).Name)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	ctx, done := s.untilStop(c.Request.Context())
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, s.opts.CommandWait)
+	defer cancel()
+	command, err = s.opts.Commander.Command(ctx, command)
+	if err != nil {
+		s.fail(c, fmt.Errorf("%s: %w", req.Verb, err))
+		return
+	}
+	status := http.StatusOK
+	if command.Status == holdfast.CommandReceived {
+		status = http.StatusAccepted
+	}
+	c.JSON(status, command)
+}
+
+func (s *Server) command(ctx context.Context, req CommandRequest, actor string) (holdfast.Command, error) {
+	if !slices.Contains(verbs, req.Verb) {
+		return holdfast.Command{}, badRequest("verb %q: want plan, apply, approve, cancel or unlock", req.Verb)
+	}
+	command := holdfast.Command{
+		ID:          holdfast.NewID("cmd", s.opts.Now()),
+		PullRequest: req.PullRequest,
+		Author:      actor,
+		Trusted:     true,
+		Verb:        req.Verb,
+		Clusters:    req.Clusters,
+		Force:       req.Force,
+		Text:        commandText(req),
+		Status:      holdfast.CommandReceived,
+		CreatedAt:   s.opts.Now().UTC(),
+	}
+	switch {
+	case req.Run != "" && (!req.PullRequest.IsZero() || len(req.Clusters) > 0):
+		return command, badRequest("a run stands for its cluster and pull request: give it alone")
+	case req.Run != "":
+		run, err := s.opts.Records.Run(ctx, req.Run)
+		if err != nil {
+			return command, fmt.Errorf("run %q: %w", req.Run, err)
+		}
+		// Who names a run means the plan of that run, whatever has been planned since.
+		command.PullRequest, command.Clusters = run.PullRequest, []string{run.Cluster}
+		command.Shown, command.ShownHead = []string{run.ID}, run.Revision
+	case !req.PullRequest.IsZero() && req.PullRequest.Repo == "":
+		return command, badRequest("pull request %d has no repo", req.PullRequest.Number)
+	case req.PullRequest.IsZero() && len(req.Clusters) == 0:
+		return command, badRequest("command is for nothing: give a pull request, clusters or a run")
+	}
+	return command, nil
+}
+
+// commandText is the command as it would be written in a comment, for the
+// records.
+func commandText(req CommandRequest) string {
+	words := []string{"/holdfast", string(req.Verb)}
+	for _, cluster := range req.Clusters {
+		words = append(words, "-c", cluster)
+	}
+	if req.Run != "" {
+		words = append(words, req.Run)
+	}
+	if req.Force {
+		words = append(words, "--force")
+	}
+	return strings.Join(words, " ")
+}
+
+// mayForce reports whether the caller may force, and answers if not.
+func (s *Server) mayForce(c *gin.Context) bool {
+	token := caller(c)
+	if token.Role.Includes(RoleAdmin) {
+		return true
+	}
+	s.refuse(c, http.StatusForbidden,
+		fmt.Sprintf("token %q has role %s; force takes %s", token.Name, token.Role, RoleAdmin),
+		"ask an administrator of Holdfast")
+	return false
+}
+
+func (s *Server) postReconcile(c *gin.Context) {
+	var req ReconcileRequest
+	if err := decode(c, &req, true); err != nil {
+		s.fail(c, err)
+		return
+	}
+	if (req.Repo == "") == (req.Cluster == "") {
+		s.fail(c, badRequest("give either a repo or a cluster to reconcile"))
+		return
+	}
+	if err := s.opts.Commander.Reconcile(c.Request.Context(), req.Repo, req.Cluster); err != nil {
+		s.fail(c, fmt.Errorf("reconcile %s: %w", req.Repo+req.Cluster, err))
+		return
+	}
+	c.JSON(http.StatusAccepted, struct{}{})
+}
+
+func (s *Server) suspend(suspended bool) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		ctx, name := c.Request.Context(), c.Param("name")
+		if err := s.opts.Commander.Suspend(ctx, name, suspended, caller(c).Name); err != nil {
+			s.fail(c, fmt.Errorf("cluster %q: %w", name, err))
+			return
+		}
+		record, err := s.opts.Records.Cluster(ctx, name)
+		if err != nil {
+			s.fail(c, fmt.Errorf("cluster %q: %w", name, err))
+			return
+		}
+		c.JSON(http.StatusOK, showCluster(record))
+	}
+}
+
+func (s *Server) getLock(c *gin.Context) {
+	answer, err := s.lock(c.Request.Context(), c.Param("cluster"))
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, answer)
+}
+
+func (s *Server) lock(ctx context.Context, cluster string) (LockAnswer, error) {
+	holder, run, alive, err := s.opts.Commander.Lock(ctx, cluster)
+	if err != nil {
+		return LockAnswer{}, fmt.Errorf("lock of cluster %q: %w", cluster, err)
+	}
+	return LockAnswer{Cluster: cluster, Holder: holder, Run: showRun(run), Alive: alive}, nil
+}
+
+// deleteLock answers with who held it.
+func (s *Server) deleteLock(c *gin.Context) {
+	force := false
+	switch c.Query("force") {
+	case "", "false":
+	case "true":
+		force = true
+	default:
+		s.fail(c, badRequest("force %q: want true or false", c.Query("force")))
+		return
+	}
+	if !s.knownQuery(c, "force") || force && !s.mayForce(c) {
+		return
+	}
+	ctx, cluster := c.Request.Context(), c.Param("cluster")
+	answer, err := s.lock(ctx, cluster)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	err = s.opts.Commander.Unlock(ctx, cluster, caller(c).Name, force)
+	switch {
+	case errors.Is(err, holdfast.ErrLocked):
+		s.refuse(c, http.StatusLocked, fmt.Sprintf("cluster %q: %v, which is alive", cluster, err),
+			"cancel the run and wait for it; force breaks the lock of a run that may still write")
+	case err != nil:
+		s.fail(c, fmt.Errorf("unlock cluster %q: %w", cluster, err))
+	default:
+		c.JSON(http.StatusOK, answer)
+	}
+}

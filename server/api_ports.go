@@ -1,0 +1,62 @@
+package server
+
+import (
+	"context"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Records are what people can look at; *datastore.Store is one. A missing
+// record is a holdfast.ErrNotFound.
+type Records interface {
+	RunRecords
+
+	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
+	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
+	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
+	PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error)
+	// AuditTrail returns the entries about object, newest first; an empty object
+	// means all.
+	AuditTrail(ctx context.Context, object string, limit int) ([]holdfast.AuditEntry, error)
+}
+
+// RunRecords are runs and what came of them.
+type RunRecords interface {
+	Run(ctx context.Context, id string) (holdfast.Run, error)
+	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
+	// Attempts returns a run's attempts, oldest first.
+	Attempts(ctx context.Context, run string) ([]holdfast.Attempt, error)
+	Plan(ctx context.Context, run string) (holdfast.Plan, error)
+}
+
+// Local is the local forge's memory: what people see of pull requests that no
+// code host shows.
+type Local interface {
+	LocalComments(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Comment, error)
+	LocalStatuses(ctx context.Context, repo string, rev holdfast.Revision) ([]holdfast.CommitStatus, error)
+}
+
+// Posts is the outbox: what we have posted, by key.
+type Posts interface {
+	Post(ctx context.Context, key string) (holdfast.Post, error)
+}
+
+// Commander does what people ask for; *reconciler.Reconciler is one.
+type Commander interface {
+	// Command stores a command and waits for its outcome until ctx is done. It
+	// returns the command as it is then: with Status received if it is still to
+	// be carried out.
+	Command(ctx context.Context, command holdfast.Command) (holdfast.Command, error)
+	// Reconcile looks at a repository, or at a cluster, again. One of them is
+	// empty.
+	Reconcile(ctx context.Context, repo, cluster string) error
+	// Suspend stops new runs of a cluster, or allows them again.
+	Suspend(ctx context.Context, cluster string, suspended bool, actor string) error
+
+	// Lock says who holds a cluster's lock, and whether that run's agent still
+	// beats. ErrNotFound if nobody does.
+	Lock(ctx context.Context, cluster string) (holder holdfast.LockHolder, run holdfast.Run, alive bool, err error)
+	// Unlock releases a cluster's lock. A holder that is alive is a
+	// *holdfast.LockedError unless force is set.
+	Unlock(ctx context.Context, cluster, actor string, force bool) error
+}

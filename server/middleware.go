@@ -1,0 +1,108 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+// patience is how long a peer may take for the next piece of a body, in either
+// direction.
+const patience = 30 * time.Second
+
+// logRequests logs at debug. Queries and headers stay out: they can carry what
+// is nobody's business.
+func (s *Server) logRequests(c *gin.Context) {
+	start := time.Now()
+	c.Next()
+	s.opts.Logger.DebugContext(c.Request.Context(), "served request",
+		"method", c.Request.Method, "path", c.Request.URL.Path,
+		"status", c.Writer.Status(), "duration", time.Since(start))
+}
+
+// recoverPanics answers 500 and logs the stack. An answer that was begun is cut
+// off, so that it cannot be taken for a whole one.
+func (s *Server) recoverPanics(c *gin.Context) {
+	defer func() {
+		cause := recover()
+		if cause == nil {
+			return
+		}
+		if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+			panic(cause) // on purpose: see send
+		}
+		s.opts.Logger.ErrorContext(c.Request.Context(), "recovered from panic",
+			"method", c.Request.Method, "path", c.Request.URL.Path, "err", cause, "stack", string(debug.Stack()))
+		if c.Writer.Written() {
+			panic(http.ErrAbortHandler)
+		}
+		s.refuse(c, http.StatusInternalServerError, "internal error", "see the server's log")
+	}()
+	c.Next()
+}
+
+// guardTimes bounds how long a slow peer can hold a connection: each read of
+// the body and each write of the answer must succeed within patience. There is
+// no bound on the whole, because states are large and log streams long.
+func guardTimes(c *gin.Context) {
+	control := http.NewResponseController(c.Writer)
+	if c.Request.Body != nil && c.Request.Body != http.NoBody {
+		c.Request.Body = &patientBody{ReadCloser: c.Request.Body, control: control}
+	}
+	_ = control.SetWriteDeadline(time.Time{}) // that of the connection's last request
+	c.Writer = &patientWriter{ResponseWriter: c.Writer, control: control}
+	c.Next()
+	// What is still buffered is written after we return.
+	_ = control.SetWriteDeadline(time.Now().Add(patience))
+}
+
+type patientBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b *patientBody) Read(p []byte) (int, error) {
+	// Recorders of tests know no deadlines; all else does.
+	_ = b.control.SetReadDeadline(time.Now().Add(patience))
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		// The deadline would else end the request's context while it is worked on.
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+type patientWriter struct {
+	gin.ResponseWriter
+	control *http.ResponseController
+}
+
+func (w *patientWriter) Write(p []byte) (int, error) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(patience))
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *patientWriter) WriteString(s string) (int, error) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(patience))
+	return w.ResponseWriter.WriteString(s)
+}
+
+func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// send copies data to the peer. If the source fails on the way, the connection
+// is cut: a chunked answer that ends well would be taken for all of it.
+func (s *Server) send(c *gin.Context, contentType string, data io.ReadCloser) {
+	defer data.Close()
+	c.Header("Content-Type", contentType)
+	c.Header("X-Content-Type-Options", "nosniff")
+	c.Status(http.StatusOK)
+	if _, err := io.Copy(c.Writer, data); err != nil {
+		s.opts.Logger.WarnContext(c.Request.Context(), "cut an answer off", "path", c.Request.URL.Path, "err", err)
+		panic(http.ErrAbortHandler)
+	}
+	c.Writer.WriteHeaderNow()
+}

@@ -1,0 +1,236 @@
+// Package server is Holdfast's front: three listeners, each for one kind of
+// peer. Code hosts deliver webhooks to the public one; people and their tools
+// use the API with a token of their own; agents speak the agent protocol, and
+// through them engines the state backend, with a credential of one run.
+//
+// The package translates between HTTP and small interfaces that it declares
+// (ports.go, api_ports.go) and decides who may do what. It keeps no records.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Options are what a Server needs. All are required unless noted.
+type Options struct {
+	Dispatcher Dispatcher
+	Blobs      Blobs
+	States     States
+	Records    Records
+	Commander  Commander
+
+	Local    Local        // comments and statuses of the local forge; nil: there is none
+	Posts    Posts        // what was posted on other forges; nil: not shown
+	Webhooks http.Handler // mounted at /webhooks/ of the public listener; nil: there are none
+	Metrics  http.Handler // mounted at /metrics of the API listener; nil: there are none
+
+	// Ready returns what the server still waits for, in words; none means
+	// ready. Nil means always ready. It must not block.
+	Ready func() []string
+
+	Public Listener // off if it has no Address
+	API    Listener // off if it has no Address
+	Agents Listener // off if it has no Address
+	Socket Socket   // the agents' listener on this machine; off if it has no Path
+
+	APITokens   []Token // of people and tools; none: the API refuses everybody
+	AgentTokens []Token // of agents, for claims; roles mean nothing here
+
+	MaxArtefactBytes int64         // of one artefact; zero means 1 GiB
+	MaxStateBytes    int64         // of one state; zero means 512 MiB
+	CommandWait      time.Duration // for a command's outcome to be known; zero means 30 s
+	Drain            time.Duration // for open requests to end when a listener closes; zero means 10 s
+
+	Version string           // shown by the API
+	Logger  *slog.Logger     // nil discards
+	Now     func() time.Time // nil means time.Now
+}
+
+// Listener is a TCP address that a server listens on.
+type Listener struct {
+	Address string      // host:port; port 0 takes any that is free
+	TLS     *tls.Config // nil: plain HTTP, for a loopback address or behind a proxy
+}
+
+// Socket is a Unix socket that a server listens on. It is made with mode 0600.
+type Socket struct {
+	Path string // its folder must exist and be reachable for the agent's user
+	// ChangeOwner gives the socket to UID and GID, those of an agent that runs
+	// as another user. It takes root.
+	ChangeOwner bool
+	UID, GID    int
+}
+
+const (
+	defaultMaxArtefactBytes = 1 << 30
+	defaultMaxStateBytes    = 512 << 20
+	defaultCommandWait      = 30 * time.Second
+	defaultDrain            = 10 * time.Second
+)
+
+// Server serves the listeners. Its handlers are safe for concurrent use.
+type Server struct {
+	opts   Options
+	public http.Handler
+	api    http.Handler
+	agents http.Handler
+
+	mu     sync.Mutex
+	intake []*endpoint // public and API
+	work   []*endpoint // agents and states
+	bound  bool
+
+	stop     sync.Once
+	stopping chan struct{} // closed when intake ends
+}
+
+// New returns a Server that listens nowhere yet, or an error that names what is
+// missing.
+func New(opts Options) (*Server, error) {
+	switch {
+	case opts.Dispatcher == nil:
+		return nil, errors.New("server: no dispatcher")
+	case opts.Blobs == nil:
+		return nil, errors.New("server: no blobs")
+	case opts.States == nil:
+		return nil, errors.New("server: no states")
+	case opts.Records == nil:
+		return nil, errors.New("server: no records")
+	case opts.Commander == nil:
+		return nil, errors.New("server: no commander")
+	}
+	if err := checkTokens(opts.APITokens, true); err != nil {
+		return nil, fmt.Errorf("server: API tokens: %w", err)
+	}
+	if err := checkTokens(opts.AgentTokens, false); err != nil {
+		return nil, fmt.Errorf("server: agent tokens: %w", err)
+	}
+	opts.setDefaults()
+
+	// Gin's mode is its own global and only decides whether it prints its
+	// routes on standard output, which belongs to whoever started us.
+	gin.SetMode(gin.ReleaseMode)
+	s := &Server{opts: opts, stopping: make(chan struct{})}
+	s.public = s.publicRoutes()
+	s.api = s.apiRoutes()
+	s.agents = s.agentRoutes()
+	return s, nil
+}
+
+func (o *Options) setDefaults() {
+	if o.MaxArtefactBytes == 0 {
+		o.MaxArtefactBytes = defaultMaxArtefactBytes
+	}
+	if o.MaxStateBytes == 0 {
+		o.MaxStateBytes = defaultMaxStateBytes
+	}
+	if o.CommandWait == 0 {
+		o.CommandWait = defaultCommandWait
+	}
+	if o.Drain == 0 {
+		o.Drain = defaultDrain
+	}
+	if o.Ready == nil {
+		o.Ready = func() []string { return nil }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+}
+
+// Public returns the handler of the public listener.
+func (s *Server) Public() http.Handler { return s.public }
+
+// API returns the handler of the API's listener.
+func (s *Server) API() http.Handler { return s.api }
+
+// Agents returns the handler of the agents' listeners.
+func (s *Server) Agents() http.Handler { return s.agents }
+
+// engine returns a router with what all listeners have in common.
+func (s *Server) engine() *gin.Engine {
+	e := gin.New()
+	// A redirect would make a client repeat an upload, or lose its method.
+	e.RedirectTrailingSlash = false
+	e.HandleMethodNotAllowed = true
+	_ = e.SetTrustedProxies(nil) // cannot fail: nothing to parse
+	e.Use(s.logRequests, s.recoverPanics, guardTimes)
+	e.NoRoute(func(c *gin.Context) {
+		s.refuse(c, http.StatusNotFound, "no such path", "see the API's documentation for its paths")
+	})
+	e.NoMethod(func(c *gin.Context) {
+		s.refuse(c, http.StatusMethodNotAllowed, "method "+c.Request.Method+" is not allowed here", "")
+	})
+	e.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
+	return e
+}
+
+func (s *Server) publicRoutes() http.Handler {
+	e := s.engine()
+	if s.opts.Webhooks != nil {
+		e.Any("/webhooks/*path", func(c *gin.Context) {
+			if s.isStopping() {
+				s.fail(c, fmt.Errorf("server is stopping: %w", holdfast.ErrUnavailable))
+				return
+			}
+			s.opts.Webhooks.ServeHTTP(c.Writer, c.Request)
+		})
+	}
+	return e
+}
+
+// Readiness is the answer of /readyz.
+type Readiness struct {
+	Ready   bool     `json:"ready"`
+	Reasons []string `json:"reasons,omitempty"` // what it waits for
+}
+
+func (s *Server) ready(c *gin.Context) {
+	reasons := s.opts.Ready()
+	if s.isStopping() {
+		reasons = append(reasons, "server is stopping")
+	}
+	if len(reasons) > 0 {
+		c.JSON(http.StatusServiceUnavailable, Readiness{Reasons: reasons})
+		return
+	}
+	c.JSON(http.StatusOK, Readiness{Ready: true})
+}
+
+func (s *Server) isStopping() bool {
+	select {
+	case <-s.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// untilStop returns ctx, done also when intake ends: for requests that wait.
+func (s *Server) untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-s.stopping:
+			cancel(fmt.Errorf("server is stopping: %w", holdfast.ErrUnavailable))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(context.Canceled); <-done }
+}
