@@ -1,0 +1,12 @@
+resource "terraform_data" "a" {
+  input = "a"
+}
+
+resource "terraform_data" "b" {
+  count = 2
+  input = "b"
+}
+
+output "gone" {
+  value = "x"
+}

@@ -1,0 +1,6 @@
+removed {
+  from = terraform_data.kept
+  lifecycle {
+    destroy = false
+  }
+}
