@@ -1,0 +1,451 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+const (
+	claimWait   = 25 * time.Second
+	deliverWait = 15 * time.Second
+)
+
+// AttemptExecutor executes attempts; *Executor is one. It must be safe for
+// concurrent use.
+type AttemptExecutor interface {
+	// Execute executes one attempt and returns how it ended. It returns soon
+	// after ctx is done, with a *StopError as the cause.
+	Execute(ctx context.Context, a holdfast.Assignment, s Session) holdfast.Result
+	// WorkspaceDir returns the folder that an attempt is executed in. If it
+	// still exists when the attempt's process is dead, a state that the engine
+	// could not save is looked for in it.
+	WorkspaceDir(ref holdfast.AttemptRef) string
+}
+
+// AgentOptions are what an Agent needs. All are required unless noted.
+type AgentOptions struct {
+	ID     string // unique among agents, and stable over restarts
+	Server string // unix:///path or https://host[:port][/path]; http to a loopback address only
+	CAFile string // optional: PEM of the authorities to trust instead of the system's
+	Token  string // the agent's credential
+
+	// Dir keeps what is not delivered yet, and what the server refused. One
+	// agent uses it at a time. It is made if it does not exist.
+	Dir      string
+	Slots    int // attempts at once; zero means 4
+	Executor AttemptExecutor
+
+	// Grace is how long running attempts may go on once Run's context is done,
+	// before their engines are interrupted. Zero means 10 min, less than zero
+	// not at all.
+	Grace time.Duration
+
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil means time.Now; the wall clock only, durations are measured
+}
+
+// Agent claims runs from a server, executes several at once, and delivers what
+// comes of them, if need be after a restart.
+type Agent struct {
+	opts   AgentOptions
+	client *client
+	proxy  *proxy // while Run runs
+	wakeup chan struct{}
+
+	mu          sync.Mutex
+	sessions    map[string]*agentSession // by key: claimed and not yet delivered
+	interrupted bool                     // Interrupt was called
+	halting     bool                     // executions are interrupted as soon as they begin
+
+	executing  sync.WaitGroup
+	delivering sync.WaitGroup
+}
+
+// NewAgent returns an Agent, or an error that names what is missing or wrong.
+func NewAgent(opts AgentOptions) (*Agent, error) {
+	switch {
+	case opts.ID == "":
+		return nil, errors.New("runner: no agent id")
+	case opts.Server == "":
+		return nil, errors.New("runner: no server")
+	case opts.Token == "":
+		return nil, errors.New("runner: no token")
+	case opts.Dir == "":
+		return nil, errors.New("runner: no folder")
+	case opts.Executor == nil:
+		return nil, errors.New("runner: no executor")
+	case opts.Slots < 0:
+		return nil, fmt.Errorf("runner: %d slots", opts.Slots)
+	}
+	if opts.Slots == 0 {
+		opts.Slots = 4
+	}
+	if opts.Grace == 0 {
+		opts.Grace = 10 * time.Minute
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	client, err := newClient(opts.Server, opts.Token, opts.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("runner: %w", err)
+	}
+	return &Agent{
+		opts: opts, client: client,
+		wakeup:   make(chan struct{}),
+		sessions: map[string]*agentSession{},
+	}, nil
+}
+
+// Run claims and executes runs until ctx is done. Then it claims no more, lets
+// running attempts go on for the grace, interrupts what is left, and delivers
+// the outcomes; what the server does not take in time stays in the folder for
+// the next Run. It returns a holdfast.ErrLocked if another agent uses the
+// folder. Run may be called once.
+func (a *Agent) Run(ctx context.Context) error {
+	for _, dir := range []string{"attempts", "quarantine"} {
+		if err := os.MkdirAll(filepath.Join(a.opts.Dir, dir), 0o700); err != nil {
+			return fmt.Errorf("make agent folder: %w", err)
+		}
+	}
+	release, err := lockFolder(a.opts.Dir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if a.proxy, err = newProxy(a.opts.Logger); err != nil {
+		return err
+	}
+	defer a.proxy.close()
+
+	// Deliveries outlive ctx; shutdown ends them.
+	deliver, stopDelivering := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopDelivering()
+	if err := a.recover(deliver); err != nil {
+		return err
+	}
+	a.opts.Logger.InfoContext(ctx, "agent started", "agent", a.opts.ID)
+	a.claimAll(ctx, deliver)
+
+	a.shutDown(stopDelivering)
+	a.opts.Logger.InfoContext(ctx, "agent stopped", "agent", a.opts.ID)
+	return nil
+}
+
+// Interrupt ends the grace: engines that still run are interrupted now. It does
+// not wait.
+func (a *Agent) Interrupt() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.interrupted {
+		a.interrupted = true
+		close(a.wakeup)
+	}
+}
+
+// shutDown brings running attempts to an end once nothing more is claimed.
+func (a *Agent) shutDown(stopDelivering func()) {
+	executed := done(&a.executing)
+	select {
+	case <-executed:
+	case <-time.After(max(0, a.opts.Grace)):
+	case <-a.wakeup:
+	}
+	a.mu.Lock()
+	a.halting = true
+	a.mu.Unlock()
+	for _, s := range a.all() {
+		s.halt(agentStopped())
+	}
+	<-executed
+	delivered := done(&a.delivering)
+	select {
+	case <-delivered:
+	case <-time.After(deliverWait):
+		stopDelivering()
+		<-delivered
+	}
+}
+
+func agentStopped() *StopError {
+	return &StopError{
+		Reason: holdfast.ReasonAgentKilled,
+		Detail: "the agent was told to stop and could not wait any longer",
+	}
+}
+
+// done returns a channel that is closed when wg has been waited for.
+func done(wg *sync.WaitGroup) <-chan struct{} {
+	ch := make(chan struct{})
+	go func() {
+		defer close(ch)
+		wg.Wait()
+	}()
+	return ch
+}
+
+func (a *Agent) all() []*agentSession {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := make([]*agentSession, 0, len(a.sessions))
+	for _, s := range a.sessions {
+		all = append(all, s)
+	}
+	return all
+}
+
+// refs returns the attempts that the server must believe to be here.
+func (a *Agent) refs() []holdfast.AttemptRef {
+	var refs []holdfast.AttemptRef
+	for _, s := range a.all() {
+		refs = append(refs, s.AttemptRef)
+	}
+	slices.SortFunc(refs, func(x, y holdfast.AttemptRef) int { return int(x.Fence - y.Fence) })
+	return refs
+}
+
+// claimAll claims runs while slots are free, until ctx is done.
+func (a *Agent) claimAll(ctx, deliver context.Context) {
+	slots := make(chan struct{}, a.opts.Slots)
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		assignment, serverTime, err := a.claim(ctx)
+		if err != nil {
+			return // ctx is done: all else is tried again
+		}
+		a.start(deliver, assignment, serverTime, func() { <-slots })
+	}
+}
+
+// claim asks until there is a run or ctx is done.
+func (a *Agent) claim(ctx context.Context) (holdfast.Assignment, time.Time, error) {
+	var troubled bool
+	for ctx.Err() == nil {
+		asked := time.Now()
+		try, cancel := context.WithTimeout(ctx, claimWait+answerTimeout)
+		assignment, serverTime, err := a.client.claim(try, holdfast.ClaimRequest{
+			Agent: a.opts.ID, Wait: claimWait, Executing: a.refs(),
+			Platform: runtime.GOOS + "_" + runtime.GOARCH,
+		})
+		cancel()
+		if ctx.Err() != nil && err != nil {
+			break
+		}
+		pause := time.Duration(0)
+		switch {
+		case err == nil:
+			return assignment, serverTime, nil
+		case errors.Is(err, holdfast.ErrNotFound) && !final(err):
+			if troubled {
+				a.opts.Logger.InfoContext(ctx, "server was reached again", "agent", a.opts.ID)
+			}
+			troubled = false
+			// A server that does not wait must not be asked without a pause.
+			pause = time.Second - time.Since(asked)
+		default:
+			if !troubled {
+				a.opts.Logger.WarnContext(ctx, "claim was not answered", "agent", a.opts.ID, "err", err)
+			}
+			troubled = true
+			pause = time.Second
+			if final(err) { // a wrong token: somebody has to act
+				pause = 10 * time.Second
+			}
+		}
+		if pause > 0 && !sleep(ctx, pause) {
+			break
+		}
+	}
+	return holdfast.Assignment{}, time.Time{}, context.Cause(ctx)
+}
+
+// start executes an assignment in the background. free gives its slot back.
+func (a *Agent) start(deliver context.Context, assignment holdfast.Assignment, serverTime time.Time, free func()) {
+	logger := a.opts.Logger.With("cluster", assignment.Cluster, "run", assignment.Run, "attempt", assignment.Attempt)
+	s, err := a.newSession(claimed{
+		AttemptRef: assignment.AttemptRef, Token: assignment.Token, Kind: assignment.Kind,
+		Cluster: assignment.Cluster, Lease: assignment.Lease,
+		OwnState: assignment.OwnState, StateLocation: assignment.StateLocation,
+	}, logger)
+	if err != nil {
+		logger.Error("attempt could not be begun", "err", err)
+		a.delivering.Go(func() {
+			defer free()
+			a.decline(deliver, assignment, err)
+		})
+		return
+	}
+	// A deadline is turned into a duration at once, by the server's own clock:
+	// from here on only time that passes counts.
+	if serverTime.IsZero() {
+		serverTime = a.opts.Now()
+	}
+	var left time.Duration
+	if !assignment.Deadline.IsZero() {
+		left = max(time.Millisecond, assignment.Deadline.Sub(serverTime))
+	}
+	logger.Info("run was claimed", "action", string(assignment.Kind))
+	a.executing.Add(1)
+	a.delivering.Go(func() {
+		a.bring(deliver, s, func() (holdfast.Result, bool) {
+			defer a.executing.Done()
+			defer free()
+			return a.execute(deliver, assignment, s, left), true
+		})
+	})
+}
+
+// newSession registers an attempt.
+func (a *Agent) newSession(c claimed, logger *slog.Logger) (*agentSession, error) {
+	key, err := attemptKey(c.AttemptRef)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.sessions[key] != nil {
+		return nil, fmt.Errorf("attempt %s is being executed already", key)
+	}
+	s := &agentSession{
+		claimed: c, key: key, dir: filepath.Join(a.opts.Dir, "attempts", key),
+		client: a.client, logger: logger, now: a.opts.Now, answered: time.Now(),
+	}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("make attempt folder: %w", err)
+	}
+	a.sessions[key] = s
+	return s, nil
+}
+
+// execute runs the executor over an attempt and saves its outcome.
+func (a *Agent) execute(ctx context.Context, assignment holdfast.Assignment, s *agentSession, left time.Duration) holdfast.Result {
+	work, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	s.mu.Lock()
+	s.stop = stop
+	s.mu.Unlock()
+	a.mu.Lock()
+	halting := a.halting
+	a.mu.Unlock()
+	if halting {
+		s.halt(agentStopped())
+	}
+	if left > 0 {
+		timer := time.AfterFunc(left, func() {
+			s.halt(&StopError{Reason: holdfast.ReasonTimeout, Detail: "the run's deadline passed"})
+		})
+		defer timer.Stop()
+	}
+	a.proxy.admit(s)
+	defer a.proxy.dismiss(s)
+
+	began := time.Now()
+	result := a.guard(work, assignment, s)
+	s.mu.Lock()
+	s.stop = nil
+	s.mu.Unlock()
+	result.Fence = s.Fence
+	s.saveResult(result)
+	s.logger.Info("attempt ended", "action", string(s.Kind), "reason", result.Reason,
+		"status", string(result.Status), "duration", time.Since(began))
+	return result
+}
+
+// guard turns a panic of the executor into a result.
+func (a *Agent) guard(ctx context.Context, assignment holdfast.Assignment, s *agentSession) (result holdfast.Result) {
+	defer func() {
+		cause := recover()
+		if cause == nil {
+			return
+		}
+		s.logger.Error("attempt panicked", "err", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		s.mu.Lock()
+		begun := s.begun
+		s.mu.Unlock()
+		result = holdfast.Result{
+			Status: holdfast.RunErrored, Reason: "Internal", Applying: begun,
+			Failure: &holdfast.Failure{
+				Step: "prepare", Cause: "Internal",
+				Summary: "the agent failed by an error of its own; its log has the details",
+			},
+		}
+	}()
+	return a.opts.Executor.Execute(ctx, assignment, s)
+}
+
+// bring sees an attempt through: it beats, waits for the result, delivers all,
+// and forgets the attempt once the server has everything.
+func (a *Agent) bring(ctx context.Context, s *agentSession, result func() (holdfast.Result, bool)) {
+	beating, stopBeating := context.WithCancel(ctx)
+	var beats sync.WaitGroup
+	beats.Go(func() { s.beat(beating) })
+	delivered := s.deliver(ctx, result)
+	stopBeating()
+	beats.Wait()
+	if delivered {
+		a.forget(s)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.sessions, s.key)
+}
+
+// forget removes a delivered attempt's folder. What the server refused of an
+// attempt that may have changed something goes to quarantine instead.
+func (a *Agent) forget(s *agentSession) {
+	s.mu.Lock()
+	refused := s.refused
+	s.mu.Unlock()
+	if refused && s.Kind.Writes() {
+		_ = os.RemoveAll(filepath.Join(s.dir, scratchDir))
+		target := filepath.Join(a.opts.Dir, "quarantine", s.key)
+		_ = os.RemoveAll(target)
+		if err := os.Rename(s.dir, target); err != nil {
+			s.logger.Error("attempt could not be moved to quarantine", "err", err)
+			return
+		}
+		s.logger.Warn("attempt was moved to quarantine", "action", string(s.Kind))
+		a.pruneQuarantine()
+		return
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		s.logger.Warn("attempt's folder was not removed", "err", err)
+	}
+}
+
+// decline reports an attempt that could not be begun, for example because the
+// disk is full.
+func (a *Agent) decline(ctx context.Context, assignment holdfast.Assignment, cause error) {
+	ref := assignment.AttemptRef
+	if _, err := attemptKey(ref); err != nil {
+		return // nothing that the server could be told about
+	}
+	_, _ = retry(ctx, nil, func() (struct{}, error) {
+		return struct{}{}, a.client.result(ctx, ref, assignment.Token, holdfast.Result{
+			Fence: ref.Fence, Status: holdfast.RunErrored, Reason: "Workspace",
+			Failure: &holdfast.Failure{
+				Step: "prepare", Cause: "Workspace", Transient: true,
+				Summary: "the agent could not begin the attempt", Detail: cause.Error(),
+				Hint: "look at the agent's disk: is it full?",
+			},
+		})
+	})
+}

@@ -1,0 +1,57 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// AgentLockFile is the file in an agent's folder that it holds an exclusive
+// flock on while it lives. Its content is the agent's process id.
+const AgentLockFile = "agent.lock"
+
+// lockFolder makes this process the only agent of dir until release. It is a
+// holdfast.ErrLocked if there is another. The kernel gives the lock back when
+// the process dies, however that happens.
+func lockFolder(dir string) (release func(), err error) {
+	path := filepath.Join(dir, AgentLockFile)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock agent folder: %w", err)
+	}
+	// Whoever looks whether an agent lives holds the lock for an instant.
+	for try := 0; ; try++ {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || try == 10 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		defer file.Close()
+		pid, _ := io.ReadAll(io.LimitReader(file, 32))
+		return nil, fmt.Errorf("lock agent folder %s: the agent with process id %s uses it: %w",
+			dir, strings.TrimSpace(string(pid)), holdfast.ErrLocked)
+	}
+	if err == nil {
+		err = file.Truncate(0)
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(file, "%d\n", os.Getpid())
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("lock agent folder %s: %w", dir, err)
+	}
+	return func() {
+		_ = file.Truncate(0)
+		_ = file.Close()
+	}, nil
+}

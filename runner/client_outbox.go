@@ -1,0 +1,263 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// outbox keeps things on disk until the server has them, one file each, and
+// delivers them in the order in which they were put. It is safe for concurrent
+// use.
+type outbox struct {
+	dir     string
+	durable bool // files survive a power cut, not only a killed process
+	// send delivers one file. An error that is final refuses it for good.
+	send func(ctx context.Context, name, path string) error
+	// refused hears of each file that was; nil tells nobody.
+	refused func(name string, err error)
+	// trouble hears of each try that is made again; nil tells nobody.
+	trouble func(err error)
+
+	mu      sync.Mutex
+	next    int
+	parcels []*parcel // not yet delivered, oldest first
+	failing bool      // the last try failed and is made again
+	closed  bool
+	wake    chan struct{} // of one
+}
+
+// parcel is one file of an outbox.
+type parcel struct {
+	name string
+	path string
+
+	// settled is closed when it is known what becomes of the parcel for now:
+	// delivered, refused, or held because the server is out of reach.
+	settled chan struct{}
+	once    sync.Once
+	done    chan struct{} // closed when it is delivered or refused
+	err     error         // why it was refused; read it after done
+}
+
+func (i *parcel) settle() { i.once.Do(func() { close(i.settled) }) }
+
+const refusedPrefix = "refused-"
+
+// open makes the folder and takes up what an earlier process left in it.
+func (o *outbox) open() error {
+	o.wake = make(chan struct{}, 1)
+	if err := os.MkdirAll(o.dir, 0o700); err != nil {
+		return fmt.Errorf("open outbox: %w", err)
+	}
+	entries, err := os.ReadDir(o.dir)
+	if err != nil {
+		return fmt.Errorf("open outbox: %w", err)
+	}
+	for _, entry := range entries { // sorted by name, and so by number
+		number, name, ok := strings.Cut(entry.Name(), "-")
+		seq, err := strconv.Atoi(number)
+		if !ok || err != nil {
+			continue // refused, or never complete
+		}
+		o.next = max(o.next, seq+1)
+		o.parcels = append(o.parcels, &parcel{
+			name: name, path: filepath.Join(o.dir, entry.Name()),
+			settled: make(chan struct{}), done: make(chan struct{}),
+		})
+	}
+	slices.SortFunc(o.parcels, func(a, b *parcel) int { return cmp.Compare(a.path, b.path) })
+	return nil
+}
+
+// put keeps data under name. When it returns, the parcel is on disk and will be
+// delivered, if need be by a later process.
+func (o *outbox) put(name string, data io.Reader) (*parcel, error) {
+	tmp, err := os.CreateTemp(o.dir, "tmp-")
+	if err != nil {
+		return nil, fmt.Errorf("hold %s: %w", name, err)
+	}
+	defer os.Remove(tmp.Name())
+	_, err = io.Copy(tmp, data)
+	if err == nil && o.durable {
+		err = tmp.Sync()
+	}
+	if err := errors.Join(err, tmp.Close()); err != nil {
+		return nil, fmt.Errorf("hold %s: %w", name, err)
+	}
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return nil, fmt.Errorf("hold %s: %w", name, os.ErrClosed)
+	}
+	i := &parcel{
+		name: name, path: filepath.Join(o.dir, fmt.Sprintf("%06d-%s", o.next, name)),
+		settled: make(chan struct{}), done: make(chan struct{}),
+	}
+	if err := os.Rename(tmp.Name(), i.path); err != nil {
+		return nil, fmt.Errorf("hold %s: %w", name, err)
+	}
+	if o.durable {
+		if err := syncDir(o.dir); err != nil {
+			_ = os.Remove(i.path)
+			return nil, fmt.Errorf("hold %s: %w", name, err)
+		}
+	}
+	o.next++
+	o.parcels = append(o.parcels, i)
+	if o.failing {
+		i.settle()
+	}
+	o.signal()
+	return i, nil
+}
+
+// close says that nothing more is put: run ends when all is delivered.
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	o.signal()
+}
+
+func (o *outbox) signal() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// held returns the newest parcel of that name which is not delivered yet, nil if
+// there is none.
+func (o *outbox) held(name string) *parcel {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, i := range slices.Backward(o.parcels) {
+		if i.name == name {
+			return i
+		}
+	}
+	return nil
+}
+
+// last returns the newest parcel that is not delivered yet, nil if there is none.
+func (o *outbox) last() *parcel {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.parcels) == 0 {
+		return nil
+	}
+	return o.parcels[len(o.parcels)-1]
+}
+
+// run delivers until the outbox is closed and empty, or ctx is done: what is
+// left then stays on disk.
+func (o *outbox) run(ctx context.Context) {
+	for {
+		o.mu.Lock()
+		var head *parcel
+		if len(o.parcels) > 0 {
+			head = o.parcels[0]
+		}
+		closed := o.closed
+		o.mu.Unlock()
+
+		switch {
+		case head != nil:
+			if !o.deliver(ctx, head) {
+				return
+			}
+		case closed:
+			return
+		default:
+			select {
+			case <-o.wake:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// deliver sends one parcel until it is gone, and reports false if ctx ended
+// first.
+func (o *outbox) deliver(ctx context.Context, i *parcel) bool {
+	_, err := retry(ctx, o.postpone, func() (struct{}, error) {
+		return struct{}{}, o.send(ctx, i.name, i.path)
+	})
+	if err != nil && !final(err) {
+		return false
+	}
+	if err == nil {
+		_ = os.Remove(i.path)
+	} else {
+		_ = os.Rename(i.path, filepath.Join(o.dir, refusedPrefix+filepath.Base(i.path)))
+		if o.refused != nil {
+			o.refused(i.name, err)
+		}
+	}
+	o.mu.Lock()
+	o.parcels = o.parcels[1:]
+	o.failing = false
+	o.mu.Unlock()
+	i.err = err
+	close(i.done)
+	i.settle()
+	return true
+}
+
+// postpone notes that the server is out of reach: nobody needs to wait for
+// what is in the outbox.
+func (o *outbox) postpone(err error) {
+	o.mu.Lock()
+	o.failing = true
+	for _, i := range o.parcels {
+		i.settle()
+	}
+	o.mu.Unlock()
+	if o.trouble != nil {
+		o.trouble(err)
+	}
+}
+
+// syncDir makes the names in dir survive a power cut.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// writeFile replaces path with data in one step; durable says whether it must
+// survive a power cut.
+func writeFile(path string, data []byte, durable bool) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "tmp-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	if err == nil && durable {
+		err = tmp.Sync()
+	}
+	if err := errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return err
+	}
+	if durable {
+		return syncDir(filepath.Dir(path))
+	}
+	return nil
+}

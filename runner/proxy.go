@@ -1,0 +1,349 @@
+package runner
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/md5" //nolint:gosec // what the engines' http backend sends
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	maxState     = 512 << 20        // bytes of a state
+	maxLockInfo  = 1 << 20          // bytes of a LOCK or UNLOCK body
+	stateWait    = time.Minute      // how long GET and LOCK wait for the server
+	stateHoldFor = 10 * time.Second // how long a POST waits for an answer before it is held
+
+	parcelState  = "state"
+	parcelUnlock = "unlock"
+)
+
+// proxy is the agent's state endpoint, on loopback: the engine's http backend
+// speaks to it, and it to the server. Each attempt has a credential of its own
+// that reaches its own state only. It is safe for concurrent use.
+type proxy struct {
+	listener net.Listener
+	server   *http.Server
+	served   sync.WaitGroup
+	logger   *slog.Logger
+
+	mu       sync.Mutex
+	sessions map[string]*agentSession
+}
+
+// newProxy listens on a free port of the loopback interface.
+func newProxy(logger *slog.Logger) (*proxy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for engines: %w", err)
+	}
+	p := &proxy{listener: listener, logger: logger, sessions: map[string]*agentSession{}}
+	p.server = &http.Server{
+		Handler:           p,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       time.Minute,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
+	p.served.Go(func() { _ = p.server.Serve(listener) })
+	return p, nil
+}
+
+// close ends the endpoint. Engines must have ended before.
+func (p *proxy) close() {
+	_ = p.server.Close()
+	p.served.Wait()
+}
+
+// admit gives s an address and a credential, until dismiss.
+func (p *proxy) admit(s *agentSession) {
+	s.endpoint = "http://" + p.listener.Addr().String() + "/state"
+	s.password = rand.Text()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sessions[s.key] = s
+}
+
+func (p *proxy) dismiss(s *agentSession) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.sessions, s.key)
+}
+
+// ServeHTTP answers an engine.
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	user, password, _ := r.BasicAuth()
+	p.mu.Lock()
+	s := p.sessions[user]
+	p.mu.Unlock()
+	if s == nil || subtle.ConstantTimeCompare([]byte(password), []byte(s.password)) != 1 {
+		http.Error(w, "unknown credential", http.StatusUnauthorized)
+		return
+	}
+	if r.URL.Path != "/state" {
+		http.Error(w, "no such thing", http.StatusNotFound)
+		return
+	}
+	switch r.Method {
+	case http.MethodGet:
+		s.getState(w, r)
+	case http.MethodPost:
+		s.postState(w, r)
+	case "LOCK":
+		s.lockState(w, r)
+	case "UNLOCK":
+		s.unlockState(w, r)
+	default:
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+	}
+}
+
+// getState answers the newest state that the engine wrote, wherever it is.
+func (s *agentSession) getState(w http.ResponseWriter, r *http.Request) {
+	if parcel := s.states.held(parcelState); parcel != nil {
+		if op, err := readStateOp(parcel.path); err == nil {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(op.body)
+			return
+		} // else it was delivered this very moment
+	}
+	s.forward(w, r, call{method: http.MethodGet})
+}
+
+// lockState takes the state's lock for the engine. It waits for what is held:
+// the unlock of the engine before may be among it.
+func (s *agentSession) lockState(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLockInfo))
+	if err != nil {
+		http.Error(w, "read body: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	if parcel := s.states.last(); parcel != nil {
+		wait, cancel := context.WithTimeout(r.Context(), stateWait)
+		defer cancel()
+		select {
+		case <-parcel.done:
+		case <-wait.Done():
+			http.Error(w, "the server is out of reach", http.StatusServiceUnavailable)
+			return
+		}
+	}
+	s.forward(w, r, call{method: "LOCK", kind: "application/json", body: bytes.NewReader(body), size: int64(len(body))})
+}
+
+// forward sends c to the server, for a while again if it is out of reach, and
+// answers what it answers.
+func (s *agentSession) forward(w http.ResponseWriter, r *http.Request, c call) {
+	ctx, cancel := context.WithTimeout(r.Context(), stateWait)
+	defer cancel()
+	body, _ := c.body.(*bytes.Reader)
+	res, err := retry(ctx, s.trouble("state request was tried again"), func() (*http.Response, error) {
+		if body != nil {
+			_, _ = body.Seek(0, io.SeekStart)
+		}
+		return s.client.do(ctx, s.stateCall(c))
+	})
+	if err != nil {
+		s.answer(w, c, err)
+		return
+	}
+	defer res.Body.Close()
+	for _, name := range []string{"Content-Type", "Content-MD5", "Content-Length"} {
+		if value := res.Header.Get(name); value != "" {
+			w.Header().Set(name, value)
+		}
+	}
+	w.WriteHeader(res.StatusCode)
+	_, _ = io.Copy(w, res.Body)
+}
+
+// answer passes an error of the server on to the engine.
+func (s *agentSession) answer(w http.ResponseWriter, c call, err error) {
+	var answer *answerError
+	if !final(err) || !errors.As(err, &answer) {
+		http.Error(w, "the server is out of reach", http.StatusServiceUnavailable)
+		return
+	}
+	if c.method == "LOCK" && sameLock(c.body, answer.text) {
+		w.WriteHeader(http.StatusOK) // granted before; that answer was lost
+		return
+	}
+	if strings.HasPrefix(answer.text, "{") { // a LockInfo
+		w.Header().Set("Content-Type", "application/json")
+	}
+	w.WriteHeader(answer.status)
+	_, _ = io.WriteString(w, answer.text)
+}
+
+// sameLock reports whether the lock that is held is the one asked for.
+func sameLock(asked io.Reader, held string) bool {
+	var a, b struct{ ID string }
+	reader, ok := asked.(*bytes.Reader)
+	if !ok {
+		return false
+	}
+	_, _ = reader.Seek(0, io.SeekStart)
+	return json.NewDecoder(reader).Decode(&a) == nil &&
+		json.Unmarshal([]byte(held), &b) == nil && a.ID != "" && a.ID == b.ID
+}
+
+// stateCall addresses c to the attempt's state.
+func (s *agentSession) stateCall(c call) call {
+	parts := strings.Split(s.StateLocation, "/")
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	c.path = "/agent/v1/state/" + strings.Join(parts, "/")
+	c.token = s.Token
+	return c
+}
+
+// postState takes a new state. It is on disk before anything else happens;
+// then the server gets it, now or, if it is out of reach, later. A refusal of
+// the server reaches the engine, and the state stays on disk.
+func (s *agentSession) postState(w http.ResponseWriter, r *http.Request) {
+	if !s.Kind.Writes() {
+		http.Error(w, "a "+string(s.Kind)+" must not write state", http.StatusForbidden)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxState))
+	if err != nil {
+		http.Error(w, "read body: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	if sum := r.Header.Get("Content-MD5"); sum != "" && sum != md5Of(body) {
+		http.Error(w, "body does not match its Content-MD5", http.StatusBadRequest)
+		return
+	}
+	op := stateOp{Query: r.URL.RawQuery, body: body}
+	parcel, err := s.states.put(parcelState, op.reader())
+	if err != nil {
+		s.logger.Error("state could not be held on disk", "err", err)
+		s.postAtOnce(w, r, op)
+		return
+	}
+	s.settle(w, call{method: http.MethodPost}, parcel)
+}
+
+// postAtOnce is for a disk that takes nothing more: the server gets the state
+// now, or the engine is told that it did not.
+func (s *agentSession) postAtOnce(w http.ResponseWriter, r *http.Request, op stateOp) {
+	if s.states.last() != nil { // never before an older one
+		http.Error(w, "state could not be held on disk", http.StatusInternalServerError)
+		return
+	}
+	s.forward(w, r, op.call(http.MethodPost))
+}
+
+// unlockState releases the lock, after all states that were written under it.
+func (s *agentSession) unlockState(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLockInfo))
+	if err != nil {
+		http.Error(w, "read body: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	op := stateOp{Query: r.URL.RawQuery, body: body}
+	parcel, err := s.states.put(parcelUnlock, op.reader())
+	if err != nil {
+		s.logger.Error("unlock could not be held on disk", "err", err)
+		s.forward(w, r, op.call("UNLOCK"))
+		return
+	}
+	s.settle(w, call{method: "UNLOCK"}, parcel)
+}
+
+// settle answers once it is known what becomes of a parcel for now.
+func (s *agentSession) settle(w http.ResponseWriter, c call, p *parcel) {
+	timer := time.NewTimer(stateHoldFor)
+	defer timer.Stop()
+	select {
+	case <-p.settled:
+	case <-timer.C:
+	}
+	select {
+	case <-p.done:
+		if p.err != nil {
+			s.answer(w, c, p.err)
+			return
+		}
+	default:
+		s.logger.Warn("state was held on disk until the server is back", "action", c.method)
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// stateOp is a POST or an UNLOCK as it lies in the outbox: its head as a line
+// of JSON, then the body.
+type stateOp struct {
+	Query string `json:"query"` // ID=... of the lock, as the engine sent it
+	body  []byte
+}
+
+func (o stateOp) reader() io.Reader {
+	head, _ := json.Marshal(o) // a string: it cannot fail
+	return io.MultiReader(bytes.NewReader(append(head, '\n')), bytes.NewReader(o.body))
+}
+
+func (o stateOp) call(method string) call {
+	query, _ := url.ParseQuery(o.Query)
+	return call{
+		method: method, query: query, kind: "application/json",
+		body: bytes.NewReader(o.body), size: int64(len(o.body)), md5: md5Of(o.body),
+	}
+}
+
+func readStateOp(path string) (stateOp, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return stateOp{}, err
+	}
+	defer file.Close()
+	r := bufio.NewReader(file)
+	head, err := r.ReadBytes('\n')
+	if err != nil {
+		return stateOp{}, fmt.Errorf("read held state: %w", err)
+	}
+	var op stateOp
+	if err := json.Unmarshal(head, &op); err != nil {
+		return stateOp{}, fmt.Errorf("read held state: %w", err)
+	}
+	if op.body, err = io.ReadAll(r); err != nil {
+		return stateOp{}, fmt.Errorf("read held state: %w", err)
+	}
+	return op, nil
+}
+
+// sendState delivers one held POST or UNLOCK.
+func (s *agentSession) sendState(ctx context.Context, name, path string) error {
+	op, err := readStateOp(path)
+	if err != nil {
+		return &localError{err}
+	}
+	method := http.MethodPost
+	if name == parcelUnlock {
+		method = "UNLOCK"
+	}
+	res, err := s.client.do(ctx, s.stateCall(op.call(method)))
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
+}
+
+func md5Of(data []byte) string {
+	sum := md5.Sum(data) //nolint:gosec // as above
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
