@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -14,40 +13,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 )
-
-// Session is what an attempt has to do with the world outside of its
-// workspace. An agent implements it over the protocol, `holdfast plan` on a
-// laptop. It is safe for concurrent use.
-type Session interface {
-	// Bundle reads the root module's gzipped tar.
-	Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error)
-	// StoredArtefact reads an artefact of another run of the same cluster.
-	StoredArtefact(ctx context.Context, run, name string) (io.ReadCloser, error)
-	// PutArtefact keeps an artefact of this attempt. It returns once the
-	// artefact is durably held.
-	PutArtefact(ctx context.Context, name string, data io.Reader) error
-	// Log takes the engine's output, redacted, in any pieces. It never waits
-	// for the server.
-	Log() io.Writer
-	// Step says what the attempt does now.
-	Step(name string)
-	// MayApply reports whether an apply may begin now.
-	MayApply() bool
-	// ApplyBegun is called right before the engine's apply is started, and
-	// returns once that is durably noted.
-	ApplyBegun() error
-	// StateAddress is where the engine finds Holdfast's own state backend, and
-	// the credentials that it shows there. An empty addr means that there is
-	// none: the engine then plans against an empty state.
-	StateAddress() (addr, user, password string)
-}
-
-// StopError is the cause with which a context given to Execute is cancelled.
-// Reason is one of holdfast's: ReasonCanceled, ReasonTimeout, ReasonLeaseLost,
-// or what a heartbeat's reply said.
-type StopError struct{ Reason string }
-
-func (e *StopError) Error() string { return "stopped: " + e.Reason }
 
 // ExecutorOptions say where and how attempts are executed. WorkDir is
 // required.

@@ -1,0 +1,438 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Steps of an attempt.
+const (
+	stepPrepare = "prepare"
+	stepInit    = "init"
+	stepPlan    = "plan"
+	stepShow    = "show"
+	stepWait    = "wait"
+	stepApply   = "apply"
+	stepOutputs = "outputs"
+)
+
+// attempt is the execution of one attempt, used once and by one goroutine.
+type attempt struct {
+	exec    *Executor
+	a       holdfast.Assignment
+	session Session
+	logger  *slog.Logger
+	result  holdfast.Result
+
+	step    string
+	stepped time.Time
+
+	redact   *Redactor
+	limiter  *logLimiter
+	redacted io.WriteCloser // writes to limiter
+	log      *locked        // what engines write to; writes to redacted
+
+	dir      string // the workspace
+	bundle   string // the unpacked bundle
+	root     string // the root module in it
+	planFile string
+	module   rootModule
+	engine   engine
+	prepared prepared
+	lockFile []byte // the one in effect after init
+	plan     holdfast.Plan
+	progress *progress
+	keep     bool // something in the workspace must not be lost
+}
+
+func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
+	t := &attempt{
+		exec: e, a: a, session: s,
+		logger: e.opts.Logger.With("cluster", a.Cluster, "run", a.Run, "attempt", a.Attempt),
+		result: holdfast.Result{Fence: a.Fence},
+		dir:    e.WorkspaceDir(a.AttemptRef),
+	}
+	t.bundle = filepath.Join(t.dir, "bundle")
+	t.planFile = filepath.Join(t.dir, "plan.bin")
+	_, _, password := s.StateAddress()
+	secrets := []string{a.Token, password}
+	for _, name := range a.Secrets {
+		secrets = append(secrets, a.Env[name])
+	}
+	t.redact = NewRedactor(secrets)
+	t.limiter = &logLimiter{w: s.Log(), left: e.opts.MaxLog}
+	t.redacted = t.redact.Writer(t.limiter)
+	t.log = &locked{w: t.redacted}
+	return t
+}
+
+// run does the attempt's steps in order. An error is why it ended early.
+func (t *attempt) run(ctx context.Context) error {
+	t.begin(stepPrepare)
+	if err := t.unpackBundle(ctx); err != nil {
+		return err
+	}
+	if err := t.useStored(ctx); err != nil {
+		return err
+	}
+	if err := t.chooseEngine(ctx); err != nil {
+		return err
+	}
+	t.begin(stepInit)
+	if err := t.init(ctx); err != nil {
+		return err
+	}
+	if t.a.StoredPlan != "" && t.a.Kind.Writes() {
+		return t.applyStored(ctx)
+	}
+	if err := t.makePlan(ctx); err != nil {
+		return err
+	}
+	if !t.plan.HasChanges() {
+		t.result.Status = holdfast.RunNoChanges
+		if t.a.Kind.Writes() {
+			t.outputs(ctx)
+		}
+		return nil
+	}
+	if !t.a.Kind.Writes() {
+		t.result.Status = holdfast.RunPlanned
+		return nil
+	}
+	return t.applyReviewed(ctx)
+}
+
+// begin ends the current step and begins the next.
+func (t *attempt) begin(step string) {
+	now := t.exec.opts.Now()
+	t.endStep(now)
+	t.step, t.stepped = step, now
+	t.session.Step(step)
+}
+
+func (t *attempt) endStep(now time.Time) {
+	if t.step != "" {
+		t.result.Steps = append(t.result.Steps, holdfast.Step{Name: t.step, Duration: now.Sub(t.stepped)})
+	}
+}
+
+// say writes a line of ours into the attempt's log.
+func (t *attempt) say(format string, args ...any) {
+	fmt.Fprintf(t.log, "holdfast: "+format+"\n", args...)
+}
+
+// finish returns the result.
+func (t *attempt) finish() holdfast.Result {
+	t.endStep(t.exec.opts.Now())
+	t.step = ""
+	if t.result.Status == "" {
+		t.result.Status, t.result.Reason = holdfast.RunErrored, causeInternal
+	}
+	t.logger.Info("attempt ended", "action", string(t.result.Status), "reason", t.result.Reason)
+	return t.result
+}
+
+// close flushes the log and removes the workspace, unless it holds a state that
+// is nowhere else.
+func (t *attempt) close() {
+	_ = t.redacted.Close()
+	t.limiter.close()
+	if t.prepared.release != nil {
+		t.prepared.release()
+	}
+	if t.keep {
+		t.logger.Error("workspace kept: it holds an unsaved state", "err", errors.New("keep "+t.dir))
+		return
+	}
+	if err := removeAll(t.dir); err != nil {
+		t.logger.Warn("workspace not removed", "err", err)
+	}
+}
+
+// fail makes err the attempt's result.
+func (t *attempt) fail(ctx context.Context, err error) {
+	var known *attemptError
+	if !errors.As(err, &known) {
+		known = &attemptError{cause: causeWorkspace, transient: true, err: err}
+	}
+	failure := &holdfast.Failure{
+		Step: t.step, Summary: known.err.Error(), Detail: known.detail, Hint: known.hint,
+		Cause: known.cause, Transient: known.transient, Diagnostics: known.diagnostics,
+	}
+	t.result.Status, t.result.Reason = holdfast.RunErrored, known.cause
+	if known.killed || known.notBegun {
+		t.result.Status = holdfast.RunInterrupted
+	}
+	if ctx.Err() != nil {
+		reason, detail := stopReason(ctx)
+		t.result.Status, t.result.Reason, t.result.Detail = stopStatus(reason), reason, detail
+		failure.Cause, failure.Transient = reason, reason == holdfast.ReasonLeaseLost || reason == holdfast.ReasonAgentKilled
+		if reason == holdfast.ReasonTimeout {
+			failure.Summary = t.step + ": the deadline passed"
+			failure.Hint = "raise the run's deadline if it needs more time"
+		}
+	}
+	if t.result.Applying && t.progress != nil && (known.killed || ctx.Err() != nil) {
+		failure.Unrecorded = t.progress.addresses()
+	}
+	t.result.Failure = t.clean(failure)
+	t.result.Detail = t.redact.String(t.result.Detail)
+	if t.result.Detail == "" {
+		t.result.Detail = t.result.Failure.Summary
+	}
+	t.say("%s (%s)", failure.Summary, t.result.Reason)
+}
+
+// clean takes secrets and folders of this machine out of what people will read.
+func (t *attempt) clean(f *holdfast.Failure) *holdfast.Failure {
+	text := func(s string) string {
+		for _, dir := range []string{t.root, t.bundle, t.dir} {
+			if dir != "" {
+				s = strings.ReplaceAll(s, dir+"/", "")
+			}
+		}
+		return t.redact.String(s)
+	}
+	f.Summary, f.Detail, f.Hint = text(f.Summary), text(f.Detail), text(f.Hint)
+	for i := range f.Diagnostics {
+		d := &f.Diagnostics[i]
+		d.Summary, d.Detail, d.File, d.Address = text(d.Summary), text(d.Detail), text(d.File), text(d.Address)
+	}
+	for i := range f.Unrecorded {
+		f.Unrecorded[i] = text(f.Unrecorded[i])
+	}
+	return f
+}
+
+// unpackBundle makes the workspace and reads the root module in it.
+func (t *attempt) unpackBundle(ctx context.Context) error {
+	if err := removeAll(t.dir); err != nil {
+		return fmt.Errorf("clear workspace: %w", err)
+	}
+	if err := os.MkdirAll(t.bundle, 0o700); err != nil {
+		return fmt.Errorf("make workspace: %w", err)
+	}
+	r, err := t.session.Bundle(ctx, t.a.Bundle)
+	if err != nil {
+		return &attemptError{cause: causeBundle, transient: !errors.Is(err, holdfast.ErrNotFound), err: fmt.Errorf("get bundle: %w", err)}
+	}
+	defer r.Close()
+	if err := unpack(ctx, r, t.bundle, t.exec.opts.MaxBundle); err != nil {
+		return &attemptError{cause: causeBundle, err: fmt.Errorf("unpack bundle: %w", err)}
+	}
+	if t.root, err = inside(t.bundle, t.a.Dir); err != nil {
+		return &attemptError{cause: causeBundle, err: fmt.Errorf("root module: %w", err)}
+	}
+	if info, err := os.Stat(t.root); err != nil || !info.IsDir() {
+		return &attemptError{cause: causeBundle, err: fmt.Errorf("root module: no folder %q in the bundle", t.a.Dir)}
+	}
+	t.module = readModule(t.root)
+	t.redact.Add(t.module.secrets...)
+	return t.chooseBackend()
+}
+
+// chooseBackend makes the root module use Holdfast's own backend where it has
+// none of its own, and an empty local state where there is no server to ask.
+func (t *attempt) chooseBackend() error {
+	if !t.a.OwnState {
+		return nil
+	}
+	name, kind := "", "http"
+	if addr, _, _ := t.session.StateAddress(); addr == "" {
+		name, kind = "holdfast_backend_override.tf", "local"
+	} else if t.module.backend == "" {
+		name = "holdfast_backend.tf"
+	}
+	if name == "" {
+		return nil
+	}
+	code := fmt.Sprintf("terraform {\n  backend %q {}\n}\n", kind)
+	if err := os.WriteFile(filepath.Join(t.root, name), []byte(code), 0o600); err != nil {
+		return fmt.Errorf("write backend: %w", err)
+	}
+	t.module.backend, t.module.bareBackend = kind, true
+	return nil
+}
+
+// useStored puts the lock file in place that the run starts from, and the plan
+// file that is to be applied.
+func (t *attempt) useStored(ctx context.Context) error {
+	lock := filepath.Join(t.root, engineLockFile)
+	committed, err := readIfExists(lock)
+	if err != nil {
+		return fmt.Errorf("read lock file: %w", err)
+	}
+	if committed == nil && len(t.a.LockFile) > 0 {
+		if err := os.WriteFile(lock, t.a.LockFile, 0o600); err != nil {
+			return fmt.Errorf("write lock file: %w", err)
+		}
+	}
+	if t.a.StoredPlan == "" || !t.a.Kind.Writes() {
+		return nil
+	}
+	for _, stored := range []struct {
+		artefact, file string
+		must           bool
+	}{{holdfast.ArtefactPlanFile, t.planFile, true}, {holdfast.ArtefactLockFile, lock, false}} {
+		err := t.fetchStored(ctx, stored.artefact, stored.file)
+		if errors.Is(err, holdfast.ErrNotFound) && !stored.must {
+			continue
+		} else if err != nil {
+			return &attemptError{
+				cause: causeArtefact, transient: !errors.Is(err, holdfast.ErrNotFound),
+				err: fmt.Errorf("get %s of run %s: %w", stored.artefact, t.a.StoredPlan, err),
+			}
+		}
+	}
+	return nil
+}
+
+func (t *attempt) fetchStored(ctx context.Context, name, file string) error {
+	r, err := t.session.StoredArtefact(ctx, t.a.StoredPlan, name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_ = os.Remove(file)
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(f, io.LimitReader(r, t.exec.opts.MaxBundle+1))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if n > t.exec.opts.MaxBundle {
+		return errors.New("it is too large")
+	}
+	return nil
+}
+
+func (t *attempt) chooseEngine(ctx context.Context) error {
+	w, err := wish(t.a, t.module, t.root, t.bundle)
+	if err != nil {
+		return &attemptError{cause: causeConfig, err: err}
+	}
+	t.engine, err = t.exec.engines.choose(ctx, w)
+	var none *noEngineError
+	var download *downloadError
+	switch {
+	case errors.As(err, &none):
+		return &attemptError{cause: causeNoEngine, err: err, hint: noEngineHint}
+	case errors.As(err, &download):
+		return &attemptError{
+			cause: causeDownload, transient: true, err: err,
+			hint: "check that the version exists and that the mirror is reachable, or install it where the agent finds it",
+		}
+	case err != nil:
+		return fmt.Errorf("choose engine: %w", err)
+	}
+	t.result.EngineName, t.result.EngineVersion = t.engine.name, t.engine.version
+	t.say("using %s %s", t.engine.name, t.engine.version)
+	return nil
+}
+
+// env is the engine's whole environment.
+func (t *attempt) env() map[string]string {
+	env := maps.Clone(t.exec.opts.Env)
+	maps.Copy(env, t.a.Env)
+	for _, name := range []string{"TF_DATA_DIR", "TF_CLI_ARGS", "TF_REATTACH_PROVIDERS", "TF_LOG_PATH"} {
+		delete(env, name) // they would lead the engine away from what we prepared
+	}
+	env["TF_IN_AUTOMATION"], env["TF_INPUT"], env["CHECKPOINT_DISABLE"] = "1", "0", "1"
+	// Providers were verified when they were prepared, and cannot have changed.
+	env["TF_SKIP_PROVIDER_VERIFY"] = "1"
+	if t.exec.opts.CLIConfigFile != "" {
+		env["TF_CLI_CONFIG_FILE"] = t.exec.opts.CLIConfigFile
+	}
+	if t.a.OwnState {
+		if addr, user, password := t.session.StateAddress(); addr != "" {
+			env["TF_HTTP_ADDRESS"], env["TF_HTTP_LOCK_ADDRESS"], env["TF_HTTP_UNLOCK_ADDRESS"] = addr, addr, addr
+			env["TF_HTTP_USERNAME"], env["TF_HTTP_PASSWORD"] = user, password
+		}
+	}
+	return env
+}
+
+// start runs the engine once. What it prints goes to the log, and stdout to out
+// as well; machine output (quiet) does not go to the log. A failure is an
+// *attemptError.
+func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...string) error {
+	said := newExcerpt(1 << 20)
+	stdout, stderr := io.Writer(t.log), io.MultiWriter(t.log, said)
+	switch {
+	case quiet:
+		stdout = out
+	case out != nil:
+		stdout = io.MultiWriter(t.log, out)
+	}
+	err := command{
+		path: t.engine.path, dir: t.root, env: t.env(), args: args,
+		stdout: stdout, stderr: stderr, grace: t.exec.opts.Grace,
+	}.run(ctx)
+	if err == nil {
+		return nil
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) && ctx.Err() == nil {
+		return &attemptError{cause: causeWorkspace, transient: true, err: fmt.Errorf("%s: %w", args[0], err)}
+	}
+	e := engineError(args[0], said.String(), err)
+	if ctx.Err() != nil {
+		e.killed = false // we asked for its end
+	}
+	e.exit = exit
+	return e
+}
+
+// exitCode returns the status with which the engine ended, -1 if it did not end
+// by itself.
+func exitCode(err error) int {
+	var e *attemptError
+	if errors.As(err, &e) && e.exit != nil {
+		return e.exit.code
+	}
+	return -1
+}
+
+// put keeps an artefact, even if the attempt has been stopped.
+func (t *attempt) put(ctx context.Context, name string, data io.Reader) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
+	defer cancel()
+	if err := t.session.PutArtefact(ctx, name, data); err != nil {
+		return &attemptError{cause: causeArtefact, transient: true, err: fmt.Errorf("keep artefact %s: %w", name, err)}
+	}
+	return nil
+}
+
+// artefactTimeout bounds how long keeping an artefact may take.
+const artefactTimeout = 5 * time.Minute
+
+func (t *attempt) putFile(ctx context.Context, name, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return t.put(ctx, name, f)
+}
+
+func (t *attempt) putJSON(ctx context.Context, name string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", name, err)
+	}
+	return t.put(ctx, name, bytes.NewReader(data))
+}

@@ -1,0 +1,89 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// command is one start of an engine. Unlike terraform-exec's commands it holds
+// nothing of what the engine prints, whatever the length of a line; asks no
+// version first; and says by which signal an engine died. What it shares with
+// them: an explicit environment, SIGINT and a grace before SIGKILL, a process
+// group of its own, and death with its parent.
+type command struct {
+	path   string
+	dir    string
+	env    map[string]string
+	args   []string
+	stdout io.Writer // nil discards
+	stderr io.Writer // nil discards
+	grace  time.Duration
+}
+
+// exitError says how an engine ended that did not end well.
+type exitError struct {
+	code   int            // -1 if a signal ended it
+	signal syscall.Signal // 0 if none did
+}
+
+func (e *exitError) Error() string {
+	if e.signal != 0 {
+		return fmt.Sprintf("killed by signal %d (%s)", int(e.signal), e.signal)
+	}
+	return fmt.Sprintf("exit status %d", e.code)
+}
+
+// run starts the engine and waits for its end. The error is an *exitError if
+// it ran; whether ctx ended is for the caller to see. Children that the engine
+// leaves behind are killed.
+func (c command) run(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// The kernel's parent of the engine is this thread: it must outlive it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	cmd := exec.CommandContext(ctx, c.path, c.args...)
+	cmd.Dir = c.dir
+	cmd.Env = environ(c.env)
+	cmd.Stdout, cmd.Stderr = c.stdout, c.stderr
+	cmd.SysProcAttr = engineAttributes()
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = c.grace
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", c.path, err)
+	}
+	err := cmd.Wait()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what the engine left in its group
+
+	state := cmd.ProcessState
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return &exitError{code: -1, signal: status.Signal()}
+	}
+	if code := state.ExitCode(); code != 0 {
+		return &exitError{code: code}
+	}
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) || ctx.Err() != nil {
+		return nil // it ended well, even if a child held its output or we had just interrupted it
+	}
+	return fmt.Errorf("run %s: %w", c.path, err)
+}
+
+// environ returns env in the form of os/exec, never nil: nil would inherit.
+func environ(env map[string]string) []string {
+	list := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}

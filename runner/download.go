@@ -1,0 +1,180 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/hashicorp/go-version"
+	"github.com/hashicorp/hcl/v2/hclparse"
+	"github.com/tofuutils/tenv/v4/config"
+	"github.com/tofuutils/tenv/v4/pkg/loghelper"
+	"github.com/tofuutils/tenv/v4/versionmanager/builder"
+	terraformretriever "github.com/tofuutils/tenv/v4/versionmanager/retriever/terraform"
+	tofuretriever "github.com/tofuutils/tenv/v4/versionmanager/retriever/tofu"
+)
+
+// How downloads are verified.
+const (
+	validateSignature = "signature" // the vendor's signature of the checksums
+	validateSHA       = "sha"       // the checksums only, for mirrors without signatures
+)
+
+// tenvConfig returns a configuration for one use of tenv: its values are not
+// safe to share, and a reused one remembers what has changed since.
+func (o ExecutorOptions) tenvConfig() (config.Config, error) {
+	conf, err := config.DefaultConfig()
+	if err != nil {
+		return conf, fmt.Errorf("configure tenv: %w", err)
+	}
+	conf.Displayer = loghelper.InertDisplayer
+	conf.SkipSignature = o.Validation == validateSHA
+	conf.Tf.RemoteURL, conf.Tofu.RemoteURL = o.TerraformMirror, o.TofuMirror
+	if o.TerraformMirror != "" {
+		conf.Tf.Data["install_mode"] = config.InstallModeDirect
+	}
+	return conf, nil
+}
+
+// versionFile returns the version, constraint or strategy that tenv finds for
+// the tool in the version files of dir and of its parents inside the bundle.
+// Empty means none.
+func versionFile(tool, dir, bundle string) (string, error) {
+	if !hasVersionFile(dir, bundle) {
+		return "", nil
+	}
+	conf, err := ExecutorOptions{}.tenvConfig()
+	if err != nil {
+		return "", err
+	}
+	conf.WorkPath, conf.UserPath, conf.RootPath = dir, bundle, bundle
+	build := builder.BuildTfManager
+	if tool == engineTofu {
+		build = builder.BuildTofuManager
+	}
+	text, err := build(&conf, hclparse.NewParser()).ResolveWithVersionFiles()
+	if err != nil {
+		return "", fmt.Errorf("read version files for %s: %w", tool, err)
+	}
+	return text, nil
+}
+
+// retriever lists and fetches releases of one engine, verified.
+type retriever interface {
+	ListVersions(ctx context.Context) ([]string, error)
+	Install(ctx context.Context, version, dir string) error
+}
+
+// download fetches the newest release that c allows. tenv unpacks in place and
+// does not notice a half unpacked archive, so each download goes into a folder
+// of its own, which gets its name once the binary in it works.
+func (s *engineStore) download(ctx context.Context, tool string, c constraint) (engine, error) {
+	select {
+	case s.install <- struct{}{}:
+		defer func() { <-s.install }()
+	case <-ctx.Done():
+		return engine{}, context.Cause(ctx)
+	}
+	// Somebody else may have fetched it while we waited.
+	for _, candidate := range s.installed(ctx, tool) {
+		if v, err := version.NewVersion(candidate.version); err == nil && c.allows(v) {
+			return candidate, nil
+		}
+	}
+	conf, err := s.opts.tenvConfig()
+	if err != nil {
+		return engine{}, err
+	}
+	var source retriever = terraformretriever.Make(&conf)
+	if tool == engineTofu {
+		source = tofuretriever.Make(&conf)
+	}
+	wanted, err := release(ctx, source, c)
+	if err != nil {
+		return engine{}, &downloadError{what: tool + " " + c.words, err: err}
+	}
+	found, err := s.fetch(ctx, source, tool, wanted)
+	if err != nil {
+		return engine{}, &downloadError{what: tool + " " + wanted, err: err}
+	}
+	s.opts.Logger.InfoContext(ctx, "engine downloaded", "reason", tool+" "+wanted)
+	return found, nil
+}
+
+// release returns the newest release that c allows. An exact version is not
+// looked up.
+func release(ctx context.Context, source retriever, c constraint) (string, error) {
+	if len(c.list) == 1 && exactVersion.MatchString(c.list[0].String()) {
+		if v, err := version.NewVersion(trimEquals(c.list[0].String())); err == nil {
+			return v.String(), nil
+		}
+	}
+	names, err := source.ListVersions(ctx)
+	if err != nil {
+		return "", fmt.Errorf("list releases: %w", err)
+	}
+	var fitting []*version.Version
+	for _, name := range names {
+		if v, err := version.NewVersion(name); err == nil && c.allows(v) {
+			fitting = append(fitting, v)
+		}
+	}
+	if len(fitting) == 0 {
+		return "", errors.New("no release fits")
+	}
+	return slices.MaxFunc(fitting, (*version.Version).Compare).String(), nil
+}
+
+func trimEquals(text string) string {
+	for len(text) > 0 && (text[0] == '=' || text[0] == ' ') {
+		text = text[1:]
+	}
+	return text
+}
+
+func (s *engineStore) fetch(ctx context.Context, source retriever, tool, wanted string) (engine, error) {
+	dir := filepath.Join(s.opts.WorkDir, enginesDir)
+	temp, err := os.MkdirTemp(dir, temporary)
+	if err != nil {
+		return engine{}, err
+	}
+	defer func() { _ = removeAll(temp) }()
+	if err := source.Install(ctx, wanted, temp); err != nil {
+		return engine{}, err
+	}
+	binary := filepath.Join(temp, tool)
+	if err := os.Chmod(binary, 0o755); err != nil { //nolint:gosec // a program
+		return engine{}, err
+	}
+	answer, err := askVersion(ctx, binary, s.opts.Env, s.opts.WorkDir)
+	if err != nil {
+		return engine{}, fmt.Errorf("start what was downloaded: %w", err)
+	}
+	if answer != wanted {
+		return engine{}, fmt.Errorf("what was downloaded says that it is %s", answer)
+	}
+	target := filepath.Join(dir, tool, wanted)
+	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
+		return engine{}, err
+	}
+	if err := removeAll(target); err != nil { // there, but it did not work
+		return engine{}, err
+	}
+	if err := os.Rename(temp, target); err != nil {
+		return engine{}, err
+	}
+	return engine{name: tool, version: answer, path: filepath.Join(target, tool)}, nil
+}
+
+// downloadError says that an engine could not be fetched.
+type downloadError struct {
+	what string
+	err  error
+}
+
+func (e *downloadError) Error() string { return "download " + e.what + ": " + e.err.Error() }
+
+func (e *downloadError) Unwrap() error { return e.err }

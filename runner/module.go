@@ -1,0 +1,297 @@
+package runner
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclparse"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// rootModule is what a root module and the local modules that it calls ask of
+// init and of the choice of an engine, read from the code without running it.
+// What cannot be parsed is left out: the engine will say so better.
+type rootModule struct {
+	requires    []string // version constraints of the root's required_version
+	tofu        bool     // there are files that only tofu reads
+	backend     string   // type of the root's backend, "cloud", or empty
+	bareBackend bool     // the backend block has no arguments
+	fetched     bool     // there are modules that init fetches
+	unpinned    bool     // a fetched module's version can move
+	needs       []string // all that init's result depends on, sorted
+	secrets     []string // values given to variables that are declared sensitive
+}
+
+// maxModules bounds how many local modules are read: a cycle of calls is an
+// error that the engine reports.
+const maxModules = 1000
+
+type moduleReader struct {
+	parser    *hclparse.Parser
+	module    rootModule
+	needs     map[string]bool
+	seen      map[string]bool
+	sensitive map[string]bool
+}
+
+// readModule reads the root module in dir.
+func readModule(dir string) rootModule {
+	r := &moduleReader{
+		parser: hclparse.NewParser(), needs: map[string]bool{},
+		seen: map[string]bool{}, sensitive: map[string]bool{},
+	}
+	r.read(dir, "")
+	for need := range r.needs {
+		r.module.needs = append(r.module.needs, need)
+	}
+	slices.Sort(r.module.needs)
+	r.module.secrets = secretVariables(dir, r.sensitive)
+	return r.module
+}
+
+var moduleSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
+	{Type: "terraform"},
+	{Type: "module", LabelNames: []string{"name"}},
+	{Type: "provider", LabelNames: []string{"name"}},
+	{Type: "variable", LabelNames: []string{"name"}},
+	{Type: "resource", LabelNames: []string{"type", "name"}},
+	{Type: "data", LabelNames: []string{"type", "name"}},
+	{Type: "ephemeral", LabelNames: []string{"type", "name"}},
+	{Type: "import"},
+	{Type: "removed"},
+}}
+
+// read reads the module in dir, which the module at path calls.
+func (r *moduleReader) read(dir, path string) {
+	if len(r.seen) >= maxModules || r.seen[path] {
+		return
+	}
+	r.seen[path] = true
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if entry.IsDir() || strings.HasPrefix(name, ".") {
+			continue
+		}
+		if strings.Contains(name, ".tofu") && path == "" {
+			r.module.tofu = true
+		}
+		var file *hcl.File
+		switch {
+		case strings.HasSuffix(name, ".tf"), strings.HasSuffix(name, ".tofu"):
+			file, _ = r.parser.ParseHCLFile(filepath.Join(dir, name))
+		case strings.HasSuffix(name, ".tf.json"), strings.HasSuffix(name, ".tofu.json"):
+			file, _ = r.parser.ParseJSONFile(filepath.Join(dir, name))
+		}
+		if file == nil || file.Body == nil {
+			continue
+		}
+		content, _, _ := file.Body.PartialContent(moduleSchema)
+		if content == nil {
+			continue
+		}
+		for _, block := range content.Blocks {
+			r.block(file, block, dir, path)
+		}
+	}
+}
+
+func (r *moduleReader) block(file *hcl.File, block *hcl.Block, dir, path string) {
+	switch block.Type {
+	case "terraform":
+		r.terraform(file, block.Body, path)
+	case "module":
+		r.call(file, block, dir, path)
+	case "provider":
+		r.needs["provider "+block.Labels[0]] = true
+	case "variable":
+		if path == "" && boolAttribute(block.Body, "sensitive") {
+			r.sensitive[block.Labels[0]] = true
+		}
+	case "resource", "data", "ephemeral":
+		prefix, _, _ := strings.Cut(block.Labels[0], "_")
+		r.needs["provider "+prefix] = true
+		fallthrough
+	default: // whose provider argument may name one more
+		if text := attributeText(file, block.Body, "provider"); text != "" {
+			r.needs["provider "+text] = true
+		}
+	}
+}
+
+var terraformSchema = &hcl.BodySchema{
+	Attributes: []hcl.AttributeSchema{{Name: "required_version"}},
+	Blocks: []hcl.BlockHeaderSchema{
+		{Type: "backend", LabelNames: []string{"type"}},
+		{Type: "cloud"},
+		{Type: "required_providers"},
+	},
+}
+
+func (r *moduleReader) terraform(file *hcl.File, body hcl.Body, path string) {
+	content, _, _ := body.PartialContent(terraformSchema)
+	if content == nil {
+		return
+	}
+	if text := stringAttribute(content.Attributes["required_version"]); text != "" && path == "" {
+		r.module.requires = append(r.module.requires, text)
+	}
+	for _, block := range content.Blocks {
+		attributes, _ := block.Body.JustAttributes()
+		switch {
+		case block.Type == "required_providers":
+			for name, attribute := range attributes {
+				r.needs["required "+path+" "+name+" "+squeeze(attribute.Expr.Range().SliceBytes(file.Bytes))] = true
+			}
+		case path != "": // backends of called modules mean nothing
+		case block.Type == "cloud":
+			r.module.backend = "cloud"
+		default:
+			r.module.backend = block.Labels[0]
+			r.module.bareBackend = len(attributes) == 0
+			r.needs["backend "+r.module.backend] = true
+		}
+	}
+}
+
+// call notes a module call and reads the called module if it is local.
+func (r *moduleReader) call(file *hcl.File, block *hcl.Block, dir, path string) {
+	source := attributeText(file, block.Body, "source")
+	version := attributeText(file, block.Body, "version")
+	key := strings.TrimPrefix(path+"."+block.Labels[0], ".")
+	r.needs["module "+key+" "+source+" "+version] = true
+	plain := strings.Trim(source, `"`)
+	if strings.HasPrefix(plain, "./") || strings.HasPrefix(plain, "../") {
+		r.read(filepath.Join(dir, filepath.FromSlash(plain)), key)
+		return
+	}
+	r.module.fetched = true
+	if !pinnedSource(plain, strings.Trim(version, `"`)) {
+		r.module.unpinned = true
+	}
+}
+
+var (
+	exactVersion = regexp.MustCompile(`^\s*=?\s*v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?\s*$`)
+	pinnedRef    = regexp.MustCompile(`[?&]ref=([0-9a-f]{40}|[^&]*v?[0-9]+\.[0-9]+\.[0-9]+[^&]*)(&|$)`)
+)
+
+// pinnedSource reports whether a fetched module is the same whenever it is
+// fetched: an exact version of a registry, a commit, or a tag that reads like a
+// version.
+func pinnedSource(source, version string) bool {
+	return exactVersion.MatchString(version) || pinnedRef.MatchString(source)
+}
+
+func attributeText(file *hcl.File, body hcl.Body, name string) string {
+	content, _, _ := body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}})
+	if content == nil || content.Attributes[name] == nil {
+		return ""
+	}
+	return squeeze(content.Attributes[name].Expr.Range().SliceBytes(file.Bytes))
+}
+
+func stringAttribute(attribute *hcl.Attribute) string {
+	if attribute == nil {
+		return ""
+	}
+	value, diags := attribute.Expr.Value(nil)
+	if diags.HasErrors() || value.IsNull() || !value.IsKnown() || value.Type() != cty.String {
+		return ""
+	}
+	return value.AsString()
+}
+
+func boolAttribute(body hcl.Body, name string) bool {
+	content, _, _ := body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}})
+	if content == nil || content.Attributes[name] == nil {
+		return false
+	}
+	value, diags := content.Attributes[name].Expr.Value(nil)
+	return !diags.HasErrors() && value.IsKnown() && !value.IsNull() && value.Type() == cty.Bool && value.True()
+}
+
+// squeeze makes layout of code irrelevant.
+func squeeze(code []byte) string { return string(bytes.Join(bytes.Fields(code), []byte(" "))) }
+
+// secretVariables returns the strings in dir's variable files that are given to
+// sensitive variables.
+func secretVariables(dir string, sensitive map[string]bool) []string {
+	if len(sensitive) == 0 {
+		return nil
+	}
+	var secrets []string
+	entries, _ := os.ReadDir(dir)
+	for _, entry := range entries {
+		name := filepath.Join(dir, entry.Name())
+		switch {
+		case strings.HasSuffix(name, ".tfvars.json"):
+			var values map[string]any
+			if data, err := os.ReadFile(name); err == nil && json.Unmarshal(data, &values) == nil {
+				for key, value := range values {
+					if sensitive[key] {
+						secrets = appendStrings(secrets, value)
+					}
+				}
+			}
+		case strings.HasSuffix(name, ".tfvars"):
+			file, _ := hclparse.NewParser().ParseHCLFile(name)
+			if file == nil {
+				continue
+			}
+			attributes, _ := file.Body.JustAttributes()
+			for key, attribute := range attributes {
+				if value, diags := attribute.Expr.Value(nil); sensitive[key] && !diags.HasErrors() {
+					secrets = appendCtyStrings(secrets, value)
+				}
+			}
+		}
+	}
+	return secrets
+}
+
+func appendStrings(list []string, value any) []string {
+	switch value := value.(type) {
+	case string:
+		list = append(list, value)
+	case []any:
+		for _, item := range value {
+			list = appendStrings(list, item)
+		}
+	case map[string]any:
+		for _, item := range value {
+			list = appendStrings(list, item)
+		}
+	}
+	return list
+}
+
+func appendCtyStrings(list []string, value cty.Value) []string {
+	_ = cty.Walk(value, func(_ cty.Path, v cty.Value) (bool, error) {
+		if v.IsKnown() && !v.IsNull() && v.Type() == cty.String {
+			list = append(list, v.AsString())
+		}
+		return true, nil
+	})
+	return list
+}
+
+// readIfExists returns a file's content, nil if there is none.
+func readIfExists(name string) ([]byte, error) {
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}

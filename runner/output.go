@@ -1,0 +1,214 @@
+package runner
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// excerpt keeps the beginning and the end of what is written to it, in bounded
+// memory. It is safe for concurrent use.
+type excerpt struct {
+	mu      sync.Mutex
+	half    int
+	head    []byte
+	tail    []byte // at most twice half
+	dropped int64
+}
+
+// newExcerpt returns an excerpt of at most about size bytes.
+func newExcerpt(size int) *excerpt { return &excerpt{half: size / 2} }
+
+func (e *excerpt) Write(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := len(p)
+	if free := e.half - len(e.head); free > 0 {
+		take := min(free, len(p))
+		e.head = append(e.head, p[:take]...)
+		p = p[take:]
+	}
+	if over := len(p) - e.half; over > 0 {
+		e.dropped += int64(over)
+		p = p[over:]
+	}
+	e.tail = append(e.tail, p...)
+	if len(e.tail) > 2*e.half {
+		cut := len(e.tail) - e.half
+		e.dropped += int64(cut)
+		e.tail = append(e.tail[:0], e.tail[cut:]...)
+	}
+	return n, nil
+}
+
+// String returns what was kept, with a line where something was left out.
+func (e *excerpt) String() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.dropped == 0 {
+		return string(e.head) + string(e.tail)
+	}
+	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", e.head, e.dropped, e.tail)
+}
+
+// bounded keeps what is written to it up to a limit, and fails beyond.
+type bounded struct {
+	buf   bytes.Buffer
+	limit int
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.buf.Len()+len(p) > b.limit {
+		return 0, fmt.Errorf("more than %d bytes", b.limit)
+	}
+	return b.buf.Write(p)
+}
+
+// logLimiter passes on the first bytes of a log, then keeps only the end,
+// which close writes after a line that says how much is missing. It is safe for
+// concurrent use.
+type logLimiter struct {
+	mu   sync.Mutex
+	w    io.Writer
+	left int64
+	tail []byte // at most twice logTail
+	lost int64  // what the tail could not hold
+}
+
+// logTail is how much of a log's end survives its limit.
+const logTail = 256 << 10
+
+func (l *logLimiter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(p)
+	if take := min(l.left, int64(len(p))); take > 0 {
+		_, _ = l.w.Write(p[:take]) // a log that cannot be kept stops no run
+		l.left -= take
+		p = p[take:]
+	}
+	if over := len(p) - logTail; over > 0 {
+		l.lost += int64(over)
+		p = p[over:]
+	}
+	l.tail = append(l.tail, p...)
+	if over := len(l.tail) - logTail; len(l.tail) > 2*logTail {
+		l.lost += int64(over)
+		l.tail = append(l.tail[:0], l.tail[over:]...)
+	}
+	return n, nil
+}
+
+func (l *logLimiter) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost > 0 {
+		_, _ = fmt.Fprintf(l.w, "\n[%d bytes of the log left out]\n", l.lost)
+	}
+	_, _ = l.w.Write(l.tail)
+	l.tail, l.lost = nil, 0
+}
+
+// locked makes a writer safe for concurrent use.
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := l.w.Write(p); err != nil {
+		return len(p), nil //nolint:nilerr // the engine must not die of a log that cannot be written
+	}
+	return len(p), nil
+}
+
+// progress follows an apply's output and knows which resources the engine is
+// at. It is safe for concurrent use.
+type progress struct {
+	mu     sync.Mutex
+	line   []byte
+	active map[string]bool
+}
+
+func newProgress() *progress { return &progress{active: map[string]bool{}} }
+
+var (
+	progressBegin = regexp.MustCompile(`^(.+): (?:Creating|Modifying|Destroying|Importing|Still creating|Still modifying|Still destroying)\.\.\.`)
+	progressEnd   = regexp.MustCompile(`^(.+): (?:Creation|Modifications|Destruction|Import) complete`)
+)
+
+func (p *progress) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(b)
+	for len(b) > 0 {
+		end := bytes.IndexByte(b, '\n')
+		piece := b
+		if end >= 0 {
+			piece = b[:end]
+		}
+		if room := 4096 - len(p.line); room > 0 {
+			p.line = append(p.line, piece[:min(room, len(piece))]...)
+		}
+		if end < 0 {
+			break
+		}
+		p.observe(string(p.line))
+		p.line = p.line[:0]
+		b = b[end+1:]
+	}
+	return n, nil
+}
+
+func (p *progress) observe(line string) {
+	line = strings.TrimSuffix(line, "\r")
+	if m := progressEnd.FindStringSubmatch(line); m != nil {
+		delete(p.active, m[1])
+		return
+	}
+	if m := progressBegin.FindStringSubmatch(line); m != nil && len(p.active) < 10_000 {
+		p.active[m[1]] = true
+	}
+}
+
+// addresses returns what was begun and not ended, sorted.
+func (p *progress) addresses() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := make([]string, 0, len(p.active))
+	for address := range p.active {
+		list = append(list, address)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// planText cuts the engine's rendering of a plan out of what a plan printed.
+func planText(output string) string {
+	for _, begin := range []string{
+		"Note: Objects have changed outside of ",
+		" used the selected providers",
+		"Changes to Outputs:",
+		"No changes. ",
+	} {
+		if at := strings.Index(output, begin); at >= 0 {
+			output = output[strings.LastIndexByte(output[:at], '\n')+1:]
+			break
+		}
+	}
+	for _, end := range []string{
+		"\n─────",
+		"\nSaved the plan to:",
+	} {
+		if at := strings.Index(output, end); at >= 0 {
+			output = output[:at]
+		}
+	}
+	return strings.TrimSpace(output)
+}

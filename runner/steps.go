@@ -1,0 +1,347 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// init makes the root module ready to plan, from a prepared folder if there is
+// one, else by the engine's init, whose result becomes one.
+func (t *attempt) init(ctx context.Context) error {
+	lock, err := readIfExists(filepath.Join(t.root, engineLockFile))
+	if err != nil {
+		return fmt.Errorf("read lock file: %w", err)
+	}
+	var cliConfig []byte
+	if file := t.exec.opts.CLIConfigFile; file != "" {
+		if cliConfig, err = os.ReadFile(file); err != nil {
+			return fmt.Errorf("read engine configuration: %w", err)
+		}
+	}
+	key := sharedKey(t.engine, t.module, t.a, lock, cliConfig)
+	if err := t.prepare(ctx, key, cliConfig); err != nil {
+		return err
+	}
+	if err := t.prepared.link(t.root); err != nil {
+		return fmt.Errorf("use prepared folder: %w", err)
+	}
+	if t.module.backend != "" && !t.sharesBackend() {
+		if err := t.start(ctx, nil, false, "init", "-reconfigure", "-input=false", "-no-color"); err != nil {
+			return err
+		}
+	}
+	if t.lockFile, err = readIfExists(filepath.Join(t.root, engineLockFile)); err != nil {
+		return fmt.Errorf("read lock file: %w", err)
+	}
+	t.digestInput()
+	if t.lockFile == nil {
+		return nil
+	}
+	return t.put(ctx, holdfast.ArtefactLockFile, bytes.NewReader(t.lockFile))
+}
+
+// sharesBackend reports whether the prepared folder has the backend as well: an
+// empty http backend gets its address from the environment.
+func (t *attempt) sharesBackend() bool {
+	return t.a.OwnState && t.module.backend == "http" && t.module.bareBackend
+}
+
+// prepare opens the key's prepared folder, and makes it if there is none. Of
+// several attempts that need the same one, one makes it and the others wait.
+func (t *attempt) prepare(ctx context.Context, key string, cliConfig []byte) error {
+	unlock, err := t.exec.shared.lock(ctx, key)
+	if err != nil {
+		return fmt.Errorf("wait for prepared folder: %w", err)
+	}
+	defer unlock()
+	var ok bool
+	if t.prepared, ok = t.exec.shared.open(key); ok {
+		return nil
+	}
+	if err := removeAll(filepath.Join(t.root, dataDir)); err != nil {
+		return fmt.Errorf("clear data folder: %w", err)
+	}
+	args := []string{"init", "-input=false", "-no-color"}
+	if !t.sharesBackend() {
+		args = append(args, "-backend=false")
+	}
+	if err := t.start(ctx, nil, false, args...); err != nil {
+		return err
+	}
+	lock, err := readIfExists(filepath.Join(t.root, engineLockFile))
+	if err != nil {
+		return fmt.Errorf("read lock file: %w", err)
+	}
+	final := sharedKey(t.engine, t.module, t.a, lock, cliConfig)
+	if err := t.exec.shared.publish(t.root, key, final, t.module); err != nil {
+		return fmt.Errorf("keep what init prepared: %w", err)
+	}
+	t.exec.shared.prune()
+	if t.prepared, ok = t.exec.shared.open(key); !ok {
+		return errors.New("prepared folder vanished")
+	}
+	return nil
+}
+
+// digestInput notes the digest of all that the plan is made of.
+func (t *attempt) digestInput() {
+	d := holdfast.NewDigester("input")
+	d.Add(string(t.a.SourceDigest), t.engine.name, t.engine.version, string(t.lockFile), string(t.prepared.manifest.Fetched))
+	t.result.InputDigest = d.Digest()
+}
+
+// makePlan plans, and reads and keeps the plan.
+func (t *attempt) makePlan(ctx context.Context) error {
+	t.begin(stepPlan)
+	_ = os.Remove(t.planFile)
+	args := []string{
+		"plan", "-input=false", "-no-color", "-detailed-exitcode",
+		"-lock-timeout=" + seconds(t.exec.opts.LockTimeout), "-out=" + t.planFile,
+	}
+	if t.a.Kind == holdfast.RunDestroy {
+		args = append(args, "-destroy")
+	}
+	printed := newExcerpt(8 << 20)
+	if err := t.start(ctx, printed, false, args...); err != nil && exitCode(err) != 2 {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err // the engine ended well, but nobody wants the plan any more
+	}
+	if info, err := os.Stat(t.planFile); err != nil || info.Size() == 0 {
+		return &attemptError{cause: causeBadPlan, err: errors.New("plan: the engine left no plan file")}
+	}
+	return t.readPlan(ctx, printed.String())
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%ds", int(d.Seconds())) }
+
+// maxPlanJSON bounds what an engine may say of one plan.
+const maxPlanJSON = 512 << 20
+
+// readPlan asks the engine what the plan file says, and keeps it: the file, the
+// redacted JSON, the summary.
+func (t *attempt) readPlan(ctx context.Context, printed string) error {
+	t.begin(stepShow)
+	raw := &bounded{limit: maxPlanJSON}
+	if err := t.start(ctx, raw, true, "show", "-json", "-no-color", t.planFile); err != nil {
+		return err
+	}
+	document := raw.buf.Bytes()
+	t.redact.Add(SecretsOf(document)...)
+	plan, err := ParsePlan(document, t.a.FingerprintKey, planText(printed))
+	if err != nil {
+		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("read plan: %w", err)}
+	}
+	clean, err := RedactPlanJSON(document, t.redact)
+	if err != nil {
+		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("redact plan: %w", err)}
+	}
+	t.plan = t.redact.Plan(plan)
+	t.result.Fingerprint, t.result.Counts = plan.Fingerprint, plan.Counts
+	if err := t.putFile(ctx, holdfast.ArtefactPlanFile, t.planFile); err != nil {
+		return err
+	}
+	if err := t.put(ctx, holdfast.ArtefactPlanJSON, bytes.NewReader(clean)); err != nil {
+		return err
+	}
+	return t.putJSON(ctx, holdfast.ArtefactPlan, t.plan)
+}
+
+// applyReviewed applies the plan if it is what was reviewed.
+func (t *attempt) applyReviewed(ctx context.Context) error {
+	for _, review := range t.a.Reviews {
+		if !review.InputDigest.Equal(t.result.InputDigest) {
+			continue
+		}
+		if review.Fingerprint.Equal(t.result.Fingerprint) ||
+			t.a.Resume && len(review.Prints) > 0 && Subset(t.plan.Prints, review.Prints) {
+			t.result.Matched = review.Run
+			return t.apply(ctx)
+		}
+	}
+	t.result.Status, t.result.Reason = holdfast.RunPlanned, holdfast.ReasonPlanChanged
+	t.result.Detail = t.redact.String(t.whatChanged())
+	t.say("nothing was applied: %s", t.result.Detail)
+	return nil
+}
+
+// toldDifferences is how many differences to a review are told.
+const toldDifferences = 10
+
+// whatChanged says in words how the plan differs from what was reviewed.
+func (t *attempt) whatChanged() string {
+	if len(t.a.Reviews) == 0 {
+		return "no plan of this was reviewed"
+	}
+	review := t.a.Reviews[len(t.a.Reviews)-1]
+	if !review.InputDigest.Equal(t.result.InputDigest) {
+		return fmt.Sprintf("the input is not what was reviewed: the code, its modules, the provider versions or the engine differ from those of run %s", review.Run)
+	}
+	if len(review.Prints) == 0 {
+		return fmt.Sprintf("the plan would do something else than the reviewed one of run %s: the infrastructure or what the plan reads has changed since", review.Run)
+	}
+	differences := Differences(t.plan.Prints, review.Prints)
+	more := ""
+	if n := len(differences) - toldDifferences; n > 0 {
+		differences, more = differences[:toldDifferences], fmt.Sprintf("; and %d more", n)
+	}
+	return fmt.Sprintf("the plan differs from the reviewed one of run %s: %s%s", review.Run, strings.Join(differences, "; "), more)
+}
+
+// applyStored applies exactly the stored plan file. If the state has moved since
+// it was made, it plans anew and asks again.
+func (t *attempt) applyStored(ctx context.Context) error {
+	if err := t.readPlan(ctx, ""); err != nil {
+		return err
+	}
+	if !t.plan.HasChanges() {
+		t.result.Status = holdfast.RunNoChanges
+		t.outputs(ctx)
+		return nil
+	}
+	t.result.Matched = t.a.StoredPlan
+	err := t.apply(ctx)
+	var known *attemptError
+	if !errors.As(err, &known) || known.cause != causeStalePlan {
+		return err
+	}
+	t.result.Applying, t.result.Matched = false, "" // the engine refused the file before it changed anything
+	if err := t.makePlan(ctx); err != nil {
+		return err
+	}
+	if !t.plan.HasChanges() {
+		t.result.Status = holdfast.RunNoChanges
+		t.outputs(ctx)
+		return nil
+	}
+	t.result.Status, t.result.Reason = holdfast.RunPlanned, holdfast.ReasonPlanChanged
+	t.result.Detail = fmt.Sprintf("the state has changed since the plan of run %s was made: this is a new plan to approve", t.a.StoredPlan)
+	t.say("nothing was applied: %s", t.result.Detail)
+	return nil
+}
+
+// apply applies the plan file. From its start on the engine is interrupted only
+// by ctx.
+func (t *attempt) apply(ctx context.Context) error {
+	t.begin(stepWait)
+	if err := t.awaitLeave(ctx); err != nil {
+		return err
+	}
+	t.begin(stepApply)
+	t.result.Applying = true
+	t.progress = newProgress()
+	err := t.start(ctx, t.progress, false, "apply", "-input=false", "-no-color", "-auto-approve",
+		"-lock-timeout="+seconds(t.exec.opts.LockTimeout), t.planFile)
+	if err != nil {
+		return t.rescueState(ctx, err)
+	}
+	t.result.Status = holdfast.RunApplied
+	t.outputs(ctx)
+	return nil
+}
+
+// awaitLeave waits until the apply may begin.
+func (t *attempt) awaitLeave(ctx context.Context) error {
+	const pause = 200 * time.Millisecond
+	timeout := time.NewTimer(t.exec.opts.ApplyWait)
+	defer timeout.Stop()
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if t.session.MayApply() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-timeout.C:
+			return &attemptError{
+				cause: holdfast.ReasonLeaseLost, transient: true, notBegun: true,
+				err: errors.New("apply: not begun, the server did not confirm the lock in time"),
+			}
+		}
+	}
+}
+
+// rescueState looks for the state that an engine could not save, keeps it and
+// tries to push it. It returns the failure, completed by what came of that.
+func (t *attempt) rescueState(ctx context.Context, failure error) error {
+	file := filepath.Join(t.root, holdfast.ArtefactErrored)
+	if _, err := os.Stat(file); err != nil {
+		return failure
+	}
+	var known *attemptError
+	if !errors.As(failure, &known) {
+		known = &attemptError{cause: causeStateUnsaved, err: failure}
+	}
+	t.keep = true
+	if err := t.putFile(ctx, holdfast.ArtefactErrored, file); err != nil {
+		known.detail += "\n\nThe engine could not save the state. It is in " + file + " on the agent: " + err.Error()
+	} else {
+		t.keep = false
+	}
+	if !t.a.OwnState {
+		known.hint = "the engine could not save the state: it is kept as errored.tfstate; push it with `" + t.engine.name + " state push` before the next run"
+		return known
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
+	defer cancel()
+	if err := t.start(ctx, nil, false, "state", "push", file); err != nil {
+		known.hint = "the engine could not save the state, and pushing it failed: it is kept as errored.tfstate"
+		t.say("the state could not be pushed: %v", err)
+		return known
+	}
+	t.keep = false
+	known.detail = strings.TrimSpace(known.detail + "\n\nThe engine could not save the state at first; it was pushed afterwards, nothing is lost.")
+	return known
+}
+
+// maxOutputs bounds the output values that are read.
+const maxOutputs = 64 << 20
+
+// outputs reads and keeps the output values. That it cannot does not make an
+// apply undone, so it is told in the log only.
+func (t *attempt) outputs(ctx context.Context) {
+	t.begin(stepOutputs)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
+	defer cancel()
+	raw := &bounded{limit: maxOutputs}
+	err := t.start(ctx, raw, true, "output", "-json", "-no-color")
+	var values map[string]struct {
+		Sensitive bool            `json:"sensitive"`
+		Value     json.RawMessage `json:"value"`
+	}
+	if err == nil {
+		err = json.Unmarshal(raw.buf.Bytes(), &values)
+	}
+	list := make([]holdfast.Output, 0, len(values))
+	for name, output := range values {
+		list = append(list, holdfast.Output{Name: name, Sensitive: output.Sensitive, Value: output.Value})
+		var value any
+		if output.Sensitive && json.Unmarshal(output.Value, &value) == nil {
+			t.redact.Add(appendStrings(nil, value)...)
+		}
+	}
+	slices.SortFunc(list, func(a, b holdfast.Output) int { return strings.Compare(a.Name, b.Name) })
+	if err == nil {
+		err = t.putJSON(ctx, holdfast.ArtefactOutputs, list)
+	}
+	if err != nil {
+		t.say("the outputs could not be read: %v", err)
+		t.logger.WarnContext(ctx, "outputs not kept", "err", t.redact.String(err.Error()))
+	}
+}
