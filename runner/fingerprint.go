@@ -273,8 +273,8 @@ func unlike(what string, found, reviewed map[string]string) string {
 	return ""
 }
 
-// maxDifferences bounds what Differences says.
-const maxDifferences = 20
+// maxDifferenceLines bounds what Differences says.
+const maxDifferenceLines = 20
 
 // Differences says in words how what was found differs from what was reviewed:
 // one line for each change that is new, gone or different, at most 21 lines.
@@ -297,8 +297,8 @@ func Differences(found, reviewed []holdfast.ChangePrint) []string {
 			lines = append(lines, fmt.Sprintf("%s: was to be %s, nothing is to be done now", address, printPast(want[address])))
 		}
 	}
-	if more := len(lines) - maxDifferences; more > 0 {
-		lines = append(lines[:maxDifferences], fmt.Sprintf("and %d more", more))
+	if more := len(lines) - maxDifferenceLines; more > 0 {
+		lines = append(lines[:maxDifferenceLines], fmt.Sprintf("and %d more", more))
 	}
 	return lines
 }

@@ -21,8 +21,8 @@ const (
 	// maxPattern bounds what is searched for as one piece, and with it what a
 	// writer holds back. Longer secrets are searched for in pieces.
 	maxPattern = 16 << 10
-	// maxLine is how much of a line a writer holds to see it whole.
-	maxLine = 64 << 10
+	// maxRedactedLine is how much of a line a writer holds to see it whole.
+	maxRedactedLine = 64 << 10
 )
 
 // Redactor replaces secret values by "(sensitive value)", in the forms in which
@@ -33,7 +33,7 @@ type Redactor struct {
 	mu      sync.Mutex
 	secrets map[string]bool
 	forms   map[string]bool
-	current atomic.Pointer[matcher] // nil: forms have been added since it was made
+	current atomic.Pointer[secretMatcher] // nil: forms have been added since it was made
 }
 
 // NewRedactor returns a Redactor for secrets. It finds text under secret-looking
@@ -61,7 +61,7 @@ func (r *Redactor) Add(secrets ...string) {
 	}
 }
 
-func (r *Redactor) matcher() *matcher {
+func (r *Redactor) matcher() *secretMatcher {
 	if m := r.current.Load(); m != nil {
 		return m
 	}
@@ -70,7 +70,7 @@ func (r *Redactor) matcher() *matcher {
 	if m := r.current.Load(); m != nil {
 		return m
 	}
-	m := newMatcher(r.forms)
+	m := newSecretMatcher(r.forms)
 	r.current.Store(m)
 	return m
 }
@@ -213,7 +213,7 @@ type redactingWriter struct {
 
 func (w *redactingWriter) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0 && w.err == nil; {
-		n := min(len(rest), maxLine)
+		n := min(len(rest), maxRedactedLine)
 		w.held = append(w.held, rest[:n]...)
 		rest = rest[n:]
 		w.flush(false)
@@ -238,7 +238,7 @@ func (w *redactingWriter) flush(all bool) {
 	w.held = append(w.held[:0], w.held[done:]...)
 
 	end := bytes.LastIndexByte(w.lines, '\n') + 1
-	if all || end == 0 && len(w.lines) >= maxLine {
+	if all || end == 0 && len(w.lines) >= maxRedactedLine {
 		end = len(w.lines)
 	}
 	if end == 0 {
@@ -375,10 +375,10 @@ func wrappedForms(s string) []string {
 	return forms
 }
 
-// matcher finds many strings at once: Wu and Manber's way. It looks at blocks
+// secretMatcher finds many strings at once: Wu and Manber's way. It looks at blocks
 // of three bytes and skips ahead as far as no string can end; most text is
 // passed over in steps of six bytes.
-type matcher struct {
+type secretMatcher struct {
 	shift   []uint8 // by hash of a block: how far to go on
 	byStart map[[minSecret]byte][]string
 	starts  [][minSecret]byte // sorted
@@ -390,8 +390,8 @@ const (
 	maxShift  = minSecret - blockSize + 1
 )
 
-func newMatcher(forms map[string]bool) *matcher {
-	m := &matcher{shift: make([]uint8, 1<<shiftBits), byStart: make(map[[minSecret]byte][]string, len(forms))}
+func newSecretMatcher(forms map[string]bool) *secretMatcher {
+	m := &secretMatcher{shift: make([]uint8, 1<<shiftBits), byStart: make(map[[minSecret]byte][]string, len(forms))}
 	for i := range m.shift {
 		m.shift[i] = maxShift
 	}
@@ -417,7 +417,7 @@ func blockHash(a, b, c byte) uint32 {
 
 // replace appends text to dst with "(sensitive value)" for each string found
 // and reports whether there was one.
-func (m *matcher) replace(dst, text []byte) ([]byte, bool) {
+func (m *secretMatcher) replace(dst, text []byte) ([]byte, bool) {
 	dst, _, changed := m.scan(dst, text, true)
 	return dst, changed
 }
@@ -425,7 +425,7 @@ func (m *matcher) replace(dst, text []byte) ([]byte, bool) {
 // scan is replace for a text that goes on, unless it is final: it stops before
 // what may be the beginning of a string, and returns how much of text it has
 // taken. Of strings that overlap the leftmost is taken, then the longest.
-func (m *matcher) scan(dst, text []byte, final bool) (out []byte, taken int, changed bool) {
+func (m *secretMatcher) scan(dst, text []byte, final bool) (out []byte, taken int, changed bool) {
 	if len(m.byStart) == 0 {
 		return append(dst, text...), len(text), false
 	}
@@ -460,7 +460,7 @@ func (m *matcher) scan(dst, text []byte, final bool) (out []byte, taken int, cha
 
 // at returns the length of the longest string that text begins with. more says
 // that a longer one may come, unless text is final.
-func (m *matcher) at(text []byte, final bool) (found int, more bool) {
+func (m *secretMatcher) at(text []byte, final bool) (found int, more bool) {
 	for _, form := range m.byStart[[minSecret]byte(text[:minSecret])] {
 		switch n := min(len(form), len(text)); {
 		case form[:n] != string(text[:n]):
@@ -474,7 +474,7 @@ func (m *matcher) at(text []byte, final bool) (found int, more bool) {
 }
 
 // begins reports whether a string begins with the short text.
-func (m *matcher) begins(text []byte) bool {
+func (m *secretMatcher) begins(text []byte) bool {
 	i, _ := slices.BinarySearchFunc(m.starts, text, func(start [minSecret]byte, text []byte) int {
 		return bytes.Compare(start[:], text)
 	})

@@ -127,49 +127,37 @@ func mayName(text []byte) bool {
 
 // line appends a line to out.
 func (s *namedScanner) line(out, line []byte) ([]byte, bool) {
-	changed := false
+	copied, pos := 0, 0
 	for {
-		i := bytes.IndexAny(line, `"<:=`)
-		if i < 0 {
-			return append(out, line...), changed
+		next := bytes.IndexAny(line[pos:], `"<:=`)
+		if next < 0 {
+			return append(out, line[copied:]...), copied > 0
 		}
+		i := pos + next
 		var from, to int // what to replace
-		switch {
-		case line[i] == '"':
-			if nameBefore(line[:i]) {
-				from, to = i+1, closingQuote(line, i+1)
+		switch c := line[i]; {
+		case c == '"' && nameBefore(line[:i]):
+			from, to = i+1, closingQuote(line, i+1)
+		case c == '<' && bytes.HasPrefix(line[i:], []byte("<<")) && nameBefore(line[:i]):
+			if s.until = string(bytes.Trim(line[i+2:], "-~ \t\r\n\"")); s.until != "" {
+				return append(append(append(out, line[copied:]...), sensitiveValue...), '\n'), true
 			}
-		case bytes.HasPrefix(line[i:], []byte("<<")):
-			if nameBefore(line[:i]) {
-				s.until = string(bytes.Trim(line[i+2:], "-~ \t\r\n\""))
-				out = append(out, line...)
-				if s.until != "" {
-					out = append(append(out, sensitiveValue...), '\n')
-				}
-				return out, true
-			}
-		case bytes.HasPrefix(line[i:], []byte("://")):
+		case c == ':' && bytes.HasPrefix(line[i:], []byte("://")):
 			from, to = userInfo(line, i+3)
-		default:
+		case c == ':' || c == '=':
 			from, to = authorization(line, i)
 		}
 		if to <= from {
-			out, line = append(out, line[:i+1]...), line[i+1:]
+			pos = i + 1
 			continue
 		}
-		// The rest of the line is read again without its beginning, but for a
-		// value that follows with an arrow and belongs to the same name.
-		out = append(append(out, line[:from]...), sensitiveValue...)
-		rest := line[to:]
-		if next, ok := bytes.CutPrefix(rest, []byte(`" -> "`)); ok && line[i] == '"' {
-			end := closingQuote(next, 0)
+		out = append(append(out, line[copied:from]...), sensitiveValue...)
+		copied = to
+		if after, ok := bytes.CutPrefix(line[to:], []byte(`" -> "`)); ok && line[i] == '"' {
 			out = append(append(out, `" -> "`...), sensitiveValue...)
-			rest = next[end:]
+			copied = len(line) - len(after) + closingQuote(after, 0)
 		}
-		if line[i] == '"' && len(rest) > 0 {
-			out, rest = append(out, rest[0]), rest[1:]
-		}
-		line, changed = rest, true
+		pos = min(copied+1, len(line)) // past the closing quote
 	}
 }
 

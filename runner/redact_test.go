@@ -1,0 +1,491 @@
+package runner_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/runner"
+)
+
+const redacted = "(sensitive value)"
+
+func TestRedactorForms(t *testing.T) {
+	t.Parallel()
+
+	const secret = `p4$$ "quoted" <wörd>&\back/slash+${x}`
+	marshalled, err := json.Marshal(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]string{
+		"as it is":        secret,
+		"JSON":            string(marshalled),
+		"JSON, no HTML":   strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(marshalled)),
+		"HCL":             `p4$$ \"quoted\" <wörd>&\\back/slash+$${x}`,
+		"query":           url.QueryEscape(secret),
+		"path":            url.PathEscape(secret),
+		"base64":          base64.StdEncoding.EncodeToString([]byte(secret)),
+		"base64, URL":     base64.RawURLEncoding.EncodeToString([]byte(secret)),
+		"basic auth":      base64.StdEncoding.EncodeToString([]byte("user:" + secret)),
+		"inside base64":   base64.StdEncoding.EncodeToString([]byte("ab" + secret + "cd")),
+		"wrapped":         strings.Replace(secret, " ", "\n", 1),
+		"wrapped, framed": strings.Replace(secret, " ", "\n│ ", 1),
+	}
+	r := runner.NewRedactor([]string{secret})
+	for name, form := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := r.String("before " + form + " after")
+			if !strings.Contains(got, redacted) || !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " after") {
+				t.Errorf("String = %q", got)
+			}
+			if strings.Contains(got, form[2:len(form)-4]) {
+				t.Errorf("String = %q has %q", got, form)
+			}
+		})
+	}
+}
+
+func TestRedactorString(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		secrets []string
+		in      string
+		want    string
+	}{
+		"none":                      {nil, "text", "text"},
+		"empty text":                {[]string{"secret-value"}, "", ""},
+		"short values are ignored":  {[]string{"short", "       x"}, "short x", "short x"},
+		"eight characters":          {[]string{"12345678"}, "a12345678b", "a" + redacted + "b"},
+		"all of the text":           {[]string{"12345678"}, "12345678", redacted},
+		"twice, touching":           {[]string{"12345678"}, "1234567812345678", redacted + redacted},
+		"the longest wins":          {[]string{"12345678", "123456789abc"}, "x123456789abc 12345678y", "x" + redacted + " " + redacted + "y"},
+		"overlapping: the leftmost": {[]string{"abcdefgh", "efghijkl"}, "abcdefghijkl", redacted + "ijkl"},
+		"line by line": {
+			[]string{"first line of it\nsecond line of it\n"},
+			"+ first line of it\n+ second line of it\n", "+ " + redacted + "\n+ " + redacted + "\n",
+		},
+		"plain fields of a document stay": {
+			[]string{"kind: Config\napiVersion: v1\nclusters:\n- name: x\ntoken: 0123456789abcdef\n"},
+			"kind: Config\napiVersion: v1\nclusters:\n", "kind: Config\napiVersion: v1\nclusters:\n",
+		},
+		"secret fields of a JSON document": {
+			[]string{`{"type":"service_account","private_key":"-----BEGIN KEY-----\nMIIabcdefgh\n"}`},
+			"type service_account MIIabcdefgh", "type service_account " + redacted,
+		},
+		"named":              {nil, `+ password = "hunter2"`, `+ password = "` + redacted + `"`},
+		"named, changed":     {nil, `~ db_password = "old" -> "new" # forces`, `~ db_password = "` + redacted + `" -> "` + redacted + `" # forces`},
+		"named in JSON":      {nil, `{"api_token":"a\"b","x":"y"}`, `{"api_token":"` + redacted + `","x":"y"}`},
+		"named in a string":  {nil, `"{\"password\":\"x\",\"user\":\"y\"}"`, `"{\"password\":\"` + redacted + `\",\"user\":\"y\"}"`},
+		"named camelCase":    {nil, `clientSecret: "x"`, `clientSecret: "` + redacted + `"`},
+		"about a secret":     {nil, `secret_name = "x" token_ttl = "5"`, `secret_name = "x" token_ttl = "5"`},
+		"no secret at all":   {nil, `tokenizer = "x" monkey = "y" key = "z"`, `tokenizer = "x" monkey = "y" key = "z"`},
+		"known after apply":  {nil, `password = (known after apply)`, `password = (known after apply)`},
+		"user info":          {nil, "git::https://me:pass@host/x?y", "git::https://me:" + redacted + "@host/x?y"},
+		"no user info":       {nil, "https://host:8443/a@b", "https://host:8443/a@b"},
+		"authorization":      {nil, "Authorization: Bearer abc.def", "Authorization: Bearer " + redacted},
+		"authorization JSON": {nil, `"authorization":["Basic YTpi"]`, `"authorization":["Basic ` + redacted + `"]`},
+		"here document": {
+			nil, "+ private_key = <<-EOT\n    line one\n    line two\n  EOT\n+ other = \"x\"\n",
+			"+ private_key = <<-EOT\n" + redacted + "\n  EOT\n+ other = \"x\"\n",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := runner.NewRedactor(test.secrets).String(test.in); got != test.want {
+				t.Errorf("String = %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestRedactorWriterIsString: however a text is cut, the writer passes on what
+// String returns.
+func TestRedactorWriterIsString(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(1, 2))
+	secrets := []string{"aaaaaaaaaa", "abababababab", "first secret\nof two lines", "bbbbbbbbaaaaaaaa", strings.Repeat("long-", 9000)}
+	r := runner.NewRedactor(secrets)
+	for range 400 {
+		var text strings.Builder
+		for range random.IntN(60) {
+			switch random.IntN(6) {
+			case 0:
+				text.WriteString(secrets[random.IntN(len(secrets))])
+			case 1:
+				text.WriteString("\n")
+			case 2:
+				s := secrets[random.IntN(4)]
+				text.WriteString(s[:random.IntN(len(s))])
+			default:
+				text.WriteString([]string{"a", "b", "ab ", "password = \"x\" ", "first"}[random.IntN(5)])
+			}
+		}
+		var out bytes.Buffer
+		w := r.Writer(&out)
+		for rest := text.String(); rest != ""; {
+			n := min(len(rest), 1+random.IntN(1<<random.IntN(12)))
+			write(t, w, rest[:n])
+			rest = rest[n:]
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if want := r.String(text.String()); out.String() != want {
+			t.Fatalf("in pieces: %q\n  at once: %q\n text: %q", out.String(), want, text.String())
+		}
+	}
+}
+
+func write(t *testing.T, w io.Writer, text string) {
+	t.Helper()
+	if n, err := io.WriteString(w, text); err != nil || n != len(text) {
+		t.Fatalf("Write = %d, %v", n, err)
+	}
+}
+
+func TestRedactorWriterStreams(t *testing.T) {
+	t.Parallel()
+
+	var out bytes.Buffer
+	r := runner.NewRedactor([]string{"secret one\nsecret two"})
+	w := r.Writer(&out)
+	for _, step := range []struct{ write, want string }{
+		{"Creating...\n", "Creating...\n"},
+		{"half a line", ""},
+		{", the other\n", "half a line, the other\n"},
+		{"secret", ""},
+		{" one\n", ""}, // the second line may follow
+		{"secret two\n", redacted + "\n"},
+		{"no end and sec", ""},
+	} {
+		out.Reset()
+		write(t, w, step.write)
+		if out.String() != step.want {
+			t.Errorf("after %q: %q, want %q", step.write, out.String(), step.want)
+		}
+	}
+	r.Add("added later")
+	out.Reset()
+	write(t, w, "ond added later\n")
+	if got := out.String(); got != "no end and second "+redacted+"\n" {
+		t.Errorf("after Add: %q", got)
+	}
+	out.Reset()
+	write(t, w, "secret o")
+	if err := w.Close(); err != nil || out.String() != "secret o" {
+		t.Errorf("Close: %v, %q", err, out.String())
+	}
+}
+
+// TestRedactorWriterIsBounded writes lines without an end.
+func TestRedactorWriterIsBounded(t *testing.T) {
+	t.Parallel()
+
+	r := runner.NewRedactor([]string{strings.Repeat("x", 100_000), "aaaaaaaa"})
+	for name, piece := range map[string]string{
+		"plain":              strings.Repeat("plain text ", 10_000),
+		"one secret's start": strings.Repeat("x", 110_000),
+		"all secrets":        strings.Repeat("a", 110_000),
+		"quotes":             strings.Repeat(`"`, 110_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var passed counter
+			w := r.Writer(&passed)
+			written := 0
+			for range 20 {
+				write(t, w, piece)
+				written += len(piece)
+			}
+			if name == "plain" && written-passed.n > 256<<10 {
+				t.Errorf("%d of %d bytes are held", written-passed.n, written)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+type counter struct{ n int }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += len(p)
+	return len(p), nil
+}
+
+func TestRedactorWriterReturnsErrors(t *testing.T) {
+	t.Parallel()
+
+	full := errors.New("disk full")
+	w := runner.NewRedactor(nil).Writer(writerFunc(func([]byte) (int, error) { return 0, full }))
+	if _, err := io.WriteString(w, "line\n"); !errors.Is(err, full) {
+		t.Errorf("Write: %v", err)
+	}
+	if err := w.Close(); !errors.Is(err, full) {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestRedactorIsSafeForConcurrentUse(t *testing.T) {
+	t.Parallel()
+
+	r := runner.NewRedactor(nil)
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for j := range 50 {
+				secret := fmt.Sprintf("secret-%d-%d-end", i, j)
+				r.Add(secret)
+				if got := r.String("x " + secret); got != "x "+redacted {
+					t.Errorf("String = %q", got)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// TestRedactorCorpus plants 200 secrets wherever an engine can print one, and
+// reads the log in small pieces, the plan JSON, and the Plan.
+func TestRedactorCorpus(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(7, 7))
+	var log strings.Builder
+	var secrets, known []string
+	resources, variables := []any{}, map[string]any{}
+	for i := range 200 {
+		secret := corpusSecret(random, i)
+		secrets = append(secrets, secret)
+		quotedSecret, err := json.Marshal(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch i % 4 {
+		case 0, 1: // known from the environment: anywhere in the log, in any form
+			known = append(known, secret)
+			fmt.Fprintf(&log, "null_resource.x (local-exec): echo %s\n", secret)
+			fmt.Fprintf(&log, "%s\n", quotedSecret)
+			fmt.Fprintf(&log, "GET https://x/?q=%s&y=%s\n", url.QueryEscape(secret), url.PathEscape(secret))
+			fmt.Fprintf(&log, "Basic %s\n", base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(i)+":"+secret)))
+			fmt.Fprintf(&log, "│ Error: invalid value %q\n", secret)
+			variables[fmt.Sprintf("plain_%d", i)] = map[string]any{"value": "x " + secret + " y"}
+		case 2: // marked in the plan
+			resources = append(resources, corpusResource(i, map[string]any{"user": "u", "opaque": secret, "copy": "https://" + secret + "@h"},
+				map[string]any{"opaque": true}))
+		case 3: // named
+			fmt.Fprintf(&log, "  + admin_password = %s\n", quotedSecret)
+			fmt.Fprintf(&log, "      ~ client_secret = %s -> %s\n", quotedSecret, quotedSecret)
+			resources = append(resources, corpusResource(i, map[string]any{"nested": map[string]any{"api_token": secret}}, map[string]any{}))
+			variables[fmt.Sprintf("token_%d_secret", i)] = map[string]any{"value": secret}
+		}
+	}
+	r := runner.NewRedactor(known)
+	raw, err := json.Marshal(map[string]any{
+		"format_version": "1.2", "resource_changes": resources, "resource_drift": resources, "variables": variables,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	planJSON, err := runner.RedactPlanJSON(raw, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(planJSON) {
+		t.Error("the redacted plan is not JSON")
+	}
+	plan, err := runner.ParsePlan(raw, printKey, log.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	summary, err := json.Marshal(r.Plan(plan))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var streamed bytes.Buffer
+	w := r.Writer(&streamed)
+	for text := log.String(); text != ""; {
+		n := min(len(text), 1+random.IntN(40))
+		write(t, w, text[:n])
+		text = text[n:]
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for where, text := range map[string]string{"plan JSON": string(planJSON), "summary": string(summary), "log": streamed.String()} {
+		for i, secret := range secrets {
+			if form := leak(text, secret); form != "" {
+				t.Errorf("%s: secret %d (%q) is there as %q", where, i, secret, form)
+			}
+		}
+	}
+}
+
+func corpusSecret(random *rand.Rand, i int) string {
+	var raw [18]byte
+	for j := range raw {
+		raw[j] = byte(random.UintN(256))
+	}
+	switch i % 7 {
+	case 0:
+		return hex.EncodeToString(raw[:])
+	case 1:
+		return base64.StdEncoding.EncodeToString(raw[:])
+	case 2:
+		return "pass phrase " + hex.EncodeToString(raw[:6])
+	case 3:
+		return "-----BEGIN KEY-----\n" + base64.StdEncoding.EncodeToString(raw[:]) + "\n-----END KEY-----\n"
+	case 4:
+		return hex.EncodeToString(raw[:4])
+	case 5:
+		return `q"uote\` + hex.EncodeToString(raw[:5]) + `<&>`
+	default:
+		return "päß-wört-" + hex.EncodeToString(raw[:5])
+	}
+}
+
+func corpusResource(i int, values, marks map[string]any) map[string]any {
+	return map[string]any{
+		"address": fmt.Sprintf("x_y.z[%d]", i), "mode": "managed", "type": "x_y", "change": map[string]any{
+			"actions": []string{"update"}, "before": values, "after": values, "before_sensitive": marks, "after_sensitive": marks,
+		},
+	}
+}
+
+// leak returns the form in which secret is in text; empty if it is not.
+func leak(text, secret string) string {
+	marshalled, _ := json.Marshal(secret)
+	forms := []string{
+		secret, strings.Trim(string(marshalled), `"`), url.QueryEscape(secret), url.PathEscape(secret),
+		base64.StdEncoding.EncodeToString([]byte(secret)), fmt.Sprintf("%q", secret),
+	}
+	if lines := strings.Split(secret, "\n"); len(lines) > 1 {
+		forms = append(forms, lines[1])
+	}
+	for _, form := range forms {
+		if strings.Contains(text, form) {
+			return form
+		}
+	}
+	return ""
+}
+
+func TestRedactPlanJSONOfAnEngine(t *testing.T) {
+	t.Parallel()
+
+	raw, _ := planFile(t, "sensitive")
+	r := runner.NewRedactor(nil)
+	out, err := runner.RedactPlanJSON(raw, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(out, []byte("planted-")) {
+		t.Errorf("a secret is left: %s", out)
+	}
+	for _, kept := range []string{`"user":"root"`, `"token_ttl":3600`, `"address":"terraform_data.db"`, `"password":true`} {
+		if !bytes.Contains(out, []byte(kept)) {
+			t.Errorf("%s is gone", kept)
+		}
+	}
+	if got := r.String("x planted-hidden-1 y"); got != "x "+redacted+" y" {
+		t.Errorf("the marked values were not added: %q", got)
+	}
+	if _, err := runner.RedactPlanJSON([]byte("hunter22 is no JSON"), nil); err == nil || strings.Contains(err.Error(), "hunter22") {
+		t.Errorf("error = %v", err)
+	}
+	if out, err := runner.RedactPlanJSON(raw, nil); err != nil || bytes.Contains(out, []byte("planted-")) {
+		t.Errorf("without a redactor: %v %s", err, out)
+	}
+}
+
+func TestSecretsOf(t *testing.T) {
+	t.Parallel()
+
+	raw, _ := planFile(t, "sensitive")
+	got := strings.Join(runner.SecretsOf(raw), " ")
+	for _, want := range []string{"planted-before-1", "planted-after-22", "planted-hidden-0", "planted-hidden-1", "planted-list-4444"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("SecretsOf lacks %s: %s", want, got)
+		}
+	}
+	if got := runner.SecretsOf([]byte("{")); got != nil {
+		t.Errorf("SecretsOf(broken) = %v", got)
+	}
+}
+
+func FuzzRedactor(f *testing.F) {
+	f.Add("some text with secret-one in it", "secret-one", 3)
+	f.Add("aaaaaaaaaaaaaaaaaaaa", "aaaaaaaa", 1)
+	f.Add("password = \"x\" secret\nvalue", "secret\nvalue", 2)
+	f.Fuzz(func(t *testing.T, text, secret string, piece int) {
+		r := runner.NewRedactor([]string{secret})
+		want := r.String(text)
+		if trimmed := strings.TrimSpace(secret); len(trimmed) >= 8 && !strings.Contains(redacted+redacted, trimmed) &&
+			strings.Contains(r.String("|"+secret+"|"), trimmed) {
+			t.Errorf("String leaves %q", secret)
+		}
+		var out bytes.Buffer
+		w := r.Writer(&out)
+		for rest := text; rest != ""; {
+			n := min(len(rest), max(1, piece))
+			_, _ = io.WriteString(w, rest[:n])
+			rest = rest[n:]
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if len(text) < 64<<10 && out.String() != want {
+			t.Errorf("in pieces %q, at once %q", out.String(), want)
+		}
+	})
+}
+
+func BenchmarkRedactorWriter(b *testing.B) {
+	random := rand.New(rand.NewPCG(1, 1))
+	var secrets []string
+	for i := range 200 {
+		secrets = append(secrets, corpusSecret(random, i))
+	}
+	r := runner.NewRedactor(append(secrets, r4k(random)))
+	line := "aws_eks_node_group.this[\"blue\"]: Still creating... [id=prod-eu:blue, 00m30s elapsed]\n"
+	chunk := []byte(strings.Repeat(line, 400))
+	for name, n := range map[string]int{"32KB": len(chunk), "line": len(line)} {
+		b.Run(name, func(b *testing.B) {
+			w := r.Writer(io.Discard)
+			b.SetBytes(int64(n))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := w.Write(chunk[:n]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func r4k(random *rand.Rand) string {
+	raw := make([]byte, 3000)
+	for i := range raw {
+		raw[i] = byte(random.UintN(256))
+	}
+	return base64.StdEncoding.EncodeToString(raw)
+}
