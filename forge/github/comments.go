@@ -1,0 +1,207 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-github/v62/github"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// maxComment is GitHub's limit for a comment, in characters.
+const maxComment = 65536
+
+// Comments returns the comments of all pull requests that were created or
+// edited since, the longest unchanged first; comments on issues are left out.
+// At most 5,000 are read: the caller goes on from the last one's UpdatedAt.
+func (c *Client) Comments(ctx context.Context, repo string, since time.Time) ([]holdfast.Comment, error) {
+	var comments []holdfast.Comment
+	err := c.do(ctx, repo, fmt.Sprintf("read comments of %q", repo), func(gh *github.Client, on repository) error {
+		opts := &github.IssueListCommentsOptions{
+			Sort: github.String("updated"), Direction: github.String("asc"),
+			ListOptions: github.ListOptions{PerPage: 100},
+		}
+		if !since.IsZero() {
+			since = since.UTC().Truncate(time.Second) // GitHub's resolution
+			opts.Since = &since
+		}
+		seen := make(map[int64]bool) // pages shift while they are read
+		more, err := eachPage(&opts.ListOptions, func() (*github.Response, error) {
+			found, resp, err := gh.Issues.ListComments(ctx, on.owner, on.name, 0, opts)
+			for _, comment := range found {
+				if n := pullRequestNumber(comment); n != 0 && !seen[comment.GetID()] {
+					seen[comment.GetID()] = true
+					comments = append(comments, toComment(holdfast.PullRequestRef{Repo: repo, Number: n}, comment))
+				}
+			}
+			return resp, err
+		})
+		if more {
+			c.opts.Logger.WarnContext(ctx, "cut a list", "repo", repo, "reason", "TooManyComments")
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(comments, func(a, b holdfast.Comment) int { return a.UpdatedAt.Compare(b.UpdatedAt) })
+	return comments, nil
+}
+
+// pullRequestNumber returns the pull request that a comment is on; zero if it
+// is on an issue. Only the page for people tells the two apart.
+func pullRequestNumber(comment *github.IssueComment) int {
+	page, _, _ := strings.Cut(comment.GetHTMLURL(), "#")
+	rest, number := path.Split(page)
+	if !strings.HasSuffix(rest, "/pull/") {
+		return 0
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func toComment(ref holdfast.PullRequestRef, comment *github.IssueComment) holdfast.Comment {
+	return holdfast.Comment{
+		ID: strconv.FormatInt(comment.GetID(), 10), PullRequest: ref,
+		Author: comment.GetUser().GetLogin(), Bot: comment.GetUser().GetType() == "Bot",
+		Body:      comment.GetBody(),
+		CreatedAt: comment.GetCreatedAt().UTC(), UpdatedAt: comment.GetUpdatedAt().UTC(),
+	}
+}
+
+// PutComment creates or updates a comment of ours, as reconciler.Forge says.
+// A comment that we may not edit (another identity of ours wrote it) counts as
+// gone. A body that is too long for GitHub is cut, visibly.
+func (c *Client) PutComment(ctx context.Context, ref holdfast.PullRequestRef, id, marker, body string) (holdfast.Comment, error) {
+	body = fit(body)
+	var put holdfast.Comment
+	err := c.do(ctx, ref.Repo, fmt.Sprintf("comment on %s", ref), func(gh *github.Client, on repository) error {
+		known, err := commentID(id)
+		if err != nil && id != "" {
+			return err
+		}
+		if known != 0 {
+			comment, err := editComment(ctx, gh, on, known, body)
+			if err == nil {
+				put = toComment(ref, comment)
+				return nil
+			}
+			if !errors.Is(err, holdfast.ErrNotFound) && !errors.Is(err, holdfast.ErrForbidden) {
+				return err
+			}
+		}
+		if marker != "" {
+			found, err := c.findOurs(ctx, gh, on, ref.Number, marker, known)
+			if err != nil {
+				return err
+			}
+			if found != 0 {
+				comment, err := editComment(ctx, gh, on, found, body)
+				put = toComment(ref, comment)
+				return err
+			}
+		}
+		comment, _, err := gh.Issues.CreateComment(ctx, on.owner, on.name, ref.Number, &github.IssueComment{Body: &body})
+		put = toComment(ref, comment)
+		return err
+	})
+	if err != nil {
+		return holdfast.Comment{}, err
+	}
+	return put, nil
+}
+
+func editComment(ctx context.Context, gh *github.Client, on repository, id int64, body string) (*github.IssueComment, error) {
+	comment, _, err := gh.Issues.EditComment(ctx, on.owner, on.name, id, &github.IssueComment{Body: &body})
+	return comment, translate(ctx, err)
+}
+
+func commentID(id string) (int64, error) {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil || n <= 0 {
+		return 0, fmt.Errorf("comment id %q is not GitHub's", id)
+	}
+	return n, nil
+}
+
+// findOurs returns the first comment on a pull request that we wrote and that
+// has marker; zero if there is none. Others can write a marker too, and some
+// of us may edit the comments of others: so the author counts. The comment
+// except is passed over.
+func (c *Client) findOurs(ctx context.Context, gh *github.Client, on repository, number int, marker string, except int64) (int64, error) {
+	login, err := c.Login(ctx)
+	if errors.Is(err, holdfast.ErrForbidden) {
+		err = nil // an installation's token that was given to us does not say whose it is
+	}
+	if err != nil {
+		return 0, err
+	}
+	ours := func(comment *github.IssueComment) bool {
+		user := comment.GetUser()
+		return comment.GetID() != except && strings.Contains(comment.GetBody(), marker) &&
+			(strings.EqualFold(user.GetLogin(), login) || (login == "" && user.GetType() == "Bot"))
+	}
+	var id int64
+	opts := &github.IssueListCommentsOptions{ListOptions: github.ListOptions{PerPage: 100}}
+	_, err = eachPage(&opts.ListOptions, func() (*github.Response, error) {
+		found, resp, err := gh.Issues.ListComments(ctx, on.owner, on.name, number, opts)
+		if i := slices.IndexFunc(found, ours); err == nil && i >= 0 {
+			id = found[i].GetID()
+			resp.NextPage = 0
+		}
+		return resp, err
+	})
+	return id, err
+}
+
+// React puts a reaction of ours under a comment. Doing it twice is doing it
+// once.
+func (c *Client) React(ctx context.Context, ref holdfast.PullRequestRef, commentID string, reaction holdfast.Reaction) error {
+	return c.do(ctx, ref.Repo, fmt.Sprintf("react to comment %s on %s", commentID, ref), func(gh *github.Client, on repository) error {
+		id, err := strconv.ParseInt(commentID, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not an id of GitHub's: %w", commentID, holdfast.ErrNotFound)
+		}
+		_, _, err = gh.Reactions.CreateIssueCommentReaction(ctx, on.owner, on.name, id, string(reaction))
+		return err
+	})
+}
+
+// cut is what the end of a body becomes that is too long.
+const cut = "\n\n_Cut here: GitHub takes no longer comment._\n"
+
+// fit cuts a body to GitHub's limit. Whoever writes bodies fits them in a
+// better way; this is for what nobody thought of.
+func fit(body string) string {
+	if utf8.RuneCountInString(body) <= maxComment {
+		return body
+	}
+	return string([]rune(body)[:maxComment-utf8.RuneCountInString(cut)]) + cut
+}
+
+// eachPage calls read for page after page, at most maxPages, and reports
+// whether there would have been more.
+func eachPage(opts *github.ListOptions, read func() (*github.Response, error)) (more bool, err error) {
+	for range maxPages {
+		resp, err := read()
+		if err != nil {
+			return false, err
+		}
+		if resp.NextPage == 0 {
+			return false, nil
+		}
+		opts.Page = resp.NextPage
+	}
+	return true, nil
+}

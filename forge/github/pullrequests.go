@@ -1,0 +1,231 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v62/github"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// PullRequest reads a pull request with its reviews: two calls, and one for
+// each reviewer, whose permission counts.
+func (c *Client) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequest, error) {
+	var pr holdfast.PullRequest
+	err := c.do(ctx, ref.Repo, fmt.Sprintf("read pull request %s", ref), func(gh *github.Client, on repository) error {
+		found, _, err := gh.PullRequests.Get(ctx, on.owner, on.name, ref.Number)
+		if err != nil {
+			return err
+		}
+		pr = toPullRequest(ref.Repo, found)
+		if pr.State == holdfast.PullRequestClosed {
+			return nil // nobody asks whether it was approved
+		}
+		pr.Approved, err = approved(ctx, gh, on, pr)
+		return err
+	})
+	if err != nil {
+		return holdfast.PullRequest{}, err
+	}
+	return pr, nil
+}
+
+// approved reports whether the latest word of somebody who may write is an
+// approval, and of nobody a request for changes.
+func approved(ctx context.Context, gh *github.Client, on repository, pr holdfast.PullRequest) (bool, error) {
+	latest := make(map[string]string) // login → state
+	opts := &github.ListOptions{PerPage: 100}
+	_, err := eachPage(opts, func() (*github.Response, error) {
+		reviews, resp, err := gh.PullRequests.ListReviews(ctx, on.owner, on.name, pr.Number, opts)
+		for _, review := range reviews { // the oldest first
+			switch state := strings.ToUpper(review.GetState()); state {
+			case "APPROVED", "CHANGES_REQUESTED", "DISMISSED": // a mere comment takes nothing back
+				latest[review.GetUser().GetLogin()] = state
+			}
+		}
+		return resp, err
+	})
+	if err != nil {
+		return false, err
+	}
+	yes := false
+	for login, state := range latest {
+		if state == "DISMISSED" || login == "" || strings.EqualFold(login, pr.Author) {
+			continue
+		}
+		// In a public repository anybody may review.
+		permission, err := permission(ctx, gh, on, login)
+		switch {
+		case hasStatus(err, http.StatusNotFound): // an account that is gone
+		case err != nil:
+			return false, err
+		case !permission.CanWrite():
+		case state == "CHANGES_REQUESTED":
+			return false, nil
+		default:
+			yes = true
+		}
+	}
+	return yes, nil
+}
+
+// PullRequests returns the open pull requests and those closed ones that were
+// updated since; of the zero time, only the open ones. Lists do not tell
+// Approved and Mergeable: both are false unless the pull request was merged,
+// when it was mergeable. Of more than 5,000 the most recently updated count.
+func (c *Client) PullRequests(ctx context.Context, repo string, since time.Time) ([]holdfast.PullRequest, error) {
+	var prs []holdfast.PullRequest
+	at := make(map[int]int) // number → index in prs: pages shift while they are read
+	list := func(gh *github.Client, on repository, state string, since time.Time) error {
+		opts := &github.PullRequestListOptions{
+			State: state, Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: 100},
+		}
+		more, err := eachPage(&opts.ListOptions, func() (*github.Response, error) {
+			found, resp, err := gh.PullRequests.List(ctx, on.owner, on.name, opts)
+			for _, pr := range found {
+				if pr.GetUpdatedAt().Before(since) {
+					resp.NextPage = 0
+					break
+				}
+				if i, ok := at[pr.GetNumber()]; ok {
+					prs[i] = toPullRequest(repo, pr)
+					continue
+				}
+				at[pr.GetNumber()] = len(prs)
+				prs = append(prs, toPullRequest(repo, pr))
+			}
+			return resp, err
+		})
+		if more {
+			c.opts.Logger.WarnContext(ctx, "cut a list", "repo", repo, "reason", "TooManyPullRequests")
+		}
+		return err
+	}
+	err := c.do(ctx, repo, fmt.Sprintf("list pull requests of %q", repo), func(gh *github.Client, on repository) error {
+		// The open ones come first: one that is closed between the two calls is
+		// in both lists, and the later one tells the truth.
+		err := list(gh, on, "open", time.Time{})
+		if err != nil || since.IsZero() {
+			return err
+		}
+		return list(gh, on, "closed", since.UTC().Truncate(time.Second))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return prs, nil
+}
+
+// PullRequestsOf returns the merged pull requests that brought a commit to a
+// base branch, whichever way they were merged.
+func (c *Client) PullRequestsOf(ctx context.Context, repo string, commit holdfast.Revision) ([]holdfast.PullRequest, error) {
+	var prs []holdfast.PullRequest
+	err := c.do(ctx, repo, fmt.Sprintf("find pull requests of %s@%s", repo, commit.Short()), func(gh *github.Client, on repository) error {
+		opts := &github.ListOptions{PerPage: 100}
+		_, err := eachPage(opts, func() (*github.Response, error) {
+			found, resp, err := gh.PullRequests.ListPullRequestsWithCommit(ctx, on.owner, on.name, string(commit), opts)
+			for _, pr := range found {
+				if pr.MergedAt != nil {
+					prs = append(prs, toPullRequest(repo, pr))
+				}
+			}
+			return resp, err
+		})
+		// GitHub's word for a commit that it does not have.
+		if hasStatus(err, http.StatusUnprocessableEntity) && strings.Contains(err.Error(), "No commit found") {
+			return fmt.Errorf("no such commit: %w", holdfast.ErrNotFound)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return prs, nil
+}
+
+// Permission returns what a user may do in a repository: none for a user that
+// does not exist.
+func (c *Client) Permission(ctx context.Context, repo, user string) (holdfast.Permission, error) {
+	var may holdfast.Permission
+	err := c.do(ctx, repo, fmt.Sprintf("read permission of %q in %q", user, repo), func(gh *github.Client, on repository) error {
+		var err error
+		may, err = permission(ctx, gh, on, user)
+		return err
+	})
+	if err != nil {
+		return holdfast.PermissionNone, err
+	}
+	return may, nil
+}
+
+func permission(ctx context.Context, gh *github.Client, on repository, user string) (holdfast.Permission, error) {
+	if !isLogin(user) {
+		return holdfast.PermissionNone, nil
+	}
+	level, _, err := gh.Repositories.GetPermissionLevel(ctx, on.owner, on.name, user)
+	if hasStatus(err, http.StatusNotFound) && strings.Contains(err.Error(), "is not a user") {
+		return holdfast.PermissionNone, nil
+	}
+	if err != nil {
+		return holdfast.PermissionNone, err
+	}
+	switch level.GetPermission() {
+	case "admin":
+		return holdfast.PermissionAdmin, nil
+	case "write", "maintain":
+		return holdfast.PermissionWrite, nil
+	case "read", "triage":
+		return holdfast.PermissionRead, nil
+	default:
+		return holdfast.PermissionNone, nil
+	}
+}
+
+// isLogin reports whether s can be a login: it becomes a part of a URL's path.
+func isLogin(s string) bool {
+	return s != "" && s != "." && s != ".." && !slices.ContainsFunc([]rune(s), func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.[]", r))
+	})
+}
+
+func hasStatus(err error, status int) bool {
+	var answer *github.ErrorResponse
+	return errors.As(err, &answer) && answer.Response.StatusCode == status
+}
+
+func toPullRequest(repo string, pr *github.PullRequest) holdfast.PullRequest {
+	out := holdfast.PullRequest{
+		PullRequestRef: holdfast.PullRequestRef{Repo: repo, Number: pr.GetNumber()},
+		Title:          pr.GetTitle(),
+		Author:         pr.GetUser().GetLogin(),
+		URL:            pr.GetHTMLURL(),
+		State:          holdfast.PullRequestOpen,
+		Draft:          pr.GetDraft(),
+		// The repository of a head that was deleted can only have been a fork.
+		Fork:       pr.GetHead().GetRepo() == nil || pr.GetHead().GetRepo().GetID() != pr.GetBase().GetRepo().GetID(),
+		Branch:     pr.GetHead().GetRef(),
+		Head:       holdfast.Revision(pr.GetHead().GetSHA()),
+		BaseBranch: pr.GetBase().GetRef(),
+		UpdatedAt:  pr.GetUpdatedAt().UTC(),
+	}
+	switch {
+	case pr.MergedAt != nil:
+		out.State, out.Mergeable = holdfast.PullRequestMerged, true
+		out.MergedAt = pr.GetMergedAt().UTC()
+		// Before the merge it is a merge that GitHub made to try.
+		out.MergeCommit = holdfast.Revision(pr.GetMergeCommitSHA())
+	case pr.GetState() == "closed":
+		out.State = holdfast.PullRequestClosed
+	default:
+		// "unstable" and "has_hooks" can be merged; "blocked", "behind",
+		// "dirty", "draft" and "unknown" cannot, or not yet.
+		out.Mergeable = slices.Contains([]string{"clean", "unstable", "has_hooks"}, pr.GetMergeableState())
+	}
+	return out
+}
