@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -179,4 +180,12 @@ type SourceRequest struct {
 type Request struct {
 	Cluster     string         `json:"cluster"`
 	PullRequest PullRequestRef `json:"pullRequest,omitzero"`
+}
+
+// CommandID returns the identifier of the nth command (from 0) in a comment: the
+// same for each delivery and each look at it.
+func CommandID(repo, commentID string, n int) string {
+	d := NewDigester("command")
+	d.Add(repo, commentID, strconv.Itoa(n))
+	return "command-" + d.Digest().Short()
 }

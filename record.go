@@ -70,10 +70,19 @@ type PullRequestRecord struct {
 	// result says of each.
 	Clusters []PullRequestCluster `json:"clusters,omitempty"`
 	Faults   Faults               `json:"faults,omitempty"`
+	// Approvals are those given by /holdfast approve.
+	Approvals []Approval `json:"approvals,omitempty"`
 	// Reason says why nothing is planned: NotMergeable, Fork, Draft, ...
 	Reason  string `json:"reason,omitempty"`
 	Detail  string `json:"detail,omitempty"`
 	Version int64  `json:"version"` // optimistic
+}
+
+// Approval is somebody's word that a pull request's head may be applied.
+type Approval struct {
+	By   string    `json:"by"`
+	Head Revision  `json:"head"`
+	At   time.Time `json:"at"`
 }
 
 // PullRequestCluster is a cluster as a pull request's merge result has it.

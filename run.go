@@ -86,7 +86,7 @@ type Run struct {
 	TraceParent   string         `json:"traceParent,omitempty"` // W3C trace context of the delivery
 
 	// What the world was when an attempt claimed it.
-	AppliedRun  string `json:"appliedRun,omitempty"`  // the cluster's last applied run
+	AppliedRun  string `json:"appliedRun,omitempty"`  // the cluster's newest apply that had begun
 	StateSerial int64  `json:"stateSerial,omitempty"` // of Holdfast's own backend
 
 	// Attempts.
@@ -98,6 +98,7 @@ type Run struct {
 	HeartbeatAt time.Time `json:"heartbeatAt,omitzero"` // of the current attempt
 	Cancel      string    `json:"cancel,omitempty"`     // the reason why the running attempt shall stop; empty: go on
 	Step        string    `json:"step,omitempty"`       // what the attempt does now: prepare, init, plan, apply, ...
+	Begun       bool      `json:"begun,omitempty"`      // the engine's apply was started, or may have been: something may have changed
 
 	// What came of it. The plan itself is a document of its own.
 	InputDigest   Digest    `json:"inputDigest,omitempty"`

@@ -1,0 +1,269 @@
+// Package local is a forge for plain Git repositories that have none: every
+// branch beside the tracked one is a pull request, a merge is a push, and
+// comments and statuses live in Holdfast's own store, where the CLI shows them.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Git is what the forge asks of the repositories.
+type Git interface {
+	Fetch(ctx context.Context, repo string) (holdfast.Refs, error)
+	Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error)
+	Merge(ctx context.Context, repo string, base, head holdfast.Revision) (tree string, err error)
+}
+
+// Store keeps what a code host would.
+type Store interface {
+	LocalPullRequests(ctx context.Context, repo string) ([]holdfast.PullRequest, error)
+	// SaveLocalPullRequest stores a pull request; Number zero takes the next one.
+	SaveLocalPullRequest(ctx context.Context, pr holdfast.PullRequest) (holdfast.PullRequest, error)
+	LocalComments(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Comment, error)
+	LocalCommentsSince(ctx context.Context, repo string, since time.Time) ([]holdfast.Comment, error)
+	// SaveLocalComment stores a comment; an empty ID takes a new one.
+	SaveLocalComment(ctx context.Context, c holdfast.Comment) (holdfast.Comment, error)
+	SaveLocalStatus(ctx context.Context, repo string, status holdfast.CommitStatus) error
+}
+
+// Options are what a Forge needs. All are required unless noted.
+type Options struct {
+	Git      Git
+	Store    Store
+	Branches map[string]string // the tracked branch of each repository
+	Now      func() time.Time  // nil means time.Now
+}
+
+// Forge is a code host without a host. It is safe for concurrent use.
+type Forge struct {
+	opts Options
+	mu   sync.Mutex // one look at the branches at a time: a branch becomes one pull request
+}
+
+// New returns a Forge, or an error that names what is missing.
+func New(opts Options) (*Forge, error) {
+	switch {
+	case opts.Git == nil:
+		return nil, errors.New("local forge: no git")
+	case opts.Store == nil:
+		return nil, errors.New("local forge: no store")
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	return &Forge{opts: opts}, nil
+}
+
+// botName is the author of our comments.
+const botName = "holdfast"
+
+// PullRequest returns one pull request as the branches have it now.
+func (f *Forge) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequest, error) {
+	prs, err := f.sync(ctx, ref.Repo)
+	if err != nil {
+		return holdfast.PullRequest{}, err
+	}
+	for _, pr := range prs {
+		if pr.Number == ref.Number {
+			return pr, nil
+		}
+	}
+	return holdfast.PullRequest{}, fmt.Errorf("pull request %s: %w", ref, holdfast.ErrNotFound)
+}
+
+// PullRequests returns the open pull requests and those updated since.
+func (f *Forge) PullRequests(ctx context.Context, repo string, since time.Time) ([]holdfast.PullRequest, error) {
+	prs, err := f.sync(ctx, repo)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(prs, func(pr holdfast.PullRequest) bool {
+		return pr.State != holdfast.PullRequestOpen && pr.UpdatedAt.Before(since)
+	}), nil
+}
+
+// PullRequestsOf returns the pull requests whose merge was first seen at commit.
+func (f *Forge) PullRequestsOf(ctx context.Context, repo string, commit holdfast.Revision) ([]holdfast.PullRequest, error) {
+	prs, err := f.sync(ctx, repo)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(prs, func(pr holdfast.PullRequest) bool {
+		return pr.State != holdfast.PullRequestMerged || pr.MergeCommit != commit
+	}), nil
+}
+
+// sync makes the stored pull requests say what the branches do, and returns all
+// of them.
+func (f *Forge) sync(ctx context.Context, repo string) ([]holdfast.PullRequest, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	refs, err := f.opts.Git.Fetch(ctx, repo)
+	if err != nil {
+		return nil, fmt.Errorf("fetch %s: %w", repo, err)
+	}
+	prs, err := f.opts.Store.LocalPullRequests(ctx, repo)
+	if err != nil {
+		return nil, fmt.Errorf("list pull requests of %s: %w", repo, err)
+	}
+	base := refs["refs/heads/"+f.opts.Branches[repo]]
+	if base == "" {
+		return prs, nil // nothing could be merged anywhere
+	}
+	open := make(map[string]bool)
+	for i, pr := range prs {
+		if pr.State != holdfast.PullRequestOpen {
+			continue
+		}
+		open[pr.Branch] = true
+		if prs[i], err = f.follow(ctx, pr, refs["refs/heads/"+pr.Branch], base); err != nil {
+			return nil, err
+		}
+	}
+	for _, ref := range slices.Sorted(maps.Keys(refs)) {
+		branch, ok := strings.CutPrefix(ref, "refs/heads/")
+		if !ok || branch == f.opts.Branches[repo] || open[branch] {
+			continue
+		}
+		pr, err := f.propose(ctx, repo, branch, refs[ref], base)
+		if err != nil {
+			return nil, err
+		}
+		if pr.Number != 0 {
+			prs = append(prs, pr)
+		}
+	}
+	return prs, nil
+}
+
+// follow brings an open pull request up to date with its branch: a head of ""
+// says that the branch is gone.
+func (f *Forge) follow(
+	ctx context.Context, pr holdfast.PullRequest, head, base holdfast.Revision,
+) (holdfast.PullRequest, error) {
+	was := pr
+	if head != "" {
+		pr.Head = head
+	}
+	merged, err := f.merged(ctx, pr.Repo, pr.Head, base)
+	switch {
+	case err != nil:
+		return pr, err
+	case merged:
+		pr.State, pr.MergeCommit, pr.MergedAt, pr.Mergeable = holdfast.PullRequestMerged, base, f.opts.Now().UTC(), true
+	case head == "":
+		pr.State = holdfast.PullRequestClosed
+	}
+	if pr == was {
+		return pr, nil
+	}
+	pr.UpdatedAt = f.opts.Now().UTC()
+	pr, err = f.opts.Store.SaveLocalPullRequest(ctx, pr)
+	if err != nil {
+		return pr, fmt.Errorf("store pull request %s: %w", pr.PullRequestRef, err)
+	}
+	return pr, nil
+}
+
+// propose makes a pull request of a branch that has something to merge.
+func (f *Forge) propose(
+	ctx context.Context, repo, branch string, head, base holdfast.Revision,
+) (holdfast.PullRequest, error) {
+	merged, err := f.merged(ctx, repo, head, base)
+	if err != nil || merged {
+		return holdfast.PullRequest{}, err
+	}
+	pr, err := f.opts.Store.SaveLocalPullRequest(ctx, holdfast.PullRequest{
+		PullRequestRef: holdfast.PullRequestRef{Repo: repo},
+		Title:          branch, Author: "local", State: holdfast.PullRequestOpen,
+		Branch: branch, Head: head, BaseBranch: f.opts.Branches[repo],
+		UpdatedAt: f.opts.Now().UTC(), Mergeable: true,
+	})
+	if err != nil {
+		return pr, fmt.Errorf("store pull request of branch %q: %w", branch, err)
+	}
+	return pr, nil
+}
+
+// merged reports whether merging head into base would change nothing: after a
+// merge, a squash or a rebase alike.
+func (f *Forge) merged(ctx context.Context, repo string, head, base holdfast.Revision) (bool, error) {
+	if head == base {
+		return true, nil
+	}
+	result, err := f.opts.Git.Merge(ctx, repo, base, head)
+	switch {
+	case errors.Is(err, holdfast.ErrMergeConflict):
+		return false, nil
+	case errors.Is(err, holdfast.ErrNotFound):
+		return false, nil // the head was never fetched: its branch came and went
+	case err != nil:
+		return false, fmt.Errorf("merge %s into %s: %w", head.Short(), base.Short(), err)
+	}
+	tree, err := f.opts.Git.Tree(ctx, repo, string(base))
+	if err != nil {
+		return false, fmt.Errorf("open %s: %w", base.Short(), err)
+	}
+	id, err := tree.Hash(".")
+	if err != nil {
+		return false, fmt.Errorf("open %s: %w", base.Short(), err)
+	}
+	return result == id, nil
+}
+
+// Comments returns the comments since, oldest first.
+func (f *Forge) Comments(ctx context.Context, repo string, since time.Time) ([]holdfast.Comment, error) {
+	return f.opts.Store.LocalCommentsSince(ctx, repo, since)
+}
+
+// Permission lets everybody command who can reach the store: there is no host
+// that would know better.
+func (f *Forge) Permission(context.Context, string, string) (holdfast.Permission, error) {
+	return holdfast.PermissionAdmin, nil
+}
+
+// PutComment creates or updates a comment of ours.
+func (f *Forge) PutComment(
+	ctx context.Context, ref holdfast.PullRequestRef, id, marker, body string,
+) (holdfast.Comment, error) {
+	now := f.opts.Now().UTC()
+	comment := holdfast.Comment{PullRequest: ref, Author: botName, Bot: true, CreatedAt: now}
+	existing, err := f.opts.Store.LocalComments(ctx, ref)
+	if err != nil {
+		return comment, fmt.Errorf("list comments of %s: %w", ref, err)
+	}
+	for _, c := range existing {
+		if c.Bot && (c.ID == id || id == "" && marker != "" && strings.Contains(c.Body, marker)) {
+			comment = c
+			break
+		}
+	}
+	comment.Body, comment.UpdatedAt = body, now
+	comment, err = f.opts.Store.SaveLocalComment(ctx, comment)
+	if err != nil {
+		return comment, fmt.Errorf("store comment on %s: %w", ref, err)
+	}
+	return comment, nil
+}
+
+// SetStatus stores a commit status.
+func (f *Forge) SetStatus(ctx context.Context, repo string, status holdfast.CommitStatus) error {
+	if err := f.opts.Store.SaveLocalStatus(ctx, repo, status); err != nil {
+		return fmt.Errorf("store status of %s: %w", status.Revision.Short(), err)
+	}
+	return nil
+}
+
+// React does nothing: commands come through the API here, which answers.
+func (f *Forge) React(context.Context, holdfast.PullRequestRef, string, holdfast.Reaction) error {
+	return nil
+}

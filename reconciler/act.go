@@ -1,0 +1,261 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// reconcileOnce does at most one action for the request; it may be called again
+// at any time. A run that fails is a result, saved as such. An error means that
+// something could not be observed or recorded, and is worth a retry.
+func (r *Reconciler) reconcileOnce(ctx context.Context, req holdfast.Request) error {
+	_, err := r.reconcile(ctx, req, nil)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return nil // a cluster or pull request that was asked for before it was recorded
+	}
+	return err
+}
+
+// reconcile is reconcileOnce for a person who asks, if approval is given.
+func (r *Reconciler) reconcile(ctx context.Context, req holdfast.Request, approval *Approval) (Decision, error) {
+	in, err := r.observe(ctx, req)
+	if err != nil {
+		return Decision{}, fmt.Errorf("observe cluster %q: %w", req.Cluster, err)
+	}
+	in.Approval = approval
+	d := Decide(in)
+	r.opts.Metrics.Decided(d.Action, d.Reason)
+	r.opts.Logger.InfoContext(ctx, "decided", "cluster", req.Cluster, "pull_request", req.PullRequest.String(),
+		"action", d.Action, "reason", d.Reason)
+	if err := r.act(ctx, in, d); err != nil {
+		return d, fmt.Errorf("%s cluster %q: %w", d.Action, req.Cluster, err)
+	}
+	if d.After > 0 {
+		r.requests.addAfter(req, d.After)
+	}
+	return d, nil
+}
+
+func (r *Reconciler) act(ctx context.Context, in Input, d Decision) error {
+	for _, id := range d.Cancel {
+		reason := d.Reason
+		if d.Action == ActionPlan || d.Action == ActionApply {
+			reason = ReasonSuperseded
+		}
+		if err := r.cancel(ctx, id, reason); err != nil {
+			return err
+		}
+	}
+	var err error
+	switch d.Action {
+	case ActionPlan:
+		err = r.queueRun(ctx, in, d, holdfast.RunPlan)
+	case ActionApply:
+		err = r.queueRun(ctx, in, d, holdfast.RunApply)
+	case ActionRecord:
+		err = r.recordApplied(ctx, in, d)
+	case ActionCarry:
+		err = r.carry(ctx, in, d)
+	case ActionNone, ActionWait, ActionRefuse:
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.settle(ctx, in, d); err != nil {
+		return err
+	}
+	r.publish(in)
+	return nil
+}
+
+// cancel ends a run that has not begun, and asks a running one to stop.
+func (r *Reconciler) cancel(ctx context.Context, id, reason string) error {
+	for {
+		run, err := r.opts.Store.Run(ctx, id)
+		if err != nil {
+			return fmt.Errorf("read run %s: %w", id, err)
+		}
+		switch {
+		case run.Status.Done(), run.Status == holdfast.RunRunning && run.Cancel != "":
+			return nil
+		case run.Status == holdfast.RunRunning:
+			run.Cancel = reason
+		default:
+			run.Status, run.Reason, run.FinishedAt = holdfast.RunCanceled, reason, r.opts.Now()
+		}
+		updated, err := r.opts.Store.UpdateRun(ctx, run)
+		if errors.Is(err, holdfast.ErrConflict) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("cancel run %s: %w", id, err)
+		}
+		if updated.Status.Done() {
+			r.opts.Metrics.RunEnded(updated.Kind, updated.Status, updated.Reason)
+			r.followUp(ctx, updated)
+		}
+		return nil
+	}
+}
+
+// queueRun stores the run that a decision asks for, with the root module that
+// it will execute.
+func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind holdfast.RunKind) error {
+	now := r.opts.Now()
+	run := holdfast.Run{
+		ID: holdfast.NewID("run", now), Cluster: in.Request.Cluster, Kind: kind,
+		Status: holdfast.RunQueued, Reason: d.Reason, PullRequest: in.Request.PullRequest,
+		Reviews: d.Reviews, StoredPlan: d.StoredPlan, Resume: d.Resume, Actor: d.Actor, CreatedAt: now,
+	}
+	if d.StoredPlan != "" {
+		seen := newest(in.Runs)
+		run.Reviews = append([]holdfast.Review{{
+			Run: seen.ID, InputDigest: seen.InputDigest, Fingerprint: seen.Fingerprint,
+		}}, run.Reviews...)
+	}
+	if d.Reason == ReasonAppliedSince {
+		run.Detail = r.explainApply(ctx, in.LastApply)
+	}
+	if err := r.fillSource(ctx, in, &run); err != nil {
+		return err
+	}
+	if err := r.opts.Store.CreateRun(ctx, run); err != nil {
+		return fmt.Errorf("queue %s: %w", kind, err)
+	}
+	r.audit(ctx, d.Actor, "run.queue", run.ID, fmt.Sprintf("%s of %s: %s", kind, run.Cluster, d.Reason))
+	if kind.Writes() {
+		if err := r.preempt(ctx, run); err != nil {
+			return err
+		}
+	}
+	r.wake(ctx, topicWork)
+	return nil
+}
+
+// explainApply says whose apply made a plan stale.
+func (r *Reconciler) explainApply(ctx context.Context, id string) string {
+	apply, err := r.opts.Store.Run(ctx, id)
+	if err != nil {
+		return ""
+	}
+	for _, review := range apply.Reviews {
+		if !review.PullRequest.IsZero() {
+			return fmt.Sprintf("%s was applied by #%d meanwhile", apply.Cluster, review.PullRequest.Number)
+		}
+	}
+	return apply.Cluster + " was applied meanwhile"
+}
+
+// preempt makes room for an apply: plans of the same state step back, and are
+// planned again after it.
+func (r *Reconciler) preempt(ctx context.Context, apply holdfast.Run) error {
+	running, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Statuses: []holdfast.RunStatus{holdfast.RunRunning}, Cluster: apply.Cluster,
+	})
+	if err != nil {
+		return fmt.Errorf("list running runs of %q: %w", apply.Cluster, err)
+	}
+	for _, run := range running {
+		if !run.Kind.Writes() {
+			if err := r.cancel(ctx, run.ID, ReasonPreempted); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// recordApplied makes the cluster's record say what a run has done.
+func (r *Reconciler) recordApplied(ctx context.Context, in Input, d Decision) error {
+	run := newest(in.Runs)
+	rec := in.Cluster
+	rec.Applied = holdfast.Applied{
+		Run: run.ID, Revision: run.Revision, SourceDigest: run.SourceDigest, InputDigest: run.InputDigest,
+		Bundle: run.Bundle, Dir: run.Dir, EngineName: run.EngineName, EngineVersion: run.EngineVersion,
+		Document: run.Document, At: run.FinishedAt,
+	}
+	rec.Waiting, rec.WaitingDetail = "", ""
+	rec.Phase = phase(rec, in.Runs)
+	rec.UpdatedAt = in.Now
+	if _, err := r.opts.Store.SaveCluster(ctx, rec); err != nil {
+		return fmt.Errorf("record run %s: %w", run.ID, err)
+	}
+	r.audit(ctx, run.Actor, "cluster.applied", run.Cluster, fmt.Sprintf("%s at %s (%s)", run.ID, run.Revision.Short(), d.Reason))
+	// There may be something newer to do, and pull requests to plan again.
+	r.requests.add(in.Request)
+	return r.requestOpen(ctx, run.Cluster)
+}
+
+// carry lets a pull request's plan stand for its present head and base.
+func (r *Reconciler) carry(ctx context.Context, in Input, d Decision) error {
+	run, err := r.opts.Store.Run(ctx, d.Run)
+	if err != nil {
+		return fmt.Errorf("read run %s: %w", d.Run, err)
+	}
+	run.Revision, run.Base = in.PullRequest.Head, in.PullRequest.Base
+	if _, err := r.opts.Store.UpdateRun(ctx, run); err != nil {
+		return fmt.Errorf("carry run %s: %w", d.Run, err)
+	}
+	r.requests.add(in.Request)
+	return nil
+}
+
+// settle records on the cluster why it waits, and its phase, if that changed.
+func (r *Reconciler) settle(ctx context.Context, in Input, d Decision) error {
+	if !in.Request.PullRequest.IsZero() || d.Action == ActionRecord || d.Action == ActionRefuse {
+		return nil
+	}
+	rec := in.Cluster
+	rec.Waiting = ""
+	if d.Action == ActionWait {
+		rec.Waiting = d.Reason
+	}
+	rec.Phase = phase(rec, in.Runs)
+	if rec.Waiting == in.Cluster.Waiting && rec.Phase == in.Cluster.Phase {
+		return nil
+	}
+	rec.UpdatedAt = in.Now
+	if _, err := r.opts.Store.SaveCluster(ctx, rec); err != nil {
+		return fmt.Errorf("record why %q waits: %w", rec.Name, err)
+	}
+	return nil
+}
+
+// phase is where a cluster is in its life, from its record and its runs on the
+// tracked branch, newest first.
+func phase(rec holdfast.ClusterRecord, runs []holdfast.Run) holdfast.Phase {
+	last := newest(runs)
+	applying := last.Kind == holdfast.RunApply && last.Status == holdfast.RunRunning
+	never := rec.Applied.Run == ""
+	failed := begun(Input{Cluster: rec, Runs: runs}) != nil
+	switch {
+	case applying && never:
+		return holdfast.PhaseProvisioning
+	case applying:
+		return holdfast.PhaseUpdating
+	case failed:
+		return holdfast.PhaseFailed
+	case never:
+		return holdfast.PhasePending
+	default:
+		return holdfast.PhaseActive
+	}
+}
+
+func (r *Reconciler) audit(ctx context.Context, actor, action, object, detail string) {
+	if actor == "" {
+		actor = "holdfast"
+	}
+	entry := holdfast.AuditEntry{At: r.opts.Now().UTC(), Actor: actor, Action: action, Object: object, Detail: detail}
+	if err := r.opts.Store.Audit(ctx, entry); err != nil {
+		r.opts.Logger.ErrorContext(ctx, "audit entry was not stored", "action", action, "object", object, "err", err)
+	}
+}
+
+// retryAfter is a doubling delay with a ceiling.
+func retryAfter(base time.Duration, failures int, ceiling time.Duration) time.Duration {
+	return min(base<<min(failures, 16), ceiling)
+}

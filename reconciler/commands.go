@@ -1,0 +1,566 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report"
+)
+
+// obeyIdle is how often commands are looked for without being told of one:
+// another replica may have stored it, or its permission could not be asked for.
+const obeyIdle = 10 * time.Second
+
+// CommandOf fills in what a comment says about the nth command in it.
+func CommandOf(comment holdfast.Comment, n int, c holdfast.Command) holdfast.Command {
+	c.ID = holdfast.CommandID(comment.PullRequest.Repo, comment.ID, n)
+	c.PullRequest, c.CommentID, c.Author = comment.PullRequest, comment.ID, comment.Author
+	c.Status, c.CreatedAt = holdfast.CommandReceived, comment.CreatedAt
+	return c
+}
+
+// CommandStored says that a command is in the store. It never blocks.
+func (r *Reconciler) CommandStored() { r.asked.send() }
+
+// obey works off commands in the order in which they were given, until ctx is
+// done.
+func (r *Reconciler) obey(ctx context.Context) error {
+	for {
+		asked := r.asked.wait()
+		r.commandsWaiting(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-asked:
+		case <-time.After(obeyIdle):
+		}
+	}
+}
+
+func (r *Reconciler) commandsWaiting(ctx context.Context) {
+	r.obeying.Lock()
+	defer r.obeying.Unlock()
+	commands, err := r.opts.Store.Commands(ctx, holdfast.CommandReceived)
+	if err != nil {
+		r.opts.Logger.ErrorContext(ctx, "commands were not listed", "err", err)
+		return
+	}
+	for _, c := range commands {
+		if ctx.Err() != nil {
+			return
+		}
+		if _, err := r.execute(context.WithoutCancel(ctx), c); err != nil {
+			r.opts.Logger.WarnContext(ctx, "command is tried again", "command", c.ID, "err", err)
+		}
+	}
+}
+
+// Command stores a command that came through the API and executes it.
+func (r *Reconciler) Command(ctx context.Context, c holdfast.Command) (holdfast.Command, error) {
+	now := r.opts.Now()
+	c.ID, c.Status, c.CreatedAt = holdfast.NewID("command", now), holdfast.CommandReceived, now
+	if _, err := r.opts.Store.StoreCommand(ctx, c); err != nil {
+		return c, fmt.Errorf("store command: %w", err)
+	}
+	r.obeying.Lock()
+	defer r.obeying.Unlock()
+	return r.execute(context.WithoutCancel(ctx), c)
+}
+
+// execute does what a command asks for, or refuses it with a reason; either way
+// it is answered. An error means that it has to be tried again.
+func (r *Reconciler) execute(ctx context.Context, c holdfast.Command) (holdfast.Command, error) {
+	if err := r.react(ctx, c, holdfast.ReactionSeen); err != nil {
+		return c, err
+	}
+	reply, err := r.carryOut(ctx, &c)
+	var refused refusal
+	switch {
+	case errors.As(err, &refused):
+		c.Status, c.Reply = holdfast.CommandRefused, string(refused)
+	case err != nil:
+		return c, fmt.Errorf("%s: %w", c.Verb, err)
+	default:
+		c.Status, c.Reply = holdfast.CommandDone, reply
+	}
+	c.DoneAt = r.opts.Now()
+	if err := r.answer(ctx, c); err != nil {
+		return c, err
+	}
+	if err := r.opts.Store.FinishCommand(ctx, c); err != nil {
+		return c, fmt.Errorf("record command %s: %w", c.ID, err)
+	}
+	r.audit(ctx, c.Author, "command."+string(c.Verb), commandObject(c), strings.TrimSpace(string(c.Status)+" "+c.Reply))
+	return c, nil
+}
+
+func commandObject(c holdfast.Command) string {
+	if c.PullRequest.IsZero() {
+		return strings.Join(c.Clusters, " ")
+	}
+	return c.PullRequest.String()
+}
+
+// refusal is why a command is not done.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// answer acknowledges a comment's command, with words where they are needed.
+func (r *Reconciler) answer(ctx context.Context, c holdfast.Command) error {
+	if c.CommentID == "" {
+		return nil
+	}
+	reaction := holdfast.ReactionDone
+	if c.Status == holdfast.CommandRefused {
+		reaction = holdfast.ReactionRefused
+	}
+	if c.Reply != "" {
+		key := "reply:" + c.ID
+		err := r.want(ctx, holdfast.Post{
+			Key: key, Kind: holdfast.PostReply, Repo: c.PullRequest.Repo, PullRequest: c.PullRequest,
+			Body: replyMarker(key) + "\n" + report.Reply(c),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return r.react(ctx, c, reaction)
+}
+
+func replyMarker(key string) string { return "<!-- holdfast:" + key + " -->" }
+
+func (r *Reconciler) react(ctx context.Context, c holdfast.Command, reaction holdfast.Reaction) error {
+	if c.CommentID == "" {
+		return nil
+	}
+	return r.want(ctx, holdfast.Post{
+		Key: "reaction:" + c.ID, Kind: holdfast.PostReaction, Repo: c.PullRequest.Repo,
+		PullRequest: c.PullRequest, CommentID: c.CommentID, Reaction: reaction,
+	})
+}
+
+// carryOut does the command and returns what to tell about it, if anything.
+func (r *Reconciler) carryOut(ctx context.Context, c *holdfast.Command) (string, error) {
+	switch c.Verb {
+	case holdfast.VerbHelp:
+		return report.Help(), nil
+	case holdfast.VerbUnknown:
+		return "", refusal(report.DidYouMean(c.Text))
+	}
+	if err := r.permitted(ctx, *c); err != nil {
+		return "", err
+	}
+	targets, err := r.targets(ctx, *c)
+	if err != nil {
+		return "", err
+	}
+	switch c.Verb {
+	case holdfast.VerbPlan:
+		return r.each(ctx, *c, targets, r.planFor)
+	case holdfast.VerbApply:
+		return r.each(ctx, *c, targets, r.applyFor)
+	case holdfast.VerbApprove:
+		return r.approve(ctx, *c, targets)
+	case holdfast.VerbCancel:
+		return r.each(ctx, *c, targets, r.cancelFor)
+	case holdfast.VerbUnlock:
+		return r.each(ctx, *c, targets, func(ctx context.Context, c holdfast.Command, t target) (string, error) {
+			return r.unlockFor(ctx, c, t)
+		})
+	default:
+		return "", refusal(fmt.Sprintf("%q is not a command", c.Verb))
+	}
+}
+
+// permitted checks that the author may command: write permission on the code
+// host, or a token of the API.
+func (r *Reconciler) permitted(ctx context.Context, c holdfast.Command) error {
+	if c.Trusted {
+		return nil
+	}
+	forge := r.opts.Forges[c.PullRequest.Repo]
+	if forge == nil {
+		return refusal("the repository is not configured")
+	}
+	permission, err := forge.Permission(ctx, c.PullRequest.Repo, c.Author)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("ask for the permission of %q: %w", c.Author, err)
+	}
+	if !permission.CanWrite() {
+		return refusal(fmt.Sprintf("%s needs write permission in the repository for this", c.Author))
+	}
+	return nil
+}
+
+// target is one cluster that a command is about.
+type target struct {
+	cluster string
+	pr      *holdfast.PullRequestRecord // nil: the tracked branch
+}
+
+func (r *Reconciler) targets(ctx context.Context, c holdfast.Command) ([]target, error) {
+	if c.PullRequest.IsZero() {
+		if len(c.Clusters) == 0 {
+			return nil, refusal("name a cluster")
+		}
+		return r.clusterTargets(ctx, c.Clusters)
+	}
+	pr, err := r.opts.Store.PullRequest(ctx, c.PullRequest)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return nil, refusal(fmt.Sprintf("pull request %s is not known (yet): does it change a watched branch?", c.PullRequest))
+	} else if err != nil {
+		return nil, fmt.Errorf("read pull request %s: %w", c.PullRequest, err)
+	}
+	var out []target
+	for _, cluster := range pr.Clusters {
+		if len(c.Clusters) == 0 || slices.Contains(c.Clusters, cluster.Name) {
+			out = append(out, target{cluster.Name, &pr})
+		}
+	}
+	for _, name := range c.Clusters {
+		if !slices.ContainsFunc(out, func(t target) bool { return t.cluster == name }) {
+			return nil, refusal(fmt.Sprintf("this pull request does not change cluster %q", name))
+		}
+	}
+	if len(out) == 0 {
+		return nil, refusal("this pull request changes no cluster")
+	}
+	return out, nil
+}
+
+// clusterTargets takes names of clusters, or ids of runs.
+func (r *Reconciler) clusterTargets(ctx context.Context, names []string) ([]target, error) {
+	var out []target
+	for _, name := range names {
+		if strings.HasPrefix(name, "run-") {
+			run, err := r.opts.Store.Run(ctx, name)
+			if errors.Is(err, holdfast.ErrNotFound) {
+				return nil, refusal(fmt.Sprintf("there is no run %q", name))
+			} else if err != nil {
+				return nil, fmt.Errorf("read run %s: %w", name, err)
+			}
+			name = run.Cluster
+		} else if _, err := r.opts.Store.Cluster(ctx, name); errors.Is(err, holdfast.ErrNotFound) {
+			return nil, refusal(fmt.Sprintf("there is no cluster %q", name))
+		} else if err != nil {
+			return nil, fmt.Errorf("read cluster %q: %w", name, err)
+		}
+		out = append(out, target{cluster: name})
+	}
+	return out, nil
+}
+
+// each does one thing for every target. If it is refused for all of them the
+// command is refused; otherwise what was refused is told.
+func (r *Reconciler) each(
+	ctx context.Context, c holdfast.Command, targets []target,
+	do func(context.Context, holdfast.Command, target) (string, error),
+) (string, error) {
+	var done, refused []string
+	for _, t := range targets {
+		word, err := do(ctx, c, t)
+		var no refusal
+		switch {
+		case errors.As(err, &no):
+			refused = append(refused, fmt.Sprintf("`%s`: %s", t.cluster, no))
+		case err != nil:
+			return "", err
+		case word != "":
+			done = append(done, fmt.Sprintf("`%s`: %s", t.cluster, word))
+		}
+	}
+	if len(refused) == len(targets) {
+		return "", refusal(strings.Join(refused, "\n"))
+	}
+	if len(refused) == 0 && c.CommentID != "" {
+		return "", nil // the comment of the pull request shows it
+	}
+	return strings.Join(slices.Concat(done, refused), "\n"), nil
+}
+
+func (r *Reconciler) planFor(ctx context.Context, c holdfast.Command, t target) (string, error) {
+	req := holdfast.Request{Cluster: t.cluster}
+	if t.pr != nil && t.pr.State != holdfast.PullRequestMerged {
+		req.PullRequest = t.pr.PullRequestRef
+	}
+	return r.decideFor(ctx, req, &Approval{Verb: holdfast.VerbPlan, Actor: c.Author})
+}
+
+// applyFor applies the plan that our comment showed when the command was
+// written. A head or a plan that has moved since is not what was meant.
+func (r *Reconciler) applyFor(ctx context.Context, c holdfast.Command, t target) (string, error) {
+	req := holdfast.Request{Cluster: t.cluster}
+	if t.pr != nil {
+		switch {
+		case t.pr.State != holdfast.PullRequestMerged:
+			return "", refusal(refusals[ReasonNotMerged])
+		case c.CommentID != "" && c.ShownHead != t.pr.Head:
+			return "", refusal("the head has moved since this was written: look at the plan again")
+		}
+	}
+	runs, err := r.branchRuns(ctx, t.cluster)
+	if err != nil {
+		return "", err
+	}
+	approval := Approval{Verb: holdfast.VerbApply, Actor: c.Author}
+	last := newest(runs)
+	asked := len(c.Shown) == 0 && c.Trusted || slices.Contains(c.Shown, last.ID)
+	if named := slices.ContainsFunc(c.Clusters, func(s string) bool { return strings.HasPrefix(s, "run-") }); named {
+		asked = slices.Contains(c.Clusters, last.ID)
+	}
+	if asked {
+		approval.Run = last.ID
+	}
+	return r.decideFor(ctx, req, &approval)
+}
+
+// decideFor reconciles with a person's word and says what came of it.
+func (r *Reconciler) decideFor(ctx context.Context, req holdfast.Request, approval *Approval) (string, error) {
+	for {
+		d, err := r.reconcile(ctx, req, approval)
+		switch {
+		case errors.Is(err, holdfast.ErrConflict):
+			continue
+		case err != nil:
+			return "", err
+		case d.Action == ActionRecord || d.Action == ActionCarry:
+			continue // the record had to catch up first
+		case d.Action == ActionPlan:
+			return "plan queued", nil
+		case d.Action == ActionApply:
+			return "apply queued", nil
+		}
+		if text := refusals[d.Reason]; text != "" {
+			return "", refusal(text)
+		}
+		return "", refusal(d.Reason)
+	}
+}
+
+// refusals say in words why a command is not done.
+var refusals = map[string]string{
+	ReasonNotMerged:      "it is not merged yet: an apply follows the merge",
+	ReasonUpToDate:       "there is nothing to apply: it is up to date",
+	ReasonSuspended:      "it is suspended: `holdfast resume` first",
+	ReasonInProgress:     "a run is queued or running already",
+	ReasonPlanMoved:      "there is a newer plan than the one that was shown: look at it, then ask again",
+	ReasonNothingPlanned: "there is no plan that could be applied: `/holdfast plan` first",
+	ReasonInvalid:        "its document has faults",
+	ReasonRemoved:        "its document is gone from the branch",
+	ReasonFork:           "plans of pull requests from forks are switched off",
+	ReasonDraft:          "plans of drafts are switched off",
+	ReasonNotMergeable:   "it has conflicts with its base",
+	ReasonClosed:         "the pull request is closed",
+	ReasonNotAffected:    "the pull request does not change it",
+}
+
+// approve records that a head may be applied, and lets what waited for that go
+// on. Without a pull request it is the word to apply what waits.
+func (r *Reconciler) approve(ctx context.Context, c holdfast.Command, targets []target) (string, error) {
+	pr := targets[0].pr
+	if pr == nil {
+		return r.each(ctx, c, targets, r.approveCluster)
+	}
+	if c.CommentID != "" && c.ShownHead != "" && c.ShownHead != pr.Head {
+		return "", refusal("the head has moved since this was written: look at the plan again")
+	}
+	if err := r.addApproval(ctx, pr.PullRequestRef, pr.Head, c.Author); err != nil {
+		return "", err
+	}
+	for _, t := range targets {
+		r.requests.add(holdfast.Request{Cluster: t.cluster})
+	}
+	return "", nil
+}
+
+func (r *Reconciler) approveCluster(ctx context.Context, c holdfast.Command, t target) (string, error) {
+	rec, err := r.opts.Store.Cluster(ctx, t.cluster)
+	if err != nil {
+		return "", fmt.Errorf("read cluster %q: %w", t.cluster, err)
+	}
+	if rec.Waiting != ReasonNotApproved {
+		return r.applyFor(ctx, c, t)
+	}
+	merges, err := r.merges(ctx, rec)
+	if err != nil {
+		return "", err
+	}
+	for _, merge := range merges {
+		pr, err := r.opts.Store.PullRequest(ctx, merge.Review.PullRequest)
+		if err != nil {
+			return "", fmt.Errorf("read pull request %s: %w", merge.Review.PullRequest, err)
+		}
+		if err := r.addApproval(ctx, pr.PullRequestRef, pr.Head, c.Author); err != nil {
+			return "", err
+		}
+	}
+	r.requests.add(holdfast.Request{Cluster: t.cluster})
+	return "approved", nil
+}
+
+func (r *Reconciler) addApproval(ctx context.Context, ref holdfast.PullRequestRef, head holdfast.Revision, by string) error {
+	for {
+		pr, err := r.opts.Store.PullRequest(ctx, ref)
+		if err != nil {
+			return fmt.Errorf("read pull request %s: %w", ref, err)
+		}
+		pr.Approvals = append(pr.Approvals, holdfast.Approval{By: by, Head: head, At: r.opts.Now().UTC()})
+		_, err = r.opts.Store.SavePullRequest(ctx, pr)
+		if !errors.Is(err, holdfast.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// cancelFor stops what is queued or running for a cluster: the plans of the
+// pull request or, merged, the applies that follow from it.
+func (r *Reconciler) cancelFor(ctx context.Context, c holdfast.Command, t target) (string, error) {
+	filter := holdfast.RunFilter{Cluster: t.cluster, Statuses: []holdfast.RunStatus{
+		holdfast.RunQueued, holdfast.RunWaiting, holdfast.RunRetrying, holdfast.RunRunning,
+	}}
+	if t.pr != nil && t.pr.State != holdfast.PullRequestMerged {
+		filter.PullRequest = &t.pr.PullRequestRef
+	} else if t.pr != nil {
+		filter.PullRequest = &holdfast.PullRequestRef{}
+	}
+	runs, err := r.opts.Store.Runs(ctx, filter)
+	if err != nil {
+		return "", fmt.Errorf("list runs of %q: %w", t.cluster, err)
+	}
+	if len(runs) == 0 {
+		return "", refusal("nothing is queued or running")
+	}
+	for _, run := range runs {
+		if err := r.cancel(ctx, run.ID, ReasonCanceled); err != nil {
+			return "", err
+		}
+		r.audit(ctx, c.Author, "run.cancel", run.ID, t.cluster)
+	}
+	return fmt.Sprintf("%d run(s) cancelled", len(runs)), nil
+}
+
+// Reconcile asks for another look: at a repository, at a cluster, or, with
+// neither, at everything.
+func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error {
+	if cluster != "" {
+		rec, err := r.opts.Store.Cluster(ctx, cluster)
+		if err != nil {
+			return fmt.Errorf("read cluster %q: %w", cluster, err)
+		}
+		r.requests.add(holdfast.Request{Cluster: cluster})
+		repo = rec.Owner
+	}
+	if repo == "" {
+		for name := range r.repos {
+			r.sources.add(sourceKey{repo: name})
+		}
+		return nil
+	}
+	if _, ok := r.repos[repo]; !ok {
+		return fmt.Errorf("repository %q: %w", repo, holdfast.ErrNotFound)
+	}
+	r.sources.add(sourceKey{repo: repo})
+	return nil
+}
+
+// Lock tells who holds a cluster's lock, with the run and whether it is alive;
+// ErrNotFound if nobody does.
+func (r *Reconciler) Lock(ctx context.Context, cluster string) (
+	holder holdfast.LockHolder, run holdfast.Run, alive bool, err error,
+) {
+	running, err := r.runningOf(ctx, cluster)
+	if err != nil {
+		return holder, run, false, err
+	}
+	location := "clusters/" + cluster
+	if running != nil {
+		run, location = *running, running.StateLocation
+		alive = r.opts.Now().Sub(run.HeartbeatAt) <= r.opts.Lease
+	} else if last, err := r.branchRuns(ctx, cluster); err == nil && len(last) > 0 {
+		location = last[0].StateLocation
+	}
+	holder, err = r.opts.Locker.Holder(ctx, location)
+	if running != nil && err != nil {
+		// The records are the truth, whatever Redis remembers.
+		return holdfast.LockHolder{
+			Owner: lockOwner(run.Ref()), Since: run.StartedAt, Expires: run.HeartbeatAt.Add(r.opts.Lease),
+		}, run, alive, nil
+	}
+	return holder, run, alive, err
+}
+
+func (r *Reconciler) runningOf(ctx context.Context, cluster string) (*holdfast.Run, error) {
+	running, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Cluster: cluster, Statuses: []holdfast.RunStatus{holdfast.RunRunning},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list running runs of %q: %w", cluster, err)
+	}
+	if len(running) == 0 {
+		return nil, nil
+	}
+	return &running[0], nil
+}
+
+// unlockFor is Unlock for a command.
+func (r *Reconciler) unlockFor(ctx context.Context, c holdfast.Command, t target) (string, error) {
+	err := r.Unlock(ctx, t.cluster, c.Author, c.Force)
+	switch locked := (*holdfast.LockedError)(nil); {
+	case errors.Is(err, holdfast.ErrNotFound):
+		return "", refusal("nobody holds the lock")
+	case errors.As(err, &locked):
+		return "", refusal(fmt.Sprintf("%s holds it since %s UTC and is alive: `/holdfast cancel` it, or add --force",
+			locked.Holder.Owner, locked.Holder.Since.UTC().Format(time.DateTime)))
+	case err != nil:
+		return "", err
+	}
+	return "unlocked", nil
+}
+
+// Unlock takes a cluster's lock from a run that is dead, or, with force, from a
+// living one, whose writes are refused from then on. ErrNotFound if nobody
+// holds it, a *holdfast.LockedError if its holder is alive.
+func (r *Reconciler) Unlock(ctx context.Context, cluster, actor string, force bool) error {
+	holder, run, alive, err := r.Lock(ctx, cluster)
+	if err != nil {
+		return fmt.Errorf("look at the lock of %q: %w", cluster, err)
+	}
+	if run.ID == "" || alive && !force { // a lock without a run ends by itself, soon
+		return &holdfast.LockedError{Holder: holder}
+	}
+	r.audit(ctx, actor, "lock.release", cluster, fmt.Sprintf("%s, alive %t, force %t", holder.Owner, alive, force))
+	// Whether the old engine still works is unknown: nothing goes on by itself.
+	result := killed(run, "its lock was taken away by "+actor)
+	result.Failure.Transient = false
+	err = r.end(ctx, run.Ref(), outcome(run, result, r.opts.Now(), r.opts.MaxRetries, r.opts.RetryDelay))
+	if err != nil {
+		return fmt.Errorf("end run %s: %w", run.ID, err)
+	}
+	return nil
+}
+
+// Suspend stops new applies for a cluster, or lets them go on.
+func (r *Reconciler) Suspend(ctx context.Context, cluster string, suspended bool, actor string) error {
+	for {
+		rec, err := r.opts.Store.Cluster(ctx, cluster)
+		if err != nil {
+			return fmt.Errorf("read cluster %q: %w", cluster, err)
+		}
+		rec.Suspended, rec.UpdatedAt = suspended, r.opts.Now()
+		_, err = r.opts.Store.SaveCluster(ctx, rec)
+		if errors.Is(err, holdfast.ErrConflict) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("record cluster %q: %w", cluster, err)
+		}
+		r.audit(ctx, actor, "cluster.suspend", cluster, fmt.Sprint(suspended))
+		r.requests.add(holdfast.Request{Cluster: cluster})
+		return nil
+	}
+}

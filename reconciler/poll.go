@@ -1,0 +1,157 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// commentOverlap is how far a look at comments reaches back before the last
+// one: clocks differ and lists lag. Commands are stored once in any case.
+const commentOverlap = 2 * time.Minute
+
+// poll asks again for everything in a rhythm, spread so that replicas and
+// repositories do not meet: a lost webhook costs minutes, never a change.
+func (r *Reconciler) poll(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, repo := range r.repos {
+		g.Go(func() error {
+			for ctx.Err() == nil {
+				err := r.pollOnce(ctx, repo)
+				wait := time.Duration(float64(repo.Poll) * (0.8 + 0.4*rand.Float64()))
+				if limited := (*holdfast.RateLimitError)(nil); errors.As(err, &limited) {
+					wait = max(wait, time.Until(limited.RetryAt))
+				}
+				if err != nil && ctx.Err() == nil {
+					r.opts.Logger.WarnContext(ctx, "repository was not polled", "repo", repo.Name, "err", err)
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(wait):
+				}
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		r.resume(ctx)
+		return nil
+	})
+	return g.Wait()
+}
+
+// resume asks for every cluster and pull request that is on record, once: what
+// a former process had in mind is gone.
+func (r *Reconciler) resume(ctx context.Context) {
+	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{})
+	if err != nil {
+		r.opts.Logger.ErrorContext(ctx, "clusters were not listed", "err", err)
+	}
+	for _, rec := range records {
+		r.requests.add(holdfast.Request{Cluster: rec.Name})
+	}
+	for name := range r.repos {
+		open, err := r.openPullRequests(ctx, name)
+		if err != nil {
+			r.opts.Logger.ErrorContext(ctx, "pull requests were not listed", "repo", name, "err", err)
+		}
+		for _, pr := range open {
+			r.sources.add(sourceKey{repo: name, number: pr.Number})
+		}
+	}
+	r.commandsWaiting(ctx)
+}
+
+// pollOnce looks at one repository, if this replica holds its lease.
+func (r *Reconciler) pollOnce(ctx context.Context, repo Repository) error {
+	now := r.opts.Now()
+	ours, err := r.opts.Store.Lease(ctx, "poll:"+repo.Name, r.opts.Identity, now, 2*repo.Poll+time.Minute)
+	if err != nil || !ours {
+		return err
+	}
+	r.sources.add(sourceKey{repo: repo.Name})
+	source, err := r.opts.Store.Source(ctx, repo.Name)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read source: %w", err)
+	}
+	prs, err := r.opts.Forges[repo.Name].PullRequests(ctx, repo.Name, overlap(source.PolledAt))
+	if err != nil {
+		return fmt.Errorf("list pull requests: %w", err)
+	}
+	for _, pr := range prs {
+		if r.differs(ctx, pr) {
+			r.sources.add(sourceKey{repo: repo.Name, number: pr.Number})
+		}
+	}
+	seen, err := r.pollComments(ctx, repo, source.CommentsSeen)
+	if err != nil {
+		return err
+	}
+	// takeInBranch may have written the record meanwhile: write our fields only.
+	source, err = r.opts.Store.Source(ctx, repo.Name)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read source: %w", err)
+	}
+	source.Repo, source.PolledAt, source.CommentsSeen = repo.Name, now, seen
+	return r.opts.Store.SaveSource(ctx, source)
+}
+
+func overlap(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(-commentOverlap)
+}
+
+// differs reports whether the forge says something of a pull request that the
+// record does not.
+func (r *Reconciler) differs(ctx context.Context, pr holdfast.PullRequest) bool {
+	rec, err := r.opts.Store.PullRequest(ctx, pr.PullRequestRef)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return pr.State == holdfast.PullRequestOpen
+	}
+	return err != nil || rec.Head != pr.Head || rec.State != pr.State || rec.Draft != pr.Draft ||
+		rec.BaseBranch != pr.BaseBranch || rec.Title != pr.Title
+}
+
+// pollComments stores the commands in the comments since seen and returns how
+// far it has read.
+func (r *Reconciler) pollComments(ctx context.Context, repo Repository, seen time.Time) (time.Time, error) {
+	first := seen.IsZero()
+	if first {
+		// What was written before Holdfast first looked is no command to it.
+		seen = r.opts.Now()
+	}
+	comments, err := r.opts.Forges[repo.Name].Comments(ctx, repo.Name, overlap(seen))
+	if err != nil {
+		return seen, fmt.Errorf("list comments: %w", err)
+	}
+	stored := false
+	for _, comment := range comments {
+		at := comment.CreatedAt
+		if comment.Bot || first && at.Before(overlap(seen)) {
+			continue
+		}
+		for i, command := range r.opts.ParseCommands(comment.Body) {
+			command = CommandOf(comment, i, command)
+			isNew, err := r.opts.Store.StoreCommand(ctx, command)
+			if err != nil {
+				return seen, fmt.Errorf("store command of comment %s: %w", comment.ID, err)
+			}
+			stored = stored || isNew
+		}
+		if at.After(seen) {
+			seen = at
+		}
+	}
+	if stored {
+		r.CommandStored()
+	}
+	return seen, nil
+}

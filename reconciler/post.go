@@ -1,0 +1,115 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report"
+)
+
+const (
+	postLease     = time.Minute // a poster that died is succeeded after that
+	postsAtOnce   = 8
+	postIdle      = 5 * time.Second // looks for what others left, without being woken
+	postRetryBase = 2 * time.Second
+	postRetryMost = 5 * time.Minute
+)
+
+// postAll brings the outbox to the forges until ctx is done.
+func (r *Reconciler) postAll(ctx context.Context) error {
+	for {
+		woken := r.posts.wait()
+		n, err := r.postOnce(ctx)
+		if err != nil && ctx.Err() == nil {
+			r.opts.Logger.ErrorContext(ctx, "outbox was not read", "err", err)
+		}
+		if n > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-woken:
+		case <-time.After(postIdle):
+		}
+	}
+}
+
+func (r *Reconciler) postOnce(ctx context.Context) (int, error) {
+	if ctx.Err() != nil {
+		return 0, nil
+	}
+	posts, err := r.opts.Store.ClaimPosts(ctx, r.opts.Identity, r.opts.Now(), postLease, postsAtOnce)
+	if err != nil {
+		return 0, fmt.Errorf("claim posts: %w", err)
+	}
+	var g errgroup.Group
+	for _, post := range posts {
+		g.Go(func() error {
+			// A post that was begun is finished, or it would be made twice.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postLease/2)
+			defer cancel()
+			return r.post(ctx, post)
+		})
+	}
+	return len(posts), g.Wait()
+}
+
+// post makes one thing on a forge as it is wanted.
+func (r *Reconciler) post(ctx context.Context, post holdfast.Post) error {
+	forge := r.opts.Forges[post.Repo]
+	if forge == nil {
+		return r.opts.Store.PostFailed(ctx, post.Key, "the repository is not configured any more", time.Time{})
+	}
+	at := r.opts.Now()
+	var err error
+	switch post.Kind {
+	case holdfast.PostStatus:
+		err = forge.SetStatus(ctx, post.Repo, post.Status)
+	case holdfast.PostReaction:
+		err = forge.React(ctx, post.PullRequest, post.CommentID, post.Reaction)
+	case holdfast.PostComment, holdfast.PostReply:
+		marker := report.Marker(post.PullRequest)
+		if post.Kind == holdfast.PostReply {
+			marker = replyMarker(post.Key)
+		}
+		var comment holdfast.Comment
+		comment, err = forge.PutComment(ctx, post.PullRequest, post.ExternalID, marker, post.Body)
+		post.ExternalID = comment.ID
+		if !comment.UpdatedAt.IsZero() {
+			at = comment.UpdatedAt // the clock that merges are told in
+		}
+	}
+	r.opts.Metrics.Posted(post.Kind, err == nil)
+	if err != nil {
+		return r.postFailed(ctx, post, err)
+	}
+	if err := r.opts.Store.Posted(ctx, post, at); err != nil {
+		return fmt.Errorf("record post %s: %w", post.Key, err)
+	}
+	return nil
+}
+
+// postFailed tries again later what may succeed then, and gives up on what the
+// forge refuses for good, such as a comment on a pull request that is gone.
+func (r *Reconciler) postFailed(ctx context.Context, post holdfast.Post, cause error) error {
+	now := r.opts.Now()
+	notBefore := now.Add(retryAfter(postRetryBase, post.Failures, postRetryMost))
+	if limited := (*holdfast.RateLimitError)(nil); errors.As(cause, &limited) && limited.RetryAt.After(notBefore) {
+		notBefore = limited.RetryAt
+	}
+	final := errors.Is(cause, holdfast.ErrNotFound) || errors.Is(cause, errors.ErrUnsupported)
+	if final && post.Failures > 2 {
+		notBefore = time.Time{}
+	}
+	r.opts.Logger.WarnContext(ctx, "post failed", "post", post.Key, "err", cause, "retry_at", notBefore)
+	if err := r.opts.Store.PostFailed(ctx, post.Key, cause.Error(), notBefore); err != nil {
+		return fmt.Errorf("record failure of post %s: %w", post.Key, err)
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+const (
+	// mergeRefPatience is how long a forge may take to make its own merge of a
+	// pull request that we cannot merge ourselves.
+	mergeRefPatience = time.Minute
+	mergeRefRetry    = 5 * time.Second
+)
+
+// takeInPullRequest makes the record say what a pull request is and what
+// merging it would change, and asks for each cluster that it touches or did.
+func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, number int, known bool) error {
+	ref := holdfast.PullRequestRef{Repo: repo.Name, Number: number}
+	rec, err := r.opts.Store.PullRequest(ctx, ref)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read pull request %s: %w", ref, err)
+	}
+	before := rec
+	if !known || rec.Version == 0 {
+		pr, err := r.opts.Forges[repo.Name].PullRequest(ctx, ref)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("ask for pull request %s: %w", ref, err)
+		}
+		rec.PullRequest = pr
+	}
+	if rec.BaseBranch != repo.Branch {
+		rec.Clusters, rec.Reason = nil, "OtherBase"
+		if before.Version == 0 {
+			return nil // never ours
+		}
+	} else if rec.State == holdfast.PullRequestOpen {
+		if err := r.look(ctx, repo, &rec); err != nil {
+			return err
+		}
+	}
+	return r.savePullRequest(ctx, repo, before, rec)
+}
+
+func (r *Reconciler) savePullRequest(ctx context.Context, repo Repository, before, rec holdfast.PullRequestRecord) error {
+	saved, err := r.opts.Store.SavePullRequest(ctx, rec)
+	if err != nil {
+		return fmt.Errorf("record pull request %s: %w", rec.PullRequestRef, err)
+	}
+	names := make(map[string]bool)
+	for _, c := range slices.Concat(before.Clusters, saved.Clusters) {
+		names[c.Name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		r.requests.add(holdfast.Request{Cluster: name, PullRequest: rec.PullRequestRef})
+	}
+	if saved.State == holdfast.PullRequestMerged && before.State != holdfast.PullRequestMerged {
+		r.sources.add(sourceKey{repo: repo.Name})
+		for name := range names {
+			r.requests.add(holdfast.Request{Cluster: name})
+		}
+	}
+	r.show(saved.PullRequestRef)
+	return nil
+}
+
+// look finds out what merging the pull request would change.
+func (r *Reconciler) look(ctx context.Context, repo Repository, rec *holdfast.PullRequestRecord) error {
+	rec.Reason, rec.Detail, rec.Faults, rec.Clusters = "", "", nil, nil
+	head, base, tree, err := r.mergeResult(ctx, repo, *rec)
+	rec.Base = base
+	if head != "" {
+		rec.Head = head
+	}
+	switch {
+	case errors.Is(err, holdfast.ErrMergeConflict):
+		rec.Reason, rec.Detail, rec.Result = ReasonNotMergeable, err.Error(), ""
+		if time.Since(rec.UpdatedAt) < mergeRefPatience && !repo.Local {
+			r.sources.addAfter(sourceKey{repo: repo.Name, number: rec.Number, known: true}, mergeRefRetry)
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	rec.Result = tree
+	from, err := r.catalog(ctx, repo, string(base))
+	if err != nil {
+		return err
+	}
+	to, err := r.catalog(ctx, repo, tree)
+	if err != nil {
+		return err
+	}
+	if err := r.compare(ctx, from, to, rec); err != nil {
+		return fmt.Errorf("compare pull request %s with its base: %w", rec.PullRequestRef, err)
+	}
+	switch {
+	case rec.Fork && !repo.Forks:
+		rec.Reason, rec.Detail = ReasonFork, "a plan executes the code of the pull request, and this one comes from a fork"
+	case rec.Draft && !repo.Drafts:
+		rec.Reason, rec.Detail = ReasonDraft, "planned when it is ready for review"
+	}
+	return nil
+}
+
+// mergeResult returns the tree that merging a pull request gives: the forge's
+// own merge if it is that of the present base and head, else ours.
+func (r *Reconciler) mergeResult(
+	ctx context.Context, repo Repository, pr holdfast.PullRequestRecord,
+) (head, base holdfast.Revision, tree string, err error) {
+	refs, err := r.fetch(ctx, repo.Name)
+	if err != nil {
+		return "", "", "", err
+	}
+	base, head = refs["refs/heads/"+repo.Branch], pr.Head
+	if base == "" {
+		return "", "", "", fmt.Errorf("branch %q of %s: %w", repo.Branch, repo.Name, holdfast.ErrNotFound)
+	}
+	if !repo.Local {
+		prRefs, err := r.opts.Git.FetchPullRequest(ctx, repo.Name, pr.Number)
+		if err != nil {
+			return "", base, "", fmt.Errorf("fetch pull request %s: %w", pr.PullRequestRef, err)
+		}
+		if prRefs.Head != "" {
+			head = prRefs.Head
+		}
+		if prRefs.Merge != "" {
+			parents, err := r.opts.Git.Parents(ctx, repo.Name, prRefs.Merge)
+			if err == nil && slices.Equal(parents, []holdfast.Revision{base, head}) {
+				return head, base, string(prRefs.Merge), nil
+			}
+		}
+	}
+	tree, err = r.opts.Git.Merge(ctx, repo.Name, base, head)
+	if err != nil {
+		return head, base, "", fmt.Errorf("merge %s into %s: %w", head.Short(), repo.Branch, err)
+	}
+	return head, base, tree, nil
+}
+
+// compare fills in the clusters that differ between two trees, and what is
+// wrong with the files that the pull request brings.
+func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfast.PullRequestRecord) error {
+	names, err := r.differing(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	for name, f := range to.files {
+		if from.files[name] != f {
+			rec.Faults = append(rec.Faults, f.faults...)
+		}
+	}
+	for _, name := range names {
+		res, err := r.resolve(ctx, to, name)
+		if err != nil {
+			return err
+		}
+		c := holdfast.PullRequestCluster{Name: name, Deleted: res == nil}
+		if res == nil {
+			c.Document = from.names[name][0].doc.Cluster
+		} else {
+			owner, err := r.opts.Store.Cluster(ctx, name)
+			if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+				return fmt.Errorf("read cluster %q: %w", name, err)
+			}
+			faults := slices.Concat(res.faults, ownedElsewhere(to.repo, owner, res))
+			c.Document = res.doc.Cluster
+			if len(faults) == 0 {
+				c.SourceDigest = res.digest
+			}
+			rec.Faults = append(rec.Faults, faults...)
+		}
+		rec.Clusters = append(rec.Clusters, c)
+	}
+	slices.SortStableFunc(rec.Faults, byPosition)
+	rec.Faults = slices.CompactFunc(rec.Faults, func(a, b holdfast.Fault) bool { return a == b })
+	return nil
+}
+
+func byPosition(a, b holdfast.Fault) int {
+	if a.File != b.File {
+		if a.File < b.File {
+			return -1
+		}
+		return 1
+	}
+	if a.Line != b.Line {
+		return a.Line - b.Line
+	}
+	return a.Column - b.Column
+}

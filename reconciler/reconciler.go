@@ -1,0 +1,333 @@
+// Package reconciler moves a fleet of clusters towards what Git says.
+//
+// Requests name a repository, a pull request or a cluster, never what happened
+// to it. For each, the reconciler observes Git and the records, decides with a
+// pure function (Decide), and acts: it queues a durable run, records an outcome,
+// or waits for a reason that it shows. It dispatches runs to agents, follows up
+// on how they end, and keeps what the forges show true.
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// Options are what a Reconciler needs. All are required unless noted.
+type Options struct {
+	Store        Store
+	Git          Git
+	Forges       map[string]Forge // by repository name
+	Repositories []Repository
+	Locker       Locker
+	Waker        Waker // nil: there are no other replicas
+
+	// Allow reports why a repository may not define a cluster with that state
+	// location. Nil allows everything.
+	Allow func(repo string, c holdfast.Cluster, stateLocation string) error
+	// Credentials returns the environment that a run of that kind gets, and the
+	// names in it whose values are secret. Nil gives none.
+	Credentials func(c holdfast.Cluster, kind holdfast.RunKind) (env map[string]string, secrets []string, err error)
+	// ParseCommands finds commands in a comment.
+	ParseCommands func(body string) []holdfast.Command
+
+	FingerprintKey []byte // 32 bytes: makes fingerprints comparable with one another only
+	TokenKey       []byte // 32 bytes: makes the attempts' credentials
+
+	// Identity names this replica in leases and claims of posts.
+	Identity string
+
+	MaxRuns    int                     // runs at once in the fleet; zero means 4
+	RunTimeout time.Duration           // zero means 30 minutes
+	Lease      time.Duration           // how long a silent attempt is believed in; zero means 30 seconds
+	MaxRetries int                     // of an attempt that failed for a passing cause; zero means 5, negative none
+	RetryDelay time.Duration           // before the first retry, doubling; zero means 10 seconds
+	LogURL     func(run string) string // nil: logs have no address
+
+	Metrics Metrics          // nil measures nothing
+	Logger  *slog.Logger     // nil discards
+	Now     func() time.Time // nil means time.Now
+}
+
+// Repository is a repository that is watched.
+type Repository struct {
+	Name     string
+	Branch   string   // the tracked branch
+	Clusters []string // globs of the files that may define clusters; ** crosses folders
+	// Templates are the folders of versioned templates, by name; empty if the
+	// repository publishes none.
+	Templates map[string]string
+	// Local repositories have no refs/pull: a pull request's head is a branch.
+	Local  bool
+	Forks  bool          // plan pull requests from forks: their code is executed
+	Drafts bool          // plan drafts too
+	Poll   time.Duration // zero means 5 minutes; spread by ±20 %
+}
+
+// Metrics hears of what happens. Its methods must not block.
+type Metrics interface {
+	RunEnded(kind holdfast.RunKind, status holdfast.RunStatus, reason string)
+	RunClaimed(kind holdfast.RunKind, waited time.Duration)
+	Step(name string, took time.Duration)
+	LockRefused()
+	Depth(queue string, n int)
+	Decided(action Action, reason string)
+	Posted(kind holdfast.PostKind, ok bool)
+}
+
+// Reconciler keeps a fleet. Its methods are safe for concurrent use.
+type Reconciler struct {
+	opts     Options
+	repos    map[string]Repository
+	resolver *templates.Resolver
+	catalogs *catalogs
+
+	sources  *queue[sourceKey]
+	requests *queue[holdfast.Request]
+	shows    *queue[showKey]
+	posts    *broadcast // the outbox has something new
+	asked    *broadcast // a command was stored
+	work     *broadcast // a run may be claimable
+
+	mu        sync.Mutex
+	refs      map[string]holdfast.Refs // of the last fetch, by repository
+	renewed   map[string]time.Time     // when a run's lock was last confirmed, by run
+	draining  bool
+	ready     map[string]bool                       // repositories that were taken in once
+	spoken    map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
+	summaries map[string]*holdfast.Plan             // plans of runs that have ended, by run
+}
+
+// sourceKey is a SourceRequest as the queue tells them apart.
+type sourceKey struct {
+	repo   string
+	number int
+	// known: the pull request itself has not changed, only what it is merged
+	// with or what we show of it; the forge need not be asked.
+	known bool
+}
+
+// New returns a Reconciler, or an error that names what is missing.
+func New(opts Options) (*Reconciler, error) {
+	switch {
+	case opts.Store == nil:
+		return nil, errors.New("reconciler: no store")
+	case opts.Git == nil:
+		return nil, errors.New("reconciler: no git")
+	case opts.Locker == nil:
+		return nil, errors.New("reconciler: no locker")
+	case opts.ParseCommands == nil:
+		return nil, errors.New("reconciler: no command parser")
+	case len(opts.FingerprintKey) < 32 || len(opts.TokenKey) < 32:
+		return nil, errors.New("reconciler: keys of at least 32 bytes are needed")
+	case opts.Identity == "":
+		return nil, errors.New("reconciler: no identity")
+	}
+	r := &Reconciler{
+		opts:      withDefaults(opts),
+		repos:     make(map[string]Repository, len(opts.Repositories)),
+		catalogs:  newCatalogs(),
+		sources:   newQueue[sourceKey](),
+		requests:  newQueue[holdfast.Request](),
+		shows:     newQueue[showKey](),
+		posts:     newBroadcast(),
+		asked:     newBroadcast(),
+		spoken:    make(map[holdfast.PullRequestRef]time.Time),
+		summaries: make(map[string]*holdfast.Plan),
+		work:      newBroadcast(),
+		refs:      make(map[string]holdfast.Refs),
+		renewed:   make(map[string]time.Time),
+		ready:     make(map[string]bool),
+	}
+	for _, repo := range opts.Repositories {
+		if opts.Forges[repo.Name] == nil {
+			return nil, fmt.Errorf("reconciler: no forge for repository %q", repo.Name)
+		}
+		if repo.Poll == 0 {
+			repo.Poll = 5 * time.Minute
+		}
+		r.repos[repo.Name] = repo
+	}
+	r.resolver = templates.NewResolver(versions{r})
+	return r, nil
+}
+
+func withDefaults(opts Options) Options {
+	if opts.MaxRuns == 0 {
+		opts.MaxRuns = 4
+	}
+	if opts.RunTimeout == 0 {
+		opts.RunTimeout = 30 * time.Minute
+	}
+	if opts.Lease == 0 {
+		opts.Lease = 30 * time.Second
+	}
+	if opts.MaxRetries == 0 {
+		opts.MaxRetries = 5
+	}
+	if opts.RetryDelay == 0 {
+		opts.RetryDelay = 10 * time.Second
+	}
+	if opts.Allow == nil {
+		opts.Allow = func(string, holdfast.Cluster, string) error { return nil }
+	}
+	if opts.Credentials == nil {
+		opts.Credentials = func(holdfast.Cluster, holdfast.RunKind) (map[string]string, []string, error) {
+			return nil, nil, nil
+		}
+	}
+	if opts.LogURL == nil {
+		opts.LogURL = func(string) string { return "" }
+	}
+	if opts.Metrics == nil {
+		opts.Metrics = noMetrics{}
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	return opts
+}
+
+// Run reconciles until ctx is done: it polls, works off requests, posts what
+// the outbox holds, and watches the leases. Requests that were begun are
+// finished before it returns. Agents are served apart from it, by Claim and its
+// sisters, before and after.
+func (r *Reconciler) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for range 2 {
+		g.Go(func() error { return work(ctx, r, r.sources, r.takeIn) })
+	}
+	for range 4 {
+		g.Go(func() error { return work(ctx, r, r.requests, r.reconcileOnce) })
+	}
+	g.Go(func() error { return work(ctx, r, r.shows, r.showOnce) })
+	g.Go(func() error { return r.poll(ctx) })
+	g.Go(func() error { return r.obey(ctx) })
+	g.Go(func() error { return r.sweep(ctx) })
+	g.Go(func() error { return r.postAll(ctx) })
+	if r.opts.Waker != nil {
+		g.Go(func() error { return r.opts.Waker.Subscribe(ctx, r.woken) })
+	}
+	err := g.Wait()
+	r.sources.close()
+	r.requests.close()
+	r.shows.close()
+	return err
+}
+
+// Enqueue asks for a look at a repository or a pull request. It never blocks.
+func (r *Reconciler) Enqueue(req holdfast.SourceRequest) {
+	if _, ok := r.repos[req.Repo]; ok {
+		r.sources.add(sourceKey{repo: req.Repo, number: req.PullRequest})
+	}
+}
+
+// Ready reports whether every repository was taken in once; the names of those
+// that were not, otherwise.
+func (r *Reconciler) Ready() (missing []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range r.repos {
+		if !r.ready[name] {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+// work calls do for each key of q until ctx is done. A key whose work failed
+// comes again, later each time.
+func work[K comparable](ctx context.Context, r *Reconciler, q *queue[K], do func(context.Context, K) error) error {
+	failures := make(map[K]int)
+	for {
+		key, ok := q.get(ctx)
+		if !ok {
+			return nil
+		}
+		// What was begun is finished: an action in its middle is worse than a
+		// slow shutdown.
+		err := do(context.WithoutCancel(ctx), key)
+		if err == nil {
+			delete(failures, key)
+		} else {
+			failures[key]++
+			wait := min(time.Second<<min(failures[key], 10), 5*time.Minute)
+			if limited := (*holdfast.RateLimitError)(nil); errors.As(err, &limited) {
+				wait = max(wait, time.Until(limited.RetryAt))
+			}
+			level := slog.LevelError
+			if errors.Is(err, holdfast.ErrConflict) {
+				level, wait = slog.LevelDebug, 50*time.Millisecond
+			}
+			r.opts.Logger.Log(ctx, level, "request failed", "request", fmt.Sprint(key), "err", err, "retry_in", wait)
+			q.addAfter(key, wait)
+		}
+		q.done(key)
+	}
+}
+
+// woken is called by another replica's Wake.
+func (r *Reconciler) woken(topic string) {
+	switch topic {
+	case topicWork:
+		r.work.send()
+	case topicPosts:
+		r.posts.send()
+	}
+}
+
+const (
+	topicWork  = "work"
+	topicPosts = "posts"
+)
+
+func (r *Reconciler) wake(ctx context.Context, topic string) {
+	r.woken(topic)
+	if r.opts.Waker != nil {
+		if err := r.opts.Waker.Wake(ctx, topic); err != nil {
+			r.opts.Logger.DebugContext(ctx, "wake was lost", "topic", topic, "err", err)
+		}
+	}
+}
+
+// broadcast wakes everybody who waits.
+type broadcast struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+func newBroadcast() *broadcast { return &broadcast{ch: make(chan struct{})} }
+
+func (b *broadcast) wait() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ch
+}
+
+func (b *broadcast) send() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.ch)
+	b.ch = make(chan struct{})
+}
+
+type noMetrics struct{}
+
+func (noMetrics) RunEnded(holdfast.RunKind, holdfast.RunStatus, string) {}
+func (noMetrics) RunClaimed(holdfast.RunKind, time.Duration)            {}
+func (noMetrics) Step(string, time.Duration)                            {}
+func (noMetrics) LockRefused()                                          {}
+func (noMetrics) Depth(string, int)                                     {}
+func (noMetrics) Decided(Action, string)                                {}
+func (noMetrics) Posted(holdfast.PostKind, bool)                        {}

@@ -1,0 +1,354 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// takeIn looks at a repository's tracked branch, or at one of its pull requests.
+func (r *Reconciler) takeIn(ctx context.Context, key sourceKey) error {
+	repo, ok := r.repos[key.repo]
+	if !ok {
+		return nil
+	}
+	if key.number != 0 {
+		return r.takeInPullRequest(ctx, repo, key.number, key.known)
+	}
+	err := r.takeInBranch(ctx, repo)
+	if err != nil {
+		r.noteSourceError(ctx, repo.Name, err)
+	}
+	return err
+}
+
+// takeInBranch makes the records say what the tracked branch desires, and asks
+// for each cluster of which it says something new.
+func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
+	refs, err := r.fetch(ctx, repo.Name)
+	if err != nil {
+		return err
+	}
+	source, err := r.opts.Store.Source(ctx, repo.Name)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read source %q: %w", repo.Name, err)
+	}
+	source.Repo = repo.Name
+	head, ok := refs["refs/heads/"+repo.Branch]
+	if !ok {
+		// An empty repository or a deleted branch says nothing, least of all
+		// that clusters are to be deleted.
+		source.LastError = fmt.Sprintf("branch %q does not exist", repo.Branch)
+		r.markReady(repo.Name)
+		return r.opts.Store.SaveSource(ctx, source)
+	}
+	if source.Head == head && source.LastError == "" && r.isReady(repo.Name) {
+		return nil
+	}
+	cat, err := r.catalog(ctx, repo, string(head))
+	if err != nil {
+		return err
+	}
+	if source.Head != "" && source.Head != head {
+		if err := r.takeInMerges(ctx, repo, head); err != nil {
+			return err
+		}
+	}
+	if err := r.desireAll(ctx, repo, source.Head, head, cat); err != nil {
+		return err
+	}
+	source.Head, source.LastError = head, ""
+	if err := r.opts.Store.SaveSource(ctx, source); err != nil {
+		return fmt.Errorf("record head of %q: %w", repo.Name, err)
+	}
+	r.markReady(repo.Name)
+	return r.baseMoved(ctx, repo)
+}
+
+// fetch brings a repository up to date and remembers its refs.
+func (r *Reconciler) fetch(ctx context.Context, repo string) (holdfast.Refs, error) {
+	refs, err := r.opts.Git.Fetch(ctx, repo)
+	if err != nil {
+		return nil, fmt.Errorf("fetch %s: %w", repo, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refs[repo] = refs
+	return refs, nil
+}
+
+// takeInMerges learns which pull requests brought the branch to head, before
+// anybody decides that nobody has reviewed it.
+func (r *Reconciler) takeInMerges(ctx context.Context, repo Repository, head holdfast.Revision) error {
+	prs, err := r.opts.Forges[repo.Name].PullRequestsOf(ctx, repo.Name, head)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("ask for the pull requests of %s: %w", head.Short(), err)
+	}
+	numbers := make(map[int]bool)
+	for _, pr := range prs {
+		numbers[pr.Number] = true
+	}
+	open, err := r.openPullRequests(ctx, repo.Name)
+	if err != nil {
+		return err
+	}
+	for _, pr := range open { // several merges may have come at once
+		in, err := r.opts.Git.IsAncestor(ctx, repo.Name, pr.Head, head)
+		if err == nil && in {
+			numbers[pr.Number] = true
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(numbers)) {
+		if err := r.takeInPullRequest(ctx, repo, n, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) openPullRequests(ctx context.Context, repo string) ([]holdfast.PullRequestRecord, error) {
+	open, err := r.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
+		Repo: repo, States: []holdfast.PullRequestState{holdfast.PullRequestOpen}, Limit: 10_000,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list open pull requests of %q: %w", repo, err)
+	}
+	return open, nil
+}
+
+// baseMoved asks for every open pull request: what merging it gives has changed.
+func (r *Reconciler) baseMoved(ctx context.Context, repo Repository) error {
+	open, err := r.openPullRequests(ctx, repo.Name)
+	if err != nil {
+		return err
+	}
+	for _, pr := range open {
+		r.sources.add(sourceKey{repo: repo.Name, number: pr.Number, known: true})
+	}
+	return nil
+}
+
+// desireAll brings the records of the clusters that differ between two heads up
+// to date: of all clusters, if this process has not seen the former head.
+func (r *Reconciler) desireAll(ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog) error {
+	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo.Name})
+	if err != nil {
+		return fmt.Errorf("list clusters of %q: %w", repo.Name, err)
+	}
+	known := make(map[string]holdfast.ClusterRecord, len(records))
+	for _, rec := range records {
+		known[rec.Name] = rec
+	}
+	names := make(map[string]bool)
+	if r.isReady(repo.Name) && former != "" {
+		old, err := r.catalog(ctx, repo, string(former))
+		if err == nil {
+			changed, err := r.differing(ctx, old, cat)
+			if err != nil {
+				return fmt.Errorf("compare %s with %s: %w", former.Short(), head.Short(), err)
+			}
+			for _, name := range changed {
+				names[name] = true
+			}
+			for name, entries := range cat.names { // moved files, labels and policies
+				if !same(old.names[name], entries) {
+					names[name] = true
+				}
+			}
+		}
+		if err != nil { // a forced push has taken the former head away
+			former = ""
+		}
+	}
+	if !r.isReady(repo.Name) || former == "" {
+		for name := range cat.names {
+			names[name] = true
+		}
+		for name := range known {
+			names[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if err := r.desire(ctx, repo, head, cat, name, known[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// desire records what the head says of one cluster and asks for it.
+func (r *Reconciler) desire(
+	ctx context.Context, repo Repository, head holdfast.Revision, cat *catalog, name string, rec holdfast.ClusterRecord,
+) error {
+	res, err := r.resolve(ctx, cat, name)
+	if err != nil {
+		return err
+	}
+	if res == nil {
+		if rec.Name == "" || !r.provenGone(cat, rec) {
+			return nil
+		}
+		if rec.Desired.Removed {
+			r.requests.add(holdfast.Request{Cluster: name})
+			return nil
+		}
+		rec.Desired.Removed, rec.Desired.Revision, rec.Desired.Faults = true, head, nil
+		return r.saveDesired(ctx, rec)
+	}
+	if rec.Name == "" {
+		rec, err = r.claimName(ctx, repo, res)
+		if err != nil || rec.Name == "" {
+			return err
+		}
+	}
+	desired := holdfast.Desired{
+		Revision: rec.Desired.Revision, SourceDigest: res.digest,
+		Document: res.doc.Cluster, Faults: res.faults,
+	}
+	if !rec.Desired.SourceDigest.Equal(res.digest) || rec.Desired.Removed || rec.Desired.Revision == "" {
+		desired.Revision = head
+	}
+	rec.Desired = desired
+	return r.saveDesired(ctx, rec)
+}
+
+func (r *Reconciler) saveDesired(ctx context.Context, rec holdfast.ClusterRecord) error {
+	rec.UpdatedAt = r.opts.Now()
+	if rec.Phase == "" {
+		rec.Phase = holdfast.PhasePending
+	}
+	if _, err := r.opts.Store.SaveCluster(ctx, rec); err != nil {
+		return fmt.Errorf("record cluster %q: %w", rec.Name, err)
+	}
+	r.requests.add(holdfast.Request{Cluster: rec.Name})
+	return nil
+}
+
+// claimName gives a cluster's name to a repository, unless it is another's.
+func (r *Reconciler) claimName(ctx context.Context, repo Repository, res *resolution) (holdfast.ClusterRecord, error) {
+	name := res.doc.Cluster.Name
+	rec, err := r.opts.Store.Cluster(ctx, name)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return holdfast.ClusterRecord{Name: name, Owner: repo.Name}, nil
+	} else if err != nil {
+		return rec, fmt.Errorf("read cluster %q: %w", name, err)
+	}
+	if faults := ownedElsewhere(repo.Name, rec, res); len(faults) > 0 {
+		r.opts.Logger.WarnContext(ctx, "cluster was refused", "cluster", name, "repo", repo.Name, "err", faults.Err())
+		return holdfast.ClusterRecord{}, nil
+	}
+	rec.Owner = repo.Name
+	return rec, nil
+}
+
+// ownedElsewhere is the fault of a document whose name belongs to another
+// repository. Before its first apply a name that was removed there is free.
+func ownedElsewhere(repo string, rec holdfast.ClusterRecord, res *resolution) holdfast.Faults {
+	free := rec.Applied.Run == "" && rec.Desired.Removed
+	if rec.Name == "" || rec.Owner == repo || free {
+		return nil
+	}
+	c := res.doc.Cluster
+	return holdfast.Faults{{
+		File: c.Path, Line: c.Line, Cluster: c.Name,
+		Message: fmt.Sprintf("the name %q belongs to repository %q (%s)", c.Name, rec.Owner, rec.Desired.Document.Path),
+		Hint:    "choose another metadata.name",
+	}}
+}
+
+// provenGone reports whether a cluster's document is gone from a tree that
+// parsed: a file that cannot be read, an emptied branch or a path that is not
+// looked at any more prove nothing.
+func (r *Reconciler) provenGone(cat *catalog, rec holdfast.ClusterRecord) bool {
+	if len(cat.names) == 0 || len(cat.faults()) > 0 {
+		return false
+	}
+	_, err := cat.tree.Hash(rec.Desired.Document.Path)
+	_, read := cat.files[rec.Desired.Document.Path]
+	return err != nil || read || rec.Desired.Document.Path == ""
+}
+
+func (r *Reconciler) noteSourceError(ctx context.Context, repo string, cause error) {
+	source, err := r.opts.Store.Source(ctx, repo)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return
+	}
+	source.Repo, source.LastError = repo, cause.Error()
+	if err := r.opts.Store.SaveSource(ctx, source); err != nil {
+		r.opts.Logger.WarnContext(ctx, "source error was not recorded", "repo", repo, "err", err)
+	}
+}
+
+func (r *Reconciler) isReady(repo string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ready[repo]
+}
+
+func (r *Reconciler) markReady(repo string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ready[repo] = true
+}
+
+// fillSource gives a run what it executes: the root module as the tracked
+// branch or the pull request's merge result has it, stored once.
+func (r *Reconciler) fillSource(ctx context.Context, in Input, run *holdfast.Run) error {
+	repo, treeish := in.Cluster.Owner, string(in.Cluster.Desired.Revision)
+	run.Revision = in.Cluster.Desired.Revision
+	if pr := in.PullRequest; pr != nil {
+		repo, treeish = pr.Repo, pr.Result
+		run.Revision, run.Base = pr.Head, pr.Base
+	}
+	run.Repo = repo
+	cat, err := r.catalog(ctx, r.repos[repo], treeish)
+	if err != nil {
+		return err
+	}
+	entries := cat.names[run.Cluster]
+	if len(entries) != 1 {
+		return fmt.Errorf("find cluster in %s at %s: %w", repo, treeish, holdfast.ErrNotFound)
+	}
+	root, faults, err := r.resolver.Resolve(ctx, cat.tree, entries[0].doc)
+	if err != nil {
+		return fmt.Errorf("resolve: %w", err)
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("resolve: %w", faults)
+	}
+	data, digest, err := root.Bundle()
+	if err != nil {
+		return fmt.Errorf("bundle root module: %w", err)
+	}
+	if err := r.opts.Store.PutBundle(ctx, digest, data); err != nil {
+		return fmt.Errorf("store bundle: %w", err)
+	}
+	run.SourceDigest, run.Bundle, run.Dir = root.Digest, digest, root.Dir
+	run.Document, run.StateLocation, run.Template = entries[0].doc.Cluster, root.StateLocation, root.Template
+	return nil
+}
+
+// versions resolves template versions among the watched repositories.
+type versions struct{ r *Reconciler }
+
+// Version implements templates.Versions: the tag of a version, recorded when it
+// is first used and refused if it has moved since.
+func (v versions) Version(ctx context.Context, name, version string) (templates.TemplateVersion, error) {
+	for _, repo := range v.r.opts.Repositories {
+		dir, ok := repo.Templates[name]
+		if !ok {
+			continue
+		}
+		found, err := v.inRepo(ctx, repo.Name, dir, name, version)
+		if !errors.Is(err, holdfast.ErrNotFound) {
+			return found, err
+		}
+		return found, &templates.NoVersionError{Name: name, Version: version, Available: v.available(repo.Name, name)}
+	}
+	return templates.TemplateVersion{}, &templates.NoVersionError{Name: name, Version: version}
+}

@@ -1,0 +1,111 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// sweep watches the leases of running attempts and the backoffs of retrying
+// ones until ctx is done.
+func (r *Reconciler) sweep(ctx context.Context) error {
+	ticker := time.NewTicker(r.opts.Lease / 6)
+	defer ticker.Stop()
+	for {
+		if err := r.sweepOnce(ctx); err != nil && ctx.Err() == nil {
+			r.opts.Logger.ErrorContext(ctx, "leases were not checked", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (r *Reconciler) sweepOnce(ctx context.Context) error {
+	running, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Statuses: []holdfast.RunStatus{holdfast.RunRunning}, Limit: 10_000,
+	})
+	if err != nil {
+		return fmt.Errorf("list running runs: %w", err)
+	}
+	r.opts.Metrics.Depth("requests", r.requests.depth())
+	r.opts.Metrics.Depth("sources", r.sources.depth())
+	var errs []error
+	for _, run := range running {
+		if r.opts.Now().Sub(run.HeartbeatAt) > r.opts.Lease {
+			errs = append(errs, r.silent(ctx, run))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// silent deals with an attempt whose lease has ended without a word. What
+// cannot write is queued again. What can is let go only if it certainly writes
+// no more: in our own backend, when nothing holds the state's lock (the
+// attempt's credential ends with the attempt). Elsewhere we wait for its agent,
+// or for a person who unlocks.
+func (r *Reconciler) silent(ctx context.Context, run holdfast.Run) error {
+	if run.Kind.Writes() {
+		if !ownState(run.StateLocation) {
+			return nil
+		}
+		free, err := r.opts.Store.ReleaseStateLock(ctx, run.StateLocation, holdfast.AttemptRef{})
+		if err != nil {
+			return fmt.Errorf("look at the state lock of run %s: %w", run.ID, err)
+		}
+		if !free {
+			return nil
+		}
+	}
+	return r.dead(ctx, run, "its agent has been silent since "+run.HeartbeatAt.UTC().Format(time.TimeOnly)+" UTC")
+}
+
+// reap ends the attempts that the server believes to be with an agent which
+// does not know them: they died with its former process, or their assignment
+// never arrived.
+func (r *Reconciler) reap(ctx context.Context, req holdfast.ClaimRequest) error {
+	running, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Statuses: []holdfast.RunStatus{holdfast.RunRunning}, Limit: 10_000,
+	})
+	if err != nil {
+		return fmt.Errorf("list running runs: %w", err)
+	}
+	known := make(map[holdfast.AttemptRef]bool, len(req.Executing))
+	for _, ref := range req.Executing {
+		known[ref] = true
+	}
+	for _, run := range running {
+		if run.Agent != req.Agent || known[run.Ref()] {
+			continue
+		}
+		err := r.dead(ctx, run, "its agent does not know it any more")
+		if err != nil && !errors.Is(err, holdfast.ErrFenced) && !errors.Is(err, holdfast.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}
+
+// dead ends an attempt of which no result will come. An apply may have begun,
+// whatever its last sign of life said.
+func (r *Reconciler) dead(ctx context.Context, run holdfast.Run, why string) error {
+	return r.end(ctx, run.Ref(), outcome(run, killed(run, why), r.opts.Now(), r.opts.MaxRetries, r.opts.RetryDelay))
+}
+
+// killed is the result that a dead attempt did not send.
+func killed(run holdfast.Run, why string) holdfast.Result {
+	return holdfast.Result{
+		Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Detail: why,
+		Applying: run.Kind.Writes(),
+		Failure: &holdfast.Failure{
+			Step: run.Step, Summary: "the agent died, or cannot reach the server", Detail: why,
+			Cause: holdfast.ReasonAgentKilled, Transient: true,
+			Hint: "look at the agent's log; resources that were being changed may be missing from the state",
+		},
+	}
+}
