@@ -1,0 +1,105 @@
+package templates
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// File is a file that Holdfast made for a root module.
+type File struct {
+	Name string // in the root module's folder
+	Data []byte
+}
+
+// Root is the root module of a cluster: what is handed to the engine. It is
+// immutable and safe for concurrent use.
+type Root struct {
+	Dir string // of the root module in the bundle
+	// Digest is the source digest: of all that Git says of the root module, and
+	// of nothing else. It has no commit, no label and no path of the cluster's
+	// file in it.
+	Digest holdfast.Digest
+	// StateLocation says where the state is; two clusters with the same one
+	// must not run at once. It has no secrets in it.
+	StateLocation string
+	OwnState      bool   // the state is in Holdfast's own backend
+	Backend       string // http, s3, ... or cloud
+	// Template is "kubernetes@1.4.2 (abc1234)" for people; empty for a module
+	// of one's own.
+	Template         string
+	TemplateRevision holdfast.Revision // of a released template
+	EngineConstraint string            // of the cluster's document; empty: the code says
+	Variables        map[string]any    // after the template's defaults; not to be changed
+
+	files   []File
+	entries []entry // from the tree, sorted by path
+	tree    holdfast.Tree
+}
+
+// Files returns the files that Holdfast made, by name. The values of variables
+// are among them.
+func (r *Root) Files() []File { return slices.Clone(r.files) }
+
+// Bundle returns the root module and the modules that it needs from the
+// repository as a tar archive, compressed with gzip, and the archive's digest.
+// The same content gives the same bytes. A file that cannot be bundled, such as
+// one that is too large, is a holdfast.Faults.
+func (r *Root) Bundle() (data []byte, digest holdfast.Digest, err error) {
+	type item struct {
+		entry
+		data []byte
+		made bool
+	}
+	items := make([]item, 0, len(r.entries)+len(r.files))
+	for _, e := range r.entries {
+		items = append(items, item{entry: e})
+	}
+	for _, f := range r.files {
+		items = append(items, item{entry: entry{path: path.Join(r.Dir, f.Name)}, data: f.Data, made: true})
+	}
+	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.path, b.path) })
+
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	archive := tar.NewWriter(zip)
+	total := 0
+	for _, it := range items {
+		if !it.made {
+			if it.data, err = r.tree.ReadFile(it.source); err != nil {
+				return nil, "", fmt.Errorf("read %s: %w", it.source, err)
+			}
+		}
+		if total += len(it.data); total > maxBundleBytes {
+			return nil, "", holdfast.Faults{{File: it.source, Message: fmt.Sprintf("root module and its modules have more than %d bytes", maxBundleBytes)}}
+		}
+		mode := int64(0o644)
+		if it.exec {
+			mode = 0o755
+		}
+		head := &tar.Header{
+			Typeflag: tar.TypeReg, Name: it.path, Size: int64(len(it.data)), Mode: mode,
+			ModTime: time.Unix(0, 0), Format: tar.FormatPAX,
+		}
+		if err := archive.WriteHeader(head); err != nil {
+			return nil, "", fmt.Errorf("bundle %s: %w", it.path, err)
+		}
+		if _, err := archive.Write(it.data); err != nil {
+			return nil, "", fmt.Errorf("bundle %s: %w", it.path, err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return nil, "", fmt.Errorf("close bundle: %w", err)
+	}
+	if err := zip.Close(); err != nil {
+		return nil, "", fmt.Errorf("close bundle: %w", err)
+	}
+	return out.Bytes(), holdfast.DigestOf(out.Bytes()), nil
+}

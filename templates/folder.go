@@ -1,0 +1,386 @@
+package templates
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// entry is a file of a bundle.
+type entry struct {
+	path   string // in the bundle, or in its folder
+	source string // in the tree; differs from path behind a symbolic link
+	hash   string // of the content
+	exec   bool
+}
+
+// folder is what a folder of a tree gives to a bundle, with paths from the
+// folder. It is immutable.
+type folder struct {
+	files  []entry
+	links  []string // symbolic links
+	module *module  // nil if links are among the code: then it depends on more than the folder
+	digest holdfast.Digest
+	faults holdfast.Faults
+}
+
+// gatherer collects what a root module needs from a tree.
+type gatherer struct {
+	tree    holdfast.Tree
+	folders *cache[*folder]
+	modules map[string]*module // by folder
+	dirs    []string           // in the order they were reached
+	entries map[string]entry   // by path
+	digests map[string]holdfast.Digest
+	faults  holdfast.Faults
+}
+
+func newGatherer(tree holdfast.Tree, folders *cache[*folder]) *gatherer {
+	return &gatherer{
+		tree: tree, folders: folders,
+		modules: map[string]*module{}, entries: map[string]entry{}, digests: map[string]holdfast.Digest{},
+	}
+}
+
+// gather takes in the folder dir and the local modules that its code refers to.
+// A missing folder is a fault that missing makes. An error is the tree's.
+func (g *gatherer) gather(dir string, missing func() holdfast.Fault) error {
+	if _, done := g.modules[dir]; done {
+		return nil
+	}
+	if len(g.modules) >= maxModules {
+		g.faults = append(g.faults, holdfast.Fault{File: dir, Message: fmt.Sprintf("more than %d local modules", maxModules)})
+		return nil
+	}
+	m, err := g.take(dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoFolder) {
+		g.modules[dir] = newModule()
+		g.faults = append(g.faults, missing())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	g.modules[dir] = m
+	g.dirs = append(g.dirs, dir)
+	g.faults = append(g.faults, prefixed(m.faults, dir)...)
+	for _, call := range m.calls {
+		if !isLocal(call.source) {
+			continue
+		}
+		fault := holdfast.Fault{File: path.Join(dir, call.file), Line: call.line, Column: call.column}
+		target, ok := within(dir, call.source)
+		if !ok {
+			fault.Message = fmt.Sprintf("module %q has the source %q, which leaves the repository", call.name, call.source)
+			g.faults = append(g.faults, fault)
+			continue
+		}
+		err := g.gather(target, func() holdfast.Fault {
+			fault.Message = fmt.Sprintf("module %q has the source %q, and there is no folder %s", call.name, call.source, target)
+			return fault
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prefixed makes faults whose files are relative to dir relative to the tree.
+func prefixed(faults holdfast.Faults, dir string) holdfast.Faults {
+	out := slices.Clone(faults)
+	for i := range out {
+		out[i].File = path.Join(dir, out[i].File)
+	}
+	return out
+}
+
+// take adds the files of dir.
+func (g *gatherer) take(dir string) (*module, error) {
+	f, err := g.folder(dir)
+	if err != nil {
+		return nil, err
+	}
+	g.faults = append(g.faults, prefixed(f.faults, dir)...)
+	files := f.files
+	digest := holdfast.NewDigester("folder with links")
+	digest.Add(string(f.digest))
+	for _, link := range f.links {
+		linked, err := g.follow(path.Join(dir, link), nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range linked {
+			e.path = strings.TrimPrefix(e.path, dir+"/") // dir "." leaves it as it is
+			files = append(slices.Clip(files), e)
+			digest.Add(e.path, e.hash)
+		}
+	}
+	g.digests[dir] = digest.Digest()
+	for _, e := range files {
+		e.path = path.Join(dir, e.path)
+		if e.source == "" {
+			e.source = e.path
+		}
+		g.entries[e.path] = e
+	}
+	if len(g.entries) > maxBundleFiles {
+		g.faults = append(g.faults, holdfast.Fault{
+			File: dir, Message: fmt.Sprintf("root module and its modules have more than %d files", maxBundleFiles),
+			Hint: "keep code in folders of its own",
+		})
+	}
+	if f.module != nil {
+		return f.module, nil
+	}
+	return g.readModule(dir, files)
+}
+
+func (g *gatherer) readModule(dir string, files []entry) (*module, error) {
+	m := newModule()
+	for _, e := range files {
+		if path.Dir(e.path) != "." || !isCode(e.path) {
+			continue
+		}
+		source := e.source
+		if source == "" {
+			source = path.Join(dir, e.path)
+		}
+		data, err := g.tree.ReadFile(source)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", source, err)
+		}
+		m.read(e.path, data)
+	}
+	return m, nil
+}
+
+var errNoFolder = errors.New("not a folder")
+
+// folder reads a folder, or remembers one with the same hash.
+func (g *gatherer) folder(dir string) (*folder, error) {
+	hash, err := g.tree.Hash(dir)
+	if err != nil {
+		return nil, err
+	}
+	if f, ok := g.folders.get(hash); ok {
+		return f, nil
+	}
+	if info, err := g.stat(dir); err != nil {
+		return nil, err
+	} else if !info.IsDir() {
+		return nil, errNoFolder
+	}
+	f := &folder{}
+	if err := g.walk(f, dir, ""); err != nil {
+		return nil, err
+	}
+	digest := holdfast.NewDigester("folder")
+	codeLinked := false
+	for _, link := range f.links {
+		codeLinked = codeLinked || path.Dir(link) == "."
+	}
+	for _, e := range f.files {
+		digest.Add(e.path, e.hash, fmt.Sprint(e.exec))
+	}
+	f.digest = digest.Digest()
+	if !codeLinked {
+		if f.module, err = g.readModule(dir, f.files); err != nil {
+			return nil, err
+		}
+	}
+	g.folders.put(hash, f)
+	return f, nil
+}
+
+// leftOut are files that must not reach a workspace: what an engine left
+// behind, and Git's own.
+func leftOut(name string, dir bool) bool {
+	if dir {
+		return name == ".terraform" || name == ".git"
+	}
+	return strings.HasSuffix(name, ".tfstate") || strings.Contains(name, ".tfstate.") || name == ".git"
+}
+
+func (g *gatherer) walk(f *folder, dir, below string) error {
+	list, err := g.tree.ReadDir(path.Join(dir, below))
+	if err != nil {
+		return err
+	}
+	for _, item := range list {
+		name := path.Join(below, item.Name())
+		kind := item.Type()
+		switch {
+		case leftOut(item.Name(), item.IsDir()):
+		case len(f.files) > maxBundleFiles:
+			return nil // told by take
+		case kind&fs.ModeSymlink != 0:
+			f.links = append(f.links, name)
+		case kind&fs.ModeIrregular != 0:
+			f.faults = append(f.faults, holdfast.Fault{
+				File: name, Message: "a Git submodule inside a module is not supported",
+				Hint: "refer to it as a module with a git:: source and ?ref=",
+			})
+		case item.IsDir():
+			if err := g.walk(f, dir, name); err != nil {
+				return err
+			}
+		default:
+			if err := g.file(f, dir, name, item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (g *gatherer) file(f *folder, dir, name string, item fs.DirEntry) error {
+	full := path.Join(dir, name)
+	if ext := path.Ext(name); ext == ".yaml" || ext == ".yml" {
+		// A cluster may stand beside its module: its labels and the like are no
+		// input of the engine, and must not make a plan necessary.
+		if data, err := g.tree.ReadFile(full); err == nil && holdsDocuments(name, data) {
+			return nil
+		}
+	}
+	hash, err := g.tree.Hash(full)
+	if err != nil {
+		return fmt.Errorf("hash %s: %w", full, err)
+	}
+	info, err := item.Info()
+	if err != nil {
+		return fmt.Errorf("stat %s: %w", full, err)
+	}
+	f.files = append(f.files, entry{path: name, hash: hash, exec: info.Mode()&0o111 != 0})
+	return nil
+}
+
+// holdsDocuments reports whether a file consists of documents of ours.
+func holdsDocuments(name string, data []byte) bool {
+	if !IsCluster(name, data) {
+		return false
+	}
+	roots, fault := parseYAML(name, data)
+	if fault != nil || len(roots) == 0 {
+		return false
+	}
+	for _, root := range roots {
+		if version, _ := scalarOf(root, "apiVersion"); version != apiVersion {
+			return false
+		}
+	}
+	return true
+}
+
+// follow returns the files that a symbolic link stands for, under the link's
+// path. A link that leaves the tree, leads nowhere or in circles is a fault.
+func (g *gatherer) follow(link string, via []string) ([]entry, error) {
+	broken := func(message, hint string) ([]entry, error) {
+		at := link
+		if len(via) > 0 {
+			at = via[0]
+		}
+		g.faults = append(g.faults, holdfast.Fault{File: at, Message: message, Hint: hint})
+		return nil, nil
+	}
+	if slices.Contains(via, link) || len(via) >= maxLinks {
+		return broken("symbolic link leads in a circle", "")
+	}
+	target, err := g.readLink(link)
+	if err != nil {
+		return nil, fmt.Errorf("read symbolic link %s: %w", link, err)
+	}
+	to, ok := within(path.Dir(link), target)
+	if !ok {
+		return broken(fmt.Sprintf("symbolic link to %q leaves the repository", clip(target)), "copy what it points to")
+	}
+	info, err := g.stat(to)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return broken(fmt.Sprintf("symbolic link to %q leads nowhere", clip(target)), "")
+	case err != nil:
+		return nil, fmt.Errorf("stat %s: %w", to, err)
+	}
+	switch mode := info.Mode(); {
+	case mode&fs.ModeSymlink != 0:
+		files, err := g.follow(to, append(slices.Clone(via), link))
+		return moved(files, to, link), err
+	case mode.IsDir():
+		return g.followDir(link, to, via)
+	case mode.IsRegular():
+		hash, err := g.tree.Hash(to)
+		return []entry{{path: link, source: to, hash: hash, exec: mode&0o111 != 0}}, err
+	}
+	return broken(fmt.Sprintf("symbolic link to %q, which is no file", clip(target)), "")
+}
+
+func (g *gatherer) followDir(link, to string, via []string) ([]entry, error) {
+	if link == to || strings.HasPrefix(link, to+"/") || to == "." {
+		g.faults = append(g.faults, holdfast.Fault{File: link, Message: "symbolic link to a folder that holds it"})
+		return nil, nil
+	}
+	f, err := g.folder(to)
+	if err != nil {
+		return nil, err
+	}
+	var out []entry
+	for _, e := range f.files {
+		e.source = path.Join(to, e.path)
+		e.path = path.Join(link, e.path)
+		out = append(out, e)
+	}
+	for _, inner := range f.links {
+		from := path.Join(to, inner)
+		files, err := g.follow(from, append(slices.Clone(via), link))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, moved(files, to, link)...)
+	}
+	return out, nil
+}
+
+func moved(files []entry, from, to string) []entry {
+	for i, e := range files {
+		files[i].path = to + strings.TrimPrefix(e.path, from)
+	}
+	return files
+}
+
+// stat finds the entry in its parent: trees show links there, and need not
+// offer more.
+func (g *gatherer) stat(name string) (fs.FileInfo, error) {
+	if name == "." {
+		return rootInfo{}, nil
+	}
+	list, err := g.tree.ReadDir(path.Dir(name))
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range list {
+		if item.Name() == path.Base(name) {
+			return item.Info()
+		}
+	}
+	return nil, fs.ErrNotExist
+}
+
+// rootInfo is the root of a tree, which has no parent to be found in.
+type rootInfo struct{ fs.FileInfo }
+
+func (rootInfo) IsDir() bool       { return true }
+func (rootInfo) Mode() fs.FileMode { return fs.ModeDir }
+
+// readLink returns a link's target: Git keeps it as the link's content.
+func (g *gatherer) readLink(name string) (string, error) {
+	if links, ok := g.tree.(fs.ReadLinkFS); ok {
+		return links.ReadLink(name)
+	}
+	data, err := g.tree.ReadFile(name)
+	return string(data), err
+}

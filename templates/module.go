@@ -1,0 +1,289 @@
+package templates
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	hcljson "github.com/hashicorp/hcl/v2/json"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// module is what is read of the engine's code in one folder. It is immutable.
+type module struct {
+	files     int
+	calls     []moduleCall
+	variables map[string]moduleVariable
+	outputs   map[string]bool
+	backend   *codeBackend
+	faults    holdfast.Faults // in the order of the files
+}
+
+// moduleCall is a module block whose source is literal.
+type moduleCall struct {
+	name, source, version string
+	file                  string
+	line, column          int
+}
+
+type moduleVariable struct {
+	kind     string // string, number, bool, list, map or any
+	required bool
+}
+
+// codeBackend is a backend or cloud block in a module's code.
+type codeBackend struct {
+	kind       string
+	attributes map[string]any // those that are literal text
+	file       string
+	line       int
+}
+
+func isCode(name string) bool {
+	for _, suffix := range []string{".tf", ".tf.json", ".tofu", ".tofu.json"} {
+		if strings.HasSuffix(name, suffix) && !strings.HasPrefix(name, ".") {
+			return true
+		}
+	}
+	return false
+}
+
+func newModule() *module {
+	return &module{variables: map[string]moduleVariable{}, outputs: map[string]bool{}}
+}
+
+// read takes in one file of code.
+func (m *module) read(file string, data []byte) {
+	m.files++
+	var f *hcl.File
+	var diags hcl.Diagnostics
+	if strings.HasSuffix(file, ".json") {
+		f, diags = hcljson.Parse(data, file)
+	} else {
+		f, diags = hclsyntax.ParseConfig(data, file, hcl.InitialPos)
+	}
+	if diags.HasErrors() {
+		m.diagnose(file, diags)
+		return
+	}
+	content, _, diags := f.Body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
+		{Type: "module", LabelNames: []string{"name"}},
+		{Type: "variable", LabelNames: []string{"name"}},
+		{Type: "output", LabelNames: []string{"name"}},
+		{Type: "terraform"},
+	}})
+	m.diagnose(file, diags)
+	if content == nil {
+		return
+	}
+	for _, block := range content.Blocks {
+		switch block.Type {
+		case "module":
+			m.call(file, block)
+		case "variable":
+			m.variable(block)
+		case "output":
+			m.outputs[block.Labels[0]] = true
+		case "terraform":
+			m.settings(file, block)
+		}
+	}
+}
+
+func (m *module) diagnose(file string, diags hcl.Diagnostics) {
+	for _, d := range diags {
+		if d.Severity != hcl.DiagError || len(m.faults) >= maxFaults {
+			continue
+		}
+		fault := holdfast.Fault{File: file, Message: strings.TrimSuffix(d.Summary, "."), Hint: d.Detail}
+		if d.Subject != nil {
+			fault.Line, fault.Column = d.Subject.Start.Line, d.Subject.Start.Column
+		}
+		m.faults = append(m.faults, fault)
+	}
+}
+
+func attributes(body hcl.Body, names ...string) hcl.Attributes {
+	schema := &hcl.BodySchema{}
+	for _, name := range names {
+		schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: name})
+	}
+	content, _, _ := body.PartialContent(schema)
+	if content == nil {
+		return nil
+	}
+	return content.Attributes
+}
+
+// literalText evaluates an attribute that must not depend on anything.
+func literalText(a *hcl.Attribute) (string, bool) {
+	if a == nil {
+		return "", false
+	}
+	v, diags := a.Expr.Value(nil)
+	if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
+		return "", false
+	}
+	return v.AsString(), true
+}
+
+func (m *module) call(file string, block *hcl.Block) {
+	attrs := attributes(block.Body, "source", "version")
+	source, ok := literalText(attrs["source"])
+	if !ok {
+		return // made at run time, as newer engines allow: theirs to resolve
+	}
+	version, _ := literalText(attrs["version"])
+	at := attrs["source"].Expr.Range().Start
+	m.calls = append(m.calls, moduleCall{
+		name: block.Labels[0], source: source, version: version,
+		file: file, line: at.Line, column: at.Column,
+	})
+}
+
+func (m *module) variable(block *hcl.Block) {
+	attrs := attributes(block.Body, "type", "default")
+	v := moduleVariable{kind: "any", required: attrs["default"] == nil}
+	if t := attrs["type"]; t != nil {
+		v.kind = typeKind(t.Expr)
+	}
+	m.variables[block.Labels[0]] = v
+}
+
+func typeKind(expr hcl.Expression) string {
+	word := hcl.ExprAsKeyword(expr)
+	if call, diags := hcl.ExprCall(expr); !diags.HasErrors() {
+		word = call.Name
+	}
+	switch word {
+	case "string", "number", "bool":
+		return word
+	case "list", "set", "tuple":
+		return "list"
+	case "map", "object":
+		return "map"
+	}
+	return "any"
+}
+
+// fits says what a value for the variable must be, "" if it is that: the
+// engine converts between the primitive types where the text allows it.
+func (v moduleVariable) fits(value any) string {
+	text, isText := value.(string)
+	_, isBool := value.(bool)
+	_, isList := value.([]any)
+	_, isMap := value.(map[string]any)
+	primitive := !isList && !isMap
+	if value == nil {
+		return ""
+	}
+	ok := true
+	switch v.kind {
+	case "string":
+		ok = primitive
+	case "number":
+		_, err := cty.ParseNumberVal(text)
+		ok = primitive && !isBool && (!isText || err == nil)
+	case "bool":
+		ok = isBool || text == "true" || text == "false"
+	case "list":
+		ok = isList
+	case "map":
+		ok = isMap
+	}
+	if ok {
+		return ""
+	}
+	return "a " + v.kind
+}
+
+func (m *module) settings(file string, block *hcl.Block) {
+	content, _, _ := block.Body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
+		{Type: "backend", LabelNames: []string{"type"}},
+		{Type: "cloud"},
+	}})
+	if content == nil {
+		return
+	}
+	for _, b := range content.Blocks {
+		kind := "cloud"
+		if b.Type == "backend" {
+			kind = b.Labels[0]
+		}
+		m.backend = &codeBackend{
+			kind: kind, attributes: map[string]any{},
+			file: file, line: b.DefRange.Start.Line,
+		}
+		m.backend.read(b.Body, kind)
+	}
+}
+
+func (b *codeBackend) read(body hcl.Body, kind string) {
+	var workspaces *hcl.BodyContent
+	if kind == "cloud" || kind == "remote" {
+		workspaces, body, _ = body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "workspaces"}}})
+	}
+	attrs, _ := body.JustAttributes()
+	b.literals("", attrs)
+	if workspaces == nil {
+		return
+	}
+	for _, block := range workspaces.Blocks {
+		attrs, _ := block.Body.JustAttributes()
+		b.literals("workspaces.", attrs)
+	}
+}
+
+func (b *codeBackend) literals(prefix string, attrs hcl.Attributes) {
+	for name, attr := range attrs {
+		if text, ok := literalText(attr); ok {
+			b.attributes[prefix+name] = text
+		}
+	}
+}
+
+// isLocal reports whether a module source is a folder beside the caller.
+func isLocal(source string) bool {
+	return strings.HasPrefix(source, "./") || strings.HasPrefix(source, "../") || source == "." || source == ".."
+}
+
+// within joins a relative path to a folder of the tree, and reports false if it
+// leaves the tree.
+func within(dir, relative string) (string, bool) {
+	joined := path.Join(dir, relative)
+	if path.IsAbs(relative) || joined == ".." || strings.HasPrefix(joined, "../") {
+		return "", false
+	}
+	return joined, true
+}
+
+// pinned says why a source from elsewhere can change under the same words, ""
+// if it cannot.
+func pinned(source, version string) (problem, hint string) {
+	switch {
+	case strings.HasPrefix(source, "git::"), strings.HasPrefix(source, "git@"),
+		strings.HasPrefix(source, "github.com/"), strings.HasPrefix(source, "bitbucket.org/"):
+		_, query, _ := strings.Cut(source, "?")
+		for pair := range strings.SplitSeq(query, "&") {
+			if ref, ok := strings.CutPrefix(pair, "ref="); ok && ref != "" {
+				return "", ""
+			}
+		}
+		return "names no revision", "add ?ref= with a tag or a commit"
+	case strings.Contains(source, "::"), strings.Contains(source, "://"):
+		return "cannot be pinned", "use a local folder, a Git repository with ?ref=, or a registry module with version"
+	case strings.HasPrefix(source, "/"), strings.HasPrefix(source, "~"):
+		return "is a path of one machine", "write a path that starts with ./ or ../"
+	}
+	if n := strings.Count(source, "/"); n < 2 {
+		return "is no module source", "a local one starts with ./ or ../"
+	}
+	if !semver.MatchString(version) {
+		return "has the version " + strconv.Quote(clip(version)), "write the exact version of a registry module"
+	}
+	return "", ""
+}

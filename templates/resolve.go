@@ -1,0 +1,454 @@
+package templates
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-version"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Versions finds released templates.
+type Versions interface {
+	// Version returns a version of the template with that name. A
+	// holdfast.ErrNotFound, such as a *NoVersionError, becomes a fault of the
+	// cluster; any other error is trouble of ours and worth a retry.
+	Version(ctx context.Context, name, version string) (TemplateVersion, error)
+}
+
+// TemplateVersion is a released template: a folder of a repository at a tag.
+type TemplateVersion struct {
+	Repo     string
+	Tag      string
+	Revision holdfast.Revision // the commit that the tag names
+	Tree     holdfast.Tree     // at Revision
+	Dir      string            // folder of the template.yaml
+}
+
+// NoVersionError says that a template has no such version, or that there is no
+// such template. It is a holdfast.ErrNotFound.
+type NoVersionError struct {
+	Name      string
+	Version   string
+	Available []string // versions that there are; none: no such template
+	Templates []string // names of the templates that there are, if known
+}
+
+func (e *NoVersionError) Error() string {
+	if len(e.Available) == 0 {
+		return fmt.Sprintf("no template %s", e.Name)
+	}
+	return fmt.Sprintf("template %s has no version %s", e.Name, e.Version)
+}
+
+// Is makes errors.Is(err, holdfast.ErrNotFound) true.
+func (e *NoVersionError) Is(target error) bool { return target == holdfast.ErrNotFound }
+
+// TagsFor returns the tags that may release a version of a template, the more
+// particular one first.
+func TagsFor(name, version string) []string {
+	return []string{name + "/v" + version, "v" + version}
+}
+
+// Resolver makes root modules. It remembers what it has read of folders and
+// templates, by their content. It is safe for concurrent use.
+type Resolver struct {
+	versions  Versions
+	templates *cache[loadedTemplate]
+	folders   *cache[*folder]
+}
+
+type loadedTemplate struct {
+	template *Template
+	faults   holdfast.Faults
+}
+
+// NewResolver returns a Resolver. Without versions (nil) every released
+// template is a fault, and those by path work.
+func NewResolver(versions Versions) *Resolver {
+	return &Resolver{
+		versions:  versions,
+		templates: newCache[loadedTemplate](256),
+		folders:   newCache[*folder](4096),
+	}
+}
+
+// Resolve makes the root module of a cluster whose document is in tree. What is
+// wrong with the cluster, its template or its module are faults, all at once,
+// and carry the cluster's name; there is no Root then. An error is trouble of
+// ours, such as a repository out of reach.
+func (r *Resolver) Resolve(ctx context.Context, tree holdfast.Tree, doc Document) (*Root, holdfast.Faults, error) {
+	var root *Root
+	var faults holdfast.Faults
+	var err error
+	switch c := doc.Cluster; {
+	case c.Template != nil && c.Module == nil:
+		root, faults, err = r.fromTemplate(ctx, tree, doc)
+	case c.Module != nil && c.Template == nil:
+		root, faults, err = r.fromModule(tree, doc)
+	default:
+		faults = holdfast.Faults{doc.Fault("cluster has not exactly one of template and module", "", "spec")}
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("resolve cluster %q: %w", doc.Cluster.Name, err)
+	}
+	if len(faults) == 0 {
+		return root, nil, nil
+	}
+	faults = slices.Clone(faults) // a template's may be remembered
+	for i := range faults {
+		faults[i].Cluster = doc.Cluster.Name
+	}
+	sortFaults(faults)
+	return nil, faults, nil
+}
+
+// source is where the template of a cluster was found.
+type source struct {
+	template *Template
+	tree     holdfast.Tree
+	label    string // kubernetes@1.4.2, or kubernetes at its folder
+	revision holdfast.Revision
+}
+
+func (r *Resolver) fromTemplate(ctx context.Context, tree holdfast.Tree, doc Document) (*Root, holdfast.Faults, error) {
+	from, faults, err := r.find(ctx, tree, doc)
+	if err != nil || len(faults) > 0 {
+		return nil, faults, err
+	}
+	c := doc.Cluster
+	p, fault := choose(from, doc)
+	if p == nil {
+		return nil, holdfast.Faults{fault}, nil
+	}
+	if len(p.regions) > 0 && !slices.Contains(p.regions, c.Region) {
+		message := fmt.Sprintf("%s has no region %q for %s", from.label, clip(c.Region), p.name)
+		if c.Region == "" {
+			message = "spec.region is missing"
+		}
+		faults = append(faults, doc.Fault(message, didYouMean(c.Region, p.regions), "spec", "region"))
+	}
+	variables := maps.Clone(p.defaults)
+	if variables == nil {
+		variables = map[string]any{}
+	}
+	maps.Copy(variables, c.Variables)
+	for _, v := range from.template.schema.validate(variables) {
+		faults = append(faults, violationFault(doc, p, v))
+	}
+	if len(faults) > 0 {
+		return nil, faults, nil
+	}
+	root, err := assemble(from, p, c, variables)
+	return root, nil, err
+}
+
+// find loads the cluster's template.
+func (r *Resolver) find(ctx context.Context, tree holdfast.Tree, doc Document) (source, holdfast.Faults, error) {
+	ref := doc.Cluster.Template
+	if ref.Name == "" {
+		return r.beside(tree, doc)
+	}
+	if r.versions == nil {
+		return source{}, holdfast.Faults{doc.Fault(
+			fmt.Sprintf("template %s: no template repository is known", ref.Name),
+			"use template: {path: …} for a template of the same repository", "spec", "template", "name")}, nil
+	}
+	v, err := r.versions.Version(ctx, ref.Name, ref.Version)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return source{}, holdfast.Faults{noVersion(doc, err)}, nil
+	} else if err != nil {
+		return source{}, nil, fmt.Errorf("find template %s@%s: %w", ref.Name, ref.Version, err)
+	}
+	label := ref.Name + "@" + ref.Version
+	loaded, err := r.load(v.Tree, v.Dir)
+	if err != nil {
+		return source{}, nil, fmt.Errorf("load template %s at %s: %w", label, v.Revision, err)
+	}
+	// The files at fault are in another repository: tell it where the version
+	// was chosen.
+	var faults holdfast.Faults
+	for _, f := range loaded.faults {
+		faults = append(faults, doc.Fault(
+			fmt.Sprintf("template %s: %s: %s", label, f.Position(), f.Message), f.Hint, "spec", "template", "version"))
+	}
+	if len(faults) == 0 && loaded.template.Name != ref.Name {
+		faults = append(faults, doc.Fault(
+			fmt.Sprintf("template %s: %s at tag %s calls itself %q", label, loaded.template.File, v.Tag, loaded.template.Name),
+			"", "spec", "template", "name"))
+	}
+	return source{template: loaded.template, tree: v.Tree, label: label, revision: v.Revision}, faults, nil
+}
+
+// beside loads a template of the cluster's own repository and revision.
+func (r *Resolver) beside(tree holdfast.Tree, doc Document) (source, holdfast.Faults, error) {
+	ref := doc.Cluster.Template
+	dir, ok := within(path.Dir(doc.Cluster.Path), ref.Path)
+	if !ok {
+		return source{}, holdfast.Faults{doc.Fault(
+			fmt.Sprintf("spec.template.path %q leaves the repository", clip(ref.Path)),
+			"the path starts from the folder of the cluster's file", "spec", "template", "path")}, nil
+	}
+	loaded, err := r.load(tree, dir)
+	if err != nil {
+		return source{}, nil, fmt.Errorf("load template %s: %w", dir, err)
+	}
+	if loaded.template == nil && len(loaded.faults) == 1 && loaded.faults[0].Line == 0 {
+		return source{}, holdfast.Faults{doc.Fault(
+			fmt.Sprintf("spec.template.path %q: %s: %s", clip(ref.Path), loaded.faults[0].File, loaded.faults[0].Message),
+			"the path starts from the folder of the cluster's file", "spec", "template", "path")}, nil
+	}
+	if len(loaded.faults) > 0 {
+		return source{}, loaded.faults, nil
+	}
+	return source{template: loaded.template, tree: tree, label: loaded.template.Name + " at " + dir}, nil, nil
+}
+
+// load remembers templates by the tree that they are in: modules may be
+// anywhere in it.
+func (r *Resolver) load(tree holdfast.Tree, dir string) (loadedTemplate, error) {
+	hash, err := tree.Hash(".")
+	if err != nil {
+		return loadedTemplate{}, fmt.Errorf("hash tree: %w", err)
+	}
+	key := hash + ":" + dir
+	if loaded, ok := r.templates.get(key); ok {
+		return loaded, nil
+	}
+	t, faults, err := loadTemplate(tree, dir, r.folders)
+	if err != nil {
+		return loadedTemplate{}, err
+	}
+	loaded := loadedTemplate{t, faults}
+	r.templates.put(key, loaded)
+	return loaded, nil
+}
+
+func noVersion(doc Document, err error) holdfast.Fault {
+	ref := doc.Cluster.Template
+	var missing *NoVersionError
+	if !errors.As(err, &missing) {
+		return doc.Fault(fmt.Sprintf("template %s has no version %s", ref.Name, ref.Version), "", "spec", "template", "version")
+	}
+	if len(missing.Available) == 0 {
+		return doc.Fault(fmt.Sprintf("there is no template %s", ref.Name), didYouMean(ref.Name, missing.Templates), "spec", "template", "name")
+	}
+	message := fmt.Sprintf("template %s has no version %s", ref.Name, ref.Version)
+	if near := nearestVersion(ref.Version, missing.Available); near != "" {
+		message += fmt.Sprintf(" (nearest: %s)", near)
+	}
+	return doc.Fault(message, "", "spec", "template", "version")
+}
+
+// nearestVersion returns the newest version that is not newer, else the oldest
+// that is.
+func nearestVersion(want string, available []string) string {
+	wanted, err := version.NewSemver(want)
+	if err != nil {
+		return ""
+	}
+	var below, above *version.Version
+	for _, text := range available {
+		v, err := version.NewSemver(text)
+		switch {
+		case err != nil:
+		case v.LessThanOrEqual(wanted) && (below == nil || below.LessThan(v)):
+			below = v
+		case v.GreaterThan(wanted) && (above == nil || v.LessThan(above)):
+			above = v
+		}
+	}
+	switch {
+	case below != nil:
+		return below.Original()
+	case above != nil:
+		return above.Original()
+	}
+	return ""
+}
+
+// choose returns the provider of a cluster; one that is the only one goes
+// without saying.
+func choose(from source, doc Document) (*provider, holdfast.Fault) {
+	names := from.template.Providers()
+	name := doc.Cluster.Provider
+	if name == "" && len(names) == 1 {
+		name = names[0]
+	}
+	if p := from.template.providers[name]; p != nil {
+		return p, holdfast.Fault{}
+	}
+	if name == "" {
+		return nil, doc.Fault("spec.provider is missing", oneOf(names), "spec", "provider")
+	}
+	return nil, doc.Fault(fmt.Sprintf("template %s has no provider %q", from.label, clip(name)),
+		didYouMean(name, names), "spec", "provider")
+}
+
+func violationFault(doc Document, p *provider, v violation) holdfast.Fault {
+	message := v.message
+	if len(v.path) > 0 {
+		_, own := doc.Cluster.Variables[v.path[0]]
+		if _, def := p.defaults[v.path[0]]; def && !own {
+			message += fmt.Sprintf(" (from the template's defaults for %s)", p.name)
+		}
+	}
+	keys := append([]string{"spec", "variables"}, v.path...)
+	return doc.fault(message, v.hint, v.key || len(v.path) == 0, keys)
+}
+
+// assemble makes the root module of a cluster for which everything is fine.
+func assemble(from source, p *provider, c holdfast.Cluster, variables map[string]any) (*Root, error) {
+	values, err := renderVariables(variables)
+	if err != nil {
+		return nil, err
+	}
+	b := backendOf(c)
+	own := renderCluster(c, b.kind, b.config, p)
+	lock := from.template.lockFile
+	digest := holdfast.NewDigester("source")
+	digest.Add("template", string(p.main), string(own), string(values), string(p.digest), lock.hash, c.Engine.Name, c.Engine.Version)
+
+	// What it was made from is for people. A version that changes nothing for
+	// this cluster does not make a plan necessary, so the digest is without it.
+	what := header("template " + from.label)
+	root := &Root{
+		Dir: rootDir, Digest: digest.Digest(), tree: from.tree,
+		StateLocation: b.location, OwnState: b.own, Backend: b.kind,
+		Template: from.label, TemplateRevision: from.revision,
+		EngineConstraint: c.Engine.Version, Variables: variables,
+		files: []File{
+			{Name: clusterFile, Data: slices.Concat(what, own)},
+			{Name: variablesFile, Data: values},
+			{Name: mainFile, Data: slices.Concat(what, p.main)},
+		},
+		entries: sortedEntries(p.entries),
+	}
+	if from.revision != "" {
+		root.Template += " (" + from.revision.Short() + ")"
+	}
+	if lock.path != "" {
+		root.entries = append(root.entries, lock)
+	}
+	return root, nil
+}
+
+func sortedEntries(entries map[string]entry) []entry {
+	return slices.SortedFunc(maps.Values(entries), func(a, b entry) int { return strings.Compare(a.path, b.path) })
+}
+
+// fromModule makes the root module from a folder of the user's own.
+func (r *Resolver) fromModule(tree holdfast.Tree, doc Document) (*Root, holdfast.Faults, error) {
+	c := doc.Cluster
+	dir := path.Clean(c.Module.Path)
+	if !localPath(c.Module.Path) {
+		return nil, holdfast.Faults{doc.Fault(
+			fmt.Sprintf("spec.module.path %q leaves the repository", clip(c.Module.Path)), "", "spec", "module", "path")}, nil
+	}
+	g := newGatherer(tree, r.folders)
+	err := g.gather(dir, func() holdfast.Fault {
+		return doc.Fault(fmt.Sprintf("spec.module.path: there is no folder %s", dir),
+			"the path starts from the root of the repository", "spec", "module", "path")
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read module %s: %w", dir, err)
+	}
+	faults := g.faults
+	m := g.modules[dir]
+	if m.files == 0 && len(faults) == 0 {
+		faults = append(faults, doc.Fault(fmt.Sprintf("spec.module.path: folder %s has no .tf file", dir), "", "spec", "module", "path"))
+	}
+	faults = append(faults, moduleFaults(doc, g, dir)...)
+	if len(faults) > 0 {
+		return nil, faults, nil
+	}
+	return assembleModule(c, g, dir)
+}
+
+func moduleFaults(doc Document, g *gatherer, dir string) holdfast.Faults {
+	var faults holdfast.Faults
+	m, c := g.modules[dir], doc.Cluster
+	if b := m.backend; b != nil {
+		at := fmt.Sprintf("%s:%d", path.Join(dir, b.file), b.line)
+		if c.State != nil {
+			faults = append(faults, doc.keyFault(
+				fmt.Sprintf("spec.state beside the %s in %s", b.words(), at), "remove one of them", "spec", "state"))
+		}
+		if kept, _ := b.attributes["path"].(string); b.kind == "local" && !path.IsAbs(kept) {
+			faults = append(faults, holdfast.Fault{
+				File: path.Join(dir, b.file), Line: b.line,
+				Message: "a local backend keeps the state in a workspace that is thrown away",
+				Hint:    "remove the block: the state is kept by Holdfast then; or use another backend",
+			})
+		}
+	}
+	names := slices.Collect(maps.Keys(m.variables))
+	for _, name := range slices.Sorted(maps.Keys(c.Variables)) {
+		v, declared := m.variables[name]
+		if !declared {
+			faults = append(faults, doc.keyFault(fmt.Sprintf("module %s declares no variable %q", dir, clip(name)),
+				didYouMean(name, names), "spec", "variables", name))
+		} else if want := v.fits(c.Variables[name]); want != "" {
+			faults = append(faults, doc.Fault(fmt.Sprintf("variable %s must be %s", name, want),
+				"as "+dir+" declares it", "spec", "variables", name))
+		}
+	}
+	for _, name := range []string{backendFile, variablesFile} {
+		if _, taken := g.entries[path.Join(dir, name)]; taken {
+			faults = append(faults, holdfast.Fault{
+				File: path.Join(dir, name), Message: "a file of this name is written by Holdfast", Hint: "rename it",
+			})
+		}
+	}
+	return faults
+}
+
+func (b *codeBackend) words() string {
+	if b.kind == "cloud" {
+		return "cloud block"
+	}
+	return fmt.Sprintf("backend %q", b.kind)
+}
+
+func assembleModule(c holdfast.Cluster, g *gatherer, dir string) (*Root, holdfast.Faults, error) {
+	root := &Root{
+		Dir: dir, tree: g.tree, entries: sortedEntries(g.entries),
+		EngineConstraint: c.Engine.Version, Variables: c.Variables,
+	}
+	var b backend
+	if code := g.modules[dir].backend; code != nil {
+		b = code.backend(dir)
+	} else {
+		b = backendOf(c)
+		root.files = append(root.files, File{
+			Name: backendFile,
+			Data: slices.Concat(header("the cluster's document"), renderCluster(holdfast.Cluster{}, b.kind, b.config, nil)),
+		})
+	}
+	root.StateLocation, root.OwnState, root.Backend = b.location, b.own, b.kind
+	if len(c.Variables) > 0 {
+		values, err := renderVariables(c.Variables)
+		if err != nil {
+			return nil, nil, err
+		}
+		root.files = append(root.files, File{Name: variablesFile, Data: values})
+	}
+	slices.SortFunc(root.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+
+	digest := holdfast.NewDigester("source")
+	digest.Add("module", dir, c.Engine.Name, c.Engine.Version)
+	for _, folder := range slices.Sorted(slices.Values(g.dirs)) {
+		digest.Add(folder, string(g.digests[folder]))
+	}
+	for _, f := range root.files {
+		digest.Add(f.Name, string(f.Data))
+	}
+	root.Digest = digest.Digest()
+	return root, nil, nil
+}

@@ -1,0 +1,515 @@
+package templates
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Template is a template document that was read with its modules. It is
+// immutable and safe for concurrent use.
+type Template struct {
+	Name string
+	File string // path of its template.yaml in the tree that it was read from
+
+	providers map[string]*provider
+	schema    *schema
+	lockFile  entry // provider lock file beside the template; zero: none
+}
+
+// provider is what a template makes for one provider. Everything that does not
+// depend on the cluster is ready.
+type provider struct {
+	name     string
+	defaults map[string]any
+	regions  []string
+	calls    []templateCall // in the order of their dependencies
+	fields   []string       // what the calls and outputs say of a cluster, sorted
+	main     []byte         // main.tf without its header
+	entries  map[string]entry
+	digest   holdfast.Digest // of the modules in the repository
+	faults   holdfast.Faults
+}
+
+type templateCall struct {
+	name, source, version string
+	dir                   string // of a local module, in the tree
+	inputs                map[string]any
+	dependsOn             []string
+	at                    *yaml.Node
+	keys                  map[string]*yaml.Node // of the inputs
+}
+
+type templateOutput struct {
+	name, description string
+	value             any
+	sensitive         bool
+	at                *yaml.Node
+}
+
+// Providers returns the names of the providers that the template knows.
+func (t *Template) Providers() []string { return slices.Sorted(maps.Keys(t.providers)) }
+
+// Variables returns the names of the variables that the template declares.
+func (t *Template) Variables() []string { return slices.Sorted(maps.Keys(t.schema.properties)) }
+
+const (
+	templateFile = "template.yaml"
+	lockFileName = ".terraform.lock.hcl"
+	rootDir      = "root"     // of a bundle made from a template
+	modulesDir   = "template" // where such a bundle has the template repository's folders
+)
+
+// LoadTemplate reads the template in a folder of a tree, with the modules that
+// it composes, and returns all that is wrong with it. The error is the tree's;
+// a folder without a template.yaml is a fault.
+func LoadTemplate(tree holdfast.Tree, dir string) (*Template, holdfast.Faults, error) {
+	return loadTemplate(tree, dir, newCache[*folder](100))
+}
+
+func loadTemplate(tree holdfast.Tree, dir string, folders *cache[*folder]) (*Template, holdfast.Faults, error) {
+	file := path.Join(dir, templateFile)
+	data, err := tree.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, holdfast.Faults{{File: file, Message: "no template here", Hint: "a template is a folder with a " + templateFile}}, nil
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	roots, syntax := parseYAML(file, data)
+	if syntax != nil {
+		return nil, holdfast.Faults{*syntax}, nil
+	}
+	r := &reader{file: file}
+	var root *yaml.Node
+	for _, n := range roots {
+		if !r.isKind(n, kindTemplate) {
+			continue
+		}
+		if root != nil {
+			r.add(n, "a second template in one file", "give it a folder of its own")
+			break
+		}
+		root = n
+	}
+	if root == nil {
+		if len(r.faults) == 0 {
+			r.add(nil, "no document of kind Template in the file", "write apiVersion: "+apiVersion+" and kind: Template")
+		}
+		return nil, r.faults, nil
+	}
+	root = r.expand(root)
+	if len(r.faults) > 0 {
+		return nil, r.faults, nil
+	}
+	l := &templateLoader{reader: r, tree: tree, dir: dir, folders: folders, t: &Template{File: file}}
+	if err := l.load(root); err != nil {
+		return nil, nil, err
+	}
+	sortFaults(r.faults)
+	return l.t, r.faults, nil
+}
+
+type templateLoader struct {
+	*reader
+	tree    holdfast.Tree
+	dir     string
+	folders *cache[*folder]
+	t       *Template
+	outputs []templateOutput
+}
+
+func (l *templateLoader) load(root *yaml.Node) error {
+	top := l.object(root, "")
+	top.get("apiVersion")
+	top.get("kind")
+	metadata := top.child("metadata")
+	l.t.Name = metadata.name("name")
+	metadata.done()
+	if !top.has("spec") {
+		top.get("spec")
+		top.missing("spec")
+		top.done()
+		return nil
+	}
+	spec := top.child("spec")
+	l.variables(spec.child("variables"))
+	l.readOutputs(spec.child("outputs"))
+	providers := spec.child("providers")
+	if providers.node == nil || len(providers.node.Content) == 0 {
+		spec.missing("providers")
+	}
+	spec.done()
+	top.done()
+	l.t.providers = map[string]*provider{}
+	if err := l.readLockFile(); err != nil {
+		return err
+	}
+	for i := 0; providers.node != nil && i+1 < len(providers.node.Content); i += 2 {
+		name := providers.node.Content[i].Value
+		p := l.provider(name, providers.child(name))
+		l.t.providers[name] = p
+		if err := l.modules(p); err != nil {
+			return err
+		}
+		l.check(p)
+		if len(l.faults) == 0 {
+			p.main = l.render(p)
+		}
+	}
+	return nil
+}
+
+func (l *templateLoader) readLockFile() error {
+	name := path.Join(l.dir, lockFileName)
+	hash, err := l.tree.Hash(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("hash %s: %w", name, err)
+	}
+	l.t.lockFile = entry{path: path.Join(rootDir, lockFileName), source: name, hash: hash}
+	return nil
+}
+
+func (l *templateLoader) variables(o *object) {
+	doc := map[string]any{}
+	if o.node != nil {
+		doc, _ = l.value(o.node).(map[string]any)
+	}
+	s, err := compileSchema(doc)
+	if err != nil {
+		l.add(o.node, "spec.variables is not a JSON Schema that can be used: "+err.Error(), "")
+		s = &schema{properties: map[string]any{}, open: true}
+	}
+	l.t.schema = s
+	if o.node == nil {
+		return
+	}
+	if _, properties := lookup(o.node, "properties"); properties != nil && properties.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(properties.Content); i += 2 {
+			if key := properties.Content[i]; !identifier.MatchString(key.Value) {
+				l.add(key, fmt.Sprintf("%q cannot be the name of a variable", clip(key.Value)), "use letters, digits, _ and -")
+			} else if slices.Contains(reservedVariables(), key.Value) {
+				l.add(key, fmt.Sprintf("%q cannot be the name of a variable: it means something else to the engine", key.Value), "")
+			}
+		}
+	}
+}
+
+// reservedVariables are names that the engines refuse in a variable block.
+func reservedVariables() []string {
+	return []string{"source", "version", "providers", "count", "for_each", "lifecycle", "depends_on", "locals"}
+}
+
+func (l *templateLoader) readOutputs(o *object) {
+	if o.node == nil {
+		return
+	}
+	for i := 0; i+1 < len(o.node.Content); i += 2 {
+		key, node := o.node.Content[i], o.node.Content[i+1]
+		out := templateOutput{name: key.Value, at: key}
+		if !identifier.MatchString(key.Value) {
+			l.add(key, fmt.Sprintf("%q cannot be the name of an output", clip(key.Value)), "use letters, digits, _ and -")
+		}
+		value := node
+		if node.Kind == yaml.MappingNode {
+			long := l.object(node, o.label(key.Value))
+			if value = long.get("value"); value == nil {
+				long.missing("value")
+			}
+			out.sensitive = long.boolean("sensitive", false)
+			out.description = long.str("description")
+			long.done()
+		}
+		if value != nil {
+			out.value = l.template(value)
+		}
+		l.outputs = append(l.outputs, out)
+	}
+}
+
+// template parses a value that may have references.
+func (l *templateLoader) template(n *yaml.Node) any {
+	return parseTemplate(l.value(n), func(err error) {
+		l.add(n, err.Error(), "write ${var.x}, ${module.x.y} or ${cluster.x}, and $${ for a literal ${")
+	})
+}
+
+func (l *templateLoader) provider(name string, o *object) *provider {
+	p := &provider{name: name, entries: map[string]entry{}}
+	if !validName(name) {
+		l.add(o.node, fmt.Sprintf("%q cannot be the name of a provider", clip(name)), nameHint)
+	}
+	p.regions, _ = o.strings("regions")
+	defaults := o.child("defaults")
+	if defaults.node != nil {
+		p.defaults, _ = l.value(defaults.node).(map[string]any)
+		names := l.t.Variables()
+		for i := 0; i+1 < len(defaults.node.Content); i += 2 {
+			if key := defaults.node.Content[i]; !l.t.schema.open && !slices.Contains(names, key.Value) {
+				l.add(key, fmt.Sprintf("unknown variable %q", clip(key.Value)), didYouMean(key.Value, names))
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for i, item := range o.items("modules") {
+		call, ok := l.call(l.object(item, fmt.Sprintf("%s[%d]", o.label("modules"), i)))
+		switch {
+		case !ok:
+		case seen[call.name]:
+			l.add(item, fmt.Sprintf("module %q is there twice", call.name), "")
+		default:
+			seen[call.name] = true
+			p.calls = append(p.calls, call)
+		}
+	}
+	if !o.has("modules") {
+		o.missing("modules")
+	}
+	o.done()
+	return p
+}
+
+func (l *templateLoader) call(o *object) (call templateCall, ok bool) {
+	before := len(l.faults)
+	call = templateCall{name: o.required("name"), source: o.required("source"), at: o.node, keys: map[string]*yaml.Node{}}
+	if call.name != "" && !identifier.MatchString(call.name) {
+		l.add(o.get("name"), fmt.Sprintf("%q cannot be the name of a module", clip(call.name)), "use letters, digits, _ and -")
+	}
+	call.version = o.str("version")
+	call.dependsOn, _ = o.strings("dependsOn")
+	inputs := o.child("inputs")
+	call.inputs = map[string]any{}
+	for i := 0; inputs.node != nil && i+1 < len(inputs.node.Content); i += 2 {
+		key := inputs.node.Content[i]
+		if !identifier.MatchString(key.Value) {
+			l.add(key, fmt.Sprintf("%q cannot be the name of an input", clip(key.Value)), "use letters, digits, _ and -")
+			continue
+		}
+		if slices.Contains(reservedVariables(), key.Value) {
+			l.add(key, fmt.Sprintf("%q cannot be the name of an input: it means something else to the engine", key.Value), "")
+			continue
+		}
+		call.inputs[key.Value] = l.template(inputs.node.Content[i+1])
+		call.keys[key.Value] = key
+	}
+	o.done()
+	l.source(o, &call)
+	return call, len(l.faults) == before || call.name != ""
+}
+
+func (l *templateLoader) source(o *object, call *templateCall) {
+	at := o.get("source")
+	switch {
+	case call.source == "":
+	case isLocal(call.source):
+		dir, ok := within(l.dir, call.source)
+		if !ok {
+			l.add(at, fmt.Sprintf("module source %q leaves the repository", clip(call.source)), "")
+			return
+		}
+		call.dir = dir
+		if o.has("version") {
+			l.add(o.get("version"), "a local module has no version", "remove it")
+		}
+	default:
+		if problem, hint := pinned(call.source, call.version); problem != "" {
+			l.add(at, fmt.Sprintf("module source %q %s", clip(call.source), problem), hint)
+		}
+	}
+}
+
+// modules reads the local modules of a provider.
+func (l *templateLoader) modules(p *provider) error {
+	g := newGatherer(l.tree, l.folders)
+	interfaces := map[string]*module{}
+	for _, call := range p.calls {
+		if call.dir == "" {
+			continue
+		}
+		_, source := lookup(call.at, "source")
+		err := g.gather(call.dir, func() holdfast.Fault {
+			return holdfast.Fault{
+				File: l.file, Line: source.Line, Column: source.Column,
+				Message: fmt.Sprintf("module source %q: there is no folder %s", clip(call.source), call.dir),
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("read module %s: %w", call.dir, err)
+		}
+		if m := g.modules[call.dir]; m.files > 0 {
+			interfaces[call.name] = m
+		} else if slices.Contains(g.dirs, call.dir) {
+			l.add(source, fmt.Sprintf("module source %q: the folder has no .tf file", clip(call.source)), "")
+		}
+	}
+	for _, fault := range g.faults {
+		l.put(fault)
+	}
+	digest := holdfast.NewDigester("modules")
+	for _, dir := range slices.Sorted(slices.Values(g.dirs)) {
+		digest.Add(dir, string(g.digests[dir]))
+		for _, call := range g.modules[dir].calls {
+			if problem, hint := pinned(call.source, call.version); !isLocal(call.source) && problem != "" {
+				l.put(holdfast.Fault{
+					File: path.Join(dir, call.file), Line: call.line, Column: call.column,
+					Message: fmt.Sprintf("module source %q %s", clip(call.source), problem), Hint: hint,
+				})
+			}
+		}
+	}
+	p.digest = digest.Digest()
+	for name, e := range g.entries {
+		e.path = path.Join(modulesDir, name)
+		p.entries[e.path] = e
+	}
+	l.interfaces(p, interfaces)
+	return nil
+}
+
+// interfaces checks inputs and references against what the modules declare.
+func (l *templateLoader) interfaces(p *provider, known map[string]*module) {
+	for _, call := range p.calls {
+		m := known[call.name]
+		if m == nil || len(m.faults) > 0 {
+			continue
+		}
+		names := slices.Sorted(maps.Keys(m.variables))
+		for _, input := range slices.Sorted(maps.Keys(call.inputs)) {
+			if _, ok := m.variables[input]; !ok {
+				l.add(call.keys[input], fmt.Sprintf("module %q has no variable %q", call.name, input), didYouMean(input, names))
+			}
+		}
+		for _, name := range names {
+			if _, given := call.inputs[name]; m.variables[name].required && !given {
+				l.add(call.at, fmt.Sprintf("module %q needs the input %q", call.name, name), "add it to inputs")
+			}
+		}
+	}
+	l.eachReference(p, func(ref part, at *yaml.Node) {
+		if ref.ref[0] != "module" || len(ref.ref) < 3 {
+			return
+		}
+		if m := known[ref.ref[1]]; m != nil && len(m.faults) == 0 && !m.outputs[ref.ref[2]] {
+			l.add(at, fmt.Sprintf("module %q has no output %q", ref.ref[1], ref.ref[2]),
+				didYouMean(ref.ref[2], slices.Collect(maps.Keys(m.outputs))))
+		}
+	})
+}
+
+func (l *templateLoader) eachReference(p *provider, visit func(ref part, at *yaml.Node)) {
+	for _, call := range p.calls {
+		for _, input := range slices.Sorted(maps.Keys(call.inputs)) {
+			references(call.inputs[input], func(ref part) { visit(ref, call.keys[input]) })
+		}
+	}
+	for _, out := range l.outputs {
+		references(out.value, func(ref part) { visit(ref, out.at) })
+	}
+}
+
+// check resolves references and dependencies, and sorts the calls.
+func (l *templateLoader) check(p *provider) {
+	var names []string
+	edges := map[string][]string{}
+	for _, call := range p.calls {
+		names = append(names, call.name)
+		edges[call.name] = nil
+	}
+	variables := l.t.Variables()
+	fields := map[string]bool{}
+	l.eachReference(p, func(ref part, at *yaml.Node) {
+		allowed, what := []string(nil), ""
+		switch {
+		case len(ref.ref) < 2:
+			l.add(at, fmt.Sprintf("${%s} is no reference to something", ref.text), "write ${var.x}, ${module.x.y} or ${cluster.x}")
+			return
+		case ref.ref[0] == "var":
+			allowed, what = variables, "variable"
+		case ref.ref[0] == "module":
+			allowed, what = names, "module"
+		case ref.ref[0] == "cluster":
+			allowed, what = clusterFields(), "field of a cluster"
+			fields[ref.ref[1]] = true
+		default:
+			l.add(at, fmt.Sprintf("${%s} refers to %q", ref.text, ref.ref[0]), didYouMean(ref.ref[0], []string{"var", "module", "cluster"}))
+			return
+		}
+		if !slices.Contains(allowed, ref.ref[1]) {
+			l.add(at, fmt.Sprintf("${%s}: there is no %s %q for %s", ref.text, what, ref.ref[1], p.name), didYouMean(ref.ref[1], allowed))
+		} else if ref.ref[0] == "cluster" && len(ref.ref) > 2 {
+			l.add(at, fmt.Sprintf("${%s}: a cluster's %s has no parts", ref.text, ref.ref[1]), "")
+		}
+	})
+	for _, call := range p.calls {
+		for i, name := range call.dependsOn {
+			if !slices.Contains(names, name) {
+				_, at := lookup(call.at, "dependsOn")
+				l.add(at.Content[i], fmt.Sprintf("dependsOn names the module %q, which is not there", clip(name)), didYouMean(name, names))
+			}
+		}
+		edges[call.name] = dependencies(call, names)
+	}
+	for _, cycle := range cycles(names, edges) {
+		l.add(p.find(cycle[0]).at, "modules depend on one another in a circle: "+strings.Join(cycle, " → "), "")
+	}
+	p.fields = slices.Sorted(maps.Keys(fields))
+	p.sort(names, edges)
+}
+
+func dependencies(call templateCall, names []string) []string {
+	var out []string
+	add := func(name string) {
+		if slices.Contains(names, name) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	for _, name := range call.dependsOn {
+		add(name)
+	}
+	references(call.inputs, func(ref part) {
+		if ref.ref[0] == "module" && len(ref.ref) > 1 {
+			add(ref.ref[1])
+		}
+	})
+	return out
+}
+
+func (p *provider) find(name string) templateCall {
+	for _, call := range p.calls {
+		if call.name == name {
+			return call
+		}
+	}
+	return templateCall{}
+}
+
+// sort puts each call behind those that it depends on, and else keeps the order
+// in which they were written.
+func (p *provider) sort(names []string, edges map[string][]string) {
+	var order []templateCall
+	done := map[string]bool{}
+	var visit func(string)
+	visit = func(name string) {
+		if done[name] {
+			return
+		}
+		done[name] = true
+		for _, next := range edges[name] {
+			visit(next)
+		}
+		order = append(order, p.find(name))
+	}
+	for _, name := range names {
+		visit(name)
+	}
+	p.calls = order
+}

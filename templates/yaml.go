@@ -1,0 +1,253 @@
+package templates
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// parseYAML returns the roots of the documents in data up to the first syntax
+// error, which is the fault. Aliases are left as they are; see expand.
+func parseYAML(path string, data []byte) (roots []*yaml.Node, fault *holdfast.Fault) {
+	if len(data) > maxFileBytes {
+		return nil, &holdfast.Fault{
+			File:    path,
+			Message: fmt.Sprintf("file has %d bytes, more than the %d that are read", len(data), maxFileBytes),
+			Hint:    "split it into several files",
+		}
+	}
+	if !utf8.Valid(data) {
+		return nil, notUTF8(path, data)
+	}
+	// The parser is somebody else's and its input is anybody's: a bug in it must
+	// not end the process.
+	defer func() {
+		if r := recover(); r != nil {
+			fault = &holdfast.Fault{File: path, Message: fmt.Sprintf("file is not valid YAML: %v", r)}
+		}
+	}()
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var node yaml.Node
+		err := decoder.Decode(&node)
+		switch {
+		case errors.Is(err, io.EOF):
+			return roots, nil
+		case err != nil:
+			return roots, syntaxFault(path, data, err)
+		case len(roots) == maxDocuments:
+			return roots, &holdfast.Fault{
+				File: path, Line: node.Line,
+				Message: fmt.Sprintf("file has more than %d documents", maxDocuments),
+				Hint:    "split it into several files",
+			}
+		}
+		if node.Kind == yaml.DocumentNode && len(node.Content) == 1 {
+			roots = append(roots, node.Content[0])
+		}
+	}
+}
+
+func notUTF8(path string, data []byte) *holdfast.Fault {
+	line, column := 1, 1
+	for rest := data; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		column++
+		if r == '\n' {
+			line, column = line+1, 1
+		}
+		rest = rest[size:]
+	}
+	return &holdfast.Fault{
+		File: path, Line: line, Column: column,
+		Message: "file is not UTF-8 text", Hint: "save it as UTF-8",
+	}
+}
+
+var syntaxError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+
+func syntaxFault(path string, data []byte, err error) *holdfast.Fault {
+	fault := &holdfast.Fault{File: path, Message: "file is not valid YAML: " + err.Error()}
+	if m := syntaxError.FindStringSubmatch(err.Error()); m != nil {
+		fault.Message = "file is not valid YAML: " + m[2]
+		if line, err := strconv.Atoi(m[1]); err == nil {
+			fault.Line = min(line, bytes.Count(data, []byte("\n"))+1)
+		}
+	}
+	line := 0
+	for text := range bytes.Lines(data) {
+		line++
+		indent := text[:len(text)-len(bytes.TrimLeft(text, " \t"))]
+		if i := bytes.IndexByte(indent, '\t'); i >= 0 && len(bytes.TrimSpace(text)) > 0 {
+			fault.Line, fault.Column = line, i+1
+			fault.Message = "file is not valid YAML: a tab indents this line"
+			fault.Hint = "indent with spaces"
+			break
+		}
+	}
+	return fault
+}
+
+// scalarOf returns the text of a top-level key without expanding anything.
+func scalarOf(root *yaml.Node, key string) (string, *yaml.Node) {
+	if root.Kind != yaml.MappingNode {
+		return "", nil
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value != key {
+			continue
+		}
+		value := root.Content[i+1]
+		if value.Kind == yaml.AliasNode {
+			value = value.Alias
+		}
+		if value.Kind == yaml.ScalarNode {
+			return value.Value, value
+		}
+	}
+	return "", nil
+}
+
+// nameOf returns metadata.name without expanding anything, "" if there is none.
+func nameOf(root *yaml.Node) string {
+	for i := 0; root.Kind == yaml.MappingNode && i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value == "metadata" {
+			name, _ := scalarOf(root.Content[i+1], "name")
+			return name
+		}
+	}
+	return ""
+}
+
+// expander copies a YAML tree with aliases and merge keys replaced by what they
+// stand for. It stops at maxNodes: a few lines of aliases can stand for
+// billions of nodes.
+type expander struct {
+	reader *reader
+	left   int
+	active map[*yaml.Node]bool // anchors being expanded, to notice those that contain themselves
+	full   bool
+}
+
+func (r *reader) expand(root *yaml.Node) *yaml.Node {
+	e := &expander{reader: r, left: maxNodes, active: map[*yaml.Node]bool{}}
+	return e.expand(root, 0)
+}
+
+func (e *expander) expand(n *yaml.Node, depth int) *yaml.Node {
+	e.left--
+	switch {
+	case e.full:
+	case e.left < 0:
+		e.full = true
+		e.reader.add(n, fmt.Sprintf("document has more than %d values once its aliases are replaced", maxNodes),
+			"use fewer aliases (*name)")
+	case depth > maxDepth:
+		e.full = true
+		e.reader.add(n, fmt.Sprintf("document is nested more than %d levels deep", maxDepth), "")
+	}
+	out := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Style: n.Style, Value: n.Value, Line: n.Line, Column: n.Column}
+	if e.full {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: n.Line, Column: n.Column}
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		return e.alias(n, depth)
+	case yaml.SequenceNode:
+		for _, item := range n.Content {
+			out.Content = append(out.Content, e.expand(item, depth+1))
+		}
+	case yaml.MappingNode:
+		e.mapping(n, out, depth)
+	}
+	return out
+}
+
+func (e *expander) alias(n *yaml.Node, depth int) *yaml.Node {
+	if e.active[n.Alias] {
+		e.full = true
+		e.reader.add(n, fmt.Sprintf("alias *%s contains itself", n.Value), "")
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: n.Line, Column: n.Column}
+	}
+	e.active[n.Alias] = true
+	defer delete(e.active, n.Alias)
+	out := e.expand(n.Alias, depth+1)
+	out.Line, out.Column = n.Line, n.Column // people look where it is used
+	return out
+}
+
+func (e *expander) mapping(n, out *yaml.Node, depth int) {
+	seen := map[string]int{} // key → line
+	var merged []*yaml.Node
+	for i := 0; i+1 < len(n.Content) && !e.full; i += 2 {
+		key := n.Content[i]
+		if key.Kind == yaml.AliasNode {
+			key = key.Alias
+		}
+		if key.Tag == "!!merge" {
+			merged = append(merged, e.expand(n.Content[i+1], depth+1))
+			continue
+		}
+		if key.Kind != yaml.ScalarNode || key.Tag == "!!null" {
+			e.reader.add(n.Content[i], "a key must be text", "")
+			continue
+		}
+		if line, twice := seen[key.Value]; twice {
+			e.reader.add(n.Content[i], fmt.Sprintf("key %q is there twice, first in line %d", clip(key.Value), line), "remove one")
+			continue
+		}
+		seen[key.Value] = n.Content[i].Line
+		out.Content = append(out.Content, e.expand(n.Content[i], depth+1), e.expand(n.Content[i+1], depth+1))
+	}
+	for _, source := range merged {
+		e.merge(source, out, seen)
+	}
+}
+
+// merge adds the keys of source ("<<: *source") that are not there yet.
+func (e *expander) merge(source, out *yaml.Node, seen map[string]int) {
+	switch {
+	case e.full:
+	case source.Kind == yaml.SequenceNode:
+		for _, item := range source.Content {
+			if item.Kind != yaml.MappingNode {
+				e.reader.add(item, "<< merges mappings only", "")
+				continue
+			}
+			e.merge(item, out, seen)
+		}
+	case source.Kind == yaml.MappingNode:
+		for i := 0; i+1 < len(source.Content); i += 2 {
+			key := source.Content[i]
+			if _, ok := seen[key.Value]; ok {
+				continue
+			}
+			seen[key.Value] = key.Line
+			out.Content = append(out.Content, key, source.Content[i+1])
+		}
+	default:
+		e.reader.add(source, "<< merges mappings only", "")
+	}
+}
+
+// clip shortens what people wrote to what fits into a message.
+func clip(s string) string {
+	const most = 80
+	s = strings.ToValidUTF8(s, "?")
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most]) + "…"
+}
