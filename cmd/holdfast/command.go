@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+const targetWords = "clusters, a run's id, or a pull request such as shop#7"
+
+func newApplyCommand(a *app) *cobra.Command {
+	return newVerbCommand(a, verb{
+		word:  holdfast.VerbApply,
+		short: "Apply what was planned",
+		long: `Apply what was planned and waits: for clusters, what the tracked branch says of
+them; for a pull request that was merged, its clusters; for a run, exactly the
+plan that this run made, if the state has not moved since.`,
+		waits: true,
+	})
+}
+
+func newApproveCommand(a *app) *cobra.Command {
+	return newVerbCommand(a, verb{
+		word:  holdfast.VerbApprove,
+		short: "Approve a plan",
+		long: `Approve the plan that a cluster waits with, all plans of a pull request, or
+exactly the plan of a run.`,
+	})
+}
+
+func newCancelCommand(a *app) *cobra.Command {
+	return newVerbCommand(a, verb{
+		word:  holdfast.VerbCancel,
+		short: "Cancel runs",
+		long: `Cancel the runs of clusters, of a pull request, or one run. A running engine is
+asked to stop and given time to store what it did.`,
+	})
+}
+
+type verb struct {
+	word        holdfast.Verb
+	short, long string
+	waits       bool // it makes a run that can be waited for
+}
+
+func newVerbCommand(a *app, v verb) *cobra.Command {
+	var (
+		conn   connection
+		format string
+		wait   bool
+		only   []string
+	)
+	c := &cobra.Command{
+		Use:   string(v.word) + " CLUSTER...|RUN|REPOSITORY#NUMBER",
+		Short: v.short,
+		Long:  v.long,
+		Args:  atLeast(1, targetWords),
+		RunE: func(c *cobra.Command, args []string) error {
+			req, err := commandRequest(v.word, args, only)
+			if err != nil {
+				return err
+			}
+			cl, err := a.connect(conn)
+			if err != nil {
+				return err
+			}
+			command, err := cl.command(c.Context(), req)
+			if err != nil {
+				return err
+			}
+			if err := a.printCommand(format, command); err != nil || !wait {
+				return err
+			}
+			return a.awaitRuns(c.Context(), cl, command)
+		},
+	}
+	addConnectionFlags(c, &conn)
+	addFormatFlag(c, &format)
+	c.Flags().StringArrayVarP(&only, "cluster", "c", nil, "only this cluster of the pull request; may be repeated")
+	if v.waits {
+		c.Flags().BoolVarP(&wait, "wait", "w", false, "follow the runs to their end, with their logs")
+	}
+	return c
+}
+
+func commandRequest(word holdfast.Verb, args, only []string) (server.CommandRequest, error) {
+	t, err := parseTarget(args)
+	if err != nil {
+		return server.CommandRequest{}, err
+	}
+	if len(only) > 0 && t.pullRequest.IsZero() {
+		return server.CommandRequest{}, usageError("--cluster picks clusters of a pull request: name one")
+	}
+	return server.CommandRequest{
+		Verb: word, Run: t.run, PullRequest: t.pullRequest, Clusters: append(t.clusters, only...),
+	}, nil
+}
+
+// printCommand tells what came of a command. A refusal has an exit code of its
+// own.
+func (a *app) printCommand(format string, command holdfast.Command) error {
+	err := a.print(format, command, func() string {
+		reply := command.Reply
+		if reply == "" {
+			reply = "the server has it; see holdfast get runs"
+		}
+		return fmt.Sprintf("%s %s: %s\n", command.Verb, command.Status, clean(reply))
+	})
+	if err == nil && command.Status == holdfast.CommandRefused {
+		return &exitCodeError{code: exitRun}
+	}
+	return err
+}
+
+// runAppears is how long a command's run may take to be queued.
+const runAppears = 2 * time.Minute
+
+// awaitRuns follows the runs that a command led to, cluster after cluster; they
+// execute side by side meanwhile.
+func (a *app) awaitRuns(ctx context.Context, cl *client, command holdfast.Command) error {
+	clusters := command.Clusters
+	if len(clusters) == 0 {
+		answer, err := cl.pullRequest(ctx, command.PullRequest)
+		if err != nil {
+			return err
+		}
+		clusters = clusterNames(answer.PullRequest)
+	}
+	var worst error
+	for _, cluster := range clusters {
+		run, err := a.awaitRun(ctx, cl, cluster, command.CreatedAt)
+		if err == nil {
+			run, err = a.followRun(ctx, cl, run.ID, 1)
+		}
+		if err != nil {
+			return err
+		}
+		if err := a.outcome(run); err != nil {
+			worst = err
+		}
+	}
+	return worst
+}
+
+// awaitRun returns the cluster's newest writing run since a time.
+func (a *app) awaitRun(ctx context.Context, cl *client, cluster string, since time.Time) (holdfast.Run, error) {
+	ctx, cancel := context.WithTimeout(ctx, runAppears)
+	defer cancel()
+	query := url.Values{
+		"cluster": {cluster}, "kind": {string(holdfast.RunApply), string(holdfast.RunDestroy)}, "limit": {strconv.Itoa(10)},
+	}
+	for patience := a.patience(); ; {
+		runs, err := cl.runs(ctx, query)
+		if err := patience.judge(err); err != nil {
+			return holdfast.Run{}, err
+		}
+		i := slices.IndexFunc(runs, func(r holdfast.Run) bool { return !r.CreatedAt.Before(since) })
+		if i >= 0 {
+			return runs[i], nil
+		}
+		if err := pause(ctx, a.poll); errors.Is(err, context.DeadlineExceeded) {
+			return holdfast.Run{}, &hintError{
+				fmt.Errorf("no run of %s has appeared in %s", cluster, shortDuration(runAppears)),
+				"see what it waits for: holdfast describe cluster " + cluster,
+			}
+		} else if err != nil {
+			return holdfast.Run{}, err
+		}
+	}
+}

@@ -1,0 +1,348 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+func newDescribeCommand(a *app) *cobra.Command {
+	return newGroupCommand("describe", "Show everything about a cluster, a run or a pull request",
+		newDescribeClusterCommand(a), newDescribeRunCommand(a), newDescribePullRequestCommand(a))
+}
+
+// clusterDescription is what describe cluster shows.
+type clusterDescription struct {
+	Cluster holdfast.ClusterRecord `json:"cluster"`
+	Outputs []holdfast.Output      `json:"outputs,omitempty"`
+	Runs    []holdfast.Run         `json:"runs,omitempty"`
+	Audit   []holdfast.AuditEntry  `json:"audit,omitempty"`
+}
+
+func newDescribeClusterCommand(a *app) *cobra.Command {
+	var (
+		conn   connection
+		format string
+	)
+	c := &cobra.Command{
+		Use:   "cluster NAME",
+		Short: "Show a cluster: desired, applied, what it waits for, its runs",
+		Args:  exactly(1, "a cluster's name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := a.connect(conn)
+			if err != nil {
+				return err
+			}
+			d, err := describeCluster(c.Context(), cl, args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(format, d, func() string { return a.clusterText(d) })
+		},
+	}
+	addConnectionFlags(c, &conn)
+	addFormatFlag(c, &format)
+	return c
+}
+
+func describeCluster(ctx context.Context, cl *client, name string) (d clusterDescription, err error) {
+	if d.Cluster, err = cl.cluster(ctx, name); err != nil {
+		return d, err
+	}
+	if d.Outputs, err = cl.outputs(ctx, name); err != nil {
+		return d, err
+	}
+	if d.Runs, err = cl.runs(ctx, url.Values{"cluster": {name}, "limit": {"10"}}); err != nil {
+		return d, err
+	}
+	d.Audit, err = cl.audit(ctx, name, 10)
+	return d, err
+}
+
+func (a *app) clusterText(d clusterDescription) string {
+	r := d.Cluster
+	doc := documentOf(r)
+	status := clusterStatus(r)
+	out := a.fields(
+		[2]string{"Name", r.Name},
+		[2]string{"Repository", r.Owner},
+		[2]string{"Document", place(doc)},
+		[2]string{"Project", doc.Project},
+		[2]string{"Environment", doc.Environment},
+		[2]string{"Template", templateText(doc)},
+		[2]string{"Provider", strings.TrimSpace(doc.Provider + " " + doc.Region)},
+		[2]string{"Depends on", strings.Join(doc.DependsOn, ", ")},
+		[2]string{"Phase", string(r.Phase)},
+		[2]string{"Status", joined(status.text, r.WaitingDetail)},
+		[2]string{"Desired", joined(r.Desired.Revision.Short(), "")},
+		[2]string{"Applied", appliedText(a, r.Applied)},
+		[2]string{"Engine", strings.TrimSpace(r.Applied.EngineName + " " + r.Applied.EngineVersion)},
+		[2]string{"Faults", faultsText(r.Desired.Faults)},
+	)
+	var outputs strings.Builder
+	for _, o := range d.Outputs {
+		value := string(o.Value)
+		if o.Sensitive || value == "" {
+			value = "(sensitive value)"
+		}
+		fmt.Fprintf(&outputs, "%s = %s\n", oneLine(o.Name), clean(value))
+	}
+	out += section("Outputs", outputs.String())
+	if len(d.Runs) > 0 {
+		out += section("Runs", a.runsTable(d.Runs))
+	}
+	return out + section("Audit", a.auditTable(d.Audit))
+}
+
+func (a *app) auditTable(entries []holdfast.AuditEntry) string {
+	if len(entries) == 0 {
+		return ""
+	}
+	rows := make([][]cell, len(entries))
+	for i, e := range entries {
+		rows[i] = cells(a.age(e.At), e.Actor, e.Action, shorten(e.Detail, 80))
+	}
+	return a.table([]string{"AGE", "WHO", "WHAT", "DETAIL"}, rows)
+}
+
+func place(doc holdfast.Cluster) string {
+	if doc.Path == "" || doc.Line == 0 {
+		return doc.Path
+	}
+	return fmt.Sprintf("%s:%d", doc.Path, doc.Line)
+}
+
+func templateText(doc holdfast.Cluster) string {
+	switch t := doc.Template; {
+	case t != nil && t.Path != "":
+		return t.Path
+	case t != nil:
+		return t.Name + " " + t.Version
+	case doc.Module != nil:
+		return "module " + doc.Module.Path
+	default:
+		return ""
+	}
+}
+
+func appliedText(a *app, applied holdfast.Applied) string {
+	if applied.Run == "" {
+		return "never"
+	}
+	return fmt.Sprintf("%s by %s, %s", applied.Revision.Short(), applied.Run, a.when(applied.At))
+}
+
+func joined(text, detail string) string {
+	if text == "" || detail == "" {
+		return text + detail
+	}
+	return text + ": " + detail
+}
+
+func faultsText(faults holdfast.Faults) string {
+	lines := make([]string, len(faults))
+	for i, f := range faults {
+		lines[i] = f.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// runDescription is what describe run shows.
+type runDescription struct {
+	Run      holdfast.Run       `json:"run"`
+	Attempts []holdfast.Attempt `json:"attempts,omitempty"`
+	Plan     *holdfast.Plan     `json:"plan,omitempty"`
+}
+
+func newDescribeRunCommand(a *app) *cobra.Command {
+	var (
+		conn   connection
+		format string
+	)
+	c := &cobra.Command{
+		Use:   "run ID",
+		Short: "Show a run: status, reason, attempts, plan, failure",
+		Args:  exactly(1, "a run's id"),
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := a.connect(conn)
+			if err != nil {
+				return err
+			}
+			ctx, d := c.Context(), runDescription{}
+			if d.Run, err = cl.run(ctx, args[0]); err != nil {
+				return err
+			}
+			if d.Attempts, err = cl.attempts(ctx, args[0]); err != nil {
+				return err
+			}
+			if d.Plan, err = cl.plan(ctx, args[0]); err != nil {
+				return err
+			}
+			return a.print(format, d, func() string { return a.runText(d) })
+		},
+	}
+	addConnectionFlags(c, &conn)
+	addFormatFlag(c, &format)
+	return c
+}
+
+func (a *app) runText(d runDescription) string {
+	r := d.Run
+	out := a.fields(
+		[2]string{"Run", r.ID},
+		[2]string{"Cluster", r.Cluster},
+		[2]string{"Kind", string(r.Kind)},
+		[2]string{"Status", joined(string(r.Status), r.Reason)},
+		[2]string{"Why", r.Detail},
+		[2]string{"Step", r.Step},
+		[2]string{"Pull request", r.PullRequest.String()},
+		[2]string{"Revision", r.Repo + " " + r.Revision.Short()},
+		[2]string{"Template", r.Template},
+		[2]string{"Engine", strings.TrimSpace(r.EngineName + " " + r.EngineVersion)},
+		[2]string{"Changes", countsText(r.Counts)},
+		[2]string{"Reviewed as", r.Matched},
+		[2]string{"Asked for by", r.Actor},
+		[2]string{"Created", a.when(r.CreatedAt)},
+		[2]string{"Started", a.when(r.StartedAt)},
+		[2]string{"Finished", a.when(r.FinishedAt)},
+		[2]string{"Took", a.took(r)},
+	)
+	if len(d.Attempts) > 0 {
+		rows := make([][]cell, len(d.Attempts))
+		for i, t := range d.Attempts {
+			rows[i] = []cell{
+				{text: fmt.Sprint(t.Attempt)}, statusCell(t.Status), {text: t.Reason}, {text: t.Agent}, {text: a.age(t.ClaimedAt)},
+			}
+		}
+		out += section("Attempts", a.table([]string{"ATTEMPT", "STATUS", "REASON", "AGENT", "AGE"}, rows))
+	}
+	if r.Failure != nil {
+		out += section("Failure", a.failureText(*r.Failure))
+	}
+	if d.Plan != nil {
+		out += section("Plan", a.planText(*d.Plan))
+	}
+	return out
+}
+
+func (a *app) failureText(f holdfast.Failure) string {
+	out := a.fields(
+		[2]string{"Step", f.Step},
+		[2]string{"Cause", f.Cause},
+		[2]string{"Summary", f.Summary},
+		[2]string{"Detail", f.Detail},
+		[2]string{"Hint", f.Hint},
+		[2]string{"Unrecorded", strings.Join(f.Unrecorded, "\n")},
+	)
+	for _, d := range f.Diagnostics {
+		where := ""
+		if d.File != "" {
+			where = fmt.Sprintf(" (%s:%d)", d.File, d.Line)
+		}
+		out += clean(fmt.Sprintf("%s: %s%s\n", d.Severity, d.Summary, where))
+	}
+	return out
+}
+
+func (a *app) planText(p holdfast.Plan) string {
+	if text := strings.TrimSpace(p.Text); text != "" {
+		return clean(text)
+	}
+	if len(p.Changes) == 0 {
+		return "no changes"
+	}
+	rows := make([][]cell, len(p.Changes))
+	for i, c := range p.Changes {
+		action := cell{text: string(c.Action)}
+		if c.Action == holdfast.ActionReplace || c.Action == holdfast.ActionDelete {
+			action.colour = red
+		}
+		rows[i] = []cell{action, {text: c.Address}, {text: strings.Join(c.ReplacePaths, ", ")}}
+	}
+	return a.table([]string{"ACTION", "RESOURCE", "BECAUSE OF"}, rows)
+}
+
+func newDescribePullRequestCommand(a *app) *cobra.Command {
+	var (
+		conn   connection
+		format string
+	)
+	c := &cobra.Command{
+		Use:     "pullrequest REPOSITORY#NUMBER",
+		Aliases: []string{"pr"},
+		Short:   "Show a pull request: clusters, statuses, comments",
+		Args:    exactly(1, "a pull request, repository#number"),
+		RunE: func(c *cobra.Command, args []string) error {
+			ref, err := parsePullRequest(args[0])
+			if err != nil {
+				return err
+			}
+			cl, err := a.connect(conn)
+			if err != nil {
+				return err
+			}
+			answer, err := cl.pullRequest(c.Context(), ref)
+			if err != nil {
+				return err
+			}
+			return a.print(format, answer, func() string { return a.pullRequestText(answer) })
+		},
+	}
+	addConnectionFlags(c, &conn)
+	addFormatFlag(c, &format)
+	return c
+}
+
+func (a *app) pullRequestText(d server.PullRequestAnswer) string {
+	r := d.PullRequest
+	out := a.fields(
+		[2]string{"Pull request", r.String()},
+		[2]string{"Title", oneLine(r.Title)},
+		[2]string{"Author", r.Author},
+		[2]string{"URL", r.URL},
+		[2]string{"State", string(r.State)},
+		[2]string{"Branch", r.Branch + " into " + r.BaseBranch},
+		[2]string{"Head", r.Head.Short()},
+		[2]string{"Merged as", r.MergeCommit.Short()},
+		[2]string{"Status", joined(r.Reason, r.Detail)},
+		[2]string{"Clusters", strings.Join(clusterNames(r), ", ")},
+		[2]string{"Faults", faultsText(r.Faults)},
+	)
+	if len(d.Statuses) > 0 {
+		rows := make([][]cell, len(d.Statuses))
+		for i, s := range d.Statuses {
+			rows[i] = []cell{{text: s.Revision.Short()}, {text: s.Context}, stateCell(s.State), {text: s.Description}}
+		}
+		out += section("Statuses", a.table([]string{"COMMIT", "CONTEXT", "STATE", "DESCRIPTION"}, rows))
+	}
+	comments := slices.Clone(d.Comments)
+	slices.SortStableFunc(comments, func(x, y holdfast.Comment) int { return x.CreatedAt.Compare(y.CreatedAt) })
+	for _, c := range comments {
+		written := c.CreatedAt
+		if c.UpdatedAt.After(written) {
+			written = c.UpdatedAt
+		}
+		out += section(fmt.Sprintf("Comment by %s, %s", oneLine(c.Author), a.when(written)), clean(c.Body))
+	}
+	return out
+}
+
+func stateCell(s holdfast.StatusState) cell {
+	c := cell{text: string(s)}
+	switch s {
+	case holdfast.StatusSuccess:
+		c.colour = green
+	case holdfast.StatusFailure, holdfast.StatusError:
+		c.colour = red
+	case holdfast.StatusPending:
+		c.colour = yellow
+	}
+	return c
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+func newLogsCommand(a *app) *cobra.Command {
+	var (
+		conn    connection
+		follow  bool
+		attempt int
+	)
+	c := &cobra.Command{
+		Use:   "logs RUN",
+		Short: "Print a run's log",
+		Long: `Print the log of a run's last attempt, or of another one.
+
+With --follow it waits for the run to begin, prints as the log grows, goes on
+with the next attempt if there is one, and ends as the run does: with exit code 0,
+or 3 if the run failed, was held or canceled.`,
+		Args: exactly(1, "a run's id"),
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := a.connect(conn)
+			if err != nil {
+				return err
+			}
+			if !follow {
+				return a.copyLog(c.Context(), cl, args[0], attempt)
+			}
+			run, err := a.followRun(c.Context(), cl, args[0], attempt)
+			if err != nil {
+				return err
+			}
+			return a.outcome(run)
+		},
+	}
+	addConnectionFlags(c, &conn)
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
+	c.Flags().IntVar(&attempt, "attempt", 0, "of this attempt (default the last one; with --follow, from this one on)")
+	return c
+}
+
+// logOut returns where a log goes: a terminal is not given everything.
+func (a *app) logOut() io.Writer {
+	if a.terminal {
+		return &calmWriter{out: a.out, colour: a.colour}
+	}
+	return a.out
+}
+
+func (a *app) copyLog(ctx context.Context, cl *client, id string, attempt int) error {
+	log, err := cl.log(ctx, id, attempt, 0, false)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	if _, err := io.Copy(a.logOut(), log); err != nil {
+		return fmt.Errorf("read log of %s: %w", id, err)
+	}
+	return nil
+}
+
+// followRun prints a run's log, attempt after attempt, until the run has ended,
+// and returns it. What it waits for is told on the error output.
+func (a *app) followRun(ctx context.Context, cl *client, id string, from int) (holdfast.Run, error) {
+	out, shown, told := a.logOut(), max(from-1, 0), ""
+	for patience := a.patience(); ; {
+		run, err := cl.run(ctx, id)
+		if err = patience.judge(err); err != nil {
+			return run, err
+		}
+		if run.ID != "" {
+			if from == 0 && shown == 0 && run.Attempt > 1 {
+				shown = run.Attempt - 1 // as without --follow: the last attempt
+			}
+			if shown < run.Attempt {
+				shown++
+				if err := a.followAttempt(ctx, cl, out, id, shown); err != nil {
+					return run, err
+				}
+				continue
+			}
+			if run.Status.Done() {
+				return run, nil
+			}
+			if now := joined(string(run.Status), joined(run.Reason, run.Detail)); run.Status.Pending() && now != told {
+				fmt.Fprintf(a.err, "%s: %s\n", id, oneLine(now))
+				told = now
+			}
+		}
+		if err := pause(ctx, a.poll); err != nil {
+			return run, err
+		}
+	}
+}
+
+// followAttempt prints one attempt's log until it ends. A connection that was
+// cut is made again, and goes on where it was.
+func (a *app) followAttempt(ctx context.Context, cl *client, out io.Writer, id string, attempt int) error {
+	var offset int64
+	for patience := a.patience(); ; {
+		log, err := cl.log(ctx, id, attempt, offset, true)
+		if err == nil {
+			var n int64
+			n, err = copyUntilCut(out, log)
+			offset += n
+			if n > 0 {
+				patience = a.patience()
+			}
+			if err == nil {
+				return nil
+			}
+		}
+		if err := patience.judge(err); err != nil {
+			return fmt.Errorf("follow log of %s: %w", id, err)
+		}
+		if err := pause(ctx, a.poll); err != nil {
+			return err
+		}
+	}
+}
+
+// copyUntilCut tells a cut connection, which is worth another try, from an
+// output that takes no more.
+func copyUntilCut(out io.Writer, log io.ReadCloser) (int64, error) {
+	defer log.Close()
+	source := &cutReader{Reader: log}
+	n, err := io.Copy(out, source)
+	if source.err != nil {
+		return n, &unreachableError{fmt.Errorf("connection was cut: %w", source.err)}
+	}
+	return n, err
+}
+
+type cutReader struct {
+	io.Reader
+	err error
+}
+
+func (r *cutReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}
+
+// patience bounds how often in a row a server may be out of reach before a
+// follower gives up: about a minute, long enough for a restart.
+type patience struct{ left int }
+
+func (a *app) patience() *patience { return &patience{left: 60} }
+
+// judge returns the errors that are not worth another try.
+func (p *patience) judge(err error) error {
+	if err == nil {
+		p.left = 60
+		return nil
+	}
+	p.left--
+	if !errors.Is(err, holdfast.ErrUnavailable) || p.left <= 0 {
+		return err
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// outcome tells how a run ended, on the error output, and returns what that
+// means for the exit code.
+func (a *app) outcome(run holdfast.Run) error {
+	text := joined(string(run.Status), joined(run.Reason, run.Detail))
+	if counts := countsText(run.Counts); counts != "" {
+		text += " [" + counts + "]"
+	}
+	fmt.Fprintf(a.err, "%s %s of %s: %s\n", run.ID, run.Kind, run.Cluster, oneLine(text))
+	if run.Failure != nil {
+		fmt.Fprint(a.err, a.fields([2]string{"Cause", run.Failure.Summary}, [2]string{"Hint", run.Failure.Hint}))
+	}
+	// An apply that ended planned was held: what it found is not what was reviewed.
+	held := run.Kind.Writes() && run.Status == holdfast.RunPlanned
+	if !run.Status.Good() || held {
+		return &exitCodeError{code: exitRun}
+	}
+	return nil
+}
