@@ -115,6 +115,11 @@ func (s *agentSession) killed(detail string) *holdfast.Failure {
 		return failure
 	}
 	failure.Step = "apply"
+	under := newProgress()
+	if err := s.log.tail(under); err != nil {
+		s.logger.Warn("log of a killed attempt was not read", "err", err)
+	}
+	failure.Unrecorded = under.addresses()
 	return failure
 }
 

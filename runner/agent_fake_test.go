@@ -1,0 +1,369 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner"
+)
+
+// fakeServer speaks the server's side of the agent protocol from memory.
+type fakeServer struct {
+	url string
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed and replaced at every change
+	queue    []holdfast.Assignment
+	claims   []holdfast.ClaimRequest
+	down     bool                                   // every connection is broken off
+	answer   func(w http.ResponseWriter, r *http.Request) bool // answers instead, if it returns true
+	cancel   string                                 // of heartbeat replies
+	mayApply bool
+	beats    map[string]int
+	steps    []string
+	logs     map[string][]byte
+	objects  map[string][]byte // artefacts by attempt and name, bundles by digest
+	results  map[string]holdfast.Result
+	fenced   map[string]bool
+	states   []string // POST bodies, in order
+	locks    []string // "LOCK id" and "UNLOCK id", in order
+	lock     []byte   // LockInfo of the holder
+	events   []string // of all kinds, in order
+}
+
+func newFakeServer(t testing.TB) *fakeServer {
+	t.Helper()
+	f := &fakeServer{
+		changed: make(chan struct{}), mayApply: true,
+		beats: map[string]int{}, logs: map[string][]byte{}, objects: map[string][]byte{},
+		results: map[string]holdfast.Result{}, fenced: map[string]bool{},
+	}
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	f.url = server.URL
+	return f
+}
+
+// overSocket makes f listen on a Unix socket too, and returns its URL.
+func (f *fakeServer) overSocket(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: f, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return "unix://" + path
+}
+
+// set changes f and wakes who waits for a change.
+func (f *fakeServer) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// until waits for a condition, which is looked at under f's lock.
+func (f *fakeServer) until(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	timeout := time.After(20 * time.Second)
+	for {
+		f.mu.Lock()
+		ok, changed := condition(), f.changed
+		f.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			t.Fatalf("waited too long until %s", what)
+		}
+	}
+}
+
+func (f *fakeServer) assign(assignments ...holdfast.Assignment) {
+	f.set(func() { f.queue = append(f.queue, assignments...) })
+}
+
+func (f *fakeServer) result(t testing.TB, run string) holdfast.Result {
+	t.Helper()
+	f.until(t, "the result of "+run+" is there", func() bool { _, ok := f.results[run]; return ok })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.results[run]
+}
+
+func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	down, answer := f.down, f.answer
+	f.mu.Unlock()
+	if down {
+		panic(http.ErrAbortHandler)
+	}
+	if answer != nil && answer(w, r) {
+		return
+	}
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/agent/v1/"), "/")
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	switch {
+	case parts[0] == "claims":
+		f.claim(w, r, token, body)
+	case parts[0] == "bundles", len(parts) == 4 && parts[2] == "artefacts":
+		f.get(w, parts[len(parts)-1])
+	case parts[0] == "state":
+		f.state(w, r, strings.TrimPrefix(token, "token-"), body)
+	case parts[0] == "runs" && len(parts) >= 5:
+		f.attempt(w, r, parts[1], parts[4:], token, body)
+	default:
+		refuse(w, http.StatusNotFound, "no such thing")
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, text string) {
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": text})
+}
+
+func (f *fakeServer) claim(w http.ResponseWriter, r *http.Request, token string, body []byte) {
+	var req holdfast.ClaimRequest
+	if err := json.Unmarshal(body, &req); err != nil || token != "agent-token" {
+		refuse(w, http.StatusUnauthorized, "unknown token")
+		return
+	}
+	f.set(func() { f.claims = append(f.claims, req) })
+	wait, cancel := context.WithTimeout(r.Context(), req.Wait)
+	defer cancel()
+	for {
+		f.mu.Lock()
+		down, changed := f.down, f.changed
+		var assignment *holdfast.Assignment
+		if len(f.queue) > 0 && !down {
+			assignment = &f.queue[0]
+			f.queue = f.queue[1:]
+		}
+		f.mu.Unlock()
+		switch {
+		case down:
+			panic(http.ErrAbortHandler)
+		case assignment != nil:
+			_ = json.NewEncoder(w).Encode(assignment)
+			return
+		}
+		select {
+		case <-changed:
+		case <-wait.Done():
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+	}
+}
+
+func (f *fakeServer) get(w http.ResponseWriter, name string) {
+	f.mu.Lock()
+	data, ok := f.objects[name]
+	f.mu.Unlock()
+	if !ok {
+		refuse(w, http.StatusNotFound, "not found")
+		return
+	}
+	_, _ = w.Write(data)
+}
+
+func (f *fakeServer) attempt(w http.ResponseWriter, r *http.Request, run string, what []string, token string, body []byte) {
+	f.mu.Lock()
+	fenced := f.fenced[run]
+	f.mu.Unlock()
+	switch {
+	case token != "token-"+run:
+		refuse(w, http.StatusUnauthorized, "unknown token")
+		return
+	case fenced:
+		refuse(w, http.StatusConflict, "fenced off")
+		return
+	}
+	switch what[0] {
+	case "heartbeat":
+		var beat holdfast.Heartbeat
+		_ = json.Unmarshal(body, &beat)
+		var reply holdfast.HeartbeatReply
+		f.set(func() {
+			f.beats[run]++
+			f.steps = append(f.steps, beat.Step)
+			reply = holdfast.HeartbeatReply{Cancel: f.cancel, MayApply: f.mayApply}
+		})
+		_ = json.NewEncoder(w).Encode(reply)
+	case "logs":
+		offset, _ := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
+		var next int64
+		f.set(func() {
+			if have := int64(len(f.logs[run])); offset <= have && offset+int64(len(body)) > have {
+				f.logs[run] = append(f.logs[run], body[have-offset:]...)
+			}
+			next = int64(len(f.logs[run]))
+		})
+		_, _ = fmt.Fprintf(w, `{"next": %d}`, next)
+	case "artefacts":
+		f.set(func() {
+			f.objects[run+"/"+what[1]] = body
+			f.events = append(f.events, "artefact "+what[1])
+		})
+		w.WriteHeader(http.StatusNoContent)
+	case "result":
+		var result holdfast.Result
+		_ = json.Unmarshal(body, &result)
+		f.set(func() {
+			f.results[run] = result
+			f.events = append(f.events, "result "+run)
+		})
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+func (f *fakeServer) state(w http.ResponseWriter, r *http.Request, run string, body []byte) {
+	var info struct{ ID string }
+	_ = json.Unmarshal(body, &info)
+	f.mu.Lock()
+	fenced, holder, states := f.fenced[run], f.lock, f.states
+	f.mu.Unlock()
+	if fenced {
+		refuse(w, http.StatusConflict, "fenced off")
+		return
+	}
+	switch r.Method {
+	case http.MethodGet:
+		if len(states) == 0 {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		_, _ = io.WriteString(w, states[len(states)-1])
+	case http.MethodPost:
+		f.set(func() {
+			f.states = append(f.states, string(body))
+			f.events = append(f.events, "state "+r.URL.Query().Get("ID"))
+		})
+	case "LOCK":
+		if holder != nil {
+			w.WriteHeader(http.StatusLocked)
+			_, _ = w.Write(holder)
+			return
+		}
+		f.set(func() { f.lock = body; f.locks = append(f.locks, "LOCK "+info.ID) })
+	case "UNLOCK":
+		f.set(func() {
+			f.lock = nil
+			f.locks = append(f.locks, "UNLOCK "+info.ID)
+			f.events = append(f.events, "unlock")
+		})
+	}
+}
+
+// fakeExecutor executes attempts by a function.
+type fakeExecutor struct {
+	dir string
+	run func(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result
+}
+
+func (e fakeExecutor) Execute(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
+	return e.run(ctx, a, s)
+}
+
+func (e fakeExecutor) WorkspaceDir(ref holdfast.AttemptRef) string {
+	return filepath.Join(e.dir, "workspaces", ref.Run)
+}
+
+// assignment returns an attempt with a lease so long that it is not lost.
+func assignment(run string, kind holdfast.RunKind) holdfast.Assignment {
+	return holdfast.Assignment{
+		AttemptRef: holdfast.AttemptRef{Run: run, Attempt: 1, Fence: 7},
+		Token:      "token-" + run, Kind: kind, Cluster: "prod-eu", Lease: time.Minute,
+		Deadline: time.Now().Add(time.Hour), OwnState: true, StateLocation: "holdfast/prod-eu",
+	}
+}
+
+// startAgent runs an agent until the test ends or stop is called, which returns
+// what Run did.
+func startAgent(t testing.TB, opts runner.AgentOptions) (agent *runner.Agent, stop func() error) {
+	t.Helper()
+	if opts.ID == "" {
+		opts.ID = "agent-1"
+	}
+	if opts.Token == "" {
+		opts.Token = "agent-token"
+	}
+	if os.Getenv("AGENT_TEST_LOG") != "" {
+		opts.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	agent, err := runner.NewAgent(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- agent.Run(ctx) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() { _ = stop() })
+	return agent, stop
+}
+
+// stateRequest sends what an engine's http backend does.
+func stateRequest(t testing.TB, s runner.Session, method, query, body string) (int, string) {
+	t.Helper()
+	addr, user, password := s.StateAddress()
+	return requestAs(t, method, addr+query, user, password, body)
+}
+
+func requestAs(t testing.TB, method, url, user, password, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return 0, ""
+	}
+	req.SetBasicAuth(user, password)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Error(err)
+		return 0, ""
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return res.StatusCode, string(data)
+}
+
+func isEmpty(t testing.TB, dir string) bool {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries) == 0
+}
