@@ -39,6 +39,11 @@ type Root struct {
 	EngineConstraint string            // of the cluster's document; empty: the code says
 	Variables        map[string]any    // after the template's defaults; not to be changed
 
+	// Reads are the files and folders of the cluster's own repository that the
+	// root module depends on, sorted; whether they are there or not. As long as
+	// none of them changes, nor the cluster's file, Resolve gives the same.
+	Reads []string
+
 	files   []File
 	entries []entry // from the tree, sorted by path
 	tree    holdfast.Tree

@@ -74,9 +74,10 @@ func IsCluster(name string, data []byte) bool {
 }
 
 // ParseClusters returns the clusters of a file in its order, and all that is
-// wrong with it. A document at fault is not among the clusters; its faults
-// carry its name if that could be read. Documents of other kinds are passed
-// over. After a syntax error the rest of the file is unknown.
+// wrong with it. A cluster at fault whose name could be read is among them, so
+// that nobody takes it for deleted, with no more than what could be read; its
+// faults carry its name, and it must not be planned. Documents of other kinds
+// are passed over. After a syntax error the rest of the file is unknown.
 //
 // What can only be known with the template or the module, such as the types of
 // variables, is checked by Resolver.Resolve.
@@ -90,7 +91,7 @@ func ParseClusters(path string, data []byte) ([]Document, holdfast.Faults) {
 	for _, root := range roots {
 		doc, found, ok := parseCluster(path, root)
 		faults = append(faults, found...)
-		if ok && len(found) == 0 {
+		if ok {
 			docs = append(docs, doc)
 		}
 	}
@@ -100,7 +101,7 @@ func ParseClusters(path string, data []byte) ([]Document, holdfast.Faults) {
 	return docs, faults
 }
 
-// parseCluster reports ok if root is a document of kind Cluster.
+// parseCluster reports ok if root is a document of kind Cluster with a name.
 func parseCluster(path string, root *yaml.Node) (doc Document, faults holdfast.Faults, ok bool) {
 	r := &reader{file: path, cluster: nameOf(root)}
 	if !validName(r.cluster) {
@@ -109,14 +110,14 @@ func parseCluster(path string, root *yaml.Node) (doc Document, faults holdfast.F
 	if !r.isKind(root, kindCluster) {
 		return doc, r.faults, false
 	}
+	c := holdfast.Cluster{Name: r.cluster, Path: path, Line: root.Line}
 	root = r.expand(root)
 	if len(r.faults) > 0 {
-		return doc, r.faults, true
+		return Document{Cluster: c}, r.faults, c.Name != ""
 	}
 	top := r.object(root, "")
 	top.get("apiVersion")
 	top.get("kind")
-	c := holdfast.Cluster{Path: path, Line: root.Line}
 	r.metadata(top.child("metadata"), &c)
 	if !top.has("spec") {
 		top.get("spec")
@@ -128,7 +129,7 @@ func parseCluster(path string, root *yaml.Node) (doc Document, faults holdfast.F
 	sortFaults(r.faults)
 	places := map[string]place{}
 	record(places, root, nil)
-	return Document{Cluster: c, places: places}, r.faults, true
+	return Document{Cluster: c, places: places}, r.faults, validName(c.Name)
 }
 
 // isKind reports whether root is a document of ours of that kind. A near miss

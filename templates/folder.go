@@ -37,6 +37,7 @@ type gatherer struct {
 	dirs    []string           // in the order they were reached
 	entries map[string]entry   // by path
 	digests map[string]holdfast.Digest
+	linked  []string // what symbolic links stand for
 	faults  holdfast.Faults
 }
 
@@ -89,6 +90,11 @@ func (g *gatherer) gather(dir string, missing func() holdfast.Fault) error {
 		}
 	}
 	return nil
+}
+
+// reads returns what was read of the tree, sorted.
+func (g *gatherer) reads() []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(g.dirs, g.linked))))
 }
 
 // prefixed makes faults whose files are relative to dir relative to the tree.
@@ -299,6 +305,7 @@ func (g *gatherer) follow(link string, via []string) ([]entry, error) {
 	if !ok {
 		return broken(fmt.Sprintf("symbolic link to %q leaves the repository", clip(target)), "copy what it points to")
 	}
+	g.linked = append(g.linked, to)
 	info, err := g.stat(to)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -330,7 +330,9 @@ func assemble(from source, p *provider, c holdfast.Cluster, variables map[string
 		},
 		entries: sortedEntries(p.entries),
 	}
-	if from.revision != "" {
+	if from.revision == "" {
+		root.Reads = slices.Sorted(slices.Values(p.reads))
+	} else {
 		root.Template += " (" + from.revision.Short() + ")"
 	}
 	if lock.path != "" {
@@ -419,7 +421,7 @@ func (b *codeBackend) words() string {
 func assembleModule(c holdfast.Cluster, g *gatherer, dir string) (*Root, holdfast.Faults, error) {
 	root := &Root{
 		Dir: dir, tree: g.tree, entries: sortedEntries(g.entries),
-		EngineConstraint: c.Engine.Version, Variables: c.Variables,
+		EngineConstraint: c.Engine.Version, Variables: c.Variables, Reads: g.reads(),
 	}
 	var b backend
 	if code := g.modules[dir].backend; code != nil {

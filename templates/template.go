@@ -36,7 +36,7 @@ type provider struct {
 	main     []byte         // main.tf without its header
 	entries  map[string]entry
 	digest   holdfast.Digest // of the modules in the repository
-	faults   holdfast.Faults
+	reads    []string        // of the template's tree
 }
 
 type templateCall struct {
@@ -367,6 +367,7 @@ func (l *templateLoader) modules(p *provider) error {
 		}
 	}
 	p.digest = digest.Digest()
+	p.reads = append(g.reads(), l.file, path.Join(l.dir, lockFileName))
 	for name, e := range g.entries {
 		e.path = path.Join(modulesDir, name)
 		p.entries[e.path] = e
