@@ -1,0 +1,147 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// delivery is what is taken from a payload: what to look at, never what
+// happened, and a comment, which is an edge.
+type delivery struct {
+	event       string
+	traceParent string
+	fullName    string // of the repository; empty if the payload names none
+	requests    []holdfast.SourceRequest
+	comment     holdfast.Comment // zero: none that can hold a command
+}
+
+// Of each payload only what is used is decoded.
+type (
+	origin struct {
+		Repository struct {
+			FullName string `json:"full_name"`
+		} `json:"repository"`
+	}
+	pushPayload struct {
+		origin
+		Ref string `json:"ref"`
+	}
+	pullRequestPayload struct {
+		origin
+		Action      string `json:"action"`
+		PullRequest struct {
+			Number int  `json:"number"`
+			Merged bool `json:"merged"`
+		} `json:"pull_request"`
+	}
+	commentPayload struct {
+		origin
+		Action string `json:"action"`
+		Issue  struct {
+			Number      int       `json:"number"`
+			PullRequest *struct{} `json:"pull_request"`
+		} `json:"issue"`
+		Comment struct {
+			ID   int64  `json:"id"`
+			Body string `json:"body"`
+			User struct {
+				Login string `json:"login"`
+				Type  string `json:"type"`
+			} `json:"user"`
+			CreatedAt time.Time `json:"created_at"`
+			UpdatedAt time.Time `json:"updated_at"`
+		} `json:"comment"`
+	}
+)
+
+// acted reports whether an event is one that is looked at.
+func acted(event string) bool {
+	switch event {
+	case "ping", "push", "pull_request", "pull_request_review", "issue_comment":
+		return true
+	default:
+		return false
+	}
+}
+
+// parse reads a payload. An error means that it is not one of this event.
+func (d *delivery) parse(payload []byte) error {
+	switch d.event {
+	case "push":
+		return d.parsePush(payload)
+	case "pull_request", "pull_request_review":
+		return d.parsePullRequest(payload)
+	case "issue_comment":
+		return d.parseComment(payload)
+	default:
+		var p origin
+		if err := json.Unmarshal(payload, &p); err != nil {
+			return jsonError(err)
+		}
+		d.fullName = p.Repository.FullName
+		return nil
+	}
+}
+
+func (d *delivery) parsePush(payload []byte) error {
+	var p pushPayload
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return jsonError(err)
+	}
+	if p.Repository.FullName == "" || p.Ref == "" {
+		return errors.New("repository.full_name or ref is missing")
+	}
+	d.fullName = p.Repository.FullName
+	d.requests = []holdfast.SourceRequest{{}}
+	return nil
+}
+
+func (d *delivery) parsePullRequest(payload []byte) error {
+	var p pullRequestPayload
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return jsonError(err)
+	}
+	if p.Repository.FullName == "" || p.PullRequest.Number <= 0 {
+		return errors.New("repository.full_name or pull_request.number is missing")
+	}
+	d.fullName = p.Repository.FullName
+	switch p.Action {
+	case "opened", "synchronize", "reopened", "closed", "edited", "ready_for_review", "converted_to_draft",
+		"submitted", "dismissed": // the last two are a review's
+		d.requests = []holdfast.SourceRequest{{PullRequest: p.PullRequest.Number}}
+	}
+	if p.PullRequest.Merged && p.Action == "closed" {
+		d.requests = append(d.requests, holdfast.SourceRequest{}) // the push may get lost
+	}
+	return nil
+}
+
+func (d *delivery) parseComment(payload []byte) error {
+	var p commentPayload
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return jsonError(err)
+	}
+	c := p.Comment
+	if p.Repository.FullName == "" || p.Issue.Number <= 0 || c.ID <= 0 {
+		return errors.New("repository.full_name, issue.number or comment.id is missing")
+	}
+	d.fullName = p.Repository.FullName
+	if p.Issue.PullRequest == nil || (p.Action != "created" && p.Action != "edited") {
+		return nil
+	}
+	d.requests = []holdfast.SourceRequest{{PullRequest: p.Issue.Number}}
+	d.comment = holdfast.Comment{
+		ID: strconv.FormatInt(c.ID, 10), PullRequest: holdfast.PullRequestRef{Number: p.Issue.Number},
+		Author: c.User.Login, Bot: c.User.Type == "Bot", Body: c.Body,
+		CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(),
+	}
+	if p.Action == "edited" && !d.comment.UpdatedAt.After(d.comment.CreatedAt) {
+		// GitHub's clock has seconds only.
+		d.comment.UpdatedAt = d.comment.CreatedAt.Add(time.Nanosecond)
+	}
+	return nil
+}

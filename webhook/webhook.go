@@ -1,0 +1,311 @@
+// Package webhook takes in the deliveries of code hosts: it verifies them,
+// turns them into requests to look again, and stores what people command,
+// before it answers. Nothing here waits for work: a delivery is answered in
+// milliseconds, and one that gets lost costs time, never a change.
+package webhook
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+const (
+	// Path is where GitHub delivers to.
+	Path = "/webhooks/github"
+
+	// maxBody is GitHub's own limit for a payload, in bytes.
+	maxBody = 25 << 20
+	// largeBody is from where on only a few bodies are read at once: whoever
+	// sends them is not known yet.
+	largeBody = 1 << 20
+	maxLarge  = 4
+	// storeTimeout is well within the ten seconds that GitHub waits.
+	storeTimeout = 5 * time.Second
+)
+
+// Options are what a Handler is made of.
+type Options struct {
+	Repositories []Repository
+	// Store keeps the commands that people write in comments.
+	Store Store
+	// Enqueue asks to look at something. It must not block: it is called
+	// before the delivery is answered.
+	Enqueue func(holdfast.SourceRequest)
+	// Ignore are logins whose comments are never commands, whatever the case
+	// of their letters. Bots, and comments with a marker of ours, are ignored
+	// in any case.
+	Ignore []string
+
+	// Observe is called once for each answer, with an event that is one of
+	// GitHub's or "other". It must not block. Nil means nobody looks.
+	Observe func(event string, status int, d time.Duration)
+	Logger  *slog.Logger     // nil discards
+	Now     func() time.Time // nil means time.Now
+}
+
+// Repository is one that may deliver.
+type Repository struct {
+	Name     string // as Holdfast names it
+	FullName string // as GitHub names it: owner/name, in any case of letters
+	// Secret returns the webhook's secret. It is asked for each delivery, so
+	// that a secret can be changed. While it is empty, all are refused.
+	Secret func() []byte
+}
+
+// Store stores commands; *datastore.Store is one.
+type Store interface {
+	// StoreCommand stores a command once and reports whether it is new.
+	StoreCommand(ctx context.Context, c holdfast.Command) (bool, error)
+}
+
+// Handler serves POST /webhooks/github. It is safe for concurrent use.
+type Handler struct {
+	opts   Options
+	engine *gin.Engine
+	repos  map[string]Repository // by full name in lower case
+	ignore map[string]bool
+	large  chan struct{}
+	decoy  []byte // a secret for repositories that do not exist
+}
+
+// New returns a Handler.
+func New(opts Options) (*Handler, error) {
+	if opts.Store == nil || opts.Enqueue == nil {
+		return nil, errors.New("webhook: a store and a queue are needed")
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Observe == nil {
+		opts.Observe = func(string, int, time.Duration) {}
+	}
+	h := &Handler{
+		opts: opts, repos: make(map[string]Repository, len(opts.Repositories)),
+		ignore: make(map[string]bool, len(opts.Ignore)),
+		large:  make(chan struct{}, maxLarge), decoy: make([]byte, 32),
+	}
+	_, _ = rand.Read(h.decoy) // never fails
+	for _, login := range opts.Ignore {
+		h.ignore[strings.ToLower(login)] = true
+	}
+	for _, repo := range opts.Repositories {
+		key := strings.ToLower(repo.FullName)
+		switch other, ok := h.repos[key]; {
+		case repo.Name == "" || key == "" || repo.Secret == nil:
+			return nil, fmt.Errorf("webhook: repository %q needs a name, a full name and a secret", repo.Name)
+		case ok:
+			return nil, fmt.Errorf("webhook: repositories %q and %q are both %s", other.Name, repo.Name, repo.FullName)
+		}
+		h.repos[key] = repo
+	}
+	gin.SetMode(gin.ReleaseMode)
+	h.engine = gin.New()
+	h.engine.HandleMethodNotAllowed = true
+	h.engine.POST(Path, h.receive)
+	return h, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.engine.ServeHTTP(w, r) }
+
+// answer is what a delivery is answered with.
+type answer struct {
+	status int
+	text   string
+}
+
+func (h *Handler) receive(c *gin.Context) {
+	start := h.opts.Now()
+	event := c.GetHeader("X-GitHub-Event")
+	a := h.take(c, event)
+	switch {
+	case a.status == http.StatusServiceUnavailable:
+		c.Header("Retry-After", "60")
+		fallthrough
+	case a.status >= 400:
+		c.JSON(a.status, gin.H{"error": a.text})
+	default:
+		c.JSON(a.status, gin.H{"result": a.text})
+	}
+	if !acted(event) {
+		event = "other"
+	}
+	h.opts.Observe(event, a.status, h.opts.Now().Sub(start))
+}
+
+// take reads, verifies and acts on one delivery.
+func (h *Handler) take(c *gin.Context, event string) answer {
+	if event == "" {
+		return answer{http.StatusBadRequest, "the X-GitHub-Event header is missing"}
+	}
+	mac, reason := signatureOf(c.Request.Header)
+	if reason != "" {
+		return answer{http.StatusUnauthorized, reason}
+	}
+	if size := c.Request.ContentLength; size > maxBody {
+		return answer{http.StatusRequestEntityTooLarge, "the body is larger than 25 MB"}
+	} else if size < 0 || size > largeBody {
+		select {
+		case h.large <- struct{}{}:
+			defer func() { <-h.large }()
+		default:
+			return answer{http.StatusServiceUnavailable, "too many large deliveries at once"}
+		}
+	}
+	body, a := readBody(c)
+	if a.status != 0 {
+		return a
+	}
+	payload, err := payloadOf(c.ContentType(), body)
+	if err != nil {
+		return answer{http.StatusBadRequest, err.Error()}
+	}
+	d := delivery{event: event, traceParent: traceParent(c.GetHeader("traceparent"))}
+	if err := d.parse(payload); err != nil {
+		return answer{http.StatusBadRequest, "the body is not a payload of GitHub's: " + err.Error()}
+	}
+	repo, ok := h.verify(c, d.fullName, body, mac)
+	if !ok {
+		return answer{http.StatusUnauthorized, "the signature does not match"}
+	}
+	return h.act(c.Request.Context(), repo, d)
+}
+
+func readBody(c *gin.Context) ([]byte, answer) {
+	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, answer{http.StatusRequestEntityTooLarge, "the body is larger than 25 MB"}
+	case err != nil:
+		return nil, answer{http.StatusBadRequest, "the body ended early"}
+	}
+	return body, answer{}
+}
+
+// payloadOf returns the JSON in a body: GitHub can be told to send a form.
+func payloadOf(contentType string, body []byte) ([]byte, error) {
+	switch contentType {
+	case "application/json":
+		return body, nil
+	case "application/x-www-form-urlencoded":
+		form, err := url.ParseQuery(string(body))
+		if err != nil || !form.Has("payload") {
+			return nil, errors.New("the body is a form without a payload")
+		}
+		return []byte(form.Get("payload")), nil
+	default:
+		return nil, errors.New("the body is neither application/json nor a form")
+	}
+}
+
+// verify returns the repository that a delivery speaks for, and whether it was
+// signed with that repository's secret: a secret vouches for its own
+// repository only. A delivery that names no repository, such as an App's ping,
+// needs the secret of any; the Repository is zero then.
+func (h *Handler) verify(c *gin.Context, fullName string, body, mac []byte) (Repository, bool) {
+	if fullName == "" {
+		return Repository{}, len(body) <= maxUnbound && h.signedByAny(body, mac)
+	}
+	ctx := c.Request.Context()
+	repo, known := h.repos[strings.ToLower(fullName)]
+	secret := h.decoy // takes as long
+	if known {
+		secret = repo.Secret()
+	}
+	switch {
+	case !signed(body, mac, secret) || !known:
+		if known {
+			h.opts.Logger.WarnContext(ctx, "refused a delivery", "repo", repo.Name, "reason", "BadSignature")
+		}
+		return Repository{}, false
+	default:
+		return repo, true
+	}
+}
+
+// act asks to look at what the delivery is about, and stores what it commands.
+func (h *Handler) act(ctx context.Context, repo Repository, d delivery) answer {
+	if repo.Name == "" && d.event != "ping" {
+		return answer{http.StatusAccepted, "ignored: no repository"}
+	}
+	if d.comment.ID != "" {
+		d.comment.PullRequest.Repo = repo.Name
+		commands, err := h.storeCommands(ctx, d.comment)
+		if err != nil {
+			h.opts.Logger.ErrorContext(ctx, "could not store a command", "repo", repo.Name, "pull_request", d.comment.PullRequest.Number, "err", err)
+			return answer{http.StatusServiceUnavailable, "the command could not be stored"}
+		}
+		if commands == 0 {
+			return answer{http.StatusAccepted, "ignored: no command"}
+		}
+	}
+	for _, request := range d.requests {
+		request.Repo, request.TraceParent = repo.Name, d.traceParent
+		h.opts.Enqueue(request)
+	}
+	if len(d.requests) == 0 && d.event != "ping" {
+		return answer{http.StatusAccepted, "ignored: nothing to do for this event"}
+	}
+	return answer{http.StatusOK, "accepted"}
+}
+
+// storeCommands stores the commands of a comment and returns how many it has.
+// The delivery's end does not end it: a command that arrived is kept.
+func (h *Handler) storeCommands(ctx context.Context, comment holdfast.Comment) (int, error) {
+	if h.ignore[strings.ToLower(comment.Author)] {
+		return 0, nil
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer stop()
+	commands := Commands(comment)
+	for _, command := range commands {
+		if _, err := h.opts.Store.StoreCommand(ctx, command); err != nil {
+			return 0, fmt.Errorf("store command %s: %w", command.ID, err)
+		}
+	}
+	return len(commands), nil
+}
+
+// traceParent returns a W3C trace context, or nothing if it is not one.
+func traceParent(header string) string {
+	if len(header) != 55 || header[2] != '-' || header[35] != '-' || header[52] != '-' {
+		return ""
+	}
+	for i, r := range header {
+		if i != 2 && i != 35 && i != 52 && !strings.ContainsRune("0123456789abcdef", r) {
+			return ""
+		}
+	}
+	return header
+}
+
+// jsonError puts into words what json.Unmarshal did not like.
+func jsonError(err error) error {
+	var syntax *json.SyntaxError
+	var shape *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("at byte %d: %w", syntax.Offset, err)
+	case errors.As(err, &shape):
+		return fmt.Errorf("%s is a %s", shape.Field, shape.Value)
+	default:
+		return err
+	}
+}
