@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
+	"time"
 
 	"github.com/hashicorp/go-version"
 	"github.com/hashicorp/hcl/v2/hclparse"
@@ -150,6 +152,13 @@ func (s *engineStore) fetch(ctx context.Context, source retriever, tool, wanted 
 		return engine{}, err
 	}
 	answer, err := askVersion(ctx, binary, s.opts.Env, s.opts.WorkDir)
+	for range 20 { // a child forked meanwhile may hold the file open for writing until it execs
+		if !errors.Is(err, syscall.ETXTBSY) || ctx.Err() != nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+		answer, err = askVersion(ctx, binary, s.opts.Env, s.opts.WorkDir)
+	}
 	if err != nil {
 		return engine{}, fmt.Errorf("start what was downloaded: %w", err)
 	}

@@ -55,6 +55,8 @@ type ExecutorOptions struct {
 	MaxLog int64
 	// MaxBundle bounds the unpacked bundle in bytes; zero means 1 GiB.
 	MaxBundle int64
+	// MaxPlan bounds the engine's JSON of a plan in bytes; zero means 256 MiB.
+	MaxPlan int64
 	// KeepShared is how many prepared folders are kept; zero means 64.
 	KeepShared int
 
@@ -123,6 +125,9 @@ func (o *ExecutorOptions) setDefaults() {
 	}
 	if o.MaxBundle == 0 {
 		o.MaxBundle = 1 << 30
+	}
+	if o.MaxPlan == 0 {
+		o.MaxPlan = 256 << 20
 	}
 	if o.KeepShared == 0 {
 		o.KeepShared = 64

@@ -55,17 +55,28 @@ func (e *excerpt) String() string {
 	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", e.head, e.dropped, e.tail)
 }
 
-// bounded keeps what is written to it up to a limit, and fails beyond.
+// bounded keeps what is written to it if it is not more than limit. It takes all
+// of it either way: an engine that cannot write dies.
 type bounded struct {
 	buf   bytes.Buffer
-	limit int
+	limit int64
+	over  bool
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.buf.Len()+len(p) > b.limit {
-		return 0, fmt.Errorf("more than %d bytes", b.limit)
+	if b.over = b.over || int64(b.buf.Len())+int64(len(p)) > b.limit; b.over {
+		b.buf = bytes.Buffer{}
+		return len(p), nil
 	}
 	return b.buf.Write(p)
+}
+
+// bytes returns what was written, an error if it was too much.
+func (b *bounded) bytes() ([]byte, error) {
+	if b.over {
+		return nil, fmt.Errorf("more than %d bytes", b.limit)
+	}
+	return b.buf.Bytes(), nil
 }
 
 // logLimiter passes on the first bytes of a log, then keeps only the end,

@@ -126,18 +126,18 @@ func (t *attempt) makePlan(ctx context.Context) error {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%ds", int(d.Seconds())) }
 
-// maxPlanJSON bounds what an engine may say of one plan.
-const maxPlanJSON = 512 << 20
-
 // readPlan asks the engine what the plan file says, and keeps it: the file, the
 // redacted JSON, the summary.
 func (t *attempt) readPlan(ctx context.Context, printed string) error {
 	t.begin(stepShow)
-	raw := &bounded{limit: maxPlanJSON}
+	raw := &bounded{limit: t.exec.opts.MaxPlan}
 	if err := t.start(ctx, raw, true, "show", "-json", "-no-color", t.planFile); err != nil {
 		return err
 	}
-	document := raw.buf.Bytes()
+	document, err := raw.bytes()
+	if err != nil {
+		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("show: %w", err)}
+	}
 	t.redact.Add(SecretsOf(document)...)
 	plan, err := ParsePlan(document, t.a.FingerprintKey, planText(printed))
 	if err != nil {
@@ -326,7 +326,10 @@ func (t *attempt) outputs(ctx context.Context) {
 		Value     json.RawMessage `json:"value"`
 	}
 	if err == nil {
-		err = json.Unmarshal(raw.buf.Bytes(), &values)
+		var document []byte
+		if document, err = raw.bytes(); err == nil {
+			err = json.Unmarshal(document, &values)
+		}
 	}
 	list := make([]holdfast.Output, 0, len(values))
 	for name, output := range values {

@@ -1,0 +1,472 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner"
+)
+
+const rootWithData = `
+terraform {
+  backend "http" {}
+}
+variable "password" {
+  type      = string
+  sensitive = true
+}
+variable "size" { type = number }
+resource "terraform_data" "x" { input = var.size }
+resource "terraform_data" "secret" { input = var.password }
+output "size" { value = terraform_data.x.output }
+output "password" {
+  value     = var.password
+  sensitive = true
+}
+output "leak" { value = nonsensitive(var.password) }
+`
+
+func dataFiles(size int) map[string]string {
+	return map[string]string{
+		"root/main.tf":                   rootWithData,
+		"root/cluster.auto.tfvars.json":  fmt.Sprintf(`{"size": %d, "password": "correct-horse-battery"}`, size),
+		"root/unrelated/ignored.txt":     "x",
+		"root/.terraform/modules/x/x.tf": "nonsense that must not be unpacked",
+	}
+}
+
+// TestExecuteReviewedApply walks a change from its review to its apply, a second
+// one that has nothing to do, one that is not what was reviewed, and the end.
+func TestExecuteReviewedApply(t *testing.T) {
+	t.Parallel()
+	realTerraform(t)
+	ctx := t.Context()
+	e, work := newExecutor(t, nil)
+	states := newStateServer(t)
+	run := func(id string, kind holdfast.RunKind, size int, change func(*holdfast.Assignment)) (holdfast.Result, *memorySession) {
+		s := newMemorySession(dataFiles(size))
+		s.state = states.URL + "/prod-eu"
+		a := engineAssignment(id, kind)
+		a.Dir = "root"
+		if change != nil {
+			change(&a)
+		}
+		return e.Execute(ctx, a, s), s
+	}
+
+	planned, s := run("run-1", holdfast.RunPlan, 3, nil)
+	wantStatus(t, planned, holdfast.RunPlanned, "", s)
+	if want := (holdfast.Counts{Create: 2, Outputs: 3}); planned.Counts != want {
+		t.Errorf("counts %+v, want %+v", planned.Counts, want)
+	}
+	if plan := summary(t, s); !strings.Contains(plan.Text, "terraform_data.x will be created") {
+		t.Errorf("plan text is %q", plan.Text)
+	}
+	if states.state("/prod-eu") != "" {
+		t.Error("a plan wrote the state")
+	}
+	for _, name := range []string{holdfast.ArtefactPlanFile, holdfast.ArtefactPlanJSON, holdfast.ArtefactPlan} {
+		if len(s.artefact(name)) == 0 {
+			t.Errorf("no artefact %s", name)
+		}
+		if name != holdfast.ArtefactPlanFile && strings.Contains(string(s.artefact(name)), "correct-horse") {
+			t.Errorf("artefact %s holds the password", name)
+		}
+	}
+
+	applied, s := run("run-2", holdfast.RunApply, 3, func(a *holdfast.Assignment) { a.Reviews = review("run-1", planned) })
+	wantStatus(t, applied, holdfast.RunApplied, "", s)
+	if applied.Matched != "run-1" || !applied.Applying {
+		t.Errorf("matched %q, applying %v", applied.Matched, applied.Applying)
+	}
+	var outputs []holdfast.Output
+	if err := json.Unmarshal(s.artefact(holdfast.ArtefactOutputs), &outputs); err != nil || len(outputs) != 3 || string(outputs[2].Value) != "3" {
+		t.Errorf("outputs %v, %v", outputs, err)
+	}
+	if strings.Contains(s.logged(), "correct-horse") {
+		t.Errorf("the log holds the password:\n%s", s.logged())
+	}
+	if strings.Contains(s.logged(), "Initializing") {
+		t.Error("the second run was initialised again")
+	}
+
+	same, s := run("run-3", holdfast.RunApply, 3, nil)
+	wantStatus(t, same, holdfast.RunNoChanges, "", s)
+
+	changed, s := run("run-4", holdfast.RunApply, 4, func(a *holdfast.Assignment) { a.Reviews = review("run-1", planned) })
+	wantStatus(t, changed, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
+	if changed.Applying || !strings.Contains(changed.Detail, "run-1") {
+		t.Errorf("applying %v, detail %q", changed.Applying, changed.Detail)
+	}
+
+	gone, s := run("run-5", holdfast.RunPlan, 3, nil)
+	wantStatus(t, gone, holdfast.RunNoChanges, "", s)
+	destroyed, s := run("run-6", holdfast.RunDestroy, 3, nil)
+	wantStatus(t, destroyed, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
+	reviewed := review("run-6", destroyed)
+	destroyed, s = run("run-7", holdfast.RunDestroy, 3, func(a *holdfast.Assignment) { a.Reviews = reviewed })
+	wantStatus(t, destroyed, holdfast.RunApplied, "", s)
+
+	if left, _ := filepath.Glob(filepath.Join(work, "workspaces", "*")); len(left) > 0 {
+		t.Errorf("workspaces left: %v", left)
+	}
+}
+
+// TestExecuteStoredPlan applies a stored plan file, and does not once the state
+// has moved.
+func TestExecuteStoredPlan(t *testing.T) {
+	t.Parallel()
+	realTerraform(t)
+	e, _ := newExecutor(t, nil)
+	states := newStateServer(t)
+	run := func(id string, size int, stored string, from *memorySession) (holdfast.Result, *memorySession) {
+		s := newMemorySession(dataFiles(size))
+		s.state = states.URL + "/prod-eu"
+		a := engineAssignment(id, holdfast.RunApply)
+		a.Dir, a.StoredPlan = "root", stored
+		if from != nil {
+			s.stored = map[string]map[string][]byte{stored: from.artefacts}
+		}
+		return e.Execute(t.Context(), a, s), s
+	}
+
+	first, held := run("run-1", 1, "", nil)
+	wantStatus(t, first, holdfast.RunPlanned, holdfast.ReasonPlanChanged, held)
+	second, other := run("run-2", 2, "", nil)
+	wantStatus(t, second, holdfast.RunPlanned, holdfast.ReasonPlanChanged, other)
+
+	applied, s := run("run-3", 1, "run-1", held)
+	wantStatus(t, applied, holdfast.RunApplied, "", s)
+	if applied.Matched != "run-1" {
+		t.Errorf("matched %q", applied.Matched)
+	}
+	stale, s := run("run-4", 2, "run-2", other)
+	wantStatus(t, stale, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
+	if stale.Applying || stale.Counts != (holdfast.Counts{Update: 1, Outputs: 1}) {
+		t.Errorf("applying %v, counts %+v", stale.Applying, stale.Counts)
+	}
+	missing, s := run("run-5", 2, "run-0", nil)
+	wantStatus(t, missing, holdfast.RunErrored, "ArtefactUnavailable", s)
+}
+
+// TestExecuteStateRefused: a state that cannot be saved is kept and pushed.
+func TestExecuteStateRefused(t *testing.T) {
+	t.Parallel()
+	realTerraform(t)
+	for name, c := range map[string]struct {
+		refuse int
+		pushed bool
+	}{
+		"once":    {refuse: 1, pushed: true},
+		"forever": {refuse: 1 << 20, pushed: false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, work := newExecutor(t, nil)
+			states := newStateServer(t)
+			s := newMemorySession(dataFiles(1))
+			s.state = states.URL + "/prod-eu"
+			a := engineAssignment("run-1", holdfast.RunPlan)
+			a.Dir = "root"
+			planned := e.Execute(t.Context(), a, s)
+			wantStatus(t, planned, holdfast.RunPlanned, "", s)
+
+			states.mu.Lock()
+			states.refuse = c.refuse
+			states.mu.Unlock()
+			a = engineAssignment("run-2", holdfast.RunApply)
+			a.Dir, a.Reviews = "root", review("run-1", planned)
+			got := e.Execute(t.Context(), a, s)
+			if got.Status != holdfast.RunErrored || !got.Applying {
+				t.Fatalf("got %+v\n%s", got, s.logged())
+			}
+			if len(s.artefact(holdfast.ArtefactErrored)) == 0 {
+				t.Error("errored.tfstate was not kept")
+			}
+			if pushed := strings.Contains(states.state("/prod-eu"), "terraform_data"); pushed != c.pushed {
+				t.Errorf("pushed %v, want %v\n%s", pushed, c.pushed, s.logged())
+			}
+			if left, _ := filepath.Glob(filepath.Join(work, "workspaces", "*")); len(left) > 0 {
+				t.Errorf("workspaces left: %v", left)
+			}
+		})
+	}
+}
+
+// TestExecuteOtherBackend runs a root module with a backend of its own over the
+// shared folder.
+func TestExecuteOtherBackend(t *testing.T) {
+	t.Parallel()
+	realTerraform(t)
+	e, _ := newExecutor(t, nil)
+	state := filepath.Join(t.TempDir(), "terraform.tfstate")
+	files := map[string]string{"main.tf": fmt.Sprintf(`
+terraform {
+  backend "local" { path = %q }
+}
+module "m" { source = "./m" }
+`, state), "m/main.tf": `resource "terraform_data" "x" {}`}
+	a := engineAssignment("run-1", holdfast.RunPlan)
+	a.OwnState = false
+	s := newMemorySession(files)
+	planned := e.Execute(t.Context(), a, s)
+	wantStatus(t, planned, holdfast.RunPlanned, "", s)
+	a.Run, a.Kind, a.Reviews = "run-2", holdfast.RunApply, review("run-1", planned)
+	s = newMemorySession(files)
+	wantStatus(t, e.Execute(t.Context(), a, s), holdfast.RunApplied, "", s)
+	if data, err := os.ReadFile(state); err != nil || !strings.Contains(string(data), "module.m") {
+		t.Errorf("state %q, %v", data, err)
+	}
+}
+
+// TestExecuteWithoutServer plans against an empty state where no backend is, and
+// completes a root module that has none.
+func TestExecuteWithoutServer(t *testing.T) {
+	t.Parallel()
+	realTerraform(t)
+	e, _ := newExecutor(t, nil)
+	for name, code := range map[string]string{
+		"http": "terraform {\n  backend \"http\" {}\n}\n", "none": "",
+	} {
+		s := newMemorySession(map[string]string{"main.tf": code + `resource "terraform_data" "x" {}`})
+		a := engineAssignment("run-"+name, holdfast.RunPlan)
+		wantStatus(t, e.Execute(t.Context(), a, s), holdfast.RunPlanned, "", s)
+	}
+	states := newStateServer(t)
+	s := newMemorySession(map[string]string{"main.tf": `resource "terraform_data" "x" {}`})
+	s.state = states.URL + "/x"
+	a := engineAssignment("run-1", holdfast.RunPlan)
+	planned := e.Execute(t.Context(), a, s)
+	wantStatus(t, planned, holdfast.RunPlanned, "", s)
+	a.Run, a.Kind, a.Reviews = "run-2", holdfast.RunApply, review("run-1", planned)
+	wantStatus(t, e.Execute(t.Context(), a, s), holdfast.RunApplied, "", s)
+	if !strings.Contains(states.state("/x"), "terraform_data") {
+		t.Error("the state is not in Holdfast's backend")
+	}
+}
+
+// TestExecuteDiagnostics: what the engine says is wrong comes with its place.
+func TestExecuteDiagnostics(t *testing.T) {
+	t.Parallel()
+	realTerraform(t)
+	e, _ := newExecutor(t, nil)
+	states := newStateServer(t)
+	s := newMemorySession(map[string]string{"main.tf": "terraform {\n  backend \"http\" {}\n}\nresource \"terraform_data\" \"x\" { input = nope.y }\n"})
+	s.state = states.URL + "/a"
+	got := e.Execute(t.Context(), engineAssignment("run-1", holdfast.RunPlan), s)
+	wantStatus(t, got, holdfast.RunErrored, "InvalidConfiguration", s)
+	want := []holdfast.Diagnostic{{
+		Severity: "error", Summary: "Reference to undeclared resource", File: "main.tf", Line: 4,
+		Detail: `A managed resource "nope" "y" has not been declared in the root module.`,
+	}}
+	if diff := cmp.Diff(want, got.Failure.Diagnostics); diff != "" {
+		t.Errorf("diagnostics (-want +got):\n%s", diff)
+	}
+
+	files := map[string]string{"main.tf": "resource \"terraform_data\" \"bad\" {\n  provisioner \"local-exec\" { command = \"echo dial tcp: i/o timeout; exit 3\" }\n}\n"}
+	s = newMemorySession(files)
+	s.state = states.URL + "/b"
+	planned := e.Execute(t.Context(), engineAssignment("run-2", holdfast.RunPlan), s)
+	a := engineAssignment("run-3", holdfast.RunApply)
+	a.Reviews = review("run-2", planned)
+	got = e.Execute(t.Context(), a, s)
+	wantStatus(t, got, holdfast.RunErrored, "Network", s)
+	if d := got.Failure.Diagnostics[0]; d.Address != "terraform_data.bad" || d.Line != 2 || !got.Failure.Transient {
+		t.Errorf("failure %+v", got.Failure)
+	}
+}
+
+// TestExecuteSharesInit: of runs that need the same only the first initialises,
+// however many begin at once; a damaged folder is made anew.
+func TestExecuteSharesInit(t *testing.T) {
+	t.Parallel()
+	var work string
+	e, calls := engineExecutor(t, func(o *runner.ExecutorOptions) { work = o.WorkDir })
+	files := map[string]string{"main.tf": `terraform { 
+  backend "http" {}
+}`}
+	count := func(command string) (n int) {
+		for _, call := range calls() {
+			if call == command {
+				n++
+			}
+		}
+		return n
+	}
+	execute := func(run string, files map[string]string) {
+		s := newMemorySession(files)
+		s.state = "http://127.0.0.1:1/x"
+		wantStatus(t, e.Execute(t.Context(), engineAssignment(run, holdfast.RunPlan), s), holdfast.RunPlanned, "", s)
+	}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() { execute(fmt.Sprintf("run-%d", i), files) })
+	}
+	wg.Wait()
+	if got := count("init"); got != 1 {
+		t.Errorf("%d runs of init, want 1", got)
+	}
+	if got, want := len(calls()), 1+2*8; got != want {
+		t.Errorf("%d starts of the engine, want %d: %v", got, want, calls())
+	}
+
+	execute("run-other-code", map[string]string{"main.tf": files["main.tf"] + "\nlocals {\n  x = 1\n}\n"})
+	if got := count("init"); got != 1 {
+		t.Errorf("code that init does not read made init run again")
+	}
+
+	manifests, _ := filepath.Glob(filepath.Join(work, "shared", "*", "modules", "modules.json"))
+	for _, name := range manifests {
+		_ = os.Chmod(name, 0o600)
+		if err := os.WriteFile(name, []byte("damaged"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	execute("run-after-damage", files)
+	if got := count("init"); got != 2 {
+		t.Errorf("%d runs of init after a damage, want 2", got)
+	}
+}
+
+// TestExecuteHostileEngine: whatever the engine does, the outcome is true and
+// in bounds.
+func TestExecuteHostileEngine(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fake   string
+		kind   holdfast.RunKind
+		status holdfast.RunStatus
+		reason string
+		check  func(t *testing.T, got holdfast.Result, s *memorySession)
+	}{
+		"garbage instead of JSON": {
+			fake: "show say {\"format_version\": nonsense\nshow quit", status: holdfast.RunErrored, reason: "UnreadablePlan",
+		},
+		"nothing instead of JSON": {fake: "show quit", status: holdfast.RunErrored, reason: "UnreadablePlan"},
+		"no plan file":            {fake: "plan quit", status: holdfast.RunErrored, reason: "UnreadablePlan"},
+		"lines without end":       {fake: "plan flood 100", status: holdfast.RunPlanned, check: wantSmallLog},
+		"a line without end":      {fake: "plan flood-line 100", status: holdfast.RunPlanned, check: wantSmallLog},
+		"JSON without end":        {fake: "show flood-line 4\nshow quit", status: holdfast.RunErrored, reason: "UnreadablePlan"},
+		"throttled": {
+			fake: "plan fail creating cluster: ThrottlingException: Rate exceeded", status: holdfast.RunErrored, reason: "Throttled",
+			check: func(t *testing.T, got holdfast.Result, _ *memorySession) {
+				t.Helper()
+				if !got.Failure.Transient || got.Failure.Step != "plan" || got.Failure.Summary != "plan: creating cluster: ThrottlingException: Rate exceeded" {
+					t.Errorf("failure %+v", got.Failure)
+				}
+			},
+		},
+		"a secret in an error": {
+			fake: "plan fail no access with the-run-token", status: holdfast.RunErrored, reason: "EngineFailed",
+			check: func(t *testing.T, got holdfast.Result, s *memorySession) {
+				t.Helper()
+				if text := fmt.Sprintf("%+v", got.Failure) + s.logged(); strings.Contains(text, "the-run-token") {
+					t.Error(text)
+				}
+			},
+		},
+		"killed in a plan": {fake: "plan die", status: holdfast.RunInterrupted, reason: holdfast.ReasonEngineKilled},
+		"killed in an apply": {
+			fake: "apply say a.b: Creating...\napply say c.d: Creating...\napply say c.d: Creation complete after 0s [id=1]\napply die",
+			kind: holdfast.RunApply, status: holdfast.RunInterrupted, reason: holdfast.ReasonEngineKilled,
+			check: func(t *testing.T, got holdfast.Result, _ *memorySession) {
+				t.Helper()
+				if diff := cmp.Diff([]string{"a.b"}, got.Failure.Unrecorded); diff != "" || !got.Applying {
+					t.Errorf("applying %v, unrecorded (-want +got):\n%s", got.Applying, diff)
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.MaxLog, o.MaxPlan = 1<<20, 1<<20 })
+			s := newMemorySession(map[string]string{"main.tf": "terraform {\n  backend \"http\" {}\n}\n", "fake": c.fake})
+			s.state = "http://127.0.0.1:1/x"
+			a := engineAssignment("run-1", holdfast.RunPlan)
+			if c.kind != "" {
+				a.Kind, a.StoredPlan = c.kind, "run-0"
+				s.stored = map[string]map[string][]byte{"run-0": {holdfast.ArtefactPlanFile: []byte("a plan")}}
+			}
+			got := e.Execute(t.Context(), a, s)
+			wantStatus(t, got, c.status, c.reason, s)
+			if c.check != nil {
+				c.check(t, got, s)
+			}
+		})
+	}
+}
+
+func wantSmallLog(t *testing.T, _ holdfast.Result, s *memorySession) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.written > 3<<20 || !strings.Contains(s.log.String(), "bytes of the log left out") {
+		t.Errorf("%d bytes of log", s.written)
+	}
+}
+
+// TestExecuteStopped: a stopped attempt interrupts the engine, kills it after
+// the grace, and says why.
+func TestExecuteStopped(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		hang   string
+		cause  error
+		status holdfast.RunStatus
+		reason string
+	}{
+		"canceled":        {"hang", &runner.StopError{Reason: holdfast.ReasonCanceled}, holdfast.RunCanceled, holdfast.ReasonCanceled},
+		"superseded":      {"hang", &runner.StopError{Reason: "Superseded"}, holdfast.RunCanceled, "Superseded"},
+		"timeout":         {"hang", &runner.StopError{Reason: holdfast.ReasonTimeout}, holdfast.RunErrored, holdfast.ReasonTimeout},
+		"deadline":        {"hang-hard", context.DeadlineExceeded, holdfast.RunErrored, holdfast.ReasonTimeout},
+		"lease lost":      {"hang-hard", &runner.StopError{Reason: holdfast.ReasonLeaseLost}, holdfast.RunInterrupted, holdfast.ReasonLeaseLost},
+		"without a cause": {"hang", nil, holdfast.RunCanceled, holdfast.ReasonCanceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Grace = 200 * time.Millisecond })
+			ready := filepath.Join(t.TempDir(), "ready")
+			s := newMemorySession(map[string]string{"main.tf": "", "fake": "plan ready " + ready + "\nplan " + c.hang})
+			s.state = "http://127.0.0.1:1/x"
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			go func() {
+				for ctx.Err() == nil {
+					if _, err := os.Stat(ready); err == nil {
+						cancel(c.cause)
+						return
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+			}()
+			got := e.Execute(ctx, engineAssignment("run-1", holdfast.RunPlan), s)
+			wantStatus(t, got, c.status, c.reason, s)
+		})
+	}
+}
+
+// TestExecuteWithoutLeave: an apply whose lock is not confirmed does not begin.
+func TestExecuteWithoutLeave(t *testing.T) {
+	t.Parallel()
+	e, calls := engineExecutor(t, func(o *runner.ExecutorOptions) { o.ApplyWait = 300 * time.Millisecond })
+	s := newMemorySession(map[string]string{"main.tf": ""})
+	s.state, s.deny = "http://127.0.0.1:1/x", true
+	a := engineAssignment("run-1", holdfast.RunPlan)
+	planned := e.Execute(t.Context(), a, s)
+	a.Run, a.Kind, a.Reviews = "run-2", holdfast.RunApply, review("run-1", planned)
+	got := e.Execute(t.Context(), a, s)
+	wantStatus(t, got, holdfast.RunInterrupted, holdfast.ReasonLeaseLost, s)
+	if got.Applying || strings.Contains(strings.Join(calls(), " "), "apply") {
+		t.Error("the apply began")
+	}
+}

@@ -1,0 +1,263 @@
+package runner_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner"
+)
+
+// memorySession is a Session in memory. Copies of its artefacts serve as those
+// of stored runs.
+type memorySession struct {
+	bundle func() (io.ReadCloser, error)
+	stored map[string]map[string][]byte // run → name → content
+	state  string                       // address
+	deny   bool                         // the apply may not begin
+
+	mu        sync.Mutex
+	artefacts map[string][]byte
+	log       bytes.Buffer
+	written   int
+	steps     []string
+	onStep    func(string)
+}
+
+func newMemorySession(files map[string]string) *memorySession {
+	data := tarball(files)
+	return &memorySession{
+		bundle:    func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
+		artefacts: map[string][]byte{},
+	}
+}
+
+func (s *memorySession) Bundle(context.Context, holdfast.Digest) (io.ReadCloser, error) {
+	return s.bundle()
+}
+
+func (s *memorySession) StoredArtefact(_ context.Context, run, name string) (io.ReadCloser, error) {
+	data, ok := s.stored[run][name]
+	if !ok {
+		return nil, fmt.Errorf("artefact %s of run %s: %w", name, run, holdfast.ErrNotFound)
+	}
+	return io.NopCloser(bytes.NewReader(data)), nil
+}
+
+func (s *memorySession) PutArtefact(_ context.Context, name string, r io.Reader) error {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.artefacts[name] = data
+	return nil
+}
+
+type sessionLog struct{ s *memorySession }
+
+func (l sessionLog) Write(p []byte) (int, error) {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	l.s.written += len(p)
+	if l.s.log.Len() < 8<<20 {
+		l.s.log.Write(p)
+	}
+	return len(p), nil
+}
+
+func (s *memorySession) Log() io.Writer { return sessionLog{s} }
+
+func (s *memorySession) Step(name string) {
+	s.mu.Lock()
+	s.steps = append(s.steps, name)
+	hook := s.onStep
+	s.mu.Unlock()
+	if hook != nil {
+		hook(name)
+	}
+}
+
+func (s *memorySession) MayApply() bool { return !s.deny }
+
+func (s *memorySession) StateAddress() (addr, user, password string) {
+	return s.state, "run", "the-state-password"
+}
+
+func (s *memorySession) logged() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.String()
+}
+
+func (s *memorySession) artefact(name string) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.artefacts[name]
+}
+
+// tarball returns a gzipped tar of files.
+func tarball(files map[string]string) []byte {
+	var buf bytes.Buffer
+	zw := gzip.NewWriter(&buf)
+	tw := tar.NewWriter(zw)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		_ = tw.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name]))})
+		_, _ = io.WriteString(tw, files[name])
+	}
+	_ = tw.Close()
+	_ = zw.Close()
+	return buf.Bytes()
+}
+
+// stateServer is a state backend as the engines' http backend speaks to it.
+type stateServer struct {
+	*httptest.Server
+	mu     sync.Mutex
+	states map[string][]byte
+	refuse int // so many POSTs are refused
+}
+
+func newStateServer(t *testing.T) *stateServer {
+	t.Helper()
+	s := &stateServer{states: map[string][]byte{}}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *stateServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	body, _ := io.ReadAll(r.Body)
+	switch r.Method {
+	case http.MethodGet:
+		if s.states[r.URL.Path] == nil {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = w.Write(s.states[r.URL.Path])
+	case http.MethodPost:
+		if s.refuse > 0 {
+			s.refuse--
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		s.states[r.URL.Path] = body
+	}
+}
+
+func (s *stateServer) state(path string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.states[path])
+}
+
+// realTerraform returns the folder of terraform. In CI it must be there.
+func realTerraform(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("terraform")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("terraform is not on PATH")
+		}
+		t.Skip("terraform is not on PATH")
+	}
+	return filepath.Dir(path)
+}
+
+// newExecutor returns an Executor in a folder of its own.
+func newExecutor(t *testing.T, change func(*runner.ExecutorOptions)) (*runner.Executor, string) {
+	t.Helper()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "engine.rc")
+	if err := os.WriteFile(config, []byte("disable_checkpoint = true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opts := runner.ExecutorOptions{
+		WorkDir: filepath.Join(dir, "work"), CLIConfigFile: config, Grace: 20 * time.Second,
+		Env: map[string]string{"PATH": os.Getenv("PATH"), "HOME": dir},
+	}
+	if change != nil {
+		change(&opts)
+	}
+	e, err := runner.NewExecutor(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, opts.WorkDir
+}
+
+// engineExecutor returns an Executor that has the fake engine only, and the file
+// that its calls are noted in.
+func engineExecutor(t *testing.T, change func(*runner.ExecutorOptions)) (e *runner.Executor, calls func() []string) {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "bin")
+	installHelper(t, bin, "terraform")
+	file := filepath.Join(t.TempDir(), "calls")
+	e, _ = newExecutor(t, func(o *runner.ExecutorOptions) {
+		o.EngineDirs = []string{bin}
+		o.Env = map[string]string{"PATH": "/nowhere", "HOME": "/nowhere", "FAKE_ENGINE_CALLS": file}
+		if change != nil {
+			change(o)
+		}
+	})
+	return e, func() []string {
+		data, _ := os.ReadFile(file)
+		var commands []string
+		for _, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
+			command, _, _ := strings.Cut(line, " ")
+			commands = append(commands, command)
+		}
+		return commands
+	}
+}
+
+func engineAssignment(run string, kind holdfast.RunKind) holdfast.Assignment {
+	return holdfast.Assignment{
+		AttemptRef: holdfast.AttemptRef{Run: run, Attempt: 1, Fence: 7}, Token: "the-run-token",
+		Kind: kind, Cluster: "prod-eu", SourceDigest: holdfast.DigestOf([]byte("source")), OwnState: true,
+		Bundle: holdfast.DigestOf([]byte("bundle")), FingerprintKey: []byte("0123456789abcdef0123456789abcdef"),
+	}
+}
+
+// review returns the review of a plan that a run of it made.
+func review(run string, result holdfast.Result) []holdfast.ReviewedPlan {
+	return []holdfast.ReviewedPlan{{Review: holdfast.Review{
+		Run: run, InputDigest: result.InputDigest, Fingerprint: result.Fingerprint,
+	}}}
+}
+
+func summary(t *testing.T, s *memorySession) holdfast.Plan {
+	t.Helper()
+	var plan holdfast.Plan
+	if err := json.Unmarshal(s.artefact(holdfast.ArtefactPlan), &plan); err != nil {
+		t.Fatalf("read summary: %v", err)
+	}
+	return plan
+}
+
+func wantStatus(t *testing.T, got holdfast.Result, status holdfast.RunStatus, reason string, s *memorySession) {
+	t.Helper()
+	if got.Status != status || got.Reason != reason {
+		t.Fatalf("got %s (%s: %s), want %s (%s)\nfailure: %+v\nlog:\n%s",
+			got.Status, got.Reason, got.Detail, status, reason, got.Failure, s.logged())
+	}
+}
