@@ -16,10 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-const (
-	claimWait   = 25 * time.Second
-	deliverWait = 15 * time.Second
-)
+const claimWait = 25 * time.Second
 
 // AttemptExecutor executes attempts; *Executor is one. It must be safe for
 // concurrent use.
@@ -50,6 +47,11 @@ type AgentOptions struct {
 	// before their engines are interrupted. Zero means 10 min, less than zero
 	// not at all.
 	Grace time.Duration
+
+	// DeliverWait is how long Run then goes on to deliver outcomes to a server
+	// that is out of reach; the rest waits on disk for the next Run. Zero means
+	// 15 s, less than zero not at all.
+	DeliverWait time.Duration
 
 	Logger *slog.Logger     // nil discards
 	Now    func() time.Time // nil means time.Now; the wall clock only, durations are measured
@@ -93,6 +95,9 @@ func NewAgent(opts AgentOptions) (*Agent, error) {
 	}
 	if opts.Grace == 0 {
 		opts.Grace = 10 * time.Minute
+	}
+	if opts.DeliverWait == 0 {
+		opts.DeliverWait = 15 * time.Second
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -175,7 +180,7 @@ func (a *Agent) shutDown(stopDelivering func()) {
 	delivered := done(&a.delivering)
 	select {
 	case <-delivered:
-	case <-time.After(deliverWait):
+	case <-time.After(max(0, a.opts.DeliverWait)):
 		stopDelivering()
 		<-delivered
 	}

@@ -29,9 +29,11 @@ type fakeServer struct {
 	changed  chan struct{} // closed and replaced at every change
 	queue    []holdfast.Assignment
 	claims   []holdfast.ClaimRequest
-	down     bool                                   // every connection is broken off
+	down     bool                                              // every connection is broken off
 	answer   func(w http.ResponseWriter, r *http.Request) bool // answers instead, if it returns true
-	cancel   string                                 // of heartbeat replies
+	onLog    func(w http.ResponseWriter, r *http.Request) bool // the same for one log's chunks, which come one after the other
+	body     []byte                                            // of the chunk that onLog looks at
+	cancel   string                                            // of heartbeat replies
 	mayApply bool
 	beats    map[string]int
 	steps    []string
@@ -125,6 +127,12 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if answer != nil && answer(w, r) {
 		return
+	}
+	if f.onLog != nil && strings.HasSuffix(r.URL.Path, "/logs") {
+		f.body = body
+		if f.onLog(w, r) {
+			return
+		}
 	}
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/agent/v1/"), "/")
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
