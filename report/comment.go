@@ -1,0 +1,284 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// writer writes one comment, at one level of detail after the other.
+type writer struct {
+	r        PullRequest
+	outcomes []outcome
+	groups   []group
+	total    total
+	level    detail
+	dropped  bool // something was left out for the sake of the size
+	b        strings.Builder
+}
+
+func newWriter(r PullRequest) *writer {
+	w := &writer{r: r, outcomes: outcomesOf(r)}
+	slices.SortStableFunc(w.outcomes, func(a, b outcome) int {
+		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(dangerOf(b), dangerOf(a)), strings.Compare(a.cluster.Name, b.cluster.Name))
+	})
+	w.groups = groupsOf(w.outcomes)
+	w.total = totalOf(w.outcomes)
+	return w
+}
+
+func (w *writer) comment(level detail) string {
+	w.level, w.dropped = level, false
+	w.b.Reset()
+	w.line(Marker(w.r.PullRequest.PullRequestRef))
+	w.line("### " + w.headline())
+	w.line("")
+	for _, notice := range firstOf(w, w.r.Notices, w.level.notes) {
+		w.line("> [!NOTE]\n> " + words(notice) + "\n")
+	}
+	w.refusal()
+	w.danger()
+	w.faults()
+	w.attention()
+	w.failures()
+	w.summary()
+	for _, g := range w.groups {
+		w.details(g)
+	}
+	w.next()
+	w.footer()
+	return w.b.String()
+}
+
+// bare is the comment when nothing else fits: names of a hostile length.
+func (w *writer) bare() string {
+	return Marker(w.r.PullRequest.PullRequestRef) + "\n### " + w.headline() + "\n\n" +
+		"There is too much to show in a comment. The commit statuses and the command line tell more.\n"
+}
+
+func (w *writer) line(s string) {
+	w.b.WriteString(s)
+	w.b.WriteByte('\n')
+}
+
+func (w *writer) linef(format string, args ...any) { w.line(fmt.Sprintf(format, args...)) }
+
+// firstOf returns at most n of list, and remembers if that is not all.
+func firstOf[T any](w *writer, list []T, n int) []T {
+	if len(list) <= n {
+		return list
+	}
+	w.dropped = true
+	return list[:n]
+}
+
+// headline is the decision in a line.
+func (w *writer) headline() string {
+	pr, t := w.r.PullRequest, w.total
+	head := code(orElse(pr.Head.Short(), "no commit"))
+	switch {
+	case pr.Reason != "" && !w.r.merged():
+		return "⛔ Nothing is planned for " + head + ": " + shorten(reasonOf(pr.Reason).words, 200)
+	case t.all == 0 && len(pr.Faults) > 0:
+		return fmt.Sprintf("❌ %s in %s", plural(len(pr.Faults), "error"), head)
+	case t.all == 0:
+		return "✅ No cluster is affected by " + head + " any more"
+	case w.r.merged():
+		return w.mergedHeadline(head)
+	case t.by[stageWorking] > 0:
+		return fmt.Sprintf("⏳ Planning %s: %s", head, progress(t))
+	case t.by[stageFailed]+t.by[stageHeld] > 0 || len(pr.Faults) > 0:
+		return fmt.Sprintf("❌ Plan for %s: %s%s", head, breakdown(t, "changes", "change", len(pr.Faults)), countsPhrase(t.counts))
+	case t.by[stageDone] == 0:
+		return fmt.Sprintf("✅ Plan for %s: no changes in %s", head, plural(t.all, "cluster"))
+	case t.counts.Replace+t.counts.Delete > 0:
+		return fmt.Sprintf("🛑 Plan for %s: %s%s", head, breakdown(t, "changes", "change", 0), countsPhrase(t.counts))
+	default:
+		return fmt.Sprintf("🔵 Plan for %s: %s%s", head, breakdown(t, "changes", "change", 0), countsPhrase(t.counts))
+	}
+}
+
+func (w *writer) mergedHeadline(head string) string {
+	t := w.total
+	if commit := w.r.PullRequest.MergeCommit; commit != "" {
+		head = code(commit.Short())
+	}
+	switch {
+	case t.by[stageFailed] > 0:
+		return fmt.Sprintf("❌ Merged as %s: %s", head, breakdown(t, "is applied", "are applied", 0))
+	case t.by[stageHeld] > 0:
+		return fmt.Sprintf("✋ Merged as %s: %s", head, breakdown(t, "is applied", "are applied", 0))
+	case t.by[stageWorking] > 0:
+		return fmt.Sprintf("⏳ Merged as %s, applying: %s", head, progress(t))
+	case t.by[stageDone] == 0:
+		return fmt.Sprintf("✅ Merged as %s: nothing to apply", head)
+	default:
+		return fmt.Sprintf("✅ Merged as %s and applied: %s%s", head, breakdown(t, "is applied", "are applied", 0), countsPhrase(t.counts))
+	}
+}
+
+func progress(t total) string {
+	done := t.all - t.by[stageWorking]
+	if t.all == 1 {
+		return "1 cluster"
+	}
+	return fmt.Sprintf("%d of %d clusters done", done, t.all)
+}
+
+// breakdown says how many clusters are where.
+func breakdown(t total, one, many string, faults int) string {
+	var parts []string
+	add := func(n int, singular, several string) {
+		switch {
+		case n == 1:
+			parts = append(parts, "1 "+singular)
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", n, several))
+		}
+	}
+	add(t.by[stageFailed], "failed", "failed")
+	add(t.by[stageHeld], "waits for a person", "wait for a person")
+	add(t.by[stageWorking], "is in progress", "are in progress")
+	add(t.by[stageDone], one, many)
+	add(t.by[stageUnchanged], "has no changes", "have no changes")
+	add(t.by[stageLeft], "is left as it is", "are left as they are")
+	add(faults, "error in the files", "errors in the files")
+	return plural(t.all, "cluster") + ": " + strings.Join(parts, ", ")
+}
+
+// countsPhrase is what all plans together would do, most dangerous first.
+func countsPhrase(c holdfast.Counts) string {
+	var parts []string
+	for _, part := range countParts(c) {
+		parts = append(parts, fmt.Sprintf("%s %d", part.icon, part.n))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " · " + strings.Join(parts, " ")
+}
+
+type countPart struct {
+	icon, verb, done string
+	n                int
+}
+
+func countParts(c holdfast.Counts) []countPart {
+	all := []countPart{
+		{"♻️", "to replace", "replaced", c.Replace},
+		{"🔴", "to destroy", "destroyed", c.Delete},
+		{"👋", "to forget", "forgotten", c.Forget},
+		{"🔵", "to change", "changed", c.Update},
+		{"➕", "to create", "created", c.Create},
+		{"📥", "to import", "imported", c.Import},
+		{"🚚", "to move", "moved", c.Move},
+	}
+	all = slices.DeleteFunc(all, func(p countPart) bool { return p.n == 0 })
+	if c.Outputs > 0 && len(all) == 0 {
+		noun := "outputs"
+		if c.Outputs == 1 {
+			noun = "output"
+		}
+		all = append(all, countPart{"📤", noun + " to change", noun + " changed", c.Outputs})
+	}
+	return all
+}
+
+// countsInWords is "1 to replace, 2 to create", or "1 replaced, 2 created".
+func countsInWords(c holdfast.Counts, done bool) string {
+	var parts []string
+	for _, part := range countParts(c) {
+		verb := part.verb
+		if done {
+			verb = part.done
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", part.n, verb))
+	}
+	if len(parts) == 0 {
+		return "no changes"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// next is what can be done with the whole; commands are named once.
+func (w *writer) next() {
+	if w.r.merged() || w.r.PullRequest.Reason != "" || len(w.outcomes) == 0 {
+		return
+	}
+	parts := []string{}
+	switch {
+	case w.total.by[stageFailed] > 0 || len(w.r.PullRequest.Faults) > 0:
+		parts = append(parts, "correct it and push")
+	case w.total.by[stageWorking] > 0:
+		parts = append(parts, "this comment is updated when the plans are done")
+	case w.total.by[stageDone] > 0:
+		parts = append(parts, w.mergeWord())
+	}
+	parts = append(parts, "plan again: "+command(holdfast.VerbPlan))
+	if len(w.outcomes) > 1 {
+		parts = append(parts, "one cluster only: "+command(holdfast.VerbPlan, w.outcomes[0].cluster.Name))
+	}
+	if w.total.by[stageWorking] > 0 {
+		parts = append(parts, "stop: "+command(holdfast.VerbCancel))
+	}
+	w.line("**Next:** " + strings.Join(parts, " · ") + "\n")
+}
+
+// mergeWord says what a merge will do.
+func (w *writer) mergeWord() string {
+	manual := 0
+	for _, o := range w.outcomes {
+		if o.cluster.Document.Apply.Manual {
+			manual++
+		}
+	}
+	switch manual {
+	case 0:
+		return "merge to apply"
+	case len(w.outcomes):
+		return "merge, then " + command(holdfast.VerbApply)
+	default:
+		return fmt.Sprintf("merge to apply (%s then by %s)", plural(manual, "cluster"), command(holdfast.VerbApply))
+	}
+}
+
+// footer is what one looks up later, and what is missing.
+func (w *writer) footer() {
+	if w.dropped || w.level.name != "" {
+		missing := orElse(w.level.name, "some lists")
+		w.line("_Shortened to fit a comment. Left out: " + missing + "._\n")
+	}
+	seen := map[string]bool{}
+	var facts []string
+	for _, o := range w.outcomes {
+		for _, fact := range runFacts(o.run) {
+			if !seen[fact] {
+				seen[fact] = true
+				facts = append(facts, fact)
+			}
+		}
+	}
+	if len(facts) > 6 {
+		facts = append(facts[:6], "…")
+	}
+	if len(facts) > 0 {
+		w.line("<sub>" + strings.Join(facts, " · ") + "</sub>")
+	}
+}
+
+func runFacts(run *holdfast.Run) []string {
+	if run == nil {
+		return nil
+	}
+	var facts []string
+	if run.Template != "" {
+		facts = append(facts, htmlText(shorten(run.Template, 80)))
+	}
+	if run.EngineName != "" {
+		facts = append(facts, htmlText(shorten(run.EngineName+" "+run.EngineVersion, 60)))
+	}
+	return facts
+}

@@ -1,0 +1,260 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// stage is where a cluster is, as people see it. The order is that of a
+// headline's interest.
+type stage int
+
+const (
+	stageFailed    stage = iota // something went wrong
+	stageHeld                   // a person has to act
+	stageWorking                // queued, running, retrying
+	stageDone                   // planned with changes, or applied
+	stageUnchanged              // nothing to do
+	stageLeft                   // removed, or not planned
+)
+
+// outcome is a cluster's line.
+type outcome struct {
+	cluster Cluster
+	stage   stage
+	icon    string
+	result  string         // a few words, Markdown
+	reason  string         // held, or working: why
+	detail  string         // the reason in a sentence, of others' making
+	run     *holdfast.Run  // whose log it is
+	plan    *holdfast.Plan // to be shown
+	counts  holdfast.Counts
+	stale   bool // plan is of an older head
+	applied bool // plan has been applied
+	failure *holdfast.Failure
+}
+
+func (r PullRequest) merged() bool { return r.PullRequest.State == holdfast.PullRequestMerged }
+
+func outcomesOf(r PullRequest) []outcome {
+	out := make([]outcome, 0, len(r.Clusters))
+	for _, c := range r.Clusters {
+		if r.merged() {
+			out = append(out, appliedOutcome(c, r.Now))
+		} else {
+			out = append(out, plannedOutcome(r, c))
+		}
+	}
+	return out
+}
+
+// plannedOutcome is what an open pull request says of a cluster.
+func plannedOutcome(r PullRequest, c Cluster) outcome {
+	o := outcome{cluster: c, run: c.Plan, plan: c.Summary, stale: c.Previous}
+	if c.Plan != nil && c.Plan.Status.Done() && c.Plan.Revision != r.PullRequest.Head && r.PullRequest.Head != "" {
+		o.stale = true
+	}
+	switch {
+	case hasFault(r.PullRequest.Faults, c.Name):
+		o.plan = nil
+		return o.as(stageFailed, "❌", "has faults")
+	case c.Deleted && c.Plan == nil:
+		return o.as(stageLeft, "⚪", "removed from Git; its infrastructure is left as it is")
+	case r.PullRequest.Reason != "" && c.Plan == nil:
+		return o.as(stageLeft, "⚪", "not planned")
+	case c.Plan == nil:
+		return o.as(stageWorking, "⏳", "waits to be planned")
+	case !c.Plan.Status.Done():
+		return o.working(*c.Plan, "plan", r.Now)
+	case c.Plan.Status == holdfast.RunErrored:
+		return o.failed(*c.Plan, "plan failed")
+	case c.Plan.Status == holdfast.RunCanceled && isPassing(c.Plan.Reason), c.Plan.Status == holdfast.RunInterrupted:
+		o.stale = true
+		return o.as(stageWorking, "⏳", "is planned again: "+reasonOf(orElse(c.Plan.Reason, "Interrupted")).words)
+	case c.Plan.Status == holdfast.RunCanceled:
+		o.reason, o.stale = "Canceled", true
+		return o.as(stageHeld, "🚫", "plan cancelled")
+	case o.stale:
+		return o.as(stageWorking, "⏳", "is planned again for "+code(r.PullRequest.Head.Short()))
+	default:
+		return o.changes(c.Plan.Counts, false)
+	}
+}
+
+// appliedOutcome is what became of a cluster after a merge, or a push.
+func appliedOutcome(c Cluster, now time.Time) outcome {
+	o := outcome{cluster: c, run: c.Apply, plan: c.Applied}
+	if o.plan == nil && c.Apply == nil {
+		o.plan = c.Summary
+	}
+	apply := c.Apply
+	switch {
+	case apply != nil && !apply.Status.Done():
+		if apply.Kind == holdfast.RunPlan {
+			return o.working(*apply, "plan", now)
+		}
+		return o.working(*apply, "apply", now)
+	case apply != nil && apply.Status == holdfast.RunApplied:
+		return o.changes(apply.Counts, true)
+	case apply != nil && apply.Status == holdfast.RunNoChanges:
+		return o.as(stageUnchanged, "✅", "nothing to do")
+	case apply != nil && apply.Status == holdfast.RunErrored:
+		o = o.failed(*apply, string(kindWord(apply.Kind))+" failed")
+		o.reason, o.detail = c.Waiting, c.WaitingDetail
+		return o
+	case apply != nil && apply.Status == holdfast.RunInterrupted:
+		o = o.failed(*apply, string(kindWord(apply.Kind))+" interrupted")
+		o.reason, o.detail = orElse(c.Waiting, apply.Reason), orElse(c.WaitingDetail, apply.Detail)
+		return o
+	case apply != nil:
+		return o.held(orElse(c.Waiting, apply.Reason), orElse(apply.Detail, c.WaitingDetail))
+	case c.Waiting != "":
+		return o.held(c.Waiting, c.WaitingDetail)
+	case c.Deleted:
+		return o.as(stageLeft, "⚪", "removed from Git; its infrastructure is left as it is")
+	default:
+		return o.as(stageWorking, "⏳", "merged; its apply is prepared")
+	}
+}
+
+func kindWord(kind holdfast.RunKind) holdfast.RunKind {
+	if kind == "" {
+		return holdfast.RunApply
+	}
+	return kind
+}
+
+func (o outcome) as(s stage, icon, result string) outcome {
+	o.stage, o.icon, o.result = s, icon, result
+	return o
+}
+
+// working is a run that has not ended.
+func (o outcome) working(run holdfast.Run, what string, now time.Time) outcome {
+	o.stale = o.plan != nil
+	o.reason, o.detail = orElse(o.cluster.Waiting, run.Reason), o.cluster.WaitingDetail
+	switch {
+	case run.Status == holdfast.RunRetrying:
+		o.failure = run.Failure
+		result := fmt.Sprintf("%s is tried again", what)
+		if wait := run.NotBefore.Sub(now); wait > 0 {
+			result += " at " + run.NotBefore.UTC().Format("15:04:05 UTC")
+		}
+		return o.as(stageWorking, "🔁", fmt.Sprintf("%s (attempt %d)", result, run.Attempt+1))
+	case run.Status == holdfast.RunRunning && what == "apply":
+		o.stale = false
+		return o.as(stageWorking, "⏳", "is being applied"+stepOf(run))
+	case run.Status == holdfast.RunRunning:
+		return o.as(stageWorking, "⏳", "is being planned"+stepOf(run))
+	case o.cluster.Waiting == "Locked":
+		return o.as(stageWorking, "🔒", fmt.Sprintf("%s waits%s for %s", what, position(o.cluster.Queue), locker(o.cluster)))
+	case run.Status == holdfast.RunWaiting:
+		return o.held(orElse(o.cluster.Waiting, run.Reason), orElse(o.cluster.WaitingDetail, run.Detail))
+	default:
+		return o.as(stageWorking, "⏳", what+" is queued"+position(o.cluster.Queue))
+	}
+}
+
+func locker(c Cluster) string {
+	if c.WaitingDetail == "" {
+		return "another run"
+	}
+	return words(c.WaitingDetail)
+}
+
+func stepOf(run holdfast.Run) string {
+	if run.Step == "" || run.Step == "plan" || run.Step == "apply" {
+		return ""
+	}
+	return " (" + text(run.Step) + ")"
+}
+
+func position(queue int) string {
+	if queue == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s before it,", plural(queue, "run"))
+}
+
+func (o outcome) failed(run holdfast.Run, result string) outcome {
+	o.failure = run.Failure
+	return o.as(stageFailed, "❌", result)
+}
+
+// held waits for a person, or for something that will pass.
+func (o outcome) held(reason, detail string) outcome {
+	o.reason, o.detail = reason, detail
+	if o.plan != nil {
+		o.counts = o.plan.Counts
+	}
+	switch {
+	case reason == "":
+		return o.as(stageHeld, "✋", "waits")
+	case reasonOf(reason).wait:
+		return o.as(stageWorking, "⏳", "waits: "+reasonOf(reason).words)
+	default:
+		return o.as(stageHeld, "✋", "held: "+text(reason))
+	}
+}
+
+// changes is a finished plan or apply.
+func (o outcome) changes(counts holdfast.Counts, applied bool) outcome {
+	if o.plan != nil {
+		counts = o.plan.Counts
+	}
+	o.counts, o.applied = counts, applied
+	switch {
+	case applied:
+		return o.as(stageDone, "✅", "applied")
+	case counts.Zero():
+		return o.as(stageUnchanged, "⚪", "no changes")
+	case counts.Replace+counts.Delete > 0:
+		return o.as(stageDone, "🛑", "destroys")
+	default:
+		return o.as(stageDone, "🔵", "changes")
+	}
+}
+
+func isPassing(reason string) bool { return reasonOf(reason).wait }
+
+func hasFault(faults holdfast.Faults, cluster string) bool {
+	for _, fault := range faults {
+		if fault.Cluster == cluster {
+			return true
+		}
+	}
+	return false
+}
+
+func orElse(s, otherwise string) string {
+	if s != "" {
+		return s
+	}
+	return otherwise
+}
+
+// total counts outcomes by stage.
+type total struct {
+	by      map[stage]int
+	all     int
+	counts  holdfast.Counts
+	reasons []string // of those held, once each
+}
+
+func totalOf(outcomes []outcome) total {
+	t := total{by: map[stage]int{}, all: len(outcomes)}
+	seen := map[string]bool{}
+	for _, o := range outcomes {
+		t.by[o.stage]++
+		if !o.stale {
+			t.counts = t.counts.Add(o.counts)
+		}
+		if o.stage == stageHeld && o.reason != "" && !seen[o.reason] {
+			seen[o.reason] = true
+			t.reasons = append(t.reasons, o.reason)
+		}
+	}
+	return t
+}

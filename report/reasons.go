@@ -1,0 +1,110 @@
+package report
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// reason is a PascalCase reason in words, with what a person can do about it.
+type reason struct {
+	words string
+	next  []holdfast.Verb // the commands that help, best first
+	does  string          // what the first command does
+	hint  string          // what else to do
+	wait  bool            // it passes by itself
+}
+
+const appliesShown = "applies exactly the plan below"
+
+var reasons = map[string]reason{
+	"Unreviewed": {
+		words: "nobody has seen a plan of this before it was merged",
+		next:  []holdfast.Verb{holdfast.VerbApply}, does: appliesShown,
+	},
+	"PlanChanged": {
+		words: "what would happen now is not what was reviewed",
+		next:  []holdfast.Verb{holdfast.VerbApply, holdfast.VerbPlan}, does: appliesShown,
+	},
+	"ApplyFailed": {
+		words: "an apply failed in the middle; what is left to do is shown below",
+		next:  []holdfast.Verb{holdfast.VerbApply, holdfast.VerbPlan}, does: appliesShown,
+	},
+	"Interrupted": {
+		words: "the run was interrupted; it is planned again", wait: true,
+	},
+	"NotApproved": {
+		words: "the pull request has no approving review, which this cluster requires",
+		next:  []holdfast.Verb{holdfast.VerbApprove}, does: "approves it",
+	},
+	"NotMergeable": {
+		words: "the pull request cannot be merged into its base",
+		hint:  "resolve the conflict, then push",
+	},
+	"Manual": {
+		words: "this cluster is applied by command (`onMerge: false`)",
+		next:  []holdfast.Verb{holdfast.VerbApply}, does: "applies the reviewed plan",
+	},
+	"Locked":     {words: "another run holds the cluster", wait: true},
+	"BackingOff": {words: "it failed for a passing cause and is tried again", wait: true},
+	"InProgress": {words: "a run is in progress", wait: true},
+	"Suspended": {
+		words: "runs of this cluster are suspended",
+		hint:  "an operator resumes them with `holdfast resume`",
+	},
+	"PlanFailed": {
+		words: "there is no plan to apply: planning failed",
+		next:  []holdfast.Verb{holdfast.VerbPlan}, does: "plans again",
+	},
+	"Canceled": {
+		words: "the run was cancelled",
+		next:  []holdfast.Verb{holdfast.VerbPlan}, does: "plans again",
+	},
+	"Invalid":            {words: "the cluster's document has faults", hint: "correct it in a new pull request"},
+	"Removed":            {words: "the cluster's document is removed; its infrastructure is left as it is"},
+	"DependencyFailed":   {words: "a cluster that this one depends on has failed"},
+	"Fork":               {words: "it comes from a fork, and a plan executes its code; plans of forks are switched off"},
+	"Draft":              {words: "it is a draft; it is planned when it is ready for review"},
+	"OtherBase":          {words: "its base is not the branch that is tracked"},
+	"Timeout":            {words: "the deadline of the run passed", next: []holdfast.Verb{holdfast.VerbPlan}, does: "plans again"},
+	"LeaseLost":          {words: "the agent had lost the server before the apply began; nothing was applied"},
+	"EngineKilled":       {words: "the engine was killed"},
+	"AgentKilled":        {words: "the agent that executed the run died"},
+	"Superseded":         {words: "a newer revision replaces it", wait: true},
+	"NewRevision":        {words: "a newer revision is planned", wait: true},
+	"Preempted":          {words: "an apply goes first", wait: true},
+	"AppliedSince":       {words: "an apply has changed the cluster since", wait: true},
+	"StateMoved":         {words: "the state has changed since", wait: true},
+	"UpToDate":           {words: "the cluster is as Git says"},
+	"ConfirmationNeeded": {words: "so many deletions at once need a confirmation"},
+}
+
+// reasonOf returns the words for a reason, made of the reason itself if it is
+// not known.
+func reasonOf(name string) reason {
+	if r, ok := reasons[name]; ok {
+		return r
+	}
+	var b strings.Builder
+	for i, c := range name {
+		if unicode.IsUpper(c) && i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return reason{words: words(b.String())}
+}
+
+// shownReason reports whether a pull request's own reason deserves a comment.
+func shownReason(name string) bool { return name == "NotMergeable" || name == "Fork" }
+
+// command returns a command for clusters, ready to be copied.
+func command(verb holdfast.Verb, clusters ...string) string {
+	var b strings.Builder
+	b.WriteString("/holdfast " + string(verb))
+	for _, name := range clusters {
+		b.WriteString(" -c " + name)
+	}
+	return code(b.String())
+}

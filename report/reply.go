@@ -1,0 +1,223 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+var verbs = []holdfast.Verb{
+	holdfast.VerbPlan, holdfast.VerbApply, holdfast.VerbApprove, holdfast.VerbCancel, holdfast.VerbUnlock, holdfast.VerbHelp,
+}
+
+const helpText = "| Command | What it does |\n|---|---|\n" +
+	"| `/holdfast plan` | plans all clusters of the pull request again |\n" +
+	"| `/holdfast apply` | after the merge: applies exactly the plan that the comment shows |\n" +
+	"| `/holdfast approve` | approves what waits for an approval |\n" +
+	"| `/holdfast cancel` | stops what is queued or running |\n" +
+	"| `/holdfast unlock` | releases a lock whose holder is dead; `--force` one whose holder lives |\n" +
+	"| `/holdfast help` | shows this |\n\n" +
+	"Each can be followed by `-c NAME`, also several times, to mean these clusters only."
+
+// Reply returns the answer to a command that was refused, or that asks for
+// words. It is empty for a command that was done and has nothing to say: a
+// reaction is enough.
+func Reply(c holdfast.Command) string {
+	quote := "> " + code(shorten(c.Text, 200)) + "\n\n"
+	switch {
+	case c.Verb == holdfast.VerbHelp:
+		return quote + helpText + "\n"
+	case c.Verb == holdfast.VerbUnknown:
+		word := unknownWord(c.Text)
+		answer := quote + "There is no such command."
+		if guess := DidYouMean(word); guess != "" {
+			answer += " Did you mean " + code("/holdfast "+guess) + "?"
+		}
+		return answer + "\n\n" + helpText + "\n"
+	case c.Status == holdfast.CommandRefused:
+		return quote + "**Refused:** " + orElse(shorten(words(c.Reply), 2000), "it cannot be done") + "\n"
+	case c.Reply == "":
+		return ""
+	default:
+		return quote + shorten(words(c.Reply), 2000) + "\n"
+	}
+}
+
+func unknownWord(line string) string {
+	fields := strings.Fields(line)
+	if i := slices.Index(fields, "/holdfast"); i >= 0 {
+		fields = fields[i+1:]
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	return fields[0]
+}
+
+// DidYouMean returns the verb that word is nearest to; empty if it is near
+// none.
+func DidYouMean(word string) string {
+	word = strings.ToLower(strings.Trim(word, ".,;:!?`'\"/"))
+	if len(word) < 2 || len(word) > 20 {
+		return ""
+	}
+	others := map[string]holdfast.Verb{
+		"run": holdfast.VerbApply, "deploy": holdfast.VerbApply, "merge": holdfast.VerbApply, "replan": holdfast.VerbPlan,
+		"preview": holdfast.VerbPlan, "diff": holdfast.VerbPlan, "stop": holdfast.VerbCancel, "abort": holdfast.VerbCancel,
+		"lgtm": holdfast.VerbApprove, "ok": holdfast.VerbApprove, "confirm": holdfast.VerbApprove, "release": holdfast.VerbUnlock,
+		"usage": holdfast.VerbHelp, "commands": holdfast.VerbHelp,
+	}
+	if verb, ok := others[word]; ok {
+		return string(verb)
+	}
+	best, bestDistance := "", 3
+	for _, verb := range verbs {
+		distance := editDistance(word, string(verb))
+		if strings.HasPrefix(string(verb), word) && len(word) >= 3 {
+			distance = min(distance, 1)
+		}
+		if distance < bestDistance && distance < len(word) {
+			best, bestDistance = string(verb), distance
+		}
+	}
+	return best
+}
+
+// editDistance counts insertions, deletions, replacements and swaps of
+// neighbours.
+func editDistance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}
+
+// PlanText returns a plan as plain text for a terminal. It is never empty.
+func PlanText(p holdfast.Plan) string { return planText(p, false) }
+
+// ColourPlanText is PlanText with ANSI colours.
+func ColourPlanText(p holdfast.Plan) string { return planText(p, true) }
+
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	bold   = "\x1b[1m"
+	reset  = "\x1b[0m"
+)
+
+type painter struct {
+	b       strings.Builder
+	colours bool
+}
+
+func (p *painter) line(colour, format string, args ...any) {
+	s := printable(fmt.Sprintf(format, args...))
+	if p.colours && colour != "" {
+		s = colour + s + reset
+	}
+	p.b.WriteString(s + "\n")
+}
+
+func planText(plan holdfast.Plan, colours bool) string {
+	p := &painter{colours: colours}
+	for _, c := range plan.Changes {
+		p.change(c)
+	}
+	for _, o := range plan.OutputChanges {
+		sign, colour := sign(o.Action, false)
+		p.line(colour, "%s output %s", sign, oneLine(o.Name))
+	}
+	if len(plan.Drift) > 0 {
+		p.line(yellow, "Changed outside of the engine:")
+		for _, c := range plan.Drift {
+			p.line("", "  %s (%s)", oneLine(c.Address), c.Action)
+		}
+	}
+	for _, d := range plan.Warnings {
+		p.line(yellow, "Warning: %s", oneLine(d.Summary+" "+d.Detail))
+	}
+	if plan.Counts.Zero() {
+		p.line("", "No changes.")
+	} else {
+		p.line(bold, "Plan: %s.", countsInWords(plan.Counts, false))
+	}
+	return p.b.String()
+}
+
+func (p *painter) change(c holdfast.ResourceChange) {
+	mark, colour := sign(c.Action, c.CreateFirst)
+	suffix := ""
+	switch {
+	case c.Importing != "":
+		suffix = " (import of " + shorten(oneLine(c.Importing), 100) + ")"
+	case c.PreviousAddress != "":
+		suffix = " (was " + oneLine(c.PreviousAddress) + ")"
+	}
+	if why := plain(reasonWords(c.Reason)); why != "" {
+		suffix += " (" + why + ")"
+	}
+	p.line(colour, "%s %s%s", mark, oneLine(c.Address), suffix)
+	for _, a := range c.Attributes {
+		forces := ""
+		if a.Forces {
+			forces = "  # forces replacement"
+		}
+		switch {
+		case len(a.Before) == 0 || string(a.Before) == "null":
+			p.line("", "    %s: %s%s", oneLine(a.Path), textValue(a.After), forces)
+		default:
+			p.line("", "    %s: %s -> %s%s", oneLine(a.Path), textValue(a.Before), textValue(a.After), forces)
+		}
+	}
+}
+
+func textValue(raw []byte) string {
+	switch s := string(raw); s {
+	case "", "null":
+		return "null"
+	case `"(sensitive value)"`, `"(known after apply)"`:
+		return strings.Trim(s, `"`)
+	default:
+		return shorten(oneLine(s), 200)
+	}
+}
+
+func sign(action holdfast.ChangeAction, createFirst bool) (mark, colour string) {
+	switch action {
+	case holdfast.ActionReplace:
+		if createFirst {
+			return "+/-", red
+		}
+		return "-/+", red
+	case holdfast.ActionDelete:
+		return "-", red
+	case holdfast.ActionForget:
+		return ".", yellow
+	case holdfast.ActionUpdate:
+		return "~", yellow
+	case holdfast.ActionCreate:
+		return "+", green
+	default:
+		return ">", ""
+	}
+}

@@ -1,0 +1,113 @@
+// Package report writes what people read: the comment of a pull request,
+// commit statuses, answers to commands, and plans for a terminal. Its functions
+// are pure: the same input gives the same bytes.
+//
+// What is shown is untrusted. No text from a file, a plan or an engine becomes
+// markup, mentions anybody, or ends a code block.
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// PullRequest is all that the comment and the statuses of a pull request tell.
+type PullRequest struct {
+	PullRequest holdfast.PullRequestRecord
+	Clusters    []Cluster // those that it affects
+	Now         time.Time
+
+	// LogURL returns where a run's log can be read. Nil, or an empty answer,
+	// leaves the link out.
+	LogURL func(run string) string
+	// Notices are sentences to be shown at the top, such as "planned again
+	// because prod-eu was applied by #12".
+	Notices []string
+	// Had is true if there is a comment already: then Comment says that no
+	// cluster is affected any more, where it would have nothing to say.
+	Had bool
+}
+
+// Cluster is what a pull request, or a push, means for one cluster.
+type Cluster struct {
+	Name     string
+	Document holdfast.Cluster
+	Deleted  bool // its document is removed
+
+	Plan    *holdfast.Run  // the newest plan run; nil if there is none yet
+	Summary *holdfast.Plan // its plan, or with Previous an older one; nil if there is none
+	// Previous is true if Summary is of an older head, which is planned again.
+	Previous bool
+
+	// Waiting is the reason why nothing happens, such as Unreviewed, and
+	// WaitingDetail the same in a sentence; empty if something does.
+	Waiting       string
+	WaitingDetail string
+	Queue         int // how many runs go first
+
+	Apply   *holdfast.Run  // on the tracked branch, after the merge; may be a plan that waits for a person
+	Applied *holdfast.Plan // the plan of Apply
+
+	// Created are addresses that a failed apply had created.
+	Created []string
+	// Provisional is true if the plan is made again after the apply of a
+	// cluster that this one depends on.
+	Provisional bool
+}
+
+// Marker returns the hidden first line by which the comment of a pull request
+// is found again.
+func Marker(ref holdfast.PullRequestRef) string {
+	return fmt.Sprintf("<!-- holdfast:pull-request %s -->", ref)
+}
+
+// commentLimit is GitHub's 65,536 characters less a margin. It is held in
+// bytes, of which there are never fewer.
+const commentLimit = 65_000
+
+// detail is how much a comment shows. Each level shows less than the one
+// before.
+type detail struct {
+	name     string // what is left out
+	unmoved  bool   // details of clusters without changes
+	diffs    int    // lines of a full plan; 0: none
+	rows     int    // resources in a table; 0: none
+	notes    int    // drift, warnings, faults: each so many
+	clusters int    // rows of the summary
+}
+
+var details = []detail{
+	{"", true, 100_000, 100_000, 50, 1000},
+	{"details of clusters without changes", false, 100_000, 100_000, 50, 1000},
+	{"full plans beyond 200 lines", false, 200, 1000, 30, 1000},
+	{"full plans", false, 0, 1000, 20, 500},
+	{"full plans, and resources beyond the 30 most dangerous of a cluster", false, 0, 30, 10, 300},
+	{"full plans, and resources beyond the 8 most dangerous of a cluster", false, 0, 8, 5, 200},
+	{"plans; only the summary is left", false, 0, 0, 5, 100},
+	{"plans, and most clusters; only the summary is left", false, 0, 0, 1, 20},
+}
+
+// Comment returns the one comment of a pull request, for any time of its life.
+// It begins with Marker and is never longer than 65,536 characters: what does
+// not fit is left out step by step, and the comment says so. It is empty if
+// there is nothing to say: no affected cluster, no fault, and no comment that
+// would become untrue.
+func Comment(r PullRequest) string {
+	if silent(r) {
+		return ""
+	}
+	w := newWriter(r)
+	for _, level := range details {
+		if body := w.comment(level); len(body) <= commentLimit {
+			return body
+		}
+	}
+	return w.bare()
+}
+
+func silent(r PullRequest) bool {
+	pr := r.PullRequest
+	return !r.Had && len(r.Clusters) == 0 && len(pr.Faults) == 0 && (pr.Reason == "" || !shownReason(pr.Reason))
+}

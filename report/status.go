@@ -1,0 +1,148 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// descriptionLimit is GitHub's, in characters.
+const descriptionLimit = 140
+
+// PlanStatus returns holdfast/plan for the head of a pull request. It is
+// pending as long as something is planned, and final after that.
+func PlanStatus(r PullRequest) holdfast.CommitStatus {
+	pr := r.PullRequest
+	open := r
+	open.PullRequest.State = holdfast.PullRequestOpen
+	state, description := planState(open)
+	return status(pr.Head, holdfast.ContextPlan, state, description)
+}
+
+func planState(r PullRequest) (holdfast.StatusState, string) {
+	pr := r.PullRequest
+	outcomes := outcomesOf(r)
+	t := totalOf(outcomes)
+	switch {
+	case pr.Reason == "Draft":
+		return holdfast.StatusPending, plain(reasonOf(pr.Reason).words)
+	case pr.Reason == "OtherBase":
+		return holdfast.StatusSuccess, "nothing to plan: " + plain(reasonOf(pr.Reason).words)
+	case pr.Reason != "":
+		return holdfast.StatusFailure, plain(reasonOf(pr.Reason).words)
+	case len(outcomes) == 0 && len(pr.Faults) == 0:
+		return holdfast.StatusSuccess, "no cluster affected"
+	case t.by[stageWorking] > 0:
+		return holdfast.StatusPending, "planning: " + progress(t)
+	case len(pr.Faults) > 0:
+		f := pr.Faults[0]
+		return holdfast.StatusFailure, fmt.Sprintf("%s: %s: %s", plural(len(pr.Faults), "error"), f.Position(), f.Message)
+	case t.by[stageFailed] > 0:
+		return holdfast.StatusFailure, failedDescription(outcomes, "plan failed for ")
+	case t.by[stageHeld] > 0:
+		return holdfast.StatusFailure, heldDescription(outcomes)
+	case t.by[stageDone] == 0:
+		return holdfast.StatusSuccess, "no changes in " + plural(t.all, "cluster")
+	default:
+		return holdfast.StatusSuccess, plural(t.by[stageDone]+t.by[stageUnchanged], "cluster") + ": " + countsInWords(t.counts, false)
+	}
+}
+
+// ApplyStatus returns holdfast/apply for the merge commit; false before the
+// merge. It is pending as long as something is queued, applied or waits for a
+// person to begin; failure if an apply did not do what was reviewed.
+func ApplyStatus(r PullRequest) (holdfast.CommitStatus, bool) {
+	pr := r.PullRequest
+	if !r.merged() || pr.MergeCommit == "" {
+		return holdfast.CommitStatus{}, false
+	}
+	state, description := applyState(outcomesOf(r))
+	return status(pr.MergeCommit, holdfast.ContextApply, state, description), true
+}
+
+// PushStatus returns holdfast/apply for a commit that came to the tracked
+// branch without a pull request, and affects clusters.
+func PushStatus(rev holdfast.Revision, clusters []Cluster) holdfast.CommitStatus {
+	r := PullRequest{Clusters: clusters}
+	r.PullRequest.State = holdfast.PullRequestMerged
+	state, description := applyState(outcomesOf(r))
+	return status(rev, holdfast.ContextApply, state, description)
+}
+
+// heldForGood are the reasons after which a commit has not been applied and
+// will not be by itself: its status is a failure. What only waits to be begun
+// is pending.
+var heldForGood = map[string]bool{
+	"PlanChanged": true, "ApplyFailed": true, "PlanFailed": true, "Canceled": true, "DependencyFailed": true,
+	"Invalid": true, "Timeout": true, "LeaseLost": true, "EngineKilled": true, "AgentKilled": true,
+}
+
+func applyState(outcomes []outcome) (holdfast.StatusState, string) {
+	t := totalOf(outcomes)
+	forGood := false
+	for _, o := range outcomes {
+		forGood = forGood || o.stage == stageHeld && heldForGood[o.reason]
+	}
+	switch {
+	case len(outcomes) == 0:
+		return holdfast.StatusSuccess, "no cluster affected"
+	case t.by[stageWorking] > 0:
+		return holdfast.StatusPending, "applying: " + progress(t)
+	case t.by[stageFailed] > 0:
+		return holdfast.StatusFailure, failedDescription(outcomes, "failed for ")
+	case forGood:
+		return holdfast.StatusFailure, heldDescription(outcomes)
+	case t.by[stageHeld] > 0:
+		return holdfast.StatusPending, heldDescription(outcomes)
+	case t.by[stageDone] == 0:
+		return holdfast.StatusSuccess, "nothing to apply in " + plural(t.all, "cluster")
+	default:
+		return holdfast.StatusSuccess, fmt.Sprintf("applied %s: %s", plural(t.by[stageDone], "cluster"), countsInWords(t.counts, true))
+	}
+}
+
+func failedDescription(outcomes []outcome, verb string) string {
+	var failed []string
+	cause := ""
+	for _, o := range outcomes {
+		if o.stage != stageFailed {
+			continue
+		}
+		failed = append(failed, o.cluster.Name)
+		if cause == "" && o.failure != nil {
+			cause = o.failure.Summary
+		}
+	}
+	description := verb + list(failed, 3)
+	if cause != "" {
+		description += ": " + cause
+	}
+	return description
+}
+
+func heldDescription(outcomes []outcome) string {
+	var held []string
+	reason := ""
+	for _, o := range outcomes {
+		if o.stage != stageHeld {
+			continue
+		}
+		if reason == "" || heldForGood[o.reason] && !heldForGood[reason] {
+			reason = o.reason
+		}
+		held = append(held, o.cluster.Name)
+	}
+	return fmt.Sprintf("%s: %s held, %s", reason, list(held, 3), plain(reasonOf(reason).words))
+}
+
+// plain takes the markup out of our own words.
+func plain(s string) string {
+	return strings.NewReplacer("`", "", `\`, "", zeroWidth, "").Replace(s)
+}
+
+func status(rev holdfast.Revision, context string, state holdfast.StatusState, description string) holdfast.CommitStatus {
+	return holdfast.CommitStatus{
+		Revision: rev, Context: context, State: state, Description: shorten(oneLine(description), descriptionLimit),
+	}
+}

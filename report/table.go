@@ -1,0 +1,99 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// summary is the table of clusters.
+func (w *writer) summary() {
+	if len(w.outcomes) == 0 {
+		return
+	}
+	logs := w.r.LogURL != nil
+	header, rule := "| | Cluster | Result | ➕ | 🔵 | ♻️ | 🔴 |", "|---|---|---|--:|--:|--:|--:|"
+	if logs {
+		header, rule = header+" Log |", rule+"---|"
+	}
+	w.line(header + "\n" + rule)
+	for _, o := range firstOf(w, w.outcomes, w.level.clusters) {
+		row := fmt.Sprintf("| %s | %s | %s | %s |", o.icon, clusterCell(o.cluster), resultCell(o), countCells(o))
+		if logs {
+			row += " " + w.logLink(o.run) + " |"
+		}
+		w.line(row)
+	}
+	if more := len(w.outcomes) - w.level.clusters; more > 0 {
+		w.linef("\n… and %s more.", plural(more, "cluster"))
+	}
+	w.line("")
+}
+
+func clusterCell(c Cluster) string {
+	cell := code(c.Name)
+	if env := c.Document.Environment; env != "" {
+		cell += " " + shorten(text(env), 40)
+	}
+	return cell
+}
+
+func resultCell(o outcome) string {
+	result := o.result
+	if extra := otherCounts(o.counts); extra != "" {
+		result += " (" + extra + ")"
+	}
+	if o.cluster.Provisional {
+		result += "; provisional: planned again after what it depends on"
+	}
+	return result
+}
+
+// otherCounts is what has no column of its own.
+func otherCounts(c holdfast.Counts) string {
+	var parts []string
+	for _, part := range countParts(holdfast.Counts{Forget: c.Forget, Import: c.Import, Move: c.Move}) {
+		parts = append(parts, fmt.Sprintf("%d %s", part.n, part.verb))
+	}
+	if c.Outputs > 0 {
+		parts = append(parts, plural(c.Outputs, "output"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func countCells(o outcome) string {
+	if o.stale || o.counts.Zero() {
+		return " | | | "
+	}
+	cells := make([]string, 0, 4)
+	for _, n := range []int{o.counts.Create, o.counts.Update} {
+		cells = append(cells, number(n))
+	}
+	for _, n := range []int{o.counts.Replace, o.counts.Delete} {
+		if n > 0 {
+			cells = append(cells, "**"+number(n)+"**")
+		} else {
+			cells = append(cells, "")
+		}
+	}
+	return strings.Join(cells, " | ")
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func (w *writer) logLink(run *holdfast.Run) string {
+	if run == nil || run.Attempt == 0 || w.r.LogURL == nil {
+		return ""
+	}
+	url := w.r.LogURL(run.ID)
+	if url == "" || strings.ContainsAny(url, " |()<>\n\"") {
+		return ""
+	}
+	return "[log](" + url + ")"
+}
