@@ -1,0 +1,151 @@
+package datastore
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// PutArtefact stores what a run's attempt leaves behind under name, over what it
+// left before. ErrFenced if the attempt is over; only ArtefactErrored, the state
+// that an engine could not upload, is taken of a former attempt too. At most 1
+// GiB.
+func (s *Store) PutArtefact(ctx context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error {
+	// Before data is read, and again when it is stored: an upload may take long.
+	if err := mayLeave(ctx, s.db.reader(), ref, name, ""); err != nil {
+		return fmt.Errorf("store artefact %q of run %q: %w", name, ref.Run, err)
+	}
+	c, err := s.put(ctx, "artefact", attemptName(ref, name), data)
+	if err != nil {
+		return fmt.Errorf("store artefact %q of run %q: %w", name, ref.Run, err)
+	}
+	old := content{}
+	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if err := mayLeave(ctx, q, ref, name, q.forUpdate); err != nil {
+			return err
+		}
+		err := q.row(ctx, `SELECT blob, inline FROM artefacts WHERE run = ? AND name = ? AND attempt = ?`,
+			ref.Run, name, ref.Attempt).Scan(&old.key, &old.inline)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		_, err = q.exec(ctx, `INSERT INTO artefacts (run, attempt, name, size, created_at, blob, inline)
+			VALUES (?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (run, name, attempt) DO UPDATE SET size = excluded.size, created_at = excluded.created_at,
+				blob = excluded.blob, inline = excluded.inline`,
+			ref.Run, ref.Attempt, name, c.size, nanos(s.now()), c.key, c.inline)
+		return err
+	})
+	if errors.Is(err, holdfast.ErrFenced) {
+		s.drop(ctx, c)
+	}
+	if err != nil {
+		return fmt.Errorf("store artefact %q of run %q: %w", name, ref.Run, err)
+	}
+	s.drop(ctx, old)
+	return nil
+}
+
+func mayLeave(ctx context.Context, q querier, ref holdfast.AttemptRef, name, suffix string) error {
+	if name != holdfast.ArtefactErrored {
+		_, err := running(ctx, q, ref, suffix)
+		return err
+	}
+	var one int
+	err := q.row(ctx, `SELECT 1 FROM attempts WHERE run = ? AND attempt = ? AND fence = ?`, ref.Run, ref.Attempt, ref.Fence).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return holdfast.ErrFenced
+	}
+	return err
+}
+
+// Artefact opens what a run's last attempt that stored it under name left. The
+// reader's end is reached without an error only if all was as it was stored.
+func (s *Store) Artefact(ctx context.Context, run, name string) (io.ReadCloser, error) {
+	ref := holdfast.AttemptRef{Run: run}
+	var c content
+	err := s.db.reader().row(ctx, `SELECT attempt, blob, inline FROM artefacts WHERE run = ? AND name = ?
+		ORDER BY attempt DESC LIMIT 1`, run, name).Scan(&ref.Attempt, &c.key, &c.inline)
+	if err := notFound(err, "artefact", run+"/"+name); err != nil {
+		return nil, err
+	}
+	r, err := s.get(ctx, "artefact", attemptName(ref, name), c)
+	if err != nil {
+		return nil, fmt.Errorf("read artefact %q of run %q: %w", name, run, err)
+	}
+	return r, nil
+}
+
+// Plan returns what a run would change or has changed, as its last attempt that
+// planned found it.
+func (s *Store) Plan(ctx context.Context, run string) (holdfast.Plan, error) {
+	r, err := s.Artefact(ctx, run, holdfast.ArtefactPlan)
+	if err != nil {
+		return holdfast.Plan{}, err
+	}
+	data, err := io.ReadAll(r)
+	if err := errors.Join(err, r.Close()); err != nil {
+		return holdfast.Plan{}, fmt.Errorf("read plan of run %q: %w", run, err)
+	}
+	var plan holdfast.Plan
+	if err := json.Unmarshal(data, &plan); err != nil {
+		return holdfast.Plan{}, fmt.Errorf("decode plan of run %q: %w", run, err)
+	}
+	return plan, nil
+}
+
+// PutBundle stores a bundle (tar, gzip) unless it is there.
+func (s *Store) PutBundle(ctx context.Context, digest holdfast.Digest, data []byte) error {
+	has, err := s.HasBundle(ctx, digest)
+	if err != nil || has {
+		return err
+	}
+	c, err := s.put(ctx, "bundle", string(digest), bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("store bundle %s: %w", digest.Short(), err)
+	}
+	var stored int64
+	err = s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
+		stored, err = q.exec(ctx, `INSERT INTO bundles (digest, size, created_at, blob, inline) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (digest) DO NOTHING`, string(digest), c.size, nanos(s.now()), c.key, c.inline)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("store bundle %s: %w", digest.Short(), err)
+	}
+	if stored == 0 { // somebody else was faster
+		s.drop(ctx, c)
+	}
+	return nil
+}
+
+// HasBundle reports whether a bundle is stored.
+func (s *Store) HasBundle(ctx context.Context, digest holdfast.Digest) (bool, error) {
+	var n int
+	err := s.db.reader().row(ctx, `SELECT COUNT(*) FROM bundles WHERE digest = ?`, string(digest)).Scan(&n)
+	if err != nil {
+		return false, fmt.Errorf("look for bundle %s: %w", digest.Short(), err)
+	}
+	return n > 0, nil
+}
+
+// Bundle opens a bundle. The reader's end is reached without an error only if
+// all was as it was stored.
+func (s *Store) Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error) {
+	var c content
+	err := s.db.reader().row(ctx, `SELECT blob, inline FROM bundles WHERE digest = ?`, string(digest)).Scan(&c.key, &c.inline)
+	if err := notFound(err, "bundle", digest.Short()); err != nil {
+		return nil, err
+	}
+	r, err := s.get(ctx, "bundle", string(digest), c)
+	if err != nil {
+		return nil, fmt.Errorf("read bundle %s: %w", digest.Short(), err)
+	}
+	return r, nil
+}

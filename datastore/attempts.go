@@ -1,0 +1,199 @@
+package datastore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// ClaimRun makes a queued run (or a retrying one whose time has come) running
+// for agent: next attempt, next fence of the fleet, a row in the attempts. It
+// records what the world was then: the cluster's last applied run and the serial
+// of its state. It is an ErrConflict if the run is not claimable any more, its
+// state location has a running run, or limit runs are running already. A limit
+// of zero means none.
+func (s *Store) ClaimRun(ctx context.Context, id, agent string, now time.Time, limit int) (holdfast.Run, error) {
+	var run holdfast.Run
+	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
+		// First, so that claims come one by one on every database: the limit and
+		// the location are checked by reading.
+		var fence int64
+		if err := q.row(ctx, `UPDATE counters SET value = value + 1 WHERE name = 'fence' RETURNING value`).Scan(&fence); err != nil {
+			return fmt.Errorf("next fence: %w", err)
+		}
+		if run, err = s.readRun(ctx, q, id, q.forUpdate); err != nil {
+			return err
+		}
+		if err := checkClaim(ctx, q, run, now, limit); err != nil {
+			return err
+		}
+		run.Status, run.Reason, run.Detail, run.Step = holdfast.RunRunning, "", "", ""
+		run.Attempt++
+		run.Fence, run.Agent, run.HeartbeatAt = fence, agent, now.UTC()
+		run.NotBefore, run.FinishedAt = time.Time{}, time.Time{}
+		if run.StartedAt.IsZero() {
+			run.StartedAt = now.UTC()
+		}
+		if run.AppliedRun, run.StateSerial, err = world(ctx, q, run); err != nil {
+			return err
+		}
+		run.Version++
+		if err := s.storeRun(ctx, q, run); err != nil {
+			return err
+		}
+		_, err = q.exec(ctx, `INSERT INTO attempts (run, attempt, fence, agent, status, reason, claimed_at, ended_at,
+				log_size, log_received, log_capped)
+			VALUES (?, ?, ?, ?, ?, '', ?, 0, 0, 0, 0)`,
+			run.ID, run.Attempt, run.Fence, run.Agent, string(holdfast.RunRunning), nanos(now))
+		return err
+	})
+	if err != nil {
+		return holdfast.Run{}, fmt.Errorf("claim run %q: %w", id, err)
+	}
+	s.wakers.wake(run.ID)
+	return run, nil
+}
+
+func checkClaim(ctx context.Context, q querier, run holdfast.Run, now time.Time, limit int) error {
+	switch {
+	case run.Status == holdfast.RunQueued:
+	case run.Status == holdfast.RunRetrying && !run.NotBefore.After(now):
+	default:
+		return fmt.Errorf("it is %s: %w", run.Status, holdfast.ErrConflict)
+	}
+	var running, here int
+	err := q.row(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN state_location = ? THEN 1 ELSE 0 END), 0)
+		FROM runs WHERE status = 'running'`, stateLocation(run)).Scan(&running, &here)
+	switch {
+	case err != nil:
+		return fmt.Errorf("count running runs: %w", err)
+	case here > 0:
+		return fmt.Errorf("another run is running at %q: %w", stateLocation(run), holdfast.ErrConflict)
+	case limit > 0 && running >= limit:
+		return fmt.Errorf("%d runs are running: %w", running, holdfast.ErrConflict)
+	}
+	return nil
+}
+
+// world returns the last applied run of the run's cluster and the serial of its
+// state; zero values if there are none.
+func world(ctx context.Context, q querier, run holdfast.Run) (applied string, serial int64, err error) {
+	err = q.row(ctx, `SELECT applied_run FROM clusters WHERE name = ?`, run.Cluster).Scan(&applied)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", 0, fmt.Errorf("read cluster %q: %w", run.Cluster, err)
+	}
+	err = q.row(ctx, `SELECT serial FROM states WHERE location = ?`, stateLocation(run)).Scan(&serial)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", 0, fmt.Errorf("read state %q: %w", stateLocation(run), err)
+	}
+	return applied, serial, nil
+}
+
+// Beat records a sign of life and the step, and returns the run. An empty step
+// leaves the step as it is. It leaves Version alone. ErrFenced if ref is not
+// the run's running attempt.
+func (s *Store) Beat(ctx context.Context, ref holdfast.AttemptRef, step string, now time.Time) (holdfast.Run, error) {
+	var run holdfast.Run
+	err := s.db.writeRelaxed(ctx, func(ctx context.Context, q querier) error {
+		n, err := q.exec(ctx, `UPDATE runs SET heartbeat_at = ?, step = COALESCE(NULLIF(?, ''), step)
+			WHERE id = ? AND attempt = ? AND fence = ? AND status = 'running'`,
+			nanos(now), step, ref.Run, ref.Attempt, ref.Fence)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return holdfast.ErrFenced
+		}
+		run, err = s.readRun(ctx, q, ref.Run, "")
+		return err
+	})
+	if err != nil {
+		return holdfast.Run{}, fmt.Errorf("beat for run %q attempt %d: %w", ref.Run, ref.Attempt, err)
+	}
+	return run, nil
+}
+
+// EndAttempt stores run, whose running attempt ref ends with it, as UpdateRun
+// does, and closes the attempt's row. ErrFenced if ref is not the run's running
+// attempt.
+func (s *Store) EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error) {
+	switch {
+	case run.ID != ref.Run:
+		return holdfast.Run{}, fmt.Errorf("end attempt %d of run %q: the record is of run %q", ref.Attempt, ref.Run, run.ID)
+	case run.Status == holdfast.RunRunning:
+		return holdfast.Run{}, fmt.Errorf("end attempt %d of run %q: its status is still running", ref.Attempt, ref.Run)
+	}
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		old, err := s.readRun(ctx, q, run.ID, q.forUpdate)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			return holdfast.ErrFenced
+		}
+		if err != nil {
+			return err
+		}
+		if old.Status != holdfast.RunRunning || old.Ref() != ref {
+			return holdfast.ErrFenced
+		}
+		run, err = s.replaceRun(ctx, q, old, run)
+		return err
+	})
+	if err != nil {
+		return holdfast.Run{}, fmt.Errorf("end attempt %d of run %q: %w", ref.Attempt, ref.Run, err)
+	}
+	s.wakers.wake(run.ID)
+	return run, nil
+}
+
+// closeAttempt ends the row of a run's attempt. Of a run that goes on, the
+// attempt failed or died.
+func (s *Store) closeAttempt(ctx context.Context, q querier, run holdfast.Run) error {
+	status := run.Status
+	switch {
+	case status.Done():
+	case run.Failure != nil:
+		status = holdfast.RunErrored
+	default:
+		status = holdfast.RunInterrupted
+	}
+	ended := run.FinishedAt
+	if ended.IsZero() {
+		ended = s.now()
+	}
+	_, err := q.exec(ctx, `UPDATE attempts SET status = ?, reason = ?, ended_at = ? WHERE run = ? AND attempt = ?`,
+		string(status), run.Reason, nanos(ended), run.ID, run.Attempt)
+	return err
+}
+
+// Attempts returns a run's attempts, the first one first.
+func (s *Store) Attempts(ctx context.Context, run string) ([]holdfast.Attempt, error) {
+	var attempts []holdfast.Attempt
+	err := s.db.reader().each(ctx, func(row scanner) error {
+		a := holdfast.Attempt{Run: run}
+		var claimed, ended int64
+		if err := row.Scan(&a.Attempt, &a.Fence, &a.Agent, &a.Status, &a.Reason, &claimed, &ended); err != nil {
+			return err
+		}
+		a.ClaimedAt, a.EndedAt = fromNanos(claimed), fromNanos(ended)
+		attempts = append(attempts, a)
+		return nil
+	}, `SELECT attempt, fence, agent, status, reason, claimed_at, ended_at FROM attempts WHERE run = ? ORDER BY attempt`, run)
+	if err != nil {
+		return nil, fmt.Errorf("list attempts of run %q: %w", run, err)
+	}
+	return attempts, nil
+}
+
+// running is an ErrFenced unless ref is a running attempt. It returns the state
+// location that the attempt may write.
+func running(ctx context.Context, q querier, ref holdfast.AttemptRef, suffix string) (location string, err error) {
+	err = q.row(ctx, `SELECT state_location FROM runs WHERE id = ? AND attempt = ? AND fence = ? AND status = 'running'`+suffix,
+		ref.Run, ref.Attempt, ref.Fence).Scan(&location)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", holdfast.ErrFenced
+	}
+	return location, err
+}

@@ -1,0 +1,201 @@
+// Package datastore keeps what must survive: the records of clusters, runs,
+// pull requests, posts and commands, and the states of Holdfast's own backend
+// in SQL; the plans, bundles and states themselves in a bucket or, if they are
+// small, beside their records; and the logs of runs while they are written.
+//
+// What people and engines wrote is encrypted at rest: documents with their
+// variables, plans, outputs, states, comments. In plain text are only names,
+// statuses, times and the logs, which agents redact before they send them.
+package datastore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Options are what a Store needs. All are required unless noted.
+type Options struct {
+	// Path is the SQLite file. It is created if it is missing, as is its
+	// folder, both for their owner only.
+	Path string
+	// BlobURL is the bucket for what is too large for SQL, such as
+	// "s3://bucket?region=eu-west-1"; its driver must be linked in. Empty means
+	// the folder BlobDir.
+	BlobURL string
+	// BlobDir is a folder on a local disk; empty, with BlobURL empty, means
+	// "blobs" beside Path.
+	BlobDir string
+
+	// Keys encrypt what is stored. A database that was written with other keys
+	// is refused.
+	Keys *Keyring
+
+	// KeepStates is how many versions of each state are kept. Zero means 50.
+	KeepStates int
+
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil means time.Now
+}
+
+// Store is everything that must survive. It is safe for concurrent use. Records
+// that do not exist are a holdfast.ErrNotFound, writes with an old version a
+// holdfast.ErrConflict.
+type Store struct {
+	keys       *Keyring
+	log        *slog.Logger
+	now        func() time.Time
+	keepStates int
+
+	lock   *fileLock
+	db     *database
+	blobs  *bucket
+	wakers *broadcaster // who waits for log lines
+}
+
+// Open opens the database, brings its tables up to date and checks the keys. It
+// is an ErrLocked if another server has the database open.
+func Open(ctx context.Context, opts Options) (*Store, error) {
+	if err := opts.complete(); err != nil {
+		return nil, fmt.Errorf("datastore: %w", err)
+	}
+	s := &Store{
+		keys:       opts.Keys,
+		log:        opts.Logger,
+		now:        func() time.Time { return opts.Now().UTC() },
+		keepStates: opts.KeepStates,
+		wakers:     newBroadcaster(),
+	}
+	if err := s.open(ctx, opts); err != nil {
+		return nil, errors.Join(fmt.Errorf("open database %s: %w", opts.Path, err), s.Close())
+	}
+	return s, nil
+}
+
+func (o *Options) complete() error {
+	if o.Path == "" {
+		return errors.New("no path")
+	}
+	if o.Keys == nil || len(o.Keys.keys) == 0 {
+		return errors.New("no keys")
+	}
+	if o.BlobURL != "" && o.BlobDir != "" {
+		return errors.New("both a blob URL and a blob folder")
+	}
+	if u, err := url.Parse(o.BlobURL); err == nil && u.Scheme == "file" {
+		o.BlobURL, o.BlobDir = "", u.Path
+	}
+	if o.BlobURL == "" && o.BlobDir == "" {
+		o.BlobDir = filepath.Join(filepath.Dir(o.Path), "blobs")
+	}
+	if o.KeepStates <= 0 {
+		o.KeepStates = 50
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return nil
+}
+
+func (s *Store) open(ctx context.Context, opts Options) error {
+	path, err := prepareFile(opts.Path)
+	if err != nil {
+		return err
+	}
+	if s.lock, err = lockFile(path+".lock", s.now()); err != nil {
+		return err
+	}
+	if s.db, err = openSQLite(ctx, path); err != nil {
+		return err
+	}
+	if err := s.db.migrate(ctx, s.log); err != nil {
+		return err
+	}
+	store, err := s.identify(ctx)
+	if err != nil {
+		return err
+	}
+	s.blobs, err = openBucket(ctx, opts.BlobURL, opts.BlobDir, store)
+	return err
+}
+
+// prepareFile creates the database's folder and file, so that neither is for
+// others' eyes, and returns the file's one true path: two links to a database
+// are one database.
+func prepareFile(path string) (string, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return "", err
+	}
+	if err := f.Close(); err != nil {
+		return "", err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// Close waits for writes in progress and lets the database go. No method may be
+// called after it.
+func (s *Store) Close() error {
+	var errs []error
+	if s.db != nil {
+		errs = append(errs, s.db.close())
+	}
+	if s.blobs != nil {
+		errs = append(errs, s.blobs.close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.unlock())
+	}
+	return errors.Join(errs...)
+}
+
+// Ping reports whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	var one int
+	if err := s.db.reader().row(ctx, `SELECT 1`).Scan(&one); err != nil {
+		return fmt.Errorf("ask the database: %w", err)
+	}
+	return nil
+}
+
+// identify compares the keys with those of the first start: better no start
+// than records that cannot be read, or a plan that is compared under another
+// key. It returns the name that was chosen at the first start.
+func (s *Store) identify(ctx context.Context) (string, error) {
+	var store string
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		var sealed []byte
+		err := q.row(ctx, `SELECT store, doc FROM identity WHERE id = 1`).Scan(&store, &sealed)
+		if errors.Is(err, sql.ErrNoRows) {
+			store = randomHex(8)
+			if sealed, err = s.keys.seal("identity", store, nil); err != nil {
+				return err
+			}
+			_, err = q.exec(ctx, `INSERT INTO identity (id, store, doc) VALUES (1, ?, ?)`, store, sealed)
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := s.keys.unseal("identity", store, sealed); err != nil {
+			return fmt.Errorf("it was written with another key: %w", err)
+		}
+		return nil
+	})
+	return store, err
+}

@@ -1,0 +1,179 @@
+package datastore_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+var (
+	_ reconciler.Store = (*datastore.Store)(nil)
+	_ server.Blobs     = (*datastore.Store)(nil)
+	_ server.States    = (*datastore.Store)(nil)
+)
+
+// noon is when the tests' clocks stand.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
+
+// opener opens a fresh store that is closed with the test. The suite runs on
+// whatever database it opens.
+type opener func(t testing.TB) *datastore.Store
+
+// TestStore runs the suite that every database has to pass.
+func TestStore(t *testing.T) {
+	t.Parallel()
+	suite := map[string]func(t *testing.T, open opener){
+		"runs":            testRuns,
+		"claims":          testClaims,
+		"claimable":       testClaimable,
+		"attempts":        testAttempts,
+		"updates":         testUpdates,
+		"many claims":     testManyClaims,
+		"clusters":        testClusters,
+		"sources":         testSources,
+		"leases":          testLeases,
+		"pull requests":   testPullRequests,
+		"outbox":          testOutbox,
+		"outbox failures": testOutboxFailures,
+		"outbox runs":     testOutboxRuns,
+		"many posters":    testManyPosters,
+		"commands":        testCommands,
+		"artefacts":       testArtefacts,
+		"bundles":         testBundles,
+		"logs":            testLogs,
+		"log waits":       testLogWaits,
+		"log cap":         testLogCap,
+		"states":          testStates,
+		"state refusals":  testStateRefusals,
+		"state locks":     testStateLocks,
+		"local forge":     testLocalForge,
+		"audit":           testAudit,
+		"sweep":           testSweep,
+	}
+	for name, test := range suite {
+		t.Run("sqlite/"+name, func(t *testing.T) {
+			t.Parallel()
+			test(t, openSQLite)
+		})
+	}
+}
+
+func openSQLite(t testing.TB) *datastore.Store {
+	t.Helper()
+	return openAt(t, datastore.Options{Path: filepath.Join(t.TempDir(), "holdfast.db")})
+}
+
+// openAt opens a store with the test's key and clock unless opts say otherwise.
+func openAt(t testing.TB, opts datastore.Options) *datastore.Store {
+	t.Helper()
+	if opts.Keys == nil {
+		opts.Keys = testKeys(t, 'k')
+	}
+	if opts.Now == nil {
+		opts.Now = func() time.Time { return noon }
+	}
+	store, err := datastore.Open(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return store
+}
+
+// testKeys returns a ring of keys that each consist of one byte.
+func testKeys(t testing.TB, keys ...byte) *datastore.Keyring {
+	t.Helper()
+	var secrets [][]byte
+	for _, b := range keys {
+		secret := make([]byte, datastore.KeySize)
+		for i := range secret {
+			secret[i] = b
+		}
+		secrets = append(secrets, secret)
+	}
+	ring, err := datastore.NewKeyring(secrets[0], secrets[1:]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+// newRun returns a queued plan run of a cluster of the same number.
+func newRun(n int) holdfast.Run {
+	cluster := fmt.Sprintf("c%03d", n)
+	return holdfast.Run{
+		ID: fmt.Sprintf("run-%04d", n), Cluster: cluster, Kind: holdfast.RunPlan, Status: holdfast.RunQueued,
+		Repo: "fleet", Revision: "abc", StateLocation: "clusters/" + cluster,
+		Document:  holdfast.Cluster{Name: cluster, Variables: map[string]any{"node_count": 3.0}},
+		CreatedAt: noon.Add(time.Duration(n) * time.Second),
+	}
+}
+
+// create stores runs.
+func create(t testing.TB, store *datastore.Store, runs ...holdfast.Run) {
+	t.Helper()
+	for _, run := range runs {
+		if err := store.CreateRun(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// claim creates a run and makes it running.
+func claim(t testing.TB, store *datastore.Store, run holdfast.Run) holdfast.Run {
+	t.Helper()
+	create(t, store, run)
+	claimed, err := store.ClaimRun(t.Context(), run.ID, "agent", noon, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return claimed
+}
+
+// end ends the running attempt of run with a status.
+func end(t testing.TB, store *datastore.Store, run holdfast.Run, status holdfast.RunStatus) holdfast.Run {
+	t.Helper()
+	run.Status = status
+	ended, err := store.EndAttempt(t.Context(), run.Ref(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ended
+}
+
+// must returns value, or ends the test.
+func must[T any](t testing.TB) func(value T, err error) T {
+	return func(value T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func ids(runs []holdfast.Run) []string {
+	var list []string
+	for _, run := range runs {
+		list = append(list, run.ID)
+	}
+	return list
+}
+
+// ended returns a context that is done.
+func ended(t testing.TB) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}

@@ -1,0 +1,297 @@
+package datastore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+const postColumns = `post_key, runs, head, external_id, wanted, posted, posted_at, abandoned, not_before, failures, last_error, doc`
+
+// storedPost is a post with what is for the outbox alone.
+type storedPost struct {
+	holdfast.Post
+	abandoned int64
+}
+
+func (s *Store) scanPost(row scanner) (storedPost, error) {
+	var (
+		p                   storedPost
+		key, runs           string
+		postedAt, notBefore int64
+		doc                 []byte
+		meta                holdfast.Post
+	)
+	if err := row.Scan(&key, &runs, &meta.Head, &meta.ExternalID, &meta.Wanted, &meta.Posted, &postedAt, &p.abandoned,
+		&notBefore, &meta.Failures, &meta.LastError, &doc); err != nil {
+		return p, err
+	}
+	if err := s.keys.unsealJSON("post", key, doc, &p.Post); err != nil {
+		return p, err
+	}
+	list, err := decodeList(runs)
+	if err != nil {
+		return p, fmt.Errorf("read post %q: %w", key, err)
+	}
+	p.Runs, p.Head, p.ExternalID = list, meta.Head, meta.ExternalID
+	p.Wanted, p.Posted, p.PostedAt = meta.Wanted, meta.Posted, fromNanos(postedAt)
+	p.NotBefore, p.Failures, p.LastError = fromNanos(notBefore), meta.Failures, meta.LastError
+	return p, nil
+}
+
+func (s *Store) readPost(ctx context.Context, q querier, key, suffix string) (storedPost, error) {
+	p, err := s.scanPost(q.row(ctx, `SELECT `+postColumns+` FROM posts WHERE post_key = ?`+suffix, key))
+	return p, notFound(err, "post", key)
+}
+
+// Post returns a post with the content that is wanted.
+func (s *Store) Post(ctx context.Context, key string) (holdfast.Post, error) {
+	p, err := s.readPost(ctx, s.db.reader(), key, "")
+	return p.Post, err
+}
+
+func sameContent(a, b holdfast.Post) bool {
+	return a.Body == b.Body && a.Status == b.Status && a.Reaction == b.Reaction
+}
+
+// Want stores what a post shall say: Wanted grows if the content (Body, Status,
+// Reaction) differs from what was wanted last, else nothing happens. Runs and
+// Head are stored with it in any case; if the content they go with is on the
+// forge already, the runs count as posted.
+func (s *Store) Want(ctx context.Context, post holdfast.Post) error {
+	if post.Key == "" {
+		return errors.New("want post: it has no key")
+	}
+	if old, err := s.readPost(ctx, s.db.reader(), post.Key, ""); err == nil && wantedAlready(old.Post, post) {
+		return nil // what is asked for again and again costs no write
+	}
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		old, err := s.readPost(ctx, q, post.Key, q.forUpdate)
+		switch {
+		case errors.Is(err, holdfast.ErrNotFound):
+			return s.insertPost(ctx, q, post)
+		case err != nil:
+			return err
+		case wantedAlready(old.Post, post):
+			return nil
+		case sameContent(old.Post, post):
+			return s.showRuns(ctx, q, old.Post, post)
+		default:
+			return s.changePost(ctx, q, old, post)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("want post %q: %w", post.Key, err)
+	}
+	return nil
+}
+
+func wantedAlready(old, post holdfast.Post) bool {
+	return sameContent(old, post) && old.Head == post.Head && slices.Equal(old.Runs, post.Runs)
+}
+
+// sealPost encrypts the part of a post that has no columns.
+func (s *Store) sealPost(post holdfast.Post) ([]byte, error) {
+	return s.keys.sealJSON("post", post.Key, holdfast.Post{
+		Key: post.Key, Kind: post.Kind, Repo: post.Repo, PullRequest: post.PullRequest,
+		Body: post.Body, Status: post.Status, CommentID: post.CommentID, Reaction: post.Reaction,
+	})
+}
+
+func (s *Store) insertPost(ctx context.Context, q querier, post holdfast.Post) error {
+	doc, err := s.sealPost(post)
+	if err != nil {
+		return err
+	}
+	_, err = q.exec(ctx, `INSERT INTO posts (post_key, kind, pr_repo, pr_number, runs, head, posted_runs, posted_head, external_id,
+			wanted, wanted_at, posted, posted_at, abandoned, not_before, failures, last_error, claimed_by, claimed_until, claimed_wanted, doc)
+		VALUES (?, ?, ?, ?, ?, ?, '[]', '', ?, 1, ?, 0, 0, 0, ?, 0, '', '', 0, 0, ?)`,
+		post.Key, string(post.Kind), post.PullRequest.Repo, post.PullRequest.Number, encodeList(post.Runs), string(post.Head),
+		post.ExternalID, nanos(s.now()), nanos(post.NotBefore), doc)
+	return err
+}
+
+// changePost keeps the time before which the forge does not want to be asked.
+func (s *Store) changePost(ctx context.Context, q querier, old storedPost, post holdfast.Post) error {
+	doc, err := s.sealPost(post)
+	if err != nil {
+		return err
+	}
+	notBefore, failures := old.NotBefore, old.Failures
+	if old.abandoned == old.Wanted {
+		failures = 0 // counted for a content that was given up
+	}
+	if post.NotBefore.After(notBefore) {
+		notBefore = post.NotBefore
+	}
+	_, err = q.exec(ctx, `UPDATE posts SET kind = ?, pr_repo = ?, pr_number = ?, runs = ?, head = ?, wanted = wanted + 1, wanted_at = ?,
+			not_before = ?, failures = ?, doc = ? WHERE post_key = ?`,
+		string(post.Kind), post.PullRequest.Repo, post.PullRequest.Number, encodeList(post.Runs), string(post.Head), nanos(s.now()),
+		nanos(notBefore), failures, doc, post.Key)
+	return err
+}
+
+// showRuns stores that the same content shows other runs.
+func (s *Store) showRuns(ctx context.Context, q querier, old, post holdfast.Post) error {
+	if _, err := q.exec(ctx, `UPDATE posts SET runs = ?, head = ? WHERE post_key = ?`,
+		encodeList(post.Runs), string(post.Head), post.Key); err != nil {
+		return err
+	}
+	if old.Posted != old.Wanted {
+		return nil
+	}
+	if _, err := q.exec(ctx, `UPDATE posts SET posted_runs = runs, posted_head = head WHERE post_key = ?`, post.Key); err != nil {
+		return err
+	}
+	for _, id := range post.Runs {
+		run, err := s.readRun(ctx, q, id, "")
+		if errors.Is(err, holdfast.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		// The content was there before the run; the run was not.
+		at := old.PostedAt
+		if run.FinishedAt.After(at) {
+			at = run.FinishedAt
+		}
+		if err := markPosted(ctx, q, at, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markPosted sets PostedAt of runs where it is not set.
+func markPosted(ctx context.Context, q querier, at time.Time, runs ...string) error {
+	for _, id := range runs {
+		if _, err := q.exec(ctx, `UPDATE runs SET posted_at = ? WHERE id = ? AND posted_at = 0`, nanos(at), id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ClaimPosts returns up to limit posts with Wanted > Posted whose NotBefore has
+// come, those that wait longest first, and hides them from other claims for ttl.
+func (s *Store) ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int) ([]holdfast.Post, error) {
+	const due = ` FROM posts WHERE wanted > posted AND wanted > abandoned AND not_before <= ? AND claimed_until <= ?`
+	// Most looks find nothing: they cost no write.
+	var waiting int
+	err := s.db.reader().row(ctx, `SELECT COUNT(*)`+due, nanos(now), nanos(now)).Scan(&waiting)
+	if err != nil {
+		return nil, fmt.Errorf("claim posts: %w", err)
+	}
+	if waiting == 0 || limit <= 0 {
+		return nil, nil
+	}
+	var posts []holdfast.Post
+	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+		err := q.each(ctx, func(row scanner) error {
+			p, err := s.scanPost(row)
+			posts = append(posts, p.Post)
+			return err
+		}, `SELECT `+postColumns+due+` ORDER BY wanted_at, post_key LIMIT ?`+q.forUpdate, nanos(now), nanos(now), limit)
+		if err != nil {
+			return err
+		}
+		for _, p := range posts {
+			if _, err := q.exec(ctx, `UPDATE posts SET claimed_by = ?, claimed_until = ?, claimed_wanted = wanted WHERE post_key = ?`,
+				owner, nanos(now.Add(ttl)), p.Key); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim posts: %w", err)
+	}
+	return posts, nil
+}
+
+// Posted records that the content of post (its Wanted, as it was claimed) is on
+// the forge under post.ExternalID since at (the forge's clock), ends the claim,
+// and sets PostedAt of post.Runs where it is not set.
+func (s *Store) Posted(ctx context.Context, post holdfast.Post, at time.Time) error {
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		row, err := s.readPost(ctx, q, post.Key, q.forUpdate)
+		if err != nil {
+			return err
+		}
+		if post.Wanted < row.Posted || post.Wanted > row.Wanted {
+			return endClaim(ctx, q, post.Key) // a later content is there already
+		}
+		if post.Wanted == row.Wanted {
+			// The same content may have come to show other runs since the claim.
+			post.Runs = append(slices.Clone(row.Runs), post.Runs...)
+			post.Head = row.Head
+			if _, err := q.exec(ctx, `UPDATE posts SET posted_runs = runs, posted_head = head WHERE post_key = ?`, post.Key); err != nil {
+				return err
+			}
+		} else if _, err := q.exec(ctx, `UPDATE posts SET posted_runs = ?, posted_head = ? WHERE post_key = ?`,
+			encodeList(post.Runs), string(post.Head), post.Key); err != nil {
+			return err
+		}
+		if _, err := q.exec(ctx, `UPDATE posts SET posted = ?, posted_at = ?, external_id = ?, failures = 0, last_error = '', not_before = 0
+			WHERE post_key = ?`, post.Wanted, nanos(at), post.ExternalID, post.Key); err != nil {
+			return err
+		}
+		if err := markPosted(ctx, q, at, post.Runs...); err != nil {
+			return err
+		}
+		return endClaim(ctx, q, post.Key)
+	})
+	if err != nil {
+		return fmt.Errorf("record post %q: %w", post.Key, err)
+	}
+	return nil
+}
+
+func endClaim(ctx context.Context, q querier, key string) error {
+	_, err := q.exec(ctx, `UPDATE posts SET claimed_by = '', claimed_until = 0 WHERE post_key = ?`, key)
+	return err
+}
+
+// PostFailed ends the claim and hides the post until notBefore. The zero time
+// gives up on the content that was claimed: it is not posted until it changes.
+func (s *Store) PostFailed(ctx context.Context, key, cause string, notBefore time.Time) error {
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		query := `UPDATE posts SET failures = failures + 1, last_error = ?, not_before = ?, claimed_by = '', claimed_until = 0 WHERE post_key = ?`
+		if notBefore.IsZero() {
+			query = `UPDATE posts SET failures = failures + 1, last_error = ?, not_before = ?, claimed_by = '', claimed_until = 0,
+				abandoned = CASE WHEN claimed_wanted > 0 THEN claimed_wanted ELSE wanted END WHERE post_key = ?`
+		}
+		n, err := q.exec(ctx, query, cause, nanos(notBefore), key)
+		if err == nil && n == 0 {
+			err = holdfast.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("record failure of post %q: %w", key, err)
+	}
+	return nil
+}
+
+// shown returns the runs and the head that the comment of a pull request shows
+// on the forge now.
+func shown(ctx context.Context, q querier, ref holdfast.PullRequestRef) ([]string, holdfast.Revision, error) {
+	var runs string
+	var head holdfast.Revision
+	err := q.row(ctx, `SELECT posted_runs, posted_head FROM posts WHERE kind = 'comment' AND pr_repo = ? AND pr_number = ?
+		ORDER BY posted_at DESC, post_key LIMIT 1`, ref.Repo, ref.Number).Scan(&runs, &head)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read comment of %s: %w", ref, err)
+	}
+	list, err := decodeList(runs)
+	return list, head, err
+}

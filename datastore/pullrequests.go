@@ -1,0 +1,87 @@
+package datastore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// scanPullRequest reads repo, number, doc.
+func (s *Store) scanPullRequest(row scanner) (holdfast.PullRequestRecord, error) {
+	var ref holdfast.PullRequestRef
+	var doc []byte
+	var pr holdfast.PullRequestRecord
+	if err := row.Scan(&ref.Repo, &ref.Number, &doc); err != nil {
+		return pr, err
+	}
+	return pr, s.keys.unsealJSON("pull request", ref.String(), doc, &pr)
+}
+
+// PullRequest returns what is remembered of a pull request.
+func (s *Store) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error) {
+	pr, err := s.scanPullRequest(s.db.reader().row(ctx,
+		`SELECT repo, number, doc FROM pull_requests WHERE repo = ? AND number = ?`, ref.Repo, ref.Number))
+	return pr, notFound(err, "pull request", ref.String())
+}
+
+// PullRequests returns the pull requests that match, newest number first.
+func (s *Store) PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error) {
+	var c conditions
+	if filter.Repo != "" {
+		c.add(`p.repo = ?`, filter.Repo)
+	}
+	in(&c, "p.state", filter.States)
+	if filter.Cluster != "" {
+		c.add(`EXISTS (SELECT 1 FROM pull_request_clusters AS a WHERE a.repo = p.repo AND a.number = p.number AND a.cluster = ?)`, filter.Cluster)
+	}
+	var found []holdfast.PullRequestRecord
+	err := s.db.reader().each(ctx, func(row scanner) error {
+		pr, err := s.scanPullRequest(row)
+		found = append(found, pr)
+		return err
+	}, `SELECT p.repo, p.number, p.doc FROM pull_requests AS p`+c.where()+` ORDER BY p.number DESC, p.repo LIMIT ?`,
+		append(c.args, limitOr100(filter.Limit))...)
+	if err != nil {
+		return nil, fmt.Errorf("list pull requests: %w", err)
+	}
+	return found, nil
+}
+
+// SavePullRequest creates (Version 0) or replaces a record, and returns it with
+// the next Version.
+func (s *Store) SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
+	if pr.Repo == "" || pr.IsZero() {
+		return holdfast.PullRequestRecord{}, fmt.Errorf("save pull request %q: it needs a repository and a number", pr.String())
+	}
+	read := pr.Version
+	pr.Version++
+	doc, err := s.keys.sealJSON("pull request", pr.String(), pr)
+	if err != nil {
+		return holdfast.PullRequestRecord{}, fmt.Errorf("save pull request: %w", err)
+	}
+	values := []any{string(pr.State), pr.Version, doc, pr.Repo, pr.Number}
+	query := `UPDATE pull_requests SET state = ?, version = ?, doc = ? WHERE repo = ? AND number = ? AND version = ?`
+	if read == 0 {
+		query = `INSERT INTO pull_requests (state, version, doc, repo, number) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (repo, number) DO NOTHING`
+	} else {
+		values = append(values, read)
+	}
+	err = s.save(ctx, query, values, func(ctx context.Context, q querier) error {
+		if _, err := q.exec(ctx, `DELETE FROM pull_request_clusters WHERE repo = ? AND number = ?`, pr.Repo, pr.Number); err != nil {
+			return err
+		}
+		for _, cluster := range pr.Clusters {
+			if _, err := q.exec(ctx, `INSERT INTO pull_request_clusters (repo, number, cluster) VALUES (?, ?, ?)
+				ON CONFLICT (repo, number, cluster) DO NOTHING`, pr.Repo, pr.Number, cluster.Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return holdfast.PullRequestRecord{}, fmt.Errorf("save pull request %s at version %d: %w", pr, read, err)
+	}
+	return pr, nil
+}

@@ -1,0 +1,245 @@
+package datastore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+const runColumns = `id, heartbeat_at, step, posted_at, doc`
+
+// scanRun reads runColumns. What Beat and Posted write is in columns of its own:
+// they leave the document and its version alone.
+func (s *Store) scanRun(row scanner) (holdfast.Run, error) {
+	var (
+		run                 holdfast.Run
+		id, step            string
+		heartbeatAt, posted int64
+		doc                 []byte
+	)
+	if err := row.Scan(&id, &heartbeatAt, &step, &posted, &doc); err != nil {
+		return holdfast.Run{}, err
+	}
+	if err := s.keys.unsealJSON("run", id, doc, &run); err != nil {
+		return holdfast.Run{}, err
+	}
+	run.HeartbeatAt, run.Step, run.PostedAt = fromNanos(heartbeatAt), step, fromNanos(posted)
+	return run, nil
+}
+
+func (s *Store) readRun(ctx context.Context, q querier, id, suffix string) (holdfast.Run, error) {
+	run, err := s.scanRun(q.row(ctx, `SELECT `+runColumns+` FROM runs WHERE id = ?`+suffix, id))
+	return run, notFound(err, "run", id)
+}
+
+// stateLocation is what a run excludes others from: its cluster, if it does not
+// say.
+func stateLocation(run holdfast.Run) string {
+	if run.StateLocation == "" {
+		return "clusters/" + run.Cluster
+	}
+	return run.StateLocation
+}
+
+func priority(kind holdfast.RunKind) int {
+	if kind.Writes() {
+		return 0
+	}
+	return 1
+}
+
+// CreateRun stores a new run; its Version becomes 1.
+func (s *Store) CreateRun(ctx context.Context, run holdfast.Run) error {
+	if run.ID == "" || run.Cluster == "" || run.Kind == "" || run.Status == "" {
+		return fmt.Errorf("create run %q: it needs an id, a cluster, a kind and a status", run.ID)
+	}
+	run.Version = 1
+	doc, err := s.keys.sealJSON("run", run.ID, run)
+	if err != nil {
+		return fmt.Errorf("create run %q: %w", run.ID, err)
+	}
+	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+		_, err := q.exec(ctx, `INSERT INTO runs (id, cluster, kind, status, pr_repo, pr_number, state_location, priority,
+				attempt, fence, not_before, heartbeat_at, step, posted_at, created_at, version, doc)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			run.ID, run.Cluster, string(run.Kind), string(run.Status), run.PullRequest.Repo, run.PullRequest.Number,
+			stateLocation(run), priority(run.Kind), run.Attempt, run.Fence, nanos(run.NotBefore),
+			nanos(run.HeartbeatAt), run.Step, nanos(run.PostedAt), nanos(run.CreatedAt), run.Version, doc)
+		return err
+	})
+	if err != nil && s.db.duplicate(err) {
+		err = fmt.Errorf("it exists, or another run is running at %q: %w", stateLocation(run), holdfast.ErrConflict)
+	}
+	if err != nil {
+		return fmt.Errorf("create run %q: %w", run.ID, err)
+	}
+	return nil
+}
+
+// Run returns a run.
+func (s *Store) Run(ctx context.Context, id string) (holdfast.Run, error) {
+	return s.readRun(ctx, s.db.reader(), id, "")
+}
+
+// Runs returns the runs that match, newest first.
+func (s *Store) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error) {
+	var c conditions
+	if filter.Cluster != "" {
+		c.add(`cluster = ?`, filter.Cluster)
+	}
+	if pr := filter.PullRequest; pr != nil {
+		if pr.IsZero() {
+			c.add(`pr_number = 0`)
+		} else {
+			c.add(`pr_repo = ? AND pr_number = ?`, pr.Repo, pr.Number)
+		}
+	}
+	in(&c, "kind", filter.Kinds)
+	in(&c, "status", filter.Statuses)
+	runs, err := s.queryRuns(ctx, s.db.reader(),
+		c.where()+` ORDER BY created_at DESC, id DESC LIMIT ?`, append(c.args, limitOr100(filter.Limit))...)
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	return runs, nil
+}
+
+func (s *Store) queryRuns(ctx context.Context, q querier, suffix string, args ...any) ([]holdfast.Run, error) {
+	var runs []holdfast.Run
+	err := q.each(ctx, func(row scanner) error {
+		run, err := s.scanRun(row)
+		runs = append(runs, run)
+		return err
+	}, `SELECT `+runColumns+` FROM runs`+suffix, args...)
+	if err != nil {
+		return nil, err
+	}
+	return runs, nil
+}
+
+// limitOr100 is what the filters promise for a limit of zero.
+func limitOr100(limit int) int {
+	if limit <= 0 {
+		return 100
+	}
+	return limit
+}
+
+// UpdateRun stores run if its Version is the stored one, and returns it with the
+// next Version. Attempt, Fence and Agent stay as the claim set them, and only a
+// claim makes a run running. A sign of life that came meanwhile is kept.
+func (s *Store) UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, error) {
+	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
+		old, err := s.readRun(ctx, q, run.ID, q.forUpdate)
+		if err != nil {
+			return err
+		}
+		run, err = s.replaceRun(ctx, q, old, run)
+		return err
+	})
+	if err != nil {
+		return holdfast.Run{}, fmt.Errorf("update run %q: %w", run.ID, err)
+	}
+	s.wakers.wake(run.ID)
+	return run, nil
+}
+
+// replaceRun stores run over old, and closes the attempt that ends with it.
+func (s *Store) replaceRun(ctx context.Context, q querier, old, run holdfast.Run) (holdfast.Run, error) {
+	switch {
+	case old.Version != run.Version:
+		return run, fmt.Errorf("version %d, stored is %d: %w", run.Version, old.Version, holdfast.ErrConflict)
+	case old.Status != holdfast.RunRunning && run.Status == holdfast.RunRunning:
+		return run, errors.New("only a claim makes a run running")
+	}
+	run.Attempt, run.Fence, run.Agent, run.CreatedAt = old.Attempt, old.Fence, old.Agent, old.CreatedAt
+	if run.HeartbeatAt.Before(old.HeartbeatAt) {
+		run.HeartbeatAt, run.Step = old.HeartbeatAt, old.Step
+	}
+	if !old.PostedAt.IsZero() {
+		run.PostedAt = old.PostedAt
+	}
+	run.Version++
+	if err := s.storeRun(ctx, q, run); err != nil {
+		return run, err
+	}
+	if old.Status != holdfast.RunRunning || run.Status == holdfast.RunRunning {
+		return run, nil
+	}
+	return run, s.closeAttempt(ctx, q, run)
+}
+
+func (s *Store) storeRun(ctx context.Context, q querier, run holdfast.Run) error {
+	doc, err := s.keys.sealJSON("run", run.ID, run)
+	if err != nil {
+		return err
+	}
+	_, err = q.exec(ctx, `UPDATE runs SET cluster = ?, kind = ?, status = ?, pr_repo = ?, pr_number = ?, state_location = ?,
+			priority = ?, attempt = ?, fence = ?, not_before = ?, heartbeat_at = ?, step = ?, posted_at = ?, version = ?, doc = ?
+		WHERE id = ?`,
+		run.Cluster, string(run.Kind), string(run.Status), run.PullRequest.Repo, run.PullRequest.Number, stateLocation(run),
+		priority(run.Kind), run.Attempt, run.Fence, nanos(run.NotBefore), nanos(run.HeartbeatAt), run.Step,
+		nanos(run.PostedAt), run.Version, doc, run.ID)
+	if err != nil && q.duplicate(err) {
+		return fmt.Errorf("another run is running at %q: %w", stateLocation(run), holdfast.ErrConflict)
+	}
+	return err
+}
+
+// Claimable returns the runs that an agent may claim at now, in order: those
+// that write first, then the oldest; at most one for each state location, none
+// for a location where a run is running.
+func (s *Store) Claimable(ctx context.Context, now time.Time, limit int) ([]holdfast.Run, error) {
+	var runs []holdfast.Run
+	err := s.db.read(ctx, func(ctx context.Context, q querier) error {
+		ids, err := claimable(ctx, q, now, limit)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			run, err := s.readRun(ctx, q, id, "")
+			if err != nil {
+				return err
+			}
+			runs = append(runs, run)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list claimable runs: %w", err)
+	}
+	return runs, nil
+}
+
+func claimable(ctx context.Context, q querier, now time.Time, limit int) ([]string, error) {
+	var ids []string
+	if limit <= 0 {
+		return nil, nil
+	}
+	taken := map[string]bool{}
+	err := q.each(ctx, func(row scanner) error {
+		var id, location string
+		if err := row.Scan(&id, &location); err != nil {
+			return err
+		}
+		if taken[location] {
+			return nil
+		}
+		taken[location] = true
+		if ids = append(ids, id); len(ids) == limit {
+			return errStop
+		}
+		return nil
+	}, `SELECT id, state_location FROM runs
+		WHERE status IN ('queued', 'retrying') AND (status = 'queued' OR not_before <= ?)
+			AND NOT EXISTS (SELECT 1 FROM runs AS other
+				WHERE other.state_location = runs.state_location AND other.status = 'running')
+		ORDER BY priority, created_at, id`, nanos(now))
+	if err != nil && !errors.Is(err, errStop) {
+		return nil, err
+	}
+	return ids, nil
+}

@@ -1,0 +1,320 @@
+package datastore
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// dialect is all that differs between databases. Queries are written with "?"
+// for parameters, INSERT ... ON CONFLICT and RETURNING, which both SQLite and
+// PostgreSQL know.
+type dialect struct {
+	goose goose.Dialect
+	// migrations is the folder under migrations/.
+	migrations string
+	// forUpdate ends a SELECT of rows that the transaction goes on to write.
+	// SQLite needs nothing: its writers come one by one.
+	forUpdate string
+	// duplicate reports whether err is a violated unique constraint.
+	duplicate func(err error) bool
+}
+
+func sqliteDialect() dialect {
+	return dialect{
+		goose:      goose.DialectSQLite3,
+		migrations: "sqlite",
+		duplicate: func(err error) bool {
+			var failure *sqlite.Error
+			return errors.As(err, &failure) &&
+				(failure.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || failure.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+		},
+	}
+}
+
+// database is one database with a writer and several readers.
+type database struct {
+	dialect
+	readers *sql.DB
+	durable *sql.DB // a commit is on disk when it returns
+	relaxed *sql.DB // a commit survives the process, and the machine from the next durable one on
+
+	// writing is held by the one writer; unlike a mutex it can be waited for
+	// with a context, and unlike SQLite's own lock it is fair.
+	writing chan struct{}
+}
+
+const readerConns = 4
+
+// openSQLite opens the file in WAL mode. What the three pools differ in is how
+// a commit is synced, and that readers cannot write.
+func openSQLite(ctx context.Context, path string) (*database, error) {
+	db := &database{dialect: sqliteDialect(), writing: make(chan struct{}, 1)}
+	pools := []struct {
+		pool   **sql.DB
+		conns  int
+		pragma []string
+		lock   string
+	}{
+		{&db.durable, 1, []string{"synchronous(FULL)"}, "immediate"},
+		{&db.relaxed, 1, []string{"synchronous(NORMAL)"}, "immediate"},
+		{&db.readers, readerConns, []string{"query_only(1)"}, "deferred"},
+	}
+	for _, p := range pools {
+		query := url.Values{
+			"_pragma": append(p.pragma, "busy_timeout(10000)", "foreign_keys(1)", "journal_mode(WAL)", "journal_size_limit(67108864)"),
+			"_txlock": {p.lock},
+		}
+		dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
+		pool, err := sql.Open("sqlite", dsn.String())
+		if err != nil {
+			return db, err
+		}
+		pool.SetMaxOpenConns(p.conns)
+		pool.SetMaxIdleConns(p.conns)
+		*p.pool = pool
+		if err := pool.PingContext(ctx); err != nil {
+			return db, err
+		}
+	}
+	return db, nil
+}
+
+func (db *database) close() error {
+	// A write in progress ends first; none begins after.
+	db.writing <- struct{}{}
+	defer func() { <-db.writing }()
+	var errs []error
+	for _, pool := range []*sql.DB{db.readers, db.relaxed, db.durable} {
+		if pool != nil {
+			errs = append(errs, pool.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// migrate brings the tables up to what this version knows, and refuses those of
+// a newer one.
+func (db *database) migrate(ctx context.Context, log *slog.Logger) error {
+	files, err := fs.Sub(migrations, "migrations/"+db.migrations)
+	if err != nil {
+		return fmt.Errorf("read migrations: %w", err)
+	}
+	provider, err := goose.NewProvider(db.goose, db.durable, files, goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return fmt.Errorf("read migrations: %w", err)
+	}
+	current, target, err := provider.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("read schema version: %w", err)
+	}
+	if current > target {
+		return fmt.Errorf("its schema is version %d, this holdfast knows %d: run the version that wrote it, or a newer one", current, target)
+	}
+	applied, err := provider.Up(ctx)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	for _, m := range applied {
+		log.InfoContext(ctx, "migrated database", "revision", m.Source.Version, "duration", m.Duration)
+	}
+	return nil
+}
+
+// querier runs queries in a transaction, or each for itself.
+type querier struct {
+	dialect
+	conn interface {
+		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+		QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	}
+}
+
+// exec returns how many rows were affected.
+func (q querier) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	result, err := q.conn.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func (q querier) row(ctx context.Context, query string, args ...any) *sql.Row {
+	return q.conn.QueryRowContext(ctx, query, args...)
+}
+
+// each calls scan for every row.
+func (q querier) each(ctx context.Context, scan func(row scanner) error, query string, args ...any) (err error) {
+	rows, err := q.conn.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// scanner is a row.
+type scanner interface{ Scan(dest ...any) error }
+
+func (db *database) reader() querier { return querier{db.dialect, db.readers} }
+
+// read runs several queries on one snapshot.
+func (db *database) read(ctx context.Context, do func(ctx context.Context, q querier) error) error {
+	tx, err := db.readers.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	return do(ctx, querier{db.dialect, tx})
+}
+
+// write runs do in a transaction, alone, and commits it durably if do returns
+// nil. Once begun it is not cancelled: SQLite would roll back, and the caller
+// could not tell what was written.
+func (db *database) write(ctx context.Context, do func(ctx context.Context, q querier) error) error {
+	return db.commit(ctx, db.durable, do)
+}
+
+// writeRelaxed is write without waiting for the disk: for what is many and
+// small and may be lost with the machine's power, but not with the process.
+func (db *database) writeRelaxed(ctx context.Context, do func(ctx context.Context, q querier) error) error {
+	return db.commit(ctx, db.relaxed, do)
+}
+
+func (db *database) commit(ctx context.Context, pool *sql.DB, do func(ctx context.Context, q querier) error) error {
+	select {
+	case db.writing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-db.writing }()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	tx, err := pool.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := do(ctx, querier{db.dialect, tx}); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		// database/sql forgets the transaction; the connection may still be in it.
+		_, _ = pool.ExecContext(ctx, `ROLLBACK`)
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// errStop ends an each early; it is not an error.
+var errStop = errors.New("stop")
+
+// notFound turns "no rows" into an ErrNotFound that names the thing.
+func notFound(err error, thing, name string) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%s %q: %w", thing, name, holdfast.ErrNotFound)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s %q: %w", thing, name, err)
+	}
+	return nil
+}
+
+// nanos is t as it is stored; zero for the zero time.
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func fromNanos(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// conditions build a WHERE clause. The zero value selects all.
+type conditions struct {
+	parts []string
+	args  []any
+}
+
+func (c *conditions) add(part string, args ...any) {
+	c.parts = append(c.parts, part)
+	c.args = append(c.args, args...)
+}
+
+// in adds column IN (values) if there are any.
+func in[T ~string](c *conditions, column string, values []T) {
+	if len(values) == 0 {
+		return
+	}
+	c.parts = append(c.parts, column+" IN (?"+strings.Repeat(", ?", len(values)-1)+")")
+	for _, v := range values {
+		c.args = append(c.args, string(v))
+	}
+}
+
+func (c *conditions) where() string {
+	if len(c.parts) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(c.parts, " AND ")
+}
+
+// encodeList and decodeList keep a list of names in a column, in plain text.
+func encodeList(list []string) string {
+	if len(list) == 0 {
+		return "[]"
+	}
+	data, err := json.Marshal(list)
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	return string(data)
+}
+
+func decodeList(text string) ([]string, error) {
+	var list []string
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, fmt.Errorf("decode list: %w", err)
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	return list, nil
+}
