@@ -246,11 +246,13 @@ func (s *engineStore) installed(ctx context.Context, tool string) []engine {
 		}
 		paths = append(paths, filepath.Join(dir, tool))
 	}
-	for _, dir := range append(slices.Clone(s.opts.EngineDirs), filepath.Join(s.opts.WorkDir, enginesDir)) {
-		versioned, _ := filepath.Glob(filepath.Join(dir, tool, "*", tool))
+	for _, dir := range s.opts.EngineDirs {
 		plain, _ := filepath.Glob(filepath.Join(dir, "*", tool))
-		paths = append(append(paths, versioned...), plain...)
+		versioned, _ := filepath.Glob(filepath.Join(dir, tool, "*", tool))
+		paths = slices.Concat(paths, plain, versioned)
 	}
+	downloaded, _ := filepath.Glob(filepath.Join(s.opts.WorkDir, enginesDir, tool, "*", tool))
+	paths = append(paths, downloaded...)
 	var found []engine
 	seen := map[string]bool{}
 	for _, path := range paths {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -202,7 +203,7 @@ func (t *attempt) whatChanged() string {
 // applyStored applies exactly the stored plan file. If the state has moved since
 // it was made, it plans anew and asks again.
 func (t *attempt) applyStored(ctx context.Context) error {
-	if err := t.readPlan(ctx, ""); err != nil {
+	if err := t.readPlan(ctx, t.storedText(ctx)); err != nil {
 		return err
 	}
 	if !t.plan.HasChanges() {
@@ -229,6 +230,19 @@ func (t *attempt) applyStored(ctx context.Context) error {
 	t.result.Detail = fmt.Sprintf("the state has changed since the plan of run %s was made: this is a new plan to approve", t.a.StoredPlan)
 	t.say("nothing was applied: %s", t.result.Detail)
 	return nil
+}
+
+// storedText returns the engine's rendering of the stored plan, as far as it was
+// kept.
+func (t *attempt) storedText(ctx context.Context) string {
+	r, err := t.session.StoredArtefact(ctx, t.a.StoredPlan, holdfast.ArtefactPlan)
+	if err != nil {
+		return ""
+	}
+	defer r.Close()
+	var stored holdfast.Plan
+	_ = json.NewDecoder(io.LimitReader(r, t.exec.opts.MaxPlan)).Decode(&stored)
+	return stored.Text
 }
 
 // apply applies the plan file. From its start on the engine is interrupted only
