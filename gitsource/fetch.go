@@ -1,0 +1,341 @@
+package gitsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+const (
+	// What a fetch says it has: of each ref that the remote does not know, so
+	// many commits back, and so many in all.
+	maxHavesPerRef = 100
+	maxHaves       = 2000
+
+	// maxVerified bounds the commits that are read when a mirror is opened.
+	maxVerified = 200
+)
+
+// Fetch brings the branches and tags of a repository up to date and returns
+// them; annotated tags as the commits that they point at, tags of anything else
+// left out. An empty repository has none. An unchanged remote is asked for its
+// refs and nothing else; calls that come while one is waiting share its answer.
+//
+// A mirror that turns out to be broken is made anew. Errors: ErrNotFound,
+// ErrUnauthorized, ErrForbidden, ErrUnavailable; after any of them the mirror
+// still answers what it answered before.
+func (s *Source) Fetch(ctx context.Context, repo string) (holdfast.Refs, error) {
+	m, err := s.mirror(repo)
+	if err != nil {
+		return nil, fmt.Errorf("fetch: %w", err)
+	}
+	arrived := time.Now()
+	end, err := m.begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("fetch repository %q: %w", repo, err)
+	}
+	defer end()
+	if m.refs != nil && m.asked.After(arrived) {
+		return m.refs.published(), nil
+	}
+	began := time.Now()
+	if err := m.fetch(ctx, branchesAndTags); err != nil {
+		return nil, fmt.Errorf("fetch repository %q: %w", repo, err)
+	}
+	m.asked = began
+	return m.refs.published(), nil
+}
+
+// branchesAndTags wants what the remote has of those, and keeps what was fetched
+// of pull requests that it still has.
+func branchesAndTags(remote map[string]plumbing.Hash, current refs) (map[string]plumbing.Hash, error) {
+	wanted := map[string]plumbing.Hash{}
+	for name, hash := range remote {
+		if isBranchOrTag(name) {
+			wanted[name] = hash
+		} else if r, ok := current[name]; ok {
+			wanted[name] = r.hash
+		}
+	}
+	return wanted, nil
+}
+
+// FetchPullRequest fetches refs/pull/N/head and, if there is one, /merge. It is
+// ErrNotFound if the remote has no such pull request. Branches and tags stay as
+// the last Fetch left them.
+func (s *Source) FetchPullRequest(ctx context.Context, repo string, number int) (holdfast.PullRequestRefs, error) {
+	m, err := s.mirror(repo)
+	if err != nil {
+		return holdfast.PullRequestRefs{}, fmt.Errorf("fetch pull request %d: %w", number, err)
+	}
+	head, merge := fmt.Sprintf("refs/pull/%d/head", number), fmt.Sprintf("refs/pull/%d/merge", number)
+	wants := func(remote map[string]plumbing.Hash, current refs) (map[string]plumbing.Hash, error) {
+		if _, ok := remote[head]; !ok {
+			return nil, fmt.Errorf("%s: %w", head, holdfast.ErrNotFound)
+		}
+		wanted := map[string]plumbing.Hash{}
+		for name, r := range current {
+			wanted[name] = r.hash
+		}
+		delete(wanted, merge)
+		for _, name := range []string{head, merge} {
+			if hash, ok := remote[name]; ok {
+				wanted[name] = hash
+			}
+		}
+		return wanted, nil
+	}
+	end, err := m.begin(ctx)
+	if err == nil {
+		defer end()
+		err = m.fetch(ctx, wants)
+	}
+	if err != nil {
+		return holdfast.PullRequestRefs{}, fmt.Errorf("fetch pull request %d of repository %q: %w", number, repo, err)
+	}
+	result := holdfast.PullRequestRefs{Head: holdfast.Revision(m.refs[head].commit.String())}
+	if r, ok := m.refs[merge]; ok {
+		result.Merge = holdfast.Revision(r.commit.String())
+	}
+	return result, nil
+}
+
+// choose says which refs a mirror shall have, given what the remote has and what
+// the mirror has.
+type choose func(remote map[string]plumbing.Hash, current refs) (map[string]plumbing.Hash, error)
+
+// fetch makes the mirror's refs those that wants chooses. The caller is busy with
+// the mirror.
+func (m *mirror) fetch(ctx context.Context, wants choose) error {
+	began := time.Now()
+	damage := m.prepare()
+	if damage != nil && !isDamage(damage) {
+		return fmt.Errorf("open mirror: %w", damage)
+	}
+	if damage != nil {
+		if err := m.remake(ctx, damage); err != nil {
+			return err
+		}
+	}
+	next, err := m.download(ctx, m.path, m.refs, wants)
+	if err != nil {
+		return err
+	}
+	if maps.Equal(next, m.refs) {
+		return nil
+	}
+	if err := writeRefs(m.path, next); err != nil {
+		return fmt.Errorf("write refs: %w", err)
+	}
+	m.refs = next
+	m.logger.DebugContext(ctx, "fetched", "repo", m.name, "duration", time.Since(began))
+	if err := m.repack(); err != nil {
+		// Many packs are slow, not wrong.
+		m.logger.WarnContext(ctx, "left packs as they are", "repo", m.name, "err", err)
+	}
+	return nil
+}
+
+// remake clones the remote next to a mirror that cannot be trusted, and puts the
+// clone in its place once it is complete. The clone has all branches and tags;
+// pull requests are fetched when they are asked for.
+func (m *mirror) remake(ctx context.Context, damage error) error {
+	m.logger.WarnContext(ctx, "found mirror damaged", "repo", m.name, "err", damage)
+	if err := recoverSwap(m.path); err != nil {
+		return err
+	}
+	fresh := m.path + ".new"
+	if err := initBare(fresh); err != nil {
+		return fmt.Errorf("make mirror anew: %w", err)
+	}
+	next, err := m.download(ctx, fresh, refs{}, branchesAndTags)
+	if err == nil {
+		err = writeRefs(fresh, next)
+	}
+	if err == nil {
+		err = m.replace(fresh)
+	}
+	if err != nil {
+		return fmt.Errorf("make mirror anew: %w", err)
+	}
+	m.refs = next
+	m.logger.InfoContext(ctx, "made mirror anew", "repo", m.name)
+	return nil
+}
+
+// download brings what is missing of the wanted refs into dir, and returns the
+// refs that it shall have then.
+func (m *mirror) download(ctx context.Context, dir string, current refs, wants choose) (refs, error) {
+	ctx, dog, cancel := watch(ctx, m.remote.timeout, m.remote.idle)
+	defer cancel()
+	sess, err := m.remote.open(ctx)
+	if err != nil {
+		return nil, classify(ctx, err)
+	}
+	defer func() { _ = sess.close() }()
+	advertised, err := sess.advertise(ctx)
+	if err != nil {
+		return nil, classifyTalk(ctx, err)
+	}
+	dog.touch()
+	wanted, err := wants(m.usable(advertised), current)
+	if err != nil {
+		return nil, err
+	}
+	store := openStore(dir)
+	if missing := missingObjects(store, wanted, current); len(missing) > 0 {
+		req := packp.NewUploadPackRequestFromCapabilities(advertised.Capabilities)
+		if advertised.Capabilities.Supports(capability.NoProgress) {
+			if err := req.Capabilities.Set(capability.NoProgress); err != nil {
+				return nil, err
+			}
+		}
+		req.Wants, req.Haves = missing, haves(store, current, advertised)
+		if err := receive(ctx, sess, dog, req, dir); err != nil {
+			return nil, classifyTalk(ctx, err)
+		}
+		store = openStore(dir) // sees the new pack
+	}
+	return m.resolve(store, wanted, current)
+}
+
+// usable are the refs that a remote advertises, but for names that Git would not
+// take and objects known not to be commits.
+func (m *mirror) usable(advertised *packp.AdvRefs) map[string]plumbing.Hash {
+	result := map[string]plumbing.Hash{}
+	for name, hash := range advertised.References {
+		if _, ignored := m.ignored[hash]; ignored || !strings.HasPrefix(name, "refs/") ||
+			plumbing.ReferenceName(name).Validate() != nil {
+			continue
+		}
+		result[name] = hash
+	}
+	return result
+}
+
+// missingObjects are those that wanted points at and the store has not, in order.
+func missingObjects(store *filesystem.Storage, wanted map[string]plumbing.Hash, current refs) []plumbing.Hash {
+	missing := map[plumbing.Hash]struct{}{}
+	for name, hash := range wanted {
+		if current[name].hash != hash && store.HasEncodedObject(hash) != nil {
+			missing[hash] = struct{}{}
+		}
+	}
+	hashes := slices.Collect(maps.Keys(missing))
+	plumbing.HashesSort(hashes)
+	return hashes
+}
+
+// haves are commits that the remote need not send: what refs point at and, where
+// the remote may not know that any more, some of what came before.
+func haves(store *filesystem.Storage, current refs, advertised *packp.AdvRefs) []plumbing.Hash {
+	known := map[plumbing.Hash]struct{}{}
+	for _, hash := range advertised.References {
+		known[hash] = struct{}{}
+	}
+	result := map[plumbing.Hash]struct{}{}
+	for _, name := range slices.Sorted(maps.Keys(current)) {
+		next := []plumbing.Hash{current[name].commit}
+		for n := 0; len(next) > 0 && n < maxHavesPerRef && len(result) < maxHaves; n++ {
+			hash := next[0]
+			next = next[1:]
+			if _, seen := result[hash]; seen {
+				continue
+			}
+			commit, err := object.GetCommit(store, hash)
+			if err != nil {
+				continue // only what is there can be offered
+			}
+			result[hash] = struct{}{}
+			if _, ok := known[hash]; !ok {
+				next = append(next, commit.ParentHashes...)
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(result))
+}
+
+// receive asks for a pack and stores it.
+func receive(ctx context.Context, sess session, dog *watchdog, req *packp.UploadPackRequest, dir string) error {
+	answer, err := sess.pack(ctx, req)
+	if errors.Is(err, transport.ErrEmptyUploadPackRequest) {
+		return io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	r := dog.reader(answer)
+	switch {
+	case req.Capabilities.Supports(capability.Sideband64k):
+		r = sideband.NewDemuxer(sideband.Sideband64k, r)
+	case req.Capabilities.Supports(capability.Sideband):
+		r = sideband.NewDemuxer(sideband.Sideband, r)
+	}
+	return storePack(dir, r)
+}
+
+// resolve checks that what changed is there, and finds the commits.
+func (m *mirror) resolve(store *filesystem.Storage, wanted map[string]plumbing.Hash, current refs) (refs, error) {
+	next := refs{}
+	for name, hash := range wanted {
+		if r := current[name]; r.hash == hash {
+			next[name] = r
+			continue
+		}
+		commit, err := peel(store, hash)
+		if err != nil {
+			return nil, fmt.Errorf("%s is %s, which the remote did not send: %w: %w", name, hash, holdfast.ErrUnavailable, err)
+		}
+		if commit == nil {
+			m.ignored[hash] = struct{}{}
+			continue
+		}
+		if err := store.HasEncodedObject(commit.TreeHash); err != nil {
+			return nil, fmt.Errorf("%s is %s, whose tree the remote did not send: %w: %w", name, hash, holdfast.ErrUnavailable, err)
+		}
+		next[name] = ref{hash: hash, commit: commit.Hash}
+	}
+	return next, nil
+}
+
+// verify checks as much of a mirror as is cheap: its packs are whole, its refs
+// lead to commits, and these to trees.
+func verify(dir string, current refs) error {
+	if err := verifyPacks(dir); err != nil {
+		return err
+	}
+	store := openStore(dir)
+	read := 0
+	for name, r := range current {
+		if read++; read > maxVerified {
+			if err := store.HasEncodedObject(r.commit); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			continue
+		}
+		commit, err := object.GetCommit(store, r.commit)
+		if err == nil {
+			_, err = object.GetTree(store, commit.TreeHash)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package gitsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+const (
+	// tempPrefix begins the names of files that only exist while they are
+	// written; go-git's begin with tmp_, too.
+	tempPrefix = "tmp_holdfast_"
+
+	// remakeAgain is how long a mirror that was made anew is kept even if it
+	// seems broken: then the fault is the remote's.
+	remakeAgain = time.Hour
+)
+
+// mirror is a bare repository that follows a remote. Nothing in it is ever
+// collected as garbage: what a branch pointed at before a forced push stays.
+type mirror struct {
+	name   string
+	path   string
+	remote *remote
+	logger *slog.Logger
+
+	busy chan struct{} // has room for one: whoever changes refs and objects
+
+	// These belong to whoever is busy.
+	refs    refs                       // nil until read and checked
+	ignored map[plumbing.Hash]struct{} // what refs point at that is not a commit
+	asked   time.Time                  // when the last fetch that succeeded began
+	remade  time.Time                  // when the mirror was last made anew
+
+	// swap is held for reading while objects are read, and for writing while
+	// their files are moved or removed.
+	swap       sync.RWMutex
+	generation int // counts that; guarded by swap
+
+	damaged atomic.Bool // an object that must be there could not be read
+}
+
+func newMirror(dir, name string, r *remote, logger *slog.Logger) *mirror {
+	return &mirror{
+		name:    name,
+		path:    filepath.Join(dir, url.PathEscape(name)+".git"),
+		remote:  r,
+		logger:  logger,
+		busy:    make(chan struct{}, 1),
+		ignored: map[plumbing.Hash]struct{}{},
+	}
+}
+
+// begin makes the caller the only one that changes the mirror, in this process
+// and in others, until it calls end.
+func (m *mirror) begin(ctx context.Context) (end func(), err error) {
+	select {
+	case m.busy <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	unlock, err := lockFile(ctx, m.path+".lock")
+	if err != nil {
+		<-m.busy
+		return nil, fmt.Errorf("lock mirror: %w", err)
+	}
+	return func() {
+		unlock()
+		<-m.busy
+	}, nil
+}
+
+// prepare makes the mirror if it is not there, and reads and checks its refs
+// the first time. It reports an error that isDamage if there is a mirror which
+// cannot be trusted.
+func (m *mirror) prepare() error {
+	if m.damaged.Load() && time.Since(m.remade) > remakeAgain {
+		return errors.New("an object could not be read")
+	}
+	if m.refs != nil {
+		if _, err := os.Stat(filepath.Join(m.path, "HEAD")); err == nil {
+			return nil
+		}
+		m.refs = nil // somebody removed it while we ran
+	}
+	if err := recoverSwap(m.path); err != nil {
+		return err
+	}
+	if err := initBare(m.path); err != nil {
+		return err
+	}
+	if err := removeLeftovers(m.path); err != nil {
+		return err
+	}
+	current, err := readRefs(m.path)
+	if err != nil {
+		return err
+	}
+	if err := verify(m.path, current); err != nil {
+		return err
+	}
+	m.refs = current
+	return nil
+}
+
+// initBare makes an empty bare repository of a folder, or what is missing of it.
+func initBare(dir string) error {
+	for _, sub := range []string{"objects/pack", "refs/heads", "refs/tags"} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.FromSlash(sub)), 0o700); err != nil {
+			return err
+		}
+	}
+	// HEAD comes last: with it the folder is a repository.
+	for _, file := range [][2]string{
+		{"config", "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[gc]\n\tauto = 0\n"},
+		{"HEAD", "ref: refs/heads/main\n"},
+	} {
+		path := filepath.Join(dir, file[0])
+		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+			continue
+		}
+		if err := writeFile(path, []byte(file[1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeLeftovers removes what a crash in the middle of a write left behind. Other
+// temporary files may be a merge's that is being written now, unless they are old.
+func removeLeftovers(dir string) error {
+	for _, sub := range []string{"", "objects/pack"} {
+		folder := filepath.Join(dir, filepath.FromSlash(sub))
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			if !strings.HasPrefix(entry.Name(), "tmp_") {
+				continue
+			}
+			info, err := entry.Info()
+			if err != nil || (!strings.HasPrefix(entry.Name(), tempPrefix) && time.Since(info.ModTime()) < time.Hour) {
+				continue
+			}
+			if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// replace puts a mirror that was made next to this one in its place.
+func (m *mirror) replace(fresh string) error {
+	m.swap.Lock()
+	defer m.swap.Unlock()
+	m.generation++
+	old := m.path + ".old"
+	if err := os.RemoveAll(old); err != nil {
+		return err
+	}
+	if err := os.Rename(m.path, old); err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, m.path); err != nil {
+		return err
+	}
+	if err := syncDir(filepath.Dir(m.path)); err != nil {
+		return err
+	}
+	m.damaged.Store(false)
+	m.remade = time.Now()
+	return os.RemoveAll(old)
+}
+
+// recoverSwap removes what a crash during a replacement left: the old mirror is
+// put back if the new one did not get into its place.
+func recoverSwap(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		if err := os.Rename(path+".old", path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	for _, suffix := range []string{".new", ".old"} {
+		if err := os.RemoveAll(path + suffix); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// broken notes that an object which must be there could not be read.
+func (m *mirror) broken(err error) error {
+	if err == nil || errors.Is(err, holdfast.ErrUnavailable) {
+		return err
+	}
+	if !isDamage(err) {
+		return fmt.Errorf("read mirror of repository %q: %w: %w", m.name, holdfast.ErrUnavailable, err)
+	}
+	m.damaged.Store(true)
+	return fmt.Errorf("mirror of repository %q is damaged, the next fetch makes it anew: %w: %w",
+		m.name, holdfast.ErrUnavailable, err)
+}

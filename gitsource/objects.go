@@ -1,0 +1,230 @@
+package gitsource
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// cacheSize bounds what one reader keeps of objects.
+const cacheSize = 4 * cache.MiByte
+
+// openStore opens the objects of a bare repository for one goroutine. It costs
+// little; indexes are read at the first use.
+func openStore(dir string) *filesystem.Storage {
+	return filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(cacheSize),
+		filesystem.Options{LargeObjectThreshold: 1 << 20})
+}
+
+// objects reads and writes a mirror's objects. It is safe for concurrent use:
+// one at a time reads, as go-git's storages cannot be shared.
+type objects struct {
+	mirror *mirror
+
+	mu         sync.Mutex
+	store      *filesystem.Storage
+	generation int
+}
+
+func (m *mirror) open() *objects { return &objects{mirror: m} }
+
+// use calls f with a store that no one else uses and whose files stay.
+func (o *objects) use(f func(*filesystem.Storage) error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.mirror.swap.RLock()
+	defer o.mirror.swap.RUnlock()
+	if o.store == nil || o.generation != o.mirror.generation {
+		o.store, o.generation = openStore(o.mirror.path), o.mirror.generation
+	}
+	return f(o.store)
+}
+
+// resolve returns the tree of a revision, or of a tree's own id, and the commit
+// if it was one.
+func (o *objects) resolve(id string) (tree, commit plumbing.Hash, err error) {
+	hash, err := parseHash(id)
+	if err != nil {
+		return tree, commit, err
+	}
+	err = o.use(func(store *filesystem.Storage) error {
+		obj, err := store.EncodedObject(plumbing.AnyObject, hash)
+		if errors.Is(err, plumbing.ErrObjectNotFound) {
+			return fmt.Errorf("revision %s: %w", hash, holdfast.ErrNotFound)
+		}
+		if err != nil {
+			return o.mirror.broken(err)
+		}
+		if obj.Type() == plumbing.TreeObject {
+			tree = hash
+			return nil
+		}
+		c, err := peel(store, hash)
+		if err != nil {
+			return o.mirror.broken(err)
+		}
+		if c == nil {
+			return fmt.Errorf("object %s is neither a commit nor a tree: %w", hash, holdfast.ErrNotFound)
+		}
+		tree, commit = c.TreeHash, c.Hash
+		return nil
+	})
+	return tree, commit, err
+}
+
+func parseHash(id string) (plumbing.Hash, error) {
+	if len(id) != 40 || strings.ToLower(id) != id || !plumbing.IsHash(id) {
+		return plumbing.ZeroHash, fmt.Errorf("revision %q is not 40 hexadecimal digits: %w", id, holdfast.ErrNotFound)
+	}
+	return plumbing.NewHash(id), nil
+}
+
+// peel returns the commit that an object is or, through tags, points at; nil if
+// it is of another kind.
+func peel(store *filesystem.Storage, hash plumbing.Hash) (*object.Commit, error) {
+	for range 10 { // tags of tags of tags …
+		obj, err := store.EncodedObject(plumbing.AnyObject, hash)
+		if err != nil {
+			return nil, err
+		}
+		switch obj.Type() {
+		case plumbing.CommitObject:
+			return object.DecodeCommit(store, obj)
+		case plumbing.TagObject:
+			tag, err := object.DecodeTag(store, obj)
+			if err != nil {
+				return nil, err
+			}
+			hash = tag.Target
+		default:
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+// commit reads a commit that must be there.
+func (o *objects) commit(hash plumbing.Hash) (c *object.Commit, err error) {
+	err = o.use(func(store *filesystem.Storage) error {
+		c, err = object.GetCommit(store, hash)
+		return o.mirror.broken(err)
+	})
+	return c, err
+}
+
+// entry is a name in a tree.
+type entry struct {
+	name string
+	mode filemode.FileMode
+	hash plumbing.Hash
+}
+
+func (e entry) isDir() bool { return e.mode == filemode.Dir }
+
+func (e entry) isFile() bool { return e.mode == filemode.Regular || e.mode == filemode.Executable }
+
+// tree reads a tree that must be there; the zero hash is the empty tree.
+func (o *objects) tree(hash plumbing.Hash) (entries []entry, err error) {
+	if hash.IsZero() {
+		return nil, nil
+	}
+	var t *object.Tree
+	if err := o.use(func(store *filesystem.Storage) error {
+		t, err = object.GetTree(store, hash)
+		return o.mirror.broken(err)
+	}); err != nil {
+		return nil, err
+	}
+	entries = make([]entry, len(t.Entries))
+	for i, e := range t.Entries {
+		if !validName(e.Name) {
+			return nil, fmt.Errorf("tree %s has an entry named %q, which no folder can hold", hash, e.Name)
+		}
+		mode := e.Mode
+		if mode == filemode.Deprecated {
+			mode = filemode.Regular
+		}
+		entries[i] = entry{name: e.Name, mode: mode, hash: e.Hash}
+	}
+	return entries, nil
+}
+
+// validName keeps names out that would be something else on disk: Git refuses
+// them as well, but a remote can be made to hold them.
+func validName(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\\\x00") &&
+		!strings.EqualFold(name, ".git")
+}
+
+// size returns the size in bytes of a blob that must be there.
+func (o *objects) size(hash plumbing.Hash) (n int64, err error) {
+	err = o.use(func(store *filesystem.Storage) error {
+		n, err = store.EncodedObjectSize(hash)
+		return o.mirror.broken(err)
+	})
+	return n, err
+}
+
+// errTooLarge says that a file is larger than MaxFileSize.
+type errTooLarge int64
+
+func (e errTooLarge) Error() string {
+	return fmt.Sprintf("file of %d bytes is larger than the limit of %d", int64(e), MaxFileSize)
+}
+
+// blob reads a blob that must be there, of at most MaxFileSize.
+func (o *objects) blob(hash plumbing.Hash) (data []byte, err error) {
+	err = o.use(func(store *filesystem.Storage) error {
+		size, err := store.EncodedObjectSize(hash)
+		if err != nil {
+			return o.mirror.broken(err)
+		}
+		if size > MaxFileSize {
+			return errTooLarge(size)
+		}
+		obj, err := store.EncodedObject(plumbing.BlobObject, hash)
+		if err != nil {
+			return o.mirror.broken(err)
+		}
+		r, err := obj.Reader()
+		if err != nil {
+			return o.mirror.broken(err)
+		}
+		defer r.Close()
+		data = make([]byte, size)
+		_, err = io.ReadFull(r, data)
+		return o.mirror.broken(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// put writes an object unless it is there. The caller is busy with the mirror.
+func (o *objects) put(kind plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
+	obj := &plumbing.MemoryObject{}
+	obj.SetType(kind)
+	if _, err := obj.Write(data); err != nil {
+		return plumbing.ZeroHash, err
+	}
+	err := o.use(func(store *filesystem.Storage) error {
+		if store.HasEncodedObject(obj.Hash()) == nil {
+			return nil
+		}
+		_, err := store.SetEncodedObject(obj)
+		return err
+	})
+	return obj.Hash(), err
+}

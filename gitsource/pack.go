@@ -1,0 +1,221 @@
+package gitsource
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+)
+
+const (
+	// Each fetch adds a pack, and each pack costs every reader a little. From
+	// this many on, those below smallPack are made one, as long as what goes
+	// into it stays below maxRepack.
+	maxPacks  = 50
+	smallPack = 4 << 20
+	maxRepack = 64 << 20
+)
+
+func packDir(dir string) string { return filepath.Join(dir, "objects", "pack") }
+
+// storePack writes a pack and its index so that a crash leaves both or neither
+// in sight. An empty one is nothing.
+func storePack(dir string, r io.Reader) error {
+	f, err := os.CreateTemp(packDir(dir), tempPrefix)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	n, err := io.Copy(f, r)
+	if err != nil || n == 0 {
+		return err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	writer := new(idxfile.Writer)
+	parser, err := packfile.NewParser(packfile.NewScanner(f), writer)
+	if err != nil {
+		return fmt.Errorf("index pack: %w", err)
+	}
+	checksum, err := parser.Parse()
+	if err != nil {
+		return fmt.Errorf("index pack: %w", err)
+	}
+	index, err := writer.Index()
+	if err != nil {
+		return fmt.Errorf("index pack: %w", err)
+	}
+	var encoded bytes.Buffer
+	if _, err := idxfile.NewEncoder(&encoded).Encode(index); err != nil {
+		return fmt.Errorf("index pack: %w", err)
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	// Readers look for packs, then for their indexes: those come first.
+	base := filepath.Join(packDir(dir), "pack-"+checksum.String())
+	if err := writeFile(base+".idx", encoded.Bytes()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), base+".pack"); err != nil {
+		return err
+	}
+	return syncDir(packDir(dir))
+}
+
+// packs returns the checksums of a mirror's packs and their sizes in bytes.
+func packs(dir string) (map[string]int64, error) {
+	entries, err := os.ReadDir(packDir(dir))
+	if err != nil {
+		return nil, err
+	}
+	result := map[string]int64{}
+	for _, entry := range entries {
+		sum, ok := strings.CutPrefix(entry.Name(), "pack-")
+		sum, isPack := strings.CutSuffix(sum, ".pack")
+		if !ok || !isPack {
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil, err
+		}
+		result[sum] = info.Size()
+	}
+	return result, nil
+}
+
+// verifyPacks checks that every pack has an index and ends as it should.
+func verifyPacks(dir string) error {
+	all, err := packs(dir)
+	if err != nil {
+		return err
+	}
+	for sum, size := range all {
+		base := filepath.Join(packDir(dir), "pack-"+sum)
+		if _, err := os.Stat(base + ".idx"); err != nil {
+			return err
+		}
+		f, err := os.Open(base + ".pack")
+		if err != nil {
+			return err
+		}
+		trailer := make([]byte, 20)
+		_, err = f.ReadAt(trailer, max(0, size-20))
+		f.Close()
+		if err != nil || plumbing.NewHash(sum) != plumbing.Hash(trailer) {
+			return fmt.Errorf("pack %s is cut off", sum)
+		}
+	}
+	return nil
+}
+
+// repack makes one pack of many small ones. Every object in them is kept,
+// whether a ref leads to it or not.
+func (m *mirror) repack() error {
+	all, err := packs(m.path)
+	if err != nil || len(all) <= maxPacks {
+		return err
+	}
+	var (
+		small []string
+		total int64
+	)
+	for sum, size := range all {
+		if size < smallPack && total+size <= maxRepack {
+			small = append(small, sum)
+			total += size
+		}
+	}
+	if len(small) < 2 {
+		return nil
+	}
+	slices.Sort(small)
+	hashes, err := packedObjects(m.path, small)
+	if err != nil {
+		return err
+	}
+	before := len(all)
+	if err := storeObjects(m.path, openStore(m.path), hashes); err != nil {
+		return err
+	}
+	if all, err = packs(m.path); err != nil {
+		return err
+	}
+	if len(all) != before+1 {
+		return errors.New("the new pack is not there")
+	}
+
+	m.swap.Lock()
+	defer m.swap.Unlock()
+	m.generation++
+	for _, sum := range small {
+		base := filepath.Join(packDir(m.path), "pack-"+sum)
+		if err := errors.Join(os.Remove(base+".pack"), os.Remove(base+".idx")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func packedObjects(dir string, sums []string) ([]plumbing.Hash, error) {
+	seen := map[plumbing.Hash]struct{}{}
+	var hashes []plumbing.Hash
+	for _, sum := range sums {
+		f, err := os.Open(filepath.Join(packDir(dir), "pack-"+sum+".idx"))
+		if err != nil {
+			return nil, err
+		}
+		index := idxfile.NewMemoryIndex()
+		err = idxfile.NewDecoder(f).Decode(index)
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+		entries, err := index.Entries()
+		if err != nil {
+			return nil, err
+		}
+		for {
+			entry, err := entries.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			if _, ok := seen[entry.Hash]; !ok {
+				seen[entry.Hash] = struct{}{}
+				hashes = append(hashes, entry.Hash)
+			}
+		}
+	}
+	plumbing.HashesSort(hashes)
+	return hashes, nil
+}
+
+// storeObjects writes a pack of objects, none of them as a difference.
+func storeObjects(dir string, from *filesystem.Storage, hashes []plumbing.Hash) error {
+	r, w := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, err := packfile.NewEncoder(w, from, false).Encode(hashes, 0)
+		_ = w.CloseWithError(err)
+	}()
+	err := storePack(dir, r)
+	_ = r.Close() // ends the encoder if storePack gave up before
+	<-done
+	return err
+}

@@ -1,0 +1,251 @@
+package gitsource_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+)
+
+const lfsPointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
+
+func TestTreeIsAFileSystem(t *testing.T) {
+	t.Parallel()
+	_, repo, s := served(t)
+	sha := repo.Commit("main", "files", map[string]string{
+		"clusters/prod/eu.yaml": "eu",
+		"clusters/prod.yaml":    "sorts between in Git",
+		"clusters/prod-us.yaml": "us",
+		"empty":                 "",
+		"run.sh":                gitserver.Executable + "#!/bin/sh\n",
+		"größe/ümlaut.yaml":     "ü",
+	})
+	fetch(t, s)
+	tr := tree(t, s, sha)
+	if err := fstest.TestFS(tr, "clusters/prod/eu.yaml", "clusters/prod.yaml", "empty", "run.sh", "größe/ümlaut.yaml"); err != nil {
+		t.Error(err)
+	}
+	for path, object := range map[string]string{
+		".": sha + "^{tree}", "clusters": sha + ":clusters", "clusters/prod/eu.yaml": sha + ":clusters/prod/eu.yaml",
+	} {
+		if got, err := tr.Hash(path); err != nil || got != repo.Git("rev-parse", object) {
+			t.Errorf("Hash(%q) = %s, %v", path, got, err)
+		}
+	}
+	info, err := fs.Stat(tr, "run.sh")
+	if err != nil || info.Mode() != 0o555 || info.Size() != 10 {
+		t.Errorf("run.sh: %v, %v", info, err)
+	}
+	for _, path := range []string{"nothing", "empty/below", "clusters/nothing"} {
+		if _, err := tr.Hash(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("Hash(%q) = %v, want fs.ErrNotExist", path, err)
+		}
+	}
+	for _, path := range []string{"../etc/passwd", "/etc/passwd", "clusters/../empty", "a//b", ""} {
+		if _, err := tr.ReadFile(path); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("ReadFile(%q) = %v, want fs.ErrInvalid", path, err)
+		}
+	}
+	if _, err := tr.ReadFile("clusters"); err == nil {
+		t.Error("ReadFile of a folder: no error")
+	}
+	if _, err := tr.ReadDir("empty"); err == nil {
+		t.Error("ReadDir of a file: no error")
+	}
+}
+
+func TestTreeRefuses(t *testing.T) {
+	t.Parallel()
+	_, repo, s := served(t)
+	first := repo.Commit("main", "first", map[string]string{"real/a.yaml": "a"})
+	sha := repo.Commit("main", "oddities", map[string]string{
+		"link":    gitserver.Symlink + "real",
+		"escape":  gitserver.Symlink + "../../etc/passwd",
+		"vendor":  gitserver.Submodule + first,
+		"big.bin": lfsPointer,
+		"large":   repeat("0123456789abcdef", gitsource.MaxFileSize/16) + "!",
+		"limit":   repeat("0123456789abcdef", gitsource.MaxFileSize/16),
+	})
+	fetch(t, s)
+	tr := tree(t, s, sha)
+
+	types := map[string]fs.FileMode{}
+	entries, err := tr.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		types[e.Name()] = e.Type()
+	}
+	want := map[string]fs.FileMode{
+		"link": fs.ModeSymlink, "escape": fs.ModeSymlink, "vendor": fs.ModeIrregular,
+		"big.bin": 0, "large": 0, "limit": 0, "real": fs.ModeDir,
+	}
+	if diff := cmp.Diff(want, types); diff != "" {
+		t.Errorf("types (-want +got):\n%s", diff)
+	}
+	for path, word := range map[string]string{
+		"link": "symbolic link", "escape": "symbolic link", "link/a.yaml": "symbolic link",
+		"vendor": "submodule", "vendor/x": "submodule", "big.bin": "LFS", "large": "limit of 10485760",
+	} {
+		if _, err := tr.ReadFile(path); err == nil || !strings.Contains(err.Error(), word) || !strings.Contains(err.Error(), path) {
+			t.Errorf("ReadFile(%q) = %v, want a word about %q", path, err, word)
+		}
+		if _, err := tr.Open(path); err == nil {
+			t.Errorf("Open(%q): no error", path)
+		}
+	}
+	if data, err := tr.ReadFile("limit"); err != nil || len(data) != gitsource.MaxFileSize {
+		t.Errorf("ReadFile at the limit: %d bytes, %v", len(data), err)
+	}
+	if target, err := fs.ReadLink(tr, "escape"); err != nil || target != "../../etc/passwd" {
+		t.Errorf("ReadLink = %q, %v", target, err)
+	}
+}
+
+// A tree can be made by hand to hold names that mean something else on disk.
+func TestTreeRefusesHostileNames(t *testing.T) {
+	t.Parallel()
+	_, repo, s := served(t)
+	repo.Commit("main", "first", map[string]string{"a": "hooks"})
+	blob := repo.Git("rev-parse", "main:a")
+	for _, name := range []string{"..", ".", ".git", ".GIT", `a\b`} {
+		raw, err := exec.Command("sh", "-c", fmt.Sprintf(
+			`printf '100644 %%s\0' '%s' | cat - "$1" | git -C '%s' hash-object -t tree -w --stdin --literally`, name, repo.Path),
+			"sh", rawHash(t, blob)).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		commit := repo.Git("commit-tree", strings.TrimSpace(string(raw)), "-m", "hostile")
+		repo.SetRef("refs/heads/hostile", commit)
+		fetch(t, s)
+		if _, err := tree(t, s, commit).ReadDir("."); err == nil || !strings.Contains(err.Error(), "no folder can hold") {
+			t.Errorf("ReadDir of a tree with %q = %v", name, err)
+		}
+	}
+}
+
+func rawHash(t *testing.T, sha string) string {
+	t.Helper()
+	var raw [20]byte
+	if _, err := fmt.Sscanf(sha, "%x", new([]byte)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range raw {
+		if _, err := fmt.Sscanf(sha[2*i:2*i+2], "%02x", &raw[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "hash")
+	if err := os.WriteFile(path, raw[:], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestTreeOfNothing(t *testing.T) {
+	t.Parallel()
+	_, repo, s := served(t)
+	sha := repo.Commit("main", "first", map[string]string{"a": "1"})
+	fetch(t, s)
+	for _, revision := range []string{
+		repeat("0", 39) + "1", repeat("a", 40), "main", "HEAD", "", sha[:7], strings.ToUpper(sha),
+		repo.Git("rev-parse", sha+":a"), // a file
+	} {
+		if _, err := s.Tree(t.Context(), repoName, revision); !errors.Is(err, holdfast.ErrNotFound) {
+			t.Errorf("Tree(%q) = %v, want ErrNotFound", revision, err)
+		}
+	}
+	tag := repo.Git("rev-parse", sha+"^{tree}")
+	if got := content(t, tree(t, s, tag)); got["a"] != "1" {
+		t.Errorf("tree by its own id: %v", got)
+	}
+}
+
+// Trees are read while fetches go on and packs are put together.
+func TestTreeDuringFetches(t *testing.T) {
+	t.Parallel()
+	repo := gitserver.NewRepo(t, filepath.Join(t.TempDir(), "repo.git"))
+	files := map[string]string{}
+	for i := range 30 {
+		files[fmt.Sprintf("clusters/%02d.yaml", i)] = fmt.Sprint("cluster ", i)
+	}
+	first := repo.Commit("main", "first", files)
+	s := open(t, t.TempDir(), gitsource.Repository{URL: repo.Path})
+	fetch(t, s)
+	shared := tree(t, s, first)
+
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				tr := shared
+				if i%2 == 0 {
+					tr = tree(t, s, first)
+				}
+				if diff := cmp.Diff(files, content(t, tr)); diff != "" {
+					t.Errorf("tree changed:\n%s", diff)
+					return
+				}
+			}
+		})
+	}
+	last := first
+	for i := range 60 { // more than the packs that are left as they are
+		last = repo.Commit("main", "change", map[string]string{"counter": fmt.Sprint(i)})
+		fetch(t, s)
+	}
+	close(done)
+	wg.Wait()
+	if got := content(t, tree(t, s, last)); got["counter"] != "59" || len(got) != 31 {
+		t.Errorf("tree at the end: %v", got)
+	}
+	packs, _ := filepath.Glob(filepath.Join(filepath.Dir(repo.Path), "*"))
+	_ = packs
+}
+
+// A file of 100 MB in the repository costs neither its readers nor those of
+// other files their memory.
+func TestTreeWithHugeFile(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("writes 100 MB")
+	}
+	repo := gitserver.NewRepo(t, filepath.Join(t.TempDir(), "repo.git"))
+	sha := repo.Commit("main", "huge", map[string]string{"huge.yaml": repeat("name: cluster\n", 100<<20/14), "a": "1"})
+	s := open(t, t.TempDir(), gitsource.Repository{URL: repo.Path})
+	fetch(t, s)
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	tr := tree(t, s, sha)
+	for range 20 {
+		if _, err := tr.ReadFile("huge.yaml"); err == nil || !strings.Contains(err.Error(), "larger than the limit") {
+			t.Fatalf("ReadFile = %v", err)
+		}
+		if data, err := tr.ReadFile("a"); err != nil || string(data) != "1" {
+			t.Fatalf("ReadFile = %q, %v", data, err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	t.Logf("allocated %d MiB", (after.TotalAlloc-before.TotalAlloc)>>20)
+}
