@@ -1,11 +1,9 @@
 package webhook
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
@@ -28,7 +26,7 @@ const (
 // edit neither repeats nor adds a command, and one whose first version got
 // lost is still heard.
 func Commands(comment holdfast.Comment) []holdfast.Command {
-	if comment.Bot || isOurs(comment.Body) {
+	if comment.Bot {
 		return nil
 	}
 	commands := ParseCommands(comment.Body)
@@ -37,9 +35,11 @@ func Commands(comment holdfast.Comment) []holdfast.Command {
 	}
 	for i := range commands {
 		c := &commands[i]
-		c.ID = commandID(comment, i)
+		c.ID = holdfast.CommandID(comment.PullRequest.Repo, comment.ID, i)
 		c.PullRequest, c.CommentID, c.Author = comment.PullRequest, comment.ID, comment.Author
-		c.Status, c.CreatedAt = holdfast.CommandReceived, comment.CreatedAt
+		// The oldest command is obeyed first, so those of one comment follow
+		// one another.
+		c.Status, c.CreatedAt = holdfast.CommandReceived, comment.CreatedAt.Add(time.Duration(i)*time.Millisecond)
 	}
 	return commands
 }
@@ -55,23 +55,19 @@ func isOurs(body string) bool {
 	return false
 }
 
-// commandID names the command with an index in a comment. Ids of one comment
-// sort by index.
-func commandID(comment holdfast.Comment, index int) string {
-	sum := sha256.Sum256([]byte(comment.PullRequest.Repo + "\x00" + comment.ID))
-	return fmt.Sprintf("cmd-%s-%02d", hex.EncodeToString(sum[:10]), index)
-}
-
 // ParseCommands returns the commands in a comment's body, in order, ten at
 // most. A command is a line of its own:
 //
 //	/holdfast plan|apply|approve|cancel|unlock|help [-c|--cluster NAME ...] [--force] [NAME ...]
 //
-// What is quoted, code, or not shown to readers (an HTML comment) is none. A
-// line that asks for something else, or with a flag that does not exist, is a
-// VerbUnknown: better answered than guessed at. Only Verb, Clusters, Force and
-// Text are set.
+// What is quoted, code, or not shown to readers (an HTML comment) is none, and
+// nothing is in a comment of ours, which a marker tells. A line that asks for
+// something else, or with a flag that does not exist, is a VerbUnknown: better
+// answered than guessed at. Only Verb, Clusters, Force and Text are set.
 func ParseCommands(body string) []holdfast.Command {
+	if isOurs(body) {
+		return nil
+	}
 	var commands []holdfast.Command
 	var m markdown
 	for line := range strings.Lines(body) {

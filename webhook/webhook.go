@@ -44,6 +44,9 @@ type Options struct {
 	// Enqueue asks to look at something. It must not block: it is called
 	// before the delivery is answered.
 	Enqueue func(holdfast.SourceRequest)
+	// Stored is called after a command was stored, before the answer. It must
+	// not block. Nil means nobody waits.
+	Stored func()
 	// Ignore are logins whose comments are never commands, whatever the case
 	// of their letters. Bots, and comments with a marker of ours, are ignored
 	// in any case.
@@ -94,6 +97,9 @@ func New(opts Options) (*Handler, error) {
 	}
 	if opts.Observe == nil {
 		opts.Observe = func(string, int, time.Duration) {}
+	}
+	if opts.Stored == nil {
+		opts.Stored = func() {}
 	}
 	h := &Handler{
 		opts: opts, repos: make(map[string]Repository, len(opts.Repositories)),
@@ -275,6 +281,9 @@ func (h *Handler) storeCommands(ctx context.Context, comment holdfast.Comment) (
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer stop()
 	commands := Commands(comment)
+	if len(commands) > 0 {
+		defer h.opts.Stored()
+	}
 	for _, command := range commands {
 		if _, err := h.opts.Store.StoreCommand(ctx, command); err != nil {
 			return 0, fmt.Errorf("store command %s: %w", command.ID, err)

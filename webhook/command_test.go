@@ -1,0 +1,130 @@
+package webhook_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/webhook"
+)
+
+func TestParseCommands(t *testing.T) {
+	t.Parallel()
+	plan := func(text string, clusters ...string) holdfast.Command {
+		return holdfast.Command{Verb: holdfast.VerbPlan, Clusters: clusters, Text: text}
+	}
+	unknown := func(text string) holdfast.Command {
+		return holdfast.Command{Verb: holdfast.VerbUnknown, Text: text}
+	}
+	tests := map[string]struct {
+		body string
+		want []holdfast.Command
+	}{
+		"none":                 {"Looks good to me.", nil},
+		"empty":                {"", nil},
+		"plan":                 {"/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+		"carriage returns":     {"Hello\r\n\r\n/holdfast plan\r\n", []holdfast.Command{plan("/holdfast plan")}},
+		"verb in capitals":     {"/holdfast PLAN", []holdfast.Command{plan("/holdfast PLAN")}},
+		"three spaces before":  {"   /holdfast plan  ", []holdfast.Command{plan("/holdfast plan")}},
+		"without a verb":       {"/holdfast", []holdfast.Command{{Verb: holdfast.VerbHelp, Text: "/holdfast"}}},
+		"clusters":             {"/holdfast plan a b a", []holdfast.Command{plan("/holdfast plan a b a", "a", "b")}},
+		"cluster flags":        {"/holdfast plan -c a --cluster b --cluster=c,d", []holdfast.Command{plan("/holdfast plan -c a --cluster b --cluster=c,d", "a", "b", "c", "d")}},
+		"backticks":            {"/holdfast plan `prod-eu`", []holdfast.Command{plan("/holdfast plan `prod-eu`", "prod-eu")}},
+		"force":                {"/holdfast unlock a --force", []holdfast.Command{{Verb: holdfast.VerbUnlock, Clusters: []string{"a"}, Force: true, Text: "/holdfast unlock a --force"}}},
+		"a keyboard's dash":    {"/holdfast unlock —force", []holdfast.Command{{Verb: holdfast.VerbUnlock, Force: true, Text: "/holdfast unlock —force"}}},
+		"misspelt":             {"/holdfast aply", []holdfast.Command{unknown("/holdfast aply")}},
+		"unknown flag":         {"/holdfast apply --dry-run", []holdfast.Command{unknown("/holdfast apply --dry-run")}},
+		"flag without a value": {"/holdfast apply -c", []holdfast.Command{unknown("/holdfast apply -c")}},
+		"flag for a value":     {"/holdfast apply -c --force", []holdfast.Command{unknown("/holdfast apply -c --force")}},
+		"empty value":          {"/holdfast apply --cluster=", []holdfast.Command{unknown("/holdfast apply --cluster=")}},
+		"another tool's":       {"/holdfastly apply\natlantis apply\n/hold fast", nil},
+		"in a sentence":        {"Then write /holdfast apply", nil},
+		"two":                  {"/holdfast plan\nand\n/holdfast cancel", []holdfast.Command{plan("/holdfast plan"), {Verb: holdfast.VerbCancel, Text: "/holdfast cancel"}}},
+
+		"fenced":                    {"```\n/holdfast apply\n```\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+		"fenced with an info":       {"~~~sh\n/holdfast apply\n~~~", nil},
+		"fence that does not end":   {"```\n/holdfast apply", nil},
+		"shorter fence inside":      {"````\n```\n/holdfast apply\n````\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+		"other fence inside":        {"```\n~~~\n/holdfast apply\n```\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+		"fence with words after it": {"```\n``` go\n/holdfast apply\n```", nil},
+		"inline code is no fence":   {"```x``` is code\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+		"indented code":             {"text\n\n    /holdfast apply", nil},
+		"indented by a tab":         {"\t/holdfast apply", nil},
+		"quoted":                    {"> /holdfast apply\n>> /holdfast apply", nil},
+		"quote that goes on":        {"> as they said\n/holdfast apply\n\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+		"hidden":                    {"<!-- say:\n/holdfast apply\n-->\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+		"hidden in a line":          {"Hi <!-- x --> there <!--\n/holdfast apply", nil},
+		"preformatted":              {"<pre>\n/holdfast apply\n</pre>\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+		"ours":                      {"<!-- holdfast:pull-request app#7 -->\n### Plan\n\n/holdfast apply", nil},
+		"ours, quoted":              {"> <!-- holdfast:pull-request app#7 -->\n\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+		"in a details block":        {"<details>\n\n/holdfast plan\n\n</details>", []holdfast.Command{plan("/holdfast plan")}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, webhook.ParseCommands(test.body)); diff != "" {
+				t.Errorf("ParseCommands(%q) (-want +got):\n%s", test.body, diff)
+			}
+		})
+	}
+}
+
+func TestParseCommandsIsBounded(t *testing.T) {
+	t.Parallel()
+	if got := webhook.ParseCommands(strings.Repeat("/holdfast plan\n", 10_000)); len(got) != 10 {
+		t.Errorf("got %d commands of one comment, want 10", len(got))
+	}
+	got := webhook.ParseCommands("/holdfast " + strings.Repeat("é", 60_000))
+	if len(got) != 1 || len([]rune(got[0].Text)) != 500 {
+		t.Errorf("got a text of %d characters, want 500", len([]rune(got[0].Text)))
+	}
+}
+
+func FuzzParseCommands(f *testing.F) {
+	f.Add("/holdfast plan -c a\n```\n/holdfast apply\n```")
+	f.Add("<!-- \n--> <pre>\n</pre>\n> x\n/holdfast apply --force")
+	f.Add("~~~~\n~~~\n\t/holdfast")
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, command := range webhook.ParseCommands(body) {
+			if !strings.Contains(body, "/holdfast") || command.Verb == "" || len([]rune(command.Text)) > 500 {
+				t.Errorf("ParseCommands(%q) = %+v", body, command)
+			}
+		}
+	})
+}
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	written := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	comment := holdfast.Comment{
+		ID: "4711", PullRequest: holdfast.PullRequestRef{Repo: "app", Number: 7}, Author: "alice",
+		Body: "/holdfast plan\n/holdfast apply prod-eu", CreatedAt: written, UpdatedAt: written,
+	}
+	got := webhook.Commands(comment)
+	want := []holdfast.Command{
+		{
+			ID: holdfast.CommandID("app", "4711", 0), PullRequest: comment.PullRequest, CommentID: "4711", Author: "alice",
+			Verb: holdfast.VerbPlan, Text: "/holdfast plan", Status: holdfast.CommandReceived, CreatedAt: written,
+		},
+		{
+			ID: holdfast.CommandID("app", "4711", 1), PullRequest: comment.PullRequest, CommentID: "4711", Author: "alice",
+			Verb: holdfast.VerbApply, Clusters: []string{"prod-eu"}, Text: "/holdfast apply prod-eu",
+			Status: holdfast.CommandReceived, CreatedAt: written.Add(time.Millisecond),
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Commands (-want +got):\n%s", diff)
+	}
+
+	comment.UpdatedAt = written.Add(time.Minute)
+	if diff := cmp.Diff(want[:1], webhook.Commands(comment)); diff != "" {
+		t.Errorf("of an edited comment (-want +got):\n%s", diff)
+	}
+	comment.Bot = true
+	if got := webhook.Commands(comment); got != nil {
+		t.Errorf("a bot commanded %v", got)
+	}
+}

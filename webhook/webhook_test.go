@@ -1,0 +1,518 @@
+package webhook_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/webhook"
+)
+
+const secret = "it's a secret to everybody"
+
+// world is what stands around a Handler.
+type world struct {
+	mu       sync.Mutex
+	commands map[string]holdfast.Command
+	requests []holdfast.SourceRequest
+	stored   int
+	err      error         // of the store
+	hold     chan struct{} // the store waits until it is closed; nil: it does not
+}
+
+func (w *world) StoreCommand(ctx context.Context, c holdfast.Command) (bool, error) {
+	if w.hold != nil {
+		select {
+		case <-w.hold:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return false, w.err
+	}
+	_, known := w.commands[c.ID]
+	if !known {
+		w.commands[c.ID] = c
+	}
+	return !known, nil
+}
+
+func (w *world) enqueue(r holdfast.SourceRequest) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.requests = append(w.requests, r)
+}
+
+func newHandler(t testing.TB) (*webhook.Handler, *world) {
+	t.Helper()
+	w := &world{commands: make(map[string]holdfast.Command)}
+	handler, err := webhook.New(webhook.Options{
+		Repositories: []webhook.Repository{
+			{Name: "app", FullName: "Acme/App", Secret: func() []byte { return []byte(secret) }},
+			{Name: "hello", FullName: "Codertocat/Hello-World", Secret: func() []byte { return []byte(secret) }},
+			{Name: "octo", FullName: "Octocoders/Hello-World", Secret: func() []byte { return []byte(secret) }},
+			{Name: "other", FullName: "acme/other", Secret: func() []byte { return []byte("another secret") }},
+			{Name: "open", FullName: "acme/open", Secret: func() []byte { return nil }},
+		},
+		Store: w, Enqueue: w.enqueue, Ignore: []string{"Robot"},
+		Stored: func() { w.mu.Lock(); w.stored++; w.mu.Unlock() },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return handler, w
+}
+
+func sign(body, secret string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+func delivery(event, body string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, webhook.Path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-GitHub-Event", event)
+	r.Header.Set("X-Hub-Signature-256", sign(body, secret))
+	return r
+}
+
+func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func commentBody(repo string, id int64, login, kind, body, action string) string {
+	payload := map[string]any{
+		"action": action, "repository": map[string]any{"full_name": repo},
+		"issue": map[string]any{"number": 7, "pull_request": map[string]any{"url": "x"}},
+		"comment": map[string]any{
+			"id": id, "body": body, "user": map[string]any{"login": login, "type": kind},
+			"created_at": "2026-03-01T12:00:00Z", "updated_at": "2026-03-01T12:00:00Z",
+		},
+	}
+	raw, _ := json.Marshal(payload)
+	return string(raw)
+}
+
+func TestDeliveries(t *testing.T) {
+	t.Parallel()
+	pr := func(action string, merged bool) string {
+		return fmt.Sprintf(`{"action":%q,"number":7,"pull_request":{"number":7,"merged":%v},"repository":{"full_name":"acme/app"}}`, action, merged)
+	}
+	one := []holdfast.SourceRequest{{Repo: "app", PullRequest: 7}}
+	tests := map[string]struct {
+		event, body string
+		status      int
+		want        []holdfast.SourceRequest
+		commands    int
+	}{
+		"push":                {"push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/app"}}`, 200, []holdfast.SourceRequest{{Repo: "app"}}, 0},
+		"opened":              {"pull_request", pr("opened", false), 200, one, 0},
+		"synchronize":         {"pull_request", pr("synchronize", false), 200, one, 0},
+		"reopened":            {"pull_request", pr("reopened", false), 200, one, 0},
+		"edited":              {"pull_request", pr("edited", false), 200, one, 0},
+		"ready":               {"pull_request", pr("ready_for_review", false), 200, one, 0},
+		"draft":               {"pull_request", pr("converted_to_draft", false), 200, one, 0},
+		"closed":              {"pull_request", pr("closed", false), 200, one, 0},
+		"merged":              {"pull_request", pr("closed", true), 200, []holdfast.SourceRequest{{Repo: "app", PullRequest: 7}, {Repo: "app"}}, 0},
+		"labeled":             {"pull_request", pr("labeled", false), 202, nil, 0},
+		"review":              {"pull_request_review", pr("submitted", false), 200, one, 0},
+		"unknown event":       {"check_run", `{"action":"created","number":"seven","repository":{"full_name":"acme/app"}}`, 202, nil, 0},
+		"event of no repo":    {"installation", `{"action":"created"}`, 202, nil, 0},
+		"ping":                {"ping", `{"zen":"x","repository":{"full_name":"acme/app"}}`, 200, nil, 0},
+		"ping of an App":      {"ping", `{"zen":"x","hook":{}}`, 200, nil, 0},
+		"command":             {"issue_comment", commentBody("acme/app", 1, "alice", "User", "/holdfast plan", "created"), 200, one, 1},
+		"two commands":        {"issue_comment", commentBody("acme/app", 1, "alice", "User", "/holdfast plan\n/holdfast apply", "created"), 200, one, 2},
+		"edited comment":      {"issue_comment", commentBody("acme/app", 1, "alice", "User", "/holdfast plan\n/holdfast apply", "edited"), 200, one, 1},
+		"deleted comment":     {"issue_comment", commentBody("acme/app", 1, "alice", "User", "/holdfast plan", "deleted"), 202, nil, 0},
+		"comment by a bot":    {"issue_comment", commentBody("acme/app", 1, "holdfast[bot]", "Bot", "/holdfast plan", "created"), 202, nil, 0},
+		"comment of ours":     {"issue_comment", commentBody("acme/app", 1, "robot", "User", "/holdfast plan", "created"), 202, nil, 0},
+		"talk":                {"issue_comment", commentBody("acme/app", 1, "alice", "User", "nice", "created"), 202, nil, 0},
+		"comment on an issue": {"issue_comment", `{"action":"created","issue":{"number":7},"comment":{"id":1,"body":"/holdfast apply"},"repository":{"full_name":"acme/app"}}`, 202, nil, 0},
+
+		"no JSON":             {"push", `nonsense`, 400, nil, 0},
+		"nothing":             {"push", ``, 400, nil, 0},
+		"truncated":           {"push", `{"ref":"refs/heads/main","repository":{"full_na`, 400, nil, 0},
+		"another type":        {"push", `{"ref":7,"repository":{"full_name":"acme/app"}}`, 400, nil, 0},
+		"an array":            {"push", `[]`, 400, nil, 0},
+		"push without a ref":  {"push", `{"repository":{"full_name":"acme/app"}}`, 400, nil, 0},
+		"no number":           {"pull_request", `{"action":"opened","pull_request":{},"repository":{"full_name":"acme/app"}}`, 400, nil, 0},
+		"no comment":          {"issue_comment", `{"action":"created","issue":{"number":7,"pull_request":{}},"repository":{"full_name":"acme/app"}}`, 400, nil, 0},
+		"no event":            {"", `{}`, 400, nil, 0},
+		"deeply nested":       {"push", strings.Repeat("[", 100_000), 400, nil, 0},
+		"another repository":  {"push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/other"}}`, 401, nil, 0},
+		"unknown repository":  {"push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/app-prod"}}`, 401, nil, 0},
+		"no secret":           {"push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/open"}}`, 401, nil, 0},
+		"unknown, no secret":  {"check_run", `{"repository":{"full_name":"acme/open"}}`, 401, nil, 0},
+		"large, of no repo":   {"installation", `{"x":"` + strings.Repeat("y", 65<<10) + `"}`, 401, nil, 0},
+		"command, wrong repo": {"issue_comment", commentBody("acme/other", 1, "alice", "User", "/holdfast apply", "created"), 401, nil, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, w := newHandler(t)
+			got := serve(h, delivery(test.event, test.body))
+			if got.Code != test.status {
+				t.Errorf("answered %d %s, want %d", got.Code, got.Body, test.status)
+			}
+			if diff := cmp.Diff(test.want, w.requests); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			if len(w.commands) != test.commands || (w.stored == 1) != (test.commands > 0) {
+				t.Errorf("stored %d commands, told %d times, want %d", len(w.commands), w.stored, test.commands)
+			}
+		})
+	}
+}
+
+func TestSignatures(t *testing.T) {
+	t.Parallel()
+	body := `{"ref":"refs/heads/main","repository":{"full_name":"acme/app"}}`
+	good := sign(body, secret)
+	tests := map[string]func(h http.Header){
+		"none":            func(h http.Header) { h.Del("X-Hub-Signature-256") },
+		"SHA-1 only":      func(h http.Header) { h.Del("X-Hub-Signature-256"); h.Set("X-Hub-Signature", "sha1="+good[7:47]) },
+		"SHA-1 in place":  func(h http.Header) { h.Set("X-Hub-Signature-256", "sha1="+good[7:47]) },
+		"of another body": func(h http.Header) { h.Set("X-Hub-Signature-256", sign(body+" ", secret)) },
+		"wrong secret":    func(h http.Header) { h.Set("X-Hub-Signature-256", sign(body, "another secret")) },
+		"empty secret":    func(h http.Header) { h.Set("X-Hub-Signature-256", sign(body, "")) },
+		"one bit": func(h http.Header) {
+			h.Set("X-Hub-Signature-256", good[:70]+map[bool]string{true: "1", false: "0"}[good[70] == '0'])
+		},
+		"short":          func(h http.Header) { h.Set("X-Hub-Signature-256", good[:69]) },
+		"no hexadecimal": func(h http.Header) { h.Set("X-Hub-Signature-256", "sha256="+strings.Repeat("z", 64)) },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, w := newHandler(t)
+			r := delivery("push", body)
+			change(r.Header)
+			if got := serve(h, r); got.Code != http.StatusUnauthorized || len(w.requests) != 0 {
+				t.Errorf("answered %d %s, and %d requests", got.Code, got.Body, len(w.requests))
+			}
+		})
+	}
+}
+
+func TestUnknownRepositoryLooksLikeABadSignature(t *testing.T) {
+	t.Parallel()
+	h, _ := newHandler(t)
+	unknown := serve(h, delivery("push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/nothing"}}`))
+	foreign := serve(h, delivery("push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/other"}}`))
+	if unknown.Code != foreign.Code || unknown.Body.String() != foreign.Body.String() {
+		t.Errorf("%d %s differs from %d %s", unknown.Code, unknown.Body, foreign.Code, foreign.Body)
+	}
+}
+
+func TestForm(t *testing.T) {
+	t.Parallel()
+	h, w := newHandler(t)
+	body := url.Values{"payload": {`{"ref":"refs/heads/main","repository":{"full_name":"acme/app"}}`}}.Encode()
+	r := delivery("push", body)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if got := serve(h, r); got.Code != http.StatusOK || len(w.requests) != 1 {
+		t.Errorf("a form was answered %d %s", got.Code, got.Body)
+	}
+	r = delivery("push", body)
+	r.Header.Set("Content-Type", "text/plain")
+	if got := serve(h, r); got.Code != http.StatusBadRequest {
+		t.Errorf("a text was answered %d", got.Code)
+	}
+}
+
+func TestOtherMethodsAndPaths(t *testing.T) {
+	t.Parallel()
+	h, _ := newHandler(t)
+	if got := serve(h, httptest.NewRequest(http.MethodGet, webhook.Path, nil)); got.Code != http.StatusMethodNotAllowed {
+		t.Errorf("GET was answered %d", got.Code)
+	}
+	if got := serve(h, httptest.NewRequest(http.MethodPost, "/webhooks/gitlab", nil)); got.Code != http.StatusNotFound {
+		t.Errorf("another path was answered %d", got.Code)
+	}
+}
+
+// zeros is a body of n zero bytes that counts what was read of it.
+type zeros struct{ n, read int }
+
+func (z *zeros) Read(p []byte) (int, error) {
+	if z.read >= z.n {
+		return 0, io.EOF
+	}
+	n := min(len(p), z.n-z.read)
+	clear(p[:n])
+	z.read += n
+	return n, nil
+}
+
+func TestOversized(t *testing.T) {
+	t.Parallel()
+	h, _ := newHandler(t)
+	for name, length := range map[string]int64{"announced": 25<<20 + 1, "unannounced": -1} {
+		body := &zeros{n: 40 << 20}
+		r := httptest.NewRequest(http.MethodPost, webhook.Path, body)
+		r.ContentLength = length
+		r.Header = delivery("push", "").Header
+		got := serve(h, r)
+		if got.Code != http.StatusRequestEntityTooLarge || (length > 0 && body.read > 0) || body.read > 26<<20 {
+			t.Errorf("%s: answered %d after %d bytes", name, got.Code, body.read)
+		}
+	}
+}
+
+func TestFewLargeBodiesAtOnce(t *testing.T) {
+	t.Parallel()
+	h, _ := newHandler(t)
+	large := func(body io.Reader) *http.Request {
+		r := httptest.NewRequest(http.MethodPost, webhook.Path, body)
+		r.ContentLength, r.Header = 2<<20, delivery("push", "").Header
+		return r
+	}
+	var slow []*io.PipeWriter
+	var wait sync.WaitGroup
+	for range 4 {
+		body, w := io.Pipe()
+		slow = append(slow, w)
+		wait.Go(func() { serve(h, large(body)) })
+		if _, err := w.Write([]byte("{")); err != nil { // returns when it is being read
+			t.Fatal(err)
+		}
+	}
+	got := serve(h, large(&zeros{n: 2 << 20}))
+	if got.Code != http.StatusServiceUnavailable || got.Header().Get("Retry-After") == "" {
+		t.Errorf("a fifth large body was answered %d", got.Code)
+	}
+	if got := serve(h, delivery("push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/app"}}`)); got.Code != http.StatusOK {
+		t.Errorf("a small body was answered %d meanwhile", got.Code)
+	}
+	for _, w := range slow {
+		_ = w.Close()
+	}
+	wait.Wait()
+	if got := serve(h, large(&zeros{n: 2 << 20})); got.Code != http.StatusBadRequest {
+		t.Errorf("a large body was answered %d when they were gone", got.Code)
+	}
+}
+
+func TestDoubled(t *testing.T) {
+	t.Parallel()
+	h, w := newHandler(t)
+	body := commentBody("acme/app", 99, "alice", "User", "/holdfast apply", "created")
+	var wait sync.WaitGroup
+	for range 50 {
+		wait.Go(func() {
+			if got := serve(h, delivery("issue_comment", body)); got.Code != http.StatusOK {
+				t.Errorf("answered %d %s", got.Code, got.Body)
+			}
+		})
+	}
+	wait.Wait()
+	edited := commentBody("acme/app", 99, "alice", "User", "/holdfast cancel\n/holdfast apply", "edited")
+	if got := serve(h, delivery("issue_comment", edited)); got.Code != http.StatusOK {
+		t.Errorf("the edit was answered %d", got.Code)
+	}
+	if len(w.commands) != 1 || w.commands[holdfast.CommandID("app", "99", 0)].Verb != holdfast.VerbApply {
+		t.Errorf("stored %v", w.commands)
+	}
+}
+
+func TestStoreThatFails(t *testing.T) {
+	t.Parallel()
+	h, w := newHandler(t)
+	w.err = errors.New("disk full at /var/lib/holdfast")
+	got := serve(h, delivery("issue_comment", commentBody("acme/app", 1, "alice", "User", "/holdfast apply", "created")))
+	if got.Code != http.StatusServiceUnavailable || strings.Contains(got.Body.String(), "disk") {
+		t.Errorf("answered %d %s", got.Code, got.Body)
+	}
+	w.err = nil
+	got = serve(h, delivery("issue_comment", commentBody("acme/app", 1, "alice", "User", "/holdfast apply", "created")))
+	if got.Code != http.StatusOK || len(w.commands) != 1 {
+		t.Errorf("delivered again it was answered %d, stored %v", got.Code, w.commands)
+	}
+}
+
+func TestSlowStoreHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	h, w := newHandler(t)
+	w.hold = make(chan struct{})
+	ctx, hangUp := context.WithCancel(t.Context())
+	done := make(chan int)
+	go func() {
+		r := delivery("issue_comment", commentBody("acme/app", 1, "alice", "User", "/holdfast apply", "created"))
+		done <- serve(h, r.WithContext(ctx)).Code
+	}()
+	if got := serve(h, delivery("push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/app"}}`)); got.Code != http.StatusOK {
+		t.Errorf("a push was answered %d meanwhile", got.Code)
+	}
+	hangUp() // the command has arrived all the same
+	close(w.hold)
+	if code := <-done; code != http.StatusOK || len(w.commands) != 1 {
+		t.Errorf("the command was answered %d, stored %v", code, w.commands)
+	}
+}
+
+func TestTraceParent(t *testing.T) {
+	t.Parallel()
+	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for header, want := range map[string]string{good: good, "": "", strings.ToUpper(good): "", good[:54] + "\n": ""} {
+		h, w := newHandler(t)
+		r := delivery("push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/app"}}`)
+		r.Header.Set("traceparent", header)
+		serve(h, r)
+		if len(w.requests) != 1 || w.requests[0].TraceParent != want {
+			t.Errorf("traceparent %q became %v", header, w.requests)
+		}
+	}
+}
+
+// recorded calls do with each recorded payload of an event.
+func recorded(t testing.TB, event string, do func(body string)) {
+	t.Helper()
+	file, err := os.Open("testdata/" + event + ".jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		do(lines.Text())
+	}
+	if lines.Err() != nil {
+		t.Fatal(lines.Err())
+	}
+}
+
+func TestRecordedDeliveries(t *testing.T) {
+	t.Parallel()
+	looked := map[string]bool{
+		"opened": true, "synchronize": true, "reopened": true, "closed": true, "edited": true,
+		"ready_for_review": true, "converted_to_draft": true, "submitted": true, "dismissed": true,
+	}
+	for event, least := range map[string]int{"push": 9, "pull_request": 35, "issue_comment": 12, "ping": 5, "pull_request_review": 5} {
+		t.Run(event, func(t *testing.T) {
+			t.Parallel()
+			seen := 0
+			recorded(t, event, func(body string) {
+				seen++
+				h, w := newHandler(t)
+				var p struct{ Action string }
+				if err := json.Unmarshal([]byte(body), &p); err != nil {
+					t.Fatal(err)
+				}
+				want, requests := http.StatusOK, 1
+				switch {
+				case event == "ping":
+					requests = 0
+				case event == "issue_comment", event != "push" && !looked[p.Action]:
+					want, requests = http.StatusAccepted, 0 // all on issues
+				}
+				got := serve(h, delivery(event, body))
+				if got.Code != want || len(w.requests) != requests {
+					t.Errorf("%s %d was answered %d %s, and %v", p.Action, seen, got.Code, got.Body, w.requests)
+				}
+			})
+			if seen < least {
+				t.Errorf("replayed %d deliveries, want %d", seen, least)
+			}
+		})
+	}
+}
+
+// TestRecordedComment makes the recorded comment one on a pull request.
+func TestRecordedComment(t *testing.T) {
+	t.Parallel()
+	replayed := 0
+	recorded(t, "issue_comment", func(body string) {
+		if strings.Contains(body, `"action":"deleted"`) {
+			return
+		}
+		replayed++
+		var payload map[string]map[string]any
+		_ = json.Unmarshal([]byte(body), &payload) // all but the action
+		payload["issue"]["pull_request"] = map[string]any{"url": "https://api.github.com/repos/x/y/pulls/1"}
+		payload["comment"]["body"] = "/holdfast approve -c prod-eu"
+		payload["comment"]["updated_at"] = payload["comment"]["created_at"]
+		delete(payload, "action")
+		raw, err := json.Marshal(payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body = `{"action":"created",` + string(raw[1:])
+		h, w := newHandler(t)
+		got := serve(h, delivery("issue_comment", body))
+		if got.Code != http.StatusOK || len(w.commands) != 1 {
+			t.Fatalf("answered %d %s, stored %v", got.Code, got.Body, w.commands)
+		}
+		for _, c := range w.commands {
+			if c.Verb != holdfast.VerbApprove || c.Author != "Codertocat" || c.CreatedAt.IsZero() || c.CreatedAt.Location() != time.UTC || c.PullRequest.Number != 1 {
+				t.Errorf("stored %+v", c)
+			}
+		}
+	})
+	if replayed == 0 {
+		t.Error("replayed nothing")
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	key := func() []byte { return []byte(secret) }
+	w := &world{}
+	for name, opts := range map[string]webhook.Options{
+		"no store":     {Enqueue: w.enqueue},
+		"no queue":     {Store: w},
+		"no secret":    {Store: w, Enqueue: w.enqueue, Repositories: []webhook.Repository{{Name: "a", FullName: "acme/app"}}},
+		"no full name": {Store: w, Enqueue: w.enqueue, Repositories: []webhook.Repository{{Name: "a", Secret: key}}},
+		"twice":        {Store: w, Enqueue: w.enqueue, Repositories: []webhook.Repository{{Name: "a", FullName: "acme/app", Secret: key}, {Name: "b", FullName: "ACME/app", Secret: key}}},
+	} {
+		if _, err := webhook.New(opts); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func BenchmarkHandlerServe(b *testing.B) {
+	h, w := newHandler(b)
+	var body string
+	recorded(b, "push", func(line string) {
+		if len(line) > len(body) {
+			body = line
+		}
+	})
+	r := delivery("push", body)
+	raw := []byte(body)
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		try := r.Clone(context.Background())
+		try.Body, try.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
+		if got := serve(h, try); got.Code != http.StatusOK {
+			b.Fatalf("answered %d %s", got.Code, got.Body)
+		}
+		w.requests = w.requests[:0]
+	}
+}
