@@ -102,6 +102,12 @@ func (f *fakeServer) until(t testing.TB, what string, condition func() bool) {
 	}
 }
 
+func (f *fakeServer) isFenced(run string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fenced[run]
+}
+
 func (f *fakeServer) assign(assignments ...holdfast.Assignment) {
 	f.set(func() { f.queue = append(f.queue, assignments...) })
 }

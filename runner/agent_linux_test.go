@@ -138,7 +138,7 @@ func TestKilledAgentsApplyIsReportedByItsSuccessor(t *testing.T) {
 	if log := string(server.logs["run-1"]); strings.Count(log, "Creation complete") != 1 || !strings.Contains(log, "the agent was killed") {
 		t.Errorf("log = %q", log)
 	}
-	if diff := cmp.Diff([]string{`{"serial":1}`}, server.states); diff != "" {
+	if diff := cmp.Diff([]string{`{"serial":1}`, `{"serial":2}`}, server.states); diff != "" {
 		t.Error(diff)
 	}
 	for _, left := range []string{"attempts", "workspaces", "quarantine"} {

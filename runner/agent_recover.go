@@ -83,17 +83,12 @@ func (a *Agent) outcome(s *agentSession) (holdfast.Result, error) {
 		s.begun = true
 	}
 	workspace := a.opts.Executor.WorkspaceDir(s.AttemptRef)
-	if result, ok := s.loadResult(); ok {
-		return result, removeWorkspace(workspace)
-	}
-	state, err := rescue(workspace)
-	if err != nil {
+	if err := s.inherit(workspace); err != nil {
 		return holdfast.Result{}, err
 	}
-	if state != nil {
-		if _, err := s.artefacts.put(holdfast.ArtefactErrored, bytes.NewReader(state)); err != nil {
-			return holdfast.Result{}, err
-		}
+	if result, ok := s.loadResult(); ok {
+		s.inherited = true
+		return result, removeWorkspace(workspace)
 	}
 	result := holdfast.Result{
 		Fence: s.Fence, Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Applying: s.begun,
@@ -106,6 +101,24 @@ func (a *Agent) outcome(s *agentSession) (holdfast.Result, error) {
 	_, _ = fmt.Fprintf(s.log, "\n[holdfast: %s]\n", result.Detail)
 	s.saveResult(result)
 	return result, removeWorkspace(workspace)
+}
+
+// inherit takes over a state that an engine could not save: it is kept as an
+// artefact, and becomes the newest state if the server agrees that it is.
+func (s *agentSession) inherit(workspace string) error {
+	state, err := rescue(workspace)
+	if err != nil || state == nil {
+		return err
+	}
+	s.logger.Warn("unsaved state was found")
+	if _, err := s.artefacts.put(holdfast.ArtefactErrored, bytes.NewReader(state)); err != nil {
+		return err
+	}
+	if !s.OwnState || !s.Kind.Writes() {
+		return nil
+	}
+	_, err = s.states.put(parcelState, stateOp{body: state}.reader())
+	return err
 }
 
 // killed describes the failure of an attempt whose agent died.

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
 // outbox keeps things on disk until the server has them, one file each, and
@@ -191,8 +194,15 @@ func (o *outbox) run(ctx context.Context) {
 // deliver sends one parcel until it is gone, and reports false if ctx ended
 // first.
 func (o *outbox) deliver(ctx context.Context, i *parcel) bool {
+	garbled := 0
 	_, err := retry(ctx, o.postpone, func() (struct{}, error) {
-		return struct{}{}, o.send(ctx, i.name, i.path)
+		err := o.send(ctx, i.name, i.path)
+		var answer *answerError
+		if errors.As(err, &answer) && answer.status == http.StatusBadRequest && garbled < 3 {
+			garbled++ // it may have suffered on its way
+			err = fmt.Errorf("%w: %s", holdfast.ErrUnavailable, answer.text)
+		}
+		return struct{}{}, err
 	})
 	if err != nil && !final(err) {
 		return false

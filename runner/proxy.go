@@ -181,6 +181,12 @@ func (s *agentSession) answer(w http.ResponseWriter, c call, err error) {
 		w.WriteHeader(http.StatusOK) // granted before; that answer was lost
 		return
 	}
+	if c.method == http.MethodGet && answer.status == http.StatusNotFound {
+		// To an engine this means that there is no state yet: it would build
+		// everything anew. The server says that in another way.
+		http.Error(w, answer.text, http.StatusBadGateway)
+		return
+	}
 	if strings.HasPrefix(answer.text, "{") { // a LockInfo
 		w.Header().Set("Content-Type", "application/json")
 	}

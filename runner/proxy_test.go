@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -176,6 +177,69 @@ func TestRefusedStateReachesTheEngineAndStaysOnDisk(t *testing.T) {
 		}
 		return true
 	})
+}
+
+func TestEngineIsNeverToldThatThereIsNoStateByMistake(t *testing.T) {
+	t.Parallel()
+	server := newFakeServer(t)
+	server.answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet {
+			return false
+		}
+		refuse(w, http.StatusNotFound, "no such thing")
+		return true
+	}
+	withSession(t, server, t.TempDir(), assignment("run-1", holdfast.RunPlan), func(_ context.Context, s runner.Session) {
+		if status, _ := stateRequest(t, s, "GET", "", ""); status != http.StatusBadGateway {
+			t.Errorf("GET of a state that the server does not know = %d", status)
+		}
+	})
+}
+
+func TestStateThatWasGarbledOnItsWayIsSentAgain(t *testing.T) {
+	t.Parallel()
+	server := newFakeServer(t)
+	var posts atomic.Int32
+	server.answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost || !strings.Contains(r.URL.Path, "/state/") || posts.Add(1) > 2 {
+			return false
+		}
+		refuse(w, http.StatusBadRequest, "Content-MD5 is not that of the state")
+		return true
+	}
+	withSession(t, server, t.TempDir(), assignment("run-1", holdfast.RunApply), func(_ context.Context, s runner.Session) {
+		if status, _ := stateRequest(t, s, "POST", "?ID=a", `{"serial":1}`); status != http.StatusOK {
+			t.Errorf("POST = %d", status)
+		}
+	})
+	if len(server.states) != 1 {
+		t.Errorf("states = %v", server.states)
+	}
+}
+
+func TestResultWhoseAnswerWasLostIsNotQuarantined(t *testing.T) {
+	t.Parallel()
+	server, dir := newFakeServer(t), t.TempDir()
+	server.answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/result") && !server.isFenced("run-1") {
+			server.set(func() { server.fenced["run-1"] = true }) // taken: the attempt is over
+			panic(http.ErrAbortHandler)
+		}
+		return false
+	}
+	_, stop := startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: fakeExecutor{
+		run: func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result {
+			return holdfast.Result{Status: holdfast.RunApplied}
+		},
+	}})
+	server.assign(assignment("run-1", holdfast.RunApply))
+	server.until(t, "the result was taken", func() bool { return server.fenced["run-1"] })
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if !isEmpty(t, filepath.Join(dir, "attempts")) || !isEmpty(t, filepath.Join(dir, "quarantine")) {
+		t.Error("a result that was taken was kept")
+	}
 }
 
 func TestStateIsHeldOverARestartOfTheAgent(t *testing.T) {

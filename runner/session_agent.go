@@ -64,12 +64,16 @@ type agentSession struct {
 	answered time.Time // when the last beat that was answered was sent
 	mayApply bool      // as that answer says
 	begun    bool      // MayApply has said true
-	fenced   bool
-	refused  bool                    // the server did not want something: it goes to quarantine
-	stop     context.CancelCauseFunc // of the execution; nil if there is none
-	stopped  *StopError
-	beaten   time.Time     // when the last beat was sent
-	kick     chan struct{} // of one: beat now
+
+	inherited bool // the result was saved by a predecessor, which may have delivered it
+
+	fenced  bool
+	ending  bool                    // the result is on its way: to be fenced off is what comes of it
+	refused bool                    // the server did not want something: it goes to quarantine
+	stop    context.CancelCauseFunc // of the execution; nil if there is none
+	stopped *StopError
+	beaten  time.Time     // when the last beat was sent
+	kick    chan struct{} // of one: beat now
 }
 
 var safeID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
@@ -297,8 +301,14 @@ func (s *agentSession) takeIn(sent time.Time, reply holdfast.HeartbeatReply, err
 
 func (s *agentSession) fence() {
 	s.mu.Lock()
-	s.fenced, s.refused = true, true
+	ending := s.ending
+	if !ending {
+		s.fenced, s.refused = true, true
+	}
 	s.mu.Unlock()
+	if ending {
+		return
+	}
 	s.logger.Warn("attempt was fenced off")
 	s.halt(&StopError{Reason: holdfast.ReasonLeaseLost, Detail: "the server has given the attempt up"})
 }
@@ -371,13 +381,28 @@ func (s *agentSession) deliver(ctx context.Context, result func() (holdfast.Resu
 	if !ok || ctx.Err() != nil {
 		return false
 	}
+	return s.finish(ctx, outcome)
+}
+
+// finish delivers the result. It returns false if ctx ended first.
+func (s *agentSession) finish(ctx context.Context, outcome holdfast.Result) bool {
+	s.mu.Lock()
+	s.ending = true
+	fenced, taken := s.fenced, s.inherited
+	s.mu.Unlock()
 	_, err := retry(ctx, s.trouble("result was not delivered yet"), func() (struct{}, error) {
-		return struct{}{}, s.client.result(ctx, s.AttemptRef, s.Token, outcome)
+		err := s.client.result(ctx, s.AttemptRef, s.Token, outcome)
+		// Without an answer it may have been taken: the next try is fenced off then.
+		taken = taken || err != nil && !final(err)
+		return struct{}{}, err
 	})
-	if err != nil && !final(err) {
+	switch {
+	case err == nil:
+	case !final(err):
 		return false
-	}
-	if err != nil {
+	case errors.Is(err, holdfast.ErrFenced) && taken && !fenced:
+		s.logger.Info("result was taken before, or is not wanted any more", "err", err)
+	default:
 		s.refuse("result", err)
 	}
 	return true
