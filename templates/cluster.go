@@ -107,10 +107,10 @@ func parseCluster(path string, root *yaml.Node) (doc Document, faults holdfast.F
 	if !validName(r.cluster) {
 		r.cluster = ""
 	}
-	if !r.isKind(root, kindCluster) {
-		return doc, r.faults, false
-	}
 	c := holdfast.Cluster{Name: r.cluster, Path: path, Line: root.Line}
+	if !r.isKind(root, kindCluster) {
+		return Document{Cluster: c}, r.faults, c.Name != "" && len(r.faults) > 0
+	}
 	root = r.expand(root)
 	if len(r.faults) > 0 {
 		return Document{Cluster: c}, r.faults, c.Name != ""

@@ -40,6 +40,8 @@ type object struct {
 	r     *reader
 	path  string // such as "spec.template"; empty for the document
 	node  *yaml.Node
+	above *yaml.Node // what node is or would be in
+	bad   bool       // there is something else than a mapping, and that was told
 	known []string
 }
 
@@ -49,6 +51,7 @@ func (r *reader) object(n *yaml.Node, path string) *object {
 	case n == nil || n.Tag == "!!null":
 	case n.Kind != yaml.MappingNode:
 		r.add(n, fmt.Sprintf("%s must be a mapping, not %s", o.label(""), describe(n)), "")
+		o.bad = true
 	default:
 		o.node = n
 	}
@@ -100,7 +103,9 @@ func (o *object) has(key string) bool {
 }
 
 func (o *object) child(key string) *object {
-	return o.r.object(o.get(key), o.label(key))
+	c := o.r.object(o.get(key), o.label(key))
+	c.above = o.node
+	return c
 }
 
 // str returns text, "" if it is absent.
@@ -124,10 +129,13 @@ func (o *object) required(key string) string {
 }
 
 func (o *object) missing(key string) {
-	if o.node == nil && o.path != "" && o.r.faults != nil {
-		return // the mapping itself is missing or no mapping, and that was told
+	at := o.node
+	if at == nil {
+		at = o.above
 	}
-	o.r.add(o.node, o.label(key)+" is missing", "")
+	if !o.bad {
+		o.r.add(at, o.label(key)+" is missing", "")
+	}
 }
 
 func (o *object) text(n *yaml.Node, label string) (string, bool) {

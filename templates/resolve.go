@@ -50,6 +50,21 @@ func (e *NoVersionError) Error() string {
 // Is makes errors.Is(err, holdfast.ErrNotFound) true.
 func (e *NoVersionError) Is(target error) bool { return target == holdfast.ErrNotFound }
 
+// MovedTagError says that the tag of a version names another commit than when
+// it was first used. It is a holdfast.ErrNotFound: that version is not served
+// any more until the tag is back where it was.
+type MovedTagError struct {
+	Tag      string
+	Was, Now holdfast.Revision
+}
+
+func (e *MovedTagError) Error() string {
+	return fmt.Sprintf("tag %s was moved from %s to %s", e.Tag, e.Was.Short(), e.Now.Short())
+}
+
+// Is makes errors.Is(err, holdfast.ErrNotFound) true.
+func (e *MovedTagError) Is(target error) bool { return target == holdfast.ErrNotFound }
+
 // TagsFor returns the tags that may release a version of a template, the more
 // particular one first.
 func TagsFor(name, version string) []string {
@@ -106,7 +121,7 @@ func (r *Resolver) Resolve(ctx context.Context, tree holdfast.Tree, doc Document
 		faults[i].Cluster = doc.Cluster.Name
 	}
 	sortFaults(faults)
-	return nil, faults, nil
+	return nil, slices.Compact(faults), nil // two ways may lead to one file
 }
 
 // source is where the template of a cluster was found.
@@ -232,6 +247,10 @@ func (r *Resolver) load(tree holdfast.Tree, dir string) (loadedTemplate, error) 
 
 func noVersion(doc Document, err error) holdfast.Fault {
 	ref := doc.Cluster.Template
+	if moved := (*MovedTagError)(nil); errors.As(err, &moved) {
+		return doc.Fault(moved.Error(), "a release does not change: put the tag back, or release another version",
+			"spec", "template", "version")
+	}
 	var missing *NoVersionError
 	if !errors.As(err, &missing) {
 		return doc.Fault(fmt.Sprintf("template %s has no version %s", ref.Name, ref.Version), "", "spec", "template", "version")

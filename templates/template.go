@@ -187,7 +187,8 @@ func (l *templateLoader) variables(o *object) {
 	s, err := compileSchema(doc)
 	if err != nil {
 		l.add(o.node, "spec.variables is not a JSON Schema that can be used: "+err.Error(), "")
-		s = &schema{properties: map[string]any{}, open: true}
+		s = &schema{properties: map[string]any{}}
+		s.properties, _ = doc["properties"].(map[string]any) // what is declared is declared
 	}
 	l.t.schema = s
 	if o.node == nil {

@@ -83,6 +83,9 @@ func syntaxFault(path string, data []byte, err error) *holdfast.Fault {
 	if m := syntaxError.FindStringSubmatch(err.Error()); m != nil {
 		fault.Message = "file is not valid YAML: " + m[2]
 		if line, err := strconv.Atoi(m[1]); err == nil {
+			if strings.HasPrefix(m[2], "did not find expected") {
+				line++ // the parser, unlike the scanner, counts from zero
+			}
 			fault.Line = min(line, bytes.Count(data, []byte("\n"))+1)
 		}
 	}

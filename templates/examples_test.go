@@ -1,0 +1,146 @@
+package templates_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// terraform returns the engine's path. On a laptop a test may go without; in CI
+// it may not.
+func terraform(t *testing.T) string {
+	t.Helper()
+	bin, err := exec.LookPath("terraform")
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatal("terraform is not on PATH")
+	} else if err != nil {
+		t.Skip("terraform is not on PATH: nothing is planned")
+	}
+	return bin
+}
+
+// TestExamples resolves every cluster of the examples and plans it.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+
+	for dir, want := range map[string]map[string]string{
+		"../examples/demo": {
+			"dev-eu":  "Plan: 6 to add",
+			"prod-eu": "Plan: 9 to add",
+			"prod-us": "Plan: 9 to add",
+		},
+		"../examples/module": {"sandbox": "Plan: 1 to add"},
+	} {
+		tr := diskTree(t, dir)
+		resolver := templates.NewResolver(nil)
+		planned := 0
+		for name := range tr.MapFS {
+			data, err := tr.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			docs, faults := templates.ParseClusters(name, data)
+			if len(faults) > 0 {
+				t.Fatal(faults)
+			}
+			for _, doc := range docs {
+				root, faults, err := resolver.Resolve(t.Context(), tr, doc)
+				if err != nil || len(faults) > 0 {
+					t.Fatalf("%v\n%v", err, faults)
+				}
+				planned++
+				t.Run(doc.Cluster.Name, func(t *testing.T) {
+					t.Parallel()
+					plan(t, root, want[doc.Cluster.Name])
+				})
+			}
+		}
+		if planned != len(want) {
+			t.Errorf("%s has %d clusters, want %d", dir, planned, len(want))
+		}
+	}
+}
+
+// unpack writes a bundle to a folder and returns the root module's.
+func unpack(t *testing.T, root *templates.Root) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range contents(t, root) {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, filepath.FromSlash(root.Dir))
+}
+
+func plan(t *testing.T, root *templates.Root, want string) {
+	t.Helper()
+	bin := terraform(t)
+	dir := unpack(t, root)
+	// There is no state server here: the backend becomes a local one.
+	override := "terraform {\n  backend \"local\" {}\n}\n"
+	if err := os.WriteFile(filepath.Join(dir, "backend_override.tf"), []byte(override), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, "cli.tfrc")
+	if err := os.WriteFile(config, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"init", "-input=false", "-no-color"}, {"plan", "-input=false", "-no-color"}} {
+		cmd := exec.CommandContext(t.Context(), bin, args...)
+		cmd.Dir = dir
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE=" + config}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("terraform %s: %v\n%s", args[0], err, out)
+		}
+		if args[0] == "plan" && !strings.Contains(string(out), want) {
+			t.Errorf("plan is\n%s\nwant %q", out, want)
+		}
+	}
+}
+
+// BenchmarkResolve makes the root modules of a thousand clusters of one
+// template, as after a change of all of them.
+func BenchmarkResolve(b *testing.B) {
+	tr := diskTree(b, "../examples/demo")
+	text, err := tr.ReadFile("clusters/prod-eu.yaml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var docs []templates.Document
+	for i := range 1000 {
+		docs = append(docs, document(b, "clusters/x.yaml", strings.Replace(string(text), "prod-eu", fmt.Sprintf("prod-%d", i), 1)))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		resolver := templates.NewResolver(nil)
+		for _, doc := range docs {
+			if _, faults, err := resolver.Resolve(b.Context(), tr, doc); err != nil || faults != nil {
+				b.Fatal(err, faults)
+			}
+		}
+	}
+}
+
+// BenchmarkParse reads a thousand cluster documents.
+func BenchmarkParse(b *testing.B) {
+	text := []byte(fullCluster)
+	b.ReportAllocs()
+	for b.Loop() {
+		for range 1000 {
+			if _, faults := templates.ParseClusters("c.yaml", text); faults != nil {
+				b.Fatal(faults)
+			}
+		}
+	}
+}

@@ -1,0 +1,273 @@
+package templates_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+const moduleCluster = `apiVersion: holdfast.dev/v1
+kind: Cluster
+metadata: {name: own}
+spec:
+  project: p
+  environment: e
+  module: {path: infra/own}
+`
+
+func moduleFiles() map[string]string {
+	return map[string]string{
+		"infra/own/main.tf": `variable "size" {
+  type = number
+}
+variable "zones" {
+  type = list(string)
+}
+module "a" {
+  source = "../../modules/a"
+}
+module "far" {
+  source  = "terraform-aws-modules/vpc/aws"
+  version = "~> 5.0"
+}
+`,
+		"infra/own/extra.tf.json":              `{"module": {"b": {"source": "./b"}}, "variable": {"note": {}}}`,
+		"infra/own/cluster.yaml":               moduleCluster,
+		"infra/own/values.yaml":                "image: nginx",
+		"infra/own/.terraform.lock.hcl":        "# lock",
+		"infra/own/.terraform/x":               "x",
+		"infra/own/terraform.tfstate":          "{}",
+		"infra/own/terraform.tfstate.1.backup": "{}",
+		"infra/own/b/main.tf":                  "",
+		"infra/own/common.tf":                  "-> ../common.tf",
+		"infra/common.tf":                      `module "c" { source = "../../modules/c" }`,
+		"infra/own/data":                       "-> ../../data",
+		"data/x/y.json":                        "{}",
+		"modules/a/main.tf":                    `module "deep" { source = "../deep" }`,
+		"modules/c/main.tf":                    "",
+		"modules/deep/main.tf":                 "",
+		"modules/other/main.tf":                "",
+	}
+}
+
+func TestResolveModule(t *testing.T) {
+	t.Parallel()
+
+	doc := document(t, "infra/own/cluster.yaml", moduleCluster+"  variables: {size: 3, zones: [a], note: \"${x}\"}\n")
+	root := resolve(t, tree(moduleFiles()), doc)
+	if root.Dir != "infra/own" || !root.OwnState || root.StateLocation != "clusters/own" || root.Template != "" {
+		t.Errorf("root %q, own %v, state %q, template %q", root.Dir, root.OwnState, root.StateLocation, root.Template)
+	}
+	want := map[string]string{
+		"infra/own/holdfast_backend.tf":       "# Made by Holdfast from the cluster's document: a change here is lost.\n\nterraform {\n  backend \"http\" {\n  }\n}\n",
+		"infra/own/holdfast.auto.tfvars.json": "{\n  \"note\": \"${x}\",\n  \"size\": 3,\n  \"zones\": [\n    \"a\"\n  ]\n}\n",
+		"infra/own/common.tf":                 moduleFiles()["infra/common.tf"],
+		"infra/own/data/x/y.json":             "{}",
+	}
+	for _, name := range []string{
+		"infra/own/main.tf", "infra/own/extra.tf.json", "infra/own/values.yaml", "infra/own/.terraform.lock.hcl",
+		"infra/own/b/main.tf", "modules/a/main.tf", "modules/c/main.tf", "modules/deep/main.tf",
+	} {
+		want[name] = moduleFiles()[name]
+	}
+	if diff := cmp.Diff(want, contents(t, root)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"data", "infra/common.tf", "infra/own", "infra/own/b", "modules/a", "modules/c", "modules/deep"}, root.Reads); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestModuleDigest(t *testing.T) {
+	t.Parallel()
+
+	doc := document(t, "infra/own/cluster.yaml", moduleCluster)
+	base := resolve(t, tree(moduleFiles()), doc).Digest
+	for name, same := range map[string]bool{
+		"infra/own/cluster.yaml":        true, // its document says what matters
+		"modules/other/main.tf":         true,
+		"infra/own/terraform.tfstate":   true,
+		"infra/own/main.tf":             false,
+		"infra/own/values.yaml":         false,
+		"infra/own/.terraform.lock.hcl": false,
+		"infra/common.tf":               false,
+		"data/x/y.json":                 false,
+		"modules/deep/main.tf":          false,
+	} {
+		changed := with(moduleFiles(), name, moduleFiles()[name]+"\n")
+		if got := resolve(t, tree(changed), doc).Digest.Equal(base); got != same {
+			t.Errorf("with another %s the digest is equal: %v", name, got)
+		}
+	}
+}
+
+func TestModuleFaults(t *testing.T) {
+	t.Parallel()
+
+	const file = "infra/own/main.tf"
+	tests := map[string]struct {
+		spec  string
+		files []string
+		want  []string
+	}{
+		"no such folder": {
+			spec: "module: {path: infra/onw}",
+			want: []string{`c.yaml:7:18: spec.module.path: there is no folder infra/onw (the path starts from the root of the repository)`},
+		},
+		"a file": {
+			spec: "module: {path: infra/own/main.tf}",
+			want: []string{`c.yaml:7:18: spec.module.path: there is no folder infra/own/main.tf (the path starts from the root of the repository)`},
+		},
+		"no code": {
+			spec: "module: {path: data}",
+			want: []string{`c.yaml:7:18: spec.module.path: folder data has no .tf file`},
+		},
+		"variables": {
+			spec: "variables: {sise: 1, size: big, zones: x, note: [1]}",
+			want: []string{
+				`c.yaml:8:15: module infra/own declares no variable "sise" (did you mean "size"?)`,
+				`c.yaml:8:30: variable size must be a number (as infra/own declares it)`,
+				`c.yaml:8:42: variable zones must be a list (as infra/own declares it)`,
+			},
+		},
+		"source that leaves": {
+			files: []string{file, "module \"x\" {\n  source = \"../../../x\"\n}\n"},
+			want:  []string{`infra/own/main.tf:2:12: module "x" has the source "../../../x", which leaves the repository`},
+		},
+		"source that is not there": {
+			files: []string{"modules/a/main.tf", "module \"x\" {\n  source = \"./x\"\n}\n"},
+			want:  []string{`modules/a/main.tf:2:12: module "x" has the source "./x", and there is no folder modules/a/x`},
+		},
+		"link that leaves": {
+			files: []string{"infra/own/b/passwd", "-> ../../../../etc/passwd"},
+			want:  []string{`infra/own/b/passwd: symbolic link to "../../../../etc/passwd" leaves the repository (copy what it points to)`},
+		},
+		"absolute link": {
+			files: []string{"modules/a/passwd", "-> /etc/passwd"},
+			want:  []string{`modules/a/passwd: symbolic link to "/etc/passwd" leaves the repository (copy what it points to)`},
+		},
+		"dangling link": {
+			files: []string{"modules/a/x", "-> y"},
+			want:  []string{`modules/a/x: symbolic link to "y" leads nowhere`},
+		},
+		"links in a circle": {
+			files: []string{"modules/a/x", "-> y", "modules/a/y", "-> x"},
+			want: []string{
+				`modules/a/x: symbolic link leads in a circle`,
+				`modules/a/y: symbolic link leads in a circle`,
+			},
+		},
+		"link to its own folder": {
+			files: []string{"modules/a/x", "-> ../a"},
+			want:  []string{`modules/a/x: symbolic link to a folder that holds it`},
+		},
+		"broken code": {
+			files: []string{file, "variable \"x\" {\n"},
+			want:  []string{`infra/own/main.tf:1:14: Unclosed configuration block (There is no closing brace for this block before the end of the file. This may be caused by incorrect brace nesting elsewhere in this file.)`},
+		},
+		"two backends": {
+			spec:  "state: {type: s3, bucket: b}",
+			files: []string{file, "terraform {\n  backend \"s3\" {}\n}\n"},
+			want:  []string{`c.yaml:8:3: spec.state beside the backend "s3" in infra/own/main.tf:2 (remove one of them)`},
+		},
+		"local backend": {
+			files: []string{file, "terraform {\n  backend \"local\" {}\n}\n"},
+			want:  []string{`infra/own/main.tf:2: a local backend keeps the state in a workspace that is thrown away (remove the block: the state is kept by Holdfast then; or use another backend)`},
+		},
+		"our file's name": {
+			files: []string{"infra/own/holdfast_backend.tf", ""},
+			want:  []string{`infra/own/holdfast_backend.tf: a file of this name is written by Holdfast (rename it)`},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := moduleCluster
+			if strings.HasPrefix(tc.spec, "module:") {
+				text = strings.Replace(text, "module: {path: infra/own}", tc.spec, 1)
+			} else if tc.spec != "" {
+				text += "  " + tc.spec + "\n"
+			}
+			faults := resolveFaults(t, tree(with(moduleFiles(), tc.files...)), document(t, "c.yaml", text))
+			wantFaults(t, faults, tc.want...)
+		})
+	}
+}
+
+func TestStateLocation(t *testing.T) {
+	t.Parallel()
+
+	code := func(block string) []string {
+		return []string{"infra/own/backend.tf", "terraform {\n" + block + "\n}\n"}
+	}
+	tests := map[string]struct {
+		spec  string
+		files []string
+		want  string
+		own   bool
+		file  string // what Holdfast writes
+	}{
+		"none":                  {want: "clusters/own", own: true, file: "backend \"http\" {\n  }"},
+		"spec, default key":     {spec: "state: {type: s3, bucket: b, region: r}", want: "s3:bucket=b,key=own/terraform.tfstate", file: "key    = \"own/terraform.tfstate\""},
+		"spec, own key":         {spec: "state: {type: s3, bucket: b, key: k}", want: "s3:bucket=b,key=k", file: `key    = "k"`},
+		"spec, gcs":             {spec: "state: {type: gcs, bucket: b}", want: "gcs:bucket=b,prefix=own", file: `prefix = "own"`},
+		"spec, azurerm":         {spec: "state: {type: azurerm, storage_account_name: s, container_name: c}", want: "azurerm:storage_account_name=s,container_name=c,key=own.tfstate", file: `"own.tfstate"`},
+		"spec, kubernetes":      {spec: "state: {type: kubernetes, namespace: n}", want: "kubernetes:secret_suffix=own,namespace=n", file: `secret_suffix = "own"`},
+		"spec, http":            {spec: "state: {type: http, address: \"https://u:p@h.invalid/x?token=1\"}", want: "http:address=https://h.invalid/x", file: `"https://u:p@h.invalid/x?token=1"`},
+		"spec, nested argument": {spec: "state: {type: s3, bucket: b, endpoints: {s3: \"http://${x}\"}}", want: "s3:bucket=b,key=own/terraform.tfstate", file: `"s3" = "http://$${x}"`},
+		"code, same as spec":    {files: code(`backend "s3" {` + "\nbucket = \"b\"\nkey = \"k\"\nregion = \"r\"\nsecret_key = \"x\"\n}"), want: "s3:bucket=b,key=k"},
+		"code, from elsewhere":  {files: code(`backend "s3" {` + "\nbucket = \"b\"\n}"), want: "s3:infra/own"},
+		"code, expression":      {files: code(`backend "s3" {` + "\nbucket = \"b\"\nkey = var.size\n}"), want: "s3:infra/own"},
+		"code, unknown kind":    {files: code(`backend "pg" {` + "\nconn_str = \"postgres://u:p@h/d\"\n}"), want: "pg:infra/own"},
+		"code, cloud":           {files: code("cloud {\norganization = \"o\"\nworkspaces {\nname = \"w\"\n}\n}"), want: "cloud:organization=o,workspaces.name=w"},
+		"code, JSON":            {files: []string{"infra/own/b.tf.json", `{"terraform": {"backend": {"gcs": {"bucket": "b", "prefix": "p"}}}}`}, want: "gcs:bucket=b,prefix=p"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := moduleCluster
+			if tc.spec != "" {
+				text += "  " + tc.spec + "\n"
+			}
+			root := resolve(t, tree(with(moduleFiles(), tc.files...)), document(t, "c.yaml", text))
+			if root.StateLocation != tc.want || root.OwnState != tc.own {
+				t.Errorf("state is %q, own %v, want %q, %v", root.StateLocation, root.OwnState, tc.want, tc.own)
+			}
+			var written string
+			for _, f := range root.Files() {
+				written += string(f.Data)
+			}
+			if !strings.Contains(written, tc.file) || (tc.file == "") != (written == "") {
+				t.Errorf("Holdfast writes\n%s\nwant %s", written, tc.file)
+			}
+		})
+	}
+}
+
+// TestResolverRemembers says that a second look at the same content reads
+// nothing.
+func TestResolverRemembers(t *testing.T) {
+	t.Parallel()
+
+	files := with(moduleFiles())
+	delete(files, "infra/own/common.tf")
+	delete(files, "infra/own/data")
+	tr := tree(files)
+	resolver := templates.NewResolver(nil)
+	doc := document(t, "c.yaml", moduleCluster)
+	for range 2 {
+		if _, faults, err := resolver.Resolve(t.Context(), tr, doc); err != nil || faults != nil {
+			t.Fatal(err, faults)
+		}
+	}
+	before := tr.reads
+	if _, _, err := resolver.Resolve(t.Context(), tr, doc); err != nil {
+		t.Fatal(err)
+	}
+	if tr.reads != before {
+		t.Errorf("%d files were read again", tr.reads-before)
+	}
+}
