@@ -117,8 +117,14 @@ func (s *Server) postReconcile(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	if (req.Repo == "") == (req.Cluster == "") {
-		s.fail(c, badRequest("give either a repo or a cluster to reconcile"))
+	given := 0
+	for _, is := range []bool{req.Repo != "", req.Cluster != "", req.All} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		s.fail(c, badRequest("give one of repo, cluster and all to reconcile"))
 		return
 	}
 	if err := s.opts.Commander.Reconcile(c.Request.Context(), req.Repo, req.Cluster); err != nil {

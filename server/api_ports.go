@@ -47,8 +47,8 @@ type Commander interface {
 	// returns the command as it is then: with Status received if it is still to
 	// be carried out.
 	Command(ctx context.Context, command holdfast.Command) (holdfast.Command, error)
-	// Reconcile looks at a repository, or at a cluster, again. One of them is
-	// empty.
+	// Reconcile looks at a repository, or at a cluster, again; with neither, at
+	// everything.
 	Reconcile(ctx context.Context, repo, cluster string) error
 	// Suspend stops new runs of a cluster, or allows them again.
 	Suspend(ctx context.Context, cluster string, suspended bool, actor string) error

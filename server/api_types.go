@@ -42,10 +42,11 @@ type CommandRequest struct {
 	Force bool   `json:"force,omitempty"`
 }
 
-// ReconcileRequest asks to look at something again: exactly one of the two.
+// ReconcileRequest asks to look at something again: exactly one of these.
 type ReconcileRequest struct {
 	Repo    string `json:"repo,omitempty"`
 	Cluster string `json:"cluster,omitempty"`
+	All     bool   `json:"all,omitempty"` // all repositories
 }
 
 // VersionAnswer says what server this is, and what time it is there.

@@ -155,6 +155,7 @@ func (a *app) awaitRuns(ctx context.Context, cl *client, command holdfast.Comman
 func (a *app) awaitRun(ctx context.Context, cl *client, cluster string, since time.Time) (holdfast.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, runAppears)
 	defer cancel()
+	since = since.Truncate(time.Millisecond) // a store may keep no more of the run's time
 	query := url.Values{
 		"cluster": {cluster}, "kind": {string(holdfast.RunApply), string(holdfast.RunDestroy)}, "limit": {strconv.Itoa(10)},
 	}

@@ -12,20 +12,28 @@ func newReconcileCommand(a *app) *cobra.Command {
 	var (
 		conn connection
 		repo string
+		all  bool
 	)
 	c := &cobra.Command{
-		Use:   "reconcile CLUSTER | --repo REPOSITORY",
-		Short: "Look at a cluster or a repository again, now",
+		Use:   "reconcile CLUSTER | --repo REPOSITORY | --all",
+		Short: "Look at a cluster, a repository or everything again, now",
 		Args: func(c *cobra.Command, args []string) error {
-			if (len(args) == 1) == (repo == "") && len(args) < 2 {
+			given := len(args)
+			if repo != "" {
+				given++
+			}
+			if all {
+				given++
+			}
+			if given == 1 {
 				return nil
 			}
-			return wrongArguments(c, args, "a cluster's name, or --repo")
+			return wrongArguments(c, args, "one of a cluster's name, --repo and --all")
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			req := server.ReconcileRequest{Repo: repo}
-			if repo == "" {
-				req.Cluster = args[0]
+			req, what := server.ReconcileRequest{Repo: repo, All: all}, firstOf(repo, "everything")
+			if len(args) == 1 {
+				req.Cluster, what = args[0], args[0]
 			}
 			cl, err := a.connect(conn)
 			if err != nil {
@@ -34,11 +42,12 @@ func newReconcileCommand(a *app) *cobra.Command {
 			if err := cl.reconcile(c.Context(), req); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "asked to reconcile %s\n", req.Repo+req.Cluster)
+			_, err = fmt.Fprintf(a.out, "asked to reconcile %s\n", what)
 			return err
 		},
 	}
 	addConnectionFlags(c, &conn)
 	c.Flags().StringVar(&repo, "repo", "", "a repository, as the server's configuration names it")
+	c.Flags().BoolVar(&all, "all", false, "all repositories")
 	return c
 }

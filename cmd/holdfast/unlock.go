@@ -63,14 +63,18 @@ func (a *app) unlock(c *cobra.Command, cl *client, cluster, format string, force
 }
 
 func (a *app) lockText(l server.LockAnswer) string {
-	alive := "no"
+	alive, run := "no", ""
+	if l.Run.ID != "" {
+		of := firstOf(l.Run.PullRequest.String(), l.Run.Revision.Short())
+		run = joined(fmt.Sprintf("%s of %s", l.Run.Kind, of), string(l.Run.Status))
+	}
 	if l.Alive {
 		alive = "yes"
 	}
 	return a.fields(
 		[2]string{"Cluster", l.Cluster},
 		[2]string{"Holder", l.Holder.Owner},
-		[2]string{"Run", joined(fmt.Sprintf("%s of %s", l.Run.Kind, firstOf(l.Run.PullRequest.String(), l.Run.Revision.Short())), string(l.Run.Status))},
+		[2]string{"Run", run},
 		[2]string{"Agent", l.Run.Agent},
 		[2]string{"Since", a.when(l.Holder.Since)},
 		[2]string{"Last beat", a.when(l.Run.HeartbeatAt)},

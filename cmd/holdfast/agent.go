@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/runner"
+)
+
+// agentFlags are the settings of an agent. It has no configuration file: serve
+// hands it what it may know.
+type agentFlags struct {
+	id, server, tokenFile, caFile, dir string
+	slots                              int
+	grace                              time.Duration
+	executor                           runner.ExecutorOptions
+}
+
+func newAgentCommand(a *app) *cobra.Command {
+	var f agentFlags
+	c := &cobra.Command{
+		Use:   "agent",
+		Short: "Execute runs for a server (serve starts one beside itself)",
+		Args:  exactly(0, "no arguments"),
+		RunE:  func(c *cobra.Command, _ []string) error { return a.agent(c, f) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.server, "server", "", "the server: unix:///path or https://host:port")
+	flags.StringVar(&f.tokenFile, "token-file", "", "file with the agent's token")
+	flags.StringVar(&f.caFile, "ca-file", "", "certificate authority of the server, PEM")
+	flags.StringVar(&f.id, "id", "", "name of this agent, stable over restarts")
+	flags.StringVar(&f.dir, "dir", "", "folder for workspaces and for what is not delivered yet")
+	flags.IntVar(&f.slots, "slots", 4, "runs at once")
+	flags.DurationVar(&f.grace, "grace", 5*time.Minute, "how long runs may go on after SIGTERM")
+	addEngineFlags(c, &f.executor)
+	for _, name := range []string{"server", "token-file", "id", "dir"} {
+		if err := c.MarkFlagRequired(name); err != nil {
+			panic(err) // a flag that was not defined above
+		}
+	}
+	return c
+}
+
+// addEngineFlags defines how engines are found, for agent and plan.
+func addEngineFlags(c *cobra.Command, opts *runner.ExecutorOptions) {
+	flags := c.Flags()
+	flags.StringSliceVar(&opts.EngineDirs, "engine-dir", nil, "folder with installed engines, searched before PATH")
+	flags.BoolVar(&opts.Download, "download", true, "download an engine version that is not installed")
+	flags.StringVar(&opts.TerraformMirror, "terraform-mirror", "", "where to download Terraform from")
+	flags.StringVar(&opts.TofuMirror, "tofu-mirror", "", "where to download OpenTofu from")
+	flags.StringVar(&opts.Validation, "validation", "signature", "how downloads are verified: signature or sha")
+	flags.StringVar(&opts.CLIConfigFile, "cli-config", "", "the engines' own configuration file")
+	flags.DurationVar(&opts.Grace, "engine-grace", time.Minute, "between interrupting an engine and killing it")
+}
+
+func (a *app) agent(c *cobra.Command, f agentFlags) error {
+	logger := slog.New(slog.NewTextHandler(a.err, nil))
+	token, err := readSecret(f.tokenFile)
+	if err != nil {
+		return fmt.Errorf("read token: %w", err)
+	}
+	f.executor.WorkDir, f.executor.Logger = filepath.Join(f.dir, "work"), logger
+	executor, err := runner.NewExecutor(f.executor)
+	if err != nil {
+		return err
+	}
+	agent, err := runner.NewAgent(runner.AgentOptions{
+		ID: f.id, Server: f.server, CAFile: f.caFile, Token: token,
+		Dir: f.dir, Slots: f.slots, Executor: executor, Grace: f.grace, Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	defer onSecondSignal(agent.Interrupt)()
+	if err := agent.Run(c.Context()); err != nil {
+		return errors.Join(errors.New("the agent stopped"), err)
+	}
+	return nil
+}

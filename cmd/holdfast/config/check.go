@@ -1,0 +1,281 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// check finds contradictions. What has the wrong type was told already.
+func (d *decoder) check(c *Config) {
+	d.checkServer(c)
+	names := d.checkForges(c)
+	d.checkRepositories(c, names)
+	d.checkCredentials(c)
+	d.checkRuns(c)
+	d.oneOf("engines.validation", c.Engines.Validation, "signature", "sha")
+	d.oneOf("lock.type", c.Lock.Type, "memory", "redis")
+	if c.Lock.Type == "redis" && c.Lock.Redis.URL == "" {
+		d.at("lock.type", "redis needs lock.redis.url", "such as redis://127.0.0.1:6379/0")
+	}
+	if c.Lock.Type == "memory" && c.Lock.Redis.URL != "" {
+		d.at("lock.redis.url", "is set, but lock.type is memory", "set lock.type to redis, or remove it")
+	}
+	d.secret("lock.redis.password", c.Lock.Redis.Password)
+	d.oneOf("telemetry.logLevel", c.Telemetry.LogLevel, "debug", "info", "warn", "error")
+	d.oneOf("telemetry.logFormat", c.Telemetry.LogFormat, "text", "json")
+	if c.Telemetry.Traces != "" {
+		d.url("telemetry.traces", c.Telemetry.Traces, "http", "https")
+	}
+}
+
+// at adds a fault at the key with that path, or at the nearest key around it.
+func (d *decoder) at(path, message, hint string) {
+	for at := path; ; {
+		if node := d.where[at]; node != nil {
+			d.add(node, path, message, hint)
+			return
+		}
+		if at == "" {
+			d.add(nil, path, message, hint)
+			return
+		}
+		at = at[:max(strings.LastIndexAny(at, ".["), 0)]
+	}
+}
+
+func (d *decoder) oneOf(path, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		d.at(path, fmt.Sprintf("%q is not one of %s", value, strings.Join(allowed, ", ")), "")
+	}
+}
+
+func (d *decoder) globs(path string, patterns []string) {
+	for i, pattern := range patterns {
+		if !doublestar.ValidatePattern(pattern) {
+			d.at(fmt.Sprintf("%s[%d]", path, i), fmt.Sprintf("%q is no glob", pattern), "such as clusters/**/*.yaml")
+		}
+	}
+}
+
+func (d *decoder) secret(path string, s Secret) {
+	if s.File != "" && s.Env != "" {
+		d.at(path, "names both a file and an environment variable", "keep one")
+	}
+}
+
+func (d *decoder) url(path, value string, schemes ...string) {
+	u, err := url.Parse(value)
+	switch {
+	case err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme):
+		d.at(path, "is no URL of the form "+strings.Join(schemes, " or ")+"://host...", "")
+	case u.User != nil:
+		if _, has := u.User.Password(); has {
+			d.at(path, "carries a password", "put it into a file and name the file")
+		}
+	}
+}
+
+func (d *decoder) tls(path string, t TLS) {
+	if (t.CertFile == "") != (t.KeyFile == "") {
+		d.at(path, "needs both certFile and keyFile", "")
+	}
+}
+
+func (d *decoder) address(path, value string) {
+	if value == "" {
+		return
+	}
+	if _, _, err := net.SplitHostPort(value); err != nil {
+		d.at(path, fmt.Sprintf("%q is no host:port", value), "such as :8080 or 127.0.0.1:8080")
+	}
+}
+
+func (d *decoder) checkServer(c *Config) {
+	s := c.Server
+	d.address("server.public.address", s.Public.Address)
+	d.address("server.api.address", s.API.Address)
+	d.address("server.agents.address", s.Agents.Address)
+	d.tls("server.public.tls", s.Public.TLS)
+	d.tls("server.api.tls", s.API.TLS)
+	d.tls("server.agents.tls", s.Agents.TLS)
+	d.secret("server.agents.token", s.Agents.Token)
+	if s.API.URL != "" {
+		d.url("server.api.url", s.API.URL, "http", "https")
+	}
+	if s.Agents.Address != "" && s.Agents.Token.IsZero() {
+		d.at("server.agents.address", "agents need a token", "add server.agents.token")
+	}
+	if s.Agents.Address != "" && s.Agents.TLS.CertFile == "" && !loopback(s.Agents.Address) {
+		d.at("server.agents.address", "is not a loopback address and has no TLS", "add server.agents.tls")
+	}
+	seen := make(map[string]bool)
+	for i, token := range s.API.Tokens {
+		path := fmt.Sprintf("server.api.tokens[%d]", i)
+		d.oneOf(path+".role", token.Role, "viewer", "operator", "admin")
+		d.required(path+".name", token.Name)
+		d.unique(path+".name", token.Name, seen)
+		d.secret(path+".token", token.Token)
+		if token.Token.IsZero() {
+			d.at(path, "has no token", "add token: {file: ...} or token: {env: ...}")
+		}
+	}
+}
+
+func loopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (d *decoder) required(path, value string) {
+	if value == "" {
+		d.at(path, "is missing", "")
+	}
+}
+
+func (d *decoder) unique(path, value string, seen map[string]bool) {
+	if seen[value] && value != "" {
+		d.at(path, fmt.Sprintf("%q stands here twice", value), "")
+	}
+	seen[value] = true
+}
+
+func (d *decoder) checkForges(c *Config) (names []string) {
+	seen := map[string]bool{"local": true}
+	names = []string{"local"}
+	for i, f := range c.Forges {
+		path := fmt.Sprintf("forges[%d]", i)
+		d.required(path+".name", f.Name)
+		d.unique(path+".name", f.Name, seen)
+		d.oneOf(path+".type", f.Type, "github")
+		d.secret(path+".token", f.Token)
+		if f.URL != "" {
+			d.url(path+".url", f.URL, "http", "https")
+		}
+		switch app := f.App != (App{}); {
+		case app && !f.Token.IsZero():
+			d.at(path, "has both an App and a token", "keep one")
+		case !app && f.Token.IsZero():
+			d.at(path, "has neither an App nor a token", "add app: {id, privateKeyFile} or token: {file}")
+		case app && (f.App.ID <= 0 || f.App.PrivateKeyFile == ""):
+			d.at(path+".app", "needs id and privateKeyFile", "")
+		}
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+func (d *decoder) checkRepositories(c *Config, forges []string) {
+	seen := make(map[string]bool)
+	templates := make(map[string]bool)
+	for i, r := range c.Repositories {
+		path := fmt.Sprintf("repositories[%d]", i)
+		d.required(path+".name", r.Name)
+		d.unique(path+".name", r.Name, seen)
+		d.required(path+".branch", r.Branch)
+		d.oneOf(path+".forge", r.Forge, forges...)
+		d.globs(path+".clusters", r.Clusters)
+		d.secret(path+".webhookSecret", r.WebhookSecret)
+		d.checkAuth(path+".auth", r)
+		for name := range r.Templates {
+			d.unique(path+".templates."+name, name, templates)
+		}
+		for j, allow := range r.Allow {
+			at := fmt.Sprintf("%s.allow[%d]", path, j)
+			d.globs(at+".paths", allow.Paths)
+			d.globs(at+".projects", allow.Projects)
+			d.globs(at+".environments", allow.Environments)
+			d.globs(at+".states", allow.States)
+		}
+		if r.Forge == "local" && r.URL == "" {
+			d.at(path, "has no url", "the path or URL of its Git repository")
+		}
+		if r.Forge != "local" && strings.Count(r.Name, "/") != 1 {
+			d.at(path+".name", fmt.Sprintf("%q must be owner/repository, as the code host calls it", r.Name), "")
+		}
+		if r.Poll != 0 && r.Poll < 100*time.Millisecond {
+			d.at(path+".poll", "is shorter than 100ms", "")
+		}
+	}
+}
+
+func (d *decoder) checkAuth(path string, r Repository) {
+	a := r.Auth
+	d.secret(path+".password", a.Password)
+	d.secret(path+".sshPassphrase", a.SSHPassphrase)
+	if u, err := url.Parse(r.URL); err == nil && u.User != nil {
+		if _, has := u.User.Password(); has {
+			d.at(strings.TrimSuffix(path, "auth")+"url", "carries a password", "use auth.password: {file: ...}")
+		}
+	}
+	if a.SSHKeyFile != "" && a.KnownHostsFile == "" {
+		d.at(path+".sshKeyFile", "needs knownHostsFile", "ssh-keyscan HOST > known_hosts, and check the fingerprints")
+	}
+	if a.SSHKeyFile != "" && !a.Password.IsZero() {
+		d.at(path, "has both a password and an SSH key", "keep the one that the URL uses")
+	}
+}
+
+func (d *decoder) checkCredentials(c *Config) {
+	for i, cred := range c.Credentials {
+		path := fmt.Sprintf("credentials[%d]", i)
+		d.globs(path+".project", []string{cred.Project})
+		d.globs(path+".environment", []string{cred.Environment})
+		d.oneOf(path+".phase", cred.Phase, "", "plan", "apply")
+		for name, secret := range cred.Secrets {
+			at := path + ".secrets." + name
+			d.variable(at, name)
+			d.secret(at, secret)
+			if secret.IsZero() {
+				d.at(at, "names neither a file nor an environment variable", "")
+			}
+			if _, both := cred.Env[name]; both {
+				d.at(at, "stands in env too", "keep one")
+			}
+		}
+		for name := range cred.Env {
+			d.variable(path+".env."+name, name)
+		}
+	}
+}
+
+// managed are variables that Holdfast or the engine driver set themselves.
+var managed = []string{
+	"TF_HTTP_", "TF_INPUT", "TF_IN_AUTOMATION", "TF_LOG", "TF_WORKSPACE", "TF_REATTACH_PROVIDERS",
+	"TF_APPEND_USER_AGENT", "TF_DISABLE_PLUGIN_TLS", "TF_SKIP_PROVIDER_VERIFY", "TF_VAR_", "TF_CLI_ARGS", "TF_DATA_DIR",
+}
+
+func (d *decoder) variable(path, name string) {
+	for _, prefix := range managed {
+		if strings.HasPrefix(name, prefix) {
+			d.at(path, "is set by Holdfast and cannot be given", "variables of a cluster belong into its YAML")
+		}
+	}
+	if name == "" || strings.ContainsAny(name, "= \t\n\x00") {
+		d.at(path, fmt.Sprintf("%q is no name of an environment variable", name), "")
+	}
+}
+
+func (d *decoder) checkRuns(c *Config) {
+	if c.Runs.Max < 1 {
+		d.at("runs.max", "must be at least 1", "")
+	}
+	if c.Runs.Retries < 0 || c.Runs.Retries > 20 {
+		d.at("runs.retries", "must be between 0 and 20", "")
+	}
+	if c.Runs.Lease < 2*time.Second {
+		d.at("runs.lease", "must be at least 2s", "agents beat at a sixth of it")
+	}
+	if c.Runs.Timeout < time.Second {
+		d.at("runs.timeout", "must be at least 1s", "")
+	}
+	if c.Agent.Slots < 1 {
+		d.at("agent.slots", "must be at least 1", "")
+	}
+}

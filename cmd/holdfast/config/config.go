@@ -1,0 +1,183 @@
+// Package config reads holdfast.yaml: one file, strictly. Unknown keys, wrong
+// types and contradictions are faults at their line and column, all reported at
+// once. Secrets stand in files or in the environment, never in holdfast.yaml.
+package config
+
+import "time"
+
+// Config is holdfast.yaml. The doc tags are its documentation: docs/config.md
+// is made from them. A default tag is what an absent key means.
+type Config struct {
+	DataDir      string       `yaml:"dataDir" default:".holdfast" doc:"Folder of everything that must survive: the database, plans, states, mirrors, the agent's workspaces. Relative to the folder of holdfast.yaml."`
+	Encryption   Encryption   `yaml:"encryption" doc:"Key for what is encrypted at rest: plans, states, variables, sensitive outputs."`
+	Server       Server       `yaml:"server" doc:"Listeners."`
+	Forges       []Forge      `yaml:"forges" doc:"Code hosts. The forge \"local\" is always there: plain Git repositories whose branches are the pull requests."`
+	Repositories []Repository `yaml:"repositories" doc:"Git repositories that are watched."`
+	Credentials  []Credential `yaml:"credentials" doc:"What the engine finds in its environment, by project, environment and phase. All entries that match are merged, later ones win. Nothing of the server's own environment is passed on."`
+	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
+	Engines      Engines      `yaml:"engines" doc:"How Terraform and OpenTofu are found."`
+	Agent        Agent        `yaml:"agent" doc:"The agent that serve starts beside itself."`
+	Lock         Lock         `yaml:"lock" doc:"Mutual exclusion across replicas."`
+	Telemetry    Telemetry    `yaml:"telemetry" doc:"Logs and traces. Metrics are always at /metrics of the API listener."`
+
+	dir string // of the file, for relative paths
+}
+
+// Encryption says where the key is.
+type Encryption struct {
+	KeyFile     string   `yaml:"keyFile" doc:"File with 32 bytes, raw, hexadecimal or base64. Made on the first start if this key is left out: <dataDir>/key."`
+	OldKeyFiles []string `yaml:"oldKeyFiles" doc:"Former keys, which still decrypt. Their file names must stay unique."`
+}
+
+// Server is the listeners.
+type Server struct {
+	Public Public        `yaml:"public" doc:"Webhooks, /healthz."`
+	API    API           `yaml:"api" doc:"The API of the CLI, /metrics, /healthz and /readyz."`
+	Agents Agents        `yaml:"agents" doc:"Agents on other machines. The one beside the server uses a Unix socket."`
+	Grace  time.Duration `yaml:"grace" default:"5m" doc:"How long runs may go on after SIGTERM before their engines are interrupted."`
+}
+
+// Public is the listener for webhooks.
+type Public struct {
+	Address string `yaml:"address" default:"127.0.0.1:8080" doc:"host:port; empty switches the listener off."`
+	TLS     TLS    `yaml:"tls" doc:"Without it: plain HTTP, for a loopback address or behind a proxy."`
+}
+
+// API is the listener for people and tools.
+type API struct {
+	Address string  `yaml:"address" default:"127.0.0.1:8081" doc:"host:port; empty switches the listener off."`
+	TLS     TLS     `yaml:"tls" doc:"Without it: plain HTTP, for a loopback address or behind a proxy."`
+	URL     string  `yaml:"url" doc:"How people reach it, for links in comments. Left out: comments link to no logs."`
+	Tokens  []Token `yaml:"tokens" doc:"Who may use it. Without any, serve makes an admin token in <dataDir>/admin.token."`
+}
+
+// Token is a bearer token of the API.
+type Token struct {
+	Name  string `yaml:"name" doc:"Shown in the audit trail."`
+	Role  string `yaml:"role" default:"viewer" doc:"viewer (reads), operator (also plan, apply, approve, cancel, reconcile) or admin (also unlock, suspend)."`
+	Token Secret `yaml:"token" doc:"The token, at least 16 characters."`
+}
+
+// Agents is the listener for agents elsewhere.
+type Agents struct {
+	Address string `yaml:"address" doc:"host:port; left out: no agents from elsewhere."`
+	TLS     TLS    `yaml:"tls" doc:"Required unless the address is a loopback one."`
+	Token   Secret `yaml:"token" doc:"What an agent shows to claim runs."`
+}
+
+// TLS is a certificate.
+type TLS struct {
+	CertFile string `yaml:"certFile" doc:"PEM."`
+	KeyFile  string `yaml:"keyFile" doc:"PEM."`
+}
+
+// Secret is a value that stands elsewhere.
+type Secret struct {
+	File string `yaml:"file" doc:"Path of a file; a newline at its end is left out. Read again whenever the value is used."`
+	Env  string `yaml:"env" doc:"Name of a variable in the server's environment."`
+}
+
+// Forge is a code host.
+type Forge struct {
+	Name  string `yaml:"name" doc:"What repositories call it."`
+	Type  string `yaml:"type" default:"github" doc:"github."`
+	URL   string `yaml:"url" doc:"REST API of GitHub Enterprise Server, https://HOST/api/v3/. Left out: api.github.com."`
+	App   App    `yaml:"app" doc:"A GitHub App. Either this or a token."`
+	Token Secret `yaml:"token" doc:"A personal access token. Either this or an App."`
+}
+
+// App is a GitHub App.
+type App struct {
+	ID             int64  `yaml:"id" doc:"The App's id."`
+	InstallationID int64  `yaml:"installationID" doc:"Left out: looked up for each repository."`
+	PrivateKeyFile string `yaml:"privateKeyFile" doc:"PEM, as GitHub hands it out."`
+}
+
+// Repository is a Git repository.
+type Repository struct {
+	Name          string            `yaml:"name" doc:"Unique. On GitHub its full name, owner/repository."`
+	Forge         string            `yaml:"forge" default:"local" doc:"Name of a forge."`
+	URL           string            `yaml:"url" doc:"https, ssh (user@host:path) or file URL, or a path. Left out for GitHub: derived from the name."`
+	Branch        string            `yaml:"branch" default:"main" doc:"The tracked branch."`
+	Clusters      []string          `yaml:"clusters" default:"[\"**/*.yaml\", \"**/*.yml\"]" doc:"Globs of files that may define clusters; ** crosses folders."`
+	Templates     map[string]string `yaml:"templates" doc:"Templates that are published by tags: name to folder."`
+	WebhookSecret Secret            `yaml:"webhookSecret" doc:"Secret of this repository's webhook. Without it deliveries are refused, and polling finds changes."`
+	Auth          Auth              `yaml:"auth" doc:"How Git reads it. Left out on GitHub: the forge's App or token."`
+	Allow         []Allow           `yaml:"allow" doc:"What its clusters may be. Left out: anything. Otherwise a cluster must match one entry."`
+	Forks         bool              `yaml:"forks" doc:"Plan pull requests from forks too: a plan executes the code of whoever opened it. Only heeded if the agent runs as a user of its own."`
+	Drafts        bool              `yaml:"drafts" doc:"Plan drafts too."`
+	Poll          time.Duration     `yaml:"poll" doc:"How often it is looked at without a webhook, ±20 %. Left out: 5m, and 1s for the local forge."`
+}
+
+// Auth is a credential for Git.
+type Auth struct {
+	Username       string `yaml:"username" doc:"For https; left out with a password: x-access-token."`
+	Password       Secret `yaml:"password" doc:"Password or token for https."`
+	SSHKeyFile     string `yaml:"sshKeyFile" doc:"Private key for ssh."`
+	SSHPassphrase  Secret `yaml:"sshPassphrase" doc:"Of the private key."`
+	KnownHostsFile string `yaml:"knownHostsFile" doc:"Required for ssh: host keys that are trusted."`
+}
+
+// Allow is what clusters under some paths may be.
+type Allow struct {
+	Paths        []string `yaml:"paths" default:"[\"**\"]" doc:"Globs of cluster files."`
+	Projects     []string `yaml:"projects" default:"[\"*\"]" doc:"Globs of projects."`
+	Environments []string `yaml:"environments" default:"[\"*\"]" doc:"Globs of environments."`
+	States       []string `yaml:"states" default:"[\"**\"]" doc:"Globs of state locations: clusters/NAME for Holdfast's own backend, else type:... as describe cluster shows it."`
+}
+
+// Credential is a part of the engine's environment.
+type Credential struct {
+	Project     string            `yaml:"project" default:"*" doc:"Glob of projects."`
+	Environment string            `yaml:"environment" default:"*" doc:"Glob of environments."`
+	Phase       string            `yaml:"phase" doc:"plan (also drift) or apply (also destroy). Left out: both."`
+	Env         map[string]string `yaml:"env" doc:"Variables that are no secrets."`
+	Secrets     map[string]Secret `yaml:"secrets" doc:"Variables that are: masked wherever they might be printed."`
+}
+
+// Runs are the limits of runs.
+type Runs struct {
+	Max        int           `yaml:"max" default:"4" doc:"Runs at once in the fleet."`
+	Timeout    time.Duration `yaml:"timeout" default:"30m" doc:"After that the engine is interrupted."`
+	Lease      time.Duration `yaml:"lease" default:"30s" doc:"How long an agent may be silent."`
+	Retries    int           `yaml:"retries" default:"5" doc:"Of a run that failed for a passing cause."`
+	RetryDelay time.Duration `yaml:"retryDelay" default:"10s" doc:"Before the first retry; it doubles."`
+}
+
+// Engines says how Terraform and OpenTofu are found.
+type Engines struct {
+	Dirs            []string      `yaml:"dirs" doc:"Folders with installed engines, searched before PATH."`
+	Download        bool          `yaml:"download" default:"true" doc:"Download a version that is not installed; downloads are verified."`
+	TerraformMirror string        `yaml:"terraformMirror" doc:"Base URL instead of the vendor's."`
+	TofuMirror      string        `yaml:"tofuMirror" doc:"Base URL instead of the project's."`
+	Validation      string        `yaml:"validation" default:"signature" doc:"signature or sha: how downloads are verified."`
+	CLIConfigFile   string        `yaml:"cliConfigFile" doc:"The engines' own configuration file, for provider mirrors and the like."`
+	Grace           time.Duration `yaml:"grace" default:"60s" doc:"Between interrupting an engine and killing it."`
+}
+
+// Agent is the local agent.
+type Agent struct {
+	User  string `yaml:"user" doc:"User that it runs as when the server is root. Left out: holdfast-agent if there is such a user, else nobody."`
+	Slots int    `yaml:"slots" default:"4" doc:"Runs that it executes at once."`
+	Off   bool   `yaml:"off" doc:"Start none: agents run elsewhere."`
+}
+
+// Lock is mutual exclusion.
+type Lock struct {
+	Type  string `yaml:"type" default:"memory" doc:"memory (a single server) or redis."`
+	Redis Redis  `yaml:"redis" doc:"The Redis server."`
+}
+
+// Redis is a Redis server.
+type Redis struct {
+	URL      string `yaml:"url" doc:"redis://host:port/db, or rediss:// for TLS."`
+	Password Secret `yaml:"password" doc:"Left out: none."`
+	Prefix   string `yaml:"prefix" default:"holdfast:" doc:"Of every key, so that several Holdfasts can share a Redis."`
+}
+
+// Telemetry is logs and traces.
+type Telemetry struct {
+	LogLevel  string `yaml:"logLevel" default:"info" doc:"debug, info, warn or error."`
+	LogFormat string `yaml:"logFormat" default:"text" doc:"text or json."`
+	Traces    string `yaml:"traces" doc:"OTLP endpoint over HTTP, such as http://127.0.0.1:4318. Left out: no traces."`
+}

@@ -1,0 +1,288 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+const (
+	agentToken    = "agent-token"
+	viewerToken   = "viewer-token"
+	operatorToken = "operator-token"
+	adminToken    = "admin-token"
+)
+
+func options(w *world) server.Options {
+	return server.Options{
+		Dispatcher: w, Blobs: w, States: w, Records: w, Commander: w, Posts: w,
+		AgentTokens: []server.Token{{Name: "agents", SHA256: server.HashToken(agentToken)}},
+		APITokens: []server.Token{
+			{Name: "vera", Role: server.RoleViewer, SHA256: server.HashToken(viewerToken)},
+			{Name: "otto", Role: server.RoleOperator, SHA256: server.HashToken(operatorToken)},
+			{Name: "anna", Role: server.RoleAdmin, SHA256: server.HashToken(adminToken)},
+		},
+		Now: func() time.Time { return now },
+	}
+}
+
+func newServer(t testing.TB, w *world, change ...func(*server.Options)) *server.Server {
+	t.Helper()
+	opts := options(w)
+	for _, c := range change {
+		c(&opts)
+	}
+	s, err := server.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// serve returns the base URL of a handler behind real HTTP.
+func serve(t testing.TB, h http.Handler) string {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func request(t testing.TB, method, url, token, body string, headers ...string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, string(data)}
+}
+
+func applyRun(id string) holdfast.Run {
+	return holdfast.Run{
+		ID: id, Cluster: "prod-eu", Kind: holdfast.RunApply, StateLocation: "clusters/prod-eu",
+		Bundle: holdfast.DigestOf([]byte("bundle")),
+	}
+}
+
+func planRun(id string) holdfast.Run {
+	run := applyRun(id)
+	run.Kind = holdfast.RunPlan
+	return run
+}
+
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		token, body string
+		queued      bool
+		fail        error
+		want        int
+		wantError   string
+	}{
+		"a run":            {token: agentToken, body: `{"agent":"a1","wait":1000000000}`, queued: true, want: 200},
+		"nothing to do":    {token: agentToken, body: `{"agent":"a1","wait":1000000}`, want: 204},
+		"unknown fields":   {token: agentToken, body: `{"agent":"a1","wait":1000000000,"new":true}`, queued: true, want: 200},
+		"no token":         {body: `{"agent":"a1"}`, want: 401, wantError: "agent token missing or unknown"},
+		"an API token":     {token: adminToken, body: `{"agent":"a1"}`, want: 401, wantError: "agent token"},
+		"no agent":         {token: agentToken, body: `{}`, want: 400, wantError: "names no agent"},
+		"not JSON":         {token: agentToken, body: `agent`, want: 400, wantError: "not what is expected"},
+		"two values":       {token: agentToken, body: `{"agent":"a"}{}`, want: 400, wantError: "more than one"},
+		"out of reach":     {token: agentToken, body: `{"agent":"a1"}`, fail: fmt.Errorf("redis: %w", holdfast.ErrUnavailable), want: 503, wantError: "redis"},
+		"our own trouble":  {token: agentToken, body: `{"agent":"a1"}`, fail: errors.New("sql: secret detail"), want: 500, wantError: "internal error"},
+		"larger than wait": {token: agentToken, body: `{"agent":"a1","wait":9000000000000}`, queued: true, want: 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			w.failWith = tc.fail
+			if tc.queued {
+				w.claims <- holdfast.Assignment{AttemptRef: holdfast.AttemptRef{Run: "run-1", Attempt: 1, Fence: 3}, Token: "t"}
+			}
+			url := serve(t, newServer(t, w).Agents())
+			got := request(t, "POST", url+"/agent/v1/claims", tc.token, tc.body)
+			if got.status != tc.want || !strings.Contains(got.body, tc.wantError) || strings.Contains(got.body, "secret detail") {
+				t.Errorf("claim = %d %s, want %d %q", got.status, got.body, tc.want, tc.wantError)
+			}
+			if tc.want == 200 && !strings.Contains(got.body, `"run":"run-1"`) {
+				t.Errorf("claim = %s, want the assignment", got.body)
+			}
+			if calls := strings.Join(w.noted(), "\n"); name == "larger than wait" && !strings.Contains(calls, " 30s") {
+				t.Errorf("waited %s, want at most 30s", calls)
+			}
+		})
+	}
+}
+
+// TestAttemptRules walks every endpoint with every kind of credential.
+func TestAttemptRules(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.bundles[holdfast.DigestOf([]byte("bundle"))] = "bundle"
+	w.bundles[holdfast.DigestOf([]byte("other"))] = "other"
+	w.artefacts["run-old/plan"] = "old plan"
+	w.artefacts["run-us/plan"] = "us plan"
+	w.runs["run-old"] = applyRun("run-old")
+	us := applyRun("run-us")
+	us.Cluster, us.StateLocation = "prod-us", "clusters/prod-us"
+	mine, former := w.start(applyRun("run-1")), ""
+	former = w.start(applyRun("run-2"))
+	w.start(w.runs["run-2"])
+	ended := w.start(applyRun("run-3"))
+	w.end("run-3", holdfast.RunErrored)
+	w.start(us)
+	url := serve(t, newServer(t, w).Agents())
+
+	beat, result := `{"fence":10,"step":"plan"}`, `{"fence":10,"status":"applied"}`
+	attempt := "/agent/v1/runs/run-1/attempts/1/"
+	bundle := "/agent/v1/bundles/" + string(holdfast.DigestOf([]byte("bundle")))
+	for _, tc := range []struct {
+		name, method, path, token, body string
+		want                            int
+	}{
+		{"heartbeat", "POST", attempt + "heartbeat", mine, beat, 200},
+		{"heartbeat with an old fence", "POST", attempt + "heartbeat", mine, `{"fence":9}`, 409},
+		{"heartbeat without token", "POST", attempt + "heartbeat", "", beat, 401},
+		{"heartbeat with the agent's token", "POST", attempt + "heartbeat", agentToken, beat, 401},
+		{"heartbeat with a wrong secret", "POST", attempt + "heartbeat", "run-1.1.guess", beat, 401},
+		{"heartbeat of another run", "POST", "/agent/v1/runs/run-us/attempts/1/heartbeat", mine, beat, 403},
+		{"heartbeat of another attempt", "POST", "/agent/v1/runs/run-1/attempts/2/heartbeat", mine, beat, 403},
+		{"heartbeat of a former attempt", "POST", "/agent/v1/runs/run-2/attempts/1/heartbeat", former, beat, 409},
+		{"heartbeat of an ended run", "POST", "/agent/v1/runs/run-3/attempts/1/heartbeat", ended, beat, 409},
+		{"log", "POST", attempt + "logs?offset=0", mine, "hello", 200},
+		{"log without offset", "POST", attempt + "logs", mine, "hello", 400},
+		{"log at a negative offset", "POST", attempt + "logs?offset=-1", mine, "hello", 400},
+		{"log of a former attempt", "POST", "/agent/v1/runs/run-2/attempts/1/logs?offset=0", former, "x", 409},
+		{"artefact", "PUT", attempt + "artefacts/plan.json", mine, "{}", 204},
+		{"artefact with a bad name", "PUT", attempt + "artefacts/..%2Fplan", mine, "{}", 404},
+		{"artefact with an odd name", "PUT", attempt + "artefacts/.plan", mine, "{}", 400},
+		{"artefact of another run", "PUT", "/agent/v1/runs/run-us/attempts/1/artefacts/plan", mine, "{}", 403},
+		{"result with an old fence", "POST", attempt + "result", mine, `{"fence":9,"status":"applied"}`, 409},
+		{"result that is no end", "POST", attempt + "result", mine, `{"fence":10,"status":"running"}`, 400},
+		{"result", "POST", attempt + "result", mine, result, 204},
+		{"own artefact", "GET", "/agent/v1/runs/run-1/artefacts/plan.json", mine, "", 200},
+		{"artefact of the cluster", "GET", "/agent/v1/runs/run-old/artefacts/plan", mine, "", 200},
+		{"artefact that is not there", "GET", "/agent/v1/runs/run-old/artefacts/outputs", mine, "", 404},
+		{"artefact of no run", "GET", "/agent/v1/runs/run-9/artefacts/plan", mine, "", 404},
+		{"artefact of another cluster", "GET", "/agent/v1/runs/run-us/artefacts/plan", mine, "", 403},
+		{"artefact for an ended run", "GET", "/agent/v1/runs/run-old/artefacts/plan", ended, "", 409},
+		{"bundle", "GET", bundle, mine, "", 200},
+		{"bundle of another", "GET", "/agent/v1/bundles/" + string(holdfast.DigestOf([]byte("other"))), mine, "", 403},
+		{"bundle without token", "GET", bundle, "", "", 401},
+		{"bundle for an ended run", "GET", bundle, ended, "", 409},
+		{"state of another", "GET", "/agent/v1/state/clusters/prod-us", mine, "", 403},
+		{"state of nothing", "GET", "/agent/v1/state/", mine, "", 403},
+		{"unknown path", "GET", "/agent/v1/frob", mine, "", 404},
+		{"unknown method", "DELETE", "/agent/v1/claims", mine, "", 405},
+		{"deletion of a state", "DELETE", "/agent/v1/state/clusters/prod-eu", mine, "", 405},
+	} {
+		got := request(t, tc.method, url+tc.path, tc.token, tc.body)
+		if got.status != tc.want {
+			t.Errorf("%s: %d %s, want %d", tc.name, got.status, got.body, tc.want)
+		}
+		var said server.ErrorAnswer
+		if got.status >= 400 && (json.Unmarshal([]byte(got.body), &said) != nil || said.Error == "") {
+			t.Errorf("%s: body %q, want an error in JSON", tc.name, got.body)
+		}
+	}
+	want := []string{"heartbeat run-1/1/10", "finish run-1/1/10 applied"}
+	if diff := cmp.Diff(want, w.noted()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if w.artefacts["run-1/plan.json"] != "{}" || w.logs["run-1/1"] != "hello" {
+		t.Errorf("stored %q and %q", w.artefacts["run-1/plan.json"], w.logs["run-1/1"])
+	}
+}
+
+func TestArtefactLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	token := w.start(applyRun("run-1"))
+	url := serve(t, newServer(t, w, func(o *server.Options) { o.MaxArtefactBytes = 10 }).Agents())
+	path := url + "/agent/v1/runs/run-1/attempts/1/artefacts/plan"
+	if got := request(t, "PUT", path, token, "12345678901"); got.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("11 bytes = %d %s, want 413", got.status, got.body)
+	}
+	if got := request(t, "PUT", path, token, "1234567890"); got.status != http.StatusNoContent {
+		t.Errorf("10 bytes = %d %s, want 204", got.status, got.body)
+	}
+}
+
+// TestBrokenSourceCutsTheAnswer: half a plan file must not be taken for one.
+func TestBrokenSourceCutsTheAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	token := w.start(applyRun("run-1"))
+	w.source = func(string, string) io.ReadCloser {
+		half := strings.NewReader(strings.Repeat("x", 100_000))
+		return io.NopCloser(io.MultiReader(half, iotest.ErrReader(errors.New("disk error"))))
+	}
+	url := serve(t, newServer(t, w).Agents())
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", url+"/agent/v1/runs/run-1/artefacts/plan", nil)
+	req.Header.Set("Authorization", "Bearer "+token)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return // cut before anything was sent: as good
+	}
+	defer res.Body.Close()
+	if data, err := io.ReadAll(res.Body); err == nil {
+		t.Errorf("read %d bytes without an error, want the connection to be cut", len(data))
+	}
+}
+
+func TestLogOffsets(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	token := w.start(applyRun("run-1"))
+	url := serve(t, newServer(t, w).Agents()) + "/agent/v1/runs/run-1/attempts/1/logs?offset="
+	for _, step := range []struct {
+		offset int
+		data   string
+		want   string
+	}{
+		{0, "abc", `{"next":3}`},
+		{5, "too far", `{"next":3}`},
+		{0, "abcdef", `{"next":6}`},
+	} {
+		got := request(t, "POST", fmt.Sprint(url, step.offset), token, step.data)
+		if got.status != 200 || got.body != step.want {
+			t.Errorf("log at %d = %d %s, want %s", step.offset, got.status, got.body, step.want)
+		}
+	}
+	big := bytes.Repeat([]byte("x"), 5<<20)
+	if got := request(t, "POST", url+"6", token, string(big)); got.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("5 MiB at once = %d, want 413", got.status)
+	}
+}

@@ -1,0 +1,295 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+// fleet is a world with something of everything to look at.
+func fleet() *world {
+	w := newWorld()
+	doc := holdfast.Cluster{
+		Name: "prod-eu", Project: "payments", Environment: "production",
+		Variables: map[string]any{
+			"node_count": 3, "db_password": "hunter22hunter", "enable_token_rotation": true,
+			"nested": map[string]any{"api_key": 12345678, "list": []any{map[string]any{"client_secret": "s3cret-in-list"}}},
+		},
+		State: &holdfast.StateBackend{Type: "s3", Config: map[string]any{"bucket": "b", "secret_key": "s3cret-of-backend"}},
+	}
+	w.clusters["prod-eu"] = holdfast.ClusterRecord{
+		Name: "prod-eu", Owner: "shop", Phase: holdfast.PhaseActive,
+		Desired: holdfast.Desired{Revision: "abc", Document: doc}, Applied: holdfast.Applied{Run: "run-1", Document: doc},
+	}
+	run := applyRun("run-1")
+	run.Document, run.PullRequest, run.Revision = doc, holdfast.PullRequestRef{Repo: "shop", Number: 7}, "abc"
+	w.start(run)
+	w.plans["run-1"] = holdfast.Plan{
+		Counts: holdfast.Counts{Update: 1},
+		Prints: []holdfast.ChangePrint{{Address: "a", Before: map[string]string{"p": "hmac-value"}}},
+		Changes: []holdfast.ResourceChange{{Address: "a", Attributes: []holdfast.AttributeChange{
+			{Path: "pw", Sensitive: true, Before: json.RawMessage(`"s3cret-before"`), After: json.RawMessage(`null`)},
+			{Path: "size", Before: json.RawMessage(`1`), After: json.RawMessage(`2`)},
+		}}},
+	}
+	w.artefacts["run-1/outputs"] = `[{"name":"endpoint","value":"https://x"},{"name":"kubeconfig","sensitive":true,"value":"s3cret-output"}]`
+	w.prs["shop#7"] = holdfast.PullRequestRecord{
+		PullRequest: holdfast.PullRequest{PullRequestRef: run.PullRequest, Head: "abc", MergeCommit: "def"},
+		Clusters:    []holdfast.PullRequestCluster{{Name: "prod-eu", Document: doc}},
+	}
+	w.posts["comment:shop#7"] = holdfast.Post{Body: "plan of prod-eu", ExternalID: "99", PostedAt: now}
+	w.posts["status:shop:def:holdfast/apply"] = holdfast.Post{Status: holdfast.CommitStatus{
+		Revision: "def", Context: holdfast.ContextApply, State: holdfast.StatusSuccess,
+	}}
+	w.audit = []holdfast.AuditEntry{{Actor: "otto", Action: "run.cancel", Object: "run-1"}}
+	return w
+}
+
+// TestAuthorization is the matrix: every path of the API, every role.
+func TestAuthorization(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	w.held = true
+	url := serve(t, newServer(t, w).API())
+	const ok, no, forbidden = 200, 401, 403
+	for _, tc := range []struct {
+		method, path, body                     string
+		nobody, agent, viewer, operator, admin int
+	}{
+		{"GET", "/healthz", "", ok, ok, ok, ok, ok},
+		{"GET", "/readyz", "", ok, ok, ok, ok, ok},
+		{"GET", "/api/v1/version", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/clusters", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/clusters/prod-eu", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/clusters/prod-eu/outputs", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/runs", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/runs/run-1", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/runs/run-1/plan", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/runs/run-1/attempts", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/runs/run-1/log", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/pullrequests", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/pullrequests/get?repo=shop&number=7", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/audit", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/locks/prod-eu", "", no, no, ok, ok, ok},
+		{"POST", "/api/v1/commands", `{"verb":"plan","clusters":["prod-eu"]}`, no, no, forbidden, ok, ok},
+		{"POST", "/api/v1/commands", `{"verb":"unlock","clusters":["prod-eu"],"force":true}`, no, no, forbidden, forbidden, ok},
+		{"POST", "/api/v1/reconcile", `{"repo":"shop"}`, no, no, forbidden, 202, 202},
+		{"POST", "/api/v1/clusters/prod-eu/suspend", ``, no, no, forbidden, ok, ok},
+		{"POST", "/api/v1/clusters/prod-eu/resume", ``, no, no, forbidden, ok, ok},
+		{"DELETE", "/api/v1/locks/prod-eu", "", no, no, forbidden, ok, ok},
+		{"DELETE", "/api/v1/locks/prod-eu?force=true", "", no, no, forbidden, forbidden, ok},
+	} {
+		for token, want := range map[string]int{
+			"": tc.nobody, agentToken: tc.agent, viewerToken: tc.viewer, operatorToken: tc.operator, adminToken: tc.admin,
+		} {
+			got := request(t, tc.method, url+tc.path, token, tc.body)
+			if got.status != want {
+				t.Errorf("%s %s with %q = %d %s, want %d", tc.method, tc.path, token, got.status, got.body, want)
+			}
+		}
+	}
+}
+
+// TestNothingSecretIsShown reads everything that can be read.
+func TestNothingSecretIsShown(t *testing.T) {
+	t.Parallel()
+	url := serve(t, newServer(t, fleet()).API())
+	for _, path := range []string{
+		"clusters", "clusters/prod-eu", "clusters/prod-eu/outputs", "runs", "runs/run-1", "runs/run-1/plan",
+		"pullrequests/get?repo=shop&number=7",
+	} {
+		got := request(t, "GET", url+"/api/v1/"+path, viewerToken, "")
+		if got.status != 200 {
+			t.Errorf("%s = %d %s", path, got.status, got.body)
+		}
+		for _, secret := range []string{"hunter22hunter", "s3cret", "12345678", "hmac-value"} {
+			if strings.Contains(got.body, secret) {
+				t.Errorf("%s shows %s: %s", path, secret, got.body)
+			}
+		}
+	}
+	got := request(t, "GET", url+"/api/v1/clusters/prod-eu", viewerToken, "").body
+	if !strings.Contains(got, `"node_count":3`) || !strings.Contains(got, `"enable_token_rotation":true`) {
+		t.Errorf("cluster = %s, want what is not secret", got)
+	}
+}
+
+func TestQueries(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"clusters?project=p&environment=e&phase=Active&waiting=*&owner=o&label=a%3Db&name=x&name=y": `clusters {"Names":["x","y"],"Owner":"o","Project":"p","Environment":"e","Phase":"Active","Waiting":"*","Labels":{"a":"b"}}`,
+		"clusters?label=a":    `400 label "a": want key=value`,
+		"clusters?projects=p": `400 unknown parameter "projects"`,
+		"runs":                `runs {"Cluster":"","PullRequest":null,"Kinds":null,"Statuses":null,"Limit":100}`,
+		"runs?cluster=c&kind=apply&kind=destroy&status=errored&limit=5": `runs {"Cluster":"c","PullRequest":null,"Kinds":["apply","destroy"],"Statuses":["errored"],"Limit":5}`,
+		"runs?repo=shop&number=7": `runs {"Cluster":"","PullRequest":{"repo":"shop","number":7},"Kinds":null,"Statuses":null,"Limit":100}`,
+		"runs?number=7":           `400 repo of the pull request is missing`,
+		"runs?limit=0":            `400 limit "0": want 1 to 1000`,
+		"runs?limit=5000":         `400 limit "5000": want 1 to 1000`,
+		"pullrequests?repo=shop&state=open&cluster=c": `pullrequests {"Repo":"shop","States":["open"],"Cluster":"c","Limit":100}`,
+		"pullrequests/get?repo=shop":                  `400 number of the pull request is missing`,
+		"pullrequests/get?repo=shop&number=x":         `400 number "x" is not one of a pull request`,
+		"pullrequests/get?repo=shop&number=8":         `404 pull request shop#8`,
+		"audit?object=prod-eu&limit=3":                `audit prod-eu 3`,
+		"clusters/prod-us":                            `404 cluster "prod-us"`,
+		"runs/run-9":                                  `404 run "run-9"`,
+		"runs/run-9/plan":                             `404 plan of run "run-9"`,
+		"runs/run-9/attempts":                         `404 run "run-9"`,
+		"runs/run-9/log":                              `404 log of run "run-9"`,
+		"runs/run-1/log?attempt=9":                    `404 log of run "run-1"`,
+		"runs/run-1/log?offset=x":                     `400 want attempt and offset as numbers`,
+		"locks/prod-eu":                               `404 lock of cluster "prod-eu"`,
+	} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			w := fleet()
+			got := request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/"+path, viewerToken, "")
+			said := strings.Join(w.noted(), "\n")
+			if got.status != 200 {
+				var e server.ErrorAnswer
+				if err := json.Unmarshal([]byte(got.body), &e); err != nil {
+					t.Fatalf("body %q is no error: %v", got.body, err)
+				}
+				said = fmt.Sprintf("%d %s", got.status, e.Error)
+			}
+			if !strings.HasPrefix(said, want) {
+				t.Errorf("%s\n got %s\nwant %s", path, said, want)
+			}
+		})
+	}
+}
+
+func TestPullRequestShowsWhatWasPosted(t *testing.T) {
+	t.Parallel()
+	url := serve(t, newServer(t, fleet()).API())
+	var got server.PullRequestAnswer
+	body := request(t, "GET", url+"/api/v1/pullrequests/get?repo=shop&number=7", viewerToken, "").body
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Comments) != 1 || got.Comments[0].Body != "plan of prod-eu" || len(got.Statuses) != 1 || got.Statuses[0].Revision != "def" {
+		t.Errorf("pull request = %s, want its comment and status", body)
+	}
+}
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		body string
+		obey func(context.Context) string
+		want int
+		said string
+	}{
+		"clusters":       {body: `{"verb":"apply","clusters":["a","b"]}`, want: 200, said: `command apply by anna trusted=true force=false [{},["a","b"],null,""]`},
+		"pull request":   {body: `{"verb":"approve","pullRequest":{"repo":"shop","number":7}}`, want: 200, said: `[{"repo":"shop","number":7},null,null,""]`},
+		"a run":          {body: `{"verb":"apply","run":"run-1"}`, want: 200, said: `[{"repo":"shop","number":7},["prod-eu"],["run-1"],"abc"]`},
+		"no such run":    {body: `{"verb":"cancel","run":"run-9"}`, want: 404, said: `run \"run-9\"`},
+		"run and more":   {body: `{"verb":"cancel","run":"run-1","clusters":["a"]}`, want: 400, said: "give it alone"},
+		"nothing":        {body: `{"verb":"apply"}`, want: 400, said: "for nothing"},
+		"no repo":        {body: `{"verb":"apply","pullRequest":{"number":7}}`, want: 400, said: "has no repo"},
+		"unknown verb":   {body: `{"verb":"destroy","clusters":["a"]}`, want: 400, said: `verb \"destroy\"`},
+		"unknown field":  {body: `{"verb":"apply","cluster":"a"}`, want: 400, said: "unknown field"},
+		"still going on": {body: `{"verb":"apply","clusters":["a"]}`, obey: func(ctx context.Context) string { <-ctx.Done(); return "" }, want: 202, said: `"status":"received"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := fleet()
+			w.obey = tc.obey
+			url := serve(t, newServer(t, w, func(o *server.Options) { o.CommandWait = 20 * time.Millisecond }).API())
+			got := request(t, "POST", url+"/api/v1/commands", adminToken, tc.body)
+			said := got.body + strings.Join(w.noted(), "\n")
+			if got.status != tc.want || !strings.Contains(said, tc.said) {
+				t.Errorf("command = %d %s, want %d %s", got.status, said, tc.want, tc.said)
+			}
+		})
+	}
+}
+
+func TestReconcileWantsOneThing(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	url := serve(t, newServer(t, w).API()) + "/api/v1/reconcile"
+	for body, want := range map[string]int{
+		`{"repo":"shop"}`: 202, `{"cluster":"prod-eu"}`: 202, `{"all":true}`: 202,
+		`{}`: 400, `{"repo":"shop","cluster":"prod-eu"}`: 400, `{"rep":"shop"}`: 400,
+	} {
+		if got := request(t, "POST", url, operatorToken, body); got.status != want {
+			t.Errorf("reconcile %s = %d %s, want %d", body, got.status, got.body, want)
+		}
+	}
+}
+
+func TestUnlock(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	url := serve(t, newServer(t, w).API()) + "/api/v1/locks/prod-eu"
+	if got := request(t, "DELETE", url, operatorToken, ""); got.status != 404 {
+		t.Errorf("nobody's lock = %d %s, want 404", got.status, got.body)
+	}
+	w.held, w.alive = true, true
+	got := request(t, "DELETE", url, operatorToken, "")
+	if got.status != http.StatusLocked || !strings.Contains(got.body, "run-1/2") || !strings.Contains(got.body, "hint") {
+		t.Errorf("living holder = %d %s, want 423 with the holder and a hint", got.status, got.body)
+	}
+	if got := request(t, "DELETE", url+"?force=yes", adminToken, ""); got.status != 400 {
+		t.Errorf("force=yes = %d, want 400", got.status)
+	}
+	if got := request(t, "DELETE", url+"?force=true", adminToken, ""); got.status != 200 {
+		t.Errorf("force = %d %s, want 200", got.status, got.body)
+	}
+	want := []string{"unlock prod-eu by otto force=false", "unlock prod-eu by anna force=true"}
+	if diff := cmp.Diff(want, w.noted()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+func TestLogStream(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	run := applyRun("run-1")
+	run.Status = holdfast.RunQueued
+	w.runs["run-1"] = run
+	url := serve(t, newServer(t, w).API()) + "/api/v1/runs/run-1/log"
+
+	if got := request(t, "GET", url, viewerToken, ""); got.status != 200 || got.body != "" {
+		t.Errorf("log of a queued run = %d %q, want it empty", got.status, got.body)
+	}
+	w.start(run)
+	ref := holdfast.AttemptRef{Run: "run-1", Attempt: 1}
+	_, _ = w.AppendLog(t.Context(), ref, 0, []byte("one\n"))
+	if got := request(t, "GET", url+"?offset=2", viewerToken, ""); got.body != "e\n" {
+		t.Errorf("log from 2 = %q, want its rest", got.body)
+	}
+
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", url+"?follow=true", nil)
+	req.Header.Set("Authorization", "Bearer "+viewerToken)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	read := func(want string) {
+		t.Helper()
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(res.Body, got); err != nil || string(got) != want {
+			t.Fatalf("read %q, %v, want %q", got, err, want)
+		}
+	}
+	read("one\n") // arrives while the attempt goes on
+	_, _ = w.AppendLog(t.Context(), ref, 4, []byte("two\n"))
+	read("two\n")
+	w.end("run-1", holdfast.RunApplied)
+	if rest, err := io.ReadAll(res.Body); err != nil || len(rest) != 0 {
+		t.Errorf("after the end: %q, %v, want nothing", rest, err)
+	}
+}

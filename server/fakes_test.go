@@ -1,0 +1,352 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// world stands for everything behind the listeners: one fake of all ports.
+type world struct {
+	mu sync.Mutex
+
+	runs      map[string]holdfast.Run
+	attempts  map[string][]holdfast.Attempt
+	clusters  map[string]holdfast.ClusterRecord
+	prs       map[string]holdfast.PullRequestRecord
+	posts     map[string]holdfast.Post
+	plans     map[string]holdfast.Plan
+	bundles   map[holdfast.Digest]string
+	artefacts map[string]string // run/name
+	logs      map[string]string // run/attempt
+	logMore   chan struct{}     // replaced when a log grows or ends
+	audit     []holdfast.AuditEntry
+
+	states     map[string][]byte
+	versions   map[string]int64
+	locks      map[string]holdfast.StateLock
+	quarantine []holdfast.StateWrite
+
+	claims   chan holdfast.Assignment
+	beats    []holdfast.Heartbeat
+	results  []holdfast.Result
+	calls    []string
+	alive    bool
+	held     bool
+	failWith error                                // of Claim, Heartbeat, Clusters
+	onLock   func()                               // called when a state is locked
+	obey     func(context.Context) string         // waited for by Command
+	source   func(run, name string) io.ReadCloser // of artefacts, instead of the map
+}
+
+func newWorld() *world {
+	return &world{
+		runs: map[string]holdfast.Run{}, attempts: map[string][]holdfast.Attempt{},
+		clusters: map[string]holdfast.ClusterRecord{}, prs: map[string]holdfast.PullRequestRecord{},
+		posts: map[string]holdfast.Post{}, plans: map[string]holdfast.Plan{},
+		bundles: map[holdfast.Digest]string{}, artefacts: map[string]string{}, logs: map[string]string{},
+		states: map[string][]byte{}, versions: map[string]int64{}, locks: map[string]holdfast.StateLock{},
+		claims: make(chan holdfast.Assignment, 10), logMore: make(chan struct{}),
+	}
+}
+
+// start makes a run's next attempt and returns its token.
+func (w *world) start(run holdfast.Run) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	run.Attempt++
+	run.Fence += 10
+	run.Status = holdfast.RunRunning
+	w.runs[run.ID] = run
+	w.attempts[run.ID] = append(w.attempts[run.ID], holdfast.Attempt{
+		Run: run.ID, Attempt: run.Attempt, Fence: run.Fence, Agent: "agent-1", Status: holdfast.RunRunning, ClaimedAt: now,
+	})
+	return holdfast.FormatRunToken(run.ID, run.Attempt, "secret-of-"+run.ID)
+}
+
+func (w *world) end(id string, status holdfast.RunStatus) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	run := w.runs[id]
+	run.Status = status
+	w.runs[id] = run
+	close(w.logMore)
+	w.logMore = make(chan struct{})
+}
+
+func (w *world) Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error) {
+	w.note("claim %s %s", req.Agent, req.Wait)
+	if w.failWith != nil {
+		return holdfast.Assignment{}, w.failWith
+	}
+	select {
+	case a := <-w.claims:
+		return a, nil
+	case <-ctx.Done():
+		return holdfast.Assignment{}, ctx.Err()
+	case <-time.After(req.Wait):
+		return holdfast.Assignment{}, holdfast.ErrNotFound
+	}
+}
+
+func (w *world) Authorize(_ context.Context, id string, attempt int, token string) (holdfast.Run, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	run, ok := w.runs[id]
+	switch {
+	case !ok || token != holdfast.FormatRunToken(id, attempt, "secret-of-"+id):
+		return holdfast.Run{}, holdfast.ErrUnauthorized
+	case attempt != run.Attempt || run.Status != holdfast.RunRunning:
+		return holdfast.Run{}, holdfast.ErrFenced
+	}
+	return run, nil
+}
+
+func (w *world) Heartbeat(_ context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error) {
+	w.note("heartbeat %s/%d/%d", ref.Run, ref.Attempt, ref.Fence)
+	w.beats = append(w.beats, beat)
+	return holdfast.HeartbeatReply{MayApply: true, Cancel: "NewerHead"}, w.failWith
+}
+
+func (w *world) Finish(_ context.Context, ref holdfast.AttemptRef, result holdfast.Result) error {
+	w.note("finish %s/%d/%d %s", ref.Run, ref.Attempt, ref.Fence, result.Status)
+	w.results = append(w.results, result)
+	return nil
+}
+
+func (w *world) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, fmt.Sprintf(format, args...))
+}
+
+func (w *world) noted() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.calls)
+}
+
+func get[K comparable, V any](w *world, from map[K]V, key K) (V, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v, ok := from[key]
+	if !ok {
+		return v, fmt.Errorf("%v: %w", key, holdfast.ErrNotFound)
+	}
+	return v, nil
+}
+
+func (w *world) Bundle(_ context.Context, digest holdfast.Digest) (io.ReadCloser, error) {
+	text, err := get(w, w.bundles, digest)
+	return io.NopCloser(strings.NewReader(text)), err
+}
+
+func (w *world) Artefact(_ context.Context, run, name string) (io.ReadCloser, error) {
+	if w.source != nil {
+		return w.source(run, name), nil
+	}
+	text, err := get(w, w.artefacts, run+"/"+name)
+	return io.NopCloser(strings.NewReader(text)), err
+}
+
+func (w *world) PutArtefact(_ context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error {
+	text, err := io.ReadAll(data)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.artefacts[ref.Run+"/"+name] = string(text)
+	return nil
+}
+
+func (w *world) AppendLog(_ context.Context, ref holdfast.AttemptRef, offset int64, data []byte) (int64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := fmt.Sprintf("%s/%d", ref.Run, ref.Attempt)
+	have := int64(len(w.logs[key]))
+	if offset > have {
+		return have, nil
+	}
+	w.logs[key] = w.logs[key][:offset] + string(data)
+	close(w.logMore)
+	w.logMore = make(chan struct{})
+	return int64(len(w.logs[key])), nil
+}
+
+func (w *world) Log(ctx context.Context, run string, attempt int, offset int64, wait bool) (holdfast.LogRange, error) {
+	for {
+		w.mu.Lock()
+		text, more, r := w.logs[fmt.Sprintf("%s/%d", run, attempt)], w.logMore, w.runs[run]
+		w.mu.Unlock()
+		part := holdfast.LogRange{Next: int64(len(text)), Done: r.Status.Done() || attempt < r.Attempt}
+		if offset < part.Next {
+			part.Data = []byte(text[offset:])
+		}
+		if !wait || part.Done || len(part.Data) > 0 {
+			return part, nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return part, nil
+		}
+	}
+}
+
+func (w *world) State(_ context.Context, location string) ([]byte, holdfast.StateVersion, error) {
+	data, err := get(w, w.states, location)
+	return data, holdfast.StateVersion{Location: location, Version: w.versions[location]}, err
+}
+
+func (w *world) PutState(_ context.Context, write holdfast.StateWrite) (holdfast.StateVersion, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	run := w.runs[write.By.Run]
+	if write.By != run.Ref() || run.Status != holdfast.RunRunning {
+		w.quarantine = append(w.quarantine, write)
+		return holdfast.StateVersion{}, holdfast.ErrFenced
+	}
+	if lock, ok := w.locks[write.Location]; ok && lock.ID != write.LockID {
+		return holdfast.StateVersion{}, &holdfast.StateLockedError{Lock: lock}
+	}
+	w.states[write.Location] = bytes.Clone(write.Data)
+	w.versions[write.Location]++
+	return holdfast.StateVersion{Version: w.versions[write.Location]}, nil
+}
+
+func (w *world) LockState(_ context.Context, location string, lock holdfast.StateLock) error {
+	w.mu.Lock()
+	held, ok := w.locks[location]
+	if ok && held.ID != lock.ID {
+		w.mu.Unlock()
+		return &holdfast.StateLockedError{Lock: held}
+	}
+	w.locks[location] = lock
+	w.mu.Unlock()
+	if w.onLock != nil {
+		w.onLock()
+	}
+	return nil
+}
+
+func (w *world) UnlockState(_ context.Context, location, id string, by holdfast.AttemptRef) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	held, ok := w.locks[location]
+	switch {
+	case !ok:
+		return nil
+	case id == "" && held.By.Run == by.Run && held.By.Attempt == by.Attempt, id == held.ID:
+		delete(w.locks, location)
+		return nil
+	}
+	return &holdfast.StateLockedError{Lock: held}
+}
+
+func (w *world) Run(_ context.Context, id string) (holdfast.Run, error) { return get(w, w.runs, id) }
+
+func (w *world) Runs(_ context.Context, f holdfast.RunFilter) ([]holdfast.Run, error) {
+	text, _ := json.Marshal(f)
+	w.note("runs %s", text)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var runs []holdfast.Run
+	for _, r := range w.runs {
+		runs = append(runs, r)
+	}
+	slices.SortFunc(runs, func(a, b holdfast.Run) int { return strings.Compare(b.ID, a.ID) })
+	return runs, nil
+}
+
+func (w *world) Attempts(_ context.Context, run string) ([]holdfast.Attempt, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.attempts[run]), nil
+}
+
+func (w *world) Plan(_ context.Context, run string) (holdfast.Plan, error) {
+	return get(w, w.plans, run)
+}
+
+func (w *world) Cluster(_ context.Context, name string) (holdfast.ClusterRecord, error) {
+	return get(w, w.clusters, name)
+}
+
+func (w *world) Clusters(_ context.Context, f holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error) {
+	text, _ := json.Marshal(f)
+	w.note("clusters %s", text)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var records []holdfast.ClusterRecord
+	for _, c := range w.clusters {
+		records = append(records, c)
+	}
+	return records, w.failWith
+}
+
+func (w *world) PullRequest(_ context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error) {
+	return get(w, w.prs, ref.String())
+}
+
+func (w *world) PullRequests(_ context.Context, f holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error) {
+	text, _ := json.Marshal(f)
+	w.note("pullrequests %s", text)
+	return nil, nil
+}
+
+func (w *world) AuditTrail(_ context.Context, object string, limit int) ([]holdfast.AuditEntry, error) {
+	w.note("audit %s %d", object, limit)
+	return w.audit, nil
+}
+
+func (w *world) Post(_ context.Context, key string) (holdfast.Post, error) {
+	return get(w, w.posts, key)
+}
+
+func (w *world) Command(ctx context.Context, c holdfast.Command) (holdfast.Command, error) {
+	text, _ := json.Marshal([]any{c.PullRequest, c.Clusters, c.Shown, c.ShownHead})
+	w.note("command %s by %s trusted=%t force=%t %s", c.Verb, c.Author, c.Trusted, c.Force, text)
+	if w.obey != nil {
+		if c.Reply = w.obey(ctx); c.Reply == "" {
+			return c, nil
+		}
+	}
+	c.Status = holdfast.CommandDone
+	return c, nil
+}
+
+func (w *world) Reconcile(_ context.Context, repo, cluster string) error {
+	w.note("reconcile %q %q", repo, cluster)
+	return nil
+}
+
+func (w *world) Lock(_ context.Context, cluster string) (holdfast.LockHolder, holdfast.Run, bool, error) {
+	if !w.held {
+		return holdfast.LockHolder{}, holdfast.Run{}, false, holdfast.ErrNotFound
+	}
+	return holdfast.LockHolder{Owner: "run-1/2", Since: now}, holdfast.Run{ID: "run-1", Cluster: cluster}, w.alive, nil
+}
+
+func (w *world) Unlock(_ context.Context, cluster, actor string, force bool) error {
+	w.note("unlock %s by %s force=%t", cluster, actor, force)
+	if w.alive && !force {
+		return &holdfast.LockedError{Holder: holdfast.LockHolder{Owner: "run-1/2", Since: now}}
+	}
+	return nil
+}
+
+func (w *world) Suspend(_ context.Context, cluster string, suspended bool, actor string) error {
+	w.note("suspend %s %t by %s", cluster, suspended, actor)
+	return nil
+}
