@@ -7,16 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
-	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/server"
-)
-
-var (
-	_ reconciler.Store = (*datastore.Store)(nil)
-	_ server.Blobs     = (*datastore.Store)(nil)
-	_ server.States    = (*datastore.Store)(nil)
 )
 
 // noon is when the tests' clocks stand.
@@ -177,3 +171,10 @@ func ended(t testing.TB) context.Context {
 	cancel()
 	return ctx
 }
+
+// An unknown digest equals nothing, by its Equal method; as a value it does.
+var digests = cmp.Comparer(func(a, b holdfast.Digest) bool { return a == b })
+
+func differ(want, got any) string { return cmp.Diff(want, got, digests) }
+
+func same(a, b any) bool { return cmp.Equal(a, b, digests) }

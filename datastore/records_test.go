@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/holdfast-dev/holdfast"
 )
 
@@ -34,7 +32,7 @@ func testClusters(t *testing.T, open opener) {
 		}
 		saved = append(saved, c)
 	}
-	if diff := cmp.Diff(saved[0], must[holdfast.ClusterRecord](t)(store.Cluster(ctx, "prod-eu"))); diff != "" {
+	if diff := differ(saved[0], must[holdfast.ClusterRecord](t)(store.Cluster(ctx, "prod-eu"))); diff != "" {
 		t.Errorf("Cluster() (-saved +got):\n%s", diff)
 	}
 	if _, err := store.Cluster(ctx, "none"); !errors.Is(err, holdfast.ErrNotFound) {
@@ -59,7 +57,7 @@ func testClusters(t *testing.T, open opener) {
 		for _, c := range must[[]holdfast.ClusterRecord](t)(store.Clusters(ctx, test.filter)) {
 			got = append(got, c.Name)
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
+		if diff := differ(test.want, got); diff != "" {
 			t.Errorf("Clusters(%s) (-want +got):\n%s", name, diff)
 		}
 	}
@@ -92,7 +90,7 @@ func testSources(t *testing.T, open opener) {
 		if err := store.SaveSource(ctx, want); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, must[holdfast.Source](t)(store.Source(ctx, "fleet"))); diff != "" {
+		if diff := differ(want, must[holdfast.Source](t)(store.Source(ctx, "fleet"))); diff != "" {
 			t.Errorf("Source() (-saved +got):\n%s", diff)
 		}
 	}
@@ -149,7 +147,7 @@ func testPullRequests(t *testing.T, open opener) {
 		record("other", 9, holdfast.PullRequestOpen, "dev-eu"),
 	} {
 		saved := must[holdfast.PullRequestRecord](t)(store.SavePullRequest(ctx, pr))
-		if diff := cmp.Diff(saved, must[holdfast.PullRequestRecord](t)(store.PullRequest(ctx, pr.PullRequestRef))); diff != "" {
+		if diff := differ(saved, must[holdfast.PullRequestRecord](t)(store.PullRequest(ctx, pr.PullRequestRef))); diff != "" {
 			t.Errorf("PullRequest() (-saved +got):\n%s", diff)
 		}
 	}
@@ -173,7 +171,7 @@ func testPullRequests(t *testing.T, open opener) {
 		"open":    {holdfast.PullRequestFilter{States: []holdfast.PullRequestState{holdfast.PullRequestOpen}}, []int{9, 7}},
 		"cluster": {holdfast.PullRequestFilter{Cluster: "dev-us"}, []int{8, 7}},
 	} {
-		if diff := cmp.Diff(test.want, list(test.filter)); diff != "" {
+		if diff := differ(test.want, list(test.filter)); diff != "" {
 			t.Errorf("PullRequests(%s) (-want +got):\n%s", name, diff)
 		}
 	}
@@ -185,7 +183,7 @@ func testPullRequests(t *testing.T, open opener) {
 	if _, err := store.SavePullRequest(ctx, old); !errors.Is(err, holdfast.ErrConflict) {
 		t.Errorf("SavePullRequest with an old version = %v, want ErrConflict", err)
 	}
-	if diff := cmp.Diff([]int{8}, list(holdfast.PullRequestFilter{Cluster: "dev-us"})); diff != "" {
+	if diff := differ([]int{8}, list(holdfast.PullRequestFilter{Cluster: "dev-us"})); diff != "" {
 		t.Errorf("PullRequests of a cluster that one affects no more (-want +got):\n%s", diff)
 	}
 }
@@ -201,7 +199,7 @@ func testLocalForge(t *testing.T, open opener) {
 	first := holdfast.PullRequest{PullRequestRef: holdfast.PullRequestRef{Repo: "fleet", Number: 1}, Title: "changed", State: holdfast.PullRequestMerged}
 	must[holdfast.PullRequest](t)(store.SaveLocalPullRequest(ctx, first))
 	prs := must[[]holdfast.PullRequest](t)(store.LocalPullRequests(ctx, "fleet"))
-	if len(prs) != 2 || prs[0].Number != 2 || !cmp.Equal(prs[1], first) {
+	if len(prs) != 2 || prs[0].Number != 2 || !same(prs[1], first) {
 		t.Errorf("LocalPullRequests() = %+v", prs)
 	}
 
@@ -212,7 +210,7 @@ func testLocalForge(t *testing.T, open opener) {
 	}))
 	comment.Body, comment.UpdatedAt = "/holdfast apply", noon.Add(time.Minute)
 	must[holdfast.Comment](t)(store.SaveLocalComment(ctx, comment))
-	if diff := cmp.Diff([]holdfast.Comment{comment}, must[[]holdfast.Comment](t)(store.LocalComments(ctx, ref))); diff != "" {
+	if diff := differ([]holdfast.Comment{comment}, must[[]holdfast.Comment](t)(store.LocalComments(ctx, ref))); diff != "" {
 		t.Errorf("LocalComments() (-want +got):\n%s", diff)
 	}
 	for since, want := range map[time.Time][]holdfast.Comment{
@@ -220,7 +218,7 @@ func testLocalForge(t *testing.T, open opener) {
 		noon.Add(30 * time.Second):  {comment},
 		noon.Add(600 * time.Second): nil,
 	} {
-		if diff := cmp.Diff(want, must[[]holdfast.Comment](t)(store.LocalCommentsSince(ctx, "fleet", since))); diff != "" {
+		if diff := differ(want, must[[]holdfast.Comment](t)(store.LocalCommentsSince(ctx, "fleet", since))); diff != "" {
 			t.Errorf("LocalCommentsSince(%s) (-want +got):\n%s", since, diff)
 		}
 	}
@@ -254,11 +252,10 @@ func testAudit(t *testing.T, open opener) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]holdfast.AuditEntry{entries[1], entries[0]}, must[[]holdfast.AuditEntry](t)(store.AuditTrail(ctx, "", 0))); diff != "" {
+	if diff := differ([]holdfast.AuditEntry{entries[1], entries[0]}, must[[]holdfast.AuditEntry](t)(store.AuditTrail(ctx, "", 0))); diff != "" {
 		t.Errorf("AuditTrail() (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(entries[:1], must[[]holdfast.AuditEntry](t)(store.AuditTrail(ctx, "run-1", 5))); diff != "" {
+	if diff := differ(entries[:1], must[[]holdfast.AuditEntry](t)(store.AuditTrail(ctx, "run-1", 5))); diff != "" {
 		t.Errorf("AuditTrail(run-1) (-want +got):\n%s", diff)
 	}
 }
-

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/holdfast-dev/holdfast"
 )
 
@@ -28,7 +26,7 @@ func testRuns(t *testing.T, open opener) {
 
 	got := must[holdfast.Run](t)(store.Run(ctx, full.ID))
 	full.Version = 1
-	if diff := cmp.Diff(full, got); diff != "" {
+	if diff := differ(full, got); diff != "" {
 		t.Errorf("Run() differs from what was created (-want +got):\n%s", diff)
 	}
 	if err := store.CreateRun(ctx, newRun(1)); !errors.Is(err, holdfast.ErrConflict) {
@@ -57,7 +55,7 @@ func testRuns(t *testing.T, open opener) {
 		},
 		"none": {holdfast.RunFilter{Cluster: "c"}, nil},
 	} {
-		if diff := cmp.Diff(test.want, ids(must[[]holdfast.Run](t)(store.Runs(ctx, test.filter)))); diff != "" {
+		if diff := differ(test.want, ids(must[[]holdfast.Run](t)(store.Runs(ctx, test.filter)))); diff != "" {
 			t.Errorf("Runs(%s) (-want +got):\n%s", name, diff)
 		}
 	}
@@ -81,10 +79,10 @@ func testClaims(t *testing.T, open opener) {
 	want := newRun(1)
 	want.Status, want.Attempt, want.Fence, want.Agent, want.Version = holdfast.RunRunning, 1, 1, "agent-a", 2
 	want.HeartbeatAt, want.StartedAt, want.AppliedRun = noon, noon, "run-old"
-	if diff := cmp.Diff(want, run); diff != "" {
+	if diff := differ(want, run); diff != "" {
 		t.Errorf("ClaimRun() (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(run, must[holdfast.Run](t)(store.Run(ctx, run.ID))); diff != "" {
+	if diff := differ(run, must[holdfast.Run](t)(store.Run(ctx, run.ID))); diff != "" {
 		t.Errorf("Run() after ClaimRun() (-claimed +stored):\n%s", diff)
 	}
 
@@ -143,7 +141,7 @@ func testClaimable(t *testing.T, open opener) {
 		{noon, 0, nil},
 	} {
 		got := ids(must[[]holdfast.Run](t)(store.Claimable(ctx, test.at, test.limit)))
-		if diff := cmp.Diff(test.want, got); diff != "" {
+		if diff := differ(test.want, got); diff != "" {
 			t.Errorf("Claimable(%s, %d) (-want +got):\n%s", test.at, test.limit, diff)
 		}
 	}
@@ -207,7 +205,7 @@ func testAttempts(t *testing.T, open opener) {
 			ClaimedAt: noon.Add(time.Hour), EndedAt: noon.Add(2 * time.Hour),
 		},
 	}
-	if diff := cmp.Diff(want, must[[]holdfast.Attempt](t)(store.Attempts(ctx, first.ID))); diff != "" {
+	if diff := differ(want, must[[]holdfast.Attempt](t)(store.Attempts(ctx, first.ID))); diff != "" {
 		t.Errorf("Attempts() (-want +got):\n%s", diff)
 	}
 }
@@ -222,7 +220,7 @@ func testUpdates(t *testing.T, open opener) {
 	if updated.Version != run.Version+1 || updated.Step != "apply" || !updated.HeartbeatAt.Equal(noon.Add(time.Minute)) {
 		t.Errorf("UpdateRun() = version %d, step %q, heartbeat %s", updated.Version, updated.Step, updated.HeartbeatAt)
 	}
-	if diff := cmp.Diff(updated, must[holdfast.Run](t)(store.Run(ctx, run.ID))); diff != "" {
+	if diff := differ(updated, must[holdfast.Run](t)(store.Run(ctx, run.ID))); diff != "" {
 		t.Errorf("Run() after UpdateRun() (-returned +stored):\n%s", diff)
 	}
 	if _, err := store.UpdateRun(ctx, run); !errors.Is(err, holdfast.ErrConflict) {

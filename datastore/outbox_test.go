@@ -1,0 +1,294 @@
+package datastore_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore"
+)
+
+var thePullRequest = holdfast.PullRequestRef{Repo: "fleet", Number: 7}
+
+func commentPost(body string, head holdfast.Revision, runs ...string) holdfast.Post {
+	return holdfast.Post{
+		Key: "comment:fleet#7", Kind: holdfast.PostComment, Repo: "fleet", PullRequest: thePullRequest,
+		Body: body, Head: head, Runs: runs,
+	}
+}
+
+func want(t testing.TB, store *datastore.Store, post holdfast.Post) {
+	t.Helper()
+	if err := store.Want(t.Context(), post); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func claimPosts(t testing.TB, store *datastore.Store, at time.Time) []holdfast.Post {
+	t.Helper()
+	return must[[]holdfast.Post](t)(store.ClaimPosts(t.Context(), "poster", at, time.Minute, 10))
+}
+
+func posted(t testing.TB, store *datastore.Store, post holdfast.Post, at time.Time) {
+	t.Helper()
+	if err := store.Posted(t.Context(), post, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testOutbox(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	if _, err := store.Post(ctx, "comment:fleet#7"); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("Post(unknown) = %v, want ErrNotFound", err)
+	}
+	if got := claimPosts(t, store, noon); len(got) != 0 {
+		t.Errorf("ClaimPosts() of nothing = %+v", got)
+	}
+	want(t, store, commentPost("planning", "abc"))
+	want(t, store, commentPost("planning", "abc"))
+	first := claimPosts(t, store, noon)
+	if len(first) != 1 || first[0].Wanted != 1 || first[0].Posted != 0 || first[0].Body != "planning" {
+		t.Fatalf("ClaimPosts() = %+v", first)
+	}
+	if got := claimPosts(t, store, noon.Add(59*time.Second)); len(got) != 0 {
+		t.Errorf("ClaimPosts() of what is claimed = %+v", got)
+	}
+
+	// The content changes while it is being posted: it is posted again.
+	want(t, store, commentPost("planned", "abc", "run-1"))
+	first[0].ExternalID = "77"
+	posted(t, store, first[0], noon.Add(time.Second))
+	again := claimPosts(t, store, noon.Add(2*time.Second))
+	if len(again) != 1 || again[0].Wanted != 2 || again[0].Posted != 1 || again[0].ExternalID != "77" || again[0].Body != "planned" {
+		t.Fatalf("ClaimPosts() after a change = %+v", again)
+	}
+	posted(t, store, again[0], noon.Add(3*time.Second))
+	expected := commentPost("planned", "abc", "run-1")
+	expected.ExternalID, expected.Wanted, expected.Posted, expected.PostedAt = "77", 2, 2, noon.Add(3*time.Second)
+	if diff := differ(expected, must[holdfast.Post](t)(store.Post(ctx, expected.Key))); diff != "" {
+		t.Errorf("Post() (-want +got):\n%s", diff)
+	}
+
+	// An answer that comes late does not take a later content back.
+	first[0].ExternalID = "66"
+	posted(t, store, first[0], noon)
+	if got := must[holdfast.Post](t)(store.Post(ctx, expected.Key)); got.Posted != 2 || got.ExternalID != "77" {
+		t.Errorf("Post() after a late answer = posted %d under %s", got.Posted, got.ExternalID)
+	}
+
+	// A claim whose holder died ends by itself; status and reaction are content too.
+	status := holdfast.Post{Key: "status:fleet:abc", Kind: holdfast.PostStatus, Status: holdfast.CommitStatus{State: holdfast.StatusPending}}
+	want(t, store, status)
+	claimPosts(t, store, noon)
+	if got := claimPosts(t, store, noon.Add(time.Minute)); len(got) != 1 || got[0].Status.State != holdfast.StatusPending {
+		t.Errorf("ClaimPosts() after a claim ended = %+v", got)
+	}
+	status.Status.State = holdfast.StatusSuccess
+	want(t, store, status)
+	if got := must[holdfast.Post](t)(store.Post(ctx, status.Key)); got.Wanted != 2 {
+		t.Errorf("Want() of another status = wanted %d, want 2", got.Wanted)
+	}
+}
+
+func testOutboxFailures(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	fail := func(notBefore time.Time) {
+		t.Helper()
+		if err := store.PostFailed(ctx, "comment:fleet#7", "502 Bad Gateway", notBefore); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(t, store, commentPost("one", "abc"))
+	claimPosts(t, store, noon)
+	fail(noon.Add(time.Minute))
+	if got := claimPosts(t, store, noon.Add(59*time.Second)); len(got) != 0 {
+		t.Errorf("ClaimPosts() before NotBefore = %+v", got)
+	}
+	got := claimPosts(t, store, noon.Add(time.Minute))
+	if len(got) != 1 || got[0].Failures != 1 || got[0].LastError != "502 Bad Gateway" {
+		t.Fatalf("ClaimPosts() at NotBefore = %+v", got)
+	}
+
+	// Given up, but only on what was tried: a content that came meanwhile is posted.
+	want(t, store, commentPost("two", "abc"))
+	fail(time.Time{})
+	if got := claimPosts(t, store, noon.Add(time.Minute)); len(got) != 1 || got[0].Body != "two" {
+		t.Fatalf("ClaimPosts() of a later content = %+v", got)
+	}
+	fail(time.Time{})
+	if got := claimPosts(t, store, noon.Add(time.Hour)); len(got) != 0 {
+		t.Errorf("ClaimPosts() of what was given up = %+v", got)
+	}
+	want(t, store, commentPost("two", "abc"))
+	if got := claimPosts(t, store, noon.Add(time.Hour)); len(got) != 0 {
+		t.Errorf("ClaimPosts() of what was given up and is wanted again = %+v", got)
+	}
+	want(t, store, commentPost("three", "abc"))
+	got = claimPosts(t, store, noon.Add(time.Hour))
+	if len(got) != 1 || got[0].Body != "three" || got[0].Failures != 0 {
+		t.Errorf("ClaimPosts() of new content after giving up = %+v", got)
+	}
+	posted(t, store, got[0], noon)
+	if got := must[holdfast.Post](t)(store.Post(ctx, "comment:fleet#7")); got.LastError != "" || got.Failures != 0 {
+		t.Errorf("Post() after success = %+v", got)
+	}
+	if err := store.PostFailed(ctx, "none", "x", noon); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("PostFailed(unknown) = %v, want ErrNotFound", err)
+	}
+}
+
+func testOutboxRuns(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	create(t, store, newRun(1), newRun(2))
+	postedAt := func(id string) time.Time {
+		t.Helper()
+		return must[holdfast.Run](t)(store.Run(ctx, id)).PostedAt
+	}
+	version := must[holdfast.Run](t)(store.Run(ctx, "run-0001")).Version
+
+	want(t, store, commentPost("plan", "abc", "run-0001", "run-gone"))
+	post := claimPosts(t, store, noon)[0]
+	if got := postedAt("run-0001"); !got.IsZero() {
+		t.Errorf("PostedAt of a run whose comment is wanted = %s", got)
+	}
+	posted(t, store, post, noon.Add(time.Second))
+	run := must[holdfast.Run](t)(store.Run(ctx, "run-0001"))
+	if !run.PostedAt.Equal(noon.Add(time.Second)) || run.Version != version {
+		t.Errorf("run after Posted() = posted at %s, version %d", run.PostedAt, run.Version)
+	}
+	want(t, store, commentPost("plan!", "abc", "run-0001"))
+	posted(t, store, claimPosts(t, store, noon)[0], noon.Add(time.Hour))
+	if got := postedAt("run-0001"); !got.Equal(noon.Add(time.Second)) {
+		t.Errorf("PostedAt after the second post = %s, want that of the first", got)
+	}
+
+	// A write with a record from before the post does not take PostedAt back.
+	run.PostedAt = time.Time{}
+	if got := must[holdfast.Run](t)(store.UpdateRun(ctx, run)).PostedAt; !got.Equal(noon.Add(time.Second)) {
+		t.Errorf("PostedAt after UpdateRun() without it = %s", got)
+	}
+
+	// The plan was made again and reads the same: what is on the forge shows it.
+	again := newRun(3)
+	again.Status, again.FinishedAt = holdfast.RunPlanned, noon.Add(2*time.Hour)
+	create(t, store, again)
+	want(t, store, commentPost("plan!", "def", "run-0003"))
+	if got := claimPosts(t, store, noon.Add(3*time.Hour)); len(got) != 0 {
+		t.Errorf("ClaimPosts() of the same content = %+v", got)
+	}
+	if got := postedAt("run-0003"); !got.Equal(noon.Add(2 * time.Hour)) {
+		t.Errorf("PostedAt of a run that the posted content shows = %s, want its end", got)
+	}
+	must[bool](t)(store.StoreCommand(ctx, holdfast.Command{ID: "c", PullRequest: thePullRequest}))
+	command := must[holdfast.Command](t)(store.Command(ctx, "c"))
+	if diff := differ([]string{"run-0003"}, command.Shown); diff != "" || command.ShownHead != "def" {
+		t.Errorf("StoreCommand() = shown %v at %s", command.Shown, command.ShownHead)
+	}
+}
+
+func testManyPosters(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	const posts, posters = 60, 8
+	for i := range posts {
+		want(t, store, holdfast.Post{Key: fmt.Sprint("reply:", i), Kind: holdfast.PostReply, Body: "b"})
+	}
+	var mu sync.Mutex
+	claimed := map[string]int{}
+	var group sync.WaitGroup
+	for i := range posters {
+		group.Go(func() {
+			for {
+				got, err := store.ClaimPosts(ctx, fmt.Sprint(i), noon, time.Minute, 3)
+				if err != nil {
+					t.Errorf("ClaimPosts() = %v", err)
+				}
+				if len(got) == 0 {
+					return
+				}
+				mu.Lock()
+				for _, p := range got {
+					claimed[p.Key]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	for key, n := range claimed {
+		if n != 1 {
+			t.Errorf("%s was claimed %d times", key, n)
+		}
+	}
+	if len(claimed) != posts {
+		t.Errorf("%d of %d posts were claimed", len(claimed), posts)
+	}
+}
+
+func testCommands(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	want(t, store, commentPost("shown", "abc", "run-1", "run-2"))
+	posted(t, store, claimPosts(t, store, noon)[0], noon)
+	want(t, store, commentPost("not yet shown", "def", "run-3"))
+
+	command := holdfast.Command{
+		ID: "cmd-1", PullRequest: thePullRequest, CommentID: "5", Author: "ana", Verb: holdfast.VerbApply,
+		Text: "/holdfast apply", CreatedAt: noon,
+	}
+	other := func(change func(c *holdfast.Command)) holdfast.Command {
+		c := command
+		change(&c)
+		return c
+	}
+	for _, test := range []struct {
+		name    string
+		command holdfast.Command
+		want    bool
+	}{
+		{"first", command, true},
+		{"again", command, false},
+		{"again by another way", other(func(c *holdfast.Command) { c.ID = "cmd-x" }), false},
+		{"edited", other(func(c *holdfast.Command) { c.Text = "/holdfast cancel" }), false},
+		{"second line", other(func(c *holdfast.Command) { c.ID, c.Text = "cmd-2", "/holdfast help" }), true},
+		{"other comment", other(func(c *holdfast.Command) { c.ID, c.CommentID, c.CreatedAt = "cmd-3", "6", noon.Add(-1) }), true},
+		{"other repository", other(func(c *holdfast.Command) { c.ID, c.PullRequest.Repo = "cmd-4", "other" }), true},
+		{"API", holdfast.Command{ID: "cmd-5", Clusters: []string{"prod-eu"}, Trusted: true, CreatedAt: noon.Add(1)}, true},
+		{"API, the same words", holdfast.Command{ID: "cmd-6", Clusters: []string{"prod-eu"}, Trusted: true, CreatedAt: noon.Add(2)}, true},
+	} {
+		if got := must[bool](t)(store.StoreCommand(ctx, test.command)); got != test.want {
+			t.Errorf("StoreCommand(%s) = %v, want %v", test.name, got, test.want)
+		}
+	}
+
+	received := must[[]holdfast.Command](t)(store.Commands(ctx, holdfast.CommandReceived))
+	var order []string
+	for _, c := range received {
+		order = append(order, c.ID)
+	}
+	if diff := differ([]string{"cmd-3", "cmd-1", "cmd-2", "cmd-4", "cmd-5", "cmd-6"}, order); diff != "" {
+		t.Fatalf("Commands() (-want +got):\n%s", diff)
+	}
+	expected := command
+	expected.Shown, expected.ShownHead, expected.Status = []string{"run-1", "run-2"}, "abc", holdfast.CommandReceived
+	if diff := differ(expected, received[1]); diff != "" {
+		t.Errorf("stored command (-want +got):\n%s", diff)
+	}
+	if received[3].Shown != nil {
+		t.Errorf("command of a pull request without a comment shows %v", received[3].Shown)
+	}
+
+	expected.Status, expected.Reply, expected.DoneAt = holdfast.CommandRefused, "the head has moved", noon.Add(time.Minute)
+	if err := store.FinishCommand(ctx, holdfast.Command{
+		ID: "cmd-1", Status: expected.Status, Reply: expected.Reply, DoneAt: expected.DoneAt, Text: "not stored",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := differ([]holdfast.Command{expected}, must[[]holdfast.Command](t)(store.Commands(ctx, holdfast.CommandRefused))); diff != "" {
+		t.Errorf("Commands(refused) (-want +got):\n%s", diff)
+	}
+	if err := store.FinishCommand(ctx, holdfast.Command{ID: "none"}); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("FinishCommand(unknown) = %v, want ErrNotFound", err)
+	}
+}
