@@ -92,17 +92,18 @@ func (k *Keyring) find(id keyID) (key, error) {
 // processes that create it at once end up with the same key. A file that
 // everybody may read is refused.
 func LoadOrCreateKey(path string) ([]byte, error) {
-	secret, err := loadKey(path)
+	secret, err := LoadKey(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return secret, err
 	}
 	if err := createKey(path); err != nil {
 		return nil, fmt.Errorf("create key file: %w", err)
 	}
-	return loadKey(path)
+	return LoadKey(path)
 }
 
-func loadKey(path string) ([]byte, error) {
+// LoadKey is LoadOrCreateKey for a file that must exist.
+func LoadKey(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("read key file: %w", err)

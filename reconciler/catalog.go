@@ -86,6 +86,26 @@ func (c *catalogs) keep(cat *catalog) {
 	c.last[cat.repo] = kept[:min(len(kept), catalogsKept)]
 }
 
+// forgetVersions drops what was resolved with a template's version: the tags
+// have moved.
+func (c *catalogs) forgetVersions() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, kept := range c.last {
+		for _, cat := range kept {
+			cat.mu.Lock()
+			maps.DeleteFunc(cat.resolved, func(name string, _ *resolution) bool { return versioned(cat.names[name]) })
+			cat.mu.Unlock()
+		}
+	}
+}
+
+func versioned(entries []entry) bool {
+	return slices.ContainsFunc(entries, func(e entry) bool {
+		return e.doc.Cluster.Template != nil && e.doc.Cluster.Template.Version != ""
+	})
+}
+
 // catalog returns the catalog of a revision, or of a tree by its id.
 func (r *Reconciler) catalog(ctx context.Context, repo Repository, treeish string) (*catalog, error) {
 	tree, err := r.opts.Git.Tree(ctx, repo.Name, treeish)

@@ -97,11 +97,14 @@ type Reconciler struct {
 	asked    *broadcast // a command was stored
 	work     *broadcast // a run may be claimable
 
+	obeying sync.Mutex // commands are carried out one after another
+
 	mu        sync.Mutex
 	refs      map[string]holdfast.Refs // of the last fetch, by repository
 	renewed   map[string]time.Time     // when a run's lock was last confirmed, by run
 	draining  bool
 	ready     map[string]bool                       // repositories that were taken in once
+	retagged  map[string]bool                       // repositories to look at again for the versions of templates
 	spoken    map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
 	summaries map[string]*holdfast.Plan             // plans of runs that have ended, by run
 }
@@ -146,6 +149,7 @@ func New(opts Options) (*Reconciler, error) {
 		refs:      make(map[string]holdfast.Refs),
 		renewed:   make(map[string]time.Time),
 		ready:     make(map[string]bool),
+		retagged:  make(map[string]bool),
 	}
 	for _, repo := range opts.Repositories {
 		if opts.Forges[repo.Name] == nil {

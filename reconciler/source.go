@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/templates"
 )
 
 // takeIn looks at a repository's tracked branch, or at one of its pull requests.
@@ -47,7 +47,8 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 		r.markReady(repo.Name)
 		return r.opts.Store.SaveSource(ctx, source)
 	}
-	if source.Head == head && source.LastError == "" && r.isReady(repo.Name) {
+	retagged := r.takeRetagged(repo.Name)
+	if source.Head == head && source.LastError == "" && r.isReady(repo.Name) && !retagged {
 		return nil
 	}
 	cat, err := r.catalog(ctx, repo, string(head))
@@ -59,7 +60,7 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 			return err
 		}
 	}
-	if err := r.desireAll(ctx, repo, source.Head, head, cat); err != nil {
+	if err := r.desireAll(ctx, repo, source.Head, head, cat, retagged); err != nil {
 		return err
 	}
 	source.Head, source.LastError = head, ""
@@ -77,9 +78,42 @@ func (r *Reconciler) fetch(ctx context.Context, repo string) (holdfast.Refs, err
 		return nil, fmt.Errorf("fetch %s: %w", repo, err)
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	former, seen := r.refs[repo]
 	r.refs[repo] = refs
+	r.mu.Unlock()
+	if seen && len(r.repos[repo].Templates) > 0 && !sameTags(former, refs) {
+		r.tagsMoved()
+	}
 	return refs, nil
+}
+
+func sameTags(a, b holdfast.Refs) bool {
+	tags := func(refs holdfast.Refs) holdfast.Refs {
+		refs = maps.Clone(refs)
+		maps.DeleteFunc(refs, func(ref string, _ holdfast.Revision) bool { return !strings.HasPrefix(ref, "refs/tags/") })
+		return refs
+	}
+	return maps.Equal(tags(a), tags(b))
+}
+
+// tagsMoved has every cluster that names a template's version looked at again:
+// a version may be there now, or be another one.
+func (r *Reconciler) tagsMoved() {
+	r.catalogs.forgetVersions()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range r.repos {
+		r.retagged[name] = true
+		r.sources.add(sourceKey{repo: name})
+	}
+}
+
+func (r *Reconciler) takeRetagged(repo string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	retagged := r.retagged[repo]
+	delete(r.retagged, repo)
+	return retagged
 }
 
 // takeInMerges learns which pull requests brought the branch to head, before
@@ -135,7 +169,9 @@ func (r *Reconciler) baseMoved(ctx context.Context, repo Repository) error {
 
 // desireAll brings the records of the clusters that differ between two heads up
 // to date: of all clusters, if this process has not seen the former head.
-func (r *Reconciler) desireAll(ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog) error {
+func (r *Reconciler) desireAll(
+	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog, retagged bool,
+) error {
 	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo.Name})
 	if err != nil {
 		return fmt.Errorf("list clusters of %q: %w", repo.Name, err)
@@ -170,6 +206,11 @@ func (r *Reconciler) desireAll(ctx context.Context, repo Repository, former, hea
 			names[name] = true
 		}
 		for name := range known {
+			names[name] = true
+		}
+	}
+	for name, entries := range cat.names {
+		if retagged && versioned(entries) {
 			names[name] = true
 		}
 	}
@@ -331,24 +372,4 @@ func (r *Reconciler) fillSource(ctx context.Context, in Input, run *holdfast.Run
 	run.SourceDigest, run.Bundle, run.Dir = root.Digest, digest, root.Dir
 	run.Document, run.StateLocation, run.Template = entries[0].doc.Cluster, root.StateLocation, root.Template
 	return nil
-}
-
-// versions resolves template versions among the watched repositories.
-type versions struct{ r *Reconciler }
-
-// Version implements templates.Versions: the tag of a version, recorded when it
-// is first used and refused if it has moved since.
-func (v versions) Version(ctx context.Context, name, version string) (templates.TemplateVersion, error) {
-	for _, repo := range v.r.opts.Repositories {
-		dir, ok := repo.Templates[name]
-		if !ok {
-			continue
-		}
-		found, err := v.inRepo(ctx, repo.Name, dir, name, version)
-		if !errors.Is(err, holdfast.ErrNotFound) {
-			return found, err
-		}
-		return found, &templates.NoVersionError{Name: name, Version: version, Available: v.available(repo.Name, name)}
-	}
-	return templates.TemplateVersion{}, &templates.NoVersionError{Name: name, Version: version}
 }

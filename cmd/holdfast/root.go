@@ -42,6 +42,8 @@ failed, was held or canceled, or a command was refused.`,
 		newSuspendCommand(a),
 		newResumeCommand(a),
 		newVersionCommand(a),
+		newServeCommand(a),
+		newAgentCommand(a),
 	)
 	return root
 }

@@ -67,13 +67,13 @@ func newMetrics() *metrics {
 	}
 	long := prometheus.ExponentialBuckets(0.05, 2, 16) // 50 ms to 27 min
 	m := &metrics{
-		registry:  prometheus.NewRegistry(),
-		runs:      counter("attempts_total", "Attempts that ended, by kind, status and reason.", "kind", "status", "reason"),
-		waits:     histogram("queue_wait_seconds", "From the making of a run to its claim.", long, "kind"),
-		steps:     histogram("step_duration_seconds", "Steps of attempts.", long, "step"),
-		depth:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "holdfast", Name: "queue_depth", Help: "Requests that wait."}, []string{"queue"}),
-		decisions: counter("decisions_total", "Decisions by action and reason.", "action", "reason"),
-		posts:     counter("posts_total", "Comments, statuses and reactions brought to a forge.", "kind", "ok"),
+		registry:   prometheus.NewRegistry(),
+		runs:       counter("attempts_total", "Attempts that ended, by kind, status and reason.", "kind", "status", "reason"),
+		waits:      histogram("queue_wait_seconds", "From the making of a run to its claim.", long, "kind"),
+		steps:      histogram("step_duration_seconds", "Steps of attempts.", long, "step"),
+		depth:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "holdfast", Name: "queue_depth", Help: "Requests that wait."}, []string{"queue"}),
+		decisions:  counter("decisions_total", "Decisions by action and reason.", "action", "reason"),
+		posts:      counter("posts_total", "Comments, statuses and reactions brought to a forge.", "kind", "ok"),
 		deliveries: counter("deliveries_total", "Webhook deliveries by event and HTTP status.", "event", "status"),
 		calls:      counter("forge_calls_total", "Calls to code hosts.", "method", "status"),
 		locks: prometheus.NewCounter(prometheus.CounterOpts{

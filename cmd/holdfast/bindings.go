@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+)
+
+// bindings holds clusters to what their repository and path may define.
+func bindings(cfg *config.Config) func(repo string, c holdfast.Cluster, stateLocation string) error {
+	allow := make(map[string][]config.Allow)
+	for _, r := range cfg.Repositories {
+		allow[r.Name] = r.Allow
+	}
+	return func(repo string, c holdfast.Cluster, stateLocation string) error {
+		if len(allow[repo]) == 0 {
+			return nil
+		}
+		for _, a := range allow[repo] {
+			if matches(a.Paths, c.Path) && matches(a.Projects, c.Project) &&
+				matches(a.Environments, c.Environment) && matches(a.States, stateLocation) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s may not define a cluster of project %q, environment %q, state %q in %s",
+			repo, c.Project, c.Environment, stateLocation, c.Path)
+	}
+}
+
+func matches(globs []string, value string) bool {
+	for _, glob := range globs {
+		if ok, err := doublestar.Match(glob, value); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// credentials gathers the environment of a run from the entries that match.
+func credentials(cfg *config.Config) func(c holdfast.Cluster, kind holdfast.RunKind) (map[string]string, []string, error) {
+	return func(c holdfast.Cluster, kind holdfast.RunKind) (map[string]string, []string, error) {
+		phase := "plan"
+		if kind.Writes() {
+			phase = "apply"
+		}
+		env := make(map[string]string)
+		secret := make(map[string]bool)
+		for _, entry := range cfg.Credentials {
+			if entry.Phase != "" && entry.Phase != phase ||
+				!matches([]string{entry.Project}, c.Project) || !matches([]string{entry.Environment}, c.Environment) {
+				continue
+			}
+			for name, value := range entry.Env {
+				env[name], secret[name] = value, false
+			}
+			for name, s := range entry.Secrets {
+				value, err := s.Value()
+				if err != nil {
+					return nil, nil, fmt.Errorf("credential %s for %s/%s: %w", name, c.Project, c.Environment, err)
+				}
+				env[name], secret[name] = value, true
+			}
+		}
+		var secrets []string
+		for name, is := range secret {
+			if is {
+				secrets = append(secrets, name)
+			}
+		}
+		return env, secrets, nil
+	}
+}

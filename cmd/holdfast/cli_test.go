@@ -1,0 +1,504 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+var update = flag.Bool("update", false, "write golden files anew")
+
+var testNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+const (
+	applyID = "run-01jnv5c3hw1234567890"
+	planID  = "run-01jnv5c3hw0987654321"
+)
+
+// fakeAPI answers with what a test gives it, and notes what it is asked.
+type fakeAPI struct {
+	mu      sync.Mutex
+	answers map[string]any // "GET /clusters" → value, http.HandlerFunc or server.ErrorAnswer with a status
+	asked   []string
+}
+
+type refusal struct {
+	status int
+	answer server.ErrorAnswer
+}
+
+func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body bytes.Buffer
+	_, _ = body.ReadFrom(r.Body)
+	f.mu.Lock()
+	f.asked = append(f.asked, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+body.String()))
+	answer, ok := f.answers[r.Method+" "+strings.TrimPrefix(r.URL.Path, "/api/v1")]
+	f.mu.Unlock()
+	switch answer := answer.(type) {
+	case http.HandlerFunc:
+		answer(w, r)
+	case refusal:
+		w.WriteHeader(answer.status)
+		_ = json.NewEncoder(w).Encode(answer.answer)
+	default:
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
+			answer = server.ErrorAnswer{Error: r.URL.Path + ": not found"}
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}
+}
+
+func (f *fakeAPI) set(path string, answer any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answers[path] = answer
+}
+
+type result struct {
+	code     int
+	out, err string
+}
+
+// holdfastCLI runs a command line with an environment of its own.
+func holdfastCLI(t *testing.T, env map[string]string, args ...string) result {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	a := app{
+		in: strings.NewReader(""), out: &out, err: &errOut,
+		getenv: func(key string) string { return env[key] },
+		now:    func() time.Time { return testNow }, poll: time.Millisecond,
+	}
+	code := a.run(t.Context(), args)
+	return result{code, out.String(), errOut.String()}
+}
+
+// against runs a command line against a fake API.
+func against(t *testing.T, f *fakeAPI, args ...string) result {
+	t.Helper()
+	srv := httptest.NewServer(f)
+	defer srv.Close()
+	got := holdfastCLI(t, map[string]string{"HOLDFAST_SERVER": srv.URL, "HOLDFAST_TOKEN": "t"}, args...)
+	got.err = strings.ReplaceAll(got.err, srv.URL, "SERVER")
+	return got
+}
+
+func list[T any](items ...T) server.List[T] { return server.List[T]{Items: items} }
+
+func fleet() *fakeAPI {
+	cluster := holdfast.ClusterRecord{
+		Name: "prod-eu", Owner: "shop", Phase: holdfast.PhaseActive, UpdatedAt: testNow.Add(-3 * time.Hour),
+		Desired: holdfast.Desired{Revision: "2222222222", SourceDigest: "sha256:2", Document: holdfast.Cluster{
+			Name: "prod-eu", Project: "payments", Environment: "production", Provider: "aws", Region: "eu-west-1",
+			Template: &holdfast.TemplateRef{Name: "kubernetes", Version: "1.10"}, DependsOn: []string{"network-eu"},
+			Path: "clusters/prod-eu.yaml", Line: 3,
+		}},
+		Applied: holdfast.Applied{
+			Run: applyID, Revision: "1111111111", SourceDigest: "sha256:1", EngineName: "tofu", EngineVersion: "1.10.1",
+			At: testNow.Add(-26 * time.Hour),
+		},
+		Waiting: "Unreviewed", WaitingDetail: "nobody has reviewed\x1b[2J a plan of it",
+	}
+	small := holdfast.ClusterRecord{Name: "dev", Phase: holdfast.PhasePending, Suspended: true, UpdatedAt: testNow.Add(-5 * time.Second)}
+	ref := holdfast.PullRequestRef{Repo: "shop", Number: 7}
+	apply := holdfast.Run{
+		ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunErrored, Reason: "EngineFailed",
+		Detail: "the engine failed", Repo: "shop", Revision: "2222222222", EngineName: "tofu", EngineVersion: "1.10.1",
+		Attempt: 2, CreatedAt: testNow.Add(-10 * time.Minute), StartedAt: testNow.Add(-9 * time.Minute), FinishedAt: testNow.Add(-8 * time.Minute),
+		Counts: holdfast.Counts{Create: 1, Replace: 2},
+		Failure: &holdfast.Failure{
+			Step: "apply", Cause: "Quota", Summary: "quota exceeded", Detail: "limit of 5\nreached", Hint: "ask for more",
+			Unrecorded:  []string{"aws_instance.a"},
+			Diagnostics: []holdfast.Diagnostic{{Severity: "error", Summary: "quota exceeded", File: "main.tf", Line: 4}},
+		},
+	}
+	plan := holdfast.Run{
+		ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, PullRequest: ref,
+		Attempt: 1, CreatedAt: testNow.Add(-50 * time.Hour), Counts: holdfast.Counts{Update: 3, Outputs: 1},
+	}
+	pr := holdfast.PullRequestRecord{
+		PullRequest: holdfast.PullRequest{
+			PullRequestRef: ref, Title: "Grow prod\u202eeu\n", Author: "ada", State: holdfast.PullRequestOpen, Branch: "grow", BaseBranch: "main",
+			Head: "3333333333", UpdatedAt: testNow.Add(-time.Hour),
+		},
+		Clusters: []holdfast.PullRequestCluster{{Name: "prod-eu"}, {Name: "dev"}},
+		Faults:   holdfast.Faults{{File: "clusters/dev.yaml", Line: 4, Column: 7, Message: `unknown key "regoin"`, Hint: "region?"}},
+	}
+	return &fakeAPI{answers: map[string]any{
+		"GET /clusters":         list(small, cluster),
+		"GET /clusters/prod-eu": cluster,
+		"GET /clusters/prod-eu/outputs": list(
+			holdfast.Output{Name: "endpoint", Value: json.RawMessage(`"https://x"`)}, holdfast.Output{Name: "kubeconfig", Sensitive: true}),
+		"GET /runs":            list(apply, plan),
+		"GET /runs/" + applyID: apply,
+		"GET /runs/" + applyID + "/plan": holdfast.Plan{Changes: []holdfast.ResourceChange{
+			{Action: holdfast.ActionReplace, Address: "aws_eks_cluster.this", ReplacePaths: []string{"name"}},
+			{Action: holdfast.ActionCreate, Address: "aws_instance.a"},
+		}},
+		"GET /runs/" + applyID + "/attempts": list(
+			holdfast.Attempt{Attempt: 1, Status: holdfast.RunInterrupted, Reason: "AgentKilled", Agent: "agent-1", ClaimedAt: testNow.Add(-9 * time.Minute)},
+			holdfast.Attempt{Attempt: 2, Status: holdfast.RunErrored, Agent: "agent-2", ClaimedAt: testNow.Add(-8 * time.Minute)}),
+		"GET /pullrequests": list(pr),
+		"GET /pullrequests/get": server.PullRequestAnswer{
+			PullRequest: pr,
+			Comments:    []holdfast.Comment{{Author: "holdfast", Body: "## Plan\n+1", CreatedAt: testNow.Add(-time.Hour)}},
+			Statuses: []holdfast.CommitStatus{{
+				Revision: "3333333333", Context: holdfast.ContextPlan, State: holdfast.StatusFailure, Description: "1 document has faults",
+			}},
+		},
+		"GET /audit": list(holdfast.AuditEntry{At: testNow.Add(-time.Hour), Actor: "otto", Action: "cluster.suspend", Detail: "false"}),
+	}}
+}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	for name, line := range map[string]string{
+		"get-clusters":         "get clusters",
+		"get-runs":             "get runs",
+		"get-pullrequests":     "get pullrequests",
+		"get-runs-json":        "get runs -o json",
+		"get-clusters-yaml":    "get clusters -o yaml",
+		"describe-cluster":     "describe cluster prod-eu",
+		"describe-run":         "describe run " + applyID,
+		"describe-pullrequest": "describe pullrequest shop#7",
+		"unlock-help":          "unlock --help",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := against(t, fleet(), strings.Fields(line)...)
+			if got.code != 0 || got.err != "" {
+				t.Fatalf("holdfast %s = %d, %s", line, got.code, got.err)
+			}
+			golden := filepath.Join("testdata", name+".golden.txt")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got.out), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got.out); diff != "" {
+				t.Errorf("holdfast %s (-want +got):\n%s", line, diff)
+			}
+			if strings.ContainsAny(got.out, "\x1b\u202e") {
+				t.Error("output has control characters that a terminal obeys")
+			}
+		})
+	}
+}
+
+func TestColoursAndAlignment(t *testing.T) {
+	t.Parallel()
+	a := app{colour: true, now: time.Now}
+	got := a.table([]string{"A", "B"}, [][]cell{{{"ü\nx", red}, {"1", plain}}, {{"long", green}, {"2", plain}}})
+	want := "A     B\n\x1b[31mü x\x1b[0m   1\n\x1b[32mlong\x1b[0m  2\n"
+	if got != want {
+		t.Errorf("table = %q, want %q", got, want)
+	}
+}
+
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	lock := server.LockAnswer{Cluster: "prod-eu", Holder: holdfast.LockHolder{Owner: applyID + "/2", Since: testNow.Add(-time.Hour)}, Run: holdfast.Run{ID: applyID, Kind: holdfast.RunApply, Revision: "2222222222"}}
+	living := lock
+	living.Alive = true
+	done := holdfast.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandDone, Reply: "`prod-eu`: apply queued"}
+	refused := holdfast.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandRefused, Reply: "it is suspended"}
+	for name, tc := range map[string]struct {
+		line    string
+		answers map[string]any
+		code    int
+		asked   string // the last request
+		out     string
+		err     string
+	}{
+		"get with filters": {
+			line: "get clusters a b --project p --waiting * -l team=x", asked: "GET /api/v1/clusters?label=team%3Dx&name=a&name=b&project=p&waiting=%2A", out: "prod-eu",
+		},
+		"get runs with filters": {
+			line:  "get runs --pull-request shop#7 --kind apply,destroy --status errored --cluster c --limit 3",
+			asked: "GET /api/v1/runs?cluster=c&kind=apply&kind=destroy&limit=3&number=7&repo=shop&status=errored",
+		},
+		"get open pull requests": {line: "get prs", asked: "GET /api/v1/pullrequests?limit=50&state=open"},
+		"get all pull requests":  {line: "get prs --all --repo shop", asked: "GET /api/v1/pullrequests?limit=50&repo=shop"},
+		"nothing there": {
+			line: "get clusters", answers: map[string]any{"GET /clusters": list[holdfast.ClusterRecord]()}, out: "no clusters\n",
+		},
+		"nothing there in JSON": {
+			line: "get clusters -o json", answers: map[string]any{"GET /clusters": server.List[holdfast.ClusterRecord]{}}, out: "[]\n",
+		},
+		"not there": {line: "describe cluster none", code: 1, err: "Error: /api/v1/clusters/none: not found"},
+		"apply clusters": {
+			line: "apply prod-eu dev", answers: map[string]any{"POST /commands": done},
+			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu","dev"]}`, out: "apply done: `prod-eu`: apply queued\n",
+		},
+		"apply a pull request": {
+			line: "apply shop#7 -c prod-eu", answers: map[string]any{"POST /commands": done},
+			asked: `POST /api/v1/commands {"verb":"apply","pullRequest":{"repo":"shop","number":7},"clusters":["prod-eu"]}`,
+		},
+		"approve a run": {
+			line: "approve " + planID, answers: map[string]any{"POST /commands": done},
+			asked: `POST /api/v1/commands {"verb":"approve","run":"` + planID + `"}`,
+		},
+		"refused": {line: "apply prod-eu", answers: map[string]any{"POST /commands": refused}, code: 3, out: "apply refused: it is suspended\n"},
+		"forbidden": {
+			line: "cancel prod-eu", code: 1, err: "Error: token \"vera\" has role viewer\nHint:  ask an administrator\n",
+			answers: map[string]any{"POST /commands": refusal{403, server.ErrorAnswer{Error: `token "vera" has role viewer`, Hint: "ask an administrator"}}},
+		},
+		"suspend": {
+			line: "suspend prod-eu", answers: map[string]any{"POST /clusters/prod-eu/suspend": holdfast.ClusterRecord{Name: "prod-eu", Suspended: true}},
+			asked: "POST /api/v1/clusters/prod-eu/suspend {}", out: "cluster prod-eu is suspended\n",
+		},
+		"resume": {
+			line: "resume prod-eu", answers: map[string]any{"POST /clusters/prod-eu/resume": holdfast.ClusterRecord{Name: "prod-eu"}},
+			out: "cluster prod-eu is active\n",
+		},
+		"reconcile": {
+			line: "reconcile --repo shop", answers: map[string]any{"POST /reconcile": struct{}{}},
+			asked: `POST /api/v1/reconcile {"repo":"shop"}`, out: "asked to reconcile shop\n",
+		},
+		"unlock what is free":      {line: "unlock prod-eu", out: "nobody holds the lock of prod-eu\n"},
+		"unlock what is not there": {line: "unlock none", code: 1, err: "clusters/none: not found"},
+		"unlock the dead": {
+			line: "unlock prod-eu", answers: map[string]any{"GET /locks/prod-eu": lock, "DELETE /locks/prod-eu": lock},
+			asked: "DELETE /api/v1/locks/prod-eu?force=false", out: "released the lock of prod-eu\n",
+		},
+		"unlock the living": {
+			line: "unlock prod-eu", answers: map[string]any{"GET /locks/prod-eu": living},
+			code: 3, asked: "GET /api/v1/locks/prod-eu", err: "Alive:    yes\nError: the lock of prod-eu is held by a run that is alive\nHint:  holdfast cancel " + applyID,
+		},
+		"unlock the living by force": {
+			line: "unlock prod-eu --force", answers: map[string]any{"GET /locks/prod-eu": living, "DELETE /locks/prod-eu": living},
+			asked: "DELETE /api/v1/locks/prod-eu?force=true", out: "released the lock of prod-eu\n",
+		},
+		"not the API": {
+			line: "get runs", code: 1, err: "answered 502 Bad Gateway, and not in Holdfast's way\nHint:  is this the address",
+			answers: map[string]any{"GET /runs": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusBadGateway)
+				fmt.Fprint(w, "<html>")
+			})},
+		},
+		"a redirect": {
+			line: "get runs", code: 1, err: "answered 302 Found",
+			answers: map[string]any{"GET /runs": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "http://elsewhere.example/", http.StatusFound)
+			})},
+		},
+		"no such command":        {line: "frob", code: 2, err: `unknown command "frob"`},
+		"no such flag":           {line: "get runs --frob", code: 2, err: "unknown flag: --frob\nHint:  see holdfast get runs --help"},
+		"no such format":         {line: "get runs -o xml", code: 2, err: `output "xml": want table, json or yaml`},
+		"nothing to get":         {line: "get", code: 2, err: "clusters, runs or pullrequests"},
+		"no argument":            {line: "logs", code: 2, err: "holdfast logs takes a run's id, got 0 arguments"},
+		"no target":              {line: "apply", code: 2, err: "holdfast apply takes clusters, a run's id"},
+		"a bad target":           {line: "apply Prod_EU", code: 2, err: `"Prod_EU" is neither`},
+		"a bad pull request":     {line: "apply shop#x", code: 2, err: "want repository#number"},
+		"mixed targets":          {line: "apply prod-eu shop#7", code: 2, err: "give one run, or one pull request, or clusters"},
+		"-c with a cluster":      {line: "apply prod-eu -c dev", code: 2, err: "--cluster picks clusters of a pull request"},
+		"reconcile two things":   {line: "reconcile prod-eu --all", code: 2, err: "takes one of"},
+		"wait where there is no": {line: "cancel prod-eu --wait", code: 2, err: "unknown flag: --wait"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := fleet()
+			for path, answer := range tc.answers {
+				f.set(path, answer)
+			}
+			got := against(t, f, strings.Fields(tc.line)...)
+			if got.code != tc.code || !strings.Contains(got.err, tc.err) || !strings.Contains(got.out, tc.out) || tc.code == 0 && got.err != "" {
+				t.Errorf("holdfast %s = %d\nout %s\nerr %s\nwant %d %q %q", tc.line, got.code, got.out, got.err, tc.code, tc.out, tc.err)
+			}
+			if tc.asked != "" && (len(f.asked) == 0 || f.asked[len(f.asked)-1] != tc.asked) {
+				t.Errorf("holdfast %s asked %q, want at last %q", tc.line, f.asked, tc.asked)
+			}
+		})
+	}
+}
+
+// TestWait follows an apply through a cut connection and two attempts.
+func TestWait(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		status holdfast.RunStatus
+		code   int
+	}{
+		"applied":          {holdfast.RunApplied, 0},
+		"held":             {holdfast.RunPlanned, 3},
+		"failed":           {holdfast.RunErrored, 3},
+		"nothing to apply": {holdfast.RunNoChanges, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := fleet()
+			run := holdfast.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunQueued, CreatedAt: testNow}
+			f.set("POST /commands", holdfast.Command{Verb: "apply", Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow})
+			f.set("GET /runs", list(run))
+			looks, logs := 0, 0
+			f.set("GET /runs/"+applyID, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				looks++
+				switch {
+				case looks == 2:
+					w.WriteHeader(http.StatusServiceUnavailable) // a restart
+					return
+				case looks > 4:
+					run.Status, run.Attempt = tc.status, 2
+				case looks > 2:
+					run.Status, run.Attempt = holdfast.RunRunning, 1
+				}
+				_ = json.NewEncoder(w).Encode(run)
+			}))
+			f.set("GET /runs/"+applyID+"/log", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				logs++
+				q := r.URL.Query()
+				switch {
+				case q.Get("attempt") == "1" && q.Get("offset") == "0":
+					fmt.Fprint(w, "first ")
+					_ = http.NewResponseController(w).Flush()
+					panic(http.ErrAbortHandler)
+				case q.Get("attempt") == "1" && q.Get("offset") == "6":
+					fmt.Fprint(w, "half\n")
+				case q.Get("attempt") == "2" && q.Get("offset") == "0":
+					fmt.Fprint(w, "second\n")
+				default:
+					t.Errorf("asked for %s", r.URL)
+				}
+			}))
+			got := against(t, f, "apply", "prod-eu", "--wait")
+			if got.code != tc.code || !strings.HasSuffix(got.out, "\nfirst half\nsecond\n") || !strings.Contains(got.err, string(tc.status)) {
+				t.Errorf("apply --wait = %d\nout %q\nerr %q\nwant %d and the log without a gap", got.code, got.out, got.err, tc.code)
+			}
+		})
+	}
+}
+
+func TestLogs(t *testing.T) {
+	t.Parallel()
+	f := fleet()
+	f.set("GET /runs/"+applyID+"/log", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.RawQuery) }))
+	if got := against(t, f, "logs", applyID); got.code != 0 || got.out != "attempt=0&follow=false&offset=0" {
+		t.Errorf("logs = %+v", got)
+	}
+	got := against(t, f, "logs", applyID, "--follow")
+	if got.code != 3 || got.out != "attempt=2&follow=true&offset=0" || !strings.Contains(got.err, "Cause:  quota exceeded\nHint:   ask for more") {
+		t.Errorf("logs --follow = %+v, want the last attempt, and 3 for its failure", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	srv := httptest.NewServer(f)
+	defer srv.Close()
+	var errOut bytes.Buffer
+	a := app{out: &errOut, err: &errOut, now: time.Now, getenv: func(key string) string {
+		return map[string]string{"HOLDFAST_SERVER": srv.URL, "HOLDFAST_TOKEN": "t"}[key]
+	}}
+	if code := a.run(ctx, []string{"logs", applyID, "--follow"}); code != 1 {
+		t.Errorf("interrupted = %d %s, want 1", code, errOut.String())
+	}
+}
+
+func TestCalmWriter(t *testing.T) {
+	t.Parallel()
+	const text = "a\x1b[31mred\x1b[0m\tb\r\n\x1b[2Jc\x1b]0;title\x07d\x1bcé\x1b\nend"
+	for _, tc := range []struct {
+		colour bool
+		want   string
+	}{
+		{true, "a\x1b[31mred\x1b[0m\tb\r\nc0;titledé\nend"},
+		{false, "ared\tb\r\nc0;titledé\nend"},
+	} {
+		for size := range len(text) {
+			var out bytes.Buffer
+			w := calmWriter{out: &out, colour: tc.colour}
+			for rest := text; rest != ""; {
+				n := min(size+1, len(rest))
+				_, _ = w.Write([]byte(rest[:n]))
+				rest = rest[n:]
+			}
+			if out.String() != tc.want {
+				t.Fatalf("in pieces of %d: %q, want %q", size+1, out.String(), tc.want)
+			}
+		}
+	}
+}
+
+func TestClientConfig(t *testing.T) {
+	t.Parallel()
+	f := &fakeAPI{answers: map[string]any{}}
+	seen := ""
+	f.answers["GET /runs"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r.Header.Get("Authorization")
+		fmt.Fprint(w, `{"items":[]}`)
+	})
+	srv := httptest.NewServer(f)
+	defer srv.Close()
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := write("good.yaml", "server: "+srv.URL+"/\ntoken: from-file\n", 0o600)
+	write("token", "from-token-file\n", 0o600)
+	for _, tc := range []struct {
+		name  string
+		env   map[string]string
+		args  []string
+		token string // as it arrives; empty: it fails with err
+		err   string
+	}{
+		{name: "file", env: map[string]string{"HOLDFAST_CLIENT_CONFIG": good}, token: "from-file"},
+		{name: "environment wins", env: map[string]string{"HOLDFAST_CLIENT_CONFIG": good, "HOLDFAST_TOKEN": "from-env"}, token: "from-env"},
+		{
+			name: "flag wins", env: map[string]string{"HOLDFAST_CLIENT_CONFIG": good, "HOLDFAST_TOKEN": "from-env"},
+			args: []string{"--token-file", filepath.Join(dir, "token")}, token: "from-token-file",
+		},
+		{name: "token file beside", env: map[string]string{"HOLDFAST_CLIENT_CONFIG": write("beside.yaml", "server: "+srv.URL+"\ntokenFile: token\n", 0o600)}, token: "from-token-file"},
+		{name: "same server by flag", env: map[string]string{"HOLDFAST_CLIENT_CONFIG": good}, args: []string{"--server", srv.URL}, token: "from-file"},
+		{name: "another server by flag", env: map[string]string{"HOLDFAST_CLIENT_CONFIG": good}, args: []string{"--server", "https://other.example"}, err: "no token is known for https://other.example"},
+		{name: "no file", env: map[string]string{"HOME": dir}, err: "no server is known"},
+		{name: "named file missing", env: map[string]string{"HOLDFAST_CLIENT_CONFIG": dir + "/none"}, err: "no such file"},
+		{name: "readable by others", env: map[string]string{"HOLDFAST_CLIENT_CONFIG": write("open.yaml", "token: x", 0o644)}, err: "can be read by others than you (mode 0644)\nHint:  chmod 600"},
+		{name: "token readable by the group", args: []string{"--token-file", write("group", "x", 0o640)}, err: "(mode 0640)"},
+		{name: "empty token", args: []string{"--token-file", write("empty", " \n", 0o600)}, err: "is empty"},
+		{name: "unknown key", env: map[string]string{"HOLDFAST_CLIENT_CONFIG": write("key.yaml", "tokn: s3cret", 0o600)}, err: "not what is expected there"},
+		{name: "no address", env: map[string]string{"HOLDFAST_SERVER": "localhost:80", "HOLDFAST_TOKEN": "t"}, err: "is not an address"},
+		{name: "password in the address", env: map[string]string{"HOLDFAST_SERVER": "http://u:s3cret@h", "HOLDFAST_TOKEN": "t"}, err: "has a user or password in it"},
+		{name: "nobody there", env: map[string]string{"HOLDFAST_SERVER": "http://127.0.0.1:1", "HOLDFAST_TOKEN": "t"}, err: "reach server http://127.0.0.1:1: dial tcp"},
+	} {
+		seen = ""
+		got := holdfastCLI(t, tc.env, append([]string{"get", "runs"}, tc.args...)...)
+		switch {
+		case tc.token != "" && (got.code != 0 || seen != "Bearer "+tc.token):
+			t.Errorf("%s: %d %q %s, want token %s", tc.name, got.code, seen, got.err, tc.token)
+		case tc.err != "" && (got.code == 0 || !strings.Contains(got.err, tc.err)):
+			t.Errorf("%s: %d %s, want %q", tc.name, got.code, got.err, tc.err)
+		case strings.Contains(got.err, "s3cret"):
+			t.Errorf("%s: the error shows a secret: %s", tc.name, got.err)
+		}
+	}
+}

@@ -1,0 +1,546 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/forge/github"
+	forgelocal "github.com/holdfast-dev/holdfast/forge/local"
+	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/runner/local"
+	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/webhook"
+)
+
+// house is a server's parts, put together.
+type house struct {
+	cfg        *config.Config
+	logger     *slog.Logger
+	metrics    *metrics
+	store      *datastore.Store
+	keys       *datastore.Keyring
+	git        *gitsource.Source
+	githubs    map[string]*github.Client // by forge name
+	reconciler *reconciler.Reconciler
+	server     *server.Server
+	account    *account // that the local agent runs as; nil: as we do
+	agentToken string
+	closers    []func() error
+}
+
+// folders below dataDir. Only the agent's is reachable for another user.
+func (h *house) path(elem ...string) string {
+	return filepath.Join(append([]string{h.cfg.DataDir}, elem...)...)
+}
+
+func build(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*house, error) {
+	h := &house{cfg: cfg, logger: logger, metrics: newMetrics()}
+	for _, step := range []func(context.Context) error{
+		h.openFolders, h.openStore, h.openGit, h.openReconciler, h.openServer,
+	} {
+		if err := step(ctx); err != nil {
+			h.close()
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+func (h *house) close() {
+	for i := len(h.closers) - 1; i >= 0; i-- {
+		if err := h.closers[i](); err != nil {
+			h.logger.Error("part was not closed", "err", err)
+		}
+	}
+	h.closers = nil
+}
+
+// openFolders makes dataDir. It may be passed through by the agent's user, and
+// is otherwise nobody's business.
+func (h *house) openFolders(context.Context) error {
+	mode := fs.FileMode(0o700)
+	account, err := agentAccount(h.cfg.Agent.User)
+	if err != nil {
+		return &hintError{err, "set agent.user in holdfast.yaml"}
+	}
+	h.account = account
+	if account != nil {
+		mode = 0o711
+	} else {
+		h.logger.Warn("plans run as the same user as the server: code in a plan can read the server's keys; " +
+			"pull requests from forks are not planned")
+	}
+	if err := os.MkdirAll(h.cfg.DataDir, mode); err != nil {
+		return fmt.Errorf("make data folder: %w", err)
+	}
+	if err := os.Chmod(h.cfg.DataDir, mode); err != nil {
+		return fmt.Errorf("protect data folder: %w", err)
+	}
+	if err := os.MkdirAll(h.path("run"), 0o711); err != nil {
+		return fmt.Errorf("make folder of the socket: %w", err)
+	}
+	if account == nil {
+		return nil
+	}
+	return reachable(h.cfg.DataDir)
+}
+
+// reachable checks that another user can pass through all folders above dir.
+func reachable(dir string) error {
+	for at := filepath.Clean(dir); at != "/" && at != "."; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err != nil {
+			return fmt.Errorf("look at data folder: %w", err)
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return &hintError{
+				fmt.Errorf("the agent's user cannot pass through %s to the data folder", at),
+				"choose a dataDir such as /var/lib/holdfast, or set agent.user: root to run plans as root",
+			}
+		}
+	}
+	return nil
+}
+
+func (h *house) openStore(ctx context.Context) error {
+	current, err := datastore.LoadOrCreateKey(h.cfg.Encryption.KeyFile)
+	if err != nil {
+		return fmt.Errorf("load encryption key: %w", err)
+	}
+	var older [][]byte
+	for _, file := range h.cfg.Encryption.OldKeyFiles {
+		key, err := datastore.LoadKey(file)
+		if err != nil {
+			return fmt.Errorf("load old encryption key: %w", err)
+		}
+		older = append(older, key)
+	}
+	if h.keys, err = datastore.NewKeyring(current, older...); err != nil {
+		return fmt.Errorf("load encryption keys: %w", err)
+	}
+	h.store, err = datastore.Open(ctx, datastore.Options{
+		Path: h.path("db", "holdfast.db"), Keys: h.keys, Logger: h.logger,
+	})
+	if err != nil {
+		return fmt.Errorf("open datastore: %w", err)
+	}
+	h.closers = append(h.closers, h.store.Close)
+	return nil
+}
+
+func (h *house) openGit(context.Context) error {
+	if err := h.openGitHub(); err != nil {
+		return err
+	}
+	repos := make([]gitsource.Repository, 0, len(h.cfg.Repositories))
+	for _, r := range h.cfg.Repositories {
+		auth, err := h.gitAuth(r)
+		if err != nil {
+			return err
+		}
+		repos = append(repos, gitsource.Repository{Name: r.Name, URL: h.cloneURL(r), Branch: r.Branch, Auth: auth})
+	}
+	var err error
+	h.git, err = gitsource.New(gitsource.Options{Dir: h.path("mirrors"), Repositories: repos, Logger: h.logger})
+	if err != nil {
+		return fmt.Errorf("open mirrors: %w", err)
+	}
+	return nil
+}
+
+func (h *house) openGitHub() error {
+	h.githubs = make(map[string]*github.Client)
+	for _, f := range h.cfg.Forges {
+		opts := github.Options{
+			BaseURL: f.URL, Repositories: make(map[string]string), Observe: h.metrics.called, Logger: h.logger,
+		}
+		for _, r := range h.cfg.Repositories {
+			if r.Forge == f.Name {
+				opts.Repositories[r.Name] = r.Name
+			}
+		}
+		if f.App.ID != 0 {
+			key, err := os.ReadFile(f.App.PrivateKeyFile)
+			if err != nil {
+				return fmt.Errorf("read private key of forge %q: %w", f.Name, err)
+			}
+			opts.App = &github.App{ID: f.App.ID, InstallationID: f.App.InstallationID, PrivateKey: key}
+		} else {
+			opts.Token = func(context.Context) (string, error) { return f.Token.Value() }
+		}
+		client, err := github.New(opts)
+		if err != nil {
+			return fmt.Errorf("open forge %q: %w", f.Name, err)
+		}
+		h.githubs[f.Name] = client
+	}
+	return nil
+}
+
+// cloneURL is where Git finds a repository.
+func (h *house) cloneURL(r config.Repository) string {
+	if r.URL != "" {
+		return r.URL
+	}
+	for _, f := range h.cfg.Forges {
+		if host, ok := strings.CutSuffix(strings.TrimSuffix(f.URL, "/"), "/api/v3"); ok && f.Name == r.Forge {
+			return host + "/" + r.Name + ".git"
+		}
+	}
+	return "https://github.com/" + r.Name + ".git"
+}
+
+func (h *house) gitAuth(r config.Repository) (gitsource.Auth, error) {
+	a := r.Auth
+	switch client := h.githubs[r.Forge]; {
+	case a.SSHKeyFile != "":
+		ssh := gitsource.SSH{KeyFile: a.SSHKeyFile, KnownHostsFile: a.KnownHostsFile}
+		if !a.SSHPassphrase.IsZero() {
+			passphrase, err := a.SSHPassphrase.Value()
+			if err != nil {
+				return gitsource.Auth{}, fmt.Errorf("read passphrase of repository %q: %w", r.Name, err)
+			}
+			ssh.Passphrase = passphrase
+		}
+		return gitsource.Auth{SSH: ssh}, nil
+	case !a.Password.IsZero():
+		name := a.Username
+		if name == "" {
+			name = "x-access-token"
+		}
+		return gitsource.Auth{Basic: func(context.Context) (string, string, error) {
+			password, err := a.Password.Value()
+			return name, password, err
+		}}, nil
+	case client != nil:
+		return gitsource.Auth{Basic: func(ctx context.Context) (string, string, error) {
+			return client.Credential(ctx, r.Name)
+		}}, nil
+	default:
+		return gitsource.Auth{}, nil
+	}
+}
+
+func (h *house) openReconciler(ctx context.Context) error {
+	opts := reconciler.Options{
+		Store: h.store, Git: h.git, Forges: make(map[string]reconciler.Forge),
+		Allow: bindings(h.cfg), Credentials: credentials(h.cfg), ParseCommands: webhook.ParseCommands,
+		FingerprintKey: h.keys.Derive("fingerprints"), TokenKey: h.keys.Derive("run tokens"),
+		Identity: identity(), MaxRuns: h.cfg.Runs.Max, RunTimeout: h.cfg.Runs.Timeout,
+		Lease: h.cfg.Runs.Lease, MaxRetries: h.cfg.Runs.Retries, RetryDelay: h.cfg.Runs.RetryDelay,
+		Metrics: h.metrics, Logger: h.logger,
+	}
+	if opts.MaxRetries == 0 {
+		opts.MaxRetries = -1 // zero means the default there
+	}
+	if base := strings.TrimSuffix(h.cfg.Server.API.URL, "/"); base != "" {
+		opts.LogURL = func(run string) string { return base + "/api/v1/runs/" + run + "/log" }
+	}
+	if err := h.openLock(&opts); err != nil {
+		return err
+	}
+	branches := make(map[string]string)
+	for _, r := range h.cfg.Repositories {
+		repo := reconciler.Repository{
+			Name: r.Name, Branch: r.Branch, Clusters: r.Clusters, Templates: r.Templates,
+			Local: r.Forge == "local", Forks: r.Forks && h.account != nil, Drafts: r.Drafts, Poll: r.Poll,
+		}
+		if repo.Local && repo.Poll == 0 {
+			repo.Poll = time.Second
+		}
+		branches[r.Name] = r.Branch
+		opts.Repositories = append(opts.Repositories, repo)
+	}
+	plain, err := forgelocal.New(forgelocal.Options{Git: h.git, Store: h.store, Branches: branches})
+	if err != nil {
+		return err
+	}
+	for _, r := range h.cfg.Repositories {
+		opts.Forges[r.Name] = plain
+		if client := h.githubs[r.Forge]; client != nil {
+			opts.Forges[r.Name] = client
+		}
+	}
+	h.reconciler, err = reconciler.New(opts)
+	return err
+}
+
+func (h *house) openLock(opts *reconciler.Options) error {
+	if h.cfg.Lock.Type == "memory" {
+		opts.Locker = lock.NewMemory()
+		return nil
+	}
+	password := ""
+	if !h.cfg.Lock.Redis.Password.IsZero() {
+		var err error
+		if password, err = h.cfg.Lock.Redis.Password.Value(); err != nil {
+			return fmt.Errorf("read Redis password: %w", err)
+		}
+	}
+	redis, err := lock.NewRedis(lock.Options{
+		URL: h.cfg.Lock.Redis.URL, Password: password, Prefix: h.cfg.Lock.Redis.Prefix, Logger: h.logger,
+	})
+	if err != nil {
+		return err
+	}
+	h.closers = append(h.closers, redis.Close)
+	opts.Locker, opts.Waker = redis, redis
+	return nil
+}
+
+func (h *house) openServer(context.Context) error {
+	hooks, err := h.webhooks()
+	if err != nil {
+		return err
+	}
+	opts := server.Options{
+		Dispatcher: h.reconciler, Blobs: h.store, States: h.store, Records: h.store, Commander: h.reconciler,
+		Local: h.store, Posts: h.store, Webhooks: hooks, Metrics: h.metrics.handler(), Ready: h.waitsFor,
+		Socket: server.Socket{Path: h.path("run", "agent.sock")}, Version: buildVersion(), Logger: h.logger,
+	}
+	if h.account != nil {
+		opts.Socket.ChangeOwner, opts.Socket.UID, opts.Socket.GID = true, h.account.uid, h.account.gid
+	}
+	s := h.cfg.Server
+	for _, l := range []struct {
+		to      *server.Listener
+		address string
+		tls     config.TLS
+	}{
+		{&opts.Public, s.Public.Address, s.Public.TLS},
+		{&opts.API, s.API.Address, s.API.TLS},
+		{&opts.Agents, s.Agents.Address, s.Agents.TLS},
+	} {
+		l.to.Address = l.address
+		if l.to.TLS, err = certificate(l.tls); err != nil {
+			return err
+		}
+	}
+	if opts.APITokens, err = h.apiTokens(); err != nil {
+		return err
+	}
+	if opts.AgentTokens, err = h.agentTokens(); err != nil {
+		return err
+	}
+	h.server, err = server.New(opts)
+	return err
+}
+
+func (h *house) webhooks() (*webhook.Handler, error) {
+	opts := webhook.Options{
+		Store: h.store, Enqueue: h.reconciler.Enqueue, Stored: h.reconciler.CommandStored,
+		Observe: h.metrics.delivered, Logger: h.logger,
+	}
+	for _, r := range h.cfg.Repositories {
+		if r.Forge == "local" {
+			continue
+		}
+		opts.Repositories = append(opts.Repositories, webhook.Repository{
+			Name: r.Name, FullName: r.Name,
+			Secret: func() []byte {
+				if r.WebhookSecret.IsZero() {
+					return nil
+				}
+				secret, err := r.WebhookSecret.Value()
+				if err != nil {
+					h.logger.Error("webhook secret was not read", "repo", r.Name, "err", err)
+					return nil
+				}
+				return []byte(secret)
+			},
+		})
+	}
+	return webhook.New(opts)
+}
+
+func (h *house) waitsFor() []string {
+	var out []string
+	for _, repo := range h.reconciler.Ready() {
+		out = append(out, "repository "+repo+" was not read yet")
+	}
+	return out
+}
+
+func certificate(t config.TLS) (*tls.Config, error) {
+	if t.CertFile == "" {
+		return nil, nil
+	}
+	if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
+		return nil, fmt.Errorf("load certificate: %w", err)
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		// Read again at each handshake: certificates are renewed in place.
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+			return &pair, err
+		},
+	}, nil
+}
+
+func (h *house) apiTokens() ([]server.Token, error) {
+	if len(h.cfg.Server.API.Tokens) == 0 {
+		token, err := loadOrCreateToken(h.path("admin.token"))
+		if err != nil {
+			return nil, err
+		}
+		return []server.Token{{Name: "admin", Role: server.RoleAdmin, SHA256: server.HashToken(token)}}, nil
+	}
+	var out []server.Token
+	for _, t := range h.cfg.Server.API.Tokens {
+		token, err := t.Token.Value()
+		if err != nil {
+			return nil, fmt.Errorf("read token %q: %w", t.Name, err)
+		}
+		if len(token) < 16 {
+			return nil, fmt.Errorf("token %q has fewer than 16 characters", t.Name)
+		}
+		out = append(out, server.Token{Name: t.Name, Role: server.Role(t.Role), SHA256: server.HashToken(token)})
+	}
+	return out, nil
+}
+
+// agentTokens are those of the agent beside us, and of agents elsewhere.
+func (h *house) agentTokens() ([]server.Token, error) {
+	if err := os.MkdirAll(h.path("agent-token"), 0o711); err != nil {
+		return nil, fmt.Errorf("make folder of the agent's token: %w", err)
+	}
+	token, err := loadOrCreateToken(h.agentTokenFile())
+	if err != nil {
+		return nil, err
+	}
+	if h.account != nil {
+		if err := os.Chown(h.agentTokenFile(), h.account.uid, h.account.gid); err != nil {
+			return nil, fmt.Errorf("hand token to the agent's user: %w", err)
+		}
+	}
+	out := []server.Token{{Name: "local", SHA256: server.HashToken(token)}}
+	if remote := h.cfg.Server.Agents.Token; !remote.IsZero() {
+		token, err := remote.Value()
+		if err != nil {
+			return nil, fmt.Errorf("read token of agents: %w", err)
+		}
+		out = append(out, server.Token{Name: "remote", SHA256: server.HashToken(token)})
+	}
+	return out, nil
+}
+
+func (h *house) agentTokenFile() string { return h.path("agent-token", "token") }
+
+// loadOrCreateToken keeps a random token in a file that only we can read.
+func loadOrCreateToken(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err == nil && len(strings.TrimSpace(string(data))) >= 32 {
+		return strings.TrimSpace(string(data)), nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read token: %w", err)
+	}
+	raw := make([]byte, 32)
+	_, _ = rand.Read(raw) // never fails
+	token := hex.EncodeToString(raw)
+	temp := path + ".new"
+	if err := os.WriteFile(temp, []byte(token+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("write token: %w", err)
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return "", fmt.Errorf("write token: %w", err)
+	}
+	return token, nil
+}
+
+// startAgent starts the agent beside the server, unless there shall be none.
+func (h *house) startAgent(ctx context.Context) (*local.Process, error) {
+	if h.cfg.Agent.Off {
+		return nil, nil
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own binary: %w", err)
+	}
+	e := h.cfg.Engines
+	dir := h.path("agent")
+	args := []string{
+		"agent", "--server", "unix://" + h.path("run", "agent.sock"), "--token-file", h.agentTokenFile(),
+		"--id", identity() + "/local", "--dir", dir, "--slots", strconv.Itoa(h.cfg.Agent.Slots),
+		"--grace", h.cfg.Server.Grace.String(), "--engine-grace", e.Grace.String(),
+		"--download=" + strconv.FormatBool(e.Download), "--validation", e.Validation,
+	}
+	for flag, value := range map[string]string{
+		"--terraform-mirror": e.TerraformMirror, "--tofu-mirror": e.TofuMirror, "--cli-config": e.CLIConfigFile,
+	} {
+		if value != "" {
+			args = append(args, flag, value)
+		}
+	}
+	for _, d := range e.Dirs {
+		args = append(args, "--engine-dir", d)
+	}
+	opts := local.Options{Binary: binary, Args: args, Dir: dir, Logger: h.logger}
+	if h.account != nil {
+		opts.User = fmt.Sprintf("%d:%d", h.account.uid, h.account.gid)
+	}
+	agent, err := local.Start(ctx, opts)
+	if err != nil {
+		return nil, fmt.Errorf("start agent: %w", err)
+	}
+	return agent, nil
+}
+
+// account is a user that the agent runs as.
+type account struct{ uid, gid int }
+
+// agentAccount finds the agent's user. Only root can start processes as
+// somebody else: nil for everybody else, and for root if root is asked for.
+func agentAccount(name string) (*account, error) {
+	if os.Getuid() != 0 {
+		if name != "" {
+			return nil, fmt.Errorf("agent.user is %q, but only root can start the agent as another user", name)
+		}
+		return nil, nil
+	}
+	candidates := []string{name}
+	if name == "" {
+		candidates = []string{"holdfast-agent", "nobody"}
+	}
+	for _, candidate := range candidates {
+		u, err := user.Lookup(candidate)
+		if err != nil {
+			continue
+		}
+		uid, errUID := strconv.Atoi(u.Uid)
+		gid, errGID := strconv.Atoi(u.Gid)
+		if err := errors.Join(errUID, errGID); err != nil {
+			return nil, fmt.Errorf("read user %q: %w", candidate, err)
+		}
+		if uid == 0 {
+			return nil, nil
+		}
+		return &account{uid, gid}, nil
+	}
+	return nil, fmt.Errorf("no user %s", strings.Join(candidates, " or "))
+}
+
+// identity names this server among replicas, the same after a restart.
+func identity() string {
+	if name, err := os.Hostname(); err == nil {
+		return name
+	}
+	return "holdfast"
+}
