@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -167,6 +168,9 @@ func (t *attempt) fail(ctx context.Context, err error) {
 	if !errors.As(err, &known) {
 		known = &attemptError{cause: causeWorkspace, transient: true, err: err}
 	}
+	if errors.Is(err, syscall.ENOSPC) {
+		known.cause, known.transient, known.hint = causeDiskFull, true, "free space on the agent's disk"
+	}
 	failure := &holdfast.Failure{
 		Step: t.step, Summary: known.err.Error(), Detail: known.detail, Hint: known.hint,
 		Cause: known.cause, Transient: known.transient, Diagnostics: known.diagnostics,
@@ -238,7 +242,7 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 	if info, err := os.Stat(t.root); err != nil || !info.IsDir() {
 		return &attemptError{cause: causeBundle, err: fmt.Errorf("root module: no folder %q in the bundle", t.a.Dir)}
 	}
-	t.module = readModule(t.root)
+	t.module = readModule(t.root, t.bundle)
 	t.redact.Add(t.module.secrets...)
 	return t.chooseBackend()
 }

@@ -45,8 +45,8 @@ func (o ExecutorOptions) tenvConfig() (config.Config, error) {
 // the tool in the version files of dir and of its parents inside the bundle.
 // Empty means none.
 func versionFile(tool, dir, bundle string) (string, error) {
-	if !hasVersionFile(dir, bundle) {
-		return "", nil
+	if found, err := hasVersionFile(dir, bundle); err != nil || !found {
+		return "", err
 	}
 	conf, err := ExecutorOptions{}.tenvConfig()
 	if err != nil {

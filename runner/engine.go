@@ -322,16 +322,25 @@ var versionFileNames = []string{ //nolint:gochecknoglobals // a constant list
 	"terragrunt.hcl", "terragrunt.hcl.json", "root.hcl", "root.hcl.json",
 }
 
-// hasVersionFile reports whether dir or a parent of it up to bundle has one.
-func hasVersionFile(dir, bundle string) bool {
+// hasVersionFile reports whether dir or a parent of it up to bundle has one. One
+// that tenv could not parse safely is an error.
+func hasVersionFile(dir, bundle string) (bool, error) {
+	found := false
 	for {
 		for _, name := range versionFileNames {
-			if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-				return true
+			path := filepath.Join(dir, name)
+			if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			found = true
+			if strings.Contains(name, ".hcl") {
+				if _, err := parseCode(path); errors.Is(err, errTooDeep) {
+					return false, fmt.Errorf("read %s: %w", name, err)
+				}
 			}
 		}
 		if dir == bundle || len(dir) <= len(bundle) {
-			return false
+			return found, nil
 		}
 		dir = filepath.Dir(dir)
 	}

@@ -84,6 +84,11 @@ func NewExecutor(opts ExecutorOptions) (*Executor, error) {
 	default:
 		return nil, fmt.Errorf("runner: validation %q: must be %q or %q", opts.Validation, validateSignature, validateSHA)
 	}
+	if file := opts.CLIConfigFile; file != "" {
+		if _, err := os.ReadFile(file); err != nil {
+			return nil, fmt.Errorf("runner: engine configuration: %w", err)
+		}
+	}
 	dir, err := filepath.Abs(opts.WorkDir)
 	if err != nil {
 		return nil, fmt.Errorf("runner: work folder: %w", err)

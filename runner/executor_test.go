@@ -354,8 +354,8 @@ func TestExecuteHostileEngine(t *testing.T) {
 		},
 		"nothing instead of JSON": {fake: "show quit", status: holdfast.RunErrored, reason: "UnreadablePlan"},
 		"no plan file":            {fake: "plan quit", status: holdfast.RunErrored, reason: "UnreadablePlan"},
-		"lines without end":       {fake: "plan flood 100", status: holdfast.RunPlanned, check: wantSmallLog},
-		"a line without end":      {fake: "plan flood-line 100", status: holdfast.RunPlanned, check: wantSmallLog},
+		"lines without end":       {fake: "plan flood 20", status: holdfast.RunPlanned, check: wantSmallLog},
+		"a line without end":      {fake: "plan flood-line 20", status: holdfast.RunPlanned, check: wantSmallLog},
 		"JSON without end":        {fake: "show flood-line 4\nshow quit", status: holdfast.RunErrored, reason: "UnreadablePlan"},
 		"throttled": {
 			fake: "plan fail creating cluster: ThrottlingException: Rate exceeded", status: holdfast.RunErrored, reason: "Throttled",

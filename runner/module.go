@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclparse"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -26,6 +25,7 @@ type rootModule struct {
 	bareBackend bool     // the backend block has no arguments
 	fetched     bool     // there are modules that init fetches
 	unpinned    bool     // a fetched module's version can move
+	opaque      bool     // there is code that could not be read in full
 	needs       []string // all that init's result depends on, sorted
 	secrets     []string // values given to variables that are declared sensitive
 }
@@ -35,19 +35,16 @@ type rootModule struct {
 const maxModules = 1000
 
 type moduleReader struct {
-	parser    *hclparse.Parser
+	bundle    string
 	module    rootModule
 	needs     map[string]bool
 	seen      map[string]bool
 	sensitive map[string]bool
 }
 
-// readModule reads the root module in dir.
-func readModule(dir string) rootModule {
-	r := &moduleReader{
-		parser: hclparse.NewParser(), needs: map[string]bool{},
-		seen: map[string]bool{}, sensitive: map[string]bool{},
-	}
+// readModule reads the root module in dir, and what it calls inside the bundle.
+func readModule(dir, bundle string) rootModule {
+	r := &moduleReader{bundle: bundle, needs: map[string]bool{}, seen: map[string]bool{}, sensitive: map[string]bool{}}
 	r.read(dir, "")
 	for need := range r.needs {
 		r.module.needs = append(r.module.needs, need)
@@ -71,7 +68,10 @@ var moduleSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 
 // read reads the module in dir, which the module at path calls.
 func (r *moduleReader) read(dir, path string) {
-	if len(r.seen) >= maxModules || r.seen[path] {
+	if len(r.seen) >= maxModules {
+		r.module.opaque = true
+	}
+	if r.module.opaque || r.seen[path] {
 		return
 	}
 	r.seen[path] = true
@@ -87,13 +87,11 @@ func (r *moduleReader) read(dir, path string) {
 		if strings.Contains(name, ".tofu") && path == "" {
 			r.module.tofu = true
 		}
-		var file *hcl.File
-		switch {
-		case strings.HasSuffix(name, ".tf"), strings.HasSuffix(name, ".tofu"):
-			file, _ = r.parser.ParseHCLFile(filepath.Join(dir, name))
-		case strings.HasSuffix(name, ".tf.json"), strings.HasSuffix(name, ".tofu.json"):
-			file, _ = r.parser.ParseJSONFile(filepath.Join(dir, name))
+		if !isCode(name) {
+			continue
 		}
+		file, err := parseCode(filepath.Join(dir, name))
+		r.module.opaque = r.module.opaque || err != nil
 		if file == nil || file.Body == nil {
 			continue
 		}
@@ -105,6 +103,16 @@ func (r *moduleReader) read(dir, path string) {
 			r.block(file, block, dir, path)
 		}
 	}
+}
+
+// isCode reports whether the engines read a file of that name as code.
+func isCode(name string) bool {
+	for _, suffix := range []string{".tf", ".tofu", ".tf.json", ".tofu.json"} {
+		if strings.HasSuffix(name, suffix) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *moduleReader) block(file *hcl.File, block *hcl.Block, dir, path string) {
@@ -173,7 +181,10 @@ func (r *moduleReader) call(file *hcl.File, block *hcl.Block, dir, path string) 
 	r.needs["module "+key+" "+source+" "+version] = true
 	plain := strings.Trim(source, `"`)
 	if strings.HasPrefix(plain, "./") || strings.HasPrefix(plain, "../") {
-		r.read(filepath.Join(dir, filepath.FromSlash(plain)), key)
+		called := filepath.Join(dir, filepath.FromSlash(plain))
+		if rest, err := filepath.Rel(r.bundle, called); err == nil && filepath.IsLocal(rest) {
+			r.read(called, key)
+		}
 		return
 	}
 	r.module.fetched = true
@@ -202,11 +213,22 @@ func attributeText(file *hcl.File, body hcl.Body, name string) string {
 	return squeeze(content.Attributes[name].Expr.Range().SliceBytes(file.Bytes))
 }
 
+// maxLiteral bounds an expression that is evaluated: evaluation recurses.
+const maxLiteral = 64 << 10
+
+// literal evaluates an expression that refers to nothing.
+func literal(expr hcl.Expression) (cty.Value, hcl.Diagnostics) {
+	if span := expr.Range(); span.End.Byte-span.Start.Byte > maxLiteral {
+		return cty.DynamicVal, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Too long"}}
+	}
+	return expr.Value(nil)
+}
+
 func stringAttribute(attribute *hcl.Attribute) string {
 	if attribute == nil {
 		return ""
 	}
-	value, diags := attribute.Expr.Value(nil)
+	value, diags := literal(attribute.Expr)
 	if diags.HasErrors() || value.IsNull() || !value.IsKnown() || value.Type() != cty.String {
 		return ""
 	}
@@ -218,7 +240,7 @@ func boolAttribute(body hcl.Body, name string) bool {
 	if content == nil || content.Attributes[name] == nil {
 		return false
 	}
-	value, diags := content.Attributes[name].Expr.Value(nil)
+	value, diags := literal(content.Attributes[name].Expr)
 	return !diags.HasErrors() && value.IsKnown() && !value.IsNull() && value.Type() == cty.Bool && value.True()
 }
 
@@ -246,13 +268,13 @@ func secretVariables(dir string, sensitive map[string]bool) []string {
 				}
 			}
 		case strings.HasSuffix(name, ".tfvars"):
-			file, _ := hclparse.NewParser().ParseHCLFile(name)
+			file, _ := parseCode(name)
 			if file == nil {
 				continue
 			}
 			attributes, _ := file.Body.JustAttributes()
 			for key, attribute := range attributes {
-				if value, diags := attribute.Expr.Value(nil); sensitive[key] && !diags.HasErrors() {
+				if value, diags := literal(attribute.Expr); sensitive[key] && !diags.HasErrors() {
 					secrets = appendCtyStrings(secrets, value)
 				}
 			}

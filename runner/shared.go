@@ -99,6 +99,9 @@ func sharedKey(e engine, m rootModule, a holdfast.Assignment, lock, cliConfig []
 	d.Add(e.name, e.version, runtime.GOOS+"_"+runtime.GOARCH, m.backend, strconv.FormatBool(m.bareBackend))
 	d.Add(string(lock), string(cliConfig))
 	d.Add(m.needs...)
+	if m.opaque {
+		d.Add("bundle", string(a.Bundle), a.Dir)
+	}
 	if m.fetched { // with credentials that others may not have
 		d.Add("env")
 		for _, name := range slices.Sorted(maps.Keys(a.Env)) {

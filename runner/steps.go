@@ -23,11 +23,9 @@ func (t *attempt) init(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read lock file: %w", err)
 	}
-	var cliConfig []byte
-	if file := t.exec.opts.CLIConfigFile; file != "" {
-		if cliConfig, err = os.ReadFile(file); err != nil {
-			return fmt.Errorf("read engine configuration: %w", err)
-		}
+	cliConfig, err := t.cliConfig()
+	if err != nil {
+		return fmt.Errorf("read engine configuration: %w", err)
 	}
 	key := sharedKey(t.engine, t.module, t.a, lock, cliConfig)
 	if err := t.prepare(ctx, key, cliConfig); err != nil {
@@ -49,6 +47,18 @@ func (t *attempt) init(ctx context.Context) error {
 		return nil
 	}
 	return t.put(ctx, holdfast.ArtefactLockFile, bytes.NewReader(t.lockFile))
+}
+
+// cliConfig returns the engine's own configuration as it will find it.
+func (t *attempt) cliConfig() ([]byte, error) {
+	env := t.env()
+	if file := env["TF_CLI_CONFIG_FILE"]; file != "" {
+		return readIfExists(file)
+	}
+	if home := env["HOME"]; home != "" {
+		return readIfExists(filepath.Join(home, "."+t.engine.name+"rc"))
+	}
+	return nil, nil
 }
 
 // sharesBackend reports whether the prepared folder has the backend as well: an

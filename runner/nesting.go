@@ -1,0 +1,104 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclparse"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// Limits of code that is read without an engine. The parser recurses, and a
+// stack that overflows ends the whole process: a file of a few hundred kilobytes
+// of "[" would end every run of the agent.
+const (
+	maxCodeFile = 16 << 20
+	maxNesting  = 500
+)
+
+var errTooDeep = errors.New("nested too deeply")
+
+// parseCode parses a file of HCL or of its JSON form. The file is nil if nothing
+// of it could be read; the error is why it is not read in full.
+func parseCode(name string) (*hcl.File, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxCodeFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxCodeFile {
+		return nil, fmt.Errorf("larger than %d bytes", maxCodeFile)
+	}
+	var file *hcl.File
+	var diags hcl.Diagnostics
+	if strings.HasSuffix(name, ".json") {
+		if !json.Valid(data) { // which bounds nesting, too
+			return nil, errors.New("not JSON")
+		}
+		file, diags = hclparse.NewParser().ParseJSON(data, name)
+	} else {
+		if tooDeep(data) {
+			return nil, errTooDeep
+		}
+		file, diags = hclparse.NewParser().ParseHCL(data, name)
+	}
+	if diags.HasErrors() {
+		return file, diags
+	}
+	return file, nil
+}
+
+// tooDeep reports whether code has an expression that is nested more deeply than
+// anybody writes: in brackets, by signs before a term, or by conditionals.
+func tooDeep(code []byte) bool {
+	tokens, _ := hclsyntax.LexConfig(code, "", hcl.InitialPos)
+	type level struct {
+		block bool // a newline ends an expression here
+		asked int  // conditionals in the expression
+	}
+	levels := []level{{block: true}}
+	signs := 0
+	for _, token := range tokens {
+		top := &levels[len(levels)-1]
+		switch token.Type {
+		case hclsyntax.TokenOBrace:
+			levels = append(levels, level{block: true})
+		case hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote,
+			hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
+			levels = append(levels, level{})
+		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenCQuote,
+			hclsyntax.TokenCHeredoc, hclsyntax.TokenTemplateSeqEnd:
+			if len(levels) > 1 {
+				levels = levels[:len(levels)-1]
+			}
+		case hclsyntax.TokenQuestion:
+			top.asked++
+		case hclsyntax.TokenNewline:
+			if top.block {
+				top.asked = 0
+			}
+		case hclsyntax.TokenComma:
+			top.asked = 0
+		}
+		switch token.Type {
+		case hclsyntax.TokenBang, hclsyntax.TokenMinus:
+			signs++
+		case hclsyntax.TokenComment, hclsyntax.TokenNewline:
+		default:
+			signs = 0
+		}
+		if len(levels) > maxNesting || top.asked > maxNesting || signs > maxNesting {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,201 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner"
+)
+
+// gitModule returns a Git repository with a module, and what commits a new
+// version of it.
+func gitModule(t *testing.T) (url string, commit func(code string)) {
+	t.Helper()
+	dir := t.TempDir()
+	git := func(args ...string) {
+		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=t", "-c", "user.email=t@t"}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	git("init", "-q", "-b", "main")
+	commit = func(code string) {
+		if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		git("add", "main.tf")
+		git("commit", "-q", "-m", "a version")
+	}
+	return "git::file://" + dir, commit
+}
+
+// TestFetchedModules: modules are fetched once, stay what was reviewed for a
+// while, and are part of the input once they have moved.
+func TestFetchedModules(t *testing.T) {
+	t.Parallel()
+	realTerraform(t)
+	url, commit := gitModule(t)
+	commit(`resource "terraform_data" "x" { input = "${path.module} ${file("${path.module}/main.tf") != "" ? 1 : 2}" }`)
+	var ahead atomic.Int64
+	e, _ := newExecutor(t, func(o *runner.ExecutorOptions) {
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	states := newStateServer(t)
+	plan := func(run string, env map[string]string) (holdfast.Result, string) {
+		s := newMemorySession(map[string]string{"main.tf": fmt.Sprintf("terraform {\n  backend \"http\" {}\n}\nmodule \"m\" { source = %q }\n", url)})
+		s.state = states.URL + "/x"
+		a := engineAssignment(run, holdfast.RunPlan)
+		a.Env = env
+		got := e.Execute(t.Context(), a, s)
+		wantStatus(t, got, holdfast.RunPlanned, "", s)
+		return got, s.logged()
+	}
+	first, _ := plan("run-1", nil)
+	commit(`resource "terraform_data" "y" {}`)
+	second, log := plan("run-2", nil)
+	if first.InputDigest != second.InputDigest || strings.Contains(log, "Downloading") {
+		t.Errorf("fetched again: %s", log)
+	}
+	if _, log = plan("run-3", map[string]string{"TOKEN": "other-credentials"}); !strings.Contains(log, "Downloading") {
+		t.Error("a fetched module was shared with other credentials")
+	}
+	ahead.Store(int64(2 * time.Hour))
+	third, log := plan("run-4", nil)
+	if third.InputDigest == first.InputDigest || !strings.Contains(log, "Downloading") {
+		t.Errorf("a module that moved did not change the input: %s", log)
+	}
+}
+
+// TestSharedFoldersArePruned: only so many prepared folders are kept.
+func TestSharedFoldersArePruned(t *testing.T) {
+	t.Parallel()
+	var work string
+	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.KeepShared, work = 2, o.WorkDir })
+	for i := range 5 {
+		s := newMemorySession(map[string]string{"main.tf": fmt.Sprintf("resource \"p%d_x\" \"x\" {}\n", i)})
+		s.state = "http://127.0.0.1:1/x"
+		wantStatus(t, e.Execute(t.Context(), engineAssignment(fmt.Sprintf("run-%d", i), holdfast.RunPlan), s), holdfast.RunPlanned, "", s)
+	}
+	entries, err := os.ReadDir(filepath.Join(work, "shared"))
+	if err != nil || len(entries) > 6 { // two and the one in use, each with another name
+		t.Errorf("%d entries, %v", len(entries), err)
+	}
+}
+
+// TestNewExecutorClearsLeftovers: what a dead predecessor left half done goes,
+// workspaces stay for whoever looks for unsaved states.
+func TestNewExecutorClearsLeftovers(t *testing.T) {
+	t.Parallel()
+	work := t.TempDir()
+	for _, dir := range []string{"shared/tmp-1/providers", "engines/tmp-2", "workspaces/run-1-1/bundle"} {
+		if err := os.MkdirAll(filepath.Join(work, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("nowhere", filepath.Join(work, "shared/dangling")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runner.NewExecutor(runner.ExecutorOptions{WorkDir: work}); err != nil {
+		t.Fatal(err)
+	}
+	left, _ := filepath.Glob(filepath.Join(work, "*", "*"))
+	if diff := cmp.Diff([]string{filepath.Join(work, "workspaces/run-1-1")}, left); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+}
+
+// TestNewExecutorNamesWhatIsWrong: a wrong option is an error at the start.
+func TestNewExecutorNamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for want, opts := range map[string]runner.ExecutorOptions{
+		"no work folder":       {},
+		`validation "md5"`:     {WorkDir: t.TempDir(), Validation: "md5"},
+		"engine configuration": {WorkDir: t.TempDir(), CLIConfigFile: "/nowhere/engine.rc"},
+	} {
+		if _, err := runner.NewExecutor(opts); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+}
+
+// TestHostileCode: code that would overflow a parser's stack is left to the
+// engine, whose process it ends and not ours.
+func TestHostileCode(t *testing.T) {
+	t.Parallel()
+	for name, code := range map[string]string{
+		"brackets":     "x = " + strings.Repeat("[", 1<<20),
+		"signs":        "x = " + strings.Repeat("!", 1<<20),
+		"signs, apart": "x = " + strings.Repeat("!/**/", 1<<18),
+		"conditionals": "x = " + strings.Repeat("a?", 1<<19),
+		"templates":    "x = " + strings.Repeat(`"${`, 1<<18),
+		"objects":      "x = " + strings.Repeat("{a=", 1<<18),
+		"sums":         "terraform {\n  required_version = " + strings.Repeat("1+", 1<<19) + "1\n}\n",
+	} {
+		for _, file := range []string{"main.tf", "terragrunt.hcl", "x.tf.json"} {
+			t.Run(name+" in "+file, func(t *testing.T) {
+				t.Parallel()
+				e, _ := engineExecutor(t, nil)
+				s := newMemorySession(map[string]string{file: code, "variables.tf": ""})
+				s.state = "http://127.0.0.1:1/x"
+				got := e.Execute(t.Context(), engineAssignment("run-1", holdfast.RunPlan), s)
+				if got.Status != holdfast.RunPlanned && got.Reason != "InvalidConfiguration" {
+					t.Errorf("%s: %s", got.Reason, got.Detail)
+				}
+			})
+		}
+	}
+}
+
+// TestApplyStopped: an apply that is stopped is interrupted, and what the engine
+// was at when it had to be killed is told.
+func TestApplyStopped(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		then       string
+		status     holdfast.RunStatus
+		unrecorded []string
+	}{
+		"it ends well":      {then: "hang", status: holdfast.RunCanceled, unrecorded: []string{"a.b"}},
+		"it must be killed": {then: "hang-hard", status: holdfast.RunCanceled, unrecorded: []string{"a.b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Grace = 200 * time.Millisecond })
+			ready := filepath.Join(t.TempDir(), "ready")
+			s := newMemorySession(map[string]string{
+				"main.tf": "",
+				"fake":    "apply say a.b: Creating...\napply ready " + ready + "\napply " + c.then,
+			})
+			s.state = "http://127.0.0.1:1/x"
+			a := engineAssignment("run-1", holdfast.RunPlan)
+			planned := e.Execute(t.Context(), a, s)
+			a.Run, a.Kind, a.Reviews = "run-2", holdfast.RunApply, review("run-1", planned)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			go func() {
+				for ctx.Err() == nil {
+					if _, err := os.Stat(ready); err == nil {
+						cancel(&runner.StopError{Reason: holdfast.ReasonCanceled, Detail: "by ann"})
+						return
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+			}()
+			got := e.Execute(ctx, a, s)
+			wantStatus(t, got, c.status, holdfast.ReasonCanceled, s)
+			if diff := cmp.Diff(c.unrecorded, got.Failure.Unrecorded); diff != "" || !got.Applying || got.Detail != "by ann" {
+				t.Errorf("applying %v, detail %q, unrecorded (-want +got):\n%s", got.Applying, got.Detail, diff)
+			}
+		})
+	}
+}
