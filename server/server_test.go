@@ -3,12 +3,14 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -334,5 +336,38 @@ func TestListenIsAllOrNothing(t *testing.T) {
 	}
 	if got := s.Addresses(); got != (server.Addresses{}) {
 		t.Errorf("listens at %+v, want nowhere", got)
+	}
+}
+
+func TestAgentsOverTLS(t *testing.T) {
+	t.Parallel()
+	certified := httptest.NewTLSServer(http.NotFoundHandler())
+	defer certified.Close()
+	w := newWorld()
+	w.claims <- holdfast.Assignment{AttemptRef: holdfast.AttemptRef{Run: "run-1"}}
+	s := newServer(t, w, func(o *server.Options) {
+		o.Agents = server.Listener{Address: "127.0.0.1:0", TLS: &tls.Config{Certificates: certified.TLS.Certificates}}
+	})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.RunAgents(ctx) }()
+
+	req, _ := http.NewRequestWithContext(t.Context(), "POST", "https://"+s.Addresses().Agents+"/agent/v1/claims",
+		strings.NewReader(`{"agent":"a","wait":1000000000}`))
+	req.Header.Set("Authorization", "Bearer "+agentToken)
+	res, err := certified.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != 200 {
+		t.Errorf("claim over TLS = %d, want 200", res.StatusCode)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

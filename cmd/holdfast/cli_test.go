@@ -156,7 +156,7 @@ func fleet() *fakeAPI {
 		"GET /pullrequests": list(pr),
 		"GET /pullrequests/get": server.PullRequestAnswer{
 			PullRequest: pr,
-			Comments:    []holdfast.Comment{{Author: "holdfast", Body: "## Plan\n+1", CreatedAt: testNow.Add(-time.Hour)}},
+			Comments:    []holdfast.Comment{{Author: "holdfast", Body: "<!-- holdfast:pull-request shop#7 -->\n## Plan\n+1", CreatedAt: testNow.Add(-time.Hour)}},
 			Statuses: []holdfast.CommitStatus{{
 				Revision: "3333333333", Context: holdfast.ContextPlan, State: holdfast.StatusFailure, Description: "1 document has faults",
 			}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -329,9 +330,16 @@ func (a *app) pullRequestText(d server.PullRequestAnswer) string {
 		if c.UpdatedAt.After(written) {
 			written = c.UpdatedAt
 		}
-		out += section(fmt.Sprintf("Comment by %s, %s", oneLine(c.Author), a.when(written)), clean(c.Body))
+		out += section(fmt.Sprintf("Comment by %s, %s", oneLine(c.Author), a.when(written)), withoutMarkers(clean(c.Body)))
 	}
 	return out
+}
+
+// hiddenMarker is how a comment is found again. Code hosts do not show it.
+var hiddenMarker = regexp.MustCompile(`(?s)<!--.*?-->\n?`)
+
+func withoutMarkers(body string) string {
+	return strings.TrimLeft(hiddenMarker.ReplaceAllString(body, ""), "\n")
 }
 
 func stateCell(s holdfast.StatusState) cell {
