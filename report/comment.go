@@ -89,15 +89,15 @@ func (w *writer) headline() string {
 	case w.r.merged():
 		return w.mergedHeadline(head)
 	case t.by[stageWorking] > 0:
-		return fmt.Sprintf("⏳ Planning %s: %s", head, progress(t))
+		return fmt.Sprintf("⏳ Planning %s · %s", head, progress(t))
 	case t.by[stageFailed]+t.by[stageHeld] > 0 || len(pr.Faults) > 0:
-		return fmt.Sprintf("❌ Plan for %s: %s%s", head, breakdown(t, "changes", "change", len(pr.Faults)), countsPhrase(t.counts))
+		return fmt.Sprintf("❌ Plan for %s · %s%s", head, w.breakdown("changes", "change", len(pr.Faults)), countsPhrase(t.counts))
 	case t.by[stageDone] == 0:
 		return fmt.Sprintf("✅ Plan for %s: no changes in %s", head, plural(t.all, "cluster"))
 	case t.counts.Replace+t.counts.Delete > 0:
-		return fmt.Sprintf("🛑 Plan for %s: %s%s", head, breakdown(t, "changes", "change", 0), countsPhrase(t.counts))
+		return fmt.Sprintf("🛑 Plan for %s · %s%s", head, w.breakdown("changes", "change", 0), countsPhrase(t.counts))
 	default:
-		return fmt.Sprintf("🔵 Plan for %s: %s%s", head, breakdown(t, "changes", "change", 0), countsPhrase(t.counts))
+		return fmt.Sprintf("🔵 Plan for %s · %s%s", head, w.breakdown("changes", "change", 0), countsPhrase(t.counts))
 	}
 }
 
@@ -108,15 +108,15 @@ func (w *writer) mergedHeadline(head string) string {
 	}
 	switch {
 	case t.by[stageFailed] > 0:
-		return fmt.Sprintf("❌ Merged as %s: %s", head, breakdown(t, "is applied", "are applied", 0))
+		return fmt.Sprintf("❌ Merged as %s · %s", head, w.breakdown("is applied", "are applied", 0))
 	case t.by[stageHeld] > 0:
-		return fmt.Sprintf("✋ Merged as %s: %s", head, breakdown(t, "is applied", "are applied", 0))
+		return fmt.Sprintf("✋ Merged as %s · %s", head, w.breakdown("is applied", "are applied", 0))
 	case t.by[stageWorking] > 0:
-		return fmt.Sprintf("⏳ Merged as %s, applying: %s", head, progress(t))
+		return fmt.Sprintf("⏳ Merged as %s, applying · %s", head, progress(t))
 	case t.by[stageDone] == 0:
 		return fmt.Sprintf("✅ Merged as %s: nothing to apply", head)
 	default:
-		return fmt.Sprintf("✅ Merged as %s and applied: %s%s", head, breakdown(t, "is applied", "are applied", 0), countsPhrase(t.counts))
+		return fmt.Sprintf("✅ Merged as %s and applied · %s%s", head, w.breakdown("is applied", "are applied", 0), countsPhrase(t.counts))
 	}
 }
 
@@ -129,7 +129,15 @@ func progress(t total) string {
 }
 
 // breakdown says how many clusters are where.
-func breakdown(t total, one, many string, faults int) string {
+func (w *writer) breakdown(one, many string, faults int) string {
+	t := w.total
+	if t.all == 1 && faults == 0 {
+		o := w.outcomes[0]
+		return code(shorten(o.cluster.Name, 63)) + " " + map[stage]string{
+			stageFailed: "failed", stageHeld: "waits for a person", stageWorking: "is in progress", stageDone: one,
+			stageUnchanged: "has no changes", stageLeft: "is left as it is",
+		}[o.stage]
+	}
 	var parts []string
 	add := func(n int, singular, several string) {
 		switch {
@@ -275,7 +283,7 @@ func runFacts(run *holdfast.Run) []string {
 	}
 	var facts []string
 	if run.Template != "" {
-		facts = append(facts, htmlText(shorten(run.Template, 80)))
+		facts = append(facts, htmlText(shorten(strings.Replace(run.Template, "@", " ", 1), 80)))
 	}
 	if run.EngineName != "" {
 		facts = append(facts, htmlText(shorten(run.EngineName+" "+run.EngineVersion, 60)))

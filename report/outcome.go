@@ -32,6 +32,7 @@ type outcome struct {
 	plan    *holdfast.Plan // to be shown
 	counts  holdfast.Counts
 	stale   bool // plan is of an older head
+	broken  bool // plan was being applied when that failed
 	applied bool // plan has been applied
 	failure *holdfast.Failure
 }
@@ -149,7 +150,7 @@ func (o outcome) working(run holdfast.Run, what string, now time.Time) outcome {
 	case run.Status == holdfast.RunRunning:
 		return o.as(stageWorking, "⏳", "is being planned"+stepOf(run))
 	case o.cluster.Waiting == "Locked":
-		return o.as(stageWorking, "🔒", fmt.Sprintf("%s waits%s for %s", what, position(o.cluster.Queue), locker(o.cluster)))
+		return o.as(stageWorking, "🔒", fmt.Sprintf("%s waits for %s%s", what, locker(o.cluster), position(o.cluster.Queue)))
 	case run.Status == holdfast.RunWaiting:
 		return o.held(orElse(o.cluster.Waiting, run.Reason), orElse(o.cluster.WaitingDetail, run.Detail))
 	default:
@@ -175,11 +176,11 @@ func position(queue int) string {
 	if queue == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %s before it,", plural(queue, "run"))
+	return fmt.Sprintf(" (%s before it)", plural(queue, "run"))
 }
 
 func (o outcome) failed(run holdfast.Run, result string) outcome {
-	o.failure = run.Failure
+	o.failure, o.broken = run.Failure, run.Kind.Writes()
 	return o.as(stageFailed, "❌", result)
 }
 

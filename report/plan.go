@@ -58,7 +58,7 @@ func shapeOf(o outcome) string {
 		}
 		changes = append(changes, shape)
 	}
-	raw, err := json.Marshal([]any{o.stage, o.stale, o.applied, o.plan.Counts, len(o.plan.Drift), changes, o.plan.OutputChanges, o.plan.Warnings})
+	raw, err := json.Marshal([]any{o.stage, o.stale, o.applied, o.broken, o.plan.Counts, len(o.plan.Drift), changes, o.plan.OutputChanges, o.plan.Warnings})
 	if err != nil { // cannot be: strings only
 		return o.cluster.Name
 	}
@@ -70,7 +70,7 @@ func shapeOf(o outcome) string {
 }
 
 func dangerOf(o outcome) int {
-	if o.plan == nil || o.applied {
+	if o.plan == nil || o.applied || o.broken {
 		return 0
 	}
 	danger := 0
@@ -94,7 +94,7 @@ func (w *writer) details(g group) {
 		return
 	}
 	open := ""
-	if !o.stale && !o.applied && (o.stage == stageHeld || len(w.groups) <= 3) {
+	if !o.stale && !o.applied && !o.broken && (o.stage == stageHeld || len(w.groups) <= 3) {
 		open = " open"
 	}
 	w.linef("<details%s><summary>%s</summary>\n", open, w.groupTitle(g))
@@ -126,8 +126,8 @@ func (w *writer) groupTitle(g group) string {
 	switch {
 	case o.stale:
 		return "<i>" + title + ": plan of an older commit, not valid any more (" + counts + ")</i>"
-	case o.applied:
-		return title + ": " + counts
+	case o.broken:
+		return title + ": plan whose apply failed (" + counts + ")"
 	default:
 		return title + ": " + counts
 	}
@@ -280,7 +280,7 @@ func (w *writer) cut(s string, most int) string {
 	more := len(lines) - most
 	if more > 0 {
 		w.dropped = true
-		lines = append(lines[:most:most], fmt.Sprintf("… %s more", plural(more, "line")))
+		lines = append(lines[:most:most], fmt.Sprintf("… %s", plural(more, "more line")))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -16,7 +16,8 @@ type reason struct {
 	wait  bool            // it passes by itself
 }
 
-const appliesShown = "applies exactly the plan below"
+// appliesShown is what apply does where a plan waits for a person.
+const appliesShown = "applies exactly the plan that is shown"
 
 var reasons = map[string]reason{
 	"Unreviewed": {
@@ -40,7 +41,7 @@ var reasons = map[string]reason{
 	},
 	"NotMergeable": {
 		words: "the pull request cannot be merged into its base",
-		hint:  "resolve the conflict, then push",
+		hint:  "Resolve the conflict, then push",
 	},
 	"Manual": {
 		words: "this cluster is applied by command (`onMerge: false`)",
@@ -51,7 +52,7 @@ var reasons = map[string]reason{
 	"InProgress": {words: "a run is in progress", wait: true},
 	"Suspended": {
 		words: "runs of this cluster are suspended",
-		hint:  "an operator resumes them with `holdfast resume`",
+		hint:  "An operator resumes them with `holdfast resume`",
 	},
 	"PlanFailed": {
 		words: "there is no plan to apply: planning failed",
@@ -61,7 +62,7 @@ var reasons = map[string]reason{
 		words: "the run was cancelled",
 		next:  []holdfast.Verb{holdfast.VerbPlan}, does: "plans again",
 	},
-	"Invalid":            {words: "the cluster's document has faults", hint: "correct it in a new pull request"},
+	"Invalid":            {words: "the cluster's document has faults", hint: "Correct it in a new pull request"},
 	"Removed":            {words: "the cluster's document is removed; its infrastructure is left as it is"},
 	"DependencyFailed":   {words: "a cluster that this one depends on has failed"},
 	"Fork":               {words: "it comes from a fork, and a plan executes its code; plans of forks are switched off"},

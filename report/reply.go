@@ -32,7 +32,7 @@ func Reply(c holdfast.Command) string {
 	case c.Verb == holdfast.VerbUnknown:
 		word := unknownWord(c.Text)
 		answer := quote + "There is no such command."
-		if guess := DidYouMean(word); guess != "" {
+		if guess := nearestVerb(word); guess != "" {
 			answer += " Did you mean " + code("/holdfast "+guess) + "?"
 		}
 		return answer + "\n\n" + helpText + "\n"
@@ -56,9 +56,42 @@ func unknownWord(line string) string {
 	return fields[0]
 }
 
-// DidYouMean returns the verb that word is nearest to; empty if it is near
+// Help returns the commands as plain text.
+func Help() string {
+	var b strings.Builder
+	for _, row := range strings.Split(helpText, "\n") {
+		cells := strings.Split(strings.Trim(row, "| "), " | ")
+		switch {
+		case len(cells) == 2 && cells[0] != "Command":
+			fmt.Fprintf(&b, "%-20s %s\n", plain(cells[0]), plain(cells[1]))
+		case row != "" && !strings.HasPrefix(row, "|"):
+			b.WriteString(plain(row) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// DidYouMean answers a line, or a word, that is no command: a sentence that
+// names the nearest one, or all of them if none is near.
+func DidYouMean(line string) string {
+	word := unknownWord(line)
+	if word == "" {
+		word = "/holdfast"
+	}
+	answer := fmt.Sprintf("there is no command %q", shorten(oneLine(word), 40))
+	if verb := nearestVerb(word); verb != "" {
+		return answer + "; did you mean /holdfast " + verb + "?"
+	}
+	all := make([]string, len(verbs))
+	for i, verb := range verbs {
+		all[i] = string(verb)
+	}
+	return answer + "; there are " + list(all, len(all))
+}
+
+// nearestVerb returns the verb that word is nearest to; empty if it is near
 // none.
-func DidYouMean(word string) string {
+func nearestVerb(word string) string {
 	word = strings.ToLower(strings.Trim(word, ".,;:!?`'\"/"))
 	if len(word) < 2 || len(word) > 20 {
 		return ""

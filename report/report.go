@@ -81,6 +81,7 @@ type detail struct {
 var details = []detail{
 	{"", true, 100_000, 100_000, 50, 1000},
 	{"details of clusters without changes", false, 100_000, 100_000, 50, 1000},
+	{"full plans beyond 1000 lines", false, 1000, 1000, 50, 1000},
 	{"full plans beyond 200 lines", false, 200, 1000, 30, 1000},
 	{"full plans", false, 0, 1000, 20, 500},
 	{"full plans, and resources beyond the 30 most dangerous of a cluster", false, 0, 30, 10, 300},

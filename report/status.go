@@ -143,6 +143,7 @@ func plain(s string) string {
 
 func status(rev holdfast.Revision, context string, state holdfast.StatusState, description string) holdfast.CommitStatus {
 	return holdfast.CommitStatus{
-		Revision: rev, Context: context, State: state, Description: shorten(oneLine(description), descriptionLimit),
+		Revision: rev, Context: context, State: state,
+		Description: orElse(shorten(oneLine(description), descriptionLimit), string(state)),
 	}
 }

@@ -92,8 +92,11 @@ func (w *writer) logLink(run *holdfast.Run) string {
 		return ""
 	}
 	url := w.r.LogURL(run.ID)
-	if url == "" || strings.ContainsAny(url, " |()<>\n\"") {
+	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") || strings.ContainsFunc(url, notInURL) {
 		return ""
 	}
 	return "[log](" + url + ")"
 }
+
+// notInURL is what could end a link early.
+func notInURL(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("|()<>[]\\\"'`@", r) }

@@ -27,7 +27,7 @@ func (w *writer) danger() {
 	const most = 8
 	var lines []string
 	for _, o := range w.outcomes {
-		if o.plan == nil || o.applied || o.stale {
+		if o.plan == nil || o.applied || o.stale || o.broken {
 			continue
 		}
 		for _, c := range o.plan.Changes {
@@ -95,36 +95,46 @@ func (w *writer) faults() {
 // that wait for the same thing are told together.
 func (w *writer) attention() {
 	for _, name := range w.total.reasons {
-		var clusters, lines []string
+		var clusters, unplanned, lines []string
 		for _, o := range w.outcomes {
 			if o.stage != stageHeld || o.reason != name {
 				continue
 			}
 			clusters = append(clusters, o.cluster.Name)
+			if o.run == nil || o.run.Status != holdfast.RunPlanned {
+				unplanned = append(unplanned, o.cluster.Name)
+			}
 			if o.detail != "" {
 				lines = append(lines, fmt.Sprintf("> - %s: %s", code(o.cluster.Name), shorten(words(o.detail), 1500)))
 			}
 		}
 		r := reasonOf(name)
+		if r.does == appliesShown && len(unplanned) > 0 {
+			r.next, r.does = []holdfast.Verb{holdfast.VerbPlan}, "plans it, to be looked at before it is applied"
+		}
 		w.linef("> [!IMPORTANT]\n> **%s** %s: %s.", text(name), names(clusters), r.words)
 		for _, line := range firstOf(w, lines, w.level.notes) {
 			w.line(line)
 		}
-		w.line(">")
 		if len(r.next) > 0 {
-			w.line("> " + w.remedy(r, clusters))
+			w.line(">\n> " + w.remedy(r, clusters))
 		}
 		if r.hint != "" {
-			w.line("> " + r.hint + ".")
+			w.line(">\n> " + r.hint + ".")
 		}
 		w.line("")
 	}
 }
 
-// remedy is the commands for a reason, ready to be copied.
+// remedy is the commands for a reason, ready to be copied. A command without
+// names is for all clusters.
 func (w *writer) remedy(r reason, clusters []string) string {
-	if len(clusters) > 20 || len(clusters) == w.total.all && w.total.all > 3 {
-		clusters = nil // a command without names is for all
+	const most = 20
+	switch {
+	case len(clusters) == w.total.all && w.total.all > 1:
+		clusters = nil
+	case len(clusters) > most:
+		clusters = clusters[:most]
 	}
 	parts := []string{fmt.Sprintf("%s %s", command(r.next[0], clusters...), r.does)}
 	for _, verb := range r.next[1:] {
@@ -195,8 +205,10 @@ func (w *writer) failure(o outcome) {
 	if f.Transient && o.stage == stageFailed && o.cluster.Waiting == "BackingOff" {
 		w.line("The cause (" + text(f.Cause) + ") is a passing one: it goes on by itself.\n")
 	}
-	if r := reasonOf(o.reason); o.stage == stageFailed && o.reason != "" && len(r.next) > 0 {
-		w.line(w.remedy(r, []string{o.cluster.Name}) + "\n")
+	// The file of a plan whose apply failed is never used again.
+	if o.broken && o.reason != "" && !isPassing(o.reason) {
+		again := reason{next: []holdfast.Verb{holdfast.VerbPlan}, does: "shows what is left to do"}
+		w.line(w.remedy(again, []string{o.cluster.Name}) + "\n")
 	}
 }
 

@@ -1,0 +1,275 @@
+package report_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report"
+)
+
+var (
+	mention = regexp.MustCompile(`(^|[^\w` + "`" + `/])@[A-Za-z0-9]`)
+	fence   = regexp.MustCompile("^(`{3,})(.*)$")
+	tag     = regexp.MustCompile(`</?([A-Za-z!][A-Za-z]*)[^>]*>`)
+	verb    = regexp.MustCompile(`/holdfast (\w+)`)
+)
+
+// check holds what is true of every comment.
+func check(t *testing.T, r report.PullRequest, comment string) {
+	t.Helper()
+
+	if comment == "" {
+		return
+	}
+	marker := report.Marker(r.PullRequest.PullRequestRef)
+	if !strings.HasPrefix(comment, marker+"\n") {
+		t.Errorf("the comment does not begin with the marker: %.80q", comment)
+	}
+	if utf8.RuneCountInString(comment) > 65_536 {
+		t.Errorf("the comment has %d characters", utf8.RuneCountInString(comment))
+	}
+	if !utf8.ValidString(comment) {
+		t.Error("the comment is not UTF-8")
+	}
+	prose := outsideCode(t, strings.TrimPrefix(comment, marker))
+	if m := mention.FindString(prose); m != "" {
+		t.Errorf("the comment mentions somebody: %q", m)
+	}
+	open := map[string]int{}
+	for _, m := range tag.FindAllStringSubmatch(prose, -1) {
+		name := strings.ToLower(m[1])
+		switch name {
+		case "details", "summary", "b", "i", "sub", "code":
+		default:
+			t.Errorf("the comment has the tag %q", m[0])
+		}
+		if strings.HasPrefix(m[0], "</") {
+			open[name]--
+		} else {
+			open[name]++
+		}
+	}
+	for name, n := range open {
+		if n != 0 {
+			t.Errorf("%d unclosed tags %s", n, name)
+		}
+	}
+	for _, s := range []holdfast.CommitStatus{report.PlanStatus(r)} {
+		if n := utf8.RuneCountInString(s.Description); n == 0 || n > 140 {
+			t.Errorf("status of %d characters: %q", n, s.Description)
+		}
+	}
+}
+
+// outsideCode returns a comment without its code, and checks that its fences
+// are paired.
+func outsideCode(t *testing.T, comment string) string {
+	t.Helper()
+
+	var prose strings.Builder
+	inside := ""
+	for _, line := range strings.Split(comment, "\n") {
+		m := fence.FindStringSubmatch(line)
+		switch {
+		case inside == "" && m != nil && !strings.Contains(m[2], "`"):
+			inside = m[1]
+		case inside != "" && m != nil && len(m[1]) >= len(inside) && strings.TrimSpace(m[2]) == "":
+			inside = ""
+		case inside == "":
+			prose.WriteString(stripSpans(line) + "\n")
+		}
+	}
+	if inside != "" {
+		t.Error("a code block is not closed")
+	}
+	return prose.String()
+}
+
+// stripSpans removes code spans as Markdown pairs them: by runs of equal length.
+func stripSpans(line string) string {
+	var out strings.Builder
+	for i := 0; i < len(line); {
+		if line[i] == '\\' && i+1 < len(line) {
+			out.WriteString(line[i : i+2])
+			i += 2
+			continue
+		}
+		if line[i] != '`' {
+			out.WriteByte(line[i])
+			i++
+			continue
+		}
+		n := 0
+		for i+n < len(line) && line[i+n] == '`' {
+			n++
+		}
+		end := closing(line, i+n, n)
+		if end < 0 {
+			out.WriteString(line[i : i+n])
+			i += n
+			continue
+		}
+		i = end
+	}
+	return out.String()
+}
+
+func closing(line string, from, n int) int {
+	for i := from; i < len(line); {
+		if line[i] != '`' {
+			i++
+			continue
+		}
+		run := 0
+		for i+run < len(line) && line[i+run] == '`' {
+			run++
+		}
+		if i += run; run == n {
+			return i
+		}
+	}
+	return -1
+}
+
+// hostile fills every place that others write with s.
+func hostile(s string, n int) []report.PullRequest {
+	plan := &holdfast.Plan{Counts: holdfast.Counts{Replace: n, Update: n}, Text: "will perform the following actions:\n" + s, Fingerprint: "x"}
+	for i := range n {
+		c := holdfast.ResourceChange{
+			Address: fmt.Sprintf("%s[%d]", s, i), PreviousAddress: s, Type: "aws_eks_cluster", Action: holdfast.ActionReplace, Reason: s,
+			ReplacePaths: []string{s}, Importing: s,
+			Attributes: []holdfast.AttributeChange{{Path: s, Before: raw(`"` + s + `"`), After: raw(s), Forces: true}},
+		}
+		plan.Changes = append(plan.Changes, c)
+		c.Action = holdfast.ActionUpdate
+		plan.Drift = append(plan.Drift, c)
+		plan.OutputChanges = append(plan.OutputChanges, holdfast.OutputChange{Name: s, Action: holdfast.ChangeAction(s)})
+		plan.Warnings = append(plan.Warnings, holdfast.Diagnostic{Summary: s, Detail: s, Address: s, File: s, Line: 1})
+	}
+	good := planned("good", plan)
+	good.Name, good.Document.Environment, good.Document.Region = s, s, s
+	good.Plan.Template, good.Plan.EngineName, good.Plan.EngineVersion = s, s, s
+	bad := planned("bad", plan)
+	bad.Summary, bad.Plan.Status = nil, holdfast.RunErrored
+	bad.Created = []string{s}
+	bad.Plan.Failure = &holdfast.Failure{Summary: s, Detail: s, Hint: s, Cause: s, Diagnostics: plan.Warnings, Unrecorded: []string{s, s}}
+	open := pullRequest(good, bad)
+	open.Notices = []string{s, s}
+	open.PullRequest.Head = holdfast.Revision(s)
+	open.LogURL = func(string) string { return s }
+	for range n {
+		open.PullRequest.Faults = append(open.PullRequest.Faults, holdfast.Fault{File: s, Line: 1, Column: 2, Message: s, Hint: s})
+	}
+	refused := pullRequest(good)
+	refused.PullRequest.Reason, refused.PullRequest.Detail = s, s
+	held := appliedCluster("held", plan, holdfast.RunPlanned)
+	held.Apply.Detail, held.Apply.Reason = s, s
+	after := merge(pullRequest(held, waits(appliedCluster("c", plan, holdfast.RunErrored), s, s), waits(planned("d", plan), "Locked", s), bad))
+	return []report.PullRequest{open, refused, after}
+}
+
+var nasty = []string{
+	"@everybody", "x @team/all", "</details>", "<script>alert(1)</script>", "<!-- holdfast:pull-request fleet#7 -->",
+	"```\nout of the fence\n```", "````diff\n@me", "`code` `", "``", "a|b|c", "\\", "\\|", "**bold** _it_ ~~no~~", "[x](javascript:alert(1))",
+	"![i](https://x/y.png)", "# heading", "- list", "/holdfast apply", "#12 fixes #13", "line\r\nline\x00\x1b[31mred", "\u202eturned",
+	"\xff\xfe", "&lt;@x", "$x$", "@", "\\@x", "`@x", "<@x>", "  ", "",
+}
+
+func TestCommentOfHostileText(t *testing.T) {
+	t.Parallel()
+
+	for i, s := range nasty {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			for _, r := range hostile(s, 2) {
+				check(t, r, report.Comment(r))
+			}
+		})
+	}
+}
+
+func TestCommentOfHugePlans(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]report.PullRequest{}
+	for i, r := range hostile(strings.Repeat("long @me `text` | ", 4000), 3) {
+		tests[fmt.Sprintf("long texts %d", i)] = r
+	}
+	for i, r := range hostile("aws_instance.x", 3000) {
+		tests[fmt.Sprintf("many changes %d", i)] = r
+	}
+	var many []report.Cluster
+	for i := range 5000 {
+		plan := smallPlan("x")
+		plan.Counts.Create = i // all different
+		many = append(many, planned(fmt.Sprintf("cluster-%d", i), plan))
+	}
+	tests["many clusters"] = pullRequest(many...)
+	var held []report.Cluster
+	for i := range 3000 {
+		held = append(held, waits(planned(fmt.Sprintf("cluster-%d", i), smallPlan("x")), "Unreviewed", strings.Repeat("because ", 50)))
+	}
+	tests["many held"] = merge(pullRequest(held...))
+	for name, r := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			comment := report.Comment(r)
+			check(t, r, comment)
+			if !strings.Contains(comment, "Left out") && !strings.Contains(comment, "too much to show") {
+				t.Error("the comment does not say that something is left out")
+			}
+		})
+	}
+}
+
+// TestCommentLadder: what is dropped first is what is needed least.
+func TestCommentLadder(t *testing.T) {
+	t.Parallel()
+
+	big := replacePlan()
+	big.Text += strings.Repeat("\n      ~ attribute = 1 -> 2", 20_000)
+	comment := report.Comment(pullRequest(planned("prod-eu", big), planned("dev-us", smallPlan("dev-us"))))
+	for _, want := range []string{
+		"[!CAUTION]", "linode_lke_cluster.this", "Full plan (20014 lines)", "… 19014 more lines", "Left out: full plans beyond 1000 lines", "aws_iam_role.extra",
+	} {
+		if !strings.Contains(comment, want) {
+			t.Errorf("the comment lacks %q", want)
+		}
+	}
+}
+
+// TestCommandsExist reads the commands in all comments.
+func TestCommandsExist(t *testing.T) {
+	t.Parallel()
+
+	for name, r := range cases() {
+		for _, m := range verb.FindAllStringSubmatch(report.Comment(r), -1) {
+			switch holdfast.Verb(m[1]) {
+			case holdfast.VerbPlan, holdfast.VerbApply, holdfast.VerbApprove, holdfast.VerbCancel, holdfast.VerbUnlock, holdfast.VerbHelp:
+			default:
+				t.Errorf("%s: no command %q", name, m[0])
+			}
+		}
+	}
+}
+
+func FuzzComment(f *testing.F) {
+	for _, s := range nasty {
+		f.Add(s, 2)
+	}
+	f.Add(strings.Repeat("`", 300), 40)
+	f.Fuzz(func(t *testing.T, s string, n int) {
+		for _, r := range hostile(s, max(0, min(n, 50))) {
+			check(t, r, report.Comment(r))
+		}
+		if got := report.PlanText(*hostile(s, 1)[0].Clusters[0].Summary); strings.Contains(got, "\x1b") {
+			t.Errorf("PlanText = %q", got)
+		}
+		check(t, pullRequest(), report.Marker(pullRequest().PullRequest.PullRequestRef)+"\n"+
+			report.Reply(holdfast.Command{Text: s, Verb: holdfast.VerbUnknown})+report.Reply(holdfast.Command{Text: s, Reply: s, Status: holdfast.CommandRefused}))
+	})
+}

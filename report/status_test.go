@@ -1,0 +1,166 @@
+package report_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report"
+)
+
+func TestStatuses(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct{ plan, apply holdfast.StatusState }{
+		"plan":             {holdfast.StatusSuccess, ""},
+		"plan-one":         {holdfast.StatusSuccess, ""},
+		"plan-same":        {holdfast.StatusSuccess, ""},
+		"plan-unchanged":   {holdfast.StatusSuccess, ""},
+		"plan-manual":      {holdfast.StatusSuccess, ""},
+		"planning":         {holdfast.StatusPending, ""},
+		"plan-failed":      {holdfast.StatusFailure, ""},
+		"faults":           {holdfast.StatusFailure, ""},
+		"conflict":         {holdfast.StatusFailure, ""},
+		"none":             {holdfast.StatusSuccess, ""},
+		"merged-applying":  {holdfast.StatusSuccess, holdfast.StatusPending},
+		"merged-applied":   {holdfast.StatusSuccess, holdfast.StatusSuccess},
+		"merged-changed":   {holdfast.StatusSuccess, holdfast.StatusFailure},
+		"merged-failed":    {holdfast.StatusSuccess, holdfast.StatusFailure},
+		"merged-waiting":   {holdfast.StatusSuccess, holdfast.StatusPending},
+		"merged-unplanned": {holdfast.StatusPending, holdfast.StatusPending},
+	}
+	for name, r := range cases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, ok := tests[name]
+			if !ok {
+				t.Fatal("the case has no expectation")
+			}
+			if got := report.PlanStatus(r); got.State != want.plan || got.Revision != head {
+				t.Errorf("plan: %s on %s (%s), want %s", got.State, got.Revision, got.Description, want.plan)
+			}
+			got, ok := report.ApplyStatus(r)
+			if ok != (want.apply != "") || got.State != want.apply {
+				t.Errorf("apply: %s (%s), want %s", got.State, got.Description, want.apply)
+			}
+			if ok && (got.Revision != merged || got.Context != holdfast.ContextApply) {
+				t.Errorf("apply on %s: %s", got.Revision, got.Context)
+			}
+		})
+	}
+}
+
+func TestPushStatus(t *testing.T) {
+	t.Parallel()
+
+	unreviewed := waits(report.Cluster{
+		Name: "dev-us", Apply: run("r", "dev-us", holdfast.RunPlan, holdfast.RunPlanned, nil),
+	}, "Unreviewed", "")
+	tests := map[string]struct {
+		clusters []report.Cluster
+		state    holdfast.StatusState
+		says     string
+	}{
+		"none":       {nil, holdfast.StatusSuccess, "no cluster affected"},
+		"unreviewed": {[]report.Cluster{unreviewed}, holdfast.StatusPending, "Unreviewed"},
+		"applied":    {[]report.Cluster{appliedCluster("a", smallPlan("a"), holdfast.RunApplied)}, holdfast.StatusSuccess, "applied 1 cluster"},
+		"adopted":    {[]report.Cluster{{Name: "a", Apply: run("r", "a", holdfast.RunPlan, holdfast.RunNoChanges, nil)}}, holdfast.StatusSuccess, "nothing to apply"},
+		"planning":   {[]report.Cluster{{Name: "a", Apply: run("r", "a", holdfast.RunPlan, holdfast.RunRunning, nil)}}, holdfast.StatusPending, "1 cluster"},
+		"failed":     {[]report.Cluster{{Name: "a", Apply: run("r", "a", holdfast.RunPlan, holdfast.RunErrored, nil)}}, holdfast.StatusFailure, "failed for a"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := report.PushStatus(merged, test.clusters)
+			if got.State != test.state || !strings.Contains(got.Description, test.says) || got.Context != holdfast.ContextApply || got.Revision != merged {
+				t.Errorf("PushStatus = %+v, want %s with %q", got, test.state, test.says)
+			}
+		})
+	}
+}
+
+// TestOlderPlanIsGrey: a plan of another head than the newest is never shown as
+// valid.
+func TestOlderPlanIsGrey(t *testing.T) {
+	t.Parallel()
+
+	c := planned("prod-eu", replacePlan())
+	c.Plan.Revision = older
+	r := pullRequest(c)
+	comment := report.Comment(r)
+	if !strings.Contains(comment, "not valid any more") || strings.Contains(comment, "[!CAUTION]") || strings.Contains(comment, "merge to apply") {
+		t.Errorf("the comment shows an older plan as valid:\n%s", comment)
+	}
+	if s := report.PlanStatus(r); s.State != holdfast.StatusPending {
+		t.Errorf("status = %+v", s)
+	}
+}
+
+func TestReply(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		command holdfast.Command
+		want    []string
+	}{
+		"help":    {holdfast.Command{Verb: holdfast.VerbHelp, Text: "/holdfast help"}, []string{"/holdfast unlock", "`-c NAME`"}},
+		"typo":    {holdfast.Command{Verb: holdfast.VerbUnknown, Text: "/holdfast aply -c x"}, []string{"Did you mean `/holdfast apply`?"}},
+		"unknown": {holdfast.Command{Verb: holdfast.VerbUnknown, Text: "/holdfast xyzzy"}, []string{"no such command.\n", "/holdfast plan"}},
+		"refused": {
+			holdfast.Command{Verb: holdfast.VerbApply, Text: "/holdfast apply", Status: holdfast.CommandRefused, Reply: "not merged, @ann"},
+			[]string{"**Refused:** not merged, @\u200bann", "> `/holdfast apply`"},
+		},
+		"refused without a word": {holdfast.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandRefused}, []string{"**Refused:** it cannot be done"}},
+		"done":                   {holdfast.Command{Verb: holdfast.VerbCancel, Status: holdfast.CommandDone, Reply: "2 runs are cancelled"}, []string{"2 runs are cancelled"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := report.Reply(test.command)
+			for _, want := range test.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("Reply = %q, want %q in it", got, want)
+				}
+			}
+		})
+	}
+	if got := report.Reply(holdfast.Command{Verb: holdfast.VerbPlan, Status: holdfast.CommandDone}); got != "" {
+		t.Errorf("Reply to a done command = %q", got)
+	}
+}
+
+func TestDidYouMean(t *testing.T) {
+	t.Parallel()
+
+	for word, want := range map[string]string{
+		"plan": "plan", "paln": "plan", "Plan,": "plan", "aply": "apply", "aplly": "apply", "approve": "approve", "aprove": "approve", "appr": "approve",
+		"unlok": "unlock", "cancle": "cancel", "hepl": "help", "deploy": "apply", "replan": "plan", "xyzzy": "", "": "", "p": "", "me": "",
+	} {
+		for _, line := range []string{word, "/holdfast " + word + " -c prod"} {
+			got := report.DidYouMean(line)
+			if word != "" && (strings.Contains(got, "did you mean /holdfast "+want+"?") != (want != "")) {
+				t.Errorf("DidYouMean(%q) = %q, want %q", line, got, want)
+			}
+			if got == "" {
+				t.Errorf("DidYouMean(%q) has no answer", line)
+			}
+		}
+	}
+	if got := report.DidYouMean("/holdfast xyzzy"); got != `there is no command "xyzzy"; there are plan, apply, approve, cancel, unlock and help` {
+		t.Errorf("DidYouMean = %q", got)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+
+	help := report.Help()
+	for _, verb := range []string{"plan", "apply", "approve", "cancel", "unlock", "help"} {
+		if !strings.Contains(help, "/holdfast "+verb+" ") {
+			t.Errorf("help lacks %s:\n%s", verb, help)
+		}
+	}
+	if strings.ContainsAny(help, "|`") {
+		t.Errorf("help has markup:\n%s", help)
+	}
+}
