@@ -20,11 +20,15 @@ import (
 type Document struct {
 	Cluster holdfast.Cluster
 
-	places map[string]place
+	places *place
 }
 
-// place is where a key and its value stand, 1-based.
-type place struct{ keyLine, keyColumn, line, column int32 }
+// place is where a key and its value stand, 1-based, and the places below.
+type place struct {
+	keyLine, keyColumn, line, column int32
+
+	below map[string]*place
+}
 
 // Fault returns a fault at the value of a path of keys, such as "spec",
 // "region", or at the nearest of its parents that was written.
@@ -42,21 +46,22 @@ func (d Document) fault(message, hint string, atKey bool, keys []string) holdfas
 		File: d.Cluster.Path, Line: d.Cluster.Line, Cluster: d.Cluster.Name,
 		Message: message, Hint: hint,
 	}
-	for n := len(keys); n > 0; n-- {
-		p, ok := d.places[placeKey(keys[:n])]
-		if !ok {
-			continue
+	at, found := d.places, 0
+	for _, key := range keys {
+		if at == nil || at.below[key] == nil {
+			break
 		}
-		f.Line, f.Column = int(p.line), int(p.column)
-		if atKey || n < len(keys) {
-			f.Line, f.Column = int(p.keyLine), int(p.keyColumn)
-		}
-		break
+		at, found = at.below[key], found+1
+	}
+	switch {
+	case found == 0:
+	case atKey || found < len(keys):
+		f.Line, f.Column = int(at.keyLine), int(at.keyColumn)
+	default:
+		f.Line, f.Column = int(at.line), int(at.column)
 	}
 	return f
 }
-
-func placeKey(keys []string) string { return strings.Join(keys, "\x00") }
 
 // IsCluster reports whether a file may hold clusters, by its name and a search
 // through its bytes: cheap enough for every file of a repository.
@@ -127,9 +132,7 @@ func parseCluster(path string, root *yaml.Node) (doc Document, faults holdfast.F
 	}
 	top.done()
 	sortFaults(r.faults)
-	places := map[string]place{}
-	record(places, root, nil)
-	return Document{Cluster: c, places: places}, r.faults, validName(c.Name)
+	return Document{Cluster: c, places: placesOf(root, root)}, r.faults, validName(c.Name)
 }
 
 // isKind reports whether root is a document of ours of that kind. A near miss
@@ -150,25 +153,22 @@ func (r *reader) isKind(root *yaml.Node, want string) bool {
 	return false
 }
 
-func record(places map[string]place, n *yaml.Node, keys []string) {
-	if n.Kind == yaml.SequenceNode {
-		for i, item := range n.Content {
-			at := append(slices.Clone(keys), strconv.Itoa(i))
-			places[placeKey(at)] = placeOf(item, item)
-			record(places, item, at)
+func placesOf(key, value *yaml.Node) *place {
+	p := &place{keyLine: int32(key.Line), keyColumn: int32(key.Column), line: int32(value.Line), column: int32(value.Column)}
+	switch {
+	case len(value.Content) == 0:
+	case value.Kind == yaml.SequenceNode:
+		p.below = make(map[string]*place, len(value.Content))
+		for i, item := range value.Content {
+			p.below[strconv.Itoa(i)] = placesOf(item, item)
 		}
-		return
+	case value.Kind == yaml.MappingNode:
+		p.below = make(map[string]*place, len(value.Content)/2)
+		for i := 0; i+1 < len(value.Content); i += 2 {
+			p.below[value.Content[i].Value] = placesOf(value.Content[i], value.Content[i+1])
+		}
 	}
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		at := append(slices.Clone(keys), key.Value)
-		places[placeKey(at)] = placeOf(key, value)
-		record(places, value, at)
-	}
-}
-
-func placeOf(key, value *yaml.Node) place {
-	return place{int32(key.Line), int32(key.Column), int32(value.Line), int32(value.Column)}
+	return p
 }
 
 func sortFaults(faults holdfast.Faults) {

@@ -29,6 +29,13 @@ func (r *reader) add(at *yaml.Node, message, hint string) {
 }
 
 func (r *reader) put(fault holdfast.Fault) {
+	const most = 500 // names of keys are as long as their writer likes
+	if len(fault.Message) > most {
+		fault.Message = strings.ToValidUTF8(fault.Message[:most], "") + "…"
+	}
+	if len(fault.Hint) > most {
+		fault.Hint = strings.ToValidUTF8(fault.Hint[:most], "") + "…"
+	}
 	if len(r.faults) < maxFaults {
 		r.faults = append(r.faults, fault)
 	}
