@@ -217,13 +217,15 @@ func TestAttemptRules(t *testing.T) {
 			t.Errorf("%s: body %q, want an error in JSON", tc.name, got.body)
 		}
 	}
-	want := []string{"heartbeat run-1/1/10", "finish run-1/1/10 applied"}
+	want := []string{"heartbeat run-1/1/10 plan", "finish run-1/1/10 applied"}
 	if diff := cmp.Diff(want, w.noted()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	if w.artefacts["run-1/plan.json"] != "{}" || w.logs["run-1/1"] != "hello" {
-		t.Errorf("stored %q and %q", w.artefacts["run-1/plan.json"], w.logs["run-1/1"])
-	}
+	w.look(func() {
+		if w.artefacts["run-1/plan.json"] != "{}" || w.logs["run-1/1"] != "hello" {
+			t.Errorf("stored %q and %q", w.artefacts["run-1/plan.json"], w.logs["run-1/1"])
+		}
+	})
 }
 
 func TestArtefactLimits(t *testing.T) {

@@ -38,13 +38,11 @@ type world struct {
 	quarantine []holdfast.StateWrite
 
 	claims   chan holdfast.Assignment
-	beats    []holdfast.Heartbeat
-	results  []holdfast.Result
 	calls    []string
 	alive    bool
 	held     bool
 	failWith error                                // of Claim, Heartbeat, Clusters
-	onLock   func()                               // called when a state is locked
+	locked   int                                  // how often a state was locked
 	obey     func(context.Context) string         // waited for by Command
 	source   func(run, name string) io.ReadCloser // of artefacts, instead of the map
 }
@@ -113,14 +111,12 @@ func (w *world) Authorize(_ context.Context, id string, attempt int, token strin
 }
 
 func (w *world) Heartbeat(_ context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error) {
-	w.note("heartbeat %s/%d/%d", ref.Run, ref.Attempt, ref.Fence)
-	w.beats = append(w.beats, beat)
+	w.note("heartbeat %s/%d/%d %s", ref.Run, ref.Attempt, ref.Fence, beat.Step)
 	return holdfast.HeartbeatReply{MayApply: true, Cancel: "NewerHead"}, w.failWith
 }
 
 func (w *world) Finish(_ context.Context, ref holdfast.AttemptRef, result holdfast.Result) error {
 	w.note("finish %s/%d/%d %s", ref.Run, ref.Attempt, ref.Fence, result.Status)
-	w.results = append(w.results, result)
 	return nil
 }
 
@@ -128,6 +124,13 @@ func (w *world) note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls = append(w.calls, fmt.Sprintf(format, args...))
+}
+
+// look runs do while nobody else changes the world.
+func (w *world) look(do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	do()
 }
 
 func (w *world) noted() []string {
@@ -206,7 +209,8 @@ func (w *world) Log(ctx context.Context, run string, attempt int, offset int64, 
 
 func (w *world) State(_ context.Context, location string) ([]byte, holdfast.StateVersion, error) {
 	data, err := get(w, w.states, location)
-	return data, holdfast.StateVersion{Location: location, Version: w.versions[location]}, err
+	version, _ := get(w, w.versions, location)
+	return data, holdfast.StateVersion{Location: location, Version: version}, err
 }
 
 func (w *world) PutState(_ context.Context, write holdfast.StateWrite) (holdfast.StateVersion, error) {
@@ -233,10 +237,8 @@ func (w *world) LockState(_ context.Context, location string, lock holdfast.Stat
 		return &holdfast.StateLockedError{Lock: held}
 	}
 	w.locks[location] = lock
+	w.locked++
 	w.mu.Unlock()
-	if w.onLock != nil {
-		w.onLock()
-	}
 	return nil
 }
 

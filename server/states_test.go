@@ -90,9 +90,11 @@ func TestStateOfAnAttemptThatIsOver(t *testing.T) {
 	if got := request(t, "POST", url+"?ID=one", token, `{"serial":7}`); got.status != 409 {
 		t.Errorf("write = %d %s, want 409", got.status, got.body)
 	}
-	if len(w.quarantine) != 1 || string(w.quarantine[0].Data) != `{"serial":7}` || w.quarantine[0].By.Fence != 10 {
-		t.Errorf("quarantine holds %v, want the upload with its fence", w.quarantine)
-	}
+	w.look(func() {
+		if len(w.quarantine) != 1 || string(w.quarantine[0].Data) != `{"serial":7}` || w.quarantine[0].By.Fence != 10 {
+			t.Errorf("quarantine holds %v, want the upload with its fence", w.quarantine)
+		}
+	})
 	if got := request(t, "POST", url+"?ID=one", "run-1.1.guess", `{"serial":8}`); got.status != 401 {
 		t.Errorf("write with a guessed token = %d, want 401", got.status)
 	}
@@ -101,12 +103,14 @@ func TestStateOfAnAttemptThatIsOver(t *testing.T) {
 			t.Errorf("%s = %d, want 409", method, got.status)
 		}
 	}
-	if got := request(t, "UNLOCK", url, token, lockOne); got.status != 200 || len(w.locks) != 0 {
-		t.Errorf("unlock = %d %s with %v left, want its own lock released", got.status, got.body, w.locks)
+	if got := request(t, "UNLOCK", url, token, lockOne); got.status != 200 {
+		t.Errorf("unlock = %d %s, want its own lock released", got.status, got.body)
 	}
-	if len(w.quarantine) != 1 {
-		t.Errorf("quarantine holds %d uploads, want 1", len(w.quarantine))
-	}
+	w.look(func() {
+		if len(w.quarantine) != 1 || len(w.locks) != 0 {
+			t.Errorf("quarantine holds %d uploads, want 1; locks left: %v", len(w.quarantine), w.locks)
+		}
+	})
 }
 
 // terraform runs the real engine in dir against the state at url.
@@ -133,8 +137,6 @@ func TestRealEngine(t *testing.T) {
 	}
 	w := newWorld()
 	apply, plan := w.start(applyRun("run-1")), w.start(planRun("run-2"))
-	locked := 0
-	w.onLock = func() { locked++ }
 	url := serve(t, newServer(t, w).Agents()) + "/agent/v1/state/clusters/prod-eu"
 	dir := t.TempDir()
 	code := `terraform {
@@ -156,36 +158,43 @@ output "one" { value = terraform_data.one.output }
 	}
 	must(plan, "init", "-input=false", "-no-color")
 	must(plan, "plan", "-input=false", "-no-color", "-out=p")
-	if locked != 1 || len(w.locks) != 0 {
-		t.Errorf("plan locked %d times and left %v", locked, w.locks)
-	}
+	w.look(func() {
+		if w.locked != 1 || len(w.locks) != 0 {
+			t.Errorf("plan locked %d times and left %v", w.locked, w.locks)
+		}
+	})
 
 	// The plan's credential cannot write what it planned.
 	out, err := terraform(t, dir, url, plan, "apply", "-input=false", "-no-color", "p")
-	if err == nil || len(w.states) != 0 {
-		t.Errorf("apply with a plan's credential: %v, states %v\n%s", err, w.states, out)
-	}
-
-	w.locks["clusters/prod-eu"] = holdfast.StateLock{ID: "one", Who: "me@here", Info: []byte(lockOne)}
+	w.look(func() {
+		if err == nil || len(w.states) != 0 {
+			t.Errorf("apply with a plan's credential: %v, states %v\n%s", err, w.states, out)
+		}
+		w.locks["clusters/prod-eu"] = holdfast.StateLock{ID: "one", Who: "me@here", Info: []byte(lockOne)}
+	})
 	out, err = terraform(t, dir, url, apply, "apply", "-input=false", "-no-color", "-lock-timeout=0s", "-auto-approve")
 	if err == nil || !strings.Contains(out, "ID=one") {
 		t.Errorf("apply under another's lock: %v, want the holder named\n%s", err, out)
 	}
-	delete(w.locks, "clusters/prod-eu")
+	w.look(func() { delete(w.locks, "clusters/prod-eu") })
 
 	must(apply, "apply", "-input=false", "-no-color", "-auto-approve")
 	var stored struct {
 		Outputs map[string]struct{ Value string }
 	}
-	if err := json.Unmarshal(w.states["clusters/prod-eu"], &stored); err != nil || stored.Outputs["one"].Value != "first" {
-		t.Errorf("stored state %s: %v, want the output", w.states["clusters/prod-eu"], err)
-	}
+	w.look(func() {
+		if err := json.Unmarshal(w.states["clusters/prod-eu"], &stored); err != nil || stored.Outputs["one"].Value != "first" {
+			t.Errorf("stored state %s: %v, want the output", w.states["clusters/prod-eu"], err)
+		}
+	})
 	if out := must(plan, "plan", "-input=false", "-no-color"); !strings.Contains(out, "No changes") {
 		t.Errorf("plan after apply:\n%s\nwant no changes", out)
 	}
-	if len(w.locks) != 0 {
-		t.Errorf("locks left: %v", w.locks)
-	}
+	w.look(func() {
+		if len(w.locks) != 0 {
+			t.Errorf("locks left: %v", w.locks)
+		}
+	})
 	w.end("run-1", holdfast.RunApplied)
 	if out, err := terraform(t, dir, url, apply, "plan", "-input=false", "-no-color"); err == nil {
 		t.Errorf("plan with the credential of a run that is over succeeded:\n%s", out)
