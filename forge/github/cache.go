@@ -1,18 +1,23 @@
 package github
 
 import (
+	"bytes"
+	"compress/gzip"
 	"container/list"
+	"io"
 	"net/http"
 	"sync"
 )
 
 const (
-	maxCached      = 16 << 20 // bytes of bodies in one cache
-	maxCachedEntry = 1 << 20  // bytes of one body
+	maxCached      = 16 << 20 // bytes of compressed bodies in one cache
+	maxCachedEntry = 1 << 20  // bytes of one compressed body
 )
 
 // cache keeps answers with their ETag, so that asking again for what has not
-// changed costs nothing of the rate limit. The least recently used go first.
+// changed costs nothing of the rate limit. A page of pull requests is 2 MB of
+// which most says the same, so bodies are kept compressed. The least recently
+// used go first.
 type cache struct {
 	mu      sync.Mutex
 	entries map[string]*list.Element // of *cached
@@ -24,7 +29,25 @@ type cached struct {
 	key    string
 	etag   string
 	header http.Header
-	body   []byte // never written to
+	packed []byte // the body, compressed
+}
+
+// pack compresses a body.
+func pack(body []byte) []byte {
+	var packed bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed) // the level is valid
+	_, _ = w.Write(body)                                 // a Buffer takes everything
+	_ = w.Close()
+	return packed.Bytes()
+}
+
+// body returns the body.
+func (e *cached) body() ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(e.packed))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
 }
 
 func newCache() *cache {
@@ -45,7 +68,7 @@ func (c *cache) get(key string) *cached {
 }
 
 func (c *cache) put(entry *cached) {
-	if len(entry.body) > maxCachedEntry {
+	if len(entry.packed) > maxCachedEntry {
 		return
 	}
 	c.mu.Lock()
@@ -68,4 +91,4 @@ func (c *cache) remove(element *list.Element) {
 }
 
 // weight counts the body, the key and a kilobyte for all else.
-func (e *cached) weight() int { return len(e.body) + len(e.key) + 1<<10 }
+func (e *cached) weight() int { return len(e.packed) + len(e.key) + 1<<10 }

@@ -140,13 +140,17 @@ func (t *transport) accept(req *http.Request, resp *http.Response, answer []byte
 	status := resp.StatusCode
 	switch {
 	case status == http.StatusNotModified && known != nil:
-		status, header, answer = http.StatusOK, known.header.Clone(), known.body
+		body, err := known.body()
+		if err != nil {
+			return nil, fmt.Errorf("unpack a kept answer: %w", err)
+		}
+		status, header, answer = http.StatusOK, known.header.Clone(), body
 	case status >= 300 && status < 400:
 	case len(answer) > 0 && !isJSON(header):
 		return nil, fmt.Errorf("GitHub answered %d with %s instead of JSON: %w", status, mediaType(header), holdfast.ErrUnavailable)
 	case status == http.StatusOK && req.Method == http.MethodGet && header.Get("ETag") != "":
 		t.cache.put(&cached{
-			key: cacheKey(req), etag: header.Get("ETag"), body: answer,
+			key: cacheKey(req), etag: header.Get("ETag"), packed: pack(answer),
 			header: http.Header{"Content-Type": header["Content-Type"], "Link": header["Link"]},
 		})
 	}

@@ -35,7 +35,6 @@ func (s *Server) routes() http.Handler {
 
 		"GET /repos/{owner}/{repo}/collaborators/{login}/permission": s.getPermission,
 		"GET /repos/{owner}/{repo}/issues/comments":                  s.listComments,
-		"GET /repos/{owner}/{repo}/issues/comments/{id}":             s.getComment,
 		"PATCH /repos/{owner}/{repo}/issues/comments/{id}":           s.patchComment,
 		"POST /repos/{owner}/{repo}/issues/comments/{id}/reactions":  s.postReaction,
 		"GET /repos/{owner}/{repo}/issues/{number}/comments":         s.listComments,
@@ -169,8 +168,9 @@ func (s *Server) locked(w http.ResponseWriter, r *http.Request, f func(repo *Rep
 	}
 }
 
-// page answers with one page of items and the Link header.
-func page(w http.ResponseWriter, r *http.Request, items []any) []any {
+// page returns the page of items that the call asks for, and sets the Link
+// header.
+func page[T any](w http.ResponseWriter, r *http.Request, items []T) []T {
 	query := r.URL.Query()
 	size, err := strconv.Atoi(query.Get("per_page"))
 	if err != nil || size < 1 {
@@ -191,7 +191,7 @@ func page(w http.ResponseWriter, r *http.Request, items []any) []any {
 		w.Header().Set("Link", link(number+1, "next")+", "+link(last, "last"))
 	}
 	from := min((number-1)*size, len(items))
-	return append([]any{}, items[from:min(from+size, len(items))]...)
+	return append([]T{}, items[from:min(from+size, len(items))]...)
 }
 
 func (s *Server) getUser(w http.ResponseWriter, r *http.Request) {
@@ -258,7 +258,7 @@ func (s *Server) listPulls(w http.ResponseWriter, r *http.Request) {
 			}
 			return order
 		})
-		return http.StatusOK, page(w, r, repo.listShape(pulls))
+		return http.StatusOK, repo.listShape(page(w, r, pulls))
 	})
 }
 
@@ -271,7 +271,7 @@ func (s *Server) listPullsOf(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		slices.SortFunc(pulls, func(a, b *pull) int { return cmp.Compare(a.number, b.number) })
-		return http.StatusOK, page(w, r, repo.listShape(pulls))
+		return http.StatusOK, repo.listShape(page(w, r, pulls))
 	})
 }
 
@@ -367,11 +367,11 @@ func (s *Server) listComments(w http.ResponseWriter, r *http.Request) {
 		if query.Get("direction") == "desc" {
 			slices.Reverse(found)
 		}
-		comments := make([]any, len(found))
-		for i, c := range found {
-			comments[i] = repo.commentShape(c.Comment)
+		comments := []any{}
+		for _, c := range page(w, r, found) {
+			comments = append(comments, repo.commentShape(c.Comment))
 		}
-		return http.StatusOK, page(w, r, comments)
+		return http.StatusOK, comments
 	})
 }
 
@@ -379,15 +379,6 @@ func (s *Server) listComments(w http.ResponseWriter, r *http.Request) {
 func commentOf(repo *Repo, r *http.Request) *comment {
 	id, _ := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	return repo.find(id)
-}
-
-func (s *Server) getComment(w http.ResponseWriter, r *http.Request) {
-	s.locked(w, r, func(repo *Repo) (int, any) {
-		if c := commentOf(repo, r); c != nil {
-			return http.StatusOK, repo.commentShape(c.Comment)
-		}
-		return 0, nil
-	})
 }
 
 // bodyOf reads a comment's body, or says why it is refused.

@@ -78,7 +78,9 @@ func (r *Repo) Push(ref, before, after string) Delivery {
 	} else if after == zero {
 		payload["head_commit"] = nil
 	}
-	payload["repository"].(map[string]any)["id"] = r.id
+	repo := maps.Clone(r.shape())
+	maps.Copy(repo, map[string]any{"created_at": 1557933565, "pushed_at": 1557933657, "master_branch": r.defaultBranch}) // numbers, only here
+	payload["repository"] = repo
 	return r.deliver("push", payload)
 }
 
@@ -96,7 +98,7 @@ func (r *Repo) deliverPull(number int, action string, extra map[string]any) {
 	payload["pull_request"] = r.pullShape(r.pulls[number])
 	author := r.pulls[number].Author
 	r.s.mu.Unlock()
-	maps.Copy(payload, map[string]any{"action": action, "number": number, "repository": r.shape(), "sender": userShape(author)})
+	maps.Copy(payload, map[string]any{"action": action, "number": number, "sender": userShape(author)})
 	maps.Copy(payload, extra)
 	r.deliver("pull_request", payload)
 }
@@ -113,7 +115,7 @@ func (r *Repo) deliverReview(number int, login, state string) {
 	payload["review"].(map[string]any)["state"] = strings.ToLower(state) // deliveries say it in lower case
 	payload["pull_request"] = r.listShape([]*pull{p})[0]
 	r.s.mu.Unlock()
-	maps.Copy(payload, map[string]any{"action": action, "repository": r.shape(), "sender": userShape(login)})
+	maps.Copy(payload, map[string]any{"action": action, "sender": userShape(login)})
 	r.deliver("pull_request_review", payload)
 }
 
@@ -134,7 +136,7 @@ func (r *Repo) deliverComment(id int64, action string) {
 	}
 	author := c.Author
 	r.s.mu.Unlock()
-	maps.Copy(payload, map[string]any{"action": action, "repository": r.shape(), "sender": userShape(author)})
+	maps.Copy(payload, map[string]any{"action": action, "sender": userShape(author)})
 	if action == "edited" {
 		payload["changes"] = map[string]any{"body": map[string]any{"from": "before"}}
 	}

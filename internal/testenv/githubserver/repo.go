@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -24,6 +25,10 @@ type Repo struct {
 	hookSecret string
 	drop       int
 	deliveries []Delivery
+
+	templatesMu sync.Mutex
+	templates   map[string]string // by event
+	repository  map[string]any
 }
 
 // PullRequest is what a pull request is opened with. Empty fields get

@@ -206,7 +206,7 @@ func (s *Server) Repo(fullName string) *Repo {
 		s: s, fullName: fullName, defaultBranch: "main", id: s.id(),
 		pulls:    make(map[int]*pull),
 		people:   make(map[string]string),
-		statuses: make(map[string][]Status),
+		statuses: make(map[string][]Status), templates: make(map[string]string),
 	}
 	s.repos[key] = r
 	return r

@@ -19,23 +19,55 @@ var numberInURL = regexp.MustCompile(`/(pulls?|issues)/[12]\b`)
 // recorded returns a recorded delivery with the repository's name and, unless
 // it is zero, a pull request's number in place of the recorded ones.
 func (r *Repo) recorded(event string, number int) map[string]any {
+	text := r.template(event)
+	if number != 0 {
+		text = numberInURL.ReplaceAllString(text, "/${1}/"+strconv.Itoa(number))
+	}
+	payload := parse(text)
+	payload["repository"] = r.shape()
+	return payload
+}
+
+// template returns a recorded delivery with the repository's name in place of
+// the recorded ones, without the copies of the repository in it.
+func (r *Repo) template(event string) string {
+	r.templatesMu.Lock()
+	defer r.templatesMu.Unlock()
+	if text, ok := r.templates[event]; ok {
+		return text
+	}
 	raw, err := payloads.ReadFile("payloads/" + event + ".json")
 	if err != nil {
 		panic(err) // embedded: there or not, at build time
 	}
 	owner, name, _ := strings.Cut(r.fullName, "/")
-	text := strings.NewReplacer(
+	payload := parse(strings.NewReplacer(
 		"Codertocat/Hello-World", r.fullName, "Octocoders/Hello-World", r.fullName,
 		`"Codertocat"`, strconv.Quote(owner), `"Octocoders"`, strconv.Quote(owner), `"Hello-World"`, strconv.Quote(name),
-	).Replace(string(raw))
-	if number != 0 {
-		text = numberInURL.ReplaceAllString(text, "/${1}/"+strconv.Itoa(number))
+	).Replace(string(raw)))
+	if event == "pull_request" {
+		r.repository = payload["repository"].(map[string]any)
+		r.repository["id"], r.repository["default_branch"] = r.id, r.defaultBranch
 	}
-	var payload map[string]any
-	if err := json.Unmarshal([]byte(text), &payload); err != nil {
+	delete(payload, "repository")
+	if pull, ok := payload["pull_request"].(map[string]any); ok {
+		delete(pull["head"].(map[string]any), "repo")
+		delete(pull["base"].(map[string]any), "repo")
+	}
+	text, err := json.Marshal(payload)
+	if err != nil {
 		panic(err)
 	}
-	return payload
+	r.templates[event] = string(text)
+	return string(text)
+}
+
+// parse panics if text, which is ours, is not a JSON object.
+func parse(text string) (object map[string]any) {
+	if err := json.Unmarshal([]byte(text), &object); err != nil {
+		panic(err)
+	}
+	return object
 }
 
 func stampOf(t time.Time) any {
@@ -60,10 +92,13 @@ func userShape(login string) map[string]any {
 	}
 }
 
+// shape is the repository, as all answers and deliveries have it. It is shared:
+// nobody may change it.
 func (r *Repo) shape() map[string]any {
-	repo := r.recorded("pull_request", 0)["repository"].(map[string]any)
-	repo["id"], repo["default_branch"] = r.id, r.defaultBranch
-	return repo
+	r.template("pull_request")
+	r.templatesMu.Lock()
+	defer r.templatesMu.Unlock()
+	return r.repository
 }
 
 // pullShape is a pull request as GET /pulls/{number} and deliveries show it.
