@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -57,6 +58,8 @@ type Store struct {
 	db     *database
 	blobs  *bucket
 	wakers *broadcaster // who waits for log lines
+
+	closing sync.Once
 }
 
 // Open opens the database, brings its tables up to date and checks the keys. It
@@ -148,9 +151,15 @@ func prepareFile(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// Close waits for writes in progress and lets the database go. No method may be
-// called after it.
+// Close waits for writes in progress and lets the database go. After it every
+// method is an error; a second Close is none.
 func (s *Store) Close() error {
+	var err error
+	s.closing.Do(func() { err = s.close() })
+	return err
+}
+
+func (s *Store) close() error {
 	var errs []error
 	if s.db != nil {
 		errs = append(errs, s.db.close())
