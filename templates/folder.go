@@ -1,12 +1,16 @@
 package templates
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -37,7 +41,8 @@ type gatherer struct {
 	dirs    []string           // in the order they were reached
 	entries map[string]entry   // by path
 	digests map[string]holdfast.Digest
-	linked  []string // what symbolic links stand for
+	linked  []string          // what symbolic links stand for, and files that code reads from elsewhere
+	extra   map[string]string // hashes of the latter, by path
 	faults  holdfast.Faults
 }
 
@@ -45,6 +50,7 @@ func newGatherer(tree holdfast.Tree, folders *cache[*folder]) *gatherer {
 	return &gatherer{
 		tree: tree, folders: folders,
 		modules: map[string]*module{}, entries: map[string]entry{}, digests: map[string]holdfast.Digest{},
+		extra: map[string]string{},
 	}
 }
 
@@ -89,7 +95,81 @@ func (g *gatherer) gather(dir string, missing func() holdfast.Fault) error {
 			return err
 		}
 	}
+	for _, name := range m.reads {
+		if err := g.refer(dir, name); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// referRoot takes in what the modules read from places that they give from the
+// root module's folder.
+func (g *gatherer) referRoot(root string) error {
+	for _, dir := range slices.Clone(g.dirs) {
+		for _, name := range g.modules[dir].rootReads {
+			if err := g.refer(root, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// refer takes in a file or folder that code reads. What is not in the
+// repository is the engine's to complain about, or not: it may only be asked
+// whether it exists.
+func (g *gatherer) refer(dir, name string) error {
+	target, ok := within(dir, name)
+	if !ok {
+		return nil
+	}
+	g.linked = append(g.linked, target)
+	info, err := g.stat(target)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("stat %s: %w", target, err)
+	}
+	var files []entry
+	switch mode := info.Mode(); {
+	case mode&fs.ModeSymlink != 0:
+		files, err = g.follow(target, nil)
+	case mode.IsDir():
+		f, ferr := g.folder(target)
+		if ferr != nil {
+			return ferr
+		}
+		for _, e := range f.files {
+			e.path = path.Join(target, e.path)
+			files = append(files, e)
+		}
+	case mode.IsRegular():
+		hash, herr := g.tree.Hash(target)
+		files, err = []entry{{path: target, hash: hash, exec: mode&0o111 != 0}}, herr
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range files {
+		if _, have := g.entries[e.path]; have {
+			continue
+		}
+		if e.source == "" {
+			e.source = e.path
+		}
+		g.entries[e.path] = e
+		g.extra[e.path] = e.hash
+	}
+	g.bound(target)
+	return nil
+}
+
+// addExtra adds what refer took in to a digest.
+func (g *gatherer) addExtra(d *holdfast.Digester) {
+	for _, name := range slices.Sorted(maps.Keys(g.extra)) {
+		d.Add("read", name, g.extra[name])
+	}
 }
 
 // reads returns what was read of the tree, sorted.
@@ -135,16 +215,21 @@ func (g *gatherer) take(dir string) (*module, error) {
 		}
 		g.entries[e.path] = e
 	}
+	g.bound(dir)
+	if f.module != nil {
+		return f.module, nil
+	}
+	return g.readModule(dir, files)
+}
+
+// bound tells of a root module that takes in too much, by way of dir.
+func (g *gatherer) bound(dir string) {
 	if len(g.entries) > maxBundleFiles {
 		g.faults = append(g.faults, holdfast.Fault{
 			File: dir, Message: fmt.Sprintf("root module and its modules have more than %d files", maxBundleFiles),
 			Hint: "keep code in folders of its own",
 		})
 	}
-	if f.module != nil {
-		return f.module, nil
-	}
-	return g.readModule(dir, files)
 }
 
 func (g *gatherer) readModule(dir string, files []entry) (*module, error) {
@@ -158,7 +243,10 @@ func (g *gatherer) readModule(dir string, files []entry) (*module, error) {
 			source = path.Join(dir, e.path)
 		}
 		data, err := g.tree.ReadFile(source)
-		if err != nil {
+		if why, ok := refused(err); ok {
+			m.faults = append(m.faults, holdfast.Fault{File: e.path, Message: "file " + why})
+			continue
+		} else if err != nil {
 			return nil, fmt.Errorf("read %s: %w", source, err)
 		}
 		m.read(e.path, data)
@@ -202,6 +290,28 @@ func (g *gatherer) folder(dir string) (*folder, error) {
 	}
 	g.folders.put(hash, f)
 	return f, nil
+}
+
+// maxPointer is the size, in bytes, below which a file can be a Git LFS pointer.
+const maxPointer = 1024
+
+// refused says why a tree does not read a file, if that is because of what the
+// file is. It reports false if the file system or the object store failed.
+func refused(err error) (string, bool) {
+	var refusal, inner *fs.PathError
+	var errno syscall.Errno
+	if !errors.As(err, &refusal) || errors.As(refusal.Err, &inner) || errors.As(err, &errno) {
+		return "", false
+	}
+	for _, trouble := range []error{
+		holdfast.ErrUnavailable, holdfast.ErrNotFound, context.Canceled, context.DeadlineExceeded,
+		fs.ErrNotExist, fs.ErrPermission, io.ErrUnexpectedEOF,
+	} {
+		if errors.Is(err, trouble) {
+			return "", false
+		}
+	}
+	return refusal.Err.Error(), true
 }
 
 // leftOut are files that must not reach a workspace: what an engine left
@@ -261,6 +371,25 @@ func (g *gatherer) file(f *folder, dir, name string, item fs.DirEntry) error {
 	info, err := item.Info()
 	if err != nil {
 		return fmt.Errorf("stat %s: %w", full, err)
+	}
+	if info.Size() > maxModuleFile {
+		f.faults = append(f.faults, holdfast.Fault{
+			File: name, Message: fmt.Sprintf("file has %d bytes, more than the %d of a file in a module", info.Size(), maxModuleFile),
+			Hint: "keep it elsewhere",
+		})
+		return nil
+	}
+	if info.Size() < maxPointer && !isCode(name) {
+		// It may stand for a content that is not in the repository. Now is the
+		// time to say so, not when the bundle is made.
+		if _, err := g.tree.ReadFile(full); err != nil {
+			why, ok := refused(err)
+			if !ok {
+				return fmt.Errorf("read %s: %w", full, err)
+			}
+			f.faults = append(f.faults, holdfast.Fault{File: name, Message: "file " + why})
+			return nil
+		}
 	}
 	f.files = append(f.files, entry{path: name, hash: hash, exec: info.Mode()&0o111 != 0})
 	return nil

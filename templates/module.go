@@ -20,6 +20,8 @@ type module struct {
 	variables map[string]moduleVariable
 	outputs   map[string]bool
 	backend   *codeBackend
+	reads     []string        // outside the folder, from the folder, by file() and the like
+	rootReads []string        // the same from the root module's folder
 	faults    holdfast.Faults // in the order of the files
 }
 
@@ -70,6 +72,7 @@ func (m *module) read(file string, data []byte) {
 		m.diagnose(file, diags)
 		return
 	}
+	m.reading(f.Body)
 	content, _, diags := f.Body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 		{Type: "module", LabelNames: []string{"name"}},
 		{Type: "variable", LabelNames: []string{"name"}},
@@ -92,6 +95,49 @@ func (m *module) read(file string, data []byte) {
 			m.settings(file, block)
 		}
 	}
+}
+
+// reading notes the files outside of the folder that functions read, where the
+// code says them in so many words: "${path.module}/../shared.yaml".
+func (m *module) reading(body hcl.Body) {
+	native, ok := body.(*hclsyntax.Body)
+	if !ok {
+		return
+	}
+	here := cty.StringVal(".")
+	scope := &hcl.EvalContext{Variables: map[string]cty.Value{
+		"path": cty.ObjectVal(map[string]cty.Value{"module": here, "root": here, "cwd": here}),
+	}}
+	_ = hclsyntax.VisitAll(native, func(node hclsyntax.Node) hcl.Diagnostics {
+		call, ok := node.(*hclsyntax.FunctionCallExpr)
+		if !ok || len(call.Args) == 0 || !readsFile(call.Name) {
+			return nil
+		}
+		inModule := false
+		for _, traversal := range call.Args[0].Variables() {
+			if len(traversal) == 2 {
+				attr, _ := traversal[1].(hcl.TraverseAttr)
+				inModule = inModule || attr.Name == "module"
+			}
+		}
+		v, diags := call.Args[0].Value(scope)
+		if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
+			return nil
+		}
+		name := path.Clean(v.AsString())
+		switch {
+		case !strings.HasPrefix(name, "../"):
+		case inModule:
+			m.reads = append(m.reads, name)
+		default: // relative paths start where the engine runs
+			m.rootReads = append(m.rootReads, name)
+		}
+		return nil
+	})
+}
+
+func readsFile(function string) bool {
+	return function == "templatefile" || strings.HasPrefix(function, "file")
 }
 
 func (m *module) diagnose(file string, diags hcl.Diagnostics) {

@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -177,6 +178,14 @@ func TestModuleFaults(t *testing.T) {
 			files: []string{file, "terraform {\n  backend \"local\" {}\n}\n"},
 			want:  []string{`infra/own/main.tf:2: a local backend keeps the state in a workspace that is thrown away (remove the block: the state is kept by Holdfast then; or use another backend)`},
 		},
+		"LFS pointer": {
+			files: []string{"infra/own/b/blob", "LFS"},
+			want:  []string{`infra/own/b/blob: file is a Git LFS pointer`},
+		},
+		"large file": {
+			files: []string{"infra/own/b/blob", strings.Repeat("x", 11<<20)},
+			want:  []string{`infra/own/b/blob: file has 11534336 bytes, more than the 10485760 of a file in a module (keep it elsewhere)`},
+		},
 		"our file's name": {
 			files: []string{"infra/own/holdfast_backend.tf", ""},
 			want:  []string{`infra/own/holdfast_backend.tf: a file of this name is written by Holdfast (rename it)`},
@@ -244,6 +253,40 @@ func TestStateLocation(t *testing.T) {
 				t.Errorf("Holdfast writes\n%s\nwant %s", written, tc.file)
 			}
 		})
+	}
+}
+
+func TestModuleReadsFilesElsewhere(t *testing.T) {
+	t.Parallel()
+
+	files := with(moduleFiles(),
+		"infra/own/reads.tf", `locals {
+  a = yamldecode(file("${path.module}/../../global.yaml"))
+  b = templatefile("../b.tpl", { x = file("../missing") })
+  c = fileset("${path.module}/../../policies", "*.json")
+  d = file(var.size)
+  e = file("../../../../etc/passwd")
+}
+`,
+		"modules/a/reads.tf", "locals {\n  a = file(\"${path.module}/../near.txt\")\n  b = file(\"../from-root.txt\")\n}\n",
+		"global.yaml", "x: 1", "infra/b.tpl", "b", "policies/one.json", "{}", "modules/near.txt", "near", "infra/from-root.txt", "r",
+	)
+	doc := document(t, "c.yaml", moduleCluster)
+	root := resolve(t, tree(files), doc)
+	got := contents(t, root)
+	for _, name := range []string{"global.yaml", "infra/b.tpl", "policies/one.json", "modules/near.txt", "infra/from-root.txt"} {
+		if got[name] != files[name] {
+			t.Errorf("%s is not in the bundle", name)
+		}
+		if resolve(t, tree(with(files, name, "other")), doc).Digest.Equal(root.Digest) {
+			t.Errorf("another %s makes no difference", name)
+		}
+		if dir, _, _ := strings.Cut(name, "/one.json"); !slices.Contains(root.Reads, dir) {
+			t.Errorf("%s is not among the reads %v", dir, root.Reads)
+		}
+	}
+	if !slices.Contains(root.Reads, "infra/missing") {
+		t.Errorf("what is missing is not among the reads %v", root.Reads)
 	}
 }
 

@@ -380,6 +380,9 @@ func (r *Resolver) fromModule(tree holdfast.Tree, doc Document) (*Root, holdfast
 	if err != nil {
 		return nil, nil, fmt.Errorf("read module %s: %w", dir, err)
 	}
+	if err := g.referRoot(dir); err != nil {
+		return nil, nil, fmt.Errorf("read module %s: %w", dir, err)
+	}
 	faults := g.faults
 	m := g.modules[dir]
 	if m.files == 0 && len(faults) == 0 {
@@ -467,6 +470,7 @@ func assembleModule(c holdfast.Cluster, g *gatherer, dir string) (*Root, holdfas
 	for _, folder := range slices.Sorted(slices.Values(g.dirs)) {
 		digest.Add(folder, string(g.digests[folder]))
 	}
+	g.addExtra(digest)
 	for _, f := range root.files {
 		digest.Add(f.Name, string(f.Data))
 	}

@@ -80,6 +80,8 @@ func loadTemplate(tree holdfast.Tree, dir string, folders *cache[*folder]) (*Tem
 	data, err := tree.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, holdfast.Faults{{File: file, Message: "no template here", Hint: "a template is a folder with a " + templateFile}}, nil
+	} else if why, ok := refused(err); ok {
+		return nil, holdfast.Faults{{File: file, Message: "file " + why}}, nil
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", file, err)
 	}
@@ -367,6 +369,7 @@ func (l *templateLoader) modules(p *provider) error {
 			}
 		}
 	}
+	g.addExtra(digest)
 	p.digest = digest.Digest()
 	p.reads = append(g.reads(), l.file, path.Join(l.dir, lockFileName))
 	for name, e := range g.entries {

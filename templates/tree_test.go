@@ -2,6 +2,7 @@ package templates_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -44,7 +45,11 @@ func (t *memTree) ReadFile(name string) ([]byte, error) {
 	if f := t.MapFS[name]; f != nil && f.Mode&fs.ModeSymlink != 0 {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: fs.ErrInvalid}
 	}
-	return t.MapFS.ReadFile(name)
+	data, err := t.MapFS.ReadFile(name)
+	if string(data) == "LFS" { // stands for a pointer, which trees refuse
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("is a Git LFS pointer")}
+	}
+	return data, err
 }
 
 func (t *memTree) Hash(name string) (string, error) {
