@@ -16,12 +16,13 @@ type writer struct {
 	groups   []group
 	total    total
 	level    detail
+	diffs    map[*holdfast.Plan]string
 	dropped  bool // something was left out for the sake of the size
 	b        strings.Builder
 }
 
 func newWriter(r PullRequest) *writer {
-	w := &writer{r: r, outcomes: outcomesOf(r)}
+	w := &writer{r: r, outcomes: outcomesOf(r), diffs: map[*holdfast.Plan]string{}}
 	slices.SortStableFunc(w.outcomes, func(a, b outcome) int {
 		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(dangerOf(b), dangerOf(a)), strings.Compare(a.cluster.Name, b.cluster.Name))
 	})
@@ -91,13 +92,13 @@ func (w *writer) headline() string {
 	case t.by[stageWorking] > 0:
 		return fmt.Sprintf("⏳ Planning %s · %s", head, progress(t))
 	case t.by[stageFailed]+t.by[stageHeld] > 0 || len(pr.Faults) > 0:
-		return fmt.Sprintf("❌ Plan for %s · %s%s", head, w.breakdown("changes", "change", len(pr.Faults)), countsPhrase(t.counts))
+		return fmt.Sprintf("❌ Plan for %s · %s%s", head, w.breakdown("changes", "change", len(pr.Faults)), countsPhrase(t.counts, false))
 	case t.by[stageDone] == 0:
 		return fmt.Sprintf("✅ Plan for %s: no changes in %s", head, plural(t.all, "cluster"))
 	case t.counts.Replace+t.counts.Delete > 0:
-		return fmt.Sprintf("🛑 Plan for %s · %s%s", head, w.breakdown("changes", "change", 0), countsPhrase(t.counts))
+		return fmt.Sprintf("🛑 Plan for %s · %s%s", head, w.breakdown("changes", "change", 0), countsPhrase(t.counts, false))
 	default:
-		return fmt.Sprintf("🔵 Plan for %s · %s%s", head, w.breakdown("changes", "change", 0), countsPhrase(t.counts))
+		return fmt.Sprintf("🔵 Plan for %s · %s%s", head, w.breakdown("changes", "change", 0), countsPhrase(t.counts, false))
 	}
 }
 
@@ -116,7 +117,7 @@ func (w *writer) mergedHeadline(head string) string {
 	case t.by[stageDone] == 0:
 		return fmt.Sprintf("✅ Merged as %s: nothing to apply", head)
 	default:
-		return fmt.Sprintf("✅ Merged as %s and applied · %s%s", head, w.breakdown("is applied", "are applied", 0), countsPhrase(t.counts))
+		return fmt.Sprintf("✅ Merged as %s and applied · %s%s", head, w.breakdown("is applied", "are applied", 0), countsPhrase(t.counts, true))
 	}
 }
 
@@ -157,32 +158,28 @@ func (w *writer) breakdown(one, many string, faults int) string {
 	return plural(t.all, "cluster") + ": " + strings.Join(parts, ", ")
 }
 
-// countsPhrase is what all plans together would do, most dangerous first.
-func countsPhrase(c holdfast.Counts) string {
-	var parts []string
-	for _, part := range countParts(c) {
-		parts = append(parts, fmt.Sprintf("%s %d", part.icon, part.n))
-	}
-	if len(parts) == 0 {
+// countsPhrase is what all plans together do, most dangerous first.
+func countsPhrase(c holdfast.Counts, done bool) string {
+	if c.Zero() {
 		return ""
 	}
-	return " · " + strings.Join(parts, " ")
+	return " · " + countsInWords(c, done)
 }
 
 type countPart struct {
-	icon, verb, done string
-	n                int
+	verb, done string
+	n          int
 }
 
 func countParts(c holdfast.Counts) []countPart {
 	all := []countPart{
-		{"♻️", "to replace", "replaced", c.Replace},
-		{"🔴", "to destroy", "destroyed", c.Delete},
-		{"👋", "to forget", "forgotten", c.Forget},
-		{"🔵", "to change", "changed", c.Update},
-		{"➕", "to create", "created", c.Create},
-		{"📥", "to import", "imported", c.Import},
-		{"🚚", "to move", "moved", c.Move},
+		{"to replace", "replaced", c.Replace},
+		{"to destroy", "destroyed", c.Delete},
+		{"to forget", "forgotten", c.Forget},
+		{"to change", "changed", c.Update},
+		{"to create", "created", c.Create},
+		{"to import", "imported", c.Import},
+		{"to move", "moved", c.Move},
 	}
 	all = slices.DeleteFunc(all, func(p countPart) bool { return p.n == 0 })
 	if c.Outputs > 0 && len(all) == 0 {
@@ -190,7 +187,7 @@ func countParts(c holdfast.Counts) []countPart {
 		if c.Outputs == 1 {
 			noun = "output"
 		}
-		all = append(all, countPart{"📤", noun + " to change", noun + " changed", c.Outputs})
+		all = append(all, countPart{noun + " to change", noun + " changed", c.Outputs})
 	}
 	return all
 }

@@ -193,6 +193,8 @@ func (o outcome) held(reason, detail string) outcome {
 	switch {
 	case reason == "":
 		return o.as(stageHeld, "✋", "waits")
+	case reason == "Removed":
+		return o.as(stageLeft, "⚪", "removed from Git; its infrastructure is left as it is")
 	case reasonOf(reason).wait:
 		return o.as(stageWorking, "⏳", "waits: "+reasonOf(reason).words)
 	default:

@@ -100,8 +100,8 @@ func (w *writer) details(g group) {
 	w.linef("<details%s><summary>%s</summary>\n", open, w.groupTitle(g))
 	w.resources(plan)
 	w.outputs(plan)
-	if diff := diffOf(*plan); diff != "" && changes {
-		w.diff(diff)
+	if changes {
+		w.diff(plan)
 	}
 	w.drift(plan.Drift)
 	w.warnings(plan.Warnings)
@@ -265,9 +265,17 @@ func (w *writer) outputs(plan *holdfast.Plan) {
 	w.line("Outputs: " + strings.Join(parts, ", ") + "\n")
 }
 
-func (w *writer) diff(diff string) {
+func (w *writer) diff(plan *holdfast.Plan) {
 	if w.level.diffs == 0 {
 		w.dropped = true
+		return
+	}
+	diff, ok := w.diffs[plan]
+	if !ok {
+		diff = diffOf(*plan)
+		w.diffs[plan] = diff
+	}
+	if diff == "" {
 		return
 	}
 	lines := strings.Count(diff, "\n") + 1
@@ -327,6 +335,10 @@ func (w *writer) warnings(warnings []holdfast.Diagnostic) {
 	w.line("\n</details>\n")
 }
 
+// maxDiff is how much of a rendering is looked at: many times what fits a
+// comment.
+const maxDiff = 1 << 20
+
 const planBegins = "will perform the following actions:"
 
 // diffLine is a line of a plan whose sign is not at its beginning.
@@ -344,6 +356,9 @@ func diffOf(plan holdfast.Plan) string {
 			return ""
 		}
 		s = PlanText(plan)
+	}
+	if len(s) > maxDiff {
+		s = s[:max(strings.LastIndexByte(s[:maxDiff], '\n'), 0)] + "\n… and more than can be shown"
 	}
 	lines := strings.Split(strings.Trim(printable(s), "\n"), "\n")
 	for i, line := range lines {

@@ -199,18 +199,18 @@ func TestCommentOfHugePlans(t *testing.T) {
 	for i, r := range hostile(strings.Repeat("long @me `text` | ", 4000), 3) {
 		tests[fmt.Sprintf("long texts %d", i)] = r
 	}
-	for i, r := range hostile("aws_instance.x", 3000) {
+	for i, r := range hostile("aws_instance.x", 1500) {
 		tests[fmt.Sprintf("many changes %d", i)] = r
 	}
 	var many []report.Cluster
-	for i := range 5000 {
+	for i := range 2000 {
 		plan := smallPlan("x")
 		plan.Counts.Create = i // all different
 		many = append(many, planned(fmt.Sprintf("cluster-%d", i), plan))
 	}
 	tests["many clusters"] = pullRequest(many...)
 	var held []report.Cluster
-	for i := range 3000 {
+	for i := range 1500 {
 		held = append(held, waits(planned(fmt.Sprintf("cluster-%d", i), smallPlan("x")), "Unreviewed", strings.Repeat("because ", 50)))
 	}
 	tests["many held"] = merge(pullRequest(held...))

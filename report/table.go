@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -12,15 +13,21 @@ func (w *writer) summary() {
 	if len(w.outcomes) == 0 {
 		return
 	}
-	logs := w.r.LogURL != nil
-	header, rule := "| | Cluster | Result | ➕ | 🔵 | ♻️ | 🔴 |", "|---|---|---|--:|--:|--:|--:|"
-	if logs {
+	header, rule := "| | Cluster | Result |", "|---|---|---|"
+	counted := slices.ContainsFunc(w.outcomes, func(o outcome) bool { return !o.stale && !o.counts.Zero() })
+	if counted {
+		header, rule = header+" Create | Change | Replace | Destroy |", rule+"--:|--:|--:|--:|"
+	}
+	if w.r.LogURL != nil {
 		header, rule = header+" Log |", rule+"---|"
 	}
 	w.line(header + "\n" + rule)
 	for _, o := range firstOf(w, w.outcomes, w.level.clusters) {
-		row := fmt.Sprintf("| %s | %s | %s | %s |", o.icon, clusterCell(o.cluster), resultCell(o), countCells(o))
-		if logs {
+		row := fmt.Sprintf("| %s | %s | %s |", o.icon, clusterCell(o.cluster), resultCell(o))
+		if counted {
+			row += " " + countCells(o) + " |"
+		}
+		if w.r.LogURL != nil {
 			row += " " + w.logLink(o.run) + " |"
 		}
 		w.line(row)
@@ -64,7 +71,7 @@ func otherCounts(c holdfast.Counts) string {
 
 func countCells(o outcome) string {
 	if o.stale || o.counts.Zero() {
-		return " | | | "
+		return " | | |"
 	}
 	cells := make([]string, 0, 4)
 	for _, n := range []int{o.counts.Create, o.counts.Update} {
