@@ -262,6 +262,7 @@ func (h *Handler) act(ctx context.Context, repo Repository, d delivery) answer {
 			return answer{http.StatusAccepted, "ignored: no command"}
 		}
 	}
+	h.opts.Logger.DebugContext(ctx, "took in a delivery", "repo", repo.Name, "action", d.event)
 	for _, request := range d.requests {
 		request.Repo, request.TraceParent = repo.Name, d.traceParent
 		h.opts.Enqueue(request)

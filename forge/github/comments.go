@@ -26,7 +26,7 @@ func (c *Client) Comments(ctx context.Context, repo string, since time.Time) ([]
 	var comments []holdfast.Comment
 	err := c.do(ctx, repo, fmt.Sprintf("read comments of %q", repo), func(gh *github.Client, on repository) error {
 		opts := &github.IssueListCommentsOptions{
-			Sort: github.String("updated"), Direction: github.String("asc"),
+			Sort: new("updated"), Direction: new("asc"),
 			ListOptions: github.ListOptions{PerPage: 100},
 		}
 		if !since.IsZero() {

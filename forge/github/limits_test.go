@@ -19,17 +19,16 @@ import (
 
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	final := errors.New("final")
 	tests := map[string]struct {
 		fault githubserver.Fault
-		want  error
+		want  error // nil: final for that call
 		words string
 	}{
 		"401":           {githubserver.Unauthorized, holdfast.ErrUnauthorized, "Bad credentials"},
 		"403":           {githubserver.Forbidden, holdfast.ErrForbidden, "Resource not accessible"},
 		"404":           {githubserver.NotFound, holdfast.ErrNotFound, "Not Found"},
 		"410":           {githubserver.Fault{Status: 410, Body: `{"message":"Gone"}`}, holdfast.ErrNotFound, "410"},
-		"422":           {githubserver.Unprocessable, final, "Body is too long"},
+		"422":           {githubserver.Unprocessable, nil, "Body is too long"},
 		"451":           {githubserver.Fault{Status: 451, Body: `{"message":"DMCA"}`}, holdfast.ErrForbidden, "DMCA"},
 		"500":           {githubserver.Fault{Status: 500, Body: `{"message":"Server Error"}`}, holdfast.ErrUnavailable, "Server Error"},
 		"502, HTML":     {githubserver.BadGateway, holdfast.ErrUnavailable, "502"},
@@ -47,7 +46,7 @@ func TestErrors(t *testing.T) {
 			c, s, _ := withToken(t)
 			s.Fail(2, "", test.fault)
 			_, err := c.PullRequest(t.Context(), ref(1))
-			if err == nil || (test.want != final && !errors.Is(err, test.want)) || !strings.Contains(err.Error(), test.words) {
+			if err == nil || (test.want != nil && !errors.Is(err, test.want)) || !strings.Contains(err.Error(), test.words) {
 				t.Fatalf("got %v, want %v with %q", err, test.want, test.words)
 			}
 			for _, sentinel := range []error{holdfast.ErrUnauthorized, holdfast.ErrForbidden, holdfast.ErrNotFound, holdfast.ErrUnavailable} {
@@ -214,8 +213,8 @@ func TestConditionalRequests(t *testing.T) {
 	}
 }
 
-// TestCallsDoNotGrowWithClusters: nothing that is asked for a pull request
-// knows of clusters; its whole life is this.
+// TestCallsOfAPullRequest counts the calls of a plan. Nothing that is asked for
+// a pull request knows of clusters, so their number does not grow with them.
 func TestCallsOfAPullRequest(t *testing.T) {
 	t.Parallel()
 	c, s, repo := withToken(t)

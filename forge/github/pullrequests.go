@@ -189,9 +189,8 @@ func permission(ctx context.Context, gh *github.Client, on repository, user stri
 
 // isLogin reports whether s can be a login: it becomes a part of a URL's path.
 func isLogin(s string) bool {
-	return s != "" && s != "." && s != ".." && !slices.ContainsFunc([]rune(s), func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.[]", r))
-	})
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.[]"
+	return s != "" && s != "." && s != ".." && strings.Trim(s, allowed) == ""
 }
 
 func hasStatus(err error, status int) bool {

@@ -31,12 +31,12 @@ func (c *Client) SetStatus(ctx context.Context, repo string, status holdfast.Com
 			}
 		}
 		set := &github.RepoStatus{
-			State:       github.String(string(status.State)),
-			Context:     github.String(status.Context),
-			Description: github.String(status.Description),
+			State:       new(string(status.State)),
+			Context:     new(status.Context),
+			Description: new(status.Description),
 		}
 		if status.URL != "" {
-			set.TargetURL = github.String(status.URL)
+			set.TargetURL = new(status.URL)
 		}
 		_, _, err := gh.Repositories.CreateStatus(ctx, on.owner, on.name, string(status.Revision), set)
 		return err

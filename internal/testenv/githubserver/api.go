@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -117,9 +118,7 @@ func (s *Server) limitHeaders(h http.Header) {
 // finish writes the recorded answer: as 304, which costs nothing, if the
 // client has it already.
 func (s *Server) finish(w http.ResponseWriter, r *http.Request, route string, recorder *httptest.ResponseRecorder) {
-	for key, values := range recorder.Header() {
-		w.Header()[key] = values
-	}
+	maps.Copy(w.Header(), recorder.Header())
 	body := recorder.Body.Bytes()
 	if r.Method == http.MethodGet && recorder.Code == http.StatusOK {
 		sum := sha256.Sum256(body)

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sort"
@@ -105,11 +106,7 @@ func (s *Server) SetQuota(limit, remaining int, reset time.Time) {
 func (s *Server) Calls() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	calls := make(map[string]int, len(s.calls))
-	for route, n := range s.calls {
-		calls[route] = n
-	}
-	return calls
+	return maps.Clone(s.calls)
 }
 
 // CallCount returns how many calls reached the API. Calls that were answered
