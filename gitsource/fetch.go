@@ -200,6 +200,9 @@ func (m *mirror) download(ctx context.Context, dir string, current refs, wants c
 	store := openStore(dir)
 	if missing := missingObjects(store, wanted, current); len(missing) > 0 {
 		req := packp.NewUploadPackRequestFromCapabilities(advertised.Capabilities)
+		// A thin pack leaves out objects that we have, and could not be indexed
+		// by itself.
+		req.Capabilities.Delete(capability.ThinPack)
 		if advertised.Capabilities.Supports(capability.NoProgress) {
 			if err := req.Capabilities.Set(capability.NoProgress); err != nil {
 				return nil, err

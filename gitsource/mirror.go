@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,15 +17,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-const (
-	// tempPrefix begins the names of files that only exist while they are
-	// written; go-git's begin with tmp_, too.
-	tempPrefix = "tmp_holdfast_"
-
-	// remakeAgain is how long a mirror that was made anew is kept even if it
-	// seems broken: then the fault is the remote's.
-	remakeAgain = time.Hour
-)
+// remakeAgain is how long a mirror that was made anew is kept even if it seems
+// broken: then the fault is the remote's.
+const remakeAgain = time.Hour
 
 // mirror is a bare repository that follows a remote. Nothing in it is ever
 // collected as garbage: what a branch pointed at before a forced push stays.
@@ -117,7 +110,7 @@ func (m *mirror) prepare() error {
 
 // initBare makes an empty bare repository of a folder, or what is missing of it.
 func initBare(dir string) error {
-	for _, sub := range []string{"objects/pack", "refs/heads", "refs/tags"} {
+	for _, sub := range []string{tempFolder, "objects/pack", "refs/heads", "refs/tags"} {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.FromSlash(sub)), 0o700); err != nil {
 			return err
 		}
@@ -127,37 +120,11 @@ func initBare(dir string) error {
 		{"config", "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[gc]\n\tauto = 0\n"},
 		{"HEAD", "ref: refs/heads/main\n"},
 	} {
-		path := filepath.Join(dir, file[0])
-		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+		if info, err := os.Stat(filepath.Join(dir, file[0])); err == nil && info.Size() > 0 {
 			continue
 		}
-		if err := writeFile(path, []byte(file[1])); err != nil {
+		if err := writeFile(dir, file[0], []byte(file[1])); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// removeLeftovers removes what a crash in the middle of a write left behind. Other
-// temporary files may be a merge's that is being written now, unless they are old.
-func removeLeftovers(dir string) error {
-	for _, sub := range []string{"", "objects/pack"} {
-		folder := filepath.Join(dir, filepath.FromSlash(sub))
-		entries, err := os.ReadDir(folder)
-		if err != nil {
-			return err
-		}
-		for _, entry := range entries {
-			if !strings.HasPrefix(entry.Name(), "tmp_") {
-				continue
-			}
-			info, err := entry.Info()
-			if err != nil || (!strings.HasPrefix(entry.Name(), tempPrefix) && time.Since(info.ModTime()) < time.Hour) {
-				continue
-			}
-			if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return err
-			}
 		}
 	}
 	return nil

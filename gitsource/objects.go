@@ -4,28 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/format/objfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/holdfast-dev/holdfast"
 )
-
-// cacheSize bounds what one reader keeps of objects.
-const cacheSize = 4 * cache.MiByte
-
-// openStore opens the objects of a bare repository for one goroutine. It costs
-// little; indexes are read at the first use.
-func openStore(dir string) *filesystem.Storage {
-	return filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(cacheSize),
-		filesystem.Options{LargeObjectThreshold: 1 << 20})
-}
 
 // objects reads and writes a mirror's objects. It is safe for concurrent use:
 // one at a time reads, as go-git's storages cannot be shared.
@@ -212,19 +203,46 @@ func (o *objects) blob(hash plumbing.Hash) (data []byte, err error) {
 	return data, nil
 }
 
-// put writes an object unless it is there. The caller is busy with the mirror.
+// put writes an object unless it is there. It may be called by several at once,
+// and while others fetch.
 func (o *objects) put(kind plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
-	obj := &plumbing.MemoryObject{}
-	obj.SetType(kind)
-	if _, err := obj.Write(data); err != nil {
-		return plumbing.ZeroHash, err
-	}
+	hash := plumbing.ComputeHash(kind, data)
 	err := o.use(func(store *filesystem.Storage) error {
-		if store.HasEncodedObject(obj.Hash()) == nil {
+		if store.HasEncodedObject(hash) == nil {
 			return nil
 		}
-		_, err := store.SetEncodedObject(obj)
-		return err
+		return storeLoose(o.mirror.path, hash, kind, data)
 	})
-	return obj.Hash(), err
+	if err != nil {
+		return hash, fmt.Errorf("write object: %w: %w", holdfast.ErrUnavailable, err)
+	}
+	return hash, nil
+}
+
+// storeLoose writes an object into a file of its own.
+func storeLoose(dir string, hash plumbing.Hash, kind plumbing.ObjectType, data []byte) error {
+	f, err := createTemp(dir, tempObjectPrefix)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	w := objfile.NewWriter(f)
+	if err := w.WriteHeader(kind, int64(len(data))); err != nil {
+		return err
+	}
+	if _, err := w.Write(data); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	folder := filepath.Join(dir, "objects", hash.String()[:2])
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), filepath.Join(folder, hash.String()[2:]))
 }

@@ -20,7 +20,7 @@ const (
 	// Each fetch adds a pack, and each pack costs every reader a little. From
 	// this many on, those below smallPack are made one, as long as what goes
 	// into it stays below maxRepack.
-	maxPacks  = 50
+	maxPacks  = 20
 	smallPack = 4 << 20
 	maxRepack = 64 << 20
 )
@@ -30,7 +30,7 @@ func packDir(dir string) string { return filepath.Join(dir, "objects", "pack") }
 // storePack writes a pack and its index so that a crash leaves both or neither
 // in sight. An empty one is nothing.
 func storePack(dir string, r io.Reader) error {
-	f, err := os.CreateTemp(packDir(dir), tempPrefix)
+	f, err := createTemp(dir, tempPrefix)
 	if err != nil {
 		return err
 	}
@@ -64,11 +64,11 @@ func storePack(dir string, r io.Reader) error {
 		return err
 	}
 	// Readers look for packs, then for their indexes: those come first.
-	base := filepath.Join(packDir(dir), "pack-"+checksum.String())
-	if err := writeFile(base+".idx", encoded.Bytes()); err != nil {
+	name := "pack-" + checksum.String()
+	if err := writeFile(dir, "objects/pack/"+name+".idx", encoded.Bytes()); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), base+".pack"); err != nil {
+	if err := os.Rename(f.Name(), filepath.Join(packDir(dir), name+".pack")); err != nil {
 		return err
 	}
 	return syncDir(packDir(dir))

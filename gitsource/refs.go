@@ -67,7 +67,7 @@ func readRefs(dir string) (refs, error) {
 	return result, nil
 }
 
-// writeRefs replaces a mirror's refs, durably.
+// writeRefs replaces a mirror's refs.
 func writeRefs(dir string, rs refs) error {
 	var b bytes.Buffer
 	b.WriteString("# pack-refs with: peeled fully-peeled sorted \n")
@@ -78,39 +78,7 @@ func writeRefs(dir string, rs refs) error {
 			fmt.Fprintf(&b, "^%s\n", r.commit)
 		}
 	}
-	return writeFile(filepath.Join(dir, refsFile), b.Bytes())
-}
-
-// writeFile replaces a file by one that is wholly on disk.
-func writeFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err == nil {
-		err = syncDir(filepath.Dir(path))
-	}
-	return err
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return writeFile(dir, refsFile, b.Bytes())
 }
 
 // published is what callers see of refs: branches and tags, by their commits.
