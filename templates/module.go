@@ -61,6 +61,10 @@ func newModule() *module {
 // read takes in one file of code.
 func (m *module) read(file string, data []byte) {
 	m.files++
+	if line := tooDeep(data); line > 0 {
+		m.faults = append(m.faults, holdfast.Fault{File: file, Line: line, Message: "code is nested too deeply"})
+		return
+	}
 	var f *hcl.File
 	var diags hcl.Diagnostics
 	if strings.HasSuffix(file, ".json") {
@@ -95,6 +99,41 @@ func (m *module) read(file string, data []byte) {
 			m.settings(file, block)
 		}
 	}
+}
+
+// tooDeep returns the line where code is nested deeper than any that people
+// write, zero if it is not. The parser of the language calls itself for each
+// level, and a stack that overflows ends the process.
+func tooDeep(data []byte) (line int) {
+	const most = 10_000
+	depth, operators, questions := 0, 0, 0
+	line = 1
+	for _, c := range data {
+		switch c {
+		case '\n':
+			line++
+			continue
+		case ' ', '\t', '\r':
+			continue
+		case '-', '!':
+			operators++
+		case '?':
+			questions++
+			operators = 0
+		case '(', '[', '{':
+			depth++
+			operators = 0
+		case ')', ']', '}':
+			depth--
+			operators = 0
+		default:
+			operators = 0
+		}
+		if max(depth, operators, questions) > most {
+			return line
+		}
+	}
+	return 0
 }
 
 // reading notes the files outside of the folder that functions read, where the

@@ -3,10 +3,12 @@ package templates_test
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -287,6 +289,56 @@ func TestModuleReadsFilesElsewhere(t *testing.T) {
 	}
 	if !slices.Contains(root.Reads, "infra/missing") {
 		t.Errorf("what is missing is not among the reads %v", root.Reads)
+	}
+}
+
+func TestCodeThatWouldOverflowTheStack(t *testing.T) {
+	t.Parallel()
+
+	for _, piece := range []string{"(", "[", "{", "a {\n", "!", "- ", "-(", "a ? a : ", "\"${", "a(", "[for a in "} {
+		for _, name := range []string{"infra/own/main.tf", "infra/own/x.tf.json"} {
+			code := "locals {\n  a = " + strings.Repeat(piece, 9<<20/len(piece))
+			faults := resolveFaults(t, tree(with(moduleFiles(), name, code)), document(t, "c.yaml", moduleCluster))
+			if len(faults) == 0 || !strings.Contains(faults.Error(), "nested too deeply") {
+				t.Errorf("%q gives %.200v", piece, faults)
+			}
+		}
+	}
+	// As deep as it may be, the parser still answers.
+	for _, piece := range []string{"(", "[", "{", "!", "- ", "a ? a : ", "\"${", "a(", "[for a in "} {
+		code := "locals {\n  a = " + strings.Repeat(piece, 9000)
+		resolveFaults(t, tree(with(moduleFiles(), "infra/own/main.tf", code)), document(t, "c.yaml", moduleCluster))
+	}
+}
+
+// TestResolverIsSafe resolves at once what shares a template, for the race
+// detector.
+func TestResolverIsSafe(t *testing.T) {
+	t.Parallel()
+
+	tr := tree(demoFiles())
+	resolver := templates.NewResolver(nil)
+	doc := document(t, "clusters/prod-eu.yaml", demoCluster)
+	digests := make([]holdfast.Digest, 16)
+	var group sync.WaitGroup
+	for i := range digests {
+		group.Go(func() {
+			root, faults, err := resolver.Resolve(t.Context(), tr, doc)
+			if err != nil || faults != nil {
+				t.Error(err, faults)
+				return
+			}
+			_, digests[i], err = root.Bundle()
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	for _, digest := range digests {
+		if !digest.Equal(digests[0]) {
+			t.Errorf("bundles differ: %v", digests)
+		}
 	}
 }
 

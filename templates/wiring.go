@@ -1,0 +1,149 @@
+package templates
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// interfaces checks inputs and references against what the modules declare.
+func (l *templateLoader) interfaces(p *provider, known map[string]*module) {
+	for _, call := range p.calls {
+		m := known[call.name]
+		if m == nil || len(m.faults) > 0 {
+			continue
+		}
+		names := slices.Sorted(maps.Keys(m.variables))
+		for _, input := range slices.Sorted(maps.Keys(call.inputs)) {
+			if _, ok := m.variables[input]; !ok {
+				l.add(call.keys[input], fmt.Sprintf("module %q has no variable %q", call.name, input), didYouMean(input, names))
+			}
+		}
+		for _, name := range names {
+			if _, given := call.inputs[name]; m.variables[name].required && !given {
+				l.add(call.at, fmt.Sprintf("module %q needs the input %q", call.name, name), "add it to inputs")
+			}
+		}
+	}
+	l.eachReference(p, func(ref part, at *yaml.Node) {
+		if ref.ref[0] != "module" || len(ref.ref) < 3 {
+			return
+		}
+		if m := known[ref.ref[1]]; m != nil && len(m.faults) == 0 && !m.outputs[ref.ref[2]] {
+			l.add(at, fmt.Sprintf("module %q has no output %q", ref.ref[1], ref.ref[2]),
+				didYouMean(ref.ref[2], slices.Collect(maps.Keys(m.outputs))))
+		}
+	})
+}
+
+func (l *templateLoader) eachReference(p *provider, visit func(ref part, at *yaml.Node)) {
+	for _, call := range p.calls {
+		for _, input := range slices.Sorted(maps.Keys(call.inputs)) {
+			references(call.inputs[input], func(ref part) { visit(ref, call.keys[input]) })
+		}
+	}
+	for _, out := range l.outputs {
+		references(out.value, func(ref part) { visit(ref, out.at) })
+	}
+}
+
+// check resolves references and dependencies, and sorts the calls.
+func (l *templateLoader) check(p *provider) {
+	var names []string
+	edges := map[string][]string{}
+	for _, call := range p.calls {
+		names = append(names, call.name)
+		edges[call.name] = nil
+	}
+	variables := l.t.Variables()
+	fields := map[string]bool{}
+	l.eachReference(p, func(ref part, at *yaml.Node) {
+		allowed, what := []string(nil), ""
+		switch {
+		case len(ref.ref) < 2:
+			l.add(at, fmt.Sprintf("${%s} is no reference to something", ref.text), "write ${var.x}, ${module.x.y} or ${cluster.x}")
+			return
+		case ref.ref[0] == "var":
+			allowed, what = variables, "variable"
+		case ref.ref[0] == "module":
+			allowed, what = names, "module"
+		case ref.ref[0] == "cluster":
+			allowed, what = clusterFields(), "field of a cluster"
+			fields[ref.ref[1]] = true
+		default:
+			l.add(at, fmt.Sprintf("${%s} refers to %q", ref.text, ref.ref[0]), didYouMean(ref.ref[0], []string{"var", "module", "cluster"}))
+			return
+		}
+		if !slices.Contains(allowed, ref.ref[1]) {
+			l.add(at, fmt.Sprintf("${%s}: there is no %s %q for %s", ref.text, what, ref.ref[1], p.name), didYouMean(ref.ref[1], allowed))
+		} else if ref.ref[0] == "cluster" && len(ref.ref) > 2 {
+			l.add(at, fmt.Sprintf("${%s}: a cluster's %s has no parts", ref.text, ref.ref[1]), "")
+		}
+	})
+	for _, call := range p.calls {
+		for i, name := range call.dependsOn {
+			if !slices.Contains(names, name) {
+				_, at := lookup(call.at, "dependsOn")
+				l.add(at.Content[i], fmt.Sprintf("dependsOn names the module %q, which is not there", clip(name)), didYouMean(name, names))
+			}
+		}
+		edges[call.name] = dependencies(call, names)
+	}
+	for _, cycle := range cycles(names, edges) {
+		l.add(p.find(cycle[0]).at, "modules depend on one another in a circle: "+strings.Join(cycle, " → "), "")
+	}
+	p.fields = slices.Sorted(maps.Keys(fields))
+	p.sort(names, edges)
+}
+
+func dependencies(call templateCall, names []string) []string {
+	var out []string
+	add := func(name string) {
+		if slices.Contains(names, name) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	for _, name := range call.dependsOn {
+		add(name)
+	}
+	references(call.inputs, func(ref part) {
+		if ref.ref[0] == "module" && len(ref.ref) > 1 {
+			add(ref.ref[1])
+		}
+	})
+	return out
+}
+
+func (p *provider) find(name string) templateCall {
+	for _, call := range p.calls {
+		if call.name == name {
+			return call
+		}
+	}
+	return templateCall{}
+}
+
+// sort puts each call behind those that it depends on, and else keeps the order
+// in which they were written.
+func (p *provider) sort(names []string, edges map[string][]string) {
+	var order []templateCall
+	done := map[string]bool{}
+	var visit func(string)
+	visit = func(name string) {
+		if done[name] {
+			return
+		}
+		done[name] = true
+		for _, next := range edges[name] {
+			visit(next)
+		}
+		order = append(order, p.find(name))
+	}
+	for _, name := range names {
+		visit(name)
+	}
+	p.calls = order
+}
