@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -256,7 +257,7 @@ func (w *redactingWriter) flush(all bool) {
 func formsOf(secret string) []string {
 	var forms []string
 	for _, piece := range piecesOf(secret) {
-		forms = append(forms, piece, jsonEscape(piece, true), jsonEscape(piece, false), hclEscape(piece),
+		forms = append(forms, piece, jsonEscape(piece, true), jsonEscape(piece, false), hclEscape(piece), asciiEscape(piece),
 			url.QueryEscape(piece), url.PathEscape(piece), strings.ReplaceAll(url.QueryEscape(piece), "+", "%20"))
 		forms = append(forms, base64Forms(piece)...)
 		forms = append(forms, wrappedForms(piece)...)
@@ -339,6 +340,12 @@ func jsonEscape(s string, html bool) string {
 // hclEscape escapes as the engines do when they print a string.
 func hclEscape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "${", "$${", "%{", "%%{").Replace(s)
+}
+
+// asciiEscape escapes as encoders do that print ASCII only.
+func asciiEscape(s string) string {
+	out := strconv.QuoteToASCII(s)
+	return out[1 : len(out)-1]
 }
 
 // base64Forms returns the secret's base64 alone and, for each of the three

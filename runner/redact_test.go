@@ -32,6 +32,7 @@ func TestRedactorForms(t *testing.T) {
 		"JSON":            string(marshalled),
 		"JSON, no HTML":   strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(marshalled)),
 		"HCL":             `p4$$ \"quoted\" <wörd>&\\back/slash+$${x}`,
+		"ASCII":           `p4$$ \"quoted\" <w\u00f6rd>&\\back/slash+${x}`,
 		"query":           url.QueryEscape(secret),
 		"path":            url.PathEscape(secret),
 		"base64":          base64.StdEncoding.EncodeToString([]byte(secret)),
