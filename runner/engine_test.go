@@ -27,7 +27,7 @@ func TestEngineChoice(t *testing.T) {
 		"terraform": {"1.5.7", "1.9.8", "1.11.4", "1.12.0-beta1"}, "tofu": {"1.8.1", "1.10.2"},
 	} {
 		for _, version := range versions {
-			installHelper(t, filepath.Join(dir, tool, version), tool)
+			installEngine(t, filepath.Join(dir, tool, version), tool)
 		}
 	}
 	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.EngineDirs = []string{dir} })

@@ -183,6 +183,21 @@ func realTerraform(t *testing.T) string {
 	return filepath.Dir(path)
 }
 
+// installEngine links the fake engine into dir under name.
+func installEngine(t *testing.T, dir, name string) {
+	t.Helper()
+	fake, err := filepath.Abs("testdata/engine/fake")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(fake, filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // newExecutor returns an Executor in a folder of its own.
 func newExecutor(t *testing.T, change func(*runner.ExecutorOptions)) (*runner.Executor, string) {
 	t.Helper()
@@ -210,7 +225,7 @@ func newExecutor(t *testing.T, change func(*runner.ExecutorOptions)) (*runner.Ex
 func engineExecutor(t *testing.T, change func(*runner.ExecutorOptions)) (e *runner.Executor, calls func() []string) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "bin")
-	installHelper(t, bin, "terraform")
+	installEngine(t, bin, "terraform")
 	file := filepath.Join(t.TempDir(), "calls")
 	e, _ = newExecutor(t, func(o *runner.ExecutorOptions) {
 		o.EngineDirs = []string{bin}

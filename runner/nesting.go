@@ -17,7 +17,7 @@ import (
 // stack that overflows ends the whole process: a file of a few hundred kilobytes
 // of "[" would end every run of the agent.
 const (
-	maxCodeFile = 16 << 20
+	maxCodeFile = 4 << 20
 	maxNesting  = 500
 )
 

@@ -139,7 +139,7 @@ func TestHostileCode(t *testing.T) {
 		"conditionals": "x = " + strings.Repeat("a?", 1<<19),
 		"templates":    "x = " + strings.Repeat(`"${`, 1<<18),
 		"objects":      "x = " + strings.Repeat("{a=", 1<<18),
-		"sums":         "terraform {\n  required_version = " + strings.Repeat("1+", 1<<19) + "1\n}\n",
+		"sums":         "terraform {\n  required_version = " + strings.Repeat("1+", 1<<15) + "1\n}\n",
 	} {
 		for _, file := range []string{"main.tf", "terragrunt.hcl", "x.tf.json"} {
 			t.Run(name+" in "+file, func(t *testing.T) {
