@@ -92,9 +92,9 @@ func TestParseClustersFaults(t *testing.T) {
 		want []string
 	}{
 		"unknown keys, all at once, with suggestions": {
-			short(module, "vairables: {}", "drift: {onDrft: report}", "frobnicate: 1"),
+			short(module, "variablez: {}", "drift: {onDrft: report}", "frobnicate: 1"),
 			[]string{
-				`c.yaml:8:3: unknown key "vairables" in spec (did you mean "variables"?)`,
+				`c.yaml:8:3: unknown key "variablez" in spec (did you mean "variables"?)`,
 				`c.yaml:9:11: unknown key "onDrft" in spec.drift (did you mean "onDrift"?)`,
 				`c.yaml:10:3: unknown key "frobnicate" in spec (one of apply, deletion, dependsOn, drift, engine, environment, module, project, provider, region, state, template, … (13 in all))`,
 			},

@@ -261,8 +261,9 @@ func (r *reader) value(n *yaml.Node) any {
 			out = append(out, r.value(item))
 		}
 		return out
+	default:
+		return r.scalar(n)
 	}
-	return r.scalar(n)
 }
 
 func (r *reader) scalar(n *yaml.Node) any {

@@ -174,6 +174,7 @@ func (e *expander) expand(n *yaml.Node, depth int) *yaml.Node {
 		}
 	case yaml.MappingNode:
 		e.mapping(n, out, depth)
+	default: // a scalar is what it is
 	}
 	return out
 }
