@@ -516,3 +516,43 @@ func BenchmarkHandlerServe(b *testing.B) {
 		w.requests = w.requests[:0]
 	}
 }
+
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	var seen []string
+	w := &world{commands: make(map[string]holdfast.Command)}
+	h, err := webhook.New(webhook.Options{
+		Repositories: []webhook.Repository{{Name: "app", FullName: "acme/app", Secret: func() []byte { return []byte(secret) }}},
+		Store:        w, Enqueue: w.enqueue,
+		Observe: func(event string, status int, _ time.Duration) { seen = append(seen, fmt.Sprint(event, status)) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(h, delivery("push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/app"}}`))
+	serve(h, delivery("push", `{`))
+	serve(h, delivery("any-label-you-like", `{"repository":{"full_name":"acme/app"}}`))
+	if diff := cmp.Diff([]string{"push200", "push400", "other202"}, seen); diff != "" {
+		t.Errorf("observed (-want +got):\n%s", diff)
+	}
+}
+
+func FuzzDelivery(f *testing.F) {
+	for _, event := range []string{"push", "pull_request", "issue_comment", "ping"} {
+		recorded(f, event, func(body string) {
+			f.Add(event, strings.ReplaceAll(body, "Codertocat/Hello-World", "acme/app"))
+		})
+	}
+	f.Add("issue_comment", commentBody("acme/app", 1, "alice", "User", "/holdfast plan", "created"))
+	f.Fuzz(func(t *testing.T, event, body string) {
+		h, w := newHandler(t)
+		if got := serve(h, delivery(event, body)); got.Code >= 500 {
+			t.Errorf("%s %q was answered %d", event, body, got.Code)
+		}
+		for _, r := range w.requests {
+			if r.Repo == "" || r.Repo == "other" || r.Repo == "open" || r.PullRequest < 0 {
+				t.Errorf("%s %q asked for %+v", event, body, r)
+			}
+		}
+	})
+}

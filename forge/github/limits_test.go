@@ -401,3 +401,43 @@ func TestObserve(t *testing.T) {
 		t.Errorf("observed %q", got)
 	}
 }
+
+// TestTokenOfAnInstallation is given a token that does not say whose it is.
+func TestTokenOfAnInstallation(t *testing.T) {
+	t.Parallel()
+	now, s := newClock(), githubserver.New(t)
+	app := withApp(t, s, github.App{}, now)
+	repo := s.Repo("acme/app")
+	n := repo.OpenPullRequest(githubserver.PullRequest{Head: head})
+	c := newClient(t, s, github.Options{Token: func(ctx context.Context) (string, error) {
+		_, token, err := app.Credential(ctx, "app")
+		return token, err
+	}})
+	repo.Comment(n, "mallory", "<!-- m --> mine")
+	first, err := c.PutComment(t.Context(), ref(n), "", "<!-- m -->", "<!-- m --> 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := c.PutComment(t.Context(), ref(n), "", "<!-- m -->", "<!-- m --> 2"); err != nil || again.ID != first.ID {
+		t.Errorf("found %+v, %v, want %s", again, err, first.ID)
+	}
+	if _, err := c.Login(t.Context()); !errors.Is(err, holdfast.ErrForbidden) {
+		t.Errorf("login: %v", err)
+	}
+}
+
+// TestAnotherIdentity edits a comment that somebody else of us wrote.
+func TestAnotherIdentity(t *testing.T) {
+	t.Parallel()
+	now, s := newClock(), githubserver.New(t)
+	byApp, byToken := withApp(t, s, github.App{}, now), newClient(t, s, github.Options{Token: token})
+	n := s.Repo("acme/app").OpenPullRequest(githubserver.PullRequest{Head: head})
+	first, err := byToken.PutComment(t.Context(), ref(n), "", "<!-- m -->", "<!-- m --> 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := byApp.PutComment(t.Context(), ref(n), first.ID, "<!-- m -->", "<!-- m --> 2")
+	if err != nil || second.ID == first.ID || second.Author != githubserver.AppLogin {
+		t.Errorf("got %+v, %v", second, err)
+	}
+}
