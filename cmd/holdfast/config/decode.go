@@ -185,6 +185,10 @@ func setDefaults(v reflect.Value) {
 		if !ok {
 			continue
 		}
+		if field.Kind() == reflect.String {
+			field.SetString(text)
+			continue
+		}
 		var node yaml.Node
 		d := &decoder{where: make(map[string]*yaml.Node)}
 		if err := yaml.Unmarshal([]byte(text), &node); err != nil || len(node.Content) != 1 {

@@ -1,0 +1,91 @@
+# Holdfast. `make help` tells what there is.
+
+SHELL       := /bin/bash
+GO          ?= go
+BIN         := $(CURDIR)/bin
+TOOLS       := $(BIN)/tools
+VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
+# The timestamp of the commit, so that the same source gives the same image.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+export CGO_ENABLED ?= 0
+
+GOLANGCI_LINT     := v2.6.2
+GOFUMPT           := v0.9.2
+# hashicorp/local as a Go module; a file edited behind Terraform's back is real drift.
+PROVIDER_LOCAL    := github.com/terraform-providers/terraform-provider-local@v1.4.1-0.20260513075820-3561e410f9fe
+PROVIDER_TIME     := github.com/hashicorp/terraform-provider-time@v0.14.2
+
+.PHONY: help build test check lint unit e2e fuzz bench demo docs tools needs image clean
+
+help: ## show this
+	@awk -F':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/holdfast
+	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/holdfast ./cmd/holdfast
+
+test: lint unit fuzz ## everything that CI runs: lint, all tests with the race detector, a little fuzzing
+
+check: test ## the same as test
+
+lint: tools ## gofumpt, go vet, golangci-lint with the layers as rules, tidy modules
+	@test -z "$$($(TOOLS)/gofumpt -l .)" || { echo "not formatted (run gofumpt -w):"; $(TOOLS)/gofumpt -l .; exit 1; }
+	$(GO) mod tidy -diff
+	$(GO) vet ./...
+	$(TOOLS)/golangci-lint run
+
+# The race detector needs cgo; the binary itself is static.
+unit: tools needs ## all tests, with real engines, Git, Redis
+	CGO_ENABLED=1 HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(GO) test -race -timeout 20m ./...
+
+e2e: tools needs ## the end-to-end tests only, without the race detector
+	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(GO) test -count=1 -timeout 15m ./internal/e2e/...
+
+FUZZTIME ?= 5s
+fuzz: ## each fuzz target for FUZZTIME (default 5s)
+	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | sort | while read -r file; do \
+	  grep -o '^func Fuzz[A-Za-z0-9_]*' $$file | cut -d' ' -f2 | while read -r target; do \
+	    echo "fuzz $$(dirname $$file) $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$(dirname $$file) >/tmp/holdfast-fuzz.$$$$ 2>&1 \
+	      || { cat /tmp/holdfast-fuzz.$$$$; rm -f /tmp/holdfast-fuzz.$$$$; exit 1; }; \
+	    rm -f /tmp/holdfast-fuzz.$$$$; \
+	  done; \
+	done
+
+bench: build tools needs ## measure; prints a table, writes bench/results.json
+	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(GO) run ./bench -holdfast $(BIN)/holdfast -out bench/results.json
+
+demo: build ## the whole story on this machine; EXIT=1 ends after it
+	@examples/demo/run.sh $(BIN)/holdfast $(if $(EXIT),--exit)
+
+docs: ## write docs/config.md from the code
+	$(GO) test ./cmd/holdfast/config -run TestReference -update
+
+tools: $(TOOLS)/gofumpt $(TOOLS)/golangci-lint $(TOOLS)/terraform-provider-local $(TOOLS)/terraform-provider-time
+
+# Each tool is built once; a new version in this file builds it anew.
+$(TOOLS)/gofumpt: Makefile
+	GOBIN=$(TOOLS) $(GO) install mvdan.cc/gofumpt@$(GOFUMPT) && touch $@
+
+$(TOOLS)/golangci-lint: Makefile
+	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT) && touch $@
+
+$(TOOLS)/terraform-provider-local: Makefile
+	GOBIN=$(TOOLS) $(GO) install $(PROVIDER_LOCAL) && touch $@
+
+$(TOOLS)/terraform-provider-time: Makefile
+	GOBIN=$(TOOLS) $(GO) install $(PROVIDER_TIME) && touch $@
+
+needs:
+	@ok=1; \
+	need() { command -v "$$1" >/dev/null || { echo "missing: $$1. $$2"; ok=0; }; }; \
+	need git "Install git (apt-get install git)."; \
+	need redis-server "Install Redis 7 (apt-get install redis-server); it need not run."; \
+	command -v terraform >/dev/null || command -v tofu >/dev/null || \
+	  { echo "missing: terraform or tofu. Install one of them: https://opentofu.org/docs/intro/install"; ok=0; }; \
+	test $$ok = 1
+
+image: ## build the container image
+	docker build --build-arg VERSION=$(VERSION) -t holdfast:$(VERSION) .
+
+clean: ## remove what was built
+	rm -rf $(BIN)
