@@ -297,7 +297,7 @@ func TestCodeThatWouldOverflowTheStack(t *testing.T) {
 
 	for _, piece := range []string{"(", "[", "{", "a {\n", "!", "- ", "-(", "a ? a : ", "\"${", "a(", "[for a in "} {
 		for _, name := range []string{"infra/own/main.tf", "infra/own/x.tf.json"} {
-			code := "locals {\n  a = " + strings.Repeat(piece, 9<<20/len(piece))
+			code := "locals {\n  a = " + strings.Repeat(piece, 1<<20/len(piece))
 			faults := resolveFaults(t, tree(with(moduleFiles(), name, code)), document(t, "c.yaml", moduleCluster))
 			if len(faults) == 0 || !strings.Contains(faults.Error(), "nested too deeply") {
 				t.Errorf("%q gives %.200v", piece, faults)
