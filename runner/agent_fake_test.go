@@ -341,7 +341,10 @@ func startAgent(t testing.TB, opts runner.AgentOptions) (agent *runner.Agent, st
 		cancel()
 		return <-ended
 	})
-	t.Cleanup(func() { _ = stop() })
+	t.Cleanup(func() {
+		agent.Interrupt()
+		_ = stop()
+	})
 	return agent, stop
 }
 

@@ -28,11 +28,14 @@ func TestAgentProcess(t *testing.T) {
 	if dir == "" {
 		return
 	}
+	var executor runner.AttemptExecutor = fakeExecutor{dir: dir, run: func(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
+		return untilKilled(t, ctx, filepath.Join(dir, "workspaces", a.Run), a, s)
+	}}
+	if os.Getenv("HOLDFAST_TEST_AGENT_REAL") != "" {
+		executor = realExecutor(t, dir)
+	}
 	agent, err := runner.NewAgent(runner.AgentOptions{
-		ID: "agent-1", Server: os.Getenv("HOLDFAST_TEST_AGENT_SERVER"), Token: "agent-token", Dir: dir,
-		Executor: fakeExecutor{dir: dir, run: func(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
-			return untilKilled(t, ctx, filepath.Join(dir, "workspaces", a.Run), a, s)
-		}},
+		ID: "agent-1", Server: os.Getenv("HOLDFAST_TEST_AGENT_SERVER"), Token: "agent-token", Dir: dir, Executor: executor,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -70,12 +73,7 @@ func untilKilled(t *testing.T, ctx context.Context, workspace string, a holdfast
 // it, and returns when the engine is dead.
 func killAgent(t *testing.T, server *fakeServer, dir, run string, before func()) {
 	t.Helper()
-	agent := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAgentProcess$")
-	agent.Env = append(os.Environ(), "HOLDFAST_TEST_AGENT_DIR="+dir, "HOLDFAST_TEST_AGENT_SERVER="+server.url)
-	agent.Stderr = os.Stderr
-	if err := agent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	agent := agentProcess(t, server, dir)
 	engine := 0
 	server.until(t, "the engine runs", func() bool {
 		_, after, ok := strings.Cut(string(server.logs[run]), "engine ")
@@ -88,10 +86,28 @@ func killAgent(t *testing.T, server *fakeServer, dir, run string, before func())
 	}
 	_ = agent.Process.Kill()
 	_ = agent.Wait()
-	for deadline := time.Now().Add(10 * time.Second); alive(engine); time.Sleep(time.Millisecond) {
+	untilDead(t, engine)
+}
+
+// agentProcess starts an agent as a process of its own.
+func agentProcess(t *testing.T, server *fakeServer, dir string, env ...string) *exec.Cmd {
+	t.Helper()
+	agent := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAgentProcess$")
+	agent.Env = append(os.Environ(), "HOLDFAST_TEST_AGENT_DIR="+dir, "HOLDFAST_TEST_AGENT_SERVER="+server.url)
+	agent.Env = append(agent.Env, env...)
+	agent.Stderr = os.Stderr
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return agent
+}
+
+func untilDead(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); alive(pid); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			_ = syscall.Kill(engine, syscall.SIGKILL)
-			t.Fatal("the engine outlived its agent")
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			t.Fatalf("process %d outlived its agent", pid)
 		}
 	}
 }

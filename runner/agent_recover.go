@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -83,6 +85,9 @@ func (a *Agent) outcome(s *agentSession) (holdfast.Result, error) {
 		s.begun = true
 	}
 	workspace := a.opts.Executor.WorkspaceDir(s.AttemptRef)
+	if n := killLeftovers(workspace); n > 0 {
+		s.logger.Warn("processes of a dead engine were killed", "count", n)
+	}
 	if err := s.inherit(workspace); err != nil {
 		return holdfast.Result{}, err
 	}
@@ -101,6 +106,33 @@ func (a *Agent) outcome(s *agentSession) (holdfast.Result, error) {
 	_, _ = fmt.Fprintf(s.log, "\n[holdfast: %s]\n", result.Detail)
 	s.saveResult(result)
 	return result, removeWorkspace(workspace)
+}
+
+// killLeftovers kills what still works in a dead attempt's workspace, and
+// returns how many processes that were: the kernel has killed the engine with
+// its agent, but not the providers and provisioners that it had started. Where
+// there is no /proc it finds none.
+func killLeftovers(workspace string) int {
+	workspace, err := filepath.EvalSymlinks(workspace)
+	if err != nil {
+		return 0
+	}
+	entries, _ := os.ReadDir("/proc")
+	killed := 0
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		dir, err := os.Readlink(filepath.Join("/proc", entry.Name(), "cwd"))
+		if err != nil || dir != workspace && !strings.HasPrefix(dir, workspace+string(filepath.Separator)) {
+			continue
+		}
+		if process, err := os.FindProcess(pid); err == nil && process.Kill() == nil {
+			killed++
+		}
+	}
+	return killed
 }
 
 // inherit takes over a state that an engine could not save: it is kept as an

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
 const (
@@ -111,16 +113,92 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// getState answers the newest state that the engine wrote, wherever it is.
+// knownState is a state as the engine was given it or gave it. Under the lock
+// nobody else can make a newer one.
+type knownState struct {
+	body []byte // empty: there is none yet
+}
+
+// getState answers the newest state, wherever it is. While the server is out
+// of reach that is what was seen last under the engine's lock: an engine reads
+// the state once more before it writes the first one, at the end of an apply.
 func (s *agentSession) getState(w http.ResponseWriter, r *http.Request) {
-	if parcel := s.states.held(parcelState); parcel != nil {
-		if op, err := readStateOp(parcel.path); err == nil {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(op.body)
-			return
-		} // else it was delivered this very moment
+	s.mu.Lock()
+	locked, known := s.locked, s.known
+	s.mu.Unlock()
+	if known != nil && s.states.held(parcelState) != nil {
+		known.write(w)
+		return
 	}
-	s.forward(w, r, call{method: http.MethodGet})
+	wait := stateWait
+	if known != nil {
+		wait = stateHoldFor
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), wait)
+	defer cancel()
+	fresh, err := retry(ctx, s.trouble("state was not read yet"), func() (*knownState, error) {
+		fresh, err := s.fetchState(ctx)
+		if err != nil && known != nil && !final(err) {
+			err = &localError{err} // there is no need to wait
+		}
+		return fresh, err
+	})
+	var answer *answerError
+	switch {
+	case err == nil && locked:
+		s.mu.Lock()
+		if s.known == known { // else the engine has written meanwhile
+			s.known = fresh
+		}
+		s.mu.Unlock()
+		fresh.write(w)
+	case err == nil:
+		fresh.write(w)
+	case known != nil && !(errors.As(err, &answer) && answer.ours && answer.status < 500):
+		known.write(w)
+	default:
+		s.answer(w, call{method: http.MethodGet}, err)
+	}
+}
+
+func (s *agentSession) fetchState(ctx context.Context) (*knownState, error) {
+	res, err := s.client.do(ctx, s.stateCall(call{method: http.MethodGet}))
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxState))
+	if err != nil {
+		return nil, unreachable(call{method: http.MethodGet, path: "/agent/v1/state"}, err)
+	}
+	if sum := res.Header.Get("Content-MD5"); sum != "" && sum != md5Of(body) {
+		return nil, fmt.Errorf("read state: %w: it does not match its Content-MD5", holdfast.ErrUnavailable)
+	}
+	return &knownState{body: body}, nil
+}
+
+func (k *knownState) write(w http.ResponseWriter) {
+	if len(k.body) == 0 {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-MD5", md5Of(k.body))
+	_, _ = w.Write(k.body)
+}
+
+// setLocked notes that the engine has got or given back the state's lock.
+func (s *agentSession) setLocked(locked bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.locked, s.known = locked, nil
+}
+
+// setKnown notes what the engine has written; nil: nobody knows.
+func (s *agentSession) setKnown(k *knownState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = k
 }
 
 // lockState takes the state's lock for the engine. It waits for what is held:
@@ -141,12 +219,14 @@ func (s *agentSession) lockState(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	s.forward(w, r, call{method: "LOCK", kind: "application/json", body: bytes.NewReader(body), size: int64(len(body))})
+	if s.forward(w, r, call{method: "LOCK", kind: "application/json", body: bytes.NewReader(body), size: int64(len(body))}) {
+		s.setLocked(true)
+	}
 }
 
 // forward sends c to the server, for a while again if it is out of reach, and
-// answers what it answers.
-func (s *agentSession) forward(w http.ResponseWriter, r *http.Request, c call) {
+// answers what it answers. It reports whether that is success.
+func (s *agentSession) forward(w http.ResponseWriter, r *http.Request, c call) bool {
 	ctx, cancel := context.WithTimeout(r.Context(), stateWait)
 	defer cancel()
 	body, _ := c.body.(*bytes.Reader)
@@ -157,41 +237,37 @@ func (s *agentSession) forward(w http.ResponseWriter, r *http.Request, c call) {
 		return s.client.do(ctx, s.stateCall(c))
 	})
 	if err != nil {
-		s.answer(w, c, err)
-		return
+		return s.answer(w, c, err)
 	}
-	defer res.Body.Close()
-	for _, name := range []string{"Content-Type", "Content-MD5", "Content-Length"} {
-		if value := res.Header.Get(name); value != "" {
-			w.Header().Set(name, value)
-		}
-	}
-	w.WriteHeader(res.StatusCode)
-	_, _ = io.Copy(w, res.Body)
+	_ = res.Body.Close()
+	w.WriteHeader(http.StatusOK)
+	return true
 }
 
-// answer passes an error of the server on to the engine.
-func (s *agentSession) answer(w http.ResponseWriter, c call, err error) {
+// answer passes an error of the server on to the engine, and reports whether
+// it is one in name only.
+func (s *agentSession) answer(w http.ResponseWriter, c call, err error) (ok bool) {
 	var answer *answerError
 	if !final(err) || !errors.As(err, &answer) {
 		http.Error(w, "the server is out of reach", http.StatusServiceUnavailable)
-		return
+		return false
 	}
 	if c.method == "LOCK" && sameLock(c.body, answer.text) {
 		w.WriteHeader(http.StatusOK) // granted before; that answer was lost
-		return
+		return true
 	}
 	if c.method == http.MethodGet && answer.status == http.StatusNotFound {
 		// To an engine this means that there is no state yet: it would build
 		// everything anew. The server says that in another way.
 		http.Error(w, answer.text, http.StatusBadGateway)
-		return
+		return false
 	}
 	if strings.HasPrefix(answer.text, "{") { // a LockInfo
 		w.Header().Set("Content-Type", "application/json")
 	}
 	w.WriteHeader(answer.status)
 	_, _ = io.WriteString(w, answer.text)
+	return false
 }
 
 // sameLock reports whether the lock that is held is the one asked for.
@@ -241,6 +317,7 @@ func (s *agentSession) postState(w http.ResponseWriter, r *http.Request) {
 		s.postAtOnce(w, r, op)
 		return
 	}
+	s.setKnown(&knownState{body: body})
 	s.settle(w, call{method: http.MethodPost}, parcel)
 }
 
@@ -251,7 +328,9 @@ func (s *agentSession) postAtOnce(w http.ResponseWriter, r *http.Request, op sta
 		http.Error(w, "state could not be held on disk", http.StatusInternalServerError)
 		return
 	}
-	s.forward(w, r, op.call(http.MethodPost))
+	if s.forward(w, r, op.call(http.MethodPost)) {
+		s.setKnown(&knownState{body: op.body})
+	}
 }
 
 // unlockState releases the lock, after all states that were written under it.
@@ -343,10 +422,18 @@ func (s *agentSession) sendState(ctx context.Context, name, path string) error {
 		method = "UNLOCK"
 	}
 	res, err := s.client.do(ctx, s.stateCall(op.call(method)))
-	if err != nil {
+	switch {
+	case err == nil:
+		_ = res.Body.Close()
+	case final(err):
+		s.setKnown(nil)
+	default:
 		return err
 	}
-	return res.Body.Close()
+	if name == parcelUnlock {
+		s.setLocked(false)
+	}
+	return err
 }
 
 func md5Of(data []byte) string {

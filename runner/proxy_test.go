@@ -102,8 +102,13 @@ func TestServerAwayDuringAnApply(t *testing.T) {
 		run: func(ctx context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
 			defer close(written)
 			_, _ = stateRequest(t, s, "LOCK", "", `{"ID":"a"}`)
+			_, _ = stateRequest(t, s, "GET", "", "")
 			_, _ = fmt.Fprintln(s.Log(), "before")
 			server.set(func() { server.down = true })
+			// Engines read once more before they write the first state.
+			if status, answer := stateRequest(t, s, "GET", "", ""); status != http.StatusNoContent {
+				t.Errorf("GET of what was read before = %d %s", status, answer)
+			}
 			for serial := 1; serial <= 3; serial++ {
 				body := fmt.Sprintf(`{"serial":%d}`, serial)
 				if status, answer := stateRequest(t, s, "POST", "?ID=a", body); status != http.StatusOK {

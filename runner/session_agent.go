@@ -72,6 +72,8 @@ type agentSession struct {
 	refused bool                    // the server did not want something: it goes to quarantine
 	stop    context.CancelCauseFunc // of the execution; nil if there is none
 	stopped *StopError
+	locked  bool          // the engine holds the state's lock, as far as the server has said
+	known   *knownState   // the newest state seen under that lock; nil: none was
 	beaten  time.Time     // when the last beat was sent
 	kick    chan struct{} // of one: beat now
 }
