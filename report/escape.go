@@ -67,12 +67,8 @@ func code(s string) string {
 	return fence + strings.ReplaceAll(s, "|", `\|`) + fence
 }
 
-// htmlCode returns s for the summary of a details element, where Markdown does
+// htmlText returns s for the summary of a details element, where Markdown does
 // not count.
-func htmlCode(s string) string {
-	return "<code>" + htmlText(s) + "</code>"
-}
-
 func htmlText(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "@", "@"+zeroWidth, "#", "#"+zeroWidth,
 		"`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "|", "&#124;", "~", "&#126;", "$", "&#36;").Replace(oneLine(s))

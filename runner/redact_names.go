@@ -224,7 +224,7 @@ func authorization(line []byte, i int) (int, int) {
 	if len(name) < 13 || !bytes.EqualFold(name[len(name)-13:], []byte("authorization")) {
 		return 0, 0
 	}
-	rest := line[i+1:]
+	rest := line[i+1 : min(i+25, len(line))] // a scheme comes at once
 	for _, scheme := range []string{"bearer ", "basic ", "token "} {
 		at := bytes.Index(bytes.ToLower(rest), []byte(scheme))
 		if at < 0 || len(bytes.Trim(rest[:at], " \"'\\[")) > 0 {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # generate.sh makes the plan documents of this folder with a real engine.
 #
-#   PROVIDERS=dir ./generate.sh [scenario...]
+#   PROVIDERS=dir ./generate.sh
 #
 # PROVIDERS holds terraform-provider-local; the scenarios that need it are
 # left alone without it. Values that differ from run to run (ids, times) are
@@ -21,8 +21,8 @@ if [ -n "${PROVIDERS:-}" ]; then
 	printf 'provider_installation {\n  filesystem_mirror {\n    path = "%s"\n  }\n}\n' "$tmp/mirror" >"$tmp/cli.tfrc"
 fi
 
-# scenario NAME [SETUP]: applies NAME/before, lets SETUP change the world, and
-# plans NAME/after.
+# scenario NAME [SETUP]: applies src/NAME.before.tf, lets SETUP change the world,
+# and plans src/NAME.after.tf.
 scenario() {
 	name=$1
 	work=$tmp/$name
@@ -33,25 +33,25 @@ scenario() {
 		$engine init -input=false -no-color >/dev/null
 		$engine apply -input=false -no-color -auto-approve >/dev/null
 	fi
-	[ -z "${2:-}" ] || eval "$2"
+	eval "${2:-}"
 	cp "$here/src/$name.after.tf" main.tf
 	$engine init -input=false -no-color >/dev/null
-	$engine plan -input=false -no-color -out=plan $3 >"$here/$name.txt"
+	$engine plan -input=false -no-color -out=plan >"$here/$name.txt"
 	$engine show -json plan >"$here/$name.json"
 	cd "$here"
 }
 
-scenario create "" ""
-scenario update "" ""
-scenario replace "" ""
-scenario delete "" ""
-scenario move "" ""
-scenario sensitive "" ""
-scenario nochange "" ""
-scenario warning "" ""
-scenario tainted "$engine taint terraform_data.node >/dev/null" ""
+scenario create
+scenario update
+scenario replace
+scenario delete
+scenario move
+scenario sensitive
+scenario nochange
+scenario warning
+scenario tainted "$engine taint terraform_data.node >/dev/null"
 if [ -n "${PROVIDERS:-}" ]; then
-	scenario drift "echo changed >file.txt" ""
-	scenario import "" ""
-	scenario forget "" ""
+	scenario drift "echo changed >file.txt"
+	scenario import
+	scenario forget
 fi
