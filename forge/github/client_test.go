@@ -179,12 +179,12 @@ func TestPullRequests(t *testing.T) {
 		t.Errorf("since ever: %v, %s", err, diff)
 	}
 
-	for range 250 {
+	for range 150 {
 		repo.OpenPullRequest(githubserver.PullRequest{Head: head})
 	}
 	s.ResetCalls()
 	got, err = c.PullRequests(t.Context(), "app", time.Time{})
-	if err != nil || len(got) != 251 || s.CallCount() != 3 {
+	if err != nil || len(got) != 151 || s.CallCount() != 2 {
 		t.Errorf("many: %d in %d calls, %v", len(got), s.CallCount(), err)
 	}
 }
