@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner"
 )
+
+var uuid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 var printKey = []byte("0123456789abcdef0123456789abcdef")
 
@@ -141,7 +144,7 @@ func attributes(t *testing.T, plan holdfast.Plan, address string) []string {
 		}
 		var out []string
 		for _, a := range c.Attributes {
-			line := fmt.Sprintf("%s: %s -> %s", a.Path, a.Before, a.After)
+			line := uuid.ReplaceAllString(fmt.Sprintf("%s: %s -> %s", a.Path, a.Before, a.After), "UUID")
 			for flag, set := range map[string]bool{" sensitive": a.Sensitive, " unknown": a.Unknown, " forces": a.Forces} {
 				if set {
 					line += flag
@@ -185,7 +188,7 @@ func TestParsePlanAttributes(t *testing.T) {
 			"replace", "terraform_data.cluster",
 			[]string{
 				`triggers_replace.version: "1.30" -> "1.33" forces`,
-				`id: "f5c7a62b-7935-aa39-6c43-4dd78b39f52d" -> "(known after apply)" unknown`,
+				`id: "UUID" -> "(known after apply)" unknown`,
 				`output: "v1" -> "(known after apply)" unknown`,
 			},
 		},
