@@ -131,7 +131,7 @@ func (t *attempt) endStep(now time.Time) {
 
 // say writes a line of ours into the attempt's log.
 func (t *attempt) say(format string, args ...any) {
-	fmt.Fprintf(t.log, "holdfast: "+format+"\n", args...)
+	_, _ = fmt.Fprintf(t.log, "holdfast: "+format+"\n", args...)
 }
 
 // finish returns the result.
@@ -233,7 +233,7 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 		return &attemptError{cause: causeBundle, transient: !errors.Is(err, holdfast.ErrNotFound), err: fmt.Errorf("get bundle: %w", err)}
 	}
 	defer r.Close()
-	if err := unpack(ctx, r, t.bundle, t.exec.opts.MaxBundle); err != nil {
+	if err := Unpack(ctx, r, t.bundle, t.exec.opts.MaxBundle); err != nil {
 		return &attemptError{cause: causeBundle, err: fmt.Errorf("unpack bundle: %w", err)}
 	}
 	if t.root, err = inside(t.bundle, t.a.Dir); err != nil {

@@ -305,7 +305,9 @@ func askVersion(ctx context.Context, path string, env map[string]string, dir str
 	if err := tf.SetEnv(map[string]string{"PATH": env["PATH"], "HOME": env["HOME"], "CHECKPOINT_DISABLE": "1"}); err != nil {
 		return "", err
 	}
-	tf.SetWaitDelay(time.Second)
+	if err := tf.SetWaitDelay(time.Second); err != nil {
+		return "", err
+	}
 	v, _, err := tf.Version(ctx, true)
 	if err != nil {
 		return "", err

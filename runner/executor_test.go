@@ -470,3 +470,85 @@ func TestExecuteWithoutLeave(t *testing.T) {
 		t.Error("the apply began")
 	}
 }
+
+// TestExecuteResume: what remains of a failed apply goes on if it was reviewed,
+// and is told if it was not.
+func TestExecuteResume(t *testing.T) {
+	t.Parallel()
+	e, _ := engineExecutor(t, nil)
+	s := newMemorySession(map[string]string{"main.tf": ""})
+	s.state = "http://127.0.0.1:1/x"
+	planned := e.Execute(t.Context(), engineAssignment("run-1", holdfast.RunPlan), s)
+	wantStatus(t, planned, holdfast.RunPlanned, "", s)
+	reviewed := review("run-1", planned)[0]
+	reviewed.Fingerprint = holdfast.DigestOf([]byte("of all that was to be done"))
+	reviewed.Prints = summary(t, s).Prints
+
+	a := engineAssignment("run-2", holdfast.RunApply)
+	a.Reviews = []holdfast.ReviewedPlan{reviewed}
+	got := e.Execute(t.Context(), a, s)
+	wantStatus(t, got, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
+
+	a.Run, a.Resume = "run-3", true
+	got = e.Execute(t.Context(), a, s)
+	wantStatus(t, got, holdfast.RunApplied, "", s)
+	if got.Matched != "run-1" {
+		t.Errorf("matched %q", got.Matched)
+	}
+
+	other := reviewed
+	other.Prints = []holdfast.ChangePrint{{Address: "terraform_data.other", Actions: []string{"delete"}}}
+	a.Run, a.Reviews = "run-4", []holdfast.ReviewedPlan{other}
+	got = e.Execute(t.Context(), a, s)
+	wantStatus(t, got, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
+	for _, want := range []string{"terraform_data.x", "terraform_data.other"} {
+		if !strings.Contains(got.Detail, want) {
+			t.Errorf("detail %q does not name %s", got.Detail, want)
+		}
+	}
+
+	other = reviewed
+	other.InputDigest = holdfast.DigestOf([]byte("another input"))
+	a.Run, a.Reviews = "run-5", []holdfast.ReviewedPlan{other}
+	got = e.Execute(t.Context(), a, s)
+	wantStatus(t, got, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
+	if !strings.Contains(got.Detail, "input") {
+		t.Errorf("detail %q", got.Detail)
+	}
+}
+
+// TestExecuteEnvironment: engines see what they are given and nothing of this
+// process.
+func TestExecuteEnvironment(t *testing.T) {
+	t.Parallel()
+	e, _ := engineExecutor(t, nil)
+	file := filepath.Join(t.TempDir(), "env")
+	s := newMemorySession(map[string]string{"main.tf": "", "fake": "plan env " + file})
+	s.state = "http://127.0.0.1:1/x"
+	a := engineAssignment("run-1", holdfast.RunPlan)
+	a.Env = map[string]string{
+		"AWS_PROFILE": "reader", "TF_VAR_size": "3", "TF_DATA_DIR": "/elsewhere", "TF_HTTP_PASSWORD": "not this one",
+	}
+	wantStatus(t, e.Execute(t.Context(), a, s), holdfast.RunPlanned, "", s)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for line := range strings.Lines(string(data)) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		got[name] = value
+	}
+	for _, name := range []string{"PWD", "OLDPWD", "SHLVL", "_", "PATH", "FAKE_ENGINE_CALLS", "TF_CLI_CONFIG_FILE"} {
+		delete(got, name) // of the shell, or other in each test
+	}
+	want := map[string]string{
+		"HOME": "/nowhere", "AWS_PROFILE": "reader", "TF_VAR_size": "3",
+		"TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "CHECKPOINT_DISABLE": "1", "TF_SKIP_PROVIDER_VERIFY": "1",
+		"TF_HTTP_ADDRESS": "http://127.0.0.1:1/x", "TF_HTTP_LOCK_ADDRESS": "http://127.0.0.1:1/x",
+		"TF_HTTP_UNLOCK_ADDRESS": "http://127.0.0.1:1/x", "TF_HTTP_USERNAME": "run", "TF_HTTP_PASSWORD": "the-state-password",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+}

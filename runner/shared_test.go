@@ -133,12 +133,12 @@ func TestNewExecutorNamesWhatIsWrong(t *testing.T) {
 func TestHostileCode(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]string{
-		"brackets":     "x = " + strings.Repeat("[", 1<<20),
-		"signs":        "x = " + strings.Repeat("!", 1<<20),
-		"signs, apart": "x = " + strings.Repeat("!/**/", 1<<18),
-		"conditionals": "x = " + strings.Repeat("a?", 1<<19),
-		"templates":    "x = " + strings.Repeat(`"${`, 1<<18),
-		"objects":      "x = " + strings.Repeat("{a=", 1<<18),
+		"brackets":     "x = " + strings.Repeat("[", 1<<18),
+		"signs":        "x = " + strings.Repeat("!", 1<<18),
+		"signs, apart": "x = " + strings.Repeat("!/**/", 1<<16),
+		"conditionals": "x = " + strings.Repeat("a?", 1<<17),
+		"templates":    "x = " + strings.Repeat(`"${`, 1<<16),
+		"objects":      "x = " + strings.Repeat("{a=", 1<<16),
 		"sums":         "terraform {\n  required_version = " + strings.Repeat("1+", 1<<15) + "1\n}\n",
 	} {
 		for _, file := range []string{"main.tf", "terragrunt.hcl", "x.tf.json"} {
