@@ -21,10 +21,10 @@ const (
 	maxBundlePath    = 4096
 )
 
-// unpack extracts a gzipped tar below dir, which must exist. Nothing is ever
+// Unpack extracts a gzipped tar below dir, which must exist. Nothing is ever
 // written outside of dir: names that lead out are refused, and so are links that
 // do. Folders .terraform are left out: they are the engine's.
-func unpack(ctx context.Context, r io.Reader, dir string, limit int64) error {
+func Unpack(ctx context.Context, r io.Reader, dir string, limit int64) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err

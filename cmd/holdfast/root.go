@@ -44,6 +44,9 @@ failed, was held or canceled, or a command was refused.`,
 		newVersionCommand(a),
 		newServeCommand(a),
 		newAgentCommand(a),
+		newValidateCommand(a),
+		newRenderCommand(a),
+		newPlanCommand(a),
 	)
 	return root
 }

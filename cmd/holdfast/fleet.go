@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// diskFleet is the clusters of a folder on disk, for the commands that need no
+// server.
+type diskFleet struct {
+	tree     holdfast.Tree
+	below    string // only files below this folder of tree are looked at
+	docs     []templates.Document
+	faults   holdfast.Faults
+	resolver *templates.Resolver
+}
+
+// fleetFlags say where a fleet is.
+type fleetFlags struct {
+	dir       string
+	templates map[string]string
+}
+
+func addFleetFlags(c *cobra.Command, f *fleetFlags, withDir bool) {
+	if withDir {
+		c.Flags().StringVarP(&f.dir, "dir", "d", ".", "folder with cluster files, in a repository")
+	}
+	c.Flags().StringToStringVar(&f.templates, "template", nil,
+		"NAME=DIR: a checkout of a template, used for whatever version a cluster names")
+}
+
+// openFleet reads all clusters below f.dir. Paths in them are those of the Git
+// repository around it; without one, of the folder itself.
+func openFleet(f fleetFlags) (*diskFleet, error) {
+	dir, err := filepath.Abs(f.dir)
+	if err != nil {
+		return nil, fmt.Errorf("find folder: %w", err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, &hintError{fmt.Errorf("%s is not a folder", f.dir), "name the folder with the cluster files"}
+	}
+	root := repositoryOf(dir)
+	below, err := filepath.Rel(root, dir)
+	if err != nil {
+		return nil, fmt.Errorf("find folder: %w", err)
+	}
+	tree, err := gitsource.Dir(root)
+	if err != nil {
+		return nil, err
+	}
+	fl := &diskFleet{tree: tree, below: filepath.ToSlash(below)}
+	fl.resolver = templates.NewResolver(checkouts(f.templates))
+	return fl, fl.read()
+}
+
+// repositoryOf returns the Git work tree that dir is in, else dir.
+func repositoryOf(dir string) string {
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return dir
+		}
+	}
+}
+
+func (fl *diskFleet) read() error {
+	err := fs.WalkDir(fl.tree, fl.below, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if ext := path.Ext(name); !d.Type().IsRegular() || ext != ".yaml" && ext != ".yml" {
+			return nil
+		}
+		data, err := fl.tree.ReadFile(name)
+		if err != nil {
+			fl.faults = append(fl.faults, holdfast.Fault{File: name, Message: err.Error()})
+			return nil
+		}
+		docs, faults := templates.ParseClusters(name, data)
+		fl.docs = append(fl.docs, docs...)
+		fl.faults = append(fl.faults, faults...)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read folder: %w", err)
+	}
+	fl.faults = append(fl.faults, templates.Conflicts(fl.docs)...)
+	return nil
+}
+
+// resolve returns a cluster's root module, or what is wrong with it.
+func (fl *diskFleet) resolve(ctx context.Context, doc templates.Document) (*templates.Root, holdfast.Faults, error) {
+	var faults holdfast.Faults
+	for _, fault := range fl.faults {
+		if fault.Cluster == doc.Cluster.Name {
+			faults = append(faults, fault)
+		}
+	}
+	if len(faults) > 0 {
+		return nil, faults, nil
+	}
+	return fl.resolver.Resolve(ctx, fl.tree, doc)
+}
+
+// find returns the cluster of that name.
+func (fl *diskFleet) find(name string) (templates.Document, error) {
+	var names []string
+	for _, doc := range fl.docs {
+		if doc.Cluster.Name == name {
+			return doc, nil
+		}
+		names = append(names, doc.Cluster.Name)
+	}
+	hint := "no cluster is defined here: name the folder with --dir"
+	if len(names) > 0 {
+		slices.Sort(names)
+		hint = "there are " + strings.Join(names, ", ")
+	}
+	return templates.Document{}, &hintError{fmt.Errorf("there is no cluster %q", name), hint}
+}
+
+// one opens a fleet and resolves one cluster of it.
+func one(ctx context.Context, f fleetFlags, name string) (templates.Document, *templates.Root, error) {
+	fl, err := openFleet(f)
+	if err != nil {
+		return templates.Document{}, nil, err
+	}
+	doc, err := fl.find(name)
+	if err != nil {
+		return doc, nil, err
+	}
+	root, faults, err := fl.resolve(ctx, doc)
+	if err == nil && len(faults) > 0 {
+		err = fmt.Errorf("cluster %q is not valid:\n%w", name, faults)
+	}
+	return doc, root, err
+}
+
+// checkouts are folders with templates, by name.
+type checkouts map[string]string
+
+// Version implements templates.Versions: whatever is checked out is taken for
+// the version that is asked for.
+func (c checkouts) Version(_ context.Context, name, version string) (templates.TemplateVersion, error) {
+	dir, ok := c[name]
+	if !ok {
+		return templates.TemplateVersion{}, errors.New("released templates live in other repositories: name a checkout with --template " + name + "=DIR")
+	}
+	tree, err := gitsource.Dir(dir)
+	if err != nil {
+		return templates.TemplateVersion{}, fmt.Errorf("open template %s: %w", name, err)
+	}
+	return templates.TemplateVersion{Repo: dir, Tag: "v" + version, Tree: tree, Dir: "."}, nil
+}
+
+func newValidateCommand(a *app) *cobra.Command {
+	var f fleetFlags
+	c := &cobra.Command{
+		Use:   "validate [DIR]",
+		Short: "Check all cluster files below a folder, without a server",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			f.dir = "."
+			if len(args) > 0 {
+				f.dir = args[0]
+			}
+			return a.validate(c.Context(), f)
+		},
+	}
+	addFleetFlags(c, &f, false)
+	return c
+}
+
+func (a *app) validate(ctx context.Context, f fleetFlags) error {
+	fl, err := openFleet(f)
+	if err != nil {
+		return err
+	}
+	faults := slices.Clone(fl.faults)
+	for _, doc := range fl.docs {
+		_, found, err := fl.resolve(ctx, doc)
+		if err != nil {
+			found = holdfast.Faults{doc.Fault(err.Error(), "")}
+		}
+		for _, fault := range found {
+			if !slices.Contains(faults, fault) {
+				faults = append(faults, fault)
+			}
+		}
+	}
+	if len(fl.docs) == 0 && len(faults) == 0 {
+		return &hintError{fmt.Errorf("no cluster is defined below %s", f.dir), "a cluster is a YAML document with apiVersion holdfast.dev/v1 and kind Cluster"}
+	}
+	if len(faults) > 0 {
+		fmt.Fprintln(a.out, faults.Error())
+		return fmt.Errorf("%d faults in %d clusters", len(faults), len(fl.docs))
+	}
+	fmt.Fprintf(a.out, "%d clusters are valid\n", len(fl.docs))
+	return nil
+}
+
+func newRenderCommand(a *app) *cobra.Command {
+	var f fleetFlags
+	var out string
+	c := &cobra.Command{
+		Use:   "render CLUSTER",
+		Short: "Print the root module that a cluster comes to, or write it to a folder",
+		Args:  exactly(1, "the name of a cluster"),
+		RunE: func(c *cobra.Command, args []string) error {
+			_, root, err := one(c.Context(), f, args[0])
+			if err != nil {
+				return err
+			}
+			return a.render(root, out)
+		},
+	}
+	addFleetFlags(c, &f, true)
+	c.Flags().StringVar(&out, "out", "", "write the files below this folder, with the modules, instead of printing them")
+	return c
+}
+
+func (a *app) render(root *templates.Root, out string) error {
+	if out == "" {
+		for _, file := range root.Files() {
+			fmt.Fprintf(a.out, "# --- %s\n%s\n", file.Name, file.Data)
+		}
+		return nil
+	}
+	data, _, err := root.Bundle()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	if err := runner.Unpack(context.Background(), bytes.NewReader(data), out, 1<<30); err != nil {
+		return fmt.Errorf("write to %s: %w", out, err)
+	}
+	fmt.Fprintf(a.out, "the root module is in %s\n", filepath.Join(out, root.Dir))
+	return nil
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+func newPlanCommand(a *app) *cobra.Command {
+	var f fleetFlags
+	var opts runner.ExecutorOptions
+	var state string
+	c := &cobra.Command{
+		Use:   "plan CLUSTER",
+		Short: "Plan a cluster as it is on this disk, without a server",
+		Long: `Plan a cluster as it is on this disk, without a server, with the engine and the
+environment of this machine.
+
+A state that the server keeps is not here: without --state such a plan starts
+from nothing and shows all resources as new.`,
+		Args: exactly(1, "the name of a cluster"),
+		RunE: func(c *cobra.Command, args []string) error {
+			doc, root, err := one(c.Context(), f, args[0])
+			if err != nil {
+				return err
+			}
+			return a.plan(c.Context(), doc, root, opts, state)
+		},
+	}
+	addFleetFlags(c, &f, true)
+	addEngineFlags(c, &opts)
+	c.Flags().StringVar(&state, "state", "", "a state file to plan against, where the server would keep the state")
+	return c
+}
+
+func (a *app) plan(ctx context.Context, doc templates.Document, root *templates.Root, opts runner.ExecutorOptions, state string) error {
+	work, err := workFolder(a.getenv)
+	if err != nil {
+		return err
+	}
+	opts.WorkDir, opts.Env = work, environment()
+	executor, err := runner.NewExecutor(opts)
+	if err != nil {
+		return err
+	}
+	session, err := newLaptopSession(a.err, root, state)
+	if err != nil {
+		return err
+	}
+	defer session.close()
+	if root.OwnState && state == "" {
+		fmt.Fprintln(a.err, "The server keeps this cluster's state: this plan starts from nothing.")
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	result := executor.Execute(ctx, holdfast.Assignment{
+		AttemptRef: holdfast.AttemptRef{Run: holdfast.NewID("laptop", a.now()), Attempt: 1},
+		Kind:       holdfast.RunPlan, Cluster: doc.Cluster.Name, Deadline: a.now().Add(time.Hour),
+		Bundle: session.digest, Dir: root.Dir, SourceDigest: root.Digest, Engine: doc.Cluster.Engine,
+		OwnState: root.OwnState, StateLocation: root.StateLocation, FingerprintKey: key,
+	}, session)
+	return a.showPlan(result, session)
+}
+
+func (a *app) showPlan(result holdfast.Result, s *laptopSession) error {
+	if result.Failure != nil {
+		return &hintError{
+			fmt.Errorf("%s: %s\n%s", result.Failure.Step, result.Failure.Summary, result.Failure.Detail),
+			result.Failure.Hint,
+		}
+	}
+	var plan holdfast.Plan
+	if err := json.Unmarshal(s.artefacts[holdfast.ArtefactPlan], &plan); err != nil {
+		return fmt.Errorf("read plan: %w", err)
+	}
+	text := report.PlanText(plan)
+	if a.colour {
+		text = report.ColourPlanText(plan)
+	}
+	fmt.Fprint(a.out, text)
+	return nil
+}
+
+// workFolder is where engines and prepared providers are kept between plans.
+func workFolder(getenv func(string) string) (string, error) {
+	cache := getenv("XDG_CACHE_HOME")
+	if cache == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("find cache folder: %w", err)
+		}
+		cache = filepath.Join(home, ".cache")
+	}
+	dir := filepath.Join(cache, "holdfast")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make cache folder: %w", err)
+	}
+	return dir, nil
+}
+
+// environment is all of ours: on a laptop the person's own credentials are the
+// ones to plan with.
+func environment() map[string]string {
+	env := make(map[string]string)
+	for _, pair := range os.Environ() {
+		if name, value, ok := bytes.Cut([]byte(pair), []byte("=")); ok && len(name) > 0 {
+			env[string(name)] = string(value)
+		}
+	}
+	return env
+}
+
+// laptopSession is a runner.Session without a server.
+type laptopSession struct {
+	bundle   []byte
+	digest   holdfast.Digest
+	log      io.Writer
+	server   *http.Server
+	address  string
+	password string
+
+	mu        sync.Mutex
+	artefacts map[string][]byte
+}
+
+var _ runner.Session = (*laptopSession)(nil)
+
+func newLaptopSession(log io.Writer, root *templates.Root, stateFile string) (*laptopSession, error) {
+	data, digest, err := root.Bundle()
+	if err != nil {
+		return nil, fmt.Errorf("bundle root module: %w", err)
+	}
+	s := &laptopSession{
+		bundle: data, digest: digest, log: log, artefacts: make(map[string][]byte), password: rand.Text(),
+	}
+	var state []byte
+	if stateFile != "" {
+		if state, err = os.ReadFile(stateFile); err != nil {
+			return nil, fmt.Errorf("read state: %w", err)
+		}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the engine: %w", err)
+	}
+	s.address = "http://" + listener.Addr().String() + "/state"
+	s.server = &http.Server{Handler: s.serveState(state), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.server.Serve(listener) }() // ends when close is called
+	return s, nil
+}
+
+func (s *laptopSession) close() { _ = s.server.Close() }
+
+// serveState is the engine's http backend, for reading only.
+func (s *laptopSession) serveState(state []byte) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, password, _ := r.BasicAuth(); password != s.password {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		switch {
+		case r.Method == http.MethodGet && state == nil:
+			w.WriteHeader(http.StatusNoContent)
+		case r.Method == http.MethodGet:
+			_, _ = w.Write(state)
+		case r.Method == "LOCK" || r.Method == "UNLOCK":
+		default:
+			w.WriteHeader(http.StatusForbidden)
+		}
+	})
+}
+
+func (s *laptopSession) Bundle(context.Context, holdfast.Digest) (io.ReadCloser, error) {
+	return io.NopCloser(bytes.NewReader(s.bundle)), nil
+}
+
+func (s *laptopSession) StoredArtefact(context.Context, string, string) (io.ReadCloser, error) {
+	return nil, fmt.Errorf("artefact: %w", holdfast.ErrNotFound)
+}
+
+func (s *laptopSession) PutArtefact(_ context.Context, name string, r io.Reader) error {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.artefacts[name] = data
+	return nil
+}
+
+func (s *laptopSession) Log() io.Writer { return s.log }
+
+func (s *laptopSession) Step(string) {}
+
+func (s *laptopSession) MayApply() bool { return false }
+
+func (s *laptopSession) StateAddress() (addr, user, password string) {
+	return s.address, "holdfast", s.password
+}
+
