@@ -331,7 +331,7 @@ func (a *Agent) newSession(c claimed, logger *slog.Logger) (*agentSession, error
 	}
 	s := &agentSession{
 		claimed: c, key: key, dir: filepath.Join(a.opts.Dir, "attempts", key),
-		client: a.client, logger: logger, now: a.opts.Now, answered: time.Now(),
+		client: a.client, logger: logger, now: a.opts.Now, answered: time.Now(), answeredAt: a.opts.Now(),
 	}
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("make attempt folder: %w", err)

@@ -340,6 +340,36 @@ func TestClockJumpsStopNothing(t *testing.T) {
 	}
 }
 
+func TestApplyDoesNotTrustALeaseOverAClockJump(t *testing.T) {
+	t.Parallel()
+	server := newFakeServer(t)
+	var jump atomic.Int64
+	jump.Store(int64(-100 * time.Hour)) // a wrong clock alone is no trouble
+	_, _ = startAgent(t, runner.AgentOptions{
+		Server: server.url, Dir: t.TempDir(),
+		Now: func() time.Time { return time.Now().Add(time.Duration(jump.Load())) },
+		Executor: fakeExecutor{run: func(ctx context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
+			beats := 0
+			server.until(t, "the attempt beats", func() bool { beats = server.beats["run-1"]; return beats > 0 })
+			jump.Store(0) // as after a machine was suspended
+			if s.MayApply() {
+				t.Error("MayApply = true although the machine may have slept for longer than its lease")
+			}
+			for !s.MayApply() && ctx.Err() == nil {
+				time.Sleep(time.Millisecond) // until the server has said so again
+			}
+			return holdfast.Result{Status: holdfast.RunApplied}
+		}},
+	})
+	a := assignment("run-1", holdfast.RunApply)
+	a.Lease = 3 * time.Second
+	server.assign(a)
+	server.result(t, "run-1")
+	if server.beats["run-1"] < 2 {
+		t.Error("the server was not asked again")
+	}
+}
+
 func TestManyAttemptsAtOnce(t *testing.T) {
 	t.Parallel()
 	const n = 8

@@ -59,11 +59,12 @@ type agentSession struct {
 	endpoint  string // of the agent's state endpoint
 	password  string // for it
 
-	mu       sync.Mutex
-	step     string
-	answered time.Time // when the last beat that was answered was sent
-	mayApply bool      // as that answer says
-	begun    bool      // MayApply has said true
+	mu         sync.Mutex
+	step       string
+	answered   time.Time // when the last beat that was answered was sent
+	answeredAt time.Time // the same by the wall clock
+	mayApply   bool      // as that answer says
+	begun      bool      // MayApply has said true
 
 	inherited bool // the result was saved by a predecessor, which may have delivered it
 
@@ -211,7 +212,7 @@ func (s *agentSession) lostLease() bool { return time.Since(s.answered) >= s.Lea
 // the latter does not see. It is no reason to stop, but to ask the server before
 // an apply begins. Callers hold mu.
 func (s *agentSession) timeJumped() bool {
-	wall := s.now().Round(0).Sub(s.answered.Round(0))
+	wall := s.now().Round(0).Sub(s.answeredAt.Round(0))
 	return (wall - time.Since(s.answered)).Abs() >= s.Lease/4
 }
 
@@ -242,9 +243,9 @@ func (s *agentSession) halt(cause *StopError) {
 // off.
 func (s *agentSession) beat(ctx context.Context) {
 	every := s.Lease / 6
-	for first := true; ; first = false {
+	for {
 		s.mu.Lock()
-		sent := time.Now()
+		sent, sentAt := time.Now(), s.now()
 		s.beaten = sent
 		limit := 2 * every
 		if left := s.Lease*3/4 - time.Since(s.answered); left > 0 {
@@ -263,7 +264,7 @@ func (s *agentSession) beat(ctx context.Context) {
 			s.fence()
 			return
 		}
-		wait := s.takeIn(sent, reply, err, first)
+		wait := s.takeIn(sent, sentAt, reply, err)
 		select {
 		case <-time.After(wait):
 		case <-s.kick:
@@ -274,11 +275,11 @@ func (s *agentSession) beat(ctx context.Context) {
 }
 
 // takeIn acts on what came of a beat and returns when to send the next one.
-func (s *agentSession) takeIn(sent time.Time, reply holdfast.HeartbeatReply, err error, first bool) time.Duration {
+func (s *agentSession) takeIn(sent, sentAt time.Time, reply holdfast.HeartbeatReply, err error) time.Duration {
 	every := s.Lease / 6
 	s.mu.Lock()
 	if err == nil {
-		s.answered, s.mayApply = sent, reply.MayApply
+		s.answered, s.answeredAt, s.mayApply = sent, sentAt, reply.MayApply
 		s.mu.Unlock()
 		if reply.Cancel != "" {
 			s.halt(&StopError{Reason: holdfast.ReasonCanceled, Detail: reply.Cancel})
@@ -289,7 +290,7 @@ func (s *agentSession) takeIn(sent time.Time, reply holdfast.HeartbeatReply, err
 	left := s.Lease*3/4 - time.Since(s.answered)
 	s.mu.Unlock()
 
-	if first || !lost {
+	if !lost {
 		s.logger.Debug("heartbeat was not answered", "err", err)
 	}
 	if lost && !s.Kind.Writes() {
