@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -82,6 +83,9 @@ type Handler struct {
 	ignore map[string]bool
 	large  chan struct{}
 	decoy  []byte // a secret for repositories that do not exist
+
+	mu     sync.Mutex
+	warned map[string]time.Time // by repository: anybody can send forgeries
 }
 
 // New returns a Handler.
@@ -103,7 +107,7 @@ func New(opts Options) (*Handler, error) {
 	}
 	h := &Handler{
 		opts: opts, repos: make(map[string]Repository, len(opts.Repositories)),
-		ignore: make(map[string]bool, len(opts.Ignore)),
+		ignore: make(map[string]bool, len(opts.Ignore)), warned: make(map[string]time.Time),
 		large:  make(chan struct{}, maxLarge), decoy: make([]byte, 32),
 	}
 	_, _ = rand.Read(h.decoy) // never fails
@@ -237,13 +241,26 @@ func (h *Handler) verify(c *gin.Context, fullName string, body, mac []byte) (Rep
 	}
 	switch {
 	case !signed(body, mac, secret) || !known:
-		if known {
+		if known && h.mayWarn(repo.Name) {
 			h.opts.Logger.WarnContext(ctx, "refused a delivery", "repo", repo.Name, "reason", "BadSignature")
 		}
 		return Repository{}, false
 	default:
 		return repo, true
 	}
+}
+
+// mayWarn reports whether a minute has passed since the last warning about a
+// repository: a flood of forgeries must not fill the disk with logs.
+func (h *Handler) mayWarn(repo string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.opts.Now()
+	if last, ok := h.warned[repo]; ok && now.Sub(last) < time.Minute {
+		return false
+	}
+	h.warned[repo] = now
+	return true
 }
 
 // act asks to look at what the delivery is about, and stores what it commands.

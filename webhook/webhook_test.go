@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -534,6 +535,30 @@ func TestObserve(t *testing.T) {
 	serve(h, delivery("any-label-you-like", `{"repository":{"full_name":"acme/app"}}`))
 	if diff := cmp.Diff([]string{"push200", "push400", "other202"}, seen); diff != "" {
 		t.Errorf("observed (-want +got):\n%s", diff)
+	}
+}
+
+func TestForgeriesDoNotFloodTheLog(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	w := &world{commands: make(map[string]holdfast.Command)}
+	h, err := webhook.New(webhook.Options{
+		Repositories: []webhook.Repository{{Name: "app", FullName: "acme/app", Secret: func() []byte { return []byte("right") }}},
+		Store:        w, Enqueue: w.enqueue,
+		Logger: slog.New(slog.NewTextHandler(&log, nil)), Now: func() time.Time { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forge := func() { serve(h, delivery("push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/app"}}`)) }
+	for range 100 {
+		forge()
+	}
+	now = now.Add(time.Minute)
+	forge()
+	if got := strings.Count(log.String(), "refused a delivery"); got != 2 || strings.Contains(log.String(), "right") {
+		t.Errorf("%d warnings, want 2:\n%s", got, log.String())
 	}
 }
 
