@@ -139,6 +139,7 @@ func (m *mirror) fetch(ctx context.Context, wants choose) error {
 	if maps.Equal(next, m.refs) {
 		return nil
 	}
+	m.generation.Add(1) // there may be a new pack, be it another process's
 	if err := writeRefs(m.path, next); err != nil {
 		return fmt.Errorf("write refs: %w", err)
 	}
@@ -193,6 +194,9 @@ func (m *mirror) download(ctx context.Context, dir string, current refs, wants c
 		return nil, classifyTalk(ctx, err)
 	}
 	dog.touch()
+	if len(advertised.Shallows) > 0 {
+		return nil, errors.New("remote is a shallow clone, whose history is cut off: run git fetch --unshallow there")
+	}
 	wanted, err := wants(m.usable(advertised), current)
 	if err != nil {
 		return nil, err

@@ -100,14 +100,38 @@ func TestFetchSharesAnswers(t *testing.T) {
 	server, repo, s := served(t)
 	repo.Commit("main", "first", map[string]string{"a": "1"})
 	fetch(t, s)
+	// The first is held up until the others stand behind it.
+	gate := make(chan struct{})
+	server.Hold(gate)
 	before := server.Requests("GET /acme/clusters.git/info/refs")
-	var wg sync.WaitGroup
+	var started, done sync.WaitGroup
+	started.Add(50)
 	for range 50 {
-		wg.Go(func() { fetch(t, s) })
+		done.Go(func() {
+			started.Done()
+			if _, err := s.Fetch(t.Context(), repoName); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	wg.Wait()
-	if n := server.Requests("GET /acme/clusters.git/info/refs") - before; n > 10 {
+	started.Wait()
+	close(gate)
+	done.Wait()
+	if n := server.Requests("GET /acme/clusters.git/info/refs") - before; n > 25 {
 		t.Errorf("50 fetches at once asked %d times", n)
+	}
+}
+
+func TestFetchShallowRemote(t *testing.T) {
+	t.Parallel()
+	repo, _ := local(t)
+	repo.Commit("main", "one", map[string]string{"a": "1"})
+	repo.Commit("main", "two", map[string]string{"a": "2"})
+	shallow := filepath.Join(t.TempDir(), "shallow")
+	repo.Git("clone", "--quiet", "--bare", "--depth=1", "file://"+repo.Path, shallow)
+	s := open(t, t.TempDir(), gitsource.Repository{URL: shallow})
+	if _, err := s.Fetch(t.Context(), repoName); err == nil || !strings.Contains(err.Error(), "shallow") {
+		t.Errorf("Fetch = %v, want a word about shallow", err)
 	}
 }
 

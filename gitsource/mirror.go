@@ -39,8 +39,14 @@ type mirror struct {
 
 	// swap is held for reading while objects are read, and for writing while
 	// their files are moved or removed.
-	swap       sync.RWMutex
-	generation int // counts that; guarded by swap
+	swap sync.RWMutex
+	// generation counts what makes an open store miss something: packs that came
+	// or went.
+	generation atomic.Int64
+
+	readers chan struct{} // has room for maxReaders
+	idleMu  sync.Mutex
+	idle    []idleStore
 
 	damaged atomic.Bool // an object that must be there could not be read
 }
@@ -52,6 +58,7 @@ func newMirror(dir, name string, r *remote, logger *slog.Logger) *mirror {
 		remote:  r,
 		logger:  logger,
 		busy:    make(chan struct{}, 1),
+		readers: make(chan struct{}, maxReaders),
 		ignored: map[plumbing.Hash]struct{}{},
 	}
 }
@@ -134,7 +141,7 @@ func initBare(dir string) error {
 func (m *mirror) replace(fresh string) error {
 	m.swap.Lock()
 	defer m.swap.Unlock()
-	m.generation++
+	m.generation.Add(1)
 	old := m.path + ".old"
 	if err := os.RemoveAll(old); err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -18,28 +17,65 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// objects reads and writes a mirror's objects. It is safe for concurrent use:
-// one at a time reads, as go-git's storages cannot be shared.
-type objects struct {
-	mirror *mirror
+const (
+	// maxReaders bounds how many read a mirror's objects at once, and maxIdle
+	// how many stores wait for the next: each has a copy of the indexes and a
+	// cache of its own.
+	maxReaders = 4
+	maxIdle    = 2
+)
 
-	mu         sync.Mutex
-	store      *filesystem.Storage
-	generation int
-}
+// objects reads and writes a mirror's objects. It is safe for concurrent use.
+type objects struct{ mirror *mirror }
 
 func (m *mirror) open() *objects { return &objects{mirror: m} }
 
-// use calls f with a store that no one else uses and whose files stay.
+// use calls f with a store that no one else uses meanwhile, as go-git's cannot be
+// shared, and whose files stay where they are. It sees what was fetched before.
 func (o *objects) use(f func(*filesystem.Storage) error) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.mirror.swap.RLock()
-	defer o.mirror.swap.RUnlock()
-	if o.store == nil || o.generation != o.mirror.generation {
-		o.store, o.generation = openStore(o.mirror.path), o.mirror.generation
+	m := o.mirror
+	m.readers <- struct{}{}
+	defer func() { <-m.readers }()
+	m.swap.RLock()
+	defer m.swap.RUnlock()
+
+	generation := m.generation.Load()
+	store := m.takeIdle(generation)
+	if store == nil {
+		store = openStore(m.path)
 	}
-	return f(o.store)
+	err := f(store)
+	if err == nil { // else it may be in the middle of something
+		m.putIdle(store, generation)
+	}
+	return err
+}
+
+// idleStore is a store that waits for its next use, and what it has seen.
+type idleStore struct {
+	store      *filesystem.Storage
+	generation int64
+}
+
+func (m *mirror) takeIdle(generation int64) *filesystem.Storage {
+	m.idleMu.Lock()
+	defer m.idleMu.Unlock()
+	for n := len(m.idle); n > 0; n = len(m.idle) {
+		last := m.idle[n-1]
+		m.idle = m.idle[:n-1]
+		if last.generation == generation {
+			return last.store
+		}
+	}
+	return nil
+}
+
+func (m *mirror) putIdle(store *filesystem.Storage, generation int64) {
+	m.idleMu.Lock()
+	defer m.idleMu.Unlock()
+	if len(m.idle) < maxIdle {
+		m.idle = append(m.idle, idleStore{store, generation})
+	}
 }
 
 // resolve returns the tree of a revision, or of a tree's own id, and the commit

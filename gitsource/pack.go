@@ -159,7 +159,7 @@ func (m *mirror) repack() error {
 
 	m.swap.Lock()
 	defer m.swap.Unlock()
-	m.generation++
+	m.generation.Add(1)
 	for _, sum := range small {
 		base := filepath.Join(packDir(m.path), "pack-"+sum)
 		if err := errors.Join(os.Remove(base+".pack"), os.Remove(base+".idx")); err != nil {

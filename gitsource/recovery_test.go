@@ -22,15 +22,12 @@ func glob(t *testing.T, dir, pattern string) []string {
 	return files
 }
 
-func overwrite(t *testing.T, path string, change func([]byte) []byte) {
-	t.Helper()
+func overwrite(path string, change func([]byte) []byte) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if err := os.WriteFile(path, change(data), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	return os.WriteFile(path, change(data), 0o600)
 }
 
 // Whatever a crash or a bad disk does to a mirror, the next process works.
@@ -44,26 +41,46 @@ func TestDamagedMirrorIsMadeAnew(t *testing.T) {
 		}
 		return data
 	}
-	tests := map[string]func(*testing.T, string){
-		"a pack cut off":       func(t *testing.T, dir string) { overwrite(t, glob(t, dir, "objects/pack/*.pack")[0], half) },
-		"a pack of zero bytes": func(t *testing.T, dir string) { overwrite(t, glob(t, dir, "objects/pack/*.pack")[0], nothing) },
-		"a pack without index": func(t *testing.T, dir string) { os.Remove(glob(t, dir, "objects/pack/*.idx")[0]) },
-		"a garbled index":      func(t *testing.T, dir string) { overwrite(t, glob(t, dir, "objects/pack/*.idx")[0], garbage) },
-		"an empty index":       func(t *testing.T, dir string) { overwrite(t, glob(t, dir, "objects/pack/*.idx")[0], nothing) },
-		"no packs":             func(t *testing.T, dir string) { os.RemoveAll(filepath.Dir(glob(t, dir, "objects/pack/*.idx")[0])) },
-		"refs cut off":         func(t *testing.T, dir string) { overwrite(t, glob(t, dir, "packed-refs")[0], half) },
-		"refs garbled":         func(t *testing.T, dir string) { overwrite(t, glob(t, dir, "packed-refs")[0], garbage) },
-		"no refs":              func(t *testing.T, dir string) { os.Remove(glob(t, dir, "packed-refs")[0]) },
-		"no HEAD":              func(t *testing.T, dir string) { os.Remove(glob(t, dir, "HEAD")[0]) },
-		"an empty folder": func(t *testing.T, dir string) {
-			os.RemoveAll(glob(t, dir, "objects")[0])
-			os.Remove(glob(t, dir, "HEAD")[0])
+	tests := map[string]func(*testing.T, string) error{
+		"a pack cut off": func(t *testing.T, dir string) error {
+			return overwrite(glob(t, dir, "objects/pack/*.pack")[0], half)
 		},
-		"half a pack being sent": func(t *testing.T, dir string) { os.WriteFile(glob(t, dir, "tmp")[0]+"/fetch_1", []byte("PACK"), 0o600) },
-		"a replacement half done": func(t *testing.T, dir string) {
+		"a pack of zero bytes": func(t *testing.T, dir string) error {
+			return overwrite(glob(t, dir, "objects/pack/*.pack")[0], nothing)
+		},
+		"a pack without index": func(t *testing.T, dir string) error {
+			return os.Remove(glob(t, dir, "objects/pack/*.idx")[0])
+		},
+		"a garbled index": func(t *testing.T, dir string) error {
+			return overwrite(glob(t, dir, "objects/pack/*.idx")[0], garbage)
+		},
+		"an empty index": func(t *testing.T, dir string) error {
+			return overwrite(glob(t, dir, "objects/pack/*.idx")[0], nothing)
+		},
+		"no packs": func(t *testing.T, dir string) error {
+			return os.RemoveAll(filepath.Dir(glob(t, dir, "objects/pack/*.idx")[0]))
+		},
+		"refs cut off": func(t *testing.T, dir string) error {
+			return overwrite(glob(t, dir, "packed-refs")[0], half)
+		},
+		"refs garbled": func(t *testing.T, dir string) error {
+			return overwrite(glob(t, dir, "packed-refs")[0], garbage)
+		},
+		"no refs": func(t *testing.T, dir string) error {
+			return os.Remove(glob(t, dir, "packed-refs")[0])
+		},
+		"no HEAD": func(t *testing.T, dir string) error {
+			return os.Remove(glob(t, dir, "HEAD")[0])
+		},
+		"almost nothing": func(t *testing.T, dir string) error {
+			return errors.Join(os.RemoveAll(glob(t, dir, "objects")[0]), os.Remove(glob(t, dir, "HEAD")[0]))
+		},
+		"half a pack being sent": func(t *testing.T, dir string) error {
+			return os.WriteFile(glob(t, dir, "tmp")[0]+"/fetch_1", []byte("PACK"), 0o600)
+		},
+		"a replacement half done": func(t *testing.T, dir string) error {
 			path := filepath.Dir(glob(t, dir, "HEAD")[0])
-			os.Rename(path, path+".old")
-			os.MkdirAll(path+".new/objects", 0o700)
+			return errors.Join(os.Rename(path, path+".old"), os.MkdirAll(path+".new/objects", 0o700))
 		},
 	}
 	for name, damage := range tests {
@@ -73,7 +90,9 @@ func TestDamagedMirrorIsMadeAnew(t *testing.T) {
 			first := repo.Commit("main", "first", map[string]string{"a": "1"})
 			dir := t.TempDir()
 			fetch(t, open(t, dir, gitsource.Repository{URL: repo.Path}))
-			damage(t, dir)
+			if err := damage(t, dir); err != nil {
+				t.Fatal(err)
+			}
 
 			s := open(t, dir, gitsource.Repository{URL: repo.Path})
 			if refs := fetch(t, s); refs["refs/heads/main"] != rev(first) {
@@ -109,12 +128,14 @@ func TestDamageFoundWhileReading(t *testing.T) {
 	s := open(t, dir, gitsource.Repository{URL: repo.Path})
 	fetch(t, s)
 	tr := tree(t, s, head)
-	overwrite(t, glob(t, dir, "objects/pack/*.pack")[0], func(data []byte) []byte {
+	if err := overwrite(glob(t, dir, "objects/pack/*.pack")[0], func(data []byte) []byte {
 		for i := 12; i < len(data)-20; i++ {
 			data[i] ^= 0x5a
 		}
 		return data
-	})
+	}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := tr.ReadFile("a"); !errors.Is(err, holdfast.ErrUnavailable) {
 		t.Errorf("ReadFile = %v, want ErrUnavailable", err)
 	}
@@ -151,7 +172,9 @@ func TestDamageWhileRemoteIsAway(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, gitsource.Repository{URL: repo.Path})
 	fetch(t, s)
-	overwrite(t, glob(t, dir, "packed-refs")[0], func([]byte) []byte { return []byte("?") })
+	if err := os.WriteFile(glob(t, dir, "packed-refs")[0], []byte("?"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	away := repo.Path + ".away"
 	if err := os.Rename(repo.Path, away); err != nil {
 		t.Fatal(err)

@@ -106,11 +106,8 @@ func (t *tree) lookup(op, name string) (entry, error) {
 	for part := range strings.SplitSeq(name, "/") {
 		if !at.isDir() {
 			err := fs.ErrNotExist
-			switch at.mode {
-			case filemode.Symlink:
-				err = fmt.Errorf("%s %w: %w", at.name, errIsSymlink, err)
-			case filemode.Submodule:
-				err = fmt.Errorf("%s %w: %w", at.name, errSubmodule, err)
+			if reason := refusal(at.fileMode()); reason != nil {
+				err = fmt.Errorf("%s %w: %w", at.name, reason, err)
 			}
 			return entry{}, &fs.PathError{Op: op, Path: name, Err: err}
 		}

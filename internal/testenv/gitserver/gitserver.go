@@ -31,6 +31,7 @@ type Server struct {
 	user     string
 	password string
 	fail     http.HandlerFunc
+	gate     <-chan struct{}
 	requests map[string]int
 }
 
@@ -85,10 +86,16 @@ func environment() []string {
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		user, password, fail := s.user, s.password, s.fail
+		user, password, fail, gate := s.user, s.password, s.fail, s.gate
 		s.requests[r.Method+" "+r.URL.Path]++
 		s.mu.Unlock()
 
+		if gate != nil {
+			select {
+			case <-gate:
+			case <-r.Context().Done():
+			}
+		}
 		if fail != nil {
 			fail(w, r)
 			return
@@ -118,6 +125,13 @@ func (s *Server) Intercept(h http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail = h
+}
+
+// Hold keeps every request waiting until gate is closed.
+func (s *Server) Hold(gate <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gate = gate
 }
 
 // Requests returns how many requests came for a method and a path, such as
