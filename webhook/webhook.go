@@ -108,7 +108,7 @@ func New(opts Options) (*Handler, error) {
 	h := &Handler{
 		opts: opts, repos: make(map[string]Repository, len(opts.Repositories)),
 		ignore: make(map[string]bool, len(opts.Ignore)), warned: make(map[string]time.Time),
-		large:  make(chan struct{}, maxLarge), decoy: make([]byte, 32),
+		large: make(chan struct{}, maxLarge), decoy: make([]byte, 32),
 	}
 	_, _ = rand.Read(h.decoy) // never fails
 	for _, login := range opts.Ignore {
