@@ -1,3 +1,7 @@
+// Package runner is the agent: it claims runs from a server, prepares a
+// workspace for each, drives the engine through plan and apply, and reports what
+// came of it. An Agent speaks the protocol and lives on while the server is away;
+// an Executor executes one attempt; what reads, compares and redacts plans is pure.
 package runner
 
 import (

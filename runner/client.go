@@ -245,42 +245,42 @@ func readAnswerError(res *http.Response) *answerError {
 	return answer
 }
 
-// tell sends in as JSON and decodes the answer into out, unless out is nil. It
-// returns the answer's head.
-func (c *client) tell(ctx context.Context, path, token string, in, out any) (*http.Response, error) {
+// tell sends in as JSON and decodes the answer into out, unless out is nil or
+// there is none. It returns the answer's head.
+func (c *client) tell(ctx context.Context, path, token string, in, out any) (status int, header http.Header, err error) {
 	data, err := json.Marshal(in)
 	if err != nil {
-		return nil, &localError{fmt.Errorf("encode request: %w", err)}
+		return 0, nil, &localError{fmt.Errorf("encode request: %w", err)}
 	}
 	res, err := c.do(ctx, call{
 		method: http.MethodPost, path: path, token: token,
 		kind: "application/json", body: bytes.NewReader(data), size: int64(len(data)),
 	})
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer res.Body.Close()
 	if out == nil || res.StatusCode == http.StatusNoContent {
-		return res, nil
+		return res.StatusCode, res.Header, nil
 	}
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(out); err != nil {
-		return nil, fmt.Errorf("POST %s: %w: decode answer: %w", path, holdfast.ErrUnavailable, err)
+		return 0, nil, fmt.Errorf("POST %s: %w: decode answer: %w", path, holdfast.ErrUnavailable, err)
 	}
-	return res, nil
+	return res.StatusCode, res.Header, nil
 }
 
 // claim asks for a run. It returns the server's time too, zero if unknown;
 // holdfast.ErrNotFound if there is nothing to do.
 func (c *client) claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, time.Time, error) {
 	var assignment holdfast.Assignment
-	res, err := c.tell(ctx, "/agent/v1/claims", c.token, req, &assignment)
+	status, header, err := c.tell(ctx, "/agent/v1/claims", c.token, req, &assignment)
 	if err != nil {
 		return holdfast.Assignment{}, time.Time{}, err
 	}
-	if res.StatusCode == http.StatusNoContent {
+	if status == http.StatusNoContent {
 		return holdfast.Assignment{}, time.Time{}, holdfast.ErrNotFound
 	}
-	now, err := http.ParseTime(res.Header.Get("Date"))
+	now, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
 		now = time.Time{}
 	}
@@ -293,12 +293,12 @@ func attemptPath(ref holdfast.AttemptRef, what string) string {
 
 func (c *client) heartbeat(ctx context.Context, ref holdfast.AttemptRef, token, step string) (holdfast.HeartbeatReply, error) {
 	var reply holdfast.HeartbeatReply
-	_, err := c.tell(ctx, attemptPath(ref, "heartbeat"), token, holdfast.Heartbeat{Fence: ref.Fence, Step: step}, &reply)
+	_, _, err := c.tell(ctx, attemptPath(ref, "heartbeat"), token, holdfast.Heartbeat{Fence: ref.Fence, Step: step}, &reply)
 	return reply, err
 }
 
 func (c *client) result(ctx context.Context, ref holdfast.AttemptRef, token string, result holdfast.Result) error {
-	_, err := c.tell(ctx, attemptPath(ref, "result"), token, result, nil)
+	_, _, err := c.tell(ctx, attemptPath(ref, "result"), token, result, nil)
 	return err
 }
 

@@ -154,7 +154,7 @@ func (s *agentSession) getState(w http.ResponseWriter, r *http.Request) {
 		fresh.write(w)
 	case err == nil:
 		fresh.write(w)
-	case known != nil && !(errors.As(err, &answer) && answer.ours && answer.status < 500):
+	case known != nil && (!errors.As(err, &answer) || !answer.ours || answer.status >= 500):
 		known.write(w)
 	default:
 		s.answer(w, call{method: http.MethodGet}, err)
