@@ -1,6 +1,7 @@
 package datastore
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,22 +26,36 @@ func (s *Store) scanCluster(row scanner, want map[string]string) (c holdfast.Clu
 	if err := row.Scan(&name, &labels, &doc, &serial); err != nil {
 		return c, false, err
 	}
-	if len(want) > 0 {
-		var has map[string]string
-		if err := json.Unmarshal(labels, &has); err != nil {
-			return c, false, fmt.Errorf("decode labels of cluster %q: %w", name, err)
-		}
-		for key, value := range want {
-			if got, ok := has[key]; !ok || got != value {
-				return c, false, nil
-			}
-		}
+	if ok, err := hasLabels(labels, want); err != nil || !ok {
+		return c, false, err
 	}
 	if err := s.keys.unsealJSON("cluster", name, doc, &c); err != nil {
 		return c, false, err
 	}
 	c.StateSerial = serial
 	return c, true, nil
+}
+
+// hasLabels reports whether labels, a JSON object, has all of want.
+func hasLabels(labels []byte, want map[string]string) (bool, error) {
+	if len(want) == 0 {
+		return true, nil
+	}
+	for _, value := range want { // most clusters are out without being decoded
+		if quoted, err := json.Marshal(value); err != nil || !bytes.Contains(labels, quoted) {
+			return false, err
+		}
+	}
+	var has map[string]string
+	if err := json.Unmarshal(labels, &has); err != nil {
+		return false, fmt.Errorf("decode labels: %w", err)
+	}
+	for key, value := range want {
+		if got, ok := has[key]; !ok || got != value {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // Cluster returns what is remembered of a cluster.

@@ -288,11 +288,14 @@ func testStates(t *testing.T, open opener) {
 	if len(versions) != 50 || versions[0].Serial != 69 || versions[49].Serial != 20 {
 		t.Errorf("StateVersions() = %d versions, serial %d to %d; want the last 50", len(versions), versions[0].Serial, versions[len(versions)-1].Serial)
 	}
+	// Who sent it has gone: the state is kept all the same.
+	write.Data = stateJSON(70, "lin", "s")
+	must[holdfast.StateVersion](t)(store.PutState(ended(t), write))
 	next := newRun(2)
 	next.StateLocation = run.StateLocation
 	end(t, store, run, holdfast.RunApplied)
-	if got := claim(t, store, next); got.StateSerial != 69 {
-		t.Errorf("ClaimRun() = state serial %d, want 69", got.StateSerial)
+	if got := claim(t, store, next); got.StateSerial != 70 {
+		t.Errorf("ClaimRun() = state serial %d, want 70", got.StateSerial)
 	}
 }
 

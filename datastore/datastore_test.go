@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	_ "gocloud.dev/blob/memblob"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
@@ -50,18 +51,27 @@ func TestStore(t *testing.T) {
 		"local forge":     testLocalForge,
 		"audit":           testAudit,
 		"sweep":           testSweep,
+		"everything":      testEverythingAtOnce,
 	}
 	for name, test := range suite {
-		t.Run("sqlite/"+name, func(t *testing.T) {
-			t.Parallel()
-			test(t, openSQLite)
-		})
+		for database, open := range map[string]opener{"sqlite": openSQLite, "sqlite and a bucket": openBucket} {
+			t.Run(database+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				test(t, open)
+			})
+		}
 	}
 }
 
 func openSQLite(t testing.TB) *datastore.Store {
 	t.Helper()
 	return openAt(t, datastore.Options{Path: filepath.Join(t.TempDir(), "holdfast.db")})
+}
+
+// openBucket opens a store whose blobs are in a bucket that is no folder.
+func openBucket(t testing.TB) *datastore.Store {
+	t.Helper()
+	return openAt(t, datastore.Options{Path: filepath.Join(t.TempDir(), "holdfast.db"), BlobURL: "mem://"})
 }
 
 // openAt opens a store with the test's key and clock unless opts say otherwise.

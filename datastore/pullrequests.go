@@ -28,19 +28,21 @@ func (s *Store) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (h
 // PullRequests returns the pull requests that match, newest number first.
 func (s *Store) PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error) {
 	var c conditions
+	from := `pull_requests AS p`
 	if filter.Repo != "" {
 		c.add(`p.repo = ?`, filter.Repo)
 	}
 	in(&c, "p.state", filter.States)
 	if filter.Cluster != "" {
-		c.add(`EXISTS (SELECT 1 FROM pull_request_clusters AS a WHERE a.repo = p.repo AND a.number = p.number AND a.cluster = ?)`, filter.Cluster)
+		from = `pull_request_clusters AS a JOIN pull_requests AS p ON p.repo = a.repo AND p.number = a.number`
+		c.add(`a.cluster = ?`, filter.Cluster)
 	}
 	var found []holdfast.PullRequestRecord
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		pr, err := s.scanPullRequest(row)
 		found = append(found, pr)
 		return err
-	}, `SELECT p.repo, p.number, p.doc FROM pull_requests AS p`+c.where()+` ORDER BY p.number DESC, p.repo LIMIT ?`,
+	}, `SELECT p.repo, p.number, p.doc FROM `+from+c.where()+` ORDER BY p.number DESC, p.repo LIMIT ?`,
 		append(c.args, limitOr100(filter.Limit))...)
 	if err != nil {
 		return nil, fmt.Errorf("list pull requests: %w", err)

@@ -2,6 +2,7 @@ package datastore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -51,6 +52,18 @@ func priority(kind holdfast.RunKind) int {
 	return 1
 }
 
+// claimAt is from when on a run may be claimed; NULL means not as it is.
+func claimAt(run holdfast.Run) sql.NullInt64 {
+	switch run.Status {
+	case holdfast.RunQueued:
+		return sql.NullInt64{Valid: true}
+	case holdfast.RunRetrying:
+		return sql.NullInt64{Int64: nanos(run.NotBefore), Valid: true}
+	default:
+		return sql.NullInt64{}
+	}
+}
+
 // CreateRun stores a new run; its Version becomes 1.
 func (s *Store) CreateRun(ctx context.Context, run holdfast.Run) error {
 	if run.ID == "" || run.Cluster == "" || run.Kind == "" || run.Status == "" {
@@ -63,10 +76,10 @@ func (s *Store) CreateRun(ctx context.Context, run holdfast.Run) error {
 	}
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.exec(ctx, `INSERT INTO runs (id, cluster, kind, status, pr_repo, pr_number, state_location, priority,
-				attempt, fence, not_before, heartbeat_at, step, posted_at, created_at, version, doc)
+				attempt, fence, claim_at, heartbeat_at, step, posted_at, created_at, version, doc)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			run.ID, run.Cluster, string(run.Kind), string(run.Status), run.PullRequest.Repo, run.PullRequest.Number,
-			stateLocation(run), priority(run.Kind), run.Attempt, run.Fence, nanos(run.NotBefore),
+			stateLocation(run), priority(run.Kind), run.Attempt, run.Fence, claimAt(run),
 			nanos(run.HeartbeatAt), run.Step, nanos(run.PostedAt), nanos(run.CreatedAt), run.Version, doc)
 		return err
 	})
@@ -178,10 +191,10 @@ func (s *Store) storeRun(ctx context.Context, q querier, run holdfast.Run) error
 		return err
 	}
 	_, err = q.exec(ctx, `UPDATE runs SET cluster = ?, kind = ?, status = ?, pr_repo = ?, pr_number = ?, state_location = ?,
-			priority = ?, attempt = ?, fence = ?, not_before = ?, heartbeat_at = ?, step = ?, posted_at = ?, version = ?, doc = ?
+			priority = ?, attempt = ?, fence = ?, claim_at = ?, heartbeat_at = ?, step = ?, posted_at = ?, version = ?, doc = ?
 		WHERE id = ?`,
 		run.Cluster, string(run.Kind), string(run.Status), run.PullRequest.Repo, run.PullRequest.Number, stateLocation(run),
-		priority(run.Kind), run.Attempt, run.Fence, nanos(run.NotBefore), nanos(run.HeartbeatAt), run.Step,
+		priority(run.Kind), run.Attempt, run.Fence, claimAt(run), nanos(run.HeartbeatAt), run.Step,
 		nanos(run.PostedAt), run.Version, doc, run.ID)
 	if err != nil && q.duplicate(err) {
 		return fmt.Errorf("another run is running at %q: %w", stateLocation(run), holdfast.ErrConflict)
@@ -234,7 +247,7 @@ func claimable(ctx context.Context, q querier, now time.Time, limit int) ([]stri
 		}
 		return nil
 	}, `SELECT id, state_location FROM runs
-		WHERE status IN ('queued', 'retrying') AND (status = 'queued' OR not_before <= ?)
+		WHERE claim_at IS NOT NULL AND claim_at <= ?
 			AND NOT EXISTS (SELECT 1 FROM runs AS other
 				WHERE other.state_location = runs.state_location AND other.status = 'running')
 		ORDER BY priority, created_at, id`, nanos(now))

@@ -3,6 +3,7 @@ package datastore_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -266,6 +267,58 @@ func testManyClaims(t *testing.T, open opener) {
 	group.Wait()
 	if granted.Load() != 1 {
 		t.Errorf("%d of %d claims were granted, want 1", granted.Load(), tries)
+	}
+}
+
+// testEverythingAtOnce runs whole lives of runs beside one another and beside
+// readers: nobody is told that the database is busy.
+func testEverythingAtOnce(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	const workers, each = 6, 5
+	life := func(n int) error {
+		run := newRun(n)
+		run.Kind = holdfast.RunApply
+		if err := store.CreateRun(ctx, run); err != nil {
+			return err
+		}
+		run, err := store.ClaimRun(ctx, run.ID, "agent", noon, 0)
+		if err != nil {
+			return err
+		}
+		var offset int64
+		for range 5 {
+			_, beat := store.Beat(ctx, run.Ref(), "apply", noon)
+			offset, err = store.AppendLog(ctx, run.Ref(), offset, []byte("line\n"))
+			_, state := store.PutState(ctx, holdfast.StateWrite{Location: run.StateLocation, By: run.Ref(), Data: stateJSON(offset, "l", "s")})
+			_, listed := store.Runs(ctx, holdfast.RunFilter{Statuses: []holdfast.RunStatus{holdfast.RunRunning}})
+			_, claimable := store.Claimable(ctx, noon, 10)
+			put := store.PutArtefact(ctx, run.Ref(), "plan", strings.NewReader("plan"))
+			if err := errors.Join(beat, err, state, listed, claimable, put); err != nil {
+				return err
+			}
+		}
+		run.Status = holdfast.RunApplied
+		_, err = store.EndAttempt(ctx, run.Ref(), run)
+		return err
+	}
+	var group sync.WaitGroup
+	for worker := range workers {
+		group.Go(func() {
+			for i := range each {
+				if err := life(worker*each + i); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	runs := must[[]holdfast.Run](t)(store.Runs(ctx, holdfast.RunFilter{Statuses: []holdfast.RunStatus{holdfast.RunApplied}}))
+	fences := map[int64]bool{}
+	for _, run := range runs {
+		fences[run.Fence] = true
+	}
+	if len(runs) != workers*each || len(fences) != workers*each {
+		t.Errorf("%d runs ended with %d fences, want %d of both", len(runs), len(fences), workers*each)
 	}
 }
 

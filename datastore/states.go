@@ -10,9 +10,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
+
+// putStateTimeout bounds what a bucket that hangs can hold up.
+const putStateTimeout = 5 * time.Minute
 
 const versionColumns = `location, version, serial, lineage, size, run, created_at, quarantined, blob, inline`
 
@@ -96,7 +100,11 @@ func (s *Store) stateDigest(data []byte) string {
 // under another lock than the state's (*holdfast.StateLockedError), of an older
 // serial than the newest (ErrConflict), or that is no state. Only a location
 // that is not the run's own is refused outright (ErrForbidden).
+//
+// It goes on when ctx is done: the data is here, and who sent it may be gone.
 func (s *Store) PutState(ctx context.Context, write holdfast.StateWrite) (holdfast.StateVersion, error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), putStateTimeout)
+	defer stop()
 	serial, lineage, invalid := parseState(write.Data)
 	c, err := s.put(ctx, "state", write.Location, bytes.NewReader(write.Data))
 	if err != nil {

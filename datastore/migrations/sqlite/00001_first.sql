@@ -28,7 +28,7 @@ CREATE TABLE runs (
     priority       INTEGER NOT NULL, -- 0: writes; 1: reads
     attempt        INTEGER NOT NULL,
     fence          INTEGER NOT NULL,
-    not_before     INTEGER NOT NULL,
+    claim_at       INTEGER, -- from when on it may be claimed; NULL: not at all
     heartbeat_at   INTEGER NOT NULL,
     step           TEXT NOT NULL,
     posted_at      INTEGER NOT NULL,
@@ -38,7 +38,9 @@ CREATE TABLE runs (
 );
 -- What promises that a state location has one running run, whatever the code does.
 CREATE UNIQUE INDEX runs_running ON runs (state_location) WHERE status = 'running';
-CREATE INDEX runs_claimable ON runs (priority, created_at, id) WHERE status IN ('queued', 'retrying');
+-- In the order of claims, and of those alone that can be claimed: their number,
+-- not that of all runs ever, is what a look for work costs.
+CREATE INDEX runs_claimable ON runs (priority, created_at, id) WHERE claim_at IS NOT NULL;
 CREATE INDEX runs_by_age ON runs (created_at, id);
 CREATE INDEX runs_by_status ON runs (status, created_at, id);
 CREATE INDEX runs_by_cluster ON runs (cluster, created_at, id);
