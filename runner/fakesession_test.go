@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -217,6 +218,14 @@ func newExecutor(t *testing.T, change func(*runner.ExecutorOptions)) (*runner.Ex
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // prepared folders are read-only
+		_ = filepath.WalkDir(opts.WorkDir, func(name string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				return os.Chmod(name, 0o700)
+			}
+			return nil
+		})
+	})
 	return e, opts.WorkDir
 }
 
