@@ -18,6 +18,10 @@ variable "instance_type" {
   type = string
 }
 
+variable "boot_seconds" {
+  type = number
+}
+
 resource "terraform_data" "control_plane" {
   input = {
     name    = var.name
@@ -36,6 +40,10 @@ resource "terraform_data" "node" {
 
   # A node of another type is another node.
   triggers_replace = [var.instance_type]
+
+  provisioner "local-exec" {
+    command = "sleep ${var.boot_seconds}"
+  }
 }
 
 output "endpoint" {

@@ -1,0 +1,212 @@
+#!/usr/bin/env bash
+# The whole story of Holdfast on this machine: real Git, a real engine, no cloud.
+#
+#   run.sh HOLDFAST [--exit]
+#
+# lays out a repository with a template and three clusters, starts a server, and
+# walks through pull requests, merges and a crash. Each step is checked: the
+# first one that does not happen as told ends the demo with status 1. With
+# --exit it ends after the story, otherwise the server stays up to be played with.
+set -euo pipefail
+
+holdfast=$(realpath "${1:?usage: run.sh HOLDFAST [--exit]}")
+stay=true
+[[ ${2:-} == --exit ]] && stay=false
+here=$(cd "$(dirname "$0")" && pwd)
+
+bold= dim= green= red= off=
+if [[ -t 1 && -z ${NO_COLOR:-} ]]; then
+  bold=$'\e[1m' dim=$'\e[2m' green=$'\e[32m' red=$'\e[31m' off=$'\e[0m'
+fi
+chapter=0
+chapter() { chapter=$((chapter + 1)); printf '\n%s%d. %s%s\n\n' "$bold" "$chapter" "$1" "$off"; }
+say() { printf '%s\n' "$*" | fold -s -w 96; }
+ok() { printf '%s  ✓ %s%s\n' "$green" "$*" "$off"; }
+show() { sed "s/^/$dim  │ $off/"; }
+run() { printf '%s  $ %s%s\n' "$dim" "$*" "$off"; "$@" 2>&1 | show; }
+
+fail() {
+  printf '\n%s  ✗ %s%s\n' "$red" "$*" "$off" >&2
+  echo "The end of the server's log ($dir/server.log):" >&2
+  tail -n 15 "$dir/server.log" 2>/dev/null | cut -c1-220 >&2 || true
+  exit 1
+}
+
+need() { command -v "$1" >/dev/null || { echo "The demo needs $1. $2" >&2; exit 1; }; }
+need git "Install it, for example with: apt-get install git"
+need curl "Install it, for example with: apt-get install curl"
+command -v terraform >/dev/null || command -v tofu >/dev/null ||
+  echo "Neither terraform nor tofu is installed: OpenTofu will be downloaded when it is first needed."
+
+# The agent runs as another user if this is root, and must be able to get here.
+dir=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-demo.XXXXXX")
+chmod 755 "$dir"
+fleet=$dir/fleet
+pid=
+
+stop_all() {
+  local agent
+  agent=$(cat "$dir"/data/agent/*.pid 2>/dev/null | head -n 1 || true)
+  [[ -n $pid ]] && kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+  [[ -n $agent ]] && kill "$agent" 2>/dev/null
+  rm -rf "$dir"
+}
+trap 'stop_all || true' EXIT
+trap 'exit 130' INT TERM
+
+free_port() { # asks the kernel by letting the server take any, see below
+  sed -n "s/.* $1=127.0.0.1:\([0-9]*\).*/\1/p" "$dir/server.log" | tail -n 1
+}
+
+start_server() {
+  "$holdfast" serve --config "$dir/holdfast.yaml" >>"$dir/server.log" 2>&1 &
+  pid=$!
+  for _ in $(seq 100); do
+    api=$(free_port api)
+    if [[ -n $api ]] && curl -fs -o /dev/null "http://127.0.0.1:$api/readyz"; then
+      export HOLDFAST_SERVER=http://127.0.0.1:$api
+      HOLDFAST_TOKEN=$(cat "$dir/data/admin.token")
+      export HOLDFAST_TOKEN
+      return
+    fi
+    kill -0 "$pid" 2>/dev/null || fail "the server did not start"
+    sleep 0.1
+  done
+  fail "the server did not become ready"
+}
+
+# wait_for SECONDS WHAT COMMAND...: until COMMAND succeeds.
+wait_for() {
+  local seconds=$1 what=$2
+  shift 2
+  for _ in $(seq $((seconds * 5))); do
+    if "$@" >/dev/null 2>&1; then return; fi
+    sleep 0.2
+  done
+  fail "waited ${seconds}s in vain: $what"
+}
+
+cluster_is() { "$holdfast" get clusters | awk -v n="$1" -v s="$2" '$1 == n && index($0, s) { found = 1 } END { exit !found }'; }
+shows() { "$holdfast" describe pullrequest "fleet#$1" | grep -qF -- "$2"; }
+comment() { "$holdfast" describe pullrequest "fleet#$1" | sed -n '/^Statuses/,$p' | sed -n "1,${2:-22}p" | cut -c1-110 | show; }
+in_fleet() { git -C "$fleet" "$@"; }
+edit() { # FILE FROM TO
+  sed -i.bak "s/$2/$3/" "$fleet/clusters/$1" && rm "$fleet/clusters/$1.bak"
+  if in_fleet diff --quiet -- "clusters/$1"; then fail "clusters/$1 has no $2"; fi
+}
+commit() { in_fleet -c user.name=You -c user.email=you@example.com commit -qam "$1"; }
+merge() { in_fleet checkout -q main && in_fleet -c user.name=You -c user.email=you@example.com merge -q --no-ff --no-edit "$@"; }
+
+say "${bold}Holdfast${off} keeps a fleet of clusters the way Git defines them. This demo plays on $dir, with" \
+  "$("$holdfast" version | head -n 1)."
+
+chapter "A repository with a template and three clusters"
+mkdir "$fleet"
+cp -r "$here/clusters" "$here/templates" "$fleet/"
+in_fleet init -q -b main .
+in_fleet add -A
+commit "A fleet of three"
+cat >"$dir/holdfast.yaml" <<EOF
+dataDir: data
+server:
+  public: {address: "127.0.0.1:0"}
+  api: {address: "127.0.0.1:0"}
+runs: {lease: 6s}
+repositories:
+  - name: fleet
+    url: fleet            # a plain Git repository: its branches are the pull requests
+    clusters: ["clusters/*.yaml"]
+EOF
+show <"$dir/holdfast.yaml"
+start_server
+say "The server is up. Nobody has reviewed these clusters yet, so it plans them and waits:"
+for c in dev-eu prod-eu prod-us; do wait_for 30 "the first plan of $c" cluster_is $c Unreviewed; done
+run "$holdfast" get clusters
+ok "three plans, nothing applied"
+say "A person says yes, and they are made:"
+run "$holdfast" apply dev-eu prod-eu prod-us
+for c in dev-eu prod-eu prod-us; do wait_for 30 "the apply of $c" cluster_is $c UpToDate; done
+ok "three clusters are up to date"
+
+chapter "A branch that edits a cluster: the plan comment and the status"
+in_fleet checkout -q -b more-nodes
+edit prod-eu.yaml 'node_count: 3' 'node_count: 5'
+commit "prod-eu: five nodes"
+wait_for 20 "the plan of pull request 1" shows 1 "2 to create"
+comment 1 22
+ok "holdfast/plan is a success, and the comment tells what would be created"
+
+chapter "The merge: what was reviewed is applied"
+merge more-nodes
+wait_for 20 "the apply of pull request 1" shows 1 "holdfast/apply"
+wait_for 20 "the apply of pull request 1" cluster_is prod-eu UpToDate
+wait_for 20 "the result of pull request 1" shows 1 "2 created"
+comment 1 8
+ok "the same comment tells the result, and the merge commit has its status"
+
+chapter "A merge that is not what was reviewed: held, then applied by command"
+in_fleet checkout -q -b bigger-machines
+edit prod-us.yaml 'instance_type: medium' 'instance_type: large'
+commit "prod-us: larger machines"
+wait_for 20 "the plan of pull request 2" shows 2 "replace"
+say "The plan that people see replaces three machines. Whoever merges slips another change in:"
+in_fleet checkout -q main
+in_fleet merge -q --no-ff --no-commit bigger-machines >/dev/null 2>&1
+edit prod-us.yaml 'node_count: 3' 'node_count: 2'
+commit "Merge bigger-machines (and one thing more)"
+wait_for 20 "the held apply of prod-us" cluster_is prod-us PlanChanged
+run "$holdfast" get clusters
+comment 2 14
+ok "the apply is held: PlanChanged"
+say "Somebody looks at the new plan and wants exactly that one:"
+run "$holdfast" apply prod-us
+wait_for 20 "the apply of prod-us" cluster_is prod-us UpToDate
+ok "applied by command"
+
+chapter "A broken cluster file: an error where it is, and nothing else stops"
+in_fleet checkout -q -b typo
+edit dev-eu.yaml 'node_count: 1' 'node_cuont: many'
+commit "dev-eu: oops"
+wait_for 20 "the faults of pull request 3" shows 3 "node_cuont"
+comment 3 16
+ok "the comment names file, line and column, and holdfast/plan fails"
+in_fleet checkout -q main
+in_fleet branch -q -D typo
+
+chapter "kill -9 of the server in the middle of an apply"
+in_fleet checkout -q -b slow-node
+edit dev-eu.yaml 'node_count: 1' 'node_count: 2\n    boot_seconds: 6'
+commit "dev-eu: a second node, which takes six seconds"
+wait_for 20 "the plan of pull request 4" shows 4 "holdfast/plan  success"
+merge slow-node
+wait_for 20 "the begin of the apply" bash -c "'$holdfast' get runs | grep dev-eu | grep apply | grep -q running"
+sleep 1.5
+kill -9 "$pid"
+wait "$pid" 2>/dev/null || true
+say "The server is gone. Its agent, with the engine, goes on:"
+pgrep -fl "terraform apply|tofu apply" 2>/dev/null | cut -c1-80 | show || true
+sleep 2
+start_server
+wait_for 30 "the result of the apply" shows 4 "1 created"
+wait_for 10 "the record of the apply" cluster_is dev-eu UpToDate
+comment 4 8
+ok "the new server got the result and reported it: applied once"
+run "$holdfast" get runs
+
+printf '\n%sThat is the story.%s\n' "$bold" "$off"
+if ! $stay; then exit 0; fi
+cat <<EOF
+
+The server is still running. In another terminal:
+
+  export HOLDFAST_SERVER=$HOLDFAST_SERVER HOLDFAST_TOKEN=$HOLDFAST_TOKEN
+  $holdfast get clusters
+  cd $fleet && git checkout -b mine && edit clusters/*.yaml && git commit -am "Mine"
+  $holdfast get pullrequests
+  $holdfast describe pullrequest fleet#5
+  git checkout main && git merge mine            # a merge is a push here
+  $holdfast get runs && $holdfast logs RUN
+
+Ctrl-C ends it and removes $dir.
+EOF
+wait "$pid"
