@@ -87,10 +87,8 @@ func (k *Keyring) find(id keyID) (key, error) {
 	return key{}, fmt.Errorf("no key %s in the %s", id, k)
 }
 
-// LoadOrCreateKey reads the key in a file: 32 bytes, raw or as hexadecimal or
-// base64 text. A missing file is created with a new key, for its owner only; two
-// processes that create it at once end up with the same key. A file that
-// everybody may read is refused.
+// LoadOrCreateKey is LoadKey, but a missing file is created with a new key, for
+// its owner only; two processes that create it at once end up with the same key.
 func LoadOrCreateKey(path string) ([]byte, error) {
 	secret, err := LoadKey(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -103,6 +101,9 @@ func LoadOrCreateKey(path string) ([]byte, error) {
 }
 
 // LoadKey is LoadOrCreateKey for a file that must exist.
+// LoadKey reads the key in a file: 32 bytes, raw or as hexadecimal or base64
+// text. A file that everybody may read is refused; one that is missing is an
+// fs.ErrNotExist.
 func LoadKey(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

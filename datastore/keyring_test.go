@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,6 +81,14 @@ func TestLoadOrCreateKeyCreatesOne(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
 		t.Errorf("the folder holds %v, %v; want the key alone", left, err)
+	}
+}
+
+func TestLoadKeyCreatesNone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "old-key")
+	if _, err := datastore.LoadKey(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("LoadKey() of a missing file = %v, want fs.ErrNotExist", err)
 	}
 }
 
