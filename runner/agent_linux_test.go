@@ -52,14 +52,14 @@ func untilKilled(t *testing.T, ctx context.Context, workspace string, a holdfast
 	engine := exec.CommandContext(ctx, "sleep", "1000")
 	engine.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := engine.Start(); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	if a.Kind == holdfast.RunApply {
 		for !s.MayApply() {
 			time.Sleep(time.Millisecond)
 		}
 		if status, _ := stateRequest(t, s, http.MethodPost, "?ID=a", `{"serial":1}`); status != http.StatusOK {
-			t.Fatalf("POST = %d", status)
+			t.Errorf("POST = %d", status)
 		}
 		_, _ = fmt.Fprintln(s.Log(), "terraform_data.a: Creating...\nterraform_data.b: Creating...\nterraform_data.a: Creation complete after 0s")
 		_ = os.MkdirAll(filepath.Join(workspace, "root"), 0o700)

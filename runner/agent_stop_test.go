@@ -137,3 +137,34 @@ func TestAgentOutlivesWhateverAnswersItsClaims(t *testing.T) {
 	server.assign(assignment("run-1", holdfast.RunPlan))
 	server.result(t, "run-1")
 }
+
+// A disk that takes nothing is played by a folder that is gone.
+func TestOutcomeSurvivesADiskThatTakesNothing(t *testing.T) {
+	t.Parallel()
+	server, dir := newFakeServer(t), t.TempDir()
+	withSession(t, server, dir, assignment("run-1", holdfast.RunApply), func(ctx context.Context, s runner.Session) {
+		if err := os.RemoveAll(filepath.Join(dir, "attempts", "run-1-1")); err != nil {
+			t.Error(err)
+		}
+		if s.MayApply() {
+			t.Error("an apply may begin that cannot be written down")
+		}
+		if err := s.PutArtefact(ctx, "outputs", strings.NewReader("[]")); err == nil {
+			t.Error("PutArtefact = nil although nothing was kept")
+		}
+		if status, answer := stateRequest(t, s, "POST", "?ID=a", `{"serial":1}`); status != http.StatusOK {
+			t.Errorf("POST = %d %s", status, answer)
+		}
+		if status, _ := stateRequest(t, s, "UNLOCK", "", `{"ID":"a"}`); status != http.StatusOK {
+			t.Errorf("UNLOCK = %d", status)
+		}
+		server.set(func() { server.down = true })
+		if status, _ := stateRequest(t, s, "GET", "", ""); status != http.StatusOK {
+			t.Errorf("GET of what the server has taken = %d", status)
+		}
+		server.set(func() { server.down = false })
+	})
+	if len(server.states) != 1 || len(server.locks) != 1 {
+		t.Errorf("states %v, locks %v", server.states, server.locks)
+	}
+}
