@@ -49,6 +49,7 @@ stop_all() {
   agent=$(cat "$dir"/data/agent/*.pid 2>/dev/null | head -n 1 || true)
   [[ -n $pid ]] && kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
   [[ -n $agent ]] && kill "$agent" 2>/dev/null
+  chmod -R u+w "$dir" 2>/dev/null # prepared providers are read-only
   rm -rf "$dir"
 }
 trap 'stop_all || true' EXIT

@@ -26,7 +26,7 @@ type Config struct {
 // Encryption says where the key is.
 type Encryption struct {
 	KeyFile     string   `yaml:"keyFile" doc:"File with 32 bytes, raw, hexadecimal or base64. Made on the first start if this key is left out: <dataDir>/key."`
-	OldKeyFiles []string `yaml:"oldKeyFiles" doc:"Former keys, which still decrypt. Their file names must stay unique."`
+	OldKeyFiles []string `yaml:"oldKeyFiles" doc:"Former keys, which still decrypt."`
 }
 
 // Server is the listeners.

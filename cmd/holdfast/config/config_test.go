@@ -1,0 +1,184 @@
+package config_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+)
+
+var update = flag.Bool("update", false, "write docs/config.md")
+
+// TestReference holds docs/config.md to the code.
+func TestReference(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join("..", "..", "..", "docs", "config.md")
+	if *update {
+		if err := os.WriteFile(path, []byte(config.Reference()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(config.Reference(), string(got)); diff != "" {
+		t.Errorf("docs/config.md differs from the code: run make docs (-want +got):\n%s", diff)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "# nothing\n", "server:\n", "runs: {}\n"} {
+		c, err := config.Parse("holdfast.yaml", "/etc/holdfast", []byte(text))
+		if err != nil {
+			t.Fatalf("Parse(%q): %v", text, err)
+		}
+		if c.DataDir != "/etc/holdfast/.holdfast" || c.Encryption.KeyFile != "/etc/holdfast/.holdfast/key" {
+			t.Errorf("Parse(%q): data in %s, key in %s", text, c.DataDir, c.Encryption.KeyFile)
+		}
+		if c.Runs.Max != 4 || c.Runs.Timeout != 30*time.Minute || c.Lock.Type != "memory" || !c.Engines.Download {
+			t.Errorf("Parse(%q) = %+v", text, c)
+		}
+	}
+}
+
+const full = `
+dataDir: /var/lib/holdfast
+server:
+  api:
+    tokens:
+      - {name: ops, role: admin, token: {file: ops.token}}
+forges:
+  - name: github
+    app: {id: 7, privateKeyFile: app.pem}
+repositories:
+  - name: acme/clusters
+    forge: github
+    webhookSecret: {env: WEBHOOK_SECRET}
+    allow:
+      - {paths: ["payments/**"], projects: [payments]}
+  - name: plain
+    url: ../plain
+credentials:
+  - project: payments
+    phase: apply
+    env: {AWS_REGION: eu-west-1}
+    secrets: {AWS_SECRET_ACCESS_KEY: {file: aws.key}}
+lock: {type: redis, redis: {url: "redis://127.0.0.1:6379/0"}}
+`
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	c, err := config.Parse("holdfast.yaml", "/etc/holdfast", []byte(full))
+	if err != nil {
+		t.Fatal(err)
+	}
+	acme := c.Repositories[0]
+	if acme.Branch != "main" || len(acme.Clusters) != 2 || acme.Allow[0].Environments[0] != "*" {
+		t.Errorf("defaults of a list's items are missing: %+v", acme)
+	}
+	for got, want := range map[string]string{
+		c.Server.API.Tokens[0].Token.File:                      "/etc/holdfast/ops.token",
+		c.Forges[0].App.PrivateKeyFile:                         "/etc/holdfast/app.pem",
+		c.Repositories[1].URL:                                  "/etc/plain",
+		c.Credentials[0].Secrets["AWS_SECRET_ACCESS_KEY"].File: "/etc/holdfast/aws.key",
+		c.DataDir: "/var/lib/holdfast",
+	} {
+		if got != want {
+			t.Errorf("path %s, want %s", got, want)
+		}
+	}
+}
+
+// TestFaults states that all that is wrong is told at once, each where it is.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		text string
+		want []string // beginnings of lines
+	}{
+		"several at once": {
+			"server:\n  grace: soon\n  pubic: {}\nruns:\n  max: many\n  retries: -1\nlock: [redis]\n",
+			[]string{
+				`f:2:10: server.grace: "soon" is no duration`,
+				`f:3:3: server: unknown key "pubic" (did you mean "public"?)`,
+				`f:5:8: runs.max: "many" must be a whole number`,
+				`f:6:12: runs.retries: must be between 0 and 20`,
+				`f:7:7: lock: must be a mapping`,
+			},
+		},
+		"a key twice":             {"dataDir: a\ndataDir: b\n", []string{`f:2:1: key "dataDir" stands here twice`}},
+		"not YAML":                {"a: [", []string{"f: line 1"}},
+		"a number for text":       {"dataDir: 1\n", []string{`f:1:10: dataDir: 1 must be text (put it in quotes: "1")`}},
+		"a list for a text":       {"dataDir: []\n", []string{"f:1:10: dataDir: must be a single value"}},
+		"text for a bool":         {"agent: {off: \"yes\"}\n", []string{`f:1:14: agent.off: "yes" must be true or false`}},
+		"an alias":                {"dataDir: &a x\nencryption: {keyFile: *a}\n", []string{"f:2:23: encryption.keyFile: aliases are not supported here"}},
+		"redis without a url":     {"lock: {type: redis}\n", []string{"f:1:14: lock.type: redis needs lock.redis.url"}},
+		"a url for nothing":       {"lock: {redis: {url: redis://x/0}}\n", []string{"f:1:21: lock.redis.url: is set, but lock.type is memory"}},
+		"a secret twice":          {"lock: {type: redis, redis: {url: redis://x/0, password: {file: a, env: B}}}\n", []string{"f:1:57: lock.redis.password: names both"}},
+		"an unknown forge":        {"repositories:\n  - {name: a/b, forge: gihub}\n", []string{`f:2:24: repositories[0].forge: "gihub" is not one of local`}},
+		"a local one without url": {"repositories:\n  - name: a\n", []string{"f:2:5: repositories[0]: has no url"}},
+		"twice the same name": {
+			"repositories:\n  - {name: a, url: x}\n  - {name: a, url: y}\n",
+			[]string{`f:3:12: repositories[1].name: "a" stands here twice`},
+		},
+		"a password in a URL":   {"repositories:\n  - {name: a, url: \"https://u:p@h/r\"}\n", []string{"f:2:20: repositories[0].url: carries a password"}},
+		"no glob":               {"repositories:\n  - {name: a, url: x, clusters: [\"[\"]}\n", []string{`f:2:34: repositories[0].clusters[0]: "[" is no glob`}},
+		"ssh without hosts":     {"repositories:\n  - {name: a, url: \"git@h:r\", auth: {sshKeyFile: k}}\n", []string{"f:2:50: repositories[0].auth.sshKeyFile: needs knownHostsFile"}},
+		"neither App nor token": {"forges:\n  - name: github\n", []string{"f:2:5: forges[0]: has neither an App nor a token"}},
+		"a managed variable":    {"credentials:\n  - env: {TF_HTTP_PASSWORD: x}\n", []string{"f:2:29: credentials[0].env.TF_HTTP_PASSWORD: is set by Holdfast"}},
+		"agents in the clear": {
+			"server: {agents: {address: \"0.0.0.0:9\", token: {env: T}}}\n",
+			[]string{"f:1:28: server.agents.address: is not a loopback address and has no TLS"},
+		},
+		"a token without one": {"server: {api: {tokens: [{name: a}]}}\n", []string{"f:1:25: server.api.tokens[0]: has no token"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := config.Parse("f", "/", []byte(test.text))
+			var faults holdfast.Faults
+			if !errors.As(err, &faults) {
+				t.Fatalf("Parse: %v, want faults", err)
+			}
+			if len(faults) != len(test.want) {
+				t.Fatalf("%d faults, want %d:\n%v", len(faults), len(test.want), faults)
+			}
+			for _, want := range test.want {
+				if !strings.Contains("\n"+faults.Error(), "\n"+want) {
+					t.Errorf("no line begins with %q in\n%v", want, faults)
+				}
+			}
+		})
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte("from a file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOLDFAST_TEST_SECRET", "from the environment")
+	for want, s := range map[string]config.Secret{
+		"from a file":          {File: file},
+		"from the environment": {Env: "HOLDFAST_TEST_SECRET"},
+	} {
+		if got, err := s.Value(); got != want || err != nil {
+			t.Errorf("%+v = %q, %v; want %q", s, got, err, want)
+		}
+	}
+	for _, s := range []config.Secret{{}, {File: file + "x"}, {Env: "HOLDFAST_TEST_UNSET"}} {
+		if got, err := s.Value(); err == nil {
+			t.Errorf("%+v = %q, want an error", s, got)
+		}
+	}
+}
