@@ -28,7 +28,7 @@ const (
 var artefactName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 func (s *Server) agentRoutes() http.Handler {
-	e := s.engine()
+	e := s.engine(true)
 	v1 := e.Group("/agent/v1")
 	v1.POST("/claims", s.claim)
 	attempt := v1.Group("/runs/:run/attempts/:attempt")

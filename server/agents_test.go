@@ -2,12 +2,15 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -287,4 +290,77 @@ func TestLogOffsets(t *testing.T) {
 	if got := request(t, "POST", url+"6", token, string(big)); got.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("5 MiB at once = %d, want 413", got.status)
 	}
+}
+
+// TestSlowPeersAreLetGo: whoever stops in the middle of a header or a body does
+// not hold a connection for ever, and whoever is slow but steady is served.
+func TestSlowPeersAreLetGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	token := w.start(applyRun("run-1"))
+	s := newServer(t, w, func(o *server.Options) {
+		o.Agents, o.Patience = server.Listener{Address: "127.0.0.1:0"}, 300*time.Millisecond
+	})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.RunAgents(ctx) }()
+	defer func() { cancel(); <-ended }()
+
+	head := "POST /agent/v1/runs/run-1/attempts/1/logs?offset=0 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n"
+	for name, begun := range map[string]string{
+		"header":                 head,
+		"body":                   head + "Content-Length: 100\r\n\r\nhalf a bo",
+		"body that nobody reads": "POST /agent/v1/claims HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf a bo",
+	} {
+		conn, err := net.Dial("tcp", s.Addresses().Agents)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, begun); err != nil {
+			t.Fatal(err)
+		}
+		// It ends, with an answer or without one.
+		_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+		data, err := io.ReadAll(conn)
+		if errors.Is(err, os.ErrDeadlineExceeded) || strings.Contains(string(data), " 200 ") {
+			t.Errorf("stopped in the %s: %v %s", name, err, data)
+		}
+		_ = conn.Close()
+	}
+	w.look(func() {
+		if w.logs["run-1/1"] != "" {
+			t.Errorf("log holds %q", w.logs["run-1/1"])
+		}
+	})
+
+	// Longer than patience as a whole, never silent for as long.
+	steady := iotest.OneByteReader(&slowReader{rest: "0123456789", pause: 50 * time.Millisecond})
+	req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.Addresses().Agents+"/agent/v1/runs/run-1/attempts/1/logs?offset=0", steady)
+	req.Header.Set("Authorization", "Bearer "+token)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != 200 {
+		t.Errorf("a slow and steady upload = %d, want 200", res.StatusCode)
+	}
+}
+
+type slowReader struct {
+	rest  string
+	pause time.Duration
+}
+
+func (r *slowReader) Read(p []byte) (int, error) {
+	if r.rest == "" {
+		return 0, io.EOF
+	}
+	time.Sleep(r.pause)
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
 }

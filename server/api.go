@@ -18,7 +18,7 @@ import (
 const maxItems = 1000
 
 func (s *Server) apiRoutes() http.Handler {
-	e := s.engine()
+	e := s.engine(false)
 	e.GET("/readyz", s.ready)
 	if s.opts.Metrics != nil {
 		e.GET("/metrics", gin.WrapH(s.opts.Metrics))

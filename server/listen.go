@@ -105,7 +105,7 @@ func (s *Server) endpoint(name string, ln net.Listener, handler http.Handler) *e
 		// a whole-request timeout here would end log streams and claims that wait.
 		server: &http.Server{
 			Handler:           handler,
-			ReadHeaderTimeout: 10 * time.Second,
+			ReadHeaderTimeout: min(s.opts.Patience, 10*time.Second),
 			IdleTimeout:       2 * time.Minute,
 			MaxHeaderBytes:    64 << 10,
 			ErrorLog:          slog.NewLogLogger(s.opts.Logger.Handler(), slog.LevelDebug),

@@ -10,10 +10,6 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// patience is how long a peer may take for the next piece of a body, in either
-// direction.
-const patience = 30 * time.Second
-
 // logRequests logs at debug. Queries and headers stay out: they can carry what
 // is nobody's business.
 func (s *Server) logRequests(c *gin.Context) {
@@ -45,32 +41,41 @@ func (s *Server) recoverPanics(c *gin.Context) {
 	c.Next()
 }
 
-// guardTimes bounds how long a slow peer can hold a connection: each read of
-// the body and each write of the answer must succeed within patience. There is
-// no bound on the whole, because states are large and log streams long.
-func guardTimes(c *gin.Context) {
-	control := http.NewResponseController(c.Writer)
-	if c.Request.Body != nil && c.Request.Body != http.NoBody {
-		c.Request.Body = &patientBody{ReadCloser: c.Request.Body, control: control}
+// guardTimes bounds how long a slow peer can hold a connection. A body has to
+// arrive within Patience, or, where bodies are large, piece by piece within
+// Patience each; so has each piece of an answer to leave.
+func (s *Server) guardTimes(large bool) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		control, patience := http.NewResponseController(c.Writer), s.opts.Patience
+		if c.Request.Body != nil && c.Request.Body != http.NoBody {
+			// From the start: what a handler leaves unread is read by net/http.
+			_ = control.SetReadDeadline(time.Now().Add(patience))
+			c.Request.Body = &patientBody{ReadCloser: c.Request.Body, control: control, patience: patience, large: large}
+		}
+		_ = control.SetWriteDeadline(time.Time{}) // that of the connection's last request
+		c.Writer = &patientWriter{ResponseWriter: c.Writer, control: control, patience: patience}
+		c.Next()
+		// What is still buffered is written after we return.
+		_ = control.SetWriteDeadline(time.Now().Add(patience))
 	}
-	_ = control.SetWriteDeadline(time.Time{}) // that of the connection's last request
-	c.Writer = &patientWriter{ResponseWriter: c.Writer, control: control}
-	c.Next()
-	// What is still buffered is written after we return.
-	_ = control.SetWriteDeadline(time.Now().Add(patience))
 }
 
 type patientBody struct {
 	io.ReadCloser
-	control *http.ResponseController
+	control  *http.ResponseController
+	patience time.Duration
+	large    bool
 }
 
 func (b *patientBody) Read(p []byte) (int, error) {
 	// Recorders of tests know no deadlines; all else does.
-	_ = b.control.SetReadDeadline(time.Now().Add(patience))
+	if b.large {
+		_ = b.control.SetReadDeadline(time.Now().Add(b.patience))
+	}
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		// The deadline would else end the request's context while it is worked on.
+	if errors.Is(err, io.EOF) {
+		// The deadline would else end the request's context while it is worked
+		// on. After any other error it stays: net/http reads on by itself.
 		_ = b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
@@ -78,16 +83,17 @@ func (b *patientBody) Read(p []byte) (int, error) {
 
 type patientWriter struct {
 	gin.ResponseWriter
-	control *http.ResponseController
+	control  *http.ResponseController
+	patience time.Duration
 }
 
 func (w *patientWriter) Write(p []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(patience))
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience))
 	return w.ResponseWriter.Write(p)
 }
 
 func (w *patientWriter) WriteString(s string) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(patience))
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience))
 	return w.ResponseWriter.WriteString(s)
 }
 

@@ -49,6 +49,7 @@ type Options struct {
 
 	MaxArtefactBytes int64         // of one artefact; zero means 1 GiB
 	MaxStateBytes    int64         // of one state; zero means 512 MiB
+	Patience         time.Duration // with a peer, for a body or, with agents, for the next piece of one; zero means 30 s
 	CommandWait      time.Duration // for a command's outcome to be known; zero means 30 s
 	Drain            time.Duration // for open requests to end when a listener closes; zero means 10 s
 
@@ -75,6 +76,7 @@ type Socket struct {
 const (
 	defaultMaxArtefactBytes = 1 << 30
 	defaultMaxStateBytes    = 512 << 20
+	defaultPatience         = 30 * time.Second
 	defaultCommandWait      = 30 * time.Second
 	defaultDrain            = 10 * time.Second
 )
@@ -135,6 +137,9 @@ func (o *Options) setDefaults() {
 	if o.MaxStateBytes == 0 {
 		o.MaxStateBytes = defaultMaxStateBytes
 	}
+	if o.Patience == 0 {
+		o.Patience = defaultPatience
+	}
 	if o.CommandWait == 0 {
 		o.CommandWait = defaultCommandWait
 	}
@@ -162,13 +167,13 @@ func (s *Server) API() http.Handler { return s.api }
 func (s *Server) Agents() http.Handler { return s.agents }
 
 // engine returns a router with what all listeners have in common.
-func (s *Server) engine() *gin.Engine {
+func (s *Server) engine(largeBodies bool) *gin.Engine {
 	e := gin.New()
 	// A redirect would make a client repeat an upload, or lose its method.
 	e.RedirectTrailingSlash = false
 	e.HandleMethodNotAllowed = true
 	_ = e.SetTrustedProxies(nil) // cannot fail: nothing to parse
-	e.Use(s.logRequests, s.recoverPanics, guardTimes)
+	e.Use(s.logRequests, s.recoverPanics, s.guardTimes(largeBodies))
 	e.NoRoute(func(c *gin.Context) {
 		s.refuse(c, http.StatusNotFound, "no such path", "see the API's documentation for its paths")
 	})
@@ -180,7 +185,7 @@ func (s *Server) engine() *gin.Engine {
 }
 
 func (s *Server) publicRoutes() http.Handler {
-	e := s.engine()
+	e := s.engine(false)
 	if s.opts.Webhooks != nil {
 		e.Any("/webhooks/*path", func(c *gin.Context) {
 			if s.isStopping() {
