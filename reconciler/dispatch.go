@@ -111,10 +111,11 @@ func (r *Reconciler) assign(ctx context.Context, run holdfast.Run) (holdfast.Ass
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
-	run.AppliedRun, run.StateSerial = last, rec.StateSerial
-	run, err = r.opts.Store.UpdateRun(ctx, run)
-	if err != nil {
-		return holdfast.Assignment{}, run, fmt.Errorf("record run %s: %w", run.ID, err)
+	if run.AppliedRun != last || run.StateSerial != rec.StateSerial {
+		run.AppliedRun, run.StateSerial = last, rec.StateSerial
+		if run, err = r.opts.Store.UpdateRun(ctx, run); err != nil {
+			return holdfast.Assignment{}, run, fmt.Errorf("record run %s: %w", run.ID, err)
+		}
 	}
 	env, secrets, err := r.opts.Credentials(run.Document, run.Kind)
 	if err != nil {

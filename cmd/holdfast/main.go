@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	_ "time/tzdata" // time zones of schedules, in images that have none
 )
 
 // Exit codes. The root command's help tells them.

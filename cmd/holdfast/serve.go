@@ -82,6 +82,7 @@ func (a *app) serve(ctx context.Context, cfg *config.Config) error {
 	part(func() error { return h.server.RunAgents(agents) })
 	part(func() error { return h.reconciler.Run(reconcile) })
 	part(func() error { return h.server.RunIntake(ctx) })
+	g.Go(func() error { return h.sweep(ctx) })
 	h.announce(logger, began)
 
 	select {
@@ -119,6 +120,25 @@ func (h *house) finishRuns(ctx context.Context, agent *local.Process, logger *sl
 	defer done()
 	if err := agent.Stop(patience); err != nil && !errors.Is(err, context.Canceled) {
 		logger.Error("agent goes on without the server, and reports when it is back", "err", err)
+	}
+}
+
+// sweep removes, once a day, what crashes have left in the store.
+func (h *house) sweep(ctx context.Context) error {
+	const day = 24 * time.Hour
+	for {
+		n, err := h.store.Sweep(ctx, day)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			h.logger.Error("datastore was not swept", "err", err)
+		case n > 0:
+			h.logger.Info("datastore was swept", "removed", n)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(day):
+		}
 	}
 }
 
