@@ -122,6 +122,7 @@ func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind ho
 	if err := r.fillSource(ctx, in, &run); err != nil {
 		return err
 	}
+	run.TraceParent = r.traces.of(run.Repo, run.PullRequest.Number)
 	if err := r.opts.Store.CreateRun(ctx, run); err != nil {
 		return fmt.Errorf("queue %s: %w", kind, err)
 	}

@@ -433,6 +433,9 @@ func (r *Reconciler) cancelFor(ctx context.Context, c holdfast.Command, t target
 	if err != nil {
 		return "", fmt.Errorf("list runs of %q: %w", t.cluster, err)
 	}
+	if c.Trusted && len(c.Shown) > 0 { // these runs, and no others
+		runs = slices.DeleteFunc(runs, func(run holdfast.Run) bool { return !slices.Contains(c.Shown, run.ID) })
+	}
 	if len(runs) == 0 {
 		return "", refusal("nothing is queued or running")
 	}

@@ -285,7 +285,11 @@ func (r *Reconciler) Finish(ctx context.Context, ref holdfast.AttemptRef, result
 	for _, step := range result.Steps {
 		r.opts.Metrics.Step(step.Name, step.Duration)
 	}
-	return r.end(ctx, ref, outcome(run, result, r.opts.Now(), r.opts.MaxRetries, r.opts.RetryDelay))
+	if err := r.end(ctx, ref, outcome(run, result, r.opts.Now(), r.opts.MaxRetries, r.opts.RetryDelay)); err != nil {
+		return err
+	}
+	r.traces.run(run, result.Steps)
+	return nil
 }
 
 // outcome is the run as a result leaves it: ended, queued again after a

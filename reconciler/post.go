@@ -66,7 +66,7 @@ func (r *Reconciler) post(ctx context.Context, post holdfast.Post) error {
 	if forge == nil {
 		return r.opts.Store.PostFailed(ctx, post.Key, "the repository is not configured any more", time.Time{})
 	}
-	at := r.opts.Now()
+	at, began := r.opts.Now(), time.Now()
 	var err error
 	switch post.Kind {
 	case holdfast.PostStatus:
@@ -86,6 +86,9 @@ func (r *Reconciler) post(ctx context.Context, post holdfast.Post) error {
 		}
 	}
 	r.opts.Metrics.Posted(post.Kind, err == nil)
+	if delivery := r.traces.of(post.Repo, post.PullRequest.Number); delivery != "" {
+		r.traces.since(delivery, "post "+string(post.Kind), began, nil, err)
+	}
 	if err != nil {
 		return r.postFailed(ctx, post, err)
 	}

@@ -53,6 +53,7 @@ type Options struct {
 	LogURL     func(run string) string // nil: logs have no address
 
 	Metrics Metrics          // nil measures nothing
+	Tracer  Tracer           // nil traces nothing
 	Logger  *slog.Logger     // nil discards
 	Now     func() time.Time // nil means time.Now
 }
@@ -89,6 +90,7 @@ type Reconciler struct {
 	repos    map[string]Repository
 	resolver *templates.Resolver
 	catalogs *catalogs
+	traces   *tracer
 
 	sources  *queue[sourceKey]
 	requests *queue[holdfast.Request]
@@ -138,6 +140,7 @@ func New(opts Options) (*Reconciler, error) {
 		opts:      withDefaults(opts),
 		repos:     make(map[string]Repository, len(opts.Repositories)),
 		catalogs:  newCatalogs(),
+		traces:    &tracer{to: opts.Tracer, recent: make(map[sourceKey]string)},
 		sources:   newQueue[sourceKey](),
 		requests:  newQueue[holdfast.Request](),
 		shows:     newQueue[showKey](),
@@ -233,7 +236,9 @@ func (r *Reconciler) Run(ctx context.Context) error {
 // Enqueue asks for a look at a repository or a pull request. It never blocks.
 func (r *Reconciler) Enqueue(req holdfast.SourceRequest) {
 	if _, ok := r.repos[req.Repo]; ok {
-		r.sources.add(sourceKey{repo: req.Repo, number: req.PullRequest})
+		key := sourceKey{repo: req.Repo, number: req.PullRequest}
+		r.traces.remember(key, req.TraceParent)
+		r.sources.add(key)
 	}
 }
 

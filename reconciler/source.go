@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -17,12 +18,15 @@ func (r *Reconciler) takeIn(ctx context.Context, key sourceKey) error {
 	if !ok {
 		return nil
 	}
+	began, delivery := time.Now(), r.traces.of(key.repo, key.number)
+	var err error
 	if key.number != 0 {
-		return r.takeInPullRequest(ctx, repo, key.number, key.known)
-	}
-	err := r.takeInBranch(ctx, repo)
-	if err != nil {
+		err = r.takeInPullRequest(ctx, repo, key.number, key.known)
+	} else if err = r.takeInBranch(ctx, repo); err != nil {
 		r.noteSourceError(ctx, repo.Name, err)
+	}
+	if delivery != "" { // polls find nothing most of the time, and are no traces
+		r.traces.since(delivery, "take in", began, map[string]string{"repo": key.repo}, err)
 	}
 	return err
 }

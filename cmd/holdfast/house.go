@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/forge/github"
@@ -33,6 +34,7 @@ type house struct {
 	cfg        *config.Config
 	logger     *slog.Logger
 	metrics    *metrics
+	tracer     *tracer // nil: nothing is traced
 	store      *datastore.Store
 	keys       *datastore.Keyring
 	git        *gitsource.Source
@@ -52,7 +54,7 @@ func (h *house) path(elem ...string) string {
 func build(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*house, error) {
 	h := &house{cfg: cfg, logger: logger, metrics: newMetrics()}
 	for _, step := range []func(context.Context) error{
-		h.openFolders, h.openStore, h.openGit, h.openReconciler, h.openServer,
+		h.openTraces, h.openFolders, h.openStore, h.openGit, h.openReconciler, h.openServer,
 	} {
 		if err := step(ctx); err != nil {
 			h.close()
@@ -69,6 +71,18 @@ func (h *house) close() {
 		}
 	}
 	h.closers = nil
+}
+
+func (h *house) openTraces(ctx context.Context) error {
+	if h.cfg.Telemetry.Traces == "" {
+		return nil
+	}
+	var err error
+	if h.tracer, err = newTracer(ctx, h.cfg.Telemetry.Traces); err != nil {
+		return err
+	}
+	h.closers = append(h.closers, h.tracer.close)
+	return nil
 }
 
 // openFolders makes dataDir. It may be passed through by the agent's user, and
@@ -246,6 +260,9 @@ func (h *house) openReconciler(ctx context.Context) error {
 		Lease: h.cfg.Runs.Lease, MaxRetries: h.cfg.Runs.Retries, RetryDelay: h.cfg.Runs.RetryDelay,
 		Metrics: h.metrics, Logger: h.logger,
 	}
+	if h.tracer != nil {
+		opts.Tracer = h.tracer
+	}
 	if opts.MaxRetries == 0 {
 		opts.MaxRetries = -1 // zero means the default there
 	}
@@ -264,6 +281,9 @@ func (h *house) openReconciler(ctx context.Context) error {
 		if repo.Local && repo.Poll == 0 {
 			repo.Poll = time.Second
 		}
+		if repo.Poll == 0 {
+			repo.Poll = max(5*time.Minute, pollFloor(len(h.cfg.Repositories)))
+		}
 		branches[r.Name] = r.Branch
 		opts.Repositories = append(opts.Repositories, repo)
 	}
@@ -279,6 +299,13 @@ func (h *house) openReconciler(ctx context.Context) error {
 	}
 	h.reconciler, err = reconciler.New(opts)
 	return err
+}
+
+// pollFloor keeps polling below a quarter of GitHub's 5,000 calls an hour: a
+// look at a repository takes two, and two more when something has changed.
+func pollFloor(repositories int) time.Duration {
+	const callsPerLook, callsPerHour = 4, 5000 / 4
+	return time.Duration(repositories) * callsPerLook * time.Hour / callsPerHour
 }
 
 func (h *house) openLock(opts *reconciler.Options) error {
@@ -344,7 +371,7 @@ func (h *house) openServer(context.Context) error {
 
 func (h *house) webhooks() (*webhook.Handler, error) {
 	opts := webhook.Options{
-		Store: h.store, Enqueue: h.reconciler.Enqueue, Stored: h.reconciler.CommandStored,
+		Store: h.store, Enqueue: h.enqueue, Stored: h.reconciler.CommandStored,
 		Observe: h.metrics.delivered, Logger: h.logger,
 	}
 	for _, r := range h.cfg.Repositories {
@@ -367,6 +394,13 @@ func (h *house) webhooks() (*webhook.Handler, error) {
 		})
 	}
 	return webhook.New(opts)
+}
+
+func (h *house) enqueue(req holdfast.SourceRequest) {
+	if h.tracer != nil {
+		req = h.tracer.delivered(req)
+	}
+	h.reconciler.Enqueue(req)
 }
 
 func (h *house) waitsFor() []string {

@@ -214,4 +214,3 @@ func (s *laptopSession) MayApply() bool { return false }
 func (s *laptopSession) StateAddress() (addr, user, password string) {
 	return s.address, "holdfast", s.password
 }
-

@@ -64,6 +64,8 @@ func (a *app) serve(ctx context.Context, cfg *config.Config) error {
 		return err
 	}
 
+	intake, closeIntake := context.WithCancel(ctx)
+	defer closeIntake()
 	last := context.WithoutCancel(ctx)
 	agents, closeAgents := context.WithCancel(last)
 	defer closeAgents()
@@ -81,8 +83,8 @@ func (a *app) serve(ctx context.Context, cfg *config.Config) error {
 	}
 	part(func() error { return h.server.RunAgents(agents) })
 	part(func() error { return h.reconciler.Run(reconcile) })
-	part(func() error { return h.server.RunIntake(ctx) })
-	g.Go(func() error { return h.sweep(ctx) })
+	part(func() error { return h.server.RunIntake(intake) })
+	g.Go(func() error { return h.sweep(intake) })
 	h.announce(logger, began)
 
 	select {
@@ -90,6 +92,7 @@ func (a *app) serve(ctx context.Context, cfg *config.Config) error {
 	case <-fail:
 	}
 	logger.Info("server is stopping", "grace", cfg.Server.Grace)
+	closeIntake()
 	h.reconciler.Drain()
 	h.finishRuns(last, agent, logger)
 	stopReconciling()

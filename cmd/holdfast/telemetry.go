@@ -14,11 +14,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
@@ -126,24 +127,57 @@ func (m *metrics) called(call github.Call) {
 	m.calls.WithLabelValues(call.Method, strconv.Itoa(call.Status)).Inc()
 }
 
-// newTracer exports spans to endpoint; an empty one traces nothing. Call stop
-// to send what is left.
-func newTracer(ctx context.Context, endpoint string) (tracer trace.Tracer, stop func(context.Context) error, err error) {
-	const name = "github.com/holdfast-dev/holdfast"
-	if endpoint == "" {
-		return noop.NewTracerProvider().Tracer(name), func(context.Context) error { return nil }, nil
-	}
+// tracer sends the reconciler's spans to an OpenTelemetry collector.
+type tracer struct {
+	provider *sdktrace.TracerProvider
+	tracer   trace.Tracer
+}
+
+var _ reconciler.Tracer = (*tracer)(nil)
+
+// newTracer exports spans to endpoint, over HTTP.
+func newTracer(ctx context.Context, endpoint string) (*tracer, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {
-		return nil, nil, fmt.Errorf("parse trace endpoint: %w", err)
+		return nil, fmt.Errorf("parse trace endpoint: %w", err)
 	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u.JoinPath("v1/traces").String()))
 	if err != nil {
-		return nil, nil, fmt.Errorf("export traces: %w", err)
+		return nil, fmt.Errorf("export traces: %w", err)
 	}
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(exporter),
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "holdfast"))),
 	)
-	return provider.Tracer(name), provider.Shutdown, nil
+	return &tracer{provider, provider.Tracer("github.com/holdfast-dev/holdfast")}, nil
+}
+
+// close sends what is left.
+func (t *tracer) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return t.provider.Shutdown(ctx)
+}
+
+func (t *tracer) Span(parent, name string, start, end time.Time, attributes map[string]string, err error) string {
+	carrier := propagation.MapCarrier{"traceparent": parent}
+	ctx := propagation.TraceContext{}.Extract(context.Background(), carrier)
+	ctx, span := t.tracer.Start(ctx, name, trace.WithTimestamp(start))
+	for key, value := range attributes {
+		span.SetAttributes(attribute.String("holdfast."+key, value))
+	}
+	if err != nil {
+		span.SetStatus(codes.Error, err.Error())
+	}
+	span.End(trace.WithTimestamp(end))
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier["traceparent"]
+}
+
+// delivered makes a delivery the beginning of a trace, or a part of its
+// sender's.
+func (t *tracer) delivered(req holdfast.SourceRequest) holdfast.SourceRequest {
+	now := time.Now()
+	req.TraceParent = t.Span(req.TraceParent, "delivery", now, now, map[string]string{"repo": req.Repo}, nil)
+	return req
 }
