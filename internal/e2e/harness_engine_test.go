@@ -1,0 +1,119 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The engine is a real one behind a small script, which notes every call and
+// can be made to wait before it starts: a plan that is being made, or an apply
+// that is about to begin, lasts as long as a story needs.
+
+const engineScript = `#!/bin/sh
+# The first line of the root module's main.tf names the cluster.
+name=$(sed -n '1s/^# //p' main.tf 2>/dev/null)
+case $1 in
+version) ;;
+*) echo "$1 $name" >>%[1]s/calls ;;
+esac
+while [ -e %[1]s/hold/"$1" ] || [ -e %[1]s/hold/"$1-$name" ]; do
+	[ -e %[1]s/hold ] || exit 1
+	touch %[1]s/held/"$1-$name" 2>/dev/null
+	sleep 0.05
+done
+exec %[2]s "$@"
+`
+
+// makeEngine puts the script in front of the installed engines. Without one a
+// test is skipped on a laptop and fails in CI.
+func (w *world) makeEngine() {
+	w.t.Helper()
+	found := false
+	for _, name := range []string{"tofu", "terraform"} {
+		real, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		found = true
+		w.write("engine/"+name, fmt.Sprintf(engineScript, w.path("engine"), real), 0o755)
+	}
+	if !found && os.Getenv("CI") == "true" {
+		w.t.Fatal("neither terraform nor tofu is on PATH")
+	} else if !found {
+		w.t.Skip("neither terraform nor tofu is on PATH")
+	}
+	for name, mode := range map[string]os.FileMode{"hold": 0o755, "held": 0o777} {
+		err := os.Mkdir(w.path("engine", name), mode)
+		if err == nil {
+			err = os.Chmod(w.path("engine", name), mode)
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.write("engine/calls", "", 0o666)
+}
+
+// hold makes the engine wait before a command (init, plan, show, apply), for
+// one cluster or, with an empty name, for all; release lets it go on.
+func (w *world) hold(command, cluster string) {
+	w.t.Helper()
+	w.write("engine/hold/"+heldName(command, cluster), "", 0o644)
+}
+
+func (w *world) release(command, cluster string) {
+	w.t.Helper()
+	for _, dir := range []string{"hold", "held"} {
+		err := os.Remove(w.path("engine", dir, heldName(command, cluster)))
+		if err != nil && !os.IsNotExist(err) {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func heldName(command, cluster string) string {
+	if cluster == "" {
+		return command
+	}
+	return command + "-" + cluster
+}
+
+// untilHeld waits until the engine waits before the command for a cluster.
+func (w *world) untilHeld(command, cluster string) {
+	w.t.Helper()
+	w.until("the engine waits before "+command+" of "+cluster, func() (bool, string) {
+		_, err := os.Stat(w.path("engine", "held", command+"-"+cluster))
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// releaseAll lets every engine go on, for good.
+func (w *world) releaseAll() {
+	_ = os.RemoveAll(w.path("engine", "hold"))
+}
+
+// engineCalls returns what the engine was asked to do, as "plan alpha", in
+// order; all commands but version.
+func (w *world) engineCalls() []string {
+	data, err := os.ReadFile(filepath.Join(w.dir, "engine", "calls"))
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(strings.Split(string(data), "\n"), func(s string) bool { return s == "" })
+}
+
+// countCalls returns how often the engine was asked to do something, such as
+// "apply alpha".
+func (w *world) countCalls(call string) int {
+	n := 0
+	for _, c := range w.engineCalls() {
+		if c == call {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,425 @@
+// Package e2e_test runs the very binary, as people do: `holdfast serve` with a
+// holdfast.yaml, against real Git over HTTP, a fake of GitHub's API with signed
+// deliveries, a real engine and, where it matters, a real Redis.
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/internal/testenv/redisserver"
+)
+
+// patience is how long a story waits for something that has to happen. It is
+// for slow machines: nothing is concluded from how long something takes.
+const patience = 60 * time.Second
+
+// binary is the holdfast that all tests run.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "holdfast-e2e-bin")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "holdfast")
+	args := []string{"build", "-o", binary}
+	if raceDetector {
+		args = append(args, "-race")
+	}
+	build := exec.Command("go", append(args, "github.com/holdfast-dev/holdfast/cmd/holdfast")...)
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	err = errors.Join(build.Run(), os.Chmod(dir, 0o755)) // the agent may be another user
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "build holdfast: %v\n", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// settings are keys of holdfast.yaml, as paths with dots, and their values.
+type settings map[string]any
+
+// world is a server with all that it works with. It ends with its test. Its
+// methods end the test on failure and are for the test's goroutine only.
+type world struct {
+	t   testing.TB
+	dir string // others can pass through; data is the server's folder in it
+	git *gitserver.Server
+	hub *githubserver.Server
+
+	config map[string]any
+	repos  []*repo
+
+	server *exec.Cmd // nil: not running
+	exited chan struct{}
+	log    *logBuffer
+	api    string // base URL
+	hooks  string // base URL
+}
+
+// newWorld prepares a world with one repository on GitHub, acme/fleet, which
+// fleet returns; nothing runs before start. Polling is far off, so that what
+// happens is the webhooks' doing; retries come at once.
+func newWorld(t testing.TB, more settings) *world {
+	t.Helper()
+	w := emptyWorld(t, more)
+	w.addRepo("acme/fleet", nil)
+	return w
+}
+
+// emptyWorld is newWorld without a repository.
+func emptyWorld(t testing.TB, more settings) *world {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "holdfast-e2e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, dir: dir, git: gitserver.New(t), hub: githubserver.New(t), log: &logBuffer{}}
+	t.Cleanup(w.end)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.git.RequireAuth("x-access-token", githubserver.Token)
+	w.write("forge-token", githubserver.Token, 0o600)
+	w.write("webhook-secret", webhookSecret, 0o600)
+	w.config = map[string]any{
+		"dataDir": "data",
+		"forges": []any{map[string]any{
+			"name": "github", "url": w.hub.URL + "api/v3/", "token": map[string]any{"file": "forge-token"},
+		}},
+	}
+	w.set(settings{
+		"server.public.address": "127.0.0.1:0", "server.api.address": "127.0.0.1:0", "server.grace": "20s",
+		"runs.retryDelay": "200ms", "engines.dirs": []string{w.path("engine")}, "engines.download": false,
+		"engines.grace": "2s", "telemetry.logLevel": "info",
+	})
+	w.set(more)
+	w.makeEngine()
+	return w
+}
+
+const webhookSecret = "it stays between the two of us"
+
+// set changes holdfast.yaml. A server that runs reads it at its next start.
+func (w *world) set(more settings) {
+	for path, value := range more {
+		keys := strings.Split(path, ".")
+		at := w.config
+		for _, key := range keys[:len(keys)-1] {
+			next, ok := at[key].(map[string]any)
+			if !ok {
+				next = make(map[string]any)
+				at[key] = next
+			}
+			at = next
+		}
+		at[keys[len(keys)-1]] = value
+	}
+}
+
+// useRedis makes the server lock with a Redis of its own.
+func (w *world) useRedis() *redisserver.Server {
+	w.t.Helper()
+	redis := redisserver.Start(w.t)
+	w.set(settings{"lock.type": "redis", "lock.redis.url": redis.URL()})
+	return redis
+}
+
+// path returns a path below the world's folder.
+func (w *world) path(elem ...string) string {
+	return filepath.Join(append([]string{w.dir}, elem...)...)
+}
+
+// write writes a file below the world's folder.
+func (w *world) write(name, content string, mode os.FileMode) {
+	w.t.Helper()
+	path := w.path(filepath.FromSlash(name))
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = os.WriteFile(path, []byte(content), mode)
+	}
+	if err == nil {
+		err = os.Chmod(path, mode) // the umask has its own idea
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// start starts the server and waits until it has read its repositories.
+func (w *world) start() {
+	w.t.Helper()
+	w.launch()
+	w.until("the server is ready", func() (bool, string) {
+		status, body := w.get(w.api + "/readyz")
+		return status == http.StatusOK, body
+	})
+}
+
+// launch starts the server and waits until it listens.
+func (w *world) launch() {
+	w.t.Helper()
+	var repos []any
+	for _, r := range w.repos {
+		repos = append(repos, r.config)
+	}
+	w.config["repositories"] = repos
+	text, err := yaml.Marshal(w.config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.write("holdfast.yaml", string(text), 0o600)
+	w.log.startAnew()
+	w.server = exec.Command(binary, "serve", "--config", w.path("holdfast.yaml"))
+	w.server.Dir, w.server.Stdout, w.server.Stderr = w.dir, w.log, w.log
+	if err := w.server.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	server, exited := w.server, make(chan struct{})
+	w.exited = exited
+	go func() {
+		_ = server.Wait()
+		close(exited)
+	}()
+	var found []string
+	w.until("the server listens", func() (bool, string) {
+		found = listening.FindStringSubmatch(w.log.current())
+		return found != nil, "no address in its log"
+	})
+	w.hooks, w.api = "http://"+found[1], "http://"+found[2]
+	for _, r := range w.repos {
+		r.hub.SetWebhook(w.hooks+"/webhooks/github", webhookSecret)
+	}
+}
+
+var listening = regexp.MustCompile(`msg="server is listening" webhooks=(\S+) api=(\S+)`)
+
+// stop ends the server as an init system does and returns its exit code.
+func (w *world) stop() int {
+	w.t.Helper()
+	return w.signal(syscall.SIGTERM)
+}
+
+// kill ends the server at once. Its agent lives on.
+func (w *world) kill() {
+	w.t.Helper()
+	w.signal(syscall.SIGKILL)
+}
+
+func (w *world) signal(sig syscall.Signal) int {
+	w.t.Helper()
+	if w.server == nil {
+		return 0
+	}
+	_ = w.server.Process.Signal(sig) // it may be gone already
+	select {
+	case <-w.exited:
+	case <-time.After(patience):
+		_ = w.server.Process.Kill()
+		<-w.exited
+		w.t.Errorf("server did not end on %s", sig)
+	}
+	code := w.server.ProcessState.ExitCode()
+	w.server = nil
+	return code
+}
+
+// agentPID returns the living agent's process id, 0 if there is none.
+func (w *world) agentPID() int {
+	data, err := os.ReadFile(w.path("data", "agent", "agent.lock"))
+	if err != nil {
+		return 0
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(data)))
+	if pid == 0 || syscall.Kill(pid, 0) != nil {
+		return 0
+	}
+	return pid
+}
+
+// agentLog returns what the agent has logged.
+func (w *world) agentLog() string {
+	data, _ := os.ReadFile(w.path("data", "agent", "agent.log"))
+	return string(data)
+}
+
+// end stops everything, and tells what happened if the test has failed.
+func (w *world) end() {
+	w.releaseAll()
+	if w.server != nil {
+		if code := w.stop(); code != 0 && !w.t.Failed() {
+			w.t.Errorf("server ended with code %d", code)
+		}
+	}
+	for _, pid := range w.leftBehind() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if log := w.log.all() + w.agentLog(); strings.Contains(log, "WARNING: DATA RACE") {
+		w.t.Error("there was a data race")
+	} else if strings.Contains(log, "\ngoroutine ") {
+		w.t.Error("there was a panic")
+	}
+	if w.t.Failed() {
+		w.t.Logf("the server's log:\n%s\nthe agent's log:\n%s\nthe engine's calls:\n%s",
+			w.log.all(), w.agentLog(), strings.Join(w.engineCalls(), "\n"))
+	}
+	if err := os.RemoveAll(w.dir); err != nil {
+		w.t.Errorf("clean up: %v", err)
+	}
+}
+
+// leftBehind returns the processes that work in the world's folder: an agent
+// whose server was killed, and its engines.
+func (w *world) leftBehind() []int {
+	var pids []int
+	if pid := w.agentPID(); pid != 0 {
+		pids = append(pids, pid)
+	}
+	dirs, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range dirs {
+		dir, err := os.Readlink(link)
+		if err == nil && strings.HasPrefix(dir, w.dir+"/") {
+			pid, _ := strconv.Atoi(strings.Split(link, "/")[2])
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// until polls until ok is true and ends the test when its patience does,
+// with the state that was seen last.
+func (w *world) until(what string, ok func() (done bool, state string)) {
+	w.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		done, state := ok()
+		if done {
+			return
+		}
+		if w.exited != nil {
+			select {
+			case <-w.exited:
+				w.t.Fatalf("the server ended while waiting until %s", what)
+			default:
+			}
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("waited in vain until %s; now: %s", what, state)
+		}
+		time.Sleep(15 * time.Millisecond)
+	}
+}
+
+// get reads an address with the admin's token.
+func (w *world) get(address string) (status int, body string) {
+	w.t.Helper()
+	token, _ := os.ReadFile(w.path("data", "admin.token"))
+	req, err := http.NewRequest(http.MethodGet, address, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(data)
+}
+
+// getJSON reads from the API, below /api/v1/, and reports whether it is there.
+func (w *world) getJSON(path string, query url.Values, out any) bool {
+	w.t.Helper()
+	status, body := w.get(w.api + "/api/v1/" + path + "?" + query.Encode())
+	if status != http.StatusOK {
+		return false
+	}
+	if err := json.Unmarshal([]byte(body), out); err != nil {
+		w.t.Fatalf("read %s: %v", path, err)
+	}
+	return true
+}
+
+// cli runs a command of holdfast against the server.
+func (w *world) cli(args ...string) (stdout, stderr string, code int) {
+	w.t.Helper()
+	token, err := os.ReadFile(w.path("data", "admin.token"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	cmd := exec.Command(binary, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = w.dir, &out, &errs
+	cmd.Env = []string{
+		"HOME=" + w.dir, "PATH=" + os.Getenv("PATH"),
+		"HOLDFAST_SERVER=" + w.api, "HOLDFAST_TOKEN=" + strings.TrimSpace(string(token)),
+	}
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		w.t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// logBuffer keeps what the servers of a world print.
+type logBuffer struct {
+	mu   sync.Mutex
+	b    bytes.Buffer
+	from int // where the present server's begins
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) startAnew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.b.Len() > 0 {
+		l.b.WriteString("--- started again\n")
+	}
+	l.from = l.b.Len()
+}
+
+func (l *logBuffer) current() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.b.Bytes()[l.from:])
+}
+
+func (l *logBuffer) all() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
