@@ -147,10 +147,10 @@ func (r *Reconciler) react(ctx context.Context, c holdfast.Command, reaction hol
 
 // carryOut does the command and returns what to tell about it, if anything.
 func (r *Reconciler) carryOut(ctx context.Context, c *holdfast.Command) (string, error) {
-	switch c.Verb {
-	case holdfast.VerbHelp:
+	if c.Verb == holdfast.VerbHelp {
 		return "these are the commands", nil
-	case holdfast.VerbUnknown:
+	}
+	if c.Verb == holdfast.VerbUnknown {
 		return "", refusal("there is no such command")
 	}
 	if err := r.permitted(ctx, *c); err != nil {

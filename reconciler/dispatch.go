@@ -196,7 +196,7 @@ func (r *Reconciler) artefact(ctx context.Context, run, name string) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // read to its end, or an error is returned
+	defer file.Close()
 	data, err := io.ReadAll(file)
 	if err != nil {
 		return nil, fmt.Errorf("read %s of run %s: %w", name, run, err)

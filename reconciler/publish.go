@@ -66,7 +66,7 @@ func (r *Reconciler) showPullRequest(ctx context.Context, pr holdfast.PullReques
 	if pr.State == holdfast.PullRequestClosed {
 		return nil // what was said stays as it was
 	}
-	key := "comment:" + pr.PullRequestRef.String()
+	key := "comment:" + pr.String()
 	posted, err := r.opts.Store.Post(ctx, key)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read post %s: %w", key, err)

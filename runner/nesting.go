@@ -88,6 +88,7 @@ func tooDeep(code []byte) bool {
 			}
 		case hclsyntax.TokenComma:
 			top.asked = 0
+		default: // neither deepens nor ends anything
 		}
 		switch token.Type {
 		case hclsyntax.TokenBang, hclsyntax.TokenMinus:

@@ -42,7 +42,6 @@ type house struct {
 	reconciler *reconciler.Reconciler
 	server     *server.Server
 	account    *account // that the local agent runs as; nil: as we do
-	agentToken string
 	closers    []func() error
 }
 

@@ -276,6 +276,7 @@ func statusCell(s holdfast.RunStatus) cell {
 		c.colour = yellow
 	case holdfast.RunRunning, holdfast.RunPlanned:
 		c.colour = blue
+	default: // queued: not worth a colour
 	}
 	return c
 }
@@ -289,6 +290,7 @@ func phaseCell(p holdfast.Phase) cell {
 		c.colour = green
 	case holdfast.PhaseProvisioning, holdfast.PhaseConfiguring, holdfast.PhaseUpdating, holdfast.PhaseDeleting:
 		c.colour = blue
+	default: // pending or deleted: nothing goes on
 	}
 	return c
 }
