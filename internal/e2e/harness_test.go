@@ -15,6 +15,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,7 +51,7 @@ func runTests(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "holdfast")
 	args := []string{"build", "-o", binary}
-	if raceDetector {
+	if hasRaceDetector() {
 		args = append(args, "-race")
 	}
 	build := exec.Command("go", append(args, "github.com/holdfast-dev/holdfast/cmd/holdfast")...)
@@ -60,6 +62,12 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
+}
+
+// hasRaceDetector reports whether this test was built with -race.
+func hasRaceDetector() bool {
+	info, _ := debug.ReadBuildInfo()
+	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // settings are keys of holdfast.yaml, as paths with dots, and their values.
