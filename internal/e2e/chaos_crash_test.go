@@ -1,0 +1,135 @@
+package e2e_test
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// quick leases let a death be noticed soon.
+var quick = settings{"runs.lease": "4s"}
+
+// The server is killed during an apply: that goes on, the next server finds
+// the agent at work, and the result is told once.
+func TestServerIsKilledDuringApply(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.start()
+	pr := w.fleet().open(worker("alpha", "1", w.gated("work")))
+	pr.untilPlanned("2 to create")
+	pr.merge()
+	w.untilSaid("work", "start")
+	agent := w.agentPID()
+
+	w.crash()
+	w.openGate("work") // the apply ends while nobody listens
+	w.untilSaid("work", "start stop")
+	w.start()
+
+	pr.untilApplied("2 created")
+	if got := w.agentPID(); got != agent {
+		t.Errorf("agent %d was followed by %d, want it adopted", agent, got)
+	}
+	if applies := w.applies("alpha"); len(applies) != 1 || applies[0].Attempt != 1 {
+		t.Errorf("applies: %+v, want one of one attempt", applies)
+	}
+	if rec := w.record("alpha"); rec.StateSerial == 0 || rec.Waiting != "" {
+		t.Errorf("state serial %d, waiting %q: want a stored state and no wait", rec.StateSerial, rec.Waiting)
+	}
+	pr.untilComment("applied")
+	w.untilSaid("work", "start stop")
+}
+
+// The agent is killed during an apply: its engine dies with it, another agent
+// is started, the report says what may be unrecorded, and the apply goes on by
+// itself, since what remains was reviewed.
+func TestAgentIsKilledDuringApply(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.start()
+	pr := w.fleet().open(worker("alpha", "1", w.gated("work")))
+	pr.untilPlanned("2 to create")
+	pr.merge()
+	w.untilSaid("work", "start")
+	agent := w.agentPID()
+
+	w.killAgent()
+	w.untilSaid("work", "start start")
+	if got := w.agentPID(); got == agent || got == 0 {
+		t.Errorf("agent %d was followed by %d, want another one", agent, got)
+	}
+	w.openGate("work")
+	pr.untilApplied()
+
+	applies := w.applies("alpha")
+	if len(applies) != 2 {
+		t.Fatalf("%d applies, want 2: %+v", len(applies), applies)
+	}
+	died, next := applies[0], applies[1]
+	if died.Status != holdfast.RunInterrupted || !died.Begun {
+		t.Errorf("the killed apply is %s (begun %t), want interrupted", died.Status, died.Begun)
+	}
+	if died.Failure == nil || !slices.Contains(died.Failure.Unrecorded, "terraform_data.work") {
+		t.Errorf("the killed apply's failure is %+v, want terraform_data.work to be unrecorded", died.Failure)
+	}
+	if next.Status != holdfast.RunApplied || !next.Resume {
+		t.Errorf("the next apply is %s (resumes %t), want applied", next.Status, next.Resume)
+	}
+	w.untilSaid("work", "start start stop")
+}
+
+// Somebody kills the engine during an apply: the agent lives, tells the truth,
+// and goes on.
+func TestEngineIsKilledDuringApply(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.start()
+	pr := w.fleet().open(worker("alpha", "1", w.gated("work")))
+	pr.untilPlanned("2 to create")
+	pr.merge()
+	w.untilSaid("work", "start")
+	agent := w.agentPID()
+
+	engines := w.engines()
+	if len(engines) != 1 {
+		t.Fatalf("engines: %v, want one", engines)
+	}
+	if err := syscall.Kill(engines[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w.untilSaid("work", "start start")
+	w.openGate("work")
+	pr.untilApplied()
+
+	if got := w.agentPID(); got != agent {
+		t.Errorf("agent %d was followed by %d, want the same", agent, got)
+	}
+	died := w.applies("alpha")[0]
+	if died.Status != holdfast.RunInterrupted || died.Failure == nil ||
+		!slices.Contains(died.Failure.Unrecorded, "terraform_data.work") {
+		t.Errorf("the killed apply is %s, its failure %+v", died.Status, died.Failure)
+	}
+	if said := w.said("work"); strings.Contains(said, "overlap") {
+		t.Errorf("the script was run twice at once: %s", said)
+	}
+}
+
+// The server is killed during a plan: the agent makes it to its end.
+func TestServerIsKilledDuringPlan(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.start()
+	w.hold("plan", "alpha")
+	pr := w.fleet().open(cluster("alpha", "nodes: 2"))
+	w.untilHeld("plan", "alpha")
+
+	w.crash()
+	w.release("plan", "alpha")
+	w.start()
+	pr.untilPlanned("2 to create")
+	pr.merge()
+	pr.untilApplied("2 created")
+}
