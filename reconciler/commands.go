@@ -541,8 +541,7 @@ func (r *Reconciler) Unlock(ctx context.Context, cluster, actor string, force bo
 	// Whether the old engine still works is unknown: nothing goes on by itself.
 	result := killed(run, "its lock was taken away by "+actor)
 	result.Failure.Transient = false
-	err = r.end(ctx, run.Ref(), outcome(run, result, r.opts.Now(), r.opts.MaxRetries, r.opts.RetryDelay))
-	if err != nil {
+	if _, err := r.end(ctx, run.Ref(), result); err != nil {
 		return fmt.Errorf("end run %s: %w", run.ID, err)
 	}
 	return nil

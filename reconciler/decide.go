@@ -241,15 +241,16 @@ func pendingPlan(in Input) (Decision, bool) {
 	return Decision{Action: ActionNone, Reason: ReasonInProgress}, last.ID != "" && !last.Status.Done()
 }
 
-// stalePlan plans again when the world that the plan was made in has moved.
+// stalePlan plans again when the world that the plan was made in has moved: that
+// of its last attempt, if there was any.
 func stalePlan(in Input) (Decision, bool) {
 	last := newest(in.Runs)
 	switch {
 	case last.ID == "":
 		return Decision{Action: ActionPlan, Reason: ReasonNewRevision}, true
-	case last.AppliedRun != in.LastApply:
+	case last.Attempt > 0 && last.AppliedRun != in.LastApply:
 		return Decision{Action: ActionPlan, Reason: ReasonAppliedSince}, true
-	case last.StateSerial != in.Cluster.StateSerial:
+	case last.Attempt > 0 && last.StateSerial != in.Cluster.StateSerial:
 		return Decision{Action: ActionPlan, Reason: ReasonStateMoved}, true
 	case last.Status == holdfast.RunInterrupted:
 		return again(in, ReasonInterrupted), true
@@ -259,10 +260,12 @@ func stalePlan(in Input) (Decision, bool) {
 }
 
 func endedPlan(in Input) (Decision, bool) {
-	switch last := newest(in.Runs); last.Status {
-	case holdfast.RunErrored:
+	switch last := newest(in.Runs); {
+	case last.Status == holdfast.RunErrored:
 		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}, true
-	case holdfast.RunCanceled:
+	case givenUp(last): // it was closed, a draft or in conflict meanwhile
+		return Decision{Action: ActionPlan, Reason: ReasonNewRevision}, true
+	case last.Status == holdfast.RunCanceled:
 		return Decision{Action: ActionWait, Reason: ReasonCanceled}, true
 	default:
 		return Decision{}, false
@@ -279,7 +282,8 @@ func inProgress(in Input) (Decision, bool) {
 		return Decision{}, false
 	}
 	d := Decision{Action: ActionNone, Reason: ReasonInProgress}
-	useless := !last.SourceDigest.Equal(in.Cluster.Desired.SourceDigest) || reviewed(in.Merges) != nil
+	_, settled := settledByMerge(in)
+	useless := !last.SourceDigest.Equal(in.Cluster.Desired.SourceDigest) || settled
 	if last.Kind == holdfast.RunPlan && useless {
 		d.Reason, d.Cancel = ReasonSuperseded, []string{last.ID}
 	}
@@ -356,19 +360,24 @@ func approvedApply(in Input) (Decision, bool) {
 	apply := Decision{
 		Action: ActionApply, Reason: ReasonApproved, Reviews: reviews(in), Actor: in.Approval.Actor,
 	}
-	current := last.ID != "" && last.SourceDigest.Equal(in.Cluster.Desired.SourceDigest) && newerThanApplied(in, last)
+	current, merge := current(in, last) && !givenUp(last), reviewed(in.Merges)
+	mine := in.Approval.Run == last.ID
 	switch {
 	case current && last.Status.Pending():
 		return Decision{Action: ActionRefuse, Reason: ReasonInProgress}, true
-	case current && last.Status == holdfast.RunPlanned && in.Approval.Run != last.ID:
-		return Decision{Action: ActionRefuse, Reason: ReasonPlanMoved}, true
-	case current && last.Status == holdfast.RunPlanned && last.StateSerial != in.Cluster.StateSerial:
+	case current && last.Status == holdfast.RunPlanned && mine && last.StateSerial != in.Cluster.StateSerial:
 		return Decision{Action: ActionPlan, Reason: ReasonStateMoved, Reviews: reviews(in), Actor: in.Approval.Actor}, true
-	case current && last.Status == holdfast.RunPlanned:
+	case current && last.Status == holdfast.RunPlanned && mine:
 		apply.StoredPlan = last.ID
 		return apply, true
-	case !current && reviewed(in.Merges) != nil && begun(in) == nil:
-		return apply, true // a manual merge: the plan has to be the reviewed one
+	case merge != nil && begun(in) == nil && (!current || beforeMerge(last)):
+		// A manual merge: the plan has to be the reviewed one.
+		if reason := barred(in, *merge); reason != "" {
+			return Decision{Action: ActionRefuse, Reason: reason}, true
+		}
+		return apply, true
+	case current && last.Status == holdfast.RunPlanned:
+		return Decision{Action: ActionRefuse, Reason: ReasonPlanMoved}, true
 	default:
 		return Decision{Action: ActionRefuse, Reason: ReasonNothingPlanned}, true
 	}
@@ -393,11 +402,31 @@ func pendingRun(in Input) (Decision, bool) {
 	if !last.Status.Pending() {
 		return Decision{}, false
 	}
-	if d, ok := reviewedMerge(in); ok && d.Action == ActionApply && last.Kind == holdfast.RunPlan && last.Actor == "" {
+	if d, ok := settledByMerge(in); ok {
 		d.Cancel = pending(in.Runs)
 		return d, true
 	}
 	return Decision{Action: ActionNone, Reason: ReasonInProgress}, true
+}
+
+// settledByMerge returns what would be decided without the newest run, if that
+// is a plan which only the merge of a reviewed one was missing for. What waits
+// for a person is not settled by it.
+func settledByMerge(in Input) (Decision, bool) {
+	last := newest(in.Runs)
+	if last.Kind != holdfast.RunPlan || last.Actor != "" || reviewed(in.Merges) == nil {
+		return Decision{}, false
+	}
+	in.Runs = in.Runs[1:]
+	for _, held := range []rule{failedApply, changedPlan, canceledApply} {
+		if _, ok := held(in); ok {
+			return Decision{}, false
+		}
+	}
+	if d, ok := reviewedMerge(in); ok {
+		return d, true
+	}
+	return manualMerge(in)
 }
 
 // failedApply goes on by itself if the cause is a passing one, and otherwise
@@ -420,8 +449,10 @@ func failedApply(in Input) (Decision, bool) {
 			return Decision{Action: ActionWait, Reason: ReasonBackingOff, After: wait}, true
 		}
 		return Decision{Action: ActionApply, Reason: ReasonResumed, Reviews: failed.Reviews, Resume: true}, true
-	case last.ID == failed.ID, !last.SourceDigest.Equal(in.Cluster.Desired.SourceDigest):
+	case last.ID == failed.ID, !last.SourceDigest.Equal(in.Cluster.Desired.SourceDigest), givenUp(last):
 		return Decision{Action: ActionPlan, Reason: ReasonApplyFailed, Reviews: reviews(in)}, true
+	case last.Kind == holdfast.RunPlan && last.Status == holdfast.RunInterrupted:
+		return again(in, ReasonApplyFailed), true
 	default:
 		return Decision{Action: ActionWait, Reason: ReasonApplyFailed}, true
 	}
@@ -429,7 +460,7 @@ func failedApply(in Input) (Decision, bool) {
 
 // changedPlan holds an apply whose plan was not what people had seen.
 func changedPlan(in Input) (Decision, bool) {
-	last := newest(in.Runs)
+	last := unasked(in.Runs)
 	return Decision{Action: ActionWait, Reason: ReasonPlanChanged},
 		current(in, last) && last.Kind == holdfast.RunApply && last.Status == holdfast.RunPlanned
 }
@@ -437,12 +468,12 @@ func changedPlan(in Input) (Decision, bool) {
 // canceledApply leaves an apply that did not begin to the person who cancelled
 // it, or to whoever reads why it failed.
 func canceledApply(in Input) (Decision, bool) {
-	last := newest(in.Runs)
+	last := unasked(in.Runs)
 	if !current(in, last) || last.Kind != holdfast.RunApply {
 		return Decision{}, false
 	}
 	switch {
-	case last.Status == holdfast.RunCanceled && last.Reason != ReasonSuperseded:
+	case last.Status == holdfast.RunCanceled && !givenUp(last):
 		return Decision{Action: ActionWait, Reason: ReasonCanceled}, true
 	case last.Status == holdfast.RunErrored, last.Status == holdfast.RunInterrupted:
 		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}, true
@@ -458,15 +489,24 @@ func reviewedMerge(in Input) (Decision, bool) {
 	if merge == nil || in.Cluster.Desired.Document.Apply.Manual {
 		return Decision{}, false
 	}
+	if reason := barred(in, *merge); reason != "" {
+		return Decision{Action: ActionWait, Reason: reason}, true
+	}
+	return Decision{Action: ActionApply, Reason: ReasonMerged, Reviews: reviews(in)}, true
+}
+
+// barred is which of the conditions for the apply of a merge is not met; empty
+// if all are.
+func barred(in Input, merge Merge) string {
 	for _, gate := range in.Cluster.Desired.Document.Apply.Requires {
 		switch {
 		case gate == "approved" && !merge.Approved:
-			return Decision{Action: ActionWait, Reason: ReasonNotApproved}, true
+			return ReasonNotApproved
 		case gate == "mergeable" && !merge.Mergeable:
-			return Decision{Action: ActionWait, Reason: ReasonNotMergeable}, true
+			return ReasonNotMergeable
 		}
 	}
-	return Decision{Action: ActionApply, Reason: ReasonMerged, Reviews: reviews(in)}, true
+	return ""
 }
 
 func manualMerge(in Input) (Decision, bool) {
@@ -486,7 +526,7 @@ func unreviewed(in Input) (Decision, bool) {
 	case holdfast.RunErrored:
 		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}, true
 	case holdfast.RunCanceled:
-		if last.Reason == ReasonSuperseded {
+		if givenUp(last) {
 			return Decision{Action: ActionPlan, Reason: ReasonUnreviewed, Reviews: reviews(in)}, true
 		}
 		return Decision{Action: ActionWait, Reason: ReasonCanceled}, true
@@ -512,6 +552,29 @@ func affected(in Input) (holdfast.PullRequestCluster, bool) {
 		}
 	}
 	return holdfast.PullRequestCluster{}, false
+}
+
+// givenUp reports whether the run was cancelled by what has changed, and not by
+// a person: once that is different again, it is made anew.
+func givenUp(run holdfast.Run) bool {
+	return run.Status == holdfast.RunCanceled && run.Reason != ReasonCanceled
+}
+
+// unasked returns the newest run that is not a plan which a person has asked for
+// and got: to look is not to decide.
+func unasked(runs []holdfast.Run) holdfast.Run {
+	for _, run := range runs {
+		if run.Kind != holdfast.RunPlan || run.Actor == "" || !run.Status.Done() {
+			return run
+		}
+	}
+	return holdfast.Run{}
+}
+
+// beforeMerge reports whether the run is a plan of a change of which it was not
+// known yet that it had been merged: no pull request shows it.
+func beforeMerge(run holdfast.Run) bool {
+	return run.Kind == holdfast.RunPlan && run.Actor == "" && len(run.Reviews) == 0
 }
 
 func unfinished(runs []holdfast.Run) []string {

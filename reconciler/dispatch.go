@@ -88,9 +88,11 @@ func (r *Reconciler) begin(ctx context.Context, run holdfast.Run) (holdfast.Assi
 	a, run, err := r.assign(ctx, run)
 	if err != nil {
 		// Nothing has started. The run ends with what is wrong, for all to see.
-		run.Failure = &holdfast.Failure{Step: "prepare", Summary: err.Error(), Cause: "Assignment"}
-		run.Status, run.Reason, run.FinishedAt = holdfast.RunErrored, "Assignment", r.opts.Now()
-		if endErr := r.end(ctx, run.Ref(), run); endErr != nil {
+		_, endErr := r.end(ctx, run.Ref(), holdfast.Result{
+			Status: holdfast.RunErrored, Reason: "Assignment",
+			Failure: &holdfast.Failure{Step: "prepare", Summary: err.Error(), Cause: "Assignment"},
+		})
+		if endErr != nil {
 			return a, fmt.Errorf("%w; end run %s: %w", err, run.ID, endErr)
 		}
 		return a, holdfast.ErrNotFound
@@ -111,11 +113,17 @@ func (r *Reconciler) assign(ctx context.Context, run holdfast.Run) (holdfast.Ass
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
-	if run.AppliedRun != last || run.StateSerial != rec.StateSerial {
-		run.AppliedRun, run.StateSerial = last, rec.StateSerial
-		if run, err = r.opts.Store.UpdateRun(ctx, run); err != nil {
+	for run.AppliedRun != last || run.StateSerial != rec.StateSerial {
+		seen := run
+		seen.AppliedRun, seen.StateSerial = last, rec.StateSerial
+		seen, err = r.opts.Store.UpdateRun(ctx, seen)
+		if errors.Is(err, holdfast.ErrConflict) { // it was cancelled just now
+			seen, err = r.opts.Store.Run(ctx, run.ID)
+		}
+		if err != nil {
 			return holdfast.Assignment{}, run, fmt.Errorf("record run %s: %w", run.ID, err)
 		}
+		run = seen
 	}
 	env, secrets, err := r.opts.Credentials(run.Document, run.Kind)
 	if err != nil {
@@ -278,15 +286,12 @@ func (r *Reconciler) unconfirmed(run string) time.Duration {
 // Finish records how an attempt ended. A second delivery of the same result is
 // an ErrFenced: the first one was taken.
 func (r *Reconciler) Finish(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) error {
-	run, err := r.opts.Store.Run(ctx, ref.Run)
+	run, err := r.end(ctx, ref, result)
 	if err != nil {
-		return fmt.Errorf("read run %s: %w", ref.Run, err)
+		return err
 	}
 	for _, step := range result.Steps {
 		r.opts.Metrics.Step(step.Name, step.Duration)
-	}
-	if err := r.end(ctx, ref, outcome(run, result, r.opts.Now(), r.opts.MaxRetries, r.opts.RetryDelay)); err != nil {
-		return err
 	}
 	r.traces.run(run, result.Steps)
 	return nil
@@ -330,12 +335,12 @@ func requeued(run holdfast.Run, reason string) holdfast.Run {
 	return run
 }
 
-// end stores the run, lets its lock go, and has everybody told.
-func (r *Reconciler) end(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) error {
+// end stores how an attempt ended, lets its lock go, and has everybody told.
+func (r *Reconciler) end(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) (holdfast.Run, error) {
 	ctx = context.WithoutCancel(ctx) // an outcome is saved whoever hangs up
-	run, err := r.opts.Store.EndAttempt(ctx, ref, run)
+	run, err := r.saveOutcome(ctx, ref, result)
 	if err != nil {
-		return fmt.Errorf("record the end of run %s: %w", ref.Run, err)
+		return run, fmt.Errorf("record the end of run %s: %w", ref.Run, err)
 	}
 	if _, err := r.opts.Store.ReleaseStateLock(ctx, run.StateLocation, ref); err != nil {
 		r.opts.Logger.WarnContext(ctx, "state lock was not released", "run", run.ID, "err", err)
@@ -351,7 +356,22 @@ func (r *Reconciler) end(ctx context.Context, ref holdfast.AttemptRef, run holdf
 		"cluster", run.Cluster, "kind", run.Kind, "status", run.Status, "reason", run.Reason)
 	r.wake(ctx, topicWork)
 	r.followUp(ctx, run)
-	return nil
+	return run, nil
+}
+
+// saveOutcome writes an outcome over whatever else was written of the run
+// meanwhile, such as that it shall stop.
+func (r *Reconciler) saveOutcome(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) (holdfast.Run, error) {
+	for {
+		run, err := r.opts.Store.Run(ctx, ref.Run)
+		if err != nil {
+			return run, err
+		}
+		run, err = r.opts.Store.EndAttempt(ctx, ref, outcome(run, result, r.opts.Now(), r.opts.MaxRetries, r.opts.RetryDelay))
+		if !errors.Is(err, holdfast.ErrConflict) {
+			return run, err
+		}
+	}
 }
 
 // followUp asks for everything that a run's change of status may bear on.

@@ -64,7 +64,7 @@ func (r *Reconciler) showOnce(ctx context.Context, key showKey) error {
 // showPullRequest writes to the outbox what a pull request shall show.
 func (r *Reconciler) showPullRequest(ctx context.Context, pr holdfast.PullRequestRecord) error {
 	if pr.State == holdfast.PullRequestClosed {
-		return nil // what was said stays as it was
+		return r.closeStatus(ctx, pr) // what was said stays as it was
 	}
 	key := "comment:" + pr.String()
 	posted, err := r.opts.Store.Post(ctx, key)
@@ -93,6 +93,24 @@ func (r *Reconciler) showPullRequest(ctx context.Context, pr holdfast.PullReques
 		Key: key, Kind: holdfast.PostComment, Repo: pr.Repo, PullRequest: pr.PullRequestRef,
 		Body: body, Runs: shownRuns(view), Head: pr.Head,
 	})
+}
+
+// closeStatus ends a status that was still pending when its pull request was
+// closed.
+func (r *Reconciler) closeStatus(ctx context.Context, pr holdfast.PullRequestRecord) error {
+	key := statusKey(pr.Repo, pr.Head, holdfast.ContextPlan)
+	post, err := r.opts.Store.Post(ctx, key)
+	if errors.Is(err, holdfast.ErrNotFound) || err == nil && post.Status.State != holdfast.StatusPending {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("read post %s: %w", key, err)
+	}
+	post.Status.State, post.Status.Description = holdfast.StatusError, "the pull request was closed before it was planned"
+	return r.want(ctx, post)
+}
+
+func statusKey(repo string, revision holdfast.Revision, context string) string {
+	return fmt.Sprintf("status:%s:%s:%s", repo, revision, context)
 }
 
 // saidAt is when a comment was last given something to say, or when it was
@@ -134,7 +152,7 @@ func (r *Reconciler) wantStatus(
 	if status.Revision == "" {
 		return nil
 	}
-	key := fmt.Sprintf("status:%s:%s:%s", repo, status.Revision, status.Context)
+	key := statusKey(repo, status.Revision, status.Context)
 	if status.State == holdfast.StatusPending && !settled {
 		before, err := r.opts.Store.Post(ctx, key)
 		if err == nil && before.Status.State == holdfast.StatusPending {

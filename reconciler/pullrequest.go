@@ -42,7 +42,7 @@ func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, num
 			return nil // never ours
 		}
 	} else if rec.State == holdfast.PullRequestOpen {
-		if err := r.look(ctx, repo, &rec); err != nil {
+		if err := r.look(ctx, repo, &rec, known); err != nil {
 			return err
 		}
 	}
@@ -72,9 +72,9 @@ func (r *Reconciler) savePullRequest(ctx context.Context, repo Repository, befor
 }
 
 // look finds out what merging the pull request would change.
-func (r *Reconciler) look(ctx context.Context, repo Repository, rec *holdfast.PullRequestRecord) error {
+func (r *Reconciler) look(ctx context.Context, repo Repository, rec *holdfast.PullRequestRecord, known bool) error {
 	rec.Reason, rec.Detail, rec.Faults, rec.Clusters = "", "", nil, nil
-	head, base, tree, err := r.mergeResult(ctx, repo, *rec)
+	head, base, tree, err := r.mergeResult(ctx, repo, *rec, known)
 	rec.Base = base
 	if head != "" {
 		rec.Head = head
@@ -110,39 +110,49 @@ func (r *Reconciler) look(ctx context.Context, repo Repository, rec *holdfast.Pu
 	return nil
 }
 
-// mergeResult returns the tree that merging a pull request gives: the forge's
-// own merge if it is that of the present base and head, else ours.
+// mergeResult returns the tree that merging a pull request gives. The forge's
+// own merge is taken if it is that of the present base and head; a pull request
+// of which only the base has moved is merged by us, without asking the forge.
 func (r *Reconciler) mergeResult(
-	ctx context.Context, repo Repository, pr holdfast.PullRequestRecord,
+	ctx context.Context, repo Repository, pr holdfast.PullRequestRecord, known bool,
 ) (head, base holdfast.Revision, tree string, err error) {
-	refs, err := r.fetch(ctx, repo.Name)
-	if err != nil {
-		return "", "", "", err
+	refs := r.lastRefs(repo.Name)
+	if !known || refs == nil {
+		if refs, err = r.fetch(ctx, repo.Name); err != nil {
+			return "", "", "", err
+		}
 	}
 	base, head = refs["refs/heads/"+repo.Branch], pr.Head
 	if base == "" {
 		return "", "", "", fmt.Errorf("branch %q of %s: %w", repo.Branch, repo.Name, holdfast.ErrNotFound)
 	}
-	if !repo.Local {
-		prRefs, err := r.opts.Git.FetchPullRequest(ctx, repo.Name, pr.Number)
-		if err != nil {
-			return "", base, "", fmt.Errorf("fetch pull request %s: %w", pr.PullRequestRef, err)
+	if known || repo.Local {
+		tree, err = r.opts.Git.Merge(ctx, repo.Name, base, head)
+		if err == nil || repo.Local {
+			return head, base, tree, err
 		}
-		if prRefs.Head != "" {
-			head = prRefs.Head
-		}
-		if prRefs.Merge != "" {
-			parents, err := r.opts.Git.Parents(ctx, repo.Name, prRefs.Merge)
-			if err == nil && slices.Equal(parents, []holdfast.Revision{base, head}) {
-				return head, base, string(prRefs.Merge), nil
-			}
+	}
+	prRefs, err := r.opts.Git.FetchPullRequest(ctx, repo.Name, pr.Number)
+	if err != nil {
+		return "", base, "", fmt.Errorf("fetch pull request %s: %w", pr.PullRequestRef, err)
+	}
+	if prRefs.Head != "" {
+		head = prRefs.Head
+	}
+	if prRefs.Merge != "" {
+		parents, err := r.opts.Git.Parents(ctx, repo.Name, prRefs.Merge)
+		if err == nil && slices.Equal(parents, []holdfast.Revision{base, head}) {
+			return head, base, string(prRefs.Merge), nil
 		}
 	}
 	tree, err = r.opts.Git.Merge(ctx, repo.Name, base, head)
-	if err != nil {
-		return head, base, "", fmt.Errorf("merge %s into %s: %w", head.Short(), repo.Branch, err)
-	}
-	return head, base, tree, nil
+	return head, base, tree, err
+}
+
+func (r *Reconciler) lastRefs(repo string) holdfast.Refs {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refs[repo]
 }
 
 // compare fills in the clusters that differ between two trees, and what is

@@ -94,7 +94,8 @@ func (r *Reconciler) reap(ctx context.Context, req holdfast.ClaimRequest) error 
 // dead ends an attempt of which no result will come. An apply may have begun,
 // whatever its last sign of life said.
 func (r *Reconciler) dead(ctx context.Context, run holdfast.Run, why string) error {
-	return r.end(ctx, run.Ref(), outcome(run, killed(run, why), r.opts.Now(), r.opts.MaxRetries, r.opts.RetryDelay))
+	_, err := r.end(ctx, run.Ref(), killed(run, why))
+	return err
 }
 
 // killed is the result that a dead attempt did not send.

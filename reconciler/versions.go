@@ -58,10 +58,7 @@ func (v versions) open(ctx context.Context, repo, dir, tag string, rev holdfast.
 
 // refs returns what the last fetch saw, or fetches if there was none.
 func (v versions) refs(ctx context.Context, repo string) (holdfast.Refs, error) {
-	v.r.mu.Lock()
-	refs, ok := v.r.refs[repo]
-	v.r.mu.Unlock()
-	if ok {
+	if refs := v.r.lastRefs(repo); refs != nil {
 		return refs, nil
 	}
 	return v.r.fetch(ctx, repo)
