@@ -102,8 +102,9 @@ type Reconciler struct {
 	obeying sync.Mutex // commands are carried out one after another
 
 	mu        sync.Mutex
-	refs      map[string]holdfast.Refs // of the last fetch, by repository
-	renewed   map[string]time.Time     // when a run's lock was last confirmed, by run
+	refs      map[string]holdfast.Refs     // of the last fetch, by repository
+	renewed   map[string]time.Time         // when a run's lock was last confirmed, by run
+	beats     map[holdfast.AttemptRef]beat // of running attempts, as the sweep saw them
 	draining  bool
 	ready     map[string]bool                       // repositories that were taken in once
 	retagged  map[string]bool                       // repositories to look at again for the versions of templates

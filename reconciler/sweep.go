@@ -36,12 +36,36 @@ func (r *Reconciler) sweepOnce(ctx context.Context) error {
 	r.opts.Metrics.Depth("requests", r.requests.depth())
 	r.opts.Metrics.Depth("sources", r.sources.depth())
 	var errs []error
-	for _, run := range running {
-		if r.opts.Now().Sub(run.HeartbeatAt) > r.opts.Lease {
-			errs = append(errs, r.silent(ctx, run))
-		}
+	for _, run := range r.unheard(running) {
+		errs = append(errs, r.silent(ctx, run))
 	}
 	return errors.Join(errs...)
+}
+
+// beat is a run's last sign of life, and when this process saw it first.
+type beat struct {
+	at   time.Time
+	seen time.Time // with the monotonic clock: a wall clock that jumps kills nobody
+}
+
+// unheard returns the runs of which no new sign of life was seen for a lease.
+func (r *Reconciler) unheard(running []holdfast.Run) []holdfast.Run {
+	var out []holdfast.Run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	beats := make(map[holdfast.AttemptRef]beat, len(running))
+	for _, run := range running {
+		last, ok := r.beats[run.Ref()]
+		if !ok || !last.at.Equal(run.HeartbeatAt) {
+			last = beat{at: run.HeartbeatAt, seen: time.Now()}
+		}
+		beats[run.Ref()] = last
+		if time.Since(last.seen) > r.opts.Lease {
+			out = append(out, run)
+		}
+	}
+	r.beats = beats
+	return out
 }
 
 // silent deals with an attempt whose lease has ended without a word. What
