@@ -45,6 +45,7 @@ type attempt struct {
 	redacted io.WriteCloser // writes to limiter
 	log      *locked        // what engines write to; writes to redacted
 
+	place    place  // of the workspace
 	dir      string // the workspace
 	bundle   string // the unpacked bundle
 	root     string // the root module in it
@@ -63,10 +64,7 @@ func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 		exec: e, a: a, session: s,
 		logger: e.opts.Logger.With("cluster", a.Cluster, "run", a.Run, "attempt", a.Attempt),
 		result: holdfast.Result{Fence: a.Fence},
-		dir:    e.WorkspaceDir(a.AttemptRef),
 	}
-	t.bundle = filepath.Join(t.dir, "bundle")
-	t.planFile = filepath.Join(t.dir, "plan.bin")
 	_, _, password := s.StateAddress()
 	secrets := []string{a.Token, password}
 	for _, name := range a.Secrets {
@@ -153,8 +151,13 @@ func (t *attempt) close() {
 	if t.prepared.release != nil {
 		t.prepared.release()
 	}
+	if t.dir == "" {
+		return
+	}
+	defer t.place.release()
 	if t.keep {
-		t.logger.Error("workspace kept: it holds an unsaved state", "err", errors.New("keep "+t.dir))
+		aside, err := t.exec.setAside(t.dir)
+		t.logger.Error("workspace kept: it holds an unsaved state", "err", errors.Join(errors.New("keep "+aside), err))
 		return
 	}
 	if err := removeAll(t.dir); err != nil {
@@ -222,9 +225,12 @@ func (t *attempt) clean(f *holdfast.Failure) *holdfast.Failure {
 
 // unpackBundle makes the workspace and reads the root module in it.
 func (t *attempt) unpackBundle(ctx context.Context) error {
-	if err := removeAll(t.dir); err != nil {
-		return fmt.Errorf("clear workspace: %w", err)
+	var err error
+	if t.place, err = t.exec.takePlace(t.a); err != nil {
+		return err
 	}
+	t.dir = t.place.dir
+	t.bundle, t.planFile = filepath.Join(t.dir, "bundle"), filepath.Join(t.dir, "plan.bin")
 	if err := os.MkdirAll(t.bundle, 0o700); err != nil {
 		return fmt.Errorf("make workspace: %w", err)
 	}

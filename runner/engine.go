@@ -54,7 +54,6 @@ type probe struct {
 const probeTimeout = 30 * time.Second
 
 func newEngineStore(opts ExecutorOptions) *engineStore {
-	removeLeftovers(filepath.Join(opts.WorkDir, enginesDir))
 	return &engineStore{opts: opts, install: make(chan struct{}, 1), probed: map[string]probe{}}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -18,8 +19,8 @@ import (
 // required.
 type ExecutorOptions struct {
 	// WorkDir holds workspaces/ (one folder per attempt, removed at its end),
-	// shared/ (what init prepared, for all attempts) and engines/ (downloads).
-	// Only one Executor may use it at a time.
+	// shared/ (what init prepared, for all attempts), engines/ (downloads) and
+	// locations/ (who works where). Only one Executor may use it at a time.
 	WorkDir string
 
 	// EngineDirs are searched for terraform and tofu before PATH of Env. A file
@@ -70,11 +71,13 @@ type Executor struct {
 	opts    ExecutorOptions
 	engines *engineStore
 	shared  *sharedStore
+	tidied  sync.Once
 }
 
-// NewExecutor returns an Executor, and removes from its folder what a dead
-// predecessor left half done. Workspaces of dead attempts stay: their owner may
-// want to look for unsaved state.
+// NewExecutor returns an Executor. It touches nothing that another one may be
+// working on: what a dead predecessor left half done is removed with the first
+// Execute, when the folder is the caller's alone. Workspaces of dead attempts
+// stay even then: their owner may want to look for unsaved state.
 func NewExecutor(opts ExecutorOptions) (*Executor, error) {
 	if opts.WorkDir == "" {
 		return nil, errors.New("runner: no work folder")
@@ -95,7 +98,7 @@ func NewExecutor(opts ExecutorOptions) (*Executor, error) {
 	}
 	opts.WorkDir = dir
 	opts.setDefaults()
-	for _, name := range []string{workspacesDir, sharedDir, enginesDir} {
+	for _, name := range []string{workspacesDir, sharedDir, enginesDir, locationsDir} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			return nil, fmt.Errorf("runner: make folder: %w", err)
 		}
@@ -113,6 +116,7 @@ const (
 	workspacesDir = "workspaces"
 	sharedDir     = "shared"
 	enginesDir    = "engines"
+	locationsDir  = "locations"
 )
 
 func (o *ExecutorOptions) setDefaults() {
@@ -167,16 +171,11 @@ func baseEnv(lookup func(string) (string, bool)) map[string]string {
 	return env
 }
 
-// WorkspaceDir returns the folder in which an attempt is executed, below
-// WorkDir. It is gone once the attempt has ended.
-func (e *Executor) WorkspaceDir(ref holdfast.AttemptRef) string {
-	return filepath.Join(e.opts.WorkDir, workspacesDir, fmt.Sprintf("%s-%d", filepath.Base(ref.Run), ref.Attempt))
-}
-
 // Execute executes one attempt completely and returns how it ended: whatever
 // goes wrong is a Result with a Failure. Cancelling ctx interrupts the engine,
 // and kills it after the grace; the cancel's cause (a *StopError) tells why.
 func (e *Executor) Execute(ctx context.Context, a holdfast.Assignment, s Session) (result holdfast.Result) {
+	e.tidied.Do(e.tidy)
 	t := newAttempt(e, a, s)
 	defer func() {
 		if p := recover(); p != nil {
@@ -191,4 +190,11 @@ func (e *Executor) Execute(ctx context.Context, a holdfast.Assignment, s Session
 		t.fail(ctx, err)
 	}
 	return t.finish()
+}
+
+// tidy removes what a dead predecessor left half done.
+func (e *Executor) tidy() {
+	removeLeftovers(e.shared.dir)
+	removeLeftovers(filepath.Join(e.opts.WorkDir, enginesDir))
+	e.shared.prune()
 }

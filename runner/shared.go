@@ -85,11 +85,9 @@ func newSharedStore(opts ExecutorOptions) (*sharedStore, error) {
 		dir: filepath.Join(opts.WorkDir, sharedDir), keep: opts.KeepShared, opts: opts,
 		locks: map[string]chan struct{}{}, inUse: map[string]int{},
 	}
-	removeLeftovers(s.dir)
 	if _, err := os.ReadDir(s.dir); err != nil {
 		return nil, fmt.Errorf("open shared folder: %w", err)
 	}
-	s.prune()
 	return s, nil
 }
 

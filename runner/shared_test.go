@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -92,24 +93,39 @@ func TestSharedFoldersArePruned(t *testing.T) {
 	}
 }
 
-// TestNewExecutorClearsLeftovers: what a dead predecessor left half done goes,
-// workspaces stay for whoever looks for unsaved states.
-func TestNewExecutorClearsLeftovers(t *testing.T) {
+// TestLeftoversAreClearedByTheFirstAttempt: what a dead predecessor left half
+// done goes, but not before the folder is ours alone; workspaces stay for whoever
+// looks for unsaved states.
+func TestLeftoversAreClearedByTheFirstAttempt(t *testing.T) {
 	t.Parallel()
-	work := t.TempDir()
-	for _, dir := range []string{"shared/tmp-1/providers", "engines/tmp-2", "workspaces/run-1-1/bundle"} {
-		if err := os.MkdirAll(filepath.Join(work, dir), 0o700); err != nil {
+	var work string
+	leftovers := []string{"shared/tmp-1/providers", "engines/tmp-2", "workspaces/run-1-1/bundle"}
+	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) {
+		work = o.WorkDir
+		for _, dir := range leftovers {
+			if err := os.MkdirAll(filepath.Join(work, dir), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink("nowhere", filepath.Join(work, "shared/dangling")); err != nil {
 			t.Fatal(err)
 		}
+	})
+	left := func() (names []string) {
+		for _, name := range append(slices.Clone(leftovers), "shared/dangling") {
+			if _, err := os.Lstat(filepath.Join(work, name)); err == nil {
+				names = append(names, name)
+			}
+		}
+		return names
 	}
-	if err := os.Symlink("nowhere", filepath.Join(work, "shared/dangling")); err != nil {
-		t.Fatal(err)
+	if n := len(left()); n != 4 {
+		t.Errorf("NewExecutor removed something of a predecessor that may be alive: left %v", left())
 	}
-	if _, err := runner.NewExecutor(runner.ExecutorOptions{WorkDir: work}); err != nil {
-		t.Fatal(err)
-	}
-	left, _ := filepath.Glob(filepath.Join(work, "*", "*"))
-	if diff := cmp.Diff([]string{filepath.Join(work, "workspaces/run-1-1")}, left); diff != "" {
+	s := newMemorySession(map[string]string{"main.tf": ""})
+	s.state = "http://127.0.0.1:1/x"
+	wantStatus(t, e.Execute(t.Context(), engineAssignment("run-2", holdfast.RunPlan), s), holdfast.RunPlanned, "", s)
+	if diff := cmp.Diff([]string{"workspaces/run-1-1/bundle"}, left()); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 }

@@ -314,7 +314,8 @@ func (t *attempt) rescueState(ctx context.Context, failure error) error {
 	}
 	t.keep = true
 	if err := t.putFile(ctx, holdfast.ArtefactErrored, file); err != nil {
-		known.detail += "\n\nThe engine could not save the state. It is in " + file + " on the agent: " + err.Error()
+		known.detail += fmt.Sprintf("\n\nThe engine could not save the state. It is in the folder %s on the agent: %v",
+			t.exec.ownDir(t.a.AttemptRef), err)
 	} else {
 		t.keep = false
 	}
