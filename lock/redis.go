@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -61,6 +62,9 @@ func NewRedis(opts Options) (*Redis, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	// The client would print to stderr, in a format of its own, what its calls
+	// return as errors besides. The switch is for the whole process, and atomic.
+	logging.Disable()
 	return &Redis{
 		client:  redis.NewClient(conf),
 		prefix:  opts.Prefix,

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -184,4 +185,33 @@ func (w *world) crash() {
 	w.t.Helper()
 	w.kill()
 	w.exited = nil
+}
+
+// terminate asks the server to end, as an init system does, and does not wait.
+func (w *world) terminate() {
+	w.t.Helper()
+	if err := w.server.Process.Signal(syscall.SIGTERM); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// ended waits for the end of a server that was asked to, and returns its exit code.
+func (w *world) ended() int {
+	w.t.Helper()
+	select {
+	case <-w.exited:
+	case <-time.After(patience):
+		w.t.Fatal("the server did not end")
+	}
+	code := w.server.ProcessState.ExitCode()
+	w.server, w.exited = nil, nil
+	return code
+}
+
+// untilLogged waits until the server has logged that.
+func (w *world) untilLogged(words string) {
+	w.t.Helper()
+	w.until(fmt.Sprintf("the server logs %q", words), func() (bool, string) {
+		return strings.Contains(w.log.current(), words), "it does not"
+	})
 }
