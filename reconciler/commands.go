@@ -351,6 +351,7 @@ var refusals = map[string]string{
 	ReasonInProgress:     "a run is queued or running already",
 	ReasonPlanMoved:      "there is a newer plan than the one that was shown: look at it, then ask again",
 	ReasonNothingPlanned: "there is no plan that could be applied: `/holdfast plan` first",
+	ReasonWindowClosed:   "its apply windows allow no apply now",
 	ReasonInvalid:        "its document has faults",
 	ReasonRemoved:        "its document is gone from the branch",
 	ReasonFork:           "plans of pull requests from forks are switched off",

@@ -29,6 +29,11 @@ type Input struct {
 	// Approval is a person's word that is being acted on; nil if none.
 	Approval *Approval
 
+	// WindowClosed is true while the cluster's apply windows allow no apply, and
+	// WindowChange when that may change; zero if never.
+	WindowClosed bool
+	WindowChange time.Time
+
 	// MaxResumes is how often an apply that failed in the middle for a passing
 	// cause goes on by itself.
 	MaxResumes int
@@ -100,6 +105,7 @@ const (
 	ReasonUnreviewed     = "Unreviewed"     // nobody has seen a plan of this before it was merged
 	ReasonNotApproved    = "NotApproved"    // apply.requires: approved
 	ReasonNotMergeable   = "NotMergeable"   // apply.requires: mergeable, or a conflict
+	ReasonWindowClosed   = "WindowClosed"   // the apply windows allow none now
 	ReasonManual         = "Manual"         // apply.onMerge is false
 	ReasonPlanChanged    = "PlanChanged"    // what would happen is not what was reviewed
 	ReasonPlanFailed     = "PlanFailed"     // there is no plan to apply
@@ -130,10 +136,25 @@ func Decide(in Input) Decision {
 	}
 	for _, rule := range rules {
 		if d, ok := rule(in); ok {
-			return d
+			return inWindow(in, d)
 		}
 	}
 	return Decision{Action: ActionNone, Reason: ReasonUpToDate}
+}
+
+// inWindow holds every apply back while the windows are closed, whoever asks.
+func inWindow(in Input, d Decision) Decision {
+	if d.Action != ActionApply || !in.WindowClosed {
+		return d
+	}
+	if in.Approval != nil {
+		return Decision{Action: ActionRefuse, Reason: ReasonWindowClosed}
+	}
+	held := Decision{Action: ActionWait, Reason: ReasonWindowClosed}
+	if !in.WindowChange.IsZero() {
+		held.After = max(in.WindowChange.Sub(in.Now), time.Second)
+	}
+	return held
 }
 
 var pullRequestRules = []rule{

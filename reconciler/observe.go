@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates"
 )
 
 // historyDepth is how many of a cluster's runs a decision looks back on.
@@ -30,6 +33,8 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (Input, 
 	in.LastApply = lastBegun(branch)
 	if req.PullRequest.IsZero() {
 		in.Runs = branch
+		open, change := templates.WindowsOpen(in.Cluster.Desired.Document.Apply.Windows, in.Now)
+		in.WindowClosed, in.WindowChange = !open, change
 		in.Merges, err = r.merges(ctx, in.Cluster)
 		return in, err
 	}
@@ -83,6 +88,7 @@ func (r *Reconciler) merges(ctx context.Context, rec holdfast.ClusterRecord) ([]
 		return nil, fmt.Errorf("list merged pull requests of %q: %w", rec.Name, err)
 	}
 	var out []Merge
+	merged := make(map[int]time.Time)
 	for _, pr := range prs {
 		if pr.MergeCommit == "" {
 			continue
@@ -107,8 +113,11 @@ func (r *Reconciler) merges(ctx context.Context, rec holdfast.ClusterRecord) ([]
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, merge)
+		out, merged[pr.Number] = append(out, merge), pr.MergedAt
 	}
+	slices.SortStableFunc(out, func(a, b Merge) int {
+		return merged[b.Review.PullRequest.Number].Compare(merged[a.Review.PullRequest.Number])
+	})
 	return out, nil
 }
 

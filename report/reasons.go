@@ -54,6 +54,10 @@ var reasons = map[string]reason{
 		words: "runs of this cluster are suspended",
 		hint:  "An operator resumes them with `holdfast resume`",
 	},
+	"WindowClosed": {
+		words: "its apply windows allow no apply now; it goes on by itself when they do",
+		wait:  true,
+	},
 	"PlanFailed": {
 		words: "there is no plan to apply: planning failed",
 		next:  []holdfast.Verb{holdfast.VerbPlan}, does: "plans again",
