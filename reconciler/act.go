@@ -14,16 +14,25 @@ import (
 // something could not be observed or recorded, and is worth a retry.
 func (r *Reconciler) reconcileOnce(ctx context.Context, req holdfast.Request) error {
 	_, err := r.reconcile(ctx, req, nil)
-	if errors.Is(err, holdfast.ErrNotFound) {
-		return nil // a cluster or pull request that was asked for before it was recorded
+	if errors.Is(err, errUnrecorded) {
+		return nil // asked for before it was recorded
 	}
 	return err
 }
 
+// errUnrecorded: there is no record of the cluster or the pull request.
+var errUnrecorded = errors.New("not on record")
+
 // reconcile is reconcileOnce for a person who asks, if approval is given.
 func (r *Reconciler) reconcile(ctx context.Context, req holdfast.Request, approval *Approval) (Decision, error) {
+	// One decision at a time about one thing: a person's word must not meet
+	// what Git says of it.
+	unlock := r.deciding.lock(req)
+	defer unlock()
 	in, err := r.observe(ctx, req)
-	if err != nil {
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return Decision{}, fmt.Errorf("observe cluster %q: %w: %w", req.Cluster, errUnrecorded, err)
+	} else if err != nil {
 		return Decision{}, fmt.Errorf("observe cluster %q: %w", req.Cluster, err)
 	}
 	in.Approval = approval
@@ -65,7 +74,10 @@ func (r *Reconciler) act(ctx context.Context, in Input, d Decision) error {
 	if err != nil {
 		return err
 	}
-	if err := r.settle(ctx, in, d); err != nil {
+	err = r.settle(ctx, in, d)
+	if errors.Is(err, holdfast.ErrConflict) {
+		r.requests.add(in.Request) // what was to be done is done: only the words are missing
+	} else if err != nil {
 		return err
 	}
 	r.publish(in)
@@ -80,8 +92,8 @@ func (r *Reconciler) cancel(ctx context.Context, id, reason string) error {
 			return fmt.Errorf("read run %s: %w", id, err)
 		}
 		switch {
-		case run.Status.Done(), run.Status == holdfast.RunRunning && run.Cancel != "":
-			return nil
+		case run.Status.Done(), run.Cancel == reason, run.Cancel != "" && run.Cancel != ReasonPreempted:
+			return nil // a run that is to step back for an apply would come again
 		case run.Status == holdfast.RunRunning:
 			run.Cancel = reason
 		default:
@@ -104,7 +116,10 @@ func (r *Reconciler) cancel(ctx context.Context, id, reason string) error {
 // queueRun stores the run that a decision asks for, with the root module that
 // it will execute.
 func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind holdfast.RunKind) error {
-	now := r.opts.Now()
+	now, err := r.moment(ctx, in.Request.Cluster)
+	if err != nil {
+		return err
+	}
 	run := holdfast.Run{
 		ID: holdfast.NewID("run", now), Cluster: in.Request.Cluster, Kind: kind,
 		Status: holdfast.RunQueued, Reason: d.Reason, PullRequest: in.Request.PullRequest,
@@ -119,7 +134,18 @@ func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind ho
 	if d.Reason == ReasonAppliedSince {
 		run.Detail = r.explainApply(ctx, in.LastApply)
 	}
-	if err := r.fillSource(ctx, in, &run); err != nil {
+	var faults holdfast.Faults
+	err = r.fillSource(ctx, in, &run)
+	switch {
+	case errors.As(err, &faults):
+		// No attempt would make it better: the run ends with what is wrong.
+		run.Status, run.Reason, run.FinishedAt = holdfast.RunErrored, ReasonInvalid, now
+		run.Failure = &holdfast.Failure{Step: "prepare", Summary: faults[0].Error(), Detail: faults.Error(), Cause: ReasonInvalid}
+	case errors.Is(err, holdfast.ErrNotFound) && in.PullRequest != nil:
+		// The merge result is not in the mirror any more: it is made again.
+		r.sources.add(sourceKey{repo: in.PullRequest.Repo, number: in.PullRequest.Number, known: true})
+		return err
+	case err != nil:
 		return err
 	}
 	run.TraceParent = r.traces.of(run.Repo, run.PullRequest.Number)
@@ -127,6 +153,11 @@ func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind ho
 		return fmt.Errorf("queue %s: %w", kind, err)
 	}
 	r.audit(ctx, d.Actor, "run.queue", run.ID, fmt.Sprintf("%s of %s: %s", kind, run.Cluster, d.Reason))
+	if run.Status.Done() {
+		r.opts.Metrics.RunEnded(run.Kind, run.Status, run.Reason)
+		r.followUp(ctx, run)
+		return nil
+	}
 	if kind.Writes() {
 		if err := r.preempt(ctx, run); err != nil {
 			return err
@@ -134,6 +165,23 @@ func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind ho
 	}
 	r.wake(ctx, topicWork)
 	return nil
+}
+
+// moment returns the time for a new run of the cluster: now, but later than its
+// newest run, by a millisecond that its id shows. Runs are told apart by their
+// order, which a clock that was set back must not turn around.
+func (r *Reconciler) moment(ctx context.Context, cluster string) (time.Time, error) {
+	now := r.opts.Now()
+	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Limit: 1})
+	if err != nil {
+		return now, fmt.Errorf("list runs of %q: %w", cluster, err)
+	}
+	if len(runs) > 0 {
+		if next := runs[0].CreatedAt.Truncate(time.Millisecond).Add(time.Millisecond); now.Before(next) {
+			now = next
+		}
+	}
+	return now, nil
 }
 
 // explainApply says whose apply made a plan stale.

@@ -20,7 +20,8 @@ const obeyIdle = 10 * time.Second
 func CommandOf(comment holdfast.Comment, n int, c holdfast.Command) holdfast.Command {
 	c.ID = holdfast.CommandID(comment.PullRequest.Repo, comment.ID, n)
 	c.PullRequest, c.CommentID, c.Author = comment.PullRequest, comment.ID, comment.Author
-	c.Status, c.CreatedAt = holdfast.CommandReceived, comment.CreatedAt
+	// The oldest is obeyed first: those of one comment follow one another.
+	c.Status, c.CreatedAt = holdfast.CommandReceived, comment.CreatedAt.Add(time.Duration(n)*time.Millisecond)
 	return c
 }
 
@@ -329,7 +330,7 @@ func (r *Reconciler) decideFor(ctx context.Context, req holdfast.Request, approv
 			continue
 		case err != nil:
 			return "", err
-		case d.Action == ActionRecord || d.Action == ActionCarry:
+		case d.Action == ActionRecord || d.Action == ActionCarry || d.Action == ActionNone && d.After > 0:
 			continue // the record had to catch up first
 		case d.Action == ActionPlan:
 			return "plan queued", nil
@@ -352,11 +353,13 @@ var refusals = map[string]string{
 	ReasonPlanMoved:      "there is a newer plan than the one that was shown: look at it, then ask again",
 	ReasonNothingPlanned: "there is no plan that could be applied: `/holdfast plan` first",
 	ReasonWindowClosed:   "its apply windows allow no apply now",
+	ReasonSuperseded:     "a run of an older revision is ending: ask again in a moment",
+	ReasonNotApproved:    "it needs an approval first: an approving review, or `/holdfast approve`",
 	ReasonInvalid:        "its document has faults",
 	ReasonRemoved:        "its document is gone from the branch",
 	ReasonFork:           "plans of pull requests from forks are switched off",
 	ReasonDraft:          "plans of drafts are switched off",
-	ReasonNotMergeable:   "it has conflicts with its base",
+	ReasonNotMergeable:   "it has conflicts with its base, or checks that have not passed",
 	ReasonClosed:         "the pull request is closed",
 	ReasonNotAffected:    "the pull request does not change it",
 }

@@ -306,19 +306,23 @@ func outcome(run holdfast.Run, result holdfast.Result, now time.Time, maxRetries
 	run.Matched, run.Failure = result.Matched, result.Failure
 	run.Status, run.Reason, run.Detail, run.FinishedAt = result.Status, result.Reason, result.Detail, now
 	run.Step, run.NotBefore = "", time.Time{}
+	switch {
+	case run.Status != holdfast.RunCanceled:
+	case run.Cancel != "":
+		run.Reason = run.Cancel
+	case result.Detail == holdfast.ReasonLeaseLost: // Heartbeat's word, and nobody's wish
+		run.Status, run.Reason, run.Failure = holdfast.RunInterrupted, holdfast.ReasonLeaseLost, nil
+	}
 	if run.Status == holdfast.RunInterrupted && run.Failure == nil {
 		run.Failure = &holdfast.Failure{
-			Summary: "the run was interrupted", Detail: result.Detail, Cause: result.Reason, Transient: true,
+			Summary: "the run was interrupted", Detail: result.Detail, Cause: run.Reason, Transient: true,
 		}
-	}
-	if run.Cancel != "" && run.Status == holdfast.RunCanceled {
-		run.Reason = run.Cancel
 	}
 	switch {
 	case run.Begun || run.Status.Good():
 	case run.Status == holdfast.RunCanceled && run.Reason == ReasonPreempted:
 		run = requeued(run, ReasonPreempted)
-	case passing(run) || run.Reason == holdfast.ReasonLeaseLost:
+	case passing(run):
 		if run.Retries < maxRetries {
 			run.Retries++
 			run.Status, run.FinishedAt = holdfast.RunRetrying, time.Time{}

@@ -93,13 +93,24 @@ func (r *Reconciler) pollOnce(ctx context.Context, repo Repository) error {
 	if err != nil {
 		return err
 	}
-	// takeInBranch may have written the record meanwhile: write our fields only.
-	source, err = r.opts.Store.Source(ctx, repo.Name)
+	return r.updateSource(ctx, repo.Name, func(s *holdfast.Source) { s.PolledAt, s.CommentsSeen = now, seen })
+}
+
+// updateSource changes some of what is remembered of a repository: polling and
+// taking in write side by side.
+func (r *Reconciler) updateSource(ctx context.Context, repo string, change func(*holdfast.Source)) error {
+	r.noting.Lock()
+	defer r.noting.Unlock()
+	source, err := r.opts.Store.Source(ctx, repo)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return fmt.Errorf("read source: %w", err)
+		return fmt.Errorf("read source %q: %w", repo, err)
 	}
-	source.Repo, source.PolledAt, source.CommentsSeen = repo.Name, now, seen
-	return r.opts.Store.SaveSource(ctx, source)
+	source.Repo = repo
+	change(&source)
+	if err := r.opts.Store.SaveSource(ctx, source); err != nil {
+		return fmt.Errorf("record source %q: %w", repo, err)
+	}
+	return nil
 }
 
 func overlap(t time.Time) time.Time {
@@ -117,7 +128,8 @@ func (r *Reconciler) differs(ctx context.Context, pr holdfast.PullRequest) bool 
 		return pr.State == holdfast.PullRequestOpen
 	}
 	return err != nil || rec.Head != pr.Head || rec.State != pr.State || rec.Draft != pr.Draft ||
-		rec.BaseBranch != pr.BaseBranch || rec.Title != pr.Title
+		rec.BaseBranch != pr.BaseBranch || rec.Title != pr.Title ||
+		pr.UpdatedAt.After(rec.UpdatedAt) // reviews are not in the list
 }
 
 // pollComments stores the commands in the comments since seen and returns how
@@ -135,10 +147,17 @@ func (r *Reconciler) pollComments(ctx context.Context, repo Repository, seen tim
 	stored := false
 	for _, comment := range comments {
 		at := comment.CreatedAt
-		if comment.Bot || first && at.Before(overlap(seen)) {
+		if comment.UpdatedAt.After(at) {
+			at = comment.UpdatedAt
+		}
+		if comment.Bot || first && comment.CreatedAt.Before(overlap(seen)) {
 			continue
 		}
-		for i, command := range r.opts.ParseCommands(comment.Body) {
+		commands := r.opts.ParseCommands(comment.Body)
+		if comment.UpdatedAt.After(comment.CreatedAt) && len(commands) > 1 {
+			commands = commands[:1] // an edit adds no command, as in a delivery of it
+		}
+		for i, command := range commands {
 			command = CommandOf(comment, i, command)
 			isNew, err := r.opts.Store.StoreCommand(ctx, command)
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"sync"
 	"time"
@@ -99,7 +100,9 @@ type Reconciler struct {
 	asked    *broadcast // a command was stored
 	work     *broadcast // a run may be claimable
 
-	obeying sync.Mutex // commands are carried out one after another
+	obeying  sync.Mutex // commands are carried out one after another
+	deciding striped    // decisions about one cluster in one place, too
+	noting   sync.Mutex // changes of what is remembered of a repository, too
 
 	mu        sync.Mutex
 	refs      map[string]holdfast.Refs     // of the last fetch, by repository
@@ -309,6 +312,17 @@ func (r *Reconciler) wake(ctx context.Context, topic string) {
 			r.opts.Logger.DebugContext(ctx, "wake was lost", "topic", topic, "err", err)
 		}
 	}
+}
+
+// striped is a lock for each request, of which some share one.
+type striped struct{ stripes [64]sync.Mutex }
+
+func (s *striped) lock(req holdfast.Request) (unlock func()) {
+	h := fnv.New32a()
+	_, _ = fmt.Fprintf(h, "%s/%s", req.Cluster, req.PullRequest) // never fails
+	m := &s.stripes[h.Sum32()%uint32(len(s.stripes))]
+	m.Lock()
+	return m.Unlock
 }
 
 // broadcast wakes everybody who waits.

@@ -351,6 +351,11 @@ func (r *Reconciler) fillSource(ctx context.Context, in Input, run *holdfast.Run
 		run.Revision, run.Base = pr.Head, pr.Base
 	}
 	run.Repo = repo
+	run.SourceDigest, run.Document = in.Cluster.Desired.SourceDigest, in.Cluster.Desired.Document
+	if in.PullRequest != nil {
+		want, _ := affected(in)
+		run.SourceDigest, run.Document = want.SourceDigest, want.Document
+	}
 	cat, err := r.catalog(ctx, r.repos[repo], treeish)
 	if err != nil {
 		return err
