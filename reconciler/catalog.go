@@ -31,6 +31,8 @@ type catalog struct {
 }
 
 type file struct {
+	path   string
+	id     string // the Git id of the content
 	docs   []templates.Document
 	faults holdfast.Faults
 }
@@ -194,7 +196,13 @@ func reads(res *resolution, touched map[string]bool) bool {
 }
 
 func same(a, b []entry) bool {
-	return slices.EqualFunc(a, b, func(x, y entry) bool { return x.file == y.file })
+	return slices.EqualFunc(a, b, func(x, y entry) bool { return x.file.same(y.file) })
+}
+
+// same reports whether two trees have the same file: it may have been read for
+// each of them.
+func (f *file) same(other *file) bool {
+	return f == other || f != nil && other != nil && f.id != "" && f.id == other.id && f.path == other.path
 }
 
 func defines(repo Repository, name string) bool {
@@ -224,10 +232,13 @@ func (c *catalog) forget(name string) {
 // read takes in one file. What is wrong with it is a fault, not an error: the
 // other clusters still work.
 func (c *catalog) read(name string) {
-	f := &file{}
+	f := &file{path: name}
 	data, err := c.tree.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
+	}
+	if id, err := c.tree.Hash(name); err == nil {
+		f.id = id
 	}
 	if err != nil {
 		f.faults = holdfast.Faults{{File: name, Message: err.Error(), Hint: "cluster files are small; move other data out of the configured paths"}}

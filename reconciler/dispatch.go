@@ -400,7 +400,7 @@ func (r *Reconciler) followUp(ctx context.Context, run holdfast.Run) {
 // requestOpen asks for the cluster at each open pull request that touches it.
 func (r *Reconciler) requestOpen(ctx context.Context, cluster string) error {
 	open, err := r.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
-		States: []holdfast.PullRequestState{holdfast.PullRequestOpen}, Cluster: cluster,
+		States: []holdfast.PullRequestState{holdfast.PullRequestOpen}, Cluster: cluster, Limit: 10_000,
 	})
 	if err != nil {
 		return fmt.Errorf("list pull requests of %q: %w", cluster, err)

@@ -163,7 +163,7 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfa
 		return err
 	}
 	for name, f := range to.files {
-		if from.files[name] != f {
+		if !from.files[name].same(f) {
 			rec.Faults = append(rec.Faults, f.faults...)
 		}
 	}

@@ -1,7 +1,9 @@
 package reconciler
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -42,37 +44,46 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read source %q: %w", repo.Name, err)
 	}
-	source.Repo = repo.Name
 	head, ok := refs["refs/heads/"+repo.Branch]
 	if !ok {
 		// An empty repository or a deleted branch says nothing, least of all
 		// that clusters are to be deleted.
-		source.LastError = fmt.Sprintf("branch %q does not exist", repo.Branch)
 		r.markReady(repo.Name)
-		return r.opts.Store.SaveSource(ctx, source)
+		return r.updateSource(ctx, repo.Name, func(s *holdfast.Source) {
+			s.LastError = fmt.Sprintf("branch %q does not exist", repo.Branch)
+		})
 	}
 	retagged := r.takeRetagged(repo.Name)
 	if source.Head == head && source.LastError == "" && r.isReady(repo.Name) && !retagged {
 		return nil
 	}
+	if err := r.takeInHead(ctx, repo, source.Head, head, retagged); err != nil {
+		if retagged {
+			r.setRetagged(repo.Name)
+		}
+		return err
+	}
+	err = r.updateSource(ctx, repo.Name, func(s *holdfast.Source) { s.Head, s.LastError = head, "" })
+	if err != nil {
+		return err
+	}
+	r.markReady(repo.Name)
+	return r.baseMoved(ctx, repo)
+}
+
+// takeInHead brings the records from what a former head of the tracked branch
+// said to what the present one does.
+func (r *Reconciler) takeInHead(ctx context.Context, repo Repository, former, head holdfast.Revision, retagged bool) error {
 	cat, err := r.catalog(ctx, repo, string(head))
 	if err != nil {
 		return err
 	}
-	if source.Head != "" && source.Head != head {
+	if former != "" && former != head {
 		if err := r.takeInMerges(ctx, repo, head); err != nil {
 			return err
 		}
 	}
-	if err := r.desireAll(ctx, repo, source.Head, head, cat, retagged); err != nil {
-		return err
-	}
-	source.Head, source.LastError = head, ""
-	if err := r.opts.Store.SaveSource(ctx, source); err != nil {
-		return fmt.Errorf("record head of %q: %w", repo.Name, err)
-	}
-	r.markReady(repo.Name)
-	return r.baseMoved(ctx, repo)
+	return r.desireAll(ctx, repo, former, head, cat, retagged)
 }
 
 // fetch brings a repository up to date and remembers its refs.
@@ -104,12 +115,16 @@ func sameTags(a, b holdfast.Refs) bool {
 // a version may be there now, or be another one.
 func (r *Reconciler) tagsMoved() {
 	r.catalogs.forgetVersions()
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for name := range r.repos {
-		r.retagged[name] = true
+		r.setRetagged(name)
 		r.sources.add(sourceKey{repo: name})
 	}
+}
+
+func (r *Reconciler) setRetagged(repo string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.retagged[repo] = true
 }
 
 func (r *Reconciler) takeRetagged(repo string) bool {
@@ -218,6 +233,11 @@ func (r *Reconciler) desireAll(
 			names[name] = true
 		}
 	}
+	for name, rec := range known { // gone, but not from a tree that proved it
+		if len(cat.names[name]) == 0 && !rec.Desired.Removed {
+			names[name] = true
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if err := r.desire(ctx, repo, head, cat, name, known[name]); err != nil {
 			return err
@@ -228,6 +248,25 @@ func (r *Reconciler) desireAll(
 
 // desire records what the head says of one cluster and asks for it.
 func (r *Reconciler) desire(
+	ctx context.Context, repo Repository, head holdfast.Revision, cat *catalog, name string, rec holdfast.ClusterRecord,
+) error {
+	for {
+		err := r.desireOnce(ctx, repo, head, cat, name, rec)
+		if !errors.Is(err, holdfast.ErrConflict) {
+			return err
+		}
+		// A decision about it was recorded meanwhile. One conflict must not
+		// have all the others done again.
+		if rec, err = r.opts.Store.Cluster(ctx, name); err != nil {
+			return fmt.Errorf("read cluster %q: %w", name, err)
+		}
+		if rec.Owner != repo.Name {
+			rec = holdfast.ClusterRecord{}
+		}
+	}
+}
+
+func (r *Reconciler) desireOnce(
 	ctx context.Context, repo Repository, head holdfast.Revision, cat *catalog, name string, rec holdfast.ClusterRecord,
 ) error {
 	res, err := r.resolve(ctx, cat, name)
@@ -258,8 +297,20 @@ func (r *Reconciler) desire(
 	if !rec.Desired.SourceDigest.Equal(res.digest) || rec.Desired.Removed || rec.Desired.Revision == "" {
 		desired.Revision = head
 	}
+	if rec.Version > 0 && sameDesired(rec.Desired, desired) {
+		r.requests.add(holdfast.Request{Cluster: name})
+		return nil
+	}
 	rec.Desired = desired
 	return r.saveDesired(ctx, rec)
+}
+
+// sameDesired compares as records do: variables that were read from YAML and
+// from the store have other types.
+func sameDesired(a, b holdfast.Desired) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
 func (r *Reconciler) saveDesired(ctx context.Context, rec holdfast.ClusterRecord) error {
@@ -319,12 +370,8 @@ func (r *Reconciler) provenGone(cat *catalog, rec holdfast.ClusterRecord) bool {
 }
 
 func (r *Reconciler) noteSourceError(ctx context.Context, repo string, cause error) {
-	source, err := r.opts.Store.Source(ctx, repo)
-	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return
-	}
-	source.Repo, source.LastError = repo, cause.Error()
-	if err := r.opts.Store.SaveSource(ctx, source); err != nil {
+	err := r.updateSource(ctx, repo, func(s *holdfast.Source) { s.LastError = cause.Error() })
+	if err != nil {
 		r.opts.Logger.WarnContext(ctx, "source error was not recorded", "repo", repo, "err", err)
 	}
 }
