@@ -99,19 +99,25 @@ func (h *house) openFolders(context.Context) error {
 		h.logger.Warn("plans run as the same user as the server: code in a plan can read the server's keys; " +
 			"pull requests from forks are not planned")
 	}
-	if err := os.MkdirAll(h.cfg.DataDir, mode); err != nil {
+	if err := makeFolder(h.cfg.DataDir, mode); err != nil {
 		return fmt.Errorf("make data folder: %w", err)
 	}
-	if err := os.Chmod(h.cfg.DataDir, mode); err != nil {
-		return fmt.Errorf("protect data folder: %w", err)
-	}
-	if err := os.MkdirAll(h.path("run"), 0o711); err != nil {
+	if err := makeFolder(h.path("run"), 0o711); err != nil {
 		return fmt.Errorf("make folder of the socket: %w", err)
 	}
 	if account == nil {
 		return nil
 	}
 	return reachable(h.cfg.DataDir)
+}
+
+// makeFolder makes a folder with that mode, whatever the umask, or gives it to
+// one that is there.
+func makeFolder(dir string, mode fs.FileMode) error {
+	if err := os.MkdirAll(dir, mode); err != nil {
+		return err
+	}
+	return os.Chmod(dir, mode)
 }
 
 // reachable checks that another user can pass through all folders above dir.
@@ -451,7 +457,7 @@ func (h *house) apiTokens() ([]server.Token, error) {
 
 // agentTokens are those of the agent beside us, and of agents elsewhere.
 func (h *house) agentTokens() ([]server.Token, error) {
-	if err := os.MkdirAll(h.path("agent-token"), 0o711); err != nil {
+	if err := makeFolder(h.path("agent-token"), 0o711); err != nil {
 		return nil, fmt.Errorf("make folder of the agent's token: %w", err)
 	}
 	token, err := loadOrCreateToken(h.agentTokenFile())
