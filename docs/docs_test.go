@@ -1,0 +1,351 @@
+// Package docs_test holds what the documents say to what the code does.
+package docs_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+func TestRunStatuses(t *testing.T) {
+	t.Parallel()
+	page := read(t, "runs.md")
+	constants := constantsOf(t, "..", func(name string) bool { return strings.HasPrefix(name, "Run") }, "RunStatus")
+	if diff := cmp.Diff(constants, firstCells(table(t, page, "Status"))); diff != "" {
+		t.Errorf("the table of statuses is not that of run.go (-code +page):\n%s", diff)
+	}
+	kinds := constantsOf(t, "..", func(name string) bool { return strings.HasPrefix(name, "Run") }, "RunKind")
+	if diff := cmp.Diff(kinds, firstCells(table(t, page, "Kind"))); diff != "" {
+		t.Errorf("the table of kinds is not that of run.go (-code +page):\n%s", diff)
+	}
+}
+
+// The picture and the table of transitions say the same; what they say is what
+// the code does: see TestTransitions.
+func TestPictureOfTransitions(t *testing.T) {
+	t.Parallel()
+	page := read(t, "runs.md")
+	picture := make(map[string]bool)
+	for _, m := range regexp.MustCompile(`(?m)^    ([a-z_]+) --> ([a-z_]+)$`).FindAllStringSubmatch(page, -1) {
+		picture[m[1]+" → "+m[2]] = true
+	}
+	if diff := cmp.Diff(documentedTransitions(t), picture); diff != "" {
+		t.Errorf("table and picture differ (-table +picture):\n%s", diff)
+	}
+}
+
+func documentedTransitions(t *testing.T) map[string]bool {
+	t.Helper()
+	out := make(map[string]bool)
+	for _, row := range table(t, read(t, "runs.md"), "From") {
+		out[unquote(row[0])+" → "+unquote(row[1])] = true
+	}
+	return out
+}
+
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	page := read(t, "runs.md")
+	isReason := func(name string) bool { return strings.HasPrefix(name, "Reason") }
+	reasons, causes := literalsOf(t, "../reconciler", "../runner")
+	causes = union(causes, constantsOf(t, "../runner", func(name string) bool { return strings.HasPrefix(name, "cause") }, ""))
+	reasons = union(reasons, constantsOf(t, "..", isReason, ""), constantsOf(t, "../reconciler", isReason, ""))
+	reasons = slices.DeleteFunc(reasons, func(s string) bool { return slices.Contains(causes, s) })
+	for header, want := range map[string][]string{"Reason": reasons, "Cause": causes} {
+		rows := table(t, page, header)
+		if diff := cmp.Diff(want, firstCells(rows)); diff != "" {
+			t.Errorf("the table of %ss is not that of the code (-code +page):\n%s", strings.ToLower(header), diff)
+		}
+		for _, row := range rows {
+			if slices.ContainsFunc(row[len(row)-2:], func(cell string) bool { return len(cell) < 4 }) {
+				t.Errorf("%s says too little", row[0])
+			}
+		}
+	}
+}
+
+func union(lists ...[]string) []string {
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// The configuration that is shown is one that works.
+func TestConfigurations(t *testing.T) {
+	t.Parallel()
+	if _, err := config.Load("../deploy/holdfast.yaml"); err != nil {
+		t.Errorf("deploy/holdfast.yaml: %v", err)
+	}
+	found := 0
+	for _, page := range pages(t) {
+		for _, block := range blocks(page.text, "yaml") {
+			var document struct {
+				Kind string `yaml:"kind"`
+			}
+			if err := yaml.Unmarshal([]byte(block), &document); err != nil {
+				t.Errorf("%s: a block is no YAML: %v", page.path, err)
+				continue
+			}
+			switch {
+			case document.Kind == "Cluster":
+				found++
+				if docs, faults := templates.ParseClusters("cluster.yaml", []byte(block)); len(faults) > 0 || len(docs) == 0 {
+					t.Errorf("%s: a cluster is not valid: %v", page.path, faults)
+				}
+			case document.Kind == "":
+				found++
+				if _, err := config.Parse(page.path, "/", []byte(block)); err != nil {
+					t.Errorf("%s: a configuration is not valid:\n%v", page.path, err)
+				}
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("%d examples were found, fewer than there are", found)
+	}
+}
+
+// Links within the repository lead somewhere, headings included.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for _, page := range pages(t) {
+		for _, m := range link.FindAllStringSubmatch(withoutCode(page.text), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			path := page.path
+			if target != "" {
+				path = filepath.Join(filepath.Dir(page.path), target)
+			}
+			data, err := os.ReadFile(path)
+			if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
+				continue
+			}
+			switch {
+			case err != nil:
+				t.Errorf("%s links to %s, which is not there", page.path, m[1])
+			case anchor != "" && !slices.Contains(anchors(string(data)), anchor):
+				t.Errorf("%s links to %s, which has no such heading", page.path, m[1])
+			}
+		}
+	}
+}
+
+// Every make target that a page names exists.
+func TestMakeTargets(t *testing.T) {
+	t.Parallel()
+	makefile := read(t, "../Makefile")
+	for _, page := range pages(t) {
+		for _, m := range regexp.MustCompile("(?m)(?:`|^)make ([a-z0-9]+)").FindAllStringSubmatch(page.text, -1) {
+			if !strings.Contains(makefile, "\n"+m[1]+":") {
+				t.Errorf("%s names make %s, which does not exist", page.path, m[1])
+			}
+		}
+	}
+}
+
+func TestDecisionsAreListed(t *testing.T) {
+	t.Parallel()
+	index := read(t, "adr/README.md")
+	files, err := filepath.Glob("adr/[0-9]*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no decisions: %v", err)
+	}
+	for _, file := range files {
+		if !strings.Contains(index, "("+filepath.Base(file)+")") {
+			t.Errorf("adr/README.md does not list %s", filepath.Base(file))
+		}
+	}
+}
+
+// What the tests read the pages and the code with.
+
+type page struct{ path, text string }
+
+func pages(t *testing.T) []page {
+	t.Helper()
+	var out []page
+	for _, pattern := range []string{"../*.md", "*.md", "adr/*.md", "../examples/*/*.md", "../deploy/*.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			out = append(out, page{file, read(t, file)})
+		}
+	}
+	return out
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// table returns the rows of the first table whose first column has that name.
+func table(t *testing.T, page, header string) [][]string {
+	t.Helper()
+	_, rest, ok := strings.Cut(page, "\n| "+header+" |")
+	if !ok {
+		t.Fatalf("no table of %s", header)
+	}
+	var rows [][]string
+	for i, line := range strings.Split(rest, "\n") {
+		if i < 2 {
+			continue // the rest of the header, and the line below it
+		}
+		if !strings.HasPrefix(line, "| ") {
+			break
+		}
+		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "| "), " |"), " | ")
+		rows = append(rows, cells)
+	}
+	return rows
+}
+
+func firstCells(rows [][]string) []string {
+	var out []string
+	for _, row := range rows {
+		out = append(out, unquote(row[0]))
+	}
+	return slices.Sorted(slices.Values(out))
+}
+
+func unquote(cell string) string { return strings.Trim(cell, "` ") }
+
+func blocks(text, language string) []string {
+	var out []string
+	for {
+		_, rest, ok := strings.Cut(text, "\n```"+language+"\n")
+		if !ok {
+			return out
+		}
+		block, after, _ := strings.Cut(rest, "\n```")
+		out = append(out, block+"\n")
+		text = after
+	}
+}
+
+func withoutCode(text string) string {
+	text = regexp.MustCompile("(?s)\n```.*?\n```").ReplaceAllString(text, "")
+	return regexp.MustCompile("`[^`\n]*`").ReplaceAllString(text, "")
+}
+
+// anchors are the headings of a page as links name them.
+func anchors(text string) []string {
+	var out []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(withoutCode(text), -1) {
+		words := strings.ToLower(strings.TrimSpace(m[1]))
+		words = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`).ReplaceAllString(words, "")
+		out = append(out, strings.ReplaceAll(words, " ", "-"))
+	}
+	return out
+}
+
+// eachFile calls do for each file of a package, without its tests.
+func eachFile(t *testing.T, dir string, do func(*ast.File)) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no Go files in %s: %v", dir, err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(file)
+	}
+}
+
+// constantsOf returns the sorted values of a package's string constants whose
+// names match and which have that type; empty: no type.
+func constantsOf(t *testing.T, dir string, match func(name string) bool, ofType string) []string {
+	t.Helper()
+	values := make(map[string]bool)
+	eachFile(t, dir, func(file *ast.File) {
+		ast.Inspect(file, func(node ast.Node) bool {
+			spec, ok := node.(*ast.ValueSpec)
+			if !ok {
+				return true
+			}
+			name := ""
+			if id, ok := spec.Type.(*ast.Ident); ok {
+				name = id.Name
+			}
+			for i, id := range spec.Names {
+				if i < len(spec.Values) && match(id.Name) && name == ofType {
+					if value, ok := stringOf(spec.Values[i]); ok {
+						values[value] = true
+					}
+				}
+			}
+			return true
+		})
+	})
+	return slices.Sorted(maps.Keys(values))
+}
+
+// literalsOf returns the strings that are given to fields Reason and Cause
+// without being constants.
+func literalsOf(t *testing.T, dirs ...string) (reasons, causes []string) {
+	t.Helper()
+	found := map[string]map[string]bool{"Reason": {}, "Cause": {}}
+	note := func(field string, value ast.Expr) {
+		if text, ok := stringOf(value); ok && text != "" && found[field] != nil {
+			found[field][text] = true
+		}
+	}
+	for _, dir := range dirs {
+		eachFile(t, dir, func(file *ast.File) {
+			ast.Inspect(file, func(node ast.Node) bool {
+				switch n := node.(type) {
+				case *ast.KeyValueExpr:
+					if id, ok := n.Key.(*ast.Ident); ok {
+						note(id.Name, n.Value)
+					}
+				case *ast.AssignStmt:
+					for i, left := range n.Lhs {
+						if selector, ok := left.(*ast.SelectorExpr); ok && len(n.Lhs) == len(n.Rhs) {
+							note(selector.Sel.Name, n.Rhs[i])
+						}
+					}
+				}
+				return true
+			})
+		})
+	}
+	return slices.Sorted(maps.Keys(found["Reason"])), slices.Sorted(maps.Keys(found["Cause"]))
+}
+
+func stringOf(e ast.Expr) (string, bool) {
+	lit, ok := e.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return "", false
+	}
+	value, err := strconv.Unquote(lit.Value)
+	return value, err == nil
+}
