@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -74,20 +73,6 @@ func reviewedApply(t *testing.T, server *fakeServer, dir, marks string) holdfast
 	apply := assigned("run-2", holdfast.RunApply)
 	apply.Reviews = review("run-1", planned)
 	return apply
-}
-
-// untilFile waits for a file and returns its content.
-func untilFile(t *testing.T, path string) string {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		data, err := os.ReadFile(path)
-		if err == nil {
-			return string(data)
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
 }
 
 func TestRealApplyEndsWhileTheServerIsAway(t *testing.T) {

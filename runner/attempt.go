@@ -43,7 +43,7 @@ type attempt struct {
 	redact   *Redactor
 	limiter  *logLimiter
 	redacted io.WriteCloser // writes to limiter
-	log      *locked        // what engines write to; writes to redacted
+	log      *curtain       // what engines write to; writes to redacted
 
 	place    place  // of the workspace
 	dir      string // the workspace
@@ -57,6 +57,7 @@ type attempt struct {
 	plan     holdfast.Plan
 	progress *progress
 	keep     bool // something in the workspace must not be lost
+	watched  bool // the secrets of the state are known before the engine has it
 }
 
 func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
@@ -73,7 +74,11 @@ func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 	t.redact = NewRedactor(secrets)
 	t.limiter = &logLimiter{w: s.Log(), left: e.opts.MaxLog}
 	t.redacted = t.redact.Writer(t.limiter)
-	t.log = &locked{w: t.redacted}
+	t.log = &curtain{w: t.redacted}
+	if w, ok := s.(StateWatcher); ok && a.OwnState {
+		t.watched = true
+		w.WatchState(t.learn)
+	}
 	return t
 }
 
@@ -132,6 +137,10 @@ func (t *attempt) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.log, "holdfast: "+format+"\n", args...)
 }
 
+// learn takes in the secrets of a state that the engine is about to see, or has
+// made.
+func (t *attempt) learn(state []byte) { t.redact.Add(SecretsOfState(state)...) }
+
 // finish returns the result.
 func (t *attempt) finish() holdfast.Result {
 	t.endStep(t.exec.opts.Now())
@@ -146,6 +155,7 @@ func (t *attempt) finish() holdfast.Result {
 // close flushes the log and removes the workspace, unless it holds a state that
 // is nowhere else.
 func (t *attempt) close() {
+	t.log.open(t.watched)
 	_ = t.redacted.Close()
 	t.limiter.close()
 	if t.prepared.release != nil {
@@ -250,6 +260,9 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 	}
 	t.module = readModule(t.root, t.bundle)
 	t.redact.Add(t.module.secrets...)
+	for _, name := range t.module.sensitive {
+		t.redact.Add(variableSecrets(t.a.Env["TF_VAR_"+name])...)
+	}
 	return t.chooseBackend()
 }
 
@@ -381,12 +394,12 @@ func (t *attempt) env() map[string]string {
 // *attemptError.
 func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...string) error {
 	said := newExcerpt(1 << 20)
-	stdout, stderr := io.Writer(t.log), io.MultiWriter(t.log, said)
+	stdout, stderr := t.log.stdout(), io.MultiWriter(t.log, said)
 	switch {
 	case quiet:
 		stdout = out
 	case out != nil:
-		stdout = io.MultiWriter(t.log, out)
+		stdout = io.MultiWriter(t.log.stdout(), out)
 	}
 	err := command{
 		path: t.engine.path, dir: t.root, env: t.env(), args: args,

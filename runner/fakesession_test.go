@@ -285,3 +285,25 @@ func wantStatus(t *testing.T, got holdfast.Result, status holdfast.RunStatus, re
 			got.Status, got.Reason, got.Detail, status, reason, got.Failure, s.logged())
 	}
 }
+
+// writeMark makes an empty file.
+func writeMark(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// untilFile waits for a file and returns its content.
+func untilFile(t *testing.T, path string) string {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		data, err := os.ReadFile(path)
+		if err == nil {
+			return string(data)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}

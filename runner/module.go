@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -27,7 +29,8 @@ type rootModule struct {
 	unpinned    bool     // a fetched module's version can move
 	opaque      bool     // there is code that could not be read in full
 	needs       []string // all that init's result depends on, sorted
-	secrets     []string // values given to variables that are declared sensitive
+	secrets     []string // values given to secret variables
+	sensitive   []string // names of the secret variables, sorted
 }
 
 // maxModules bounds how many local modules are read: a cycle of calls is an
@@ -50,7 +53,8 @@ func readModule(dir, bundle string) rootModule {
 		r.module.needs = append(r.module.needs, need)
 	}
 	slices.Sort(r.module.needs)
-	r.module.secrets = secretVariables(dir, r.sensitive)
+	r.module.sensitive = slices.Sorted(maps.Keys(r.sensitive))
+	r.module.secrets = append(r.module.secrets, secretVariables(dir, r.sensitive)...)
 	return r.module
 }
 
@@ -124,8 +128,9 @@ func (r *moduleReader) block(file *hcl.File, block *hcl.Block, dir, path string)
 	case "provider":
 		r.needs["provider "+block.Labels[0]] = true
 	case "variable":
-		if path == "" && boolAttribute(block.Body, "sensitive") {
+		if path == "" && (boolAttribute(block.Body, "sensitive") || secretName(block.Labels[0])) {
 			r.sensitive[block.Labels[0]] = true
+			r.module.secrets = append(r.module.secrets, defaultSecrets(block.Body)...)
 		}
 	case "resource", "data", "ephemeral":
 		prefix, _, _ := strings.Cut(block.Labels[0], "_")
@@ -247,12 +252,37 @@ func boolAttribute(body hcl.Body, name string) bool {
 // squeeze makes layout of code irrelevant.
 func squeeze(code []byte) string { return string(bytes.Join(bytes.Fields(code), []byte(" "))) }
 
-// secretVariables returns the strings in dir's variable files that are given to
-// sensitive variables.
-func secretVariables(dir string, sensitive map[string]bool) []string {
-	if len(sensitive) == 0 {
+// defaultSecrets returns the values in a variable's default.
+func defaultSecrets(body hcl.Body) []string {
+	content, _, _ := body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "default"}}})
+	if content == nil || content.Attributes["default"] == nil {
 		return nil
 	}
+	value, diags := literal(content.Attributes["default"].Expr)
+	if diags.HasErrors() {
+		return nil
+	}
+	return appendCtyStrings(nil, value)
+}
+
+// variableSecrets returns the values in what the environment gives a variable:
+// the text itself, or the values in it if it is an expression.
+func variableSecrets(text string) []string {
+	secrets := []string{text}
+	if !strings.ContainsAny(text, "{[") || len(text) > maxLiteral || tooDeep([]byte(text)) {
+		return secrets
+	}
+	if expr, diags := hclsyntax.ParseExpression([]byte(text), "variable", hcl.InitialPos); !diags.HasErrors() {
+		if value, diags := literal(expr); !diags.HasErrors() {
+			secrets = appendCtyStrings(secrets, value)
+		}
+	}
+	return secrets
+}
+
+// secretVariables returns the values in dir's variable files that are given to
+// secret variables.
+func secretVariables(dir string, sensitive map[string]bool) []string {
 	var secrets []string
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {
@@ -260,7 +290,7 @@ func secretVariables(dir string, sensitive map[string]bool) []string {
 		switch {
 		case strings.HasSuffix(name, ".tfvars.json"):
 			var values map[string]any
-			if data, err := os.ReadFile(name); err == nil && json.Unmarshal(data, &values) == nil {
+			if data, err := os.ReadFile(name); err == nil && decodeNumbers(data, &values) == nil {
 				for key, value := range values {
 					if sensitive[key] {
 						secrets = appendStrings(secrets, value)
@@ -283,10 +313,13 @@ func secretVariables(dir string, sensitive map[string]bool) []string {
 	return secrets
 }
 
+// appendStrings appends the texts and numbers in a decoded JSON value.
 func appendStrings(list []string, value any) []string {
 	switch value := value.(type) {
 	case string:
 		list = append(list, value)
+	case json.Number:
+		list = append(list, value.String())
 	case []any:
 		for _, item := range value {
 			list = appendStrings(list, item)
@@ -299,10 +332,15 @@ func appendStrings(list []string, value any) []string {
 	return list
 }
 
+// appendCtyStrings appends the texts and numbers in a value.
 func appendCtyStrings(list []string, value cty.Value) []string {
 	_ = cty.Walk(value, func(_ cty.Path, v cty.Value) (bool, error) {
-		if v.IsKnown() && !v.IsNull() && v.Type() == cty.String {
+		switch {
+		case !v.IsKnown() || v.IsNull():
+		case v.Type() == cty.String:
 			list = append(list, v.AsString())
+		case v.Type() == cty.Number:
+			list = append(list, v.AsBigFloat().Text('f', -1))
 		}
 		return true, nil
 	})

@@ -124,21 +124,6 @@ func (l *logLimiter) close() {
 	l.tail, l.lost = nil, 0
 }
 
-// locked makes a writer safe for concurrent use.
-type locked struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, err := l.w.Write(p); err != nil {
-		return len(p), nil //nolint:nilerr // the engine must not die of a log that cannot be written
-	}
-	return len(p), nil
-}
-
 // progress follows an apply's output and knows which resources the engine is
 // at. It is safe for concurrent use.
 type progress struct {

@@ -174,6 +174,7 @@ func (s *agentSession) fetchState(ctx context.Context) (*knownState, error) {
 	if sum := res.Header.Get("Content-MD5"); sum != "" && sum != md5Of(body) {
 		return nil, fmt.Errorf("read state: %w: it does not match its Content-MD5", holdfast.ErrUnavailable)
 	}
+	s.show(body)
 	return &knownState{body: body}, nil
 }
 
@@ -310,6 +311,7 @@ func (s *agentSession) postState(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "body does not match its Content-MD5", http.StatusBadRequest)
 		return
 	}
+	s.show(body)
 	op := stateOp{Query: r.URL.RawQuery, body: body}
 	parcel, err := s.states.put(parcelState, op.reader())
 	if err != nil {

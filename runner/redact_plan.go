@@ -46,13 +46,18 @@ func SecretsOf(planJSON []byte) []string {
 }
 
 func decodeAny(raw []byte) (map[string]any, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
 	var doc map[string]any
-	if err := dec.Decode(&doc); err != nil {
+	if err := decodeNumbers(raw, &doc); err != nil {
 		return nil, jsonError(err)
 	}
 	return doc, nil
+}
+
+// decodeNumbers decodes JSON and keeps numbers as they are written.
+func decodeNumbers(raw []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	return dec.Decode(into)
 }
 
 // markVisitor visits what is marked as sensitive in a plan JSON.

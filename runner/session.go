@@ -34,6 +34,16 @@ type Session interface {
 	StateAddress() (addr, user, password string)
 }
 
+// StateWatcher is a Session that sees the state which the engine reads and
+// writes, since it stands between the engine and its backend.
+type StateWatcher interface {
+	// WatchState makes the session call saw with every state that goes to the
+	// engine, before the engine has it, and with every one that comes from it.
+	// saw may be called by several goroutines at once and must not keep its
+	// argument.
+	WatchState(saw func(state []byte))
+}
+
 // StopError is the cause with which an attempt's context is cancelled.
 type StopError struct {
 	Reason string // holdfast.ReasonCanceled, ReasonTimeout, ReasonLeaseLost or ReasonAgentKilled

@@ -77,6 +77,7 @@ type agentSession struct {
 	known   *knownState   // the newest state seen under that lock; nil: none was
 	beaten  time.Time     // when the last beat was sent
 	kick    chan struct{} // of one: beat now
+	saw     func([]byte)  // nil: nobody wants to know the states
 }
 
 var safeID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
@@ -177,6 +178,23 @@ func (s *agentSession) Step(name string) {
 // StateAddress returns where the engine finds its state.
 func (s *agentSession) StateAddress() (addr, user, password string) {
 	return s.endpoint, s.key, s.password
+}
+
+// WatchState makes saw see the states on their way, in both directions.
+func (s *agentSession) WatchState(saw func(state []byte)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.saw = saw
+}
+
+// show lets who watches see a state.
+func (s *agentSession) show(state []byte) {
+	s.mu.Lock()
+	saw := s.saw
+	s.mu.Unlock()
+	if saw != nil && len(state) > 0 {
+		saw(state)
+	}
 }
 
 // MayApply reports whether the apply may begin: the lease is good and the

@@ -123,7 +123,9 @@ func (t *attempt) makePlan(ctx context.Context) error {
 		args = append(args, "-destroy")
 	}
 	printed := newExcerpt(8 << 20)
+	t.log.draw(duringPlan(t.watched))
 	if err := t.start(ctx, printed, false, args...); err != nil && exitCode(err) != 2 {
+		t.log.open(t.watched)
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -158,6 +160,7 @@ func (t *attempt) readPlan(ctx context.Context, printed string) error {
 	if err != nil {
 		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("redact plan: %w", err)}
 	}
+	t.log.open(true)
 	t.plan = t.redact.Plan(plan)
 	t.result.Fingerprint, t.result.Counts = plan.Fingerprint, plan.Counts
 	if err := t.putFile(ctx, holdfast.ArtefactPlanFile, t.planFile); err != nil {
@@ -265,9 +268,11 @@ func (t *attempt) apply(ctx context.Context) error {
 	t.begin(stepApply)
 	t.result.Applying = true
 	t.progress = newProgress()
+	t.log.draw(duringApply)
 	err := t.start(ctx, t.progress, false, "apply", "-input=false", "-no-color", "-auto-approve",
 		"-lock-timeout="+seconds(t.exec.opts.LockTimeout), t.planFile)
 	if err != nil {
+		t.log.open(true)
 		return t.rescueState(ctx, err)
 	}
 	t.result.Status = holdfast.RunApplied
@@ -360,10 +365,11 @@ func (t *attempt) outputs(ctx context.Context) {
 	for name, output := range values {
 		list = append(list, holdfast.Output{Name: name, Sensitive: output.Sensitive, Value: output.Value})
 		var value any
-		if output.Sensitive && json.Unmarshal(output.Value, &value) == nil {
+		if output.Sensitive && decodeNumbers(output.Value, &value) == nil {
 			t.redact.Add(appendStrings(nil, value)...)
 		}
 	}
+	t.log.open(true)
 	slices.SortFunc(list, func(a, b holdfast.Output) int { return strings.Compare(a.Name, b.Name) })
 	if err == nil {
 		err = t.putJSON(ctx, holdfast.ArtefactOutputs, list)
