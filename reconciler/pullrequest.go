@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,10 +29,10 @@ func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, num
 	}
 	before := rec
 	if !known || rec.Version == 0 {
+		// A forge may tell of a pull request before it can be read: one that is
+		// not found is asked for again, like any other trouble.
 		pr, err := r.opts.Forges[repo.Name].PullRequest(ctx, ref)
-		if errors.Is(err, holdfast.ErrNotFound) {
-			return nil
-		} else if err != nil {
+		if err != nil {
 			return fmt.Errorf("ask for pull request %s: %w", ref, err)
 		}
 		rec.PullRequest = pr
@@ -194,15 +195,11 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfa
 	return nil
 }
 
+// byPosition also tells apart what stands at one position, so that the same
+// faults come to stand side by side.
 func byPosition(a, b holdfast.Fault) int {
-	if a.File != b.File {
-		if a.File < b.File {
-			return -1
-		}
-		return 1
-	}
-	if a.Line != b.Line {
-		return a.Line - b.Line
-	}
-	return a.Column - b.Column
+	return cmp.Or(
+		cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
+		cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Message, b.Message),
+	)
 }

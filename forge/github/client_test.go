@@ -325,6 +325,44 @@ func TestPutComment(t *testing.T) {
 	}
 }
 
+// A comment of ours that cannot be edited for once gets no second one beside
+// it, and one that says what it shall already is left alone.
+func TestPutCommentWritesNoneTwice(t *testing.T) {
+	t.Parallel()
+	const marker = "<!-- holdfast:pull-request app#1 -->"
+	for name, fault := range map[string]githubserver.Fault{"forbidden": githubserver.Forbidden, "not found": githubserver.NotFound} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, s, repo := withToken(t)
+			n := repo.OpenPullRequest(githubserver.PullRequest{Head: head})
+			first, err := c.PutComment(t.Context(), ref(n), "", marker, marker+" one")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Fail(1, "PATCH", fault)
+			if got, err := c.PutComment(t.Context(), ref(n), first.ID, marker, marker+" two"); err == nil {
+				t.Errorf("refused once: got %+v, want an error", got)
+			}
+			if got, err := c.PutComment(t.Context(), ref(n), first.ID, marker, marker+" two"); err != nil || got.ID != first.ID {
+				t.Errorf("the next try: %+v, %v", got, err)
+			}
+			s.ResetCalls()
+			got, err := c.PutComment(t.Context(), ref(n), "", marker, marker+" two") // as if the answer had got lost
+			if err != nil || got.ID != first.ID || got.UpdatedAt.IsZero() {
+				t.Errorf("the same again: %+v, %v", got, err)
+			}
+			for route, calls := range s.Calls() {
+				if strings.HasPrefix(route, "PATCH") || strings.HasPrefix(route, "POST") {
+					t.Errorf("%d calls of %s for what is there already", calls, route)
+				}
+			}
+			if comments := repo.Comments(n); len(comments) != 1 {
+				t.Errorf("%d comments, want one", len(comments))
+			}
+		})
+	}
+}
+
 func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	c, _, repo := withToken(t)

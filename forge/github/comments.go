@@ -81,8 +81,8 @@ func toComment(ref holdfast.PullRequestRef, comment *github.IssueComment) holdfa
 }
 
 // PutComment creates or updates a comment of ours, as reconciler.Forge says.
-// A comment that we may not edit (another identity of ours wrote it) counts as
-// gone. A body that is too long for GitHub is cut, visibly.
+// A comment that we may not edit since another identity of ours wrote it counts
+// as gone. A body that is too long for GitHub is cut, visibly.
 func (c *Client) PutComment(ctx context.Context, ref holdfast.PullRequestRef, id, marker, body string) (holdfast.Comment, error) {
 	body = fit(body)
 	var put holdfast.Comment
@@ -91,6 +91,7 @@ func (c *Client) PutComment(ctx context.Context, ref holdfast.PullRequestRef, id
 		if err != nil && id != "" {
 			return err
 		}
+		var refused error
 		if known != 0 {
 			comment, err := editComment(ctx, gh, on, known, body)
 			if err == nil {
@@ -100,14 +101,20 @@ func (c *Client) PutComment(ctx context.Context, ref holdfast.PullRequestRef, id
 			if !errors.Is(err, holdfast.ErrNotFound) && !errors.Is(err, holdfast.ErrForbidden) {
 				return err
 			}
+			refused = err
 		}
 		if marker != "" {
-			found, err := c.findOurs(ctx, gh, on, ref.Number, marker, known)
-			if err != nil {
+			found, still, err := c.findOurs(ctx, gh, on, ref.Number, marker, known)
+			switch {
+			case err != nil:
 				return err
-			}
-			if found != 0 {
-				comment, err := editComment(ctx, gh, on, found, body)
+			case still: // it is there and ours: what was refused now may work later
+				return refused
+			case found != nil && found.GetBody() == body: // the answer to a former try got lost
+				put = toComment(ref, found)
+				return nil
+			case found != nil:
+				comment, err := editComment(ctx, gh, on, found.GetID(), body)
 				put = toComment(ref, comment)
 				return err
 			}
@@ -136,33 +143,38 @@ func commentID(id string) (int64, error) {
 }
 
 // findOurs returns the first comment on a pull request that we wrote and that
-// has marker; zero if there is none. Others can write a marker too, and some
-// of us may edit the comments of others: so the author counts. The comment
-// except is passed over.
-func (c *Client) findOurs(ctx context.Context, gh *github.Client, on repository, number int, marker string, except int64) (int64, error) {
+// has marker; nil if there is none. Others can write a marker too, and some of
+// us may edit the comments of others: so the author counts. The comment except
+// is passed over: still reports that it is there and certainly ours.
+func (c *Client) findOurs(
+	ctx context.Context, gh *github.Client, on repository, number int, marker string, except int64,
+) (first *github.IssueComment, still bool, err error) {
 	login, err := c.Login(ctx)
 	if errors.Is(err, holdfast.ErrForbidden) {
 		err = nil // an installation's token that was given to us does not say whose it is
 	}
 	if err != nil {
-		return 0, err
+		return nil, false, err
 	}
-	ours := func(comment *github.IssueComment) bool {
-		user := comment.GetUser()
-		return comment.GetID() != except && strings.Contains(comment.GetBody(), marker) &&
-			(strings.EqualFold(user.GetLogin(), login) || (login == "" && user.GetType() == "Bot"))
-	}
-	var id int64
 	opts := &github.IssueListCommentsOptions{ListOptions: github.ListOptions{PerPage: 100}}
 	_, err = eachPage(&opts.ListOptions, func() (*github.Response, error) {
 		found, resp, err := gh.Issues.ListComments(ctx, on.owner, on.name, number, opts)
-		if i := slices.IndexFunc(found, ours); err == nil && i >= 0 {
-			id = found[i].GetID()
+		for _, comment := range found {
+			user := comment.GetUser()
+			byUs := login != "" && strings.EqualFold(user.GetLogin(), login)
+			switch {
+			case comment.GetID() == except:
+				still = byUs
+			case first == nil && (byUs || login == "" && user.GetType() == "Bot") && strings.Contains(comment.GetBody(), marker):
+				first = comment
+			}
+		}
+		if still || first != nil && except == 0 {
 			resp.NextPage = 0
 		}
 		return resp, err
 	})
-	return id, err
+	return first, still, err
 }
 
 // React puts a reaction of ours under a comment. Doing it twice is doing it
