@@ -314,24 +314,21 @@ func (f *file) faultsOf(cluster string) holdfast.Faults {
 func claimedTwice(entries []entry) holdfast.Faults {
 	var out holdfast.Faults
 	for i, e := range entries {
-		other := entries[(i+1)%len(entries)].doc.Cluster
-		out = append(out, holdfast.Fault{
-			File: e.doc.Cluster.Path, Line: e.doc.Cluster.Line, Cluster: e.doc.Cluster.Name,
-			Message: fmt.Sprintf("the name %q is claimed twice: also at %s:%d", e.doc.Cluster.Name, other.Path, other.Line),
-			Hint:    "give one of the two another metadata.name",
-		})
+		other := entries[(i+1)%len(entries)].doc.Fault("", "", "metadata", "name")
+		out = append(out, e.doc.Fault(
+			fmt.Sprintf("the name %q is claimed twice: also at %s", e.doc.Cluster.Name, other.Position()),
+			"give one of the two another metadata.name", "metadata", "name",
+		))
 	}
 	return out
 }
 
 // forbidden holds a document to what its repository and path may define.
 func (r *Reconciler) forbidden(repo string, res *resolution) holdfast.Faults {
-	c := res.doc.Cluster
-	if err := r.opts.Allow(repo, c, res.location); err != nil {
-		return holdfast.Faults{{
-			File: c.Path, Line: c.Line, Cluster: c.Name, Message: err.Error(),
-			Hint: "bind it under repositories[].allow in holdfast.yaml, or move the cluster",
-		}}
+	if err := r.opts.Allow(repo, res.doc.Cluster, res.location); err != nil {
+		return holdfast.Faults{res.doc.Fault(
+			err.Error(), "bind it under repositories[].allow in holdfast.yaml, or move the cluster", "metadata", "name",
+		)}
 	}
 	return nil
 }

@@ -490,7 +490,7 @@ func changedPlan(in Input) (Decision, bool) {
 // it, or to whoever reads why it failed.
 func canceledApply(in Input) (Decision, bool) {
 	last := unasked(in.Runs)
-	if !current(in, last) || last.Kind != holdfast.RunApply {
+	if !current(in, last) || last.Kind != holdfast.RunApply || last.Begun {
 		return Decision{}, false
 	}
 	switch {

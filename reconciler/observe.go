@@ -35,6 +35,9 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (Input, 
 		in.Runs = branch
 		open, change := templates.WindowsOpen(in.Cluster.Desired.Document.Apply.Windows, in.Now)
 		in.WindowClosed, in.WindowChange = !open, change
+		if rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest) && begun(in) == nil {
+			return in, nil // nothing to apply, and nothing half done that was taken back
+		}
 		in.Merges, err = r.merges(ctx, in.Cluster)
 		return in, err
 	}
@@ -78,7 +81,7 @@ func (r *Reconciler) pullRequestRuns(
 // identity.
 func (r *Reconciler) merges(ctx context.Context, rec holdfast.ClusterRecord) ([]Merge, error) {
 	repo, head := rec.Owner, rec.Desired.Revision
-	if head == "" || rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest) {
+	if head == "" {
 		return nil, nil
 	}
 	prs, err := r.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{

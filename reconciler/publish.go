@@ -198,8 +198,8 @@ func (r *Reconciler) view(ctx context.Context, pr holdfast.PullRequestRecord) (r
 		if err := r.viewPlan(ctx, &rc, plans); err != nil {
 			return view, false, err
 		}
-		if rc.Plan != nil && rc.Plan.Detail != "" && rc.Plan.Reason == ReasonAppliedSince {
-			view.Notices = append(view.Notices, "planned again: "+rc.Plan.Detail)
+		if why := r.replanned(ctx, pr, plans); why != "" {
+			view.Notices = append(view.Notices, "planned again: "+why)
 		}
 		if pr.State == holdfast.PullRequestMerged {
 			if err := r.viewApply(ctx, &rc, pr); err != nil {
@@ -210,6 +210,34 @@ func (r *Reconciler) view(ctx context.Context, pr holdfast.PullRequestRecord) (r
 		view.Clusters = append(view.Clusters, rc)
 	}
 	return view, settled, nil
+}
+
+// replanned says why the newest plan has replaced another one of the same head;
+// empty if it has not, or because somebody asked for it.
+func (r *Reconciler) replanned(ctx context.Context, pr holdfast.PullRequestRecord, plans []holdfast.Run) string {
+	if pr.State != holdfast.PullRequestOpen || len(plans) == 0 {
+		return ""
+	}
+	now := plans[0]
+	if now.Attempt == 0 && now.Reason == ReasonAppliedSince {
+		return now.Detail
+	}
+	i := slices.IndexFunc(plans[1:], func(run holdfast.Run) bool {
+		return run.Revision == now.Revision && run.Status.Good()
+	})
+	if i < 0 || now.Attempt == 0 {
+		return ""
+	}
+	switch before := plans[1+i]; {
+	case now.AppliedRun != before.AppliedRun && now.AppliedRun != "":
+		return r.explainApply(ctx, now.AppliedRun)
+	case !now.SourceDigest.Equal(before.SourceDigest):
+		return fmt.Sprintf("%s was changed on %s meanwhile", now.Cluster, pr.BaseBranch)
+	case now.StateSerial != before.StateSerial:
+		return fmt.Sprintf("the state of %s was changed meanwhile", now.Cluster)
+	default:
+		return ""
+	}
 }
 
 // settledCluster reports whether nothing more will happen to what is shown of a
@@ -341,7 +369,10 @@ func (r *Reconciler) showPush(ctx context.Context, key showKey) error {
 		}
 		rc := report.Cluster{Name: rec.Name, Document: rec.Desired.Document, Waiting: rec.Waiting}
 		for i, run := range runs {
-			if run.Revision == key.revision && len(run.Reviews) == 0 {
+			// An approved apply has the plan that was seen for a review, of no
+			// pull request.
+			merged := slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return !v.PullRequest.IsZero() })
+			if run.Revision == key.revision && !merged {
 				rc.Apply = &runs[i]
 				settled = settled && run.Status.Done()
 				break

@@ -349,12 +349,10 @@ func ownedElsewhere(repo string, rec holdfast.ClusterRecord, res *resolution) ho
 	if rec.Name == "" || rec.Owner == repo || free {
 		return nil
 	}
-	c := res.doc.Cluster
-	return holdfast.Faults{{
-		File: c.Path, Line: c.Line, Cluster: c.Name,
-		Message: fmt.Sprintf("the name %q belongs to repository %q (%s)", c.Name, rec.Owner, rec.Desired.Document.Path),
-		Hint:    "choose another metadata.name",
-	}}
+	return holdfast.Faults{res.doc.Fault(
+		fmt.Sprintf("the name %q belongs to repository %q (%s)", rec.Name, rec.Owner, rec.Desired.Document.Path),
+		"choose another metadata.name", "metadata", "name",
+	)}
 }
 
 // provenGone reports whether a cluster's document is gone from a tree that

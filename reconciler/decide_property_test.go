@@ -1,0 +1,342 @@
+package reconciler_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+// TestDecideNever draws situations from all that may come together and holds
+// each decision to what must never happen, whatever the rules are.
+func TestDecideNever(t *testing.T) {
+	t.Parallel()
+	const draws = 200_000
+	rnd := rand.New(rand.NewPCG(1, 2))
+	actions := map[reconciler.Action]int{}
+	for range draws {
+		in := draw(rnd)
+		d := reconciler.Decide(in)
+		actions[d.Action]++
+		if wrong := never(in, d); wrong != "" {
+			t.Fatalf("%s:\ndecision %+v\nrequest %+v\ncluster %+v\nlast apply %q\nmerges %+v\napproval %+v\nruns %s",
+				wrong, d, in.Request, in.Cluster, in.LastApply, in.Merges, in.Approval, list(in.Runs))
+		}
+	}
+	for _, action := range []reconciler.Action{
+		reconciler.ActionNone, reconciler.ActionWait, reconciler.ActionPlan, reconciler.ActionApply,
+		reconciler.ActionRecord, reconciler.ActionCarry, reconciler.ActionRefuse,
+	} {
+		if actions[action] < draws/2000 {
+			t.Errorf("%s was decided %d times only: the draws prove little", action, actions[action])
+		}
+	}
+}
+
+// never returns what is wrong with a decision; empty if nothing is.
+func never(in reconciler.Input, d reconciler.Decision) string {
+	atPullRequest := in.PullRequest != nil
+	unfinished := func(id string) bool {
+		return slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool { return run.ID == id && !run.Status.Done() })
+	}
+	queues := d.Action == reconciler.ActionPlan || d.Action == reconciler.ActionApply
+	switch {
+	case d.Reason == "":
+		return "no reason"
+	case !slices.ContainsFunc([]reconciler.Action{"none", "wait", "plan", "apply", "record", "carry", "refuse"},
+		func(a reconciler.Action) bool { return a == d.Action }):
+		return "an unknown action"
+	case slices.ContainsFunc(d.Cancel, func(id string) bool { return !unfinished(id) }):
+		return "cancels what has ended"
+	case atPullRequest && (d.Action == reconciler.ActionApply || d.Action == reconciler.ActionRecord):
+		return "a pull request applies"
+	case !atPullRequest && d.Action == reconciler.ActionCarry:
+		return "the branch carries"
+	case d.Action == reconciler.ActionRefuse && in.Approval == nil:
+		return "refuses what nobody asked for"
+	case queues && d.After != 0:
+		return "queues and comes back for more"
+	case queues && slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool {
+		return !run.Status.Done() && run.Cancel == "" && !slices.Contains(d.Cancel, run.ID)
+	}):
+		return "queues beside what is queued or runs"
+	case d.Action != reconciler.ActionApply && (d.StoredPlan != "" || d.Resume):
+		return "what only an apply has"
+	case d.Action == reconciler.ActionApply:
+		return neverApplied(in, d)
+	case d.Action == reconciler.ActionPlan && in.Approval == nil && len(in.Runs) > 0 && canceledByPerson(in):
+		return "does again what a person cancelled"
+	case d.Action == reconciler.ActionNone && d.Reason == reconciler.ReasonInProgress && !slices.ContainsFunc(in.Runs,
+		func(run holdfast.Run) bool { return !run.Status.Done() }):
+		return "waits for nothing"
+	}
+	return ""
+}
+
+func neverApplied(in reconciler.Input, d reconciler.Decision) string {
+	desired := in.Cluster.Desired
+	failed := failedOf(in)
+	asked := in.Approval != nil && in.Approval.Verb == holdfast.VerbApply
+	isReviewed := slices.ContainsFunc(in.Merges, func(m reconciler.Merge) bool { return m.Review.Run != "" })
+	seenSince := slices.ContainsFunc(in.Merges, func(m reconciler.Merge) bool {
+		return failed != nil && m.Review.Run > failed.ID
+	})
+	switch {
+	case in.Cluster.Suspended, desired.Removed, desired.SourceDigest == "":
+		return "applies while suspended, removed or invalid"
+	case in.WindowClosed:
+		return "applies outside of the windows"
+	case slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool { return run.Status == holdfast.RunRunning }):
+		return "applies while something runs"
+	case in.Approval != nil && !asked:
+		return "applies where something else was asked for"
+	case d.Resume:
+		return neverResumed(in, d, failed)
+	case d.StoredPlan != "":
+		plan := in.Runs[0]
+		if !asked || in.Approval.Run != plan.ID || d.StoredPlan != plan.ID || plan.Status != holdfast.RunPlanned ||
+			plan.SourceDigest != desired.SourceDigest || plan.StateSerial != in.Cluster.StateSerial || d.Actor == "" {
+			return "applies another plan than the newest, as it was seen"
+		}
+		return ""
+	case !isReviewed:
+		return "applies what nobody has seen"
+	case len(d.Reviews) != len(in.Merges):
+		return "does not compare with all merges"
+	case failed != nil && !seenSince:
+		return "applies over a failed apply"
+	case desired.Document.Apply.Manual && !asked:
+		return "applies by itself what is manual"
+	case slices.Contains(desired.Document.Apply.Requires, "approved") && !newestReviewed(in).Approved:
+		return "applies what is not approved"
+	}
+	return ""
+}
+
+func neverResumed(in reconciler.Input, d reconciler.Decision, failed *holdfast.Run) string {
+	switch {
+	case failed == nil || in.Runs[0].ID != failed.ID:
+		return "resumes without a failure"
+	case failed.Failure == nil || !failed.Failure.Transient || failed.Status == holdfast.RunCanceled:
+		return "resumes after a failure that is not passing"
+	case failed.SourceDigest != in.Cluster.Desired.SourceDigest:
+		return "resumes with other content"
+	case !slices.Equal(d.Reviews, failed.Reviews):
+		return "resumes with other reviews"
+	}
+	n := 0
+	for n < len(in.Runs) && in.Runs[n].Resume && in.Runs[n].Kind == holdfast.RunApply {
+		n++
+	}
+	if n >= in.MaxResumes {
+		return "resumes for ever"
+	}
+	return ""
+}
+
+func newestReviewed(in reconciler.Input) reconciler.Merge {
+	i := slices.IndexFunc(in.Merges, func(m reconciler.Merge) bool { return m.Review.Run != "" })
+	return in.Merges[i]
+}
+
+func failedOf(in reconciler.Input) *holdfast.Run {
+	for i, run := range in.Runs {
+		if run.ID > in.Cluster.Applied.Run && run.Kind == holdfast.RunApply && run.Begun && run.Status.Done() && !run.Status.Good() {
+			return &in.Runs[i]
+		}
+	}
+	return nil
+}
+
+// canceledByPerson: the newest run is one that a person has stopped before it
+// began, and nothing has changed since.
+func canceledByPerson(in reconciler.Input) bool {
+	last := in.Runs[0]
+	if last.Status != holdfast.RunCanceled || last.Reason != reconciler.ReasonCanceled || last.Begun || failedOf(in) != nil {
+		return false
+	}
+	if pr := in.PullRequest; pr != nil {
+		same := last.SourceDigest == pr.Clusters[0].SourceDigest
+		return same && last.AppliedRun == in.LastApply && last.StateSerial == in.Cluster.StateSerial
+	}
+	return last.SourceDigest == in.Cluster.Desired.SourceDigest && last.ID > in.Cluster.Applied.Run
+}
+
+// draw makes up a situation.
+func draw(rnd *rand.Rand) reconciler.Input {
+	chance := func(percent int) bool { return rnd.IntN(100) < percent }
+	in := onBranch()
+	if chance(25) {
+		in = atPullRequest()
+		rec := in.PullRequest
+		rec.State = pick(rnd, holdfast.PullRequestOpen, holdfast.PullRequestOpen, holdfast.PullRequestOpen, holdfast.PullRequestMerged, holdfast.PullRequestClosed)
+		rec.Reason = pick(rnd, "", "", "", reconciler.ReasonDraft, reconciler.ReasonNotMergeable)
+		rec.Head = pick[holdfast.Revision](rnd, "h", "h", "h2")
+		rec.Base = pick[holdfast.Revision](rnd, "a", "a", "a2")
+		rec.Clusters[0].SourceDigest = pick(rnd, newDigest, newDigest, newDigest, oldDigest, "")
+	}
+	in.Cluster.Desired.SourceDigest = pick(rnd, newDigest, newDigest, newDigest, newDigest, oldDigest, "")
+	in.Cluster.Desired.Removed, in.Cluster.Suspended = chance(5), chance(5)
+	in.Cluster.Desired.Document.Apply.Manual = chance(20)
+	in.WindowClosed = chance(10)
+	if chance(20) {
+		in.Cluster.Desired.Document.Apply.Requires = []string{pick(rnd, "approved", "mergeable")}
+	}
+	in.Cluster.StateSerial = pick[int64](rnd, 0, 0, 0, 5)
+	in.Now = noon.Add(pick(rnd, 0, time.Minute, time.Hour))
+	if chance(20) {
+		in.Cluster.Applied, in.LastApply = holdfast.Applied{}, ""
+	}
+	for i := range rnd.IntN(5) {
+		run := drawRun(rnd, fmt.Sprintf("run-%d", 2+i))
+		if len(in.Runs) > 0 && !in.Runs[0].Status.Done() { // one after another, but for what is asked to stop
+			in.Runs[0].Status, in.Runs[0].Reason = holdfast.RunCanceled, reconciler.ReasonSuperseded
+			if in.PullRequest != nil && chance(30) {
+				in.Runs[0].Status, in.Runs[0].Cancel = holdfast.RunRunning, reconciler.ReasonSuperseded
+			}
+		}
+		if in.PullRequest != nil {
+			run.Kind = holdfast.RunPlan
+		}
+		in.Runs = append([]holdfast.Run{run}, in.Runs...)
+	}
+	for range rnd.IntN(3) {
+		in.Merges = append(in.Merges, reconciler.Merge{
+			Review:   holdfast.Review{PullRequest: onePR, Run: pick(rnd, "", "run-1", "run-1", "run-7")},
+			Approved: chance(50), Mergeable: chance(80),
+		})
+	}
+	if chance(30) {
+		in.Approval = &reconciler.Approval{
+			Verb: pick(rnd, holdfast.VerbApply, holdfast.VerbApply, holdfast.VerbPlan), Actor: "alice",
+			Run: pick(rnd, "", "run-2", "run-3", "run-4", "run-5"),
+		}
+	}
+	return in
+}
+
+func drawRun(rnd *rand.Rand, id string) holdfast.Run {
+	run := ran(id, pick(rnd, plan, apply), pick(rnd,
+		holdfast.RunQueued, holdfast.RunRetrying, holdfast.RunRunning, holdfast.RunPlanned, holdfast.RunApplied,
+		holdfast.RunNoChanges, holdfast.RunErrored, holdfast.RunErrored, holdfast.RunCanceled, holdfast.RunInterrupted))
+	run.SourceDigest = pick(rnd, newDigest, newDigest, newDigest, oldDigest)
+	run.Begun = run.Kind == apply && rnd.IntN(2) == 0
+	run.Resume = run.Kind == apply && rnd.IntN(3) == 0
+	run.Actor = pick(rnd, "", "", "alice")
+	run.StateSerial = pick[int64](rnd, 0, 0, 5)
+	run.Attempt = pick(rnd, 1, 1, 0)
+	run.AppliedRun = pick(rnd, "run-0", "run-0", "")
+	if rnd.IntN(2) == 0 {
+		run.Failure = &holdfast.Failure{Transient: rnd.IntN(2) == 0}
+	}
+	if run.Status == holdfast.RunCanceled {
+		run.Reason = pick(rnd, reconciler.ReasonCanceled, reconciler.ReasonSuperseded, reconciler.ReasonSuspended)
+	}
+	if rnd.IntN(2) == 0 {
+		run.Reviews = []holdfast.Review{seen}
+	}
+	return run
+}
+
+func pick[T any](rnd *rand.Rand, from ...T) T { return from[rnd.IntN(len(from))] }
+
+func list(runs []holdfast.Run) string {
+	out := ""
+	for _, run := range runs {
+		out += fmt.Sprintf("\n  %s %s %s %s digest=%s begun=%t resume=%t actor=%q attempt=%d applied=%q serial=%d failure=%+v",
+			run.ID, run.Kind, run.Status, run.Reason, run.SourceDigest, run.Begun, run.Resume, run.Actor, run.Attempt,
+			run.AppliedRun, run.StateSerial, run.Failure)
+	}
+	return out
+}
+
+// TestDecideComesToRest lets the world go on from made-up situations as the
+// decisions say, with runs that end in any way: after a while nothing is left to
+// be done by itself, whatever state it was in.
+func TestDecideComesToRest(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 20_000 {
+		in := draw(rnd)
+		in.WindowClosed = false
+		start := list(in.Runs)
+		var story []string
+		for steps := 0; ; steps++ {
+			d := reconciler.Decide(in)
+			story = append(story, fmt.Sprintf("%s %s", d.Action, d.Reason))
+			if !goOn(rnd, &in, d) {
+				break
+			}
+			if steps > 60 {
+				t.Fatalf("it never comes to rest:\nrequest %+v\ncluster %+v\nmerges %+v\nruns %s\nstory %v\nthen %s",
+					in.Request, in.Cluster, in.Merges, start, story, list(in.Runs))
+			}
+		}
+	}
+}
+
+// goOn does what a decision says and lets what was queued end; false if there is
+// nothing to do any more.
+func goOn(rnd *rand.Rand, in *reconciler.Input, d reconciler.Decision) bool {
+	in.Approval = nil // said once
+	for i := range in.Runs {
+		if run := &in.Runs[i]; slices.Contains(d.Cancel, run.ID) {
+			run.Status, run.Reason = holdfast.RunCanceled, d.Reason
+			if d.Action == reconciler.ActionPlan || d.Action == reconciler.ActionApply {
+				run.Reason = reconciler.ReasonSuperseded
+			}
+		}
+	}
+	switch d.Action {
+	case reconciler.ActionPlan, reconciler.ActionApply:
+		run := ran(fmt.Sprintf("run-9%04d", len(in.Runs)), plan, holdfast.RunQueued, neverClaimed)
+		if d.Action == reconciler.ActionApply {
+			run.Kind = apply
+		}
+		run.SourceDigest, run.Actor, run.Resume, run.Reviews = in.Cluster.Desired.SourceDigest, d.Actor, d.Resume, d.Reviews
+		if pr := in.PullRequest; pr != nil {
+			run.SourceDigest, run.Revision, run.Base = pr.Clusters[0].SourceDigest, pr.Head, pr.Base
+		}
+		in.Runs = append([]holdfast.Run{run}, in.Runs...)
+		return true
+	case reconciler.ActionRecord:
+		run := in.Runs[slices.IndexFunc(in.Runs, func(run holdfast.Run) bool { return run.ID == d.Run })]
+		in.Cluster.Applied = holdfast.Applied{Run: run.ID, SourceDigest: run.SourceDigest}
+		return true
+	case reconciler.ActionCarry:
+		in.Runs[0].Revision, in.Runs[0].Base = in.PullRequest.Head, in.PullRequest.Base
+		return true
+	}
+	if d.After > 0 {
+		in.Now = in.Now.Add(d.After)
+		return true
+	}
+	return execute(rnd, in) || len(d.Cancel) > 0
+}
+
+// execute lets the runs that have not ended end somehow.
+func execute(rnd *rand.Rand, in *reconciler.Input) bool {
+	executed := false
+	for i := range in.Runs {
+		run := &in.Runs[i]
+		if run.Status.Done() {
+			continue
+		}
+		executed = true
+		done := drawRun(rnd, run.ID)
+		for !done.Status.Done() || done.Status == holdfast.RunApplied && run.Kind == plan || done.Status == holdfast.RunCanceled {
+			done = drawRun(rnd, run.ID)
+		}
+		run.Status, run.Failure, run.FinishedAt = done.Status, done.Failure, in.Now
+		run.Attempt, run.AppliedRun, run.StateSerial = 1, in.LastApply, in.Cluster.StateSerial
+		run.Begun = run.Kind == apply && (done.Begun || run.Status == holdfast.RunApplied) && run.Status != holdfast.RunPlanned
+		if run.Begun {
+			in.LastApply = run.ID
+		}
+	}
+	return executed
+}

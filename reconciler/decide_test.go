@@ -1,0 +1,439 @@
+package reconciler_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+const (
+	oldDigest = holdfast.Digest("sha256:old")
+	newDigest = holdfast.Digest("sha256:new")
+)
+
+var (
+	noon  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	onePR = holdfast.PullRequestRef{Repo: "infra", Number: 1}
+)
+
+// given is an Input that differs from a base by what a case says.
+func given(in reconciler.Input, with ...func(*reconciler.Input)) reconciler.Input {
+	for _, change := range with {
+		change(&in)
+	}
+	return in
+}
+
+// onBranch is a cluster that was applied as run-0 and of which the branch says
+// something new.
+func onBranch(with ...func(*reconciler.Input)) reconciler.Input {
+	return given(reconciler.Input{
+		Now: noon, Request: holdfast.Request{Cluster: "prod"}, MaxResumes: 2, Backoff: time.Minute,
+		Cluster: holdfast.ClusterRecord{
+			Name: "prod", Owner: "infra",
+			Desired: holdfast.Desired{Revision: "b", SourceDigest: newDigest},
+			Applied: holdfast.Applied{Run: "run-0", Revision: "a", SourceDigest: oldDigest},
+		},
+		LastApply: "run-0",
+	}, with...)
+}
+
+// atPullRequest is the same cluster in a pull request that changes it.
+func atPullRequest(with ...func(*reconciler.Input)) reconciler.Input {
+	return given(onBranch(func(in *reconciler.Input) {
+		in.Cluster.Desired.SourceDigest = oldDigest
+		in.Request.PullRequest = onePR
+		in.PullRequest = &holdfast.PullRequestRecord{
+			PullRequest: holdfast.PullRequest{PullRequestRef: onePR, State: holdfast.PullRequestOpen, Head: "h", BaseBranch: "main"},
+			Base:        "a",
+			Clusters:    []holdfast.PullRequestCluster{{Name: "prod", SourceDigest: newDigest}},
+		}
+	}), with...)
+}
+
+// runs are newest first.
+func runs(list ...holdfast.Run) func(*reconciler.Input) {
+	return func(in *reconciler.Input) { in.Runs = list }
+}
+
+// ran is a run about the new content.
+func ran(id string, kind holdfast.RunKind, status holdfast.RunStatus, with ...func(*holdfast.Run)) holdfast.Run {
+	run := holdfast.Run{
+		ID: id, Cluster: "prod", Kind: kind, Status: status, SourceDigest: newDigest,
+		Revision: "h", Base: "a", AppliedRun: "run-0", Attempt: 1, FinishedAt: noon,
+	}
+	if status == holdfast.RunCanceled {
+		run.Reason = reconciler.ReasonCanceled
+	}
+	for _, change := range with {
+		change(&run)
+	}
+	return run
+}
+
+func ofOld(run *holdfast.Run)        { run.SourceDigest = oldDigest }
+func byAlice(run *holdfast.Run)      { run.Actor = "alice" }
+func hasBegun(run *holdfast.Run)     { run.Begun = true }
+func resumed(run *holdfast.Run)      { run.Resume = true }
+func neverClaimed(run *holdfast.Run) { run.Attempt, run.AppliedRun = 0, "" }
+func passingCause(run *holdfast.Run) { run.Failure = &holdfast.Failure{Transient: true} }
+func forReason(reason string) func(*holdfast.Run) {
+	return func(run *holdfast.Run) { run.Reason = reason }
+}
+
+func withReviews(list ...holdfast.Review) func(*holdfast.Run) {
+	return func(run *holdfast.Run) { run.Reviews = list }
+}
+
+func asks(verb holdfast.Verb, run string) func(*reconciler.Input) {
+	return func(in *reconciler.Input) {
+		in.Approval = &reconciler.Approval{Verb: verb, Actor: "alice", Run: run}
+	}
+}
+
+var seen = holdfast.Review{PullRequest: onePR, Run: "run-1", Fingerprint: "sha256:f", InputDigest: "sha256:i"}
+
+// merged says that the pull request's plan was reviewed and merged.
+func merged(in *reconciler.Input) {
+	in.Merges = append(in.Merges, reconciler.Merge{Review: seen, Mergeable: true})
+}
+
+func mergedAfterFailure(in *reconciler.Input) {
+	later := seen
+	later.Run = "run-7"
+	in.Merges = append([]reconciler.Merge{{Review: later}}, in.Merges...)
+}
+
+func mergedUnseen(in *reconciler.Input) {
+	in.Merges = append(in.Merges, reconciler.Merge{Review: holdfast.Review{PullRequest: onePR}})
+}
+
+func manual(in *reconciler.Input)     { in.Cluster.Desired.Document.Apply.Manual = true }
+func suspended(in *reconciler.Input)  { in.Cluster.Suspended = true }
+func removed(in *reconciler.Input)    { in.Cluster.Desired.Removed = true }
+func invalid(in *reconciler.Input)    { in.Cluster.Desired.SourceDigest = "" }
+func upToDate(in *reconciler.Input)   { in.Cluster.Applied.SourceDigest = newDigest }
+func stateMoved(in *reconciler.Input) { in.Cluster.StateSerial = 5 }
+func fresh(in *reconciler.Input)      { in.Cluster.Applied, in.LastApply = holdfast.Applied{}, "" }
+func requires(gate string) func(*reconciler.Input) {
+	return func(in *reconciler.Input) { in.Cluster.Desired.Document.Apply.Requires = []string{gate} }
+}
+
+func pr(change func(*holdfast.PullRequestRecord)) func(*reconciler.Input) {
+	return func(in *reconciler.Input) { change(in.PullRequest) }
+}
+
+func later(d time.Duration) func(*reconciler.Input) {
+	return func(in *reconciler.Input) { in.Now = noon.Add(d) }
+}
+
+const (
+	plan  = holdfast.RunPlan
+	apply = holdfast.RunApply
+)
+
+type situation struct {
+	in   reconciler.Input
+	want reconciler.Decision
+}
+
+func none(reason string, cancel ...string) reconciler.Decision {
+	return reconciler.Decision{Action: reconciler.ActionNone, Reason: reason, Cancel: cancel}
+}
+
+func wait(reason string, cancel ...string) reconciler.Decision {
+	return reconciler.Decision{Action: reconciler.ActionWait, Reason: reason, Cancel: cancel}
+}
+
+func refuse(reason string) reconciler.Decision {
+	return reconciler.Decision{Action: reconciler.ActionRefuse, Reason: reason}
+}
+
+func act(action reconciler.Action, reason string, with ...func(*reconciler.Decision)) reconciler.Decision {
+	d := reconciler.Decision{Action: action, Reason: reason}
+	for _, change := range with {
+		change(&d)
+	}
+	return d
+}
+
+func cancels(ids ...string) func(*reconciler.Decision) {
+	return func(d *reconciler.Decision) { d.Cancel = ids }
+}
+
+func on(reviews ...holdfast.Review) func(*reconciler.Decision) {
+	return func(d *reconciler.Decision) { d.Reviews = reviews }
+}
+func alice(d *reconciler.Decision) { d.Actor = "alice" }
+func about(run string) func(*reconciler.Decision) {
+	return func(d *reconciler.Decision) { d.Run = run }
+}
+
+func stored(run string) func(*reconciler.Decision) {
+	return func(d *reconciler.Decision) { d.StoredPlan = run }
+}
+
+func pullRequestSituations() map[string]situation {
+	first := ran("run-1", plan, holdfast.RunPlanned)
+	queued := ran("run-1", plan, holdfast.RunQueued, neverClaimed)
+	planAgain := func(reason string, with ...func(*reconciler.Decision)) reconciler.Decision {
+		return act(reconciler.ActionPlan, reason, with...)
+	}
+	closed := pr(func(pr *holdfast.PullRequestRecord) { pr.State = holdfast.PullRequestClosed })
+	newHead := pr(func(pr *holdfast.PullRequestRecord) { pr.Head = "h2" })
+	newBase := pr(func(pr *holdfast.PullRequestRecord) { pr.Base = "a2" })
+	draft := pr(func(pr *holdfast.PullRequestRecord) { pr.Reason = reconciler.ReasonDraft })
+	deleted := pr(func(pr *holdfast.PullRequestRecord) {
+		pr.Clusters[0] = holdfast.PullRequestCluster{Name: "prod", Deleted: true}
+	})
+	faulty := pr(func(pr *holdfast.PullRequestRecord) { pr.Clusters[0].SourceDigest = "" })
+	other := pr(func(pr *holdfast.PullRequestRecord) { pr.Clusters[0].Name = "preprod" })
+	interrupted := ran("run-1", plan, holdfast.RunInterrupted)
+	return map[string]situation{
+		"nothing planned yet":             {atPullRequest(), planAgain(reconciler.ReasonNewRevision)},
+		"planned":                         {atPullRequest(runs(first)), none(reconciler.ReasonUpToDate)},
+		"queued":                          {atPullRequest(runs(queued)), none(reconciler.ReasonInProgress)},
+		"closed while planned":            {atPullRequest(closed, runs(queued)), none(reconciler.ReasonClosed, "run-1")},
+		"closed in the end":               {atPullRequest(closed, runs(first)), none(reconciler.ReasonClosed)},
+		"closed, and a plan is asked for": {atPullRequest(closed, asks(holdfast.VerbPlan, "")), none(reconciler.ReasonClosed)},
+		"reopened":                        {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled, forReason(reconciler.ReasonClosed)))), planAgain(reconciler.ReasonNewRevision)},
+		"not affected any more":           {atPullRequest(other, runs(queued)), none(reconciler.ReasonNotAffected, "run-1")},
+		"draft":                           {atPullRequest(draft, runs(queued)), wait(reconciler.ReasonDraft, "run-1")},
+		"draft, and a plan is asked for":  {atPullRequest(draft, asks(holdfast.VerbPlan, "")), wait(reconciler.ReasonDraft)},
+		"ready for review":                {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled, forReason(reconciler.ReasonDraft)))), planAgain(reconciler.ReasonNewRevision)},
+		"conflict resolved":               {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled, forReason(reconciler.ReasonNotMergeable)))), planAgain(reconciler.ReasonNewRevision)},
+		"deleted":                         {atPullRequest(deleted, runs(queued)), wait(reconciler.ReasonRemoved, "run-1")},
+		"faulty":                          {atPullRequest(faulty, runs(queued)), wait(reconciler.ReasonInvalid, "run-1")},
+		"a plan is asked for":             {atPullRequest(runs(first), asks(holdfast.VerbPlan, "")), planAgain(reconciler.ReasonRequested, alice)},
+		"a plan instead of the running":   {atPullRequest(runs(queued), asks(holdfast.VerbPlan, "")), planAgain(reconciler.ReasonRequested, alice, cancels("run-1"))},
+		"an apply before the merge":       {atPullRequest(runs(first), asks(holdfast.VerbApply, "run-1")), refuse(reconciler.ReasonNotMerged)},
+		"head says something else":        {atPullRequest(newHead, runs(ran("run-1", plan, holdfast.RunRunning, ofOld))), planAgain(reconciler.ReasonNewRevision, cancels("run-1"))},
+		"head says something else, ended": {atPullRequest(newHead, runs(ran("run-1", plan, holdfast.RunErrored, ofOld))), planAgain(reconciler.ReasonNewRevision)},
+		"head says the same":              {atPullRequest(newHead, runs(first)), act(reconciler.ActionCarry, reconciler.ReasonUpToDate, about("run-1"))},
+		"base says the same":              {atPullRequest(newBase, runs(queued)), act(reconciler.ActionCarry, reconciler.ReasonUpToDate, about("run-1"))},
+		"applied meanwhile":               {atPullRequest(runs(first), func(in *reconciler.Input) { in.LastApply = "run-5" }), planAgain(reconciler.ReasonAppliedSince)},
+		"applied while it is planned":     {atPullRequest(runs(queued), func(in *reconciler.Input) { in.LastApply = "run-5" }), none(reconciler.ReasonInProgress)},
+		"state moved":                     {atPullRequest(runs(first), stateMoved), planAgain(reconciler.ReasonStateMoved)},
+		"interrupted, too early":          {atPullRequest(runs(interrupted)), act(reconciler.ActionWait, reconciler.ReasonBackingOff, func(d *reconciler.Decision) { d.After = time.Minute })},
+		"interrupted":                     {atPullRequest(runs(interrupted), later(time.Minute)), planAgain(reconciler.ReasonInterrupted)},
+		"interrupted for ever": {
+			atPullRequest(runs(interrupted, interrupted, interrupted), later(time.Hour)), wait(reconciler.ReasonPlanFailed),
+		},
+		"failed":                         {atPullRequest(runs(ran("run-1", plan, holdfast.RunErrored))), wait(reconciler.ReasonPlanFailed)},
+		"cancelled":                      {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled))), wait(reconciler.ReasonCanceled)},
+		"cancelled before it was begun":  {atPullRequest(stateMoved, runs(ran("run-1", plan, holdfast.RunCanceled, neverClaimed))), wait(reconciler.ReasonCanceled)},
+		"a cluster that is in no branch": {atPullRequest(fresh, func(in *reconciler.Input) { in.Cluster = holdfast.ClusterRecord{} }), planAgain(reconciler.ReasonNewRevision)},
+	}
+}
+
+func branchSituations() map[string]situation {
+	after := func(d time.Duration) func(*reconciler.Decision) {
+		return func(d2 *reconciler.Decision) { d2.After = d }
+	}
+	resume := func(d *reconciler.Decision) { d.Resume = true }
+	doApply := func(reason string, with ...func(*reconciler.Decision)) reconciler.Decision {
+		return act(reconciler.ActionApply, reason, with...)
+	}
+	doPlan := func(reason string, with ...func(*reconciler.Decision)) reconciler.Decision {
+		return act(reconciler.ActionPlan, reason, with...)
+	}
+	record := func(reason, run string) reconciler.Decision {
+		return act(reconciler.ActionRecord, reason, about(run))
+	}
+	unseen := holdfast.Review{PullRequest: onePR}
+	failed := ran("run-3", apply, holdfast.RunErrored, hasBegun, withReviews(seen))
+	passing := ran("run-3", apply, holdfast.RunErrored, hasBegun, passingCause, withReviews(seen))
+	changed := ran("run-3", apply, holdfast.RunPlanned, withReviews(seen))
+	asked := ran("run-4", plan, holdfast.RunPlanned, byAlice)
+	planned := ran("run-2", plan, holdfast.RunPlanned)
+	queuedPlan := ran("run-2", plan, holdfast.RunQueued)
+	queuedApply := ran("run-2", apply, holdfast.RunQueued)
+	cancelledFor := func(reason string) holdfast.Run {
+		return ran("run-2", apply, holdfast.RunCanceled, forReason(reason))
+	}
+	return map[string]situation{
+		// What runs.
+		"an apply runs":                      {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRunning))), none(reconciler.ReasonInProgress)},
+		"an apply of an older revision runs": {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRunning, ofOld))), none(reconciler.ReasonInProgress)},
+		"an apply runs and is suspended":     {onBranch(suspended, runs(ran("run-2", apply, holdfast.RunRunning))), none(reconciler.ReasonInProgress)},
+		"a plan runs":                        {onBranch(runs(ran("run-2", plan, holdfast.RunRunning))), none(reconciler.ReasonInProgress)},
+		"a plan of an older revision runs":   {onBranch(runs(ran("run-2", plan, holdfast.RunRunning, ofOld))), none(reconciler.ReasonSuperseded, "run-2")},
+		"a plan runs that a merge settles":   {onBranch(merged, runs(ran("run-2", plan, holdfast.RunRunning))), none(reconciler.ReasonSuperseded, "run-2")},
+		"a plan runs that alice asked for":   {onBranch(merged, runs(ran("run-4", plan, holdfast.RunRunning, byAlice), changed)), none(reconciler.ReasonInProgress)},
+		"a plan runs after a failed apply":   {onBranch(merged, runs(ran("run-4", plan, holdfast.RunRunning), failed)), none(reconciler.ReasonInProgress)},
+
+		// What has ended.
+		"applied":                           {onBranch(merged, runs(ran("run-2", apply, holdfast.RunApplied, hasBegun))), record(reconciler.ReasonApplied, "run-2")},
+		"applied of an older revision":      {onBranch(runs(ran("run-2", apply, holdfast.RunApplied, hasBegun, ofOld))), record(reconciler.ReasonApplied, "run-2")},
+		"applied and removed since":         {onBranch(removed, runs(ran("run-2", apply, holdfast.RunApplied, hasBegun))), record(reconciler.ReasonApplied, "run-2")},
+		"an apply found nothing to do":      {onBranch(runs(ran("run-2", apply, holdfast.RunNoChanges, ofOld))), record(reconciler.ReasonApplied, "run-2")},
+		"a first plan is empty":             {onBranch(fresh, runs(ran("run-2", plan, holdfast.RunNoChanges))), record(reconciler.ReasonAdopted, "run-2")},
+		"an older plan is empty":            {onBranch(runs(ran("run-2", plan, holdfast.RunNoChanges, ofOld))), doPlan(reconciler.ReasonUnreviewed, on())},
+		"the plan after a failure is empty": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunNoChanges), failed)), record(reconciler.ReasonAdopted, "run-4")},
+
+		// What stands in the way.
+		"removed":                       {onBranch(removed, merged, runs(queuedApply)), wait(reconciler.ReasonRemoved, "run-2")},
+		"removed, and an apply asked":   {onBranch(removed, merged, asks(holdfast.VerbApply, "")), wait(reconciler.ReasonRemoved)},
+		"invalid":                       {onBranch(invalid, merged, runs(queuedApply)), wait(reconciler.ReasonInvalid, "run-2")},
+		"up to date":                    {onBranch(upToDate), none(reconciler.ReasonUpToDate)},
+		"up to date again, by a revert": {onBranch(upToDate, runs(queuedApply)), none(reconciler.ReasonUpToDate, "run-2")},
+		"up to date, and an apply":      {onBranch(upToDate, asks(holdfast.VerbApply, "")), refuse(reconciler.ReasonUpToDate)},
+		"up to date, and a plan":        {onBranch(upToDate, asks(holdfast.VerbPlan, "")), doPlan(reconciler.ReasonRequested, on(), alice)},
+		"up to date, but half applied":  {onBranch(upToDate, runs(failed)), doPlan(reconciler.ReasonApplyFailed, on())},
+		"suspended":                     {onBranch(suspended, merged, runs(queuedApply)), wait(reconciler.ReasonSuspended, "run-2")},
+		"suspended, and an apply":       {onBranch(suspended, merged, asks(holdfast.VerbApply, "")), refuse(reconciler.ReasonSuspended)},
+		"resumed":                       {onBranch(merged, runs(cancelledFor(reconciler.ReasonSuspended))), doApply(reconciler.ReasonMerged, on(seen))},
+		"what waits is of an older revision": {
+			onBranch(merged, runs(ran("run-2", apply, holdfast.RunQueued, ofOld))),
+			act(reconciler.ActionNone, reconciler.ReasonSuperseded, cancels("run-2"), after(time.Nanosecond)),
+		},
+		"what backs off is of an older revision": {
+			onBranch(runs(ran("run-2", plan, holdfast.RunRetrying, ofOld))), act(reconciler.ActionNone, reconciler.ReasonSuperseded, cancels("run-2"), after(time.Nanosecond)),
+		},
+
+		// What people ask for.
+		"apply what was shown":               {onBranch(runs(planned), asks(holdfast.VerbApply, "run-2")), doApply(reconciler.ReasonApproved, on(), alice, stored("run-2"))},
+		"apply what differs, as it is shown": {onBranch(merged, runs(changed), asks(holdfast.VerbApply, "run-3")), doApply(reconciler.ReasonApproved, on(seen), alice, stored("run-3"))},
+		"apply what is not the newest":       {onBranch(runs(planned), asks(holdfast.VerbApply, "run-1")), refuse(reconciler.ReasonPlanMoved)},
+		"apply when the state moved":         {onBranch(stateMoved, runs(planned), asks(holdfast.VerbApply, "run-2")), doPlan(reconciler.ReasonStateMoved, on(), alice)},
+		"apply what is queued":               {onBranch(merged, runs(queuedApply), asks(holdfast.VerbApply, "")), refuse(reconciler.ReasonInProgress)},
+		"apply what runs":                    {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRunning)), asks(holdfast.VerbApply, "")), none(reconciler.ReasonInProgress)},
+		"apply a manual merge":               {onBranch(merged, manual, asks(holdfast.VerbApply, "")), doApply(reconciler.ReasonApproved, on(seen), alice)},
+		"apply a manual merge that was planned before it was known": {
+			onBranch(merged, manual, runs(planned), asks(holdfast.VerbApply, "")), doApply(reconciler.ReasonApproved, on(seen), alice),
+		},
+		"apply a manual merge that is not approved": {
+			onBranch(merged, manual, requires("approved"), asks(holdfast.VerbApply, "")), refuse(reconciler.ReasonNotApproved),
+		},
+		"apply what nobody planned":         {onBranch(asks(holdfast.VerbApply, "")), refuse(reconciler.ReasonNothingPlanned)},
+		"apply after a failure, unplanned":  {onBranch(merged, runs(failed), asks(holdfast.VerbApply, "run-3")), refuse(reconciler.ReasonNothingPlanned)},
+		"apply after a failure, as planned": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned), failed), asks(holdfast.VerbApply, "run-4")), doApply(reconciler.ReasonApproved, on(seen), alice, stored("run-4"))},
+		"plan what waits":                   {onBranch(runs(planned), asks(holdfast.VerbPlan, "")), doPlan(reconciler.ReasonRequested, on(), alice)},
+		"plan what is queued":               {onBranch(runs(queuedPlan), asks(holdfast.VerbPlan, "")), refuse(reconciler.ReasonInProgress)},
+
+		// What waits for its turn.
+		"an apply is queued":                {onBranch(merged, runs(queuedApply)), none(reconciler.ReasonInProgress)},
+		"a plan backs off":                  {onBranch(runs(ran("run-2", plan, holdfast.RunRetrying))), none(reconciler.ReasonInProgress)},
+		"a plan is queued, and was seen":    {onBranch(merged, runs(queuedPlan)), doApply(reconciler.ReasonMerged, on(seen), cancels("run-2"))},
+		"a plan is queued after a failure":  {onBranch(merged, runs(ran("run-4", plan, holdfast.RunQueued), failed)), none(reconciler.ReasonInProgress)},
+		"a plan is queued, by alice":        {onBranch(merged, runs(ran("run-4", plan, holdfast.RunQueued, byAlice))), none(reconciler.ReasonInProgress)},
+		"a plan is queued, but manual":      {onBranch(merged, manual, runs(queuedPlan)), wait(reconciler.ReasonManual, "run-2")},
+		"a plan is queued, but not allowed": {onBranch(merged, requires("approved"), runs(queuedPlan)), wait(reconciler.ReasonNotApproved, "run-2")},
+
+		// What has failed in the middle.
+		"failed":                        {onBranch(merged, runs(failed)), doPlan(reconciler.ReasonApplyFailed, on(seen))},
+		"failed, and planned":           {onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned), failed)), wait(reconciler.ReasonApplyFailed)},
+		"failed, and planning failed":   {onBranch(merged, runs(ran("run-4", plan, holdfast.RunErrored), failed)), wait(reconciler.ReasonApplyFailed)},
+		"failed, and planning died":     {onBranch(merged, later(time.Hour), runs(ran("run-4", plan, holdfast.RunInterrupted), failed)), doPlan(reconciler.ReasonApplyFailed)},
+		"failed, planned and pushed to": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned, ofOld), failed)), doPlan(reconciler.ReasonApplyFailed, on(seen))},
+		"failed, planning was given up": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunCanceled, forReason(reconciler.ReasonSuspended)), failed)), doPlan(reconciler.ReasonApplyFailed, on(seen))},
+		"failed, and seen since":        {onBranch(merged, mergedAfterFailure, runs(failed)), doApply(reconciler.ReasonMerged, on(holdfast.Review{PullRequest: onePR, Run: "run-7", Fingerprint: seen.Fingerprint, InputDigest: seen.InputDigest}, seen))},
+		"cancelled in the middle":       {onBranch(merged, runs(ran("run-3", apply, holdfast.RunCanceled, hasBegun))), doPlan(reconciler.ReasonApplyFailed, on(seen))},
+		"passing, too early":            {onBranch(merged, runs(passing)), act(reconciler.ActionWait, reconciler.ReasonBackingOff, after(time.Minute))},
+		"passing":                       {onBranch(merged, later(time.Minute), runs(passing)), doApply(reconciler.ReasonResumed, on(seen), resume)},
+		"passing, again":                {onBranch(merged, later(time.Minute), runs(ran("run-4", apply, holdfast.RunInterrupted, hasBegun, passingCause, resumed), passing)), act(reconciler.ActionWait, reconciler.ReasonBackingOff, after(time.Minute))},
+		"passing, too often":            {onBranch(merged, later(time.Hour), runs(ran("run-5", apply, holdfast.RunErrored, hasBegun, passingCause, resumed), ran("run-4", apply, holdfast.RunErrored, hasBegun, passingCause, resumed), passing)), doPlan(reconciler.ReasonApplyFailed, on(seen))},
+		"passing, but pushed to":        {onBranch(later(time.Hour), runs(ran("run-3", apply, holdfast.RunErrored, hasBegun, passingCause, ofOld))), doPlan(reconciler.ReasonApplyFailed, on())},
+		"resumed and differs":           {onBranch(merged, runs(ran("run-4", apply, holdfast.RunPlanned, resumed), passing)), wait(reconciler.ReasonApplyFailed)},
+
+		// What did not begin.
+		"the plan differs":                     {onBranch(merged, runs(changed)), wait(reconciler.ReasonPlanChanged)},
+		"the plan differs, alice looked again": {onBranch(merged, runs(asked, changed)), wait(reconciler.ReasonPlanChanged)},
+		"cancelled":                            {onBranch(merged, runs(cancelledFor(reconciler.ReasonCanceled))), wait(reconciler.ReasonCanceled)},
+		"cancelled, alice looked again":        {onBranch(merged, runs(asked, cancelledFor(reconciler.ReasonCanceled))), wait(reconciler.ReasonCanceled)},
+		"cancelled by a newer revision":        {onBranch(merged, runs(cancelledFor(reconciler.ReasonSuperseded))), doApply(reconciler.ReasonMerged, on(seen))},
+		"the apply could not plan":             {onBranch(merged, runs(ran("run-3", apply, holdfast.RunErrored))), wait(reconciler.ReasonPlanFailed)},
+		"the apply died before it began":       {onBranch(merged, runs(ran("run-3", apply, holdfast.RunInterrupted))), wait(reconciler.ReasonPlanFailed)},
+
+		// What Git says.
+		"a reviewed merge":               {onBranch(merged), doApply(reconciler.ReasonMerged, on(seen))},
+		"a reviewed merge, and another":  {onBranch(mergedUnseen, merged), doApply(reconciler.ReasonMerged, on(unseen, seen))},
+		"a reviewed merge, planned late": {onBranch(merged, runs(planned)), doApply(reconciler.ReasonMerged, on(seen))},
+		"not approved":                   {onBranch(merged, requires("approved")), wait(reconciler.ReasonNotApproved)},
+		"approved": {
+			onBranch(merged, requires("approved"), func(in *reconciler.Input) { in.Merges[0].Approved = true }),
+			doApply(reconciler.ReasonMerged, on(seen)),
+		},
+		"not mergeable": {
+			onBranch(merged, requires("mergeable"), func(in *reconciler.Input) { in.Merges[0].Mergeable = false }),
+			wait(reconciler.ReasonNotMergeable),
+		},
+		"manual":                         {onBranch(merged, manual), wait(reconciler.ReasonManual)},
+		"a merge that nobody saw":        {onBranch(mergedUnseen), doPlan(reconciler.ReasonUnreviewed, on(unseen))},
+		"a direct push":                  {onBranch(), doPlan(reconciler.ReasonUnreviewed, on())},
+		"a direct push, planned":         {onBranch(runs(planned)), wait(reconciler.ReasonUnreviewed)},
+		"a direct push, planning failed": {onBranch(runs(ran("run-2", plan, holdfast.RunErrored))), wait(reconciler.ReasonPlanFailed)},
+		"a direct push, planning died":   {onBranch(later(time.Hour), runs(ran("run-2", plan, holdfast.RunInterrupted))), doPlan(reconciler.ReasonInterrupted)},
+		"a direct push, cancelled":       {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled))), wait(reconciler.ReasonCanceled)},
+		"a direct push, given up":        {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled, forReason(reconciler.ReasonSuspended)))), doPlan(reconciler.ReasonUnreviewed, on())},
+		"a fresh database":               {onBranch(fresh), doPlan(reconciler.ReasonUnreviewed, on())},
+	}
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	for name, tt := range situations() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, reconciler.Decide(tt.in), sameEmpty); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDecideNeedsEveryRule leaves out one rule after another: some situation
+// above must notice.
+func TestDecideNeedsEveryRule(t *testing.T) {
+	t.Parallel()
+	pullRequest, branch := reconciler.Rules()
+	for skip := range max(pullRequest, branch) {
+		sides := map[string]bool{"pull request": skip >= pullRequest, "branch": skip >= branch}
+		for _, tt := range situations() {
+			side := "branch"
+			if tt.in.PullRequest != nil {
+				side = "pull request"
+			}
+			if !sides[side] && !cmp.Equal(tt.want, decideWithout(tt.in, skip), sameEmpty) {
+				sides[side] = true
+			}
+		}
+		for side, noticed := range sides {
+			if !noticed {
+				t.Errorf("rule %d of the %s could be left out", skip, side)
+			}
+		}
+	}
+}
+
+// decideWithout takes a panic, such as that of a rule which relies on an
+// earlier one, for a difference.
+func decideWithout(in reconciler.Input, skip int) (d reconciler.Decision) {
+	defer func() {
+		if recover() != nil {
+			d = reconciler.Decision{}
+		}
+	}()
+	return reconciler.DecideWithout(in, skip)
+}
+
+var sameEmpty = cmp.Options{
+	cmpopts.EquateEmpty(),
+	cmp.Comparer(func(a, b holdfast.Digest) bool { return a == b }),
+}
+
+func situations() map[string]situation {
+	all := make(map[string]situation)
+	for name, s := range pullRequestSituations() {
+		all["pull request: "+name] = s
+	}
+	for name, s := range branchSituations() {
+		all["branch: "+name] = s
+	}
+	return all
+}

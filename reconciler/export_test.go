@@ -1,0 +1,109 @@
+package reconciler
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Rules returns how many rules each side has.
+func Rules() (pullRequest, branch int) { return len(pullRequestRules), len(branchRules) }
+
+// DecideWithout is Decide with one rule left out.
+func DecideWithout(in Input, skip int) Decision {
+	rules := branchRules
+	if !in.Request.PullRequest.IsZero() {
+		rules = pullRequestRules
+	}
+	for i, rule := range rules {
+		if i == skip {
+			continue
+		}
+		if d, ok := rule(in); ok {
+			return d
+		}
+	}
+	return Decision{Action: ActionNone, Reason: ReasonUpToDate}
+}
+
+// TakeIn looks at a repository, or at one of its pull requests, now.
+func (r *Reconciler) TakeIn(ctx context.Context, repo string, number int) error {
+	return r.takeIn(ctx, sourceKey{repo: repo, number: number})
+}
+
+// Settle works off what was asked for until nothing is left, as Run would, but
+// for what is due later.
+func (r *Reconciler) Settle(ctx context.Context) error {
+	for {
+		switch {
+		case r.sources.depth() > 0:
+			if err := step(ctx, r.sources, r.takeIn); err != nil {
+				return err
+			}
+		case r.requests.depth() > 0:
+			if err := step(ctx, r.requests, r.reconcileOnce); err != nil {
+				return err
+			}
+		case r.shows.depth() > 0:
+			if err := step(ctx, r.shows, r.showOnce); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+func step[K comparable](ctx context.Context, q *queue[K], do func(context.Context, K) error) error {
+	key, _ := q.get(ctx)
+	defer q.done(key)
+	return do(ctx, key)
+}
+
+// Sources returns how many looks are asked for.
+func (r *Reconciler) Sources() int { return r.sources.depth() }
+
+// Reconciled makes one decision about a request, with its action.
+func (r *Reconciler) Reconciled(ctx context.Context, req holdfast.Request) (Decision, error) {
+	return r.reconcile(ctx, req, nil)
+}
+
+// PollOnce polls one repository.
+func (r *Reconciler) PollOnce(ctx context.Context, repo string) error {
+	return r.pollOnce(ctx, r.repos[repo])
+}
+
+// Obey carries out the commands that are stored.
+func (r *Reconciler) Obey(ctx context.Context) { r.commandsWaiting(ctx) }
+
+// Resume asks for everything on record.
+func (r *Reconciler) Resume(ctx context.Context) { r.resume(ctx) }
+
+// Post works off the outbox once.
+func (r *Reconciler) Post(ctx context.Context) (int, error) { return r.postOnce(ctx) }
+
+// Sweep looks at the leases once, as if the signs of life that were seen before
+// had been seen ago earlier.
+func (r *Reconciler) Sweep(ctx context.Context, ago time.Duration) error {
+	r.mu.Lock()
+	for ref, b := range r.beats {
+		b.seen = b.seen.Add(-ago)
+		r.beats[ref] = b
+	}
+	r.mu.Unlock()
+	return r.sweepOnce(ctx)
+}
+
+// Queue is the queue of requests, for its own tests.
+type Queue struct{ q *queue[string] }
+
+// NewQueue returns an empty queue.
+func NewQueue() *Queue { return &Queue{newQueue[string]()} }
+
+func (q *Queue) Add(key string)                         { q.q.add(key) }
+func (q *Queue) AddAfter(key string, d time.Duration)   { q.q.addAfter(key, d) }
+func (q *Queue) Get(ctx context.Context) (string, bool) { return q.q.get(ctx) }
+func (q *Queue) Done(key string)                        { q.q.done(key) }
+func (q *Queue) Depth() int                             { return q.q.depth() }
+func (q *Queue) Close()                                 { q.q.close() }
