@@ -25,6 +25,7 @@ const (
 	ArtefactLockFile = "lock.hcl"  // .terraform.lock.hcl
 	ArtefactOutputs  = "outputs"   // []Output as JSON
 	ArtefactErrored  = "errored.tfstate"
+	ArtefactInput    = "input" // what InputDigest is made of, as JSON: digests and versions
 )
 
 // ClaimRequest asks for a run to execute.

@@ -54,6 +54,7 @@ type attempt struct {
 	engine   engine
 	prepared prepared
 	lockFile []byte // the one in effect after init
+	input    planInput
 	plan     holdfast.Plan
 	progress *progress
 	keep     bool // something in the workspace must not be lost

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,9 +41,8 @@ func (t *attempt) init(ctx context.Context) error {
 	if t.lockFile, err = readIfExists(filepath.Join(t.root, engineLockFile)); err != nil {
 		return fmt.Errorf("read lock file: %w", err)
 	}
-	t.digestInput()
-	if t.lockFile == nil {
-		return nil
+	if err := t.noteInput(ctx); err != nil || t.lockFile == nil {
+		return err
 	}
 	return t.put(ctx, holdfast.ArtefactLockFile, bytes.NewReader(t.lockFile))
 }
@@ -102,13 +100,6 @@ func (t *attempt) prepare(ctx context.Context, key string, cliConfig []byte) err
 		return errors.New("prepared folder vanished")
 	}
 	return nil
-}
-
-// digestInput notes the digest of all that the plan is made of.
-func (t *attempt) digestInput() {
-	d := holdfast.NewDigester("input")
-	d.Add(string(t.a.SourceDigest), t.engine.name, t.engine.version, string(t.lockFile), string(t.prepared.manifest.Fetched))
-	t.result.InputDigest = d.Digest()
 }
 
 // makePlan plans, and reads and keeps the plan.
@@ -185,32 +176,9 @@ func (t *attempt) applyReviewed(ctx context.Context) error {
 		}
 	}
 	t.result.Status, t.result.Reason = holdfast.RunPlanned, holdfast.ReasonPlanChanged
-	t.result.Detail = t.redact.String(t.whatChanged())
+	t.result.Detail = t.redact.String(t.whatChanged(ctx))
 	t.say("nothing was applied: %s", t.result.Detail)
 	return nil
-}
-
-// toldDifferences is how many differences to a review are told.
-const toldDifferences = 10
-
-// whatChanged says in words how the plan differs from what was reviewed.
-func (t *attempt) whatChanged() string {
-	if len(t.a.Reviews) == 0 {
-		return "no plan of this was reviewed"
-	}
-	review := t.a.Reviews[len(t.a.Reviews)-1]
-	if !review.InputDigest.Equal(t.result.InputDigest) {
-		return fmt.Sprintf("the input is not what was reviewed: the code, its modules, the provider versions or the engine differ from those of run %s", review.Run)
-	}
-	if len(review.Prints) == 0 {
-		return fmt.Sprintf("the plan would do something else than the reviewed one of run %s: the infrastructure or what the plan reads has changed since", review.Run)
-	}
-	differences := Differences(t.plan.Prints, review.Prints)
-	more := ""
-	if n := len(differences) - toldDifferences; n > 0 {
-		differences, more = differences[:toldDifferences], fmt.Sprintf("; and %d more", n)
-	}
-	return fmt.Sprintf("the plan differs from the reviewed one of run %s: %s%s", review.Run, strings.Join(differences, "; "), more)
 }
 
 // applyStored applies exactly the stored plan file. If the state has moved since
@@ -248,13 +216,8 @@ func (t *attempt) applyStored(ctx context.Context) error {
 // storedText returns the engine's rendering of the stored plan, as far as it was
 // kept.
 func (t *attempt) storedText(ctx context.Context) string {
-	r, err := t.session.StoredArtefact(ctx, t.a.StoredPlan, holdfast.ArtefactPlan)
-	if err != nil {
-		return ""
-	}
-	defer r.Close()
 	var stored holdfast.Plan
-	_ = json.NewDecoder(io.LimitReader(r, t.exec.opts.MaxPlan)).Decode(&stored)
+	_ = t.readStored(ctx, t.a.StoredPlan, holdfast.ArtefactPlan, &stored)
 	return stored.Text
 }
 
