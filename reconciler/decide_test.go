@@ -287,6 +287,8 @@ func branchSituations() map[string]situation {
 		"up to date, but half applied":  {onBranch(upToDate, runs(failed)), doPlan(reconciler.ReasonApplyFailed, on())},
 		"suspended":                     {onBranch(suspended, merged, runs(queuedApply)), wait(reconciler.ReasonSuspended, "run-2")},
 		"suspended, and an apply":       {onBranch(suspended, merged, asks(holdfast.VerbApply, "")), refuse(reconciler.ReasonSuspended)},
+		"suspended, and a plan":         {onBranch(suspended, merged, asks(holdfast.VerbPlan, "")), refuse(reconciler.ReasonSuspended)},
+		"applied once more":             {onBranch(upToDate, runs(ran("run-2", apply, holdfast.RunApplied, hasBegun))), record(reconciler.ReasonApplied, "run-2")},
 		"resumed":                       {onBranch(merged, runs(cancelledFor(reconciler.ReasonSuspended))), doApply(reconciler.ReasonMerged, on(seen))},
 		"what waits is of an older revision": {
 			onBranch(merged, runs(ran("run-2", apply, holdfast.RunQueued, ofOld))),
