@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -11,7 +12,8 @@ import (
 // StoreCommand stores a command once and reports whether it is new: the same id
 // is the same command, and so is the same line of the same comment, by whatever
 // way it came. It fills in Shown and ShownHead from the pull request's comment
-// as it is on the forge now, not as it is wanted.
+// as it was on the forge when a comment's command was written: what was posted
+// later, while the delivery was lost or we were away, nobody meant.
 func (s *Store) StoreCommand(ctx context.Context, c holdfast.Command) (bool, error) {
 	if c.ID == "" {
 		return false, errors.New("store command: it has no id")
@@ -25,7 +27,7 @@ func (s *Store) StoreCommand(ctx context.Context, c holdfast.Command) (bool, err
 	var stored int64
 	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
 		if !c.PullRequest.IsZero() {
-			if c.Shown, c.ShownHead, err = shown(ctx, q, c.PullRequest); err != nil {
+			if c.Shown, c.ShownHead, err = shown(ctx, q, c.PullRequest, writtenAt(c)); err != nil {
 				return err
 			}
 		}
@@ -43,6 +45,15 @@ func (s *Store) StoreCommand(ctx context.Context, c holdfast.Command) (bool, err
 		return false, fmt.Errorf("store command %q: %w", c.ID, err)
 	}
 	return stored > 0, nil
+}
+
+// writtenAt is when a command of a comment was written, by the forge's clock;
+// zero for one that came another way.
+func writtenAt(c holdfast.Command) time.Time {
+	if c.CommentID == "" {
+		return time.Time{}
+	}
+	return c.CreatedAt
 }
 
 func (s *Store) scanCommand(row scanner) (holdfast.Command, error) {

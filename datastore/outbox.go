@@ -280,12 +280,15 @@ func (s *Store) PostFailed(ctx context.Context, key, cause string, notBefore tim
 }
 
 // shown returns the runs and the head that the comment of a pull request shows
-// on the forge now.
-func shown(ctx context.Context, q querier, ref holdfast.PullRequestRef) ([]string, holdfast.Revision, error) {
+// on the forge now, without those that it shows only since a time after at. The
+// zero time leaves out none. The head is empty if anything was left out: what
+// was seen then was not this.
+func shown(ctx context.Context, q querier, ref holdfast.PullRequestRef, at time.Time) ([]string, holdfast.Revision, error) {
 	var runs string
 	var head holdfast.Revision
-	err := q.row(ctx, `SELECT posted_runs, posted_head FROM posts WHERE kind = 'comment' AND pr_repo = ? AND pr_number = ?
-		ORDER BY posted_at DESC, post_key LIMIT 1`, ref.Repo, ref.Number).Scan(&runs, &head)
+	var posted int64
+	err := q.row(ctx, `SELECT posted_runs, posted_head, posted_at FROM posts WHERE kind = 'comment' AND pr_repo = ? AND pr_number = ?
+		ORDER BY posted_at DESC, post_key LIMIT 1`, ref.Repo, ref.Number).Scan(&runs, &head, &posted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, "", nil
 	}
@@ -293,5 +296,24 @@ func shown(ctx context.Context, q querier, ref holdfast.PullRequestRef) ([]strin
 		return nil, "", fmt.Errorf("read comment of %s: %w", ref, err)
 	}
 	list, err := decodeList(runs)
-	return list, head, err
+	if err != nil || at.IsZero() || posted <= nanos(at) {
+		return list, head, err
+	}
+	// The comment has changed since. A run that it showed before is still meant.
+	var seen []string
+	for _, id := range list {
+		var since int64
+		err := q.row(ctx, `SELECT posted_at FROM runs WHERE id = ?`, id).Scan(&since)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+		case err != nil:
+			return nil, "", fmt.Errorf("read when run %s was posted: %w", id, err)
+		case since != 0 && since <= nanos(at):
+			seen = append(seen, id)
+		}
+	}
+	if len(seen) == 0 || len(seen) < len(list) {
+		head = ""
+	}
+	return seen, head, nil
 }
