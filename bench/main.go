@@ -1,0 +1,224 @@
+// Command bench measures a Holdfast binary on this machine, over loopback only:
+// how long a pull request takes from its delivery to its last status and
+// comment, against the bare engine doing the same work; how many deliveries a
+// second are accepted, against a bare HTTP server; and what an idle server
+// costs. It prints a table and writes the figures as JSON.
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// figure is a row of the results. Floor is what the machine does without
+// Holdfast, measured in the same run; Ratio is Value divided by Floor. Both are
+// zero where there is nothing to compare with.
+type figure struct {
+	Name  string  `json:"name"`
+	N     int     `json:"n"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+	Floor float64 `json:"floor,omitempty"`
+	Ratio float64 `json:"ratio,omitempty"`
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == bareArg {
+		serveBare()
+		return
+	}
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+func run(args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	binary := flags.String("holdfast", "bin/holdfast", "the binary to measure")
+	results := flags.String("out", "", "file for the figures as JSON; empty writes none")
+	markdown := flags.Bool("markdown", false, "only print the figures of -out as a Markdown table, without measuring")
+	rounds := flags.Int("rounds", 3, "how often each thing is measured; the median counts")
+	sizes := flags.String("sizes", "1,10,50", "clusters of the pull requests")
+	parallel := flags.Int("parallel", 4, "runs at once, for Holdfast and for the floor")
+	only := flags.String("only", "", "measure one part only: pulls, providers, hooks")
+	keep := flags.Bool("keep", false, "keep the servers' folders, with their logs")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *markdown {
+		figures, err := readFigures(*results)
+		if err != nil {
+			return err
+		}
+		return printMarkdown(out, figures)
+	}
+	path, err := filepath.Abs(*binary)
+	if err != nil {
+		return fmt.Errorf("find holdfast: %w", err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("find holdfast: %w", err)
+	}
+	b := &bench{binary: path, rounds: max(1, *rounds), parallel: *parallel, keep: *keep, log: os.Stderr}
+	for field := range strings.SplitSeq(*sizes, ",") {
+		var n int
+		if _, err := fmt.Sscan(field, &n); err != nil || n < 1 {
+			return fmt.Errorf("-sizes %q: not a list of numbers", *sizes)
+		}
+		b.sizes = append(b.sizes, n)
+	}
+	figures, err := b.measure(*only)
+	if err != nil {
+		return err
+	}
+	if err := writeFigures(*results, figures); err != nil {
+		return err
+	}
+	return printTable(out, figures)
+}
+
+type bench struct {
+	binary   string
+	rounds   int
+	parallel int
+	sizes    []int
+	keep     bool
+	log      io.Writer // of progress
+}
+
+func (b *bench) measure(only string) ([]figure, error) {
+	began := time.Now()
+	fmt.Fprintf(b.log, "%d CPUs, %d runs at once, median of %d\n", runtime.NumCPU(), b.parallel, b.rounds)
+	var figures []figure
+	for _, part := range []struct {
+		name    string
+		measure func(*stage) []figure
+	}{
+		{"pulls", func(s *stage) []figure { return b.pullRequests(s, plainModule) }},
+		{"providers", func(s *stage) []figure { return b.pullRequests(s, providerModule) }},
+		{"hooks", b.deliveries},
+	} {
+		if only != "" && only != part.name {
+			continue
+		}
+		err := onStage(b, func(s *stage) { figures = append(figures, part.measure(s)...) })
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	if len(figures) == 0 {
+		return nil, fmt.Errorf("-only %q: there is no such part", only)
+	}
+	fmt.Fprintf(b.log, "measured in %s\n", time.Since(began).Round(time.Second))
+	return figures, nil
+}
+
+// median returns the middle of the values, of an even number the lower one.
+func median[T cmp.Ordered](values []T) T {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[(len(sorted)-1)/2]
+}
+
+// against completes a figure by what it is compared with.
+func (f figure) against(floor float64) figure {
+	f.Floor, f.Ratio = floor, f.Value/floor
+	return f
+}
+
+func readFigures(path string) ([]figure, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read figures: %w", err)
+	}
+	var figures []figure
+	if err := json.Unmarshal(data, &figures); err != nil {
+		return nil, fmt.Errorf("read figures: %s: %w", path, err)
+	}
+	return figures, nil
+}
+
+func writeFigures(path string, figures []figure) error {
+	if path == "" {
+		return nil
+	}
+	var text strings.Builder
+	text.WriteString("[\n")
+	for i, f := range figures {
+		f.Value, f.Floor, f.Ratio = rounded(f.Value), rounded(f.Floor), rounded(f.Ratio)
+		line, err := json.Marshal(f)
+		if err != nil {
+			return fmt.Errorf("encode figures: %w", err)
+		}
+		text.WriteString("  " + string(line))
+		if i < len(figures)-1 {
+			text.WriteString(",")
+		}
+		text.WriteString("\n")
+	}
+	text.WriteString("]\n")
+	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
+		return fmt.Errorf("write figures: %w", err)
+	}
+	return nil
+}
+
+// rounded leaves three digits, which is more than the machine repeats.
+func rounded(v float64) float64 {
+	var out float64
+	_, _ = fmt.Sscan(fmt.Sprintf("%.3g", v), &out)
+	return out
+}
+
+func printTable(out io.Writer, figures []figure) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "what\tn\tmeasured\tfloor\tratio")
+	for _, f := range figures {
+		fmt.Fprintln(w, strings.Join(f.cells(), "\t"))
+	}
+	return w.Flush()
+}
+
+func printMarkdown(out io.Writer, figures []figure) error {
+	lines := []string{"| What | N | Measured | Floor | Ratio |", "|---|--:|--:|--:|--:|"}
+	for _, f := range figures {
+		lines = append(lines, "| "+strings.Join(f.cells(), " | ")+" |")
+	}
+	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
+	return err
+}
+
+func (f figure) cells() []string {
+	cells := []string{f.Name, "", number(f.Value) + " " + f.Unit, "", ""}
+	if f.N > 0 {
+		cells[1] = fmt.Sprint(f.N)
+	}
+	if f.Floor != 0 {
+		cells[3], cells[4] = number(f.Floor)+" "+f.Unit, fmt.Sprintf("%.2f", f.Ratio)
+	}
+	return cells
+}
+
+func number(v float64) string {
+	switch {
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	default:
+		return fmt.Sprintf("%.2f", v)
+	}
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
+)
+
+// module is a kind of root module that pull requests bring.
+type module struct {
+	name      string
+	providers bool
+	code      string
+}
+
+var plainModule = module{name: "terraform_data", code: `variable "nodes" {
+  type    = number
+  default = 3
+}
+
+resource "terraform_data" "node" {
+  count = var.nodes
+  input = "node-${count.index}"
+}
+`}
+
+var providerModule = module{name: "two providers", providers: true, code: `terraform {
+  required_providers {
+    local = { source = "hashicorp/local" }
+    time  = { source = "hashicorp/time" }
+  }
+}
+
+variable "nodes" {
+  type    = number
+  default = 3
+}
+
+resource "time_static" "created" {}
+
+resource "local_file" "node" {
+  count    = var.nodes
+  filename = "${path.module}/node-${count.index}"
+  content  = "node-${count.index}"
+}
+`}
+
+// pullRequests measures pull requests that bring n clusters each: the first one
+// that a server ever sees, and later ones.
+func (b *bench) pullRequests(s *stage, m module) []figure {
+	config := ""
+	if m.providers {
+		config = s.providers()
+	}
+	var figures []figure
+	for _, n := range b.sizes {
+		var floor, cold, warm []time.Duration
+		for round := range b.rounds {
+			floor = append(floor, s.floor(m, n, config))
+			w := s.newWorld(config)
+			w.start()
+			cold = append(cold, w.pullRequest(m, n, "first"))
+			warm = append(warm, w.pullRequest(m, n, "later"))
+			w.stop()
+			fmt.Fprintf(b.log, "%s, %d clusters: floor %s, first %s, later %s\n", m.name, n,
+				ms(floor[round]), ms(cold[round]), ms(warm[round]))
+		}
+		base := median(floor).Seconds()
+		for _, f := range []figure{
+			{Name: "pull request, " + m.name + ", first", Value: median(cold).Seconds()},
+			{Name: "pull request, " + m.name, Value: median(warm).Seconds()},
+		} {
+			f.N, f.Unit = n, "s"
+			figures = append(figures, f.against(base))
+		}
+	}
+	return figures
+}
+
+func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+
+// floor makes n root modules and returns how long the bare engine takes over
+// them, as many at once as Holdfast executes.
+func (s *stage) floor(m module, n int, cliConfig string) time.Duration {
+	dir := s.TempDir()
+	var list bytes.Buffer
+	for i := range n {
+		root := filepath.Join(dir, fmt.Sprintf("floor-%d", i))
+		s.write(filepath.Join(root, "main.tf"), m.code, 0o644)
+		fmt.Fprintln(&list, root)
+	}
+	const script = `cd "$0" && "$ENGINE" init -input=false >/dev/null &&
+"$ENGINE" plan -input=false -out=plan.bin >/dev/null && "$ENGINE" show -json plan.bin >plan.json`
+	cmd := exec.Command("xargs", "-P", fmt.Sprint(s.bench.parallel), "-n", "1", "sh", "-c", script)
+	cmd.Stdin = &list
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "ENGINE=" + s.engine(),
+		"TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE=" + cliConfig,
+	}
+	began := time.Now()
+	out, err := cmd.CombinedOutput()
+	took := time.Since(began)
+	if err != nil {
+		s.Fatalf("run the bare engine: %v: %s", err, out)
+	}
+	s.check(os.RemoveAll(dir))
+	return took
+}
+
+// engine is the one that Holdfast chooses, too: terraform if there is one.
+func (s *stage) engine() string {
+	for _, name := range []string{"terraform", "tofu"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	s.Fatal("neither terraform nor tofu is installed")
+	return ""
+}
+
+// pullRequest opens a pull request that brings n clusters, and returns how long
+// it took from its delivery until the plan's status is a success and the
+// comment shows all plans. Then it closes it.
+func (w *world) pullRequest(m module, n int, prefix string) time.Duration {
+	files := make(map[string]string)
+	for i := range n {
+		name := fmt.Sprintf("%s-%d", prefix, i)
+		files["infra/"+name+"/main.tf"] = m.code
+		files["clusters/"+name+".yaml"] = clusterFile(name)
+	}
+	main := w.git.Rev("main")
+	head := w.git.CommitOn(prefix, main, "Add clusters", files)
+	merge := w.git.MergeCommit("main", prefix)
+	number := 1
+	if prefix != "first" {
+		number = 2
+	}
+	w.git.SetPullRequest(number, head, merge)
+
+	began := time.Now()
+	opened := w.hub.OpenPullRequest(githubserver.PullRequest{Branch: prefix, Head: head, BaseSHA: main})
+	if opened != number {
+		w.Fatalf("pull request %d was opened as %d", number, opened)
+	}
+	w.until("the pull request is planned", func() bool {
+		status, _ := w.hub.LatestStatus(head, holdfast.ContextPlan)
+		if status.State == "failure" || status.State == "error" {
+			w.Fatalf("the plan failed: %s\n%s", status.Description, w.log)
+		}
+		return status.State == "success" && w.shows(number, head)
+	})
+	took := time.Since(began)
+	w.hub.Close(number)
+	return took
+}
+
+// shows reports whether the comment on a pull request shows all plans of head.
+func (w *world) shows(number int, head string) bool {
+	plan, final := "Plan for `"+holdfast.Revision(head).Short()+"`", "**Next:** merge to apply"
+	return slices.ContainsFunc(w.hub.Comments(number), func(c githubserver.Comment) bool {
+		return c.Author == githubserver.TokenLogin && strings.Contains(c.Body, plan) && strings.Contains(c.Body, final)
+	})
+}
+
+func clusterFile(name string) string {
+	return "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata:\n  name: " + name +
+		"\nspec:\n  project: shop\n  environment: production\n  module: {path: infra/" + name + "}\n"
+}

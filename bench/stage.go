@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+)
+
+// patience bounds every wait: beyond it there is nothing to measure.
+const patience = time.Minute
+
+// stage is what a part is measured on: a folder, and what has to be cleaned up
+// at its end, last first. It is a testing.TB for the fakes of Git and GitHub;
+// what is fatal to a test ends the part.
+type stage struct {
+	testing.TB // of it only what is overridden here is called
+
+	bench    *bench
+	dir      string // others can pass through: the agent may be another user
+	cleanups []func()
+	failed   bool
+}
+
+// fatal ends a part by a panic that onStage turns into an error.
+type fatal struct{ err error }
+
+func onStage(b *bench, part func(*stage)) (err error) {
+	dir, err := os.MkdirTemp("", "holdfast-bench")
+	if err != nil {
+		return err
+	}
+	s := &stage{bench: b, dir: dir}
+	defer func() {
+		if f, ok := recover().(fatal); ok {
+			err = f.err
+		}
+		for i := len(s.cleanups) - 1; i >= 0; i-- {
+			s.cleanups[i]()
+		}
+		if b.keep {
+			fmt.Fprintln(b.log, "kept", dir)
+			return
+		}
+		err = errors.Join(err, os.RemoveAll(dir))
+	}()
+	s.check(os.Chmod(dir, 0o755))
+	part(s)
+	return nil
+}
+
+func (s *stage) Helper()                   {}
+func (s *stage) Cleanup(f func())          { s.cleanups = append(s.cleanups, f) }
+func (s *stage) Failed() bool              { return s.failed }
+func (s *stage) Logf(f string, a ...any)   { fmt.Fprintf(s.bench.log, f+"\n", a...) }
+func (s *stage) Fatal(a ...any)            { panic(fatal{errors.New(fmt.Sprint(a...))}) }
+func (s *stage) Fatalf(f string, a ...any) { panic(fatal{errors.New(fmt.Sprintf(f, a...))}) }
+func (s *stage) Skip(a ...any)             { s.Fatal(a...) }
+func (s *stage) Skipf(f string, a ...any)  { s.Fatalf(f, a...) }
+func (s *stage) Errorf(f string, a ...any) {
+	s.failed = true
+	s.Logf(f, a...)
+}
+
+func (s *stage) TempDir() string {
+	dir, err := os.MkdirTemp(s.dir, "temp")
+	s.check(err)
+	return dir
+}
+
+// check ends the part on an error.
+func (s *stage) check(err error) {
+	if err != nil {
+		panic(fatal{err})
+	}
+}
+
+func (s *stage) write(path, content string, mode os.FileMode) {
+	s.check(os.MkdirAll(filepath.Dir(path), 0o755))
+	s.check(os.WriteFile(path, []byte(content), mode))
+}
+
+// until polls in short steps until ok is true.
+func (s *stage) until(what string, ok func() bool) {
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+const (
+	webhookSecret = "shared by the generator and the server"
+	fleetRepo     = "acme/fleet"
+)
+
+// world is a Holdfast server with a repository on the fakes of Git and GitHub.
+type world struct {
+	*stage
+	dir  string
+	git  *gitserver.Repo
+	hub  *githubserver.Repo
+	cmd  *exec.Cmd
+	log  *logBuffer
+	api  string
+	hook string
+}
+
+// newWorld prepares a server with an empty repository. It does not run yet.
+func (s *stage) newWorld(cliConfig string) *world {
+	dir := s.TempDir()
+	s.check(os.Chmod(dir, 0o755))
+	server, hub := gitserver.New(s), githubserver.New(s)
+	server.RequireAuth("x-access-token", githubserver.Token)
+	w := &world{stage: s, dir: dir, git: server.CreateRepo(fleetRepo), hub: hub.Repo(fleetRepo), log: &logBuffer{}}
+	w.git.Commit("main", "Begin", map[string]string{"README.md": "A fleet.\n"})
+	s.write(w.path("token"), githubserver.Token, 0o600)
+	s.write(w.path("secret"), webhookSecret, 0o600)
+	s.write(w.path("holdfast.yaml"), fmt.Sprintf(`dataDir: data
+server:
+  public: {address: "127.0.0.1:0"}
+  api: {address: "127.0.0.1:0"}
+  grace: 1s
+forges:
+  - {name: github, url: %q, token: {file: token}}
+repositories:
+  - {name: %s, forge: github, url: %q, clusters: ["clusters/*.yaml"], webhookSecret: {file: secret}}
+runs: {max: %d}
+agent: {slots: %[4]d}
+engines: {download: false, cliConfigFile: %q}
+`, hub.URL+"api/v3/", fleetRepo, w.git.URL, s.bench.parallel, cliConfig), 0o600)
+	return w
+}
+
+func (w *world) path(elem ...string) string {
+	return filepath.Join(append([]string{w.dir}, elem...)...)
+}
+
+var listening = regexp.MustCompile(`msg="server is listening" webhooks=(\S+) api=(\S+)`)
+
+// start starts the server and returns how long it took to be ready.
+func (w *world) start() time.Duration {
+	w.log.reset()
+	w.cmd = exec.Command(w.bench.binary, "serve", "--config", w.path("holdfast.yaml"))
+	w.cmd.Dir, w.cmd.Stdout, w.cmd.Stderr = w.dir, w.log, w.log
+	began := time.Now()
+	w.check(w.cmd.Start())
+	w.Cleanup(w.stop)
+	var found []string
+	w.until("the server listens", func() bool {
+		found = listening.FindStringSubmatch(w.log.String())
+		return found != nil
+	})
+	w.hook, w.api = "http://"+found[1]+"/webhooks/github", "http://"+found[2]
+	w.until("the server is ready", func() bool {
+		resp, err := http.Get(w.api + "/readyz")
+		if err != nil {
+			return false
+		}
+		return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+	})
+	took := time.Since(began)
+	w.hub.SetWebhook(w.hook, webhookSecret)
+	return took
+}
+
+// stop ends the server and its agent.
+func (w *world) stop() {
+	if w.cmd == nil {
+		return
+	}
+	_ = w.cmd.Process.Signal(syscall.SIGTERM)
+	if err := w.cmd.Wait(); err != nil {
+		w.Errorf("the server ended with %v:\n%s", err, w.log)
+	}
+	w.cmd = nil
+	if w.bench.keep {
+		_ = os.WriteFile(w.path("serve.log"), []byte(w.log.String()), 0o600)
+	}
+}
+
+// logBuffer keeps what a server prints.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *logBuffer) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
+}
+
+// providers makes a mirror of the real providers and returns the engine's
+// configuration for it.
+func (s *stage) providers() string {
+	from := os.Getenv("HOLDFAST_TEST_PROVIDERS")
+	if from == "" {
+		out, err := exec.Command("go", "env", "GOPATH").Output()
+		s.check(err)
+		from = filepath.Join(strings.TrimSpace(string(out)), "bin")
+	}
+	mirror := filepath.Join(s.dir, "mirror")
+	for name, version := range map[string]string{"local": "2.5.0", "time": "0.14.2"} {
+		program := "terraform-provider-" + name
+		data, err := os.ReadFile(filepath.Join(from, program))
+		s.check(err)
+		dir := filepath.Join(mirror, "registry.terraform.io/hashicorp", name, version, runtime.GOOS+"_"+runtime.GOARCH)
+		s.check(os.MkdirAll(dir, 0o755))
+		s.check(os.WriteFile(filepath.Join(dir, program+"_v"+version), data, 0o755)) //nolint:gosec // it is executed
+	}
+	config := filepath.Join(s.dir, "engine.rc")
+	s.write(config, fmt.Sprintf("provider_installation {\n  filesystem_mirror { path = %q }\n}\n", mirror), 0o644)
+	return config
+}
