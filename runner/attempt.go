@@ -378,6 +378,13 @@ func (t *attempt) env() map[string]string {
 	env["TF_IN_AUTOMATION"], env["TF_INPUT"], env["CHECKPOINT_DISABLE"] = "1", "0", "1"
 	// Providers were verified when they were prepared, and cannot have changed.
 	env["TF_SKIP_PROVIDER_VERIFY"] = "1"
+	if t.exec.privateSockets {
+		// Engine and providers talk over Unix sockets that only our user can
+		// write to, and who is our user can read their memory: a key pair for
+		// each start of a provider, which takes as long as a small plan, buys
+		// nothing.
+		env["TF_DISABLE_PLUGIN_TLS"] = "1"
+	}
 	if t.exec.opts.CLIConfigFile != "" {
 		env["TF_CLI_CONFIG_FILE"] = t.exec.opts.CLIConfigFile
 	}

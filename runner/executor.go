@@ -72,6 +72,9 @@ type Executor struct {
 	engines *engineStore
 	shared  *sharedStore
 	tidied  sync.Once
+	// privateSockets: what this process and its children create is writable for
+	// nobody else.
+	privateSockets bool
 }
 
 // NewExecutor returns an Executor. It touches nothing that another one may be
@@ -104,11 +107,33 @@ func NewExecutor(opts ExecutorOptions) (*Executor, error) {
 		}
 	}
 	e := &Executor{opts: opts}
+	if e.privateSockets, err = createsPrivately(dir); err != nil {
+		return nil, fmt.Errorf("runner: %w", err)
+	}
 	e.engines = newEngineStore(opts)
 	if e.shared, err = newSharedStore(opts); err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
 	return e, nil
+}
+
+// createsPrivately reports whether the umask, which engines inherit, keeps
+// others from writing to what is created.
+func createsPrivately(dir string) (bool, error) {
+	probe, err := os.MkdirTemp(dir, temporary)
+	if err != nil {
+		return false, fmt.Errorf("make folder: %w", err)
+	}
+	defer os.RemoveAll(probe)
+	inner := filepath.Join(probe, "umask")
+	if err := os.Mkdir(inner, 0o777); err != nil {
+		return false, fmt.Errorf("make folder: %w", err)
+	}
+	info, err := os.Stat(inner)
+	if err != nil {
+		return false, fmt.Errorf("look at folder: %w", err)
+	}
+	return info.Mode().Perm()&0o022 == 0, nil
 }
 
 // Folders of WorkDir.
