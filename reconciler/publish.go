@@ -30,7 +30,7 @@ func (r *Reconciler) show(ref holdfast.PullRequestRef) {
 }
 
 // publish asks for everything to be shown that a decision may have changed.
-func (r *Reconciler) publish(in Input) {
+func (r *Reconciler) publish(ctx context.Context, in Input) {
 	if pr := in.PullRequest; pr != nil {
 		r.show(pr.PullRequestRef)
 		return
@@ -45,6 +45,23 @@ func (r *Reconciler) publish(in Input) {
 	}
 	if len(in.Merges) == 0 && len(in.Runs) > 0 {
 		r.shows.add(showKey{repo: in.Cluster.Owner, revision: newest(in.Runs).Revision})
+	}
+	if len(in.Merges) == 0 && in.Cluster.Waiting != "" {
+		r.showWaited(ctx, in.Cluster)
+	}
+}
+
+// showWaited shows the merges that a cluster may have waited with, when it waits
+// no longer and none of them is to be applied any more.
+func (r *Reconciler) showWaited(ctx context.Context, rec holdfast.ClusterRecord) {
+	prs, err := r.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
+		Repo: rec.Owner, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Cluster: rec.Name, Limit: 20,
+	})
+	if err != nil {
+		r.opts.Logger.WarnContext(ctx, "merged pull requests were not shown", "cluster", rec.Name, "err", err)
+	}
+	for _, pr := range prs {
+		r.show(pr.PullRequestRef)
 	}
 }
 
@@ -71,6 +88,9 @@ func (r *Reconciler) showPullRequest(ctx context.Context, pr holdfast.PullReques
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read post %s: %w", key, err)
 	}
+	if quiet, err := r.planningQuietly(ctx, pr, posted); quiet || err != nil {
+		return err
+	}
 	view, settled, err := r.view(ctx, pr)
 	if err != nil {
 		return err
@@ -93,6 +113,35 @@ func (r *Reconciler) showPullRequest(ctx context.Context, pr holdfast.PullReques
 		Key: key, Kind: holdfast.PostComment, Repo: pr.Repo, PullRequest: pr.PullRequestRef,
 		Body: body, Runs: shownRuns(view), Head: pr.Head,
 	})
+}
+
+// planningQuietly reports whether there is nothing to show yet: it was said that
+// plans of this head are being made, some still are, and the next word of
+// progress is not due. It looks at no cluster: of a pull request that touches
+// many, each run that begins or ends comes by here.
+func (r *Reconciler) planningQuietly(ctx context.Context, pr holdfast.PullRequestRecord, posted holdfast.Post) (bool, error) {
+	due := r.opts.Now().Sub(r.saidAt(pr.PullRequestRef)) >= progressInterval
+	if due || pr.State != holdfast.PullRequestOpen || pr.Reason != "" || posted.Wanted > 0 && posted.Head != pr.Head {
+		return false, nil
+	}
+	status, err := r.opts.Store.Post(ctx, statusKey(pr.Repo, pr.Head, holdfast.ContextPlan))
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return false, fmt.Errorf("read status of %s: %w", pr.PullRequestRef, err)
+	} else if err != nil || status.Status.State != holdfast.StatusPending {
+		return false, nil
+	}
+	making, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
+		PullRequest: &pr.PullRequestRef, Limit: 1,
+		Statuses: []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunRunning},
+	})
+	if err != nil {
+		return false, fmt.Errorf("list runs of %s: %w", pr.PullRequestRef, err)
+	}
+	if len(making) == 0 {
+		return false, nil
+	}
+	r.shows.addAfter(showKey{pullRequest: pr.PullRequestRef}, progressInterval)
+	return true, nil
 }
 
 // closeStatus ends a status that was still pending when its pull request was
@@ -347,7 +396,32 @@ func (r *Reconciler) viewApply(ctx context.Context, rc *report.Cluster, pr holdf
 	if rec.Waiting != "" && (rc.Apply == nil || rc.Apply.ID > rec.Applied.Run) {
 		rc.Waiting, rc.WaitingDetail = rec.Waiting, rec.WaitingDetail
 	}
-	return nil
+	if rc.Apply != nil && rc.Apply.Status != holdfast.RunCanceled {
+		return nil
+	}
+	obsolete, err := r.nothingLeft(ctx, rec, pr)
+	if obsolete {
+		rc.Apply, rc.Waiting, rc.WaitingDetail = nil, ReasonUpToDate, ""
+	}
+	return err
+}
+
+// nothingLeft reports whether a merge is in what the branch desires of a
+// cluster, and that is what is applied: it was undone before its apply began, or
+// somebody else had brought the same.
+func (r *Reconciler) nothingLeft(ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord) (bool, error) {
+	if rec.Waiting != "" || rec.Desired.Removed || !rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest) {
+		return false, nil
+	}
+	source, err := r.opts.Store.Source(ctx, pr.Repo)
+	if err != nil {
+		return false, fmt.Errorf("read source %q: %w", pr.Repo, err)
+	}
+	in, err := r.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, source.Head)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return false, fmt.Errorf("look for %s in %s: %w", pr.PullRequestRef, source.Head.Short(), err)
+	}
+	return in, nil
 }
 
 // showPush writes the status of a commit that came to the tracked branch
