@@ -18,6 +18,7 @@ const (
 	postIdle      = 5 * time.Second // looks for what others left, without being woken
 	postRetryBase = 2 * time.Second
 	postRetryMost = 5 * time.Minute
+	postGiveUp    = 10 // failures: about a quarter of an hour
 )
 
 // postAll brings the outbox to the forges until ctx is done.
@@ -103,11 +104,18 @@ func (r *Reconciler) post(ctx context.Context, post holdfast.Post) error {
 func (r *Reconciler) postFailed(ctx context.Context, post holdfast.Post, cause error) error {
 	now := r.opts.Now()
 	notBefore := now.Add(retryAfter(postRetryBase, post.Failures, postRetryMost))
-	if limited := (*holdfast.RateLimitError)(nil); errors.As(cause, &limited) && limited.RetryAt.After(notBefore) {
-		notBefore = limited.RetryAt
+	if limited := (*holdfast.RateLimitError)(nil); errors.As(cause, &limited) {
+		// Not this post's fault, and however often it was not asked: its turn
+		// comes as soon as the forge listens again.
+		notBefore = now.Add(time.Second)
+		if limited.RetryAt.After(notBefore) {
+			notBefore = limited.RetryAt
+		}
 	}
-	final := errors.Is(cause, holdfast.ErrNotFound) || errors.Is(cause, errors.ErrUnsupported)
-	if final && post.Failures > 2 {
+	// What is not found may only be hidden for a while: a token that was cut
+	// down, a forge in trouble. That is not taken for the end too soon.
+	gone := errors.Is(cause, holdfast.ErrNotFound) && post.Failures >= postGiveUp
+	if gone || errors.Is(cause, errors.ErrUnsupported) && post.Failures > 2 {
 		notBefore = time.Time{}
 	}
 	r.opts.Logger.WarnContext(ctx, "post failed", "post", post.Key, "err", cause, "retry_at", notBefore)
