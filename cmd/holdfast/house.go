@@ -42,6 +42,7 @@ type house struct {
 	reconciler *reconciler.Reconciler
 	server     *server.Server
 	account    *account // that the local agent runs as; nil: as we do
+	identity   string   // names us in leases, and our agent
 	closers    []func() error
 }
 
@@ -160,7 +161,9 @@ func (h *house) openStore(ctx context.Context) error {
 		return fmt.Errorf("open datastore: %w", err)
 	}
 	h.closers = append(h.closers, h.store.Close)
-	return nil
+	// The database is ours alone from here on, and so is its folder.
+	h.identity, err = loadOrCreateIdentity(h.path("identity"))
+	return err
 }
 
 func (h *house) openGit(context.Context) error {
@@ -261,7 +264,7 @@ func (h *house) openReconciler(ctx context.Context) error {
 		Store: h.store, Git: h.git, Forges: make(map[string]reconciler.Forge),
 		Allow: bindings(h.cfg), Credentials: credentials(h.cfg), ParseCommands: webhook.ParseCommands,
 		FingerprintKey: h.keys.Derive("fingerprints"), TokenKey: h.keys.Derive("run tokens"),
-		Identity: identity(), MaxRuns: h.cfg.Runs.Max, RunTimeout: h.cfg.Runs.Timeout,
+		Identity: h.identity, MaxRuns: h.cfg.Runs.Max, RunTimeout: h.cfg.Runs.Timeout,
 		Lease: h.cfg.Runs.Lease, MaxRetries: h.cfg.Runs.Retries, RetryDelay: h.cfg.Runs.RetryDelay,
 		Metrics: h.metrics, Logger: h.logger,
 	}
@@ -494,11 +497,7 @@ func loadOrCreateToken(path string) (string, error) {
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // never fails
 	token := hex.EncodeToString(raw)
-	temp := path + ".new"
-	if err := os.WriteFile(temp, []byte(token+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("write token: %w", err)
-	}
-	if err := os.Rename(temp, path); err != nil {
+	if err := keep(path, token); err != nil {
 		return "", fmt.Errorf("write token: %w", err)
 	}
 	return token, nil
@@ -517,7 +516,7 @@ func (h *house) startAgent(ctx context.Context) (*local.Process, error) {
 	dir := h.path("agent")
 	args := []string{
 		"agent", "--server", "unix://" + h.path("run", "agent.sock"), "--token-file", h.agentTokenFile(),
-		"--id", identity() + "/local", "--dir", dir, "--slots", strconv.Itoa(h.cfg.Agent.Slots),
+		"--id", h.identity + "/local", "--dir", dir, "--slots", strconv.Itoa(h.cfg.Agent.Slots),
 		"--grace", h.cfg.Server.Grace.String(), "--engine-grace", e.Grace.String(),
 		"--download=" + strconv.FormatBool(e.Download), "--validation", e.Validation,
 	}
@@ -574,12 +573,4 @@ func agentAccount(name string) (*account, error) {
 		return &account{uid, gid}, nil
 	}
 	return nil, fmt.Errorf("no user %s", strings.Join(candidates, " or "))
-}
-
-// identity names this server among replicas, the same after a restart.
-func identity() string {
-	if name, err := os.Hostname(); err == nil {
-		return name
-	}
-	return "holdfast"
 }
