@@ -65,11 +65,11 @@ func (r *Reconciler) commandsWaiting(ctx context.Context) {
 func (r *Reconciler) Command(ctx context.Context, c holdfast.Command) (holdfast.Command, error) {
 	now := r.opts.Now()
 	c.ID, c.Status, c.CreatedAt = holdfast.NewID("command", now), holdfast.CommandReceived, now
+	r.obeying.Lock() // before it is stored, or it would be found and executed twice
+	defer r.obeying.Unlock()
 	if _, err := r.opts.Store.StoreCommand(ctx, c); err != nil {
 		return c, fmt.Errorf("store command: %w", err)
 	}
-	r.obeying.Lock()
-	defer r.obeying.Unlock()
 	return r.execute(context.WithoutCancel(ctx), c)
 }
 
@@ -302,7 +302,7 @@ func (r *Reconciler) applyFor(ctx context.Context, c holdfast.Command, t target)
 		case t.pr.State != holdfast.PullRequestMerged:
 			return "", refusal(refusals[ReasonNotMerged])
 		case c.CommentID != "" && c.ShownHead != t.pr.Head:
-			return "", refusal("the head has moved since this was written: look at the plan again")
+			return "", refusal("the head has moved, or another plan is shown, since this was written: look at it again")
 		}
 	}
 	runs, err := r.branchRuns(ctx, t.cluster)
@@ -371,8 +371,11 @@ func (r *Reconciler) approve(ctx context.Context, c holdfast.Command, targets []
 	if pr == nil {
 		return r.each(ctx, c, targets, r.approveCluster)
 	}
-	if c.CommentID != "" && c.ShownHead != "" && c.ShownHead != pr.Head {
-		return "", refusal("the head has moved since this was written: look at the plan again")
+	switch {
+	case !c.Trusted && strings.EqualFold(c.Author, pr.Author):
+		return "", refusal("nobody approves what they have proposed themselves: somebody else with write permission can")
+	case c.CommentID != "" && c.ShownHead != pr.Head:
+		return "", refusal("the head has moved, or another plan is shown, since this was written: look at it again")
 	}
 	if err := r.addApproval(ctx, pr.PullRequestRef, pr.Head, c.Author); err != nil {
 		return "", err
@@ -388,14 +391,14 @@ func (r *Reconciler) approveCluster(ctx context.Context, c holdfast.Command, t t
 	if err != nil {
 		return "", fmt.Errorf("read cluster %q: %w", t.cluster, err)
 	}
-	if rec.Waiting != ReasonNotApproved {
-		return r.applyFor(ctx, c, t)
-	}
 	merges, err := r.merges(ctx, rec)
 	if err != nil {
 		return "", err
 	}
 	for _, merge := range merges {
+		if merge.Approved {
+			continue
+		}
 		pr, err := r.opts.Store.PullRequest(ctx, merge.Review.PullRequest)
 		if err != nil {
 			return "", fmt.Errorf("read pull request %s: %w", merge.Review.PullRequest, err)
@@ -403,6 +406,9 @@ func (r *Reconciler) approveCluster(ctx context.Context, c holdfast.Command, t t
 		if err := r.addApproval(ctx, pr.PullRequestRef, pr.Head, c.Author); err != nil {
 			return "", err
 		}
+	}
+	if rec.Waiting != ReasonNotApproved {
+		return r.applyFor(ctx, c, t)
 	}
 	r.requests.add(holdfast.Request{Cluster: t.cluster})
 	return "approved", nil

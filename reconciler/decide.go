@@ -389,6 +389,12 @@ func approvedApply(in Input) (Decision, bool) {
 	case current && last.Status == holdfast.RunPlanned && mine && last.StateSerial != in.Cluster.StateSerial:
 		return Decision{Action: ActionPlan, Reason: ReasonStateMoved, Reviews: reviews(in), Actor: in.Approval.Actor}, true
 	case current && last.Status == holdfast.RunPlanned && mine:
+		// To have seen a plan is not to have approved the merge.
+		if len(in.Merges) > 0 {
+			if reason := barred(in, in.Merges[0]); reason != "" {
+				return Decision{Action: ActionRefuse, Reason: reason}, true
+			}
+		}
 		apply.StoredPlan = last.ID
 		return apply, true
 	case merge != nil && begun(in) == nil && (!current || beforeMerge(last)):
