@@ -15,7 +15,7 @@ import (
 const (
 	postLease     = time.Minute // a poster that died is succeeded after that
 	postsAtOnce   = 8
-	postIdle      = 5 * time.Second // looks for what others left, without being woken
+	postIdle      = time.Second // looks for what others left, without being woken
 	postRetryBase = 2 * time.Second
 	postRetryMost = 5 * time.Minute
 	postGiveUp    = 10 // failures: about a quarter of an hour
