@@ -80,7 +80,7 @@ func (r *Reconciler) act(ctx context.Context, in Input, d Decision) error {
 	} else if err != nil {
 		return err
 	}
-	r.publish(in)
+	r.publish(ctx, in)
 	return nil
 }
 

@@ -46,6 +46,10 @@ func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, num
 		if err := r.look(ctx, repo, &rec, known); err != nil {
 			return err
 		}
+	} else if rec.State == holdfast.PullRequestMerged && before.State != holdfast.PullRequestMerged {
+		if err := r.lookAtMerge(ctx, repo, before, &rec); err != nil {
+			return err
+		}
 	}
 	return r.savePullRequest(ctx, repo, before, rec)
 }
@@ -107,6 +111,66 @@ func (r *Reconciler) look(ctx context.Context, repo Repository, rec *holdfast.Pu
 		rec.Reason, rec.Detail = ReasonFork, "a plan executes the code of the pull request, and this one comes from a fork"
 	case rec.Draft && !repo.Drafts:
 		rec.Reason, rec.Detail = ReasonDraft, "planned when it is ready for review"
+	}
+	return nil
+}
+
+// lookAtMerge fills in what a merge has changed, unless the merged head was
+// looked at before the merge: a forge may still call a pull request open, or
+// tell of its last head late, when its merge is on the branch already, and what
+// is seen then is that it changes nothing, or a conflict.
+func (r *Reconciler) lookAtMerge(
+	ctx context.Context, repo Repository, before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord,
+) error {
+	parents, err := r.opts.Git.Parents(ctx, repo.Name, rec.MergeCommit)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		if _, err = r.fetch(ctx, repo.Name); err == nil {
+			parents, err = r.opts.Git.Parents(ctx, repo.Name, rec.MergeCommit)
+		}
+	}
+	switch {
+	case errors.Is(err, holdfast.ErrNotFound), err == nil && len(parents) == 0:
+		return nil // gone again, by a forced push
+	case err != nil:
+		return fmt.Errorf("look for the merge of %s: %w", rec.PullRequestRef, err)
+	}
+	if before.Base != "" && before.Head == rec.Head {
+		late, err := r.opts.Git.IsAncestor(ctx, repo.Name, rec.MergeCommit, before.Base)
+		if err == nil && !late {
+			return nil
+		} else if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return fmt.Errorf("look for the merge of %s: %w", rec.PullRequestRef, err)
+		}
+	}
+	from, err := r.catalog(ctx, repo, string(parents[0]))
+	if err != nil {
+		return err
+	}
+	to, err := r.catalog(ctx, repo, string(rec.MergeCommit))
+	if err != nil {
+		return err
+	}
+	rec.Reason, rec.Detail, rec.Faults, rec.Clusters = "", "", nil, nil
+	if err := r.compare(ctx, from, to, rec); err != nil {
+		return fmt.Errorf("compare the merge of %s with its base: %w", rec.PullRequestRef, err)
+	}
+	return r.recall(ctx, rec)
+}
+
+// recall adds the clusters for which the head of a pull request was planned: of
+// several rebased commits, the last one alone does not tell all that they change.
+func (r *Reconciler) recall(ctx context.Context, rec *holdfast.PullRequestRecord) error {
+	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{PullRequest: &rec.PullRequestRef, Limit: 10_000})
+	if err != nil {
+		return fmt.Errorf("list runs of %s: %w", rec.PullRequestRef, err)
+	}
+	for _, run := range runs { // the newest first
+		known := slices.ContainsFunc(rec.Clusters, func(c holdfast.PullRequestCluster) bool { return c.Name == run.Cluster })
+		if !known && run.Revision == rec.Head && run.Status.Good() {
+			rec.Clusters = append(rec.Clusters, holdfast.PullRequestCluster{
+				Name: run.Cluster, SourceDigest: run.SourceDigest, Document: run.Document,
+			})
+		}
 	}
 	return nil
 }

@@ -111,6 +111,9 @@ func appliedOutcome(c Cluster, now time.Time) outcome {
 		return o
 	case apply != nil:
 		return o.held(orElse(c.Waiting, apply.Reason), orElse(apply.Detail, c.WaitingDetail))
+	case c.Waiting == "UpToDate":
+		o.plan = nil
+		return o.as(stageUnchanged, "✅", "nothing to do: it is as Git says")
 	case c.Waiting != "":
 		return o.held(c.Waiting, c.WaitingDetail)
 	case c.Deleted:

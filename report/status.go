@@ -17,6 +17,9 @@ func PlanStatus(r PullRequest) holdfast.CommitStatus {
 	open := r
 	open.PullRequest.State = holdfast.PullRequestOpen
 	state, description := planState(open)
+	if r.merged() && state == holdfast.StatusPending {
+		state, description = holdfast.StatusFailure, "merged before it was planned"
+	}
 	return status(pr.Head, holdfast.ContextPlan, state, description)
 }
 

@@ -27,7 +27,7 @@ func TestStatuses(t *testing.T) {
 		"merged-changed":   {holdfast.StatusSuccess, holdfast.StatusFailure},
 		"merged-failed":    {holdfast.StatusSuccess, holdfast.StatusFailure},
 		"merged-waiting":   {holdfast.StatusSuccess, holdfast.StatusPending},
-		"merged-unplanned": {holdfast.StatusPending, holdfast.StatusPending},
+		"merged-unplanned": {holdfast.StatusFailure, holdfast.StatusPending},
 	}
 	for name, r := range cases() {
 		t.Run(name, func(t *testing.T) {
