@@ -14,8 +14,8 @@ import (
 // that is about to begin, lasts as long as a story needs.
 
 const engineScript = `#!/bin/sh
-# The first line of the root module's main.tf names the cluster.
-name=$(sed -n '1s/^# //p' main.tf 2>/dev/null)
+# The first line of a root module's main.tf names its cluster; rendered ones do not.
+name=$(sed -n '1s/^# \([a-z0-9-]*\)$/\1/p' main.tf 2>/dev/null)
 case $1 in
 version) ;;
 *) echo "$1 $name" >>%[1]s/calls ;;
@@ -107,11 +107,11 @@ func (w *world) engineCalls() []string {
 }
 
 // countCalls returns how often the engine was asked to do something, such as
-// "apply alpha".
+// "apply alpha", or "apply" for any cluster.
 func (w *world) countCalls(call string) int {
 	n := 0
 	for _, c := range w.engineCalls() {
-		if c == call {
+		if command, _, _ := strings.Cut(c, " "); c == call || command == call {
 			n++
 		}
 	}

@@ -15,7 +15,8 @@ import (
 
 // The people of the stories.
 const (
-	dev      = "dev"      // may write
+	dev      = "dev"      // may write, and opens the pull requests
+	lead     = "lead"     // may write
 	stranger = "stranger" // may read
 )
 
@@ -35,6 +36,7 @@ func (w *world) addRepo(name string, more settings) *repo {
 	w.t.Helper()
 	r := &repo{w: w, name: name, git: w.git.CreateRepo(name), hub: w.hub.Repo(name)}
 	r.hub.SetPermission(dev, "write")
+	r.hub.SetPermission(lead, "write")
 	r.hub.SetPermission(stranger, "read")
 	r.config = map[string]any{
 		"name": name, "forge": "github", "url": r.git.URL, "poll": "1h",
@@ -51,6 +53,9 @@ func (w *world) fleet() *repo { return w.repos[0] }
 
 // files are contents by path.
 type files = map[string]string
+
+// deleted as a content takes the file away.
+const deleted = gitserver.Delete
 
 // join puts files together; later ones win.
 func join(all ...files) files {
@@ -132,6 +137,8 @@ type pull struct {
 	head   string
 	closed bool
 	merged string // the merge commit
+
+	beforeTold func() // called when a merge is on the branch and GitHub has not said so
 }
 
 // open opens a pull request with one commit on the tracked branch.
@@ -177,6 +184,15 @@ func (p *pull) push(f files) {
 	p.r.hub.PushHead(p.number, p.head)
 }
 
+// rewrite makes the pull request one new commit on the tracked branch, by a
+// forced push.
+func (p *pull) rewrite(f files) {
+	p.r.w.t.Helper()
+	p.head = p.r.git.CommitOn(p.branch, "main", "Change something", f)
+	p.publish()
+	p.r.hub.PushHead(p.number, p.head)
+}
+
 // merge merges the pull request by a merge commit.
 func (p *pull) merge() {
 	p.r.w.t.Helper()
@@ -211,6 +227,9 @@ func (p *pull) mergedBy(how func() []string) {
 	before := p.r.git.Rev("main")
 	commits := how()
 	p.merged, p.closed = commits[len(commits)-1], true
+	if p.beforeTold != nil {
+		p.beforeTold()
+	}
 	p.r.hub.Merge(p.number, commits...)
 	p.r.pushed(before)
 }
@@ -220,6 +239,13 @@ func (p *pull) close() {
 	p.r.w.t.Helper()
 	p.closed = true
 	p.r.hub.Close(p.number)
+}
+
+// reopen opens the closed pull request again.
+func (p *pull) reopen() {
+	p.r.w.t.Helper()
+	p.closed = false
+	p.r.hub.Reopen(p.number)
 }
 
 // say writes a comment on the pull request and returns its id.
@@ -340,6 +366,15 @@ func (w *world) runs(cluster string) []holdfast.Run {
 	var list struct{ Items []holdfast.Run }
 	w.getJSON("runs", url.Values{"cluster": {cluster}}, &list)
 	return list.Items
+}
+
+// pullRequest returns what the server knows of a pull request of the first
+// repository, the zero record if it knows nothing.
+func (w *world) pullRequest(number int) holdfast.PullRequestRecord {
+	w.t.Helper()
+	var answer struct{ PullRequest holdfast.PullRequestRecord }
+	w.getJSON("pullrequests/get", url.Values{"repo": {w.fleet().name}, "number": {strconv.Itoa(number)}}, &answer)
+	return answer.PullRequest
 }
 
 // untilWaiting waits until a cluster waits for that reason; an empty one means

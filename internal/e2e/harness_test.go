@@ -85,6 +85,7 @@ type world struct {
 	repos  []*repo
 
 	server *exec.Cmd // nil: not running
+	over   bool
 	exited chan struct{}
 	log    *logBuffer
 	api    string // base URL
@@ -155,6 +156,7 @@ func (w *world) set(more settings) {
 func (w *world) useRedis() *redisserver.Server {
 	w.t.Helper()
 	redis := redisserver.Start(w.t)
+	w.t.Cleanup(w.end) // before Redis ends
 	w.set(settings{"lock.type": "redis", "lock.redis.url": redis.URL()})
 	return redis
 }
@@ -279,6 +281,10 @@ func (w *world) agentLog() string {
 
 // end stops everything, and tells what happened if the test has failed.
 func (w *world) end() {
+	if w.over {
+		return
+	}
+	w.over = true
 	w.releaseAll()
 	if w.server != nil {
 		if code := w.stop(); code != 0 && !w.t.Failed() {
