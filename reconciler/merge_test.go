@@ -1,0 +1,324 @@
+package reconciler_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+// reviewed returns a fleet with pull request 1, which changes prod and whose
+// plan has been posted.
+func reviewed(t *testing.T, spec ...string) *fleet {
+	t.Helper()
+	files := twoClusters()
+	files["clusters/prod.yaml"] = document("prod", spec...)
+	f := newFleet(t, files)
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.expectRuns("prod", "plan no_changes", "plan planned")
+	return f
+}
+
+func TestWhatWasReviewedIsApplied(t *testing.T) {
+	t.Parallel()
+	ways := map[string]func(*gitserver.Repo, holdfast.PullRequest) string{"merge": byMerge, "squash": bySquash}
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := reviewed(t)
+			plan := f.newest("prod")
+			f.merge(1, way)
+			run := f.newest("prod")
+			want := []holdfast.Review{{
+				PullRequest: onePR, Run: plan.ID, InputDigest: plan.InputDigest, Fingerprint: plan.Fingerprint,
+			}}
+			if run.Kind != holdfast.RunApply || run.Status != holdfast.RunQueued || !slices.Equal(run.Reviews, want) {
+				t.Fatalf("the newest run is %s %s with reviews %+v, want an apply of %+v", run.Kind, run.Status, run.Reviews, want)
+			}
+			f.executeAll(good)
+			if rec := f.cluster("prod"); rec.Applied.Run != run.ID || rec.Waiting != "" || rec.Phase != holdfast.PhaseActive {
+				t.Errorf("the record after the apply: %+v", rec)
+			}
+			f.look()
+			f.expectRuns("prod", "plan no_changes", "plan planned", "apply applied")
+		})
+	}
+}
+
+func TestWhatCountsAsReviewed(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		between func(*fleet) // after the plan has ended, before the merge is noticed
+		want    string
+	}{
+		"posted before the merge": {func(f *fleet) { f.mergeUnnoticed(1, byMerge) }, "apply queued Merged"},
+		"posted after the merge": {func(f *fleet) {
+			pr := f.forge.get(1)
+			f.mergeUnnoticed(1, byMerge)
+			merged := f.forge.get(1)
+			merged.MergedAt = noon.Add(-time.Hour)
+			f.forge.set(merged)
+			_ = pr
+		}, "plan queued Unreviewed"},
+		"another head was merged": {func(f *fleet) {
+			pr := f.forge.get(1)
+			pr.Head = holdfast.Revision(f.repo.Commit(pr.Branch, "more", map[string]string{"infra/prod/main.tf": module("three")}))
+			f.forge.set(pr)
+			f.mergeUnnoticed(1, byMerge)
+		}, "plan queued Unreviewed"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := reviewed(t)
+			tt.between(f)
+			f.look()
+			f.expectRuns("prod", "plan no_changes", "plan planned", tt.want)
+		})
+	}
+}
+
+func TestUnpostedPlanIsNotReviewed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.execute(planned) // nothing is posted
+	f.merge(1, byMerge)
+	f.expectRuns("prod", "plan no_changes", "plan planned", "plan queued Unreviewed")
+	f.executeAll(good)
+	if got := f.cluster("prod").Waiting; got != reconciler.ReasonUnreviewed {
+		t.Errorf("it waits for %q", got)
+	}
+}
+
+func TestAnotherPlanThanReviewedIsHeld(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.merge(1, byMerge)
+	f.execute(func(a holdfast.Assignment) holdfast.Result {
+		if len(a.Reviews) != 1 || a.Reviews[0].PullRequest != onePR {
+			t.Errorf("the apply is compared with %+v", a.Reviews)
+		}
+		result := planned(a)
+		result.Reason = holdfast.ReasonPlanChanged
+		return result
+	})
+	f.post()
+	if got := f.cluster("prod").Waiting; got != reconciler.ReasonPlanChanged {
+		t.Fatalf("it waits for %q", got)
+	}
+	held := f.newest("prod")
+
+	f.command(1, "alice", "/holdfast apply")
+	run := f.newest("prod")
+	if run.Kind != holdfast.RunApply || run.StoredPlan != held.ID || run.Actor != "alice" {
+		t.Fatalf("the newest run is %+v, want an apply of the plan of %s", run, held.ID)
+	}
+	f.executeAll(good)
+	if got := f.cluster("prod").Applied.Run; got != run.ID {
+		t.Errorf("applied is %s", got)
+	}
+}
+
+func TestFailedApplyIsPlannedAgainAndWaits(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.merge(1, byMerge)
+	f.execute(failing)
+	f.expectRuns("prod", "plan no_changes", "plan planned", "apply errored EngineError", "plan queued ApplyFailed")
+	f.executeAll(good)
+	rec := f.cluster("prod")
+	if rec.Waiting != reconciler.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed {
+		t.Errorf("it waits for %q, %s", rec.Waiting, rec.Phase)
+	}
+	f.look()
+	f.r.Resume(t.Context())
+	f.settle()
+	if got := f.newest("prod"); got.Kind != holdfast.RunPlan {
+		t.Error("it was applied again by itself")
+	}
+}
+
+func TestPassingFailureGoesOn(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.merge(1, byMerge)
+	f.execute(transient)
+	if got := f.newest("prod"); got.Status != holdfast.RunErrored {
+		t.Fatalf("it went on without a break: %s %s", got.Kind, got.Status)
+	}
+	f.clock.Advance(time.Minute)
+	f.ask("prod")
+	run := f.execute(func(a holdfast.Assignment) holdfast.Result {
+		if !a.Resume || len(a.Reviews) != 1 {
+			t.Errorf("resume %t, reviews %+v", a.Resume, a.Reviews)
+		}
+		return good(a)
+	})
+	if got := f.cluster("prod").Applied.Run; got != run.ID {
+		t.Errorf("applied is %q", got)
+	}
+}
+
+func TestTakingBackAFailedApplyIsApplied(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.merge(1, byMerge)
+	f.execute(failing)
+	f.executeAll(good)
+	f.open(2, map[string]string{"infra/prod/main.tf": module("one")})
+	f.executeAll(good)
+	f.merge(2, byMerge)
+	run := f.newest("prod")
+	if run.Kind != holdfast.RunApply || run.Reason != reconciler.ReasonMerged {
+		t.Errorf("the newest run is %s (%s), want the apply of what was merged", run.Kind, run.Reason)
+	}
+}
+
+func TestBothPullRequestsArePlannedAndTheLoserAgain(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.open(2, map[string]string{"infra/prod/more.tf": module("more")})
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	f.executeAll(good)
+	runs, err := f.store.Runs(t.Context(), holdfast.RunFilter{PullRequest: &holdfast.PullRequestRef{Repo: infra, Number: 2}})
+	f.must(err)
+	if len(runs) < 2 || runs[0].Status != holdfast.RunPlanned || runs[0].AppliedRun != f.cluster("prod").Applied.Run {
+		t.Fatalf("the loser's plans are %+v", runs)
+	}
+	f.merge(2, byMerge)
+	f.executeAll(good)
+	if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+		t.Errorf("after both merges: %+v", rec)
+	}
+}
+
+func TestSeveralMergesAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.open(2, map[string]string{"infra/prod/more.tf": module("more")})
+	f.executeAll(good)
+	f.mergeUnnoticed(2, byMerge) // the higher number first
+	f.mergeUnnoticed(1, byMerge)
+	f.look()
+	run := f.newest("prod")
+	if run.Kind != holdfast.RunApply || len(run.Reviews) != 2 || run.Reviews[0].PullRequest.Number != 1 {
+		t.Errorf("the newest run is %s with reviews %+v, want both, the last merge first", run.Kind, run.Reviews)
+	}
+}
+
+func TestMergesThatWait(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		spec    string
+		reason  string
+		command string
+	}{
+		"manual":       {"apply: {onMerge: false}", reconciler.ReasonManual, "/holdfast apply"},
+		"not approved": {"apply: {requires: [approved]}", reconciler.ReasonNotApproved, "/holdfast approve"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := reviewed(t, tt.spec)
+			f.merge(1, byMerge)
+			if got := f.cluster("prod").Waiting; got != tt.reason {
+				t.Fatalf("it waits for %q, want %q", got, tt.reason)
+			}
+			f.command(1, "eve", tt.command)
+			if got := f.newest("prod"); got.Kind != holdfast.RunPlan {
+				t.Fatal("it was applied for somebody who may not write")
+			}
+			f.command(1, "alice", tt.command)
+			if got := f.newest("prod"); got.Kind != holdfast.RunApply || got.Status != holdfast.RunQueued {
+				t.Errorf("the newest run is %s %s", got.Kind, got.Status)
+			}
+		})
+	}
+}
+
+func TestApplyIsNoWayAroundApproval(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t, "apply: {requires: [approved]}")
+	f.merge(1, byMerge)
+	c := f.command(1, "alice", "/holdfast apply")
+	if got := f.newest("prod"); got.Kind != holdfast.RunPlan || c.Status != holdfast.CommandRefused {
+		t.Errorf("the command was %s, the newest run is %s", c.Status, got.Kind)
+	}
+}
+
+func TestUnaskedPlanYieldsToTheMerge(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	// The push is seen before the code host tells of the merge.
+	f.repo.Merge(master, f.forge.get(1).Branch)
+	f.look()
+	if got := f.newest("prod"); got.Kind != holdfast.RunPlan || got.Reason != reconciler.ReasonUnreviewed {
+		t.Fatalf("the newest run is %s %s", got.Kind, got.Reason)
+	}
+	pr := f.forge.get(1)
+	pr.State, pr.MergedAt, pr.MergeCommit = holdfast.PullRequestMerged, f.clock.Now(), holdfast.Revision(f.repo.Rev(master))
+	f.forge.set(pr)
+	f.lookAt(1)
+	f.expectRuns("prod", "plan no_changes", "plan planned", "plan canceled Superseded", "apply queued Merged")
+}
+
+// TestClockThatIsSetBack: runs are told apart by their order, whatever the clock
+// says.
+func TestClockThatIsSetBack(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.clock.Advance(-time.Hour)
+	f.push(1, map[string]string{"infra/prod/main.tf": module("three")})
+	f.executeAll(good)
+	f.ask("prod")
+	want := []string{"plan no_changes", "plan planned", "plan planned"}
+	f.expectRuns("prod", want...)
+	f.repo.Commit(master, "push", map[string]string{"infra/prod/main.tf": module("four")})
+	f.look()
+	f.executeAll(good)
+	f.look()
+	if got := f.cluster("prod").Waiting; got != reconciler.ReasonUnreviewed {
+		t.Errorf("it waits for %q", got)
+	}
+	if got := len(f.runs("prod")); got > 5 {
+		t.Errorf("%d runs were made", got)
+	}
+}
+
+// ask asks for a cluster of the tracked branch.
+func (f *fleet) ask(cluster string) {
+	f.t.Helper()
+	_, err := f.r.Reconciled(f.t.Context(), holdfast.Request{Cluster: cluster})
+	f.must(err)
+	f.settle()
+}
+
+// command has a comment's command stored and carried out.
+func (f *fleet) command(number int, author, body string) holdfast.Command {
+	f.t.Helper()
+	comment := f.forge.says(number, author, body)
+	var last holdfast.Command
+	for i, c := range parseCommands(body) {
+		last = reconciler.CommandOf(comment, i, c)
+		_, err := f.store.StoreCommand(f.t.Context(), last)
+		f.must(err)
+	}
+	f.r.Obey(f.t.Context())
+	f.settle()
+	f.post()
+	done, err := f.store.Command(f.t.Context(), last.ID)
+	f.must(err)
+	return done
+}
