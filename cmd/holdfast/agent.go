@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +33,7 @@ func newAgentCommand(a *app) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.server, "server", "", "the server: unix:///path or https://host:port")
-	flags.StringVar(&f.tokenFile, "token-file", "", "file with the agent's token")
+	flags.StringVar(&f.tokenFile, "token-file", "", "file with the agent's token; - for the standard input")
 	flags.StringVar(&f.caFile, "ca-file", "", "certificate authority of the server, PEM")
 	flags.StringVar(&f.id, "id", "", "name of this agent, stable over restarts")
 	flags.StringVar(&f.dir, "dir", "", "folder for workspaces and for what is not delivered yet")
@@ -60,7 +62,10 @@ func addEngineFlags(c *cobra.Command, opts *runner.ExecutorOptions) {
 
 func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	logger := slog.New(slog.NewTextHandler(a.err, nil))
-	token, err := readSecret(f.tokenFile)
+	if err := hideMemory(); err != nil {
+		logger.Warn("code in a plan may look into the agent", "err", err)
+	}
+	token, err := agentToken(f.tokenFile, c.InOrStdin())
 	if err != nil {
 		return fmt.Errorf("read token: %w", err)
 	}
@@ -81,4 +86,21 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 		return errors.Join(errors.New("the agent stopped"), err)
 	}
 	return nil
+}
+
+// agentToken reads the agent's token. The one that serve starts gets it on its
+// standard input: what runs in a plan is the same user, and could read a file.
+func agentToken(path string, stdin io.Reader) (string, error) {
+	if path != "-" {
+		return readSecret(path)
+	}
+	data, err := io.ReadAll(io.LimitReader(stdin, maxSecretFile))
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(data))
+	if token == "" {
+		return "", errors.New("there is none on the standard input")
+	}
+	return token, nil
 }

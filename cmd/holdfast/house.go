@@ -42,6 +42,7 @@ type house struct {
 	reconciler *reconciler.Reconciler
 	server     *server.Server
 	account    *account // that the local agent runs as; nil: as we do
+	agentToken string   // of the agent beside us
 	identity   string   // names us in leases, and our agent
 	closers    []func() error
 }
@@ -460,18 +461,12 @@ func (h *house) apiTokens() ([]server.Token, error) {
 
 // agentTokens are those of the agent beside us, and of agents elsewhere.
 func (h *house) agentTokens() ([]server.Token, error) {
-	if err := makeFolder(h.path("agent-token"), 0o711); err != nil {
-		return nil, fmt.Errorf("make folder of the agent's token: %w", err)
-	}
-	token, err := loadOrCreateToken(h.agentTokenFile())
+	// Ours alone, also where the agent is another user: it gets the token handed.
+	token, err := loadOrCreateToken(h.path("agent.token"))
 	if err != nil {
 		return nil, err
 	}
-	if h.account != nil {
-		if err := os.Chown(h.agentTokenFile(), h.account.uid, h.account.gid); err != nil {
-			return nil, fmt.Errorf("hand token to the agent's user: %w", err)
-		}
-	}
+	h.agentToken = token
 	out := []server.Token{{Name: "local", SHA256: server.HashToken(token)}}
 	if remote := h.cfg.Server.Agents.Token; !remote.IsZero() {
 		token, err := remote.Value()
@@ -482,8 +477,6 @@ func (h *house) agentTokens() ([]server.Token, error) {
 	}
 	return out, nil
 }
-
-func (h *house) agentTokenFile() string { return h.path("agent-token", "token") }
 
 // loadOrCreateToken keeps a random token in a file that only we can read.
 func loadOrCreateToken(path string) (string, error) {
@@ -515,7 +508,7 @@ func (h *house) startAgent(ctx context.Context) (*local.Process, error) {
 	e := h.cfg.Engines
 	dir := h.path("agent")
 	args := []string{
-		"agent", "--server", "unix://" + h.path("run", "agent.sock"), "--token-file", h.agentTokenFile(),
+		"agent", "--server", "unix://" + h.path("run", "agent.sock"), "--token-file", "-",
 		"--id", h.identity + "/local", "--dir", dir, "--slots", strconv.Itoa(h.cfg.Agent.Slots),
 		"--grace", h.cfg.Server.Grace.String(), "--engine-grace", e.Grace.String(),
 		"--download=" + strconv.FormatBool(e.Download), "--validation", e.Validation,
@@ -530,7 +523,7 @@ func (h *house) startAgent(ctx context.Context) (*local.Process, error) {
 	for _, d := range e.Dirs {
 		args = append(args, "--engine-dir", d)
 	}
-	opts := local.Options{Binary: binary, Args: args, Dir: dir, Logger: h.logger}
+	opts := local.Options{Binary: binary, Args: args, Dir: dir, Input: h.agentToken, Logger: h.logger}
 	if h.account != nil {
 		opts.User = fmt.Sprintf("%d:%d", h.account.uid, h.account.gid)
 	}

@@ -47,6 +47,10 @@ type Options struct {
 	// Env is added to the agent's environment, which is else only PATH, HOME
 	// and TMPDIR: nothing of this process's is inherited.
 	Env map[string]string
+	// Input is what the agent finds on its standard input at each start: a
+	// secret that the code in a plan, which runs as the same user, must find
+	// neither in a file nor in an environment. Empty means nothing.
+	Input string
 
 	Logger *slog.Logger // nil discards
 }
@@ -263,9 +267,8 @@ func (p *Process) signal(pid int, sig syscall.Signal) error {
 		return err
 	}
 	defer func() { _ = process.Release() }()
-	info, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
-	if stat, ok := infoSys(info); err == nil && ok && int(stat.Uid) != uid {
-		return fmt.Errorf("process %d belongs to uid %d, not %d", pid, stat.Uid, uid)
+	if owner, ok := ownerOf(pid); ok && owner != uid {
+		return fmt.Errorf("process %d belongs to uid %d, not %d", pid, owner, uid)
 	}
 	if err := process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -281,6 +284,24 @@ func infoSys(info fs.FileInfo) (*syscall.Stat_t, bool) {
 	return stat, ok
 }
 
+// ownerOf returns the user that a process runs as. The owner of its folder in
+// /proc would be root for an agent that lets nobody look into it.
+func ownerOf(pid int) (uid int, ok bool) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(status)) {
+		if ids, found := strings.CutPrefix(line, "Uid:"); found {
+			if fields := strings.Fields(ids); len(fields) > 0 {
+				uid, err = strconv.Atoi(fields[0])
+				return uid, err == nil
+			}
+		}
+	}
+	return 0, false
+}
+
 // spawn starts the agent in a session of its own, with its output in a file.
 func (p *Process) spawn() error {
 	p.rotate()
@@ -293,6 +314,9 @@ func (p *Process) spawn() error {
 	cmd := exec.Command(p.opts.Binary, p.opts.Args...) //nolint:gosec,noctx // the operator's own binary
 	cmd.Dir = p.opts.Dir
 	cmd.Stdout, cmd.Stderr = out, out
+	if p.opts.Input != "" {
+		cmd.Stdin = strings.NewReader(p.opts.Input)
+	}
 	cmd.Env = p.environment()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if p.who != nil {
