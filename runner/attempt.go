@@ -182,8 +182,8 @@ func (t *attempt) fail(ctx context.Context, err error) {
 	if !errors.As(err, &known) {
 		known = &attemptError{cause: causeWorkspace, transient: true, err: err}
 	}
-	if errors.Is(err, syscall.ENOSPC) {
-		known.cause, known.transient, known.hint = causeDiskFull, true, "free space on the agent's disk"
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		known.cause, known.transient, known.hint = causeDiskFull, true, hintDisk
 	}
 	failure := &holdfast.Failure{
 		Step: t.step, Summary: known.err.Error(), Detail: known.detail, Hint: known.hint,

@@ -31,6 +31,14 @@ const (
 	causeWorkspace    = "WorkspaceFailed"
 	causeInternal     = "Internal"
 	causeStateUnsaved = "StateUnsaved"
+
+	causePermission      = "Permission"
+	causeNotFound        = "NotFound"
+	causeConflict        = "Conflict"
+	causeSlow            = "ResourceTimeout"
+	causeOutOfMemory     = "OutOfMemory"
+	causeProviderCrashed = "ProviderCrashed"
+	causeStateBackend    = "StateBackend"
 )
 
 // attemptError is why an attempt did not do what it was for.
@@ -50,88 +58,44 @@ func (e *attemptError) Error() string { return e.err.Error() }
 
 func (e *attemptError) Unwrap() error { return e.err }
 
-// symptom is a pattern in what an engine says, and what it means.
-type symptom struct {
-	pattern   *regexp.Regexp
-	cause     string
-	transient bool
-	hint      string
-}
-
-// symptoms in the order in which they are looked for: the first that fits
-// counts, so the more telling ones come first.
-var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
-	{regexp.MustCompile(`(?i)saved plan is stale`), causeStalePlan, false, ""},
-	{
-		regexp.MustCompile(`(?i)error acquiring the state lock|state blob is already locked|state is already locked`),
-		causeStateLocked, true, "somebody else works on this state; if nobody does, `holdfast unlock` shows and frees the lock",
-	},
-	{regexp.MustCompile(`(?i)no space left on device|disk quota exceeded`), causeDiskFull, true, "free space on the agent's disk"},
-	{
-		regexp.MustCompile(`(?i)throttl|rate exceeded|too many requests|RequestLimitExceeded|SlowDown|rateLimitExceeded|rate limit|(status|code|http)\D{0,12}429\b`),
-		causeThrottled, true, "",
-	},
-	{
-		regexp.MustCompile(`(?i)\bquota|limit ?exceeded|VcpuLimit|InsufficientInstanceCapacity|QuotaFailure`),
-		causeQuota, false, "raise the quota, or ask for less",
-	},
-	{
-		regexp.MustCompile(`(?i)no valid credential|ExpiredToken|InvalidClientTokenId|SignatureDoesNotMatch|AccessDenied|UnauthorizedOperation|AuthorizationFailed|not authorized to perform|could not find default credentials|invalid_grant|authentication (failed|required)|unable to authenticate|credentials? (are|is) (invalid|expired)|(status|code|http)\D{0,12}40[13]\b`),
-		causeCredentials, false, "check the credentials that the runner's configuration binds to this project and environment",
-	},
-	{
-		regexp.MustCompile(`(?i)service unavailable|bad gateway|gateway time-?out|internal server error|(status|code|http)\D{0,12}50[0-4]\b|ServerError|RequestTimeout`),
-		causeUnavailable, true, "",
-	},
-	{
-		regexp.MustCompile(`(?i)connection refused|connection reset|connection timed out|no such host|i/o timeout|TLS handshake timeout|network is unreachable|no route to host|temporary failure in name resolution|unexpected EOF|context deadline exceeded|Client\.Timeout|giving up after \d+ attempt|could not connect to|could not resolve host|timed? ?out waiting`),
-		causeNetwork, true, "",
-	},
-	{
-		regexp.MustCompile(`(?i)\b(invalid|unsupported|undeclared|missing|duplicate|inconsistent|unreadable)\b|not been declared|is required|no value for required variable|cycle:|does not match configured version constraint|no available releases match`),
-		causeConfig, false, "",
-	},
-}
-
 // engineError reads out of what an engine said on its error stream why it
 // failed. Only what it calls errors is looked at, if there is any.
 func engineError(step, said string, exit error) *attemptError {
-	e := &attemptError{cause: causeEngine, diagnostics: diagnosticsIn(said)}
-	var text strings.Builder
-	var first string
+	e := &attemptError{diagnostics: diagnosticsIn(said)}
+	var errs []holdfast.Diagnostic
 	for _, d := range e.diagnostics {
-		if d.Severity != "error" {
-			continue
+		if d.Severity == "error" {
+			errs = append(errs, d)
 		}
-		if first == "" {
-			first = d.Summary
-			e.detail = d.Detail
-		}
-		text.WriteString(d.Summary + "\n" + d.Detail + "\n")
 	}
-	if first == "" {
-		first = lastLine(said)
-		text.WriteString(tail(said, 8<<10))
+	var found symptom
+	summary := lastLine(said)
+	if len(errs) > 0 {
+		var at int
+		at, found = deciding(errs)
+		summary, e.detail = errs[at].Summary, errs[at].Detail
+	} else {
+		found = diagnose(tail(said, 8<<10))
 		e.detail = tail(strings.TrimSpace(said), 2<<10)
 	}
-	if first == "" {
-		first = exit.Error()
+	if summary == "" {
+		summary = exit.Error()
 	}
-	e.err = fmt.Errorf("%s: %s", step, first)
-	for _, s := range symptoms {
-		if s.pattern.MatchString(text.String()) {
-			e.cause, e.transient, e.hint = s.cause, s.transient, s.hint
-			break
-		}
+	if found.cause == causeProviderCrashed && stackTrace.MatchString(said) {
+		found.transient, found.hint = false, hintProvider
 	}
+	e.err = fmt.Errorf("%s: %s", step, summary)
+	e.cause, e.transient, e.hint = found.cause, found.transient, found.hint
 	var status *exitError
 	if errors.As(exit, &status) && status.signal != 0 {
 		e.killed, e.cause, e.transient = true, holdfast.ReasonEngineKilled, true
 		e.err = fmt.Errorf("%s: the engine was %w", step, exit)
-		e.hint = "the machine may be out of memory"
+		e.hint = "nobody told it to end; mostly that is for want of memory: " + hintMemory
 	}
 	return e
 }
+
+var stackTrace = regexp.MustCompile(`(?m)Stack trace from the |plugin crashed!|^panic: `)
 
 // Limits of what is told of one failure.
 const (

@@ -288,12 +288,15 @@ func (t *attempt) rescueState(ctx context.Context, failure error) error {
 		t.keep = false
 	}
 	if !t.a.OwnState {
+		// Another run would begin with the old state, and make everything twice.
+		known.cause, known.transient = causeStateUnsaved, false
 		known.hint = "the engine could not save the state: it is kept as errored.tfstate; push it with `" + t.engine.name + " state push` before the next run"
 		return known
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
 	if err := t.start(ctx, nil, false, "state", "push", file); err != nil {
+		known.cause, known.transient = causeStateUnsaved, false
 		known.hint = "the engine could not save the state, and pushing it failed: it is kept as errored.tfstate"
 		t.say("the state could not be pushed: %v", err)
 		return known

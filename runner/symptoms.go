@@ -1,0 +1,196 @@
+package runner
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// symptom is a pattern in what an engine says, and what it means.
+type symptom struct {
+	pattern   *regexp.Regexp
+	cause     string
+	transient bool
+	hint      string
+}
+
+// Hints that several symptoms share.
+const (
+	hintCredentials = "check that the credentials which the configuration binds to this project, environment and phase are there and have not expired"
+	hintPermission  = "give the credentials that are bound to this project, environment and phase the permission that the message names; plans and applies may have different ones"
+	hintNetwork     = "check that the agent's machine reaches the host that the message names: name resolution, proxy, firewall"
+	hintDisk        = "free space on the disk that the agent's folder is on, or give it a larger one; runs go on by themselves then"
+	hintMemory      = "give the agent's machine or container more memory, or let it execute fewer runs at once"
+	hintProvider    = "the provider has crashed: the log has its stack trace; pin another version of it and report it to its maintainers"
+)
+
+// symptoms in the order in which they are looked for in one error: the first
+// that fits counts, so the more telling ones come first. They are matched against
+// the summary, a space and the detail, with every run of white space as one space.
+var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
+	{regexp.MustCompile(`(?i)saved plan is stale`), causeStalePlan, false, "look at the new plan and apply that"},
+	// What an author of code wrote into a condition may say anything.
+	{
+		regexp.MustCompile(`^(Resource (pre|post)condition failed|Module output value precondition failed|Check block assertion failed|Invalid value for variable|Test assertion failed)\b`),
+		causeConfig, false, "a condition in the code does not hold: the message is its author's",
+	},
+	{
+		regexp.MustCompile(`(?i)(state|workspace)( blob)? is already locked|remote state already locked|state is already locked by another|(acquiring|locking) the state.*(lock info:|ConditionalCheckFailed|PreconditionFailed|conditionNotMet|resource temporarily unavailable)`),
+		causeStateLocked, true, "somebody else works on this state: wait for them; if nobody does, `holdfast unlock` shows the lock and frees one in Holdfast's own backend, the engine's `force-unlock` any other",
+	},
+	{
+		regexp.MustCompile(`(?i)no space left on device|disk quota exceeded|not enough space on the disk`),
+		causeDiskFull, true, hintDisk,
+	},
+	{
+		regexp.MustCompile(`(?i)cannot allocate memory|\bout of memory\b|\bOOMKilled\b|signal: killed`),
+		causeOutOfMemory, true, hintMemory,
+	},
+	{
+		regexp.MustCompile(`(?i)timeout while waiting for plugin to start`),
+		causeProviderCrashed, true, "the agent's machine is overloaded: let it execute fewer runs at once, or give it more",
+	},
+	{
+		regexp.MustCompile(`(?i)plugin did not respond|plugin\S* crashed!|failed to respond to the plugin|unrecognized remote plugin message|failed to read any lines from plugin|failed to (instantiate|launch) provider|transport is closing|error reading from server: EOF|panic: runtime error`),
+		causeProviderCrashed, true, "the provider's process died without a word: " + hintMemory,
+	},
+	{
+		regexp.MustCompile(`(?i)checksums (previously )?recorded in the (dependency )?lock file|inconsistent dependency lock file|locked provider .* does not match configured version`),
+		causeConfig, false, "the provider lock file does not fit: run `init -upgrade`, or `providers lock -platform=` for the agent's platform, and commit .terraform.lock.hcl",
+	},
+	{
+		regexp.MustCompile(`(?i)unsupported (terraform|opentofu) core version|version constraint.*(core|terraform) version`),
+		causeConfig, false, "change engine.version in the cluster's document, or required_version in the code",
+	},
+	{
+		regexp.MustCompile(`(?i)(open|mkdir|stat|lstat|rename|remove|fork/exec|chmod|read|write|unlinkat) \S+: (permission denied|operation not permitted)`),
+		causePermission, false, "the engine runs as the agent's user, who has no right to this file; code must stay inside of its own folder",
+	},
+	{
+		regexp.MustCompile(`(?i)\bthrottl(ing|ed)(Exception)?\b|rate exceeded|too ?many ?requests|RequestLimitExceeded|SlowDown\b|rateLimitExceeded|\brate.?limit|insufficient tokens for quota|quota exceeded for quota (group|metric).* per |((status|code|http|error)\D{0,12}|\[)429\b`),
+		causeThrottled, true, "nothing is to be done if it passes; else let fewer clusters of this account run at once, or ask for a higher rate",
+	},
+	{
+		regexp.MustCompile(`(?i)requires a quota project`),
+		causeCredentials, false, "set user_project_override and billing_project for the provider, or use a service account",
+	},
+	{
+		regexp.MustCompile(`(?i)\bquotas?\b|limit ?exceeded|VcpuLimit|QuotaFailure|maximum number of .*(reached|exceeded)|exceed(s|ed|ing)? (the |your |its |approved )*(maximum|limit)`),
+		causeQuota, false, "raise the quota at the cloud, or ask for less",
+	},
+	{
+		regexp.MustCompile(`(?i)Insufficient(Instance|Host|Reserved\w*)?Capacity|ZONE_RESOURCE_POOL_EXHAUSTED|SkuNotAvailable|OverconstrainedAllocation|AllocationFailed|does not have enough resources available`),
+		causeQuota, false, "the cloud has no room for this now: choose another zone or size, or try again later",
+	},
+	{
+		regexp.MustCompile(`(?i)no valid credential|ExpiredToken|InvalidClientTokenId|UnrecognizedClient|InvalidAccessKeyId|SignatureDoesNotMatch|AuthFailure|could not find default credentials|ACCESS_TOKEN_SCOPE_INSUFFICIENT|invalid_(grant|client)|AADSTS\d+|authentication (failed|required)|unable to (authenticate|build authorizer)|(requires|invalid) auth\b|(credentials?|token) (are|is|has) (invalid|expired|missing)|Authenticat(ion|ing) (error|using)|could not read Username|Permission denied \(publickey|Host key verification failed`),
+		causeCredentials, false, hintCredentials,
+	},
+	{
+		regexp.MustCompile(`(?i)AccessDenied|UnauthorizedOperation|AuthorizationFailed|not authorized to perform|does not have (the )?(required |necessary )?(permission|authorization)|PERMISSION_DENIED|permission '?\S+'? denied|insufficient (permission|privilege)|LinkedAuthorizationFailed|RequestDisallowedByPolicy|explicit deny`),
+		causePermission, false, hintPermission,
+	},
+	{
+		regexp.MustCompile(`(?i)\bunauthori[sz]ed\b|((status|code|http|error)\D{0,12}|\[)401\b`),
+		causeCredentials, false, hintCredentials,
+	},
+	{
+		regexp.MustCompile(`(?i)\bforbidden\b|((status|code|http|error)\D{0,12}|\[)403\b`),
+		causePermission, false, hintPermission,
+	},
+	{
+		regexp.MustCompile(`(?i)x509: |certificate (signed by unknown authority|verify failed|has expired)`),
+		causeNetwork, false, "the agent does not trust the host's certificate: put its authority into the machine's store, or set SSL_CERT_FILE",
+	},
+	{
+		regexp.MustCompile(`(?i)service ?unavailable|bad gateway|gateway time-?out|internal ?server ?error|\bInternal(Error|Failure|ServiceError)\b|backendError|RequestTimeout\b|ServerError\b|((status|code|http|error)\D{0,12}|\[)50[0-4]\b`),
+		causeUnavailable, true, "nothing is to be done if it passes; else look at the service's own status page",
+	},
+	{
+		regexp.MustCompile(`(?i)connection (refused|reset|timed out)|no such host|i/o timeout|TLS handshake timeout|network is unreachable|no route to host|temporary failure in name resolution|unexpected EOF|server misbehaving|broken pipe|Client\.Timeout|giving up after \d+ attempt|request failed after \d+ attempt|(could not|couldn't|failed to) connect to|could not resolve host|request send failed|http2: client connection lost`),
+		causeNetwork, true, hintNetwork,
+	},
+	{
+		regexp.MustCompile(`(?i)timeout while waiting for|timed? ?out( while)? waiting|\bwait(ing)? .*timed? ?out|operation timed out|(context )?deadline exceeded|exceeded timeout|timeout of .* (exceeded|reached)`),
+		causeSlow, true, "look at the resource at the cloud: if it only needs longer, raise its `timeouts` in the code",
+	},
+	{
+		regexp.MustCompile(`^((Error: )?(Invalid|Unsupported|Missing|Duplicate|Inconsistent|Unreadable|Incorrect|Insufficient|Extra|Undeclared|Unclosed|Unterminated|Unexpected|Self-referential|Ambiguous|Circular|Conflicting configuration|Incompatible|Argument|Attribute|Variables? not allowed|Function calls|Reference to|Module (not|version)|No value for|Value for undeclared|Cycle|Error in function call|Call to unknown function|Provider configuration not present|Failed to query available provider packages|Failed to read (file|variables file)|Instance cannot be destroyed|Backend configuration|Get(ting)? provider schema))\b`),
+		causeConfig, false, "correct the code or the cluster's document where the message says",
+	},
+	{
+		regexp.MustCompile(`(?i)another (operation|update|request) |operation .* in progress|(Operation|Update)InProgress|Concurrent(Modification|Update)|OperationAborted|object has been modified|conflicting (conditional )?operation|ResourceNotReady|optimistic lock`),
+		causeConflict, true, "something else changes the same thing just now: nothing is to be done if it passes",
+	},
+	{
+		regexp.MustCompile(`(?i)already ?(exists|owned|been taken)|AlreadyExists|Duplicate(Entry|Name|Resource)|name is (taken|not available)`),
+		causeConflict, false, "it is there and not in the state: import it, give the new one another name, or remove the old one",
+	},
+	{
+		regexp.MustCompile(`(?i)DependencyViolation|ResourceInUse|DeleteConflict|is (still )?(in use|being used)|has (children|dependen)|IncorrectState|Invalid\w*State(Exception)?\b|((status|code|http|error)\D{0,12}|\[)(409|412)\b|\b409 Conflict|deletion protection`),
+		causeConflict, false, "the cloud refuses this in the present state of the resource: free it of what still uses it, or wait until its own change has ended",
+	},
+	{
+		regexp.MustCompile(`(?i)NotFound(Exception|Fault)?\b|NoSuch(Bucket|Entity|Key|HostedZone|Resource)|could(n't| not) (be found|find)|was not found|does not exist|no matching .* found|query returned no results|repository not found|((status|code|http|error)\D{0,12}|\[)404\b`),
+		causeNotFound, false, "create what the message names, or correct its name, region or account in the code",
+	},
+	{
+		regexp.MustCompile(`(?i)\b(invalid|unsupported|undeclared|missing|malformed|ValidationException|InvalidParameter\w*|BadRequest)\b|not been declared|is required|does not match configured version constraint|((status|code|http|error)\D{0,12}|\[)4(00|22)\b`),
+		causeConfig, false, "correct the code or the cluster's document where the message says",
+	},
+}
+
+// stateBackend finds errors of where the state is, but for a lock that somebody
+// holds: what is wrong there is told by the other symptoms.
+var stateBackend = regexp.MustCompile(`(?i)^(error )*(acquiring|releasing|locking|unlocking|loading|refreshing|reading|inspecting|saving|persisting|migrating)( the)?( remote)? states?\b|` +
+	`^failed to (load|save|persist|get existing workspaces|read|refresh|upload|download)( the)?( remote)?( state| workspaces)?\b.*\b(state|workspace|bucket|backend)|` +
+	`state data in \S+ does not have the expected content|error configuring the backend|failed to (get|upload|lock|unlock)( the)? state|S3 bucket \S+ does not exist|unsupported state file format|remote state endpoint`)
+
+// diagnose returns what one error of an engine means; the zero cause if nothing
+// is known of it.
+func diagnose(text string) symptom {
+	text = strings.Join(strings.Fields(text), " ") // engines wrap their messages
+	found := symptom{cause: causeEngine, hint: hintUnknown}
+	for _, s := range symptoms {
+		if s.pattern.MatchString(text) {
+			found = s
+			break
+		}
+	}
+	if !stateBackend.MatchString(text) {
+		return found
+	}
+	switch found.cause {
+	case causeStateLocked, causeStalePlan, causeDiskFull, causeOutOfMemory:
+		return found
+	case causeThrottled, causeUnavailable, causeNetwork, causeSlow:
+		found.hint = "the state's backend could not be reached: " + hintNetwork
+	case causeCredentials, causePermission:
+		found.hint = "the state's backend refused access: " + found.hint
+	default:
+		found.transient = false
+		found.hint = "look at the state's backend: it must be there and hold what an engine wrote last"
+	}
+	found.cause = causeStateBackend
+	return found
+}
+
+const hintUnknown = "read what the engine says; the log has all of it"
+
+// deciding returns the index of the error that says whether it makes sense to
+// try again, and what it means: the first that will not pass by itself, else the
+// first.
+func deciding(errs []holdfast.Diagnostic) (int, symptom) {
+	var first symptom
+	for i, d := range errs {
+		s := diagnose(d.Summary + " " + d.Detail)
+		if i == 0 {
+			first = s
+		}
+		if !s.transient {
+			return i, s
+		}
+	}
+	return 0, first
+}
