@@ -100,13 +100,13 @@ func TestConfigurations(t *testing.T) {
 				t.Errorf("%s: a block is no YAML: %v", page.path, err)
 				continue
 			}
-			switch {
-			case document.Kind == "Cluster":
+			switch document.Kind {
+			case "Cluster":
 				found++
 				if docs, faults := templates.ParseClusters("cluster.yaml", []byte(block)); len(faults) > 0 || len(docs) == 0 {
 					t.Errorf("%s: a cluster is not valid: %v", page.path, faults)
 				}
-			case document.Kind == "":
+			case "":
 				found++
 				if _, err := config.Parse(page.path, "/", []byte(block)); err != nil {
 					t.Errorf("%s: a configuration is not valid:\n%v", page.path, err)
@@ -155,6 +155,30 @@ func TestMakeTargets(t *testing.T) {
 		for _, m := range regexp.MustCompile("(?m)(?:`|^)make ([a-z0-9]+)").FindAllStringSubmatch(page.text, -1) {
 			if !strings.Contains(makefile, "\n"+m[1]+":") {
 				t.Errorf("%s names make %s, which does not exist", page.path, m[1])
+			}
+		}
+	}
+}
+
+// Every command that a page names exists.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../cmd/holdfast/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := read(t, "../pullrequest.go") // with the verbs of comments
+	for _, file := range files {
+		source += read(t, file)
+	}
+	code := regexp.MustCompile("(?s)`[^`\n]*`|\n```sh\n.*?\n```")
+	named := regexp.MustCompile(`\bholdfast ([a-z]+)`)
+	for _, page := range pages(t) {
+		for _, span := range code.FindAllString(page.text, -1) {
+			for _, m := range named.FindAllStringSubmatch(span, -1) {
+				if !regexp.MustCompile(`"` + m[1] + `[" ]`).MatchString(source) {
+					t.Errorf("%s names %s, which does not exist", page.path, m[0])
+				}
 			}
 		}
 	}
