@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 )
@@ -38,6 +39,7 @@ func main() {
 		serveBare()
 		return
 	}
+	syscall.Umask(0o022) // the agent may be another user, and has to read what we write
 	if err := run(os.Args[1:], os.Stdout); err != nil {
 		if !errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(os.Stderr, "bench:", err)

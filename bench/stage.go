@@ -67,7 +67,7 @@ func (s *stage) Cleanup(f func())          { s.cleanups = append(s.cleanups, f) 
 func (s *stage) Failed() bool              { return s.failed }
 func (s *stage) Logf(f string, a ...any)   { fmt.Fprintf(s.bench.log, f+"\n", a...) }
 func (s *stage) Fatal(a ...any)            { panic(fatal{errors.New(fmt.Sprint(a...))}) }
-func (s *stage) Fatalf(f string, a ...any) { panic(fatal{errors.New(fmt.Sprintf(f, a...))}) }
+func (s *stage) Fatalf(f string, a ...any) { panic(fatal{fmt.Errorf(f, a...)}) }
 func (s *stage) Skip(a ...any)             { s.Fatal(a...) }
 func (s *stage) Skipf(f string, a ...any)  { s.Fatalf(f, a...) }
 func (s *stage) Errorf(f string, a ...any) {
