@@ -15,7 +15,7 @@ GOFUMPT           := v0.9.2
 PROVIDER_LOCAL    := github.com/terraform-providers/terraform-provider-local@v1.4.1-0.20260513075820-3561e410f9fe
 PROVIDER_TIME     := github.com/hashicorp/terraform-provider-time@v0.14.2
 
-.PHONY: help build test check lint unit e2e fuzz bench demo docs tools needs image clean
+.PHONY: help build test check lint unit e2e fuzz bench demo docs tools needs compiler image clean
 
 help: ## show this
 	@awk -F':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ lint: tools ## gofumpt, go vet, golangci-lint with the layers as rules, tidy mod
 	$(TOOLS)/golangci-lint run
 
 # The race detector needs cgo; the binary itself is static.
-unit: tools needs ## all tests, with real engines, Git, Redis
+unit: tools needs compiler ## all tests, with real engines, Git, Redis
 	CGO_ENABLED=1 HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(GO) test -race -timeout 20m ./...
 
 e2e: tools needs ## the end-to-end tests only, without the race detector
@@ -83,6 +83,10 @@ needs:
 	command -v terraform >/dev/null || command -v tofu >/dev/null || \
 	  { echo "missing: terraform or tofu. Install one of them: https://opentofu.org/docs/intro/install"; ok=0; }; \
 	test $$ok = 1
+
+compiler:
+	@command -v $${CC:-gcc} >/dev/null || \
+	  { echo "missing: a C compiler, for the race detector. Install one (apt-get install gcc libc6-dev)."; exit 1; }
 
 image: ## build the container image
 	docker build --build-arg VERSION=$(VERSION) -t holdfast:$(VERSION) .

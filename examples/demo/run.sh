@@ -41,6 +41,11 @@ command -v terraform >/dev/null || command -v tofu >/dev/null ||
 # The agent runs as another user if this is root, and must be able to get here.
 dir=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-demo.XXXXXX")
 chmod 755 "$dir"
+server=$holdfast
+if ((EUID == 0)); then
+  server=$dir/holdfast # the binary may be below a home that only root can enter
+  install -m 0755 "$holdfast" "$server"
+fi
 fleet=$dir/fleet
 pid=
 
@@ -60,7 +65,7 @@ free_port() { # asks the kernel by letting the server take any, see below
 }
 
 start_server() {
-  "$holdfast" serve --config "$dir/holdfast.yaml" >>"$dir/server.log" 2>&1 &
+  "$server" serve --config "$dir/holdfast.yaml" >>"$dir/server.log" 2>&1 &
   pid=$!
   for _ in $(seq 100); do
     api=$(free_port api)
