@@ -25,6 +25,10 @@ while [ -e %[1]s/hold/"$1" ] || [ -e %[1]s/hold/"$1-$name" ]; do
 	touch %[1]s/held/"$1-$name" 2>/dev/null
 	sleep 0.05
 done
+if [ -e %[1]s/fail/"$1-$name" ]; then
+	cat %[1]s/fail/"$1-$name" >&2
+	exit 1
+fi
 exec %[2]s "$@"
 `
 
@@ -80,6 +84,20 @@ func heldName(command, cluster string) string {
 		return command
 	}
 	return command + "-" + cluster
+}
+
+// fail makes the engine fail at a command for a cluster, with those words, until
+// it succeeds again.
+func (w *world) fail(command, cluster, words string) {
+	w.t.Helper()
+	w.write("engine/fail/"+heldName(command, cluster), words+"\n", 0o644)
+}
+
+func (w *world) succeed(command, cluster string) {
+	w.t.Helper()
+	if err := os.Remove(w.path("engine", "fail", heldName(command, cluster))); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // untilHeld waits until the engine waits before the command for a cluster.

@@ -260,7 +260,7 @@ func (p *pull) comment() string {
 	p.r.w.t.Helper()
 	var ours []string
 	for _, c := range p.r.hub.Comments(p.number) {
-		if c.Author == githubserver.TokenLogin && !strings.Contains(c.Body, "<!-- holdfast:reply:") {
+		if c.Author == p.r.w.robot && !strings.Contains(c.Body, "<!-- holdfast:reply:") {
 			ours = append(ours, c.Body)
 		}
 	}
@@ -274,7 +274,7 @@ func (p *pull) comment() string {
 func (p *pull) replies() []string {
 	var out []string
 	for _, c := range p.r.hub.Comments(p.number) {
-		if c.Author == githubserver.TokenLogin && strings.Contains(c.Body, "<!-- holdfast:reply:") {
+		if c.Author == p.r.w.robot && strings.Contains(c.Body, "<!-- holdfast:reply:") {
 			out = append(out, c.Body)
 		}
 	}

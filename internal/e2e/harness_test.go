@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -39,6 +41,12 @@ const patience = 60 * time.Second
 var binary string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
+	if !asked { // a test waits for its server most of the time
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+	}
 	os.Exit(runTests(m))
 }
 
@@ -81,6 +89,7 @@ type world struct {
 	git *gitserver.Server
 	hub *githubserver.Server
 
+	robot  string // who writes our comments
 	config map[string]any
 	repos  []*repo
 
@@ -109,7 +118,7 @@ func emptyWorld(t testing.TB, more settings) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, dir: dir, git: gitserver.New(t), hub: githubserver.New(t), log: &logBuffer{}}
+	w := &world{t: t, dir: dir, git: gitserver.New(t), hub: githubserver.New(t), robot: githubserver.TokenLogin, log: &logBuffer{}}
 	t.Cleanup(w.end)
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -159,6 +168,18 @@ func (w *world) useRedis() *redisserver.Server {
 	w.t.Cleanup(w.end) // before Redis ends
 	w.set(settings{"lock.type": "redis", "lock.redis.url": redis.URL()})
 	return redis
+}
+
+// useApp makes the server a GitHub App, where it else has a personal token.
+func (w *world) useApp() {
+	w.t.Helper()
+	w.git.RequireAuth("", "") // its tokens change
+	w.write("app.pem", string(w.hub.AppKey()), 0o600)
+	w.robot = githubserver.AppLogin
+	w.config["forges"] = []any{map[string]any{
+		"name": "github", "url": w.hub.URL + "api/v3/",
+		"app": map[string]any{"id": githubserver.AppID, "privateKeyFile": "app.pem"},
+	}}
 }
 
 // path returns a path below the world's folder.

@@ -78,7 +78,7 @@ func TestDoubledDeliveries(t *testing.T) {
 // Who commands needs to be allowed to write, and every command is answered.
 func TestCommandsAreAnswered(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newWorld(t, quickToCancel)
 	w.start()
 	pr := w.fleet().open(cluster("alpha", "nodes: 1"))
 	pr.untilPlanned("1 to create")

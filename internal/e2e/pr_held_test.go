@@ -265,7 +265,7 @@ func TestMergeIsSeenBeforeItIsTold(t *testing.T) {
 // A merge that comes before the plan is planned on the branch, and waits.
 func TestMergeBeforePlan(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newWorld(t, quickToCancel)
 	w.start()
 	w.hold("plan", "")
 	pr := w.fleet().open(cluster("alpha", "nodes: 1"))

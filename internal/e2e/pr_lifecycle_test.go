@@ -6,6 +6,10 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// quickToCancel lets agents hear sooner that a run is not wanted any more: they
+// ask at a sixth of the lease.
+var quickToCancel = settings{"runs.lease": "6s"}
+
 // A pull request is planned; its merge, however it was done, is applied.
 func TestPullRequestIsPlannedAndItsMergeApplied(t *testing.T) {
 	t.Parallel()
@@ -15,8 +19,11 @@ func TestPullRequestIsPlannedAndItsMergeApplied(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, nil)
-			if name == "merge" {
+			switch name {
+			case "merge":
 				w.useRedis()
+			case "squash":
+				w.useApp()
 			}
 			w.start()
 
@@ -47,7 +54,7 @@ func TestPullRequestIsPlannedAndItsMergeApplied(t *testing.T) {
 // steps back, and is made after it.
 func TestApplyGoesBeforePlans(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newWorld(t, quickToCancel)
 	w.useRedis()
 	w.fleet().commit(cluster("alpha", "nodes: 1"))
 	w.start()
@@ -103,7 +110,7 @@ func TestPullRequestIsPlannedAgainAfterAnothersApply(t *testing.T) {
 // with a true status, and the old one never looks good.
 func TestHeadMovesDuringPlan(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newWorld(t, quickToCancel)
 	w.start()
 
 	w.hold("plan", "alpha")
@@ -181,7 +188,7 @@ func TestConflictWithBase(t *testing.T) {
 // Closing a pull request ends its plans; opening it again plans it again.
 func TestClosedPullRequestIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newWorld(t, quickToCancel)
 	w.start()
 	w.hold("plan", "alpha")
 	pr := w.fleet().open(cluster("alpha", "nodes: 1"))
