@@ -447,13 +447,16 @@ func (a *Agent) decline(ctx context.Context, assignment holdfast.Assignment, cau
 	if _, err := attemptKey(ref); err != nil {
 		return // nothing that the server could be told about
 	}
+	reason, hint := causeNotBegun, "look at the agent's folder and its log"
+	if diskFull(cause) {
+		reason, hint = causeDiskFull, hintDisk
+	}
 	_, _ = retry(ctx, nil, func() (struct{}, error) {
 		return struct{}{}, a.client.result(ctx, ref, assignment.Token, holdfast.Result{
-			Fence: ref.Fence, Status: holdfast.RunErrored, Reason: "Workspace",
+			Fence: ref.Fence, Status: holdfast.RunErrored, Reason: reason,
 			Failure: &holdfast.Failure{
-				Step: "prepare", Cause: "Workspace", Transient: true,
-				Summary: "the agent could not begin the attempt", Detail: cause.Error(),
-				Hint: "look at the agent's disk: is it full?",
+				Step: stepPrepare, Cause: reason, Transient: true,
+				Summary: "the agent could not begin the attempt", Detail: cause.Error(), Hint: hint,
 			},
 		})
 	})

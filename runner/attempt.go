@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -182,7 +181,7 @@ func (t *attempt) fail(ctx context.Context, err error) {
 	if !errors.As(err, &known) {
 		known = &attemptError{cause: causeWorkspace, transient: true, err: err}
 	}
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if diskFull(err) {
 		known.cause, known.transient, known.hint = causeDiskFull, true, hintDisk
 	}
 	failure := &holdfast.Failure{

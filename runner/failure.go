@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -31,6 +32,7 @@ const (
 	causeWorkspace    = "WorkspaceFailed"
 	causeInternal     = "Internal"
 	causeStateUnsaved = "StateUnsaved"
+	causeNotBegun     = "Workspace"
 
 	causePermission      = "Permission"
 	causeNotFound        = "NotFound"
@@ -173,6 +175,11 @@ func tail(s string, n int) string {
 func lastLine(s string) string {
 	s = strings.TrimSpace(s)
 	return head(s[strings.LastIndexByte(s, '\n')+1:], 500)
+}
+
+// diskFull reports whether a file could not be written for want of space.
+func diskFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // stopReason returns why ctx ended, and the words for it.

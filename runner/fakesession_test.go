@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -306,4 +307,14 @@ func untilFile(t *testing.T, path string) string {
 			t.Fatal(err)
 		}
 	}
+}
+
+// noise is text that does not compress well.
+func noise(size int) string {
+	random := rand.New(rand.NewPCG(1, 2))
+	text := make([]byte, size)
+	for i := range text {
+		text[i] = byte(random.UintN(256))
+	}
+	return string(text)
 }

@@ -44,7 +44,7 @@ func (e *Executor) takePlace(a holdfast.Assignment) (place, error) {
 		if err == nil {
 			return p, nil
 		}
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		if diskFull(err) {
 			return place{}, err
 		}
 		e.opts.Logger.Warn("workspace has a path of its own", "cluster", a.Cluster, "run", a.Run, "err", err)
