@@ -15,7 +15,7 @@ import (
 // each decision to what must never happen, whatever the rules are.
 func TestDecideNever(t *testing.T) {
 	t.Parallel()
-	const draws = 200_000
+	const draws = 80_000
 	rnd := rand.New(rand.NewPCG(1, 2))
 	actions := map[reconciler.Action]int{}
 	for range draws {
@@ -260,7 +260,7 @@ func list(runs []holdfast.Run) string {
 func TestDecideComesToRest(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 4))
-	for range 20_000 {
+	for range 8_000 {
 		in := draw(rnd)
 		in.WindowClosed = false
 		start := list(in.Runs)

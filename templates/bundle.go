@@ -79,6 +79,9 @@ func (r *Root) Bundle() (data []byte, digest holdfast.Digest, err error) {
 	for _, it := range items {
 		if !it.made {
 			if it.data, err = r.tree.ReadFile(it.source); err != nil {
+				if why, ok := refused(err); ok {
+					return nil, "", holdfast.Faults{{File: it.source, Message: why}}
+				}
 				return nil, "", fmt.Errorf("read %s: %w", it.source, err)
 			}
 		}
