@@ -95,13 +95,15 @@ wait_for() {
 cluster_is() { "$holdfast" get clusters | awk -v n="$1" -v s="$2" '$1 == n && index($0, s) { found = 1 } END { exit !found }'; }
 shows() { "$holdfast" describe pullrequest "fleet#$1" | grep -qF -- "$2"; }
 comment() { "$holdfast" describe pullrequest "fleet#$1" | sed -n '/^Statuses/,$p' | sed -n "1,${2:-22}p" | cut -c1-110 | show; }
+# What somebody has set up for Git (an identity or none, signing, hooks) plays no part.
+export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 in_fleet() { git -C "$fleet" "$@"; }
 edit() { # FILE FROM TO
   sed -i.bak "s/$2/$3/" "$fleet/clusters/$1" && rm "$fleet/clusters/$1.bak"
   if in_fleet diff --quiet -- "clusters/$1"; then fail "clusters/$1 has no $2"; fi
 }
-commit() { in_fleet -c user.name=You -c user.email=you@example.com commit -qam "$1"; }
-merge() { in_fleet checkout -q main && in_fleet -c user.name=You -c user.email=you@example.com merge -q --no-ff --no-edit "$@"; }
+commit() { in_fleet commit -qam "$1"; }
+merge() { in_fleet checkout -q main && in_fleet merge -q --no-ff --no-edit "$@"; }
 
 say "${bold}Holdfast${off} keeps a fleet of clusters the way Git defines them. This demo plays on $dir, with" \
   "$("$holdfast" version | head -n 1)."
@@ -110,6 +112,8 @@ chapter "A repository with a template and three clusters"
 mkdir "$fleet"
 cp -r "$here/clusters" "$here/templates" "$fleet/"
 in_fleet init -q -b main .
+in_fleet config user.name You
+in_fleet config user.email you@example.com
 in_fleet add -A
 commit "A fleet of three"
 cat >"$dir/holdfast.yaml" <<EOF
