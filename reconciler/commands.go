@@ -391,7 +391,11 @@ func (r *Reconciler) approveCluster(ctx context.Context, c holdfast.Command, t t
 	if err != nil {
 		return "", fmt.Errorf("read cluster %q: %w", t.cluster, err)
 	}
-	merges, err := r.merges(ctx, rec)
+	runs, err := r.branchRuns(ctx, t.cluster)
+	if err != nil {
+		return "", err
+	}
+	merges, err := r.merges(ctx, rec, runs)
 	if err != nil {
 		return "", err
 	}

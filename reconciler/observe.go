@@ -38,7 +38,7 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (Input, 
 		if rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest) && begun(in) == nil {
 			return in, nil // nothing to apply, and nothing half done that was taken back
 		}
-		in.Merges, err = r.merges(ctx, in.Cluster)
+		in.Merges, err = r.merges(ctx, in.Cluster, branch)
 		return in, err
 	}
 	pr, err := r.opts.Store.PullRequest(ctx, req.PullRequest)
@@ -79,7 +79,7 @@ func (r *Reconciler) pullRequestRuns(
 // applied to what is desired now, newest first, with what people had seen.
 // Whether a merge is in the one and not in the other is asked of Git, by
 // identity.
-func (r *Reconciler) merges(ctx context.Context, rec holdfast.ClusterRecord) ([]Merge, error) {
+func (r *Reconciler) merges(ctx context.Context, rec holdfast.ClusterRecord, branch []holdfast.Run) ([]Merge, error) {
 	repo, head := rec.Owner, rec.Desired.Revision
 	if head == "" {
 		return nil, nil
@@ -90,10 +90,11 @@ func (r *Reconciler) merges(ctx context.Context, rec holdfast.ClusterRecord) ([]
 	if err != nil {
 		return nil, fmt.Errorf("list merged pull requests of %q: %w", rec.Name, err)
 	}
+	used := usedReviews(branch)
 	var out []Merge
 	merged := make(map[int]time.Time)
 	for _, pr := range prs {
-		if pr.MergeCommit == "" {
+		if pr.MergeCommit == "" || used[pr.PullRequestRef] {
 			continue
 		}
 		in, err := r.opts.Git.IsAncestor(ctx, repo, pr.MergeCommit, head)
@@ -122,6 +123,22 @@ func (r *Reconciler) merges(ctx context.Context, rec holdfast.ClusterRecord) ([]
 		return merged[b.Review.PullRequest.Number].Compare(merged[a.Review.PullRequest.Number])
 	})
 	return out, nil
+}
+
+// usedReviews are the pull requests that an apply stood for which has ended
+// well. A branch that is forced back and forth brings them into the history
+// again, and not what people have seen of them.
+func usedReviews(branch []holdfast.Run) map[holdfast.PullRequestRef]bool {
+	used := make(map[holdfast.PullRequestRef]bool)
+	for _, run := range branch {
+		if run.Kind != holdfast.RunApply || run.Status != holdfast.RunApplied && run.Status != holdfast.RunNoChanges {
+			continue
+		}
+		for _, review := range run.Reviews {
+			used[review.PullRequest] = true
+		}
+	}
+	return used
 }
 
 // merge finds the plan of a merged pull request that was reviewed: the last
