@@ -8,6 +8,7 @@ type Refs map[string]Revision
 type PullRequestRefs struct {
 	Head  Revision
 	Merge Revision // the forge's own merge of head into base; empty if there is none
+	Refs  Refs     // the branches and tags that the repository had at the same moment
 }
 
 // TreeChange is one file that differs between two trees.

@@ -75,9 +75,10 @@ func branchesAndTags(remote map[string]plumbing.Hash, current refs) (map[string]
 	return wanted, nil
 }
 
-// FetchPullRequest fetches refs/pull/N/head and, if there is one, /merge. It is
-// ErrNotFound if the remote has no such pull request. Branches and tags stay as
-// the last Fetch left them.
+// FetchPullRequest fetches refs/pull/N/head and, if there is one, /merge, in one
+// exchange with all that Fetch fetches: base, head and merge are of one moment.
+// It is ErrNotFound if the remote has no such pull request; then nothing was
+// fetched.
 func (s *Source) FetchPullRequest(ctx context.Context, repo string, number int) (holdfast.PullRequestRefs, error) {
 	m, err := s.mirror(repo)
 	if err != nil {
@@ -88,9 +89,9 @@ func (s *Source) FetchPullRequest(ctx context.Context, repo string, number int) 
 		if _, ok := remote[head]; !ok {
 			return nil, fmt.Errorf("%s: %w", head, holdfast.ErrNotFound)
 		}
-		wanted := map[string]plumbing.Hash{}
-		for name, r := range current {
-			wanted[name] = r.hash
+		wanted, err := branchesAndTags(remote, current)
+		if err != nil {
+			return nil, err
 		}
 		delete(wanted, merge)
 		for _, name := range []string{head, merge} {
@@ -103,12 +104,17 @@ func (s *Source) FetchPullRequest(ctx context.Context, repo string, number int) 
 	end, err := m.begin(ctx)
 	if err == nil {
 		defer end()
-		err = m.fetch(ctx, wants)
+		began := time.Now()
+		if err = m.fetch(ctx, wants); err == nil {
+			m.asked = began
+		}
 	}
 	if err != nil {
 		return holdfast.PullRequestRefs{}, fmt.Errorf("fetch pull request %d of repository %q: %w", number, repo, err)
 	}
-	result := holdfast.PullRequestRefs{Head: holdfast.Revision(m.refs[head].commit.String())}
+	result := holdfast.PullRequestRefs{
+		Head: holdfast.Revision(m.refs[head].commit.String()), Refs: m.refs.published(),
+	}
 	if r, ok := m.refs[merge]; ok {
 		result.Merge = holdfast.Revision(r.commit.String())
 	}

@@ -152,8 +152,9 @@ func TestFetchPullRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (holdfast.PullRequestRefs{Head: rev(head), Merge: rev(merge)}); got != want {
-		t.Errorf("FetchPullRequest = %+v, want %+v", got, want)
+	want := holdfast.PullRequestRefs{Head: rev(head), Merge: rev(merge), Refs: holdfast.Refs{"refs/heads/main": rev(base)}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("FetchPullRequest (-want +got):\n%s", diff)
 	}
 	if files := content(t, tree(t, s, merge)); files["a"] != "1" || files["b"] != "2" {
 		t.Errorf("merge result: %v", files)
@@ -166,9 +167,11 @@ func TestFetchPullRequest(t *testing.T) {
 	// The head is forced and conflicts: the forge has no merge any more.
 	forced := repo.CommitOn("work", base, "again", map[string]string{"a": "3"})
 	repo.SetPullRequest(7, forced, "")
+	moved := repo.Commit("main", "meanwhile", map[string]string{"c": "1"}) // and so does the base
 	got, err = s.FetchPullRequest(t.Context(), repoName, 7)
-	if want := (holdfast.PullRequestRefs{Head: rev(forced)}); err != nil || got != want {
-		t.Errorf("FetchPullRequest = %+v, %v, want %+v", got, err, want)
+	want = holdfast.PullRequestRefs{Head: rev(forced), Refs: holdfast.Refs{"refs/heads/main": rev(moved), "refs/heads/work": rev(forced)}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("FetchPullRequest: %v (-want +got):\n%s", err, diff)
 	}
 	if refs := fetch(t, s); len(refs) != 2 { // main and work
 		t.Errorf("pull requests are among the refs: %v", refs)

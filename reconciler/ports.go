@@ -150,7 +150,8 @@ type Git interface {
 	// Fetch brings branches and tags up to date and returns them. An empty
 	// repository has none.
 	Fetch(ctx context.Context, repo string) (holdfast.Refs, error)
-	// FetchPullRequest fetches refs/pull/N/head and, if there is one, /merge.
+	// FetchPullRequest fetches refs/pull/N/head and, if there is one, /merge,
+	// together with branches and tags.
 	FetchPullRequest(ctx context.Context, repo string, number int) (holdfast.PullRequestRefs, error)
 	// Tree opens a revision, or a tree that Merge made by its id.
 	Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error)

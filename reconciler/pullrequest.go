@@ -182,26 +182,29 @@ func (r *Reconciler) mergeResult(
 	ctx context.Context, repo Repository, pr holdfast.PullRequestRecord, known bool,
 ) (head, base holdfast.Revision, tree string, err error) {
 	refs := r.lastRefs(repo.Name)
-	if !known || refs == nil {
+	if repo.Local && (!known || refs == nil) {
 		if refs, err = r.fetch(ctx, repo.Name); err != nil {
 			return "", "", "", err
 		}
 	}
-	base, head = refs["refs/heads/"+repo.Branch], pr.Head
-	if base == "" {
-		return "", "", "", fmt.Errorf("branch %q of %s: %w", repo.Branch, repo.Name, holdfast.ErrNotFound)
-	}
-	if known || repo.Local {
-		tree, err = r.opts.Git.Merge(ctx, repo.Name, base, head)
+	if repo.Local || known && refs != nil {
+		if base, err = trackedHead(repo, refs); err != nil {
+			return "", "", "", err
+		}
+		tree, err = r.opts.Git.Merge(ctx, repo.Name, base, pr.Head)
 		if err == nil || repo.Local {
-			return head, base, tree, err
+			return pr.Head, base, tree, err
 		}
 	}
 	prRefs, err := r.opts.Git.FetchPullRequest(ctx, repo.Name, pr.Number)
 	if err != nil {
 		return "", base, "", fmt.Errorf("fetch pull request %s: %w", pr.PullRequestRef, err)
 	}
-	if prRefs.Head != "" {
+	r.saw(repo.Name, prRefs.Refs)
+	if base, err = trackedHead(repo, prRefs.Refs); err != nil {
+		return "", "", "", err
+	}
+	if head = pr.Head; prRefs.Head != "" {
 		head = prRefs.Head
 	}
 	if prRefs.Merge != "" {
@@ -212,6 +215,14 @@ func (r *Reconciler) mergeResult(
 	}
 	tree, err = r.opts.Git.Merge(ctx, repo.Name, base, head)
 	return head, base, tree, err
+}
+
+func trackedHead(repo Repository, refs holdfast.Refs) (holdfast.Revision, error) {
+	head := refs["refs/heads/"+repo.Branch]
+	if head == "" {
+		return "", fmt.Errorf("branch %q of %s: %w", repo.Branch, repo.Name, holdfast.ErrNotFound)
+	}
+	return head, nil
 }
 
 func (r *Reconciler) lastRefs(repo string) holdfast.Refs {

@@ -92,6 +92,12 @@ func (r *Reconciler) fetch(ctx context.Context, repo string) (holdfast.Refs, err
 	if err != nil {
 		return nil, fmt.Errorf("fetch %s: %w", repo, err)
 	}
+	r.saw(repo, refs)
+	return refs, nil
+}
+
+// saw remembers the refs that a repository has.
+func (r *Reconciler) saw(repo string, refs holdfast.Refs) {
 	r.mu.Lock()
 	former, seen := r.refs[repo]
 	r.refs[repo] = refs
@@ -99,7 +105,6 @@ func (r *Reconciler) fetch(ctx context.Context, repo string) (holdfast.Refs, err
 	if seen && len(r.repos[repo].Templates) > 0 && !sameTags(former, refs) {
 		r.tagsMoved()
 	}
-	return refs, nil
 }
 
 func sameTags(a, b holdfast.Refs) bool {
