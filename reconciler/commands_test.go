@@ -1,0 +1,194 @@
+package reconciler_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		before func(*fleet)
+		author string
+		body   string
+		status holdfast.CommandStatus
+		reply  string // a part of it
+	}{
+		"help":                      {nil, "eve", "/holdfast help", holdfast.CommandDone, "commands"},
+		"unknown":                   {nil, "alice", "/holdfast unknown", holdfast.CommandRefused, "no such command"},
+		"somebody who may not":      {nil, "eve", "/holdfast plan", holdfast.CommandRefused, "write permission"},
+		"a stranger":                {nil, "mallory", "/holdfast plan", holdfast.CommandRefused, "write permission"},
+		"plan":                      {nil, "alice", "/holdfast plan", holdfast.CommandDone, ""},
+		"plan one":                  {nil, "alice", "/holdfast plan prod", holdfast.CommandDone, ""},
+		"plan another":              {nil, "alice", "/holdfast plan preprod", holdfast.CommandRefused, "does not change cluster"},
+		"apply before the merge":    {nil, "alice", "/holdfast apply", holdfast.CommandRefused, "not merged"},
+		"cancel nothing":            {nil, "alice", "/holdfast cancel", holdfast.CommandRefused, "nothing is queued or running"},
+		"unlock nothing":            {nil, "alice", "/holdfast unlock", holdfast.CommandRefused, "nobody holds"},
+		"approve what moved on":     {func(f *fleet) { f.pushUnnoticed() }, "alice", "/holdfast approve", holdfast.CommandRefused, "head has moved"},
+		"apply, and the head moved": {func(f *fleet) { f.pushUnnoticed(); f.merge(1, byMerge) }, "alice", "/holdfast apply", holdfast.CommandRefused, "head has moved"},
+		"cancel what runs": {func(f *fleet) {
+			f.push(1, map[string]string{"infra/prod/main.tf": module("three")})
+			f.claim()
+		}, "alice", "/holdfast cancel", holdfast.CommandDone, ""},
+		"unlock the living": {func(f *fleet) {
+			f.push(1, map[string]string{"infra/prod/main.tf": module("three")})
+			f.claim()
+		}, "alice", "/holdfast unlock", holdfast.CommandRefused, "alive"},
+		"unlock by force": {func(f *fleet) {
+			f.push(1, map[string]string{"infra/prod/main.tf": module("three")})
+			f.claim()
+		}, "alice", "/holdfast unlock --force", holdfast.CommandDone, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := reviewed(t)
+			if tt.before != nil {
+				tt.before(f)
+			}
+			before := len(f.forge.ours())
+			c := f.command(1, tt.author, tt.body)
+			if c.Status != tt.status || !strings.Contains(c.Reply, tt.reply) {
+				t.Errorf("it is %s, %q; want %s, %q", c.Status, c.Reply, tt.status, tt.reply)
+			}
+			want := map[holdfast.CommandStatus]holdfast.Reaction{
+				holdfast.CommandDone: holdfast.ReactionDone, holdfast.CommandRefused: holdfast.ReactionRefused,
+			}
+			if got := f.forge.reactions[c.CommentID]; got != want[tt.status] {
+				t.Errorf("the reaction is %q", got)
+			}
+			if answered := len(f.forge.ours()) > before; answered != (c.Reply != "") {
+				t.Errorf("answered in words: %t, reply %q", answered, c.Reply)
+			}
+			// Once is enough.
+			f.r.Obey(t.Context())
+			f.post()
+			if got, err := f.store.Command(t.Context(), c.ID); err != nil || !got.DoneAt.Equal(c.DoneAt) {
+				t.Errorf("it was carried out again: %v", err)
+			}
+		})
+	}
+}
+
+// pushUnnoticed moves the head of pull request 1 on, with the comment still
+// showing the plan of the former one.
+func (f *fleet) pushUnnoticed() {
+	f.t.Helper()
+	f.push(1, map[string]string{"infra/prod/main.tf": module("three")})
+}
+
+func TestCommandWaitsForTheCodeHost(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.forge.failWith("Permission", holdfast.ErrUnavailable)
+	c := f.command(1, "alice", "/holdfast plan")
+	if c.Status != holdfast.CommandReceived {
+		t.Fatalf("it is %s though nobody knows whether alice may", c.Status)
+	}
+	f.forge.failWith("Permission", nil)
+	f.r.Obey(t.Context())
+	if got, err := f.store.Command(t.Context(), c.ID); err != nil || got.Status != holdfast.CommandDone {
+		t.Errorf("it is %s, %v", got.Status, err)
+	}
+}
+
+func TestApplyOfAPlanThatIsNotShown(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.merge(1, byMerge)
+	f.execute(func(a holdfast.Assignment) holdfast.Result {
+		result := planned(a)
+		result.Reason = holdfast.ReasonPlanChanged
+		return result
+	})
+	// The comment does not show it yet.
+	comment := f.forge.says(1, "alice", "/holdfast apply")
+	c := reconciler.CommandOf(comment, 0, parseCommands(comment.Body)[0])
+	_, err := f.store.StoreCommand(t.Context(), c)
+	f.must(err)
+	f.post()
+	f.r.Obey(t.Context())
+	f.settle()
+	if got, err := f.store.Command(t.Context(), c.ID); err != nil || got.Status != holdfast.CommandRefused {
+		t.Errorf("it is %s: %s %v", got.Status, got.Reply, err)
+	}
+	if got := f.newest("prod"); got.Status != holdfast.RunPlanned {
+		t.Errorf("the newest run is %s %s", got.Kind, got.Status)
+	}
+}
+
+func TestCommandsOfTheAPI(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.look()
+	f.executeAll(good)
+	if c := f.api("root", holdfast.VerbPlan, "nowhere"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, `"nowhere"`) {
+		t.Errorf("an unknown cluster: %s %s", c.Status, c.Reply)
+	}
+	if c := f.api("root", holdfast.VerbApply); c.Status != holdfast.CommandRefused {
+		t.Errorf("no cluster: %s %s", c.Status, c.Reply)
+	}
+	stale := f.newest("prod")
+	if c := f.api("root", holdfast.VerbPlan, "prod"); c.Status != holdfast.CommandDone {
+		t.Errorf("a plan: %s %s", c.Status, c.Reply)
+	}
+	f.executeAll(good)
+	if c := f.api("root", holdfast.VerbApply, stale.ID); c.Status != holdfast.CommandRefused {
+		t.Errorf("an older plan: %s %s", c.Status, c.Reply)
+	}
+	f.must(f.r.Suspend(t.Context(), "prod", true, "root"))
+	if c := f.api("root", holdfast.VerbApply, "prod"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "suspended") {
+		t.Errorf("while suspended: %s %s", c.Status, c.Reply)
+	}
+	f.must(f.r.Suspend(t.Context(), "prod", false, "root"))
+	if c := f.api("root", holdfast.VerbApply, f.newest("prod").ID); c.Status != holdfast.CommandDone {
+		t.Errorf("the newest plan: %s %s", c.Status, c.Reply)
+	}
+	if got := f.newest("prod"); got.Kind != holdfast.RunApply || got.StoredPlan == "" || got.Actor != "root" {
+		t.Errorf("the newest run is %+v", got)
+	}
+	// Suspending takes back what is queued; letting go brings it again.
+	f.must(f.r.Suspend(t.Context(), "preprod", true, "root"))
+	f.settle()
+	if got := f.cluster("preprod").Waiting; got != reconciler.ReasonSuspended {
+		t.Errorf("preprod waits for %q", got)
+	}
+}
+
+func TestUnlock(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, foreignState())
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	a := f.claim()
+	holder, run, alive, err := f.r.Lock(t.Context(), "prod")
+	if err != nil || run.ID != a.Run || !alive || !strings.HasPrefix(holder.Owner, a.Run) {
+		t.Fatalf("the lock is held by %+v of %s, alive %t, %v", holder, run.ID, alive, err)
+	}
+	if err := f.r.Unlock(t.Context(), "prod", "root", false); !errors.Is(err, holdfast.ErrLocked) {
+		t.Errorf("a living holder lost its lock: %v", err)
+	}
+	f.clock.Advance(time.Hour)
+	f.must(f.r.Unlock(t.Context(), "prod", "root", false))
+	f.settle()
+	got, err := f.store.Run(t.Context(), a.Run)
+	f.must(err)
+	if got.Status != holdfast.RunInterrupted || !got.Begun {
+		t.Errorf("the run is %s, begun %t", got.Status, got.Begun)
+	}
+	// Whether its engine still works is unknown: nothing goes on by itself.
+	f.executeAll(good)
+	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonApplyFailed {
+		t.Errorf("it waits for %q", rec.Waiting)
+	}
+	if err := f.r.Unlock(t.Context(), "prod", "root", true); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("nothing to unlock: %v", err)
+	}
+}

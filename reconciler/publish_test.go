@@ -1,0 +1,293 @@
+package reconciler_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+func TestOneCommentWhateverHappens(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	if n := len(f.forge.ours()); n != 1 {
+		t.Fatalf("%d comments after the plan", n)
+	}
+	f.push(1, map[string]string{"infra/prod/main.tf": module("three")})
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	f.executeAll(good)
+	if n := len(f.forge.ours()); n != 1 {
+		t.Errorf("%d comments in the end", n)
+	}
+	pr := f.forge.get(1)
+	if got := f.forge.status(pr.Head, holdfast.ContextPlan); got != holdfast.StatusSuccess {
+		t.Errorf("%s is %q", holdfast.ContextPlan, got)
+	}
+	if got := f.forge.status(pr.MergeCommit, holdfast.ContextApply); got != holdfast.StatusSuccess {
+		t.Errorf("%s is %q", holdfast.ContextApply, got)
+	}
+}
+
+func TestCallsDoNotGrowWithClusters(t *testing.T) {
+	t.Parallel()
+	calls := func(clusters int) map[string]int {
+		files := twoClusters()
+		change := map[string]string{}
+		for i := range clusters {
+			name := fmt.Sprintf("c-%d", i)
+			files["clusters/"+name+".yaml"], files["infra/"+name+"/main.tf"] = document(name), module("one")
+			change["infra/"+name+"/main.tf"] = module("two")
+		}
+		f := newFleet(t, files)
+		f.adopt()
+		f.open(1, change)
+		f.post()
+		for a := f.claim(); a.Run != ""; a = f.claim() {
+			f.finish(a, planned(a))
+			f.post() // as busily as can be
+		}
+		f.post()
+		f.forge.mu.Lock()
+		defer f.forge.mu.Unlock()
+		return f.forge.calls
+	}
+	few, many := calls(2), calls(12)
+	for call, n := range many {
+		if n > few[call] {
+			t.Errorf("%s is called %d times for 12 clusters, %d times for 2", call, n, few[call])
+		}
+	}
+}
+
+func TestProgressIsTold(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two"), "infra/preprod/main.tf": module("two")})
+	f.post()
+	head := f.forge.get(1).Head
+	if got := f.forge.status(head, holdfast.ContextPlan); got != holdfast.StatusPending {
+		t.Errorf("the status is %q while it is planned", got)
+	}
+	if n := len(f.forge.ours()); n != 0 {
+		t.Errorf("%d comments before there is anything to tell", n)
+	}
+	f.clock.Advance(time.Minute)
+	f.execute(planned)
+	f.post()
+	if n := len(f.forge.ours()); n != 1 {
+		t.Errorf("%d comments after a minute", n)
+	}
+	f.executeAll(good)
+	if got := f.forge.status(head, holdfast.ContextPlan); got != holdfast.StatusSuccess {
+		t.Errorf("the status is %q in the end", got)
+	}
+}
+
+func TestStatusesEnd(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		do   func(*fleet)
+		want holdfast.StatusState
+	}{
+		"planned":      {func(f *fleet) { f.executeAll(good) }, holdfast.StatusSuccess},
+		"failed":       {func(f *fleet) { f.executeAll(failing) }, holdfast.StatusFailure},
+		"cancelled":    {func(f *fleet) { f.command(1, "alice", "/holdfast cancel") }, holdfast.StatusFailure},
+		"closed":       {func(f *fleet) { f.change(1, func(pr *holdfast.PullRequest) { pr.State = holdfast.PullRequestClosed }) }, holdfast.StatusError},
+		"not affected": {func(f *fleet) { f.push(1, map[string]string{"infra/prod/main.tf": module("one")}) }, holdfast.StatusSuccess},
+		"conflict": {func(f *fleet) {
+			f.repo.Commit(master, "meanwhile", map[string]string{"infra/prod/main.tf": module("three")})
+			f.look()
+		}, holdfast.StatusFailure},
+		"faulty": {func(f *fleet) { f.push(1, map[string]string{"clusters/prod.yaml": "kind: ["}) }, holdfast.StatusFailure},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+			f.post()
+			tt.do(f)
+			f.post()
+			if got := f.forge.status(f.forge.get(1).Head, holdfast.ContextPlan); got != tt.want {
+				t.Errorf("the status is %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestDirectPushHasAStatus(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	pushed := holdfast.Revision(f.repo.Commit(master, "push", map[string]string{"infra/prod/main.tf": module("two")}))
+	f.look()
+	f.executeAll(good)
+	if got := f.forge.status(pushed, holdfast.ContextApply); got != holdfast.StatusPending {
+		t.Errorf("the status of what waits is %q", got)
+	}
+	f.api("root", holdfast.VerbApply, "prod")
+	f.executeAll(good)
+	if got := f.forge.status(pushed, holdfast.ContextApply); got != holdfast.StatusSuccess {
+		t.Errorf("the status of what was applied is %q", got)
+	}
+}
+
+func TestNothingIsPostedTwice(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.forge.lose = 1 // it is there, but we do not hear of it
+	f.executeAll(good)
+	f.clock.Advance(time.Minute)
+	f.post()
+	if n := len(f.forge.ours()); n != 1 {
+		t.Errorf("%d comments after an answer was lost", n)
+	}
+	if run := f.newest("prod"); run.PostedAt.IsZero() {
+		t.Error("the plan does not count as posted")
+	}
+	calls := f.forge.count("PutComment") + f.forge.count("SetStatus")
+	f.lookAt(1)
+	f.look()
+	f.r.Resume(t.Context())
+	f.settle()
+	f.post()
+	if again := f.forge.count("PutComment") + f.forge.count("SetStatus"); again != calls {
+		t.Errorf("%d calls for what is there already", again-calls)
+	}
+}
+
+func TestPostWaitsForTheRateLimit(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	retryAt := f.clock.Now().Add(20 * time.Minute)
+	f.forge.failWith("SetStatus", &holdfast.RateLimitError{RetryAt: retryAt, Err: holdfast.ErrForbidden})
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.post()
+	before := f.forge.count("SetStatus")
+	f.clock.Advance(15 * time.Minute)
+	f.post()
+	if f.forge.count("SetStatus") != before {
+		t.Error("it was tried before the limit has ended")
+	}
+	f.forge.failWith("SetStatus", nil)
+	f.clock.Advance(10 * time.Minute)
+	f.post()
+	if got := f.forge.status(f.forge.get(1).Head, holdfast.ContextPlan); got != holdfast.StatusPending {
+		t.Errorf("after the limit the status is %q", got)
+	}
+}
+
+func TestPostGivesUpOnWhatIsGone(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.forge.failWith("SetStatus", holdfast.ErrNotFound)
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	tries := func() int {
+		for range 40 {
+			f.post()
+			f.clock.Advance(10 * time.Minute)
+		}
+		return f.forge.count("SetStatus")
+	}
+	first := tries()
+	if first < 2 {
+		t.Errorf("it was tried %d times only", first)
+	}
+	if again := tries(); again != first {
+		t.Errorf("it is tried for ever: %d, then %d times", first, again)
+	}
+}
+
+func TestPoll(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.must(f.r.PollOnce(t.Context(), infra))
+	f.settle()
+	f.post()
+
+	// Nothing new: only the branch is looked at.
+	f.must(f.r.PollOnce(t.Context(), infra))
+	if n := f.r.Sources(); n != 1 {
+		t.Errorf("%d looks are asked for when nothing has happened", n)
+	}
+	f.settle()
+
+	// An approving review, which only the time of the last change tells of.
+	pr := f.forge.get(1)
+	pr.Approved = true
+	f.forge.set(pr)
+	f.must(f.r.PollOnce(t.Context(), infra))
+	f.settle()
+	if !f.pullRequest(1).Approved {
+		t.Error("the review was not noticed")
+	}
+
+	// Commands whose deliveries were lost, an edited comment, and a bot's.
+	f.forge.says(1, "alice", "/holdfast plan")
+	edited := f.forge.says(1, "alice", "hello")
+	f.forge.mu.Lock()
+	for i := range f.forge.comments {
+		if c := &f.forge.comments[i]; c.ID == edited.ID {
+			c.Body, c.UpdatedAt = "/holdfast cancel\n/holdfast unlock", f.clock.Now()
+		}
+	}
+	bot := holdfast.Comment{ID: "bot", PullRequest: edited.PullRequest, Author: "bot", Bot: true, Body: "/holdfast apply", UpdatedAt: f.clock.Now()}
+	f.forge.comments = append(f.forge.comments, bot)
+	f.forge.mu.Unlock()
+	for range 2 {
+		f.must(f.r.PollOnce(t.Context(), infra))
+	}
+	stored, err := f.store.Commands(t.Context(), holdfast.CommandReceived)
+	f.must(err)
+	var got []string
+	for _, c := range stored {
+		got = append(got, string(c.Verb))
+	}
+	if fmt.Sprint(got) != "[plan cancel]" {
+		t.Errorf("commands %v, want the plan and the first one of the edited comment, once", got)
+	}
+}
+
+func TestPollKeepsWhereItIs(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.must(f.r.PollOnce(t.Context(), infra))
+	f.look() // writes the same record
+	source, err := f.store.Source(t.Context(), infra)
+	f.must(err)
+	if source.CommentsSeen.IsZero() || source.PolledAt.IsZero() || source.Head == "" {
+		t.Errorf("the record is %+v", source)
+	}
+}
+
+func TestStartAsksForEverything(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.repo.Commit(master, "while away", map[string]string{"infra/preprod/main.tf": module("two")})
+	f.mergeUnnoticed(1, byMerge)
+	f.restart()
+	if missing := f.r.Ready(); len(missing) != 1 {
+		t.Errorf("it is ready without %v", missing)
+	}
+	f.must(f.r.PollOnce(t.Context(), infra))
+	f.r.Resume(t.Context())
+	f.settle()
+	if got := f.newest("prod"); got.Kind != holdfast.RunApply {
+		t.Errorf("prod: the newest run is %s %s (%s)", got.Kind, got.Status, got.Reason)
+	}
+	if got := f.newest("preprod"); got.Reason != reconciler.ReasonUnreviewed {
+		t.Errorf("preprod: the newest run is %s %s (%s)", got.Kind, got.Status, got.Reason)
+	}
+	if missing := f.r.Ready(); len(missing) > 0 {
+		t.Errorf("it is not ready: %v", missing)
+	}
+}
