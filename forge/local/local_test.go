@@ -1,0 +1,195 @@
+package local_test
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/forge/local"
+	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+)
+
+const infra = "infra"
+
+type host struct {
+	*testing.T
+	forge *local.Forge
+	store *datastore.Store
+	repo  *gitserver.Repo
+	now   time.Time
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	dir := t.TempDir()
+	h := &host{T: t, repo: gitserver.NewRepo(t, filepath.Join(dir, "infra.git")), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	git, err := gitsource.New(gitsource.Options{
+		Dir: filepath.Join(dir, "mirrors"), Repositories: []gitsource.Repository{{Name: infra, URL: h.repo.Path, Branch: "main"}},
+	})
+	h.must(err)
+	keys, err := datastore.NewKeyring(bytes.Repeat([]byte{1}, datastore.KeySize))
+	h.must(err)
+	h.store, err = datastore.Open(t.Context(), datastore.Options{Path: filepath.Join(dir, "holdfast.db"), Keys: keys})
+	h.must(err)
+	t.Cleanup(func() { _ = h.store.Close() })
+	h.forge, err = local.New(local.Options{
+		Git: git, Store: h.store, Branches: map[string]string{infra: "main"},
+		Now: func() time.Time { h.now = h.now.Add(time.Second); return h.now },
+	})
+	h.must(err)
+	return h
+}
+
+func (h *host) must(err error) {
+	h.Helper()
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *host) commit(branch, name, text string) holdfast.Revision {
+	h.Helper()
+	return holdfast.Revision(h.repo.Commit(branch, "change", map[string]string{name: text}))
+}
+
+func (h *host) branch(name string) holdfast.Revision {
+	h.Helper()
+	h.repo.Branch(name, "main")
+	return h.commit(name, name+".txt", name)
+}
+
+func (h *host) pullRequest(number int) holdfast.PullRequest {
+	h.Helper()
+	pr, err := h.forge.PullRequest(h.Context(), holdfast.PullRequestRef{Repo: infra, Number: number})
+	h.must(err)
+	return pr
+}
+
+func TestBranchesArePullRequests(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	if prs, err := h.forge.PullRequests(t.Context(), infra, time.Time{}); err != nil || len(prs) != 0 {
+		t.Fatalf("an empty repository has %v, %v", prs, err)
+	}
+	h.commit("main", "a", "1")
+	h.repo.Branch("nothing-new", "main")
+	head := h.branch("feature")
+	prs, err := h.forge.PullRequests(t.Context(), infra, time.Time{})
+	if err != nil || len(prs) != 1 {
+		t.Fatalf("pull requests %+v, %v; want one of the branch that has something to merge", prs, err)
+	}
+	pr := prs[0]
+	if pr.Number != 1 || pr.Head != head || pr.Branch != "feature" || pr.State != holdfast.PullRequestOpen || !pr.Mergeable {
+		t.Errorf("pull request %+v", pr)
+	}
+	moved := h.commit("feature", "b", "2")
+	if pr = h.pullRequest(1); pr.Head != moved || !pr.UpdatedAt.After(prs[0].UpdatedAt) {
+		t.Errorf("after a push: %+v", pr)
+	}
+	again := h.pullRequest(1)
+	if !again.UpdatedAt.Equal(pr.UpdatedAt) {
+		t.Error("a look changes it")
+	}
+	if _, err := h.forge.PullRequest(t.Context(), holdfast.PullRequestRef{Repo: infra, Number: 2}); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("another one: %v", err)
+	}
+}
+
+func TestMergingIsPushing(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		merge func(h *host)
+		state holdfast.PullRequestState
+	}{
+		"merge commit": {func(h *host) { h.repo.Merge("main", "feature") }, holdfast.PullRequestMerged},
+		"fast-forward": {func(h *host) { h.repo.Branch("main", "feature") }, holdfast.PullRequestMerged},
+		"squash":       {func(h *host) { h.repo.Squash("main", "feature", "one") }, holdfast.PullRequestMerged},
+		"merged, with the branch deleted": {func(h *host) {
+			h.repo.Merge("main", "feature")
+			h.repo.DeleteBranch("feature")
+		}, holdfast.PullRequestMerged},
+		"branch deleted":        {func(h *host) { h.repo.DeleteBranch("feature") }, holdfast.PullRequestClosed},
+		"something else merged": {func(h *host) { h.commit("main", "other", "x") }, holdfast.PullRequestOpen},
+		"in conflict":           {func(h *host) { h.commit("main", "feature.txt", "x") }, holdfast.PullRequestOpen},
+		"tracked branch gone":   {func(h *host) { h.repo.DeleteRef("refs/heads/main") }, holdfast.PullRequestOpen},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			h.commit("main", "a", "1")
+			head := h.branch("feature")
+			h.pullRequest(1)
+			tt.merge(h)
+			pr := h.pullRequest(1)
+			if pr.State != tt.state || pr.Head != head {
+				t.Fatalf("it is %s at %s, want %s at %s", pr.State, pr.Head, tt.state, head)
+			}
+			merged := tt.state == holdfast.PullRequestMerged
+			if merged != !pr.MergedAt.IsZero() || merged != (pr.MergeCommit != "") {
+				t.Errorf("merged at %s as %q", pr.MergedAt, pr.MergeCommit)
+			}
+			if !merged {
+				return
+			}
+			of, err := h.forge.PullRequestsOf(t.Context(), infra, pr.MergeCommit)
+			if err != nil || len(of) != 1 || of[0].Number != 1 {
+				t.Errorf("pull requests of the merge: %v, %v", of, err)
+			}
+			// The branch goes on: that is another pull request.
+			h.repo.Branch("feature", "main")
+			h.commit("feature", "next", "2")
+			if next := h.pullRequest(2); next.Branch != "feature" || next.State != holdfast.PullRequestOpen {
+				t.Errorf("the next one is %+v", next)
+			}
+			if pr := h.pullRequest(1); pr.State != holdfast.PullRequestMerged {
+				t.Errorf("the first one is %s then", pr.State)
+			}
+		})
+	}
+}
+
+func TestCommentsAndStatuses(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	ref := holdfast.PullRequestRef{Repo: infra, Number: 1}
+	put := func(id, marker, body string) holdfast.Comment {
+		t.Helper()
+		c, err := h.forge.PutComment(t.Context(), ref, id, marker, body)
+		h.must(err)
+		return c
+	}
+	first := put("", "<!-- m -->", "<!-- m --> one")
+	if again := put("", "<!-- m -->", "<!-- m --> two"); again.ID != first.ID || !again.UpdatedAt.After(first.UpdatedAt) {
+		t.Errorf("a lost answer makes another comment: %+v", again)
+	}
+	if again := put(first.ID, "<!-- m -->", "<!-- m --> three"); again.ID != first.ID {
+		t.Errorf("an update makes another comment: %+v", again)
+	}
+	if other := put("", "", "four"); other.ID == first.ID {
+		t.Error("a comment without a marker replaces another")
+	}
+	all, err := h.forge.Comments(t.Context(), infra, time.Time{})
+	if err != nil || len(all) != 2 || all[0].Body != "<!-- m --> three" || !all[0].Bot {
+		t.Errorf("comments %+v, %v", all, err)
+	}
+	for _, state := range []holdfast.StatusState{holdfast.StatusPending, holdfast.StatusSuccess} {
+		h.must(h.forge.SetStatus(t.Context(), infra, holdfast.CommitStatus{Revision: "r", Context: holdfast.ContextPlan, State: state}))
+	}
+	statuses, err := h.store.LocalStatuses(t.Context(), infra, "r")
+	if err != nil || len(statuses) != 1 || statuses[0].State != holdfast.StatusSuccess {
+		t.Errorf("statuses %+v, %v", statuses, err)
+	}
+}
+
+func TestNewNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	if _, err := local.New(local.Options{}); err == nil {
+		t.Error("a forge without Git")
+	}
+}
