@@ -57,7 +57,7 @@ type attempt struct {
 	plan     holdfast.Plan
 	progress *progress
 	keep     bool // something in the workspace must not be lost
-	watched  bool // the secrets of the state are known before the engine has it
+	watched  bool // the session shows us the states of its own backend
 }
 
 func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
@@ -141,6 +141,10 @@ func (t *attempt) say(format string, args ...any) {
 // made.
 func (t *attempt) learn(state []byte) { t.redact.Add(SecretsOfState(state)...) }
 
+// stateKnown reports whether the secrets of the state are known before the engine
+// prints anything of it.
+func (t *attempt) stateKnown() bool { return t.watched && t.sharesBackend() }
+
 // finish returns the result.
 func (t *attempt) finish() holdfast.Result {
 	t.endStep(t.exec.opts.Now())
@@ -155,7 +159,7 @@ func (t *attempt) finish() holdfast.Result {
 // close flushes the log and removes the workspace, unless it holds a state that
 // is nowhere else.
 func (t *attempt) close() {
-	t.log.open(t.watched)
+	t.log.open(t.stateKnown())
 	_ = t.redacted.Close()
 	t.limiter.close()
 	if t.prepared.release != nil {
