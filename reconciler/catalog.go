@@ -28,6 +28,7 @@ type catalog struct {
 
 	mu       sync.Mutex
 	resolved map[string]*resolution
+	states   map[string][]entry // by location; nil: not asked for yet
 }
 
 type file struct {

@@ -256,7 +256,7 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfa
 			if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 				return fmt.Errorf("read cluster %q: %w", name, err)
 			}
-			faults := slices.Concat(res.faults, ownedElsewhere(to.repo, owner, res))
+			faults := slices.Concat(res.faults, ownedElsewhere(to.repo, owner, res), r.sharedState(ctx, to, res, owner))
 			c.Document = res.doc.Cluster
 			if len(faults) == 0 {
 				c.SourceDigest = res.digest

@@ -238,6 +238,11 @@ func (r *Reconciler) desireAll(
 			names[name] = true
 		}
 	}
+	for name, rec := range known { // what mends a fault may be elsewhere
+		if len(rec.Desired.Faults) > 0 {
+			names[name] = true
+		}
+	}
 	for name, rec := range known { // gone, but not from a tree that proved it
 		if len(cat.names[name]) == 0 && !rec.Desired.Removed {
 			names[name] = true
@@ -298,6 +303,9 @@ func (r *Reconciler) desireOnce(
 	desired := holdfast.Desired{
 		Revision: rec.Desired.Revision, SourceDigest: res.digest,
 		Document: res.doc.Cluster, Faults: res.faults,
+	}
+	if shared := r.sharedState(ctx, cat, res, rec); len(shared) > 0 {
+		desired.SourceDigest, desired.Faults = "", slices.Concat(res.faults, shared)
 	}
 	if !rec.Desired.SourceDigest.Equal(res.digest) || rec.Desired.Removed || rec.Desired.Revision == "" {
 		desired.Revision = head
