@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -670,13 +671,7 @@ func passing(run holdfast.Run) bool {
 // again plans once more after a death, with a delay that doubles, and gives up
 // in the end: something about this plan may be what kills.
 func again(in Input, reason string) Decision {
-	deaths := 0
-	for _, run := range in.Runs {
-		if run.Status != holdfast.RunInterrupted {
-			break
-		}
-		deaths++
-	}
+	deaths := deaths(in.Runs)
 	if deaths > in.MaxResumes {
 		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}
 	}
@@ -685,6 +680,16 @@ func again(in Input, reason string) Decision {
 		return Decision{Action: ActionWait, Reason: ReasonBackingOff, After: wait}
 	}
 	return Decision{Action: ActionPlan, Reason: reason, Reviews: newest(in.Runs).Reviews}
+}
+
+// deaths counts the runs at the head of the list that were interrupted, without
+// a break.
+func deaths(runs []holdfast.Run) int {
+	n := slices.IndexFunc(runs, func(run holdfast.Run) bool { return run.Status != holdfast.RunInterrupted })
+	if n < 0 {
+		return len(runs)
+	}
+	return n
 }
 
 // reviewed returns the newest merge that has a reviewed plan; nil if none has.

@@ -310,6 +310,9 @@ func (r *Reconciler) viewPlan(ctx context.Context, rc *report.Cluster, plans []h
 		return nil
 	}
 	rc.Plan = &plans[0]
+	if plans[0].Status == holdfast.RunInterrupted && deaths(plans) > r.opts.MaxRetries {
+		rc.Waiting = ReasonPlanFailed // it is not made again: see again
+	}
 	shown := slices.IndexFunc(plans, func(run holdfast.Run) bool {
 		return run.Status == holdfast.RunPlanned || run.Status == holdfast.RunNoChanges
 	})

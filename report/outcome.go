@@ -69,7 +69,8 @@ func plannedOutcome(r PullRequest, c Cluster) outcome {
 		return o.as(stageWorking, "⏳", "waits to be planned")
 	case !c.Plan.Status.Done():
 		return o.working(*c.Plan, "plan", r.Now)
-	case c.Plan.Status == holdfast.RunErrored:
+	case c.Plan.Status == holdfast.RunErrored,
+		c.Plan.Status == holdfast.RunInterrupted && c.Waiting == "PlanFailed": // for good
 		return o.failed(*c.Plan, "plan failed")
 	case c.Plan.Status == holdfast.RunCanceled && isPassing(c.Plan.Reason), c.Plan.Status == holdfast.RunInterrupted:
 		o.stale = true

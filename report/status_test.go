@@ -97,6 +97,22 @@ func TestOlderPlanIsGrey(t *testing.T) {
 	}
 }
 
+// A plan whose engine or agent dies is made again, until it is not: then its
+// status is final.
+func TestInterruptedPlan(t *testing.T) {
+	t.Parallel()
+	c := planned("prod-eu", smallPlan("prod-eu"))
+	c.Plan.Status, c.Plan.Reason, c.Summary = holdfast.RunInterrupted, "EngineKilled", nil
+	c.Plan.Failure = &holdfast.Failure{Step: "plan", Summary: "the engine was killed", Cause: "EngineKilled"}
+	for waiting, want := range map[string]holdfast.StatusState{
+		"": holdfast.StatusPending, "PlanFailed": holdfast.StatusFailure,
+	} {
+		if got := report.PlanStatus(pullRequest(waits(c, waiting, ""))); got.State != want {
+			t.Errorf("waiting %q: %s %q, want %s", waiting, got.State, got.Description, want)
+		}
+	}
+}
+
 func TestReply(t *testing.T) {
 	t.Parallel()
 
