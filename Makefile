@@ -15,7 +15,7 @@ GOFUMPT           := v0.9.2
 PROVIDER_LOCAL    := github.com/terraform-providers/terraform-provider-local@v1.4.1-0.20260513075820-3561e410f9fe
 PROVIDER_TIME     := github.com/hashicorp/terraform-provider-time@v0.14.2
 
-.PHONY: help build test check lint unit e2e fuzz bench demo docs tools needs compiler image clean
+.PHONY: help build test check lint unit e2e fuzz bench bench-table demo docs tools needs compiler image clean
 
 help: ## show this
 	@awk -F':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,8 +51,14 @@ fuzz: ## each fuzz target for FUZZTIME (default 5s)
 	  done; \
 	done
 
-bench: build tools needs ## measure; prints a table, writes bench/results.json
+bench: build tools needs ## measure; prints a table, writes bench/results.json and the table of README.md
 	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(GO) run ./bench -holdfast $(BIN)/holdfast -out bench/results.json
+	@$(MAKE) --no-print-directory bench-table
+
+# The table of README.md, from the figures that were measured last.
+bench-table:
+	@{ sed '/<!-- bench:begin -->/q' README.md && $(GO) run ./bench -markdown -out bench/results.json && \
+	  sed -n '/<!-- bench:end -->/,$$p' README.md; } >README.md.new && mv README.md.new README.md || { rm -f README.md.new; exit 1; }
 
 demo: build ## the whole story on this machine; EXIT=1 ends after it
 	@examples/demo/run.sh $(BIN)/holdfast $(if $(EXIT),--exit)

@@ -2,9 +2,12 @@
 package docs_test
 
 import (
+	"encoding/json"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -181,6 +184,29 @@ func TestCommands(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The table of the README has a row for each figure that was measured.
+func TestFiguresAreShown(t *testing.T) {
+	t.Parallel()
+	_, rest, ok := strings.Cut(read(t, "../README.md"), "<!-- bench:begin -->")
+	shown, _, closed := strings.Cut(rest, "<!-- bench:end -->")
+	if !ok || !closed {
+		t.Fatal("README.md has no place for the figures")
+	}
+	data, err := os.ReadFile("../bench/results.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var figures []struct {
+		Name string `json:"name"`
+	}
+	if err != nil || json.Unmarshal(data, &figures) != nil || len(figures) == 0 {
+		t.Fatalf("bench/results.json has no figures: %v", err)
+	}
+	if rows := strings.Count(shown, "\n| "); rows <= len(figures) { // the header is one, too
+		t.Errorf("README.md shows %d of %d figures: make bench-table", rows-1, len(figures))
 	}
 }
 
