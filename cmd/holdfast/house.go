@@ -205,6 +205,9 @@ func (h *house) openGitHub() error {
 			}
 			opts.App = &github.App{ID: f.App.ID, InstallationID: f.App.InstallationID, PrivateKey: key}
 		} else {
+			if _, err := f.Token.Value(); err != nil { // later it may be changed, now it must be there
+				return fmt.Errorf("read token of forge %q: %w", f.Name, err)
+			}
 			opts.Token = func(context.Context) (string, error) { return f.Token.Value() }
 		}
 		client, err := github.New(opts)
@@ -292,6 +295,10 @@ func (h *house) openReconciler(ctx context.Context) error {
 		}
 		if repo.Poll == 0 {
 			repo.Poll = max(5*time.Minute, pollFloor(len(h.cfg.Repositories)))
+		}
+		if len(r.Allow) == 0 && len(h.cfg.Repositories) > 1 && len(h.cfg.Credentials) > 0 {
+			h.logger.Warn("whoever may open a pull request here can use the credentials of every project and environment: "+
+				"bind it under repositories[].allow", "repo", r.Name)
 		}
 		branches[r.Name] = r.Branch
 		opts.Repositories = append(opts.Repositories, repo)

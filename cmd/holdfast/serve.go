@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,6 +46,21 @@ func configError(path string, err error) error {
 	}
 }
 
+// listenError says what to do about an address that cannot be had.
+func listenError(err error) error {
+	const change = "choose another under server in holdfast.yaml"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return &hintError{err, "is another server running there? stop it, or " + change}
+	case errors.Is(err, syscall.EACCES):
+		return &hintError{err, "ports below 1024 need root or CAP_NET_BIND_SERVICE; or " + change}
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return &hintError{err, "this machine has no such address; " + change}
+	default:
+		return err
+	}
+}
+
 // serve runs a server until ctx is done. Then it takes nothing more in, lets
 // runs finish within the grace, interrupts what is left, and closes the agents'
 // listener last: until then states and results can still come in.
@@ -57,7 +73,7 @@ func (a *app) serve(ctx context.Context, cfg *config.Config) error {
 	}
 	defer h.close()
 	if err := h.server.Listen(); err != nil {
-		return err
+		return listenError(err)
 	}
 	agent, err := h.startAgent(ctx)
 	if err != nil {
