@@ -435,11 +435,12 @@ func (r *Reconciler) showPush(ctx context.Context, key showKey) error {
 		return fmt.Errorf("list clusters of %q: %w", key.repo, err)
 	}
 	var clusters []report.Cluster
-	settled := true
+	settled, wanted := true, false
 	for _, rec := range records {
 		if rec.Desired.Revision != key.revision {
 			continue
 		}
+		wanted = true
 		runs, err := r.branchRuns(ctx, rec.Name)
 		if err != nil {
 			return err
@@ -459,10 +460,30 @@ func (r *Reconciler) showPush(ctx context.Context, key showKey) error {
 			clusters = append(clusters, rc)
 		}
 	}
-	if len(clusters) == 0 {
+	switch {
+	case !wanted:
+		return r.supersededPush(ctx, key)
+	case len(clusters) == 0:
 		return nil
 	}
 	return r.wantStatus(ctx, key.repo, holdfast.PullRequestRef{}, report.PushStatus(key.revision, clusters), settled)
+}
+
+// supersededPush ends the status of a push that still waited when others took
+// its place: nobody will apply just that any more.
+func (r *Reconciler) supersededPush(ctx context.Context, key showKey) error {
+	post, err := r.opts.Store.Post(ctx, statusKey(key.repo, key.revision, holdfast.ContextApply))
+	switch {
+	case errors.Is(err, holdfast.ErrNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read status of %s: %w", key.revision.Short(), err)
+	case post.Status.State != holdfast.StatusPending || !post.PullRequest.IsZero():
+		return nil
+	}
+	status := post.Status
+	status.State, status.Description = holdfast.StatusFailure, "not applied: a later commit took its place"
+	return r.wantStatus(ctx, key.repo, holdfast.PullRequestRef{}, status, true)
 }
 
 // cachedSummary is summary for runs that have ended: their plans do not change.

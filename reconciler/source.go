@@ -314,8 +314,15 @@ func (r *Reconciler) desireOnce(
 		r.requests.add(holdfast.Request{Cluster: name})
 		return nil
 	}
+	former := rec.Desired.Revision
 	rec.Desired = desired
-	return r.saveDesired(ctx, rec)
+	if err := r.saveDesired(ctx, rec); err != nil {
+		return err
+	}
+	if former != "" && former != desired.Revision {
+		r.shows.add(showKey{repo: repo.Name, revision: former}) // it may be waiting still
+	}
+	return nil
 }
 
 // sameDesired compares as records do: variables that were read from YAML and

@@ -283,3 +283,55 @@ func TestMergeBeforePlan(t *testing.T) {
 	pr.say(dev, "/holdfast apply")
 	pr.untilApplied("1 created")
 }
+
+// Two merges come before the first is applied. The second was reviewed as if the
+// first were not there: what both would do now waits, and both are told.
+func TestMergesComeTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{"runs.max": 1})
+	w.fleet().commit(cluster("alpha", "nodes: 1"))
+	w.start()
+	w.untilWaiting("alpha", "Unreviewed")
+	first := w.fleet().open(document("alpha", "variables: {nodes: 2}"))
+	second := w.fleet().open(moduleFile("alpha", `resource "terraform_data" "extra" {}`+"\n"))
+	first.untilPlanned("2 to create")
+	second.untilPlanned("2 to create")
+
+	w.hold("plan", "busy") // the only run at once
+	w.fleet().open(cluster("busy", "nodes: 1"))
+	w.untilHeld("plan", "busy")
+	first.merge()
+	second.merge()
+	w.until("one apply stands for both", func() (bool, string) {
+		run := w.runs("alpha")[0]
+		return run.Kind == holdfast.RunApply && len(run.Reviews) == 2, string(run.Kind)
+	})
+	w.release("plan", "busy")
+	w.untilWaiting("alpha", "PlanChanged")
+	for _, pr := range []*pull{first, second} {
+		pr.untilComment("held: PlanChanged", "terraform_data.extra", "terraform_data.node[1]")
+		w.fleet().untilStatus(pr.merged, holdfast.ContextApply, holdfast.StatusFailure, "PlanChanged")
+	}
+	second.say(dev, "/holdfast apply")
+	first.untilApplied("3 created")
+	second.untilApplied("3 created")
+	if n := w.countCalls("apply alpha"); n != 1 {
+		t.Errorf("the engine has applied %d times, want once", n)
+	}
+}
+
+// A push on top of a push that waits takes its place, and both say so.
+func TestPushOnTopOfWaitingPush(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	first := w.fleet().push(cluster("alpha", "nodes: 1"))
+	w.fleet().untilStatus(first, holdfast.ContextApply, holdfast.StatusPending, "Unreviewed")
+	second := w.fleet().push(document("alpha", "variables: {nodes: 2}"))
+	w.fleet().untilStatus(second, holdfast.ContextApply, holdfast.StatusPending, "Unreviewed")
+	if _, stderr, code := w.cli("apply", "alpha"); code != 0 {
+		t.Fatalf("apply: code %d: %s", code, stderr)
+	}
+	w.fleet().untilStatus(second, holdfast.ContextApply, holdfast.StatusSuccess, "2 created")
+	w.fleet().untilStatus(first, holdfast.ContextApply, holdfast.StatusFailure, "a later commit took its place")
+}

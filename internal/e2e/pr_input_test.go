@@ -157,3 +157,38 @@ resource "terraform_data" "x" {
 	pr.say(dev, "/holdfast plan")
 	pr.untilPlanned("2 to create")
 }
+
+// What changes nothing that a plan reads is no reason for one: a file that moves,
+// a label, a word in a comment.
+func TestContentCountsNotPaths(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	fleet := w.fleet()
+	fleet.commit(cluster("prod", "nodes: 1"))
+	fleet.commit(cluster("preprod", "nodes: 1"))
+	w.start()
+	w.untilWaiting("prod", "Unreviewed")
+	w.untilWaiting("preprod", "Unreviewed")
+
+	text := document("prod", "variables: {nodes: 1}")["clusters/prod.yaml"]
+	pr := fleet.open(files{
+		"clusters/prod.yaml":    deleted,
+		"clusters/eu/prod.yaml": "# Moved.\n" + strings.Replace(text, "name: prod\n", "name: prod\n  labels: {team: web}\n", 1),
+	})
+	fleet.untilStatus(pr.head, holdfast.ContextPlan, holdfast.StatusSuccess, "no cluster affected")
+	pr.merge()
+	w.until("the record has moved too", func() (bool, string) {
+		doc := w.record("prod").Desired.Document
+		return doc.Path == "clusters/eu/prod.yaml" && doc.Labels["team"] == "web", doc.Path
+	})
+	if rec := w.record("prod"); rec.Desired.Removed || rec.Waiting != "Unreviewed" {
+		t.Errorf("prod is removed: %t, waits: %q", rec.Desired.Removed, rec.Waiting)
+	}
+
+	// The module of one cluster is not that of another whose name it ends in.
+	pr = fleet.open(moduleFile("prod", `resource "terraform_data" "new" {}`+"\n"))
+	pr.untilPlanned("1 cluster: 2 to create")
+	if n := w.countCalls("plan preprod"); n != 1 {
+		t.Errorf("preprod was planned %d times, want once", n)
+	}
+}
