@@ -54,7 +54,9 @@ func (r *Reconciler) resume(ctx context.Context) {
 		r.opts.Logger.ErrorContext(ctx, "clusters were not listed", "err", err)
 	}
 	for _, rec := range records {
-		r.requests.add(holdfast.Request{Cluster: rec.Name})
+		if _, ok := r.repos[rec.Owner]; ok { // else there is no Git to ask
+			r.requests.add(holdfast.Request{Cluster: rec.Name})
+		}
 	}
 	for name := range r.repos {
 		open, err := r.openPullRequests(ctx, name)

@@ -291,3 +291,15 @@ func TestStartAsksForEverything(t *testing.T) {
 		t.Errorf("it is not ready: %v", missing)
 	}
 }
+
+func TestStartLeavesTheClustersOfOthersAlone(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	_, err := f.store.SaveCluster(t.Context(), holdfast.ClusterRecord{
+		Name: "old", Owner: "no-longer-watched", Desired: holdfast.Desired{Revision: "b", SourceDigest: newDigest},
+	})
+	f.must(err)
+	f.r.Resume(t.Context())
+	f.settle() // would be an error: its repository cannot be read
+	f.expectRuns("old")
+}
