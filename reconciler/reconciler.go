@@ -51,7 +51,7 @@ type Options struct {
 	Lease      time.Duration           // how long a silent attempt is believed in; zero means 30 seconds
 	MaxRetries int                     // of an attempt that failed for a passing cause; zero means 5, negative none
 	RetryDelay time.Duration           // before the first retry, doubling; zero means 10 seconds
-	LogURL     func(run string) string // nil: logs have no address
+	LogURL     func(run string) string // nil: comments name runs without a link
 
 	Metrics Metrics          // nil measures nothing
 	Tracer  Tracer           // nil traces nothing
@@ -194,9 +194,6 @@ func withDefaults(opts Options) Options {
 		opts.Credentials = func(holdfast.Cluster, holdfast.RunKind) (map[string]string, []string, error) {
 			return nil, nil, nil
 		}
-	}
-	if opts.LogURL == nil {
-		opts.LogURL = func(string) string { return "" }
 	}
 	if opts.Metrics == nil {
 		opts.Metrics = noMetrics{}

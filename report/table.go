@@ -18,19 +18,14 @@ func (w *writer) summary() {
 	if counted {
 		header, rule = header+" Create | Change | Replace | Destroy |", rule+"--:|--:|--:|--:|"
 	}
-	if w.r.LogURL != nil {
-		header, rule = header+" Log |", rule+"---|"
-	}
+	header, rule = header+" Run |", rule+"---|"
 	w.line(header + "\n" + rule)
 	for _, o := range firstOf(w, w.outcomes, w.level.clusters) {
 		row := fmt.Sprintf("| %s | %s | %s |", o.icon, clusterCell(o.cluster), resultCell(o))
 		if counted {
 			row += " " + countCells(o) + " |"
 		}
-		if w.r.LogURL != nil {
-			row += " " + w.logLink(o.run) + " |"
-		}
-		w.line(row)
+		w.line(row + " " + w.runCell(o.run) + " |")
 	}
 	if more := len(w.outcomes) - w.level.clusters; more > 0 {
 		w.linef("\n… and %s more.", plural(more, "cluster"))
@@ -94,15 +89,20 @@ func number(n int) string {
 	return fmt.Sprint(n)
 }
 
-func (w *writer) logLink(run *holdfast.Run) string {
-	if run == nil || run.Attempt == 0 || w.r.LogURL == nil {
+// runCell names a run that has a log, to be read with holdfast logs, or at its
+// address.
+func (w *writer) runCell(run *holdfast.Run) string {
+	if run == nil || run.Attempt == 0 {
 		return ""
+	}
+	if w.r.LogURL == nil {
+		return code(run.ID)
 	}
 	url := w.r.LogURL(run.ID)
 	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") || strings.ContainsFunc(url, notInURL) {
-		return ""
+		return code(run.ID)
 	}
-	return "[log](" + url + ")"
+	return "[" + code(run.ID) + "](" + url + ")"
 }
 
 // notInURL is what could end a link early.

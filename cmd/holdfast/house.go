@@ -278,9 +278,6 @@ func (h *house) openReconciler(ctx context.Context) error {
 	if opts.MaxRetries == 0 {
 		opts.MaxRetries = -1 // zero means the default there
 	}
-	if base := strings.TrimSuffix(h.cfg.Server.API.URL, "/"); base != "" {
-		opts.LogURL = func(run string) string { return base + "/api/v1/runs/" + run + "/log" }
-	}
 	if err := h.openLock(&opts); err != nil {
 		return err
 	}

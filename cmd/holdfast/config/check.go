@@ -105,9 +105,6 @@ func (d *decoder) checkServer(c *Config) {
 	d.tls("server.api.tls", s.API.TLS)
 	d.tls("server.agents.tls", s.Agents.TLS)
 	d.secret("server.agents.token", s.Agents.Token)
-	if s.API.URL != "" {
-		d.url("server.api.url", s.API.URL, "http", "https")
-	}
 	if s.Agents.Address != "" && s.Agents.Token.IsZero() {
 		d.at("server.agents.address", "agents need a token", "add server.agents.token")
 	}

@@ -47,7 +47,6 @@ type Public struct {
 type API struct {
 	Address string  `yaml:"address" default:"127.0.0.1:8081" doc:"host:port; empty switches the listener off."`
 	TLS     TLS     `yaml:"tls" doc:"Without it: plain HTTP, for a loopback address or behind a proxy."`
-	URL     string  `yaml:"url" doc:"How people reach it, for links in comments. Left out: comments link to no logs."`
 	Tokens  []Token `yaml:"tokens" doc:"Who may use it. Without any, serve makes an admin token in <dataDir>/admin.token."`
 }
 
