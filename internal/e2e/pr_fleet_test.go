@@ -1,0 +1,148 @@
+package e2e_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
+)
+
+// A forced push takes a merge off the branch again: what it brought is gone from
+// what is desired, and nothing is done about it without a person.
+func TestForcedPushTakesMergeBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	pr := w.fleet().open(cluster("alpha", "nodes: 1"))
+	pr.untilPlanned("1 to create")
+	pr.merge()
+	pr.untilApplied("1 created")
+	more := w.fleet().open(document("alpha", "variables: {nodes: 2}"))
+	more.untilPlanned("1 to create")
+	before := w.fleet().git.Rev("main")
+	more.merge()
+	more.untilApplied("1 created")
+
+	after := w.fleet().git.Rev("main")
+	w.fleet().git.Branch("main", before)
+	w.fleet().pushed(after)
+	w.untilWaiting("alpha", "Unreviewed")
+	if run := w.runs("alpha")[0]; run.Kind != holdfast.RunPlan || run.Counts.Delete != 1 {
+		t.Errorf("the newest run is a %s with %+v, want a plan that deletes one", run.Kind, run.Counts)
+	}
+	if n := w.countCalls("apply alpha"); n != 2 {
+		t.Errorf("the engine has applied %d times, want twice", n)
+	}
+}
+
+// An emptied or deleted branch says nothing of its clusters.
+func TestBranchIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	pr := w.fleet().open(cluster("alpha", "nodes: 1"))
+	pr.untilPlanned("1 to create")
+	pr.merge()
+	pr.untilApplied("1 created")
+	head := w.fleet().git.Rev("main")
+	w.fleet().git.DeleteBranch("main")
+	w.fleet().hub.Push("refs/heads/main", head, "")
+	w.fleet().git.CommitOn("main", "", "Begin anew", files{"README.md": "Nothing here.\n"})
+	w.fleet().hub.Push("refs/heads/main", "", w.fleet().git.Rev("main"))
+
+	w.fleet().push(cluster("beta", "nodes: 1"))
+	w.untilWaiting("beta", "Unreviewed")
+	if rec := w.record("alpha"); rec.Phase != holdfast.PhaseActive {
+		t.Errorf("alpha is %s, want Active", rec.Phase)
+	}
+	if n := w.countCalls("apply") + w.countCalls("destroy"); n != 1 {
+		t.Errorf("the engine was called %d times to apply or destroy, want once", n)
+	}
+}
+
+// A repository may define clusters only for what is bound to it.
+func TestBindings(t *testing.T) {
+	t.Parallel()
+	w := emptyWorld(t, nil)
+	fleet := w.addRepo("acme/fleet", settings{"allow": []any{
+		map[string]any{"paths": []string{"clusters/**"}, "projects": []string{"shop"}, "environments": []string{"staging"}},
+	}})
+	w.start()
+	pr := fleet.open(cluster("alpha", "nodes: 1"))
+	fleet.untilStatus(pr.head, holdfast.ContextPlan, holdfast.StatusFailure, "clusters/alpha.yaml:4:9")
+	pr.untilComment("clusters/alpha.yaml:4:9", "production", "holdfast.yaml")
+	pr.push(files{"clusters/alpha.yaml": strings.Replace(
+		document("alpha")["clusters/alpha.yaml"], "environment: production", "environment: staging", 1)})
+	pr.untilPlanned("1 to create")
+}
+
+// A comment fits into GitHub's limit, however much there is to tell.
+func TestHugePlanFits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	pr := w.fleet().open(cluster("alpha", "nodes: 1200"))
+	pr.untilPlanned("1200 to create")
+	if n := len([]rune(pr.comment())); n > 65536 {
+		t.Errorf("the comment has %d characters, want at most 65536", n)
+	}
+	pr.untilComment("Shortened")
+}
+
+// Credentials are those of the phase: a plan does not get what an apply gets,
+// and neither is shown.
+func TestCredentialsByPhase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{"credentials": []any{
+		map[string]any{"phase": "plan", "env": map[string]any{"ROLE": "reader"}, "secrets": map[string]any{
+			"KEY": map[string]any{"file": "plan-key"},
+		}},
+		map[string]any{"project": "shop", "phase": "apply", "env": map[string]any{"ROLE": "writer"}, "secrets": map[string]any{
+			"KEY": map[string]any{"file": "apply-key"},
+		}},
+		map[string]any{"project": "other", "env": map[string]any{"ROLE": "nobody"}},
+	}})
+	w.write("plan-key", "only-to-be-read-with", 0o600)
+	w.write("apply-key", "to-be-written-with", 0o600)
+	w.start()
+	pr := w.fleet().open(join(document("alpha"), moduleFile("alpha", `
+resource "terraform_data" "who" {
+  provisioner "local-exec" {
+    command = "echo role $ROLE, key $KEY"
+  }
+}
+`)))
+	pr.untilPlanned("2 to create")
+	pr.merge()
+	pr.untilApplied("2 created")
+	out, stderr, code := w.cli("logs", w.runs("alpha")[0].ID)
+	if code != 0 || !strings.Contains(out, "role writer, key (sensitive value)") {
+		t.Errorf("logs: code %d: %s%s", code, out, stderr)
+	}
+	if all := out + pr.comment() + w.log.all() + w.agentLog(); strings.Contains(all, "to-be-written-with") {
+		t.Error("a key is shown")
+	}
+}
+
+// Many pull requests on many clusters come at once; each is planned and applied.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	var prs []*pull
+	for i := range 8 {
+		prs = append(prs, w.fleet().openAs(githubserver.PullRequest{}, cluster(fmt.Sprintf("c%d", i), "nodes: 1")))
+	}
+	for _, pr := range prs {
+		pr.untilPlanned("1 to create")
+	}
+	for _, pr := range prs {
+		pr.merge()
+	}
+	for _, pr := range prs {
+		pr.untilApplied("1 created")
+		pr.untilComment("and applied")
+	}
+}
