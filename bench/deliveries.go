@@ -65,7 +65,7 @@ func (b *bench) deliveries(s *stage) []figure {
 	var p50, p99 []time.Duration
 	var floorRates []float64
 	var floor50, floor99 []time.Duration
-	for range b.rounds {
+	for round := 0; b.again(round); round++ {
 		bare, stop := s.startBare()
 		l := s.load(bare, body)
 		stop()

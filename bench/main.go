@@ -100,10 +100,20 @@ type bench struct {
 	sizes    []int
 	keep     bool
 	log      io.Writer // of progress
+	began    time.Time
+}
+
+// budget bounds the bench on a busy machine: beyond it each thing is measured
+// once instead of several times.
+const budget = 4 * time.Minute
+
+// again reports whether there is another round, after those before.
+func (b *bench) again(before int) bool {
+	return before == 0 || before < b.rounds && time.Since(b.began) < budget
 }
 
 func (b *bench) measure(only string) ([]figure, error) {
-	began := time.Now()
+	b.began = time.Now()
 	fmt.Fprintf(b.log, "%d CPUs, %d runs at once, median of %d\n", runtime.NumCPU(), b.parallel, b.rounds)
 	var figures []figure
 	for _, part := range []struct {
@@ -125,7 +135,7 @@ func (b *bench) measure(only string) ([]figure, error) {
 	if len(figures) == 0 {
 		return nil, fmt.Errorf("-only %q: there is no such part", only)
 	}
-	fmt.Fprintf(b.log, "measured in %s\n", time.Since(began).Round(time.Second))
+	fmt.Fprintf(b.log, "measured in %s\n", time.Since(b.began).Round(time.Second))
 	return figures, nil
 }
 
