@@ -318,11 +318,11 @@ func (p *pull) untilReacted(comment int64, reaction holdfast.Reaction) {
 }
 
 // untilPlanned waits until the head's holdfast/plan is a success, with these
-// words in its description, and our comment speaks of that head.
+// words in its description, and our comment shows the plan of that head.
 func (p *pull) untilPlanned(says ...string) {
 	p.r.w.t.Helper()
 	p.r.untilStatus(p.head, holdfast.ContextPlan, holdfast.StatusSuccess, says...)
-	p.untilComment(holdfast.Revision(p.head).Short())
+	p.untilComment("Plan for `" + holdfast.Revision(p.head).Short() + "`") // and not: Planning
 }
 
 // untilApplied waits until the merge commit's holdfast/apply is a success.

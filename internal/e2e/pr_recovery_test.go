@@ -19,6 +19,7 @@ func TestPassingTroubleIsRetried(t *testing.T) {
 	w.fleet().untilStatus(pr.head, holdfast.ContextPlan, holdfast.StatusPending)
 	w.succeed("plan", "alpha")
 	pr.untilPlanned("1 to create")
+	pr.untilComment("`alpha` changes")
 	if strings.Contains(pr.comment(), "timeout") {
 		t.Errorf("the comment still tells of the trouble:\n%s", pr.comment())
 	}
@@ -106,8 +107,11 @@ func TestPlanWaitsBehindApply(t *testing.T) {
 		t.Errorf("logs: code %d, %q %q", code, out, stderr)
 	}
 	for _, args := range [][]string{
-		{"get", "runs"}, {"get", "pullrequests", "-o", "json"}, {"describe", "cluster", "alpha"},
-		{"describe", "pullrequest", "acme/fleet#2"}, {"describe", "run", run},
+		{"get", "runs"},
+		{"get", "pullrequests", "-o", "json"},
+		{"describe", "cluster", "alpha"},
+		{"describe", "pullrequest", "acme/fleet#2"},
+		{"describe", "run", run},
 	} {
 		if out, stderr, code := w.cli(args...); code != 0 || !strings.Contains(out, "alpha") && args[1] != "pullrequests" {
 			t.Errorf("%v: code %d, %q %q", args, code, out, stderr)
