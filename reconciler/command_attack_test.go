@@ -38,3 +38,27 @@ func TestWhoMayApprove(t *testing.T) {
 		t.Errorf("approvals are %+v, want that of ann", got)
 	}
 }
+
+// A code host that will not say who may command is no reason to be silent for
+// ever.
+func TestCommandIsRefusedInTheEndWhenNobodyTellsWhoMay(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.forge.permission["ann"] = holdfast.PermissionWrite
+	f.forge.failWith("Permission", holdfast.ErrForbidden)
+	f.clock.Advance(time.Second)
+	f.forge.says(1, "ann", "/holdfast plan")
+	f.must(f.r.PollOnce(t.Context(), infra))
+	for _, test := range []struct {
+		after time.Duration
+		want  holdfast.CommandStatus
+	}{{time.Minute, holdfast.CommandReceived}, {time.Hour, holdfast.CommandRefused}} {
+		f.clock.Advance(test.after)
+		f.r.Obey(t.Context())
+		commands, err := f.store.Commands(t.Context(), test.want)
+		f.must(err)
+		if len(commands) != 1 {
+			t.Errorf("after %s the command is not %s", test.after, test.want)
+		}
+	}
+}

@@ -16,6 +16,10 @@ import (
 // another replica may have stored it, or its permission could not be asked for.
 const obeyIdle = 10 * time.Second
 
+// permissionPatience is for how long a command waits while the code host refuses
+// to say who may command: a credential may be renewed, or it may be lacking.
+const permissionPatience = 15 * time.Minute
+
 // CommandOf fills in what a comment says about the nth command in it.
 func CommandOf(comment holdfast.Comment, n int, c holdfast.Command) holdfast.Command {
 	c.ID = holdfast.CommandID(comment.PullRequest.Repo, comment.ID, n)
@@ -190,6 +194,10 @@ func (r *Reconciler) permitted(ctx context.Context, c holdfast.Command) error {
 		return refusal("the repository is not configured")
 	}
 	permission, err := forge.Permission(ctx, c.PullRequest.Repo, c.Author)
+	barred := errors.Is(err, holdfast.ErrForbidden) || errors.Is(err, holdfast.ErrUnauthorized)
+	if barred && r.opts.Now().Sub(c.CreatedAt) > permissionPatience {
+		return refusal("the code host does not tell who may command: its App or token needs to read members and metadata")
+	}
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("ask for the permission of %q: %w", c.Author, err)
 	}
