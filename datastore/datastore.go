@@ -123,6 +123,11 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 	if err := s.db.migrate(ctx, s.log); err != nil {
 		return err
 	}
+	// The file is ours alone: whoever had claimed a post before is dead, and
+	// what it had begun is posted now, not when its claim ends.
+	if err := s.db.write(ctx, endClaims); err != nil {
+		return err
+	}
 	store, err := s.identify(ctx)
 	if err != nil {
 		return err

@@ -49,6 +49,25 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// A server was killed while it posted: the next one posts at once.
+func TestOpenEndsClaims(t *testing.T) {
+	t.Parallel()
+	opts := datastore.Options{Path: filepath.Join(t.TempDir(), "holdfast.db"), Keys: testKeys(t, 'k')}
+	for life := range 2 {
+		store, err := datastore.Open(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, store, commentPost("planning", "abc"))
+		if got := claimPosts(t, store, noon.Add(time.Duration(life)*time.Second)); len(got) != 1 {
+			t.Errorf("life %d: ClaimPosts() = %+v, want the post", life, got)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestOpenTwice(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

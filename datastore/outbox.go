@@ -258,6 +258,12 @@ func endClaim(ctx context.Context, q querier, key string) error {
 	return err
 }
 
+// endClaims ends the claims of all posters.
+func endClaims(ctx context.Context, q querier) error {
+	_, err := q.exec(ctx, `UPDATE posts SET claimed_by = '', claimed_until = 0 WHERE claimed_until > 0`)
+	return err
+}
+
 // PostFailed ends the claim and hides the post until notBefore. The zero time
 // gives up on the content that was claimed: it is not posted until it changes.
 func (s *Store) PostFailed(ctx context.Context, key, cause string, notBefore time.Time) error {
