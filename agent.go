@@ -36,6 +36,8 @@ type ClaimRequest struct {
 	// the server believes to be with this agent and is not listed has ended
 	// with a former process of the agent.
 	Executing []AttemptRef `json:"executing,omitempty"`
+	// Kinds are the kinds of runs that the agent executes; empty means all.
+	Kinds []RunKind `json:"kinds,omitempty"`
 	// Platform is GOOS_GOARCH.
 	Platform string `json:"platform"`
 }

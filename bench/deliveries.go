@@ -79,24 +79,33 @@ func (b *bench) deliveries(s *stage) []figure {
 		figure{Name: "webhook deliveries accepted", N: connections, Value: median(rates), Unit: "1/s"}.against(median(floorRates)),
 		figure{Name: "webhook delivery, p50", N: connections, Value: inMS(p50), Unit: "ms"}.against(inMS(floor50)),
 		figure{Name: "webhook delivery, p99", N: connections, Value: inMS(p99), Unit: "ms"}.against(inMS(floor99)),
-		{Name: "idle memory of server and agent, resident", N: fleetSize, Value: idle.server.rss + idle.agent.rss, Unit: "MiB"},
-		{Name: "idle memory of server and agent, proportional", N: fleetSize, Value: idle.server.pss + idle.agent.pss, Unit: "MiB"},
+		{Name: "idle memory of server and agents, resident", N: fleetSize, Value: idle.rss, Unit: "MiB"},
+		{Name: "idle memory of server and agents, proportional", N: fleetSize, Value: idle.pss, Unit: "MiB"},
 		{Name: "first start to ready", N: fleetSize, Value: first.Seconds(), Unit: "s"},
 		{Name: "start to ready", N: fleetSize, Value: median(starts).Seconds(), Unit: "s"},
 	}
 }
 
-// footprint is what a server and its agent hold, in MiB.
-type footprint struct{ server, agent struct{ rss, pss float64 } }
+// footprint is what a server and its agents hold, in MiB.
+type footprint struct{ rss, pss float64 }
 
-func (w *world) memory() (f footprint) {
-	data, err := os.ReadFile(w.path("data", "agent", "agent.lock"))
+func (w *world) memory() footprint {
+	locks, err := filepath.Glob(w.path("data", "agent*", "agent.lock"))
 	w.check(err)
-	agent, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	w.check(err)
-	f.server.rss, f.server.pss = w.resident(w.cmd.Process.Pid)
-	f.agent.rss, f.agent.pss = w.resident(agent)
-	return f
+	pids := []int{w.cmd.Process.Pid}
+	for _, lock := range locks {
+		data, err := os.ReadFile(lock)
+		w.check(err)
+		pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+		w.check(err)
+		pids = append(pids, pid)
+	}
+	var sum footprint
+	for _, pid := range pids {
+		rss, pss := w.resident(pid)
+		sum.rss, sum.pss = sum.rss+rss, sum.pss+pss
+	}
+	return sum
 }
 
 func (s *stage) resident(pid int) (rss, pss float64) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -24,7 +25,7 @@ func (r *Reconciler) Claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 	defer deadline.Stop()
 	for {
 		woken := r.work.wait()
-		a, err := r.claim(ctx, req.Agent)
+		a, err := r.claim(ctx, req.Agent, req.Kinds)
 		if !errors.Is(err, holdfast.ErrNotFound) {
 			return a, err
 		}
@@ -46,9 +47,13 @@ func (r *Reconciler) Drain() {
 	r.draining = true
 }
 
+// claimableLooked is how many claimable runs are tried, each of another state:
+// more than can be locked by others for a moment.
+const claimableLooked = 16
+
 // claim tries the claimable runs in their order. The lock is taken before the
 // record, so that a run that was claimed always had the lock.
-func (r *Reconciler) claim(ctx context.Context, agent string) (holdfast.Assignment, error) {
+func (r *Reconciler) claim(ctx context.Context, agent string, kinds []holdfast.RunKind) (holdfast.Assignment, error) {
 	r.mu.Lock()
 	draining := r.draining
 	r.mu.Unlock()
@@ -56,11 +61,18 @@ func (r *Reconciler) claim(ctx context.Context, agent string) (holdfast.Assignme
 		return holdfast.Assignment{}, holdfast.ErrNotFound
 	}
 	now := r.opts.Now()
-	runs, err := r.opts.Store.Claimable(ctx, now, 16)
+	limit := claimableLooked
+	if len(kinds) > 0 { // others may stand before the agent's own
+		limit *= 16
+	}
+	runs, err := r.opts.Store.Claimable(ctx, now, limit)
 	if err != nil {
 		return holdfast.Assignment{}, fmt.Errorf("list claimable runs: %w", err)
 	}
 	for _, run := range runs {
+		if len(kinds) > 0 && !slices.Contains(kinds, run.Kind) {
+			continue
+		}
 		owner := lockOwner(holdfast.AttemptRef{Run: run.ID, Attempt: run.Attempt + 1})
 		switch err := r.opts.Locker.Acquire(ctx, run.StateLocation, owner, r.opts.Lease); {
 		case errors.Is(err, holdfast.ErrLocked):

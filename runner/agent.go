@@ -44,7 +44,8 @@ type AgentOptions struct {
 	// Dir keeps what is not delivered yet, and what the server refused. One
 	// agent uses it at a time. It is made if it does not exist.
 	Dir      string
-	Slots    int // attempts at once; zero means 4
+	Slots    int                // attempts at once; zero means 4
+	Kinds    []holdfast.RunKind // what it claims; empty means all kinds of runs
 	Executor AttemptExecutor
 
 	// Grace is how long running attempts may go on once Run's context is done,
@@ -251,7 +252,7 @@ func (a *Agent) claim(ctx context.Context) (holdfast.Assignment, time.Time, erro
 		asked := time.Now()
 		try, cancel := context.WithTimeout(ctx, claimWait+answerTimeout)
 		assignment, serverTime, err := a.client.claim(try, holdfast.ClaimRequest{
-			Agent: a.opts.ID, Wait: claimWait, Executing: a.refs(),
+			Agent: a.opts.ID, Wait: claimWait, Executing: a.refs(), Kinds: a.opts.Kinds,
 			Platform: runtime.GOOS + "_" + runtime.GOARCH,
 		})
 		cancel()

@@ -255,7 +255,11 @@ func checkSocketFree(path string) error {
 }
 
 func place(made string, socket Socket) error {
-	if err := os.Chmod(made, 0o600); err != nil {
+	mode := fs.FileMode(0o600)
+	if socket.Shared {
+		mode = 0o660
+	}
+	if err := os.Chmod(made, mode); err != nil {
 		return fmt.Errorf("make socket: %w", err)
 	}
 	if socket.ChangeOwner {

@@ -64,12 +64,14 @@ type Listener struct {
 	TLS     *tls.Config // nil: plain HTTP, for a loopback address or behind a proxy
 }
 
-// Socket is a Unix socket that a server listens on. It is made with mode 0600.
+// Socket is a Unix socket that a server listens on. It is made with mode 0600,
+// or 0660 if it is shared.
 type Socket struct {
 	Path string // its folder must exist and be reachable for the agent's user
 	// ChangeOwner gives the socket to UID and GID, those of an agent that runs
 	// as another user. It takes root.
 	ChangeOwner bool
+	Shared      bool // with the members of the group GID: mode 0660
 	UID, GID    int
 }
 

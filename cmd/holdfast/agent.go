@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -19,6 +20,7 @@ import (
 type agentFlags struct {
 	id, server, tokenFile, caFile, dir string
 	slots                              int
+	kinds                              []string
 	grace                              time.Duration
 	executor                           runner.ExecutorOptions
 }
@@ -38,6 +40,7 @@ func newAgentCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.id, "id", "", "name of this agent, stable over restarts")
 	flags.StringVar(&f.dir, "dir", "", "folder for workspaces and for what is not delivered yet")
 	flags.IntVar(&f.slots, "slots", 4, "runs at once")
+	flags.StringSliceVar(&f.kinds, "kinds", nil, "kinds of runs to execute: plan, apply, drift, destroy (default all)")
 	flags.DurationVar(&f.grace, "grace", 5*time.Minute, "how long runs may go on after SIGTERM")
 	addEngineFlags(c, &f.executor)
 	for _, name := range []string{"server", "token-file", "id", "dir"} {
@@ -74,8 +77,13 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	if err != nil {
 		return err
 	}
+	kinds, err := runKinds(f.kinds)
+	if err != nil {
+		return err
+	}
 	agent, err := runner.NewAgent(runner.AgentOptions{
-		ID: f.id, Server: f.server, CAFile: f.caFile, Token: token,
+		Kinds: kinds,
+		ID:    f.id, Server: f.server, CAFile: f.caFile, Token: token,
 		Dir: f.dir, Slots: f.slots, Executor: executor, Grace: f.grace, Logger: logger,
 	})
 	if err != nil {
@@ -103,4 +111,18 @@ func agentToken(path string, stdin io.Reader) (string, error) {
 		return "", errors.New("there is none on the standard input")
 	}
 	return token, nil
+}
+
+func runKinds(words []string) ([]holdfast.RunKind, error) {
+	var kinds []holdfast.RunKind
+	for _, word := range words {
+		kind := holdfast.RunKind(word)
+		switch kind {
+		case holdfast.RunPlan, holdfast.RunApply, holdfast.RunDrift, holdfast.RunDestroy:
+			kinds = append(kinds, kind)
+		default:
+			return nil, usageError("there is no kind of run %q: want plan, apply, drift or destroy", word)
+		}
+	}
+	return kinds, nil
 }

@@ -41,9 +41,9 @@ type house struct {
 	githubs    map[string]*github.Client // by forge name
 	reconciler *reconciler.Reconciler
 	server     *server.Server
-	account    *account // that the local agent runs as; nil: as we do
-	agentToken string   // of the agent beside us
-	identity   string   // names us in leases, and our agent
+	accounts   *accounts // that local agents run as; nil: as we do
+	agentToken string    // of the agent beside us
+	identity   string    // names us in leases, and our agent
 	closers    []func() error
 }
 
@@ -90,12 +90,12 @@ func (h *house) openTraces(ctx context.Context) error {
 // is otherwise nobody's business.
 func (h *house) openFolders(context.Context) error {
 	mode := fs.FileMode(0o700)
-	account, err := agentAccount(h.cfg.Agent.User)
+	accounts, err := agentAccounts(h.cfg.Agent)
 	if err != nil {
-		return &hintError{err, "set agent.user in holdfast.yaml"}
+		return &hintError{err, "set agent.user and agent.applyUser in holdfast.yaml"}
 	}
-	h.account = account
-	if account != nil {
+	h.accounts = accounts
+	if accounts != nil {
 		mode = 0o711
 	} else {
 		h.logger.Warn("plans run as the same user as the server: code in a plan can read the server's keys; " +
@@ -107,7 +107,7 @@ func (h *house) openFolders(context.Context) error {
 	if err := makeFolder(h.path("run"), 0o711); err != nil {
 		return fmt.Errorf("make folder of the socket: %w", err)
 	}
-	if account == nil {
+	if accounts == nil {
 		return nil
 	}
 	return reachable(h.cfg.DataDir)
@@ -285,7 +285,7 @@ func (h *house) openReconciler(ctx context.Context) error {
 	for _, r := range h.cfg.Repositories {
 		repo := reconciler.Repository{
 			Name: r.Name, Branch: r.Branch, Clusters: r.Clusters, Templates: r.Templates,
-			Local: r.Forge == "local", Forks: r.Forks && h.account != nil, Drafts: r.Drafts, Poll: r.Poll,
+			Local: r.Forge == "local", Forks: r.Forks && h.accounts != nil, Drafts: r.Drafts, Poll: r.Poll,
 		}
 		if repo.Local && repo.Poll == 0 {
 			repo.Poll = time.Second
@@ -354,8 +354,9 @@ func (h *house) openServer(context.Context) error {
 		Local: h.store, Posts: h.store, Webhooks: hooks, Metrics: h.metrics.handler(), Ready: h.waitsFor,
 		Socket: server.Socket{Path: h.path("run", "agent.sock")}, Version: buildVersion(), Logger: h.logger,
 	}
-	if h.account != nil {
-		opts.Socket.ChangeOwner, opts.Socket.UID, opts.Socket.GID = true, h.account.uid, h.account.gid
+	if h.accounts != nil {
+		opts.Socket.ChangeOwner, opts.Socket.Shared = true, true
+		opts.Socket.UID, opts.Socket.GID = h.accounts.plan.uid, h.accounts.plan.gid
 	}
 	s := h.cfg.Server
 	for _, l := range []struct {
@@ -500,20 +501,39 @@ func loadOrCreateToken(path string) (string, error) {
 	return token, nil
 }
 
-// startAgent starts the agent beside the server, unless there shall be none.
-func (h *house) startAgent(ctx context.Context) (*local.Process, error) {
+// startAgents starts the agents beside the server, unless there shall be none:
+// one for all runs, or, if they can be other users, one for plans and one for
+// applies. The code of a pull request is executed when it is planned; as another
+// user it cannot look into the processes and files of an apply.
+func (h *house) startAgents(ctx context.Context) ([]*local.Process, error) {
 	if h.cfg.Agent.Off {
 		return nil, nil
 	}
+	if h.accounts == nil {
+		agent, err := h.startAgent(ctx, "agent", nil)
+		return []*local.Process{agent}, err
+	}
+	plans, err := h.startAgent(ctx, "agent-plan", h.accounts.plan, holdfast.RunPlan, holdfast.RunDrift)
+	if err != nil {
+		return nil, err
+	}
+	applies, err := h.startAgent(ctx, "agent", h.accounts.apply, holdfast.RunApply, holdfast.RunDestroy)
+	return []*local.Process{plans, applies}, err
+}
+
+// startAgent starts one agent, whose name is also that of its folder.
+func (h *house) startAgent(
+	ctx context.Context, name string, as *account, kinds ...holdfast.RunKind,
+) (*local.Process, error) {
 	binary, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find own binary: %w", err)
 	}
 	e := h.cfg.Engines
-	dir := h.path("agent")
+	dir := h.path(name)
 	args := []string{
 		"agent", "--server", "unix://" + h.path("run", "agent.sock"), "--token-file", "-",
-		"--id", h.identity + "/local", "--dir", dir, "--slots", strconv.Itoa(h.cfg.Agent.Slots),
+		"--id", h.identity + "/" + name, "--dir", dir, "--slots", strconv.Itoa(h.cfg.Agent.Slots),
 		"--grace", h.cfg.Server.Grace.String(), "--engine-grace", e.Grace.String(),
 		"--download=" + strconv.FormatBool(e.Download), "--validation", e.Validation,
 	}
@@ -527,32 +547,66 @@ func (h *house) startAgent(ctx context.Context) (*local.Process, error) {
 	for _, d := range e.Dirs {
 		args = append(args, "--engine-dir", d)
 	}
+	for _, kind := range kinds {
+		args = append(args, "--kinds", string(kind))
+	}
 	opts := local.Options{Binary: binary, Args: args, Dir: dir, Input: h.agentToken, Logger: h.logger}
-	if h.account != nil {
-		opts.User = fmt.Sprintf("%d:%d", h.account.uid, h.account.gid)
+	if as != nil {
+		opts.User = fmt.Sprintf("%d:%d", as.uid, as.gid)
 	}
 	agent, err := local.Start(ctx, opts)
 	if err != nil {
-		return nil, fmt.Errorf("start agent: %w", err)
+		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	return agent, nil
 }
 
-// account is a user that the agent runs as.
+// account is a user that an agent runs as.
 type account struct{ uid, gid int }
 
-// agentAccount finds the agent's user. Only root can start processes as
+// accounts are the users of the local agents. They share a group, which the
+// socket belongs to.
+type accounts struct{ plan, apply *account }
+
+// applyUID is who applies if there is no user for it: unassigned on common
+// systems, and not nobody.
+const applyUID = 65533
+
+// agentAccounts finds the agents' users. Only root can start processes as
 // somebody else: nil for everybody else, and for root if root is asked for.
-func agentAccount(name string) (*account, error) {
+func agentAccounts(cfg config.Agent) (*accounts, error) {
 	if os.Getuid() != 0 {
-		if name != "" {
-			return nil, fmt.Errorf("agent.user is %q, but only root can start the agent as another user", name)
+		for key, name := range map[string]string{"agent.user": cfg.User, "agent.applyUser": cfg.ApplyUser} {
+			if name != "" {
+				return nil, fmt.Errorf("%s is %q, but only root can start an agent as another user", key, name)
+			}
 		}
 		return nil, nil
 	}
+	plan, err := lookupAccount(cfg.User, "holdfast-agent", "nobody")
+	if err != nil || plan.uid == 0 {
+		return nil, err
+	}
+	apply, err := lookupAccount(cfg.ApplyUser, "holdfast-apply")
+	if err != nil && cfg.ApplyUser == "" {
+		apply, err = &account{uid: applyUID}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if apply.uid == plan.uid {
+		return nil, fmt.Errorf("plans and applies would run as the same user %d: a plan could read what an apply holds", plan.uid)
+	}
+	apply.gid = plan.gid
+	return &accounts{plan, apply}, nil
+}
+
+// lookupAccount finds a user by name, or the first of the defaults if no name
+// is given.
+func lookupAccount(name string, defaults ...string) (*account, error) {
 	candidates := []string{name}
 	if name == "" {
-		candidates = []string{"holdfast-agent", "nobody"}
+		candidates = defaults
 	}
 	for _, candidate := range candidates {
 		u, err := user.Lookup(candidate)
@@ -563,9 +617,6 @@ func agentAccount(name string) (*account, error) {
 		gid, errGID := strconv.Atoi(u.Gid)
 		if err := errors.Join(errUID, errGID); err != nil {
 			return nil, fmt.Errorf("read user %q: %w", candidate, err)
-		}
-		if uid == 0 {
-			return nil, nil
 		}
 		return &account{uid, gid}, nil
 	}

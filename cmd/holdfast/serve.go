@@ -75,7 +75,7 @@ func (a *app) serve(ctx context.Context, cfg *config.Config) error {
 	if err := h.server.Listen(); err != nil {
 		return listenError(err)
 	}
-	agent, err := h.startAgent(ctx)
+	beside, err := h.startAgents(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (a *app) serve(ctx context.Context, cfg *config.Config) error {
 	logger.Info("server is stopping", "grace", cfg.Server.Grace)
 	closeIntake()
 	h.reconciler.Drain()
-	h.finishRuns(last, agent, logger)
+	h.finishRuns(last, beside, logger)
 	stopReconciling()
 	closeAgents()
 	err = g.Wait()
@@ -118,15 +118,23 @@ func (a *app) serve(ctx context.Context, cfg *config.Config) error {
 	return err
 }
 
-// finishRuns lets the local agent bring its runs to an end within the grace,
+// finishRuns lets the local agents bring their runs to an end within the grace,
 // and interrupts them after that.
-func (h *house) finishRuns(ctx context.Context, agent *local.Process, logger *slog.Logger) {
-	if agent == nil {
-		return
-	}
+func (h *house) finishRuns(ctx context.Context, agents []*local.Process, logger *slog.Logger) {
 	graceful, cancel := context.WithTimeout(ctx, h.cfg.Server.Grace)
 	defer cancel()
 	defer onSecondSignal(cancel)()
+	var g errgroup.Group
+	for _, agent := range agents {
+		g.Go(func() error {
+			h.finishAgent(ctx, graceful, agent, logger)
+			return nil
+		})
+	}
+	_ = g.Wait() // tells in the log what went wrong
+}
+
+func (h *house) finishAgent(ctx, graceful context.Context, agent *local.Process, logger *slog.Logger) {
 	if err := agent.Stop(graceful); err == nil {
 		return
 	}

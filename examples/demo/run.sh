@@ -51,9 +51,9 @@ pid=
 
 stop_all() {
   local agent
-  agent=$(cat "$dir"/data/agent/*.pid 2>/dev/null | head -n 1 || true)
+  agent=$(cat "$dir"/data/agent*/agent.lock 2>/dev/null || true)
   [[ -n $pid ]] && kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
-  [[ -n $agent ]] && kill "$agent" 2>/dev/null
+  [[ -n $agent ]] && kill $agent 2>/dev/null
   chmod -R u+w "$dir" 2>/dev/null # prepared providers are read-only
   rm -rf "$dir"
 }

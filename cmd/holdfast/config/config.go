@@ -16,7 +16,7 @@ type Config struct {
 	Credentials  []Credential `yaml:"credentials" doc:"What the engine finds in its environment, by project, environment and phase. All entries that match are merged, later ones win. Nothing of the server's own environment is passed on."`
 	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
 	Engines      Engines      `yaml:"engines" doc:"How Terraform and OpenTofu are found."`
-	Agent        Agent        `yaml:"agent" doc:"The agent that serve starts beside itself."`
+	Agent        Agent        `yaml:"agent" doc:"The agents that serve starts beside itself: one for all runs, or, as root, one for plans and one for applies, each as a user of its own."`
 	Lock         Lock         `yaml:"lock" doc:"Mutual exclusion across replicas."`
 	Telemetry    Telemetry    `yaml:"telemetry" doc:"Logs and traces. Metrics are always at /metrics of the API listener."`
 
@@ -156,9 +156,10 @@ type Engines struct {
 
 // Agent is the local agent.
 type Agent struct {
-	User  string `yaml:"user" doc:"User that it runs as when the server is root. Left out: holdfast-agent if there is such a user, else nobody."`
-	Slots int    `yaml:"slots" default:"4" doc:"Runs that it executes at once."`
-	Off   bool   `yaml:"off" doc:"Start none: agents run elsewhere."`
+	User      string `yaml:"user" doc:"User that plans run as when the server is root. Left out: holdfast-agent if there is such a user, else nobody. With root plans and applies run as root, and can read everything."`
+	ApplyUser string `yaml:"applyUser" doc:"User that applies run as, so that the code of a pull request that is planned cannot reach what an apply holds. Left out: holdfast-apply if there is such a user, else the uid 65533."`
+	Slots     int    `yaml:"slots" default:"4" doc:"Runs that each executes at once."`
+	Off       bool   `yaml:"off" doc:"Start none: agents run elsewhere."`
 }
 
 // Lock is mutual exclusion.
