@@ -204,6 +204,9 @@ func (r *Reconciler) permitted(ctx context.Context, c holdfast.Command) error {
 	if !permission.CanWrite() {
 		return refusal(fmt.Sprintf("%s needs write permission in the repository for this", c.Author))
 	}
+	if c.Verb == holdfast.VerbUnlock && c.Force && permission != holdfast.PermissionAdmin {
+		return refusal(fmt.Sprintf("%s needs admin permission in the repository to take a lock from a living run", c.Author))
+	}
 	return nil
 }
 
@@ -360,6 +363,7 @@ var refusals = map[string]string{
 	ReasonInProgress:     "a run is queued or running already",
 	ReasonPlanMoved:      "there is a newer plan than the one that was shown: look at it, then ask again",
 	ReasonNothingPlanned: "there is no plan that could be applied: `/holdfast plan` first",
+	ReasonAgentSilent:    "an apply is running whose agent is not heard of: `/holdfast unlock` ends it",
 	ReasonWindowClosed:   "its apply windows allow no apply now",
 	ReasonSuperseded:     "a run of an older revision is ending: ask again in a moment",
 	ReasonNotApproved:    "it needs an approval first: an approving review, or `/holdfast approve`",

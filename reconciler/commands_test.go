@@ -42,7 +42,12 @@ func TestCommands(t *testing.T) {
 		"unlock by force": {func(f *fleet) {
 			f.push(1, map[string]string{"infra/prod/main.tf": module("three")})
 			f.claim()
+			f.forge.permission["alice"] = holdfast.PermissionAdmin
 		}, "alice", "/holdfast unlock --force", holdfast.CommandDone, ""},
+		"unlock by force, without being an admin": {func(f *fleet) {
+			f.push(1, map[string]string{"infra/prod/main.tf": module("three")})
+			f.claim()
+		}, "alice", "/holdfast unlock --force", holdfast.CommandRefused, "admin permission"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -113,6 +113,7 @@ const (
 	ReasonApplyFailed    = "ApplyFailed"    // an apply failed in the middle
 	ReasonResumed        = "Resumed"        // what remains of a failed apply was reviewed
 	ReasonCanceled       = "Canceled"       // a person cancelled the run
+	ReasonAgentSilent    = "AgentSilent"    // an apply's agent is not heard of, and nobody may go on in its place
 	ReasonBackingOff     = "BackingOff"     // a retry is due later
 	ReasonApplied        = "Applied"        // the apply has ended well
 	ReasonAdopted        = "Adopted"        // nothing differs: taken over without an apply
@@ -302,6 +303,9 @@ func inProgress(in Input) (Decision, bool) {
 	last := newest(in.Runs)
 	if last.Status != holdfast.RunRunning {
 		return Decision{}, false
+	}
+	if last.Reason == ReasonAgentSilent {
+		return Decision{Action: ActionWait, Reason: ReasonAgentSilent}, true
 	}
 	d := Decision{Action: ActionNone, Reason: ReasonInProgress}
 	_, settled := settledByMerge(in)

@@ -258,6 +258,11 @@ func (r *Reconciler) Heartbeat(
 	if err != nil {
 		return holdfast.HeartbeatReply{}, fmt.Errorf("record heartbeat of run %s: %w", ref.Run, err)
 	}
+	if run.Reason == ReasonAgentSilent {
+		if err := r.heard(ctx, run); err != nil {
+			return holdfast.HeartbeatReply{}, err
+		}
+	}
 	reply := holdfast.HeartbeatReply{Cancel: run.Cancel, MayApply: true}
 	err = r.opts.Locker.Renew(ctx, run.StateLocation, lockOwner(ref), r.opts.Lease)
 	if errors.Is(err, holdfast.ErrLockLost) {

@@ -204,6 +204,21 @@ func TestSilence(t *testing.T) {
 			if run.Status != tt.want {
 				t.Errorf("it is %s, want %s", run.Status, tt.want)
 			}
+			if run.Status != holdfast.RunRunning {
+				return
+			}
+			// Nobody but its agent or a person may end it: that is said, and taken
+			// back when it is heard of again.
+			f.settle()
+			if got := f.cluster("prod").Waiting; got != reconciler.ReasonAgentSilent {
+				t.Errorf("the cluster waits for %q", got)
+			}
+			_, err = f.r.Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence, Step: "apply"})
+			f.must(err)
+			f.settle()
+			if got := f.cluster("prod").Waiting; got != "" {
+				t.Errorf("the cluster waits for %q after a sign of life", got)
+			}
 		})
 	}
 }

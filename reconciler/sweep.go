@@ -76,17 +76,47 @@ func (r *Reconciler) unheard(running []holdfast.Run) []holdfast.Run {
 func (r *Reconciler) silent(ctx context.Context, run holdfast.Run) error {
 	if run.Kind.Writes() {
 		if !ownState(run.StateLocation) {
-			return nil
+			return r.markSilent(ctx, run)
 		}
 		free, err := r.opts.Store.ReleaseStateLock(ctx, run.StateLocation, holdfast.AttemptRef{})
 		if err != nil {
 			return fmt.Errorf("look at the state lock of run %s: %w", run.ID, err)
 		}
 		if !free {
-			return nil
+			return r.markSilent(ctx, run)
 		}
 	}
 	return r.dead(ctx, run, "its agent has been silent since "+run.HeartbeatAt.UTC().Format(time.TimeOnly)+" UTC")
+}
+
+// markSilent says on a run, for people to see, that nothing is heard of it and
+// that nobody may end it but its agent or a person.
+func (r *Reconciler) markSilent(ctx context.Context, run holdfast.Run) error {
+	if run.Reason == ReasonAgentSilent {
+		return nil
+	}
+	run.Reason = ReasonAgentSilent
+	run.Detail = "nothing was heard of its agent since " + run.HeartbeatAt.UTC().Format(time.DateTime) + " UTC"
+	_, err := r.opts.Store.UpdateRun(ctx, run)
+	if errors.Is(err, holdfast.ErrConflict) {
+		return nil // it was heard of, or the next sweep says it
+	} else if err != nil {
+		return fmt.Errorf("record the silence of run %s: %w", run.ID, err)
+	}
+	r.opts.Logger.WarnContext(ctx, "agent is silent", "run", run.ID, "cluster", run.Cluster, "agent", run.Agent)
+	r.requests.add(holdfast.Request{Cluster: run.Cluster, PullRequest: run.PullRequest})
+	return nil
+}
+
+// heard takes that back.
+func (r *Reconciler) heard(ctx context.Context, run holdfast.Run) error {
+	run.Reason, run.Detail = "", ""
+	_, err := r.opts.Store.UpdateRun(ctx, run)
+	if err != nil && !errors.Is(err, holdfast.ErrConflict) {
+		return fmt.Errorf("record that run %s is heard of: %w", run.ID, err)
+	}
+	r.requests.add(holdfast.Request{Cluster: run.Cluster, PullRequest: run.PullRequest})
+	return nil
 }
 
 // reap ends the attempts that the server believes to be with an agent which

@@ -93,6 +93,8 @@ func appliedOutcome(c Cluster, now time.Time) outcome {
 	}
 	apply := c.Apply
 	switch {
+	case apply != nil && !apply.Status.Done() && c.Waiting == "AgentSilent":
+		return o.held(c.Waiting, orElse(apply.Detail, c.WaitingDetail))
 	case apply != nil && !apply.Status.Done():
 		if apply.Kind == holdfast.RunPlan {
 			return o.working(*apply, "plan", now)

@@ -54,6 +54,10 @@ var reasons = map[string]reason{
 		words: "runs of this cluster are suspended",
 		hint:  "An operator resumes them with `holdfast resume`",
 	},
+	"AgentSilent": {
+		words: "its apply was begun, and nothing is heard of the agent any more",
+		next:  []holdfast.Verb{holdfast.VerbUnlock}, does: "ends the run, once it is certain that its engine is dead; what remains is planned again",
+	},
 	"WindowClosed": {
 		words: "its apply windows allow no apply now; it goes on by itself when they do",
 		wait:  true,

@@ -146,6 +146,10 @@ func TestApproved(t *testing.T) {
 			if err != nil || got.Approved != test.want {
 				t.Errorf("approved %v, %v, want %v", got.Approved, err, test.want)
 			}
+			repo.PushHead(n, strings.Repeat("e", 40))
+			if got, err = c.PullRequest(t.Context(), ref(n)); err != nil || got.Approved {
+				t.Errorf("another head is approved %v, %v", got.Approved, err)
+			}
 		})
 	}
 }

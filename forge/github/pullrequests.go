@@ -37,9 +37,11 @@ func (c *Client) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (
 }
 
 // approved reports whether the latest word of somebody who may write is an
-// approval, and of nobody a request for changes.
+// approval of the present head, and of nobody a request for changes. Whoever
+// approved an older head has not seen what came since.
 func approved(ctx context.Context, gh *github.Client, on repository, pr holdfast.PullRequest) (bool, error) {
 	latest := make(map[string]string) // login → state
+	seen := make(map[string]string)   // login → the head that it is about
 	opts := &github.ListOptions{PerPage: 100}
 	_, err := eachPage(opts, func() (*github.Response, error) {
 		reviews, resp, err := gh.PullRequests.ListReviews(ctx, on.owner, on.name, pr.Number, opts)
@@ -47,6 +49,7 @@ func approved(ctx context.Context, gh *github.Client, on repository, pr holdfast
 			switch state := strings.ToUpper(review.GetState()); state {
 			case "APPROVED", "CHANGES_REQUESTED", "DISMISSED": // a mere comment takes nothing back
 				latest[review.GetUser().GetLogin()] = state
+				seen[review.GetUser().GetLogin()] = review.GetCommitID()
 			}
 		}
 		return resp, err
@@ -57,6 +60,9 @@ func approved(ctx context.Context, gh *github.Client, on repository, pr holdfast
 	yes := false
 	for login, state := range latest {
 		if state == "DISMISSED" || login == "" || strings.EqualFold(login, pr.Author) {
+			continue
+		}
+		if state == "APPROVED" && seen[login] != string(pr.Head) {
 			continue
 		}
 		// In a public repository anybody may review.

@@ -64,6 +64,7 @@ type review struct {
 	id    int64
 	login string
 	state string
+	head  string // that was reviewed
 	at    time.Time
 }
 
@@ -241,7 +242,7 @@ func (r *Repo) Contains(number int, commits ...string) {
 func (r *Repo) Review(number int, login, state string) {
 	r.s.t.Helper()
 	r.change(number, "", nil, func(p *pull) {
-		p.reviews = append(p.reviews, review{id: r.s.id(), login: login, state: state, at: r.s.stamp()})
+		p.reviews = append(p.reviews, review{id: r.s.id(), login: login, state: state, head: p.Head, at: r.s.stamp()})
 	})
 	r.deliverReview(number, login, state)
 }

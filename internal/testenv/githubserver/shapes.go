@@ -164,7 +164,7 @@ func (r *Repo) commentShape(c Comment) map[string]any {
 func (r *Repo) reviewShape(p *pull, v review) map[string]any {
 	shape := r.recorded("pull_request_review", p.number)["review"].(map[string]any)
 	maps.Copy(shape, map[string]any{
-		"id": v.id, "user": userShape(v.login), "state": v.state, "commit_id": p.Head, "submitted_at": stampOf(v.at),
+		"id": v.id, "user": userShape(v.login), "state": v.state, "commit_id": v.head, "submitted_at": stampOf(v.at),
 	})
 	return shape
 }
