@@ -126,16 +126,32 @@ func (r *Reconciler) answer(ctx context.Context, c holdfast.Command) error {
 		reaction = holdfast.ReactionRefused
 	}
 	if c.Reply != "" {
-		key := "reply:" + c.ID
-		err := r.want(ctx, holdfast.Post{
-			Key: key, Kind: holdfast.PostReply, Repo: c.PullRequest.Repo, PullRequest: c.PullRequest,
-			Body: replyMarker(key) + "\n" + report.Reply(c),
-		})
-		if err != nil {
+		if err := r.reply(ctx, c); err != nil {
 			return err
 		}
 	}
 	return r.react(ctx, c, reaction)
+}
+
+// reply answers a comment in words: all of its commands in one comment of ours,
+// so that nobody can make us write more than they do.
+func (r *Reconciler) reply(ctx context.Context, c holdfast.Command) error {
+	key := "reply:" + c.PullRequest.Repo + ":" + c.CommentID
+	said, err := r.opts.Store.Post(ctx, key)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read post %s: %w", key, err)
+	}
+	body, answer := said.Body, report.Reply(c)
+	if body == "" {
+		body = replyMarker(key)
+	}
+	if strings.Contains(body, answer) {
+		return nil
+	}
+	return r.want(ctx, holdfast.Post{
+		Key: key, Kind: holdfast.PostReply, Repo: c.PullRequest.Repo, PullRequest: c.PullRequest,
+		Body: body + "\n" + answer,
+	})
 }
 
 func replyMarker(key string) string { return "<!-- holdfast:" + key + " -->" }

@@ -80,6 +80,24 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// TestOneAnswerToAComment states that nobody can make us write more comments
+// than they do.
+func TestOneAnswerToAComment(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	before := len(f.forge.ours())
+	f.command(1, "mallory", "/holdfast help\n/holdfast dance\n/holdfast plan\n/holdfast apply")
+	ours := f.forge.ours()
+	if len(ours) != before+1 {
+		t.Fatalf("four commands in one comment have %d answers", len(ours)-before)
+	}
+	for _, want := range []string{"/holdfast help", "/holdfast dance", "/holdfast plan", "/holdfast apply", "write permission"} {
+		if !strings.Contains(ours[len(ours)-1].Body, want) {
+			t.Errorf("the answer says nothing of %s:\n%s", want, ours[len(ours)-1].Body)
+		}
+	}
+}
+
 // pushUnnoticed moves the head of pull request 1 on, with the comment still
 // showing the plan of the former one.
 func (f *fleet) pushUnnoticed() {

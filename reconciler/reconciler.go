@@ -110,6 +110,7 @@ type Reconciler struct {
 	beats     map[holdfast.AttemptRef]beat // of running attempts, as the sweep saw them
 	draining  bool
 	ready     map[string]bool                       // repositories that were taken in once
+	doubtful  map[string]map[string]bool            // by repository: clusters to look at again with each head
 	retagged  map[string]bool                       // repositories to look at again for the versions of templates
 	spoken    map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
 	summaries map[string]*holdfast.Plan             // plans of runs that have ended, by run
@@ -156,6 +157,7 @@ func New(opts Options) (*Reconciler, error) {
 		refs:      make(map[string]holdfast.Refs),
 		renewed:   make(map[string]time.Time),
 		ready:     make(map[string]bool),
+		doubtful:  make(map[string]map[string]bool),
 		retagged:  make(map[string]bool),
 	}
 	for _, repo := range opts.Repositories {

@@ -192,45 +192,19 @@ func (r *Reconciler) baseMoved(ctx context.Context, repo Repository) error {
 }
 
 // desireAll brings the records of the clusters that differ between two heads up
-// to date: of all clusters, if this process has not seen the former head.
+// to date; of all clusters, if this process has not seen the former head. Some
+// are looked at each time: those at fault, as what mends them may be elsewhere,
+// and those that are gone, but not from a tree that proved it.
 func (r *Reconciler) desireAll(
 	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog, retagged bool,
 ) error {
-	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo.Name})
+	names, err := r.namesSince(ctx, repo, former, head, cat)
 	if err != nil {
-		return fmt.Errorf("list clusters of %q: %w", repo.Name, err)
+		return err
 	}
-	known := make(map[string]holdfast.ClusterRecord, len(records))
-	for _, rec := range records {
-		known[rec.Name] = rec
-	}
-	names := make(map[string]bool)
-	if r.isReady(repo.Name) && former != "" {
-		old, err := r.catalog(ctx, repo, string(former))
-		if err == nil {
-			changed, err := r.differing(ctx, old, cat)
-			if err != nil {
-				return fmt.Errorf("compare %s with %s: %w", former.Short(), head.Short(), err)
-			}
-			for _, name := range changed {
-				names[name] = true
-			}
-			for name, entries := range cat.names { // moved files, labels and policies
-				if !same(old.names[name], entries) {
-					names[name] = true
-				}
-			}
-		}
-		if err != nil { // a forced push has taken the former head away
-			former = ""
-		}
-	}
-	if !r.isReady(repo.Name) || former == "" {
-		for name := range cat.names {
-			names[name] = true
-		}
-		for name := range known {
-			names[name] = true
+	if names == nil {
+		if names, err = r.allNames(ctx, repo, cat); err != nil {
+			return err
 		}
 	}
 	for name, entries := range cat.names {
@@ -238,22 +212,90 @@ func (r *Reconciler) desireAll(
 			names[name] = true
 		}
 	}
-	for name, rec := range known { // what mends a fault may be elsewhere
-		if len(rec.Desired.Faults) > 0 {
-			names[name] = true
-		}
-	}
-	for name, rec := range known { // gone, but not from a tree that proved it
-		if len(cat.names[name]) == 0 && !rec.Desired.Removed {
-			names[name] = true
-		}
-	}
+	again := make(map[string]bool)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if err := r.desire(ctx, repo, head, cat, name, known[name]); err != nil {
+		rec, err := r.ownRecord(ctx, repo, name)
+		if err != nil {
 			return err
 		}
+		if err := r.desire(ctx, repo, head, cat, name, rec); err != nil {
+			return err
+		}
+		if rec, err = r.ownRecord(ctx, repo, name); err != nil {
+			return err
+		}
+		gone := rec.Name != "" && len(cat.names[name]) == 0 && !rec.Desired.Removed
+		if gone || len(rec.Desired.Faults) > 0 {
+			again[name] = true
+		}
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.doubtful[repo.Name] = again
 	return nil
+}
+
+// namesSince returns the clusters of which head may say something else than
+// former; nil if that cannot be told.
+func (r *Reconciler) namesSince(
+	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog,
+) (map[string]bool, error) {
+	if former == "" || !r.isReady(repo.Name) {
+		return nil, nil
+	}
+	old, err := r.catalog(ctx, repo, string(former))
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return nil, nil // a forced push has taken the former head away
+	} else if err != nil {
+		return nil, err
+	}
+	changed, err := r.differing(ctx, old, cat)
+	if err != nil {
+		return nil, fmt.Errorf("compare %s with %s: %w", former.Short(), head.Short(), err)
+	}
+	r.mu.Lock()
+	names := maps.Clone(r.doubtful[repo.Name])
+	r.mu.Unlock()
+	if names == nil {
+		names = make(map[string]bool)
+	}
+	for _, name := range changed {
+		names[name] = true
+	}
+	for name, entries := range cat.names { // moved files, labels and policies
+		if !same(old.names[name], entries) {
+			names[name] = true
+		}
+	}
+	return names, nil
+}
+
+// allNames returns the clusters of a tree and those on record.
+func (r *Reconciler) allNames(ctx context.Context, repo Repository, cat *catalog) (map[string]bool, error) {
+	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo.Name})
+	if err != nil {
+		return nil, fmt.Errorf("list clusters of %q: %w", repo.Name, err)
+	}
+	names := make(map[string]bool, len(records))
+	for _, rec := range records {
+		names[rec.Name] = true
+	}
+	for name := range cat.names {
+		names[name] = true
+	}
+	return names, nil
+}
+
+// ownRecord returns a cluster's record if the repository owns it, else the zero
+// one.
+func (r *Reconciler) ownRecord(ctx context.Context, repo Repository, name string) (holdfast.ClusterRecord, error) {
+	rec, err := r.opts.Store.Cluster(ctx, name)
+	if errors.Is(err, holdfast.ErrNotFound) || err == nil && rec.Owner != repo.Name {
+		return holdfast.ClusterRecord{}, nil
+	} else if err != nil {
+		return rec, fmt.Errorf("read cluster %q: %w", name, err)
+	}
+	return rec, nil
 }
 
 // desire records what the head says of one cluster and asks for it.
@@ -267,11 +309,8 @@ func (r *Reconciler) desire(
 		}
 		// A decision about it was recorded meanwhile. One conflict must not
 		// have all the others done again.
-		if rec, err = r.opts.Store.Cluster(ctx, name); err != nil {
-			return fmt.Errorf("read cluster %q: %w", name, err)
-		}
-		if rec.Owner != repo.Name {
-			rec = holdfast.ClusterRecord{}
+		if rec, err = r.ownRecord(ctx, repo, name); err != nil {
+			return err
 		}
 	}
 }
