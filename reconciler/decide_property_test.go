@@ -310,6 +310,7 @@ func goOn(rnd *rand.Rand, in *reconciler.Input, d reconciler.Decision) bool {
 	case reconciler.ActionCarry:
 		in.Runs[0].Revision, in.Runs[0].Base = in.PullRequest.Head, in.PullRequest.Base
 		return true
+	default: // nothing was made
 	}
 	if d.After > 0 {
 		in.Now = in.Now.Add(d.After)
