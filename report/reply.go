@@ -107,7 +107,7 @@ func nearestVerb(word string) string {
 	}
 	best, bestDistance := "", 3
 	for _, verb := range verbs {
-		distance := editDistance(word, string(verb))
+		distance := holdfast.EditDistance(word, string(verb))
 		if strings.HasPrefix(string(verb), word) && len(word) >= 3 {
 			distance = min(distance, 1)
 		}
@@ -116,32 +116,6 @@ func nearestVerb(word string) string {
 		}
 	}
 	return best
-}
-
-// editDistance counts insertions, deletions, replacements and swaps of
-// neighbours.
-func editDistance(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
 }
 
 // PlanText returns a plan as plain text for a terminal. It is never empty.

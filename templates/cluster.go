@@ -144,7 +144,7 @@ func (r *reader) isKind(root *yaml.Node, want string) bool {
 	case version == apiVersion && kind == want:
 		return true
 	case version == apiVersion && kind != kindCluster && kind != kindTemplate:
-		if near := nearest(kind, []string{kindCluster, kindTemplate}); near == want && len(kind) > 0 {
+		if near := holdfast.Nearest(kind, []string{kindCluster, kindTemplate}); near == want && len(kind) > 0 {
 			r.add(kindNode, fmt.Sprintf("kind is %q", clip(kind)), fmt.Sprintf("did you mean %q?", want))
 		}
 	case version != apiVersion && kind == want && (version == "holdfast.dev" || strings.HasPrefix(version, "holdfast.dev/")):

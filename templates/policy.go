@@ -200,7 +200,7 @@ func (r *reader) state(o *object, c *holdfast.Cluster) *holdfast.StateBackend {
 			continue
 		}
 		hint := ""
-		if near := nearest(key, unknown); near != "" {
+		if near := holdfast.Nearest(key, unknown); near != "" {
 			hint = fmt.Sprintf("did you mean it by %q?", near)
 		}
 		r.add(o.node, fmt.Sprintf("spec.state.%s is missing for a state in %s", key, kind), hint)

@@ -13,6 +13,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
 // schema is what a template says of its variables. It is safe for concurrent
@@ -291,7 +293,7 @@ func (s *schema) leaf(e *jsonschema.ValidationError) []violation {
 			allowed = append(allowed, fmt.Sprint(v))
 		}
 		hint := oneOf(allowed)
-		if text, ok := k.Got.(string); ok && nearest(text, allowed) != "" {
+		if text, ok := k.Got.(string); ok && holdfast.Nearest(text, allowed) != "" {
 			hint = didYouMean(text, allowed) + " " + hint
 		}
 		return one(fmt.Sprintf("%s is %s", name, got(k.Got)), hint)

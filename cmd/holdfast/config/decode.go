@@ -210,13 +210,7 @@ func join(path, key string) string {
 
 // suggest names the known key that is nearest to word, if one is near.
 func suggest(word string, fields map[string]int) string {
-	best, bestDistance := "", 1+len(word)/2
-	for _, key := range sortedKeys(fields) {
-		if n := editDistance(word, key); n < bestDistance {
-			best, bestDistance = key, n
-		}
-	}
-	if best != "" {
+	if best := holdfast.Nearest(word, sortedKeys(fields)); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
 	return fmt.Sprintf("known here: %v", sortedKeys(fields))
@@ -229,23 +223,4 @@ func sortedKeys(fields map[string]int) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			diagonal, row[j] = row[j], min(row[j]+1, row[j-1]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }
