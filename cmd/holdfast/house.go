@@ -2,17 +2,12 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,7 +19,6 @@ import (
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/runner/local"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/webhook"
 )
@@ -440,185 +434,4 @@ func certificate(t config.TLS) (*tls.Config, error) {
 			return &pair, err
 		},
 	}, nil
-}
-
-func (h *house) apiTokens() ([]server.Token, error) {
-	if len(h.cfg.Server.API.Tokens) == 0 {
-		token, err := loadOrCreateToken(h.path("admin.token"))
-		if err != nil {
-			return nil, err
-		}
-		return []server.Token{{Name: "admin", Role: server.RoleAdmin, SHA256: server.HashToken(token)}}, nil
-	}
-	var out []server.Token
-	for _, t := range h.cfg.Server.API.Tokens {
-		token, err := t.Token.Value()
-		if err != nil {
-			return nil, fmt.Errorf("read token %q: %w", t.Name, err)
-		}
-		if len(token) < 16 {
-			return nil, fmt.Errorf("token %q has fewer than 16 characters", t.Name)
-		}
-		out = append(out, server.Token{Name: t.Name, Role: server.Role(t.Role), SHA256: server.HashToken(token)})
-	}
-	return out, nil
-}
-
-// agentTokens are those of the agent beside us, and of agents elsewhere.
-func (h *house) agentTokens() ([]server.Token, error) {
-	// Ours alone, also where the agent is another user: it gets the token handed.
-	token, err := loadOrCreateToken(h.path("agent.token"))
-	if err != nil {
-		return nil, err
-	}
-	h.agentToken = token
-	out := []server.Token{{Name: "local", SHA256: server.HashToken(token)}}
-	if remote := h.cfg.Server.Agents.Token; !remote.IsZero() {
-		token, err := remote.Value()
-		if err != nil {
-			return nil, fmt.Errorf("read token of agents: %w", err)
-		}
-		out = append(out, server.Token{Name: "remote", SHA256: server.HashToken(token)})
-	}
-	return out, nil
-}
-
-// loadOrCreateToken keeps a random token in a file that only we can read.
-func loadOrCreateToken(path string) (string, error) {
-	data, err := os.ReadFile(path)
-	if err == nil && len(strings.TrimSpace(string(data))) >= 32 {
-		return strings.TrimSpace(string(data)), nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("read token: %w", err)
-	}
-	raw := make([]byte, 32)
-	_, _ = rand.Read(raw) // never fails
-	token := hex.EncodeToString(raw)
-	if err := keep(path, token); err != nil {
-		return "", fmt.Errorf("write token: %w", err)
-	}
-	return token, nil
-}
-
-// startAgents starts the agents beside the server, unless there shall be none:
-// one for all runs, or, if they can be other users, one for plans and one for
-// applies. The code of a pull request is executed when it is planned; as another
-// user it cannot look into the processes and files of an apply.
-func (h *house) startAgents(ctx context.Context) ([]*local.Process, error) {
-	if h.cfg.Agent.Off {
-		return nil, nil
-	}
-	if h.accounts == nil {
-		agent, err := h.startAgent(ctx, "agent", nil)
-		return []*local.Process{agent}, err
-	}
-	plans, err := h.startAgent(ctx, "agent-plan", h.accounts.plan, holdfast.RunPlan, holdfast.RunDrift)
-	if err != nil {
-		return nil, err
-	}
-	applies, err := h.startAgent(ctx, "agent", h.accounts.apply, holdfast.RunApply, holdfast.RunDestroy)
-	return []*local.Process{plans, applies}, err
-}
-
-// startAgent starts one agent, whose name is also that of its folder.
-func (h *house) startAgent(
-	ctx context.Context, name string, as *account, kinds ...holdfast.RunKind,
-) (*local.Process, error) {
-	binary, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find own binary: %w", err)
-	}
-	e := h.cfg.Engines
-	dir := h.path(name)
-	args := []string{
-		"agent", "--server", "unix://" + h.path("run", "agent.sock"), "--token-file", "-",
-		"--id", h.identity + "/" + name, "--dir", dir, "--slots", strconv.Itoa(h.cfg.Agent.Slots),
-		"--grace", h.cfg.Server.Grace.String(), "--engine-grace", e.Grace.String(),
-		"--download=" + strconv.FormatBool(e.Download), "--validation", e.Validation,
-	}
-	for flag, value := range map[string]string{
-		"--terraform-mirror": e.TerraformMirror, "--tofu-mirror": e.TofuMirror, "--cli-config": e.CLIConfigFile,
-	} {
-		if value != "" {
-			args = append(args, flag, value)
-		}
-	}
-	for _, d := range e.Dirs {
-		args = append(args, "--engine-dir", d)
-	}
-	for _, kind := range kinds {
-		args = append(args, "--kinds", string(kind))
-	}
-	opts := local.Options{Binary: binary, Args: args, Dir: dir, Input: h.agentToken, Logger: h.logger}
-	if as != nil {
-		opts.User = fmt.Sprintf("%d:%d", as.uid, as.gid)
-	}
-	agent, err := local.Start(ctx, opts)
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	return agent, nil
-}
-
-// account is a user that an agent runs as.
-type account struct{ uid, gid int }
-
-// accounts are the users of the local agents. They share a group, which the
-// socket belongs to.
-type accounts struct{ plan, apply *account }
-
-// applyUID is who applies if there is no user for it: unassigned on common
-// systems, and not nobody.
-const applyUID = 65533
-
-// agentAccounts finds the agents' users. Only root can start processes as
-// somebody else: nil for everybody else, and for root if root is asked for.
-func agentAccounts(cfg config.Agent) (*accounts, error) {
-	if os.Getuid() != 0 {
-		for key, name := range map[string]string{"agent.user": cfg.User, "agent.applyUser": cfg.ApplyUser} {
-			if name != "" {
-				return nil, fmt.Errorf("%s is %q, but only root can start an agent as another user", key, name)
-			}
-		}
-		return nil, nil
-	}
-	plan, err := lookupAccount(cfg.User, "holdfast-agent", "nobody")
-	if err != nil || plan.uid == 0 {
-		return nil, err
-	}
-	apply, err := lookupAccount(cfg.ApplyUser, "holdfast-apply")
-	if err != nil && cfg.ApplyUser == "" {
-		apply, err = &account{uid: applyUID}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if apply.uid == plan.uid {
-		return nil, fmt.Errorf("plans and applies would run as the same user %d: a plan could read what an apply holds", plan.uid)
-	}
-	apply.gid = plan.gid
-	return &accounts{plan, apply}, nil
-}
-
-// lookupAccount finds a user by name, or the first of the defaults if no name
-// is given.
-func lookupAccount(name string, defaults ...string) (*account, error) {
-	candidates := []string{name}
-	if name == "" {
-		candidates = defaults
-	}
-	for _, candidate := range candidates {
-		u, err := user.Lookup(candidate)
-		if err != nil {
-			continue
-		}
-		uid, errUID := strconv.Atoi(u.Uid)
-		gid, errGID := strconv.Atoi(u.Gid)
-		if err := errors.Join(errUID, errGID); err != nil {
-			return nil, fmt.Errorf("read user %q: %w", candidate, err)
-		}
-		return &account{uid, gid}, nil
-	}
-	return nil, fmt.Errorf("no user %s", strings.Join(candidates, " or "))
 }

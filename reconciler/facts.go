@@ -1,0 +1,155 @@
+package reconciler
+
+import (
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// What the rules ask of an Input.
+
+func newest(runs []holdfast.Run) holdfast.Run {
+	if len(runs) == 0 {
+		return holdfast.Run{}
+	}
+	return runs[0]
+}
+
+// affected returns what the pull request's merge result says of the cluster.
+func affected(in Input) (holdfast.PullRequestCluster, bool) {
+	for _, c := range in.PullRequest.Clusters {
+		if c.Name == in.Request.Cluster {
+			return c, true
+		}
+	}
+	return holdfast.PullRequestCluster{}, false
+}
+
+// givenUp reports whether the run was cancelled by what has changed, and not by
+// a person: once that is different again, it is made anew.
+func givenUp(run holdfast.Run) bool {
+	return run.Status == holdfast.RunCanceled && run.Reason != ReasonCanceled
+}
+
+// unasked returns the newest run that is not a plan which a person has asked for
+// and got: to look is not to decide.
+func unasked(runs []holdfast.Run) holdfast.Run {
+	for _, run := range runs {
+		if run.Kind != holdfast.RunPlan || run.Actor == "" || !run.Status.Done() {
+			return run
+		}
+	}
+	return holdfast.Run{}
+}
+
+// beforeMerge reports whether the run is a plan of a change of which it was not
+// known yet that it had been merged: no pull request shows it.
+func beforeMerge(run holdfast.Run) bool {
+	return run.Kind == holdfast.RunPlan && run.Actor == "" && len(run.Reviews) == 0
+}
+
+func unfinished(runs []holdfast.Run) []string {
+	return ids(runs, func(s holdfast.RunStatus) bool { return !s.Done() })
+}
+
+func pending(runs []holdfast.Run) []string {
+	return ids(runs, holdfast.RunStatus.Pending)
+}
+
+func ids(runs []holdfast.Run, match func(holdfast.RunStatus) bool) []string {
+	var out []string
+	for _, run := range runs {
+		if match(run.Status) {
+			out = append(out, run.ID)
+		}
+	}
+	return out
+}
+
+// current reports whether run is about the desired content, and later than the
+// last apply.
+func current(in Input, run holdfast.Run) bool {
+	return run.ID != "" && run.SourceDigest.Equal(in.Cluster.Desired.SourceDigest) && newerThanApplied(in, run)
+}
+
+// newerThanApplied reports whether run was made after the last applied one: ids
+// sort by the time of their making.
+func newerThanApplied(in Input, run holdfast.Run) bool {
+	return run.ID > in.Cluster.Applied.Run
+}
+
+// begun returns the newest apply since the last applied run whose engine had
+// begun to apply and did not end well; nil if there is none.
+func begun(in Input) *holdfast.Run {
+	for i, run := range in.Runs {
+		if !newerThanApplied(in, run) {
+			return nil
+		}
+		if run.Kind == holdfast.RunApply && run.Begun && run.Status.Done() && !run.Status.Good() {
+			return &in.Runs[i]
+		}
+	}
+	return nil
+}
+
+// resumes counts how often the failed apply at the head of the runs went on by
+// itself, without a break.
+func resumes(in Input) int {
+	n := 0
+	for _, run := range in.Runs {
+		if run.Kind != holdfast.RunApply || !run.Resume {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// passing reports whether what ended the run may not end the next one.
+func passing(run holdfast.Run) bool {
+	ended := run.Status == holdfast.RunInterrupted || run.Status == holdfast.RunErrored
+	return ended && run.Failure != nil && run.Failure.Transient
+}
+
+// again plans once more after a death, with a delay that doubles, and gives up
+// in the end: something about this plan may be what kills.
+func again(in Input, reason string) Decision {
+	deaths := deaths(in.Runs)
+	if deaths > in.MaxResumes {
+		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}
+	}
+	wait := newest(in.Runs).FinishedAt.Add(in.Backoff << (deaths - 1)).Sub(in.Now)
+	if wait > 0 {
+		return Decision{Action: ActionWait, Reason: ReasonBackingOff, After: wait}
+	}
+	return Decision{Action: ActionPlan, Reason: reason, Reviews: newest(in.Runs).Reviews}
+}
+
+// deaths counts the runs at the head of the list that were interrupted, without
+// a break.
+func deaths(runs []holdfast.Run) int {
+	n := slices.IndexFunc(runs, func(run holdfast.Run) bool { return run.Status != holdfast.RunInterrupted })
+	if n < 0 {
+		return len(runs)
+	}
+	return n
+}
+
+// reviewed returns the newest merge that has a reviewed plan; nil if none has.
+func reviewed(merges []Merge) *Merge {
+	for i := range merges {
+		if merges[i].Review.Run != "" {
+			return &merges[i]
+		}
+	}
+	return nil
+}
+
+// reviews returns what each of the merges was reviewed with.
+func reviews(in Input) []holdfast.Review {
+	out := make([]holdfast.Review, 0, len(in.Merges))
+	for _, m := range in.Merges {
+		out = append(out, m.Review)
+	}
+	return out
+}

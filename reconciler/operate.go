@@ -1,0 +1,129 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Reconcile asks for another look: at a repository, at a cluster, or, with
+// neither, at everything.
+func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error {
+	if cluster != "" {
+		rec, err := r.opts.Store.Cluster(ctx, cluster)
+		if err != nil {
+			return fmt.Errorf("read cluster %q: %w", cluster, err)
+		}
+		r.requests.add(holdfast.Request{Cluster: cluster})
+		repo = rec.Owner
+	}
+	if repo == "" {
+		for name := range r.repos {
+			r.sources.add(sourceKey{repo: name})
+		}
+		return nil
+	}
+	if _, ok := r.repos[repo]; !ok {
+		return fmt.Errorf("repository %q: %w", repo, holdfast.ErrNotFound)
+	}
+	r.sources.add(sourceKey{repo: repo})
+	return nil
+}
+
+// Lock tells who holds a cluster's lock, with the run and whether it is alive;
+// ErrNotFound if nobody does.
+func (r *Reconciler) Lock(ctx context.Context, cluster string) (
+	holder holdfast.LockHolder, run holdfast.Run, alive bool, err error,
+) {
+	running, err := r.runningOf(ctx, cluster)
+	if err != nil {
+		return holder, run, false, err
+	}
+	location := "clusters/" + cluster
+	if running != nil {
+		run, location = *running, running.StateLocation
+		alive = r.opts.Now().Sub(run.HeartbeatAt) <= r.opts.Lease
+	} else if last, err := r.branchRuns(ctx, cluster); err == nil && len(last) > 0 {
+		location = last[0].StateLocation
+	}
+	holder, err = r.opts.Locker.Holder(ctx, location)
+	if running != nil && err != nil {
+		// The records are the truth, whatever Redis remembers.
+		return holdfast.LockHolder{
+			Owner: lockOwner(run.Ref()), Since: run.StartedAt, Expires: run.HeartbeatAt.Add(r.opts.Lease),
+		}, run, alive, nil
+	}
+	return holder, run, alive, err
+}
+
+func (r *Reconciler) runningOf(ctx context.Context, cluster string) (*holdfast.Run, error) {
+	running, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Cluster: cluster, Statuses: []holdfast.RunStatus{holdfast.RunRunning},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list running runs of %q: %w", cluster, err)
+	}
+	if len(running) == 0 {
+		return nil, nil
+	}
+	return &running[0], nil
+}
+
+// unlockFor is Unlock for a command.
+func (r *Reconciler) unlockFor(ctx context.Context, c holdfast.Command, t target) (string, error) {
+	err := r.Unlock(ctx, t.cluster, c.Author, c.Force)
+	switch locked := (*holdfast.LockedError)(nil); {
+	case errors.Is(err, holdfast.ErrNotFound):
+		return "", refusal("nobody holds the lock")
+	case errors.As(err, &locked):
+		return "", refusal(fmt.Sprintf("%s holds it since %s UTC and is alive: `/holdfast cancel` it, or add --force",
+			locked.Holder.Owner, locked.Holder.Since.UTC().Format(time.DateTime)))
+	case err != nil:
+		return "", err
+	}
+	return "unlocked", nil
+}
+
+// Unlock takes a cluster's lock from a run that is dead, or, with force, from a
+// living one, whose writes are refused from then on. ErrNotFound if nobody
+// holds it, a *holdfast.LockedError if its holder is alive.
+func (r *Reconciler) Unlock(ctx context.Context, cluster, actor string, force bool) error {
+	holder, run, alive, err := r.Lock(ctx, cluster)
+	if err != nil {
+		return fmt.Errorf("look at the lock of %q: %w", cluster, err)
+	}
+	if run.ID == "" || alive && !force { // a lock without a run ends by itself, soon
+		return &holdfast.LockedError{Holder: holder}
+	}
+	r.audit(ctx, actor, "lock.release", cluster, fmt.Sprintf("%s, alive %t, force %t", holder.Owner, alive, force))
+	// Whether the old engine still works is unknown: nothing goes on by itself.
+	result := killed(run, "its lock was taken away by "+actor)
+	result.Failure.Transient = false
+	if _, err := r.end(ctx, run.Ref(), result); err != nil {
+		return fmt.Errorf("end run %s: %w", run.ID, err)
+	}
+	return nil
+}
+
+// Suspend stops new applies for a cluster, or lets them go on.
+func (r *Reconciler) Suspend(ctx context.Context, cluster string, suspended bool, actor string) error {
+	for {
+		rec, err := r.opts.Store.Cluster(ctx, cluster)
+		if err != nil {
+			return fmt.Errorf("read cluster %q: %w", cluster, err)
+		}
+		rec.Suspended, rec.UpdatedAt = suspended, r.opts.Now()
+		_, err = r.opts.Store.SaveCluster(ctx, rec)
+		if errors.Is(err, holdfast.ErrConflict) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("record cluster %q: %w", cluster, err)
+		}
+		r.audit(ctx, actor, "cluster.suspend", cluster, fmt.Sprint(suspended))
+		r.requests.add(holdfast.Request{Cluster: cluster})
+		return nil
+	}
+}

@@ -1,0 +1,279 @@
+package reconciler
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// The rules of the tracked branch, in the order of their list.
+
+// inProgress leaves a run that is executed alone, unless it is a plan that a
+// newer revision, a merge or a person has made useless.
+func inProgress(in Input) (Decision, bool) {
+	last := newest(in.Runs)
+	if last.Status != holdfast.RunRunning {
+		return Decision{}, false
+	}
+	if last.Reason == ReasonAgentSilent {
+		return Decision{Action: ActionWait, Reason: ReasonAgentSilent}, true
+	}
+	d := Decision{Action: ActionNone, Reason: ReasonInProgress}
+	_, settled := settledByMerge(in)
+	useless := !last.SourceDigest.Equal(in.Cluster.Desired.SourceDigest) || settled
+	if last.Kind == holdfast.RunPlan && useless {
+		d.Reason, d.Cancel = ReasonSuperseded, []string{last.ID}
+	}
+	return d, true
+}
+
+// recordOutcome makes the record say what has happened: it is the only way in
+// which Applied moves.
+func recordOutcome(in Input) (Decision, bool) {
+	last := newest(in.Runs)
+	if last.ID == "" || last.ID == in.Cluster.Applied.Run || !newerThanApplied(in, last) {
+		return Decision{}, false
+	}
+	d := Decision{Action: ActionRecord, Reason: ReasonApplied, Run: last.ID}
+	switch {
+	case last.Status == holdfast.RunApplied:
+		return d, true
+	case last.Status == holdfast.RunNoChanges &&
+		(last.Kind == holdfast.RunApply || last.SourceDigest.Equal(in.Cluster.Desired.SourceDigest)):
+		if last.Kind == holdfast.RunPlan {
+			d.Reason = ReasonAdopted
+		}
+		return d, true
+	default:
+		return Decision{}, false
+	}
+}
+
+// removed leaves the infrastructure of a document that is gone alone.
+func removed(in Input) (Decision, bool) {
+	return Decision{Action: ActionWait, Reason: ReasonRemoved, Cancel: pending(in.Runs)}, in.Cluster.Desired.Removed
+}
+
+func invalid(in Input) (Decision, bool) {
+	return Decision{Action: ActionWait, Reason: ReasonInvalid, Cancel: pending(in.Runs)},
+		in.Cluster.Desired.SourceDigest == ""
+}
+
+// upToDate holds only if no failed apply has left something half done since.
+func upToDate(in Input) (Decision, bool) {
+	same := in.Cluster.Desired.SourceDigest.Equal(in.Cluster.Applied.SourceDigest)
+	if !same || begun(in) != nil || in.Approval != nil && in.Approval.Verb == holdfast.VerbPlan {
+		return Decision{}, false
+	}
+	if in.Approval != nil && in.Approval.Verb == holdfast.VerbApply {
+		return Decision{Action: ActionRefuse, Reason: ReasonUpToDate}, true
+	}
+	return Decision{Action: ActionNone, Reason: ReasonUpToDate, Cancel: pending(in.Runs)}, true
+}
+
+func suspended(in Input) (Decision, bool) {
+	d := Decision{Action: ActionWait, Reason: ReasonSuspended, Cancel: pending(in.Runs)}
+	if in.Approval != nil {
+		d.Action = ActionRefuse
+	}
+	return d, in.Cluster.Suspended
+}
+
+// supersededRun ends what waits for its turn with content that Git has left.
+func supersededRun(in Input) (Decision, bool) {
+	last := newest(in.Runs)
+	if !last.Status.Pending() || last.SourceDigest.Equal(in.Cluster.Desired.SourceDigest) {
+		return Decision{}, false
+	}
+	return Decision{Action: ActionNone, Reason: ReasonSuperseded, Cancel: pending(in.Runs), After: time.Nanosecond}, true
+}
+
+// approvedApply queues the apply of exactly the plan that a person has seen.
+func approvedApply(in Input) (Decision, bool) {
+	if in.Approval == nil || in.Approval.Verb != holdfast.VerbApply {
+		return Decision{}, false
+	}
+	last := newest(in.Runs)
+	apply := Decision{
+		Action: ActionApply, Reason: ReasonApproved, Reviews: reviews(in), Actor: in.Approval.Actor,
+	}
+	current, merge := current(in, last) && !givenUp(last), reviewed(in.Merges)
+	mine := in.Approval.Run == last.ID
+	switch {
+	case current && last.Status.Pending():
+		return Decision{Action: ActionRefuse, Reason: ReasonInProgress}, true
+	case current && last.Status == holdfast.RunPlanned && mine && last.StateSerial != in.Cluster.StateSerial:
+		return Decision{Action: ActionPlan, Reason: ReasonStateMoved, Reviews: reviews(in), Actor: in.Approval.Actor}, true
+	case current && last.Status == holdfast.RunPlanned && mine:
+		// To have seen a plan is not to have approved the merge.
+		if len(in.Merges) > 0 {
+			if reason := barred(in, in.Merges[0]); reason != "" {
+				return Decision{Action: ActionRefuse, Reason: reason}, true
+			}
+		}
+		apply.StoredPlan = last.ID
+		return apply, true
+	case merge != nil && begun(in) == nil && (!current || beforeMerge(last)):
+		// A manual merge: the plan has to be the reviewed one.
+		if reason := barred(in, *merge); reason != "" {
+			return Decision{Action: ActionRefuse, Reason: reason}, true
+		}
+		return apply, true
+	case current && last.Status == holdfast.RunPlanned:
+		return Decision{Action: ActionRefuse, Reason: ReasonPlanMoved}, true
+	default:
+		return Decision{Action: ActionRefuse, Reason: ReasonNothingPlanned}, true
+	}
+}
+
+func replanOnBranch(in Input) (Decision, bool) {
+	if in.Approval == nil || in.Approval.Verb != holdfast.VerbPlan {
+		return Decision{}, false
+	}
+	if last := newest(in.Runs); last.Status.Pending() {
+		return Decision{Action: ActionRefuse, Reason: ReasonInProgress}, true
+	}
+	return Decision{
+		Action: ActionPlan, Reason: ReasonRequested, Reviews: reviews(in), Actor: in.Approval.Actor,
+	}, true
+}
+
+// pendingRun waits for a queued run, unless it is a plan for an unreviewed
+// change that turns out to have been reviewed.
+func pendingRun(in Input) (Decision, bool) {
+	last := newest(in.Runs)
+	if !last.Status.Pending() {
+		return Decision{}, false
+	}
+	if d, ok := settledByMerge(in); ok {
+		d.Cancel = pending(in.Runs)
+		return d, true
+	}
+	return Decision{Action: ActionNone, Reason: ReasonInProgress}, true
+}
+
+// settledByMerge returns what would be decided without the newest run, if that
+// is a plan which only the merge of a reviewed one was missing for. What waits
+// for a person is not settled by it.
+func settledByMerge(in Input) (Decision, bool) {
+	last := newest(in.Runs)
+	if last.Kind != holdfast.RunPlan || last.Actor != "" || reviewed(in.Merges) == nil {
+		return Decision{}, false
+	}
+	in.Runs = in.Runs[1:]
+	for _, held := range []rule{failedApply, changedPlan, canceledApply} {
+		if _, ok := held(in); ok {
+			return Decision{}, false
+		}
+	}
+	if d, ok := reviewedMerge(in); ok {
+		return d, true
+	}
+	return manualMerge(in)
+}
+
+// failedApply goes on by itself if the cause is a passing one, and otherwise
+// shows a person what is left to do. Only a plan that people have seen since
+// the failure, merged or approved, is applied after that.
+func failedApply(in Input) (Decision, bool) {
+	failed := begun(in)
+	if failed == nil {
+		return Decision{}, false
+	}
+	if merge := reviewed(in.Merges); merge != nil && merge.Review.Run > failed.ID {
+		return Decision{}, false
+	}
+	last := newest(in.Runs)
+	switch {
+	case last.ID == failed.ID && passing(*failed) && resumes(in) < in.MaxResumes &&
+		failed.SourceDigest.Equal(in.Cluster.Desired.SourceDigest):
+		wait := failed.FinishedAt.Add(in.Backoff << resumes(in)).Sub(in.Now)
+		if wait > 0 {
+			return Decision{Action: ActionWait, Reason: ReasonBackingOff, After: wait}, true
+		}
+		return Decision{Action: ActionApply, Reason: ReasonResumed, Reviews: failed.Reviews, Resume: true}, true
+	case last.ID == failed.ID, !last.SourceDigest.Equal(in.Cluster.Desired.SourceDigest), givenUp(last):
+		return Decision{Action: ActionPlan, Reason: ReasonApplyFailed, Reviews: reviews(in)}, true
+	case last.Kind == holdfast.RunPlan && last.Status == holdfast.RunInterrupted:
+		return again(in, ReasonApplyFailed), true
+	default:
+		return Decision{Action: ActionWait, Reason: ReasonApplyFailed}, true
+	}
+}
+
+// changedPlan holds an apply whose plan was not what people had seen.
+func changedPlan(in Input) (Decision, bool) {
+	last := unasked(in.Runs)
+	return Decision{Action: ActionWait, Reason: ReasonPlanChanged},
+		current(in, last) && last.Kind == holdfast.RunApply && last.Status == holdfast.RunPlanned
+}
+
+// canceledApply leaves an apply that did not begin to the person who cancelled
+// it, or to whoever reads why it failed.
+func canceledApply(in Input) (Decision, bool) {
+	last := unasked(in.Runs)
+	if !current(in, last) || last.Kind != holdfast.RunApply || last.Begun {
+		return Decision{}, false
+	}
+	switch {
+	case last.Status == holdfast.RunCanceled && !givenUp(last):
+		return Decision{Action: ActionWait, Reason: ReasonCanceled}, true
+	case last.Status == holdfast.RunErrored, last.Status == holdfast.RunInterrupted:
+		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}, true
+	default:
+		return Decision{}, false
+	}
+}
+
+// reviewedMerge applies what people have seen and merged. The head is compared
+// with each of the reviewed plans, inside the run.
+func reviewedMerge(in Input) (Decision, bool) {
+	merge := reviewed(in.Merges)
+	if merge == nil || in.Cluster.Desired.Document.Apply.Manual {
+		return Decision{}, false
+	}
+	if reason := barred(in, *merge); reason != "" {
+		return Decision{Action: ActionWait, Reason: reason}, true
+	}
+	return Decision{Action: ActionApply, Reason: ReasonMerged, Reviews: reviews(in)}, true
+}
+
+// barred is which of the conditions for the apply of a merge is not met; empty
+// if all are.
+func barred(in Input, merge Merge) string {
+	for _, gate := range in.Cluster.Desired.Document.Apply.Requires {
+		switch {
+		case gate == "approved" && !merge.Approved:
+			return ReasonNotApproved
+		case gate == "mergeable" && !merge.Mergeable:
+			return ReasonNotMergeable
+		}
+	}
+	return ""
+}
+
+func manualMerge(in Input) (Decision, bool) {
+	return Decision{Action: ActionWait, Reason: ReasonManual},
+		reviewed(in.Merges) != nil && in.Cluster.Desired.Document.Apply.Manual
+}
+
+// unreviewed plans what nobody has seen, and waits for a person.
+func unreviewed(in Input) (Decision, bool) {
+	last := newest(in.Runs)
+	if !current(in, last) || last.Kind != holdfast.RunPlan {
+		return Decision{Action: ActionPlan, Reason: ReasonUnreviewed, Reviews: reviews(in)}, true
+	}
+	switch last.Status {
+	case holdfast.RunInterrupted:
+		return again(in, ReasonInterrupted), true
+	case holdfast.RunErrored:
+		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}, true
+	case holdfast.RunCanceled:
+		if givenUp(last) {
+			return Decision{Action: ActionPlan, Reason: ReasonUnreviewed, Reviews: reviews(in)}, true
+		}
+		return Decision{Action: ActionWait, Reason: ReasonCanceled}, true
+	default:
+		return Decision{Action: ActionWait, Reason: ReasonUnreviewed}, true
+	}
+}

@@ -1,0 +1,109 @@
+package reconciler
+
+import (
+	"github.com/holdfast-dev/holdfast"
+)
+
+// The rules of a pull request, in the order of their list.
+
+// closed ends all plans of a pull request that is not open any more; the
+// tracked branch decides what a merge means.
+func closed(in Input) (Decision, bool) {
+	if in.PullRequest.State == holdfast.PullRequestOpen {
+		return Decision{}, false
+	}
+	return Decision{Action: ActionNone, Reason: ReasonClosed, Cancel: unfinished(in.Runs)}, true
+}
+
+func notAffected(in Input) (Decision, bool) {
+	_, ok := affected(in)
+	return Decision{Action: ActionNone, Reason: ReasonNotAffected, Cancel: unfinished(in.Runs)}, !ok
+}
+
+// notPlanned covers forks, drafts, conflicts, faults, deletions: reasons why
+// there is nothing that could be planned.
+func notPlanned(in Input) (Decision, bool) {
+	want, _ := affected(in)
+	d := Decision{Action: ActionWait, Reason: in.PullRequest.Reason, Cancel: unfinished(in.Runs)}
+	switch {
+	case d.Reason != "":
+	case want.Deleted:
+		d.Reason = ReasonRemoved
+	case want.SourceDigest == "":
+		d.Reason = ReasonInvalid
+	default:
+		return Decision{}, false
+	}
+	return d, true
+}
+
+func replanRequested(in Input) (Decision, bool) {
+	if in.Approval == nil || in.Approval.Verb != holdfast.VerbPlan {
+		return Decision{}, false
+	}
+	return Decision{
+		Action: ActionPlan, Reason: ReasonRequested,
+		Cancel: unfinished(in.Runs), Actor: in.Approval.Actor,
+	}, true
+}
+
+func applyBeforeMerge(in Input) (Decision, bool) {
+	return Decision{Action: ActionRefuse, Reason: ReasonNotMerged},
+		in.Approval != nil && in.Approval.Verb == holdfast.VerbApply
+}
+
+// supersededPlan replaces a plan that is not finished by one of what Git says now.
+func supersededPlan(in Input) (Decision, bool) {
+	want, _ := affected(in)
+	last := newest(in.Runs)
+	if last.ID == "" || last.SourceDigest.Equal(want.SourceDigest) {
+		return Decision{}, false
+	}
+	return Decision{Action: ActionPlan, Reason: ReasonNewRevision, Cancel: unfinished(in.Runs)}, true
+}
+
+// carriedPlan lets a plan hold for a newer head, or base, that says the same of
+// this cluster.
+func carriedPlan(in Input) (Decision, bool) {
+	last := newest(in.Runs)
+	if last.ID == "" || last.Revision == in.PullRequest.Head && last.Base == in.PullRequest.Base {
+		return Decision{}, false
+	}
+	return Decision{Action: ActionCarry, Reason: ReasonUpToDate, Run: last.ID}, true
+}
+
+func pendingPlan(in Input) (Decision, bool) {
+	last := newest(in.Runs)
+	return Decision{Action: ActionNone, Reason: ReasonInProgress}, last.ID != "" && !last.Status.Done()
+}
+
+// stalePlan plans again when the world that the plan was made in has moved: that
+// of its last attempt, if there was any.
+func stalePlan(in Input) (Decision, bool) {
+	last := newest(in.Runs)
+	switch {
+	case last.ID == "":
+		return Decision{Action: ActionPlan, Reason: ReasonNewRevision}, true
+	case last.Attempt > 0 && last.AppliedRun != in.LastApply:
+		return Decision{Action: ActionPlan, Reason: ReasonAppliedSince}, true
+	case last.Attempt > 0 && last.StateSerial != in.Cluster.StateSerial:
+		return Decision{Action: ActionPlan, Reason: ReasonStateMoved}, true
+	case last.Status == holdfast.RunInterrupted:
+		return again(in, ReasonInterrupted), true
+	default:
+		return Decision{}, false
+	}
+}
+
+func endedPlan(in Input) (Decision, bool) {
+	switch last := newest(in.Runs); {
+	case last.Status == holdfast.RunErrored:
+		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}, true
+	case givenUp(last): // it was closed, a draft or in conflict meanwhile
+		return Decision{Action: ActionPlan, Reason: ReasonNewRevision}, true
+	case last.Status == holdfast.RunCanceled:
+		return Decision{Action: ActionWait, Reason: ReasonCanceled}, true
+	default:
+		return Decision{}, false
+	}
+}
