@@ -22,7 +22,7 @@ func TestServerIsKilledDuringApply(t *testing.T) {
 	pr.untilPlanned("2 to create")
 	pr.merge()
 	w.untilSaid("work", "start")
-	agent := w.agentPID()
+	agent := w.agentPID(holdfast.RunApply)
 
 	w.crash()
 	w.openGate("work") // the apply ends while nobody listens
@@ -30,7 +30,7 @@ func TestServerIsKilledDuringApply(t *testing.T) {
 	w.start()
 
 	pr.untilApplied("2 created")
-	if got := w.agentPID(); got != agent {
+	if got := w.agentPID(holdfast.RunApply); got != agent {
 		t.Errorf("agent %d was followed by %d, want it adopted", agent, got)
 	}
 	if applies := w.applies("alpha"); len(applies) != 1 || applies[0].Attempt != 1 {
@@ -54,11 +54,11 @@ func TestAgentIsKilledDuringApply(t *testing.T) {
 	pr.untilPlanned("2 to create")
 	pr.merge()
 	w.untilSaid("work", "start")
-	agent := w.agentPID()
+	agent := w.agentPID(holdfast.RunApply)
 
-	w.killAgent()
+	w.killAgent(holdfast.RunApply)
 	w.untilSaid("work", "start start")
-	if got := w.agentPID(); got == agent || got == 0 {
+	if got := w.agentPID(holdfast.RunApply); got == agent || got == 0 {
 		t.Errorf("agent %d was followed by %d, want another one", agent, got)
 	}
 	w.openGate("work")
@@ -91,7 +91,7 @@ func TestEngineIsKilledDuringApply(t *testing.T) {
 	pr.untilPlanned("2 to create")
 	pr.merge()
 	w.untilSaid("work", "start")
-	agent := w.agentPID()
+	agent := w.agentPID(holdfast.RunApply)
 
 	engines := w.engines()
 	if len(engines) != 1 {
@@ -104,7 +104,7 @@ func TestEngineIsKilledDuringApply(t *testing.T) {
 	w.openGate("work")
 	pr.untilApplied()
 
-	if got := w.agentPID(); got != agent {
+	if got := w.agentPID(holdfast.RunApply); got != agent {
 		t.Errorf("agent %d was followed by %d, want the same", agent, got)
 	}
 	died := w.applies("alpha")[0]

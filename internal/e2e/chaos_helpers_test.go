@@ -144,10 +144,11 @@ func (w *world) logOf(run string) string {
 	return body
 }
 
-// killAgent ends the agent as kill -9 does, and with it its engines.
-func (w *world) killAgent() {
+// killAgent ends the agent that executes runs of that kind, as kill -9 does, and
+// with it its engines.
+func (w *world) killAgent(kind holdfast.RunKind) {
 	w.t.Helper()
-	if err := syscall.Kill(w.agentPID(), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(w.agentPID(kind), syscall.SIGKILL); err != nil {
 		w.t.Fatalf("kill the agent: %v", err)
 	}
 }

@@ -30,35 +30,37 @@ func newMonkey(w *world) *monkey {
 	return &monkey{w, rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // not a secret
 }
 
-// strike waits for a random while and kills the server, the agent, an engine,
-// or both of the first. The server is started again.
+// strike waits for a random while and kills the server, an agent, an engine, or
+// the server and all agents. The server is started again.
 func (m *monkey) strike() {
 	m.w.t.Helper()
 	time.Sleep(time.Duration(m.rng.IntN(700)) * time.Millisecond) // the very point is to hit anywhere
 	victim := m.rng.IntN(4)
-	m.w.t.Logf("killing %s", [...]string{"the server", "the agent", "an engine", "server and agent"}[victim])
+	m.w.t.Logf("killing %s", [...]string{"the server", "an agent", "an engine", "the server and all agents"}[victim])
 	switch victim {
 	case 0:
 		m.w.crash()
 	case 1:
-		m.killAgent()
+		if agents := m.w.agentPIDs(); len(agents) > 0 { // else there is none just now
+			m.kill(agents[m.rng.IntN(len(agents))])
+		}
 	case 2:
 		if engines := m.w.engines(); len(engines) > 0 {
-			_ = syscall.Kill(engines[m.rng.IntN(len(engines))], syscall.SIGKILL) // it may be gone
+			m.kill(engines[m.rng.IntN(len(engines))])
 		}
 	case 3:
 		m.w.crash()
-		m.killAgent()
+		for _, agent := range m.w.agentPIDs() {
+			m.kill(agent)
+		}
 	}
 	if m.w.server == nil {
 		m.w.start()
 	}
 }
 
-func (m *monkey) killAgent() {
-	if pid := m.w.agentPID(); pid != 0 { // else there is none just now
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
+func (m *monkey) kill(pid int) {
+	_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
 }
 
 // Whatever is killed whenever: no run is lost, none is executed twice at once,

@@ -55,7 +55,7 @@ func TestRedisIsGoneForAWhile(t *testing.T) {
 	w.openGate("work")
 	pr.untilApplied("2 created") // told while Redis is gone
 	w.untilRun("beta", holdfast.RunPlan, holdfast.RunQueued)
-	w.until("the agent is told why it gets no run", func() (bool, string) {
+	w.until("an agent is told why it gets no run", func() (bool, string) {
 		log := w.agentLog()
 		return strings.Contains(log, "claim was not answered"), log
 	})

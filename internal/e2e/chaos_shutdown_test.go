@@ -77,6 +77,7 @@ func TestRunsAreInterruptedAfterTheGrace(t *testing.T) {
 	w.start()
 	w.untilWaiting("alpha", "ApplyFailed")
 	pr.untilComment("terraform_data.work", "tainted")
+	w.untilShown("alpha")
 	pr.say(dev, "/holdfast apply")
 	pr.untilApplied()
 	if said := w.said("work"); said != "start start stop" {

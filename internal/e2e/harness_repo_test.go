@@ -377,6 +377,17 @@ func (w *world) pullRequest(number int) holdfast.PullRequestRecord {
 	return answer.PullRequest
 }
 
+// untilShown waits until the server knows that a comment shows the newest run on
+// the branch: it notes that after the forge has shown it, and a command that comes
+// in between is refused. People are slower.
+func (w *world) untilShown(cluster string) {
+	w.t.Helper()
+	w.until("the newest run of "+cluster+" is known to be shown", func() (bool, string) {
+		run := w.newestOnBranch(cluster)
+		return run.ID != "" && !run.PostedAt.IsZero(), fmt.Sprintf("%s %s", run.ID, run.Status)
+	})
+}
+
 // untilWaiting waits until a cluster waits for that reason; an empty one means
 // until it does not wait.
 func (w *world) untilWaiting(cluster, reason string) {

@@ -28,6 +28,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/redisserver"
@@ -257,7 +258,7 @@ func (w *world) stop() int {
 	return w.signal(syscall.SIGTERM)
 }
 
-// kill ends the server at once. Its agent lives on.
+// kill ends the server at once. Its agents live on.
 func (w *world) kill() {
 	w.t.Helper()
 	w.signal(syscall.SIGKILL)
@@ -281,9 +282,41 @@ func (w *world) signal(sig syscall.Signal) int {
 	return code
 }
 
-// agentPID returns the living agent's process id, 0 if there is none.
-func (w *world) agentPID() int {
-	data, err := os.ReadFile(w.path("data", "agent", "agent.lock"))
+// agentDir is the folder of the agent that executes runs of that kind. If the
+// server is root, plans and applies have an agent each, and else they share one.
+func (w *world) agentDir(kind holdfast.RunKind) string {
+	if os.Getuid() == 0 && (kind == holdfast.RunPlan || kind == holdfast.RunDrift) {
+		return w.path("data", "agent-plan")
+	}
+	return w.path("data", "agent")
+}
+
+// agentDirs are the folders of all agents beside the server.
+func (w *world) agentDirs() []string {
+	return slices.Compact([]string{w.agentDir(holdfast.RunPlan), w.agentDir(holdfast.RunApply)})
+}
+
+// agentPID returns the process id of the living agent that executes runs of that
+// kind, 0 if there is none.
+func (w *world) agentPID(kind holdfast.RunKind) int {
+	return livingIn(w.agentDir(kind))
+}
+
+// agentPIDs are the process ids of the living agents.
+func (w *world) agentPIDs() []int {
+	var pids []int
+	for _, dir := range w.agentDirs() {
+		if pid := livingIn(dir); pid != 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// livingIn returns the process id of the agent that lives in a folder, 0 if
+// there is none. One that is dead and not yet buried does not live.
+func livingIn(dir string) int {
+	data, err := os.ReadFile(filepath.Join(dir, "agent.lock"))
 	if err != nil {
 		return 0
 	}
@@ -291,13 +324,20 @@ func (w *world) agentPID() int {
 	if pid == 0 || syscall.Kill(pid, 0) != nil {
 		return 0
 	}
+	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && bytes.Contains(stat, []byte(") Z ")) {
+		return 0
+	}
 	return pid
 }
 
-// agentLog returns what the agent has logged.
+// agentLog returns what the agents have logged.
 func (w *world) agentLog() string {
-	data, _ := os.ReadFile(w.path("data", "agent", "agent.log"))
-	return string(data)
+	var log []byte
+	for _, dir := range w.agentDirs() {
+		data, _ := os.ReadFile(filepath.Join(dir, "agent.log"))
+		log = append(log, data...)
+	}
+	return string(log)
 }
 
 // end stops everything, and tells what happened if the test has failed.
@@ -312,16 +352,14 @@ func (w *world) end() {
 			w.t.Errorf("server ended with code %d", code)
 		}
 	}
-	for _, pid := range w.leftBehind() {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
+	w.killLeftBehind()
 	if log := w.log.all() + w.agentLog(); strings.Contains(log, "WARNING: DATA RACE") {
 		w.t.Error("there was a data race")
 	} else if strings.Contains(log, "\ngoroutine ") {
 		w.t.Error("there was a panic")
 	}
 	if w.t.Failed() {
-		w.t.Logf("the server's log:\n%s\nthe agent's log:\n%s\nthe engine's calls:\n%s",
+		w.t.Logf("the server's log:\n%s\nthe agents' logs:\n%s\nthe engine's calls:\n%s",
 			w.log.all(), w.agentLog(), strings.Join(w.engineCalls(), "\n"))
 	}
 	if err := os.RemoveAll(w.dir); err != nil {
@@ -329,13 +367,25 @@ func (w *world) end() {
 	}
 }
 
-// leftBehind returns the processes that work in the world's folder: an agent
-// whose server was killed, and its engines.
-func (w *world) leftBehind() []int {
-	var pids []int
-	if pid := w.agentPID(); pid != 0 {
-		pids = append(pids, pid)
+// killLeftBehind ends what is left of a world, and waits until it is gone.
+func (w *world) killLeftBehind() {
+	deadline := time.Now().Add(patience)
+	for pids := w.leftBehind(); len(pids) > 0; pids = w.leftBehind() {
+		if time.Now().After(deadline) {
+			w.t.Errorf("processes %v cannot be killed", pids)
+			return
+		}
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// leftBehind returns the processes that work in the world's folder: agents
+// whose server was killed, and their engines.
+func (w *world) leftBehind() []int {
+	pids := w.agentPIDs()
 	dirs, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range dirs {
 		dir, err := os.Readlink(link)

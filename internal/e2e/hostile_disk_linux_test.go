@@ -65,14 +65,12 @@ func (w *world) mountSmallDisk(size int64) {
 	}
 	w.t.Cleanup(func() { // before the world ends
 		if w.t.Failed() {
-			w.t.Logf("the agent's log:\n%s", w.agentLog())
+			w.t.Logf("the agents' logs:\n%s", w.agentLog())
 		}
 		if w.server != nil {
 			w.stop()
 		}
-		for _, pid := range w.leftBehind() {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
+		w.killLeftBehind()
 		if err := syscall.Unmount(w.path("data"), syscall.MNT_DETACH); err != nil {
 			w.t.Error(err)
 		}

@@ -202,7 +202,7 @@ output "admin_password" {
 // what was logged.
 func (w *world) everythingSaid() map[string]string {
 	w.t.Helper()
-	seen := map[string]string{"server's log": w.log.all(), "agent's log": w.agentLog()}
+	seen := map[string]string{"server's log": w.log.all(), "agents' logs": w.agentLog()}
 	read := func(name, path string) {
 		status, body := w.get(w.api + path)
 		if status != 200 && status != 404 {

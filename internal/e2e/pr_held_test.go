@@ -47,6 +47,7 @@ func TestPlanDiffersAfterMerge(t *testing.T) {
 
 	// What was seen is applied: nothing is planned anew.
 	plans := w.countCalls("plan alpha")
+	w.untilShown("alpha")
 	command := pr.say(dev, "/holdfast apply")
 	pr.untilReacted(command, holdfast.ReactionDone)
 	pr.untilApplied("2 created")
@@ -150,6 +151,11 @@ terraform {
 	w.fleet().commit(document("beta", "variables: {nodes: 3}"))
 	if err := os.RemoveAll(w.path("data")); err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{"alpha", "beta"} { // to plan, another user than the one that applied locks the file
+		if err := os.Chmod(w.path("states", name), 0o666); err != nil { //nolint:gosec // see above
+			t.Fatal(err)
+		}
 	}
 	w.start()
 	w.untilWaiting("beta", "Unreviewed")
@@ -280,6 +286,7 @@ func TestMergeBeforePlan(t *testing.T) {
 	w.fleet().untilStatus(pr.merged, holdfast.ContextApply, holdfast.StatusPending, "Unreviewed")
 	w.fleet().untilStatus(pr.head, holdfast.ContextPlan, holdfast.StatusFailure)
 	pr.untilComment("held: Unreviewed", "terraform_data.node[0]")
+	w.untilShown("alpha")
 	pr.say(dev, "/holdfast apply")
 	pr.untilApplied("1 created")
 }
@@ -312,6 +319,7 @@ func TestMergesComeTogether(t *testing.T) {
 		pr.untilComment("held: PlanChanged", "terraform_data.extra", "terraform_data.node[1]")
 		w.fleet().untilStatus(pr.merged, holdfast.ContextApply, holdfast.StatusFailure, "PlanChanged")
 	}
+	w.untilShown("alpha")
 	second.say(dev, "/holdfast apply")
 	first.untilApplied("3 created")
 	second.untilApplied("3 created")
