@@ -18,8 +18,8 @@ import (
 // thiefCode searches its own environment, and the files and folders that it is
 // told to look at, for secrets of two kinds. It says them in a form that no
 // redaction can recognise: that must not be what keeps them safe. It does not look
-// through /proc by itself, since processes come and go, and the engine fails if a
-// function's answer changes while it plans.
+// through /proc by itself: processes come and go, and the engine's try fails if
+// what it tries works out another way when it is evaluated for the second time.
 const thiefCode = `
 locals {
   told  = jsondecode(file("${path.module}/targets.json"))
