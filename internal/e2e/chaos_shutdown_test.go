@@ -64,9 +64,12 @@ func TestRunsAreInterruptedAfterTheGrace(t *testing.T) {
 
 	w.set(settings{"agent.off": true}) // what is recorded is the former server's doing
 	w.start()
-	applies := w.applies("alpha")
-	if len(applies) != 1 || applies[0].Status != holdfast.RunInterrupted || !applies[0].Begun || applies[0].Failure == nil {
+	applies := w.applies("alpha") // the oldest first; a second one may be queued by now
+	if len(applies) == 0 || applies[0].Status != holdfast.RunInterrupted || !applies[0].Begun || applies[0].Failure == nil {
 		t.Errorf("applies: %+v, want an interrupted one", applies)
+	}
+	if len(applies) > 1 && applies[1].Attempt != 0 {
+		t.Errorf("applies: %+v, want none executed without an agent", applies)
 	}
 	if code := w.stop(); code != 0 {
 		t.Errorf("the server ended with code %d, want 0", code)
