@@ -388,6 +388,12 @@ func (t *attempt) env() map[string]string {
 		// nothing.
 		env["TF_DISABLE_PLUGIN_TLS"] = "1"
 	}
+	if env["GOGC"] == "" && env["GOMEMLIMIT"] == "" {
+		// An engine lives for moments, and a third of a small plan is the
+		// collection of garbage that its end would have collected. This halves
+		// that; its heap grows to three times what it uses instead of two.
+		env["GOGC"] = "200"
+	}
 	if t.exec.opts.CLIConfigFile != "" {
 		env["TF_CLI_CONFIG_FILE"] = t.exec.opts.CLIConfigFile
 	}

@@ -549,6 +549,7 @@ func TestExecuteEnvironment(t *testing.T) {
 	want := map[string]string{
 		"HOME": "/nowhere", "AWS_PROFILE": "reader", "TF_VAR_size": "3",
 		"TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "CHECKPOINT_DISABLE": "1", "TF_SKIP_PROVIDER_VERIFY": "1",
+		"GOGC":            "200",
 		"TF_HTTP_ADDRESS": "http://127.0.0.1:1/x", "TF_HTTP_LOCK_ADDRESS": "http://127.0.0.1:1/x",
 		"TF_HTTP_UNLOCK_ADDRESS": "http://127.0.0.1:1/x", "TF_HTTP_USERNAME": "run", "TF_HTTP_PASSWORD": "the-state-password",
 	}
