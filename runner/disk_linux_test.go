@@ -19,7 +19,7 @@ func smallDisk(t *testing.T, size int) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
-		if os.Geteuid() == 0 && os.Getenv("CI") != "" && !errors.Is(err, syscall.EPERM) {
+		if os.Getenv("CI") != "" {
 			t.Fatal(err)
 		}
 		t.Skipf("no disk can be mounted here: %v", err)

@@ -30,7 +30,7 @@ var said = map[string]struct {
 	"a state with a checksum":    {"Error: error loading state: state data in S3 does not have the expected content.\n\nThe checksum calculated for the state stored in S3 does not match the checksum\nstored in DynamoDB.", "StateBackend", false, "backend"},
 	"a bucket that is not there": {"Error: Failed to get existing workspaces: S3 bucket \"x\" does not exist.\n\nThe referenced S3 bucket must have been previously created.", "StateBackend", false, "backend"},
 
-	"a full disk":                  {"Error: Failed to install provider\n\nError while installing hashicorp/aws v5.0.0: write\n/work/x: no space left on device", "DiskFull", true, "disk"},
+	"a full disk":                  {"Error: Failed to install provider\n\nError while installing hashicorp/aws v5.0.0: write\n/data/x: no space left on device", "DiskFull", true, "disk"},
 	"no memory":                    {"fatal error: runtime: out of memory\n\ngoroutine 1 [running]:\n", "OutOfMemory", true, "memory"},
 	"no memory for a fork":         {"Error: Failed to load plugin schemas\n\nfork/exec .terraform/providers/x: cannot allocate memory", "OutOfMemory", true, "memory"},
 	"a provider that crashed":      {"Error: Plugin did not respond\n\n  with aws_subnet.a,\n  on main.tf line 1, in resource \"aws_subnet\" \"a\":\n   1: resource\n\nThe plugin encountered an error, and failed to respond to the\nplugin.(*GRPCProvider).UpgradeResourceState call. The plugin logs may contain\nmore details.\n\nStack trace from the terraform-provider-aws_v4.43.0_x5 plugin:\n\npanic: runtime error: invalid memory address or nil pointer dereference\n\nError: The terraform-provider-aws_v4.43.0_x5 plugin crashed!\n", "ProviderCrashed", false, "version"},
