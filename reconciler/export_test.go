@@ -106,4 +106,5 @@ func (q *Queue) AddAfter(key string, d time.Duration)   { q.q.addAfter(key, d) }
 func (q *Queue) Get(ctx context.Context) (string, bool) { return q.q.get(ctx) }
 func (q *Queue) Done(key string)                        { q.q.done(key) }
 func (q *Queue) Depth() int                             { return q.q.depth() }
+func (q *Queue) Outcome(key string, failed bool) int    { return q.q.outcome(key, failed) }
 func (q *Queue) Close()                                 { q.q.close() }

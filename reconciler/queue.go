@@ -16,6 +16,7 @@ type queue[K comparable] struct {
 	working map[K]bool
 	again   map[K]bool // added while worked on
 	timers  map[K]*delayed
+	failed  map[K]int // how often in a row, whichever worker tried
 	wake    chan struct{}
 	closed  bool
 }
@@ -31,6 +32,7 @@ func newQueue[K comparable]() *queue[K] {
 		working: make(map[K]bool),
 		again:   make(map[K]bool),
 		timers:  make(map[K]*delayed),
+		failed:  make(map[K]int),
 		wake:    make(chan struct{}, 1),
 	}
 }
@@ -119,6 +121,19 @@ func (q *queue[K]) done(key K) {
 		delete(q.again, key)
 		q.addLocked(key)
 	}
+}
+
+// outcome records whether the work on a key failed, and returns how often it
+// has in a row.
+func (q *queue[K]) outcome(key K, failed bool) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !failed {
+		delete(q.failed, key)
+		return 0
+	}
+	q.failed[key]++
+	return q.failed[key]
 }
 
 // depth is the number of keys that wait, without those of later.

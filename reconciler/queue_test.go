@@ -166,3 +166,18 @@ func take(t *testing.T, q *reconciler.Queue, n int) []string {
 	}
 	return got
 }
+
+// Failures are counted for a key, not for the worker that happened to try it.
+func TestQueueCountsFailures(t *testing.T) {
+	t.Parallel()
+	q := reconciler.NewQueue()
+	for _, step := range []struct {
+		key    string
+		failed bool
+		want   int
+	}{{"a", true, 1}, {"a", true, 2}, {"b", true, 1}, {"a", false, 0}, {"a", true, 1}, {"b", true, 2}} {
+		if got := q.Outcome(step.key, step.failed); got != step.want {
+			t.Errorf("%s, failed %t: %d in a row, want %d", step.key, step.failed, got, step.want)
+		}
+	}
+}

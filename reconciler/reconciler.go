@@ -261,7 +261,6 @@ func (r *Reconciler) Ready() (missing []string) {
 // work calls do for each key of q until ctx is done. A key whose work failed
 // comes again, later each time.
 func work[K comparable](ctx context.Context, r *Reconciler, q *queue[K], do func(context.Context, K) error) error {
-	failures := make(map[K]int)
 	for {
 		key, ok := q.get(ctx)
 		if !ok {
@@ -270,11 +269,8 @@ func work[K comparable](ctx context.Context, r *Reconciler, q *queue[K], do func
 		// What was begun is finished: an action in its middle is worse than a
 		// slow shutdown.
 		err := do(context.WithoutCancel(ctx), key)
-		if err == nil {
-			delete(failures, key)
-		} else {
-			failures[key]++
-			wait := min(time.Second<<min(failures[key], 10), 5*time.Minute)
+		if failures := q.outcome(key, err != nil); failures > 0 {
+			wait := retryAfter(time.Second, failures, 5*time.Minute)
 			if limited := (*holdfast.RateLimitError)(nil); errors.As(err, &limited) {
 				wait = max(wait, time.Until(limited.RetryAt))
 			}

@@ -67,13 +67,9 @@ const (
 	modulesDir   = "template" // where such a bundle has the template repository's folders
 )
 
-// LoadTemplate reads the template in a folder of a tree, with the modules that
+// loadTemplate reads the template in a folder of a tree, with the modules that
 // it composes, and returns all that is wrong with it. The error is the tree's;
 // a folder without a template.yaml is a fault.
-func LoadTemplate(tree holdfast.Tree, dir string) (*Template, holdfast.Faults, error) {
-	return loadTemplate(tree, dir, newCache[*folder](100))
-}
-
 func loadTemplate(tree holdfast.Tree, dir string, folders *cache[*folder]) (*Template, holdfast.Faults, error) {
 	file := path.Join(dir, templateFile)
 	data, err := tree.ReadFile(file)
