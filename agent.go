@@ -26,6 +26,10 @@ const (
 	ArtefactOutputs  = "outputs"   // []Output as JSON
 	ArtefactErrored  = "errored.tfstate"
 	ArtefactInput    = "input" // what InputDigest is made of, as JSON: digests and versions
+	// ArtefactResources is what the state holds after an apply or a destroy
+	// (however it ended), a drift check, or a plan without changes: []Resource as
+	// JSON with addresses, types, providers and ids.
+	ArtefactResources = "resources"
 )
 
 // ClaimRequest asks for a run to execute.
@@ -63,6 +67,11 @@ type Assignment struct {
 	// long as the constraints allow it.
 	PinName    string `json:"pinName,omitempty"`
 	PinVersion string `json:"pinVersion,omitempty"`
+	// Exact: PinName and PinVersion are the engine, whatever Engine and the code
+	// ask for.
+	Exact bool `json:"exact,omitempty"`
+	// Destroy: a plan of the destruction of everything.
+	Destroy bool `json:"destroy,omitempty"`
 	// LockFile is the provider lock file to start from where the bundle has
 	// none: of the stored or reviewed plan, else of the last applied run.
 	LockFile []byte `json:"lockFile,omitempty"`

@@ -65,8 +65,10 @@ type StateBackend struct {
 
 // DriftPolicy says when drift is looked for and what happens then.
 type DriftPolicy struct {
-	Schedule string `json:"schedule,omitempty"` // cron, with an optional CRON_TZ; empty: not scheduled
-	OnDrift  string `json:"onDrift,omitempty"`  // report (default), apply or ignore
+	Schedule string      `json:"schedule,omitempty"` // cron, with an optional CRON_TZ; empty: the server's default; "off": none
+	TimeZone string      `json:"timeZone,omitempty"` // of Schedule; empty means UTC
+	OnDrift  string      `json:"onDrift,omitempty"`  // report (default), apply (undo it) or ignore (tell nobody)
+	Ignore   []DriftRule `json:"ignore,omitempty"`
 }
 
 // ApplyPolicy says what a merge does.

@@ -12,7 +12,8 @@ type Plan struct {
 	Warnings      []Diagnostic     `json:"warnings,omitempty"`
 	Text          string           `json:"text,omitempty"` // the engine's rendering, redacted
 	Fingerprint   Digest           `json:"fingerprint"`
-	Prints        []ChangePrint    `json:"prints,omitempty"` // what Fingerprint was made of
+	Prints        []ChangePrint    `json:"prints,omitempty"`      // what Fingerprint was made of
+	DriftPrints   []ChangePrint    `json:"driftPrints,omitempty"` // of Drift: before as it was applied, after as it is
 }
 
 // HasChanges reports whether an apply of the plan would do anything.

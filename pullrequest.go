@@ -69,6 +69,16 @@ type Comment struct {
 	UpdatedAt   time.Time      `json:"updatedAt,omitzero"`
 }
 
+// Issue is an issue on a forge.
+type Issue struct {
+	ID     string   `json:"id"` // its number, as text
+	Title  string   `json:"title"`
+	Body   string   `json:"body"`
+	Closed bool     `json:"closed,omitempty"`
+	Labels []string `json:"labels,omitempty"` // wanted when it is created
+	URL    string   `json:"url,omitempty"`
+}
+
 // StatusState is the state of a commit status.
 type StatusState string
 

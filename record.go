@@ -22,20 +22,27 @@ type ClusterRecord struct {
 	Name string `json:"name"`
 	// Owner is the repository that the name belongs to. It is provisional until
 	// the first apply: Applied.Run is empty.
-	Owner   string  `json:"owner"`
-	Desired Desired `json:"desired"`
-	Applied Applied `json:"applied,omitzero"` // zero: never
+	Owner   string     `json:"owner"`
+	Desired Desired    `json:"desired"`
+	Applied Applied    `json:"applied,omitzero"` // zero: never
+	Drift   DriftState `json:"drift,omitzero"`
 	// StateSerial is that of the newest state version in Holdfast's own
 	// backend; zero elsewhere.
 	StateSerial int64 `json:"stateSerial,omitempty"`
 	Suspended   bool  `json:"suspended,omitempty"`
 	// Waiting says why desired and applied differ while nothing runs, such as
 	// Unreviewed; empty when there is nothing to wait for.
-	Waiting       string    `json:"waiting,omitempty"`
-	WaitingDetail string    `json:"waitingDetail,omitempty"`
-	Phase         Phase     `json:"phase"`
-	UpdatedAt     time.Time `json:"updatedAt"`
-	Version       int64     `json:"version"` // optimistic
+	Waiting       string `json:"waiting,omitempty"`
+	WaitingDetail string `json:"waitingDetail,omitempty"`
+	Phase         Phase  `json:"phase"`
+	// Conditions are one of each type, in the order of their constants; none in
+	// a record that no decision was made about yet.
+	Conditions []Condition `json:"conditions,omitempty"`
+	// Ending is how the cluster went; nil while it is there. A document of the
+	// same name begins a new life.
+	Ending    *Ending   `json:"ending,omitempty"`
+	UpdatedAt time.Time `json:"updatedAt"`
+	Version   int64     `json:"version"` // optimistic
 }
 
 // Desired is what the tracked branch says of a cluster.
@@ -49,16 +56,20 @@ type Desired struct {
 
 // Applied is the last applied configuration of a cluster.
 type Applied struct {
-	Run           string    `json:"run"` // the apply, or the empty plan by which it was adopted
-	Revision      Revision  `json:"revision"`
-	SourceDigest  Digest    `json:"sourceDigest"`
-	InputDigest   Digest    `json:"inputDigest"`
-	Bundle        Digest    `json:"bundle"`
-	Dir           string    `json:"dir"`
-	EngineName    string    `json:"engineName"`
-	EngineVersion string    `json:"engineVersion"`
-	Document      Cluster   `json:"document"`
-	At            time.Time `json:"at"`
+	Run           string   `json:"run"` // the apply, or the empty plan by which it was adopted
+	Revision      Revision `json:"revision"`
+	SourceDigest  Digest   `json:"sourceDigest"`
+	InputDigest   Digest   `json:"inputDigest"`
+	Bundle        Digest   `json:"bundle"`
+	Dir           string   `json:"dir"`
+	StateLocation string   `json:"stateLocation,omitempty"`
+	Template      string   `json:"template,omitempty"` // "name@version" and its commit, for people
+	EngineName    string   `json:"engineName"`
+	EngineVersion string   `json:"engineVersion"`
+	// Document is the one that was applied, or a later one that came to the same
+	// content.
+	Document Cluster   `json:"document"`
+	At       time.Time `json:"at"`
 }
 
 // PullRequestRecord is what Holdfast remembers of a pull request.
@@ -102,6 +113,7 @@ const (
 	PostStatus   PostKind = "status"   // a commit status
 	PostReply    PostKind = "reply"    // a comment that answers a command, written once
 	PostReaction PostKind = "reaction" // an acknowledgement under a comment
+	PostIssue    PostKind = "issue"    // an issue, updated, closed and opened again in place
 )
 
 // Post is a row of the outbox: what we want to be seen on the forge, and what
@@ -112,6 +124,8 @@ type Post struct {
 	Kind        PostKind       `json:"kind"`
 	Repo        string         `json:"repo"`
 	PullRequest PullRequestRef `json:"pullRequest,omitzero"`
+	Title       string         `json:"title,omitempty"`  // issue
+	Closed      bool           `json:"closed,omitempty"` // issue: it shall be closed
 	Body        string         `json:"body,omitempty"`
 	Status      CommitStatus   `json:"status,omitzero"`
 	CommentID   string         `json:"commentId,omitempty"` // reaction: under which comment
@@ -190,7 +204,12 @@ type ClusterFilter struct {
 	Environment string
 	Phase       Phase
 	Waiting     string            // a reason, or "*" for any
+	Drift       DriftStatus       // as the last check found it
+	DependsOn   string            // whose documents, desired or applied, name this cluster in dependsOn
 	Labels      map[string]string // equal
+	// Deleted selects clusters that are gone, too. Names and Phase select them
+	// in any case.
+	Deleted bool
 }
 
 // PullRequestFilter selects pull requests, newest number first.
@@ -215,4 +234,28 @@ type LogRange struct {
 	Data []byte
 	Next int64 // the offset to read from next
 	Done bool  // the attempt has ended and there is no more
+}
+
+// ClusterSummary is a cluster in a line of a list: what there is to know of it
+// without opening its record.
+type ClusterSummary struct {
+	Name        string            `json:"name"`
+	Owner       string            `json:"owner"`
+	Project     string            `json:"project"`
+	Environment string            `json:"environment"`
+	Provider    string            `json:"provider,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Template    string            `json:"template,omitempty"` // "name@version" that is desired
+	Phase       Phase             `json:"phase"`
+	Waiting     string            `json:"waiting,omitempty"`
+	Suspended   bool              `json:"suspended,omitempty"` // by itself
+	Invalid     bool              `json:"invalid,omitempty"`   // its document has faults
+	Removed     bool              `json:"removed,omitempty"`
+	UpToDate    bool              `json:"upToDate,omitempty"` // what is desired is applied
+	Drift       DriftStatus       `json:"drift,omitempty"`
+	DriftCounts DriftCounts       `json:"driftCounts,omitzero"`
+	CheckedAt   time.Time         `json:"checkedAt,omitzero"` // for drift
+	DriftDue    time.Time         `json:"driftDue,omitzero"`
+	Applied     Revision          `json:"applied,omitempty"` // empty: never
+	UpdatedAt   time.Time         `json:"updatedAt"`
 }

@@ -69,21 +69,28 @@ type Run struct {
 	Detail  string    `json:"detail,omitempty"` // the reason in a sentence, for people
 
 	// What it was made for.
-	PullRequest   PullRequestRef `json:"pullRequest,omitzero"`  // zero: the tracked branch
-	Repo          string         `json:"repo"`                  // the repository that the cluster's document comes from
-	Revision      Revision       `json:"revision"`              // the pull request's head, or the tracked branch's
-	Base          Revision       `json:"base,omitempty"`        // the base that Revision was merged with, for a pull request
-	SourceDigest  Digest         `json:"sourceDigest"`          // what Git says
-	Bundle        Digest         `json:"bundle"`                // the root module, content-addressed
-	Dir           string         `json:"dir"`                   // the root module's folder inside the bundle
-	Document      Cluster        `json:"document"`              // the cluster as it was planned or applied
-	StateLocation string         `json:"stateLocation"`         // what the run excludes others from
-	Template      string         `json:"template,omitempty"`    // "name@version" and its commit, for people
-	Reviews       []Review       `json:"reviews,omitempty"`     // apply: plans of which one must be what this run finds
-	StoredPlan    string         `json:"storedPlan,omitempty"`  // apply: the run whose stored plan file is applied exactly
-	Resume        bool           `json:"resume,omitempty"`      // apply: goes on after a failed one; a subset of a review suffices
-	Actor         string         `json:"actor,omitempty"`       // who asked for it; empty: a merge or the schedule
-	TraceParent   string         `json:"traceParent,omitempty"` // W3C trace context of the delivery
+	PullRequest   PullRequestRef `json:"pullRequest,omitzero"` // zero: the tracked branch
+	Repo          string         `json:"repo"`                 // the repository that the cluster's document comes from
+	Revision      Revision       `json:"revision"`             // the pull request's head, or the tracked branch's
+	Base          Revision       `json:"base,omitempty"`       // the base that Revision was merged with, for a pull request
+	SourceDigest  Digest         `json:"sourceDigest"`         // what Git says
+	Bundle        Digest         `json:"bundle"`               // the root module, content-addressed
+	Dir           string         `json:"dir"`                  // the root module's folder inside the bundle
+	Document      Cluster        `json:"document"`             // the cluster as it was planned or applied
+	StateLocation string         `json:"stateLocation"`        // what the run excludes others from
+	Template      string         `json:"template,omitempty"`   // "name@version" and its commit, for people
+	Reviews       []Review       `json:"reviews,omitempty"`    // apply: plans of which one must be what this run finds
+	StoredPlan    string         `json:"storedPlan,omitempty"` // apply: the run whose stored plan file is applied exactly
+	Resume        bool           `json:"resume,omitempty"`     // apply: goes on after a failed one; a subset of a review suffices
+	Destroy       bool           `json:"destroy,omitempty"`    // plan: of a destruction of what was last applied
+	// Exact: the engine is that of the last applied run, at its very version,
+	// whatever the constraints say: drift and destruction.
+	Exact bool `json:"exact,omitempty"`
+	// Provisional are clusters that this one depends on and whose own apply was
+	// still to come when the plan was made.
+	Provisional []string `json:"provisional,omitempty"`
+	Actor       string   `json:"actor,omitempty"`       // who asked for it; empty: a merge or the schedule
+	TraceParent string   `json:"traceParent,omitempty"` // W3C trace context of the delivery
 
 	// What the world was when an attempt claimed it.
 	AppliedRun  string `json:"appliedRun,omitempty"`  // the cluster's newest apply that had begun
@@ -158,6 +165,9 @@ type Failure struct {
 	Transient   bool         `json:"transient"`      // a later attempt may succeed without a change
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
 	Unrecorded  []string     `json:"unrecorded,omitempty"` // addresses that were in progress when the engine died
+	Address     string       `json:"address,omitempty"`    // the resource that it failed at
+	Completed   []string     `json:"completed,omitempty"`  // what was done before: "aws_vpc.main: created", in the order of its doing, at most 200
+	Remaining   []string     `json:"remaining,omitempty"`  // a destroy: addresses that are left in the state, at most 200
 }
 
 // Diagnostic is an error or a warning of the engine.
@@ -177,4 +187,13 @@ type RunFilter struct {
 	Kinds       []RunKind
 	Statuses    []RunStatus
 	Limit       int // newest first; zero means 100
+}
+
+// ClaimFilter says which runs an agent may be offered. Zero fields exclude
+// nothing.
+type ClaimFilter struct {
+	Now       time.Time
+	Kinds     []RunKind // only these
+	Providers []string  // not those of clusters with these providers
+	Limit     int       // at most so many
 }

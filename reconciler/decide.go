@@ -29,6 +29,20 @@ type Input struct {
 	// Approval is a person's word that is being acted on; nil if none.
 	Approval *Approval
 
+	// Drift is the newest check for drift that has ended since the last apply;
+	// nil if there is none. Tracked branch only.
+	Drift *holdfast.Run
+	// Suspended is why no run may begin: "cluster", "project" or "fleet"; empty
+	// if they may.
+	Suspended string
+	// Parents are the clusters that this one depends on, Dependents those that
+	// depend on it.
+	Parents, Dependents []holdfast.Relation
+	// Removals is how many clusters of the repository are gone from its branch
+	// and still to be destroyed, and Fleet how many it has altogether. Zero unless
+	// this one is gone.
+	Removals, Fleet int
+
 	// WindowClosed is true while the cluster's apply windows allow no apply, and
 	// WindowChange when that may change; zero if never.
 	WindowClosed bool
@@ -123,6 +137,26 @@ const (
 	ReasonFork           = "Fork"           // plans of forks are switched off
 	ReasonDraft          = "Draft"          // plans of drafts are switched off
 	ReasonPreempted      = "Preempted"      // an apply goes first
+
+	ReasonSchedule          = "Schedule"          // a check for drift was due
+	ReasonDrifted           = "Drifted"           // the infrastructure is not as it was applied
+	ReasonDriftHeld         = "DriftHeld"         // what would undo a drift needs a person's approval
+	ReasonRemedyFailed      = "RemedyFailed"      // the apply that was to undo a drift failed
+	ReasonProtected         = "Protected"         // deletion.protected was last applied
+	ReasonMassDeletion      = "MassDeletion"      // so many clusters go at once that a person has to confirm it
+	ReasonDestroyFailed     = "DestroyFailed"     // a destroy failed too often
+	ReasonDestroyed         = "Destroyed"         // the destroy has ended well
+	ReasonNeverApplied      = "NeverApplied"      // there is nothing to destroy
+	ReasonRenamed           = "Renamed"           // another name took over state and history
+	ReasonMissing           = "Missing"           // the document is not there, and nothing proves that it was removed
+	ReasonHasDependents     = "HasDependents"     // clusters that depend on it are still there
+	ReasonDependencyPending = "DependencyPending" // a cluster that this one depends on is to be applied first
+	ReasonDependencyFailed  = "DependencyFailed"  // the apply of one failed
+	ReasonDependencyMissing = "DependencyMissing" // there is no such cluster
+	ReasonDependencyApplied = "DependencyApplied" // one was applied since the plan was made
+	ReasonProviderThrottled = "ProviderThrottled" // the cloud limits or refuses requests: its runs are slowed down
+	ReasonProviderCapped    = "ProviderCapped"    // as many runs of this provider as are allowed are running
+	ReasonPolicyAdopted     = "PolicyAdopted"     // the document has changed, what it comes to has not
 )
 
 type rule func(Input) (Decision, bool)

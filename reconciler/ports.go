@@ -20,6 +20,7 @@ type Store interface {
 	Outbox
 	Commands
 	Artefacts
+	Inventory
 }
 
 // Runs are the records of runs and their attempts.
@@ -33,10 +34,13 @@ type Runs interface {
 	// the next Version.
 	UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, error)
 
-	// Claimable returns the runs that an agent may claim at now, in order:
-	// those that write first, then the oldest; at most one for each state
-	// location, none for a location where a run is running.
-	Claimable(ctx context.Context, now time.Time, limit int) ([]holdfast.Run, error)
+	// Claimable returns the runs that an agent may claim, in order: those that
+	// write first, then plans, then drift checks, each the oldest first; at most
+	// one for each state location, none for a location where a run is running.
+	Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error)
+	// RunningBy counts the running runs by the provider of their clusters; the
+	// second result counts those that are drift checks, of any provider.
+	RunningBy(ctx context.Context) (providers map[string]int, drift int, err error)
 	// ClaimRun makes a queued run (or a retrying one whose time has come)
 	// running for agent: next attempt, next fence of the fleet, a row in the
 	// attempts. It is an ErrConflict if the run is not claimable any more, its
@@ -55,9 +59,30 @@ type Runs interface {
 type Clusters interface {
 	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
 	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
-	// SaveCluster creates (Version 0) or replaces a record. StateSerial is not
-	// stored: it is read from the newest state version.
-	SaveCluster(ctx context.Context, c holdfast.ClusterRecord) (holdfast.ClusterRecord, error)
+	// CountClusters counts those that match.
+	CountClusters(ctx context.Context, filter holdfast.ClusterFilter) (int, error)
+	// SaveCluster creates (Version 0) or replaces a record, and adds to its
+	// history in the same transaction. StateSerial is not stored: it is read from
+	// the newest state version.
+	SaveCluster(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (holdfast.ClusterRecord, error)
+	// RenameCluster saves both records, each at its Version, and gives the state
+	// in Holdfast's own backend, if there is any, the resources and the history of
+	// from to to. It is an ErrConflict if a run is running for either, or to has a
+	// state of its own.
+	RenameCluster(ctx context.Context, from, to holdfast.ClusterRecord, history ...holdfast.Transition) error
+	// DriftDue returns the clusters whose Drift.Due has come and that have no run
+	// which has not ended, those checked longest ago first.
+	DriftDue(ctx context.Context, now time.Time, limit int) ([]holdfast.ClusterRecord, error)
+	// NextDriftDue is the earliest Drift.Due after now; zero if there is none.
+	NextDriftDue(ctx context.Context, now time.Time) (time.Time, error)
+
+	// Suspensions are those of more than one cluster.
+	Suspensions(ctx context.Context) ([]holdfast.Suspension, error)
+	// Suspend stores a suspension, in place of one of the same project.
+	Suspend(ctx context.Context, s holdfast.Suspension) error
+	// Resume removes the one of that project (empty: of all clusters); ErrNotFound
+	// if there is none.
+	Resume(ctx context.Context, project string) error
 
 	Source(ctx context.Context, repo string) (holdfast.Source, error)
 	SaveSource(ctx context.Context, s holdfast.Source) error
@@ -121,6 +146,13 @@ type Artefacts interface {
 	// ReleaseStateLock removes the state lock that ref's attempt left behind in
 	// Holdfast's own backend and reports whether the location is free now.
 	ReleaseStateLock(ctx context.Context, location string, ref holdfast.AttemptRef) (free bool, err error)
+}
+
+// Inventory is what clusters consist of.
+type Inventory interface {
+	// SaveResources replaces what is known of a cluster's resources. Those with
+	// an empty Run keep the Run and ChangedAt that they had.
+	SaveResources(ctx context.Context, cluster string, resources []holdfast.Resource) error
 }
 
 // Locker excludes across replicas. Keys are state locations, owners "run/attempt".
@@ -190,4 +222,9 @@ type Forge interface {
 	PutComment(ctx context.Context, ref holdfast.PullRequestRef, id, marker, body string) (holdfast.Comment, error)
 	SetStatus(ctx context.Context, repo string, status holdfast.CommitStatus) error
 	React(ctx context.Context, ref holdfast.PullRequestRef, commentID string, reaction holdfast.Reaction) error
+	// PutIssue creates (id empty), updates, closes or opens again an issue and
+	// returns it. As with comments, marker finds one whose answer was lost, and an
+	// id that is gone makes a new one. One that is to be closed and is not there
+	// is not made: the zero Issue. ErrForbidden if the repository has no issues.
+	PutIssue(ctx context.Context, repo, id, marker string, issue holdfast.Issue) (holdfast.Issue, error)
 }

@@ -53,6 +53,11 @@ type Options struct {
 	RetryDelay time.Duration           // before the first retry, doubling; zero means 10 seconds
 	LogURL     func(run string) string // nil: comments name runs without a link
 
+	DriftSchedule string         // of clusters that say nothing; empty: none
+	MaxDrift      int            // drift checks at once; zero means half of MaxRuns, at least 1
+	MaxIssues     int            // open drift issues in a repository, beside the one that sums up; zero means 10, negative only that one
+	MaxProvider   map[string]int // runs at once by provider; one that is not named has no limit of its own
+
 	Metrics Metrics          // nil measures nothing
 	Tracer  Tracer           // nil traces nothing
 	Logger  *slog.Logger     // nil discards

@@ -13,6 +13,13 @@ type Records interface {
 
 	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
 	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
+	// ClusterSummaries returns a line for each cluster that matches, by name.
+	ClusterSummaries(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterSummary, error)
+	// Transitions returns a cluster's history, newest first; a limit of zero
+	// means 100.
+	Transitions(ctx context.Context, cluster string, limit int) ([]holdfast.Transition, error)
+	Resources(ctx context.Context, filter holdfast.ResourceFilter) ([]holdfast.Resource, error)
+	Suspensions(ctx context.Context) ([]holdfast.Suspension, error)
 	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
 	PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error)
 	// AuditTrail returns the entries about object, newest first; an empty object
@@ -52,6 +59,24 @@ type Commander interface {
 	Reconcile(ctx context.Context, repo, cluster string) error
 	// Suspend stops new runs of a cluster, or allows them again.
 	Suspend(ctx context.Context, cluster string, suspended bool, actor string) error
+
+	// SuspendAll stops new runs of all clusters of a project (empty: of all
+	// clusters), or allows them again; ErrNotFound if they were not stopped.
+	SuspendAll(ctx context.Context, s holdfast.Suspension, suspended bool) error
+
+	// CheckDrift queues a check for drift of a cluster and returns its run; the
+	// one that is queued or running already, if there is one. ErrConflict, with
+	// the reason in its text, if the cluster cannot be checked now.
+	CheckDrift(ctx context.Context, cluster, actor string) (holdfast.Run, error)
+	// Drift returns what the last check found.
+	Drift(ctx context.Context, cluster string) (holdfast.DriftReport, error)
+	// Family returns what a cluster depends on and what depends on it, each with
+	// its own; a circle ends where it closes.
+	Family(ctx context.Context, cluster string) (holdfast.Family, error)
+	// Transfer gives a cluster to another repository: its document is taken from
+	// there from then on. ErrConflict, with the reason in its text, if that cannot
+	// be: a run is running, or the repository does not define the cluster.
+	Transfer(ctx context.Context, cluster, repo, actor string) error
 
 	// Lock says who holds a cluster's lock, and whether that run's agent still
 	// beats. ErrNotFound if nobody does.
