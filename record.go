@@ -38,6 +38,9 @@ type ClusterRecord struct {
 	// Conditions are one of each type, in the order of their constants; none in
 	// a record that no decision was made about yet.
 	Conditions []Condition `json:"conditions,omitempty"`
+	// Life is the run that ended the cluster's former life: those before it do
+	// not count any more.
+	Life string `json:"life,omitempty"`
 	// Ending is how the cluster went; nil while it is there. A document of the
 	// same name begins a new life.
 	Ending    *Ending   `json:"ending,omitempty"`
@@ -51,7 +54,13 @@ type Desired struct {
 	SourceDigest Digest   `json:"sourceDigest"` // empty: Faults say why
 	Document     Cluster  `json:"document"`
 	Removed      bool     `json:"removed,omitempty"` // proven gone from a tree that parsed
-	Faults       Faults   `json:"faults,omitempty"`
+	// RemovedWith is how many clusters went with the same revision, itself
+	// included.
+	RemovedWith int `json:"removedWith,omitempty"`
+	// Missing says why a document that is not there is not taken for removed;
+	// empty if it is there, or Removed.
+	Missing string `json:"missing,omitempty"`
+	Faults  Faults `json:"faults,omitempty"`
 }
 
 // Applied is the last applied configuration of a cluster.

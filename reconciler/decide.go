@@ -35,6 +35,12 @@ type Input struct {
 	// Suspended is why no run may begin: "cluster", "project" or "fleet"; empty
 	// if they may.
 	Suspended string
+	// Last is what was last applied, or what an apply since then has begun with:
+	// what a destroy starts from. Zero if nothing ever was.
+	Last holdfast.Applied
+	// Unseen is true until this process has looked at the cluster's repository:
+	// what belongs to one push may be on record in part.
+	Unseen bool
 	// Parents are the clusters that this one depends on, Dependents those that
 	// depend on it.
 	Parents, Dependents []holdfast.Relation
@@ -97,6 +103,7 @@ type Decision struct {
 	StoredPlan string            // apply: exactly this run's plan file
 	Resume     bool              // apply: a subset of a review suffices
 	Actor      string            // plan, apply: who asked; empty: Git did
+	Detail     string            // wait: the reason in a sentence, where it has more to tell
 }
 
 // Reasons for what is done, or waited for.
@@ -114,7 +121,7 @@ const (
 	ReasonClosed         = "Closed"         // the pull request was closed or merged
 	ReasonNotAffected    = "NotAffected"    // the pull request does not change the cluster (any more)
 	ReasonInvalid        = "Invalid"        // the cluster's document has faults
-	ReasonRemoved        = "Removed"        // the document is gone; what it stood for is left alone
+	ReasonRemoved        = "Removed"        // the document is gone: what it stood for is to be destroyed
 	ReasonSuspended      = "Suspended"      // runs are suspended
 	ReasonUnreviewed     = "Unreviewed"     // nobody has seen a plan of this before it was merged
 	ReasonNotApproved    = "NotApproved"    // apply.requires: approved
@@ -156,7 +163,6 @@ const (
 	ReasonDependencyApplied = "DependencyApplied" // one was applied since the plan was made
 	ReasonProviderThrottled = "ProviderThrottled" // the cloud limits or refuses requests: its runs are slowed down
 	ReasonProviderCapped    = "ProviderCapped"    // as many runs of this provider as are allowed are running
-	ReasonPolicyAdopted     = "PolicyAdopted"     // the document has changed, what it comes to has not
 )
 
 type rule func(Input) (Decision, bool)
