@@ -1,0 +1,239 @@
+package templates
+
+import (
+	"hash/fnv"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// DriftOff is the schedule of a cluster that is never checked for drift.
+const DriftOff = "off"
+
+// maxJitter is how much later than its schedule says a cluster is checked at
+// most.
+const maxJitter = 30 * time.Minute
+
+// DriftDue returns when a cluster is to be checked for drift next, if it was
+// checked last at last: the first time after last that its schedule names, or
+// fallback where the policy has no schedule, and a little later, so that
+// clusters with one schedule do not all come at once. How much is made of the
+// cluster's name and so stays the same: at most a tenth of the time until the
+// schedule's next time, and at most 30 minutes.
+//
+// A check counts for the slot that it was made in, from one time of the schedule
+// to the next: a late one, however late, is made once. A time of day that
+// daylight saving skips is left out, one that it repeats comes twice; @every
+// counts from a fixed time, the same for all.
+//
+// The zero time means never: the schedule is empty, "off", or cannot be read
+// (it was refused when its document was). It is safe for concurrent use.
+func DriftDue(policy holdfast.DriftPolicy, fallback, cluster string, last time.Time) time.Time {
+	text, zone := policy.Schedule, policy.TimeZone
+	if text == "" {
+		text, zone = fallback, ""
+	}
+	if text == "" || text == DriftOff {
+		return time.Time{}
+	}
+	schedule, err := zonedSchedule(text, zone)
+	if err != nil {
+		return time.Time{}
+	}
+	if epoch := time.Unix(0, 0); last.Before(epoch) {
+		last = epoch
+	}
+	slot := schedule.Next(last)
+	if slot.IsZero() {
+		return time.Time{}
+	}
+	spread := maxJitter
+	if after := schedule.Next(slot); !after.IsZero() {
+		spread = min(spread, after.Sub(slot)/10)
+	}
+	return slot.Add(time.Duration(share(cluster) * float64(spread))).UTC()
+}
+
+// share is a number from 0 to 1 that is made of a cluster's name, evenly spread
+// over many names.
+func share(cluster string) float64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(cluster)) // never fails
+	// The upper bits of FNV hardly differ between names that end differently.
+	x := h.Sum64()
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	return float64(x) / math.MaxUint64
+}
+
+// anchored is an @every schedule whose times do not depend on when one asks.
+type anchored struct{ every time.Duration }
+
+func (a anchored) Next(t time.Time) time.Time { return t.Truncate(a.every).Add(a.every) }
+
+func zonedSchedule(text, zone string) (cron.Schedule, error) {
+	if zone != "" {
+		text = "CRON_TZ=" + zone + " " + text
+	} else if !strings.HasPrefix(text, "TZ=") && !strings.HasPrefix(text, "CRON_TZ=") {
+		text = "CRON_TZ=UTC " + text
+	}
+	schedule, err := parseSchedule(text)
+	if every, ok := schedule.(cron.ConstantDelaySchedule); ok {
+		return anchored{every.Delay}, nil
+	}
+	return schedule, err
+}
+
+// Hides reports whether rule hides the resource at address as a whole at now:
+// what has changed of it, and that it is gone. A rule that has an attribute
+// never does.
+func Hides(rule holdfast.DriftRule, now time.Time, address string) bool {
+	return rule.Attribute == "" && holds(rule, now) && matchAddress(rule.Address, address)
+}
+
+// HidesAttribute reports whether rule hides a change at path, as
+// holdfast.AttributeChange has it, of the resource at address at now: because it
+// hides the resource as a whole, or an attribute at path or above it. A change
+// of more than the attribute is not hidden.
+func HidesAttribute(rule holdfast.DriftRule, now time.Time, address, path string) bool {
+	return holds(rule, now) && matchAddress(rule.Address, address) &&
+		(rule.Attribute == "" || matchPath(rule.Attribute, path))
+}
+
+// holds reports whether rule has not expired.
+func holds(rule holdfast.DriftRule, now time.Time) bool {
+	return rule.Expires.IsZero() || now.Before(rule.Expires)
+}
+
+// maxRule bounds the address and the attribute of a rule, in bytes: a match takes
+// as many steps as the rule's length times the other's.
+const maxRule = 250
+
+// matchAddress matches all of address with a glob: * is anything but a dot, **
+// anything, all else itself.
+func matchAddress(glob, address string) bool {
+	literal := strings.IndexByte(glob, '*')
+	if literal < 0 {
+		return glob == address
+	}
+	if len(glob) > maxRule || !strings.HasPrefix(address, glob[:literal]) {
+		return false
+	}
+	glob, address = glob[literal:], address[literal:]
+	// Whether glob[:i] matches what was seen of address.
+	var now, next [maxRule + 1]bool
+	now[0] = true
+	for at := 0; ; at++ {
+		for i := range len(glob) {
+			if now[i] && glob[i] == '*' {
+				now[i+starLen(glob[i:])] = true // it may stand for nothing
+			}
+		}
+		if at == len(address) {
+			return now[len(glob)]
+		}
+		c, alive := address[at], false
+		clear(next[:])
+		for i := range len(glob) {
+			switch {
+			case !now[i]:
+			case glob[i] != '*' && glob[i] == c:
+				next[i+1], alive = true, true
+			case glob[i] == '*' && (c != '.' || starLen(glob[i:]) == 2):
+				next[i], alive = true, true
+			}
+		}
+		if !alive {
+			return false
+		}
+		now = next
+	}
+}
+
+// starLen is 2 at **, 1 at *.
+func starLen(glob string) int {
+	if len(glob) > 1 && glob[1] == '*' {
+		return 2
+	}
+	return 1
+}
+
+// matchPath reports whether pattern matches path or what path is below of, step
+// by step; * matches any step. A pattern that cannot be read matches nothing.
+func matchPath(pattern, path string) bool {
+	for first := true; pattern != ""; first = false {
+		want, rest, ok := nextStep(pattern, first)
+		if !ok || path == "" {
+			return false
+		}
+		is, below, ok := nextStep(path, first)
+		if !ok || want != is && !want.any {
+			return false
+		}
+		pattern, path = rest, below
+	}
+	return true
+}
+
+// step is one step of an attribute's path: a name, or an index.
+type step struct {
+	name  string
+	index bool // [0]
+	any   bool // * or [*]
+}
+
+// nextStep cuts the first step off a path such as a.b[0]["c.d"]; first is true at
+// its beginning, where no dot is before a name.
+func nextStep(path string, first bool) (s step, rest string, ok bool) {
+	if strings.HasPrefix(path, "[") {
+		return bracketStep(path)
+	}
+	if !first {
+		if path, ok = strings.CutPrefix(path, "."); !ok {
+			return step{}, "", false
+		}
+	}
+	end := strings.IndexAny(path, ".[")
+	if end < 0 {
+		end = len(path)
+	}
+	s.name, rest = path[:end], path[end:]
+	if s.name == "*" {
+		return step{any: true}, rest, true
+	}
+	return s, rest, attributeName(s.name)
+}
+
+// bracketStep cuts off [0], ["name"] or [*].
+func bracketStep(path string) (s step, rest string, ok bool) {
+	if rest, ok = strings.CutPrefix(path, "[*]"); ok {
+		return step{any: true}, rest, true
+	}
+	if quoted, err := strconv.QuotedPrefix(path[1:]); err == nil && quoted[0] == '"' {
+		name, err := strconv.Unquote(quoted)
+		rest, ok = strings.CutPrefix(path[1+len(quoted):], "]")
+		return step{name: name}, rest, ok && err == nil
+	}
+	number, rest, ok := strings.Cut(path[1:], "]")
+	if !ok || number == "" || strings.Trim(number, "0123456789") != "" {
+		return step{}, "", false
+	}
+	return step{name: number, index: true}, rest, true
+}
+
+// attributeName reports whether s is a name that needs no quotes in a path.
+func attributeName(s string) bool {
+	for i, r := range s {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r != '-' && (r < '0' || r > '9')) {
+			return false
+		}
+	}
+	return s != ""
+}
