@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -30,6 +32,12 @@ func (s *Server) apiRoutes() http.Handler {
 	view.GET("/clusters", s.listClusters)
 	view.GET("/clusters/:name", s.getCluster)
 	view.GET("/clusters/:name/outputs", s.getOutputs)
+	view.GET("/clusters/:name/history", s.listTransitions)
+	view.GET("/clusters/:name/family", s.getFamily)
+	view.GET("/clusters/:name/drift", s.getDrift)
+	view.GET("/drift", s.listDrift)
+	view.GET("/resources", s.listResources)
+	view.GET("/suspensions", s.listSuspensions)
 	view.GET("/runs", s.listRuns)
 	view.GET("/runs/:run", s.getRun)
 	view.GET("/runs/:run/plan", s.getPlan)
@@ -45,6 +53,10 @@ func (s *Server) apiRoutes() http.Handler {
 	operate.POST("/reconcile", s.postReconcile)
 	operate.POST("/clusters/:name/suspend", s.suspend(true))
 	operate.POST("/clusters/:name/resume", s.suspend(false))
+	operate.POST("/clusters/:name/drift/check", s.postDriftCheck)
+	operate.POST("/clusters/:name/transfer", s.postTransfer)
+	operate.POST("/suspend", s.suspendAll(true))
+	operate.POST("/resume", s.suspendAll(false))
 	operate.DELETE("/locks/:cluster", s.deleteLock)
 	return e
 }
@@ -53,66 +65,34 @@ func (s *Server) getVersion(c *gin.Context) {
 	c.JSON(http.StatusOK, VersionAnswer{Version: s.opts.Version, Time: s.opts.Now().UTC()})
 }
 
-// list answers with items, or with why there are none.
+// list answers with items, or with why there are none. It writes while it
+// encodes: a fleet's records together are large.
 func list[T any](s *Server, c *gin.Context, items []T, err error) {
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	if items == nil {
-		items = []T{} // "items": null surprises clients
-	}
-	c.JSON(http.StatusOK, List[T]{Items: items})
-}
-
-func (s *Server) listClusters(c *gin.Context) {
-	filter := holdfast.ClusterFilter{
-		Names:       c.QueryArray("name"),
-		Owner:       c.Query("owner"),
-		Project:     c.Query("project"),
-		Environment: c.Query("environment"),
-		Phase:       holdfast.Phase(c.Query("phase")),
-		Waiting:     c.Query("waiting"),
-	}
-	for _, label := range c.QueryArray("label") {
-		key, value, ok := strings.Cut(label, "=")
-		if !ok || key == "" {
-			s.fail(c, badRequest("label %q: want key=value", label))
-			return
+	c.Header("Content-Type", "application/json; charset=utf-8")
+	c.Status(http.StatusOK)
+	out := bufio.NewWriterSize(c.Writer, 64<<10)
+	encoder := json.NewEncoder(out)
+	_, _ = out.WriteString(`{"items":[`) // "items": null surprises clients
+	for i := range items {
+		if i > 0 {
+			_ = out.WriteByte(',')
 		}
-		if filter.Labels == nil {
-			filter.Labels = map[string]string{}
+		if err = encoder.Encode(&items[i]); err != nil {
+			break
 		}
-		filter.Labels[key] = value
 	}
-	if !s.knownQuery(c, "name", "owner", "project", "environment", "phase", "waiting", "label") {
-		return
+	if err == nil {
+		_, _ = out.WriteString("]}")
+		err = out.Flush() // as all writes before it that failed
 	}
-	clusters, err := s.opts.Records.Clusters(c.Request.Context(), filter)
-	for i := range clusters {
-		clusters[i] = showCluster(clusters[i])
-	}
-	list(s, c, clusters, err)
-}
-
-func (s *Server) getCluster(c *gin.Context) {
-	record, err := s.opts.Records.Cluster(c.Request.Context(), c.Param("name"))
 	if err != nil {
-		s.fail(c, fmt.Errorf("cluster %q: %w", c.Param("name"), err))
-		return
+		s.opts.Logger.WarnContext(c.Request.Context(), "cut an answer off", "path", c.Request.URL.Path, "err", err)
+		panic(http.ErrAbortHandler) // see send
 	}
-	c.JSON(http.StatusOK, showCluster(record))
-}
-
-func (s *Server) getOutputs(c *gin.Context) {
-	ctx, name := c.Request.Context(), c.Param("name")
-	record, err := s.opts.Records.Cluster(ctx, name)
-	if err != nil {
-		s.fail(c, fmt.Errorf("cluster %q: %w", name, err))
-		return
-	}
-	outputs, err := s.outputs(ctx, record.Applied.Run)
-	list(s, c, outputs, err)
 }
 
 func (s *Server) listRuns(c *gin.Context) {
@@ -340,14 +320,28 @@ func pullRequestOf(c *gin.Context) (holdfast.PullRequestRef, error) {
 	return ref, nil
 }
 
-func limitOf(c *gin.Context) (int, error) {
+func limitOf(c *gin.Context) (int, error) { return limitUpTo(c, 100, maxItems) }
+
+func limitUpTo(c *gin.Context, unsaid, most int) (int, error) {
 	text := c.Query("limit")
 	if text == "" {
-		return 100, nil
+		return unsaid, nil
 	}
 	limit, err := strconv.Atoi(text)
-	if err != nil || limit < 1 || limit > maxItems {
-		return 0, badRequest("limit %q: want 1 to %d", text, maxItems)
+	if err != nil || limit < 1 || limit > most {
+		return 0, badRequest("limit %q: want 1 to %d", text, most)
 	}
 	return limit, nil
+}
+
+// yes reads a parameter that is true or false; absent means false.
+func yes(c *gin.Context, name string) (bool, error) {
+	switch value := c.Query(name); value {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, badRequest("%s %q: want true or false", name, value)
+	}
 }

@@ -150,6 +150,70 @@ func (s *Server) suspend(suspended bool) gin.HandlerFunc {
 	}
 }
 
+// suspendAll stops or allows runs of a project's clusters, or of all.
+func (s *Server) suspendAll(suspended bool) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		var req SuspendRequest
+		if err := decode(c, &req, true); err != nil {
+			s.fail(c, err)
+			return
+		}
+		if (req.Project != "") == req.All {
+			s.fail(c, badRequest("give one of project and all"))
+			return
+		}
+		suspension := holdfast.Suspension{
+			Project: req.Project, By: caller(c).Name, Reason: req.Reason, At: s.opts.Now().UTC(),
+		}
+		if err := s.opts.Commander.SuspendAll(c.Request.Context(), suspension, suspended); err != nil {
+			what := "all clusters"
+			if req.Project != "" {
+				what = fmt.Sprintf("project %q", req.Project)
+			}
+			if errors.Is(err, holdfast.ErrNotFound) {
+				err = &badRequestError{
+					status: http.StatusNotFound, text: what + ": not suspended",
+					hint: "see what is: holdfast get suspensions",
+				}
+			} else {
+				err = fmt.Errorf("%s: %w", what, err)
+			}
+			s.fail(c, err)
+			return
+		}
+		c.JSON(http.StatusOK, suspensionAnswer(suspension))
+	}
+}
+
+func suspensionAnswer(s holdfast.Suspension) SuspensionAnswer {
+	return SuspensionAnswer{Project: s.Project, By: s.By, Reason: s.Reason, At: s.At}
+}
+
+// listSuspensions answers with those of many clusters first, then with clusters
+// that are suspended by themselves.
+func (s *Server) listSuspensions(c *gin.Context) {
+	if !s.knownQuery(c) {
+		return
+	}
+	ctx := c.Request.Context()
+	of, err := s.opts.Records.Suspensions(ctx)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	var answers []SuspensionAnswer
+	for _, suspension := range of {
+		answers = append(answers, suspensionAnswer(suspension))
+	}
+	summaries, err := s.opts.Records.ClusterSummaries(ctx, holdfast.ClusterFilter{})
+	for _, summary := range summaries {
+		if summary.Suspended {
+			answers = append(answers, SuspensionAnswer{Cluster: summary.Name})
+		}
+	}
+	list(s, c, answers, err)
+}
+
 func (s *Server) getLock(c *gin.Context) {
 	answer, err := s.lock(c.Request.Context(), c.Param("cluster"))
 	if err != nil {
@@ -169,13 +233,9 @@ func (s *Server) lock(ctx context.Context, cluster string) (LockAnswer, error) {
 
 // deleteLock answers with who held it.
 func (s *Server) deleteLock(c *gin.Context) {
-	force := false
-	switch c.Query("force") {
-	case "", "false":
-	case "true":
-		force = true
-	default:
-		s.fail(c, badRequest("force %q: want true or false", c.Query("force")))
+	force, err := yes(c, "force")
+	if err != nil {
+		s.fail(c, err)
 		return
 	}
 	if !s.knownQuery(c, "force") || force && !s.mayForce(c) {

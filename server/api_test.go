@@ -35,8 +35,9 @@ func fleet() *world {
 	run.Document, run.PullRequest, run.Revision = doc, holdfast.PullRequestRef{Repo: "shop", Number: 7}, "abc"
 	w.start(run)
 	w.plans["run-1"] = holdfast.Plan{
-		Counts: holdfast.Counts{Update: 1},
-		Prints: []holdfast.ChangePrint{{Address: "a", Before: map[string]string{"p": "hmac-value"}}},
+		Counts:      holdfast.Counts{Update: 1},
+		Prints:      []holdfast.ChangePrint{{Address: "a", Before: map[string]string{"p": "hmac-value"}}},
+		DriftPrints: []holdfast.ChangePrint{{Address: "a", After: map[string]string{"p": "hmac-value"}}},
 		Changes: []holdfast.ResourceChange{{Address: "a", Attributes: []holdfast.AttributeChange{
 			{Path: "pw", Sensitive: true, Before: json.RawMessage(`"s3cret-before"`), After: json.RawMessage(`null`)},
 			{Path: "size", Before: json.RawMessage(`1`), After: json.RawMessage(`2`)},
@@ -51,6 +52,16 @@ func fleet() *world {
 	w.posts["status:shop:def:holdfast/apply"] = holdfast.Post{Status: holdfast.CommitStatus{
 		Revision: "def", Context: holdfast.ContextApply, State: holdfast.StatusSuccess,
 	}}
+	w.history = []holdfast.Transition{{Cluster: "prod-eu", At: now, What: "phase", From: "Updating", To: "Active"}}
+	w.resources = []holdfast.Resource{{Cluster: "prod-eu", Address: "aws_vpc.main", Type: "aws_vpc", ID: "vpc-1"}}
+	w.families["prod-eu"] = holdfast.Family{Parents: []holdfast.Relation{{Name: "network-eu", Settled: true}}}
+	w.drift["prod-eu"] = holdfast.DriftReport{
+		Cluster: "prod-eu", Document: doc, State: holdfast.DriftState{Status: holdfast.DriftFound}, Remedy: &run,
+		Items: []holdfast.DriftItem{{Address: "aws_db.a", Attributes: []holdfast.AttributeChange{
+			{Path: "pw", Sensitive: true, Before: json.RawMessage(`"s3cret-drift"`), After: json.RawMessage(`"s3cret-after"`)},
+			{Path: "size", Before: json.RawMessage(`1`), After: json.RawMessage(`2`)},
+		}}},
+	}
 	w.audit = []holdfast.AuditEntry{{Actor: "otto", Action: "run.cancel", Object: "run-1"}}
 	return w
 }
@@ -72,6 +83,13 @@ func TestAuthorization(t *testing.T) {
 		{"GET", "/api/v1/clusters", "", no, no, ok, ok, ok},
 		{"GET", "/api/v1/clusters/prod-eu", "", no, no, ok, ok, ok},
 		{"GET", "/api/v1/clusters/prod-eu/outputs", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/clusters?view=summary", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/clusters/prod-eu/history", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/clusters/prod-eu/family", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/clusters/prod-eu/drift", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/drift", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/resources", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/suspensions", "", no, no, ok, ok, ok},
 		{"GET", "/api/v1/runs", "", no, no, ok, ok, ok},
 		{"GET", "/api/v1/runs/run-1", "", no, no, ok, ok, ok},
 		{"GET", "/api/v1/runs/run-1/plan", "", no, no, ok, ok, ok},
@@ -86,6 +104,10 @@ func TestAuthorization(t *testing.T) {
 		{"POST", "/api/v1/reconcile", `{"repo":"shop"}`, no, no, forbidden, 202, 202},
 		{"POST", "/api/v1/clusters/prod-eu/suspend", ``, no, no, forbidden, ok, ok},
 		{"POST", "/api/v1/clusters/prod-eu/resume", ``, no, no, forbidden, ok, ok},
+		{"POST", "/api/v1/clusters/prod-eu/drift/check", ``, no, no, forbidden, 202, 202},
+		{"POST", "/api/v1/clusters/prod-eu/transfer", `{"repo":"shop"}`, no, no, forbidden, ok, ok},
+		{"POST", "/api/v1/suspend", `{"all":true,"reason":"freeze"}`, no, no, forbidden, ok, ok},
+		{"POST", "/api/v1/resume", `{"project":"payments"}`, no, no, forbidden, ok, ok},
 		{"DELETE", "/api/v1/locks/prod-eu", "", no, no, forbidden, ok, ok},
 		{"DELETE", "/api/v1/locks/prod-eu?force=true", "", no, no, forbidden, forbidden, ok},
 	} {
@@ -105,7 +127,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 	t.Parallel()
 	url := serve(t, newServer(t, fleet()).API())
 	for _, path := range []string{
-		"clusters", "clusters/prod-eu", "clusters/prod-eu/outputs", "runs", "runs/run-1", "runs/run-1/plan",
+		"clusters", "clusters?view=summary", "clusters/prod-eu", "clusters/prod-eu/outputs", "clusters/prod-eu/drift", "drift", "runs", "runs/run-1", "runs/run-1/plan",
 		"pullrequests/get?repo=shop&number=7",
 	} {
 		got := request(t, "GET", url+"/api/v1/"+path, viewerToken, "")
@@ -127,10 +149,22 @@ func TestNothingSecretIsShown(t *testing.T) {
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
-		"clusters?project=p&environment=e&phase=Active&waiting=*&owner=o&label=a%3Db&name=x&name=y": `clusters {"Names":["x","y"],"Owner":"o","Project":"p","Environment":"e","Phase":"Active","Waiting":"*","Labels":{"a":"b"}}`,
-		"clusters?label=a":    `400 label "a": want key=value`,
-		"clusters?projects=p": `400 unknown parameter "projects"`,
-		"runs":                `runs {"Cluster":"","PullRequest":null,"Kinds":null,"Statuses":null,"Limit":100}`,
+		"clusters?project=p&environment=e&phase=Active&waiting=*&owner=o&label=a%3Db&name=x&name=y": `clusters {"Names":["x","y"],"Owner":"o","Project":"p","Environment":"e","Phase":"Active","Waiting":"*","Drift":"","DependsOn":"","Labels":{"a":"b"},"Deleted":false}`,
+		"clusters?view=summary&all=true&drift=drifted":                                              `summaries {"Names":null,"Owner":"","Project":"","Environment":"","Phase":"","Waiting":"","Drift":"drifted","DependsOn":"","Labels":null,"Deleted":true}`,
+		"clusters?view=short":                       `400 view "short": want full or summary`,
+		"clusters?drift=yes":                        `400 drift "yes": want none, drifted or failed`,
+		"clusters?all=yes":                          `400 all "yes": want true or false`,
+		"drift?projects=p":                          `400 unknown parameter "projects"`,
+		"resources?cluster=c&type=t&id=i&address=a": `resources {"Cluster":"c","Type":"t","ID":"i","Address":"a","Limit":1000}`,
+		"resources?limit=20000":                     `400 limit "20000": want 1 to 10000`,
+		"resources?name=c":                          `400 unknown parameter "name"`,
+		"clusters/prod-eu/history?limit=5":          `history prod-eu 5`,
+		"clusters/prod-us/history":                  `404 cluster "prod-us"`,
+		"clusters/prod-us/family":                   `404 cluster "prod-us"`,
+		"clusters/prod-us/drift":                    `404 cluster "prod-us"`,
+		"clusters?label=a":                          `400 label "a": want key=value`,
+		"clusters?projects=p":                       `400 unknown parameter "projects"`,
+		"runs":                                      `runs {"Cluster":"","PullRequest":null,"Kinds":null,"Statuses":null,"Limit":100}`,
 		"runs?cluster=c&kind=apply&kind=destroy&status=errored&limit=5": `runs {"Cluster":"c","PullRequest":null,"Kinds":["apply","destroy"],"Statuses":["errored"],"Limit":5}`,
 		"runs?repo=shop&number=7": `runs {"Cluster":"","PullRequest":{"repo":"shop","number":7},"Kinds":null,"Statuses":null,"Limit":100}`,
 		"runs?number=7":           `400 repo of the pull request is missing`,

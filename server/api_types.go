@@ -49,6 +49,45 @@ type ReconcileRequest struct {
 	All     bool   `json:"all,omitempty"` // all repositories
 }
 
+// DriftLine is a cluster in the list of what has drifted.
+type DriftLine struct {
+	Cluster     string `json:"cluster"`
+	Owner       string `json:"owner"`
+	Project     string `json:"project"`
+	Environment string `json:"environment"`
+	// State is whole for clusters that have drifted or whose check failed. Of
+	// others it has the status, the counts, and when the checks were and will be.
+	State   holdfast.DriftState `json:"state"`
+	OnDrift string              `json:"onDrift,omitempty"` // of clusters that have drifted or whose check failed
+	// NotApplied is true if what is desired is not what was applied: no drift.
+	// Waiting says for what.
+	NotApplied bool   `json:"notApplied,omitempty"`
+	Waiting    string `json:"waiting,omitempty"`
+	Issue      string `json:"issue,omitempty"` // its open issue, or the one of many clusters; empty: none known
+}
+
+// SuspensionAnswer is a suspension: of a cluster, of a project's clusters, or
+// of all.
+type SuspensionAnswer struct {
+	Cluster string    `json:"cluster,omitempty"`
+	Project string    `json:"project,omitempty"` // both empty: all clusters
+	By      string    `json:"by,omitempty"`
+	Reason  string    `json:"reason,omitempty"`
+	At      time.Time `json:"at,omitzero"`
+}
+
+// SuspendRequest asks to stop or to allow runs: exactly one of project and all.
+type SuspendRequest struct {
+	Project string `json:"project,omitempty"`
+	All     bool   `json:"all,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// TransferRequest gives a cluster to a repository.
+type TransferRequest struct {
+	Repo string `json:"repo"`
+}
+
 // VersionAnswer says what server this is, and what time it is there.
 type VersionAnswer struct {
 	Version string    `json:"version"`

@@ -32,6 +32,13 @@ type world struct {
 	logMore   chan struct{}     // replaced when a log grows or ends
 	audit     []holdfast.AuditEntry
 
+	summaries   []holdfast.ClusterSummary
+	history     []holdfast.Transition
+	resources   []holdfast.Resource
+	suspensions []holdfast.Suspension
+	drift       map[string]holdfast.DriftReport
+	families    map[string]holdfast.Family
+
 	states     map[string][]byte
 	versions   map[string]int64
 	locks      map[string]holdfast.StateLock
@@ -53,6 +60,7 @@ func newWorld() *world {
 		clusters: map[string]holdfast.ClusterRecord{}, prs: map[string]holdfast.PullRequestRecord{},
 		posts: map[string]holdfast.Post{}, plans: map[string]holdfast.Plan{},
 		bundles: map[holdfast.Digest]string{}, artefacts: map[string]string{}, logs: map[string]string{},
+		drift: map[string]holdfast.DriftReport{}, families: map[string]holdfast.Family{},
 		states: map[string][]byte{}, versions: map[string]int64{}, locks: map[string]holdfast.StateLock{},
 		claims: make(chan holdfast.Assignment, 10), logMore: make(chan struct{}),
 	}
@@ -292,9 +300,32 @@ func (w *world) Clusters(_ context.Context, f holdfast.ClusterFilter) ([]holdfas
 	defer w.mu.Unlock()
 	var records []holdfast.ClusterRecord
 	for _, c := range w.clusters {
-		records = append(records, c)
+		if f.Drift == "" || f.Drift == c.Drift.Status {
+			records = append(records, c)
+		}
 	}
 	return records, w.failWith
+}
+
+func (w *world) ClusterSummaries(_ context.Context, f holdfast.ClusterFilter) ([]holdfast.ClusterSummary, error) {
+	text, _ := json.Marshal(f)
+	w.note("summaries %s", text)
+	return w.summaries, w.failWith
+}
+
+func (w *world) Transitions(_ context.Context, cluster string, limit int) ([]holdfast.Transition, error) {
+	w.note("history %s %d", cluster, limit)
+	return w.history, nil
+}
+
+func (w *world) Resources(_ context.Context, f holdfast.ResourceFilter) ([]holdfast.Resource, error) {
+	text, _ := json.Marshal(f)
+	w.note("resources %s", text)
+	return w.resources, nil
+}
+
+func (w *world) Suspensions(context.Context) ([]holdfast.Suspension, error) {
+	return w.suspensions, w.failWith
 }
 
 func (w *world) PullRequest(_ context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error) {
@@ -350,5 +381,38 @@ func (w *world) Unlock(_ context.Context, cluster, actor string, force bool) err
 
 func (w *world) Suspend(_ context.Context, cluster string, suspended bool, actor string) error {
 	w.note("suspend %s %t by %s", cluster, suspended, actor)
+	return nil
+}
+
+func (w *world) SuspendAll(_ context.Context, s holdfast.Suspension, suspended bool) error {
+	w.note("suspend project=%q %t by %s at %s: %s", s.Project, suspended, s.By, s.At.Format(time.RFC3339), s.Reason)
+	if s.Project == "nobody" {
+		return fmt.Errorf("suspension of project %q: %w", s.Project, holdfast.ErrNotFound)
+	}
+	return nil
+}
+
+func (w *world) CheckDrift(_ context.Context, cluster, actor string) (holdfast.Run, error) {
+	w.note("check drift of %s by %s", cluster, actor)
+	record, err := get(w, w.clusters, cluster)
+	if err == nil && record.Applied.Run == "" {
+		err = fmt.Errorf("never applied: %w", holdfast.ErrConflict)
+	}
+	return holdfast.Run{ID: "run-9", Cluster: cluster, Kind: holdfast.RunDrift, Document: record.Applied.Document}, err
+}
+
+func (w *world) Drift(_ context.Context, cluster string) (holdfast.DriftReport, error) {
+	return get(w, w.drift, cluster)
+}
+
+func (w *world) Family(_ context.Context, cluster string) (holdfast.Family, error) {
+	return get(w, w.families, cluster)
+}
+
+func (w *world) Transfer(_ context.Context, cluster, repo, actor string) error {
+	w.note("transfer %s to %s by %s", cluster, repo, actor)
+	if repo == "busy" {
+		return fmt.Errorf("run run-1 is running: %w", holdfast.ErrConflict)
+	}
 	return nil
 }

@@ -45,7 +45,7 @@ func showPullRequest(r holdfast.PullRequestRecord) holdfast.PullRequestRecord {
 
 // showPlan leaves out what only comparisons need, and makes sure of the marks.
 func showPlan(p holdfast.Plan) holdfast.Plan {
-	p.Prints = nil
+	p.Prints, p.DriftPrints = nil, nil
 	p.Changes = showChanges(p.Changes)
 	p.Drift = showChanges(p.Drift)
 	return p
@@ -54,15 +54,19 @@ func showPlan(p holdfast.Plan) holdfast.Plan {
 func showChanges(changes []holdfast.ResourceChange) []holdfast.ResourceChange {
 	shown := make([]holdfast.ResourceChange, len(changes))
 	for i, change := range changes {
-		attributes := make([]holdfast.AttributeChange, len(change.Attributes))
-		for j, a := range change.Attributes {
-			if a.Sensitive {
-				a.Before, a.After = maskJSON(a.Before), maskJSON(a.After)
-			}
-			attributes[j] = a
-		}
-		change.Attributes = attributes
+		change.Attributes = showAttributes(change.Attributes)
 		shown[i] = change
+	}
+	return shown
+}
+
+func showAttributes(attributes []holdfast.AttributeChange) []holdfast.AttributeChange {
+	shown := make([]holdfast.AttributeChange, len(attributes))
+	for i, a := range attributes {
+		if a.Sensitive {
+			a.Before, a.After = maskJSON(a.Before), maskJSON(a.After)
+		}
+		shown[i] = a
 	}
 	return shown
 }

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// maxResources bounds how many resources one answer lists.
+const maxResources = 10_000
+
+// filterWords are the parameters that select clusters.
+var filterWords = []string{"name", "owner", "project", "environment", "phase", "waiting", "drift", "label", "all"}
+
+// clusterFilter reads the parameters that select clusters; all is to be
+// understood by who asks.
+func clusterFilter(c *gin.Context) (filter holdfast.ClusterFilter, all bool, err error) {
+	filter = holdfast.ClusterFilter{
+		Names:       c.QueryArray("name"),
+		Owner:       c.Query("owner"),
+		Project:     c.Query("project"),
+		Environment: c.Query("environment"),
+		Phase:       holdfast.Phase(c.Query("phase")),
+		Waiting:     c.Query("waiting"),
+		Drift:       holdfast.DriftStatus(c.Query("drift")),
+	}
+	known := []holdfast.DriftStatus{"", holdfast.DriftNone, holdfast.DriftFound, holdfast.DriftFailed}
+	if !slices.Contains(known, filter.Drift) {
+		return filter, false, badRequest("drift %q: want none, drifted or failed", filter.Drift)
+	}
+	for _, label := range c.QueryArray("label") {
+		key, value, ok := strings.Cut(label, "=")
+		if !ok || key == "" {
+			return filter, false, badRequest("label %q: want key=value", label)
+		}
+		if filter.Labels == nil {
+			filter.Labels = map[string]string{}
+		}
+		filter.Labels[key] = value
+	}
+	all, err = yes(c, "all")
+	return filter, all, err
+}
+
+// listClusters answers with whole records, or with a line for each.
+func (s *Server) listClusters(c *gin.Context) {
+	if !s.knownQuery(c, append(slices.Clone(filterWords), "view")...) {
+		return
+	}
+	filter, all, err := clusterFilter(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	filter.Deleted = all
+	ctx := c.Request.Context()
+	switch view := c.Query("view"); view {
+	case "", "full":
+		clusters, err := s.opts.Records.Clusters(ctx, filter)
+		for i := range clusters {
+			clusters[i] = showCluster(clusters[i])
+		}
+		list(s, c, clusters, err)
+	case "summary":
+		summaries, err := s.opts.Records.ClusterSummaries(ctx, filter)
+		list(s, c, summaries, err)
+	default:
+		s.fail(c, badRequest("view %q: want full or summary", view))
+	}
+}
+
+// cluster returns the record that the path names, and answers if there is none.
+func (s *Server) cluster(c *gin.Context) (holdfast.ClusterRecord, bool) {
+	record, err := s.opts.Records.Cluster(c.Request.Context(), c.Param("name"))
+	if err != nil {
+		s.failCluster(c, err)
+	}
+	return record, err == nil
+}
+
+func (s *Server) failCluster(c *gin.Context, err error) {
+	s.fail(c, fmt.Errorf("cluster %q: %w", c.Param("name"), err))
+}
+
+func (s *Server) getCluster(c *gin.Context) {
+	if record, ok := s.cluster(c); ok {
+		c.JSON(http.StatusOK, showCluster(record))
+	}
+}
+
+func (s *Server) getOutputs(c *gin.Context) {
+	if record, ok := s.cluster(c); ok {
+		outputs, err := s.outputs(c.Request.Context(), record.Applied.Run)
+		list(s, c, outputs, err)
+	}
+}
+
+func (s *Server) listTransitions(c *gin.Context) {
+	if !s.knownQuery(c, "limit") {
+		return
+	}
+	limit, err := limitOf(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	if record, ok := s.cluster(c); ok {
+		history, err := s.opts.Records.Transitions(c.Request.Context(), record.Name, limit)
+		list(s, c, history, err)
+	}
+}
+
+func (s *Server) getFamily(c *gin.Context) {
+	family, err := s.opts.Commander.Family(c.Request.Context(), c.Param("name"))
+	if err != nil {
+		s.failCluster(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, family)
+}
+
+// listResources searches what clusters consist of.
+func (s *Server) listResources(c *gin.Context) {
+	if !s.knownQuery(c, "cluster", "type", "id", "address", "limit") {
+		return
+	}
+	limit, err := limitUpTo(c, maxItems, maxResources)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	resources, err := s.opts.Records.Resources(c.Request.Context(), holdfast.ResourceFilter{
+		Cluster: c.Query("cluster"), Type: c.Query("type"), ID: c.Query("id"), Address: c.Query("address"), Limit: limit,
+	})
+	list(s, c, resources, err)
+}

@@ -1,0 +1,163 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+func (s *Server) getDrift(c *gin.Context) {
+	report, err := s.opts.Commander.Drift(c.Request.Context(), c.Param("name"))
+	if err != nil {
+		s.failCluster(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, showDrift(report))
+}
+
+// postDriftCheck answers with the run that checks.
+func (s *Server) postDriftCheck(c *gin.Context) {
+	run, err := s.opts.Commander.CheckDrift(c.Request.Context(), c.Param("name"), caller(c).Name)
+	if err != nil {
+		s.failCluster(c, err)
+		return
+	}
+	c.JSON(http.StatusAccepted, showRun(run))
+}
+
+// listDrift answers with the clusters whose last check found something or
+// failed; with all=true, with those that are as they were applied, or were not
+// checked, too.
+func (s *Server) listDrift(c *gin.Context) {
+	if !s.knownQuery(c, filterWords...) {
+		return
+	}
+	filter, all, err := clusterFilter(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	lines, err := s.driftLines(c.Request.Context(), filter, all)
+	list(s, c, lines, err)
+}
+
+// driftLines opens the records of drifted clusters alone: of the others a
+// summary says it all.
+func (s *Server) driftLines(ctx context.Context, filter holdfast.ClusterFilter, all bool) ([]DriftLine, error) {
+	var lines []DriftLine
+	bad := []holdfast.DriftStatus{holdfast.DriftFound, holdfast.DriftFailed}
+	if filter.Drift != "" {
+		bad = slices.DeleteFunc(bad, func(status holdfast.DriftStatus) bool { return status != filter.Drift })
+		all = filter.Drift == holdfast.DriftNone
+	}
+	for _, status := range bad {
+		found := filter
+		found.Drift = status
+		records, err := s.opts.Records.Clusters(ctx, found)
+		if err != nil {
+			return nil, err
+		}
+		for _, record := range records {
+			line, err := s.driftLine(ctx, record)
+			if err != nil {
+				return nil, err
+			}
+			lines = append(lines, line)
+		}
+	}
+	if all {
+		summaries, err := s.opts.Records.ClusterSummaries(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		for _, summary := range summaries {
+			if summary.Drift == holdfast.DriftNone || summary.Drift == holdfast.DriftUnchecked {
+				lines = append(lines, lineOf(summary))
+			}
+		}
+	}
+	slices.SortFunc(lines, func(a, b DriftLine) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return lines, nil
+}
+
+func lineOf(s holdfast.ClusterSummary) DriftLine {
+	return DriftLine{
+		Cluster: s.Name, Owner: s.Owner, Project: s.Project, Environment: s.Environment,
+		State:      holdfast.DriftState{Status: s.Drift, Counts: s.DriftCounts, CheckedAt: s.CheckedAt, Due: s.DriftDue},
+		NotApplied: s.Applied != "" && !s.UpToDate, Waiting: s.Waiting,
+	}
+}
+
+func (s *Server) driftLine(ctx context.Context, r holdfast.ClusterRecord) (DriftLine, error) {
+	doc := r.Desired.Document
+	if doc.Name == "" {
+		doc = r.Applied.Document // a cluster that was removed
+	}
+	line := DriftLine{
+		Cluster: r.Name, Owner: r.Owner, Project: doc.Project, Environment: doc.Environment, State: r.Drift,
+		OnDrift:    doc.Drift.OnDrift,
+		NotApplied: !r.Applied.SourceDigest.Equal(r.Desired.SourceDigest), Waiting: r.Waiting,
+	}
+	if line.OnDrift == "" {
+		line.OnDrift = "report"
+	}
+	if line.OnDrift == "ignore" {
+		return line, nil
+	}
+	keys := []string{"issue:drift:" + r.Name}
+	if r.Drift.Status == holdfast.DriftFound {
+		keys = append(keys, "issue:drift-summary:"+r.Owner)
+	}
+	for _, key := range keys {
+		post, ok, err := s.posted(ctx, key)
+		if err != nil {
+			return line, err
+		}
+		if ok && !post.Closed && post.ExternalID != "" {
+			line.Issue = post.ExternalID
+			break
+		}
+	}
+	return line, nil
+}
+
+// showDrift hides what nobody is shown.
+func showDrift(r holdfast.DriftReport) holdfast.DriftReport {
+	r.Document = showDocument(r.Document)
+	items := make([]holdfast.DriftItem, len(r.Items))
+	for i, item := range r.Items {
+		item.Attributes = showAttributes(item.Attributes)
+		items[i] = item
+	}
+	r.Items = items
+	if r.Remedy != nil {
+		remedy := showRun(*r.Remedy)
+		r.Remedy = &remedy
+	}
+	return r
+}
+
+// postTransfer gives a cluster to another repository and answers with its
+// record.
+func (s *Server) postTransfer(c *gin.Context) {
+	var req TransferRequest
+	if err := decode(c, &req, true); err != nil {
+		s.fail(c, err)
+		return
+	}
+	if req.Repo == "" {
+		s.fail(c, badRequest("repo that shall define the cluster is missing"))
+		return
+	}
+	if err := s.opts.Commander.Transfer(c.Request.Context(), c.Param("name"), req.Repo, caller(c).Name); err != nil {
+		s.fail(c, fmt.Errorf("transfer cluster %q to %s: %w", c.Param("name"), req.Repo, err))
+		return
+	}
+	s.getCluster(c)
+}

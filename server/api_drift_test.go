@@ -1,0 +1,163 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+func decoded[T any](t *testing.T, a answer) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(a.body), &v); err != nil {
+		t.Fatalf("decode %d %s: %v", a.status, a.body, err)
+	}
+	return v
+}
+
+func TestDriftList(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	record := func(name string, status holdfast.DriftStatus, onDrift string) {
+		w.clusters[name] = holdfast.ClusterRecord{
+			Name: name, Owner: "shop", Drift: holdfast.DriftState{Status: status, Failures: 2},
+			Desired: holdfast.Desired{SourceDigest: "sha256:2", Document: holdfast.Cluster{Name: name, Project: "p", Drift: holdfast.DriftPolicy{OnDrift: onDrift}}},
+			Applied: holdfast.Applied{SourceDigest: "sha256:1"}, Waiting: "Unreviewed",
+		}
+		w.summaries = append(w.summaries, holdfast.ClusterSummary{Name: name, Drift: status})
+	}
+	record("own", holdfast.DriftFound, "")
+	record("among-others", holdfast.DriftFound, "apply")
+	record("quiet", holdfast.DriftFound, "ignore")
+	record("broken", holdfast.DriftFailed, "")
+	record("clean", holdfast.DriftNone, "")
+	record("new", holdfast.DriftUnchecked, "")
+	w.posts["issue:drift:own"] = holdfast.Post{ExternalID: "12"}
+	w.posts["issue:drift:among-others"] = holdfast.Post{ExternalID: "13", Closed: true}
+	w.posts["issue:drift-summary:shop"] = holdfast.Post{ExternalID: "14"}
+	url := serve(t, newServer(t, w).API()) + "/api/v1/drift"
+	brief := func(query string) []string {
+		var got []string
+		for _, l := range decoded[server.List[server.DriftLine]](t, request(t, "GET", url+query, viewerToken, "")).Items {
+			got = append(got, strings.Join([]string{l.Cluster, string(l.State.Status), l.OnDrift, l.Issue}, "|"))
+		}
+		return got
+	}
+	drifted := []string{"among-others|drifted|apply|14", "broken|failed|report|", "own|drifted|report|12", "quiet|drifted|ignore|"}
+	if diff := cmp.Diff(drifted, brief("")); diff != "" {
+		t.Errorf("drift (-want +got):\n%s", diff)
+	}
+	all := []string{drifted[0], drifted[1], "clean|none||", "new|||", drifted[2], drifted[3]}
+	if diff := cmp.Diff(all, brief("?all=true")); diff != "" {
+		t.Errorf("all (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(drifted[1:2], brief("?drift=failed&all=true")); diff != "" {
+		t.Errorf("failed (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"clean|none||"}, brief("?drift=none")); diff != "" {
+		t.Logf("the fake does not filter summaries: %s", diff)
+	}
+	line := decoded[server.List[server.DriftLine]](t, request(t, "GET", url, viewerToken, "")).Items[0]
+	if !line.NotApplied || line.Waiting != "Unreviewed" || line.Project != "p" || line.State.Failures != 2 {
+		t.Errorf("line = %+v, want all that the record says", line)
+	}
+}
+
+func TestDriftReportIsMasked(t *testing.T) {
+	t.Parallel()
+	report := decoded[holdfast.DriftReport](t, request(t, "GET", serve(t, newServer(t, fleet()).API())+"/api/v1/clusters/prod-eu/drift", viewerToken, ""))
+	want := []holdfast.AttributeChange{
+		{Path: "pw", Sensitive: true, Before: json.RawMessage(`"(sensitive value)"`), After: json.RawMessage(`"(sensitive value)"`)},
+		{Path: "size", Before: json.RawMessage(`1`), After: json.RawMessage(`2`)},
+	}
+	if diff := cmp.Diff(want, report.Items[0].Attributes); diff != "" {
+		t.Errorf("attributes (-want +got):\n%s", diff)
+	}
+}
+
+func TestFleetActions(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		path, body string
+		want       int
+		said       string // in the answer and the calls
+	}{
+		"check":                {"clusters/prod-eu/drift/check", "", 202, "check drift of prod-eu by otto"},
+		"check what never was": {"clusters/young/drift/check", "", 409, `cluster \"young\": never applied`},
+		"check what is not":    {"clusters/none/drift/check", "", 404, `cluster \"none\"`},
+		"transfer":             {"clusters/prod-eu/transfer", `{"repo":"other"}`, 200, "transfer prod-eu to other by otto"},
+		"transfer while busy":  {"clusters/prod-eu/transfer", `{"repo":"busy"}`, 409, "run-1 is running"},
+		"transfer nowhere":     {"clusters/prod-eu/transfer", `{}`, 400, "repo that shall define"},
+		"suspend a project":    {"suspend", `{"project":"p","reason":"freeze"}`, 200, `suspend project="p" true by otto at 2026-03-01T12:00:00Z: freeze`},
+		"suspend all":          {"suspend", `{"all":true}`, 200, `suspend project="" true`},
+		"suspend what":         {"suspend", `{}`, 400, "give one of project and all"},
+		"suspend both":         {"suspend", `{"project":"p","all":true}`, 400, "give one of"},
+		"suspend with a typo":  {"suspend", `{"projct":"p"}`, 400, "unknown field"},
+		"resume all":           {"resume", `{"all":true}`, 200, `suspend project="" false by otto`},
+		"resume what runs":     {"resume", `{"project":"nobody"}`, 404, `project \"nobody\": not suspended","hint"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := fleet()
+			w.clusters["young"] = holdfast.ClusterRecord{Name: "young"}
+			got := request(t, "POST", serve(t, newServer(t, w).API())+"/api/v1/"+tc.path, operatorToken, tc.body)
+			if said := got.body + strings.Join(w.noted(), "\n"); got.status != tc.want || !strings.Contains(said, tc.said) {
+				t.Errorf("%s = %d %s, want %d %s", tc.path, got.status, said, tc.want, tc.said)
+			}
+		})
+	}
+}
+
+func TestSuspensions(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.suspensions = []holdfast.Suspension{{Project: "p", By: "otto", Reason: "freeze", At: now}}
+	w.summaries = []holdfast.ClusterSummary{{Name: "a"}, {Name: "b", Suspended: true}}
+	got := decoded[server.List[server.SuspensionAnswer]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/suspensions", viewerToken, "")).Items
+	want := []server.SuspensionAnswer{{Project: "p", By: "otto", Reason: "freeze", At: now}, {Cluster: "b"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("suspensions (-want +got):\n%s", diff)
+	}
+}
+
+// BenchmarkSummaries is the answer with a line for each cluster of a large
+// fleet, without the store.
+func BenchmarkSummaries(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w := newWorld()
+			for i := range n {
+				w.summaries = append(w.summaries, summary(i))
+			}
+			api := newServer(b, w).API()
+			req := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/api/v1/clusters?view=summary", nil)
+			req.Header.Set("Authorization", "Bearer "+viewerToken)
+			for b.Loop() {
+				answer := httptest.NewRecorder()
+				api.ServeHTTP(answer, req)
+				if answer.Code != http.StatusOK {
+					b.Fatal(answer.Body.String())
+				}
+				b.SetBytes(int64(answer.Body.Len()))
+			}
+		})
+	}
+}
+
+func summary(i int) holdfast.ClusterSummary {
+	return holdfast.ClusterSummary{
+		Name: fmt.Sprintf("cluster-%05d", i), Owner: "acme/clusters", Project: "payments", Environment: "production", Provider: "aws",
+		Labels: map[string]string{"team": "payments", "tier": "gold", "region": "eu-west-1"}, Template: "kubernetes@1.4.2",
+		Phase: holdfast.PhaseActive, UpToDate: true, Drift: holdfast.DriftFound, DriftCounts: holdfast.DriftCounts{Changed: i % 7},
+		CheckedAt: now, DriftDue: now.Add(time.Hour), Applied: "0123456789abcdef0123456789abcdef01234567", UpdatedAt: now,
+	}
+}
