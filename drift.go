@@ -90,6 +90,8 @@ type DriftReport struct {
 	NotApplied bool   `json:"notApplied,omitempty"`
 	Waiting    string `json:"waiting,omitempty"`
 	Template   string `json:"template,omitempty"` // "name@version" that was applied
+	// Revision is the one that was applied.
+	Revision Revision `json:"revision,omitempty"`
 	// Failure is why the last check failed; nil if it did not.
 	Failure *Failure `json:"failure,omitempty"`
 	// Remedy is the apply of State.Remedy; nil if there is none.
