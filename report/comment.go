@@ -17,8 +17,7 @@ type writer struct {
 	total    total
 	level    detail
 	diffs    map[*holdfast.Plan]string
-	dropped  bool // something was left out for the sake of the size
-	b        strings.Builder
+	page
 }
 
 func newWriter(r PullRequest) *writer {
@@ -32,12 +31,12 @@ func newWriter(r PullRequest) *writer {
 }
 
 func (w *writer) comment(level detail) string {
-	w.level, w.dropped = level, false
-	w.b.Reset()
+	w.level = level
+	w.reset()
 	w.line(Marker(w.r.PullRequest.PullRequestRef))
 	w.line("### " + w.headline())
 	w.line("")
-	for _, notice := range firstOf(w, w.r.Notices, w.level.notes) {
+	for _, notice := range firstOf(&w.page, w.r.Notices, w.level.notes) {
 		w.line("> [!NOTE]\n> " + words(notice) + "\n")
 	}
 	w.refusal()
@@ -58,22 +57,6 @@ func (w *writer) comment(level detail) string {
 func (w *writer) bare() string {
 	return Marker(w.r.PullRequest.PullRequestRef) + "\n### " + w.headline() + "\n\n" +
 		"There is too much to show in a comment. The commit statuses and the command line tell more.\n"
-}
-
-func (w *writer) line(s string) {
-	w.b.WriteString(s)
-	w.b.WriteByte('\n')
-}
-
-func (w *writer) linef(format string, args ...any) { w.line(fmt.Sprintf(format, args...)) }
-
-// firstOf returns at most n of list, and remembers if that is not all.
-func firstOf[T any](w *writer, list []T, n int) []T {
-	if len(list) <= n {
-		return list
-	}
-	w.dropped = true
-	return list[:n]
 }
 
 // headline is the decision in a line.

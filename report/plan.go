@@ -139,7 +139,7 @@ func (w *writer) resources(plan *holdfast.Plan) {
 		return
 	}
 	w.line("| | Resource | Why |\n|---|---|---|")
-	for _, c := range firstOf(w, plan.Changes, w.level.rows) {
+	for _, c := range firstOf(&w.page, plan.Changes, w.level.rows) {
 		w.linef("| %s | %s | %s |", actionIcon(c.Action), resourceCell(c), whyCell(c))
 	}
 	if more := len(plan.Changes) - w.level.rows; more > 0 {
@@ -259,7 +259,7 @@ func (w *writer) outputs(plan *holdfast.Plan) {
 		return
 	}
 	var parts []string
-	for _, o := range firstOf(w, plan.OutputChanges, max(w.level.notes, 5)) {
+	for _, o := range firstOf(&w.page, plan.OutputChanges, max(w.level.notes, 5)) {
 		parts = append(parts, fmt.Sprintf("%s (%s)", code(shorten(o.Name, 100)), text(string(o.Action))))
 	}
 	w.line("Outputs: " + strings.Join(parts, ", ") + "\n")
@@ -282,23 +282,12 @@ func (w *writer) diff(plan *holdfast.Plan) {
 	w.linef("<details><summary>Full plan (%s)</summary>\n\n%s\n\n</details>\n", plural(lines, "line"), fenced("diff", w.cut(diff, w.level.diffs)))
 }
 
-// cut returns the first lines of s, each of a bounded length.
-func (w *writer) cut(s string, most int) string {
-	lines := strings.Split(s, "\n")
-	more := len(lines) - most
-	if more > 0 {
-		w.dropped = true
-		lines = append(lines[:most:most], fmt.Sprintf("… %s", plural(more, "more line")))
-	}
-	return strings.Join(lines, "\n")
-}
-
 func (w *writer) drift(drift []holdfast.ResourceChange) {
 	if len(drift) == 0 {
 		return
 	}
 	w.linef("<details><summary>ℹ️ %s made outside of the engine</summary>\n", plural(len(drift), "change"))
-	for _, c := range firstOf(w, drift, w.level.notes) {
+	for _, c := range firstOf(&w.page, drift, w.level.notes) {
 		what := "changed"
 		if c.Action == holdfast.ActionDelete {
 			what = "is gone"
@@ -326,7 +315,7 @@ func (w *writer) warnings(warnings []holdfast.Diagnostic) {
 		return
 	}
 	w.linef("<details><summary>⚠️ %s</summary>\n", plural(len(warnings), "warning"))
-	for _, d := range firstOf(w, warnings, w.level.notes) {
+	for _, d := range firstOf(&w.page, warnings, w.level.notes) {
 		w.line("- " + diagnosticLine(d, 400))
 	}
 	if more := len(warnings) - w.level.notes; more > 0 {

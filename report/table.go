@@ -20,7 +20,7 @@ func (w *writer) summary() {
 	}
 	header, rule = header+" Run |", rule+"---|"
 	w.line(header + "\n" + rule)
-	for _, o := range firstOf(w, w.outcomes, w.level.clusters) {
+	for _, o := range firstOf(&w.page, w.outcomes, w.level.clusters) {
 		row := fmt.Sprintf("| %s | %s | %s |", o.icon, clusterCell(o.cluster), resultCell(o))
 		if counted {
 			row += " " + countCells(o) + " |"

@@ -41,7 +41,7 @@ func (w *writer) danger() {
 		return
 	}
 	w.line("> [!CAUTION]")
-	for i, line := range firstOf(w, lines, most) {
+	for i, line := range firstOf(&w.page, lines, most) {
 		if i > 0 {
 			w.line(">")
 		}
@@ -82,7 +82,7 @@ func (w *writer) faults() {
 		return
 	}
 	w.line("| Where | What is wrong | What to do |\n|---|---|---|")
-	for _, f := range firstOf(w, faults, w.level.notes) {
+	for _, f := range firstOf(&w.page, faults, w.level.notes) {
 		w.linef("| %s | %s | %s |", code(shorten(f.Position(), 200)), shorten(text(f.Message), 1000), shorten(text(f.Hint), 500))
 	}
 	if more := len(faults) - w.level.notes; more > 0 {
@@ -113,7 +113,7 @@ func (w *writer) attention() {
 			r.next, r.does = []holdfast.Verb{holdfast.VerbPlan}, "plans it, to be looked at before it is applied"
 		}
 		w.linef("> [!IMPORTANT]\n> **%s** %s: %s.", text(name), names(clusters), r.words)
-		for _, line := range firstOf(w, lines, w.level.notes) {
+		for _, line := range firstOf(&w.page, lines, w.level.notes) {
 			w.line(line)
 		}
 		if len(r.next) > 0 {
@@ -175,7 +175,7 @@ func (w *writer) failure(o outcome) {
 		return
 	}
 	w.linef("**%s**: %s", text(o.cluster.Name), orElse(shorten(text(f.Summary), 500), o.result))
-	for _, d := range firstOf(w, f.Diagnostics, min(w.level.notes, 5)) {
+	for _, d := range firstOf(&w.page, f.Diagnostics, min(w.level.notes, 5)) {
 		w.linef("- %s", diagnosticLine(d, 500))
 	}
 	if more := len(f.Diagnostics) - min(w.level.notes, 5); more > 0 {
@@ -187,14 +187,14 @@ func (w *writer) failure(o outcome) {
 	}
 	if len(f.Unrecorded) > 0 {
 		w.line("> [!CAUTION]\n> These were in progress when the engine died, and may exist without being in the state:")
-		for _, address := range firstOf(w, f.Unrecorded, max(w.level.notes, 5)) {
+		for _, address := range firstOf(&w.page, f.Unrecorded, max(w.level.notes, 5)) {
 			w.line("> - " + code(shorten(address, 200)))
 		}
 		w.line("")
 	}
 	if len(o.cluster.Created) > 0 {
 		created := make([]string, 0, len(o.cluster.Created))
-		for _, address := range firstOf(w, o.cluster.Created, max(w.level.notes, 5)) {
+		for _, address := range firstOf(&w.page, o.cluster.Created, max(w.level.notes, 5)) {
 			created = append(created, code(shorten(address, 200)))
 		}
 		w.linef("Created before it failed: %s\n", list(created, len(created)))
