@@ -1,0 +1,423 @@
+package reconciler
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Reasons of conditions beside those of decisions.
+const (
+	becausePlanned     = "Planned"     // there is a plan of what Git desires
+	becauseReviewed    = "Reviewed"    // the plan is that of a pull request; an apply compares with it
+	becauseNotPlanned  = "NotPlanned"  // there is none
+	becauseNotApplied  = "NotApplied"  // the cluster was never applied
+	becauseUnchecked   = "Unchecked"   // nobody has looked for drift yet
+	becauseNoDrift     = "NoDrift"     // the last check found none
+	becauseCheckFailed = "CheckFailed" // the last check failed
+	becauseNothing     = "NothingWaits"
+	becauseNotObserved = "NotObserved" // nothing looks at that yet
+)
+
+// seenWaits are the reasons for which something waits of which a plan was seen:
+// in a pull request, if there is none on the tracked branch.
+var seenWaits = []string{ //nolint:gochecknoglobals // a constant list
+	ReasonManual, ReasonNotApproved, ReasonNotMergeable, ReasonWindowClosed, ReasonPlanChanged, ReasonDriftHeld,
+}
+
+// lifecycle derives from a cluster's record and the runs of its tracked branch,
+// newest first and without checks for drift, in which phase it is and which
+// conditions hold: one of each type, in the order of their constants. The
+// record's own phase tells whether it was Active before, its own conditions
+// since when each has its status.
+//
+//	Pending       nothing of it was applied yet
+//	Provisioning  its first apply is executed, or goes on by itself
+//	Configuring   that has ended well, and what Git says has not been reached
+//	              once yet: the infrastructure is there, more is to be set up
+//	Active        it was as Git said; what Git says since then may wait
+//	Updating      a later apply is executed, or goes on by itself
+//	Failed        an apply has failed in its middle, and nothing goes on by itself
+//	Deleting      its document is gone, and it is not yet
+//	Deleted       it is gone
+func lifecycle(now time.Time, rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Phase, []holdfast.Condition) {
+	l := newLife(rec, runs)
+	conditions := []holdfast.Condition{
+		l.commitPlanned(), l.planUpToDate(), l.applyUpToDate(), l.drifted(), l.blocked(),
+		{Type: holdfast.ConditionHealthy, Status: holdfast.ConditionUnknown, Reason: becauseNotObserved},
+	}
+	for i, c := range conditions {
+		conditions[i].Since = since(rec.Conditions, c, now)
+	}
+	return l.phase(), conditions
+}
+
+// since is from when on a condition has its status.
+func since(before []holdfast.Condition, c holdfast.Condition, now time.Time) time.Time {
+	for _, b := range before {
+		if b.Type == c.Type && b.Status == c.Status {
+			return b.Since
+		}
+	}
+	return now
+}
+
+// life is what phase and conditions are made of.
+type life struct {
+	rec    holdfast.ClusterRecord
+	runs   []holdfast.Run // of this life, newest first
+	write  holdfast.Run   // the newest apply or destroy since the last applied one
+	about  holdfast.Run   // the newest run of what Git desires since then
+	failed *holdfast.Run  // the newest that has left something half done
+}
+
+func newLife(rec holdfast.ClusterRecord, runs []holdfast.Run) life {
+	if i := slices.IndexFunc(runs, func(run holdfast.Run) bool { return run.ID <= rec.Life }); i >= 0 {
+		runs = runs[:i]
+	}
+	l := life{rec: rec, runs: runs, failed: begun(Input{Cluster: rec, Runs: runs})}
+	for _, run := range runs {
+		if run.ID <= rec.Applied.Run {
+			break
+		}
+		if l.write.ID == "" && run.Kind.Writes() {
+			l.write = run
+		}
+		if l.about.ID == "" && l.desires(run) {
+			l.about = run
+		}
+	}
+	return l
+}
+
+// desires reports whether a run is of what Git desires.
+func (l life) desires(run holdfast.Run) bool {
+	destroys := run.Destroy || run.Kind == holdfast.RunDestroy
+	if l.rec.Desired.Removed {
+		return destroys
+	}
+	return !destroys && run.SourceDigest.Equal(l.rec.Desired.SourceDigest)
+}
+
+// settled reports whether what Git desires is what is applied.
+func (l life) settled() bool {
+	d := l.rec.Desired
+	return !d.Removed && l.failed == nil && d.SourceDigest.Equal(l.rec.Applied.SourceDigest)
+}
+
+// working reports whether something is written, or will be without a person: an
+// apply between two attempts is as little a failure as one in its middle.
+func (l life) working() bool {
+	switch l.write.Status {
+	case holdfast.RunRunning, holdfast.RunRetrying:
+		return true
+	case holdfast.RunQueued, holdfast.RunWaiting:
+		return l.write.Resume
+	default:
+		return l.failed != nil && l.failed.ID == newest(l.runs).ID && l.rec.Waiting == ReasonBackingOff
+	}
+}
+
+// young reports whether the cluster was never as Git says.
+func (l life) young() bool {
+	switch l.rec.Phase {
+	case holdfast.PhasePending, holdfast.PhaseProvisioning, holdfast.PhaseConfiguring:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l life) phase() holdfast.Phase {
+	never := l.rec.Applied.Run == ""
+	switch {
+	case l.rec.Ending != nil:
+		return holdfast.PhaseDeleted
+	case l.rec.Desired.Removed, l.working() && l.write.Kind == holdfast.RunDestroy:
+		return holdfast.PhaseDeleting
+	case l.working() && never:
+		return holdfast.PhaseProvisioning
+	case l.working() && l.young():
+		return holdfast.PhaseConfiguring
+	case l.working():
+		return holdfast.PhaseUpdating
+	case l.failed != nil:
+		return holdfast.PhaseFailed
+	case never && l.write.Status == holdfast.RunApplied: // it is about to be recorded
+		return holdfast.PhaseConfiguring
+	case never:
+		return holdfast.PhasePending
+	case l.young() && !l.settled():
+		return holdfast.PhaseConfiguring
+	default:
+		return holdfast.PhaseActive
+	}
+}
+
+func condition(t holdfast.ConditionType, status holdfast.ConditionStatus, reason, message string) holdfast.Condition {
+	return holdfast.Condition{Type: t, Status: status, Reason: reason, Message: message}
+}
+
+// unknowable is a condition that does not depend on runs: of a cluster that is
+// gone, or of which Git says nothing that could be planned.
+func (l life) unknowable(t holdfast.ConditionType) (holdfast.Condition, bool) {
+	d := l.rec.Desired
+	switch {
+	case l.rec.Ending != nil:
+		return condition(t, holdfast.ConditionTrue, l.rec.Ending.Reason, ""), true
+	case d.Missing != "":
+		return condition(t, holdfast.ConditionFalse, ReasonMissing, d.Missing), true
+	case d.Removed:
+		return holdfast.Condition{}, false
+	case len(d.Faults) > 0:
+		return condition(t, holdfast.ConditionFalse, ReasonInvalid, d.Faults[0].Error()), true
+	case d.SourceDigest == "":
+		return condition(t, holdfast.ConditionFalse, ReasonInvalid, ""), true
+	default:
+		return holdfast.Condition{}, false
+	}
+}
+
+func (l life) commitPlanned() holdfast.Condition {
+	const t = holdfast.ConditionCommitPlanned
+	if c, ok := l.unknowable(t); ok {
+		return c
+	}
+	if l.settled() {
+		return condition(t, holdfast.ConditionTrue, ReasonApplied, "")
+	}
+	for _, run := range l.runs {
+		if run.ID <= l.rec.Applied.Run {
+			break
+		}
+		if l.desires(run) && (run.Status.Good() || run.Begun) {
+			return condition(t, holdfast.ConditionTrue, becausePlanned, "by "+run.ID)
+		}
+	}
+	if slices.Contains(seenWaits, l.rec.Waiting) || !l.about.Status.Done() && compares(l.about) {
+		return condition(t, holdfast.ConditionTrue, becauseReviewed, "")
+	}
+	return l.unplanned(t)
+}
+
+// compares reports whether a run stands on a plan that people have seen.
+func compares(run holdfast.Run) bool {
+	return run.Kind.Writes() && slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return v.Run != "" })
+}
+
+// unplanned says why there is no plan of what Git desires.
+func (l life) unplanned(t holdfast.ConditionType) holdfast.Condition {
+	status, run := holdfast.ConditionFalse, l.about
+	switch {
+	case run.ID == "" && len(l.runs) > 0:
+		return condition(t, status, ReasonNewRevision, "the newest plan is of something else")
+	case run.ID == "":
+		return condition(t, status, becauseNotPlanned, "")
+	case !run.Status.Done():
+		return condition(t, status, ReasonInProgress, run.ID)
+	case run.Status == holdfast.RunCanceled:
+		return condition(t, status, ReasonCanceled, run.ID)
+	default:
+		return condition(t, status, ReasonPlanFailed, failureText(run))
+	}
+}
+
+func failureText(run holdfast.Run) string {
+	if run.Failure == nil || run.Failure.Summary == "" {
+		return run.ID
+	}
+	summary, _, _ := strings.Cut(run.Failure.Summary, "\n")
+	return run.ID + ": " + summary
+}
+
+func (l life) planUpToDate() holdfast.Condition {
+	const t = holdfast.ConditionPlanUpToDate
+	if c, ok := l.unknowable(t); ok {
+		return c
+	}
+	last := lastBegun(l.runs)
+	switch run := l.about; {
+	case l.settled():
+		return condition(t, holdfast.ConditionTrue, ReasonApplied, "")
+	case !run.Status.Done() && compares(run), run.ID == "" && slices.Contains(seenWaits, l.rec.Waiting):
+		return condition(t, holdfast.ConditionUnknown, becauseReviewed, "an apply compares with it")
+	case run.ID == "", !run.Status.Done(), run.Status == holdfast.RunCanceled && !run.Begun:
+		return l.unplanned(t)
+	case run.Begun && !run.Status.Good():
+		return condition(t, holdfast.ConditionFalse, ReasonApplyFailed, failureText(run))
+	case !run.Status.Good():
+		return l.unplanned(t)
+	case run.Status == holdfast.RunApplied:
+		return condition(t, holdfast.ConditionTrue, ReasonApplied, run.ID)
+	case run.Attempt > 0 && last != "" && last != run.ID && last != run.AppliedRun:
+		return condition(t, holdfast.ConditionFalse, ReasonAppliedSince, "planned before "+last)
+	case run.Attempt > 0 && run.StateSerial != l.rec.StateSerial:
+		return condition(t, holdfast.ConditionFalse, ReasonStateMoved, "")
+	default:
+		return condition(t, holdfast.ConditionTrue, becausePlanned, "by "+run.ID)
+	}
+}
+
+func (l life) applyUpToDate() holdfast.Condition {
+	const t = holdfast.ConditionApplyUpToDate
+	rec := l.rec
+	if rec.Desired.Missing != "" && rec.Ending == nil {
+		return condition(t, holdfast.ConditionUnknown, ReasonMissing, rec.Desired.Missing)
+	}
+	if c, ok := l.unknowable(t); ok {
+		return c
+	}
+	status := holdfast.ConditionFalse
+	switch {
+	case l.settled():
+		return condition(t, holdfast.ConditionTrue, ReasonApplied, "by "+rec.Applied.Run)
+	case l.working():
+		return condition(t, status, ReasonInProgress, l.write.ID)
+	case l.failed != nil:
+		return condition(t, status, ReasonApplyFailed, failureText(*l.failed))
+	case rec.Waiting != "":
+		return condition(t, status, rec.Waiting, rec.WaitingDetail)
+	case rec.Desired.Removed:
+		return condition(t, status, ReasonRemoved, "")
+	case rec.Applied.Run == "":
+		return condition(t, status, becauseNotApplied, "")
+	default:
+		return condition(t, status, ReasonNewRevision, "")
+	}
+}
+
+func (l life) drifted() holdfast.Condition {
+	const t = holdfast.ConditionDrifted
+	d := l.rec.Drift
+	switch {
+	case l.rec.Ending != nil:
+		return condition(t, holdfast.ConditionUnknown, l.rec.Ending.Reason, "")
+	case l.rec.Applied.Run == "":
+		return condition(t, holdfast.ConditionUnknown, becauseNotApplied, "")
+	case d.Status == holdfast.DriftFailed:
+		return condition(t, holdfast.ConditionUnknown, becauseCheckFailed, d.Detail)
+	case d.Status == holdfast.DriftFound && d.Applied != "" && d.Applied != l.rec.Applied.Run:
+		return condition(t, holdfast.ConditionUnknown, ReasonAppliedSince, "found before "+l.rec.Applied.Run)
+	case d.Status == holdfast.DriftFound:
+		return condition(t, holdfast.ConditionTrue, ReasonDrifted, driftText(d.Counts))
+	case d.Status == holdfast.DriftNone:
+		return condition(t, holdfast.ConditionFalse, becauseNoDrift, "")
+	default:
+		return condition(t, holdfast.ConditionUnknown, becauseUnchecked, "")
+	}
+}
+
+func driftText(c holdfast.DriftCounts) string {
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{c.Changed, "changed outside"}, {c.Gone, "gone"}, {c.Input, "with other inputs"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (l life) blocked() holdfast.Condition {
+	const t = holdfast.ConditionBlocked
+	switch {
+	case l.rec.Ending != nil:
+		return condition(t, holdfast.ConditionFalse, l.rec.Ending.Reason, "")
+	case l.rec.Waiting == "":
+		return condition(t, holdfast.ConditionFalse, becauseNothing, "")
+	default:
+		return condition(t, holdfast.ConditionTrue, l.rec.Waiting, l.rec.WaitingDetail)
+	}
+}
+
+// saveCluster stores a record that was read as before, with its phase, its
+// conditions and the time of its next check for drift as they follow from it and
+// from the runs of its tracked branch, newest first. What has changed of them
+// goes into its history. It writes nothing if nothing has changed.
+func (r *Reconciler) saveCluster(
+	ctx context.Context, before, rec holdfast.ClusterRecord, runs []holdfast.Run,
+) (holdfast.ClusterRecord, error) {
+	now := r.opts.Now()
+	rec.Phase, rec.Conditions = lifecycle(now, rec, runs)
+	rec.UpdatedAt = before.UpdatedAt
+	if rec.Version > 0 && sameRecord(before, rec) {
+		return before, nil
+	}
+	rec.UpdatedAt = now
+	saved, err := r.opts.Store.SaveCluster(ctx, rec, transitions(now, before, rec, runs)...)
+	if err != nil {
+		return saved, fmt.Errorf("record cluster %q: %w", rec.Name, err)
+	}
+	if before.Phase != saved.Phase {
+		r.opts.Logger.InfoContext(ctx, "phase has changed", "cluster", rec.Name, "from", before.Phase, "to", saved.Phase)
+	}
+	return saved, nil
+}
+
+// sameRecord compares as the store keeps records: see sameDesired.
+func sameRecord(a, b holdfast.ClusterRecord) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// transitions is what has changed of a cluster's phase, and of the statuses of
+// its conditions. That a condition is known for the first time is no change.
+func transitions(at time.Time, before, after holdfast.ClusterRecord, runs []holdfast.Run) []holdfast.Transition {
+	var out []holdfast.Transition
+	if before.Phase != after.Phase {
+		reason, run := phaseCause(after, runs)
+		out = append(out, holdfast.Transition{
+			Cluster: after.Name, At: at, What: "phase", From: string(before.Phase), To: string(after.Phase),
+			Reason: reason, Run: run,
+		})
+	}
+	for _, c := range after.Conditions {
+		i := slices.IndexFunc(before.Conditions, func(b holdfast.Condition) bool { return b.Type == c.Type })
+		if i < 0 || before.Conditions[i].Status == c.Status {
+			continue
+		}
+		t := holdfast.Transition{
+			Cluster: after.Name, At: at, What: string(c.Type), From: string(before.Conditions[i].Status), To: string(c.Status),
+			Reason: c.Reason, Run: newest(runs).ID,
+		}
+		if c.Type == holdfast.ConditionDrifted {
+			t.Run = after.Drift.Run
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// phaseCause is what brought a cluster into its phase.
+func phaseCause(rec holdfast.ClusterRecord, runs []holdfast.Run) (reason, run string) {
+	l := newLife(rec, runs)
+	switch rec.Phase {
+	case holdfast.PhaseDeleted:
+		return rec.Ending.Reason, rec.Ending.Run
+	case holdfast.PhaseDeleting:
+		return ReasonRemoved, l.write.ID
+	case holdfast.PhaseProvisioning, holdfast.PhaseConfiguring, holdfast.PhaseUpdating:
+		if l.write.ID == "" {
+			return ReasonApplied, rec.Applied.Run
+		}
+		return l.write.Reason, l.write.ID
+	case holdfast.PhaseFailed:
+		if l.failed.Failure != nil {
+			return l.failed.Failure.Cause, l.failed.ID
+		}
+		return l.failed.Reason, l.failed.ID
+	case holdfast.PhaseActive:
+		return ReasonApplied, rec.Applied.Run
+	default:
+		return ReasonNewRevision, ""
+	}
+}
