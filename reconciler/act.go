@@ -227,9 +227,7 @@ func (r *Reconciler) recordApplied(ctx context.Context, in Input, d Decision) er
 		Document: run.Document, At: run.FinishedAt,
 	}
 	rec.Waiting, rec.WaitingDetail = "", ""
-	rec.Phase = phase(rec, in.Runs)
-	rec.UpdatedAt = in.Now
-	if _, err := r.opts.Store.SaveCluster(ctx, rec); err != nil {
+	if _, err := r.saveCluster(ctx, in.Cluster, rec, in.Runs); err != nil {
 		return fmt.Errorf("record run %s: %w", run.ID, err)
 	}
 	r.audit(ctx, run.Actor, "cluster.applied", run.Cluster, fmt.Sprintf("%s at %s (%s)", run.ID, run.Revision.Short(), d.Reason))
@@ -252,46 +250,25 @@ func (r *Reconciler) carry(ctx context.Context, in Input, d Decision) error {
 	return nil
 }
 
-// settle records on the cluster why it waits, and its phase, if that changed.
+// settle records on the cluster why it waits, and where that leaves it in its
+// life, if that changed.
 func (r *Reconciler) settle(ctx context.Context, in Input, d Decision) error {
 	if !in.Request.PullRequest.IsZero() || d.Action == ActionRecord || d.Action == ActionRefuse {
 		return nil
 	}
-	rec := in.Cluster
-	rec.Waiting = ""
+	rec, runs := in.Cluster, in.Runs
+	rec.Waiting, rec.WaitingDetail = "", ""
 	if d.Action == ActionWait {
-		rec.Waiting = d.Reason
+		rec.Waiting, rec.WaitingDetail = d.Reason, d.Detail
 	}
-	rec.Phase = phase(rec, in.Runs)
-	if rec.Waiting == in.Cluster.Waiting && rec.Phase == in.Cluster.Phase {
-		return nil
+	if d.Action == ActionPlan || d.Action == ActionApply || len(d.Cancel) > 0 {
+		var err error
+		if runs, err = r.branchRuns(ctx, rec.Name); err != nil {
+			return err
+		}
 	}
-	rec.UpdatedAt = in.Now
-	if _, err := r.opts.Store.SaveCluster(ctx, rec); err != nil {
-		return fmt.Errorf("record why %q waits: %w", rec.Name, err)
-	}
-	return nil
-}
-
-// phase is where a cluster is in its life, from its record and its runs on the
-// tracked branch, newest first.
-func phase(rec holdfast.ClusterRecord, runs []holdfast.Run) holdfast.Phase {
-	last := newest(runs)
-	applying := last.Kind == holdfast.RunApply && last.Status == holdfast.RunRunning
-	never := rec.Applied.Run == ""
-	failed := begun(Input{Cluster: rec, Runs: runs}) != nil
-	switch {
-	case applying && never:
-		return holdfast.PhaseProvisioning
-	case applying:
-		return holdfast.PhaseUpdating
-	case failed:
-		return holdfast.PhaseFailed
-	case never:
-		return holdfast.PhasePending
-	default:
-		return holdfast.PhaseActive
-	}
+	_, err := r.saveCluster(ctx, in.Cluster, rec, runs)
+	return err
 }
 
 func (r *Reconciler) audit(ctx context.Context, actor, action, object, detail string) {
