@@ -164,7 +164,7 @@ func (s *agentSession) killed(detail string) *holdfast.Failure {
 	if err := s.log.tail(under); err != nil {
 		s.logger.Warn("log of a killed attempt was not read", "err", err)
 	}
-	failure.Unrecorded = under.addresses()
+	failure.Unrecorded, failure.Completed = under.addresses(), under.completed()
 	return failure
 }
 

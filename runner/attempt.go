@@ -58,6 +58,8 @@ type attempt struct {
 	progress *progress
 	keep     bool // something in the workspace must not be lost
 	watched  bool // the session shows us the states of its own backend
+	newest   newestState
+	left     []holdfast.Resource // what the state held after a failed apply
 }
 
 func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
@@ -139,7 +141,12 @@ func (t *attempt) say(format string, args ...any) {
 
 // learn takes in the secrets of a state that the engine is about to see, or has
 // made.
-func (t *attempt) learn(state []byte) { t.redact.Add(SecretsOfState(state)...) }
+func (t *attempt) learn(state []byte) {
+	t.redact.Add(SecretsOfState(state)...)
+	if t.a.Kind.Writes() {
+		t.newest.note(state)
+	}
+}
 
 // stateKnown reports whether the secrets of the state are known before the engine
 // prints anything of it.
@@ -190,7 +197,7 @@ func (t *attempt) fail(ctx context.Context, err error) {
 	}
 	failure := &holdfast.Failure{
 		Step: t.step, Summary: known.err.Error(), Detail: known.detail, Hint: known.hint,
-		Cause: known.cause, Transient: known.transient, Diagnostics: known.diagnostics,
+		Cause: known.cause, Transient: known.transient, Diagnostics: known.diagnostics, Address: known.address,
 	}
 	t.result.Status, t.result.Reason = holdfast.RunErrored, known.cause
 	if known.killed || known.notBegun {
@@ -205,8 +212,12 @@ func (t *attempt) fail(ctx context.Context, err error) {
 			failure.Hint = "raise the run's deadline if it needs more time"
 		}
 	}
-	if t.result.Applying && t.progress != nil && (known.killed || ctx.Err() != nil) {
-		failure.Unrecorded = t.progress.addresses()
+	if t.result.Applying && t.progress != nil {
+		if known.killed || ctx.Err() != nil {
+			failure.Unrecorded = t.progress.addresses()
+		}
+		failure.Completed = t.progress.completed()
+		failure.Remaining = t.remaining()
 	}
 	t.result.Failure = t.clean(failure)
 	t.result.Detail = t.redact.String(t.result.Detail)
@@ -226,13 +237,15 @@ func (t *attempt) clean(f *holdfast.Failure) *holdfast.Failure {
 		}
 		return t.redact.String(s)
 	}
-	f.Summary, f.Detail, f.Hint = text(f.Summary), text(f.Detail), text(f.Hint)
+	f.Summary, f.Detail, f.Hint, f.Address = text(f.Summary), text(f.Detail), text(f.Hint), text(f.Address)
 	for i := range f.Diagnostics {
 		d := &f.Diagnostics[i]
 		d.Summary, d.Detail, d.File, d.Address = text(d.Summary), text(d.Detail), text(d.File), text(d.Address)
 	}
-	for i := range f.Unrecorded {
-		f.Unrecorded[i] = text(f.Unrecorded[i])
+	for _, list := range [][]string{f.Unrecorded, f.Completed, f.Remaining} {
+		for i := range list {
+			list[i] = text(list[i])
+		}
 	}
 	return f
 }
@@ -349,13 +362,18 @@ func (t *attempt) fetchStored(ctx context.Context, name, file string) error {
 
 func (t *attempt) chooseEngine(ctx context.Context) error {
 	w, err := wish(t.a, t.module, t.root, t.bundle)
-	if err != nil {
+	switch {
+	case err != nil && t.a.Exact:
+		return &attemptError{cause: causeNoEngine, err: err, hint: noExactHint}
+	case err != nil:
 		return &attemptError{cause: causeConfig, err: err}
 	}
 	t.engine, err = t.exec.engines.choose(ctx, w)
 	var none *noEngineError
 	var download *downloadError
 	switch {
+	case errors.As(err, &none) && t.a.Exact:
+		return &attemptError{cause: causeNoEngine, err: err, hint: noExactHint}
 	case errors.As(err, &none):
 		return &attemptError{cause: causeNoEngine, err: err, hint: noEngineHint}
 	case errors.As(err, &download):

@@ -26,11 +26,17 @@ const (
 
 // planInput is what a plan is made of, in parts that can be told.
 type planInput struct {
+	Destroy   bool              `json:"destroy,omitempty"` // it is the plan of a destruction
 	Source    holdfast.Digest   `json:"source"`
 	Engine    string            `json:"engine"` // name and version
 	LockFile  holdfast.Digest   `json:"lockFile,omitempty"`
 	Providers map[string]string `json:"providers,omitempty"` // version by source address, from the lock file
 	Modules   holdfast.Digest   `json:"modules,omitempty"`   // content of the modules that init fetched
+}
+
+// destroys reports whether the attempt is about the destruction of everything.
+func (t *attempt) destroys() bool {
+	return t.a.Kind == holdfast.RunDestroy || t.a.Destroy && t.a.Kind == holdfast.RunPlan
 }
 
 // noteInput notes the digest of all that the plan is made of, and keeps the
@@ -39,9 +45,12 @@ func (t *attempt) noteInput(ctx context.Context) error {
 	fetched := t.prepared.manifest.Fetched
 	d := holdfast.NewDigester("input")
 	d.Add(string(t.a.SourceDigest), t.engine.name, t.engine.version, string(t.lockFile), string(fetched))
+	if t.destroys() {
+		d.Add("destroy") // of the same code it is the opposite
+	}
 	t.result.InputDigest = d.Digest()
 	t.input = planInput{
-		Source: t.a.SourceDigest, Engine: t.engine.name + " " + t.engine.version,
+		Destroy: t.destroys(), Source: t.a.SourceDigest, Engine: t.engine.name + " " + t.engine.version,
 		Providers: lockedProviders(t.lockFile), Modules: fetched,
 	}
 	if t.lockFile != nil {
@@ -77,6 +86,12 @@ func lockedProviders(lock []byte) map[string]string {
 // changesSince returns in words how the input differs from a former one.
 func (now planInput) changesSince(then planInput) []string {
 	var words []string
+	switch {
+	case now.Destroy && !then.Destroy:
+		words = append(words, "it is a destruction, which was not reviewed")
+	case then.Destroy && !now.Destroy:
+		words = append(words, "a destruction was reviewed, and this is none")
+	}
 	if now.Source != then.Source {
 		words = append(words, "the cluster's code or variables have changed")
 	}

@@ -91,8 +91,12 @@ func (c constraint) allows(v *version.Version) bool {
 }
 
 // wish reads what is asked for: the cluster's constraint, else a version file
-// as tenv reads them, and always the code's required_version.
+// as tenv reads them, and always the code's required_version. An exact engine is
+// asked for by nobody but the assignment.
 func wish(a holdfast.Assignment, module rootModule, dir, bundle string) (engineWish, error) {
+	if a.Exact {
+		return exactWish(a)
+	}
 	w := engineWish{pinName: a.PinName, pinVersion: a.PinVersion, constraints: map[string]constraint{}}
 	pinned := map[string]string{}
 	if a.Engine.Version == "" {
@@ -124,6 +128,27 @@ func wish(a holdfast.Assignment, module rootModule, dir, bundle string) (engineW
 			return w, err
 		}
 		w.constraints[tool] = c
+	}
+	return w, nil
+}
+
+// exactWish asks for the engine of the last applied run and no other: what is
+// compared with what was applied, or destroyed, must be read by what wrote it.
+func exactWish(a holdfast.Assignment) (engineWish, error) {
+	w := engineWish{pinName: a.PinName, pinVersion: a.PinVersion, tools: []string{a.PinName}}
+	if a.PinName != engineTofu && a.PinName != engineTerraform {
+		return w, fmt.Errorf("engine of the last applied run: %q is not %q or %q", a.PinName, engineTerraform, engineTofu)
+	}
+	v, err := version.NewVersion(a.PinVersion)
+	if err != nil {
+		return w, fmt.Errorf("engine of the last applied run: version %q: %w", a.PinVersion, err)
+	}
+	list, err := version.NewConstraint("= " + v.String())
+	if err != nil {
+		return w, fmt.Errorf("engine of the last applied run: version %q: %w", a.PinVersion, err)
+	}
+	w.constraints = map[string]constraint{
+		a.PinName: {list: list, words: fmt.Sprintf("%q (the last applied run's)", "= "+v.String())},
 	}
 	return w, nil
 }
@@ -233,7 +258,11 @@ func (e *noEngineError) Error() string {
 	return fmt.Sprintf("no engine fits %s; %s", strings.Join(wanted, " or "), seen)
 }
 
-const noEngineHint = "install an engine that fits where the agent finds it, allow downloads in the runner's configuration, or change the constraint"
+// Hints of what to do when no engine fits.
+const (
+	noEngineHint = "install an engine that fits where the agent finds it, allow downloads in the runner's configuration, or change the constraint"
+	noExactHint  = "a check for drift, and a destruction, take the engine that the cluster was last applied with: install that version where the agent finds it, or allow downloads in the runner's configuration"
+)
 
 // installed returns the tool's binaries on this machine that work, those of
 // EngineDirs first, then PATH, then downloads.

@@ -50,6 +50,7 @@ type attemptError struct {
 	transient   bool
 	err         error  // what happened, in a line
 	detail      string // more of it
+	address     string // of the resource that it is about; empty: of none, or unknown
 	diagnostics []holdfast.Diagnostic
 	exit        *exitError // how the engine ended; nil if it is not about one
 	notBegun    bool       // the apply was not begun, as it might not
@@ -75,7 +76,7 @@ func engineError(step, said string, exit error) *attemptError {
 	if len(errs) > 0 {
 		var at int
 		at, found = deciding(errs)
-		summary, e.detail = errs[at].Summary, errs[at].Detail
+		summary, e.detail, e.address = errs[at].Summary, errs[at].Detail, errs[at].Address
 	} else {
 		found = diagnose(tail(said, 8<<10))
 		e.detail = tail(strings.TrimSpace(said), 2<<10)

@@ -72,6 +72,22 @@ func printOf(rc *tfjson.ResourceChange, key []byte) (holdfast.ChangePrint, bool)
 	return print, true
 }
 
+// driftPrint returns what has become of a resource outside of the engine: hashes
+// of the values that differ, before as it was applied and after as it is. What
+// stayed the same is left out, so that the print is of the drift and not of the
+// rest of the resource. A move that the plan makes is no part of it.
+func driftPrint(rc *tfjson.ResourceChange, key []byte) holdfast.ChangePrint {
+	print := hasher{key: key, address: rc.Address}.print(rc.Change)
+	print.Address = addressOf(rc)
+	for path, sum := range print.Before {
+		if print.After[path] == sum {
+			delete(print.Before, path)
+			delete(print.After, path)
+		}
+	}
+	return print
+}
+
 func sortPrints(prints []holdfast.ChangePrint) {
 	slices.SortFunc(prints, func(a, b holdfast.ChangePrint) int { return strings.Compare(a.Address, b.Address) })
 }

@@ -125,19 +125,30 @@ func (l *logLimiter) close() {
 }
 
 // progress follows an apply's output and knows which resources the engine is
-// at. It is safe for concurrent use.
+// at, and which it is done with. It is safe for concurrent use.
 type progress struct {
 	mu     sync.Mutex
 	line   []byte
 	active map[string]bool
+	done   []string // "aws_vpc.main: created", in the order of its doing
 }
+
+// maxCompleted bounds what is told of what an apply had done before it failed.
+const maxCompleted = 200
 
 func newProgress() *progress { return &progress{active: map[string]bool{}} }
 
 var (
 	progressBegin = regexp.MustCompile(`^(.+): (?:Creating|Modifying|Destroying|Importing|Still creating|Still modifying|Still destroying)\.\.\.`)
-	progressEnd   = regexp.MustCompile(`^(.+): (?:Creation|Modifications|Destruction|Import) complete`)
+	progressEnd   = regexp.MustCompile(`^(.+): (Creation|Modifications|Destruction|Import) complete`)
+	// provisionerLine is what a provisioner prints, which may be anything.
+	provisionerLine = regexp.MustCompile(`^\S+ \([a-z0-9_-]+\): `)
 )
+
+// completedWords are what the engine's words for a change mean once it is done.
+var completedWords = map[string]string{ //nolint:gochecknoglobals // a constant table
+	"Creation": "created", "Modifications": "updated", "Destruction": "destroyed", "Import": "imported",
+}
 
 func (p *progress) Write(b []byte) (int, error) {
 	p.mu.Lock()
@@ -164,8 +175,14 @@ func (p *progress) Write(b []byte) (int, error) {
 
 func (p *progress) observe(line string) {
 	line = strings.TrimSuffix(line, "\r")
+	if provisionerLine.MatchString(line) {
+		return
+	}
 	if m := progressEnd.FindStringSubmatch(line); m != nil {
 		delete(p.active, m[1])
+		if len(p.done) < maxCompleted {
+			p.done = append(p.done, m[1]+": "+completedWords[m[2]])
+		}
 		return
 	}
 	if m := progressBegin.FindStringSubmatch(line); m != nil && len(p.active) < 10_000 {
@@ -183,6 +200,13 @@ func (p *progress) addresses() []string {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// completed returns what was done, in the order of its doing: the first 200.
+func (p *progress) completed() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.done)
 }
 
 // planText cuts the engine's rendering of a plan out of what a plan printed.

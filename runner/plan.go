@@ -64,8 +64,9 @@ func ParsePlan(planJSON []byte, key []byte, text string) (holdfast.Plan, error) 
 		if err != nil {
 			return holdfast.Plan{}, fmt.Errorf("parse plan: drift: %w", err)
 		}
-		if ok && change.Action != holdfast.ActionMove {
+		if ok && change.Action != holdfast.ActionMove { // what only moves has not drifted
 			plan.Drift = append(plan.Drift, change)
+			plan.DriftPrints = append(plan.DriftPrints, driftPrint(rc, key))
 		}
 	}
 	if plan.OutputChanges, err = outputChanges(doc.OutputChanges); err != nil {
@@ -74,6 +75,7 @@ func ParsePlan(planJSON []byte, key []byte, text string) (holdfast.Plan, error) 
 	plan.Counts.Outputs = len(plan.OutputChanges)
 	sortByDanger(plan.Changes)
 	sortByDanger(plan.Drift)
+	sortPrints(plan.DriftPrints)
 	plan.Prints = printsOf(doc, key)
 	plan.Fingerprint = fingerprintOf(plan.Prints)
 	return NewRedactor(SecretsOf(planJSON)).Plan(plan), nil

@@ -111,13 +111,19 @@ func (r *Redactor) Plan(p holdfast.Plan) holdfast.Plan {
 		w.Summary, w.Detail = r.String(w.Summary), r.String(w.Detail)
 		w.Address, w.File = r.known(w.Address), r.known(w.File)
 	}
-	p.Prints = slices.Clone(p.Prints)
-	for i := range p.Prints {
-		print := &p.Prints[i]
+	p.Prints, p.DriftPrints = r.prints(p.Prints), r.prints(p.DriftPrints)
+	return p
+}
+
+// prints redacts addresses and paths.
+func (r *Redactor) prints(prints []holdfast.ChangePrint) []holdfast.ChangePrint {
+	prints = slices.Clone(prints)
+	for i := range prints {
+		print := &prints[i]
 		print.Address = r.known(print.Address)
 		print.Before, print.After = r.paths(print.Before), r.paths(print.After)
 	}
-	return p
+	return prints
 }
 
 func (r *Redactor) paths(m map[string]string) map[string]string {

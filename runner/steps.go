@@ -110,7 +110,7 @@ func (t *attempt) makePlan(ctx context.Context) error {
 		"plan", "-input=false", "-no-color", "-detailed-exitcode",
 		"-lock-timeout=" + seconds(t.exec.opts.LockTimeout), "-out=" + t.planFile,
 	}
-	if t.a.Kind == holdfast.RunDestroy {
+	if t.destroys() {
 		args = append(args, "-destroy")
 	}
 	printed := newExcerpt(8 << 20)
@@ -125,42 +125,49 @@ func (t *attempt) makePlan(ctx context.Context) error {
 	if info, err := os.Stat(t.planFile); err != nil || info.Size() == 0 {
 		return &attemptError{cause: causeBadPlan, err: errors.New("plan: the engine left no plan file")}
 	}
-	return t.readPlan(ctx, printed.String())
+	document, err := t.readPlan(ctx, printed.String())
+	if err != nil {
+		return err
+	}
+	if t.a.Kind == holdfast.RunDrift || !t.plan.HasChanges() {
+		return t.keepPlanned(ctx, document)
+	}
+	return nil
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%ds", int(d.Seconds())) }
 
 // readPlan asks the engine what the plan file says, and keeps it: the file, the
-// redacted JSON, the summary.
-func (t *attempt) readPlan(ctx context.Context, printed string) error {
+// redacted JSON, the summary. It returns the engine's JSON.
+func (t *attempt) readPlan(ctx context.Context, printed string) ([]byte, error) {
 	t.begin(stepShow)
 	raw := &bounded{limit: t.exec.opts.MaxPlan}
 	if err := t.start(ctx, raw, true, "show", "-json", "-no-color", t.planFile); err != nil {
-		return err
+		return nil, err
 	}
 	document, err := raw.bytes()
 	if err != nil {
-		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("show: %w", err)}
+		return nil, &attemptError{cause: causeBadPlan, err: fmt.Errorf("show: %w", err)}
 	}
 	t.redact.Add(SecretsOf(document)...)
 	plan, err := ParsePlan(document, t.a.FingerprintKey, planText(printed))
 	if err != nil {
-		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("read plan: %w", err)}
+		return nil, &attemptError{cause: causeBadPlan, err: fmt.Errorf("read plan: %w", err)}
 	}
 	clean, err := RedactPlanJSON(document, t.redact)
 	if err != nil {
-		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("redact plan: %w", err)}
+		return nil, &attemptError{cause: causeBadPlan, err: fmt.Errorf("redact plan: %w", err)}
 	}
 	t.log.open(true)
 	t.plan = t.redact.Plan(plan)
 	t.result.Fingerprint, t.result.Counts = plan.Fingerprint, plan.Counts
 	if err := t.putFile(ctx, holdfast.ArtefactPlanFile, t.planFile); err != nil {
-		return err
+		return nil, err
 	}
 	if err := t.put(ctx, holdfast.ArtefactPlanJSON, bytes.NewReader(clean)); err != nil {
-		return err
+		return nil, err
 	}
-	return t.putJSON(ctx, holdfast.ArtefactPlan, t.plan)
+	return document, t.putJSON(ctx, holdfast.ArtefactPlan, t.plan)
 }
 
 // applyReviewed applies the plan if it is what was reviewed.
@@ -184,7 +191,10 @@ func (t *attempt) applyReviewed(ctx context.Context) error {
 // applyStored applies exactly the stored plan file. If the state has moved since
 // it was made, it plans anew and asks again.
 func (t *attempt) applyStored(ctx context.Context) error {
-	if err := t.readPlan(ctx, t.storedText(ctx)); err != nil {
+	if err := t.checkStored(ctx); err != nil {
+		return err
+	}
+	if _, err := t.readPlan(ctx, t.storedText(ctx)); err != nil {
 		return err
 	}
 	if !t.plan.HasChanges() {
@@ -213,6 +223,29 @@ func (t *attempt) applyStored(ctx context.Context) error {
 	return nil
 }
 
+// checkStored makes sure that a stored plan is of the kind of the run: an apply
+// must not destroy everything since it was given the plan of a destruction.
+func (t *attempt) checkStored(ctx context.Context) error {
+	var then planInput
+	err := t.readStored(ctx, t.a.StoredPlan, holdfast.ArtefactInput, &then)
+	switch {
+	case err != nil && !errors.Is(err, holdfast.ErrNotFound):
+		return &attemptError{
+			cause: causeArtefact, transient: true,
+			err: fmt.Errorf("get %s of run %s: %w", holdfast.ArtefactInput, t.a.StoredPlan, err),
+		}
+	case then.Destroy && !t.destroys():
+		return &attemptError{
+			cause: causeArtefact, err: fmt.Errorf("the stored plan of run %s is of a destruction, and this run is none", t.a.StoredPlan),
+		}
+	case !then.Destroy && t.destroys():
+		return &attemptError{
+			cause: causeArtefact, err: fmt.Errorf("the stored plan of run %s is not of a destruction, and this run is one", t.a.StoredPlan),
+		}
+	}
+	return nil
+}
+
 // storedText returns the engine's rendering of the stored plan, as far as it was
 // kept.
 func (t *attempt) storedText(ctx context.Context) string {
@@ -236,10 +269,13 @@ func (t *attempt) apply(ctx context.Context) error {
 		"-lock-timeout="+seconds(t.exec.opts.LockTimeout), t.planFile)
 	if err != nil {
 		t.log.open(true)
-		return t.rescueState(ctx, err)
+		err = t.rescueState(ctx, err)
+		t.keepLeft(ctx, err)
+		return err
 	}
 	t.result.Status = holdfast.RunApplied
 	t.outputs(ctx)
+	t.keepApplied(ctx)
 	return nil
 }
 
