@@ -64,7 +64,7 @@ func (r *Reconciler) act(ctx context.Context, in Input, d Decision) error {
 	case ActionPlan:
 		err = r.queueRun(ctx, in, d, holdfast.RunPlan)
 	case ActionApply:
-		err = r.queueRun(ctx, in, d, holdfast.RunApply)
+		err = r.queueRun(ctx, in, d, writing(in))
 	case ActionRecord:
 		err = r.recordApplied(ctx, in, d)
 	case ActionCarry:
@@ -82,6 +82,14 @@ func (r *Reconciler) act(ctx context.Context, in Input, d Decision) error {
 	}
 	r.publish(ctx, in)
 	return nil
+}
+
+// writing is the kind of run that makes real what Git asks for.
+func writing(in Input) holdfast.RunKind {
+	if in.Cluster.Desired.Removed {
+		return holdfast.RunDestroy
+	}
+	return holdfast.RunApply
 }
 
 // cancel ends a run that has not begun, and asks a running one to stop.
@@ -220,20 +228,47 @@ func (r *Reconciler) preempt(ctx context.Context, apply holdfast.Run) error {
 // recordApplied makes the cluster's record say what a run has done.
 func (r *Reconciler) recordApplied(ctx context.Context, in Input, d Decision) error {
 	run := newest(in.Runs)
-	rec := in.Cluster
-	rec.Applied = holdfast.Applied{
-		Run: run.ID, Revision: run.Revision, SourceDigest: run.SourceDigest, InputDigest: run.InputDigest,
-		Bundle: run.Bundle, Dir: run.Dir, EngineName: run.EngineName, EngineVersion: run.EngineVersion,
-		Document: run.Document, At: run.FinishedAt,
+	if d.Reason == ReasonDestroyed || d.Reason == ReasonNeverApplied {
+		return r.recordDestroyed(ctx, in, d, run)
 	}
+	rec := in.Cluster
+	rec.Applied = appliedBy(run)
 	rec.Waiting, rec.WaitingDetail = "", ""
-	if _, err := r.saveCluster(ctx, in.Cluster, rec, in.Runs); err != nil {
+	saved, err := r.saveCluster(ctx, in.Cluster, rec, in.Runs)
+	if err != nil {
 		return fmt.Errorf("record run %s: %w", run.ID, err)
 	}
 	r.audit(ctx, run.Actor, "cluster.applied", run.Cluster, fmt.Sprintf("%s at %s (%s)", run.ID, run.Revision.Short(), d.Reason))
 	// There may be something newer to do, and pull requests to plan again.
 	r.requests.add(in.Request)
-	return r.requestOpen(ctx, run.Cluster)
+	if err := r.requestOpen(ctx, run.Cluster); err != nil {
+		return err
+	}
+	return r.requestRelated(ctx, in.Cluster, saved)
+}
+
+// recordDestroyed makes the record say that nothing is left of a cluster. If its
+// document came back meanwhile it begins anew.
+func (r *Reconciler) recordDestroyed(ctx context.Context, in Input, d Decision, run holdfast.Run) error {
+	rec := in.Cluster
+	rec.Applied, rec.Drift, rec.Life = holdfast.Applied{}, holdfast.DriftState{}, max(rec.Life, run.ID)
+	rec.Waiting, rec.WaitingDetail = "", ""
+	if rec.Desired.Removed {
+		rec.Ending = &holdfast.Ending{At: in.Now, Reason: d.Reason, Revision: rec.Desired.Revision}
+		if d.Reason == ReasonDestroyed {
+			rec.Ending.Run = run.ID
+		}
+	}
+	saved, err := r.saveCluster(ctx, in.Cluster, rec, in.Runs)
+	if err != nil {
+		return fmt.Errorf("record that %q is gone: %w", rec.Name, err)
+	}
+	r.audit(ctx, run.Actor, "cluster.destroyed", rec.Name, fmt.Sprintf("%s (%s)", run.ID, d.Reason))
+	r.requests.add(in.Request)
+	if err := r.requestOpen(ctx, rec.Name); err != nil {
+		return err
+	}
+	return r.requestRelated(ctx, in.Cluster, saved)
 }
 
 // carry lets a pull request's plan stand for its present head and base.
@@ -261,14 +296,21 @@ func (r *Reconciler) settle(ctx context.Context, in Input, d Decision) error {
 	if d.Action == ActionWait {
 		rec.Waiting, rec.WaitingDetail = d.Reason, d.Detail
 	}
+	if d.Reason == ReasonUpToDate && !rec.Desired.Removed {
+		// Policies and labels hold from here on: what they stand beside is applied.
+		rec.Applied.Document = rec.Desired.Document
+	}
 	if d.Action == ActionPlan || d.Action == ActionApply || len(d.Cancel) > 0 {
 		var err error
 		if runs, err = r.branchRuns(ctx, rec.Name); err != nil {
 			return err
 		}
 	}
-	_, err := r.saveCluster(ctx, in.Cluster, rec, runs)
-	return err
+	saved, err := r.saveCluster(ctx, in.Cluster, rec, runs)
+	if err != nil {
+		return err
+	}
+	return r.requestRelated(ctx, in.Cluster, saved)
 }
 
 func (r *Reconciler) audit(ctx context.Context, actor, action, object, detail string) {

@@ -29,6 +29,7 @@ type catalog struct {
 	mu       sync.Mutex
 	resolved map[string]*resolution
 	states   map[string][]entry // by location; nil: not asked for yet
+	renames  map[string]string  // former names to new ones; nil: not asked for yet
 }
 
 type file struct {

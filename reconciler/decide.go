@@ -177,7 +177,7 @@ func Decide(in Input) Decision {
 	}
 	for _, rule := range rules {
 		if d, ok := rule(in); ok {
-			return inWindow(in, d)
+			return inWindow(in, inOrder(in, d))
 		}
 	}
 	return Decision{Action: ActionNone, Reason: ReasonUpToDate}
@@ -214,6 +214,9 @@ var pullRequestRules = []rule{
 var branchRules = []rule{
 	inProgress,
 	recordOutcome,
+	ended,
+	missing,
+	unseen,
 	removed,
 	invalid,
 	upToDate,
@@ -222,6 +225,7 @@ var branchRules = []rule{
 	approvedApply,
 	replanOnBranch,
 	pendingRun,
+	failedDestroy,
 	failedApply,
 	changedPlan,
 	canceledApply,

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -9,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -60,38 +60,55 @@ func (r *Reconciler) claim(ctx context.Context, agent string, kinds []holdfast.R
 	if draining {
 		return holdfast.Assignment{}, holdfast.ErrNotFound
 	}
-	now := r.opts.Now()
-	limit := claimableLooked
-	if len(kinds) > 0 { // others may stand before the agent's own
-		limit *= 16
+	filter, any, err := r.claimFilter(ctx, kinds)
+	if err != nil || !any {
+		return holdfast.Assignment{}, cmp.Or(err, holdfast.ErrNotFound)
 	}
-	runs, err := r.opts.Store.Claimable(ctx, now, limit)
+	runs, err := r.opts.Store.Claimable(ctx, filter)
 	if err != nil {
 		return holdfast.Assignment{}, fmt.Errorf("list claimable runs: %w", err)
 	}
 	for _, run := range runs {
-		if len(kinds) > 0 && !slices.Contains(kinds, run.Kind) {
+		claimed, err := r.claimOne(ctx, run, agent, filter.Now)
+		if errors.Is(err, holdfast.ErrConflict) {
 			continue
-		}
-		owner := lockOwner(holdfast.AttemptRef{Run: run.ID, Attempt: run.Attempt + 1})
-		switch err := r.opts.Locker.Acquire(ctx, run.StateLocation, owner, r.opts.Lease); {
-		case errors.Is(err, holdfast.ErrLocked):
-			r.opts.Metrics.LockRefused()
-			continue
-		case err != nil:
-			return holdfast.Assignment{}, fmt.Errorf("lock %s: %w", run.StateLocation, err)
-		}
-		claimed, err := r.opts.Store.ClaimRun(ctx, run.ID, agent, now, r.opts.MaxRuns)
-		if err != nil {
-			_ = r.opts.Locker.Release(ctx, run.StateLocation, owner) // else its lease ends by itself
-			if errors.Is(err, holdfast.ErrConflict) {
-				continue
-			}
-			return holdfast.Assignment{}, fmt.Errorf("claim run %s: %w", run.ID, err)
+		} else if err != nil {
+			return holdfast.Assignment{}, err
 		}
 		return r.begin(ctx, claimed)
 	}
 	return holdfast.Assignment{}, holdfast.ErrNotFound
+}
+
+// claimOne makes a run running; ErrConflict if that cannot be now.
+func (r *Reconciler) claimOne(ctx context.Context, run holdfast.Run, agent string, now time.Time) (claimed holdfast.Run, err error) {
+	if stopped, err := r.stopped(ctx, run); err != nil {
+		return run, err
+	} else if stopped || !r.breakers.admits(run.Document.Provider, run.ID) {
+		return run, holdfast.ErrConflict
+	}
+	defer func() {
+		if err != nil {
+			r.breakers.withdraw(run.Document.Provider, run.ID)
+		}
+	}()
+	owner := lockOwner(holdfast.AttemptRef{Run: run.ID, Attempt: run.Attempt + 1})
+	switch err := r.opts.Locker.Acquire(ctx, run.StateLocation, owner, r.opts.Lease); {
+	case errors.Is(err, holdfast.ErrLocked):
+		r.opts.Metrics.LockRefused()
+		return run, holdfast.ErrConflict
+	case err != nil:
+		return run, fmt.Errorf("lock %s: %w", run.StateLocation, err)
+	}
+	err = r.withinCap(ctx, run, func() error {
+		claimed, err = r.opts.Store.ClaimRun(ctx, run.ID, agent, now, r.opts.MaxRuns)
+		return err
+	})
+	if err != nil {
+		_ = r.opts.Locker.Release(ctx, run.StateLocation, owner) // else its lease ends by itself
+		return run, fmt.Errorf("claim run %s: %w", run.ID, err)
+	}
+	return claimed, nil
 }
 
 // begin records the world in which the attempt starts and makes its assignment.
@@ -141,11 +158,16 @@ func (r *Reconciler) assign(ctx context.Context, run holdfast.Run) (holdfast.Ass
 	if err != nil {
 		return holdfast.Assignment{}, run, fmt.Errorf("read credentials: %w", err)
 	}
+	pin, err := r.pinned(ctx, run, rec)
+	if err != nil {
+		return holdfast.Assignment{}, run, err
+	}
 	a := holdfast.Assignment{
 		AttemptRef: run.Ref(), Token: r.token(run.ID, run.Attempt), Kind: run.Kind, Cluster: run.Cluster,
 		Deadline: r.opts.Now().Add(r.opts.RunTimeout), Lease: r.opts.Lease,
 		Bundle: run.Bundle, Dir: run.Dir, SourceDigest: run.SourceDigest,
-		Engine: run.Document.Engine, PinName: rec.Applied.EngineName, PinVersion: rec.Applied.EngineVersion,
+		Engine: run.Document.Engine, PinName: pin.EngineName, PinVersion: pin.EngineVersion,
+		Exact: run.Exact && pin.EngineVersion != "", Destroy: run.Destroy,
 		Env: env, Secrets: secrets,
 		OwnState: ownState(run.StateLocation), StateLocation: run.StateLocation,
 		Resume: run.Resume, StoredPlan: run.StoredPlan,
@@ -154,8 +176,22 @@ func (r *Reconciler) assign(ctx context.Context, run holdfast.Run) (holdfast.Ass
 	if a.Reviews, err = r.reviewedPlans(ctx, run); err != nil {
 		return a, run, err
 	}
-	a.LockFile, err = r.lockFile(ctx, run, rec)
+	a.LockFile, err = r.lockFile(ctx, run, pin)
 	return a, run, err
+}
+
+// pinned is what a run takes its engine and its provider lock file from: what
+// was last applied, under the cluster's former name if it has that no more.
+func (r *Reconciler) pinned(ctx context.Context, run holdfast.Run, rec holdfast.ClusterRecord) (holdfast.Applied, error) {
+	if destroys(run) {
+		runs, err := r.branchRuns(ctx, run.Cluster)
+		return lastApplied(rec, runs), err
+	}
+	former, err := r.former(ctx, rec, run.Document)
+	if err == nil && former.Name != "" {
+		return former.Applied, nil
+	}
+	return rec.Applied, err
 }
 
 // reviewedPlans adds to a run's reviews what a comparison needs.
@@ -180,12 +216,12 @@ func (r *Reconciler) reviewedPlans(ctx context.Context, run holdfast.Run) ([]hol
 
 // lockFile returns the provider lock file that a run starts from: that of the
 // plan that it shall repeat, else that of the last apply.
-func (r *Reconciler) lockFile(ctx context.Context, run holdfast.Run, rec holdfast.ClusterRecord) ([]byte, error) {
+func (r *Reconciler) lockFile(ctx context.Context, run holdfast.Run, pin holdfast.Applied) ([]byte, error) {
 	from := []string{run.StoredPlan}
 	for _, review := range run.Reviews {
 		from = append(from, review.Run)
 	}
-	for _, id := range append(from, rec.Applied.Run) {
+	for _, id := range append(from, pin.Run) {
 		if id == "" {
 			continue
 		}
@@ -377,6 +413,8 @@ func (r *Reconciler) end(ctx context.Context, ref holdfast.AttemptRef, result ho
 		"cluster", run.Cluster, "kind", run.Kind, "status", run.Status, "reason", run.Reason)
 	r.wake(ctx, topicWork)
 	r.followUp(ctx, run)
+	r.heardOf(ctx, run)
+	r.takeInventory(ctx, run)
 	return run, nil
 }
 

@@ -25,6 +25,16 @@ func affected(in Input) (holdfast.PullRequestCluster, bool) {
 	return holdfast.PullRequestCluster{}, false
 }
 
+// proposed is the digest of what the pull request's merge result asks for:
+// empty if it is at fault, or if what goes was never applied.
+func proposed(in Input) holdfast.Digest {
+	c, _ := affected(in)
+	if c.Deleted {
+		return destruction(c.Name, in.Last)
+	}
+	return c.SourceDigest
+}
+
 // givenUp reports whether the run was cancelled by what has changed, and not by
 // a person: once that is different again, it is made anew.
 func givenUp(run holdfast.Run) bool {
@@ -69,14 +79,17 @@ func ids(runs []holdfast.Run, match func(holdfast.RunStatus) bool) []string {
 // current reports whether run is about the desired content, and later than the
 // last apply.
 func current(in Input, run holdfast.Run) bool {
-	return run.ID != "" && run.SourceDigest.Equal(in.Cluster.Desired.SourceDigest) && newerThanApplied(in, run)
+	return run.ID != "" && run.SourceDigest.Equal(desired(in)) && newerThanApplied(in, run)
 }
 
-// newerThanApplied reports whether run was made after the last applied one: ids
-// sort by the time of their making.
+// newerThanApplied reports whether run was made after the last applied one, and
+// in the cluster's present life: ids sort by the time of their making.
 func newerThanApplied(in Input, run holdfast.Run) bool {
-	return run.ID > in.Cluster.Applied.Run
+	return run.ID > max(in.Cluster.Applied.Run, in.Cluster.Life)
 }
+
+// destroys reports whether a run is about the destruction of the cluster.
+func destroys(run holdfast.Run) bool { return run.Kind == holdfast.RunDestroy || run.Destroy }
 
 // begun returns the newest apply since the last applied run whose engine had
 // begun to apply and did not end well; nil if there is none.
@@ -85,7 +98,7 @@ func begun(in Input) *holdfast.Run {
 		if !newerThanApplied(in, run) {
 			return nil
 		}
-		if run.Kind == holdfast.RunApply && run.Begun && run.Status.Done() && !run.Status.Good() {
+		if run.Kind.Writes() && run.Begun && run.Status.Done() && !run.Status.Good() {
 			return &in.Runs[i]
 		}
 	}
@@ -97,7 +110,7 @@ func begun(in Input) *holdfast.Run {
 func resumes(in Input) int {
 	n := 0
 	for _, run := range in.Runs {
-		if run.Kind != holdfast.RunApply || !run.Resume {
+		if !run.Kind.Writes() || !run.Resume {
 			break
 		}
 		n++

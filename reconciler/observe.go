@@ -31,11 +31,15 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (Input, 
 		return in, err
 	}
 	in.LastApply = lastBegun(branch)
+	in.Last = lastApplied(in.Cluster, branch)
 	if req.PullRequest.IsZero() {
 		in.Runs = branch
+		if err := r.observeRelated(ctx, &in); err != nil {
+			return in, err
+		}
 		open, change := templates.WindowsOpen(in.Cluster.Desired.Document.Apply.Windows, in.Now)
 		in.WindowClosed, in.WindowChange = !open, change
-		if rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest) && begun(in) == nil {
+		if desired(in).Equal(rec.Applied.SourceDigest) && begun(in) == nil || rec.Ending != nil {
 			return in, nil // nothing to apply, and nothing half done that was taken back
 		}
 		in.Merges, err = r.merges(ctx, in.Cluster, branch)
@@ -46,8 +50,95 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (Input, 
 		return in, fmt.Errorf("read pull request %s: %w", req.PullRequest, err)
 	}
 	in.PullRequest = &pr
+	if err := r.observeProposal(ctx, &in); err != nil {
+		return in, err
+	}
 	in.Runs, err = r.pullRequestRuns(ctx, req.PullRequest, req.Cluster)
 	return in, err
+}
+
+// observeRelated looks at the clusters that the tracked branch's decision about
+// this one depends on.
+func (r *Reconciler) observeRelated(ctx context.Context, in *Input) error {
+	rec := in.Cluster
+	in.Unseen = !r.isReady(rec.Owner)
+	var err error
+	if !rec.Desired.Removed {
+		in.Parents, err = r.parents(ctx, rec.Desired.Document)
+		return err
+	}
+	if rec.Ending != nil {
+		return nil
+	}
+	if in.Dependents, err = r.dependents(ctx, rec.Name); err != nil {
+		return err
+	}
+	going := holdfast.ClusterFilter{Owner: rec.Owner, Phase: holdfast.PhaseDeleting}
+	if in.Removals, err = r.opts.Store.CountClusters(ctx, going); err != nil {
+		return fmt.Errorf("count removed clusters of %q: %w", rec.Owner, err)
+	}
+	if in.Fleet, err = r.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: rec.Owner}); err != nil {
+		return fmt.Errorf("count clusters of %q: %w", rec.Owner, err)
+	}
+	return nil
+}
+
+// observeProposal looks at what a pull request's plan of this cluster is made
+// ahead of: clusters that it depends on and that the same merge, or another one
+// before it, is still to apply. A cluster that is renamed goes on from what its
+// former name has.
+func (r *Reconciler) observeProposal(ctx context.Context, in *Input) error {
+	want, ok := affected(*in)
+	if !ok {
+		return nil
+	}
+	former, err := r.former(ctx, in.Cluster, want.Document)
+	if err != nil {
+		return err
+	}
+	if former.Name != "" {
+		in.Cluster.StateSerial = former.StateSerial
+	}
+	if want.Deleted {
+		return nil
+	}
+	if in.Parents, err = r.parents(ctx, want.Document); err != nil {
+		return err
+	}
+	for i, p := range in.Parents {
+		same := func(c holdfast.PullRequestCluster) bool { return c.Name == p.Name }
+		if slices.ContainsFunc(in.PullRequest.Clusters, same) {
+			in.Parents[i].Settled = false
+		}
+	}
+	return nil
+}
+
+// lastApplied is what was last applied, or what a later apply has begun with and
+// not ended well: its resources are in the state as well.
+func lastApplied(rec holdfast.ClusterRecord, branch []holdfast.Run) holdfast.Applied {
+	for _, run := range branch {
+		if run.ID <= max(rec.Applied.Run, rec.Life) {
+			break
+		}
+		if run.Kind == holdfast.RunApply && run.Begun {
+			last := appliedBy(run)
+			if last.EngineVersion == "" { // its agent died before it could say
+				last.EngineName, last.EngineVersion = rec.Applied.EngineName, rec.Applied.EngineVersion
+			}
+			return last
+		}
+	}
+	return rec.Applied
+}
+
+// appliedBy is what a cluster's record says after a run has applied.
+func appliedBy(run holdfast.Run) holdfast.Applied {
+	return holdfast.Applied{
+		Run: run.ID, Revision: run.Revision, SourceDigest: run.SourceDigest, InputDigest: run.InputDigest,
+		Bundle: run.Bundle, Dir: run.Dir, StateLocation: run.StateLocation, Template: run.Template,
+		EngineName: run.EngineName, EngineVersion: run.EngineVersion, Document: run.Document, At: run.FinishedAt,
+	}
 }
 
 // branchRuns returns the newest runs of a cluster's tracked branch, without
@@ -131,7 +222,7 @@ func (r *Reconciler) merges(ctx context.Context, rec holdfast.ClusterRecord, bra
 func usedReviews(branch []holdfast.Run) map[holdfast.PullRequestRef]bool {
 	used := make(map[holdfast.PullRequestRef]bool)
 	for _, run := range branch {
-		if run.Kind != holdfast.RunApply || run.Status != holdfast.RunApplied && run.Status != holdfast.RunNoChanges {
+		if !run.Kind.Writes() || run.Status != holdfast.RunApplied && run.Status != holdfast.RunNoChanges {
 			continue
 		}
 		for _, review := range run.Reviews {

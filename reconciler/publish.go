@@ -240,6 +240,9 @@ func (r *Reconciler) view(ctx context.Context, pr holdfast.PullRequestRecord) (r
 	settled := true
 	for _, c := range pr.Clusters {
 		rc := report.Cluster{Name: c.Name, Document: c.Document, Deleted: c.Deleted}
+		if err := r.viewRelated(ctx, &rc, pr, &view); err != nil {
+			return view, false, err
+		}
 		plans, err := r.pullRequestRuns(ctx, pr.PullRequestRef, c.Name)
 		if err != nil {
 			return view, false, err
@@ -296,12 +299,86 @@ func settledCluster(pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster
 	ended := func(run *holdfast.Run) bool { return run != nil && (run.Status.Done() || retrying(run)) }
 	switch {
 	case pr.State == holdfast.PullRequestMerged:
-		return ended(rc.Apply) || rc.Waiting != "" || rc.Deleted
-	case pr.Reason != "" || c.Deleted || c.SourceDigest == "":
+		return ended(rc.Apply) || rc.Waiting != ""
+	case pr.Reason != "" || !c.Deleted && c.SourceDigest == "" || slices.Contains(unplannable, rc.Waiting):
 		return true
 	default:
 		return ended(rc.Plan) && !rc.Previous
 	}
+}
+
+// unplannable are the reasons why the destruction of a cluster is not planned.
+var unplannable = []string{ReasonProtected, ReasonNeverApplied} //nolint:gochecknoglobals // a constant list
+
+// viewRelated says of a cluster that a pull request removes why it would not be
+// destroyed, and of another one what it has to wait for.
+func (r *Reconciler) viewRelated(
+	ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, view *report.PullRequest,
+) error {
+	if pr.State != holdfast.PullRequestOpen {
+		return nil
+	}
+	in := Input{Request: holdfast.Request{Cluster: rc.Name, PullRequest: pr.PullRequestRef}, PullRequest: &pr}
+	rec, err := r.opts.Store.Cluster(ctx, rc.Name)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read cluster %q: %w", rc.Name, err)
+	}
+	in.Cluster = rec
+	if !rc.Deleted {
+		if err := r.observeProposal(ctx, &in); err != nil {
+			return err
+		}
+		rc.Waiting, rc.WaitingDetail = held(in.Parents)
+		return nil
+	}
+	branch, err := r.branchRuns(ctx, rc.Name)
+	if err != nil {
+		return err
+	}
+	if in.Last = lastApplied(rec, branch); in.Last.Run == "" {
+		rc.Waiting = ReasonNeverApplied
+		return nil
+	}
+	if in.Dependents, err = r.dependents(ctx, rc.Name); err != nil {
+		return err
+	}
+	goes := func(d holdfast.Relation) bool { return slices.ContainsFunc(pr.Clusters, deletes(d.Name)) }
+	in.Dependents = slices.DeleteFunc(in.Dependents, goes) // the same merge removes them, too
+	if in.Removals, in.Fleet, err = r.removals(ctx, pr); err != nil {
+		return err
+	}
+	rc.Waiting, rc.WaitingDetail = spared(in)
+	if rc.Waiting == ReasonMassDeletion {
+		view.Notices = appendNew(view.Notices, "after the merge each destroy waits for a person's word: "+rc.WaitingDetail)
+		rc.Waiting, rc.WaitingDetail = "", ""
+	}
+	return nil
+}
+
+func deletes(name string) func(holdfast.PullRequestCluster) bool {
+	return func(c holdfast.PullRequestCluster) bool { return c.Name == name && c.Deleted }
+}
+
+// removals counts the clusters that a pull request removes, and those that its
+// repository has.
+func (r *Reconciler) removals(ctx context.Context, pr holdfast.PullRequestRecord) (removed, fleet int, err error) {
+	for _, c := range pr.Clusters {
+		if c.Deleted {
+			removed++
+		}
+	}
+	fleet, err = r.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: pr.Repo})
+	if err != nil {
+		return 0, 0, fmt.Errorf("count clusters of %q: %w", pr.Repo, err)
+	}
+	return removed, fleet, nil
+}
+
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
 }
 
 // viewPlan shows the newest plan; while that is being made, the one before.
@@ -393,6 +470,10 @@ func (r *Reconciler) viewApply(ctx context.Context, rc *report.Cluster, pr holdf
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("read cluster %q: %w", rc.Name, err)
+	}
+	if rec.Ending != nil && rc.Deleted && rc.Apply == nil {
+		rc.Waiting = rec.Ending.Reason
+		return nil
 	}
 	// Once something is applied that includes this merge, later waits are not
 	// this pull request's.

@@ -248,15 +248,22 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfa
 		if err != nil {
 			return err
 		}
+		known, err := r.opts.Store.Cluster(ctx, name)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return fmt.Errorf("read cluster %q: %w", name, err)
+		}
 		c := holdfast.PullRequestCluster{Name: name, Deleted: res == nil}
 		if res == nil {
+			if to.renamed(name) != "" || known.Name != "" && known.Owner != to.repo {
+				continue // it goes on under another name, or in another repository
+			}
 			c.Document = from.names[name][0].doc.Cluster
 		} else {
-			owner, err := r.opts.Store.Cluster(ctx, name)
-			if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-				return fmt.Errorf("read cluster %q: %w", name, err)
+			others, err := r.amongOthers(ctx, to, res, known)
+			if err != nil {
+				return err
 			}
-			faults := slices.Concat(res.faults, ownedElsewhere(to.repo, owner, res), r.sharedState(ctx, to, res, owner))
+			faults := slices.Concat(res.faults, ownedElsewhere(to.repo, known, res), others)
 			c.Document = res.doc.Cluster
 			if len(faults) == 0 {
 				c.SourceDigest = res.digest

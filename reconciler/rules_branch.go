@@ -20,7 +20,7 @@ func inProgress(in Input) (Decision, bool) {
 	}
 	d := Decision{Action: ActionNone, Reason: ReasonInProgress}
 	_, settled := settledByMerge(in)
-	useless := !last.SourceDigest.Equal(in.Cluster.Desired.SourceDigest) || settled
+	useless := !last.SourceDigest.Equal(desired(in)) || settled
 	if last.Kind == holdfast.RunPlan && useless {
 		d.Reason, d.Cancel = ReasonSuperseded, []string{last.ID}
 	}
@@ -35,12 +35,14 @@ func recordOutcome(in Input) (Decision, bool) {
 		return Decision{}, false
 	}
 	d := Decision{Action: ActionRecord, Reason: ReasonApplied, Run: last.ID}
+	if destroys(last) {
+		d.Reason = ReasonDestroyed
+	}
 	switch {
 	case last.Status == holdfast.RunApplied:
 		return d, true
-	case last.Status == holdfast.RunNoChanges &&
-		(last.Kind == holdfast.RunApply || last.SourceDigest.Equal(in.Cluster.Desired.SourceDigest)):
-		if last.Kind == holdfast.RunPlan {
+	case last.Status == holdfast.RunNoChanges && (last.Kind.Writes() || last.SourceDigest.Equal(desired(in))):
+		if last.Kind == holdfast.RunPlan && !last.Destroy {
 			d.Reason = ReasonAdopted
 		}
 		return d, true
@@ -49,19 +51,13 @@ func recordOutcome(in Input) (Decision, bool) {
 	}
 }
 
-// removed leaves the infrastructure of a document that is gone alone.
-func removed(in Input) (Decision, bool) {
-	return Decision{Action: ActionWait, Reason: ReasonRemoved, Cancel: pending(in.Runs)}, in.Cluster.Desired.Removed
-}
-
 func invalid(in Input) (Decision, bool) {
-	return Decision{Action: ActionWait, Reason: ReasonInvalid, Cancel: pending(in.Runs)},
-		in.Cluster.Desired.SourceDigest == ""
+	return Decision{Action: ActionWait, Reason: ReasonInvalid, Cancel: pending(in.Runs)}, desired(in) == ""
 }
 
 // upToDate holds only if no failed apply has left something half done since.
 func upToDate(in Input) (Decision, bool) {
-	same := in.Cluster.Desired.SourceDigest.Equal(in.Cluster.Applied.SourceDigest)
+	same := desired(in).Equal(in.Cluster.Applied.SourceDigest)
 	if !same || begun(in) != nil || in.Approval != nil && in.Approval.Verb == holdfast.VerbPlan {
 		return Decision{}, false
 	}
@@ -82,7 +78,7 @@ func suspended(in Input) (Decision, bool) {
 // supersededRun ends what waits for its turn with content that Git has left.
 func supersededRun(in Input) (Decision, bool) {
 	last := newest(in.Runs)
-	if !last.Status.Pending() || last.SourceDigest.Equal(in.Cluster.Desired.SourceDigest) {
+	if !last.Status.Pending() || last.SourceDigest.Equal(desired(in)) {
 		return Decision{}, false
 	}
 	return Decision{Action: ActionNone, Reason: ReasonSuperseded, Cancel: pending(in.Runs), After: time.Nanosecond}, true
@@ -186,13 +182,13 @@ func failedApply(in Input) (Decision, bool) {
 	last := newest(in.Runs)
 	switch {
 	case last.ID == failed.ID && passing(*failed) && resumes(in) < in.MaxResumes &&
-		failed.SourceDigest.Equal(in.Cluster.Desired.SourceDigest):
+		failed.SourceDigest.Equal(desired(in)):
 		wait := failed.FinishedAt.Add(in.Backoff << resumes(in)).Sub(in.Now)
 		if wait > 0 {
 			return Decision{Action: ActionWait, Reason: ReasonBackingOff, After: wait}, true
 		}
 		return Decision{Action: ActionApply, Reason: ReasonResumed, Reviews: failed.Reviews, Resume: true}, true
-	case last.ID == failed.ID, !last.SourceDigest.Equal(in.Cluster.Desired.SourceDigest), givenUp(last):
+	case last.ID == failed.ID, !last.SourceDigest.Equal(desired(in)), givenUp(last):
 		return Decision{Action: ActionPlan, Reason: ReasonApplyFailed, Reviews: reviews(in)}, true
 	case last.Kind == holdfast.RunPlan && last.Status == holdfast.RunInterrupted:
 		return again(in, ReasonApplyFailed), true
@@ -205,14 +201,14 @@ func failedApply(in Input) (Decision, bool) {
 func changedPlan(in Input) (Decision, bool) {
 	last := unasked(in.Runs)
 	return Decision{Action: ActionWait, Reason: ReasonPlanChanged},
-		current(in, last) && last.Kind == holdfast.RunApply && last.Status == holdfast.RunPlanned
+		current(in, last) && last.Kind.Writes() && last.Status == holdfast.RunPlanned
 }
 
 // canceledApply leaves an apply that did not begin to the person who cancelled
 // it, or to whoever reads why it failed.
 func canceledApply(in Input) (Decision, bool) {
 	last := unasked(in.Runs)
-	if !current(in, last) || last.Kind != holdfast.RunApply || last.Begun {
+	if !current(in, last) || !last.Kind.Writes() || last.Begun {
 		return Decision{}, false
 	}
 	switch {

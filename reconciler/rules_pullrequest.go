@@ -1,6 +1,8 @@
 package reconciler
 
 import (
+	"slices"
+
 	"github.com/holdfast-dev/holdfast"
 )
 
@@ -20,16 +22,19 @@ func notAffected(in Input) (Decision, bool) {
 	return Decision{Action: ActionNone, Reason: ReasonNotAffected, Cancel: unfinished(in.Runs)}, !ok
 }
 
-// notPlanned covers forks, drafts, conflicts, faults, deletions: reasons why
-// there is nothing that could be planned.
+// notPlanned covers forks, drafts, conflicts, faults, deletions of what is
+// protected or was never there: reasons why there is nothing that could be
+// planned.
 func notPlanned(in Input) (Decision, bool) {
 	want, _ := affected(in)
 	d := Decision{Action: ActionWait, Reason: in.PullRequest.Reason, Cancel: unfinished(in.Runs)}
 	switch {
 	case d.Reason != "":
-	case want.Deleted:
-		d.Reason = ReasonRemoved
-	case want.SourceDigest == "":
+	case want.Deleted && in.Last.Run == "":
+		d.Reason = ReasonNeverApplied
+	case want.Deleted && in.Last.Document.Deletion.Protected:
+		d.Reason = ReasonProtected
+	case proposed(in) == "":
 		d.Reason = ReasonInvalid
 	default:
 		return Decision{}, false
@@ -54,9 +59,8 @@ func applyBeforeMerge(in Input) (Decision, bool) {
 
 // supersededPlan replaces a plan that is not finished by one of what Git says now.
 func supersededPlan(in Input) (Decision, bool) {
-	want, _ := affected(in)
 	last := newest(in.Runs)
-	if last.ID == "" || last.SourceDigest.Equal(want.SourceDigest) {
+	if last.ID == "" || last.SourceDigest.Equal(proposed(in)) {
 		return Decision{}, false
 	}
 	return Decision{Action: ActionPlan, Reason: ReasonNewRevision, Cancel: unfinished(in.Runs)}, true
@@ -88,11 +92,20 @@ func stalePlan(in Input) (Decision, bool) {
 		return Decision{Action: ActionPlan, Reason: ReasonAppliedSince}, true
 	case last.Attempt > 0 && last.StateSerial != in.Cluster.StateSerial:
 		return Decision{Action: ActionPlan, Reason: ReasonStateMoved}, true
+	case last.Attempt > 0 && len(last.Provisional) > 0 && settledSince(in, last):
+		return Decision{Action: ActionPlan, Reason: ReasonDependencyApplied}, true
 	case last.Status == holdfast.RunInterrupted:
 		return again(in, ReasonInterrupted), true
 	default:
 		return Decision{}, false
 	}
+}
+
+// settledSince reports whether all that a provisional plan was made ahead of is
+// applied now.
+func settledSince(in Input, plan holdfast.Run) bool {
+	ahead := unsettled(in.Parents)
+	return !slices.ContainsFunc(plan.Provisional, func(name string) bool { return slices.Contains(ahead, name) })
 }
 
 func endedPlan(in Input) (Decision, bool) {

@@ -53,14 +53,16 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 			s.LastError = fmt.Sprintf("branch %q does not exist", repo.Branch)
 		})
 	}
-	retagged := r.takeRetagged(repo.Name)
-	if source.Head == head && source.LastError == "" && r.isReady(repo.Name) && !retagged {
+	retagged, relook := r.takeFlag(r.retagged, repo.Name), r.takeFlag(r.relook, repo.Name)
+	if source.Head == head && source.LastError == "" && r.isReady(repo.Name) && !retagged && !relook {
 		return nil
 	}
-	if err := r.takeInHead(ctx, repo, source.Head, head, retagged); err != nil {
+	asked, err := r.takeInHead(ctx, repo, source.Head, head, retagged)
+	if err != nil {
 		if retagged {
 			r.setRetagged(repo.Name)
 		}
+		r.setRelook(repo.Name)
 		return err
 	}
 	err = r.updateSource(ctx, repo.Name, func(s *holdfast.Source) { s.Head, s.LastError = head, "" })
@@ -68,19 +70,25 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 		return err
 	}
 	r.markReady(repo.Name)
+	// Only now: what one push says of several clusters is judged together.
+	for _, name := range asked {
+		r.requests.add(holdfast.Request{Cluster: name})
+	}
 	return r.baseMoved(ctx, repo)
 }
 
 // takeInHead brings the records from what a former head of the tracked branch
-// said to what the present one does.
-func (r *Reconciler) takeInHead(ctx context.Context, repo Repository, former, head holdfast.Revision, retagged bool) error {
+// said to what the present one does, and returns the clusters to decide about.
+func (r *Reconciler) takeInHead(
+	ctx context.Context, repo Repository, former, head holdfast.Revision, retagged bool,
+) ([]string, error) {
 	cat, err := r.catalog(ctx, repo, string(head))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if former != "" && former != head {
 		if err := r.takeInMerges(ctx, repo, head); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	return r.desireAll(ctx, repo, former, head, cat, retagged)
@@ -132,12 +140,19 @@ func (r *Reconciler) setRetagged(repo string) {
 	r.retagged[repo] = true
 }
 
-func (r *Reconciler) takeRetagged(repo string) bool {
+func (r *Reconciler) setRelook(repo string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	retagged := r.retagged[repo]
-	delete(r.retagged, repo)
-	return retagged
+	r.relook[repo] = true
+}
+
+// takeFlag returns what was set for a repository in flags, and clears it.
+func (r *Reconciler) takeFlag(flags map[string]bool, repo string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	set := flags[repo]
+	delete(flags, repo)
+	return set
 }
 
 // takeInMerges learns which pull requests brought the branch to head, before
@@ -194,45 +209,77 @@ func (r *Reconciler) baseMoved(ctx context.Context, repo Repository) error {
 // desireAll brings the records of the clusters that differ between two heads up
 // to date; of all clusters, if this process has not seen the former head. Some
 // are looked at each time: those at fault, as what mends them may be elsewhere,
-// and those that are gone, but not from a tree that proved it.
+// and those that are gone, but not from a tree that proved it. It returns the
+// names of the clusters that it has looked at, sorted.
 func (r *Reconciler) desireAll(
 	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog, retagged bool,
-) error {
-	names, err := r.namesSince(ctx, repo, former, head, cat)
+) ([]string, error) {
+	changed, err := r.namesSince(ctx, repo, former, head, cat)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if names == nil {
-		if names, err = r.allNames(ctx, repo, cat); err != nil {
-			return err
+	if changed == nil {
+		if changed, err = r.allNames(ctx, repo, cat); err != nil {
+			return nil, err
 		}
 	}
 	for name, entries := range cat.names {
 		if retagged && versioned(entries) {
-			names[name] = true
+			changed[name] = true
 		}
 	}
+	names := slices.Sorted(maps.Keys(changed))
+	now := branchHead{revision: head, cat: cat}
+	if now.removed, err = r.removedBy(ctx, repo, now, names); err != nil {
+		return nil, err
+	}
 	again := make(map[string]bool)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		rec, err := r.ownRecord(ctx, repo, name)
+	for _, name := range names {
+		doubt, err := r.desire(ctx, repo, now, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := r.desire(ctx, repo, head, cat, name, rec); err != nil {
-			return err
-		}
-		if rec, err = r.ownRecord(ctx, repo, name); err != nil {
-			return err
-		}
-		gone := rec.Name != "" && len(cat.names[name]) == 0 && !rec.Desired.Removed
-		if gone || len(rec.Desired.Faults) > 0 {
+		if doubt {
 			again[name] = true
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.doubtful[repo.Name] = again
-	return nil
+	return names, nil
+}
+
+// removedBy counts the clusters that a head has removed.
+func (r *Reconciler) removedBy(ctx context.Context, repo Repository, now branchHead, names []string) (int, error) {
+	n := 0
+	for _, name := range names {
+		if len(now.cat.names[name]) > 0 || now.cat.renamed(name) != "" {
+			continue
+		}
+		rec, err := r.ownRecord(ctx, repo, name)
+		if err != nil {
+			return 0, err
+		}
+		if rec.Name == "" || rec.Ending != nil || rec.Desired.Removed {
+			continue
+		}
+		why, err := r.missing(ctx, repo, now, rec)
+		if err != nil {
+			return 0, err
+		}
+		if why == "" {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// branchHead is what is taken in: the head of a tracked branch and what its tree
+// says.
+type branchHead struct {
+	revision holdfast.Revision
+	cat      *catalog
+	removed  int // how many clusters it has removed
 }
 
 // namesSince returns the clusters of which head may say something else than
@@ -298,71 +345,143 @@ func (r *Reconciler) ownRecord(ctx context.Context, repo Repository, name string
 	return rec, nil
 }
 
-// desire records what the head says of one cluster and asks for it.
-func (r *Reconciler) desire(
-	ctx context.Context, repo Repository, head holdfast.Revision, cat *catalog, name string, rec holdfast.ClusterRecord,
-) error {
+// desire records what the head says of one cluster. In doubt it is looked at
+// again with the next head.
+func (r *Reconciler) desire(ctx context.Context, repo Repository, now branchHead, name string) (doubt bool, err error) {
 	for {
-		err := r.desireOnce(ctx, repo, head, cat, name, rec)
-		if !errors.Is(err, holdfast.ErrConflict) {
-			return err
+		// A conflict is a decision about it that was recorded meanwhile: it must
+		// not have all the others done again.
+		rec, err := r.ownRecord(ctx, repo, name)
+		if err != nil {
+			return false, err
 		}
-		// A decision about it was recorded meanwhile. One conflict must not
-		// have all the others done again.
-		if rec, err = r.ownRecord(ctx, repo, name); err != nil {
-			return err
+		if len(now.cat.names[name]) == 0 {
+			doubt, err = r.desireGone(ctx, repo, now, rec)
+		} else {
+			doubt, err = r.desireOnce(ctx, repo, now, name, rec)
+		}
+		if !errors.Is(err, holdfast.ErrConflict) {
+			return doubt, err
 		}
 	}
 }
 
-func (r *Reconciler) desireOnce(
-	ctx context.Context, repo Repository, head holdfast.Revision, cat *catalog, name string, rec holdfast.ClusterRecord,
-) error {
-	res, err := r.resolve(ctx, cat, name)
-	if err != nil {
-		return err
+// desireGone records that a cluster's document is not there.
+func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (doubt bool, err error) {
+	if rec.Name == "" || rec.Ending != nil || rec.Desired.Removed {
+		return false, nil
 	}
-	if res == nil {
-		if rec.Name == "" || !r.provenGone(cat, rec) {
-			return nil
+	why, err := r.missing(ctx, repo, now, rec)
+	if err != nil {
+		return false, err
+	}
+	if to := now.cat.renamed(rec.Name); why == "" && to != "" && rec.Applied.Run != "" {
+		heir, err := r.ownRecord(ctx, repo, to)
+		if err != nil {
+			return false, err
 		}
-		if rec.Desired.Removed {
-			r.requests.add(holdfast.Request{Cluster: name})
-			return nil
+		if heir.Applied.Run == "" {
+			why = fmt.Sprintf("its new name, %s, takes over when nothing runs", to)
 		}
-		rec.Desired.Removed, rec.Desired.Revision, rec.Desired.Faults = true, head, nil
-		return r.saveDesired(ctx, rec)
+	}
+	before := rec
+	rec.Desired.Missing = why
+	if why == "" {
+		rec.Desired.Removed, rec.Desired.Revision, rec.Desired.Faults = true, now.revision, nil
+		rec.Desired.RemovedWith = now.removed
+	}
+	if rec.Desired.Missing == before.Desired.Missing && !rec.Desired.Removed {
+		return true, nil
+	}
+	return why != "", r.saveDesired(ctx, before, rec)
+}
+
+// desireOnce records what a document says of its cluster.
+func (r *Reconciler) desireOnce(
+	ctx context.Context, repo Repository, now branchHead, name string, rec holdfast.ClusterRecord,
+) (doubt bool, err error) {
+	res, err := r.resolve(ctx, now.cat, name)
+	if err != nil {
+		return false, err
 	}
 	if rec.Name == "" {
 		rec, err = r.claimName(ctx, repo, res)
 		if err != nil || rec.Name == "" {
-			return err
+			return true, err
 		}
 	}
-	desired := holdfast.Desired{
-		Revision: rec.Desired.Revision, SourceDigest: res.digest,
-		Document: res.doc.Cluster, Faults: res.faults,
+	before := rec
+	faults, err := r.amongOthers(ctx, now.cat, res, rec)
+	if err != nil {
+		return false, err
 	}
-	if shared := r.sharedState(ctx, cat, res, rec); len(shared) > 0 {
-		desired.SourceDigest, desired.Faults = "", slices.Concat(res.faults, shared)
+	rec.Desired = holdfast.Desired{
+		Revision: before.Desired.Revision, SourceDigest: res.digest,
+		Document: res.doc.Cluster, Faults: slices.Concat(res.faults, faults),
 	}
-	if !rec.Desired.SourceDigest.Equal(res.digest) || rec.Desired.Removed || rec.Desired.Revision == "" {
-		desired.Revision = head
+	if len(faults) > 0 {
+		rec.Desired.SourceDigest = ""
 	}
-	if rec.Version > 0 && sameDesired(rec.Desired, desired) {
-		r.requests.add(holdfast.Request{Cluster: name})
-		return nil
+	if !before.Desired.SourceDigest.Equal(res.digest) || before.Desired.Removed || before.Desired.Revision == "" {
+		rec.Desired.Revision = now.revision
 	}
-	former := rec.Desired.Revision
-	rec.Desired = desired
-	if err := r.saveDesired(ctx, rec); err != nil {
-		return err
+	doubt = len(rec.Desired.Faults) > 0
+	old, err := r.former(ctx, rec, res.doc.Cluster)
+	switch {
+	case err != nil:
+		return false, err
+	case old.Name != "" && len(faults) == 0:
+		return r.takeOver(ctx, repo, now, old, rec)
+	case rec.Version > 0 && sameDesired(before.Desired, rec.Desired) && rec.Ending == nil:
+		return doubt, nil
 	}
-	if former != "" && former != desired.Revision {
+	rec.Ending = nil // a new life
+	if err := r.saveDesired(ctx, before, rec); err != nil {
+		return false, err
+	}
+	if former := before.Desired.Revision; former != "" && former != rec.Desired.Revision {
 		r.shows.add(showKey{repo: repo.Name, revision: former}) // it may be waiting still
 	}
-	return nil
+	return doubt, nil
 }
+
+// amongOthers is what is wrong with a document in the company of others: it
+// shares a state, its dependencies go in a circle, its former name is still
+// there.
+func (r *Reconciler) amongOthers(
+	ctx context.Context, cat *catalog, res *resolution, rec holdfast.ClusterRecord,
+) (holdfast.Faults, error) {
+	circular, err := r.circular(ctx, cat, res)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(r.sharedState(ctx, cat, res, rec), circular, renamedTwice(cat, res)), nil
+}
+
+// takeOver renames a cluster, once nothing runs under its former name and that
+// is proven to be gone.
+func (r *Reconciler) takeOver(
+	ctx context.Context, repo Repository, now branchHead, old, rec holdfast.ClusterRecord,
+) (doubt bool, err error) {
+	why, err := r.missing(ctx, repo, now, old)
+	if err != nil {
+		return false, err
+	}
+	if why == "" {
+		err = r.rename(ctx, old, rec, now.revision)
+	}
+	if why == "" && !errors.Is(err, errBusy) {
+		return false, err
+	}
+	// Until then it must not begin with an empty state of its own.
+	r.opts.Logger.InfoContext(ctx, "rename waits", "cluster", rec.Name, "reason", why, "err", err)
+	r.setRelook(repo.Name)
+	r.sources.addAfter(sourceKey{repo: repo.Name}, renameRetry)
+	return true, nil
+}
+
+// renameRetry is how long a rename waits for a run to end.
+const renameRetry = 2 * time.Second
 
 // sameDesired compares as records do: variables that were read from YAML and
 // from the store have other types.
@@ -372,16 +491,16 @@ func sameDesired(a, b holdfast.Desired) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-func (r *Reconciler) saveDesired(ctx context.Context, rec holdfast.ClusterRecord) error {
-	rec.UpdatedAt = r.opts.Now()
-	if rec.Phase == "" {
-		rec.Phase = holdfast.PhasePending
+func (r *Reconciler) saveDesired(ctx context.Context, before, rec holdfast.ClusterRecord) error {
+	runs, err := r.branchRuns(ctx, rec.Name)
+	if err != nil {
+		return err
 	}
-	if _, err := r.opts.Store.SaveCluster(ctx, rec); err != nil {
-		return fmt.Errorf("record cluster %q: %w", rec.Name, err)
+	saved, err := r.saveCluster(ctx, before, rec, runs)
+	if err != nil {
+		return err
 	}
-	r.requests.add(holdfast.Request{Cluster: rec.Name})
-	return nil
+	return r.requestRelated(ctx, before, saved)
 }
 
 // claimName gives a cluster's name to a repository, unless it is another's.
@@ -404,7 +523,7 @@ func (r *Reconciler) claimName(ctx context.Context, repo Repository, res *resolu
 // ownedElsewhere is the fault of a document whose name belongs to another
 // repository. Before its first apply a name that was removed there is free.
 func ownedElsewhere(repo string, rec holdfast.ClusterRecord, res *resolution) holdfast.Faults {
-	free := rec.Applied.Run == "" && rec.Desired.Removed
+	free := rec.Applied.Run == "" && rec.Desired.Removed || rec.Ending != nil
 	if rec.Name == "" || rec.Owner == repo || free {
 		return nil
 	}
@@ -414,16 +533,37 @@ func ownedElsewhere(repo string, rec holdfast.ClusterRecord, res *resolution) ho
 	)}
 }
 
-// provenGone reports whether a cluster's document is gone from a tree that
-// parsed: a file that cannot be read, an emptied branch or a path that is not
-// looked at any more prove nothing.
-func (r *Reconciler) provenGone(cat *catalog, rec holdfast.ClusterRecord) bool {
-	if len(cat.names) == 0 || len(cat.faults()) > 0 {
-		return false
+// missing is why a document that is not there is not proven to be removed; empty
+// if it is: gone from a tree that parsed, on a branch that goes on from where it
+// was. A file that cannot be read, an emptied branch, a path that is not looked
+// at any more, or another history prove nothing.
+func (r *Reconciler) missing(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (string, error) {
+	cat, at := now.cat, rec.Desired.Document.Path
+	if files, err := cat.tree.ReadDir("."); err != nil || len(files) == 0 {
+		return fmt.Sprintf("branch %q is empty", repo.Branch), nil
 	}
-	_, err := cat.tree.Hash(rec.Desired.Document.Path)
-	_, read := cat.files[rec.Desired.Document.Path]
-	return err != nil || read || rec.Desired.Document.Path == ""
+	if faults := cat.faults(); len(faults) > 0 {
+		return "it may be in a file that cannot be read: " + faults[0].Error(), nil
+	}
+	_, err := cat.tree.Hash(at)
+	if err == nil && at != "" && !defines(repo, at) {
+		return fmt.Sprintf("%s is there, and not among the configured paths any more", at), nil
+	}
+	last := rec.Applied.Revision
+	if last == "" {
+		last = rec.Desired.Revision
+	}
+	if last == "" {
+		return "", nil
+	}
+	before, err := r.opts.Git.IsAncestor(ctx, repo.Name, last, now.revision)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return "", fmt.Errorf("look for %s in %s: %w", last.Short(), now.revision.Short(), err)
+	}
+	if err != nil || !before {
+		return fmt.Sprintf("branch %q does not contain %s, where it was applied", repo.Branch, last.Short()), nil
+	}
+	return "", nil
 }
 
 func (r *Reconciler) noteSourceError(ctx context.Context, repo string, cause error) {
@@ -450,15 +590,19 @@ func (r *Reconciler) markReady(repo string) {
 func (r *Reconciler) fillSource(ctx context.Context, in Input, run *holdfast.Run) error {
 	repo, treeish := in.Cluster.Owner, string(in.Cluster.Desired.Revision)
 	run.Revision = in.Cluster.Desired.Revision
+	want := holdfast.PullRequestCluster{
+		SourceDigest: in.Cluster.Desired.SourceDigest, Document: in.Cluster.Desired.Document, Deleted: in.Cluster.Desired.Removed,
+	}
 	if pr := in.PullRequest; pr != nil {
 		repo, treeish = pr.Repo, pr.Result
 		run.Revision, run.Base = pr.Head, pr.Base
+		want, _ = affected(in)
+		run.Provisional = unsettled(in.Parents)
 	}
 	run.Repo = repo
-	run.SourceDigest, run.Document = in.Cluster.Desired.SourceDigest, in.Cluster.Desired.Document
-	if in.PullRequest != nil {
-		want, _ := affected(in)
-		run.SourceDigest, run.Document = want.SourceDigest, want.Document
+	run.SourceDigest, run.Document = want.SourceDigest, want.Document
+	if want.Deleted {
+		return r.fillDestruction(ctx, in, run)
 	}
 	cat, err := r.catalog(ctx, r.repos[repo], treeish)
 	if err != nil {
@@ -484,5 +628,43 @@ func (r *Reconciler) fillSource(ctx context.Context, in Input, run *holdfast.Run
 	}
 	run.SourceDigest, run.Bundle, run.Dir = root.Digest, digest, root.Dir
 	run.Document, run.StateLocation, run.Template = entries[0].doc.Cluster, root.StateLocation, root.Template
+	if in.PullRequest == nil || !ownState(root.StateLocation) {
+		return nil
+	}
+	// Until the merge the state is where the former name has it.
+	former, err := r.former(ctx, in.Cluster, run.Document)
+	if err == nil && former.Name != "" {
+		run.StateLocation = "clusters/" + former.Name
+	}
+	return err
+}
+
+// fillDestruction gives a run what was last applied, to destroy it: whatever has
+// become of the repositories that it came from.
+func (r *Reconciler) fillDestruction(ctx context.Context, in Input, run *holdfast.Run) error {
+	rec, revision := in.Cluster, run.Revision
+	rec.Applied = in.Last
+	if err := r.fillApplied(ctx, rec, run); err != nil {
+		return err
+	}
+	run.Revision, run.SourceDigest = revision, destruction(in.Cluster.Name, in.Last)
+	run.Destroy = run.Kind == holdfast.RunPlan
+	return nil
+}
+
+// fillApplied gives a run what the record says was last applied, with the very
+// engine of that time.
+func (r *Reconciler) fillApplied(ctx context.Context, rec holdfast.ClusterRecord, run *holdfast.Run) error {
+	last := rec.Applied
+	if last.StateLocation == "" { // recorded before that was kept with it
+		applied, err := r.opts.Store.Run(ctx, last.Run)
+		if err != nil {
+			return fmt.Errorf("read run %s: %w", last.Run, err)
+		}
+		last.StateLocation, last.Template = applied.StateLocation, applied.Template
+	}
+	run.Repo, run.Revision, run.SourceDigest, run.Document = rec.Owner, last.Revision, last.SourceDigest, last.Document
+	run.Bundle, run.Dir, run.StateLocation, run.Template = last.Bundle, last.Dir, last.StateLocation, last.Template
+	run.Exact = true
 	return nil
 }

@@ -1,0 +1,183 @@
+package reconciler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// The rules for a cluster whose document is gone from the tracked branch. What
+// is desired then is that nothing is left of what was last applied: plans and
+// reviews of that are judged as those of any other change, by the rules that
+// follow these.
+
+const (
+	// maxDestroyRetries is how often a destroy that failed is tried again by
+	// itself: clouds refuse to delete what something else has not let go of yet.
+	maxDestroyRetries = 3
+	// More than massRemovals clusters at once, or, of several, more than one in
+	// massRemovalShare, are not destroyed without a person's word.
+	massRemovals     = 5
+	massRemovalShare = 10
+)
+
+// destruction is the digest of "nothing is left" of what was last applied;
+// empty if nothing ever was.
+func destruction(cluster string, last holdfast.Applied) holdfast.Digest {
+	if last.Run == "" {
+		return ""
+	}
+	d := holdfast.NewDigester("destruction")
+	d.Add(cluster, string(last.SourceDigest))
+	return d.Digest()
+}
+
+// desired is what Git asks for: the content of the document, or the destruction
+// of what it stood for.
+func desired(in Input) holdfast.Digest {
+	if in.Cluster.Desired.Removed {
+		return destruction(in.Cluster.Name, in.Last)
+	}
+	return in.Cluster.Desired.SourceDigest
+}
+
+// ended leaves a cluster alone that is gone.
+func ended(in Input) (Decision, bool) {
+	return Decision{Action: ActionNone, Reason: ReasonDestroyed, Cancel: pending(in.Runs)}, in.Cluster.Ending != nil
+}
+
+// missing leaves a cluster alone whose document nobody can find, and nobody has
+// provably removed.
+func missing(in Input) (Decision, bool) {
+	why := in.Cluster.Desired.Missing
+	d := Decision{Action: ActionWait, Reason: ReasonMissing, Detail: why, Cancel: pending(in.Runs)}
+	if in.Approval != nil {
+		d.Action = ActionRefuse
+	}
+	return d, why != ""
+}
+
+// unseen waits until all that belongs to one push is on record, where clusters
+// are judged by one another.
+func unseen(in Input) (Decision, bool) {
+	together := in.Cluster.Desired.Removed || len(in.Cluster.Desired.Document.DependsOn) > 0
+	return Decision{Action: ActionNone, Reason: ReasonInProgress}, in.Unseen && together && in.Approval == nil
+}
+
+// removed holds a destroy back that must not begin.
+func removed(in Input) (Decision, bool) {
+	if !in.Cluster.Desired.Removed {
+		return Decision{}, false
+	}
+	if in.Last.Run == "" {
+		return Decision{Action: ActionRecord, Reason: ReasonNeverApplied, Cancel: pending(in.Runs)}, true
+	}
+	reason, detail := spared(in)
+	if reason == "" {
+		return Decision{}, false
+	}
+	d := Decision{Action: ActionWait, Reason: reason, Detail: detail, Cancel: pending(in.Runs)}
+	if in.Approval != nil {
+		d.Action = ActionRefuse
+	}
+	return d, true
+}
+
+// spared is why a cluster whose document is gone is not destroyed; empty if it
+// may be.
+func spared(in Input) (reason, detail string) {
+	if in.Last.Document.Deletion.Protected {
+		return ReasonProtected, "deletion.protected was last applied: bring the document back, merge deletion.protected: false, then remove it"
+	}
+	if left := present(in.Dependents); len(left) > 0 {
+		return ReasonHasDependents, "first go: " + strings.Join(left, ", ")
+	}
+	if many, detail := massRemoval(in); many && !confirmed(in) {
+		return ReasonMassDeletion, detail
+	}
+	return "", ""
+}
+
+// present are the names of the relations that are still there.
+func present(relations []holdfast.Relation) []string {
+	var names []string
+	for _, r := range relations {
+		if r.Phase != "" && r.Phase != holdfast.PhaseDeleted {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
+func massRemoval(in Input) (bool, string) {
+	n := max(in.Removals, in.Cluster.Desired.RemovedWith)
+	many := n > massRemovals || n > 1 && n*massRemovalShare > in.Fleet
+	return many, fmt.Sprintf("%d of %d clusters are gone at once: `holdfast apply` destroys those that are named", n, in.Fleet)
+}
+
+// confirmed reports whether a person has asked for this very destroy, or it has
+// begun.
+func confirmed(in Input) bool {
+	asked := in.Approval != nil && in.Approval.Verb == holdfast.VerbApply
+	last := newest(in.Runs)
+	given := last.Kind == holdfast.RunDestroy && last.Actor != "" && last.SourceDigest.Equal(desired(in)) && !givenUp(last)
+	failed := begun(in)
+	return asked || given || failed != nil && failed.Kind == holdfast.RunDestroy
+}
+
+// failedDestroy tries again, a few times and later each time, whatever the cause
+// was; then it plans what is left, for a person.
+func failedDestroy(in Input) (Decision, bool) {
+	i := slices.IndexFunc(in.Runs, func(run holdfast.Run) bool { return run.Kind != holdfast.RunPlan })
+	if !in.Cluster.Desired.Removed || i < 0 {
+		return Decision{}, false
+	}
+	failed := in.Runs[i]
+	unfinished := failed.Status == holdfast.RunErrored || failed.Status == holdfast.RunInterrupted
+	if failed.Kind != holdfast.RunDestroy || !unfinished || !current(in, failed) {
+		return Decision{}, false
+	}
+	last := newest(in.Runs)
+	tries := resumes(in)
+	held := Decision{Action: ActionWait, Reason: ReasonDestroyFailed, Detail: remaining(failed)}
+	switch {
+	case in.Approval != nil:
+		return Decision{}, false
+	case i == 0 && tries < maxDestroyRetries && mayGoOn(failed):
+		wait := failed.FinishedAt.Add(in.Backoff << tries).Sub(in.Now)
+		if wait > 0 {
+			return Decision{Action: ActionWait, Reason: ReasonBackingOff, After: wait, Detail: remaining(failed)}, true
+		}
+		return Decision{Action: ActionApply, Reason: ReasonResumed, Reviews: failed.Reviews, Resume: true, Actor: failed.Actor}, true
+	case i == 0, givenUp(last):
+		return Decision{Action: ActionPlan, Reason: ReasonDestroyFailed, Reviews: reviews(in)}, true
+	case last.Status.Pending():
+		return Decision{Action: ActionNone, Reason: ReasonInProgress}, true
+	case last.Status == holdfast.RunInterrupted:
+		return again(in, ReasonDestroyFailed), true
+	default:
+		return held, true
+	}
+}
+
+// mayGoOn is false after a person has taken the lock away: whether the engine
+// still works is unknown.
+func mayGoOn(run holdfast.Run) bool {
+	return run.Status == holdfast.RunErrored || passing(run)
+}
+
+// remaining says what a failed destroy has left.
+func remaining(run holdfast.Run) string {
+	if run.Failure == nil || len(run.Failure.Remaining) == 0 {
+		return ""
+	}
+	const shown = 5
+	left := run.Failure.Remaining
+	text := strings.Join(left[:min(len(left), shown)], ", ")
+	if len(left) > shown {
+		text += fmt.Sprintf(" and %d more", len(left)-shown)
+	}
+	return "left in the state: " + text
+}
