@@ -1,0 +1,374 @@
+package reconciler
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// desireAll brings the records of the clusters that differ between two heads up
+// to date; of all clusters, if this process has not seen the former head. Some
+// are looked at each time: those at fault, as what mends them may be elsewhere,
+// and those that are gone, but not from a tree that proved it. It returns the
+// names of the clusters that it has looked at, sorted.
+func (r *Reconciler) desireAll(
+	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog, retagged bool,
+) ([]string, error) {
+	changed, err := r.namesSince(ctx, repo, former, head, cat)
+	if err != nil {
+		return nil, err
+	}
+	if changed == nil {
+		if changed, err = r.allNames(ctx, repo, cat); err != nil {
+			return nil, err
+		}
+	}
+	for name, entries := range cat.names {
+		if retagged && versioned(entries) {
+			changed[name] = true
+		}
+	}
+	names := slices.Sorted(maps.Keys(changed))
+	now := branchHead{revision: head, cat: cat}
+	if now.removed, err = r.removedBy(ctx, repo, now, names); err != nil {
+		return nil, err
+	}
+	again := make(map[string]bool)
+	for _, name := range names {
+		doubt, err := r.desire(ctx, repo, now, name)
+		if err != nil {
+			return nil, err
+		}
+		if doubt {
+			again[name] = true
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.doubtful[repo.Name] = again
+	return names, nil
+}
+
+// removedBy counts the clusters that a head has removed.
+func (r *Reconciler) removedBy(ctx context.Context, repo Repository, now branchHead, names []string) (int, error) {
+	n := 0
+	for _, name := range names {
+		if len(now.cat.names[name]) > 0 || now.cat.renamed(name) != "" {
+			continue
+		}
+		rec, err := r.ownRecord(ctx, repo, name)
+		if err != nil {
+			return 0, err
+		}
+		if rec.Name == "" || rec.Ending != nil || rec.Desired.Removed {
+			continue
+		}
+		why, err := r.missing(ctx, repo, now, rec)
+		if err != nil {
+			return 0, err
+		}
+		if why == "" {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// branchHead is what is taken in: the head of a tracked branch and what its tree
+// says.
+type branchHead struct {
+	revision holdfast.Revision
+	cat      *catalog
+	removed  int // how many clusters it has removed
+}
+
+// namesSince returns the clusters of which head may say something else than
+// former; nil if that cannot be told.
+func (r *Reconciler) namesSince(
+	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog,
+) (map[string]bool, error) {
+	if former == "" || !r.isReady(repo.Name) {
+		return nil, nil
+	}
+	old, err := r.catalog(ctx, repo, string(former))
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return nil, nil // a forced push has taken the former head away
+	} else if err != nil {
+		return nil, err
+	}
+	changed, err := r.differing(ctx, old, cat)
+	if err != nil {
+		return nil, fmt.Errorf("compare %s with %s: %w", former.Short(), head.Short(), err)
+	}
+	r.mu.Lock()
+	names := maps.Clone(r.doubtful[repo.Name])
+	r.mu.Unlock()
+	if names == nil {
+		names = make(map[string]bool)
+	}
+	for _, name := range changed {
+		names[name] = true
+	}
+	for name, entries := range cat.names { // moved files, labels and policies
+		if !same(old.names[name], entries) {
+			names[name] = true
+		}
+	}
+	return names, nil
+}
+
+// allNames returns the clusters of a tree and those on record.
+func (r *Reconciler) allNames(ctx context.Context, repo Repository, cat *catalog) (map[string]bool, error) {
+	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo.Name})
+	if err != nil {
+		return nil, fmt.Errorf("list clusters of %q: %w", repo.Name, err)
+	}
+	names := make(map[string]bool, len(records))
+	for _, rec := range records {
+		names[rec.Name] = true
+	}
+	for name := range cat.names {
+		names[name] = true
+	}
+	return names, nil
+}
+
+// ownRecord returns a cluster's record if the repository owns it, else the zero
+// one.
+func (r *Reconciler) ownRecord(ctx context.Context, repo Repository, name string) (holdfast.ClusterRecord, error) {
+	rec, err := r.opts.Store.Cluster(ctx, name)
+	if errors.Is(err, holdfast.ErrNotFound) || err == nil && rec.Owner != repo.Name {
+		return holdfast.ClusterRecord{}, nil
+	} else if err != nil {
+		return rec, fmt.Errorf("read cluster %q: %w", name, err)
+	}
+	return rec, nil
+}
+
+// desire records what the head says of one cluster. In doubt it is looked at
+// again with the next head.
+func (r *Reconciler) desire(ctx context.Context, repo Repository, now branchHead, name string) (doubt bool, err error) {
+	for {
+		// A conflict is a decision about it that was recorded meanwhile: it must
+		// not have all the others done again.
+		rec, err := r.ownRecord(ctx, repo, name)
+		if err != nil {
+			return false, err
+		}
+		if len(now.cat.names[name]) == 0 {
+			doubt, err = r.desireGone(ctx, repo, now, rec)
+		} else {
+			doubt, err = r.desireOnce(ctx, repo, now, name, rec)
+		}
+		if !errors.Is(err, holdfast.ErrConflict) {
+			return doubt, err
+		}
+	}
+}
+
+// desireGone records that a cluster's document is not there.
+func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (doubt bool, err error) {
+	if rec.Name == "" || rec.Ending != nil || rec.Desired.Removed {
+		return false, nil
+	}
+	why, err := r.missing(ctx, repo, now, rec)
+	if err != nil {
+		return false, err
+	}
+	if to := now.cat.renamed(rec.Name); why == "" && to != "" && rec.Applied.Run != "" {
+		heir, err := r.ownRecord(ctx, repo, to)
+		if err != nil {
+			return false, err
+		}
+		if heir.Applied.Run == "" {
+			why = fmt.Sprintf("its new name, %s, takes over when nothing runs", to)
+		}
+	}
+	before := rec
+	rec.Desired.Missing = why
+	if why == "" {
+		rec.Desired.Removed, rec.Desired.Revision, rec.Desired.Faults = true, now.revision, nil
+		rec.Desired.RemovedWith = now.removed
+	}
+	if rec.Desired.Missing == before.Desired.Missing && !rec.Desired.Removed {
+		return true, nil
+	}
+	return why != "", r.saveDesired(ctx, before, rec)
+}
+
+// desireOnce records what a document says of its cluster.
+func (r *Reconciler) desireOnce(
+	ctx context.Context, repo Repository, now branchHead, name string, rec holdfast.ClusterRecord,
+) (doubt bool, err error) {
+	res, err := r.resolve(ctx, now.cat, name)
+	if err != nil {
+		return false, err
+	}
+	if rec.Name == "" {
+		rec, err = r.claimName(ctx, repo, res)
+		if err != nil || rec.Name == "" {
+			return true, err
+		}
+	}
+	before := rec
+	faults, err := r.amongOthers(ctx, now.cat, res, rec)
+	if err != nil {
+		return false, err
+	}
+	rec.Desired = holdfast.Desired{
+		Revision: before.Desired.Revision, SourceDigest: res.digest,
+		Document: res.doc.Cluster, Faults: slices.Concat(res.faults, faults),
+	}
+	if len(faults) > 0 {
+		rec.Desired.SourceDigest = ""
+	}
+	if !before.Desired.SourceDigest.Equal(res.digest) || before.Desired.Removed || before.Desired.Revision == "" {
+		rec.Desired.Revision = now.revision
+	}
+	doubt = len(rec.Desired.Faults) > 0
+	old, err := r.former(ctx, rec, res.doc.Cluster)
+	switch {
+	case err != nil:
+		return false, err
+	case old.Name != "" && len(faults) == 0:
+		return r.takeOver(ctx, repo, now, old, rec)
+	case rec.Version > 0 && sameDesired(before.Desired, rec.Desired) && rec.Ending == nil:
+		return doubt, nil
+	}
+	rec.Ending = nil // a new life
+	if err := r.saveDesired(ctx, before, rec); err != nil {
+		return false, err
+	}
+	if former := before.Desired.Revision; former != "" && former != rec.Desired.Revision {
+		r.shows.add(showKey{repo: repo.Name, revision: former}) // it may be waiting still
+	}
+	return doubt, nil
+}
+
+// amongOthers is what is wrong with a document in the company of others: it
+// shares a state, its dependencies go in a circle, its former name is still
+// there.
+func (r *Reconciler) amongOthers(
+	ctx context.Context, cat *catalog, res *resolution, rec holdfast.ClusterRecord,
+) (holdfast.Faults, error) {
+	circular, err := r.circular(ctx, cat, res)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(r.sharedState(ctx, cat, res, rec), circular, renamedTwice(cat, res)), nil
+}
+
+// takeOver renames a cluster, once nothing runs under its former name and that
+// is proven to be gone.
+func (r *Reconciler) takeOver(
+	ctx context.Context, repo Repository, now branchHead, old, rec holdfast.ClusterRecord,
+) (doubt bool, err error) {
+	why, err := r.missing(ctx, repo, now, old)
+	if err != nil {
+		return false, err
+	}
+	if why == "" {
+		err = r.rename(ctx, old, rec, now.revision)
+	}
+	if why == "" && !errors.Is(err, errBusy) {
+		return false, err
+	}
+	// Until then it must not begin with an empty state of its own.
+	r.opts.Logger.InfoContext(ctx, "rename waits", "cluster", rec.Name, "reason", why, "err", err)
+	r.setRelook(repo.Name)
+	r.sources.addAfter(sourceKey{repo: repo.Name}, renameRetry)
+	return true, nil
+}
+
+// renameRetry is how long a rename waits for a run to end.
+const renameRetry = 2 * time.Second
+
+// sameDesired compares as records do: variables that were read from YAML and
+// from the store have other types.
+func sameDesired(a, b holdfast.Desired) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func (r *Reconciler) saveDesired(ctx context.Context, before, rec holdfast.ClusterRecord) error {
+	runs, err := r.branchRuns(ctx, rec.Name)
+	if err != nil {
+		return err
+	}
+	saved, err := r.saveCluster(ctx, before, rec, runs)
+	if err != nil {
+		return err
+	}
+	return r.requestRelated(ctx, before, saved)
+}
+
+// claimName gives a cluster's name to a repository, unless it is another's.
+func (r *Reconciler) claimName(ctx context.Context, repo Repository, res *resolution) (holdfast.ClusterRecord, error) {
+	name := res.doc.Cluster.Name
+	rec, err := r.opts.Store.Cluster(ctx, name)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return holdfast.ClusterRecord{Name: name, Owner: repo.Name}, nil
+	} else if err != nil {
+		return rec, fmt.Errorf("read cluster %q: %w", name, err)
+	}
+	if faults := ownedElsewhere(repo.Name, rec, res); len(faults) > 0 {
+		r.opts.Logger.WarnContext(ctx, "cluster was refused", "cluster", name, "repo", repo.Name, "err", faults.Err())
+		return holdfast.ClusterRecord{}, nil
+	}
+	rec.Owner = repo.Name
+	return rec, nil
+}
+
+// ownedElsewhere is the fault of a document whose name belongs to another
+// repository. Before its first apply a name that was removed there is free.
+func ownedElsewhere(repo string, rec holdfast.ClusterRecord, res *resolution) holdfast.Faults {
+	free := rec.Applied.Run == "" && rec.Desired.Removed || rec.Ending != nil
+	if rec.Name == "" || rec.Owner == repo || free {
+		return nil
+	}
+	return holdfast.Faults{res.doc.Fault(
+		fmt.Sprintf("the name %q belongs to repository %q (%s)", rec.Name, rec.Owner, rec.Desired.Document.Path),
+		"choose another metadata.name", "metadata", "name",
+	)}
+}
+
+// missing is why a document that is not there is not proven to be removed; empty
+// if it is: gone from a tree that parsed, on a branch that goes on from where it
+// was. A file that cannot be read, an emptied branch, a path that is not looked
+// at any more, or another history prove nothing.
+func (r *Reconciler) missing(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (string, error) {
+	cat, at := now.cat, rec.Desired.Document.Path
+	if files, err := cat.tree.ReadDir("."); err != nil || len(files) == 0 {
+		return fmt.Sprintf("branch %q is empty", repo.Branch), nil
+	}
+	if faults := cat.faults(); len(faults) > 0 {
+		return "it may be in a file that cannot be read: " + faults[0].Error(), nil
+	}
+	_, err := cat.tree.Hash(at)
+	if err == nil && at != "" && !defines(repo, at) {
+		return fmt.Sprintf("%s is there, and not among the configured paths any more", at), nil
+	}
+	last := rec.Applied.Revision
+	if last == "" {
+		last = rec.Desired.Revision
+	}
+	if last == "" {
+		return "", nil
+	}
+	before, err := r.opts.Git.IsAncestor(ctx, repo.Name, last, now.revision)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return "", fmt.Errorf("look for %s in %s: %w", last.Short(), now.revision.Short(), err)
+	}
+	if err != nil || !before {
+		return fmt.Sprintf("branch %q does not contain %s, where it was applied", repo.Branch, last.Short()), nil
+	}
+	return "", nil
+}

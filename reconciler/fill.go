@@ -1,0 +1,92 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// fillSource gives a run what it executes: the root module as the tracked
+// branch or the pull request's merge result has it, stored once.
+func (r *Reconciler) fillSource(ctx context.Context, in Input, run *holdfast.Run) error {
+	repo, treeish := in.Cluster.Owner, string(in.Cluster.Desired.Revision)
+	run.Revision = in.Cluster.Desired.Revision
+	want := holdfast.PullRequestCluster{
+		SourceDigest: in.Cluster.Desired.SourceDigest, Document: in.Cluster.Desired.Document, Deleted: in.Cluster.Desired.Removed,
+	}
+	if pr := in.PullRequest; pr != nil {
+		repo, treeish = pr.Repo, pr.Result
+		run.Revision, run.Base = pr.Head, pr.Base
+		want, _ = affected(in)
+		run.Provisional = unsettled(in.Parents)
+	}
+	run.Repo = repo
+	run.SourceDigest, run.Document = want.SourceDigest, want.Document
+	if want.Deleted {
+		return r.fillDestruction(ctx, in, run)
+	}
+	cat, err := r.catalog(ctx, r.repos[repo], treeish)
+	if err != nil {
+		return err
+	}
+	entries := cat.names[run.Cluster]
+	if len(entries) != 1 {
+		return fmt.Errorf("find cluster in %s at %s: %w", repo, treeish, holdfast.ErrNotFound)
+	}
+	root, faults, err := r.resolver.Resolve(ctx, cat.tree, entries[0].doc)
+	if err != nil {
+		return fmt.Errorf("resolve: %w", err)
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("resolve: %w", faults)
+	}
+	data, digest, err := root.Bundle()
+	if err != nil {
+		return fmt.Errorf("bundle root module: %w", err)
+	}
+	if err := r.opts.Store.PutBundle(ctx, digest, data); err != nil {
+		return fmt.Errorf("store bundle: %w", err)
+	}
+	run.SourceDigest, run.Bundle, run.Dir = root.Digest, digest, root.Dir
+	run.Document, run.StateLocation, run.Template = entries[0].doc.Cluster, root.StateLocation, root.Template
+	if in.PullRequest == nil || !ownState(root.StateLocation) {
+		return nil
+	}
+	// Until the merge the state is where the former name has it.
+	former, err := r.former(ctx, in.Cluster, run.Document)
+	if err == nil && former.Name != "" {
+		run.StateLocation = "clusters/" + former.Name
+	}
+	return err
+}
+
+// fillDestruction gives a run what was last applied, to destroy it: whatever has
+// become of the repositories that it came from.
+func (r *Reconciler) fillDestruction(ctx context.Context, in Input, run *holdfast.Run) error {
+	rec, revision := in.Cluster, run.Revision
+	rec.Applied = in.Last
+	if err := r.fillApplied(ctx, rec, run); err != nil {
+		return err
+	}
+	run.Revision, run.SourceDigest = revision, destruction(in.Cluster.Name, in.Last)
+	run.Destroy = run.Kind == holdfast.RunPlan
+	return nil
+}
+
+// fillApplied gives a run what the record says was last applied, with the very
+// engine of that time.
+func (r *Reconciler) fillApplied(ctx context.Context, rec holdfast.ClusterRecord, run *holdfast.Run) error {
+	last := rec.Applied
+	if last.StateLocation == "" { // recorded before that was kept with it
+		applied, err := r.opts.Store.Run(ctx, last.Run)
+		if err != nil {
+			return fmt.Errorf("read run %s: %w", last.Run, err)
+		}
+		last.StateLocation, last.Template = applied.StateLocation, applied.Template
+	}
+	run.Repo, run.Revision, run.SourceDigest, run.Document = rec.Owner, last.Revision, last.SourceDigest, last.Document
+	run.Bundle, run.Dir, run.StateLocation, run.Template = last.Bundle, last.Dir, last.StateLocation, last.Template
+	run.Exact = true
+	return nil
+}
