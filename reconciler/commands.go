@@ -364,10 +364,14 @@ func (r *Reconciler) decideFor(ctx context.Context, req holdfast.Request, approv
 		case d.Action == ActionApply:
 			return "apply queued", nil
 		}
-		if text := refusals[d.Reason]; text != "" {
-			return "", refusal(text)
+		text := refusals[d.Reason]
+		switch {
+		case text == "":
+			text = d.Reason
+		case d.Detail != "":
+			text += ": " + d.Detail
 		}
-		return "", refusal(d.Reason)
+		return "", refusal(text)
 	}
 }
 
@@ -384,12 +388,19 @@ var refusals = map[string]string{
 	ReasonSuperseded:     "a run of an older revision is ending: ask again in a moment",
 	ReasonNotApproved:    "it needs an approval first: an approving review, or `/holdfast approve`",
 	ReasonInvalid:        "its document has faults",
-	ReasonRemoved:        "its document is gone from the branch",
-	ReasonFork:           "plans of pull requests from forks are switched off",
-	ReasonDraft:          "plans of drafts are switched off",
-	ReasonNotMergeable:   "it has conflicts with its base, or checks that have not passed",
-	ReasonClosed:         "the pull request is closed",
-	ReasonNotAffected:    "the pull request does not change it",
+	ReasonDestroyed:      "it is gone: there is nothing to do",
+	ReasonProtected:      "it is protected",
+	ReasonMissing:        "its document is not there, and nothing proves that it was removed",
+	ReasonHasDependents:  "clusters that depend on it are still there",
+
+	ReasonDependencyPending: "a cluster that it depends on is to be applied first",
+	ReasonDependencyFailed:  "the apply of a cluster that it depends on has failed",
+	ReasonDependencyMissing: "it depends on a cluster that is not there",
+	ReasonFork:              "plans of pull requests from forks are switched off",
+	ReasonDraft:             "plans of drafts are switched off",
+	ReasonNotMergeable:      "it has conflicts with its base, or checks that have not passed",
+	ReasonClosed:            "the pull request is closed",
+	ReasonNotAffected:       "the pull request does not change it",
 }
 
 // approve records that a head may be applied, and lets what waited for that go
