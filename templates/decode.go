@@ -53,7 +53,7 @@ type object struct {
 }
 
 func (r *reader) object(n *yaml.Node, path string) *object {
-	o := &object{r: r, path: path}
+	o := &object{r: r, path: path, above: n}
 	switch {
 	case n == nil || n.Tag == "!!null":
 	case n.Kind != yaml.MappingNode:

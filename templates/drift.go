@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"fmt"
 	"hash/fnv"
 	"math"
 	"strconv"
@@ -77,17 +78,32 @@ type anchored struct{ every time.Duration }
 
 func (a anchored) Next(t time.Time) time.Time { return t.Truncate(a.every).Add(a.every) }
 
+// schedules keeps what zonedSchedule made: to read a time zone takes much longer
+// than to ask a schedule for its next time. All clusters of a fleet have few
+// schedules among them.
+var schedules = newCache[cron.Schedule](1_000)
+
+// zonedSchedule reads a schedule in a time zone: its own, else zone, else UTC.
 func zonedSchedule(text, zone string) (cron.Schedule, error) {
 	if zone != "" {
 		text = "CRON_TZ=" + zone + " " + text
 	} else if !strings.HasPrefix(text, "TZ=") && !strings.HasPrefix(text, "CRON_TZ=") {
 		text = "CRON_TZ=UTC " + text
 	}
-	schedule, err := parseSchedule(text)
-	if every, ok := schedule.(cron.ConstantDelaySchedule); ok {
-		return anchored{every.Delay}, nil
+	if schedule, ok := schedules.get(text); ok {
+		return schedule, nil
 	}
-	return schedule, err
+	schedule, err := parseSchedule(text)
+	if err != nil {
+		return nil, err
+	}
+	if every, ok := schedule.(cron.ConstantDelaySchedule); ok {
+		schedule = anchored{every.Delay}
+	}
+	if len(text) <= 2*maxSchedule {
+		schedules.put(text, schedule)
+	}
+	return schedule, nil
 }
 
 // Hides reports whether rule hides the resource at address as a whole at now:
@@ -179,6 +195,67 @@ func matchPath(pattern, path string) bool {
 		pattern, path = rest, below
 	}
 	return true
+}
+
+// checkAddress says what is wrong with the address of a rule, "" if nothing is.
+func checkAddress(glob string) (message, hint string) {
+	steps := addressSteps(glob)
+	switch inModule := strings.HasPrefix(glob, "module."); {
+	case glob == "": // that was told
+	case len(glob) > maxRule:
+		return fmt.Sprintf("is longer than %d bytes", maxRule), "write a shorter one, with * and **"
+	case strings.TrimSpace(glob) != glob:
+		return fmt.Sprintf("%q has spaces around it", clip(glob)), "remove them"
+	case strings.Contains(glob, "**"):
+	case inModule && steps < 4:
+		return fmt.Sprintf("%q can match no resource", clip(glob)), fmt.Sprintf("write %s.** for all that is in the module", clip(glob))
+	case steps < 2:
+		return fmt.Sprintf("%q can match no resource", clip(glob)), `write type and name such as aws_instance.web, "aws_instance.*" or "**"`
+	}
+	return "", ""
+}
+
+// addressSteps counts the parts of an address between dots that are not in
+// quotes.
+func addressSteps(address string) int {
+	steps, quoted := 1, false
+	for i := range len(address) {
+		switch {
+		case address[i] == '"' && (i == 0 || address[i-1] != '\\'):
+			quoted = !quoted
+		case address[i] == '.' && !quoted:
+			steps++
+		}
+	}
+	return steps
+}
+
+// checkAttribute says what is wrong with the attribute of a rule, "" if nothing
+// is.
+func checkAttribute(pattern string) (message, hint string) {
+	if len(pattern) > maxRule {
+		return fmt.Sprintf("is longer than %d bytes", maxRule), "write a shorter one: all below it is hidden too"
+	}
+	for first, rest := true, pattern; rest != ""; first = false {
+		_, below, ok := nextStep(rest, first)
+		if ok {
+			rest = below
+			continue
+		}
+		hint = `write it as the report does, such as scaling_config[0].desired_size or tags["a.b"]`
+		name := strings.TrimPrefix(rest, ".")
+		if end := strings.IndexAny(name, ".["); end >= 0 {
+			name = name[:end]
+		}
+		switch {
+		case strings.Contains(name, "*"):
+			hint = "* stands for a whole step"
+		case name != "" && strings.Trim(name, "0123456789") == "":
+			hint = fmt.Sprintf("write an index as [%s]", clip(name))
+		}
+		return fmt.Sprintf("%q is not the path of an attribute", clip(pattern)), hint
+	}
+	return "", ""
 }
 
 // step is one step of an attribute's path: a name, or an index.

@@ -30,10 +30,81 @@ func (r *reader) constraint(o *object, key, text string) {
 }
 
 func (r *reader) drift(o *object, c *holdfast.Cluster) {
-	c.Drift.Schedule = o.str("schedule")
-	r.schedule(o, c.Drift.Schedule, "")
+	c.Drift = holdfast.DriftPolicy{Schedule: o.str("schedule"), TimeZone: o.timeZone()}
+	switch text := c.Drift.Schedule; {
+	case text == DriftOff:
+	case text != "" && !strings.ContainsAny(text, " @="):
+		r.add(o.get("schedule"), fmt.Sprintf("spec.drift.schedule is %q", clip(text)), scheduleExample+`, or "off"`)
+	default:
+		r.schedule(o, text, c.Drift.TimeZone)
+	}
+	if c.Drift.TimeZone != "" && (c.Drift.Schedule == "" || c.Drift.Schedule == DriftOff) {
+		r.add(o.get("timeZone"), "spec.drift.timeZone goes with a schedule", "add one, or remove timeZone")
+	}
 	c.Drift.OnDrift = o.choice("onDrift", "report", "apply", "ignore")
+	items := o.items("ignore")
+	if len(items) > maxRules {
+		r.add(items[maxRules], fmt.Sprintf("spec.drift.ignore has %d rules, more than %d", len(items), maxRules), "write wider ones, with * and **")
+		items = items[:maxRules]
+	}
+	for i, item := range items {
+		before := len(r.faults)
+		rule := r.driftRule(r.object(item, fmt.Sprintf("spec.drift.ignore[%d]", i)))
+		if len(r.faults) == before { // half a rule would hide more than was meant
+			c.Drift.Ignore = append(c.Drift.Ignore, rule)
+		}
+	}
 	o.done()
+}
+
+func (r *reader) driftRule(o *object) holdfast.DriftRule {
+	rule := holdfast.DriftRule{Address: o.required("address"), Attribute: o.str("attribute"), Reason: o.required("reason")}
+	complain := func(key, message, hint string) {
+		at, value := o.find(key)
+		if value.Tag != "!!null" {
+			at = value
+		}
+		r.add(at, o.label(key)+" "+message, hint)
+	}
+	if message, hint := checkAddress(rule.Address); message != "" {
+		complain("address", message, hint)
+	}
+	if at, value := o.find("attribute"); at != nil && rule.Attribute == "" && (value.Tag == "!!null" || value.Tag == "!!str") {
+		complain("attribute", "is empty", "leave it out to hide all of the resource")
+	}
+	if message, hint := checkAttribute(rule.Attribute); message != "" {
+		complain("attribute", message, hint)
+	}
+	switch {
+	case rule.Reason != "" && strings.TrimSpace(rule.Reason) == "":
+		complain("reason", "is empty", "")
+	case len(rule.Reason) > 500:
+		complain("reason", "is longer than 500 bytes", "")
+	}
+	if text := o.str("expires"); text != "" {
+		var err error
+		if rule.Expires, err = time.Parse(time.DateOnly, text); err != nil {
+			rule.Expires, err = time.Parse(time.RFC3339, text)
+		}
+		if err != nil {
+			complain("expires", fmt.Sprintf("%q is not a date", clip(text)), "write one such as 2027-01-31 or 2027-01-31T18:00:00Z")
+		}
+		rule.Expires = rule.Expires.UTC()
+	}
+	o.done()
+	return rule
+}
+
+// timeZone returns the name of a time zone that is known, "" if it is absent.
+func (o *object) timeZone() string {
+	name := o.str("timeZone")
+	if name == "" {
+		return ""
+	}
+	if _, err := time.LoadLocation(name); err != nil || name == "Local" {
+		o.r.add(o.get("timeZone"), fmt.Sprintf("%s %q is not known", o.label("timeZone"), clip(name)), `write one such as "Europe/Berlin"`)
+	}
+	return name
 }
 
 func (r *reader) apply(o *object, c *holdfast.Cluster) {
@@ -54,10 +125,15 @@ func (r *reader) apply(o *object, c *holdfast.Cluster) {
 	o.done()
 }
 
+const (
+	maxRules    = 100 // of a drift policy
+	maxSchedule = 500 // bytes: room for every minute by its number, and a time zone
+)
+
 const maxWindow = 31 * 24 * time.Hour
 
 func (r *reader) window(o *object) holdfast.ApplyWindow {
-	w := holdfast.ApplyWindow{Schedule: o.required("schedule"), TimeZone: o.str("timeZone")}
+	w := holdfast.ApplyWindow{Schedule: o.required("schedule"), TimeZone: o.timeZone()}
 	if w.Kind = o.choice("kind", "allow", "deny"); !o.has("kind") {
 		o.missing("kind")
 	}
@@ -71,11 +147,6 @@ func (r *reader) window(o *object) holdfast.ApplyWindow {
 		}
 		w.Duration = d
 	}
-	if w.TimeZone != "" {
-		if _, err := time.LoadLocation(w.TimeZone); err != nil || w.TimeZone == "Local" {
-			r.add(o.get("timeZone"), fmt.Sprintf("%s %q is not known", o.label("timeZone"), clip(w.TimeZone)), `write one such as "Europe/Berlin"`)
-		}
-	}
 	r.schedule(o, w.Schedule, w.TimeZone)
 	o.done()
 	return w
@@ -85,19 +156,24 @@ func (r *reader) schedule(o *object, text, timeZone string) {
 	if text == "" {
 		return
 	}
+	if len(text) > maxSchedule {
+		r.add(o.get("schedule"), fmt.Sprintf("%s is longer than %d bytes", o.label("schedule"), maxSchedule), "")
+		return
+	}
 	if message, hint := checkSchedule(text, timeZone); message != "" {
 		r.add(o.get("schedule"), fmt.Sprintf("%s %q %s", o.label("schedule"), clip(text), message), hint)
 	}
 }
 
+const scheduleExample = `write five fields such as "0 */4 * * *": minute, hour, day of month, month, day of week`
+
 // checkSchedule says what is wrong with a cron schedule, "" if nothing is.
 func checkSchedule(text, timeZone string) (message, hint string) {
-	const example = `write five fields such as "0 */4 * * *": minute, hour, day of month, month, day of week`
 	expression := text
 	if strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=") {
 		zone, rest, found := strings.Cut(text[strings.Index(text, "=")+1:], " ")
 		if !found || strings.TrimSpace(rest) == "" {
-			return "has a time zone and no times", example
+			return "has a time zone and no times", scheduleExample
 		}
 		if _, err := time.LoadLocation(zone); err != nil || zone == "" || zone == "Local" {
 			return fmt.Sprintf("names the time zone %q, which is not known", clip(zone)), `write one such as "CRON_TZ=Europe/Berlin 0 4 * * *"`
@@ -109,12 +185,12 @@ func checkSchedule(text, timeZone string) (message, hint string) {
 	}
 	if every, ok := strings.CutPrefix(expression, "@every "); ok {
 		if d, err := time.ParseDuration(strings.TrimSpace(every)); err != nil || d < time.Minute {
-			return "does not leave a minute between two times", `write "@every 1h", or ` + example[len("write "):]
+			return "does not leave a minute between two times", `write "@every 1h", or ` + scheduleExample[len("write "):]
 		}
 	}
 	schedule, err := parseSchedule(expression)
 	if err != nil {
-		return "is not a schedule: " + err.Error(), example
+		return "is not a schedule: " + err.Error(), scheduleExample
 	}
 	// The parser accepts the 30th of February; its Next gives up after five years.
 	if schedule.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {

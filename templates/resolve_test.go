@@ -234,7 +234,10 @@ func TestDigest(t *testing.T) {
 		same  bool
 	}{
 		"label":                 {cluster("name: prod-eu", "name: prod-eu, labels: {a: b}"), demoFiles(), true},
-		"protection and drift":  {cluster("spec:", "spec:\n  deletion: {protected: true}\n  drift: {onDrift: apply}"), demoFiles(), true},
+		"protection":            {cluster("spec:", "spec:\n  deletion: {protected: true}"), demoFiles(), true},
+		"drift":                 {cluster("spec:", "spec:\n  drift: {schedule: \"off\", onDrift: apply, ignore: [{address: \"**\", reason: r}]}"), demoFiles(), true},
+		"apply":                 {cluster("spec:", "spec:\n  apply: {onMerge: false, requires: [approved], windows: [{kind: deny, schedule: \"@daily\", duration: 1h}]}"), demoFiles(), true},
+		"dependencies":          {cluster("spec:", "spec:\n  dependsOn: [network-eu]"), demoFiles(), true},
 		"moved document":        {document(t, "elsewhere/x.yaml", "# comment\n"+demoCluster), demoFiles(), true},
 		"unused module":         {unchanged, with(demoFiles(), dir+"modules/unused/main.tf", "#"), true},
 		"environment, not used": {cluster("environment: e", "environment: f"), demoFiles(), true},

@@ -26,7 +26,7 @@ func WindowsOpen(windows []holdfast.ApplyWindow, now time.Time) (open bool, chan
 	}
 	denied := false
 	for _, w := range windows {
-		schedule, err := windowSchedule(w)
+		schedule, err := zonedSchedule(w.Schedule, w.TimeZone)
 		if err != nil {
 			return false, time.Time{}
 		}
@@ -57,14 +57,4 @@ func lastStart(schedule cron.Schedule, from, now time.Time) time.Time {
 		}
 		from = next
 	}
-}
-
-func windowSchedule(w holdfast.ApplyWindow) (cron.Schedule, error) {
-	text := w.Schedule
-	if w.TimeZone != "" {
-		text = "CRON_TZ=" + w.TimeZone + " " + text
-	} else if len(text) < 3 || text[:3] != "TZ=" && text[0] != 'C' {
-		text = "CRON_TZ=UTC " + text
-	}
-	return parseSchedule(text)
 }
