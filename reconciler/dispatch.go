@@ -60,8 +60,8 @@ func (r *Reconciler) claim(ctx context.Context, agent string, kinds []holdfast.R
 	if draining {
 		return holdfast.Assignment{}, holdfast.ErrNotFound
 	}
-	filter, any, err := r.claimFilter(ctx, kinds)
-	if err != nil || !any {
+	filter, some, err := r.claimFilter(ctx, kinds)
+	if err != nil || !some {
 		return holdfast.Assignment{}, cmp.Or(err, holdfast.ErrNotFound)
 	}
 	runs, err := r.opts.Store.Claimable(ctx, filter)

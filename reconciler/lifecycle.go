@@ -27,7 +27,7 @@ const (
 
 // seenWaits are the reasons for which something waits of which a plan was seen:
 // in a pull request, if there is none on the tracked branch.
-var seenWaits = []string{ //nolint:gochecknoglobals // a constant list
+var seenWaits = []string{
 	ReasonManual, ReasonNotApproved, ReasonNotMergeable, ReasonWindowClosed, ReasonPlanChanged, ReasonDriftHeld,
 }
 

@@ -107,23 +107,3 @@ func (r *Reconciler) Unlock(ctx context.Context, cluster, actor string, force bo
 	}
 	return nil
 }
-
-// Suspend stops new applies for a cluster, or lets them go on.
-func (r *Reconciler) Suspend(ctx context.Context, cluster string, suspended bool, actor string) error {
-	for {
-		rec, err := r.opts.Store.Cluster(ctx, cluster)
-		if err != nil {
-			return fmt.Errorf("read cluster %q: %w", cluster, err)
-		}
-		rec.Suspended, rec.UpdatedAt = suspended, r.opts.Now()
-		_, err = r.opts.Store.SaveCluster(ctx, rec)
-		if errors.Is(err, holdfast.ErrConflict) {
-			continue
-		} else if err != nil {
-			return fmt.Errorf("record cluster %q: %w", cluster, err)
-		}
-		r.audit(ctx, actor, "cluster.suspend", cluster, fmt.Sprint(suspended))
-		r.requests.add(holdfast.Request{Cluster: cluster})
-		return nil
-	}
-}

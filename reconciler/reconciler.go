@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -88,6 +89,9 @@ type Metrics interface {
 	Depth(queue string, n int)
 	Decided(action Action, reason string)
 	Posted(kind holdfast.PostKind, ok bool)
+	// ProviderHeld: no run of a provider is handed out until then; the zero time
+	// says that its runs go on.
+	ProviderHeld(provider string, until time.Time)
 }
 
 // Reconciler keeps a fleet. Its methods are safe for concurrent use.
@@ -97,6 +101,7 @@ type Reconciler struct {
 	resolver *templates.Resolver
 	catalogs *catalogs
 	traces   *tracer
+	breakers *breakers
 
 	sources  *queue[sourceKey]
 	requests *queue[holdfast.Request]
@@ -117,6 +122,7 @@ type Reconciler struct {
 	ready     map[string]bool                       // repositories that were taken in once
 	doubtful  map[string]map[string]bool            // by repository: clusters to look at again with each head
 	retagged  map[string]bool                       // repositories to look at again for the versions of templates
+	relook    map[string]bool                       // repositories to look at again although their head has not moved
 	spoken    map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
 	summaries map[string]*holdfast.Plan             // plans of runs that have ended, by run
 }
@@ -164,6 +170,7 @@ func New(opts Options) (*Reconciler, error) {
 		ready:     make(map[string]bool),
 		doubtful:  make(map[string]map[string]bool),
 		retagged:  make(map[string]bool),
+		relook:    make(map[string]bool),
 	}
 	for _, repo := range opts.Repositories {
 		if opts.Forges[repo.Name] == nil {
@@ -175,12 +182,16 @@ func New(opts Options) (*Reconciler, error) {
 		r.repos[repo.Name] = repo
 	}
 	r.resolver = templates.NewResolver(versions{r})
+	r.breakers = newBreakers(r.opts.Now)
 	return r, nil
 }
 
 func withDefaults(opts Options) Options {
 	if opts.MaxRuns == 0 {
 		opts.MaxRuns = 4
+	}
+	if opts.MaxDrift == 0 {
+		opts.MaxDrift = max(opts.MaxRuns/2, 1)
 	}
 	if opts.RunTimeout == 0 {
 		opts.RunTimeout = 30 * time.Minute
@@ -297,12 +308,17 @@ func (r *Reconciler) woken(topic string) {
 		r.work.send()
 	case topicPosts:
 		r.posts.send()
+	default:
+		if word, ok := strings.CutPrefix(topic, topicProvider); ok {
+			r.toldOf(word)
+		}
 	}
 }
 
 const (
-	topicWork  = "work"
-	topicPosts = "posts"
+	topicWork     = "work"
+	topicPosts    = "posts"
+	topicProvider = "provider:" // and a word of toldOf
 )
 
 func (r *Reconciler) wake(ctx context.Context, topic string) {
@@ -355,3 +371,4 @@ func (noMetrics) LockRefused()                                          {}
 func (noMetrics) Depth(string, int)                                     {}
 func (noMetrics) Decided(Action, string)                                {}
 func (noMetrics) Posted(holdfast.PostKind, bool)                        {}
+func (noMetrics) ProviderHeld(string, time.Time)                        {}

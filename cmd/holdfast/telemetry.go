@@ -53,6 +53,7 @@ type metrics struct {
 	deliveries *prometheus.CounterVec
 	answers    prometheus.Histogram
 	calls      *prometheus.CounterVec
+	held       *prometheus.GaugeVec
 }
 
 var _ reconciler.Metrics = (*metrics)(nil)
@@ -77,6 +78,10 @@ func newMetrics() *metrics {
 		posts:      counter("posts_total", "Comments, statuses and reactions brought to a forge.", "kind", "ok"),
 		deliveries: counter("deliveries_total", "Webhook deliveries by event and HTTP status.", "event", "status"),
 		calls:      counter("forge_calls_total", "Calls to code hosts.", "method", "status"),
+		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "holdfast", Name: "provider_held_until_timestamp_seconds",
+			Help: "Until when a cloud that throttles or fails is given a break; no series while it is well.",
+		}, []string{"provider"}),
 		locks: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "holdfast", Name: "lock_refusals_total", Help: "Locks that somebody else held.",
 		}),
@@ -85,7 +90,7 @@ func newMetrics() *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0001, 3, 10),
 		}),
 	}
-	m.registry.MustRegister(m.runs, m.waits, m.steps, m.locks, m.depth, m.decisions, m.posts, m.deliveries, m.answers, m.calls,
+	m.registry.MustRegister(m.runs, m.waits, m.steps, m.locks, m.depth, m.decisions, m.posts, m.deliveries, m.answers, m.calls, m.held,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -116,6 +121,14 @@ func (m *metrics) Decided(action reconciler.Action, reason string) {
 
 func (m *metrics) Posted(kind holdfast.PostKind, ok bool) {
 	m.posts.WithLabelValues(string(kind), strconv.FormatBool(ok)).Inc()
+}
+
+func (m *metrics) ProviderHeld(provider string, until time.Time) {
+	if until.IsZero() {
+		m.held.DeleteLabelValues(provider)
+		return
+	}
+	m.held.WithLabelValues(provider).Set(float64(until.Unix()))
 }
 
 func (m *metrics) delivered(event string, status int, took time.Duration) {

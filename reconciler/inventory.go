@@ -1,0 +1,116 @@
+package reconciler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// takeInventory records what a cluster consists of, as a run that has ended has
+// found it in the state. It is no part of the run's outcome: what goes wrong
+// here is logged, and put right by the next run.
+func (r *Reconciler) takeInventory(ctx context.Context, run holdfast.Run) {
+	if !takesInventory(run) {
+		return
+	}
+	resources, err := r.resources(ctx, run)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return // the state could not be read
+	}
+	if err == nil {
+		err = r.opts.Store.SaveResources(ctx, run.Cluster, resources)
+	}
+	if err != nil {
+		r.opts.Logger.WarnContext(ctx, "resources were not recorded", "run", run.ID, "cluster", run.Cluster, "err", err)
+	}
+}
+
+// takesInventory reports whether what a run has found in the state is the
+// cluster's: a plan with changes may be of a state that others change.
+func takesInventory(run holdfast.Run) bool {
+	switch {
+	case !run.Status.Done() || run.Attempt == 0:
+		return false
+	case run.Kind == holdfast.RunPlan:
+		return run.Status == holdfast.RunNoChanges && run.PullRequest.IsZero() && !run.Destroy
+	default:
+		return true
+	}
+}
+
+// resources are those in the state as the run left it. Those that it has changed
+// say so.
+func (r *Reconciler) resources(ctx context.Context, run holdfast.Run) ([]holdfast.Resource, error) {
+	data, err := r.artefact(ctx, run.ID, holdfast.ArtefactResources)
+	if err != nil {
+		return nil, err
+	}
+	var resources []holdfast.Resource
+	if err := json.Unmarshal(data, &resources); err != nil {
+		return nil, fmt.Errorf("decode resources of run %s: %w", run.ID, err)
+	}
+	changed, err := r.changedBy(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	for i := range resources {
+		one := &resources[i]
+		one.Cluster, one.Run = run.Cluster, ""
+		if changed[one.Address] {
+			one.Run, one.ChangedAt = run.ID, run.FinishedAt
+		}
+	}
+	return resources, nil
+}
+
+// changedBy are the addresses that a run has created or changed: all that it had
+// planned if it ended well, else what it got done.
+func (r *Reconciler) changedBy(ctx context.Context, run holdfast.Run) (map[string]bool, error) {
+	changed := make(map[string]bool)
+	switch {
+	case !run.Kind.Writes():
+		return nil, nil
+	case run.Status != holdfast.RunApplied:
+		for _, done := range completed(run) {
+			changed[done] = true
+		}
+		return changed, nil
+	}
+	plan, err := r.summary(ctx, run.ID)
+	if errors.Is(err, holdfast.ErrNotFound) && run.StoredPlan != "" {
+		plan, err = r.summary(ctx, run.StoredPlan)
+	}
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return nil, err
+	}
+	for _, change := range plan.Changes {
+		if slices.Contains(changing, change.Action) {
+			changed[change.Address] = true
+		}
+	}
+	return changed, nil
+}
+
+// changing are the actions after which a resource is another than before.
+var changing = []holdfast.ChangeAction{
+	holdfast.ActionCreate, holdfast.ActionUpdate, holdfast.ActionReplace, holdfast.ActionImport,
+}
+
+// completed are the addresses that a failed run has finished with.
+func completed(run holdfast.Run) []string {
+	if run.Failure == nil {
+		return nil
+	}
+	var addresses []string
+	for _, done := range run.Failure.Completed { // "aws_vpc.main: created"
+		if i := strings.LastIndex(done, ": "); i > 0 {
+			addresses = append(addresses, done[:i])
+		}
+	}
+	return addresses
+}

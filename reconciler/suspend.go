@@ -1,0 +1,176 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// What is suspended: no apply, no destroy and no check for drift begins; what
+// runs is left alone. Plans of pull requests go on: they change nothing, and
+// people want to read them meanwhile.
+
+// The scopes of a suspension.
+const (
+	suspendedCluster = "cluster"
+	suspendedProject = "project"
+	suspendedFleet   = "fleet"
+)
+
+// suspension is what a cluster is suspended with: itself, its project, as it is
+// desired or was applied, or the fleet; empty if it is not.
+func (r *Reconciler) suspension(ctx context.Context, rec holdfast.ClusterRecord) (string, error) {
+	if rec.Suspended {
+		return suspendedCluster, nil
+	}
+	all, err := r.opts.Store.Suspensions(ctx)
+	if err != nil {
+		return "", fmt.Errorf("list suspensions: %w", err)
+	}
+	scope := ""
+	for _, s := range all {
+		switch s.Project {
+		case "":
+			return suspendedFleet, nil
+		case rec.Desired.Document.Project, rec.Applied.Document.Project:
+			scope = suspendedProject
+		}
+	}
+	return scope, nil
+}
+
+// stopped reports whether a run may not begin as its cluster was suspended after
+// it was queued, and cancels it then: it is asked for again when that ends.
+func (r *Reconciler) stopped(ctx context.Context, run holdfast.Run) (bool, error) {
+	if run.Kind == holdfast.RunPlan {
+		return false, nil
+	}
+	rec, err := r.opts.Store.Cluster(ctx, run.Cluster)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("read cluster %q: %w", run.Cluster, err)
+	}
+	scope, err := r.suspension(ctx, rec)
+	if err != nil || scope == "" {
+		return false, err
+	}
+	return true, r.cancel(ctx, run.ID, ReasonSuspended)
+}
+
+// Suspend stops new applies, destroys and checks for drift of a cluster, or lets
+// them go on.
+func (r *Reconciler) Suspend(ctx context.Context, cluster string, suspended bool, actor string) error {
+	for {
+		before, err := r.opts.Store.Cluster(ctx, cluster)
+		if err != nil {
+			return fmt.Errorf("read cluster %q: %w", cluster, err)
+		}
+		runs, err := r.branchRuns(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		rec := before
+		rec.Suspended = suspended
+		_, err = r.saveCluster(ctx, before, rec, runs)
+		if errors.Is(err, holdfast.ErrConflict) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		r.audit(ctx, actor, "cluster.suspend", cluster, fmt.Sprint(suspended))
+		r.requests.add(holdfast.Request{Cluster: cluster})
+		if !suspended {
+			return nil
+		}
+		return r.dropChecks(ctx, holdfast.RunFilter{Cluster: cluster}, "")
+	}
+}
+
+// SuspendAll stops new applies, destroys and checks for drift of all clusters of
+// a project (empty: of all clusters), or lets them go on. It is an ErrNotFound
+// if there is no such project, or, to go on, if it was not stopped.
+func (r *Reconciler) SuspendAll(ctx context.Context, s holdfast.Suspension, suspended bool) error {
+	action, object := "fleet.suspend", "fleet"
+	if s.Project != "" {
+		action, object = "project.suspend", s.Project
+	}
+	if !suspended {
+		err := r.opts.Store.Resume(ctx, s.Project)
+		if err == nil {
+			r.audit(ctx, s.By, action, object, "false")
+		}
+		// Whoever resumes again after an error has those asked for that were
+		// forgotten then.
+		return errors.Join(err, r.askAgain(ctx, holdfast.ClusterFilter{Project: s.Project, Waiting: ReasonSuspended}))
+	}
+	if s.Project != "" {
+		n, err := r.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Project: s.Project})
+		if err != nil {
+			return fmt.Errorf("count clusters of project %q: %w", s.Project, err)
+		} else if n == 0 {
+			return fmt.Errorf("project %q has no cluster: %w", s.Project, holdfast.ErrNotFound)
+		}
+	}
+	if s.At.IsZero() {
+		s.At = r.opts.Now().UTC()
+	}
+	if err := r.opts.Store.Suspend(ctx, s); err != nil {
+		return fmt.Errorf("suspend %s: %w", object, err)
+	}
+	detail := "true"
+	if s.Reason != "" {
+		detail += ": " + s.Reason
+	}
+	r.audit(ctx, s.By, action, object, detail)
+	// Nothing begins from here on. What follows is for people to see.
+	return errors.Join(
+		r.dropChecks(ctx, holdfast.RunFilter{}, s.Project),
+		r.askAgain(ctx, holdfast.ClusterFilter{Project: s.Project, Waiting: "*"}),
+	)
+}
+
+// dropChecks cancels the checks for drift that have not begun, which stay due,
+// and asks for the clusters that have other runs in the queue.
+func (r *Reconciler) dropChecks(ctx context.Context, filter holdfast.RunFilter, project string) error {
+	filter.Statuses = []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunWaiting, holdfast.RunRetrying}
+	filter.Limit = 100_000
+	queued, err := r.opts.Store.Runs(ctx, filter)
+	if err != nil {
+		return fmt.Errorf("list queued runs: %w", err)
+	}
+	for _, run := range queued {
+		switch {
+		case project != "" && run.Document.Project != project:
+		case run.Kind == holdfast.RunDrift:
+			if err := r.cancel(ctx, run.ID, ReasonSuspended); err != nil {
+				return err
+			}
+		case run.PullRequest.IsZero():
+			r.requests.add(holdfast.Request{Cluster: run.Cluster})
+		}
+	}
+	return nil
+}
+
+const (
+	// Of many clusters that are asked for at once, so many come together, so far
+	// apart: what is pushed meanwhile does not stand behind all of them.
+	askedTogether = 100
+	askedApart    = 100 * time.Millisecond
+)
+
+// askAgain asks for the clusters that match.
+func (r *Reconciler) askAgain(ctx context.Context, filter holdfast.ClusterFilter) error {
+	records, err := r.opts.Store.Clusters(ctx, filter)
+	if err != nil {
+		return fmt.Errorf("list clusters: %w", err)
+	}
+	for i, rec := range records {
+		r.requests.addAfter(holdfast.Request{Cluster: rec.Name}, time.Duration(i/askedTogether)*askedApart)
+	}
+	return nil
+}
