@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -106,14 +107,15 @@ func (s *Store) PutBundle(ctx context.Context, digest holdfast.Digest, data []by
 	if err != nil || has {
 		return err
 	}
+	now := nanos(s.now())
 	c, err := s.put(ctx, "bundle", string(digest), bytes.NewReader(data))
 	if err != nil {
 		return fmt.Errorf("store bundle %s: %w", digest.Short(), err)
 	}
 	var stored int64
 	err = s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
-		stored, err = q.exec(ctx, `INSERT INTO bundles (digest, size, created_at, blob, inline) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (digest) DO NOTHING`, string(digest), c.size, nanos(s.now()), c.key, c.inline)
+		stored, err = q.exec(ctx, `INSERT INTO bundles (digest, size, created_at, used_at, blob, inline) VALUES (?, ?, ?, ?, ?, ?)
+			ON CONFLICT (digest) DO NOTHING`, string(digest), c.size, now, now, c.key, c.inline)
 		return err
 	})
 	if err != nil {
@@ -125,14 +127,41 @@ func (s *Store) PutBundle(ctx context.Context, digest holdfast.Digest, data []by
 	return nil
 }
 
-// HasBundle reports whether a bundle is stored.
+// HasBundle reports whether a bundle is stored. Who asks may be about to make a
+// run of it: for a day from then it is kept without one.
 func (s *Store) HasBundle(ctx context.Context, digest holdfast.Digest) (bool, error) {
-	var n int
-	err := s.db.reader().row(ctx, `SELECT COUNT(*) FROM bundles WHERE digest = ?`, string(digest)).Scan(&n)
+	has, err := s.useBundle(ctx, digest)
 	if err != nil {
 		return false, fmt.Errorf("look for bundle %s: %w", digest.Short(), err)
 	}
-	return n > 0, nil
+	return has, nil
+}
+
+// bundleGrace is how long a bundle that nothing refers to is kept after it was
+// asked for, and usedWithin how exactly that time is known: most looks cost no
+// write.
+const (
+	bundleGrace = 24 * time.Hour
+	usedWithin  = time.Hour
+)
+
+func (s *Store) useBundle(ctx context.Context, digest holdfast.Digest) (bool, error) {
+	var used int64
+	err := s.db.reader().row(ctx, `SELECT used_at FROM bundles WHERE digest = ?`, string(digest)).Scan(&used)
+	switch now := s.now(); {
+	case errors.Is(err, sql.ErrNoRows):
+		return false, nil
+	case err != nil:
+		return false, err
+	case now.Sub(fromNanos(used)) < usedWithin:
+		return true, nil
+	}
+	var n int64 // zero: it was pruned in between
+	err = s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
+		n, err = q.exec(ctx, `UPDATE bundles SET used_at = ? WHERE digest = ?`, nanos(s.now()), string(digest))
+		return err
+	})
+	return n > 0, err
 }
 
 // Bundle opens a bundle. The reader's end is reached without an error only if

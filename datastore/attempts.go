@@ -82,7 +82,7 @@ func checkClaim(ctx context.Context, q querier, run holdfast.Run, now time.Time,
 // world returns the last applied run of the run's cluster and the serial of its
 // state; zero values if there are none.
 func world(ctx context.Context, q querier, run holdfast.Run) (applied string, serial int64, err error) {
-	err = q.row(ctx, `SELECT applied_run FROM clusters WHERE name = ?`, run.Cluster).Scan(&applied)
+	err = q.row(ctx, `SELECT applied_run FROM summaries WHERE name = ?`, run.Cluster).Scan(&applied)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return "", 0, fmt.Errorf("read cluster %q: %w", run.Cluster, err)
 	}

@@ -38,6 +38,7 @@ type content struct {
 	key    string
 	inline []byte // ciphertext; nil: in the bucket
 	size   int64  // of the plain text, in bytes
+	origin []byte // of a state that has moved: see sealedFor
 }
 
 // bucket is where large content is.

@@ -1,12 +1,10 @@
 package datastore
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -14,53 +12,28 @@ import (
 // maxNames is how many names one query takes.
 const maxNames = 500
 
-const clusterColumns = `c.name, c.labels, c.doc, COALESCE(s.serial, 0)
-	FROM clusters AS c LEFT JOIN states AS s ON s.location = 'clusters/' || c.name`
+const clusterColumns = `l.name, c.doc, COALESCE(v.serial, 0)
+	FROM summaries AS l JOIN clusters AS c ON c.name = l.name LEFT JOIN states AS v ON v.location = 'clusters/' || l.name`
 
-// scanCluster reads clusterColumns; ok is false if the record's labels are not
-// all of want.
-func (s *Store) scanCluster(row scanner, want map[string]string) (c holdfast.ClusterRecord, ok bool, err error) {
+// scanCluster reads clusterColumns.
+func (s *Store) scanCluster(row scanner) (holdfast.ClusterRecord, error) {
+	var c holdfast.ClusterRecord
 	var name string
-	var labels, doc []byte
+	var doc []byte
 	var serial int64
-	if err := row.Scan(&name, &labels, &doc, &serial); err != nil {
-		return c, false, err
-	}
-	if ok, err := hasLabels(labels, want); err != nil || !ok {
-		return c, false, err
+	if err := row.Scan(&name, &doc, &serial); err != nil {
+		return c, err
 	}
 	if err := s.keys.unsealJSON("cluster", name, doc, &c); err != nil {
-		return c, false, err
+		return c, err
 	}
 	c.StateSerial = serial
-	return c, true, nil
+	return c, nil
 }
 
-// hasLabels reports whether labels, a JSON object, has all of want.
-func hasLabels(labels []byte, want map[string]string) (bool, error) {
-	if len(want) == 0 {
-		return true, nil
-	}
-	for _, value := range want { // most clusters are out without being decoded
-		if quoted, err := json.Marshal(value); err != nil || !bytes.Contains(labels, quoted) {
-			return false, err
-		}
-	}
-	var has map[string]string
-	if err := json.Unmarshal(labels, &has); err != nil {
-		return false, fmt.Errorf("decode labels: %w", err)
-	}
-	for key, value := range want {
-		if got, ok := has[key]; !ok || got != value {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
-// Cluster returns what is remembered of a cluster.
+// Cluster returns what is remembered of a cluster, one that is gone included.
 func (s *Store) Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error) {
-	c, _, err := s.scanCluster(s.db.reader().row(ctx, `SELECT `+clusterColumns+` WHERE c.name = ?`, name), nil)
+	c, err := s.scanCluster(s.db.reader().row(ctx, `SELECT `+clusterColumns+` WHERE l.name = ?`, name))
 	if err := notFound(err, "cluster", name); err != nil {
 		return holdfast.ClusterRecord{}, err
 	}
@@ -69,101 +42,132 @@ func (s *Store) Cluster(ctx context.Context, name string) (holdfast.ClusterRecor
 
 // Clusters returns the clusters that match, by name.
 func (s *Store) Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error) {
+	var found []holdfast.ClusterRecord
+	for c := range selections(filter) {
+		err := s.db.reader().each(ctx, func(row scanner) error {
+			record, err := s.scanCluster(row)
+			found = append(found, record)
+			return err
+		}, `SELECT `+clusterColumns+c.where()+` ORDER BY l.name`, c.args...)
+		if err != nil {
+			return nil, fmt.Errorf("list clusters: %w", err)
+		}
+	}
+	return found, nil
+}
+
+// CountClusters counts the clusters that match.
+func (s *Store) CountClusters(ctx context.Context, filter holdfast.ClusterFilter) (int, error) {
+	total := 0
+	for c := range selections(filter) {
+		var n int
+		if err := s.db.reader().row(ctx, `SELECT COUNT(*) FROM summaries AS l`+c.where(), c.args...).Scan(&n); err != nil {
+			return 0, fmt.Errorf("count clusters: %w", err)
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// selections yields the conditions on summaries AS l that a filter stands for:
+// several if it names more clusters than one query takes, in the order of names.
+func selections(filter holdfast.ClusterFilter) func(yield func(conditions) bool) {
 	var c conditions
 	for _, equal := range []struct{ column, value string }{
-		{"c.owner", filter.Owner},
-		{"c.project", filter.Project},
-		{"c.environment", filter.Environment},
-		{"c.phase", string(filter.Phase)},
+		{"l.owner", filter.Owner},
+		{"l.project", filter.Project},
+		{"l.environment", filter.Environment},
+		{"l.phase", string(filter.Phase)},
+		{"l.drift", string(filter.Drift)},
 	} {
 		if equal.value != "" {
-			c.add(equal.column+` = ?`, equal.value)
+			c.add(equal.column+` = ? AND `+equal.column+` <> ''`, equal.value)
 		}
 	}
 	switch filter.Waiting {
 	case "":
 	case "*":
-		c.add(`c.waiting <> ''`)
+		c.add(`l.waiting <> ''`)
 	default:
-		c.add(`c.waiting = ? AND c.waiting <> ''`, filter.Waiting)
+		c.add(`l.waiting = ? AND l.waiting <> ''`, filter.Waiting)
+	}
+	if filter.DependsOn != "" {
+		c.add(`l.name IN (SELECT cluster FROM cluster_dependencies WHERE parent = ?)`, filter.DependsOn)
+	}
+	for label, value := range filter.Labels {
+		c.add(`l.name IN (SELECT cluster FROM cluster_labels WHERE label = ? AND value = ?)`, label, value)
 	}
 	names := slices.Compact(slices.Sorted(slices.Values(filter.Names)))
-	if len(names) == 0 {
-		return s.queryClusters(ctx, c, filter.Labels)
+	if !filter.Deleted && filter.Phase == "" && len(names) == 0 {
+		c.add(`l.phase <> '` + string(holdfast.PhaseDeleted) + `'`)
 	}
-	var all []holdfast.ClusterRecord
-	for some := range slices.Chunk(names, maxNames) {
-		named := conditions{parts: slices.Clone(c.parts), args: slices.Clone(c.args)}
-		in(&named, "c.name", some)
-		found, err := s.queryClusters(ctx, named, filter.Labels)
-		if err != nil {
-			return nil, err
+	return func(yield func(conditions) bool) {
+		if len(names) == 0 {
+			yield(c)
+			return
 		}
-		all = append(all, found...)
+		for some := range slices.Chunk(names, maxNames) {
+			named := conditions{parts: slices.Clone(c.parts), args: slices.Clone(c.args)}
+			in(&named, "l.name", some)
+			if !yield(named) {
+				return
+			}
+		}
 	}
-	return all, nil
 }
 
-func (s *Store) queryClusters(ctx context.Context, c conditions, labels map[string]string) ([]holdfast.ClusterRecord, error) {
-	var found []holdfast.ClusterRecord
-	err := s.db.reader().each(ctx, func(row scanner) error {
-		record, ok, err := s.scanCluster(row, labels)
-		if ok {
-			found = append(found, record)
-		}
-		return err
-	}, `SELECT `+clusterColumns+c.where()+` ORDER BY c.name`, c.args...)
+// SaveCluster creates (Version 0) or replaces a record, adds to its history, and
+// returns it with the next Version. A zero UpdatedAt becomes now. StateSerial is
+// not stored: it is read from the newest state version. A transition without a
+// cluster or a time is of this one, now.
+func (s *Store) SaveCluster(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (holdfast.ClusterRecord, error) {
+	next, doc, err := s.sealCluster(c)
 	if err != nil {
-		return nil, fmt.Errorf("list clusters: %w", err)
+		return holdfast.ClusterRecord{}, fmt.Errorf("save cluster: %w", err)
 	}
-	return found, nil
+	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if err := storeCluster(ctx, q, next, doc); err != nil {
+			return err
+		}
+		return s.addHistory(ctx, q, c.Name, history)
+	})
+	if err != nil {
+		return holdfast.ClusterRecord{}, fmt.Errorf("save cluster %q at version %d: %w", c.Name, c.Version, err)
+	}
+	return next, nil
 }
 
-// SaveCluster creates (Version 0) or replaces a record, and returns it with the
-// next Version. A zero UpdatedAt becomes now. StateSerial is not stored: it is
-// read from the newest state version.
-func (s *Store) SaveCluster(ctx context.Context, c holdfast.ClusterRecord) (holdfast.ClusterRecord, error) {
+// sealCluster returns the record as it is after its next write, and its
+// ciphertext.
+func (s *Store) sealCluster(c holdfast.ClusterRecord) (holdfast.ClusterRecord, []byte, error) {
 	if c.Name == "" {
-		return holdfast.ClusterRecord{}, fmt.Errorf("save cluster: it has no name")
+		return c, nil, errors.New("it has no name")
 	}
 	if c.UpdatedAt.IsZero() {
 		c.UpdatedAt = s.now()
 	}
-	read := c.Version
 	c.Version++
 	stored := c
 	stored.StateSerial = 0
 	doc, err := s.keys.sealJSON("cluster", c.Name, stored)
-	if err != nil {
-		return holdfast.ClusterRecord{}, fmt.Errorf("save cluster: %w", err)
-	}
-	document := describing(c)
-	labels, err := json.Marshal(document.Labels)
-	if err != nil {
-		return holdfast.ClusterRecord{}, fmt.Errorf("save cluster %q: %w", c.Name, err)
-	}
-	values := []any{c.Owner, document.Project, document.Environment, string(c.Phase), c.Waiting, string(labels), c.Applied.Run, c.Version, doc, c.Name}
-	query := `UPDATE clusters SET owner = ?, project = ?, environment = ?, phase = ?, waiting = ?, labels = ?, applied_run = ?,
-		version = ?, doc = ? WHERE name = ? AND version = ?`
-	if read == 0 {
-		query = `INSERT INTO clusters (owner, project, environment, phase, waiting, labels, applied_run, version, doc, name)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`
-	} else {
-		values = append(values, read)
-	}
-	if err := s.save(ctx, query, values, nil); err != nil {
-		return holdfast.ClusterRecord{}, fmt.Errorf("save cluster %q at version %d: %w", c.Name, read, err)
-	}
-	return c, nil
+	return c, doc, err
 }
 
-// describing is the document that says what a cluster is: the desired one, or
-// the last applied one of a cluster whose desired one is gone or at fault.
-func describing(c holdfast.ClusterRecord) holdfast.Cluster {
-	if c.Desired.Document.Name == "" && c.Applied.Document.Name != "" {
-		return c.Applied.Document
+// storeCluster writes c, whose Version is the next one, over the version before;
+// it is an ErrConflict if that is not the stored one.
+func storeCluster(ctx context.Context, q querier, c holdfast.ClusterRecord, doc []byte) error {
+	query, args := `UPDATE clusters SET version = ?, doc = ? WHERE name = ? AND version = ?`, []any{c.Version, doc, c.Name, c.Version - 1}
+	if c.Version == 1 {
+		query, args = `INSERT INTO clusters (version, doc, name) VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING`, args[:3]
 	}
-	return c.Desired.Document
+	n, err := q.exec(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return holdfast.ErrConflict
+	}
+	return storeSummary(ctx, q, c)
 }
 
 // save runs a conditional write of one record and what belongs to it; it is an
@@ -182,109 +186,4 @@ func (s *Store) save(ctx context.Context, query string, args []any, more func(ct
 		}
 		return more(ctx, q)
 	})
-}
-
-// Source returns what is remembered of a repository.
-func (s *Store) Source(ctx context.Context, repo string) (holdfast.Source, error) {
-	source := holdfast.Source{Repo: repo}
-	var seen, polled int64
-	err := s.db.reader().row(ctx, `SELECT head, comments_seen, polled_at, last_error FROM sources WHERE repo = ?`, repo).
-		Scan(&source.Head, &seen, &polled, &source.LastError)
-	if err := notFound(err, "repository", repo); err != nil {
-		return holdfast.Source{}, err
-	}
-	source.CommentsSeen, source.PolledAt = fromNanos(seen), fromNanos(polled)
-	return source, nil
-}
-
-// SaveSource creates or replaces what is remembered of a repository.
-func (s *Store) SaveSource(ctx context.Context, source holdfast.Source) error {
-	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
-		_, err := q.exec(ctx, `INSERT INTO sources (repo, head, comments_seen, polled_at, last_error) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (repo) DO UPDATE SET head = excluded.head, comments_seen = excluded.comments_seen,
-				polled_at = excluded.polled_at, last_error = excluded.last_error`,
-			source.Repo, string(source.Head), nanos(source.CommentsSeen), nanos(source.PolledAt), source.LastError)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("save repository %q: %w", source.Repo, err)
-	}
-	return nil
-}
-
-// PinTag records that a repository's tag is rev and returns rev; if the tag was
-// recorded before, it returns what was recorded.
-func (s *Store) PinTag(ctx context.Context, repo, tag string, rev holdfast.Revision) (holdfast.Revision, error) {
-	const recorded = `SELECT revision FROM tags WHERE repo = ? AND tag = ?`
-	var pinned holdfast.Revision
-	if err := s.db.reader().row(ctx, recorded, repo, tag).Scan(&pinned); err == nil {
-		return pinned, nil
-	}
-	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
-		if _, err := q.exec(ctx, `INSERT INTO tags (repo, tag, revision) VALUES (?, ?, ?) ON CONFLICT (repo, tag) DO NOTHING`,
-			repo, tag, string(rev)); err != nil {
-			return err
-		}
-		return q.row(ctx, recorded, repo, tag).Scan(&pinned)
-	})
-	if err != nil {
-		return "", fmt.Errorf("pin tag %q of %q: %w", tag, repo, err)
-	}
-	return pinned, nil
-}
-
-// Lease makes owner the holder of name for ttl from now, if nobody else holds
-// it, and reports whether owner does. A ttl of zero gives it back.
-func (s *Store) Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error) {
-	var held int64
-	err := s.db.writeRelaxed(ctx, func(ctx context.Context, q querier) (err error) {
-		held, err = q.exec(ctx, `INSERT INTO leases (name, owner, expires_at) VALUES (?, ?, ?)
-			ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, expires_at = excluded.expires_at
-			WHERE leases.owner = excluded.owner OR leases.expires_at <= ?`,
-			name, owner, nanos(now.Add(ttl)), nanos(now))
-		return err
-	})
-	if err != nil {
-		return false, fmt.Errorf("lease %q to %q: %w", name, owner, err)
-	}
-	return held > 0, nil
-}
-
-// Audit appends to the audit trail. A zero At becomes now.
-func (s *Store) Audit(ctx context.Context, entry holdfast.AuditEntry) error {
-	if entry.At.IsZero() {
-		entry.At = s.now()
-	}
-	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
-		_, err := q.exec(ctx, `INSERT INTO audit (recorded_at, actor, action, object, detail) VALUES (?, ?, ?, ?, ?)`,
-			nanos(entry.At), entry.Actor, entry.Action, entry.Object, entry.Detail)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("record %s of %q: %w", entry.Action, entry.Object, err)
-	}
-	return nil
-}
-
-// AuditTrail returns what was done to object, newest first; an empty object
-// selects all, a limit of zero means 100.
-func (s *Store) AuditTrail(ctx context.Context, object string, limit int) ([]holdfast.AuditEntry, error) {
-	var c conditions
-	if object != "" {
-		c.add(`object = ?`, object)
-	}
-	var trail []holdfast.AuditEntry
-	err := s.db.reader().each(ctx, func(row scanner) error {
-		var entry holdfast.AuditEntry
-		var at int64
-		err := row.Scan(&at, &entry.Actor, &entry.Action, &entry.Object, &entry.Detail)
-		entry.At = fromNanos(at)
-		trail = append(trail, entry)
-		return err
-	}, `SELECT recorded_at, actor, action, object, detail FROM audit`+c.where()+` ORDER BY id DESC LIMIT ?`,
-		append(c.args, limitOr100(limit))...)
-	if err != nil {
-		return nil, fmt.Errorf("read audit trail: %w", err)
-	}
-	return trail, nil
 }

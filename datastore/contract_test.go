@@ -9,6 +9,7 @@ import (
 // What the rooms above ask for is what there is.
 var (
 	_ reconciler.Store = (*datastore.Store)(nil)
+	_ server.Records   = (*datastore.Store)(nil)
 	_ server.Blobs     = (*datastore.Store)(nil)
 	_ server.States    = (*datastore.Store)(nil)
 )

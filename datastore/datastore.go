@@ -120,7 +120,7 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 	if s.db, err = openSQLite(ctx, path); err != nil {
 		return err
 	}
-	if err := s.db.migrate(ctx, s.log); err != nil {
+	if err := s.db.migrate(ctx, s.log, s.checkKeys); err != nil {
 		return err
 	}
 	// The file is ours alone: whoever had claimed a post before is dead, and
@@ -130,6 +130,9 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 	}
 	store, err := s.identify(ctx)
 	if err != nil {
+		return err
+	}
+	if err := s.rebuild(ctx); err != nil {
 		return err
 	}
 	s.blobs, err = openBucket(ctx, opts.BlobURL, opts.BlobDir, store)
@@ -187,29 +190,40 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// identify compares the keys with those of the first start: better no start
-// than records that cannot be read, or a plan that is compared under another
-// key. It returns the name that was chosen at the first start.
+// identify returns the name that was chosen for the database at its first start.
 func (s *Store) identify(ctx context.Context) (string, error) {
 	var store string
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
-		var sealed []byte
-		err := q.row(ctx, `SELECT store, doc FROM identity WHERE id = 1`).Scan(&store, &sealed)
-		if errors.Is(err, sql.ErrNoRows) {
-			store = randomHex(8)
-			if sealed, err = s.keys.seal("identity", store, nil); err != nil {
-				return err
-			}
-			_, err = q.exec(ctx, `INSERT INTO identity (id, store, doc) VALUES (1, ?, ?)`, store, sealed)
+		err := q.row(ctx, `SELECT store FROM identity WHERE id = 1`).Scan(&store)
+		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
+		store = randomHex(8)
+		sealed, err := s.keys.seal("identity", store, nil)
 		if err != nil {
 			return err
 		}
-		if _, err := s.keys.unseal("identity", store, sealed); err != nil {
-			return fmt.Errorf("it was written with another key: %w", err)
-		}
-		return nil
+		_, err = q.exec(ctx, `INSERT INTO identity (id, store, doc) VALUES (1, ?, ?)`, store, sealed)
+		return err
 	})
 	return store, err
+}
+
+// checkKeys compares the keys with those of the first start: better no start
+// than records that cannot be read, or a plan that is compared under another
+// key.
+func (s *Store) checkKeys(ctx context.Context) error {
+	var store string
+	var sealed []byte
+	err := s.db.reader().row(ctx, `SELECT store, doc FROM identity WHERE id = 1`).Scan(&store, &sealed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // killed in its first start
+	}
+	if err != nil {
+		return fmt.Errorf("read identity: %w", err)
+	}
+	if _, err := s.keys.unseal("identity", store, sealed); err != nil {
+		return fmt.Errorf("it was written with another key: %w", err)
+	}
+	return nil
 }

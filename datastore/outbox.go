@@ -56,11 +56,11 @@ func (s *Store) Post(ctx context.Context, key string) (holdfast.Post, error) {
 }
 
 func sameContent(a, b holdfast.Post) bool {
-	return a.Body == b.Body && a.Status == b.Status && a.Reaction == b.Reaction
+	return a.Title == b.Title && a.Closed == b.Closed && a.Body == b.Body && a.Status == b.Status && a.Reaction == b.Reaction
 }
 
-// Want stores what a post shall say: Wanted grows if the content (Body, Status,
-// Reaction) differs from what was wanted last, else nothing happens. Runs and
+// Want stores what a post shall say: Wanted grows if the content (Title, Closed,
+// Body, Status, Reaction) differs from what was wanted last, else nothing happens. Runs and
 // Head are stored with it in any case; if the content they go with is on the
 // forge already, the runs count as posted.
 func (s *Store) Want(ctx context.Context, post holdfast.Post) error {
@@ -99,7 +99,7 @@ func wantedAlready(old, post holdfast.Post) bool {
 func (s *Store) sealPost(post holdfast.Post) ([]byte, error) {
 	return s.keys.sealJSON("post", post.Key, holdfast.Post{
 		Key: post.Key, Kind: post.Kind, Repo: post.Repo, PullRequest: post.PullRequest,
-		Body: post.Body, Status: post.Status, CommentID: post.CommentID, Reaction: post.Reaction,
+		Title: post.Title, Closed: post.Closed, Body: post.Body, Status: post.Status, CommentID: post.CommentID, Reaction: post.Reaction,
 	})
 }
 

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -40,16 +40,35 @@ func (s *Store) readRun(ctx context.Context, q querier, id, suffix string) (hold
 // say.
 func stateLocation(run holdfast.Run) string {
 	if run.StateLocation == "" {
-		return "clusters/" + run.Cluster
+		return locationOf(run.Cluster)
 	}
 	return run.StateLocation
 }
 
+// locationOf is where a cluster's state is in our own backend.
+func locationOf(cluster string) string { return "clusters/" + cluster }
+
+// priority is the order of claims: what writes goes first, what nobody waits for
+// last.
 func priority(kind holdfast.RunKind) int {
-	if kind.Writes() {
+	switch {
+	case kind.Writes():
 		return 0
+	case kind == holdfast.RunDrift:
+		return 2
+	default:
+		return 1
 	}
-	return 1
+}
+
+// referencesOf are the runs that a run needs: the plans that were reviewed, the
+// one whose file is applied.
+func referencesOf(run holdfast.Run) []string {
+	refs := []string{run.StoredPlan}
+	for _, review := range run.Reviews {
+		refs = append(refs, review.Run)
+	}
+	return distinct(refs)
 }
 
 // claimAt is from when on a run may be claimed; NULL means not as it is.
@@ -76,18 +95,32 @@ func (s *Store) CreateRun(ctx context.Context, run holdfast.Run) error {
 	}
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.exec(ctx, `INSERT INTO runs (id, cluster, kind, status, pr_repo, pr_number, state_location, priority,
-				attempt, fence, claim_at, heartbeat_at, step, posted_at, created_at, version, doc)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+				attempt, fence, claim_at, heartbeat_at, step, posted_at, created_at, version, provider, bundle, doc)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			run.ID, run.Cluster, string(run.Kind), string(run.Status), run.PullRequest.Repo, run.PullRequest.Number,
 			stateLocation(run), priority(run.Kind), run.Attempt, run.Fence, claimAt(run),
-			nanos(run.HeartbeatAt), run.Step, nanos(run.PostedAt), nanos(run.CreatedAt), run.Version, doc)
-		return err
+			nanos(run.HeartbeatAt), run.Step, nanos(run.PostedAt), nanos(run.CreatedAt), run.Version,
+			run.Document.Provider, string(run.Bundle), doc)
+		if err != nil {
+			return err
+		}
+		return addReferences(ctx, q, run)
 	})
 	if err != nil && s.db.duplicate(err) {
 		err = fmt.Errorf("it exists, or another run is running at %q: %w", stateLocation(run), holdfast.ErrConflict)
 	}
 	if err != nil {
 		return fmt.Errorf("create run %q: %w", run.ID, err)
+	}
+	return nil
+}
+
+func addReferences(ctx context.Context, q querier, run holdfast.Run) error {
+	for _, ref := range referencesOf(run) {
+		if _, err := q.exec(ctx, `INSERT INTO run_references (holder, run) VALUES (?, ?) ON CONFLICT (holder, run) DO NOTHING`,
+			"run:"+run.ID, ref); err != nil {
+			return fmt.Errorf("write references: %w", err)
+		}
 	}
 	return nil
 }
@@ -179,6 +212,11 @@ func (s *Store) replaceRun(ctx context.Context, q querier, old, run holdfast.Run
 	if err := s.storeRun(ctx, q, run); err != nil {
 		return run, err
 	}
+	if !slices.Equal(referencesOf(old), referencesOf(run)) {
+		if err := replaceList(ctx, q, `run_references`, `holder`, `run`, "run:"+run.ID, referencesOf(run)); err != nil {
+			return run, err
+		}
+	}
 	if old.Status != holdfast.RunRunning || run.Status == holdfast.RunRunning {
 		return run, nil
 	}
@@ -191,68 +229,13 @@ func (s *Store) storeRun(ctx context.Context, q querier, run holdfast.Run) error
 		return err
 	}
 	_, err = q.exec(ctx, `UPDATE runs SET cluster = ?, kind = ?, status = ?, pr_repo = ?, pr_number = ?, state_location = ?,
-			priority = ?, attempt = ?, fence = ?, claim_at = ?, heartbeat_at = ?, step = ?, posted_at = ?, version = ?, doc = ?
+			priority = ?, attempt = ?, fence = ?, claim_at = ?, heartbeat_at = ?, step = ?, posted_at = ?, version = ?, provider = ?, bundle = ?, doc = ?
 		WHERE id = ?`,
 		run.Cluster, string(run.Kind), string(run.Status), run.PullRequest.Repo, run.PullRequest.Number, stateLocation(run),
 		priority(run.Kind), run.Attempt, run.Fence, claimAt(run), nanos(run.HeartbeatAt), run.Step,
-		nanos(run.PostedAt), run.Version, doc, run.ID)
+		nanos(run.PostedAt), run.Version, run.Document.Provider, string(run.Bundle), doc, run.ID)
 	if err != nil && q.duplicate(err) {
 		return fmt.Errorf("another run is running at %q: %w", stateLocation(run), holdfast.ErrConflict)
 	}
 	return err
-}
-
-// Claimable returns the runs that an agent may claim at now, in order: those
-// that write first, then the oldest; at most one for each state location, none
-// for a location where a run is running.
-func (s *Store) Claimable(ctx context.Context, now time.Time, limit int) ([]holdfast.Run, error) {
-	var runs []holdfast.Run
-	err := s.db.read(ctx, func(ctx context.Context, q querier) error {
-		ids, err := claimable(ctx, q, now, limit)
-		if err != nil {
-			return err
-		}
-		for _, id := range ids {
-			run, err := s.readRun(ctx, q, id, "")
-			if err != nil {
-				return err
-			}
-			runs = append(runs, run)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list claimable runs: %w", err)
-	}
-	return runs, nil
-}
-
-func claimable(ctx context.Context, q querier, now time.Time, limit int) ([]string, error) {
-	var ids []string
-	if limit <= 0 {
-		return nil, nil
-	}
-	taken := map[string]bool{}
-	err := q.each(ctx, func(row scanner) error {
-		var id, location string
-		if err := row.Scan(&id, &location); err != nil {
-			return err
-		}
-		if taken[location] {
-			return nil
-		}
-		taken[location] = true
-		if ids = append(ids, id); len(ids) == limit {
-			return errStop
-		}
-		return nil
-	}, `SELECT id, state_location FROM runs
-		WHERE claim_at IS NOT NULL AND claim_at <= ?
-			AND NOT EXISTS (SELECT 1 FROM runs AS other
-				WHERE other.state_location = runs.state_location AND other.status = 'running')
-		ORDER BY priority, created_at, id`, nanos(now))
-	if err != nil && !errors.Is(err, errStop) {
-		return nil, err
-	}
-	return ids, nil
 }

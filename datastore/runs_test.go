@@ -141,7 +141,7 @@ func testClaimable(t *testing.T, open opener) {
 		{noon.Add(time.Hour), 10, []string{"run-0011", "run-0060", "run-0030", "run-0050"}},
 		{noon, 0, nil},
 	} {
-		got := ids(must[[]holdfast.Run](t)(store.Claimable(ctx, test.at, test.limit)))
+		got := ids(must[[]holdfast.Run](t)(store.Claimable(ctx, holdfast.ClaimFilter{Now: test.at, Limit: test.limit})))
 		if diff := differ(test.want, got); diff != "" {
 			t.Errorf("Claimable(%s, %d) (-want +got):\n%s", test.at, test.limit, diff)
 		}
@@ -291,7 +291,7 @@ func testEverythingAtOnce(t *testing.T, open opener) {
 			offset, err = store.AppendLog(ctx, run.Ref(), offset, []byte("line\n"))
 			_, state := store.PutState(ctx, holdfast.StateWrite{Location: run.StateLocation, By: run.Ref(), Data: stateJSON(offset, "l", "s")})
 			_, listed := store.Runs(ctx, holdfast.RunFilter{Statuses: []holdfast.RunStatus{holdfast.RunRunning}})
-			_, claimable := store.Claimable(ctx, noon, 10)
+			_, claimable := store.Claimable(ctx, holdfast.ClaimFilter{Now: noon, Limit: 10})
 			put := store.PutArtefact(ctx, run.Ref(), "plan", strings.NewReader("plan"))
 			if err := errors.Join(beat, err, state, listed, claimable, put); err != nil {
 				return err

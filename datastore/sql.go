@@ -111,8 +111,8 @@ func (db *database) close() error {
 }
 
 // migrate brings the tables up to what this version knows, and refuses those of
-// a newer one.
-func (db *database) migrate(ctx context.Context, log *slog.Logger) error {
+// a newer one. A database that has tables is checked before it is touched.
+func (db *database) migrate(ctx context.Context, log *slog.Logger, check func(ctx context.Context) error) error {
 	files, err := fs.Sub(migrations, "migrations/"+db.migrations)
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
@@ -127,6 +127,11 @@ func (db *database) migrate(ctx context.Context, log *slog.Logger) error {
 	}
 	if current > target {
 		return fmt.Errorf("its schema is version %d, this holdfast knows %d: run the version that wrote it, or a newer one", current, target)
+	}
+	if current > 0 {
+		if err := check(ctx); err != nil {
+			return err
+		}
 	}
 	applied, err := provider.Up(ctx)
 	if err != nil {

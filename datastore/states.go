@@ -18,13 +18,13 @@ import (
 // putStateTimeout bounds what a bucket that hangs can hold up.
 const putStateTimeout = 5 * time.Minute
 
-const versionColumns = `location, version, serial, lineage, size, run, created_at, quarantined, blob, inline`
+const versionColumns = `location, version, serial, lineage, size, run, created_at, quarantined, blob, inline, origin`
 
 func scanVersion(row scanner) (holdfast.StateVersion, content, error) {
 	var v holdfast.StateVersion
 	var c content
 	var created int64
-	err := row.Scan(&v.Location, &v.Version, &v.Serial, &v.Lineage, &v.Size, &v.Run, &created, &v.Quarantined, &c.key, &c.inline)
+	err := row.Scan(&v.Location, &v.Version, &v.Serial, &v.Lineage, &v.Size, &v.Run, &created, &v.Quarantined, &c.key, &c.inline, &c.origin)
 	v.CreatedAt = fromNanos(created)
 	return v, c, err
 }
@@ -46,7 +46,11 @@ func (s *Store) readState(ctx context.Context, location, query string, args ...a
 	if err := notFound(err, "state", location); err != nil {
 		return nil, holdfast.StateVersion{}, err
 	}
-	data, err := s.getAll(ctx, "state", location, c)
+	sealed, err := s.sealedFor(location, c)
+	if err != nil {
+		return nil, holdfast.StateVersion{}, fmt.Errorf("read state %q version %d: %w", location, v.Version, err)
+	}
+	data, err := s.getAll(ctx, "state", sealed, c)
 	if err != nil {
 		return nil, holdfast.StateVersion{}, fmt.Errorf("read state %q version %d: %w", location, v.Version, err)
 	}

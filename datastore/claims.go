@@ -1,0 +1,99 @@
+package datastore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Claimable returns the runs that an agent may claim, in order: those that write
+// first, then plans, then drift checks, each the oldest first; at most one for
+// each state location, none for a location where a run is running.
+func (s *Store) Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error) {
+	var runs []holdfast.Run
+	err := s.db.read(ctx, func(ctx context.Context, q querier) error {
+		ids, err := claimable(ctx, q, filter)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			run, err := s.readRun(ctx, q, id, "")
+			if err != nil {
+				return err
+			}
+			runs = append(runs, run)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list claimable runs: %w", err)
+	}
+	return runs, nil
+}
+
+func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]string, error) {
+	if filter.Limit <= 0 {
+		return nil, nil
+	}
+	// Few are running; asking of each claimable run whether one is at its
+	// location would be asked often.
+	taken := map[string]bool{}
+	err := q.each(ctx, func(row scanner) error {
+		var location string
+		err := row.Scan(&location)
+		taken[location] = true
+		return err
+	}, `SELECT state_location FROM runs WHERE status = 'running'`)
+	if err != nil {
+		return nil, err
+	}
+	var c conditions
+	c.add(`claim_at IS NOT NULL AND claim_at <= ?`, nanos(filter.Now))
+	in(&c, "kind", filter.Kinds)
+	for _, provider := range filter.Providers {
+		c.add(`provider <> ?`, provider)
+	}
+	var ids []string
+	err = q.each(ctx, func(row scanner) error {
+		var id, location string
+		if err := row.Scan(&id, &location); err != nil {
+			return err
+		}
+		if taken[location] {
+			return nil
+		}
+		taken[location] = true
+		if ids = append(ids, id); len(ids) == filter.Limit {
+			return errStop
+		}
+		return nil
+	}, `SELECT id, state_location FROM runs`+c.where()+` ORDER BY priority, created_at, id`, c.args...)
+	if err != nil && !errors.Is(err, errStop) {
+		return nil, err
+	}
+	return ids, nil
+}
+
+// RunningBy counts the running runs by the provider of their clusters; the
+// second result counts those that are drift checks, of any provider.
+func (s *Store) RunningBy(ctx context.Context) (map[string]int, int, error) {
+	providers, drift := map[string]int{}, 0
+	err := s.db.reader().each(ctx, func(row scanner) error {
+		var provider string
+		var kind holdfast.RunKind
+		if err := row.Scan(&provider, &kind); err != nil {
+			return err
+		}
+		providers[provider]++
+		if kind == holdfast.RunDrift {
+			drift++
+		}
+		return nil
+	}, `SELECT provider, kind FROM runs WHERE status = 'running'`)
+	if err != nil {
+		return nil, 0, fmt.Errorf("count running runs: %w", err)
+	}
+	return providers, drift, nil
+}

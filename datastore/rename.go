@@ -1,0 +1,146 @@
+package datastore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// RenameCluster saves both records, each at its Version, and gives the state in
+// our own backend with its versions and its lock, the resources and the history
+// of from to to, all of it or nothing. It is an ErrConflict if a run is running
+// for either, or to has a state of its own. A transition without a cluster is of
+// to.
+func (s *Store) RenameCluster(ctx context.Context, from, to holdfast.ClusterRecord, history ...holdfast.Transition) error {
+	err := s.renameCluster(ctx, from, to, history)
+	if err != nil {
+		return fmt.Errorf("rename cluster %q to %q: %w", from.Name, to.Name, err)
+	}
+	return nil
+}
+
+func (s *Store) renameCluster(ctx context.Context, from, to holdfast.ClusterRecord, history []holdfast.Transition) error {
+	if from.Name == to.Name {
+		return errors.New("it is the same name")
+	}
+	from, fromDoc, err := s.sealCluster(from)
+	if err != nil {
+		return err
+	}
+	to, toDoc, err := s.sealCluster(to)
+	if err != nil {
+		return err
+	}
+	return s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if err := storeCluster(ctx, q, from, fromDoc); err != nil {
+			return fmt.Errorf("save %q at version %d: %w", from.Name, from.Version-1, err)
+		}
+		if err := storeCluster(ctx, q, to, toDoc); err != nil {
+			return fmt.Errorf("save %q at version %d: %w", to.Name, to.Version-1, err)
+		}
+		if err := nobodyRuns(ctx, q, from.Name, to.Name); err != nil {
+			return err
+		}
+		if err := s.moveState(ctx, q, locationOf(from.Name), locationOf(to.Name)); err != nil {
+			return fmt.Errorf("move the state: %w", err)
+		}
+		if err := moveBelongings(ctx, q, from.Name, to.Name); err != nil {
+			return err
+		}
+		if err := s.addHistory(ctx, q, to.Name, history); err != nil {
+			return err
+		}
+		return trimHistory(ctx, q, to.Name)
+	})
+}
+
+func nobodyRuns(ctx context.Context, q querier, from, to string) error {
+	var id string
+	err := q.row(ctx, `SELECT id FROM runs WHERE status = 'running' AND (cluster IN (?, ?) OR state_location IN (?, ?)) LIMIT 1`,
+		from, to, locationOf(from), locationOf(to)).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for running runs: %w", err)
+	}
+	return fmt.Errorf("run %q is running: %w", id, holdfast.ErrConflict)
+}
+
+// moveState gives what is at one location to another one, where nothing may be.
+func (s *Store) moveState(ctx context.Context, q querier, from, to string) error {
+	for _, table := range []string{"states", "state_locks"} {
+		var n int
+		if err := q.row(ctx, `SELECT COUNT(*) FROM `+table+` WHERE location = ?`, to).Scan(&n); err != nil {
+			return err
+		}
+		if n > 0 {
+			return fmt.Errorf("there is a state or a lock at %q: %w", to, holdfast.ErrConflict)
+		}
+	}
+	origins := map[int64][]byte{}
+	err := q.each(ctx, func(row scanner) error {
+		v, c, err := scanVersion(row)
+		if err != nil {
+			return err
+		}
+		origins[v.Version], err = s.moveOrigin(c, from, to)
+		return err
+	}, `SELECT `+versionColumns+` FROM state_versions WHERE location = ?`, from)
+	if err != nil {
+		return err
+	}
+	for version, origin := range origins {
+		if _, err := q.exec(ctx, `UPDATE state_versions SET location = ?, origin = ? WHERE location = ? AND version = ?`,
+			to, origin, from, version); err != nil {
+			return err
+		}
+	}
+	for _, table := range []string{"states", "state_locks"} {
+		if _, err := q.exec(ctx, `UPDATE `+table+` SET location = ? WHERE location = ?`, to, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A state is encrypted for its location. One that moves stays as it is, large as
+// it may be, and its row gets an origin: the location it was encrypted for,
+// itself encrypted for the new one. Who can write to the database, but has not
+// the keys, cannot move a state unseen.
+const originPurpose = "state origin"
+
+func (s *Store) moveOrigin(c content, from, to string) ([]byte, error) {
+	sealed, err := s.sealedFor(from, c)
+	if err != nil {
+		return nil, err
+	}
+	return s.keys.seal(originPurpose, contentName(to, c.key), []byte(sealed))
+}
+
+// sealedFor is the location that the state c at location was encrypted for.
+func (s *Store) sealedFor(location string, c content) (string, error) {
+	if c.origin == nil {
+		return location, nil
+	}
+	origin, err := s.keys.unseal(originPurpose, contentName(location, c.key), c.origin)
+	return string(origin), err
+}
+
+// moveBelongings gives resources and history to another name. What is left of a
+// former life of that name is told apart by its time.
+func moveBelongings(ctx context.Context, q querier, from, to string) error {
+	if _, err := q.exec(ctx, `DELETE FROM resources WHERE cluster = ?`, to); err != nil {
+		return fmt.Errorf("move resources: %w", err)
+	}
+	if _, err := q.exec(ctx, `UPDATE resources SET cluster = ? WHERE cluster = ?`, to, from); err != nil {
+		return fmt.Errorf("move resources: %w", err)
+	}
+	if _, err := q.exec(ctx, `UPDATE transitions SET cluster = ? WHERE cluster = ?`, to, from); err != nil {
+		return fmt.Errorf("move history: %w", err)
+	}
+	return nil
+}

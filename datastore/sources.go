@@ -1,0 +1,114 @@
+package datastore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Source returns what is remembered of a repository.
+func (s *Store) Source(ctx context.Context, repo string) (holdfast.Source, error) {
+	source := holdfast.Source{Repo: repo}
+	var seen, polled int64
+	err := s.db.reader().row(ctx, `SELECT head, comments_seen, polled_at, last_error FROM sources WHERE repo = ?`, repo).
+		Scan(&source.Head, &seen, &polled, &source.LastError)
+	if err := notFound(err, "repository", repo); err != nil {
+		return holdfast.Source{}, err
+	}
+	source.CommentsSeen, source.PolledAt = fromNanos(seen), fromNanos(polled)
+	return source, nil
+}
+
+// SaveSource creates or replaces what is remembered of a repository.
+func (s *Store) SaveSource(ctx context.Context, source holdfast.Source) error {
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		_, err := q.exec(ctx, `INSERT INTO sources (repo, head, comments_seen, polled_at, last_error) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (repo) DO UPDATE SET head = excluded.head, comments_seen = excluded.comments_seen,
+				polled_at = excluded.polled_at, last_error = excluded.last_error`,
+			source.Repo, string(source.Head), nanos(source.CommentsSeen), nanos(source.PolledAt), source.LastError)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("save repository %q: %w", source.Repo, err)
+	}
+	return nil
+}
+
+// PinTag records that a repository's tag is rev and returns rev; if the tag was
+// recorded before, it returns what was recorded.
+func (s *Store) PinTag(ctx context.Context, repo, tag string, rev holdfast.Revision) (holdfast.Revision, error) {
+	const recorded = `SELECT revision FROM tags WHERE repo = ? AND tag = ?`
+	var pinned holdfast.Revision
+	if err := s.db.reader().row(ctx, recorded, repo, tag).Scan(&pinned); err == nil {
+		return pinned, nil
+	}
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if _, err := q.exec(ctx, `INSERT INTO tags (repo, tag, revision) VALUES (?, ?, ?) ON CONFLICT (repo, tag) DO NOTHING`,
+			repo, tag, string(rev)); err != nil {
+			return err
+		}
+		return q.row(ctx, recorded, repo, tag).Scan(&pinned)
+	})
+	if err != nil {
+		return "", fmt.Errorf("pin tag %q of %q: %w", tag, repo, err)
+	}
+	return pinned, nil
+}
+
+// Lease makes owner the holder of name for ttl from now, if nobody else holds
+// it, and reports whether owner does. A ttl of zero gives it back.
+func (s *Store) Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error) {
+	var held int64
+	err := s.db.writeRelaxed(ctx, func(ctx context.Context, q querier) (err error) {
+		held, err = q.exec(ctx, `INSERT INTO leases (name, owner, expires_at) VALUES (?, ?, ?)
+			ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, expires_at = excluded.expires_at
+			WHERE leases.owner = excluded.owner OR leases.expires_at <= ?`,
+			name, owner, nanos(now.Add(ttl)), nanos(now))
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("lease %q to %q: %w", name, owner, err)
+	}
+	return held > 0, nil
+}
+
+// Audit appends to the audit trail. A zero At becomes now.
+func (s *Store) Audit(ctx context.Context, entry holdfast.AuditEntry) error {
+	if entry.At.IsZero() {
+		entry.At = s.now()
+	}
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		_, err := q.exec(ctx, `INSERT INTO audit (recorded_at, actor, action, object, detail) VALUES (?, ?, ?, ?, ?)`,
+			nanos(entry.At), entry.Actor, entry.Action, entry.Object, entry.Detail)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("record %s of %q: %w", entry.Action, entry.Object, err)
+	}
+	return nil
+}
+
+// AuditTrail returns what was done to object, newest first; an empty object
+// selects all, a limit of zero means 100.
+func (s *Store) AuditTrail(ctx context.Context, object string, limit int) ([]holdfast.AuditEntry, error) {
+	var c conditions
+	if object != "" {
+		c.add(`object = ?`, object)
+	}
+	var trail []holdfast.AuditEntry
+	err := s.db.reader().each(ctx, func(row scanner) error {
+		var entry holdfast.AuditEntry
+		var at int64
+		err := row.Scan(&at, &entry.Actor, &entry.Action, &entry.Object, &entry.Detail)
+		entry.At = fromNanos(at)
+		trail = append(trail, entry)
+		return err
+	}, `SELECT recorded_at, actor, action, object, detail FROM audit`+c.where()+` ORDER BY id DESC LIMIT ?`,
+		append(c.args, limitOr100(limit))...)
+	if err != nil {
+		return nil, fmt.Errorf("read audit trail: %w", err)
+	}
+	return trail, nil
+}
