@@ -36,51 +36,63 @@ func TestDriftDue(t *testing.T) {
 		spread   time.Duration
 	}{
 		"every four hours": {
-			holdfast.DriftPolicy{Schedule: "0 */4 * * *"}, "",
+			holdfast.DriftPolicy{Schedule: "0 */4 * * *"},
+			"",
 			"2026-11-21T15:07:00Z", "2026-11-21T16:00:00Z", 24 * time.Minute,
 		},
 		"checked at the very time": {
-			holdfast.DriftPolicy{Schedule: "0 */4 * * *"}, "",
+			holdfast.DriftPolicy{Schedule: "0 */4 * * *"},
+			"",
 			"2026-11-21T16:00:00Z", "2026-11-21T20:00:00Z", 24 * time.Minute,
 		},
 		"once a day": {
-			holdfast.DriftPolicy{Schedule: "0 4 * * *"}, "",
+			holdfast.DriftPolicy{Schedule: "0 4 * * *"},
+			"",
 			"2026-11-21T15:07:00Z", "2026-11-22T04:00:00Z", 30 * time.Minute,
 		},
 		"every minute": {
-			holdfast.DriftPolicy{Schedule: "* * * * *"}, "",
+			holdfast.DriftPolicy{Schedule: "* * * * *"},
+			"",
 			"2026-11-21T15:07:30Z", "2026-11-21T15:08:00Z", 6 * time.Second,
 		},
 		"before a weekend": {
-			holdfast.DriftPolicy{Schedule: "0 4 * * 1-5"}, "",
+			holdfast.DriftPolicy{Schedule: "0 4 * * 1-5"},
+			"",
 			"2026-11-20T15:07:00Z", "2026-11-23T04:00:00Z", 30 * time.Minute,
 		},
 		"a leap day": {
-			holdfast.DriftPolicy{Schedule: "0 4 29 2 *"}, "",
+			holdfast.DriftPolicy{Schedule: "0 4 29 2 *"},
+			"",
 			"2026-11-20T15:07:00Z", "2028-02-29T04:00:00Z", 30 * time.Minute,
 		},
 		"in a time zone": {
-			holdfast.DriftPolicy{Schedule: "0 4 * * *", TimeZone: zone}, "",
+			holdfast.DriftPolicy{Schedule: "0 4 * * *", TimeZone: zone},
+			"",
 			"2026-11-21T15:07:00Z", "2026-11-22T03:00:00Z", 30 * time.Minute,
 		},
 		"in a time zone of the schedule": {
-			holdfast.DriftPolicy{Schedule: "CRON_TZ=Europe/Berlin 0 4 * * *"}, "",
+			holdfast.DriftPolicy{Schedule: "CRON_TZ=Europe/Berlin 0 4 * * *"},
+			"",
 			"2026-11-21T15:07:00Z", "2026-11-22T03:00:00Z", 30 * time.Minute,
 		},
 		"the server's": {
-			holdfast.DriftPolicy{}, "CRON_TZ=Europe/Berlin 0 4 * * *",
+			holdfast.DriftPolicy{},
+			"CRON_TZ=Europe/Berlin 0 4 * * *",
 			"2026-11-21T15:07:00Z", "2026-11-22T03:00:00Z", 30 * time.Minute,
 		},
 		"rather one's own": {
-			holdfast.DriftPolicy{Schedule: "0 5 * * *"}, "0 4 * * *",
+			holdfast.DriftPolicy{Schedule: "0 5 * * *"},
+			"0 4 * * *",
 			"2026-11-21T15:07:00Z", "2026-11-22T05:00:00Z", 30 * time.Minute,
 		},
 		"every so often": {
-			holdfast.DriftPolicy{Schedule: "@every 2h"}, "",
+			holdfast.DriftPolicy{Schedule: "@every 2h"},
+			"",
 			"2026-11-21T15:07:00Z", "2026-11-21T16:00:00Z", 12 * time.Minute,
 		},
 		"last in another time zone": {
-			holdfast.DriftPolicy{Schedule: "0 4 * * *"}, "",
+			holdfast.DriftPolicy{Schedule: "0 4 * * *"},
+			"",
 			"2026-11-21T23:30:00-08:00", "2026-11-23T04:00:00Z", 30 * time.Minute,
 		},
 		"never checked":           {holdfast.DriftPolicy{Schedule: "@daily"}, "", "0001-01-01T00:00:00Z", "1970-01-02T00:00:00Z", 30 * time.Minute},
@@ -94,23 +106,28 @@ func TestDriftDue(t *testing.T) {
 		// Clocks in Berlin go from 2:00 to 3:00 on 2027-03-28, from 3:00 to 2:00 on
 		// 2026-10-25.
 		"the night that loses an hour": {
-			holdfast.DriftPolicy{Schedule: "0 4 * * *", TimeZone: zone}, "",
+			holdfast.DriftPolicy{Schedule: "0 4 * * *", TimeZone: zone},
+			"",
 			"2027-03-27T04:00:00Z", "2027-03-28T02:00:00Z", 30 * time.Minute,
 		},
 		"within the hour that is lost": {
-			holdfast.DriftPolicy{Schedule: "30 2 * * *", TimeZone: zone}, "",
+			holdfast.DriftPolicy{Schedule: "30 2 * * *", TimeZone: zone},
+			"",
 			"2027-03-27T04:00:00Z", "2027-03-29T00:30:00Z", 30 * time.Minute,
 		},
 		"the night that wins an hour": {
-			holdfast.DriftPolicy{Schedule: "0 4 * * *", TimeZone: zone}, "",
+			holdfast.DriftPolicy{Schedule: "0 4 * * *", TimeZone: zone},
+			"",
 			"2026-10-24T04:00:00Z", "2026-10-25T03:00:00Z", 30 * time.Minute,
 		},
 		"hourly through the hour that is lost": {
-			holdfast.DriftPolicy{Schedule: "0 * * * *", TimeZone: zone}, "",
+			holdfast.DriftPolicy{Schedule: "0 * * * *", TimeZone: zone},
+			"",
 			"2027-03-28T00:10:00Z", "2027-03-28T01:00:00Z", 6 * time.Minute,
 		},
 		"hourly through the hour that comes twice": {
-			holdfast.DriftPolicy{Schedule: "0 * * * *", TimeZone: zone}, "",
+			holdfast.DriftPolicy{Schedule: "0 * * * *", TimeZone: zone},
+			"",
 			"2026-10-25T00:10:00Z", "2026-10-25T01:00:00Z", 6 * time.Minute,
 		},
 	}

@@ -27,7 +27,7 @@ func WindowsOpen(windows []holdfast.ApplyWindow, now time.Time) (open bool, chan
 	denied := false
 	for _, w := range windows {
 		schedule, err := zonedSchedule(w.Schedule, w.TimeZone)
-		if err != nil {
+		if err != nil || w.Kind != "allow" && w.Kind != "deny" {
 			return false, time.Time{}
 		}
 		// The last start that could still last now.
