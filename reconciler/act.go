@@ -310,6 +310,11 @@ func (r *Reconciler) settle(ctx context.Context, in Input, d Decision) error {
 	if err != nil {
 		return err
 	}
+	if d.Reason == ReasonSuspended { // who resumed just now could not see that this waits
+		if scope, err := r.suspension(ctx, saved); err != nil || scope == "" {
+			r.requests.add(in.Request)
+		}
+	}
 	return r.requestRelated(ctx, in.Cluster, saved)
 }
 

@@ -35,6 +35,9 @@ type Input struct {
 	// Suspended is why no run may begin: "cluster", "project" or "fleet"; empty
 	// if they may.
 	Suspended string
+	// Throttled is until when no run of the provider of the newest run, which is
+	// to be executed, is handed out; zero if they are.
+	Throttled time.Time
 	// Last is what was last applied, or what an apply since then has begun with:
 	// what a destroy starts from. Zero if nothing ever was.
 	Last holdfast.Applied

@@ -63,6 +63,12 @@ func (r *Reconciler) observeRelated(ctx context.Context, in *Input) error {
 	rec := in.Cluster
 	in.Unseen = !r.isReady(rec.Owner)
 	var err error
+	if in.Suspended, err = r.suspension(ctx, rec); err != nil {
+		return err
+	}
+	if last := newest(in.Runs); last.Status.Pending() {
+		in.Throttled = r.breakers.until(last.Document.Provider)
+	}
 	if !rec.Desired.Removed {
 		in.Parents, err = r.parents(ctx, rec.Desired.Document)
 		return err

@@ -89,7 +89,7 @@ func (r *Reconciler) rename(ctx context.Context, old, rec holdfast.ClusterRecord
 		rec.Applied.StateLocation = "clusters/" + rec.Name
 	}
 	rec.Ending, rec.UpdatedAt = nil, now
-	rec.Phase = holdfast.PhasePending
+	rec.Phase, rec.Conditions = old.Phase, old.Conditions
 	history := []holdfast.Transition{
 		{Cluster: rec.Name, At: now, What: "name", From: old.Name, To: rec.Name, Reason: ReasonRenamed},
 	}

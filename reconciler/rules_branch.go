@@ -72,7 +72,13 @@ func suspended(in Input) (Decision, bool) {
 	if in.Approval != nil {
 		d.Action = ActionRefuse
 	}
-	return d, in.Cluster.Suspended
+	switch in.Suspended {
+	case suspendedProject:
+		d.Detail = "all clusters of its project are"
+	case suspendedFleet:
+		d.Detail = "all clusters are"
+	}
+	return d, in.Cluster.Suspended || in.Suspended != ""
 }
 
 // supersededRun ends what waits for its turn with content that Git has left.
@@ -144,6 +150,10 @@ func pendingRun(in Input) (Decision, bool) {
 	if d, ok := settledByMerge(in); ok {
 		d.Cancel = pending(in.Runs)
 		return d, true
+	}
+	if wait := in.Throttled.Sub(in.Now); wait > 0 {
+		detail := throttledText(last.Document.Provider, in.Throttled)
+		return Decision{Action: ActionWait, Reason: ReasonProviderThrottled, Detail: detail, After: wait}, true
 	}
 	return Decision{Action: ActionNone, Reason: ReasonInProgress}, true
 }

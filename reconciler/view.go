@@ -209,7 +209,10 @@ func (r *Reconciler) viewQueue(ctx context.Context, rc *report.Cluster, run hold
 			rc.Waiting, rc.WaitingDetail = ReasonLocked, holder(other)
 		}
 	}
-	return nil
+	if rc.Waiting == "" {
+		rc.Waiting, rc.WaitingDetail, err = r.providerWait(ctx, run.Document.Provider)
+	}
+	return err
 }
 
 func holder(run holdfast.Run) string {
