@@ -298,7 +298,7 @@ func (r *Reconciler) settle(ctx context.Context, in Input, d Decision) error {
 	}
 	if d.Reason == ReasonUpToDate && !rec.Desired.Removed {
 		// Policies and labels hold from here on: what they stand beside is applied.
-		rec.Applied.Document = rec.Desired.Document
+		rec.Applied.Document, rec.Applied.Revision = rec.Desired.Document, rec.Desired.Revision
 	}
 	if d.Action == ActionPlan || d.Action == ActionApply || len(d.Cancel) > 0 {
 		var err error

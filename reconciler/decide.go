@@ -180,7 +180,7 @@ func Decide(in Input) Decision {
 	}
 	for _, rule := range rules {
 		if d, ok := rule(in); ok {
-			return inWindow(in, inOrder(in, d))
+			return inWindow(in, inSafety(in, inOrder(in, d)))
 		}
 	}
 	return Decision{Action: ActionNone, Reason: ReasonUpToDate}

@@ -21,11 +21,12 @@ import (
 func (r *Reconciler) desireAll(
 	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog, retagged bool,
 ) ([]string, error) {
+	now := branchHead{revision: head, cat: cat, rewritten: r.rewritten(ctx, repo, former, head)}
 	changed, err := r.namesSince(ctx, repo, former, head, cat)
 	if err != nil {
 		return nil, err
 	}
-	if changed == nil {
+	if changed == nil || now.rewritten {
 		if changed, err = r.allNames(ctx, repo, cat); err != nil {
 			return nil, err
 		}
@@ -36,7 +37,6 @@ func (r *Reconciler) desireAll(
 		}
 	}
 	names := slices.Sorted(maps.Keys(changed))
-	now := branchHead{revision: head, cat: cat}
 	if now.removed, err = r.removedBy(ctx, repo, now, names); err != nil {
 		return nil, err
 	}
@@ -54,6 +54,16 @@ func (r *Reconciler) desireAll(
 	defer r.mu.Unlock()
 	r.doubtful[repo.Name] = again
 	return names, nil
+}
+
+// rewritten reports whether the branch was forced to another history: where a
+// document was last seen may not be in it any more.
+func (r *Reconciler) rewritten(ctx context.Context, repo Repository, former, head holdfast.Revision) bool {
+	if former == "" || former == head {
+		return false
+	}
+	goesOn, err := r.opts.Git.IsAncestor(ctx, repo.Name, former, head)
+	return err != nil || !goesOn
 }
 
 // removedBy counts the clusters that a head has removed.
@@ -84,9 +94,10 @@ func (r *Reconciler) removedBy(ctx context.Context, repo Repository, now branchH
 // branchHead is what is taken in: the head of a tracked branch and what its tree
 // says.
 type branchHead struct {
-	revision holdfast.Revision
-	cat      *catalog
-	removed  int // how many clusters it has removed
+	revision  holdfast.Revision
+	cat       *catalog
+	rewritten bool // it does not go on from the head before it
+	removed   int  // how many clusters it has removed
 }
 
 // namesSince returns the clusters of which head may say something else than
@@ -229,7 +240,7 @@ func (r *Reconciler) desireOnce(
 	if len(faults) > 0 {
 		rec.Desired.SourceDigest = ""
 	}
-	if !before.Desired.SourceDigest.Equal(res.digest) || before.Desired.Removed || before.Desired.Revision == "" {
+	if !before.Desired.SourceDigest.Equal(res.digest) || before.Desired.Removed || before.Desired.Revision == "" || now.rewritten {
 		rec.Desired.Revision = now.revision
 	}
 	doubt = len(rec.Desired.Faults) > 0

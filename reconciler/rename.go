@@ -131,6 +131,7 @@ func (r *Reconciler) Transfer(ctx context.Context, cluster, repo, actor string) 
 		rec.Owner, rec.UpdatedAt = repo, r.opts.Now()
 		// What the new repository says is taken in anew.
 		rec.Desired.Removed, rec.Desired.Missing, rec.Desired.RemovedWith = false, "", 0
+		rec.Desired.Revision = ""
 		_, err = r.opts.Store.SaveCluster(ctx, rec)
 		if errors.Is(err, holdfast.ErrConflict) {
 			continue

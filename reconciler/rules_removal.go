@@ -66,7 +66,8 @@ func unseen(in Input) (Decision, bool) {
 	return Decision{Action: ActionNone, Reason: ReasonInProgress}, in.Unseen && together && in.Approval == nil
 }
 
-// removed holds a destroy back that must not begin.
+// removed ends what was never there, plans nothing for what is protected, and
+// takes back a destroy that was queued and must not begin any more.
 func removed(in Input) (Decision, bool) {
 	if !in.Cluster.Desired.Removed {
 		return Decision{}, false
@@ -75,14 +76,30 @@ func removed(in Input) (Decision, bool) {
 		return Decision{Action: ActionRecord, Reason: ReasonNeverApplied, Cancel: pending(in.Runs)}, true
 	}
 	reason, detail := spared(in)
-	if reason == "" {
-		return Decision{}, false
-	}
+	last := newest(in.Runs)
+	queued := last.Kind == holdfast.RunDestroy && last.Status.Pending()
 	d := Decision{Action: ActionWait, Reason: reason, Detail: detail, Cancel: pending(in.Runs)}
 	if in.Approval != nil {
 		d.Action = ActionRefuse
 	}
-	return d, true
+	return d, reason == ReasonProtected || reason != "" && queued
+}
+
+// inSafety holds a destroy back that must not begin, whoever asks. That it is
+// planned harms nobody.
+func inSafety(in Input, d Decision) Decision {
+	if d.Action != ActionApply || !in.Cluster.Desired.Removed {
+		return d
+	}
+	reason, detail := spared(in)
+	switch {
+	case reason == "":
+		return d
+	case in.Approval != nil:
+		return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}
+	default:
+		return Decision{Action: ActionWait, Reason: reason, Detail: detail}
+	}
 }
 
 // spared is why a cluster whose document is gone is not destroyed; empty if it
