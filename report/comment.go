@@ -117,6 +117,9 @@ func (w *writer) breakdown(one, many string, faults int) string {
 	t := w.total
 	if t.all == 1 && faults == 0 {
 		o := w.outcomes[0]
+		if t.destroy > 0 {
+			one = w.destroyWord(1)
+		}
 		return code(shorten(o.cluster.Name, 63)) + " " + map[stage]string{
 			stageFailed: "failed", stageHeld: "waits for a person", stageWorking: "is in progress", stageDone: one,
 			stageUnchanged: "has no changes", stageLeft: "is left as it is",
@@ -134,11 +137,20 @@ func (w *writer) breakdown(one, many string, faults int) string {
 	add(t.by[stageFailed], "failed", "failed")
 	add(t.by[stageHeld], "waits for a person", "wait for a person")
 	add(t.by[stageWorking], "is in progress", "are in progress")
-	add(t.by[stageDone], one, many)
+	add(t.destroy, w.destroyWord(1), w.destroyWord(2))
+	add(t.by[stageDone]-t.destroy, one, many)
 	add(t.by[stageUnchanged], "has no changes", "have no changes")
 	add(t.by[stageLeft], "is left as it is", "are left as they are")
 	add(faults, "error in the files", "errors in the files")
 	return plural(t.all, "cluster") + ": " + strings.Join(parts, ", ")
+}
+
+// destroyWord is the verb for n clusters whose documents are removed.
+func (w *writer) destroyWord(n int) string {
+	if w.r.merged() {
+		return isAre(n) + " destroyed"
+	}
+	return isAre(n) + " to be destroyed"
 }
 
 // countsPhrase is what all plans together do, most dangerous first.
@@ -199,7 +211,9 @@ func (w *writer) next() {
 	parts := []string{}
 	switch {
 	case w.total.by[stageFailed] > 0 || len(w.r.PullRequest.Faults) > 0:
-		parts = append(parts, "correct it and push")
+		if w.inCode() {
+			parts = append(parts, "correct it and push")
+		}
 	case w.total.by[stageWorking] > 0:
 		parts = append(parts, "this comment is updated when the plans are done")
 	case w.total.by[stageDone] > 0:
@@ -215,6 +229,13 @@ func (w *writer) next() {
 	w.line("**Next:** " + strings.Join(parts, " · ") + "\n")
 }
 
+// inCode reports whether something has failed that a push may put right.
+func (w *writer) inCode() bool {
+	return len(w.r.PullRequest.Faults) > 0 || slices.ContainsFunc(w.outcomes, func(o outcome) bool {
+		return o.stage == stageFailed && (o.failure == nil || inCode[o.failure.Cause])
+	})
+}
+
 // mergeWord says what a merge will do.
 func (w *writer) mergeWord() string {
 	manual := 0
@@ -223,10 +244,14 @@ func (w *writer) mergeWord() string {
 			manual++
 		}
 	}
-	switch manual {
-	case 0:
+	switch apply := w.total.by[stageDone] + w.total.by[stageUnchanged] - w.total.destroy; {
+	case apply <= 0 && w.total.destroy > 0:
+		return "merge to destroy"
+	case w.total.destroy > 0 && manual == 0:
+		return "merge to apply and destroy"
+	case manual == 0:
 		return "merge to apply"
-	case len(w.outcomes):
+	case manual == len(w.outcomes):
 		return "merge, then " + command(holdfast.VerbApply)
 	default:
 		return fmt.Sprintf("merge to apply (%s then by %s)", plural(manual, "cluster"), command(holdfast.VerbApply))

@@ -1,12 +1,280 @@
 package report
 
-import "github.com/holdfast-dev/holdfast"
+import (
+	"fmt"
+	"slices"
+	"strings"
 
-// FailureText returns why a run failed, what it had done before, and what can
-// be done now, as plain text for a terminal. It is empty if the run did not fail.
-func FailureText(run holdfast.Run) string {
-	if run.Failure == nil {
+	"github.com/holdfast-dev/holdfast"
+)
+
+// choice is one thing that a person can do about a failed run. Without a command
+// it is done elsewhere, such as in the code.
+type choice struct {
+	comment  string // the command in a comment, with its cluster
+	terminal string // the same for a terminal
+	does     string
+}
+
+// inCode are causes that a change of code, or of the cluster's document, takes
+// away.
+var inCode = map[string]bool{
+	"InvalidConfiguration": true, "Invalid": true, "NotFound": true, "Conflict": true, "EngineFailed": true, "UnreadablePlan": true,
+}
+
+// choicesOf are what can be done about a failed run, best first.
+func choicesOf(run holdfast.Run) []choice {
+	var choices []choice
+	add := func(more ...choice) { choices = append(choices, more...) }
+	logs := choice{terminal: "holdfast logs " + run.ID, does: "shows all that the engine said"}
+	if run.Attempt == 0 {
+		logs = choice{}
+	}
+	f := holdfast.Failure{}
+	if run.Failure != nil {
+		f = *run.Failure
+	}
+	plan := choice{comment: commentCommand(holdfast.VerbPlan, run.Cluster), does: "plans again, once the cause is gone"}
+	apply := choice{comment: commentCommand(holdfast.VerbApply, run.Cluster), terminal: "holdfast apply " + run.Cluster}
+	if f.Cause == "StateLocked" {
+		add(choice{
+			comment: commentCommand(holdfast.VerbUnlock, run.Cluster), terminal: "holdfast unlock " + run.Cluster,
+			does: "says who holds the lock, and takes it from a holder that is dead",
+		})
+	}
+	switch {
+	case run.Status == holdfast.RunRetrying:
+		add(choice{does: "wait: it is tried again by itself"}, choice{
+			comment: commentCommand(holdfast.VerbCancel, run.Cluster), terminal: "holdfast cancel " + run.ID, does: "gives it up",
+		})
+	case run.Kind == holdfast.RunDrift:
+		add(choice{terminal: "holdfast drift check " + run.Cluster, does: "looks for drift again, once the cause is gone"})
+	case run.Kind.Writes() && run.Begun && f.Transient:
+		add(choice{does: "wait: the cause is a passing one, and it goes on by itself a few times"})
+	case run.Kind == holdfast.RunDestroy && run.Begun:
+		apply.does = "destroys what is left, once its plan is shown and the cause is gone"
+		add(apply, choice{does: "or bring the document back in a pull request: what is gone already is created again"})
+	case run.Kind.Writes() && run.Begun:
+		plan.does = "shows what is left to do"
+		apply.does = "applies that, once the cause is gone"
+		add(plan, apply, choice{does: "or revert the pull request: the way back is planned, reviewed and applied as any change"})
+	case !run.PullRequest.IsZero() && inCode[f.Cause]:
+		add(choice{does: "correct the code and push: it is planned again by itself"}, plan)
+	case inCode[f.Cause]:
+		add(choice{does: "correct the code in a new pull request"}, plan)
+	default:
+		add(plan)
+	}
+	add(logs)
+	return slices.DeleteFunc(choices, func(c choice) bool { return c == choice{} })
+}
+
+func commentCommand(verb holdfast.Verb, cluster string) string {
+	return "/holdfast " + string(verb) + " -c " + cluster
+}
+
+// failurePlace is where a run failed, to be followed by why.
+func failurePlace(f holdfast.Failure) string {
+	switch {
+	case f.Address != "" && f.Step != "":
+		return "at " + code(shorten(f.Address, 200)) + ", in the step " + code(shorten(f.Step, 40)) + ": "
+	case f.Address != "":
+		return "at " + code(shorten(f.Address, 200)) + ": "
+	case f.Step != "":
+		return "in the step " + code(shorten(f.Step, 40)) + ": "
+	default:
 		return ""
 	}
-	return oneLine(run.Failure.Summary) + "\n"
+}
+
+// tellFailure says in a comment what went wrong, where, what was done before,
+// and how it is put right.
+func (w *writer) tellFailure(o outcome, f holdfast.Failure) {
+	w.linef("**%s**: %s", text(o.cluster.Name), orElse(shorten(text(f.Summary), 500), o.result))
+	if where := strings.TrimSuffix(failurePlace(f), ": "); where != "" {
+		if f.Cause != "" {
+			where += " · cause " + code(shorten(f.Cause, 60))
+		}
+		w.line("- " + where)
+	}
+	for _, d := range firstOf(&w.page, f.Diagnostics, min(w.level.notes, 5)) {
+		w.linef("- %s", diagnosticLine(d, 500))
+	}
+	if more := len(f.Diagnostics) - min(w.level.notes, 5); more > 0 {
+		w.linef("- … and %d more", more)
+	}
+	w.line("")
+	if f.Detail != "" && w.level.rows > 0 {
+		w.line("<details><summary>What the engine said</summary>\n\n" + fenced("", w.cut(f.Detail, min(w.level.notes*4, 100))) + "\n\n</details>\n")
+	}
+	if len(f.Unrecorded) > 0 {
+		w.line("> [!CAUTION]\n> These were in progress when the engine died, and may exist without being in the state:")
+		for _, address := range firstOf(&w.page, f.Unrecorded, max(w.level.notes, 5)) {
+			w.line("> - " + code(shorten(address, 200)))
+		}
+		w.line("")
+	}
+	w.addresses("Done before it failed", f.Completed)
+	w.addresses("Left in the state", f.Remaining)
+	if f.Hint != "" {
+		w.linef("**What to do:** %s\n", sentence(shorten(text(f.Hint), 500)))
+	}
+}
+
+// addresses is a list that is folded away when it is long.
+func (w *writer) addresses(title string, lines []string) {
+	const short = 3
+	if len(lines) == 0 {
+		return
+	}
+	shown := firstOf(&w.page, lines, max(w.level.notes, short))
+	quoted := make([]string, len(shown))
+	for i, line := range shown {
+		quoted[i] = doneWords(line)
+	}
+	more := len(lines) - len(shown)
+	if len(lines) <= short {
+		w.linef("%s: %s\n", title, list(quoted, len(quoted)))
+		return
+	}
+	w.linef("<details><summary>%s (%d)</summary>\n", title, len(lines))
+	for _, line := range quoted {
+		w.line("- " + line)
+	}
+	if more > 0 {
+		w.linef("- … and %d more", more)
+	}
+	w.line("\n</details>\n")
+}
+
+// doneWords is "aws_vpc.main: created" with the address as code.
+func doneWords(line string) string {
+	i := strings.LastIndex(line, ": ")
+	if i < 0 || strings.Trim(line[i+2:], "abcdefghijklmnopqrstuvwxyz ") != "" {
+		return code(shorten(line, 200))
+	}
+	return code(shorten(line[:i], 200)) + " " + shorten(text(line[i+2:]), 40)
+}
+
+// choices lists what can be done, with commands that are ready to be copied.
+// Where it is told elsewhere what to command, only the others are left.
+func (w *writer) choices(run holdfast.Run, told bool) {
+	if w.level.rows == 0 || run.Status == holdfast.RunRetrying {
+		return // the table says when it is tried again
+	}
+	choices := slices.DeleteFunc(choicesOf(run), func(c choice) bool { return told && c.comment != "" })
+	if len(choices) == 0 {
+		return
+	}
+	w.line("**Choices:**")
+	for _, c := range choices {
+		switch command := orElse(c.comment, c.terminal); command {
+		case "":
+			w.line("- " + c.does)
+		default:
+			w.line("- " + code(shorten(command, 200)) + " " + c.does)
+		}
+	}
+	w.line("")
+}
+
+// FailureText returns why a run failed, where, what it had done before, and what
+// can be done now, as plain text for a terminal. It is empty if the run did not
+// fail.
+func FailureText(run holdfast.Run) string {
+	f := run.Failure
+	if f == nil {
+		return ""
+	}
+	p := &painter{}
+	p.line("", "%s", orElse(oneLine(f.Summary), "it failed"))
+	if f.Address != "" {
+		p.line("", "  at %s", oneLine(f.Address))
+	}
+	if f.Step != "" || f.Cause != "" {
+		p.line("", "  in the step %s, cause %s", orElse(oneLine(f.Step), "unknown"), orElse(oneLine(f.Cause), "unknown"))
+	}
+	for _, d := range f.Diagnostics {
+		p.line("", "  %s", diagnosticText(d))
+	}
+	p.block("What the engine said:", f.Detail)
+	p.list("In progress when the engine died; these may exist without being in the state:", f.Unrecorded)
+	p.list("Done before it failed:", f.Completed)
+	p.list("Left in the state:", f.Remaining)
+	if f.Hint != "" {
+		p.line("", "What to do: %s", sentence(oneLine(strings.ReplaceAll(f.Hint, "`", ""))))
+	}
+	p.choices(run)
+	return p.b.String()
+}
+
+func diagnosticText(d holdfast.Diagnostic) string {
+	line := orElse(oneLine(d.Severity), "error") + ": " + oneLine(d.Summary)
+	if d.Detail != "" {
+		line += ": " + shorten(oneLine(d.Detail), 1000)
+	}
+	if d.File != "" {
+		line += fmt.Sprintf(" (%s:%d)", oneLine(d.File), d.Line)
+	}
+	if d.Address != "" {
+		line += " in " + oneLine(d.Address)
+	}
+	return line
+}
+
+// block is lines of others, set apart.
+func (p *painter) block(title, s string) {
+	s = strings.Trim(printable(s), "\n")
+	if s == "" {
+		return
+	}
+	p.line("", "%s", title)
+	for _, line := range strings.Split(s, "\n") {
+		p.line("", "%s", strings.TrimRight("  | "+line, " "))
+	}
+}
+
+func (p *painter) list(title string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	p.line("", "%s", title)
+	for _, line := range lines {
+		p.line("", "  %s", oneLine(line))
+	}
+}
+
+func (p *painter) choices(run holdfast.Run) {
+	choices := choicesOf(run)
+	width := 0
+	for _, c := range choices {
+		width = max(width, len(orElse(c.terminal, c.comment)))
+	}
+	if len(choices) == 0 {
+		return
+	}
+	p.line("", "Choices:")
+	for _, c := range choices {
+		does := c.does
+		if c.terminal == "" && c.comment != "" {
+			does += " (as a comment on " + pullRequestOf(run) + ")"
+		}
+		if command := orElse(c.terminal, c.comment); command != "" {
+			does = fmt.Sprintf("%-*s  %s", min(width, 60), oneLine(command), does)
+		}
+		p.line("", "  %s", does)
+	}
+}
+
+// pullRequestOf is where a run can be commanded by a comment.
+func pullRequestOf(run holdfast.Run) string {
+	if !run.PullRequest.IsZero() {
+		return oneLine(run.PullRequest.String())
+	}
+	for _, review := range run.Reviews {
+		if !review.PullRequest.IsZero() {
+			return oneLine(review.PullRequest.String())
+		}
+	}
+	return "its pull request"
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -31,10 +32,13 @@ type outcome struct {
 	run     *holdfast.Run  // whose log it is
 	plan    *holdfast.Plan // to be shown
 	counts  holdfast.Counts
-	stale   bool // plan is of an older head
-	broken  bool // plan was being applied when that failed
-	applied bool // plan has been applied
+	stale   bool   // plan is of an older head
+	broken  bool   // plan was being applied when that failed
+	applied bool   // plan has been applied
+	destroy bool   // of all of the cluster
+	notice  string // what a merge would wait for
 	failure *holdfast.Failure
+	failing *holdfast.Run // whose failure it is
 }
 
 func (r PullRequest) merged() bool { return r.PullRequest.State == holdfast.PullRequestMerged }
@@ -53,7 +57,7 @@ func outcomesOf(r PullRequest) []outcome {
 
 // plannedOutcome is what an open pull request says of a cluster.
 func plannedOutcome(r PullRequest, c Cluster) outcome {
-	o := outcome{cluster: c, run: c.Plan, plan: c.Summary, stale: c.Previous}
+	o := outcome{cluster: c, run: c.Plan, plan: c.Summary, stale: c.Previous, destroy: c.Deleted || destroys(c.Plan)}
 	if c.Plan != nil && c.Plan.Status.Done() && c.Plan.Revision != r.PullRequest.Head && r.PullRequest.Head != "" {
 		o.stale = true
 	}
@@ -61,8 +65,13 @@ func plannedOutcome(r PullRequest, c Cluster) outcome {
 	case hasFault(r.PullRequest.Faults, c.Name):
 		o.plan = nil
 		return o.as(stageFailed, "❌", "has faults")
-	case c.Deleted && c.Plan == nil:
-		return o.as(stageLeft, "⚪", "removed from Git; its infrastructure is left as it is")
+	case over[c.Waiting] != "" && c.Deleted:
+		o.plan = nil
+		return o.as(stageLeft, "⚪", over[c.Waiting])
+	case c.Deleted && c.Waiting == "Protected":
+		return o.held(c.Waiting, c.WaitingDetail)
+	case c.Deleted && c.Plan == nil && r.PullRequest.Reason == "":
+		return o.as(stageWorking, "⏳", "removed; the plan of its destruction is to be made")
 	case r.PullRequest.Reason != "" && c.Plan == nil:
 		return o.as(stageLeft, "⚪", "not planned")
 	case c.Plan == nil:
@@ -81,27 +90,46 @@ func plannedOutcome(r PullRequest, c Cluster) outcome {
 	case o.stale:
 		return o.as(stageWorking, "⏳", "is planned again for "+code(r.PullRequest.Head.Short()))
 	default:
+		if c.Waiting != "" && reasonOf(c.Waiting).told {
+			o.notice, o.detail = c.Waiting, c.WaitingDetail
+		}
 		return o.changes(c.Plan.Counts, false)
 	}
 }
 
+// destroys reports whether a run is, or plans, the destruction of a cluster.
+func destroys(run *holdfast.Run) bool {
+	return run != nil && (run.Destroy || run.Kind == holdfast.RunDestroy)
+}
+
+// over says what became of a cluster whose document is gone, where nothing more
+// is going to happen.
+var over = map[string]string{
+	"Removed":      "removed from Git; its infrastructure is left as it is",
+	"NeverApplied": "removed from Git; it was never applied: there is nothing to destroy",
+	"Renamed":      "renamed: its state and history go on under the new name",
+	"Destroyed":    "destroyed",
+}
+
 // appliedOutcome is what became of a cluster after a merge, or a push.
 func appliedOutcome(c Cluster, now time.Time) outcome {
-	o := outcome{cluster: c, run: c.Apply, plan: c.Applied}
+	o := outcome{cluster: c, run: c.Apply, plan: c.Applied, destroy: c.Deleted || destroys(c.Apply)}
 	if o.plan == nil && c.Apply == nil {
 		o.plan = c.Summary
+	}
+	if c.Failed != nil {
+		o.failure, o.failing = c.Failed.Failure, c.Failed
 	}
 	apply := c.Apply
 	switch {
 	case apply != nil && !apply.Status.Done() && c.Waiting == "AgentSilent":
 		return o.held(c.Waiting, orElse(apply.Detail, c.WaitingDetail))
 	case apply != nil && !apply.Status.Done():
-		if apply.Kind == holdfast.RunPlan {
-			return o.working(*apply, "plan", now)
-		}
-		return o.working(*apply, "apply", now)
+		return o.working(*apply, string(kindWord(apply.Kind)), now)
 	case apply != nil && apply.Status == holdfast.RunApplied:
 		return o.changes(apply.Counts, true)
+	case apply != nil && apply.Status == holdfast.RunNoChanges && o.destroy:
+		return o.as(stageUnchanged, "✅", "nothing was left to destroy")
 	case apply != nil && apply.Status == holdfast.RunNoChanges:
 		return o.as(stageUnchanged, "✅", "nothing to do")
 	case apply != nil && apply.Status == holdfast.RunErrored:
@@ -120,7 +148,7 @@ func appliedOutcome(c Cluster, now time.Time) outcome {
 	case c.Waiting != "":
 		return o.held(c.Waiting, c.WaitingDetail)
 	case c.Deleted:
-		return o.as(stageLeft, "⚪", "removed from Git; its infrastructure is left as it is")
+		return o.as(stageWorking, "⏳", "merged; its destruction is prepared")
 	default:
 		return o.as(stageWorking, "⏳", "merged; its apply is prepared")
 	}
@@ -144,12 +172,15 @@ func (o outcome) working(run holdfast.Run, what string, now time.Time) outcome {
 	o.reason, o.detail = orElse(o.cluster.Waiting, run.Reason), o.cluster.WaitingDetail
 	switch {
 	case run.Status == holdfast.RunRetrying:
-		o.failure = run.Failure
+		o.failure, o.failing = run.Failure, &run
 		result := fmt.Sprintf("%s is tried again", what)
 		if wait := run.NotBefore.Sub(now); wait > 0 {
 			result += " at " + run.NotBefore.UTC().Format("15:04:05 UTC")
 		}
 		return o.as(stageWorking, "🔁", fmt.Sprintf("%s (attempt %d)", result, run.Attempt+1))
+	case run.Status == holdfast.RunRunning && what == "destroy":
+		o.stale = false
+		return o.as(stageWorking, "⏳", "is being destroyed"+stepOf(run))
 	case run.Status == holdfast.RunRunning && what == "apply":
 		o.stale = false
 		return o.as(stageWorking, "⏳", "is being applied"+stepOf(run))
@@ -159,9 +190,19 @@ func (o outcome) working(run holdfast.Run, what string, now time.Time) outcome {
 		return o.as(stageWorking, "🔒", fmt.Sprintf("%s waits for %s%s", what, locker(o.cluster), position(o.cluster.Queue)))
 	case run.Status == holdfast.RunWaiting:
 		return o.held(orElse(o.cluster.Waiting, run.Reason), orElse(o.cluster.WaitingDetail, run.Detail))
+	case strings.HasPrefix(o.cluster.Waiting, "Provider"):
+		return o.as(stageWorking, "⏳", fmt.Sprintf("%s waits: %s", what, reasonOf(o.cluster.Waiting).words)+because(o.cluster.WaitingDetail))
 	default:
 		return o.as(stageWorking, "⏳", what+" is queued"+position(o.cluster.Queue))
 	}
+}
+
+// because is a detail in brackets, in a table.
+func because(detail string) string {
+	if detail == "" {
+		return ""
+	}
+	return " (" + shorten(words(detail), 200) + ")"
 }
 
 func locker(c Cluster) string {
@@ -186,7 +227,7 @@ func position(queue int) string {
 }
 
 func (o outcome) failed(run holdfast.Run, result string) outcome {
-	o.failure, o.broken = run.Failure, run.Kind.Writes()
+	o.failure, o.failing, o.broken = run.Failure, &run, run.Kind.Writes()
 	return o.as(stageFailed, "❌", result)
 }
 
@@ -199,10 +240,10 @@ func (o outcome) held(reason, detail string) outcome {
 	switch {
 	case reason == "":
 		return o.as(stageHeld, "✋", "waits")
-	case reason == "Removed":
-		return o.as(stageLeft, "⚪", "removed from Git; its infrastructure is left as it is")
+	case over[reason] != "":
+		return o.as(stageLeft, "⚪", over[reason])
 	case reasonOf(reason).wait:
-		return o.as(stageWorking, "⏳", "waits: "+reasonOf(reason).words)
+		return o.as(stageWorking, "⏳", "waits: "+reasonOf(reason).words+because(detail))
 	default:
 		return o.as(stageHeld, "✋", "held: "+text(reason))
 	}
@@ -215,8 +256,14 @@ func (o outcome) changes(counts holdfast.Counts, applied bool) outcome {
 	}
 	o.counts, o.applied = counts, applied
 	switch {
+	case applied && o.destroy:
+		return o.as(stageDone, "✅", "**destroyed**")
 	case applied:
 		return o.as(stageDone, "✅", "applied")
+	case o.destroy && counts.Zero():
+		return o.as(stageUnchanged, "⚪", "removed; nothing is left to destroy")
+	case o.destroy:
+		return o.as(stageDone, "🛑", "**destroys the cluster**")
 	case counts.Zero():
 		return o.as(stageUnchanged, "⚪", "no changes")
 	case counts.Replace+counts.Delete > 0:
@@ -244,12 +291,21 @@ func orElse(s, otherwise string) string {
 	return otherwise
 }
 
+// told is the reason that people are told of; empty if there is none.
+func (o outcome) told() string {
+	if o.stage == stageHeld {
+		return o.reason
+	}
+	return o.notice
+}
+
 // total counts outcomes by stage.
 type total struct {
 	by      map[stage]int
 	all     int
 	counts  holdfast.Counts
-	reasons []string // of those held, once each
+	reasons []string // of those held, or told of, once each
+	destroy int      // of stageDone: clusters that are destroyed
 }
 
 func totalOf(outcomes []outcome) total {
@@ -260,9 +316,12 @@ func totalOf(outcomes []outcome) total {
 		if !o.stale {
 			t.counts = t.counts.Add(o.counts)
 		}
-		if o.stage == stageHeld && o.reason != "" && !seen[o.reason] {
-			seen[o.reason] = true
-			t.reasons = append(t.reasons, o.reason)
+		if o.stage == stageDone && o.destroy {
+			t.destroy++
+		}
+		if reason := o.told(); reason != "" && !seen[reason] {
+			seen[reason] = true
+			t.reasons = append(t.reasons, reason)
 		}
 	}
 	return t

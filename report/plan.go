@@ -58,7 +58,7 @@ func shapeOf(o outcome) string {
 		}
 		changes = append(changes, shape)
 	}
-	raw, err := json.Marshal([]any{o.stage, o.stale, o.applied, o.broken, o.plan.Counts, len(o.plan.Drift), changes, o.plan.OutputChanges, o.plan.Warnings})
+	raw, err := json.Marshal([]any{o.stage, o.stale, o.applied, o.broken, o.destroy, o.plan.Counts, len(o.plan.Drift), changes, o.plan.OutputChanges, o.plan.Warnings})
 	if err != nil { // cannot be: strings only
 		return o.cluster.Name
 	}
@@ -126,8 +126,12 @@ func (w *writer) groupTitle(g group) string {
 	switch {
 	case o.stale:
 		return "<i>" + title + ": plan of an older commit, not valid any more (" + counts + ")</i>"
+	case o.broken && o.destroy:
+		return title + ": what was to be destroyed (" + counts + ")"
 	case o.broken:
 		return title + ": plan whose apply failed (" + counts + ")"
+	case o.destroy:
+		return title + ": all of it: " + counts
 	default:
 		return title + ": " + counts
 	}

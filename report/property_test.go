@@ -155,7 +155,7 @@ func hostile(s string, n int) []report.PullRequest {
 	good.Plan.Template, good.Plan.EngineName, good.Plan.EngineVersion = s, s, s
 	bad := planned("bad", plan)
 	bad.Summary, bad.Plan.Status = nil, holdfast.RunErrored
-	bad.Created = []string{s}
+
 	bad.Plan.Failure = &holdfast.Failure{Summary: s, Detail: s, Hint: s, Cause: s, Diagnostics: plan.Warnings, Unrecorded: []string{s, s}}
 	open := pullRequest(good, bad)
 	open.Notices = []string{s, s}

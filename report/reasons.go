@@ -14,6 +14,7 @@ type reason struct {
 	does  string          // what the first command does
 	hint  string          // what else to do
 	wait  bool            // it passes by itself
+	told  bool            // people are told of it before the merge that it will hold up
 }
 
 // appliesShown is what apply does where a plan waits for a person.
@@ -70,23 +71,71 @@ var reasons = map[string]reason{
 		words: "the run was cancelled",
 		next:  []holdfast.Verb{holdfast.VerbPlan}, does: "plans again",
 	},
-	"Invalid":            {words: "the cluster's document has faults", hint: "Correct it in a new pull request"},
-	"Removed":            {words: "the cluster's document is removed; its infrastructure is left as it is"},
-	"DependencyFailed":   {words: "a cluster that this one depends on has failed"},
-	"Fork":               {words: "it comes from a fork, and a plan executes its code; plans of forks are switched off"},
-	"Draft":              {words: "it is a draft; it is planned when it is ready for review"},
-	"OtherBase":          {words: "its base is not the branch that is tracked"},
-	"Timeout":            {words: "the deadline of the run passed", next: []holdfast.Verb{holdfast.VerbPlan}, does: "plans again"},
-	"LeaseLost":          {words: "the agent had lost the server before the apply began; nothing was applied"},
-	"EngineKilled":       {words: "the engine was killed"},
-	"AgentKilled":        {words: "the agent that executed the run died"},
-	"Superseded":         {words: "a newer revision replaces it", wait: true},
-	"NewRevision":        {words: "a newer revision is planned", wait: true},
-	"Preempted":          {words: "an apply goes first", wait: true},
-	"AppliedSince":       {words: "an apply has changed the cluster since", wait: true},
-	"StateMoved":         {words: "the state has changed since", wait: true},
-	"UpToDate":           {words: "the cluster is as Git says"},
-	"ConfirmationNeeded": {words: "so many deletions at once need a confirmation"},
+	"Invalid":      {words: "the cluster's document has faults", hint: "Correct it in a new pull request"},
+	"Removed":      {words: "the cluster's document is removed; its infrastructure is left as it is"},
+	"Fork":         {words: "it comes from a fork, and a plan executes its code; plans of forks are switched off"},
+	"Draft":        {words: "it is a draft; it is planned when it is ready for review"},
+	"OtherBase":    {words: "its base is not the branch that is tracked"},
+	"Timeout":      {words: "the deadline of the run passed", next: []holdfast.Verb{holdfast.VerbPlan}, does: "plans again"},
+	"LeaseLost":    {words: "the agent had lost the server before the apply began; nothing was applied"},
+	"EngineKilled": {words: "the engine was killed"},
+	"AgentKilled":  {words: "the agent that executed the run died"},
+	"Superseded":   {words: "a newer revision replaces it", wait: true},
+	"NewRevision":  {words: "a newer revision is planned", wait: true},
+	"Preempted":    {words: "an apply goes first", wait: true},
+	"AppliedSince": {words: "an apply has changed the cluster since", wait: true},
+	"StateMoved":   {words: "the state has changed since", wait: true},
+	"UpToDate":     {words: "the cluster is as Git says"},
+
+	"Schedule": {words: "a check for drift was due", wait: true},
+	"Drifted":  {words: "the infrastructure is not as it was applied", hint: "`holdfast describe drift` shows what differs"},
+	"DriftHeld": {
+		words: "what would undo its drift needs a person's approval",
+		next:  []holdfast.Verb{holdfast.VerbApply}, does: "undoes it by exactly the plan of the last check",
+		hint: "`holdfast describe drift` shows it",
+	},
+	"RemedyFailed": {
+		words: "the apply that was to undo its drift failed, and is not tried again by itself",
+		next:  []holdfast.Verb{holdfast.VerbApply}, does: "tries again with the plan of the last check",
+	},
+
+	"Protected": {
+		words: "it is protected against destruction (`deletion.protected` was last applied)", told: true,
+		hint: "To destroy it, merge `deletion.protected: false` first, then remove the document in another pull request",
+	},
+	"MassDeletion": {
+		words: "so many clusters go at once that a person has to confirm it", told: true,
+		next: []holdfast.Verb{holdfast.VerbApply}, does: "confirms it and destroys them",
+	},
+	"DestroyFailed": {
+		words: "its destroy has failed too often to be tried again by itself; what is left is shown below",
+		next:  []holdfast.Verb{holdfast.VerbApply, holdfast.VerbPlan}, does: appliesShown,
+	},
+	"Destroyed":    {words: "it is destroyed"},
+	"NeverApplied": {words: "it was never applied: there is nothing to destroy"},
+	"Renamed":      {words: "another name has taken over its state and history"},
+	"Missing": {
+		words: "its document is not there, and nothing proves that it was removed: nothing is destroyed", told: true,
+		hint: "Bring it back, or remove it in a commit whose files can all be read",
+	},
+	"HasDependents": {
+		words: "clusters that depend on it are still there; it is destroyed when they are gone", told: true, wait: true,
+	},
+
+	"DependencyPending": {words: "a cluster that it depends on is to be applied first", wait: true},
+	"DependencyFailed": {
+		words: "a cluster that it depends on has failed", told: true,
+		hint: "It goes on by itself when that one is applied",
+	},
+	"DependencyMissing": {
+		words: "there is no cluster of a name in its `dependsOn`", told: true,
+		hint: "Correct `dependsOn`, or add that cluster: it goes on by itself then",
+	},
+	"DependencyApplied": {words: "a cluster that it depends on was applied since", wait: true},
+
+	"ProviderThrottled": {words: "the cloud limits or refuses requests, and its runs are slowed down; it goes on by itself", wait: true},
+	"ProviderCapped":    {words: "as many runs of its cloud as are allowed are running; it goes on by itself", wait: true},
+	"PolicyAdopted":     {words: "its document has changed, what it comes to has not"},
 }
 
 // reasonOf returns the words for a reason, made of the reason itself if it is

@@ -1,6 +1,7 @@
 // Package report writes what people read: the comment of a pull request,
-// commit statuses, answers to commands, and plans for a terminal. Its functions
-// are pure: the same input gives the same bytes.
+// commit statuses, issues about drift, answers to commands, and plans, failures
+// and drift for a terminal. Its functions are pure: the same input gives the
+// same bytes.
 //
 // What is shown is untrusted. No text from a file, a plan or an engine becomes
 // markup, mentions anybody, or ends a code block.
@@ -34,7 +35,7 @@ type PullRequest struct {
 type Cluster struct {
 	Name     string
 	Document holdfast.Cluster
-	Deleted  bool // its document is removed
+	Deleted  bool // its document is removed: plans and applies are those of its destruction
 
 	Plan    *holdfast.Run  // the newest plan run; nil if there is none yet
 	Summary *holdfast.Plan // its plan, or with Previous an older one; nil if there is none
@@ -42,7 +43,10 @@ type Cluster struct {
 	Previous bool
 
 	// Waiting is the reason why nothing happens, such as Unreviewed, and
-	// WaitingDetail the same in a sentence; empty if something does.
+	// WaitingDetail the same in a sentence; empty if something does. Of an open
+	// pull request with a good plan it is what a merge would wait for, such as
+	// MassDeletion. NeverApplied, Renamed and Destroyed say how a deleted cluster
+	// went.
 	Waiting       string
 	WaitingDetail string
 	Queue         int // how many runs go first
@@ -50,11 +54,9 @@ type Cluster struct {
 	Apply   *holdfast.Run  // on the tracked branch, after the merge; may be a plan that waits for a person
 	Applied *holdfast.Plan // the plan of Apply
 
-	// Created are addresses that a failed apply had created.
-	Created []string
-	// Provisional is true if the plan is made again after the apply of a
-	// cluster that this one depends on.
-	Provisional bool
+	// Failed is the apply, or the destroy, that failed in the middle, if Apply is
+	// the plan of what it has left; nil if there is none.
+	Failed *holdfast.Run
 }
 
 // Marker returns the hidden first line by which the comment of a pull request

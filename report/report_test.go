@@ -120,10 +120,12 @@ func planned(name string, plan *holdfast.Plan) report.Cluster {
 	if plan.Counts.Zero() {
 		status = holdfast.RunNoChanges
 	}
-	return report.Cluster{
+	c := report.Cluster{
 		Name: name, Document: holdfast.Cluster{Name: name, Environment: "production"},
 		Plan: run("run-"+name, name, holdfast.RunPlan, status, plan), Summary: plan,
 	}
+	c.Plan.PullRequest = holdfast.PullRequestRef{Repo: "fleet", Number: 7}
+	return c
 }
 
 func appliedCluster(name string, plan *holdfast.Plan, status holdfast.RunStatus) report.Cluster {
@@ -198,28 +200,29 @@ func cases() map[string]report.PullRequest {
 	gone.Had = true
 
 	interrupted := appliedCluster("prod-us", smallPlan("prod-us"), holdfast.RunInterrupted)
-	interrupted.Apply.Reason = "EngineKilled"
+	interrupted.Apply.Reason, interrupted.Apply.Begun = "EngineKilled", true
 	interrupted.Apply.Failure = &holdfast.Failure{
 		Step: "apply", Summary: "the engine was killed", Cause: "EngineKilled", Unrecorded: []string{"aws_instance.a", "aws_instance.b"},
 		Hint: "Look for these resources before you apply again.",
 	}
-	interrupted.Created = []string{"aws_iam_role.extra"}
+	interrupted.Apply.Failure.Completed = []string{"aws_iam_role.extra: created"}
 	brokenApply := waits(appliedCluster("prod-eu", smallPlan("prod-eu"), holdfast.RunErrored), "ApplyFailed", "")
+	brokenApply.Apply.Begun = true
 	brokenApply.Apply.Failure = &holdfast.Failure{
-		Step: "apply", Summary: "quota exceeded", Cause: "Quota", Hint: "Raise the quota of the account, then apply again.",
+		Step: "apply", Summary: "quota exceeded", Cause: "Quota", Address: "aws_vpc.this", Hint: "Raise the quota of the account, then apply again.",
 		Diagnostics: []holdfast.Diagnostic{{Severity: "error", Summary: "LimitExceeded: 5 of 5 VPCs", Address: "aws_vpc.this"}},
 	}
-	brokenApply.Created = []string{"aws_iam_role.extra"}
+	brokenApply.Apply.Failure.Completed = []string{"aws_iam_role.extra: created"}
 	changed := waits(appliedCluster("prod-eu", replacePlan(), holdfast.RunPlanned), "PlanChanged", "")
 	changed.Apply.Reason = "PlanChanged"
 	changed.Apply.Detail = "the plan differs from the reviewed one of run run-prod-eu: linode_lke_cluster.this: to be replaced now, was to be updated"
 	applying := appliedCluster("dev-us", smallPlan("dev-us"), holdfast.RunRunning)
 	applying.Apply.Step, applying.Applied = "apply", nil
-	deleted := report.Cluster{Name: "old-eu", Deleted: true}
+	deleted := waits(report.Cluster{Name: "old-eu", Deleted: true}, "NeverApplied", "")
 	manual := planned("prod-eu", smallPlan("prod-eu"))
 	manual.Document.Apply.Manual = true
 	provisional := planned("apps-eu", smallPlan("apps-eu"))
-	provisional.Provisional = true
+	provisional.Plan.Provisional = []string{"network-eu"}
 
 	return map[string]report.PullRequest{
 		"plan":             logs,

@@ -48,7 +48,11 @@ func planState(r PullRequest) (holdfast.StatusState, string) {
 	case t.by[stageDone] == 0:
 		return holdfast.StatusSuccess, "no changes in " + plural(t.all, "cluster")
 	default:
-		return holdfast.StatusSuccess, plural(t.by[stageDone]+t.by[stageUnchanged], "cluster") + ": " + countsInWords(t.counts, false)
+		planned := plural(t.by[stageDone]+t.by[stageUnchanged], "cluster")
+		if t.destroy > 0 {
+			planned += fmt.Sprintf(", %d to be destroyed", t.destroy)
+		}
+		return holdfast.StatusSuccess, planned + ": " + countsInWords(t.counts, false)
 	}
 }
 
@@ -79,6 +83,7 @@ func PushStatus(rev holdfast.Revision, clusters []Cluster) holdfast.CommitStatus
 var heldForGood = map[string]bool{
 	"PlanChanged": true, "ApplyFailed": true, "PlanFailed": true, "Canceled": true, "DependencyFailed": true,
 	"Invalid": true, "Timeout": true, "LeaseLost": true, "EngineKilled": true, "AgentKilled": true,
+	"Protected": true, "DestroyFailed": true, "Missing": true, "DependencyMissing": true, "RemedyFailed": true,
 }
 
 func applyState(outcomes []outcome) (holdfast.StatusState, string) {
@@ -101,7 +106,20 @@ func applyState(outcomes []outcome) (holdfast.StatusState, string) {
 	case t.by[stageDone] == 0:
 		return holdfast.StatusSuccess, "nothing to apply in " + plural(t.all, "cluster")
 	default:
-		return holdfast.StatusSuccess, fmt.Sprintf("applied %s: %s", plural(t.by[stageDone], "cluster"), countsInWords(t.counts, true))
+		return holdfast.StatusSuccess, doneWord(t) + ": " + countsInWords(t.counts, true)
+	}
+}
+
+// doneWord is "applied 2 clusters, destroyed 1".
+func doneWord(t total) string {
+	applied := t.by[stageDone] - t.destroy
+	switch {
+	case t.destroy == 0:
+		return "applied " + plural(applied, "cluster")
+	case applied == 0:
+		return "destroyed " + plural(t.destroy, "cluster")
+	default:
+		return fmt.Sprintf("applied %s, destroyed %d", plural(applied, "cluster"), t.destroy)
 	}
 }
 

@@ -30,6 +30,9 @@ func (w *writer) summary() {
 	if more := len(w.outcomes) - w.level.clusters; more > 0 {
 		w.linef("\n… and %s more.", plural(more, "cluster"))
 	}
+	if slices.ContainsFunc(w.outcomes, func(o outcome) bool { return len(o.provisional()) > 0 }) {
+		w.line("\nWhat is provisional is planned again when that is applied, and held if it differs then.")
+	}
 	w.line("")
 }
 
@@ -46,10 +49,29 @@ func resultCell(o outcome) string {
 	if extra := otherCounts(o.counts); extra != "" {
 		result += " (" + extra + ")"
 	}
-	if o.cluster.Provisional {
-		result += "; provisional: planned again after what it depends on"
+	if from := o.cluster.Document.RenamedFrom; from != "" && !o.destroy {
+		result += "; renamed from " + code(shorten(from, 63)) + ": state and history go on"
+	}
+	if ahead := o.provisional(); len(ahead) > 0 {
+		result += "; provisional: planned before " + names(ahead) + " " + isAre(len(ahead)) + " applied"
 	}
 	return result
+}
+
+// provisional are the clusters whose applies are still to come before that of
+// what is shown.
+func (o outcome) provisional() []string {
+	if o.run == nil || o.run.Kind != holdfast.RunPlan || o.stale || o.plan == nil {
+		return nil
+	}
+	return o.run.Provisional
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // otherCounts is what has no column of its own.

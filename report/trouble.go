@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -27,7 +28,11 @@ func (w *writer) danger() {
 	const most = 8
 	var lines []string
 	for _, o := range w.outcomes {
-		if o.plan == nil || o.applied || o.stale || o.broken {
+		if o.plan == nil || o.applied || o.stale || o.broken || o.reason == "Protected" {
+			continue
+		}
+		if o.destroy && !o.counts.Zero() {
+			lines = append(lines, destructionLine(o))
 			continue
 		}
 		for _, c := range o.plan.Changes {
@@ -53,15 +58,37 @@ func (w *writer) danger() {
 	w.line("")
 }
 
+// destructionLine is for a cluster whose document is removed.
+func destructionLine(o outcome) string {
+	var clusters []string
+	data := 0
+	for _, c := range o.plan.Changes {
+		switch c.Danger() {
+		case holdfast.DangerCluster:
+			clusters = append(clusters, code(shorten(c.Address, 200)))
+		case holdfast.DangerData:
+			data++
+		case holdfast.DangerNone:
+		}
+	}
+	line := fmt.Sprintf("**destroys %s**: %s", text(o.cluster.Name), plural(o.counts.Delete+o.counts.Replace, "resource"))
+	among := []string{}
+	if len(clusters) > 0 {
+		among = append(among, "the cluster "+list(clusters, 3))
+	}
+	if data > 0 {
+		among = append(among, fmt.Sprintf("%d that keep data", data))
+	}
+	if data == 1 {
+		among[len(among)-1] = "1 that keeps data"
+	}
+	if len(among) > 0 {
+		line += ", among them " + strings.Join(among, " and ")
+	}
+	return line
+}
+
 func dangerLine(cluster string, c holdfast.ResourceChange) string {
-	what := "resource that keeps data"
-	if c.Danger() == holdfast.DangerCluster {
-		what = "cluster"
-	}
-	verb := "DESTROYED"
-	if c.Action == holdfast.ActionReplace {
-		verb = "REPLACED"
-	}
 	why := ""
 	if len(c.ReplacePaths) > 0 {
 		paths := make([]string, len(c.ReplacePaths))
@@ -72,7 +99,7 @@ func dangerLine(cluster string, c holdfast.ResourceChange) string {
 	} else if words := reasonWords(c.Reason); words != "" {
 		why = ": " + words
 	}
-	return fmt.Sprintf("**%s**: the %s %s will be **%s**%s", text(cluster), what, code(shorten(c.Address, 200)), verb, why)
+	return fmt.Sprintf("**%s**: the %s%s", text(cluster), dangerWords(c), why)
 }
 
 // faults is what is wrong with the files, at their lines.
@@ -97,7 +124,7 @@ func (w *writer) attention() {
 	for _, name := range w.total.reasons {
 		var clusters, unplanned, lines []string
 		for _, o := range w.outcomes {
-			if o.stage != stageHeld || o.reason != name {
+			if o.told() != name {
 				continue
 			}
 			clusters = append(clusters, o.cluster.Name)
@@ -117,7 +144,11 @@ func (w *writer) attention() {
 			w.line(line)
 		}
 		if len(r.next) > 0 {
-			w.line(">\n> " + w.remedy(r, clusters))
+			later := ""
+			if !w.r.merged() && !slices.ContainsFunc(r.next, func(v holdfast.Verb) bool { return v != holdfast.VerbApply }) {
+				later = "After the merge: "
+			}
+			w.line(">\n> " + later + w.remedy(r, clusters))
 		}
 		if r.hint != "" {
 			w.line(">\n> " + r.hint + ".")
@@ -167,48 +198,19 @@ func (w *writer) failures() {
 }
 
 func (w *writer) failure(o outcome) {
-	f := o.failure
-	if f == nil {
+	if o.failure == nil {
 		if o.detail != "" {
 			w.linef("**%s** %s: %s\n", text(o.cluster.Name), o.result, shorten(words(o.detail), 1500))
 		}
 		return
 	}
-	w.linef("**%s**: %s", text(o.cluster.Name), orElse(shorten(text(f.Summary), 500), o.result))
-	for _, d := range firstOf(&w.page, f.Diagnostics, min(w.level.notes, 5)) {
-		w.linef("- %s", diagnosticLine(d, 500))
+	w.tellFailure(o, *o.failure)
+	passing := o.stage == stageFailed && isPassing(o.reason)
+	if passing {
+		w.line("The cause (" + text(o.failure.Cause) + ") is a passing one: it goes on by itself.\n")
 	}
-	if more := len(f.Diagnostics) - min(w.level.notes, 5); more > 0 {
-		w.linef("- … and %d more", more)
-	}
-	w.line("")
-	if f.Detail != "" && w.level.rows > 0 {
-		w.line("<details><summary>What the engine said</summary>\n\n" + fenced("", w.cut(f.Detail, min(w.level.notes*4, 100))) + "\n\n</details>\n")
-	}
-	if len(f.Unrecorded) > 0 {
-		w.line("> [!CAUTION]\n> These were in progress when the engine died, and may exist without being in the state:")
-		for _, address := range firstOf(&w.page, f.Unrecorded, max(w.level.notes, 5)) {
-			w.line("> - " + code(shorten(address, 200)))
-		}
-		w.line("")
-	}
-	if len(o.cluster.Created) > 0 {
-		created := make([]string, 0, len(o.cluster.Created))
-		for _, address := range firstOf(&w.page, o.cluster.Created, max(w.level.notes, 5)) {
-			created = append(created, code(shorten(address, 200)))
-		}
-		w.linef("Created before it failed: %s\n", list(created, len(created)))
-	}
-	if f.Hint != "" {
-		w.linef("**What to do:** %s\n", shorten(text(f.Hint), 500))
-	}
-	if f.Transient && o.stage == stageFailed && o.cluster.Waiting == "BackingOff" {
-		w.line("The cause (" + text(f.Cause) + ") is a passing one: it goes on by itself.\n")
-	}
-	// The file of a plan whose apply failed is never used again.
-	if o.broken && o.reason != "" && !isPassing(o.reason) {
-		again := reason{next: []holdfast.Verb{holdfast.VerbPlan}, does: "shows what is left to do"}
-		w.line(w.remedy(again, []string{o.cluster.Name}) + "\n")
+	if o.failing != nil {
+		w.choices(*o.failing, passing || o.stage == stageHeld)
 	}
 }
 

@@ -1,0 +1,228 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// ruleLasts is for how long a rule that we propose hides drift, from when that
+// was found: long enough for an exception, too short to be forgotten.
+const ruleLasts = 90 * 24 * time.Hour
+
+// next is what happens by itself, and what people can choose.
+func (d *driftWriter) next() {
+	r := d.r
+	d.line("**What happens next:** " + driftPolicyWords(r) + "\n")
+	if undone(r) {
+		return
+	}
+	d.linef("- **Undo it:** %s", undoWords(r))
+	d.line("- **Keep it:** change the code so that it says what is real, and merge that.")
+	d.linef("- **Look again:** %s", code("holdfast drift check "+shorten(r.Cluster, 63)))
+	if snippet := d.rules(); snippet != "" {
+		d.line("- **Let it be:** hide it by rules in the cluster's document, such as:\n\n" + fenced("yaml", snippet))
+	}
+	d.line("\nThis issue is closed when a check finds no drift any more.\n")
+}
+
+// undone reports whether an apply has just undone what is shown.
+func undone(r holdfast.DriftReport) bool {
+	return r.Remedy != nil && (r.Remedy.Status == holdfast.RunApplied || !r.Remedy.Status.Done())
+}
+
+func undoWords(r holdfast.DriftReport) string {
+	words := code("holdfast apply "+shorten(r.Cluster, 63)) + " applies exactly the plan of the last check"
+	if r.State.Hides {
+		words += "; **that undoes also what rules hide**"
+	}
+	if r.State.Destroys {
+		words += "; **that destroys, see above**"
+	}
+	return words + "."
+}
+
+// driftPolicyWords says what onDrift has brought about, or will.
+func driftPolicyWords(r holdfast.DriftReport) string {
+	run := r.Remedy
+	byItself := r.Document.Drift.OnDrift == "apply"
+	switch {
+	case run != nil:
+		return remedyWords(r, *run)
+	case byItself && r.State.Hold != "":
+		return "it is not undone by itself, though `onDrift: apply` says so: " + holdWords(r.State.Hold) + "."
+	case byItself:
+		return "an apply undoes it by itself (`onDrift: apply`), as soon as the cluster's windows allow one."
+	default:
+		return "nothing by itself (`onDrift: report`). The choices:"
+	}
+}
+
+// holdWords are a reason in words, or what was written in place of one.
+func holdWords(hold string) string {
+	if r, ok := reasons[hold]; ok {
+		return r.words + " (" + text(hold) + ")"
+	}
+	return shorten(words(hold), 1000)
+}
+
+// remedyWords says what came of the apply that was to undo the drift.
+func remedyWords(r holdfast.DriftReport, run holdfast.Run) string {
+	who := "Run " + code(shorten(run.ID, 60)) + byWhom(run)
+	switch {
+	case !run.Status.Done():
+		return who + " undoes it."
+	case run.Status == holdfast.RunApplied:
+		return who + " has undone it" + endedOn(run) + ": the next check proves it."
+	case run.Status == holdfast.RunNoChanges:
+		return who + " found nothing to undo" + endedOn(run) + ": the next check proves it."
+	case run.Status == holdfast.RunPlanned:
+		return who + " was to undo it, and did not begin" + whyRun(run) + "."
+	case run.Failure != nil:
+		s := who + " was to undo it, and failed" + endedOn(run) + ": " + failurePlace(*run.Failure) + shorten(text(run.Failure.Summary), 500) + "."
+		if run.Failure.Hint != "" {
+			s += " " + sentence("What to do: "+shorten(text(run.Failure.Hint), 500))
+		}
+		return s + againWords(r)
+	default:
+		return who + " was to undo it, and ended " + text(string(run.Status)) + whyRun(run) + "." + againWords(r)
+	}
+}
+
+func againWords(r holdfast.DriftReport) string {
+	if r.Document.Drift.OnDrift != "apply" {
+		return ""
+	}
+	return " The same drift is undone by itself once: now a person has to decide."
+}
+
+// byWhom says who asked for a run.
+func byWhom(run holdfast.Run) string {
+	if run.Actor == "" {
+		return " (`onDrift: apply`)"
+	}
+	return " (asked for by " + shorten(text(run.Actor), 60) + ")"
+}
+
+func endedOn(run holdfast.Run) string {
+	if run.FinishedAt.IsZero() {
+		return ""
+	}
+	return " on " + stamp(run.FinishedAt)
+}
+
+func whyRun(run holdfast.Run) string {
+	switch {
+	case run.Reason != "" && run.Detail != "":
+		return fmt.Sprintf(": %s: %s", reasonOf(run.Reason).words, shorten(words(run.Detail), 500))
+	case run.Reason != "":
+		return ": " + reasonOf(run.Reason).words
+	default:
+		return ""
+	}
+}
+
+// rules proposes drift.ignore for the first of what has drifted; empty if
+// nothing is to be hidden.
+func (d *driftWriter) rules() string {
+	const most = 3
+	var rules []string
+	for _, item := range d.parts.drifted() {
+		attributes := item.Attributes
+		if item.Kind == holdfast.DriftGone || len(attributes) == 0 {
+			attributes = []holdfast.AttributeChange{{}} // the whole resource
+		}
+		for _, a := range attributes {
+			if len(rules) == most || len(item.Address)+len(a.Path) > 400 {
+				break
+			}
+			rules = append(rules, d.rule(item.Address, a.Path))
+		}
+	}
+	if len(rules) == 0 || d.level.rows == 0 {
+		return ""
+	}
+	return "spec:\n  drift:\n    ignore:\n" + strings.Join(rules, "")
+}
+
+func (d *driftWriter) rule(address, attribute string) string {
+	rule := "      - address: " + yamlText(address) + "\n"
+	if attribute != "" {
+		rule += "        attribute: " + yamlText(attribute) + "\n"
+	}
+	rule += "        reason: say why this is meant to be\n"
+	if since := d.r.State.Since; !since.IsZero() {
+		rule += "        expires: " + since.UTC().Add(ruleLasts).Format(time.DateOnly) + "\n"
+	}
+	return rule
+}
+
+// yamlText is s as a scalar on one line, quoted so that nothing in it counts.
+func yamlText(s string) string { return "'" + strings.ReplaceAll(oneLine(s), "'", "''") + "'" }
+
+// goneBody is the evidence that there is no drift any more.
+func goneBody(r holdfast.DriftReport) string {
+	p := &page{}
+	p.line(DriftMarker(r.Cluster))
+	name := code(shorten(r.Cluster, 63))
+	switch {
+	case r.Document.Drift.OnDrift == "ignore":
+		p.line("### ⚪ Nobody is told of drift in " + name + " any more\n")
+		p.linef("Its document says `onDrift: ignore`. %s goes on telling.", code("holdfast describe drift "+shorten(r.Cluster, 63)))
+		return p.b.String()
+	case r.State.Status == holdfast.DriftUnchecked:
+		p.line("### ⚪ " + name + " is not checked for drift any more\n")
+		p.line("There is nothing left that it could be compared with: it was destroyed, or goes on under another name.")
+		return p.b.String()
+	}
+	p.line("### ✅ " + name + " is as it was applied\n")
+	p.line(proof(r) + "\n")
+	if run := r.Remedy; run != nil && run.Status == holdfast.RunApplied {
+		p.line("Run " + code(shorten(run.ID, 60)) + byWhom(*run) + " has undone the drift" + endedOn(*run) + ".\n")
+	} else {
+		p.line("It was undone where it was made, by a change of the code, or by a rule: no apply was needed just for that.\n")
+	}
+	if n := r.State.Counts.Ignored; n > 0 {
+		d := &driftWriter{r: r, parts: partsOf(r.Items), level: driftDetails[2]}
+		p.line("Still not as it was applied, and meant to be: " + hiddenPhrase(n) + ".\n")
+		d.folded(strings.ToUpper(hiddenPhrase(n)[:1])+hiddenPhrase(n)[1:], d.parts.hidden)
+		if folded := d.b.String(); len(folded) < commentLimit/2 {
+			p.line(strings.TrimSuffix(folded, "\n"))
+		}
+	}
+	p.line("It is opened again if the cluster drifts again.")
+	return p.b.String()
+}
+
+// proof names the check that found no drift.
+func proof(r holdfast.DriftReport) string {
+	s := "The check"
+	if r.State.Run != "" {
+		s += " " + code(shorten(r.State.Run, 60))
+	}
+	if at := r.State.CheckedAt; !at.IsZero() {
+		s += " of " + stamp(at)
+	}
+	s += " found no drift"
+	if applied := appliedWords(r); applied != "" {
+		s += " from what was applied last: " + applied
+	}
+	return s + "."
+}
+
+// uncheckedBody tells of checks that fail again and again.
+func uncheckedBody(r holdfast.DriftReport) string {
+	p := &page{}
+	p.line(DriftMarker(r.Cluster))
+	p.linef("### ❌ Drift of %s cannot be checked\n", code(shorten(r.Cluster, 63)))
+	p.linef("%d checks in a row have failed, or more: nobody knows whether the cluster is as it was applied.\n", failuresTold)
+	for _, line := range checkFailure(r) {
+		p.line(line + "\n")
+	}
+	p.linef("- **Look again** when the cause is gone: %s", code("holdfast drift check "+shorten(r.Cluster, 63)))
+	p.linef("- **See what the engine said:** %s names the run, %s shows its log", code("holdfast get runs --kind drift"), code("holdfast logs RUN"))
+	p.line("\nThis issue is closed when a check succeeds and finds no drift.")
+	return p.b.String()
+}

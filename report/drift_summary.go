@@ -1,0 +1,232 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// DriftSummary returns the issue that tells of all drifted clusters of a
+// repository while there are more than get an issue of their own. reports are
+// those of all of them, and the first own of them have one. The issue is closed
+// if that is all. It begins with DriftSummaryMarker and is never longer than
+// 65,536 characters, of however many clusters it tells, and it changes only if
+// what it tells does.
+func DriftSummary(repo string, reports []holdfast.DriftReport, own int, _ time.Time) (title, body string, closed bool) {
+	marker := DriftSummaryMarker(repo)
+	own = max(own, 0)
+	if len(reports) <= own {
+		return issueTitle("Drift in " + repo + ": no summary needed"), marker + "\n### ✅ Each drifted cluster of " + code(shorten(repo, 100)) +
+			" has an issue of its own\n\nThis one is opened again when there are more of them.\n", true
+	}
+	title = issueTitle(fmt.Sprintf("Drift in %s: %s", repo, plural(len(reports), "cluster")))
+	d := &summaryWriter{repo: repo, reports: reports, own: own, causes: causesOf(reports)}
+	for _, level := range summaryDetails {
+		if body := d.issue(level); len(body) <= commentLimit {
+			return title, body, false
+		}
+	}
+	return title, marker + "\n### " + d.headline() + "\n\nThere is too much to show: " + code("holdfast get drift") + " tells it all.\n", false
+}
+
+// summaryDetail is how much a summary shows.
+type summaryDetail struct {
+	causes   int // shared causes
+	names    int // clusters of each
+	clusters int // clusters without an issue of their own
+}
+
+var summaryDetails = []summaryDetail{
+	{200, 50, 1000},
+	{100, 20, 500},
+	{50, 10, 200},
+	{25, 5, 100},
+	{10, 3, 30},
+	{3, 1, 5},
+}
+
+// cause is what has drifted in the same way in several clusters.
+type cause struct {
+	what     []string // "aws_eks_node_group scaling_config", sorted
+	template string   // "name@version"
+	clusters []int    // indices of reports, in their order
+}
+
+// causesOf groups what drifted by what it is and by the template's version, the
+// most frequent first; what drifted in one cluster only is left out. Causes of
+// just the same clusters are one.
+func causesOf(reports []holdfast.DriftReport) []cause {
+	type key struct{ what, template string }
+	where := map[key][]int{}
+	for i, r := range reports {
+		template, _, _ := strings.Cut(r.Template, " ")
+		for _, what := range slices.Compact(slices.Sorted(slices.Values(r.State.Causes))) {
+			k := key{what, template}
+			where[k] = append(where[k], i)
+		}
+	}
+	same := map[string]*cause{}
+	for k, clusters := range where {
+		if len(clusters) < 2 {
+			continue
+		}
+		id := k.template + "\x00" + setOf(clusters)
+		if same[id] == nil {
+			same[id] = &cause{template: k.template, clusters: clusters}
+		}
+		same[id].what = append(same[id].what, k.what)
+	}
+	causes := make([]cause, 0, len(same))
+	for _, c := range same {
+		slices.Sort(c.what)
+		causes = append(causes, *c)
+	}
+	slices.SortFunc(causes, func(a, b cause) int {
+		return cmp.Or(cmp.Compare(len(b.clusters), len(a.clusters)), strings.Compare(a.what[0], b.what[0]), strings.Compare(a.template, b.template))
+	})
+	return causes
+}
+
+// setOf is the same for the same clusters only.
+func setOf(clusters []int) string {
+	d := holdfast.NewDigester("clusters")
+	for _, i := range clusters {
+		d.Add(fmt.Sprint(i))
+	}
+	return string(d.Digest())
+}
+
+type summaryWriter struct {
+	page
+	repo    string
+	reports []holdfast.DriftReport
+	own     int
+	causes  []cause
+	level   summaryDetail
+}
+
+func (d *summaryWriter) headline() string {
+	return fmt.Sprintf("🟠 %s of %s are not as they were applied", plural(len(d.reports), "cluster"), code(shorten(d.repo, 100)))
+}
+
+func (d *summaryWriter) issue(level summaryDetail) string {
+	d.level = level
+	d.reset()
+	d.line(DriftSummaryMarker(d.repo))
+	d.line("### " + d.headline() + "\n")
+	d.linef("%s\n", d.facts())
+	d.shared()
+	d.others()
+	d.line("**What to do:** a cause that many clusters share is best looked for where they have it in common: somebody's script, " +
+		"a policy of the cloud, a controller, the template. " + code("holdfast describe drift NAME") + " shows all of a cluster, " +
+		code("holdfast get drift") + " lists them.\n")
+	d.line("This issue is closed when each drifted cluster has one of its own again.\n")
+	if d.dropped {
+		d.linef("_Shortened to fit an issue. All of them: %s._", code("holdfast get drift"))
+	}
+	return d.b.String()
+}
+
+func (d *summaryWriter) facts() string {
+	var sum holdfast.DriftCounts
+	destroys := 0
+	for _, r := range d.reports {
+		c := r.State.Counts
+		sum.Changed, sum.Gone, sum.Input = sum.Changed+c.Changed, sum.Gone+c.Gone, sum.Input+c.Input
+		if r.State.Destroys {
+			destroys++
+		}
+	}
+	s := "Resources: " + orElse(driftedPhrase(sum), "none") + "."
+	if d.own > 0 {
+		s += fmt.Sprintf(" The %s have an issue of their own; these issues are limited, so that nobody is buried in them.", d.longest())
+	}
+	if destroys > 0 {
+		s += fmt.Sprintf(" **In %s an apply that undoes the drift destroys something.**", plural(destroys, "cluster"))
+	}
+	return s
+}
+
+func (d *summaryWriter) longest() string {
+	if d.own == 1 {
+		return "cluster that drifted first"
+	}
+	return fmt.Sprintf("%d that drifted first", d.own)
+}
+
+// shared is the table of what many clusters have in common.
+func (d *summaryWriter) shared() {
+	if len(d.causes) == 0 {
+		return
+	}
+	d.line("**The same in several clusters**, most frequent first\n\n| Clusters | What has drifted | Template | Which |\n|--:|---|---|---|")
+	shown := firstOf(&d.page, d.causes, d.level.causes)
+	for _, c := range shown {
+		template := "none"
+		if c.template != "" {
+			template = code(shorten(c.template, 80))
+		}
+		d.linef("| %d | %s | %s | %s |", len(c.clusters), d.whatCell(c), template, d.names(c.clusters))
+	}
+	if more := len(d.causes) - len(shown); more > 0 {
+		d.linef("\n… and %d more.", more)
+	}
+	d.line("")
+}
+
+func (d *summaryWriter) whatCell(c cause) string {
+	const most = 5
+	parts := make([]string, 0, most)
+	for _, what := range firstOf(&d.page, c.what, most) {
+		kind, attribute, _ := strings.Cut(what, " ")
+		part := code(shorten(kind, 100))
+		if attribute != "" {
+			part += " " + code(shorten(attribute, 100))
+		}
+		parts = append(parts, part)
+	}
+	if more := len(c.what) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(parts, "<br>")
+}
+
+func (d *summaryWriter) names(clusters []int) string {
+	names := make([]string, 0, min(len(clusters), d.level.names)+1)
+	for _, i := range firstOf(&d.page, clusters, d.level.names) {
+		names = append(names, code(shorten(d.reports[i].Cluster, 63)))
+	}
+	if more := len(clusters) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return list(names, len(names))
+}
+
+// others is the table of the clusters without an issue of their own.
+func (d *summaryWriter) others() {
+	others := d.reports[d.own:]
+	d.linef("**Without an issue of their own** (%d)\n\n| Cluster | Drift | Since | Template |\n|---|---|---|---|", len(others))
+	shown := firstOf(&d.page, others, d.level.clusters)
+	for _, r := range shown {
+		since, template := "", ""
+		if !r.State.Since.IsZero() {
+			since = r.State.Since.UTC().Format(time.DateOnly)
+		}
+		if r.Template != "" {
+			template = code(shorten(r.Template, 80))
+		}
+		what := driftedPhrase(r.State.Counts)
+		if r.State.Destroys {
+			what += "; undoing it **destroys**"
+		}
+		d.linef("| %s | %s | %s | %s |", code(shorten(r.Cluster, 63)), what, since, template)
+	}
+	if more := len(others) - len(shown); more > 0 {
+		d.linef("\n… and %s more.", plural(more, "cluster"))
+	}
+	d.line("")
+}
