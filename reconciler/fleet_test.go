@@ -448,6 +448,7 @@ type codeHost struct {
 	calls      map[string]int
 	fail       map[string]error // by the name of the call
 	lose       int              // answers to PutComment that get lost
+	issueHost
 }
 
 func newCodeHost(c *clock) *codeHost {
