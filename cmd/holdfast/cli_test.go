@@ -114,7 +114,6 @@ func fleet() *fakeAPI {
 		},
 		Waiting: "Unreviewed", WaitingDetail: "nobody has reviewed\x1b[2J a plan of it",
 	}
-	small := holdfast.ClusterRecord{Name: "dev", Phase: holdfast.PhasePending, Suspended: true, UpdatedAt: testNow.Add(-5 * time.Second)}
 	ref := holdfast.PullRequestRef{Repo: "shop", Number: 7}
 	apply := holdfast.Run{
 		ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunErrored, Reason: "EngineFailed",
@@ -139,8 +138,7 @@ func fleet() *fakeAPI {
 		Clusters: []holdfast.PullRequestCluster{{Name: "prod-eu"}, {Name: "dev"}},
 		Faults:   holdfast.Faults{{File: "clusters/dev.yaml", Line: 4, Column: 7, Message: `unknown key "regoin"`, Hint: "region?"}},
 	}
-	return &fakeAPI{answers: map[string]any{
-		"GET /clusters":         list(small, cluster),
+	f := &fakeAPI{answers: map[string]any{
 		"GET /clusters/prod-eu": cluster,
 		"GET /clusters/prod-eu/outputs": list(
 			holdfast.Output{Name: "endpoint", Value: json.RawMessage(`"https://x"`)}, holdfast.Output{Name: "kubeconfig", Sensitive: true}),
@@ -163,12 +161,21 @@ func fleet() *fakeAPI {
 		},
 		"GET /audit": list(holdfast.AuditEntry{At: testNow.Add(-time.Hour), Actor: "otto", Action: "cluster.suspend", Detail: "false"}),
 	}}
+	addFleet(f, &cluster)
+	return f
 }
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{
-		"get-clusters":         "get clusters",
+		"get-clusters":         "get clusters --all",
+		"get-drift":            "get drift --all",
+		"get-resources":        "get resources",
+		"get-suspensions":      "get suspensions",
+		"describe-deleted":     "describe cluster old-eu",
+		"describe-history":     "describe cluster prod-eu --history",
+		"drift-check-help":     "drift check --help",
+		"suspend-help":         "suspend --help",
 		"get-runs":             "get runs",
 		"get-pullrequests":     "get pullrequests",
 		"get-runs-json":        "get runs -o json",
@@ -230,7 +237,7 @@ func TestRequests(t *testing.T) {
 		err     string
 	}{
 		"get with filters": {
-			line: "get clusters a b --project p --waiting * -l team=x", asked: "GET /api/v1/clusters?label=team%3Dx&name=a&name=b&project=p&waiting=%2A", out: "prod-eu",
+			line: "get clusters a b --project p --waiting * -l team=x", asked: "GET /api/v1/clusters?label=team%3Dx&name=a&name=b&project=p&view=summary&waiting=%2A", out: "prod-eu",
 		},
 		"get runs with filters": {
 			line:  "get runs --pull-request shop#7 --kind apply,destroy --status errored --cluster c --limit 3",
@@ -239,10 +246,10 @@ func TestRequests(t *testing.T) {
 		"get open pull requests": {line: "get prs", asked: "GET /api/v1/pullrequests?limit=50&state=open"},
 		"get all pull requests":  {line: "get prs --all --repo shop", asked: "GET /api/v1/pullrequests?limit=50&repo=shop"},
 		"nothing there": {
-			line: "get clusters", answers: map[string]any{"GET /clusters": list[holdfast.ClusterRecord]()}, out: "no clusters\n",
+			line: "get clusters", answers: map[string]any{"GET /clusters": list[holdfast.ClusterSummary]()}, out: "no clusters\n",
 		},
 		"nothing there in JSON": {
-			line: "get clusters -o json", answers: map[string]any{"GET /clusters": server.List[holdfast.ClusterRecord]{}}, out: "[]\n",
+			line: "get clusters -o json", answers: map[string]any{"GET /clusters": server.List[holdfast.ClusterSummary]{}}, out: "[]\n",
 		},
 		"not there": {line: "describe cluster none", code: 1, err: "Error: /api/v1/clusters/none: not found"},
 		"apply clusters": {
@@ -304,7 +311,7 @@ func TestRequests(t *testing.T) {
 		"no such command":        {line: "frob", code: 2, err: `unknown command "frob"`},
 		"no such flag":           {line: "get runs --frob", code: 2, err: "unknown flag: --frob\nHint:  see holdfast get runs --help"},
 		"no such format":         {line: "get runs -o xml", code: 2, err: `output "xml": want table, json or yaml`},
-		"nothing to get":         {line: "get", code: 2, err: "clusters, runs or pullrequests"},
+		"nothing to get":         {line: "get", code: 2, err: "clusters, runs, pullrequests, drift, resources or suspensions"},
 		"no argument":            {line: "logs", code: 2, err: "holdfast logs takes a run's id, got 0 arguments"},
 		"no target":              {line: "apply", code: 2, err: "holdfast apply takes clusters, a run's id"},
 		"a bad target":           {line: "apply Prod_EU", code: 2, err: `"Prod_EU" is neither`},

@@ -145,27 +145,17 @@ func (c *client) refusal(res *http.Response) error {
 	return &apiError{status: res.StatusCode, text: answer.Error, hint: answer.Hint}
 }
 
-func (c *client) clusters(ctx context.Context, query url.Values) ([]holdfast.ClusterRecord, error) {
-	var list server.List[holdfast.ClusterRecord]
-	err := c.call(ctx, http.MethodGet, "clusters", query, nil, &list)
-	return list.Items, err
-}
-
 func (c *client) cluster(ctx context.Context, name string) (record holdfast.ClusterRecord, err error) {
 	err = c.call(ctx, http.MethodGet, "clusters/"+url.PathEscape(name), nil, nil, &record)
 	return record, err
 }
 
 func (c *client) outputs(ctx context.Context, cluster string) ([]holdfast.Output, error) {
-	var list server.List[holdfast.Output]
-	err := c.call(ctx, http.MethodGet, "clusters/"+url.PathEscape(cluster)+"/outputs", nil, nil, &list)
-	return list.Items, err
+	return items[holdfast.Output](ctx, c, clusterPath(cluster, "outputs"), nil)
 }
 
 func (c *client) runs(ctx context.Context, query url.Values) ([]holdfast.Run, error) {
-	var list server.List[holdfast.Run]
-	err := c.call(ctx, http.MethodGet, "runs", query, nil, &list)
-	return list.Items, err
+	return items[holdfast.Run](ctx, c, "runs", query)
 }
 
 func (c *client) run(ctx context.Context, id string) (run holdfast.Run, err error) {
@@ -184,15 +174,11 @@ func (c *client) plan(ctx context.Context, id string) (*holdfast.Plan, error) {
 }
 
 func (c *client) attempts(ctx context.Context, id string) ([]holdfast.Attempt, error) {
-	var list server.List[holdfast.Attempt]
-	err := c.call(ctx, http.MethodGet, "runs/"+url.PathEscape(id)+"/attempts", nil, nil, &list)
-	return list.Items, err
+	return items[holdfast.Attempt](ctx, c, "runs/"+url.PathEscape(id)+"/attempts", nil)
 }
 
 func (c *client) pullRequests(ctx context.Context, query url.Values) ([]holdfast.PullRequestRecord, error) {
-	var list server.List[holdfast.PullRequestRecord]
-	err := c.call(ctx, http.MethodGet, "pullrequests", query, nil, &list)
-	return list.Items, err
+	return items[holdfast.PullRequestRecord](ctx, c, "pullrequests", query)
 }
 
 func (c *client) pullRequest(ctx context.Context, ref holdfast.PullRequestRef) (answer server.PullRequestAnswer, err error) {
@@ -205,10 +191,8 @@ func pullRequestQuery(ref holdfast.PullRequestRef) url.Values {
 }
 
 func (c *client) audit(ctx context.Context, object string, limit int) ([]holdfast.AuditEntry, error) {
-	var list server.List[holdfast.AuditEntry]
 	query := url.Values{"object": {object}, "limit": {strconv.Itoa(limit)}}
-	err := c.call(ctx, http.MethodGet, "audit", query, nil, &list)
-	return list.Items, err
+	return items[holdfast.AuditEntry](ctx, c, "audit", query)
 }
 
 func (c *client) command(ctx context.Context, req server.CommandRequest) (command holdfast.Command, err error) {
@@ -218,15 +202,6 @@ func (c *client) command(ctx context.Context, req server.CommandRequest) (comman
 
 func (c *client) reconcile(ctx context.Context, req server.ReconcileRequest) error {
 	return c.call(ctx, http.MethodPost, "reconcile", nil, req, &struct{}{})
-}
-
-func (c *client) suspend(ctx context.Context, cluster string, suspended bool) (record holdfast.ClusterRecord, err error) {
-	verb := "resume"
-	if suspended {
-		verb = "suspend"
-	}
-	err = c.call(ctx, http.MethodPost, "clusters/"+url.PathEscape(cluster)+"/"+verb, nil, struct{}{}, &record)
-	return record, err
 }
 
 func (c *client) lock(ctx context.Context, cluster string) (lock server.LockAnswer, err error) {

@@ -23,7 +23,11 @@ func newApplyCommand(a *app) *cobra.Command {
 		short: "Apply what was planned",
 		long: `Apply what was planned and waits: for clusters, what the tracked branch says of
 them; for a pull request that was merged, its clusters; for a run, exactly the
-plan that this run made, if the state has not moved since.`,
+plan that this run made, if the state has not moved since.
+
+What the tracked branch says can also be that a cluster is gone: apply confirms a
+deletion that waits for a person. Where nothing is to be applied and the last check
+found drift, apply undoes exactly what the check showed.`,
 		waits: true,
 	})
 }
@@ -33,7 +37,7 @@ func newApproveCommand(a *app) *cobra.Command {
 		word:  holdfast.VerbApprove,
 		short: "Approve a plan",
 		long: `Approve the plan that a cluster waits with, all plans of a pull request, or
-exactly the plan of a run.`,
+exactly the plan of a run; also one that destroys, and one that undoes drift.`,
 	})
 }
 

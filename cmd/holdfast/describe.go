@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,91 +13,8 @@ import (
 )
 
 func newDescribeCommand(a *app) *cobra.Command {
-	return newGroupCommand("describe", "Show everything about a cluster, a run or a pull request",
-		newDescribeClusterCommand(a), newDescribeRunCommand(a), newDescribePullRequestCommand(a))
-}
-
-// clusterDescription is what describe cluster shows.
-type clusterDescription struct {
-	Cluster holdfast.ClusterRecord `json:"cluster"`
-	Outputs []holdfast.Output      `json:"outputs,omitempty"`
-	Runs    []holdfast.Run         `json:"runs,omitempty"`
-	Audit   []holdfast.AuditEntry  `json:"audit,omitempty"`
-}
-
-func newDescribeClusterCommand(a *app) *cobra.Command {
-	var (
-		conn   connection
-		format string
-	)
-	c := &cobra.Command{
-		Use:   "cluster NAME",
-		Short: "Show a cluster: desired, applied, what it waits for, its runs",
-		Args:  exactly(1, "a cluster's name"),
-		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.connect(conn)
-			if err != nil {
-				return err
-			}
-			d, err := describeCluster(c.Context(), cl, args[0])
-			if err != nil {
-				return err
-			}
-			return a.print(format, d, func() string { return a.clusterText(d) })
-		},
-	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
-	return c
-}
-
-func describeCluster(ctx context.Context, cl *client, name string) (d clusterDescription, err error) {
-	if d.Cluster, err = cl.cluster(ctx, name); err != nil {
-		return d, err
-	}
-	if d.Outputs, err = cl.outputs(ctx, name); err != nil {
-		return d, err
-	}
-	if d.Runs, err = cl.runs(ctx, url.Values{"cluster": {name}, "limit": {"10"}}); err != nil {
-		return d, err
-	}
-	d.Audit, err = cl.audit(ctx, name, 10)
-	return d, err
-}
-
-func (a *app) clusterText(d clusterDescription) string {
-	r := d.Cluster
-	doc := documentOf(r)
-	status := clusterStatus(r)
-	out := a.fields(
-		[2]string{"Name", r.Name},
-		[2]string{"Repository", r.Owner},
-		[2]string{"Document", place(doc)},
-		[2]string{"Project", doc.Project},
-		[2]string{"Environment", doc.Environment},
-		[2]string{"Template", templateText(doc)},
-		[2]string{"Provider", strings.TrimSpace(doc.Provider + " " + doc.Region)},
-		[2]string{"Depends on", strings.Join(doc.DependsOn, ", ")},
-		[2]string{"Phase", string(r.Phase)},
-		[2]string{"Status", joined(status.text, r.WaitingDetail)},
-		[2]string{"Desired", joined(r.Desired.Revision.Short(), "")},
-		[2]string{"Applied", appliedText(a, r.Applied)},
-		[2]string{"Engine", strings.TrimSpace(r.Applied.EngineName + " " + r.Applied.EngineVersion)},
-		[2]string{"Faults", faultsText(r.Desired.Faults)},
-	)
-	var outputs strings.Builder
-	for _, o := range d.Outputs {
-		value := string(o.Value)
-		if o.Sensitive || value == "" {
-			value = "(sensitive value)"
-		}
-		fmt.Fprintf(&outputs, "%s = %s\n", oneLine(o.Name), clean(value))
-	}
-	out += section("Outputs", outputs.String())
-	if len(d.Runs) > 0 {
-		out += section("Runs", a.runsTable(d.Runs))
-	}
-	return out + section("Audit", a.auditTable(d.Audit))
+	return newGroupCommand("describe", "Show everything about a cluster, a run, a pull request or a drift",
+		newDescribeClusterCommand(a), newDescribeRunCommand(a), newDescribePullRequestCommand(a), newDescribeDriftCommand(a))
 }
 
 func (a *app) auditTable(entries []holdfast.AuditEntry) string {
@@ -111,48 +26,6 @@ func (a *app) auditTable(entries []holdfast.AuditEntry) string {
 		rows[i] = cells(a.age(e.At), e.Actor, e.Action, shorten(e.Detail, 80))
 	}
 	return a.table([]string{"AGE", "WHO", "WHAT", "DETAIL"}, rows)
-}
-
-func place(doc holdfast.Cluster) string {
-	if doc.Path == "" || doc.Line == 0 {
-		return doc.Path
-	}
-	return fmt.Sprintf("%s:%d", doc.Path, doc.Line)
-}
-
-func templateText(doc holdfast.Cluster) string {
-	switch t := doc.Template; {
-	case t != nil && t.Path != "":
-		return t.Path
-	case t != nil:
-		return t.Name + " " + t.Version
-	case doc.Module != nil:
-		return "module " + doc.Module.Path
-	default:
-		return ""
-	}
-}
-
-func appliedText(a *app, applied holdfast.Applied) string {
-	if applied.Run == "" {
-		return "never"
-	}
-	return fmt.Sprintf("%s by %s, %s", applied.Revision.Short(), applied.Run, a.when(applied.At))
-}
-
-func joined(text, detail string) string {
-	if text == "" || detail == "" {
-		return text + detail
-	}
-	return text + ": " + detail
-}
-
-func faultsText(faults holdfast.Faults) string {
-	lines := make([]string, len(faults))
-	for i, f := range faults {
-		lines[i] = f.Error()
-	}
-	return strings.Join(lines, "\n")
 }
 
 // runDescription is what describe run shows.
@@ -199,7 +72,7 @@ func (a *app) runText(d runDescription) string {
 	out := a.fields(
 		[2]string{"Run", r.ID},
 		[2]string{"Cluster", r.Cluster},
-		[2]string{"Kind", string(r.Kind)},
+		[2]string{"Kind", kindText(r)},
 		[2]string{"Status", joined(string(r.Status), r.Reason)},
 		[2]string{"Why", r.Detail},
 		[2]string{"Step", r.Step},
@@ -208,7 +81,9 @@ func (a *app) runText(d runDescription) string {
 		[2]string{"Template", r.Template},
 		[2]string{"Engine", strings.TrimSpace(r.EngineName + " " + r.EngineVersion)},
 		[2]string{"Changes", countsText(r.Counts)},
+		[2]string{"Provisional", provisionalText(r.Provisional)},
 		[2]string{"Reviewed as", r.Matched},
+		[2]string{"Applies plan of", r.StoredPlan},
 		[2]string{"Asked for by", r.Actor},
 		[2]string{"Created", a.when(r.CreatedAt)},
 		[2]string{"Started", a.when(r.StartedAt)},
@@ -231,6 +106,13 @@ func (a *app) runText(d runDescription) string {
 		out += section("Plan", a.planText(*d.Plan))
 	}
 	return out
+}
+
+func provisionalText(parents []string) string {
+	if len(parents) == 0 {
+		return ""
+	}
+	return "planned before " + strings.Join(parents, ", ") + " was applied"
 }
 
 func (a *app) failureText(f holdfast.Failure) string {

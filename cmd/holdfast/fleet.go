@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -175,7 +176,11 @@ func newValidateCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate [DIR]",
 		Short: "Check all cluster files below a folder, without a server",
-		Args:  cobra.MaximumNArgs(1),
+		Long: `Check all cluster files below a folder (default: this one), and what they are
+together: names that are taken twice and clusters that depend on one another in a
+circle are faults; a dependency that no file here defines is a warning, as another
+repository may define it.`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.dir = "."
 			if len(args) > 0 {
@@ -208,12 +213,38 @@ func (a *app) validate(ctx context.Context, f fleetFlags) error {
 	if len(fl.docs) == 0 && len(faults) == 0 {
 		return &hintError{fmt.Errorf("no cluster is defined below %s", f.dir), "a cluster is a YAML document with apiVersion holdfast.dev/v1 and kind Cluster"}
 	}
+	for _, stranger := range fl.strangers() {
+		fmt.Fprintln(a.err, "Warning:", clean(stranger))
+	}
 	if len(faults) > 0 {
 		fmt.Fprintln(a.out, faults.Error())
 		return fmt.Errorf("%d faults in %d clusters", len(faults), len(fl.docs))
 	}
 	fmt.Fprintf(a.out, "%d clusters are valid\n", len(fl.docs))
 	return nil
+}
+
+// strangers tells of clusters that others depend on and that nobody defines
+// here. Other repositories may: a server knows.
+func (fl *diskFleet) strangers() []string {
+	known := make(map[string]bool)
+	for _, doc := range fl.docs {
+		known[doc.Cluster.Name] = true
+	}
+	var out []string
+	for _, doc := range fl.docs {
+		for _, parent := range doc.Cluster.DependsOn {
+			if known[parent] {
+				continue
+			}
+			at := fmt.Sprintf("%s: cluster %s depends on %s, which is not defined here", place(doc.Cluster), doc.Cluster.Name, parent)
+			if best := holdfast.Nearest(parent, slices.Sorted(maps.Keys(known))); best != "" {
+				at += fmt.Sprintf(" (did you mean %q?)", best)
+			}
+			out = append(out, at)
+		}
+	}
+	return out
 }
 
 func newRenderCommand(a *app) *cobra.Command {

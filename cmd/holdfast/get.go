@@ -11,47 +11,9 @@ import (
 )
 
 func newGetCommand(a *app) *cobra.Command {
-	return newGroupCommand("get", "List clusters, runs or pull requests",
-		newGetClustersCommand(a), newGetRunsCommand(a), newGetPullRequestsCommand(a))
-}
-
-func newGetClustersCommand(a *app) *cobra.Command {
-	var (
-		conn   connection
-		format string
-		labels []string
-		values = map[string]*string{}
-	)
-	c := &cobra.Command{
-		Use:     "clusters [NAME...]",
-		Aliases: []string{"cluster"},
-		Short:   "List clusters",
-		Example: "  holdfast get clusters --environment production\n  holdfast get clusters --waiting '*'",
-		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.connect(conn)
-			if err != nil {
-				return err
-			}
-			query := setValues(values)
-			query["name"], query["label"] = args, labels
-			records, err := cl.clusters(c.Context(), query)
-			if err != nil {
-				return err
-			}
-			return a.print(format, notNil(records), func() string { return a.clustersTable(records) })
-		},
-	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
-	addValueFlags(c, values, [][2]string{
-		{"project", "of this project"},
-		{"environment", "of this environment"},
-		{"phase", "in this phase, such as Active"},
-		{"waiting", "waiting for this reason, '*' for any"},
-		{"owner", "defined by this repository"},
-	})
-	c.Flags().StringArrayVarP(&labels, "label", "l", nil, "with this label, key=value; may be repeated")
-	return c
+	return newGroupCommand("get", "List clusters, runs, pull requests, drift, resources or suspensions",
+		newGetClustersCommand(a), newGetRunsCommand(a), newGetPullRequestsCommand(a),
+		newGetDriftCommand(a), newGetResourcesCommand(a), newGetSuspensionsCommand(a))
 }
 
 // addValueFlags adds flags that become parameters of the same name.
@@ -77,54 +39,6 @@ func notNil[T any](items []T) []T {
 		return []T{}
 	}
 	return items
-}
-
-func (a *app) clustersTable(records []holdfast.ClusterRecord) string {
-	if len(records) == 0 {
-		return "no clusters\n"
-	}
-	rows := make([][]cell, len(records))
-	for i, r := range records {
-		doc := documentOf(r)
-		rows[i] = []cell{
-			{text: r.Name},
-			{text: doc.Project},
-			{text: doc.Environment},
-			phaseCell(r.Phase),
-			clusterStatus(r),
-			{text: r.Applied.Revision.Short()},
-			{text: a.age(r.UpdatedAt)},
-		}
-	}
-	return a.table([]string{"NAME", "PROJECT", "ENVIRONMENT", "PHASE", "STATUS", "APPLIED", "UPDATED"}, rows)
-}
-
-// documentOf returns what is desired, or what is left of a removed cluster.
-func documentOf(r holdfast.ClusterRecord) holdfast.Cluster {
-	if r.Desired.Document.Name == "" {
-		return r.Applied.Document
-	}
-	return r.Desired.Document
-}
-
-// clusterStatus says in a word what keeps a cluster from being as desired.
-func clusterStatus(r holdfast.ClusterRecord) cell {
-	switch {
-	case r.Suspended:
-		return cell{"Suspended", yellow}
-	case len(r.Desired.Faults) > 0:
-		return cell{"Invalid", red}
-	case r.Waiting != "":
-		return cell{r.Waiting, yellow}
-	case r.Applied.SourceDigest.Equal(r.Desired.SourceDigest):
-		return cell{"UpToDate", green}
-	case r.Desired.Removed:
-		return cell{"Removed", plain}
-	case r.Applied.Run == "":
-		return cell{"NotApplied", plain}
-	default:
-		return cell{"OutOfDate", yellow}
-	}
 }
 
 func newGetRunsCommand(a *app) *cobra.Command {
@@ -184,7 +98,7 @@ func (a *app) runsTable(runs []holdfast.Run) string {
 		rows[i] = []cell{
 			{text: r.ID},
 			{text: r.Cluster},
-			{text: string(r.Kind)},
+			{text: kindText(r)},
 			statusCell(r.Status),
 			{text: r.Reason},
 			{text: countsText(r.Counts)},
@@ -194,6 +108,14 @@ func (a *app) runsTable(runs []holdfast.Run) string {
 		}
 	}
 	return a.table([]string{"RUN", "CLUSTER", "KIND", "STATUS", "REASON", "CHANGES", "PULL REQUEST", "AGE", "TOOK"}, rows)
+}
+
+// kindText tells a plan of a destruction from others.
+func kindText(r holdfast.Run) string {
+	if r.Kind == holdfast.RunPlan && r.Destroy {
+		return "plan (destroy)"
+	}
+	return string(r.Kind)
 }
 
 // took returns how long a run has been executed for.

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+const driftID = "run-01jnv5c3hw1111111111"
+
+// addFleet adds to an API what it answers about a fleet over time. It completes
+// prod-eu, which is there.
+func addFleet(f *fakeAPI, cluster *holdfast.ClusterRecord) {
+	ago := func(d time.Duration) time.Time { return testNow.Add(-d) }
+	const hour = time.Hour
+	counts := holdfast.DriftCounts{Changed: 2, Gone: 1, Ignored: 4}
+	cluster.Desired.Document.Labels = map[string]string{"team": "payments", "tier": "gold"}
+	cluster.Desired.Document.RenamedFrom = "prod-1"
+	cluster.Applied.Document.Deletion.Protected = true
+	cluster.Drift = holdfast.DriftState{
+		Status: holdfast.DriftFound, Run: driftID, Counts: counts, Since: ago(50 * hour), CheckedAt: ago(2 * hour),
+		Due: testNow.Add(2 * hour), Hold: "undoing it would replace something",
+	}
+	cluster.Conditions = []holdfast.Condition{
+		{Type: holdfast.ConditionCommitPlanned, Status: holdfast.ConditionTrue, Reason: "Planned", Since: ago(26 * hour)},
+		{Type: holdfast.ConditionApplyUpToDate, Status: holdfast.ConditionFalse, Reason: "Unreviewed", Since: ago(3 * hour), Message: "nobody has reviewed\x1b[2J a plan of it"},
+		{Type: holdfast.ConditionDrifted, Status: holdfast.ConditionTrue, Reason: "Drifted", Since: ago(50 * hour), Message: "2 changed, 1 gone"},
+		{Type: holdfast.ConditionHealthy, Status: holdfast.ConditionUnknown, Reason: "NotLookedAt", Since: ago(90 * 24 * hour)},
+	}
+	f.set("GET /clusters/prod-eu", *cluster)
+	f.set("GET /clusters", list(
+		holdfast.ClusterSummary{Name: "dev", Phase: holdfast.PhasePending, Suspended: true, UpdatedAt: ago(5 * time.Second)},
+		holdfast.ClusterSummary{
+			Name: "network-eu", Owner: "shop", Project: "payments", Environment: "production", Phase: holdfast.PhaseActive, UpToDate: true,
+			Drift: holdfast.DriftNone, Applied: "1111111111", UpdatedAt: ago(70 * hour),
+		},
+		holdfast.ClusterSummary{Name: "old-eu", Owner: "shop", Phase: holdfast.PhaseDeleted, Removed: true, Applied: "1111111111", UpdatedAt: ago(9 * 24 * hour)},
+		holdfast.ClusterSummary{
+			Name: "prod-eu", Owner: "shop", Project: "payments", Environment: "production", Provider: "aws", Phase: holdfast.PhaseActive,
+			Labels: map[string]string{"team": "payments"}, Template: "kubernetes@1.10",
+			Waiting: "Unreviewed", Drift: holdfast.DriftFound, DriftCounts: counts, Applied: "1111111111", UpdatedAt: ago(3 * hour),
+		},
+		holdfast.ClusterSummary{Name: "prod-us", Owner: "shop", Phase: holdfast.PhaseFailed, Drift: holdfast.DriftFailed, UpdatedAt: ago(hour)},
+	))
+	f.set("GET /drift", list(
+		server.DriftLine{Cluster: "dev"},
+		server.DriftLine{
+			Cluster: "network-eu", State: holdfast.DriftState{Status: holdfast.DriftNone, CheckedAt: ago(3 * hour), Due: ago(time.Minute)},
+			NotApplied: true,
+		},
+		server.DriftLine{Cluster: "prod-eu", State: cluster.Drift, OnDrift: "apply", NotApplied: true, Waiting: "Unreviewed", Issue: "12"},
+		server.DriftLine{
+			Cluster: "prod-us", OnDrift: "report", Issue: "13", State: holdfast.DriftState{
+				Status: holdfast.DriftFailed, Failures: 3, Counts: holdfast.DriftCounts{Input: 1}, Detail: "credentials expired",
+				Since: ago(hour), CheckedAt: ago(10 * time.Minute), Due: testNow.Add(30 * time.Minute),
+			},
+		},
+	))
+	f.set("GET /clusters/prod-eu/history", list(
+		holdfast.Transition{Cluster: "prod-eu", At: ago(3 * hour), What: "ApplyUpToDate", From: "True", To: "False", Reason: "Unreviewed"},
+		holdfast.Transition{Cluster: "prod-eu", At: ago(26 * hour), What: "phase", From: "Updating", To: "Active", Reason: "Applied", Run: applyID},
+		holdfast.Transition{Cluster: "prod-eu", At: ago(27 * hour), What: "phase", To: "Updating"},
+		holdfast.Transition{At: ago(28 * hour), What: "Blocked", From: "True", To: "False"}, holdfast.Transition{At: ago(29 * hour), What: "Blocked", From: "False", To: "True"},
+		holdfast.Transition{At: ago(30 * hour), What: "Blocked", From: "True", To: "False"}, holdfast.Transition{At: ago(31 * hour), What: "Blocked", From: "False", To: "True"},
+		holdfast.Transition{At: ago(32 * hour), What: "Blocked", From: "True", To: "False"}, holdfast.Transition{At: ago(33 * hour), What: "Blocked", From: "False", To: "True"},
+		holdfast.Transition{At: ago(34 * hour), What: "Blocked", From: "True", To: "False"}, holdfast.Transition{At: ago(35 * hour), What: "Blocked", From: "False", To: "True"},
+	))
+	f.set("GET /clusters/prod-eu/family", holdfast.Family{
+		Parents: []holdfast.Relation{
+			{Name: "dns", Phase: holdfast.PhaseUpdating, Waiting: "Unreviewed", Relations: []holdfast.Relation{{Name: "zone"}}},
+			{Name: "network-eu", Phase: holdfast.PhaseActive, Settled: true, Relations: []holdfast.Relation{
+				{Name: "account", Phase: holdfast.PhaseActive, Settled: true}, {Name: "transit", Phase: holdfast.PhaseActive, Settled: true},
+			}},
+		},
+		Dependents: []holdfast.Relation{
+			{Name: "apps-eu", Phase: holdfast.PhaseFailed, Failed: true, Relations: []holdfast.Relation{
+				{Name: "shop-eu", Phase: holdfast.PhasePending, Waiting: "DependencyFailed"},
+			}},
+			{Name: "logs-eu", Phase: holdfast.PhaseProvisioning},
+		},
+	})
+	old := holdfast.ClusterRecord{
+		Name: "old-eu", Owner: "shop", Phase: holdfast.PhaseDeleted, Desired: holdfast.Desired{Revision: "4444444444", Removed: true},
+		Applied: holdfast.Applied{Run: planID, Revision: "1111111111", At: ago(900 * hour), Document: holdfast.Cluster{Name: "old-eu", Project: "payments", Environment: "production"}},
+		Ending:  &holdfast.Ending{At: ago(216 * hour), Reason: "Destroyed", Run: applyID, Revision: "4444444444"},
+	}
+	f.set("GET /clusters/old-eu", old)
+	f.set("GET /clusters/old-eu/outputs", list[holdfast.Output]())
+	f.set("GET /clusters/old-eu/history", list[holdfast.Transition]())
+	f.set("GET /clusters/prod-eu/drift", holdfast.DriftReport{
+		Cluster: "prod-eu", State: cluster.Drift, NotApplied: true, Waiting: "Unreviewed",
+		Items: []holdfast.DriftItem{{Address: "aws_eks_node_group.main", Type: "aws_eks_node_group", Kind: holdfast.DriftChanged, Action: holdfast.ActionUpdate}},
+	})
+	f.set("GET /resources", list(
+		holdfast.Resource{Cluster: "prod-eu", Address: "module.network.aws_vpc.main", Type: "aws_vpc", ID: "vpc-0a1b2c3d", Run: applyID, ChangedAt: ago(26 * hour)},
+		holdfast.Resource{Cluster: "prod-us", Address: `aws_subnet.private["a"]`, Type: "aws_subnet"},
+	))
+	f.set("GET /suspensions", list(
+		server.SuspensionAnswer{By: "anna", Reason: "incident\n4711", At: ago(20 * time.Minute)},
+		server.SuspensionAnswer{Project: "payments", By: "otto", At: ago(30 * hour)},
+		server.SuspensionAnswer{Cluster: "dev"},
+	))
+}
+
+func TestFleetRequests(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		line    string
+		answers map[string]any
+		code    int
+		asked   string // the last request
+		out     string
+		err     string
+	}{
+		"drift with filters": {
+			line: "get drift prod-eu --environment e --drift failed", asked: "GET /api/v1/drift?drift=failed&environment=e&name=prod-eu", out: "prod-us",
+		},
+		"no drift":          {line: "get drift", answers: map[string]any{"GET /drift": list[server.DriftLine]()}, out: "no drift\n"},
+		"drift misspelt":    {line: "get clusters --drift yes", code: 2, err: `drift "yes": want drifted, none or failed`},
+		"clusters and gone": {line: "get clusters --all --drift drifted", asked: "GET /api/v1/clusters?all=true&drift=drifted&view=summary"},
+		"resources": {
+			line:  "get resources --cluster prod-eu --type aws_vpc --id x --address main",
+			asked: "GET /api/v1/resources?address=main&cluster=prod-eu&id=x&limit=1000&type=aws_vpc", out: "ADDRESS  ",
+		},
+		"no resources":      {line: "get resources -o json", answers: map[string]any{"GET /resources": list[holdfast.Resource]()}, out: "[]\n"},
+		"nothing suspended": {line: "get suspensions", answers: map[string]any{"GET /suspensions": list[server.SuspensionAnswer]()}, out: "nothing is suspended\n"},
+		"suspend everything": {
+			line: "suspend --all --reason incident", answers: map[string]any{"POST /suspend": server.SuspensionAnswer{}},
+			asked: `POST /api/v1/suspend {"all":true,"reason":"incident"}`, out: "all clusters are suspended\n",
+		},
+		"suspend a project": {
+			line: "suspend --project p", answers: map[string]any{"POST /suspend": server.SuspensionAnswer{Project: "p"}},
+			asked: `POST /api/v1/suspend {"project":"p"}`, out: "project p is suspended\n",
+		},
+		"resume a project": {
+			line: "resume --project p", answers: map[string]any{"POST /resume": server.SuspensionAnswer{Project: "p"}},
+			asked: `POST /api/v1/resume {"project":"p"}`, out: "project p is active\n",
+		},
+		"resume what was not": {
+			line: "resume --all", answers: map[string]any{"POST /resume": refusal{404, server.ErrorAnswer{Error: "all clusters: not suspended", Hint: "see what is"}}},
+			code: 1, err: "Error: all clusters: not suspended\nHint:  see what is\n",
+		},
+		"suspend nothing":        {line: "suspend", code: 2, err: "one of a cluster's name, --project and --all"},
+		"suspend two things":     {line: "suspend prod-eu --all", code: 2, err: "one of a cluster's name"},
+		"a reason for a cluster": {line: "suspend prod-eu --reason x", code: 2, err: "--reason goes with"},
+		"transfer": {
+			line: "transfer prod-eu --to other", answers: map[string]any{"POST /clusters/prod-eu/transfer": holdfast.ClusterRecord{Name: "prod-eu", Owner: "other"}},
+			asked: `POST /api/v1/clusters/prod-eu/transfer {"repo":"other"}`, out: "cluster prod-eu belongs to other now\n",
+		},
+		"transfer nowhere": {line: "transfer prod-eu", code: 2, err: "--to is missing"},
+		"check without waiting": {
+			line: "drift check prod-eu --wait=false", answers: map[string]any{"POST /clusters/prod-eu/drift/check": holdfast.Run{ID: driftID, Cluster: "prod-eu"}},
+			asked: "POST /api/v1/clusters/prod-eu/drift/check {}", out: driftID + " checks prod-eu for drift; see holdfast describe drift prod-eu\n",
+		},
+		"check what cannot be": {
+			line: "drift check young", answers: map[string]any{"POST /clusters/young/drift/check": refusal{409, server.ErrorAnswer{Error: `cluster "young": it was never applied`}}},
+			code: 1, err: "Error: cluster \"young\": it was never applied\n",
+		},
+		"describe drift":         {line: "describe drift prod-eu", out: "prod-eu"},
+		"describe drift of none": {line: "describe drift none", code: 1, err: "clusters/none/drift: not found"},
+		"drift alone":            {line: "drift", code: 2, err: "takes what to drift: check"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := fleet()
+			for path, answer := range tc.answers {
+				f.set(path, answer)
+			}
+			got := against(t, f, strings.Fields(tc.line)...)
+			if got.code != tc.code || !strings.Contains(got.err, tc.err) || !strings.Contains(got.out, tc.out) || tc.code == 0 && got.err != "" {
+				t.Errorf("holdfast %s = %d\nout %s\nerr %s\nwant %d %q %q", tc.line, got.code, got.out, got.err, tc.code, tc.out, tc.err)
+			}
+			if tc.asked != "" && (len(f.asked) == 0 || f.asked[len(f.asked)-1] != tc.asked) {
+				t.Errorf("holdfast %s asked %q, want at last %q", tc.line, f.asked, tc.asked)
+			}
+		})
+	}
+}
+
+// TestDriftCheck waits for a check through a restart of the server, and for
+// what it found to be taken.
+func TestDriftCheck(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		status holdfast.RunStatus
+		code   int
+		out    string
+	}{
+		"drift":    {holdfast.RunPlanned, 0, "prod-eu"},
+		"no drift": {holdfast.RunNoChanges, 0, "prod-eu"},
+		"failed":   {holdfast.RunErrored, 3, ""},
+		"canceled": {holdfast.RunCanceled, 3, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := fleet()
+			run := holdfast.Run{ID: driftID, Cluster: "prod-eu", Kind: holdfast.RunDrift, Status: holdfast.RunQueued}
+			f.set("POST /clusters/prod-eu/drift/check", run)
+			looks, reports := 0, 0
+			f.set("GET /runs/"+driftID, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				looks++
+				switch {
+				case looks == 1:
+					w.WriteHeader(http.StatusServiceUnavailable) // a restart
+					return
+				case looks > 3:
+					run.Status = tc.status
+				default:
+					run.Status, run.Step = holdfast.RunRunning, "plan"
+				}
+				_ = json.NewEncoder(w).Encode(run)
+			}))
+			f.set("GET /clusters/prod-eu/drift", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				reports++
+				report := holdfast.DriftReport{Cluster: "prod-eu", State: holdfast.DriftState{Run: "run-00000000000000000000"}}
+				if reports > 2 {
+					report.State = holdfast.DriftState{Run: driftID, Status: holdfast.DriftFound, Counts: holdfast.DriftCounts{Changed: 1}}
+				}
+				_ = json.NewEncoder(w).Encode(report)
+			}))
+			got := against(t, f, "drift", "check", "prod-eu")
+			progress := driftID + ": queued\n" + driftID + ": running: plan\n"
+			if got.code != tc.code || !strings.Contains(got.out, tc.out) || !strings.HasPrefix(got.err, progress) {
+				t.Errorf("drift check = %d\nout %q\nerr %q\nwant %d and the progress once", got.code, got.out, got.err, tc.code)
+			}
+			if good := tc.status.Good(); good && reports != 3 || !good && reports != 0 {
+				t.Errorf("the report was asked for %d times", reports)
+			}
+		})
+	}
+}
+
+// TestRelatives states that a large family is cut, and which way up it stands.
+func TestRelatives(t *testing.T) {
+	t.Parallel()
+	var many []holdfast.Relation
+	for range maxRelatives + 5 {
+		many = append(many, holdfast.Relation{Name: "x", Phase: holdfast.PhaseActive, Settled: true})
+	}
+	a := app{}
+	got := strings.Split(a.familyText(holdfast.ClusterRecord{Name: "me"}, holdfast.Family{Parents: many, Dependents: many}), "\n")
+	if len(got) != 2*(maxRelatives+1)+1 {
+		t.Fatalf("%d lines", len(got))
+	}
+	for i, want := range map[int]string{
+		0: "┌─ x  Active", maxRelatives: "├─ … 5 more", maxRelatives + 1: "me", maxRelatives + 2: "├─ x  Active", len(got) - 1: "└─ … 5 more",
+	} {
+		if got[i] != want {
+			t.Errorf("line %d is %q, want %q", i, got[i], want)
+		}
+	}
+}
+
+func TestValidateLooksAtOrder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name string, dependsOn string) {
+		text := "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: " + name + "}\nspec:\n  project: p\n  environment: e\n" +
+			"  module: {path: mod}\n  dependsOn: [" + dependsOn + "]\n"
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "mod"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "mod", "main.tf"), []byte("resource \"terraform_data\" \"x\" {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write("network", "")
+	write("apps", "netwrok")
+	got := holdfastCLI(t, nil, "validate", dir)
+	want := result{0, "2 clusters are valid\n", "Warning: apps.yaml:1: cluster apps depends on netwrok, which is not defined here (did you mean \"network\"?)\n"}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(result{})); diff != "" {
+		t.Errorf("validate (-want +got):\n%s", diff)
+	}
+	write("network", "apps")
+	write("apps", "network")
+	got = holdfastCLI(t, nil, "validate", dir)
+	if got.code != 1 || !strings.Contains(got.out, "in a circle: apps → network → apps") || strings.Contains(got.err, "Warning") {
+		t.Errorf("validate of a circle = %+v, want a fault", got)
+	}
+}

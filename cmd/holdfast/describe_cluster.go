@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// clusterDescription is what describe cluster shows.
+type clusterDescription struct {
+	Cluster holdfast.ClusterRecord `json:"cluster"`
+	Family  holdfast.Family        `json:"family,omitzero"`
+	Outputs []holdfast.Output      `json:"outputs,omitempty"`
+	Runs    []holdfast.Run         `json:"runs,omitempty"`
+	History []holdfast.Transition  `json:"history,omitempty"`
+	Audit   []holdfast.AuditEntry  `json:"audit,omitempty"`
+}
+
+const (
+	allHistory = 100 // as many transitions as a server keeps
+	newHistory = 10  // as many as are shown unasked
+)
+
+func newDescribeClusterCommand(a *app) *cobra.Command {
+	var (
+		conn    connection
+		format  string
+		history bool
+	)
+	c := &cobra.Command{
+		Use:   "cluster NAME",
+		Short: "Show a cluster: desired, applied, what it waits for, its runs and history",
+		Args:  exactly(1, "a cluster's name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := a.connect(conn)
+			if err != nil {
+				return err
+			}
+			d, err := describeCluster(c.Context(), cl, args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(format, d, func() string { return a.clusterText(d, history) })
+		},
+	}
+	addConnectionFlags(c, &conn)
+	addFormatFlag(c, &format)
+	c.Flags().BoolVar(&history, "history", false, "show all of its history that is kept")
+	return c
+}
+
+func describeCluster(ctx context.Context, cl *client, name string) (d clusterDescription, err error) {
+	if d.Cluster, err = cl.cluster(ctx, name); err != nil {
+		return d, err
+	}
+	if d.Outputs, err = cl.outputs(ctx, name); err != nil {
+		return d, err
+	}
+	if d.Runs, err = cl.runs(ctx, url.Values{"cluster": {name}, "limit": {"10"}}); err != nil {
+		return d, err
+	}
+	if d.History, err = cl.history(ctx, name, allHistory); err != nil {
+		return d, err
+	}
+	if d.Family, err = cl.family(ctx, name); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return d, err
+	}
+	d.Audit, err = cl.audit(ctx, name, 10)
+	return d, err
+}
+
+func (a *app) clusterText(d clusterDescription, history bool) string {
+	r := d.Cluster
+	doc := documentOf(r)
+	status := clusterStatus(r)
+	out := a.fields(
+		[2]string{"Name", r.Name},
+		[2]string{"Renamed from", doc.RenamedFrom},
+		[2]string{"Repository", r.Owner},
+		[2]string{"Document", place(doc)},
+		[2]string{"Project", doc.Project},
+		[2]string{"Environment", doc.Environment},
+		[2]string{"Labels", labelsText(doc.Labels)},
+		[2]string{"Template", templateText(doc)},
+		[2]string{"Provider", strings.TrimSpace(doc.Provider + " " + doc.Region)},
+		[2]string{"Phase", a.phaseText(r.Phase, d.History)},
+		[2]string{"Status", joined(status.text, r.WaitingDetail)},
+		[2]string{"Desired", desiredText(r.Desired)},
+		[2]string{"Applied", appliedText(a, r.Applied)},
+		[2]string{"Engine", strings.TrimSpace(r.Applied.EngineName + " " + r.Applied.EngineVersion)},
+		[2]string{"Drift", a.driftLine(r)},
+		[2]string{"Protected", protectedText(r)},
+		[2]string{"Ended", a.endingText(r.Ending)},
+		[2]string{"Faults", faultsText(r.Desired.Faults)},
+	)
+	out += section("Conditions", a.conditionsTable(r.Conditions))
+	out += section("Dependencies", a.familyText(r, d.Family))
+	var outputs strings.Builder
+	for _, o := range d.Outputs {
+		value := string(o.Value)
+		if o.Sensitive || value == "" {
+			value = "(sensitive value)"
+		}
+		fmt.Fprintf(&outputs, "%s = %s\n", oneLine(o.Name), clean(value))
+	}
+	out += section("Outputs", outputs.String())
+	if len(d.Runs) > 0 {
+		out += section("Runs", a.runsTable(d.Runs))
+	}
+	out += section("History", a.historyTable(d.History, history))
+	return out + section("Audit", a.auditTable(d.Audit))
+}
+
+func labelsText(labels map[string]string) string {
+	var pairs []string
+	for key, value := range labels {
+		pairs = append(pairs, key+"="+value)
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ", ")
+}
+
+// phaseText tells the phase, and since when it is if the history still knows.
+func (a *app) phaseText(phase holdfast.Phase, history []holdfast.Transition) string {
+	i := slices.IndexFunc(history, func(t holdfast.Transition) bool { return t.What == "phase" })
+	if i < 0 || history[i].To != string(phase) {
+		return string(phase)
+	}
+	return fmt.Sprintf("%s since %s", phase, a.when(history[i].At))
+}
+
+func desiredText(d holdfast.Desired) string {
+	if d.Removed {
+		return fmt.Sprintf("nothing: at %s the document is gone", d.Revision.Short())
+	}
+	return d.Revision.Short()
+}
+
+// driftLine says what the last check found, and when the next one is.
+func (a *app) driftLine(r holdfast.ClusterRecord) string {
+	s := r.Drift
+	if s.Status == holdfast.DriftUnchecked && s.Due.IsZero() {
+		return ""
+	}
+	parts := []string{driftStateCell(s).text}
+	if s.Status == holdfast.DriftFound && !s.Since.IsZero() {
+		parts[0] += " since " + a.when(s.Since)
+	}
+	if !s.CheckedAt.IsZero() {
+		parts = append(parts, "checked "+a.age(s.CheckedAt)+" ago")
+	}
+	if !s.Due.IsZero() {
+		parts = append(parts, "next "+a.until(s.Due))
+	}
+	out := strings.Join(parts, "; ")
+	if s.Detail != "" {
+		out += "\n" + s.Detail
+	}
+	if s.Hold != "" {
+		out += "\nnot undone: " + s.Hold
+	}
+	if s.Status == holdfast.DriftFound {
+		out += "\nsee holdfast describe drift " + r.Name
+	}
+	return out
+}
+
+// protectedText says whether a cluster may be destroyed: what was applied last
+// decides.
+func protectedText(r holdfast.ClusterRecord) string {
+	applied, desired := r.Applied.Document.Deletion.Protected, r.Desired.Document.Deletion.Protected
+	switch {
+	case r.Ending != nil:
+		return ""
+	case applied && !desired && !r.Desired.Removed:
+		return "yes, until what is desired is applied"
+	case applied:
+		return "yes"
+	case desired && r.Applied.Run != "":
+		return "no, not before what is desired is applied"
+	case desired:
+		return "once it is applied"
+	default:
+		return ""
+	}
+}
+
+func (a *app) endingText(e *holdfast.Ending) string {
+	if e == nil {
+		return ""
+	}
+	out := fmt.Sprintf("%s %s", e.Reason, a.when(e.At))
+	if e.To != "" {
+		out += ": it is " + e.To + " now"
+	}
+	if e.Run != "" {
+		out += ", by " + e.Run
+	}
+	return out
+}
+
+func (a *app) conditionsTable(conditions []holdfast.Condition) string {
+	if len(conditions) == 0 {
+		return ""
+	}
+	rows := make([][]cell, len(conditions))
+	for i, c := range conditions {
+		rows[i] = []cell{{text: string(c.Type)}, conditionCell(c), {text: c.Reason}, {text: a.age(c.Since)}, {text: shorten(c.Message, 100)}}
+	}
+	return a.table([]string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows)
+}
+
+func conditionCell(c holdfast.Condition) cell {
+	hoped := holdfast.ConditionTrue
+	if c.Type == holdfast.ConditionDrifted || c.Type == holdfast.ConditionBlocked {
+		hoped = holdfast.ConditionFalse
+	}
+	switch c.Status {
+	case hoped:
+		return cell{string(c.Status), green}
+	case holdfast.ConditionUnknown, "":
+		return cell{text: string(c.Status)}
+	default:
+		return cell{string(c.Status), yellow}
+	}
+}
+
+func (a *app) historyTable(history []holdfast.Transition, all bool) string {
+	if len(history) == 0 {
+		return ""
+	}
+	shown := history
+	if !all && len(history) > newHistory {
+		shown = history[:newHistory]
+	}
+	rows := make([][]cell, len(shown))
+	for i, t := range shown {
+		change := t.To
+		if t.From != "" {
+			change = t.From + " → " + t.To
+		}
+		rows[i] = cells(a.age(t.At), t.What, change, t.Reason, t.Run)
+	}
+	table := a.table([]string{"AGE", "WHAT", "CHANGE", "REASON", "RUN"}, rows)
+	if rest := len(history) - len(shown); rest > 0 {
+		table += fmt.Sprintf("… %d older: --history\n", rest)
+	}
+	return table
+}
+
+func place(doc holdfast.Cluster) string {
+	if doc.Path == "" || doc.Line == 0 {
+		return doc.Path
+	}
+	return fmt.Sprintf("%s:%d", doc.Path, doc.Line)
+}
+
+func templateText(doc holdfast.Cluster) string {
+	switch t := doc.Template; {
+	case t != nil && t.Path != "":
+		return t.Path
+	case t != nil:
+		return t.Name + " " + t.Version
+	case doc.Module != nil:
+		return "module " + doc.Module.Path
+	default:
+		return ""
+	}
+}
+
+func appliedText(a *app, applied holdfast.Applied) string {
+	if applied.Run == "" {
+		return "never"
+	}
+	return fmt.Sprintf("%s by %s, %s", applied.Revision.Short(), applied.Run, a.when(applied.At))
+}
+
+func joined(text, detail string) string {
+	if text == "" || detail == "" {
+		return text + detail
+	}
+	return text + ": " + detail
+}
+
+func faultsText(faults holdfast.Faults) string {
+	lines := make([]string, len(faults))
+	for i, f := range faults {
+		lines[i] = f.Error()
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report"
+)
+
+func newDriftCommand(a *app) *cobra.Command {
+	return newGroupCommand("drift", "Look for drift", newDriftCheckCommand(a))
+}
+
+func newDriftCheckCommand(a *app) *cobra.Command {
+	var (
+		conn   connection
+		format string
+		wait   bool
+	)
+	c := &cobra.Command{
+		Use:   "check CLUSTER",
+		Short: "Check a cluster for drift now",
+		Long: `Check whether a cluster is as it was last applied, and show what is not. A check
+that is queued or running already is waited for instead of a new one.
+
+The exit code is 0 whether there is drift or not, and 3 if the check failed or was
+canceled.`,
+		Args: exactly(1, "a cluster's name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := a.connect(conn)
+			if err != nil {
+				return err
+			}
+			run, err := cl.checkDrift(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if !wait {
+				return a.print(format, run, func() string {
+					return fmt.Sprintf("%s checks %s for drift; see holdfast describe drift %[2]s\n", run.ID, run.Cluster)
+				})
+			}
+			return a.awaitDrift(c.Context(), cl, format, run)
+		},
+	}
+	addConnectionFlags(c, &conn)
+	addFormatFlag(c, &format)
+	c.Flags().BoolVarP(&wait, "wait", "w", true, "wait for the check and show what it found")
+	return c
+}
+
+// awaitDrift waits for a check, tells of its progress on the error output, and
+// shows what it found.
+func (a *app) awaitDrift(ctx context.Context, cl *client, format string, run holdfast.Run) error {
+	run, err := a.awaitEnd(ctx, cl, run)
+	if err != nil {
+		return err
+	}
+	if !run.Status.Good() {
+		return a.outcome(run)
+	}
+	found, err := a.awaitReport(ctx, cl, run)
+	if err != nil {
+		return err
+	}
+	return a.print(format, found, func() string { return clean(report.DriftText(found)) })
+}
+
+// awaitEnd waits until a run has ended. What it does meanwhile is told on the
+// error output, each thing once.
+func (a *app) awaitEnd(ctx context.Context, cl *client, run holdfast.Run) (holdfast.Run, error) {
+	told := ""
+	for patience := a.patience(); ; {
+		if run.ID != "" {
+			if run.Status.Done() {
+				return run, nil
+			}
+			if now := joined(string(run.Status), joined(run.Step, run.Detail)); now != told {
+				fmt.Fprintf(a.err, "%s: %s\n", run.ID, oneLine(now))
+				told = now
+			}
+		}
+		if err := pause(ctx, a.poll); err != nil {
+			return run, err
+		}
+		next, err := cl.run(ctx, run.ID)
+		if err := patience.judge(err); err != nil {
+			return run, err
+		}
+		if err == nil {
+			run = next
+		}
+	}
+}
+
+// reportAppears is how long what a check found may take to be known.
+const reportAppears = time.Minute
+
+// awaitReport returns what a check that has ended found.
+func (a *app) awaitReport(ctx context.Context, cl *client, run holdfast.Run) (holdfast.DriftReport, error) {
+	ctx, cancel := context.WithTimeout(ctx, reportAppears)
+	defer cancel()
+	for patience := a.patience(); ; {
+		found, err := cl.drift(ctx, run.Cluster)
+		if err := patience.judge(err); err != nil {
+			return found, err
+		}
+		// A newer check has a greater id: ids begin with the time.
+		if err == nil && found.State.Run >= run.ID {
+			return found, nil
+		}
+		if err := pause(ctx, a.poll); errors.Is(err, context.DeadlineExceeded) {
+			return found, &hintError{
+				fmt.Errorf("the check has ended, and what it found was not taken: %s", run.ID),
+				"the cluster may have been applied meanwhile: check again",
+			}
+		} else if err != nil {
+			return found, err
+		}
+	}
+}
+
+func newDescribeDriftCommand(a *app) *cobra.Command {
+	var (
+		conn   connection
+		format string
+	)
+	c := &cobra.Command{
+		Use:   "drift CLUSTER",
+		Short: "Show how a cluster differs from what was applied, as the last check found it",
+		Args:  exactly(1, "a cluster's name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := a.connect(conn)
+			if err != nil {
+				return err
+			}
+			found, err := cl.drift(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(format, found, func() string { return clean(report.DriftText(found)) })
+		},
+	}
+	addConnectionFlags(c, &conn)
+	addFormatFlag(c, &format)
+	return c
+}

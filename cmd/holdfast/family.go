@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// maxRelatives bounds how many clusters are drawn below one: a network may have
+// a thousand dependents.
+const maxRelatives = 20
+
+// familyText draws what a cluster depends on above it and what depends on it
+// below, each with its own on the far side.
+func (a *app) familyText(r holdfast.ClusterRecord, f holdfast.Family) string {
+	if len(f.Parents)+len(f.Dependents) == 0 {
+		return ""
+	}
+	// Parents are drawn as dependents are, and turned upside down: their own
+	// parents come to stand above them.
+	above := a.branches(f.Parents, true)
+	slices.Reverse(above)
+	lines := make([]string, 0, len(above)+1)
+	for _, line := range above {
+		lines = append(lines, strings.Replace(line, "└─", "┌─", 1))
+	}
+	lines = append(lines, oneLine(r.Name))
+	return strings.Join(append(lines, a.branches(f.Dependents, false)...), "\n")
+}
+
+func (a *app) branches(relations []holdfast.Relation, reversed bool) []string {
+	shown := relations
+	if len(shown) > maxRelatives {
+		shown = shown[:maxRelatives]
+	}
+	shown = slices.Clone(shown)
+	if rest := len(relations) - len(shown); rest > 0 {
+		shown = append(shown, holdfast.Relation{Waiting: fmt.Sprintf("… %d more", rest)})
+	}
+	if reversed {
+		slices.Reverse(shown)
+	}
+	var lines []string
+	for i, relation := range shown {
+		branch, bar := "├─ ", "│  "
+		if i == len(shown)-1 {
+			branch, bar = "└─ ", "   "
+		}
+		lines = append(lines, branch+a.relationText(relation))
+		for _, line := range a.branches(relation.Relations, reversed) {
+			lines = append(lines, bar+line)
+		}
+	}
+	return lines
+}
+
+func (a *app) relationText(r holdfast.Relation) string {
+	if r.Name == "" { // that there are more
+		return r.Waiting
+	}
+	phase := phaseCell(r.Phase)
+	if r.Phase == "" {
+		phase = cell{"no such cluster", red}
+	}
+	out := oneLine(r.Name) + "  " + a.paint(phase.text, phase.colour)
+	switch {
+	case r.Failed && r.Phase != holdfast.PhaseFailed:
+		out += ", " + a.paint("its last run failed", red)
+	case r.Failed:
+	case !r.Settled && r.Phase != "" && r.Waiting == "":
+		out += ", not settled"
+	}
+	if r.Waiting != "" {
+		out += ", waits: " + a.paint(oneLine(r.Waiting), yellow)
+	}
+	return out
+}
