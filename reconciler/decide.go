@@ -180,10 +180,18 @@ func Decide(in Input) Decision {
 	}
 	for _, rule := range rules {
 		if d, ok := rule(in); ok {
-			return inWindow(in, inSafety(in, inOrder(in, d)))
+			return guarded(in, d)
 		}
 	}
 	return Decision{Action: ActionNone, Reason: ReasonUpToDate}
+}
+
+// guarded holds back what must not begin now, whichever rule asks for it.
+func guarded(in Input, d Decision) Decision {
+	for _, guard := range []func(Input, Decision) Decision{inOrder, inSafety, inWindow} {
+		d = guard(in, d)
+	}
+	return d
 }
 
 // inWindow holds every apply back while the windows are closed, whoever asks.

@@ -16,6 +16,9 @@ const (
 	newDigest = holdfast.Digest("sha256:new")
 )
 
+// destroyDigest is of nothing left of what run-0 had applied to prod.
+var destroyDigest = reconciler.Destruction("prod", holdfast.Applied{Run: "run-0", SourceDigest: oldDigest})
+
 var (
 	noon  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	onePR = holdfast.PullRequestRef{Repo: "infra", Number: 1}
@@ -39,6 +42,7 @@ func onBranch(with ...func(*reconciler.Input)) reconciler.Input {
 			Desired: holdfast.Desired{Revision: "b", SourceDigest: newDigest},
 			Applied: holdfast.Applied{Run: "run-0", Revision: "a", SourceDigest: oldDigest},
 		},
+		Last:      holdfast.Applied{Run: "run-0", Revision: "a", SourceDigest: oldDigest},
 		LastApply: "run-0",
 	}, with...)
 }
@@ -116,10 +120,12 @@ func mergedUnseen(in *reconciler.Input) {
 func manual(in *reconciler.Input)     { in.Cluster.Desired.Document.Apply.Manual = true }
 func suspended(in *reconciler.Input)  { in.Cluster.Suspended = true }
 func removed(in *reconciler.Input)    { in.Cluster.Desired.Removed = true }
+func ofNothing(run *holdfast.Run)     { run.SourceDigest = destroyDigest }
+func aDestruction(run *holdfast.Run)  { run.SourceDigest, run.Destroy = destroyDigest, true }
 func invalid(in *reconciler.Input)    { in.Cluster.Desired.SourceDigest = "" }
 func upToDate(in *reconciler.Input)   { in.Cluster.Applied.SourceDigest = newDigest }
 func stateMoved(in *reconciler.Input) { in.Cluster.StateSerial = 5 }
-func fresh(in *reconciler.Input)      { in.Cluster.Applied, in.LastApply = holdfast.Applied{}, "" }
+func fresh(in *reconciler.Input)      { in.Cluster.Applied, in.Last, in.LastApply = holdfast.Applied{}, holdfast.Applied{}, "" }
 func requires(gate string) func(*reconciler.Input) {
 	return func(in *reconciler.Input) { in.Cluster.Desired.Document.Apply.Requires = []string{gate} }
 }
@@ -277,8 +283,6 @@ func branchSituations() map[string]situation {
 		"the plan after a failure is empty": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunNoChanges), failed)), record(reconciler.ReasonAdopted, "run-4")},
 
 		// What stands in the way.
-		"removed":                       {onBranch(removed, merged, runs(queuedApply)), wait(reconciler.ReasonRemoved, "run-2")},
-		"removed, and an apply asked":   {onBranch(removed, merged, asks(holdfast.VerbApply, "")), wait(reconciler.ReasonRemoved)},
 		"invalid":                       {onBranch(invalid, merged, runs(queuedApply)), wait(reconciler.ReasonInvalid, "run-2")},
 		"up to date":                    {onBranch(upToDate), none(reconciler.ReasonUpToDate)},
 		"up to date again, by a revert": {onBranch(upToDate, runs(queuedApply)), none(reconciler.ReasonUpToDate, "run-2")},
@@ -436,6 +440,12 @@ func situations() map[string]situation {
 	}
 	for name, s := range branchSituations() {
 		all["branch: "+name] = s
+	}
+	for name, s := range removalSituations() {
+		all["removal: "+name] = s
+	}
+	for name, s := range orderSituations() {
+		all["order: "+name] = s
 	}
 	return all
 }

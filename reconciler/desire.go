@@ -17,7 +17,7 @@ import (
 // to date; of all clusters, if this process has not seen the former head. Some
 // are looked at each time: those at fault, as what mends them may be elsewhere,
 // and those that are gone, but not from a tree that proved it. It returns the
-// names of the clusters that it has looked at, sorted.
+// names of those to decide about, sorted.
 func (r *Reconciler) desireAll(
 	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog, retagged bool,
 ) ([]string, error) {
@@ -41,19 +41,23 @@ func (r *Reconciler) desireAll(
 		return nil, err
 	}
 	again := make(map[string]bool)
+	var asked []string
 	for _, name := range names {
-		doubt, err := r.desire(ctx, repo, now, name)
+		took, err := r.desire(ctx, repo, now, name)
 		if err != nil {
 			return nil, err
 		}
-		if doubt {
+		if took.doubt {
 			again[name] = true
+		}
+		if took.ask {
+			asked = append(asked, name)
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.doubtful[repo.Name] = again
-	return names, nil
+	return asked, nil
 }
 
 // rewritten reports whether the branch was forced to another history: where a
@@ -163,40 +167,46 @@ func (r *Reconciler) ownRecord(ctx context.Context, repo Repository, name string
 	return rec, nil
 }
 
-// desire records what the head says of one cluster. In doubt it is looked at
-// again with the next head.
-func (r *Reconciler) desire(ctx context.Context, repo Repository, now branchHead, name string) (doubt bool, err error) {
+// taken is what comes of taking in one cluster.
+type taken struct {
+	ask   bool // there is something to decide about
+	doubt bool // it is looked at again with the next head
+}
+
+// desire records what the head says of one cluster.
+func (r *Reconciler) desire(ctx context.Context, repo Repository, now branchHead, name string) (taken, error) {
 	for {
+		var took taken
 		// A conflict is a decision about it that was recorded meanwhile: it must
 		// not have all the others done again.
 		rec, err := r.ownRecord(ctx, repo, name)
 		if err != nil {
-			return false, err
+			return taken{}, err
 		}
 		if len(now.cat.names[name]) == 0 {
-			doubt, err = r.desireGone(ctx, repo, now, rec)
+			took, err = r.desireGone(ctx, repo, now, rec)
 		} else {
-			doubt, err = r.desireOnce(ctx, repo, now, name, rec)
+			took, err = r.desireOnce(ctx, repo, now, name, rec)
 		}
 		if !errors.Is(err, holdfast.ErrConflict) {
-			return doubt, err
+			return took, err
 		}
 	}
 }
 
 // desireGone records that a cluster's document is not there.
-func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (doubt bool, err error) {
+func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (taken, error) {
 	if rec.Name == "" || rec.Ending != nil || rec.Desired.Removed {
-		return false, nil
+		return taken{ask: rec.Name != ""}, nil
 	}
 	why, err := r.missing(ctx, repo, now, rec)
 	if err != nil {
-		return false, err
+		return taken{}, err
 	}
 	if to := now.cat.renamed(rec.Name); why == "" && to != "" && rec.Applied.Run != "" {
 		heir, err := r.ownRecord(ctx, repo, to)
 		if err != nil {
-			return false, err
+			return taken{}, err
 		}
 		if heir.Applied.Run == "" {
 			why = fmt.Sprintf("its new name, %s, takes over when nothing runs", to)
@@ -208,30 +218,31 @@ func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branch
 		rec.Desired.Removed, rec.Desired.Revision, rec.Desired.Faults = true, now.revision, nil
 		rec.Desired.RemovedWith = now.removed
 	}
+	took := taken{ask: true, doubt: why != ""}
 	if rec.Desired.Missing == before.Desired.Missing && !rec.Desired.Removed {
-		return true, nil
+		return took, nil
 	}
-	return why != "", r.saveDesired(ctx, before, rec)
+	return took, r.saveDesired(ctx, before, rec)
 }
 
 // desireOnce records what a document says of its cluster.
 func (r *Reconciler) desireOnce(
 	ctx context.Context, repo Repository, now branchHead, name string, rec holdfast.ClusterRecord,
-) (doubt bool, err error) {
+) (taken, error) {
 	res, err := r.resolve(ctx, now.cat, name)
 	if err != nil {
-		return false, err
+		return taken{}, err
 	}
 	if rec.Name == "" {
 		rec, err = r.claimName(ctx, repo, res)
 		if err != nil || rec.Name == "" {
-			return true, err
+			return taken{doubt: true}, err
 		}
 	}
 	before := rec
 	faults, err := r.amongOthers(ctx, now.cat, res, rec)
 	if err != nil {
-		return false, err
+		return taken{}, err
 	}
 	rec.Desired = holdfast.Desired{
 		Revision: before.Desired.Revision, SourceDigest: res.digest,
@@ -243,24 +254,24 @@ func (r *Reconciler) desireOnce(
 	if !before.Desired.SourceDigest.Equal(res.digest) || before.Desired.Removed || before.Desired.Revision == "" || now.rewritten {
 		rec.Desired.Revision = now.revision
 	}
-	doubt = len(rec.Desired.Faults) > 0
+	took := taken{ask: true, doubt: len(rec.Desired.Faults) > 0}
 	old, err := r.former(ctx, rec, res.doc.Cluster)
 	switch {
 	case err != nil:
-		return false, err
+		return taken{}, err
 	case old.Name != "" && len(faults) == 0:
 		return r.takeOver(ctx, repo, now, old, rec)
 	case rec.Version > 0 && sameDesired(before.Desired, rec.Desired) && rec.Ending == nil:
-		return doubt, nil
+		return took, nil
 	}
 	rec.Ending = nil // a new life
 	if err := r.saveDesired(ctx, before, rec); err != nil {
-		return false, err
+		return taken{}, err
 	}
 	if former := before.Desired.Revision; former != "" && former != rec.Desired.Revision {
 		r.shows.add(showKey{repo: repo.Name, revision: former}) // it may be waiting still
 	}
-	return doubt, nil
+	return took, nil
 }
 
 // amongOthers is what is wrong with a document in the company of others: it
@@ -280,22 +291,22 @@ func (r *Reconciler) amongOthers(
 // is proven to be gone.
 func (r *Reconciler) takeOver(
 	ctx context.Context, repo Repository, now branchHead, old, rec holdfast.ClusterRecord,
-) (doubt bool, err error) {
+) (taken, error) {
 	why, err := r.missing(ctx, repo, now, old)
 	if err != nil {
-		return false, err
+		return taken{}, err
 	}
 	if why == "" {
 		err = r.rename(ctx, old, rec, now.revision)
 	}
 	if why == "" && !errors.Is(err, errBusy) {
-		return false, err
+		return taken{ask: true}, err
 	}
 	// Until then it must not begin with an empty state of its own.
 	r.opts.Logger.InfoContext(ctx, "rename waits", "cluster", rec.Name, "reason", why, "err", err)
 	r.setRelook(repo.Name)
 	r.sources.addAfter(sourceKey{repo: repo.Name}, renameRetry)
-	return true, nil
+	return taken{doubt: true}, nil
 }
 
 // renameRetry is how long a rename waits for a run to end.

@@ -21,10 +21,15 @@ func DecideWithout(in Input, skip int) Decision {
 			continue
 		}
 		if d, ok := rule(in); ok {
-			return d
+			return guarded(in, d)
 		}
 	}
 	return Decision{Action: ActionNone, Reason: ReasonUpToDate}
+}
+
+// Destruction is the digest of what is desired of a cluster that was removed.
+func Destruction(cluster string, last holdfast.Applied) holdfast.Digest {
+	return destruction(cluster, last)
 }
 
 // TakeIn looks at a repository, or at one of its pull requests, now.
