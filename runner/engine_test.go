@@ -92,6 +92,58 @@ func TestEngineChoice(t *testing.T) {
 	})
 }
 
+// TestEngineExact: the engine of the last applied run and no other, whatever
+// cluster and code ask for.
+func TestEngineExact(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for tool, versions := range map[string][]string{"terraform": {"1.5.7", "1.11.4", "1.12.0-beta1"}, "tofu": {"1.10.2"}} {
+		for _, version := range versions {
+			installEngine(t, filepath.Join(dir, tool, version), tool)
+		}
+	}
+	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.EngineDirs = []string{dir} })
+	for name, c := range map[string]struct {
+		pinName, pin string
+		fault        string // a word of what is wrong
+	}{
+		"installed":       {pinName: "terraform", pin: "1.5.7"},
+		"a prerelease":    {pinName: "terraform", pin: "1.12.0-beta1"},
+		"the other tool":  {pinName: "tofu", pin: "1.10.2"},
+		"gone":            {pinName: "terraform", pin: "1.5.6", fault: "= 1.5.6"},
+		"not an engine":   {pinName: "pulumi", pin: "1.0.0", fault: "pulumi"},
+		"unknown":         {fault: "last applied run"},
+		"not a version":   {pinName: "tofu", pin: "newest", fault: "newest"},
+		"no version":      {pinName: "tofu", fault: "last applied run"},
+		"not a range":     {pinName: "tofu", pin: "~> 1.10", fault: "~> 1.10"},
+		"not a downgrade": {pinName: "tofu", pin: "1.10.1", fault: "1.10.2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, kind := range []holdfast.RunKind{holdfast.RunDrift, holdfast.RunPlan} {
+				s := newMemorySession(map[string]string{
+					"main.tf": "terraform {\n  required_version = \"> 1.10\"\n}\n", ".terraform-version": "1.11.4", ".opentofu-version": "no version",
+				})
+				s.state = "http://127.0.0.1:1/x"
+				a := engineAssignment("run-"+strings.ReplaceAll(name, " ", "-")+string(kind), kind)
+				a.Exact, a.PinName, a.PinVersion, a.Engine = true, c.pinName, c.pin, holdfast.EngineRef{Name: "terraform", Version: ">= 1.11"}
+				got := e.Execute(t.Context(), a, s)
+				if c.fault != "" {
+					wantStatus(t, got, holdfast.RunErrored, "NoEngine", s)
+					if !strings.Contains(got.Failure.Summary, c.fault) || !strings.Contains(got.Failure.Hint, "last applied") {
+						t.Errorf("failure %+v", got.Failure)
+					}
+					continue
+				}
+				wantStatus(t, got, holdfast.RunPlanned, "", s)
+				if got.EngineName != c.pinName || got.EngineVersion != c.pin {
+					t.Errorf("got %s %s, want %s %s", got.EngineName, got.EngineVersion, c.pinName, c.pin)
+				}
+			}
+		})
+	}
+}
+
 // releases serves terraform 1.9.9 as a mirror does. Its binary answers version,
 // and fails in all else.
 func releases(t *testing.T, corrupt bool) (url string, downloads *atomic.Int32) {
@@ -136,9 +188,12 @@ func TestEngineDownload(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		version, fault string
-		corrupt        bool
+		corrupt, exact bool
 		validation     string
 	}{
+		"the exact last applied version": {version: "1.9.9", exact: true, validation: "sha", fault: "EngineFailed"},
+		"no such last applied version":   {version: "1.7.0", exact: true, validation: "sha", fault: "DownloadFailed"},
+
 		"an exact version":           {version: "1.9.9", validation: "sha", fault: "EngineFailed"}, // by the downloaded engine
 		"a constraint":               {version: "~> 1.8", validation: "sha", fault: "EngineFailed"},
 		"no such release":            {version: "~> 3.0", validation: "sha", fault: "DownloadFailed"},
@@ -161,6 +216,10 @@ func TestEngineDownload(t *testing.T) {
 					s.state = "http://127.0.0.1:1/x"
 					a := engineAssignment(fmt.Sprintf("run-%d", i), holdfast.RunPlan)
 					a.Engine = holdfast.EngineRef{Name: "terraform", Version: c.version}
+					if c.exact {
+						a.Engine = holdfast.EngineRef{Name: "tofu", Version: "~> 1.10"}
+						a.Exact, a.PinName, a.PinVersion = true, "terraform", c.version
+					}
 					got := e.Execute(t.Context(), a, s)
 					if got.Reason != c.fault {
 						t.Errorf("got %s: %s, want %s\n%s", got.Reason, got.Detail, c.fault, s.logged())

@@ -92,6 +92,11 @@ func TestParsePlanOfAnEngine(t *testing.T) {
 			changes: []string{"create local_file.conf"},
 			drift:   []string{"delete local_file.conf"},
 		},
+		"changed": {
+			counts:  holdfast.Counts{Create: 2, Update: 1},
+			changes: []string{"update cloud_cluster.main", "create cloud_node_pool.pool[0]", "create cloud_node_pool.pool[1]"},
+			drift:   []string{"delete cloud_node_pool.pool[0]", "delete cloud_node_pool.pool[1]", "update cloud_cluster.main"},
+		},
 		"sensitive": {
 			counts:  holdfast.Counts{Create: 2, Update: 1, Outputs: 1},
 			changes: []string{"update terraform_data.db", "create terraform_data.app", "create terraform_data.list"},

@@ -14,10 +14,16 @@ import (
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
-// providerMirror returns an engine configuration that takes hashicorp/local and
-// hashicorp/time from a folder. Their binaries are in HOLDFAST_TEST_PROVIDERS,
-// else where `go install` puts them.
-func providerMirror(t *testing.T) string {
+// testProviders are the providers that tests use: by name, with namespace and
+// version.
+var testProviders = map[string][2]string{
+	"local": {"hashicorp", "2.5.0"}, "time": {"hashicorp", "0.14.2"}, "cloud": {"holdfast-dev", "1.0.0"},
+}
+
+// providerMirror returns an engine configuration that takes providers from a
+// folder: hashicorp/local and hashicorp/time unless others are named. Their
+// binaries are in HOLDFAST_TEST_PROVIDERS, else where `go install` puts them.
+func providerMirror(t *testing.T, names ...string) string {
 	t.Helper()
 	from := os.Getenv("HOLDFAST_TEST_PROVIDERS")
 	if from == "" {
@@ -28,7 +34,11 @@ func providerMirror(t *testing.T) string {
 		from = filepath.Join(strings.TrimSpace(string(out)), "bin")
 	}
 	mirror := t.TempDir()
-	for name, version := range map[string]string{"local": "2.5.0", "time": "0.14.2"} {
+	if len(names) == 0 {
+		names = []string{"local", "time"}
+	}
+	for _, name := range names {
+		namespace, version := testProviders[name][0], testProviders[name][1]
 		binary := filepath.Join(from, "terraform-provider-"+name)
 		if _, err := os.Stat(binary); err != nil {
 			if os.Getenv("CI") != "" {
@@ -36,7 +46,7 @@ func providerMirror(t *testing.T) string {
 			}
 			t.Skipf("no provider: %v", err)
 		}
-		dir := filepath.Join(mirror, "registry.terraform.io/hashicorp", name, version, runtime.GOOS+"_"+runtime.GOARCH)
+		dir := filepath.Join(mirror, "registry.terraform.io", namespace, name, version, runtime.GOOS+"_"+runtime.GOARCH)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -3,8 +3,8 @@
 #
 #   PROVIDERS=dir ./generate.sh
 #
-# PROVIDERS holds terraform-provider-local; the scenarios that need it are
-# left alone without it. Values that differ from run to run (ids, times) are
+# PROVIDERS holds terraform-provider-local and terraform-provider-cloud, the one
+# for tests; the scenarios that need them are left alone without it. Values that differ from run to run (ids, times) are
 # fine: the tests do not look at them.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,6 +18,9 @@ if [ -n "${PROVIDERS:-}" ]; then
 	dir=$tmp/mirror/registry.terraform.io/hashicorp/local/2.5.3/$platform
 	mkdir -p "$dir"
 	cp "$PROVIDERS/terraform-provider-local" "$dir/terraform-provider-local_v2.5.3"
+	dir=$tmp/mirror/registry.terraform.io/holdfast-dev/cloud/1.0.0/$platform
+	mkdir -p "$dir"
+	cp "$PROVIDERS/terraform-provider-cloud" "$dir/terraform-provider-cloud_v1.0.0"
 	printf 'provider_installation {\n  filesystem_mirror {\n    path = "%s"\n  }\n}\n' "$tmp/mirror" >"$tmp/cli.tfrc"
 fi
 
@@ -28,6 +31,7 @@ scenario() {
 	work=$tmp/$name
 	mkdir "$work"
 	cd "$work"
+	mkdir world
 	if [ -f "$here/src/$name.before.tf" ]; then
 		cp "$here/src/$name.before.tf" main.tf
 		$engine init -input=false -no-color >/dev/null
@@ -52,6 +56,7 @@ scenario warning
 scenario tainted "$engine taint terraform_data.node >/dev/null"
 if [ -n "${PROVIDERS:-}" ]; then
 	scenario drift "echo changed >file.txt"
+	scenario changed "sed -i 's/\"size\": 3/\"size\": 7/; s/ready/degraded/; s/payments/eve/' world/cloud_cluster.main.json; rm world/cloud_node_pool.*.json"
 	scenario import
 	scenario forget
 fi

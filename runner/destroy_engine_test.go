@@ -1,0 +1,163 @@
+package runner_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// cloudRoot has a network, a cluster in it, and a node pool in that.
+const cloudRoot = `
+terraform {
+  required_providers {
+    cloud = { source = "holdfast-dev/cloud" }
+  }
+}
+provider "cloud" { folder = "WORLD" }
+resource "cloud_network" "net" { name = "net" }
+resource "cloud_cluster" "main" {
+  name   = "main"
+  region = cloud_network.net.id
+}
+resource "cloud_node_pool" "pool" {
+  name   = "pool"
+  region = cloud_cluster.main.id
+}
+output "status" { value = cloud_cluster.main.status }
+`
+
+func destroyPlan(a *holdfast.Assignment) { a.Destroy = true }
+
+// TestDestroy: the plan of a destruction that a pull request shows is what the
+// destruction compares itself with, and no other plan is.
+func TestDestroy(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "cloud")
+	files := map[string]string{"main.tf": cloudRoot}
+	l.apply("run-1", files)
+
+	ordinary, _ := l.run("ordinary", holdfast.RunPlan, files, nil)
+	l.want(ordinary, "ordinary", holdfast.RunNoChanges, "")
+	shown, starts := l.run("shown", holdfast.RunPlan, files, destroyPlan)
+	l.want(shown, "shown", holdfast.RunPlanned, "")
+	if want := (holdfast.Counts{Delete: 3, Outputs: 1}); shown.Counts != want {
+		t.Errorf("counts %+v, want %+v", shown.Counts, want)
+	}
+	if diff := cmp.Diff(map[string]int{"plan": 1, "show": 1}, starts); diff != "" {
+		t.Errorf("starts of the engine (-want +got):\n%s", diff)
+	}
+	if shown.InputDigest == ordinary.InputDigest {
+		t.Error("an ordinary plan has the input of a destruction")
+	}
+
+	unseen, _ := l.run("unseen", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews = review("ordinary", ordinary) })
+	l.want(unseen, "unseen", holdfast.RunPlanned, holdfast.ReasonPlanChanged)
+	if unseen.InputDigest != shown.InputDigest || unseen.Fingerprint != shown.Fingerprint || !strings.Contains(unseen.Detail, "destruction") {
+		t.Errorf("detail %q; input %s, want %s", unseen.Detail, unseen.InputDigest, shown.InputDigest)
+	}
+	// An apply never destroys, whatever plan it is given.
+	other, _ := l.run("other", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews, a.Destroy = review("shown", shown), true })
+	l.want(other, "other", holdfast.RunNoChanges, "")
+	stored, _ := l.run("stored", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.StoredPlan = "shown" })
+	l.want(stored, "stored", holdfast.RunErrored, "ArtefactUnavailable")
+	if stored.Applying || !strings.Contains(stored.Failure.Summary, "destruction") {
+		t.Errorf("applying %v: %+v", stored.Applying, stored.Failure)
+	}
+
+	gone, starts := l.run("gone", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews = review("shown", shown) })
+	l.want(gone, "gone", holdfast.RunApplied, "")
+	if left, _ := filepath.Glob(filepath.Join(l.world, "*")); gone.Matched != "shown" || len(left) > 0 {
+		t.Errorf("matched %q, left %v", gone.Matched, left)
+	}
+	if diff := cmp.Diff(map[string]int{"plan": 1, "show": 1, "apply": 1, "output": 1}, starts); diff != "" {
+		t.Errorf("starts of the engine (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{}, l.resources("gone")); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+
+	for _, id := range []string{"again", "and-again"} {
+		nothing, _ := l.run(id, holdfast.RunDestroy, files, nil)
+		l.want(nothing, id, holdfast.RunNoChanges, "")
+	}
+	empty, _ := l.run("empty", holdfast.RunPlan, files, destroyPlan)
+	l.want(empty, "empty", holdfast.RunNoChanges, "")
+}
+
+// TestDestroyNothing: of a cluster that never had a state there is nothing to
+// destroy.
+func TestDestroyNothing(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	got, _ := l.run("run-1", holdfast.RunDestroy, map[string]string{"main.tf": `resource "terraform_data" "x" {}`}, nil)
+	l.want(got, "run-1", holdfast.RunNoChanges, "")
+	if diff := cmp.Diff([]string{}, l.resources("run-1")); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+}
+
+// TestDestroyFails: a destruction that fails says what went and what is left,
+// and goes on with what remains of what was reviewed.
+func TestDestroyFails(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "cloud")
+	files := map[string]string{"main.tf": cloudRoot}
+	l.apply("run-1", files)
+	shown, _ := l.run("shown", holdfast.RunPlan, files, destroyPlan)
+	l.want(shown, "shown", holdfast.RunPlanned, "")
+	reviewed := review("shown", shown)
+	reviewed[0].Prints = l.plan("shown").Prints
+
+	l.put("fail.delete.main", "deleting the cluster: DependencyViolation\nIt has load balancers that are still in use.\n")
+	failed, starts := l.run("failed", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews = reviewed })
+	l.want(failed, "failed", holdfast.RunErrored, "Conflict")
+	f := failed.Failure
+	if diff := cmp.Diff([]string{"cloud_node_pool.pool: destroyed"}, f.Completed); diff != "" {
+		t.Errorf("completed (-want +got):\n%s", diff)
+	}
+	left := []string{"cloud_cluster.main", "cloud_network.net"}
+	if diff := cmp.Diff(left, f.Remaining); diff != "" || !failed.Applying || f.Step != "apply" {
+		t.Errorf("step %q, remaining (-want +got):\n%s", f.Step, diff)
+	}
+	if diff := cmp.Diff(map[string]int{"plan": 1, "show": 1, "apply": 1}, starts); diff != "" {
+		t.Errorf("starts of the engine (-want +got):\n%s", diff)
+	}
+	if got := l.resources("failed"); len(got) != 2 || !strings.HasPrefix(got[0], left[0]+" ") {
+		t.Errorf("resources: %v", got)
+	}
+
+	l.remove("fail.delete.main")
+	resumed, _ := l.run("resumed", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews, a.Resume = reviewed, true })
+	l.want(resumed, "resumed", holdfast.RunApplied, "")
+	if entries, _ := os.ReadDir(l.world); len(entries) > 0 || resumed.Matched != "shown" {
+		t.Errorf("matched %q, left %v", resumed.Matched, entries)
+	}
+}
+
+// TestDestroyStoredPlan: an approved plan of a destruction is applied as it is
+// stored, unless the state has moved; then it is planned as a destruction again.
+func TestDestroyStoredPlan(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "cloud")
+	files := map[string]string{"main.tf": cloudRoot}
+	l.apply("run-1", files)
+	held, _ := l.run("held", holdfast.RunDestroy, files, nil)
+	l.want(held, "held", holdfast.RunPlanned, holdfast.ReasonPlanChanged)
+	l.apply("run-2", map[string]string{"main.tf": cloudRoot + "resource \"cloud_network\" \"more\" { name = \"more\" }\n"})
+
+	stale, _ := l.run("stale", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.StoredPlan = "held" })
+	l.want(stale, "stale", holdfast.RunPlanned, holdfast.ReasonPlanChanged)
+	if stale.Applying || stale.Counts.Delete != 4 {
+		t.Errorf("applying %v, counts %+v", stale.Applying, stale.Counts)
+	}
+	gone, _ := l.run("gone", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.StoredPlan = "stale" })
+	l.want(gone, "gone", holdfast.RunApplied, "")
+	if entries, _ := os.ReadDir(l.world); len(entries) > 0 || gone.Matched != "stale" {
+		t.Errorf("matched %q, left %v", gone.Matched, entries)
+	}
+}
