@@ -108,7 +108,7 @@ func (l life) desires(run holdfast.Run) bool {
 // settled reports whether what Git desires is what is applied.
 func (l life) settled() bool {
 	d := l.rec.Desired
-	return !d.Removed && l.failed == nil && d.SourceDigest.Equal(l.rec.Applied.SourceDigest)
+	return !d.Removed && l.failed == nil && !l.destroying() && d.SourceDigest.Equal(l.rec.Applied.SourceDigest)
 }
 
 // working reports whether something is written, or will be without a person: an
@@ -123,6 +123,10 @@ func (l life) working() bool {
 		return l.failed != nil && l.failed.ID == newest(l.runs).ID && l.rec.Waiting == ReasonBackingOff
 	}
 }
+
+// destroying reports whether a destroy is executed, or goes on by itself: also of
+// a cluster whose document is back.
+func (l life) destroying() bool { return l.write.Kind == holdfast.RunDestroy && l.working() }
 
 // young reports whether the cluster was never as Git says.
 func (l life) young() bool {
@@ -139,7 +143,7 @@ func (l life) phase() holdfast.Phase {
 	switch {
 	case l.rec.Ending != nil:
 		return holdfast.PhaseDeleted
-	case l.rec.Desired.Removed, l.working() && l.write.Kind == holdfast.RunDestroy:
+	case l.rec.Desired.Removed, l.destroying():
 		return holdfast.PhaseDeleting
 	case l.working() && never:
 		return holdfast.PhaseProvisioning

@@ -1,0 +1,37 @@
+package reconciler
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Lifecycle derives a cluster's phase and conditions.
+func Lifecycle(now time.Time, rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Phase, []holdfast.Condition) {
+	return lifecycle(now, rec, runs)
+}
+
+// Transitions tells two states of a record apart.
+func Transitions(at time.Time, before, after holdfast.ClusterRecord, runs []holdfast.Run) []holdfast.Transition {
+	return transitions(at, before, after, runs)
+}
+
+// Breakers are the breakers of a fleet, for their own tests.
+type Breakers struct{ b *breakers }
+
+// NewBreakers returns closed breakers.
+func NewBreakers(now func() time.Time) *Breakers { return &Breakers{newBreakers(now)} }
+
+func (b *Breakers) Ended(run holdfast.Run) (time.Time, bool) { return b.b.ended(run) }
+func (b *Breakers) Admits(provider, run string) bool         { return b.b.admits(provider, run) }
+func (b *Breakers) Withdraw(provider, run string)            { b.b.withdraw(provider, run) }
+func (b *Breakers) Held() []string                           { return b.b.held() }
+func (b *Breakers) Until(provider string) time.Time          { return b.b.until(provider) }
+func (b *Breakers) Told(provider string, until time.Time)    { b.b.told(provider, until) }
+
+// Woken is what another replica's word does.
+func (r *Reconciler) Woken(topic string) { r.woken(topic) }
+
+// TakeInventory records what a run has found in the state.
+func (r *Reconciler) TakeInventory(ctx context.Context, run holdfast.Run) { r.takeInventory(ctx, run) }
