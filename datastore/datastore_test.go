@@ -51,6 +51,16 @@ func TestStore(t *testing.T) {
 		"local forge":     testLocalForge,
 		"audit":           testAudit,
 		"sweep":           testSweep,
+		"summaries":       testSummaries,
+		"drift due":       testDriftDue,
+		"history":         testHistory,
+		"resources":       testResources,
+		"suspensions":     testSuspensions,
+		"claim filters":   testClaimFilters,
+		"issues":          testIssues,
+		"rename":          testRename,
+		"rename refusals": testRenameRefusals,
+		"rename lock":     testRenameLock,
 		"everything":      testEverythingAtOnce,
 	}
 	for name, test := range suite {

@@ -1,0 +1,191 @@
+package datastore_test
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore"
+)
+
+// writeState stores states of a cluster, by an apply that ends.
+func writeState(t testing.TB, store *datastore.Store, n int, cluster string, states ...[]byte) {
+	t.Helper()
+	run := newRun(n)
+	run.Kind, run.Cluster, run.StateLocation = holdfast.RunApply, cluster, "clusters/"+cluster
+	run = claim(t, store, run)
+	for _, data := range states {
+		must[holdfast.StateVersion](t)(store.PutState(t.Context(), holdfast.StateWrite{Location: run.StateLocation, By: run.Ref(), Data: data}))
+	}
+	end(t, store, run, holdfast.RunApplied)
+}
+
+func testRename(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	from := save(t, store, holdfast.ClusterRecord{Name: "a", Applied: holdfast.Applied{Run: "run-0001"}},
+		holdfast.Transition{What: "phase", To: "Active"})
+	small, large := stateJSON(1, "lin", "small"), stateJSON(2, "lin", strings.Repeat("large", 10_000))
+	writeState(t, store, 1, "a", small, large)
+	if err := store.SaveResources(ctx, "a", []holdfast.Resource{{Address: "x.y", Type: "x", Run: "run-0001", ChangedAt: noon}}); err != nil {
+		t.Fatal(err)
+	}
+
+	to := holdfast.ClusterRecord{Name: "b", Applied: from.Applied}
+	from.Phase, from.Ending = holdfast.PhaseDeleted, &holdfast.Ending{At: noon, Reason: "Renamed", To: "b"}
+	renamed := holdfast.Transition{What: "phase", From: "Active", To: "Active", Reason: "Renamed", At: noon.Add(time.Second)}
+	if err := store.RenameCluster(ctx, from, to, renamed, holdfast.Transition{Cluster: "a", What: "phase", To: "Deleted"}); err != nil {
+		t.Fatal(err)
+	}
+
+	// The state reads back under the new name, and its versions go on counting.
+	if _, _, err := store.State(ctx, "clusters/a"); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("State() under the old name = %v, want ErrNotFound", err)
+	}
+	for version, want := range map[int64][]byte{1: small, 2: large} {
+		if data, v, err := store.StateAt(ctx, "clusters/b", version); err != nil || !bytes.Equal(data, want) || v.Location != "clusters/b" {
+			t.Errorf("StateAt(%d) = %d bytes at %q, %v", version, len(data), v.Location, err)
+		}
+	}
+	writeState(t, store, 2, "b", large, stateJSON(3, "lin", "new"))
+	if _, v, err := store.State(ctx, "clusters/b"); err != nil || v.Version != 3 || v.Serial != 3 {
+		t.Errorf("State() after an apply = %+v, %v", v, err)
+	}
+	got := must[holdfast.ClusterRecord](t)(store.Cluster(ctx, "b"))
+	old := must[holdfast.ClusterRecord](t)(store.Cluster(ctx, "a"))
+	if got.Version != 1 || got.StateSerial != 3 || old.Version != 2 || old.StateSerial != 0 || old.Ending == nil || old.Ending.To != "b" {
+		t.Errorf("records after the rename: %+v and %+v", old, got)
+	}
+	if got := must[[]holdfast.Resource](t)(store.Resources(ctx, holdfast.ResourceFilter{})); len(got) != 1 || got[0].Cluster != "b" || got[0].Run != "run-0001" {
+		t.Errorf("Resources() = %+v", got)
+	}
+	renamed.Cluster = "b"
+	history := must[[]holdfast.Transition](t)(store.Transitions(ctx, "b", 0))
+	if len(history) != 2 || history[0] != renamed || history[1].To != "Active" {
+		t.Errorf("Transitions(b) = %+v", history)
+	}
+	if history := must[[]holdfast.Transition](t)(store.Transitions(ctx, "a", 0)); len(history) != 1 || history[0].To != "Deleted" {
+		t.Errorf("Transitions(a) = %+v", history)
+	}
+
+	// And once more, to a name that was there before, and back.
+	third := holdfast.ClusterRecord{Name: "c"}
+	if err := store.RenameCluster(ctx, got, third); err != nil {
+		t.Fatal(err)
+	}
+	third.Version = 1
+	if err := store.RenameCluster(ctx, third, old); err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[int64][]byte{1: small, 2: large, 3: stateJSON(3, "lin", "new")} {
+		if data, _, err := store.StateAt(ctx, "clusters/a", version); err != nil || !bytes.Equal(data, want) {
+			t.Errorf("StateAt(%d) after three renames = %d bytes, %v", version, len(data), err)
+		}
+	}
+}
+
+func testRenameRefusals(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	a, b := save(t, store, holdfast.ClusterRecord{Name: "a"}), save(t, store, holdfast.ClusterRecord{Name: "b"})
+	writeState(t, store, 1, "a", stateJSON(1, "lin", "a"))
+	refused := func(name string, from, to holdfast.ClusterRecord, want error) {
+		t.Helper()
+		err := store.RenameCluster(ctx, from, to, holdfast.Transition{What: "phase", To: "Active"})
+		if err == nil || want != nil && !errors.Is(err, want) {
+			t.Errorf("RenameCluster(%s) = %v, want %v", name, err, want)
+		}
+		if _, v, err := store.State(ctx, "clusters/a"); err != nil || v.Version != 1 {
+			t.Errorf("State() after RenameCluster(%s) was refused = %+v, %v", name, v, err)
+		}
+		for _, c := range []holdfast.ClusterRecord{a, b} {
+			if got := must[holdfast.ClusterRecord](t)(store.Cluster(ctx, c.Name)); got.Version != c.Version {
+				t.Errorf("%q after RenameCluster(%s) was refused has version %d, want %d", c.Name, name, got.Version, c.Version)
+			}
+			if got := must[[]holdfast.Transition](t)(store.Transitions(ctx, c.Name, 0)); len(got) != 0 {
+				t.Errorf("history of %q after RenameCluster(%s) was refused = %+v", c.Name, name, got)
+			}
+		}
+	}
+	refused("itself", a, a, nil)
+	refused("no name", a, holdfast.ClusterRecord{}, nil)
+	stale := a
+	stale.Version = 9
+	refused("old version of from", stale, b, holdfast.ErrConflict)
+	stale = b
+	stale.Version = 0
+	refused("old version of to", a, stale, holdfast.ErrConflict)
+	for i, cluster := range []string{"a", "b"} {
+		run := newRun(10 + i)
+		run.Cluster, run.StateLocation = cluster, "s3://bucket/elsewhere"
+		run = claim(t, store, run)
+		refused("a running run of "+cluster, a, b, holdfast.ErrConflict)
+		end(t, store, run, holdfast.RunPlanned)
+	}
+	run := newRun(20)
+	run.StateLocation = "clusters/b"
+	run = claim(t, store, run)
+	refused("a run at the other's state", a, b, holdfast.ErrConflict)
+	lock := holdfast.StateLock{ID: "l", By: run.Ref()}
+	if err := store.LockState(ctx, "clusters/b", lock); err != nil {
+		t.Fatal(err)
+	}
+	end(t, store, run, holdfast.RunInterrupted)
+	refused("a lock at the other's state", a, b, holdfast.ErrConflict)
+	if err := store.UnlockState(ctx, "clusters/b", "l", run.Ref()); err != nil {
+		t.Fatal(err)
+	}
+	writeState(t, store, 2, "b", stateJSON(1, "other", "b"))
+	refused("a state of its own", a, b, holdfast.ErrConflict)
+	if data, _, err := store.State(ctx, "clusters/b"); err != nil || !bytes.Contains(data, []byte("other")) {
+		t.Errorf("State() of b = %s, %v", data, err)
+	}
+}
+
+// The lock that a dead apply left on a state goes with the state.
+func testRenameLock(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	a := save(t, store, holdfast.ClusterRecord{Name: "a"})
+	run := newRun(1)
+	run.Cluster, run.StateLocation = "a", "clusters/a"
+	run = claim(t, store, run)
+	if err := store.LockState(ctx, "clusters/a", holdfast.StateLock{ID: "l", By: run.Ref()}); err != nil {
+		t.Fatal(err)
+	}
+	end(t, store, run, holdfast.RunInterrupted)
+	if err := store.RenameCluster(ctx, a, holdfast.ClusterRecord{Name: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := must[holdfast.StateLock](t)(store.StateLock(ctx, "clusters/b")); got.ID != "l" {
+		t.Errorf("StateLock(b) = %+v", got)
+	}
+	if _, err := store.StateLock(ctx, "clusters/a"); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("StateLock(a) = %v, want ErrNotFound", err)
+	}
+}
+
+// Only a rename moves a state: whoever writes to the file cannot.
+func TestRenameBehindOurBack(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "holdfast.db")
+	store := openAt(t, datastore.Options{Path: path})
+	for i, name := range []string{"a", "b"} {
+		writeState(t, store, i, name, stateJSON(1, name, name))
+	}
+	from := save(t, store, holdfast.ClusterRecord{Name: "a"})
+	if err := store.RenameCluster(t.Context(), from, holdfast.ClusterRecord{Name: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, forgery := range []string{
+		`UPDATE state_versions SET location = 'clusters/d' WHERE location = 'clusters/b'`,
+		`UPDATE state_versions SET origin = (SELECT origin FROM state_versions WHERE location = 'clusters/c') WHERE location = 'clusters/d'`,
+		`UPDATE state_versions SET location = 'clusters/d', version = 2 WHERE location = 'clusters/c'`,
+	} {
+		execute(t, path, forgery)
+		if _, _, err := store.State(t.Context(), "clusters/d"); err == nil || errors.Is(err, holdfast.ErrNotFound) {
+			t.Errorf("State() after %s = %v, want an error", forgery, err)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package datastore_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore"
+)
+
+// firstSchema makes a database as the first version of the schema left it:
+// testdata/schema1.sql holds two clusters, a plan and the apply that names it, a
+// queued plan and a queued drift check, a state, a bundle and a comment.
+func firstSchema(t testing.TB) string {
+	t.Helper()
+	dump, err := os.ReadFile(filepath.Join("testdata", "schema1.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "holdfast.db")
+	execute(t, path, string(dump))
+	return path
+}
+
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	path := firstSchema(t)
+	// A start with the wrong keys changes nothing: the right ones open it after.
+	_, err := datastore.Open(t.Context(), datastore.Options{Path: path, Keys: testKeys(t, 'x')})
+	if err == nil || !strings.Contains(err.Error(), "another key") {
+		t.Fatalf("Open() with another key = %v", err)
+	}
+	store, ctx := openAt(t, datastore.Options{Path: path}), t.Context()
+
+	want := []holdfast.ClusterSummary{
+		{
+			Name: "dev-us", Owner: "fleet", Project: "payments", Environment: "development", Provider: "aws",
+			Labels: map[string]string{"team": "red"}, Template: "kubernetes@1.4.2", Phase: holdfast.PhasePending,
+			Waiting: "Unreviewed", UpdatedAt: noon,
+		},
+		{
+			Name: "prod-eu", Owner: "fleet", Project: "payments", Environment: "production", Provider: "aws",
+			Labels: map[string]string{"team": "blue"}, Template: "kubernetes@1.4.2", Phase: holdfast.PhaseActive,
+			UpToDate: true, Applied: "abc", UpdatedAt: noon,
+		},
+	}
+	if diff := differ(want, must[[]holdfast.ClusterSummary](t)(store.ClusterSummaries(ctx, holdfast.ClusterFilter{}))); diff != "" {
+		t.Errorf("ClusterSummaries() (-want +got):\n%s", diff)
+	}
+	for name, filter := range map[string]holdfast.ClusterFilter{
+		"label":      {Labels: map[string]string{"team": "blue"}},
+		"dependency": {DependsOn: "network"},
+		"names":      {Names: []string{"prod-eu"}},
+	} {
+		found := must[[]holdfast.ClusterRecord](t)(store.Clusters(ctx, filter))
+		if len(found) != 1 || found[0].Name != "prod-eu" || found[0].StateSerial != 7 || found[0].Applied.Run != "run-0002" {
+			t.Errorf("Clusters(%s) = %+v", name, found)
+		}
+	}
+	c := must[holdfast.ClusterRecord](t)(store.Cluster(ctx, "prod-eu"))
+	c.Drift.Due = noon
+	c = must[holdfast.ClusterRecord](t)(store.SaveCluster(ctx, c))
+	if c.Version != 2 {
+		t.Errorf("SaveCluster() of an old record = version %d, want 2", c.Version)
+	}
+
+	// Plans go before drift checks now, and both can be told by provider.
+	claimable := func(filter holdfast.ClaimFilter) []string {
+		filter.Now, filter.Limit = noon.Add(time.Hour), 10
+		return ids(must[[]holdfast.Run](t)(store.Claimable(ctx, filter)))
+	}
+	if diff := differ([]string{"run-0003", "run-0004"}, claimable(holdfast.ClaimFilter{})); diff != "" {
+		t.Errorf("Claimable() (-want +got):\n%s", diff)
+	}
+	if got := claimable(holdfast.ClaimFilter{Providers: []string{"aws"}}); got != nil {
+		t.Errorf("Claimable() without aws = %v", got)
+	}
+	if data, _, err := store.State(ctx, "clusters/prod-eu"); err != nil || !strings.Contains(string(data), `"old"`) {
+		t.Errorf("State() = %s, %v", data, err)
+	}
+	if got := readLog(t, store, "run-0001", 0, 0); string(got.Data) != "planned\n" || !got.Done {
+		t.Errorf("Log() = %+v", got)
+	}
+}
+
+// A start that is cut short between the new tables and their filling is made up
+// for by the next one.
+func TestUpgradeCutShort(t *testing.T) {
+	t.Parallel()
+	path := firstSchema(t)
+	store, err := datastore.Open(t.Context(), datastore.Options{Path: path, Keys: testKeys(t, 'k')})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		`DELETE FROM summaries`, `DELETE FROM cluster_labels`, `DELETE FROM cluster_dependencies`, `DELETE FROM run_references`,
+		`UPDATE runs SET provider = '', bundle = ''`, `INSERT INTO rebuilds (name) VALUES ('runs'), ('clusters')`,
+	} {
+		execute(t, path, statement)
+	}
+	store = openAt(t, datastore.Options{Path: path})
+	found := must[[]holdfast.ClusterSummary](t)(store.ClusterSummaries(t.Context(), holdfast.ClusterFilter{Labels: map[string]string{"team": "red"}}))
+	if len(found) != 1 || found[0].Name != "dev-us" {
+		t.Errorf("ClusterSummaries() = %+v", found)
+	}
+}
