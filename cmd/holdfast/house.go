@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/webhook"
 )
 
@@ -156,6 +157,7 @@ func (h *house) openStore(ctx context.Context) error {
 		return fmt.Errorf("open datastore: %w", err)
 	}
 	h.closers = append(h.closers, h.store.Close)
+	h.metrics.watch(h.store, h.logger)
 	// The database is ours alone from here on, and so is its folder.
 	h.identity, err = loadOrCreateIdentity(h.path("identity"))
 	return err
@@ -264,6 +266,8 @@ func (h *house) openReconciler(ctx context.Context) error {
 		FingerprintKey: h.keys.Derive("fingerprints"), TokenKey: h.keys.Derive("run tokens"),
 		Identity: h.identity, MaxRuns: h.cfg.Runs.Max, RunTimeout: h.cfg.Runs.Timeout,
 		Lease: h.cfg.Runs.Lease, MaxRetries: h.cfg.Runs.Retries, RetryDelay: h.cfg.Runs.RetryDelay,
+		MaxProvider: h.cfg.Runs.MaxPerProvider,
+		MaxDrift:    h.cfg.Drift.Max, MaxIssues: h.cfg.Drift.MaxIssues,
 		Metrics: h.metrics, Logger: h.logger,
 	}
 	if h.tracer != nil {
@@ -271,6 +275,12 @@ func (h *house) openReconciler(ctx context.Context) error {
 	}
 	if opts.MaxRetries == 0 {
 		opts.MaxRetries = -1 // zero means the default there
+	}
+	if opts.MaxIssues == 0 {
+		opts.MaxIssues = -1 // here, too
+	}
+	if h.cfg.Drift.Schedule != templates.DriftOff {
+		opts.DriftSchedule = h.cfg.Drift.Schedule
 	}
 	if err := h.openLock(&opts); err != nil {
 		return err

@@ -53,7 +53,7 @@ type metrics struct {
 	deliveries *prometheus.CounterVec
 	answers    prometheus.Histogram
 	calls      *prometheus.CounterVec
-	held       *prometheus.GaugeVec
+	held       *heldProviders
 }
 
 var _ reconciler.Metrics = (*metrics)(nil)
@@ -78,10 +78,7 @@ func newMetrics() *metrics {
 		posts:      counter("posts_total", "Comments, statuses and reactions brought to a forge.", "kind", "ok"),
 		deliveries: counter("deliveries_total", "Webhook deliveries by event and HTTP status.", "event", "status"),
 		calls:      counter("forge_calls_total", "Calls to code hosts.", "method", "status"),
-		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: "holdfast", Name: "provider_held_until_timestamp_seconds",
-			Help: "Until when a cloud that throttles or fails is given a break; no series while it is well.",
-		}, []string{"provider"}),
+		held:       newHeldProviders(time.Now),
 		locks: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "holdfast", Name: "lock_refusals_total", Help: "Locks that somebody else held.",
 		}),
@@ -123,13 +120,7 @@ func (m *metrics) Posted(kind holdfast.PostKind, ok bool) {
 	m.posts.WithLabelValues(string(kind), strconv.FormatBool(ok)).Inc()
 }
 
-func (m *metrics) ProviderHeld(provider string, until time.Time) {
-	if until.IsZero() {
-		m.held.DeleteLabelValues(provider)
-		return
-	}
-	m.held.WithLabelValues(provider).Set(float64(until.Unix()))
-}
+func (m *metrics) ProviderHeld(provider string, until time.Time) { m.held.hold(provider, until) }
 
 func (m *metrics) delivered(event string, status int, took time.Duration) {
 	m.deliveries.WithLabelValues(event, strconv.Itoa(status)).Inc()

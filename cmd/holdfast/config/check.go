@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates"
 )
 
 // check finds contradictions. What has the wrong type was told already.
@@ -18,6 +21,7 @@ func (d *decoder) check(c *Config) {
 	d.checkRepositories(c, names)
 	d.checkCredentials(c)
 	d.checkRuns(c)
+	d.checkDrift(c)
 	d.oneOf("engines.validation", c.Engines.Validation, "signature", "sha")
 	d.oneOf("lock.type", c.Lock.Type, "memory", "redis")
 	if c.Lock.Type == "redis" && c.Lock.Redis.URL == "" {
@@ -272,7 +276,36 @@ func (d *decoder) checkRuns(c *Config) {
 	if c.Runs.Timeout < time.Second {
 		d.at("runs.timeout", "must be at least 1s", "")
 	}
+	for provider, most := range c.Runs.MaxPerProvider {
+		if most < 1 {
+			d.at("runs.maxPerProvider."+provider, "must be at least 1", "to stop a provider's runs, suspend its clusters")
+		}
+	}
 	if c.Agent.Slots < 1 {
 		d.at("agent.slots", "must be at least 1", "")
+	}
+}
+
+func (d *decoder) checkDrift(c *Config) {
+	schedule := c.Drift.Schedule
+	// The zero time is that of a schedule that never comes.
+	if schedule != "" && schedule != templates.DriftOff &&
+		templates.DriftDue(holdfast.DriftPolicy{Schedule: schedule}, "", "", time.Now()).IsZero() {
+		d.at("drift.schedule", fmt.Sprintf("%q is no schedule that ever comes", schedule),
+			"such as \"0 */6 * * *\" or \"CRON_TZ=Europe/Berlin 0 5 * * 1-5\"")
+	}
+	for _, least := range []struct {
+		path string
+		is   int
+		must int
+	}{
+		{"drift.max", c.Drift.Max, 0},
+		{"drift.maxIssues", c.Drift.MaxIssues, 0},
+		{"retention.runs", c.Retention.Runs, 1},
+		{"retention.driftRuns", c.Retention.DriftRuns, 1},
+	} {
+		if least.is < least.must {
+			d.at(least.path, fmt.Sprintf("must be at least %d", least.must), "")
+		}
 	}
 }

@@ -15,6 +15,8 @@ type Config struct {
 	Repositories []Repository `yaml:"repositories" doc:"Git repositories that are watched."`
 	Credentials  []Credential `yaml:"credentials" doc:"What the engine finds in its environment, by project, environment and phase. All entries that match are merged, later ones win. Nothing of the server's own environment is passed on."`
 	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
+	Drift        Drift        `yaml:"drift" doc:"Checks for drift: whether clusters are as they were last applied."`
+	Retention    Retention    `yaml:"retention" doc:"How much of the past is kept. What something still refers to is kept in any case: runs that have not ended, the last apply of each cluster, runs of open pull requests."`
 	Engines      Engines      `yaml:"engines" doc:"How Terraform and OpenTofu are found."`
 	Agent        Agent        `yaml:"agent" doc:"The agents that serve starts beside itself: one for all runs, or, as root, one for plans and one for applies, each as a user of its own."`
 	Lock         Lock         `yaml:"lock" doc:"Mutual exclusion across replicas."`
@@ -136,11 +138,25 @@ type Credential struct {
 
 // Runs are the limits of runs.
 type Runs struct {
-	Max        int           `yaml:"max" default:"4" doc:"Runs at once in the fleet."`
-	Timeout    time.Duration `yaml:"timeout" default:"30m" doc:"After that the engine is interrupted."`
-	Lease      time.Duration `yaml:"lease" default:"30s" doc:"How long an agent may be silent."`
-	Retries    int           `yaml:"retries" default:"5" doc:"Of a run that failed for a passing cause."`
-	RetryDelay time.Duration `yaml:"retryDelay" default:"10s" doc:"Before the first retry; it doubles."`
+	Max            int            `yaml:"max" default:"4" doc:"Runs at once in the fleet."`
+	Timeout        time.Duration  `yaml:"timeout" default:"30m" doc:"After that the engine is interrupted."`
+	Lease          time.Duration  `yaml:"lease" default:"30s" doc:"How long an agent may be silent."`
+	Retries        int            `yaml:"retries" default:"5" doc:"Of a run that failed for a passing cause."`
+	RetryDelay     time.Duration  `yaml:"retryDelay" default:"10s" doc:"Before the first retry; it doubles."`
+	MaxPerProvider map[string]int `yaml:"maxPerProvider" doc:"Runs at once by provider, as clusters name it, such as aws: 10. One that is not named is limited by max alone. Clusters with a module of their own have no provider."`
+}
+
+// Drift is when and how much is checked for drift.
+type Drift struct {
+	Schedule  string `yaml:"schedule" doc:"Of clusters whose document has no spec.drift.schedule: a cron expression such as 0 */6 * * *, in UTC unless CRON_TZ=Zone stands before it. Each cluster is checked a little later, by its name, so that not all come at once. Left out: those are not checked."`
+	Max       int    `yaml:"max" doc:"Checks at once. Plans and applies go first in any case. Left out: half of runs.max."`
+	MaxIssues int    `yaml:"maxIssues" default:"10" doc:"Open issues about single clusters in a repository. One more sums up what is beyond; with 0 there is only that one."`
+}
+
+// Retention is how much of the past is kept.
+type Retention struct {
+	Runs      int `yaml:"runs" default:"100" doc:"Newest runs of each cluster, with their plans and logs."`
+	DriftRuns int `yaml:"driftRuns" default:"5" doc:"Newest checks for drift of each cluster."`
 }
 
 // Engines says how Terraform and OpenTofu are found.

@@ -45,6 +45,9 @@ func TestDefaults(t *testing.T) {
 		if c.DataDir != "/etc/holdfast/.holdfast" || c.Encryption.KeyFile != "/etc/holdfast/.holdfast/key" {
 			t.Errorf("Parse(%q): data in %s, key in %s", text, c.DataDir, c.Encryption.KeyFile)
 		}
+		if c.Drift != (config.Drift{MaxIssues: 10}) || c.Retention != (config.Retention{Runs: 100, DriftRuns: 5}) {
+			t.Errorf("Parse(%q): %+v, %+v", text, c.Drift, c.Retention)
+		}
 		if c.Runs.Max != 4 || c.Runs.Timeout != 30*time.Minute || c.Lock.Type != "memory" || !c.Engines.Download {
 			t.Errorf("Parse(%q) = %+v", text, c)
 		}
@@ -74,6 +77,8 @@ credentials:
     env: {AWS_REGION: eu-west-1}
     secrets: {AWS_SECRET_ACCESS_KEY: {file: aws.key}}
 lock: {type: redis, redis: {url: "redis://127.0.0.1:6379/0"}}
+runs: {maxPerProvider: {aws: 10}}
+drift: {schedule: "CRON_TZ=Europe/Berlin 0 5 * * 1-5", maxIssues: 0}
 `
 
 func TestParse(t *testing.T) {
@@ -81,6 +86,9 @@ func TestParse(t *testing.T) {
 	c, err := config.Parse("holdfast.yaml", "/etc/holdfast", []byte(full))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c.Runs.MaxPerProvider["aws"] != 10 || c.Drift.MaxIssues != 0 || c.Runs.Max != 4 {
+		t.Errorf("runs %+v, drift %+v", c.Runs, c.Drift)
 	}
 	acme := c.Repositories[0]
 	if acme.Branch != "main" || len(acme.Clusters) != 2 || acme.Allow[0].Environments[0] != "*" {
@@ -116,17 +124,29 @@ func TestFaults(t *testing.T) {
 				`f:7:7: lock: must be a mapping`,
 			},
 		},
-		"a key twice":             {"dataDir: a\ndataDir: b\n", []string{`f:2:1: key "dataDir" stands here twice`}},
-		"not YAML":                {"a: [", []string{"f: line 1"}},
-		"a number for text":       {"dataDir: 1\n", []string{`f:1:10: dataDir: 1 must be text (put it in quotes: "1")`}},
-		"a list for a text":       {"dataDir: []\n", []string{"f:1:10: dataDir: must be a single value"}},
-		"text for a bool":         {"agent: {off: \"yes\"}\n", []string{`f:1:14: agent.off: "yes" must be true or false`}},
-		"an alias":                {"dataDir: &a x\nencryption: {keyFile: *a}\n", []string{"f:2:23: encryption.keyFile: aliases are not supported here"}},
-		"redis without a url":     {"lock: {type: redis}\n", []string{"f:1:14: lock.type: redis needs lock.redis.url"}},
-		"a url for nothing":       {"lock: {redis: {url: redis://x/0}}\n", []string{"f:1:21: lock.redis.url: is set, but lock.type is memory"}},
-		"a secret twice":          {"lock: {type: redis, redis: {url: redis://x/0, password: {file: a, env: B}}}\n", []string{"f:1:57: lock.redis.password: names both"}},
-		"an unknown forge":        {"repositories:\n  - {name: a/b, forge: gihub}\n", []string{`f:2:24: repositories[0].forge: "gihub" is not one of local`}},
-		"a local one without url": {"repositories:\n  - name: a\n", []string{"f:2:5: repositories[0]: has no url"}},
+		"drift and retention": {
+			"runs: {maxPerProvider: {aws: 0}}\ndrift:\n  schedule: daily\n  max: -1\n  maxIssues: -1\nretention: {runs: 0, driftRuns: many}\n",
+			[]string{
+				`f:1:30: runs.maxPerProvider.aws: must be at least 1`,
+				`f:3:13: drift.schedule: "daily" is no schedule that ever comes`,
+				`f:4:8: drift.max: must be at least 0`,
+				`f:5:14: drift.maxIssues: must be at least 0`,
+				`f:6:19: retention.runs: must be at least 1`,
+				`f:6:33: retention.driftRuns: "many" must be a whole number`,
+			},
+		},
+		"a schedule that never comes": {"drift: {schedule: \"0 0 30 2 *\"}\n", []string{`f:1:19: drift.schedule: "0 0 30 2 *" is no schedule`}},
+		"a key twice":                 {"dataDir: a\ndataDir: b\n", []string{`f:2:1: key "dataDir" stands here twice`}},
+		"not YAML":                    {"a: [", []string{"f: line 1"}},
+		"a number for text":           {"dataDir: 1\n", []string{`f:1:10: dataDir: 1 must be text (put it in quotes: "1")`}},
+		"a list for a text":           {"dataDir: []\n", []string{"f:1:10: dataDir: must be a single value"}},
+		"text for a bool":             {"agent: {off: \"yes\"}\n", []string{`f:1:14: agent.off: "yes" must be true or false`}},
+		"an alias":                    {"dataDir: &a x\nencryption: {keyFile: *a}\n", []string{"f:2:23: encryption.keyFile: aliases are not supported here"}},
+		"redis without a url":         {"lock: {type: redis}\n", []string{"f:1:14: lock.type: redis needs lock.redis.url"}},
+		"a url for nothing":           {"lock: {redis: {url: redis://x/0}}\n", []string{"f:1:21: lock.redis.url: is set, but lock.type is memory"}},
+		"a secret twice":              {"lock: {type: redis, redis: {url: redis://x/0, password: {file: a, env: B}}}\n", []string{"f:1:57: lock.redis.password: names both"}},
+		"an unknown forge":            {"repositories:\n  - {name: a/b, forge: gihub}\n", []string{`f:2:24: repositories[0].forge: "gihub" is not one of local`}},
+		"a local one without url":     {"repositories:\n  - name: a\n", []string{"f:2:5: repositories[0]: has no url"}},
 		"twice the same name": {
 			"repositories:\n  - {name: a, url: x}\n  - {name: a, url: y}\n",
 			[]string{`f:3:12: repositories[1].name: "a" stands here twice`},
