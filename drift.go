@@ -21,8 +21,10 @@ type DriftState struct {
 	CheckedAt time.Time   `json:"checkedAt,omitzero"` // when Run ended
 	// Due is when the next check is: the zero time while there is none, as
 	// without a schedule, before the first apply, or while the cluster goes away.
-	Due   time.Time `json:"due,omitzero"`
-	Since time.Time `json:"since,omitzero"` // when Status became what it is
+	Due time.Time `json:"due,omitzero"`
+	// Since is when Status became what it is. While drift is known of, failed
+	// checks leave it alone.
+	Since time.Time `json:"since,omitzero"`
 	// Fingerprint is of what was found and is not ignored: while it stays the
 	// same nobody is told again. It is kept while checks fail.
 	Fingerprint Digest      `json:"fingerprint,omitempty"`
@@ -33,9 +35,12 @@ type DriftState struct {
 	Hides bool `json:"hides,omitempty"`
 	// Causes are what drifted, without where: "aws_eks_node_group scaling_config",
 	// sorted, at most 20. Clusters that share one may have a common cause.
-	Causes   []string `json:"causes,omitempty"`
-	Failures int      `json:"failures,omitempty"` // failed checks in a row
-	Detail   string   `json:"detail,omitempty"`   // of a failed check: why
+	Causes []string `json:"causes,omitempty"`
+	// Rules is of the ignore rules that it was seen through, without those that
+	// had expired; empty if there were none.
+	Rules    Digest `json:"rules,omitempty"`
+	Failures int    `json:"failures,omitempty"` // failed checks in a row
+	Detail   string `json:"detail,omitempty"`   // of a failed check: why
 	// Remedy is the apply that undid the drift of this fingerprint, or tried to.
 	Remedy string `json:"remedy,omitempty"`
 	// Hold is why a drift that shall be undone (onDrift: apply) is not.

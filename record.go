@@ -140,7 +140,7 @@ type Post struct {
 	CommentID   string         `json:"commentId,omitempty"` // reaction: under which comment
 	Reaction    Reaction       `json:"reaction,omitempty"`
 	Runs        []string       `json:"runs,omitempty"` // comment: the runs whose plans Body shows
-	Head        Revision       `json:"head,omitempty"` // comment: the head that Body speaks of
+	Head        Revision       `json:"head,omitempty"` // comment: the head that Body speaks of; issue: a digest of what it tells
 	ExternalID  string         `json:"externalId,omitempty"`
 
 	Wanted    int64     `json:"wanted"` // grows with each change of the content

@@ -69,6 +69,10 @@ func (r *Reconciler) act(ctx context.Context, in Input, d Decision) error {
 		err = r.recordApplied(ctx, in, d)
 	case ActionCarry:
 		err = r.carry(ctx, in, d)
+	case ActionDrift:
+		err = r.recordDrift(ctx, in)
+	case ActionCheck:
+		err = r.checkAgain(ctx, in, d)
 	case ActionNone, ActionWait, ActionRefuse:
 	}
 	if err != nil {
@@ -135,6 +139,9 @@ func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind ho
 	}
 	if d.StoredPlan != "" {
 		seen := newest(in.Runs)
+		if in.Drift != nil && in.Drift.ID == d.StoredPlan {
+			seen = *in.Drift
+		}
 		run.Reviews = append([]holdfast.Review{{
 			Run: seen.ID, InputDigest: seen.InputDigest, Fingerprint: seen.Fingerprint,
 		}}, run.Reviews...)
@@ -143,7 +150,11 @@ func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind ho
 		run.Detail = r.explainApply(ctx, in.LastApply)
 	}
 	var faults holdfast.Faults
-	err = r.fillSource(ctx, in, &run)
+	if in.Drift != nil && in.Drift.ID == d.StoredPlan {
+		err = r.fillApplied(ctx, in.Cluster, &run)
+	} else {
+		err = r.fillSource(ctx, in, &run)
+	}
 	switch {
 	case errors.As(err, &faults):
 		// No attempt would make it better: the run ends with what is wrong.
@@ -166,10 +177,8 @@ func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind ho
 		r.followUp(ctx, run)
 		return nil
 	}
-	if kind.Writes() {
-		if err := r.preempt(ctx, run); err != nil {
-			return err
-		}
+	if err := r.preempt(ctx, run); err != nil {
+		return err
 	}
 	r.wake(ctx, topicWork)
 	return nil
@@ -206,23 +215,36 @@ func (r *Reconciler) explainApply(ctx context.Context, id string) string {
 	return apply.Cluster + " was applied meanwhile"
 }
 
-// preempt makes room for an apply: plans of the same state step back, and are
-// planned again after it.
-func (r *Reconciler) preempt(ctx context.Context, apply holdfast.Run) error {
-	running, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Statuses: []holdfast.RunStatus{holdfast.RunRunning}, Cluster: apply.Cluster,
-	})
+// preempt makes room for a run: for an apply, plans of the same state step back,
+// and are planned again after it. A check for drift steps back for good, and
+// stays due.
+func (r *Reconciler) preempt(ctx context.Context, run holdfast.Run) error {
+	others, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{Statuses: unended(), Cluster: run.Cluster})
 	if err != nil {
-		return fmt.Errorf("list running runs of %q: %w", apply.Cluster, err)
+		return fmt.Errorf("list runs of %q: %w", run.Cluster, err)
 	}
-	for _, run := range running {
-		if !run.Kind.Writes() {
-			if err := r.cancel(ctx, run.ID, ReasonPreempted); err != nil {
+	for _, other := range others {
+		if stepsBack(other, run) {
+			if err := r.cancel(ctx, other.ID, ReasonPreempted); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// stepsBack reports whether a run makes room for another one. What is executed
+// does so for one that writes only, and a check that somebody has asked for
+// waits behind a plan.
+func stepsBack(run, forOther holdfast.Run) bool {
+	switch {
+	case run.ID == forOther.ID || run.Kind.Writes():
+		return false
+	case run.Status == holdfast.RunRunning:
+		return forOther.Kind.Writes()
+	default:
+		return run.Kind == holdfast.RunDrift && (forOther.Kind.Writes() || run.Actor == "")
+	}
 }
 
 // recordApplied makes the cluster's record say what a run has done.
@@ -288,7 +310,7 @@ func (r *Reconciler) carry(ctx context.Context, in Input, d Decision) error {
 // settle records on the cluster why it waits, and where that leaves it in its
 // life, if that changed.
 func (r *Reconciler) settle(ctx context.Context, in Input, d Decision) error {
-	if !in.Request.PullRequest.IsZero() || d.Action == ActionRecord || d.Action == ActionRefuse {
+	if !in.Request.PullRequest.IsZero() || d.Action == ActionRecord || d.Action == ActionDrift || d.Action == ActionRefuse {
 		return nil
 	}
 	rec, runs := in.Cluster, in.Runs
@@ -296,7 +318,8 @@ func (r *Reconciler) settle(ctx context.Context, in Input, d Decision) error {
 	if d.Action == ActionWait {
 		rec.Waiting, rec.WaitingDetail = d.Reason, d.Detail
 	}
-	if d.Reason == ReasonUpToDate && !rec.Desired.Removed {
+	asGitSays := d.Reason == ReasonUpToDate || d.Reason == ReasonDriftHeld || d.Reason == ReasonRemedyFailed
+	if asGitSays && !rec.Desired.Removed {
 		// Policies and labels hold from here on: what they stand beside is applied.
 		rec.Applied.Document, rec.Applied.Revision = rec.Desired.Document, rec.Desired.Revision
 	}
@@ -306,6 +329,7 @@ func (r *Reconciler) settle(ctx context.Context, in Input, d Decision) error {
 			return err
 		}
 	}
+	rec.Drift = settledDrift(in, d, runs)
 	saved, err := r.saveCluster(ctx, in.Cluster, rec, runs)
 	if err != nil {
 		return err

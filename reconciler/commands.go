@@ -337,7 +337,10 @@ func (r *Reconciler) applyFor(ctx context.Context, c holdfast.Command, t target)
 		return "", err
 	}
 	approval := Approval{Verb: holdfast.VerbApply, Actor: c.Author}
-	last := newest(runs)
+	last, err := r.shownPlan(ctx, t.cluster, newest(runs))
+	if err != nil {
+		return "", err
+	}
 	asked := len(c.Shown) == 0 && c.Trusted || slices.Contains(c.Shown, last.ID)
 	if named := slices.ContainsFunc(c.Clusters, func(s string) bool { return strings.HasPrefix(s, "run-") }); named {
 		asked = slices.Contains(c.Clusters, last.ID)
@@ -357,7 +360,7 @@ func (r *Reconciler) decideFor(ctx context.Context, req holdfast.Request, approv
 			continue
 		case err != nil:
 			return "", err
-		case d.Action == ActionRecord || d.Action == ActionCarry || d.Action == ActionNone && d.After > 0:
+		case d.Action == ActionRecord || d.Action == ActionDrift || d.Action == ActionCarry || d.Action == ActionNone && d.After > 0:
 			continue // the record had to catch up first
 		case d.Action == ActionPlan:
 			return "plan queued", nil
@@ -381,6 +384,7 @@ var refusals = map[string]string{
 	ReasonUpToDate:       "there is nothing to apply: it is up to date",
 	ReasonSuspended:      "it is suspended: `holdfast resume` first",
 	ReasonInProgress:     "a run is queued or running already",
+	ReasonStateMoved:     "the state was written since the check for drift: `holdfast drift check` first",
 	ReasonPlanMoved:      "there is a newer plan than the one that was shown: look at it, then ask again",
 	ReasonNothingPlanned: "there is no plan that could be applied: `/holdfast plan` first",
 	ReasonAgentSilent:    "an apply is running whose agent is not heard of: `/holdfast unlock` ends it",

@@ -91,6 +91,8 @@ const (
 	ActionApply  Action = "apply"  // queue an apply
 	ActionRecord Action = "record" // Run has made applied what is desired
 	ActionCarry  Action = "carry"  // Run's plan holds for a newer head too
+	ActionDrift  Action = "drift"  // Run has ended a check for drift
+	ActionCheck  Action = "check"  // queue a check for drift
 	ActionRefuse Action = "refuse" // what the approval asks for cannot be done; Reason says why
 )
 
@@ -101,7 +103,7 @@ type Decision struct {
 	After  time.Duration // when to look again; zero means only when asked to
 
 	Cancel     []string          // runs to cancel first, for Reason
-	Run        string            // record, carry: the run in question
+	Run        string            // record, carry, drift: the run in question
 	Reviews    []holdfast.Review // plan, apply: the merges it stands for
 	StoredPlan string            // apply: exactly this run's plan file
 	Resume     bool              // apply: a subset of a review suffices
@@ -223,6 +225,7 @@ var pullRequestRules = []rule{
 }
 
 var branchRules = []rule{
+	driftChecked,
 	inProgress,
 	recordOutcome,
 	ended,
@@ -230,6 +233,7 @@ var branchRules = []rule{
 	unseen,
 	removed,
 	invalid,
+	undoDrift,
 	upToDate,
 	suspended,
 	supersededRun,

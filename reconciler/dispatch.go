@@ -373,7 +373,7 @@ func outcome(run holdfast.Run, result holdfast.Result, now time.Time, maxRetries
 	}
 	switch {
 	case run.Begun || run.Status.Good():
-	case run.Status == holdfast.RunCanceled && run.Reason == ReasonPreempted:
+	case run.Status == holdfast.RunCanceled && run.Reason == ReasonPreempted && run.Kind != holdfast.RunDrift:
 		run = requeued(run, ReasonPreempted)
 	case passing(run):
 		if run.Retries < maxRetries {

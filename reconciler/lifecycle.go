@@ -351,6 +351,7 @@ func (r *Reconciler) saveCluster(
 ) (holdfast.ClusterRecord, error) {
 	now := r.opts.Now()
 	rec.Phase, rec.Conditions = lifecycle(now, rec, runs)
+	rec.Drift.Due = driftDue(rec, r.opts.DriftSchedule)
 	rec.UpdatedAt = before.UpdatedAt
 	if rec.Version > 0 && sameRecord(before, rec) {
 		return before, nil
@@ -359,6 +360,9 @@ func (r *Reconciler) saveCluster(
 	saved, err := r.opts.Store.SaveCluster(ctx, rec, transitions(now, before, rec, runs)...)
 	if err != nil {
 		return saved, fmt.Errorf("record cluster %q: %w", rec.Name, err)
+	}
+	if !before.Drift.Due.Equal(saved.Drift.Due) {
+		r.drifts.send()
 	}
 	if before.Phase != saved.Phase {
 		r.opts.Logger.InfoContext(ctx, "phase has changed", "cluster", rec.Name, "from", before.Phase, "to", saved.Phase)

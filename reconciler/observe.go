@@ -34,6 +34,9 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (Input, 
 	in.Last = lastApplied(in.Cluster, branch)
 	if req.PullRequest.IsZero() {
 		in.Runs = branch
+		if in.Drift, err = r.lastCheck(ctx, rec); err != nil {
+			return in, err
+		}
 		if err := r.observeRelated(ctx, &in); err != nil {
 			return in, err
 		}

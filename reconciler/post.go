@@ -85,6 +85,8 @@ func (r *Reconciler) post(ctx context.Context, post holdfast.Post) error {
 		if !comment.UpdatedAt.IsZero() {
 			at = comment.UpdatedAt // the clock that merges are told in
 		}
+	case holdfast.PostIssue:
+		post.ExternalID, err = putIssue(ctx, forge, post)
 	}
 	r.opts.Metrics.Posted(post.Kind, err == nil)
 	if delivery := r.traces.of(post.Repo, post.PullRequest.Number); delivery != "" {
@@ -115,7 +117,9 @@ func (r *Reconciler) postFailed(ctx context.Context, post holdfast.Post, cause e
 	// What is not found may only be hidden for a while: a token that was cut
 	// down, a forge in trouble. That is not taken for the end too soon.
 	gone := errors.Is(cause, holdfast.ErrNotFound) && post.Failures >= postGiveUp
-	if gone || errors.Is(cause, errors.ErrUnsupported) && post.Failures > 2 {
+	// A repository without issues has none until somebody turns them on.
+	noIssues := post.Kind == holdfast.PostIssue && errors.Is(cause, holdfast.ErrForbidden)
+	if gone || noIssues || errors.Is(cause, errors.ErrUnsupported) && post.Failures > 2 {
 		notBefore = time.Time{}
 	}
 	r.opts.Logger.WarnContext(ctx, "post failed", "post", post.Key, "err", cause, "retry_at", notBefore)

@@ -35,6 +35,7 @@ func (r *Reconciler) publish(ctx context.Context, in Input) {
 		r.show(pr.PullRequestRef)
 		return
 	}
+	r.tell(in.Cluster)
 	for _, merge := range in.Merges {
 		r.show(merge.Review.PullRequest)
 	}

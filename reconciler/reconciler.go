@@ -106,6 +106,8 @@ type Reconciler struct {
 	sources  *queue[sourceKey]
 	requests *queue[holdfast.Request]
 	shows    *queue[showKey]
+	issues   *queue[issueKey]
+	drifts   *broadcast // a check for drift may be due
 	posts    *broadcast // the outbox has something new
 	asked    *broadcast // a command was stored
 	work     *broadcast // a run may be claimable
@@ -124,6 +126,7 @@ type Reconciler struct {
 	retagged  map[string]bool                       // repositories to look at again for the versions of templates
 	relook    map[string]bool                       // repositories to look at again although their head has not moved
 	spoken    map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
+	told      map[string]toldIssues                 // by repository
 	summaries map[string]*holdfast.Plan             // plans of runs that have ended, by run
 }
 
@@ -160,6 +163,9 @@ func New(opts Options) (*Reconciler, error) {
 		sources:   newQueue[sourceKey](),
 		requests:  newQueue[holdfast.Request](),
 		shows:     newQueue[showKey](),
+		issues:    newQueue[issueKey](),
+		drifts:    newBroadcast(),
+		told:      make(map[string]toldIssues),
 		posts:     newBroadcast(),
 		asked:     newBroadcast(),
 		spoken:    make(map[holdfast.PullRequestRef]time.Time),
@@ -192,6 +198,9 @@ func withDefaults(opts Options) Options {
 	}
 	if opts.MaxDrift == 0 {
 		opts.MaxDrift = max(opts.MaxRuns/2, 1)
+	}
+	if opts.MaxIssues == 0 {
+		opts.MaxIssues = maxIssues
 	}
 	if opts.RunTimeout == 0 {
 		opts.RunTimeout = 30 * time.Minute
@@ -238,6 +247,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		g.Go(func() error { return work(ctx, r, r.requests, r.reconcileOnce) })
 	}
 	g.Go(func() error { return work(ctx, r, r.shows, r.showOnce) })
+	g.Go(func() error { return work(ctx, r, r.issues, r.tellDrift) })
+	g.Go(func() error { return r.driftSchedule(ctx) })
 	g.Go(func() error { return r.poll(ctx) })
 	g.Go(func() error { return r.obey(ctx) })
 	g.Go(func() error { return r.sweep(ctx) })
@@ -249,6 +260,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	r.sources.close()
 	r.requests.close()
 	r.shows.close()
+	r.issues.close()
 	return err
 }
 

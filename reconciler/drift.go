@@ -1,0 +1,506 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+const (
+	// driftLease is for how long the replica that queues checks is believed in;
+	// it says so again each time a third of that has passed.
+	driftLease = 90 * time.Second
+
+	driftSoonest = time.Second // between two passes, whatever happens
+	driftLatest  = time.Minute // what no wake-up has told is seen then
+
+	// driftDeferred is when a cluster is looked at again that is due and may not
+	// be checked, for a reason that is not in its record.
+	driftDeferred = 10 * time.Minute
+	deferredMost  = 500 // in one pass
+
+	driftRetry     = 10 * time.Minute // after a failed check, doubling
+	driftRetryMost = 24 * time.Hour
+)
+
+// driftSchedule queues the checks for drift that are due, until ctx is done.
+func (r *Reconciler) driftSchedule(ctx context.Context) error {
+	var leased time.Time
+	for {
+		began := time.Now()
+		due, freed := r.drifts.wait(), r.work.wait()
+		wait, err := driftLatest, error(nil)
+		if leased, err = r.leaseDrift(ctx, leased); err == nil && !leased.IsZero() {
+			wait, err = r.driftPass(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			r.opts.Logger.ErrorContext(ctx, "checks for drift were not queued", "err", err)
+		}
+		timer := time.NewTimer(min(wait, driftLatest))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-due:
+		case <-freed:
+		}
+		timer.Stop()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(driftSoonest - time.Since(began)):
+		}
+	}
+}
+
+// leaseDrift makes this replica the one that queues checks, unless another is.
+// It returns since when it is; the zero time if it is not.
+func (r *Reconciler) leaseDrift(ctx context.Context, since time.Time) (time.Time, error) {
+	if !since.IsZero() && time.Since(since) < driftLease/3 {
+		return since, nil
+	}
+	ours, err := r.opts.Store.Lease(ctx, "drift", r.opts.Identity, r.opts.Now(), driftLease)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("lease the schedule: %w", err)
+	}
+	if !ours {
+		return time.Time{}, nil
+	}
+	return time.Now(), nil
+}
+
+// driftPass queues checks that are due, as many as may wait at once, and returns
+// how long it may be until there is more to do. What does not fit stays due.
+func (r *Reconciler) driftPass(ctx context.Context) (time.Duration, error) {
+	now := r.opts.Now()
+	suspensions, err := r.opts.Store.Suspensions(ctx)
+	if err != nil {
+		return driftLatest, fmt.Errorf("list suspensions: %w", err)
+	}
+	if slices.ContainsFunc(suspensions, func(s holdfast.Suspension) bool { return s.Project == "" }) {
+		return driftLatest, nil
+	}
+	most := 2 * r.opts.MaxDrift
+	waiting, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Kinds: []holdfast.RunKind{holdfast.RunDrift}, Statuses: unended(), Limit: most,
+	})
+	if err != nil {
+		return driftLatest, fmt.Errorf("list checks for drift: %w", err)
+	}
+	for room, deferred := most-len(waiting), 0; room > 0 && deferred < deferredMost; {
+		due, err := r.opts.Store.DriftDue(ctx, now, room)
+		if err != nil {
+			return driftLatest, fmt.Errorf("list clusters that are due: %w", err)
+		}
+		room -= len(due)
+		for _, rec := range due {
+			queued, err := r.checkDue(ctx, rec, suspensions, now)
+			if err != nil {
+				return driftLatest, err
+			}
+			if !queued {
+				deferred++
+				room++
+			}
+		}
+		if len(due) == 0 {
+			break
+		}
+	}
+	next, err := r.opts.Store.NextDriftDue(ctx, now)
+	if err != nil || next.IsZero() {
+		return driftLatest, err
+	}
+	return next.Sub(now), nil
+}
+
+// unended are the statuses of runs that have not ended.
+func unended() []holdfast.RunStatus {
+	return []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunWaiting, holdfast.RunRetrying, holdfast.RunRunning}
+}
+
+// checkDue queues the check of a cluster that is due, or puts it off.
+func (r *Reconciler) checkDue(
+	ctx context.Context, rec holdfast.ClusterRecord, suspensions []holdfast.Suspension, now time.Time,
+) (queued bool, err error) {
+	unlock := r.deciding.lock(holdfast.Request{Cluster: rec.Name})
+	defer unlock()
+	_, known := r.repos[rec.Owner]
+	suspended := slices.ContainsFunc(suspensions, func(s holdfast.Suspension) bool {
+		return s.Project == rec.Desired.Document.Project || s.Project == rec.Applied.Document.Project
+	})
+	if known && !suspended {
+		var busy checkRefusal
+		_, err := r.queueDrift(ctx, rec.Name, ReasonSchedule, "")
+		if !errors.As(err, &busy) {
+			return err == nil, err
+		}
+		r.opts.Logger.DebugContext(ctx, "check for drift was put off", "cluster", rec.Name, "reason", string(busy))
+	}
+	rec.Drift.Due = now.Add(driftDeferred)
+	if _, err := r.opts.Store.SaveCluster(ctx, rec); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+		return false, fmt.Errorf("put off the check of %q: %w", rec.Name, err)
+	}
+	return false, nil
+}
+
+// checkRefusal is why a cluster cannot be checked now. It is an ErrConflict.
+type checkRefusal string
+
+func (c checkRefusal) Error() string { return string(c) }
+
+// Is makes errors.Is(err, ErrConflict) true.
+func (c checkRefusal) Is(target error) bool { return target == holdfast.ErrConflict }
+
+// queueDrift queues a check for drift of a cluster, whose decisions the caller
+// has locked. If one is queued or running already that is returned.
+func (r *Reconciler) queueDrift(ctx context.Context, cluster, reason, actor string) (holdfast.Run, error) {
+	rec, err := r.opts.Store.Cluster(ctx, cluster)
+	if err != nil {
+		return holdfast.Run{}, fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+	if why := uncheckable(rec); why != "" {
+		return holdfast.Run{}, checkRefusal(why)
+	}
+	others, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Statuses: unended()})
+	if err != nil {
+		return holdfast.Run{}, fmt.Errorf("list runs of %q: %w", cluster, err)
+	}
+	for _, other := range others {
+		switch {
+		case other.Kind == holdfast.RunDrift && other.Cancel == "":
+			return other, nil
+		case other.Kind.Writes():
+			return other, checkRefusal(fmt.Sprintf("its %s %s is %s: check again when that has ended", other.Kind, other.ID, other.Status))
+		case actor == "":
+			return other, checkRefusal("a run is " + string(other.Status))
+		}
+	}
+	now, err := r.moment(ctx, cluster)
+	if err != nil {
+		return holdfast.Run{}, err
+	}
+	run := holdfast.Run{
+		ID: holdfast.NewID("run", now), Cluster: cluster, Kind: holdfast.RunDrift,
+		Status: holdfast.RunQueued, Reason: reason, Actor: actor, CreatedAt: now,
+	}
+	if err := r.fillApplied(ctx, rec, &run); err != nil {
+		return run, fmt.Errorf("check %q: %w", cluster, err)
+	}
+	if err := r.opts.Store.CreateRun(ctx, run); err != nil {
+		return run, fmt.Errorf("queue drift: %w", err)
+	}
+	if actor != "" {
+		r.audit(ctx, actor, "run.queue", run.ID, fmt.Sprintf("drift of %s: %s", cluster, reason))
+	}
+	r.wake(ctx, topicWork)
+	return run, nil
+}
+
+// uncheckable is why there is nothing that a cluster could be compared with, or
+// why it is left alone, as its record says; empty if it may be checked.
+func uncheckable(rec holdfast.ClusterRecord) string {
+	switch {
+	case rec.Ending != nil:
+		return "it is gone: there is nothing to check"
+	case rec.Applied.Run == "":
+		return "it was never applied: there is nothing to compare it with"
+	case rec.Suspended:
+		return "it is suspended: `holdfast resume` first"
+	case rec.Desired.Removed:
+		return "its document is gone: it is being deleted"
+	case rec.Phase == holdfast.PhaseFailed:
+		return "an apply has failed in its middle: what was applied last is not what is there"
+	default:
+		return ""
+	}
+}
+
+// driftDue is when a cluster is to be checked for drift next, as its record
+// says; the zero time if it is not. fallback is the schedule of clusters that
+// say nothing.
+func driftDue(rec holdfast.ClusterRecord, fallback string) time.Time {
+	if uncheckable(rec) != "" {
+		return time.Time{}
+	}
+	drift, policy := rec.Drift, driftPolicy(rec)
+	last := drift.CheckedAt
+	if rec.Applied.At.After(last) {
+		last = rec.Applied.At
+	}
+	next := templates.DriftDue(policy, fallback, rec.Name, last)
+	checked := drift.Applied == rec.Applied.Run
+	switch {
+	case drift.Fingerprint != "" && !checked:
+		return rec.Applied.At // it may be gone: at once
+	case drift.Status == holdfast.DriftFailed && checked:
+		if next.IsZero() && drift.Fingerprint == "" {
+			return next // somebody asked once
+		}
+		return sooner(next, drift.CheckedAt.Add(retryAfter(driftRetry, drift.Failures-1, driftRetryMost)))
+	case next.IsZero():
+		return next
+	}
+	for _, rule := range policy.Ignore {
+		if drift.Counts.Ignored > 0 && rule.Expires.After(last) {
+			next = sooner(next, rule.Expires)
+		}
+	}
+	return next
+}
+
+// sooner is the earlier of two times, of which the zero one is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// lastCheck returns the newest check for drift of a cluster that has ended with
+// a result; nil if there is none.
+func (r *Reconciler) lastCheck(ctx context.Context, rec holdfast.ClusterRecord) (*holdfast.Run, error) {
+	if rec.Applied.Run == "" {
+		return nil, nil
+	}
+	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Cluster: rec.Name, Kinds: []holdfast.RunKind{holdfast.RunDrift}, Limit: 10,
+		Statuses: []holdfast.RunStatus{
+			holdfast.RunPlanned, holdfast.RunNoChanges, holdfast.RunErrored, holdfast.RunInterrupted, holdfast.RunCanceled,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list checks of %q: %w", rec.Name, err)
+	}
+	for i, run := range runs {
+		if !givenUp(run) { // it stays due
+			return &runs[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// recordDrift makes the cluster's record say what a check has found.
+func (r *Reconciler) recordDrift(ctx context.Context, in Input) error {
+	run := *in.Drift
+	found, why, err := r.finding(ctx, in.Cluster, run, in.Now)
+	if err != nil {
+		return err
+	}
+	rec := in.Cluster
+	rec.Drift = checkedDrift(in, run, found, why)
+	if _, err := r.saveCluster(ctx, in.Cluster, rec, in.Runs); err != nil {
+		return fmt.Errorf("record run %s: %w", run.ID, err)
+	}
+	r.opts.Logger.InfoContext(ctx, "drift was checked", "cluster", rec.Name, "run", run.ID, "status", rec.Drift.Status)
+	r.requests.add(in.Request)
+	r.tell(rec)
+	r.drifts.send()
+	return nil
+}
+
+// finding judges what a check has found; nil, and why, if it failed.
+func (r *Reconciler) finding(
+	ctx context.Context, rec holdfast.ClusterRecord, run holdfast.Run, now time.Time,
+) (found *finding, why string, err error) {
+	switch {
+	case run.Status == holdfast.RunCanceled:
+		return nil, "it was cancelled", nil
+	case run.Failure != nil && !run.Status.Good():
+		return nil, run.Failure.Summary, nil
+	case !run.Status.Good():
+		return nil, "it ended " + string(run.Status), nil
+	}
+	plan, err := r.summary(ctx, run.ID)
+	if errors.Is(err, holdfast.ErrNotFound) && run.Status == holdfast.RunPlanned {
+		return nil, "its plan was not kept", nil
+	} else if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return nil, "", fmt.Errorf("read plan of run %s: %w", run.ID, err)
+	}
+	f := judge(plan, driftPolicy(rec).Ignore, now)
+	return &f, "", nil
+}
+
+// checkedDrift is what is remembered of drift after a check, or after the rules
+// have changed that its findings are seen through.
+func checkedDrift(in Input, run holdfast.Run, found *finding, why string) holdfast.DriftState {
+	rec, was := in.Cluster, in.Cluster.Drift
+	at := run.FinishedAt
+	if run.ID == was.Run {
+		at = in.Now
+	}
+	s := was
+	s.Run, s.Applied, s.CheckedAt, s.Detail, s.Hold = run.ID, rec.Applied.Run, run.FinishedAt, why, ""
+	if found == nil {
+		s.Failures++
+		if s.Status = holdfast.DriftFailed; was.Status != s.Status && was.Fingerprint == "" {
+			s.Since = at
+		}
+		return s
+	}
+	s.Failures, s.Fingerprint, s.Counts = 0, found.fingerprint, found.counts
+	s.Destroys, s.Hides, s.Causes = found.destroys, found.hides, found.causes
+	s.Rules = rulesDigest(driftPolicy(rec).Ignore, in.Now)
+	s.Status = holdfast.DriftNone
+	if found.fingerprint != "" {
+		s.Status = holdfast.DriftFound
+	}
+	if stood := was.Fingerprint != ""; stood != (s.Fingerprint != "") || was.Status == holdfast.DriftUnchecked ||
+		!stood && was.Status == holdfast.DriftFailed {
+		s.Since = at
+	}
+	s.Remedy = remedyAfter(in, s)
+	return s
+}
+
+// remedyAfter is the apply that has undone the drift which is on record, or has
+// tried to; empty if now says that another one is there.
+func remedyAfter(in Input, now holdfast.DriftState) string {
+	was := in.Cluster.Drift
+	switch {
+	case was.Fingerprint == "" && now.Fingerprint == "":
+		return was.Remedy
+	case was.Fingerprint == "", now.Fingerprint != "" && now.Fingerprint != was.Fingerprint:
+		return ""
+	}
+	if run, ok := remedyOf(in.Cluster, in.Runs); ok && !givenUp(run) {
+		return run.ID
+	}
+	for _, run := range in.Runs { // one that was for something else
+		if run.ID == now.Applied && run.Kind == holdfast.RunApply && was.Applied != now.Applied && now.Fingerprint == "" {
+			return run.ID
+		}
+	}
+	return ""
+}
+
+// CheckDrift queues a check for drift of a cluster and returns its run; the one
+// that is queued or running already, if there is one. It is an ErrConflict, with
+// the reason in its text, if the cluster cannot be checked now.
+func (r *Reconciler) CheckDrift(ctx context.Context, cluster, actor string) (holdfast.Run, error) {
+	unlock := r.deciding.lock(holdfast.Request{Cluster: cluster})
+	defer unlock()
+	rec, err := r.opts.Store.Cluster(ctx, cluster)
+	if err != nil {
+		return holdfast.Run{}, fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+	scope, err := r.suspension(ctx, rec)
+	if err != nil {
+		return holdfast.Run{}, err
+	}
+	if scope != "" {
+		return holdfast.Run{}, checkRefusal(fmt.Sprintf("it is suspended (%s): `holdfast resume` first", scope))
+	}
+	if actor == "" {
+		actor = "holdfast"
+	}
+	return r.queueDrift(ctx, cluster, ReasonRequested, actor)
+}
+
+// checkAgain queues a check for drift before something follows from the last one.
+func (r *Reconciler) checkAgain(ctx context.Context, in Input, d Decision) error {
+	var busy checkRefusal
+	_, err := r.queueDrift(ctx, in.Cluster.Name, d.Reason, "")
+	if errors.As(err, &busy) {
+		return nil // the end of what it is busy with asks again
+	}
+	return err
+}
+
+// shownPlan returns the plan that people see of a cluster on its tracked branch:
+// that of the last check for drift, if there is no later run.
+func (r *Reconciler) shownPlan(ctx context.Context, cluster string, last holdfast.Run) (holdfast.Run, error) {
+	rec, err := r.opts.Store.Cluster(ctx, cluster)
+	if err != nil {
+		return last, fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+	check, err := r.lastCheck(ctx, rec)
+	if err != nil || check == nil || check.ID != rec.Drift.Run || check.ID < last.ID || rec.Drift.Status != holdfast.DriftFound {
+		return last, err
+	}
+	return *check, nil
+}
+
+// Drift returns what the last check of a cluster has found. ErrNotFound if there
+// is no such cluster.
+func (r *Reconciler) Drift(ctx context.Context, cluster string) (holdfast.DriftReport, error) {
+	rec, err := r.opts.Store.Cluster(ctx, cluster)
+	if err != nil {
+		return holdfast.DriftReport{}, fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+	return r.driftReport(ctx, rec)
+}
+
+// driftReport is what there is to tell of a cluster's drift.
+func (r *Reconciler) driftReport(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.DriftReport, error) {
+	report := driftOutline(rec)
+	if rec.Drift.Run == "" {
+		return report, nil
+	}
+	run, err := r.opts.Store.Run(ctx, rec.Drift.Run)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return report, fmt.Errorf("read run %s: %w", rec.Drift.Run, err)
+	}
+	if err == nil && !run.Status.Good() {
+		report.Failure = run.Failure
+		if run, err = r.lastFinding(ctx, rec); err != nil {
+			return report, err
+		}
+	}
+	if run.ID != "" {
+		found, _, err := r.finding(ctx, rec, run, r.opts.Now())
+		if err != nil {
+			return report, err
+		}
+		if found != nil {
+			report.Items = found.items
+		}
+	}
+	if rec.Drift.Remedy == "" {
+		return report, nil
+	}
+	remedy, err := r.opts.Store.Run(ctx, rec.Drift.Remedy)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return report, fmt.Errorf("read run %s: %w", rec.Drift.Remedy, err)
+	} else if err == nil {
+		report.Remedy = &remedy
+	}
+	return report, nil
+}
+
+// driftOutline is what the record alone tells.
+func driftOutline(rec holdfast.ClusterRecord) holdfast.DriftReport {
+	report := holdfast.DriftReport{
+		Cluster: rec.Name, Document: rec.Applied.Document, State: rec.Drift,
+		Template: rec.Applied.Template, Revision: rec.Applied.Revision,
+		NotApplied: rec.Desired.SourceDigest != "" && !rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest),
+	}
+	if rec.Applied.Run == "" {
+		report.Document = rec.Desired.Document
+	}
+	report.Document.Drift = driftPolicy(rec)
+	if report.NotApplied {
+		report.Waiting = rec.Waiting
+	}
+	return report
+}
+
+// lastFinding returns the last check that has found what the record still tells;
+// the zero Run if it is not kept any more.
+func (r *Reconciler) lastFinding(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.Run, error) {
+	if rec.Drift.Fingerprint == "" {
+		return holdfast.Run{}, nil
+	}
+	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Cluster: rec.Name, Kinds: []holdfast.RunKind{holdfast.RunDrift},
+		Statuses: []holdfast.RunStatus{holdfast.RunPlanned}, Limit: 1,
+	})
+	if err != nil || len(runs) == 0 {
+		return holdfast.Run{}, err
+	}
+	return runs[0], nil
+}

@@ -1,0 +1,284 @@
+package reconciler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report"
+)
+
+// Drift is told in issues of the cluster's repository: one of its own for each
+// cluster that has drifted, for those first that have longest, and beyond so
+// many one that sums up. What they shall say is derived from the records each
+// time, and told again only if that has changed.
+
+const (
+	issuePrefix   = "issue:drift:"
+	summaryPrefix = "issue:drift-summary:"
+
+	// driftLabel is on every issue of ours.
+	driftLabel = "holdfast-drift"
+
+	// maxIssues is Options.MaxIssues unless it is set.
+	maxIssues = 10
+
+	// failuresTold is from how many failed checks in a row on people are told.
+	failuresTold = 3
+
+	// With more drifted clusters than issuesQuick in a repository, its issues are
+	// looked at in a rhythm, however many checks end.
+	issuesQuick = 100
+	issuesApart = 10 * time.Second
+)
+
+// issueKey is a repository whose issues are to be looked at, or one cluster of
+// it.
+type issueKey struct {
+	repo    string
+	cluster string // empty: which clusters have an issue, and what they say
+}
+
+// tell asks for the issue of a cluster to be made true.
+func (r *Reconciler) tell(rec holdfast.ClusterRecord) {
+	if rec.Drift.Status != holdfast.DriftUnchecked || rec.Ending != nil {
+		r.issues.add(issueKey{repo: rec.Owner, cluster: rec.Name})
+	}
+}
+
+// tellDrift makes what the outbox holds of issues true.
+func (r *Reconciler) tellDrift(ctx context.Context, key issueKey) error {
+	if _, ok := r.repos[key.repo]; !ok {
+		return nil
+	}
+	if key.cluster == "" {
+		return r.tellRepository(ctx, key.repo)
+	}
+	rec, err := r.opts.Store.Cluster(ctx, key.cluster)
+	if err != nil {
+		return fmt.Errorf("read cluster %q: %w", key.cluster, err)
+	}
+	closed, err := r.closeIssues(ctx, key.repo, rec)
+	if err != nil {
+		return err
+	}
+	if closed || standing(rec) { // others may move up, or down
+		r.issues.add(issueKey{repo: key.repo})
+	}
+	return nil
+}
+
+// standing reports whether there is something to tell of a cluster's drift: it
+// has drifted, as far as is known, or nobody can tell.
+func standing(rec holdfast.ClusterRecord) bool {
+	drift := rec.Drift
+	known := drift.Status == holdfast.DriftFound ||
+		drift.Status == holdfast.DriftFailed && (drift.Fingerprint != "" || drift.Failures >= failuresTold)
+	return known && rec.Ending == nil && rec.Applied.Run != "" && driftPolicy(rec).OnDrift != "ignore"
+}
+
+// closeIssues closes what tells of a cluster and is true no more: all there is,
+// if the cluster has not drifted, and that in a repository which the cluster
+// has left. It reports whether there was any.
+func (r *Reconciler) closeIssues(ctx context.Context, repo string, rec holdfast.ClusterRecord) (bool, error) {
+	first := issuePrefix + rec.Name
+	for _, key := range []string{first, first + ":" + repo, first + ":" + rec.Owner} {
+		post, err := r.opts.Store.Post(ctx, key)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			continue
+		} else if err != nil {
+			return false, fmt.Errorf("read post %s: %w", key, err)
+		}
+		if post.Closed || standing(rec) && post.Repo == rec.Owner {
+			continue
+		}
+		told := driftOutline(rec)
+		if post.Repo == rec.Owner {
+			if told, err = r.driftReport(ctx, rec); err != nil {
+				return false, err
+			}
+		}
+		if rec.Ending != nil || post.Repo != rec.Owner {
+			told.State.Status = holdfast.DriftUnchecked
+		}
+		title, body, closed := report.DriftIssue(told, r.opts.Now())
+		if !closed {
+			continue // nothing proves that it is gone
+		}
+		return true, r.want(ctx, holdfast.Post{
+			Key: key, Kind: holdfast.PostIssue, Repo: post.Repo, Title: title, Body: body, Closed: true,
+		})
+	}
+	return false, nil
+}
+
+// tellRepository writes to the outbox what the issues of a repository shall say.
+// It looks at the drifted clusters only, and reads plans of those only whose own
+// issue has something new to say.
+func (r *Reconciler) tellRepository(ctx context.Context, repo string) error {
+	if wait := r.issuesWait(repo); wait > 0 {
+		r.issues.addAfter(issueKey{repo: repo}, wait)
+		return nil
+	}
+	drifted, err := r.driftedIn(ctx, repo)
+	if err != nil {
+		return err
+	}
+	own := max(r.opts.MaxIssues, 0)
+	for _, rec := range drifted[:min(own, len(drifted))] {
+		if err := r.tellCluster(ctx, rec); err != nil {
+			return err
+		}
+	}
+	if err := r.tellSummary(ctx, repo, drifted, own); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told[repo] = toldIssues{at: time.Now(), clusters: len(drifted)}
+	return nil
+}
+
+// toldIssues is when a repository's issues were looked at last, and of how many
+// clusters they tell.
+type toldIssues struct {
+	at       time.Time
+	clusters int
+}
+
+// issuesWait is how long to wait before a repository's issues are looked at.
+func (r *Reconciler) issuesWait(repo string) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.told[repo]
+	if last.clusters <= issuesQuick {
+		return 0
+	}
+	return issuesApart - time.Since(last.at)
+}
+
+// driftedIn returns the clusters of a repository of whose drift there is
+// something to tell, those first that have drifted longest.
+func (r *Reconciler) driftedIn(ctx context.Context, repo string) ([]holdfast.ClusterRecord, error) {
+	var out []holdfast.ClusterRecord
+	for _, status := range []holdfast.DriftStatus{holdfast.DriftFound, holdfast.DriftFailed} {
+		records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Drift: status})
+		if err != nil {
+			return nil, fmt.Errorf("list drifted clusters of %q: %w", repo, err)
+		}
+		for _, rec := range records {
+			if standing(rec) {
+				out = append(out, rec)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b holdfast.ClusterRecord) int {
+		return cmp.Or(a.Drift.Since.Compare(b.Drift.Since), strings.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+// tellCluster gives a cluster an issue of its own, or has it tell what is new.
+func (r *Reconciler) tellCluster(ctx context.Context, rec holdfast.ClusterRecord) error {
+	key, post, err := r.issueOf(ctx, rec)
+	if err != nil {
+		return err
+	}
+	var remedy holdfast.Run
+	if rec.Drift.Remedy != "" {
+		remedy, err = r.opts.Store.Run(ctx, rec.Drift.Remedy)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return fmt.Errorf("read run %s: %w", rec.Drift.Remedy, err)
+		}
+	}
+	stamp := driftStamp(rec, remedy)
+	if post.Wanted > 0 && !post.Closed && post.Head == stamp {
+		return nil // people know
+	}
+	told, err := r.driftReport(ctx, rec)
+	if err != nil {
+		return err
+	}
+	title, body, closed := report.DriftIssue(told, r.opts.Now())
+	if body == "" || closed {
+		return nil
+	}
+	return r.want(ctx, holdfast.Post{
+		Key: key, Kind: holdfast.PostIssue, Repo: rec.Owner, Title: title, Body: body, Head: stamp,
+	})
+}
+
+// driftStamp stands for what people are told of a cluster's drift: while it is
+// the same, they are not told again.
+func driftStamp(rec holdfast.ClusterRecord, remedy holdfast.Run) holdfast.Revision {
+	drift, outline := rec.Drift, driftOutline(rec)
+	failing, failure := drift.Status == holdfast.DriftFailed && drift.Failures >= failuresTold, ""
+	if failing {
+		failure = drift.Detail
+	}
+	acting := string(remedy.Status)
+	if remedy.ID != "" && !remedy.Status.Done() {
+		acting = "acting"
+	}
+	d := holdfast.NewDigester("drift issue 1")
+	d.Add(string(drift.Fingerprint), drift.Hold, fmt.Sprint(drift.Destroys, drift.Hides, failing), failure)
+	d.Add(drift.Remedy, acting, outline.Document.Drift.OnDrift, fmt.Sprint(outline.NotApplied), outline.Waiting)
+	return holdfast.Revision(strings.TrimPrefix(string(d.Digest()), "sha256:"))
+}
+
+// issueOf returns the key of the post that is a cluster's issue, with the post;
+// the zero one if there is none. A cluster that came from another repository has
+// another issue here: what is known of the old one is true there only.
+func (r *Reconciler) issueOf(ctx context.Context, rec holdfast.ClusterRecord) (string, holdfast.Post, error) {
+	key := issuePrefix + rec.Name
+	post, err := r.opts.Store.Post(ctx, key)
+	if err == nil && post.Repo != rec.Owner {
+		key += ":" + rec.Owner
+		post, err = r.opts.Store.Post(ctx, key)
+	}
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return key, holdfast.Post{}, nil
+	} else if err != nil {
+		return key, post, fmt.Errorf("read post %s: %w", key, err)
+	}
+	return key, post, nil
+}
+
+// tellSummary sums up what has drifted while that is more than have an issue of
+// their own.
+func (r *Reconciler) tellSummary(ctx context.Context, repo string, drifted []holdfast.ClusterRecord, own int) error {
+	key := summaryPrefix + repo
+	post, err := r.opts.Store.Post(ctx, key)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read post %s: %w", key, err)
+	}
+	if len(drifted) <= own && (post.Wanted == 0 || post.Closed) {
+		return nil
+	}
+	reports := make([]holdfast.DriftReport, 0, len(drifted))
+	for _, rec := range drifted {
+		reports = append(reports, driftOutline(rec))
+	}
+	title, body, closed := report.DriftSummary(repo, reports, own, r.opts.Now())
+	return r.want(ctx, holdfast.Post{
+		Key: key, Kind: holdfast.PostIssue, Repo: repo, Title: title, Body: body, Closed: closed,
+	})
+}
+
+// putIssue makes an issue on a forge as it is wanted, and returns its id.
+func putIssue(ctx context.Context, forge Forge, post holdfast.Post) (string, error) {
+	marker := report.DriftSummaryMarker(post.Repo)
+	if cluster, ok := strings.CutPrefix(post.Key, issuePrefix); ok {
+		cluster, _, _ = strings.Cut(cluster, ":")
+		marker = report.DriftMarker(cluster)
+	}
+	issue, err := forge.PutIssue(ctx, post.Repo, post.ExternalID, marker, holdfast.Issue{
+		Title: post.Title, Body: post.Body, Closed: post.Closed, Labels: []string{driftLabel},
+	})
+	return issue.ID, err
+}

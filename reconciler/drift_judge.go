@@ -1,0 +1,388 @@
+package reconciler
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// finding is what a check for drift has found, seen through ignore rules.
+type finding struct {
+	items  []holdfast.DriftItem // what counts first, most dangerous first; then what is hidden, then what is harmless
+	counts holdfast.DriftCounts
+	// destroys and hides say what an apply of the plan would do beside undoing
+	// the drift.
+	destroys, hides bool
+	causes          []string
+	fingerprint     holdfast.Digest // of what counts; empty if nothing does
+}
+
+// maxCauses bounds what a record remembers of what has drifted.
+const maxCauses = 20
+
+// judge tells in the plan of what was last applied what is drift:
+//
+//	drifted, and an apply would change it       changed or gone
+//	drifted, and an apply would leave it so     harmless
+//	not drifted, and an apply would change it   input
+//
+// Of a resource that has drifted, what an apply would leave as it is counts as
+// little: an engine reports every attribute that a provider computes anew.
+func judge(plan holdfast.Plan, rules []holdfast.DriftRule, now time.Time) finding {
+	j := judging{
+		rules: rules, now: now,
+		entries: make(map[string][]string), causes: make(map[string]bool), ignored: make(map[string]bool),
+	}
+	changes := make(map[string]*holdfast.ResourceChange, len(plan.Changes))
+	for i, change := range plan.Changes {
+		j.finding.destroys = j.finding.destroys || change.Destroys()
+		if change.Action != holdfast.ActionMove && change.Action != holdfast.ActionImport {
+			changes[change.Address] = &plan.Changes[i]
+		}
+	}
+	prints, driftPrints := printsBy(plan.Prints), printsBy(plan.DriftPrints)
+	for i, drift := range plan.Drift {
+		j.drifted(subject{
+			drift: &plan.Drift[i], change: changes[drift.Address],
+			driftPrint: driftPrints[drift.Address], print: prints[drift.Address],
+		})
+		delete(changes, drift.Address)
+	}
+	for _, address := range slices.Sorted(maps.Keys(changes)) {
+		j.input(subject{change: changes[address], print: prints[address]}, changes[address].Attributes)
+	}
+	return j.end()
+}
+
+func printsBy(prints []holdfast.ChangePrint) map[string]*holdfast.ChangePrint {
+	by := make(map[string]*holdfast.ChangePrint, len(prints))
+	for i, print := range prints {
+		by[print.Address] = &prints[i]
+	}
+	return by
+}
+
+// subject is one resource of a plan.
+type subject struct {
+	drift      *holdfast.ResourceChange // nil: it is as it was applied
+	change     *holdfast.ResourceChange // nil: an apply would leave it as it is
+	driftPrint *holdfast.ChangePrint    // nil: unknown
+	print      *holdfast.ChangePrint
+}
+
+// judging is a finding in the making.
+type judging struct {
+	rules   []holdfast.DriftRule
+	now     time.Time
+	finding finding
+	entries map[string][]string // of the fingerprint, by address and kind
+	causes  map[string]bool
+	ignored map[string]bool // addresses of what is hidden, wholly or in part
+}
+
+// drifted judges a resource that is not as it was applied.
+func (j *judging) drifted(s subject) {
+	item := holdfast.DriftItem{Address: s.drift.Address, Type: s.drift.Type, Kind: holdfast.DriftChanged}
+	if s.drift.Action == holdfast.ActionDelete {
+		item.Kind = holdfast.DriftGone
+	}
+	if s.change != nil {
+		item.Action = s.change.Action
+	}
+	item.Attributes = s.drift.Attributes
+	shown, hidden, reason := j.split(item.Address, item.Attributes)
+	whole := j.hidesWhole(item.Address)
+	switch {
+	case whole != "":
+		j.ignore(item, whole, s.change != nil)
+	case s.change == nil:
+		j.harmless(item, shown, hidden, reason)
+	case item.Kind == holdfast.DriftGone, s.change.Action == holdfast.ActionDelete, s.change.Action == holdfast.ActionForget:
+		j.count(item, nil, s)
+	default:
+		j.changed(s, item, shown, hidden, reason)
+	}
+}
+
+// changed judges a resource that an apply would change, attribute by attribute.
+func (j *judging) changed(s subject, item holdfast.DriftItem, shown, hidden []holdfast.AttributeChange, reason string) {
+	undone := func(a holdfast.AttributeChange) bool { return touches(s.change.Attributes, a.Path) }
+	relevant := matching(shown, undone)
+	if !slices.ContainsFunc(item.Attributes, undone) {
+		relevant = shown // whatever made the plan, it is not told apart
+	}
+	if len(hidden) > 0 {
+		part := item
+		part.Attributes = hidden
+		j.ignore(part, reason, slices.ContainsFunc(hidden, undone))
+	}
+	if len(relevant) > 0 || len(hidden) == 0 {
+		part := item
+		part.Attributes = shown
+		j.count(part, relevant, s)
+	}
+	// What an apply would change beside, and knows to what, has another cause.
+	rest := matching(s.change.Attributes, func(a holdfast.AttributeChange) bool {
+		return !a.Unknown && !touches(item.Attributes, a.Path)
+	})
+	if len(rest) > 0 {
+		j.input(s, rest)
+	}
+}
+
+// harmless takes in what an apply would leave as it is.
+func (j *judging) harmless(item holdfast.DriftItem, shown, hidden []holdfast.AttributeChange, reason string) {
+	if len(hidden) > 0 && item.Kind == holdfast.DriftChanged {
+		part := item
+		part.Attributes = hidden
+		j.ignore(part, reason, false)
+		if len(shown) == 0 {
+			return
+		}
+		item.Attributes = shown
+	}
+	j.finding.counts.Harmless++
+	j.finding.items = append(j.finding.items, item)
+}
+
+// input judges what an apply would change though it is as it was applied.
+func (j *judging) input(s subject, attributes []holdfast.AttributeChange) {
+	item := holdfast.DriftItem{
+		Address: s.change.Address, Type: s.change.Type, Kind: holdfast.DriftInput,
+		Action: s.change.Action, Attributes: attributes,
+	}
+	if reason := j.hidesWhole(item.Address); reason != "" {
+		j.ignore(item, reason, true)
+		return
+	}
+	if item.Action != holdfast.ActionUpdate && item.Action != holdfast.ActionReplace {
+		j.count(item, attributes, s)
+		return
+	}
+	shown, hidden, reason := j.split(item.Address, attributes)
+	if len(hidden) > 0 {
+		part := item
+		part.Attributes = hidden
+		j.ignore(part, reason, true)
+	}
+	// What is known only after the apply comes with what is hidden.
+	known := slices.ContainsFunc(shown, func(a holdfast.AttributeChange) bool { return !a.Unknown })
+	if known || len(hidden) == 0 {
+		item.Attributes = shown
+		j.count(item, shown, s)
+	}
+}
+
+// count takes in what counts as drift, for relevant among its attributes.
+func (j *judging) count(item holdfast.DriftItem, relevant []holdfast.AttributeChange, s subject) {
+	counts := &j.finding.counts
+	print := s.driftPrint
+	switch item.Kind {
+	case holdfast.DriftGone:
+		counts.Gone++
+	case holdfast.DriftInput:
+		counts.Input++
+		print = s.print
+	case holdfast.DriftChanged:
+		counts.Changed++
+	}
+	j.finding.items = append(j.finding.items, item)
+	entry := []string{item.Address, string(item.Kind), string(item.Action)}
+	for _, a := range relevant {
+		before, after := values(print, a)
+		entry = append(entry, a.Path, before, after)
+	}
+	j.entries[item.Address+"\x00"+string(item.Kind)] = entry
+	for _, what := range causesOf(item, relevant) {
+		j.causes[item.Type+" "+what] = true
+	}
+}
+
+// causesOf is what has happened to a resource, without where.
+func causesOf(item holdfast.DriftItem, relevant []holdfast.AttributeChange) []string {
+	known := matching(relevant, func(a holdfast.AttributeChange) bool { return !a.Unknown })
+	if len(known) == 0 {
+		known = relevant
+	}
+	switch {
+	case item.Kind == holdfast.DriftGone:
+		return []string{"gone"}
+	case item.Action != holdfast.ActionUpdate && item.Action != holdfast.ActionReplace, len(known) == 0:
+		return []string{string(item.Action)}
+	}
+	out := make([]string, 0, len(known))
+	for _, a := range known {
+		out = append(out, topOf(a.Path))
+	}
+	return out
+}
+
+// ignore takes in what a rule hides. changed says whether an apply would change
+// it all the same.
+func (j *judging) ignore(item holdfast.DriftItem, reason string, changed bool) {
+	item.Ignored = reason
+	j.ignored[item.Address] = true
+	j.finding.hides = j.finding.hides || changed
+	j.finding.items = append(j.finding.items, item)
+}
+
+// end sorts what was found and sums it up.
+func (j *judging) end() finding {
+	v := j.finding
+	v.counts.Ignored = len(j.ignored)
+	slices.SortStableFunc(v.items, func(a, b holdfast.DriftItem) int {
+		return cmp.Or(
+			cmp.Compare(rankOf(a), rankOf(b)),
+			cmp.Compare(dangerOf(b), dangerOf(a)),
+			strings.Compare(a.Address, b.Address),
+			strings.Compare(string(a.Kind), string(b.Kind)),
+		)
+	})
+	v.causes = slices.Sorted(maps.Keys(j.causes))
+	v.causes = v.causes[:min(len(v.causes), maxCauses)]
+	if len(j.entries) == 0 {
+		return v
+	}
+	d := holdfast.NewDigester("drift fingerprint 1")
+	for _, key := range slices.Sorted(maps.Keys(j.entries)) {
+		d.Add(fmt.Sprint(len(j.entries[key])))
+		d.Add(j.entries[key]...)
+	}
+	v.fingerprint = d.Digest()
+	return v
+}
+
+// rankOf orders items: by what an apply would do, most dangerous first, then
+// what is hidden, then what is harmless.
+func rankOf(item holdfast.DriftItem) int {
+	actions := []holdfast.ChangeAction{
+		holdfast.ActionReplace, holdfast.ActionDelete, holdfast.ActionForget, holdfast.ActionUpdate, holdfast.ActionCreate,
+	}
+	switch rank := slices.Index(actions, item.Action); {
+	case item.Ignored != "":
+		return len(actions) + 1
+	case item.Action == "":
+		return len(actions) + 2
+	case rank < 0:
+		return len(actions)
+	default:
+		return rank
+	}
+}
+
+func dangerOf(item holdfast.DriftItem) holdfast.Danger {
+	return holdfast.ResourceChange{Address: item.Address, Type: item.Type}.Danger()
+}
+
+// hidesWhole returns the reason of the rule that hides the resource; empty if
+// none does.
+func (j *judging) hidesWhole(address string) string {
+	for _, rule := range j.rules {
+		if templates.Hides(rule, j.now, address) {
+			return reasonFor(rule)
+		}
+	}
+	return ""
+}
+
+// split tells what rules hide of a resource's attributes from what they do not,
+// with the first of their reasons.
+func (j *judging) split(address string, attributes []holdfast.AttributeChange) (shown, hidden []holdfast.AttributeChange, reason string) {
+	for _, a := range attributes {
+		i := slices.IndexFunc(j.rules, func(rule holdfast.DriftRule) bool {
+			return templates.HidesAttribute(rule, j.now, address, a.Path)
+		})
+		if i < 0 {
+			shown = append(shown, a)
+			continue
+		}
+		if hidden = append(hidden, a); reason == "" {
+			reason = reasonFor(j.rules[i])
+		}
+	}
+	return shown, hidden, reason
+}
+
+func reasonFor(rule holdfast.DriftRule) string {
+	return cmp.Or(rule.Reason, "a rule without a reason")
+}
+
+func matching(attributes []holdfast.AttributeChange, match func(holdfast.AttributeChange) bool) []holdfast.AttributeChange {
+	var out []holdfast.AttributeChange
+	for _, a := range attributes {
+		if match(a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// touches reports whether one of the attributes is at path, above it or below
+// it.
+func touches(attributes []holdfast.AttributeChange, path string) bool {
+	return slices.ContainsFunc(attributes, func(a holdfast.AttributeChange) bool {
+		return within(a.Path, path) || within(path, a.Path)
+	})
+}
+
+// within reports whether path is base or below it.
+func within(path, base string) bool {
+	rest, ok := strings.CutPrefix(path, base)
+	return ok && (rest == "" || base == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// topOf is the first step of a path: what people know an attribute by.
+func topOf(path string) string {
+	if end := strings.IndexAny(path, ".["); end > 0 {
+		path = path[:end]
+	}
+	return cmp.Or(path, "value")
+}
+
+// values returns an attribute's values in a form that can be compared: keyed
+// hashes, where there are any, so that secret ones count, too.
+func values(print *holdfast.ChangePrint, a holdfast.AttributeChange) (before, after string) {
+	if print == nil {
+		return string(a.Before), string(a.After)
+	}
+	return below(print.Before, a.Path), below(print.After, a.Path)
+}
+
+// below joins the hashes at path and below it.
+func below(hashes map[string]string, path string) string {
+	if hash, ok := hashes[path]; ok {
+		return hash
+	}
+	var parts []string
+	for _, at := range slices.Sorted(maps.Keys(hashes)) {
+		if within(at, path) {
+			parts = append(parts, at, hashes[at])
+		}
+	}
+	return strings.Join(parts, "\x00")
+}
+
+// rulesDigest is of the rules that hide anything at now; empty if none does.
+func rulesDigest(rules []holdfast.DriftRule, now time.Time) holdfast.Digest {
+	var live []holdfast.DriftRule
+	for _, rule := range rules {
+		if rule.Expires.IsZero() || now.Before(rule.Expires) {
+			live = append(live, rule)
+		}
+	}
+	if len(live) == 0 {
+		return ""
+	}
+	data, err := json.Marshal(live)
+	if err != nil { // cannot be: it has no type that could fail
+		return ""
+	}
+	return holdfast.DigestOf(data)
+}

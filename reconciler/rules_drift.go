@@ -1,0 +1,176 @@
+package reconciler
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// The rules about drift. Those of the tracked branch ask for them in their list.
+
+// ReasonChecked is why a cluster's record says something new of its drift.
+const ReasonChecked = "Checked" // a check for drift has ended, or the rules for what it found have changed
+
+// driftFresh is for how long what a check has found may be undone by itself:
+// after that the world may be another one, and is looked at again first.
+const driftFresh = time.Hour
+
+// onDriftApply is the policy that has drift undone.
+const onDriftApply = "apply"
+
+// driftChecked makes the record say what a check for drift has found. It does so
+// whatever else goes on, but never before the record says what was applied.
+func driftChecked(in Input) (Decision, bool) {
+	run, was := in.Drift, in.Cluster.Drift
+	if run == nil || in.Cluster.Ending != nil || in.Cluster.Applied.Run == "" {
+		return Decision{}, false
+	}
+	if _, first := recordOutcome(in); first || !ofApplied(in, *run) {
+		return Decision{}, false
+	}
+	rules := rulesDigest(driftPolicy(in.Cluster).Ignore, in.Now)
+	judgedAnew := run.ID == was.Run && run.Status.Good() && rules != was.Rules
+	return Decision{Action: ActionDrift, Reason: ReasonChecked, Run: run.ID}, run.ID > was.Run || judgedAnew
+}
+
+// ofApplied reports whether a check is one of what is applied now. An apply that
+// was made meanwhile has moved what it compared with: nothing follows from it.
+func ofApplied(in Input, run holdfast.Run) bool {
+	applied := in.Cluster.Applied
+	if run.SourceDigest != applied.SourceDigest || run.Bundle != applied.Bundle || !newerThanApplied(in, run) {
+		return false
+	}
+	return !run.Status.Good() || run.AppliedRun == in.LastApply
+}
+
+// undoDrift has the drift of a cluster undone that is as Git says otherwise: by
+// a person's word, or by itself where the document says so. Then never what
+// needs a person's word in any other case, never what destroys, and the same
+// drift once.
+func undoDrift(in Input) (Decision, bool) {
+	rec, last := in.Cluster, newest(in.Runs)
+	same := desired(in).Equal(rec.Applied.SourceDigest) && !rec.Desired.Removed && begun(in) == nil
+	if !same || in.Approval != nil && in.Approval.Verb != holdfast.VerbApply {
+		return Decision{}, false
+	}
+	byItself := driftPolicy(rec).OnDrift == onDriftApply
+	stopped := rec.Suspended || in.Suspended != ""
+	wanted := last.Actor != "" || isRemedy(last) && byItself
+	switch {
+	case in.Approval != nil:
+		return undoApproved(in)
+	case stopped:
+		return Decision{}, false
+	case last.Status.Pending() && wanted:
+		return Decision{Action: ActionNone, Reason: ReasonInProgress}, true
+	case !byItself || !undoable(in):
+		return Decision{}, false
+	}
+	if d, ok := heldDrift(in); ok {
+		return d, true
+	}
+	moved := in.Drift.StateSerial != rec.StateSerial
+	if old := in.Now.Sub(rec.Drift.CheckedAt) > driftFresh; (old || moved) && !in.WindowClosed {
+		return Decision{Action: ActionCheck, Reason: ReasonSchedule}, true
+	}
+	return Decision{Action: ActionApply, Reason: ReasonDrifted, StoredPlan: in.Drift.ID, Cancel: pending(in.Runs)}, true
+}
+
+// undoable reports whether there is drift, with a plan that would undo it.
+func undoable(in Input) bool {
+	drift := in.Cluster.Drift
+	return drift.Status == holdfast.DriftFound && drift.Applied == in.Cluster.Applied.Run &&
+		in.Drift != nil && in.Drift.ID == drift.Run && in.Drift.Status == holdfast.RunPlanned
+}
+
+// undoApproved queues the apply of exactly what a person has seen: what the last
+// check for drift has planned, or a later plan that was asked for.
+func undoApproved(in Input) (Decision, bool) {
+	last, asked := newest(in.Runs), in.Approval
+	seen := last
+	if asked.Run == "" || asked.Run != last.ID || last.Kind != holdfast.RunPlan || last.Status != holdfast.RunPlanned || !current(in, last) {
+		if !undoable(in) {
+			return Decision{}, false
+		}
+		seen = *in.Drift
+	}
+	switch {
+	case in.Cluster.Suspended || in.Suspended != "":
+		return Decision{}, false // it is refused, with the reason
+	case last.Status.Pending():
+		return Decision{Action: ActionRefuse, Reason: ReasonInProgress}, true
+	case asked.Run == "":
+		return Decision{}, false // nobody has seen it
+	case asked.Run != seen.ID:
+		return Decision{Action: ActionRefuse, Reason: ReasonPlanMoved}, true
+	case seen.StateSerial != in.Cluster.StateSerial:
+		return Decision{Action: ActionRefuse, Reason: ReasonStateMoved}, true
+	default:
+		return Decision{Action: ActionApply, Reason: ReasonApproved, StoredPlan: seen.ID, Actor: asked.Actor}, true
+	}
+}
+
+// heldDrift is why drift is not undone by itself.
+func heldDrift(in Input) (Decision, bool) {
+	drift := in.Cluster.Drift
+	held := Decision{Action: ActionWait, Reason: ReasonDriftHeld, Cancel: pending(in.Runs)}
+	if run, ok := remedyOf(in.Cluster, in.Runs); ok && !givenUp(run) {
+		held.Reason, held.Detail = ReasonRemedyFailed, run.ID+" was to undo it, and the same drift is still there"
+		return held, true
+	}
+	switch {
+	case slices.Contains(in.Cluster.Desired.Document.Apply.Requires, "approved"):
+		held.Detail = "applies of this cluster need an approval"
+	case drift.Destroys:
+		held.Detail = "undoing it would destroy or replace something"
+	case drift.Hides:
+		held.Detail = "undoing it would also undo what an ignore rule hides"
+	default:
+		return Decision{}, false
+	}
+	return held, true
+}
+
+// remedyOf returns the apply that was to undo the drift that is on record. That
+// it is one can be seen in the runs as well: the record may not say so yet.
+func remedyOf(rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Run, bool) {
+	for _, run := range runs {
+		if run.ID == rec.Drift.Remedy || run.StoredPlan != "" && run.StoredPlan == rec.Drift.Run {
+			return run, true
+		}
+	}
+	return holdfast.Run{ID: rec.Drift.Remedy}, rec.Drift.Remedy != ""
+}
+
+// isRemedy reports whether a run is an apply of what was applied already.
+func isRemedy(run holdfast.Run) bool { return run.Kind == holdfast.RunApply && run.Exact }
+
+// driftPolicy is a cluster's policy for drift as its document was last read: of
+// one that is at fault, what was applied.
+func driftPolicy(rec holdfast.ClusterRecord) holdfast.DriftPolicy {
+	if len(rec.Desired.Faults) > 0 || rec.Desired.Missing != "" {
+		return rec.Applied.Document.Drift
+	}
+	return rec.Desired.Document.Drift
+}
+
+// settledDrift is what the record says of drift after a decision: which apply is
+// to undo it, and why that is not done.
+func settledDrift(in Input, d Decision, runs []holdfast.Run) holdfast.DriftState {
+	drift := in.Cluster.Drift
+	if drift.Status != holdfast.DriftFound {
+		return drift
+	}
+	if run, ok := remedyOf(in.Cluster, runs); ok && !givenUp(run) {
+		drift.Remedy = run.ID
+	}
+	drift.Hold = ""
+	if d.Action == ActionWait && driftPolicy(in.Cluster).OnDrift == onDriftApply && undoable(in) {
+		drift.Hold = d.Reason
+		if d.Detail != "" && d.Reason == ReasonDriftHeld {
+			drift.Hold = d.Detail
+		}
+	}
+	return drift
+}
