@@ -149,10 +149,7 @@ func commentID(id string) (int64, error) {
 func (c *Client) findOurs(
 	ctx context.Context, gh *github.Client, on repository, number int, marker string, except int64,
 ) (first *github.IssueComment, still bool, err error) {
-	login, err := c.Login(ctx)
-	if errors.Is(err, holdfast.ErrForbidden) {
-		err = nil // an installation's token that was given to us does not say whose it is
-	}
+	login, err := c.writer(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -175,6 +172,16 @@ func (c *Client) findOurs(
 		return resp, err
 	})
 	return first, still, err
+}
+
+// writer returns who writes our comments and issues; empty if that cannot be
+// known: an installation's token that was given to us does not say whose it is.
+func (c *Client) writer(ctx context.Context) (string, error) {
+	login, err := c.Login(ctx)
+	if errors.Is(err, holdfast.ErrForbidden) {
+		return "", nil
+	}
+	return login, err
 }
 
 // React puts a reaction of ours under a comment. Doing it twice is doing it

@@ -267,3 +267,16 @@ func (f *Forge) SetStatus(ctx context.Context, repo string, status holdfast.Comm
 func (f *Forge) React(context.Context, holdfast.PullRequestRef, string, holdfast.Reaction) error {
 	return nil
 }
+
+// PutIssue keeps nothing: what an issue would say people read in the CLI. The id
+// is one that no code host would take for its own, should the repository get one.
+func (f *Forge) PutIssue(_ context.Context, _, id, marker string, issue holdfast.Issue) (holdfast.Issue, error) {
+	switch {
+	case issue.Closed && id == "":
+		return holdfast.Issue{}, nil
+	case id == "":
+		id = "local:" + holdfast.DigestOf([]byte(marker)).Short()
+	}
+	issue.ID = id
+	return issue, nil
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -191,5 +192,34 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	if _, err := local.New(local.Options{}); err == nil {
 		t.Error("a forge without Git")
+	}
+}
+
+func TestPutIssue(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	put := func(id, marker string, closed bool) holdfast.Issue {
+		t.Helper()
+		issue, err := h.forge.PutIssue(t.Context(), "demo", id, marker, holdfast.Issue{Title: "Drift", Body: marker, Closed: closed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return issue
+	}
+	if got := put("", "<!-- a -->", true); got.ID != "" || got.Closed {
+		t.Errorf("closed before it was there: %+v", got)
+	}
+	first := put("", "<!-- a -->", false)
+	if again := put("", "<!-- a -->", false); again.ID != first.ID {
+		t.Errorf("after a lost answer: %q, want %q", again.ID, first.ID)
+	}
+	if other := put("", "<!-- b -->", false); other.ID == first.ID {
+		t.Errorf("two issues have the id %q", other.ID)
+	}
+	if got := put(first.ID, "<!-- a -->", true); got.ID != first.ID || !got.Closed {
+		t.Errorf("closed: %+v", got)
+	}
+	if _, err := strconv.Atoi(first.ID); err == nil {
+		t.Errorf("%q could be the number of somebody's issue", first.ID)
 	}
 }

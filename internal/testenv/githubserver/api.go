@@ -35,6 +35,10 @@ func (s *Server) routes() http.Handler {
 		"POST /repos/{owner}/{repo}/statuses/{sha}":        s.postStatus,
 
 		"GET /repos/{owner}/{repo}/collaborators/{login}/permission": s.getPermission,
+		"GET /repos/{owner}/{repo}/issues":                           s.listIssues,
+		"POST /repos/{owner}/{repo}/issues":                          s.postIssue,
+		"GET /repos/{owner}/{repo}/issues/{number}":                  s.getIssue,
+		"PATCH /repos/{owner}/{repo}/issues/{number}":                s.patchIssue,
 		"GET /repos/{owner}/{repo}/issues/comments":                  s.listComments,
 		"PATCH /repos/{owner}/{repo}/issues/comments/{id}":           s.patchComment,
 		"POST /repos/{owner}/{repo}/issues/comments/{id}/reactions":  s.postReaction,
@@ -418,7 +422,8 @@ func (s *Server) postComment(w http.ResponseWriter, r *http.Request) {
 	login := s.caller(r)
 	number, _ := strconv.Atoi(r.PathValue("number"))
 	s.locked(w, r, func(repo *Repo) (int, any) {
-		if repo.pulls[number] == nil {
+		on := repo.issue(number)
+		if repo.pulls[number] == nil && on == nil {
 			return 0, nil
 		}
 		body, refused := bodyOf(r)
@@ -428,7 +433,11 @@ func (s *Server) postComment(w http.ResponseWriter, r *http.Request) {
 		now := s.stamp()
 		c := &comment{Comment: Comment{ID: s.id(), Number: number, Author: login, Body: body, CreatedAt: now, UpdatedAt: now}}
 		repo.comments = append(repo.comments, c)
-		repo.pulls[number].updated = now
+		if c.Issue = on != nil; c.Issue {
+			on.UpdatedAt = now
+		} else {
+			repo.pulls[number].updated = now
+		}
 		return http.StatusCreated, repo.commentShape(c.Comment)
 	})
 }

@@ -17,6 +17,8 @@ type Repo struct {
 	id            int64
 	lastNumber    int
 	pulls         map[int]*pull
+	issues        []*issue
+	noIssues      bool
 	comments      []*comment
 	people        map[string]string   // login → permission
 	statuses      map[string][]Status // by revision, oldest first
