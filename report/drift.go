@@ -168,9 +168,9 @@ func (d *driftWriter) issue(level driftDetail) string {
 	d.notApplied()
 	d.next()
 	if d.dropped {
-		d.linef("_Shortened to fit an issue. All of it: %s._", code("holdfast describe drift "+d.r.Cluster))
+		d.linef("_Shortened to fit an issue. All of it: %s._", code("holdfast describe drift "+shorten(d.r.Cluster, 63)))
 	}
-	return d.b.String()
+	return strings.TrimRight(d.b.String(), "\n") + "\n"
 }
 
 func (d *driftWriter) headline() string {
@@ -181,13 +181,13 @@ func (d *driftWriter) headline() string {
 func (d *driftWriter) facts() string {
 	r := d.r
 	var parts []string
-	if !r.State.Since.IsZero() {
+	if !r.State.Since.IsZero() && r.State.Status == holdfast.DriftFound {
 		parts = append(parts, "Found on "+stamp(r.State.Since)+".")
 	}
 	if applied := appliedWords(r); applied != "" {
 		parts = append(parts, "Last applied: "+applied+".")
 	}
-	where := orElse(shorten(text(r.Document.Environment), 60), "")
+	where := shorten(text(r.Document.Environment), 60)
 	if project := shorten(text(r.Document.Project), 60); project != "" && where != "" {
 		where += " of " + project
 	} else if project != "" {
@@ -221,7 +221,11 @@ func (d *driftWriter) failing() {
 	if d.r.State.Status != holdfast.DriftFailed {
 		return
 	}
-	d.line("> [!WARNING]\n> The checks fail since then: this is what the last good one found.")
+	since := ""
+	if !d.r.State.Since.IsZero() {
+		since = " since " + stamp(d.r.State.Since)
+	}
+	d.line("> [!WARNING]\n> The checks fail" + since + ": this is what the last good one found.")
 	for _, line := range checkFailure(d.r) {
 		d.line(">\n> " + line)
 	}
@@ -232,9 +236,9 @@ func (d *driftWriter) failing() {
 func checkFailure(r holdfast.DriftReport) []string {
 	f := r.Failure
 	if f == nil {
-		return []string{orElse(shorten(text(r.State.Detail), 500), "The run has not said why") + "."}
+		return []string{"**Why:** " + orElse(shorten(text(r.State.Detail), 500), "the run has not said") + "."}
 	}
-	lines := []string{failurePlace(*f) + orElse(shorten(text(f.Summary), 500), "it failed") + "."}
+	lines := []string{"**Why:** " + failurePlace(*f) + orElse(shorten(text(f.Summary), 500), "it failed") + "."}
 	if f.Hint != "" {
 		lines = append(lines, "**What to do:** "+sentence(shorten(text(f.Hint), 500)))
 	}

@@ -34,6 +34,9 @@ func undone(r holdfast.DriftReport) bool {
 }
 
 func undoWords(r holdfast.DriftReport) string {
+	if r.NotApplied {
+		return "the change that waits goes first: its apply undoes the drift as well, as its plan shows."
+	}
 	words := code("holdfast apply "+shorten(r.Cluster, 63)) + " applies exactly the plan of the last check"
 	if r.State.Hides {
 		words += "; **that undoes also what rules hide**"
@@ -51,6 +54,8 @@ func driftPolicyWords(r holdfast.DriftReport) string {
 	switch {
 	case run != nil:
 		return remedyWords(r, *run)
+	case byItself && r.NotApplied:
+		return "it is not undone by itself, though `onDrift: apply` says so: a change waits, and goes first."
 	case byItself && r.State.Hold != "":
 		return "it is not undone by itself, though `onDrift: apply` says so: " + holdWords(r.State.Hold) + "."
 	case byItself:

@@ -19,9 +19,13 @@ import (
 func DriftSummary(repo string, reports []holdfast.DriftReport, own int, _ time.Time) (title, body string, closed bool) {
 	marker := DriftSummaryMarker(repo)
 	own = max(own, 0)
+	if len(reports) == 0 {
+		return issueTitle("Drift in " + repo + ": none any more"), marker + "\n### ✅ No cluster of " + code(shorten(repo, 100)) +
+			" drifts any more\n\nThis issue is opened again when many of them do.\n", true
+	}
 	if len(reports) <= own {
 		return issueTitle("Drift in " + repo + ": no summary needed"), marker + "\n### ✅ Each drifted cluster of " + code(shorten(repo, 100)) +
-			" has an issue of its own\n\nThis one is opened again when there are more of them.\n", true
+			" has an issue of its own\n\nThis issue is opened again when there are more of them.\n", true
 	}
 	title = issueTitle(fmt.Sprintf("Drift in %s: %s", repo, plural(len(reports), "cluster")))
 	d := &summaryWriter{repo: repo, reports: reports, own: own, causes: causesOf(reports)}
@@ -124,11 +128,15 @@ func (d *summaryWriter) issue(level summaryDetail) string {
 	d.line("**What to do:** a cause that many clusters share is best looked for where they have it in common: somebody's script, " +
 		"a policy of the cloud, a controller, the template. " + code("holdfast describe drift NAME") + " shows all of a cluster, " +
 		code("holdfast get drift") + " lists them.\n")
-	d.line("This issue is closed when each drifted cluster has one of its own again.\n")
+	if d.own > 0 {
+		d.line("This issue is closed when each drifted cluster has one of its own again.\n")
+	} else {
+		d.line("This issue is closed when no cluster drifts any more.\n")
+	}
 	if d.dropped {
 		d.linef("_Shortened to fit an issue. All of them: %s._", code("holdfast get drift"))
 	}
-	return d.b.String()
+	return strings.TrimRight(d.b.String(), "\n") + "\n"
 }
 
 func (d *summaryWriter) facts() string {

@@ -141,11 +141,20 @@ func oneLine(s string) string { return strings.Join(strings.Fields(printable(s))
 // shorten returns at most limit characters of s, with an ellipsis if it was
 // longer.
 func shorten(s string, limit int) string {
-	if utf8.RuneCountInString(s) <= limit {
+	if len(s) <= limit {
 		return s
 	}
-	runes := []rune(s)
-	return strings.TrimRight(string(runes[:max(limit-1, 0)]), " ") + "…"
+	count, cut := 0, 0
+	for i := range s {
+		if count == limit-1 {
+			cut = i
+		}
+		if count == limit {
+			return strings.TrimRight(s[:cut], " ") + "…"
+		}
+		count++
+	}
+	return s
 }
 
 // plural returns "1 cluster", "2 clusters".

@@ -25,27 +25,44 @@ func check(t *testing.T, r report.PullRequest, comment string) {
 	if comment == "" {
 		return
 	}
-	marker := report.Marker(r.PullRequest.PullRequestRef)
-	if !strings.HasPrefix(comment, marker+"\n") {
-		t.Errorf("the comment does not begin with the marker: %.80q", comment)
+	checkText(t, report.Marker(r.PullRequest.PullRequestRef), comment)
+	for _, s := range []holdfast.CommitStatus{report.PlanStatus(r)} {
+		if n := utf8.RuneCountInString(s.Description); n == 0 || n > 140 {
+			t.Errorf("status of %d characters: %q", n, s.Description)
+		}
 	}
-	if utf8.RuneCountInString(comment) > 65_536 {
-		t.Errorf("the comment has %d characters", utf8.RuneCountInString(comment))
+}
+
+// checkText holds what is true of everything that we post.
+func checkText(t *testing.T, marker, body string) {
+	t.Helper()
+
+	if body == "" {
+		return
 	}
-	if !utf8.ValidString(comment) {
-		t.Error("the comment is not UTF-8")
+	if !strings.HasPrefix(body, marker+"\n") {
+		t.Errorf("the text does not begin with the marker: %.80q", body)
 	}
-	prose := outsideCode(t, strings.TrimPrefix(comment, marker))
+	if n := utf8.RuneCountInString(body); n > 65_536 {
+		t.Errorf("the text has %d characters", n)
+	}
+	if !utf8.ValidString(body) {
+		t.Error("the text is not UTF-8")
+	}
+	prose := outsideCode(t, strings.TrimPrefix(body, marker))
+	checkTables(t, prose)
 	if m := mention.FindString(prose); m != "" {
-		t.Errorf("the comment mentions somebody: %q", m)
+		t.Errorf("the text mentions somebody: %q", m)
 	}
 	open := map[string]int{}
 	for _, m := range tag.FindAllStringSubmatch(prose, -1) {
 		name := strings.ToLower(m[1])
 		switch name {
 		case "details", "summary", "b", "i", "sub", "code":
+		case "br":
+			continue
 		default:
-			t.Errorf("the comment has the tag %q", m[0])
+			t.Errorf("the text has the tag %q", m[0])
 		}
 		if strings.HasPrefix(m[0], "</") {
 			open[name]--
@@ -58,11 +75,28 @@ func check(t *testing.T, r report.PullRequest, comment string) {
 			t.Errorf("%d unclosed tags %s", n, name)
 		}
 	}
-	for _, s := range []holdfast.CommitStatus{report.PlanStatus(r)} {
-		if n := utf8.RuneCountInString(s.Description); n == 0 || n > 140 {
-			t.Errorf("status of %d characters: %q", n, s.Description)
+}
+
+// checkTables holds that each row of a table has as many cells as its header.
+// Code has been taken out of it; what is escaped separates nothing.
+func checkTables(t *testing.T, prose string) {
+	t.Helper()
+
+	header := ""
+	for _, line := range strings.Split(prose, "\n") {
+		switch {
+		case !strings.HasPrefix(line, "|"):
+			header = ""
+		case header == "":
+			header = line
+		case cells(line) != cells(header):
+			t.Errorf("a row of %d cells in a table of %d: %q", cells(line), cells(header), line)
 		}
 	}
+}
+
+func cells(row string) int {
+	return strings.Count(strings.ReplaceAll(row, `\|`, ""), "|") - 1
 }
 
 // outsideCode returns a comment without its code, and checks that its fences

@@ -302,6 +302,12 @@ func TestGoldenFilesAreUsed(t *testing.T) {
 	for name := range maps.Keys(cases()) {
 		want = append(want, name+".golden.md")
 	}
+	for name := range maps.Keys(driftCases()) {
+		want = append(want, name+".golden.md", name+".golden.txt")
+	}
+	for name := range maps.Keys(summaryCases()) {
+		want = append(want, name+".golden.md")
+	}
 	slices.Sort(want)
 	entries, err := os.ReadDir("testdata")
 	if err != nil {

@@ -1,0 +1,143 @@
+package report
+
+import (
+	"html"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// DriftText returns what the last check of a cluster has found as plain text for
+// a terminal.
+func DriftText(r holdfast.DriftReport) string {
+	p := &painter{}
+	p.driftHead(r)
+	parts := partsOf(r.Items)
+	p.driftItems("Changed outside (as it was applied -> as it is):", parts.changed)
+	p.driftItems("Gone:", parts.gone)
+	p.driftItems("Other inputs: what the code reads from elsewhere has changed (as it is -> as an apply would make it):", parts.input)
+	p.driftItems("Harmless: an apply leaves these as they are:", parts.harmless)
+	p.driftItems("Hidden by rules of drift.ignore:", parts.hidden)
+	if f := r.Failure; f != nil {
+		p.line("", "\nThe check failed:")
+		p.b.WriteString(FailureText(holdfast.Run{ID: r.State.Run, Cluster: r.Cluster, Kind: holdfast.RunDrift, Status: holdfast.RunErrored, Attempt: 1, Failure: f}))
+		return p.b.String()
+	}
+	if r.NotApplied {
+		p.line("", "\nNot drift: %s", unmarked(notAppliedWords(r)))
+	}
+	p.driftChoices(r)
+	return p.b.String()
+}
+
+// unmarked is a sentence for a comment without its markup.
+func unmarked(s string) string {
+	return html.UnescapeString(plain(strings.ReplaceAll(s, "**", "")))
+}
+
+func (p *painter) driftHead(r holdfast.DriftReport) {
+	s := r.State
+	field := func(name, value string) {
+		if value = oneLine(value); value != "" {
+			p.line("", "%-9s %s", name+":", value)
+		}
+	}
+	at := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return stamp(t)
+	}
+	field("Cluster", r.Cluster)
+	status := map[holdfast.DriftStatus]string{
+		holdfast.DriftUnchecked: "not checked yet", holdfast.DriftNone: "none", holdfast.DriftFound: "drifted", holdfast.DriftFailed: "unknown: the last check failed",
+	}[s.Status]
+	if s.Failures > 1 {
+		status += ", and the " + plural(s.Failures-1, "check") + " before it"
+	}
+	if s.Status == holdfast.DriftFound || s.Counts.Harmless+s.Counts.Ignored > 0 {
+		status += ": " + driftPhrase(s.Counts)
+	}
+	field("Drift", status)
+	field("Since", at(s.Since))
+	checked := at(s.CheckedAt)
+	if s.Run != "" {
+		checked += " by " + s.Run
+	}
+	field("Checked", checked)
+	field("Next", at(s.Due))
+	field("Applied", unmarked(appliedWords(r)))
+	policy := orElse(r.Document.Drift.OnDrift, "report")
+	if r.Remedy != nil {
+		policy += ": " + unmarked(remedyWords(r, *r.Remedy))
+	} else if s.Hold != "" {
+		policy += ", held: " + unmarked(holdWords(s.Hold))
+	}
+	field("onDrift", policy)
+}
+
+func (p *painter) driftItems(title string, items []holdfast.DriftItem) {
+	if len(items) == 0 {
+		return
+	}
+	p.line("", "\n%s", title)
+	for _, item := range items {
+		line := "  " + driftSign(item) + " " + oneLine(item.Address)
+		switch {
+		case item.Ignored != "":
+			line += "  (" + oneLine(item.Ignored) + ")"
+		case item.Action != "":
+			line += "  (an apply would " + plainRemedy(item) + ")"
+		}
+		p.line("", "%s", line)
+		if item.Kind == holdfast.DriftGone {
+			continue
+		}
+		for _, a := range item.Attributes {
+			p.line("", "      %s: %s -> %s", oneLine(a.Path), textValue(a.Before), textValue(a.After))
+		}
+	}
+}
+
+// driftSign is what has happened to a resource, as plans show it.
+func driftSign(item holdfast.DriftItem) string {
+	if item.Kind == holdfast.DriftGone {
+		return "-"
+	}
+	return "~"
+}
+
+// plainRemedy is remedyCell without its picture.
+func plainRemedy(item holdfast.DriftItem) string {
+	_, words, found := strings.Cut(remedyCell(item), " ")
+	if !found || item.Action == "" {
+		return remedyCell(item)
+	}
+	return strings.ReplaceAll(words, "*", "")
+}
+
+func (p *painter) driftChoices(r holdfast.DriftReport) {
+	if r.State.Status != holdfast.DriftFound {
+		return
+	}
+	name := oneLine(r.Cluster)
+	rows := [][2]string{{"holdfast drift check " + name, "looks again"}}
+	if !undone(r) && !r.NotApplied {
+		does := "undoes it: applies exactly the plan of the last check"
+		if r.State.Destroys {
+			does += "; that DESTROYS something"
+		}
+		if r.State.Hides {
+			does += "; that undoes also what rules hide"
+		}
+		rows = append([][2]string{{"holdfast apply " + name, does}}, rows...)
+	}
+	p.line("", "\nChoices:")
+	for _, row := range rows {
+		p.line("", "  %-*s  %s", len("holdfast drift check "+name), row[0], row[1])
+	}
+	if !undone(r) {
+		p.line("", "  or change the code so that it says what is real, or hide it by a rule of drift.ignore")
+	}
+}
