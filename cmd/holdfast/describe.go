@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -99,9 +100,7 @@ func (a *app) runText(d runDescription) string {
 		}
 		out += section("Attempts", a.table([]string{"ATTEMPT", "STATUS", "REASON", "AGENT", "AGE"}, rows))
 	}
-	if r.Failure != nil {
-		out += section("Failure", a.failureText(*r.Failure))
-	}
+	out += section("Failure", clean(report.FailureText(r)))
 	if d.Plan != nil {
 		out += section("Plan", a.planText(*d.Plan))
 	}
@@ -113,25 +112,6 @@ func provisionalText(parents []string) string {
 		return ""
 	}
 	return "planned before " + strings.Join(parents, ", ") + " was applied"
-}
-
-func (a *app) failureText(f holdfast.Failure) string {
-	out := a.fields(
-		[2]string{"Step", f.Step},
-		[2]string{"Cause", f.Cause},
-		[2]string{"Summary", f.Summary},
-		[2]string{"Detail", f.Detail},
-		[2]string{"Hint", f.Hint},
-		[2]string{"Unrecorded", strings.Join(f.Unrecorded, "\n")},
-	)
-	for _, d := range f.Diagnostics {
-		where := ""
-		if d.File != "" {
-			where = fmt.Sprintf(" (%s:%d)", d.File, d.Line)
-		}
-		out += clean(fmt.Sprintf("%s: %s%s\n", d.Severity, d.Summary, where))
-	}
-	return out
 }
 
 func (a *app) planText(p holdfast.Plan) string {

@@ -192,7 +192,9 @@ func (a *app) outcome(run holdfast.Run) error {
 	}
 	fmt.Fprintf(a.err, "%s %s of %s: %s\n", run.ID, run.Kind, run.Cluster, oneLine(text))
 	if run.Failure != nil {
-		fmt.Fprint(a.err, a.fields([2]string{"Cause", run.Failure.Summary}, [2]string{"Hint", run.Failure.Hint}))
+		fmt.Fprint(a.err, a.fields(
+			[2]string{"Cause", run.Failure.Summary}, [2]string{"At", run.Failure.Address}, [2]string{"Hint", run.Failure.Hint},
+			[2]string{"More", "holdfast describe run " + run.ID}))
 	}
 	// An apply that ended planned was held: what it found is not what was reviewed.
 	held := run.Kind.Writes() && run.Status == holdfast.RunPlanned
