@@ -238,13 +238,18 @@ func (w *writer) inCode() bool {
 
 // mergeWord says what a merge will do.
 func (w *writer) mergeWord() string {
-	manual := 0
+	manual, confirm := 0, 0
 	for _, o := range w.outcomes {
 		if o.cluster.Document.Apply.Manual {
 			manual++
 		}
+		if o.notice == "MassDeletion" {
+			confirm++
+		}
 	}
 	switch apply := w.total.by[stageDone] + w.total.by[stageUnchanged] - w.total.destroy; {
+	case apply <= 0 && confirm > 0 && confirm == w.total.destroy:
+		return "merge, then " + command(holdfast.VerbApply) + " to destroy"
 	case apply <= 0 && w.total.destroy > 0:
 		return "merge to destroy"
 	case w.total.destroy > 0 && manual == 0:

@@ -53,11 +53,11 @@ func choicesOf(run holdfast.Run) []choice {
 		add(choice{does: "wait: the cause is a passing one, and it goes on by itself a few times"})
 	case run.Kind == holdfast.RunDestroy && run.Begun:
 		apply.does = "destroys what is left, once its plan is shown and the cause is gone"
-		add(apply, choice{does: "or bring the document back in a pull request: what is gone already is created again"})
+		add(apply, choice{does: "bring the document back in a pull request: what is gone already is created again"})
 	case run.Kind.Writes() && run.Begun:
 		plan.does = "shows what is left to do"
 		apply.does = "applies that, once the cause is gone"
-		add(plan, apply, choice{does: "or revert the pull request: the way back is planned, reviewed and applied as any change"})
+		add(plan, apply, choice{does: "revert the pull request: the way back is planned, reviewed and applied as any change"})
 	case !run.PullRequest.IsZero() && inCode[f.Cause]:
 		add(choice{does: "correct the code and push: it is planned again by itself"}, plan)
 	case inCode[f.Cause]:
@@ -245,7 +245,10 @@ func (p *painter) list(title string, lines []string) {
 }
 
 func (p *painter) choices(run holdfast.Run) {
-	choices := choicesOf(run)
+	pr := pullRequestOf(run)
+	choices := slices.DeleteFunc(choicesOf(run), func(c choice) bool {
+		return pr == "" && c.terminal == "" && c.comment != "" // nowhere to write it
+	})
 	width := 0
 	for _, c := range choices {
 		width = max(width, len(orElse(c.terminal, c.comment)))
@@ -257,7 +260,7 @@ func (p *painter) choices(run holdfast.Run) {
 	for _, c := range choices {
 		does := c.does
 		if c.terminal == "" && c.comment != "" {
-			does += " (as a comment on " + pullRequestOf(run) + ")"
+			does += " (as a comment on " + pr + ")"
 		}
 		if command := orElse(c.terminal, c.comment); command != "" {
 			does = fmt.Sprintf("%-*s  %s", min(width, 60), oneLine(command), does)
@@ -266,7 +269,8 @@ func (p *painter) choices(run holdfast.Run) {
 	}
 }
 
-// pullRequestOf is where a run can be commanded by a comment.
+// pullRequestOf is where a run can be commanded by a comment; empty if it came
+// to the tracked branch without a pull request.
 func pullRequestOf(run holdfast.Run) string {
 	if !run.PullRequest.IsZero() {
 		return oneLine(run.PullRequest.String())
@@ -276,5 +280,5 @@ func pullRequestOf(run holdfast.Run) string {
 			return oneLine(review.PullRequest.String())
 		}
 	}
-	return "its pull request"
+	return ""
 }

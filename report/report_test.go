@@ -224,7 +224,7 @@ func cases() map[string]report.PullRequest {
 	provisional := planned("apps-eu", smallPlan("apps-eu"))
 	provisional.Plan.Provisional = []string{"network-eu"}
 
-	return map[string]report.PullRequest{
+	cases := map[string]report.PullRequest{
 		"plan":             logs,
 		"plan-one":         pullRequest(planned("dev-us", smallPlan("dev-us"))),
 		"plan-same":        pullRequest(planned("dev-us", smallPlan("dev-us")), planned("dev-eu", smallPlan("dev-eu")), planned("dev-ap", smallPlan("dev-ap"))),
@@ -242,6 +242,8 @@ func cases() map[string]report.PullRequest {
 		"merged-waiting":   merge(pullRequest(waits(manual, "Manual", ""), waits(planned("dev-us", smallPlan("dev-us")), "Suspended", "suspended by ann"), waits(planned("dev-eu", smallPlan("dev-eu")), "NotApproved", ""))),
 		"merged-unplanned": merge(pullRequest(report.Cluster{Name: "dev-us"})),
 	}
+	maps.Copy(cases, lifeCases())
+	return cases
 }
 
 func TestComment(t *testing.T) {
@@ -298,7 +300,7 @@ func golden(t *testing.T, name, got string) {
 func TestGoldenFilesAreUsed(t *testing.T) {
 	t.Parallel()
 
-	want := []string{"plan.golden.txt"}
+	want := []string{"plan.golden.txt", "failures.golden.txt"}
 	for name := range maps.Keys(cases()) {
 		want = append(want, name+".golden.md")
 	}

@@ -143,18 +143,26 @@ func failedDescription(outcomes []outcome, verb string) string {
 }
 
 func heldDescription(outcomes []outcome) string {
-	var held []string
-	reason := ""
+	reason, all := "", 0
 	for _, o := range outcomes {
 		if o.stage != stageHeld {
 			continue
 		}
-		if reason == "" || heldForGood[o.reason] && !heldForGood[reason] {
+		if all++; reason == "" || heldForGood[o.reason] && !heldForGood[reason] {
 			reason = o.reason
 		}
-		held = append(held, o.cluster.Name)
 	}
-	return fmt.Sprintf("%s: %s held, %s", reason, list(held, 3), plain(reasonOf(reason).words))
+	var held []string
+	for _, o := range outcomes {
+		if o.stage == stageHeld && o.reason == reason {
+			held = append(held, o.cluster.Name)
+		}
+	}
+	description := fmt.Sprintf("%s: %s held, %s", reason, list(held, 3), plain(reasonOf(reason).words))
+	if more := all - len(held); more > 0 {
+		description += fmt.Sprintf("; %d more for other reasons", more)
+	}
+	return description
 }
 
 // plain takes the markup out of our own words.

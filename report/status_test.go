@@ -28,6 +28,20 @@ func TestStatuses(t *testing.T) {
 		"merged-failed":    {holdfast.StatusSuccess, holdfast.StatusFailure},
 		"merged-waiting":   {holdfast.StatusSuccess, holdfast.StatusPending},
 		"merged-unplanned": {holdfast.StatusFailure, holdfast.StatusPending},
+		"destroy":          {holdfast.StatusSuccess, ""},
+		"destroy-planning": {holdfast.StatusPending, ""},
+		"destroy-guarded":  {holdfast.StatusFailure, ""},
+		"destroy-many":     {holdfast.StatusSuccess, ""},
+		"renamed":          {holdfast.StatusSuccess, ""},
+		"order":            {holdfast.StatusSuccess, ""},
+		"destroying":       {holdfast.StatusSuccess, holdfast.StatusPending},
+		"destroyed":        {holdfast.StatusSuccess, holdfast.StatusSuccess},
+		"destroy-failed":   {holdfast.StatusSuccess, holdfast.StatusFailure},
+		"destroy-left":     {holdfast.StatusSuccess, holdfast.StatusFailure},
+		"destroy-held":     {holdfast.StatusFailure, holdfast.StatusFailure},
+		"merged-order":     {holdfast.StatusSuccess, holdfast.StatusFailure},
+		"merged-slow":      {holdfast.StatusSuccess, holdfast.StatusPending},
+		"merged-left":      {holdfast.StatusSuccess, holdfast.StatusFailure},
 	}
 	for name, r := range cases() {
 		t.Run(name, func(t *testing.T) {

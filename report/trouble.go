@@ -31,7 +31,7 @@ func (w *writer) danger() {
 		if o.plan == nil || o.applied || o.stale || o.broken || o.reason == "Protected" {
 			continue
 		}
-		if o.destroy && !o.counts.Zero() {
+		if o.destroy && o.plan.HasChanges() {
 			lines = append(lines, destructionLine(o))
 			continue
 		}
@@ -71,7 +71,8 @@ func destructionLine(o outcome) string {
 		case holdfast.DangerNone:
 		}
 	}
-	line := fmt.Sprintf("**destroys %s**: %s", text(o.cluster.Name), plural(o.counts.Delete+o.counts.Replace, "resource"))
+	all := o.plan.Counts.Delete + o.plan.Counts.Replace
+	line := fmt.Sprintf("**destroys %s**: %s", text(o.cluster.Name), plural(all, "resource"))
 	among := []string{}
 	if len(clusters) > 0 {
 		among = append(among, "the cluster "+list(clusters, 3))
@@ -82,10 +83,16 @@ func destructionLine(o outcome) string {
 	if data == 1 {
 		among[len(among)-1] = "1 that keeps data"
 	}
-	if len(among) > 0 {
-		line += ", among them " + strings.Join(among, " and ")
+	switch {
+	case len(among) == 0:
+		return line
+	case all == 1 && len(clusters) > 0:
+		return line + ", " + among[0]
+	case all == 1:
+		return line + ", which keeps data"
+	default:
+		return line + ", among them " + strings.Join(among, " and ")
 	}
-	return line
 }
 
 func dangerLine(cluster string, c holdfast.ResourceChange) string {
@@ -122,7 +129,7 @@ func (w *writer) faults() {
 // that wait for the same thing are told together.
 func (w *writer) attention() {
 	for _, name := range w.total.reasons {
-		var clusters, unplanned, lines []string
+		var clusters, unplanned, lines, details []string
 		for _, o := range w.outcomes {
 			if o.told() != name {
 				continue
@@ -133,7 +140,11 @@ func (w *writer) attention() {
 			}
 			if o.detail != "" {
 				lines = append(lines, fmt.Sprintf("> - %s: %s", code(o.cluster.Name), shorten(words(o.detail), 1500)))
+				details = append(details, o.detail)
 			}
+		}
+		if len(details) == len(clusters) && len(details) > 1 && len(slices.Compact(details)) == 1 {
+			lines = []string{">\n> " + sentence(shorten(words(details[0]), 1500))} // the same for all
 		}
 		r := reasonOf(name)
 		if r.does == appliesShown && len(unplanned) > 0 {
