@@ -78,7 +78,7 @@ func never(in reconciler.Input, d reconciler.Decision) string {
 }
 
 func neverApplied(in reconciler.Input, d reconciler.Decision) string {
-	desired := in.Cluster.Desired
+	desired, want := in.Cluster.Desired, wanted(in)
 	failed := failedOf(in)
 	asked := in.Approval != nil && in.Approval.Verb == holdfast.VerbApply
 	isReviewed := slices.ContainsFunc(in.Merges, func(m reconciler.Merge) bool { return m.Review.Run != "" })
@@ -86,8 +86,14 @@ func neverApplied(in reconciler.Input, d reconciler.Decision) string {
 		return failed != nil && m.Review.Run > failed.ID
 	})
 	switch {
-	case in.Cluster.Suspended, desired.Removed, desired.SourceDigest == "":
-		return "applies while suspended, removed or invalid"
+	case in.Cluster.Suspended, want == "":
+		return "applies while suspended or invalid"
+	case desired.Removed && (in.Last.Document.Deletion.Protected || len(in.Dependents) > 0):
+		return "destroys what is protected or has dependents"
+	case desired.Removed && in.Removals > 5 && !asked && !begunToDestroy(in):
+		return "destroys many without a word"
+	case !desired.Removed && slices.ContainsFunc(in.Parents, func(p holdfast.Relation) bool { return !p.Settled }):
+		return "applies before its parents"
 	case in.WindowClosed:
 		return "applies outside of the windows"
 	case slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool { return run.Status == holdfast.RunRunning }):
@@ -99,7 +105,7 @@ func neverApplied(in reconciler.Input, d reconciler.Decision) string {
 	case d.StoredPlan != "":
 		plan := in.Runs[0]
 		if !asked || in.Approval.Run != plan.ID || d.StoredPlan != plan.ID || plan.Status != holdfast.RunPlanned ||
-			plan.SourceDigest != desired.SourceDigest || plan.StateSerial != in.Cluster.StateSerial || d.Actor == "" {
+			plan.SourceDigest != want || plan.StateSerial != in.Cluster.StateSerial || d.Actor == "" {
 			return "applies another plan than the newest, as it was seen"
 		}
 		return ""
@@ -119,11 +125,13 @@ func neverApplied(in reconciler.Input, d reconciler.Decision) string {
 
 func neverResumed(in reconciler.Input, d reconciler.Decision, failed *holdfast.Run) string {
 	switch {
+	case in.Cluster.Desired.Removed && in.Runs[0].Kind == destroy:
+		return neverDestroyedAgain(in)
 	case failed == nil || in.Runs[0].ID != failed.ID:
 		return "resumes without a failure"
 	case failed.Failure == nil || !failed.Failure.Transient || failed.Status == holdfast.RunCanceled:
 		return "resumes after a failure that is not passing"
-	case failed.SourceDigest != in.Cluster.Desired.SourceDigest:
+	case failed.SourceDigest != wanted(in):
 		return "resumes with other content"
 	case !slices.Equal(d.Reviews, failed.Reviews):
 		return "resumes with other reviews"
@@ -136,6 +144,35 @@ func neverResumed(in reconciler.Input, d reconciler.Decision, failed *holdfast.R
 		return "resumes for ever"
 	}
 	return ""
+}
+
+func neverDestroyedAgain(in reconciler.Input) string {
+	last := in.Runs[0]
+	n := slices.IndexFunc(in.Runs, func(run holdfast.Run) bool { return !run.Resume || !run.Kind.Writes() })
+	if n < 0 {
+		n = len(in.Runs)
+	}
+	switch {
+	case last.Status != holdfast.RunErrored && last.Status != holdfast.RunInterrupted, last.SourceDigest != wanted(in):
+		return "destroys again what did not fail"
+	case n >= 3:
+		return "destroys again for ever"
+	}
+	return ""
+}
+
+// wanted is what the tracked branch asks for.
+func wanted(in reconciler.Input) holdfast.Digest {
+	if in.Cluster.Desired.Removed {
+		return reconciler.Destruction(in.Cluster.Name, in.Last)
+	}
+	return in.Cluster.Desired.SourceDigest
+}
+
+func begunToDestroy(in reconciler.Input) bool {
+	return slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool {
+		return run.Kind == destroy && (run.Begun || run.Actor != "")
+	})
 }
 
 func newestReviewed(in reconciler.Input) reconciler.Merge {
@@ -163,7 +200,7 @@ func canceledByPerson(in reconciler.Input) bool {
 		same := last.SourceDigest == pr.Clusters[0].SourceDigest
 		return same && last.AppliedRun == in.LastApply && last.StateSerial == in.Cluster.StateSerial
 	}
-	return last.SourceDigest == in.Cluster.Desired.SourceDigest && last.ID > in.Cluster.Applied.Run
+	return last.SourceDigest == wanted(in) && last.ID > in.Cluster.Applied.Run
 }
 
 // draw makes up a situation.
@@ -180,7 +217,7 @@ func draw(rnd *rand.Rand) reconciler.Input {
 		rec.Clusters[0].SourceDigest = pick(rnd, newDigest, newDigest, newDigest, oldDigest, "")
 	}
 	in.Cluster.Desired.SourceDigest = pick(rnd, newDigest, newDigest, newDigest, newDigest, oldDigest, "")
-	in.Cluster.Desired.Removed, in.Cluster.Suspended = chance(5), chance(5)
+	in.Cluster.Desired.Removed, in.Cluster.Suspended = chance(15), chance(5)
 	in.Cluster.Desired.Document.Apply.Manual = chance(20)
 	in.WindowClosed = chance(10)
 	if chance(20) {
@@ -204,6 +241,11 @@ func draw(rnd *rand.Rand) reconciler.Input {
 		}
 		in.Runs = append([]holdfast.Run{run}, in.Runs...)
 	}
+	if in.Cluster.Desired.Removed {
+		drawRemoval(rnd, &in)
+	} else if chance(10) {
+		in.Parents = []holdfast.Relation{{Name: "network", Phase: holdfast.PhaseActive, Settled: chance(50), Failed: chance(20)}}
+	}
 	for range rnd.IntN(3) {
 		in.Merges = append(in.Merges, reconciler.Merge{
 			Review:   holdfast.Review{PullRequest: onePR, Run: pick(rnd, "", "run-1", "run-1", "run-7")},
@@ -217,6 +259,37 @@ func draw(rnd *rand.Rand) reconciler.Input {
 		}
 	}
 	return in
+}
+
+// drawRemoval makes most runs those of a destruction.
+func drawRemoval(rnd *rand.Rand, in *reconciler.Input) {
+	chance := func(percent int) bool { return rnd.IntN(100) < percent }
+	for i := range in.Runs {
+		if chance(70) && in.PullRequest == nil {
+			asDestruction(&in.Runs[i])
+		}
+	}
+	in.Last.Document.Deletion.Protected = chance(15)
+	in.Removals, in.Fleet = pick(rnd, 1, 1, 3, 6), pick(rnd, 10, 100)
+	if chance(15) {
+		in.Dependents = []holdfast.Relation{{Name: "app", Phase: holdfast.PhaseActive}}
+	}
+}
+
+func newestID(runs []holdfast.Run) string {
+	if len(runs) == 0 {
+		return ""
+	}
+	return runs[0].ID
+}
+
+func asDestruction(run *holdfast.Run) {
+	run.SourceDigest = destroyDigest
+	if run.Kind == plan {
+		run.Destroy = true
+	} else {
+		run.Kind = destroy
+	}
 }
 
 func drawRun(rnd *rand.Rand, id string) holdfast.Run {
@@ -297,13 +370,23 @@ func goOn(rnd *rand.Rand, in *reconciler.Input, d reconciler.Decision) bool {
 		if d.Action == reconciler.ActionApply {
 			run.Kind = apply
 		}
-		run.SourceDigest, run.Actor, run.Resume, run.Reviews = in.Cluster.Desired.SourceDigest, d.Actor, d.Resume, d.Reviews
+		run.SourceDigest, run.Actor, run.Resume, run.Reviews = wanted(*in), d.Actor, d.Resume, d.Reviews
+		if in.Cluster.Desired.Removed && in.PullRequest == nil {
+			asDestruction(&run)
+		}
 		if pr := in.PullRequest; pr != nil {
 			run.SourceDigest, run.Revision, run.Base = pr.Clusters[0].SourceDigest, pr.Head, pr.Base
 		}
 		in.Runs = append([]holdfast.Run{run}, in.Runs...)
 		return true
 	case reconciler.ActionRecord:
+		if d.Reason == reconciler.ReasonNeverApplied || d.Reason == reconciler.ReasonDestroyed {
+			in.Cluster.Applied, in.Last, in.Cluster.Life = holdfast.Applied{}, holdfast.Applied{}, newestID(in.Runs)
+			if in.Cluster.Desired.Removed {
+				in.Cluster.Ending = &holdfast.Ending{Reason: d.Reason}
+			}
+			return true
+		}
 		run := in.Runs[slices.IndexFunc(in.Runs, func(run holdfast.Run) bool { return run.ID == d.Run })]
 		in.Cluster.Applied = holdfast.Applied{Run: run.ID, SourceDigest: run.SourceDigest}
 		return true
@@ -334,7 +417,7 @@ func execute(rnd *rand.Rand, in *reconciler.Input) bool {
 		}
 		run.Status, run.Failure, run.FinishedAt = done.Status, done.Failure, in.Now
 		run.Attempt, run.AppliedRun, run.StateSerial = 1, in.LastApply, in.Cluster.StateSerial
-		run.Begun = run.Kind == apply && (done.Begun || run.Status == holdfast.RunApplied) && run.Status != holdfast.RunPlanned
+		run.Begun = run.Kind.Writes() && (done.Begun || run.Status == holdfast.RunApplied) && run.Status != holdfast.RunPlanned
 		if run.Begun {
 			in.LastApply = run.ID
 		}

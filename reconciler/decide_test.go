@@ -125,7 +125,9 @@ func aDestruction(run *holdfast.Run)  { run.SourceDigest, run.Destroy = destroyD
 func invalid(in *reconciler.Input)    { in.Cluster.Desired.SourceDigest = "" }
 func upToDate(in *reconciler.Input)   { in.Cluster.Applied.SourceDigest = newDigest }
 func stateMoved(in *reconciler.Input) { in.Cluster.StateSerial = 5 }
-func fresh(in *reconciler.Input)      { in.Cluster.Applied, in.Last, in.LastApply = holdfast.Applied{}, holdfast.Applied{}, "" }
+func fresh(in *reconciler.Input) {
+	in.Cluster.Applied, in.Last, in.LastApply = holdfast.Applied{}, holdfast.Applied{}, ""
+}
 func requires(gate string) func(*reconciler.Input) {
 	return func(in *reconciler.Input) { in.Cluster.Desired.Document.Apply.Requires = []string{gate} }
 }
@@ -194,9 +196,6 @@ func pullRequestSituations() map[string]situation {
 	newHead := pr(func(pr *holdfast.PullRequestRecord) { pr.Head = "h2" })
 	newBase := pr(func(pr *holdfast.PullRequestRecord) { pr.Base = "a2" })
 	draft := pr(func(pr *holdfast.PullRequestRecord) { pr.Reason = reconciler.ReasonDraft })
-	deleted := pr(func(pr *holdfast.PullRequestRecord) {
-		pr.Clusters[0] = holdfast.PullRequestCluster{Name: "prod", Deleted: true}
-	})
 	faulty := pr(func(pr *holdfast.PullRequestRecord) { pr.Clusters[0].SourceDigest = "" })
 	other := pr(func(pr *holdfast.PullRequestRecord) { pr.Clusters[0].Name = "preprod" })
 	interrupted := ran("run-1", plan, holdfast.RunInterrupted)
@@ -213,7 +212,6 @@ func pullRequestSituations() map[string]situation {
 		"draft, and a plan is asked for":  {atPullRequest(draft, asks(holdfast.VerbPlan, "")), wait(reconciler.ReasonDraft)},
 		"ready for review":                {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled, forReason(reconciler.ReasonDraft)))), planAgain(reconciler.ReasonNewRevision)},
 		"conflict resolved":               {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled, forReason(reconciler.ReasonNotMergeable)))), planAgain(reconciler.ReasonNewRevision)},
-		"deleted":                         {atPullRequest(deleted, runs(queued)), wait(reconciler.ReasonRemoved, "run-1")},
 		"faulty":                          {atPullRequest(faulty, runs(queued)), wait(reconciler.ReasonInvalid, "run-1")},
 		"a plan is asked for":             {atPullRequest(runs(first), asks(holdfast.VerbPlan, "")), planAgain(reconciler.ReasonRequested, alice)},
 		"a plan instead of the running":   {atPullRequest(runs(queued), asks(holdfast.VerbPlan, "")), planAgain(reconciler.ReasonRequested, alice, cancels("run-1"))},

@@ -362,21 +362,49 @@ func ownedElsewhere(repo string, rec holdfast.ClusterRecord, res *resolution) ho
 	)}
 }
 
+// unproven is why a tree that does not define a cluster in a file, where it was,
+// does not prove that it was removed; empty if it does.
+func (c *catalog) unproven(file string) string {
+	if faults := c.faults(); len(faults) > 0 {
+		return "it may be in a file that cannot be read: " + faults[0].Error()
+	}
+	_, err := c.tree.Hash(file)
+	if _, read := c.files[file]; err == nil && !read && file != "" {
+		return file + " is still there, and defines no cluster or is not looked at any more"
+	}
+	return ""
+}
+
+// emptied says that a branch that defines nothing any more had several clusters;
+// empty if it was the last one that went.
+func (r *Reconciler) emptied(ctx context.Context, repo Repository) (string, error) {
+	all, err := r.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: repo.Name})
+	if err != nil {
+		return "", fmt.Errorf("count clusters of %q: %w", repo.Name, err)
+	}
+	going, err := r.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: repo.Name, Phase: holdfast.PhaseDeleting})
+	if err != nil {
+		return "", fmt.Errorf("count removed clusters of %q: %w", repo.Name, err)
+	}
+	if all-going > 1 {
+		return fmt.Sprintf("branch %q defines none of %d clusters any more", repo.Branch, all-going), nil
+	}
+	return "", nil
+}
+
 // missing is why a document that is not there is not proven to be removed; empty
 // if it is: gone from a tree that parsed, on a branch that goes on from where it
 // was. A file that cannot be read, an emptied branch, a path that is not looked
 // at any more, or another history prove nothing.
 func (r *Reconciler) missing(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (string, error) {
-	cat, at := now.cat, rec.Desired.Document.Path
-	if files, err := cat.tree.ReadDir("."); err != nil || len(files) == 0 {
-		return fmt.Sprintf("branch %q is empty", repo.Branch), nil
+	if why := now.cat.unproven(rec.Desired.Document.Path); why != "" {
+		return why, nil
 	}
-	if faults := cat.faults(); len(faults) > 0 {
-		return "it may be in a file that cannot be read: " + faults[0].Error(), nil
-	}
-	_, err := cat.tree.Hash(at)
-	if err == nil && at != "" && !defines(repo, at) {
-		return fmt.Sprintf("%s is there, and not among the configured paths any more", at), nil
+	if len(now.cat.names) == 0 {
+		emptied, err := r.emptied(ctx, repo)
+		if err != nil || emptied != "" {
+			return emptied, err
+		}
 	}
 	last := rec.Applied.Revision
 	if last == "" {

@@ -258,6 +258,13 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfa
 				continue // it goes on under another name, or in another repository
 			}
 			c.Document = from.names[name][0].doc.Cluster
+			if why := to.unproven(c.Document.Path); why != "" {
+				c.Deleted = false
+				rec.Faults = append(rec.Faults, holdfast.Fault{
+					File: c.Document.Path, Cluster: name, Message: fmt.Sprintf("cluster %q is gone, and not removed: %s", name, why),
+					Hint: "mend the file; to remove a cluster, delete its document, and the file if nothing else is in it",
+				})
+			}
 		} else {
 			others, err := r.amongOthers(ctx, to, res, known)
 			if err != nil {

@@ -167,7 +167,7 @@ func settledByMerge(in Input) (Decision, bool) {
 		return Decision{}, false
 	}
 	in.Runs = in.Runs[1:]
-	for _, held := range []rule{failedApply, changedPlan, canceledApply} {
+	for _, held := range []rule{failedDestroy, failedApply, changedPlan, canceledApply} {
 		if _, ok := held(in); ok {
 			return Decision{}, false
 		}

@@ -81,10 +81,17 @@ func TestDeletionIsProven(t *testing.T) {
 			if rec.Desired.Removed != tt.removed {
 				t.Errorf("removed is %t, want %t", rec.Desired.Removed, tt.removed)
 			}
-			if tt.removed && rec.Waiting != reconciler.ReasonRemoved {
-				t.Errorf("it waits for %q", rec.Waiting)
+			if defined := tt.then["clusters/new.yaml"] + tt.files["clusters/eu/prod.yaml"]; (rec.Waiting == reconciler.ReasonMissing) != (!tt.removed && defined == "") {
+				t.Errorf("it waits for %q: %s", rec.Waiting, rec.WaitingDetail)
 			}
-			f.expectRuns("prod", "plan no_changes")
+			switch {
+			case tt.removed: // and nobody has seen what would be destroyed
+				f.expectRuns("prod", "plan no_changes", "plan queued Unreviewed")
+			case tt.then != nil:
+				f.expectRuns("prod", "plan no_changes", "plan canceled UpToDate")
+			default:
+				f.expectRuns("prod", "plan no_changes")
+			}
 		})
 	}
 }
