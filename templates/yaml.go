@@ -76,6 +76,8 @@ func notUTF8(path string, data []byte) *holdfast.Fault {
 	}
 }
 
+var parserError = regexp.MustCompile(`^did not find expected (<|'[-,]|key|node content)`)
+
 var syntaxError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 func syntaxFault(path string, data []byte, err error) *holdfast.Fault {
@@ -83,10 +85,16 @@ func syntaxFault(path string, data []byte, err error) *holdfast.Fault {
 	if m := syntaxError.FindStringSubmatch(err.Error()); m != nil {
 		fault.Message = "file is not valid YAML: " + m[2]
 		if line, err := strconv.Atoi(m[1]); err == nil {
-			if strings.HasPrefix(m[2], "did not find expected") {
+			if parserError.MatchString(m[2]) {
 				line++ // the parser, unlike the scanner, counts from zero
 			}
 			fault.Line = min(line, bytes.Count(data, []byte("\n"))+1)
+		}
+		switch {
+		case strings.Contains(m[2], "expected alphabetic or numeric character"):
+			fault.Hint = "put a text that begins with * or & in quotes"
+		case strings.Contains(m[2], "expected ',' or '}'"):
+			fault.Hint = "between { and }, put a text that has [, ], { or } in quotes"
 		}
 	}
 	line := 0
