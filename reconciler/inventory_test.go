@@ -1,0 +1,165 @@
+package reconciler_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+// found ends an attempt that has found addresses in the state after changes.
+func (f *fleet) found(a holdfast.Assignment, result holdfast.Result, changes map[string]holdfast.ChangeAction, addresses ...string) {
+	f.t.Helper()
+	plan := holdfast.Plan{Counts: holdfast.Counts{Create: 1}}
+	for address, action := range changes {
+		plan.Changes = append(plan.Changes, holdfast.ResourceChange{Address: address, Action: action})
+	}
+	resources := []holdfast.Resource{}
+	for _, address := range addresses {
+		kind, _, _ := strings.Cut(address, ".")
+		resources = append(resources, holdfast.Resource{Address: address, Type: kind, ID: "id-" + address})
+	}
+	for name, v := range map[string]any{holdfast.ArtefactPlan: plan, holdfast.ArtefactResources: resources} {
+		data, err := json.Marshal(v)
+		f.must(err)
+		f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, name, bytes.NewReader(data)))
+	}
+	f.finish(a, result)
+}
+
+// inventory is what is known of prod's resources: the run that changed each.
+func (f *fleet) inventory() map[string]string {
+	f.t.Helper()
+	resources, err := f.store.Resources(f.t.Context(), holdfast.ResourceFilter{Cluster: "prod"})
+	f.must(err)
+	out := map[string]string{}
+	for _, r := range resources {
+		out[r.Address] = r.Run
+		if (r.Run == "") != r.ChangedAt.IsZero() || r.ID != "id-"+r.Address {
+			f.t.Errorf("%+v", r)
+		}
+	}
+	return out
+}
+
+// change merges a reviewed change of prod and returns its apply.
+func (f *fleet) applyOf(number int, text string) holdfast.Assignment {
+	f.t.Helper()
+	f.open(number, map[string]string{"infra/prod/main.tf": module(text)})
+	f.executeAll(good)
+	f.merge(number, byMerge)
+	a := f.claim()
+	if a.Kind != holdfast.RunApply {
+		f.t.Fatalf("claimed a %q", a.Kind)
+	}
+	return a
+}
+
+type actions = map[string]holdfast.ChangeAction
+
+func TestInventory(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
+	f.look()
+	adopted := f.claim()
+	f.found(adopted, holdfast.Result{Status: holdfast.RunNoChanges}, nil, "old.a", "old.b", "old.c")
+	want := map[string]string{"old.a": "", "old.b": "", "old.c": ""}
+	if diff := cmp.Diff(want, f.inventory()); diff != "" {
+		t.Fatalf("after the adoption (-want +got):\n%s", diff)
+	}
+
+	first := f.applyOf(1, "two")
+	f.found(first, good(first), actions{
+		"old.a": "update", "new.d": "create", "old.c": "delete", "old.b": "move", `new.e["x: y"]`: "replace",
+	}, "old.a", "old.b", "new.d", `new.e["x: y"]`)
+	want = map[string]string{"old.a": first.Run, "old.b": "", "new.d": first.Run, `new.e["x: y"]`: first.Run}
+	if diff := cmp.Diff(want, f.inventory()); diff != "" {
+		t.Fatalf("after an apply (-want +got):\n%s", diff)
+	}
+
+	second := f.applyOf(2, "three")
+	result := failing(second)
+	result.Failure.Completed = []string{"new.d: updated", `new.e["x: y"]: destroyed`, `new.f["x: y"]: created`}
+	f.found(second, result, actions{"old.a": "update", "new.d": "update", `new.f["x: y"]`: "create"},
+		"old.a", "old.b", "new.d", `new.f["x: y"]`)
+	want = map[string]string{"old.a": first.Run, "old.b": "", "new.d": second.Run, `new.f["x: y"]`: second.Run}
+	if diff := cmp.Diff(want, f.inventory()); diff != "" {
+		t.Fatalf("after a failed apply (-want +got):\n%s", diff)
+	}
+}
+
+// TestInventoryIsNoPartOfARun: what goes wrong with it fails nothing, and the
+// next run puts it right.
+func TestInventoryIsNoPartOfARun(t *testing.T) {
+	t.Parallel()
+	broken := &brokenInventory{err: errors.New("disk full")}
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
+	broken.Store = f.store
+	f.restart(func(opts *reconciler.Options) { opts.Store = broken })
+	f.adopt()
+	first := f.applyOf(1, "two")
+	f.found(first, good(first), actions{"a.a": "create"}, "a.a")
+	if got := f.cluster("prod").Applied.Run; got != first.Run {
+		t.Fatalf("applied is %q", got)
+	}
+	if got := f.inventory(); len(got) > 0 {
+		t.Fatalf("recorded %v", got)
+	}
+	broken.err = nil
+	check := f.claimDrift("prod")
+	f.must(f.store.PutArtefact(t.Context(), check.AttemptRef, holdfast.ArtefactResources, strings.NewReader("not JSON")))
+	f.finish(check, holdfast.Result{Status: holdfast.RunNoChanges})
+	check = f.claimDrift("prod")
+	f.found(check, holdfast.Result{Status: holdfast.RunNoChanges}, nil, "a.a")
+	if diff := cmp.Diff(map[string]string{"a.a": ""}, f.inventory()); diff != "" {
+		t.Errorf("after a check (-want +got):\n%s", diff)
+	}
+}
+
+// TestInventoryOfOthers: a plan of a pull request, and one with changes, say
+// nothing about the state as it is to be.
+func TestInventoryOfOthers(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	a := f.claim()
+	f.found(a, holdfast.Result{Status: holdfast.RunNoChanges}, nil, "a.a")
+	f.repo.Commit(master, "push", map[string]string{"infra/prod/main.tf": module("three")})
+	f.look()
+	a = f.claim()
+	f.found(a, planned(a), nil, "a.a")
+	if got := f.inventory(); len(got) > 0 {
+		t.Errorf("recorded %v", got)
+	}
+}
+
+func (f *fleet) claimDrift(cluster string) holdfast.Assignment {
+	f.t.Helper()
+	f.queueDrift(cluster)
+	a := f.claim()
+	if a.Kind != holdfast.RunDrift {
+		f.t.Fatalf("claimed a %q", a.Kind)
+	}
+	return a
+}
+
+// brokenInventory cannot store resources.
+type brokenInventory struct {
+	reconciler.Store
+	err error
+}
+
+func (s *brokenInventory) SaveResources(ctx context.Context, cluster string, resources []holdfast.Resource) error {
+	if s.err != nil {
+		return s.err
+	}
+	return s.Store.SaveResources(ctx, cluster, resources)
+}

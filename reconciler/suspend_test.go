@@ -1,0 +1,220 @@
+package reconciler_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+// suspends are the ways to suspend prod, and to let it go on.
+func suspends() map[string]func(f *fleet, suspended bool) error {
+	return map[string]func(f *fleet, suspended bool) error{
+		"a cluster": func(f *fleet, suspended bool) error {
+			return f.r.Suspend(f.t.Context(), "prod", suspended, "alice")
+		},
+		"its project": func(f *fleet, suspended bool) error {
+			return f.r.SuspendAll(f.t.Context(), holdfast.Suspension{Project: "p", By: "alice", Reason: "moving"}, suspended)
+		},
+		"everything": func(f *fleet, suspended bool) error {
+			return f.r.SuspendAll(f.t.Context(), holdfast.Suspension{By: "alice", Reason: "moving"}, suspended)
+		},
+	}
+}
+
+func TestSuspend(t *testing.T) {
+	t.Parallel()
+	for name, suspend := range suspends() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := reviewed(t)
+			f.merge(1, byMerge)
+			apply := f.newest("prod")
+			check := f.queueDrift("prod")
+			f.must(suspend(f, true))
+			f.settle()
+			f.expectRun(apply.ID, holdfast.RunCanceled, reconciler.ReasonSuspended)
+			f.expectRun(check, holdfast.RunCanceled, reconciler.ReasonSuspended)
+			if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonSuspended || rec.Phase != holdfast.PhaseActive {
+				t.Fatalf("it waits for %q, and is %s", rec.Waiting, rec.Phase)
+			}
+			if c := f.api("alice", holdfast.VerbApply, "prod"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "suspended") {
+				t.Errorf("an apply is %s: %s", c.Status, c.Reply)
+			}
+			f.open(2, map[string]string{"infra/prod/more.tf": module("three")})
+			if run := f.execute(planned); run.Kind != plan || run.PullRequest.Number != 2 {
+				t.Fatalf("the plan of a pull request does not go on: %+v", run)
+			}
+			f.mergeUnnoticed(2, byMerge)
+			f.look()
+			if a := f.claim(); a.Run != "" {
+				t.Fatalf("a %s of %s was handed out", a.Kind, a.Cluster)
+			}
+			f.must(suspend(f, false))
+			f.settle()
+			if run := f.newest("prod"); run.Kind != holdfast.RunApply || run.Status != holdfast.RunQueued || len(run.Reviews) != 2 {
+				t.Errorf("after it was resumed: %s %s, %d reviews", run.Kind, run.Status, len(run.Reviews))
+			}
+			f.execute(good)
+			if rec := f.cluster("prod"); rec.Waiting != "" || rec.Phase != holdfast.PhaseActive {
+				t.Errorf("it waits for %q, and is %s", rec.Waiting, rec.Phase)
+			}
+		})
+	}
+}
+
+func TestSuspensionLeavesAloneWhatRuns(t *testing.T) {
+	t.Parallel()
+	for name, suspend := range suspends() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := reviewed(t)
+			f.merge(1, byMerge)
+			a := f.claim()
+			f.must(suspend(f, true))
+			f.settle()
+			reply, err := f.r.Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence, Step: "apply"})
+			if err != nil || reply.Cancel != "" || !reply.MayApply {
+				t.Fatalf("a running apply is told %+v, %v", reply, err)
+			}
+			f.finish(a, good(a))
+			if rec := f.cluster("prod"); rec.Applied.Run != a.Run {
+				t.Error("its end was not recorded")
+			}
+		})
+	}
+}
+
+// TestSuspensionStopsAClaim: another replica has suspended, and nobody has
+// decided since.
+func TestSuspensionStopsAClaim(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.merge(1, byMerge)
+	check := f.queueDrift("preprod")
+	f.must(f.store.Suspend(t.Context(), holdfast.Suspension{By: "bob", At: f.clock.Now()}))
+	if a := f.claim(); a.Run != "" {
+		t.Fatalf("a %s was handed out", a.Kind)
+	}
+	f.settle()
+	f.expectRun(f.newest("prod").ID, holdfast.RunCanceled, reconciler.ReasonSuspended)
+	f.expectRun(check, holdfast.RunCanceled, reconciler.ReasonSuspended)
+	if got := f.cluster("prod").Waiting; got != reconciler.ReasonSuspended {
+		t.Errorf("it waits for %q", got)
+	}
+}
+
+// lateStore tells of a suspension that has just ended.
+type lateStore struct {
+	reconciler.Store
+	late int
+}
+
+func (s *lateStore) Suspensions(ctx context.Context) ([]holdfast.Suspension, error) {
+	if s.late > 0 {
+		s.late--
+		return []holdfast.Suspension{{By: "alice"}}, nil
+	}
+	return s.Store.Suspensions(ctx)
+}
+
+// TestResumeIsNotMissed by a decision that was made while people resumed.
+func TestResumeIsNotMissed(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.restart(func(opts *reconciler.Options) { opts.Store = &lateStore{Store: f.store, late: 1} })
+	f.merge(1, byMerge)
+	f.settle()
+	if run := f.newest("prod"); run.Kind != holdfast.RunApply || run.Status != holdfast.RunQueued {
+		t.Errorf("nothing goes on: %s %s, and it waits for %q", run.Kind, run.Status, f.cluster("prod").Waiting)
+	}
+}
+
+func TestSuspensionOfDestroys(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.must(f.r.SuspendAll(t.Context(), holdfast.Suspension{By: "alice"}, true))
+	f.repo.Commit(master, "remove", map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.look()
+	f.executeAll(good)
+	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonSuspended || rec.Phase != holdfast.PhaseDeleting {
+		t.Errorf("it waits for %q, and is %s", rec.Waiting, rec.Phase)
+	}
+	for _, run := range f.runs("prod") {
+		if strings.HasPrefix(run, string(holdfast.RunDestroy)) {
+			t.Errorf("there is a %s", run)
+		}
+	}
+}
+
+func TestSuspendAllIsHeld(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	all := func(project string, suspended bool) error {
+		return f.r.SuspendAll(t.Context(), holdfast.Suspension{Project: project, By: "alice", Reason: "moving"}, suspended)
+	}
+	if err := all("typo", true); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("a project without clusters: %v", err)
+	}
+	if err := all("p", false); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("a project that goes on already: %v", err)
+	}
+	f.must(all("p", true))
+	f.must(all("", true))
+	f.must(all("p", false))
+	f.repo.Commit(master, "push", map[string]string{"infra/prod/main.tf": module("two")})
+	f.look()
+	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonSuspended || rec.WaitingDetail != "all clusters are" {
+		t.Errorf("it waits for %q: %s", rec.Waiting, rec.WaitingDetail)
+	}
+	f.must(all("", false))
+	f.settle()
+	if got := f.cluster("prod").Waiting; got == reconciler.ReasonSuspended {
+		t.Error("it does not go on")
+	}
+	entries, err := f.store.AuditTrail(t.Context(), "", 100)
+	f.must(err)
+	var trail []string
+	for _, e := range slices.Backward(entries) {
+		if strings.HasSuffix(e.Action, ".suspend") {
+			trail = append(trail, strings.Join([]string{e.Actor, e.Action, e.Object, e.Detail}, " "))
+		}
+	}
+	want := []string{
+		"alice project.suspend p true: moving", "alice fleet.suspend fleet true: moving",
+		"alice project.suspend p false", "alice fleet.suspend fleet false",
+	}
+	if !slices.Equal(trail, want) {
+		t.Errorf("the audit trail says %q", trail)
+	}
+}
+
+// queueDrift queues a check for drift.
+func (f *fleet) queueDrift(cluster string) string {
+	f.t.Helper()
+	rec := f.cluster(cluster)
+	now := f.clock.Now()
+	run := holdfast.Run{
+		ID: holdfast.NewID("run", now), Cluster: cluster, Kind: holdfast.RunDrift, Status: holdfast.RunQueued,
+		Reason: reconciler.ReasonSchedule, Document: rec.Applied.Document, SourceDigest: rec.Applied.SourceDigest,
+		Bundle: rec.Applied.Bundle, StateLocation: "clusters/" + cluster, CreatedAt: now,
+	}
+	f.must(f.store.CreateRun(f.t.Context(), run))
+	return run.ID
+}
+
+func (f *fleet) expectRun(id string, status holdfast.RunStatus, reason string) {
+	f.t.Helper()
+	run, err := f.store.Run(f.t.Context(), id)
+	f.must(err)
+	if run.Status != status || run.Reason != reason {
+		f.t.Errorf("the %s %s is %s (%s), want %s (%s)", run.Kind, id, run.Status, run.Reason, status, reason)
+	}
+}
