@@ -358,3 +358,31 @@ func TestPutIssueOfLongTexts(t *testing.T) {
 		t.Errorf("wrote what is there: %v", s.Calls())
 	}
 }
+
+// People edit, close and open our issues: what is wanted next is brought about
+// from wherever they left it.
+func TestPutIssueAfterPeople(t *testing.T) {
+	t.Parallel()
+	c, s, repo := withToken(t)
+	first := putIssue(t, c, "", drift("one"))
+	repo.EditIssue(1, "alice", "Our drift", driftMarker+"\none, and we know why")
+	putIssue(t, c, first.ID, none())
+	repo.ReopenIssue(1, "alice")
+	repo.CommentOnIssue(1, "alice", "still there?")
+	putIssue(t, c, first.ID, none())
+	repo.EditIssue(1, "alice", "Something else", "mine now")
+	if got := putIssue(t, c, first.ID, drift("two")); got.ID != "2" {
+		t.Errorf("with an issue that says nothing of ours any more: %+v", got)
+	}
+	wantIssues(t, repo,
+		"1 "+byRobot+" opened edited edited closed reopened closed edited: mine now",
+		"2 "+byRobot+" opened: two")
+	for _, i := range repo.Issues()[0].History[1:2] {
+		if i.By != "alice" || i.Title != "Our drift" {
+			t.Errorf("event %+v", i)
+		}
+	}
+	if n := s.Calls()["GET /repos/{owner}/{repo}/issues"]; n != 4 {
+		t.Errorf("%d lists were read, want two for each new issue", n)
+	}
+}
