@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
@@ -72,34 +73,45 @@ func (s *Store) CountClusters(ctx context.Context, filter holdfast.ClusterFilter
 // selections yields the conditions on summaries AS l that a filter stands for:
 // several if it names more clusters than one query takes, in the order of names.
 func selections(filter holdfast.ClusterFilter) func(yield func(conditions) bool) {
+	names := slices.Compact(slices.Sorted(slices.Values(filter.Names)))
 	var c conditions
-	for _, equal := range []struct{ column, value string }{
-		{"l.owner", filter.Owner},
-		{"l.project", filter.Project},
-		{"l.environment", filter.Environment},
-		{"l.phase", string(filter.Phase)},
-		{"l.drift", string(filter.Drift)},
-	} {
-		if equal.value != "" {
-			c.add(equal.column+` = ? AND `+equal.column+` <> ''`, equal.value)
+	// The most selective condition looks up an index; the others are checked. No
+	// database can know by itself which one is that, so they are told: what is
+	// computed is not looked up.
+	found := len(names) > 0
+	column := func(name string) string {
+		if found {
+			return name + ` || ''`
 		}
+		found = true
+		return name
+	}
+	if filter.DependsOn != "" {
+		c.add(column(`l.name`)+` IN (SELECT cluster FROM cluster_dependencies WHERE parent = ?)`, filter.DependsOn)
+	}
+	for _, label := range slices.Sorted(maps.Keys(filter.Labels)) {
+		c.add(column(`l.name`)+` IN (SELECT cluster FROM cluster_labels WHERE label = ? AND value = ?)`, label, filter.Labels[label])
 	}
 	switch filter.Waiting {
 	case "":
 	case "*":
-		c.add(`l.waiting <> ''`)
+		c.add(column(`l.waiting`) + ` <> ''`)
 	default:
-		c.add(`l.waiting = ? AND l.waiting <> ''`, filter.Waiting)
+		c.add(column(`l.waiting`)+` = ? AND l.waiting <> ''`, filter.Waiting)
 	}
-	if filter.DependsOn != "" {
-		c.add(`l.name IN (SELECT cluster FROM cluster_dependencies WHERE parent = ?)`, filter.DependsOn)
+	for _, equal := range []struct{ column, value string }{
+		{`l.environment`, filter.Environment},
+		{`l.project`, filter.Project},
+		{`l.phase`, string(filter.Phase)},
+		{`l.drift`, string(filter.Drift)},
+		{`l.owner`, filter.Owner},
+	} {
+		if equal.value != "" {
+			c.add(column(equal.column)+` = ? AND `+equal.column+` <> ''`, equal.value)
+		}
 	}
-	for label, value := range filter.Labels {
-		c.add(`l.name IN (SELECT cluster FROM cluster_labels WHERE label = ? AND value = ?)`, label, value)
-	}
-	names := slices.Compact(slices.Sorted(slices.Values(filter.Names)))
 	if !filter.Deleted && filter.Phase == "" && len(names) == 0 {
-		c.add(`l.phase <> '` + string(holdfast.PhaseDeleted) + `'`)
+		c.add(`l.phase || '' <> '` + string(holdfast.PhaseDeleted) + `'`)
 	}
 	return func(yield func(conditions) bool) {
 		if len(names) == 0 {

@@ -12,28 +12,45 @@ import (
 // unfinished is of runs that have not ended, in the words of the index on them.
 const unfinished = `status IN ('queued', 'running', 'waiting', 'retrying')`
 
+// fewDue is up to how many clusters that are due are sorted; more are read in
+// their order, past those that are not due.
+const fewDue = 500
+
 // DriftDue returns the clusters whose Drift.Due has come and that have no run
 // which has not ended, those checked longest ago first.
 func (s *Store) DriftDue(ctx context.Context, now time.Time, limit int) ([]holdfast.ClusterRecord, error) {
-	var due []holdfast.ClusterRecord
+	var found []holdfast.ClusterRecord
 	if limit <= 0 {
 		return nil, nil
 	}
-	err := s.db.reader().each(ctx, func(row scanner) error {
-		record, err := s.scanCluster(row)
-		due = append(due, record)
-		return err
-	}, `SELECT l.name, c.doc, COALESCE(v.serial, 0)
-		FROM (SELECT name, checked_at FROM summaries AS o
-			WHERE drift_due > 0 AND drift_due <= ? AND phase <> 'Deleted'
-				AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.cluster = o.name AND runs.`+unfinished+`)
-			ORDER BY checked_at, name LIMIT ?) AS l
-		JOIN clusters AS c ON c.name = l.name LEFT JOIN states AS v ON v.location = 'clusters/' || l.name
-		ORDER BY l.checked_at, l.name`, nanos(now), limit)
+	err := s.db.read(ctx, func(ctx context.Context, q querier) error {
+		var n int
+		err := q.row(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM summaries WHERE drift_due > 0 AND drift_due <= ? LIMIT ?) AS few`,
+			nanos(now), fewDue+1).Scan(&n)
+		if err != nil || n == 0 {
+			return err
+		}
+		// What is computed is not looked up in an index: of due, of the order.
+		due, order := `o.drift_due`, `0 + o.checked_at`
+		if n > fewDue {
+			due, order = `0 + o.drift_due`, `o.checked_at`
+		}
+		return q.each(ctx, func(row scanner) error {
+			record, err := s.scanCluster(row)
+			found = append(found, record)
+			return err
+		}, `SELECT l.name, c.doc, COALESCE(v.serial, 0)
+			FROM (SELECT o.name, o.checked_at FROM summaries AS o
+				WHERE o.drift_due > 0 AND `+due+` <= ?
+					AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.cluster = o.name AND runs.`+unfinished+`)
+				ORDER BY `+order+`, o.name LIMIT ?) AS l
+			JOIN clusters AS c ON c.name = l.name LEFT JOIN states AS v ON v.location = 'clusters/' || l.name
+			ORDER BY l.checked_at, l.name`, nanos(now), limit)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list clusters that are due: %w", err)
 	}
-	return due, nil
+	return found, nil
 }
 
 // NextDriftDue is the earliest Drift.Due after now; zero if there is none.

@@ -52,9 +52,9 @@ func sqliteDialect() dialect {
 // database is one database with a writer and several readers.
 type database struct {
 	dialect
-	readers *sql.DB
-	durable *sql.DB // a commit is on disk when it returns
-	relaxed *sql.DB // a commit survives the process, and the machine from the next durable one on
+	readers *statements
+	durable *statements // a commit is on disk when it returns
+	relaxed *statements // a commit survives the process, and the machine from the next durable one on
 
 	// writing is held by the one writer; unlike a mutex it can be waited for
 	// with a context, and unlike SQLite's own lock it is fair.
@@ -68,7 +68,7 @@ const readerConns = 4
 func openSQLite(ctx context.Context, path string) (*database, error) {
 	db := &database{dialect: sqliteDialect(), writing: make(chan struct{}, 1)}
 	pools := []struct {
-		pool   **sql.DB
+		pool   **statements
 		conns  int
 		pragma []string
 		lock   string
@@ -89,7 +89,7 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 		}
 		pool.SetMaxOpenConns(p.conns)
 		pool.SetMaxIdleConns(p.conns)
-		*p.pool = pool
+		*p.pool = newStatements(pool)
 		if err := pool.PingContext(ctx); err != nil {
 			return db, err
 		}
@@ -102,9 +102,9 @@ func (db *database) close() error {
 	db.writing <- struct{}{}
 	defer func() { <-db.writing }()
 	var errs []error
-	for _, pool := range []*sql.DB{db.readers, db.relaxed, db.durable} {
-		if pool != nil {
-			errs = append(errs, pool.Close())
+	for _, s := range []*statements{db.readers, db.relaxed, db.durable} {
+		if s != nil {
+			errs = append(errs, s.pool.Close()) // and with it the statements
 		}
 	}
 	return errors.Join(errs...)
@@ -117,7 +117,7 @@ func (db *database) migrate(ctx context.Context, log *slog.Logger, check func(ct
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
-	provider, err := goose.NewProvider(db.goose, db.durable, files, goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
+	provider, err := goose.NewProvider(db.goose, db.durable.pool, files, goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
@@ -188,12 +188,14 @@ func (db *database) reader() querier { return querier{db.dialect, db.readers} }
 
 // read runs several queries on one snapshot.
 func (db *database) read(ctx context.Context, do func(ctx context.Context, q querier) error) error {
-	tx, err := db.readers.BeginTx(ctx, nil)
+	tx, err := db.readers.pool.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
+	conn := db.readers.within(tx)
+	defer conn.settle(ctx)
 	defer func() { _ = tx.Rollback() }()
-	return do(ctx, querier{db.dialect, tx})
+	return do(ctx, querier{db.dialect, conn})
 }
 
 // write runs do in a transaction, alone, and commits it durably if do returns
@@ -209,7 +211,7 @@ func (db *database) writeRelaxed(ctx context.Context, do func(ctx context.Contex
 	return db.commit(ctx, db.relaxed, do)
 }
 
-func (db *database) commit(ctx context.Context, pool *sql.DB, do func(ctx context.Context, q querier) error) error {
+func (db *database) commit(ctx context.Context, pool *statements, do func(ctx context.Context, q querier) error) error {
 	select {
 	case db.writing <- struct{}{}:
 	case <-ctx.Done():
@@ -220,17 +222,19 @@ func (db *database) commit(ctx context.Context, pool *sql.DB, do func(ctx contex
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	tx, err := pool.BeginTx(ctx, nil)
+	tx, err := pool.pool.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
+	conn := pool.within(tx)
+	defer conn.settle(ctx)
 	defer func() { _ = tx.Rollback() }()
-	if err := do(ctx, querier{db.dialect, tx}); err != nil {
+	if err := do(ctx, querier{db.dialect, conn}); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
 		// database/sql forgets the transaction; the connection may still be in it.
-		_, _ = pool.ExecContext(ctx, `ROLLBACK`)
+		_, _ = pool.pool.ExecContext(ctx, `ROLLBACK`)
 		return fmt.Errorf("commit: %w", err)
 	}
 	return nil

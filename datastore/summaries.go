@@ -6,7 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -74,39 +78,31 @@ func distinct(names []string) []string {
 // storeSummary writes what is known of c without decrypting its record.
 func storeSummary(ctx context.Context, q querier, c holdfast.ClusterRecord) error {
 	l := summaryOf(c)
-	labels, err := json.Marshal(l.Labels)
+	encoded, err := json.Marshal(l.Labels)
 	if err != nil {
 		return fmt.Errorf("encode labels: %w", err)
 	}
-	counts, err := encodeCounts(l.DriftCounts)
-	if err != nil {
-		return err
-	}
-	parents, keeps := parentsOf(c), keptFor(c)
+	labels, parents, keeps := string(encoded), parentsOf(c), keptFor(c)
 	var old struct{ labels, parents, keeps string }
 	err = q.row(ctx, `SELECT labels, parents, keeps FROM summaries WHERE name = ?`, c.Name).Scan(&old.labels, &old.parents, &old.keeps)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("read summary: %w", err)
 	}
-	_, err = q.exec(ctx, `INSERT INTO summaries (name, owner, project, environment, provider, labels, template, phase, waiting,
-			suspended, invalid, removed, up_to_date, drift, drift_counts, checked_at, drift_due, applied_revision, updated_at,
-			applied_run, applied_bundle, applied_at, parents, keeps)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, project = excluded.project, environment = excluded.environment,
-			provider = excluded.provider, labels = excluded.labels, template = excluded.template, phase = excluded.phase,
-			waiting = excluded.waiting, suspended = excluded.suspended, invalid = excluded.invalid, removed = excluded.removed,
-			up_to_date = excluded.up_to_date, drift = excluded.drift, drift_counts = excluded.drift_counts,
-			checked_at = excluded.checked_at, drift_due = excluded.drift_due, applied_revision = excluded.applied_revision,
-			updated_at = excluded.updated_at, applied_run = excluded.applied_run, applied_bundle = excluded.applied_bundle,
-			applied_at = excluded.applied_at, parents = excluded.parents, keeps = excluded.keeps`,
-		l.Name, l.Owner, l.Project, l.Environment, l.Provider, string(labels), l.Template, string(l.Phase), l.Waiting,
-		boolInt(l.Suspended), boolInt(l.Invalid), boolInt(l.Removed), boolInt(l.UpToDate), string(l.Drift), counts,
-		nanos(l.CheckedAt), nanos(l.DriftDue), string(l.Applied), nanos(l.UpdatedAt),
-		c.Applied.Run, string(c.Applied.Bundle), nanos(c.Applied.At), encodeList(parents), encodeList(keeps))
+	_, err = q.exec(ctx, `INSERT INTO summaries (name, line, owner, project, environment, phase, waiting, drift, checked_at, drift_due,
+			applied_run, applied_bundle, applied_at, labels, parents, keeps)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (name) DO UPDATE SET line = excluded.line, owner = excluded.owner, project = excluded.project,
+			environment = excluded.environment, phase = excluded.phase, waiting = excluded.waiting, drift = excluded.drift,
+			checked_at = excluded.checked_at, drift_due = excluded.drift_due, applied_run = excluded.applied_run,
+			applied_bundle = excluded.applied_bundle, applied_at = excluded.applied_at, labels = excluded.labels,
+			parents = excluded.parents, keeps = excluded.keeps`,
+		l.Name, encodeLine(l), l.Owner, l.Project, l.Environment, string(l.Phase), l.Waiting, string(l.Drift),
+		nanos(l.CheckedAt), nanos(l.DriftDue), c.Applied.Run, string(c.Applied.Bundle), nanos(c.Applied.At),
+		labels, encodeList(parents), encodeList(keeps))
 	if err != nil {
 		return fmt.Errorf("write summary: %w", err)
 	}
-	if old.labels != string(labels) {
+	if old.labels != labels {
 		if err := replaceLabels(ctx, q, c.Name, l.Labels); err != nil {
 			return fmt.Errorf("write labels: %w", err)
 		}
@@ -150,26 +146,20 @@ func replaceList(ctx context.Context, q querier, table, ownerColumn, valueColumn
 	return nil
 }
 
-func encodeCounts(counts holdfast.DriftCounts) (string, error) {
-	if counts == (holdfast.DriftCounts{}) {
-		return "", nil
-	}
-	data, err := json.Marshal(counts)
-	return string(data), err
-}
-
 // ClusterSummaries returns a line for each cluster that matches, by name. It
 // decrypts nothing.
 func (s *Store) ClusterSummaries(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterSummary, error) {
 	var found []holdfast.ClusterSummary
 	for c := range selections(filter) {
 		err := s.db.reader().each(ctx, func(row scanner) error {
-			l, err := scanSummary(row)
+			var line string
+			if err := row.Scan(&line); err != nil {
+				return err
+			}
+			l, err := decodeLine(line)
 			found = append(found, l)
 			return err
-		}, `SELECT name, owner, project, environment, provider, labels, template, phase, waiting, suspended, invalid, removed,
-			up_to_date, drift, drift_counts, checked_at, drift_due, applied_revision, updated_at
-			FROM summaries AS l`+c.where()+` ORDER BY l.name`, c.args...)
+		}, `SELECT line FROM summaries AS l`+c.where()+` ORDER BY l.name`, c.args...)
 		if err != nil {
 			return nil, fmt.Errorf("list clusters: %w", err)
 		}
@@ -177,22 +167,92 @@ func (s *Store) ClusterSummaries(ctx context.Context, filter holdfast.ClusterFil
 	return found, nil
 }
 
-func scanSummary(row scanner) (holdfast.ClusterSummary, error) {
-	var l holdfast.ClusterSummary
-	var labels, counts sql.RawBytes
-	var checkedAt, driftDue, updatedAt int64
-	if err := row.Scan(&l.Name, &l.Owner, &l.Project, &l.Environment, &l.Provider, &labels, &l.Template, &l.Phase, &l.Waiting,
-		&l.Suspended, &l.Invalid, &l.Removed, &l.UpToDate, &l.Drift, &counts, &checkedAt, &driftDue, &l.Applied, &updatedAt); err != nil {
-		return l, err
-	}
-	l.CheckedAt, l.DriftDue, l.UpdatedAt = fromNanos(checkedAt), fromNanos(driftDue), fromNanos(updatedAt)
-	if err := json.Unmarshal(labels, &l.Labels); err != nil {
-		return l, fmt.Errorf("decode labels of %q: %w", l.Name, err)
-	}
-	if len(counts) > 0 {
-		if err := json.Unmarshal(counts, &l.DriftCounts); err != nil {
-			return l, fmt.Errorf("decode drift counts of %q: %w", l.Name, err)
+// A line is the fields of a summary with a separator between each, which no
+// field contains. Lists of ten thousand are read from it: decoding JSON, or
+// scanning as many columns, takes several times as long.
+const (
+	fieldSeparator = "\x1f"
+	labelSeparator = "\x1e"
+	lineFields     = 16
+)
+
+// plain keeps the separators, which nobody means to write, out of a field.
+var plain = strings.NewReplacer(fieldSeparator, " ", labelSeparator, " ")
+
+func encodeLine(l holdfast.ClusterSummary) string {
+	var flags, counts string
+	for _, flag := range []struct {
+		letter string
+		set    bool
+	}{{"s", l.Suspended}, {"i", l.Invalid}, {"r", l.Removed}, {"u", l.UpToDate}} {
+		if flag.set {
+			flags += flag.letter
 		}
 	}
+	if n := l.DriftCounts; n != (holdfast.DriftCounts{}) {
+		counts = fmt.Sprint(n.Changed, n.Gone, n.Input, n.Harmless, n.Ignored)
+	}
+	fields := []string{
+		l.Name, l.Owner, l.Project, l.Environment, l.Provider, l.Template, string(l.Phase), l.Waiting, flags, string(l.Drift), counts,
+		encodeTime(l.CheckedAt), encodeTime(l.DriftDue), string(l.Applied), encodeTime(l.UpdatedAt),
+	}
+	for i := range fields {
+		fields[i] = plain.Replace(fields[i])
+	}
+	var labels []string
+	for _, label := range slices.Sorted(maps.Keys(l.Labels)) {
+		labels = append(labels, plain.Replace(label), plain.Replace(l.Labels[label]))
+	}
+	return strings.Join(append(fields, strings.Join(labels, labelSeparator)), fieldSeparator)
+}
+
+func decodeLine(line string) (holdfast.ClusterSummary, error) {
+	var fields [lineFields]string
+	n := 0
+	for field := range strings.SplitSeq(line, fieldSeparator) {
+		if n < lineFields {
+			fields[n] = field
+		}
+		n++
+	}
+	if n != lineFields {
+		return holdfast.ClusterSummary{}, fmt.Errorf("decode summary of %q: it has %d fields, want %d", fields[0], n, lineFields)
+	}
+	flags := fields[8]
+	l := holdfast.ClusterSummary{
+		Name: fields[0], Owner: fields[1], Project: fields[2], Environment: fields[3], Provider: fields[4], Template: fields[5],
+		Phase: holdfast.Phase(fields[6]), Waiting: fields[7],
+		Suspended: strings.Contains(flags, "s"), Invalid: strings.Contains(flags, "i"),
+		Removed: strings.Contains(flags, "r"), UpToDate: strings.Contains(flags, "u"),
+		Drift: holdfast.DriftStatus(fields[9]), Applied: holdfast.Revision(fields[13]),
+		CheckedAt: decodeTime(fields[11]), DriftDue: decodeTime(fields[12]), UpdatedAt: decodeTime(fields[14]),
+	}
+	counts := []*int{&l.DriftCounts.Changed, &l.DriftCounts.Gone, &l.DriftCounts.Input, &l.DriftCounts.Harmless, &l.DriftCounts.Ignored}
+	for _, count := range counts {
+		number, rest, _ := strings.Cut(fields[10], " ")
+		*count, _ = strconv.Atoi(number)
+		fields[10] = rest
+	}
+	for rest, more := fields[15], fields[15] != ""; more; {
+		var label, value string
+		label, rest, _ = strings.Cut(rest, labelSeparator)
+		value, rest, more = strings.Cut(rest, labelSeparator)
+		if l.Labels == nil {
+			l.Labels = map[string]string{}
+		}
+		l.Labels[label] = value
+	}
 	return l, nil
+}
+
+func encodeTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return strconv.FormatInt(nanos(t), 36)
+}
+
+func decodeTime(text string) time.Time {
+	n, _ := strconv.ParseInt(text, 36, 64) // empty is zero
+	return fromNanos(n)
 }
