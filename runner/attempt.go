@@ -213,8 +213,11 @@ func (t *attempt) fail(ctx context.Context, err error) {
 		}
 	}
 	if t.result.Applying && t.progress != nil {
+		begun := t.progress.addresses()
 		if known.killed || ctx.Err() != nil {
-			failure.Unrecorded = t.progress.addresses()
+			failure.Unrecorded = begun
+		} else if failure.Address == "" && len(begun) == 1 {
+			failure.Address = begun[0] // engines do not name what they could not destroy
 		}
 		failure.Completed = t.progress.completed()
 		failure.Remaining = t.remaining()

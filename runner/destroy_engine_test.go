@@ -81,10 +81,8 @@ func TestDestroy(t *testing.T) {
 		t.Errorf("resources (-want +got):\n%s", diff)
 	}
 
-	for _, id := range []string{"again", "and-again"} {
-		nothing, _ := l.run(id, holdfast.RunDestroy, files, nil)
-		l.want(nothing, id, holdfast.RunNoChanges, "")
-	}
+	nothing, _ := l.run("again", holdfast.RunDestroy, files, nil)
+	l.want(nothing, "again", holdfast.RunNoChanges, "")
 	empty, _ := l.run("empty", holdfast.RunPlan, files, destroyPlan)
 	l.want(empty, "empty", holdfast.RunNoChanges, "")
 }
@@ -121,8 +119,8 @@ func TestDestroyFails(t *testing.T) {
 		t.Errorf("completed (-want +got):\n%s", diff)
 	}
 	left := []string{"cloud_cluster.main", "cloud_network.net"}
-	if diff := cmp.Diff(left, f.Remaining); diff != "" || !failed.Applying || f.Step != "apply" {
-		t.Errorf("step %q, remaining (-want +got):\n%s", f.Step, diff)
+	if diff := cmp.Diff(left, f.Remaining); diff != "" || !failed.Applying || f.Step != "apply" || f.Address != left[0] {
+		t.Errorf("step %q, at %q, remaining (-want +got):\n%s", f.Step, f.Address, diff)
 	}
 	if diff := cmp.Diff(map[string]int{"plan": 1, "show": 1, "apply": 1}, starts); diff != "" {
 		t.Errorf("starts of the engine (-want +got):\n%s", diff)

@@ -108,7 +108,7 @@ const (
 
 var (
 	diagnosticStart = regexp.MustCompile(`^(Error|Warning): (.*)$`)
-	diagnosticWith  = regexp.MustCompile(`^\s+with (.+),$`)
+	diagnosticWith  = regexp.MustCompile(`^\s+with ((?:module|data|provider|[a-z][a-z0-9_]*)[.\[].+),$`)
 	diagnosticOn    = regexp.MustCompile(`^\s+on (.+) line (\d+)(?:, in .*)?:?$`)
 	diagnosticCode  = regexp.MustCompile(`^\s+(\d+:|[├└]|│ ).*$`)
 )
@@ -144,7 +144,7 @@ func diagnosticsIn(text string) []holdfast.Diagnostic {
 		}
 		d := &list[len(list)-1]
 		switch {
-		case diagnosticWith.MatchString(line) && d.Address == "" && len(detail) <= 1:
+		case diagnosticWith.MatchString(line) && d.Address == "" && d.File == "":
 			d.Address = diagnosticWith.FindStringSubmatch(line)[1]
 		case diagnosticOn.MatchString(line) && d.File == "":
 			m := diagnosticOn.FindStringSubmatch(line)

@@ -36,7 +36,7 @@ var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
 		causeConfig, false, "a condition in the code does not hold: the message is its author's",
 	},
 	{
-		regexp.MustCompile(`(?i)(state|workspace)( blob)? is already locked|remote state already locked|state is already locked by another|(acquiring|locking) the state.*(lock info:|ConditionalCheckFailed|PreconditionFailed|conditionNotMet|resource temporarily unavailable)`),
+		regexp.MustCompile(`(?i)(state|workspace)( blob)? is already locked|remote state already locked|state is already locked by another|(acquiring|locking) the state.*(lock info:|ConditionalCheckFailed|PreconditionFailed|conditionNotMet|LeaseAlreadyPresent|resource temporarily unavailable)`),
 		causeStateLocked, true, "somebody else works on this state: wait for them; if nobody does, `holdfast unlock` shows the lock and frees one in Holdfast's own backend, the engine's `force-unlock` any other",
 	},
 	{
@@ -68,7 +68,7 @@ var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
 		causePermission, false, "the engine runs as the agent's user, who has no right to this file; code must stay inside of its own folder",
 	},
 	{
-		regexp.MustCompile(`(?i)\bthrottl(ing|ed)(Exception)?\b|rate exceeded|too ?many ?requests|RequestLimitExceeded|SlowDown\b|rateLimitExceeded|\brate.?limit|insufficient tokens for quota|quota exceeded for quota (group|metric).* per |((status|code|http|error)\D{0,12}|\[)429\b`),
+		regexp.MustCompile(`(?i)\bthrottl(ing|ed)(Exception)?\b|rate exceeded|too ?many ?requests|RequestLimitExceeded|SlowDown\b|rateLimitExceeded|\brate.?limit|insufficient tokens for quota|quota exceeded for quota (group|metric).* per |((status|code|http|error)\D{0,12}|\[|https?://\S+: )429\b`),
 		causeThrottled, true, "nothing is to be done if it passes; else let fewer clusters of this account run at once, or ask for a higher rate",
 	},
 	{
@@ -76,7 +76,7 @@ var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
 		causeCredentials, false, "set user_project_override and billing_project for the provider, or use a service account",
 	},
 	{
-		regexp.MustCompile(`(?i)\bquotas?\b|limit ?exceeded|VcpuLimit|QuotaFailure|maximum number of .*(reached|exceeded)|exceed(s|ed|ing)? (the |your |its |approved )*(maximum|limit)`),
+		regexp.MustCompile(`(?i)\bquotas?\b|limit ?exceeded|VcpuLimit|QuotaFailure|maximum number of .*(reached|exceeded)|(account|resource|cluster|node|droplet|instance|server|volume|load ?balancer) limit (has been )?(reached|exceeded)|exceed your \w+ limit|nodes exceed limits|exceed(s|ed|ing)? (the |your |its |approved )*(maximum|limit)`),
 		causeQuota, false, "raise the quota at the cloud, or ask for less",
 	},
 	{
@@ -88,15 +88,19 @@ var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
 		causeCredentials, false, hintCredentials,
 	},
 	{
-		regexp.MustCompile(`(?i)AccessDenied|UnauthorizedOperation|AuthorizationFailed|not authorized to perform|does not have (the )?(required |necessary )?(permission|authorization)|PERMISSION_DENIED|permission '?\S+'? denied|insufficient (permission|privilege)|LinkedAuthorizationFailed|RequestDisallowedByPolicy|explicit deny`),
+		regexp.MustCompile(`(?i)accessNotConfigured|SERVICE_DISABLED|API (has not been used in project|is not enabled for this project)|not registered to use namespace|MissingSubscriptionRegistration|OptInRequired`),
+		causePermission, false, "the account does not use this service yet: enable the API, or register the resource provider, that the message names",
+	},
+	{
+		regexp.MustCompile(`(?i)AccessDenied|UnauthorizedOperation|AuthorizationFailed|not authorized to (perform|use)|does not have (the )?(required |necessary )?(permission|authorization)|PERMISSION_DENIED|permission '?\S+'? denied|insufficient (permission|privilege)|LinkedAuthorizationFailed|RequestDisallowedByPolicy|explicit deny`),
 		causePermission, false, hintPermission,
 	},
 	{
-		regexp.MustCompile(`(?i)\bunauthori[sz]ed\b|((status|code|http|error)\D{0,12}|\[)401\b`),
+		regexp.MustCompile(`(?i)\bunauthori[sz]ed\b|((status|code|http|error)\D{0,12}|\[|https?://\S+: )401\b`),
 		causeCredentials, false, hintCredentials,
 	},
 	{
-		regexp.MustCompile(`(?i)\bforbidden\b|((status|code|http|error)\D{0,12}|\[)403\b`),
+		regexp.MustCompile(`(?i)\bforbidden\b|((status|code|http|error)\D{0,12}|\[|https?://\S+: )403\b`),
 		causePermission, false, hintPermission,
 	},
 	{
@@ -104,7 +108,7 @@ var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
 		causeNetwork, false, "the agent does not trust the host's certificate: put its authority into the machine's store, or set SSL_CERT_FILE",
 	},
 	{
-		regexp.MustCompile(`(?i)service ?unavailable|bad gateway|gateway time-?out|internal ?server ?error|\bInternal(Error|Failure|ServiceError)\b|backendError|RequestTimeout\b|ServerError\b|((status|code|http|error)\D{0,12}|\[)50[0-4]\b`),
+		regexp.MustCompile(`(?i)service ?unavailable|bad gateway|gateway time-?out|internal ?server ?error|\bInternal(Error|Failure|ServiceError)(Exception)?\b|unexpected end of JSON input|backendError|Request ?Timeout\b|ServerError\b|((status|code|http|error)\D{0,12}|\[|https?://\S+: )(408|50[0-4])\b`),
 		causeUnavailable, true, "nothing is to be done if it passes; else look at the service's own status page",
 	},
 	{
@@ -120,7 +124,7 @@ var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
 		causeConfig, false, "correct the code or the cluster's document where the message says",
 	},
 	{
-		regexp.MustCompile(`(?i)another (operation|update|request) |operation .* in progress|(Operation|Update)InProgress|Concurrent(Modification|Update)|OperationAborted|object has been modified|conflicting (conditional )?operation|ResourceNotReady|optimistic lock`),
+		regexp.MustCompile(`(?i)another (operation|update|request) |operation .* in progress|operation \S+ is currently|currently being (created|deleted|updated|repaired)|\bLinode busy|(Operation|Update)InProgress|Concurrent(Modification|Update)|OperationAborted|object has been modified|conflicting (conditional )?operation|ResourceNotReady|optimistic lock`),
 		causeConflict, true, "something else changes the same thing just now: nothing is to be done if it passes",
 	},
 	{
@@ -128,15 +132,15 @@ var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
 		causeConflict, false, "it is there and not in the state: import it, give the new one another name, or remove the old one",
 	},
 	{
-		regexp.MustCompile(`(?i)DependencyViolation|ResourceInUse|DeleteConflict|is (still )?(in use|being used)|has (children|dependen)|IncorrectState|Invalid\w*State(Exception)?\b|((status|code|http|error)\D{0,12}|\[)(409|412)\b|\b409 Conflict|deletion protection`),
+		regexp.MustCompile(`(?i)DependencyViolation|ResourceInUse|DeleteConflict|is (still )?(in use|being used)|has (children|dependen)|IncorrectState|Invalid\w*State(Exception)?\b|((status|code|http|error)\D{0,12}|\[|https?://\S+: )(409|412)\b|\b409 Conflict|deletion protection`),
 		causeConflict, false, "the cloud refuses this in the present state of the resource: free it of what still uses it, or wait until its own change has ended",
 	},
 	{
-		regexp.MustCompile(`(?i)NotFound(Exception|Fault)?\b|NoSuch(Bucket|Entity|Key|HostedZone|Resource)|could(n't| not) (be found|find)|was not found|does not exist|no matching .* found|query returned no results|repository not found|((status|code|http|error)\D{0,12}|\[)404\b`),
+		regexp.MustCompile(`(?i)NotFound(Exception|Fault)?\b|NoSuch(Bucket|Entity|Key|HostedZone|Resource)|could(n't| not) (be found|find)|was not found|does not exist|no matching .* found|query returned no results|repository not found|((status|code|http|error)\D{0,12}|\[|https?://\S+: )404\b`),
 		causeNotFound, false, "create what the message names, or correct its name, region or account in the code",
 	},
 	{
-		regexp.MustCompile(`(?i)\b(invalid|unsupported|undeclared|missing|malformed|ValidationException|InvalidParameter\w*|BadRequest)\b|not been declared|is required|does not match configured version constraint|((status|code|http|error)\D{0,12}|\[)4(00|22)\b`),
+		regexp.MustCompile(`(?i)\b(invalid|unsupported|undeclared|missing|malformed|ValidationException|InvalidParameter\w*|BadRequest)\b|not been declared|is required|does not match configured version constraint|((status|code|http|error)\D{0,12}|\[|https?://\S+: )4(00|22)\b`),
 		causeConfig, false, "correct the code or the cluster's document where the message says",
 	},
 }
@@ -144,7 +148,7 @@ var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
 // stateBackend finds errors of where the state is, but for a lock that somebody
 // holds: what is wrong there is told by the other symptoms.
 var stateBackend = regexp.MustCompile(`(?i)^(error )*(acquiring|releasing|locking|unlocking|loading|refreshing|reading|inspecting|saving|persisting|migrating)( the)?( remote)? states?\b|` +
-	`^failed to (load|save|persist|get existing workspaces|read|refresh|upload|download)( the)?( remote)?( state| workspaces)?\b.*\b(state|workspace|bucket|backend)|` +
+	`^failed to get existing workspaces\b|^failed to (load|save|persist|read|refresh|upload|download)( the)?( remote)?( state| workspaces)?\b.*\b(state|workspace|bucket|backend)|` +
 	`state data in \S+ does not have the expected content|error configuring the backend|failed to (get|upload|lock|unlock)( the)? state|S3 bucket \S+ does not exist|unsupported state file format|remote state endpoint`)
 
 // diagnose returns what one error of an engine means; the zero cause if nothing

@@ -1,6 +1,8 @@
 package runner_test
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -124,6 +126,49 @@ func TestSymptoms(t *testing.T) {
 					t.Errorf("summary %q", f.Summary)
 				}
 			})
+		}
+	}
+}
+
+// TestSymptomsOfClouds: what five clouds answer through their providers is told
+// apart, each cause by what more than one of them says.
+func TestSymptomsOfClouds(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("testdata/said/clouds.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, _ := engineExecutor(t, nil)
+	blocks := strings.Split(string(data), "\n== ")[1:]
+	seen := map[string]int{}
+	for i, block := range blocks {
+		head, text, _ := strings.Cut(block, "\n")
+		what, source, ok := strings.Cut(head, " · ")
+		cause, passes, _ := strings.Cut(what, " ")
+		if !ok || passes != "" && passes != "passes" || !strings.Contains(source, "#") {
+			t.Fatalf("block %q", head)
+		}
+		seen[cause]++
+		t.Run(fmt.Sprintf("%d %s", i, head), func(t *testing.T) {
+			t.Parallel()
+			s := newMemorySession(map[string]string{"main.tf": "", "said": "\n" + text, "fake": "plan fail-with said\n"})
+			s.state = "http://127.0.0.1:1/x"
+			got := e.Execute(t.Context(), engineAssignment(fmt.Sprintf("run-%d", i), holdfast.RunPlan), s)
+			f := got.Failure
+			if f == nil || f.Cause != cause || f.Transient != (passes != "") || f.Hint == "" {
+				t.Fatalf("got %+v", f)
+			}
+			if len(f.Diagnostics) != 1 || strings.Contains(text, "\n  with ") != (f.Address != "") {
+				t.Errorf("at %q: %+v", f.Address, f.Diagnostics)
+			}
+		})
+	}
+	for _, cause := range []string{
+		"Credentials", "Permission", "Quota", "Throttled", "NotFound", "Conflict", "Network", "ResourceTimeout",
+		"InvalidConfiguration", "StateLocked", "ServiceUnavailable",
+	} {
+		if seen[cause] < 2 {
+			t.Errorf("%s: %d examples", cause, seen[cause])
 		}
 	}
 }
