@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -68,10 +70,32 @@ func (s *Server) listClusters(c *gin.Context) {
 		list(s, c, clusters, err)
 	case "summary":
 		summaries, err := s.opts.Records.ClusterSummaries(ctx, filter)
+		if err == nil {
+			err = s.markSuspended(ctx, summaries)
+		}
 		list(s, c, summaries, err)
 	default:
 		s.fail(c, badRequest("view %q: want full or summary", view))
 	}
+}
+
+// markSuspended says of summaries that they are suspended also where their
+// project is, or the fleet.
+func (s *Server) markSuspended(ctx context.Context, summaries []holdfast.ClusterSummary) error {
+	suspensions, err := s.opts.Records.Suspensions(ctx)
+	if err != nil || len(suspensions) == 0 {
+		return err
+	}
+	projects := make(map[string]bool, len(suspensions))
+	for _, suspension := range suspensions {
+		projects[suspension.Project] = true
+	}
+	for i := range summaries {
+		if projects[""] || projects[summaries[i].Project] {
+			summaries[i].Suspended = true
+		}
+	}
+	return nil
 }
 
 // cluster returns the record that the path names, and answers if there is none.
@@ -84,6 +108,9 @@ func (s *Server) cluster(c *gin.Context) (holdfast.ClusterRecord, bool) {
 }
 
 func (s *Server) failCluster(c *gin.Context, err error) {
+	if errors.Is(err, holdfast.ErrNotFound) {
+		err = holdfast.ErrNotFound // whoever looked for it named it, too
+	}
 	s.fail(c, fmt.Errorf("cluster %q: %w", c.Param("name"), err))
 }
 

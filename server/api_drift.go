@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -25,7 +27,7 @@ func (s *Server) getDrift(c *gin.Context) {
 func (s *Server) postDriftCheck(c *gin.Context) {
 	run, err := s.opts.Commander.CheckDrift(c.Request.Context(), c.Param("name"), caller(c).Name)
 	if err != nil {
-		s.failCluster(c, err)
+		s.failCluster(c, withoutConflict(err))
 		return
 	}
 	c.JSON(http.StatusAccepted, showRun(run))
@@ -119,7 +121,8 @@ func (s *Server) driftLine(ctx context.Context, r holdfast.ClusterRecord) (Drift
 		if err != nil {
 			return line, err
 		}
-		if ok && !post.Closed && post.ExternalID != "" {
+		// The local forge's ids are no issues that people could open.
+		if _, number := strconv.Atoi(post.ExternalID); ok && !post.Closed && number == nil {
 			line.Issue = post.ExternalID
 			break
 		}
@@ -155,9 +158,28 @@ func (s *Server) postTransfer(c *gin.Context) {
 		s.fail(c, badRequest("repo that shall define the cluster is missing"))
 		return
 	}
+	if _, ok := s.cluster(c); !ok {
+		return
+	}
 	if err := s.opts.Commander.Transfer(c.Request.Context(), c.Param("name"), req.Repo, caller(c).Name); err != nil {
-		s.fail(c, fmt.Errorf("transfer cluster %q to %s: %w", c.Param("name"), req.Repo, err))
+		s.fail(c, fmt.Errorf("transfer cluster %q: %w", c.Param("name"), withoutConflict(err)))
 		return
 	}
 	s.getCluster(c)
 }
+
+// withoutConflict leaves out of a conflict's text that it is one: the reason in
+// it says it better.
+func withoutConflict(err error) error {
+	text, ok := strings.CutSuffix(err.Error(), ": "+holdfast.ErrConflict.Error())
+	if !ok || !errors.Is(err, holdfast.ErrConflict) {
+		return err
+	}
+	return conflictError(text)
+}
+
+// conflictError is a holdfast.ErrConflict that says only why.
+type conflictError string
+
+func (e conflictError) Error() string        { return string(e) }
+func (e conflictError) Is(target error) bool { return target == holdfast.ErrConflict }

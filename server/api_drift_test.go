@@ -43,6 +43,7 @@ func TestDriftList(t *testing.T) {
 	record("new", holdfast.DriftUnchecked, "")
 	w.posts["issue:drift:own"] = holdfast.Post{ExternalID: "12"}
 	w.posts["issue:drift:among-others"] = holdfast.Post{ExternalID: "13", Closed: true}
+	w.posts["issue:drift:broken"] = holdfast.Post{ExternalID: "local:0a1b"}
 	w.posts["issue:drift-summary:shop"] = holdfast.Post{ExternalID: "14"}
 	url := serve(t, newServer(t, w).API()) + "/api/v1/drift"
 	brief := func(query string) []string {
@@ -92,11 +93,12 @@ func TestFleetActions(t *testing.T) {
 		said       string // in the answer and the calls
 	}{
 		"check":                {"clusters/prod-eu/drift/check", "", 202, "check drift of prod-eu by otto"},
-		"check what never was": {"clusters/young/drift/check", "", 409, `cluster \"young\": never applied`},
+		"check what never was": {"clusters/young/drift/check", "", 409, `cluster \"young\": never applied"`},
 		"check what is not":    {"clusters/none/drift/check", "", 404, `cluster \"none\"`},
 		"transfer":             {"clusters/prod-eu/transfer", `{"repo":"other"}`, 200, "transfer prod-eu to other by otto"},
-		"transfer while busy":  {"clusters/prod-eu/transfer", `{"repo":"busy"}`, 409, "run-1 is running"},
+		"transfer while busy":  {"clusters/prod-eu/transfer", `{"repo":"busy"}`, 409, `transfer cluster \"prod-eu\": run run-1 is running"`},
 		"transfer nowhere":     {"clusters/prod-eu/transfer", `{}`, 400, "repo that shall define"},
+		"transfer what is not": {"clusters/none/transfer", `{"repo":"other"}`, 404, `cluster \"none\": not found"`},
 		"suspend a project":    {"suspend", `{"project":"p","reason":"freeze"}`, 200, `suspend project="p" true by otto at 2026-03-01T12:00:00Z: freeze`},
 		"suspend all":          {"suspend", `{"all":true}`, 200, `suspend project="" true`},
 		"suspend what":         {"suspend", `{}`, 400, "give one of project and all"},
@@ -121,8 +123,12 @@ func TestSuspensions(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.suspensions = []holdfast.Suspension{{Project: "p", By: "otto", Reason: "freeze", At: now}}
-	w.summaries = []holdfast.ClusterSummary{{Name: "a"}, {Name: "b", Suspended: true}}
+	w.summaries = []holdfast.ClusterSummary{{Name: "a"}, {Name: "b", Suspended: true}, {Name: "c", Project: "p"}}
 	got := decoded[server.List[server.SuspensionAnswer]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/suspensions", viewerToken, "")).Items
+	lines := decoded[server.List[holdfast.ClusterSummary]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/clusters?view=summary", viewerToken, "")).Items
+	if lines[0].Suspended || !lines[1].Suspended || !lines[2].Suspended {
+		t.Errorf("lines = %+v, want the one of the project suspended, too", lines)
+	}
 	want := []server.SuspensionAnswer{{Project: "p", By: "otto", Reason: "freeze", At: now}, {Cluster: "b"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("suspensions (-want +got):\n%s", diff)

@@ -275,7 +275,13 @@ func TestRequests(t *testing.T) {
 		},
 		"resume": {
 			line: "resume prod-eu", answers: map[string]any{"POST /clusters/prod-eu/resume": holdfast.ClusterRecord{Name: "prod-eu"}},
-			out: "cluster prod-eu is active\n",
+			out: "cluster prod-eu is suspended still: all clusters are suspended by anna since 2026-03-01T11:40:00Z (20m ago): incident 4711\n",
+		},
+		"resume the last": {
+			line: "resume prod-eu", out: "cluster prod-eu is active\n", answers: map[string]any{
+				"POST /clusters/prod-eu/resume": holdfast.ClusterRecord{Name: "prod-eu"},
+				"GET /suspensions":              list(server.SuspensionAnswer{Project: "another"}, server.SuspensionAnswer{Cluster: "dev"}),
+			},
 		},
 		"reconcile": {
 			line: "reconcile --repo shop", answers: map[string]any{"POST /reconcile": struct{}{}},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server"
 )
 
 // clusterDescription is what describe cluster shows.
@@ -20,7 +21,9 @@ type clusterDescription struct {
 	Outputs []holdfast.Output      `json:"outputs,omitempty"`
 	Runs    []holdfast.Run         `json:"runs,omitempty"`
 	History []holdfast.Transition  `json:"history,omitempty"`
-	Audit   []holdfast.AuditEntry  `json:"audit,omitempty"`
+	// Suspension is what stops its runs; nil if nothing does.
+	Suspension *server.SuspensionAnswer `json:"suspension,omitempty"`
+	Audit      []holdfast.AuditEntry    `json:"audit,omitempty"`
 }
 
 const (
@@ -72,6 +75,11 @@ func describeCluster(ctx context.Context, cl *client, name string) (d clusterDes
 	if d.Family, err = cl.family(ctx, name); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return d, err
 	}
+	suspensions, err := cl.suspensions(ctx)
+	if err != nil {
+		return d, err
+	}
+	d.Suspension = suspendedBy(d.Cluster, suspensions)
 	d.Audit, err = cl.audit(ctx, name, 10)
 	return d, err
 }
@@ -80,6 +88,10 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 	r := d.Cluster
 	doc := documentOf(r)
 	status := clusterStatus(r)
+	suspended := ""
+	if s := d.Suspension; s != nil && s.Cluster == "" { // its own is its status
+		suspended = a.suspensionText(*s)
+	}
 	out := a.fields(
 		[2]string{"Name", r.Name},
 		[2]string{"Renamed from", doc.RenamedFrom},
@@ -92,6 +104,7 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 		[2]string{"Provider", strings.TrimSpace(doc.Provider + " " + doc.Region)},
 		[2]string{"Phase", a.phaseText(r.Phase, d.History)},
 		[2]string{"Status", joined(status.text, r.WaitingDetail)},
+		[2]string{"Suspended", suspended},
 		[2]string{"Desired", desiredText(r.Desired)},
 		[2]string{"Applied", appliedText(a, r.Applied)},
 		[2]string{"Engine", strings.TrimSpace(r.Applied.EngineName + " " + r.Applied.EngineVersion)},

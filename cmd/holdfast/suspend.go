@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -63,13 +65,16 @@ func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.printSuspended("cluster "+record.Name, record.Suspended)
+				if suspended {
+					return a.printSuspended(server.SuspensionAnswer{Cluster: record.Name}, record.Suspended)
+				}
+				return a.printResumed(c.Context(), cl, record)
 			}
 			answer, err := cl.suspendAll(c.Context(), req, suspended)
 			if err != nil {
 				return err
 			}
-			return a.printSuspended(suspendedWhat("", answer.Project), suspended)
+			return a.printSuspended(answer, suspended)
 		},
 	}
 	addConnectionFlags(c, &conn)
@@ -79,17 +84,57 @@ func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 	return c
 }
 
-func (a *app) printSuspended(what string, suspended bool) error {
-	is := "is"
-	if what == suspendedWhat("", "") {
-		is = "are"
-	}
+func (a *app) printSuspended(s server.SuspensionAnswer, suspended bool) error {
 	now := "active"
 	if suspended {
 		now = "suspended"
 	}
-	_, err := fmt.Fprintf(a.out, "%s %s %s\n", what, is, now)
+	_, err := fmt.Fprintf(a.out, "%s %s %s\n", suspendedWhat(s.Cluster, s.Project), isOrAre(s), now)
 	return err
+}
+
+// printResumed tells of a cluster that it may run, or what stops it still.
+func (a *app) printResumed(ctx context.Context, cl *client, record holdfast.ClusterRecord) error {
+	suspensions, err := cl.suspensions(ctx)
+	if err != nil {
+		return err
+	}
+	by := suspendedBy(record, suspensions)
+	if by == nil {
+		return a.printSuspended(server.SuspensionAnswer{Cluster: record.Name}, record.Suspended)
+	}
+	_, err = fmt.Fprintf(a.out, "cluster %s is suspended still: %s\n", record.Name, a.suspensionText(*by))
+	return err
+}
+
+// suspendedBy returns what stops the runs of a cluster, its own suspension last.
+func suspendedBy(r holdfast.ClusterRecord, suspensions []server.SuspensionAnswer) *server.SuspensionAnswer {
+	for _, s := range suspensions {
+		all := s.Cluster == "" && s.Project == ""
+		if all || s.Cluster == "" && s.Project == documentOf(r).Project || s.Cluster == r.Name {
+			return &s
+		}
+	}
+	return nil
+}
+
+// suspensionText says in a line what is suspended, by whom, and why.
+func (a *app) suspensionText(s server.SuspensionAnswer) string {
+	out := suspendedWhat(s.Cluster, s.Project) + " " + isOrAre(s) + " suspended"
+	if s.By != "" {
+		out += " by " + s.By
+	}
+	if !s.At.IsZero() {
+		out += " since " + a.when(s.At)
+	}
+	return oneLine(joined(out, s.Reason))
+}
+
+func isOrAre(s server.SuspensionAnswer) string {
+	if s.Cluster == "" && s.Project == "" {
+		return "are"
+	}
+	return "is"
 }
 
 func newTransferCommand(a *app) *cobra.Command {
