@@ -342,8 +342,9 @@ func (r *Reconciler) applyFor(ctx context.Context, c holdfast.Command, t target)
 		return "", err
 	}
 	asked := len(c.Shown) == 0 && c.Trusted || slices.Contains(c.Shown, last.ID)
-	if named := slices.ContainsFunc(c.Clusters, func(s string) bool { return strings.HasPrefix(s, "run-") }); named {
+	if named := slices.IndexFunc(c.Clusters, func(s string) bool { return strings.HasPrefix(s, "run-") }); named >= 0 {
 		asked = slices.Contains(c.Clusters, last.ID)
+		approval.Run = c.Clusters[named] // another one was seen
 	}
 	if asked {
 		approval.Run = last.ID

@@ -113,11 +113,8 @@ func (j *judging) drifted(s subject) {
 
 // changed judges a resource that an apply would change, attribute by attribute.
 func (j *judging) changed(s subject, item holdfast.DriftItem, shown, hidden []holdfast.AttributeChange, reason string) {
-	undone := func(a holdfast.AttributeChange) bool { return touches(s.change.Attributes, a.Path) }
+	undone := undoes(*s.change, item.Attributes)
 	relevant := matching(shown, undone)
-	if !slices.ContainsFunc(item.Attributes, undone) {
-		relevant = shown // whatever made the plan, it is not told apart
-	}
 	if len(hidden) > 0 {
 		part := item
 		part.Attributes = hidden
@@ -135,6 +132,21 @@ func (j *judging) changed(s subject, item holdfast.DriftItem, shown, hidden []ho
 	if len(rest) > 0 {
 		j.input(s, rest)
 	}
+}
+
+// undoes returns what tells which of the attributes that have drifted an apply
+// would change back. One that is known only after the apply is computed anew
+// with any change, and is not why there is one; where nothing else has drifted,
+// it may be.
+func undoes(change holdfast.ResourceChange, drifted []holdfast.AttributeChange) func(holdfast.AttributeChange) bool {
+	known := matching(change.Attributes, func(a holdfast.AttributeChange) bool { return !a.Unknown })
+	for _, planned := range [][]holdfast.AttributeChange{known, change.Attributes} {
+		undone := func(a holdfast.AttributeChange) bool { return touches(planned, a.Path) }
+		if slices.ContainsFunc(drifted, undone) {
+			return undone
+		}
+	}
+	return func(holdfast.AttributeChange) bool { return true } // whatever made the plan, it is not told apart
 }
 
 // harmless takes in what an apply would leave as it is.

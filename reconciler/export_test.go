@@ -54,6 +54,10 @@ func (r *Reconciler) Settle(ctx context.Context) error {
 			if err := step(ctx, r.shows, r.showOnce); err != nil {
 				return err
 			}
+		case r.issues.depth() > 0:
+			if err := step(ctx, r.issues, r.tellDrift); err != nil {
+				return err
+			}
 		default:
 			return nil
 		}

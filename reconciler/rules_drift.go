@@ -97,7 +97,7 @@ func undoApproved(in Input) (Decision, bool) {
 	}
 	switch {
 	case in.Cluster.Suspended || in.Suspended != "":
-		return Decision{}, false // it is refused, with the reason
+		return suspended(in)
 	case last.Status.Pending():
 		return Decision{Action: ActionRefuse, Reason: ReasonInProgress}, true
 	case asked.Run == "":

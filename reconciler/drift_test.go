@@ -1,0 +1,620 @@
+package reconciler_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+// hourly is a schedule that a cluster is checked by.
+const hourly = `drift: {schedule: "0 * * * *"}`
+
+// driftFleet is prod, with more lines of spec, and preprod, which is not
+// checked; both are adopted.
+func driftFleet(t *testing.T, spec ...string) *fleet {
+	t.Helper()
+	files := twoClusters()
+	files["clusters/prod.yaml"] = document("prod", spec...)
+	f := newFleet(t, files)
+	f.adopt()
+	return f
+}
+
+// pass lets checks that are due be queued.
+func (f *fleet) pass() {
+	f.t.Helper()
+	_, err := f.r.DriftPass(f.t.Context())
+	f.must(err)
+	f.settle()
+}
+
+// checks executes the next run, which has to be a check for drift that finds
+// plan, and posts what there is to tell.
+func (f *fleet) checks(plan holdfast.Plan) holdfast.Run {
+	f.t.Helper()
+	a := f.claim()
+	if a.Run == "" || a.Kind != holdfast.RunDrift {
+		f.t.Fatalf("the next run is %q (%s), want a check for drift; runs of prod:\n%s", a.Run, a.Kind, strings.Join(f.runs("prod"), "\n"))
+	}
+	return f.finds(a, plan)
+}
+
+// finds ends a check for drift that found plan.
+func (f *fleet) finds(a holdfast.Assignment, plan holdfast.Plan) holdfast.Run {
+	f.t.Helper()
+	data, err := json.Marshal(plan)
+	f.must(err)
+	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(data)))
+	result := holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in", Fingerprint: "sha256:print"}
+	if len(plan.Changes) > 0 {
+		result.Status = holdfast.RunPlanned
+	}
+	f.finish(a, result)
+	f.post()
+	run, err := f.store.Run(f.t.Context(), a.Run)
+	f.must(err)
+	return run
+}
+
+// fails executes a check that fails.
+func (f *fleet) fails() {
+	f.t.Helper()
+	run := f.execute(failing)
+	if run.Kind != holdfast.RunDrift || run.Status != holdfast.RunErrored {
+		f.t.Fatalf("run %+v is no failed check", run)
+	}
+	f.post()
+}
+
+// later is the next slot of an hourly schedule, whatever the jitter.
+func (f *fleet) later() {
+	f.t.Helper()
+	f.clock.Advance(time.Hour + 7*time.Minute)
+	f.pass()
+}
+
+// scaled is drift: somebody has scaled a node group to size.
+func scaled(size string) holdfast.Plan {
+	return drifted(changes{change(group, holdfast.ActionUpdate, "size 3 "+size)}, change(group, holdfast.ActionUpdate, "size "+size+" 3"))
+}
+
+func TestDriftIsCheckedOnSchedule(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, hourly)
+	rec := f.cluster("prod")
+	if due := rec.Drift.Due; due.Before(noon.Add(time.Hour)) || due.After(noon.Add(time.Hour+6*time.Minute)) {
+		t.Fatalf("it is due at %s, want a little after one", due)
+	}
+	if due := f.cluster("preprod").Drift.Due; !due.IsZero() {
+		t.Fatalf("a cluster without a schedule is due at %s", due)
+	}
+	f.pass()
+	f.expectRuns("prod", "plan no_changes")
+
+	f.later()
+	f.expectRuns("prod", "plan no_changes", "drift queued Schedule")
+	queued := f.newest("prod")
+	applied := rec.Applied
+	if queued.Bundle != applied.Bundle || queued.Dir != applied.Dir || queued.SourceDigest != applied.SourceDigest ||
+		queued.StateLocation == "" || queued.StateLocation != applied.StateLocation || !queued.Exact ||
+		queued.Revision != applied.Revision || queued.Repo != infra || queued.Document.Name != "prod" {
+		t.Errorf("the check is %+v of %+v", queued, applied)
+	}
+	f.pass()
+	f.checks(holdfast.Plan{})
+	rec = f.cluster("prod")
+	if d := rec.Drift; d.Status != holdfast.DriftNone || d.Run != queued.ID || d.Applied != applied.Run || d.CheckedAt.IsZero() ||
+		d.Due.Before(noon.Add(2*time.Hour)) || d.Fingerprint != "" {
+		t.Errorf("after the check: %+v", d)
+	}
+	f.pass()
+	f.expectRuns("prod", "plan no_changes", "drift no_changes")
+}
+
+// TestRestartsNeitherSkipNorRepeat: when a check is due is in the records.
+func TestRestartsNeitherSkipNorRepeat(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, hourly)
+	for slot := range 3 {
+		f.clock.Advance(30 * time.Minute)
+		f.restart()
+		f.r.Resume(t.Context())
+		f.look()
+		f.pass()
+		if got := len(f.runs("prod")); got != 1+slot {
+			t.Fatalf("%d runs before slot %d:\n%s", got, slot, strings.Join(f.runs("prod"), "\n"))
+		}
+		f.clock.Advance(37 * time.Minute)
+		f.restart()
+		f.pass()
+		f.restart() // before it is claimed
+		f.r.Resume(t.Context())
+		f.look()
+		f.pass()
+		f.checks(holdfast.Plan{})
+		f.clock.Advance(-7 * time.Minute)
+	}
+	f.clock.Advance(6 * time.Hour) // all asleep: it is made up for once
+	f.restart()
+	f.pass()
+	f.checks(holdfast.Plan{})
+	f.pass()
+	if got := len(f.runs("prod")); got != 5 {
+		t.Errorf("%d runs after a long sleep:\n%s", got, strings.Join(f.runs("prod"), "\n"))
+	}
+}
+
+func TestDefaultSchedule(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters(), func(o *reconciler.Options) { o.DriftSchedule = "0 * * * *" })
+	f.adopt()
+	f.later()
+	f.expectRuns("prod", "plan no_changes", "drift queued Schedule")
+	f.expectRuns("preprod", "plan no_changes", "drift queued Schedule")
+	f.repo.Commit(master, "quiet", map[string]string{"clusters/prod.yaml": document("prod", `drift: {schedule: "off"}`)})
+	f.look()
+	if due := f.cluster("prod").Drift.Due; !due.IsZero() {
+		t.Errorf("switched off, it is due at %s", due)
+	}
+}
+
+// TestOneReplicaQueuesChecks: the other one takes over when the first is silent.
+func TestOneReplicaQueuesChecks(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, hourly)
+	f.pass()
+	first := f.r
+	f.restart(func(o *reconciler.Options) { o.Identity = "other" })
+	f.clock.Advance(time.Hour + 7*time.Minute)
+	_, err := first.DriftPass(t.Context())
+	f.must(err)
+	f.pass()
+	f.expectRuns("prod", "plan no_changes", "drift queued Schedule")
+	f.checks(holdfast.Plan{})
+	f.later()
+	f.expectRuns("prod", "plan no_changes", "drift no_changes", "drift queued Schedule")
+}
+
+func TestChecksYield(t *testing.T) {
+	t.Parallel()
+	files := twoClusters()
+	var all []string
+	for i := range 12 {
+		name := fmt.Sprintf("c%02d", i)
+		files["clusters/"+name+".yaml"], files["infra/"+name+"/main.tf"] = document(name, hourly), module("one")
+		all = append(all, name)
+	}
+	f := newFleet(t, files, func(o *reconciler.Options) { o.MaxDrift = 3; o.MaxRuns = 20 })
+	f.adopt()
+	f.later()
+	queued := func() (n int) {
+		for _, name := range all {
+			if f.newest(name).Kind == holdfast.RunDrift {
+				n++
+			}
+		}
+		return n
+	}
+	if n := queued(); n != 6 {
+		t.Fatalf("%d checks are queued, want twice as many as may run", n)
+	}
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	if a := f.claim(); a.Kind != holdfast.RunPlan {
+		t.Fatalf("a %s is executed before the plan", a.Kind)
+	}
+	var running []holdfast.Assignment
+	for a := f.claim(); a.Run != ""; a = f.claim(refs(running)...) {
+		running = append(running, a)
+	}
+	// The plan's agent does not know it any more by then, and takes it again.
+	running = slices.DeleteFunc(running, func(a holdfast.Assignment) bool { return a.Kind == holdfast.RunPlan })
+	if len(running) != 3 {
+		t.Fatalf("%d checks run at once, want 3", len(running))
+	}
+	f.pass()
+	if n := queued(); n != 6 {
+		t.Errorf("%d checks are there, want still 6", n)
+	}
+	f.finds(running[0], holdfast.Plan{})
+	f.pass()
+	if n := queued(); n != 7 {
+		t.Errorf("%d checks are there after one has ended, want 7", n)
+	}
+}
+
+func refs(list []holdfast.Assignment) []holdfast.AttemptRef {
+	var out []holdfast.AttemptRef
+	for _, a := range list {
+		out = append(out, a.AttemptRef)
+	}
+	return out
+}
+
+// TestChecksStepBack: an apply or a plan of the same cluster goes first. The
+// check stays due, and is made afterwards.
+func TestChecksStepBack(t *testing.T) {
+	t.Parallel()
+	change := map[string]string{"infra/prod/main.tf": module("two")}
+	t.Run("queued, for a plan", func(t *testing.T) {
+		t.Parallel()
+		f := driftFleet(t, hourly)
+		f.later()
+		f.open(1, change)
+		f.expectRuns("prod", "plan no_changes", "drift canceled Preempted", "plan queued NewRevision")
+		f.pass()
+		f.executeAll(good)
+		f.pass()
+		f.expectRuns("prod", "plan no_changes", "drift canceled Preempted", "plan planned", "drift queued Schedule")
+		f.checks(holdfast.Plan{}) // an open pull request is no reason to look away
+	})
+	t.Run("running, for an apply", func(t *testing.T) {
+		t.Parallel()
+		f := driftFleet(t, hourly)
+		f.open(1, change)
+		f.executeAll(good)
+		f.later()
+		check := f.claim()
+		f.merge(1, byMerge)
+		reply, err := f.r.Heartbeat(t.Context(), check.AttemptRef, holdfast.Heartbeat{})
+		f.must(err)
+		if reply.Cancel != reconciler.ReasonPreempted {
+			t.Fatalf("the check is told %q", reply.Cancel)
+		}
+		f.finish(check, holdfast.Result{Status: holdfast.RunCanceled})
+		f.expectRuns("prod", "plan no_changes", "plan planned", "drift canceled Preempted", "apply queued Merged")
+		f.executeAll(good)
+		if d := f.cluster("prod").Drift; d.Status != holdfast.DriftUnchecked || d.Run != "" {
+			t.Errorf("after the apply: %+v", d)
+		}
+		f.later()
+		f.checks(holdfast.Plan{})
+	})
+	t.Run("running, not for a plan", func(t *testing.T) {
+		t.Parallel()
+		f := driftFleet(t, hourly)
+		f.later()
+		check := f.claim()
+		f.open(1, change)
+		f.finds(check, holdfast.Plan{})
+		f.expectRuns("prod", "plan no_changes", "drift no_changes", "plan queued NewRevision")
+	})
+	t.Run("asked for, it waits behind a plan", func(t *testing.T) {
+		t.Parallel()
+		f := driftFleet(t)
+		_, err := f.r.CheckDrift(t.Context(), "prod", "alice")
+		f.must(err)
+		f.open(1, change)
+		f.expectRuns("prod", "plan no_changes", "drift queued Requested", "plan queued NewRevision")
+		if a := f.claim(); a.Kind != holdfast.RunPlan {
+			t.Errorf("a %s goes first", a.Kind)
+		}
+	})
+}
+
+// TestCheckOfAMovedBaseIsDiscarded: what was found is of something that is not
+// applied any more.
+func TestCheckOfAMovedBaseIsDiscarded(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, hourly)
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.later()
+	check := f.claim()
+	f.merge(1, byMerge)
+	// It ends as if it had not heard that it should stop, and the apply follows
+	// before anybody looks at it.
+	f.restart()
+	result := holdfast.Result{Status: holdfast.RunPlanned, Fence: check.Fence}
+	f.must(f.store.PutArtefact(t.Context(), check.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
+	f.must(f.r.Finish(t.Context(), check.AttemptRef, result))
+	f.restart()
+	f.executeAll(good)
+	f.r.Resume(t.Context())
+	f.settle()
+	rec := f.cluster("prod")
+	if rec.Applied.Run != f.newest("prod").ID || rec.Drift.Run != "" || rec.Drift.Status != holdfast.DriftUnchecked {
+		t.Errorf("the record says %+v after %s", rec.Drift, strings.Join(f.runs("prod"), ", "))
+	}
+	if rec.Drift.Due.IsZero() {
+		t.Error("it is not due any more")
+	}
+}
+
+func TestDriftIsRecorded(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, hourly)
+	f.later()
+	run := f.checks(scaled("5"))
+	d := f.cluster("prod").Drift
+	if d.Status != holdfast.DriftFound || d.Counts != (holdfast.DriftCounts{Changed: 1}) || d.Run != run.ID ||
+		!d.Since.Equal(run.FinishedAt) || d.Fingerprint == "" || !slices.Equal(d.Causes, []string{"aws_eks_node_group size"}) {
+		t.Fatalf("the record says %+v", d)
+	}
+	since, print := d.Since, d.Fingerprint
+
+	f.later()
+	for range 2 { // each goes on by itself a few times, that is another test
+		f.fails()
+		f.clock.Advance(24 * time.Hour)
+		f.pass()
+	}
+	d = f.cluster("prod").Drift
+	if d.Status != holdfast.DriftFailed || d.Failures != 2 || d.Detail != "no such instance type" || d.Fingerprint != print || !d.Since.Equal(since) {
+		t.Errorf("after failed checks: %+v", d)
+	}
+	f.checks(scaled("5"))
+	d = f.cluster("prod").Drift
+	if d.Status != holdfast.DriftFound || d.Failures != 0 || d.Detail != "" || d.Fingerprint != print || !d.Since.Equal(since) {
+		t.Errorf("after a good one: %+v, since %s", d, since)
+	}
+	f.later()
+	run = f.checks(holdfast.Plan{})
+	d = f.cluster("prod").Drift
+	if d.Status != holdfast.DriftNone || d.Fingerprint != "" || !d.Since.Equal(run.FinishedAt) || d.Counts.Drifted() != 0 {
+		t.Errorf("when it is gone: %+v", d)
+	}
+}
+
+func TestFailedCheckIsRetriedSooner(t *testing.T) {
+	t.Parallel()
+	rec := holdfast.ClusterRecord{
+		Name: "prod", Phase: holdfast.PhaseActive,
+		Desired: holdfast.Desired{Document: holdfast.Cluster{Drift: holdfast.DriftPolicy{Schedule: "0 4 * * *"}}},
+		Applied: holdfast.Applied{Run: "run-1", At: noon.Add(-time.Hour)},
+		Drift:   holdfast.DriftState{Status: holdfast.DriftFailed, Applied: "run-1", CheckedAt: noon},
+	}
+	for failures, want := range map[int]time.Duration{1: 10 * time.Minute, 2: 20 * time.Minute, 4: 80 * time.Minute} {
+		rec.Drift.Failures = failures
+		if got := reconciler.DriftDue(rec, "").Sub(noon); got != want {
+			t.Errorf("after %d failures it is due after %s, want %s", failures, got, want)
+		}
+	}
+	rec.Drift.Failures = 60
+	if got := reconciler.DriftDue(rec, "").Sub(noon); got < 16*time.Hour || got > 17*time.Hour {
+		t.Errorf("after many failures it is due after %s, want as scheduled", got)
+	}
+	rec.Desired.Document.Drift.Schedule = ""
+	if got := reconciler.DriftDue(rec, ""); !got.IsZero() {
+		t.Errorf("what somebody asked for once is due at %s", got)
+	}
+}
+
+func TestDriftDue(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		with func(*holdfast.ClusterRecord)
+		want string // a time of the day; "" never; "later" on schedule
+	}{
+		"on schedule":         {func(*holdfast.ClusterRecord) {}, "later"},
+		"never applied":       {func(r *holdfast.ClusterRecord) { r.Applied = holdfast.Applied{} }, ""},
+		"gone":                {func(r *holdfast.ClusterRecord) { r.Ending = &holdfast.Ending{} }, ""},
+		"being deleted":       {func(r *holdfast.ClusterRecord) { r.Desired.Removed = true }, ""},
+		"suspended":           {func(r *holdfast.ClusterRecord) { r.Suspended = true }, ""},
+		"a failed apply":      {func(r *holdfast.ClusterRecord) { r.Phase = holdfast.PhaseFailed }, ""},
+		"updating":            {func(r *holdfast.ClusterRecord) { r.Phase = holdfast.PhaseUpdating }, "later"},
+		"applied after drift": {func(r *holdfast.ClusterRecord) { r.Drift.Fingerprint, r.Drift.Applied = "sha256:x", "run-0" }, "11:00"},
+		"drift, and no apply": {func(r *holdfast.ClusterRecord) { r.Drift.Fingerprint = "sha256:x" }, "later"},
+		"off":                 {func(r *holdfast.ClusterRecord) { r.Desired.Document.Drift.Schedule = "off" }, ""},
+		"off, and applied since": {func(r *holdfast.ClusterRecord) {
+			r.Desired.Document.Drift.Schedule, r.Drift.Fingerprint, r.Drift.Applied = "off", "sha256:x", "run-0"
+		}, "11:00"},
+		"at fault, as applied": {func(r *holdfast.ClusterRecord) {
+			r.Desired.Document.Drift.Schedule, r.Desired.Faults = "", holdfast.Faults{{Message: "broken"}}
+		}, "later"},
+		"a rule expires first": {func(r *holdfast.ClusterRecord) {
+			r.Drift.Counts.Ignored = 1
+			r.Desired.Document.Drift.Ignore = []holdfast.DriftRule{{Expires: noon.Add(-time.Hour)}, {Expires: noon.Add(time.Hour)}}
+		}, "13:00"},
+		"a rule expires that hid nothing": {func(r *holdfast.ClusterRecord) {
+			r.Desired.Document.Drift.Ignore = []holdfast.DriftRule{{Expires: noon.Add(time.Hour)}}
+		}, "later"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			doc := holdfast.Cluster{Drift: holdfast.DriftPolicy{Schedule: "0 4 * * *"}}
+			rec := holdfast.ClusterRecord{
+				Name: "prod", Phase: holdfast.PhaseActive,
+				Desired: holdfast.Desired{Document: doc}, Applied: holdfast.Applied{Run: "run-1", At: noon.Add(-time.Hour), Document: doc},
+				Drift: holdfast.DriftState{Status: holdfast.DriftNone, Applied: "run-1", CheckedAt: noon},
+			}
+			tt.with(&rec)
+			got := ""
+			if due := reconciler.DriftDue(rec, ""); due.Day() == 2 {
+				got = "later"
+			} else if !due.IsZero() {
+				got = due.Format("15:04")
+			}
+			if got != tt.want {
+				t.Errorf("it is due %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestCheckDriftWhenAsked(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t)
+	run, err := f.r.CheckDrift(t.Context(), "prod", "alice")
+	f.must(err)
+	if run.Kind != holdfast.RunDrift || run.Reason != reconciler.ReasonRequested || run.Actor != "alice" {
+		t.Errorf("the run is %+v", run)
+	}
+	again, err := f.r.CheckDrift(t.Context(), "prod", "bob")
+	f.must(err)
+	if again.ID != run.ID {
+		t.Errorf("asked twice, there are two: %s and %s", run.ID, again.ID)
+	}
+	f.checks(scaled("5"))
+	report, err := f.r.Drift(t.Context(), "prod")
+	f.must(err)
+	if report.State.Status != holdfast.DriftFound || len(report.Items) != 1 || report.Items[0].Address != group || report.Revision == "" {
+		t.Errorf("the report is %+v", report)
+	}
+	if _, err := f.r.CheckDrift(t.Context(), "nobody", "alice"); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("an unknown cluster: %v", err)
+	}
+}
+
+func TestCheckDriftIsRefused(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		before func(*fleet)
+		want   string
+	}{
+		"never applied": {func(f *fleet) {
+			f.repo.Commit(master, "one more", map[string]string{"clusters/new.yaml": document("new"), "infra/new/main.tf": module("one")})
+			f.look()
+		}, "never applied"},
+		"suspended": {func(f *fleet) { f.must(f.r.Suspend(f.t.Context(), "new", true, "alice")) }, "suspended"},
+		"project suspended": {func(f *fleet) {
+			f.must(f.r.SuspendAll(f.t.Context(), holdfast.Suspension{Project: "p", By: "alice"}, true))
+		}, "suspended (project)"},
+		"all suspended": {func(f *fleet) { f.must(f.r.SuspendAll(f.t.Context(), holdfast.Suspension{By: "alice"}, true)) }, "suspended (fleet)"},
+		"an apply is queued": {func(f *fleet) {
+			f.open(1, map[string]string{"infra/new/main.tf": module("two")})
+			f.executeAll(good)
+			f.merge(1, byMerge)
+		}, "is queued"},
+		"an apply has failed in its middle": {func(f *fleet) {
+			f.open(1, map[string]string{"infra/new/main.tf": module("two")})
+			f.executeAll(good)
+			f.merge(1, byMerge)
+			f.execute(failing)
+			f.executeAll(good)
+		}, "failed in its middle"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			if name != "never applied" {
+				f.repo.Commit(master, "one more", map[string]string{"clusters/new.yaml": document("new"), "infra/new/main.tf": module("one")})
+			}
+			f.adopt()
+			tt.before(f)
+			_, err := f.r.CheckDrift(t.Context(), "new", "alice")
+			if !errors.Is(err, holdfast.ErrConflict) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("it is %v, want a conflict that says %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestSuspendedClustersAreNotChecked: and are, soon after that has ended.
+func TestSuspendedClustersAreNotChecked(t *testing.T) {
+	t.Parallel()
+	suspend := map[string]func(f *fleet, on bool){
+		"cluster": func(f *fleet, on bool) { f.must(f.r.Suspend(f.t.Context(), "prod", on, "alice")) },
+		"project": func(f *fleet, on bool) {
+			f.must(f.r.SuspendAll(f.t.Context(), holdfast.Suspension{Project: "p", By: "alice"}, on))
+		},
+		"fleet": func(f *fleet, on bool) { f.must(f.r.SuspendAll(f.t.Context(), holdfast.Suspension{By: "alice"}, on)) },
+	}
+	for name, set := range suspend {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := driftFleet(t, hourly)
+			f.later() // it is queued
+			set(f, true)
+			f.settle()
+			f.expectRuns("prod", "plan no_changes", "drift canceled Suspended")
+			f.later()
+			f.later()
+			f.expectRuns("prod", "plan no_changes", "drift canceled Suspended")
+			set(f, false)
+			f.settle()
+			f.later()
+			f.checks(holdfast.Plan{})
+		})
+	}
+}
+
+func TestCancelledCheckIsNotMadeAtOnceAgain(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, hourly)
+	f.later()
+	_, err := f.r.Command(t.Context(), holdfast.Command{Verb: holdfast.VerbCancel, Clusters: []string{"prod"}, Author: "alice", Trusted: true})
+	f.must(err)
+	f.settle()
+	f.pass()
+	f.expectRuns("prod", "plan no_changes", "drift canceled Canceled")
+	if d := f.cluster("prod").Drift; d.Status != holdfast.DriftFailed || d.Detail != "it was cancelled" {
+		t.Errorf("the record says %+v", d)
+	}
+	f.clock.Advance(11 * time.Minute)
+	f.pass()
+	f.checks(holdfast.Plan{})
+}
+
+// TestUnappliedChangeIsNoDrift: the check is of what was applied, and the report
+// keeps what waits apart.
+func TestUnappliedChangeIsNoDrift(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, hourly)
+	f.repo.Commit(master, "pushed", map[string]string{"infra/prod/main.tf": module("two")})
+	f.look()
+	f.executeAll(good)
+	f.later()
+	check := f.newest("prod")
+	if rec := f.cluster("prod"); check.SourceDigest != rec.Applied.SourceDigest || check.SourceDigest == rec.Desired.SourceDigest {
+		t.Fatalf("the check is of %s", check.SourceDigest)
+	}
+	f.checks(scaled("5"))
+	report, err := f.r.Drift(t.Context(), "prod")
+	f.must(err)
+	if !report.NotApplied || report.Waiting != reconciler.ReasonUnreviewed || report.State.Counts.Changed != 1 {
+		t.Errorf("the report is %+v", report)
+	}
+}
+
+// TestRulesAreAppliedToWhatWasFound: a rule that is added hides at once, and one
+// that is taken away or has expired tells again.
+func TestRulesAreAppliedToWhatWasFound(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, hourly)
+	f.later()
+	run := f.checks(scaled("5"))
+	rule := `drift: {schedule: "0 * * * *", ignore: [{address: "aws_eks_node_group.*", reason: "autoscaler", expires: 2026-03-01T15:30:00Z}]}`
+	f.repo.Commit(master, "ignore it", map[string]string{"clusters/prod.yaml": document("prod", rule)})
+	f.look()
+	want := holdfast.DriftState{
+		Status: holdfast.DriftNone, Run: run.ID, Applied: f.cluster("prod").Applied.Run, Hides: true,
+		Counts: holdfast.DriftCounts{Ignored: 1},
+	}
+	got := f.cluster("prod").Drift
+	trimmed := got
+	trimmed.CheckedAt, trimmed.Due, trimmed.Since, trimmed.Rules, trimmed.Causes = time.Time{}, time.Time{}, time.Time{}, "", nil
+	if diff := cmp.Diff(want, trimmed, cmp.Comparer(func(a, b holdfast.Digest) bool { return a == b })); diff != "" || got.Rules == "" {
+		t.Fatalf("with the rule (-want +got):\n%s", diff)
+	}
+	report, err := f.r.Drift(t.Context(), "prod")
+	f.must(err)
+	if len(report.Items) != 1 || report.Items[0].Ignored != "autoscaler" {
+		t.Errorf("it is not listed: %+v", report.Items)
+	}
+	f.later()
+	f.checks(scaled("5"))
+	if d := f.cluster("prod").Drift; d.Status != holdfast.DriftNone || !d.Due.Before(noon.Add(3*time.Hour+36*time.Minute)) {
+		t.Errorf("the next check is at %s", d.Due)
+	}
+	f.later()
+	f.checks(scaled("5")) // at 15:20
+	f.clock.Advance(12 * time.Minute)
+	f.pass() // for the expiry
+	f.checks(scaled("5"))
+	if d := f.cluster("prod").Drift; d.Status != holdfast.DriftFound || d.Counts.Changed != 1 || d.Counts.Ignored != 0 || d.Rules != "" {
+		t.Errorf("after the rule has expired: %+v at %s", d, f.clock.Now())
+	}
+	f.expectRuns("preprod", "plan no_changes")
+}

@@ -1,0 +1,293 @@
+package reconciler_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+// undone is a cluster whose drift is undone by itself.
+const undone = `drift: {schedule: "0 * * * *", onDrift: apply}`
+
+// asks is a person's command through the API.
+func (f *fleet) asks(verb holdfast.Verb, clusters ...string) holdfast.Command {
+	f.t.Helper()
+	c, err := f.r.Command(f.t.Context(), holdfast.Command{Verb: verb, Clusters: clusters, Author: "alice", Trusted: true})
+	f.must(err)
+	f.settle()
+	return c
+}
+
+// drift has the next check find plan.
+func (f *fleet) drift(plan holdfast.Plan) holdfast.Run {
+	f.t.Helper()
+	f.later()
+	return f.checks(plan)
+}
+
+func TestDriftIsUndoneByItself(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, undone)
+	before := f.cluster("prod").Applied
+	check := f.drift(scaled("5"))
+	f.expectRuns("prod", "plan no_changes", "drift planned", "apply queued Drifted")
+	apply := f.newest("prod")
+	if apply.StoredPlan != check.ID || !apply.Exact || apply.Bundle != before.Bundle || apply.SourceDigest != before.SourceDigest ||
+		apply.StateLocation != before.StateLocation || len(apply.Reviews) != 1 || apply.Reviews[0].Run != check.ID || apply.Actor != "" {
+		t.Fatalf("the apply is %+v", apply)
+	}
+	f.look() // what asks again changes nothing
+	f.r.Resume(t.Context())
+	f.settle()
+	f.execute(good)
+	f.expectRuns("prod", "plan no_changes", "drift planned", "apply applied")
+	rec := f.cluster("prod")
+	if rec.Applied.Run != apply.ID || rec.Applied.SourceDigest != before.SourceDigest || rec.Waiting != "" {
+		t.Errorf("after the apply: %+v, waiting %q", rec.Applied, rec.Waiting)
+	}
+	f.pass() // at once, to see whether it is gone
+	f.checks(holdfast.Plan{})
+	if d := f.cluster("prod").Drift; d.Status != holdfast.DriftNone || d.Remedy != apply.ID || d.Applied != apply.ID {
+		t.Errorf("after the next check: %+v", d)
+	}
+	f.drift(scaled("5")) // the same again, later, is undone again
+	f.expectRuns("prod", "plan no_changes", "drift planned", "apply applied", "drift no_changes", "drift planned", "apply queued Drifted")
+}
+
+// TestSameDriftIsUndoneOnce: what comes back at once is not fought over.
+func TestSameDriftIsUndoneOnce(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(holdfast.Assignment) holdfast.Result{
+		"it was undone": good,
+		"it failed":     func(a holdfast.Assignment) holdfast.Result { r := failing(a); r.Applying = false; return r },
+		"it was held":   planned,
+	}
+	for name, end := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := driftFleet(t, undone)
+			f.drift(scaled("5"))
+			apply := f.execute(end)
+			if name == "it was undone" {
+				f.pass()
+				f.checks(scaled("5"))
+			}
+			f.look()
+			rec := f.cluster("prod")
+			if rec.Waiting != reconciler.ReasonRemedyFailed || rec.Drift.Remedy != apply.ID || rec.Drift.Hold != reconciler.ReasonRemedyFailed {
+				t.Fatalf("it waits for %q (%s): %+v", rec.Waiting, rec.WaitingDetail, rec.Drift)
+			}
+			f.drift(scaled("5"))
+			if run := f.newest("prod"); run.Kind != holdfast.RunDrift {
+				t.Errorf("it is tried again: %s", strings.Join(f.runs("prod"), ", "))
+			}
+			if got := f.cluster("prod").Drift.Remedy; got != apply.ID {
+				t.Errorf("the remedy of the same drift is %q", got)
+			}
+			f.drift(scaled("9")) // another drift is another matter
+			if run := f.newest("prod"); run.Kind != holdfast.RunApply || run.Status != holdfast.RunQueued {
+				t.Errorf("another drift: %s", strings.Join(f.runs("prod"), ", "))
+			}
+		})
+	}
+}
+
+func TestFailedRemedyInItsMiddle(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, undone)
+	f.drift(scaled("5"))
+	f.execute(failing)
+	rec := f.cluster("prod")
+	if rec.Phase != holdfast.PhaseFailed || !rec.Drift.Due.IsZero() {
+		t.Errorf("it is %s, due at %s", rec.Phase, rec.Drift.Due)
+	}
+	f.expectRuns("prod", "plan no_changes", "drift planned", "apply errored EngineError", "plan queued ApplyFailed")
+}
+
+func TestDriftIsHeld(t *testing.T) {
+	t.Parallel()
+	replaced := drifted(changes{change(group, holdfast.ActionUpdate, "zone a b")}, change(group, holdfast.ActionReplace, "zone b a"))
+	partly := drifted(changes{change(group, holdfast.ActionUpdate, "size 3 5", "zone a b")}, change(group, holdfast.ActionUpdate, "size 5 3", "zone b a"))
+	tests := map[string]struct {
+		spec   []string
+		plan   holdfast.Plan
+		reason string
+		detail string
+	}{
+		"needs an approval": {[]string{undone, "apply: {requires: [approved]}"}, scaled("5"), reconciler.ReasonDriftHeld, "approval"},
+		"destroys":          {[]string{undone}, replaced, reconciler.ReasonDriftHeld, "destroy"},
+		"changes what is hidden": {
+			[]string{`drift: {schedule: "0 * * * *", onDrift: apply, ignore: [{address: "**", attribute: size, reason: autoscaler}]}`},
+			partly, reconciler.ReasonDriftHeld, "ignore rule",
+		},
+		"outside of the windows": {
+			[]string{undone, `apply: {windows: [{kind: allow, schedule: "0 22 * * *", duration: 2h}]}`},
+			scaled("5"), reconciler.ReasonWindowClosed, "",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := driftFleet(t, tt.spec...)
+			check := f.drift(tt.plan)
+			rec := f.cluster("prod")
+			if rec.Waiting != tt.reason || !strings.Contains(rec.WaitingDetail, tt.detail) || rec.Drift.Hold == "" ||
+				!strings.Contains(rec.Drift.Hold, tt.detail) {
+				t.Fatalf("it waits for %q (%s), hold %q", rec.Waiting, rec.WaitingDetail, rec.Drift.Hold)
+			}
+			f.expectRuns("prod", "plan no_changes", "drift planned")
+			if name == "outside of the windows" {
+				if c := f.asks(holdfast.VerbApply, "prod"); c.Status != holdfast.CommandRefused {
+					t.Errorf("it is %s outside of the windows", c.Status)
+				}
+				return
+			}
+			if c := f.asks(holdfast.VerbApply, "prod"); c.Status != holdfast.CommandDone {
+				t.Fatalf("a person's word is %s: %s", c.Status, c.Reply)
+			}
+			if run := f.newest("prod"); run.StoredPlan != check.ID || run.Actor != "alice" || run.Reason != reconciler.ReasonApproved {
+				t.Errorf("the apply is %+v", run)
+			}
+			f.execute(good)
+			f.pass()
+			f.checks(holdfast.Plan{})
+			if rec := f.cluster("prod"); rec.Waiting != "" || rec.Drift.Hold != "" || rec.Drift.Status != holdfast.DriftNone {
+				t.Errorf("afterwards it waits for %q: %+v", rec.Waiting, rec.Drift)
+			}
+		})
+	}
+}
+
+// TestOldFindingIsLookedAtAgain: the world may be another one when a window
+// opens.
+func TestOldFindingIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, `drift: {schedule: "0 13 * * *", onDrift: apply}`, `apply: {windows: [{kind: allow, schedule: "0 22 * * *", duration: 2h}]}`)
+	f.clock.Advance(95 * time.Minute)
+	f.pass()
+	f.checks(scaled("5"))
+	f.clock.Advance(9 * time.Hour)
+	f.r.Resume(t.Context())
+	f.settle()
+	f.expectRuns("prod", "plan no_changes", "drift planned", "drift queued Schedule")
+	f.checks(scaled("5"))
+	f.expectRuns("prod", "plan no_changes", "drift planned", "drift planned", "apply queued Drifted")
+}
+
+func TestPersonsWordAboutDrift(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		before func(*fleet)
+		ask    func(*fleet) holdfast.Command
+		want   string // of the newest run; or what the refusal says
+	}{
+		"apply what the check found": {func(*fleet) {}, func(f *fleet) holdfast.Command { return f.asks(holdfast.VerbApply, "prod") }, "apply queued Approved"},
+		"by the check's name": {func(*fleet) {}, func(f *fleet) holdfast.Command {
+			return f.asks(holdfast.VerbApply, f.newest("prod").ID)
+		}, "apply queued Approved"},
+		"approve": {func(*fleet) {}, func(f *fleet) holdfast.Command { return f.asks(holdfast.VerbApprove, "prod") }, "apply queued Approved"},
+		"a later plan": {func(f *fleet) {
+			f.asks(holdfast.VerbPlan, "prod")
+			f.look()
+			f.execute(planned)
+		}, func(f *fleet) holdfast.Command { return f.asks(holdfast.VerbApply, "prod") }, "apply queued Approved"},
+		"an older check": {func(f *fleet) { f.drift(scaled("7")) }, func(f *fleet) holdfast.Command {
+			all, err := f.store.Runs(f.t.Context(), holdfast.RunFilter{Cluster: "prod"})
+			f.must(err)
+			return f.asks(holdfast.VerbApply, all[1].ID)
+		}, "there is a newer plan"},
+		"suspended": {func(f *fleet) { f.must(f.r.Suspend(f.t.Context(), "prod", true, "alice")); f.settle() }, func(f *fleet) holdfast.Command {
+			return f.asks(holdfast.VerbApply, "prod")
+		}, "suspended"},
+		"it is gone": {func(f *fleet) { f.drift(holdfast.Plan{}) }, func(f *fleet) holdfast.Command {
+			return f.asks(holdfast.VerbApply, "prod")
+		}, "up to date"},
+		"asked for twice": {func(f *fleet) { f.asks(holdfast.VerbApply, "prod") }, func(f *fleet) holdfast.Command {
+			return f.asks(holdfast.VerbApply, "prod")
+		}, "queued or running"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := driftFleet(t, hourly)
+			f.drift(scaled("5"))
+			tt.before(f)
+			c := tt.ask(f)
+			if c.Status == holdfast.CommandRefused {
+				if !strings.Contains(c.Reply, tt.want) {
+					t.Errorf("it is refused: %s; want %q", c.Reply, tt.want)
+				}
+				return
+			}
+			run := f.newest("prod")
+			if got := strings.Join([]string{string(run.Kind), string(run.Status), run.Reason}, " "); got != tt.want || run.Actor != "alice" {
+				t.Errorf("the newest run is %q by %q, want %q", got, run.Actor, tt.want)
+			}
+			f.look()
+			if after := f.newest("prod"); after.Status != run.Status {
+				t.Errorf("another look makes it %s (%s)", after.Status, after.Reason)
+			}
+		})
+	}
+}
+
+// TestPolicyIsRead: a policy that changes has its effect on what was found.
+func TestPolicyIsRead(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, hourly)
+	f.drift(scaled("5"))
+	f.repo.Commit(master, "undo drift", map[string]string{"clusters/prod.yaml": document("prod", undone)})
+	f.look()
+	f.expectRuns("prod", "plan no_changes", "drift planned", "apply queued Drifted")
+	f.repo.Commit(master, "or rather not", map[string]string{"clusters/prod.yaml": document("prod", hourly)})
+	f.look()
+	f.expectRuns("prod", "plan no_changes", "drift planned", "apply canceled UpToDate")
+	f.repo.Commit(master, "after all", map[string]string{"clusters/prod.yaml": document("prod", undone)})
+	f.look()
+	f.expectRuns("prod", "plan no_changes", "drift planned", "apply canceled UpToDate", "apply queued Drifted")
+}
+
+// TestRemedySurvivesACrash: between the queueing of an apply and the record that
+// says so, nothing is queued twice.
+func TestRemedySurvivesACrash(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, undone)
+	f.drift(scaled("5"))
+	rec := f.cluster("prod")
+	rec.Drift.Remedy, rec.Drift.Hold = "", ""
+	_, err := f.store.SaveCluster(t.Context(), rec)
+	f.must(err)
+	f.restart()
+	f.look()
+	f.r.Resume(t.Context())
+	f.settle()
+	f.expectRuns("prod", "plan no_changes", "drift planned", "apply queued Drifted")
+	apply := f.execute(func(a holdfast.Assignment) holdfast.Result { r := failing(a); r.Applying = false; return r })
+	rec = f.cluster("prod")
+	rec.Drift.Remedy = ""
+	_, err = f.store.SaveCluster(t.Context(), rec)
+	f.must(err)
+	f.restart()
+	f.look()
+	f.r.Resume(t.Context())
+	f.settle()
+	f.expectRuns("prod", "plan no_changes", "drift planned", "apply errored EngineError")
+	if got := f.cluster("prod").Drift.Remedy; got != apply.ID {
+		t.Errorf("the remedy is %q", got)
+	}
+}
+
+// TestAMergeComesBeforeARemedy: what Git says is not undone.
+func TestAMergeComesBeforeARemedy(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, undone)
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.drift(scaled("5"))
+	f.expectRuns("prod", "plan no_changes", "plan planned", "drift planned", "apply queued Drifted")
+	f.merge(1, byMerge)
+	f.expectRuns("prod", "plan no_changes", "plan planned", "drift planned", "apply canceled Superseded", "apply queued Merged")
+}
