@@ -417,7 +417,7 @@ func phaseCause(rec holdfast.ClusterRecord, runs []holdfast.Run) (reason, run st
 		if l.write.ID == "" {
 			return ReasonApplied, rec.Applied.Run
 		}
-		return l.write.Reason, l.write.ID
+		return whyWritten(l.write), l.write.ID
 	case holdfast.PhaseFailed:
 		if l.failed.Failure != nil {
 			return l.failed.Failure.Cause, l.failed.ID
@@ -427,5 +427,24 @@ func phaseCause(rec holdfast.ClusterRecord, runs []holdfast.Run) (reason, run st
 		return ReasonApplied, rec.Applied.Run
 	default:
 		return ReasonNewRevision, ""
+	}
+}
+
+// whyWritten is the reason for which an apply or a destroy was made, which a run
+// that is executed does not carry any more.
+func whyWritten(run holdfast.Run) string {
+	switch {
+	case run.Reason != "":
+		return run.Reason
+	case run.Resume:
+		return ReasonResumed
+	case run.Actor != "":
+		return ReasonApproved
+	case slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return !v.PullRequest.IsZero() }):
+		return ReasonMerged
+	case run.StoredPlan != "":
+		return ReasonDrifted
+	default:
+		return ReasonApplied
 	}
 }
