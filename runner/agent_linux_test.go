@@ -144,6 +144,9 @@ func TestKilledAgentsApplyIsReportedByItsSuccessor(t *testing.T) {
 	if diff := cmp.Diff([]string{"terraform_data.b"}, result.Failure.Unrecorded); diff != "" {
 		t.Error(diff)
 	}
+	if diff := cmp.Diff([]string{"terraform_data.a: created"}, result.Failure.Completed); diff != "" {
+		t.Error(diff)
+	}
 	server.until(t, "the agent claims", func() bool { return len(server.claims) > 1 })
 	if err := stop(); err != nil {
 		t.Error(err)

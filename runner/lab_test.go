@@ -60,6 +60,21 @@ func (l *lab) stored(w http.ResponseWriter, r *http.Request) bool {
 // which command.
 func (l *lab) run(id string, kind holdfast.RunKind, files map[string]string, change func(*holdfast.Assignment)) (holdfast.Result, map[string]int) {
 	l.t.Helper()
+	before := len(l.started())
+	l.assign(id, kind, files, change)
+	result := l.server.result(l.t, id)
+	starts := map[string]int{}
+	for _, call := range l.started()[before:] {
+		command, _, _ := strings.Cut(call, " ")
+		starts[command]++
+	}
+	delete(starts, "version")
+	return result, starts
+}
+
+// assign lets a run begin.
+func (l *lab) assign(id string, kind holdfast.RunKind, files map[string]string, change func(*holdfast.Assignment)) {
+	l.t.Helper()
 	filled := map[string]string{}
 	for name, text := range files {
 		filled[name] = strings.ReplaceAll(text, "WORLD", l.world)
@@ -71,17 +86,8 @@ func (l *lab) run(id string, kind holdfast.RunKind, files map[string]string, cha
 	if change != nil {
 		change(&a)
 	}
-	before := len(l.started())
 	l.server.set(func() { l.server.objects[string(a.Bundle)] = tarball(filled) })
 	l.server.assign(a)
-	result := l.server.result(l.t, id)
-	starts := map[string]int{}
-	for _, call := range l.started()[before:] {
-		command, _, _ := strings.Cut(call, " ")
-		starts[command]++
-	}
-	delete(starts, "version")
-	return result, starts
 }
 
 func (l *lab) started() []string {

@@ -50,6 +50,10 @@ func (w world) meet(ctx context.Context, operation, name string, diags *diag.Dia
 	for w.held(operation, name) && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
 	}
+	if ctx.Err() != nil {
+		diags.AddError("Interrupted", "The engine told the provider to stop.")
+		return
+	}
 	data, err := os.ReadFile(filepath.Join(string(w), "fail."+operation+"."+name))
 	if err == nil {
 		summary, detail, _ := strings.Cut(string(data), "\n")
