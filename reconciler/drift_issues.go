@@ -217,17 +217,16 @@ func (r *Reconciler) tellCluster(ctx context.Context, rec holdfast.ClusterRecord
 // the same, they are not told again.
 func driftStamp(rec holdfast.ClusterRecord, remedy holdfast.Run) holdfast.Revision {
 	drift, outline := rec.Drift, driftOutline(rec)
-	failing, failure := drift.Status == holdfast.DriftFailed && drift.Failures >= failuresTold, ""
-	if failing {
-		failure = drift.Detail
-	}
+	// That checks fail is told once, and not each time in other words.
+	failing := drift.Status == holdfast.DriftFailed && drift.Failures >= failuresTold
 	acting := string(remedy.Status)
 	if remedy.ID != "" && !remedy.Status.Done() {
 		acting = "acting"
 	}
 	d := holdfast.NewDigester("drift issue 1")
-	d.Add(string(drift.Fingerprint), drift.Hold, fmt.Sprint(drift.Destroys, drift.Hides, failing), failure)
-	d.Add(drift.Remedy, acting, outline.Document.Drift.OnDrift, fmt.Sprint(outline.NotApplied), outline.Waiting)
+	d.Add(string(drift.Fingerprint), drift.Hold, fmt.Sprint(drift.Destroys, drift.Hides, failing))
+	again := remedy.Status.Done() && drift.CheckedAt.After(remedy.FinishedAt)
+	d.Add(drift.Remedy, acting, fmt.Sprint(again), outline.Document.Drift.OnDrift, fmt.Sprint(outline.NotApplied), outline.Waiting)
 	return holdfast.Revision(strings.TrimPrefix(string(d.Digest()), "sha256:"))
 }
 

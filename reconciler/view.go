@@ -18,7 +18,7 @@ func (r *Reconciler) view(ctx context.Context, pr holdfast.PullRequestRecord) (r
 	settled := true
 	for _, c := range pr.Clusters {
 		rc := report.Cluster{Name: c.Name, Document: c.Document, Deleted: c.Deleted}
-		if err := r.viewRelated(ctx, &rc, pr, &view); err != nil {
+		if err := r.viewRelated(ctx, &rc, pr); err != nil {
 			return view, false, err
 		}
 		plans, err := r.pullRequestRuns(ctx, pr.PullRequestRef, c.Name)
@@ -90,9 +90,7 @@ var unplannable = []string{ReasonProtected, ReasonNeverApplied} //nolint:gocheck
 
 // viewRelated says of a cluster that a pull request removes why it would not be
 // destroyed, and of another one what it has to wait for.
-func (r *Reconciler) viewRelated(
-	ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, view *report.PullRequest,
-) error {
+func (r *Reconciler) viewRelated(ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord) error {
 	if pr.State != holdfast.PullRequestOpen {
 		return nil
 	}
@@ -103,6 +101,9 @@ func (r *Reconciler) viewRelated(
 	}
 	in.Cluster = rec
 	if !rc.Deleted {
+		if rec.Applied.Run != "" {
+			rc.Document.RenamedFrom = "" // it goes on under the new name already
+		}
 		if err := r.observeProposal(ctx, &in); err != nil {
 			return err
 		}
@@ -126,10 +127,6 @@ func (r *Reconciler) viewRelated(
 		return err
 	}
 	rc.Waiting, rc.WaitingDetail = spared(in)
-	if rc.Waiting == ReasonMassDeletion {
-		view.Notices = appendNew(view.Notices, "after the merge each destroy waits for a person's word: "+rc.WaitingDetail)
-		rc.Waiting, rc.WaitingDetail = "", ""
-	}
 	return nil
 }
 
@@ -150,13 +147,6 @@ func (r *Reconciler) removals(ctx context.Context, pr holdfast.PullRequestRecord
 		return 0, 0, fmt.Errorf("count clusters of %q: %w", pr.Repo, err)
 	}
 	return removed, fleet, nil
-}
-
-func appendNew(list []string, s string) []string {
-	if slices.Contains(list, s) {
-		return list
-	}
-	return append(list, s)
 }
 
 // viewPlan shows the newest plan; while that is being made, the one before.
@@ -232,7 +222,7 @@ func (r *Reconciler) viewApply(ctx context.Context, rc *report.Cluster, pr holdf
 		if !slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return v.PullRequest == pr.PullRequestRef }) {
 			continue
 		}
-		rc.Apply = &runs[i]
+		rc.Apply, rc.Failed = &runs[i], failedBefore(runs[i:])
 		summary, err := r.cachedSummary(ctx, run.ID)
 		if err == nil {
 			rc.Applied = summary
@@ -266,9 +256,22 @@ func (r *Reconciler) viewApply(ctx context.Context, rc *report.Cluster, pr holdf
 	}
 	obsolete, err := r.nothingLeft(ctx, rec, pr)
 	if obsolete {
-		rc.Apply, rc.Waiting, rc.WaitingDetail = nil, ReasonUpToDate, ""
+		rc.Apply, rc.Failed, rc.Waiting, rc.WaitingDetail = nil, nil, ReasonUpToDate, ""
 	}
 	return err
+}
+
+// failedBefore returns the run that failed in the middle, if the newest one is
+// the plan of what it has left; nil if there is none.
+func failedBefore(runs []holdfast.Run) *holdfast.Run {
+	if runs[0].Kind != holdfast.RunPlan {
+		return nil
+	}
+	i := slices.IndexFunc(runs, func(run holdfast.Run) bool { return run.Kind.Writes() })
+	if i < 0 || !runs[i].Begun || runs[i].Failure == nil {
+		return nil
+	}
+	return &runs[i]
 }
 
 // nothingLeft reports whether a merge is in what the branch desires of a

@@ -28,9 +28,16 @@ func (d *driftWriter) next() {
 	d.line("\nThis issue is closed when a check finds no drift any more.\n")
 }
 
-// undone reports whether an apply has just undone what is shown.
+// undone reports whether an apply has just undone what is shown, or does so now.
 func undone(r holdfast.DriftReport) bool {
-	return r.Remedy != nil && (r.Remedy.Status == holdfast.RunApplied || !r.Remedy.Status.Done())
+	return r.Remedy != nil && !back(r) && (r.Remedy.Status == holdfast.RunApplied || !r.Remedy.Status.Done())
+}
+
+// back reports whether the drift was there again after it had been undone.
+func back(r holdfast.DriftReport) bool {
+	run := r.Remedy
+	found := r.State.Status == holdfast.DriftFound
+	return found && run != nil && run.Status == holdfast.RunApplied && (r.State.Hold == "RemedyFailed" || r.State.CheckedAt.After(run.FinishedAt))
 }
 
 func undoWords(r holdfast.DriftReport) string {
@@ -79,6 +86,10 @@ func remedyWords(r holdfast.DriftReport, run holdfast.Run) string {
 	switch {
 	case !run.Status.Done():
 		return who + " undoes it."
+	case back(r):
+		return who + " has undone it" + endedOn(run) + ", and a later check has found the same again: something outside makes it anew." + againWords(r)
+	case run.Status == holdfast.RunApplied && r.State.Status == holdfast.DriftNone:
+		return who + " has undone it" + endedOn(run) + "."
 	case run.Status == holdfast.RunApplied:
 		return who + " has undone it" + endedOn(run) + ": the next check proves it."
 	case run.Status == holdfast.RunNoChanges:

@@ -90,6 +90,11 @@ func driftCases() map[string]holdfast.DriftReport {
 	pending := drifted()
 	pending.Document.Drift.OnDrift = "apply"
 
+	again := withRemedy(holdfast.RunApplied)
+	again.State.Hold = "RemedyFailed"
+
+	just := withRemedy(holdfast.RunApplied)
+	just.State.CheckedAt = now
 	undone := withRemedy(holdfast.RunApplied)
 	undone.State.Status, undone.State.Counts, undone.Items = holdfast.DriftNone, holdfast.DriftCounts{}, nil
 	hidden := drifted()
@@ -114,7 +119,8 @@ func driftCases() map[string]holdfast.DriftReport {
 		"drift-destroys": destroys,
 		"drift-pending":  pending,
 		"drift-undoing":  withRemedy(holdfast.RunRunning),
-		"drift-undone":   withRemedy(holdfast.RunApplied),
+		"drift-undone":   just,
+		"drift-again":    again,
 		"drift-failed":   failed,
 		"drift-changed":  changed,
 		"drift-failing":  failing,
@@ -154,7 +160,10 @@ func TestDriftIssueStaysTheSame(t *testing.T) {
 		if closed {
 			continue
 		}
-		r.State.Run, r.State.CheckedAt, r.State.Due = "run-next", now.Add(48*time.Hour), now.Add(52*time.Hour)
+		r.State.Run, r.State.Due = "run-next", now.Add(52*time.Hour)
+		if r.Remedy == nil {
+			r.State.CheckedAt = now.Add(48 * time.Hour) // after an apply that is news
+		}
 		r.State.Failures = max(r.State.Failures, 3)
 		if r.State.Status == holdfast.DriftFailed {
 			r.State.Failures = 17

@@ -87,7 +87,21 @@ var reasons = map[string]reason{
 	"StateMoved":   {words: "the state has changed since", wait: true},
 	"UpToDate":     {words: "the cluster is as Git says"},
 
-	"Schedule": {words: "a check for drift was due", wait: true},
+	// Why runs are, or are not: these are never waited for.
+	"Merged":         {words: "a plan that was reviewed was merged"},
+	"Approved":       {words: "a person asked for the apply of a plan that they saw"},
+	"Requested":      {words: "a person asked for it"},
+	"Closed":         {words: "the pull request was closed or merged"},
+	"NotAffected":    {words: "the pull request does not change the cluster any more"},
+	"Resumed":        {words: "an apply goes on with what is left of one that failed"},
+	"Applied":        {words: "the apply has ended well"},
+	"Adopted":        {words: "nothing differs: it is taken over without an apply"},
+	"NotMerged":      {words: "it is not merged yet: an apply follows the merge"},
+	"NothingPlanned": {words: "there is no plan that could be applied", next: []holdfast.Verb{holdfast.VerbPlan}, does: "plans again"},
+	"PlanMoved":      {words: "there is a newer plan than the one that was seen"},
+	"Checked":        {words: "a check for drift has ended"},
+
+	"Schedule": {words: "a check for drift was due"},
 	"Drifted":  {words: "the infrastructure is not as it was applied", hint: "`holdfast describe drift` shows what differs"},
 	"DriftHeld": {
 		words: "what would undo its drift needs a person's approval",
