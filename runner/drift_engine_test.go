@@ -94,6 +94,13 @@ func TestDriftOfARealEngine(t *testing.T) {
 	}, sorted(actions(plan.Changes))); diff != "" {
 		t.Errorf("what an apply would do (-want +got):\n%s", diff)
 	}
+	for _, part := range []string{
+		"Objects have changed outside of", "will perform the following actions", "Plan: 2 to add, 2 to change, 0 to destroy.",
+	} {
+		if !strings.Contains(plan.Text, part) {
+			t.Errorf("the text lacks %q:\n%s", part, plan.Text)
+		}
+	}
 	for name, sink := range l.server.sinks(t, "drift-found") {
 		if strings.Contains(sink, "correct-horse") || strings.Contains(sink, "horse-correct") {
 			t.Errorf("%s holds the password", name)

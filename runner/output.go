@@ -222,13 +222,14 @@ func planText(output string) string {
 			break
 		}
 	}
+	// A rule stands before the end, and between what has drifted and the plan.
 	for _, end := range []string{
-		"\n─────",
 		"\nSaved the plan to:",
+		"\nNote: You didn't use the -out option",
 	} {
 		if at := strings.Index(output, end); at >= 0 {
 			output = output[:at]
 		}
 	}
-	return strings.TrimSpace(output)
+	return strings.TrimRight(strings.TrimSpace(output), "─ \t\r\n")
 }

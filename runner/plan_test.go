@@ -97,6 +97,11 @@ func TestParsePlanOfAnEngine(t *testing.T) {
 			changes: []string{"update cloud_cluster.main", "create cloud_node_pool.pool[0]", "create cloud_node_pool.pool[1]"},
 			drift:   []string{"delete cloud_node_pool.pool[0]", "delete cloud_node_pool.pool[1]", "update cloud_cluster.main"},
 		},
+		"answered": { // by the provider Mastercard/restapi
+			counts:  holdfast.Counts{Create: 1, Update: 1},
+			changes: []string{"update terraform_data.reader", "create restapi_object.gone"},
+			drift:   []string{"delete restapi_object.gone", "update restapi_object.pool"},
+		},
 		"sensitive": {
 			counts:  holdfast.Counts{Create: 2, Update: 1, Outputs: 1},
 			changes: []string{"update terraform_data.db", "create terraform_data.app", "create terraform_data.list"},

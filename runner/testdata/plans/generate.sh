@@ -45,6 +45,9 @@ scenario() {
 	cd "$here"
 }
 
+# "answered" was made by hand: with the provider Mastercard/restapi 1.20.0 and the
+# fake server that comes with it, whose object "pool" was changed and whose object
+# "gone" was deleted.
 scenario create
 scenario update
 scenario replace
