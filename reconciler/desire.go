@@ -251,7 +251,8 @@ func (r *Reconciler) desireOnce(
 	if len(faults) > 0 {
 		rec.Desired.SourceDigest = ""
 	}
-	if !before.Desired.SourceDigest.Equal(res.digest) || before.Desired.Removed || before.Desired.Revision == "" || now.rewritten {
+	absent := before.Desired.Removed || before.Desired.Missing != "" || before.Desired.Revision == ""
+	if !before.Desired.SourceDigest.Equal(res.digest) || absent || now.rewritten {
 		rec.Desired.Revision = now.revision
 	}
 	took := taken{ask: true, doubt: len(rec.Desired.Faults) > 0}

@@ -142,6 +142,13 @@ func (r *Reconciler) assign(ctx context.Context, run holdfast.Run) (holdfast.Ass
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
+	former, err := r.former(ctx, rec, run.Document)
+	if err != nil {
+		return holdfast.Assignment{}, run, err
+	}
+	if former.Name != "" && !destroys(run) {
+		rec.StateSerial = former.StateSerial // it is planned with the state that the former name has
+	}
 	for run.AppliedRun != last || run.StateSerial != rec.StateSerial {
 		seen := run
 		seen.AppliedRun, seen.StateSerial = last, rec.StateSerial
@@ -158,7 +165,7 @@ func (r *Reconciler) assign(ctx context.Context, run holdfast.Run) (holdfast.Ass
 	if err != nil {
 		return holdfast.Assignment{}, run, fmt.Errorf("read credentials: %w", err)
 	}
-	pin, err := r.pinned(ctx, run, rec)
+	pin, err := r.pinned(ctx, run, rec, former)
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
@@ -182,16 +189,16 @@ func (r *Reconciler) assign(ctx context.Context, run holdfast.Run) (holdfast.Ass
 
 // pinned is what a run takes its engine and its provider lock file from: what
 // was last applied, under the cluster's former name if it has that no more.
-func (r *Reconciler) pinned(ctx context.Context, run holdfast.Run, rec holdfast.ClusterRecord) (holdfast.Applied, error) {
-	if destroys(run) {
+func (r *Reconciler) pinned(ctx context.Context, run holdfast.Run, rec, former holdfast.ClusterRecord) (holdfast.Applied, error) {
+	switch {
+	case destroys(run):
 		runs, err := r.branchRuns(ctx, run.Cluster)
 		return lastApplied(rec, runs), err
-	}
-	former, err := r.former(ctx, rec, run.Document)
-	if err == nil && former.Name != "" {
+	case former.Name != "":
 		return former.Applied, nil
+	default:
+		return rec.Applied, nil
 	}
-	return rec.Applied, err
 }
 
 // reviewedPlans adds to a run's reviews what a comparison needs.

@@ -279,8 +279,37 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfa
 		}
 		rec.Clusters = append(rec.Clusters, c)
 	}
+	if err := r.comparePolicies(ctx, from, to, names, rec); err != nil {
+		return err
+	}
 	slices.SortStableFunc(rec.Faults, byPosition)
 	rec.Faults = slices.CompactFunc(rec.Faults, func(a, b holdfast.Fault) bool { return a == b })
+	return nil
+}
+
+// comparePolicies adds what is wrong with documents that a pull request changes
+// without a change of what they come to, such as in what they depend on.
+func (r *Reconciler) comparePolicies(
+	ctx context.Context, from, to *catalog, compared []string, rec *holdfast.PullRequestRecord,
+) error {
+	for name, entries := range to.names {
+		if same(from.names[name], entries) || slices.Contains(compared, name) {
+			continue
+		}
+		res, err := r.resolve(ctx, to, name)
+		if err != nil {
+			return err
+		}
+		known, err := r.opts.Store.Cluster(ctx, name)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return fmt.Errorf("read cluster %q: %w", name, err)
+		}
+		faults, err := r.amongOthers(ctx, to, res, known)
+		if err != nil {
+			return err
+		}
+		rec.Faults = append(rec.Faults, faults...)
+	}
 	return nil
 }
 

@@ -1,0 +1,338 @@
+package reconciler_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+// withEngine is good with an engine that the record remembers.
+func withEngine(a holdfast.Assignment) holdfast.Result {
+	result := good(a)
+	result.EngineName, result.EngineVersion = "terraform", "1.9.8"
+	return result
+}
+
+// built returns a fleet whose clusters were all applied, each by a pull request
+// of its own.
+func built(t *testing.T, files map[string]string) *fleet {
+	t.Helper()
+	f := newFleet(t, files)
+	f.look()
+	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+		result := withEngine(a)
+		result.Status = holdfast.RunNoChanges
+		return result
+	})
+	return f
+}
+
+func (f *fleet) comment(number int) string {
+	f.t.Helper()
+	for _, c := range f.forge.ours() {
+		if c.PullRequest.Number == number && strings.HasPrefix(c.Body, "<!-- holdfast:pull-request") {
+			return c.Body
+		}
+	}
+	return ""
+}
+
+func TestARemovalIsPlannedReviewedAndDone(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	applied := f.cluster("prod").Applied
+	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete, "infra/prod/main.tf": gitserver.Delete})
+
+	f.execute(func(a holdfast.Assignment) holdfast.Result {
+		if a.Kind != holdfast.RunPlan || !a.Destroy || !a.Exact || a.Bundle != applied.Bundle || a.PinVersion != "1.9.8" {
+			t.Errorf("the pull request is planned as %+v, want a destruction of what was applied, with its engine", a)
+		}
+		return withEngine(a)
+	})
+	f.post()
+	if body := f.comment(1); !strings.Contains(body, "destroy") {
+		t.Errorf("the comment does not speak of destruction:\n%s", body)
+	}
+	plan := f.newest("prod")
+	f.merge(1, byMerge)
+
+	if rec := f.cluster("prod"); rec.Phase != holdfast.PhaseDeleting {
+		t.Errorf("the phase is %s", rec.Phase)
+	}
+	a := f.claim()
+	if a.Kind != holdfast.RunDestroy || !a.Exact || a.Bundle != applied.Bundle || len(a.Reviews) != 1 || a.Reviews[0].Run != plan.ID {
+		t.Fatalf("the merge leads to %+v, want the destroy that was reviewed", f.newest("prod"))
+	}
+	f.finish(a, withEngine(a))
+	f.post()
+	rec := f.cluster("prod")
+	if rec.Phase != holdfast.PhaseDeleted || rec.Ending == nil || rec.Ending.Run != a.Run || rec.Ending.Reason != reconciler.ReasonDestroyed {
+		t.Fatalf("the record after the destroy: phase %s, ending %+v", rec.Phase, rec.Ending)
+	}
+	if got := f.forge.status(f.forge.get(1).MergeCommit, holdfast.ContextApply); got != holdfast.StatusSuccess {
+		t.Errorf("the status of the merge is %q", got)
+	}
+	live, err := f.store.Clusters(t.Context(), holdfast.ClusterFilter{})
+	f.must(err)
+	if len(live) != 1 || live[0].Name != "preprod" {
+		t.Errorf("%d clusters are listed", len(live))
+	}
+	f.look()
+	f.expectRuns("prod", "plan no_changes", "plan planned", "destroy applied")
+
+	// A document of the same name begins a new life.
+	f.repo.Commit(master, "again", map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
+	f.look()
+	rec = f.cluster("prod")
+	if rec.Ending != nil || rec.Phase != holdfast.PhasePending || rec.Applied.Run != "" {
+		t.Errorf("the new life begins as %s, applied %q, ending %+v", rec.Phase, rec.Applied.Run, rec.Ending)
+	}
+	f.expectRuns("prod", "plan no_changes", "plan planned", "destroy applied", "plan queued Unreviewed")
+}
+
+func TestProtectionIsThatOfWhatWasApplied(t *testing.T) {
+	t.Parallel()
+	files := twoClusters()
+	files["clusters/prod.yaml"] = document("prod", "deletion: {protected: true}")
+	f := built(t, files)
+
+	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.executeAll(good)
+	if got := f.forge.status(f.forge.get(1).Head, holdfast.ContextPlan); got == holdfast.StatusSuccess {
+		t.Errorf("the plan status of a deletion that will not be done is %q", got)
+	}
+	f.merge(1, byMerge)
+	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonProtected || rec.Phase != holdfast.PhaseDeleting {
+		t.Errorf("it is %s and waits for %q", rec.Phase, rec.Waiting)
+	}
+	f.command(1, "alice", "/holdfast apply")
+	f.executeAll(good)
+	f.expectRuns("prod", "plan no_changes")
+
+	// Bringing it back unprotected in one push, then removing it.
+	f.repo.Commit(master, "unprotect", map[string]string{"clusters/prod.yaml": document("prod", "deletion: {protected: false}")})
+	f.look()
+	if rec := f.cluster("prod"); rec.Applied.Document.Deletion.Protected || rec.Phase != holdfast.PhaseActive {
+		t.Fatalf("brought back, it is %s, protected %t", rec.Phase, rec.Applied.Document.Deletion.Protected)
+	}
+	f.repo.Commit(master, "remove", map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.look()
+	f.executeAll(good)
+	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonUnreviewed {
+		t.Errorf("removed without a pull request it waits for %q", rec.Waiting)
+	}
+	f.expectRuns("prod", "plan no_changes", "plan planned")
+}
+
+// clusters are that many, none of which needs a folder of its own.
+func many(n int) map[string]string {
+	files := map[string]string{"README.md": "hello", "infra/any/main.tf": module("one")}
+	for i := range n {
+		name := fmt.Sprintf("c%02d", i)
+		files["clusters/"+name+".yaml"] = strings.ReplaceAll(document(name), "infra/"+name, "infra/any")
+	}
+	return files
+}
+
+func TestManyRemovalsAtOnceNeedAWord(t *testing.T) {
+	t.Parallel()
+	f := built(t, many(30))
+	gone := map[string]string{}
+	for i := range 6 {
+		gone[fmt.Sprintf("clusters/c%02d.yaml", i)] = gitserver.Delete
+	}
+	f.open(1, gone)
+	f.executeAll(withEngine)
+	if body := f.comment(1); !strings.Contains(body, "6 of 30") {
+		t.Errorf("the comment does not warn:\n%s", body)
+	}
+	f.merge(1, byMerge)
+	for i := range 6 {
+		if got := f.cluster(fmt.Sprintf("c%02d", i)).Waiting; got != reconciler.ReasonMassDeletion {
+			t.Errorf("c%02d waits for %q", i, got)
+		}
+	}
+	// A new process, which may see them one after another, holds them as well.
+	f.restart()
+	f.r.Resume(t.Context())
+	f.settle()
+	f.look()
+	if run := f.newest("c00"); run.Kind == holdfast.RunDestroy {
+		t.Fatalf("after a restart c00 has %s %s", run.Kind, run.Status)
+	}
+
+	f.command(1, "alice", "/holdfast apply c01")
+	f.executeAll(withEngine)
+	if got := f.cluster("c01").Phase; got != holdfast.PhaseDeleted {
+		t.Errorf("c01 was confirmed and is %s", got)
+	}
+	// The others were not, though fewer are left than are many.
+	if got := f.cluster("c00"); got.Waiting != reconciler.ReasonMassDeletion || got.Phase != holdfast.PhaseDeleting {
+		t.Errorf("c00 is %s and waits for %q", got.Phase, got.Waiting)
+	}
+	f.command(1, "alice", "/holdfast apply")
+	f.executeAll(withEngine)
+	for i := range 6 {
+		if got := f.cluster(fmt.Sprintf("c%02d", i)).Phase; got != holdfast.PhaseDeleted {
+			t.Errorf("c%02d is %s", i, got)
+		}
+	}
+}
+
+func TestADestroyThatFails(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.executeAll(withEngine)
+	f.merge(1, byMerge)
+	fails := func(a holdfast.Assignment) holdfast.Result {
+		result := withEngine(a)
+		if a.Kind == holdfast.RunDestroy {
+			result.Status, result.Applying = holdfast.RunErrored, true
+			result.Failure = &holdfast.Failure{Summary: "DependencyViolation", Cause: "Conflict", Remaining: []string{"aws_vpc.main"}}
+		}
+		return result
+	}
+	tries := 0
+	for range 10 {
+		f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+			if a.Kind == holdfast.RunDestroy {
+				tries++
+			}
+			return fails(a)
+		})
+		f.clock.Advance(10 * time.Minute)
+		f.r.Resume(t.Context())
+		f.settle()
+	}
+	rec := f.cluster("prod")
+	if tries != 4 || rec.Waiting != reconciler.ReasonDestroyFailed || !strings.Contains(rec.WaitingDetail, "aws_vpc.main") || rec.Phase != holdfast.PhaseDeleting {
+		t.Fatalf("after %d tries it is %s and waits for %q (%s), want 4 tries and a person", tries, rec.Phase, rec.Waiting, rec.WaitingDetail)
+	}
+	if run := f.newest("prod"); run.Kind != holdfast.RunPlan || !run.Destroy || run.Status != holdfast.RunPlanned {
+		t.Errorf("what is left is shown by %s %s", run.Kind, run.Status)
+	}
+	f.command(1, "alice", "/holdfast apply")
+	f.executeAll(withEngine)
+	if got := f.cluster("prod").Phase; got != holdfast.PhaseDeleted {
+		t.Errorf("approved and destroyed, it is %s", got)
+	}
+}
+
+func TestAHistoryThatWasRewrittenProvesNothing(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	files := twoClusters()
+	delete(files, "clusters/prod.yaml")
+	f.repo.CommitOn(master, "", "another history", files)
+	f.look()
+	rec := f.cluster("prod")
+	if rec.Desired.Removed || rec.Waiting != reconciler.ReasonMissing {
+		t.Errorf("removed %t, it waits for %q (%s)", rec.Desired.Removed, rec.Waiting, rec.WaitingDetail)
+	}
+	// What is still there goes on from the new history.
+	f.repo.Commit(master, "remove", map[string]string{"clusters/prod.yaml": document("prod")})
+	f.look()
+	f.repo.Commit(master, "remove", map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.look()
+	if rec := f.cluster("prod"); !rec.Desired.Removed {
+		t.Errorf("removed after it was brought back, it waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
+	}
+}
+
+func renamedDocument(name, from string) string {
+	return strings.Replace(document(name), "{name: "+name+"}", "{name: "+name+", renamedFrom: "+from+"}", 1)
+}
+
+func TestARenameGoesOnWithStateAndHistory(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	f.open(9, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(withEngine)
+	f.merge(9, byMerge)
+	apply := f.claim()
+	_, err := f.store.PutState(t.Context(), holdfast.StateWrite{
+		Location: "clusters/prod", By: apply.AttemptRef, Data: []byte(`{"version":4,"serial":7,"lineage":"x"}`),
+	})
+	f.must(err)
+	f.finish(apply, withEngine(apply))
+	f.post()
+	old := f.cluster("prod")
+
+	f.open(1, map[string]string{
+		"clusters/prod.yaml": renamedDocument("live", "prod"), "infra/live/main.tf": module("two"), "infra/prod/main.tf": gitserver.Delete,
+	})
+	if got := f.affected(1); !slices.Equal(got, []string{"live"}) {
+		t.Fatalf("the pull request affects %v, want the new name alone", got)
+	}
+	f.execute(func(a holdfast.Assignment) holdfast.Result {
+		if a.Cluster != "live" || a.StateLocation != "clusters/prod" || a.Destroy || a.PinVersion != "1.9.8" {
+			t.Errorf("it is planned as %+v, want with the state of the old name", a)
+		}
+		return withEngine(a)
+	})
+	f.post()
+	f.merge(1, byMerge)
+
+	rec, gone := f.cluster("live"), f.cluster("prod")
+	if gone.Phase != holdfast.PhaseDeleted || gone.Ending == nil || gone.Ending.To != "live" {
+		t.Errorf("the old name is %s, ending %+v", gone.Phase, gone.Ending)
+	}
+	if rec.Applied.Run != old.Applied.Run || rec.StateSerial != 7 {
+		t.Errorf("the new name goes on from run %q at serial %d, want %q at 7", rec.Applied.Run, rec.StateSerial, old.Applied.Run)
+	}
+	a := f.claim()
+	if a.Kind != holdfast.RunApply || a.Cluster != "live" || a.StateLocation != "clusters/live" || len(a.Reviews) != 1 {
+		t.Fatalf("the merge leads to %+v, pull request %+v", f.newest("live"), f.pullRequest(1))
+	}
+	f.finish(a, withEngine(a))
+	f.look()
+	f.expectRuns("prod", "plan no_changes", "plan planned", "apply applied")
+	if rec := f.cluster("live"); rec.Phase != holdfast.PhaseActive || rec.Applied.Run != a.Run {
+		t.Errorf("it is %s, applied by %s", rec.Phase, rec.Applied.Run)
+	}
+}
+
+func TestARenameWaitsForWhatRuns(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.merge(1, byMerge)
+	a := f.claim() // the apply of prod
+	f.repo.Commit(master, "rename", map[string]string{
+		"clusters/prod.yaml": renamedDocument("live", "prod"), "infra/live/main.tf": module("two"),
+	})
+	f.look()
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Ending != nil {
+		t.Fatalf("the old name was taken for removed: %+v", rec.Desired)
+	}
+	if _, err := f.store.Cluster(t.Context(), "live"); err == nil {
+		t.Error("the new name began without the state")
+	}
+	f.finish(a, good(a))
+	f.look()
+	if rec := f.cluster("live"); rec.Applied.Run != a.Run {
+		t.Errorf("the new name goes on from %q, want %q", rec.Applied.Run, a.Run)
+	}
+}
+
+func TestARenameThatIsNone(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	f.open(1, map[string]string{"clusters/live.yaml": renamedDocument("live", "prod"), "infra/live/main.tf": module("one")})
+	if faults := f.pullRequest(1).Faults; len(faults) != 1 || !strings.Contains(faults.Error(), `renamedFrom is "prod", which is still defined`) {
+		t.Errorf("the faults are %v", faults)
+	}
+	f.merge(1, byMerge)
+	if rec := f.cluster("prod"); rec.Phase != holdfast.PhaseActive || rec.Ending != nil {
+		t.Errorf("prod is %s", rec.Phase)
+	}
+	if rec := f.cluster("live"); rec.Waiting != reconciler.ReasonInvalid {
+		t.Errorf("live waits for %q", rec.Waiting)
+	}
+}
