@@ -67,7 +67,11 @@ func (r *Reconciler) tellDrift(ctx context.Context, key issueKey) error {
 	if err != nil {
 		return err
 	}
-	if closed || standing(rec) { // others may move up, or down
+	summed, err := r.opts.Store.Post(ctx, summaryPrefix+key.repo)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read the summary of %q: %w", key.repo, err)
+	}
+	if closed || standing(rec) || err == nil && !summed.Closed { // others may move up, or down
 		r.issues.add(issueKey{repo: key.repo})
 	}
 	return nil
