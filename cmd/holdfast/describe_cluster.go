@@ -89,12 +89,12 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 	doc := documentOf(r)
 	status := clusterStatus(r)
 	suspended := ""
-	if s := d.Suspension; s != nil && s.Cluster == "" { // its own is its status
+	if s := d.Suspension; s != nil && s.Cluster == "" && r.Ending == nil { // its own is its status
 		suspended = a.suspensionText(*s)
 	}
 	out := a.fields(
 		[2]string{"Name", r.Name},
-		[2]string{"Renamed from", doc.RenamedFrom},
+		[2]string{"Renamed from", renamedText(doc.RenamedFrom)},
 		[2]string{"Repository", r.Owner},
 		[2]string{"Document", place(doc)},
 		[2]string{"Project", doc.Project},
@@ -105,8 +105,8 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 		[2]string{"Phase", a.phaseText(r.Phase, d.History)},
 		[2]string{"Status", joined(status.text, r.WaitingDetail)},
 		[2]string{"Suspended", suspended},
-		[2]string{"Desired", desiredText(r.Desired)},
-		[2]string{"Applied", appliedText(a, r.Applied)},
+		[2]string{"Desired", desiredText(r)},
+		[2]string{"Applied", a.appliedText(r)},
 		[2]string{"Engine", strings.TrimSpace(r.Applied.EngineName + " " + r.Applied.EngineVersion)},
 		[2]string{"Drift", a.driftLine(r)},
 		[2]string{"Protected", protectedText(r)},
@@ -149,11 +149,22 @@ func (a *app) phaseText(phase holdfast.Phase, history []holdfast.Transition) str
 	return fmt.Sprintf("%s since %s", phase, a.when(history[i].At))
 }
 
-func desiredText(d holdfast.Desired) string {
-	if d.Removed {
-		return fmt.Sprintf("nothing: at %s the document is gone", d.Revision.Short())
+func renamedText(from string) string {
+	if from == "" {
+		return ""
 	}
-	return d.Revision.Short()
+	return from + " (see holdfast get runs --cluster " + from + " for its runs until then)"
+}
+
+func desiredText(r holdfast.ClusterRecord) string {
+	switch {
+	case r.Ending != nil:
+		return ""
+	case r.Desired.Removed:
+		return fmt.Sprintf("nothing: at %s the document is gone", r.Desired.Revision.Short())
+	default:
+		return r.Desired.Revision.Short()
+	}
 }
 
 // driftLine says what the last check found, and when the next one is.
@@ -215,6 +226,9 @@ func (a *app) endingText(e *holdfast.Ending) string {
 	}
 	if e.Run != "" {
 		out += ", by " + e.Run
+	}
+	if e.Revision != "" {
+		out += "; the document was gone at " + e.Revision.Short()
 	}
 	return out
 }
@@ -288,11 +302,15 @@ func templateText(doc holdfast.Cluster) string {
 	}
 }
 
-func appliedText(a *app, applied holdfast.Applied) string {
-	if applied.Run == "" {
+func (a *app) appliedText(r holdfast.ClusterRecord) string {
+	switch applied := r.Applied; {
+	case applied.Run != "":
+		return fmt.Sprintf("%s by %s, %s", applied.Revision.Short(), applied.Run, a.when(applied.At))
+	case r.Ending != nil: // what there was is gone
+		return ""
+	default:
 		return "never"
 	}
-	return fmt.Sprintf("%s by %s, %s", applied.Revision.Short(), applied.Run, a.when(applied.At))
 }
 
 func joined(text, detail string) string {
