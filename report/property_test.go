@@ -190,8 +190,8 @@ func hostile(s string, n int) []report.PullRequest {
 	bad := planned("bad", plan)
 	bad.Summary, bad.Plan.Status = nil, holdfast.RunErrored
 
-	bad.Plan.Failure = &holdfast.Failure{Summary: s, Detail: s, Hint: s, Cause: s, Diagnostics: plan.Warnings, Unrecorded: []string{s, s}}
-	open := pullRequest(good, bad)
+	bad.Plan.Failure = hostileFailure(s, n)
+	open := pullRequest(good, bad, hostileRemoval(s, n))
 	open.Notices = []string{s, s}
 	open.PullRequest.Head = holdfast.Revision(s)
 	open.LogURL = func(string) string { return s }
@@ -202,8 +202,118 @@ func hostile(s string, n int) []report.PullRequest {
 	refused.PullRequest.Reason, refused.PullRequest.Detail = s, s
 	held := appliedCluster("held", plan, holdfast.RunPlanned)
 	held.Apply.Detail, held.Apply.Reason = s, s
-	after := merge(pullRequest(held, waits(appliedCluster("c", plan, holdfast.RunErrored), s, s), waits(planned("d", plan), "Locked", s), bad))
+	left := appliedCluster("left", plan, holdfast.RunPlanned)
+	left.Failed = &holdfast.Run{ID: s, Cluster: s, Kind: holdfast.RunDestroy, Status: holdfast.RunErrored, Begun: true, Attempt: 1, Failure: hostileFailure(s, n)}
+	left.Waiting, left.WaitingDetail = "DestroyFailed", s
+	after := merge(pullRequest(held, left, hostileRemoval(s, n), waits(appliedCluster("c", plan, holdfast.RunErrored), s, s), waits(planned("d", plan), "Locked", s), bad))
 	return []report.PullRequest{open, refused, after}
+}
+
+func hostileFailure(s string, n int) *holdfast.Failure {
+	f := &holdfast.Failure{Step: s, Summary: s, Detail: s, Hint: s, Cause: s, Address: s, Unrecorded: []string{s, s}}
+	for range n {
+		f.Diagnostics = append(f.Diagnostics, holdfast.Diagnostic{Severity: s, Summary: s, Detail: s, Address: s, File: s, Line: 1})
+		f.Completed, f.Remaining = append(f.Completed, s, s+": created"), append(f.Remaining, s)
+	}
+	return f
+}
+
+// hostileRemoval is a cluster whose document is removed.
+func hostileRemoval(s string, n int) report.Cluster {
+	plan := &holdfast.Plan{Counts: holdfast.Counts{Delete: n}, Fingerprint: "x"}
+	for range n {
+		plan.Changes = append(plan.Changes, holdfast.ResourceChange{Address: s, Type: "aws_eks_cluster", Action: holdfast.ActionDelete})
+	}
+	c := deleted("removed", plan)
+	c.Name, c.Document.RenamedFrom, c.Plan.Provisional = s, s, []string{s, s}
+	c.Waiting, c.WaitingDetail = "MassDeletion", s
+	return c
+}
+
+// hostileDrift fills every place of a drift report that others write with s.
+func hostileDrift(s string, n int) []holdfast.DriftReport {
+	r := drifted()
+	r.Cluster, r.Template, r.Revision, r.Waiting, r.NotApplied = s, s, holdfast.Revision(s), s, true
+	r.Document = holdfast.Cluster{Name: s, Project: s, Environment: s}
+	r.State.Run, r.State.Applied, r.State.Detail, r.State.Causes = s, s, s, []string{s, s + " " + s, "a " + s}
+	r.Items = nil
+	for i := range n {
+		for _, kind := range []holdfast.DriftKind{holdfast.DriftChanged, holdfast.DriftGone, holdfast.DriftInput, holdfast.DriftKind(s)} {
+			item := holdfast.DriftItem{
+				Address: fmt.Sprintf("%s[%d]", s, i), Type: s, Kind: kind, Action: holdfast.ActionReplace,
+				Attributes: []holdfast.AttributeChange{{Path: s, Before: raw(`"` + s + `"`), After: raw(s)}},
+			}
+			r.Items = append(r.Items, item)
+			item.Action = holdfast.ChangeAction(s)
+			r.Items = append(r.Items, item)
+			item.Ignored = s
+			r.Items = append(r.Items, item)
+		}
+	}
+	held, failed, undone, failing, kept := r, r, r, r, r
+	held.Document.Drift.OnDrift, held.State.Hold = "apply", s
+	remedy := holdfast.Run{ID: s, Status: holdfast.RunErrored, Actor: s, Reason: s, Detail: s, Failure: hostileFailure(s, n), Attempt: 1}
+	failed.Remedy = &remedy
+	canceled := remedy
+	canceled.Status, canceled.Failure = holdfast.RunCanceled, nil
+	undone.Remedy, undone.State.Status = &canceled, holdfast.DriftNone
+	failing.State.Status, failing.State.Failures, failing.Failure, failing.State.Fingerprint, failing.Items = holdfast.DriftFailed, 3, hostileFailure(s, n), "", nil
+	kept.State.Status, kept.State.Failures, kept.Remedy = holdfast.DriftFailed, 3, &canceled
+	return []holdfast.DriftReport{r, held, failed, undone, failing, kept}
+}
+
+// checkDrift holds what is true of every issue about drift.
+func checkDrift(t *testing.T, repo string, reports []holdfast.DriftReport) {
+	t.Helper()
+
+	for _, r := range reports {
+		title, body, _ := report.DriftIssue(r, now)
+		checkText(t, report.DriftMarker(r.Cluster), body)
+		checkTitle(t, title, body)
+		checkPlain(t, report.DriftText(r))
+	}
+	for _, own := range []int{0, 1, len(reports)} {
+		title, body, _ := report.DriftSummary(repo, reports, own, now)
+		checkText(t, report.DriftSummaryMarker(repo), body)
+		checkTitle(t, title, body)
+	}
+}
+
+func checkTitle(t *testing.T, title, body string) {
+	t.Helper()
+
+	if (title == "") != (body == "") || utf8.RuneCountInString(title) > 256 || strings.ContainsAny(title, "\n\x1b`") || mention.MatchString(title) || !utf8.ValidString(title) {
+		t.Errorf("title %q", title)
+	}
+}
+
+// checkPlain holds what is true of every text for a terminal.
+func checkPlain(t *testing.T, text string) {
+	t.Helper()
+
+	if strings.ContainsAny(text, "\x1b\r\x07\u202e") || !utf8.ValidString(text) {
+		t.Errorf("what a terminal would act upon is in %q", text)
+	}
+}
+
+func TestDriftOfHostileText(t *testing.T) {
+	t.Parallel()
+
+	for i, s := range append(nasty, strings.Repeat("long @me `text` | ", 4000)) {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			checkDrift(t, s, hostileDrift(s, 2))
+			for _, status := range []holdfast.RunStatus{holdfast.RunErrored, holdfast.RunRetrying} {
+				for _, kind := range []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDestroy, holdfast.RunDrift} {
+					run := holdfast.Run{
+						ID: s, Cluster: s, Kind: kind, Status: status, Attempt: 1, Begun: kind.Writes(), Failure: hostileFailure(s, 2),
+						PullRequest: holdfast.PullRequestRef{Repo: s, Number: 7},
+					}
+					checkPlain(t, report.FailureText(run))
+				}
+			}
+		})
+	}
 }
 
 var nasty = []string{
@@ -300,6 +410,7 @@ func FuzzComment(f *testing.F) {
 		for _, r := range hostile(s, max(0, min(n, 50))) {
 			check(t, r, report.Comment(r))
 		}
+		checkDrift(t, s, hostileDrift(s, max(0, min(n, 5))))
 		if got := report.PlanText(*hostile(s, 1)[0].Clusters[0].Summary); strings.Contains(got, "\x1b") {
 			t.Errorf("PlanText = %q", got)
 		}
