@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -234,43 +235,89 @@ func (s *Store) drop(ctx context.Context, contents ...content) {
 	}
 }
 
-// Sweep removes from the bucket what no record refers to: remains of writes
-// that a crash cut short. Younger than age, which should be hours, it may belong
-// to a write in progress and stays. It returns how many blobs were removed.
-func (s *Store) Sweep(ctx context.Context, age time.Duration) (int, error) {
-	if age <= 0 {
-		return 0, fmt.Errorf("sweep bucket: age %s", age)
+// purposes are what contents are stored for: the folders of the bucket.
+var purposes = []string{"artefact", "bundle", "state"}
+
+// sweepBucket removes what no row refers to and is older than before, and
+// returns how many blobs that were. It goes by the folders that put makes: a
+// bucket of files is walked anew for each page of a list.
+func (s *Store) sweepBucket(ctx context.Context, before time.Time) (int, error) {
+	removed := 0
+	for _, purpose := range purposes {
+		for i := range 256 {
+			keys, err := s.olderBlobs(ctx, fmt.Sprintf("%s%s/%02x/", s.blobs.prefix, purpose, i), before)
+			if err != nil {
+				return removed, fmt.Errorf("list bucket: %w", err)
+			}
+			for some := range slices.Chunk(keys, sweepKeys) {
+				n, err := s.removeUnused(ctx, some)
+				removed += n
+				if err != nil {
+					return removed, err
+				}
+			}
+		}
 	}
-	before := s.now().Add(-age)
-	used := map[string]bool{}
-	err := s.db.reader().each(ctx, func(row scanner) error {
-		var key string
-		err := row.Scan(&key)
-		used[key] = true
-		return err
-	}, `SELECT blob FROM artefacts WHERE inline IS NULL
-		UNION ALL SELECT blob FROM bundles WHERE inline IS NULL
-		UNION ALL SELECT blob FROM state_versions WHERE inline IS NULL`)
+	return removed, nil
+}
+
+const (
+	// sweepKeys is how many blobs are looked for in the rows at once.
+	sweepKeys = 200
+	// listTries is how often a folder is listed: a list of files fails when one
+	// of them goes or gets its name while it is made.
+	listTries = 10
+)
+
+// olderBlobs lists what was last written before a time. A folder that does not
+// stay still is left to the next sweep.
+func (s *Store) olderBlobs(ctx context.Context, prefix string, before time.Time) ([]string, error) {
+	for range listTries {
+		var keys []string
+		list := s.blobs.blobs.List(&blob.ListOptions{Prefix: prefix})
+		object, err := list.Next(ctx)
+		for ; err == nil; object, err = list.Next(ctx) {
+			if object.ModTime.Before(before) {
+				keys = append(keys, object.Key)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return keys, nil
+		}
+		if gcerrors.Code(err) != gcerrors.NotFound {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func (s *Store) removeUnused(ctx context.Context, keys []string) (int, error) {
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	var c conditions
+	c.add(`inline IS NULL`)
+	in(&c, "blob", keys)
+	found, err := texts(ctx, s.db.reader(), `SELECT blob FROM artefacts`+c.where()+
+		` UNION ALL SELECT blob FROM bundles`+c.where()+` UNION ALL SELECT blob FROM state_versions`+c.where(), slices.Concat(c.args, c.args, c.args)...)
 	if err != nil {
-		return 0, fmt.Errorf("sweep bucket: %w", err)
+		return 0, err
+	}
+	used := make(map[string]bool, len(found))
+	for _, key := range found {
+		used[key] = true
 	}
 	removed := 0
-	for list := s.blobs.blobs.List(&blob.ListOptions{Prefix: s.blobs.prefix}); ; {
-		object, err := list.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return removed, nil
-		}
-		if err != nil {
-			return removed, fmt.Errorf("sweep bucket: %w", err)
-		}
-		if used[object.Key] || !object.ModTime.Before(before) {
+	for _, key := range keys {
+		if used[key] {
 			continue
 		}
-		if err := s.blobs.blobs.Delete(ctx, object.Key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
-			return removed, fmt.Errorf("sweep bucket: %w", err)
+		if err := s.blobs.blobs.Delete(ctx, key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+			return removed, fmt.Errorf("remove blob: %w", err)
 		}
 		removed++
 	}
+	return removed, nil
 }
 
 // attemptName names an artefact or log by the attempt that it is of.

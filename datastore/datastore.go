@@ -40,6 +40,9 @@ type Options struct {
 
 	// KeepStates is how many versions of each state are kept. Zero means 50.
 	KeepStates int
+	// Retention is how much of the past a Sweep leaves. The zero value is meant
+	// for most.
+	Retention Retention
 
 	Logger *slog.Logger     // nil discards
 	Now    func() time.Time // nil means time.Now
@@ -53,6 +56,7 @@ type Store struct {
 	log        *slog.Logger
 	now        func() time.Time
 	keepStates int
+	retention  Retention
 
 	lock   *fileLock
 	db     *database
@@ -73,6 +77,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		log:        opts.Logger,
 		now:        func() time.Time { return opts.Now().UTC() },
 		keepStates: opts.KeepStates,
+		retention:  opts.Retention,
 		wakers:     newBroadcaster(),
 	}
 	if err := s.open(ctx, opts); err != nil {
@@ -100,6 +105,7 @@ func (o *Options) complete() error {
 	if o.KeepStates <= 0 {
 		o.KeepStates = 50
 	}
+	o.Retention.complete()
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

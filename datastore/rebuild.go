@@ -44,13 +44,7 @@ const rebuildBatch = 500
 // at a time, in their order.
 func batches(ctx context.Context, q querier, table, column string, do func(keys []string) error) error {
 	for last, more := "", true; more; {
-		var keys []string
-		err := q.each(ctx, func(row scanner) error {
-			var key string
-			err := row.Scan(&key)
-			keys = append(keys, key)
-			return err
-		}, `SELECT `+column+` FROM `+table+` WHERE `+column+` > ? ORDER BY `+column+` LIMIT ?`, last, rebuildBatch)
+		keys, err := texts(ctx, q, `SELECT `+column+` FROM `+table+` WHERE `+column+` > ? ORDER BY `+column+` LIMIT ?`, last, rebuildBatch)
 		if err != nil {
 			return err
 		}
