@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"weak"
 
 	"gopkg.in/yaml.v3"
 
@@ -20,7 +22,38 @@ import (
 type Document struct {
 	Cluster holdfast.Cluster
 
-	places *place
+	file   *writtenFile // nil: nothing is known of places but where the document begins
+	number int          // which of the file's documents it is
+}
+
+// writtenFile is a file as it was written. Places are asked for only when
+// something is wrong, and take many times the room of the text: they are found
+// again then, and forgotten when nobody has asked for a while.
+type writtenFile struct {
+	path string
+	text []byte
+
+	mu    sync.Mutex
+	found weak.Pointer[[]*place]
+}
+
+// places returns the places of each document.
+func (f *writtenFile) places() []*place {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if known := f.found.Value(); known != nil {
+		return *known
+	}
+	roots, _ := parseYAML(f.path, f.text)
+	places := make([]*place, len(roots))
+	for i, root := range roots {
+		r := &reader{file: f.path}
+		if root = r.expand(root); len(r.faults) == 0 {
+			places[i] = placesOf(root, root)
+		}
+	}
+	f.found = weak.Make(&places)
+	return places
 }
 
 // place is where a key and its value stand, 1-based, and the places below.
@@ -46,7 +79,11 @@ func (d Document) fault(message, hint string, atKey bool, keys []string) holdfas
 		File: d.Cluster.Path, Line: d.Cluster.Line, Cluster: d.Cluster.Name,
 		Message: message, Hint: hint,
 	}
-	at, found := d.places, 0
+	var at *place
+	if d.file != nil && len(keys) > 0 {
+		at = d.file.places()[d.number]
+	}
+	found := 0
 	for _, key := range keys {
 		if at == nil || at.below[key] == nil {
 			break
@@ -93,10 +130,12 @@ func ParseClusters(path string, data []byte) ([]Document, holdfast.Faults) {
 	var docs []Document
 	var faults holdfast.Faults
 	roots, syntax := parseYAML(path, data)
-	for _, root := range roots {
+	file := &writtenFile{path: path, text: bytes.Clone(data)}
+	for i, root := range roots {
 		doc, found, ok := parseCluster(path, root)
 		faults = append(faults, found...)
 		if ok {
+			doc.file, doc.number = file, i
 			docs = append(docs, doc)
 		}
 	}
@@ -132,7 +171,7 @@ func parseCluster(path string, root *yaml.Node) (doc Document, faults holdfast.F
 	}
 	top.done()
 	sortFaults(r.faults)
-	return Document{Cluster: c, places: placesOf(root, root)}, r.faults, validName(c.Name)
+	return Document{Cluster: c}, r.faults, validName(c.Name)
 }
 
 // isKind reports whether root is a document of ours of that kind. A near miss
