@@ -1,0 +1,265 @@
+package reconciler_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+var errCrashed = errors.New("the server has crashed")
+
+// mortal is a store for a server that dies at one of its writes.
+type mortal struct {
+	reconciler.Store
+	mu     sync.Mutex
+	left   int // writes until then; negative: it lives for ever
+	writes int
+	dead   bool
+	last   string // the write that it died at
+}
+
+func (s *mortal) write(name string, do func() error) error {
+	s.mu.Lock()
+	if s.dead {
+		s.mu.Unlock()
+		return errCrashed
+	}
+	s.writes++
+	if s.left == 0 {
+		s.dead, s.last = true, name
+		s.mu.Unlock()
+		return errCrashed
+	}
+	s.left--
+	s.mu.Unlock()
+	return do()
+}
+
+func (s *mortal) CreateRun(ctx context.Context, run holdfast.Run) error {
+	return s.write("CreateRun "+string(run.Kind), func() error { return s.Store.CreateRun(ctx, run) })
+}
+
+func (s *mortal) UpdateRun(ctx context.Context, run holdfast.Run) (out holdfast.Run, err error) {
+	err = s.write("UpdateRun", func() error { out, err = s.Store.UpdateRun(ctx, run); return err })
+	return out, err
+}
+
+func (s *mortal) ClaimRun(ctx context.Context, id, agent string, now time.Time, limit int) (out holdfast.Run, err error) {
+	err = s.write("ClaimRun", func() error { out, err = s.Store.ClaimRun(ctx, id, agent, now, limit); return err })
+	return out, err
+}
+
+func (s *mortal) EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (out holdfast.Run, err error) {
+	err = s.write("EndAttempt", func() error { out, err = s.Store.EndAttempt(ctx, ref, run); return err })
+	return out, err
+}
+
+func (s *mortal) SaveCluster(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (out holdfast.ClusterRecord, err error) {
+	err = s.write("SaveCluster", func() error { out, err = s.Store.SaveCluster(ctx, c, history...); return err })
+	return out, err
+}
+
+func (s *mortal) SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (out holdfast.PullRequestRecord, err error) {
+	err = s.write("SavePullRequest", func() error { out, err = s.Store.SavePullRequest(ctx, pr); return err })
+	return out, err
+}
+
+func (s *mortal) SaveSource(ctx context.Context, source holdfast.Source) error {
+	return s.write("SaveSource", func() error { return s.Store.SaveSource(ctx, source) })
+}
+
+func (s *mortal) PutBundle(ctx context.Context, digest holdfast.Digest, data []byte) error {
+	return s.write("PutBundle", func() error { return s.Store.PutBundle(ctx, digest, data) })
+}
+
+func (s *mortal) Want(ctx context.Context, post holdfast.Post) error {
+	return s.write("Want", func() error { return s.Store.Want(ctx, post) })
+}
+
+func (s *mortal) Posted(ctx context.Context, post holdfast.Post, at time.Time) error {
+	return s.write("Posted", func() error { return s.Store.Posted(ctx, post, at) })
+}
+
+func (s *mortal) SaveResources(ctx context.Context, cluster string, resources []holdfast.Resource) error {
+	return s.write("SaveResources", func() error { return s.Store.SaveResources(ctx, cluster, resources) })
+}
+
+// crashing is a fleet whose server may die, and an agent that does not.
+type crashing struct {
+	*fleet
+	store *mortal
+	known []holdfast.AttemptRef
+	done  map[holdfast.AttemptRef]holdfast.Result // results that nobody has taken yet
+	made  map[string]bool                         // what was changed in the world
+}
+
+func (c *crashing) begin(left int) {
+	c.store = &mortal{Store: c.fleet.store, left: left}
+	c.restart(func(opts *reconciler.Options) { opts.Store = c.store })
+}
+
+// step lets everybody do what there is to do once. A server that has died is
+// replaced.
+func (c *crashing) step() (idle bool) {
+	ctx := c.t.Context()
+	if c.store.dead {
+		c.begin(-1)
+	}
+	_ = c.r.TakeIn(ctx, infra, 0)
+	_ = c.r.TakeIn(ctx, infra, 1)
+	c.r.Resume(ctx)
+	_ = c.r.Settle(ctx)
+	for ref, result := range c.done {
+		if err := c.r.Finish(ctx, ref, result); err == nil || errors.Is(err, holdfast.ErrFenced) {
+			delete(c.done, ref)
+		}
+	}
+	_ = c.r.Settle(ctx)
+	a, err := c.r.Claim(ctx, holdfast.ClaimRequest{Agent: "agent", Executing: c.known})
+	if err == nil && a.Run != "" {
+		c.known = append(c.known, a.AttemptRef)
+		c.execute(a)
+	}
+	_ = c.r.Settle(ctx)
+	_, _ = c.r.Post(ctx)
+	c.clock.Advance(time.Minute)
+	return err != nil && !c.store.dead && len(c.done) == 0
+}
+
+// execute is what an engine does: nothing, the second time.
+func (c *crashing) execute(a holdfast.Assignment) {
+	for name, text := range map[string]string{holdfast.ArtefactPlan: "{}", holdfast.ArtefactResources: "[]"} {
+		c.must(c.fleet.store.PutArtefact(c.t.Context(), a.AttemptRef, name, strings.NewReader(text)))
+	}
+	result := good(a)
+	key := string(a.Kind) + string(a.SourceDigest)
+	switch {
+	case a.Kind == plan:
+	case c.made[key]:
+		result = holdfast.Result{Status: holdfast.RunNoChanges}
+	default:
+		c.made[key] = true
+	}
+	result.Fence = a.Fence
+	if err := c.r.Finish(c.t.Context(), a.AttemptRef, result); err != nil {
+		c.done[a.AttemptRef] = result
+	}
+}
+
+// TestCrashes has the server die at each of its writes between a merge and the
+// end of what follows from it: in the end all is as if it had not.
+func TestCrashes(t *testing.T) {
+	t.Parallel()
+	for name, story := range map[string]struct {
+		files map[string]string
+		kind  holdfast.RunKind
+		phase holdfast.Phase
+	}{
+		"an apply":  {map[string]string{"infra/prod/main.tf": module("two")}, holdfast.RunApply, holdfast.PhaseActive},
+		"a destroy": {map[string]string{"clusters/prod.yaml": gitserver.Delete}, holdfast.RunDestroy, holdfast.PhaseDeleted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base := newFleet(t, twoClusters())
+			base.adopt()
+			base.open(1, story.files)
+			base.executeAll(good)
+			base.mergeUnnoticed(1, byMerge)
+			base.must(base.store.Close())
+			writes := crashAt(base.copied(), story.kind, story.phase, -1)
+			if writes < 8 {
+				t.Fatalf("the story has %d writes only", writes)
+			}
+			for n := range writes {
+				crashAt(base.copied(), story.kind, story.phase, n)
+			}
+		})
+	}
+}
+
+// copied is a fleet of its own in the same state, whose Git is shared. The store
+// of f must be closed.
+func (f *fleet) copied() *fleet {
+	f.t.Helper()
+	dir := f.t.TempDir()
+	f.must(os.CopyFS(dir, os.DirFS(filepath.Join(filepath.Dir(f.repo.Path), "db"))))
+	keys, err := datastore.NewKeyring(bytes.Repeat([]byte{1}, datastore.KeySize))
+	f.must(err)
+	out := &fleet{t: f.t, repo: f.repo, clock: &clock{now: f.clock.Now()}, locks: lock.NewMemory(), opts: f.opts}
+	out.store, err = datastore.Open(f.t.Context(), datastore.Options{Path: filepath.Join(dir, "holdfast.db"), Keys: keys, Now: out.clock.Now})
+	f.must(err)
+	f.t.Cleanup(func() { _ = out.store.Close() })
+	out.forge = newCodeHost(out.clock)
+	out.forge.prs, out.forge.comments = maps.Clone(f.forge.prs), slices.Clone(f.forge.comments)
+	out.forge.statuses = maps.Clone(f.forge.statuses)
+	out.restart(func(opts *reconciler.Options) {
+		opts.Store, opts.Locker, opts.Now = out.store, out.locks, out.clock.Now
+		opts.Forges = map[string]reconciler.Forge{infra: out.forge}
+	})
+	return out
+}
+
+func crashAt(f *fleet, kind holdfast.RunKind, phase holdfast.Phase, left int) (writes int) {
+	t := f.t
+	t.Helper()
+	c := &crashing{fleet: f, done: map[holdfast.AttemptRef]holdfast.Result{}, made: map[string]bool{}}
+	c.begin(left)
+	first := c.store
+	for steps, idle := 0, 0; idle < 3; steps++ {
+		if idle++; !c.step() {
+			idle = 0
+		}
+		if steps > 60 {
+			t.Fatalf("it never comes to rest after a crash at %s: %v", first.last, c.runs("prod"))
+		}
+	}
+	where := fmt.Sprintf("after a crash at write %d, %s,", left, first.last)
+	rec := c.cluster("prod")
+	if rec.Phase != phase || rec.Waiting != "" {
+		t.Errorf("%s it is %s and waits for %q: %v", where, rec.Phase, rec.Waiting, c.runs("prod"))
+	}
+	applied, unended := 0, 0
+	runs, err := c.fleet.store.Runs(t.Context(), holdfast.RunFilter{Cluster: "prod"})
+	c.must(err)
+	for _, run := range runs {
+		if run.Kind == kind && run.Status == holdfast.RunApplied {
+			applied++
+		}
+		if !run.Status.Done() {
+			unended++
+		}
+	}
+	if applied != 1 || unended > 0 {
+		t.Errorf("%s %d runs were applied, %d have not ended: %v", where, applied, unended, c.runs("prod"))
+	}
+	if got := c.forge.status(c.forge.get(1).MergeCommit, holdfast.ContextApply); got != holdfast.StatusSuccess {
+		t.Errorf("%s the status of the merge is %q: %v", where, got, c.runs("prod"))
+	}
+	phases := 0
+	history, err := c.fleet.store.Transitions(t.Context(), "prod", 100)
+	c.must(err)
+	for _, h := range history {
+		if h.What == "phase" && h.To == string(phase) && h.At.After(noon) {
+			phases++
+		}
+	}
+	if phases < 1 {
+		t.Errorf("%s its history does not lead to %s: %+v", where, phase, history)
+	}
+	return first.writes
+}
