@@ -172,8 +172,11 @@ type Command struct {
 	ShownHead Revision      `json:"shownHead,omitempty"`
 	Status    CommandStatus `json:"status"`
 	Reply     string        `json:"reply,omitempty"` // why it was refused, or what came of it
-	CreatedAt time.Time     `json:"createdAt"`
-	DoneAt    time.Time     `json:"doneAt,omitzero"`
+	// Refused are the clusters that a command which was done for others was
+	// refused for. It is told to whoever gave it, and not kept.
+	Refused   []string  `json:"refused,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+	DoneAt    time.Time `json:"doneAt,omitzero"`
 }
 
 // SourceRequest asks to look at a repository: at one pull request, at one

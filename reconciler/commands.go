@@ -183,15 +183,15 @@ func (r *Reconciler) carryOut(ctx context.Context, c *holdfast.Command) (string,
 	}
 	switch c.Verb {
 	case holdfast.VerbPlan:
-		return r.each(ctx, *c, targets, r.planFor)
+		return r.each(ctx, c, targets, r.planFor)
 	case holdfast.VerbApply:
-		return r.each(ctx, *c, targets, r.applyFor)
+		return r.each(ctx, c, targets, r.applyFor)
 	case holdfast.VerbApprove:
 		return r.approve(ctx, *c, targets)
 	case holdfast.VerbCancel:
-		return r.each(ctx, *c, targets, r.cancelFor)
+		return r.each(ctx, c, targets, r.cancelFor)
 	case holdfast.VerbUnlock:
-		return r.each(ctx, *c, targets, func(ctx context.Context, c holdfast.Command, t target) (string, error) {
+		return r.each(ctx, c, targets, func(ctx context.Context, c holdfast.Command, t target) (string, error) {
 			return r.unlockFor(ctx, c, t)
 		})
 	default:
@@ -287,15 +287,16 @@ func (r *Reconciler) clusterTargets(ctx context.Context, names []string) ([]targ
 // each does one thing for every target. If it is refused for all of them the
 // command is refused; otherwise what was refused is told.
 func (r *Reconciler) each(
-	ctx context.Context, c holdfast.Command, targets []target,
+	ctx context.Context, c *holdfast.Command, targets []target,
 	do func(context.Context, holdfast.Command, target) (string, error),
 ) (string, error) {
 	var done, refused []string
 	for _, t := range targets {
-		word, err := do(ctx, c, t)
+		word, err := do(ctx, *c, t)
 		var no refusal
 		switch {
 		case errors.As(err, &no):
+			c.Refused = append(c.Refused, t.cluster)
 			refused = append(refused, fmt.Sprintf("`%s`: %s", t.cluster, no))
 		case err != nil:
 			return "", err
@@ -413,7 +414,7 @@ var refusals = map[string]string{
 func (r *Reconciler) approve(ctx context.Context, c holdfast.Command, targets []target) (string, error) {
 	pr := targets[0].pr
 	if pr == nil {
-		return r.each(ctx, c, targets, r.approveCluster)
+		return r.each(ctx, &c, targets, r.approveCluster)
 	}
 	switch {
 	case !c.Trusted && strings.EqualFold(c.Author, pr.Author):

@@ -360,7 +360,9 @@ func TestWait(t *testing.T) {
 			t.Parallel()
 			f := fleet()
 			run := holdfast.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunQueued, CreatedAt: testNow}
-			f.set("POST /commands", holdfast.Command{Verb: "apply", Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow})
+			f.set("POST /commands", holdfast.Command{
+				Verb: "apply", Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow,
+			})
 			f.set("GET /runs", list(run))
 			looks, logs := 0, 0
 			f.set("GET /runs/"+applyID, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -401,6 +403,23 @@ func TestWait(t *testing.T) {
 				t.Errorf("apply --wait = %d\nout %q\nerr %q\nwant %d and the log without a gap", got.code, got.out, got.err, tc.code)
 			}
 		})
+	}
+}
+
+// TestWaitSkipsWhatWasRefused: no run of a cluster comes that was refused.
+func TestWaitSkipsWhatWasRefused(t *testing.T) {
+	t.Parallel()
+	f := fleet()
+	f.set("POST /commands", holdfast.Command{
+		Verb: "apply", Clusters: []string{"dev", "prod-eu"}, Refused: []string{"dev"}, Status: holdfast.CommandDone, CreatedAt: testNow.Add(-time.Hour),
+		Reply: "`prod-eu`: apply queued\n`dev`: it is suspended",
+	})
+	applied := holdfast.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied, CreatedAt: testNow}
+	f.set("GET /runs", list(applied))
+	f.set("GET /runs/"+applyID, applied)
+	got := against(t, f, "apply", "dev", "prod-eu", "--wait")
+	if got.code != exitRun || !strings.Contains(got.out, "`dev`: it is suspended") || !strings.Contains(got.err, applyID+" apply of prod-eu: applied") {
+		t.Errorf("apply --wait = %+v, want the one run, and 3 as the other was refused", got)
 	}
 }
 

@@ -141,6 +141,10 @@ func (a *app) awaitRuns(ctx context.Context, cl *client, command holdfast.Comman
 	}
 	var worst error
 	for _, cluster := range clusters {
+		if slices.Contains(command.Refused, cluster) { // as was told
+			worst = &exitCodeError{code: exitRun}
+			continue
+		}
 		run, err := a.awaitRun(ctx, cl, cluster, command.CreatedAt)
 		if err == nil {
 			run, err = a.followRun(ctx, cl, run.ID, 1)

@@ -301,11 +301,20 @@ func (d *decoder) checkDrift(c *Config) {
 	}{
 		{"drift.max", c.Drift.Max, 0},
 		{"drift.maxIssues", c.Drift.MaxIssues, 0},
-		{"retention.runs", c.Retention.Runs, 1},
-		{"retention.driftRuns", c.Retention.DriftRuns, 1},
 	} {
 		if least.is < least.must {
 			d.at(least.path, fmt.Sprintf("must be at least %d", least.must), "")
+		}
+	}
+	for _, kept := range []struct {
+		path        string
+		is, atLeast int
+	}{
+		{"retention.runs", c.Retention.Runs, 50},
+		{"retention.driftRuns", c.Retention.DriftRuns, 2},
+	} {
+		if kept.is != 0 && kept.is < kept.atLeast {
+			d.at(kept.path, fmt.Sprintf("must be at least %d", kept.atLeast), "or 0 to keep all")
 		}
 	}
 }

@@ -125,13 +125,13 @@ func TestFaults(t *testing.T) {
 			},
 		},
 		"drift and retention": {
-			"runs: {maxPerProvider: {aws: 0}}\ndrift:\n  schedule: daily\n  max: -1\n  maxIssues: -1\nretention: {runs: 0, driftRuns: many}\n",
+			"runs: {maxPerProvider: {aws: 0}}\ndrift:\n  schedule: daily\n  max: -1\n  maxIssues: -1\nretention: {runs: 9, driftRuns: many}\n",
 			[]string{
 				`f:1:30: runs.maxPerProvider.aws: must be at least 1`,
 				`f:3:13: drift.schedule: "daily" is no schedule that ever comes`,
 				`f:4:8: drift.max: must be at least 0`,
 				`f:5:14: drift.maxIssues: must be at least 0`,
-				`f:6:19: retention.runs: must be at least 1`,
+				`f:6:19: retention.runs: must be at least 50 (or 0 to keep all)`,
 				`f:6:33: retention.driftRuns: "many" must be a whole number`,
 			},
 		},
