@@ -151,7 +151,7 @@ func (h *house) openStore(ctx context.Context) error {
 		return fmt.Errorf("load encryption keys: %w", err)
 	}
 	h.store, err = datastore.Open(ctx, datastore.Options{
-		Path: h.path("db", "holdfast.db"), Keys: h.keys, Logger: h.logger,
+		Path: h.path("db", "holdfast.db"), Keys: h.keys, Retention: retention(h.cfg.Retention), Logger: h.logger,
 	})
 	if err != nil {
 		return fmt.Errorf("open datastore: %w", err)
@@ -161,6 +161,17 @@ func (h *house) openStore(ctx context.Context) error {
 	// The database is ours alone from here on, and so is its folder.
 	h.identity, err = loadOrCreateIdentity(h.path("identity"))
 	return err
+}
+
+// retention is the store's, where zero means the default.
+func retention(c config.Retention) datastore.Retention {
+	r := datastore.Retention{Runs: c.Runs, DriftRuns: c.DriftRuns, Logs: c.Logs, Audit: c.Audit}
+	for _, number := range []*int{&r.Runs, &r.DriftRuns} {
+		if *number == 0 {
+			*number = -1
+		}
+	}
+	return r
 }
 
 func (h *house) openGit(context.Context) error {
