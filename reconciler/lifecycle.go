@@ -29,6 +29,7 @@ const (
 // in a pull request, if there is none on the tracked branch.
 var seenWaits = []string{
 	ReasonManual, ReasonNotApproved, ReasonNotMergeable, ReasonWindowClosed, ReasonPlanChanged, ReasonDriftHeld,
+	ReasonHasDependents, ReasonMassDeletion, ReasonDependencyPending, ReasonDependencyFailed,
 }
 
 // lifecycle derives from a cluster's record and the runs of its tracked branch,
