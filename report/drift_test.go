@@ -237,11 +237,11 @@ func manyDrifted(n int) []holdfast.DriftReport {
 		r.Cluster = fmt.Sprintf("cluster-%05d", i)
 		r.Items = nil
 		r.State.Since = now.Add(time.Duration(i) * time.Minute)
-		switch {
-		case i%10 == 3:
+		switch i % 10 {
+		case 3:
 			r.State.Causes = []string{"aws_security_group ingress"}
 			r.Template = "kubernetes@1.3.0 (0badc0f)"
-		case i%10 == 7:
+		case 7:
 			r.State.Causes = []string{"aws_vpc tags", fmt.Sprintf("aws_instance.%d", i)}
 			r.Template = ""
 			r.State.Destroys = true

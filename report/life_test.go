@@ -69,7 +69,7 @@ func lifeCases() map[string]report.PullRequest {
 
 	apps := planned("apps-eu", smallPlan("apps-eu"))
 	apps.Plan.Provisional = []string{"network-eu", "dns"}
-	orphan := waits(planned("orphan", smallPlan("orphan")), "DependencyMissing", `there is no cluster "netwrok-eu"`)
+	orphan := waits(planned("orphan", smallPlan("orphan")), "DependencyMissing", `there is no cluster "dns-eu"`)
 
 	failed := gone("old-eu", destroyPlan(), holdfast.RunErrored)
 	failed.Apply.Begun = true
@@ -257,7 +257,7 @@ func TestFailureText(t *testing.T) {
 }
 
 // terminal is a command for a terminal.
-var terminal = regexp.MustCompile("(?:^|[^/\\w])holdfast ((?:[a-z]+)(?: [a-z]+)?)")
+var terminal = regexp.MustCompile(`(?:^|[^/\w])holdfast ((?:[a-z]+)(?: [a-z]+)?)`)
 
 // TestTerminalCommandsExist reads the commands for a terminal in all texts.
 func TestTerminalCommandsExist(t *testing.T) {

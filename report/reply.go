@@ -14,7 +14,7 @@ var verbs = []holdfast.Verb{
 
 const helpText = "| Command | What it does |\n|---|---|\n" +
 	"| `/holdfast plan` | plans all clusters of the pull request again |\n" +
-	"| `/holdfast apply` | after the merge: applies exactly the plan that the comment shows |\n" +
+	"| `/holdfast apply` | after the merge: applies, or destroys, exactly what the comment shows |\n" +
 	"| `/holdfast approve` | approves what waits for an approval |\n" +
 	"| `/holdfast cancel` | stops what is queued or running |\n" +
 	"| `/holdfast unlock` | releases a lock whose holder is dead; `--force` one whose holder lives |\n" +
