@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -58,6 +59,7 @@ type attempt struct {
 	progress *progress
 	keep     bool // something in the workspace must not be lost
 	watched  bool // the session shows us the states of its own backend
+	sealed   atomic.Bool // one of them could not be read: the engine encrypts its states
 	newest   newestState
 	left     []holdfast.Resource // what the state held after a failed apply
 }
@@ -138,19 +140,6 @@ func (t *attempt) endStep(now time.Time) {
 func (t *attempt) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.log, "holdfast: "+format+"\n", args...)
 }
-
-// learn takes in the secrets of a state that the engine is about to see, or has
-// made.
-func (t *attempt) learn(state []byte) {
-	t.redact.Add(SecretsOfState(state)...)
-	if t.a.Kind.Writes() {
-		t.newest.note(state)
-	}
-}
-
-// stateKnown reports whether the secrets of the state are known before the engine
-// prints anything of it.
-func (t *attempt) stateKnown() bool { return t.watched && t.sharesBackend() }
 
 // finish returns the result.
 func (t *attempt) finish() holdfast.Result {

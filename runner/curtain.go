@@ -127,13 +127,14 @@ var (
 )
 
 // duringPlan lets the progress of a plan pass: that has names and ids only. It
-// shows no ids unless the secrets of the state are known.
-func duringPlan(stateKnown bool) func([]byte) ([]byte, bool) {
+// shows no ids unless the secrets of the state are known, which is asked with each
+// line: the engine reads the state first.
+func duringPlan(stateKnown func() bool) func([]byte) ([]byte, bool) {
 	return func(line []byte) ([]byte, bool) {
 		if !planProgress.Match(line) {
 			return nil, false
 		}
-		if !stateKnown {
+		if !stateKnown() {
 			line = progressID.ReplaceAll(line, []byte("[id=...]"))
 		}
 		return line, true

@@ -7,6 +7,7 @@ import (
 
 // rawState is the part of an engine's state that says what is secret in it.
 type rawState struct {
+	Version int `json:"version"` // 0: it is something else, such as a state that the engine has encrypted
 	Outputs map[string]struct {
 		Value     any  `json:"value"`
 		Sensitive bool `json:"sensitive"`
@@ -24,9 +25,19 @@ type rawState struct {
 // cannot be read. Engines before Terraform 1.10 do not mark there what is
 // sensitive by a provider's schema.
 func SecretsOfState(state []byte) []string {
+	secrets, _ := secretsOfState(state)
+	return secrets
+}
+
+// secretsOfState returns what SecretsOfState does, and whether the state could be
+// read.
+func secretsOfState(state []byte) (secrets []string, ok bool) {
 	var raw rawState
-	if len(state) == 0 || decodeNumbers(state, &raw) != nil {
-		return nil
+	if len(state) == 0 {
+		return nil, true
+	}
+	if decodeNumbers(state, &raw) != nil || raw.Version == 0 {
+		return nil, false
 	}
 	var v markVisitor
 	for _, output := range raw.Outputs {
@@ -46,7 +57,7 @@ func SecretsOfState(state []byte) []string {
 		}
 	}
 	slices.Sort(v.secrets)
-	return slices.Compact(v.secrets)
+	return slices.Compact(v.secrets), true
 }
 
 // at returns what a path leads to. Where it cannot be followed, as into a set,

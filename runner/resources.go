@@ -41,6 +41,23 @@ func (n *newestState) get() []byte {
 	return n.data
 }
 
+// learn takes in the secrets of a state that the engine is about to see, or has
+// made.
+func (t *attempt) learn(state []byte) {
+	secrets, ok := secretsOfState(state)
+	if !ok {
+		t.sealed.Store(true)
+	}
+	t.redact.Add(secrets...)
+	if t.a.Kind.Writes() {
+		t.newest.note(state)
+	}
+}
+
+// stateKnown reports whether the secrets of the state are known before the engine
+// prints anything of it.
+func (t *attempt) stateKnown() bool { return t.watched && t.sharesBackend() && !t.sealed.Load() }
+
 // keepPlanned keeps what the state holds as the plan document has it, which
 // costs no engine.
 func (t *attempt) keepPlanned(ctx context.Context, document []byte) error {
@@ -94,22 +111,24 @@ func (t *attempt) keepLeft(ctx context.Context, failure error) {
 }
 
 // readResources returns what the state holds now: as the session has seen it on
-// its way, else as the engine reads it from the backend.
+// its way, else, or if the engine has encrypted it, as the engine reads it.
 func (t *attempt) readResources(ctx context.Context) ([]holdfast.Resource, error) {
-	state := t.newest.get()
-	if !t.watched || state == nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
-		defer cancel()
-		raw := &bounded{limit: maxState}
-		if err := t.start(ctx, raw, true, "state", "pull"); err != nil {
-			return nil, err
+	if seen := t.newest.get(); t.watched && seen != nil {
+		if list, err := resourcesOfState(seen); err == nil {
+			return t.redact.resources(list), nil
 		}
-		var err error
-		if state, err = raw.bytes(); err != nil {
-			return nil, fmt.Errorf("state: %w", err)
-		}
-		t.redact.Add(SecretsOfState(state)...)
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
+	defer cancel()
+	raw := &bounded{limit: maxState}
+	if err := t.start(ctx, raw, true, "state", "pull"); err != nil {
+		return nil, err
+	}
+	state, err := raw.bytes()
+	if err != nil {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	t.redact.Add(SecretsOfState(state)...)
 	list, err := resourcesOfState(state)
 	if err != nil {
 		return nil, err

@@ -245,3 +245,45 @@ func oddState(t *testing.T, state string) []holdfast.Resource {
 	}
 	return list
 }
+
+// sealedSession shows states that an engine might send.
+type sealedSession struct{ *memorySession }
+
+func (s sealedSession) WatchState(saw func([]byte)) {
+	s.onStep = func(step string) {
+		if step == "plan" || step == "apply" {
+			saw([]byte(`{"serial": 1, "lineage": "l", "meta": {}, "encrypted_data": "AAAA", "encryption_version": "v0"}`))
+		}
+	}
+}
+
+// TestResourcesOfAnEncryptedState: of a state that only the engine can read
+// nothing is known before the engine has said it: it is asked for what is in it,
+// and shows no ids until then.
+func TestResourcesOfAnEncryptedState(t *testing.T) {
+	t.Parallel()
+	e, calls := engineExecutor(t, nil)
+	files := map[string]string{
+		"main.tf": "terraform {\n  backend \"http\" {}\n}\n",
+		"pulled":  `{"version": 4, "resources": [{"mode": "managed", "type": "t", "name": "n", "provider": "provider[\"a/b/c\"]", "instances": [{"attributes": {"id": "i"}}]}]}`,
+		"fake":    "state print pulled\nplan say t.n: Refreshing state... [id=what-may-be-secret]\n",
+	}
+	a := engineAssignment("run-1", holdfast.RunPlan)
+	s := newMemorySession(files)
+	s.state = "http://127.0.0.1:1/x"
+	planned := e.Execute(t.Context(), a, sealedSession{s})
+	wantStatus(t, planned, holdfast.RunPlanned, "", s)
+	if log := s.logged(); strings.Contains(log, "what-may-be-secret") || !strings.Contains(log, "Refreshing state") {
+		t.Errorf("the log of a plan:\n%s", log)
+	}
+	a.Run, a.Kind, a.Reviews = "run-2", holdfast.RunApply, review("run-1", planned)
+	wantStatus(t, e.Execute(t.Context(), a, sealedSession{s}), holdfast.RunApplied, "", s)
+	var list []holdfast.Resource
+	if err := json.Unmarshal(s.artefact(holdfast.ArtefactResources), &list); err != nil {
+		t.Fatal(err)
+	}
+	want := []holdfast.Resource{{Address: "t.n", Type: "t", Provider: "a/b/c", ID: "i"}}
+	if diff := cmp.Diff(want, list); diff != "" {
+		t.Errorf("resources (-want +got):\n%s\n%v", diff, calls())
+	}
+}

@@ -114,7 +114,7 @@ func (t *attempt) makePlan(ctx context.Context) error {
 		args = append(args, "-destroy")
 	}
 	printed := newExcerpt(8 << 20)
-	t.log.draw(duringPlan(t.stateKnown()))
+	t.log.draw(duringPlan(t.stateKnown))
 	if err := t.start(ctx, printed, false, args...); err != nil && exitCode(err) != 2 {
 		t.log.open(t.stateKnown())
 		return err
