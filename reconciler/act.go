@@ -52,7 +52,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req holdfast.Request, approv
 func (r *Reconciler) act(ctx context.Context, in Input, d Decision) error {
 	for _, id := range d.Cancel {
 		reason := d.Reason
-		if d.Action == ActionPlan || d.Action == ActionApply {
+		if d.Action == ActionPlan || d.Action == ActionApply || d.Action == ActionCheck {
 			reason = ReasonSuperseded
 		}
 		if err := r.cancel(ctx, id, reason); err != nil {

@@ -144,18 +144,23 @@ func (one *breaker) close(now time.Time) {
 	clear(one.sick)
 }
 
-// told takes over what another replica has found out; the zero time closes.
-func (b *breakers) told(provider string, until time.Time) {
+// told takes over what another replica has found out; the zero time closes. It
+// reports whether that is news.
+func (b *breakers) told(provider string, until time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one, now := b.of(provider), b.now()
 	switch {
 	case until.IsZero() && !one.until.IsZero():
 		one.close(now)
+		return true
 	case until.After(now) && until.After(one.until):
 		one.until, one.probe = until, ""
 		one.pause = min(max(until.Sub(now), breakerPause), breakerPauseMax)
 		clear(one.sick)
+		return true
+	default:
+		return false
 	}
 }
 
@@ -263,7 +268,9 @@ func (r *Reconciler) toldOf(word string) {
 	if nanos > 0 {
 		until = time.Unix(0, nanos)
 	}
-	r.breakers.told(word[:i], until)
+	if r.breakers.told(word[:i], until) {
+		r.opts.Metrics.ProviderHeld(word[:i], until)
+	}
 	if until.IsZero() {
 		r.work.send()
 	}
@@ -320,27 +327,39 @@ func (r *Reconciler) claimFilter(ctx context.Context, kinds []holdfast.RunKind) 
 // waiting.
 const capLease = 5 * time.Second
 
-// withinCap calls claim while the provider of run has fewer runs than it may,
-// and nobody else claims one of it; else it is an ErrConflict.
+// withinCap calls claim while the provider of run has fewer runs than it may, or,
+// for a check for drift, fewer of those run than may at once, and nobody else
+// claims one of it; else it is an ErrConflict.
 func (r *Reconciler) withinCap(ctx context.Context, run holdfast.Run, claim func() error) error {
 	provider := run.Document.Provider
 	most, capped := r.opts.MaxProvider[provider]
-	if provider == "" || !capped {
+	capped = capped && provider != ""
+	check := run.Kind == holdfast.RunDrift
+	var keys []string
+	if capped {
+		keys = append(keys, "provider:"+provider)
+	}
+	if check {
+		keys = append(keys, "drift")
+	}
+	if len(keys) == 0 {
 		return claim()
 	}
-	key, owner := "provider:"+provider, holdfast.NewID("claim", r.opts.Now())
-	switch err := r.opts.Locker.Acquire(ctx, key, owner, capLease); {
-	case errors.Is(err, holdfast.ErrLocked):
-		return holdfast.ErrConflict
-	case err != nil:
-		return fmt.Errorf("lock %s: %w", key, err)
+	owner := holdfast.NewID("claim", r.opts.Now())
+	for _, key := range keys {
+		switch err := r.opts.Locker.Acquire(ctx, key, owner, capLease); {
+		case errors.Is(err, holdfast.ErrLocked):
+			return holdfast.ErrConflict
+		case err != nil:
+			return fmt.Errorf("lock %s: %w", key, err)
+		}
+		defer func() { _ = r.opts.Locker.Release(ctx, key, owner) }() // else its lease ends by itself
 	}
-	defer func() { _ = r.opts.Locker.Release(ctx, key, owner) }() // else its lease ends by itself
-	running, _, err := r.opts.Store.RunningBy(ctx)
+	running, checks, err := r.opts.Store.RunningBy(ctx)
 	if err != nil {
 		return fmt.Errorf("count running runs: %w", err)
 	}
-	if running[provider] >= most {
+	if capped && running[provider] >= most || check && checks >= r.opts.MaxDrift {
 		return holdfast.ErrConflict
 	}
 	return claim()

@@ -432,6 +432,19 @@ func (r *Reconciler) Drift(ctx context.Context, cluster string) (holdfast.DriftR
 	if err != nil {
 		return holdfast.DriftReport{}, fmt.Errorf("read cluster %q: %w", cluster, err)
 	}
+	check, err := r.lastCheck(ctx, rec)
+	if err != nil {
+		return holdfast.DriftReport{}, err
+	}
+	if check != nil && check.ID > rec.Drift.Run {
+		// Who has waited for its end need not wait for its turn as well.
+		if _, err := r.reconcile(ctx, holdfast.Request{Cluster: cluster}, nil); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+			return holdfast.DriftReport{}, err
+		}
+		if rec, err = r.opts.Store.Cluster(ctx, cluster); err != nil {
+			return holdfast.DriftReport{}, fmt.Errorf("read cluster %q: %w", cluster, err)
+		}
+	}
 	return r.driftReport(ctx, rec)
 }
 

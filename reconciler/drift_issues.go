@@ -91,11 +91,15 @@ func standing(rec holdfast.ClusterRecord) bool {
 // has left. It reports whether there was any.
 func (r *Reconciler) closeIssues(ctx context.Context, repo string, rec holdfast.ClusterRecord) (bool, error) {
 	first := issuePrefix + rec.Name
-	for _, key := range []string{first, first + ":" + repo, first + ":" + rec.Owner} {
+	keys := []string{first, first + ":" + repo, first + ":" + rec.Owner}
+	for _, key := range slices.Compact(keys) {
 		post, err := r.opts.Store.Post(ctx, key)
-		if errors.Is(err, holdfast.ErrNotFound) {
+		switch {
+		case errors.Is(err, holdfast.ErrNotFound) && key == first:
+			return false, nil // then there are no others
+		case errors.Is(err, holdfast.ErrNotFound):
 			continue
-		} else if err != nil {
+		case err != nil:
 			return false, fmt.Errorf("read post %s: %w", key, err)
 		}
 		if post.Closed || standing(rec) && post.Repo == rec.Owner {

@@ -66,7 +66,7 @@ func unsettled(parents []holdfast.Relation) []string {
 // relationOf is what a cluster's record means for those that it is related to.
 func relationOf(rec holdfast.ClusterRecord) holdfast.Relation {
 	waiting := rec.Waiting
-	if waiting == ReasonDriftHeld || waiting == ReasonRemedyFailed {
+	if rec.Drift.Hold != "" {
 		waiting = "" // what Git asks for is applied
 	}
 	return holdfast.Relation{

@@ -44,12 +44,24 @@ func (r *Reconciler) publish(ctx context.Context, in Input) {
 			r.show(review.PullRequest)
 		}
 	}
-	if len(in.Merges) == 0 && len(in.Runs) > 0 {
+	if len(in.Merges) == 0 && len(in.Runs) > 0 && !r.pushShown(ctx, in) {
 		r.shows.add(showKey{repo: in.Cluster.Owner, revision: newest(in.Runs).Revision})
 	}
 	if len(in.Merges) == 0 && in.Cluster.Waiting != "" {
 		r.showWaited(ctx, in.Cluster)
 	}
+}
+
+// pushShown reports whether the newest run's commit has its last word: of a
+// cluster that is as Git says, and waits for nothing, no check for drift brings
+// it another one.
+func (r *Reconciler) pushShown(ctx context.Context, in Input) bool {
+	rec, last := in.Cluster, newest(in.Runs)
+	if rec.Waiting != "" || !last.Status.Done() || rec.Desired.Removed || !desired(in).Equal(rec.Applied.SourceDigest) {
+		return false
+	}
+	post, err := r.opts.Store.Post(ctx, statusKey(rec.Owner, last.Revision, holdfast.ContextApply))
+	return err == nil && post.Status.State != holdfast.StatusPending && last.ID == rec.Applied.Run
 }
 
 // showWaited shows the merges that a cluster may have waited with, when it waits
@@ -257,7 +269,7 @@ func (r *Reconciler) showPush(ctx context.Context, key showKey) error {
 			// An approved apply has the plan that was seen for a review, of no
 			// pull request.
 			merged := slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return !v.PullRequest.IsZero() })
-			if run.Revision == key.revision && !merged {
+			if run.Revision == key.revision && !merged && !isRemedy(run) {
 				rc.Apply = &runs[i]
 				settled = settled && run.Status.Done()
 				break

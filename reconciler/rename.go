@@ -141,6 +141,7 @@ func (r *Reconciler) Transfer(ctx context.Context, cluster, repo, actor string) 
 		r.audit(ctx, actor, "cluster.transfer", cluster, fmt.Sprintf("from %s to %s", from, repo))
 		r.lookAgain(repo, cluster)
 		r.lookAgain(from, cluster)
+		r.issues.add(issueKey{repo: from, cluster: cluster})
 		return nil
 	}
 }

@@ -72,7 +72,7 @@ func undoDrift(in Input) (Decision, bool) {
 	}
 	moved := in.Drift.StateSerial != rec.StateSerial
 	if old := in.Now.Sub(rec.Drift.CheckedAt) > driftFresh; (old || moved) && !in.WindowClosed {
-		return Decision{Action: ActionCheck, Reason: ReasonSchedule}, true
+		return Decision{Action: ActionCheck, Reason: ReasonSchedule, Cancel: pending(in.Runs)}, true
 	}
 	return Decision{Action: ActionApply, Reason: ReasonDrifted, StoredPlan: in.Drift.ID, Cancel: pending(in.Runs)}, true
 }
@@ -166,7 +166,8 @@ func settledDrift(in Input, d Decision, runs []holdfast.Run) holdfast.DriftState
 		drift.Remedy = run.ID
 	}
 	drift.Hold = ""
-	if d.Action == ActionWait && driftPolicy(in.Cluster).OnDrift == onDriftApply && undoable(in) {
+	asGitSays := desired(in).Equal(in.Cluster.Applied.SourceDigest) && !in.Cluster.Desired.Removed && begun(in) == nil
+	if d.Action == ActionWait && asGitSays && driftPolicy(in.Cluster).OnDrift == onDriftApply && undoable(in) {
 		drift.Hold = d.Reason
 		if d.Detail != "" && d.Reason == ReasonDriftHeld {
 			drift.Hold = d.Detail

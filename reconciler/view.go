@@ -190,7 +190,8 @@ func (r *Reconciler) viewQueue(ctx context.Context, rc *report.Cluster, run hold
 		return fmt.Errorf("list runs of %q: %w", run.Cluster, err)
 	}
 	for _, other := range others {
-		ahead := other.Status == holdfast.RunRunning || other.Kind.Writes() || other.ID < run.ID
+		ahead := other.Status == holdfast.RunRunning || other.Kind.Writes() ||
+			other.ID < run.ID && other.Kind != holdfast.RunDrift
 		if other.ID == run.ID || !ahead {
 			continue
 		}
