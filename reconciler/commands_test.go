@@ -215,3 +215,20 @@ func TestUnlock(t *testing.T) {
 		t.Errorf("nothing to unlock: %v", err)
 	}
 }
+
+// TestRefusedForSome: who asks for several clusters is told which it was refused
+// for.
+func TestRefusedForSome(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.adopt()
+	f.api("alice", holdfast.VerbPlan, "preprod")
+	c := f.api("alice", holdfast.VerbCancel, "preprod", "prod")
+	if c.Status != holdfast.CommandDone || len(c.Refused) != 1 || c.Refused[0] != "prod" {
+		t.Errorf("cancel: %s %q, refused for %q; want it refused for prod alone", c.Status, c.Reply, c.Refused)
+	}
+	c = f.api("alice", holdfast.VerbCancel, "preprod", "prod")
+	if c.Status != holdfast.CommandRefused || len(c.Refused) != 2 {
+		t.Errorf("cancel: %s %q, refused for %q; want it refused for both", c.Status, c.Reply, c.Refused)
+	}
+}

@@ -281,9 +281,9 @@ func TestValidateLooksAtOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("network", "")
-	write("apps", "netwrok")
+	write("apps", "networks")
 	got := holdfastCLI(t, nil, "validate", dir)
-	want := result{0, "2 clusters are valid\n", "Warning: apps.yaml:1: cluster apps depends on netwrok, which is not defined here (did you mean \"network\"?)\n"}
+	want := result{0, "2 clusters are valid\n", "Warning: apps.yaml:1: cluster apps depends on networks, which is not defined here (did you mean \"network\"?)\n"}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(result{})); diff != "" {
 		t.Errorf("validate (-want +got):\n%s", diff)
 	}

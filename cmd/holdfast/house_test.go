@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/datastore"
 )
 
 // The agent is another user: a service manager's strict umask must not keep it
@@ -27,5 +30,13 @@ func TestMakeFolderWhateverTheUmask(t *testing.T) {
 	}
 	if info, err = os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Fatalf("mode of a folder that was there is %v, %v; want 0700", info.Mode().Perm(), err)
+	}
+}
+
+// Zero in holdfast.yaml keeps all; in the store it means the default.
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	if got := retention(config.Retention{Runs: 70}); got != (datastore.Retention{Runs: 70, DriftRuns: -1}) {
+		t.Errorf("retention = %+v", got)
 	}
 }
