@@ -83,7 +83,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatalf("before: %+v, %+v", got, got.Failure)
 	}
 	steps := map[string]bool{}
-	for i, leave := range []int64{0, 32 << 10, 100 << 10, 200 << 10, 400 << 10, 800 << 10} {
+	for i, leave := range []int64{0, 32 << 10, 100 << 10, 160 << 10, 180 << 10, 200 << 10, 400 << 10, 600 << 10} {
 		free := fill(t, dir, leave)
 		got := execute(fmt.Sprintf("run-full-%d", i))
 		free()
