@@ -20,7 +20,7 @@ type Role string
 // The roles, each including the ones before it.
 const (
 	RoleViewer   Role = "viewer"   // read
-	RoleOperator Role = "operator" // command: plan, apply, approve, cancel, reconcile, suspend, release a dead lock
+	RoleOperator Role = "operator" // command: plan, apply, approve, cancel, reconcile, check, suspend, transfer, release a dead lock
 	RoleAdmin    Role = "admin"    // force: break a lock whose holder lives
 )
 

@@ -162,7 +162,7 @@ func driftCounts(c holdfast.DriftCounts) string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{c.Changed, "changed"}, {c.Gone, "gone"}, {c.Input, "input"}} {
+	}{{c.Changed, "changed"}, {c.Gone, "gone"}, {c.Input, "with another input"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}

@@ -55,7 +55,7 @@ type API struct {
 // Token is a bearer token of the API.
 type Token struct {
 	Name  string `yaml:"name" doc:"Shown in the audit trail."`
-	Role  string `yaml:"role" default:"viewer" doc:"viewer (reads), operator (also plan, apply, approve, cancel, reconcile, suspend, unlock) or admin (also unlock --force)."`
+	Role  string `yaml:"role" default:"viewer" doc:"viewer (reads), operator (also plan, apply, approve, cancel, reconcile, check for drift, suspend, transfer, unlock) or admin (also unlock --force)."`
 	Token Secret `yaml:"token" doc:"The token, at least 16 characters."`
 }
 
