@@ -105,7 +105,6 @@ func destroys(run *holdfast.Run) bool {
 // over says what became of a cluster whose document is gone, where nothing more
 // is going to happen.
 var over = map[string]string{
-	"Removed":      "removed from Git; its infrastructure is left as it is",
 	"NeverApplied": "removed from Git; it was never applied: there is nothing to destroy",
 	"Renamed":      "renamed: its state and history go on under the new name",
 	"Destroyed":    "destroyed",

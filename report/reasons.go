@@ -72,7 +72,7 @@ var reasons = map[string]reason{
 		next:  []holdfast.Verb{holdfast.VerbPlan}, does: "plans again",
 	},
 	"Invalid":      {words: "the cluster's document has faults", hint: "Correct it in a new pull request"},
-	"Removed":      {words: "the cluster's document is removed; its infrastructure is left as it is"},
+	"Removed":      {words: "its document is removed: what it stood for is to be destroyed", wait: true},
 	"Fork":         {words: "it comes from a fork, and a plan executes its code; plans of forks are switched off"},
 	"Draft":        {words: "it is a draft; it is planned when it is ready for review"},
 	"OtherBase":    {words: "its base is not the branch that is tracked"},
