@@ -74,15 +74,16 @@ func TestBrokenFileOnTheBranchDeletesNothing(t *testing.T) {
 		t.Errorf("the engine has applied %d times, want once", n)
 	}
 
-	// A document that is taken out leaves its infrastructure alone, and says so.
+	// A document that is provably taken out is destroyed, once that was seen.
 	w.fleet().push(files{"clusters/alpha.yaml": document("alpha", "variables: {nodes: 1}")["clusters/alpha.yaml"]})
 	w.untilWaiting("alpha", "")
 	gone := w.fleet().open(files{"clusters/alpha.yaml": deleted})
-	gone.untilComment("alpha", "removed from Git")
+	gone.untilPlanned("1 to be destroyed")
+	gone.untilComment("**destroys alpha**: 1 resource")
 	gone.merge()
-	w.untilWaiting("alpha", "Removed")
-	if n := w.countCalls("destroy alpha") + w.countCalls("apply alpha"); n != 1 {
-		t.Errorf("the engine was called %d times to apply or destroy, want once", n)
+	gone.untilApplied("destroyed 1 cluster")
+	if rec := w.record("alpha"); rec.Phase != holdfast.PhaseDeleted || rec.Ending == nil {
+		t.Errorf("alpha is %s, its end %+v, want Deleted", rec.Phase, rec.Ending)
 	}
 }
 
