@@ -445,5 +445,8 @@ func situations() map[string]situation {
 	for name, s := range orderSituations() {
 		all["order: "+name] = s
 	}
+	for name, s := range driftSituations() {
+		all["drift: "+name] = s
+	}
 	return all
 }

@@ -367,7 +367,7 @@ func remedyAfter(in Input, now holdfast.DriftState) string {
 	case was.Fingerprint == "", now.Fingerprint != "" && now.Fingerprint != was.Fingerprint:
 		return ""
 	}
-	if run, ok := remedyOf(in.Cluster, in.Runs); ok && !givenUp(run) {
+	if run, ok := remedyOf(in.Cluster, in.Runs); ok {
 		return run.ID
 	}
 	for _, run := range in.Runs { // one that was for something else

@@ -115,7 +115,7 @@ func undoApproved(in Input) (Decision, bool) {
 func heldDrift(in Input) (Decision, bool) {
 	drift := in.Cluster.Drift
 	held := Decision{Action: ActionWait, Reason: ReasonDriftHeld, Cancel: pending(in.Runs)}
-	if run, ok := remedyOf(in.Cluster, in.Runs); ok && !givenUp(run) {
+	if run, ok := remedyOf(in.Cluster, in.Runs); ok {
 		held.Reason, held.Detail = ReasonRemedyFailed, run.ID+" was to undo it, and the same drift is still there"
 		return held, true
 	}
@@ -132,15 +132,22 @@ func heldDrift(in Input) (Decision, bool) {
 	return held, true
 }
 
-// remedyOf returns the apply that was to undo the drift that is on record. That
-// it is one can be seen in the runs as well: the record may not say so yet.
+// remedyOf returns the apply that was to undo the drift that is on record, unless
+// it was given up. That it is one can be seen in the runs as well: the record may
+// not say so yet.
 func remedyOf(rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Run, bool) {
+	known := rec.Drift.Remedy != ""
 	for _, run := range runs {
-		if run.ID == rec.Drift.Remedy || run.StoredPlan != "" && run.StoredPlan == rec.Drift.Run {
+		recorded := run.ID == rec.Drift.Remedy
+		if !recorded && (run.StoredPlan == "" || run.StoredPlan != rec.Drift.Run) {
+			continue
+		}
+		if !givenUp(run) {
 			return run, true
 		}
+		known = known && !recorded
 	}
-	return holdfast.Run{ID: rec.Drift.Remedy}, rec.Drift.Remedy != ""
+	return holdfast.Run{ID: rec.Drift.Remedy}, known
 }
 
 // isRemedy reports whether a run is an apply of what was applied already.
@@ -162,7 +169,8 @@ func settledDrift(in Input, d Decision, runs []holdfast.Run) holdfast.DriftState
 	if drift.Status != holdfast.DriftFound {
 		return drift
 	}
-	if run, ok := remedyOf(in.Cluster, runs); ok && !givenUp(run) {
+	drift.Remedy = ""
+	if run, ok := remedyOf(in.Cluster, runs); ok {
 		drift.Remedy = run.ID
 	}
 	drift.Hold = ""
