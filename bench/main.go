@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -56,7 +57,9 @@ func run(args []string, out io.Writer) error {
 	rounds := flags.Int("rounds", 3, "how often each thing is measured; the median counts")
 	sizes := flags.String("sizes", "1,10,50", "clusters of the pull requests")
 	parallel := flags.Int("parallel", 4, "runs at once, for Holdfast and for the floor")
-	only := flags.String("only", "", "measure one part only: pulls, providers, hooks")
+	fleets := flags.String("fleets", "100,1000,10000", "clusters of the fleets")
+	huge := flags.Bool("hundred-thousand", false, "also a fleet of 100,000 clusters, which takes long")
+	only := flags.String("only", "", "measure one part only: pulls, providers, hooks, fleets")
 	keep := flags.Bool("keep", false, "keep the servers' folders, with their logs")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -76,12 +79,14 @@ func run(args []string, out io.Writer) error {
 		return fmt.Errorf("find holdfast: %w", err)
 	}
 	b := &bench{binary: path, rounds: max(1, *rounds), parallel: *parallel, keep: *keep, log: os.Stderr}
-	for field := range strings.SplitSeq(*sizes, ",") {
-		var n int
-		if _, err := fmt.Sscan(field, &n); err != nil || n < 1 {
-			return fmt.Errorf("-sizes %q: not a list of numbers", *sizes)
-		}
-		b.sizes = append(b.sizes, n)
+	if b.sizes, err = sizesOf("-sizes", *sizes); err != nil {
+		return err
+	}
+	if b.fleetSizes, err = sizesOf("-fleets", *fleets); err != nil {
+		return err
+	}
+	if *huge {
+		b.fleetSizes = append(b.fleetSizes, 100_000)
 	}
 	figures, err := b.measure(*only)
 	if err != nil {
@@ -90,7 +95,23 @@ func run(args []string, out io.Writer) error {
 	if err := writeFigures(*results, figures); err != nil {
 		return err
 	}
-	return printTable(out, figures)
+	if err := printTable(out, figures); err != nil {
+		return err
+	}
+	curves(out, figures)
+	return nil
+}
+
+func sizesOf(flag, list string) ([]int, error) {
+	var sizes []int
+	for field := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(field)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%s %q: not a list of numbers", flag, list)
+		}
+		sizes = append(sizes, n)
+	}
+	return sizes, nil
 }
 
 type bench struct {
@@ -101,6 +122,8 @@ type bench struct {
 	keep     bool
 	log      io.Writer // of progress
 	began    time.Time
+
+	fleetSizes []int
 }
 
 // budget bounds the bench on a busy machine: beyond it each thing is measured
@@ -123,6 +146,7 @@ func (b *bench) measure(only string) ([]figure, error) {
 		{"pulls", func(s *stage) []figure { return b.pullRequests(s, plainModule) }},
 		{"providers", func(s *stage) []figure { return b.pullRequests(s, providerModule) }},
 		{"hooks", b.deliveries},
+		{"fleets", b.fleets},
 	} {
 		if only != "" && only != part.name {
 			continue

@@ -94,7 +94,9 @@ func (s *stage) write(path, content string, mode os.FileMode) {
 }
 
 // until polls in short steps until ok is true.
-func (s *stage) until(what string, ok func() bool) {
+func (s *stage) until(what string, ok func() bool) { s.within(patience, what, ok) }
+
+func (s *stage) within(patience time.Duration, what string, ok func() bool) {
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.Fatalf("waited in vain until %s", what)
@@ -121,6 +123,16 @@ type world struct {
 
 // newWorld prepares a server with an empty repository. It does not run yet.
 func (s *stage) newWorld(cliConfig string) *world {
+	return s.newWorldWith(fmt.Sprintf(`
+runs: {max: %d}
+agent: {slots: %[1]d}
+engines: {download: false, cliConfigFile: %q}
+`, s.bench.parallel, cliConfig), "clusters/*.yaml")
+}
+
+// newWorldWith is newWorld with another end of the configuration, and with the
+// glob of the files that define clusters.
+func (s *stage) newWorldWith(config, glob string) *world {
 	dir := s.TempDir()
 	s.check(os.Chmod(dir, 0o755))
 	server, hub := gitserver.New(s), githubserver.New(s)
@@ -137,11 +149,8 @@ server:
 forges:
   - {name: github, url: %q, token: {file: token}}
 repositories:
-  - {name: %s, forge: github, url: %q, clusters: ["clusters/*.yaml"], webhookSecret: {file: secret}}
-runs: {max: %d}
-agent: {slots: %[4]d}
-engines: {download: false, cliConfigFile: %q}
-`, hub.URL+"api/v3/", fleetRepo, w.git.URL, s.bench.parallel, cliConfig), 0o600)
+  - {name: %s, forge: github, url: %q, clusters: [%q], webhookSecret: {file: secret}}
+%s`, hub.URL+"api/v3/", fleetRepo, w.git.URL, glob, config), 0o600)
 	return w
 }
 
@@ -194,13 +203,26 @@ func (w *world) stop() {
 
 // logBuffer keeps what a server prints.
 type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu    sync.Mutex
+	b     bytes.Buffer
+	heard func(line []byte) // of each line, if there is one
+	line  []byte            // the beginning of the next
 }
 
 func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.heard != nil {
+		l.line = append(l.line, p...)
+		for {
+			line, rest, whole := bytes.Cut(l.line, []byte("\n"))
+			if !whole {
+				break
+			}
+			l.heard(line)
+			l.line = rest
+		}
+	}
 	return l.b.Write(p)
 }
 

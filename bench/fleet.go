@@ -1,0 +1,365 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+const (
+	fleetPushes = 9                // of one document each; the median counts
+	fleetLists  = 9                // of each list
+	fleetWait   = 10 * time.Minute // bounds what grows with the fleet
+	quietFor    = 300 * time.Millisecond
+)
+
+// fleets measures servers that keep fleets of several sizes, with nothing to
+// execute: what a start, a push and a list cost, and how much memory there is
+// to it.
+func (b *bench) fleets(s *stage) []figure {
+	var figures []figure
+	for _, n := range b.fleetSizes {
+		began := time.Now()
+		figures = append(figures, s.fleetOf(n)...)
+		fmt.Fprintf(b.log, "a fleet of %d took %s\n", n, time.Since(began).Round(time.Second))
+	}
+	return figures
+}
+
+func (s *stage) fleetOf(n int) []figure {
+	w := &fleetWorld{world: s.newWorldWith("\nagent: {off: true}\nengines: {download: false}\n", "clusters/**/*.yaml"), members: fleet(n)}
+	w.decisions = watchDecisions(w.log)
+	w.git.Commit("main", "A fleet", fleetFiles(w.members))
+
+	var figures []figure
+	add := func(name string, value float64, unit string, floor ...float64) {
+		f := figure{Name: "fleet: " + name, N: n, Value: value, Unit: unit}
+		if len(floor) > 0 {
+			f = f.against(floor[0])
+		}
+		figures = append(figures, f)
+		fmt.Fprintln(w.bench.log, strings.Join(f.cells(), "  "))
+	}
+	parsed := w.floorOfReading()
+	first, _ := w.startAll()
+	add("first start to ready", first.Seconds(), "s", (w.floorOfCloning() + parsed).Seconds())
+	w.rest()
+	again, settled := w.startAll()
+	add("start to ready", again.Seconds(), "s", (w.floorOfRecords("clusters") + parsed).Seconds())
+	add("start to every decision made", settled.Seconds(), "s")
+	resident, proportional := w.resident(w.cmd.Process.Pid)
+	add("memory at rest, resident", resident, "MiB")
+	add("memory at rest, proportional", proportional, "MiB")
+
+	push, beyond, floor, peak := w.pushes()
+	add("push of one document to decision", inMS(push), "ms", inMS(floor))
+	add("the same beyond the fetch", inMS(beyond), "ms")
+	add("memory while pushes come, peak", peak, "MiB")
+	for _, list := range []struct{ name, query, where string }{
+		{"get clusters", "", ""},
+		{"get clusters of a project", "project=project-000", "WHERE project = 'project-000'"},
+		{"get clusters with a label", "label=" + fleetLabel + "=gold", "WHERE labels LIKE '%\"" + fleetLabel + "\":\"gold\"%'"},
+		{"get clusters in a phase", "phase=Active", "WHERE phase = 'Active'"},
+	} {
+		add(list.name, inMS(w.list(list.query)), "ms", inMS(w.floorOfRecords("summaries "+list.where)))
+	}
+	add("get clusters by the command", inMS(w.command("get", "clusters")), "ms", inMS(w.command("version")))
+	w.stop()
+	return figures
+}
+
+func inMS(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// fleetWorld is a world with a fleet in its repository, and no agent.
+type fleetWorld struct {
+	*world
+	members   []member
+	decisions *decisions
+	edits     int
+}
+
+// startAll starts the server and waits until a decision about every cluster was
+// made. It returns how long both took.
+func (w *fleetWorld) startAll() (ready, settled time.Duration) {
+	w.decisions.reset()
+	began := time.Now()
+	ready = w.start()
+	w.within(fleetWait, "every cluster is decided about", func() bool { return w.decisions.distinct() >= len(w.members) })
+	settled = w.decisions.last().Sub(began)
+	w.quiet()
+	return ready, settled
+}
+
+// quiet waits until the server decides nothing more.
+func (w *fleetWorld) quiet() {
+	w.within(fleetWait, "the server is at rest", func() bool { return time.Since(w.decisions.last()) > quietFor })
+}
+
+// pushes measures pushes of one document each: from the delivery to the
+// decision, the same less what a fetch alone takes, what Git and the parser
+// alone take, and the memory at its peak.
+func (w *fleetWorld) pushes() (push, beyond, floor time.Duration, peak float64) {
+	ctx := context.Background()
+	alone, err := gitsource.New(gitsource.Options{Dir: w.path("alone"), Repositories: []gitsource.Repository{{
+		Name: fleetRepo, URL: w.git.URL, Branch: "main", Auth: gitsource.Auth{
+			Basic: func(context.Context) (string, string, error) { return "x-access-token", githubserver.Token, nil },
+		},
+	}}})
+	w.check(err)
+	_, err = alone.Fetch(ctx, fleetRepo)
+	w.check(err)
+	mirror := w.path("floor.git")
+	w.check(os.RemoveAll(mirror))
+	w.run("git", "clone", "--quiet", "--mirror", w.url(), mirror)
+
+	w.check(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", w.cmd.Process.Pid), []byte("5"), 0)) // forgets the peak
+	var all, without, bare []time.Duration
+	for range fleetPushes {
+		took, changed := w.push()
+		w.quiet()
+		began := time.Now()
+		_, err = alone.Fetch(ctx, fleetRepo)
+		w.check(err)
+		fetch := time.Since(began)
+		began = time.Now()
+		w.run("git", "-C", mirror, "fetch", "--quiet")
+		data := w.run("git", "-C", mirror, "show", "main:"+changed.path())
+		if docs, faults := templates.ParseClusters(changed.path(), data); len(docs) != 1 || len(faults) > 0 {
+			w.Fatalf("parse %s: %v", changed.path(), faults)
+		}
+		all, without, bare = append(all, took), append(without, max(0, took-fetch)), append(bare, time.Since(began))
+	}
+	return median(all), median(without), median(bare), w.peak()
+}
+
+// push edits one document and returns how long it took from the delivery to the
+// decision.
+func (w *fleetWorld) push() (time.Duration, member) {
+	w.edits++
+	m := w.members[w.edits*37%len(w.members)]
+	before := w.git.Rev("main")
+	after := w.git.Commit("main", "Edit "+m.name, map[string]string{m.path(): m.document(w.edits)})
+	decided := w.decisions.await(m.name)
+	began := time.Now()
+	w.hub.Push("refs/heads/main", before, after)
+	select {
+	case at := <-decided:
+		return at.Sub(began), m
+	case <-time.After(patience):
+		w.Fatalf("waited in vain for the decision about %s", m.name)
+		return 0, m
+	}
+}
+
+// peak is the most memory that the server has held since that was last reset, in
+// MiB.
+func (w *fleetWorld) peak() float64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.cmd.Process.Pid))
+	w.check(err)
+	var kb float64
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			_, err = fmt.Sscan(rest, &kb)
+			w.check(err)
+		}
+	}
+	return kb / 1024
+}
+
+// list asks the API for clusters and returns how long the answer took.
+func (w *fleetWorld) list(query string) time.Duration {
+	var took []time.Duration
+	for range fleetLists {
+		req, err := http.NewRequest(http.MethodGet, w.api+"/api/v1/clusters?view=summary&"+query, nil)
+		w.check(err)
+		req.Header.Set("Authorization", "Bearer "+w.token())
+		began := time.Now()
+		resp, err := http.DefaultClient.Do(req)
+		w.check(err)
+		body, err := io.ReadAll(resp.Body)
+		w.check(err)
+		took = append(took, time.Since(began))
+		w.check(resp.Body.Close())
+		if resp.StatusCode != http.StatusOK || !bytes.Contains(body, []byte(w.members[0].name)) {
+			w.Fatalf("list clusters: %s: %.200s", resp.Status, body)
+		}
+	}
+	return median(took)
+}
+
+func (w *fleetWorld) token() string {
+	data, err := os.ReadFile(w.path("data", "admin.token"))
+	w.check(err)
+	return strings.TrimSpace(string(data))
+}
+
+// command runs the client and returns how long it took.
+func (w *fleetWorld) command(args ...string) time.Duration {
+	var took []time.Duration
+	for range w.bench.rounds {
+		cmd := exec.Command(w.bench.binary, args...)
+		cmd.Env = append(os.Environ(), "HOLDFAST_SERVER="+w.api, "HOLDFAST_TOKEN="+w.token())
+		began := time.Now()
+		out, err := cmd.CombinedOutput()
+		took = append(took, time.Since(began))
+		if err != nil {
+			w.Fatalf("holdfast %s: %v: %s", strings.Join(args, " "), err, out)
+		}
+	}
+	return median(took)
+}
+
+// floorOfReading is how long it takes to parse all documents.
+func (w *fleetWorld) floorOfReading() time.Duration {
+	began := time.Now()
+	for _, m := range w.members {
+		if docs, faults := templates.ParseClusters(m.path(), []byte(m.document(0))); len(docs) != 1 || len(faults) > 0 {
+			w.Fatalf("parse %s: %v", m.path(), faults)
+		}
+	}
+	return time.Since(began)
+}
+
+// floorOfCloning is how long Git takes to fetch everything.
+func (w *fleetWorld) floorOfCloning() time.Duration {
+	dir := filepath.Join(w.TempDir(), "clone.git")
+	began := time.Now()
+	w.run("git", "clone", "--quiet", "--mirror", w.url(), dir)
+	took := time.Since(began)
+	w.check(os.RemoveAll(dir))
+	return took
+}
+
+// url is that of the repository with what opens it.
+func (w *fleetWorld) url() string {
+	u, err := url.Parse(w.git.URL)
+	w.check(err)
+	u.User = url.UserPassword("x-access-token", githubserver.Token)
+	return u.String()
+}
+
+func (s *stage) run(name string, args ...string) []byte {
+	out, err := exec.Command(name, args...).Output()
+	if err != nil {
+		s.Fatalf("%s %s: %v", name, args[0], err)
+	}
+	return out
+}
+
+// decisions follows what a server says of its decisions.
+type decisions struct {
+	mu    sync.Mutex
+	seen  map[string]bool
+	at    time.Time
+	waits map[string]chan time.Time
+}
+
+func watchDecisions(log *logBuffer) *decisions {
+	d := &decisions{}
+	d.reset()
+	log.heard = d.hear
+	return d
+}
+
+func (d *decisions) reset() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen, d.waits, d.at = make(map[string]bool), make(map[string]chan time.Time), time.Now()
+}
+
+func (d *decisions) hear(line []byte) {
+	_, rest, ok := bytes.Cut(line, []byte("msg=decided cluster="))
+	if !ok {
+		return
+	}
+	name, _, _ := strings.Cut(string(rest), " ")
+	now := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen[name], d.at = true, now
+	if wait := d.waits[name]; wait != nil {
+		delete(d.waits, name)
+		wait <- now
+	}
+}
+
+// await returns a channel for the time of the next decision about a cluster.
+func (d *decisions) await(cluster string) <-chan time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	wait := make(chan time.Time, 1)
+	d.waits[cluster] = wait
+	return wait
+}
+
+// distinct is how many clusters were decided about.
+func (d *decisions) distinct() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.seen)
+}
+
+// last is when the last decision was made.
+func (d *decisions) last() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.at
+}
+
+// curves prints what was measured for several sizes of fleets, and by how much
+// it grew from the last but one to the last.
+func curves(out io.Writer, figures []figure) {
+	var names []string
+	values := make(map[string][]figure)
+	for _, f := range figures {
+		if strings.HasPrefix(f.Name, "fleet: ") {
+			if values[f.Name] == nil {
+				names = append(names, f.Name)
+			}
+			values[f.Name] = append(values[f.Name], f)
+		}
+	}
+	for _, name := range names {
+		points := values[name]
+		if len(points) < 2 {
+			continue
+		}
+		line := make([]string, len(points))
+		for i, f := range points {
+			line[i] = strconv.Itoa(f.N) + ": " + number(f.Value)
+		}
+		before, last := points[len(points)-2], points[len(points)-1]
+		growth := "-"
+		if before.Value > 0 {
+			growth = number(last.Value / before.Value)
+		}
+		fmt.Fprintf(out, "%-45s %s %s; from %d to %d: × %s\n", name, strings.Join(line, ", "), last.Unit, before.N, last.N, growth)
+	}
+}
+
+// atRest is what a record says of a cluster that is as its document says.
+func atRest(rec holdfast.ClusterRecord, run holdfast.Run, now time.Time) holdfast.ClusterRecord {
+	rec.Applied = holdfast.Applied{
+		Run: run.ID, Revision: run.Revision, SourceDigest: run.SourceDigest, InputDigest: run.InputDigest,
+		Bundle: run.Bundle, Dir: run.Dir, StateLocation: run.StateLocation, Template: run.Template,
+		EngineName: "terraform", EngineVersion: "1.11.4", Document: run.Document, At: now,
+	}
+	rec.Phase, rec.Waiting, rec.WaitingDetail = holdfast.PhaseActive, "", ""
+	rec.Drift = holdfast.DriftState{Status: holdfast.DriftNone, Applied: run.ID, CheckedAt: now, Since: now}
+	return rec
+}
