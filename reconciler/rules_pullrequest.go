@@ -32,7 +32,7 @@ func notPlanned(in Input) (Decision, bool) {
 	case d.Reason != "":
 	case want.Deleted && in.Last.Run == "":
 		d.Reason = ReasonNeverApplied
-	case want.Deleted && in.Last.Document.Deletion.Protected:
+	case want.Deleted && guardedByDocument(in):
 		d.Reason = ReasonProtected
 	case proposed(in) == "":
 		d.Reason = ReasonInvalid

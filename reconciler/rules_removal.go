@@ -105,7 +105,7 @@ func inSafety(in Input, d Decision) Decision {
 // spared is why a cluster whose document is gone is not destroyed; empty if it
 // may be.
 func spared(in Input) (reason, detail string) {
-	if in.Last.Document.Deletion.Protected {
+	if guardedByDocument(in) {
 		return ReasonProtected, "deletion.protected was last applied: bring the document back, merge deletion.protected: false, then remove it"
 	}
 	if left := present(in.Dependents); len(left) > 0 {
@@ -115,6 +115,12 @@ func spared(in Input) (reason, detail string) {
 		return ReasonMassDeletion, detail
 	}
 	return "", ""
+}
+
+// guardedByDocument reports whether deletion.protected was applied last; or, if
+// an apply has failed since, before that: a half-done change takes no guard away.
+func guardedByDocument(in Input) bool {
+	return in.Last.Document.Deletion.Protected || in.Cluster.Applied.Document.Deletion.Protected
 }
 
 // present are the names of the relations that are still there.
