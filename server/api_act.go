@@ -189,10 +189,15 @@ func suspensionAnswer(s holdfast.Suspension) SuspensionAnswer {
 	return SuspensionAnswer{Project: s.Project, By: s.By, Reason: s.Reason, At: s.At}
 }
 
-// listSuspensions answers with those of many clusters first, then with clusters
-// that are suspended by themselves.
+// listSuspensions answers with those of many clusters first, then, unless
+// many=true asks for these alone, with clusters that are suspended by themselves.
 func (s *Server) listSuspensions(c *gin.Context) {
-	if !s.knownQuery(c) {
+	if !s.knownQuery(c, "many") {
+		return
+	}
+	many, err := yes(c, "many")
+	if err != nil {
+		s.fail(c, err)
 		return
 	}
 	ctx := c.Request.Context()
@@ -204,6 +209,10 @@ func (s *Server) listSuspensions(c *gin.Context) {
 	var answers []SuspensionAnswer
 	for _, suspension := range of {
 		answers = append(answers, suspensionAnswer(suspension))
+	}
+	if many {
+		list(s, c, answers, nil)
+		return
 	}
 	summaries, err := s.opts.Records.ClusterSummaries(ctx, holdfast.ClusterFilter{})
 	for _, summary := range summaries {

@@ -129,6 +129,10 @@ func TestSuspensions(t *testing.T) {
 	if lines[0].Suspended || !lines[1].Suspended || !lines[2].Suspended {
 		t.Errorf("lines = %+v, want the one of the project suspended, too", lines)
 	}
+	many := decoded[server.List[server.SuspensionAnswer]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/suspensions?many=true", viewerToken, "")).Items
+	if len(many) != 1 || many[0].Project != "p" {
+		t.Errorf("those of many clusters = %+v", many)
+	}
 	want := []server.SuspensionAnswer{{Project: "p", By: "otto", Reason: "freeze", At: now}, {Cluster: "b"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("suspensions (-want +got):\n%s", diff)

@@ -57,8 +57,14 @@ func (c *client) resources(ctx context.Context, query url.Values) ([]holdfast.Re
 	return items[holdfast.Resource](ctx, c, "resources", query)
 }
 
-func (c *client) suspensions(ctx context.Context) ([]server.SuspensionAnswer, error) {
-	return items[server.SuspensionAnswer](ctx, c, "suspensions", nil)
+// suspensions returns those of many clusters, and, unless only these are wanted,
+// clusters that are suspended by themselves.
+func (c *client) suspensions(ctx context.Context, onlyMany bool) ([]server.SuspensionAnswer, error) {
+	query := url.Values{}
+	if onlyMany {
+		query.Set("many", "true")
+	}
+	return items[server.SuspensionAnswer](ctx, c, "suspensions", query)
 }
 
 func (c *client) suspendAll(ctx context.Context, req server.SuspendRequest, suspended bool) (answer server.SuspensionAnswer, err error) {

@@ -21,7 +21,7 @@ type clusterDescription struct {
 	Outputs []holdfast.Output      `json:"outputs,omitempty"`
 	Runs    []holdfast.Run         `json:"runs,omitempty"`
 	History []holdfast.Transition  `json:"history,omitempty"`
-	// Suspension is what stops its runs; nil if nothing does.
+	// Suspension stops its runs, and those of others; nil if there is none.
 	Suspension *server.SuspensionAnswer `json:"suspension,omitempty"`
 	Audit      []holdfast.AuditEntry    `json:"audit,omitempty"`
 }
@@ -75,7 +75,7 @@ func describeCluster(ctx context.Context, cl *client, name string) (d clusterDes
 	if d.Family, err = cl.family(ctx, name); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return d, err
 	}
-	suspensions, err := cl.suspensions(ctx)
+	suspensions, err := cl.suspensions(ctx, true)
 	if err != nil {
 		return d, err
 	}
@@ -89,7 +89,7 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 	doc := documentOf(r)
 	status := clusterStatus(r)
 	suspended := ""
-	if s := d.Suspension; s != nil && s.Cluster == "" && r.Ending == nil { // its own is its status
+	if s := d.Suspension; s != nil && r.Ending == nil { // its own is its status
 		suspended = a.suspensionText(*s)
 	}
 	out := a.fields(

@@ -204,7 +204,7 @@ func newGetSuspensionsCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			suspensions, err := cl.suspensions(c.Context())
+			suspensions, err := cl.suspensions(c.Context(), false)
 			if err != nil {
 				return err
 			}

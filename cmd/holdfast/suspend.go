@@ -95,7 +95,7 @@ func (a *app) printSuspended(s server.SuspensionAnswer, suspended bool) error {
 
 // printResumed tells of a cluster that it may run, or what stops it still.
 func (a *app) printResumed(ctx context.Context, cl *client, record holdfast.ClusterRecord) error {
-	suspensions, err := cl.suspensions(ctx)
+	suspensions, err := cl.suspensions(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -107,11 +107,11 @@ func (a *app) printResumed(ctx context.Context, cl *client, record holdfast.Clus
 	return err
 }
 
-// suspendedBy returns what stops the runs of a cluster, its own suspension last.
+// suspendedBy returns the one of suspensions of many clusters that stops the runs
+// of a cluster; nil if none does.
 func suspendedBy(r holdfast.ClusterRecord, suspensions []server.SuspensionAnswer) *server.SuspensionAnswer {
 	for _, s := range suspensions {
-		all := s.Cluster == "" && s.Project == ""
-		if all || s.Cluster == "" && s.Project == documentOf(r).Project || s.Cluster == r.Name {
+		if s.Cluster == "" && (s.Project == "" || s.Project == documentOf(r).Project) {
 			return &s
 		}
 	}
