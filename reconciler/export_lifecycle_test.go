@@ -28,7 +28,9 @@ func (b *Breakers) Admits(provider, run string) bool         { return b.b.admits
 func (b *Breakers) Withdraw(provider, run string)            { b.b.withdraw(provider, run) }
 func (b *Breakers) Held() []string                           { return b.b.held() }
 func (b *Breakers) Until(provider string) time.Time          { return b.b.until(provider) }
-func (b *Breakers) Told(provider string, until time.Time)    { b.b.told(provider, until) }
+func (b *Breakers) Told(provider string, until time.Time) bool {
+	return b.b.told(provider, until)
+}
 
 // Woken is what another replica's word does.
 func (r *Reconciler) Woken(topic string) { r.woken(topic) }
