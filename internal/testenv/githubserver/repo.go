@@ -44,6 +44,7 @@ type PullRequest struct {
 	BaseSHA string
 	Fork    bool
 	Draft   bool
+	Number  int // from NextNumber; zero: the next one
 }
 
 type pull struct {
@@ -110,14 +111,25 @@ func (r *Repo) SetPermission(login, permission string) {
 	r.people[strings.ToLower(login)] = permission
 }
 
+// NextNumber takes the next number of the sequence that pull requests and issues
+// share, for a pull request whose refs are there before it is told of.
+func (r *Repo) NextNumber() int {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	r.lastNumber++
+	return r.lastNumber
+}
+
 // OpenPullRequest opens a pull request, delivers pull_request opened, and
 // returns its number. It may be merged until SetMergeable says otherwise.
 func (r *Repo) OpenPullRequest(pr PullRequest) int {
+	if pr.Number == 0 {
+		pr.Number = r.NextNumber()
+	}
 	r.s.mu.Lock()
-	r.lastNumber++
 	now, yes := r.s.stamp(), true
 	p := &pull{
-		PullRequest: pr, id: r.s.id(), number: r.lastNumber, state: "open",
+		PullRequest: pr, id: r.s.id(), number: pr.Number, state: "open",
 		mergeable: &yes, mergeableState: "clean", created: now, updated: now,
 	}
 	p.Author = or(p.Author, "alice")

@@ -1,0 +1,312 @@
+package e2e_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// What is changed behind Holdfast's back is told in one issue, once for as long
+// as it stays the same, and until it is gone.
+func TestDriftIsToldUntilItIsGone(t *testing.T) {
+	t.Parallel()
+	w := newFleet(t, nil)
+	w.start()
+	fleet := w.fleet()
+	fleet.bring(w.keeper("alpha", "a=one b=two"))
+	w.do("drift check alpha", "none")
+	w.do("get drift", "no drift")
+
+	w.take("alpha", "a")
+	w.do("drift check alpha", `local_file.node["a"]`, "1 gone", "holdfast apply alpha")
+	first := fleet.untilIssue("drift alpha", false, "alpha", "1 gone", `local_file.node["a"]`, "holdfast apply alpha", "ignore:")
+	w.until("the list names the issue", func() (bool, string) {
+		out := w.do("get drift", "alpha", "1 gone")
+		return strings.Contains(out, "#"+itoa(first.Number)), out
+	})
+	w.do("describe drift alpha", `local_file.node["a"]`)
+	w.do("describe cluster alpha", "1 gone", "Drifted        True")
+	if !slices.Contains(first.Labels, "holdfast-drift") {
+		t.Errorf("the issue has the labels %q", first.Labels)
+	}
+
+	// The same again is no news; something else is.
+	w.do("drift check alpha", "1 gone")
+	w.change("alpha", "b", "three")
+	w.do("drift check alpha", "2 gone")
+	second := fleet.untilIssue("drift alpha", false, "2 gone", `local_file.node["b"]`)
+	if diff := cmp.Diff([]string{"opened", "edited"}, second.Actions()); diff != "" {
+		t.Errorf("what has happened to the issue (-want +got):\n%s", diff)
+	}
+
+	w.change("alpha", "a", "one")
+	w.change("alpha", "b", "two")
+	w.do("drift check alpha", "none")
+	closed := fleet.untilIssue("drift alpha", true, "found no drift", w.record("alpha").Drift.Run, w.record("alpha").Applied.Run)
+	if closed.StateReason != "completed" {
+		t.Errorf("the issue was closed as %q", closed.StateReason)
+	}
+	w.do("get drift", "no drift")
+	w.do("describe cluster alpha", "Drifted        False")
+
+	w.take("alpha", "b")
+	w.do("drift check alpha", "1 gone")
+	again := fleet.untilIssue("drift alpha", false, `local_file.node["b"]`)
+	if again.Number != first.Number || !slices.Contains(again.Actions(), "reopened") {
+		t.Errorf("issue %d was followed by %d with %q, want it reopened", first.Number, again.Number, again.Actions())
+	}
+	if n := len(fleet.hub.Issues()); n != 1 {
+		t.Errorf("there are %d issues, want one", n)
+	}
+	if n := w.countCalls("apply alpha"); n != 1 {
+		t.Errorf("the engine has applied %d times, want once", n)
+	}
+}
+
+// A rule that is merged hides drift: nobody is told any more, and whoever looks
+// sees it still. It needs no plan and no apply.
+func TestDriftIsHiddenByRule(t *testing.T) {
+	t.Parallel()
+	w := newFleet(t, nil)
+	w.start()
+	fleet := w.fleet()
+	fleet.bring(w.keeper("alpha", "a=one b=two"))
+	w.take("alpha", "a")
+	w.do("drift check alpha", "1 gone")
+	fleet.untilIssue("drift alpha", false, "1 gone")
+	plans := w.countCalls("plan alpha")
+
+	rule := fleet.open(keeps("alpha", "a=one b=two",
+		`drift: {ignore: [{address: 'local_file.node["a"]', reason: the night shift takes it}]}`))
+	fleet.untilStatus(rule.head, holdfast.ContextPlan, holdfast.StatusSuccess)
+	rule.merge()
+	fleet.untilIssue("drift alpha", true, "1 hidden by a rule", `local_file.node["a"]`, "the night shift takes it")
+	w.do("describe drift alpha", `local_file.node["a"]`, "the night shift takes it")
+	w.do("get drift --all", "alpha", "none (1 ignored)")
+	if n := w.countCalls("plan alpha"); n != plans {
+		t.Errorf("the engine has planned %d times more, want never", n-plans)
+	}
+
+	// It hides what it names.
+	w.take("alpha", "b")
+	w.do("drift check alpha", "1 gone", "1 hidden by a rule")
+	fleet.untilIssue("drift alpha", false, "1 gone, 1 hidden by a rule", `local_file.node["b"]`)
+}
+
+// With onDrift: apply drift is undone without a person, and the issue says how.
+// What destroys or replaces something waits for one.
+func TestDriftIsUndone(t *testing.T) {
+	t.Parallel()
+	w := newFleet(t, nil)
+	w.start()
+	fleet := w.fleet()
+	switched := w.fileModule("beta", `
+resource "terraform_data" "switch" {
+  triggers_replace = fileexists("`+w.path("switch")+`")
+}
+`)
+	fleet.bring(join(w.keeper("alpha", "a=one", "drift: {onDrift: apply}"),
+		keeps("beta", "b=two", "drift: {onDrift: apply}"), switched))
+
+	w.take("alpha", "a")
+	w.do("drift check alpha")
+	issue := fleet.untilIssue("drift alpha", true, "found no drift", "onDrift: apply", "has undone the drift")
+	if opened := issue.History[0]; !strings.Contains(opened.Body, `local_file.node["a"]`) {
+		t.Errorf("the issue first said:\n%s", opened.Body)
+	}
+	if run := w.applies("alpha")[1]; run.StoredPlan == "" || run.Actor != "" || !strings.Contains(issue.Body, run.ID) {
+		t.Errorf("run %s of the plan %q by %q has undone it, the issue says:\n%s", run.ID, run.StoredPlan, run.Actor, issue.Body)
+	}
+	if got := w.things("alpha"); got != "a=one" {
+		t.Errorf("alpha keeps %q", got)
+	}
+
+	w.write("switch", "", 0o644)
+	w.do("drift check beta", "terraform_data.switch", "DESTROYS", "1 with another input")
+	fleet.untilIssue("drift beta", false, "REPLACED", "terraform_data.switch", "it is not undone by itself", "holdfast apply beta")
+	w.untilWaiting("beta", "DriftHeld")
+	w.do("get drift", "apply, held")
+	w.do("describe cluster beta", "DriftHeld", "not undone: undoing it would destroy or replace something")
+	w.untilIdle()
+	if n := w.countCalls("apply beta"); n != 1 {
+		t.Fatalf("the engine has applied %d times, want once", n)
+	}
+	w.do("apply beta")
+	fleet.untilIssue("drift beta", true, "has undone the drift", "asked for by")
+	w.untilWaiting("beta", "")
+	if n := w.countCalls("apply beta"); n != 2 {
+		t.Errorf("the engine has applied %d times, want twice", n)
+	}
+}
+
+// What was merged and waits is no drift: it stands apart, whether there is drift
+// besides or not.
+func TestWaitingChangeIsNoDrift(t *testing.T) {
+	t.Parallel()
+	w := newFleet(t, nil)
+	w.start()
+	fleet := w.fleet()
+	fleet.bring(w.keeper("alpha", "a=one"))
+	manual := fleet.open(keeps("alpha", "a=one c=three", "apply: {onMerge: false}"))
+	manual.untilPlanned("1 to create")
+	manual.merge()
+	w.untilWaiting("alpha", "Manual")
+
+	w.do("drift check alpha", "none", "Not drift: what Git says of this cluster is not applied yet", "Manual")
+	w.do("get drift", "no drift")
+	if got := line(w.do("get drift --all"), "alpha"); !strings.HasSuffix(got, "Manual") {
+		t.Errorf("the list says %q", got)
+	}
+	w.take("alpha", "a")
+	out := w.do("drift check alpha", `local_file.node["a"]`, "1 gone", "Not drift")
+	if strings.Contains(out, `local_file.node["c"]`) {
+		t.Errorf("what waits is called drift:\n%s", out)
+	}
+	fleet.untilIssue("drift alpha", false, "1 gone", "**Not drift:**", "Manual", "the change that waits goes first")
+	w.untilWaiting("alpha", "Manual")
+
+	// Its apply is planned on the world as it is, and differs from what was seen.
+	manual.say(dev, "/holdfast apply")
+	w.untilWaiting("alpha", "PlanChanged")
+	w.untilShown("alpha")
+	manual.say(dev, "/holdfast apply")
+	manual.untilApplied("2 created")
+	fleet.untilIssue("drift alpha", true, "found no drift")
+	if got := w.things("alpha"); got != "a=one c=three" {
+		t.Errorf("alpha keeps %q", got)
+	}
+}
+
+// A check that fails says so, and is not mistaken for an answer.
+func TestCheckForDriftFails(t *testing.T) {
+	t.Parallel()
+	w := newFleet(t, nil)
+	w.start()
+	fleet := w.fleet()
+	fleet.bring(w.keeper("alpha", "a=one"))
+	w.fail("plan", "alpha", "Error: the cloud has lost its mind")
+	for n := range 3 {
+		out, stderr, code := w.cli("drift", "check", "alpha")
+		if code != 3 || !strings.Contains(out+stderr, "lost its mind") {
+			t.Fatalf("check %d ended with code %d: %s%s", n+1, code, out, stderr)
+		}
+		w.until("its failure is on record", func() (bool, string) {
+			drift := w.record("alpha").Drift
+			return drift.Failures == n+1, itoa(drift.Failures)
+		})
+	}
+	w.do("get drift", "3 checks failed")
+	w.do("describe drift alpha", "unknown: the last check failed, and the 2 checks before it", "lost its mind")
+	w.do("describe cluster alpha", "CheckFailed")
+	fleet.untilIssue("drift alpha", false, "cannot be checked", "lost its mind", "holdfast drift check alpha")
+	w.succeed("plan", "alpha")
+	w.do("drift check alpha", "none")
+	fleet.untilIssue("drift alpha", true, "found no drift")
+	if rec := w.record("alpha"); rec.Phase != holdfast.PhaseActive || rec.Waiting != "" {
+		t.Errorf("alpha is %s and waits for %q", rec.Phase, rec.Waiting)
+	}
+}
+
+// Only so many clusters get an issue of their own. One more sums up the rest, and
+// what they have in common.
+func TestManyDriftedClusters(t *testing.T) {
+	t.Parallel()
+	w := newFleet(t, settings{"drift.maxIssues": 1})
+	w.start()
+	fleet := w.fleet()
+	names := []string{"alpha", "beta", "gamma"}
+	var all []files
+	for _, name := range names {
+		all = append(all, w.keeper(name, "a="+name))
+	}
+	fleet.bring(join(all...))
+	for _, name := range names {
+		w.take(name, "a")
+		w.do("drift check "+name, "1 gone")
+	}
+	fleet.untilIssue("drift alpha", false, "1 gone")
+	fleet.untilIssue("drift-summary acme/fleet", false, "3 clusters", "The same in several clusters", "| 3 |", "`local_file`",
+		"`beta`", "`gamma`", "Without an issue of their own")
+	if n := len(fleet.hub.Issues()); n != 2 {
+		t.Errorf("there are %d issues, want two", n)
+	}
+
+	// Who is well makes room for the next.
+	w.change("alpha", "a", "alpha")
+	w.do("drift check alpha", "none")
+	fleet.untilIssue("drift alpha", true, "found no drift")
+	fleet.untilIssue("drift beta", false, "1 gone")
+	fleet.untilIssue("drift-summary acme/fleet", false, "2 clusters")
+	w.do("apply gamma")
+	fleet.untilIssue("drift-summary acme/fleet", true)
+	fleet.untilIssue("drift beta", false)
+	if n := len(fleet.hub.Issues()); n != 3 {
+		t.Errorf("there are %d issues, want three", n)
+	}
+}
+
+// Without a code host drift is told by the command line.
+func TestDriftWithoutCodeHost(t *testing.T) {
+	t.Parallel()
+	w := emptyWorld(t, nil)
+	w.useProviders()
+	fleet := w.addLocalRepo("fleet")
+	fleet.commit(w.keeper("alpha", "a=one", "drift: {onDrift: apply}"))
+	w.start()
+	w.untilWaiting("alpha", "Unreviewed")
+	w.do("apply alpha")
+	w.untilPhase("alpha", holdfast.PhaseActive)
+
+	w.do("suspend alpha")
+	if _, stderr, code := w.cli("drift", "check", "alpha"); code == 0 || !strings.Contains(stderr, "suspended") {
+		t.Errorf("a suspended cluster is checked: code %d: %s", code, stderr)
+	}
+	w.do("resume alpha")
+	w.change("alpha", "a", "another")
+	w.do("drift check alpha")
+	w.until("it is undone", func() (bool, string) {
+		rec := w.record("alpha")
+		return rec.Drift.Status == holdfast.DriftNone && rec.Drift.Remedy != "", string(rec.Drift.Status)
+	})
+	w.do("describe drift alpha", "has undone it", "none")
+	if got := w.things("alpha"); got != "a=one" {
+		t.Errorf("alpha keeps %q", got)
+	}
+	if n := w.hub.CallCount(); n != 0 {
+		t.Errorf("GitHub was called %d times: %v", n, w.hub.Calls())
+	}
+}
+
+// A schedule checks without being asked, and goes on after a restart.
+func TestDriftIsCheckedOnSchedule(t *testing.T) {
+	t.Parallel()
+	w := newFleet(t, settings{"drift.schedule": "* * * * *"})
+	w.start()
+	fleet := w.fleet()
+	fleet.bring(join(w.keeper("alpha", "a=one"), w.keeper("beta", "b=two", `drift: {schedule: "off"}`)))
+	w.take("alpha", "a")
+	if due := w.record("alpha").Drift.Due; due.IsZero() {
+		t.Error("alpha is never due")
+	}
+	if due := w.record("beta").Drift.Due; !due.IsZero() {
+		t.Errorf("beta is due at %s, want never", due)
+	}
+	w.do("get drift --all", "in ", "not checked")
+	w.stop()
+	w.start()
+	w.untilLate("alpha is checked", func() (bool, string) {
+		drift := w.record("alpha").Drift
+		return drift.Status == holdfast.DriftFound, string(drift.Status)
+	})
+	if run := w.newest("alpha", holdfast.RunDrift); run.Actor != "" {
+		t.Errorf("run %s was asked for by %q", run.ID, run.Actor)
+	}
+	fleet.untilIssue("drift alpha", false, `local_file.node["a"]`)
+	if run := w.newest("beta", holdfast.RunDrift); run.ID != "" {
+		t.Errorf("beta was checked by %s", run.ID)
+	}
+}
