@@ -116,6 +116,7 @@ func lifeCases() map[string]report.PullRequest {
 		"destroyed": merge(pullRequest(gone("old-eu", destroyPlan(), holdfast.RunApplied), unborn,
 			appliedCluster("dev-us", smallPlan("dev-us"), holdfast.RunApplied))),
 		"destroy-failed": merge(pullRequest(failed)),
+		"destroy-again":  merge(pullRequest(waits(failed, "BackingOff", "left in the state: aws_s3_bucket.logs"))),
 		"destroy-left":   merge(pullRequest(left)),
 		"destroy-held":   merge(pullRequest(append(guarded, held)...)),
 		"merged-order": merge(pullRequest(

@@ -37,6 +37,7 @@ func TestStatuses(t *testing.T) {
 		"destroying":       {holdfast.StatusSuccess, holdfast.StatusPending},
 		"destroyed":        {holdfast.StatusSuccess, holdfast.StatusSuccess},
 		"destroy-failed":   {holdfast.StatusSuccess, holdfast.StatusFailure},
+		"destroy-again":    {holdfast.StatusSuccess, holdfast.StatusFailure},
 		"destroy-left":     {holdfast.StatusSuccess, holdfast.StatusFailure},
 		"destroy-held":     {holdfast.StatusFailure, holdfast.StatusFailure},
 		"merged-order":     {holdfast.StatusSuccess, holdfast.StatusFailure},

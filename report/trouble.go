@@ -217,8 +217,11 @@ func (w *writer) failure(o outcome) {
 	}
 	w.tellFailure(o, *o.failure)
 	passing := o.stage == stageFailed && isPassing(o.reason)
-	if passing {
+	switch {
+	case passing && o.failure.Transient:
 		w.line("The cause (" + text(o.failure.Cause) + ") is a passing one: it goes on by itself.\n")
+	case passing:
+		w.line("It is tried again by itself, a few times.\n")
 	}
 	if o.failing != nil {
 		w.choices(*o.failing, passing || o.stage == stageHeld)
