@@ -389,5 +389,5 @@ func (r *Reconciler) providerWait(ctx context.Context, provider string) (reason,
 }
 
 func throttledText(provider string, until time.Time) string {
-	return fmt.Sprintf("%s limits or refuses requests: its runs wait until %s UTC", provider, until.UTC().Format(time.TimeOnly))
+	return fmt.Sprintf("runs of %s wait until %s UTC", provider, until.UTC().Format(time.TimeOnly))
 }

@@ -29,7 +29,7 @@ const (
 // in a pull request, if there is none on the tracked branch.
 var seenWaits = []string{
 	ReasonManual, ReasonNotApproved, ReasonNotMergeable, ReasonWindowClosed, ReasonPlanChanged, ReasonDriftHeld,
-	ReasonHasDependents, ReasonMassDeletion, ReasonDependencyPending, ReasonDependencyFailed,
+	ReasonHasDependents, ReasonMassDeletion, ReasonDependencyPending, ReasonDependencyFailed, ReasonDependencyMissing,
 }
 
 // lifecycle derives from a cluster's record and the runs of its tracked branch,
@@ -205,15 +205,17 @@ func (l life) commitPlanned() holdfast.Condition {
 			return condition(t, holdfast.ConditionTrue, becausePlanned, "by "+run.ID)
 		}
 	}
-	if slices.Contains(seenWaits, l.rec.Waiting) || !l.about.Status.Done() && compares(l.about) {
+	if slices.Contains(seenWaits, l.rec.Waiting) || compares(l.about) {
 		return condition(t, holdfast.ConditionTrue, becauseReviewed, "")
 	}
 	return l.unplanned(t)
 }
 
-// compares reports whether a run stands on a plan that people have seen.
+// compares reports whether a run that has not ended, or was given up, stands on
+// a plan that people have seen.
 func compares(run holdfast.Run) bool {
-	return run.Kind.Writes() && slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return v.Run != "" })
+	open := !run.Status.Done() || givenUp(run) && !run.Begun
+	return open && run.Kind.Writes() && slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return v.Run != "" })
 }
 
 // unplanned says why there is no plan of what Git desires.
@@ -250,7 +252,7 @@ func (l life) planUpToDate() holdfast.Condition {
 	switch run := l.about; {
 	case l.settled():
 		return condition(t, holdfast.ConditionTrue, ReasonApplied, "")
-	case !run.Status.Done() && compares(run), run.ID == "" && slices.Contains(seenWaits, l.rec.Waiting):
+	case compares(run), run.ID == "" && slices.Contains(seenWaits, l.rec.Waiting):
 		return condition(t, holdfast.ConditionUnknown, becauseReviewed, "an apply compares with it")
 	case run.ID == "", !run.Status.Done(), run.Status == holdfast.RunCanceled && !run.Begun:
 		return l.unplanned(t)

@@ -109,6 +109,8 @@ func lives() map[string]struct {
 		"merged, by hand":                 {cluster(moved, waitsFor("Manual")), "Active", "True/Reviewed Unknown/Reviewed False/Manual Unknown/Unchecked True/Manual"},
 		"merged, the apply is queued":     {cluster(moved, had(reviewed)), "Active", "True/Reviewed Unknown/Reviewed False/NewRevision Unknown/Unchecked False/NothingWaits"},
 		"merged, queued over a plan":      {cluster(moved, had(reviewed, ran("run-1", plan, holdfast.RunPlanned))), "Active", "True/Planned Unknown/Reviewed False/NewRevision Unknown/Unchecked False/NothingWaits"},
+		"merged, suspended":               {cluster(moved, waitsFor("Suspended"), had(ran("run-2", apply, holdfast.RunCanceled, withReviews(seen), forReason("Suspended")))), "Active", "True/Reviewed Unknown/Reviewed False/Suspended Unknown/Unchecked True/Suspended"},
+		"merged, cancelled":               {cluster(moved, waitsFor("Canceled"), had(ran("run-2", apply, holdfast.RunCanceled, withReviews(seen)))), "Active", "False/Canceled False/Canceled False/Canceled Unknown/Unchecked True/Canceled"},
 		"the document has faults":         {cluster(broken, waitsFor("Invalid")), "Active", "False/Invalid False/Invalid False/Invalid Unknown/Unchecked True/Invalid"},
 		"faulty from the first":           {cluster(untouched, broken, waitsFor("Invalid")), "Pending", "False/Invalid False/Invalid False/Invalid Unknown/NotApplied True/Invalid"},
 		"the document is missing":         {cluster(waitsFor("Missing"), func(l *living) { l.rec.Desired.Missing = "a file does not parse" }), "Active", "False/Missing False/Missing Unknown/Missing Unknown/Unchecked True/Missing"},

@@ -74,9 +74,9 @@ func suspended(in Input) (Decision, bool) {
 	}
 	switch in.Suspended {
 	case suspendedProject:
-		d.Detail = "all clusters of its project are"
+		d.Detail = "all clusters of its project are suspended"
 	case suspendedFleet:
-		d.Detail = "all clusters are"
+		d.Detail = "all clusters are suspended"
 	}
 	return d, in.Cluster.Suspended || in.Suspended != ""
 }

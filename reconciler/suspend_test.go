@@ -171,7 +171,7 @@ func TestSuspendAllIsHeld(t *testing.T) {
 	f.must(all("p", false))
 	f.repo.Commit(master, "push", map[string]string{"infra/prod/main.tf": module("two")})
 	f.look()
-	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonSuspended || rec.WaitingDetail != "all clusters are" {
+	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonSuspended || rec.WaitingDetail != "all clusters are suspended" {
 		t.Errorf("it waits for %q: %s", rec.Waiting, rec.WaitingDetail)
 	}
 	f.must(all("", false))
