@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 	for name, child := range map[string]func(dir string) error{
 		"DATASTORE_TEST_WRITER": writeUntilKilled,
 		"DATASTORE_TEST_FULL":   fillDisk,
+		"DATASTORE_TEST_PRUNER": pruneUntilKilled,
 	} {
 		if dir := os.Getenv(name); dir != "" {
 			if err := child(dir); err != nil {

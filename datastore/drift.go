@@ -3,6 +3,7 @@ package datastore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,7 +26,7 @@ func (s *Store) DriftDue(ctx context.Context, now time.Time, limit int) ([]holdf
 	}
 	err := s.db.read(ctx, func(ctx context.Context, q querier) error {
 		var n int
-		err := q.row(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM summaries WHERE drift_due > 0 AND drift_due <= ? LIMIT ?) AS few`,
+		err := q.row(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM summaries WHERE drift_due <> 0 AND drift_due <= ? LIMIT ?) AS few`,
 			nanos(now), fewDue+1).Scan(&n)
 		if err != nil || n == 0 {
 			return err
@@ -41,7 +42,7 @@ func (s *Store) DriftDue(ctx context.Context, now time.Time, limit int) ([]holdf
 			return err
 		}, `SELECT l.name, c.doc, COALESCE(v.serial, 0)
 			FROM (SELECT o.name, o.checked_at FROM summaries AS o
-				WHERE o.drift_due > 0 AND `+due+` <= ?
+				WHERE o.drift_due <> 0 AND `+due+` <= ?
 					AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.cluster = o.name AND runs.`+unfinished+`)
 				ORDER BY `+order+`, o.name LIMIT ?) AS l
 			JOIN clusters AS c ON c.name = l.name LEFT JOIN states AS v ON v.location = 'clusters/' || l.name
@@ -55,10 +56,11 @@ func (s *Store) DriftDue(ctx context.Context, now time.Time, limit int) ([]holdf
 
 // NextDriftDue is the earliest Drift.Due after now; zero if there is none.
 func (s *Store) NextDriftDue(ctx context.Context, now time.Time) (time.Time, error) {
-	var due sql.NullInt64
-	err := s.db.reader().row(ctx, `SELECT MIN(drift_due) FROM summaries WHERE drift_due > 0 AND drift_due > ?`, nanos(now)).Scan(&due)
-	if err != nil {
+	var due int64
+	err := s.db.reader().row(ctx, `SELECT drift_due FROM summaries WHERE drift_due <> 0 AND drift_due > ?
+		ORDER BY drift_due LIMIT 1`, nanos(now)).Scan(&due)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return time.Time{}, fmt.Errorf("look for the next check: %w", err)
 	}
-	return fromNanos(due.Int64), nil
+	return fromNanos(due), nil
 }

@@ -213,16 +213,20 @@ func plant(t testing.TB, store *datastore.Store, planted int, secret string) {
 		Location: run.StateLocation, By: run.Ref(), Data: stateJSON(1, "l", secret),
 	}))
 	must[holdfast.ClusterRecord](t)(store.SaveCluster(ctx, holdfast.ClusterRecord{
-		Name: run.Cluster, WaitingDetail: secret,
-		Desired: holdfast.Desired{Document: document, Faults: holdfast.Faults{{Message: secret}}},
-		Applied: holdfast.Applied{Document: document},
+		Name: run.Cluster, WaitingDetail: secret, Drift: holdfast.DriftState{Detail: secret, Hold: secret},
+		Conditions: []holdfast.Condition{{Message: secret}},
+		Desired:    holdfast.Desired{Document: document, Faults: holdfast.Faults{{Message: secret}}},
+		Applied:    holdfast.Applied{Document: document},
 	}))
 	ref := holdfast.PullRequestRef{Repo: "fleet", Number: planted}
 	must[holdfast.PullRequestRecord](t)(store.SavePullRequest(ctx, holdfast.PullRequestRecord{
 		PullRequest: holdfast.PullRequest{PullRequestRef: ref, Title: secret}, Detail: secret,
 		Clusters: []holdfast.PullRequestCluster{{Name: "c", Document: document}},
 	}))
-	want(t, store, holdfast.Post{Key: fmt.Sprint("comment:", planted), Kind: holdfast.PostComment, PullRequest: ref, Body: secret})
+	want(t, store, holdfast.Post{Key: fmt.Sprint("comment:", planted), Kind: holdfast.PostComment, PullRequest: ref, Title: secret, Body: secret})
+	if err := store.Suspend(ctx, holdfast.Suspension{Project: fmt.Sprint(planted), By: "ana", Reason: secret}); err != nil {
+		t.Fatal(err)
+	}
 	must[bool](t)(store.StoreCommand(ctx, holdfast.Command{ID: fmt.Sprint(planted), PullRequest: ref, CommentID: "1", Text: secret}))
 	must[holdfast.PullRequest](t)(store.SaveLocalPullRequest(ctx, holdfast.PullRequest{PullRequestRef: ref, Title: secret}))
 	must[holdfast.Comment](t)(store.SaveLocalComment(ctx, holdfast.Comment{PullRequest: ref, Body: secret}))

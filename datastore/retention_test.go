@@ -1,7 +1,9 @@
 package datastore_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +17,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 )
+
+// aPlan is too large for a row.
+var aPlan = noise(20 << 10)
 
 // past is a store whose clock stands where the test puts it, and the runs of
 // one cluster, one every hour.
@@ -52,7 +57,7 @@ func (p *past) run(kind holdfast.RunKind, change func(run *holdfast.Run)) holdfa
 		return run
 	}
 	run = claim(p.t, p.Store, run)
-	putArtefact(p.t, p.Store, run.Ref(), "plan", noise(20<<10))
+	putArtefact(p.t, p.Store, run.Ref(), "plan", aPlan)
 	putArtefact(p.t, p.Store, run.Ref(), "summary", []byte(`{}`))
 	must[int64](p.t)(p.AppendLog(p.t.Context(), run.Ref(), 0, []byte("line\n")))
 	run.FinishedAt = run.CreatedAt
@@ -276,7 +281,7 @@ func TestRetentionAges(t *testing.T) {
 	old := p.run(holdfast.RunPlan, nil)
 	large := claim(t, p.Store, newRun(1000))
 	var offset int64
-	for range 10 { // more than goes at once
+	for range 5 { // more than goes at once
 		offset = must[int64](t)(p.AppendLog(ctx, large.Ref(), offset, noise(1<<20)))
 	}
 	large.FinishedAt = noon
@@ -343,7 +348,7 @@ func TestRetentionBesideWork(t *testing.T) {
 					run, err = p.ClaimRun(t.Context(), run.ID, "agent", noon, 0)
 				}
 				if err == nil {
-					err = p.PutArtefact(t.Context(), run.Ref(), "plan", bytes.NewReader(noise(20<<10)))
+					err = p.PutArtefact(t.Context(), run.Ref(), "plan", bytes.NewReader(aPlan))
 				}
 				if err == nil {
 					run.Status = holdfast.RunPlanned
@@ -366,5 +371,116 @@ func TestRetentionBesideWork(t *testing.T) {
 		if got := artefact(t, p.Store, id, "plan"); len(got) != 20<<10 {
 			t.Errorf("the plan of %s has %d bytes", id, len(got))
 		}
+	}
+}
+
+// pruneUntilKilled makes checks of one cluster, one after another, and sweeps
+// after each.
+func pruneUntilKilled(dir string) error {
+	keys, err := childKeys()
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	opts := datastore.Options{Path: filepath.Join(dir, "holdfast.db"), Keys: keys, Retention: datastore.Retention{DriftRuns: 2}}
+	store, err := datastore.Open(ctx, opts)
+	if err != nil {
+		return err
+	}
+	runs, err := store.Runs(ctx, holdfast.RunFilter{})
+	if err != nil {
+		return err
+	}
+	n := 0
+	for i, run := range runs {
+		if i == 0 {
+			if _, err := fmt.Sscanf(run.ID, "run-%d", &n); err != nil {
+				return err
+			}
+		}
+		if !run.Status.Done() { // it was killed in the midst of it
+			run.Status = holdfast.RunCanceled
+			if _, err := store.UpdateRun(ctx, run); err != nil {
+				return err
+			}
+		}
+	}
+	for n++; ; n++ {
+		run := newRun(n)
+		run.Kind, run.Cluster, run.StateLocation = holdfast.RunDrift, "c", "clusters/c"
+		err := store.CreateRun(ctx, run)
+		if err == nil {
+			run, err = store.ClaimRun(ctx, run.ID, "agent", noon, 0)
+		}
+		if err == nil {
+			err = store.PutArtefact(ctx, run.Ref(), "plan", bytes.NewReader(aPlan))
+		}
+		if err == nil {
+			run.Status = holdfast.RunPlanned
+			_, err = store.EndAttempt(ctx, run.Ref(), run)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Println("ended", run.ID)
+		if _, err := store.Sweep(ctx, time.Nanosecond); err != nil {
+			return err
+		}
+		fmt.Println("swept", run.ID)
+	}
+}
+
+// TestKilledWhilePruning kills a server again and again while it prunes: what is
+// there is whole, and the next sweep finds what was left behind.
+func TestKilledWhilePruning(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for round := range 6 {
+		cmd := child(t, "DATASTORE_TEST_PRUNER="+dir)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(stdout)
+		for i := 0; lines.Scan(); i++ {
+			if i == 10+round {
+				_ = cmd.Process.Kill()
+			}
+		}
+		if err := cmd.Wait(); err == nil || stderr.Len() > 0 {
+			t.Fatalf("child ended with %v: %s", err, stderr.Bytes())
+		}
+	}
+	p := openPast(t, dir, datastore.Retention{DriftRuns: 2})
+	plans := 0
+	check := func() {
+		t.Helper()
+		plans = 0
+		for _, run := range must[[]holdfast.Run](t)(p.Runs(t.Context(), holdfast.RunFilter{})) {
+			r, err := p.Artefact(t.Context(), run.ID, "plan")
+			if errors.Is(err, holdfast.ErrNotFound) && run.Status != holdfast.RunPlanned {
+				continue // it was killed before
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, aPlan) {
+				t.Errorf("the plan of %s is not whole: %d bytes, %v", run.ID, len(got), err)
+			}
+			r.Close()
+			plans++
+		}
+	}
+	check()
+	p.now.Store(time.Now().Add(time.Hour).UnixNano())
+	must[int](t)(p.Sweep(t.Context(), time.Minute))
+	check()
+	if n := len(blobFiles(t, dir)); n != plans {
+		t.Errorf("the bucket holds %d blobs of %d plans", n, plans)
 	}
 }

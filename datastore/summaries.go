@@ -75,45 +75,73 @@ func distinct(names []string) []string {
 	return names
 }
 
-// storeSummary writes what is known of c without decrypting its record.
+// indexed is what clusters are selected by.
+type indexed struct {
+	owner, project, environment, phase, waiting, drift string
+	checkedAt, driftDue                                int64
+	appliedRun, appliedBundle                          string
+	appliedAt                                          int64
+	labels, parents, keeps                             string // lists
+}
+
+func indexedOf(c holdfast.ClusterRecord, l holdfast.ClusterSummary) (indexed, error) {
+	labels, err := json.Marshal(l.Labels)
+	if err != nil {
+		return indexed{}, fmt.Errorf("encode labels: %w", err)
+	}
+	return indexed{
+		owner: l.Owner, project: l.Project, environment: l.Environment, phase: string(l.Phase), waiting: l.Waiting, drift: string(l.Drift),
+		checkedAt: nanos(l.CheckedAt), driftDue: nanos(l.DriftDue),
+		appliedRun: c.Applied.Run, appliedBundle: string(c.Applied.Bundle), appliedAt: nanos(c.Applied.At),
+		labels: string(labels), parents: encodeList(parentsOf(c)), keeps: encodeList(keptFor(c)),
+	}, nil
+}
+
+// storeSummary writes what is known of c without decrypting its record. Most
+// writes change nothing that clusters are selected by: they touch no index.
 func storeSummary(ctx context.Context, q querier, c holdfast.ClusterRecord) error {
 	l := summaryOf(c)
-	encoded, err := json.Marshal(l.Labels)
+	next, err := indexedOf(c, l)
 	if err != nil {
-		return fmt.Errorf("encode labels: %w", err)
+		return err
 	}
-	labels, parents, keeps := string(encoded), parentsOf(c), keptFor(c)
-	var old struct{ labels, parents, keeps string }
-	err = q.row(ctx, `SELECT labels, parents, keeps FROM summaries WHERE name = ?`, c.Name).Scan(&old.labels, &old.parents, &old.keeps)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	var old indexed
+	err = q.row(ctx, `SELECT owner, project, environment, phase, waiting, drift, checked_at, drift_due,
+			applied_run, applied_bundle, applied_at, labels, parents, keeps FROM summaries WHERE name = ?`, c.Name).
+		Scan(&old.owner, &old.project, &old.environment, &old.phase, &old.waiting, &old.drift, &old.checkedAt, &old.driftDue,
+			&old.appliedRun, &old.appliedBundle, &old.appliedAt, &old.labels, &old.parents, &old.keeps)
+	switch {
+	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("read summary: %w", err)
+	case err == nil && old == next:
+		_, err = q.exec(ctx, `UPDATE summaries SET line = ? WHERE name = ?`, encodeLine(l), c.Name)
+	default:
+		_, err = q.exec(ctx, `INSERT INTO summaries (name, line, owner, project, environment, phase, waiting, drift, checked_at, drift_due,
+				applied_run, applied_bundle, applied_at, labels, parents, keeps)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (name) DO UPDATE SET line = excluded.line, owner = excluded.owner, project = excluded.project,
+				environment = excluded.environment, phase = excluded.phase, waiting = excluded.waiting, drift = excluded.drift,
+				checked_at = excluded.checked_at, drift_due = excluded.drift_due, applied_run = excluded.applied_run,
+				applied_bundle = excluded.applied_bundle, applied_at = excluded.applied_at, labels = excluded.labels,
+				parents = excluded.parents, keeps = excluded.keeps`,
+			c.Name, encodeLine(l), next.owner, next.project, next.environment, next.phase, next.waiting, next.drift,
+			next.checkedAt, next.driftDue, next.appliedRun, next.appliedBundle, next.appliedAt, next.labels, next.parents, next.keeps)
 	}
-	_, err = q.exec(ctx, `INSERT INTO summaries (name, line, owner, project, environment, phase, waiting, drift, checked_at, drift_due,
-			applied_run, applied_bundle, applied_at, labels, parents, keeps)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (name) DO UPDATE SET line = excluded.line, owner = excluded.owner, project = excluded.project,
-			environment = excluded.environment, phase = excluded.phase, waiting = excluded.waiting, drift = excluded.drift,
-			checked_at = excluded.checked_at, drift_due = excluded.drift_due, applied_run = excluded.applied_run,
-			applied_bundle = excluded.applied_bundle, applied_at = excluded.applied_at, labels = excluded.labels,
-			parents = excluded.parents, keeps = excluded.keeps`,
-		l.Name, encodeLine(l), l.Owner, l.Project, l.Environment, string(l.Phase), l.Waiting, string(l.Drift),
-		nanos(l.CheckedAt), nanos(l.DriftDue), c.Applied.Run, string(c.Applied.Bundle), nanos(c.Applied.At),
-		labels, encodeList(parents), encodeList(keeps))
 	if err != nil {
 		return fmt.Errorf("write summary: %w", err)
 	}
-	if old.labels != labels {
+	if old.labels != next.labels {
 		if err := replaceLabels(ctx, q, c.Name, l.Labels); err != nil {
 			return fmt.Errorf("write labels: %w", err)
 		}
 	}
-	if old.parents != encodeList(parents) {
-		if err := replaceList(ctx, q, `cluster_dependencies`, `cluster`, `parent`, c.Name, parents); err != nil {
+	if old.parents != next.parents {
+		if err := replaceList(ctx, q, `cluster_dependencies`, `cluster`, `parent`, c.Name, parentsOf(c)); err != nil {
 			return fmt.Errorf("write dependencies: %w", err)
 		}
 	}
-	if old.keeps != encodeList(keeps) {
-		if err := replaceList(ctx, q, `run_references`, `holder`, `run`, "cluster:"+c.Name, keeps); err != nil {
+	if old.keeps != next.keeps {
+		if err := replaceList(ctx, q, `run_references`, `holder`, `run`, "cluster:"+c.Name, keptFor(c)); err != nil {
 			return fmt.Errorf("write references: %w", err)
 		}
 	}

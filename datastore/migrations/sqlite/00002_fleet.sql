@@ -54,8 +54,8 @@ CREATE INDEX summaries_by_environment ON summaries (environment, name);
 CREATE INDEX summaries_by_phase ON summaries (phase, name);
 CREATE INDEX summaries_waiting ON summaries (waiting, name) WHERE waiting <> '';
 CREATE INDEX summaries_by_drift ON summaries (drift, name) WHERE drift <> '';
-CREATE INDEX summaries_due ON summaries (drift_due, checked_at, name) WHERE drift_due > 0;
-CREATE INDEX summaries_checked ON summaries (checked_at, name, drift_due) WHERE drift_due > 0;
+CREATE INDEX summaries_due ON summaries (drift_due, checked_at, name) WHERE drift_due <> 0;
+CREATE INDEX summaries_checked ON summaries (checked_at, name, drift_due) WHERE drift_due <> 0;
 CREATE INDEX summaries_by_bundle ON summaries (applied_bundle) WHERE applied_bundle <> '';
 
 CREATE TABLE cluster_labels (
