@@ -57,8 +57,8 @@ type attempt struct {
 	input    planInput
 	plan     holdfast.Plan
 	progress *progress
-	keep     bool // something in the workspace must not be lost
-	watched  bool // the session shows us the states of its own backend
+	keep     bool        // something in the workspace must not be lost
+	watched  bool        // the session shows us the states of its own backend
 	sealed   atomic.Bool // one of them could not be read: the engine encrypts its states
 	newest   newestState
 	left     []holdfast.Resource // what the state held after a failed apply

@@ -7,8 +7,8 @@ import (
 
 // rawState is the part of an engine's state that says what is secret in it.
 type rawState struct {
-	Version int `json:"version"` // 0: it is something else, such as a state that the engine has encrypted
-	Outputs map[string]struct {
+	Encrypted any `json:"encrypted_data"` // nil unless the engine has encrypted the state
+	Outputs   map[string]struct {
 		Value     any  `json:"value"`
 		Sensitive bool `json:"sensitive"`
 	} `json:"outputs"`
@@ -36,7 +36,7 @@ func secretsOfState(state []byte) (secrets []string, ok bool) {
 	if len(state) == 0 {
 		return nil, true
 	}
-	if decodeNumbers(state, &raw) != nil || raw.Version == 0 {
+	if decodeNumbers(state, &raw) != nil || raw.Encrypted != nil {
 		return nil, false
 	}
 	var v markVisitor

@@ -52,7 +52,7 @@ var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
 		causeProviderCrashed, true, "the agent's machine is overloaded: let it execute fewer runs at once, or give it more",
 	},
 	{
-		regexp.MustCompile(`(?i)plugin did not respond|plugin\S* crashed!|failed to respond to the plugin|unrecognized remote plugin message|failed to read any lines from plugin|failed to (instantiate|launch) provider|transport is closing|error reading from server: EOF|panic: runtime error`),
+		regexp.MustCompile(`(?i)plugin did not respond|plugin\.\(\*GRPCProvider\)\S* request was cancelled|plugin\S* crashed!|failed to respond to the plugin|unrecognized remote plugin message|failed to read any lines from plugin|failed to (instantiate|launch) provider|transport is closing|error reading from server: EOF|panic: runtime error`),
 		causeProviderCrashed, true, "the provider's process died without a word: " + hintMemory,
 	},
 	{
