@@ -249,7 +249,7 @@ func shownRuns(view report.PullRequest) []string {
 // showPush writes the status of a commit that came to the tracked branch
 // without a pull request.
 func (r *Reconciler) showPush(ctx context.Context, key showKey) error {
-	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: key.repo})
+	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: key.repo, Deleted: true})
 	if err != nil {
 		return fmt.Errorf("list clusters of %q: %w", key.repo, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -134,6 +135,25 @@ func TestDirectPushHasAStatus(t *testing.T) {
 	f.executeAll(good)
 	if got := f.forge.status(pushed, holdfast.ContextApply); got != holdfast.StatusSuccess {
 		t.Errorf("the status of what was applied is %q", got)
+	}
+}
+
+func TestDirectRemovalHasAStatus(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	pushed := holdfast.Revision(f.repo.Commit(master, "push", map[string]string{"clusters/prod.yaml": gitserver.Delete}))
+	f.look()
+	f.executeAll(withEngine)
+	if got := f.forge.status(pushed, holdfast.ContextApply); got != holdfast.StatusPending {
+		t.Errorf("the status of what waits is %q", got)
+	}
+	f.api("root", holdfast.VerbApply, "prod")
+	f.executeAll(withEngine)
+	if rec := f.cluster("prod"); rec.Phase != holdfast.PhaseDeleted {
+		t.Fatalf("the cluster is %s", rec.Phase)
+	}
+	if got := f.forge.status(pushed, holdfast.ContextApply); got != holdfast.StatusSuccess {
+		t.Errorf("the status of what was destroyed is %q", got)
 	}
 }
 
