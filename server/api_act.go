@@ -171,10 +171,14 @@ func (s *Server) suspendAll(suspended bool) gin.HandlerFunc {
 				what = fmt.Sprintf("project %q", req.Project)
 			}
 			if errors.Is(err, holdfast.ErrNotFound) {
-				err = &badRequestError{
+				missing := &badRequestError{
 					status: http.StatusNotFound, text: what + ": not suspended",
 					hint: "see what is: holdfast get suspensions",
 				}
+				if suspended {
+					missing.text, missing.hint = what+": no cluster is in it", "see which there are: holdfast get clusters"
+				}
+				err = missing
 			} else {
 				err = fmt.Errorf("%s: %w", what, err)
 			}
