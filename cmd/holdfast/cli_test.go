@@ -423,6 +423,21 @@ func TestWaitSkipsWhatWasRefused(t *testing.T) {
 	}
 }
 
+// TestReplanWaitsForItsPlan: not for an apply, nor for a plan of something else.
+func TestReplanWaitsForItsPlan(t *testing.T) {
+	t.Parallel()
+	f := fleet()
+	f.set("POST /commands", holdfast.Command{Verb: holdfast.VerbPlan, Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow})
+	other := holdfast.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunPlan, PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7}, CreatedAt: testNow}
+	planned := holdfast.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, CreatedAt: testNow}
+	f.set("GET /runs", list(other, planned))
+	f.set("GET /runs/"+planID, planned)
+	got := against(t, f, "replan", "prod-eu", "--wait")
+	if got.code != 0 || !strings.Contains(got.err, planID+" plan of prod-eu: planned") || !strings.Contains(strings.Join(f.asked, "\n"), "kind=plan&") {
+		t.Errorf("replan --wait = %+v, asked %q", got, f.asked)
+	}
+}
+
 func TestLogs(t *testing.T) {
 	t.Parallel()
 	f := fleet()

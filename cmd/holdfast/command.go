@@ -32,6 +32,18 @@ found drift, apply undoes exactly what the check showed.`,
 	})
 }
 
+func newReplanCommand(a *app) *cobra.Command {
+	return newVerbCommand(a, verb{
+		name:  "replan",
+		word:  holdfast.VerbPlan,
+		short: "Plan again, on the server",
+		long: `Plan again what the tracked branch says of clusters, or what a pull request
+would change: as after a plan that failed. It changes nothing. The command plan
+plans on this machine.`,
+		waits: true,
+	})
+}
+
 func newApproveCommand(a *app) *cobra.Command {
 	return newVerbCommand(a, verb{
 		word:  holdfast.VerbApprove,
@@ -51,6 +63,7 @@ asked to stop and given time to store what it did.`,
 }
 
 type verb struct {
+	name        string // of the command; empty: as the word
 	word        holdfast.Verb
 	short, long string
 	waits       bool // it makes a run that can be waited for
@@ -63,8 +76,12 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 		wait   bool
 		only   []string
 	)
+	name := v.name
+	if name == "" {
+		name = string(v.word)
+	}
 	c := &cobra.Command{
-		Use:   string(v.word) + " CLUSTER...|RUN|REPOSITORY#NUMBER",
+		Use:   name + " CLUSTER...|RUN|REPOSITORY#NUMBER",
 		Short: v.short,
 		Long:  v.long,
 		Args:  atLeast(1, targetWords),
@@ -145,7 +162,7 @@ func (a *app) awaitRuns(ctx context.Context, cl *client, command holdfast.Comman
 			worst = &exitCodeError{code: exitRun}
 			continue
 		}
-		run, err := a.awaitRun(ctx, cl, cluster, command.CreatedAt)
+		run, err := a.awaitRun(ctx, cl, cluster, command)
 		if err == nil {
 			run, err = a.followRun(ctx, cl, run.ID, 1)
 		}
@@ -159,20 +176,26 @@ func (a *app) awaitRuns(ctx context.Context, cl *client, command holdfast.Comman
 	return worst
 }
 
-// awaitRun returns the cluster's newest writing run since a time.
-func (a *app) awaitRun(ctx context.Context, cl *client, cluster string, since time.Time) (holdfast.Run, error) {
+// awaitRun returns the cluster's newest run since a command of what it asks for:
+// one that writes, or a plan of the same pull request or branch.
+func (a *app) awaitRun(ctx context.Context, cl *client, cluster string, command holdfast.Command) (holdfast.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, runAppears)
 	defer cancel()
-	since = since.Truncate(time.Millisecond) // a store may keep no more of the run's time
-	query := url.Values{
-		"cluster": {cluster}, "kind": {string(holdfast.RunApply), string(holdfast.RunDestroy)}, "limit": {strconv.Itoa(10)},
+	since := command.CreatedAt.Truncate(time.Millisecond) // a store may keep no more of the run's time
+	kinds := []string{string(holdfast.RunApply), string(holdfast.RunDestroy)}
+	if command.Verb == holdfast.VerbPlan {
+		kinds = []string{string(holdfast.RunPlan)}
+	}
+	query := url.Values{"cluster": {cluster}, "kind": kinds, "limit": {strconv.Itoa(10)}}
+	wanted := func(r holdfast.Run) bool {
+		return !r.CreatedAt.Before(since) && (r.Kind.Writes() || r.PullRequest == command.PullRequest)
 	}
 	for patience := a.patience(); ; {
 		runs, err := cl.runs(ctx, query)
 		if err := patience.judge(err); err != nil {
 			return holdfast.Run{}, err
 		}
-		i := slices.IndexFunc(runs, func(r holdfast.Run) bool { return !r.CreatedAt.Before(since) })
+		i := slices.IndexFunc(runs, wanted)
 		if i >= 0 {
 			return runs[i], nil
 		}
