@@ -34,7 +34,10 @@ func choicesOf(run holdfast.Run) []choice {
 	if run.Failure != nil {
 		f = *run.Failure
 	}
-	plan := choice{comment: commentCommand(holdfast.VerbPlan, run.Cluster), does: "plans again, once the cause is gone"}
+	plan := choice{
+		comment: commentCommand(holdfast.VerbPlan, run.Cluster), terminal: replanCommand(run),
+		does: "plans again, once the cause is gone",
+	}
 	apply := choice{comment: commentCommand(holdfast.VerbApply, run.Cluster), terminal: "holdfast apply " + run.Cluster}
 	if f.Cause == "StateLocked" {
 		add(choice{
@@ -67,6 +70,14 @@ func choicesOf(run holdfast.Run) []choice {
 	}
 	add(logs)
 	return slices.DeleteFunc(choices, func(c choice) bool { return c == choice{} })
+}
+
+// replanCommand plans again what the run planned.
+func replanCommand(run holdfast.Run) string {
+	if run.PullRequest.IsZero() {
+		return "holdfast replan " + run.Cluster
+	}
+	return "holdfast replan " + run.PullRequest.String() + " -c " + run.Cluster
 }
 
 func commentCommand(verb holdfast.Verb, cluster string) string {

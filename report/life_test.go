@@ -264,7 +264,7 @@ var terminal = regexp.MustCompile(`(?:^|[^/\w])holdfast ((?:[a-z]+)(?: [a-z]+)?)
 func TestTerminalCommandsExist(t *testing.T) {
 	t.Parallel()
 
-	known := []string{"apply", "approve", "cancel", "logs", "unlock", "resume", "suspend", "get runs", "get drift", "describe drift", "drift check"}
+	known := []string{"apply", "replan", "approve", "cancel", "logs", "unlock", "resume", "suspend", "get runs", "get drift", "describe drift", "drift check"}
 	var texts []string
 	for _, r := range cases() {
 		texts = append(texts, report.Comment(r))
