@@ -4,8 +4,10 @@
 // small, beside their records; and the logs of runs while they are written.
 //
 // What people and engines wrote is encrypted at rest: documents with their
-// variables, plans, outputs, states, comments. In plain text are only names,
-// statuses, times and the logs, which agents redact before they send them.
+// variables, plans, outputs, states, comments. In plain text are only what is
+// looked up and counted (names, labels, statuses, times, the addresses and ids
+// of resources), the audit trail, and the logs, which agents redact before they
+// send them.
 package datastore
 
 import (

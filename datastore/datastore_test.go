@@ -61,6 +61,7 @@ func TestStore(t *testing.T) {
 		"rename":          testRename,
 		"rename refusals": testRenameRefusals,
 		"rename lock":     testRenameLock,
+		"rename, empty":   testRenameOverEmpty,
 		"everything":      testEverythingAtOnce,
 	}
 	for name, test := range suite {

@@ -3,6 +3,7 @@ package datastore
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -12,7 +13,7 @@ import (
 // RenameCluster saves both records, each at its Version, and gives the state in
 // our own backend with its versions and its lock, the resources and the history
 // of from to to, all of it or nothing. It is an ErrConflict if a run is running
-// for either, or to has a state of its own. A transition without a cluster is of
+// for either, or to has a state of its own that is not empty. A transition without a cluster is of
 // to.
 func (s *Store) RenameCluster(ctx context.Context, from, to holdfast.ClusterRecord, history ...holdfast.Transition) error {
 	err := s.renameCluster(ctx, from, to, history)
@@ -70,17 +71,92 @@ func nobodyRuns(ctx context.Context, q querier, from, to string) error {
 	return fmt.Errorf("run %q is running: %w", id, holdfast.ErrConflict)
 }
 
-// moveState gives what is at one location to another one, where nothing may be.
+// moveState gives what is at one location to another one, where nothing may be
+// but the empty states that a destroyed cluster of that name has left: the
+// versions go on counting after those.
 func (s *Store) moveState(ctx context.Context, q querier, from, to string) error {
-	for _, table := range []string{"states", "state_locks"} {
-		var n int
-		if err := q.row(ctx, `SELECT COUNT(*) FROM `+table+` WHERE location = ?`, to).Scan(&n); err != nil {
+	var locks int
+	if err := q.row(ctx, `SELECT COUNT(*) FROM state_locks WHERE location = ?`, to).Scan(&locks); err != nil {
+		return err
+	}
+	if locks > 0 {
+		return fmt.Errorf("there is a state lock at %q: %w", to, holdfast.ErrConflict)
+	}
+	there, err := readCounters(ctx, q, to)
+	if err != nil {
+		return err
+	}
+	if there.last > 0 {
+		if empty, err := s.emptyState(ctx, q, to, there.current); err != nil {
 			return err
-		}
-		if n > 0 {
-			return fmt.Errorf("there is a state or a lock at %q: %w", to, holdfast.ErrConflict)
+		} else if !empty {
+			return fmt.Errorf("there is a state at %q: %w", to, holdfast.ErrConflict)
 		}
 	}
+	if err := s.moveVersions(ctx, q, from, to, there.last); err != nil {
+		return err
+	}
+	here, err := readCounters(ctx, q, from)
+	if err != nil {
+		return err
+	}
+	if here.last > 0 {
+		if here.current > 0 {
+			there.current, there.serial = there.last+here.current, here.serial
+		}
+		there.last += here.last
+		if _, err := q.exec(ctx, `DELETE FROM states WHERE location = ?`, from); err != nil {
+			return err
+		}
+		if _, err := q.exec(ctx, `INSERT INTO states (location, last_version, current, serial) VALUES (?, ?, ?, ?)
+			ON CONFLICT (location) DO UPDATE SET last_version = excluded.last_version, current = excluded.current, serial = excluded.serial`,
+			to, there.last, there.current, there.serial); err != nil {
+			return err
+		}
+	}
+	_, err = q.exec(ctx, `UPDATE state_locks SET location = ? WHERE location = ?`, to, from)
+	return err
+}
+
+// counters are of the versions at a location; zero if there is none.
+type counters struct{ last, current, serial int64 }
+
+func readCounters(ctx context.Context, q querier, location string) (counters, error) {
+	var c counters
+	err := q.row(ctx, `SELECT last_version, current, serial FROM states WHERE location = ?`, location).Scan(&c.last, &c.current, &c.serial)
+	if errors.Is(err, sql.ErrNoRows) {
+		return c, nil
+	}
+	return c, err
+}
+
+// emptyState reports whether a version certainly speaks of nothing.
+func (s *Store) emptyState(ctx context.Context, q querier, location string, version int64) (bool, error) {
+	_, c, err := scanVersion(q.row(ctx, `SELECT `+versionColumns+` FROM state_versions WHERE location = ? AND version = ?`, location, version))
+	if errors.Is(err, sql.ErrNoRows) || err == nil && c.inline == nil {
+		return false, nil // all in quarantine; too large to be empty
+	}
+	if err != nil {
+		return false, err
+	}
+	sealed, err := s.sealedFor(location, c)
+	if err != nil {
+		return false, err
+	}
+	data, err := s.getAll(ctx, "state", sealed, c)
+	if err != nil {
+		return false, err
+	}
+	var state struct {
+		Resources *[]json.RawMessage `json:"resources"`
+	}
+	err = json.Unmarshal(data, &state)
+	return err == nil && state.Resources != nil && len(*state.Resources) == 0, nil
+}
+
+// moveVersions gives all versions at a location to another one, after the last
+// one there.
+func (s *Store) moveVersions(ctx context.Context, q querier, from, to string, after int64) error {
 	origins := map[int64][]byte{}
 	err := q.each(ctx, func(row scanner) error {
 		v, c, err := scanVersion(row)
@@ -94,13 +170,8 @@ func (s *Store) moveState(ctx context.Context, q querier, from, to string) error
 		return err
 	}
 	for version, origin := range origins {
-		if _, err := q.exec(ctx, `UPDATE state_versions SET location = ?, origin = ? WHERE location = ? AND version = ?`,
-			to, origin, from, version); err != nil {
-			return err
-		}
-	}
-	for _, table := range []string{"states", "state_locks"} {
-		if _, err := q.exec(ctx, `UPDATE `+table+` SET location = ? WHERE location = ?`, to, from); err != nil {
+		if _, err := q.exec(ctx, `UPDATE state_versions SET location = ?, version = ?, origin = ? WHERE location = ? AND version = ?`,
+			to, after+version, origin, from, version); err != nil {
 			return err
 		}
 	}

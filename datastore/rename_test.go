@@ -144,6 +144,46 @@ func testRenameRefusals(t *testing.T, open opener) {
 	}
 }
 
+// A cluster that was destroyed has left an empty state: its name may be taken.
+func testRenameOverEmpty(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	a, b := save(t, store, holdfast.ClusterRecord{Name: "a"}), save(t, store, holdfast.ClusterRecord{Name: "b"})
+	empty := []byte(`{"version":4,"serial":9,"lineage":"old","resources":[]}`)
+	writeState(t, store, 1, "b", stateJSON(8, "old", "b"), empty)
+	writeState(t, store, 2, "a", stateJSON(1, "lin", "a1"), stateJSON(2, "lin", "a2"))
+	if err := store.RenameCluster(ctx, a, b); err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[int64][]byte{
+		1: stateJSON(8, "old", "b"), 2: empty, 3: stateJSON(1, "lin", "a1"), 4: stateJSON(2, "lin", "a2"),
+	} {
+		if data, _, err := store.StateAt(ctx, "clusters/b", version); err != nil || !bytes.Equal(data, want) {
+			t.Errorf("StateAt(%d) = %s, %v", version, data, err)
+		}
+	}
+	if data, v, err := store.State(ctx, "clusters/b"); err != nil || v.Version != 4 || !bytes.Equal(data, stateJSON(2, "lin", "a2")) {
+		t.Errorf("State() = version %d, %v", v.Version, err)
+	}
+	if got := must[holdfast.ClusterRecord](t)(store.Cluster(ctx, "b")).StateSerial; got != 2 {
+		t.Errorf("StateSerial = %d, want that of the state that moved", got)
+	}
+	writeState(t, store, 3, "b", stateJSON(3, "lin", "a3"))
+	if _, v, err := store.State(ctx, "clusters/b"); err != nil || v.Version != 5 || v.Serial != 3 {
+		t.Errorf("State() after an apply = %+v, %v", v, err)
+	}
+	if got := must[[]holdfast.StateVersion](t)(store.StateVersions(ctx, "clusters/a")); len(got) != 0 {
+		t.Errorf("StateVersions() of the old name = %+v", got)
+	}
+
+	// What cannot be read is not known to be empty.
+	c, d := save(t, store, holdfast.ClusterRecord{Name: "c"}), save(t, store, holdfast.ClusterRecord{Name: "d"})
+	writeState(t, store, 4, "c", stateJSON(1, "c", "c"))
+	writeState(t, store, 5, "d", []byte(`{"serial":1,"lineage":"d","encrypted_data":"x"}`))
+	if err := store.RenameCluster(ctx, c, d); !errors.Is(err, holdfast.ErrConflict) {
+		t.Errorf("RenameCluster() over an encrypted state = %v, want ErrConflict", err)
+	}
+}
+
 // The lock that a dead apply left on a state goes with the state.
 func testRenameLock(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
