@@ -252,6 +252,8 @@ func (l life) planUpToDate() holdfast.Condition {
 	switch run := l.about; {
 	case l.settled():
 		return condition(t, holdfast.ConditionTrue, ReasonApplied, "")
+	case compares(run) && run.StoredPlan != "": // it was held against the state before that was queued
+		return condition(t, holdfast.ConditionTrue, becausePlanned, "by "+run.StoredPlan)
 	case compares(run), run.ID == "" && slices.Contains(seenWaits, l.rec.Waiting):
 		return condition(t, holdfast.ConditionUnknown, becauseReviewed, "an apply compares with it")
 	case run.ID == "", !run.Status.Done(), run.Status == holdfast.RunCanceled && !run.Begun:
@@ -364,8 +366,8 @@ func (r *Reconciler) saveCluster(
 	if err != nil {
 		return saved, fmt.Errorf("record cluster %q: %w", rec.Name, err)
 	}
-	if !before.Drift.Due.Equal(saved.Drift.Due) {
-		r.drifts.send()
+	if due := saved.Drift.Due; !due.IsZero() && !due.Equal(before.Drift.Due) && due.Before(now.Add(driftLatest)) {
+		r.wake(ctx, topicDrift)
 	}
 	if before.Phase != saved.Phase {
 		r.opts.Logger.InfoContext(ctx, "phase has changed", "cluster", rec.Name, "from", before.Phase, "to", saved.Phase)
@@ -398,7 +400,7 @@ func transitions(at time.Time, before, after holdfast.ClusterRecord, runs []hold
 		}
 		t := holdfast.Transition{
 			Cluster: after.Name, At: at, What: string(c.Type), From: string(before.Conditions[i].Status), To: string(c.Status),
-			Reason: c.Reason, Run: newest(runs).ID,
+			Reason: c.Reason, Run: runSince(before, runs),
 		}
 		if c.Type == holdfast.ConditionDrifted {
 			t.Run = after.Drift.Run
@@ -406,6 +408,18 @@ func transitions(at time.Time, before, after holdfast.ClusterRecord, runs []hold
 		out = append(out, t)
 	}
 	return out
+}
+
+// runSince is the newest run if something has happened to it since the record was
+// written; empty if what has changed is not its doing.
+func runSince(before holdfast.ClusterRecord, runs []holdfast.Run) string {
+	run := newest(runs)
+	for _, at := range []time.Time{run.CreatedAt, run.StartedAt, run.FinishedAt} {
+		if at.After(before.UpdatedAt) {
+			return run.ID
+		}
+	}
+	return ""
 }
 
 // phaseCause is what brought a cluster into its phase.

@@ -109,6 +109,7 @@ func lives() map[string]struct {
 		"merged, by hand":                 {cluster(moved, waitsFor("Manual")), "Active", "True/Reviewed Unknown/Reviewed False/Manual Unknown/Unchecked True/Manual"},
 		"merged, the apply is queued":     {cluster(moved, had(reviewed)), "Active", "True/Reviewed Unknown/Reviewed False/NewRevision Unknown/Unchecked False/NothingWaits"},
 		"merged, queued over a plan":      {cluster(moved, had(reviewed, ran("run-1", plan, holdfast.RunPlanned))), "Active", "True/Planned Unknown/Reviewed False/NewRevision Unknown/Unchecked False/NothingWaits"},
+		"approved, the apply is queued":   {cluster(moved, had(ran("run-3", apply, holdfast.RunQueued, withReviews(seen), func(r *holdfast.Run) { r.StoredPlan = "run-2" }), ran("run-2", plan, holdfast.RunPlanned))), "Active", "True/Planned True/Planned False/NewRevision Unknown/Unchecked False/NothingWaits"},
 		"merged, suspended":               {cluster(moved, waitsFor("Suspended"), had(ran("run-2", apply, holdfast.RunCanceled, withReviews(seen), forReason("Suspended")))), "Active", "True/Reviewed Unknown/Reviewed False/Suspended Unknown/Unchecked True/Suspended"},
 		"merged, cancelled":               {cluster(moved, waitsFor("Canceled"), had(ran("run-2", apply, holdfast.RunCanceled, withReviews(seen)))), "Active", "False/Canceled False/Canceled False/Canceled Unknown/Unchecked True/Canceled"},
 		"the document has faults":         {cluster(broken, waitsFor("Invalid")), "Active", "False/Invalid False/Invalid False/Invalid Unknown/Unchecked True/Invalid"},
@@ -234,6 +235,12 @@ func TestTransitions(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("transitions (-want +got):\n%s", diff)
+	}
+	before.rec.UpdatedAt = later
+	for _, h := range reconciler.Transitions(later, before.rec, after.rec, []holdfast.Run{failed})[1:] {
+		if h.Run != "" {
+			t.Errorf("%s is said to change by a run that had ended before", h.What)
+		}
 	}
 	fresh := holdfast.ClusterRecord{}
 	if got := reconciler.Transitions(noon, fresh, before.rec, nil); len(got) != 1 || got[0].What != "phase" {
