@@ -66,7 +66,8 @@ demo: build ## the whole story on this machine; EXIT=1 ends after it
 docs: ## write docs/config.md from the code
 	$(GO) test ./cmd/holdfast/config -run TestReference -update
 
-tools: $(TOOLS)/gofumpt $(TOOLS)/golangci-lint $(TOOLS)/terraform-provider-local $(TOOLS)/terraform-provider-time
+tools: $(TOOLS)/gofumpt $(TOOLS)/golangci-lint $(TOOLS)/terraform-provider-local $(TOOLS)/terraform-provider-time \
+       $(TOOLS)/terraform-provider-cloud
 
 # Each tool is built once; a new version in this file builds it anew.
 $(TOOLS)/gofumpt: Makefile
@@ -80,6 +81,12 @@ $(TOOLS)/terraform-provider-local: Makefile
 
 $(TOOLS)/terraform-provider-time: Makefile
 	GOBIN=$(TOOLS) $(GO) install $(PROVIDER_TIME) && touch $@
+
+# A provider of our own whose cloud is a folder of files: what somebody edits
+# there has changed outside. A module apart, so that nothing else depends on it.
+CLOUD := internal/testenv/terraform-provider-cloud
+$(TOOLS)/terraform-provider-cloud: Makefile $(wildcard $(CLOUD)/*)
+	cd $(CLOUD) && GOBIN=$(TOOLS) $(GO) install . && touch $@
 
 needs:
 	@ok=1; \
