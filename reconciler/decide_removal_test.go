@@ -67,7 +67,7 @@ func removalSituations() map[string]situation {
 		}, with...)...)
 	}
 	destructionSeen := ran("run-3", plan, holdfast.RunPlanned, aDestruction)
-	mass := "6 of 100 clusters are gone at once: `holdfast apply` destroys those that are named"
+	mass := "6 of 100 clusters are gone at once: holdfast apply destroys those that are named"
 	left := "left in the state: aws_vpc.main"
 	return map[string]situation{
 		// What a removal leads to.
@@ -104,7 +104,7 @@ func removalSituations() map[string]situation {
 		"five of many":                  {onBranch(removed, merged, among(5, 100)), act(reconciler.ActionApply, reconciler.ReasonMerged, on(seen))},
 		"six of many":                   {onBranch(removed, merged, among(6, 100)), waits(reconciler.ReasonMassDeletion, because(mass))},
 		"two of twenty":                 {onBranch(removed, merged, among(2, 20)), act(reconciler.ActionApply, reconciler.ReasonMerged, on(seen))},
-		"two of nineteen":               {onBranch(removed, merged, among(2, 19)), waits(reconciler.ReasonMassDeletion, because("2 of 19 clusters are gone at once: `holdfast apply` destroys those that are named"))},
+		"two of nineteen":               {onBranch(removed, merged, among(2, 19)), waits(reconciler.ReasonMassDeletion, because("2 of 19 clusters are gone at once: holdfast apply destroys those that are named"))},
 		"one of two":                    {onBranch(removed, merged, among(1, 2)), act(reconciler.ActionApply, reconciler.ReasonMerged, on(seen))},
 		"six in one push, one by one":   {onBranch(removed, merged, among(1, 100), func(in *reconciler.Input) { in.Cluster.Desired.RemovedWith = 6 }), waits(reconciler.ReasonMassDeletion, because(mass))},
 		"six of many, confirmed":        {onBranch(removed, merged, among(6, 100), asks(holdfast.VerbApply, "")), act(reconciler.ActionApply, reconciler.ReasonApproved, on(seen), alice)},

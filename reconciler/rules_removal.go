@@ -137,7 +137,7 @@ func present(relations []holdfast.Relation) []string {
 func massRemoval(in Input) (bool, string) {
 	n := max(in.Removals, in.Cluster.Desired.RemovedWith)
 	many := n > massRemovals || n > 1 && n*massRemovalShare > in.Fleet
-	return many, fmt.Sprintf("%d of %d clusters are gone at once: `holdfast apply` destroys those that are named", n, in.Fleet)
+	return many, fmt.Sprintf("%d of %d clusters are gone at once: holdfast apply destroys those that are named", n, in.Fleet)
 }
 
 // confirmed reports whether a person has asked for this very destroy, or it has
