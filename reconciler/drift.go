@@ -23,6 +23,8 @@ const (
 	// be checked, for a reason that is not in its record.
 	driftDeferred = 10 * time.Minute
 	deferredMost  = 500 // in one pass
+	// driftUnrecorded is the same for one whose check has just ended.
+	driftUnrecorded = 10 * time.Second
 
 	driftRetry     = 10 * time.Minute // after a failed check, doubling
 	driftRetryMost = 24 * time.Hour
@@ -133,7 +135,12 @@ func (r *Reconciler) checkDue(
 	suspended := slices.ContainsFunc(suspensions, func(s holdfast.Suspension) bool {
 		return s.Project == rec.Desired.Document.Project || s.Project == rec.Applied.Document.Project
 	})
-	if known && !suspended {
+	put := driftDeferred
+	if ended, err := r.unrecorded(ctx, rec.Name); err != nil {
+		return false, err
+	} else if ended {
+		put = driftUnrecorded
+	} else if known && !suspended {
 		var busy checkRefusal
 		_, err := r.queueDrift(ctx, rec.Name, ReasonSchedule, "")
 		if !errors.As(err, &busy) {
@@ -141,11 +148,27 @@ func (r *Reconciler) checkDue(
 		}
 		r.opts.Logger.DebugContext(ctx, "check for drift was put off", "cluster", rec.Name, "reason", string(busy))
 	}
-	rec.Drift.Due = now.Add(driftDeferred)
+	rec.Drift.Due = now.Add(put)
 	if _, err := r.opts.Store.SaveCluster(ctx, rec); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 		return false, fmt.Errorf("put off the check of %q: %w", rec.Name, err)
 	}
 	return false, nil
+}
+
+// unrecorded reports whether a run of a cluster has ended of which the record is
+// still to say so, and asks for that: what is due may not be any more.
+func (r *Reconciler) unrecorded(ctx context.Context, cluster string) (bool, error) {
+	req := holdfast.Request{Cluster: cluster}
+	in, err := r.observe(ctx, req)
+	if err != nil {
+		return false, fmt.Errorf("observe cluster %q: %w", cluster, err)
+	}
+	_, check := driftChecked(in)
+	_, apply := recordOutcome(in)
+	if check || apply {
+		r.requests.add(req)
+	}
+	return check || apply, nil
 }
 
 // checkRefusal is why a cluster cannot be checked now. It is an ErrConflict.
@@ -299,7 +322,6 @@ func (r *Reconciler) recordDrift(ctx context.Context, in Input) error {
 	r.opts.Logger.InfoContext(ctx, "drift was checked", "cluster", rec.Name, "run", run.ID, "status", rec.Drift.Status)
 	r.requests.add(in.Request)
 	r.tell(rec)
-	r.drifts.send()
 	return nil
 }
 

@@ -60,7 +60,9 @@ func (r *Reconciler) tellDrift(ctx context.Context, key issueKey) error {
 		return r.tellRepository(ctx, key.repo)
 	}
 	rec, err := r.opts.Store.Cluster(ctx, key.cluster)
-	if err != nil {
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return nil
+	} else if err != nil {
 		return fmt.Errorf("read cluster %q: %w", key.cluster, err)
 	}
 	closed, err := r.closeIssues(ctx, key.repo, rec)

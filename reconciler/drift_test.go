@@ -2,11 +2,13 @@ package reconciler_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -617,4 +619,81 @@ func TestRulesAreAppliedToWhatWasFound(t *testing.T) {
 		t.Errorf("after the rule has expired: %+v at %s", d, f.clock.Now())
 	}
 	f.expectRuns("preprod", "plan no_changes")
+}
+
+// TestScheduleRuns lets two replicas run side by side, as they would: each slot
+// brings one check, whoever queues it, and what it finds is undone.
+func TestScheduleRuns(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, undone)
+	ctx, stop := context.WithCancel(t.Context())
+	f.restart(func(o *reconciler.Options) { o.Waker = f.locks })
+	one := f.r
+	f.restart(func(o *reconciler.Options) { o.Identity = "other" })
+	var g sync.WaitGroup
+	for _, r := range []*reconciler.Reconciler{one, f.r} {
+		g.Go(func() {
+			if err := r.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	defer g.Wait()
+	defer stop()
+	next := func(kind holdfast.RunKind) holdfast.Assignment {
+		t.Helper()
+		for range 3 {
+			a, err := f.r.Claim(ctx, holdfast.ClaimRequest{Agent: "agent", Wait: 30 * time.Second})
+			if errors.Is(err, holdfast.ErrNotFound) {
+				continue
+			}
+			f.must(err)
+			if a.Kind != kind {
+				t.Fatalf("the next run is a %s, want %s:\n%s", a.Kind, kind, strings.Join(f.runs("prod"), "\n"))
+			}
+			return a
+		}
+		t.Fatalf("there is no %s:\n%s", kind, strings.Join(f.runs("prod"), "\n"))
+		return holdfast.Assignment{}
+	}
+	end := func(a holdfast.Assignment, plan holdfast.Plan, status holdfast.RunStatus) {
+		t.Helper()
+		data, err := json.Marshal(plan)
+		f.must(err)
+		f.must(f.store.PutArtefact(ctx, a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(data)))
+		f.must(f.r.Finish(ctx, a.AttemptRef, holdfast.Result{Status: status, Fence: a.Fence, Applying: a.Kind.Writes()}))
+	}
+	jump := func() {
+		f.clock.Advance(67 * time.Minute)
+		f.must(f.locks.Wake(ctx, "drift")) // a clock that jumps is seen within a minute, else
+	}
+	jump()
+	end(next(holdfast.RunDrift), scaled("5"), holdfast.RunPlanned)
+	end(next(holdfast.RunApply), holdfast.Plan{}, holdfast.RunApplied)
+	end(next(holdfast.RunDrift), holdfast.Plan{}, holdfast.RunNoChanges)
+	jump()
+	end(next(holdfast.RunDrift), holdfast.Plan{}, holdfast.RunNoChanges)
+	f.expectRuns("prod", "plan no_changes", "drift planned", "apply applied", "drift no_changes", "drift no_changes")
+}
+
+// TestEndedCheckIsNotRepeated: a pass that comes before the record says what a
+// check has found makes no other one.
+func TestEndedCheckIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, hourly)
+	f.later()
+	a := f.claim()
+	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
+	f.must(f.r.Finish(t.Context(), a.AttemptRef, holdfast.Result{Status: holdfast.RunNoChanges, Fence: a.Fence}))
+	_, err := f.r.DriftPass(t.Context())
+	f.must(err)
+	f.restart()
+	f.clock.Advance(time.Minute)
+	_, err = f.r.DriftPass(t.Context())
+	f.must(err)
+	f.expectRuns("prod", "plan no_changes", "drift no_changes")
+	f.settle() // it has asked for what was forgotten
+	if d := f.cluster("prod").Drift; d.Run != a.Run || d.Due.Before(noon.Add(2*time.Hour)) {
+		t.Errorf("the record says %+v", d)
+	}
 }

@@ -320,6 +320,8 @@ func (r *Reconciler) woken(topic string) {
 		r.work.send()
 	case topicPosts:
 		r.posts.send()
+	case topicDrift:
+		r.drifts.send()
 	default:
 		if word, ok := strings.CutPrefix(topic, topicProvider); ok {
 			r.toldOf(word)
@@ -330,6 +332,7 @@ func (r *Reconciler) woken(topic string) {
 const (
 	topicWork     = "work"
 	topicPosts    = "posts"
+	topicDrift    = "drift"
 	topicProvider = "provider:" // and a word of toldOf
 )
 
