@@ -118,10 +118,14 @@ func driftSituations() map[string]situation {
 		"asked to, suspended":              {asApplied(asks(holdfast.VerbApply, "run-1"), suspended), refuse(reconciler.ReasonSuspended)},
 		"asked to, outside of the windows": {asApplied(asks(holdfast.VerbApply, "run-1"), closedWindow), refuse(reconciler.ReasonWindowClosed)},
 		"asked to, the state was written":  {asApplied(asks(holdfast.VerbApply, "run-1"), stateMoved), refuse(reconciler.ReasonStateMoved)},
-		"asked to, and nothing has drifted": {asApplied(asks(holdfast.VerbApply, "run-1"), onRecord(func(d *holdfast.DriftState) { d.Status = holdfast.DriftNone })),
-			refuse(reconciler.ReasonUpToDate)},
-		"asked to apply a later plan": {asApplied(asks(holdfast.VerbApply, "run-2"), runs(ran("run-2", plan, holdfast.RunPlanned, byAlice))),
-			act(reconciler.ActionApply, reconciler.ReasonApproved, func(d *reconciler.Decision) { d.StoredPlan, d.Actor = "run-2", "alice" })},
+		"asked to, and nothing has drifted": {
+			asApplied(asks(holdfast.VerbApply, "run-1"), onRecord(func(d *holdfast.DriftState) { d.Status = holdfast.DriftNone })),
+			refuse(reconciler.ReasonUpToDate),
+		},
+		"asked to apply a later plan": {
+			asApplied(asks(holdfast.VerbApply, "run-2"), runs(ran("run-2", plan, holdfast.RunPlanned, byAlice))),
+			act(reconciler.ActionApply, reconciler.ReasonApproved, func(d *reconciler.Decision) { d.StoredPlan, d.Actor = "run-2", "alice" }),
+		},
 		"asked to plan": {asApplied(asks(holdfast.VerbPlan, "")), act(reconciler.ActionPlan, reconciler.ReasonRequested, func(d *reconciler.Decision) { d.Actor = "alice" })},
 	}
 }
@@ -216,6 +220,7 @@ func neverAboutDrift(in reconciler.Input, d reconciler.Decision) string {
 			return ""
 		}
 		return neverUndone(in, d, unended)
+	default:
 	}
 	return ""
 }

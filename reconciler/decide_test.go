@@ -128,6 +128,7 @@ func stateMoved(in *reconciler.Input) { in.Cluster.StateSerial = 5 }
 func fresh(in *reconciler.Input) {
 	in.Cluster.Applied, in.Last, in.LastApply = holdfast.Applied{}, holdfast.Applied{}, ""
 }
+
 func requires(gate string) func(*reconciler.Input) {
 	return func(in *reconciler.Input) { in.Cluster.Desired.Document.Apply.Requires = []string{gate} }
 }

@@ -1,0 +1,219 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// lastCheck returns the newest check for drift of a cluster that has ended with
+// a result; nil if there is none.
+func (r *Reconciler) lastCheck(ctx context.Context, rec holdfast.ClusterRecord) (*holdfast.Run, error) {
+	if rec.Applied.Run == "" {
+		return nil, nil
+	}
+	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Cluster: rec.Name, Kinds: []holdfast.RunKind{holdfast.RunDrift}, Limit: 10,
+		Statuses: []holdfast.RunStatus{
+			holdfast.RunPlanned, holdfast.RunNoChanges, holdfast.RunErrored, holdfast.RunInterrupted, holdfast.RunCanceled,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list checks of %q: %w", rec.Name, err)
+	}
+	for i, run := range runs {
+		if !givenUp(run) { // it stays due
+			return &runs[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// recordDrift makes the cluster's record say what a check has found.
+func (r *Reconciler) recordDrift(ctx context.Context, in Input) error {
+	run := *in.Drift
+	found, why, err := r.finding(ctx, in.Cluster, run, in.Now)
+	if err != nil {
+		return err
+	}
+	rec := in.Cluster
+	rec.Drift = checkedDrift(in, run, found, why)
+	if _, err := r.saveCluster(ctx, in.Cluster, rec, in.Runs); err != nil {
+		return fmt.Errorf("record run %s: %w", run.ID, err)
+	}
+	r.opts.Logger.InfoContext(ctx, "drift was checked", "cluster", rec.Name, "run", run.ID, "status", rec.Drift.Status)
+	r.requests.add(in.Request)
+	r.tell(rec)
+	return nil
+}
+
+// finding judges what a check has found; nil, and why, if it failed.
+func (r *Reconciler) finding(
+	ctx context.Context, rec holdfast.ClusterRecord, run holdfast.Run, now time.Time,
+) (found *finding, why string, err error) {
+	switch {
+	case run.Status == holdfast.RunCanceled:
+		return nil, "it was cancelled", nil
+	case run.Failure != nil && !run.Status.Good():
+		return nil, run.Failure.Summary, nil
+	case !run.Status.Good():
+		return nil, "it ended " + string(run.Status), nil
+	}
+	plan, err := r.summary(ctx, run.ID)
+	if errors.Is(err, holdfast.ErrNotFound) && run.Status == holdfast.RunPlanned {
+		return nil, "its plan was not kept", nil
+	} else if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return nil, "", fmt.Errorf("read plan of run %s: %w", run.ID, err)
+	}
+	f := judge(plan, driftPolicy(rec).Ignore, now)
+	return &f, "", nil
+}
+
+// checkedDrift is what is remembered of drift after a check, or after the rules
+// have changed that its findings are seen through.
+func checkedDrift(in Input, run holdfast.Run, found *finding, why string) holdfast.DriftState {
+	rec, was := in.Cluster, in.Cluster.Drift
+	at := run.FinishedAt
+	if run.ID == was.Run {
+		at = in.Now
+	}
+	s := was
+	s.Run, s.Applied, s.CheckedAt, s.Detail, s.Hold = run.ID, rec.Applied.Run, run.FinishedAt, why, ""
+	if found == nil {
+		s.Failures++
+		if s.Status = holdfast.DriftFailed; was.Status != s.Status && was.Fingerprint == "" {
+			s.Since = at
+		}
+		return s
+	}
+	s.Failures, s.Fingerprint, s.Counts = 0, found.fingerprint, found.counts
+	s.Destroys, s.Hides, s.Causes = found.destroys, found.hides, found.causes
+	s.Rules = rulesDigest(driftPolicy(rec).Ignore, in.Now)
+	s.Status = holdfast.DriftNone
+	if found.fingerprint != "" {
+		s.Status = holdfast.DriftFound
+	}
+	if stood := was.Fingerprint != ""; stood != (s.Fingerprint != "") || was.Status == holdfast.DriftUnchecked ||
+		!stood && was.Status == holdfast.DriftFailed {
+		s.Since = at
+	}
+	s.Remedy = remedyAfter(in, s)
+	return s
+}
+
+// remedyAfter is the apply that has undone the drift which is on record, or has
+// tried to; empty if now says that another one is there.
+func remedyAfter(in Input, now holdfast.DriftState) string {
+	was := in.Cluster.Drift
+	switch {
+	case was.Fingerprint == "" && now.Fingerprint == "":
+		return was.Remedy
+	case was.Fingerprint == "", now.Fingerprint != "" && now.Fingerprint != was.Fingerprint:
+		return ""
+	}
+	if run, ok := remedyOf(in.Cluster, in.Runs); ok {
+		return run.ID
+	}
+	for _, run := range in.Runs { // one that was for something else
+		if run.ID == now.Applied && run.Kind == holdfast.RunApply && was.Applied != now.Applied && now.Fingerprint == "" {
+			return run.ID
+		}
+	}
+	return ""
+}
+
+// Drift returns what the last check of a cluster has found. ErrNotFound if there
+// is no such cluster.
+func (r *Reconciler) Drift(ctx context.Context, cluster string) (holdfast.DriftReport, error) {
+	rec, err := r.opts.Store.Cluster(ctx, cluster)
+	if err != nil {
+		return holdfast.DriftReport{}, fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+	check, err := r.lastCheck(ctx, rec)
+	if err != nil {
+		return holdfast.DriftReport{}, err
+	}
+	if check != nil && check.ID > rec.Drift.Run {
+		// Who has waited for its end need not wait for its turn as well.
+		if _, err := r.reconcile(ctx, holdfast.Request{Cluster: cluster}, nil); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+			return holdfast.DriftReport{}, err
+		}
+		if rec, err = r.opts.Store.Cluster(ctx, cluster); err != nil {
+			return holdfast.DriftReport{}, fmt.Errorf("read cluster %q: %w", cluster, err)
+		}
+	}
+	return r.driftReport(ctx, rec)
+}
+
+// driftReport is what there is to tell of a cluster's drift.
+func (r *Reconciler) driftReport(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.DriftReport, error) {
+	report := driftOutline(rec)
+	if rec.Drift.Run == "" {
+		return report, nil
+	}
+	run, err := r.opts.Store.Run(ctx, rec.Drift.Run)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return report, fmt.Errorf("read run %s: %w", rec.Drift.Run, err)
+	}
+	if err == nil && !run.Status.Good() {
+		report.Failure = run.Failure
+		if run, err = r.lastFinding(ctx, rec); err != nil {
+			return report, err
+		}
+	}
+	if run.ID != "" {
+		found, _, err := r.finding(ctx, rec, run, r.opts.Now())
+		if err != nil {
+			return report, err
+		}
+		if found != nil {
+			report.Items = found.items
+		}
+	}
+	if rec.Drift.Remedy == "" {
+		return report, nil
+	}
+	remedy, err := r.opts.Store.Run(ctx, rec.Drift.Remedy)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return report, fmt.Errorf("read run %s: %w", rec.Drift.Remedy, err)
+	} else if err == nil {
+		report.Remedy = &remedy
+	}
+	return report, nil
+}
+
+// driftOutline is what the record alone tells.
+func driftOutline(rec holdfast.ClusterRecord) holdfast.DriftReport {
+	report := holdfast.DriftReport{
+		Cluster: rec.Name, Document: rec.Applied.Document, State: rec.Drift,
+		Template: rec.Applied.Template, Revision: rec.Applied.Revision,
+		NotApplied: rec.Desired.SourceDigest != "" && !rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest),
+	}
+	if rec.Applied.Run == "" {
+		report.Document = rec.Desired.Document
+	}
+	report.Document.Drift = driftPolicy(rec)
+	if report.NotApplied {
+		report.Waiting = rec.Waiting
+	}
+	return report
+}
+
+// lastFinding returns the last check that has found what the record still tells;
+// the zero Run if it is not kept any more.
+func (r *Reconciler) lastFinding(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.Run, error) {
+	if rec.Drift.Fingerprint == "" {
+		return holdfast.Run{}, nil
+	}
+	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Cluster: rec.Name, Kinds: []holdfast.RunKind{holdfast.RunDrift},
+		Statuses: []holdfast.RunStatus{holdfast.RunPlanned}, Limit: 1,
+	})
+	if err != nil || len(runs) == 0 {
+		return holdfast.Run{}, err
+	}
+	return runs[0], nil
+}
