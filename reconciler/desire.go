@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -209,7 +210,10 @@ func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branch
 			return taken{}, err
 		}
 		if heir.Applied.Run == "" {
-			why = fmt.Sprintf("its new name, %s, takes over when nothing runs", to)
+			heirText := fmt.Sprintf("its new name, %s, ", to)
+			if why = rec.Desired.Missing; !strings.HasPrefix(why, heirText) { // else it says why that is not so yet
+				why = heirText + "takes over when nothing runs"
+			}
 		}
 	}
 	before := rec
@@ -300,13 +304,22 @@ func (r *Reconciler) takeOver(
 	if why == "" {
 		err = r.rename(ctx, old, rec, now.revision)
 	}
-	if why == "" && !errors.Is(err, errBusy) {
+	switch {
+	case errors.Is(err, errBusy):
+		r.setRelook(repo.Name)
+		r.sources.addAfter(sourceKey{repo: repo.Name}, renameRetry)
+	case errors.Is(err, errTaken):
+		before := old
+		old.Desired.Missing = fmt.Sprintf("its new name, %s, cannot take over: %v", rec.Name, err)
+		if err := r.saveDesired(ctx, before, old); err != nil {
+			return taken{}, err
+		}
+		r.requests.add(holdfast.Request{Cluster: old.Name})
+	case why == "":
 		return taken{ask: true}, err
 	}
 	// Until then it must not begin with an empty state of its own.
 	r.opts.Logger.InfoContext(ctx, "rename waits", "cluster", rec.Name, "reason", why, "err", err)
-	r.setRelook(repo.Name)
-	r.sources.addAfter(sourceKey{repo: repo.Name}, renameRetry)
 	return taken{doubt: true}, nil
 }
 

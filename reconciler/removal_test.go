@@ -1,6 +1,7 @@
 package reconciler_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -318,6 +319,39 @@ func TestARenameWaitsForWhatRuns(t *testing.T) {
 	f.look()
 	if rec := f.cluster("live"); rec.Applied.Run != a.Run {
 		t.Errorf("the new name goes on from %q, want %q", rec.Applied.Run, a.Run)
+	}
+}
+
+// taken is a store in which the new name of a cluster is not free.
+type takenName struct{ reconciler.Store }
+
+func (takenName) RenameCluster(context.Context, holdfast.ClusterRecord, holdfast.ClusterRecord, ...holdfast.Transition) error {
+	return fmt.Errorf(`there is a state at "clusters/live": %w`, holdfast.ErrConflict)
+}
+
+func TestARenameToATakenName(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	store := f.opts.Store
+	f.restart(func(o *reconciler.Options) { o.Store = takenName{store} })
+	f.repo.Commit(master, "rename", map[string]string{
+		"clusters/prod.yaml": renamedDocument("live", "prod"), "infra/live/main.tf": module("one"),
+	})
+	f.look()
+	rec := f.cluster("prod")
+	if rec.Waiting != reconciler.ReasonMissing || !strings.Contains(rec.WaitingDetail, `there is a state at "clusters/live"`) {
+		t.Errorf("it waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
+	}
+	version := rec.Version
+	f.look()
+	if again := f.cluster("prod"); again.Version != version {
+		t.Error("looking again writes it again")
+	}
+	// The name is free, and the next look renames.
+	f.restart(func(o *reconciler.Options) { o.Store = store })
+	f.look()
+	if rec := f.cluster("live"); rec.Applied.Run == "" {
+		t.Errorf("live was not renamed: %+v", rec.Desired)
 	}
 }
 

@@ -68,20 +68,23 @@ func renamedTwice(cat *catalog, res *resolution) holdfast.Faults {
 	return nil
 }
 
-// errBusy: something runs that has to end first.
-var errBusy = errors.New("a run is running")
+// errBusy: something runs that has to end first. errTaken: there is something
+// under the new name that must not be lost.
+var (
+	errBusy  = errors.New("a run is running")
+	errTaken = errors.New("the new name is not free")
+)
 
 // rename gives the state and the history of a cluster to its new name, whose
-// record rec is. ErrBusy if a run of either is running.
+// record rec is. ErrBusy if a run of either is running, errTaken if the new name
+// has a state already.
 func (r *Reconciler) rename(ctx context.Context, old, rec holdfast.ClusterRecord, head holdfast.Revision) error {
 	runs, err := r.branchRuns(ctx, old.Name)
 	if err != nil {
 		return err
 	}
-	for _, id := range pending(runs) {
-		if err := r.cancel(ctx, id, ReasonRenamed); err != nil {
-			return err
-		}
+	if err := r.cancelBeforeRename(ctx, old.Name, rec.Name); err != nil {
+		return err
 	}
 	now := r.opts.Now()
 	rec.Applied, rec.Drift, rec.Suspended = old.Applied, old.Drift, rec.Suspended || old.Suspended
@@ -101,15 +104,51 @@ func (r *Reconciler) rename(ctx context.Context, old, rec holdfast.ClusterRecord
 	gone.Life, gone.UpdatedAt = newest(runs).ID, now
 	err = r.opts.Store.RenameCluster(ctx, gone, rec, history...)
 	if errors.Is(err, holdfast.ErrConflict) {
-		if running, lookErr := r.runningOf(ctx, old.Name); lookErr == nil && running == nil {
-			return err // somebody else has written one of the two
-		}
-		return fmt.Errorf("rename %q to %q: %w", old.Name, rec.Name, errBusy)
+		return r.refusedRename(ctx, old, rec, err)
 	} else if err != nil {
 		return fmt.Errorf("rename %q to %q: %w", old.Name, rec.Name, err)
 	}
 	r.audit(ctx, "", "cluster.rename", rec.Name, "from "+old.Name)
 	return nil
+}
+
+// cancelBeforeRename ends what waits for its turn under either name: it would
+// look for the state where that is no more.
+func (r *Reconciler) cancelBeforeRename(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: name, Statuses: unended(), Limit: 1000})
+		if err != nil {
+			return fmt.Errorf("list runs of %q: %w", name, err)
+		}
+		for _, id := range pending(runs) {
+			if err := r.cancel(ctx, id, ReasonRenamed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// refusedRename tells why the store did not rename: a run is running, somebody
+// has written one of the records (then conflict stands), or the new name is taken.
+func (r *Reconciler) refusedRename(ctx context.Context, old, rec holdfast.ClusterRecord, conflict error) error {
+	for _, before := range []holdfast.ClusterRecord{old, rec} {
+		running, err := r.runningOf(ctx, before.Name)
+		if err != nil {
+			return err
+		}
+		if running != nil {
+			return fmt.Errorf("run %s of %q: %w", running.ID, before.Name, errBusy)
+		}
+		now, err := r.opts.Store.Cluster(ctx, before.Name)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return fmt.Errorf("read cluster %q: %w", before.Name, err)
+		}
+		if now.Version != before.Version {
+			return conflict
+		}
+	}
+	return fmt.Errorf("%w: %s", errTaken, conflict.Error())
 }
 
 // Transfer gives a cluster to another repository, which defines it already.
