@@ -234,7 +234,7 @@ func uncheckable(rec holdfast.ClusterRecord) string {
 		return "it was never applied: there is nothing to compare it with"
 	case rec.Suspended:
 		return "it is suspended: `holdfast resume` first"
-	case rec.Desired.Removed:
+	case rec.Desired.Removed, rec.Phase == holdfast.PhaseDeleting:
 		return "its document is gone: it is being deleted"
 	case rec.Phase == holdfast.PhaseFailed:
 		return "an apply has failed in its middle: what was applied last is not what is there"
@@ -268,7 +268,7 @@ func driftDue(rec holdfast.ClusterRecord, fallback string) time.Time {
 	case next.IsZero():
 		return next
 	}
-	for _, rule := range policy.Ignore {
+	for _, rule := range policy.Ignore { // what it hides is seen as it is, from then on
 		if drift.Counts.Ignored > 0 && rule.Expires.After(last) {
 			next = sooner(next, rule.Expires)
 		}

@@ -153,8 +153,10 @@ func TestRulesCloseAnIssue(t *testing.T) {
 	f.expectIssue("prod", 2, true)
 	f.clock.Advance(4 * time.Hour)
 	f.pass()
-	f.checks(scaled("5"))
 	f.expectIssue("prod", 3, false, "size")
+	f.pass()
+	f.checks(scaled("5"))
+	f.expectIssue("prod", 3, false)
 }
 
 func TestPolicyIgnoreTellsNobody(t *testing.T) {
@@ -332,4 +334,35 @@ func TestIssueOfADestroyedClusterIsClosed(t *testing.T) {
 	f.must(err)
 	f.settle()
 	f.expectIssue("prod", 2, true)
+}
+
+// TestIssueStaysInItsRepository: a number means another thing elsewhere. What a
+// cluster leaves behind is closed, and it has a new issue where it goes.
+func TestIssueStaysInItsRepository(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, hourly)
+	f.drift(scaled("5"))
+	old := f.expectIssue("prod", 1, false)
+	f.restart(func(o *reconciler.Options) {
+		o.Forges["other"] = f.forge
+		o.Repositories = append(o.Repositories, reconciler.Repository{Name: "other", Branch: master})
+	})
+	rec := f.cluster("prod")
+	rec.Owner = "other"
+	_, err := f.store.SaveCluster(t.Context(), rec)
+	f.must(err)
+	_, err = f.r.Reconciled(t.Context(), holdfast.Request{Cluster: "prod"})
+	f.must(err)
+	f.settle()
+	f.post()
+	left, err := f.store.Post(t.Context(), "issue:drift:prod")
+	f.must(err)
+	came, err := f.store.Post(t.Context(), "issue:drift:prod:other")
+	f.must(err)
+	if left.Repo != infra || !left.Closed || left.ExternalID != old.ID {
+		t.Errorf("what it left: %+v", left)
+	}
+	if came.Repo != "other" || came.Closed || came.Wanted != 1 {
+		t.Errorf("where it came: %+v", came)
+	}
 }
