@@ -4,9 +4,10 @@
 #   run.sh HOLDFAST [--exit]
 #
 # lays out a repository with a template and three clusters, starts a server, and
-# walks through pull requests, merges and a crash. Each step is checked: the
-# first one that does not happen as told ends the demo with status 1. With
-# --exit it ends after the story, otherwise the server stays up to be played with.
+# walks through pull requests, merges, a crash, drift and a removal. Each step is
+# checked: the first one that does not happen as told ends the demo with status 1.
+# With --exit it ends after the story, otherwise the server stays up to be played
+# with.
 set -euo pipefail
 
 holdfast=$(realpath "${1:?usage: run.sh HOLDFAST [--exit]}")
@@ -23,7 +24,7 @@ chapter() { chapter=$((chapter + 1)); printf '\n%s%d. %s%s\n\n' "$bold" "$chapte
 say() { printf '%s\n' "$*" | fold -s -w 96; }
 ok() { printf '%s  ✓ %s%s\n' "$green" "$*" "$off"; }
 show() { sed "s/^/$dim  │ $off/"; }
-run() { printf '%s  $ %s%s\n' "$dim" "$*" "$off"; "$@" 2>&1 | show; }
+run() { printf '%s  $ %s%s\n' "$dim" "${*/#$holdfast/holdfast}" "$off"; "$@" 2>&1 | show; }
 
 fail() {
   printf '\n%s  ✗ %s%s\n' "$red" "$*" "$off" >&2
@@ -65,6 +66,7 @@ free_port() { # asks the kernel by letting the server take any, see below
 }
 
 start_server() {
+  touch "$dir/server.log"
   "$server" serve --config "$dir/holdfast.yaml" >>"$dir/server.log" 2>&1 &
   pid=$!
   for _ in $(seq 100); do
@@ -93,6 +95,8 @@ wait_for() {
 }
 
 cluster_is() { "$holdfast" get clusters | awk -v n="$1" -v s="$2" '$1 == n && index($0, s) { found = 1 } END { exit !found }'; }
+has_drift() { "$holdfast" get drift "$1" | grep -q "$1"; }
+is_gone() { "$holdfast" get clusters --all | awk -v n="$1" '$1 == n && /Deleted/ { found = 1 } END { exit !found }'; }
 shows() { "$holdfast" describe pullrequest "fleet#$1" | grep -qF -- "$2"; }
 comment() { "$holdfast" describe pullrequest "fleet#$1" | sed -n '/^Statuses/,$p' | sed -n "1,${2:-22}p" | cut -c1-110 | show; }
 # What somebody has set up for Git (an identity or none, signing, hooks) plays no part.
@@ -111,6 +115,10 @@ say "${bold}Holdfast${off} keeps a fleet of clusters the way Git defines them. T
 chapter "A repository with a template and three clusters"
 mkdir "$fleet"
 cp -r "$here/clusters" "$here/templates" "$fleet/"
+mkdir -p "$dir/cloud"
+echo node-1 >"$dir/cloud/images" # what prod-eu reads of the world outside, see chapter 7
+sed -i.bak "s|^  variables:|&\\
+    image_list: $dir/cloud/images|" "$fleet/clusters/prod-eu.yaml" && rm "$fleet/clusters/prod-eu.yaml.bak"
 in_fleet init -q -b main .
 in_fleet config user.name You
 in_fleet config user.email you@example.com
@@ -133,9 +141,11 @@ say "The server is up. Nobody has reviewed these clusters yet, so it plans them 
 for c in dev-eu prod-eu prod-us; do wait_for 30 "the first plan of $c" cluster_is $c Unreviewed; done
 run "$holdfast" get clusters
 ok "three plans, nothing applied"
-say "A person says yes, and they are made:"
-run "$holdfast" apply dev-eu prod-eu prod-us
-for c in dev-eu prod-eu prod-us; do wait_for 30 "the apply of $c" cluster_is $c UpToDate; done
+say "A person says yes, and they are made. prod-us says \`dependsOn: [prod-eu]\`, so it is its turn after that:"
+run "$holdfast" apply dev-eu prod-eu
+for c in dev-eu prod-eu; do wait_for 30 "the apply of $c" cluster_is $c UpToDate; done
+run "$holdfast" apply prod-us
+wait_for 30 "the apply of prod-us" cluster_is prod-us UpToDate
 ok "three clusters are up to date"
 
 chapter "A branch that edits a cluster: the plan comment and the status"
@@ -203,6 +213,40 @@ comment 4 8
 ok "the new server got the result and reported it: applied once"
 run "$holdfast" get runs
 
+chapter "A change behind Holdfast's back: drift, its report, its end"
+say "Git is as it was; the world outside is not. With a cloud, somebody scales a node pool by hand, or a" \
+  "new machine image comes out. This demo has none: a file stands for the cloud's list of images, which" \
+  "prod-eu reads as it would ask a data source."
+printf '%s  $ echo node-2 >>cloud/images%s\n' "$dim" "$off"
+echo node-2 >>"$dir/cloud/images"
+say "A check plans what was last applied: what an apply would change has drifted. A schedule in the document" \
+  "asks for it by itself (\`drift: {schedule: \"0 */6 * * *\"}\`); here a person does:"
+run "$holdfast" drift check prod-eu
+wait_for 10 "the drift of prod-eu" has_drift prod-eu
+run "$holdfast" get drift
+ok "found, and told: here, and on GitHub in one issue that is kept up to date, and closed when it is over"
+say "Nothing has been done about it. A person reads the report, and wants what it says. (The same command" \
+  "sets back what somebody has changed by hand.)"
+run "$holdfast" apply prod-eu
+drift_is_gone() { ! has_drift prod-eu; }
+wait_for 20 "the end of the drift of prod-eu" drift_is_gone
+run "$holdfast" describe drift prod-eu
+ok "applied, and a check that followed by itself proves that the drift is gone"
+
+chapter "A cluster leaves: its destroy plan, the merge, the end"
+in_fleet checkout -q -b goodbye
+in_fleet rm -q clusters/dev-eu.yaml
+commit "dev-eu is not needed any more"
+wait_for 20 "the plan of pull request 5" shows 5 "destroys the cluster"
+comment 5 13
+ok "the comment says what would be destroyed: nothing is yet"
+merge goodbye
+wait_for 30 "the end of dev-eu" is_gone dev-eu
+run "$holdfast" get clusters --all
+ok "destroyed with the code and the engine that had made it; its history stays"
+say "The documents of prod-eu and prod-us say \`deletion: {protected: true}\`: if they went, their clusters" \
+  "would stay, and wait for a person."
+
 printf '\n%sThat is the story.%s\n' "$bold" "$off"
 if ! $stay; then exit 0; fi
 cat <<EOF
@@ -213,7 +257,8 @@ The server is still running. In another terminal:
   $holdfast get clusters
   cd $fleet && git checkout -b mine && edit clusters/*.yaml && git commit -am "Mine"
   $holdfast get pullrequests
-  $holdfast describe pullrequest fleet#5
+  $holdfast describe cluster prod-eu             # its phase, conditions, order, history
+  $holdfast describe pullrequest fleet#6
   git checkout main && git merge mine            # a merge is a push here
   $holdfast get runs && $holdfast logs RUN
 

@@ -22,6 +22,15 @@ variable "boot_seconds" {
   type = number
 }
 
+variable "image_list" {
+  type = string
+}
+
+locals {
+  # With a cloud this is a data source that asks for its newest image.
+  images = var.image_list == "" ? ["node-1"] : split("\n", trimspace(file(var.image_list)))
+}
+
 resource "terraform_data" "control_plane" {
   input = {
     name    = var.name
@@ -44,6 +53,10 @@ resource "terraform_data" "node" {
   provisioner "local-exec" {
     command = "sleep ${var.boot_seconds}"
   }
+}
+
+resource "terraform_data" "machine_image" {
+  input = local.images[length(local.images) - 1]
 }
 
 output "endpoint" {
