@@ -181,6 +181,9 @@ func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind ho
 		return err
 	}
 	r.wake(ctx, topicWork)
+	if run.PullRequest.IsZero() && !r.breakers.until(run.Document.Provider).IsZero() {
+		r.requests.add(in.Request) // nobody takes it for a while: the record says why
+	}
 	return nil
 }
 

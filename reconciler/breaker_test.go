@@ -305,7 +305,9 @@ func TestCloudThatThrottles(t *testing.T) {
 			t.Fatalf("%s is %s", run.Cluster, run.Status)
 		}
 	}
-	for _, name := range []string{"aws-4", "aws-5"} {
+	f.repo.Commit(master, "one more", clouds("aws-6")) // which comes in the break
+	f.look()
+	for _, name := range []string{"aws-4", "aws-5", "aws-6"} {
 		rec := f.cluster(name)
 		if rec.Waiting != reconciler.ReasonProviderThrottled || !strings.Contains(rec.WaitingDetail, "until 12:01") {
 			t.Errorf("%s waits for %q: %s", name, rec.Waiting, rec.WaitingDetail)
