@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -136,17 +137,22 @@ func (r *Reconciler) checkDue(
 		return s.Project == rec.Desired.Document.Project || s.Project == rec.Applied.Document.Project
 	})
 	put := driftDeferred
-	if ended, err := r.unrecorded(ctx, rec.Name); err != nil {
-		return false, err
-	} else if ended {
+	ended, err := r.unrecorded(ctx, rec.Name)
+	switch {
+	case err != nil:
+	case ended:
 		put = driftUnrecorded
-	} else if known && !suspended {
-		var busy checkRefusal
-		_, err := r.queueDrift(ctx, rec.Name, ReasonSchedule, "")
-		if !errors.As(err, &busy) {
-			return err == nil, err
+	case known && !suspended:
+		if _, err = r.queueDrift(ctx, rec.Name, ReasonSchedule, ""); err == nil {
+			return true, nil
 		}
-		r.opts.Logger.DebugContext(ctx, "check for drift was put off", "cluster", rec.Name, "reason", string(busy))
+	}
+	if err != nil { // one that is in trouble must not keep all others waiting
+		level := slog.LevelWarn
+		if errors.Is(err, holdfast.ErrConflict) {
+			level = slog.LevelDebug
+		}
+		r.opts.Logger.Log(ctx, level, "check for drift was put off", "cluster", rec.Name, "err", err)
 	}
 	rec.Drift.Due = now.Add(put)
 	if _, err := r.opts.Store.SaveCluster(ctx, rec); err != nil && !errors.Is(err, holdfast.ErrConflict) {

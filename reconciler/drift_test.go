@@ -552,3 +552,25 @@ func TestEndedCheckIsNotRepeated(t *testing.T) {
 		t.Errorf("the record says %+v", d)
 	}
 }
+
+// TestOneInTroubleKeepsNobodyWaiting: what is wrong with one cluster puts off its
+// own check only.
+func TestOneInTroubleKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	files := twoClusters()
+	files["clusters/prod.yaml"], files["clusters/preprod.yaml"] = document("prod", hourly), document("preprod", hourly)
+	f := newFleet(t, files, func(o *reconciler.Options) { o.MaxDrift = 1 })
+	f.adopt()
+	broken := f.cluster("preprod")
+	broken.Applied.Run, broken.Applied.StateLocation = "run-zzzzzzzz", "" // a run that is not kept
+	broken.Drift.Due = noon
+	_, err := f.store.SaveCluster(t.Context(), broken)
+	f.must(err)
+	f.clock.Advance(67 * time.Minute)
+	_, err = f.r.DriftPass(t.Context())
+	f.must(err)
+	f.expectRuns("prod", "plan no_changes", "drift queued Schedule")
+	if due := f.cluster("preprod").Drift.Due; !due.After(f.clock.Now()) {
+		t.Errorf("the one in trouble is due at %s", due)
+	}
+}
