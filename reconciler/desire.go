@@ -18,10 +18,10 @@ import (
 // to date; of all clusters, if this process has not seen the former head. Some
 // are looked at each time: those at fault, as what mends them may be elsewhere,
 // and those that are gone, but not from a tree that proved it. It returns the
-// names of those to decide about, sorted.
+// names of those to decide about; true: their records were changed.
 func (r *Reconciler) desireAll(
 	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog, retagged bool,
-) ([]string, error) {
+) (map[string]bool, error) {
 	now := branchHead{revision: head, cat: cat, rewritten: r.rewritten(ctx, repo, former, head)}
 	changed, err := r.namesSince(ctx, repo, former, head, cat)
 	if err != nil {
@@ -32,33 +32,57 @@ func (r *Reconciler) desireAll(
 			return nil, err
 		}
 	}
-	for name, entries := range cat.names {
-		if retagged && versioned(entries) {
-			changed[name] = true
+	if retagged {
+		for name, entries := range cat.names.all() {
+			if versioned(entries) {
+				changed[name] = true
+			}
 		}
 	}
 	names := slices.Sorted(maps.Keys(changed))
 	if now.removed, err = r.removedBy(ctx, repo, now, names); err != nil {
 		return nil, err
 	}
-	again := make(map[string]bool)
-	var asked []string
-	for _, name := range names {
-		took, err := r.desire(ctx, repo, now, name)
+	again, asked := make(map[string]bool), make(map[string]bool)
+	for some := range slices.Chunk(names, recordsAtOnce) {
+		records, err := r.records(ctx, some)
 		if err != nil {
 			return nil, err
 		}
-		if took.doubt {
-			again[name] = true
-		}
-		if took.ask {
-			asked = append(asked, name)
+		for _, name := range some {
+			took, err := r.desire(ctx, repo, now, name, records[name])
+			if err != nil {
+				return nil, err
+			}
+			if took.doubt {
+				again[name] = true
+			}
+			if took.ask {
+				asked[name] = took.news
+			}
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.doubtful[repo.Name] = again
 	return asked, nil
+}
+
+// recordsAtOnce is how many records are read, and kept in memory, at once.
+const recordsAtOnce = 100
+
+// records returns the records of clusters by name, without those that there are
+// none of.
+func (r *Reconciler) records(ctx context.Context, names []string) (map[string]holdfast.ClusterRecord, error) {
+	list, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
+	if err != nil {
+		return nil, fmt.Errorf("read clusters: %w", err)
+	}
+	records := make(map[string]holdfast.ClusterRecord, len(list))
+	for _, rec := range list {
+		records[rec.Name] = rec
+	}
+	return records, nil
 }
 
 // rewritten reports whether the branch was forced to another history: where a
@@ -75,7 +99,7 @@ func (r *Reconciler) rewritten(ctx context.Context, repo Repository, former, hea
 func (r *Reconciler) removedBy(ctx context.Context, repo Repository, now branchHead, names []string) (int, error) {
 	n := 0
 	for _, name := range names {
-		if len(now.cat.names[name]) > 0 || now.cat.renamed(name) != "" {
+		if len(now.cat.names.get(name)) > 0 || now.cat.renamed(name) != "" {
 			continue
 		}
 		rec, err := r.ownRecord(ctx, repo, name)
@@ -129,11 +153,11 @@ func (r *Reconciler) namesSince(
 	if names == nil {
 		names = make(map[string]bool)
 	}
-	for _, name := range changed {
+	for _, name := range changed.names {
 		names[name] = true
 	}
-	for name, entries := range cat.names { // moved files, labels and policies
-		if !same(old.names[name], entries) {
+	for _, name := range changed.documents { // moved files, labels and policies
+		if len(cat.names.get(name)) > 0 {
 			names[name] = true
 		}
 	}
@@ -142,15 +166,15 @@ func (r *Reconciler) namesSince(
 
 // allNames returns the clusters of a tree and those on record.
 func (r *Reconciler) allNames(ctx context.Context, repo Repository, cat *catalog) (map[string]bool, error) {
-	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo.Name})
+	known, err := r.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: repo.Name})
 	if err != nil {
 		return nil, fmt.Errorf("list clusters of %q: %w", repo.Name, err)
 	}
-	names := make(map[string]bool, len(records))
-	for _, rec := range records {
-		names[rec.Name] = true
+	names := make(map[string]bool, max(len(known), cat.names.len()))
+	for _, name := range known {
+		names[name] = true
 	}
-	for name := range cat.names {
+	for name := range cat.names.all() {
 		names[name] = true
 	}
 	return names, nil
@@ -171,27 +195,33 @@ func (r *Reconciler) ownRecord(ctx context.Context, repo Repository, name string
 // taken is what comes of taking in one cluster.
 type taken struct {
 	ask   bool // there is something to decide about
+	news  bool // it was recorded
 	doubt bool // it is looked at again with the next head
 }
 
-// desire records what the head says of one cluster.
-func (r *Reconciler) desire(ctx context.Context, repo Repository, now branchHead, name string) (taken, error) {
+// desire records what the head says of one cluster, whose record was read before:
+// the zero one if there was none.
+func (r *Reconciler) desire(
+	ctx context.Context, repo Repository, now branchHead, name string, rec holdfast.ClusterRecord,
+) (taken, error) {
 	for {
 		var took taken
-		// A conflict is a decision about it that was recorded meanwhile: it must
-		// not have all the others done again.
-		rec, err := r.ownRecord(ctx, repo, name)
-		if err != nil {
-			return taken{}, err
-		}
-		if len(now.cat.names[name]) == 0 {
-			took, err = r.desireGone(ctx, repo, now, rec)
-		} else {
+		var err error
+		if len(now.cat.names.get(name)) > 0 {
 			took, err = r.desireOnce(ctx, repo, now, name, rec)
+		} else if rec.Owner == repo.Name {
+			took, err = r.desireGone(ctx, repo, now, rec)
 		}
 		if !errors.Is(err, holdfast.ErrConflict) {
 			return took, err
 		}
+		// A conflict is a decision about it that was recorded meanwhile: it must
+		// not have all the others done again.
+		records, err := r.records(ctx, []string{name})
+		if err != nil {
+			return taken{}, err
+		}
+		rec = records[name]
 	}
 }
 
@@ -226,10 +256,12 @@ func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branch
 	if rec.Desired.Missing == before.Desired.Missing && !rec.Desired.Removed {
 		return took, nil
 	}
+	took.news = true
 	return took, r.saveDesired(ctx, before, rec)
 }
 
-// desireOnce records what a document says of its cluster.
+// desireOnce records what a document says of its cluster, whose record is rec,
+// whoever owns it.
 func (r *Reconciler) desireOnce(
 	ctx context.Context, repo Repository, now branchHead, name string, rec holdfast.ClusterRecord,
 ) (taken, error) {
@@ -237,11 +269,8 @@ func (r *Reconciler) desireOnce(
 	if err != nil {
 		return taken{}, err
 	}
-	if rec.Name == "" {
-		rec, err = r.claimName(ctx, repo, res)
-		if err != nil || rec.Name == "" {
-			return taken{doubt: true}, err
-		}
+	if rec.Owner != repo.Name && !r.claimName(ctx, repo, res, &rec) {
+		return taken{doubt: true}, nil
 	}
 	before := rec
 	faults, err := r.amongOthers(ctx, now.cat, res, rec)
@@ -256,7 +285,7 @@ func (r *Reconciler) desireOnce(
 		rec.Desired.SourceDigest = ""
 	}
 	absent := before.Desired.Removed || before.Desired.Missing != "" || before.Desired.Revision == ""
-	if !before.Desired.SourceDigest.Equal(res.digest) || absent || now.rewritten {
+	if before.Desired.SourceDigest != rec.Desired.SourceDigest || absent || now.rewritten {
 		rec.Desired.Revision = now.revision
 	}
 	took := taken{ask: true, doubt: len(rec.Desired.Faults) > 0}
@@ -273,8 +302,9 @@ func (r *Reconciler) desireOnce(
 	if err := r.saveDesired(ctx, before, rec); err != nil {
 		return taken{}, err
 	}
+	took.news = true
 	if former := before.Desired.Revision; former != "" && former != rec.Desired.Revision {
-		r.shows.add(showKey{repo: repo.Name, revision: former}) // it may be waiting still
+		r.shows.add(showKey{repo: repo.Name, revision: former, left: true})
 	}
 	return took, nil
 }
@@ -316,6 +346,9 @@ func (r *Reconciler) takeOver(
 		}
 		r.requests.add(holdfast.Request{Cluster: old.Name})
 	case why == "":
+		if err == nil { // a merge that has brought the new name and nothing else says so
+			r.showWaited(ctx, rec)
+		}
 		return taken{ask: true}, err
 	}
 	// Until then it must not begin with an empty state of its own.
@@ -335,9 +368,12 @@ func sameDesired(a, b holdfast.Desired) bool {
 }
 
 func (r *Reconciler) saveDesired(ctx context.Context, before, rec holdfast.ClusterRecord) error {
-	runs, err := r.branchRuns(ctx, rec.Name)
-	if err != nil {
-		return err
+	var runs []holdfast.Run
+	if before.Version > 0 { // else there are none
+		var err error
+		if runs, err = r.branchRuns(ctx, rec.Name); err != nil {
+			return err
+		}
 	}
 	saved, err := r.saveCluster(ctx, before, rec, runs)
 	if err != nil {
@@ -347,20 +383,14 @@ func (r *Reconciler) saveDesired(ctx context.Context, before, rec holdfast.Clust
 }
 
 // claimName gives a cluster's name to a repository, unless it is another's.
-func (r *Reconciler) claimName(ctx context.Context, repo Repository, res *resolution) (holdfast.ClusterRecord, error) {
+func (r *Reconciler) claimName(ctx context.Context, repo Repository, res *resolution, rec *holdfast.ClusterRecord) bool {
 	name := res.doc.Cluster.Name
-	rec, err := r.opts.Store.Cluster(ctx, name)
-	if errors.Is(err, holdfast.ErrNotFound) {
-		return holdfast.ClusterRecord{Name: name, Owner: repo.Name}, nil
-	} else if err != nil {
-		return rec, fmt.Errorf("read cluster %q: %w", name, err)
-	}
-	if faults := ownedElsewhere(repo.Name, rec, res); len(faults) > 0 {
+	if faults := ownedElsewhere(repo.Name, *rec, res); len(faults) > 0 {
 		r.opts.Logger.WarnContext(ctx, "cluster was refused", "cluster", name, "repo", repo.Name, "err", faults.Err())
-		return holdfast.ClusterRecord{}, nil
+		return false
 	}
-	rec.Owner = repo.Name
-	return rec, nil
+	rec.Name, rec.Owner = name, repo.Name
+	return true
 }
 
 // ownedElsewhere is the fault of a document whose name belongs to another
@@ -372,7 +402,7 @@ func ownedElsewhere(repo string, rec holdfast.ClusterRecord, res *resolution) ho
 	}
 	return holdfast.Faults{res.doc.Fault(
 		fmt.Sprintf("the name %q belongs to repository %q (%s)", rec.Name, rec.Owner, rec.Desired.Document.Path),
-		"choose another metadata.name", "metadata", "name",
+		"choose another metadata.name, or merge it as it is and take the cluster over with holdfast transfer", "metadata", "name",
 	)}
 }
 
@@ -383,7 +413,7 @@ func (c *catalog) unproven(file string) string {
 		return "it may be in a file that cannot be read: " + faults[0].Error()
 	}
 	_, err := c.tree.Hash(file)
-	if _, read := c.files[file]; err == nil && !read && file != "" {
+	if err == nil && c.files.get(file) == nil && file != "" {
 		return file + " is still there, and defines no cluster or is not looked at any more"
 	}
 	return ""
@@ -414,7 +444,7 @@ func (r *Reconciler) missing(ctx context.Context, repo Repository, now branchHea
 	if why := now.cat.unproven(rec.Desired.Document.Path); why != "" {
 		return why, nil
 	}
-	if len(now.cat.names) == 0 {
+	if now.cat.names.len() == 0 {
 		emptied, err := r.emptied(ctx, repo)
 		if err != nil || emptied != "" {
 			return emptied, err
