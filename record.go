@@ -209,6 +209,7 @@ func (e *StateLockedError) Is(target error) bool { return target == ErrLocked }
 type ClusterFilter struct {
 	Names       []string
 	Owner       string
+	Revision    Revision // where what is desired of them comes from
 	Project     string
 	Environment string
 	Phase       Phase

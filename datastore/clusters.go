@@ -57,6 +57,19 @@ func (s *Store) Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]
 	return found, nil
 }
 
+// ClusterNames returns the names of the clusters that match, sorted.
+func (s *Store) ClusterNames(ctx context.Context, filter holdfast.ClusterFilter) ([]string, error) {
+	var found []string
+	for c := range selections(filter) {
+		names, err := texts(ctx, s.db.reader(), `SELECT l.name FROM summaries AS l`+c.where()+` ORDER BY l.name`, c.args...)
+		if err != nil {
+			return nil, fmt.Errorf("list clusters: %w", err)
+		}
+		found = append(found, names...)
+	}
+	return found, nil
+}
+
 // CountClusters counts the clusters that match.
 func (s *Store) CountClusters(ctx context.Context, filter holdfast.ClusterFilter) (int, error) {
 	total := 0
@@ -100,6 +113,7 @@ func selections(filter holdfast.ClusterFilter) func(yield func(conditions) bool)
 		c.add(column(`l.waiting`)+` = ? AND l.waiting <> ''`, filter.Waiting)
 	}
 	for _, equal := range []struct{ column, value string }{
+		{`l.revision`, string(filter.Revision)},
 		{`l.environment`, filter.Environment},
 		{`l.project`, filter.Project},
 		{`l.phase`, string(filter.Phase)},

@@ -83,6 +83,7 @@ func testSummaries(t *testing.T, open opener) {
 		"deleted by name":     {holdfast.ClusterFilter{Names: []string{"gone"}}, []string{"gone"}},
 		"many names":          {holdfast.ClusterFilter{Names: append(many, "app")}, []string{"app", "old"}},
 		"drift":               {holdfast.ClusterFilter{Drift: holdfast.DriftFound}, []string{"network"}},
+		"revision":            {holdfast.ClusterFilter{Revision: "bcd", Owner: "fleet"}, []string{"network"}},
 		"another drift":       {holdfast.ClusterFilter{Drift: holdfast.DriftFailed}, nil},
 		"dependents":          {holdfast.ClusterFilter{DependsOn: "network"}, []string{"app", "old"}},
 		"dependents, applied": {holdfast.ClusterFilter{DependsOn: "dns"}, []string{"old"}},
@@ -127,6 +128,9 @@ func checkLists(t *testing.T, store *datastore.Store, name string, filter holdfa
 	}
 	if diff := differ(want, summaries); diff != "" {
 		t.Errorf("ClusterSummaries(%s) (-want +got):\n%s", name, diff)
+	}
+	if diff := differ(want, must[[]string](t)(store.ClusterNames(t.Context(), filter))); diff != "" {
+		t.Errorf("ClusterNames(%s) (-want +got):\n%s", name, diff)
 	}
 	if n := must[int](t)(store.CountClusters(t.Context(), filter)); n != len(want) {
 		t.Errorf("CountClusters(%s) = %d, want %d", name, n, len(want))

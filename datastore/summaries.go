@@ -77,11 +77,11 @@ func distinct(names []string) []string {
 
 // indexed is what clusters are selected by.
 type indexed struct {
-	owner, project, environment, phase, waiting, drift string
-	checkedAt, driftDue                                int64
-	appliedRun, appliedBundle                          string
-	appliedAt                                          int64
-	labels, parents, keeps                             string // lists
+	owner, revision, project, environment, phase, waiting, drift string
+	checkedAt, driftDue                                          int64
+	appliedRun, appliedBundle                                    string
+	appliedAt                                                    int64
+	labels, parents, keeps                                       string // lists
 }
 
 func indexedOf(c holdfast.ClusterRecord, l holdfast.ClusterSummary) (indexed, error) {
@@ -90,7 +90,7 @@ func indexedOf(c holdfast.ClusterRecord, l holdfast.ClusterSummary) (indexed, er
 		return indexed{}, fmt.Errorf("encode labels: %w", err)
 	}
 	return indexed{
-		owner: l.Owner, project: l.Project, environment: l.Environment, phase: string(l.Phase), waiting: l.Waiting, drift: string(l.Drift),
+		owner: l.Owner, revision: string(c.Desired.Revision), project: l.Project, environment: l.Environment, phase: string(l.Phase), waiting: l.Waiting, drift: string(l.Drift),
 		checkedAt: nanos(l.CheckedAt), driftDue: nanos(l.DriftDue),
 		appliedRun: c.Applied.Run, appliedBundle: string(c.Applied.Bundle), appliedAt: nanos(c.Applied.At),
 		labels: string(labels), parents: encodeList(parentsOf(c)), keeps: encodeList(keptFor(c)),
@@ -106,9 +106,9 @@ func storeSummary(ctx context.Context, q querier, c holdfast.ClusterRecord) erro
 		return err
 	}
 	var old indexed
-	err = q.row(ctx, `SELECT owner, project, environment, phase, waiting, drift, checked_at, drift_due,
+	err = q.row(ctx, `SELECT owner, revision, project, environment, phase, waiting, drift, checked_at, drift_due,
 			applied_run, applied_bundle, applied_at, labels, parents, keeps FROM summaries WHERE name = ?`, c.Name).
-		Scan(&old.owner, &old.project, &old.environment, &old.phase, &old.waiting, &old.drift, &old.checkedAt, &old.driftDue,
+		Scan(&old.owner, &old.revision, &old.project, &old.environment, &old.phase, &old.waiting, &old.drift, &old.checkedAt, &old.driftDue,
 			&old.appliedRun, &old.appliedBundle, &old.appliedAt, &old.labels, &old.parents, &old.keeps)
 	switch {
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
@@ -116,15 +116,15 @@ func storeSummary(ctx context.Context, q querier, c holdfast.ClusterRecord) erro
 	case err == nil && old == next:
 		_, err = q.exec(ctx, `UPDATE summaries SET line = ? WHERE name = ?`, encodeLine(l), c.Name)
 	default:
-		_, err = q.exec(ctx, `INSERT INTO summaries (name, line, owner, project, environment, phase, waiting, drift, checked_at, drift_due,
+		_, err = q.exec(ctx, `INSERT INTO summaries (name, line, owner, revision, project, environment, phase, waiting, drift, checked_at, drift_due,
 				applied_run, applied_bundle, applied_at, labels, parents, keeps)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (name) DO UPDATE SET line = excluded.line, owner = excluded.owner, project = excluded.project,
-				environment = excluded.environment, phase = excluded.phase, waiting = excluded.waiting, drift = excluded.drift,
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (name) DO UPDATE SET line = excluded.line, owner = excluded.owner, revision = excluded.revision,
+				project = excluded.project, environment = excluded.environment, phase = excluded.phase, waiting = excluded.waiting, drift = excluded.drift,
 				checked_at = excluded.checked_at, drift_due = excluded.drift_due, applied_run = excluded.applied_run,
 				applied_bundle = excluded.applied_bundle, applied_at = excluded.applied_at, labels = excluded.labels,
 				parents = excluded.parents, keeps = excluded.keeps`,
-			c.Name, encodeLine(l), next.owner, next.project, next.environment, next.phase, next.waiting, next.drift,
+			c.Name, encodeLine(l), next.owner, next.revision, next.project, next.environment, next.phase, next.waiting, next.drift,
 			next.checkedAt, next.driftDue, next.appliedRun, next.appliedBundle, next.appliedAt, next.labels, next.parents, next.keeps)
 	}
 	if err != nil {

@@ -23,13 +23,66 @@ type catalog struct {
 	repo  string
 	tree  holdfast.Tree
 	id    string // the Git id of the tree
-	files map[string]*file
-	names map[string][]entry // more than one: claimed twice
+	files shards[*file]
+	names shards[[]entry] // more than one: claimed twice
+	// Of files that cannot be read as they should, and of names that say what
+	// they were before, there are few.
+	spoiled, renaming map[string]bool
+
+	index *catalogIndex
 
 	mu       sync.Mutex
-	resolved map[string]*resolution
-	states   map[string][]entry // by location; nil: not asked for yet
-	renames  map[string]string  // former names to new ones; nil: not asked for yet
+	resolved shards[*resolution]
+	pending  map[string]bool   // names that are not resolved
+	faulty   map[string]bool   // names that are resolved, to faults
+	renames  map[string]string // former names to new ones; nil: not asked for yet
+}
+
+// catalogIndex tells for all catalogs of a repository which clusters may have to
+// do with something. It may name more than are concerned, never fewer, as long
+// as they are resolved.
+type catalogIndex struct {
+	mu      sync.Mutex
+	readers map[string]map[string]bool // folder → names whose digest has ever depended on it
+	located map[string]map[string]bool // state location → names that have ever had it
+}
+
+func newCatalogIndex() *catalogIndex {
+	return &catalogIndex{readers: make(map[string]map[string]bool), located: make(map[string]map[string]bool)}
+}
+
+func (x *catalogIndex) add(name string, res *resolution) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, dir := range res.reads {
+		note(x.readers, dir, name)
+	}
+	if res.location != "" && !ownState(res.location) { // those are told apart by their names
+		note(x.located, res.location, name)
+	}
+}
+
+func note(index map[string]map[string]bool, key, name string) {
+	if index[key] == nil {
+		index[key] = make(map[string]bool)
+	}
+	index[key][name] = true
+}
+
+// reading adds the names that may depend on a touched folder to names.
+func (x *catalogIndex) reading(touched, names map[string]bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for dir := range touched {
+		maps.Copy(names, x.readers[dir])
+	}
+}
+
+// at returns the names that may have a state location, sorted.
+func (x *catalogIndex) at(location string) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Sorted(maps.Keys(x.located[location]))
 }
 
 type file struct {
@@ -57,15 +110,27 @@ type resolution struct {
 
 // catalogs keeps the catalogs that were made last, a few for each repository.
 type catalogs struct {
-	mu   sync.Mutex
-	last map[string][]*catalog // newest first
+	mu    sync.Mutex
+	last  map[string][]*catalog // newest first
+	index map[string]*catalogIndex
 }
 
 // catalogsKept is how many trees of a repository are remembered: the tracked
 // branch, and the pull requests that are being looked at.
 const catalogsKept = 16
 
-func newCatalogs() *catalogs { return &catalogs{last: make(map[string][]*catalog)} }
+func newCatalogs() *catalogs {
+	return &catalogs{last: make(map[string][]*catalog), index: make(map[string]*catalogIndex)}
+}
+
+func (c *catalogs) indexOf(repo string) *catalogIndex {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.index[repo] == nil {
+		c.index[repo] = newCatalogIndex()
+	}
+	return c.index[repo]
+}
 
 // find returns the catalog of a tree, and otherwise the newest one to start from.
 func (c *catalogs) find(repo, id string) (found, base *catalog) {
@@ -97,10 +162,33 @@ func (c *catalogs) forgetVersions() {
 	defer c.mu.Unlock()
 	for _, kept := range c.last {
 		for _, cat := range kept {
-			cat.mu.Lock()
-			maps.DeleteFunc(cat.resolved, func(name string, _ *resolution) bool { return versioned(cat.names[name]) })
-			cat.mu.Unlock()
+			cat.forgetResolved(func(name string) bool { return versioned(cat.names.get(name)) })
 		}
+	}
+}
+
+// forgetResolved drops what names come to.
+func (c *catalog) forgetResolved(which func(name string) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for name := range c.resolved.all() {
+		if which(name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		c.unresolve(name)
+	}
+}
+
+// unresolve drops what a name comes to. The caller holds mu, or is alone.
+func (c *catalog) unresolve(name string) {
+	c.resolved.remove(name)
+	delete(c.faulty, name)
+	delete(c.pending, name)
+	if len(c.names.get(name)) > 0 {
+		c.pending[name] = true
 	}
 }
 
@@ -125,8 +213,9 @@ func (r *Reconciler) catalog(ctx context.Context, repo Repository, treeish strin
 		return found, nil
 	}
 	cat := &catalog{
-		repo: repo.Name, tree: tree, id: id,
-		files: make(map[string]*file), names: make(map[string][]entry), resolved: make(map[string]*resolution),
+		repo: repo.Name, tree: tree, id: id, index: r.catalogs.indexOf(repo.Name),
+		spoiled: make(map[string]bool), renaming: make(map[string]bool),
+		pending: make(map[string]bool), faulty: make(map[string]bool),
 	}
 	if base == nil {
 		err = cat.readAll(ctx, repo)
@@ -136,6 +225,8 @@ func (r *Reconciler) catalog(ctx context.Context, repo Repository, treeish strin
 	if err != nil {
 		return nil, fmt.Errorf("read clusters of %s at %s: %w", repo.Name, treeish, err)
 	}
+	cat.files.freeze()
+	cat.names.freeze()
 	r.catalogs.keep(cat)
 	return cat, nil
 }
@@ -161,27 +252,51 @@ func (r *Reconciler) derive(ctx context.Context, repo Repository, base, cat *cat
 	if err != nil {
 		return err
 	}
-	cat.files, cat.names = maps.Clone(base.files), maps.Clone(base.names)
-	touched := make(map[string]bool)
+	cat.files, cat.names = base.files, base.names // neither is written to any more
+	cat.spoiled, cat.renaming = maps.Clone(base.spoiled), maps.Clone(base.renaming)
+	base.mu.Lock()
+	cat.resolved = base.resolved.copied()
+	cat.pending, cat.faulty = maps.Clone(base.pending), maps.Clone(base.faulty)
+	base.mu.Unlock()
+
+	again := maps.Clone(cat.faulty) // what mends them may be anywhere
 	for _, change := range changes {
-		for _, name := range []string{change.From, change.Path} {
-			touch(touched, name)
-			cat.forget(name)
-		}
+		cat.documented(again, change)
+		cat.forget(change.From)
+		cat.forget(change.Path)
 	}
 	for _, change := range changes {
 		if change.Kind != "deleted" && defines(repo, change.Path) {
 			cat.read(change.Path)
 		}
+		cat.documented(again, change)
 	}
-	base.mu.Lock()
-	defer base.mu.Unlock()
-	for name, res := range base.resolved {
-		if same(base.names[name], cat.names[name]) && res.faults == nil && !reads(res, touched) {
-			cat.resolved[name] = res
-		}
+	cat.index.reading(touchedBy(changes), again)
+	for name := range again {
+		cat.unresolve(name)
 	}
 	return nil
+}
+
+// documented adds the names that files before or after a change define to names.
+func (c *catalog) documented(names map[string]bool, change holdfast.TreeChange) {
+	for _, path := range []string{change.From, change.Path} {
+		if f := c.files.get(path); f != nil {
+			for _, doc := range f.docs {
+				names[doc.Cluster.Name] = true
+			}
+		}
+	}
+}
+
+// touchedBy is every path that changes name, with all folders around it.
+func touchedBy(changes []holdfast.TreeChange) map[string]bool {
+	touched := make(map[string]bool)
+	for _, change := range changes {
+		touch(touched, change.Path)
+		touch(touched, change.From)
+	}
+	return touched
 }
 
 // touch marks a changed path and all folders around it.
@@ -191,10 +306,6 @@ func touch(touched map[string]bool, name string) {
 		name = path.Dir(name)
 	}
 	touched["."] = true
-}
-
-func reads(res *resolution, touched map[string]bool) bool {
-	return slices.ContainsFunc(res.reads, func(dir string) bool { return touched[dir] })
 }
 
 func same(a, b []entry) bool {
@@ -215,19 +326,28 @@ func defines(repo Repository, name string) bool {
 }
 
 func (c *catalog) forget(name string) {
-	old := c.files[name]
+	old := c.files.get(name)
 	if old == nil {
 		return
 	}
-	delete(c.files, name)
+	c.files.remove(name)
+	delete(c.spoiled, name)
 	for _, doc := range old.docs {
 		key := doc.Cluster.Name
-		left := slices.DeleteFunc(slices.Clone(c.names[key]), func(e entry) bool { return e.file == old })
-		if len(left) == 0 {
-			delete(c.names, key)
-		} else {
-			c.names[key] = left
-		}
+		c.define(key, slices.DeleteFunc(slices.Clone(c.names.get(key)), func(e entry) bool { return e.file == old }))
+	}
+}
+
+// define says which documents a name has. The caller is alone.
+func (c *catalog) define(name string, entries []entry) {
+	delete(c.renaming, name)
+	if len(entries) == 0 {
+		c.names.remove(name)
+		return
+	}
+	c.names.set(name, entries)
+	if entries[0].doc.Cluster.RenamedFrom != "" {
+		c.renaming[name] = true
 	}
 }
 
@@ -250,10 +370,14 @@ func (c *catalog) read(name string) {
 	if len(f.docs) == 0 && len(f.faults) == 0 {
 		return
 	}
-	c.files[name] = f
+	c.files.set(name, f)
+	if len(f.faults) > 0 {
+		c.spoiled[name] = true
+	}
 	for _, doc := range f.docs {
 		key := doc.Cluster.Name
-		c.names[key] = append(slices.Clone(c.names[key]), entry{file: f, doc: doc})
+		c.define(key, append(slices.Clone(c.names.get(key)), entry{file: f, doc: doc}))
+		c.pending[key] = true
 	}
 }
 
@@ -261,8 +385,8 @@ func (c *catalog) read(name string) {
 // is about, sorted by position.
 func (c *catalog) faults() holdfast.Faults {
 	var out holdfast.Faults
-	for _, name := range slices.Sorted(maps.Keys(c.files)) {
-		out = append(out, c.files[name].faults...)
+	for _, name := range slices.Sorted(maps.Keys(c.spoiled)) {
+		out = append(out, c.files.get(name).faults...)
 	}
 	return out
 }
@@ -270,9 +394,9 @@ func (c *catalog) faults() holdfast.Faults {
 // resolve says what a cluster comes to in this tree; nil if it is not defined.
 func (r *Reconciler) resolve(ctx context.Context, c *catalog, name string) (*resolution, error) {
 	c.mu.Lock()
-	res := c.resolved[name]
+	res := c.resolved.get(name)
 	c.mu.Unlock()
-	entries := c.names[name]
+	entries := c.names.get(name)
 	if res != nil || len(entries) == 0 {
 		return res, nil
 	}
@@ -297,10 +421,23 @@ func (r *Reconciler) resolve(ctx context.Context, c *catalog, name string) (*res
 	if len(res.faults) > 0 {
 		res.digest = ""
 	}
+	c.index.add(name, res)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.resolved[name] = res
+	c.resolved.set(name, res)
+	delete(c.pending, name)
+	if len(res.faults) > 0 {
+		c.faulty[name] = true
+	}
 	return res, nil
+}
+
+// unresolved returns the names that are not resolved yet, sorted. When there are
+// none the index knows of all.
+func (c *catalog) unresolved() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.pending))
 }
 
 func (f *file) faultsOf(cluster string) holdfast.Faults {
@@ -335,42 +472,48 @@ func (r *Reconciler) forbidden(repo string, res *resolution) holdfast.Faults {
 	return nil
 }
 
-// differing returns the names of clusters that two trees say different things
-// of, sorted: changed, added, deleted, or newly at fault.
-func (r *Reconciler) differing(ctx context.Context, from, to *catalog) ([]string, error) {
-	names := make(map[string]bool)
-	for name, entries := range to.names {
-		if !same(from.names[name], entries) {
-			names[name] = true
-		}
-	}
-	for name := range from.names {
-		if len(to.names[name]) == 0 {
-			names[name] = true
-		}
-	}
-	touched := make(map[string]bool)
+// difference is what two trees say differently.
+type difference struct {
+	files []string // that define clusters, or are not read as they should, in either
+	// documents are the names whose documents differ, be it in their place, a
+	// comment or a label.
+	documents []string
+	// names are those of which something else is said: changed, added, deleted,
+	// or newly at fault. They are sorted, as is the rest.
+	names []string
+}
+
+// differing compares two trees. Its work grows with what differs.
+func (r *Reconciler) differing(ctx context.Context, from, to *catalog) (difference, error) {
+	var d difference
 	changes, err := r.opts.Git.Diff(ctx, to.repo, from.id, to.id)
 	if err != nil {
-		return nil, err
+		return d, err
 	}
+	for _, name := range from.unresolved() {
+		if _, err := r.resolve(ctx, from, name); err != nil {
+			return d, err
+		}
+	}
+	files, documents := make(map[string]bool), make(map[string]bool)
 	for _, change := range changes {
-		touch(touched, change.Path)
-		touch(touched, change.From)
+		for _, path := range []string{change.From, change.Path} {
+			if !from.files.get(path).same(to.files.get(path)) {
+				files[path] = true
+			}
+		}
+		from.documented(documents, change)
+		to.documented(documents, change)
 	}
-	for name := range to.names {
-		if names[name] {
-			continue
-		}
-		old, err := r.resolve(ctx, from, name)
-		if err != nil {
-			return nil, err
-		}
-		if old == nil || old.faults != nil || reads(old, touched) {
-			names[name] = true
-		}
-	}
-	return r.effective(ctx, from, to, slices.Sorted(maps.Keys(names)))
+	maps.DeleteFunc(documents, func(name string, _ bool) bool { return same(from.names.get(name), to.names.get(name)) })
+	from.mu.Lock()
+	names := maps.Clone(from.faulty)
+	from.mu.Unlock()
+	maps.Copy(names, documents)
+	to.index.reading(touchedBy(changes), names)
+	d.files, d.documents = slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(documents))
+	d.names, err = r.effective(ctx, from, to, slices.Sorted(maps.Keys(names)))
+	return d, err
 }
 
 // effective keeps the names whose content really differs: a moved file, a
@@ -385,6 +528,9 @@ func (r *Reconciler) effective(ctx context.Context, from, to *catalog, names []s
 		after, err := r.resolve(ctx, to, name)
 		if err != nil {
 			return nil, err
+		}
+		if before == nil && after == nil {
+			continue
 		}
 		if before == nil || after == nil || !before.digest.Equal(after.digest) {
 			if before != nil && after != nil && len(before.faults) > 0 && slices.Equal(before.faults, after.faults) {

@@ -87,7 +87,10 @@ func (r *Reconciler) PollOnce(ctx context.Context, repo string) error {
 func (r *Reconciler) Obey(ctx context.Context) { r.commandsWaiting(ctx) }
 
 // Resume asks for everything on record.
-func (r *Reconciler) Resume(ctx context.Context) { r.resume(ctx) }
+func (r *Reconciler) Resume(ctx context.Context) {
+	r.resume(ctx)
+	r.resumeClusters(ctx)
+}
 
 // Post works off the outbox once.
 func (r *Reconciler) Post(ctx context.Context) (int, error) { return r.postOnce(ctx) }

@@ -30,7 +30,7 @@ func (r *Reconciler) fillSource(ctx context.Context, in Input, run *holdfast.Run
 	if err != nil {
 		return err
 	}
-	entries := cat.names[run.Cluster]
+	entries := cat.names.get(run.Cluster)
 	if len(entries) != 1 {
 		return fmt.Errorf("find cluster in %s at %s: %w", repo, treeish, holdfast.ErrNotFound)
 	}

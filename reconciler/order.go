@@ -246,7 +246,7 @@ func (r *Reconciler) circle(ctx context.Context, cat *catalog, start string, nam
 // dependsOn is what a cluster depends on: as this tree says, or else as another
 // repository does.
 func (r *Reconciler) dependsOn(ctx context.Context, cat *catalog, name string) ([]string, error) {
-	if entries := cat.names[name]; len(entries) > 0 {
+	if entries := cat.names.get(name); len(entries) > 0 {
 		return entries[0].doc.Cluster.DependsOn, nil
 	}
 	rec, err := r.opts.Store.Cluster(ctx, name)

@@ -41,23 +41,53 @@ func (r *Reconciler) poll(ctx context.Context) error {
 	}
 	g.Go(func() error {
 		r.resume(ctx)
+		r.awaitReady(ctx, resumePatience)
+		r.resumeClusters(ctx)
 		return nil
 	})
 	return g.Wait()
 }
 
-// resume asks for every cluster and pull request that is on record, once: what
-// a former process had in mind is gone.
-func (r *Reconciler) resume(ctx context.Context) {
-	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{})
-	if err != nil {
-		r.opts.Logger.ErrorContext(ctx, "clusters were not listed", "err", err)
-	}
-	for _, rec := range records {
-		if _, ok := r.repos[rec.Owner]; ok { // else there is no Git to ask
-			r.requests.add(holdfast.Request{Cluster: rec.Name})
+// resumePatience is how long the decisions about clusters that are on record
+// wait for their repositories to be taken in. Made before that, they are made
+// twice.
+const resumePatience = 15 * time.Second
+
+// awaitReady waits until every repository was taken in once, for so long.
+func (r *Reconciler) awaitReady(ctx context.Context, patience time.Duration) {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for {
+		took := r.took.wait()
+		if len(r.Ready()) == 0 {
+			return
+		}
+		select {
+		case <-took:
+		case <-deadline.C:
+			return
+		case <-ctx.Done():
+			return
 		}
 	}
+}
+
+// resumeClusters asks for every cluster that is on record, once: what a former
+// process had in mind is gone.
+func (r *Reconciler) resumeClusters(ctx context.Context) {
+	for repo := range r.repos { // of others there is no Git to ask
+		names, err := r.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: repo})
+		if err != nil {
+			r.opts.Logger.ErrorContext(ctx, "clusters were not listed", "repo", repo, "err", err)
+		}
+		for _, name := range names {
+			r.requests.addPatient(holdfast.Request{Cluster: name})
+		}
+	}
+}
+
+// resume asks for every pull request that is on record, and for the commands.
+func (r *Reconciler) resume(ctx context.Context) {
 	for name := range r.repos {
 		open, err := r.openPullRequests(ctx, name)
 		if err != nil {

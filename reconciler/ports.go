@@ -59,6 +59,8 @@ type Runs interface {
 type Clusters interface {
 	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
 	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
+	// ClusterNames returns the names of those that match, sorted.
+	ClusterNames(ctx context.Context, filter holdfast.ClusterFilter) ([]string, error)
 	// CountClusters counts those that match.
 	CountClusters(ctx context.Context, filter holdfast.ClusterFilter) (int, error)
 	// SaveCluster creates (Version 0) or replaces a record, and adds to its

@@ -22,6 +22,7 @@ type showKey struct {
 	pullRequest holdfast.PullRequestRef
 	repo        string
 	revision    holdfast.Revision
+	left        bool // a cluster has left the commit: of interest only while its status waits
 }
 
 // show asks for a pull request's comment and statuses to be made true.
@@ -246,60 +247,110 @@ func shownRuns(view report.PullRequest) []string {
 	return out
 }
 
+// With more than pushQuick clusters that a commit has brought, its status is
+// looked at in a rhythm: at most each progressInterval, and for a tenth of the
+// time.
+const pushQuick = 100
+
+// pushLook is when the status of a commit was looked at last, and how long that
+// took.
+type pushLook struct {
+	at   time.Time
+	took time.Duration
+}
+
 // showPush writes the status of a commit that came to the tracked branch
 // without a pull request.
 func (r *Reconciler) showPush(ctx context.Context, key showKey) error {
-	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: key.repo, Deleted: true})
+	post, err := r.opts.Store.Post(ctx, statusKey(key.repo, key.revision, holdfast.ContextApply))
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read status of %s: %w", key.revision.Short(), err)
+	}
+	waits := err == nil && post.Status.State == holdfast.StatusPending
+	if key.left && !waits {
+		return nil // it has its last word, or never had one to say
+	}
+	names, err := r.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: key.repo, Revision: key.revision, Deleted: true})
 	if err != nil {
 		return fmt.Errorf("list clusters of %q: %w", key.repo, err)
 	}
-	var clusters []report.Cluster
-	settled, wanted := true, false
-	for _, rec := range records {
-		if rec.Desired.Revision != key.revision {
-			continue
-		}
-		wanted = true
-		runs, err := r.branchRuns(ctx, rec.Name)
-		if err != nil {
-			return err
-		}
-		rc := report.Cluster{Name: rec.Name, Document: rec.Desired.Document, Waiting: rec.Waiting}
-		for i, run := range runs {
-			// An approved apply has the plan that was seen for a review, of no
-			// pull request.
-			merged := slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return !v.PullRequest.IsZero() })
-			if run.Revision == key.revision && !merged && !isRemedy(run) {
-				rc.Apply = &runs[i]
-				settled = settled && run.Status.Done()
-				break
-			}
-		}
-		if rc.Apply != nil {
-			clusters = append(clusters, rc)
-		}
+	if len(names) == 0 && waits && post.PullRequest.IsZero() {
+		return r.supersededPush(ctx, key, post)
 	}
-	switch {
-	case !wanted:
-		return r.supersededPush(ctx, key)
-	case len(clusters) == 0:
-		return nil
+	if len(names) > pushQuick {
+		if wait := r.pushWait(key); wait > 0 {
+			r.shows.addAfter(key, wait)
+			return nil
+		}
+		began := time.Now()
+		defer func() { r.pushLooked(key, time.Since(began)) }()
+	}
+	clusters, settled, err := r.pushed(ctx, key, names)
+	if err != nil || len(clusters) == 0 {
+		return err
 	}
 	return r.wantStatus(ctx, key.repo, holdfast.PullRequestRef{}, report.PushStatus(key.revision, clusters), settled)
 }
 
+// pushed returns what became of clusters with a commit, and whether that is all
+// there is to tell until somebody acts.
+func (r *Reconciler) pushed(ctx context.Context, key showKey, names []string) (clusters []report.Cluster, settled bool, err error) {
+	settled = true
+	for some := range slices.Chunk(names, recordsAtOnce) {
+		records, err := r.records(ctx, some)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, name := range some {
+			rec := records[name]
+			if rec.Desired.Revision != key.revision {
+				continue
+			}
+			runs, err := r.branchRuns(ctx, name)
+			if err != nil {
+				return nil, false, err
+			}
+			i := slices.IndexFunc(runs, func(run holdfast.Run) bool {
+				// An approved apply has the plan that was seen for a review, of no
+				// pull request.
+				merged := slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return !v.PullRequest.IsZero() })
+				return run.Revision == key.revision && !merged && !isRemedy(run)
+			})
+			if i >= 0 {
+				run := runs[i]
+				settled = settled && run.Status.Done()
+				clusters = append(clusters, report.Cluster{Name: name, Document: rec.Desired.Document, Waiting: rec.Waiting, Apply: &run})
+			}
+		}
+	}
+	return clusters, settled, nil
+}
+
+// pushWait is how long to wait before a commit's status is looked at.
+func (r *Reconciler) pushWait(key showKey) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, ok := r.looked[key]
+	if !ok {
+		return 0
+	}
+	return max(progressInterval, 10*last.took) - time.Since(last.at)
+}
+
+func (r *Reconciler) pushLooked(key showKey, took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.looked) >= looksKept {
+		clear(r.looked) // the worst that can come of it is a look too early
+	}
+	r.looked[key] = pushLook{at: time.Now(), took: took}
+}
+
+const looksKept = 256
+
 // supersededPush ends the status of a push that still waited when others took
 // its place: nobody will apply just that any more.
-func (r *Reconciler) supersededPush(ctx context.Context, key showKey) error {
-	post, err := r.opts.Store.Post(ctx, statusKey(key.repo, key.revision, holdfast.ContextApply))
-	switch {
-	case errors.Is(err, holdfast.ErrNotFound):
-		return nil
-	case err != nil:
-		return fmt.Errorf("read status of %s: %w", key.revision.Short(), err)
-	case post.Status.State != holdfast.StatusPending || !post.PullRequest.IsZero():
-		return nil
-	}
+func (r *Reconciler) supersededPush(ctx context.Context, key showKey, post holdfast.Post) error {
 	status := post.Status
 	status.State, status.Description = holdfast.StatusFailure, "not applied: a later commit took its place"
 	return r.wantStatus(ctx, key.repo, holdfast.PullRequestRef{}, status, true)

@@ -234,16 +234,16 @@ func (r *Reconciler) lastRefs(repo string) holdfast.Refs {
 // compare fills in the clusters that differ between two trees, and what is
 // wrong with the files that the pull request brings.
 func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfast.PullRequestRecord) error {
-	names, err := r.differing(ctx, from, to)
+	differ, err := r.differing(ctx, from, to)
 	if err != nil {
 		return err
 	}
-	for name, f := range to.files {
-		if !from.files[name].same(f) {
+	for _, path := range differ.files {
+		if f := to.files.get(path); f != nil {
 			rec.Faults = append(rec.Faults, f.faults...)
 		}
 	}
-	for _, name := range names {
+	for _, name := range differ.names {
 		res, err := r.resolve(ctx, to, name)
 		if err != nil {
 			return err
@@ -257,7 +257,7 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfa
 			if to.renamed(name) != "" || known.Name != "" && known.Owner != to.repo {
 				continue // it goes on under another name, or in another repository
 			}
-			c.Document = from.names[name][0].doc.Cluster
+			c.Document = from.names.get(name)[0].doc.Cluster
 			if why := to.unproven(c.Document.Path); why != "" {
 				c.Deleted = false
 				rec.Faults = append(rec.Faults, holdfast.Fault{
@@ -279,7 +279,7 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfa
 		}
 		rec.Clusters = append(rec.Clusters, c)
 	}
-	if err := r.comparePolicies(ctx, from, to, names, rec); err != nil {
+	if err := r.comparePolicies(ctx, to, differ, rec); err != nil {
 		return err
 	}
 	slices.SortStableFunc(rec.Faults, byPosition)
@@ -290,10 +290,10 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfa
 // comparePolicies adds what is wrong with documents that a pull request changes
 // without a change of what they come to, such as in what they depend on.
 func (r *Reconciler) comparePolicies(
-	ctx context.Context, from, to *catalog, compared []string, rec *holdfast.PullRequestRecord,
+	ctx context.Context, to *catalog, differ difference, rec *holdfast.PullRequestRecord,
 ) error {
-	for name, entries := range to.names {
-		if same(from.names[name], entries) || slices.Contains(compared, name) {
+	for _, name := range differ.documents {
+		if len(to.names.get(name)) == 0 || slices.Contains(differ.names, name) {
 			continue
 		}
 		res, err := r.resolve(ctx, to, name)

@@ -9,10 +9,16 @@ import (
 // queue hands out keys, each to one worker at a time. A key that is added while
 // it waits is there once; one that is added while it is worked on comes again
 // afterwards. It lives in memory: start-up and polling ask for everything anew.
+//
+// What start-up asks for may be the whole fleet: it is patient, waits until there
+// is nothing else to hand out, and leaves workers for what comes meanwhile.
 type queue[K comparable] struct {
 	mu      sync.Mutex
 	ready   []K
+	patient []K        // some may not be in patience any more
 	waiting map[K]bool // in ready
+	idle    map[K]bool // in patient
+	slow    map[K]bool // worked on, and was patient
 	working map[K]bool
 	again   map[K]bool // added while worked on
 	timers  map[K]*delayed
@@ -20,6 +26,9 @@ type queue[K comparable] struct {
 	wake    chan struct{}
 	closed  bool
 }
+
+// slowAtOnce is how many patient keys are worked on at once.
+const slowAtOnce = 2
 
 type delayed struct {
 	timer *time.Timer
@@ -29,6 +38,8 @@ type delayed struct {
 func newQueue[K comparable]() *queue[K] {
 	return &queue[K]{
 		waiting: make(map[K]bool),
+		idle:    make(map[K]bool),
+		slow:    make(map[K]bool),
 		working: make(map[K]bool),
 		again:   make(map[K]bool),
 		timers:  make(map[K]*delayed),
@@ -52,9 +63,25 @@ func (q *queue[K]) addLocked(key K) {
 		q.again[key] = true
 		return
 	}
+	delete(q.idle, key)
 	q.waiting[key] = true
 	q.ready = append(q.ready, key)
 	q.signal()
+}
+
+// addPatient asks for key when there is time for it.
+func (q *queue[K]) addPatient(key K) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed || q.waiting[key] || q.idle[key]:
+	case q.working[key]:
+		q.again[key] = true
+	default:
+		q.idle[key] = true
+		q.patient = append(q.patient, key)
+		q.signal()
+	}
 }
 
 // addAfter asks for key once delay has passed. An earlier time that was asked
@@ -92,18 +119,13 @@ func (q *queue[K]) addAfter(key K, delay time.Duration) {
 func (q *queue[K]) get(ctx context.Context) (key K, ok bool) {
 	for {
 		q.mu.Lock()
-		if len(q.ready) > 0 && ctx.Err() == nil {
-			key = q.ready[0]
-			q.ready = q.ready[1:]
-			delete(q.waiting, key)
-			q.working[key] = true
-			if len(q.ready) > 0 {
-				q.signal() // for the next worker
-			}
-			q.mu.Unlock()
-			return key, true
+		if ctx.Err() == nil {
+			key, ok = q.next()
 		}
 		q.mu.Unlock()
+		if ok {
+			return key, true
+		}
 		select {
 		case <-ctx.Done():
 			return key, false
@@ -112,11 +134,37 @@ func (q *queue[K]) get(ctx context.Context) (key K, ok bool) {
 	}
 }
 
+// next takes the next key, if there is one to be worked on now.
+func (q *queue[K]) next() (key K, ok bool) {
+	switch {
+	case len(q.ready) > 0:
+		key, q.ready = q.ready[0], q.ready[1:]
+		delete(q.waiting, key)
+	case len(q.idle) > 0 && len(q.slow) < slowAtOnce:
+		for !q.idle[key] {
+			key, q.patient = q.patient[0], q.patient[1:]
+		}
+		delete(q.idle, key)
+		q.slow[key] = true
+	default:
+		return key, false
+	}
+	q.working[key] = true
+	if len(q.ready)+len(q.idle) > 0 {
+		q.signal() // for the next worker
+	}
+	return key, true
+}
+
 // done says that the caller has finished with a key that it got.
 func (q *queue[K]) done(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.working, key)
+	delete(q.slow, key)
+	if len(q.idle) > 0 {
+		q.signal()
+	}
 	if q.again[key] {
 		delete(q.again, key)
 		q.addLocked(key)
@@ -140,7 +188,7 @@ func (q *queue[K]) outcome(key K, failed bool) int {
 func (q *queue[K]) depth() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.ready)
+	return len(q.ready) + len(q.idle)
 }
 
 // close drops what waits and takes nothing more.
@@ -152,6 +200,7 @@ func (q *queue[K]) close() {
 		d.timer.Stop()
 	}
 	q.ready, q.waiting, q.timers = nil, make(map[K]bool), make(map[K]*delayed)
+	q.patient, q.idle = nil, make(map[K]bool)
 }
 
 func (q *queue[K]) signal() {

@@ -111,6 +111,7 @@ type Reconciler struct {
 	posts    *broadcast // the outbox has something new
 	asked    *broadcast // a command was stored
 	work     *broadcast // a run may be claimable
+	took     *broadcast // a repository was taken in for the first time
 
 	obeying  sync.Mutex // commands are carried out one after another
 	deciding striped    // decisions about one cluster in one place, too
@@ -128,6 +129,7 @@ type Reconciler struct {
 	spoken    map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
 	told      map[string]toldIssues                 // by repository
 	summaries map[string]*holdfast.Plan             // plans of runs that have ended, by run
+	looked    map[showKey]pushLook                  // when the status of a commit with many clusters was looked at
 }
 
 // sourceKey is a SourceRequest as the queue tells them apart.
@@ -170,7 +172,9 @@ func New(opts Options) (*Reconciler, error) {
 		asked:     newBroadcast(),
 		spoken:    make(map[holdfast.PullRequestRef]time.Time),
 		summaries: make(map[string]*holdfast.Plan),
+		looked:    make(map[showKey]pushLook),
 		work:      newBroadcast(),
+		took:      newBroadcast(),
 		refs:      make(map[string]holdfast.Refs),
 		renewed:   make(map[string]time.Time),
 		ready:     make(map[string]bool),

@@ -36,8 +36,8 @@ func (c *catalog) renamed(name string) string {
 	defer c.mu.Unlock()
 	if c.renames == nil {
 		c.renames = make(map[string]string)
-		for to, entries := range c.names {
-			if from := entries[0].doc.Cluster.RenamedFrom; from != "" && len(c.names[from]) == 0 {
+		for to := range c.renaming {
+			if from := c.names.get(to)[0].doc.Cluster.RenamedFrom; len(c.names.get(from)) == 0 {
 				c.renames[from] = to
 			}
 		}
@@ -52,7 +52,7 @@ func renamedTwice(cat *catalog, res *resolution) holdfast.Faults {
 	if c.RenamedFrom == "" {
 		return nil
 	}
-	if still := cat.names[c.RenamedFrom]; len(still) > 0 {
+	if still := cat.names.get(c.RenamedFrom); len(still) > 0 {
 		at := still[0].doc.Fault("", "", "metadata", "name")
 		return holdfast.Faults{res.doc.Fault(
 			fmt.Sprintf("renamedFrom is %q, which is still defined at %s", c.RenamedFrom, at.Position()),
@@ -206,7 +206,7 @@ func (r *Reconciler) transferable(ctx context.Context, rec holdfast.ClusterRecor
 	if err != nil {
 		return err
 	}
-	if len(cat.names[rec.Name]) != 1 {
+	if len(cat.names.get(rec.Name)) != 1 {
 		return fmt.Errorf("%q does not define cluster %q on %s yet, merge its document there first: %w",
 			to.Name, rec.Name, to.Branch, holdfast.ErrConflict)
 	}

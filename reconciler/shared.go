@@ -3,34 +3,25 @@ package reconciler
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 )
 
-// statesOf returns the clusters of each state location in a tree. What cannot
-// be resolved has none.
-func (r *Reconciler) statesOf(ctx context.Context, cat *catalog) map[string][]entry {
-	cat.mu.Lock()
-	states := cat.states
-	cat.mu.Unlock()
-	if states != nil {
-		return states
+// withState returns the clusters of a tree that have a state location, sorted.
+// What cannot be resolved has none.
+func (r *Reconciler) withState(ctx context.Context, cat *catalog, location string) []entry {
+	for _, name := range cat.unresolved() {
+		_, _ = r.resolve(ctx, cat, name) // its own trouble is told where it is looked at
 	}
-	states = make(map[string][]entry)
-	for _, name := range slices.Sorted(maps.Keys(cat.names)) {
+	var out []entry
+	for _, name := range cat.index.at(location) {
 		res, err := r.resolve(ctx, cat, name)
-		if err != nil || res == nil || res.location == "" {
-			continue // its own trouble is told where it is looked at
+		if err == nil && res != nil && res.location == location {
+			out = append(out, cat.names.get(name)[0])
 		}
-		states[res.location] = append(states[res.location], cat.names[name][0])
 	}
-	cat.mu.Lock()
-	defer cat.mu.Unlock()
-	cat.states = states
-	return states
+	return out
 }
 
 // sharedState is the fault of a cluster whose state is another one's too, as
@@ -44,7 +35,7 @@ func (r *Reconciler) sharedState(ctx context.Context, cat *catalog, res *resolut
 		return nil
 	}
 	var others []string
-	for _, e := range r.statesOf(ctx, cat)[res.location] {
+	for _, e := range r.withState(ctx, cat, res.location) {
 		if other := e.doc.Cluster; other.Name != res.doc.Cluster.Name {
 			others = append(others, fmt.Sprintf("%q (%s:%d)", other.Name, other.Path, other.Line))
 		}
@@ -62,6 +53,9 @@ func (r *Reconciler) sharedState(ctx context.Context, cat *catalog, res *resolut
 
 // appliedAt is where the state of what was last applied is.
 func (r *Reconciler) appliedAt(ctx context.Context, rec holdfast.ClusterRecord) string {
+	if rec.Applied.StateLocation != "" {
+		return rec.Applied.StateLocation
+	}
 	run, err := r.opts.Store.Run(ctx, rec.Applied.Run)
 	if err != nil {
 		return ""

@@ -55,6 +55,7 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 	if source.Head == head && source.LastError == "" && r.isReady(repo.Name) && !retagged && !relook {
 		return nil
 	}
+	first := !r.isReady(repo.Name)
 	asked, err := r.takeInHead(ctx, repo, source.Head, head, retagged)
 	if err != nil {
 		if retagged {
@@ -69,17 +70,22 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 	}
 	r.markReady(repo.Name)
 	// Only now: what one push says of several clusters is judged together.
-	for _, name := range asked {
-		r.requests.add(holdfast.Request{Cluster: name})
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		if req := (holdfast.Request{Cluster: name}); asked[name] || !first {
+			r.requests.add(req)
+		} else {
+			r.requests.addPatient(req)
+		}
 	}
 	return r.baseMoved(ctx, repo)
 }
 
 // takeInHead brings the records from what a former head of the tracked branch
-// said to what the present one does, and returns the clusters to decide about.
+// said to what the present one does, and returns the clusters to decide about,
+// and of which of them there is news.
 func (r *Reconciler) takeInHead(
 	ctx context.Context, repo Repository, former, head holdfast.Revision, retagged bool,
-) ([]string, error) {
+) (map[string]bool, error) {
 	cat, err := r.catalog(ctx, repo, string(head))
 	if err != nil {
 		return nil, err
@@ -220,5 +226,8 @@ func (r *Reconciler) isReady(repo string) bool {
 func (r *Reconciler) markReady(repo string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ready[repo] = true
+	if !r.ready[repo] {
+		r.ready[repo] = true
+		r.took.send()
+	}
 }

@@ -34,6 +34,7 @@ CREATE TABLE summaries (
     name           TEXT PRIMARY KEY,
     line           TEXT NOT NULL, -- all that a list shows: one value is read much faster than twenty
     owner          TEXT NOT NULL,
+    revision       TEXT NOT NULL, -- from which what is desired comes
     project        TEXT NOT NULL,
     environment    TEXT NOT NULL,
     phase          TEXT NOT NULL,
@@ -49,6 +50,7 @@ CREATE TABLE summaries (
     keeps          TEXT NOT NULL  -- a JSON array: what run_references has of it
 ) WITHOUT ROWID;
 CREATE INDEX summaries_by_owner ON summaries (owner, name);
+CREATE INDEX summaries_by_revision ON summaries (revision, name);
 CREATE INDEX summaries_by_project ON summaries (project, name);
 CREATE INDEX summaries_by_environment ON summaries (environment, name);
 CREATE INDEX summaries_by_phase ON summaries (phase, name);
