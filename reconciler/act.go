@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,6 +65,11 @@ func (r *Reconciler) act(ctx context.Context, in Input, d Decision) error {
 	case ActionPlan:
 		err = r.queueRun(ctx, in, d, holdfast.RunPlan)
 	case ActionApply:
+		if in.Drift != nil && d.StoredPlan == in.Drift.ID {
+			if in.Cluster, d.Run, err = r.reserveRemedy(ctx, in); err != nil {
+				return err
+			}
+		}
 		err = r.queueRun(ctx, in, d, writing(in))
 	case ActionRecord:
 		err = r.recordApplied(ctx, in, d)
@@ -133,7 +139,7 @@ func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind ho
 		return err
 	}
 	run := holdfast.Run{
-		ID: holdfast.NewID("run", now), Cluster: in.Request.Cluster, Kind: kind,
+		ID: cmp.Or(d.Run, holdfast.NewID("run", now)), Cluster: in.Request.Cluster, Kind: kind,
 		Status: holdfast.RunQueued, Reason: d.Reason, PullRequest: in.Request.PullRequest,
 		Reviews: d.Reviews, StoredPlan: d.StoredPlan, Resume: d.Resume, Actor: d.Actor, CreatedAt: now,
 	}

@@ -103,7 +103,7 @@ type Decision struct {
 	After  time.Duration // when to look again; zero means only when asked to
 
 	Cancel     []string          // runs to cancel first, for Reason
-	Run        string            // record, carry, drift: the run in question
+	Run        string            // record, carry, drift: the run in question; apply: how it is to be called, where that is known
 	Reviews    []holdfast.Review // plan, apply: the merges it stands for
 	StoredPlan string            // apply: exactly this run's plan file
 	Resume     bool              // apply: a subset of a review suffices

@@ -44,6 +44,9 @@ func unrecorded(in *reconciler.Input) { in.Cluster.Drift = holdfast.DriftState{}
 // remedy is an apply that undoes what run-1 has found.
 func remedy(run *holdfast.Run) { run.StoredPlan, run.Exact = "run-1", true }
 
+// announced: an apply is named that is not there.
+func announced(in *reconciler.Input) { in.Cluster.Drift.Remedy, in.Cluster.UpdatedAt = "run-2", noon }
+
 func closedWindow(in *reconciler.Input) { in.WindowClosed = true }
 
 func driftSituations() map[string]situation {
@@ -98,11 +101,16 @@ func driftSituations() map[string]situation {
 		"needs to be mergeable":     {asApplied(byItself, requires("mergeable")), undo},
 		"would destroy":             {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Destroys = true })), held("undoing it would destroy or replace something")},
 		"would undo what is hidden": {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Hides = true })), held("undoing it would also undo what an ignore rule hides")},
-		"was undone before":         {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Remedy = "run-2" })), failed},
-		"the undoing failed":        {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunErrored, remedy))), failed},
-		"the undoing was cancelled": {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, remedy))), failed},
-		"the undoing was given up":  {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, remedy, forReason(reconciler.ReasonSuspended)))), undo},
-		"the undoing is half done":  {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunErrored, remedy, hasBegun))), act(reconciler.ActionPlan, reconciler.ReasonApplyFailed)},
+		"was undone before": {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunApplied)), func(in *reconciler.Input) {
+			in.Cluster.Applied.Run, in.Cluster.Drift.Applied, in.Cluster.Drift.Remedy, in.LastApply = "run-2", "run-2", "run-2", "run-2"
+			in.Cluster.Drift.Run, in.Drift.ID = "run-3", "run-3"
+		}), failed},
+		"somebody is about to undo it": {asApplied(byItself, announced), act(reconciler.ActionNone, reconciler.ReasonInProgress, func(d *reconciler.Decision) { d.After = 30 * time.Second })},
+		"somebody died before":         {asApplied(byItself, announced, later(time.Minute)), undo},
+		"the undoing failed":           {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunErrored, remedy))), failed},
+		"the undoing was cancelled":    {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, remedy))), failed},
+		"the undoing was given up":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, remedy, forReason(reconciler.ReasonSuspended)))), undo},
+		"the undoing is half done":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunErrored, remedy, hasBegun))), act(reconciler.ActionPlan, reconciler.ReasonApplyFailed)},
 
 		"found long ago":                         {asApplied(byItself, later(2*time.Hour)), act(reconciler.ActionCheck, reconciler.ReasonSchedule)},
 		"found long ago, outside of the windows": {asApplied(byItself, later(2*time.Hour), closedWindow), wait(reconciler.ReasonWindowClosed)},
@@ -234,7 +242,7 @@ func triedBefore(in reconciler.Input) bool {
 		given = given || run.ID == in.Cluster.Drift.Remedy && up
 		tried = tried || run.StoredPlan == in.Drift.ID && !up
 	}
-	return tried || in.Cluster.Drift.Remedy != "" && !given
+	return tried || slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool { return run.ID == in.Cluster.Drift.Remedy && !given })
 }
 
 func neverUndone(in reconciler.Input, d reconciler.Decision, unended bool) string {

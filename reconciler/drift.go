@@ -137,9 +137,11 @@ func (r *Reconciler) checkDue(
 		return s.Project == rec.Desired.Document.Project || s.Project == rec.Applied.Document.Project
 	})
 	put := driftDeferred
-	ended, err := r.unrecorded(ctx, rec.Name)
+	fresh, ended, err := r.unrecorded(ctx, rec.Name)
 	switch {
 	case err != nil:
+	case fresh.Drift.Due.IsZero() || fresh.Drift.Due.After(now):
+		return false, nil // somebody else was here
 	case ended:
 		put = driftUnrecorded
 	case known && !suspended:
@@ -161,20 +163,20 @@ func (r *Reconciler) checkDue(
 	return false, nil
 }
 
-// unrecorded reports whether a run of a cluster has ended of which the record is
-// still to say so, and asks for that: what is due may not be any more.
-func (r *Reconciler) unrecorded(ctx context.Context, cluster string) (bool, error) {
+// unrecorded returns a cluster's record, and whether a run has ended of which it
+// is still to say so. It asks for that: what is due may not be any more.
+func (r *Reconciler) unrecorded(ctx context.Context, cluster string) (fresh holdfast.ClusterRecord, ended bool, err error) {
 	req := holdfast.Request{Cluster: cluster}
 	in, err := r.observe(ctx, req)
 	if err != nil {
-		return false, fmt.Errorf("observe cluster %q: %w", cluster, err)
+		return in.Cluster, false, fmt.Errorf("observe cluster %q: %w", cluster, err)
 	}
 	_, check := driftChecked(in)
 	_, apply := recordOutcome(in)
 	if check || apply {
 		r.requests.add(req)
 	}
-	return check || apply, nil
+	return in.Cluster, check || apply, nil
 }
 
 // checkRefusal is why a cluster cannot be checked now. It is an ErrConflict.

@@ -125,6 +125,22 @@ func remedyAfter(in Input, now holdfast.DriftState) string {
 	return ""
 }
 
+// reserveRemedy names the apply that is about to undo a cluster's drift in its
+// record: of several replicas that come to it at once, one does.
+func (r *Reconciler) reserveRemedy(ctx context.Context, in Input) (holdfast.ClusterRecord, string, error) {
+	now, err := r.moment(ctx, in.Cluster.Name)
+	if err != nil {
+		return in.Cluster, "", err
+	}
+	rec := in.Cluster
+	rec.Drift.Remedy, rec.UpdatedAt = holdfast.NewID("run", now), now
+	rec, err = r.opts.Store.SaveCluster(ctx, rec)
+	if err != nil {
+		return in.Cluster, "", fmt.Errorf("announce the apply: %w", err)
+	}
+	return rec, rec.Drift.Remedy, nil
+}
+
 // Drift returns what the last check of a cluster has found. ErrNotFound if there
 // is no such cluster.
 func (r *Reconciler) Drift(ctx context.Context, cluster string) (holdfast.DriftReport, error) {

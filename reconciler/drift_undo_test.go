@@ -1,7 +1,9 @@
 package reconciler_test
 
 import (
+	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -290,4 +292,33 @@ func TestAMergeComesBeforeARemedy(t *testing.T) {
 	f.expectRuns("prod", "plan no_changes", "plan planned", "drift planned", "apply queued Drifted")
 	f.merge(1, byMerge)
 	f.expectRuns("prod", "plan no_changes", "plan planned", "drift planned", "apply canceled Superseded", "apply queued Merged")
+}
+
+// TestReplicasUndoDriftOnce: what two of them decide at the same time is done
+// once.
+func TestReplicasUndoDriftOnce(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		f := driftFleet(t, hourly)
+		f.drift(scaled("5"))
+		f.repo.Commit(master, "undo drift", map[string]string{"clusters/prod.yaml": document("prod", undone)})
+		f.must(f.r.TakeIn(t.Context(), infra, 0))
+		replicas := []*reconciler.Reconciler{f.r}
+		for _, name := range []string{"two", "three"} {
+			f.restart(func(o *reconciler.Options) { o.Identity = name })
+			f.must(f.r.TakeIn(t.Context(), infra, 0))
+			replicas = append(replicas, f.r)
+		}
+		var g sync.WaitGroup
+		for _, r := range replicas {
+			g.Go(func() {
+				_, err := r.Reconciled(t.Context(), holdfast.Request{Cluster: "prod"})
+				if err != nil && !errors.Is(err, holdfast.ErrConflict) {
+					t.Error(err)
+				}
+			})
+		}
+		g.Wait()
+		f.expectRuns("prod", "plan no_changes", "drift planned", "apply queued Drifted")
+	}
 }

@@ -16,6 +16,10 @@ const ReasonChecked = "Checked" // a check for drift has ended, or the rules for
 // after that the world may be another one, and is looked at again first.
 const driftFresh = time.Hour
 
+// remedyPatience is how long a replica may take to queue an apply that it has
+// announced.
+const remedyPatience = 30 * time.Second
+
 // onDriftApply is the policy that has drift undone.
 const onDriftApply = "apply"
 
@@ -66,6 +70,9 @@ func undoDrift(in Input) (Decision, bool) {
 		return Decision{Action: ActionNone, Reason: ReasonInProgress}, true
 	case !byItself || !undoable(in):
 		return Decision{}, false
+	}
+	if wait := rec.UpdatedAt.Add(remedyPatience).Sub(in.Now); wait > 0 && reserved(rec, in.Runs) {
+		return Decision{Action: ActionNone, Reason: ReasonInProgress, After: wait}, true
 	}
 	if d, ok := heldDrift(in); ok {
 		return d, true
@@ -147,7 +154,18 @@ func remedyOf(rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Run, bo
 		}
 		known = known && !recorded
 	}
-	return holdfast.Run{ID: rec.Drift.Remedy}, known
+	return holdfast.Run{ID: rec.Drift.Remedy}, known && !reserved(rec, runs)
+}
+
+// reserved reports whether the apply that is to undo the drift is named in the
+// record, and is not there: somebody is about to queue it, or died before.
+func reserved(rec holdfast.ClusterRecord, runs []holdfast.Run) bool {
+	remedy := rec.Drift.Remedy
+	named := func(run holdfast.Run) bool { return run.ID == remedy }
+	if remedy == "" || slices.ContainsFunc(runs, named) {
+		return false
+	}
+	return len(runs) < historyDepth || remedy > runs[len(runs)-1].ID // else it is too old to be among them
 }
 
 // isRemedy reports whether a run is an apply of what was applied already.
@@ -169,7 +187,9 @@ func settledDrift(in Input, d Decision, runs []holdfast.Run) holdfast.DriftState
 	if drift.Status != holdfast.DriftFound {
 		return drift
 	}
-	drift.Remedy = ""
+	if !reserved(in.Cluster, runs) {
+		drift.Remedy = ""
+	}
 	if run, ok := remedyOf(in.Cluster, runs); ok {
 		drift.Remedy = run.ID
 	}
