@@ -174,7 +174,7 @@ func TestCommands(t *testing.T) {
 	for _, file := range files {
 		source += read(t, file)
 	}
-	code := regexp.MustCompile("(?s)`[^`\n]*`|\n```sh\n.*?\n```")
+	code := regexp.MustCompile("(?s)`[^`\n]*`|\n```sh\n.*?\n```|\n\\$ [^\n]*")
 	named := regexp.MustCompile(`\bholdfast ([a-z]+)`)
 	for _, page := range pages(t) {
 		for _, span := range code.FindAllString(page.text, -1) {
