@@ -31,11 +31,12 @@ func TestExamples(t *testing.T) {
 
 	for dir, want := range map[string]map[string]string{
 		"../examples/demo": {
-			"dev-eu":  "Plan: 6 to add",
-			"prod-eu": "Plan: 9 to add",
-			"prod-us": "Plan: 9 to add",
+			"dev-eu":  "Plan: 7 to add",
+			"prod-eu": "Plan: 10 to add",
+			"prod-us": "Plan: 10 to add",
 		},
 		"../examples/module": {"sandbox": "Plan: 1 to add"},
+		"../examples/fleet":  {"network-eu": "Plan: 3 to add", "prod-eu": "Plan: 2 to add"},
 	} {
 		tr := diskTree(t, dir)
 		resolver := templates.NewResolver(nil)
