@@ -58,7 +58,7 @@ var providerMirror = sync.OnceValues(func() (string, error) {
 		from = filepath.Join(strings.TrimSpace(string(out)), "bin")
 	}
 	mirror := filepath.Join(filepath.Dir(binary), "mirror")
-	for name, version := range map[string]string{"hashicorp/local": "2.5.0"} {
+	for name, version := range map[string]string{"hashicorp/local": "2.5.0", "holdfast-dev/cloud": "1.0.0"} {
 		command := "terraform-provider-" + filepath.Base(name)
 		data, err := os.ReadFile(filepath.Join(from, command))
 		dir := filepath.Join(mirror, "registry.terraform.io", filepath.FromSlash(name), version, runtime.GOOS+"_"+runtime.GOARCH)
@@ -119,6 +119,13 @@ func (w *world) change(cluster, file, content string) {
 	if err := os.WriteFile(w.thing(cluster, file), []byte(content), 0o644); err != nil { //nolint:gosec // others read it
 		w.t.Fatal(err)
 	}
+}
+
+// replace is change for a file that is there, and is another user's.
+func (w *world) replace(cluster, file, content string) {
+	w.t.Helper()
+	w.take(cluster, file)
+	w.change(cluster, file, content)
 }
 
 // take deletes a cluster's file behind Holdfast's back.

@@ -143,6 +143,64 @@ resource "terraform_data" "switch" {
 	}
 }
 
+// What somebody has changed is told attribute by attribute, and a rule can hide
+// one of them.
+func TestDriftedAttributes(t *testing.T) {
+	t.Parallel()
+	w := newFleet(t, nil)
+	w.start()
+	fleet := w.fleet()
+	cloudy := files{"infra/alpha/main.tf": `# alpha
+terraform {
+  required_providers {
+    cloud = { source = "holdfast-dev/cloud" }
+  }
+}
+
+provider "cloud" {
+  folder = "` + w.thing("alpha", "") + `"
+}
+
+resource "cloud_cluster" "main" {
+  name     = "main"
+  size     = 3
+  tags     = { team = "a" }
+  password = "not to be told"
+}
+`}
+	fleet.bring(join(document("alpha"), cloudy))
+	object := w.things("alpha")
+	changed := strings.NewReplacer("cloud_cluster.main.json=", "", `"size": 3`, `"size": 7`, `"team": "a"`, `"team": "b"`,
+		"not to be told", "never to be told").Replace(object)
+	w.replace("alpha", "cloud_cluster.main.json", changed)
+
+	out := w.do("drift check alpha", "1 changed outside", "cloud_cluster.main", "size: 3 -> 7", "tags.team", "password: (sensitive value)")
+	issue := fleet.untilIssue("drift alpha", false, "`size` `3` → `7`", "`tags.team`", "`password` (sensitive value) → (sensitive value)", "change it back")
+	if all := out + issue.Body + w.log.all() + w.agentLog(); strings.Contains(all, "to be told") {
+		t.Error("a password is told")
+	}
+
+	hide := func(attributes ...string) {
+		t.Helper()
+		var rules []string
+		for _, attribute := range attributes {
+			rules = append(rules, "{address: 'cloud_cluster.*', attribute: "+attribute+", reason: it grows by itself}")
+		}
+		rule := fleet.open(document("alpha", "drift: {ignore: ["+strings.Join(rules, ", ")+"]}"))
+		fleet.untilStatus(rule.head, holdfast.ContextPlan, holdfast.StatusSuccess)
+		rule.merge()
+	}
+	hide("size")
+	fleet.untilIssue("drift alpha", false, "1 changed outside, 1 hidden by a rule", "it grows by itself", "`tags.team`")
+	w.do("describe drift alpha", "Hidden by rules", "that undoes also what rules hide")
+	hide("size", "tags", "password")
+	fleet.untilIssue("drift alpha", true, "1 hidden by a rule", "it grows by itself")
+	w.do("get drift", "no drift")
+	if got := w.things("alpha"); !strings.Contains(got, `"size": 7`) {
+		t.Errorf("what is hidden was undone: %s", got)
+	}
+}
+
 // What was merged and waits is no drift: it stands apart, whether there is drift
 // besides or not.
 func TestWaitingChangeIsNoDrift(t *testing.T) {
@@ -255,11 +313,13 @@ func TestDriftWithoutCodeHost(t *testing.T) {
 	w := emptyWorld(t, nil)
 	w.useProviders()
 	fleet := w.addLocalRepo("fleet")
-	fleet.commit(w.keeper("alpha", "a=one", "drift: {onDrift: apply}"))
+	fleet.commit(join(w.keeper("alpha", "a=one", "drift: {onDrift: apply}"), w.keeper("beta", "b=two")))
 	w.start()
-	w.untilWaiting("alpha", "Unreviewed")
-	w.do("apply alpha")
-	w.untilPhase("alpha", holdfast.PhaseActive)
+	for _, name := range []string{"alpha", "beta"} {
+		w.untilWaiting(name, "Unreviewed")
+		w.do("apply " + name)
+		w.untilPhase(name, holdfast.PhaseActive)
+	}
 
 	w.do("suspend alpha")
 	if _, stderr, code := w.cli("drift", "check", "alpha"); code == 0 || !strings.Contains(stderr, "suspended") {
@@ -276,37 +336,19 @@ func TestDriftWithoutCodeHost(t *testing.T) {
 	if got := w.things("alpha"); got != "a=one" {
 		t.Errorf("alpha keeps %q", got)
 	}
+
+	w.take("beta", "b")
+	w.do("drift check beta", "1 gone", `local_file.node["b"]`, "create it again")
+	if got := line(w.do("get drift"), "beta"); !strings.HasPrefix(got, "beta 1 gone") || !strings.HasSuffix(got, "report") {
+		t.Errorf("the list says %q", got)
+	}
+	w.do("apply beta")
+	w.until("a person has undone it", func() (bool, string) {
+		out := w.do("get drift")
+		return strings.Contains(out, "no drift"), out
+	})
+	w.do("describe drift beta", "asked for by admin) has undone it")
 	if n := w.hub.CallCount(); n != 0 {
 		t.Errorf("GitHub was called %d times: %v", n, w.hub.Calls())
-	}
-}
-
-// A schedule checks without being asked, and goes on after a restart.
-func TestDriftIsCheckedOnSchedule(t *testing.T) {
-	t.Parallel()
-	w := newFleet(t, settings{"drift.schedule": "* * * * *"})
-	w.start()
-	fleet := w.fleet()
-	fleet.bring(join(w.keeper("alpha", "a=one"), w.keeper("beta", "b=two", `drift: {schedule: "off"}`)))
-	w.take("alpha", "a")
-	if due := w.record("alpha").Drift.Due; due.IsZero() {
-		t.Error("alpha is never due")
-	}
-	if due := w.record("beta").Drift.Due; !due.IsZero() {
-		t.Errorf("beta is due at %s, want never", due)
-	}
-	w.do("get drift --all", "in ", "not checked")
-	w.stop()
-	w.start()
-	w.untilLate("alpha is checked", func() (bool, string) {
-		drift := w.record("alpha").Drift
-		return drift.Status == holdfast.DriftFound, string(drift.Status)
-	})
-	if run := w.newest("alpha", holdfast.RunDrift); run.Actor != "" {
-		t.Errorf("run %s was asked for by %q", run.ID, run.Actor)
-	}
-	fleet.untilIssue("drift alpha", false, `local_file.node["a"]`)
-	if run := w.newest("beta", holdfast.RunDrift); run.ID != "" {
-		t.Errorf("beta was checked by %s", run.ID)
 	}
 }

@@ -58,7 +58,7 @@ func TestClustersFollowTheirOrder(t *testing.T) {
 	pr.merge()
 	w.untilHeld("apply", "network")
 	w.untilWaiting("cluster", "DependencyPending")
-	pr.untilComment("DependencyPending")
+	w.do("describe cluster cluster", "DependencyPending", "network is ")
 	w.until("who stands alone goes on", func() (bool, string) {
 		rec := w.record("alone")
 		return rec.Phase == holdfast.PhaseActive, string(rec.Phase)
