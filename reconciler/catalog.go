@@ -33,9 +33,9 @@ type catalog struct {
 
 	mu       sync.Mutex
 	resolved shards[*resolution]
-	pending  map[string]bool   // names that are not resolved
-	faulty   map[string]bool   // names that are resolved, to faults
-	renames  map[string]string // former names to new ones; nil: not asked for yet
+	pending  map[string]bool     // names that are not resolved
+	faulty   map[string]bool     // names that are resolved, to faults
+	renames  map[string][]string // former names to new ones; nil: not asked for yet
 }
 
 // catalogIndex tells for all catalogs of a repository which clusters may have to

@@ -99,7 +99,12 @@ func (r *Reconciler) rewritten(ctx context.Context, repo Repository, former, hea
 func (r *Reconciler) removedBy(ctx context.Context, repo Repository, now branchHead, names []string) (int, error) {
 	n := 0
 	for _, name := range names {
-		if len(now.cat.names.get(name)) > 0 || now.cat.renamed(name) != "" {
+		if len(now.cat.names.get(name)) > 0 {
+			continue
+		}
+		if heirs, err := r.heirs(ctx, now.cat, name); err != nil {
+			return 0, err
+		} else if len(heirs) > 0 {
 			continue
 		}
 		rec, err := r.ownRecord(ctx, repo, name)
@@ -234,16 +239,9 @@ func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branch
 	if err != nil {
 		return taken{}, err
 	}
-	if to := now.cat.renamed(rec.Name); why == "" && to != "" && rec.Applied.Run != "" {
-		heir, err := r.ownRecord(ctx, repo, to)
-		if err != nil {
+	if why == "" {
+		if why, err = r.waitsForHeir(ctx, now.cat, rec); err != nil {
 			return taken{}, err
-		}
-		if heir.Applied.Run == "" {
-			heirText := fmt.Sprintf("its new name, %s, ", to)
-			if why = rec.Desired.Missing; !strings.HasPrefix(why, heirText) { // else it says why that is not so yet
-				why = heirText + "takes over when nothing runs"
-			}
 		}
 	}
 	before := rec
@@ -258,6 +256,23 @@ func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branch
 	}
 	took.news = true
 	return took, r.saveDesired(ctx, before, rec)
+}
+
+// waitsForHeir is why a cluster that has a new name is not gone: that has not
+// taken over yet. Empty if it has none.
+func (r *Reconciler) waitsForHeir(ctx context.Context, cat *catalog, rec holdfast.ClusterRecord) (string, error) {
+	heirs, err := r.heirs(ctx, cat, rec.Name)
+	if err != nil || len(heirs) == 0 {
+		return "", err
+	}
+	if applied, err := r.inherited(ctx, rec); err != nil || applied.Run == "" {
+		return "", err // there is nothing to take over
+	}
+	heirText := fmt.Sprintf("its new name, %s, ", strings.Join(heirs, " or "))
+	if strings.HasPrefix(rec.Desired.Missing, heirText) { // it says why that is not so yet
+		return rec.Desired.Missing, nil
+	}
+	return heirText + "takes over when nothing runs and it has no faults", nil
 }
 
 // desireOnce records what a document says of its cluster, whose record is rec,
@@ -289,7 +304,7 @@ func (r *Reconciler) desireOnce(
 		rec.Desired.Revision = now.revision
 	}
 	took := taken{ask: true, doubt: len(rec.Desired.Faults) > 0}
-	old, err := r.former(ctx, rec, res.doc.Cluster)
+	old, err := r.former(ctx, repo.Name, rec, res.doc.Cluster)
 	switch {
 	case err != nil:
 		return taken{}, err
@@ -319,7 +334,11 @@ func (r *Reconciler) amongOthers(
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(r.sharedState(ctx, cat, res, rec), circular, renamedTwice(cat, res)), nil
+	renamed, err := r.notRenamed(ctx, cat, res, rec)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(r.sharedState(ctx, cat, res, rec), circular, renamed), nil
 }
 
 // takeOver renames a cluster, once nothing runs under its former name and that
@@ -339,9 +358,13 @@ func (r *Reconciler) takeOver(
 		r.setRelook(repo.Name)
 		r.sources.addAfter(sourceKey{repo: repo.Name}, renameRetry)
 	case errors.Is(err, errTaken):
-		before := old
-		old.Desired.Missing = fmt.Sprintf("its new name, %s, cannot take over: %v", rec.Name, err)
-		if err := r.saveDesired(ctx, before, old); err != nil {
+		before, readErr := r.opts.Store.Cluster(ctx, old.Name)
+		if readErr != nil {
+			return taken{}, fmt.Errorf("read cluster %q: %w", old.Name, readErr)
+		}
+		waits := before
+		waits.Desired.Missing = fmt.Sprintf("its new name, %s, cannot take over: %v", rec.Name, err)
+		if err := r.saveDesired(ctx, before, waits); err != nil {
 			return taken{}, err
 		}
 		r.requests.add(holdfast.Request{Cluster: old.Name})

@@ -142,7 +142,7 @@ func (r *Reconciler) assign(ctx context.Context, run holdfast.Run) (holdfast.Ass
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
-	former, err := r.former(ctx, rec, run.Document)
+	former, err := r.former(ctx, run.Repo, rec, run.Document)
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}

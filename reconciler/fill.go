@@ -54,7 +54,7 @@ func (r *Reconciler) fillSource(ctx context.Context, in Input, run *holdfast.Run
 		return nil
 	}
 	// Until the merge the state is where the former name has it.
-	former, err := r.former(ctx, in.Cluster, run.Document)
+	former, err := r.former(ctx, repo, in.Cluster, run.Document)
 	if err == nil && former.Name != "" {
 		run.StateLocation = "clusters/" + former.Name
 	}

@@ -101,7 +101,7 @@ func (r *Reconciler) observeProposal(ctx context.Context, in *Input) error {
 	if !ok {
 		return nil
 	}
-	former, err := r.former(ctx, in.Cluster, want.Document)
+	former, err := r.former(ctx, in.PullRequest.Repo, in.Cluster, want.Document)
 	if err != nil {
 		return err
 	}

@@ -254,7 +254,11 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfa
 		}
 		c := holdfast.PullRequestCluster{Name: name, Deleted: res == nil}
 		if res == nil {
-			if to.renamed(name) != "" || known.Name != "" && known.Owner != to.repo {
+			heirs, err := r.heirs(ctx, to, name)
+			if err != nil {
+				return err
+			}
+			if len(heirs) > 0 || known.Name != "" && known.Owner != to.repo {
 				continue // it goes on under another name, or in another repository
 			}
 			c.Document = from.names.get(name)[0].doc.Cluster

@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 )
 
 // former returns the record of the name that a document says its cluster had
 // before, if that is what it goes on from: the cluster is not applied under the
-// new name yet, and was under the old one, in the same repository. Otherwise the
-// zero record.
-func (r *Reconciler) former(ctx context.Context, rec holdfast.ClusterRecord, doc holdfast.Cluster) (holdfast.ClusterRecord, error) {
+// new name yet, and was under the old one, in the same repository. Its Applied is
+// what there is, half applied or not. Otherwise the zero record.
+func (r *Reconciler) former(ctx context.Context, repo string, rec holdfast.ClusterRecord, doc holdfast.Cluster) (holdfast.ClusterRecord, error) {
 	none := holdfast.ClusterRecord{}
 	if doc.RenamedFrom == "" || rec.Applied.Run != "" {
 		return none, nil
@@ -23,49 +25,100 @@ func (r *Reconciler) former(ctx context.Context, rec holdfast.ClusterRecord, doc
 		return none, nil
 	case err != nil:
 		return none, fmt.Errorf("read cluster %q: %w", doc.RenamedFrom, err)
-	case old.Applied.Run == "" || old.Ending != nil || rec.Owner != "" && rec.Owner != old.Owner:
+	case old.Ending != nil || old.Owner != repo:
 		return none, nil
+	}
+	if old.Applied, err = r.inherited(ctx, old); err != nil || old.Applied.Run == "" {
+		return none, err
 	}
 	return old, nil
 }
 
-// renamed returns the new name that a tree gives to a cluster which it does not
-// define any more; empty if it gives none.
-func (c *catalog) renamed(name string) string {
+// inherited is what a cluster goes on from under another name: what was last
+// applied. What a run has left half done is not as any document says: it has no
+// digest, so that it is planned, and keeps the guard that it had.
+func (r *Reconciler) inherited(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.Applied, error) {
+	runs, err := r.branchRuns(ctx, rec.Name)
+	if err != nil {
+		return holdfast.Applied{}, err
+	}
+	applied := lastApplied(rec, runs)
+	if begun(Input{Cluster: rec, Runs: runs}) != nil {
+		applied.SourceDigest, applied.InputDigest = "", ""
+		applied.Document.Deletion.Protected = applied.Document.Deletion.Protected || rec.Applied.Document.Deletion.Protected
+	}
+	return applied, nil
+}
+
+// renamed returns the names, sorted, that a tree gives to a cluster which it does
+// not define any more.
+func (c *catalog) renamed(name string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.renames == nil {
-		c.renames = make(map[string]string)
-		for to := range c.renaming {
+		c.renames = make(map[string][]string)
+		for _, to := range slices.Sorted(maps.Keys(c.renaming)) {
 			if from := c.names.get(to)[0].doc.Cluster.RenamedFrom; len(c.names.get(from)) == 0 {
-				c.renames[from] = to
+				c.renames[from] = append(c.renames[from], to)
 			}
 		}
 	}
 	return c.renames[name]
 }
 
-// renamedTwice is the fault of a document whose former name is still defined, or
-// goes to another one.
-func renamedTwice(cat *catalog, res *resolution) holdfast.Faults {
+// heirs are the names under which a tree says that a cluster goes on, without
+// those that have taken over from an earlier one of that name: renamedFrom may
+// stay in a document for ever.
+func (r *Reconciler) heirs(ctx context.Context, cat *catalog, name string) ([]string, error) {
+	var out []string
+	for _, to := range cat.renamed(name) {
+		rec, err := r.opts.Store.Cluster(ctx, to)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return nil, fmt.Errorf("read cluster %q: %w", to, err)
+		}
+		if !tookOver(rec, name) {
+			out = append(out, to)
+		}
+	}
+	return out, nil
+}
+
+// tookOver reports whether a cluster had that name before.
+func tookOver(rec holdfast.ClusterRecord, name string) bool {
+	return rec.Applied.Run != "" && rec.Applied.Document.RenamedFrom == name
+}
+
+// notRenamed is the fault of a document whose former name is still defined, goes
+// to another one as well, or cannot go to this one, which is a cluster already.
+func (r *Reconciler) notRenamed(ctx context.Context, cat *catalog, res *resolution, rec holdfast.ClusterRecord) (holdfast.Faults, error) {
 	c := res.doc.Cluster
-	if c.RenamedFrom == "" {
-		return nil
+	if c.RenamedFrom == "" || tookOver(rec, c.RenamedFrom) {
+		return nil, nil
+	}
+	fault := func(hint, message string, args ...any) holdfast.Faults {
+		message = fmt.Sprintf("renamedFrom is %q, ", c.RenamedFrom) + fmt.Sprintf(message, args...)
+		return holdfast.Faults{res.doc.Fault(message, hint, "metadata", "renamedFrom")}
 	}
 	if still := cat.names.get(c.RenamedFrom); len(still) > 0 {
 		at := still[0].doc.Fault("", "", "metadata", "name")
-		return holdfast.Faults{res.doc.Fault(
-			fmt.Sprintf("renamedFrom is %q, which is still defined at %s", c.RenamedFrom, at.Position()),
-			"remove the one, or renamedFrom from the other", "metadata", "renamedFrom",
-		)}
+		return fault("remove the one, or renamedFrom from the other", "which is still defined at %s", at.Position()), nil
 	}
-	if to := cat.renamed(c.RenamedFrom); to != "" && to != c.Name {
-		return holdfast.Faults{res.doc.Fault(
-			fmt.Sprintf("renamedFrom is %q, and so it is of %q", c.RenamedFrom, to),
-			"a cluster goes on under one name: remove renamedFrom from the other", "metadata", "renamedFrom",
-		)}
+	heirs, err := r.heirs(ctx, cat, c.RenamedFrom)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if others := slices.DeleteFunc(heirs, func(name string) bool { return name == c.Name }); len(others) > 0 {
+		return fault("a cluster goes on under one name: remove renamedFrom from the other", "and so it is of %q", others[0]), nil
+	}
+	old, err := r.former(ctx, cat.repo, holdfast.ClusterRecord{}, c)
+	if err != nil || old.Name == "" || rec.Name == "" {
+		return nil, err // there is nothing to take over, or nothing that it would meet
+	}
+	own, err := r.inherited(ctx, rec)
+	if err != nil || own.Run == "" {
+		return nil, err
+	}
+	return fault("remove renamedFrom, or choose a new metadata.name", "and %s was applied already: two clusters do not become one", c.Name), nil
 }
 
 // errBusy: something runs that has to end first. errTaken: there is something
@@ -83,6 +136,9 @@ func (r *Reconciler) rename(ctx context.Context, old, rec holdfast.ClusterRecord
 	if err != nil {
 		return err
 	}
+	if err := r.allRecorded(ctx, old.Name, runs); err != nil {
+		return err
+	}
 	if err := r.cancelBeforeRename(ctx, old.Name, rec.Name); err != nil {
 		return err
 	}
@@ -91,6 +147,7 @@ func (r *Reconciler) rename(ctx context.Context, old, rec holdfast.ClusterRecord
 	if location := "clusters/" + old.Name; rec.Applied.StateLocation == location || rec.Applied.StateLocation == "" && r.appliedAt(ctx, old) == location {
 		rec.Applied.StateLocation = "clusters/" + rec.Name
 	}
+	rec.Applied.Document.Name, rec.Applied.Document.RenamedFrom = rec.Name, old.Name
 	rec.Ending, rec.UpdatedAt = nil, now
 	rec.Phase, rec.Conditions = old.Phase, old.Conditions
 	history := []holdfast.Transition{
@@ -101,7 +158,7 @@ func (r *Reconciler) rename(ctx context.Context, old, rec holdfast.ClusterRecord
 	gone.Desired.Missing = ""
 	gone.Desired.Removed, gone.Applied, gone.Drift = true, holdfast.Applied{}, holdfast.DriftState{}
 	gone.Waiting, gone.WaitingDetail, gone.Phase, gone.Conditions = "", "", holdfast.PhaseDeleted, nil
-	gone.Life, gone.UpdatedAt = newest(runs).ID, now
+	gone.Life, gone.UpdatedAt = max(old.Life, newest(runs).ID), now
 	err = r.opts.Store.RenameCluster(ctx, gone, rec, history...)
 	if errors.Is(err, holdfast.ErrConflict) {
 		return r.refusedRename(ctx, old, rec, err)
@@ -112,18 +169,40 @@ func (r *Reconciler) rename(ctx context.Context, old, rec holdfast.ClusterRecord
 	return nil
 }
 
+// allRecorded is errBusy if the record does not say yet what the newest of the
+// runs has done: with it, another one would be given away.
+func (r *Reconciler) allRecorded(ctx context.Context, cluster string, runs []holdfast.Run) error {
+	rec, err := r.opts.Store.Cluster(ctx, cluster)
+	if err != nil {
+		return fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+	if _, open := recordOutcome(Input{Cluster: rec, Runs: runs}); !open {
+		return nil
+	}
+	r.requests.add(holdfast.Request{Cluster: cluster})
+	return fmt.Errorf("run %s is not recorded: %w", newest(runs).ID, errBusy)
+}
+
 // cancelBeforeRename ends what waits for its turn under either name: it would
 // look for the state where that is no more.
 func (r *Reconciler) cancelBeforeRename(ctx context.Context, names ...string) error {
 	for _, name := range names {
-		runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: name, Statuses: unended(), Limit: 1000})
-		if err != nil {
-			return fmt.Errorf("list runs of %q: %w", name, err)
+		if err := r.cancelPending(ctx, name, ReasonRenamed); err != nil {
+			return err
 		}
-		for _, id := range pending(runs) {
-			if err := r.cancel(ctx, id, ReasonRenamed); err != nil {
-				return err
-			}
+	}
+	return nil
+}
+
+// cancelPending cancels all runs of a cluster that have not begun.
+func (r *Reconciler) cancelPending(ctx context.Context, cluster, reason string) error {
+	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Statuses: unended(), Limit: 1000})
+	if err != nil {
+		return fmt.Errorf("list runs of %q: %w", cluster, err)
+	}
+	for _, id := range pending(runs) {
+		if err := r.cancel(ctx, id, reason); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -176,6 +255,10 @@ func (r *Reconciler) Transfer(ctx context.Context, cluster, repo, actor string) 
 			continue
 		} else if err != nil {
 			return fmt.Errorf("record cluster %q: %w", cluster, err)
+		}
+		// What waits for its turn is what the former owner said.
+		if err := r.cancelPending(ctx, cluster, ReasonSuperseded); err != nil {
+			return err
 		}
 		r.audit(ctx, actor, "cluster.transfer", cluster, fmt.Sprintf("from %s to %s", from, repo))
 		r.lookAgain(repo, cluster)

@@ -1,0 +1,225 @@
+package reconciler_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+// putState has a run write a state, as its engine would.
+func (f *fleet) putState(a holdfast.Assignment, state string) {
+	f.t.Helper()
+	_, err := f.store.PutState(f.t.Context(), holdfast.StateWrite{Location: a.StateLocation, By: a.AttemptRef, Data: []byte(state)})
+	f.must(err)
+}
+
+// apply is a person's word to apply what is planned of a cluster.
+func (f *fleet) apply(cluster string) holdfast.Command {
+	f.t.Helper()
+	c, err := f.r.Command(f.t.Context(), holdfast.Command{
+		Author: "alice", Trusted: true, Verb: holdfast.VerbApply, Clusters: []string{cluster},
+	})
+	f.must(err)
+	f.settle()
+	return c
+}
+
+// within fails the test if do takes so long that it will never end.
+func within(t *testing.T, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("it does not end")
+	}
+}
+
+// A cluster whose first apply has failed in its middle has a state with what
+// that has made. No other one may be given its name meanwhile: two states would
+// be one's. That must not hold up the repository either.
+func TestARenameOntoAStateIsRefused(t *testing.T) {
+	t.Parallel()
+	files := twoClusters()
+	files["clusters/live.yaml"], files["infra/live/main.tf"] = document("live"), module("one")
+	delete(files, "clusters/prod.yaml")
+	f := newFleet(t, files)
+	f.look()
+	f.executeAll(withEngine)
+	f.apply("live")
+	a := f.claim()
+	f.putState(a, `{"version":4,"serial":7,"lineage":"x","resources":[{}]}`)
+	f.finish(a, failing(a))
+	f.repo.Commit(master, "prod", map[string]string{"clusters/prod.yaml": document("prod")})
+	f.look()
+	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+		if a.Cluster == "live" {
+			return withEngine(a)
+		}
+		return holdfast.Result{Status: holdfast.RunNoChanges}
+	})
+	if f.cluster("prod").Applied.Run == "" || f.cluster("live").Applied.Run != "" {
+		t.Fatal("prod is to be applied, live to have failed")
+	}
+	f.repo.Commit(master, "rename", map[string]string{"clusters/prod.yaml": gitserver.Delete, "clusters/live.yaml": renamedDocument("live", "prod")})
+	within(t, f.look)
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Ending != nil || rec.Waiting != reconciler.ReasonMissing {
+		t.Errorf("prod is %s and waits for %q (%s)", rec.Phase, rec.Waiting, rec.WaitingDetail)
+	}
+	if rec := f.cluster("live"); rec.Waiting != reconciler.ReasonInvalid {
+		t.Errorf("live is %s and waits for %q (%s)", rec.Phase, rec.Waiting, rec.WaitingDetail)
+	}
+}
+
+// Two documents that both say they were the same cluster: neither has it.
+func TestTwoHeirs(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	f.repo.Commit(master, "rename", map[string]string{
+		"clusters/prod.yaml": gitserver.Delete, "infra/a/main.tf": module("one"), "infra/b/main.tf": module("one"),
+		"clusters/a.yaml": renamedDocument("a", "prod"), "clusters/b.yaml": renamedDocument("b", "prod"),
+	})
+	f.look()
+	for _, name := range []string{"a", "b"} {
+		if rec := f.cluster(name); rec.Waiting != reconciler.ReasonInvalid {
+			t.Errorf("%s waits for %q", name, rec.Waiting)
+		}
+	}
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Ending != nil || rec.Waiting != reconciler.ReasonMissing {
+		t.Errorf("prod is %s and waits for %q", rec.Phase, rec.Waiting)
+	}
+}
+
+// A document that says it was another cluster, and is one already, is no heir:
+// what is removed beside it must be seen as such, or be refused.
+func TestARenameOntoAClusterThatIsThere(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete, "clusters/preprod.yaml": renamedDocument("preprod", "prod")})
+	if faults := f.pullRequest(1).Faults; !strings.Contains(faults.Error(), "renamedFrom") {
+		t.Errorf("affected %v, faults %v", f.affected(1), faults)
+	}
+	f.merge(1, byMerge)
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Waiting != reconciler.ReasonMissing {
+		t.Errorf("prod is %s and waits for %q", rec.Phase, rec.Waiting)
+	}
+}
+
+// renamedFrom stays in the document for years, and the old name is used again by
+// another cluster: that one comes and goes as any other.
+func TestAnOldNameIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	f.repo.Commit(master, "rename", map[string]string{
+		"clusters/prod.yaml": renamedDocument("live", "prod"), "infra/live/main.tf": module("one"),
+	})
+	f.look()
+	f.executeAll(withEngine)
+	f.apply("live")
+	f.executeAll(withEngine)
+	if rec := f.cluster("live"); rec.Waiting != "" || rec.Applied.Document.RenamedFrom != "prod" {
+		t.Fatalf("live waits for %q", rec.Waiting)
+	}
+	f.repo.Commit(master, "again", map[string]string{"clusters/new.yaml": document("prod")})
+	f.look()
+	f.execute(func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} })
+	f.restart()
+	f.look()
+	for _, name := range []string{"live", "prod"} {
+		if rec := f.cluster(name); rec.Phase != holdfast.PhaseActive || rec.Waiting != "" {
+			t.Errorf("%s is %s and waits for %q: %v", name, rec.Phase, rec.Waiting, rec.Desired.Faults)
+		}
+	}
+	f.open(1, map[string]string{"clusters/new.yaml": gitserver.Delete})
+	if got := f.affected(1); !slices.Equal(got, []string{"prod"}) || !f.pullRequest(1).Clusters[0].Deleted {
+		t.Errorf("the pull request affects %v", got)
+	}
+	f.merge(1, byMerge)
+	if rec := f.cluster("prod"); !rec.Desired.Removed {
+		t.Errorf("removed, prod waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
+	}
+}
+
+// Two clusters that swap their names.
+func TestASwapOfNames(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	f.repo.Commit(master, "swap", map[string]string{
+		"clusters/prod.yaml": renamedDocument("preprod", "prod"), "clusters/preprod.yaml": renamedDocument("prod", "preprod"),
+	})
+	f.look()
+	for _, name := range []string{"prod", "preprod"} {
+		if rec := f.cluster(name); rec.Waiting != reconciler.ReasonInvalid {
+			t.Errorf("%s waits for %q", name, rec.Waiting)
+		}
+	}
+}
+
+// A rename of what is half applied: what the new name desires may be the content
+// that was applied before, and that is not how things are.
+func TestARenameOfWhatIsHalfApplied(t *testing.T) {
+	t.Parallel()
+	files := twoClusters()
+	files["clusters/prod.yaml"] = strings.Replace(document("prod", "deletion: {protected: true}"), "infra/prod", "infra/preprod", 1)
+	f := built(t, files)
+	f.repo.Commit(master, "two", map[string]string{"infra/preprod/main.tf": module("two")})
+	f.look()
+	f.executeAll(withEngine)
+	f.apply("prod")
+	a := f.claim()
+	f.putState(a, `{"version":4,"serial":7,"lineage":"x","resources":[{}]}`)
+	f.finish(a, failing(a))
+	if rec := f.cluster("prod"); rec.Phase != holdfast.PhaseFailed {
+		t.Fatalf("prod is %s", rec.Phase)
+	}
+	f.repo.Commit(master, "back, and renamed", map[string]string{
+		"infra/preprod/main.tf": module("one"),
+		"clusters/prod.yaml":    strings.Replace(renamedDocument("live", "prod"), "infra/live", "infra/preprod", 1),
+	})
+	f.look()
+	rec := f.cluster("live")
+	if rec.Waiting == "" && rec.Phase == holdfast.PhaseActive && len(f.runs("live")) == 0 {
+		t.Errorf("half applied, it is taken for up to date: %+v", rec.Applied)
+	}
+	f.repo.Commit(master, "remove", map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.look()
+	if rec := f.cluster("live"); rec.Waiting != reconciler.ReasonProtected {
+		t.Errorf("removed, it waits for %q", rec.Waiting)
+	}
+}
+
+// What the first apply of a cluster has made before it failed goes on under a
+// new name, too.
+func TestARenameOfWhatWasNeverWholly(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.look()
+	f.executeAll(withEngine)
+	f.apply("prod")
+	a := f.claim()
+	f.putState(a, `{"version":4,"serial":7,"lineage":"x","resources":[{}]}`)
+	f.finish(a, failing(a))
+	f.open(1, map[string]string{"clusters/prod.yaml": renamedDocument("live", "prod"), "infra/live/main.tf": module("one")})
+	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+		if a.Cluster == "live" && a.StateLocation != "clusters/prod" {
+			t.Errorf("the new name is planned at %s", a.StateLocation)
+		}
+		return withEngine(a)
+	})
+	f.merge(1, byMerge)
+	if rec := f.cluster("prod"); rec.Ending == nil || rec.Ending.To != "live" {
+		t.Errorf("prod is %s and waits for %q (%s)", rec.Phase, rec.Waiting, rec.WaitingDetail)
+	}
+	if rec := f.cluster("live"); rec.StateSerial != 7 {
+		t.Errorf("live goes on from serial %d", rec.StateSerial)
+	}
+}
