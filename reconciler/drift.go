@@ -136,15 +136,24 @@ func (r *Reconciler) checkDue(
 	suspended := slices.ContainsFunc(suspensions, func(s holdfast.Suspension) bool {
 		return s.Project == rec.Desired.Document.Project || s.Project == rec.Applied.Document.Project
 	})
-	put := driftDeferred
 	fresh, ended, err := r.unrecorded(ctx, rec.Name)
 	switch {
 	case err != nil:
+		fresh = rec
 	case fresh.Drift.Due.IsZero() || fresh.Drift.Due.After(now):
 		return false, nil // somebody else was here
-	case ended:
-		put = driftUnrecorded
-	case known && !suspended:
+	}
+	fresh.Drift.Due = now.Add(driftDeferred)
+	if ended {
+		fresh.Drift.Due = now.Add(driftUnrecorded)
+	}
+	// It is put off first, whatever follows: of two that come to it one goes on.
+	if _, saveErr := r.opts.Store.SaveCluster(ctx, fresh); errors.Is(saveErr, holdfast.ErrConflict) {
+		return false, nil
+	} else if saveErr != nil {
+		return false, fmt.Errorf("put off the check of %q: %w", rec.Name, saveErr)
+	}
+	if err == nil && !ended && known && !suspended {
 		if _, err = r.queueDrift(ctx, rec.Name, ReasonSchedule, ""); err == nil {
 			return true, nil
 		}
@@ -155,10 +164,6 @@ func (r *Reconciler) checkDue(
 			level = slog.LevelDebug
 		}
 		r.opts.Logger.Log(ctx, level, "check for drift was put off", "cluster", rec.Name, "err", err)
-	}
-	rec.Drift.Due = now.Add(put)
-	if _, err := r.opts.Store.SaveCluster(ctx, rec); err != nil && !errors.Is(err, holdfast.ErrConflict) {
-		return false, fmt.Errorf("put off the check of %q: %w", rec.Name, err)
 	}
 	return false, nil
 }

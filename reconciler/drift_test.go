@@ -543,7 +543,7 @@ func TestEndedCheckIsNotRepeated(t *testing.T) {
 	_, err := f.r.DriftPass(t.Context())
 	f.must(err)
 	f.restart()
-	f.clock.Advance(time.Minute)
+	f.clock.Advance(11 * time.Minute) // whoever was to record it has died
 	_, err = f.r.DriftPass(t.Context())
 	f.must(err)
 	f.expectRuns("prod", "plan no_changes", "drift no_changes")
@@ -573,4 +573,24 @@ func TestOneInTroubleKeepsNobodyWaiting(t *testing.T) {
 	if due := f.cluster("preprod").Drift.Due; !due.After(f.clock.Now()) {
 		t.Errorf("the one in trouble is due at %s", due)
 	}
+}
+
+// TestTwoPassesMakeOneCheck: even if both replicas believe that it is theirs to
+// look at the schedule, as after a clock has jumped.
+func TestTwoPassesMakeOneCheck(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, hourly)
+	f.clock.Advance(67 * time.Minute)
+	one := f.r
+	f.restart() // by the same name
+	var g sync.WaitGroup
+	for _, r := range []*reconciler.Reconciler{one, f.r} {
+		g.Go(func() {
+			if _, err := r.DriftPass(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	g.Wait()
+	f.expectRuns("prod", "plan no_changes", "drift queued Schedule")
 }
