@@ -37,12 +37,54 @@ func Reply(c holdfast.Command) string {
 		}
 		return answer + "\n\n" + helpText + "\n"
 	case c.Status == holdfast.CommandRefused:
-		return quote + "**Refused:** " + orElse(shorten(words(c.Reply), 2000), "it cannot be done") + "\n"
+		return quote + "**Refused:** " + orElse(replyWords(c.Reply), "it cannot be done") + "\n"
 	case c.Reply == "":
 		return ""
 	default:
-		return quote + shorten(words(c.Reply), 2000) + "\n"
+		return quote + replyWords(c.Reply) + "\n"
 	}
+}
+
+// replyWords is a reply as Markdown: several lines, of a cluster each, are a
+// list, and what stands in backticks is code.
+func replyWords(s string) string {
+	const most = 40
+	var lines []string
+	for line := range strings.Lines(s) {
+		if line = oneLine(line); line != "" {
+			lines = append(lines, spans(shorten(line, 500)))
+		}
+	}
+	switch {
+	case len(lines) < 2:
+		return strings.Join(lines, "")
+	case len(lines) > most:
+		lines = append(lines[:most], fmt.Sprintf("… and %d more", len(lines)-most))
+	}
+	return "\n- " + strings.Join(lines, "\n- ")
+}
+
+// spans is words with what stands in backticks as code, if each has its other.
+func spans(line string) string {
+	parts := strings.Split(line, "`")
+	if len(parts)%2 == 0 {
+		return words(line)
+	}
+	var b strings.Builder
+	for i, part := range parts {
+		switch inner := strings.TrimSpace(part); {
+		case i%2 == 1 && inner == "":
+			return words(line)
+		case i%2 == 1:
+			b.WriteString(code(inner))
+		case inner == "":
+			b.WriteString(part)
+		default:
+			before, after, _ := strings.Cut(part, inner)
+			b.WriteString(before + words(inner) + after)
+		}
+	}
+	return b.String()
 }
 
 func unknownWord(line string) string {

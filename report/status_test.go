@@ -142,6 +142,14 @@ func TestReply(t *testing.T) {
 			holdfast.Command{Verb: holdfast.VerbApply, Text: "/holdfast apply", Status: holdfast.CommandRefused, Reply: "not merged, @ann"},
 			[]string{"**Refused:** not merged, @\u200bann", "> `/holdfast apply`"},
 		},
+		"of several clusters": {
+			holdfast.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandDone, Reply: "`a`: apply queued\n`b_*`: it waits: `holdfast resume` first"},
+			[]string{"\n- `a`: apply queued\n- `b_*`: it waits: `holdfast resume` first\n"},
+		},
+		"a backtick too many": {
+			holdfast.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandRefused, Reply: "`a`: <b>`"},
+			[]string{"**Refused:** \\`a\\`: &lt;b&gt;\\`"},
+		},
 		"refused without a word": {holdfast.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandRefused}, []string{"**Refused:** it cannot be done"}},
 		"done":                   {holdfast.Command{Verb: holdfast.VerbCancel, Status: holdfast.CommandDone, Reply: "2 runs are cancelled"}, []string{"2 runs are cancelled"}},
 	}
