@@ -222,7 +222,7 @@ echo node-2 >>"$dir/cloud/images"
 say "A check plans what was last applied: what an apply would change has drifted. A schedule in the document" \
   "asks for it by itself (\`drift: {schedule: \"0 */6 * * *\"}\`); here a person does:"
 run "$holdfast" drift check prod-eu
-wait_for 10 "the drift of prod-eu" has_drift prod-eu
+wait_for 20 "the drift of prod-eu" has_drift prod-eu
 run "$holdfast" get drift
 ok "found, and told: here, and on GitHub in one issue that is kept up to date, and closed when it is over"
 say "Nothing has been done about it. A person reads the report, and wants what it says. (The same command" \
