@@ -163,7 +163,7 @@ func (w *world) command(verb holdfast.Verb, cluster string) {
 
 func (w *world) finish(result holdfast.Result) {
 	w.t.Helper()
-	for _, kind := range []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply} {
+	for _, kind := range []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDrift, holdfast.RunDestroy} {
 		before := w.run(kind, holdfast.RunRunning)
 		result.Fence = before.Fence
 		if err := w.rec.Finish(w.t.Context(), before.Ref(), result); err != nil {
