@@ -150,6 +150,9 @@ func (b *breakers) told(provider string, until time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one, now := b.of(provider), b.now()
+	if most := now.Add(breakerPauseMax); until.After(most) {
+		until = most // by a clock that is wrong
+	}
 	switch {
 	case until.IsZero() && !one.until.IsZero():
 		one.close(now)
