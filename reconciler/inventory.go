@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -54,13 +55,20 @@ func (r *Reconciler) resources(ctx context.Context, run holdfast.Run) ([]holdfas
 	if err := json.Unmarshal(data, &resources); err != nil {
 		return nil, fmt.Errorf("decode resources of run %s: %w", run.ID, err)
 	}
-	changed, err := r.changedBy(ctx, run)
+	var plan holdfast.Plan
+	if run.Kind.Writes() && run.Begun {
+		if plan, err = r.appliedPlan(ctx, run); err != nil {
+			return nil, err
+		}
+	}
+	before, err := r.movedBy(ctx, run, plan)
 	if err != nil {
 		return nil, err
 	}
+	changed := changedBy(run, plan)
 	for i := range resources {
 		one := &resources[i]
-		one.Cluster, one.Run = run.Cluster, ""
+		one.Cluster, one.Run, one.ChangedAt = run.Cluster, before[one.Address].Run, before[one.Address].ChangedAt
 		if changed[one.Address] {
 			one.Run, one.ChangedAt = run.ID, run.FinishedAt
 		}
@@ -68,32 +76,62 @@ func (r *Reconciler) resources(ctx context.Context, run holdfast.Run) ([]holdfas
 	return resources, nil
 }
 
-// changedBy are the addresses that a run has created or changed: all that it had
-// planned if it ended well, else what it got done.
-func (r *Reconciler) changedBy(ctx context.Context, run holdfast.Run) (map[string]bool, error) {
-	changed := make(map[string]bool)
-	switch {
-	case !run.Kind.Writes():
-		return nil, nil
-	case run.Status != holdfast.RunApplied:
-		for _, done := range completed(run) {
-			changed[done] = true
-		}
-		return changed, nil
-	}
+// appliedPlan is what a run has applied, or was to; the zero Plan if that was not
+// kept.
+func (r *Reconciler) appliedPlan(ctx context.Context, run holdfast.Run) (holdfast.Plan, error) {
 	plan, err := r.summary(ctx, run.ID)
 	if errors.Is(err, holdfast.ErrNotFound) && run.StoredPlan != "" {
 		plan, err = r.summary(ctx, run.StoredPlan)
 	}
-	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return nil, err
+	if errors.Is(err, holdfast.ErrNotFound) {
+		err = nil
 	}
-	for _, change := range plan.Changes {
-		if slices.Contains(changing, change.Action) {
-			changed[change.Address] = true
+	return plan, err
+}
+
+// changedBy are the addresses that a run has created or changed: all that it had
+// planned if it ended well, else what it got done.
+func changedBy(run holdfast.Run, plan holdfast.Plan) map[string]bool {
+	changed := make(map[string]bool)
+	switch {
+	case !run.Kind.Writes():
+	case run.Status != holdfast.RunApplied:
+		for _, done := range completed(run) {
+			changed[done] = true
+		}
+	default:
+		for _, change := range plan.Changes {
+			if slices.Contains(changing, change.Action) {
+				changed[change.Address] = true
+			}
 		}
 	}
-	return changed, nil
+	return changed
+}
+
+// movedBy is what was known of the resources that a run has given another
+// address, by that.
+func (r *Reconciler) movedBy(ctx context.Context, run holdfast.Run, plan holdfast.Plan) (map[string]holdfast.Resource, error) {
+	to := make(map[string]string)
+	for _, change := range plan.Changes {
+		if change.PreviousAddress != "" {
+			to[change.PreviousAddress] = change.Address
+		}
+	}
+	if len(to) == 0 {
+		return nil, nil
+	}
+	known, err := r.opts.Store.Resources(ctx, holdfast.ResourceFilter{Cluster: run.Cluster, Limit: math.MaxInt32})
+	if err != nil {
+		return nil, fmt.Errorf("list resources of %q: %w", run.Cluster, err)
+	}
+	moved := make(map[string]holdfast.Resource, len(to))
+	for _, one := range known {
+		if address, ok := to[one.Address]; ok {
+			moved[address] = one
+		}
+	}
+	return moved, nil
 }
 
 // changing are the actions after which a resource is another than before.

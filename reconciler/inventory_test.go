@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -162,4 +163,41 @@ func (s *brokenInventory) SaveResources(ctx context.Context, cluster string, res
 		return s.err
 	}
 	return s.Store.SaveResources(ctx, cluster, resources)
+}
+
+// TestMovedResourceKeepsItsRun: a resource under another address is the one that
+// our apply made.
+func TestMovedResourceKeepsItsRun(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
+	f.adopt()
+	first := f.applyOf(1, "two")
+	f.found(first, good(first), actions{"a.one": "create", "a.two": "create", "a.three": "create"}, "a.one", "a.two", "a.three")
+	f.clock.Advance(time.Hour)
+	second := f.applyOf(2, "three")
+	f.moved(second, map[string]string{"b.one": "a.one", "a.two": "a.three", "a.three": "a.two"}, "b.one", "a.two", "a.three")
+	for address, run := range f.inventory() {
+		if run != first.Run {
+			t.Errorf("%s was last changed by %q, want %q", address, run, first.Run)
+		}
+	}
+}
+
+// moved ends an apply that did nothing but give resources other addresses.
+func (f *fleet) moved(a holdfast.Assignment, from map[string]string, addresses ...string) {
+	f.t.Helper()
+	plan := holdfast.Plan{Counts: holdfast.Counts{Move: len(from)}}
+	for to, was := range from {
+		plan.Changes = append(plan.Changes, holdfast.ResourceChange{Address: to, PreviousAddress: was, Action: holdfast.ActionMove})
+	}
+	resources := []holdfast.Resource{}
+	for _, address := range addresses {
+		resources = append(resources, holdfast.Resource{Address: address, Type: "x", ID: "id-" + address})
+	}
+	for name, v := range map[string]any{holdfast.ArtefactPlan: plan, holdfast.ArtefactResources: resources} {
+		data, err := json.Marshal(v)
+		f.must(err)
+		f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, name, strings.NewReader(string(data))))
+	}
+	f.finish(a, good(a))
 }

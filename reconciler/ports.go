@@ -155,6 +155,7 @@ type Inventory interface {
 	// SaveResources replaces what is known of a cluster's resources. Those with
 	// an empty Run keep the Run and ChangedAt that they had.
 	SaveResources(ctx context.Context, cluster string, resources []holdfast.Resource) error
+	Resources(ctx context.Context, filter holdfast.ResourceFilter) ([]holdfast.Resource, error)
 }
 
 // Locker excludes across replicas. Keys are state locations, owners "run/attempt".
