@@ -87,14 +87,12 @@ func (r *Reconciler) driftPass(ctx context.Context) (time.Duration, error) {
 	if slices.ContainsFunc(suspensions, func(s holdfast.Suspension) bool { return s.Project == "" }) {
 		return driftLatest, nil
 	}
-	most := 2 * r.opts.MaxDrift
-	waiting, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Kinds: []holdfast.RunKind{holdfast.RunDrift}, Statuses: unended(), Limit: most,
-	})
+	room, err := r.driftRoom(ctx)
 	if err != nil {
-		return driftLatest, fmt.Errorf("list checks for drift: %w", err)
+		return driftLatest, err
 	}
-	for room, deferred := most-len(waiting), 0; room > 0 && deferred < deferredMost; {
+	deferred := 0
+	for room > 0 && deferred < deferredMost {
 		due, err := r.opts.Store.DriftDue(ctx, now, room)
 		if err != nil {
 			return driftLatest, fmt.Errorf("list clusters that are due: %w", err)
@@ -114,11 +112,32 @@ func (r *Reconciler) driftPass(ctx context.Context) (time.Duration, error) {
 			break
 		}
 	}
+	if deferred >= deferredMost {
+		return driftSoonest, nil // others are due behind those
+	}
 	next, err := r.opts.Store.NextDriftDue(ctx, now)
 	if err != nil || next.IsZero() {
 		return driftLatest, err
 	}
 	return next.Sub(now), nil
+}
+
+// driftRoom is how many checks may be queued. Those that wait for a cloud which
+// has a break take nobody's place.
+func (r *Reconciler) driftRoom(ctx context.Context) (int, error) {
+	most, held := 2*r.opts.MaxDrift, r.breakers.held()
+	checks, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Kinds: []holdfast.RunKind{holdfast.RunDrift}, Statuses: unended(), Limit: most * (1 + len(held)),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("list checks for drift: %w", err)
+	}
+	for _, run := range checks {
+		if run.Status == holdfast.RunRunning || !slices.Contains(held, run.Document.Provider) {
+			most--
+		}
+	}
+	return most, nil
 }
 
 // unended are the statuses of runs that have not ended.
@@ -143,9 +162,12 @@ func (r *Reconciler) checkDue(
 	case fresh.Drift.Due.IsZero() || fresh.Drift.Due.After(now):
 		return false, nil // somebody else was here
 	}
-	fresh.Drift.Due = now.Add(driftDeferred)
-	if ended {
+	held := r.breakers.until(rec.Applied.Document.Provider)
+	switch fresh.Drift.Due = now.Add(driftDeferred); {
+	case ended:
 		fresh.Drift.Due = now.Add(driftUnrecorded)
+	case held.After(now):
+		fresh.Drift.Due = held
 	}
 	// It is put off first, whatever follows: of two that come to it one goes on.
 	if _, saveErr := r.opts.Store.SaveCluster(ctx, fresh); errors.Is(saveErr, holdfast.ErrConflict) {
@@ -153,7 +175,7 @@ func (r *Reconciler) checkDue(
 	} else if saveErr != nil {
 		return false, fmt.Errorf("put off the check of %q: %w", rec.Name, saveErr)
 	}
-	if err == nil && !ended && known && !suspended {
+	if err == nil && !ended && known && !suspended && held.IsZero() {
 		if _, err = r.queueDrift(ctx, rec.Name, ReasonSchedule, ""); err == nil {
 			return true, nil
 		}
@@ -177,6 +199,9 @@ func (r *Reconciler) unrecorded(ctx context.Context, cluster string) (fresh hold
 		return in.Cluster, false, fmt.Errorf("observe cluster %q: %w", cluster, err)
 	}
 	_, check := driftChecked(in)
+	if run := in.Drift; run != nil && run.ID > in.Cluster.Drift.Run && newerThanApplied(in, *run) {
+		check = check || in.Now.Sub(run.FinishedAt) < driftDeferred // whyever it does not count, the next one may not either
+	}
 	_, apply := recordOutcome(in)
 	if check || apply {
 		r.requests.add(req)
@@ -257,13 +282,14 @@ func uncheckable(rec holdfast.ClusterRecord) string {
 }
 
 // driftDue is when a cluster is to be checked for drift next, as its record
-// says; the zero time if it is not. fallback is the schedule of clusters that
-// say nothing.
-func driftDue(rec holdfast.ClusterRecord, fallback string) time.Time {
+// says at now; the zero time if it is not. fallback is the schedule of clusters
+// that say nothing.
+func driftDue(now time.Time, rec holdfast.ClusterRecord, fallback string) time.Time {
 	if uncheckable(rec) != "" {
 		return time.Time{}
 	}
 	drift, policy := rec.Drift, driftPolicy(rec)
+	drift.CheckedAt, rec.Applied.At = believable(drift.CheckedAt, now), believable(rec.Applied.At, now)
 	last := drift.CheckedAt
 	if rec.Applied.At.After(last) {
 		last = rec.Applied.At
@@ -287,6 +313,15 @@ func driftDue(rec holdfast.ClusterRecord, fallback string) time.Time {
 		}
 	}
 	return next
+}
+
+// believable is a time of the past. One that has not come yet was told by a clock
+// that was wrong, and may be any: it counts as long ago.
+func believable(t, now time.Time) time.Time {
+	if t.After(now.Add(driftFresh)) {
+		return time.Unix(0, 0)
+	}
+	return t
 }
 
 // sooner is the earlier of two times, of which the zero one is never.

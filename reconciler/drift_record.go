@@ -83,7 +83,12 @@ func checkedDrift(in Input, run holdfast.Run, found *finding, why string) holdfa
 	s := was
 	s.Run, s.Applied, s.CheckedAt, s.Detail, s.Hold = run.ID, rec.Applied.Run, run.FinishedAt, why, ""
 	if found == nil {
-		s.Failures++
+		if run.ID != was.Run {
+			s.Failures++
+		}
+		if run.Status.Good() { // no other rules make its plan appear
+			s.Rules = rulesDigest(driftPolicy(rec).Ignore, in.Now)
+		}
 		if s.Status = holdfast.DriftFailed; was.Status != s.Status && was.Fingerprint == "" {
 			s.Since = at
 		}

@@ -22,8 +22,14 @@ func Judge(plan holdfast.Plan, rules []holdfast.DriftRule, now time.Time) Findin
 	return Finding{f.items, f.counts, f.destroys, f.hides, f.causes, f.fingerprint}
 }
 
-// DriftDue is when a cluster is checked next.
-func DriftDue(rec holdfast.ClusterRecord, fallback string) time.Time { return driftDue(rec, fallback) }
+// DriftDue is when a cluster is checked next, by a clock that was never wrong.
+func DriftDue(rec holdfast.ClusterRecord, fallback string) time.Time {
+	now := rec.Drift.CheckedAt
+	if rec.Applied.At.After(now) {
+		now = rec.Applied.At
+	}
+	return driftDue(now, rec, fallback)
+}
 
 // DriftPass queues the checks that are due, if this replica may.
 func (r *Reconciler) DriftPass(ctx context.Context) (time.Duration, error) {

@@ -37,3 +37,6 @@ func (r *Reconciler) Woken(topic string) { r.woken(topic) }
 
 // TakeInventory records what a run has found in the state.
 func (r *Reconciler) TakeInventory(ctx context.Context, run holdfast.Run) { r.takeInventory(ctx, run) }
+
+// HeardOf lets the end of an attempt bear on the breaker of its cloud.
+func (r *Reconciler) HeardOf(ctx context.Context, run holdfast.Run) { r.heardOf(ctx, run) }

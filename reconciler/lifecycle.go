@@ -356,7 +356,7 @@ func (r *Reconciler) saveCluster(
 ) (holdfast.ClusterRecord, error) {
 	now := r.opts.Now()
 	rec.Phase, rec.Conditions = lifecycle(now, rec, runs)
-	rec.Drift.Due = driftDue(rec, r.opts.DriftSchedule)
+	rec.Drift.Due = driftDue(now, rec, r.opts.DriftSchedule)
 	rec.UpdatedAt = before.UpdatedAt
 	if rec.Version > 0 && sameRecord(before, rec) {
 		return before, nil

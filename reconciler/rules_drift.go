@@ -60,16 +60,18 @@ func undoDrift(in Input) (Decision, bool) {
 	}
 	byItself := driftPolicy(rec).OnDrift == onDriftApply
 	stopped := rec.Suspended || in.Suspended != ""
-	wanted := last.Actor != "" || isRemedy(last) && byItself
+	waits := Decision{Action: ActionNone, Reason: ReasonInProgress}
 	switch {
 	case in.Approval != nil:
 		return undoApproved(in)
 	case stopped:
 		return Decision{}, false
-	case last.Status.Pending() && wanted:
-		return Decision{Action: ActionNone, Reason: ReasonInProgress}, true
-	case !byItself || !undoable(in):
+	case last.Status.Pending() && last.Actor != "":
+		return waits, true
+	case !byItself || !undoable(in): // what waits for its turn is not wanted any more
 		return Decision{}, false
+	case last.Status.Pending() && isRemedy(last) && last.StoredPlan == in.Drift.ID && needsPerson(in) == "":
+		return waits, true
 	}
 	if wait := rec.UpdatedAt.Add(remedyPatience).Sub(in.Now); wait > 0 && reserved(rec, in.Runs) {
 		return Decision{Action: ActionNone, Reason: ReasonInProgress, After: wait}, true
@@ -78,10 +80,15 @@ func undoDrift(in Input) (Decision, bool) {
 		return d, true
 	}
 	moved := in.Drift.StateSerial != rec.StateSerial
-	if old := in.Now.Sub(rec.Drift.CheckedAt) > driftFresh; (old || moved) && !in.WindowClosed {
+	if (!fresh(rec.Drift, in.Now) || moved) && !in.WindowClosed {
 		return Decision{Action: ActionCheck, Reason: ReasonSchedule, Cancel: pending(in.Runs)}, true
 	}
 	return Decision{Action: ActionApply, Reason: ReasonDrifted, StoredPlan: in.Drift.ID, Cancel: pending(in.Runs)}, true
+}
+
+// fresh reports whether what the last check has found may be undone by itself.
+func fresh(drift holdfast.DriftState, now time.Time) bool {
+	return now.Sub(drift.CheckedAt).Abs() <= driftFresh // and not in a time that has not come yet
 }
 
 // undoable reports whether there is drift, with a plan that would undo it.
@@ -120,23 +127,26 @@ func undoApproved(in Input) (Decision, bool) {
 
 // heldDrift is why drift is not undone by itself.
 func heldDrift(in Input) (Decision, bool) {
-	drift := in.Cluster.Drift
-	held := Decision{Action: ActionWait, Reason: ReasonDriftHeld, Cancel: pending(in.Runs)}
-	if run, ok := remedyOf(in.Cluster, in.Runs); ok {
+	held := Decision{Action: ActionWait, Reason: ReasonDriftHeld, Detail: needsPerson(in), Cancel: pending(in.Runs)}
+	if run, ok := remedyOf(in.Cluster, in.Runs); ok && (held.Detail == "" || !run.Status.Pending()) {
 		held.Reason, held.Detail = ReasonRemedyFailed, run.ID+" was to undo it, and the same drift is still there"
-		return held, true
 	}
-	switch {
+	return held, held.Detail != ""
+}
+
+// needsPerson is why drift may not be undone without a person's word; empty if
+// it may.
+func needsPerson(in Input) string {
+	switch drift := in.Cluster.Drift; {
 	case slices.Contains(in.Cluster.Desired.Document.Apply.Requires, "approved"):
-		held.Detail = "applies of this cluster need an approval"
+		return "applies of this cluster need an approval"
 	case drift.Destroys:
-		held.Detail = "undoing it would destroy or replace something"
+		return "undoing it would destroy or replace something"
 	case drift.Hides:
-		held.Detail = "undoing it would also undo what an ignore rule hides"
+		return "undoing it would also undo what an ignore rule hides"
 	default:
-		return Decision{}, false
+		return ""
 	}
-	return held, true
 }
 
 // remedyOf returns the apply that was to undo the drift that is on record, unless
