@@ -13,7 +13,8 @@ import (
 // inOrder holds an apply back until the clusters that this one depends on are
 // applied, whoever asks.
 func inOrder(in Input, d Decision) Decision {
-	if d.Action != ActionApply || in.Cluster.Desired.Removed {
+	restores := desired(in).Equal(in.Cluster.Applied.SourceDigest) && begun(in) == nil // nothing new comes to stand on the parents
+	if d.Action != ActionApply || in.Cluster.Desired.Removed || restores {
 		return d
 	}
 	reason, detail := held(in.Parents)
