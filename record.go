@@ -57,6 +57,9 @@ type Desired struct {
 	// RemovedWith is how many clusters went with the same revision, itself
 	// included.
 	RemovedWith int `json:"removedWith,omitempty"`
+	// Confirmed is who has asked for the destruction while others, which depend
+	// on it, had to go first: it need not be confirmed again then.
+	Confirmed string `json:"confirmed,omitempty"`
 	// Missing says why a document that is not there is not taken for removed;
 	// empty if it is there, or Removed.
 	Missing string `json:"missing,omitempty"`

@@ -85,7 +85,7 @@ func (r *Reconciler) act(ctx context.Context, in Input, d Decision) error {
 		return err
 	}
 	err = r.settle(ctx, in, d)
-	if errors.Is(err, holdfast.ErrConflict) {
+	if errors.Is(err, holdfast.ErrConflict) && d.Confirmed == "" {
 		r.requests.add(in.Request) // what was to be done is done: only the words are missing
 	} else if err != nil {
 		return err
@@ -326,6 +326,9 @@ func (r *Reconciler) settle(ctx context.Context, in Input, d Decision) error {
 	rec.Waiting, rec.WaitingDetail = "", ""
 	if d.Action == ActionWait {
 		rec.Waiting, rec.WaitingDetail = d.Reason, d.Detail
+	}
+	if d.Confirmed != "" {
+		rec.Desired.Confirmed = d.Confirmed
 	}
 	asGitSays := d.Reason == ReasonUpToDate || d.Reason == ReasonDriftHeld || d.Reason == ReasonRemedyFailed
 	if asGitSays && !rec.Desired.Removed {

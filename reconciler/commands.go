@@ -368,6 +368,8 @@ func (r *Reconciler) decideFor(ctx context.Context, req holdfast.Request, approv
 			return "plan queued", nil
 		case d.Action == ActionApply:
 			return "apply queued", nil
+		case d.Confirmed != "":
+			return "it is destroyed when those that depend on it are gone: " + d.Detail, nil
 		}
 		text := refusals[d.Reason]
 		switch {

@@ -108,6 +108,7 @@ type Decision struct {
 	StoredPlan string            // apply: exactly this run's plan file
 	Resume     bool              // apply: a subset of a review suffices
 	Actor      string            // plan, apply: who asked; empty: Git did
+	Confirmed  string            // wait: who has asked for the destruction that waits; the record keeps it
 	Detail     string            // wait: the reason in a sentence, where it has more to tell
 }
 

@@ -49,6 +49,8 @@ func refuses(reason string, with ...func(*reconciler.Decision)) reconciler.Decis
 	return act(reconciler.ActionRefuse, reason, with...)
 }
 
+func confirmed(d *reconciler.Decision) { d.Confirmed = "alice" }
+
 func unlocked(run *holdfast.Run) {
 	run.Failure = &holdfast.Failure{Cause: holdfast.ReasonAgentKilled}
 }
@@ -95,7 +97,9 @@ func removalSituations() map[string]situation {
 		"protected":                       {onBranch(removed, merged, protected), waits(reconciler.ReasonProtected, because(unprotect))},
 		"protected, and asked for":        {onBranch(removed, merged, protected, asks(holdfast.VerbApply, "")), refuses(reconciler.ReasonProtected, because(unprotect))},
 		"a dependent is there":            {onBranch(removed, merged, withDependent(holdfast.PhaseActive)), waits(reconciler.ReasonHasDependents, because("first go: app"))},
-		"a dependent is there, asked for": {onBranch(removed, merged, withDependent(holdfast.PhaseDeleting), asks(holdfast.VerbApply, "")), refuses(reconciler.ReasonHasDependents, because("first go: app"))},
+		"a dependent is there, asked for": {onBranch(removed, merged, withDependent(holdfast.PhaseActive), asks(holdfast.VerbApply, "")), refuses(reconciler.ReasonHasDependents, because("first go: app"))},
+		"a dependent goes, asked for":     {onBranch(removed, merged, withDependent(holdfast.PhaseDeleting), asks(holdfast.VerbApply, "")), waits(reconciler.ReasonHasDependents, because("first go: app"), confirmed)},
+		"a dependent goes, unreviewed":    {onBranch(removed, withDependent(holdfast.PhaseDeleting), runs(ran("run-2", plan, holdfast.RunPlanned, ofNothing)), asks(holdfast.VerbApply, "run-2")), refuses(reconciler.ReasonHasDependents, because("first go: app"))},
 		"a dependent came":                {onBranch(removed, merged, withDependent(holdfast.PhaseActive), runs(ran("run-2", destroy, holdfast.RunQueued, ofNothing))), waits(reconciler.ReasonHasDependents, cancels("run-2"), because("first go: app"))},
 		"the dependent is gone":           {onBranch(removed, merged, withDependent(holdfast.PhaseDeleted)), act(reconciler.ActionApply, reconciler.ReasonMerged, on(seen))},
 		"a dependent, planned all along":  {onBranch(removed, withDependent(holdfast.PhaseActive)), act(reconciler.ActionPlan, reconciler.ReasonUnreviewed, on())},

@@ -125,6 +125,37 @@ func TestAChainIsDestroyedBackwards(t *testing.T) {
 	}
 }
 
+func TestAChainOfManyIsConfirmedOnce(t *testing.T) {
+	t.Parallel()
+	f := built(t, chain())
+	f.repo.Commit(master, "more", many(2)) // so that three are many
+	f.look()
+	f.executeAll(withEngine)
+	f.open(1, map[string]string{
+		"clusters/network.yaml": gitserver.Delete, "clusters/cluster.yaml": gitserver.Delete, "clusters/app.yaml": gitserver.Delete,
+	})
+	f.executeAll(withEngine)
+	f.merge(1, byMerge)
+	if order := f.writes(withEngine); len(order) != 0 {
+		t.Fatalf("%v are destroyed without a word", order)
+	}
+	f.post()
+	f.command(1, "alice", "/holdfast apply")
+	f.restart() // what was said is on record
+	f.r.Resume(t.Context())
+	f.settle()
+	f.look()
+	if order := f.writes(withEngine); !slices.Equal(order, []string{"app", "cluster", "network"}) {
+		t.Errorf("destroyed in the order %v", order)
+	}
+	if rec := f.cluster("network"); rec.Phase != holdfast.PhaseDeleted {
+		t.Errorf("network is %s and waits for %q: %s", rec.Phase, rec.Waiting, rec.WaitingDetail)
+	}
+	if run := f.newest("network"); run.Actor != "alice" {
+		t.Errorf("the destroy of network was asked for by %q", run.Actor)
+	}
+}
+
 func TestAParentDoesNotGoBeforeItsDependents(t *testing.T) {
 	t.Parallel()
 	f := built(t, chain())

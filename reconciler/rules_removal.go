@@ -93,8 +93,14 @@ func inSafety(in Input, d Decision) Decision {
 	}
 	reason, detail := spared(in)
 	switch {
+	case reason == "" && d.Actor == "":
+		d.Actor = in.Cluster.Desired.Confirmed
+		return d
 	case reason == "":
 		return d
+	case in.Approval != nil && reason == ReasonHasDependents && reviewed(in.Merges) != nil && going(in.Dependents):
+		// A person's word about many holds until it is this one's turn.
+		return Decision{Action: ActionWait, Reason: reason, Detail: detail, Confirmed: in.Approval.Actor}
 	case in.Approval != nil:
 		return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}
 	default:
@@ -134,10 +140,18 @@ func present(relations []holdfast.Relation) []string {
 	return names
 }
 
+// going reports whether all relations that are still there are being removed.
+func going(relations []holdfast.Relation) bool {
+	return !slices.ContainsFunc(relations, func(r holdfast.Relation) bool {
+		return r.Phase != "" && r.Phase != holdfast.PhaseDeleted && r.Phase != holdfast.PhaseDeleting
+	})
+}
+
 func massRemoval(in Input) (bool, string) {
 	n := max(in.Removals, in.Cluster.Desired.RemovedWith)
-	many := n > massRemovals || n > 1 && n*massRemovalShare > in.Fleet
-	return many, fmt.Sprintf("%d of %d clusters are gone at once: holdfast apply destroys those that are named", n, in.Fleet)
+	fleet := max(in.Fleet, n) // some of them may be destroyed already
+	many := n > massRemovals || n > 1 && n*massRemovalShare > fleet
+	return many, fmt.Sprintf("%d of %d clusters are gone at once: holdfast apply destroys those that are named", n, fleet)
 }
 
 // confirmed reports whether a person has asked for this very destroy, or it has
@@ -147,7 +161,7 @@ func confirmed(in Input) bool {
 	last := newest(in.Runs)
 	given := last.Kind == holdfast.RunDestroy && last.Actor != "" && last.SourceDigest.Equal(desired(in)) && !givenUp(last)
 	failed := begun(in)
-	return asked || given || failed != nil && failed.Kind == holdfast.RunDestroy
+	return asked || given || in.Cluster.Desired.Confirmed != "" || failed != nil && failed.Kind == holdfast.RunDestroy
 }
 
 // failedDestroy tries again, a few times and later each time, whatever the cause
