@@ -7,10 +7,13 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
@@ -36,53 +39,6 @@ type catalog struct {
 	pending  map[string]bool     // names that are not resolved
 	faulty   map[string]bool     // names that are resolved, to faults
 	renames  map[string][]string // former names to new ones; nil: not asked for yet
-}
-
-// catalogIndex tells for all catalogs of a repository which clusters may have to
-// do with something. It may name more than are concerned, never fewer, as long
-// as they are resolved.
-type catalogIndex struct {
-	mu      sync.Mutex
-	readers map[string]map[string]bool // folder → names whose digest has ever depended on it
-	located map[string]map[string]bool // state location → names that have ever had it
-}
-
-func newCatalogIndex() *catalogIndex {
-	return &catalogIndex{readers: make(map[string]map[string]bool), located: make(map[string]map[string]bool)}
-}
-
-func (x *catalogIndex) add(name string, res *resolution) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, dir := range res.reads {
-		note(x.readers, dir, name)
-	}
-	if res.location != "" && !ownState(res.location) { // those are told apart by their names
-		note(x.located, res.location, name)
-	}
-}
-
-func note(index map[string]map[string]bool, key, name string) {
-	if index[key] == nil {
-		index[key] = make(map[string]bool)
-	}
-	index[key][name] = true
-}
-
-// reading adds the names that may depend on a touched folder to names.
-func (x *catalogIndex) reading(touched, names map[string]bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for dir := range touched {
-		maps.Copy(names, x.readers[dir])
-	}
-}
-
-// at returns the names that may have a state location, sorted.
-func (x *catalogIndex) at(location string) []string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return slices.Sorted(maps.Keys(x.located[location]))
 }
 
 type file struct {
@@ -231,19 +187,49 @@ func (r *Reconciler) catalog(ctx context.Context, repo Repository, treeish strin
 	return cat, nil
 }
 
+// readAll reads every file that may define clusters, some side by side: at the
+// first look at a repository that is what one waits for.
 func (c *catalog) readAll(ctx context.Context, repo Repository) error {
-	return fs.WalkDir(c.tree, ".", func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case !d.Type().IsRegular() || !defines(repo, name):
-			return nil
+	var names []string
+	err := fs.WalkDir(c.tree, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && defines(repo, name) {
+			names = append(names, name)
 		}
-		c.read(name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	files := make([]*file, len(names))
+	err = sideBySide(ctx, len(names), func(i int) error {
+		files[i] = c.parse(names[i])
 		return nil
 	})
+	for i, f := range files {
+		c.take(names[i], f)
+	}
+	return err
+}
+
+// sideBySide calls do with the numbers below n, as many at once as there are
+// processors, until one fails.
+func sideBySide(ctx context.Context, n int, do func(i int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		g.Go(func() error {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				if err := do(int(i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
 // derive makes cat from base, reading only what differs.
@@ -289,25 +275,6 @@ func (c *catalog) documented(names map[string]bool, change holdfast.TreeChange) 
 	}
 }
 
-// touchedBy is every path that changes name, with all folders around it.
-func touchedBy(changes []holdfast.TreeChange) map[string]bool {
-	touched := make(map[string]bool)
-	for _, change := range changes {
-		touch(touched, change.Path)
-		touch(touched, change.From)
-	}
-	return touched
-}
-
-// touch marks a changed path and all folders around it.
-func touch(touched map[string]bool, name string) {
-	for name != "" && name != "." && !touched[name] {
-		touched[name] = true
-		name = path.Dir(name)
-	}
-	touched["."] = true
-}
-
 func same(a, b []entry) bool {
 	return slices.EqualFunc(a, b, func(x, y entry) bool { return x.file.same(y.file) })
 }
@@ -351,13 +318,17 @@ func (c *catalog) define(name string, entries []entry) {
 	}
 }
 
-// read takes in one file. What is wrong with it is a fault, not an error: the
-// other clusters still work.
-func (c *catalog) read(name string) {
+// read takes in one file.
+func (c *catalog) read(name string) { c.take(name, c.parse(name)) }
+
+// parse reads a file; nil if it has nothing to do with clusters. What is wrong
+// with it is a fault, not an error: the other clusters still work. Several may be
+// read at once.
+func (c *catalog) parse(name string) *file {
 	f := &file{path: name}
 	data, err := c.tree.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return
+		return nil
 	}
 	if id, err := c.tree.Hash(name); err == nil {
 		f.id = id
@@ -368,6 +339,13 @@ func (c *catalog) read(name string) {
 		f.docs, f.faults = templates.ParseClusters(name, data)
 	}
 	if len(f.docs) == 0 && len(f.faults) == 0 {
+		return nil
+	}
+	return f
+}
+
+func (c *catalog) take(name string, f *file) {
+	if f == nil {
 		return
 	}
 	c.files.set(name, f)
@@ -432,8 +410,17 @@ func (r *Reconciler) resolve(ctx context.Context, c *catalog, name string) (*res
 	return res, nil
 }
 
-// unresolved returns the names that are not resolved yet, sorted. When there are
-// none the index knows of all.
+// resolveAll resolves what is not resolved yet, side by side: the index knows of
+// all names then.
+func (r *Reconciler) resolveAll(ctx context.Context, c *catalog) error {
+	names := c.unresolved()
+	return sideBySide(ctx, len(names), func(i int) error {
+		_, err := r.resolve(ctx, c, names[i])
+		return err
+	})
+}
+
+// unresolved returns the names that are not resolved yet, sorted.
 func (c *catalog) unresolved() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -470,76 +457,6 @@ func (r *Reconciler) forbidden(repo string, res *resolution) holdfast.Faults {
 		)}
 	}
 	return nil
-}
-
-// difference is what two trees say differently.
-type difference struct {
-	files []string // that define clusters, or are not read as they should, in either
-	// documents are the names whose documents differ, be it in their place, a
-	// comment or a label.
-	documents []string
-	// names are those of which something else is said: changed, added, deleted,
-	// or newly at fault. They are sorted, as is the rest.
-	names []string
-}
-
-// differing compares two trees. Its work grows with what differs.
-func (r *Reconciler) differing(ctx context.Context, from, to *catalog) (difference, error) {
-	var d difference
-	changes, err := r.opts.Git.Diff(ctx, to.repo, from.id, to.id)
-	if err != nil {
-		return d, err
-	}
-	for _, name := range from.unresolved() {
-		if _, err := r.resolve(ctx, from, name); err != nil {
-			return d, err
-		}
-	}
-	files, documents := make(map[string]bool), make(map[string]bool)
-	for _, change := range changes {
-		for _, path := range []string{change.From, change.Path} {
-			if !from.files.get(path).same(to.files.get(path)) {
-				files[path] = true
-			}
-		}
-		from.documented(documents, change)
-		to.documented(documents, change)
-	}
-	maps.DeleteFunc(documents, func(name string, _ bool) bool { return same(from.names.get(name), to.names.get(name)) })
-	from.mu.Lock()
-	names := maps.Clone(from.faulty)
-	from.mu.Unlock()
-	maps.Copy(names, documents)
-	to.index.reading(touchedBy(changes), names)
-	d.files, d.documents = slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(documents))
-	d.names, err = r.effective(ctx, from, to, slices.Sorted(maps.Keys(names)))
-	return d, err
-}
-
-// effective keeps the names whose content really differs: a moved file, a
-// comment or a label changes nothing.
-func (r *Reconciler) effective(ctx context.Context, from, to *catalog, names []string) ([]string, error) {
-	var out []string
-	for _, name := range names {
-		before, err := r.resolve(ctx, from, name)
-		if err != nil {
-			return nil, err
-		}
-		after, err := r.resolve(ctx, to, name)
-		if err != nil {
-			return nil, err
-		}
-		if before == nil && after == nil {
-			continue
-		}
-		if before == nil || after == nil || !before.digest.Equal(after.digest) {
-			if before != nil && after != nil && len(before.faults) > 0 && slices.Equal(before.faults, after.faults) {
-				continue // as wrong as it was
-			}
-			out = append(out, name)
-		}
-	}
-	return out, nil
 }
 
 // ownState reports whether a state location is in Holdfast's own backend.

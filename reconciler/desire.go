@@ -43,6 +43,7 @@ func (r *Reconciler) desireAll(
 	if now.removed, err = r.removedBy(ctx, repo, now, names); err != nil {
 		return nil, err
 	}
+	_ = r.resolveAll(ctx, cat) // sooner than one by one; what fails is told there
 	again, asked := make(map[string]bool), make(map[string]bool)
 	for some := range slices.Chunk(names, recordsAtOnce) {
 		records, err := r.records(ctx, some)

@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -114,9 +115,26 @@ type Queue struct{ q *queue[string] }
 func NewQueue() *Queue { return &Queue{newQueue[string]()} }
 
 func (q *Queue) Add(key string)                         { q.q.add(key) }
+func (q *Queue) AddPatient(key string)                  { q.q.addPatient(key) }
 func (q *Queue) AddAfter(key string, d time.Duration)   { q.q.addAfter(key, d) }
 func (q *Queue) Get(ctx context.Context) (string, bool) { return q.q.get(ctx) }
 func (q *Queue) Done(key string)                        { q.q.done(key) }
 func (q *Queue) Depth() int                             { return q.q.depth() }
 func (q *Queue) Outcome(key string, failed bool) int    { return q.q.outcome(key, failed) }
 func (q *Queue) Close()                                 { q.q.close() }
+
+// Shards is a sharded map, for its own tests.
+type Shards struct{ s shards[int] }
+
+// NewShards returns an empty map.
+func NewShards() *Shards { return &Shards{} }
+
+func (s *Shards) Get(key string) int        { return s.s.get(key) }
+func (s *Shards) Set(key string, value int) { s.s.set(key, value) }
+func (s *Shards) Remove(key string)         { s.s.remove(key) }
+func (s *Shards) Len() int                  { return s.s.len() }
+func (s *Shards) Freeze()                   { s.s.freeze() }
+func (s *Shards) Copied() *Shards           { return &Shards{s.s.copied()} }
+func (s *Shards) All() iter.Seq2[string, int] {
+	return s.s.all()
+}

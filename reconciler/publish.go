@@ -46,7 +46,9 @@ func (r *Reconciler) publish(ctx context.Context, in Input) {
 		}
 	}
 	if len(in.Merges) == 0 && len(in.Runs) > 0 && !r.pushShown(ctx, in) {
-		r.shows.add(showKey{repo: in.Cluster.Owner, revision: newest(in.Runs).Revision})
+		rec, last := in.Cluster, newest(in.Runs).Revision
+		left := last != rec.Desired.Revision || rec.Ending != nil && rec.Ending.To != ""
+		r.shows.add(showKey{repo: rec.Owner, revision: last, left: left})
 	}
 	if len(in.Merges) == 0 && in.Cluster.Waiting != "" {
 		r.showWaited(ctx, in.Cluster)

@@ -1,0 +1,54 @@
+package reconciler
+
+import (
+	"maps"
+	"slices"
+	"sync"
+)
+
+// catalogIndex tells for all catalogs of a repository which clusters may have to
+// do with something. It may name more than are concerned, never fewer, as long
+// as they are resolved.
+type catalogIndex struct {
+	mu      sync.Mutex
+	readers map[string]map[string]bool // folder → names whose digest has ever depended on it
+	located map[string]map[string]bool // state location → names that have ever had it
+}
+
+func newCatalogIndex() *catalogIndex {
+	return &catalogIndex{readers: make(map[string]map[string]bool), located: make(map[string]map[string]bool)}
+}
+
+func (x *catalogIndex) add(name string, res *resolution) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, dir := range res.reads {
+		note(x.readers, dir, name)
+	}
+	if res.location != "" && !ownState(res.location) { // those are told apart by their names
+		note(x.located, res.location, name)
+	}
+}
+
+func note(index map[string]map[string]bool, key, name string) {
+	if index[key] == nil {
+		index[key] = make(map[string]bool)
+	}
+	index[key][name] = true
+}
+
+// reading adds the names that may depend on a touched folder to names.
+func (x *catalogIndex) reading(touched, names map[string]bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for dir := range touched {
+		maps.Copy(names, x.readers[dir])
+	}
+}
+
+// at returns the names that may have a state location, sorted.
+func (x *catalogIndex) at(location string) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Sorted(maps.Keys(x.located[location]))
+}

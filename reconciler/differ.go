@@ -1,0 +1,97 @@
+package reconciler
+
+import (
+	"context"
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// difference is what two trees say differently.
+type difference struct {
+	files []string // that define clusters, or are not read as they should, in either
+	// documents are the names whose documents differ, be it in their place, a
+	// comment or a label.
+	documents []string
+	// names are those of which something else is said: changed, added, deleted,
+	// or newly at fault. They are sorted, as is the rest.
+	names []string
+}
+
+// differing compares two trees. Its work grows with what differs.
+func (r *Reconciler) differing(ctx context.Context, from, to *catalog) (difference, error) {
+	var d difference
+	changes, err := r.opts.Git.Diff(ctx, to.repo, from.id, to.id)
+	if err != nil {
+		return d, err
+	}
+	if err := r.resolveAll(ctx, from); err != nil {
+		return d, err
+	}
+	files, documents := make(map[string]bool), make(map[string]bool)
+	for _, change := range changes {
+		for _, path := range []string{change.From, change.Path} {
+			if !from.files.get(path).same(to.files.get(path)) {
+				files[path] = true
+			}
+		}
+		from.documented(documents, change)
+		to.documented(documents, change)
+	}
+	maps.DeleteFunc(documents, func(name string, _ bool) bool { return same(from.names.get(name), to.names.get(name)) })
+	from.mu.Lock()
+	names := maps.Clone(from.faulty)
+	from.mu.Unlock()
+	maps.Copy(names, documents)
+	to.index.reading(touchedBy(changes), names)
+	d.files, d.documents = slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(documents))
+	d.names, err = r.effective(ctx, from, to, slices.Sorted(maps.Keys(names)))
+	return d, err
+}
+
+// effective keeps the names whose content really differs: a moved file, a
+// comment or a label changes nothing.
+func (r *Reconciler) effective(ctx context.Context, from, to *catalog, names []string) ([]string, error) {
+	var out []string
+	for _, name := range names {
+		before, err := r.resolve(ctx, from, name)
+		if err != nil {
+			return nil, err
+		}
+		after, err := r.resolve(ctx, to, name)
+		if err != nil {
+			return nil, err
+		}
+		if before == nil && after == nil {
+			continue
+		}
+		if before == nil || after == nil || !before.digest.Equal(after.digest) {
+			if before != nil && after != nil && len(before.faults) > 0 && slices.Equal(before.faults, after.faults) {
+				continue // as wrong as it was
+			}
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
+// touchedBy is every path that changes name, with all folders around it.
+func touchedBy(changes []holdfast.TreeChange) map[string]bool {
+	touched := make(map[string]bool)
+	for _, change := range changes {
+		touch(touched, change.Path)
+		touch(touched, change.From)
+	}
+	return touched
+}
+
+// touch marks a changed path and all folders around it.
+func touch(touched map[string]bool, name string) {
+	for name != "" && name != "." && !touched[name] {
+		touched[name] = true
+		name = path.Dir(name)
+	}
+	touched["."] = true
+}

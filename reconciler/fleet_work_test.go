@@ -1,0 +1,186 @@
+package reconciler_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+// work counts what a reconciler asks of its store and of Git, and how many
+// records it gets.
+type work struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func (w *work) add(what string, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts[what] += n
+}
+
+func (w *work) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts = make(map[string]int)
+}
+
+func (w *work) done() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.counts)
+}
+
+type workedStore struct {
+	reconciler.Store
+	*work
+}
+
+func (s workedStore) Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error) {
+	s.add("clusters", 1)
+	return s.Store.Cluster(ctx, name)
+}
+
+func (s workedStore) Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error) {
+	records, err := s.Store.Clusters(ctx, filter)
+	s.add("clusters", len(records))
+	s.add("lists", 1)
+	return records, err
+}
+
+func (s workedStore) SaveCluster(
+	ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition,
+) (holdfast.ClusterRecord, error) {
+	s.add("writes", 1)
+	return s.Store.SaveCluster(ctx, c, history...)
+}
+
+func (s workedStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error) {
+	runs, err := s.Store.Runs(ctx, filter)
+	s.add("runs", len(runs))
+	s.add("lists", 1)
+	return runs, err
+}
+
+func (s workedStore) CreateRun(ctx context.Context, run holdfast.Run) error {
+	s.add("queued", 1)
+	return s.Store.CreateRun(ctx, run)
+}
+
+type workedGit struct {
+	reconciler.Git
+	*work
+}
+
+func (g workedGit) Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error) {
+	tree, err := g.Git.Tree(ctx, repo, revision)
+	return workedTree{tree, g.work}, err
+}
+
+func (g workedGit) Diff(ctx context.Context, repo, from, to string) ([]holdfast.TreeChange, error) {
+	changes, err := g.Git.Diff(ctx, repo, from, to)
+	g.add("changes", len(changes))
+	return changes, err
+}
+
+type workedTree struct {
+	holdfast.Tree
+	*work
+}
+
+func (t workedTree) ReadFile(name string) ([]byte, error) {
+	t.add("files", 1)
+	return t.Tree.ReadFile(name)
+}
+
+// TestWorkGrowsWithTheChange has fleets of several sizes do the same: what it
+// takes is the same.
+func TestWorkGrowsWithTheChange(t *testing.T) {
+	t.Parallel()
+	steps := map[string]func(f *fleet){
+		"an edited document": func(f *fleet) {
+			f.repo.Commit(master, "edit", map[string]string{"clusters/c0.yaml": templated("c0", "{path: ../templates/other}")})
+			f.look()
+		},
+		"a label": func(f *fleet) {
+			f.repo.Commit(master, "edit", map[string]string{"clusters/c0.yaml": "# c0\n" + templated("c0", "{path: ../templates/web}")})
+			f.look()
+		},
+		"another document": func(f *fleet) {
+			f.repo.Commit(master, "add", map[string]string{"clusters/new.yaml": templated("new", "{path: ../templates/web}")})
+			f.look()
+		},
+		"a removed document": func(f *fleet) {
+			f.repo.Commit(master, "remove", map[string]string{"clusters/c0.yaml": deleted})
+			f.look()
+		},
+		"a renamed cluster": func(f *fleet) {
+			f.repo.Commit(master, "rename", map[string]string{"clusters/c0.yaml": renamed("n0", "c0", "{path: ../templates/web}")})
+			f.look()
+		},
+		"a file of no cluster": func(f *fleet) {
+			f.repo.Commit(master, "readme", map[string]string{"README.md": "more"})
+			f.look()
+		},
+		"a pull request": func(f *fleet) {
+			f.open(1, map[string]string{"clusters/c0.yaml": templated("c0", "{path: ../templates/other}")})
+		},
+		"a push below a pull request": func(f *fleet) {
+			f.open(1, map[string]string{"clusters/c0.yaml": templated("c0", "{path: ../templates/other}")})
+			f.repo.Commit(master, "edit", map[string]string{"clusters/c1.yaml": templated("c1", "{path: ../templates/other}")})
+			f.look()
+		},
+	}
+	for name, step := range steps {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			few, many := workOf(t, 4, step), workOf(t, 60, step)
+			if diff := cmp.Diff(few, many); diff != "" || len(few) == 0 {
+				t.Errorf("work for 4 clusters and for 60 (-4 +60):\n%s", diff)
+			}
+		})
+	}
+}
+
+// deleted as a file's content removes it.
+const deleted = "\x00delete"
+
+func renamed(name, from, template string) string {
+	return fmt.Sprintf(`apiVersion: holdfast.dev/v1
+kind: Cluster
+metadata: {name: %s, renamedFrom: %s}
+spec:
+  project: p
+  environment: e
+  template: %s
+  provider: any
+`, name, from, template)
+}
+
+// workOf returns what a step takes a fleet of n clusters at rest.
+func workOf(t *testing.T, n int, step func(*fleet)) map[string]int {
+	t.Helper()
+	files := webTemplate("one")
+	for path, text := range webTemplate("two") {
+		files["templates/other"+path[len("templates/web"):]] = text
+	}
+	for i := range n {
+		files[fmt.Sprintf("clusters/c%d.yaml", i)] = templated(fmt.Sprintf("c%d", i), "{path: ../templates/web}")
+	}
+	w := &work{}
+	w.reset()
+	f := newFleet(t, files, func(o *reconciler.Options) {
+		o.Store, o.Git = workedStore{o.Store, w}, workedGit{o.Git, w}
+	})
+	f.adopt()
+	w.reset()
+	step(f)
+	return w.done()
+}
