@@ -70,6 +70,17 @@ func (s *Store) ClusterNames(ctx context.Context, filter holdfast.ClusterFilter)
 	return found, nil
 }
 
+// ClustersAt returns the names of the clusters that had a run with a state that
+// is not in our own backend.
+func (s *Store) ClustersAt(ctx context.Context, location string) ([]string, error) {
+	names, err := texts(ctx, s.db.reader(), `SELECT DISTINCT cluster FROM runs
+		WHERE state_location = ? AND state_location NOT LIKE 'clusters/%' ORDER BY cluster`, location)
+	if err != nil {
+		return nil, fmt.Errorf("list clusters of state %q: %w", location, err)
+	}
+	return names, nil
+}
+
 // CountClusters counts the clusters that match.
 func (s *Store) CountClusters(ctx context.Context, filter holdfast.ClusterFilter) (int, error) {
 	total := 0

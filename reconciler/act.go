@@ -330,6 +330,10 @@ func (r *Reconciler) settle(ctx context.Context, in Input, d Decision) error {
 	if d.Confirmed != "" {
 		rec.Desired.Confirmed = d.Confirmed
 	}
+	if d.Reason == ReasonMassDeletion && d.Action == ActionWait {
+		// The word that it waits for is its own, also when the others have gone.
+		rec.Desired.RemovedWith = max(rec.Desired.RemovedWith, in.Removals)
+	}
 	asGitSays := d.Reason == ReasonUpToDate || d.Reason == ReasonDriftHeld || d.Reason == ReasonRemedyFailed
 	if asGitSays && !rec.Desired.Removed {
 		// Policies and labels hold from here on: what they stand beside is applied.

@@ -338,6 +338,9 @@ func (r *Reconciler) applyFor(ctx context.Context, c holdfast.Command, t target)
 		return "", err
 	}
 	approval := Approval{Verb: holdfast.VerbApply, Actor: c.Author}
+	if t.pr != nil {
+		approval.PullRequest, approval.Removes = t.pr.PullRequestRef, slices.ContainsFunc(t.pr.Clusters, deletes(t.cluster))
+	}
 	last, err := r.shownPlan(ctx, t.cluster, newest(runs))
 	if err != nil {
 		return "", err

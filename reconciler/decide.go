@@ -78,6 +78,10 @@ type Approval struct {
 	// Run is the plan that the person has seen, whose file an apply shall use;
 	// empty if none was shown.
 	Run string
+	// PullRequest is where it was said; zero: not in one. There it is about what
+	// the pull request does: Removes is true if it removes the cluster.
+	PullRequest holdfast.PullRequestRef
+	Removes     bool
 }
 
 // Action is what to do next.

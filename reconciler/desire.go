@@ -233,7 +233,7 @@ func (r *Reconciler) desire(
 
 // desireGone records that a cluster's document is not there.
 func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (taken, error) {
-	if rec.Name == "" || rec.Ending != nil || rec.Desired.Removed {
+	if rec.Name == "" || rec.Ending != nil {
 		return taken{ask: rec.Name != ""}, nil
 	}
 	why, err := r.missing(ctx, repo, now, rec)
@@ -245,15 +245,18 @@ func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branch
 			return taken{}, err
 		}
 	}
-	before := rec
-	rec.Desired.Missing = why
-	if why == "" {
-		rec.Desired.Removed, rec.Desired.Revision, rec.Desired.Faults = true, now.revision, nil
-		rec.Desired.RemovedWith = now.removed
-	}
-	took := taken{ask: true, doubt: why != ""}
-	if rec.Desired.Missing == before.Desired.Missing && !rec.Desired.Removed {
+	// What was removed is looked at with each head until it is gone: by then its
+	// document may be in a file that cannot be read.
+	before, took := rec, taken{ask: true, doubt: true}
+	rec.Desired.Missing, rec.Desired.Removed = why, why == ""
+	switch {
+	case rec.Desired.Missing == before.Desired.Missing && rec.Desired.Removed == before.Desired.Removed:
 		return took, nil
+	case why == "":
+		rec.Desired.Revision, rec.Desired.Faults = now.revision, nil
+		rec.Desired.RemovedWith = max(rec.Desired.RemovedWith, now.removed)
+	default:
+		rec.Desired.Confirmed = ""
 	}
 	took.news = true
 	return took, r.saveDesired(ctx, before, rec)
@@ -339,7 +342,11 @@ func (r *Reconciler) amongOthers(
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(r.sharedState(ctx, cat, res, rec), circular, renamed), nil
+	shared, err := r.sharedState(ctx, cat, res, rec)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(shared, circular, renamed), nil
 }
 
 // takeOver renames a cluster, once nothing runs under its former name and that
@@ -473,6 +480,9 @@ func (r *Reconciler) missing(ctx context.Context, repo Repository, now branchHea
 		if err != nil || emptied != "" {
 			return emptied, err
 		}
+	}
+	if why, err := r.stateElsewhere(ctx, now.cat, rec); err != nil || why != "" {
+		return why, err
 	}
 	last := rec.Applied.Revision
 	if last == "" {

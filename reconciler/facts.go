@@ -35,6 +35,22 @@ func proposed(in Input) holdfast.Digest {
 	return c.SourceDigest
 }
 
+// policies are what holds for applies of a cluster, all of them: its document's.
+// The last document of one that is gone may have been at fault: what was applied
+// holds, too.
+func policies(in Input) []holdfast.ApplyPolicy {
+	out := []holdfast.ApplyPolicy{in.Cluster.Desired.Document.Apply}
+	if in.Cluster.Desired.Removed && in.Cluster.Applied.Run != "" {
+		out = append(out, in.Cluster.Applied.Document.Apply)
+	}
+	return out
+}
+
+// byHand reports whether a merge is applied only when a person says so.
+func byHand(in Input) bool {
+	return slices.ContainsFunc(policies(in), func(p holdfast.ApplyPolicy) bool { return p.Manual })
+}
+
 // givenUp reports whether the run was cancelled by what has changed, and not by
 // a person: once that is different again, it is made anew.
 func givenUp(run holdfast.Run) bool {

@@ -40,8 +40,11 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (Input, 
 		if err := r.observeRelated(ctx, &in); err != nil {
 			return in, err
 		}
-		open, change := templates.WindowsOpen(in.Cluster.Desired.Document.Apply.Windows, in.Now)
-		in.WindowClosed, in.WindowChange = !open, change
+		for _, policy := range policies(in) {
+			if open, change := templates.WindowsOpen(policy.Windows, in.Now); !open {
+				in.WindowClosed, in.WindowChange = true, change
+			}
+		}
 		if desired(in).Equal(rec.Applied.SourceDigest) && begun(in) == nil || rec.Ending != nil {
 			return in, nil // nothing to apply, and nothing half done that was taken back
 		}
@@ -151,7 +154,8 @@ func appliedBy(run holdfast.Run) holdfast.Applied {
 }
 
 // branchRuns returns the newest runs of a cluster's tracked branch, without
-// drift.
+// drift. However many plans were made since, those that wrote are among them:
+// one may have left something half done.
 func (r *Reconciler) branchRuns(ctx context.Context, cluster string) ([]holdfast.Run, error) {
 	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
 		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: historyDepth,
@@ -160,7 +164,18 @@ func (r *Reconciler) branchRuns(ctx context.Context, cluster string) ([]holdfast
 	if err != nil {
 		return nil, fmt.Errorf("list runs of %q: %w", cluster, err)
 	}
-	return runs, nil
+	if len(runs) < historyDepth {
+		return runs, nil
+	}
+	writes, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: historyDepth,
+		Kinds: []holdfast.RunKind{holdfast.RunApply, holdfast.RunDestroy},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list applies of %q: %w", cluster, err)
+	}
+	oldest := runs[len(runs)-1].ID
+	return append(runs, slices.DeleteFunc(writes, func(run holdfast.Run) bool { return run.ID >= oldest })...), nil
 }
 
 func (r *Reconciler) pullRequestRuns(
@@ -213,7 +228,7 @@ func (r *Reconciler) merges(ctx context.Context, rec holdfast.ClusterRecord, bra
 		if !in || done {
 			continue
 		}
-		merge, err := r.merge(ctx, pr, rec.Name)
+		merge, err := r.merge(ctx, pr, rec.Name, rec.Desired.Removed)
 		if err != nil {
 			return nil, err
 		}
@@ -242,8 +257,9 @@ func usedReviews(branch []holdfast.Run) map[holdfast.PullRequestRef]bool {
 }
 
 // merge finds the plan of a merged pull request that was reviewed: the last
-// plan of the merged head that was posted before the merge.
-func (r *Reconciler) merge(ctx context.Context, pr holdfast.PullRequestRecord, cluster string) (Merge, error) {
+// plan of the merged head that was posted before the merge. Who has seen a change
+// has not seen a destruction, nor the other way round.
+func (r *Reconciler) merge(ctx context.Context, pr holdfast.PullRequestRecord, cluster string, removed bool) (Merge, error) {
 	m := Merge{
 		Review:    holdfast.Review{PullRequest: pr.PullRequestRef},
 		Approved:  pr.Approved,
@@ -257,7 +273,7 @@ func (r *Reconciler) merge(ctx context.Context, pr holdfast.PullRequestRecord, c
 		return m, err
 	}
 	for _, run := range runs {
-		if reviewedBy(run, pr) {
+		if reviewedBy(run, pr) && run.Destroy == removed {
 			m.Review.Run, m.Review.InputDigest, m.Review.Fingerprint = run.ID, run.InputDigest, run.Fingerprint
 			break
 		}

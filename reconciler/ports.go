@@ -61,6 +61,9 @@ type Clusters interface {
 	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
 	// ClusterNames returns the names of those that match, sorted.
 	ClusterNames(ctx context.Context, filter holdfast.ClusterFilter) ([]string, error)
+	// ClustersAt returns the names of the clusters that had a run with a state
+	// which is not in Holdfast's own backend.
+	ClustersAt(ctx context.Context, location string) ([]string, error)
 	// CountClusters counts those that match.
 	CountClusters(ctx context.Context, filter holdfast.ClusterFilter) (int, error)
 	// SaveCluster creates (Version 0) or replaces a record, and adds to its

@@ -168,7 +168,7 @@ func (r *Reconciler) recall(ctx context.Context, rec *holdfast.PullRequestRecord
 		known := slices.ContainsFunc(rec.Clusters, func(c holdfast.PullRequestCluster) bool { return c.Name == run.Cluster })
 		if !known && run.Revision == rec.Head && run.Status.Good() {
 			rec.Clusters = append(rec.Clusters, holdfast.PullRequestCluster{
-				Name: run.Cluster, SourceDigest: run.SourceDigest, Document: run.Document,
+				Name: run.Cluster, SourceDigest: run.SourceDigest, Document: run.Document, Deleted: run.Destroy,
 			})
 		}
 	}
@@ -262,7 +262,13 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfa
 				continue // it goes on under another name, or in another repository
 			}
 			c.Document = from.names.get(name)[0].doc.Cluster
-			if why := to.unproven(c.Document.Path); why != "" {
+			why := to.unproven(c.Document.Path)
+			if why == "" {
+				if why, err = r.stateElsewhere(ctx, to, known); err != nil {
+					return err
+				}
+			}
+			if why != "" {
 				c.Deleted = false
 				rec.Faults = append(rec.Faults, holdfast.Fault{
 					File: c.Document.Path, Cluster: name, Message: fmt.Sprintf("cluster %q is gone, and not removed: %s", name, why),

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -115,7 +116,7 @@ func approvedApply(in Input) (Decision, bool) {
 		}
 		apply.StoredPlan = last.ID
 		return apply, true
-	case merge != nil && begun(in) == nil && (!current || beforeMerge(last)):
+	case merge != nil && begun(in) == nil && (!current || beforeMerge(last)) && speaksOf(*in.Approval, in.Merges):
 		// A manual merge: the plan has to be the reviewed one.
 		if reason := barred(in, *merge); reason != "" {
 			return Decision{Action: ActionRefuse, Reason: reason}, true
@@ -126,6 +127,13 @@ func approvedApply(in Input) (Decision, bool) {
 	default:
 		return Decision{Action: ActionRefuse, Reason: ReasonNothingPlanned}, true
 	}
+}
+
+// speaksOf reports whether a person's word is about one of the merges that are to
+// be applied: in an older pull request it would be one about another change.
+func speaksOf(approval Approval, merges []Merge) bool {
+	return approval.PullRequest.IsZero() ||
+		slices.ContainsFunc(merges, func(m Merge) bool { return m.Review.PullRequest == approval.PullRequest })
 }
 
 func replanOnBranch(in Input) (Decision, bool) {
@@ -235,7 +243,7 @@ func canceledApply(in Input) (Decision, bool) {
 // with each of the reviewed plans, inside the run.
 func reviewedMerge(in Input) (Decision, bool) {
 	merge := reviewed(in.Merges)
-	if merge == nil || in.Cluster.Desired.Document.Apply.Manual {
+	if merge == nil || byHand(in) {
 		return Decision{}, false
 	}
 	if reason := barred(in, *merge); reason != "" {
@@ -247,11 +255,11 @@ func reviewedMerge(in Input) (Decision, bool) {
 // barred is which of the conditions for the apply of a merge is not met; empty
 // if all are.
 func barred(in Input, merge Merge) string {
-	for _, gate := range in.Cluster.Desired.Document.Apply.Requires {
+	for _, policy := range policies(in) {
 		switch {
-		case gate == "approved" && !merge.Approved:
+		case slices.Contains(policy.Requires, "approved") && !merge.Approved:
 			return ReasonNotApproved
-		case gate == "mergeable" && !merge.Mergeable:
+		case slices.Contains(policy.Requires, "mergeable") && !merge.Mergeable:
 			return ReasonNotMergeable
 		}
 	}
@@ -260,7 +268,7 @@ func barred(in Input, merge Merge) string {
 
 func manualMerge(in Input) (Decision, bool) {
 	return Decision{Action: ActionWait, Reason: ReasonManual},
-		reviewed(in.Merges) != nil && in.Cluster.Desired.Document.Apply.Manual
+		reviewed(in.Merges) != nil && byHand(in)
 }
 
 // unreviewed plans what nobody has seen, and waits for a person.

@@ -93,6 +93,8 @@ func inSafety(in Input, d Decision) Decision {
 	}
 	reason, detail := spared(in)
 	switch {
+	case in.Approval != nil && !in.Approval.PullRequest.IsZero() && !in.Approval.Removes:
+		return Decision{Action: ActionRefuse, Reason: ReasonPlanMoved, Detail: "it was removed since"}
 	case reason == "" && d.Actor == "":
 		d.Actor = in.Cluster.Desired.Confirmed
 		return d

@@ -24,31 +24,107 @@ func (r *Reconciler) withState(ctx context.Context, cat *catalog, location strin
 	return out
 }
 
+// tenants returns the clusters that are applied, wholly or half, with a state
+// that is not in our own backend, in whichever repository they are.
+func (r *Reconciler) tenants(ctx context.Context, location string) ([]holdfast.ClusterRecord, error) {
+	names, err := r.opts.Store.ClustersAt(ctx, location)
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
+	if err != nil {
+		return nil, fmt.Errorf("read clusters: %w", err)
+	}
+	var out []holdfast.ClusterRecord
+	for _, rec := range records {
+		if rec.Ending != nil {
+			continue
+		}
+		if rec.Applied, err = r.inherited(ctx, rec); err != nil {
+			return nil, err
+		}
+		if rec.Applied.Run != "" && r.appliedAt(ctx, rec) == location {
+			out = append(out, rec)
+		}
+	}
+	return out, nil
+}
+
 // sharedState is the fault of a cluster whose state is another one's too, as
 // after a copy of its document: each would destroy what is the other's. One that
 // was applied with this state has it; the newcomer is wrong.
-func (r *Reconciler) sharedState(ctx context.Context, cat *catalog, res *resolution, rec holdfast.ClusterRecord) holdfast.Faults {
+func (r *Reconciler) sharedState(
+	ctx context.Context, cat *catalog, res *resolution, rec holdfast.ClusterRecord,
+) (holdfast.Faults, error) {
 	if res.location == "" || ownState(res.location) { // those are told apart by their names
-		return nil
+		return nil, nil
 	}
 	if rec.Applied.Run != "" && r.appliedAt(ctx, rec) == res.location {
-		return nil
+		return nil, nil
 	}
+	c := res.doc.Cluster
 	var others []string
 	for _, e := range r.withState(ctx, cat, res.location) {
-		if other := e.doc.Cluster; other.Name != res.doc.Cluster.Name {
+		if other := e.doc.Cluster; other.Name != c.Name {
 			others = append(others, fmt.Sprintf("%q (%s:%d)", other.Name, other.Path, other.Line))
 		}
 	}
-	if len(others) == 0 {
-		return nil
+	hint := "each cluster needs a state of its own: change spec.state, or the backend in its module"
+	tenants, err := r.tenants(ctx, res.location)
+	if err != nil {
+		return nil, err
 	}
-	c := res.doc.Cluster
+	for _, other := range tenants {
+		inTree := other.Owner == cat.repo && len(cat.names.get(other.Name)) > 0
+		if other.Name == c.Name || other.Name == c.RenamedFrom || inTree {
+			continue
+		}
+		others = append(others, fmt.Sprintf("%q (of %s)", other.Name, other.Owner))
+		if other.Owner == cat.repo {
+			hint = fmt.Sprintf("if it is that cluster under a new name, say metadata.renamedFrom: %s; else change spec.state", other.Name)
+		}
+	}
+	if len(others) == 0 {
+		return nil, nil
+	}
 	return holdfast.Faults{{
 		File: c.Path, Line: c.Line, Cluster: c.Name,
 		Message: fmt.Sprintf("its state, %s, is also that of %s", res.location, strings.Join(others, ", ")),
-		Hint:    "each cluster needs a state of its own: change spec.state, or the backend in its module",
-	}}
+		Hint:    hint,
+	}}, nil
+}
+
+// stateElsewhere is why a cluster that is gone must not be destroyed: its state
+// is another one's too, and so is all that is in it. Empty if it is not.
+func (r *Reconciler) stateElsewhere(ctx context.Context, cat *catalog, rec holdfast.ClusterRecord) (string, error) {
+	if rec.Name == "" {
+		return "", nil
+	}
+	applied, err := r.inherited(ctx, rec)
+	if err != nil || applied.Run == "" {
+		return "", err
+	}
+	rec.Applied = applied
+	location := r.appliedAt(ctx, rec)
+	if location == "" || ownState(location) {
+		return "", nil
+	}
+	const why = "its state, %s, is also that of %q"
+	for _, e := range r.withState(ctx, cat, location) {
+		if c := e.doc.Cluster; c.Name != rec.Name && c.RenamedFrom != rec.Name {
+			return fmt.Sprintf(why, location, c.Name), nil
+		}
+	}
+	tenants, err := r.tenants(ctx, location)
+	if err != nil {
+		return "", err
+	}
+	for _, other := range tenants {
+		if other.Name != rec.Name {
+			return fmt.Sprintf(why, location, other.Name), nil
+		}
+	}
+	return "", nil
 }
 
 // appliedAt is where the state of what was last applied is.

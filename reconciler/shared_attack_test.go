@@ -40,12 +40,26 @@ func TestStateOfAnotherCluster(t *testing.T) {
 		t.Errorf("prod waits for %q with faults %v", rec.Waiting, rec.Desired.Faults)
 	}
 
-	// Its state leaves the other cluster's file; the fault goes, untouched though
-	// the copy is.
+	// That the other document goes hands nothing over: its infrastructure is there,
+	// and would be destroyed under the copy. Each is told what to do.
 	f.repo.Commit(master, "take away", map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.look()
+	if rec := f.cluster("copy"); !strings.Contains(rec.Desired.Faults.Error(), "renamedFrom: prod") {
+		t.Errorf("the faults of the copy are %v", rec.Desired.Faults)
+	}
+	if rec := f.cluster("prod"); rec.Desired.Removed || !strings.Contains(rec.Desired.Missing, `is also that of "copy"`) {
+		t.Errorf("prod is removed %t, missing %q", rec.Desired.Removed, rec.Desired.Missing)
+	}
+	f.repo.Commit(master, "a state of its own", map[string]string{
+		"clusters/copy.yaml": document("copy", "state: {type: s3, bucket: states, key: copy, region: r}"),
+	})
 	f.look()
 	if rec := f.cluster("copy"); len(rec.Desired.Faults) > 0 || rec.Desired.SourceDigest == "" {
 		t.Errorf("the copy is still at fault: %v", rec.Desired.Faults)
+	}
+	f.look()
+	if rec := f.cluster("prod"); !rec.Desired.Removed {
+		t.Errorf("prod is not removed: %q", rec.Desired.Missing)
 	}
 }
 

@@ -42,8 +42,8 @@ func (r *Reconciler) suspension(ctx context.Context, rec holdfast.ClusterRecord)
 	return scope, nil
 }
 
-// stopped reports whether a run may not begin as its cluster was suspended after
-// it was queued, and cancels it then: it is asked for again when that ends.
+// stopped reports whether a run may not begin any more since it was queued. Then
+// it is cancelled, and asked for again when that ends.
 func (r *Reconciler) stopped(ctx context.Context, run holdfast.Run) (bool, error) {
 	if run.Kind == holdfast.RunPlan {
 		return false, nil
@@ -55,10 +55,36 @@ func (r *Reconciler) stopped(ctx context.Context, run holdfast.Run) (bool, error
 		return false, fmt.Errorf("read cluster %q: %w", run.Cluster, err)
 	}
 	scope, err := r.suspension(ctx, rec)
-	if err != nil || scope == "" {
+	if err != nil {
 		return false, err
 	}
-	return true, r.cancel(ctx, run.ID, ReasonSuspended)
+	if scope != "" {
+		return true, r.cancel(ctx, run.ID, ReasonSuspended)
+	}
+	if run.Kind == holdfast.RunDestroy {
+		return r.spares(ctx, run)
+	}
+	return false, nil
+}
+
+// spares reports whether a destroy may not begin: it has to be what would be
+// decided now. What Git says may be on record as a former process has left it.
+func (r *Reconciler) spares(ctx context.Context, run holdfast.Run) (bool, error) {
+	req := holdfast.Request{Cluster: run.Cluster}
+	in, err := r.observe(ctx, req)
+	if err != nil {
+		return false, fmt.Errorf("observe cluster %q: %w", run.Cluster, err)
+	}
+	d := Decide(in)
+	same := newest(in.Runs).ID == run.ID && run.SourceDigest.Equal(desired(in))
+	asDecided := d.Reason == ReasonInProgress || d.Reason == ReasonProviderThrottled
+	if same && asDecided && len(d.Cancel) == 0 && !in.Unseen {
+		return false, nil
+	}
+	if !in.Unseen {
+		r.requests.add(req)
+	}
+	return true, nil
 }
 
 // Suspend stops new applies, destroys and checks for drift of a cluster, or lets

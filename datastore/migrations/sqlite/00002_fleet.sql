@@ -6,6 +6,8 @@ ALTER TABLE runs ADD COLUMN bundle TEXT NOT NULL DEFAULT '';
 UPDATE runs SET priority = 2 WHERE kind = 'drift'; -- 0: writes; 1: plans; 2: drift checks
 CREATE INDEX runs_unfinished ON runs (cluster) WHERE status IN ('queued', 'running', 'waiting', 'retrying');
 CREATE INDEX runs_by_bundle ON runs (bundle);
+-- Who has a state that is not in our own backend, which tells them apart by name.
+CREATE INDEX runs_by_state ON runs (state_location, cluster) WHERE state_location NOT LIKE 'clusters/%';
 -- Everything that a look for work asks for: it reads no row.
 DROP INDEX runs_claimable;
 CREATE INDEX runs_claimable ON runs (priority, created_at, id, claim_at, kind, provider, state_location) WHERE claim_at IS NOT NULL;

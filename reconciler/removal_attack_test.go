@@ -1,0 +1,212 @@
+package reconciler_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+// halfMade returns a fleet whose prod has a state with what its first apply has
+// made before it failed.
+func halfMade(t *testing.T) *fleet {
+	t.Helper()
+	f := newFleet(t, twoClusters())
+	f.look()
+	f.executeAll(withEngine)
+	f.apply("prod")
+	a := f.claim()
+	f.putState(a, `{"version":4,"serial":7,"lineage":"x","resources":[{}]}`)
+	f.finish(a, failing(a))
+	f.executeAll(withEngine)
+	return f
+}
+
+// What was half made is there to be destroyed, however often it was planned
+// since, and however long ago that was.
+func TestWhatWasHalfMadeLongAgoIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	f := halfMade(t)
+	for i := range 60 {
+		f.repo.Commit(master, "again", map[string]string{"infra/prod/main.tf": module(fmt.Sprint(i))})
+		f.look()
+		f.executeAll(withEngine)
+	}
+	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed {
+		t.Errorf("prod is %s and waits for %q", rec.Phase, rec.Waiting)
+	}
+	f.repo.Commit(master, "remove", map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.look()
+	f.executeAll(withEngine)
+	if rec := f.cluster("prod"); rec.Ending != nil || rec.Phase != holdfast.PhaseDeleting {
+		t.Errorf("prod is %s, ending %+v", rec.Phase, rec.Ending)
+	}
+	if run := f.newest("prod"); !run.Destroy || run.StateLocation != "clusters/prod" {
+		t.Errorf("the newest run is a %s of %s, destroy %t", run.Kind, run.StateLocation, run.Destroy)
+	}
+}
+
+// A removal that was proven once has to be proven by each later head, too: the
+// document may be in a file that cannot be read.
+func TestARemovalIsProvenByEachHead(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.executeAll(withEngine)
+	f.merge(1, byMerge)
+	if run := f.newest("prod"); run.Kind != holdfast.RunDestroy || run.Status != holdfast.RunQueued {
+		t.Fatalf("the merge leads to a %s that is %s", run.Kind, run.Status)
+	}
+	f.repo.Commit(master, "bring it back, badly", map[string]string{"clusters/prod-eu.yaml": document("prod") + "  : ["})
+	f.look()
+	if a := f.claim(); a.Run != "" {
+		t.Errorf("the %s of %s begins", a.Kind, a.Cluster)
+	}
+	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonMissing {
+		t.Errorf("prod waits for %q", rec.Waiting)
+	}
+	f.repo.Commit(master, "not at all", map[string]string{"clusters/prod-eu.yaml": gitserver.Delete})
+	f.look()
+	if a := f.claim(); a.Kind != holdfast.RunDestroy {
+		t.Errorf("proven again, and reviewed, it leads to %s %q", a.Kind, f.cluster("prod").Waiting)
+	}
+}
+
+// A word in a pull request that has changed a cluster is none about another one
+// that has removed it since.
+func TestAWordAboutAnotherPullRequestDestroysNothing(t *testing.T) {
+	t.Parallel()
+	files := twoClusters()
+	files["clusters/prod.yaml"] = document("prod", "apply: {onMerge: false}")
+	f := built(t, files)
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(withEngine)
+	f.merge(1, byMerge)
+	f.open(2, map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.executeAll(withEngine)
+	f.merge(2, byMerge)
+	f.post()
+	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonManual {
+		t.Fatalf("prod waits for %q", rec.Waiting)
+	}
+	if c := f.command(1, "alice", "/holdfast apply"); c.Status != holdfast.CommandRefused {
+		t.Errorf("%s: %s", c.Status, c.Reply)
+	}
+	if a := f.claim(); a.Run != "" {
+		t.Errorf("it has begun a %s", a.Kind)
+	}
+	if c := f.command(2, "alice", "/holdfast apply"); c.Status != holdfast.CommandDone {
+		t.Errorf("%s: %s", c.Status, c.Reply)
+	}
+	if a := f.claim(); a.Kind != holdfast.RunDestroy {
+		t.Errorf("it has begun a %q", a.Kind)
+	}
+}
+
+func inBucket(name string) string {
+	return document(name, "state: {type: s3, bucket: b, key: k, region: r}")
+}
+
+// A name that was changed without a word about it leaves the state to the new
+// one: the destruction of the old one would be that of both.
+func TestAStateThatAnotherHasIsNotDestroyed(t *testing.T) {
+	t.Parallel()
+	files := twoClusters()
+	files["clusters/prod.yaml"] = inBucket("prod")
+	f := built(t, files)
+	f.open(1, map[string]string{"clusters/prod.yaml": strings.Replace(inBucket("live"), "infra/live", "infra/prod", 1)})
+	f.executeAll(withEngine)
+	if faults := f.pullRequest(1).Faults; !strings.Contains(faults.Error(), "renamedFrom") {
+		t.Errorf("the faults are %v", faults)
+	}
+	f.merge(1, byMerge)
+	f.writes(withEngine)
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Waiting != reconciler.ReasonMissing {
+		t.Errorf("prod is %s and waits for %q (%s)", rec.Phase, rec.Waiting, rec.WaitingDetail)
+	}
+	for _, run := range append(f.runs("prod"), f.runs("live")...) {
+		if strings.HasPrefix(run, "destroy") || strings.HasPrefix(run, "apply") {
+			t.Errorf("there was a run: %s", run)
+		}
+	}
+	f.repo.Commit(master, "say so", map[string]string{
+		"clusters/prod.yaml": strings.Replace(strings.Replace(inBucket("live"), "infra/live", "infra/prod", 1), "{name: live}", "{name: live, renamedFrom: prod}", 1),
+	})
+	f.look()
+	if rec := f.cluster("live"); rec.Applied.Run == "" || rec.Waiting != "" {
+		t.Errorf("renamed, live waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
+	}
+}
+
+// What was queued when a process ended may not be what Git says when the next
+// one begins: no destroy begins before that has looked.
+func TestADestroyWaitsForALookAtGit(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.executeAll(withEngine)
+	f.merge(1, byMerge)
+	f.repo.Commit(master, "revert", map[string]string{"clusters/prod.yaml": document("prod")})
+	f.restart()
+	if a := f.claim(); a.Run != "" {
+		t.Fatalf("the %s of %s begins", a.Kind, a.Cluster)
+	}
+	f.look()
+	if a := f.claim(); a.Run != "" {
+		t.Errorf("the %s of %s begins", a.Kind, a.Cluster)
+	}
+	if rec := f.cluster("prod"); rec.Phase != holdfast.PhaseActive || rec.Waiting != "" {
+		t.Errorf("prod is %s and waits for %q", rec.Phase, rec.Waiting)
+	}
+}
+
+// Of many that go at once one by one, those that nobody has confirmed wait, also
+// when so many are confirmed that the others are few.
+func TestAWordForSomeIsNoneForTheOthers(t *testing.T) {
+	t.Parallel()
+	f := built(t, many(60))
+	for i := range 7 {
+		f.open(i+1, map[string]string{fmt.Sprintf("clusters/c%02d.yaml", i): gitserver.Delete})
+	}
+	f.executeAll(withEngine)
+	for i := range 7 {
+		f.merge(i+1, byMerge)
+	}
+	if a := f.claim(); a.Run != "" {
+		t.Fatalf("the %s of %s begins", a.Kind, a.Cluster)
+	}
+	f.command(1, "alice", "/holdfast apply")
+	f.command(2, "alice", "/holdfast apply")
+	if order := f.writes(withEngine); len(order) != 2 {
+		t.Errorf("destroyed were %v", order)
+	}
+	f.restart()
+	f.r.Resume(t.Context())
+	f.look()
+	if order := f.writes(withEngine); len(order) != 0 {
+		t.Errorf("destroyed were %v, too", order)
+	}
+}
+
+// A document that was broken before it was removed takes no condition away from
+// what was applied.
+func TestConditionsAreThoseOfWhatWasApplied(t *testing.T) {
+	t.Parallel()
+	files := twoClusters()
+	files["clusters/prod.yaml"] = document("prod", "apply: {requires: [approved]}")
+	f := built(t, files)
+	f.repo.Commit(master, "break", map[string]string{"clusters/prod.yaml": document("prod", "deletion: {protected: perhaps}")})
+	f.look()
+	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.executeAll(withEngine)
+	f.merge(1, byMerge)
+	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonNotApproved {
+		t.Errorf("prod waits for %q", rec.Waiting)
+	}
+	if a := f.claim(); a.Run != "" {
+		t.Errorf("the %s of %s begins", a.Kind, a.Cluster)
+	}
+}
