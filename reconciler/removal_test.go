@@ -186,6 +186,25 @@ func TestManyRemovalsAtOnceNeedAWord(t *testing.T) {
 	}
 }
 
+func TestAPullRequestThatLeavesNothingSaysWhatComesOfIt(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete, "clusters/preprod.yaml": gitserver.Delete})
+	f.executeAll(withEngine)
+	f.post()
+	if body := f.comment(1); !strings.Contains(body, "**Missing**") || !strings.Contains(body, "keep one") || strings.Contains(body, "merge to") {
+		t.Errorf("the comment says:\n%s", body)
+	}
+	if got := f.forge.status(f.forge.get(1).Head, holdfast.ContextPlan); got != holdfast.StatusFailure {
+		t.Errorf("the status of the plan is %q", got)
+	}
+	f.merge(1, byMerge)
+	f.executeAll(withEngine)
+	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonMissing {
+		t.Errorf("prod waits for %q", rec.Waiting)
+	}
+}
+
 func TestADestroyThatFails(t *testing.T) {
 	t.Parallel()
 	f := built(t, twoClusters())

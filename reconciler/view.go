@@ -127,6 +127,11 @@ func (r *Reconciler) viewRelated(ctx context.Context, rc *report.Cluster, pr hol
 		return err
 	}
 	rc.Waiting, rc.WaitingDetail = spared(in)
+	if rc.Waiting != ReasonProtected && in.Removals > 1 && in.Removals >= in.Fleet {
+		rc.Waiting = ReasonMissing // as it will be said after the merge
+		rc.WaitingDetail = fmt.Sprintf("branch %q would define none of %d clusters any more, which proves nothing: "+
+			"keep one, and remove that in another pull request", pr.BaseBranch, in.Fleet)
+	}
 	return nil
 }
 

@@ -68,7 +68,7 @@ func plannedOutcome(r PullRequest, c Cluster) outcome {
 	case over[c.Waiting] != "" && c.Deleted:
 		o.plan = nil
 		return o.as(stageLeft, "⚪", over[c.Waiting])
-	case c.Deleted && c.Waiting == "Protected":
+	case c.Deleted && (c.Waiting == "Protected" || c.Waiting == "Missing"):
 		return o.held(c.Waiting, c.WaitingDetail)
 	case c.Deleted && c.Plan == nil && r.PullRequest.Reason == "":
 		return o.as(stageWorking, "⏳", "removed; the plan of its destruction is to be made")

@@ -28,7 +28,7 @@ func (w *writer) danger() {
 	const most = 8
 	var lines []string
 	for _, o := range w.outcomes {
-		if o.plan == nil || o.applied || o.stale || o.broken || o.reason == "Protected" {
+		if o.plan == nil || o.applied || o.stale || o.broken || o.reason == "Protected" || o.reason == "Missing" {
 			continue
 		}
 		if o.destroy && o.plan.HasChanges() {
