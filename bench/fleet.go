@@ -327,7 +327,7 @@ func curves(out io.Writer, figures []figure) {
 	var names []string
 	values := make(map[string][]figure)
 	for _, f := range figures {
-		if strings.HasPrefix(f.Name, "fleet: ") {
+		if strings.HasPrefix(f.Name, "fleet: ") || strings.HasPrefix(f.Name, "drift: ") {
 			if values[f.Name] == nil {
 				names = append(names, f.Name)
 			}

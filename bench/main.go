@@ -59,7 +59,8 @@ func run(args []string, out io.Writer) error {
 	parallel := flags.Int("parallel", 4, "runs at once, for Holdfast and for the floor")
 	fleets := flags.String("fleets", "100,1000,10000", "clusters of the fleets")
 	huge := flags.Bool("hundred-thousand", false, "also a fleet of 100,000 clusters, which takes long")
-	only := flags.String("only", "", "measure one part only: pulls, providers, hooks, fleets")
+	only := flags.String("only", "", "measure one part only: pulls, providers, hooks, fleets, days")
+	whole := flags.Bool("whole-days", false, "simulate whole days of large fleets, which takes long")
 	keep := flags.Bool("keep", false, "keep the servers' folders, with their logs")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -78,7 +79,7 @@ func run(args []string, out io.Writer) error {
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("find holdfast: %w", err)
 	}
-	b := &bench{binary: path, rounds: max(1, *rounds), parallel: *parallel, keep: *keep, log: os.Stderr}
+	b := &bench{binary: path, rounds: max(1, *rounds), parallel: *parallel, keep: *keep, whole: *whole, log: os.Stderr}
 	if b.sizes, err = sizesOf("-sizes", *sizes); err != nil {
 		return err
 	}
@@ -124,6 +125,7 @@ type bench struct {
 	began    time.Time
 
 	fleetSizes []int
+	whole      bool // simulate whole days
 }
 
 // budget bounds the bench on a busy machine: beyond it each thing is measured
@@ -147,6 +149,7 @@ func (b *bench) measure(only string) ([]figure, error) {
 		{"providers", func(s *stage) []figure { return b.pullRequests(s, providerModule) }},
 		{"hooks", b.deliveries},
 		{"fleets", b.fleets},
+		{"days", b.days},
 	} {
 		if only != "" && only != part.name {
 			continue
