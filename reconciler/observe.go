@@ -40,11 +40,7 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (Input, 
 		if err := r.observeRelated(ctx, &in); err != nil {
 			return in, err
 		}
-		for _, policy := range policies(in) {
-			if open, change := templates.WindowsOpen(policy.Windows, in.Now); !open {
-				in.WindowClosed, in.WindowChange = true, change
-			}
-		}
+		lookAtWindows(&in)
 		if desired(in).Equal(rec.Applied.SourceDigest) && begun(in) == nil || rec.Ending != nil {
 			return in, nil // nothing to apply, and nothing half done that was taken back
 		}
@@ -61,6 +57,15 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (Input, 
 	}
 	in.Runs, err = r.pullRequestRuns(ctx, req.PullRequest, req.Cluster)
 	return in, err
+}
+
+// lookAtWindows tells whether an apply may begin now, by all that holds for it.
+func lookAtWindows(in *Input) {
+	for _, policy := range policies(*in) {
+		if open, change := templates.WindowsOpen(policy.Windows, in.Now); !open {
+			in.WindowClosed, in.WindowChange = true, change
+		}
+	}
 }
 
 // observeRelated looks at the clusters that the tracked branch's decision about

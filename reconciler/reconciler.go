@@ -126,6 +126,7 @@ type Reconciler struct {
 	doubtful  map[string]map[string]bool            // by repository: clusters to look at again with each head
 	retagged  map[string]bool                       // repositories to look at again for the versions of templates
 	relook    map[string]bool                       // repositories to look at again although their head has not moved
+	overtaken map[string]bool                       // repositories of which another replica has taken in another head meanwhile
 	spoken    map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
 	told      map[string]toldIssues                 // by repository
 	summaries map[string]*holdfast.Plan             // plans of runs that have ended, by run
@@ -181,6 +182,7 @@ func New(opts Options) (*Reconciler, error) {
 		doubtful:  make(map[string]map[string]bool),
 		retagged:  make(map[string]bool),
 		relook:    make(map[string]bool),
+		overtaken: make(map[string]bool),
 	}
 	for _, repo := range opts.Repositories {
 		if opts.Forges[repo.Name] == nil {

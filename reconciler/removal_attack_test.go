@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
@@ -208,5 +209,34 @@ func TestConditionsAreThoseOfWhatWasApplied(t *testing.T) {
 	}
 	if a := f.claim(); a.Run != "" {
 		t.Errorf("the %s of %s begins", a.Kind, a.Cluster)
+	}
+}
+
+// A window that closes before a run's turn has come takes it back, and it comes
+// again when one opens.
+func TestAWindowThatClosesBeforeItsTurn(t *testing.T) {
+	t.Parallel()
+	files := twoClusters()
+	files["clusters/prod.yaml"] = document("prod", `apply: {windows: [{kind: allow, schedule: "0 11 * * *", duration: 2h}]}`)
+	f := built(t, files)
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(withEngine)
+	f.merge(1, byMerge)
+	if run := f.newest("prod"); run.Kind != holdfast.RunApply || run.Status != holdfast.RunQueued {
+		t.Fatalf("the merge leads to a %s that is %s", run.Kind, run.Status)
+	}
+	f.clock.Advance(2 * time.Hour)
+	if a := f.claim(); a.Run != "" {
+		t.Errorf("the %s of %s begins", a.Kind, a.Cluster)
+	}
+	f.settle()
+	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonWindowClosed {
+		t.Errorf("prod waits for %q", rec.Waiting)
+	}
+	f.clock.Advance(22 * time.Hour)
+	f.r.Resume(t.Context())
+	f.settle()
+	if a := f.claim(); a.Kind != holdfast.RunApply || len(a.Reviews) != 1 {
+		t.Errorf("in the next window it leads to a %q with %d reviews", a.Kind, len(a.Reviews))
 	}
 }

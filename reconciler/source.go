@@ -34,16 +34,11 @@ func (r *Reconciler) takeIn(ctx context.Context, key sourceKey) error {
 // takeInBranch makes the records say what the tracked branch desires, and asks
 // for each cluster of which it says something new.
 func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
-	refs, err := r.fetch(ctx, repo.Name)
+	source, head, err := r.tracked(ctx, repo)
 	if err != nil {
 		return err
 	}
-	source, err := r.opts.Store.Source(ctx, repo.Name)
-	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return fmt.Errorf("read source %q: %w", repo.Name, err)
-	}
-	head, ok := refs["refs/heads/"+repo.Branch]
-	if !ok {
+	if head == "" {
 		// An empty repository or a deleted branch says nothing, least of all
 		// that clusters are to be deleted.
 		r.markReady(repo.Name)
@@ -55,18 +50,31 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 	if source.Head == head && source.LastError == "" && r.isReady(repo.Name) && !retagged && !relook {
 		return nil
 	}
-	first := !r.isReady(repo.Name)
-	asked, err := r.takeInHead(ctx, repo, source.Head, head, retagged)
+	first, overtaken := !r.isReady(repo.Name), r.takeFlag(r.overtaken, repo.Name)
+	asked, err := r.takeInHead(ctx, repo, source.Head, head, retagged, overtaken)
 	if err != nil {
+		if overtaken {
+			r.setFlag(r.overtaken, repo.Name)
+		}
 		if retagged {
 			r.setRetagged(repo.Name)
 		}
 		r.setRelook(repo.Name)
 		return err
 	}
-	err = r.updateSource(ctx, repo.Name, func(s *holdfast.Source) { s.Head, s.LastError = head, "" })
+	other := source.Head
+	err = r.updateSource(ctx, repo.Name, func(s *holdfast.Source) {
+		other, s.Head, s.LastError = s.Head, head, ""
+	})
 	if err != nil {
 		return err
+	}
+	if other != source.Head && other != head {
+		// Of each cluster the one or the other has written last.
+		r.setFlag(r.overtaken, repo.Name)
+		r.setRelook(repo.Name)
+		r.sources.add(sourceKey{repo: repo.Name})
+		return nil
 	}
 	r.markReady(repo.Name)
 	// Only now: what one push says of several clusters is judged together.
@@ -80,11 +88,31 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 	return r.baseMoved(ctx, repo)
 }
 
+// tracked fetches the head of the tracked branch, empty if there is none, and
+// reads which one was taken in last. If the head does not go on from that, another
+// replica may have seen a newer one since this one asked.
+func (r *Reconciler) tracked(ctx context.Context, repo Repository) (holdfast.Source, holdfast.Revision, error) {
+	for again := false; ; again = true {
+		refs, err := r.fetch(ctx, repo.Name)
+		if err != nil {
+			return holdfast.Source{}, "", err
+		}
+		source, err := r.opts.Store.Source(ctx, repo.Name)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return source, "", fmt.Errorf("read source %q: %w", repo.Name, err)
+		}
+		head := refs["refs/heads/"+repo.Branch]
+		if again || head == "" || !r.rewritten(ctx, repo, source.Head, head) {
+			return source, head, nil
+		}
+	}
+}
+
 // takeInHead brings the records from what a former head of the tracked branch
 // said to what the present one does, and returns the clusters to decide about,
 // and of which of them there is news.
 func (r *Reconciler) takeInHead(
-	ctx context.Context, repo Repository, former, head holdfast.Revision, retagged bool,
+	ctx context.Context, repo Repository, former, head holdfast.Revision, retagged, all bool,
 ) (map[string]bool, error) {
 	cat, err := r.catalog(ctx, repo, string(head))
 	if err != nil {
@@ -94,6 +122,9 @@ func (r *Reconciler) takeInHead(
 		if err := r.takeInMerges(ctx, repo, head); err != nil {
 			return nil, err
 		}
+	}
+	if all {
+		former = ""
 	}
 	return r.desireAll(ctx, repo, former, head, cat, retagged)
 }
@@ -138,16 +169,14 @@ func (r *Reconciler) tagsMoved() {
 	}
 }
 
-func (r *Reconciler) setRetagged(repo string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.retagged[repo] = true
-}
+func (r *Reconciler) setRetagged(repo string) { r.setFlag(r.retagged, repo) }
 
-func (r *Reconciler) setRelook(repo string) {
+func (r *Reconciler) setRelook(repo string) { r.setFlag(r.relook, repo) }
+
+func (r *Reconciler) setFlag(flags map[string]bool, repo string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.relook[repo] = true
+	flags[repo] = true
 }
 
 // takeFlag returns what was set for a repository in flags, and clears it.

@@ -61,6 +61,10 @@ func (r *Reconciler) stopped(ctx context.Context, run holdfast.Run) (bool, error
 	if scope != "" {
 		return true, r.cancel(ctx, run.ID, ReasonSuspended)
 	}
+	in := Input{Now: r.opts.Now(), Cluster: rec}
+	if lookAtWindows(&in); run.Kind.Writes() && in.WindowClosed {
+		return true, r.cancel(ctx, run.ID, ReasonWindowClosed)
+	}
 	if run.Kind == holdfast.RunDestroy {
 		return r.spares(ctx, run)
 	}
