@@ -209,16 +209,6 @@ func (w *world) do(command string, says ...string) string {
 	return out
 }
 
-// untilDone runs a command until it says all of that.
-func (w *world) untilDone(command string, says ...string) {
-	w.t.Helper()
-	w.until(fmt.Sprintf("holdfast %s says %q", command, says), func() (bool, string) {
-		out, stderr, code := w.cli(strings.Fields(command)...)
-		missing := slices.ContainsFunc(says, func(words string) bool { return !strings.Contains(out, words) })
-		return code == 0 && !missing, out + stderr
-	})
-}
-
 // line is the line of a table that begins with a name, its columns parted by two
 // spaces.
 func line(table, name string) string {

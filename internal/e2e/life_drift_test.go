@@ -302,6 +302,11 @@ func TestManyDriftedClusters(t *testing.T) {
 	w.do("apply gamma")
 	fleet.untilIssue("drift-summary acme/fleet", true)
 	fleet.untilIssue("drift beta", false)
+	going := fleet.open(gone("beta")) // what is gone does not drift
+	going.untilPlanned() // its file is gone already
+	going.merge()
+	w.untilPhase("beta", holdfast.PhaseDeleted)
+	fleet.untilIssue("drift beta", true, "is not checked for drift any more")
 	if n := len(fleet.hub.Issues()); n != 3 {
 		t.Errorf("there are %d issues, want three", n)
 	}

@@ -73,22 +73,19 @@ func TestClustersFollowTheirOrder(t *testing.T) {
 	w.do("describe cluster cluster", "  ┌─ network  Active\n  cluster\n  └─ app  Active")
 	w.do("describe cluster network", "  network\n  ├─ cluster  Active\n  │  └─ app  Active\n  └─ sibling  Active")
 
-	// All of it goes. So many at once wait for a person, and then for one another.
+	// All of it goes. So many at once wait for a person, who is asked once, and then
+	// for one another.
 	applied := len(w.order())
 	last := fleet.open(gone("network", "cluster", "app", "sibling"))
 	last.untilPlanned("4 to be destroyed")
 	last.merge()
 	w.untilWaiting("app", "MassDeletion")
+	w.untilWaiting("network", "HasDependents")
 	last.untilComment("held: MassDeletion", "first go: cluster, sibling")
-	for _, name := range []string{"app", "sibling", "cluster", "network"} {
-		w.until(name+" may be destroyed", func() (bool, string) {
-			out, stderr, code := w.cli("apply", name)
-			return code == 0, out + stderr
-		})
-		w.untilPhase(name, holdfast.PhaseDeleted)
-	}
+	last.say(dev, "/holdfast apply")
 	last.untilApplied("4 destroyed")
 	before(t, w.order()[applied:], "app", "cluster", "network")
+	before(t, w.order()[applied:], "sibling", "network")
 	for _, name := range []string{"network", "cluster", "app", "sibling"} {
 		if got := w.things(name); got != "" {
 			t.Errorf("%s has left %q", name, got)

@@ -209,6 +209,10 @@ func TestNothingIsDestroyedWithoutProof(t *testing.T) {
 	fleet.push(both)
 	w.untilWaiting("alpha", "")
 
+	nothing := fleet.open(gone("alpha", "beta"))
+	fleet.untilStatus(nothing.head, holdfast.ContextPlan, holdfast.StatusFailure, "Missing")
+	nothing.untilComment("would define none of 2 clusters any more", "keep one")
+	nothing.close()
 	fleet.push(gone("alpha", "beta"))
 	for _, name := range []string{"alpha", "beta"} {
 		w.untilWaiting(name, "Missing")
