@@ -39,7 +39,8 @@ type dayFigures struct {
 	Wall     time.Duration `json:"wall"`     // of all, real
 	Database int64         `json:"database"` // bytes, after the sweep at its end
 	Blobs    int64         `json:"blobs"`
-	Heap     uint64        `json:"heap"` // bytes that live
+	Before   int64         `json:"before"` // bytes of the database at its begin
+	Heap     uint64        `json:"heap"`   // bytes that live
 	Issues   int           `json:"issues"`
 }
 
@@ -200,6 +201,7 @@ func (a *attempts) Pop() any {
 func (d *days) pass() dayFigures {
 	began := time.Now()
 	d.waits, d.passes = nil, nil
+	before, _ := d.size()
 	d.ends = d.ends.Add(time.Duration(*dayHours) * time.Hour)
 	for {
 		next := d.schedule()
@@ -222,7 +224,7 @@ func (d *days) pass() dayFigures {
 	wall := time.Since(began)
 	_, err := d.store.Sweep(d.t.Context(), time.Minute)
 	d.must(err)
-	f := dayFigures{Checks: len(d.waits), Wall: wall, Issues: d.openIssues()}
+	f := dayFigures{Checks: len(d.waits), Wall: wall, Issues: d.openIssues(), Before: before}
 	slices.Sort(d.waits)
 	slices.Sort(d.passes)
 	if n := len(d.waits); n > 0 {
