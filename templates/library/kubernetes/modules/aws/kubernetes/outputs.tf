@@ -2,7 +2,7 @@ locals {
   # A token of EKS lives for a quarter of an hour, which a plan may wait longer
   # than: one is made when it is needed.
   exec = {
-    api_version = "client.authentication.k8s.io/v1"
+    api_version = "client.authentication.k8s.io/v1beta1"
     command     = "aws"
     args        = ["eks", "get-token", "--cluster-name", var.name, "--region", var.region, "--output", "json"]
   }
@@ -14,7 +14,7 @@ output "cluster_name" {
 }
 
 output "cluster_version" {
-  description = "Version of Kubernetes that the control plane runs."
+  description = "Minor version of Kubernetes that the control plane runs."
   value       = aws_eks_cluster.this.version
 }
 
@@ -72,9 +72,6 @@ output "kubeconfig" {
 }
 
 output "node_count" {
-  description = "Nodes of all pools, as they were when the cluster was last applied."
-  value = sum(concat(
-    [for pool in aws_eks_node_group.fixed : pool.scaling_config[0].desired_size],
-    [for pool in aws_eks_node_group.autoscaled : pool.scaling_config[0].desired_size],
-  ))
+  description = "Nodes of all pools; of autoscaled ones the fewest. How many there are right now is the autoscaler's business."
+  value       = sum([for pool in var.node_pools : pool.count != null ? pool.count : pool.min_count])
 }

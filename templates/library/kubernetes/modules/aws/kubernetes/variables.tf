@@ -40,9 +40,9 @@ variable "subnet_ids" {
 
 variable "node_pools" {
   description = <<-EOT
-    Pools of nodes. A pool has a name, an instance_type, and either a count of nodes or, to be scaled with the load, a
-    min_count and a max_count. disk_gb is the size of a node's disk, 50 GB if left out. The first pool runs the system's
-    pods and so has no taints.
+    Pools of nodes. A pool has a name, an instance_type, and either a count of nodes or, to be scaled with the load,
+    a min_count and a max_count. disk_gb is the size of a node's disk, 50 GB if left out. The first pool runs the
+    system's pods and so has no taints.
   EOT
   type = list(object({
     name          = string
@@ -99,8 +99,8 @@ variable "node_pools" {
   }
 
   validation {
-    condition     = alltrue([for pool in var.node_pools : pool.disk_gb == null ? true : pool.disk_gb >= 20])
-    error_message = "The disk of a node must have 20 GB or more."
+    condition     = alltrue([for pool in var.node_pools : pool.disk_gb == null ? true : pool.disk_gb >= 30])
+    error_message = "The disk of a node must have 30 GB or more."
   }
 }
 
@@ -132,4 +132,5 @@ variable "tags" {
   description = "Tags of everything that takes tags, nodes and their disks included."
   type        = map(string)
   default     = {}
+  nullable    = false
 }

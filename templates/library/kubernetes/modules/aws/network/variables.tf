@@ -34,4 +34,5 @@ variable "tags" {
   description = "Tags of everything that takes tags."
   type        = map(string)
   default     = {}
+  nullable    = false
 }

@@ -1,0 +1,136 @@
+locals {
+  system = var.node_pools[0] # a cluster cannot be without one
+  others = { for pool in slice(var.node_pools, 1, length(var.node_pools)) : pool.name => pool }
+  zones  = var.high_availability ? ["1", "2", "3"] : null
+}
+
+resource "azurerm_resource_group" "this" {
+  name     = "${var.name}-kubernetes"
+  location = var.region
+
+  tags = var.tags
+}
+
+# The cluster's own identity: it puts load balancers into the subnet.
+resource "azurerm_user_assigned_identity" "cluster" {
+  name                = "${var.name}-cluster"
+  location            = azurerm_resource_group.this.location
+  resource_group_name = azurerm_resource_group.this.name
+
+  tags = var.tags
+}
+
+resource "azurerm_role_assignment" "subnet" {
+  scope                = var.subnet_ids[0]
+  role_definition_name = "Network Contributor"
+  principal_id         = azurerm_user_assigned_identity.cluster.principal_id
+  principal_type       = "ServicePrincipal"
+}
+
+resource "azurerm_kubernetes_cluster" "this" {
+  name                = var.name
+  location            = azurerm_resource_group.this.location
+  resource_group_name = azurerm_resource_group.this.name
+  node_resource_group = "${var.name}-nodes"
+  dns_prefix          = var.name
+  sku_tier            = var.high_availability ? "Standard" : "Free"
+
+  # The version is a minor one; the channel patches it.
+  kubernetes_version        = var.kubernetes_version
+  automatic_upgrade_channel = "patch"
+  node_os_upgrade_channel   = "NodeImage"
+
+  # Pods take identities of the cloud by their service accounts.
+  oidc_issuer_enabled       = true
+  workload_identity_enabled = true
+
+  role_based_access_control_enabled = true
+  private_cluster_enabled           = var.private_endpoint
+
+  tags = var.tags
+
+  identity {
+    type         = "UserAssigned"
+    identity_ids = [azurerm_user_assigned_identity.cluster.id]
+  }
+
+  # A private cluster has none; without one everybody may come.
+  dynamic "api_server_access_profile" {
+    for_each = var.private_endpoint || contains(var.allowed_cidrs, "0.0.0.0/0") ? [] : [var.allowed_cidrs]
+
+    content {
+      authorized_ip_ranges = api_server_access_profile.value
+    }
+  }
+
+  default_node_pool {
+    name                        = local.system.name
+    vm_size                     = local.system.instance_type
+    vnet_subnet_id              = var.subnet_ids[0]
+    zones                       = local.zones
+    orchestrator_version        = var.kubernetes_version
+    os_disk_size_gb             = local.system.disk_gb
+    node_labels                 = local.system.labels
+    temporary_name_for_rotation = "rotation" # else a change of the machine replaces the cluster
+
+    # Where the autoscaler decides, the count is left out, and the engine leaves
+    # it alone.
+    node_count           = local.system.count
+    auto_scaling_enabled = local.system.count == null
+    min_count            = local.system.min_count
+    max_count            = local.system.max_count
+
+    upgrade_settings {
+      max_surge                     = "10%"
+      drain_timeout_in_minutes      = 30
+      node_soak_duration_in_minutes = 0
+    }
+
+    tags = var.tags
+  }
+
+  network_profile {
+    network_plugin      = "azure"
+    network_plugin_mode = "overlay"
+    network_data_plane  = "cilium"
+    network_policy      = "cilium"
+    load_balancer_sku   = "standard"
+    outbound_type       = "userAssignedNATGateway"
+    pod_cidr            = "100.64.0.0/16"
+    service_cidr        = "172.20.0.0/16"
+    dns_service_ip      = "172.20.0.10"
+  }
+
+  # Without the right to the subnet the cluster comes up broken, and cannot be
+  # deleted.
+  depends_on = [azurerm_role_assignment.subnet]
+}
+
+resource "azurerm_kubernetes_cluster_node_pool" "this" {
+  for_each = local.others
+
+  name                        = each.key
+  kubernetes_cluster_id       = azurerm_kubernetes_cluster.this.id
+  mode                        = "User"
+  vm_size                     = each.value.instance_type
+  vnet_subnet_id              = var.subnet_ids[0]
+  zones                       = local.zones
+  orchestrator_version        = var.kubernetes_version
+  os_disk_size_gb             = each.value.disk_gb
+  node_labels                 = each.value.labels
+  node_taints                 = [for taint in each.value.taints : "${taint.key}=${taint.value}:${taint.effect}"]
+  temporary_name_for_rotation = "rotation"
+
+  node_count           = each.value.count
+  auto_scaling_enabled = each.value.count == null
+  min_count            = each.value.min_count
+  max_count            = each.value.max_count
+
+  upgrade_settings {
+    max_surge                     = "10%"
+    drain_timeout_in_minutes      = 30
+    node_soak_duration_in_minutes = 0
+  }
+
+  tags = var.tags
+}

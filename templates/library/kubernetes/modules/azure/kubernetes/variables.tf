@@ -1,0 +1,141 @@
+variable "name" {
+  description = "Name of the cluster. What it consists of is named after it."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$", var.name))
+    error_message = "The name must have 1 to 40 lower-case letters, digits and dashes, begin with a letter and not end with a dash."
+  }
+}
+
+variable "region" {
+  description = "Region of the cluster, such as westeurope."
+  type        = string
+}
+
+variable "kubernetes_version" {
+  description = "Minor version of Kubernetes, such as 1.33. The cloud installs patch releases. A cluster can be moved up by one minor version at a time and never down."
+  type        = string
+
+  validation {
+    condition     = can(regex("^1\\.[0-9]{2}$", var.kubernetes_version))
+    error_message = "The version must be a minor version such as 1.33, without a patch release."
+  }
+}
+
+variable "network_id" {
+  description = "ID of the network, an output of the network module. AKS finds it by its subnet."
+  type        = string
+}
+
+variable "subnet_ids" {
+  description = "IDs of the subnets for nodes, an output of the network module: one, with a way out by a NAT gateway."
+  type        = list(string)
+
+  validation {
+    condition     = length(var.subnet_ids) > 0
+    error_message = "AKS needs a subnet."
+  }
+}
+
+variable "node_pools" {
+  description = <<-EOT
+    Pools of nodes. A pool has a name, an instance_type, and either a count of nodes or, to be scaled with the load,
+    a min_count and a max_count. disk_gb is the size of a node's disk; if left out, it follows from the
+    instance_type. The first pool runs the system's pods and so has no taints.
+  EOT
+  type = list(object({
+    name          = string
+    instance_type = string
+    count         = optional(number)
+    min_count     = optional(number)
+    max_count     = optional(number)
+    disk_gb       = optional(number)
+    labels        = optional(map(string), {})
+    taints = optional(list(object({
+      key    = string
+      value  = optional(string, "")
+      effect = string
+    })), [])
+  }))
+  nullable = false
+
+  validation {
+    condition     = length(var.node_pools) > 0 && length(distinct([for pool in var.node_pools : pool.name])) == length(var.node_pools)
+    error_message = "There must be a pool of nodes, and no two of the same name."
+  }
+
+  validation {
+    condition     = alltrue([for pool in var.node_pools : can(regex("^[a-z][a-z0-9]{0,11}$", pool.name))])
+    error_message = "The name of a pool must have 1 to 12 lower-case letters and digits and begin with a letter."
+  }
+
+  validation {
+    condition = alltrue([
+      for pool in var.node_pools :
+      pool.count != null ? pool.min_count == null && pool.max_count == null : pool.min_count != null && pool.max_count != null
+    ])
+    error_message = "A pool must have either a count, or a min_count and a max_count."
+  }
+
+  validation {
+    condition = alltrue([
+      for pool in var.node_pools :
+      pool.count != null ? pool.count >= 1 : try(pool.min_count >= 1 && pool.max_count >= pool.min_count, true)
+    ])
+    error_message = "A pool must have 1 node or more, and its max_count must not be below its min_count."
+  }
+
+  validation {
+    condition = alltrue(flatten([
+      for pool in var.node_pools : [for taint in pool.taints : contains(["NoSchedule", "PreferNoSchedule", "NoExecute"], taint.effect)]
+    ]))
+    error_message = "The effect of a taint must be NoSchedule, PreferNoSchedule or NoExecute."
+  }
+
+  validation {
+    condition     = try(length(var.node_pools[0].taints), 0) == 0
+    error_message = "The first pool runs the system's pods and must not have taints."
+  }
+
+  validation {
+    condition     = alltrue([for pool in var.node_pools : pool.disk_gb == null ? true : pool.disk_gb >= 30])
+    error_message = "The disk of a node must have 30 GB or more."
+  }
+
+  validation {
+    condition     = !contains([for pool in var.node_pools : pool.name], "rotation")
+    error_message = "A pool cannot be named rotation: the name is that of a pool that stands in while another one is replaced."
+  }
+}
+
+variable "private_endpoint" {
+  description = "The API server is reached from the network only. What applies to the cluster must then run inside it, or be connected with it."
+  type        = bool
+  default     = false
+}
+
+variable "allowed_cidrs" {
+  description = "Address ranges from which the API server is reached. By default all, so that only its authentication protects it. A private endpoint is not reached from the Internet whatever is said here."
+  type        = list(string)
+  default     = ["0.0.0.0/0"]
+  nullable    = false
+
+  validation {
+    condition     = length(var.allowed_cidrs) > 0 && alltrue([for cidr in var.allowed_cidrs : can(cidrnetmask(cidr))])
+    error_message = "There must be an address range, and each must be an IPv4 range in CIDR notation, such as 203.0.113.0/24."
+  }
+}
+
+variable "high_availability" {
+  description = "Nodes in three zones, which the region must have, and a control plane with an uptime guarantee. Else they are where the cloud likes it, and the control plane costs nothing. A change replaces the nodes, pool by pool."
+  type        = bool
+  default     = false
+}
+
+variable "tags" {
+  description = "Tags of everything that takes tags, nodes and their disks included."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+}

@@ -1,0 +1,88 @@
+data "digitalocean_kubernetes_versions" "minor" {
+  version_prefix = "${var.kubernetes_version}."
+}
+
+# What is newest changes from week to week, which is neither a drift nor
+# something that anybody asked for. The patch release is that of the day when the
+# cluster got its minor version, and stays until that changes. Nor does the cloud
+# change it by itself: to the provider the code would then ask for an older
+# version, for which it replaces the cluster.
+resource "terraform_data" "version" {
+  input            = data.digitalocean_kubernetes_versions.minor.latest_version
+  triggers_replace = var.kubernetes_version
+
+  lifecycle {
+    ignore_changes = [input]
+
+    precondition {
+      condition     = length(data.digitalocean_kubernetes_versions.minor.valid_versions) > 0
+      error_message = "The cloud does not offer Kubernetes ${var.kubernetes_version}."
+    }
+  }
+}
+
+locals {
+  first  = var.node_pools[0] # a cluster cannot be without one
+  others = { for pool in slice(var.node_pools, 1, length(var.node_pools)) : pool.name => pool }
+  tags   = [for key, value in var.tags : replace("${key}:${value}", "/[^A-Za-z0-9:_-]/", "_")]
+}
+
+resource "digitalocean_kubernetes_cluster" "this" {
+  name     = var.name
+  region   = var.region
+  version  = terraform_data.version.input
+  vpc_uuid = var.network_id
+  ha       = var.high_availability
+  tags     = local.tags
+
+  auto_upgrade  = false
+  surge_upgrade = true # a new node comes before an old one goes
+
+  # Volumes and load balancers that pods have made outlive it: they may hold the
+  # only copy of something.
+  destroy_all_associated_resources = false
+
+  control_plane_firewall {
+    enabled           = !contains(var.allowed_cidrs, "0.0.0.0/0")
+    allowed_addresses = contains(var.allowed_cidrs, "0.0.0.0/0") ? [] : var.allowed_cidrs
+  }
+
+  node_pool {
+    name   = local.first.name
+    size   = local.first.instance_type
+    labels = local.first.labels
+    tags   = local.tags
+
+    # Where the autoscaler decides, the count is left out, and the engine leaves
+    # it alone.
+    node_count = local.first.count
+    auto_scale = local.first.count == null
+    min_nodes  = local.first.min_count
+    max_nodes  = local.first.max_count
+  }
+}
+
+resource "digitalocean_kubernetes_node_pool" "this" {
+  for_each = local.others
+
+  cluster_id = digitalocean_kubernetes_cluster.this.id
+  name       = each.key
+  size       = each.value.instance_type
+  labels     = each.value.labels
+  tags       = local.tags
+
+  node_count = each.value.count
+  auto_scale = each.value.count == null
+  min_nodes  = each.value.min_count
+  max_nodes  = each.value.max_count
+
+  dynamic "taint" {
+    for_each = each.value.taints
+
+    content {
+      key    = taint.value.key
+      value  = taint.value.value
+      effect = taint.value.effect
+    }
+  }
+}
