@@ -124,8 +124,16 @@ func (r *Reconciler) observeProposal(ctx context.Context, in *Input) error {
 	}
 	for i, p := range in.Parents {
 		same := func(c holdfast.PullRequestCluster) bool { return c.Name == p.Name }
-		if slices.ContainsFunc(in.PullRequest.Clusters, same) {
-			in.Parents[i].Settled = false
+		at := slices.IndexFunc(in.PullRequest.Clusters, same)
+		if at < 0 {
+			continue
+		}
+		in.Parents[i].Settled = false
+		switch gone := p.Phase == "" || p.Phase == holdfast.PhaseDeleted; {
+		case in.PullRequest.Clusters[at].Deleted:
+			in.Parents[i].Phase = holdfast.PhaseDeleted
+		case gone: // it comes with the same merge
+			in.Parents[i].Phase = holdfast.PhasePending
 		}
 	}
 	return nil

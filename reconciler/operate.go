@@ -22,6 +22,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error 
 	}
 	if repo == "" {
 		for name := range r.repos {
+			r.setRelook(name)
 			r.sources.add(sourceKey{repo: name})
 		}
 		return nil
@@ -29,6 +30,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error 
 	if _, ok := r.repos[repo]; !ok {
 		return fmt.Errorf("repository %q: %w", repo, holdfast.ErrNotFound)
 	}
+	r.setRelook(repo) // what is wrong there may have been mended elsewhere
 	r.sources.add(sourceKey{repo: repo})
 	return nil
 }

@@ -39,3 +39,7 @@ func (g *twoGits) Parents(ctx context.Context, repo string, rev holdfast.Revisio
 func (g *twoGits) IsAncestor(ctx context.Context, repo string, a, b holdfast.Revision) (bool, error) {
 	return g.of(repo).IsAncestor(ctx, repo, a, b)
 }
+
+func (g *twoGits) Merge(ctx context.Context, repo string, base, head holdfast.Revision) (string, error) {
+	return g.of(repo).Merge(ctx, repo, base, head)
+}
