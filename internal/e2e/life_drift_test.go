@@ -303,7 +303,7 @@ func TestManyDriftedClusters(t *testing.T) {
 	fleet.untilIssue("drift-summary acme/fleet", true)
 	fleet.untilIssue("drift beta", false)
 	going := fleet.open(gone("beta")) // what is gone does not drift
-	going.untilPlanned() // its file is gone already
+	going.untilPlanned()              // its file is gone already
 	going.merge()
 	w.untilPhase("beta", holdfast.PhaseDeleted)
 	fleet.untilIssue("drift beta", true, "is not checked for drift any more")
