@@ -112,7 +112,7 @@ func (s *Server) driftLine(ctx context.Context, r holdfast.ClusterRecord) (Drift
 	if line.OnDrift == "ignore" {
 		return line, nil
 	}
-	keys := []string{"issue:drift:" + r.Name}
+	keys := []string{"issue:drift:" + r.Name, "issue:drift:" + r.Name + ":" + r.Owner} // of one that came from elsewhere
 	if r.Drift.Status == holdfast.DriftFound {
 		keys = append(keys, "issue:drift-summary:"+r.Owner)
 	}
@@ -121,8 +121,9 @@ func (s *Server) driftLine(ctx context.Context, r holdfast.ClusterRecord) (Drift
 		if err != nil {
 			return line, err
 		}
-		// The local forge's ids are no issues that people could open.
-		if _, number := strconv.Atoi(post.ExternalID); ok && !post.Closed && number == nil {
+		// The local forge's ids are no issues that people could open, and a number of
+		// another repository is that of another issue here.
+		if _, number := strconv.Atoi(post.ExternalID); ok && !post.Closed && number == nil && post.Repo == r.Owner {
 			line.Issue = post.ExternalID
 			break
 		}

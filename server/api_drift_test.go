@@ -41,10 +41,14 @@ func TestDriftList(t *testing.T) {
 	record("broken", holdfast.DriftFailed, "")
 	record("clean", holdfast.DriftNone, "")
 	record("new", holdfast.DriftUnchecked, "")
-	w.posts["issue:drift:own"] = holdfast.Post{ExternalID: "12"}
-	w.posts["issue:drift:among-others"] = holdfast.Post{ExternalID: "13", Closed: true}
-	w.posts["issue:drift:broken"] = holdfast.Post{ExternalID: "local:0a1b"}
-	w.posts["issue:drift-summary:shop"] = holdfast.Post{ExternalID: "14"}
+	record("came", holdfast.DriftFound, "")
+	w.posts["issue:drift:own"] = holdfast.Post{Repo: "shop", ExternalID: "12"}
+	w.posts["issue:drift:among-others"] = holdfast.Post{Repo: "shop", ExternalID: "13", Closed: true}
+	w.posts["issue:drift:broken"] = holdfast.Post{Repo: "shop", ExternalID: "local:0a1b"}
+	w.posts["issue:drift-summary:shop"] = holdfast.Post{Repo: "shop", ExternalID: "14"}
+	// A cluster that came from another repository: there its issue is still open.
+	w.posts["issue:drift:came"] = holdfast.Post{Repo: "attic", ExternalID: "1"}
+	w.posts["issue:drift:came:shop"] = holdfast.Post{Repo: "shop", ExternalID: "15"}
 	url := serve(t, newServer(t, w).API()) + "/api/v1/drift"
 	brief := func(query string) []string {
 		var got []string
@@ -53,11 +57,11 @@ func TestDriftList(t *testing.T) {
 		}
 		return got
 	}
-	drifted := []string{"among-others|drifted|apply|14", "broken|failed|report|", "own|drifted|report|12", "quiet|drifted|ignore|"}
+	drifted := []string{"among-others|drifted|apply|14", "broken|failed|report|", "came|drifted|report|15", "own|drifted|report|12", "quiet|drifted|ignore|"}
 	if diff := cmp.Diff(drifted, brief("")); diff != "" {
 		t.Errorf("drift (-want +got):\n%s", diff)
 	}
-	all := []string{drifted[0], drifted[1], "clean|none||", "new|||", drifted[2], drifted[3]}
+	all := []string{drifted[0], drifted[1], drifted[2], "clean|none||", "new|||", drifted[3], drifted[4]}
 	if diff := cmp.Diff(all, brief("?all=true")); diff != "" {
 		t.Errorf("all (-want +got):\n%s", diff)
 	}
