@@ -21,8 +21,10 @@ type Retention struct {
 	// of pull requests. Zero means 100; fewer than 50 are 50, as decisions look
 	// back so far; negative keeps all.
 	Runs int
-	// DriftRuns is how many checks for drift of each cluster are kept. Zero means
-	// 5, one is 2; negative keeps all.
+	// DriftRuns is how many checks for drift of each cluster are kept: so many that
+	// found drift or what else an apply would change, and so many others, as a row
+	// of failed ones must not take away what the last good one found. Zero means 5,
+	// one is 2; negative keeps all.
 	DriftRuns int
 	// Logs is how long a log is kept after its attempt has ended. Zero means as
 	// long as its run.
@@ -130,9 +132,9 @@ func (s *Store) beyond(ctx context.Context, first, last string, before time.Time
 	return texts(ctx, s.db.reader(), `SELECT r.id FROM (
 			SELECT c.*, ROW_NUMBER() OVER (PARTITION BY cluster, class ORDER BY created_at DESC, id DESC) AS place FROM (
 				SELECT id, cluster, status, created_at, posted_at, pr_repo, pr_number,
-					CASE WHEN kind = 'drift' THEN 'drift' WHEN kind = 'plan' AND pr_number <> 0 THEN 'pull request' ELSE 'branch' END AS class
+					CASE WHEN kind = 'drift' AND status = 'planned' THEN 'finding' WHEN kind = 'drift' THEN 'drift' WHEN kind = 'plan' AND pr_number <> 0 THEN 'pull request' ELSE 'branch' END AS class
 				FROM runs WHERE cluster > ? AND cluster <= ?) AS c) AS r
-		WHERE r.place > CASE r.class WHEN 'drift' THEN ? ELSE ? END AND r.created_at < ? AND `+prunable+` LIMIT ?`,
+		WHERE r.place > CASE WHEN r.class IN ('drift', 'finding') THEN ? ELSE ? END AND r.created_at < ? AND `+prunable+` LIMIT ?`,
 		first, last, s.retention.DriftRuns, s.retention.Runs, nanos(before), pruneFound)
 }
 

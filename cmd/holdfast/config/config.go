@@ -156,7 +156,7 @@ type Drift struct {
 // Retention is how much of the past is kept.
 type Retention struct {
 	Runs      int           `yaml:"runs" default:"100" doc:"Newest runs of each cluster's tracked branch, and as many plans of its pull requests, with their plans and logs. At least 50; 0 keeps all."`
-	DriftRuns int           `yaml:"driftRuns" default:"5" doc:"Newest checks for drift of each cluster. At least 2; 0 keeps all."`
+	DriftRuns int           `yaml:"driftRuns" default:"5" doc:"Newest checks for drift of each cluster: so many that found something, and so many others. At least 2; 0 keeps all."`
 	Logs      time.Duration `yaml:"logs" doc:"How long logs are kept. Left out: as long as their runs."`
 	Audit     time.Duration `yaml:"audit" doc:"How long the audit trail is kept. Left out: for ever."`
 }
