@@ -65,6 +65,9 @@ func (r *Reconciler) stopped(ctx context.Context, run holdfast.Run) (bool, error
 	if lookAtWindows(&in); run.Kind.Writes() && in.WindowClosed {
 		return true, r.cancel(ctx, run.ID, ReasonWindowClosed)
 	}
+	if isRemedy(run) && run.Actor == "" && run.StoredPlan == rec.Drift.Run && !fresh(rec.Drift, in.Now) {
+		return true, r.cancel(ctx, run.ID, ReasonSuperseded) // it is looked at again first
+	}
 	if run.Kind == holdfast.RunDestroy {
 		return r.spares(ctx, run)
 	}
