@@ -71,7 +71,7 @@ resource "aws_eks_node_group" "fixed" {
   node_role_arn          = aws_iam_role.node.arn
   subnet_ids             = var.subnet_ids
   ami_type               = local.ami_types[each.key]
-  labels                 = each.value.labels
+  labels                 = merge(each.value.labels, { "holdfast.dev/pool" = each.key })
 
   launch_template {
     id      = aws_launch_template.pool[each.key].id
@@ -118,7 +118,7 @@ resource "aws_eks_node_group" "autoscaled" {
   node_role_arn          = aws_iam_role.node.arn
   subnet_ids             = var.subnet_ids
   ami_type               = local.ami_types[each.key]
-  labels                 = each.value.labels
+  labels                 = merge(each.value.labels, { "holdfast.dev/pool" = each.key })
 
   launch_template {
     id      = aws_launch_template.pool[each.key].id

@@ -70,7 +70,7 @@ resource "azurerm_kubernetes_cluster" "this" {
     zones                       = local.zones
     orchestrator_version        = var.kubernetes_version
     os_disk_size_gb             = local.system.disk_gb
-    node_labels                 = local.system.labels
+    node_labels                 = merge(local.system.labels, { "holdfast.dev/pool" = local.system.name })
     temporary_name_for_rotation = "rotation" # else a change of the machine replaces the cluster
 
     # Where the autoscaler decides, the count is left out, and the engine leaves
@@ -117,7 +117,7 @@ resource "azurerm_kubernetes_cluster_node_pool" "this" {
   zones                       = local.zones
   orchestrator_version        = var.kubernetes_version
   os_disk_size_gb             = each.value.disk_gb
-  node_labels                 = each.value.labels
+  node_labels                 = merge(each.value.labels, { "holdfast.dev/pool" = each.key })
   node_taints                 = [for taint in each.value.taints : "${taint.key}=${taint.value}:${taint.effect}"]
   temporary_name_for_rotation = "rotation"
 

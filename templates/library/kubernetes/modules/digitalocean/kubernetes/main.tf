@@ -50,7 +50,7 @@ resource "digitalocean_kubernetes_cluster" "this" {
   node_pool {
     name   = local.first.name
     size   = local.first.instance_type
-    labels = local.first.labels
+    labels = merge(local.first.labels, { "holdfast.dev/pool" = local.first.name })
     tags   = local.tags
 
     # Where the autoscaler decides, the count is left out, and the engine leaves
@@ -68,7 +68,7 @@ resource "digitalocean_kubernetes_node_pool" "this" {
   cluster_id = digitalocean_kubernetes_cluster.this.id
   name       = each.key
   size       = each.value.instance_type
-  labels     = each.value.labels
+  labels     = merge(each.value.labels, { "holdfast.dev/pool" = each.key })
   tags       = local.tags
 
   node_count = each.value.count

@@ -58,7 +58,7 @@ resource "google_container_node_pool" "this" {
     image_type      = "COS_CONTAINERD"
     service_account = google_service_account.nodes.email
     oauth_scopes    = ["https://www.googleapis.com/auth/cloud-platform"]
-    labels          = each.value.labels
+    labels          = merge(each.value.labels, { "holdfast.dev/pool" = each.key })
     resource_labels = local.labels
 
     dynamic "taint" {

@@ -1,0 +1,192 @@
+locals {
+  replicas = var.high_availability ? 2 : 1
+
+  namespaces = toset(concat(
+    var.enable_ingress ? ["ingress-nginx"] : [],
+    var.enable_cert_manager ? ["cert-manager"] : [],
+    var.enable_monitoring ? ["monitoring"] : [],
+  ))
+}
+
+resource "kubernetes_namespace_v1" "this" {
+  for_each = local.namespaces
+
+  metadata {
+    name   = each.key
+    labels = { "app.kubernetes.io/managed-by" = "holdfast" }
+  }
+
+  lifecycle {
+    # Other controllers leave notes here.
+    ignore_changes = [metadata[0].annotations]
+  }
+}
+
+# Before the others: it brings the kinds in which they say what to scrape.
+resource "helm_release" "monitoring" {
+  count = var.enable_monitoring ? 1 : 0
+
+  name       = "monitoring"
+  namespace  = kubernetes_namespace_v1.this["monitoring"].metadata[0].name
+  repository = "https://prometheus-community.github.io/helm-charts"
+  chart      = "kube-prometheus-stack"
+  version    = var.chart_versions.kube_prometheus_stack
+
+  # An installation that fails is taken back: the next one begins from a known
+  # state.
+  atomic      = true
+  timeout     = 900
+  max_history = 5
+
+  values = [yamlencode({
+    # The cloud runs these, out of sight: that they are missing is no alarm.
+    kubeControllerManager = { enabled = false }
+    kubeEtcd              = { enabled = false }
+    kubeProxy             = { enabled = false }
+    kubeScheduler         = { enabled = false }
+
+    # Empty means one of 40 random letters that stays; the chart's own is known
+    # to everybody.
+    grafana = { adminPassword = "" }
+
+    alertmanager = { alertmanagerSpec = { replicas = local.replicas } }
+
+    prometheus = {
+      prometheusSpec = {
+        replicas      = local.replicas
+        retention     = "${var.monitoring_retention_days}d"
+        retentionSize = "${floor(var.monitoring_disk_gb * 0.85)}GB"
+
+        # Of everybody in the cluster, not just of this chart.
+        podMonitorSelectorNilUsesHelmValues     = false
+        probeSelectorNilUsesHelmValues          = false
+        ruleSelectorNilUsesHelmValues           = false
+        scrapeConfigSelectorNilUsesHelmValues   = false
+        serviceMonitorSelectorNilUsesHelmValues = false
+
+        storageSpec = {
+          volumeClaimTemplate = {
+            spec = {
+              accessModes = ["ReadWriteOnce"]
+              resources   = { requests = { storage = "${var.monitoring_disk_gb}Gi" } }
+            }
+          }
+        }
+      }
+    }
+  })]
+}
+
+resource "helm_release" "ingress" {
+  count = var.enable_ingress ? 1 : 0
+
+  name       = "ingress-nginx"
+  namespace  = kubernetes_namespace_v1.this["ingress-nginx"].metadata[0].name
+  repository = "https://kubernetes.github.io/ingress-nginx"
+  chart      = "ingress-nginx"
+  version    = var.chart_versions.ingress_nginx
+
+  atomic      = true
+  timeout     = 900
+  max_history = 5
+
+  values = [yamlencode({
+    controller = {
+      replicaCount         = local.replicas
+      ingressClassResource = { default = true }
+
+      # Requests keep the address that they come from.
+      service = {
+        annotations           = var.ingress_annotations
+        externalTrafficPolicy = "Local"
+      }
+
+      # A control plane outside of the network reaches nodes on few ports, and
+      # this is one of them.
+      admissionWebhooks = { port = 10250 }
+
+      metrics = {
+        enabled        = var.enable_monitoring
+        serviceMonitor = { enabled = var.enable_monitoring }
+      }
+
+      topologySpreadConstraints = var.high_availability ? [{
+        maxSkew           = 1
+        topologyKey       = "kubernetes.io/hostname"
+        whenUnsatisfiable = "ScheduleAnyway"
+        labelSelector = {
+          matchLabels = {
+            "app.kubernetes.io/name"      = "ingress-nginx"
+            "app.kubernetes.io/instance"  = "ingress-nginx"
+            "app.kubernetes.io/component" = "controller"
+          }
+        }
+      }] : []
+    }
+  })]
+
+  depends_on = [helm_release.monitoring]
+}
+
+resource "helm_release" "cert_manager" {
+  count = var.enable_cert_manager ? 1 : 0
+
+  name       = "cert-manager"
+  namespace  = kubernetes_namespace_v1.this["cert-manager"].metadata[0].name
+  repository = "https://charts.jetstack.io"
+  chart      = "cert-manager"
+  version    = var.chart_versions.cert_manager
+
+  atomic      = true
+  timeout     = 900
+  max_history = 5
+
+  values = [yamlencode({
+    # Certificates survive even if cert-manager is switched off.
+    crds = { enabled = true, keep = true }
+
+    replicaCount = local.replicas
+    webhook      = { replicaCount = local.replicas }
+    cainjector   = { replicaCount = local.replicas }
+
+    podDisruptionBudget = { enabled = var.high_availability, minAvailable = 1 }
+
+    prometheus = { servicemonitor = { enabled = var.enable_monitoring } }
+  })]
+
+  depends_on = [helm_release.monitoring]
+}
+
+# Its rights in the cloud belong to this service account, see the Kubernetes
+# module of aws.
+resource "helm_release" "autoscaler" {
+  count = var.enable_autoscaler ? 1 : 0
+
+  name       = "cluster-autoscaler"
+  namespace  = "kube-system"
+  repository = "https://kubernetes.github.io/autoscaler"
+  chart      = "cluster-autoscaler"
+  version    = var.chart_versions.cluster_autoscaler
+
+  atomic      = true
+  timeout     = 900
+  max_history = 5
+
+  values = [yamlencode({
+    cloudProvider = "aws"
+    awsRegion     = var.region
+    autoDiscovery = { clusterName = var.name }
+    replicaCount  = local.replicas
+
+    rbac = { serviceAccount = { name = "cluster-autoscaler" } }
+
+    serviceMonitor = { enabled = var.enable_monitoring, namespace = "kube-system" }
+
+    extraArgs = {
+      balance-similar-node-groups = true
+      skip-nodes-with-system-pods = false
+    }
+  })]
+
+  depends_on = [helm_release.monitoring]
+}

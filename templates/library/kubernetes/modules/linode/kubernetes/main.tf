@@ -1,0 +1,82 @@
+locals {
+  first    = var.node_pools[0] # a cluster cannot be without one
+  others   = { for pool in slice(var.node_pools, 1, length(var.node_pools)) : pool.name => pool }
+  tags     = [for key, value in var.tags : substr("${key}:${value}", 0, 50)]
+  external = "${var.name}-pool"
+  open     = contains(var.allowed_cidrs, "0.0.0.0/0")
+}
+
+resource "linode_lke_cluster" "this" {
+  label       = var.name
+  region      = var.region
+  k8s_version = var.kubernetes_version
+  tags        = local.tags
+
+  # Pools with this tag are not the cluster's to remove: they come below, each
+  # with an address of its own, so that one can go without moving the others.
+  external_pool_tags = [local.external]
+
+  control_plane {
+    high_availability = var.high_availability
+
+    acl {
+      enabled = !local.open
+
+      dynamic "addresses" {
+        for_each = local.open ? [] : [var.allowed_cidrs]
+
+        content {
+          ipv4 = addresses.value
+        }
+      }
+    }
+  }
+
+  pool {
+    type   = local.first.instance_type
+    labels = merge(local.first.labels, { "holdfast.dev/pool" = local.first.name })
+    tags   = local.tags
+
+    # Where the autoscaler decides, the count is left out, and the engine leaves
+    # it alone.
+    count = local.first.count
+
+    dynamic "autoscaler" {
+      for_each = local.first.count == null ? [local.first] : []
+
+      content {
+        min = autoscaler.value.min_count
+        max = autoscaler.value.max_count
+      }
+    }
+  }
+}
+
+resource "linode_lke_node_pool" "this" {
+  for_each = local.others
+
+  cluster_id = linode_lke_cluster.this.id
+  type       = each.value.instance_type
+  labels     = merge(each.value.labels, { "holdfast.dev/pool" = each.key })
+  tags       = concat(local.tags, [local.external])
+  node_count = each.value.count
+
+  dynamic "autoscaler" {
+    for_each = each.value.count == null ? [each.value] : []
+
+    content {
+      min = autoscaler.value.min_count
+      max = autoscaler.value.max_count
+    }
+  }
+
+  dynamic "taint" {
+    for_each = each.value.taints
+
+    content {
+      key    = taint.value.key
+      value  = taint.value.value
+      effect = taint.value.effect
+    }
+  }
+}

@@ -1,0 +1,13 @@
+# Nodes of LKE have a private network of their own that cannot be chosen. This
+# one is for what stands beside the cluster, such as databases, and costs nothing.
+resource "linode_vpc" "this" {
+  label       = var.name
+  description = "Network beside the cluster ${var.name}"
+  region      = var.region
+}
+
+resource "linode_vpc_subnet" "this" {
+  vpc_id = linode_vpc.this.id
+  label  = "${var.name}-services"
+  ipv4   = var.cidr
+}
