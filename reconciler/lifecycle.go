@@ -125,6 +125,12 @@ func (l life) working() bool {
 	}
 }
 
+// halfInherited reports whether a run under the former name has left something
+// half done: see inherited.
+func (l life) halfInherited() bool {
+	return l.rec.Applied.Run != "" && l.rec.Applied.SourceDigest == ""
+}
+
 // destroying reports whether a destroy is executed, or goes on by itself: also of
 // a cluster whose document is back.
 func (l life) destroying() bool { return l.write.Kind == holdfast.RunDestroy && l.working() }
@@ -152,7 +158,7 @@ func (l life) phase() holdfast.Phase {
 		return holdfast.PhaseConfiguring
 	case l.working():
 		return holdfast.PhaseUpdating
-	case l.failed != nil:
+	case l.failed != nil, l.halfInherited():
 		return holdfast.PhaseFailed
 	case never && l.write.Status == holdfast.RunApplied: // it is about to be recorded
 		return holdfast.PhaseConfiguring
@@ -436,6 +442,9 @@ func phaseCause(rec holdfast.ClusterRecord, runs []holdfast.Run) (reason, run st
 		}
 		return whyWritten(l.write), l.write.ID
 	case holdfast.PhaseFailed:
+		if l.failed == nil {
+			return ReasonRenamed, rec.Applied.Run
+		}
 		if l.failed.Failure != nil {
 			return l.failed.Failure.Cause, l.failed.ID
 		}
