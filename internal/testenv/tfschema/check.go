@@ -39,11 +39,6 @@ func (c *checker) check() {
 			c.fault(l.attr.NameRange, "local value %q is not used", name)
 		}
 	}
-	for name, v := range c.module.Variables {
-		if !v.used {
-			c.fault(v.At, "variable %q is not used", name)
-		}
-	}
 }
 
 // settings are the arguments of blocks that belong to the language; true for
@@ -151,7 +146,7 @@ func (c *checker) checkObject(o *object) {
 		return
 	}
 	s := c.repetition(body, o.block.DefRange())
-	self := s.with(map[string]cty.Value{"self": cty.UnknownVal(o.facts.valueType())})
+	self := s.with(map[string]cty.Value{"self": cty.UnknownVal(o.facts.value)})
 	meta := map[string]bool{"count": true, "for_each": true, "provider": true, "depends_on": true}
 	metaBlocks := map[string]bool{"lifecycle": true, "provisioner": o.kind == "resource", "connection": o.kind == "resource"}
 	c.dependsOn(o.block)
@@ -228,7 +223,7 @@ func (c *checker) checkLifecycle(block *hclsyntax.Block, o *object, self *scope)
 			c.fault(item.Range(), "%q is set by the provider alone: there is no change to ignore", name)
 			continue
 		}
-		c.follow(cty.UnknownVal(o.facts.valueType()), t)
+		c.follow(cty.UnknownVal(o.facts.value), t)
 	}
 }
 

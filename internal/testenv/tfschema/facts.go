@@ -39,6 +39,8 @@ type Provider struct {
 type Body struct {
 	Attributes map[string]Attribute `json:"attributes"`
 	Blocks     map[string]*Block    `json:"blocks"`
+
+	value cty.Type // of what can be read
 }
 
 // Attribute is an argument, or something that only the provider sets. In JSON
@@ -102,6 +104,13 @@ func Load(fsys fs.FS, dir string) (Facts, error) {
 			return nil, fmt.Errorf("load facts %s: %w", name, err)
 		}
 		facts[p.Name] = &p
+	}
+	for _, p := range facts {
+		for _, types := range []map[string]*Body{p.Resources, p.DataSources} {
+			for _, body := range types {
+				body.value = body.valueType()
+			}
+		}
 	}
 	return facts, nil
 }

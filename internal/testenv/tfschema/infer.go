@@ -436,7 +436,7 @@ func (c *checker) variable(name string, at hcl.Range) cty.Value {
 		return cty.DynamicVal
 	}
 	if c.within != name {
-		v.used = true
+		v.Used = true
 	}
 	return cty.UnknownVal(v.Type.WithoutOptionalAttributesDeep())
 }

@@ -40,10 +40,10 @@ type Variable struct {
 	Default     cty.Value
 	Sensitive   bool
 	Validations int
+	Used        bool // outside of its own validations
 	At          hcl.Range
 
 	block *hclsyntax.Block
-	used  bool
 }
 
 // Output is what a module gives.
@@ -275,7 +275,7 @@ func (c *checker) declareObject(block *hclsyntax.Block) {
 	if o.facts == nil {
 		return
 	}
-	typ := o.facts.valueType()
+	typ := o.facts.value
 	switch {
 	case block.Body.Attributes["count"] != nil:
 		typ = cty.List(typ)
