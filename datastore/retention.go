@@ -14,7 +14,9 @@ import (
 // that have not ended, those that a cluster's record speaks of (its last apply,
 // its last check for drift, what undid a drift, what destroyed it), those whose
 // plans a run that is kept was reviewed with or applies, those of open pull
-// requests, and plans of merged ones that no apply has come to yet.
+// requests, plans of merged ones that no apply has come to yet, and applies that
+// failed since the last one that did not: what they have left is to be destroyed
+// with them.
 type Retention struct {
 	// Runs is how many runs of each cluster are kept, newest first, with their
 	// attempts, logs and plans: so many of its tracked branch, and so many plans
@@ -66,7 +68,9 @@ const prunable = `NOT (r.` + unfinished + `)
 	AND NOT EXISTS (SELECT 1 FROM run_references AS k WHERE k.run = r.id)
 	AND NOT EXISTS (SELECT 1 FROM pull_requests AS p WHERE p.repo = r.pr_repo AND p.number = r.pr_number
 		AND (p.state = 'open' OR p.state = 'merged' AND r.posted_at > 0
-			AND EXISTS (SELECT 1 FROM summaries AS l WHERE l.name = r.cluster AND r.created_at > l.applied_at)))`
+			AND EXISTS (SELECT 1 FROM summaries AS l WHERE l.name = r.cluster AND r.created_at > l.applied_at)))
+	AND NOT (r.kind IN ('apply', 'destroy') AND r.status IN ('errored', 'interrupted', 'canceled') AND EXISTS (SELECT 1 FROM summaries AS l
+		WHERE l.name = r.cluster AND l.phase <> 'Deleted' AND r.created_at > l.applied_at))`
 
 // prune removes what is beyond the retention and older than before, in small
 // transactions. It returns how many runs and bundles it has removed. What is
@@ -131,7 +135,7 @@ func (s *Store) pruneRuns(ctx context.Context, before time.Time) (int, error) {
 func (s *Store) beyond(ctx context.Context, first, last string, before time.Time) ([]string, error) {
 	return texts(ctx, s.db.reader(), `SELECT r.id FROM (
 			SELECT c.*, ROW_NUMBER() OVER (PARTITION BY cluster, class ORDER BY created_at DESC, id DESC) AS place FROM (
-				SELECT id, cluster, status, created_at, posted_at, pr_repo, pr_number,
+				SELECT id, cluster, kind, status, created_at, posted_at, pr_repo, pr_number,
 					CASE WHEN kind = 'drift' AND status = 'planned' THEN 'finding' WHEN kind = 'drift' THEN 'drift' WHEN kind = 'plan' AND pr_number <> 0 THEN 'pull request' ELSE 'branch' END AS class
 				FROM runs WHERE cluster > ? AND cluster <= ?) AS c) AS r
 		WHERE r.place > CASE WHEN r.class IN ('drift', 'finding') THEN ? ELSE ? END AND r.created_at < ? AND `+prunable+` LIMIT ?`,
