@@ -194,18 +194,27 @@ func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind ho
 }
 
 // moment returns the time for a new run of the cluster: now, but later than its
-// newest run, by a millisecond that its id shows. Runs are told apart by their
-// order, which a clock that was set back must not turn around.
+// newest run and than what was last applied, under whatever name, by a
+// millisecond that its id shows. Runs are told apart by their order, which a
+// clock that was set back must not turn around.
 func (r *Reconciler) moment(ctx context.Context, cluster string) (time.Time, error) {
 	now := r.opts.Now()
 	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Limit: 1})
 	if err != nil {
 		return now, fmt.Errorf("list runs of %q: %w", cluster, err)
 	}
-	if len(runs) > 0 {
-		if next := runs[0].CreatedAt.Truncate(time.Millisecond).Add(time.Millisecond); now.Before(next) {
-			now = next
+	last := newest(runs)
+	rec, err := r.opts.Store.Cluster(ctx, cluster)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return now, fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+	if id := max(rec.Applied.Run, rec.Life); id > last.ID {
+		if last, err = r.opts.Store.Run(ctx, id); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return now, fmt.Errorf("read run %s: %w", id, err)
 		}
+	}
+	if next := last.CreatedAt.Truncate(time.Millisecond).Add(time.Millisecond); now.Before(next) {
+		now = next
 	}
 	return now, nil
 }
