@@ -63,14 +63,15 @@ func (r *Reconciler) savePullRequest(ctx context.Context, repo Repository, befor
 	for _, c := range slices.Concat(before.Clusters, saved.Clusters) {
 		names[c.Name] = true
 	}
+	var proposed, merged []holdfast.Request
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		r.requests.add(holdfast.Request{Cluster: name, PullRequest: rec.PullRequestRef})
+		proposed = append(proposed, holdfast.Request{Cluster: name, PullRequest: rec.PullRequestRef})
+		merged = append(merged, holdfast.Request{Cluster: name})
 	}
+	r.ask(proposed)
 	if saved.State == holdfast.PullRequestMerged && before.State != holdfast.PullRequestMerged {
 		r.sources.add(sourceKey{repo: repo.Name})
-		for name := range names {
-			r.requests.add(holdfast.Request{Cluster: name})
-		}
+		r.ask(merged)
 	}
 	r.show(saved.PullRequestRef)
 	return nil

@@ -10,8 +10,9 @@ import (
 // it waits is there once; one that is added while it is worked on comes again
 // afterwards. It lives in memory: start-up and polling ask for everything anew.
 //
-// What start-up asks for may be the whole fleet: it is patient, waits until there
-// is nothing else to hand out, and leaves workers for what comes meanwhile.
+// What start-up asks for, or a change of a template, may be the whole fleet: it is
+// patient, waits until there is nothing else to hand out, and leaves workers for
+// what comes meanwhile.
 type queue[K comparable] struct {
 	mu      sync.Mutex
 	ready   []K

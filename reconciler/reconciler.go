@@ -279,6 +279,21 @@ func (r *Reconciler) Enqueue(req holdfast.SourceRequest) {
 	}
 }
 
+// askedQuickly is how many clusters one change may bring and have decided about
+// before others: a change of more does not keep them waiting.
+const askedQuickly = 100
+
+// ask asks for the decisions that one change has made necessary.
+func (r *Reconciler) ask(requests []holdfast.Request) {
+	for _, req := range requests {
+		if len(requests) > askedQuickly {
+			r.requests.addPatient(req)
+		} else {
+			r.requests.add(req)
+		}
+	}
+}
+
 // Ready reports whether every repository was taken in once; the names of those
 // that were not, otherwise.
 func (r *Reconciler) Ready() (missing []string) {

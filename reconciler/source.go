@@ -78,12 +78,17 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 	}
 	r.markReady(repo.Name)
 	// Only now: what one push says of several clusters is judged together.
+	var news, others []holdfast.Request
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		if req := (holdfast.Request{Cluster: name}); asked[name] || !first {
-			r.requests.add(req)
+			news = append(news, req)
 		} else {
-			r.requests.addPatient(req)
+			others = append(others, req)
 		}
+	}
+	r.ask(news)
+	for _, req := range others {
+		r.requests.addPatient(req)
 	}
 	return r.baseMoved(ctx, repo)
 }
