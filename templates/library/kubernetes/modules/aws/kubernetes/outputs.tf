@@ -29,6 +29,7 @@ output "endpoint" {
 output "ca_certificate" {
   description = "Certificate of the authority that signed the API server's, in PEM."
   value       = base64decode(aws_eks_cluster.this.certificate_authority[0].data)
+  sensitive   = true
 }
 
 output "token" {

@@ -31,6 +31,7 @@ output "endpoint" {
 output "ca_certificate" {
   description = "Certificate of the authority that signed the API server's, in PEM."
   value       = base64decode(google_container_cluster.this.master_auth[0].cluster_ca_certificate)
+  sensitive   = true
 }
 
 output "token" {

@@ -24,6 +24,7 @@ output "endpoint" {
 output "ca_certificate" {
   description = "Certificate of the authority that signed the API server's, in PEM; empty, as there is none."
   value       = ""
+  sensitive   = true
 }
 
 output "token" {
