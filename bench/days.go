@@ -48,7 +48,7 @@ func (b *bench) days(s *stage) []figure {
 		all := s.simulate(program, n, days, hours)
 		first, last := all[0], all[len(all)-1]
 		add := func(name string, value float64, unit string) {
-			f := figure{Name: "drift: " + name, N: n, Value: value, Unit: unit}
+			f := figure{Name: driftPrefix + name, N: n, Value: value, Unit: unit}
 			figures = append(figures, f)
 			fmt.Fprintln(b.log, strings.Join(f.cells(), "  "))
 		}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -48,7 +47,7 @@ func (s *stage) fleetOf(n int) []figure {
 
 	var figures []figure
 	add := func(name string, value float64, unit string, floor ...float64) {
-		f := figure{Name: "fleet: " + name, N: n, Value: value, Unit: unit}
+		f := figure{Name: fleetPrefix + name, N: n, Value: value, Unit: unit}
 		if len(floor) > 0 {
 			f = f.against(floor[0])
 		}
@@ -319,37 +318,6 @@ func (d *decisions) last() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.at
-}
-
-// curves prints what was measured for several sizes of fleets, and by how much
-// it grew from the last but one to the last.
-func curves(out io.Writer, figures []figure) {
-	var names []string
-	values := make(map[string][]figure)
-	for _, f := range figures {
-		if strings.HasPrefix(f.Name, "fleet: ") || strings.HasPrefix(f.Name, "drift: ") {
-			if values[f.Name] == nil {
-				names = append(names, f.Name)
-			}
-			values[f.Name] = append(values[f.Name], f)
-		}
-	}
-	for _, name := range names {
-		points := values[name]
-		if len(points) < 2 {
-			continue
-		}
-		line := make([]string, len(points))
-		for i, f := range points {
-			line[i] = strconv.Itoa(f.N) + ": " + number(f.Value)
-		}
-		before, last := points[len(points)-2], points[len(points)-1]
-		growth := "-"
-		if before.Value > 0 {
-			growth = number(last.Value / before.Value)
-		}
-		fmt.Fprintf(out, "%-45s %s %s; from %d to %d: × %s\n", name, strings.Join(line, ", "), last.Unit, before.N, last.N, growth)
-	}
 }
 
 // atRest is what a record says of a cluster that is as its document says.

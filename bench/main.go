@@ -2,7 +2,8 @@
 // how long a pull request takes from its delivery to its last status and
 // comment, against the bare engine doing the same work; how many deliveries a
 // second are accepted, against a bare HTTP server; and what an idle server
-// costs. It prints a table and writes the figures as JSON.
+// costs. And how fleets of several sizes fare: what grows with the fleet, and what
+// with the change. It prints a table and curves, and writes the figures as JSON.
 package main
 
 import (
@@ -99,7 +100,8 @@ func run(args []string, out io.Writer) error {
 	if err := printTable(out, figures); err != nil {
 		return err
 	}
-	curves(out, figures)
+	curves, _ := curvesOf(figures)
+	printCurves(out, curves)
 	return nil
 }
 
@@ -232,9 +234,19 @@ func printTable(out io.Writer, figures []figure) error {
 }
 
 func printMarkdown(out io.Writer, figures []figure) error {
-	lines := []string{"| What | N | Measured | Floor | Ratio |", "|---|--:|--:|--:|--:|"}
-	for _, f := range figures {
+	curves, rest := curvesOf(figures)
+	var lines []string
+	if len(rest) > 0 {
+		lines = append(lines, "| What | N | Measured | Floor | Ratio |", "|---|--:|--:|--:|--:|")
+	}
+	for _, f := range rest {
 		lines = append(lines, "| "+strings.Join(f.cells(), " | ")+" |")
+	}
+	if len(curves) > 0 {
+		if len(rest) > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, markdown(curves)...)
 	}
 	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err
