@@ -462,7 +462,7 @@ func (r *Reconciler) emptied(ctx context.Context, repo Repository) (string, erro
 		return "", fmt.Errorf("count removed clusters of %q: %w", repo.Name, err)
 	}
 	if all-going > 1 {
-		return fmt.Sprintf("branch %q defines none of %d clusters any more", repo.Branch, all-going), nil
+		return fmt.Sprintf("branch %q defines none of %d clusters any more: to remove them all, leave one for last", repo.Branch, all-going), nil
 	}
 	return "", nil
 }

@@ -52,8 +52,13 @@ func TestAForeignRenameSeesNoState(t *testing.T) {
 	})
 	f.must(f.r.TakeIn(t.Context(), other, 1))
 	f.settle()
-	if a := f.claim(); a.Cluster != "thief" || a.StateLocation != "clusters/thief" {
+	if a := f.claim(); a.Run != "" && a.StateLocation != "clusters/thief" {
 		t.Errorf("%s is planned with the state at %q", a.Cluster, a.StateLocation)
+	}
+	rec, err := f.store.PullRequest(t.Context(), holdfast.PullRequestRef{Repo: other, Number: 1})
+	f.must(err)
+	if !strings.Contains(rec.Faults.Error(), `belongs to repository "infra"`) {
+		t.Errorf("the faults are %v", rec.Faults)
 	}
 }
 
@@ -143,5 +148,42 @@ func TestAParentThatComesWithItsChild(t *testing.T) {
 	f.merge(1, byMerge)
 	if order := f.writes(withEngine); !slices.Equal(order, []string{"net", "app"}) {
 		t.Errorf("applied were %v", order)
+	}
+}
+
+// A repository that is not configured any more has its clusters left alone, also
+// what was queued, and who asks is told why.
+func TestARepositoryThatIsNotWatchedAnyMore(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	second, look := withOther(t, f)
+	second.Commit(master, "far", map[string]string{
+		"clusters/far.yaml": document("far"), "infra/far/main.tf": module("one"),
+		"clusters/near.yaml": document("near"), "infra/near/main.tf": module("one"),
+	})
+	look()
+	f.executeAll(func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} })
+	second.Commit(master, "remove", map[string]string{"clusters/far.yaml": gitserver.Delete})
+	look()
+	f.executeAll(withEngine)
+	if c := f.apply("far"); c.Status != holdfast.CommandDone {
+		t.Fatalf("%s: %s", c.Status, c.Reply)
+	}
+	repositories := f.opts.Repositories
+	f.restart(func(o *reconciler.Options) { o.Repositories = repositories[:1] })
+	f.look()
+	f.r.Resume(t.Context())
+	f.settle()
+	if a := f.claim(); a.Run != "" {
+		t.Errorf("the %s of %s begins", a.Kind, a.Cluster)
+	}
+	if c := f.apply("near"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "not watched any more") {
+		t.Errorf("%s: %s", c.Status, c.Reply)
+	}
+	f.restart(func(o *reconciler.Options) { o.Repositories = repositories })
+	f.look()
+	look()
+	if order := f.writes(withEngine); !slices.Equal(order, []string{"far"}) {
+		t.Errorf("watched again, %v are destroyed; far waits for %q", order, f.cluster("far").Waiting)
 	}
 }

@@ -208,3 +208,25 @@ func TestADeletionThatIsForcedAwayAndBack(t *testing.T) {
 		t.Errorf("prod is %s, and waits for %q", rec.Phase, rec.Waiting)
 	}
 }
+
+// Two replicas that have each queued the destroy: the one that goes is the last.
+func TestADestroyThatWasQueuedTwice(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.executeAll(withEngine)
+	f.merge(1, byMerge)
+	twin := f.newest("prod")
+	twin.ID, twin.CreatedAt, twin.Version = holdfast.NewID("run", f.clock.Now()), f.clock.Now(), 0
+	f.must(f.store.CreateRun(t.Context(), twin))
+	if order := f.writes(withEngine); !slices.Equal(order, []string{"prod"}) {
+		f.settle()
+		order = append(order, f.writes(withEngine)...)
+		if !slices.Equal(order, []string{"prod"}) {
+			t.Errorf("destroyed were %v", order)
+		}
+	}
+	if rec := f.cluster("prod"); rec.Phase != holdfast.PhaseDeleted {
+		t.Errorf("prod is %s, and waits for %q: %v", rec.Phase, rec.Waiting, f.runs("prod"))
+	}
+}

@@ -110,6 +110,13 @@ func (r *Reconciler) notRenamed(ctx context.Context, cat *catalog, res *resoluti
 	if others := slices.DeleteFunc(heirs, func(name string) bool { return name == c.Name }); len(others) > 0 {
 		return fault("a cluster goes on under one name: remove renamedFrom from the other", "and so it is of %q", others[0]), nil
 	}
+	foreign, err := r.opts.Store.Cluster(ctx, c.RenamedFrom)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return nil, fmt.Errorf("read cluster %q: %w", c.RenamedFrom, err)
+	}
+	if foreign.Applied.Run != "" && foreign.Owner != cat.repo {
+		return fault("transfer it under its old name first, then rename it", "which belongs to repository %q", foreign.Owner), nil
+	}
 	old, err := r.former(ctx, cat.repo, holdfast.ClusterRecord{}, c)
 	if err != nil || old.Name == "" || rec.Name == "" {
 		return nil, err // there is nothing to take over, or nothing that it would meet

@@ -68,10 +68,15 @@ func (r *Reconciler) stopped(ctx context.Context, run holdfast.Run) (bool, error
 	if isRemedy(run) && run.Actor == "" && run.StoredPlan == rec.Drift.Run && !fresh(rec.Drift, in.Now) {
 		return true, r.cancel(ctx, run.ID, ReasonSuperseded) // it is looked at again first
 	}
-	if run.Kind == holdfast.RunDestroy {
-		return r.spares(ctx, run)
+	if run.Kind != holdfast.RunDestroy {
+		return false, nil
 	}
-	return false, nil
+	spared, err := r.spares(ctx, run)
+	if err != nil { // it waits; other runs need not
+		r.opts.Logger.WarnContext(ctx, "destroy was held back", "run", run.ID, "cluster", run.Cluster, "err", err)
+		return true, nil
+	}
+	return spared, nil
 }
 
 // spares reports whether a destroy may not begin: it has to be what would be
@@ -82,8 +87,11 @@ func (r *Reconciler) spares(ctx context.Context, run holdfast.Run) (bool, error)
 	if err != nil {
 		return false, fmt.Errorf("observe cluster %q: %w", run.Cluster, err)
 	}
+	if newest(in.Runs).ID != run.ID { // two replicas have queued one each
+		return true, r.cancel(ctx, run.ID, ReasonSuperseded)
+	}
 	d := Decide(in)
-	same := newest(in.Runs).ID == run.ID && run.SourceDigest.Equal(desired(in))
+	same := run.SourceDigest.Equal(desired(in))
 	asDecided := d.Reason == ReasonInProgress || d.Reason == ReasonProviderThrottled
 	if same && asDecided && len(d.Cancel) == 0 && !in.Unseen {
 		return false, nil
