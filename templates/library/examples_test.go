@@ -1,0 +1,340 @@
+package library_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/tfschema"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// diskTree is a folder as a tree. Its hashes are those of what is there, which
+// does for a tree that does not change.
+type diskTree struct{ fs.FS }
+
+func (d diskTree) ReadFile(name string) ([]byte, error)       { return fs.ReadFile(d.FS, name) }
+func (d diskTree) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(d.FS, name) }
+func (d diskTree) Stat(name string) (fs.FileInfo, error)      { return fs.Stat(d.FS, name) }
+
+// Hash returns a different word for each path: good enough where nothing changes.
+func (d diskTree) Hash(name string) (string, error) {
+	_, err := d.Stat(name)
+	return "hash of " + name, err
+}
+
+// examples returns the documents of all examples, by the name of their file.
+func examples(t *testing.T, tree holdfast.Tree) map[string]templates.Document {
+	t.Helper()
+	entries, err := tree.ReadDir("examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]templates.Document{}
+	for _, entry := range entries {
+		name := "examples/" + entry.Name()
+		data, err := tree.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs, faults := templates.ParseClusters(name, data)
+		if len(faults) > 0 || len(docs) != 1 {
+			t.Fatalf("%s has %d clusters and\n%v", name, len(docs), faults)
+		}
+		all[strings.TrimSuffix(entry.Name(), ".yaml")] = docs[0]
+	}
+	return all
+}
+
+// resolve makes the root module of a cluster.
+func resolve(t *testing.T, tree holdfast.Tree, doc templates.Document) *templates.Root {
+	t.Helper()
+	root, faults, err := templates.NewResolver(nil).Resolve(t.Context(), tree, doc)
+	if err != nil || len(faults) > 0 {
+		t.Fatalf("%v\n%v", err, faults)
+	}
+	return root
+}
+
+// TestExamplesFitTheModules resolves every example, and holds its root module
+// and the values of its variables to the modules that it calls.
+func TestExamplesFitTheModules(t *testing.T) {
+	t.Parallel()
+
+	tree, known := diskTree{os.DirFS("kubernetes")}, facts(t)
+	all := examples(t, tree)
+	for _, cloud := range clouds {
+		for _, kind := range []string{"basic", "advanced"} {
+			if _, ok := all[cloud+"-"+kind]; !ok {
+				t.Errorf("there is no %s example for %s", kind, cloud)
+			}
+		}
+	}
+	for name, doc := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := resolve(t, tree, doc)
+			fsys := unpack(t, root)
+			_, faults := tfschema.Check(fsys, root.Dir, known)
+			for _, fault := range faults {
+				t.Error(fault)
+			}
+			for _, dir := range called(t, fsys, root.Dir) {
+				m, _ := tfschema.Check(fsys, dir, known)
+				for input, v := range m.Variables {
+					value, given := root.Variables[input]
+					if !given {
+						continue
+					}
+					if _, err := convert.Convert(ctyValue(t, value), v.Type); err != nil {
+						t.Errorf("%s: %s: %s", dir, input, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// called returns the folders of the modules that a root module calls.
+func called(t *testing.T, fsys fs.FS, dir string) []string {
+	t.Helper()
+	data, err := fs.ReadFile(fsys, path.Join(dir, "main.tf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dirs []string
+	for _, match := range regexp.MustCompile(`source += "(\.[^"]*)"`).FindAllSubmatch(data, -1) {
+		dirs = append(dirs, path.Join(dir, string(match[1])))
+	}
+	if len(dirs) != 3 {
+		t.Fatalf("%s calls %v, want a network, a kubernetes and an essentials module", dir, dirs)
+	}
+	return dirs
+}
+
+func ctyValue(t *testing.T, value any) cty.Value {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	typ, err := ctyjson.ImpliedType(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := ctyjson.Unmarshal(data, typ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// terraform runs the engine in a folder and returns what it said. On a laptop a
+// test may go without; in CI it may not.
+func terraform(t *testing.T, dir string, args ...string) (string, error) {
+	t.Helper()
+	bin, err := exec.LookPath("terraform")
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatal("terraform is not on PATH")
+	} else if err != nil {
+		t.Skip("terraform is not on PATH: nothing is planned")
+	}
+	config := filepath.Join(dir, "cli.tfrc")
+	if err := os.WriteFile(config, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), bin, args...)
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE=" + config}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func write(t *testing.T, dir string, fsys fstest.MapFS) {
+	t.Helper()
+	for name, file := range fsys {
+		target := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(target, file.Data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLocalExamplesAreApplied applies the examples that need no cloud, and finds
+// nothing to do afterwards.
+func TestLocalExamplesAreApplied(t *testing.T) {
+	t.Parallel()
+
+	tree := diskTree{os.DirFS("kubernetes")}
+	for name, doc := range examples(t, tree) {
+		if !strings.HasPrefix(name, "local-") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := resolve(t, tree, doc)
+			dir := t.TempDir()
+			write(t, dir, unpack(t, root))
+			dir = filepath.Join(dir, filepath.FromSlash(root.Dir))
+			// There is no state server here: the backend becomes a local one.
+			write(t, dir, fstest.MapFS{"backend_override.tf": {Data: []byte("terraform {\n  backend \"local\" {}\n}\n")}})
+			for _, args := range [][]string{
+				{"init", "-input=false", "-no-color"},
+				{"apply", "-input=false", "-no-color", "-auto-approve"},
+				{"plan", "-input=false", "-no-color", "-detailed-exitcode"},
+			} {
+				if out, err := terraform(t, dir, args...); err != nil {
+					t.Fatalf("terraform %s: %v\n%s", args[0], err, out)
+				}
+			}
+		})
+	}
+}
+
+// TestInputsAreValidated asks the engine about the inputs of every cloud: those
+// of the examples are taken, and bad ones refused. The modules are there with
+// their variables alone, so that no provider is needed.
+func TestInputsAreValidated(t *testing.T) {
+	t.Parallel()
+
+	good := map[string]any{
+		"name": "a-cluster-1", "region": "r", "kubernetes_version": "1.33", "network_id": "n", "subnet_ids": []string{"a", "b"},
+		"node_pools": []any{map[string]any{"name": "a", "instance_type": "t", "count": 1}, map[string]any{"name": "b", "instance_type": "t", "min_count": 1, "max_count": 2}},
+	}
+	pool := func(change map[string]any) map[string]any {
+		p := map[string]any{"name": "a", "instance_type": "t", "count": 1}
+		maps.Copy(p, change)
+		return map[string]any{"node_pools": []any{p}}
+	}
+	taint := []any{map[string]any{"key": "a", "effect": "NoSchedule"}}
+	bad := map[string]map[string]any{
+		"name":         {"name": "Upper"},
+		"name_long":    {"name": strings.Repeat("a", 100)},
+		"name_end":     {"name": "a-"},
+		"version":      {"kubernetes_version": "1.33.4"},
+		"no_pool":      {"node_pools": []any{}},
+		"pool_twice":   {"node_pools": []any{pool(nil)["node_pools"].([]any)[0], pool(nil)["node_pools"].([]any)[0]}},
+		"pool_name":    pool(map[string]any{"name": "A_b"}),
+		"no_count":     pool(map[string]any{"count": nil}),
+		"both_counts":  pool(map[string]any{"min_count": 1, "max_count": 2}),
+		"half_a_range": pool(map[string]any{"count": nil, "min_count": 1}),
+		"empty_pool":   pool(map[string]any{"count": 0}),
+		"upside_down":  pool(map[string]any{"count": nil, "min_count": 3, "max_count": 2}),
+		"first_taint":  pool(map[string]any{"taints": taint}),
+		"taint_effect": {"node_pools": []any{pool(nil)["node_pools"].([]any)[0], map[string]any{"name": "b", "instance_type": "t", "count": 1, "taints": []any{map[string]any{"key": "a", "effect": "No"}}}}},
+		"allowed":      {"allowed_cidrs": []string{"10.0.0.0"}},
+		"no_allowed":   {"allowed_cidrs": []string{}},
+	}
+	dir := t.TempDir()
+	fsys := library(t)
+	var root strings.Builder
+	call := func(name, cloud, kind string, inputs map[string]any) {
+		fmt.Fprintf(&root, "module %q {\n  source = \"./%s/%s\"\n", name, cloud, kind)
+		for _, input := range slices.Sorted(maps.Keys(inputs)) {
+			data, err := json.Marshal(inputs[input])
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&root, "  %s = %s\n", input, data)
+		}
+		root.WriteString("}\n")
+	}
+	for _, cloud := range clouds {
+		for _, kind := range []string{"network", "kubernetes"} {
+			write(t, dir, fstest.MapFS{path.Join(cloud, kind, "variables.tf"): fsys[path.Join("kubernetes/modules", cloud, kind, "variables.tf")]})
+		}
+		call("good_"+cloud, cloud, "kubernetes", good)
+		for name, change := range bad {
+			inputs := maps.Clone(good)
+			maps.Copy(inputs, change)
+			call("bad_"+cloud+"_"+name, cloud, "kubernetes", inputs)
+		}
+		call("good_"+cloud+"_network", cloud, "network", map[string]any{"name": "a", "region": "r", "cidr": "10.0.0.0/16"})
+		for name, cidr := range map[string]string{"cidr": "10.0.0.0", "small": "10.0.0.0/28", "large": "10.0.0.0/7"} {
+			call("bad_"+cloud+"_network_"+name, cloud, "network", map[string]any{"name": "a", "region": "r", "cidr": cidr})
+		}
+	}
+	tree := diskTree{os.DirFS("kubernetes")}
+	for name, doc := range examples(t, tree) {
+		resolved := resolve(t, tree, doc)
+		cloud, _, _ := strings.Cut(name, "-")
+		for _, kind := range []string{"network", "kubernetes"} {
+			m := read(t, path.Join("kubernetes/modules", cloud, kind))
+			inputs := map[string]any{}
+			for input := range m.Variables {
+				if value, ok := resolved.Variables[input]; ok {
+					inputs[input] = value
+				} else if value, ok := good[input]; ok {
+					inputs[input] = value
+				}
+			}
+			call("good_"+name+"_"+kind, cloud, kind, inputs)
+		}
+	}
+	write(t, dir, fstest.MapFS{"main.tf": {Data: []byte(root.String())}})
+	if out, err := terraform(t, dir, "init", "-input=false", "-no-color"); err != nil {
+		t.Fatalf("terraform init: %v\n%s", err, out)
+	}
+	out, _ := terraform(t, dir, "plan", "-input=false", "-no-color")
+	for _, match := range regexp.MustCompile(`(?m)^module "(\w[\w-]*)"`).FindAllStringSubmatch(root.String(), -1) {
+		name := match[1]
+		refused := strings.Contains(out, fmt.Sprintf("in module %q", name))
+		if want := strings.HasPrefix(name, "bad_"); refused != want {
+			t.Errorf("the inputs of %s: refused is %t", name, refused)
+		}
+	}
+	if t.Failed() {
+		t.Log(out)
+	}
+}
+
+// unpack returns the files of a root module's bundle.
+func unpack(t *testing.T, root *templates.Root) fstest.MapFS {
+	t.Helper()
+	data, _, err := root.Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	zip, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fsys := fstest.MapFS{}
+	for archive := tar.NewReader(zip); ; {
+		head, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return fsys
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fsys[head.Name] = &fstest.MapFile{Data: body}
+	}
+}
