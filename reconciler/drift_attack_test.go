@@ -90,6 +90,30 @@ func TestCheckWithoutAPlan(t *testing.T) {
 	}
 }
 
+// TestUnreadablePlanHoldsNothingUp: what a check has found and nobody can read
+// keeps neither a merge nor the words about other clusters waiting.
+func TestUnreadablePlanHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, hourly)
+	f.later()
+	a := f.claim()
+	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("no plan")))
+	f.must(f.r.Finish(t.Context(), a.AttemptRef, holdfast.Result{Status: holdfast.RunPlanned, Counts: holdfast.Counts{Update: 1}}))
+	if err := f.r.Settle(t.Context()); err == nil {
+		t.Error("a plan that may be readable in a moment is given up at once")
+	}
+	f.clock.Advance(time.Minute + time.Second)
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	if d := f.cluster("prod").Drift; d.Status != holdfast.DriftFailed || d.Detail != "its plan cannot be read" {
+		t.Errorf("the record says %+v", d)
+	}
+	if run := f.execute(good); run.Kind != holdfast.RunApply {
+		t.Errorf("a merge is followed by a %s", run.Kind)
+	}
+}
+
 // TestClockThatWasWrong: what was recorded in a time that has not come yet is not
 // believed in for long.
 func TestClockThatWasWrong(t *testing.T) {

@@ -140,18 +140,15 @@ func (r *Reconciler) tellRepository(ctx context.Context, repo string) error {
 		return err
 	}
 	own := max(r.opts.MaxIssues, 0)
+	var errs []error // of one that cannot be told all others are
 	for _, rec := range drifted[:min(own, len(drifted))] {
-		if err := r.tellCluster(ctx, rec); err != nil {
-			return err
-		}
+		errs = append(errs, r.tellCluster(ctx, rec))
 	}
-	if err := r.tellSummary(ctx, repo, drifted, own); err != nil {
-		return err
-	}
+	errs = append(errs, r.tellSummary(ctx, repo, drifted, own))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told[repo] = toldIssues{at: time.Now(), clusters: len(drifted)}
-	return nil
+	return errors.Join(errs...)
 }
 
 // toldIssues is when a repository's issues were looked at last, and of how many

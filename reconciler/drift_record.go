@@ -9,6 +9,11 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// readPatience is for how long after a check its plan may not be readable: an
+// object store may be away. Then the check has failed, as the cluster has other
+// things to do.
+const readPatience = time.Minute
+
 // lastCheck returns the newest check for drift of a cluster that has ended with
 // a result; nil if there is none.
 func (r *Reconciler) lastCheck(ctx context.Context, rec holdfast.ClusterRecord) (*holdfast.Run, error) {
@@ -63,9 +68,15 @@ func (r *Reconciler) finding(
 		return nil, "it ended " + string(run.Status), nil
 	}
 	plan, err := r.summary(ctx, run.ID)
-	if errors.Is(err, holdfast.ErrNotFound) && run.Status == holdfast.RunPlanned {
-		return nil, "its plan was not kept", nil
-	} else if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+	switch {
+	case errors.Is(err, holdfast.ErrNotFound):
+		if run.Status == holdfast.RunPlanned {
+			return nil, "its plan was not kept", nil
+		}
+	case err != nil && now.Sub(run.FinishedAt) > readPatience:
+		r.opts.Logger.WarnContext(ctx, "plan of a check was not read", "cluster", rec.Name, "run", run.ID, "err", err)
+		return nil, "its plan cannot be read", nil
+	case err != nil:
 		return nil, "", fmt.Errorf("read plan of run %s: %w", run.ID, err)
 	}
 	f := judge(plan, driftPolicy(rec).Ignore, now)
