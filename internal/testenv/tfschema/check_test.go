@@ -239,7 +239,7 @@ func TestCheckRefuses(t *testing.T) {
 		"wrong function call":    {resource("name2 = lower([])"), []string{`main.tf:2:1: unknown argument "name2", did you mean "name"?`, "main.tf:2:15: wrong argument of lower: string required, but have tuple"}},
 		"too many arguments":     {resource("labels = { a = lower(\"a\", \"b\") }"), []string{"main.tf:2:16: lower takes 1 arguments, not 2"}},
 		"ignored changes":        {resource("lifecycle {\nignore_changes = [sice, endpoint, network[0].cdr]\n}"), []string{`main.tf:3:19: there is no attribute "sice", did you mean "size"?`, `main.tf:3:25: "endpoint" is set by the provider alone: there is no change to ignore`, `main.tf:3:45: there is no attribute "cdr", did you mean "cidr"?`}},
-		"unknown setting":        {resource("lifecycle {\nprevent_destory = true\n}"), []string{`main.tf:3:1: a lifecycle block has no argument "prevent_destory", did you mean "prevent_destroy"?`}},
+		"unknown setting":        {resource("lifecycle {\nprevent_destro = true\n}"), []string{`main.tf:3:1: a lifecycle block has no argument "prevent_destro", did you mean "prevent_destroy"?`}},
 		"variable's default":     {resource("size = var.x") + "variable \"x\" {\n  type = number\n  default = \"many\"\n}\n", []string{`main.tf:10:13: the default of variable "x" is not of its type: a number is required`}},
 		"module's input":         {"module \"c\" {\n  source = \"../child\"\n  nam = \"a\"\n}\n" + resource(""), []string{`main.tf:1:1: the module needs the input "name"`, `main.tf:3:3: the module has no variable "nam", did you mean "name"?`}},
 		"module's input's type":  {"module \"c\" {\n  source = \"../child\"\n  name = \"a\"\n  size = []\n}\n" + resource(""), []string{"main.tf:4:10: wrong type: number required, but have tuple"}},

@@ -1,6 +1,7 @@
 package tfschema
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -326,7 +327,8 @@ func (c *checker) inferCall(e *hclsyntax.FunctionCallExpr, s *scope) cty.Value {
 	value, err := f.Call(args)
 	if err != nil {
 		where := e.NameRange
-		if arg, ok := err.(function.ArgError); ok && arg.Index < len(at) {
+		var arg function.ArgError
+		if errors.As(err, &arg) && arg.Index < len(at) {
 			where = at[arg.Index]
 		}
 		c.fault(where, "%s: %s", e.Name, err)

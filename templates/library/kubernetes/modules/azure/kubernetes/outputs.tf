@@ -10,7 +10,7 @@ output "cluster_version" {
 
 output "endpoint" {
   description = "URL of the API server."
-  value       = azurerm_kubernetes_cluster.this.kube_config[0].host
+  value       = nonsensitive(azurerm_kubernetes_cluster.this.kube_config[0].host) # all of kube_config is sensitive to the provider
 
   # Who has the endpoint wants to run pods.
   depends_on = [azurerm_kubernetes_cluster_node_pool.this]
