@@ -266,17 +266,35 @@ func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branch
 // taken over yet. Empty if it has none.
 func (r *Reconciler) waitsForHeir(ctx context.Context, cat *catalog, rec holdfast.ClusterRecord) (string, error) {
 	heirs, err := r.heirs(ctx, cat, rec.Name)
-	if err != nil || len(heirs) == 0 {
+	if err != nil {
 		return "", err
+	}
+	if len(heirs) == 0 { // a new name that came and went is no removal
+		if names, ok := newName(rec); ok {
+			return heirPrefix + names + heirGone + rec.Name + " where it goes on, or bring it back before it is removed", nil
+		}
+		return "", nil
 	}
 	if applied, err := r.inherited(ctx, rec); err != nil || applied.Run == "" {
 		return "", err // there is nothing to take over
 	}
-	heirText := fmt.Sprintf("its new name, %s, ", strings.Join(heirs, " or "))
-	if strings.HasPrefix(rec.Desired.Missing, heirText) { // it says why that is not so yet
-		return rec.Desired.Missing, nil
+	heirText := heirPrefix + strings.Join(heirs, " or ")
+	if why := rec.Desired.Missing; strings.HasPrefix(why, heirText+", ") && !strings.HasPrefix(why, heirText+heirGone) {
+		return why, nil // it says why that is not so yet
 	}
-	return heirText + "takes over when nothing runs and it has no faults", nil
+	return heirText + ", takes over when nothing runs and it has no faults", nil
+}
+
+const (
+	heirPrefix = "its new name, "
+	heirGone   = ", went before it had taken over: say renamedFrom: "
+)
+
+// newName is what a cluster that is missing is to be called, if that is why.
+func newName(rec holdfast.ClusterRecord) (string, bool) {
+	rest, ok := strings.CutPrefix(rec.Desired.Missing, heirPrefix)
+	name, _, _ := strings.Cut(rest, ", ")
+	return name, ok
 }
 
 // desireOnce records what a document says of its cluster, whose record is rec,

@@ -114,6 +114,13 @@ func (r *Reconciler) notRenamed(ctx context.Context, cat *catalog, res *resoluti
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return nil, fmt.Errorf("read cluster %q: %w", c.RenamedFrom, err)
 	}
+	if foreign.Name == "" {
+		first, err := r.firstNameOf(ctx, cat.repo, c.RenamedFrom)
+		if err != nil || first == "" {
+			return nil, err
+		}
+		return fault(fmt.Sprintf("say renamedFrom: %s, which is what it is called on record", first), "which has not taken over from %q", first), nil
+	}
 	if foreign.Applied.Run != "" && foreign.Owner != cat.repo {
 		return fault("transfer it under its old name first, then rename it", "which belongs to repository %q", foreign.Owner), nil
 	}
@@ -126,6 +133,31 @@ func (r *Reconciler) notRenamed(ctx context.Context, cat *catalog, res *resoluti
 		return nil, err
 	}
 	return fault("remove renamedFrom, or choose a new metadata.name", "and %s was applied already: two clusters do not become one", c.Name), nil
+}
+
+// firstNameOf returns the cluster whose new name has not taken over from it yet;
+// empty if there is none.
+func (r *Reconciler) firstNameOf(ctx context.Context, repo, name string) (string, error) {
+	waiting, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Waiting: ReasonMissing})
+	if err != nil {
+		return "", fmt.Errorf("list missing clusters of %q: %w", repo, err)
+	}
+	r.mu.Lock()
+	doubtful := slices.Sorted(maps.Keys(r.doubtful[repo])) // one of which a run is executed waits for that
+	r.mu.Unlock()
+	if len(doubtful) > 0 {
+		more, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Names: doubtful})
+		if err != nil {
+			return "", fmt.Errorf("read doubtful clusters of %q: %w", repo, err)
+		}
+		waiting = append(waiting, more...)
+	}
+	for _, rec := range waiting {
+		if is, ok := newName(rec); ok && is == name {
+			return rec.Name, nil
+		}
+	}
+	return "", nil
 }
 
 // errBusy: something runs that has to end first. errTaken: there is something

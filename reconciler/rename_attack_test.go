@@ -223,3 +223,29 @@ func TestARenameOfWhatWasNeverWholly(t *testing.T) {
 		t.Errorf("live goes on from serial %d", rec.StateSerial)
 	}
 }
+
+// Two renames in a row, the first of which waits for a run: the second one is
+// told what the cluster is called, and nothing is taken for removed meanwhile.
+func TestARenameOfARenameThatWaits(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.merge(1, byMerge)
+	a := f.claim()
+	f.repo.Commit(master, "rename", map[string]string{"clusters/prod.yaml": renamedDocument("live", "prod"), "infra/live/main.tf": module("two")})
+	f.look()
+	f.repo.Commit(master, "and again", map[string]string{"clusters/prod.yaml": renamedDocument("best", "live"), "infra/best/main.tf": module("two")})
+	f.look()
+	f.finish(a, good(a))
+	f.look()
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Waiting != reconciler.ReasonMissing {
+		t.Errorf("prod is %s, and waits for %q", rec.Phase, rec.Waiting)
+	}
+	if rec := f.cluster("best"); rec.Waiting != reconciler.ReasonInvalid || !strings.Contains(rec.Desired.Faults.Error(), "renamedFrom: prod") {
+		t.Errorf("best waits for %q: %v", rec.Waiting, rec.Desired.Faults)
+	}
+	f.repo.Commit(master, "say so", map[string]string{"clusters/prod.yaml": renamedDocument("best", "prod")})
+	f.look()
+	if rec := f.cluster("best"); rec.Applied.Run != a.Run {
+		t.Errorf("best goes on from %q, and waits for %q: %v", rec.Applied.Run, rec.Waiting, rec.Desired.Faults)
+	}
+}
