@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 	"github.com/holdfast-dev/holdfast/templates"
@@ -55,7 +54,8 @@ func (s *stage) fleetOf(n int) []figure {
 		fmt.Fprintln(w.bench.log, strings.Join(f.cells(), "  "))
 	}
 	parsed := w.floorOfReading()
-	first, _ := w.startAll()
+	first := w.start()
+	w.stop()
 	add("first start to ready", first.Seconds(), "s", (w.floorOfCloning() + parsed).Seconds())
 	w.rest()
 	again, settled := w.startAll()
@@ -318,16 +318,4 @@ func (d *decisions) last() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.at
-}
-
-// atRest is what a record says of a cluster that is as its document says.
-func atRest(rec holdfast.ClusterRecord, run holdfast.Run, now time.Time) holdfast.ClusterRecord {
-	rec.Applied = holdfast.Applied{
-		Run: run.ID, Revision: run.Revision, SourceDigest: run.SourceDigest, InputDigest: run.InputDigest,
-		Bundle: run.Bundle, Dir: run.Dir, StateLocation: run.StateLocation, Template: run.Template,
-		EngineName: "terraform", EngineVersion: "1.11.4", Document: run.Document, At: now,
-	}
-	rec.Phase, rec.Waiting, rec.WaitingDetail = holdfast.PhaseActive, "", ""
-	rec.Drift = holdfast.DriftState{Status: holdfast.DriftNone, Applied: run.ID, CheckedAt: now, Since: now}
-	return rec
 }

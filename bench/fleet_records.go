@@ -16,7 +16,6 @@ import (
 // document says: nothing waits, and nothing is to be executed. Then the server
 // runs once, so that what it derives of that is on record as well.
 func (w *fleetWorld) rest() {
-	w.stop()
 	ctx := context.Background()
 	key, err := datastore.LoadKey(w.path("data", "key"))
 	w.check(err)
@@ -30,19 +29,42 @@ func (w *fleetWorld) rest() {
 	for _, rec := range records {
 		runs, err := store.Runs(ctx, holdfast.RunFilter{Cluster: rec.Name, Limit: 1})
 		w.check(err)
+		run := adoption(rec, now)
 		if len(runs) == 0 {
-			w.Fatalf("cluster %s was not planned", rec.Name)
+			w.check(store.CreateRun(ctx, run))
+		} else { // the server was quick
+			run.ID, run.Version = runs[0].ID, runs[0].Version
+			_, err = store.UpdateRun(ctx, run)
+			w.check(err)
 		}
-		run := runs[0]
-		run.Status, run.Reason, run.InputDigest, run.FinishedAt = holdfast.RunNoChanges, "", "sha256:input", now
-		run, err = store.UpdateRun(ctx, run)
-		w.check(err)
 		_, err = store.SaveCluster(ctx, atRest(rec, run, now))
 		w.check(err)
 	}
 	w.check(store.Close())
 	w.startAll()
 	w.stop()
+}
+
+// adoption is the run by which a cluster was found to be as its document says.
+func adoption(rec holdfast.ClusterRecord, now time.Time) holdfast.Run {
+	return holdfast.Run{
+		ID: holdfast.NewID("run", now), Cluster: rec.Name, Kind: holdfast.RunPlan, Status: holdfast.RunNoChanges, Repo: rec.Owner,
+		Revision: rec.Desired.Revision, SourceDigest: rec.Desired.SourceDigest, InputDigest: "sha256:input", Bundle: "sha256:bundle",
+		Dir: "root", Document: rec.Desired.Document, StateLocation: "clusters/" + rec.Name, Template: "kubernetes",
+		EngineName: "terraform", EngineVersion: "1.11.4", CreatedAt: now, StartedAt: now, FinishedAt: now,
+	}
+}
+
+// atRest is what a record says of a cluster after that.
+func atRest(rec holdfast.ClusterRecord, run holdfast.Run, now time.Time) holdfast.ClusterRecord {
+	rec.Applied = holdfast.Applied{
+		Run: run.ID, Revision: run.Revision, SourceDigest: run.SourceDigest, InputDigest: run.InputDigest,
+		Bundle: run.Bundle, Dir: run.Dir, StateLocation: run.StateLocation, Template: run.Template,
+		EngineName: run.EngineName, EngineVersion: run.EngineVersion, Document: run.Document, At: now,
+	}
+	rec.Phase, rec.Waiting, rec.WaitingDetail = holdfast.PhaseActive, "", ""
+	rec.Drift = holdfast.DriftState{Status: holdfast.DriftNone, Applied: run.ID, CheckedAt: now, Since: now}
+	return rec
 }
 
 func (w *fleetWorld) database() string { return filepath.Join(w.path("data"), "db", "holdfast.db") }
