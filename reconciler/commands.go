@@ -356,21 +356,6 @@ func (r *Reconciler) applyFor(ctx context.Context, c holdfast.Command, t target)
 	return r.decideFor(ctx, req, &approval)
 }
 
-// watched refuses what nothing can come of: the repository that says what a
-// cluster shall be is not in the configuration any more.
-func (r *Reconciler) watched(ctx context.Context, req holdfast.Request) error {
-	rec, err := r.opts.Store.Cluster(ctx, req.Cluster)
-	if errors.Is(err, holdfast.ErrNotFound) || err == nil && rec.Owner == "" {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("read cluster %q: %w", req.Cluster, err)
-	}
-	if _, ok := r.repos[rec.Owner]; !ok && req.PullRequest.IsZero() {
-		return refusal(fmt.Sprintf("its repository, %s, is not watched any more: configure it again, or `holdfast transfer` the cluster", rec.Owner))
-	}
-	return nil
-}
-
 // decideFor reconciles with a person's word and says what came of it.
 func (r *Reconciler) decideFor(ctx context.Context, req holdfast.Request, approval *Approval) (string, error) {
 	if err := r.watched(ctx, req); err != nil {

@@ -73,23 +73,26 @@ func removalSituations() map[string]situation {
 	left := "left in the state: aws_vpc.main"
 	return map[string]situation{
 		// What a removal leads to.
-		"nobody has seen it":           {onBranch(removed), act(reconciler.ActionPlan, reconciler.ReasonUnreviewed, on())},
-		"nobody has approved it":       {onBranch(removed, runs(destructionSeen)), waits(reconciler.ReasonUnreviewed)},
-		"approved as it was seen":      {onBranch(removed, runs(destructionSeen), asks(holdfast.VerbApply, "run-3")), act(reconciler.ActionApply, reconciler.ReasonApproved, on(), stored("run-3"), alice)},
-		"reviewed":                     {onBranch(removed, merged), act(reconciler.ActionApply, reconciler.ReasonMerged, on(seen))},
-		"reviewed, and manual":         {onBranch(removed, merged, manual), waits(reconciler.ReasonManual)},
-		"reviewed, queued":             {onBranch(removed, merged, runs(ran("run-2", destroy, holdfast.RunQueued, ofNothing))), none(reconciler.ReasonInProgress)},
-		"destroyed":                    {onBranch(removed, runs(destroyed)), act(reconciler.ActionRecord, reconciler.ReasonDestroyed, about("run-2"))},
-		"nothing was left to destroy":  {onBranch(removed, runs(ran("run-2", destroy, holdfast.RunNoChanges, ofNothing))), act(reconciler.ActionRecord, reconciler.ReasonDestroyed, about("run-2"))},
-		"its plan finds nothing":       {onBranch(removed, runs(ran("run-2", plan, holdfast.RunNoChanges, aDestruction))), act(reconciler.ActionRecord, reconciler.ReasonDestroyed, about("run-2"))},
-		"its plan has changed":         {onBranch(removed, merged, runs(ran("run-2", destroy, holdfast.RunPlanned, ofNothing))), waits(reconciler.ReasonPlanChanged)},
-		"the plan of a change was new": {onBranch(removed, runs(ran("run-2", plan, holdfast.RunPlanned))), act(reconciler.ActionPlan, reconciler.ReasonUnreviewed, on())},
-		"the document came back":       {onBranch(runs(ran("run-2", destroy, holdfast.RunQueued, ofNothing))), act(reconciler.ActionNone, reconciler.ReasonSuperseded, cancels("run-2"), in(time.Nanosecond))},
-		"it came back half destroyed":  {onBranch(upToDate, runs(failing("run-2"))), act(reconciler.ActionPlan, reconciler.ReasonApplyFailed, on())},
-		"it is gone":                   {onBranch(gone, runs(destroyed)), none(reconciler.ReasonDestroyed)},
-		"it is gone, and asked for":    {onBranch(gone, asks(holdfast.VerbApply, "")), none(reconciler.ReasonDestroyed)},
-		"it was never there":           {onBranch(removed, fresh, runs(ran("run-2", plan, holdfast.RunQueued))), act(reconciler.ActionRecord, reconciler.ReasonNeverApplied, cancels("run-2"))},
-		"not yet seen by this process": {onBranch(removed, merged, func(in *reconciler.Input) { in.Unseen = true }), none(reconciler.ReasonInProgress)},
+		"approved in another one":                 {onBranch(removed, merged, asks(holdfast.VerbApply, ""), saidIn(1, false)), refuses(reconciler.ReasonPlanMoved, because("it was removed since"))},
+		"approved where it is removed":            {onBranch(removed, merged, manual, asks(holdfast.VerbApply, ""), saidIn(1, true)), act(reconciler.ActionApply, reconciler.ReasonApproved, on(seen), alice)},
+		"approved where nothing is to be applied": {onBranch(removed, merged, asks(holdfast.VerbApply, ""), saidIn(99, true)), refuses(reconciler.ReasonNothingPlanned)},
+		"nobody has seen it":                      {onBranch(removed), act(reconciler.ActionPlan, reconciler.ReasonUnreviewed, on())},
+		"nobody has approved it":                  {onBranch(removed, runs(destructionSeen)), waits(reconciler.ReasonUnreviewed)},
+		"approved as it was seen":                 {onBranch(removed, runs(destructionSeen), asks(holdfast.VerbApply, "run-3")), act(reconciler.ActionApply, reconciler.ReasonApproved, on(), stored("run-3"), alice)},
+		"reviewed":                                {onBranch(removed, merged), act(reconciler.ActionApply, reconciler.ReasonMerged, on(seen))},
+		"reviewed, and manual":                    {onBranch(removed, merged, manual), waits(reconciler.ReasonManual)},
+		"reviewed, queued":                        {onBranch(removed, merged, runs(ran("run-2", destroy, holdfast.RunQueued, ofNothing))), none(reconciler.ReasonInProgress)},
+		"destroyed":                               {onBranch(removed, runs(destroyed)), act(reconciler.ActionRecord, reconciler.ReasonDestroyed, about("run-2"))},
+		"nothing was left to destroy":             {onBranch(removed, runs(ran("run-2", destroy, holdfast.RunNoChanges, ofNothing))), act(reconciler.ActionRecord, reconciler.ReasonDestroyed, about("run-2"))},
+		"its plan finds nothing":                  {onBranch(removed, runs(ran("run-2", plan, holdfast.RunNoChanges, aDestruction))), act(reconciler.ActionRecord, reconciler.ReasonDestroyed, about("run-2"))},
+		"its plan has changed":                    {onBranch(removed, merged, runs(ran("run-2", destroy, holdfast.RunPlanned, ofNothing))), waits(reconciler.ReasonPlanChanged)},
+		"the plan of a change was new":            {onBranch(removed, runs(ran("run-2", plan, holdfast.RunPlanned))), act(reconciler.ActionPlan, reconciler.ReasonUnreviewed, on())},
+		"the document came back":                  {onBranch(runs(ran("run-2", destroy, holdfast.RunQueued, ofNothing))), act(reconciler.ActionNone, reconciler.ReasonSuperseded, cancels("run-2"), in(time.Nanosecond))},
+		"it came back half destroyed":             {onBranch(upToDate, runs(failing("run-2"))), act(reconciler.ActionPlan, reconciler.ReasonApplyFailed, on())},
+		"it is gone":                              {onBranch(gone, runs(destroyed)), none(reconciler.ReasonDestroyed)},
+		"it is gone, and asked for":               {onBranch(gone, asks(holdfast.VerbApply, "")), none(reconciler.ReasonDestroyed)},
+		"it was never there":                      {onBranch(removed, fresh, runs(ran("run-2", plan, holdfast.RunQueued))), act(reconciler.ActionRecord, reconciler.ReasonNeverApplied, cancels("run-2"))},
+		"not yet seen by this process":            {onBranch(removed, merged, func(in *reconciler.Input) { in.Unseen = true }), none(reconciler.ReasonInProgress)},
 
 		// What stands in the way.
 		"not proven":                      {onBranch(unreadable, merged, runs(queued())), waits(reconciler.ReasonMissing, cancels("run-2"), because("a file cannot be read"))},
@@ -148,6 +151,16 @@ func removalSituations() map[string]situation {
 const unprotect = "deletion.protected was last applied: bring the document back, merge deletion.protected: false, then remove it"
 
 func queued() holdfast.Run { return ran("run-2", apply, holdfast.RunQueued) }
+
+// saidIn says in which pull request a person's word was said.
+func saidIn(number int, removes bool) func(*reconciler.Input) {
+	return func(in *reconciler.Input) {
+		in.Approval.PullRequest, in.Approval.Removes = in.Merges[0].Review.PullRequest, removes
+		if number != 1 {
+			in.Approval.PullRequest.Number = number
+		}
+	}
+}
 
 func removes(in *reconciler.Input) {
 	in.PullRequest.Clusters = []holdfast.PullRequestCluster{{Name: "prod", Deleted: true}}

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -262,41 +260,6 @@ func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branch
 	return took, r.saveDesired(ctx, before, rec)
 }
 
-// waitsForHeir is why a cluster that has a new name is not gone: that has not
-// taken over yet. Empty if it has none.
-func (r *Reconciler) waitsForHeir(ctx context.Context, cat *catalog, rec holdfast.ClusterRecord) (string, error) {
-	heirs, err := r.heirs(ctx, cat, rec.Name)
-	if err != nil {
-		return "", err
-	}
-	if len(heirs) == 0 { // a new name that came and went is no removal
-		if names, ok := newName(rec); ok {
-			return heirPrefix + names + heirGone + rec.Name + " where it goes on, or bring it back before it is removed", nil
-		}
-		return "", nil
-	}
-	if applied, err := r.inherited(ctx, rec); err != nil || applied.Run == "" {
-		return "", err // there is nothing to take over
-	}
-	heirText := heirPrefix + strings.Join(heirs, " or ")
-	if why := rec.Desired.Missing; strings.HasPrefix(why, heirText+", ") && !strings.HasPrefix(why, heirText+heirGone) {
-		return why, nil // it says why that is not so yet
-	}
-	return heirText + ", takes over when nothing runs and it has no faults", nil
-}
-
-const (
-	heirPrefix = "its new name, "
-	heirGone   = ", went before it had taken over: say renamedFrom: "
-)
-
-// newName is what a cluster that is missing is to be called, if that is why.
-func newName(rec holdfast.ClusterRecord) (string, bool) {
-	rest, ok := strings.CutPrefix(rec.Desired.Missing, heirPrefix)
-	name, _, _ := strings.Cut(rest, ", ")
-	return name, ok
-}
-
 // desireOnce records what a document says of its cluster, whose record is rec,
 // whoever owns it.
 func (r *Reconciler) desireOnce(
@@ -366,47 +329,6 @@ func (r *Reconciler) amongOthers(
 	}
 	return slices.Concat(shared, circular, renamed), nil
 }
-
-// takeOver renames a cluster, once nothing runs under its former name and that
-// is proven to be gone.
-func (r *Reconciler) takeOver(
-	ctx context.Context, repo Repository, now branchHead, old, rec holdfast.ClusterRecord,
-) (taken, error) {
-	why, err := r.missing(ctx, repo, now, old)
-	if err != nil {
-		return taken{}, err
-	}
-	if why == "" {
-		err = r.rename(ctx, old, rec, now.revision)
-	}
-	switch {
-	case errors.Is(err, errBusy):
-		r.setRelook(repo.Name)
-		r.sources.addAfter(sourceKey{repo: repo.Name}, renameRetry)
-	case errors.Is(err, errTaken):
-		before, readErr := r.opts.Store.Cluster(ctx, old.Name)
-		if readErr != nil {
-			return taken{}, fmt.Errorf("read cluster %q: %w", old.Name, readErr)
-		}
-		waits := before
-		waits.Desired.Missing = fmt.Sprintf("its new name, %s, cannot take over: %v", rec.Name, err)
-		if err := r.saveDesired(ctx, before, waits); err != nil {
-			return taken{}, err
-		}
-		r.requests.add(holdfast.Request{Cluster: old.Name})
-	case why == "":
-		if err == nil { // a merge that has brought the new name and nothing else says so
-			r.showWaited(ctx, rec)
-		}
-		return taken{ask: true}, err
-	}
-	// Until then it must not begin with an empty state of its own.
-	r.opts.Logger.InfoContext(ctx, "rename waits", "cluster", rec.Name, "reason", why, "err", err)
-	return taken{doubt: true}, nil
-}
-
-// renameRetry is how long a rename waits for a run to end.
-const renameRetry = 2 * time.Second
 
 // sameDesired compares as records do: variables that were read from YAML and
 // from the store have other types.

@@ -35,6 +35,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error 
 	return nil
 }
 
+// watched refuses what nothing can come of: the repository that says what a
+// cluster shall be is not in the configuration any more.
+func (r *Reconciler) watched(ctx context.Context, req holdfast.Request) error {
+	rec, err := r.opts.Store.Cluster(ctx, req.Cluster)
+	if errors.Is(err, holdfast.ErrNotFound) || err == nil && rec.Owner == "" {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("read cluster %q: %w", req.Cluster, err)
+	}
+	if _, ok := r.repos[rec.Owner]; !ok && req.PullRequest.IsZero() {
+		return refusal(fmt.Sprintf("its repository, %s, is not watched any more: configure it again, or `holdfast transfer` the cluster", rec.Owner))
+	}
+	return nil
+}
+
 // Lock tells who holds a cluster's lock, with the run and whether it is alive;
 // ErrNotFound if nobody does.
 func (r *Reconciler) Lock(ctx context.Context, cluster string) (
