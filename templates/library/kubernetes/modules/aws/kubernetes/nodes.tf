@@ -7,10 +7,11 @@ data "aws_ec2_instance_type" "pool" {
 locals {
   # The image follows from the machine.
   ami_types = {
-    for name, type in data.aws_ec2_instance_type.pool : name => (
-      contains(type.supported_architectures, "arm64") ? "AL2023_ARM_64_STANDARD" :
-      length(type.gpus) > 0 ? "AL2023_x86_64_NVIDIA" : "AL2023_x86_64_STANDARD"
-    )
+    for name, type in data.aws_ec2_instance_type.pool : name => join("_", [
+      "AL2023",
+      contains(type.supported_architectures, "arm64") ? "ARM_64" : "x86_64",
+      contains(type.gpus[*].manufacturer, "NVIDIA") ? "NVIDIA" : "STANDARD",
+    ])
   }
 
   taint_effects = {

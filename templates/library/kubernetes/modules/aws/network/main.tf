@@ -13,7 +13,9 @@ data "aws_availability_zones" "available" {
 }
 
 locals {
-  zones     = slice(sort(data.aws_availability_zones.available.names), 0, var.high_availability ? 3 : 2)
+  wanted    = var.high_availability ? 3 : 2
+  offered   = sort(data.aws_availability_zones.available.names)
+  zones     = slice(local.offered, 0, min(local.wanted, length(local.offered)))
   nat_zones = var.high_availability ? local.zones : slice(local.zones, 0, 1)
 
   # The ranges do not depend on how many zones there are: a third one moves
@@ -33,6 +35,11 @@ resource "aws_vpc" "this" {
     precondition {
       condition     = data.aws_region.current.region == var.region
       error_message = "The cluster is to be in ${var.region}, but the aws provider is configured for ${data.aws_region.current.region}."
+    }
+
+    precondition {
+      condition     = length(local.zones) == local.wanted
+      error_message = "The cluster is to be in ${local.wanted} zones, but ${var.region} has ${length(local.offered)}."
     }
   }
 }

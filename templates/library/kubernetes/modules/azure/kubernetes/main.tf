@@ -2,6 +2,12 @@ locals {
   system = var.node_pools[0] # a cluster cannot be without one
   others = { for pool in slice(var.node_pools, 1, length(var.node_pools)) : pool.name => pool }
   zones  = var.high_availability ? ["1", "2", "3"] : null
+
+  # Pools that stand in while others are replaced, which may be several at once.
+  stand_in = { for pool in var.node_pools : pool.name => "r${substr(sha1(pool.name), 0, 8)}" }
+
+  # A private cluster has no list of who may come; without one everybody may.
+  restricted = !var.private_endpoint && !contains(var.allowed_cidrs, "0.0.0.0/0")
 }
 
 resource "azurerm_resource_group" "this" {
@@ -25,6 +31,15 @@ resource "azurerm_role_assignment" "subnet" {
   role_definition_name = "Network Contributor"
   principal_id         = azurerm_user_assigned_identity.cluster.principal_id
   principal_type       = "ServicePrincipal"
+}
+
+# Nodes reach the API server through the NAT gateway of the network module: a
+# list without it would lock them out.
+data "azurerm_public_ip" "nat" {
+  count = local.restricted ? 1 : 0
+
+  name                = "${var.name}-nat"
+  resource_group_name = split("/", var.subnet_ids[0])[4]
 }
 
 resource "azurerm_kubernetes_cluster" "this" {
@@ -54,9 +69,8 @@ resource "azurerm_kubernetes_cluster" "this" {
     identity_ids = [azurerm_user_assigned_identity.cluster.id]
   }
 
-  # A private cluster has none; without one everybody may come.
   dynamic "api_server_access_profile" {
-    for_each = var.private_endpoint || contains(var.allowed_cidrs, "0.0.0.0/0") ? [] : [var.allowed_cidrs]
+    for_each = local.restricted ? [concat(var.allowed_cidrs, ["${data.azurerm_public_ip.nat[0].ip_address}/32"])] : []
 
     content {
       authorized_ip_ranges = api_server_access_profile.value
@@ -71,7 +85,7 @@ resource "azurerm_kubernetes_cluster" "this" {
     orchestrator_version        = var.kubernetes_version
     os_disk_size_gb             = local.system.disk_gb
     node_labels                 = merge(local.system.labels, { "holdfast.dev/pool" = local.system.name })
-    temporary_name_for_rotation = "rotation" # else a change of the machine replaces the cluster
+    temporary_name_for_rotation = local.stand_in[local.system.name] # else a change of the machine replaces the cluster
 
     # Where the autoscaler decides, the count is left out, and the engine leaves
     # it alone.
@@ -119,7 +133,7 @@ resource "azurerm_kubernetes_cluster_node_pool" "this" {
   os_disk_size_gb             = each.value.disk_gb
   node_labels                 = merge(each.value.labels, { "holdfast.dev/pool" = each.key })
   node_taints                 = [for taint in each.value.taints : "${taint.key}=${taint.value}:${taint.effect}"]
-  temporary_name_for_rotation = "rotation"
+  temporary_name_for_rotation = local.stand_in[each.key]
 
   node_count           = each.value.count
   auto_scaling_enabled = each.value.count == null

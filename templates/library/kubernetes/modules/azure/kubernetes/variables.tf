@@ -102,11 +102,6 @@ variable "node_pools" {
     condition     = alltrue([for pool in var.node_pools : pool.disk_gb == null ? true : pool.disk_gb >= 30])
     error_message = "The disk of a node must have 30 GB or more."
   }
-
-  validation {
-    condition     = !contains([for pool in var.node_pools : pool.name], "rotation")
-    error_message = "A pool cannot be named rotation: the name is that of a pool that stands in while another one is replaced."
-  }
 }
 
 variable "private_endpoint" {

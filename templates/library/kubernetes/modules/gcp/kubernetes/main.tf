@@ -7,7 +7,9 @@ data "google_compute_zones" "available" {
 
 locals {
   project = data.google_client_config.current.project
-  zones   = slice(sort(data.google_compute_zones.available.names), 0, var.high_availability ? 3 : 1)
+  wanted  = var.high_availability ? 3 : 1
+  offered = sort(data.google_compute_zones.available.names)
+  zones   = slice(local.offered, 0, min(local.wanted, length(local.offered)))
 
   # An account has 6 to 30 characters, a name up to 40.
   account = length(var.name) <= 24 ? var.name : "${substr(var.name, 0, 17)}-${substr(sha1(var.name), 0, 6)}"
@@ -114,6 +116,11 @@ resource "google_container_cluster" "this" {
   lifecycle {
     # The cloud shows some pool's here once that one is gone.
     ignore_changes = [node_config, initial_node_count]
+
+    precondition {
+      condition     = length(local.zones) == local.wanted
+      error_message = "The nodes are to be in ${local.wanted} zones, but ${var.region} has ${length(local.offered)}."
+    }
   }
 
   depends_on = [google_project_iam_member.nodes]
