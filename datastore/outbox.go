@@ -181,10 +181,12 @@ func markPosted(ctx context.Context, q querier, at time.Time, runs ...string) er
 // ClaimPosts returns up to limit posts with Wanted > Posted whose NotBefore has
 // come, those that wait longest first, and hides them from other claims for ttl.
 func (s *Store) ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int) ([]holdfast.Post, error) {
-	const due = ` FROM posts WHERE wanted > posted AND wanted > abandoned AND not_before <= ? AND claimed_until <= ?`
+	const due = ` FROM posts WHERE wanted > posted AND wanted > abandoned AND not_before <= ?
+		AND (claimed_until <= ? OR claimed_until > ?)`
+	wrong := now.Add(ttl + maxSkew)
 	// Most looks find nothing: they cost no write.
 	var waiting int
-	err := s.db.reader().row(ctx, `SELECT COUNT(*)`+due, nanos(now), nanos(now)).Scan(&waiting)
+	err := s.db.reader().row(ctx, `SELECT COUNT(*)`+due, nanos(now), nanos(now), nanos(wrong)).Scan(&waiting)
 	if err != nil {
 		return nil, fmt.Errorf("claim posts: %w", err)
 	}
@@ -197,7 +199,7 @@ func (s *Store) ClaimPosts(ctx context.Context, owner string, now time.Time, ttl
 			p, err := s.scanPost(row)
 			posts = append(posts, p.Post)
 			return err
-		}, `SELECT `+postColumns+due+` ORDER BY wanted_at, post_key LIMIT ?`+q.forUpdate, nanos(now), nanos(now), limit)
+		}, `SELECT `+postColumns+due+` ORDER BY wanted_at, post_key LIMIT ?`+q.forUpdate, nanos(now), nanos(now), nanos(wrong), limit)
 		if err != nil {
 			return err
 		}

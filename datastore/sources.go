@@ -57,6 +57,11 @@ func (s *Store) PinTag(ctx context.Context, repo, tag string, rev holdfast.Revis
 	return pinned, nil
 }
 
+// maxSkew is how far apart the clocks of those who claim something may be. What is
+// claimed for longer than that and its time was claimed by a clock that was wrong,
+// and must not be held until the time that it believed in.
+const maxSkew = time.Hour
+
 // Lease makes owner the holder of name for ttl from now, if nobody else holds
 // it, and reports whether owner does. A ttl of zero gives it back.
 func (s *Store) Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error) {
@@ -64,8 +69,8 @@ func (s *Store) Lease(ctx context.Context, name, owner string, now time.Time, tt
 	err := s.db.writeRelaxed(ctx, func(ctx context.Context, q querier) (err error) {
 		held, err = q.exec(ctx, `INSERT INTO leases (name, owner, expires_at) VALUES (?, ?, ?)
 			ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, expires_at = excluded.expires_at
-			WHERE leases.owner = excluded.owner OR leases.expires_at <= ?`,
-			name, owner, nanos(now.Add(ttl)), nanos(now))
+			WHERE leases.owner = excluded.owner OR leases.expires_at <= ? OR leases.expires_at > ?`,
+			name, owner, nanos(now.Add(ttl)), nanos(now), nanos(now.Add(ttl+maxSkew)))
 		return err
 	})
 	if err != nil {

@@ -1,0 +1,36 @@
+package datastore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// TestClaimsOfAWrongClock: a server whose clock was days ahead, and that is gone,
+// keeps nobody from its work for days. One that is a little ahead is believed.
+func TestClaimsOfAWrongClock(t *testing.T) {
+	t.Parallel()
+	ctx, store := t.Context(), openSQLite(t)
+	for _, test := range []struct {
+		ahead time.Duration
+		free  bool
+	}{{10 * time.Minute, false}, {30 * 24 * time.Hour, true}} {
+		name := test.ahead.String()
+		if !must[bool](t)(store.Lease(ctx, name, "wrong", noon.Add(test.ahead), time.Minute)) {
+			t.Fatal("nobody held it")
+		}
+		if got := must[bool](t)(store.Lease(ctx, name, "right", noon, time.Minute)); got != test.free {
+			t.Errorf("what a clock %s ahead has leased is free: %t", test.ahead, got)
+		}
+		if err := store.Want(ctx, holdfast.Post{Key: name, Kind: holdfast.PostIssue, Repo: "r", Body: "b"}); err != nil {
+			t.Fatal(err)
+		}
+		if posts := must[[]holdfast.Post](t)(store.ClaimPosts(ctx, "wrong", noon.Add(test.ahead), time.Minute, 1)); len(posts) != 1 {
+			t.Fatalf("%d posts are to be posted", len(posts))
+		}
+		if posts := must[[]holdfast.Post](t)(store.ClaimPosts(ctx, "right", noon, time.Minute, 1)); (len(posts) == 1) != test.free {
+			t.Errorf("what a clock %s ahead has claimed is free: %t", test.ahead, len(posts) == 1)
+		}
+	}
+}
