@@ -24,14 +24,25 @@ type mutation struct {
 	file       string
 	start, end int    // bytes that are replaced
 	text       string // by this
-	line       int    // where the fault must be told
-	want       string // what it must say
+	at         int    // byte at which the fault must be told; inText: where the text begins
+	want       string // what the fault must say
+	group      string // of mistakes that do not hide one another, and are planted together
 }
 
-// TestPlantedMistakesAreFound plants every mistake of each kind at every place
-// of every module where it can be made, one at a time, and wants the checker to
-// name it at its line: so every argument, block and reference of the library
-// really is held to the facts.
+const inText = -1
+
+const (
+	unknownArgument = "unknown argument"
+	unknownBlock    = "unknown block"
+	missingArgument = "missing argument"
+	wrongType       = "value of a wrong type"
+	badReference    = "bad reference"
+)
+
+// TestPlantedMistakesAreFound plants mistakes of each kind at every place of
+// every module where they can be made, and wants the checker to name each at its
+// line: so every argument, block and reference of the library really is held to
+// the facts.
 func TestPlantedMistakesAreFound(t *testing.T) {
 	t.Parallel()
 
@@ -41,39 +52,76 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 		t.Run(dir, func(t *testing.T) {
 			t.Parallel()
 			kinds := map[string]int{}
+			groups := map[string][]mutation{}
 			for _, m := range mutations(t, whole, dir, known) {
 				kinds[m.kind]++
-				copied := maps.Clone(whole)
-				data := whole[m.file].Data
-				copied[m.file] = &fstest.MapFile{Data: slices.Concat(data[:m.start], []byte(m.text), data[m.end:])}
-				_, faults := tfschema.Check(copied, dir, known)
-				if !slices.ContainsFunc(faults, func(f tfschema.Fault) bool {
-					return f.File == m.file && f.Line == m.line && strings.Contains(f.Message, m.want)
-				}) {
-					t.Errorf("%s:%d: %s (%q for %q) is not found, want %q; got %v",
-						m.file, m.line, m.kind, m.text, data[m.start:m.end], m.want, faults)
+				groups[m.group] = append(groups[m.group], m)
+			}
+			for _, group := range groups {
+				mutated, lines := plant(whole, group)
+				_, faults := tfschema.Check(mutated, dir, known)
+				for i, m := range group {
+					if !slices.ContainsFunc(faults, func(f tfschema.Fault) bool {
+						return f.File == m.file && f.Line == lines[i] && strings.Contains(f.Message, m.want)
+					}) {
+						t.Errorf("%s: at line %d a %s (%q for %q) is not found, want %q; got %v",
+							m.file, lines[i], m.kind, m.text, whole[m.file].Data[m.start:m.end], m.want, faults)
+					}
 				}
 			}
-			t.Logf("planted %v", kinds)
 			for _, kind := range []string{unknownArgument, unknownBlock, badReference, wrongType} {
 				if kind == wrongType && strings.Contains(dir, "/local/") {
 					continue // what terraform_data takes is of any type
 				}
 				if kinds[kind] == 0 {
-					t.Errorf("%s was planted nowhere", kind)
+					t.Errorf("no %s was planted", kind)
 				}
 			}
+			t.Logf("planted %v", kinds)
 		})
 	}
 }
 
-const (
-	unknownArgument = "an unknown argument"
-	unknownBlock    = "an unknown block"
-	missingArgument = "a missing argument"
-	wrongType       = "a value of a wrong type"
-	badReference    = "a bad reference"
-)
+// plant returns a copy with the mistakes in it, and the line of each.
+func plant(fsys fstest.MapFS, all []mutation) (fstest.MapFS, []int) {
+	out := maps.Clone(fsys)
+	lines := make([]int, len(all))
+	byFile := map[string][]int{}
+	for i, m := range all {
+		byFile[m.file] = append(byFile[m.file], i)
+	}
+	for file, indexes := range byFile {
+		slices.SortStableFunc(indexes, func(a, b int) int { return all[a].start - all[b].start })
+		old := fsys[file].Data
+		var data []byte
+		moved := func(at int) int { // where a byte before all later mistakes is now
+			n := at
+			for _, i := range indexes {
+				if all[i].end <= at {
+					n += len(all[i].text) - (all[i].end - all[i].start)
+				}
+			}
+			return n
+		}
+		begin, last := map[int]int{}, 0
+		for _, i := range indexes {
+			data = append(data, old[last:all[i].start]...)
+			begin[i] = len(data) + len(all[i].text) - len(strings.TrimLeft(all[i].text, "\n"))
+			data = append(data, all[i].text...)
+			last = all[i].end
+		}
+		data = append(data, old[last:]...)
+		for _, i := range indexes {
+			at := begin[i]
+			if all[i].at != inText {
+				at = moved(all[i].at)
+			}
+			lines[i] = 1 + strings.Count(string(data[:at]), "\n")
+		}
+		out[file] = &fstest.MapFile{Data: data}
+	}
+	return out, lines
+}
 
 // library is a copy of the modules in memory.
 func library(t *testing.T) fstest.MapFS {
@@ -133,11 +181,11 @@ func mutations(t *testing.T, fsys fstest.MapFS, dir string, known tfschema.Facts
 // inBody returns the mistakes in a block whose arguments are known, and in
 // those within it.
 func inBody(block *hclsyntax.Block, facts *tfschema.Body, name string) []mutation {
-	open := block.OpenBraceRange.End
+	open := block.OpenBraceRange.End.Byte
 	all := []mutation{
-		{unknownArgument, name, open.Byte, open.Byte, "\nno_such_argument = 1\n", open.Line + 1, `unknown argument "no_such_argument"`},
-		{unknownBlock, name, open.Byte, open.Byte, "\nno_such_block {}\n", open.Line + 1, `unknown block "no_such_block"`},
-		{unknownBlock, name, open.Byte, open.Byte, "\ndynamic \"no_such_block\" {\nfor_each = []\ncontent {}\n}\n", open.Line + 1, `unknown block "no_such_block"`},
+		{unknownArgument, name, open, open, "\nno_such_argument = 1\n", inText, `unknown argument "no_such_argument"`, "unknown"},
+		{unknownBlock, name, open, open, "\nno_such_block {}\n", inText, `unknown block "no_such_block"`, "unknown"},
+		{unknownBlock, name, open, open, "\ndynamic \"no_such_block\" {\nfor_each = []\ncontent {}\n}\n", inText, `unknown block "no_such_block"`, "unknown"},
 	}
 	for _, attr := range block.Body.Attributes {
 		known, ok := facts.Attributes[attr.Name]
@@ -147,12 +195,12 @@ func inBody(block *hclsyntax.Block, facts *tfschema.Body, name string) []mutatio
 		if known.Required {
 			all = append(all, mutation{
 				missingArgument, name, attr.SrcRange.Start.Byte, attr.SrcRange.End.Byte, "",
-				block.TypeRange.Start.Line, fmt.Sprintf("the required argument %q is missing", attr.Name),
+				block.TypeRange.Start.Byte, fmt.Sprintf("the required argument %q is missing", attr.Name), "missing",
 			})
 		}
 		if known.Type != cty.DynamicPseudoType {
 			r := attr.Expr.Range()
-			all = append(all, mutation{wrongType, name, r.Start.Byte, r.End.Byte, wrong(known.Type), r.Start.Line, "wrong type"})
+			all = append(all, mutation{wrongType, name, r.Start.Byte, r.End.Byte, wrong(known.Type), inText, "wrong type", "type"})
 		}
 	}
 	for _, inner := range block.Body.Blocks {
@@ -177,48 +225,47 @@ func wrong(typ cty.Type) string {
 	return `"wrong"`
 }
 
-// references returns a mistake for every reference to a variable, a local
-// value, a resource or a data source.
+// references returns mistakes for every reference to a variable, a local value,
+// a resource or a data source: in its name, and in the attribute after it.
 func references(body *hclsyntax.Body, name string) []mutation {
 	var all []mutation
-	add := func(step hcl.Traverser) {
-		attr, ok := step.(hcl.TraverseAttr)
-		if !ok {
-			return
+	for _, block := range body.Blocks {
+		add := func(step hcl.Traverser, group string) {
+			attr, ok := step.(hcl.TraverseAttr)
+			if !ok {
+				return
+			}
+			if block.Type == "locals" { // others depend on it
+				group = fmt.Sprint(group, name, attr.SrcRange)
+			}
+			end := attr.SrcRange.End.Byte
+			all = append(all, mutation{badReference, name, end, end, "_wrong", inText, attr.Name + "_wrong", group})
 		}
-		end := attr.SrcRange.End
-		all = append(all, mutation{badReference, name, end.Byte, end.Byte, "_wrong", attr.SrcRange.Start.Line, attr.Name + "_wrong"})
-	}
-	_ = hclsyntax.VisitAll(body, func(node hclsyntax.Node) hcl.Diagnostics {
-		expr, ok := node.(*hclsyntax.ScopeTraversalExpr)
-		if !ok || len(expr.Traversal) < 2 {
+		_ = hclsyntax.VisitAll(block.Body, func(node hclsyntax.Node) hcl.Diagnostics {
+			if expr, ok := node.(*hclsyntax.ScopeTraversalExpr); ok {
+				reference(expr.Traversal, add)
+			}
 			return nil
-		}
-		t := expr.Traversal
-		switch root := t.RootName(); {
-		case root == "var" || root == "local":
-			add(t[1])
-		case root == "data":
-			if len(t) > 2 {
-				add(t[2])
-				attribute(t[3:], add)
-			}
-		case strings.Contains(root, "_"):
-			add(t[1])
-			if root != "terraform_data" {
-				attribute(t[2:], add)
-			}
-		}
-		return nil
-	})
+		})
+	}
 	return all
 }
 
-// attribute adds a mistake to the first attribute after an index.
-func attribute(t hcl.Traversal, add func(hcl.Traverser)) {
-	for _, step := range t {
+func reference(t hcl.Traversal, add func(step hcl.Traverser, group string)) {
+	root := t.RootName()
+	if root == "data" && len(t) > 2 {
+		t = t[1:]
+	}
+	if len(t) < 2 || root != "data" && root != "var" && root != "local" && !strings.Contains(root, "_") {
+		return
+	}
+	add(t[1], "names")
+	if root == "var" || root == "local" || root == "terraform_data" {
+		return // what comes after may be of any type
+	}
+	for _, step := range t[2:] {
 		if _, ok := step.(hcl.TraverseAttr); ok {
-			add(step)
+			add(step, "attributes")
 			return
 		}
 	}
