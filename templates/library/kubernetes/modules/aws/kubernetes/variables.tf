@@ -41,8 +41,9 @@ variable "subnet_ids" {
 variable "node_pools" {
   description = <<-EOT
     Pools of nodes. A pool has a name, an instance_type, and either a count of nodes or, to be scaled with the load,
-    a min_count and a max_count. disk_gb is the size of a node's disk, 50 GB if left out. The first pool runs the
-    system's pods and so has no taints.
+    a min_count and a max_count. A pool that goes from one to the other is replaced: add one of another name first.
+    disk_gb is the size of a node's disk, 50 GB if left out. The first pool runs the system's pods and so has no
+    taints.
   EOT
   type = list(object({
     name          = string
