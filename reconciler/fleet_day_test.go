@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	dayClusters = flag.Int("day.clusters", 48, "clusters of the fleet whose days are simulated")
+	dayClusters = flag.Int("day.clusters", 24, "clusters of the fleet whose days are simulated")
 	dayDays     = flag.Int("day.days", 4, "days that are simulated")
 	dayHours    = flag.Int("day.hours", 24, "hours of each day that are simulated")
 	dayOut      = flag.String("day.out", "", "file for what was measured, as JSON")

@@ -141,9 +141,9 @@ func TestWorkGrowsWithTheChange(t *testing.T) {
 	for name, step := range steps {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			few, many := workOf(t, 4, step), workOf(t, 60, step)
+			few, many := workOf(t, 4, step), workOf(t, 24, step)
 			if diff := cmp.Diff(few, many); diff != "" || len(few) == 0 {
-				t.Errorf("work for 4 clusters and for 60 (-4 +60):\n%s", diff)
+				t.Errorf("work for 4 clusters and for 24 (-4 +24):\n%s", diff)
 			}
 		})
 	}
