@@ -25,7 +25,7 @@ variable "cidr" {
 }
 
 variable "high_availability" {
-  description = "Three zones with a NAT gateway each, so that no zone depends on another. Else two zones, as few as EKS allows, that share one."
+  description = "Three zones with a NAT gateway each, so that no zone depends on another. Else two zones, as few as EKS allows, that share one. A change replaces the pools of nodes, new before old."
   type        = bool
   default     = false
 }
