@@ -33,7 +33,7 @@ func held(parents []holdfast.Relation) (reason, detail string) {
 	for _, p := range parents {
 		switch {
 		case p.Phase == "" || p.Phase == holdfast.PhaseDeleted:
-			return ReasonDependencyMissing, fmt.Sprintf("there is no cluster %q", p.Name)
+			return ReasonDependencyMissing, strings.TrimSpace(fmt.Sprintf("there is no cluster %q %s", p.Name, p.Waiting))
 		case p.Failed:
 			return ReasonDependencyFailed, relationText(p)
 		}
@@ -95,6 +95,9 @@ func (r *Reconciler) parents(ctx context.Context, doc holdfast.Cluster) ([]holdf
 	for _, name := range doc.DependsOn {
 		relation := relationOf(byName[name])
 		relation.Name = name
+		if ending := byName[name].Ending; ending != nil && ending.To != "" {
+			relation.Waiting = "any more: its name is " + ending.To + " now"
+		}
 		out = append(out, relation)
 	}
 	return out, nil

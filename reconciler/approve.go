@@ -1,0 +1,107 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// refusals say in words why a command is not done.
+var refusals = map[string]string{
+	ReasonNotMerged:      "it is not merged yet: an apply follows the merge",
+	ReasonUpToDate:       "there is nothing to apply: it is up to date",
+	ReasonSuspended:      "it is suspended: `holdfast resume` first",
+	ReasonInProgress:     "a run is queued or running already",
+	ReasonStateMoved:     "the state was written since the check for drift: `holdfast drift check` first",
+	ReasonPlanMoved:      "there is a newer plan than the one that was shown: look at it, then ask again",
+	ReasonNothingPlanned: "there is no plan that could be applied: `/holdfast plan` first",
+	ReasonAgentSilent:    "an apply is running whose agent is not heard of: `/holdfast unlock` ends it",
+	ReasonWindowClosed:   "its apply windows allow no apply now",
+	ReasonSuperseded:     "a run of an older revision is ending: ask again in a moment",
+	ReasonNotApproved:    "it needs an approval first: an approving review, or `/holdfast approve`",
+	ReasonInvalid:        "its document has faults",
+	ReasonDestroyed:      "it is gone: there is nothing to do",
+	ReasonProtected:      "it is protected",
+	ReasonMissing:        "its document is not there, and nothing proves that it was removed",
+	ReasonHasDependents:  "clusters that depend on it are still there",
+
+	ReasonDependencyPending: "a cluster that it depends on is to be applied first",
+	ReasonDependencyFailed:  "the apply of a cluster that it depends on has failed",
+	ReasonDependencyMissing: "it depends on a cluster that is not there",
+	ReasonFork:              "plans of pull requests from forks are switched off",
+	ReasonDraft:             "plans of drafts are switched off",
+	ReasonNotMergeable:      "it has conflicts with its base, or checks that have not passed",
+	ReasonClosed:            "the pull request is closed",
+	ReasonNotAffected:       "the pull request does not change it",
+}
+
+// approve records that a head may be applied, and lets what waited for that go
+// on. Without a pull request it is the word to apply what waits.
+func (r *Reconciler) approve(ctx context.Context, c holdfast.Command, targets []target) (string, error) {
+	pr := targets[0].pr
+	if pr == nil {
+		return r.each(ctx, &c, targets, r.approveCluster)
+	}
+	switch {
+	case !c.Trusted && strings.EqualFold(c.Author, pr.Author):
+		return "", refusal("nobody approves what they have proposed themselves: somebody else with write permission can")
+	case c.CommentID != "" && c.ShownHead != pr.Head:
+		return "", refusal("the head has moved, or another plan is shown, since this was written: look at it again")
+	}
+	if err := r.addApproval(ctx, pr.PullRequestRef, pr.Head, c.Author); err != nil {
+		return "", err
+	}
+	for _, t := range targets {
+		r.requests.add(holdfast.Request{Cluster: t.cluster})
+	}
+	return "", nil
+}
+
+func (r *Reconciler) approveCluster(ctx context.Context, c holdfast.Command, t target) (string, error) {
+	rec, err := r.opts.Store.Cluster(ctx, t.cluster)
+	if err != nil {
+		return "", fmt.Errorf("read cluster %q: %w", t.cluster, err)
+	}
+	runs, err := r.branchRuns(ctx, t.cluster)
+	if err != nil {
+		return "", err
+	}
+	merges, err := r.merges(ctx, rec, runs)
+	if err != nil {
+		return "", err
+	}
+	for _, merge := range merges {
+		if merge.Approved {
+			continue
+		}
+		pr, err := r.opts.Store.PullRequest(ctx, merge.Review.PullRequest)
+		if err != nil {
+			return "", fmt.Errorf("read pull request %s: %w", merge.Review.PullRequest, err)
+		}
+		if err := r.addApproval(ctx, pr.PullRequestRef, pr.Head, c.Author); err != nil {
+			return "", err
+		}
+	}
+	if rec.Waiting != ReasonNotApproved {
+		return r.applyFor(ctx, c, t)
+	}
+	r.requests.add(holdfast.Request{Cluster: t.cluster})
+	return "approved", nil
+}
+
+func (r *Reconciler) addApproval(ctx context.Context, ref holdfast.PullRequestRef, head holdfast.Revision, by string) error {
+	for {
+		pr, err := r.opts.Store.PullRequest(ctx, ref)
+		if err != nil {
+			return fmt.Errorf("read pull request %s: %w", ref, err)
+		}
+		pr.Approvals = append(pr.Approvals, holdfast.Approval{By: by, Head: head, At: r.opts.Now().UTC()})
+		_, err = r.opts.Store.SavePullRequest(ctx, pr)
+		if !errors.Is(err, holdfast.ErrConflict) {
+			return err
+		}
+	}
+}

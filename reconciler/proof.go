@@ -1,0 +1,113 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// rewritten reports whether the branch was forced to another history: where a
+// document was last seen may not be in it any more.
+func (r *Reconciler) rewritten(ctx context.Context, repo Repository, former, head holdfast.Revision) bool {
+	if former == "" || former == head {
+		return false
+	}
+	goesOn, err := r.opts.Git.IsAncestor(ctx, repo.Name, former, head)
+	return err != nil || !goesOn
+}
+
+// removedBy counts the clusters that a head has removed.
+func (r *Reconciler) removedBy(ctx context.Context, repo Repository, now branchHead, names []string) (int, error) {
+	n := 0
+	for _, name := range names {
+		if len(now.cat.names.get(name)) > 0 {
+			continue
+		}
+		if heirs, err := r.heirs(ctx, now.cat, name); err != nil {
+			return 0, err
+		} else if len(heirs) > 0 {
+			continue
+		}
+		rec, err := r.ownRecord(ctx, repo, name)
+		if err != nil {
+			return 0, err
+		}
+		if rec.Name == "" || rec.Ending != nil || rec.Desired.Removed {
+			continue
+		}
+		why, err := r.missing(ctx, repo, now, rec)
+		if err != nil {
+			return 0, err
+		}
+		if why == "" {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// unproven is why a tree that does not define a cluster in a file, where it was,
+// does not prove that it was removed; empty if it does.
+func (c *catalog) unproven(file string) string {
+	if faults := c.faults(); len(faults) > 0 {
+		return "it may be in a file that cannot be read: " + faults[0].Error()
+	}
+	_, err := c.tree.Hash(file)
+	if err == nil && c.files.get(file) == nil && file != "" {
+		return file + " is still there, and defines no cluster or is not looked at any more"
+	}
+	return ""
+}
+
+// emptied says that a branch that defines nothing any more had several clusters;
+// empty if it was the last one that went.
+func (r *Reconciler) emptied(ctx context.Context, repo Repository) (string, error) {
+	all, err := r.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: repo.Name})
+	if err != nil {
+		return "", fmt.Errorf("count clusters of %q: %w", repo.Name, err)
+	}
+	going, err := r.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: repo.Name, Phase: holdfast.PhaseDeleting})
+	if err != nil {
+		return "", fmt.Errorf("count removed clusters of %q: %w", repo.Name, err)
+	}
+	if all-going > 1 {
+		return fmt.Sprintf("branch %q defines none of %d clusters any more: to remove them all, leave one for last", repo.Branch, all-going), nil
+	}
+	return "", nil
+}
+
+// missing is why a document that is not there is not proven to be removed; empty
+// if it is: gone from a tree that parsed, on a branch that goes on from where it
+// was. A file that cannot be read, an emptied branch, a path that is not looked
+// at any more, or another history prove nothing.
+func (r *Reconciler) missing(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (string, error) {
+	if why := now.cat.unproven(rec.Desired.Document.Path); why != "" {
+		return why, nil
+	}
+	if now.cat.names.len() == 0 {
+		emptied, err := r.emptied(ctx, repo)
+		if err != nil || emptied != "" {
+			return emptied, err
+		}
+	}
+	if why, err := r.stateElsewhere(ctx, now.cat, rec); err != nil || why != "" {
+		return why, err
+	}
+	last := rec.Applied.Revision
+	if last == "" {
+		last = rec.Desired.Revision
+	}
+	if last == "" {
+		return "", nil
+	}
+	before, err := r.opts.Git.IsAncestor(ctx, repo.Name, last, now.revision)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return "", fmt.Errorf("look for %s in %s: %w", last.Short(), now.revision.Short(), err)
+	}
+	if err != nil || !before {
+		return fmt.Sprintf("branch %q does not contain %s, where it was applied", repo.Branch, last.Short()), nil
+	}
+	return "", nil
+}
