@@ -41,7 +41,7 @@ func (b *bench) fleets(s *stage) []figure {
 
 func (s *stage) fleetOf(n int) []figure {
 	w := &fleetWorld{world: s.newWorldWith("\nagent: {off: true}\nengines: {download: false}\n", "clusters/**/*.yaml"), members: fleet(n)}
-	w.decisions = watchDecisions(w.log)
+	w.wait, w.decisions = fleetWait, watchDecisions(w.log)
 	w.git.Commit("main", "A fleet", fleetFiles(w.members))
 
 	var figures []figure

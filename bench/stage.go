@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -119,6 +120,7 @@ type world struct {
 	log  *logBuffer
 	api  string
 	hook string
+	wait time.Duration // for a start; zero means patience
 }
 
 // newWorld prepares a server with an empty repository. It does not run yet.
@@ -174,7 +176,7 @@ func (w *world) start() time.Duration {
 		return found != nil
 	})
 	w.hook, w.api = "http://"+found[1]+"/webhooks/github", "http://"+found[2]
-	w.until("the server is ready", func() bool {
+	w.within(cmp.Or(w.wait, patience), "the server is ready", func() bool {
 		resp, err := http.Get(w.api + "/readyz")
 		if err != nil {
 			return false
