@@ -60,6 +60,17 @@ resource "digitalocean_kubernetes_cluster" "this" {
     min_nodes  = local.first.min_count
     max_nodes  = local.first.max_count
   }
+
+  lifecycle {
+    # To the provider other machines in this pool mean a new cluster, which
+    # nobody wants who asks for larger nodes. Left alone, and refused aloud.
+    ignore_changes = [node_pool[0].size]
+
+    postcondition {
+      condition     = self.node_pool[0].size == local.first.instance_type
+      error_message = "The machines of the first pool cannot be changed from ${self.node_pool[0].size} to ${local.first.instance_type}: that would replace the cluster. Add a pool with the new ones, and make the first one as small as it gets."
+    }
+  }
 }
 
 resource "digitalocean_kubernetes_node_pool" "this" {

@@ -37,7 +37,8 @@ variable "node_pools" {
   description = <<-EOT
     Pools of nodes. A pool has a name, an instance_type, and either a count of nodes or, to be scaled with the load,
     a min_count and a max_count. The size of a node's disk follows from the instance_type, and disk_gb must be left
-    out. The first pool runs the system's pods and so has no taints.
+    out. The first pool runs the system's pods and so has no taints; it is made with the cluster, and its
+    instance_type cannot be changed.
   EOT
   type = list(object({
     name          = string

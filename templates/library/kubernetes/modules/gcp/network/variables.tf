@@ -14,7 +14,7 @@ variable "region" {
 }
 
 variable "cidr" {
-  description = "Address range of the network, a /16 to /20: half of it is for pods, a sixteenth for nodes and another one for services."
+  description = "Address range of the network, a /16 to /20: half of it is for pods, a sixteenth for nodes and another one for services. Each node takes 256 addresses for its pods: a /16 has room for 128 nodes, a /20 for 8."
   type        = string
   default     = "10.0.0.0/16"
 

@@ -79,4 +79,9 @@ resource "linode_lke_node_pool" "this" {
       effect = taint.value.effect
     }
   }
+
+  # Other machines mean another pool: its nodes come before the old ones go.
+  lifecycle {
+    create_before_destroy = true
+  }
 }
