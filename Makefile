@@ -67,7 +67,7 @@ docs: ## write docs/config.md from the code
 	$(GO) test ./cmd/holdfast/config -run TestReference -update
 
 tools: $(TOOLS)/gofumpt $(TOOLS)/golangci-lint $(TOOLS)/terraform-provider-local $(TOOLS)/terraform-provider-time \
-       $(TOOLS)/terraform-provider-cloud
+       $(TOOLS)/terraform-provider-cloud $(TOOLS)/terraform-provider-facts
 
 # Each tool is built once; a new version in this file builds it anew.
 $(TOOLS)/gofumpt: Makefile
@@ -87,6 +87,12 @@ $(TOOLS)/terraform-provider-time: Makefile
 CLOUD := internal/testenv/terraform-provider-cloud
 $(TOOLS)/terraform-provider-cloud: Makefile $(wildcard $(CLOUD)/*)
 	cd $(CLOUD) && GOBIN=$(TOOLS) $(GO) install . && touch $@
+
+# Stands in for the clouds' providers, with their schemas: the engine plans the
+# library's modules against it. A module apart, too.
+FACTS := internal/testenv/terraform-provider-facts
+$(TOOLS)/terraform-provider-facts: Makefile $(wildcard $(FACTS)/*)
+	cd $(FACTS) && GOBIN=$(TOOLS) $(GO) install . && touch $@
 
 needs:
 	@ok=1; \

@@ -149,23 +149,24 @@ func ctyValue(t *testing.T, value any) cty.Value {
 	return v
 }
 
-// terraform runs the engine in a folder and returns what it said. On a laptop a
-// test may go without; in CI it may not.
-func terraform(t *testing.T, dir string, args ...string) (string, error) {
+// terraform runs the engine in a folder, with its configuration and more of an
+// environment, and returns what it said. On a laptop a test may go without; in
+// CI it may not.
+func terraform(t *testing.T, dir, settings string, env []string, args ...string) (string, error) {
 	t.Helper()
 	bin, err := exec.LookPath("terraform")
-	if err != nil && os.Getenv("CI") == "true" {
+	if err != nil && os.Getenv("CI") != "" {
 		t.Fatal("terraform is not on PATH")
 	} else if err != nil {
 		t.Skip("terraform is not on PATH: nothing is planned")
 	}
 	config := filepath.Join(dir, "cli.tfrc")
-	if err := os.WriteFile(config, nil, 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), bin, args...)
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE=" + config}
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE=" + config}, env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -195,21 +196,7 @@ func TestLocalExamplesAreApplied(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			root := resolve(t, tree, doc)
-			dir := t.TempDir()
-			write(t, dir, unpack(t, root))
-			dir = filepath.Join(dir, filepath.FromSlash(root.Dir))
-			// There is no state server here: the backend becomes a local one.
-			write(t, dir, fstest.MapFS{"backend_override.tf": {Data: []byte("terraform {\n  backend \"local\" {}\n}\n")}})
-			for _, args := range [][]string{
-				{"init", "-input=false", "-no-color"},
-				{"apply", "-input=false", "-no-color", "-auto-approve"},
-				{"plan", "-input=false", "-no-color", "-detailed-exitcode"},
-			} {
-				if out, err := terraform(t, dir, args...); err != nil {
-					t.Fatalf("terraform %s: %v\n%s", args[0], err, out)
-				}
-			}
+			applyTwice(t, unpack(t, resolve(t, tree, doc)), "", nil)
 		})
 	}
 }
@@ -295,10 +282,10 @@ func TestInputsAreValidated(t *testing.T) {
 		}
 	}
 	write(t, dir, fstest.MapFS{"main.tf": {Data: []byte(root.String())}})
-	if out, err := terraform(t, dir, "init", "-input=false", "-no-color"); err != nil {
+	if out, err := terraform(t, dir, "", nil, "init", "-input=false", "-no-color"); err != nil {
 		t.Fatalf("terraform init: %v\n%s", err, out)
 	}
-	out, _ := terraform(t, dir, "plan", "-input=false", "-no-color")
+	out, _ := terraform(t, dir, "", nil, "plan", "-input=false", "-no-color")
 	for _, match := range regexp.MustCompile(`(?m)^module "(\w[\w-]*)"`).FindAllStringSubmatch(root.String(), -1) {
 		name := match[1]
 		refused := strings.Contains(out, fmt.Sprintf("in module %q", name))

@@ -1,0 +1,96 @@
+package library_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// standIns makes a mirror of providers that are none: each has the schemas of
+// the facts, and a cloud that does whatever it is told. It returns the engine's
+// configuration for it. The program is in HOLDFAST_TEST_PROVIDERS, else where
+// `go install` puts it; on a laptop a test may go without, in CI it may not.
+func standIns(t *testing.T) string {
+	t.Helper()
+	from := os.Getenv("HOLDFAST_TEST_PROVIDERS")
+	if from == "" {
+		out, err := exec.CommandContext(t.Context(), "go", "env", "GOPATH").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		from = filepath.Join(strings.TrimSpace(string(out)), "bin")
+	}
+	program, err := filepath.Abs(filepath.Join(from, "terraform-provider-facts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(program); err != nil && os.Getenv("CI") != "" {
+		t.Fatalf("there is no %s: run make tools", program)
+	} else if err != nil {
+		t.Skipf("there is no %s: run make tools", program)
+	}
+	mirror := t.TempDir()
+	for name, p := range facts(t) {
+		if name == "terraform" {
+			continue
+		}
+		dir := filepath.Join(mirror, "registry.terraform.io", filepath.FromSlash(p.Source), p.Version, runtime.GOOS+"_"+runtime.GOARCH)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(program, filepath.Join(dir, fmt.Sprintf("terraform-provider-%s_v%s", name, p.Version))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror)
+}
+
+// TestCloudExamplesAreApplied has the engine plan and apply every example with
+// stand-ins for the providers, and wants it to find nothing to do afterwards:
+// what the modules do with values that are unknown before an apply, such as the
+// keys of for_each, only an engine can tell.
+func TestCloudExamplesAreApplied(t *testing.T) {
+	t.Parallel()
+
+	config := standIns(t)
+	schemas, err := filepath.Abs("testdata/schemas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := diskTree{os.DirFS("kubernetes")}
+	for name, doc := range examples(t, tree) {
+		if strings.HasPrefix(name, "local-") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := []string{"FACTS=" + schemas, "FACTS_REGION=" + doc.Cluster.Region}
+			applyTwice(t, unpack(t, resolve(t, tree, doc)), config, env)
+		})
+	}
+}
+
+// applyTwice applies a root module and finds nothing to do afterwards.
+func applyTwice(t *testing.T, bundle fstest.MapFS, config string, env []string) {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir, bundle)
+	dir = filepath.Join(dir, "root")
+	// There is no state server here: the backend becomes a local one.
+	write(t, dir, fstest.MapFS{"backend_override.tf": {Data: []byte("terraform {\n  backend \"local\" {}\n}\n")}})
+	for _, args := range [][]string{
+		{"init", "-input=false", "-no-color"},
+		{"validate", "-no-color"},
+		{"apply", "-input=false", "-no-color", "-auto-approve"},
+		{"plan", "-input=false", "-no-color", "-detailed-exitcode"},
+	} {
+		if out, err := terraform(t, dir, config, env, args...); err != nil {
+			t.Fatalf("terraform %s: %v\n%s", args[0], err, out)
+		}
+	}
+}
