@@ -105,11 +105,16 @@ func (b *body) schema() *tfprotov6.SchemaBlock {
 	return out
 }
 
+// secret are the attributes that are sensitive to their providers. The facts do
+// not tell: this is what the library reads of them.
+var secret = map[string]bool{"kube_config": true, "kube_config_raw": true, "kubeconfig": true}
+
 // schema gives an attribute whose objects may leave something out attributes of
 // its own; of others the type is enough.
 func (a attribute) schema(name string) *tfprotov6.SchemaAttribute {
 	out := &tfprotov6.SchemaAttribute{
 		Name: name, Required: a.mode == "required", Optional: a.mode == "optional", Computed: a.mode == "computed",
+		Sensitive: secret[name],
 	}
 	object, nesting := a.typ, tfprotov6.SchemaObjectNestingModeSingle
 	switch {
