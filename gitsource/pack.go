@@ -2,9 +2,11 @@ package gitsource
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,10 +21,14 @@ import (
 const (
 	// Each fetch adds a pack, and each pack costs every reader a little. From
 	// this many on, those below smallPack are made one, as long as what goes
-	// into it stays below maxRepack.
+	// into it stays below maxRepack. A pack that is more than repackRatio times
+	// as large as all smaller ones is left alone: what is fetched once is not
+	// written again and again for the sake of a few objects.
 	maxPacks  = 20
 	smallPack = 4 << 20
 	maxRepack = 64 << 20
+
+	repackRatio = 2
 )
 
 func packDir(dir string) string { return filepath.Join(dir, "objects", "pack") }
@@ -128,20 +134,10 @@ func (m *mirror) repack() error {
 	if err != nil || len(all) <= maxPacks {
 		return err
 	}
-	var (
-		small []string
-		total int64
-	)
-	for sum, size := range all {
-		if size < smallPack && total+size <= maxRepack {
-			small = append(small, sum)
-			total += size
-		}
-	}
+	small := toRepack(all)
 	if len(small) < 2 {
 		return nil
 	}
-	slices.Sort(small)
 	hashes, err := packedObjects(m.path, small)
 	if err != nil {
 		return err
@@ -167,6 +163,25 @@ func (m *mirror) repack() error {
 		}
 	}
 	return nil
+}
+
+// toRepack chooses the packs that are made one.
+func toRepack(all map[string]int64) []string {
+	sums := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(all[a], all[b]), strings.Compare(a, b))
+	})
+	var small []string
+	var total int64
+	for _, sum := range sums {
+		size := all[sum]
+		tooLarge := size >= smallPack || total+size > maxRepack
+		if tooLarge || len(small) >= maxPacks/2 && size > repackRatio*total {
+			break
+		}
+		small = append(small, sum)
+		total += size
+	}
+	return small
 }
 
 func packedObjects(dir string, sums []string) ([]plumbing.Hash, error) {
