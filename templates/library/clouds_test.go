@@ -50,7 +50,7 @@ func standIns(t *testing.T) string {
 	return fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror)
 }
 
-// TestCloudExamplesAreApplied has the engine plan and apply every example with
+// TestCloudExamplesAreApplied has the engine validate, plan and apply every example with
 // stand-ins for the providers, and wants it to find nothing to do afterwards:
 // what the modules do with values that are unknown before an apply, such as the
 // keys of for_each, only an engine can tell.
@@ -85,7 +85,6 @@ func applyTwice(t *testing.T, bundle fstest.MapFS, config string, env []string) 
 	write(t, dir, fstest.MapFS{"backend_override.tf": {Data: []byte("terraform {\n  backend \"local\" {}\n}\n")}})
 	for _, args := range [][]string{
 		{"init", "-input=false", "-no-color"},
-		{"validate", "-no-color"},
 		{"apply", "-input=false", "-no-color", "-auto-approve"},
 		{"plan", "-input=false", "-no-color", "-detailed-exitcode"},
 	} {

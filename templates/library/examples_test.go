@@ -6,16 +6,13 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -198,103 +195,6 @@ func TestLocalExamplesAreApplied(t *testing.T) {
 			t.Parallel()
 			applyTwice(t, unpack(t, resolve(t, tree, doc)), "", nil)
 		})
-	}
-}
-
-// TestInputsAreValidated asks the engine about the inputs of every cloud: those
-// of the examples are taken, and bad ones refused. The modules are there with
-// their variables alone, so that no provider is needed.
-func TestInputsAreValidated(t *testing.T) {
-	t.Parallel()
-
-	good := map[string]any{
-		"name": "a-cluster-1", "region": "r", "kubernetes_version": "1.33", "network_id": "n", "subnet_ids": []string{"a", "b"},
-		"node_pools": []any{map[string]any{"name": "a", "instance_type": "t", "count": 1}, map[string]any{"name": "b", "instance_type": "t", "min_count": 1, "max_count": 2}},
-	}
-	pool := func(change map[string]any) map[string]any {
-		p := map[string]any{"name": "a", "instance_type": "t", "count": 1}
-		maps.Copy(p, change)
-		return map[string]any{"node_pools": []any{p}}
-	}
-	taint := []any{map[string]any{"key": "a", "effect": "NoSchedule"}}
-	bad := map[string]map[string]any{
-		"name":         {"name": "Upper"},
-		"name_long":    {"name": strings.Repeat("a", 100)},
-		"name_end":     {"name": "a-"},
-		"version":      {"kubernetes_version": "1.33.4"},
-		"no_pool":      {"node_pools": []any{}},
-		"pool_twice":   {"node_pools": []any{pool(nil)["node_pools"].([]any)[0], pool(nil)["node_pools"].([]any)[0]}},
-		"pool_name":    pool(map[string]any{"name": "A_b"}),
-		"no_count":     pool(map[string]any{"count": nil}),
-		"both_counts":  pool(map[string]any{"min_count": 1, "max_count": 2}),
-		"half_a_range": pool(map[string]any{"count": nil, "min_count": 1}),
-		"empty_pool":   pool(map[string]any{"count": 0}),
-		"upside_down":  pool(map[string]any{"count": nil, "min_count": 3, "max_count": 2}),
-		"first_taint":  pool(map[string]any{"taints": taint}),
-		"taint_effect": {"node_pools": []any{pool(nil)["node_pools"].([]any)[0], map[string]any{"name": "b", "instance_type": "t", "count": 1, "taints": []any{map[string]any{"key": "a", "effect": "No"}}}}},
-		"allowed":      {"allowed_cidrs": []string{"10.0.0.0"}},
-		"no_allowed":   {"allowed_cidrs": []string{}},
-	}
-	dir := t.TempDir()
-	fsys := library(t)
-	var root strings.Builder
-	call := func(name, cloud, kind string, inputs map[string]any) {
-		fmt.Fprintf(&root, "module %q {\n  source = \"./%s/%s\"\n", name, cloud, kind)
-		for _, input := range slices.Sorted(maps.Keys(inputs)) {
-			data, err := json.Marshal(inputs[input])
-			if err != nil {
-				t.Fatal(err)
-			}
-			fmt.Fprintf(&root, "  %s = %s\n", input, data)
-		}
-		root.WriteString("}\n")
-	}
-	for _, cloud := range clouds {
-		for _, kind := range []string{"network", "kubernetes"} {
-			write(t, dir, fstest.MapFS{path.Join(cloud, kind, "variables.tf"): fsys[path.Join("kubernetes/modules", cloud, kind, "variables.tf")]})
-		}
-		call("good_"+cloud, cloud, "kubernetes", good)
-		for name, change := range bad {
-			inputs := maps.Clone(good)
-			maps.Copy(inputs, change)
-			call("bad_"+cloud+"_"+name, cloud, "kubernetes", inputs)
-		}
-		call("good_"+cloud+"_network", cloud, "network", map[string]any{"name": "a", "region": "r", "cidr": "10.0.0.0/16"})
-		for name, cidr := range map[string]string{"cidr": "10.0.0.0", "small": "10.0.0.0/28", "large": "10.0.0.0/7"} {
-			call("bad_"+cloud+"_network_"+name, cloud, "network", map[string]any{"name": "a", "region": "r", "cidr": cidr})
-		}
-	}
-	tree := diskTree{os.DirFS("kubernetes")}
-	for name, doc := range examples(t, tree) {
-		resolved := resolve(t, tree, doc)
-		cloud, _, _ := strings.Cut(name, "-")
-		for _, kind := range []string{"network", "kubernetes"} {
-			m := read(t, path.Join("kubernetes/modules", cloud, kind))
-			inputs := map[string]any{}
-			for input := range m.Variables {
-				if value, ok := resolved.Variables[input]; ok {
-					inputs[input] = value
-				} else if value, ok := good[input]; ok {
-					inputs[input] = value
-				}
-			}
-			call("good_"+name+"_"+kind, cloud, kind, inputs)
-		}
-	}
-	write(t, dir, fstest.MapFS{"main.tf": {Data: []byte(root.String())}})
-	if out, err := terraform(t, dir, "", nil, "init", "-input=false", "-no-color"); err != nil {
-		t.Fatalf("terraform init: %v\n%s", err, out)
-	}
-	out, _ := terraform(t, dir, "", nil, "plan", "-input=false", "-no-color")
-	for _, match := range regexp.MustCompile(`(?m)^module "(\w[\w-]*)"`).FindAllStringSubmatch(root.String(), -1) {
-		name := match[1]
-		refused := strings.Contains(out, fmt.Sprintf("in module %q", name))
-		if want := strings.HasPrefix(name, "bad_"); refused != want {
-			t.Errorf("the inputs of %s: refused is %t", name, refused)
-		}
-	}
-	if t.Failed() {
-		t.Log(out)
 	}
 }
 
