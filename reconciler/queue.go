@@ -11,8 +11,8 @@ import (
 // afterwards. It lives in memory: start-up and polling ask for everything anew.
 //
 // What start-up asks for, or a change of a template, may be the whole fleet: it is
-// patient, waits until there is nothing else to hand out, and leaves workers for
-// what comes meanwhile.
+// patient, waits until there is nothing else to hand out (or was passed over
+// often enough), and leaves workers for what comes meanwhile.
 type queue[K comparable] struct {
 	mu      sync.Mutex
 	ready   []K
@@ -20,6 +20,7 @@ type queue[K comparable] struct {
 	waiting map[K]bool // in ready
 	idle    map[K]bool // in patient
 	slow    map[K]bool // worked on, and was patient
+	passed  int        // how often in a row a patient one was passed over
 	working map[K]bool
 	again   map[K]bool // added while worked on
 	timers  map[K]*delayed
@@ -30,6 +31,10 @@ type queue[K comparable] struct {
 
 // slowAtOnce is how many patient keys are worked on at once.
 const slowAtOnce = 2
+
+// passedMost is how often patient keys are passed over in a row: they wait long,
+// but not for ever.
+const passedMost = 15
 
 type delayed struct {
 	timer *time.Timer
@@ -137,16 +142,20 @@ func (q *queue[K]) get(ctx context.Context) (key K, ok bool) {
 
 // next takes the next key, if there is one to be worked on now.
 func (q *queue[K]) next() (key K, ok bool) {
+	patient := len(q.idle) > 0 && len(q.slow) < slowAtOnce
 	switch {
-	case len(q.ready) > 0:
+	case len(q.ready) > 0 && (!patient || q.passed < passedMost):
 		key, q.ready = q.ready[0], q.ready[1:]
 		delete(q.waiting, key)
-	case len(q.idle) > 0 && len(q.slow) < slowAtOnce:
+		if patient {
+			q.passed++
+		}
+	case patient:
 		for !q.idle[key] {
 			key, q.patient = q.patient[0], q.patient[1:]
 		}
 		delete(q.idle, key)
-		q.slow[key] = true
+		q.slow[key], q.passed = true, 0
 	default:
 		return key, false
 	}

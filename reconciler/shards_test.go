@@ -102,7 +102,22 @@ func TestQueueLetsThePatientWait(t *testing.T) {
 	if got := take(t, q, 1); !slices.Equal(got, []string{"c"}) {
 		t.Fatalf("got %v, want c again", got)
 	}
+	q.Done("b")
+	q.Done("c")
+	q.Done("d")
 	q.AddPatient("e")
+	var want []string
+	for i := range 20 {
+		key := fmt.Sprint("hurried-", i)
+		q.Add(key)
+		if want = append(want, key); i == 14 {
+			want = append(want, "e") // it was passed over often enough
+		}
+	}
+	if got := take(t, q, 21); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	q.AddPatient("f")
 	q.Close()
 	if q.Depth() != 0 {
 		t.Errorf("%d keys are left after the end", q.Depth())
