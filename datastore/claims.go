@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -33,19 +34,33 @@ func (s *Store) Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]h
 	return runs, nil
 }
 
-func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]string, error) {
-	if filter.Limit <= 0 {
-		return nil, nil
-	}
-	// Few are running; asking of each claimable run whether one is at its
-	// location would be asked often.
+// takenLocations are the locations of which an agent is offered nothing: where a
+// run is running, and where one that writes waits for its turn. That goes first,
+// also if the agent executes none that write. Few are running, and few that write
+// wait; asking of each claimable run would be asked often.
+func takenLocations(ctx context.Context, q querier, filter holdfast.ClaimFilter) (map[string]bool, error) {
 	taken := map[string]bool{}
-	err := q.each(ctx, func(row scanner) error {
+	take := func(row scanner) error {
 		var location string
 		err := row.Scan(&location)
 		taken[location] = true
 		return err
-	}, `SELECT state_location FROM runs WHERE status = 'running'`)
+	}
+	if err := q.each(ctx, take, `SELECT state_location FROM runs WHERE status = 'running'`); err != nil {
+		return nil, err
+	}
+	if len(filter.Kinds) == 0 || slices.ContainsFunc(filter.Kinds, holdfast.RunKind.Writes) {
+		return taken, nil
+	}
+	return taken, q.each(ctx, take, `SELECT state_location FROM runs
+		WHERE claim_at IS NOT NULL AND claim_at <= ? AND priority = ?`, nanos(filter.Now), priority(holdfast.RunApply))
+}
+
+func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]string, error) {
+	if filter.Limit <= 0 {
+		return nil, nil
+	}
+	taken, err := takenLocations(ctx, q, filter)
 	if err != nil {
 		return nil, err
 	}

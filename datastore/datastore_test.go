@@ -57,6 +57,7 @@ func TestStore(t *testing.T) {
 		"resources":       testResources,
 		"suspensions":     testSuspensions,
 		"claim filters":   testClaimFilters,
+		"writes go first": testWritesGoFirst,
 		"issues":          testIssues,
 		"rename":          testRename,
 		"rename refusals": testRenameRefusals,

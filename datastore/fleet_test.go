@@ -372,6 +372,27 @@ func testClaimFilters(t *testing.T, open opener) {
 	check(map[string]int{}, 0)
 }
 
+// testWritesGoFirst: an agent that executes plans alone is offered none for a
+// state that an apply waits for, which another agent executes.
+func testWritesGoFirst(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	plan, apply := newRun(1), newRun(2)
+	plan.Kind, apply.Kind = holdfast.RunPlan, holdfast.RunApply
+	plan.StateLocation, apply.StateLocation = "clusters/same", "clusters/same"
+	create(t, store, plan, apply)
+	offered := func(kinds ...holdfast.RunKind) []string {
+		return ids(must[[]holdfast.Run](t)(store.Claimable(ctx, holdfast.ClaimFilter{Now: noon, Kinds: kinds, Limit: 10})))
+	}
+	if got := offered(holdfast.RunPlan, holdfast.RunDrift); len(got) > 0 {
+		t.Errorf("an agent for plans is offered %v before the apply", got)
+	}
+	for _, kinds := range [][]holdfast.RunKind{nil, {holdfast.RunApply, holdfast.RunDestroy}} {
+		if diff := differ([]string{"run-0002"}, offered(kinds...)); diff != "" {
+			t.Errorf("offered for %v (-want +got):\n%s", kinds, diff)
+		}
+	}
+}
+
 func testIssues(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	issue := holdfast.Post{Key: "issue:drift:prod-eu", Kind: holdfast.PostIssue, Repo: "fleet", Title: "Drift in prod-eu", Body: "2 changed"}
