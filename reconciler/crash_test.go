@@ -1,7 +1,6 @@
 package reconciler_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -198,10 +197,9 @@ func (f *fleet) copied() *fleet {
 	f.t.Helper()
 	dir := f.t.TempDir()
 	f.must(os.CopyFS(dir, os.DirFS(filepath.Join(filepath.Dir(f.repo.Path), "db"))))
-	keys, err := datastore.NewKeyring(bytes.Repeat([]byte{1}, datastore.KeySize))
-	f.must(err)
 	out := &fleet{t: f.t, repo: f.repo, clock: &clock{now: f.clock.Now()}, locks: lock.NewMemory(), opts: f.opts}
-	out.store, err = datastore.Open(f.t.Context(), datastore.Options{Path: filepath.Join(dir, "holdfast.db"), Keys: keys, Now: out.clock.Now})
+	var err error
+	out.store, err = datastore.Open(f.t.Context(), storeAt(filepath.Join(dir, "holdfast.db"), out.clock.Now))
 	f.must(err)
 	f.t.Cleanup(func() { _ = out.store.Close() })
 	out.forge = newCodeHost(out.clock)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,11 +75,10 @@ func newFleet(t *testing.T, files map[string]string, with ...func(*reconciler.Op
 		Repositories: []gitsource.Repository{{Name: infra, URL: f.repo.Path, Branch: master}},
 	})
 	f.must(err)
-	keys, err := datastore.NewKeyring(bytes.Repeat([]byte{1}, datastore.KeySize))
-	f.must(err)
-	f.store, err = datastore.Open(t.Context(), datastore.Options{
-		Path: filepath.Join(dir, "db", "holdfast.db"), Keys: keys, Now: f.clock.Now,
-	})
+	database := filepath.Join(dir, "db", "holdfast.db")
+	f.must(os.Mkdir(filepath.Dir(database), 0o700))
+	f.must(os.WriteFile(database, emptyDatabase(), 0o600))
+	f.store, err = datastore.Open(t.Context(), storeAt(database, f.clock.Now))
 	f.must(err)
 	t.Cleanup(func() { _ = f.store.Close() })
 	opts := reconciler.Options{
@@ -95,6 +95,37 @@ func newFleet(t *testing.T, files map[string]string, with ...func(*reconciler.Op
 	f.opts = opts
 	f.restart(with...)
 	return f
+}
+
+// emptyDatabase is a database that was made once: to bring its schema up to date
+// for each test costs more than most tests do.
+var emptyDatabase = sync.OnceValue(func() []byte {
+	dir, err := os.MkdirTemp("", "holdfast-fleet")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "holdfast.db")
+	store, err := datastore.Open(context.Background(), storeAt(path, time.Now))
+	if err == nil {
+		err = store.Close()
+	}
+	if err != nil {
+		panic(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	return data
+})
+
+func storeAt(path string, now func() time.Time) datastore.Options {
+	keys, err := datastore.NewKeyring(bytes.Repeat([]byte{1}, datastore.KeySize))
+	if err != nil {
+		panic(err) // a key of ones is one
+	}
+	return datastore.Options{Path: path, Keys: keys, Now: now}
 }
 
 // restart makes a new Reconciler over what is there.
