@@ -206,7 +206,7 @@ func appliedWords(r holdfast.DriftReport) string {
 		parts = append(parts, code(shorten(r.Revision.Short(), 40)))
 	}
 	if r.State.Applied != "" {
-		parts = append(parts, "by run "+code(shorten(r.State.Applied, 60)))
+		parts = append(parts, "by "+code(shorten(r.State.Applied, 60)))
 	}
 	if r.Template != "" {
 		parts = append(parts, "with "+code(shorten(r.Template, 80)))

@@ -82,7 +82,7 @@ func holdWords(hold string) string {
 
 // remedyWords says what came of the apply that was to undo the drift.
 func remedyWords(r holdfast.DriftReport, run holdfast.Run) string {
-	who := "Run " + code(shorten(run.ID, 60)) + byWhom(run)
+	who := code(shorten(run.ID, 60)) + byWhom(run)
 	switch {
 	case !run.Status.Done():
 		return who + " undoes it."
@@ -196,7 +196,7 @@ func goneBody(r holdfast.DriftReport) string {
 	p.line("### ✅ " + name + " is as it was applied\n")
 	p.line(proof(r) + "\n")
 	if run := r.Remedy; run != nil && run.Status == holdfast.RunApplied {
-		p.line("Run " + code(shorten(run.ID, 60)) + byWhom(*run) + " has undone the drift" + endedOn(*run) + ".\n")
+		p.line(code(shorten(run.ID, 60)) + byWhom(*run) + " has undone the drift" + endedOn(*run) + ".\n")
 	} else {
 		p.line("It was undone where it was made, by a change of the code, or by a rule: no apply was needed just for that.\n")
 	}
