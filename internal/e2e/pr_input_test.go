@@ -82,9 +82,7 @@ func TestBrokenFileOnTheBranchDeletesNothing(t *testing.T) {
 	gone.untilComment("**destroys alpha**: 1 resource")
 	gone.merge()
 	gone.untilApplied("destroyed 1 cluster")
-	if rec := w.record("alpha"); rec.Phase != holdfast.PhaseDeleted || rec.Ending == nil {
-		t.Errorf("alpha is %s, its end %+v, want Deleted", rec.Phase, rec.Ending)
-	}
+	w.untilPhase("alpha", holdfast.PhaseDeleted)
 }
 
 // Pull requests for which there is nothing to plan, or of which no plan is made,
