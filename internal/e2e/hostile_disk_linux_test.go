@@ -40,8 +40,8 @@ func TestDiskIsFullForAWhile(t *testing.T) {
 	other.untilPlanned("1 to create")
 	other.merge()
 	other.untilApplied("1 created")
-	if rec := w.record("alpha"); rec.StateSerial == 0 || rec.Waiting != "" || rec.Phase != holdfast.PhaseActive {
-		t.Errorf("alpha has state serial %d, waits for %q and is %s", rec.StateSerial, rec.Waiting, rec.Phase)
+	if rec := w.untilPhase("alpha", holdfast.PhaseActive); rec.StateSerial == 0 || rec.Waiting != "" {
+		t.Errorf("alpha has state serial %d, and waits for %q", rec.StateSerial, rec.Waiting)
 	}
 
 	if code := w.stop(); code != 0 {

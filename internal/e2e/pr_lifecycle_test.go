@@ -39,9 +39,8 @@ func TestPullRequestIsPlannedAndItsMergeApplied(t *testing.T) {
 			if n := w.countCalls("apply alpha"); n != 1 {
 				t.Errorf("the engine has applied %d times, want once", n)
 			}
-			w.untilWaiting("alpha", "")
-			if rec := w.record("alpha"); rec.Applied.Revision != holdfast.Revision(pr.merged) || rec.Phase != holdfast.PhaseActive {
-				t.Errorf("alpha is %s at %q, want Active at %q", rec.Phase, rec.Applied.Revision, pr.merged)
+			if rec := w.untilPhase("alpha", holdfast.PhaseActive); rec.Applied.Revision != holdfast.Revision(pr.merged) {
+				t.Errorf("alpha is applied at %q, want %q", rec.Applied.Revision, pr.merged)
 			}
 			if out, stderr, code := w.cli("get", "clusters"); code != 0 {
 				t.Errorf("get clusters: code %d: %s%s", code, out, stderr)
