@@ -23,6 +23,10 @@ const (
 // merging it would change, and asks for each cluster that it touches or did.
 func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, number int, known bool) error {
 	ref := holdfast.PullRequestRef{Repo: repo.Name, Number: number}
+	// Its own delivery and that of its merge come at once: of two that look side
+	// by side one would have to ask the forge again.
+	unlock := r.looking.lock(holdfast.Request{PullRequest: ref})
+	defer unlock()
 	rec, err := r.opts.Store.PullRequest(ctx, ref)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read pull request %s: %w", ref, err)

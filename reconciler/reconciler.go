@@ -115,6 +115,7 @@ type Reconciler struct {
 
 	obeying  sync.Mutex // commands are carried out one after another
 	deciding striped    // decisions about one cluster in one place, too
+	looking  striped    // looks at one pull request, too
 	noting   sync.Mutex // changes of what is remembered of a repository, too
 
 	mu        sync.Mutex
