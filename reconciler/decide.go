@@ -201,6 +201,15 @@ func guarded(in Input, d Decision) Decision {
 	return d
 }
 
+// heldBack waits for a reason, and tells it to whoever has asked.
+func heldBack(in Input, reason, detail string) Decision {
+	d := Decision{Action: ActionWait, Reason: reason, Detail: detail}
+	if in.Approval != nil {
+		d.Action = ActionRefuse
+	}
+	return d
+}
+
 // inWindow holds every apply back while the windows are closed, whoever asks.
 func inWindow(in Input, d Decision) Decision {
 	if d.Action != ActionApply || !in.WindowClosed {

@@ -18,14 +18,10 @@ func inOrder(in Input, d Decision) Decision {
 		return d
 	}
 	reason, detail := held(in.Parents)
-	switch {
-	case reason == "":
+	if reason == "" {
 		return d
-	case in.Approval != nil:
-		return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}
-	default:
-		return Decision{Action: ActionWait, Reason: reason, Detail: detail}
 	}
+	return heldBack(in, reason, detail)
 }
 
 // held is why something that depends on parents has to wait; empty if it has not.

@@ -52,10 +52,8 @@ func ended(in Input) (Decision, bool) {
 // provably removed.
 func missing(in Input) (Decision, bool) {
 	why := in.Cluster.Desired.Missing
-	d := Decision{Action: ActionWait, Reason: ReasonMissing, Detail: why, Cancel: pending(in.Runs)}
-	if in.Approval != nil {
-		d.Action = ActionRefuse
-	}
+	d := heldBack(in, ReasonMissing, why)
+	d.Cancel = pending(in.Runs)
 	return d, why != ""
 }
 
@@ -78,10 +76,8 @@ func removed(in Input) (Decision, bool) {
 	reason, detail := spared(in)
 	last := newest(in.Runs)
 	queued := last.Kind == holdfast.RunDestroy && last.Status.Pending()
-	d := Decision{Action: ActionWait, Reason: reason, Detail: detail, Cancel: pending(in.Runs)}
-	if in.Approval != nil {
-		d.Action = ActionRefuse
-	}
+	d := heldBack(in, reason, detail)
+	d.Cancel = pending(in.Runs)
 	return d, reason == ReasonProtected || reason != "" && queued
 }
 
@@ -103,10 +99,8 @@ func inSafety(in Input, d Decision) Decision {
 	case in.Approval != nil && reason == ReasonHasDependents && reviewed(in.Merges) != nil && going(in.Dependents):
 		// A person's word about many holds until it is this one's turn.
 		return Decision{Action: ActionWait, Reason: reason, Detail: detail, Confirmed: in.Approval.Actor}
-	case in.Approval != nil:
-		return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}
 	default:
-		return Decision{Action: ActionWait, Reason: reason, Detail: detail}
+		return heldBack(in, reason, detail)
 	}
 }
 
