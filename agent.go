@@ -79,6 +79,12 @@ type Assignment struct {
 	Env     map[string]string `json:"env,omitempty"`     // credentials and settings of (project, environment, plan | apply)
 	Secrets []string          `json:"secrets,omitempty"` // names in Env whose values are secret
 
+	// SecretDirs are the folders in which the secret variables' files may be, and
+	// SecretStores the commands that print a secret of a store, by its name, with
+	// "{key}" for which: see SecretFile.
+	SecretDirs   []string            `json:"secretDirs,omitempty"`
+	SecretStores map[string][]string `json:"secretStores,omitempty"`
+
 	// OwnState is true if the state is in Holdfast's own backend at
 	// StateLocation; else the code or the rendered root says where.
 	OwnState      bool   `json:"ownState,omitempty"`

@@ -82,6 +82,13 @@ type Applied struct {
 	// content.
 	Document Cluster   `json:"document"`
 	At       time.Time `json:"at"`
+
+	// Means is the run's, and the others are what its outputs said: Endpoint and
+	// NodeCount the values, Kubeconfig the name of the output that has it.
+	Means      map[string]string `json:"means,omitempty"`
+	Endpoint   string            `json:"endpoint,omitempty"`
+	NodeCount  int               `json:"nodeCount,omitempty"`
+	Kubeconfig string            `json:"kubeconfig,omitempty"`
 }
 
 // PullRequestRecord is what Holdfast remembers of a pull request.
@@ -114,6 +121,11 @@ type PullRequestCluster struct {
 	SourceDigest Digest  `json:"sourceDigest"` // empty: deleted, or at fault
 	Deleted      bool    `json:"deleted,omitempty"`
 	Document     Cluster `json:"document"`
+	// Trial: the pull request changes the template that this cluster is made
+	// from, and its merge leaves the cluster as it is. It is planned to show what
+	// the new template would do, and its plan is no review of anything.
+	Trial bool   `json:"trial,omitempty"`
+	Repo  string `json:"repo,omitempty"` // of a trial: where its document is
 }
 
 // PostKind is what a Post becomes on the forge.
@@ -218,6 +230,7 @@ type ClusterFilter struct {
 	Phase       Phase
 	Waiting     string            // a reason, or "*" for any
 	Drift       DriftStatus       // as the last check found it
+	Template    string            // name of the template that is desired
 	DependsOn   string            // whose documents, desired or applied, name this cluster in dependsOn
 	Labels      map[string]string // equal
 	// Deleted selects clusters that are gone, too. Names and Phase select them

@@ -79,6 +79,9 @@ type Run struct {
 	Document      Cluster        `json:"document"`             // the cluster as it was planned or applied
 	StateLocation string         `json:"stateLocation"`        // what the run excludes others from
 	Template      string         `json:"template,omitempty"`   // "name@version" and its commit, for people
+	// Means says which outputs mean something to Holdfast: MeansEndpoint and its
+	// like to the output's name.
+	Means   map[string]string `json:"means,omitempty"`
 	Reviews       []Review       `json:"reviews,omitempty"`    // apply: plans of which one must be what this run finds
 	StoredPlan    string         `json:"storedPlan,omitempty"` // apply: the run whose stored plan file is applied exactly
 	Resume        bool           `json:"resume,omitempty"`     // apply: goes on after a failed one; a subset of a review suffices

@@ -21,6 +21,7 @@ type Store interface {
 	Commands
 	Artefacts
 	Inventory
+	TemplateRecords
 }
 
 // Runs are the records of runs and their attempts.
@@ -161,6 +162,24 @@ type Inventory interface {
 	Resources(ctx context.Context, filter holdfast.ResourceFilter) ([]holdfast.Resource, error)
 }
 
+// TemplateRecords are what is remembered of changes of templates.
+type TemplateRecords interface {
+	// SaveImpacts replaces what is known of a pull request's changes of
+	// templates; none removes it.
+	SaveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []holdfast.Impact) error
+	// Impacts returns what was saved, by the templates' names; none if there is
+	// nothing.
+	Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Impact, error)
+
+	// Upgrades returns the upgrades of a repository (empty: of all), by
+	// repository and key.
+	Upgrades(ctx context.Context, repo string) ([]holdfast.Upgrade, error)
+	// SaveUpgrade creates (Version 0) or replaces a record, by (Repo, Key).
+	SaveUpgrade(ctx context.Context, u holdfast.Upgrade) (holdfast.Upgrade, error)
+	// TagPins returns the commits that a repository's tags were recorded with.
+	TagPins(ctx context.Context, repo string) (map[string]holdfast.Revision, error)
+}
+
 // Locker excludes across replicas. Keys are state locations, owners "run/attempt".
 type Locker interface {
 	// Acquire does not wait: a *holdfast.LockedError says who has it. Acquiring
@@ -233,4 +252,14 @@ type Forge interface {
 	// id that is gone makes a new one. One that is to be closed and is not there
 	// is not made: the zero Issue. ErrForbidden if the repository has no issues.
 	PutIssue(ctx context.Context, repo, id, marker string, issue holdfast.Issue) (holdfast.Issue, error)
+
+	// Propose makes a branch with one commit and a pull request for it, or brings
+	// those that are there up to date; it returns the pull request, whose Head is
+	// the commit. What is there already as proposed is not made again: a lost
+	// answer brings no second pull request, and no second commit. ErrConflict if
+	// somebody else has pushed to the branch; ErrForbidden if we may not push.
+	Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error)
+	// Withdraw closes a pull request of ours with a comment that says why, and
+	// deletes its branch if its head is still head. Closed already is no error.
+	Withdraw(ctx context.Context, ref holdfast.PullRequestRef, branch string, head holdfast.Revision, why string) error
 }

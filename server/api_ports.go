@@ -78,6 +78,14 @@ type Commander interface {
 	// be: a run is running, or the repository does not define the cluster.
 	Transfer(ctx context.Context, cluster, repo, actor string) error
 
+	// Templates returns the templates that the repositories publish, by name,
+	// with who uses them; name selects one (ErrNotFound if there is no such one).
+	Templates(ctx context.Context, name string) ([]holdfast.TemplateStatus, error)
+	// Upgrade proposes newer versions at once, by pull requests; it returns what
+	// it has proposed, with Trouble where that did not work. ErrConflict, with the
+	// reason in its text, if there is nothing to propose.
+	Upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]holdfast.Upgrade, error)
+
 	// Lock says who holds a cluster's lock, and whether that run's agent still
 	// beats. ErrNotFound if nobody does.
 	Lock(ctx context.Context, cluster string) (holder holdfast.LockHolder, run holdfast.Run, alive bool, err error)
