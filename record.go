@@ -100,6 +100,9 @@ type PullRequestRecord struct {
 	// result says of each.
 	Clusters []PullRequestCluster `json:"clusters,omitempty"`
 	Faults   Faults               `json:"faults,omitempty"`
+	// AllTrials: somebody has asked for plans of all clusters that a change of a
+	// template would change, not only of samples.
+	AllTrials bool `json:"allTrials,omitempty"`
 	// Approvals are those given by /holdfast approve.
 	Approvals []Approval `json:"approvals,omitempty"`
 	// Reason says why nothing is planned: NotMergeable, Fork, Draft, ...
@@ -124,8 +127,9 @@ type PullRequestCluster struct {
 	// Trial: the pull request changes the template that this cluster is made
 	// from, and its merge leaves the cluster as it is. It is planned to show what
 	// the new template would do, and its plan is no review of anything.
-	Trial bool   `json:"trial,omitempty"`
-	Repo  string `json:"repo,omitempty"` // of a trial: where its document is
+	Trial    bool     `json:"trial,omitempty"`
+	Repo     string   `json:"repo,omitempty"`     // of a trial: where its document is
+	Revision Revision `json:"revision,omitempty"` // of a trial: of Repo
 }
 
 // PostKind is what a Post becomes on the forge.

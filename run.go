@@ -86,6 +86,9 @@ type Run struct {
 	StoredPlan    string         `json:"storedPlan,omitempty"` // apply: the run whose stored plan file is applied exactly
 	Resume        bool           `json:"resume,omitempty"`     // apply: goes on after a failed one; a subset of a review suffices
 	Destroy       bool           `json:"destroy,omitempty"`    // plan: of a destruction of what was last applied
+	// Trial: the plan shows what a pull request of a template would do to a
+	// cluster that its merge leaves as it is. It reviews nothing.
+	Trial bool `json:"trial,omitempty"`
 	// Exact: the engine is that of the last applied run, at its very version,
 	// whatever the constraints say: drift and destruction.
 	Exact bool `json:"exact,omitempty"`
