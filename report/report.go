@@ -29,6 +29,10 @@ type PullRequest struct {
 	// Had is true if there is a comment already: then Comment says that no
 	// cluster is affected any more, where it would have nothing to say.
 	Had bool
+
+	// Impacts are what it would do to the clusters that are made from the
+	// templates that it changes.
+	Impacts []Impact
 }
 
 // Cluster is what a pull request, or a push, means for one cluster.
@@ -36,6 +40,10 @@ type Cluster struct {
 	Name     string
 	Document holdfast.Cluster
 	Deleted  bool // its document is removed: plans and applies are those of its destruction
+	// Trial: the merge leaves it as it is. Its plan shows what a template that
+	// the pull request changes would do to it, and is a sample of an Impact. It
+	// is of an older head only if Previous says so.
+	Trial bool
 
 	Plan    *holdfast.Run  // the newest plan run; nil if there is none yet
 	Summary *holdfast.Plan // its plan, or with Previous an older one; nil if there is none

@@ -1,0 +1,73 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// ChangesText returns how two versions of a template differ as a Markdown list
+// of at most so many changes, those that break something first. Zero means all
+// of them. It ends with a newline, and is empty if nothing has changed.
+func ChangesText(changes []holdfast.TemplateChange, most int) string {
+	changes = breakingFirst(changes)
+	more := 0
+	if most > 0 && len(changes) > most {
+		changes, more = changes[:most], len(changes)-most
+	}
+	var b strings.Builder
+	for _, c := range changes {
+		mark := ""
+		if c.Breaking {
+			mark = "⚠️ **breaking:** "
+		}
+		fmt.Fprintf(&b, "- %s%s\n", mark, changeWords(c))
+	}
+	if more > 0 {
+		fmt.Fprintf(&b, "- … and %s\n", plural(more, "more change"))
+	}
+	return b.String()
+}
+
+// breakingFirst keeps the order otherwise.
+func breakingFirst(changes []holdfast.TemplateChange) []holdfast.TemplateChange {
+	sorted := slices.Clone(changes)
+	slices.SortStableFunc(sorted, func(a, b holdfast.TemplateChange) int {
+		switch {
+		case a.Breaking == b.Breaking:
+			return 0
+		case a.Breaking:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return sorted
+}
+
+// changeWords is "variable `node_count` is required now".
+func changeWords(c holdfast.TemplateChange) string {
+	kind, name, named := strings.Cut(oneLine(c.About), " ")
+	about := shorten(text(kind), 60)
+	if named {
+		name, rest, more := strings.Cut(name, " ")
+		about += " " + code(shorten(name, 100))
+		if more {
+			about += " " + shorten(text(rest), 100)
+		}
+	}
+	return about + " " + shorten(text(c.What), 400)
+}
+
+// breaking counts the changes that break something.
+func breaking(changes []holdfast.TemplateChange) int {
+	n := 0
+	for _, c := range changes {
+		if c.Breaking {
+			n++
+		}
+	}
+	return n
+}
