@@ -129,6 +129,7 @@ func selections(filter holdfast.ClusterFilter) func(yield func(conditions) bool)
 		{`l.project`, filter.Project},
 		{`l.phase`, string(filter.Phase)},
 		{`l.drift`, string(filter.Drift)},
+		{`l.template`, filter.Template},
 		{`l.owner`, filter.Owner},
 	} {
 		if equal.value != "" {

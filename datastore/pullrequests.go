@@ -51,7 +51,7 @@ func (s *Store) PullRequests(ctx context.Context, filter holdfast.PullRequestFil
 }
 
 // SavePullRequest creates (Version 0) or replaces a record, and returns it with
-// the next Version.
+// the next Version. It is found by its clusters but for the trials.
 func (s *Store) SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
 	if pr.Repo == "" || pr.IsZero() {
 		return holdfast.PullRequestRecord{}, fmt.Errorf("save pull request %q: it needs a repository and a number", pr.String())
@@ -75,6 +75,9 @@ func (s *Store) SavePullRequest(ctx context.Context, pr holdfast.PullRequestReco
 			return err
 		}
 		for _, cluster := range pr.Clusters {
+			if cluster.Trial {
+				continue // its merge does not change it
+			}
 			if _, err := q.exec(ctx, `INSERT INTO pull_request_clusters (repo, number, cluster) VALUES (?, ?, ?)
 				ON CONFLICT (repo, number, cluster) DO NOTHING`, pr.Repo, pr.Number, cluster.Name); err != nil {
 				return err

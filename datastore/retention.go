@@ -68,6 +68,7 @@ const prunable = `NOT (r.` + unfinished + `)
 	AND NOT EXISTS (SELECT 1 FROM run_references AS k WHERE k.run = r.id)
 	AND NOT EXISTS (SELECT 1 FROM pull_requests AS p WHERE p.repo = r.pr_repo AND p.number = r.pr_number
 		AND (p.state = 'open' OR p.state = 'merged' AND r.posted_at > 0
+			AND EXISTS (SELECT 1 FROM pull_request_clusters AS a WHERE a.repo = p.repo AND a.number = p.number AND a.cluster = r.cluster)
 			AND EXISTS (SELECT 1 FROM summaries AS l WHERE l.name = r.cluster AND r.created_at > l.applied_at)))
 	AND NOT (r.kind IN ('apply', 'destroy') AND r.status IN ('errored', 'interrupted', 'canceled') AND EXISTS (SELECT 1 FROM summaries AS l
 		WHERE l.name = r.cluster AND l.phase <> 'Deleted' AND r.created_at > l.applied_at))`
@@ -90,6 +91,9 @@ func (s *Store) prune(ctx context.Context, before time.Time) (int, error) {
 	}
 	if err := s.pruneAudit(ctx); err != nil {
 		return runs + bundles, fmt.Errorf("prune audit trail: %w", err)
+	}
+	if err := s.pruneImpacts(ctx); err != nil {
+		return runs + bundles, fmt.Errorf("prune impacts: %w", err)
 	}
 	return runs + bundles, nil
 }

@@ -49,6 +49,14 @@ func templateOf(document holdfast.Cluster) string {
 	}
 }
 
+// templateName is what document is made from, if that is a template with a name.
+func templateName(document holdfast.Cluster) string {
+	if document.Template == nil {
+		return ""
+	}
+	return document.Template.Name
+}
+
 // parentsOf are the clusters that c depends on, by what is desired or applied.
 func parentsOf(c holdfast.ClusterRecord) []string {
 	parents := slices.Concat(c.Desired.Document.DependsOn, c.Applied.Document.DependsOn)
@@ -77,11 +85,11 @@ func distinct(names []string) []string {
 
 // indexed is what clusters are selected by.
 type indexed struct {
-	owner, revision, project, environment, phase, waiting, drift string
-	checkedAt, driftDue                                          int64
-	appliedRun, appliedBundle                                    string
-	appliedAt                                                    int64
-	labels, parents, keeps                                       string // lists
+	owner, revision, project, environment, phase, waiting, drift, template string
+	checkedAt, driftDue                                                    int64
+	appliedRun, appliedBundle                                              string
+	appliedAt                                                              int64
+	labels, parents, keeps                                                 string // lists
 }
 
 func indexedOf(c holdfast.ClusterRecord, l holdfast.ClusterSummary) (indexed, error) {
@@ -91,6 +99,7 @@ func indexedOf(c holdfast.ClusterRecord, l holdfast.ClusterSummary) (indexed, er
 	}
 	return indexed{
 		owner: l.Owner, revision: string(c.Desired.Revision), project: l.Project, environment: l.Environment, phase: string(l.Phase), waiting: l.Waiting, drift: string(l.Drift),
+		template:  templateName(describing(c)),
 		checkedAt: nanos(l.CheckedAt), driftDue: nanos(l.DriftDue),
 		appliedRun: c.Applied.Run, appliedBundle: string(c.Applied.Bundle), appliedAt: nanos(c.Applied.At),
 		labels: string(labels), parents: encodeList(parentsOf(c)), keeps: encodeList(keptFor(c)),
@@ -107,9 +116,9 @@ func storeSummary(ctx context.Context, q querier, c holdfast.ClusterRecord) erro
 	}
 	var old indexed
 	err = q.row(ctx, `SELECT owner, revision, project, environment, phase, waiting, drift, checked_at, drift_due,
-			applied_run, applied_bundle, applied_at, labels, parents, keeps FROM summaries WHERE name = ?`, c.Name).
+			applied_run, applied_bundle, applied_at, labels, parents, keeps, template FROM summaries WHERE name = ?`, c.Name).
 		Scan(&old.owner, &old.revision, &old.project, &old.environment, &old.phase, &old.waiting, &old.drift, &old.checkedAt, &old.driftDue,
-			&old.appliedRun, &old.appliedBundle, &old.appliedAt, &old.labels, &old.parents, &old.keeps)
+			&old.appliedRun, &old.appliedBundle, &old.appliedAt, &old.labels, &old.parents, &old.keeps, &old.template)
 	switch {
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("read summary: %w", err)
@@ -117,15 +126,15 @@ func storeSummary(ctx context.Context, q querier, c holdfast.ClusterRecord) erro
 		_, err = q.exec(ctx, `UPDATE summaries SET line = ? WHERE name = ?`, encodeLine(l), c.Name)
 	default:
 		_, err = q.exec(ctx, `INSERT INTO summaries (name, line, owner, revision, project, environment, phase, waiting, drift, checked_at, drift_due,
-				applied_run, applied_bundle, applied_at, labels, parents, keeps)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+				applied_run, applied_bundle, applied_at, labels, parents, keeps, template)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (name) DO UPDATE SET line = excluded.line, owner = excluded.owner, revision = excluded.revision,
 				project = excluded.project, environment = excluded.environment, phase = excluded.phase, waiting = excluded.waiting, drift = excluded.drift,
 				checked_at = excluded.checked_at, drift_due = excluded.drift_due, applied_run = excluded.applied_run,
 				applied_bundle = excluded.applied_bundle, applied_at = excluded.applied_at, labels = excluded.labels,
-				parents = excluded.parents, keeps = excluded.keeps`,
+				parents = excluded.parents, keeps = excluded.keeps, template = excluded.template`,
 			c.Name, encodeLine(l), next.owner, next.revision, next.project, next.environment, next.phase, next.waiting, next.drift,
-			next.checkedAt, next.driftDue, next.appliedRun, next.appliedBundle, next.appliedAt, next.labels, next.parents, next.keeps)
+			next.checkedAt, next.driftDue, next.appliedRun, next.appliedBundle, next.appliedAt, next.labels, next.parents, next.keeps, next.template)
 	}
 	if err != nil {
 		return fmt.Errorf("write summary: %w", err)

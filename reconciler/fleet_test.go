@@ -480,6 +480,7 @@ type codeHost struct {
 	fail       map[string]error // by the name of the call
 	lose       int              // answers to PutComment that get lost
 	issueHost
+	proposalHost
 }
 
 func newCodeHost(c *clock) *codeHost {

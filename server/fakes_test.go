@@ -40,8 +40,6 @@ type world struct {
 	families    map[string]holdfast.Family
 	templates   []holdfast.TemplateStatus
 	upgrades    []holdfast.Upgrade
-	templates   []holdfast.TemplateStatus
-	upgrades    []holdfast.Upgrade
 
 	states     map[string][]byte
 	versions   map[string]int64
@@ -419,27 +417,4 @@ func (w *world) Transfer(_ context.Context, cluster, repo, actor string) error {
 		return fmt.Errorf("run run-1 is running: %w", holdfast.ErrConflict)
 	}
 	return nil
-}
-
-func (w *world) Templates(_ context.Context, name string) ([]holdfast.TemplateStatus, error) {
-	w.note("templates %q", name)
-	var found []holdfast.TemplateStatus
-	for _, t := range w.templates {
-		if name == "" || t.Name == name {
-			found = append(found, t)
-		}
-	}
-	if name != "" && found == nil {
-		return nil, fmt.Errorf("template %q: %w", name, holdfast.ErrNotFound)
-	}
-	return found, w.failWith
-}
-
-func (w *world) Upgrade(_ context.Context, req holdfast.UpgradeRequest) ([]holdfast.Upgrade, error) {
-	text, _ := json.Marshal(req)
-	w.note("upgrade %s", text)
-	if len(w.upgrades) == 0 {
-		return nil, fmt.Errorf("nothing is behind: %w", holdfast.ErrConflict)
-	}
-	return w.upgrades, w.failWith
 }
