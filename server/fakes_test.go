@@ -418,3 +418,4 @@ func (w *world) Transfer(_ context.Context, cluster, repo, actor string) error {
 	}
 	return nil
 }
+

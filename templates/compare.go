@@ -1,0 +1,187 @@
+package templates
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// RootChange is how two root modules of one cluster differ.
+type RootChange struct {
+	// Key is the same for clusters whose root modules change in the same way,
+	// whatever they are called and whatever their variables are. It is empty if
+	// nothing changes.
+	Key holdfast.Digest
+
+	before, after *Root
+}
+
+// Compare tells how the root module of a cluster changes from before to after.
+func Compare(before, after *Root) RootChange {
+	if before.Digest.Equal(after.Digest) {
+		return RootChange{}
+	}
+	digest := holdfast.NewDigester("root change")
+	for _, root := range []*Root{before, after} {
+		for _, file := range root.files {
+			if data := ownHeader(file.Data); !owned(file.Name) {
+				digest.Add(file.Name, string(data))
+			}
+		}
+		for _, e := range root.entries {
+			digest.Add(e.path, e.hash)
+		}
+	}
+	change := RootChange{before: before, after: after}
+	digest.Add(change.own()...)
+	change.Key = digest.Digest()
+	return change
+}
+
+// owned reports whether a file of a root module is of one cluster only: it has
+// the cluster's own values in it.
+func owned(name string) bool {
+	return name == clusterFile || name == variablesFile || name == holdfast.SecretFile
+}
+
+// ownHeader cuts off the comment that says what a file was made from: the
+// version in it is not a change.
+func ownHeader(data []byte) []byte {
+	for bytes.HasPrefix(data, []byte("#")) {
+		_, data, _ = bytes.Cut(data, []byte("\n"))
+	}
+	return bytes.TrimLeft(data, "\n")
+}
+
+// own says in words how the files that are of this cluster only change.
+func (c RootChange) own() []string {
+	var words []string
+	for _, name := range union(c.before.Variables, c.after.Variables) {
+		was, had := c.before.Variables[name]
+		is, has := c.after.Variables[name]
+		switch {
+		case had && !has:
+			words = append(words, "variable "+name+" is given no more")
+		case !same(was, is):
+			words = append(words, fmt.Sprintf("variable %s is given as %s", name, clip(text(is))))
+		}
+	}
+	was, is := attributeLines(c.before.file(clusterFile)), attributeLines(c.after.file(clusterFile))
+	for _, line := range union(was, is) {
+		if was[line] != is[line] {
+			words = append(words, "the cluster's "+line)
+		}
+	}
+	return words
+}
+
+// attributeLines are the values in a file by the names before them.
+func attributeLines(data []byte) map[string]string {
+	lines := make(map[string]string)
+	for line := range strings.Lines(string(ownHeader(data))) {
+		if name, value, ok := strings.Cut(line, "="); ok {
+			lines[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		}
+	}
+	return lines
+}
+
+func (r *Root) file(name string) []byte {
+	for _, file := range r.files {
+		if file.Name == name {
+			return file.Data
+		}
+	}
+	return nil
+}
+
+func same(a, b any) bool { return text(a) == text(b) }
+
+func text(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(data)
+}
+
+func union[V any](a, b map[string]V) []string {
+	names := maps.Clone(a)
+	if names == nil {
+		names = make(map[string]V)
+	}
+	maps.Copy(names, b)
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Words says what changes, a line for each part of the root module, sorted:
+// "module network: its call", "modules/aws/network: 2 files".
+func (c RootChange) Words() []string {
+	if c.before == nil || c.after == nil {
+		return nil
+	}
+	words := c.own()
+	was, is := c.before.blocks(), c.after.blocks()
+	for _, name := range union(was, is) {
+		_, had := was[name]
+		_, has := is[name]
+		switch {
+		case !had:
+			words = append(words, name+" is new")
+		case !has:
+			words = append(words, name+" is gone")
+		case was[name] != is[name]:
+			words = append(words, name+" is called or set in another way")
+		}
+	}
+	files := make(map[string]int) // changed ones by folder
+	before, after := hashes(c.before), hashes(c.after)
+	for _, name := range union(before, after) {
+		if before[name] != after[name] {
+			files[path.Dir(strings.TrimPrefix(name, modulesDir+"/"))]++
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(files)) {
+		if files[dir] == 1 {
+			words = append(words, fmt.Sprintf("1 file of %s", dir))
+		} else {
+			words = append(words, fmt.Sprintf("%d files of %s", files[dir], dir))
+		}
+	}
+	return words
+}
+
+func hashes(r *Root) map[string]string {
+	out := make(map[string]string, len(r.entries))
+	for _, e := range r.entries {
+		out[e.path] = e.hash
+	}
+	return out
+}
+
+// blocks are the blocks at the top of the files that clusters share, by their
+// headings as people say them: "module network", "provider aws". The files are
+// ours: each block begins at the start of a line, and its end stands there too.
+func (r *Root) blocks() map[string]string {
+	out := make(map[string]string)
+	for _, file := range r.files {
+		if owned(file.Name) {
+			continue
+		}
+		name := ""
+		for line := range strings.Lines(string(ownHeader(file.Data))) {
+			if line[0] != ' ' && line[0] != '}' && line[0] != '\n' {
+				heading, _, _ := strings.Cut(line, "{")
+				name = strings.TrimSpace(strings.ReplaceAll(heading, `"`, ""))
+			}
+			out[name] += line
+		}
+	}
+	return out
+}
