@@ -1,0 +1,436 @@
+package templates
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Diff returns how two versions of a template differ: variables first, then
+// rules, providers, modules and outputs, each by name. What reads the same gives
+// nothing. A change whose effect on documents cannot be told, such as that of a
+// pattern, is taken for breaking.
+func Diff(from, to Blueprint) []holdfast.TemplateChange {
+	d := &differ{from: from, to: to}
+	if from.Name != to.Name {
+		d.add("template", "is called "+to.Name+" now, not "+from.Name, true)
+	}
+	if from.Description != to.Description {
+		d.add("template", "has another description", false)
+	}
+	d.variables()
+	d.rules()
+	for _, name := range either(providerNames(from), providerNames(to)) {
+		d.provider(name)
+	}
+	d.modules()
+	d.outputs()
+	return d.sorted()
+}
+
+type differ struct {
+	from, to Blueprint
+	changes  []holdfast.TemplateChange
+}
+
+func (d *differ) add(about, what string, breaking bool) {
+	const most = 300
+	if len(what) > most {
+		what = strings.ToValidUTF8(what[:most], "") + "…"
+	}
+	d.changes = append(d.changes, holdfast.TemplateChange{About: about, What: what, Breaking: breaking})
+}
+
+func (d *differ) sorted() []holdfast.TemplateChange {
+	kinds := []string{"template", "variables", "variable", "rule", "provider", "engine", "module", "output"}
+	rank := func(c holdfast.TemplateChange) int {
+		kind, _, _ := strings.Cut(c.About, " ")
+		return slices.Index(kinds, kind)
+	}
+	slices.SortStableFunc(d.changes, func(a, b holdfast.TemplateChange) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.About, b.About),
+			breakingFirst(a.Breaking, b.Breaking), cmp.Compare(a.What, b.What))
+	})
+	return slices.Compact(d.changes)
+}
+
+func breakingFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// rules compares rules by their text; one whose message stays and whose text
+// does not has changed.
+func (d *differ) rules() {
+	plain := func(r RuleBlueprint) string { return strings.Join(strings.Fields(r.Rule), " ") }
+	find := func(in []RuleBlueprint, like func(RuleBlueprint) bool) *RuleBlueprint {
+		if i := slices.IndexFunc(in, like); i >= 0 {
+			return &in[i]
+		}
+		return nil
+	}
+	about := func(r RuleBlueprint) string { return fmt.Sprintf("rule %q", clip(cmp.Or(r.Message, r.Rule))) }
+	for _, now := range d.to.Rules {
+		same := func(r RuleBlueprint) bool { return plain(r) == plain(now) }
+		said := func(r RuleBlueprint) bool { return r.Message == now.Message }
+		was := find(d.from.Rules, same)
+		switch {
+		case was == nil && find(d.from.Rules, said) != nil:
+			d.add(about(now), "demands something else: "+clip(plain(now)), true)
+		case was == nil:
+			d.add(about(now), "is new: "+clip(plain(now)), true)
+		case find(d.from.Rules, func(r RuleBlueprint) bool { return same(r) && said(r) }) == nil:
+			d.add(about(now), fmt.Sprintf("has another message, not %q", clip(was.Message)), false)
+		case find(d.from.Rules, func(r RuleBlueprint) bool { return same(r) && said(r) && r.Path == now.Path }) == nil:
+			d.add(about(now), "is told at "+cmp.Or(now.Path, "spec.variables"), false)
+		}
+	}
+	for _, was := range d.from.Rules {
+		kept := func(r RuleBlueprint) bool { return plain(r) == plain(was) || r.Message == was.Message }
+		if find(d.to.Rules, kept) == nil {
+			d.add(about(was), "is gone", false)
+		}
+	}
+}
+
+func providerNames(b Blueprint) []string {
+	names := make([]string, len(b.Providers))
+	for i, p := range b.Providers {
+		names[i] = p.Name
+	}
+	return names
+}
+
+func (b Blueprint) provider(name string) *ProviderBlueprint {
+	i := slices.IndexFunc(b.Providers, func(p ProviderBlueprint) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &b.Providers[i]
+}
+
+// either returns the words that are in one of the lists, sorted.
+func either(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (d *differ) provider(name string) {
+	was, now := d.from.provider(name), d.to.provider(name)
+	about := "provider " + name
+	switch {
+	case was == nil:
+		d.add(about, "is new", false)
+		return
+	case now == nil:
+		d.add(about, "is gone", true)
+		return
+	}
+	d.regions(about, was.Regions, now.Regions)
+	d.instanceTypes(about, was.InstanceTypes, now.InstanceTypes)
+	d.defaults(about, was.Defaults, now.Defaults)
+	for _, engine := range either(engineNames(was), engineNames(now)) {
+		d.engineProvider(fmt.Sprintf("engine provider %s (%s)", engine, name), was.engine(engine), now.engine(engine))
+	}
+}
+
+func (d *differ) regions(about string, was, now []string) {
+	gone, more := without(was, now), without(now, was)
+	switch {
+	case len(now) == 0 && len(was) > 0:
+		d.add(about, "allows any region now", false)
+	case len(was) == 0 && len(now) > 0:
+		d.add(about, "allows only some regions now: "+some(now), true)
+	default:
+		if len(gone) > 0 {
+			d.add(about, "no longer allows the region "+some(gone), true)
+		}
+		if len(more) > 0 {
+			d.add(about, "allows the region "+some(more)+", too", false)
+		}
+	}
+}
+
+func (d *differ) instanceTypes(about string, was, now []string) {
+	narrower := hasFormat(d.to.Schema, formatOfInstanceTypes) // else nothing is held against the list
+	if len(now) == 0 && len(was) > 0 {
+		d.add(about, "allows any instance type now", false)
+		return
+	}
+	if len(was) == 0 && len(now) > 0 {
+		d.add(about, "allows only some instance types now: "+some(now), narrower)
+		return
+	}
+	uncovered := func(of, by []string) []string {
+		return slices.DeleteFunc(slices.Clone(of), func(glob string) bool {
+			return slices.ContainsFunc(by, func(other string) bool { return covers(other, glob) })
+		})
+	}
+	if gone := uncovered(was, now); len(gone) > 0 {
+		d.add(about, "no longer allows the instance type "+some(gone), narrower)
+	}
+	if more := uncovered(now, was); len(more) > 0 {
+		d.add(about, "allows the instance type "+some(more)+", too", false)
+	}
+}
+
+const formatOfInstanceTypes = "instance-type"
+
+// covers reports whether all that glob matches is matched by other, too. What it
+// cannot tell it denies.
+func covers(other, glob string) bool {
+	if other == glob {
+		return true
+	}
+	if strings.ContainsAny(glob, `*?[\`) && strings.ContainsAny(glob+other, `?[\`) {
+		return false
+	}
+	ok, err := path.Match(other, glob) // a * in glob is met by a * of other only
+	return err == nil && ok
+}
+
+func hasFormat(schema any, format string) bool {
+	switch v := schema.(type) {
+	case map[string]any:
+		if v["format"] == format {
+			return true
+		}
+		for _, below := range v {
+			if hasFormat(below, format) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(item any) bool { return hasFormat(item, format) })
+	}
+	return false
+}
+
+func (d *differ) defaults(about string, was, now map[string]any) {
+	for _, name := range either(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(now))) {
+		before, had := was[name]
+		after, has := now[name]
+		switch {
+		case had && !has:
+			needed := slices.Contains(d.to.Required, name) && !schemaDefault(d.to.Schema, name)
+			d.add(about, "has no default for "+name+" any more", needed)
+		case !had:
+			d.add(about, fmt.Sprintf("has a default for %s: %s", name, jsonText(after)), false)
+		case jsonText(before) != jsonText(after):
+			d.add(about, fmt.Sprintf("has the default %s for %s, not %s", jsonText(after), name, jsonText(before)), false)
+		}
+	}
+}
+
+func engineNames(p *ProviderBlueprint) []string {
+	names := make([]string, len(p.Configure))
+	for i, e := range p.Configure {
+		names[i] = e.Name
+	}
+	return names
+}
+
+func (p *ProviderBlueprint) engine(name string) *EngineProvider {
+	i := slices.IndexFunc(p.Configure, func(e EngineProvider) bool { return e.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &p.Configure[i]
+}
+
+func (d *differ) engineProvider(about string, was, now *EngineProvider) {
+	switch {
+	case was == nil:
+		d.add(about, strings.TrimSpace("is configured now: "+now.Source+" "+now.Version), false)
+		return
+	case now == nil:
+		d.add(about, "is not configured any more", false)
+		return
+	}
+	if was.Source != now.Source {
+		d.add(about, "comes from "+now.Source+", not "+was.Source, false)
+	}
+	if was.Version != now.Version {
+		d.add(about, fmt.Sprintf("has the constraint %s, not %s", orAny(now.Version), orAny(was.Version)), false)
+	}
+}
+
+func orAny(version string) string { return cmp.Or(version, "any version") }
+
+// modules tells what is the same for several providers once.
+func (d *differ) modules() {
+	told := map[[2]string][]string{} // module and change → providers
+	var order [][2]string
+	note := func(provider, module, what string) {
+		key := [2]string{module, what}
+		if told[key] == nil {
+			order = append(order, key)
+		}
+		told[key] = append(told[key], provider)
+	}
+	for _, name := range either(providerNames(d.from), providerNames(d.to)) {
+		was, now := d.from.provider(name), d.to.provider(name)
+		if was == nil || now == nil {
+			continue // that says it all
+		}
+		for _, module := range either(moduleNames(was), moduleNames(now)) {
+			for _, what := range moduleChanges(was.module(module), now.module(module)) {
+				note(name, module, what)
+			}
+		}
+	}
+	for _, key := range order {
+		d.add(fmt.Sprintf("module %s (%s)", key[0], strings.Join(told[key], ", ")), key[1], false)
+	}
+}
+
+func moduleNames(p *ProviderBlueprint) []string {
+	names := make([]string, len(p.Modules))
+	for i, m := range p.Modules {
+		names[i] = m.Name
+	}
+	return names
+}
+
+func (p *ProviderBlueprint) module(name string) *ModuleBlueprint {
+	i := slices.IndexFunc(p.Modules, func(m ModuleBlueprint) bool { return m.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &p.Modules[i]
+}
+
+func moduleChanges(was, now *ModuleBlueprint) []string {
+	switch {
+	case was == nil:
+		return []string{"is new: " + strings.TrimSpace(now.Source+" "+now.Version)}
+	case now == nil:
+		return []string{"is gone"}
+	}
+	var out []string
+	tell := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if was.Source != now.Source {
+		tell("comes from %s, not %s", now.Source, was.Source)
+	}
+	if was.Version != now.Version {
+		tell("has the version %s, not %s", orAny(now.Version), orAny(was.Version))
+	}
+	switch {
+	case was.When == now.When:
+	case now.When == "":
+		tell("is always on now, not only when %s", clip(was.When))
+	case was.When == "":
+		tell("is on only when %s now", clip(now.When))
+	default:
+		tell("is on when %s, not when %s", clip(now.When), clip(was.When))
+	}
+	if gone := without(was.DependsOn, now.DependsOn); len(gone) > 0 {
+		tell("no longer depends on %s", some(gone))
+	}
+	if more := without(now.DependsOn, was.DependsOn); len(more) > 0 {
+		tell("depends on %s, too", some(more))
+	}
+	for _, input := range either(slices.Collect(maps.Keys(was.Inputs)), slices.Collect(maps.Keys(now.Inputs))) {
+		before, had := was.Inputs[input]
+		after, has := now.Inputs[input]
+		switch {
+		case !has:
+			tell("no longer gets %s", input)
+		case !had:
+			tell("gets %s = %s, too", input, clip(after))
+		case before != after:
+			tell("gets %s = %s, not %s", input, clip(after), clip(before))
+		}
+	}
+	return out
+}
+
+func (d *differ) outputs() {
+	find := func(in []OutputBlueprint, name string) *OutputBlueprint {
+		if i := slices.IndexFunc(in, func(o OutputBlueprint) bool { return o.Name == name }); i >= 0 {
+			return &in[i]
+		}
+		return nil
+	}
+	names := func(in []OutputBlueprint) []string {
+		out := make([]string, len(in))
+		for i, o := range in {
+			out[i] = o.Name
+		}
+		return out
+	}
+	for _, name := range either(names(d.from.Outputs), names(d.to.Outputs)) {
+		d.output("output "+name, find(d.from.Outputs, name), find(d.to.Outputs, name))
+	}
+}
+
+func (d *differ) output(about string, was, now *OutputBlueprint) {
+	switch {
+	case was == nil:
+		d.add(about, "is new", false)
+		return
+	case now == nil:
+		d.add(about, "is gone", true)
+		return
+	}
+	switch {
+	case was.Means == now.Means:
+	case was.Means == "":
+		d.add(about, "means "+now.Means+" to Holdfast now", false)
+	case now.Means == "":
+		d.add(about, "no longer means "+was.Means+" to Holdfast", true)
+	default:
+		d.add(about, fmt.Sprintf("means %s to Holdfast, not %s", now.Means, was.Means), true)
+	}
+	if was.Value != now.Value {
+		d.add(about, fmt.Sprintf("is %s, not %s", clip(now.Value), clip(was.Value)), false)
+	}
+	if was.Sensitive != now.Sensitive {
+		d.add(about, map[bool]string{true: "is sensitive now", false: "is no longer sensitive"}[now.Sensitive], false)
+	}
+	if was.Description != now.Description {
+		d.add(about, "has another description", false)
+	}
+}
+
+// without returns those of a that are not in b, in their order.
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
+}
+
+// some lists words as far as they fit on a line.
+func some(words []string) string {
+	const most = 8
+	if len(words) > most {
+		return fmt.Sprintf("%s, … (%d in all)", strings.Join(words[:most], ", "), len(words))
+	}
+	return strings.Join(words, ", ")
+}
+
+// jsonText is a value as people write it, clipped.
+func jsonText(v any) string {
+	return clip(canonical(v))
+}
+
+// canonical is the same text for the same value.
+func canonical(v any) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return "a value"
+	}
+	return strings.TrimSpace(b.String())
+}
