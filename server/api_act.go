@@ -60,11 +60,14 @@ func (s *Server) command(ctx context.Context, req CommandRequest, actor string) 
 		Verb:        req.Verb,
 		Clusters:    req.Clusters,
 		Force:       req.Force,
+		All:         req.All,
 		Text:        commandText(req),
 		Status:      holdfast.CommandReceived,
 		CreatedAt:   s.opts.Now().UTC(),
 	}
 	switch {
+	case req.All && (req.Verb != holdfast.VerbPlan || req.PullRequest.IsZero() || len(req.Clusters) > 0):
+		return command, badRequest("all is for plan and a pull request as a whole")
 	case req.Run != "" && (!req.PullRequest.IsZero() || len(req.Clusters) > 0):
 		return command, badRequest("a run stands for its cluster and pull request: give it alone")
 	case req.Run != "":
@@ -95,6 +98,9 @@ func commandText(req CommandRequest) string {
 	}
 	if req.Force {
 		words = append(words, "--force")
+	}
+	if req.All {
+		words = append(words, "--all")
 	}
 	return strings.Join(words, " ")
 }

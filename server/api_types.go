@@ -40,6 +40,9 @@ type CommandRequest struct {
 	// its cluster and pull request.
 	Run   string `json:"run,omitempty"`
 	Force bool   `json:"force,omitempty"`
+	// All, with plan and a pull request that changes a template: every cluster
+	// that the change would change.
+	All bool `json:"all,omitempty"`
 }
 
 // ReconcileRequest asks to look at something again: exactly one of these.

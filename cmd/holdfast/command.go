@@ -41,6 +41,7 @@ func newReplanCommand(a *app) *cobra.Command {
 would change: as after a plan that failed. It changes nothing. The command plan
 plans on this machine.`,
 		waits: true,
+		all:   "plan every cluster that the pull request's change of a template would change",
 	})
 }
 
@@ -66,7 +67,8 @@ type verb struct {
 	name        string // of the command; empty: as the word
 	word        holdfast.Verb
 	short, long string
-	waits       bool // it makes a run that can be waited for
+	waits       bool   // it makes a run that can be waited for
+	all         string // what --all means; empty: there is no such flag
 }
 
 func newVerbCommand(a *app, v verb) *cobra.Command {
@@ -74,6 +76,7 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 		conn   connection
 		format string
 		wait   bool
+		every  bool
 		only   []string
 	)
 	name := v.name
@@ -89,6 +92,9 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 			req, err := commandRequest(v.word, args, only)
 			if err != nil {
 				return err
+			}
+			if req.All = every; every && (req.PullRequest.IsZero() || len(req.Clusters) > 0) {
+				return usageError("--all is for a pull request that changes a template, as a whole")
 			}
 			cl, err := a.connect(conn)
 			if err != nil {
@@ -107,6 +113,9 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 	addConnectionFlags(c, &conn)
 	addFormatFlag(c, &format)
 	c.Flags().StringArrayVarP(&only, "cluster", "c", nil, "only this cluster of the pull request; may be repeated")
+	if v.all != "" {
+		c.Flags().BoolVar(&every, "all", false, v.all)
+	}
 	if v.waits {
 		c.Flags().BoolVarP(&wait, "wait", "w", false, "follow the runs to their end, with their logs")
 	}

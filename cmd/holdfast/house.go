@@ -301,6 +301,10 @@ func (h *house) openReconciler(ctx context.Context) error {
 		repo := reconciler.Repository{
 			Name: r.Name, Branch: r.Branch, Clusters: r.Clusters, Templates: r.Templates,
 			Local: r.Forge == "local", Forks: r.Forks && h.accounts != nil, Drafts: r.Drafts, Poll: r.Poll,
+			Trials: r.Trials,
+		}
+		if repo.Trials == 0 {
+			repo.Trials = -1 // here, zero means the default
 		}
 		if repo.Local && repo.Poll == 0 {
 			repo.Poll = time.Second

@@ -200,6 +200,9 @@ func (d *decoder) checkRepositories(c *Config, forges []string) {
 		if r.Forge != "local" && strings.Count(r.Name, "/") != 1 {
 			d.at(path+".name", fmt.Sprintf("%q must be owner/repository, as the code host calls it", r.Name), "")
 		}
+		if r.Trials < 0 {
+			d.at(path+".trials", "must be at least 0", "")
+		}
 		if r.Poll != 0 && r.Poll < 100*time.Millisecond {
 			d.at(path+".poll", "is shorter than 100ms", "")
 		}

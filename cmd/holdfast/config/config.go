@@ -102,6 +102,7 @@ type Repository struct {
 	Branch        string            `yaml:"branch" default:"main" doc:"The tracked branch."`
 	Clusters      []string          `yaml:"clusters" default:"[\"**/*.yaml\", \"**/*.yml\"]" doc:"Globs of files that may define clusters; ** crosses folders."`
 	Templates     map[string]string `yaml:"templates" doc:"Templates that are published by tags: name to folder."`
+	Trials        int               `yaml:"trials" default:"10" doc:"Clusters that are planned to show what a pull request's change of a published template would do, one of each group that changes alike; /holdfast plan --all plans all. Their plans execute the pull request's code with the plan credentials of these clusters, whatever repository they are in. 0: none."`
 	WebhookSecret Secret            `yaml:"webhookSecret" doc:"Secret of this repository's webhook. Without it deliveries are refused, and polling finds changes."`
 	Auth          Auth              `yaml:"auth" doc:"How Git reads it. Left out on GitHub: the forge's App or token."`
 	Allow         []Allow           `yaml:"allow" doc:"What its clusters may be. Left out: anything. Otherwise a cluster must match one entry."`
