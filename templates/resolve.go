@@ -94,6 +94,23 @@ func NewResolver(versions Versions) *Resolver {
 	}
 }
 
+// Using returns a Resolver that finds released templates with versions and
+// shares what r remembers.
+func (r *Resolver) Using(versions Versions) *Resolver {
+	return &Resolver{versions: versions, templates: r.templates, folders: r.folders}
+}
+
+// Load reads the template in a folder of a tree, with the modules that it
+// composes, and returns all that is wrong with it; a Template beside faults is
+// as much as could be read, or nil. An error is the tree's.
+func (r *Resolver) Load(tree holdfast.Tree, dir string) (*Template, holdfast.Faults, error) {
+	loaded, err := r.load(tree, dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("load template %s: %w", dir, err)
+	}
+	return loaded.template, slices.Clone(loaded.faults), nil
+}
+
 // Resolve makes the root module of a cluster whose document is in tree. What is
 // wrong with the cluster, its template or its module are faults, all at once,
 // and carry the cluster's name; there is no Root then. An error is trouble of

@@ -21,6 +21,7 @@ type Template struct {
 
 	providers map[string]*provider
 	schema    *schema
+	blueprint Blueprint
 	lockFile  entry // provider lock file beside the template; zero: none
 }
 
@@ -53,6 +54,9 @@ type templateOutput struct {
 	sensitive         bool
 	at                *yaml.Node
 }
+
+// Blueprint returns the template as data.
+func (t *Template) Blueprint() Blueprint { return t.blueprint }
 
 // Providers returns the names of the providers that the template knows.
 func (t *Template) Providers() []string { return slices.Sorted(maps.Keys(t.providers)) }
