@@ -85,6 +85,9 @@ func testSummaries(t *testing.T, open opener) {
 		"drift":               {holdfast.ClusterFilter{Drift: holdfast.DriftFound}, []string{"network"}},
 		"revision":            {holdfast.ClusterFilter{Revision: "bcd", Owner: "fleet"}, []string{"network"}},
 		"another drift":       {holdfast.ClusterFilter{Drift: holdfast.DriftFailed}, nil},
+		"template":            {holdfast.ClusterFilter{Template: "kubernetes"}, all},
+		"template, all":       {holdfast.ClusterFilter{Template: "kubernetes", Deleted: true, Owner: "fleet"}, []string{"app", "gone", "network", "old"}},
+		"no such template":    {holdfast.ClusterFilter{Template: "kubernetes@1.4.2"}, nil},
 		"dependents":          {holdfast.ClusterFilter{DependsOn: "network"}, []string{"app", "old"}},
 		"dependents, applied": {holdfast.ClusterFilter{DependsOn: "dns"}, []string{"old"}},
 		"label, environment":  {holdfast.ClusterFilter{Labels: map[string]string{"team": "blue"}, Environment: "production"}, []string{"app", "network"}},
@@ -95,9 +98,11 @@ func testSummaries(t *testing.T, open opener) {
 
 	// What changes is found under the new and not under the old.
 	app.Desired.Document.Labels, app.Desired.Document.DependsOn = map[string]string{"team": "red", "tier": "1"}, []string{"dns"}
+	app.Desired.Document.Template = &holdfast.TemplateRef{Path: "../templates/kubernetes"}
 	app.Phase = holdfast.PhaseDeleted
 	save(t, store, app)
 	old.Applied.Document.DependsOn = nil
+	old.Applied.Document.Template = &holdfast.TemplateRef{Name: "vm", Version: "1.0.0"}
 	save(t, store, old)
 	gone.Phase = holdfast.PhasePending // another life
 	save(t, store, gone)
@@ -105,10 +110,12 @@ func testSummaries(t *testing.T, open opener) {
 		filter holdfast.ClusterFilter
 		want   []string
 	}{
-		"new label":  {holdfast.ClusterFilter{Labels: map[string]string{"team": "red"}, Deleted: true}, []string{"app"}},
-		"old label":  {holdfast.ClusterFilter{Labels: map[string]string{"team": "blue"}}, []string{"gone", "network", "old"}},
-		"new parent": {holdfast.ClusterFilter{DependsOn: "dns", Deleted: true}, []string{"app"}},
-		"old parent": {holdfast.ClusterFilter{DependsOn: "network"}, []string{"gone"}},
+		"new label":    {holdfast.ClusterFilter{Labels: map[string]string{"team": "red"}, Deleted: true}, []string{"app"}},
+		"old label":    {holdfast.ClusterFilter{Labels: map[string]string{"team": "blue"}}, []string{"gone", "network", "old"}},
+		"old template": {holdfast.ClusterFilter{Template: "kubernetes", Deleted: true}, []string{"gone", "network"}},
+		"new template": {holdfast.ClusterFilter{Template: "vm"}, []string{"old"}},
+		"new parent":   {holdfast.ClusterFilter{DependsOn: "dns", Deleted: true}, []string{"app"}},
+		"old parent":   {holdfast.ClusterFilter{DependsOn: "network"}, []string{"gone"}},
 	} {
 		checkLists(t, store, name, test.filter, test.want)
 	}

@@ -223,6 +223,10 @@ func plant(t testing.TB, store *datastore.Store, planted int, secret string) {
 		PullRequest: holdfast.PullRequest{PullRequestRef: ref, Title: secret}, Detail: secret,
 		Clusters: []holdfast.PullRequestCluster{{Name: "c", Document: document}},
 	}))
+	if err := store.SaveImpacts(ctx, ref, []holdfast.Impact{{Template: "kubernetes", Refused: []holdfast.ImpactRefusal{{Faults: holdfast.Faults{{Message: secret}}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	must[holdfast.Upgrade](t)(store.SaveUpgrade(ctx, holdfast.Upgrade{Repo: "fleet", Key: fmt.Sprint(planted), Trouble: secret}))
 	want(t, store, holdfast.Post{Key: fmt.Sprint("comment:", planted), Kind: holdfast.PostComment, PullRequest: ref, Title: secret, Body: secret})
 	if err := store.Suspend(ctx, holdfast.Suspension{Project: fmt.Sprint(planted), By: "ana", Reason: secret}); err != nil {
 		t.Fatal(err)

@@ -103,6 +103,14 @@ func testSources(t *testing.T, open opener) {
 			t.Errorf("PinTag(%s, %s) = %s, want %s", test.tag, test.rev, got, test.want)
 		}
 	}
+	must[holdfast.Revision](t)(store.PinTag(ctx, "other", "v1.0.0", "fed"))
+	pins := must[map[string]holdfast.Revision](t)(store.TagPins(ctx, "templates"))
+	if diff := differ(map[string]holdfast.Revision{"v1.0.0": "abc", "v1.0.1": "def"}, pins); diff != "" {
+		t.Errorf("TagPins() (-want +got):\n%s", diff)
+	}
+	if pins := must[map[string]holdfast.Revision](t)(store.TagPins(ctx, "none")); len(pins) != 0 {
+		t.Errorf("TagPins() of a repository without = %v", pins)
+	}
 }
 
 func testLeases(t *testing.T, open opener) {

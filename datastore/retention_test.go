@@ -138,17 +138,20 @@ func TestRetentionKeeps(t *testing.T) {
 	p := openPast(t, t.TempDir(), datastore.Retention{Runs: 50, DriftRuns: 2})
 	ctx := t.Context()
 	open, merged := holdfast.PullRequestRef{Repo: "fleet", Number: 1}, holdfast.PullRequestRef{Repo: "fleet", Number: 2}
+	trial := holdfast.PullRequestRef{Repo: "templates", Number: 1} // its merge leaves the cluster as it is
 	state := func(ref holdfast.PullRequestRef, state holdfast.PullRequestState) {
 		t.Helper()
 		old, err := p.PullRequest(ctx, ref)
 		if err != nil {
 			old = holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{PullRequestRef: ref}}
+			old.Clusters = []holdfast.PullRequestCluster{{Name: "c", Trial: ref == trial}}
 		}
 		old.State = state
 		must[holdfast.PullRequestRecord](t)(p.SavePullRequest(ctx, old))
 	}
 	state(open, holdfast.PullRequestOpen)
 	state(merged, holdfast.PullRequestMerged)
+	state(trial, holdfast.PullRequestMerged)
 	on := func(ref holdfast.PullRequestRef) func(*holdfast.Run) {
 		return func(run *holdfast.Run) { run.PullRequest = ref }
 	}
@@ -164,6 +167,7 @@ func TestRetentionKeeps(t *testing.T) {
 	ofOpen := p.run(holdfast.RunPlan, on(open))
 	ofMerged := p.run(holdfast.RunPlan, func(run *holdfast.Run) { run.PullRequest, run.PostedAt = merged, noon })
 	unseen := p.run(holdfast.RunPlan, on(merged)) // nobody has seen it: nobody has reviewed it
+	tried := p.run(holdfast.RunPlan, func(run *holdfast.Run) { run.PullRequest, run.PostedAt = trial, noon })
 	nobody := p.run(holdfast.RunPlan, nil)
 	record := save(t, p.Store, holdfast.ClusterRecord{
 		Name: "c", Applied: holdfast.Applied{Run: applied.ID, At: applied.CreatedAt},
@@ -190,7 +194,7 @@ func TestRetentionKeeps(t *testing.T) {
 		}
 	}
 	check("all needed", applied, reviewed, stored, waiting, drift, checked, remedy, ending, ofOpen, ofMerged)
-	for _, run := range []holdfast.Run{unseen, nobody} {
+	for _, run := range []holdfast.Run{unseen, tried, nobody} {
 		if _, err := p.Run(ctx, run.ID); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("Run(%s) = %v, want ErrNotFound", run.ID, err)
 		}
