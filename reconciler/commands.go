@@ -177,6 +177,9 @@ func (r *Reconciler) carryOut(ctx context.Context, c *holdfast.Command) (string,
 	if err := r.permitted(ctx, *c); err != nil {
 		return "", err
 	}
+	if c.All {
+		return r.planAll(ctx, *c)
+	}
 	targets, err := r.targets(ctx, *c)
 	if err != nil {
 		return "", err
@@ -247,6 +250,9 @@ func (r *Reconciler) targets(ctx context.Context, c holdfast.Command) ([]target,
 	}
 	var out []target
 	for _, cluster := range pr.Clusters {
+		if cluster.Trial && c.Verb != holdfast.VerbPlan && c.Verb != holdfast.VerbCancel {
+			continue // its merge does not apply them
+		}
 		if len(c.Clusters) == 0 || slices.Contains(c.Clusters, cluster.Name) {
 			out = append(out, target{cluster.Name, &pr})
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates"
 )
 
 // fillSource gives a run what it executes: the root module as the tracked
@@ -23,8 +24,11 @@ func (r *Reconciler) fillSource(ctx context.Context, in Input, run *holdfast.Run
 	}
 	run.Repo = repo
 	run.SourceDigest, run.Document = want.SourceDigest, want.Document
-	if want.Deleted {
+	switch {
+	case want.Deleted:
 		return r.fillDestruction(ctx, in, run)
+	case want.Trial:
+		return r.fillTrial(ctx, in, want, run)
 	}
 	cat, err := r.catalog(ctx, r.repos[repo], treeish)
 	if err != nil {
@@ -34,7 +38,25 @@ func (r *Reconciler) fillSource(ctx context.Context, in Input, run *holdfast.Run
 	if len(entries) != 1 {
 		return fmt.Errorf("find cluster in %s at %s: %w", repo, treeish, holdfast.ErrNotFound)
 	}
-	root, faults, err := r.resolver.Resolve(ctx, cat.tree, entries[0].doc)
+	if err := r.fillRoot(ctx, r.resolver, cat.tree, entries[0].doc, run); err != nil {
+		return err
+	}
+	if in.PullRequest == nil || !ownState(run.StateLocation) {
+		return nil
+	}
+	// Until the merge the state is where the former name has it.
+	former, err := r.former(ctx, repo, in.Cluster, run.Document)
+	if err == nil && former.Name != "" {
+		run.StateLocation = "clusters/" + former.Name
+	}
+	return err
+}
+
+// fillRoot gives a run the root module that a document comes to, and stores it.
+func (r *Reconciler) fillRoot(
+	ctx context.Context, resolver *templates.Resolver, tree holdfast.Tree, doc templates.Document, run *holdfast.Run,
+) error {
+	root, faults, err := resolver.Resolve(ctx, tree, doc)
 	if err != nil {
 		return fmt.Errorf("resolve: %w", err)
 	}
@@ -49,16 +71,9 @@ func (r *Reconciler) fillSource(ctx context.Context, in Input, run *holdfast.Run
 		return fmt.Errorf("store bundle: %w", err)
 	}
 	run.SourceDigest, run.Bundle, run.Dir = root.Digest, digest, root.Dir
-	run.Document, run.StateLocation, run.Template = entries[0].doc.Cluster, root.StateLocation, root.Template
-	if in.PullRequest == nil || !ownState(root.StateLocation) {
-		return nil
-	}
-	// Until the merge the state is where the former name has it.
-	former, err := r.former(ctx, repo, in.Cluster, run.Document)
-	if err == nil && former.Name != "" {
-		run.StateLocation = "clusters/" + former.Name
-	}
-	return err
+	run.Document, run.StateLocation, run.Template = doc.Cluster, root.StateLocation, root.Template
+	run.Means = root.Means
+	return nil
 }
 
 // fillDestruction gives a run what was last applied, to destroy it: whatever has

@@ -1,7 +1,6 @@
 package reconciler
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,10 +31,39 @@ const (
 	sampleFrom = 50
 )
 
-// assessment is what an impact was made from, and what of it is not on record.
-type assessment struct {
-	key    holdfast.Digest
-	faults holdfast.Faults
+// assessments remembers what the impacts of pull requests were made from. It is
+// safe for concurrent use.
+type assessments struct {
+	mu   sync.Mutex
+	keys map[holdfast.PullRequestRef]holdfast.Digest
+}
+
+func (a *assessments) is(ref holdfast.PullRequestRef, key holdfast.Digest) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.keys[ref] == key
+}
+
+func (a *assessments) put(ref holdfast.PullRequestRef, key holdfast.Digest) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.keys[ref] = key
+}
+
+// take forgets a pull request, and reports whether it had an impact.
+func (a *assessments) take(ref holdfast.PullRequestRef) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, had := a.keys[ref]
+	delete(a.keys, ref)
+	return had
+}
+
+// of returns the pull requests that have an impact.
+func (a *assessments) of() []holdfast.PullRequestRef {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Collect(maps.Keys(a.keys))
 }
 
 // changedTemplate is a published template that a pull request changes.
@@ -83,7 +111,7 @@ func (r *Reconciler) assess(
 	}
 	var impacts []holdfast.Impact
 	for _, t := range changed {
-		impact, chosen, err := r.assessTemplate(ctx, repo, t, to, fleet, trials, rec)
+		impact, chosen, err := r.assessTemplate(ctx, repo, t, from, to, fleet, trials, rec)
 		if err != nil {
 			return fmt.Errorf("assess template %s: %w", t.name, err)
 		}
@@ -116,7 +144,7 @@ func (r *Reconciler) changedTemplates(repo Repository, from, to *catalog) ([]cha
 			if !slices.Equal(was, is) { // else as wrong as it was
 				faults = append(faults, is...)
 			}
-		case len(was) == 0 && before.Digest().Equal(after.Digest()):
+		case len(was) == 0 && sameTemplate(from.tree, before, to.tree, after):
 		default:
 			if t.to = after; len(was) == 0 {
 				t.from = before
@@ -125,6 +153,12 @@ func (r *Reconciler) changedTemplates(repo Repository, from, to *catalog) ([]cha
 		}
 	}
 	return out, faults, nil
+}
+
+func sameTemplate(from holdfast.Tree, before *templates.Template, to holdfast.Tree, after *templates.Template) bool {
+	was, errWas := from.Hash(before.File)
+	is, errIs := to.Hash(after.File)
+	return errWas == nil && errIs == nil && was == is && before.Digest().Equal(after.Digest())
 }
 
 // fleet returns the catalogs of all repositories' tracked branches, and for the
@@ -168,7 +202,7 @@ func (r *Reconciler) assessmentKey(
 // assessTemplate says what the change of one template would do, and which
 // clusters are planned to show it.
 func (r *Reconciler) assessTemplate(
-	ctx context.Context, repo Repository, t changedTemplate, to *catalog, fleet map[holdfast.Revision]*catalog,
+	ctx context.Context, repo Repository, t changedTemplate, from, to *catalog, fleet map[holdfast.Revision]*catalog,
 	former []holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
 ) (holdfast.Impact, []holdfast.PullRequestCluster, error) {
 	impact := holdfast.Impact{Template: t.name, Dir: t.dir}
@@ -177,7 +211,7 @@ func (r *Reconciler) assessTemplate(
 	}
 	users := usersOf(t, repo.Name, to, fleet)
 	proposed := r.resolver.Using(proposedTemplate{versions{r}, t.name, repo.Name, to.tree, t.dir})
-	a := assessor{r: r, t: t, proposed: proposed, impact: &impact, groups: make(map[holdfast.Digest]*group)}
+	a := assessor{r: r, from: from, to: to, version: impact.Version, proposed: proposed, impact: &impact, groups: make(map[holdfast.Digest]*group)}
 	err := sideBySide(ctx, len(users), func(i int) error { return a.add(ctx, users[i]) })
 	if err != nil {
 		return impact, nil, err
@@ -226,97 +260,46 @@ func (r *Reconciler) assessVersion(ctx context.Context, repo Repository, t chang
 	return nil
 }
 
-// usersOf returns the clusters that are made from a template: by its name, and
-// in its own repository by its folder. Documents that are at fault by themselves,
-// or claimed twice, are none.
-func usersOf(t changedTemplate, own string, to *catalog, fleet map[holdfast.Revision]*catalog) []templateUser {
-	var out []templateUser
-	for revision, cat := range fleet {
-		for name, entries := range cat.names.all() {
-			if len(entries) != 1 || len(entries[0].file.faultsOf(name)) > 0 {
-				continue
-			}
-			cluster := entries[0].doc.Cluster
-			ref := cluster.Template
-			beside := cat == to && cat.repo == own && ref != nil && ref.Path != "" && path.Join(path.Dir(cluster.Path), ref.Path) == t.dir
-			if beside || ref != nil && ref.Name == t.name {
-				out = append(out, templateUser{cat: cat, revision: revision, doc: entries[0].doc})
-			}
+// assessAgain asks for the impacts of other repositories' pull requests, as the
+// fleet has changed; not at once, and not each time.
+func (r *Reconciler) assessAgain(repo string) {
+	for _, ref := range r.assessed.of() {
+		if ref.Repo != repo {
+			r.sources.addAfter(sourceKey{repo: ref.Repo, number: ref.Number, known: true}, assessEvery)
 		}
 	}
-	slices.SortFunc(out, func(a, b templateUser) int { return cmp.Compare(a.doc.Cluster.Name, b.doc.Cluster.Name) })
-	return out
 }
 
-// proposedTemplate are the released templates, with one as a pull request has
-// it, whatever its version.
-type proposedTemplate struct {
-	versions
-	name, repo string
-	tree       holdfast.Tree
-	dir        string
-}
-
-// Version implements templates.Versions.
-func (p proposedTemplate) Version(ctx context.Context, name, version string) (templates.TemplateVersion, error) {
-	if name != p.name {
-		return p.versions.Version(ctx, name, version)
+// planAll has every cluster planned that a pull request's change of a template
+// would change, not only samples.
+func (r *Reconciler) planAll(ctx context.Context, c holdfast.Command) (string, error) {
+	if c.PullRequest.IsZero() {
+		return "", refusal("--all is about a pull request that changes a template")
 	}
-	return templates.TemplateVersion{Repo: p.repo, Tree: p.tree, Dir: p.dir}, nil
-}
-
-// assessor collects what a template's change does to one cluster after another,
-// some side by side.
-type assessor struct {
-	r        *Reconciler
-	t        changedTemplate
-	proposed *templates.Resolver
-
-	mu     sync.Mutex
-	impact *holdfast.Impact
-	groups map[holdfast.Digest]*group
-}
-
-// group are clusters whose root modules change in the same way.
-type group struct {
-	holdfast.ImpactGroup
-	members map[string]holdfast.PullRequestCluster
-}
-
-// add renders one cluster as it is and as it would be.
-func (a *assessor) add(ctx context.Context, user templateUser) error {
-	c := user.doc.Cluster
-	at := holdfast.ImpactCluster{Name: c.Name, Repo: user.cat.repo, Reach: a.reach(c), Version: c.Template.Version}
-	before, faults, err := a.r.resolver.Resolve(ctx, user.cat.tree, user.doc)
-	if err != nil {
-		return err
+	repo := r.repos[c.PullRequest.Repo]
+	unlock := r.looking.lock(holdfast.Request{PullRequest: c.PullRequest})
+	defer unlock()
+	rec, err := r.opts.Store.PullRequest(ctx, c.PullRequest)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return "", refusal(fmt.Sprintf("pull request %s is not known (yet): does it change a watched branch?", c.PullRequest))
+	} else if err != nil {
+		return "", fmt.Errorf("read pull request %s: %w", c.PullRequest, err)
 	}
-	if at.Reach == holdfast.ReachMerge {
-		before, faults, err = a.onBase(ctx, user, before, faults)
-		if err != nil {
-			return err
-		}
-	}
-	after, refused, err := a.proposed.Resolve(ctx, user.cat.tree, a.t.forDocument(user.doc))
-	if err != nil {
-		return err
-	}
-	coming := at.Reach == holdfast.ReachRelease // valid only from the release on
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	impacts, err := r.opts.Store.Impacts(ctx, c.PullRequest)
 	switch {
-	case len(faults) > 0 && !coming:
-	case len(refused) > 0:
-		a.impact.Refused = append(a.impact.Refused, holdfast.ImpactRefusal{ImpactCluster: at, Faults: refused})
-	case before == nil:
-		a.put("", nil, at, user, after)
-	default:
-		change := templates.Compare(before, after)
-		if change.Key == "" {
-			a.impact.Same++
-		} else {
-			a.put(change.Key, change.Words, at, user, after)
-		}
+	case err != nil:
+		return "", fmt.Errorf("read impact of %s: %w", c.PullRequest, err)
+	case rec.State != holdfast.PullRequestOpen:
+		return "", refusal("the pull request is not open any more")
+	case len(impacts) == 0:
+		return "", refusal("this pull request changes no template: plan plans all that it changes")
+	case repo.Trials < 0:
+		return "", refusal("holdfast.yaml has no clusters planned for this repository's templates: repositories[].trials")
 	}
-	return nil
+	rec.AllTrials = true
+	if _, err := r.opts.Store.SavePullRequest(ctx, rec); err != nil {
+		return "", fmt.Errorf("record pull request %s: %w", rec.PullRequestRef, err)
+	}
+	r.sources.add(sourceKey{repo: rec.Repo, number: rec.Number, known: true})
+	return "", nil
 }

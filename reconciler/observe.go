@@ -106,7 +106,7 @@ func (r *Reconciler) observeRelated(ctx context.Context, in *Input) error {
 // former name has.
 func (r *Reconciler) observeProposal(ctx context.Context, in *Input) error {
 	want, ok := affected(*in)
-	if !ok {
+	if !ok || want.Trial {
 		return nil
 	}
 	former, err := r.former(ctx, in.PullRequest.Repo, in.Cluster, want.Document)
@@ -295,7 +295,7 @@ func (r *Reconciler) merge(ctx context.Context, pr holdfast.PullRequestRecord, c
 }
 
 func reviewedBy(run holdfast.Run, pr holdfast.PullRequestRecord) bool {
-	plan := run.Kind == holdfast.RunPlan && run.Revision == pr.Head &&
+	plan := run.Kind == holdfast.RunPlan && !run.Trial && run.Revision == pr.Head &&
 		(run.Status == holdfast.RunPlanned || run.Status == holdfast.RunNoChanges)
 	return plan && !run.PostedAt.IsZero() && !run.PostedAt.After(pr.MergedAt)
 }

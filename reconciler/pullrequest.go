@@ -55,6 +55,9 @@ func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, num
 			return err
 		}
 	}
+	if rec.State != holdfast.PullRequestOpen {
+		r.assessed.take(ref)
+	}
 	return r.savePullRequest(ctx, repo, before, rec)
 }
 
@@ -63,14 +66,16 @@ func (r *Reconciler) savePullRequest(ctx context.Context, repo Repository, befor
 	if err != nil {
 		return fmt.Errorf("record pull request %s: %w", rec.PullRequestRef, err)
 	}
-	names := make(map[string]bool)
+	applies := make(map[string]bool) // by name: whether the merge would
 	for _, c := range slices.Concat(before.Clusters, saved.Clusters) {
-		names[c.Name] = true
+		applies[c.Name] = applies[c.Name] || !c.Trial
 	}
 	var proposed, merged []holdfast.Request
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range slices.Sorted(maps.Keys(applies)) {
 		proposed = append(proposed, holdfast.Request{Cluster: name, PullRequest: rec.PullRequestRef})
-		merged = append(merged, holdfast.Request{Cluster: name})
+		if applies[name] {
+			merged = append(merged, holdfast.Request{Cluster: name})
+		}
 	}
 	r.ask(proposed)
 	if saved.State == holdfast.PullRequestMerged && before.State != holdfast.PullRequestMerged {
@@ -83,6 +88,7 @@ func (r *Reconciler) savePullRequest(ctx context.Context, repo Repository, befor
 
 // look finds out what merging the pull request would change.
 func (r *Reconciler) look(ctx context.Context, repo Repository, rec *holdfast.PullRequestRecord, known bool) error {
+	former := rec.Clusters
 	rec.Reason, rec.Detail, rec.Faults, rec.Clusters = "", "", nil, nil
 	head, base, tree, err := r.mergeResult(ctx, repo, *rec, known)
 	rec.Base = base
@@ -110,6 +116,9 @@ func (r *Reconciler) look(ctx context.Context, repo Repository, rec *holdfast.Pu
 	}
 	if err := r.compare(ctx, from, to, rec); err != nil {
 		return fmt.Errorf("compare pull request %s with its base: %w", rec.PullRequestRef, err)
+	}
+	if err := r.assess(ctx, repo, from, to, former, rec); err != nil {
+		return err
 	}
 	switch {
 	case rec.Fork && !repo.Forks:
@@ -171,7 +180,7 @@ func (r *Reconciler) recall(ctx context.Context, rec *holdfast.PullRequestRecord
 	}
 	for _, run := range runs { // the newest first
 		known := slices.ContainsFunc(rec.Clusters, func(c holdfast.PullRequestCluster) bool { return c.Name == run.Cluster })
-		if !known && run.Revision == rec.Head && run.Status.Good() {
+		if !known && !run.Trial && run.Revision == rec.Head && run.Status.Good() {
 			rec.Clusters = append(rec.Clusters, holdfast.PullRequestCluster{
 				Name: run.Cluster, SourceDigest: run.SourceDigest, Document: run.Document, Deleted: run.Destroy,
 			})

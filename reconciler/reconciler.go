@@ -75,8 +75,12 @@ type Repository struct {
 	Templates map[string]string
 	// Local repositories have no refs/pull: a pull request's head is a branch.
 	Local  bool
-	Forks  bool          // plan pull requests from forks: their code is executed
-	Drafts bool          // plan drafts too
+	Forks  bool // plan pull requests from forks: their code is executed
+	Drafts bool // plan drafts too
+	// Trials is how many clusters are planned to show what a pull request's
+	// change of a template would do, with the plan credentials of each; zero means
+	// 10, negative none.
+	Trials int
 	Poll   time.Duration // zero means 5 minutes; spread by ±20 %
 }
 
@@ -102,6 +106,7 @@ type Reconciler struct {
 	catalogs *catalogs
 	traces   *tracer
 	breakers *breakers
+	assessed *assessments
 
 	sources  *queue[sourceKey]
 	requests *queue[holdfast.Request]
@@ -163,6 +168,7 @@ func New(opts Options) (*Reconciler, error) {
 		opts:      withDefaults(opts),
 		repos:     make(map[string]Repository, len(opts.Repositories)),
 		catalogs:  newCatalogs(),
+		assessed:  &assessments{keys: make(map[holdfast.PullRequestRef]holdfast.Digest)},
 		traces:    &tracer{to: opts.Tracer, recent: make(map[sourceKey]string)},
 		sources:   newQueue[sourceKey](),
 		requests:  newQueue[holdfast.Request](),
@@ -191,6 +197,9 @@ func New(opts Options) (*Reconciler, error) {
 		}
 		if repo.Poll == 0 {
 			repo.Poll = 5 * time.Minute
+		}
+		if repo.Trials == 0 {
+			repo.Trials = 10
 		}
 		r.repos[repo.Name] = repo
 	}

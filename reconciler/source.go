@@ -77,6 +77,7 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 		return nil
 	}
 	r.markReady(repo.Name)
+	r.assessAgain(repo.Name)
 	// Only now: what one push says of several clusters is judged together.
 	var news, others []holdfast.Request
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
@@ -172,6 +173,7 @@ func (r *Reconciler) tagsMoved() {
 		r.setRetagged(name)
 		r.sources.add(sourceKey{repo: name})
 	}
+	r.assessAgain("")
 }
 
 func (r *Reconciler) setRetagged(repo string) { r.setFlag(r.retagged, repo) }

@@ -17,7 +17,7 @@ func (r *Reconciler) view(ctx context.Context, pr holdfast.PullRequestRecord) (r
 	view := report.PullRequest{PullRequest: pr, Now: r.opts.Now(), LogURL: r.opts.LogURL}
 	settled := true
 	for _, c := range pr.Clusters {
-		rc := report.Cluster{Name: c.Name, Document: c.Document, Deleted: c.Deleted}
+		rc := report.Cluster{Name: c.Name, Document: c.Document, Deleted: c.Deleted, Trial: c.Trial}
 		if err := r.viewRelated(ctx, &rc, pr); err != nil {
 			return view, false, err
 		}
@@ -31,7 +31,7 @@ func (r *Reconciler) view(ctx context.Context, pr holdfast.PullRequestRecord) (r
 		if why := r.replanned(ctx, pr, plans); why != "" {
 			view.Notices = append(view.Notices, "planned again: "+why)
 		}
-		if pr.State == holdfast.PullRequestMerged {
+		if pr.State == holdfast.PullRequestMerged && !c.Trial {
 			if err := r.viewApply(ctx, &rc, pr); err != nil {
 				return view, false, err
 			}
@@ -39,7 +39,43 @@ func (r *Reconciler) view(ctx context.Context, pr holdfast.PullRequestRecord) (r
 		settled = settled && settledCluster(pr, c, rc)
 		view.Clusters = append(view.Clusters, rc)
 	}
-	return view, settled, nil
+	var err error
+	view.Impacts, err = r.viewImpacts(ctx, pr)
+	return view, settled, err
+}
+
+// viewImpacts shows what changes of templates would do; their samples are among
+// the pull request's clusters.
+func (r *Reconciler) viewImpacts(ctx context.Context, pr holdfast.PullRequestRecord) ([]report.Impact, error) {
+	if len(r.repos[pr.Repo].Templates) == 0 {
+		return nil, nil
+	}
+	impacts, err := r.opts.Store.Impacts(ctx, pr.PullRequestRef)
+	if err != nil {
+		return nil, fmt.Errorf("read impact of %s: %w", pr.PullRequestRef, err)
+	}
+	planned := make(map[string]bool)
+	for _, c := range pr.Clusters {
+		planned[c.Name] = true
+	}
+	var out []report.Impact
+	for _, impact := range impacts {
+		shown := report.Impact{Impact: impact, All: true}
+		for _, g := range impact.Groups {
+			n := 0
+			for _, c := range g.Clusters {
+				if planned[c.Name] {
+					n++
+				}
+			}
+			if n == 0 {
+				shown.Over += len(g.Clusters)
+			}
+			shown.All = shown.All && n == len(g.Clusters)
+		}
+		out = append(out, shown)
+	}
+	return out, nil
 }
 
 // replanned says why the newest plan has replaced another one of the same head;
@@ -76,6 +112,8 @@ func settledCluster(pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster
 	retrying := func(run *holdfast.Run) bool { return run.Status == holdfast.RunRetrying }
 	ended := func(run *holdfast.Run) bool { return run != nil && (run.Status.Done() || retrying(run)) }
 	switch {
+	case pr.State == holdfast.PullRequestMerged && rc.Trial:
+		return true
 	case pr.State == holdfast.PullRequestMerged:
 		return ended(rc.Apply) || rc.Waiting != ""
 	case pr.Reason != "" || !c.Deleted && c.SourceDigest == "" || slices.Contains(unplannable, rc.Waiting):
@@ -91,7 +129,7 @@ var unplannable = []string{ReasonProtected, ReasonNeverApplied} //nolint:gocheck
 // viewRelated says of a cluster that a pull request removes why it would not be
 // destroyed, and of another one what it has to wait for.
 func (r *Reconciler) viewRelated(ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord) error {
-	if pr.State != holdfast.PullRequestOpen {
+	if pr.State != holdfast.PullRequestOpen || rc.Trial {
 		return nil
 	}
 	in := Input{Request: holdfast.Request{Cluster: rc.Name, PullRequest: pr.PullRequestRef}, PullRequest: &pr}

@@ -185,3 +185,14 @@ func (r *Root) blocks() map[string]string {
 	}
 	return out
 }
+
+// Digest is of the modules in the repository that a template is made of, its
+// lock file included. What its template.yaml says is not in it.
+func (t *Template) Digest() holdfast.Digest {
+	digest := holdfast.NewDigester("template")
+	digest.Add(t.lockFile.hash)
+	for _, name := range t.Providers() {
+		digest.Add(name, string(t.providers[name].digest))
+	}
+	return digest.Digest()
+}
