@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,6 +56,7 @@ type attempt struct {
 	prepared prepared
 	lockFile []byte // the one in effect after init
 	input    planInput
+	secrets  map[string]string // values of the secret variables
 	plan     holdfast.Plan
 	progress *progress
 	keep     bool        // something in the workspace must not be lost
@@ -62,6 +64,8 @@ type attempt struct {
 	sealed   atomic.Bool // one of them could not be read: the engine encrypts its states
 	newest   newestState
 	left     []holdfast.Resource // what the state held after a failed apply
+
+	secretPrints map[string]string // keyed hashes of the secret variables
 }
 
 func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
@@ -90,6 +94,9 @@ func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 func (t *attempt) run(ctx context.Context) error {
 	t.begin(stepPrepare)
 	if err := t.unpackBundle(ctx); err != nil {
+		return err
+	}
+	if err := t.takeSecrets(ctx); err != nil {
 		return err
 	}
 	if err := t.useStored(ctx); err != nil {
@@ -270,7 +277,7 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 	t.module = readModule(t.root, t.bundle)
 	t.redact.Add(t.module.secrets...)
 	for _, name := range t.module.sensitive {
-		t.redact.Add(variableSecrets(t.a.Env["TF_VAR_"+name])...)
+		t.redact.Add(variableSecrets(cmp.Or(t.a.Env[variablePrefix+name], t.exec.opts.Env[variablePrefix+name]))...)
 	}
 	return t.chooseBackend()
 }
@@ -385,6 +392,9 @@ func (t *attempt) chooseEngine(ctx context.Context) error {
 func (t *attempt) env() map[string]string {
 	env := maps.Clone(t.exec.opts.Env)
 	maps.Copy(env, t.a.Env)
+	for name, value := range t.secrets {
+		env[variablePrefix+name] = value
+	}
 	for _, name := range []string{"TF_DATA_DIR", "TF_CLI_ARGS", "TF_REATTACH_PROVIDERS", "TF_LOG_PATH"} {
 		delete(env, name) // they would lead the engine away from what we prepared
 	}

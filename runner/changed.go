@@ -32,6 +32,9 @@ type planInput struct {
 	LockFile  holdfast.Digest   `json:"lockFile,omitempty"`
 	Providers map[string]string `json:"providers,omitempty"` // version by source address, from the lock file
 	Modules   holdfast.Digest   `json:"modules,omitempty"`   // content of the modules that init fetched
+	// Secrets are keyed hashes of the secret variables, for words only: InputDigest
+	// does not have them, as what they change is in the plan.
+	Secrets map[string]string `json:"secrets,omitempty"`
 }
 
 // destroys reports whether the attempt is about the destruction of everything.
@@ -51,7 +54,7 @@ func (t *attempt) noteInput(ctx context.Context) error {
 	t.result.InputDigest = d.Digest()
 	t.input = planInput{
 		Destroy: t.destroys(), Source: t.a.SourceDigest, Engine: t.engine.name + " " + t.engine.version,
-		Providers: lockedProviders(t.lockFile), Modules: fetched,
+		Providers: lockedProviders(t.lockFile), Modules: fetched, Secrets: t.secretPrints,
 	}
 	if t.lockFile != nil {
 		t.input.LockFile = holdfast.DigestOf(t.lockFile)
@@ -104,7 +107,7 @@ func (now planInput) changesSince(then planInput) []string {
 	if now.Modules != then.Modules {
 		words = append(words, "a module that init fetches has other content than before: is its version pinned?")
 	}
-	return words
+	return append(words, now.secretChanges(then)...)
 }
 
 func providerChanges(now, then map[string]string) []string {
@@ -141,12 +144,12 @@ func (t *attempt) whatChanged(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, askReview)
 	defer cancel()
 	review := t.a.Reviews[len(t.a.Reviews)-1]
-	if !review.InputDigest.Equal(t.result.InputDigest) {
-		var then planInput
-		if err := t.readStored(ctx, review.Run, holdfast.ArtefactInput, &then); err == nil {
-			if words := t.input.changesSince(then); len(words) > 0 {
-				return fmt.Sprintf("the input is not what was reviewed in run %s: %s", review.Run, some(words))
-			}
+	same := review.InputDigest.Equal(t.result.InputDigest)
+	var input planInput
+	known := (!same || len(t.secrets) > 0) && t.readStored(ctx, review.Run, holdfast.ArtefactInput, &input) == nil
+	if !same {
+		if words := t.input.changesSince(input); known && len(words) > 0 {
+			return fmt.Sprintf("the input is not what was reviewed in run %s: %s", review.Run, some(words))
 		}
 		return fmt.Sprintf("the input is not what was reviewed: the code, its modules, the provider versions or the engine differ from those of run %s", review.Run)
 	}
@@ -156,7 +159,11 @@ func (t *attempt) whatChanged(ctx context.Context) string {
 			review.Prints = then.Prints
 		}
 	}
-	if words := Differences(t.plan.Prints, review.Prints); len(review.Prints) > 0 && len(words) > 0 {
+	words := t.input.secretChanges(input)
+	if len(review.Prints) > 0 {
+		words = append(words, Differences(t.plan.Prints, review.Prints)...)
+	}
+	if len(words) > 0 {
 		return fmt.Sprintf("the plan differs from the reviewed one of run %s: %s", review.Run, some(words))
 	}
 	return fmt.Sprintf("the plan would do something else than the reviewed one of run %s: the infrastructure or what the plan reads has changed since", review.Run)

@@ -58,6 +58,14 @@ type ExecutorOptions struct {
 	MaxBundle int64
 	// MaxPlan bounds the engine's JSON of a plan in bytes; zero means 256 MiB.
 	MaxPlan int64
+	// OpenSecrets: whoever wrote the code has started us, as on a laptop. Secret
+	// variables may come from Env, where TF_VAR_ and a variable's name goes before
+	// what its document says, and from any file. False: only from what an
+	// assignment brings or allows.
+	OpenSecrets bool
+	// SecretTimeout is how long a secret store may take to answer; zero means
+	// 30 s.
+	SecretTimeout time.Duration
 	// KeepShared is how many prepared folders are kept; zero means 64.
 	KeepShared int
 
@@ -153,6 +161,9 @@ func (o *ExecutorOptions) setDefaults() {
 	}
 	if o.ApplyWait == 0 {
 		o.ApplyWait = time.Minute
+	}
+	if o.SecretTimeout == 0 {
+		o.SecretTimeout = 30 * time.Second
 	}
 	if o.MaxLog == 0 {
 		o.MaxLog = 64 << 20

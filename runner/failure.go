@@ -33,6 +33,7 @@ const (
 	causeInternal     = "Internal"
 	causeStateUnsaved = "StateUnsaved"
 	causeNotBegun     = "Workspace"
+	causeSecret       = "SecretUnavailable"
 
 	causePermission      = "Permission"
 	causeNotFound        = "NotFound"

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -69,6 +70,53 @@ func (t *attempt) keepPlanned(ctx context.Context, document []byte) error {
 		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("read plan: %w", err)}
 	}
 	return t.putResources(ctx, t.redact.resources(list))
+}
+
+// keepPlannedOutputs keeps the outputs that the state holds as the document of a
+// plan without changes has them, which costs no engine: a cluster that is adopted
+// has no apply that would tell. Sensitive ones go without their values.
+func (t *attempt) keepPlannedOutputs(ctx context.Context, document []byte) error {
+	if addr, _, _ := t.session.StateAddress(); t.a.OwnState && addr == "" {
+		return nil // an empty stand-in was planned against
+	}
+	list, err := outputsOfPlan(document)
+	if err != nil {
+		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("read plan: %w", err)}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	for i := range list {
+		list[i].Value = t.redact.json(list[i].Value)
+	}
+	return t.putJSON(ctx, holdfast.ArtefactOutputs, list)
+}
+
+// outputsOfPlan returns the outputs in the state that a plan was made from, by
+// name.
+func outputsOfPlan(planJSON []byte) ([]holdfast.Output, error) {
+	var doc struct {
+		Prior struct {
+			Values struct {
+				Outputs map[string]struct {
+					Sensitive bool            `json:"sensitive"`
+					Value     json.RawMessage `json:"value"`
+				} `json:"outputs"`
+			} `json:"values"`
+		} `json:"prior_state"`
+	}
+	if err := json.Unmarshal(planJSON, &doc); err != nil {
+		return nil, jsonError(err)
+	}
+	var list []holdfast.Output
+	for _, name := range slices.Sorted(maps.Keys(doc.Prior.Values.Outputs)) {
+		output := doc.Prior.Values.Outputs[name]
+		if output.Sensitive {
+			output.Value = nil
+		}
+		list = append(list, holdfast.Output{Name: name, Sensitive: output.Sensitive, Value: output.Value})
+	}
+	return list, nil
 }
 
 func (t *attempt) putResources(ctx context.Context, list []holdfast.Resource) error {

@@ -129,6 +129,11 @@ func (t *attempt) makePlan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !t.plan.HasChanges() && !t.a.Kind.Writes() && !t.destroys() {
+		if err := t.keepPlannedOutputs(ctx, document); err != nil {
+			return err
+		}
+	}
 	if t.a.Kind == holdfast.RunDrift || !t.plan.HasChanges() {
 		return t.keepPlanned(ctx, document)
 	}
@@ -191,8 +196,13 @@ func (t *attempt) applyReviewed(ctx context.Context) error {
 // applyStored applies exactly the stored plan file. If the state has moved since
 // it was made, it plans anew and asks again.
 func (t *attempt) applyStored(ctx context.Context) error {
-	if err := t.checkStored(ctx); err != nil {
+	then, err := t.checkStored(ctx)
+	if err != nil {
 		return err
+	}
+	if words := t.input.secretChanges(then); len(words) > 0 {
+		// The engine would take the values that the plan file has, and print both.
+		return t.planAnew(ctx, words[0]+" than when the plan of run "+t.a.StoredPlan+" was made")
 	}
 	if _, err := t.readPlan(ctx, t.storedText(ctx)); err != nil {
 		return err
@@ -203,12 +213,17 @@ func (t *attempt) applyStored(ctx context.Context) error {
 		return nil
 	}
 	t.result.Matched = t.a.StoredPlan
-	err := t.apply(ctx)
+	err = t.apply(ctx)
 	var known *attemptError
 	if !errors.As(err, &known) || known.cause != causeStalePlan {
 		return err
 	}
 	t.result.Applying, t.result.Matched = false, "" // the engine refused the file before it changed anything
+	return t.planAnew(ctx, fmt.Sprintf("the state has changed since the plan of run %s was made", t.a.StoredPlan))
+}
+
+// planAnew plans where a stored plan cannot be applied any more, and asks again.
+func (t *attempt) planAnew(ctx context.Context, why string) error {
 	if err := t.makePlan(ctx); err != nil {
 		return err
 	}
@@ -218,32 +233,32 @@ func (t *attempt) applyStored(ctx context.Context) error {
 		return nil
 	}
 	t.result.Status, t.result.Reason = holdfast.RunPlanned, holdfast.ReasonPlanChanged
-	t.result.Detail = fmt.Sprintf("the state has changed since the plan of run %s was made: this is a new plan to approve", t.a.StoredPlan)
+	t.result.Detail = why + ": this is a new plan to approve"
 	t.say("nothing was applied: %s", t.result.Detail)
 	return nil
 }
 
 // checkStored makes sure that a stored plan is of the kind of the run: an apply
-// must not destroy everything since it was given the plan of a destruction.
-func (t *attempt) checkStored(ctx context.Context) error {
-	var then planInput
-	err := t.readStored(ctx, t.a.StoredPlan, holdfast.ArtefactInput, &then)
+// must not destroy everything since it was given the plan of a destruction. It
+// returns what the plan was made of, as far as that was kept.
+func (t *attempt) checkStored(ctx context.Context) (then planInput, err error) {
+	err = t.readStored(ctx, t.a.StoredPlan, holdfast.ArtefactInput, &then)
 	switch {
 	case err != nil && !errors.Is(err, holdfast.ErrNotFound):
-		return &attemptError{
+		return then, &attemptError{
 			cause: causeArtefact, transient: true,
 			err: fmt.Errorf("get %s of run %s: %w", holdfast.ArtefactInput, t.a.StoredPlan, err),
 		}
 	case then.Destroy && !t.destroys():
-		return &attemptError{
+		return then, &attemptError{
 			cause: causeArtefact, err: fmt.Errorf("the stored plan of run %s is of a destruction, and this run is none", t.a.StoredPlan),
 		}
 	case !then.Destroy && t.destroys():
-		return &attemptError{
+		return then, &attemptError{
 			cause: causeArtefact, err: fmt.Errorf("the stored plan of run %s is not of a destruction, and this run is one", t.a.StoredPlan),
 		}
 	}
-	return nil
+	return then, nil
 }
 
 // storedText returns the engine's rendering of the stored plan, as far as it was
@@ -364,12 +379,17 @@ func (t *attempt) outputs(ctx context.Context) {
 		}
 	}
 	list := make([]holdfast.Output, 0, len(values))
-	for name, output := range values {
-		list = append(list, holdfast.Output{Name: name, Sensitive: output.Sensitive, Value: output.Value})
+	for _, output := range values {
 		var value any
 		if output.Sensitive && decodeNumbers(output.Value, &value) == nil {
 			t.redact.Add(appendStrings(nil, value)...)
 		}
+	}
+	for name, output := range values {
+		if !output.Sensitive {
+			output.Value = t.redact.json(output.Value) // a mark may have been taken off
+		}
+		list = append(list, holdfast.Output{Name: name, Sensitive: output.Sensitive, Value: output.Value})
 	}
 	t.log.open(true)
 	slices.SortFunc(list, func(a, b holdfast.Output) int { return strings.Compare(a.Name, b.Name) })

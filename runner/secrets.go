@@ -1,0 +1,427 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Limits of secret variables. What the engine's environment can hold is bounded
+// by the kernel: 128 KiB a variable, and a quarter of the stack for all.
+const (
+	maxSecretFile  = 1 << 20  // bytes of holdfast.SecretFile
+	maxSecretRefs  = 1000     // in it
+	maxSecretValue = 64 << 10 // bytes
+	maxSecretTotal = 1 << 20  // bytes of all values
+	maxSecretKey   = 1024     // bytes
+	secretLookUps  = 4        // at once
+)
+
+// variablePrefix makes a variable's name one that the engine reads from its
+// environment.
+const variablePrefix = "TF_VAR_"
+
+// secretError is why a secret variable has no value. Nothing in it is secret but
+// what a store has said, which is redacted.
+type secretError struct {
+	err       error
+	hint      string
+	detail    string
+	transient bool
+}
+
+// takeSecrets looks up the values of the root module's secret variables, each
+// once for the whole attempt, and has them redacted from then on.
+func (t *attempt) takeSecrets(ctx context.Context) error {
+	refs, err := readSecretRefs(t.root)
+	if err != nil {
+		return &attemptError{
+			cause: causeSecret, err: fmt.Errorf("read %s: %w", holdfast.SecretFile, err),
+			hint: "the file says where the values of the secret variables are; it is made from the cluster's document",
+		}
+	}
+	if t.exec.opts.OpenSecrets { // what is in the environment already was put there by who plans
+		maps.DeleteFunc(refs, func(name string, _ holdfast.SecretRef) bool { return t.exec.opts.Env[variablePrefix+name] != "" })
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	places := map[holdfast.SecretRef][]string{} // variables by where they are
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		places[refs[name]] = append(places[refs[name]], name)
+	}
+	found, failed := t.lookUp(ctx, places)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(failed) > 0 {
+		return secretsFailed(failed)
+	}
+	t.secrets, t.secretPrints = map[string]string{}, map[string]string{}
+	total := 0
+	for name, ref := range refs {
+		t.secrets[name] = found[ref]
+		t.secretPrints[name] = hasher{key: t.a.FingerprintKey, address: "secret variable"}.sum(name, found[ref])
+		total += len(found[ref])
+	}
+	if total > maxSecretTotal {
+		return &attemptError{
+			cause: causeSecret, err: fmt.Errorf("the secret variables have more than %d bytes in all", maxSecretTotal),
+			hint: "an environment holds no more: let the code read large secrets itself",
+		}
+	}
+	t.say("secret variables: %s", describeSecrets(refs))
+	return nil
+}
+
+// lookUp returns the values by where they are, and what failed by variable.
+func (t *attempt) lookUp(
+	ctx context.Context, places map[holdfast.SecretRef][]string,
+) (found map[holdfast.SecretRef]string, failed map[string]*secretError) {
+	type answer struct {
+		value string
+		err   *secretError
+	}
+	refs := slices.Collect(maps.Keys(places))
+	answers := make([]answer, len(refs))
+	var group errgroup.Group
+	group.SetLimit(secretLookUps)
+	for i, ref := range refs {
+		group.Go(func() error {
+			value, err := t.secret(ctx, ref)
+			if err == nil {
+				err = checkSecret(value)
+			}
+			t.redact.Add(variableSecrets(value)...)
+			answers[i] = answer{value, err}
+			return nil
+		})
+	}
+	_ = group.Wait() // each says for itself how it went
+	found, failed = map[holdfast.SecretRef]string{}, map[string]*secretError{}
+	for i, ref := range refs {
+		found[ref] = answers[i].value
+		for _, name := range places[ref] {
+			if answers[i].err != nil {
+				failed[name] = answers[i].err
+			}
+		}
+	}
+	return found, failed
+}
+
+// secretsFailed makes one failure of what failed: one that passes by itself if
+// all of it does.
+func secretsFailed(failed map[string]*secretError) *attemptError {
+	names := slices.Sorted(maps.Keys(failed))
+	e := &attemptError{cause: causeSecret, transient: true}
+	var lines []string
+	for _, name := range names {
+		one := failed[name]
+		line := fmt.Sprintf("secret variable %s: %v", name, one.err)
+		if e.err == nil || e.transient && !one.transient { // the first that decides
+			e.err, e.hint, e.transient = errors.New(line), one.hint, one.transient
+		}
+		if one.detail != "" {
+			line += "\n" + one.detail
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) > 1 || failed[names[0]].detail != "" {
+		e.detail = head(strings.Join(lines, "\n"), maxDiagnosticDetail)
+	}
+	if len(names) > 1 {
+		e.err = fmt.Errorf("%w (and %d more have no value)", e.err, len(names)-1)
+	}
+	return e
+}
+
+// describeSecrets says where the values come from.
+func describeSecrets(refs map[string]holdfast.SecretRef) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		words = append(words, fmt.Sprintf("%s (%s)", name, describeSecret(refs[name])))
+	}
+	return some(words)
+}
+
+func describeSecret(ref holdfast.SecretRef) string {
+	switch {
+	case ref.Env != "":
+		return "environment variable " + ref.Env
+	case ref.File != "":
+		return "file " + ref.File
+	default:
+		return "store " + ref.Store + ", key " + ref.Key
+	}
+}
+
+// readSecretRefs reads where the secret variables of the root module in dir are;
+// none if it has no such file.
+func readSecretRefs(dir string) (map[string]holdfast.SecretRef, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if _, err := root.Lstat(holdfast.SecretFile); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	data, err := readSecret(root.OpenFile, holdfast.SecretFile, maxSecretFile)
+	if err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	var refs map[string]holdfast.SecretRef
+	if err := dec.Decode(&refs); err != nil {
+		return nil, errors.New("it is not the JSON of where secret variables are")
+	}
+	if len(refs) > maxSecretRefs {
+		return nil, fmt.Errorf("more than %d variables", maxSecretRefs)
+	}
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		if !isIdentifier(name) || len(name) > 256 {
+			return nil, fmt.Errorf("%.100q is no name of a variable", name)
+		}
+		if err := checkRef(refs[name]); err != nil {
+			return nil, fmt.Errorf("variable %s: %w", name, err)
+		}
+	}
+	return refs, nil
+}
+
+// checkRef reports why ref does not say where a value is. A message does not
+// repeat what may be a value that somebody took for a reference.
+func checkRef(ref holdfast.SecretRef) error {
+	said := 0
+	for _, one := range []string{ref.Env, ref.File, ref.Store} {
+		if one != "" {
+			said++
+		}
+	}
+	switch {
+	case said != 1:
+		return errors.New("one of env, file and store must say where its value is")
+	case ref.Key != "" && ref.Store == "":
+		return errors.New("a key is of a store, and no store is named")
+	case ref.Env != "" && !isEnvName(ref.Env):
+		return errors.New("env is no name of an environment variable")
+	case ref.File != "" && (!filepath.IsAbs(ref.File) || hasControl(ref.File) || len(ref.File) > maxBundlePath):
+		return errors.New("file must be an absolute path")
+	case ref.Store != "":
+		return checkStoreKey(ref)
+	}
+	return nil
+}
+
+func isEnvName(name string) bool {
+	for i, c := range name {
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 256
+}
+
+func hasControl(s string) bool {
+	return !utf8.ValidString(s) || strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f })
+}
+
+// secret returns the value that ref points to.
+func (t *attempt) secret(ctx context.Context, ref holdfast.SecretRef) (string, *secretError) {
+	switch {
+	case ref.Env != "":
+		return t.secretFromEnv(ref.Env)
+	case ref.File != "":
+		return t.secretFromFile(ref.File)
+	default:
+		return t.secretFromStore(ctx, ref)
+	}
+}
+
+// secretFromEnv looks in the credentials of the run, never in the environment of
+// the agent.
+func (t *attempt) secretFromEnv(name string) (string, *secretError) {
+	value, ok := t.a.Env[name]
+	if !ok && t.exec.opts.OpenSecrets {
+		value, ok = t.exec.opts.Env[name]
+	}
+	switch {
+	case ok:
+		return value, nil
+	case t.exec.opts.OpenSecrets:
+		return "", &secretError{
+			err: fmt.Errorf("the environment has no %s", name), hint: "set " + name,
+		}
+	default:
+		return "", &secretError{
+			err:  fmt.Errorf("the run's credentials have no environment variable %s", name),
+			hint: fmt.Sprintf("put %s under credentials[].secrets in holdfast.yaml, %s", name, t.entry()),
+		}
+	}
+}
+
+// entry says which of the credentials a run of this kind gets.
+func (t *attempt) entry() string {
+	phase := "plan"
+	if t.a.Kind.Writes() {
+		phase = "apply"
+	}
+	return "in an entry for this cluster's project and environment and for both phases, or the phase " + phase
+}
+
+// secretFromFile reads a file that is in one of the run's secret folders, links
+// followed. Of what is elsewhere nothing is told, not even whether it is there.
+func (t *attempt) secretFromFile(name string) (string, *secretError) {
+	name = filepath.Clean(name)
+	if t.exec.opts.OpenSecrets {
+		return secretFile(name, os.OpenFile, name)
+	}
+	outside := &secretError{
+		err:  fmt.Errorf("file %s is in none of the run's secret folders", name),
+		hint: "put its folder under credentials[].secretDirs in holdfast.yaml, " + t.entry(),
+	}
+	if !slices.ContainsFunc(t.a.SecretDirs, func(dir string) bool { return below(dir, name) != "" }) {
+		return "", outside
+	}
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return "", fileError(name, err)
+	}
+	for _, dir := range t.a.SecretDirs {
+		dir, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			continue
+		}
+		rest := below(dir, real)
+		if rest == "" {
+			continue
+		}
+		root, err := os.OpenRoot(dir) // whoever changes a link just now cannot lead us out
+		if err != nil {
+			return "", fileError(name, err)
+		}
+		defer root.Close()
+		return secretFile(name, root.OpenFile, rest)
+	}
+	return "", outside
+}
+
+// below returns what leads from dir to name, empty if name is not below it. No
+// folder is the whole of the file system.
+func below(dir, name string) string {
+	if !filepath.IsAbs(dir) || filepath.Clean(dir) == "/" {
+		return ""
+	}
+	rest, err := filepath.Rel(dir, name)
+	if err != nil || !filepath.IsLocal(rest) || rest == "." {
+		return ""
+	}
+	return rest
+}
+
+type opener func(name string, flag int, perm os.FileMode) (*os.File, error)
+
+func secretFile(shown string, open opener, name string) (string, *secretError) {
+	data, err := readSecret(open, name, maxSecretValue+2) // and a line's end
+	if err != nil {
+		return "", fileError(shown, err)
+	}
+	return strings.TrimRight(string(data), "\r\n"), nil
+}
+
+// fileError says what is wrong with a file, in the words of the system.
+func fileError(name string, err error) *secretError {
+	var at *os.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return &secretError{
+		err: fmt.Errorf("read file %s: %w", name, err), hint: "the agent's user must be able to read the file, and its folder",
+	}
+}
+
+// readSecret reads a regular file of at most limit bytes. It waits for nothing:
+// a pipe that nobody writes to is no regular file either.
+func readSecret(open opener, name string, limit int64) ([]byte, error) {
+	f, err := open(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	switch info, err := f.Stat(); {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is no regular file")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(data)) > limit:
+		return nil, fmt.Errorf("it has more than %d bytes", limit)
+	}
+	return data, nil
+}
+
+// checkSecret reports why a value cannot be one.
+func checkSecret(value string) *secretError {
+	problem, hint := "", "a secret variable is a text in UTF-8: encode what is none, for example as base64"
+	switch {
+	case value == "":
+		problem, hint = "the value is empty", "put the value where the cluster's document says it is"
+	case len(value) > maxSecretValue:
+		problem = fmt.Sprintf("the value has more than %d bytes", maxSecretValue)
+	case strings.ContainsRune(value, 0) || !utf8.ValidString(value):
+		problem = "the value is no text"
+	default:
+		return nil
+	}
+	return &secretError{err: errors.New(problem), hint: hint}
+}
+
+// changedSecrets returns the secret variables whose values are others than those
+// that a former input was made with, sorted; none if that did not note them.
+func (now planInput) changedSecrets(then planInput) []string {
+	if len(then.Secrets) == 0 {
+		return nil
+	}
+	var names []string
+	for name, print := range now.Secrets {
+		if then.Secrets[name] != print {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// secretChanges says that in words.
+func (now planInput) secretChanges(then planInput) []string {
+	names := now.changedSecrets(then)
+	switch len(names) {
+	case 0:
+		return nil
+	case 1:
+		return []string{"the value of the secret variable " + names[0] + " is another one"}
+	default:
+		return []string{"the values of the secret variables " + strings.Join(names, ", ") + " are others"}
+	}
+}

@@ -1,0 +1,206 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// storeKey stands in a store's command for the key that is asked for.
+const storeKey = "{key}"
+
+// storeGrace is how long a store's command may take to end after SIGINT.
+const storeGrace = time.Second
+
+// checkStoreKey refuses what a command may take for something else than a key:
+// an option, a file to read, a path to what another key means. Keys come from
+// clusters' documents, and the command has the run's credentials.
+func checkStoreKey(ref holdfast.SecretRef) error {
+	key := ref.Key
+	switch {
+	case !isIdentifier(ref.Store) || len(ref.Store) > 256:
+		return errors.New("store is no name of a secret store")
+	case key == "":
+		return errors.New("a store needs a key")
+	case hasControl(key) || len(key) > maxSecretKey:
+		return errors.New("the key has control characters, or is too long")
+	case !beginsKey(key[0]) || strings.TrimSpace(key) != key:
+		return errors.New("the key must begin with a letter, a digit, /, . or _, and end without a space")
+	case strings.HasPrefix(strings.ToLower(key), "file:") || strings.HasPrefix(strings.ToLower(key), "fileb:"):
+		return errors.New("the key must not be a file's URL")
+	}
+	for part := range strings.SplitSeq(strings.ReplaceAll(key, `\`, "/"), "/") {
+		if part == ".." {
+			return errors.New("the key must not have .. in it")
+		}
+	}
+	return nil
+}
+
+func beginsKey(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= utf8.RuneSelf || strings.IndexByte("/._", c) >= 0
+}
+
+// secretFromStore asks a store's command, as the run's credentials name it, for
+// the value. It is no shell that runs it, in a folder without the repository's
+// files, with the environment of the run.
+func (t *attempt) secretFromStore(ctx context.Context, ref holdfast.SecretRef) (string, *secretError) {
+	argv := t.a.SecretStores[ref.Store]
+	if len(argv) == 0 {
+		return "", t.noStore(ref.Store)
+	}
+	args := make([]string, len(argv))
+	for i, arg := range argv {
+		args[i] = arg
+		if i > 0 { // what is executed is nobody's choice
+			args[i] = strings.ReplaceAll(arg, storeKey, ref.Key)
+		}
+	}
+	env := maps.Clone(t.exec.opts.Env)
+	maps.Copy(env, t.a.Env)
+	path, err := lookPath(args[0], env["PATH"])
+	if err != nil {
+		return "", &secretError{err: fmt.Errorf("store %s: %w", ref.Store, err), hint: hintStore}
+	}
+	dir, err := os.MkdirTemp(t.dir, "store-")
+	if err != nil {
+		return "", &secretError{err: fmt.Errorf("store %s: make folder: %w", ref.Store, err), transient: true, hint: hintDisk}
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeout(ctx, t.exec.opts.SecretTimeout)
+	defer cancel()
+	out := &flood{limit: maxSecretValue + 2, over: cancel}
+	said := newExcerpt(4 << 10)
+	err = command{path: path, dir: dir, env: env, args: args[1:], stdout: out, stderr: said, grace: storeGrace}.run(ctx)
+	value, flooded := out.get()
+	if !flooded {
+		t.redact.Add(variableSecrets(value)...) // what failed may repeat it in its message
+	}
+	switch {
+	case flooded:
+		return "", &secretError{
+			err: fmt.Errorf("store %s: it printed more than %d bytes", ref.Store, maxSecretValue), hint: hintStore,
+		}
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return "", &secretError{
+			err:    fmt.Errorf("store %s: no answer for %s within %v", ref.Store, ref.Key, t.exec.opts.SecretTimeout),
+			detail: t.heard(said), hint: hintStore, transient: true,
+		}
+	case err != nil || ctx.Err() != nil:
+		return "", t.storeFailed(ref, said.String(), err)
+	}
+	return strings.TrimRight(value, "\r\n"), nil
+}
+
+const hintStore = "the command is that of credentials[].stores in holdfast.yaml; the agent executes it with the run's credentials, and it must print the value and nothing else"
+
+func (t *attempt) noStore(name string) *secretError {
+	e := &secretError{
+		err:  fmt.Errorf("the run's credentials have no store %s", name),
+		hint: "put its command under credentials[].stores in holdfast.yaml, " + t.entry(),
+	}
+	if t.exec.opts.OpenSecrets {
+		e.err = fmt.Errorf("store %s is the server's, and not here", name)
+		e.hint = "set " + variablePrefix + "NAME to the value of the variable NAME"
+	}
+	return e
+}
+
+// storeFailed reads out of what a store's command said on its error stream
+// whether it makes sense to ask again.
+func (t *attempt) storeFailed(ref holdfast.SecretRef, said string, err error) *secretError {
+	found := diagnose(tail(said, 8<<10))
+	e := &secretError{
+		err:    fmt.Errorf("store %s has no answer for %s: %w", ref.Store, ref.Key, err),
+		detail: clipSaid(t.redact.String(said)), transient: found.transient, hint: hintStore,
+	}
+	var exit *exitError
+	if errors.As(err, &exit) && exit.signal != 0 {
+		e.transient, e.hint = true, "nobody told it to end; mostly that is for want of memory: "+hintMemory
+		return e
+	}
+	switch found.cause {
+	case causeCredentials, causePermission, causeNetwork, causeThrottled, causeUnavailable:
+		e.hint = found.hint
+	}
+	return e
+}
+
+func (t *attempt) heard(said *excerpt) string { return clipSaid(t.redact.String(said.String())) }
+
+// clipSaid is what is shown of an error stream.
+func clipSaid(said string) string {
+	return tail(strings.ToValidUTF8(strings.TrimSpace(said), "?"), 2<<10)
+}
+
+// lookPath finds a program as the run's own PATH has it; a name with a slash is
+// a path. Relative folders count for nothing.
+func lookPath(name, path string) (string, error) {
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			return "", fmt.Errorf("the program %s must be a name or an absolute path", name)
+		}
+		return name, isProgram(name)
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if file := filepath.Join(dir, name); filepath.IsAbs(dir) && isProgram(file) == nil {
+			return file, nil
+		}
+	}
+	return "", fmt.Errorf("there is no program %s on the agent's PATH", name)
+}
+
+func isProgram(file string) error {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no program %s", file)
+	case err != nil:
+		return err
+	case info.IsDir() || info.Mode().Perm()&0o111 == 0:
+		return fmt.Errorf("%s is no program", file)
+	}
+	return nil
+}
+
+// flood keeps what is written to it and calls over when it is more than limit.
+// It takes all of it either way. It is safe for concurrent use.
+type flood struct {
+	limit int
+	over  func()
+
+	mu      sync.Mutex
+	buf     bytes.Buffer
+	flooded bool
+}
+
+func (f *flood) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if free := f.limit - f.buf.Len(); len(p) > free {
+		if !f.flooded {
+			f.flooded = true
+			f.over()
+		}
+		f.buf.Write(p[:free])
+		return len(p), nil
+	}
+	return f.buf.Write(p)
+}
+
+func (f *flood) get() (text string, flooded bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.buf.String(), f.flooded
+}
