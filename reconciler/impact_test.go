@@ -293,3 +293,50 @@ func TestTheSampleStays(t *testing.T) {
 		t.Errorf("the new cluster is not in the group: %v", got)
 	}
 }
+
+// The clusters of other repositories are in it, at what their branches say now.
+func TestTheImpactReachesOtherRepositories(t *testing.T) {
+	t.Parallel()
+	f := newShops(t)
+	second, lookAtOther := withOther(t, f)
+	second.Commit(master, "a cluster", map[string]string{
+		"clusters/far.yaml": ofShop("far", "any", `{name: web, version: 1.0.0, upgrades: "~> 1.0"}`),
+	})
+	lookAtOther()
+	f.adopt()
+	f.open(1, shop("1.1.0", "two"))
+	if got := reachOf(f.impact(1)); got["far"] != "0 upgrade" {
+		t.Fatalf("the cluster of the other repository is not in it: %v", got)
+	}
+	if got := f.trials(1); !slices.Equal(got, []string{"far"}) {
+		t.Fatalf("trials %v", got)
+	}
+	a := f.claim()
+	run, err := f.store.Run(t.Context(), a.Run)
+	f.must(err)
+	if run.Cluster != "far" || run.Repo != other || run.PullRequest.Repo != infra || !run.Trial {
+		t.Errorf("the run is %+v", run)
+	}
+	f.finish(a, planned(a))
+
+	// Its repository goes on: the plan is made again, of what is there now.
+	second.Commit(master, "bigger", map[string]string{
+		"clusters/far.yaml": ofShop("far", "any", `{name: web, version: 1.0.0, upgrades: "~> 1.0"}`, "size: 9"),
+	})
+	lookAtOther()
+	f.lookAt(1)
+	again := f.claim()
+	for again.Run != "" && again.Cluster == "far" && again.Kind == holdfast.RunPlan {
+		next, err := f.store.Run(t.Context(), again.Run)
+		f.must(err)
+		f.finish(again, planned(again))
+		if next.Trial {
+			if next.SourceDigest == run.SourceDigest {
+				t.Error("the second plan is of the same document")
+			}
+			return
+		}
+		again = f.claim()
+	}
+	t.Error("the trial was not planned again")
+}
