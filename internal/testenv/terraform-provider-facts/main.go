@@ -11,6 +11,10 @@
 // strings are base64 (certificates are decoded), versions are versions, and
 // lists have three strings or one object. Data sources say that the region is
 // that of the variable FACTS_REGION.
+//
+// FACTS_NEEDS says what a provider's configuration must have, as a list such as
+// "aws.region,helm.kubernetes": real ones refuse to work without, and their
+// schemas do not tell.
 package main
 
 import (
@@ -47,7 +51,9 @@ func main() {
 }
 
 type facts struct {
+	Name        string           `json:"provider"`
 	Source      string           `json:"source"`
+	Config      body             `json:"config"`
 	Resources   map[string]*body `json:"resources"`
 	DataSources map[string]*body `json:"data_sources"`
 }

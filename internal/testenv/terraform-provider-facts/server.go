@@ -32,7 +32,7 @@ func (s *server) GetMetadata(context.Context, *tfprotov6.GetMetadataRequest) (*t
 // GetProviderSchema makes schemas of the facts.
 func (s *server) GetProviderSchema(context.Context, *tfprotov6.GetProviderSchemaRequest) (*tfprotov6.GetProviderSchemaResponse, error) {
 	resp := &tfprotov6.GetProviderSchemaResponse{
-		Provider:          &tfprotov6.Schema{Block: &tfprotov6.SchemaBlock{}},
+		Provider:          &tfprotov6.Schema{Block: s.facts.Config.schema()},
 		ResourceSchemas:   map[string]*tfprotov6.Schema{},
 		DataSourceSchemas: map[string]*tfprotov6.Schema{},
 	}
@@ -50,14 +50,45 @@ func (s *server) GetResourceIdentitySchemas(context.Context, *tfprotov6.GetResou
 	return &tfprotov6.GetResourceIdentitySchemasResponse{}, nil
 }
 
-// ValidateProviderConfig takes everything.
+// ValidateProviderConfig leaves it at what the schema says.
 func (s *server) ValidateProviderConfig(_ context.Context, req *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
 	return &tfprotov6.ValidateProviderConfigResponse{PreparedConfig: req.Config}, nil
 }
 
-// ConfigureProvider needs nothing.
-func (s *server) ConfigureProvider(context.Context, *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
-	return &tfprotov6.ConfigureProviderResponse{}, nil
+// ConfigureProvider refuses to go without what FACTS_NEEDS names. What is
+// unknown may be there later.
+func (s *server) ConfigureProvider(_ context.Context, req *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
+	value, err := req.Config.Unmarshal(s.facts.Config.schema().ValueType())
+	if err != nil {
+		return nil, err
+	}
+	var attrs map[string]tftypes.Value
+	if err := value.As(&attrs); err != nil {
+		return nil, err
+	}
+	resp := &tfprotov6.ConfigureProviderResponse{}
+	for need := range strings.SplitSeq(os.Getenv("FACTS_NEEDS"), ",") {
+		provider, name, _ := strings.Cut(need, ".")
+		if provider == s.facts.Name && !given(attrs[name]) {
+			resp.Diagnostics = append(resp.Diagnostics, &tfprotov6.Diagnostic{
+				Severity: tfprotov6.DiagnosticSeverityError,
+				Summary:  fmt.Sprintf("provider %s is not configured: it has no %s", provider, name),
+			})
+		}
+	}
+	return resp, nil
+}
+
+// given reports whether an argument has a value, or a block is there.
+func given(v tftypes.Value) bool {
+	if v.IsNull() {
+		return false
+	}
+	var elems []tftypes.Value
+	if v.IsKnown() && v.Type().Is(tftypes.List{}) && v.As(&elems) == nil {
+		return len(elems) > 0
+	}
+	return true
 }
 
 // StopProvider has nothing to stop.

@@ -4,7 +4,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/hashicorp/go-version"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -29,6 +28,9 @@ func (c *checker) check() {
 	}
 	for _, o := range c.module.Outputs {
 		c.checkOutput(o)
+	}
+	for _, block := range c.configs {
+		c.checkConfig(block)
 	}
 	c.checkProviders()
 	if c.blind {
@@ -437,48 +439,5 @@ func (c *checker) checkCall(name string, block *hclsyntax.Block) {
 		if v.Required && block.Body.Attributes[arg] == nil {
 			c.fault(block.DefRange(), "the module needs the input %q", arg)
 		}
-	}
-}
-
-// checkProviders holds required_providers to what is used and to the release
-// that the facts are of.
-func (c *checker) checkProviders() {
-	used := map[string]bool{}
-	for _, named := range c.objects {
-		for _, o := range named {
-			name, _, _ := strings.Cut(o.typ, "_")
-			used[name] = true
-			if _, ok := c.module.Providers[name]; !ok && name != "terraform" && c.facts[name] != nil {
-				c.fault(o.block.DefRange(), "required_providers does not name %q", name)
-			}
-		}
-	}
-	for name, r := range c.module.Providers {
-		p, ok := c.facts[name]
-		switch {
-		case !used[name]:
-			c.fault(r.At, "the provider %q is required, but not used", name)
-		case !ok:
-		case r.Source != p.Source:
-			c.fault(r.At, "the source of %q is %q, not %q", name, p.Source, r.Source)
-		default:
-			c.checkVersion(name, r, p)
-		}
-	}
-}
-
-func (c *checker) checkVersion(name string, r Requirement, p *Provider) {
-	constraints, err := version.NewConstraint(r.Version)
-	if err != nil {
-		c.fault(r.At, "the version of %q: %s", name, err)
-		return
-	}
-	v, err := version.NewVersion(p.Version)
-	if err != nil {
-		c.fault(r.At, "the facts about %q are of no version: %s", name, err)
-		return
-	}
-	if !constraints.Check(v) {
-		c.fault(r.At, "the facts about %q are of %s, which %q does not allow", name, p.Version, r.Version)
 	}
 }

@@ -12,6 +12,10 @@ import (
 
 const cloud = `{
   "provider": "cloud", "source": "acme/cloud", "version": "2.3.0",
+  "config": {
+    "attributes": {"region": "optional string", "access": "optional object({host=string,token=optional(string)})"},
+    "blocks": {"features": {"nesting": "list", "min": 1, "attributes": {"purge": "optional bool"}}}
+  },
   "resources": {
     "cloud_cluster": {
       "attributes": {
@@ -244,6 +248,13 @@ func TestCheckRefuses(t *testing.T) {
 		"module's input":         {"module \"c\" {\n  source = \"../child\"\n  nam = \"a\"\n}\n" + resource(""), []string{`main.tf:1:1: the module needs the input "name"`, `main.tf:3:3: the module has no variable "nam", did you mean "name"?`}},
 		"module's input's type":  {"module \"c\" {\n  source = \"../child\"\n  name = \"a\"\n  size = []\n}\n" + resource(""), []string{"main.tf:4:10: wrong type: number required, but have tuple"}},
 		"module's output":        {"module \"c\" {\n  source = \"../child\"\n  name = \"a\"\n}\noutput \"a\" {\n  value = module.c.uri\n}\n" + resource(""), []string{`main.tf:6:19: there is no attribute "uri", did you mean "url"?`}},
+		"provider's argument":    {"provider \"cloud\" {\n  regoin = \"a\"\n  features {}\n}\n", []string{`main.tf:2:3: unknown argument "regoin", did you mean "region"?`}},
+		"provider's block":       {"provider \"cloud\" {\n  features {\n    prge = true\n  }\n}\n", []string{`main.tf:3:5: unknown argument "prge", did you mean "purge"?`}},
+		"provider lacks a block": {"provider \"cloud\" {\n  region = \"a\"\n}\n", []string{`main.tf:1:1: the required block "features" is missing`}},
+		"provider's reference":   {"provider \"cloud\" {\n  region = var.x\n  features {}\n}\n", []string{`main.tf:2:12: variable "x" is not declared`}},
+		"provider's object":      {"provider \"cloud\" {\n  access = { hots = \"a\", host = \"b\" }\n  features {}\n}\n", []string{`main.tf:2:14: unknown attribute "hots", did you mean "host"?`}},
+		"provider's type":        {"provider \"cloud\" {\n  alias  = \"x\"\n  region = [1]\n  features {}\n}\n", []string{"main.tf:3:12: wrong type: string required, but have tuple"}},
+		"unknown provider block": {"provider \"clod\" {\n}\n" + resource(""), []string{`main.tf:1:10: nothing is known about the provider "clod", did you mean "cloud"?`}},
 		"unused provider":        {"output \"a\" {\n  value = 1\n}\n", []string{`versions.tf:3:5: the provider "cloud" is required, but not used`}},
 	}
 	for name, tc := range cases {

@@ -30,6 +30,7 @@ type Provider struct {
 	Name        string           `json:"provider"`
 	Source      string           `json:"source"` // hashicorp/aws
 	Version     string           `json:"version"`
+	Config      *Body            `json:"config"` // what a provider block takes
 	Resources   map[string]*Body `json:"resources"`
 	DataSources map[string]*Body `json:"data_sources"`
 }

@@ -91,6 +91,7 @@ type checker struct {
 	locals  map[string]*local
 	objects map[string]map[string]*object // by "type" or "data.type", then by name
 	calls   map[string]*hclsyntax.Block   // of modules, by name
+	configs []*hclsyntax.Block            // of providers
 	outputs map[string]cty.Value          // of called modules, by name of the call
 	within  string                        // the variable whose validation is being read
 	bodies  []*hclsyntax.Body
@@ -209,6 +210,8 @@ func (c *checker) declareBlock(block *hclsyntax.Block) {
 		c.declareObject(block)
 	case "module":
 		c.calls[block.Labels[0]] = block
+	case "provider":
+		c.configs = append(c.configs, block)
 	case "terraform":
 		c.declareTerraform(block)
 	}

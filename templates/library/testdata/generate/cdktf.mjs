@@ -12,6 +12,7 @@ export function cdktfFacts(dir, {resources, dataSources}) {
   return {
     source,
     version: cdktf.provider.version,
+    config: configuration(join(dir, 'lib', 'provider')),
     resources: Object.fromEntries(resources.map((type) => [type, read(find(type, false), type)])),
     data_sources: Object.fromEntries(dataSources.map((type) => [type, read(find(type, true), type)])),
   };
@@ -49,6 +50,16 @@ function read(folder, type) {
   // The package lets every resource set its id; the providers do not.
   if (!folder.includes('/data-')) delete settable.id;
   return body(file, settable, file.classes[name], attributes);
+}
+
+// configuration is what the provider's own block takes.
+function configuration(folder) {
+  const js = text(folder, '.js').replace(/\b\w*structs\w*_\d+\./g, '');
+  const file = {interfaces: interfaces(text(folder, '.d.ts')), classes: classes(js), functions: functions(js)};
+  const [, name] = js.match(/^class (\w+) extends cdktf\.TerraformProvider \{/m);
+  const settable = {...file.interfaces[`${name}Config`]};
+  delete settable.alias; // belongs to the language
+  return body(file, settable, undefined, hclAttributes(file.classes[name].text));
 }
 
 // body merges what may be set with what may be read.

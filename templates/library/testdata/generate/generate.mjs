@@ -1,5 +1,6 @@
 // Writes ../schemas/*.json: what the providers' schemas say about the resources
-// and data sources that the library uses. See README.md.
+// and data sources that the library uses, and about the providers' own blocks.
+// See README.md.
 import {execFileSync} from 'node:child_process';
 import {existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
@@ -60,10 +61,10 @@ const files = {};
 try {
   for (const [name, types] of Object.entries(used())) {
     const {package: spec, facts} = providers[name];
-    const {source, version, resources, data_sources} = facts(fetch(folder, spec),
+    const {source, version, config, resources, data_sources} = facts(fetch(folder, spec),
       {resources: [...types.resource].sort(), dataSources: [...types.data].sort()});
     files[`${name}.json`] = JSON.stringify(
-      {package: spec, provider: name, source, version, resources: sorted(resources), data_sources: sorted(data_sources)}, null, 1) + '\n';
+      {package: spec, provider: name, source, version, config: sorted(config), resources: sorted(resources), data_sources: sorted(data_sources)}, null, 1) + '\n';
   }
 } finally {
   if (!process.argv[2]) rmSync(folder, {recursive: true, force: true});

@@ -32,6 +32,7 @@ export function linodeFacts(dir, {resources, dataSources}) {
   return {
     source: 'linode/linode',
     version,
+    config: body(types, interfaces(readFileSync(join(dir, 'provider.d.ts'), 'utf8')).ProviderArgs, {}),
     resources: Object.fromEntries(resources.map((type) => [type, resource(dir, types, type)])),
     data_sources: Object.fromEntries(dataSources.map((type) => [type, dataSource(dir, types, type)])),
   };
