@@ -188,7 +188,7 @@ func readSecretRefs(dir string) (map[string]holdfast.SecretRef, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	var refs map[string]holdfast.SecretRef
-	if err := dec.Decode(&refs); err != nil {
+	if err := dec.Decode(&refs); err != nil || dec.More() {
 		return nil, errors.New("it is not the JSON of where secret variables are")
 	}
 	if len(refs) > maxSecretRefs {
