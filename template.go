@@ -157,11 +157,15 @@ type Proposal struct {
 	Title      string            `json:"title"`
 	Body       string            `json:"body"`
 	Labels     []string          `json:"labels,omitempty"`
-	// Head is our last commit on Branch. A branch that is elsewhere is
-	// somebody's work: an ErrConflict. Empty: we have made none, and a branch
-	// that is there is one of ours whose answer was lost, if its head's message
-	// and author are ours.
+	// Head is our last commit on Branch; empty: none that we know of. A branch
+	// that is elsewhere is somebody's work, an ErrConflict, unless its head says
+	// that we made it: then the answer was lost. See ProposedBy.
 	Head Revision `json:"head,omitempty"`
+	// After is the number of the last pull request that is done with, zero if
+	// there is none: what became of it, and of those before, does not count. Of
+	// those after it, one with the same Identity that is closed or merged is the
+	// answer, and nothing is proposed again.
+	After int `json:"after,omitempty"`
 }
 
 // TemplateStatus is a template with who uses it, for people.

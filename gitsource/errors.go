@@ -91,7 +91,7 @@ func kindOf(ctx context.Context, err error) error {
 	return nil
 }
 
-// kindOfCommand judges git-upload-pack by its words; it has no others.
+// kindOfCommand judges Git's program by its words; it has no others.
 func kindOfCommand(err *commandError) error {
 	text := strings.ToLower(err.text)
 	for _, words := range []string{"not appear to be a git repository", "not found", "does not exist", "no such repository"} {
@@ -99,7 +99,7 @@ func kindOfCommand(err *commandError) error {
 			return holdfast.ErrNotFound
 		}
 	}
-	for _, words := range []string{"permission denied", "access denied", "dubious ownership"} {
+	for _, words := range []string{"permission denied", "access denied", "dubious ownership", "read only", "read-only", "not allowed to push"} {
 		if strings.Contains(text, words) {
 			return holdfast.ErrForbidden
 		}

@@ -222,3 +222,41 @@ func TestFetchFromSilentHost(t *testing.T) {
 		t.Errorf("Fetch = %v, want ErrUnavailable", err)
 	}
 }
+
+func TestPushSSH(t *testing.T) {
+	t.Parallel()
+	repo := gitserver.NewRepo(t, filepath.Join(t.TempDir(), "it's a repo!.git"))
+	base := repo.Commit("main", "first", map[string]string{"a": "1"})
+	key, signer := newKey(t)
+	server := startSSH(t, signer.PublicKey())
+	block, err := ssh.MarshalPrivateKey(key, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"key":         string(pem.EncodeToMemory(block)),
+		"known_hosts": knownhosts.Line([]string{server.addr}, server.hostKey) + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := open(t, t.TempDir(), gitsource.Repository{
+		URL:  "ssh://git@" + server.addr + strings.ReplaceAll(repo.Path, " ", "%20"),
+		Auth: gitsource.Auth{SSH: gitsource.SSH{KeyFile: dir + "/key", KnownHostsFile: dir + "/known_hosts"}},
+	})
+	fetch(t, s)
+	made := commit(t, s, upgrade(base, map[string]string{"a": "2"}))
+	push(t, s, "", made)
+	if got := repo.Rev(ours); got != string(made) {
+		t.Errorf("the branch is at %s, want %s", got, made)
+	}
+	if err := s.Push(t.Context(), repoName, ours, "", rev(base)); !errors.Is(err, holdfast.ErrConflict) {
+		t.Errorf("Push() of a branch that is there = %v, want ErrConflict", err)
+	}
+	push(t, s, made, "")
+	if refs := fetch(t, s); len(refs) != 1 {
+		t.Errorf("refs after the deletion: %v", refs)
+	}
+}

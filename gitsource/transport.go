@@ -41,31 +41,92 @@ type session interface {
 	close() error
 }
 
+// pushSession is one conversation with a remote that takes something: what it
+// has, then at most one push.
+type pushSession interface {
+	advertise(ctx context.Context) (*packp.AdvRefs, error)
+	// push sends commands and a pack, and returns what became of them; nil if the
+	// remote did not say.
+	push(ctx context.Context, req *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error)
+	close() error
+}
+
 // open begins a session. ctx bounds it as a whole.
 func (r *remote) open(ctx context.Context) (session, error) {
 	switch r.endpoint.Protocol {
 	case "file":
-		return openFile(ctx, r.endpoint.Path)
+		return openFile(ctx, uploadPack, r.endpoint.Path)
 	case "ssh":
-		return openSSH(ctx, r.endpoint, r.auth.SSH)
+		return openSSH(ctx, uploadPack, r.endpoint, r.auth.SSH)
 	default:
 		return r.openHTTP(ctx)
 	}
 }
+
+// openPush begins a session that takes something. ctx bounds it as a whole.
+func (r *remote) openPush(ctx context.Context) (pushSession, error) {
+	switch r.endpoint.Protocol {
+	case "file":
+		return openFile(ctx, receivePack, r.endpoint.Path)
+	case "ssh":
+		return openSSH(ctx, receivePack, r.endpoint, r.auth.SSH)
+	}
+	auth, err := r.basic(ctx)
+	if err != nil {
+		return nil, err
+	}
+	endpoint := *r.endpoint
+	inner, err := r.http.NewReceivePackSession(&endpoint, auth)
+	if err != nil {
+		return nil, err
+	}
+	return &httpPush{inner: inner}, nil
+}
+
+// What is run on the other end.
+const (
+	uploadPack  = "upload-pack"
+	receivePack = "receive-pack"
+)
+
+// httpPush speaks smart HTTP through go-git.
+type httpPush struct{ inner transport.ReceivePackSession }
+
+func (s *httpPush) advertise(ctx context.Context) (*packp.AdvRefs, error) {
+	refs, err := s.inner.AdvertisedReferencesContext(ctx)
+	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		return packp.NewAdvRefs(), nil
+	}
+	return refs, err
+}
+
+func (s *httpPush) push(ctx context.Context, req *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
+	return s.inner.ReceivePack(ctx, req)
+}
+
+func (s *httpPush) close() error { return s.inner.Close() }
 
 // httpSession speaks smart HTTP through go-git.
 type httpSession struct {
 	inner transport.UploadPackSession
 }
 
+// basic returns the credential for a session over HTTP; nil: none is sent.
+func (r *remote) basic(ctx context.Context) (transport.AuthMethod, error) {
+	if r.auth.Basic == nil {
+		return nil, nil
+	}
+	user, password, err := r.auth.Basic(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("get credentials: %w", err)
+	}
+	return &githttp.BasicAuth{Username: user, Password: password}, nil
+}
+
 func (r *remote) openHTTP(ctx context.Context) (session, error) {
-	var auth transport.AuthMethod
-	if r.auth.Basic != nil {
-		user, password, err := r.auth.Basic(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("get credentials: %w", err)
-		}
-		auth = &githttp.BasicAuth{Username: user, Password: password}
+	auth, err := r.basic(ctx)
+	if err != nil {
+		return nil, err
 	}
 	endpoint := *r.endpoint // a redirect changes it, for this session only
 	inner, err := r.http.NewUploadPackSession(&endpoint, auth)
@@ -127,28 +188,30 @@ func (e *notGitError) Error() string {
 	return fmt.Sprintf("server answered %q instead of Git's protocol", e.contentType)
 }
 
-// pipeSession speaks to a git-upload-pack through its standard streams.
+// pipeSession speaks to a git-upload-pack or git-receive-pack through its
+// standard streams.
 type pipeSession struct {
-	stdin  io.WriteCloser
-	stdout io.Reader
-	stderr *tail
-	wait   func() error
+	program string
+	stdin   io.WriteCloser
+	stdout  io.Reader
+	stderr  *tail
+	wait    func() error
 
 	asked bool
 	once  sync.Once
 	err   error
 }
 
-// openFile runs Git's own upload-pack on a repository on disk: it knows every
+// openFile runs Git's own program on a repository on disk: it knows every
 // format that a repository can have, and packs while others write.
-func openFile(ctx context.Context, path string) (session, error) {
+func openFile(ctx context.Context, program, path string) (*pipeSession, error) {
 	if _, err := os.Stat(path); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("%w: %s", transport.ErrRepositoryNotFound, path)
 		}
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, "git", "upload-pack", path)
+	cmd := exec.CommandContext(ctx, "git", program, path)
 	cmd.WaitDelay = 5 * time.Second
 	// Git needs its user's settings (safe.directory), nobody's secrets.
 	cmd.Env = []string{"LC_ALL=C"}
@@ -157,7 +220,7 @@ func openFile(ctx context.Context, path string) (session, error) {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
 	}
-	s := &pipeSession{stderr: &tail{}, wait: cmd.Wait}
+	s := &pipeSession{program: program, stderr: &tail{}, wait: cmd.Wait}
 	cmd.Stderr = s.stderr
 	var err error
 	if s.stdin, err = cmd.StdinPipe(); err != nil {
@@ -167,13 +230,13 @@ func openFile(ctx context.Context, path string) (session, error) {
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("run git upload-pack: %w", err)
+		return nil, fmt.Errorf("run git %s: %w", program, err)
 	}
 	return s, nil
 }
 
-// openSSH runs git-upload-pack on a host that known_hosts vouches for.
-func openSSH(ctx context.Context, endpoint *transport.Endpoint, auth SSH) (session, error) {
+// openSSH runs Git's program on a host that known_hosts vouches for.
+func openSSH(ctx context.Context, program string, endpoint *transport.Endpoint, auth SSH) (*pipeSession, error) {
 	addr := net.JoinHostPort(strings.Trim(endpoint.Host, "[]"), strconv.Itoa(sshPort(endpoint)))
 	config, err := sshConfig(endpoint, auth, addr)
 	if err != nil {
@@ -191,7 +254,7 @@ func openSSH(ctx context.Context, endpoint *transport.Endpoint, auth SSH) (sessi
 		_ = conn.Close()
 		return nil, err
 	}
-	s, err := runUploadPack(client, endpoint.Path)
+	s, err := runOver(client, program, endpoint.Path)
 	if err != nil {
 		stop()
 		_ = client.Close()
@@ -247,12 +310,12 @@ func newSSHClient(conn net.Conn, addr string, config *ssh.ClientConfig) (*ssh.Cl
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-func runUploadPack(client *ssh.Client, path string) (*pipeSession, error) {
+func runOver(client *ssh.Client, program, path string) (*pipeSession, error) {
 	run, err := client.NewSession()
 	if err != nil {
 		return nil, err
 	}
-	s := &pipeSession{stderr: &tail{}, wait: run.Wait}
+	s := &pipeSession{program: program, stderr: &tail{}, wait: run.Wait}
 	run.Stderr = s.stderr
 	if s.stdin, err = run.StdinPipe(); err != nil {
 		return nil, err
@@ -261,7 +324,7 @@ func runUploadPack(client *ssh.Client, path string) (*pipeSession, error) {
 		return nil, err
 	}
 	quoted := "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(path) + "'"
-	if err := run.Start("git-upload-pack " + quoted); err != nil {
+	if err := run.Start("git-" + program + " " + quoted); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -304,6 +367,28 @@ func (s *pipeSession) pack(_ context.Context, req *packp.UploadPackRequest) (io.
 	return resp, nil
 }
 
+func (s *pipeSession) push(_ context.Context, req *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
+	s.asked = true
+	if err := req.Encode(s.stdin); err != nil {
+		// Why the other end hung up, it has said on its way out.
+		if closed := s.close(); closed != nil {
+			err = closed
+		}
+		return nil, fmt.Errorf("send: %w", err)
+	}
+	if err := s.stdin.Close(); err != nil {
+		return nil, err
+	}
+	report := packp.NewReportStatus()
+	if err := report.Decode(s.stdout); err != nil {
+		if closed := s.close(); closed != nil {
+			err = closed
+		}
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	return report, nil
+}
+
 // close says goodbye if nothing was asked for, and waits for the other end.
 func (s *pipeSession) close() error {
 	s.once.Do(func() {
@@ -314,19 +399,21 @@ func (s *pipeSession) close() error {
 		_, _ = io.Copy(io.Discard, s.stdout)
 		s.err = s.wait()
 		if text := s.stderr.String(); s.err != nil && text != "" {
-			s.err = &commandError{text: text, err: s.err}
+			s.err = &commandError{program: s.program, text: text, err: s.err}
 		}
 	})
 	return s.err
 }
 
-// commandError is what git-upload-pack said before it gave up.
+// commandError is what Git's program said before it gave up.
 type commandError struct {
-	text string
-	err  error
+	program, text string
+	err           error
 }
 
-func (e *commandError) Error() string { return fmt.Sprintf("git-upload-pack: %s (%v)", e.text, e.err) }
+func (e *commandError) Error() string {
+	return fmt.Sprintf("git-%s: %s (%v)", e.program, e.text, e.err)
+}
 
 func (e *commandError) Unwrap() error { return e.err }
 

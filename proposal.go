@@ -1,0 +1,41 @@
+package holdfast
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// proposalTrailer is the key of the line by which a commit of ours is known.
+const proposalTrailer = "Holdfast-Proposal: "
+
+// Identity tells proposals apart: by branch, message and the paths of the files.
+// What they stand on, and what else is in the files, makes no other proposal: who
+// has closed the pull request has declined both.
+func (p Proposal) Identity() Digest {
+	var b strings.Builder
+	for _, part := range append([]string{p.Branch, strings.TrimSpace(p.Message)}, slices.Sorted(maps.Keys(p.Files))...) {
+		fmt.Fprintf(&b, "%d:%s", len(part), part)
+	}
+	return DigestOf([]byte(b.String()))
+}
+
+// CommitMessage is Message with a line at its end by which the commit, whose tree
+// has this id, is known to be ours: see ProposedBy.
+func (p Proposal) CommitMessage(tree string) string {
+	return strings.TrimSpace(p.Message) + "\n\n" + proposalTrailer + string(p.Identity()) + " " + tree + "\n"
+}
+
+// ProposedBy returns the Identity of the proposal that a commit with this message
+// and tree was made for. It is empty if the commit is not ours, or not what we
+// made any more: who amends it keeps the message and changes the tree.
+func ProposedBy(message, tree string) Digest {
+	message = strings.TrimSpace(message)
+	last, ok := strings.CutPrefix(message[strings.LastIndexByte(message, '\n')+1:], proposalTrailer)
+	identity, of, two := strings.Cut(last, " ")
+	if !ok || !two || tree == "" || of != tree {
+		return ""
+	}
+	return Digest(identity)
+}
