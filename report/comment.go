@@ -15,6 +15,7 @@ type writer struct {
 	outcomes []outcome
 	groups   []group
 	total    total
+	impacts  []*impactView
 	level    detail
 	diffs    map[*holdfast.Plan]string
 	page
@@ -27,6 +28,7 @@ func newWriter(r PullRequest) *writer {
 	})
 	w.groups = groupsOf(w.outcomes)
 	w.total = totalOf(w.outcomes)
+	w.impacts = impactsOf(r, w.outcomes)
 	return w
 }
 
@@ -40,6 +42,7 @@ func (w *writer) comment(level detail) string {
 		w.line("> [!NOTE]\n> " + words(notice) + "\n")
 	}
 	w.refusal()
+	w.impactFaults()
 	w.danger()
 	w.faults()
 	w.attention()
@@ -47,6 +50,9 @@ func (w *writer) comment(level detail) string {
 	w.summary()
 	for _, g := range w.groups {
 		w.details(g)
+	}
+	for _, v := range firstOf(&w.page, w.impacts, w.level.clusters) {
+		w.impact(v)
 	}
 	w.next()
 	w.footer()
@@ -61,8 +67,19 @@ func (w *writer) bare() string {
 
 // headline is the decision in a line.
 func (w *writer) headline() string {
-	pr, t := w.r.PullRequest, w.total
+	pr := w.r.PullRequest
 	head := code(orElse(pr.Head.Short(), "no commit"))
+	switch {
+	case len(w.impacts) > 0 && (pr.Reason == "" || w.r.merged()):
+		return w.impactHeadline(head)
+	default:
+		return w.clustersHeadline(head)
+	}
+}
+
+// clustersHeadline is that of the clusters that the merge itself moves.
+func (w *writer) clustersHeadline(head string) string {
+	pr, t := w.r.PullRequest, w.total
 	switch {
 	case pr.Reason != "" && !w.r.merged():
 		return "⛔ Nothing is planned for " + head + ": " + shorten(reasonOf(pr.Reason).words, 200)
@@ -73,7 +90,7 @@ func (w *writer) headline() string {
 	case w.r.merged():
 		return w.mergedHeadline(head)
 	case t.by[stageWorking] > 0:
-		return fmt.Sprintf("⏳ Planning %s · %s", head, progress(t))
+		return fmt.Sprintf("⏳ Planning %s · %s", head, progress(t.all, t.by[stageWorking]))
 	case t.by[stageFailed]+t.by[stageHeld] > 0 || len(pr.Faults) > 0:
 		return fmt.Sprintf("❌ Plan for %s · %s%s", head, w.breakdown("changes", "change", len(pr.Faults)), countsPhrase(t.counts, false))
 	case t.by[stageDone] == 0:
@@ -96,7 +113,7 @@ func (w *writer) mergedHeadline(head string) string {
 	case t.by[stageHeld] > 0:
 		return fmt.Sprintf("✋ Merged as %s · %s", head, w.breakdown("is applied", "are applied", 0))
 	case t.by[stageWorking] > 0:
-		return fmt.Sprintf("⏳ Merged as %s, applying · %s", head, progress(t))
+		return fmt.Sprintf("⏳ Merged as %s, applying · %s", head, progress(t.all, t.by[stageWorking]))
 	case t.by[stageDone] == 0:
 		return fmt.Sprintf("✅ Merged as %s: nothing to apply", head)
 	default:
@@ -104,12 +121,11 @@ func (w *writer) mergedHeadline(head string) string {
 	}
 }
 
-func progress(t total) string {
-	done := t.all - t.by[stageWorking]
-	if t.all == 1 {
+func progress(all, working int) string {
+	if all == 1 {
 		return "1 cluster"
 	}
-	return fmt.Sprintf("%d of %d clusters done", done, t.all)
+	return fmt.Sprintf("%d of %d clusters done", all-working, all)
 }
 
 // breakdown says how many clusters are where.
@@ -205,34 +221,49 @@ func countsInWords(c holdfast.Counts, done bool) string {
 
 // next is what can be done with the whole; commands are named once.
 func (w *writer) next() {
-	if w.r.merged() || w.r.PullRequest.Reason != "" || len(w.outcomes) == 0 {
+	if w.r.merged() || w.r.PullRequest.Reason != "" || len(w.outcomes)+len(w.impacts) == 0 {
 		return
 	}
-	parts := []string{}
+	trials, waiting := trialsOf(w.impacts)
+	working := w.total.by[stageWorking] + waiting
+	var parts, all []string
 	switch {
-	case w.total.by[stageFailed] > 0 || len(w.r.PullRequest.Faults) > 0:
+	case w.total.by[stageFailed] > 0 || len(w.r.PullRequest.Faults) > 0 || unfit(w.impacts):
 		if w.inCode() {
 			parts = append(parts, "correct it and push")
 		}
-	case w.total.by[stageWorking] > 0:
+	case working > 0:
 		parts = append(parts, "this comment is updated when the plans are done")
-	case w.total.by[stageDone] > 0:
-		parts = append(parts, w.mergeWord())
+	default:
+		if w.total.by[stageDone] > 0 {
+			parts = append(parts, w.mergeWord())
+		}
+		parts = append(parts, releaseWords(w.impacts)...)
+		if planMore(w.impacts) {
+			all = append(all, "plan each cluster: "+planAll)
+		}
 	}
-	parts = append(parts, "plan again: "+command(holdfast.VerbPlan))
+	if len(w.outcomes)+trials > 0 {
+		parts = append(parts, "plan again: "+command(holdfast.VerbPlan))
+	}
 	if len(w.outcomes) > 1 {
 		parts = append(parts, "one cluster only: "+command(holdfast.VerbPlan, w.outcomes[0].cluster.Name))
 	}
-	if w.total.by[stageWorking] > 0 {
+	parts = append(parts, all...)
+	if working > 0 {
 		parts = append(parts, "stop: "+command(holdfast.VerbCancel))
+	}
+	if len(parts) == 0 {
+		return
 	}
 	w.line("**Next:** " + strings.Join(parts, " · ") + "\n")
 }
 
 // inCode reports whether something has failed that a push may put right.
 func (w *writer) inCode() bool {
-	return len(w.r.PullRequest.Faults) > 0 || slices.ContainsFunc(w.outcomes, func(o outcome) bool {
-		return o.stage == stageFailed && (o.failure == nil || inCode[o.failure.Cause])
+	broken := func(o outcome) bool { return o.stage == stageFailed && (o.failure == nil || inCode[o.failure.Cause]) }
+	return len(w.r.PullRequest.Faults) > 0 || slices.ContainsFunc(w.outcomes, broken) || slices.ContainsFunc(w.impacts, func(v *impactView) bool {
+		return v.Fault != "" || v.refusedBy(holdfast.ReachMerge) > 0 || slices.ContainsFunc(v.failures(), broken)
 	})
 }
 
@@ -271,7 +302,13 @@ func (w *writer) footer() {
 	}
 	seen := map[string]bool{}
 	var facts []string
-	for _, o := range w.outcomes {
+	all := slices.Clone(w.outcomes)
+	for _, v := range w.impacts {
+		for _, e := range v.effects {
+			all = append(all, e.outcomes...)
+		}
+	}
+	for _, o := range all {
 		for _, fact := range runFacts(o.run) {
 			if !seen[fact] {
 				seen[fact] = true

@@ -260,7 +260,7 @@ func (d *driftWriter) danger() {
 	for _, item := range d.parts.drifted() {
 		c := holdfast.ResourceChange{Address: item.Address, Type: item.Type, Action: item.Action}
 		if c.Destroys() {
-			lines = append(lines, "the "+dangerWords(c))
+			lines = append(lines, "the "+dangerWords(c, "will"))
 		}
 	}
 	if len(lines) == 0 && !d.r.State.Destroys {
@@ -279,8 +279,8 @@ func (d *driftWriter) danger() {
 	d.line("")
 }
 
-// dangerWords names a resource that is destroyed or replaced.
-func dangerWords(c holdfast.ResourceChange) string {
+// dangerWords names a resource that will, or would, be destroyed or replaced.
+func dangerWords(c holdfast.ResourceChange, will string) string {
 	what := map[holdfast.Danger]string{
 		holdfast.DangerCluster: "cluster", holdfast.DangerData: "resource that keeps data", holdfast.DangerNone: "resource",
 	}[c.Danger()]
@@ -288,7 +288,7 @@ func dangerWords(c holdfast.ResourceChange) string {
 	if c.Action == holdfast.ActionReplace {
 		verb = "REPLACED"
 	}
-	return fmt.Sprintf("%s %s will be **%s**", what, code(shorten(c.Address, 200)), verb)
+	return fmt.Sprintf("%s %s %s be **%s**", what, code(shorten(c.Address, 200)), will, verb)
 }
 
 // items is the table of one kind of drift.

@@ -43,12 +43,15 @@ type outcome struct {
 
 func (r PullRequest) merged() bool { return r.PullRequest.State == holdfast.PullRequestMerged }
 
+// outcomesOf are those of the clusters that the merge itself moves.
 func outcomesOf(r PullRequest) []outcome {
 	out := make([]outcome, 0, len(r.Clusters))
 	for _, c := range r.Clusters {
-		if r.merged() {
+		switch {
+		case c.Trial: // part of an impact
+		case r.merged():
 			out = append(out, appliedOutcome(c, r.Now))
-		} else {
+		default:
 			out = append(out, plannedOutcome(r, c))
 		}
 	}

@@ -9,6 +9,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -86,25 +87,28 @@ type detail struct {
 	rows     int    // resources in a table; 0: none
 	notes    int    // drift, warnings, faults: each so many
 	clusters int    // rows of the summary
+	effects  int    // of a template's change: so many with plans
+	lines    int    // of a template's change: so many at all
+	names    int    // of clusters that a template's change moves
 }
 
 var details = []detail{
-	{"", true, 100_000, 100_000, 50, 1000},
-	{"details of clusters without changes", false, 100_000, 100_000, 50, 1000},
-	{"full plans beyond 1000 lines", false, 1000, 1000, 50, 1000},
-	{"full plans beyond 200 lines", false, 200, 1000, 30, 1000},
-	{"full plans", false, 0, 1000, 20, 500},
-	{"full plans, and resources beyond the 30 most dangerous of a cluster", false, 0, 30, 10, 300},
-	{"full plans, and resources beyond the 8 most dangerous of a cluster", false, 0, 8, 5, 200},
-	{"plans; only the summary is left", false, 0, 0, 5, 100},
-	{"plans, and most clusters; only the summary is left", false, 0, 0, 1, 20},
+	{"", true, 100_000, 100_000, 50, 1000, 1000, 1000, 500},
+	{"details of clusters without changes", false, 100_000, 100_000, 50, 1000, 1000, 1000, 50},
+	{"full plans beyond 1000 lines", false, 1000, 1000, 50, 1000, 100, 1000, 20},
+	{"full plans beyond 200 lines", false, 200, 1000, 30, 1000, 50, 500, 20},
+	{"full plans", false, 0, 1000, 20, 500, 50, 200, 20},
+	{"full plans, and resources beyond the 30 most dangerous of a cluster", false, 0, 30, 10, 300, 50, 100, 10},
+	{"full plans, and resources beyond the 8 most dangerous of a cluster", false, 0, 8, 5, 200, 25, 100, 5},
+	{"plans; only the summary is left", false, 0, 0, 5, 100, 0, 60, 5},
+	{"plans, and most clusters; only the summary is left", false, 0, 0, 1, 20, 0, 10, 3},
 }
 
 // Comment returns the one comment of a pull request, for any time of its life.
 // It begins with Marker and is never longer than 65,536 characters: what does
 // not fit is left out step by step, and the comment says so. It is empty if
-// there is nothing to say: no affected cluster, no fault, and no comment that
-// would become untrue.
+// there is nothing to say: no affected cluster, no changed template, no fault,
+// and no comment that would become untrue.
 func Comment(r PullRequest) string {
 	if silent(r) {
 		return ""
@@ -120,5 +124,6 @@ func Comment(r PullRequest) string {
 
 func silent(r PullRequest) bool {
 	pr := r.PullRequest
-	return !r.Had && len(r.Clusters) == 0 && len(pr.Faults) == 0 && (pr.Reason == "" || !shownReason(pr.Reason))
+	ordinary := slices.ContainsFunc(r.Clusters, func(c Cluster) bool { return !c.Trial })
+	return !r.Had && !ordinary && len(r.Impacts) == 0 && len(pr.Faults) == 0 && (pr.Reason == "" || !shownReason(pr.Reason))
 }

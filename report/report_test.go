@@ -243,6 +243,7 @@ func cases() map[string]report.PullRequest {
 		"merged-unplanned": merge(pullRequest(report.Cluster{Name: "dev-us"})),
 	}
 	maps.Copy(cases, lifeCases())
+	maps.Copy(cases, impactCases())
 	return cases
 }
 

@@ -16,17 +16,24 @@ func PlanStatus(r PullRequest) holdfast.CommitStatus {
 	pr := r.PullRequest
 	open := r
 	open.PullRequest.State = holdfast.PullRequestOpen
-	state, description := planState(open)
+	state, description := planState(open, r.merged())
 	if r.merged() && state == holdfast.StatusPending {
 		state, description = holdfast.StatusFailure, "merged before it was planned"
 	}
 	return status(pr.Head, holdfast.ContextPlan, state, description)
 }
 
-func planState(r PullRequest) (holdfast.StatusState, string) {
+// planState is of an open pull request. Samples that a merge came before are not
+// waited for any more.
+func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 	pr := r.PullRequest
 	outcomes := outcomesOf(r)
 	t := totalOf(outcomes)
+	impacts := impactsOf(r, outcomes)
+	trials, waiting := trialsOf(impacts)
+	if merged {
+		trials, waiting = 0, 0
+	}
 	switch {
 	case pr.Reason == "Draft":
 		return holdfast.StatusPending, plain(reasonOf(pr.Reason).words)
@@ -34,26 +41,37 @@ func planState(r PullRequest) (holdfast.StatusState, string) {
 		return holdfast.StatusSuccess, "nothing to plan: " + plain(reasonOf(pr.Reason).words)
 	case pr.Reason != "":
 		return holdfast.StatusFailure, plain(reasonOf(pr.Reason).words)
-	case len(outcomes) == 0 && len(pr.Faults) == 0:
+	case len(outcomes) == 0 && len(pr.Faults) == 0 && len(impacts) == 0:
 		return holdfast.StatusSuccess, "no cluster affected"
-	case t.by[stageWorking] > 0:
-		return holdfast.StatusPending, "planning: " + progress(t)
+	case t.by[stageWorking]+waiting > 0:
+		return holdfast.StatusPending, "planning: " + progress(t.all+trials, t.by[stageWorking]+waiting)
 	case len(pr.Faults) > 0:
 		f := pr.Faults[0]
 		return holdfast.StatusFailure, fmt.Sprintf("%s: %s: %s", plural(len(pr.Faults), "error"), f.Position(), f.Message)
 	case t.by[stageFailed] > 0:
 		return holdfast.StatusFailure, failedDescription(outcomes, "plan failed for ")
+	case unfit(impacts):
+		return holdfast.StatusFailure, unfitDescription(impacts)
 	case t.by[stageHeld] > 0:
 		return holdfast.StatusFailure, heldDescription(outcomes)
-	case t.by[stageDone] == 0:
-		return holdfast.StatusSuccess, "no changes in " + plural(t.all, "cluster")
+	case moves(impacts) && len(outcomes) > 0:
+		return holdfast.StatusSuccess, plannedDescription(t) + "; " + impactWords(impacts, oneLine)
+	case len(impacts) > 0 && len(outcomes) == 0:
+		return holdfast.StatusSuccess, impactWords(impacts, oneLine)
 	default:
-		planned := plural(t.by[stageDone]+t.by[stageUnchanged], "cluster")
-		if t.destroy > 0 {
-			planned += fmt.Sprintf(", %d to be destroyed", t.destroy)
-		}
-		return holdfast.StatusSuccess, planned + ": " + countsInWords(t.counts, false)
+		return holdfast.StatusSuccess, plannedDescription(t)
 	}
+}
+
+func plannedDescription(t total) string {
+	if t.by[stageDone] == 0 {
+		return "no changes in " + plural(t.all, "cluster")
+	}
+	planned := plural(t.by[stageDone]+t.by[stageUnchanged], "cluster")
+	if t.destroy > 0 {
+		planned += fmt.Sprintf(", %d to be destroyed", t.destroy)
+	}
+	return planned + ": " + countsInWords(t.counts, false)
 }
 
 // ApplyStatus returns holdfast/apply for the merge commit; false before the
@@ -64,7 +82,11 @@ func ApplyStatus(r PullRequest) (holdfast.CommitStatus, bool) {
 	if !r.merged() || pr.MergeCommit == "" {
 		return holdfast.CommitStatus{}, false
 	}
-	state, description := applyState(outcomesOf(r))
+	outcomes := outcomesOf(r)
+	state, description := applyState(outcomes)
+	if len(outcomes) == 0 && len(r.Impacts) > 0 {
+		description = "nothing to apply: clusters move when they name the new version of their template"
+	}
 	return status(pr.MergeCommit, holdfast.ContextApply, state, description), true
 }
 
@@ -96,7 +118,7 @@ func applyState(outcomes []outcome) (holdfast.StatusState, string) {
 	case len(outcomes) == 0:
 		return holdfast.StatusSuccess, "no cluster affected"
 	case t.by[stageWorking] > 0:
-		return holdfast.StatusPending, "applying: " + progress(t)
+		return holdfast.StatusPending, "applying: " + progress(t.all, t.by[stageWorking])
 	case t.by[stageFailed] > 0:
 		return holdfast.StatusFailure, failedDescription(outcomes, "failed for ")
 	case forGood:

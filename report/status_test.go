@@ -43,6 +43,20 @@ func TestStatuses(t *testing.T) {
 		"merged-order":     {holdfast.StatusSuccess, holdfast.StatusFailure},
 		"merged-slow":      {holdfast.StatusSuccess, holdfast.StatusPending},
 		"merged-left":      {holdfast.StatusSuccess, holdfast.StatusFailure},
+		"impact":           {holdfast.StatusSuccess, ""},
+		"impact-planning":  {holdfast.StatusPending, ""},
+		"impact-budget":    {holdfast.StatusSuccess, ""},
+		"impact-failed":    {holdfast.StatusFailure, ""},
+		"impact-all":       {holdfast.StatusSuccess, ""},
+		"impact-fault":     {holdfast.StatusFailure, ""},
+		"impact-major":     {holdfast.StatusSuccess, ""}, // refuses documents, as a major version may
+		"impact-path":      {holdfast.StatusSuccess, ""},
+		"impact-refused":   {holdfast.StatusFailure, ""},
+		"impact-unused":    {holdfast.StatusSuccess, ""},
+		"impact-same":      {holdfast.StatusSuccess, ""},
+		"impact-mixed":     {holdfast.StatusSuccess, ""},
+		"impact-merged":    {holdfast.StatusSuccess, holdfast.StatusSuccess},
+		"impact-applied":   {holdfast.StatusSuccess, holdfast.StatusSuccess},
 	}
 	for name, r := range cases() {
 		t.Run(name, func(t *testing.T) {

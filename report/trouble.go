@@ -96,6 +96,11 @@ func destructionLine(o outcome) string {
 }
 
 func dangerLine(cluster string, c holdfast.ResourceChange) string {
+	return fmt.Sprintf("**%s**: the %s%s", text(cluster), dangerWords(c, "will"), dangerCause(c))
+}
+
+// dangerCause is why a resource is destroyed or replaced, after a colon.
+func dangerCause(c holdfast.ResourceChange) string {
 	why := ""
 	if len(c.ReplacePaths) > 0 {
 		paths := make([]string, len(c.ReplacePaths))
@@ -106,7 +111,7 @@ func dangerLine(cluster string, c holdfast.ResourceChange) string {
 	} else if words := reasonWords(c.Reason); words != "" {
 		why = ": " + words
 	}
-	return fmt.Sprintf("**%s**: the %s%s", text(cluster), dangerWords(c), why)
+	return why
 }
 
 // faults is what is wrong with the files, at their lines.

@@ -1,0 +1,318 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// rank is how much people should mind what happens to a cluster.
+type rank int
+
+const (
+	rankUnchanged rank = iota
+	rankWorking        // being planned
+	rankUnplanned
+	rankChanges
+	rankDestroys
+	rankFailed  // its plan failed
+	rankData    // something that keeps data is destroyed or replaced
+	rankCluster // a control plane is
+)
+
+// effect is what a change of a template does to some clusters: the same actions
+// on the same resources, whatever their number and values are.
+type effect struct {
+	rank     rank
+	key      string
+	phrases  []phrase
+	clusters []holdfast.ImpactCluster // planned or not; by reach, then name
+	outcomes []outcome                // of those that are planned themselves; by name
+	roots    []rootChange
+	groups   int // that they are of
+}
+
+// rootChange is what happens in the root modules of some clusters.
+type rootChange struct {
+	changes  []string
+	clusters int
+}
+
+// phrase is "`module.kubernetes…node_pool` updated in place".
+type phrase struct {
+	address string // empty: words say it all
+	words   string
+	strong  bool
+}
+
+// known reports whether a plan says it.
+func (e effect) known() bool {
+	return e.rank == rankUnchanged || e.rank >= rankChanges && e.rank != rankFailed
+}
+
+// exemplary is how well an effect stands for those of clusters that are not
+// planned themselves: a known one, the worst of them, does best.
+func (e effect) exemplary() int {
+	switch {
+	case e.known():
+		return 10 + int(e.rank)
+	case e.rank == rankWorking:
+		return 2
+	case e.rank == rankFailed:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// shown is whose plan stands for all of them: the first sample that has one; -1
+// if there is none.
+func (e *effect) shown() int {
+	return slices.IndexFunc(e.outcomes, func(o outcome) bool { return o.cluster.Trial && o.plan != nil })
+}
+
+// addRoot adds what happens in the root modules of some clusters. Groups that
+// differ in what words do not tell are told together.
+func (e *effect) addRoot(changes []string, clusters int) {
+	for i, root := range e.roots {
+		if slices.Equal(root.changes, changes) {
+			e.roots[i].clusters += clusters
+			return
+		}
+	}
+	e.roots = append(e.roots, rootChange{changes: changes, clusters: clusters})
+}
+
+func (e *effect) sort() {
+	slices.SortStableFunc(e.clusters, func(a, b holdfast.ImpactCluster) int {
+		return cmp.Or(cmp.Compare(reachOrder(a.Reach), reachOrder(b.Reach)), strings.Compare(a.Name, b.Name))
+	})
+	slices.SortStableFunc(e.outcomes, func(a, b outcome) int { return strings.Compare(a.cluster.Name, b.cluster.Name) })
+	slices.SortStableFunc(e.roots, func(a, b rootChange) int { return cmp.Compare(b.clusters, a.clusters) })
+}
+
+var reaches = []holdfast.ImpactReach{holdfast.ReachMerge, holdfast.ReachRelease, holdfast.ReachUpgrade, holdfast.ReachManual}
+
+func reachOrder(reach holdfast.ImpactReach) int {
+	if i := slices.Index(reaches, reach); i >= 0 {
+		return i
+	}
+	return len(reaches)
+}
+
+// effectOf is what a plan does to its cluster.
+func effectOf(o outcome) effect {
+	switch {
+	case o.stage == stageFailed && !o.broken:
+		return effect{rank: rankFailed, key: "failed", phrases: []phrase{{words: "plan failed", strong: true}}}
+	case o.plan == nil && !o.counts.Zero():
+		return effectOfCounts(o.counts)
+	case o.stage == stageUnchanged:
+		return unchangedEffect()
+	case o.plan == nil || o.stale:
+		return unknownEffect(o)
+	case !o.plan.HasChanges():
+		return unchangedEffect()
+	case len(o.plan.Changes) == 0:
+		return effectOfCounts(o.plan.Counts)
+	default:
+		return effectOfChanges(o.plan.Changes)
+	}
+}
+
+func unchangedEffect() effect {
+	return effect{rank: rankUnchanged, key: "unchanged", phrases: []phrase{{words: "no changes"}}}
+}
+
+func unknownEffect(o outcome) effect {
+	if o.stage == stageWorking {
+		return effect{rank: rankWorking, key: "working", phrases: []phrase{{words: "being planned"}}}
+	}
+	return unplannedEffect()
+}
+
+func unplannedEffect() effect {
+	return effect{rank: rankUnplanned, key: "unplanned", phrases: []phrase{{words: "not planned"}}}
+}
+
+// effectOfCounts is for plans whose changes are not at hand, or are of outputs
+// only.
+func effectOfCounts(counts holdfast.Counts) effect {
+	rank := rankChanges
+	if counts.Replace+counts.Delete > 0 {
+		rank = rankDestroys
+	}
+	words := countsInWords(counts, false)
+	if (counts == holdfast.Counts{Outputs: counts.Outputs}) {
+		words = "only outputs change"
+	}
+	return effect{rank: rank, key: "counts " + words, phrases: []phrase{{words: words, strong: rank == rankDestroys}}}
+}
+
+var actionVerbs = map[holdfast.ChangeAction]string{
+	holdfast.ActionReplace: "replaced", holdfast.ActionDelete: "destroyed", holdfast.ActionForget: "forgotten",
+	holdfast.ActionUpdate: "updated in place", holdfast.ActionCreate: "created", holdfast.ActionImport: "imported",
+	holdfast.ActionMove: "moved",
+}
+
+var actionOrder = []holdfast.ChangeAction{
+	holdfast.ActionReplace, holdfast.ActionDelete, holdfast.ActionForget, holdfast.ActionUpdate, holdfast.ActionCreate,
+	holdfast.ActionImport, holdfast.ActionMove,
+}
+
+// effectOfChanges says once what happens to all instances of a resource.
+func effectOfChanges(changes []holdfast.ResourceChange) effect {
+	type kind struct {
+		address string
+		action  holdfast.ChangeAction
+		danger  rank
+	}
+	seen := map[kind]bool{}
+	var kinds []kind
+	for _, c := range changes {
+		k := kind{patternOf(c.Address), c.Action, rankOf(c)}
+		if !seen[k] {
+			seen[k] = true
+			kinds = append(kinds, k)
+		}
+	}
+	slices.SortFunc(kinds, func(a, b kind) int {
+		return cmp.Or(cmp.Compare(b.danger, a.danger), cmp.Compare(slices.Index(actionOrder, a.action), slices.Index(actionOrder, b.action)),
+			strings.Compare(a.address, b.address), strings.Compare(string(a.action), string(b.action)))
+	})
+	e := effect{}
+	var key strings.Builder
+	for _, k := range kinds {
+		e.rank = max(e.rank, k.danger)
+		key.WriteString(string(k.action) + " " + k.address + "\n")
+		p := phrase{address: k.address, words: orElse(actionVerbs[k.action], text(string(k.action))), strong: k.danger >= rankDestroys}
+		if k.danger == rankCluster {
+			p.address, p.words = "", "control plane "+p.words
+		}
+		if !slices.Contains(e.phrases, p) {
+			e.phrases = append(e.phrases, p)
+		}
+	}
+	e.key = key.String()
+	return e
+}
+
+func rankOf(c holdfast.ResourceChange) rank {
+	switch {
+	case !c.Destroys():
+		return rankChanges
+	case isControlPlane(c):
+		return rankCluster
+	case c.Danger() != holdfast.DangerNone:
+		return rankData
+	default:
+		return rankDestroys
+	}
+}
+
+// isControlPlane tells clusters of Kubernetes from those of databases.
+func isControlPlane(c holdfast.ResourceChange) bool {
+	if c.Danger() != holdfast.DangerCluster {
+		return false
+	}
+	kubernetes := []string{"kubernetes", "container", "eks", "gke", "aks", "lke", "oke", "k8s", "k3s", "rke", "rke2", "openshift", "rosa", "kube", "sks"}
+	return c.Type == "terraform_data" || c.Type == "null_resource" ||
+		slices.ContainsFunc(strings.Split(strings.ToLower(c.Type), "_"), func(word string) bool { return slices.Contains(kubernetes, word) })
+}
+
+// patternOf is an address without its indices: module.a["x"].b.c[0] is
+// module.a.b.c.
+func patternOf(address string) string {
+	var b strings.Builder
+	index, quoted := false, false
+	for i := 0; i < len(address); i++ {
+		switch c := address[i]; {
+		case quoted && c == '\\':
+			i++
+		case quoted:
+			quoted = c != '"'
+		case index && c == '"':
+			quoted = true
+		case index:
+			index = c != ']'
+		case c == '[':
+			index = true
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// briefAddress is an address that fits a headline: the module and the resource's
+// name, or its type if the name says nothing.
+func briefAddress(address string) string {
+	const most = 40
+	parts := strings.Split(address, ".")
+	if len(address) <= most || len(parts) < 4 || parts[0] != "module" {
+		return shorten(address, most)
+	}
+	name := parts[len(parts)-1]
+	if slices.Contains([]string{"this", "main", "default", "self", "it", "all"}, name) {
+		name = parts[len(parts)-2]
+	}
+	return shorten("module."+parts[1]+"…"+name, most)
+}
+
+// markup is how phrases are written: in Markdown, or in HTML.
+type markup struct {
+	code func(string) string
+	bold [2]string
+}
+
+var (
+	asMarkdown = markup{code, [2]string{"**", "**"}}
+	asPlain    = markup{code, [2]string{}} // Markdown that is bold already
+	asHTML     = markup{func(s string) string { return "<code>" + htmlText(s) + "</code>" }, [2]string{"<b>", "</b>"}}
+)
+
+// words says what happens in at most so many phrases.
+func (e effect) words(m markup, most int, brief bool) string {
+	phrases := e.phrases
+	if len(phrases) > most+1 {
+		phrases = phrases[:most]
+	}
+	parts := make([]string, 0, len(phrases)+1)
+	for _, p := range phrases {
+		part := p.words
+		if p.address != "" {
+			address := shorten(p.address, 200)
+			if brief {
+				address = briefAddress(p.address)
+			}
+			part = m.code(address) + " " + part
+		}
+		if p.strong {
+			part = m.bold[0] + part + m.bold[1]
+		}
+		parts = append(parts, part)
+	}
+	if more := len(e.phrases) - len(phrases); more > 0 {
+		parts = append(parts, plural(more, "more change"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (e effect) icon() string {
+	switch e.rank {
+	case rankUnchanged:
+		return "⚪"
+	case rankWorking:
+		return "⏳"
+	case rankUnplanned:
+		return "❔"
+	case rankChanges:
+		return "🔵"
+	case rankFailed:
+		return "❌"
+	default:
+		return "🛑"
+	}
+}

@@ -1,0 +1,449 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// impactFaults says at the top why a template cannot be released as it is.
+func (w *writer) impactFaults() {
+	for _, v := range firstOf(&w.page, w.impacts, w.level.clusters) {
+		if v.Fault != "" {
+			w.linef("> [!CAUTION]\n> ❌ **%s cannot be released as it is:** %s\n", v.title(), sentence(shorten(words(v.Fault), 1000)))
+		}
+	}
+}
+
+// impact is what the change of one template would do.
+func (w *writer) impact(v *impactView) {
+	w.linef("%s **%s**%s: %s\n", v.icon(), text(shorten(v.Template, 63)), v.versions(), v.radius())
+	if v.total == 0 {
+		w.templateChanges(v)
+		return
+	}
+	w.impactDanger(v)
+	w.honesty(v)
+	w.refused(v)
+	told := firstOf(&w.page, v.effects, w.level.lines)
+	detailed := 0
+	for i, e := range told {
+		if w.level.effects <= detailed || w.level.rows == 0 {
+			w.dropped = w.dropped || len(e.outcomes) > 0
+			w.line("- " + w.effectLine(e))
+			if i == len(told)-1 {
+				w.line("")
+			}
+			continue
+		}
+		detailed++
+		w.effect(v, e)
+	}
+	if more := len(v.effects) - len(told); more > 0 {
+		w.linef("… and %s that are less dangerous.\n", plural(more, "other effect"))
+	}
+	if v.Same > 0 && v.members+len(v.Refused) > 0 {
+		stay := "stay as they are: their root modules do not change"
+		if v.Same == 1 {
+			stay = "stays as it is: its root module does not change"
+		}
+		w.linef("%s %s.\n", plural(v.Same, "cluster"), stay)
+	}
+	w.templateChanges(v)
+}
+
+// title is the template with the version that it is prepared as.
+func (v *impactView) title() string {
+	title := text(shorten(v.Template, 63))
+	if v.Version != "" {
+		title += " " + text(shorten(v.Version, 40))
+	}
+	return title
+}
+
+// versions says from which version to which a template is brought.
+func (v *impactView) versions() string {
+	released, version := text(shorten(v.Released, 40)), text(shorten(v.Version, 40))
+	switch {
+	case released != "" && version != "":
+		return " " + released + " → " + version + " (being prepared)"
+	case version != "":
+		return " " + version + " (being prepared; nothing is released yet)"
+	case released != "":
+		return " after " + released + " (`template.yaml` names no new version)"
+	case v.Dir != "":
+		return " (" + code(shorten(v.Dir, 100)) + ")"
+	default:
+		return ""
+	}
+}
+
+// radius is who is hit, and how, the least dangerous first and the most
+// dangerous, in bold, at the end.
+func (v *impactView) radius() string {
+	const most = 5
+	if v.total == 0 {
+		return "no cluster is made from it"
+	}
+	parts := []string{plural(v.total, "cluster") + " " + isAre(v.total) + " made from it"}
+	if v.Same > 0 {
+		stay := "stay as they are"
+		if v.Same == 1 {
+			stay = "stays as it is"
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", v.Same, stay))
+	}
+	effects := v.effects
+	if len(effects) > most {
+		rest := 0
+		for _, e := range effects[most:] {
+			rest += len(e.clusters)
+		}
+		effects = effects[:most]
+		parts = append(parts, fmt.Sprintf("%d otherwise", rest))
+	}
+	for _, e := range slices.Backward(effects) {
+		switch {
+		case e.rank == rankCluster:
+			parts = append(parts, fmt.Sprintf("**%d: %s**", len(e.clusters), e.phrases[0].words))
+		case e.rank >= rankDestroys:
+			parts = append(parts, fmt.Sprintf("**%d: %s**", len(e.clusters), e.words(asPlain, 2, true)))
+		default:
+			parts = append(parts, fmt.Sprintf("%d %s", len(e.clusters), e.words(asMarkdown, 2, true)))
+		}
+	}
+	if n := len(v.Refused); n > 0 {
+		parts = append(parts, fmt.Sprintf("**%d refused**", n))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// honesty says how many of those that change are planned, and what the others
+// are judged by.
+func (w *writer) honesty(v *impactView) {
+	var said []string
+	if n := v.members - v.merges; n > 0 && w.r.merged() {
+		whom := ""
+		if v.merges > 0 {
+			whom = " to the other " + plural(n, "cluster")
+		}
+		said = append(said, "Nothing was applied"+whom+": clusters move when they name the new version.")
+	}
+	switch {
+	case v.planned == v.members && v.members > 1:
+		said = append(said, fmt.Sprintf("All %d whose root modules change are planned.", v.members))
+	case v.planned < v.members && v.planned > 0:
+		said = append(said, fmt.Sprintf("Planned: %d of the %d whose root modules change; the others are judged by one whose root module changes in the same way.",
+			v.planned, v.members))
+	}
+	if groups, clusters := v.unseen(); groups > 0 && w.r.PullRequest.Reason == "" && !w.r.merged() {
+		missing := fmt.Sprintf("%s, in %s by the change of the root module, %s not planned", plural(clusters, "cluster"), plural(groups, "group"), isAre(clusters))
+		switch {
+		case v.All:
+		case v.Over > 0:
+			missing += ", as there are more groups than are planned without being asked for: " + planAll + " plans all of them"
+		default:
+			missing += ": " + planAll + " plans all of them"
+		}
+		said = append(said, missing+".")
+	}
+	if len(said) > 0 {
+		w.line(strings.Join(said, " ") + "\n")
+	}
+}
+
+const planAll = "`/holdfast plan --all`"
+
+// impactDanger is the banner for clusters and data that would be lost.
+func (w *writer) impactDanger(v *impactView) {
+	const most = 8
+	var lines []string
+	for _, e := range v.effects {
+		if e.rank < rankData {
+			continue
+		}
+		i := e.shown()
+		if i < 0 {
+			continue // told with the clusters that the merge moves
+		}
+		o := e.outcomes[i]
+		others := ""
+		if n := len(e.clusters) - 1; n > 0 {
+			others = fmt.Sprintf(" and %s like it", plural(n, "cluster"))
+		}
+		for _, c := range o.plan.Changes {
+			if rankOf(c) >= rankData {
+				lines = append(lines, fmt.Sprintf("**%s**%s: the %s%s", shorten(text(o.cluster.Name), 80), others, dangerWords(c, "would"), dangerCause(c)))
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return
+	}
+	w.line("> [!CAUTION]")
+	for i, line := range firstOf(&w.page, lines, most) {
+		if i > 0 {
+			w.line(">")
+		}
+		w.line("> " + line)
+	}
+	if more := len(lines) - most; more > 0 {
+		w.linef(">\n> … and %d more", more)
+	}
+	w.line("")
+}
+
+// effectLine is an effect without what is behind it.
+func (w *writer) effectLine(e *effect) string {
+	line := fmt.Sprintf("%s **%s**: %s", e.icon(), plural(len(e.clusters), "cluster"), e.words(asMarkdown, 3, true))
+	names := make([]string, 0, len(e.clusters))
+	for _, c := range firstOf(&w.page, e.clusters, 3) {
+		names = append(names, code(shorten(c.Name, 63)))
+	}
+	if more := len(e.clusters) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	line += " (" + list(names, len(names)) + ")"
+	if how := plannedWords(e); how != "" {
+		line += " · " + how
+	}
+	return line
+}
+
+// plannedWords says how many of those of an effect are planned.
+func plannedWords(e *effect) string {
+	n, all := len(e.outcomes), len(e.clusters)
+	switch {
+	case e.rank == rankUnplanned || e.rank == rankWorking:
+		return ""
+	case e.rank == rankFailed && all > 1:
+		return fmt.Sprintf("tried for %d of %d", n, all)
+	case e.rank == rankFailed:
+		return ""
+	case n == all && all == 1:
+		return "planned"
+	case n == all:
+		return "all planned"
+	default:
+		return fmt.Sprintf("%d of %d planned", n, all)
+	}
+}
+
+// effect is an effect with its clusters and the plans behind it, folded.
+func (w *writer) effect(v *impactView, e *effect) {
+	if e.rank == rankUnchanged && !w.level.unmoved {
+		w.dropped = true
+		w.line(w.effectLine(e) + "\n")
+		return
+	}
+	open := ""
+	trial := slices.ContainsFunc(e.outcomes, func(o outcome) bool { return o.cluster.Trial })
+	if !w.r.merged() && trial && (e.rank >= rankFailed || len(v.effects) <= 2 && e.rank >= rankChanges) {
+		open = " open"
+	}
+	title := fmt.Sprintf("%s <b>%s</b>: %s", e.icon(), plural(len(e.clusters), "cluster"), e.words(asHTML, 4, false))
+	if how := plannedWords(e); how != "" {
+		title += " · " + how
+	}
+	w.linef("<details%s><summary>%s</summary>\n", open, title)
+	w.roots(e)
+	w.affected(v, e)
+	w.samples(e)
+	w.line("</details>\n")
+}
+
+// roots is what changes in the root modules.
+func (w *writer) roots(e *effect) {
+	roots := firstOf(&w.page, e.roots, w.level.notes)
+	for _, root := range roots {
+		who := "In the root module"
+		switch {
+		case len(e.roots) > 1:
+			who = "In the root modules of " + plural(root.clusters, "cluster")
+		case root.clusters > 1:
+			who = "In the root modules"
+		}
+		changes := root.changes
+		switch {
+		case len(changes) == 0:
+			continue
+		case len(changes) == 1:
+			w.linef("%s: %s\n", who, sentence(shorten(text(changes[0]), 400)))
+			continue
+		}
+		w.line(who + ":\n")
+		for _, change := range firstOf(&w.page, changes, w.level.notes) {
+			w.line("- " + shorten(text(change), 400))
+		}
+		if more := len(changes) - w.level.notes; more > 0 {
+			w.linef("- … and %d more", more)
+		}
+		w.line("")
+	}
+	if more := len(e.roots) - len(roots); more > 0 {
+		w.linef("… and %s of root modules.\n", plural(more, "other change"))
+	}
+}
+
+// affected is who has the effect, by the way in which the new version comes to
+// them.
+func (w *writer) affected(v *impactView, e *effect) {
+	for at := 0; at < len(e.clusters); {
+		end := at
+		for end < len(e.clusters) && e.clusters[end].Reach == e.clusters[at].Reach {
+			end++
+		}
+		group := e.clusters[at:end]
+		names := make([]string, 0, min(len(group), w.level.names)+1)
+		for _, c := range firstOf(&w.page, group, w.level.names) {
+			name := code(shorten(c.Name, 63))
+			if c.Version != "" && c.Version != v.Released && c.Version != v.Version {
+				name += " (" + shorten(text(c.Version), 40) + ")"
+			}
+			names = append(names, name)
+		}
+		if more := len(group) - len(names); more > 0 {
+			names = append(names, fmt.Sprintf("%d more", more))
+		}
+		count := ""
+		if len(group) > 1 {
+			count = fmt.Sprintf(" (%d)", len(group))
+		}
+		w.linef("**%s**%s%s: %s\n", w.reachWords(v, group[0].Reach), w.reposOf(group), count, list(names, len(names)))
+		at = end
+	}
+}
+
+func (w *writer) reachWords(v *impactView, reach holdfast.ImpactReach) string {
+	switch reach {
+	case holdfast.ReachMerge:
+		return "Applied by this merge"
+	case holdfast.ReachRelease:
+		return "When " + orElse(text(shorten(v.Version, 40)), "the version") + " is released"
+	case holdfast.ReachUpgrade:
+		return "By upgrade pull requests"
+	default:
+		return "Only by hand"
+	}
+}
+
+// reposOf names the repositories of clusters that are defined elsewhere.
+func (w *writer) reposOf(clusters []holdfast.ImpactCluster) string {
+	var repos []string
+	for _, c := range clusters {
+		if c.Repo != "" && !slices.Contains(repos, c.Repo) {
+			repos = append(repos, c.Repo)
+		}
+	}
+	if len(repos) == 0 || len(repos) == 1 && repos[0] == w.r.PullRequest.Repo {
+		return ""
+	}
+	slices.Sort(repos)
+	for i, repo := range repos {
+		repos[i] = shorten(text(repo), 80)
+	}
+	return ", in " + list(repos, 3)
+}
+
+// samples are the plans behind an effect: one of them, and where the others are.
+func (w *writer) samples(e *effect) {
+	if e.rank == rankFailed || e.rank == rankWorking {
+		w.unfinished(e)
+		return
+	}
+	if len(e.outcomes) == 0 {
+		return
+	}
+	w.linef("%s\n", w.sampled(e))
+	if i := e.shown(); i >= 0 {
+		w.sample(e.outcomes[i].plan)
+	}
+}
+
+// sampled says which clusters are planned, and whose plan is shown.
+func (w *writer) sampled(e *effect) string {
+	const most = 10
+	planned := make([]string, 0, min(len(e.outcomes), most))
+	for _, o := range e.outcomes[:min(len(e.outcomes), most)] {
+		name := code(shorten(o.cluster.Name, 63))
+		if run := w.runCell(o.run); run != "" && o.cluster.Trial {
+			name += " (" + run + ")"
+		}
+		planned = append(planned, name)
+	}
+	if more := len(e.outcomes) - len(planned); more > 0 {
+		planned = append(planned, fmt.Sprintf("%d more", more))
+	}
+	said := "Planned: " + list(planned, len(planned))
+	switch others := len(e.clusters) - len(e.outcomes); {
+	case others == 1:
+		said += "; the other changes in the same way in its root module"
+	case others > 1:
+		said += fmt.Sprintf("; the %d others change in the same way in their root modules", others)
+	}
+	switch shown := e.shown(); {
+	case e.rank == rankUnchanged:
+	case shown < 0 && e.outcomes[0].plan != nil:
+		said += ". The plan is above"
+	case shown >= 0 && len(e.outcomes) > 1:
+		said += ". This is the plan of " + code(shorten(e.outcomes[shown].cluster.Name, 63))
+	}
+	return said + "."
+}
+
+func (w *writer) sample(plan *holdfast.Plan) {
+	w.resources(plan)
+	w.outputs(plan)
+	if plan.HasChanges() {
+		w.diff(plan)
+	}
+	w.drift(plan.Drift)
+	w.warnings(plan.Warnings)
+}
+
+// unfinished are samples that have no plan: why they failed, or how far they
+// are.
+func (w *writer) unfinished(e *effect) {
+	for _, o := range firstOf(&w.page, e.outcomes, w.level.notes) {
+		switch {
+		case !o.cluster.Trial:
+			continue // told with the clusters that the merge moves
+		case e.rank == rankFailed && o.failure != nil:
+			w.failure(o)
+		default:
+			w.linef("- %s: %s", code(shorten(o.cluster.Name, 63)), o.result)
+		}
+	}
+	if more := len(e.outcomes) - w.level.notes; more > 0 {
+		w.linef("- … and %d more", more)
+	}
+	w.line("")
+}
+
+// templateChanges is how the template itself differs from what is released.
+func (w *writer) templateChanges(v *impactView) {
+	if len(v.Changes) == 0 {
+		return
+	}
+	since := "the base"
+	if v.Released != "" {
+		since = htmlText(shorten(v.Released, 40))
+	}
+	title := fmt.Sprintf("%s of the template since %s", plural(len(v.Changes), "change"), since)
+	if n := breaking(v.Changes); n > 0 {
+		title += fmt.Sprintf(", <b>%d breaking</b>", n)
+	}
+	if w.level.rows == 0 {
+		w.dropped = true
+		w.line(strings.NewReplacer("<b>", "**", "</b>", "**").Replace(title) + ".\n")
+		return
+	}
+	open := ""
+	if v.Fault != "" {
+		open = " open"
+	}
+	w.dropped = w.dropped || len(v.Changes) > w.level.notes
+	w.linef("<details%s><summary>%s</summary>\n\n%s\n</details>\n", open, title, ChangesText(v.Changes, w.level.notes))
+}

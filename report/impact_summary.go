@@ -1,0 +1,213 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// impactHeadline is that of a pull request that changes templates.
+func (w *writer) impactHeadline(head string) string {
+	pr, t := w.r.PullRequest, w.total
+	trials, waiting := trialsOf(w.impacts)
+	switch {
+	case w.r.merged() && len(w.outcomes) > 0:
+		return w.mergedHeadline(head)
+	case w.r.merged():
+		if commit := pr.MergeCommit; commit != "" {
+			head = code(commit.Short())
+		}
+		return fmt.Sprintf("✅ Merged as %s · template %s: nothing was applied", head, titles(w.impacts))
+	case t.by[stageWorking]+waiting > 0:
+		return fmt.Sprintf("⏳ Planning %s · %s · %s", head, progress(t.all+trials, t.by[stageWorking]+waiting), impactWords(w.impacts, boldName))
+	case len(w.outcomes)+len(pr.Faults) > 0 && !moves(w.impacts):
+		return w.clustersHeadline(head)
+	case len(w.outcomes)+len(pr.Faults) > 0:
+		icon, headline, _ := strings.Cut(w.clustersHeadline(head), " ")
+		return worseIcon(icon, worstIcon(w.impacts)) + " " + headline + " · " + impactWords(w.impacts, boldName)
+	default:
+		return fmt.Sprintf("%s Plan for %s · %s", worstIcon(w.impacts), head, impactWords(w.impacts, boldName))
+	}
+}
+
+// moves reports whether the impacts say more than the clusters of the pull
+// request do.
+func moves(impacts []*impactView) bool {
+	return slices.ContainsFunc(impacts, func(v *impactView) bool {
+		return v.Fault != "" || len(v.Refused) > 0 || v.members > v.merges
+	})
+}
+
+func boldName(s string) string { return "**" + text(s) + "**" }
+
+func titles(impacts []*impactView) string {
+	all := make([]string, len(impacts))
+	for i, v := range impacts {
+		all[i] = "**" + v.title() + "**"
+	}
+	return list(all, 3)
+}
+
+var iconOrder = []string{"❌", "🛑", "⚠️", "🔵", "✅"}
+
+func worseIcon(a, b string) string {
+	for _, icon := range iconOrder {
+		if a == icon || b == icon {
+			return icon
+		}
+	}
+	return a
+}
+
+func worstIcon(impacts []*impactView) string {
+	worst := "✅"
+	for _, v := range impacts {
+		worst = worseIcon(worst, v.icon())
+	}
+	return worst
+}
+
+// impactWords is what the changes of templates would do, in a few words:
+// "template kubernetes: 42 clusters would change, 1 replaced (3 of 5 groups
+// planned)".
+func impactWords(impacts []*impactView, name func(string) string) string {
+	var all impactView
+	refused, losing, failed := 0, 0, 0
+	for _, v := range impacts {
+		all.total += v.total
+		all.members += v.members
+		all.planned += v.planned
+		all.groups += v.groups
+		all.seen += v.seen
+		all.changing += v.changing
+		all.replaced += v.replaced
+		refused += len(v.Refused)
+		failed += v.failed()
+		for _, e := range v.effects {
+			if e.rank == rankData || e.rank == rankDestroys {
+				losing += len(e.clusters)
+			}
+		}
+	}
+	subject := fmt.Sprintf("%d templates", len(impacts))
+	if len(impacts) == 1 {
+		subject = "template " + name(shorten(impacts[0].Template, 63))
+	}
+	if slices.ContainsFunc(impacts, func(v *impactView) bool { return v.Fault != "" }) {
+		subject += " cannot be released as it is"
+	}
+	var said []string
+	switch {
+	case all.total == 0:
+		return subject + ": no cluster is made from it"
+	case all.changing > 0:
+		said = append(said, plural(all.changing, "cluster")+" would change")
+	default:
+		said = append(said, "no changes in "+plural(all.total-refused, "cluster"))
+	}
+	if all.replaced > 0 {
+		said = append(said, fmt.Sprintf("%d replaced", all.replaced))
+	}
+	if losing > 0 {
+		loses := "loses"
+		if losing > 1 {
+			loses = "lose"
+		}
+		said = append(said, fmt.Sprintf("%d %s resources", losing, loses))
+	}
+	if failed > 0 {
+		said = append(said, plural(failed, "plan")+" failed")
+	}
+	if refused > 0 {
+		said = append(said, fmt.Sprintf("%d refused", refused))
+	}
+	phrase := subject + ": " + strings.Join(said, ", ")
+	switch {
+	case all.seen < all.groups:
+		phrase += fmt.Sprintf(" (%d of %s planned)", all.seen, plural(all.groups, "group"))
+	case all.planned < all.members:
+		phrase += fmt.Sprintf(" (%d of %d planned)", all.planned, all.members)
+	}
+	return phrase
+}
+
+// trialsOf counts the samples, and those whose plans are still to come.
+func trialsOf(impacts []*impactView) (all, waiting int) {
+	for _, v := range impacts {
+		all += v.trials
+		waiting += v.waiting
+	}
+	return all, waiting
+}
+
+// unfit reports whether a template should not be merged as it is: it cannot be
+// released, the merge would refuse documents, or a sample cannot be planned.
+func unfit(impacts []*impactView) bool {
+	return slices.ContainsFunc(impacts, func(v *impactView) bool {
+		return v.Fault != "" || v.refusedBy(holdfast.ReachMerge) > 0 || v.failed() > 0
+	})
+}
+
+// unfitDescription says why, the gravest first.
+func unfitDescription(impacts []*impactView) string {
+	for _, v := range impacts {
+		if v.Fault != "" {
+			return strings.TrimSpace(v.Template+" "+v.Version) + ": " + v.Fault
+		}
+	}
+	for _, v := range impacts {
+		for _, r := range v.Refused {
+			if r.Reach != holdfast.ReachMerge {
+				continue
+			}
+			description := plural(v.refusedBy(holdfast.ReachMerge), "cluster") + " would be refused"
+			if len(r.Faults) > 0 {
+				description += fmt.Sprintf(": %s: %s", r.Faults[0].Position(), r.Faults[0].Message)
+			}
+			return description
+		}
+	}
+	var failed []outcome
+	for _, v := range impacts {
+		for _, o := range v.failures() {
+			if o.cluster.Trial {
+				failed = append(failed, o)
+			}
+		}
+	}
+	return failedDescription(failed, "plan failed for ")
+}
+
+// planMore reports whether there is more to be seen than samples, and it was not
+// said yet how.
+func planMore(impacts []*impactView) bool {
+	more := false
+	for _, v := range impacts {
+		if groups, _ := v.unseen(); groups > 0 {
+			return false
+		}
+		more = more || !v.All && v.planned < v.members
+	}
+	return more
+}
+
+// releaseWords says what the merge does not do, and what does.
+func releaseWords(impacts []*impactView) []string {
+	var parts, tags []string
+	stays := 0
+	for _, v := range impacts {
+		stays += v.members - v.merges
+		if v.Version != "" {
+			tags = append(tags, code(shorten(v.Template, 63)+"/v"+shorten(v.Version, 40)))
+		}
+	}
+	if stays > 0 {
+		parts = append(parts, "the merge applies nothing to clusters that name a version")
+	}
+	if len(tags) > 0 {
+		parts = append(parts, "after the merge, the tag "+list(tags, 3)+" releases it")
+	}
+	return parts
+}

@@ -1,0 +1,184 @@
+package report_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report"
+)
+
+// trial is a sample of a template's change with its plan.
+func trial(name string, plan *holdfast.Plan) report.Cluster {
+	c := planned(name, plan)
+	c.Trial, c.Plan.Trial = true, true
+	c.Plan.Revision = older // of its own repository
+	c.Plan.Template = "kubernetes@1.5.0 (abc1234)"
+	return c
+}
+
+// poolPlan updates node pools in place: as many as there are sizes.
+func poolPlan(sizes ...int) *holdfast.Plan {
+	plan := &holdfast.Plan{Counts: holdfast.Counts{Update: len(sizes)}, Fingerprint: "sha256:4"}
+	for i, size := range sizes {
+		plan.Changes = append(plan.Changes, holdfast.ResourceChange{
+			Address: fmt.Sprintf(`module.kubernetes["a.b"].aws_eks_node_group.node_pool["pool-%d"]`, i), Type: "aws_eks_node_group",
+			Action: holdfast.ActionUpdate,
+			Attributes: []holdfast.AttributeChange{
+				{Path: "scaling_config[0].desired_size", Before: raw(fmt.Sprint(size)), After: raw(fmt.Sprint(size + 1))},
+			},
+		})
+	}
+	return plan
+}
+
+// controlPlanePlan replaces the control plane, and changes more.
+func controlPlanePlan() *holdfast.Plan {
+	plan := poolPlan(3)
+	plan.Counts.Replace, plan.Counts.Create = 1, 1
+	plan.Changes = append([]holdfast.ResourceChange{{
+		Address: "module.kubernetes.aws_eks_cluster.this[0]", Type: "aws_eks_cluster", Action: holdfast.ActionReplace,
+		ReplacePaths: []string{"vpc_config[0].subnet_ids"},
+	}}, plan.Changes...)
+	plan.Changes = append(plan.Changes, holdfast.ResourceChange{
+		Address: "module.network.aws_subnet.extra", Type: "aws_subnet", Action: holdfast.ActionCreate,
+	})
+	return plan
+}
+
+func databasePlan() *holdfast.Plan {
+	return &holdfast.Plan{Counts: holdfast.Counts{Delete: 1}, Changes: []holdfast.ResourceChange{
+		{Address: "module.essentials.aws_rds_cluster.main", Type: "aws_rds_cluster", Action: holdfast.ActionDelete, Reason: "delete_because_no_module"},
+	}}
+}
+
+// group is clusters of one change of the root module: so many of each reach.
+func group(key string, changes []string, clusters ...holdfast.ImpactCluster) holdfast.ImpactGroup {
+	return holdfast.ImpactGroup{Key: holdfast.Digest(key), Changes: changes, Clusters: clusters}
+}
+
+func many(prefix string, n int, reach holdfast.ImpactReach, version string) []holdfast.ImpactCluster {
+	clusters := make([]holdfast.ImpactCluster, n)
+	for i := range clusters {
+		clusters[i] = holdfast.ImpactCluster{Name: fmt.Sprintf("%s-%02d", prefix, i+1), Repo: "fleet", Reach: reach, Version: version}
+	}
+	return clusters
+}
+
+func one(name string, reach holdfast.ImpactReach, version string) holdfast.ImpactCluster {
+	return holdfast.ImpactCluster{Name: name, Repo: "fleet", Reach: reach, Version: version}
+}
+
+// impact is the example of the documentation: 42 clusters, three groups.
+func impact() report.Impact {
+	pools := many("team", 4, holdfast.ReachUpgrade, "1.4.2")
+	pools[3].Version, pools[3].Repo = "1.3.0", "apps"
+	return report.Impact{
+		Impact: holdfast.Impact{
+			Template: "kubernetes", Dir: "templates/kubernetes", Released: "1.4.2", Version: "1.5.0",
+			Changes: []holdfast.TemplateChange{
+				{About: "module network (aws)", What: "has its input subnets from another variable"},
+				{About: "variable zones", What: "is new"},
+			},
+			Groups: []holdfast.ImpactGroup{
+				group("1", []string{`module "kubernetes": version of the node groups' image`}, slices.Concat(many("dev", 30, holdfast.ReachUpgrade, "1.4.2"), many("stg", 2, holdfast.ReachManual, "1.4.2"))...),
+				group("2", []string{`module "kubernetes": input node_pools`, `module "network": input cidr`}, pools...),
+				group("3", []string{`module "network": input subnets`}, one("prod-eu", holdfast.ReachRelease, "1.5.0")),
+			},
+			Same: 5,
+		},
+	}
+}
+
+func templatePullRequest(impacts []report.Impact, clusters ...report.Cluster) report.PullRequest {
+	r := pullRequest(clusters...)
+	r.PullRequest.Repo = "platform"
+	r.Impacts = impacts
+	return r
+}
+
+// impactCases are pull requests that change templates, through their lives.
+func impactCases() map[string]report.PullRequest {
+	samples := func() []report.Cluster {
+		return []report.Cluster{trial("dev-01", emptyPlan()), trial("team-01", poolPlan(3)), trial("prod-eu", controlPlanePlan())}
+	}
+	full := templatePullRequest([]report.Impact{impact()}, samples()...)
+	full.LogURL = func(run string) string { return "https://holdfast.example.com/runs/" + run }
+
+	planning := templatePullRequest([]report.Impact{impact()}, samples()...)
+	planning.Clusters[0].Plan, planning.Clusters[0].Summary = run("r1", "dev-01", holdfast.RunPlan, holdfast.RunRunning, nil), nil
+	planning.Clusters[1].Plan, planning.Clusters[1].Summary = nil, nil
+
+	over := impact()
+	over.Over = 4
+	budget := templatePullRequest([]report.Impact{over}, samples()[0], samples()[2])
+
+	failed := templatePullRequest([]report.Impact{impact()}, samples()...)
+	failed.Clusters[1].Summary = nil
+	failed.Clusters[1].Plan = run("run-team-01", "team-01", holdfast.RunPlan, holdfast.RunErrored, nil)
+	failed.Clusters[1].Plan.PullRequest = holdfast.PullRequestRef{Repo: "platform", Number: 7}
+	failed.Clusters[1].Plan.Failure = &holdfast.Failure{
+		Step: "plan", Summary: "the configuration is not valid", Cause: "InvalidConfiguration", Hint: "correct the reference and push",
+		Diagnostics: []holdfast.Diagnostic{{Severity: "error", Summary: "Unsupported argument", File: "main.tf", Line: 12}},
+	}
+
+	all := impact()
+	all.All = true
+	var each []report.Cluster
+	for i, g := range all.Impact.Groups {
+		for j, c := range g.Clusters {
+			plan := []*holdfast.Plan{emptyPlan(), poolPlan(3, j), controlPlanePlan()}[i]
+			if c.Name == "dev-07" {
+				plan = databasePlan()
+			}
+			each = append(each, trial(c.Name, plan))
+		}
+	}
+
+	refusing := impact()
+	refusing.Changes = append(refusing.Changes, holdfast.TemplateChange{About: "variable zones", What: "is required now", Breaking: true})
+	refusing.Fault = "it breaks documents that are valid with 1.4.2 (variable zones is required now), and only a new major version, 2.0.0, may do that"
+	for i, c := range many("old", 3, holdfast.ReachUpgrade, "1.4.2") {
+		refusing.Refused = append(refusing.Refused, holdfast.ImpactRefusal{ImpactCluster: c, Faults: holdfast.Faults{
+			{File: "clusters/" + c.Name + ".yaml", Line: 10 + i, Column: 3, Cluster: c.Name, Message: "variable zones is missing", Hint: "add zones: a list of strings"},
+		}})
+	}
+	refusing.Refused[2].Faults = append(refusing.Refused[2].Faults, holdfast.Fault{
+		File: "clusters/old-03.yaml", Line: 15, Column: 17, Cluster: "old-03", Message: "variable node_count is 200: at most 100 are allowed",
+	})
+	major := refusing
+	major.Version, major.Fault = "2.0.0", ""
+
+	byPath := report.Impact{Impact: holdfast.Impact{
+		Template: "local", Dir: "templates/local",
+		Groups: []holdfast.ImpactGroup{group("1", []string{`output "endpoint"`}, one("dev-us", holdfast.ReachMerge, ""), one("dev-eu", holdfast.ReachMerge, ""))},
+	}}
+	refusedNow := byPath
+	refusedNow.Refused = []holdfast.ImpactRefusal{{ImpactCluster: one("dev-ap", holdfast.ReachMerge, ""), Faults: holdfast.Faults{
+		{File: "clusters/dev-ap.yaml", Line: 9, Column: 5, Cluster: "dev-ap", Message: "variable size is missing"},
+	}}}
+
+	unused := report.Impact{Impact: holdfast.Impact{Template: "cache", Dir: "templates/cache", Version: "1.0.0"}}
+	stays := report.Impact{Impact: holdfast.Impact{Template: "kubernetes", Released: "1.4.2", Same: 42}}
+
+	outputs := &holdfast.Plan{Counts: holdfast.Counts{Outputs: 1}, OutputChanges: []holdfast.OutputChange{{Name: "endpoint", Action: holdfast.ActionCreate}}}
+	mixed := impact()
+	mixed.Impact.Groups[1].Clusters = append([]holdfast.ImpactCluster{one("dev-us", holdfast.ReachMerge, "")}, mixed.Impact.Groups[1].Clusters...)
+
+	return map[string]report.PullRequest{
+		"impact":          full,
+		"impact-planning": planning,
+		"impact-budget":   budget,
+		"impact-failed":   failed,
+		"impact-all":      templatePullRequest([]report.Impact{all}, each...),
+		"impact-fault":    templatePullRequest([]report.Impact{refusing}, samples()...),
+		"impact-major":    templatePullRequest([]report.Impact{major}, samples()...),
+		"impact-path":     templatePullRequest([]report.Impact{byPath}, planned("dev-us", outputs), planned("dev-eu", outputs)),
+		"impact-refused":  templatePullRequest([]report.Impact{refusedNow}, planned("dev-us", outputs), planned("dev-eu", outputs)),
+		"impact-unused":   templatePullRequest([]report.Impact{unused}),
+		"impact-same":     templatePullRequest([]report.Impact{stays}),
+		"impact-mixed":    templatePullRequest([]report.Impact{byPath, mixed, unused}, append([]report.Cluster{planned("dev-us", poolPlan(1)), planned("dev-eu", outputs)}, samples()...)...),
+		"impact-merged":   merge(templatePullRequest([]report.Impact{impact()}, samples()...)),
+		"impact-applied":  merge(templatePullRequest([]report.Impact{mixed}, append([]report.Cluster{appliedCluster("dev-us", poolPlan(1), holdfast.RunApplied)}, samples()...)...)),
+	}
+}
