@@ -2,13 +2,17 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
@@ -246,7 +250,55 @@ func (d *decoder) checkCredentials(c *Config) {
 		for name := range cred.Env {
 			d.variable(path+".env."+name, name)
 		}
+		d.checkSecretSources(path, c, cred)
 	}
+}
+
+// storeName is as documents of clusters may write it.
+var storeName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,62}$`)
+
+// checkSecretSources checks where secret variables may come from.
+func (d *decoder) checkSecretSources(path string, c *Config, cred Credential) {
+	data := c.DataDir
+	if !filepath.IsAbs(data) {
+		data = filepath.Join(c.dir, data)
+	}
+	for i, dir := range cred.SecretDirs {
+		at := fmt.Sprintf("%s.secretDirs[%d]", path, i)
+		switch clean := filepath.Clean(dir); {
+		case !filepath.IsAbs(dir):
+			d.at(at, fmt.Sprintf("%q is no absolute path", dir), "agents may be on other machines: such as /run/secrets/holdfast")
+		case clean == "/" || within("/proc", clean) || within("/sys", clean) || within("/dev", clean):
+			d.at(at, "has more in it than secrets for clusters", "such as /run/secrets/holdfast")
+		case within(clean, data):
+			d.at(at, "has the server's own data in it", "use a folder of its own")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(cred.Stores)) {
+		store, at := cred.Stores[name], path+".stores."+name
+		if !storeName.MatchString(name) {
+			d.at(at, fmt.Sprintf("%q is no name of a store", name), "letters, digits, _ and -")
+		}
+		switch node := d.where[at+".command"]; {
+		case node != nil && node.Kind != yaml.SequenceNode: // was told already
+		case len(store.Command) == 0 || store.Command[0] == "":
+			d.at(at, "has no command", "such as command: [vault, kv, get, -field=value, \"{key}\"]")
+		case strings.Contains(store.Command[0], "/") && !filepath.IsAbs(store.Command[0]):
+			d.at(at+".command[0]", "must be the name of a program or an absolute path", "")
+		case strings.Contains(store.Command[0], "{key}"):
+			d.at(at+".command[0]", "must not be chosen by a key", "")
+		case !strings.Contains(strings.Join(store.Command, "\n"), "{key}"):
+			d.at(at+".command", "has no \"{key}\": every secret would be the same", "put \"{key}\" where the key goes")
+		case strings.ContainsRune(strings.Join(store.Command, ""), 0):
+			d.at(at+".command", "has a NUL in it", "")
+		}
+	}
+}
+
+// within reports whether path is dir or below it.
+func within(dir, path string) bool {
+	rest, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rest)
 }
 
 // managed are variables that Holdfast or the engine driver set themselves.

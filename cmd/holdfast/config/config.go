@@ -128,13 +128,21 @@ type Allow struct {
 	States       []string `yaml:"states" default:"[\"**\"]" doc:"Globs of state locations: clusters/NAME for Holdfast's own backend, else type:... as describe cluster shows it."`
 }
 
-// Credential is a part of the engine's environment.
+// Credential is a part of the engine's environment, and of where secret
+// variables may come from.
 type Credential struct {
 	Project     string            `yaml:"project" default:"*" doc:"Glob of projects."`
 	Environment string            `yaml:"environment" default:"*" doc:"Glob of environments."`
 	Phase       string            `yaml:"phase" doc:"plan (also drift) or apply (also destroy). Left out: both."`
 	Env         map[string]string `yaml:"env" doc:"Variables that are no secrets."`
-	Secrets     map[string]Secret `yaml:"secrets" doc:"Variables that are: masked wherever they might be printed."`
+	Secrets     map[string]Secret `yaml:"secrets" doc:"Variables that are: masked wherever they might be printed. A template's secret variable names one with {secret: {env: NAME}}."`
+	SecretDirs  []string          `yaml:"secretDirs" doc:"Folders on the agent's machine, absolute, in which the files of secret variables may be: {secret: {file: PATH}}. All entries that match add up."`
+	Stores      map[string]Store  `yaml:"stores" doc:"Secret stores by name: {secret: {store: NAME, key: KEY}}."`
+}
+
+// Store is a command that prints a secret.
+type Store struct {
+	Command []string `yaml:"command" doc:"Program and arguments, such as [vault, kv, get, -field=value, \"{key}\"]. The agent executes it, without a shell, with the environment of the run; it has 30 s to print the value. {key} stands for the key: whoever writes a cluster's YAML chooses that, so the command's credentials must not read more than the project and environment may have."`
 }
 
 // Runs are the limits of runs.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,8 @@ credentials:
     phase: apply
     env: {AWS_REGION: eu-west-1}
     secrets: {AWS_SECRET_ACCESS_KEY: {file: aws.key}}
+    secretDirs: [/run/secrets/payments]
+    stores: {vault: {command: [vault, kv, get, -field=value, "payments/{key}"]}}
 lock: {type: redis, redis: {url: "redis://127.0.0.1:6379/0"}}
 runs: {maxPerProvider: {aws: 10}}
 drift: {schedule: "CRON_TZ=Europe/Berlin 0 5 * * 1-5", maxIssues: 0}
@@ -89,6 +92,9 @@ func TestParse(t *testing.T) {
 	}
 	if c.Runs.MaxPerProvider["aws"] != 10 || c.Drift.MaxIssues != 0 || c.Runs.Max != 4 {
 		t.Errorf("runs %+v, drift %+v", c.Runs, c.Drift)
+	}
+	if cred := c.Credentials[0]; !slices.Equal(cred.SecretDirs, []string{"/run/secrets/payments"}) || cred.Stores["vault"].Command[4] != "payments/{key}" {
+		t.Errorf("credentials %+v", cred)
 	}
 	acme := c.Repositories[0]
 	if acme.Branch != "main" || len(acme.Clusters) != 2 || acme.Allow[0].Environments[0] != "*" {
@@ -156,6 +162,31 @@ func TestFaults(t *testing.T) {
 		"ssh without hosts":     {"repositories:\n  - {name: a, url: \"git@h:r\", auth: {sshKeyFile: k}}\n", []string{"f:2:50: repositories[0].auth.sshKeyFile: needs knownHostsFile"}},
 		"neither App nor token": {"forges:\n  - name: github\n", []string{"f:2:5: forges[0]: has neither an App nor a token"}},
 		"a managed variable":    {"credentials:\n  - env: {TF_HTTP_PASSWORD: x}\n", []string{"f:2:29: credentials[0].env.TF_HTTP_PASSWORD: is set by Holdfast"}},
+		"secret folders": {
+			"dataDir: /var/lib/holdfast\ncredentials:\n  - secretDirs: [secrets, /, /proc/self, /var/lib, /srv/../dev, /run/secrets]\n",
+			[]string{
+				`f:3:18: credentials[0].secretDirs[0]: "secrets" is no absolute path`,
+				`f:3:27: credentials[0].secretDirs[1]: has more in it than secrets`,
+				`f:3:30: credentials[0].secretDirs[2]: has more in it than secrets`,
+				`f:3:42: credentials[0].secretDirs[3]: has the server's own data in it`,
+				`f:3:52: credentials[0].secretDirs[4]: has more in it than secrets`,
+			},
+		},
+		"secret stores": {
+			"credentials:\n  - stores:\n      a: {}\n      b: {command: []}\n      c: {command: [vault]}\n      d: {command: [bin/vault, \"{key}\"]}\n" +
+				"      e: {command: [\"{key}\"]}\n      f/g: {command: [vault, \"{key}\"]}\n      h: {command: vault}\n      i: {comand: []}\n",
+			[]string{
+				`f:3:10: credentials[0].stores.a: has no command`,
+				`f:4:10: credentials[0].stores.b: has no command`,
+				`f:5:20: credentials[0].stores.c.command: has no "{key}"`,
+				`f:6:21: credentials[0].stores.d.command[0]: must be the name of a program or an absolute path`,
+				`f:7:21: credentials[0].stores.e.command[0]: must not be chosen by a key`,
+				`f:8:12: credentials[0].stores.f/g: "f/g" is no name of a store`,
+				`f:9:20: credentials[0].stores.h.command: must be a list`,
+				`f:10:11: credentials[0].stores.i: unknown key "comand" (did you mean "command"?)`,
+				`f:10:10: credentials[0].stores.i: has no command`,
+			},
+		},
 		"agents in the clear": {
 			"server: {agents: {address: \"0.0.0.0:9\", token: {env: T}}}\n",
 			[]string{"f:1:28: server.agents.address: is not a loopback address and has no TLS"},

@@ -81,8 +81,11 @@ func typeWord(t reflect.Type) (word string, inner reflect.Type, suffix string) {
 	case t.Kind() == reflect.Slice:
 		return "list of text", nil, ""
 	case t.Kind() == reflect.Map:
-		word, _, _ := typeWord(t.Elem())
-		return "name: " + word, nil, ""
+		word, inner, suffix := typeWord(t.Elem())
+		if inner != nil {
+			suffix = ".NAME" + suffix
+		}
+		return "name: " + word, inner, suffix
 	case t.Kind() == reflect.Bool:
 		return "true or false", nil, ""
 	case t.Kind() == reflect.String:
