@@ -180,6 +180,9 @@ func (r *Reconciler) assign(ctx context.Context, run holdfast.Run) (holdfast.Ass
 		Resume: run.Resume, StoredPlan: run.StoredPlan,
 		FingerprintKey: r.opts.FingerprintKey, TraceParent: run.TraceParent,
 	}
+	if r.opts.SecretSources != nil {
+		a.SecretDirs, a.SecretStores = r.opts.SecretSources(run.Document, run.Kind)
+	}
 	if a.Reviews, err = r.reviewedPlans(ctx, run); err != nil {
 		return a, run, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -39,20 +40,49 @@ func matches(globs []string, value string) bool {
 	return false
 }
 
+// boundTo returns the entries of the credentials that a run of a cluster gets.
+func boundTo(cfg *config.Config, c holdfast.Cluster, kind holdfast.RunKind) []config.Credential {
+	phase := "plan"
+	if kind.Writes() {
+		phase = "apply"
+	}
+	var bound []config.Credential
+	for _, entry := range cfg.Credentials {
+		if (entry.Phase == "" || entry.Phase == phase) &&
+			matches([]string{entry.Project}, c.Project) && matches([]string{entry.Environment}, c.Environment) {
+			bound = append(bound, entry)
+		}
+	}
+	return bound
+}
+
+// secretSources gathers where the secret variables of a run may come from: the
+// folders of all entries that match, and their stores, of which later ones win.
+func secretSources(cfg *config.Config) func(c holdfast.Cluster, kind holdfast.RunKind) ([]string, map[string][]string) {
+	return func(c holdfast.Cluster, kind holdfast.RunKind) (dirs []string, stores map[string][]string) {
+		for _, entry := range boundTo(cfg, c, kind) {
+			for _, dir := range entry.SecretDirs {
+				if !slices.Contains(dirs, dir) {
+					dirs = append(dirs, dir)
+				}
+			}
+			for name, store := range entry.Stores {
+				if stores == nil {
+					stores = make(map[string][]string)
+				}
+				stores[name] = store.Command
+			}
+		}
+		return dirs, stores
+	}
+}
+
 // credentials gathers the environment of a run from the entries that match.
 func credentials(cfg *config.Config) func(c holdfast.Cluster, kind holdfast.RunKind) (map[string]string, []string, error) {
 	return func(c holdfast.Cluster, kind holdfast.RunKind) (map[string]string, []string, error) {
-		phase := "plan"
-		if kind.Writes() {
-			phase = "apply"
-		}
 		env := make(map[string]string)
 		secret := make(map[string]bool)
-		for _, entry := range cfg.Credentials {
-			if entry.Phase != "" && entry.Phase != phase ||
-				!matches([]string{entry.Project}, c.Project) || !matches([]string{entry.Environment}, c.Environment) {
-				continue
-			}
+		for _, entry := range boundTo(cfg, c, kind) {
 			for name, value := range entry.Env {
 				env[name], secret[name] = value, false
 			}

@@ -273,7 +273,8 @@ func (h *house) gitAuth(r config.Repository) (gitsource.Auth, error) {
 func (h *house) openReconciler(ctx context.Context) error {
 	opts := reconciler.Options{
 		Store: h.store, Git: h.git, Forges: make(map[string]reconciler.Forge),
-		Allow: bindings(h.cfg), Credentials: credentials(h.cfg), ParseCommands: webhook.ParseCommands,
+		Allow: bindings(h.cfg), Credentials: credentials(h.cfg), SecretSources: secretSources(h.cfg),
+		ParseCommands:  webhook.ParseCommands,
 		FingerprintKey: h.keys.Derive("fingerprints"), TokenKey: h.keys.Derive("run tokens"),
 		Identity: h.identity, MaxRuns: h.cfg.Runs.Max, RunTimeout: h.cfg.Runs.Timeout,
 		Lease: h.cfg.Runs.Lease, MaxRetries: h.cfg.Runs.Retries, RetryDelay: h.cfg.Runs.RetryDelay,

@@ -54,7 +54,7 @@ func (a *app) plan(ctx context.Context, doc templates.Document, root *templates.
 	if err != nil {
 		return err
 	}
-	opts.WorkDir, opts.Env = work, environment()
+	opts.WorkDir, opts.Env, opts.OpenSecrets = work, environment(), true
 	executor, err := runner.NewExecutor(opts)
 	if err != nil {
 		return err
