@@ -135,8 +135,16 @@ func (w *writer) honesty(v *impactView) {
 	case v.planned == v.members && v.members > 1:
 		said = append(said, fmt.Sprintf("All %d whose root modules change are planned.", v.members))
 	case v.planned < v.members && v.planned > 0:
-		said = append(said, fmt.Sprintf("Planned: %d of the %d whose root modules change; the others are judged by one whose root module changes in the same way.",
-			v.planned, v.members))
+		line := fmt.Sprintf("Planned: %d of the %d whose root modules change", v.planned, v.members)
+		switch judged := v.judged(); {
+		case judged == 1 && v.planned+1 == v.members:
+			line += "; the other is judged by one whose root module changes in the same way"
+		case judged == v.members-v.planned:
+			line += "; the others are judged by one whose root module changes in the same way"
+		case judged > 0:
+			line += fmt.Sprintf("; %d others are judged by one whose root module changes in the same way", judged)
+		}
+		said = append(said, line+".")
 	}
 	if groups, clusters := v.unseen(); groups > 0 && w.r.PullRequest.Reason == "" && !w.r.merged() {
 		missing := fmt.Sprintf("%s, in %s by the change of the root module, %s not planned", plural(clusters, "cluster"), plural(groups, "group"), isAre(clusters))
@@ -152,6 +160,18 @@ func (w *writer) honesty(v *impactView) {
 	if len(said) > 0 {
 		w.line(strings.Join(said, " ") + "\n")
 	}
+}
+
+// judged counts the clusters without a plan of their own whose effect is taken
+// for known.
+func (v *impactView) judged() int {
+	n := 0
+	for _, e := range v.effects {
+		if e.known() {
+			n += len(e.clusters) - len(e.outcomes)
+		}
+	}
+	return n
 }
 
 const planAll = "`/holdfast plan --all`"

@@ -14,6 +14,7 @@ var verbs = []holdfast.Verb{
 
 const helpText = "| Command | What it does |\n|---|---|\n" +
 	"| `/holdfast plan` | plans all clusters of the pull request again |\n" +
+	"| `/holdfast plan --all` | plans every cluster that a change of a template would change, not only samples |\n" +
 	"| `/holdfast apply` | after the merge: applies, or destroys, exactly what the comment shows |\n" +
 	"| `/holdfast approve` | approves what waits for an approval |\n" +
 	"| `/holdfast cancel` | stops what is queued or running |\n" +

@@ -59,11 +59,13 @@ func isOurs(body string) bool {
 // most. A command is a line of its own:
 //
 //	/holdfast plan|apply|approve|cancel|unlock|help [-c|--cluster NAME ...] [--force] [NAME ...]
+//	/holdfast plan --all
 //
 // What is quoted, code, or not shown to readers (an HTML comment) is none, and
 // nothing is in a comment of ours, which a marker tells. A line that asks for
 // something else, or with a flag that does not exist, is a VerbUnknown: better
-// answered than guessed at. Only Verb, Clusters, Force and Text are set.
+// answered than guessed at. Only Verb, Clusters, Force, All
+// and Text are set.
 func ParseCommands(body string) []holdfast.Command {
 	if isOurs(body) {
 		return nil
@@ -116,6 +118,9 @@ func parseCommand(words []string) holdfast.Command {
 		case word == "--force" || word == "-f":
 			command.Force = true
 			continue
+		case word == "--all" && command.Verb == holdfast.VerbPlan:
+			command.All = true
+			continue
 		case word == "-c" || word == "--cluster":
 			if len(words) == 1 {
 				return unknown
@@ -133,6 +138,9 @@ func parseCommand(words []string) holdfast.Command {
 				command.Clusters = append(command.Clusters, name)
 			}
 		}
+	}
+	if command.All && len(command.Clusters) > 0 {
+		return unknown // all, or these?
 	}
 	return command
 }

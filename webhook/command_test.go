@@ -35,6 +35,11 @@ func TestParseCommands(t *testing.T) {
 		"backticks":            {"/holdfast plan `prod-eu`", []holdfast.Command{plan("/holdfast plan `prod-eu`", "prod-eu")}},
 		"force":                {"/holdfast unlock a --force", []holdfast.Command{{Verb: holdfast.VerbUnlock, Clusters: []string{"a"}, Force: true, Text: "/holdfast unlock a --force"}}},
 		"a keyboard's dash":    {"/holdfast unlock —force", []holdfast.Command{{Verb: holdfast.VerbUnlock, Force: true, Text: "/holdfast unlock —force"}}},
+		"all":                  {"/holdfast plan --all", []holdfast.Command{{Verb: holdfast.VerbPlan, All: true, Text: "/holdfast plan --all"}}},
+		"all by a long dash":   {"/holdfast plan —all", []holdfast.Command{{Verb: holdfast.VerbPlan, All: true, Text: "/holdfast plan —all"}}},
+		"all to be applied":    {"/holdfast apply --all", []holdfast.Command{unknown("/holdfast apply --all")}},
+		"all and a cluster":    {"/holdfast plan a --all", []holdfast.Command{unknown("/holdfast plan a --all")}},
+		"all with a value":     {"/holdfast plan --all=yes", []holdfast.Command{unknown("/holdfast plan --all=yes")}},
 		"misspelt":             {"/holdfast aply", []holdfast.Command{unknown("/holdfast aply")}},
 		"unknown flag":         {"/holdfast apply --dry-run", []holdfast.Command{unknown("/holdfast apply --dry-run")}},
 		"flag without a value": {"/holdfast apply -c", []holdfast.Command{unknown("/holdfast apply -c")}},
@@ -87,8 +92,12 @@ func FuzzParseCommands(f *testing.F) {
 	f.Add("/holdfast plan -c a\n```\n/holdfast apply\n```")
 	f.Add("<!-- \n--> <pre>\n</pre>\n> x\n/holdfast apply --force")
 	f.Add("~~~~\n~~~\n\t/holdfast")
+	f.Add("/holdfast plan --all -c a\n/holdfast apply --all")
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, command := range webhook.ParseCommands(body) {
+			if command.All && (command.Verb != holdfast.VerbPlan || len(command.Clusters) > 0) {
+				t.Errorf("ParseCommands(%q) = %+v", body, command)
+			}
 			if !strings.Contains(body, "/holdfast") || command.Verb == "" || len([]rune(command.Text)) > 500 {
 				t.Errorf("ParseCommands(%q) = %+v", body, command)
 			}
