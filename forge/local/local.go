@@ -21,6 +21,13 @@ type Git interface {
 	Fetch(ctx context.Context, repo string) (holdfast.Refs, error)
 	Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error)
 	Merge(ctx context.Context, repo string, base, head holdfast.Revision) (tree string, err error)
+	// Commit makes the commit of a proposal, the same for the same, and moves no
+	// ref; Message returns a commit's message and the id of its tree.
+	Commit(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.Revision, error)
+	Message(ctx context.Context, repo string, rev holdfast.Revision) (message, tree string, err error)
+	// Push moves a branch from a commit (empty: it is not there) to another one
+	// (empty: it is deleted). ErrConflict if it is elsewhere.
+	Push(ctx context.Context, repo, branch string, from, to holdfast.Revision) error
 }
 
 // Store keeps what a code host would.
@@ -107,18 +114,33 @@ func (f *Forge) PullRequestsOf(ctx context.Context, repo string, commit holdfast
 func (f *Forge) sync(ctx context.Context, repo string) ([]holdfast.PullRequest, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	_, prs, err := f.look(ctx, repo)
+	return prs, err
+}
+
+// look is sync for who holds f.mu; it returns the branches, too.
+func (f *Forge) look(ctx context.Context, repo string) (holdfast.Refs, []holdfast.PullRequest, error) {
 	refs, err := f.opts.Git.Fetch(ctx, repo)
 	if err != nil {
-		return nil, fmt.Errorf("fetch %s: %w", repo, err)
+		return nil, nil, fmt.Errorf("fetch %s: %w", repo, err)
 	}
 	prs, err := f.opts.Store.LocalPullRequests(ctx, repo)
 	if err != nil {
-		return nil, fmt.Errorf("list pull requests of %s: %w", repo, err)
+		return nil, nil, fmt.Errorf("list pull requests of %s: %w", repo, err)
 	}
+	prs, err = f.compare(ctx, repo, refs, prs)
+	return refs, prs, err
+}
+
+// compare makes stored pull requests say what the branches do.
+func (f *Forge) compare(
+	ctx context.Context, repo string, refs holdfast.Refs, prs []holdfast.PullRequest,
+) ([]holdfast.PullRequest, error) {
 	base := refs["refs/heads/"+f.opts.Branches[repo]]
 	if base == "" {
 		return prs, nil // nothing could be merged anywhere
 	}
+	var err error
 	open := make(map[string]bool)
 	for i, pr := range prs {
 		if pr.State != holdfast.PullRequestOpen {
@@ -134,7 +156,7 @@ func (f *Forge) sync(ctx context.Context, repo string) ([]holdfast.PullRequest, 
 		if !ok || branch == f.opts.Branches[repo] || open[branch] {
 			continue
 		}
-		pr, err := f.propose(ctx, repo, branch, refs[ref], base)
+		pr, err := f.open(ctx, repo, branch, refs[ref], base)
 		if err != nil {
 			return nil, err
 		}
@@ -174,20 +196,29 @@ func (f *Forge) follow(
 	return pr, nil
 }
 
-// propose makes a pull request of a branch that has something to merge.
-func (f *Forge) propose(
+// open makes a pull request of a branch that has something to merge.
+func (f *Forge) open(
 	ctx context.Context, repo, branch string, head, base holdfast.Revision,
 ) (holdfast.PullRequest, error) {
 	merged, err := f.merged(ctx, repo, head, base)
 	if err != nil || merged {
 		return holdfast.PullRequest{}, err
 	}
-	pr, err := f.opts.Store.SaveLocalPullRequest(ctx, holdfast.PullRequest{
+	pr := holdfast.PullRequest{
 		PullRequestRef: holdfast.PullRequestRef{Repo: repo},
 		Title:          branch, Author: "local", State: holdfast.PullRequestOpen,
 		Branch: branch, Head: head, BaseBranch: f.opts.Branches[repo],
 		UpdatedAt: f.opts.Now().UTC(), Mergeable: true,
-	})
+	}
+	message, identity, err := f.proposedBy(ctx, repo, head)
+	if err != nil {
+		return pr, err
+	}
+	if identity != "" { // we have made it, and perhaps died before we said so
+		pr.Title, _, _ = strings.Cut(message, "\n")
+		pr.Author = botName
+	}
+	pr, err = f.opts.Store.SaveLocalPullRequest(ctx, pr)
 	if err != nil {
 		return pr, fmt.Errorf("store pull request of branch %q: %w", branch, err)
 	}
