@@ -51,9 +51,14 @@ type Root struct {
 	// none of them changes, nor the cluster's file, Resolve gives the same.
 	Reads []string
 
-	files   []File
+	files   []File  // by name
 	entries []entry // from the tree, sorted by path
 	tree    holdfast.Tree
+	// shared is of the part that other clusters of the same template, provider
+	// and modules have, too: main.tf and providers.tf without their headers, the
+	// modules' files and the lock file. Equal ones are made of the same parts.
+	// It is empty for a module of one's own.
+	shared holdfast.Digest
 }
 
 // Files returns the files that Holdfast made, by name. The values of variables

@@ -43,14 +43,32 @@ type gatherer struct {
 	digests map[string]holdfast.Digest
 	linked  []string          // what symbolic links stand for, and files that code reads from elsewhere
 	extra   map[string]string // hashes of the latter, by path
+	parts   map[string]*gathered
 	faults  holdfast.Faults
+}
+
+// gathered is what one folder gives to a root module: a part of a gatherer's
+// entries, linked and extra.
+type gathered struct {
+	entries map[string]entry
+	linked  []string
+	extra   map[string]string
+}
+
+func (g *gatherer) part(dir string) *gathered {
+	p := g.parts[dir]
+	if p == nil {
+		p = &gathered{entries: map[string]entry{}, extra: map[string]string{}}
+		g.parts[dir] = p
+	}
+	return p
 }
 
 func newGatherer(tree holdfast.Tree, folders *cache[*folder]) *gatherer {
 	return &gatherer{
 		tree: tree, folders: folders,
 		modules: map[string]*module{}, entries: map[string]entry{}, digests: map[string]holdfast.Digest{},
-		extra: map[string]string{},
+		extra: map[string]string{}, parts: map[string]*gathered{},
 	}
 }
 
@@ -124,6 +142,8 @@ func (g *gatherer) refer(dir, name string) error {
 	if !ok {
 		return nil
 	}
+	part, from := g.part(dir), len(g.linked)
+	defer func() { part.linked = append(part.linked, g.linked[from:]...) }()
 	g.linked = append(g.linked, target)
 	info, err := g.stat(target)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -152,11 +172,13 @@ func (g *gatherer) refer(dir, name string) error {
 		return err
 	}
 	for _, e := range files {
-		if _, have := g.entries[e.path]; have {
-			continue
-		}
 		if e.source == "" {
 			e.source = e.path
+		}
+		part.entries[e.path] = e
+		part.extra[e.path] = e.hash
+		if _, have := g.entries[e.path]; have {
+			continue
 		}
 		g.entries[e.path] = e
 		g.extra[e.path] = e.hash
@@ -170,6 +192,25 @@ func (g *gatherer) addExtra(d *holdfast.Digester) {
 	for _, name := range slices.Sorted(maps.Keys(g.extra)) {
 		d.Add("read", name, g.extra[name])
 	}
+}
+
+// closure returns the folders that modules in a folder reach, with itself.
+func (g *gatherer) closure(dir string) []string {
+	var dirs []string
+	var visit func(string)
+	visit = func(dir string) {
+		if slices.Contains(dirs, dir) || !slices.Contains(g.dirs, dir) {
+			return
+		}
+		dirs = append(dirs, dir)
+		for _, call := range g.modules[dir].calls {
+			if target, ok := within(dir, call.source); ok && isLocal(call.source) {
+				visit(target)
+			}
+		}
+	}
+	visit(dir)
+	return dirs
 }
 
 // reads returns what was read of the tree, sorted.
@@ -194,6 +235,7 @@ func (g *gatherer) take(dir string) (*module, error) {
 	}
 	g.faults = append(g.faults, prefixed(f.faults, dir)...)
 	files := f.files
+	part, from := g.part(dir), len(g.linked)
 	digest := holdfast.NewDigester("folder with links")
 	digest.Add(string(f.digest))
 	for _, link := range f.links {
@@ -214,7 +256,9 @@ func (g *gatherer) take(dir string) (*module, error) {
 			e.source = e.path
 		}
 		g.entries[e.path] = e
+		part.entries[e.path] = e
 	}
+	part.linked = append(part.linked, g.linked[from:]...)
 	g.bound(dir)
 	if f.module != nil {
 		return f.module, nil

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -19,114 +20,132 @@ import (
 const (
 	mainFile      = "main.tf"
 	clusterFile   = "cluster.tf"
+	providersFile = "providers.tf"
 	backendFile   = "holdfast_backend.tf"
 	variablesFile = "holdfast.auto.tfvars.json"
 )
 
-// render makes the part of the root module that is the same for all clusters of
-// a provider: variables, module calls, outputs. What a template says of its
-// cluster is a local there, see renderCluster.
-func (l *templateLoader) render(p *provider) []byte {
+// renderMain makes variables, module calls and outputs. What a template says of
+// its cluster is a local there, see renderCluster.
+func (t *Template) renderMain(on parts) []byte {
 	file := hclwrite.NewEmptyFile()
 	body := file.Body()
-	for _, name := range l.t.Variables() {
-		l.renderVariable(body, name)
+	for _, name := range t.schema.names {
+		t.renderVariable(block(body, "variable", name), name)
 	}
-	for _, call := range p.calls {
-		block := body.AppendNewBlock("module", []string{call.name}).Body()
-		source := call.source
-		if call.dir != "" {
-			source = path.Join("..", modulesDir, call.dir) // ".." keeps it a local source
-		}
-		block.SetAttributeRaw("source", tokens(source))
-		if call.version != "" {
-			block.SetAttributeRaw("version", tokens(call.version))
-		}
-		for _, input := range slices.Sorted(maps.Keys(call.inputs)) {
-			block.SetAttributeRaw(input, tokens(call.inputs[input]))
-		}
-		if len(call.dependsOn) > 0 {
-			items := make([]hclwrite.Tokens, len(call.dependsOn))
-			for i, name := range call.dependsOn {
-				items[i] = hclwrite.TokensForTraversal(hcl.Traversal{hcl.TraverseRoot{Name: "module"}, hcl.TraverseAttr{Name: name}})
-			}
-			block.SetAttributeRaw("depends_on", hclwrite.TokensForTuple(items))
-		}
-		body.AppendNewline()
+	for _, call := range on.calls {
+		renderCall(block(body, "module", call.name), call)
 	}
-	outputs := slices.Clone(l.outputs)
-	slices.SortFunc(outputs, func(a, b templateOutput) int { return bytes.Compare([]byte(a.name), []byte(b.name)) })
-	for _, out := range outputs {
-		block := body.AppendNewBlock("output", []string{out.name}).Body()
-		block.SetAttributeRaw("value", tokens(out.value))
+	for _, out := range on.outputs {
+		inner := block(body, "output", out.name)
+		inner.SetAttributeRaw("value", tokens(out.value))
 		if out.description != "" {
-			block.SetAttributeRaw("description", tokens(out.description))
+			inner.SetAttributeRaw("description", tokens(out.description))
 		}
 		if out.sensitive {
-			block.SetAttributeValue("sensitive", cty.True)
+			inner.SetAttributeValue("sensitive", cty.True)
 		}
-		body.AppendNewline()
 	}
 	return file.Bytes()
 }
 
-func (l *templateLoader) renderVariable(body *hclwrite.Body, name string) {
-	block := body.AppendNewBlock("variable", []string{name}).Body()
-	property, _ := l.t.schema.properties[name].(map[string]any)
-	if description, ok := property["description"].(string); ok {
-		block.SetAttributeRaw("description", tokens(description))
+// block adds a block behind those that are there, with an empty line between.
+func block(body *hclwrite.Body, kind string, labels ...string) *hclwrite.Body {
+	if len(body.Blocks()) > 0 {
+		body.AppendNewline()
 	}
-	block.SetAttributeRaw("type", raw(hclsyntax.TokenIdent, variableType(property)))
-	if fallback, ok := property["default"]; ok {
-		block.SetAttributeRaw("default", tokens(fallback))
-	} else if !slices.Contains(l.t.schema.required, name) {
-		block.SetAttributeRaw("default", tokens(nil))
-	}
-	if l.t.schema.sensitive([]string{name}) {
-		block.SetAttributeValue("sensitive", cty.True)
-	}
-	body.AppendNewline()
+	return body.AppendNewBlock(kind, labels).Body()
 }
 
-// variableType is the engine's type for a property; any where the schema says
-// more than the engine's types can, or less.
-func variableType(property map[string]any) string {
-	switch property["type"] {
-	case "string":
-		return "string"
-	case "integer", "number":
-		return "number"
-	case "boolean":
-		return "bool"
-	case "array":
-		if items, ok := property["items"].(map[string]any); ok && property["prefixItems"] == nil {
-			if inner := variableType(items); inner != "any" {
-				return "list(" + inner + ")"
-			}
+func renderCall(body *hclwrite.Body, call templateCall) {
+	source := call.source
+	if call.dir != "" {
+		source = path.Join("..", modulesDir, call.dir) // ".." keeps it a local source
+	}
+	body.SetAttributeRaw("source", tokens(source))
+	if call.version != "" {
+		body.SetAttributeRaw("version", tokens(call.version))
+	}
+	for _, input := range sortedKeys(call.inputs) {
+		body.SetAttributeRaw(input, tokens(call.inputs[input]))
+	}
+	if len(call.dependsOn) > 0 {
+		items := make([]hclwrite.Tokens, len(call.dependsOn))
+		for i, name := range call.dependsOn {
+			items[i] = hclwrite.TokensForTraversal(hcl.Traversal{hcl.TraverseRoot{Name: "module"}, hcl.TraverseAttr{Name: name}})
+		}
+		body.SetAttributeRaw("depends_on", hclwrite.TokensForTuple(items))
+	}
+}
+
+func (t *Template) renderVariable(body *hclwrite.Body, name string) {
+	property, _ := t.schema.properties[name].(map[string]any)
+	if description, ok := property["description"].(string); ok {
+		body.SetAttributeRaw("description", tokens(description))
+	}
+	body.SetAttributeRaw("type", raw(hclsyntax.TokenIdent, t.schema.shapes[name].engineType()))
+	_, referred := property["default"] // where a secret is, if it is one
+	if fallback, ok := t.schema.defaults[name]; ok {
+		body.SetAttributeRaw("default", tokens(fallback))
+	} else if !slices.Contains(t.schema.required, name) && !referred {
+		body.SetAttributeRaw("default", tokens(nil))
+	}
+	if t.schema.secrets[name] {
+		body.SetAttributeValue("sensitive", cty.True)
+	}
+}
+
+// renderProviders makes the providers of the engine and their configuration;
+// nil: there are none.
+func renderProviders(configure []engineProvider) []byte {
+	if len(configure) == 0 {
+		return nil
+	}
+	configure = slices.SortedFunc(slices.Values(configure), func(a, b engineProvider) int { return strings.Compare(a.name, b.name) })
+	file := hclwrite.NewEmptyFile()
+	required := file.Body().AppendNewBlock("terraform", nil).Body().AppendNewBlock("required_providers", nil).Body()
+	for _, c := range configure {
+		attrs := []hclwrite.ObjectAttrTokens{{Name: hclwrite.TokensForIdentifier("source"), Value: tokens(c.source)}}
+		if c.version != "" {
+			attrs = append(attrs, hclwrite.ObjectAttrTokens{Name: hclwrite.TokensForIdentifier("version"), Value: tokens(c.version)})
+		}
+		required.SetAttributeRaw(c.name, hclwrite.TokensForObject(attrs))
+	}
+	for _, c := range configure {
+		if !c.body.empty() {
+			c.body.render(block(file.Body(), "provider", c.name))
 		}
 	}
-	return "any"
+	return file.Bytes()
+}
+
+func (b engineBlock) render(body *hclwrite.Body) {
+	for _, name := range sortedKeys(b.arguments) {
+		body.SetAttributeRaw(name, tokens(b.arguments[name]))
+	}
+	for i, below := range b.blocks {
+		if i > 0 || len(b.arguments) > 0 {
+			body.AppendNewline()
+		}
+		below.render(body.AppendNewBlock(below.kind, nil).Body())
+	}
 }
 
 // renderCluster makes the part of a root module that differs from cluster to
 // cluster: engine, backend, and what the template says of the cluster.
-func renderCluster(c holdfast.Cluster, backend string, config map[string]any, p *provider) []byte {
+func renderCluster(c holdfast.Cluster, backend string, config map[string]any, provider string, said []string) []byte {
 	file := hclwrite.NewEmptyFile()
 	settings := file.Body().AppendNewBlock("terraform", nil).Body()
 	if c.Engine.Version != "" {
 		settings.SetAttributeRaw("required_version", tokens(c.Engine.Version))
 	}
 	renderBackend(settings, backend, config)
-	if p != nil && len(p.fields) > 0 {
-		values := map[string]string{
-			"name": c.Name, "project": c.Project, "environment": c.Environment, "provider": p.name, "region": c.Region,
-		}
-		fields := map[string]any{}
-		for _, name := range p.fields {
+	if len(said) > 0 {
+		values, fields := clusterValues(c, provider), map[string]any{}
+		for _, name := range said {
 			fields[name] = values[name]
 		}
-		file.Body().AppendNewline()
-		file.Body().AppendNewBlock("locals", nil).Body().SetAttributeRaw("cluster", tokens(fields))
+		block(file.Body(), "locals").SetAttributeRaw("cluster", tokens(fields))
 	}
 	return file.Bytes()
 }

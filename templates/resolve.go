@@ -166,19 +166,59 @@ func (r *Resolver) fromTemplate(ctx context.Context, tree holdfast.Tree, doc Doc
 		}
 		faults = append(faults, doc.Fault(message, didYouMean(c.Region, p.regions), "spec", "region"))
 	}
-	variables := maps.Clone(p.defaults)
-	if variables == nil {
-		variables = map[string]any{}
+	given, broken := p.variables(c.Variables)
+	if len(broken) == 0 {
+		broken, err = given.decide(c, p)
+		if err != nil {
+			return nil, nil, err
+		}
 	}
-	maps.Copy(variables, c.Variables)
-	for _, v := range from.template.schema.validate(variables) {
+	for _, v := range broken {
 		faults = append(faults, violationFault(doc, p, v))
 	}
 	if len(faults) > 0 {
 		return nil, faults, nil
 	}
-	root, err := assemble(from, p, c, variables)
+	root, err := assemble(from, p, c, given)
 	return root, nil, err
+}
+
+// given are the variables of a cluster, with its provider's defaults.
+type given struct {
+	plain   map[string]any
+	secrets map[string]holdfast.SecretRef
+	on      switches
+}
+
+// variables takes what a cluster says, adds what the template says for it, and
+// returns what the schema refuses.
+func (p *provider) variables(said map[string]any) (given, []violation) {
+	s := p.template.schema
+	all := maps.Clone(p.defaults)
+	if all == nil {
+		all = map[string]any{}
+	}
+	maps.Copy(all, said)
+	for name, fallback := range s.secretDefaults {
+		if _, ok := all[name]; !ok {
+			all[name] = fallback
+		}
+	}
+	plain, secrets, out := s.takeSecrets(all)
+	out = append(out, p.schema.validate(plain, slices.Collect(maps.Keys(secrets)))...)
+	return given{plain: plain, secrets: secrets}, out
+}
+
+// decide says which modules are on, and which rules are not kept.
+func (g *given) decide(c holdfast.Cluster, p *provider) ([]violation, error) {
+	scope, err := p.template.schema.scope(c, p.name, g.plain, g.secrets)
+	if err != nil {
+		return nil, err
+	}
+	broken := p.template.broken(scope)
+	on, unclear := p.on(scope)
+	g.on = on
+	return append(broken, unclear...), nil
 }
 
 // find loads the cluster's template.
@@ -214,6 +254,11 @@ func (r *Resolver) find(ctx context.Context, tree holdfast.Tree, doc Document) (
 		faults = append(faults, doc.Fault(
 			fmt.Sprintf("template %s: %s at tag %s calls itself %q", label, loaded.template.File, v.Tag, loaded.template.Name),
 			"", "spec", "template", "name"))
+	}
+	if said := loaded.template; len(faults) == 0 && said.Version != "" && said.Version != ref.Version {
+		faults = append(faults, doc.Fault(
+			fmt.Sprintf("template %s: %s at tag %s says that it is version %s", label, said.File, v.Tag, said.Version),
+			"release it with another tag, or make metadata.version that of the tag", "spec", "template", "version"))
 	}
 	return source{template: loaded.template, tree: v.Tree, label: label, revision: v.Revision}, faults, nil
 }
@@ -340,40 +385,42 @@ func violationFault(doc Document, p *provider, v violation) holdfast.Fault {
 }
 
 // assemble makes the root module of a cluster for which everything is fine.
-func assemble(from source, p *provider, c holdfast.Cluster, variables map[string]any) (*Root, error) {
-	values, err := renderVariables(variables)
+func assemble(from source, p *provider, c holdfast.Cluster, g given) (*Root, error) {
+	values, err := renderVariables(g.plain)
 	if err != nil {
 		return nil, err
 	}
 	b := backendOf(c)
-	own := renderCluster(c, b.kind, b.config, p)
-	lock := from.template.lockFile
-	digest := holdfast.NewDigester("source")
-	digest.Add("template", string(p.main), string(own), string(values), string(p.digest), lock.hash, c.Engine.Name, c.Engine.Version)
-
-	// What it was made from is for people. A version that changes nothing for
-	// this cluster does not make a plan necessary, so the digest is without it.
-	what := header("template " + from.label)
+	label := from.label
+	if from.revision != "" {
+		label += " (" + from.revision.Short() + ")"
+	}
+	shared := p.variant(g.on, label)
+	own := renderCluster(c, b.kind, b.config, p.name, shared.fields)
 	root := &Root{
-		Dir: rootDir, Digest: digest.Digest(), tree: from.tree,
+		Dir: rootDir, tree: from.tree, shared: shared.digest,
 		StateLocation: b.location, OwnState: b.own, Backend: b.kind,
-		Template: from.label, TemplateRevision: from.revision,
-		EngineConstraint: c.Engine.Version, Variables: variables,
-		files: []File{
-			{Name: clusterFile, Data: slices.Concat(what, own)},
-			{Name: variablesFile, Data: values},
-			{Name: mainFile, Data: slices.Concat(what, p.main)},
-		},
-		entries: sortedEntries(p.entries),
+		Template: label, TemplateRevision: from.revision,
+		EngineConstraint: c.Engine.Version, Variables: g.plain, Secrets: g.secrets, Means: shared.means,
+		files: append(slices.Clone(shared.files),
+			File{Name: clusterFile, Data: slices.Concat(header("template "+label+" for cluster "+c.Name), own)},
+			File{Name: variablesFile, Data: values}),
+		entries: shared.entries,
 	}
+	var secrets []byte
+	if len(g.secrets) > 0 {
+		if secrets, err = renderSecrets(g.secrets); err != nil {
+			return nil, err
+		}
+		root.files = append(root.files, File{Name: holdfast.SecretFile, Data: secrets})
+	}
+	slices.SortFunc(root.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	if from.revision == "" {
-		root.Reads = slices.Sorted(slices.Values(p.reads))
-	} else {
-		root.Template += " (" + from.revision.Short() + ")"
+		root.Reads = shared.reads
 	}
-	if lock.path != "" {
-		root.entries = append(root.entries, lock)
-	}
+	digest := holdfast.NewDigester("source")
+	digest.Add("template", string(shared.digest), string(own), string(values), string(secrets), c.Engine.Name, c.Engine.Version)
+	root.Digest = digest.Digest()
 	return root, nil
 }
 
@@ -469,7 +516,7 @@ func assembleModule(c holdfast.Cluster, g *gatherer, dir string) (*Root, holdfas
 		b = backendOf(c)
 		root.files = append(root.files, File{
 			Name: backendFile,
-			Data: slices.Concat(header("the cluster's document"), renderCluster(holdfast.Cluster{}, b.kind, b.config, nil)),
+			Data: slices.Concat(header("the cluster's document"), renderCluster(holdfast.Cluster{}, b.kind, b.config, "", nil)),
 		})
 	}
 	root.StateLocation, root.OwnState, root.Backend = b.location, b.own, b.kind

@@ -133,7 +133,7 @@ func TestResolveTemplate(t *testing.T) {
 	}
 	got := contents(t, root)
 	want := map[string]string{
-		"root/cluster.tf": `# Made by Holdfast from template kubernetes at templates/kubernetes: a change here is lost.
+		"root/cluster.tf": `# Made by Holdfast from template kubernetes at templates/kubernetes for cluster prod-eu: a change here is lost.
 
 terraform {
   backend "http" {
@@ -169,7 +169,7 @@ variable "password" {
 }
 
 variable "tags" {
-  type    = any
+  type    = map(string)
   default = null
 }
 
@@ -198,7 +198,6 @@ output "kubeconfig" {
   value     = module.kubernetes.endpoint
   sensitive = true
 }
-
 `,
 	}
 	for _, name := range []string{"network/main.tf", "kubernetes/main.tf", "essentials/main.tf", "shared/main.tf", "shared/run.sh"} {
@@ -285,7 +284,7 @@ func TestResolveVariableFaults(t *testing.T) {
 		`clusters/prod-eu.yaml:11:17: variable node_count must be an integer, not string (write the number without quotes)`,
 		`clusters/prod-eu.yaml:12:20: variable instance_type is "t3.medum" (did you mean "t3.medium"? one of t3.large, t3.medium)`,
 		`clusters/prod-eu.yaml:13:5: unknown variable "enable_monitorng" (one of instance_type, node_count, password, tags)`,
-		`clusters/prod-eu.yaml:14:15: variable password is not what the template allows`,
+		`clusters/prod-eu.yaml:14:15: password is secret: say where its value is, such as {secret: {env: DB_PASSWORD}}`,
 		`clusters/prod-eu.yaml:16:13: variable tags.team must be a string, not number (put it in quotes)`,
 	)
 	for _, fault := range faults {

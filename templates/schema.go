@@ -1,65 +1,174 @@
 package templates
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
 	"github.com/holdfast-dev/holdfast"
 )
 
-// schema is what a template says of its variables. It is safe for concurrent
-// use.
+// schema is what a template says of its variables. It is immutable and safe for
+// concurrent use.
 type schema struct {
-	compiled   *jsonschema.Schema // nil accepts nothing
+	doc        map[string]any // as it was written
+	compiled   *jsonschema.Schema
 	properties map[string]any
 	required   []string
-	open       bool // variables that are not among the properties are allowed
+	open       bool              // variables that are not among the properties are allowed
+	secrets    map[string]bool   // variables whose values are references
+	defaults   map[string]any    // of variables, those of secrets aside
+	shapes     map[string]*shape // of variables
+	names      []string          // of variables, sorted
+
+	secretDefaults map[string]any // references, by variable
 }
 
 const schemaURL = "holdfast:///variables"
 
-// compileSchema compiles a JSON Schema 2020-12. References stay inside it, and
-// what it costs to follow them is bounded.
-func compileSchema(doc map[string]any) (*schema, error) {
-	s := &schema{properties: map[string]any{}}
-	if err := checkSchema(doc); err != nil {
-		return nil, err
+// newSchema reads what is declared, whether or not it can be compiled.
+func newSchema(doc map[string]any) *schema {
+	s := &schema{
+		doc: doc, properties: map[string]any{}, secrets: map[string]bool{},
+		defaults: map[string]any{}, secretDefaults: map[string]any{}, shapes: map[string]*shape{},
 	}
+	if properties, ok := doc["properties"].(map[string]any); ok {
+		s.properties = properties
+	}
+	s.names = slices.Sorted(maps.Keys(s.properties))
+	s.required = requiredOf(doc)
+	additional, said := doc["additionalProperties"]
+	_, patterns := doc["patternProperties"]
+	s.open = patterns || said && additional != false
+	shapes := newShaper(doc)
+	for _, name := range s.names {
+		s.shapes[name] = shapes.shape(s.properties[name])
+		property, _ := s.properties[name].(map[string]any)
+		if mark, _ := property["writeOnly"].(bool); mark {
+			s.secrets[name] = true
+			if ref := property["default"]; ref != nil {
+				s.secretDefaults[name] = ref
+			}
+		} else if fallback, ok := property["default"]; ok {
+			s.defaults[name] = fallback
+		}
+	}
+	return s
+}
+
+// compileSchema compiles a JSON Schema 2020-12 for a provider that allows these
+// instance types. References stay inside it, and what it costs to follow them
+// is bounded. Of a secret variable nothing is checked: its value is elsewhere.
+func compileSchema(s *schema, types *instanceTypes) (*jsonschema.Compiler, error) {
+	doc := rewriteSchema(s.doc, nil, func(at []string, schema map[string]any) any {
+		if len(at) == 2 && at[0] == "properties" && s.secrets[at[1]] {
+			return map[string]any{}
+		}
+		if format, ok := schema["format"].(string); ok && format != formatOfInstanceTypes {
+			delete(schema, "format") // an annotation, in this version of JSON Schema
+		}
+		return schema
+	})
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.UseLoader(noLoader{})
+	if types != nil {
+		compiler.AssertFormat()
+		compiler.RegisterFormat(&jsonschema.Format{Name: formatOfInstanceTypes, Validate: types.validate})
+	}
 	if err := compiler.AddResource(schemaURL, doc); err != nil {
+		return nil, err
+	}
+	return compiler, nil
+}
+
+// compile returns a schema that checks variables for a provider that allows
+// these instance types; nil allows any.
+func (s *schema) compile(types *instanceTypes) (*providerSchema, error) {
+	if err := checkSchema(s.doc); err != nil {
+		return nil, err
+	}
+	compiler, err := compileSchema(s, types)
+	if err != nil {
 		return nil, err
 	}
 	compiled, err := compiler.Compile(schemaURL)
 	if err != nil {
 		return nil, schemaError(err)
 	}
-	s.compiled = compiled
-	if properties, ok := doc["properties"].(map[string]any); ok {
-		s.properties = properties
-	}
-	if required, ok := doc["required"].([]any); ok {
-		for _, name := range required {
-			if name, ok := name.(string); ok {
-				s.required = append(s.required, name)
-			}
+	p := &providerSchema{schema: s, whole: compiled, types: types, variables: map[string]*jsonschema.Schema{}}
+	for _, name := range s.names {
+		location := schemaURL + "#/properties/" + url.PathEscape(pointerWord(name))
+		if p.variables[name], err = compiler.Compile(location); err != nil {
+			return nil, schemaError(err)
 		}
 	}
-	additional, said := doc["additionalProperties"]
-	_, patterns := doc["patternProperties"]
-	s.open = patterns || said && additional != false
-	return s, nil
+	return p, nil
+}
+
+func pointerWord(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+
+// providerSchema is a schema with what one provider allows.
+type providerSchema struct {
+	*schema
+	whole     *jsonschema.Schema
+	types     *instanceTypes
+	variables map[string]*jsonschema.Schema // each by itself
+}
+
+// instanceTypes are what a provider allows as values of format: instance-type.
+type instanceTypes struct {
+	provider string
+	patterns []string        // as they were written
+	exact    map[string]bool // those without wildcards
+	globs    []string
+}
+
+func newInstanceTypes(provider string, patterns []string) *instanceTypes {
+	if len(patterns) == 0 {
+		return nil
+	}
+	t := &instanceTypes{provider: provider, patterns: patterns, exact: map[string]bool{}}
+	for _, pattern := range patterns {
+		if strings.ContainsAny(pattern, `*?[\`) {
+			t.globs = append(t.globs, pattern)
+		} else {
+			t.exact[pattern] = true
+		}
+	}
+	return t
+}
+
+func (t *instanceTypes) allows(word string) bool {
+	return t.exact[word] || slices.ContainsFunc(t.globs, func(glob string) bool {
+		ok, err := path.Match(glob, word)
+		return ok && err == nil
+	})
+}
+
+func (t *instanceTypes) validate(v any) error {
+	if word, ok := v.(string); ok && !t.allows(word) {
+		return errors.New("not allowed")
+	}
+	return nil
+}
+
+// hint says what is allowed instead of word.
+func (t *instanceTypes) hint(word string) string {
+	allowed := oneOf(t.patterns)
+	if near := holdfast.Nearest(word, t.patterns); near != "" {
+		return fmt.Sprintf("did you mean %q? %s", near, allowed)
+	}
+	return allowed
 }
 
 func schemaError(err error) error {
@@ -193,198 +302,4 @@ func (c *schemaCheck) follow(ref string) (int, error) {
 	cost, err := c.count(at)
 	c.cost[ref] = cost
 	return cost, err
-}
-
-// violation is one way in which variables do not fit.
-type violation struct {
-	path    []string // of the value, from the variables' root
-	key     bool     // it is about the key, not the value
-	message string
-	hint    string
-}
-
-// validate returns all violations, in order of their paths.
-func (s *schema) validate(variables map[string]any) []violation {
-	var out []violation
-	names := slices.Sorted(maps.Keys(s.properties))
-	for _, name := range slices.Sorted(maps.Keys(variables)) {
-		if _, ok := s.properties[name]; !ok && !s.open {
-			out = append(out, violation{
-				path: []string{name}, key: true,
-				message: fmt.Sprintf("unknown variable %q", clip(name)),
-				hint:    didYouMean(name, names),
-			})
-		}
-	}
-	if s.compiled == nil {
-		return out
-	}
-	err := s.compiled.Validate(variables)
-	var verr *jsonschema.ValidationError
-	if errors.As(err, &verr) {
-		out = append(out, s.flatten(verr, variables)...)
-	} else if err != nil {
-		out = append(out, violation{message: "variables cannot be checked: " + err.Error()})
-	}
-	slices.SortStableFunc(out, func(a, b violation) int { return slices.Compare(a.path, b.path) })
-	return slices.CompactFunc(out, func(a, b violation) bool {
-		return slices.Equal(a.path, b.path) && a.message == b.message
-	})
-}
-
-// flatten returns the leaves of a tree of errors. Alternatives of which none
-// fits are one violation: each of them by itself would be a wrong word.
-func (s *schema) flatten(e *jsonschema.ValidationError, variables map[string]any) []violation {
-	switch e.ErrorKind.(type) {
-	case *kind.AnyOf, *kind.OneOf:
-		var ways []string
-		for _, cause := range e.Causes {
-			for _, v := range s.flatten(cause, variables) {
-				if !slices.Contains(ways, v.message) {
-					ways = append(ways, v.message)
-				}
-			}
-		}
-		return []violation{{
-			path:    e.InstanceLocation,
-			message: label(e.InstanceLocation) + " fits none of the alternatives",
-			hint:    strings.Join(ways[:min(len(ways), 4)], "; or "),
-		}}
-	}
-	if len(e.Causes) > 0 {
-		var out []violation
-		for _, cause := range e.Causes {
-			out = append(out, s.flatten(cause, variables)...)
-		}
-		return out
-	}
-	return s.leaf(e)
-}
-
-func label(path []string) string {
-	if len(path) == 0 {
-		return "spec.variables"
-	}
-	return "variable " + strings.Join(path, ".")
-}
-
-func (s *schema) leaf(e *jsonschema.ValidationError) []violation {
-	name := label(e.InstanceLocation)
-	secret := s.sensitive(e.InstanceLocation)
-	got := func(v any) string {
-		if secret {
-			return "a sensitive value"
-		}
-		text, err := json.Marshal(v)
-		if err != nil {
-			return "a value"
-		}
-		return clip(string(text))
-	}
-	one := func(message, hint string) []violation {
-		return []violation{{path: e.InstanceLocation, message: message, hint: hint}}
-	}
-	switch k := e.ErrorKind.(type) {
-	case *kind.Type:
-		return one(fmt.Sprintf("%s must be %s, not %s", name, article(k.Want), k.Got), typeHint(k))
-	case *kind.Enum:
-		var allowed []string
-		for _, v := range k.Want {
-			allowed = append(allowed, fmt.Sprint(v))
-		}
-		hint := oneOf(allowed)
-		if text, ok := k.Got.(string); ok && holdfast.Nearest(text, allowed) != "" {
-			hint = didYouMean(text, allowed) + " " + hint
-		}
-		return one(fmt.Sprintf("%s is %s", name, got(k.Got)), hint)
-	case *kind.Required:
-		return one(fmt.Sprintf("%s has no %s", name, strings.Join(k.Missing, ", ")), "the template requires it")
-	case *kind.DependentRequired:
-		return one(fmt.Sprintf("%s has %s and no %s", name, k.Prop, strings.Join(k.Missing, ", ")), "the template requires one with the other")
-	case *kind.AdditionalProperties:
-		return s.additional(e.InstanceLocation, k.Properties)
-	case *kind.Minimum:
-		return one(fmt.Sprintf("%s must be at least %s, not %s", name, k.Want.RatString(), ratText(secret, k.Got.RatString())), "")
-	case *kind.Maximum:
-		return one(fmt.Sprintf("%s must be at most %s, not %s", name, k.Want.RatString(), ratText(secret, k.Got.RatString())), "")
-	case *kind.Pattern:
-		return one(fmt.Sprintf("%s is %s", name, got(k.Got)), "it must match "+k.Want)
-	case *kind.FalseSchema:
-		return one(name+" is not allowed here", "")
-	}
-	if secret {
-		return one(name+" is not what the template allows", "")
-	}
-	return one(name+": "+clip(e.ErrorKind.LocalizedString(printer())), "")
-}
-
-func ratText(secret bool, text string) string {
-	if secret {
-		return "a sensitive value"
-	}
-	return text
-}
-
-func (s *schema) additional(path, names []string) []violation {
-	if len(path) == 0 && !s.open {
-		return nil // told as unknown variables already
-	}
-	var out []violation
-	for _, name := range names {
-		at := append(slices.Clone(path), name)
-		out = append(out, violation{
-			path: at, key: true,
-			message: fmt.Sprintf("%s has no %q", label(path), clip(name)),
-			hint:    didYouMean(name, slices.Collect(maps.Keys(s.fields(path)))),
-		})
-	}
-	return out
-}
-
-// fields returns the properties of the schema at a path, as far as they are
-// written there.
-func (s *schema) fields(path []string) map[string]any {
-	at := s.properties
-	for _, word := range path {
-		sub, _ := at[word].(map[string]any)
-		at, _ = sub["properties"].(map[string]any)
-	}
-	return at
-}
-
-// sensitive reports whether the template marks the variable as writeOnly.
-func (s *schema) sensitive(path []string) bool {
-	if len(path) == 0 {
-		return false
-	}
-	property, _ := s.properties[path[0]].(map[string]any)
-	mark, _ := property["writeOnly"].(bool)
-	return mark
-}
-
-func article(want []string) string {
-	words := make([]string, len(want))
-	for i, w := range want {
-		switch w {
-		case "integer", "array", "object":
-			words[i] = "an " + w
-		case "null":
-			words[i] = w
-		default:
-			words[i] = "a " + w
-		}
-	}
-	return strings.Join(words, " or ")
-}
-
-func typeHint(k *kind.Type) string {
-	switch {
-	case k.Got == "string" && slices.Contains(k.Want, "boolean"):
-		return "write true or false, without quotes"
-	case k.Got == "string" && (slices.Contains(k.Want, "integer") || slices.Contains(k.Want, "number")):
-		return "write the number without quotes"
-	case slices.Contains(k.Want, "string") && (k.Got == "number" || k.Got == "boolean"):
-		return "put it in quotes"
-	}
-	return ""
 }

@@ -16,43 +16,60 @@ import (
 // Template is a template document that was read with its modules. It is
 // immutable and safe for concurrent use.
 type Template struct {
-	Name string
-	File string // path of its template.yaml in the tree that it was read from
+	Name        string
+	Version     string // metadata.version: what it is, or is being prepared; may be empty
+	Description string
+	File        string // path of its template.yaml in the tree that it was read from
 
 	providers map[string]*provider
 	schema    *schema
+	rules     []rule
+	outputs   []templateOutput // by name
 	blueprint Blueprint
 	lockFile  entry // provider lock file beside the template; zero: none
 }
 
-// provider is what a template makes for one provider. Everything that does not
-// depend on the cluster is ready.
+// provider is what a template makes for one provider.
 type provider struct {
-	name     string
-	defaults map[string]any
-	regions  []string
-	calls    []templateCall // in the order of their dependencies
-	fields   []string       // what the calls and outputs say of a cluster, sorted
-	main     []byte         // main.tf without its header
-	entries  map[string]entry
-	digest   holdfast.Digest // of the modules in the repository
-	reads    []string        // of the template's tree
+	name      string
+	template  *Template
+	defaults  map[string]any
+	regions   []string
+	schema    *providerSchema
+	configure []engineProvider
+	calls     []templateCall // in the order of their dependencies
+	parts     map[string]*gathered
+	digests   map[string]holdfast.Digest // of the folders of modules
+	digest    holdfast.Digest            // of the modules in the repository, all of them
+	variants  *cache[*variant]
+
+	instanceTypes []string // patterns; empty: any
 }
 
+// templateCall is a module that a template calls.
 type templateCall struct {
 	name, source, version string
-	dir                   string // of a local module, in the tree
+	dir                   string   // of a local module, in the tree
+	dirs                  []string // the same, and those that it reaches
+	when                  *expression
 	inputs                map[string]any
+	refers                map[string][]string // the modules that an input refers to, by input
 	dependsOn             []string
 	at                    *yaml.Node
 	keys                  map[string]*yaml.Node // of the inputs
+	whenAt                *yaml.Node
+	written               map[string]string // the inputs as they were written
 }
 
+// templateOutput is an output of a template.
 type templateOutput struct {
 	name, description string
 	value             any
+	refers            []string // the modules that it refers to
 	sensitive         bool
+	means             string
 	at                *yaml.Node
+	written           string
 }
 
 // Blueprint returns the template as data.
@@ -62,7 +79,7 @@ func (t *Template) Blueprint() Blueprint { return t.blueprint }
 func (t *Template) Providers() []string { return slices.Sorted(maps.Keys(t.providers)) }
 
 // Variables returns the names of the variables that the template declares.
-func (t *Template) Variables() []string { return slices.Sorted(maps.Keys(t.schema.properties)) }
+func (t *Template) Variables() []string { return slices.Clone(t.schema.names) }
 
 const (
 	templateFile = "template.yaml"
@@ -110,7 +127,9 @@ func loadTemplate(tree holdfast.Tree, dir string, folders *cache[*folder]) (*Tem
 	if len(r.faults) > 0 {
 		return nil, r.faults, nil
 	}
-	l := &templateLoader{reader: r, tree: tree, dir: dir, folders: folders, t: &Template{File: file}}
+	l := &templateLoader{reader: r, tree: tree, dir: dir, folders: folders, t: &Template{
+		File: file, providers: map[string]*provider{}, schema: newSchema(nil),
+	}}
 	if err := l.load(root); err != nil {
 		return nil, nil, err
 	}
@@ -124,16 +143,17 @@ type templateLoader struct {
 	dir     string
 	folders *cache[*folder]
 	t       *Template
-	outputs []templateOutput
+	general *providerSchema // of a provider that allows any instance type; nil: the schema is at fault
+	dialect *dialect
+
+	schemaNode *yaml.Node // spec.variables
 }
 
 func (l *templateLoader) load(root *yaml.Node) error {
 	top := l.object(root, "")
 	top.get("apiVersion")
 	top.get("kind")
-	metadata := top.child("metadata")
-	l.t.Name = metadata.name("name")
-	metadata.done()
+	l.metadata(top.child("metadata"))
 	if !top.has("spec") {
 		top.get("spec")
 		top.missing("spec")
@@ -142,14 +162,18 @@ func (l *templateLoader) load(root *yaml.Node) error {
 	}
 	spec := top.child("spec")
 	l.variables(spec.child("variables"))
+	var err error
+	if l.dialect, err = newDialect(l.t.schema); err != nil {
+		return err
+	}
 	l.readOutputs(spec.child("outputs"))
 	providers := spec.child("providers")
 	if providers.node == nil || len(providers.node.Content) == 0 {
 		spec.missing("providers")
 	}
+	rules := spec.items("rules")
 	spec.done()
 	top.done()
-	l.t.providers = map[string]*provider{}
 	if err := l.readLockFile(); err != nil {
 		return err
 	}
@@ -161,11 +185,19 @@ func (l *templateLoader) load(root *yaml.Node) error {
 			return err
 		}
 		l.check(p)
-		if len(l.faults) == 0 {
-			p.main = l.render(p)
-		}
 	}
+	l.readRules(rules)
+	l.t.blueprint = l.t.describe()
 	return nil
+}
+
+func (l *templateLoader) metadata(o *object) {
+	l.t.Name = o.name("name")
+	l.t.Description = o.str("description")
+	if version := o.get("version"); version != nil {
+		l.t.Version = l.exactVersion(o, version)
+	}
+	o.done()
 }
 
 func (l *templateLoader) readLockFile() error {
@@ -180,64 +212,6 @@ func (l *templateLoader) readLockFile() error {
 	return nil
 }
 
-func (l *templateLoader) variables(o *object) {
-	doc := map[string]any{}
-	if o.node != nil {
-		doc, _ = l.value(o.node).(map[string]any)
-	}
-	s, err := compileSchema(doc)
-	if err != nil {
-		l.add(o.node, "spec.variables is not a JSON Schema that can be used: "+err.Error(), "")
-		s = &schema{properties: map[string]any{}}
-		s.properties, _ = doc["properties"].(map[string]any) // what is declared is declared
-	}
-	l.t.schema = s
-	if o.node == nil {
-		return
-	}
-	if _, properties := lookup(o.node, "properties"); properties != nil && properties.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(properties.Content); i += 2 {
-			if key := properties.Content[i]; !identifier.MatchString(key.Value) {
-				l.add(key, fmt.Sprintf("%q cannot be the name of a variable", clip(key.Value)), "use letters, digits, _ and -")
-			} else if slices.Contains(reservedVariables(), key.Value) {
-				l.add(key, fmt.Sprintf("%q cannot be the name of a variable: it means something else to the engine", key.Value), "")
-			}
-		}
-	}
-}
-
-// reservedVariables are names that the engines refuse in a variable block.
-func reservedVariables() []string {
-	return []string{"source", "version", "providers", "count", "for_each", "lifecycle", "depends_on", "locals"}
-}
-
-func (l *templateLoader) readOutputs(o *object) {
-	if o.node == nil {
-		return
-	}
-	for i := 0; i+1 < len(o.node.Content); i += 2 {
-		key, node := o.node.Content[i], o.node.Content[i+1]
-		out := templateOutput{name: key.Value, at: key}
-		if !identifier.MatchString(key.Value) {
-			l.add(key, fmt.Sprintf("%q cannot be the name of an output", clip(key.Value)), "use letters, digits, _ and -")
-		}
-		value := node
-		if node.Kind == yaml.MappingNode {
-			long := l.object(node, o.label(key.Value))
-			if value = long.get("value"); value == nil {
-				long.missing("value")
-			}
-			out.sensitive = long.boolean("sensitive", false)
-			out.description = long.str("description")
-			long.done()
-		}
-		if value != nil {
-			out.value = l.template(value)
-		}
-		l.outputs = append(l.outputs, out)
-	}
-}
-
 // template parses a value that may have references.
 func (l *templateLoader) template(n *yaml.Node) any {
 	return parseTemplate(l.value(n), func(err error) {
@@ -246,24 +220,20 @@ func (l *templateLoader) template(n *yaml.Node) any {
 }
 
 func (l *templateLoader) provider(name string, o *object) *provider {
-	p := &provider{name: name, entries: map[string]entry{}}
+	p := &provider{
+		name: name, template: l.t, parts: map[string]*gathered{}, digests: map[string]holdfast.Digest{},
+		variants: newCache[*variant](maxVariants),
+	}
 	if !validName(name) {
 		l.add(o.node, fmt.Sprintf("%q cannot be the name of a provider", clip(name)), nameHint)
 	}
 	p.regions, _ = o.strings("regions")
-	defaults := o.child("defaults")
-	if defaults.node != nil {
-		p.defaults, _ = l.value(defaults.node).(map[string]any)
-		names := l.t.Variables()
-		for i := 0; i+1 < len(defaults.node.Content); i += 2 {
-			if key := defaults.node.Content[i]; !l.t.schema.open && !slices.Contains(names, key.Value) {
-				l.add(key, fmt.Sprintf("unknown variable %q", clip(key.Value)), didYouMean(key.Value, names))
-			}
-		}
-	}
+	l.providerSchema(p, o)
+	l.defaults(p, o.child("defaults"))
+	l.readConfigure(p, o)
 	seen := map[string]bool{}
 	for i, item := range o.items("modules") {
-		call, ok := l.call(l.object(item, fmt.Sprintf("%s[%d]", o.label("modules"), i)))
+		call, ok := l.call(p, l.object(item, fmt.Sprintf("%s[%d]", o.label("modules"), i)))
 		switch {
 		case !ok:
 		case seen[call.name]:
@@ -280,32 +250,59 @@ func (l *templateLoader) provider(name string, o *object) *provider {
 	return p
 }
 
-func (l *templateLoader) call(o *object) (call templateCall, ok bool) {
+func (l *templateLoader) call(p *provider, o *object) (call templateCall, ok bool) {
 	before := len(l.faults)
-	call = templateCall{name: o.required("name"), source: o.required("source"), at: o.node, keys: map[string]*yaml.Node{}}
+	call = templateCall{name: o.required("name"), source: o.required("source"), at: o.node}
 	if call.name != "" && !identifier.MatchString(call.name) {
 		l.add(o.get("name"), fmt.Sprintf("%q cannot be the name of a module", clip(call.name)), "use letters, digits, _ and -")
 	}
 	call.version = o.str("version")
 	call.dependsOn, _ = o.strings("dependsOn")
-	inputs := o.child("inputs")
-	call.inputs = map[string]any{}
-	for i := 0; inputs.node != nil && i+1 < len(inputs.node.Content); i += 2 {
-		key := inputs.node.Content[i]
-		if !identifier.MatchString(key.Value) {
-			l.add(key, fmt.Sprintf("%q cannot be the name of an input", clip(key.Value)), "use letters, digits, _ and -")
-			continue
-		}
-		if slices.Contains(reservedVariables(), key.Value) {
-			l.add(key, fmt.Sprintf("%q cannot be the name of an input: it means something else to the engine", key.Value), "")
-			continue
-		}
-		call.inputs[key.Value] = l.template(inputs.node.Content[i+1])
-		call.keys[key.Value] = key
-	}
+	call.when, call.whenAt = l.when(p, o, fmt.Sprintf("module %q", call.name))
+	l.inputs(o.child("inputs"), &call)
 	o.done()
 	l.source(o, &call)
 	return call, len(l.faults) == before || call.name != ""
+}
+
+func (l *templateLoader) inputs(o *object, call *templateCall) {
+	call.inputs, call.refers = map[string]any{}, map[string][]string{}
+	call.keys, call.written = map[string]*yaml.Node{}, map[string]string{}
+	for i := 0; o.node != nil && i+1 < len(o.node.Content); i += 2 {
+		key, value := o.node.Content[i], o.node.Content[i+1]
+		switch {
+		case !identifier.MatchString(key.Value):
+			l.add(key, fmt.Sprintf("%q cannot be the name of an input", clip(key.Value)), "use letters, digits, _ and -")
+			continue
+		case slices.Contains(reservedVariables(), key.Value):
+			l.add(key, fmt.Sprintf("%q cannot be the name of an input: it means something else to the engine", key.Value), "")
+			continue
+		}
+		call.inputs[key.Value] = l.template(value)
+		call.refers[key.Value] = modulesIn(call.inputs[key.Value])
+		call.written[key.Value] = asWritten(l.value(value))
+		call.keys[key.Value] = key
+	}
+}
+
+// modulesIn returns the modules that a parsed template refers to, sorted.
+func modulesIn(v any) []string {
+	var out []string
+	references(v, func(ref part) {
+		if ref.ref[0] == "module" && len(ref.ref) > 1 {
+			out = append(out, ref.ref[1])
+		}
+	})
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// asWritten is a value as text: what is no text, as JSON.
+func asWritten(v any) string {
+	if word, ok := v.(string); ok {
+		return word
+	}
+	return jsonText(v)
 }
 
 func (l *templateLoader) source(o *object, call *templateCall) {
@@ -370,11 +367,12 @@ func (l *templateLoader) modules(p *provider) error {
 	}
 	g.addExtra(digest)
 	p.digest = digest.Digest()
-	p.reads = append(g.reads(), l.file, path.Join(l.dir, lockFileName))
-	for name, e := range g.entries {
-		e.path = path.Join(modulesDir, name)
-		p.entries[e.path] = e
+	for i, call := range p.calls {
+		if call.dir != "" {
+			p.calls[i].dirs = g.closure(call.dir)
+		}
 	}
+	p.parts, p.digests = g.parts, g.digests
 	l.interfaces(p, interfaces)
 	return nil
 }

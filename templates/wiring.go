@@ -45,7 +45,10 @@ func (l *templateLoader) eachReference(p *provider, visit func(ref part, at *yam
 			references(call.inputs[input], func(ref part) { visit(ref, call.keys[input]) })
 		}
 	}
-	for _, out := range l.outputs {
+	for _, c := range p.configure {
+		c.body.eachReference(visit)
+	}
+	for _, out := range l.t.outputs {
 		references(out.value, func(ref part) { visit(ref, out.at) })
 	}
 }
@@ -59,7 +62,6 @@ func (l *templateLoader) check(p *provider) {
 		edges[call.name] = nil
 	}
 	variables := l.t.Variables()
-	fields := map[string]bool{}
 	l.eachReference(p, func(ref part, at *yaml.Node) {
 		allowed, what := []string(nil), ""
 		switch {
@@ -72,7 +74,6 @@ func (l *templateLoader) check(p *provider) {
 			allowed, what = names, "module"
 		case ref.ref[0] == "cluster":
 			allowed, what = clusterFields(), "field of a cluster"
-			fields[ref.ref[1]] = true
 		default:
 			l.add(at, fmt.Sprintf("${%s} refers to %q", ref.text, ref.ref[0]), didYouMean(ref.ref[0], []string{"var", "module", "cluster"}))
 			return
@@ -95,7 +96,6 @@ func (l *templateLoader) check(p *provider) {
 	for _, cycle := range cycles(names, edges) {
 		l.add(p.find(cycle[0]).at, "modules depend on one another in a circle: "+strings.Join(cycle, " → "), "")
 	}
-	p.fields = slices.Sorted(maps.Keys(fields))
 	p.sort(names, edges)
 }
 

@@ -1,0 +1,434 @@
+package templates
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Limits on expressions.
+const (
+	maxExpression      = 4_000   // characters
+	maxExpressionDepth = 50      // of nesting
+	maxExpressionCost  = 200_000 // about the steps of an evaluation
+	maxExpressions     = 500     // in a template
+)
+
+// Names that no expression can write: they are the types of what it sees.
+const (
+	selfType    = "the variables"
+	clusterType = "the cluster"
+)
+
+// expression is a CEL expression that is true or false. It is immutable and safe
+// for concurrent use.
+type expression struct {
+	text    string
+	program cel.Program
+	asks    map[string]bool // variables that it looks for with has()
+	uses    map[string]bool // variables whose values it needs
+}
+
+// dialect compiles the expressions of a template.
+type dialect struct {
+	env    *cel.Env
+	schema *schema
+	count  int
+}
+
+func newDialect(s *schema) (*dialect, error) {
+	registry, err := types.NewRegistry()
+	if err != nil {
+		return nil, fmt.Errorf("set up expressions: %w", err)
+	}
+	provider := &fieldTypes{Provider: registry, structs: map[string]map[string]*types.FieldType{}, names: map[*shape]string{}}
+	provider.declareSelf(s)
+	provider.declareCluster()
+	env, err := cel.NewEnv(
+		cel.CustomTypeAdapter(registry), cel.CustomTypeProvider(provider),
+		cel.Variable("self", cel.ObjectType(selfType)), cel.Variable("cluster", cel.ObjectType(clusterType)),
+		cel.CrossTypeNumericComparisons(true), cel.EnableIdentifierEscapeSyntax(),
+		cel.ParserExpressionSizeLimit(maxExpression), cel.ParserRecursionLimit(maxExpressionDepth),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("set up expressions: %w", err)
+	}
+	return &dialect{env: env, schema: s}, nil
+}
+
+// expressionFault is what is wrong with an expression, and what to do about it.
+type expressionFault struct{ message, hint string }
+
+func (e *expressionFault) Error() string { return e.message }
+
+// compile compiles an expression whose value is true or false. An error is an
+// *expressionFault. It has no opinion on variables that may be absent.
+func (d *dialect) compile(text string) (*expression, error) {
+	if d.count++; d.count > maxExpressions {
+		return nil, &expressionFault{fmt.Sprintf("is one of more than %d expressions", maxExpressions), ""}
+	}
+	if len(text) > maxExpression {
+		return nil, &expressionFault{fmt.Sprintf("has more than %d characters", maxExpression), ""}
+	}
+	parsed, issues := d.env.Parse(text)
+	if err := issueFault(issues); err != nil {
+		return nil, err
+	}
+	factory := ast.NewExprFactory()
+	ast.PreOrderVisit(parsed.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) { selectByIndex(factory, e) }))
+	e := &expression{text: text, asks: map[string]bool{}, uses: map[string]bool{}}
+	// Before the types: an unknown variable has a better word than the checker's.
+	if err := d.selections(parsed.NativeRep(), e); err != nil {
+		return nil, err
+	}
+	checked, issues := d.env.Check(parsed)
+	if err := issueFault(issues); err != nil {
+		return nil, err
+	}
+	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
+		return nil, &expressionFault{fmt.Sprintf("is %s, not true or false", cel.FormatCELType(out)), "compare it with something"}
+	}
+	program, err := d.env.Program(checked, cel.CostLimit(maxExpressionCost), cel.EvalOptions(cel.OptTrackCost))
+	if err != nil {
+		return nil, &expressionFault{"cannot be used: " + clip(err.Error()), ""}
+	}
+	e.program = program
+	return e, nil
+}
+
+// selectByIndex makes self.x of self["x"], so that one is checked as the other.
+func selectByIndex(factory ast.ExprFactory, e ast.Expr) {
+	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.Index || len(e.AsCall().Args()) != 2 {
+		return
+	}
+	of, by := e.AsCall().Args()[0], e.AsCall().Args()[1]
+	if of.Kind() != ast.IdentKind || (of.AsIdent() != "self" && of.AsIdent() != "cluster") || by.Kind() != ast.LiteralKind {
+		return
+	}
+	if name, ok := by.AsLiteral().(types.String); ok {
+		e.SetKindCase(factory.NewSelect(e.ID(), factory.CopyExpr(of), string(name)))
+	}
+}
+
+// selections notes which variables an expression asks for, and refuses those
+// that there are not, the values of secrets, and self without a name.
+func (d *dialect) selections(tree *ast.AST, e *expression) error {
+	var fault *expressionFault
+	named := map[int64]bool{} // self in self.x
+	ast.PreOrderVisit(tree.Expr(), ast.NewExprVisitor(func(at ast.Expr) {
+		if fault != nil {
+			return
+		}
+		switch at.Kind() {
+		case ast.SelectKind:
+			of, name := at.AsSelect().Operand(), at.AsSelect().FieldName()
+			if of.Kind() != ast.IdentKind {
+				return
+			}
+			switch of.AsIdent() {
+			case "self":
+				named[of.ID()] = true
+				fault = d.selection(name, at.AsSelect().IsTestOnly(), e)
+			case "cluster":
+				named[of.ID()] = true
+				if !slices.Contains(clusterFields(), name) {
+					fault = &expressionFault{fmt.Sprintf("asks for cluster.%s: there is no field of a cluster %q", clip(name), clip(name)), didYouMean(name, clusterFields())}
+				}
+			}
+		case ast.IdentKind:
+			if name := at.AsIdent(); (name == "self" || name == "cluster") && !named[at.ID()] {
+				fault = &expressionFault{fmt.Sprintf("uses %s without a name behind it", name), fmt.Sprintf("write %s.x or %s[\"x\"]", name, name)}
+			}
+		case ast.ComprehensionKind:
+			c := at.AsComprehension()
+			if slices.Contains([]string{"self", "cluster"}, c.IterVar()) || slices.Contains([]string{"self", "cluster"}, c.IterVar2()) {
+				fault = &expressionFault{"gives self or cluster another meaning", "use another name for the item"}
+			}
+		}
+	}))
+	if fault != nil {
+		return fault
+	}
+	return nil
+}
+
+func (d *dialect) selection(name string, test bool, e *expression) *expressionFault {
+	switch {
+	case d.schema.properties[name] == nil:
+		return &expressionFault{fmt.Sprintf("asks for self.%s: there is no variable %q", clip(name), clip(name)), didYouMean(name, d.schema.names)}
+	case test:
+		e.asks[name] = true
+	case d.schema.secrets[name]:
+		return &expressionFault{fmt.Sprintf("asks for the value of %s, which is secret", name), fmt.Sprintf("has(self.%s) says whether it is given", name)}
+	default:
+		e.uses[name] = true
+	}
+	return nil
+}
+
+// absent returns a variable whose value the expression needs, which present
+// does not say is always there, and for which the expression does not ask.
+func (e *expression) absent(present func(string) bool) string {
+	for _, name := range slices.Sorted(maps.Keys(e.uses)) {
+		if !e.asks[name] && !present(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// holds evaluates the expression.
+func (e *expression) holds(scope cel.Activation) (bool, error) {
+	out, _, err := e.program.Eval(scope)
+	if err != nil {
+		if strings.Contains(err.Error(), "cost limit exceeded") {
+			return false, errors.New("it takes too many steps")
+		}
+		return false, errors.New(clip(err.Error()))
+	}
+	value, ok := out.Value().(bool)
+	if !ok {
+		return false, fmt.Errorf("it is %s, not true or false", out.Type().TypeName())
+	}
+	return value, nil
+}
+
+var noOverload = regexp.MustCompile(`^found no matching overload for '_?([^'_]+)_?(?:_)?' applied to '(.*)'$`)
+
+func issueFault(issues *cel.Issues) error {
+	if issues == nil || issues.Err() == nil {
+		return nil
+	}
+	first := issues.Errors()[0]
+	message := first.Message
+	if m := noOverload.FindStringSubmatch(message); m != nil {
+		message = fmt.Sprintf("%s does not go with %s", m[1], m[2])
+	}
+	at := ""
+	if first.Location != nil && first.Location.Line() > 0 {
+		at = fmt.Sprintf("at character %d: ", first.Location.Column()+1)
+		if first.Location.Line() > 1 {
+			at = fmt.Sprintf("at line %d, character %d: ", first.Location.Line(), first.Location.Column()+1)
+		}
+	}
+	return &expressionFault{"is no expression of CEL: " + at + clip(message), ""}
+}
+
+// scope is what the expressions of a template see of a cluster.
+func (s *schema) scope(c holdfast.Cluster, provider string, variables map[string]any, secrets map[string]holdfast.SecretRef) (cel.Activation, error) {
+	self := maps.Clone(s.defaults)
+	maps.Copy(self, variables)
+	for name := range secrets {
+		self[name] = true // that it is there; no more
+	}
+	scope, err := cel.NewActivation(map[string]any{"self": self, "cluster": clusterValues(c, provider)})
+	if err != nil {
+		return nil, fmt.Errorf("set up expressions: %w", err)
+	}
+	return scope, nil
+}
+
+// clusterValues are the fields of a cluster that a template may use.
+func clusterValues(c holdfast.Cluster, provider string) map[string]any {
+	return map[string]any{
+		"name": c.Name, "project": c.Project, "environment": c.Environment, "provider": provider, "region": c.Region,
+	}
+}
+
+// fieldTypes adds the shapes of a template's variables to what CEL knows, so
+// that expressions are checked against them when the template is read.
+type fieldTypes struct {
+	types.Provider
+	structs map[string]map[string]*types.FieldType
+	names   map[*shape]string
+}
+
+func (p *fieldTypes) declareSelf(s *schema) {
+	fields := map[string]*types.FieldType{}
+	p.structs[selfType] = fields
+	for _, name := range s.names {
+		fields[name] = p.field(name, name, s.shapes[name])
+	}
+}
+
+func (p *fieldTypes) declareCluster() {
+	fields := map[string]*types.FieldType{}
+	p.structs[clusterType] = fields
+	for _, name := range clusterFields() {
+		fields[name] = p.field(name, name, &shape{kind: shapeString})
+	}
+}
+
+// field is the field of an object; path is where it is, for people.
+func (p *fieldTypes) field(name, path string, of *shape) *types.FieldType {
+	return &types.FieldType{
+		Type: p.typeOf(path, of),
+		IsSet: func(target any) bool {
+			object, _ := target.(map[string]any)
+			_, ok := object[name]
+			return ok
+		},
+		GetFrom: func(target any) (any, error) {
+			object, _ := target.(map[string]any)
+			value, ok := object[name]
+			if !ok {
+				return nil, fmt.Errorf("there is no %s", clip(name))
+			}
+			return celValue(value, of)
+		},
+	}
+}
+
+func (p *fieldTypes) typeOf(path string, of *shape) *types.Type {
+	switch of.kind {
+	case shapeString:
+		return types.StringType
+	case shapeInteger:
+		return types.IntType
+	case shapeNumber:
+		return types.DoubleType
+	case shapeBool:
+		return types.BoolType
+	case shapeList:
+		return types.NewListType(p.typeOf(path, of.items))
+	case shapeMapping:
+		return types.NewMapType(types.StringType, p.typeOf(path, of.items))
+	case shapeObject:
+		if !of.closed {
+			return types.NewMapType(types.StringType, types.DynType)
+		}
+		name, known := p.names[of]
+		if !known {
+			name = "a mapping like " + path
+			for p.structs[name] != nil {
+				name += "'"
+			}
+			p.names[of] = name
+			fields := map[string]*types.FieldType{}
+			p.structs[name] = fields
+			for _, inner := range slices.Sorted(maps.Keys(of.fields)) {
+				fields[inner] = p.field(inner, path+"."+inner, of.fields[inner])
+			}
+		}
+		return types.NewObjectType(name)
+	case shapeAny:
+	}
+	return types.DynType
+}
+
+// FindStructType is part of types.Provider.
+func (p *fieldTypes) FindStructType(name string) (*types.Type, bool) {
+	if _, ok := p.structs[name]; ok {
+		return types.NewTypeTypeWithParam(types.NewObjectType(name)), true
+	}
+	return p.Provider.FindStructType(name)
+}
+
+// FindStructFieldNames is part of types.Provider.
+func (p *fieldTypes) FindStructFieldNames(name string) ([]string, bool) {
+	if fields, ok := p.structs[name]; ok {
+		return slices.Sorted(maps.Keys(fields)), true
+	}
+	return p.Provider.FindStructFieldNames(name)
+}
+
+// FindStructFieldType is part of types.Provider.
+func (p *fieldTypes) FindStructFieldType(name, field string) (*types.FieldType, bool) {
+	if fields, ok := p.structs[name]; ok {
+		found, ok := fields[field]
+		return found, ok
+	}
+	return p.Provider.FindStructFieldType(name, field)
+}
+
+// NewValue is part of types.Provider.
+func (p *fieldTypes) NewValue(name string, fields map[string]ref.Val) ref.Val {
+	return p.Provider.NewValue(name, fields)
+}
+
+// celValue gives a value the type that its shape says: an integer that was
+// written as 3.0 is 3, a number that was written as 3 is 3.0.
+func celValue(value any, of *shape) (any, error) {
+	switch of.kind {
+	case shapeInteger:
+		return celInteger(value)
+	case shapeNumber:
+		switch n := value.(type) {
+		case int64:
+			return float64(n), nil
+		case uint64:
+			return float64(n), nil
+		case json.Number:
+			return n.Float64()
+		}
+	case shapeList:
+		list, ok := value.([]any)
+		if !ok {
+			return value, nil
+		}
+		out := make([]any, len(list))
+		for i, item := range list {
+			var err error
+			if out[i], err = celValue(item, of.items); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case shapeMapping:
+		return celMapping(value, func(string) *shape { return of.items })
+	case shapeObject:
+		return celMapping(value, func(name string) *shape { return of.fields[name] })
+	case shapeString, shapeBool, shapeAny:
+	}
+	if n, ok := value.(json.Number); ok {
+		return n.Float64()
+	}
+	return value, nil
+}
+
+func celInteger(value any) (any, error) {
+	switch n := value.(type) {
+	case uint64:
+		return nil, errors.New("a number is too large")
+	case json.Number:
+		return nil, errors.New("a number is too large")
+	case float64:
+		if n != math.Trunc(n) || math.Abs(n) > 1<<53 {
+			return nil, errors.New("a number is too large")
+		}
+		return int64(n), nil
+	}
+	return value, nil
+}
+
+func celMapping(value any, of func(name string) *shape) (any, error) {
+	mapping, ok := value.(map[string]any)
+	if !ok {
+		return value, nil
+	}
+	out := make(map[string]any, len(mapping))
+	for name, item := range mapping {
+		s := of(name)
+		if s == nil {
+			s = &shape{}
+		}
+		var err error
+		if out[name], err = celValue(item, s); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

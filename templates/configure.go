@@ -1,0 +1,123 @@
+package templates
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+)
+
+// engineProvider is a provider of the engine that the root module configures.
+type engineProvider struct {
+	name, source, version string
+	when                  *expression
+	body                  engineBlock
+	refers                []string // the modules that its arguments refer to
+	at                    *yaml.Node
+}
+
+// engineBlock is the inside of a block: arguments, and blocks in order.
+type engineBlock struct {
+	kind      string // of a nested block
+	arguments map[string]any
+	keys      map[string]*yaml.Node // of the arguments
+	blocks    []engineBlock
+}
+
+func (b engineBlock) empty() bool { return len(b.arguments) == 0 && len(b.blocks) == 0 }
+
+var (
+	providerLocalName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	providerSource    = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?/)?[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9][A-Za-z0-9_-]*$`)
+)
+
+// readConfigure reads the providers of the engine that the root module
+// configures.
+func (l *templateLoader) readConfigure(p *provider, o *object) {
+	seen := map[string]bool{}
+	for i, item := range o.items("configure") {
+		c := l.object(item, fmt.Sprintf("%s[%d]", o.label("configure"), i))
+		e := engineProvider{name: c.required("name"), source: c.required("source"), version: c.str("version"), at: item}
+		switch {
+		case e.name == "":
+		case !providerLocalName.MatchString(e.name):
+			l.add(c.get("name"), fmt.Sprintf("%q cannot be the name of a provider of the engine", clip(e.name)), "use a-z, 0-9 and - inside, as the modules call it")
+		case seen[e.name]:
+			l.add(c.get("name"), fmt.Sprintf("provider %q is configured twice", e.name), "remove one")
+		}
+		seen[e.name] = true
+		if e.source != "" && !providerSource.MatchString(e.source) {
+			l.add(c.get("source"), fmt.Sprintf("%q is no source of a provider", clip(e.source)), "write [host/]namespace/type, such as hashicorp/aws")
+		}
+		l.constraint(c, "version", e.version)
+		e.when, _ = l.when(p, c, fmt.Sprintf("provider %q", e.name))
+		e.body = l.block(c)
+		for _, name := range []string{"alias", "version"} {
+			if at := e.body.keys[name]; at != nil {
+				hint := "every provider is configured once"
+				if name == "version" {
+					hint = "write it beside source"
+				}
+				l.add(at, fmt.Sprintf("%s is no argument of a provider here", name), hint)
+			}
+		}
+		c.done()
+		e.refers = modulesIn(e.body.values())
+		p.configure = append(p.configure, e)
+	}
+}
+
+// block reads arguments and blocks.
+func (l *templateLoader) block(o *object) engineBlock {
+	b := engineBlock{arguments: map[string]any{}, keys: map[string]*yaml.Node{}}
+	arguments := o.child("arguments")
+	for i := 0; arguments.node != nil && i+1 < len(arguments.node.Content); i += 2 {
+		key := arguments.node.Content[i]
+		switch {
+		case !identifier.MatchString(key.Value):
+			l.add(key, fmt.Sprintf("%q cannot be the name of an argument", clip(key.Value)), "use letters, digits, _ and -")
+			continue
+		case slices.Contains([]string{"count", "depends_on", "for_each", "source"}, key.Value):
+			l.add(key, fmt.Sprintf("%q cannot be the name of an argument: it means something else to the engine", key.Value), "")
+			continue
+		}
+		b.arguments[key.Value] = l.template(arguments.node.Content[i+1])
+		b.keys[key.Value] = key
+	}
+	for i, item := range o.items("blocks") {
+		inner := l.object(item, fmt.Sprintf("%s[%d]", o.label("blocks"), i))
+		kind := inner.required("type")
+		switch {
+		case kind == "":
+		case !identifier.MatchString(kind):
+			l.add(inner.get("type"), fmt.Sprintf("%q cannot be the type of a block", clip(kind)), "use letters, digits, _ and -")
+		case slices.Contains([]string{"_", "dynamic", "lifecycle", "locals"}, kind):
+			l.add(inner.get("type"), fmt.Sprintf("%q cannot be the type of a block: it means something else to the engine", kind), "")
+		}
+		below := l.block(inner)
+		below.kind = kind
+		inner.done()
+		b.blocks = append(b.blocks, below)
+	}
+	return b
+}
+
+// values are all arguments, those of the blocks inside too.
+func (b engineBlock) values() []any {
+	out := []any{b.arguments}
+	for _, below := range b.blocks {
+		out = append(out, below.values()...)
+	}
+	return out
+}
+
+// eachReference calls visit with each reference and its place.
+func (b engineBlock) eachReference(visit func(ref part, at *yaml.Node)) {
+	for _, name := range sortedKeys(b.arguments) {
+		references(b.arguments[name], func(ref part) { visit(ref, b.keys[name]) })
+	}
+	for _, below := range b.blocks {
+		below.eachReference(visit)
+	}
+}

@@ -1,0 +1,171 @@
+package templates
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"gopkg.in/yaml.v3"
+)
+
+// rule is what variables must keep beyond their schema.
+type rule struct {
+	holds   *expression
+	message string
+	path    []string // the variable at which it is told; nil: spec.variables
+
+	blueprint RuleBlueprint
+}
+
+func validGlob(pattern string) bool {
+	_, err := path.Match(pattern, "x")
+	return err == nil
+}
+
+// readRules reads the rules, once it is known which variables every provider
+// gives a value.
+func (l *templateLoader) readRules(items []*yaml.Node) {
+	for i, item := range items {
+		o := l.object(item, fmt.Sprintf("spec.rules[%d]", i))
+		text, at := o.required("rule"), o.get("rule")
+		r := rule{message: o.required("message")}
+		r.blueprint = RuleBlueprint{Rule: text, Message: r.message, Path: o.str("path")}
+		if where := o.str("path"); where != "" {
+			r.path = strings.Split(where, ".")
+			if s := l.t.schema; s.properties[r.path[0]] == nil {
+				l.add(o.get("path"), fmt.Sprintf("path names the variable %q, which is not there", clip(r.path[0])), didYouMean(r.path[0], s.names))
+			}
+		}
+		o.done()
+		if text == "" {
+			continue
+		}
+		r.holds = l.expression(text, at, "rule")
+		if r.holds == nil {
+			continue
+		}
+		l.absent(r.holds, at, "rule", l.always)
+		l.t.rules = append(l.t.rules, r)
+	}
+}
+
+// when reads the condition of a module or a provider; nil: there is none.
+func (l *templateLoader) when(p *provider, o *object, of string) (*expression, *yaml.Node) {
+	text, at := o.str("when"), o.get("when")
+	if text == "" {
+		if at != nil && at.Kind == yaml.ScalarNode && at.Value == "" {
+			l.add(at, o.label("when")+" is empty", "")
+		}
+		return nil, at
+	}
+	e := l.expression(strings.TrimSpace(text), at, "when of "+of)
+	if e != nil {
+		l.absent(e, at, "when of "+of, p.always)
+	}
+	return e, at
+}
+
+// expression compiles an expression, or says why it cannot be used.
+func (l *templateLoader) expression(text string, at *yaml.Node, what string) *expression {
+	e, err := l.dialect.compile(text)
+	var fault *expressionFault
+	if errors.As(err, &fault) {
+		l.add(at, what+" "+fault.message, fault.hint)
+	} else if err != nil {
+		l.add(at, what+" cannot be used: "+err.Error(), "")
+	}
+	return e
+}
+
+func (l *templateLoader) absent(e *expression, at *yaml.Node, what string, always func(string) bool) {
+	if name := e.absent(always); name != "" {
+		l.add(at, fmt.Sprintf("%s needs self.%s, which may be left out", what, name),
+			fmt.Sprintf("give it a default, require it, or ask has(self.%s) first", name))
+	}
+}
+
+// always reports whether a variable has a value whatever the provider.
+func (l *templateLoader) always(name string) bool {
+	for _, p := range l.t.providers {
+		if !p.always(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// always reports whether a variable of a cluster that the schema accepts has a
+// value.
+func (p *provider) always(name string) bool {
+	s := p.template.schema
+	_, given := p.defaults[name]
+	_, fallback := s.defaults[name]
+	return given || fallback || slices.Contains(s.required, name)
+}
+
+// broken returns the rules that variables do not keep.
+func (t *Template) broken(scope cel.Activation) []violation {
+	var out []violation
+	for _, r := range t.rules {
+		ok, err := r.holds.holds(scope)
+		switch {
+		case err != nil:
+			out = append(out, violation{
+				path:    r.path,
+				message: fmt.Sprintf("rule %q of the template cannot be evaluated: %v", clip(r.holds.text), err),
+				hint:    "the rule is to say: " + clip(r.message),
+			})
+		case !ok:
+			out = append(out, violation{path: r.path, message: r.message})
+		}
+	}
+	return out
+}
+
+// switches says which modules and which configured providers of the engine are
+// on for a cluster.
+type switches struct {
+	calls     []bool // by the order of provider.calls
+	configure []bool
+}
+
+func (s switches) key() string {
+	var b strings.Builder
+	for _, list := range [][]bool{s.calls, s.configure} {
+		for _, on := range list {
+			if on {
+				b.WriteByte('1')
+			} else {
+				b.WriteByte('0')
+			}
+		}
+		b.WriteByte('/')
+	}
+	return b.String()
+}
+
+// on evaluates the conditions of a provider.
+func (p *provider) on(scope cel.Activation) (switches, []violation) {
+	s := switches{calls: make([]bool, len(p.calls)), configure: make([]bool, len(p.configure))}
+	var out []violation
+	decide := func(e *expression, of string) bool {
+		if e == nil {
+			return true
+		}
+		on, err := e.holds(scope)
+		if err != nil {
+			out = append(out, violation{message: fmt.Sprintf("when of %s (%q) cannot be evaluated: %v", of, clip(e.text), err)})
+		}
+		return on
+	}
+	for i, call := range p.calls {
+		s.calls[i] = decide(call.when, fmt.Sprintf("module %q", call.name))
+	}
+	for i, c := range p.configure {
+		s.configure[i] = decide(c.when, fmt.Sprintf("provider %q", c.name))
+	}
+	return s, out
+}

@@ -1,0 +1,441 @@
+package templates
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// violation is one way in which variables do not fit.
+type violation struct {
+	path    []string // of the value, from the variables' root
+	key     bool     // it is about the key, not the value
+	message string
+	hint    string
+}
+
+// validate returns all violations, in order of their paths. variables are those
+// that are not secret; given are the secret ones that are there.
+func (s *providerSchema) validate(variables map[string]any, given []string) []violation {
+	var out []violation
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		if _, ok := s.properties[name]; !ok && !s.open {
+			out = append(out, violation{
+				path: []string{name}, key: true,
+				message: fmt.Sprintf("unknown variable %q", clip(name)),
+				hint:    didYouMean(name, s.names),
+			})
+		}
+	}
+	if len(given) > 0 {
+		variables = maps.Clone(variables)
+		for _, name := range given {
+			variables[name] = "" // it is there; what it is, nobody knows
+		}
+	}
+	out = append(out, s.violations(s.whole, variables)...)
+	out = slices.DeleteFunc(out, func(v violation) bool { return len(v.path) > 0 && s.secrets[v.path[0]] })
+	slices.SortStableFunc(out, func(a, b violation) int { return slices.Compare(a.path, b.path) })
+	return slices.CompactFunc(out, func(a, b violation) bool {
+		return slices.Equal(a.path, b.path) && a.message == b.message
+	})
+}
+
+func (s *providerSchema) violations(compiled *jsonschema.Schema, value any) []violation {
+	err := compiled.Validate(value)
+	var verr *jsonschema.ValidationError
+	if errors.As(err, &verr) {
+		return s.flatten(verr)
+	} else if err != nil {
+		return []violation{{message: "variables cannot be checked: " + err.Error()}}
+	}
+	return nil
+}
+
+// flatten returns the leaves of a tree of errors. Alternatives of which none
+// fits are one violation: each of them by itself would be a wrong word.
+func (s *providerSchema) flatten(e *jsonschema.ValidationError) []violation {
+	switch k := e.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf:
+		return []violation{s.alternatives(e)}
+	case *kind.PropertyNames:
+		at := append(slices.Clone(e.InstanceLocation), k.Property)
+		hint := ""
+		for _, cause := range e.Causes {
+			for _, v := range s.flatten(cause) {
+				hint = v.hint
+			}
+		}
+		return []violation{{
+			path: at, key: true,
+			message: fmt.Sprintf("%s has the key %q, which is not allowed", label(e.InstanceLocation), clip(k.Property)), hint: hint,
+		}}
+	}
+	if len(e.Causes) > 0 {
+		var out []violation
+		for _, cause := range e.Causes {
+			out = append(out, s.flatten(cause)...)
+		}
+		return out
+	}
+	return s.leaf(e)
+}
+
+// alternatives is what is wrong with a value that fits none of anyOf or oneOf,
+// or several of oneOf.
+func (s *providerSchema) alternatives(e *jsonschema.ValidationError) violation {
+	v := violation{path: e.InstanceLocation, message: label(e.InstanceLocation) + " fits none of the alternatives"}
+	one, isOne := e.ErrorKind.(*kind.OneOf)
+	several := isOne && len(one.Subschemas) > 0
+	if several {
+		v.message = label(e.InstanceLocation) + " fits more than one of the alternatives"
+	}
+	var ways []string
+	keyword := "anyOf"
+	if isOne {
+		keyword = "oneOf"
+	}
+	at, _ := s.written(e.SchemaURL).(map[string]any)
+	list, _ := at[keyword].([]any)
+	for _, item := range list {
+		way, _ := item.(map[string]any)
+		fields := requiredOf(way)
+		if len(fields) == 0 || len(way) > 1 {
+			ways = nil
+			break
+		}
+		ways = append(ways, listed(fields))
+	}
+	switch {
+	case ways != nil && several:
+		v.hint = "give one of these and not the other: " + strings.Join(ways, "; or ")
+	case ways != nil:
+		v.hint = "give " + strings.Join(ways, "; or ")
+	default:
+		for _, cause := range e.Causes {
+			for _, inner := range s.flatten(cause) {
+				if !slices.Contains(ways, inner.message) {
+					ways = append(ways, inner.message)
+				}
+			}
+		}
+		v.hint = strings.Join(ways[:min(len(ways), 4)], "; or ")
+	}
+	return v
+}
+
+// written returns the schema at a location as it was written, nil if it is not
+// there.
+func (s *providerSchema) written(location string) any {
+	fragment, ok := strings.CutPrefix(location, schemaURL)
+	if !ok {
+		return nil
+	}
+	if decoded, err := url.PathUnescape(fragment); err == nil {
+		fragment = decoded
+	}
+	if fragment == "" {
+		fragment = "#"
+	}
+	found, _ := pointer(s.doc, fragment)
+	return found
+}
+
+func label(path []string) string {
+	if len(path) == 0 {
+		return "spec.variables"
+	}
+	return "variable " + strings.Join(path, ".")
+}
+
+func quotedValue(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "a value"
+	}
+	return clip(string(text))
+}
+
+// leaf says what is wrong at one place.
+func (s *providerSchema) leaf(e *jsonschema.ValidationError) []violation {
+	v := violation{path: e.InstanceLocation}
+	name := label(e.InstanceLocation)
+	say := func(format string, args ...any) { v.message = name + " " + fmt.Sprintf(format, args...) }
+	switch k := e.ErrorKind.(type) {
+	case *kind.AdditionalProperties:
+		return s.additional(e.InstanceLocation, k.Properties)
+	case *kind.Type:
+		say("must be %s, not %s", article(k.Want), k.Got)
+		v.hint = typeHint(k)
+	case *kind.Enum:
+		say("is %s", quotedValue(k.Got))
+		v.hint = enumHint(k)
+	case *kind.Const:
+		say("is %s", quotedValue(k.Got))
+		v.hint = "the only one is " + plainValue(k.Want)
+	case *kind.Format:
+		say("is %s: not allowed for %s", quotedValue(k.Got), s.types.provider)
+		word, _ := k.Got.(string)
+		v.hint = s.types.hint(word)
+	case *kind.Required:
+		say("has no %s", strings.Join(k.Missing, ", "))
+		v.hint = "the template requires it"
+	case *kind.DependentRequired:
+		say("has %s and no %s", k.Prop, strings.Join(k.Missing, ", "))
+		v.hint = "the template requires one with the other"
+	case *kind.Pattern:
+		say("is %s", quotedValue(k.Got))
+		v.hint = s.patternHint(e, k)
+	case *kind.FalseSchema:
+		say("is not allowed here")
+	case *kind.Not:
+		v.message, v.hint = s.not(e, name)
+	default:
+		if words := limitWords(e.ErrorKind); words != "" {
+			say("%s", words)
+		} else {
+			v.message = name + ": " + clip(e.ErrorKind.LocalizedString(printer()))
+		}
+	}
+	if when := s.condition(e.SchemaURL); when != "" {
+		if v.hint == "the template requires it" {
+			v.hint += " " + when
+		} else {
+			v.message += " " + when
+		}
+	}
+	return []violation{v}
+}
+
+// limitWords says which limit a value does not keep.
+func limitWords(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Minimum:
+		return fmt.Sprintf("must be at least %s, not %s", ratText(k.Want), ratText(k.Got))
+	case *kind.Maximum:
+		return fmt.Sprintf("must be at most %s, not %s", ratText(k.Want), ratText(k.Got))
+	case *kind.ExclusiveMinimum:
+		return fmt.Sprintf("must be more than %s, not %s", ratText(k.Want), ratText(k.Got))
+	case *kind.ExclusiveMaximum:
+		return fmt.Sprintf("must be less than %s, not %s", ratText(k.Want), ratText(k.Got))
+	case *kind.MultipleOf:
+		return fmt.Sprintf("must be a multiple of %s, not %s", ratText(k.Want), ratText(k.Got))
+	case *kind.MinLength:
+		return fmt.Sprintf("must have at least %s, not %d", count(k.Want, "character"), k.Got)
+	case *kind.MaxLength:
+		return fmt.Sprintf("must have at most %s, not %d", count(k.Want, "character"), k.Got)
+	case *kind.MinItems:
+		return fmt.Sprintf("must have at least %s, not %d", count(k.Want, "item"), k.Got)
+	case *kind.MaxItems:
+		return fmt.Sprintf("must have at most %s, not %d", count(k.Want, "item"), k.Got)
+	case *kind.MinProperties:
+		return fmt.Sprintf("must have at least %s, not %d", count(k.Want, "key"), k.Got)
+	case *kind.MaxProperties:
+		return fmt.Sprintf("must have at most %s, not %d", count(k.Want, "key"), k.Got)
+	case *kind.UniqueItems:
+		return fmt.Sprintf("has the same item twice, at %d and %d", k.Duplicates[0], k.Duplicates[1])
+	case *kind.Contains:
+		return "has no item of the kind that the template requires"
+	case *kind.MinContains:
+		return fmt.Sprintf("must have at least %s of the kind that the template requires, not %d", count(k.Want, "item"), len(k.Got))
+	case *kind.MaxContains:
+		return fmt.Sprintf("must have at most %s of the kind that the template limits, not %d", count(k.Want, "item"), len(k.Got))
+	}
+	return ""
+}
+
+// ratText writes a number as people do.
+func ratText(r *big.Rat) string {
+	if r.IsInt() {
+		return clip(r.Num().String())
+	}
+	f, _ := r.Float64()
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func plainValue(v any) string {
+	if word, ok := v.(string); ok {
+		return clip(word)
+	}
+	return quotedValue(v)
+}
+
+func enumHint(k *kind.Enum) string {
+	var allowed []string
+	for _, v := range k.Want {
+		allowed = append(allowed, plainValue(v))
+	}
+	hint := oneOf(allowed)
+	if word, ok := k.Got.(string); ok && holdfast.Nearest(word, allowed) != "" && len(allowed) > 1 {
+		hint = didYouMean(word, allowed) + " " + hint
+	}
+	return hint
+}
+
+// patternHint says what would match, by example where the template has one.
+func (s *providerSchema) patternHint(e *jsonschema.ValidationError, k *kind.Pattern) string {
+	property, _ := s.written(e.SchemaURL).(map[string]any)
+	if examples, _ := property["examples"].([]any); len(examples) > 0 {
+		return fmt.Sprintf("such as %s; it must match %s", plainValue(examples[0]), k.Want)
+	}
+	if description, _ := property["description"].(string); description != "" {
+		return fmt.Sprintf("%s; it must match %s", strings.TrimSuffix(clip(strings.TrimSpace(description)), "."), k.Want)
+	}
+	if fallback, ok := property["default"].(string); ok {
+		return fmt.Sprintf("such as %s; it must match %s", clip(fallback), k.Want)
+	}
+	return "it must match " + k.Want
+}
+
+// not says what a value must not be, where that is no more than keys which do
+// not go together.
+func (s *providerSchema) not(e *jsonschema.ValidationError, name string) (message, hint string) {
+	at, _ := s.written(e.SchemaURL).(map[string]any)
+	refused, _ := at["not"].(map[string]any)
+	if fields := requiredOf(refused); len(refused) == 1 && len(fields) > 0 {
+		if len(fields) == 1 {
+			return name + " has " + fields[0], "the template does not allow it here"
+		}
+		return name + " has " + listed(fields), "the template does not allow them together"
+	}
+	if words := conditionWords(refused); words != "" {
+		return name + " is not what the template allows: " + words, ""
+	}
+	return name + " is not what the template allows", ""
+}
+
+// condition says when a schema holds that is behind a then, an else or a
+// dependentSchemas, as far as that is simple.
+func (s *providerSchema) condition(location string) string {
+	_, fragment, _ := strings.Cut(location, "#")
+	words := strings.Split(fragment, "/")
+	for i := len(words) - 1; i > 0; i-- {
+		base := schemaURL + "#" + strings.Join(words[:i], "/")
+		at, _ := s.written(base).(map[string]any)
+		switch words[i] {
+		case "then":
+			test, _ := at["if"].(map[string]any)
+			if text := conditionWords(test); text != "" {
+				return "when " + text
+			}
+		case "else":
+			test, _ := at["if"].(map[string]any)
+			if text := conditionWords(test); text != "" {
+				return "unless " + text
+			}
+		case "dependentSchemas":
+			if i+1 < len(words) {
+				name, _ := url.PathUnescape(words[i+1])
+				return "when " + name + " is given"
+			}
+		}
+	}
+	return ""
+}
+
+// conditionWords says what a simple schema asks of an object: "tier is gold and
+// size is given". It is empty if the schema is not simple.
+func conditionWords(test map[string]any) string {
+	var words []string
+	said := map[string]bool{}
+	properties, _ := test["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		property, _ := properties[name].(map[string]any)
+		value, ok := property["const"]
+		if values, _ := property["enum"].([]any); len(values) == 1 && !ok {
+			value, ok = values[0], true
+		}
+		if !ok || len(property) > 1 {
+			return ""
+		}
+		said[name] = true
+		words = append(words, name+" is "+plainValue(value))
+	}
+	for _, name := range requiredOf(test) {
+		if !said[name] {
+			words = append(words, name+" is given")
+		}
+	}
+	for key := range test {
+		if key != "properties" && key != "required" {
+			return ""
+		}
+	}
+	return listed(words)
+}
+
+func (s *schema) additional(path, names []string) []violation {
+	if len(path) == 0 && !s.open {
+		return nil // told as unknown variables already
+	}
+	var out []violation
+	for _, name := range names {
+		at := append(slices.Clone(path), name)
+		out = append(out, violation{
+			path: at, key: true,
+			message: fmt.Sprintf("%s has no %q", label(path), clip(name)),
+			hint:    didYouMean(name, s.fields(path)),
+		})
+	}
+	return out
+}
+
+// fields returns what the schema declares at a path, as far as it is known.
+func (s *schema) fields(path []string) []string {
+	if len(path) == 0 {
+		return s.names
+	}
+	at := s.shapes[path[0]]
+	if at == nil {
+		return nil
+	}
+	if at, _, _ = at.at(path[1:]); at == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(at.fields))
+}
+
+func article(want []string) string {
+	words := make([]string, len(want))
+	for i, w := range want {
+		switch w {
+		case "integer", "array", "object":
+			words[i] = "an " + w
+		case "null":
+			words[i] = w
+		default:
+			words[i] = "a " + w
+		}
+	}
+	return strings.Join(words, " or ")
+}
+
+func typeHint(k *kind.Type) string {
+	switch {
+	case k.Got == "string" && slices.Contains(k.Want, "boolean"):
+		return "write true or false, without quotes"
+	case k.Got == "string" && (slices.Contains(k.Want, "integer") || slices.Contains(k.Want, "number")):
+		return "write the number without quotes"
+	case slices.Contains(k.Want, "string") && (k.Got == "number" || k.Got == "boolean"):
+		return "put it in quotes"
+	}
+	return ""
+}
