@@ -31,6 +31,7 @@ type catalog struct {
 	// Of files that cannot be read as they should, and of names that say what
 	// they were before, there are few.
 	spoiled, renaming map[string]bool
+	upgrading         shards[bool] // names whose documents say within what newer versions of their template are proposed
 
 	index *catalogIndex
 
@@ -183,6 +184,7 @@ func (r *Reconciler) catalog(ctx context.Context, repo Repository, treeish strin
 	}
 	cat.files.freeze()
 	cat.names.freeze()
+	cat.upgrading.freeze()
 	r.catalogs.keep(cat)
 	return cat, nil
 }
@@ -238,7 +240,7 @@ func (r *Reconciler) derive(ctx context.Context, repo Repository, base, cat *cat
 	if err != nil {
 		return err
 	}
-	cat.files, cat.names = base.files, base.names // neither is written to any more
+	cat.files, cat.names, cat.upgrading = base.files, base.names, base.upgrading // none is written to any more
 	cat.spoiled, cat.renaming = maps.Clone(base.spoiled), maps.Clone(base.renaming)
 	base.mu.Lock()
 	cat.resolved = base.resolved.copied()
@@ -308,6 +310,7 @@ func (c *catalog) forget(name string) {
 // define says which documents a name has. The caller is alone.
 func (c *catalog) define(name string, entries []entry) {
 	delete(c.renaming, name)
+	c.upgrading.remove(name)
 	if len(entries) == 0 {
 		c.names.remove(name)
 		return
@@ -315,6 +318,9 @@ func (c *catalog) define(name string, entries []entry) {
 	c.names.set(name, entries)
 	if entries[0].doc.Cluster.RenamedFrom != "" {
 		c.renaming[name] = true
+	}
+	if ref := entries[0].doc.Cluster.Template; ref != nil && ref.Name != "" && ref.Upgrades != "" {
+		c.upgrading.set(name, true)
 	}
 }
 

@@ -59,6 +59,10 @@ func (r *Reconciler) Settle(ctx context.Context) error {
 			if err := step(ctx, r.issues, r.tellDrift); err != nil {
 				return err
 			}
+		case r.upgrades.depth() > 0:
+			if err := step(ctx, r.upgrades, r.lookAtUpgrades); err != nil {
+				return err
+			}
 		default:
 			return nil
 		}

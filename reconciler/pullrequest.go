@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -81,6 +82,9 @@ func (r *Reconciler) savePullRequest(ctx context.Context, repo Repository, befor
 	if saved.State == holdfast.PullRequestMerged && before.State != holdfast.PullRequestMerged {
 		r.sources.add(sourceKey{repo: repo.Name})
 		r.ask(merged)
+	}
+	if strings.HasPrefix(saved.Branch, upgradeBranches) && (saved.State != before.State || saved.Head != before.Head) {
+		r.askUpgrades(repo.Name)
 	}
 	r.show(saved.PullRequestRef)
 	return nil

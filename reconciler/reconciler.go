@@ -77,6 +77,9 @@ type Repository struct {
 	// Templates are the folders of versioned templates, by name; empty if the
 	// repository publishes none.
 	Templates map[string]string
+	// UpgradeGroups are keys of labels: the clusters that one pull request
+	// upgrades have the same values. None: one for all clusters of a template.
+	UpgradeGroups []string
 	// Local repositories have no refs/pull: a pull request's head is a branch.
 	Local  bool
 	Forks  bool // plan pull requests from forks: their code is executed
@@ -110,17 +113,19 @@ type Reconciler struct {
 	catalogs *catalogs
 	traces   *tracer
 	breakers *breakers
+	upgrader *upgrader
 	assessed *assessments
 
 	sources  *queue[sourceKey]
 	requests *queue[holdfast.Request]
 	shows    *queue[showKey]
 	issues   *queue[issueKey]
-	drifts   *broadcast // a check for drift may be due
-	posts    *broadcast // the outbox has something new
-	asked    *broadcast // a command was stored
-	work     *broadcast // a run may be claimable
-	took     *broadcast // a repository was taken in for the first time
+	upgrades *queue[string] // repositories whose upgrades are to be looked at
+	drifts   *broadcast     // a check for drift may be due
+	posts    *broadcast     // the outbox has something new
+	asked    *broadcast     // a command was stored
+	work     *broadcast     // a run may be claimable
+	took     *broadcast     // a repository was taken in for the first time
 
 	obeying  sync.Mutex // commands are carried out one after another
 	deciding striped    // decisions about one cluster in one place, too
@@ -178,6 +183,8 @@ func New(opts Options) (*Reconciler, error) {
 		requests:  newQueue[holdfast.Request](),
 		shows:     newQueue[showKey](),
 		issues:    newQueue[issueKey](),
+		upgrades:  newQueue[string](),
+		upgrader:  newUpgrader(),
 		drifts:    newBroadcast(),
 		told:      make(map[string]toldIssues),
 		posts:     newBroadcast(),
@@ -268,6 +275,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return work(ctx, r, r.shows, r.showOnce) })
 	g.Go(func() error { return work(ctx, r, r.issues, r.tellDrift) })
+	g.Go(func() error { return work(ctx, r, r.upgrades, r.lookAtUpgrades) })
 	g.Go(func() error { return r.driftSchedule(ctx) })
 	g.Go(func() error { return r.poll(ctx) })
 	g.Go(func() error { return r.obey(ctx) })
@@ -281,6 +289,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	r.requests.close()
 	r.shows.close()
 	r.issues.close()
+	r.upgrades.close()
 	return err
 }
 

@@ -91,6 +91,7 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 	for _, req := range others {
 		r.requests.addPatient(req)
 	}
+	r.askUpgrades(repo.Name)
 	return r.baseMoved(ctx, repo)
 }
 

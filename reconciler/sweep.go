@@ -35,6 +35,7 @@ func (r *Reconciler) sweepOnce(ctx context.Context) error {
 	}
 	r.opts.Metrics.Depth("requests", r.requests.depth())
 	r.opts.Metrics.Depth("sources", r.sources.depth())
+	r.opts.Metrics.Depth("upgrades", r.upgrades.depth())
 	var errs []error
 	for _, run := range r.unheard(running) {
 		errs = append(errs, r.silent(ctx, run))

@@ -1,12 +1,244 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates"
 )
 
-// Templates returns the templates that the repositories publish.
-func (r *Reconciler) Templates(context.Context, string) ([]holdfast.TemplateStatus, error) {
-	return nil, holdfast.ErrNotFound
+// Templates returns the templates that the repositories publish, by name, with
+// the clusters whose documents name them on the tracked branches. If name selects
+// one (ErrNotFound if there is no such one), all of its versions are looked at for
+// whether they can be used, and of each cluster it is told what was applied last;
+// else of the newest versions only, and of clusters not.
+func (r *Reconciler) Templates(ctx context.Context, name string) ([]holdfast.TemplateStatus, error) {
+	l := &templateLister{r: r, known: newReleases(r), whole: name != ""}
+	var names []string
+	for _, repo := range r.opts.Repositories {
+		names = slices.AppendSeq(names, maps.Keys(repo.Templates))
+	}
+	slices.Sort(names)
+	if name != "" {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("template %q: %w", name, holdfast.ErrNotFound)
+		}
+		names = []string{name}
+	}
+	if err := l.find(ctx, names); err != nil {
+		return nil, err
+	}
+	out := make([]holdfast.TemplateStatus, 0, len(names))
+	for _, name := range names {
+		status, err := l.status(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("template %q: %w", name, err)
+		}
+		out = append(out, status)
+	}
+	return out, nil
+}
+
+// templateLister makes one list of templates.
+type templateLister struct {
+	r       *Reconciler
+	known   *releases
+	whole   bool
+	users   map[string][]holdfast.TemplateUse // by template
+	numbers map[string]int                    // of open pull requests, by repository and cluster
+}
+
+// find collects who uses the templates with some names.
+func (l *templateLister) find(ctx context.Context, names []string) error {
+	l.users, l.numbers = make(map[string][]holdfast.TemplateUse), make(map[string]int)
+	for _, repo := range l.r.opts.Repositories {
+		cat, _, err := l.r.trackedCatalog(ctx, l.r.repos[repo.Name])
+		if err != nil {
+			return err
+		}
+		upgrades, err := l.r.opts.Store.Upgrades(ctx, repo.Name)
+		if err != nil {
+			return fmt.Errorf("list upgrades of %s: %w", repo.Name, err)
+		}
+		for _, u := range upgrades {
+			for _, c := range u.Clusters {
+				if live(u) && u.PullRequest != 0 {
+					l.numbers[repo.Name+" "+c.Name] = u.PullRequest
+				}
+			}
+		}
+		if cat != nil {
+			l.usersIn(cat, repo, names)
+		}
+	}
+	return nil
+}
+
+func (l *templateLister) usersIn(cat *catalog, repo Repository, names []string) {
+	dirs := make(map[string]string, len(repo.Templates))
+	for name, dir := range repo.Templates {
+		dirs[path.Clean(dir)] = name
+	}
+	for cluster, entries := range cat.names.all() {
+		doc := entries[0].doc.Cluster
+		ref := doc.Template
+		if ref == nil {
+			continue
+		}
+		name, use := ref.Name, holdfast.TemplateUse{Cluster: cluster, Owner: repo.Name, Version: ref.Version, Upgrades: ref.Upgrades}
+		if ref.Path != "" {
+			name = dirs[path.Join(path.Dir(doc.Path), ref.Path)]
+		}
+		if slices.Contains(names, name) {
+			use.Proposed = l.numbers[repo.Name+" "+cluster]
+			l.users[name] = append(l.users[name], use)
+		}
+	}
+}
+
+func (l *templateLister) status(ctx context.Context, name string) (holdfast.TemplateStatus, error) {
+	repo, dir, _ := l.r.publisher(name)
+	status := holdfast.TemplateStatus{Name: name, Repo: repo.Name, Dir: dir, Users: l.users[name]}
+	if err := l.releases(ctx, repo, &status); err != nil {
+		return status, err
+	}
+	if err := l.prepared(ctx, repo, &status); err != nil {
+		return status, err
+	}
+	if l.whole {
+		if err := l.applied(ctx, &status); err != nil {
+			return status, err
+		}
+	}
+	usable := make([]string, 0, len(status.Versions))
+	for _, v := range status.Versions {
+		if v.MovedTo == "" && v.Unusable == "" {
+			usable = append(usable, v.Version)
+		}
+	}
+	for i := range status.Users {
+		u := &status.Users[i]
+		if u.Version == "" {
+			continue
+		}
+		for _, v := range usable {
+			if templates.Next(u.Version, ">= 0", []string{v}) != "" {
+				u.Behind++
+			}
+		}
+		if u.Upgrades != "" {
+			step, err := l.known.after(ctx, name, u.Version, u.Upgrades)
+			if err != nil {
+				return status, err
+			}
+			u.Next = step.to
+		}
+	}
+	slices.SortFunc(status.Users, func(a, b holdfast.TemplateUse) int {
+		return cmp.Or(cmp.Compare(b.Behind, a.Behind), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Owner, b.Owner))
+	})
+	return status, nil
+}
+
+// releases fills in the versions, newest first, and what is wrong with them.
+func (l *templateLister) releases(ctx context.Context, repo Repository, status *holdfast.TemplateStatus) error {
+	all, err := l.known.of(ctx, status.Name)
+	if err != nil {
+		return err
+	}
+	refs, err := versions{l.r}.refs(ctx, repo.Name)
+	if err != nil {
+		return err
+	}
+	pins, err := l.r.opts.Store.TagPins(ctx, repo.Name)
+	if err != nil {
+		return fmt.Errorf("read tags of %s: %w", repo.Name, err)
+	}
+	clusters := make(map[string]int)
+	for _, u := range status.Users {
+		clusters[u.Version]++
+	}
+	for _, version := range templates.SortVersions(all) {
+		release := holdfast.TemplateRelease{Version: version, Clusters: clusters[version]}
+		release.Tag, release.Revision = tagOf(refs, status.Name, version)
+		if was, ok := pins[release.Tag]; ok && was != release.Revision {
+			release.Revision, release.MovedTo = was, release.Revision
+		} else if l.whole || len(status.Versions) == 0 {
+			if _, release.Unusable, err = l.known.template(ctx, status.Name, version); err != nil {
+				return err
+			}
+		}
+		status.Versions = append(status.Versions, release)
+	}
+	status.Trouble = troubleOf(status)
+	return nil
+}
+
+// troubleOf says what keeps people from using a template's versions: those that
+// clusters name, and the newest.
+func troubleOf(status *holdfast.TemplateStatus) string {
+	var out []string
+	for i, v := range status.Versions {
+		switch {
+		case v.MovedTo != "" && (i == 0 || v.Clusters > 0):
+			out = append(out, (&templates.MovedTagError{Tag: v.Tag, Was: v.Revision, Now: v.MovedTo}).Error())
+		case v.Unusable != "" && (i == 0 || v.Clusters > 0):
+			out = append(out, v.Version+": "+v.Unusable)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// prepared fills in the version that the tracked branch prepares.
+func (l *templateLister) prepared(ctx context.Context, repo Repository, status *holdfast.TemplateStatus) error {
+	cat, _, err := l.r.trackedCatalog(ctx, l.r.repos[repo.Name])
+	if err != nil || cat == nil {
+		return err
+	}
+	t, faults, err := l.r.resolver.Load(cat.tree, status.Dir)
+	if err != nil {
+		return err
+	}
+	if len(faults) > 0 {
+		fault := fmt.Sprintf("on branch %s: %s", repo.Branch, faults[0].Error())
+		status.Trouble = strings.TrimPrefix(status.Trouble+"; "+fault, "; ")
+		return nil
+	}
+	version := t.Blueprint().Version
+	released := slices.ContainsFunc(status.Versions, func(v holdfast.TemplateRelease) bool { return v.Version == version })
+	if !released {
+		status.Prepared = version
+	}
+	return nil
+}
+
+// applied fills in the versions that were last applied.
+func (l *templateLister) applied(ctx context.Context, status *holdfast.TemplateStatus) error {
+	const many = 500
+	for users := range slices.Chunk(status.Users, many) {
+		names := make([]string, len(users))
+		for i, u := range users {
+			names[i] = u.Cluster
+		}
+		records, err := l.r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
+		if err != nil {
+			return fmt.Errorf("read clusters: %w", err)
+		}
+		by := make(map[string]string, len(records))
+		for _, rec := range records {
+			if ref := rec.Applied.Document.Template; ref != nil && ref.Name == status.Name {
+				by[rec.Owner+" "+rec.Name] = ref.Version
+			}
+		}
+		for i := range users {
+			users[i].Applied = by[users[i].Owner+" "+users[i].Cluster]
+		}
+	}
+	return nil
 }

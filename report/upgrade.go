@@ -333,3 +333,19 @@ func (w *upgradeWriter) ending() {
 	}
 	w.line("It is brought up to date, and closed when nothing is left to upgrade, as long as nobody else pushes to its branch.")
 }
+
+// UpgradeWithdrawn says why a pull request is closed in which nothing is left to
+// upgrade: the documents that are left would be refused, or, with a version, that
+// is not allowed or cannot be used any more; else what it proposed is so already.
+func UpgradeWithdrawn(left []LeftOut, version string) string {
+	const nothing = "Nothing is left to upgrade: "
+	switch {
+	case len(left) > 0:
+		return nothing + "the newer version would refuse " + itsTheir(len(left)) + ", such as that of " +
+			code(left[0].Name) + ": " + leftReason(left[0].Faults)
+	case version != "":
+		return nothing + "version " + text(version) + " cannot be used any more, or the documents do not allow it."
+	default:
+		return nothing + "the documents name these versions, or others, by now, or are gone."
+	}
+}

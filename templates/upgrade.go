@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -69,4 +70,22 @@ func Newer(a, b string) bool {
 	x, errA := exact(a)
 	y, errB := exact(b)
 	return errA == nil && errB == nil && x.GreaterThan(y)
+}
+
+// SortVersions returns the exact versions among some, newest first.
+func SortVersions(all []string) []string {
+	var known []*version.Version
+	for _, text := range all {
+		if v, err := exact(text); err == nil {
+			known = append(known, v)
+		}
+	}
+	slices.SortFunc(known, func(a, b *version.Version) int {
+		return cmp.Or(b.Compare(a), strings.Compare(a.Original(), b.Original()))
+	})
+	out := make([]string, len(known))
+	for i, v := range known {
+		out[i] = v.Original()
+	}
+	return out
 }

@@ -1,0 +1,278 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// Upgrade proposes newer versions at once, whether documents allow them by
+// themselves or not, and returns the pull requests in which they are: each with
+// Trouble where that did not work, or where clusters were left out. ErrNotFound if
+// a cluster that was named is not defined anywhere; ErrConflict, with the reason
+// in its text, if there is nothing to propose.
+func (r *Reconciler) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]holdfast.Upgrade, error) {
+	if req.Actor == "" {
+		req.Actor = "somebody"
+	}
+	missing := make(map[string]bool, len(req.Clusters))
+	for _, name := range req.Clusters {
+		missing[name] = true
+	}
+	var out []holdfast.Upgrade
+	var why []string
+	for _, repo := range r.opts.Repositories {
+		a := &upgradeAsk{r: r, repo: r.repos[repo.Name], req: req, missing: missing, known: newReleases(r)}
+		upgrades, err := a.ask(ctx)
+		if err != nil {
+			return out, fmt.Errorf("upgrade clusters of %s: %w", repo.Name, err)
+		}
+		out, why = append(out, upgrades...), append(why, a.why...)
+	}
+	if len(missing) > 0 && len(out) == 0 {
+		names := slices.Sorted(maps.Keys(missing))
+		return nil, fmt.Errorf("no tracked branch defines cluster %s: %w", strings.Join(names, ", "), holdfast.ErrNotFound)
+	}
+	if len(out) == 0 {
+		if len(why) == 0 {
+			why = []string{"no cluster is selected that is made from a version of a template"}
+		}
+		return nil, fmt.Errorf("%s: %w", sentences(why), holdfast.ErrConflict)
+	}
+	return out, nil
+}
+
+// sentences are reasons in one line, of which there may be thousands.
+func sentences(why []string) string {
+	const most = 5
+	slices.Sort(why)
+	if len(why) > most {
+		why = append(why[:most:most], fmt.Sprintf("and so on for %d more", len(why)-most))
+	}
+	return strings.Join(why, "; ")
+}
+
+// upgradeAsk is what somebody asks of one repository.
+type upgradeAsk struct {
+	r       *Reconciler
+	repo    Repository
+	req     holdfast.UpgradeRequest
+	missing map[string]bool // names that were not found yet, in no repository
+	known   *releases
+	why     []string // why clusters are not upgraded
+}
+
+func (a *upgradeAsk) ask(ctx context.Context) ([]holdfast.Upgrade, error) {
+	cat, _, err := a.r.trackedCatalog(ctx, a.repo)
+	if err != nil || cat == nil {
+		return nil, err
+	}
+	chosen, err := a.choose(ctx, cat)
+	if err != nil || len(chosen) == 0 {
+		return nil, err
+	}
+	for again := 0; ; again++ {
+		keys, err := a.intend(ctx, chosen)
+		if errors.Is(err, holdfast.ErrConflict) && again < 5 {
+			continue // somebody else has written meanwhile
+		} else if err != nil {
+			return nil, err
+		}
+		// What does not work is in the records, and tried again.
+		if err := a.r.upgrade(ctx, a.repo, true); err != nil {
+			a.r.opts.Logger.WarnContext(ctx, "upgrade was not proposed", "repo", a.repo.Name, "err", err)
+			a.r.askUpgrades(a.repo.Name)
+		}
+		return a.results(ctx, keys)
+	}
+}
+
+// choose returns the clusters that are selected and can be upgraded.
+func (a *upgradeAsk) choose(ctx context.Context, cat *catalog) ([]upgradeCandidate, error) {
+	var out []upgradeCandidate
+	for name := range a.names(cat) {
+		entries := cat.names.get(name)
+		if len(entries) == 0 {
+			continue
+		}
+		delete(a.missing, name)
+		cluster := entries[0].doc.Cluster
+		if !a.selected(cluster) {
+			continue
+		}
+		doc, ok := cat.upgradable(name)
+		if !ok {
+			if len(a.req.Clusters) > 0 {
+				a.why = append(a.why, name+" is at fault, or not made from a version of a template")
+			}
+			continue
+		}
+		to, err := a.version(ctx, doc)
+		if err != nil {
+			return nil, err
+		}
+		if to != "" {
+			out = append(out, candidateOf(doc, to, a.req.Actor))
+		}
+	}
+	if err := a.r.check(ctx, cat, out); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(out, func(c upgradeCandidate) bool {
+		if len(c.faults) > 0 {
+			a.why = append(a.why, fmt.Sprintf("%s %s would refuse %s: %v", c.template, c.To, c.Name, c.faults[0]))
+		}
+		return len(c.faults) > 0
+	}), nil
+}
+
+// names are those to look at: of a few that are named, not the whole fleet.
+func (a *upgradeAsk) names(cat *catalog) map[string]bool {
+	names := make(map[string]bool)
+	for _, name := range a.req.Clusters {
+		names[name] = true
+	}
+	if len(a.req.Clusters) == 0 {
+		for name := range cat.names.all() {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// selected reports whether a cluster is asked for.
+func (a *upgradeAsk) selected(c holdfast.Cluster) bool {
+	if a.req.Template != "" && (c.Template == nil || c.Template.Name != a.req.Template) {
+		return false
+	}
+	for key, value := range a.req.Labels {
+		if is, ok := c.Labels[key]; !ok || is != value {
+			return false
+		}
+	}
+	return a.req.All || len(a.req.Labels) > 0 || slices.Contains(a.req.Clusters, c.Name)
+}
+
+// version returns what a cluster shall be upgraded to; empty if there is nothing.
+func (a *upgradeAsk) version(ctx context.Context, doc templates.Document) (string, error) {
+	ref, name := doc.Cluster.Template, doc.Cluster.Name
+	if a.req.To == "" {
+		step, err := a.known.after(ctx, ref.Name, ref.Version, ref.Upgrades)
+		if err == nil && step.to == "" {
+			within := "of the same major version"
+			if ref.Upgrades != "" {
+				within = fmt.Sprintf("that its upgrades, %q, allows", ref.Upgrades)
+			}
+			why := fmt.Sprintf("%s is at %s %s: there is no newer version %s", name, ref.Name, ref.Version, within)
+			a.why = append(a.why, strings.Join(append([]string{why}, step.held...), ", and "))
+		}
+		return step.to, err
+	}
+	if !templates.Newer(a.req.To, ref.Version) {
+		a.why = append(a.why, fmt.Sprintf("%s is at %s %s, which is not older than %s", name, ref.Name, ref.Version, a.req.To))
+		return "", nil
+	}
+	_, unusable, err := a.known.template(ctx, ref.Name, a.req.To)
+	if err != nil {
+		return "", err
+	}
+	if unusable != "" {
+		a.why = append(a.why, fmt.Sprintf("%s %s cannot be used: %s", ref.Name, a.req.To, unusable))
+		return "", nil
+	}
+	return a.req.To, nil
+}
+
+// intend records what is asked for, unless it is proposed already, and returns
+// the keys of the records in which it is. What is recorded is proposed, by this
+// replica or by the one that comes after a crash.
+func (a *upgradeAsk) intend(ctx context.Context, chosen []upgradeCandidate) (map[string]bool, error) {
+	unlock := a.r.upgrader.one.lock(holdfast.Request{Cluster: a.repo.Name})
+	defer unlock()
+	records, err := a.r.followUpgrades(ctx, a.repo.Name)
+	if err != nil {
+		return nil, err
+	}
+	keys := make(map[string]bool)
+	chosen = slices.DeleteFunc(slices.Clone(chosen), func(c upgradeCandidate) bool {
+		key := proposedIn(records, c.UpgradeCluster)
+		keys[key] = true
+		return key != ""
+	})
+	delete(keys, "")
+	wanted := wantUpgrades(a.repo.UpgradeGroups, chosen)
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		w, rec := wanted[key], records[key]
+		if rec.State != holdfast.UpgradeOpen || rec.Version == 0 {
+			rec = nextUpgrade(a.repo.Name, w, rec)
+		}
+		rec.Clusters, rec.By, rec.Digest = joinClusters(rec.Clusters, w.clusters), a.req.Actor, ""
+		if _, err := a.r.saveUpgrade(ctx, rec); err != nil {
+			return nil, err
+		}
+		keys[key] = true
+		a.r.audit(ctx, a.req.Actor, "template.upgrade", a.repo.Name,
+			fmt.Sprintf("%s: %s", key, clusterList(w.clusters)))
+	}
+	return keys, nil
+}
+
+// proposedIn returns the key of the open pull request that moves a cluster to
+// that version; empty if there is none.
+func proposedIn(records map[string]holdfast.Upgrade, c holdfast.UpgradeCluster) string {
+	for _, key := range slices.Sorted(maps.Keys(records)) {
+		rec := records[key]
+		in := slices.ContainsFunc(rec.Clusters, func(other holdfast.UpgradeCluster) bool {
+			return other.Name == c.Name && other.To == c.To
+		})
+		if rec.State == holdfast.UpgradeOpen && in {
+			return key
+		}
+	}
+	return ""
+}
+
+// joinClusters adds clusters to others, in place of those with the same name.
+func joinClusters(clusters, more []holdfast.UpgradeCluster) []holdfast.UpgradeCluster {
+	byName := make(map[string]holdfast.UpgradeCluster)
+	for _, c := range slices.Concat(clusters, more) {
+		byName[c.Name] = c
+	}
+	out := make([]holdfast.UpgradeCluster, 0, len(byName))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		out = append(out, byName[name])
+	}
+	return out
+}
+
+func clusterList(clusters []holdfast.UpgradeCluster) string {
+	const most = 20
+	parts := make([]string, 0, most)
+	for _, c := range clusters[:min(most, len(clusters))] {
+		parts = append(parts, c.Name+" to "+c.To)
+	}
+	if more := len(clusters) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// results are the records as they are now.
+func (a *upgradeAsk) results(ctx context.Context, keys map[string]bool) ([]holdfast.Upgrade, error) {
+	records, err := a.r.opts.Store.Upgrades(ctx, a.repo.Name)
+	if err != nil {
+		return nil, fmt.Errorf("list upgrades: %w", err)
+	}
+	records = slices.DeleteFunc(records, func(rec holdfast.Upgrade) bool { return !keys[rec.Key] })
+	if len(records) > 0 && len(a.why) > 0 {
+		last := &records[len(records)-1]
+		last.Trouble = strings.TrimPrefix(last.Trouble+"; not upgraded: "+sentences(a.why), "; ")
+	}
+	return records, nil
+}

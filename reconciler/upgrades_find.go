@@ -1,0 +1,362 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// releases looks at the versions of templates, each once. It is made for one
+// look and not safe for concurrent use.
+type releases struct {
+	r        *Reconciler
+	versions map[string][]string            // by template
+	unusable map[string]string              // by template and version: why; empty: it can be used
+	loaded   map[string]*templates.Template // of those that can be used
+	next     map[[3]string]upgradeStep      // by template, version and constraint
+}
+
+type upgradeStep struct {
+	to   string
+	held []string
+}
+
+func newReleases(r *Reconciler) *releases {
+	return &releases{
+		r: r, versions: make(map[string][]string), unusable: make(map[string]string),
+		loaded: make(map[string]*templates.Template), next: make(map[[3]string]upgradeStep),
+	}
+}
+
+// publisher returns the repository that publishes a template, and the folder.
+func (r *Reconciler) publisher(name string) (repo Repository, dir string, ok bool) {
+	for _, repo := range r.opts.Repositories {
+		if dir, ok := repo.Templates[name]; ok {
+			return repo, path.Clean(dir), true
+		}
+	}
+	return Repository{}, "", false
+}
+
+// of returns the versions of a template that have a tag.
+func (l *releases) of(ctx context.Context, name string) ([]string, error) {
+	if known, ok := l.versions[name]; ok {
+		return known, nil
+	}
+	var out []string
+	if repo, _, ok := l.r.publisher(name); ok {
+		refs, err := versions{l.r}.refs(ctx, repo.Name)
+		if err != nil {
+			return nil, err
+		}
+		out = available(refs, name)
+	}
+	l.versions[name] = out
+	return out, nil
+}
+
+// template returns a version of a template, or why it cannot be used. To look at
+// a version does not record its tag: one that was never used may still be mended.
+func (l *releases) template(ctx context.Context, name, version string) (*templates.Template, string, error) {
+	key := name + "@" + version
+	if why, ok := l.unusable[key]; ok {
+		return l.loaded[key], why, nil
+	}
+	t, why, err := l.load(ctx, name, version)
+	if err != nil {
+		return nil, "", fmt.Errorf("look at template %s: %w", key, err)
+	}
+	l.unusable[key] = why
+	if why == "" {
+		l.loaded[key] = t
+	}
+	return l.loaded[key], why, nil
+}
+
+func (l *releases) load(ctx context.Context, name, version string) (*templates.Template, string, error) {
+	tag, tree, dir, why, err := l.open(ctx, name, version)
+	if err != nil || why != "" {
+		return nil, why, err
+	}
+	t, faults, err := l.r.resolver.Load(tree, dir)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case len(faults) > 0:
+		return nil, fmt.Sprintf("%s at tag %s has faults: %s", path.Join(dir, "template.yaml"), tag, faults[0].Error()), nil
+	case t.Name != name:
+		return nil, fmt.Sprintf("template.yaml at tag %s calls itself %q", tag, t.Name), nil
+	case t.Blueprint().Version != "" && t.Blueprint().Version != version:
+		return nil, fmt.Sprintf("template.yaml at tag %s calls itself version %s", tag, t.Blueprint().Version), nil
+	}
+	return t, "", nil
+}
+
+// open opens the tree of a version, or says why that cannot be used.
+func (l *releases) open(ctx context.Context, name, version string) (tag string, tree holdfast.Tree, dir, why string, err error) {
+	repo, dir, ok := l.r.publisher(name)
+	if !ok {
+		return "", nil, "", "no repository publishes it", nil
+	}
+	refs, err := versions{l.r}.refs(ctx, repo.Name)
+	if err != nil {
+		return "", nil, "", "", err
+	}
+	tag, rev := tagOf(refs, name, version)
+	if rev == "" {
+		return "", nil, "", "it has no tag", nil
+	}
+	pins, err := l.r.opts.Store.TagPins(ctx, repo.Name)
+	if err != nil {
+		return "", nil, "", "", fmt.Errorf("read tags of %s: %w", repo.Name, err)
+	}
+	if pinned, ok := pins[tag]; ok && pinned != rev {
+		return "", nil, "", (&templates.MovedTagError{Tag: tag, Was: pinned, Now: rev}).Error(), nil
+	}
+	tree, err = l.r.opts.Git.Tree(ctx, repo.Name, string(rev))
+	return tag, tree, dir, "", err
+}
+
+// tagOf returns the tag that releases a version, and what it names; none if there
+// is none.
+func tagOf(refs holdfast.Refs, name, version string) (tag string, rev holdfast.Revision) {
+	for _, tag := range templates.TagsFor(name, version) {
+		if rev, ok := refs["refs/tags/"+tag]; ok {
+			return tag, rev
+		}
+	}
+	return "", ""
+}
+
+// after returns the newest version that a cluster may go to and that can be used,
+// empty if there is none, and in sentences which newer ones cannot be used.
+func (l *releases) after(ctx context.Context, name, current, constraint string) (upgradeStep, error) {
+	key := [3]string{name, current, constraint}
+	if step, ok := l.next[key]; ok {
+		return step, nil
+	}
+	all, err := l.of(ctx, name)
+	if err != nil {
+		return upgradeStep{}, err
+	}
+	var step upgradeStep
+	for left := slices.Clone(all); ; {
+		step.to = templates.Next(current, constraint, left)
+		if step.to == "" {
+			break
+		}
+		_, why, err := l.template(ctx, name, step.to)
+		if err != nil {
+			return upgradeStep{}, err
+		}
+		if why == "" {
+			break
+		}
+		step.held = append(step.held, fmt.Sprintf("%s is not proposed: %s", step.to, why))
+		left = slices.DeleteFunc(left, func(version string) bool { return version == step.to })
+	}
+	l.next[key] = step
+	return step, nil
+}
+
+// compare fills in what comes with going from one version to another.
+func (l *releases) compare(ctx context.Context, name string, step *report.UpgradeStep) error {
+	to, why, err := l.template(ctx, name, step.To)
+	if err != nil || why != "" {
+		return err
+	}
+	from, why, err := l.template(ctx, name, step.From)
+	if err != nil {
+		return err
+	}
+	if step.Compared = why == ""; step.Compared {
+		step.Changes = templates.Diff(from.Blueprint(), to.Blueprint())
+	}
+	_, tree, dir, why, err := l.open(ctx, name, step.To)
+	if err != nil || why != "" {
+		return err
+	}
+	for _, folder := range slices.Compact([]string{dir, "."}) {
+		log, err := tree.ReadFile(path.Join(folder, "CHANGELOG.md"))
+		if err == nil {
+			step.Notes = templates.Notes(log, step.From, step.To)
+			return nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil //nolint:nilerr // too large, or a folder: there are no notes then
+		}
+	}
+	return nil
+}
+
+// upgradeChecks remembers which documents a newer version would refuse, by
+// repository and what a check depends on.
+type upgradeChecks struct {
+	mu   sync.Mutex
+	last map[string]map[upgradeCheck]holdfast.Faults
+}
+
+type upgradeCheck struct{ file, path, cluster, to string }
+
+func (c *upgradeChecks) of(repo string) map[upgradeCheck]holdfast.Faults {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last[repo]
+}
+
+func (c *upgradeChecks) keep(repo string, checks map[upgradeCheck]holdfast.Faults) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last[repo] = checks
+}
+
+// candidates returns the clusters of a tree that there is a newer version for:
+// those whose documents allow it, and those that somebody has asked for, which
+// are of their records alone.
+func (r *Reconciler) candidates(ctx context.Context, cat *catalog, known *releases, records []holdfast.Upgrade) ([]upgradeCandidate, error) {
+	var out []upgradeCandidate
+	asked := make(map[string]bool)
+	for _, rec := range records {
+		if rec.By == "" || rec.State != holdfast.UpgradeOpen {
+			continue
+		}
+		for _, c := range rec.Clusters {
+			doc, ok := cat.upgradable(c.Name)
+			if ref := doc.Cluster.Template; ok && ref.Name == rec.Template && templates.Newer(c.To, ref.Version) {
+				out = append(out, candidateOf(doc, c.To, rec.By))
+				asked[c.Name] = true
+			}
+		}
+	}
+	for name := range cat.upgrading.all() {
+		doc, ok := cat.upgradable(name)
+		if !ok || asked[name] {
+			continue
+		}
+		ref := doc.Cluster.Template
+		step, err := known.after(ctx, ref.Name, ref.Version, ref.Upgrades)
+		if err != nil {
+			return nil, err
+		}
+		if step.to != "" {
+			c := candidateOf(doc, step.to, "")
+			c.held = step.held
+			out = append(out, c)
+		}
+	}
+	return out, r.check(ctx, cat, out)
+}
+
+func candidateOf(doc templates.Document, to, by string) upgradeCandidate {
+	c := doc.Cluster
+	return upgradeCandidate{
+		UpgradeCluster: holdfast.UpgradeCluster{Name: c.Name, Path: c.Path, From: c.Template.Version, To: to},
+		template:       c.Template.Name, labels: c.Labels, by: by,
+	}
+}
+
+// upgradable returns the document of a cluster that names a version of a template
+// and is not at fault by itself.
+func (c *catalog) upgradable(name string) (templates.Document, bool) {
+	entries := c.names.get(name)
+	if len(entries) != 1 || len(entries[0].file.faultsOf(name)) > 0 {
+		return templates.Document{}, false
+	}
+	ref := entries[0].doc.Cluster.Template
+	return entries[0].doc, ref != nil && ref.Name != "" && ref.Version != ""
+}
+
+// check fills in which candidates the newer version would refuse. What was found
+// out of the same document before is not asked again.
+func (r *Reconciler) check(ctx context.Context, cat *catalog, candidates []upgradeCandidate) error {
+	former := r.upgrader.checks.of(cat.repo)
+	checks := make([]upgradeCheck, len(candidates))
+	err := sideBySide(ctx, len(candidates), func(i int) error {
+		c := &candidates[i]
+		e := cat.names.get(c.Name)[0]
+		checks[i] = upgradeCheck{e.file.id, e.file.path, c.Name, c.To}
+		if faults, ok := former[checks[i]]; ok && e.file.id != "" {
+			c.faults = faults
+			return nil
+		}
+		var err error
+		_, c.faults, err = r.resolver.Resolve(ctx, cat.tree, e.doc.WrittenVersion(c.To))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("check what newer versions say: %w", err)
+	}
+	kept := make(map[upgradeCheck]holdfast.Faults, len(checks))
+	for i, c := range candidates {
+		kept[checks[i]] = c.faults
+	}
+	r.upgrader.checks.keep(cat.repo, kept)
+	return nil
+}
+
+// edits returns the new contents of the files that an upgrade edits. Clusters
+// whose documents cannot be edited move to those that are left out.
+func (c *catalog) edits(w *wantedUpgrade) (map[string][]byte, error) {
+	byFile := make(map[string][]templates.VersionEdit)
+	for _, cluster := range w.clusters {
+		doc, _ := c.upgradable(cluster.Name)
+		byFile[cluster.Path] = append(byFile[cluster.Path], templates.VersionEdit{Document: doc, Version: cluster.To})
+	}
+	files := make(map[string][]byte, len(byFile))
+	refused := make(map[string]holdfast.Faults)
+	for _, name := range slices.Sorted(maps.Keys(byFile)) {
+		data, err := c.tree.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		edited, err := templates.SetVersions(data, byFile[name])
+		if err != nil {
+			edited, err = editWhatCanBe(data, byFile[name], refused)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if edited != nil {
+			files[name] = edited
+		}
+	}
+	if len(refused) == 0 {
+		return files, nil
+	}
+	w.clusters = slices.DeleteFunc(w.clusters, func(cluster holdfast.UpgradeCluster) bool {
+		faults, ok := refused[cluster.Name]
+		if ok {
+			w.left = append(w.left, report.LeftOut{Name: cluster.Name, To: cluster.To, Faults: faults})
+		}
+		return ok
+	})
+	slices.SortFunc(w.left, func(a, b report.LeftOut) int { return strings.Compare(a.Name, b.Name) })
+	return files, nil
+}
+
+// editWhatCanBe edits a file of which some documents cannot be edited, and says
+// of these why. Nil if there is nothing left to edit.
+func editWhatCanBe(data []byte, edits []templates.VersionEdit, refused map[string]holdfast.Faults) ([]byte, error) {
+	var good []templates.VersionEdit
+	for _, edit := range edits {
+		if _, err := templates.SetVersion(data, edit.Document, edit.Version); err != nil {
+			fault := edit.Document.Fault(err.Error(), "", "spec", "template", "version")
+			refused[edit.Document.Cluster.Name] = holdfast.Faults{fault}
+			continue
+		}
+		good = append(good, edit)
+	}
+	if len(good) == 0 {
+		return nil, nil
+	}
+	return templates.SetVersions(data, good)
+}
