@@ -21,13 +21,14 @@ import (
 
 // Steps of an attempt.
 const (
-	stepPrepare = "prepare"
-	stepInit    = "init"
-	stepPlan    = "plan"
-	stepShow    = "show"
-	stepWait    = "wait"
-	stepApply   = "apply"
-	stepOutputs = "outputs"
+	stepPrepare  = "prepare"
+	stepInit     = "init"
+	stepValidate = "validate"
+	stepPlan     = "plan"
+	stepShow     = "show"
+	stepWait     = "wait"
+	stepApply    = "apply"
+	stepOutputs  = "outputs"
 )
 
 // attempt is the execution of one attempt, used once and by one goroutine.

@@ -210,7 +210,19 @@ func baseEnv(lookup func(string) (string, bool)) map[string]string {
 // Execute executes one attempt completely and returns how it ended: whatever
 // goes wrong is a Result with a Failure. Cancelling ctx interrupts the engine,
 // and kills it after the grace; the cancel's cause (a *StopError) tells why.
-func (e *Executor) Execute(ctx context.Context, a holdfast.Assignment, s Session) (result holdfast.Result) {
+func (e *Executor) Execute(ctx context.Context, a holdfast.Assignment, s Session) holdfast.Result {
+	return e.execute(ctx, a, s, (*attempt).run)
+}
+
+// Validate has the engine check the root module of an assignment, with its
+// providers and without its backend: nothing is planned, and no value of a
+// variable is looked at. The result is RunNoChanges if it is valid. Otherwise it
+// is as Execute.
+func (e *Executor) Validate(ctx context.Context, a holdfast.Assignment, s Session) holdfast.Result {
+	return e.execute(ctx, a, s, (*attempt).validate)
+}
+
+func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session, run func(*attempt, context.Context) error) (result holdfast.Result) {
 	e.tidied.Do(e.tidy)
 	t := newAttempt(e, a, s)
 	defer func() {
@@ -222,7 +234,7 @@ func (e *Executor) Execute(ctx context.Context, a holdfast.Assignment, s Session
 		}
 		t.close()
 	}()
-	if err := t.run(ctx); err != nil {
+	if err := run(t, ctx); err != nil {
 		t.fail(ctx, err)
 	}
 	return t.finish()

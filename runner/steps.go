@@ -17,7 +17,26 @@ import (
 
 // init makes the root module ready to plan, from a prepared folder if there is
 // one, else by the engine's init, whose result becomes one.
-func (t *attempt) init(ctx context.Context) error {
+func (t *attempt) init(ctx context.Context) (err error) {
+	if err := t.install(ctx); err != nil {
+		return err
+	}
+	if t.module.backend != "" && !t.sharesBackend() {
+		if err := t.start(ctx, nil, false, "init", "-reconfigure", "-input=false", "-no-color"); err != nil {
+			return err
+		}
+	}
+	if t.lockFile, err = readIfExists(filepath.Join(t.root, engineLockFile)); err != nil {
+		return fmt.Errorf("read lock file: %w", err)
+	}
+	if err := t.noteInput(ctx); err != nil || t.lockFile == nil {
+		return err
+	}
+	return t.put(ctx, holdfast.ArtefactLockFile, bytes.NewReader(t.lockFile))
+}
+
+// install brings the providers and modules that the root module calls for.
+func (t *attempt) install(ctx context.Context) error {
 	lock, err := readIfExists(filepath.Join(t.root, engineLockFile))
 	if err != nil {
 		return fmt.Errorf("read lock file: %w", err)
@@ -33,18 +52,28 @@ func (t *attempt) init(ctx context.Context) error {
 	if err := t.prepared.link(t.root); err != nil {
 		return fmt.Errorf("use prepared folder: %w", err)
 	}
-	if t.module.backend != "" && !t.sharesBackend() {
-		if err := t.start(ctx, nil, false, "init", "-reconfigure", "-input=false", "-no-color"); err != nil {
-			return err
-		}
-	}
-	if t.lockFile, err = readIfExists(filepath.Join(t.root, engineLockFile)); err != nil {
-		return fmt.Errorf("read lock file: %w", err)
-	}
-	if err := t.noteInput(ctx); err != nil || t.lockFile == nil {
+	return nil
+}
+
+// validate prepares the root module and has the engine check it.
+func (t *attempt) validate(ctx context.Context) error {
+	t.begin(stepPrepare)
+	if err := t.unpackBundle(ctx); err != nil {
 		return err
 	}
-	return t.put(ctx, holdfast.ArtefactLockFile, bytes.NewReader(t.lockFile))
+	if err := t.chooseEngine(ctx); err != nil {
+		return err
+	}
+	t.begin(stepInit)
+	if err := t.install(ctx); err != nil {
+		return err
+	}
+	t.begin(stepValidate)
+	if err := t.start(ctx, nil, false, "validate", "-no-color"); err != nil {
+		return err
+	}
+	t.result.Status = holdfast.RunNoChanges
+	return nil
 }
 
 // cliConfig returns the engine's own configuration as it will find it.
