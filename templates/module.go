@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	hcljson "github.com/hashicorp/hcl/v2/json"
 	"github.com/zclconf/go-cty/cty"
@@ -33,8 +34,10 @@ type moduleCall struct {
 }
 
 type moduleVariable struct {
-	kind     string // string, number, bool, list, map or any
+	kind     string   // string, number, bool, list, map or any
+	full     cty.Type // the constraint, with optional attributes; any where it cannot be read
 	required bool
+	nullable bool
 }
 
 // codeBackend is a backend or cloud block in a module's code.
@@ -231,12 +234,31 @@ func (m *module) call(file string, block *hcl.Block) {
 }
 
 func (m *module) variable(block *hcl.Block) {
-	attrs := attributes(block.Body, "type", "default")
-	v := moduleVariable{kind: "any", required: attrs["default"] == nil}
+	attrs := attributes(block.Body, "type", "default", "nullable")
+	v := moduleVariable{kind: "any", full: cty.DynamicPseudoType, required: attrs["default"] == nil, nullable: true}
 	if t := attrs["type"]; t != nil {
-		v.kind = typeKind(t.Expr)
+		v.kind, v.full = typeKind(t.Expr), fullType(t.Expr)
+	}
+	if n := attrs["nullable"]; n != nil {
+		value, diags := n.Expr.Value(nil)
+		v.nullable = diags.HasErrors() || !value.RawEquals(cty.False)
 	}
 	m.variables[block.Labels[0]] = v
+}
+
+// fullType reads a type constraint. Where it cannot be read, the engine says so.
+func fullType(expr hcl.Expression) cty.Type {
+	switch hcl.ExprAsKeyword(expr) {
+	case "list": // as they were once written
+		return cty.List(cty.DynamicPseudoType)
+	case "map":
+		return cty.Map(cty.DynamicPseudoType)
+	}
+	t, _, diags := typeexpr.TypeConstraintWithDefaults(expr)
+	if diags.HasErrors() {
+		return cty.DynamicPseudoType
+	}
+	return t
 }
 
 func typeKind(expr hcl.Expression) string {

@@ -147,6 +147,7 @@ type templateLoader struct {
 	dialect *dialect
 
 	schemaNode *yaml.Node // spec.variables
+	ruleTexts  []string
 }
 
 func (l *templateLoader) load(root *yaml.Node) error {
@@ -172,6 +173,10 @@ func (l *templateLoader) load(root *yaml.Node) error {
 		spec.missing("providers")
 	}
 	rules := spec.items("rules")
+	for _, item := range rules {
+		text, _ := scalarOf(item, "rule")
+		l.ruleTexts = append(l.ruleTexts, text)
+	}
 	spec.done()
 	top.done()
 	if err := l.readLockFile(); err != nil {

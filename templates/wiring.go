@@ -18,15 +18,20 @@ func (l *templateLoader) interfaces(p *provider, known map[string]*module) {
 		}
 		names := slices.Sorted(maps.Keys(m.variables))
 		for _, input := range slices.Sorted(maps.Keys(call.inputs)) {
-			if _, ok := m.variables[input]; !ok {
+			v, ok := m.variables[input]
+			if !ok {
 				l.add(call.keys[input], fmt.Sprintf("module %q has no variable %q", call.name, input), didYouMean(input, names))
+				continue
 			}
+			l.typed(call, input, v.full)
+			l.leftOut(p, call, input, v)
 		}
 		for _, name := range names {
 			if _, given := call.inputs[name]; m.variables[name].required && !given {
 				l.add(call.at, fmt.Sprintf("module %q needs the input %q", call.name, name), "add it to inputs")
 			}
 		}
+		l.offInputs(p, call, m)
 	}
 	l.eachReference(p, func(ref part, at *yaml.Node) {
 		if ref.ref[0] != "module" || len(ref.ref) < 3 {
@@ -82,6 +87,10 @@ func (l *templateLoader) check(p *provider) {
 			l.add(at, fmt.Sprintf("${%s}: there is no %s %q for %s", ref.text, what, ref.ref[1], p.name), didYouMean(ref.ref[1], allowed))
 		} else if ref.ref[0] == "cluster" && len(ref.ref) > 2 {
 			l.add(at, fmt.Sprintf("${%s}: a cluster's %s has no parts", ref.text, ref.ref[1]), "")
+		} else if ref.ref[0] == "var" {
+			if reached, missing, known := l.t.schema.shapes[ref.ref[1]].at(ref.ref[2:]); reached == nil {
+				l.add(at, fmt.Sprintf("${%s}: variable %q has no %q there", ref.text, ref.ref[1], missing), didYouMean(missing, known))
+			}
 		}
 	})
 	for _, call := range p.calls {

@@ -1,0 +1,279 @@
+package templates
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// mismatch is where a value does not have the type that a module's variable
+// wants.
+type mismatch struct {
+	path string // from the value: "[].count"
+	want string
+	got  string
+}
+
+// typed checks that an input has the type that the module's variable wants. It
+// refuses only what the engine would refuse: what is not known is accepted.
+func (l *templateLoader) typed(call templateCall, input string, want cty.Type) {
+	m := l.fit(call.inputs[input], want, "")
+	if m == nil {
+		return
+	}
+	l.add(call.keys[input], fmt.Sprintf("module %q wants %s%s as %s, and %s", call.name, input, m.path, m.want, m.got), "")
+}
+
+func typeWords(t cty.Type) string { return clip(typeexpr.TypeString(t)) }
+
+// fit compares a parsed template with a type.
+func (l *templateLoader) fit(v any, want cty.Type, path string) *mismatch {
+	if want == cty.DynamicPseudoType {
+		return nil
+	}
+	switch v := v.(type) {
+	case []part:
+		return l.fitText(v, want, path)
+	case []any:
+		return l.fitList(v, want, path)
+	case map[string]any:
+		return l.fitMapping(v, want, path)
+	case nil:
+		return nil
+	}
+	return fitScalar(scalarValue(v), want, path)
+}
+
+func fitScalar(v cty.Value, want cty.Type, path string) *mismatch {
+	if want.IsPrimitiveType() {
+		if _, err := convert.Convert(v, want); err == nil {
+			return nil
+		}
+	}
+	got := "this is " + v.Type().FriendlyName()
+	if word, err := convert.Convert(v, cty.String); err == nil && !v.IsNull() {
+		got = "this is " + clip(word.AsString())
+		if v.Type() == cty.String {
+			got = fmt.Sprintf("this is %q", clip(word.AsString()))
+		}
+	}
+	return &mismatch{path, typeWords(want), got}
+}
+
+// fitText compares a text, or a reference that keeps its type.
+func (l *templateLoader) fitText(parts []part, want cty.Type, path string) *mismatch {
+	if len(parts) == 1 && parts[0].ref != nil {
+		return l.fitReference(parts[0], want, path)
+	}
+	var literal strings.Builder
+	for _, p := range parts {
+		if p.ref != nil { // known only to the engine
+			if want.IsPrimitiveType() {
+				return nil
+			}
+			return &mismatch{path, typeWords(want), "this is a text"}
+		}
+		literal.WriteString(p.literal)
+	}
+	return fitScalar(cty.StringVal(literal.String()), want, path)
+}
+
+func (l *templateLoader) fitReference(ref part, want cty.Type, path string) *mismatch {
+	var given *shape
+	what := ""
+	switch {
+	case len(ref.ref) < 2:
+		return nil
+	case ref.ref[0] == "cluster":
+		given, what = &shape{kind: shapeString}, ref.text
+	case ref.ref[0] == "var" && l.t.schema.shapes[ref.ref[1]] != nil:
+		given, _, _ = l.t.schema.shapes[ref.ref[1]].at(ref.ref[2:])
+		what = fmt.Sprintf("variable %q", strings.TrimPrefix(ref.text, "var."))
+	}
+	if given == nil {
+		return nil // of another module, or told already
+	}
+	if m := given.fit(want, ""); m != nil {
+		if m.path != "" {
+			what += " has " + m.got + " there"
+		} else {
+			what += " is " + m.got
+		}
+		return &mismatch{path + m.path, m.want, what}
+	}
+	return nil
+}
+
+func (l *templateLoader) fitList(items []any, want cty.Type, path string) *mismatch {
+	switch {
+	case want.IsListType() || want.IsSetType():
+		for _, item := range items {
+			if m := l.fit(item, want.ElementType(), path+"[]"); m != nil {
+				return m
+			}
+		}
+		return nil
+	case want.IsTupleType():
+		types := want.TupleElementTypes()
+		if len(types) != len(items) {
+			return &mismatch{path, typeWords(want), fmt.Sprintf("this has %s", count(len(items), "item"))}
+		}
+		for i, item := range items {
+			if m := l.fit(item, types[i], fmt.Sprintf("%s[%d]", path, i)); m != nil {
+				return m
+			}
+		}
+		return nil
+	}
+	return &mismatch{path, typeWords(want), "this is a list"}
+}
+
+func (l *templateLoader) fitMapping(values map[string]any, want cty.Type, path string) *mismatch {
+	switch {
+	case want.IsMapType():
+		for _, name := range sortedKeys(values) {
+			if m := l.fit(values[name], want.ElementType(), path+"."+name); m != nil {
+				return m
+			}
+		}
+		return nil
+	case want.IsObjectType():
+		types := want.AttributeTypes()
+		for _, name := range sortedKeys(types) {
+			value, ok := values[name]
+			if !ok {
+				if !want.AttributeOptional(name) {
+					return &mismatch{path, typeWords(want), fmt.Sprintf("this has no %s", name)}
+				}
+				continue
+			}
+			if m := l.fit(value, types[name], path+"."+name); m != nil {
+				return m
+			}
+		}
+		return nil
+	}
+	return &mismatch{path, typeWords(want), "this is a mapping"}
+}
+
+// fit compares what a schema says of a value with a type that the engine has to
+// convert it to, whatever the value is. got of the mismatch is what it is.
+func (s *shape) fit(want cty.Type, path string) *mismatch {
+	bad := &mismatch{path, typeWords(want), s.words()}
+	switch {
+	case want == cty.DynamicPseudoType || s.kind == shapeAny:
+		return nil
+	case s.kind == shapeString:
+		if want == cty.String {
+			return nil
+		}
+	case s.kind == shapeInteger || s.kind == shapeNumber:
+		if want == cty.Number || want == cty.String {
+			return nil
+		}
+	case s.kind == shapeBool:
+		if want == cty.Bool || want == cty.String {
+			return nil
+		}
+	case s.kind == shapeList:
+		if want.IsListType() || want.IsSetType() {
+			return s.items.fit(want.ElementType(), path+"[]")
+		}
+		if want.IsTupleType() {
+			return nil // it depends on how many there are
+		}
+	case s.kind == shapeMapping:
+		if want.IsMapType() {
+			return s.items.fit(want.ElementType(), path+".*")
+		}
+		if want.IsObjectType() {
+			return nil // it depends on the keys
+		}
+	case s.kind == shapeObject:
+		return s.fitObject(want, path, bad)
+	}
+	return bad
+}
+
+func (s *shape) fitObject(want cty.Type, path string, bad *mismatch) *mismatch {
+	switch {
+	case want.IsMapType():
+		for _, name := range sortedKeys(s.fields) {
+			if m := s.fields[name].fit(want.ElementType(), path+"."+name); m != nil {
+				return m
+			}
+		}
+		return nil
+	case want.IsObjectType():
+		types := want.AttributeTypes()
+		for _, name := range sortedKeys(types) {
+			field := s.fields[name]
+			switch {
+			case field != nil:
+				if m := field.fit(types[name], path+"."+name); m != nil {
+					return m
+				}
+			case s.closed && !want.AttributeOptional(name):
+				return &mismatch{path, typeWords(want), "a mapping without " + name}
+			}
+		}
+		return nil
+	}
+	return bad
+}
+
+// offInputs tells of inputs that are left out while the module that they refer
+// to is off, and that the called module cannot do without.
+func (l *templateLoader) offInputs(p *provider, call templateCall, m *module) {
+	for _, input := range sortedKeys(call.inputs) {
+		v, known := m.variables[input]
+		if !known || !v.required {
+			continue
+		}
+		for _, name := range call.refers[input] {
+			other := p.find(name)
+			if other.name == "" || other.when == nil || sameWhen(call.when, other.when) {
+				continue
+			}
+			l.add(call.keys[input], fmt.Sprintf("module %q needs the input %q, which is left out while module %q is off", call.name, input, name),
+				fmt.Sprintf("give the module's variable a default, or the module the same when: %s", other.when.text))
+		}
+	}
+}
+
+func sameWhen(a, b *expression) bool { return a != nil && b != nil && a.text == b.text }
+
+// leftOut tells of inputs that are null when a variable is left out, where the
+// called module takes no null and has no default.
+func (l *templateLoader) leftOut(p *provider, call templateCall, input string, v moduleVariable) {
+	parts, _ := call.inputs[input].([]part)
+	if len(parts) != 1 || len(parts[0].ref) != 2 || parts[0].ref[0] != "var" || v.nullable || !v.required {
+		return
+	}
+	name := parts[0].ref[1]
+	s := l.t.schema
+	_, referred := s.secretDefaults[name]
+	if s.properties[name] == nil || referred || p.always(name) || l.mayRequire(name) {
+		return
+	}
+	if call.when != nil && (call.when.asks[name] || call.when.uses[name]) {
+		return
+	}
+	l.add(call.keys[input], fmt.Sprintf("module %q takes no null as %s, and variable %q is null when it is left out", call.name, input, name),
+		"give the variable a default, or require it")
+}
+
+// mayRequire reports whether something else than `required` may see to it that
+// a variable is there.
+func (l *templateLoader) mayRequire(name string) bool {
+	for _, keyword := range []string{"allOf", "anyOf", "oneOf", "if", "dependentRequired", "dependentSchemas", "$ref", "minProperties"} {
+		if l.t.schema.doc[keyword] != nil {
+			return true
+		}
+	}
+	return slices.ContainsFunc(l.ruleTexts, func(text string) bool { return strings.Contains(text, name) })
+}
