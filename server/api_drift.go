@@ -172,8 +172,11 @@ func (s *Server) postTransfer(c *gin.Context) {
 // withoutConflict leaves out of a conflict's text that it is one: the reason in
 // it says it better.
 func withoutConflict(err error) error {
+	if err == nil || !errors.Is(err, holdfast.ErrConflict) {
+		return err
+	}
 	text, ok := strings.CutSuffix(err.Error(), ": "+holdfast.ErrConflict.Error())
-	if !ok || !errors.Is(err, holdfast.ErrConflict) {
+	if !ok {
 		return err
 	}
 	return conflictError(text)

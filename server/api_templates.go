@@ -1,0 +1,60 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// listTemplates answers with the templates that the repositories publish.
+func (s *Server) listTemplates(c *gin.Context) {
+	if !s.knownQuery(c) {
+		return
+	}
+	found, err := s.opts.Commander.Templates(c.Request.Context(), "")
+	list(s, c, found, err)
+}
+
+// getTemplate answers with one, and all that is known of its versions and users.
+func (s *Server) getTemplate(c *gin.Context) {
+	found, err := s.opts.Commander.Templates(c.Request.Context(), c.Param("name"))
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("template %q: %w", c.Param("name"), holdfast.ErrNotFound)
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, found[0])
+}
+
+// postUpgrade answers with the pull requests in which newer versions are
+// proposed.
+func (s *Server) postUpgrade(c *gin.Context) {
+	var req holdfast.UpgradeRequest
+	if err := decode(c, &req, true); err != nil {
+		s.fail(c, err)
+		return
+	}
+	given := 0
+	for _, is := range []bool{len(req.Clusters) > 0, len(req.Labels) > 0, req.All} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		s.fail(c, badRequest("give one of clusters, labels and all to upgrade"))
+		return
+	case req.To != "" && !templates.IsExact(req.To):
+		s.fail(c, badRequest("version %q to upgrade to: want an exact one, such as 1.5.0", req.To))
+		return
+	}
+	req.Actor = caller(c).Name
+	upgrades, err := s.opts.Commander.Upgrade(c.Request.Context(), req)
+	list(s, c, upgrades, withoutConflict(err))
+}
