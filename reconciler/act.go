@@ -273,6 +273,9 @@ func (r *Reconciler) recordApplied(ctx context.Context, in Input, d Decision) er
 	}
 	rec := in.Cluster
 	rec.Applied = appliedBy(run)
+	if err := r.learnMeant(ctx, &rec.Applied, run); err != nil {
+		return err
+	}
 	rec.Waiting, rec.WaitingDetail = "", ""
 	saved, err := r.saveCluster(ctx, in.Cluster, rec, in.Runs)
 	if err != nil {

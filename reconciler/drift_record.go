@@ -46,6 +46,9 @@ func (r *Reconciler) recordDrift(ctx context.Context, in Input) error {
 	}
 	rec := in.Cluster
 	rec.Drift = checkedDrift(in, run, found, why)
+	if err := r.refreshMeant(ctx, &rec, run); err != nil {
+		return err
+	}
 	if _, err := r.saveCluster(ctx, in.Cluster, rec, in.Runs); err != nil {
 		return fmt.Errorf("record run %s: %w", run.ID, err)
 	}

@@ -102,6 +102,7 @@ func (r *Reconciler) fillApplied(ctx context.Context, rec holdfast.ClusterRecord
 	}
 	run.Repo, run.Revision, run.SourceDigest, run.Document = rec.Owner, last.Revision, last.SourceDigest, last.Document
 	run.Bundle, run.Dir, run.StateLocation, run.Template = last.Bundle, last.Dir, last.StateLocation, last.Template
+	run.Means = last.Means
 	run.Exact = true
 	return nil
 }

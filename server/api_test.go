@@ -23,6 +23,7 @@ func fleet() *world {
 		Name: "prod-eu", Project: "payments", Environment: "production",
 		Variables: map[string]any{
 			"node_count": 3, "db_password": "hunter22hunter", "enable_token_rotation": true,
+			"db_secret": map[string]any{"secret": map[string]any{"env": "DB_PASSWORD"}},
 			"nested": map[string]any{"api_key": 12345678, "list": []any{map[string]any{"client_secret": "s3cret-in-list"}}},
 		},
 		State: &holdfast.StateBackend{Type: "s3", Config: map[string]any{"bucket": "b", "secret_key": "s3cret-of-backend"}},
@@ -141,7 +142,8 @@ func TestNothingSecretIsShown(t *testing.T) {
 		}
 	}
 	got := request(t, "GET", url+"/api/v1/clusters/prod-eu", viewerToken, "").body
-	if !strings.Contains(got, `"node_count":3`) || !strings.Contains(got, `"enable_token_rotation":true`) {
+	if !strings.Contains(got, `"node_count":3`) || !strings.Contains(got, `"enable_token_rotation":true`) ||
+		!strings.Contains(got, `"db_secret":{"secret":{"env":"DB_PASSWORD"}}`) {
 		t.Errorf("cluster = %s, want what is not secret", got)
 	}
 }

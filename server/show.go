@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"regexp"
 
 	"github.com/holdfast-dev/holdfast"
@@ -98,7 +99,9 @@ func maskMap(values map[string]any) map[string]any {
 		case nil, bool: // says nothing, as in enable_token_rotation
 			shown[key] = value
 		default:
-			if secretName.MatchString(key) {
+			if isReference(value) {
+				shown[key] = value
+			} else if secretName.MatchString(key) {
 				shown[key] = masked
 			} else {
 				shown[key] = maskValue(value)
@@ -106,6 +109,27 @@ func maskMap(values map[string]any) map[string]any {
 		}
 	}
 	return shown
+}
+
+var (
+	envName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,255}$`)
+	storeName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,255}$`)
+)
+
+// isReference reports whether a value is none, but says where it is: {secret: ...}
+// with nothing beside it that could be one.
+func isReference(value any) bool {
+	outer, _ := value.(map[string]any)
+	ref, _ := outer["secret"].(map[string]any)
+	text := func(key string) string { s, _ := ref[key].(string); return s }
+	switch {
+	case len(outer) != 1:
+		return false
+	case len(ref) == 1:
+		return envName.MatchString(text("env")) || path.IsAbs(text("file"))
+	default:
+		return len(ref) == 2 && storeName.MatchString(text("store")) && text("key") != ""
+	}
 }
 
 func maskValue(value any) any {

@@ -110,7 +110,7 @@ func fleet() *fakeAPI {
 		}},
 		Applied: holdfast.Applied{
 			Run: applyID, Revision: "1111111111", SourceDigest: "sha256:1", EngineName: "tofu", EngineVersion: "1.10.1",
-			At: testNow.Add(-26 * time.Hour),
+			At: testNow.Add(-26 * time.Hour), Endpoint: "https://10.0.0.1:6443", NodeCount: 3, Kubeconfig: "kubeconfig",
 		},
 		Waiting: "Unreviewed", WaitingDetail: "nobody has reviewed\x1b[2J a plan of it",
 	}

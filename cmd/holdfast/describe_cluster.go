@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -107,6 +108,9 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 		[2]string{"Suspended", suspended},
 		[2]string{"Desired", desiredText(r)},
 		[2]string{"Applied", a.appliedText(r)},
+		[2]string{"Endpoint", oneLine(r.Applied.Endpoint)},
+		[2]string{"Nodes", nodesText(r.Applied.NodeCount)},
+		[2]string{"Kubeconfig", kubeconfigText(r.Applied.Kubeconfig)},
 		[2]string{"Engine", strings.TrimSpace(r.Applied.EngineName + " " + r.Applied.EngineVersion)},
 		[2]string{"Drift", a.driftLine(r)},
 		[2]string{"Protected", protectedText(r)},
@@ -311,6 +315,20 @@ func (a *app) appliedText(r holdfast.ClusterRecord) string {
 	default:
 		return "never"
 	}
+}
+
+func nodesText(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func kubeconfigText(output string) string {
+	if output == "" {
+		return ""
+	}
+	return "output " + oneLine(output) + " (sensitive)"
 }
 
 func joined(text, detail string) string {

@@ -1,0 +1,154 @@
+package reconciler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// learnMeant fills in what the outputs of a run say of the cluster that it has
+// applied, or found as it was applied. Outputs that were not kept say nothing.
+// For a moment after the run they may not be readable: an object store may be
+// away. Later on they are left out, as there are other things to do.
+func (r *Reconciler) learnMeant(ctx context.Context, applied *holdfast.Applied, run holdfast.Run) error {
+	if len(applied.Means) == 0 {
+		return nil
+	}
+	data, err := r.artefact(ctx, run.ID, holdfast.ArtefactOutputs)
+	switch {
+	case errors.Is(err, holdfast.ErrNotFound):
+		return nil
+	case err != nil && r.opts.Now().Sub(run.FinishedAt) <= readPatience:
+		return fmt.Errorf("read outputs of run %s: %w", run.ID, err)
+	}
+	var outputs []holdfast.Output
+	if err == nil {
+		err = json.Unmarshal(data, &outputs)
+	}
+	if err != nil {
+		r.opts.Logger.WarnContext(ctx, "outputs were not read", "cluster", run.Cluster, "run", run.ID, "err", err)
+		return nil
+	}
+	for _, err := range meant(applied, outputs) {
+		r.opts.Logger.WarnContext(ctx, "output was ignored", "cluster", run.Cluster, "run", run.ID, "err", err)
+	}
+	return nil
+}
+
+// meant fills in what outputs say of a cluster, by applied.Means, and returns why
+// some of them say nothing. It repeats no value that may be secret.
+func meant(applied *holdfast.Applied, outputs []holdfast.Output) (ignored []error) {
+	applied.Endpoint, applied.NodeCount, applied.Kubeconfig = "", 0, ""
+	for _, take := range []struct {
+		meaning string
+		from    func(holdfast.Output) error
+	}{
+		{holdfast.MeansEndpoint, func(o holdfast.Output) (err error) {
+			applied.Endpoint, err = endpointOf(o)
+			return err
+		}},
+		{holdfast.MeansNodeCount, func(o holdfast.Output) (err error) {
+			applied.NodeCount, err = nodeCountOf(o)
+			return err
+		}},
+		{holdfast.MeansKubeconfig, func(o holdfast.Output) error {
+			applied.Kubeconfig = o.Name
+			return nil
+		}},
+	} {
+		name := applied.Means[take.meaning]
+		i := slices.IndexFunc(outputs, func(o holdfast.Output) bool { return o.Name == name })
+		if name == "" || i < 0 {
+			continue // an output of a module that is off
+		}
+		if err := take.from(outputs[i]); err != nil {
+			ignored = append(ignored, fmt.Errorf("output %s is no %s: %w", name, take.meaning, err))
+		}
+	}
+	return ignored
+}
+
+const maxEndpoint = 2048 // bytes
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+
+// endpointOf returns an output that is a URL or a host, with a port or without.
+func endpointOf(o holdfast.Output) (string, error) {
+	var text string
+	switch err := json.Unmarshal(o.Value, &text); {
+	case o.Sensitive:
+		return "", errors.New("it is sensitive")
+	case err != nil || text == "":
+		return "", errors.New("it is no text, or an empty one")
+	case len(text) > maxEndpoint:
+		return "", errors.New("it is too long")
+	case isHost(text):
+		return text, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || !isHost(u.Host) || strings.ContainsFunc(text, unprintable) {
+		return "", errors.New("it is neither a URL nor a host")
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", errors.New("it has more in it than a place")
+	}
+	return text, nil
+}
+
+func unprintable(c rune) bool { return !strconv.IsPrint(c) || c == ' ' }
+
+// isHost reports whether text is a name or an address, with a port or without.
+func isHost(text string) bool {
+	host := text
+	if h, port, err := net.SplitHostPort(text); err == nil {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return false
+		}
+		host = h
+	} else {
+		host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	}
+	return net.ParseIP(host) != nil || len(host) <= 253 && hostName.MatchString(host)
+}
+
+// nodeCountOf returns an output that is a whole number, written as one or as a
+// text.
+func nodeCountOf(o holdfast.Output) (int, error) {
+	if o.Sensitive {
+		return 0, errors.New("it is sensitive")
+	}
+	var value any
+	if err := json.Unmarshal(o.Value, &value); err != nil {
+		return 0, errors.New("it is no number")
+	}
+	number, ok := value.(float64)
+	if text, is := value.(string); is {
+		n, err := strconv.ParseUint(text, 10, 31)
+		number, ok = float64(n), err == nil
+	}
+	if !ok || number != math.Trunc(number) || number < 0 || number > math.MaxInt32 {
+		return 0, errors.New("it is no whole number")
+	}
+	return int(number), nil
+}
+
+// refreshMeant takes what the outputs say from a check that has found a cluster
+// as it was last applied: an apply may not have kept them.
+func (r *Reconciler) refreshMeant(ctx context.Context, rec *holdfast.ClusterRecord, run holdfast.Run) error {
+	last := rec.Applied
+	same := run.Bundle == last.Bundle && run.Dir == last.Dir && run.SourceDigest.Equal(last.SourceDigest)
+	if run.Status != holdfast.RunNoChanges || !same || run.StartedAt.Before(last.At) {
+		return nil
+	}
+	return r.learnMeant(ctx, &rec.Applied, run)
+}

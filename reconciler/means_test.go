@@ -1,0 +1,256 @@
+package reconciler_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+var ofCluster = map[string]string{
+	holdfast.MeansEndpoint: "api", holdfast.MeansNodeCount: "nodes", holdfast.MeansKubeconfig: "config",
+}
+
+// ends ends an attempt at a run whose outputs have a meaning; no outputs: none
+// were kept.
+func (f *fleet) ends(a holdfast.Assignment, result holdfast.Result, outputs string) {
+	f.t.Helper()
+	run, err := f.store.Run(f.t.Context(), a.Run)
+	f.must(err)
+	if run.Means == nil { // as its template says
+		run.Means = ofCluster
+		_, err = f.store.UpdateRun(f.t.Context(), run)
+		f.must(err)
+	}
+	for name, text := range map[string]string{holdfast.ArtefactPlan: "{}", holdfast.ArtefactOutputs: outputs} {
+		if text != "" {
+			f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, name, strings.NewReader(text)))
+		}
+	}
+	f.finish(a, result)
+}
+
+// due claims the next check for drift.
+func (f *fleet) due() holdfast.Assignment {
+	f.t.Helper()
+	f.later()
+	a := f.claim()
+	if a.Kind != holdfast.RunDrift {
+		f.t.Fatalf("claimed a %q", a.Kind)
+	}
+	return a
+}
+
+func outputsOf(endpoint string, nodes int) string {
+	return fmt.Sprintf(`[{"name":"api","value":%q},{"name":"config","sensitive":true},{"name":"nodes","value":%d},{"name":"other","value":[1]}]`, endpoint, nodes)
+}
+
+// meant is what the record of prod says.
+func (f *fleet) meant() string {
+	f.t.Helper()
+	a := f.cluster("prod").Applied
+	return fmt.Sprintf("%s %d %s %d", a.Endpoint, a.NodeCount, a.Kubeconfig, len(a.Means))
+}
+
+// TestOutputsMeanSomething follows what is known of a cluster from its adoption
+// to its end.
+func TestOutputsMeanSomething(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod", hourly), "infra/prod/main.tf": module("one")})
+	f.look()
+	f.ends(f.claim(), holdfast.Result{Status: holdfast.RunNoChanges}, outputsOf("https://10.0.0.1:6443", 3))
+	if got := f.meant(); got != "https://10.0.0.1:6443 3 config 3" {
+		t.Errorf("adopted: %s", got)
+	}
+
+	a := f.applyOf(1, "two")
+	f.ends(a, good(a), outputsOf("https://10.0.0.2", 5))
+	if got := f.meant(); got != "https://10.0.0.2 5 config 3" {
+		t.Errorf("applied: %s", got)
+	}
+
+	// An apply that could not read its outputs leaves no old ones behind.
+	f.clock.Advance(time.Hour)
+	a = f.applyOf(2, "three")
+	f.ends(a, good(a), "")
+	if got := f.meant(); got != " 0  3" {
+		t.Errorf("without outputs: %s", got)
+	}
+	check := f.due()
+	if run, err := f.store.Run(t.Context(), check.Run); err != nil || !cmp.Equal(run.Means, ofCluster) {
+		t.Errorf("the check's outputs mean %v, %v", run.Means, err)
+	}
+	f.ends(check, holdfast.Result{Status: holdfast.RunNoChanges}, outputsOf("https://10.0.0.3", 7))
+	if got := f.meant(); got != "https://10.0.0.3 7 config 3" {
+		t.Errorf("after a check: %s", got)
+	}
+	check = f.due()
+	f.ends(check, holdfast.Result{Status: holdfast.RunNoChanges}, "")
+	if got := f.meant(); got != "https://10.0.0.3 7 config 3" {
+		t.Errorf("after a check without outputs: %s", got)
+	}
+	check = f.due()
+	f.ends(check, holdfast.Result{Status: holdfast.RunPlanned}, outputsOf("https://10.0.0.4", 8))
+	if got := f.meant(); got != "https://10.0.0.3 7 config 3" {
+		t.Errorf("after a check that found something: %s", got)
+	}
+
+	f.open(3, map[string]string{"clusters/prod.yaml": gitserver.Delete, "infra/prod/main.tf": gitserver.Delete})
+	f.executeAll(good)
+	f.merge(3, byMerge)
+	f.executeAll(good)
+	if rec := f.cluster("prod"); rec.Phase != holdfast.PhaseDeleted || f.meant() != " 0  0" {
+		t.Errorf("%s: %s", rec.Phase, f.meant())
+	}
+}
+
+// A check of what was applied before must not speak of what is applied now.
+func TestOutputsOfAnEarlierCheck(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod", hourly), "infra/prod/main.tf": module("one")})
+	f.look()
+	f.ends(f.claim(), holdfast.Result{Status: holdfast.RunNoChanges}, outputsOf("https://10.0.0.1", 3))
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	check := f.due()
+	f.merge(1, byMerge)
+	f.must(f.store.PutArtefact(t.Context(), check.AttemptRef, holdfast.ArtefactOutputs, strings.NewReader(outputsOf("https://late", 1))))
+	f.must(f.r.Finish(t.Context(), check.AttemptRef, holdfast.Result{Status: holdfast.RunNoChanges, Fence: check.Fence}))
+	f.restart() // and forgets to look at it
+	a := f.claim()
+	f.ends(a, good(a), outputsOf("https://10.0.0.2", 5))
+	f.r.Resume(t.Context())
+	f.settle()
+	if got := f.meant(); got != "https://10.0.0.2 5 config 3" {
+		t.Errorf("the record says %s", got)
+	}
+}
+
+// lostOutputs cannot read outputs.
+type lostOutputs struct {
+	reconciler.Store
+	err error
+}
+
+func (s *lostOutputs) Artefact(ctx context.Context, run, name string) (io.ReadCloser, error) {
+	if name == holdfast.ArtefactOutputs && s.err != nil {
+		return nil, s.err
+	}
+	return s.Store.Artefact(ctx, run, name)
+}
+
+// TestOutputsThatCannotBeRead states that outputs are waited for a moment, and
+// that a cluster does not hang on them.
+func TestOutputsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, back := range []bool{true, false} {
+		t.Run(map[bool]string{true: "for a moment", false: "for long"}[back], func(t *testing.T) {
+			t.Parallel()
+			lost := &lostOutputs{err: errors.New("the object store is away")}
+			f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
+			lost.Store = f.store
+			f.restart(func(opts *reconciler.Options) { opts.Store = lost })
+			f.look()
+			a := f.claim()
+			run, err := f.store.Run(t.Context(), a.Run)
+			f.must(err)
+			run.Means = ofCluster
+			_, err = f.store.UpdateRun(t.Context(), run)
+			f.must(err)
+			f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactOutputs, strings.NewReader(outputsOf("https://10.0.0.1", 3))))
+			f.must(f.r.Finish(t.Context(), a.AttemptRef, holdfast.Result{Status: holdfast.RunNoChanges, Fence: a.Fence}))
+			if err := f.r.Settle(t.Context()); err == nil || !strings.Contains(err.Error(), "the object store is away") {
+				t.Fatalf("the first look ended with %v", err)
+			}
+			if rec := f.cluster("prod"); rec.Applied.Run != "" {
+				t.Errorf("it was recorded as %+v", rec.Applied)
+			}
+			want := " 0  3"
+			if back {
+				lost.err, want = nil, "https://10.0.0.1 3 config 3"
+			} else {
+				f.clock.Advance(2 * time.Minute)
+			}
+			f.look()
+			f.r.Resume(t.Context())
+			f.settle()
+			if got := f.meant(); got != want || f.cluster("prod").Applied.Run != a.Run {
+				t.Errorf("the record says %s", got)
+			}
+		})
+	}
+}
+
+// TestMeant states what is taken for an endpoint and for a number of nodes.
+func TestMeant(t *testing.T) {
+	t.Parallel()
+	valid := map[string]string{
+		`"https://1.2.3.4"`: "https://1.2.3.4", `"https://a.eks.amazonaws.com:443/"`: "https://a.eks.amazonaws.com:443/",
+		`"10.0.0.1"`: "10.0.0.1", `"api.example.com:6443"`: "api.example.com:6443", `"[::1]:6443"`: "[::1]:6443", `"::1"`: "::1",
+		`"http://[2001:db8::1]/k8s"`: "http://[2001:db8::1]/k8s",
+	}
+	for value, want := range valid {
+		got, ignored := reconciler.Meant(ofCluster, []holdfast.Output{{Name: "api", Value: json.RawMessage(value)}})
+		if got.Endpoint != want || len(ignored) > 0 {
+			t.Errorf("endpoint %s: got %q, %v", value, got.Endpoint, ignored)
+		}
+	}
+	for _, value := range []string{
+		``, `null`, `""`, `3`, `["https://1.2.3.4"]`, `"https://"`, `"javascript:alert(1)"`, `"file:///etc"`, `"https://u:hunter22@h"`,
+		`"https://h?token=hunter22"`, `"https://h#x"`, `"two words"`, `"https://h/\u001b[2J"`, `"https://h/a b"`, `"h:0"`, `"h:99999"`, `"-h"`, `"a/b"`,
+		`"https://` + strings.Repeat("h", 3000) + `"`,
+	} {
+		got, ignored := reconciler.Meant(ofCluster, []holdfast.Output{{Name: "api", Value: json.RawMessage(value)}})
+		if got.Endpoint != "" || len(ignored) != 1 || strings.Contains(ignored[0].Error(), "hunter22") {
+			t.Errorf("endpoint %s: got %q, %v", value, got.Endpoint, ignored)
+		}
+	}
+	for value, want := range map[string]int{`0`: 0, `3`: 3, `3.0`: 3, `"12"`: 12, `2147483647`: 2147483647} {
+		got, ignored := reconciler.Meant(ofCluster, []holdfast.Output{{Name: "nodes", Value: json.RawMessage(value)}})
+		if got.NodeCount != want || len(ignored) > 0 {
+			t.Errorf("nodes %s: got %d, %v", value, got.NodeCount, ignored)
+		}
+	}
+	for _, value := range []string{``, `null`, `-1`, `2.5`, `1e300`, `2147483648`, `"-1"`, `"3.5"`, `"three"`, `true`, `[3]`, `{}`} {
+		got, ignored := reconciler.Meant(ofCluster, []holdfast.Output{{Name: "nodes", Value: json.RawMessage(value)}})
+		if got.NodeCount != 0 || len(ignored) != 1 {
+			t.Errorf("nodes %s: got %d, %v", value, got.NodeCount, ignored)
+		}
+	}
+	sensitive := []holdfast.Output{
+		{Name: "api", Sensitive: true, Value: json.RawMessage(`"https://1.2.3.4"`)}, {Name: "nodes", Sensitive: true}, {Name: "config", Sensitive: true},
+	}
+	got, ignored := reconciler.Meant(ofCluster, sensitive)
+	if got.Endpoint != "" || got.NodeCount != 0 || got.Kubeconfig != "config" || len(ignored) != 2 {
+		t.Errorf("sensitive ones: %+v, %v", got, ignored)
+	}
+	got, ignored = reconciler.Meant(ofCluster, nil)
+	if got.Endpoint != "" || got.NodeCount != 0 || got.Kubeconfig != "" || len(ignored) > 0 {
+		t.Errorf("no outputs, as their modules are off: %+v, %v", got, ignored)
+	}
+}
+
+func TestAssignmentHasSecretSources(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")},
+		func(opts *reconciler.Options) {
+			opts.SecretSources = func(c holdfast.Cluster, kind holdfast.RunKind) ([]string, map[string][]string) {
+				return []string{"/run/secrets/" + c.Name}, map[string][]string{"vault": {string(kind), "{key}"}}
+			}
+		})
+	f.look()
+	if a := f.claim(); !slices.Equal(a.SecretDirs, []string{"/run/secrets/prod"}) || !slices.Equal(a.SecretStores["vault"], []string{"plan", "{key}"}) {
+		t.Errorf("folders %v, stores %v", a.SecretDirs, a.SecretStores)
+	}
+}
