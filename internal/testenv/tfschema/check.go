@@ -357,11 +357,7 @@ func (c *checker) shape(expr hclsyntax.Expression, want cty.Type) {
 		}
 	case *hclsyntax.ObjectConsExpr:
 		for _, item := range e.Items {
-			key, ok := item.KeyExpr.(*hclsyntax.ObjectConsKeyExpr)
-			if !ok {
-				continue
-			}
-			switch word := hcl.ExprAsKeyword(key.Wrapped); {
+			switch word := literalKey(item.KeyExpr); {
 			case want.IsMapType():
 				c.shape(item.ValueExpr, want.ElementType())
 			case want.IsObjectType() && word != "" && want.HasAttribute(word):
@@ -440,4 +436,21 @@ func (c *checker) checkCall(name string, block *hclsyntax.Block) {
 			c.fault(block.DefRange(), "the module needs the input %q", arg)
 		}
 	}
+}
+
+// literalKey is the key of an item that is a word or a string without
+// references; else it is empty.
+func literalKey(key hclsyntax.Expression) string {
+	k, ok := key.(*hclsyntax.ObjectConsKeyExpr)
+	if !ok {
+		return ""
+	}
+	if word := hcl.ExprAsKeyword(k.Wrapped); word != "" {
+		return word
+	}
+	value, diags := k.Wrapped.Value(nil)
+	if diags.HasErrors() || value.IsNull() || value.Type() != cty.String {
+		return ""
+	}
+	return value.AsString()
 }

@@ -223,6 +223,7 @@ func TestCheckRefuses(t *testing.T) {
 		"local of wrong type":    {resource("zones = local.x") + "locals {\n  x = { a = 1 }\n}\n", []string{"main.tf:2:9: wrong type: set of string required"}},
 		"branch of wrong type":   {resource("size = var.x ? 1 : [2]") + "variable \"x\" {\n  type = bool\n}\n", []string{"main.tf:2:8: the two results of the condition have no type in common: number and tuple"}},
 		"object's unknown key":   {resource("set = [{ name = \"a\", valeu = \"b\" }]"), []string{`main.tf:2:22: unknown attribute "valeu", did you mean "value"?`}},
+		"object's quoted key":    {resource("set = [{ name = \"a\", \"valeu\" = \"b\" }]"), []string{`main.tf:2:22: unknown attribute "valeu", did you mean "value"?`}},
 		"object's missing key":   {resource("set = [{ value = \"b\" }]"), []string{`main.tf:2:7: wrong type: element 0: attribute "name" is required`}},
 		"unknown attribute":      {resource("labels = { a = cloud_cluster.this.endpont }"), []string{`main.tf:2:34: there is no attribute "endpont", did you mean "endpoint"?`}},
 		"list as an object":      {resource("labels = { a = cloud_cluster.this.access.token }"), []string{"main.tf:2:41: Unsupported attribute: Can't access attributes on a list of objects. Did you mean to access attribute \"token\" for a specific element of the list, or across all elements of the list?"}},
