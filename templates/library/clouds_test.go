@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/holdfast-dev/holdfast/templates"
 )
 
 // standIns makes a mirror of providers that are none: each has the schemas of
@@ -53,15 +55,13 @@ func standIns(t *testing.T) string {
 // TestCloudExamplesAreApplied has the engine validate, plan and apply every example with
 // stand-ins for the providers, and wants it to find nothing to do afterwards:
 // what the modules do with values that are unknown before an apply, such as the
-// keys of for_each, only an engine can tell.
+// keys of for_each, only an engine can tell. Then it switches everything off
+// that was installed: what takes it away needs the providers once more, after
+// nothing is left that names them.
 func TestCloudExamplesAreApplied(t *testing.T) {
 	t.Parallel()
 
 	config := standIns(t)
-	schemas, err := filepath.Abs("testdata/schemas")
-	if err != nil {
-		t.Fatal(err)
-	}
 	tree := diskTree{os.DirFS("kubernetes")}
 	for name, doc := range examples(t, tree) {
 		if strings.HasPrefix(name, "local-") {
@@ -69,20 +69,55 @@ func TestCloudExamplesAreApplied(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := []string{"FACTS=" + schemas, "FACTS_REGION=" + doc.Cluster.Region}
-			applyTwice(t, unpack(t, resolve(t, tree, doc)), config, env)
+			env := standInEnv(t, doc)
+			dir := applyTwice(t, unpack(t, resolve(t, tree, doc)), config, env)
+			for variable := range doc.Cluster.Variables {
+				if strings.HasPrefix(variable, "enable_") {
+					doc.Cluster.Variables[variable] = false
+				}
+			}
+			off := unpack(t, resolve(t, tree, doc))
+			if strings.Contains(string(off["root/main.tf"].Data), `module "essentials"`) {
+				t.Fatal("the essentials are called although all of them are off")
+			}
+			write(t, filepath.Dir(dir), off)
+			out, err := terraform(t, dir, config, env, "apply", "-input=false", "-no-color", "-auto-approve")
+			if err != nil {
+				t.Fatalf("terraform apply: %v\n%s", err, out)
+			}
+			if !strings.Contains(out, "module.essentials.helm_release.monitoring[0]: Destruction complete") {
+				t.Errorf("what was installed is not taken away:\n%s", out)
+			}
 		})
 	}
 }
 
-// applyTwice applies a root module and finds nothing to do afterwards.
-func applyTwice(t *testing.T, bundle fstest.MapFS, config string, env []string) {
+// standInEnv is what the stand-ins need of the environment.
+func standInEnv(t *testing.T, doc templates.Document) []string {
+	t.Helper()
+	schemas, err := filepath.Abs("testdata/schemas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{
+		"FACTS=" + schemas, "FACTS_REGION=" + doc.Cluster.Region,
+		"FACTS_NEEDS=aws.region,google.region,azurerm.features,kubernetes.host,kubernetes.cluster_ca_certificate,helm.kubernetes",
+	}
+}
+
+// localBackend keeps the state beside the root module: there is no server.
+func localBackend() fstest.MapFS {
+	return fstest.MapFS{"backend_override.tf": {Data: []byte("terraform {\n  backend \"local\" {}\n}\n")}}
+}
+
+// applyTwice applies a root module and finds nothing to do afterwards. It
+// returns the module's folder.
+func applyTwice(t *testing.T, bundle fstest.MapFS, config string, env []string) string {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, bundle)
 	dir = filepath.Join(dir, "root")
-	// There is no state server here: the backend becomes a local one.
-	write(t, dir, fstest.MapFS{"backend_override.tf": {Data: []byte("terraform {\n  backend \"local\" {}\n}\n")}})
+	write(t, dir, localBackend())
 	for _, args := range [][]string{
 		{"init", "-input=false", "-no-color"},
 		{"apply", "-input=false", "-no-color", "-auto-approve"},
@@ -92,4 +127,5 @@ func applyTwice(t *testing.T, bundle fstest.MapFS, config string, env []string) 
 			t.Fatalf("terraform %s: %v\n%s", args[0], err, out)
 		}
 	}
+	return dir
 }

@@ -124,7 +124,7 @@ func called(t *testing.T, fsys fs.FS, dir string) []string {
 		dirs = append(dirs, path.Join(dir, string(match[1])))
 	}
 	if len(dirs) != 3 {
-		t.Fatalf("%s calls %v, want a network, a kubernetes and an essentials module", dir, dirs)
+		t.Fatalf("%s calls %v, want a network, a kubernetes and an essentials module, which all examples switch on", dir, dirs)
 	}
 	return dirs
 }

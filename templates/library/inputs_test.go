@@ -18,7 +18,7 @@ type inputs = map[string]any
 func goodInputs() inputs {
 	return inputs{
 		"name": "a-cluster-1", "region": "r", "kubernetes_version": "1.33", "network_id": "n", "subnet_ids": []string{"a", "b"},
-		"node_pools": []any{pool(nil), inputs{"name": "b", "instance_type": "t", "min_count": 1, "max_count": 2}},
+		"instance_type": "t", "node_pools": []any{pool(nil), inputs{"name": "b", "instance_type": "t", "min_count": 1, "max_count": 2}},
 	}
 }
 
@@ -40,10 +40,11 @@ func badInputs() map[string]inputs {
 		"name_long":    {"name": strings.Repeat("a", 100)},
 		"name_end":     {"name": "a-"},
 		"version":      {"kubernetes_version": "1.33.4"},
-		"no_pool":      pools(),
+		"no_pool":      {"node_pools": []any{}},
 		"pool_twice":   pools(pool(nil), pool(nil)),
 		"pool_name":    pools(pool(inputs{"name": "A_b"})),
-		"no_count":     pools(pool(inputs{"count": nil})),
+		"no_nodes":     {"node_count": 0},
+		"half_a_node":  {"node_count": 1.5},
 		"both_counts":  pools(pool(inputs{"min_count": 1, "max_count": 2})),
 		"half_a_range": pools(pool(inputs{"count": nil, "min_count": 1})),
 		"empty_pool":   pools(pool(inputs{"count": 0})),
@@ -88,6 +89,12 @@ func TestInputsAreValidated(t *testing.T) {
 			write(t, dir, fstest.MapFS{path.Join(cloud, kind, "variables.tf"): whole[path.Join("kubernetes/modules", cloud, kind, "variables.tf")]})
 		}
 		root.add(t, "good_"+cloud, cloud, "kubernetes", goodInputs())
+		short := goodInputs()
+		short["node_pools"], short["node_count"] = nil, nil
+		root.add(t, "good_"+cloud+"_short", cloud, "kubernetes", short)
+		bare := goodInputs()
+		bare["node_pools"] = []any{inputs{"name": "a"}}
+		root.add(t, "good_"+cloud+"_bare_pool", cloud, "kubernetes", bare)
 		for name, change := range badInputs() {
 			in := goodInputs()
 			maps.Copy(in, change)

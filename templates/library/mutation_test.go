@@ -51,35 +51,67 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 	for _, dir := range modules(t, whole) {
 		t.Run(dir, func(t *testing.T) {
 			t.Parallel()
-			kinds := map[string]int{}
-			groups := map[string][]mutation{}
-			for _, m := range mutations(t, whole, dir, known) {
-				kinds[m.kind]++
-				groups[m.group] = append(groups[m.group], m)
+			kinds := []string{unknownArgument, unknownBlock, badReference}
+			if !strings.Contains(dir, "/local/") { // what terraform_data takes is of any type
+				kinds = append(kinds, wrongType)
 			}
-			for _, group := range groups {
-				mutated, lines := plant(whole, group)
-				_, faults := tfschema.Check(mutated, dir, known)
-				for i, m := range group {
-					if !slices.ContainsFunc(faults, func(f tfschema.Fault) bool {
-						return f.File == m.file && f.Line == lines[i] && strings.Contains(f.Message, m.want)
-					}) {
-						t.Errorf("%s: at line %d a %s (%q for %q) is not found, want %q; got %v",
-							m.file, lines[i], m.kind, m.text, whole[m.file].Data[m.start:m.end], m.want, faults)
-					}
-				}
-			}
-			for _, kind := range []string{unknownArgument, unknownBlock, badReference, wrongType} {
-				if kind == wrongType && strings.Contains(dir, "/local/") {
-					continue // what terraform_data takes is of any type
-				}
-				if kinds[kind] == 0 {
-					t.Errorf("no %s was planted", kind)
-				}
-			}
-			t.Logf("planted %v", kinds)
+			mutate(t, whole, dir, known, kinds)
 		})
 	}
+}
+
+// TestPlantedMistakesInRootsAreFound does the same in the root module of every
+// advanced example: in the provider blocks, the calls of modules and the outputs.
+func TestPlantedMistakesInRootsAreFound(t *testing.T) {
+	t.Parallel()
+
+	known := facts(t)
+	tree := diskTree{os.DirFS("kubernetes")}
+	for name, doc := range examples(t, tree) {
+		cloud, kind, _ := strings.Cut(name, "-")
+		if kind != "advanced" {
+			continue
+		}
+		t.Run(cloud, func(t *testing.T) {
+			t.Parallel()
+			root := resolve(t, tree, doc)
+			kinds := []string{unknownArgument, missingArgument, badReference, wrongType}
+			if cloud != "local" { // it has no provider to configure
+				kinds = append(kinds, unknownBlock)
+			}
+			mutate(t, unpack(t, root), root.Dir, known, kinds)
+		})
+	}
+}
+
+// mutate plants all mistakes in a module, wants each to be found, and some of
+// each kind.
+func mutate(t *testing.T, whole fstest.MapFS, dir string, known tfschema.Facts, want []string) {
+	t.Helper()
+	kinds := map[string]int{}
+	groups := map[string][]mutation{}
+	for _, m := range mutations(t, whole, dir, known) {
+		kinds[m.kind]++
+		groups[m.group] = append(groups[m.group], m)
+	}
+	for _, group := range groups {
+		mutated, lines := plant(whole, group)
+		_, faults := tfschema.Check(mutated, dir, known)
+		for i, m := range group {
+			if !slices.ContainsFunc(faults, func(f tfschema.Fault) bool {
+				return f.File == m.file && f.Line == lines[i] && strings.Contains(f.Message, m.want)
+			}) {
+				t.Errorf("%s: at line %d a %s (%q for %q) is not found, want %q; got %v",
+					m.file, lines[i], m.kind, m.text, whole[m.file].Data[m.start:m.end], m.want, faults)
+			}
+		}
+	}
+	for _, kind := range want {
+		if kinds[kind] == 0 {
+			t.Errorf("no %s was planted", kind)
+		}
+	}
+	t.Logf("planted %v", kinds)
 }
 
 // plant returns a copy with the mistakes in it, and the line of each.
@@ -149,7 +181,7 @@ func mutations(t *testing.T, fsys fstest.MapFS, dir string, known tfschema.Facts
 	t.Helper()
 	var all []mutation
 	for _, name := range slices.Sorted(maps.Keys(fsys)) {
-		if path.Dir(name) != dir {
+		if path.Dir(name) != dir || path.Ext(name) != ".tf" {
 			continue
 		}
 		file, diags := hclsyntax.ParseConfig(fsys[name].Data, name, hcl.InitialPos)
@@ -159,20 +191,89 @@ func mutations(t *testing.T, fsys fstest.MapFS, dir string, known tfschema.Facts
 		body := file.Body.(*hclsyntax.Body)
 		all = append(all, references(body, name)...)
 		for _, block := range body.Blocks {
-			if block.Type != "resource" && block.Type != "data" {
-				continue
+			switch block.Type {
+			case "module":
+				callee, _ := tfschema.Check(fsys, path.Join(dir, source(t, block)), known)
+				all = append(all, inCall(block, callee, name)...)
+			case "resource", "data", "provider":
+				if facts := factsOf(t, block, known); facts != nil {
+					all = append(all, inBody(block, facts, name)...)
+				}
 			}
-			provider := known[strings.Split(block.Labels[0], "_")[0]]
-			if provider == nil {
-				t.Fatalf("%s: no facts about %s", name, block.Labels[0])
-			}
-			types := provider.Resources
-			if block.Type == "data" {
-				types = provider.DataSources
-			}
-			if facts := types[block.Labels[0]]; facts != nil {
-				all = append(all, inBody(block, facts, name)...)
-			}
+		}
+	}
+	return all
+}
+
+// factsOf returns what is known of a resource, a data source or a provider.
+func factsOf(t *testing.T, block *hclsyntax.Block, known tfschema.Facts) *tfschema.Body {
+	t.Helper()
+	provider := known[strings.Split(block.Labels[0], "_")[0]]
+	if provider == nil {
+		t.Fatalf("no facts about %s", block.Labels[0])
+	}
+	switch block.Type {
+	case "provider":
+		return provider.Config
+	case "data":
+		return provider.DataSources[block.Labels[0]]
+	}
+	return provider.Resources[block.Labels[0]]
+}
+
+// source is where a called module is.
+func source(t *testing.T, block *hclsyntax.Block) string {
+	t.Helper()
+	value, diags := block.Body.Attributes["source"].Expr.Value(nil)
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	return value.AsString()
+}
+
+// inCall returns the mistakes in a call of a module.
+func inCall(block *hclsyntax.Block, callee *tfschema.Module, name string) []mutation {
+	open := block.OpenBraceRange.End.Byte
+	all := []mutation{
+		{unknownArgument, name, open, open, "\nno_such_input = 1\n", inText, `the module has no variable "no_such_input"`, "unknown"},
+	}
+	for _, attr := range block.Body.Attributes {
+		v, ok := callee.Variables[attr.Name]
+		if !ok {
+			continue // source, depends_on
+		}
+		if v.Required {
+			all = append(all, mutation{
+				missingArgument, name, attr.SrcRange.Start.Byte, attr.SrcRange.End.Byte, "",
+				block.TypeRange.Start.Byte, fmt.Sprintf("the module needs the input %q", attr.Name), "missing",
+			})
+		}
+		r := attr.Expr.Range()
+		all = append(all, mutation{wrongType, name, r.Start.Byte, r.End.Byte, wrong(v.Type), inText, "wrong type", "type"})
+	}
+	return all
+}
+
+// inObject returns the mistakes in the names of an object, and of those within
+// it, where an argument takes an object of certain names.
+func inObject(expr hclsyntax.Expression, typ cty.Type, name string) []mutation {
+	object, ok := expr.(*hclsyntax.ObjectConsExpr)
+	if !ok || !typ.IsObjectType() {
+		return nil
+	}
+	open := object.OpenRange.End.Byte
+	all := []mutation{{unknownArgument, name, open, open, "\nno_such_name = 1\n", inText, `unknown attribute "no_such_name"`, "unknown"}}
+	for _, item := range object.Items {
+		key, ok := item.KeyExpr.(*hclsyntax.ObjectConsKeyExpr)
+		if !ok {
+			continue
+		}
+		word := hcl.ExprAsKeyword(key.Wrapped)
+		if value, diags := key.Wrapped.Value(nil); word == "" && !diags.HasErrors() && value.Type() == cty.String {
+			word = value.AsString()
+		}
+		if typ.HasAttribute(word) {
+			all = append(all, inObject(item.ValueExpr, typ.AttributeType(word), name)...)
 		}
 	}
 	return all
@@ -201,6 +302,7 @@ func inBody(block *hclsyntax.Block, facts *tfschema.Body, name string) []mutatio
 		if known.Type != cty.DynamicPseudoType {
 			r := attr.Expr.Range()
 			all = append(all, mutation{wrongType, name, r.Start.Byte, r.End.Byte, wrong(known.Type), inText, "wrong type", "type"})
+			all = append(all, inObject(attr.Expr, known.Type, name)...)
 		}
 	}
 	for _, inner := range block.Body.Blocks {
@@ -256,7 +358,8 @@ func reference(t hcl.Traversal, add func(step hcl.Traverser, group string)) {
 	if root == "data" && len(t) > 2 {
 		t = t[1:]
 	}
-	if len(t) < 2 || root != "data" && root != "var" && root != "local" && !strings.Contains(root, "_") {
+	known := root == "data" || root == "var" || root == "local" || root == "module"
+	if len(t) < 2 || !known && !strings.Contains(root, "_") {
 		return
 	}
 	add(t[1], "names")

@@ -2,7 +2,7 @@ locals {
   replicas = var.high_availability ? 2 : 1
 
   namespaces = toset(concat(
-    var.enable_ingress ? ["ingress-nginx"] : [],
+    var.enable_ingress ? ["traefik"] : [],
     var.enable_cert_manager ? ["cert-manager"] : [],
     var.enable_monitoring ? ["monitoring"] : [],
   ))
@@ -80,49 +80,43 @@ resource "helm_release" "monitoring" {
 resource "helm_release" "ingress" {
   count = var.enable_ingress ? 1 : 0
 
-  name       = "ingress-nginx"
-  namespace  = kubernetes_namespace_v1.this["ingress-nginx"].metadata[0].name
-  repository = "https://kubernetes.github.io/ingress-nginx"
-  chart      = "ingress-nginx"
-  version    = var.chart_versions.ingress_nginx
+  name       = "traefik"
+  namespace  = kubernetes_namespace_v1.this["traefik"].metadata[0].name
+  repository = "https://traefik.github.io/charts"
+  chart      = "traefik"
+  version    = var.chart_versions.traefik
 
   atomic      = true
   timeout     = 900
   max_history = 5
 
   values = [yamlencode({
-    controller = {
-      replicaCount         = local.replicas
-      ingressClassResource = { default = true }
+    deployment          = { replicas = local.replicas }
+    podDisruptionBudget = { enabled = var.high_availability, minAvailable = 1 }
+    ingressClass        = { enabled = true, isDefaultClass = true, name = "traefik" }
 
-      # Requests keep the address that they come from.
-      service = {
-        annotations           = var.ingress_annotations
-        externalTrafficPolicy = "Local"
-      }
+    # Requests keep the address that they come from.
+    service = {
+      annotations = var.ingress_annotations
+      spec        = { externalTrafficPolicy = "Local" }
+    }
 
-      # A control plane outside of the network reaches nodes on few ports, and
-      # this is one of them.
-      admissionWebhooks = { port = 10250 }
-
-      metrics = {
-        enabled        = var.enable_monitoring
+    metrics = {
+      prometheus = {
+        service        = { enabled = var.enable_monitoring }
         serviceMonitor = { enabled = var.enable_monitoring }
       }
-
-      topologySpreadConstraints = var.high_availability ? [{
-        maxSkew           = 1
-        topologyKey       = "kubernetes.io/hostname"
-        whenUnsatisfiable = "ScheduleAnyway"
-        labelSelector = {
-          matchLabels = {
-            "app.kubernetes.io/name"      = "ingress-nginx"
-            "app.kubernetes.io/instance"  = "ingress-nginx"
-            "app.kubernetes.io/component" = "controller"
-          }
-        }
-      }] : []
     }
+
+    # What runs where is nobody else's business.
+    global = { checkNewVersion = false, sendAnonymousUsage = false }
+
+    topologySpreadConstraints = var.high_availability ? [{
+      maxSkew           = 1
+      topologyKey       = "kubernetes.io/hostname"
+      whenUnsatisfiable = "ScheduleAnyway"
+      labelSelector     = { matchLabels = { "app.kubernetes.io/name" = "traefik" } }
+    }] : []
   })]
 
   depends_on = [helm_release.monitoring]

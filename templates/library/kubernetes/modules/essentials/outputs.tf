@@ -1,6 +1,6 @@
 output "ingress_class" {
   description = "Class of ingresses that the ingress controller serves; null without it."
-  value       = var.enable_ingress ? "nginx" : null
+  value       = var.enable_ingress ? "traefik" : null
   depends_on  = [helm_release.ingress]
 }
 

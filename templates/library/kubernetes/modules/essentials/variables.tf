@@ -15,27 +15,31 @@ variable "high_availability" {
 }
 
 variable "enable_ingress" {
-  description = "Install ingress-nginx, with a load balancer of the cloud."
+  description = "Install Traefik as the ingress controller, with a load balancer of the cloud."
   type        = bool
   default     = false
+  nullable    = false
 }
 
 variable "enable_cert_manager" {
   description = "Install cert-manager. Issuers are the users' to make."
   type        = bool
   default     = false
+  nullable    = false
 }
 
 variable "enable_monitoring" {
   description = "Install Prometheus, Alertmanager and Grafana (kube-prometheus-stack)."
   type        = bool
   default     = false
+  nullable    = false
 }
 
 variable "enable_autoscaler" {
-  description = "Install the cluster autoscaler, where the cloud brings none: on aws, if there is an autoscaled pool."
+  description = "Install the cluster autoscaler, where the cloud brings none: on aws."
   type        = bool
   default     = false
+  nullable    = false
 }
 
 variable "ingress_annotations" {
@@ -70,10 +74,10 @@ variable "monitoring_disk_gb" {
 variable "chart_versions" {
   description = "Versions of the Helm charts. They move with the version of the template."
   type = object({
-    ingress_nginx         = optional(string, "4.14.3")
     cert_manager          = optional(string, "v1.19.1")
-    kube_prometheus_stack = optional(string, "79.12.0")
     cluster_autoscaler    = optional(string, "9.52.1")
+    kube_prometheus_stack = optional(string, "79.12.0")
+    traefik               = optional(string, "39.0.0")
   })
   default  = {}
   nullable = false

@@ -1,8 +1,16 @@
 data "aws_region" "current" {}
 
 locals {
-  fixed      = { for pool in var.node_pools : pool.name => pool if pool.count != null }
-  autoscaled = { for pool in var.node_pools : pool.name => pool if pool.count == null }
+  # What a pool does not say, it has in common with the others.
+  node_pools = [
+    for pool in var.node_pools : merge(pool, {
+      instance_type = coalesce(pool.instance_type, var.instance_type)
+      count         = pool.count == null && pool.min_count == null ? var.node_count : pool.count
+    })
+  ]
+
+  fixed      = { for pool in local.node_pools : pool.name => pool if pool.count != null }
+  autoscaled = { for pool in local.node_pools : pool.name => pool if pool.count == null }
 }
 
 # Without it EKS makes the group by itself, keeps logs forever and leaves it

@@ -1,5 +1,5 @@
 data "aws_ec2_instance_type" "pool" {
-  for_each = { for pool in var.node_pools : pool.name => pool.instance_type }
+  for_each = { for pool in local.node_pools : pool.name => pool.instance_type }
 
   instance_type = each.value
 }
@@ -23,7 +23,7 @@ locals {
 
 # A node group's own tags do not reach its machines; a launch template's do.
 resource "aws_launch_template" "pool" {
-  for_each = { for pool in var.node_pools : pool.name => pool }
+  for_each = { for pool in local.node_pools : pool.name => pool }
 
   name_prefix            = "${var.name}-${each.key}-"
   instance_type          = each.value.instance_type

@@ -1,10 +1,18 @@
 locals {
-  system = var.node_pools[0] # a cluster cannot be without one
-  others = { for pool in slice(var.node_pools, 1, length(var.node_pools)) : pool.name => pool }
+  # What a pool does not say, it has in common with the others.
+  node_pools = [
+    for pool in var.node_pools : merge(pool, {
+      instance_type = coalesce(pool.instance_type, var.instance_type)
+      count         = pool.count == null && pool.min_count == null ? var.node_count : pool.count
+    })
+  ]
+
+  system = local.node_pools[0] # a cluster cannot be without one
+  others = { for pool in slice(local.node_pools, 1, length(local.node_pools)) : pool.name => pool }
   zones  = var.high_availability ? ["1", "2", "3"] : null
 
   # Pools that stand in while others are replaced, which may be several at once.
-  stand_in = { for pool in var.node_pools : pool.name => "r${substr(sha1(pool.name), 0, 8)}" }
+  stand_in = { for pool in local.node_pools : pool.name => "r${substr(sha1(pool.name), 0, 8)}" }
 
   # A private cluster has no list of who may come; without one everybody may.
   restricted = !var.private_endpoint && !contains(var.allowed_cidrs, "0.0.0.0/0")

@@ -1,6 +1,14 @@
 locals {
+  # What a pool does not say, it has in common with the others.
+  node_pools = [
+    for pool in var.node_pools : merge(pool, {
+      instance_type = coalesce(pool.instance_type, var.instance_type)
+      count         = pool.count == null && pool.min_count == null ? var.node_count : pool.count
+    })
+  ]
+
   pools = {
-    for pool in var.node_pools : pool.name => merge(pool, {
+    for pool in local.node_pools : pool.name => merge(pool, {
       # A fixed pool with fewer nodes than there are zones is in so many.
       zones = pool.count == null ? local.zones : slice(local.zones, 0, min(pool.count, length(local.zones)))
     })

@@ -1,6 +1,14 @@
 locals {
-  first    = var.node_pools[0] # a cluster cannot be without one
-  others   = { for pool in slice(var.node_pools, 1, length(var.node_pools)) : pool.name => pool }
+  # What a pool does not say, it has in common with the others.
+  node_pools = [
+    for pool in var.node_pools : merge(pool, {
+      instance_type = coalesce(pool.instance_type, var.instance_type)
+      count         = pool.count == null && pool.min_count == null ? var.node_count : pool.count
+    })
+  ]
+
+  first    = local.node_pools[0] # a cluster cannot be without one
+  others   = { for pool in slice(local.node_pools, 1, length(local.node_pools)) : pool.name => pool }
   tags     = [for key, value in var.tags : substr("${key}:${value}", 0, 50)]
   external = "${var.name}-pool"
   open     = contains(var.allowed_cidrs, "0.0.0.0/0")

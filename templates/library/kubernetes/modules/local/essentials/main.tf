@@ -1,6 +1,6 @@
 locals {
   releases = merge(
-    var.enable_ingress ? { ingress-nginx = var.chart_versions.ingress_nginx } : {},
+    var.enable_ingress ? { traefik = var.chart_versions.traefik } : {},
     var.enable_cert_manager ? { cert-manager = var.chart_versions.cert_manager } : {},
     var.enable_monitoring ? { monitoring = var.chart_versions.kube_prometheus_stack } : {},
     var.enable_autoscaler ? { cluster-autoscaler = var.chart_versions.cluster_autoscaler } : {},
@@ -23,7 +23,7 @@ resource "terraform_data" "release" {
     version   = each.value
     replicas  = var.high_availability ? 2 : 1
     values = {
-      ingress-nginx      = { annotations = var.ingress_annotations }
+      traefik            = { annotations = var.ingress_annotations }
       cert-manager       = {}
       monitoring         = { retention_days = var.monitoring_retention_days, disk_gb = var.monitoring_disk_gb }
       cluster-autoscaler = {}

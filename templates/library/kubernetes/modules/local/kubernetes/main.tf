@@ -1,8 +1,16 @@
 locals {
+  # What a pool does not say, it has in common with the others.
+  node_pools = [
+    for pool in var.node_pools : merge(pool, {
+      instance_type = coalesce(pool.instance_type, var.instance_type)
+      count         = pool.count == null && pool.min_count == null ? var.node_count : pool.count
+    })
+  ]
+
   # An autoscaler would decide between min_count and max_count; here nothing
   # needs more than the fewest.
   nodes = merge([
-    for pool in var.node_pools : {
+    for pool in local.node_pools : {
       for i in range(pool.count != null ? pool.count : pool.min_count) : "${pool.name}-${i}" => pool
     }
   ]...)

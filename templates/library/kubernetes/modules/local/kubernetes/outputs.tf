@@ -53,5 +53,5 @@ output "kubeconfig" {
 
 output "node_count" {
   description = "Nodes of all pools; of autoscaled ones the fewest. How many there are right now is the autoscaler's business."
-  value       = sum([for pool in var.node_pools : pool.count != null ? pool.count : pool.min_count])
+  value       = sum([for pool in local.node_pools : pool.count != null ? pool.count : pool.min_count])
 }

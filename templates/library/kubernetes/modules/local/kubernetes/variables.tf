@@ -38,15 +38,32 @@ variable "subnet_ids" {
   }
 }
 
+variable "instance_type" {
+  description = "Machine of the pools that say none of their own."
+  type        = string
+}
+
+variable "node_count" {
+  description = "Nodes of the pools that say neither a count nor a min_count and a max_count."
+  type        = number
+  default     = 3
+  nullable    = false
+
+  validation {
+    condition     = var.node_count >= 1 && floor(var.node_count) == var.node_count
+    error_message = "A pool must have a whole number of nodes, 1 or more."
+  }
+}
+
 variable "node_pools" {
   description = <<-EOT
-    Pools of nodes. A pool has a name, an instance_type, and either a count of nodes or, to be scaled with the load,
-    a min_count and a max_count. disk_gb is the size of a node's disk. The first pool runs the system's pods and so
-    has no taints.
+    Pools of nodes; if left out, one by the name of system. A pool has a name, an instance_type, and either a count
+    of nodes or, to be scaled with the load, a min_count and a max_count. disk_gb is the size of a node's disk. The
+    first pool runs the system's pods and so has no taints.
   EOT
   type = list(object({
     name          = string
-    instance_type = string
+    instance_type = optional(string)
     count         = optional(number)
     min_count     = optional(number)
     max_count     = optional(number)
@@ -58,6 +75,7 @@ variable "node_pools" {
       effect = string
     })), [])
   }))
+  default  = [{ name = "system" }]
   nullable = false
 
   validation {
@@ -73,7 +91,7 @@ variable "node_pools" {
   validation {
     condition = alltrue([
       for pool in var.node_pools :
-      pool.count != null ? pool.min_count == null && pool.max_count == null : pool.min_count != null && pool.max_count != null
+      pool.count != null ? pool.min_count == null && pool.max_count == null : (pool.min_count == null) == (pool.max_count == null)
     ])
     error_message = "A pool must have either a count, or a min_count and a max_count."
   }
