@@ -244,6 +244,9 @@ func TestFactsAreThoseOfTheModules(t *testing.T) {
 		if p.Package == "" || p.Version == "" {
 			t.Errorf("the facts about %s do not say what they are of", name)
 		}
+		if p.Config == nil {
+			t.Errorf("the facts about %s do not say what a provider block takes", name)
+		}
 		for typ := range p.Resources {
 			if !used["resource "+typ] {
 				t.Errorf("the facts about the resource %s are not used: generate them anew", typ)

@@ -5,7 +5,7 @@ variable "allowed_cidrs" {
 }
 
 variable "cidr" {
-  description = "Address range of the cluster's network, a /16 to /20."
+  description = "Address range of the cluster's network, a /16 to /20. Those of an account on DigitalOcean must not overlap."
   type        = string
   default     = "10.0.0.0/16"
 }
