@@ -11,9 +11,9 @@ import (
 )
 
 func newGetCommand(a *app) *cobra.Command {
-	return newGroupCommand("get", "List clusters, runs, pull requests, drift, resources or suspensions",
+	return newGroupCommand("get", "List clusters, runs, pull requests, drift, templates, resources or suspensions",
 		newGetClustersCommand(a), newGetRunsCommand(a), newGetPullRequestsCommand(a),
-		newGetDriftCommand(a), newGetResourcesCommand(a), newGetSuspensionsCommand(a))
+		newGetDriftCommand(a), newGetTemplatesCommand(a), newGetResourcesCommand(a), newGetSuspensionsCommand(a))
 }
 
 // addValueFlags adds flags that become parameters of the same name.

@@ -191,6 +191,12 @@ func (d *decoder) checkRepositories(c *Config, forges []string) {
 		for name := range r.Templates {
 			d.unique(path+".templates."+name, name, templates)
 		}
+		groups := make(map[string]bool)
+		for j, key := range r.Upgrades.GroupBy {
+			at := fmt.Sprintf("%s.upgrades.groupBy[%d]", path, j)
+			d.required(at, key)
+			d.unique(at, key, groups)
+		}
 		for j, allow := range r.Allow {
 			at := fmt.Sprintf("%s.allow[%d]", path, j)
 			d.globs(at+".paths", allow.Paths)

@@ -102,6 +102,7 @@ type Repository struct {
 	Branch        string            `yaml:"branch" default:"main" doc:"The tracked branch."`
 	Clusters      []string          `yaml:"clusters" default:"[\"**/*.yaml\", \"**/*.yml\"]" doc:"Globs of files that may define clusters; ** crosses folders."`
 	Templates     map[string]string `yaml:"templates" doc:"Templates that are published by tags: name to folder."`
+	Upgrades      Upgrades          `yaml:"upgrades" doc:"How newer versions of templates are proposed to its clusters."`
 	Trials        int               `yaml:"trials" default:"10" doc:"Clusters that are planned to show what a pull request's change of a published template would do, one of each group that changes alike; /holdfast plan --all plans all. Their plans execute the pull request's code with the plan credentials of these clusters, whatever repository they are in. 0: none."`
 	WebhookSecret Secret            `yaml:"webhookSecret" doc:"Secret of this repository's webhook. Without it deliveries are refused, and polling finds changes."`
 	Auth          Auth              `yaml:"auth" doc:"How Git reads it. Left out on GitHub: the forge's App or token."`
@@ -109,6 +110,11 @@ type Repository struct {
 	Forks         bool              `yaml:"forks" doc:"Plan pull requests from forks too: a plan executes the code of whoever opened it. Only heeded if the agent runs as a user of its own."`
 	Drafts        bool              `yaml:"drafts" doc:"Plan drafts too."`
 	Poll          time.Duration     `yaml:"poll" doc:"How often it is looked at without a webhook, ±20 %. Left out: 5m, and 1s for the local forge."`
+}
+
+// Upgrades are the pull requests that propose newer versions of templates.
+type Upgrades struct {
+	GroupBy []string `yaml:"groupBy" doc:"Keys of metadata.labels: clusters with the same values are upgraded by one pull request. Left out: one for all clusters of a template."`
 }
 
 // Auth is a credential for Git.

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+func (c *client) upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]holdfast.Upgrade, error) {
+	var list struct {
+		Items []holdfast.Upgrade `json:"items"`
+	}
+	err := c.call(ctx, http.MethodPost, "upgrades", nil, req, &list)
+	return list.Items, err
+}
+
+func newUpgradeCommand(a *app) *cobra.Command {
+	var (
+		conn   connection
+		format string
+		req    holdfast.UpgradeRequest
+	)
+	c := &cobra.Command{
+		Use:   "upgrade CLUSTER... | KEY=VALUE[,KEY=VALUE] | --all",
+		Short: "Propose newer versions of a template by pull request, at once",
+		Long: `Open pull requests that move clusters to a newer version of their template: those
+that are named, those with some labels, or all. Without --to that is the newest
+version that upgrades in a cluster's document allows, and without upgrades the
+newest one of the same major version.
+
+Nothing is applied by this: each cluster is planned in its pull request, and a
+merge applies what was reviewed. What is proposed already is not proposed twice.
+
+The exit code is 3 if there is nothing to propose, or something could not be
+proposed yet.`,
+		Example: "  holdfast template upgrade prod-eu prod-us\n  holdfast template upgrade team=payments,tier=gold --to 1.5.0\n" +
+			"  holdfast template upgrade --all --template kubernetes",
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := selectUpgrades(args, &req); err != nil {
+				return err
+			}
+			cl, err := a.connect(conn)
+			if err != nil {
+				return err
+			}
+			upgrades, err := cl.upgrade(c.Context(), req)
+			if err != nil {
+				var refused *apiError
+				if errors.As(err, &refused) && refused.status == http.StatusConflict {
+					return &exitCodeError{code: exitRun, err: fmt.Errorf("nothing to propose: %w", err)}
+				}
+				return err
+			}
+			if err := a.print(format, notNil(upgrades), func() string { return a.upgradesTable(upgrades) }); err != nil {
+				return err
+			}
+			if slices.ContainsFunc(upgrades, func(u holdfast.Upgrade) bool { return u.Trouble != "" }) {
+				return &exitCodeError{code: exitRun}
+			}
+			return nil
+		},
+	}
+	addConnectionFlags(c, &conn)
+	addFormatFlag(c, &format)
+	c.Flags().BoolVar(&req.All, "all", false, "all clusters that are made from a template")
+	c.Flags().StringVar(&req.Template, "template", "", "only those that are made from this template")
+	c.Flags().StringVar(&req.To, "to", "", "the version; left out: the newest that each of them allows")
+	return c
+}
+
+// selectUpgrades reads which clusters are meant.
+func selectUpgrades(args []string, req *holdfast.UpgradeRequest) error {
+	const want = "clusters' names, or labels such as team=payments, or --all"
+	labels := slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "=") })
+	switch {
+	case req.All == (len(args) > 0):
+		return usageError("which clusters: give %s", want)
+	case !labels:
+		for _, arg := range args {
+			if !clusterName.MatchString(arg) {
+				return usageError("%q is not a cluster's name: give %s", arg, want)
+			}
+		}
+		req.Clusters = args
+		return nil
+	}
+	req.Labels = make(map[string]string)
+	for _, arg := range args {
+		for pair := range strings.SplitSeq(arg, ",") {
+			key, value, ok := strings.Cut(pair, "=")
+			if key = strings.TrimSpace(key); !ok || key == "" {
+				return usageError("%q is not a label such as team=payments", pair)
+			}
+			if _, twice := req.Labels[key]; twice {
+				return usageError("label %q is given twice: a cluster has one value of it", key)
+			}
+			req.Labels[key] = strings.TrimSpace(value)
+		}
+	}
+	return nil
+}
+
+func (a *app) upgradesTable(upgrades []holdfast.Upgrade) string {
+	rows := make([][]cell, len(upgrades))
+	for i, u := range upgrades {
+		pullRequest := "(not open yet)"
+		if u.PullRequest > 0 {
+			pullRequest = fmt.Sprintf("%s#%d", u.Repo, u.PullRequest)
+		}
+		to := make(map[string]bool)
+		for _, c := range u.Clusters {
+			to[c.To] = true
+		}
+		version := fmt.Sprintf("%d versions", len(to))
+		if len(to) == 1 {
+			version = u.Clusters[0].To
+		}
+		rows[i] = []cell{
+			{text: pullRequest},
+			{text: u.Template},
+			{text: version},
+			{text: shorten(upgradedNames(u), 60)},
+			{text: string(u.State)},
+			{text: u.URL},
+			{u.Trouble, red},
+		}
+	}
+	return a.table([]string{"PULL REQUEST", "TEMPLATE", "TO", "CLUSTERS", "STATE", "URL", "TROUBLE"}, rows)
+}
+
+func upgradedNames(u holdfast.Upgrade) string {
+	names := make([]string, len(u.Clusters))
+	for i, c := range u.Clusters {
+		names[i] = c.Name
+	}
+	if len(names) > 3 {
+		return fmt.Sprintf("%d: %s, …", len(names), strings.Join(names[:3], ", "))
+	}
+	return strings.Join(names, ", ")
+}
