@@ -50,6 +50,8 @@ failed, was held or canceled, or a command was refused.`,
 		newValidateCommand(a),
 		newRenderCommand(a),
 		newPlanCommand(a),
+		newTemplateCommand(a),
+		newSchemaCommand(a),
 	)
 	return root
 }

@@ -69,8 +69,10 @@ func Find(tree holdfast.Tree, dir string) ([]string, error) {
 
 // Open reads the template in a folder of a tree, its examples and its tests, and
 // returns all that is wrong with them, in order of the files. A Draft is
-// returned even then, with what is right. The error is the tree's.
+// returned even then, with what is right. The error is the tree's. The tree must
+// not change as long as the Draft is used, but for golden files.
 func Open(ctx context.Context, tree holdfast.Tree, dir string) (*Draft, holdfast.Faults, error) {
+	tree = freeze(tree)
 	d := &Draft{Dir: path.Clean(dir), tree: tree}
 	d.resolver = templates.NewResolver(draftVersions{d})
 	t, faults, err := d.resolver.Load(tree, d.Dir)
@@ -183,4 +185,16 @@ func (d *Draft) readSuites(context.Context) (holdfast.Faults, error) {
 		d.Suites = append(d.Suites, suite)
 	}
 	return faults, nil
+}
+
+// ResolveAs makes the root module that a cluster would have if it were made from
+// the draft, whatever its document says of a template.
+func (d *Draft) ResolveAs(ctx context.Context, doc templates.Document) (*templates.Root, holdfast.Faults, error) {
+	version := d.Blueprint.Version
+	if version == "" {
+		version = "0.0.0"
+	}
+	doc.Cluster.Template = &holdfast.TemplateRef{Name: d.Blueprint.Name, Version: version}
+	doc.Cluster.Module = nil
+	return d.resolver.Resolve(ctx, d.tree, doc)
 }

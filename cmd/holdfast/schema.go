@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/templates/authoring"
+)
+
+func newSchemaCommand(a *app) *cobra.Command {
+	var folders []string
+	var out string
+	c := &cobra.Command{
+		Use:   "schema",
+		Short: "Write a JSON Schema of cluster documents, with which editors complete and check them",
+		Long: `Write a JSON Schema of cluster documents, with which editors complete and check
+them while they are written: the whole form, and with --template the providers,
+regions and variables of the templates in a checkout.
+
+The YAML language server (VS Code, Neovim, Helix, JetBrains) takes it from a line
+at the top of a file:
+
+  # yaml-language-server: $schema=../holdfast.schema.json
+
+What only Holdfast can tell, such as a rule between two variables, is told by
+holdfast validate and on pull requests.`,
+		Example: `  holdfast schema -o holdfast.schema.json
+  holdfast schema --template ../templates/kubernetes -o holdfast.schema.json`,
+		Args: exactly(0, "flags only"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.schema(c.Context(), folders, out)
+		},
+	}
+	c.Flags().StringArrayVar(&folders, "template", nil, "folder with a template, or with several; may be given several times")
+	c.Flags().StringVarP(&out, "out", "o", "", "the file (default: print it)")
+	return c
+}
+
+func (a *app) schema(ctx context.Context, folders []string, out string) error {
+	var all []*authoring.Draft
+	for _, folder := range folders {
+		_, drafts, err := validDrafts(ctx, []string{folder})
+		if err != nil {
+			return err
+		}
+		all = append(all, drafts...)
+	}
+	for i, d := range all {
+		for _, other := range all[:i] {
+			if other.Blueprint.Name == d.Blueprint.Name {
+				return &hintError{
+					fmt.Errorf("the template %s is there twice: in %s and in %s", d.Blueprint.Name, other.Dir, d.Dir),
+					"name the folder of one of them with --template",
+				}
+			}
+		}
+	}
+	data, err := authoring.EditorSchema(all)
+	if err != nil {
+		return err
+	}
+	if err := a.writeTo(out, data); err != nil {
+		return err
+	}
+	name := out
+	if name == "" {
+		name = "holdfast.schema.json"
+	}
+	fmt.Fprintf(a.err, "At the top of a cluster's file, with the way from it to the schema:\n\n  # yaml-language-server: $schema=%s\n", filepath.ToSlash(name))
+	return nil
+}

@@ -1,0 +1,376 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/authoring"
+)
+
+func newTemplateCommand(a *app) *cobra.Command {
+	c := newGroupCommand("template", "Write, check, test and describe templates",
+		newTemplateNewCommand(a), newTemplateValidateCommand(a), newTemplateRenderCommand(a),
+		newTemplateTestCommand(a), newTemplateDocsCommand(a), newTemplateDiffCommand(a), newUpgradeCommand(a))
+	c.Long = `Write, check, test and describe templates.
+
+A template is a folder with a template.yaml: what a cluster's document can say,
+and of which modules its infrastructure is made. These commands work on a checkout
+and need no server, but for upgrade, which asks one.`
+	c.Example = `  holdfast template new kubernetes
+  cd kubernetes && holdfast template validate && holdfast template test`
+	return c
+}
+
+// atMostFolder is the argument of a command that works on a folder.
+func atMostFolder(c *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return wrongArguments(c, args, "at most one folder")
+	}
+	return nil
+}
+
+// workTree is a folder in a checkout.
+type workTree struct {
+	root  string // of the repository, on disk
+	tree  holdfast.Tree
+	below string // the folder, in the tree
+}
+
+// openWorkTree opens the repository around the folder that args name, by default
+// this one.
+func openWorkTree(args []string) (workTree, error) {
+	name := "."
+	if len(args) > 0 {
+		name = args[0]
+	}
+	dir, err := filepath.Abs(name)
+	if err != nil {
+		return workTree{}, fmt.Errorf("find folder: %w", err)
+	}
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() && filepath.Base(dir) == "template.yaml" {
+		dir = filepath.Dir(dir) // what is meant is clear
+	} else if err != nil || !info.IsDir() {
+		return workTree{}, &hintError{fmt.Errorf("%s is not a folder", name), "name the folder of a template.yaml"}
+	}
+	w := workTree{root: repositoryOf(dir)}
+	below, err := filepath.Rel(w.root, dir)
+	if err != nil {
+		return w, fmt.Errorf("find folder: %w", err)
+	}
+	w.below = filepath.ToSlash(below)
+	w.tree, err = gitsource.Dir(w.root)
+	return w, err
+}
+
+// drafts opens the templates below the folder. There is at least one.
+func (w workTree) drafts(ctx context.Context) ([]*authoring.Draft, holdfast.Faults, error) {
+	dirs, err := authoring.Find(w.tree, w.below)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(dirs) == 0 {
+		return nil, nil, &hintError{
+			fmt.Errorf("there is no template below %s", filepath.Join(w.root, w.below)),
+			"a template is a folder with a template.yaml: begin one with holdfast template new NAME",
+		}
+	}
+	var drafts []*authoring.Draft
+	var faults holdfast.Faults
+	for _, dir := range dirs {
+		d, found, err := authoring.Open(ctx, w.tree, dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		drafts, faults = append(drafts, d), append(faults, found...)
+	}
+	return drafts, faults, nil
+}
+
+// validDrafts opens the templates below the folder that args name. What is
+// wrong with one is an error.
+func validDrafts(ctx context.Context, args []string) (workTree, []*authoring.Draft, error) {
+	w, err := openWorkTree(args)
+	if err != nil {
+		return w, nil, err
+	}
+	drafts, faults, err := w.drafts(ctx)
+	if err == nil && len(faults) > 0 {
+		err = &hintError{fmt.Errorf("%s:\n%w", count(len(faults), "fault"), faults), "holdfast template validate checks all of them"}
+	}
+	return w, drafts, err
+}
+
+// count is a number of things in words.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	if s, ok := strings.CutSuffix(thing, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, s)
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+func newTemplateNewCommand(a *app) *cobra.Command {
+	var dir string
+	var providers []string
+	c := &cobra.Command{
+		Use:   "new NAME",
+		Short: "Begin a template that is valid, and whose tests pass",
+		Long: `Begin a template that is valid, and whose tests pass.
+
+Its modules are stand-ins that need no cloud: they are of the engine's own
+resources, for you to replace. Comments say what each part is for. Nothing that is
+there already is overwritten.`,
+		Example: `  holdfast template new kubernetes
+  holdfast template new kubernetes --dir templates/kubernetes --provider aws,gcp`,
+		Args: exactly(1, "the name of the template"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if dir == "" {
+				dir = args[0]
+			}
+			return a.newTemplate(args[0], dir, providers)
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", "", "the folder (default: NAME)")
+	c.Flags().StringSliceVar(&providers, "provider", []string{"local"}, "where clusters can be made: local, aws, gcp, azure, digitalocean, linode, or a name of your own")
+	return c
+}
+
+func (a *app) newTemplate(name, dir string, providers []string) error {
+	files, err := authoring.New(name, providers)
+	if err != nil {
+		return usageError("%w", err)
+	}
+	names := slices.Sorted(func(yield func(string) bool) {
+		for name := range files {
+			if !yield(name) {
+				return
+			}
+		}
+	})
+	for _, name := range names {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if _, err := os.Lstat(file); err == nil {
+			return &hintError{fmt.Errorf("%s is there already", file), "nothing was written: choose another folder with --dir"}
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("look at %s: %w", file, err)
+		}
+	}
+	for _, name := range names {
+		if err := writeNew(filepath.Join(dir, filepath.FromSlash(name)), files[name]); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.out, filepath.Join(dir, filepath.FromSlash(name)))
+	}
+	fmt.Fprintf(a.out, `
+The template %s is in %s. What comes next:
+
+  holdfast template validate %s   # all that is wrong with it, each at its line
+  holdfast template test %s       # its test cases
+  holdfast template render %s     # what its examples come to
+  holdfast schema --template %s   # completion in editors, for clusters made from it
+
+Then make the modules yours: what they get is in template.yaml.
+`, name, dir, dir, dir, dir, dir)
+	return nil
+}
+
+// writeNew writes a file that is not there yet.
+func writeNew(name string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("write file: %w", err)
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+func newTemplateRenderCommand(a *app) *cobra.Command {
+	var example, cluster, out string
+	c := &cobra.Command{
+		Use:   "render [DIR]",
+		Short: "Print the root modules that a template's examples come to",
+		Long: `Print the root modules that a template's examples come to, or that of one
+cluster: the files that Holdfast makes. With -o they are written to a folder, each
+in a folder of its own, with the modules, ready for the engine.`,
+		Example: `  holdfast template render
+  holdfast template render templates/kubernetes --example aws-basic
+  holdfast template render templates/kubernetes -f ../fleet/clusters/prod-eu.yaml -o /tmp/prod-eu`,
+		Args: atMostFolder,
+		RunE: func(c *cobra.Command, args []string) error {
+			if example != "" && cluster != "" {
+				return usageError("give --example or --file, not both")
+			}
+			_, drafts, err := validDrafts(c.Context(), args)
+			if err != nil {
+				return err
+			}
+			return a.renderDrafts(c.Context(), drafts, example, cluster, out)
+		},
+	}
+	c.Flags().StringVar(&example, "example", "", "only this file of examples/")
+	c.Flags().StringVarP(&cluster, "file", "f", "", "a file with cluster documents, wherever it is, instead of the examples")
+	c.Flags().StringVarP(&out, "out", "o", "", "write below this folder instead of printing")
+	return c
+}
+
+func (a *app) renderDrafts(ctx context.Context, drafts []*authoring.Draft, example, cluster, out string) error {
+	rendered := 0
+	for _, d := range drafts {
+		examples, err := chosenExamples(ctx, d, example, cluster)
+		if err != nil {
+			return err
+		}
+		for _, e := range examples {
+			rendered++
+			if err := a.renderExample(e, out); err != nil {
+				return err
+			}
+		}
+	}
+	if rendered > 0 {
+		return nil
+	}
+	hint := "write one: examples/basic.yaml"
+	var names []string
+	for _, d := range drafts {
+		for _, e := range d.Examples {
+			names = append(names, path.Base(e.File))
+		}
+	}
+	if len(names) > 0 {
+		hint = "there are " + strings.Join(slices.Compact(names), ", ")
+	}
+	if example != "" {
+		return &hintError{fmt.Errorf("there is no example %q", example), hint}
+	}
+	return &hintError{errors.New("there are no examples"), hint}
+}
+
+// chosenExamples are the examples of a draft, one of them, or clusters of
+// another file as if they were.
+func chosenExamples(ctx context.Context, d *authoring.Draft, example, cluster string) ([]authoring.Example, error) {
+	if cluster != "" {
+		return clustersOf(ctx, d, cluster)
+	}
+	var out []authoring.Example
+	for _, e := range d.Examples {
+		name := path.Base(e.File)
+		if example == "" || slices.Contains([]string{name, strings.TrimSuffix(name, path.Ext(name)), e.Doc.Cluster.Name}, filepath.Base(example)) {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+func clustersOf(ctx context.Context, d *authoring.Draft, file string) ([]authoring.Example, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read cluster: %w", err)
+	}
+	docs, faults := templates.ParseClusters(file, data)
+	var out []authoring.Example
+	for _, doc := range docs {
+		root, found, err := d.ResolveAs(ctx, doc)
+		if err != nil {
+			return nil, err
+		}
+		faults = append(faults, found...)
+		out = append(out, authoring.Example{File: file, Text: data, Doc: doc, Root: root})
+	}
+	if len(docs) == 0 && len(faults) == 0 {
+		return nil, &hintError{fmt.Errorf("%s has no cluster", file), "a cluster is a YAML document with apiVersion holdfast.dev/v1 and kind Cluster"}
+	}
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("%s:\n%w", count(len(faults), "fault"), faults)
+	}
+	return out, nil
+}
+
+func (a *app) renderExample(e authoring.Example, out string) error {
+	if out == "" {
+		fmt.Fprintln(a.out, a.paint(fmt.Sprintf("# ==== %s, cluster %s", e.File, e.Doc.Cluster.Name), blue))
+		for _, file := range e.Root.Files() {
+			fmt.Fprintf(a.out, "%s\n%s\n", a.paint("# ---- "+file.Name, blue), clean(string(file.Data)))
+		}
+		return nil
+	}
+	data, _, err := e.Root.Bundle()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(out, e.Doc.Cluster.Name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	if err := runner.Unpack(context.Background(), bytes.NewReader(data), dir, 1<<30); err != nil {
+		return fmt.Errorf("write to %s: %w", dir, err)
+	}
+	fmt.Fprintf(a.out, "%s: the root module is in %s\n", e.File, filepath.Join(dir, e.Root.Dir))
+	return nil
+}
+
+func newTemplateDocsCommand(a *app) *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use:   "docs [DIR]",
+		Short: "Write a template's page: variables, rules, modules, outputs, examples, versions",
+		Long: `Write a template's page of documentation, in Markdown as code hosts show it: its
+providers, variables, rules, modules as a graph, outputs, examples and versions.
+The same template gives the same page, so that it can be kept beside it.`,
+		Example: "  holdfast template docs templates/kubernetes -o templates/kubernetes/REFERENCE.md",
+		Args:    atMostFolder,
+		RunE: func(c *cobra.Command, args []string) error {
+			_, drafts, err := validDrafts(c.Context(), args)
+			if err != nil {
+				return err
+			}
+			if len(drafts) > 1 {
+				return &hintError{fmt.Errorf("there are %s here", count(len(drafts), "template")), "name the folder of one: " + folders(drafts)}
+			}
+			return a.writeTo(out, drafts[0].Page())
+		},
+	}
+	c.Flags().StringVarP(&out, "out", "o", "", "the file (default: print it)")
+	return c
+}
+
+func folders(drafts []*authoring.Draft) string {
+	names := make([]string, len(drafts))
+	for i, d := range drafts {
+		names[i] = d.Dir
+	}
+	return strings.Join(names, ", ")
+}
+
+// writeTo writes a file, or prints it if there is no name.
+func (a *app) writeTo(name string, data []byte) error {
+	if name == "" {
+		_, err := a.out.Write(data)
+		return err
+	}
+	if err := os.WriteFile(name, data, 0o644); err != nil {
+		return fmt.Errorf("write file: %w", err)
+	}
+	fmt.Fprintln(a.err, "wrote", name)
+	return nil
+}

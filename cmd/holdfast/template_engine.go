@@ -1,0 +1,161 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/authoring"
+)
+
+// Whether the engine is asked about a template.
+const (
+	engineAuto = "auto" // where it and the providers are at hand
+	engineOn   = "on"
+	engineOff  = "off"
+)
+
+func checkEngineChoice(flag, value string) error {
+	if !slices.Contains([]string{engineAuto, engineOn, engineOff}, value) {
+		return usageError("--%s %q: want auto, on or off", flag, value)
+	}
+	return nil
+}
+
+// laptopEngine asks the engine of this machine about root modules.
+type laptopEngine struct {
+	executor *runner.Executor
+	now      func() time.Time
+}
+
+var _ authoring.Engine = (*laptopEngine)(nil)
+
+func (a *app) newLaptopEngine(opts runner.ExecutorOptions) (*laptopEngine, error) {
+	work, err := workFolder(a.getenv)
+	if err != nil {
+		return nil, err
+	}
+	opts.WorkDir, opts.Env = work, environment()
+	executor, err := runner.NewExecutor(opts)
+	if err != nil {
+		return nil, err
+	}
+	return &laptopEngine{executor: executor, now: a.now}, nil
+}
+
+// Validate implements authoring.Engine.
+func (e *laptopEngine) Validate(ctx context.Context, doc templates.Document, root *templates.Root) error {
+	_, err := e.execute(ctx, doc, root, e.executor.Validate)
+	return err
+}
+
+// Plan implements authoring.Engine.
+func (e *laptopEngine) Plan(ctx context.Context, doc templates.Document, root *templates.Root) (holdfast.Counts, error) {
+	result, err := e.execute(ctx, doc, root, e.executor.Execute)
+	return result.Counts, err
+}
+
+func (e *laptopEngine) execute(
+	ctx context.Context, doc templates.Document, root *templates.Root,
+	run func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result,
+) (holdfast.Result, error) {
+	session, err := newLaptopSession(io.Discard, root, "")
+	if err != nil {
+		return holdfast.Result{}, err
+	}
+	defer session.close()
+	env := map[string]string{}
+	if len(root.Secrets) > 0 {
+		// Nobody has the values here, and nothing depends on them.
+		for name := range root.Secrets {
+			env["TF_VAR_"+name] = "placeholder"
+		}
+		if session.bundle, err = withoutFile(session.bundle, path.Join(root.Dir, holdfast.SecretFile)); err != nil {
+			return holdfast.Result{}, fmt.Errorf("bundle root module: %w", err)
+		}
+		session.digest = holdfast.DigestOf(session.bundle)
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	id := holdfast.NewID("laptop", e.now())
+	result := run(ctx, holdfast.Assignment{
+		AttemptRef: holdfast.AttemptRef{Run: id, Attempt: 1},
+		Kind:       holdfast.RunPlan, Cluster: doc.Cluster.Name, Deadline: e.now().Add(time.Hour),
+		Bundle: session.digest, Dir: root.Dir, SourceDigest: root.Digest, Engine: doc.Cluster.Engine, Env: env,
+		OwnState: root.OwnState, FingerprintKey: key,
+		StateLocation: id, // cases share names, and no state
+	}, session)
+	if f := result.Failure; f != nil {
+		return result, engineFault(f)
+	}
+	return result, nil
+}
+
+// noProvider is what engines say when a provider cannot be had here, which is no
+// fault of the template.
+var noProvider = regexp.MustCompile(`(?i)failed to query available provider packages|failed to install provider|could not connect to|was not found in any of the search locations|failed to download module|could not download module`)
+
+// wrongSource is what they say when there is no such provider anywhere.
+var wrongSource = regexp.MustCompile(`(?i)does not have a provider named|no available releases match|invalid provider source`)
+
+func engineFault(f *holdfast.Failure) error {
+	text := f.Summary
+	if f.Detail != "" && !strings.Contains(f.Summary, f.Detail) {
+		text += "\n" + f.Detail
+	}
+	missing := f.Step == "prepare" && (f.Cause == "NoEngine" || f.Transient) ||
+		f.Step == "init" && (f.Transient || noProvider.MatchString(text)) && !wrongSource.MatchString(text)
+	if missing {
+		return fmt.Errorf("%w: %s", authoring.ErrNotAtHand, firstLine(text))
+	}
+	return errors.New(text)
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return shorten(line, 200)
+}
+
+// withoutFile copies a bundle without one of its files.
+func withoutFile(bundle []byte, name string) ([]byte, error) {
+	zipped, err := gzip.NewReader(bytes.NewReader(bundle))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	from, to := tar.NewReader(zipped), tar.NewWriter(zip)
+	for {
+		head, err := from.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if head.Name == name {
+			continue
+		}
+		if err := to.WriteHeader(head); err != nil {
+			return nil, err
+		}
+		if _, err := io.Copy(to, from); err != nil { //nolint:gosec // we made it ourselves
+			return nil, err
+		}
+	}
+	err = errors.Join(to.Close(), zip.Close())
+	return out.Bytes(), err
+}
