@@ -317,7 +317,7 @@ func TestRequests(t *testing.T) {
 		"no such command":        {line: "frob", code: 2, err: `unknown command "frob"`},
 		"no such flag":           {line: "get runs --frob", code: 2, err: "unknown flag: --frob\nHint:  see holdfast get runs --help"},
 		"no such format":         {line: "get runs -o xml", code: 2, err: `output "xml": want table, json or yaml`},
-		"nothing to get":         {line: "get", code: 2, err: "clusters, runs, pullrequests, drift, resources or suspensions"},
+		"nothing to get":         {line: "get", code: 2, err: "clusters, runs, pullrequests, drift, templates, resources or suspensions"},
 		"no argument":            {line: "logs", code: 2, err: "holdfast logs takes a run's id, got 0 arguments"},
 		"no target":              {line: "apply", code: 2, err: "holdfast apply takes clusters, a run's id"},
 		"a bad target":           {line: "apply Prod_EU", code: 2, err: `"Prod_EU" is neither`},

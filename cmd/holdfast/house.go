@@ -302,7 +302,7 @@ func (h *house) openReconciler(ctx context.Context) error {
 		repo := reconciler.Repository{
 			Name: r.Name, Branch: r.Branch, Clusters: r.Clusters, Templates: r.Templates,
 			UpgradeGroups: r.Upgrades.GroupBy,
-			Local: r.Forge == "local", Forks: r.Forks && h.accounts != nil, Drafts: r.Drafts, Poll: r.Poll,
+			Local:         r.Forge == "local", Forks: r.Forks && h.accounts != nil, Drafts: r.Drafts, Poll: r.Poll,
 			Trials: r.Trials,
 		}
 		if repo.Trials == 0 {
