@@ -202,11 +202,15 @@ const cut = "\n\n_Cut here: GitHub takes no longer comment._\n"
 
 // fit cuts a body to GitHub's limit. Whoever writes bodies fits them in a
 // better way; this is for what nobody thought of.
-func fit(body string) string {
-	if utf8.RuneCountInString(body) <= maxComment {
-		return body
+func fit(body string) string { return fitWith(body, "") }
+
+// fitWith is fit for a body with an end that is not cut.
+func fitWith(body, end string) string {
+	room := maxComment - utf8.RuneCountInString(end)
+	if utf8.RuneCountInString(body) <= room {
+		return body + end
 	}
-	return string([]rune(body)[:maxComment-utf8.RuneCountInString(cut)]) + cut
+	return string([]rune(body)[:room-utf8.RuneCountInString(cut)]) + cut + end
 }
 
 // eachPage calls read for page after page, at most maxPages, and reports

@@ -2,17 +2,387 @@ package github
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/go-github/v62/github"
 
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Propose makes a branch with one commit and a pull request for it.
-func (f *Client) Propose(_ context.Context, repo string, _ holdfast.Proposal) (holdfast.PullRequest, error) {
-	return holdfast.PullRequest{}, fmt.Errorf("propose to %s: %w", repo, holdfast.ErrForbidden)
+// maxRounds is how often Propose begins anew when somebody else is at the same
+// branch: another replica, most likely.
+const maxRounds = 3
+
+// errAgain: things have changed since they were read.
+var errAgain = fmt.Errorf("the branch is changed by others all the time: %w", holdfast.ErrUnavailable)
+
+// Propose makes a branch with one commit and a pull request for it, as
+// reconciler.Forge says. The commit is made through the API, where GitHub signs
+// it in an App's name. Files that have changed by much take a call each, and the
+// others one for hundreds. Title and text of the pull request become what they
+// shall be; labels are put on when it is new, if we may, and belong to people
+// then.
+//
+// GitHub moves branches without comparing: what somebody pushes to ours in the
+// moment between our last look and our write is not on the branch any more, and
+// is found in the pull request's history.
+func (c *Client) Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error) {
+	for name := range p.Files {
+		if !fs.ValidPath(name) || name == "." {
+			return holdfast.PullRequest{}, fmt.Errorf("propose branch %q to %q: %q is no path", p.Branch, repo, name)
+		}
+	}
+	p.Title, p.Body = clip(p.Title, maxTitle), signed(p)
+	var made holdfast.PullRequest
+	err := c.do(ctx, repo, fmt.Sprintf("propose branch %q to %q", p.Branch, repo), func(gh *github.Client, on repository) error {
+		w := proposer{Client: c, gh: gh, on: on, repo: repo, p: p}
+		for range maxRounds {
+			pr, err := w.propose(ctx)
+			if err == nil {
+				made = pr
+			}
+			if !errors.Is(err, errAgain) {
+				return explain(ctx, err)
+			}
+		}
+		return errAgain
+	})
+	if err != nil {
+		return holdfast.PullRequest{}, err
+	}
+	return made, nil
 }
 
-// Withdraw closes a pull request of ours.
-func (f *Client) Withdraw(_ context.Context, ref holdfast.PullRequestRef, _ string, _ holdfast.Revision, _ string) error {
-	return fmt.Errorf("withdraw %s: %w", ref, holdfast.ErrForbidden)
+// signed is a proposal's text with a line that people do not see: what the pull
+// request proposes, whatever becomes of its branch.
+func signed(p holdfast.Proposal) string {
+	return fitWith(p.Body, "\n\n"+marker(p))
+}
+
+func marker(p holdfast.Proposal) string {
+	return "<!-- holdfast:proposal " + string(p.Identity()) + " -->"
+}
+
+// explain says what we need if we may not.
+func explain(ctx context.Context, err error) error {
+	err = translate(ctx, err)
+	if errors.Is(err, holdfast.ErrForbidden) {
+		return fmt.Errorf("%w (to propose changes Holdfast needs the permissions Contents: write and Pull requests: write)", err)
+	}
+	return err
+}
+
+// proposer makes one proposal.
+type proposer struct {
+	*Client
+	gh   *github.Client
+	on   repository
+	repo string
+	p    holdfast.Proposal
+}
+
+// propose is one round: it looks at what is there, and makes what is missing.
+func (w *proposer) propose(ctx context.Context) (holdfast.PullRequest, error) {
+	at, err := w.head(ctx)
+	if err != nil {
+		return holdfast.PullRequest{}, err
+	}
+	known, err := w.known(ctx)
+	if err != nil {
+		return holdfast.PullRequest{}, err
+	}
+	if known != nil && known.GetState() != "open" {
+		// Not open any more: what was proposed there is not proposed again.
+		answered, err := w.isMadeFor(ctx, known)
+		if err != nil {
+			return holdfast.PullRequest{}, err
+		}
+		if answered {
+			return toPullRequest(w.repo, known), nil
+		}
+		known = nil
+	}
+	head, err := w.commit(ctx, at)
+	if err != nil {
+		return holdfast.PullRequest{}, err
+	}
+	if head != at {
+		if err := w.move(ctx, at, head); err != nil {
+			return holdfast.PullRequest{}, err
+		}
+	}
+	pr, err := w.pullRequest(ctx, known)
+	if err != nil {
+		return holdfast.PullRequest{}, err
+	}
+	out := toPullRequest(w.repo, pr)
+	out.Head = head // GitHub may not have noticed yet
+	return out, nil
+}
+
+func (w *proposer) ref() string { return "refs/heads/" + w.p.Branch }
+
+// head returns what the branch is at; empty if it is not there.
+func (w *proposer) head(ctx context.Context) (holdfast.Revision, error) {
+	ref, _, err := w.gh.Git.GetRef(ctx, w.on.owner, w.on.name, w.ref())
+	if hasStatus(err, http.StatusNotFound) {
+		return "", nil
+	}
+	return holdfast.Revision(ref.GetObject().GetSHA()), err
+}
+
+// known returns the pull request of the branch that counts: rather an open one
+// than one that is closed, else the newest; nil if there is none.
+func (w *proposer) known(ctx context.Context) (*github.PullRequest, error) {
+	opts := &github.PullRequestListOptions{
+		State: "all", Head: w.on.owner + ":" + w.p.Branch, Sort: "created", Direction: "desc",
+		ListOptions: github.ListOptions{PerPage: 100},
+	}
+	var best *github.PullRequest
+	_, err := eachPage(&opts.ListOptions, func() (*github.Response, error) {
+		found, resp, err := w.gh.PullRequests.List(ctx, w.on.owner, w.on.name, opts)
+		for _, pr := range found {
+			of := toPullRequest(w.repo, pr)
+			if of.Fork || of.Branch != w.p.Branch || of.Number <= w.p.After {
+				continue
+			}
+			open := pr.GetState() == "open"
+			switch {
+			case best == nil, open && best.GetState() != "open":
+				best = pr
+			case open == (best.GetState() == "open") && of.Number > best.GetNumber():
+				best = pr
+			}
+		}
+		return resp, err
+	})
+	return best, err
+}
+
+// isMadeFor reports whether a pull request was made for the proposal, on whatever
+// base: by its text, or by its head if we did not come to change the text.
+func (w *proposer) isMadeFor(ctx context.Context, pr *github.PullRequest) (bool, error) {
+	if strings.Contains(pr.GetBody(), marker(w.p)) {
+		return true, nil
+	}
+	commit, _, err := w.gh.Git.GetCommit(ctx, w.on.owner, w.on.name, pr.GetHead().GetSHA())
+	if hasStatus(err, http.StatusNotFound) {
+		return false, nil
+	}
+	return holdfast.ProposedBy(commit.GetMessage(), commit.GetTree().GetSHA()) == w.p.Identity(), err
+}
+
+// commit returns the proposal's commit: that which the branch is at, if it is
+// that one, or a new one. It is an ErrConflict if the branch is at something that
+// is not ours.
+func (w *proposer) commit(ctx context.Context, at holdfast.Revision) (holdfast.Revision, error) {
+	var there *github.Commit
+	if at != "" {
+		var err error
+		if there, _, err = w.gh.Git.GetCommit(ctx, w.on.owner, w.on.name, string(at)); err != nil {
+			return "", err
+		}
+		if at != w.p.Head && holdfast.ProposedBy(there.GetMessage(), there.GetTree().GetSHA()) == "" {
+			return "", fmt.Errorf("it is at %s, which is not ours: %w", at.Short(), holdfast.ErrConflict)
+		}
+	}
+	base, _, err := w.gh.Git.GetCommit(ctx, w.on.owner, w.on.name, string(w.p.Base))
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", w.p.Base.Short(), translate(ctx, err))
+	}
+	if there != nil {
+		if same, err := w.isSame(ctx, there); err != nil || same {
+			return at, err
+		}
+	}
+	tree, err := w.tree(ctx, base.GetTree().GetSHA())
+	if err != nil {
+		return "", err
+	}
+	if tree == base.GetTree().GetSHA() {
+		return "", errors.New("it changes nothing")
+	}
+	made, _, err := w.gh.Git.CreateCommit(ctx, w.on.owner, w.on.name, &github.Commit{
+		Message: new(w.p.CommitMessage(tree)), Tree: &github.Tree{SHA: &tree}, Parents: []*github.Commit{{SHA: new(string(w.p.Base))}},
+	}, nil)
+	if err != nil {
+		return "", writeError(ctx, "make a commit", err)
+	}
+	return holdfast.Revision(made.GetSHA()), nil
+}
+
+// isSame reports whether a commit of the branch is what would be made: the same
+// message, parent and files.
+func (w *proposer) isSame(ctx context.Context, there *github.Commit) (bool, error) {
+	tree := there.GetTree().GetSHA()
+	if len(there.Parents) != 1 || there.Parents[0].GetSHA() != string(w.p.Base) ||
+		strings.TrimSpace(there.GetMessage()) != strings.TrimSpace(w.p.CommitMessage(tree)) {
+		return false, nil
+	}
+	files, err := w.files(ctx, tree)
+	if err != nil {
+		return false, err
+	}
+	for name, data := range w.p.Files {
+		if files[name].GetSHA() != blobID(data) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// move makes the branch be at head, if it is still where it was.
+func (w *proposer) move(ctx context.Context, at, head holdfast.Revision) error {
+	ref := &github.Reference{Ref: new(w.ref()), Object: &github.GitObject{SHA: new(string(head))}}
+	var err error
+	if at == "" {
+		_, _, err = w.gh.Git.CreateRef(ctx, w.on.owner, w.on.name, ref)
+	} else {
+		now, readErr := w.head(ctx)
+		if readErr != nil {
+			return readErr
+		}
+		if now != at {
+			return errAgain
+		}
+		_, _, err = w.gh.Git.UpdateRef(ctx, w.on.owner, w.on.name, ref, true)
+	}
+	if hasStatus(err, http.StatusUnprocessableEntity) {
+		text := strings.ToLower(err.Error())
+		switch {
+		case strings.Contains(text, "already exists"), strings.Contains(text, "does not exist"), strings.Contains(text, "cannot be updated"):
+			return errAgain
+		case strings.Contains(text, "protected"), strings.Contains(text, "rule violation"), strings.Contains(text, "force"),
+			strings.Contains(text, "not a fast forward"):
+			return fmt.Errorf("%w: %w", holdfast.ErrForbidden, translate(ctx, err))
+		}
+	}
+	return writeError(ctx, "move the branch", err)
+}
+
+// pullRequest makes the pull request, or makes the one that is open say what it
+// shall.
+func (w *proposer) pullRequest(ctx context.Context, known *github.PullRequest) (*github.PullRequest, error) {
+	pr, err := known, error(nil)
+	switch {
+	case known == nil:
+		pr, _, err = w.gh.PullRequests.Create(ctx, w.on.owner, w.on.name, &github.NewPullRequest{
+			Title: &w.p.Title, Head: &w.p.Branch, Base: &w.p.BaseBranch, Body: &w.p.Body,
+		})
+		if hasStatus(err, http.StatusUnprocessableEntity) {
+			return nil, createError(ctx, err)
+		}
+	case !sameText(known.GetTitle(), w.p.Title) || !sameText(known.GetBody(), w.p.Body):
+		pr, _, err = w.gh.PullRequests.Edit(ctx, w.on.owner, w.on.name, known.GetNumber(), &github.PullRequest{Title: &w.p.Title, Body: &w.p.Body})
+	}
+	if err != nil {
+		return nil, writeError(ctx, "put the pull request", err)
+	}
+	// With a head that is not known yet, the answer to the creation got lost.
+	if known == nil || w.p.Head == "" {
+		w.label(ctx, pr)
+	}
+	return pr, nil
+}
+
+// sameText compares texts as GitHub keeps them: the ends of lines and of the text
+// are not its business.
+func sameText(a, b string) bool {
+	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(strings.ReplaceAll(b, "\r\n", "\n"))
+}
+
+// createError says why GitHub makes no pull request.
+func createError(ctx context.Context, err error) error {
+	var answer *github.ErrorResponse
+	errors.As(err, &answer)
+	for _, detail := range answer.Errors {
+		switch {
+		case strings.Contains(detail.Message, "already exists"):
+			return errAgain
+		case strings.Contains(detail.Message, "No commits between"):
+			return fmt.Errorf("what it proposes is in the base branch already: %w", holdfast.ErrUnavailable)
+		case detail.Field == "head" && detail.Code == "invalid":
+			return fmt.Errorf("GitHub does not see the branch yet: %w", holdfast.ErrUnavailable)
+		}
+	}
+	return translate(ctx, err)
+}
+
+// label adds what is missing of the labels. A pull request without them is one
+// all the same.
+func (w *proposer) label(ctx context.Context, pr *github.PullRequest) {
+	missing := slices.DeleteFunc(slices.Clone(w.p.Labels), func(label string) bool {
+		return slices.ContainsFunc(pr.Labels, func(l *github.Label) bool { return strings.EqualFold(l.GetName(), label) })
+	})
+	if len(missing) == 0 {
+		return
+	}
+	if _, _, err := w.gh.Issues.AddLabelsToIssue(ctx, w.on.owner, w.on.name, pr.GetNumber(), missing); err != nil {
+		w.opts.Logger.WarnContext(ctx, "labels were not put on", "repo", w.repo, "pull_request", pr.GetNumber(), "err", translate(ctx, err))
+	}
+}
+
+// writeError is translate for a write to what was read a moment ago: GitHub hides
+// from some who may not write that it is there.
+func writeError(ctx context.Context, what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	hidden := hasStatus(err, http.StatusNotFound)
+	err = translate(ctx, err)
+	if hidden {
+		return fmt.Errorf("%s: %w: %w", what, holdfast.ErrForbidden, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// withdrawn marks the comment that says why, so that a second try says it once.
+const withdrawn = "<!-- holdfast:withdrawn -->\n"
+
+// Withdraw closes a pull request of ours with a comment that says why, and
+// deletes its branch if that is still at head, as reconciler.Forge says. The
+// branch of another pull request is left alone.
+func (c *Client) Withdraw(
+	ctx context.Context, ref holdfast.PullRequestRef, branch string, head holdfast.Revision, why string,
+) error {
+	what := fmt.Sprintf("withdraw pull request %s", ref)
+	var found *github.PullRequest
+	err := c.do(ctx, ref.Repo, what, func(gh *github.Client, on repository) (err error) {
+		found, _, err = gh.PullRequests.Get(ctx, on.owner, on.name, ref.Number)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if found.GetState() == "open" {
+		if _, err := c.PutComment(ctx, ref, "", withdrawn, withdrawn+why); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	return c.do(ctx, ref.Repo, what, func(gh *github.Client, on repository) error {
+		if found.GetState() == "open" {
+			if _, _, err := gh.PullRequests.Edit(ctx, on.owner, on.name, ref.Number, &github.PullRequest{State: new("closed")}); err != nil {
+				return explain(ctx, writeError(ctx, "close it", err))
+			}
+		}
+		of := toPullRequest(ref.Repo, found)
+		if of.Fork || of.Branch != branch || head == "" || branch == of.BaseBranch {
+			return nil
+		}
+		w := proposer{Client: c, gh: gh, on: on, repo: ref.Repo, p: holdfast.Proposal{Branch: branch}}
+		at, err := w.head(ctx)
+		if err != nil || at != head {
+			return err
+		}
+		_, err = gh.Git.DeleteRef(ctx, on.owner, on.name, w.ref())
+		if hasStatus(err, http.StatusUnprocessableEntity) && strings.Contains(err.Error(), "does not exist") {
+			return nil
+		}
+		return explain(ctx, writeError(ctx, "delete the branch", err))
+	})
 }

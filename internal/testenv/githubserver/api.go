@@ -47,6 +47,11 @@ func (s *Server) routes() http.Handler {
 	} {
 		mux.HandleFunc(pattern, handle)
 	}
+	for _, routes := range []map[string]http.HandlerFunc{s.gitRoutes(), s.proposalRoutes()} {
+		for pattern, handle := range routes {
+			mux.HandleFunc(pattern, handle)
+		}
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(mux, w, r) })
 }
 
@@ -73,6 +78,7 @@ func (s *Server) serve(mux *http.ServeMux, w http.ResponseWriter, r *http.Reques
 	if !s.admit(w, r, route) {
 		return
 	}
+	s.takeMoment(route)()
 	recorder := httptest.NewRecorder()
 	mux.ServeHTTP(recorder, r)
 	if failed {
@@ -164,6 +170,8 @@ func (s *Server) locked(w http.ResponseWriter, r *http.Request, f func(repo *Rep
 	switch message, isText := body.(string); {
 	case status == 0:
 		writeError(w, http.StatusNotFound, "Not Found")
+	case status == http.StatusNoContent:
+		w.WriteHeader(status)
 	case isText:
 		writeError(w, status, "Validation Failed", map[string]any{"resource": "Issue", "code": "custom", "message": message})
 	default:
@@ -247,7 +255,8 @@ func (s *Server) listPulls(w http.ResponseWriter, r *http.Request) {
 	s.locked(w, r, func(repo *Repo) (int, any) {
 		var pulls []*pull
 		for _, p := range repo.pulls {
-			if state := query.Get("state"); state == "all" || cmp.Or(state, "open") == p.state {
+			state := query.Get("state")
+			if (state == "all" || cmp.Or(state, "open") == p.state) && repo.isOf(p, query.Get("head")) {
 				pulls = append(pulls, p)
 			}
 		}
@@ -263,6 +272,16 @@ func (s *Server) listPulls(w http.ResponseWriter, r *http.Request) {
 		})
 		return http.StatusOK, repo.listShape(page(w, r, pulls))
 	})
+}
+
+// isOf reports whether a pull request is of a head, which is owner:branch; an
+// empty one is any. GitHub passes over a head without an owner.
+func (r *Repo) isOf(p *pull, head string) bool {
+	owner, _, _ := strings.Cut(r.fullName, "/")
+	if p.Fork {
+		owner = p.Author
+	}
+	return !strings.Contains(head, ":") || head == owner+":"+p.Branch
 }
 
 func (s *Server) listPullsOf(w http.ResponseWriter, r *http.Request) {

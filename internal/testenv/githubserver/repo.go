@@ -22,6 +22,8 @@ type Repo struct {
 	comments      []*comment
 	people        map[string]string   // login → permission
 	statuses      map[string][]Status // by revision, oldest first
+	git           string              // a bare repository; empty: no Git data
+	readOnly      bool                // Git data cannot be written
 
 	hookURL    string
 	hookSecret string
@@ -37,6 +39,8 @@ type Repo struct {
 // defaults.
 type PullRequest struct {
 	Title   string
+	Body    string // empty: some text
+	Labels  []string
 	Author  string // default "alice"
 	Branch  string // of the head; default "change-N"
 	Head    string // revision

@@ -1,6 +1,7 @@
 // Package githubserver is a fake of GitHub for tests: its REST API in the
 // official shapes, kept in memory, and its signed webhook deliveries. It knows
-// nothing of Git: whoever uses it says which commits a push or a merge made.
+// nothing of Git but what ServeGit gives it: whoever uses it says which commits a
+// push or a merge made.
 package githubserver
 
 import (
@@ -45,6 +46,7 @@ type Server struct {
 	calls     map[string]int
 	free      map[string]int // answers 304, which cost nothing
 	faults    []*fault
+	before    []moment
 	latency   time.Duration
 	limit     int
 	remaining int

@@ -112,6 +112,10 @@ func (r *Repo) pullShape(p *pull) map[string]any {
 		"created_at": stampOf(p.created), "updated_at": stampOf(p.updated), "closed_at": stampOf(p.closed),
 		"merged_at": nil, "merge_commit_sha": nil,
 	})
+	shape["labels"] = r.labelShapes(p.Labels)
+	if p.Body != "" {
+		shape["body"] = p.Body
+	}
 	if p.merged {
 		maps.Copy(shape, map[string]any{"merged_at": stampOf(p.closed), "merge_commit_sha": p.mergeCommit, "mergeable": nil, "mergeable_state": "unknown"})
 	} else if p.state == "open" && p.Head != "" {
