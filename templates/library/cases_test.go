@@ -6,9 +6,14 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"testing/fstest"
+
+	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
@@ -108,6 +113,59 @@ func TestCases(t *testing.T) {
 	if len(outcomes) < 50 {
 		t.Errorf("there are %d cases", len(outcomes))
 	}
+}
+
+// TestEveryRuleHasACase takes each rule away, and each switch of a module, and
+// wants a test case to notice.
+func TestEveryRuleHasACase(t *testing.T) {
+	t.Parallel()
+
+	whole := inMemory(t)
+	var document yaml.Node
+	if err := yaml.Unmarshal(whole["template.yaml"].Data, &document); err != nil {
+		t.Fatal(err)
+	}
+	expressions := expressionsOf(&document)
+	if len(expressions) < 15 {
+		t.Fatalf("found %d rules and switches", len(expressions))
+	}
+	for _, node := range expressions {
+		written := node.Value
+		node.Value = "true"
+		data, err := yaml.Marshal(&document)
+		node.Value = written
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := maps.Clone(whole)
+		changed["template.yaml"] = &fstest.MapFile{Data: data, Mode: 0o644}
+		t.Run(fmt.Sprintf("line %d", node.Line), func(t *testing.T) {
+			t.Parallel()
+			d, faults, err := authoring.Open(t.Context(), diskTree{changed}, ".")
+			if err != nil || len(faults) > 0 {
+				t.Fatalf("%v\n%v", err, faults)
+			}
+			outcomes, err := d.Test(t.Context(), authoring.TestOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(outcomes, func(o authoring.Outcome) bool { return o.Failed }) {
+				t.Errorf("no test case notices that template.yaml:%d is taken away: %s", node.Line, written)
+			}
+		})
+	}
+}
+
+// expressionsOf returns the values of all keys rule and when.
+func expressionsOf(n *yaml.Node) []*yaml.Node {
+	var found []*yaml.Node
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && child.Kind == yaml.ScalarNode && (n.Content[i-1].Value == "rule" || n.Content[i-1].Value == "when") {
+			found = append(found, child)
+		}
+		found = append(found, expressionsOf(child)...)
+	}
+	return found
 }
 
 // TestReference holds the generated page to the template. With -update it writes

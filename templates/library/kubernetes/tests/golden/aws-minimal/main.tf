@@ -1,0 +1,150 @@
+variable "allowed_cidrs" {
+  description = "Address ranges from which the API server is reached."
+  type        = list(string)
+  default     = ["0.0.0.0/0"]
+}
+
+variable "cidr" {
+  description = "Address range of the cluster's network, a /16 to /20. Those of an account on DigitalOcean must not overlap."
+  type        = string
+  default     = "10.0.0.0/16"
+}
+
+variable "enable_autoscaler" {
+  description = "Install the cluster autoscaler. Only aws needs it, for pools with a min_count, and wants to be told: false if you bring one of your own. The other clouds have one."
+  type        = bool
+  default     = null
+}
+
+variable "enable_cert_manager" {
+  description = "Install cert-manager."
+  type        = bool
+  default     = false
+}
+
+variable "enable_ingress" {
+  description = "Install Traefik as the ingress controller, with a load balancer of the cloud."
+  type        = bool
+  default     = false
+}
+
+variable "enable_monitoring" {
+  description = "Install Prometheus, Alertmanager and Grafana."
+  type        = bool
+  default     = false
+}
+
+variable "high_availability" {
+  description = "Zones, gateways and control planes that do without one another, where the cloud has them."
+  type        = bool
+  default     = false
+}
+
+variable "instance_type" {
+  description = "Machine of the nodes, in the cloud's words. Pools may have others."
+  type        = string
+  default     = null
+}
+
+variable "kubernetes_version" {
+  description = "Minor version of Kubernetes; left out, it moves with the version of the template. It goes up one at a time, and never down. Patch releases are the cloud's business."
+  type        = string
+  default     = "1.34"
+}
+
+variable "monitoring_disk_gb" {
+  description = "Size of the volume for metrics, in GB."
+  type        = number
+  default     = 50
+}
+
+variable "monitoring_retention_days" {
+  description = "Days for which metrics are kept."
+  type        = number
+  default     = 15
+}
+
+variable "node_count" {
+  description = "How many nodes there are; 3 if neither this nor node_pools is said."
+  type        = number
+  default     = null
+}
+
+variable "node_pools" {
+  description = "Pools of nodes, instead of a node_count. Each has a count, or a min_count and a max_count between which it follows the load. The first one runs the system's pods, stays the first, and has no taints."
+  type        = any
+  default     = null
+}
+
+variable "private_endpoint" {
+  description = "The API server is reached from the network only. DigitalOcean and Linode cannot."
+  type        = bool
+  default     = false
+}
+
+variable "tags" {
+  description = "Tags of everything that takes tags."
+  type        = map(string)
+  default     = {}
+}
+
+module "network" {
+  source            = "../template/modules/aws/network"
+  cidr              = var.cidr
+  high_availability = var.high_availability
+  name              = local.cluster.name
+  region            = local.cluster.region
+  tags              = var.tags
+}
+
+module "kubernetes" {
+  source             = "../template/modules/aws/kubernetes"
+  allowed_cidrs      = var.allowed_cidrs
+  high_availability  = var.high_availability
+  instance_type      = var.instance_type
+  kubernetes_version = var.kubernetes_version
+  name               = local.cluster.name
+  network_id         = module.network.network_id
+  node_count         = var.node_count
+  node_pools         = var.node_pools
+  private_endpoint   = var.private_endpoint
+  region             = local.cluster.region
+  subnet_ids         = module.network.subnet_ids
+  tags               = var.tags
+}
+
+output "cluster_name" {
+  value       = module.kubernetes.cluster_name
+  description = "Name of the cluster, as the cloud has it."
+}
+
+output "cluster_version" {
+  value       = module.kubernetes.cluster_version
+  description = "Minor version of Kubernetes that the control plane runs."
+}
+
+output "endpoint" {
+  value       = module.kubernetes.endpoint
+  description = "URL of the API server."
+}
+
+output "kubeconfig" {
+  value       = module.kubernetes.kubeconfig
+  description = "kubeconfig of the cluster."
+  sensitive   = true
+}
+
+output "network_id" {
+  value       = module.network.network_id
+  description = "ID of the network."
+}
+
+output "node_count" {
+  value       = module.kubernetes.node_count
+  description = "Nodes of all pools; of autoscaled ones the fewest."
+}
+
+output "subnet_ids" {
+  value       = module.network.subnet_ids
+  description = "IDs of the subnets that nodes are in."
+}

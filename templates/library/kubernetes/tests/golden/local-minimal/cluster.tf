@@ -1,0 +1,11 @@
+terraform {
+  backend "http" {
+  }
+}
+
+locals {
+  cluster = {
+    "name"   = "test"
+    "region" = "here"
+  }
+}
