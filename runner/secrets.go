@@ -27,7 +27,6 @@ const (
 	maxSecretRefs  = 1000     // in it
 	maxSecretValue = 64 << 10 // bytes
 	maxSecretTotal = 1 << 20  // bytes of all values
-	maxSecretKey   = 1024     // bytes
 	secretLookUps  = 4        // at once
 )
 
@@ -54,9 +53,11 @@ func (t *attempt) takeSecrets(ctx context.Context) error {
 			hint: "the file says where the values of the secret variables are; it is made from the cluster's document",
 		}
 	}
-	if t.exec.opts.OpenSecrets { // what is in the environment already was put there by who plans
-		maps.DeleteFunc(refs, func(name string, _ holdfast.SecretRef) bool { return t.exec.opts.Env[variablePrefix+name] != "" })
-	}
+	maps.DeleteFunc(refs, func(name string, _ holdfast.SecretRef) bool { // whoever plans has put it there already
+		value := t.exec.opts.Env[variablePrefix+name]
+		t.redact.Add(variableSecrets(value)...)
+		return t.exec.opts.OpenSecrets && value != ""
+	})
 	if len(refs) == 0 {
 		return nil
 	}
@@ -198,49 +199,11 @@ func readSecretRefs(dir string) (map[string]holdfast.SecretRef, error) {
 		if !isIdentifier(name) || len(name) > 256 {
 			return nil, fmt.Errorf("%.100q is no name of a variable", name)
 		}
-		if err := checkRef(refs[name]); err != nil {
+		if err := refs[name].Check(); err != nil {
 			return nil, fmt.Errorf("variable %s: %w", name, err)
 		}
 	}
 	return refs, nil
-}
-
-// checkRef reports why ref does not say where a value is. A message does not
-// repeat what may be a value that somebody took for a reference.
-func checkRef(ref holdfast.SecretRef) error {
-	said := 0
-	for _, one := range []string{ref.Env, ref.File, ref.Store} {
-		if one != "" {
-			said++
-		}
-	}
-	switch {
-	case said != 1:
-		return errors.New("one of env, file and store must say where its value is")
-	case ref.Key != "" && ref.Store == "":
-		return errors.New("a key is of a store, and no store is named")
-	case ref.Env != "" && !isEnvName(ref.Env):
-		return errors.New("env is no name of an environment variable")
-	case ref.File != "" && (!filepath.IsAbs(ref.File) || hasControl(ref.File) || len(ref.File) > maxBundlePath):
-		return errors.New("file must be an absolute path")
-	case ref.Store != "":
-		return checkStoreKey(ref)
-	}
-	return nil
-}
-
-func isEnvName(name string) bool {
-	for i, c := range name {
-		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return name != "" && len(name) <= 256
-}
-
-func hasControl(s string) bool {
-	return !utf8.ValidString(s) || strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f })
 }
 
 // secret returns the value that ref points to.

@@ -165,9 +165,12 @@ func TestSecretHasChanged(t *testing.T) {
 	if starts["apply"] != 0 || starts["plan"] != 1 || !strings.Contains(stored.Detail, "are others than when the plan of run run-1 was made: this is a new plan to approve") {
 		t.Errorf("%v, detail %q", starts, stored.Detail)
 	}
+	l.server.set(func() { delete(l.server.objects, "run-1/"+holdfast.ArtefactInput) })
+	unknown, _ := l.run("run-5", holdfast.RunApply, files, func(a *holdfast.Assignment) { l.give(a); a.StoredPlan = "run-1" })
+	l.want(unknown, "run-5", holdfast.RunPlanned, holdfast.ReasonPlanChanged)
 	approved, _ := l.run("run-4", holdfast.RunApply, files, func(a *holdfast.Assignment) { l.give(a); a.StoredPlan = "run-3" })
 	l.want(approved, "run-4", holdfast.RunApplied, "")
-	for _, id := range []string{"run-1", "run-2", "run-3", "run-4"} {
+	for _, id := range []string{"run-1", "run-2", "run-3", "run-4", "run-5"} {
 		wantNoLeak(t, id, l.withOutputs(id), append(l.secrets(), old...))
 	}
 }

@@ -229,9 +229,11 @@ func (t *attempt) applyStored(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The engine would take the values that the plan file has, and print both.
 	if words := t.input.secretChanges(then); len(words) > 0 {
-		// The engine would take the values that the plan file has, and print both.
 		return t.planAnew(ctx, words[0]+" than when the plan of run "+t.a.StoredPlan+" was made")
+	} else if len(t.secrets) > 0 && len(then.Secrets) == 0 {
+		return t.planAnew(ctx, "it is not known any more with which secret variables the plan of run "+t.a.StoredPlan+" was made")
 	}
 	if _, err := t.readPlan(ctx, t.storedText(ctx)); err != nil {
 		return err

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -22,35 +21,6 @@ const storeKey = "{key}"
 
 // storeGrace is how long a store's command may take to end after SIGINT.
 const storeGrace = time.Second
-
-// checkStoreKey refuses what a command may take for something else than a key:
-// an option, a file to read, a path to what another key means. Keys come from
-// clusters' documents, and the command has the run's credentials.
-func checkStoreKey(ref holdfast.SecretRef) error {
-	key := ref.Key
-	switch {
-	case !isIdentifier(ref.Store) || len(ref.Store) > 256:
-		return errors.New("store is no name of a secret store")
-	case key == "":
-		return errors.New("a store needs a key")
-	case hasControl(key) || len(key) > maxSecretKey:
-		return errors.New("the key has control characters, or is too long")
-	case !beginsKey(key[0]) || strings.TrimSpace(key) != key:
-		return errors.New("the key must begin with a letter, a digit, /, . or _, and end without a space")
-	case strings.HasPrefix(strings.ToLower(key), "file:") || strings.HasPrefix(strings.ToLower(key), "fileb:"):
-		return errors.New("the key must not be a file's URL")
-	}
-	for part := range strings.SplitSeq(strings.ReplaceAll(key, `\`, "/"), "/") {
-		if part == ".." {
-			return errors.New("the key must not have .. in it")
-		}
-	}
-	return nil
-}
-
-func beginsKey(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= utf8.RuneSelf || strings.IndexByte("/._", c) >= 0
-}
 
 // secretFromStore asks a store's command, as the run's credentials name it, for
 // the value. It is no shell that runs it, in a folder without the repository's

@@ -24,7 +24,7 @@ func fleet() *world {
 		Variables: map[string]any{
 			"node_count": 3, "db_password": "hunter22hunter", "enable_token_rotation": true,
 			"db_secret": map[string]any{"secret": map[string]any{"env": "DB_PASSWORD"}},
-			"nested": map[string]any{"api_key": 12345678, "list": []any{map[string]any{"client_secret": "s3cret-in-list"}}},
+			"nested":    map[string]any{"api_key": 12345678, "list": []any{map[string]any{"client_secret": "s3cret-in-list"}}},
 		},
 		State: &holdfast.StateBackend{Type: "s3", Config: map[string]any{"bucket": "b", "secret_key": "s3cret-of-backend"}},
 	}

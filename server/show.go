@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"regexp"
 
 	"github.com/holdfast-dev/holdfast"
@@ -111,25 +110,23 @@ func maskMap(values map[string]any) map[string]any {
 	return shown
 }
 
-var (
-	envName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,255}$`)
-	storeName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,255}$`)
-)
-
 // isReference reports whether a value is none, but says where it is: {secret: ...}
 // with nothing beside it that could be one.
 func isReference(value any) bool {
 	outer, _ := value.(map[string]any)
-	ref, _ := outer["secret"].(map[string]any)
-	text := func(key string) string { s, _ := ref[key].(string); return s }
-	switch {
-	case len(outer) != 1:
+	inner, _ := outer["secret"].(map[string]any)
+	if len(outer) != 1 {
 		return false
-	case len(ref) == 1:
-		return envName.MatchString(text("env")) || path.IsAbs(text("file"))
-	default:
-		return len(ref) == 2 && storeName.MatchString(text("store")) && text("key") != ""
 	}
+	var ref holdfast.SecretRef
+	known := 0
+	for key, into := range map[string]*string{"env": &ref.Env, "file": &ref.File, "store": &ref.Store, "key": &ref.Key} {
+		if text, ok := inner[key].(string); ok {
+			*into = text
+			known++
+		}
+	}
+	return known == len(inner) && ref.Check() == nil
 }
 
 func maskValue(value any) any {

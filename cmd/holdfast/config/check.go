@@ -261,7 +261,7 @@ func (d *decoder) checkCredentials(c *Config) {
 }
 
 // storeName is as documents of clusters may write it.
-var storeName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,62}$`)
+var storeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
 // checkSecretSources checks where secret variables may come from.
 func (d *decoder) checkSecretSources(path string, c *Config, cred Credential) {
@@ -283,7 +283,7 @@ func (d *decoder) checkSecretSources(path string, c *Config, cred Credential) {
 	for _, name := range slices.Sorted(maps.Keys(cred.Stores)) {
 		store, at := cred.Stores[name], path+".stores."+name
 		if !storeName.MatchString(name) {
-			d.at(at, fmt.Sprintf("%q is no name of a store", name), "letters, digits, _ and -")
+			d.at(at, fmt.Sprintf("%q is no name of a store", name), "letters, digits, _, . and -")
 		}
 		switch node := d.where[at+".command"]; {
 		case node != nil && node.Kind != yaml.SequenceNode: // was told already
