@@ -74,10 +74,10 @@ variable "monitoring_disk_gb" {
 variable "chart_versions" {
   description = "Versions of the Helm charts. They move with the version of the template."
   type = object({
-    cert_manager          = optional(string, "v1.19.1")
-    cluster_autoscaler    = optional(string, "9.52.1")
+    cert_manager          = optional(string, "v1.20.3")
+    cluster_autoscaler    = optional(string, "9.59.0")
     kube_prometheus_stack = optional(string, "79.12.0")
-    traefik               = optional(string, "39.0.0")
+    traefik               = optional(string, "39.0.9")
   })
   default  = {}
   nullable = false

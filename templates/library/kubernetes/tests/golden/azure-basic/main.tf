@@ -49,7 +49,7 @@ variable "instance_type" {
 variable "kubernetes_version" {
   description = "Minor version of Kubernetes; left out, it moves with the version of the template. It goes up one at a time, and never down. Patch releases are the cloud's business."
   type        = string
-  default     = "1.34"
+  default     = "1.35"
 }
 
 variable "monitoring_disk_gb" {
