@@ -306,6 +306,9 @@ func TestSecrets(t *testing.T) {
 		"without key":  {line: "{secret: {store: vault}}", hint: " (a store needs a key: {secret: {store: vault, key: prod/db}})", at: "11:27"},
 		"lonely key":   {line: "{secret: {env: A, key: hunter2}}", hint: " (a key goes with a store)", at: "11:36"},
 		"and more":     {line: "{secret: {env: A}, other: hunter2}", at: "11:18"},
+		"option":       {line: "{secret: {store: vault, key: -hunter2}}", hint: " (the key begins with a letter, a digit, /, . or _, and does not end with a space)", at: "11:47"},
+		"dots":         {line: "{secret: {store: vault, key: a/../hunter2}}", hint: " (the key must not have .. in it)", at: "11:47"},
+		"control":      {line: "{secret: {file: \"/a\\nhunter2\"}}", hint: " (file is an absolute path, such as /run/secrets/db)", at: "11:34"},
 		"strange name": {line: "{secret: {store: \"a b\", key: hunter2}}", hint: " (store is the name of a secret store, such as vault)", at: "11:35"},
 	} {
 		t.Run(name, func(t *testing.T) {

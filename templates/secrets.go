@@ -76,6 +76,14 @@ func secretRef(value any) (ref holdfast.SecretRef, bad *badSecret) {
 	case ref.Store == "" && ref.Key != "":
 		return ref, &badSecret{path: []string{secretKey, "key"}, key: true, hint: "a key goes with a store"}
 	}
+	if err := ref.Check(); err != nil { // as the agent checks it: a key, or something too long
+		for _, name := range []string{"env", "file", "store"} {
+			if inner[name] != nil && ref.Key == "" {
+				return ref, at(name, err.Error())
+			}
+		}
+		return ref, at("key", err.Error())
+	}
 	return ref, nil
 }
 
