@@ -46,6 +46,7 @@ type expression struct {
 type dialect struct {
 	env    *cel.Env
 	schema *schema
+	fields []string // of all objects in it
 	count  int
 }
 
@@ -66,7 +67,11 @@ func newDialect(s *schema) (*dialect, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up expressions: %w", err)
 	}
-	return &dialect{env: env, schema: s}, nil
+	d := &dialect{env: env, schema: s}
+	for _, fields := range provider.structs {
+		d.fields = slices.AppendSeq(d.fields, maps.Keys(fields))
+	}
+	return d, nil
 }
 
 // expressionFault is what is wrong with an expression, and what to do about it.
@@ -84,7 +89,7 @@ func (d *dialect) compile(text string) (*expression, error) {
 		return nil, &expressionFault{fmt.Sprintf("has more than %d characters", maxExpression), ""}
 	}
 	parsed, issues := d.env.Parse(text)
-	if err := issueFault(issues); err != nil {
+	if err := d.issueFault(issues); err != nil {
 		return nil, err
 	}
 	factory := ast.NewExprFactory()
@@ -95,7 +100,7 @@ func (d *dialect) compile(text string) (*expression, error) {
 		return nil, err
 	}
 	checked, issues := d.env.Check(parsed)
-	if err := issueFault(issues); err != nil {
+	if err := d.issueFault(issues); err != nil {
 		return nil, err
 	}
 	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
@@ -206,25 +211,50 @@ func (e *expression) holds(scope cel.Activation) (bool, error) {
 	return value, nil
 }
 
-var noOverload = regexp.MustCompile(`^found no matching overload for '_?([^'_]+)_?(?:_)?' applied to '(.*)'$`)
+var (
+	noOverload = regexp.MustCompile(`^found no matching overload for '_?([^'_]+)_?(?:_)?' applied to '(.*)'$`)
+	undeclared = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
+	noField    = regexp.MustCompile(`^undefined field '([^']*)'`)
+	syntax     = regexp.MustCompile(`^Syntax error: (.*?)(?: expecting .*)?$`)
+)
 
-func issueFault(issues *cel.Issues) error {
+// issueFault says in our words what CEL's checker says in its own.
+func (d *dialect) issueFault(issues *cel.Issues) error {
 	if issues == nil || issues.Err() == nil {
 		return nil
 	}
 	first := issues.Errors()[0]
-	message := first.Message
-	if m := noOverload.FindStringSubmatch(message); m != nil {
-		message = fmt.Sprintf("%s does not go with %s", m[1], m[2])
-	}
 	at := ""
 	if first.Location != nil && first.Location.Line() > 0 {
-		at = fmt.Sprintf("at character %d: ", first.Location.Column()+1)
+		at = fmt.Sprintf(" (at character %d)", first.Location.Column()+1)
 		if first.Location.Line() > 1 {
-			at = fmt.Sprintf("at line %d, character %d: ", first.Location.Line(), first.Location.Column()+1)
+			at = fmt.Sprintf(" (at line %d, character %d)", first.Location.Line(), first.Location.Column()+1)
 		}
 	}
-	return &expressionFault{"is no expression of CEL: " + at + clip(message), ""}
+	say := func(format string, args ...any) *expressionFault {
+		return &expressionFault{message: fmt.Sprintf(format, args...) + at}
+	}
+	if m := noOverload.FindStringSubmatch(first.Message); m != nil {
+		return say("cannot be used: %s does not go with %s", m[1], m[2])
+	}
+	if m := undeclared.FindStringSubmatch(first.Message); m != nil {
+		fault := say("asks for %q, which is not there", clip(m[1]))
+		if d.schema.properties[m[1]] != nil {
+			fault.hint = fmt.Sprintf("did you mean self.%s?", m[1])
+		}
+		return fault
+	}
+	if m := noField.FindStringSubmatch(first.Message); m != nil {
+		fault := say("asks for the field %q, which is not there", clip(m[1]))
+		if near := holdfast.Nearest(m[1], d.fields); near != "" {
+			fault.hint = didYouMean(m[1], []string{near})
+		}
+		return fault
+	}
+	if m := syntax.FindStringSubmatch(first.Message); m != nil {
+		return say("is no expression of CEL: %s", clip(m[1]))
+	}
+	return say("is no expression of CEL: %s", clip(first.Message))
 }
 
 // scope is what the expressions of a template see of a cluster.

@@ -180,7 +180,11 @@ func (o *object) items(key string) []*yaml.Node {
 		return nil
 	}
 	if n.Kind != yaml.SequenceNode {
-		o.r.add(n, fmt.Sprintf("%s must be a list, not %s", o.label(key), describe(n)), fmt.Sprintf("write %s: [%s]", key, clip(n.Value)))
+		hint := ""
+		if n.Kind == yaml.ScalarNode {
+			hint = fmt.Sprintf("write %s: [%s]", key, clip(n.Value))
+		}
+		o.r.add(n, fmt.Sprintf("%s must be a list, not %s", o.label(key), describe(n)), hint)
 		return nil
 	}
 	return n.Content

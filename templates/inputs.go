@@ -28,7 +28,22 @@ func (l *templateLoader) typed(call templateCall, input string, want cty.Type) {
 	l.add(call.keys[input], fmt.Sprintf("module %q wants %s%s as %s, and %s", call.name, input, m.path, m.want, m.got), "")
 }
 
-func typeWords(t cty.Type) string { return clip(typeexpr.TypeString(t)) }
+// typeWords names a type; of an object, what it must have.
+func typeWords(t cty.Type) string {
+	if !t.IsObjectType() {
+		return clip(typeexpr.TypeString(t))
+	}
+	var names []string
+	for _, name := range sortedKeys(t.AttributeTypes()) {
+		if !t.AttributeOptional(name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return "an object"
+	}
+	return clip("an object with " + listed(names))
+}
 
 // fit compares a parsed template with a type.
 func (l *templateLoader) fit(v any, want cty.Type, path string) *mismatch {

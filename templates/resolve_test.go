@@ -334,7 +334,7 @@ func TestTemplateFaults(t *testing.T) {
 			`templates/kubernetes/template.yaml:17:35: module source "terraform-aws-modules/vpc/aws" has the version "" (write the exact version of a registry module)`,
 		}},
 		"default of nothing": {"instance_type: t3.medium}", "instnce_type: t3.medium}", []string{`templates/kubernetes/template.yaml:8:18: unknown variable "instnce_type" (did you mean "instance_type"?)`}},
-		"schema":             {"type: integer, minimum: 1", "type: integr, minimum: 1", []string{`templates/kubernetes/template.yaml:19:5: spec.variables is not a JSON Schema that can be used: at /properties/node_count/type: `}},
+		"schema":             {"type: integer, minimum: 1", "type: integr, minimum: 1", []string{`templates/kubernetes/template.yaml:22:26: spec.variables is not a JSON Schema that can be used: at /properties/node_count/type: `}},
 		"remote reference":   {"type: integer, minimum: 1", "$ref: https://x.invalid/s, minimum: 1", []string{`templates/kubernetes/template.yaml:19:5: spec.variables is not a JSON Schema that can be used: $ref "https://x.invalid/s": only references such as "#/$defs/name" are followed`}},
 	}
 	for name, tc := range tests {

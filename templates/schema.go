@@ -171,6 +171,14 @@ func (t *instanceTypes) hint(word string) string {
 	return allowed
 }
 
+// schemaFault is what makes a schema one that cannot be used.
+type schemaFault struct {
+	path []string // of what is wrong, from the schema
+	text string
+}
+
+func (e *schemaFault) Error() string { return e.text }
+
 func schemaError(err error) error {
 	var invalid *jsonschema.SchemaValidationError
 	if !errors.As(err, &invalid) {
@@ -184,7 +192,10 @@ func schemaError(err error) error {
 	for len(leaf.Causes) > 0 {
 		leaf = leaf.Causes[0]
 	}
-	return fmt.Errorf("at /%s: %s", strings.Join(leaf.InstanceLocation, "/"), leaf.ErrorKind.LocalizedString(printer()))
+	return &schemaFault{
+		path: leaf.InstanceLocation,
+		text: fmt.Sprintf("at /%s: %s", strings.Join(leaf.InstanceLocation, "/"), leaf.ErrorKind.LocalizedString(printer())),
+	}
 }
 
 func printer() *message.Printer { return message.NewPrinter(language.English) }

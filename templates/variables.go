@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,7 +22,12 @@ func (l *templateLoader) variables(o *object) {
 	l.schemaNode = o.node
 	general, err := s.compile(nil)
 	if err != nil {
-		l.add(o.node, "spec.variables is not a JSON Schema that can be used: "+err.Error(), "")
+		at := o.node
+		var fault *schemaFault
+		if errors.As(err, &fault) {
+			at = nodeAt(at, fault.path)
+		}
+		l.add(at, "spec.variables is not a JSON Schema that can be used: "+err.Error(), "")
 	}
 	l.general = general
 	if o.node == nil {
