@@ -119,14 +119,9 @@ func engineFault(f *holdfast.Failure) error {
 	missing := f.Step == "prepare" && (f.Cause == "NoEngine" || f.Transient) ||
 		f.Step == "init" && (f.Transient || noProvider.MatchString(text)) && !wrongSource.MatchString(text)
 	if missing {
-		return fmt.Errorf("%w: %s", authoring.ErrNotAtHand, firstLine(text))
+		return fmt.Errorf("%w: %s", authoring.ErrNotAtHand, shorten(text, 240))
 	}
 	return errors.New(text)
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return shorten(line, 200)
 }
 
 // withoutFile copies a bundle without one of its files.

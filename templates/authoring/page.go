@@ -2,7 +2,6 @@ package authoring
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
@@ -65,265 +64,40 @@ func (p *page) table(header []string, rows [][]string) {
 	}
 }
 
-var spaces = regexp.MustCompile(`\s+`)
-
-// inline makes text that stays text: on one line, and with nothing that Markdown
-// or HTML would take for its own. Code spans stay, as authors write them.
-func inline(s string) string {
-	s = spaces.ReplaceAllString(strings.TrimSpace(strings.ToValidUTF8(s, "?")), " ")
-	var b strings.Builder
-	for i, piece := range strings.Split(s, "`") {
-		if i%2 == 1 && strings.Count(s, "`")%2 == 0 {
-			b.WriteString(code(piece))
-			continue
-		}
-		if i > 0 && strings.Count(s, "`")%2 == 1 {
-			b.WriteString("\\`")
-		}
-		b.WriteString(escape(piece))
-	}
-	return b.String()
-}
-
-func escape(s string) string {
-	var b strings.Builder
-	for i, r := range s {
-		switch {
-		case r == '<':
-			b.WriteString("&lt;")
-			continue
-		case r == '>':
-			b.WriteString("&gt;")
-			continue
-		case r == '&':
-			b.WriteString("&amp;")
-			continue
-		case strings.ContainsRune(`\|*[]~$`, r),
-			r == '_' && (i == 0 || !wordAround(s, i)),
-			i == 0 && strings.ContainsRune("#+-", r), r == '@', r == '!':
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-// wordAround reports whether the underscore at i is inside of a word, where it
-// means nothing to Markdown.
-func wordAround(s string, i int) bool {
-	word := func(c byte) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-	}
-	return i > 0 && i+1 < len(s) && word(s[i-1]) && word(s[i+1])
-}
-
-// code makes a code span, also in a table.
-func code(s string) string {
-	s = spaces.ReplaceAllString(strings.ToValidUTF8(s, "?"), " ")
-	if strings.TrimSpace(s) == "" {
-		return ""
-	}
-	fence := "`"
-	for strings.Contains(s, fence) {
-		fence += "`"
-	}
-	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
-		s = " " + s + " "
-	}
-	// A pipe ends a cell even in a code span, unless there is a backslash.
-	return fence + strings.ReplaceAll(s, "|", `\|`) + fence
-}
-
-func codes(words []string) string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = code(w)
-	}
-	return strings.Join(out, ", ")
-}
-
 func (p *page) providers() {
 	p.heading("Providers")
-	var rows [][]string
-	for _, provider := range p.b.Providers {
-		row := []string{code(provider.Name), "any", "any", ""}
-		if len(provider.Regions) > 0 {
-			row[1] = codes(provider.Regions)
+	for i, provider := range p.b.Providers {
+		if i > 0 {
+			p.line("")
 		}
-		if len(provider.InstanceTypes) > 0 {
-			row[2] = codes(provider.InstanceTypes)
-		}
-		var defaults []string
+		p.line("### %s", inline(provider.Name))
+		p.line("")
+		p.list("Regions", "any", provider.Regions)
+		p.list("Instance types", "any", provider.InstanceTypes)
+		var defaults, engines []string
 		for _, name := range slices.Sorted(maps.Keys(provider.Defaults)) {
-			defaults = append(defaults, code(name+": "+jsonOf(provider.Defaults[name])))
+			defaults = append(defaults, name+": "+jsonOf(provider.Defaults[name]))
 		}
-		row[3] = strings.Join(defaults, ", ")
-		rows = append(rows, row)
-	}
-	p.table([]string{"Provider", "Regions", "Instance types", "Defaults"}, rows)
-	rows = nil
-	for _, provider := range p.b.Providers {
 		for _, e := range provider.Configure {
-			rows = append(rows, []string{code(provider.Name), code(e.Name), code(e.Source), code(e.Version)})
+			engines = append(engines, strings.TrimSpace(e.Source+" "+e.Version))
 		}
-	}
-	if len(rows) > 0 {
-		p.line("")
-		p.line("The root module configures these providers of the engine:")
-		p.line("")
-		p.table([]string{"For", "Provider", "Source", "Version"}, rows)
+		p.list("Defaults", "none", defaults)
+		p.list("Providers of the engine that the root module configures", "none", engines)
 	}
 }
 
-// variable is a row of the table of variables.
-type variable struct {
-	path     string
-	schema   map[string]any
-	required bool
-}
-
-// flatten lists a schema's properties, each before what is below it.
-func flatten(prefix string, schema map[string]any, depth int) []variable {
-	const deepest = 6
-	properties, _ := schema["properties"].(map[string]any)
-	if depth > deepest {
-		return nil
+// list writes words after a title, and folds those that would fill the page.
+func (p *page) list(title, none string, words []string) {
+	const most = 16
+	switch {
+	case len(words) == 0:
+		p.line("- %s: %s", title, none)
+	case len(words) <= most:
+		p.line("- %s: %s", title, codes(words))
+	default:
+		p.line("- %s: <details><summary>%s (%d in all)</summary>%s</details>",
+			title, html(some(words)), len(words), html(strings.Join(words, ", ")))
 	}
-	required, _ := schema["required"].([]any)
-	var out []variable
-	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		property, _ := properties[name].(map[string]any)
-		out = append(out, variable{prefix + name, property, slices.Contains(required, any(name))})
-		out = append(out, parts(prefix+name, property, depth)...)
-	}
-	return out
-}
-
-func parts(at string, schema map[string]any, depth int) []variable {
-	out := flatten(at+".", schema, depth+1)
-	if items, ok := schema["items"].(map[string]any); ok {
-		out = append(out, flatten(at+"[].", items, depth+1)...)
-	}
-	if values, ok := schema["additionalProperties"].(map[string]any); ok {
-		out = append(out, flatten(at+".*.", values, depth+1)...)
-	}
-	return out
-}
-
-func (p *page) variables() {
-	p.heading("Variables")
-	all := flatten("", p.b.Schema, 0)
-	if len(all) == 0 {
-		p.line("There are none.")
-		return
-	}
-	rows := make([][]string, len(all))
-	for i, v := range all {
-		fallback := ""
-		if d, ok := v.schema["default"]; ok {
-			fallback = code(jsonOf(d))
-		}
-		if !strings.ContainsAny(v.path, ".[") {
-			fallback = cmp.Or(fallback, p.providerDefaults(v.path))
-		}
-		must := ""
-		if v.required {
-			must = "yes"
-		}
-		words, _ := v.schema["description"].(string)
-		if v.schema["writeOnly"] == true {
-			words = strings.TrimSpace("Secret: say where it is, such as `{secret: {env: NAME}}`. " + words)
-		}
-		rows[i] = []string{code(v.path), code(typeOf(v.schema)), fallback, must, allowed(v.schema), inline(words)}
-	}
-	p.table([]string{"Variable", "Type", "Default", "Required", "Allowed", "Description"}, rows)
-}
-
-// providerDefaults are a variable's defaults where only providers have one.
-func (p *page) providerDefaults(name string) string {
-	for _, provider := range p.b.Providers {
-		if _, ok := provider.Defaults[name]; ok {
-			return "by provider"
-		}
-	}
-	return ""
-}
-
-func typeOf(schema map[string]any) string {
-	switch t := schema["type"].(type) {
-	case string:
-		if items, ok := schema["items"].(map[string]any); ok && t == "array" {
-			return "list of " + typeOf(items)
-		}
-		if values, ok := schema["additionalProperties"].(map[string]any); ok && t == "object" && schema["properties"] == nil {
-			return "map of " + typeOf(values)
-		}
-		return map[string]string{"array": "list"}[t] + map[bool]string{true: t}[t != "array"]
-	case []any:
-		words := make([]string, len(t))
-		for i, word := range t {
-			words[i] = fmt.Sprint(word)
-		}
-		return strings.Join(words, " or ")
-	}
-	return "any"
-}
-
-// allowed says in words what a schema demands of a value.
-func allowed(schema map[string]any) string {
-	var out []string
-	if fixed, ok := schema["const"]; ok {
-		out = append(out, "only "+code(jsonOf(fixed)))
-	}
-	if values, ok := schema["enum"].([]any); ok {
-		words := make([]string, len(values))
-		for i, v := range values {
-			words[i] = code(jsonOf(v))
-		}
-		out = append(out, "one of "+strings.Join(words, ", "))
-	}
-	between := func(from, to, unit string) {
-		low, hasLow := schema[from]
-		high, hasHigh := schema[to]
-		switch {
-		case hasLow && hasHigh:
-			out = append(out, fmt.Sprintf("%s to %s%s", jsonOf(low), jsonOf(high), unit))
-		case hasLow:
-			out = append(out, fmt.Sprintf("at least %s%s", jsonOf(low), unit))
-		case hasHigh:
-			out = append(out, fmt.Sprintf("at most %s%s", jsonOf(high), unit))
-		}
-	}
-	between("minimum", "maximum", "")
-	for keyword, words := range map[string]string{"exclusiveMinimum": "more than ", "exclusiveMaximum": "less than ", "multipleOf": "a multiple of "} {
-		if v, ok := schema[keyword]; ok {
-			out = append(out, words+jsonOf(v))
-		}
-	}
-	slices.Sort(out[min(len(out), 1):]) // the order of the map above is nobody's
-	between("minLength", "maxLength", " characters")
-	between("minItems", "maxItems", " items")
-	between("minProperties", "maxProperties", " entries")
-	if pattern, ok := schema["pattern"].(string); ok {
-		out = append(out, "matches "+code(pattern))
-	}
-	if schema["format"] == "instance-type" {
-		out = append(out, "an instance type of the provider")
-	}
-	if schema["uniqueItems"] == true {
-		out = append(out, "no item twice")
-	}
-	return strings.Join(out, "; ")
-}
-
-func jsonOf(v any) string {
-	var b strings.Builder
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return "?"
-	}
-	return strings.TrimSpace(b.String())
 }
 
 func (p *page) rules() {
@@ -363,14 +137,45 @@ func (p *page) modules() {
 		p.text.WriteString(g)
 		p.line("```")
 	}
-	rows := [][]string{}
+	p.line("")
+	p.table([]string{"Module", "On when", "Source"}, p.moduleRows())
+}
+
+// moduleRows has one row for each module, with the source for each provider
+// where they differ.
+func (p *page) moduleRows() [][]string {
+	type row struct {
+		name, when string
+		sources    []string
+		providers  map[string][]string
+	}
+	var rows []*row
 	for _, provider := range p.b.Providers {
 		for _, m := range provider.Modules {
-			rows = append(rows, []string{code(provider.Name), code(m.Name), code(strings.TrimSpace(m.Source + " " + m.Version)), cmp.Or(code(m.When), "always")})
+			i := slices.IndexFunc(rows, func(r *row) bool { return r.name == m.Name && r.when == m.When })
+			if i < 0 {
+				i = len(rows)
+				rows = append(rows, &row{name: m.Name, when: m.When, providers: map[string][]string{}})
+			}
+			source := strings.TrimSpace(m.Source + " " + m.Version)
+			if rows[i].providers[source] == nil {
+				rows[i].sources = append(rows[i].sources, source)
+			}
+			rows[i].providers[source] = append(rows[i].providers[source], provider.Name)
 		}
 	}
-	p.line("")
-	p.table([]string{"Provider", "Module", "Source", "On when"}, rows)
+	out := make([][]string, len(rows))
+	for i, r := range rows {
+		sources := make([]string, len(r.sources))
+		for j, source := range r.sources {
+			sources[j] = code(source)
+			if len(r.providers[source]) < len(p.b.Providers) {
+				sources[j] += " on " + inline(strings.Join(r.providers[source], ", "))
+			}
+		}
+		out[i] = []string{code(r.name), cmp.Or(code(r.when), "always"), strings.Join(sources, "; ")}
+	}
+	return out
 }
 
 // graph draws the modules of a provider, those that wait below those that they
@@ -383,7 +188,7 @@ func graph(provider templates.ProviderBlueprint) string {
 		number[m.Name] = i
 		label := m.Name
 		if m.When != "" {
-			label += "\nwhen " + m.When
+			label += "\nwhen " + shorten(m.When)
 		}
 		shape := [2]string{"[", "]"}
 		if m.When != "" {
@@ -399,6 +204,16 @@ func graph(provider templates.ProviderBlueprint) string {
 		}
 	}
 	return b.String()
+}
+
+// shorten keeps what fits into a node: the table has all of it.
+func shorten(s string) string {
+	const most = 60
+	s = spaces.ReplaceAllString(s, " ")
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return s
 }
 
 // mermaid makes text that stays text in the label of a node.
