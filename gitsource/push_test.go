@@ -48,14 +48,15 @@ func push(t testing.TB, s *gitsource.Source, from, to holdfast.Revision) {
 
 func TestCommitAndPush(t *testing.T) {
 	t.Parallel()
-	server, repo, s := served(t)
+	server := gitserver.New(t)
+	repo := server.CreateRepo(repoName)
 	base := repo.Commit("main", "first", map[string]string{
 		"clusters/eu/prod.yaml": "version: 1.4.2\n", "clusters/dev.yaml": gitserver.Executable + "version: 1.4.2\n",
 		"README.md": "hello\n", "clusters/link": gitserver.Symlink + "dev.yaml", "clusters/eu/other.yaml": "x\n", "run": gitserver.Executable + "x",
 	})
 	repo.Branch("feature", base)
 	server.RequireAuth("ada", "secret")
-	s = open(t, t.TempDir(), gitsource.Repository{URL: repo.URL, Auth: gitsource.Auth{
+	s := open(t, t.TempDir(), gitsource.Repository{URL: repo.URL, Auth: gitsource.Auth{
 		Basic: func(context.Context) (string, string, error) { return "ada", "secret", nil },
 	}})
 	fetch(t, s)

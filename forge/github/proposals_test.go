@@ -35,12 +35,19 @@ func newHub(t *testing.T) *hub {
 	t.Helper()
 	s := githubserver.New(t)
 	h := &hub{T: t, s: s, repo: s.Repo("acme/app"), git: gitserver.NewRepo(t, filepath.Join(t.TempDir(), "app.git"))}
-	h.c = newClient(t, s, github.Options{App: &github.App{ID: githubserver.AppID, PrivateKey: s.AppKey()}})
+	h.c = newClient(t, s, github.Options{Token: token})
 	h.repo.ServeGit(h.git.Path)
 	h.git.Commit("main", "first", map[string]string{
 		"clusters/eu/prod.yaml": "version: 1.4.2\n", "clusters/dev.yaml": gitserver.Executable + "version: 1.4.2\n",
 		"README.md": "hello\n", "link": gitserver.Symlink + "README.md",
 	})
+	return h
+}
+
+// asApp makes the client an App's.
+func (h *hub) asApp() *hub {
+	h.Helper()
+	h.c = newClient(h, h.s, github.Options{App: &github.App{ID: githubserver.AppID, PrivateKey: h.s.AppKey()}})
 	return h
 }
 
@@ -107,7 +114,7 @@ func (h *hub) wantBranch(pr holdfast.PullRequest, p holdfast.Proposal) {
 
 func TestProposeThroughItsLife(t *testing.T) {
 	t.Parallel()
-	h := newHub(t)
+	h := newHub(t).asApp()
 	p := h.upgrade("1.5.0")
 	pr := h.propose(p)
 	want := holdfast.PullRequest{
@@ -377,6 +384,9 @@ func TestProposeMayNot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHub(t)
+			if name == "unauthorized" {
+				h.asApp()
+			}
 			h.s.Fail(1, test.route, test.fault)
 			_, err := h.c.Propose(t.Context(), "app", h.upgrade("1.5.0"))
 			var limit *holdfast.RateLimitError
@@ -388,7 +398,7 @@ func TestProposeMayNot(t *testing.T) {
 	t.Run("labels", func(t *testing.T) {
 		t.Parallel()
 		h := newHub(t)
-		h.repo.SetPermission(githubserver.AppLogin, "read")
+		h.repo.SetPermission(githubserver.TokenLogin, "read")
 		h.propose(h.upgrade("1.5.0"))
 		h.wantPulls("1 open Upgrade to 1.5.0 []: Notes of 1.5.0")
 	})
@@ -435,7 +445,7 @@ func TestProposeRefuses(t *testing.T) {
 func TestProposeManyFiles(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	const many = 1100
+	const many = 700
 	before := map[string]string{}
 	p := h.upgrade("1.5.0")
 	p.Files = map[string][]byte{}

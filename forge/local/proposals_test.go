@@ -78,9 +78,9 @@ func TestProposeThroughItsLife(t *testing.T) {
 	pr = h.propose(p)
 	h.isOpen(pr, 1, p)
 	// So does one whose answer got lost: the head that is known is the one before.
-	p.Base = holdfast.Revision(h.commit("main", "other", "y"))
+	p.Base = h.commit("main", "other", "y")
 	h.propose(p)
-	p.Base = holdfast.Revision(h.commit("main", "other", "z"))
+	p.Base = h.commit("main", "other", "z")
 	h.isOpen(h.propose(p), 1, p)
 
 	h.repo.Merge("main", ours)

@@ -361,23 +361,23 @@ func (r *Repo) writeTree(base string, entries []treeEntry) (sha, refused string)
 	}
 	defer os.RemoveAll(dir)
 	env := []string{"GIT_INDEX_FILE=" + filepath.Join(dir, "index")}
+	blobs, err := r.writeBlobs(filepath.Join(dir, "marks"), entries)
+	if err != nil {
+		return "", err.Error()
+	}
 	var lines strings.Builder
-	for _, e := range entries {
+	for i, e := range entries {
 		if e.Path == "" || strings.HasPrefix(e.Path, "/") || slices.Contains(strings.Split(e.Path, "/"), "..") {
 			return "", "tree.path contains a malformed path component"
 		}
 		if !slices.Contains([]string{"100644", "100755", "040000", "160000", "120000"}, e.Mode) {
 			return "", "tree.mode is not a valid mode"
 		}
-		var blob string
+		blob := blobs[i]
 		switch {
 		case e.SHA != nil && e.Content != nil:
 			return "", "Must supply either tree.sha or tree.content, not both"
 		case e.Content != nil:
-			var err error
-			if blob, err = r.run(*e.Content, "hash-object", "-w", "--stdin"); err != nil {
-				return "", err.Error()
-			}
 		case e.SHA != nil && r.is("blob", *e.SHA):
 			blob = *e.SHA
 		default:
@@ -397,6 +397,37 @@ func (r *Repo) writeTree(base string, entries []treeEntry) (sha, refused string)
 		return "", err.Error()
 	}
 	return sha, ""
+}
+
+// writeBlobs writes the contents of entries, all at once, and returns their ids by
+// the entries' places.
+func (r *Repo) writeBlobs(marks string, entries []treeEntry) (map[int]string, error) {
+	var in strings.Builder
+	for i, e := range entries {
+		if e.Content != nil {
+			fmt.Fprintf(&in, "blob\nmark :%d\ndata %d\n%s\n", i+1, len(*e.Content), *e.Content)
+		}
+	}
+	if in.Len() == 0 {
+		return nil, nil
+	}
+	if _, err := r.run(in.String(), "fast-import", "--quiet", "--export-marks="+marks); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(marks)
+	if err != nil {
+		return nil, err
+	}
+	blobs := make(map[int]string)
+	for line := range strings.Lines(string(data)) {
+		var mark int
+		var sha string
+		if _, err := fmt.Sscanf(line, ":%d %s", &mark, &sha); err != nil {
+			return nil, err
+		}
+		blobs[mark-1] = sha
+	}
+	return blobs, nil
 }
 
 func (s *Server) postBlob(w http.ResponseWriter, r *http.Request) {
