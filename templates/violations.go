@@ -82,14 +82,15 @@ func (s *providerSchema) flatten(e *jsonschema.ValidationError) []violation {
 			message: fmt.Sprintf("%s has the key %q, which is not allowed", label(e.InstanceLocation), clip(k.Property)), hint: hint,
 		}}
 	}
-	if len(e.Causes) > 0 {
-		var out []violation
-		for _, cause := range e.Causes {
-			out = append(out, s.flatten(cause)...)
-		}
-		return out
+	_, contains := e.ErrorKind.(*kind.Contains)
+	if len(e.Causes) == 0 || contains {
+		return s.leaf(e)
 	}
-	return s.leaf(e)
+	var out []violation
+	for _, cause := range e.Causes {
+		out = append(out, s.flatten(cause)...)
+	}
+	return out
 }
 
 // alternatives is what is wrong with a value that fits none of anyOf or oneOf,
@@ -110,7 +111,11 @@ func (s *providerSchema) alternatives(e *jsonschema.ValidationError) violation {
 	list, _ := at[keyword].([]any)
 	for _, item := range list {
 		way, _ := item.(map[string]any)
-		fields := requiredOf(way)
+		var fields []string
+		required, _ := way["required"].([]any)
+		for _, field := range required {
+			fields = append(fields, plainValue(field))
+		}
 		if len(fields) == 0 || len(way) > 1 {
 			ways = nil
 			break
@@ -125,8 +130,12 @@ func (s *providerSchema) alternatives(e *jsonschema.ValidationError) violation {
 	default:
 		for _, cause := range e.Causes {
 			for _, inner := range s.flatten(cause) {
-				if !slices.Contains(ways, inner.message) {
-					ways = append(ways, inner.message)
+				word := inner.message
+				if strings.Contains(word, " is ") && inner.hint != "" {
+					word += ", " + inner.hint // the message alone says no more than the value
+				}
+				if !slices.Contains(ways, word) {
+					ways = append(ways, word)
 				}
 			}
 		}
@@ -174,7 +183,7 @@ func (s *providerSchema) leaf(e *jsonschema.ValidationError) []violation {
 	say := func(format string, args ...any) { v.message = name + " " + fmt.Sprintf(format, args...) }
 	switch k := e.ErrorKind.(type) {
 	case *kind.AdditionalProperties:
-		return s.additional(e.InstanceLocation, k.Properties)
+		return s.additional(e, k.Properties)
 	case *kind.Type:
 		say("must be %s, not %s", article(k.Want), k.Got)
 		v.hint = typeHint(k)
@@ -199,6 +208,7 @@ func (s *providerSchema) leaf(e *jsonschema.ValidationError) []violation {
 		v.hint = s.patternHint(e, k)
 	case *kind.FalseSchema:
 		say("is not allowed here")
+		v.key = true
 	case *kind.Not:
 		v.message, v.hint = s.not(e, name)
 	default:
@@ -209,11 +219,7 @@ func (s *providerSchema) leaf(e *jsonschema.ValidationError) []violation {
 		}
 	}
 	if when := s.condition(e.SchemaURL); when != "" {
-		if v.hint == "the template requires it" {
-			v.hint += " " + when
-		} else {
-			v.message += " " + when
-		}
+		v.hint = strings.TrimPrefix(v.hint+" "+when, " ")
 	}
 	return []violation{v}
 }
@@ -316,6 +322,17 @@ func (s *providerSchema) not(e *jsonschema.ValidationError, name string) (messag
 		}
 		return name + " has " + listed(fields), "the template does not allow them together"
 	}
+	values, _ := refused["enum"].([]any)
+	if value, ok := refused["const"]; ok {
+		values = []any{value}
+	}
+	if len(values) > 0 && len(refused) == 1 {
+		var words []string
+		for _, value := range values {
+			words = append(words, plainValue(value))
+		}
+		return name + " is one of the values that the template does not allow", "anything but " + listed(words)
+	}
 	if words := conditionWords(refused); words != "" {
 		return name + " is not what the template allows: " + words, ""
 	}
@@ -382,35 +399,22 @@ func conditionWords(test map[string]any) string {
 	return listed(words)
 }
 
-func (s *schema) additional(path, names []string) []violation {
+func (s *providerSchema) additional(e *jsonschema.ValidationError, names []string) []violation {
+	path := e.InstanceLocation
 	if len(path) == 0 && !s.open {
 		return nil // told as unknown variables already
 	}
+	at, _ := s.written(e.SchemaURL).(map[string]any)
+	known, _ := at["properties"].(map[string]any)
 	var out []violation
 	for _, name := range names {
-		at := append(slices.Clone(path), name)
 		out = append(out, violation{
-			path: at, key: true,
+			path: append(slices.Clone(path), name), key: true,
 			message: fmt.Sprintf("%s has no %q", label(path), clip(name)),
-			hint:    didYouMean(name, s.fields(path)),
+			hint:    didYouMean(name, sortedKeys(known)),
 		})
 	}
 	return out
-}
-
-// fields returns what the schema declares at a path, as far as it is known.
-func (s *schema) fields(path []string) []string {
-	if len(path) == 0 {
-		return s.names
-	}
-	at := s.shapes[path[0]]
-	if at == nil {
-		return nil
-	}
-	if at, _, _ = at.at(path[1:]); at == nil {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(at.fields))
 }
 
 func article(want []string) string {
