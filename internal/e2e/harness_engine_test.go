@@ -14,8 +14,9 @@ import (
 // that is about to begin, lasts as long as a story needs.
 
 const engineScript = `#!/bin/sh
-# The first line of a root module's main.tf names its cluster; rendered ones do not.
+# The first line of a root module's main.tf names its cluster, that of a rendered one's cluster.tf does.
 name=$(sed -n '1s/^# \([a-z0-9-]*\)$/\1/p' main.tf 2>/dev/null)
+[ -n "$name" ] || name=$(sed -n '1s/.* for cluster \([a-z0-9-]*\):.*/\1/p' cluster.tf 2>/dev/null)
 case $1 in
 version) ;;
 *) echo "$1 $name" >>%[1]s/calls ;;

@@ -1,0 +1,137 @@
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// A pull request that changes a template says what that would do to every cluster
+// that is made from it, wherever its document is; its merge applies only what is
+// made from the very folder.
+func TestTemplatePullRequestSaysItsBlastRadius(t *testing.T) {
+	t.Parallel()
+	w, infra, blueprints := newBlueprints(t, nil)
+	blueprints.commit(document("lab", "template: {path: ../kubernetes}", "provider: demo", "region: eu-1", "variables: {node_count: 1}"))
+	w.start()
+	w.untilWaiting("lab", "Unreviewed")
+	pr := infra.open(join(
+		on("dev-a", "1.4.2", "node_count: 1"),
+		on("dev-m", "1.4.2", "node_count: 1, enable_monitoring: true"),
+		on("prod-ha", "1.4.2", "node_count: 3, high_availability: true"),
+		upgrading("up-a", "1.4.2", "~> 1.4", "node_count: 2"),
+		upgrading("up-ha", "1.4.2", "~> 1.4", "node_count: 3, high_availability: true"),
+		upgrading("old", "1.4.2", "~> 1.4.0", "node_count: 1"),
+	))
+	pr.untilPlanned("6 clusters")
+	pr.untilComment("kubernetes 1.4.2")
+	pr.merge()
+	w.do("apply lab")
+	pr.untilApplied("applied 6 clusters")
+	w.untilRun("lab", holdfast.RunApply, holdfast.RunApplied)
+
+	// The nodes' module is another file for all, and a new control plane for some.
+	next := blueprint{version: "1.5.0", nodes: "second", replaces: "v2", watch: "graphs"}
+	change := blueprints.open(next.files())
+	change.untilPlanned("kubernetes")
+	change.untilComment(
+		"1.4.2 → 1.5.0 (being prepared)", "7 clusters are made from it", "**Applied by this merge**", "`lab`",
+		"**By upgrade pull requests**, in acme/infra", "`up-a`", "**Only by hand**", "`old`", "`dev-a`",
+		"`dev-m`", "/holdfast plan --all",
+	)
+	if body := change.comment(); strings.Contains(body, "replaced") {
+		t.Errorf("a sample that is not replaced says it is:\n%s", body)
+	}
+	for _, name := range []string{"up-ha", "prod-ha", "old"} {
+		if n := w.kinds(name)[holdfast.RunPlan]; n != 1 {
+			t.Errorf("%s was planned %d times, want once: it is no sample", name, n)
+		}
+	}
+
+	ask := change.say(dev, "/holdfast plan --all")
+	change.untilReacted(ask, holdfast.ReactionDone)
+	blueprints.untilStatus(change.head, holdfast.ContextPlan, holdfast.StatusSuccess, "2 replaced")
+	change.untilComment(
+		"**2: control plane replaced**", "`module.nodes.terraform_data.control_plane`",
+		"`prod-ha`", "`up-ha`", "All 7 whose root modules change are planned.",
+	)
+
+	change.merge()
+	blueprints.untilStatus(change.merged, holdfast.ContextApply, holdfast.StatusSuccess)
+	w.untilIdle()
+	for name, want := range map[string]int{"dev-a": 1, "dev-m": 1, "prod-ha": 1, "up-a": 1, "up-ha": 1, "old": 1} {
+		if got := w.kinds(name)[holdfast.RunApply]; got != want {
+			t.Errorf("%s was applied %d times, want %d", name, got, want)
+		}
+	}
+	if digest := w.record("lab").Applied.SourceDigest; digest != w.record("lab").Desired.SourceDigest {
+		t.Errorf("lab is not what the branch says")
+	}
+}
+
+// What a template's change would do is known again when the clusters are others.
+func TestBlastRadiusFollowsTheFleet(t *testing.T) {
+	t.Parallel()
+	w, infra, blueprints := newBlueprints(t, nil)
+	blueprints.config["trials"] = 0
+	infra.commit(on("dev-a", "1.4.2", "node_count: 1"))
+	w.start()
+	change := blueprints.open(blueprint{version: "1.5.0", nodes: "second", replaces: "v1", watch: "graphs"}.files())
+	blueprints.untilStatus(change.head, holdfast.ContextPlan, holdfast.StatusSuccess)
+	change.untilComment("1 cluster is made from it", "`dev-a`")
+
+	// One is already on the version that is being prepared: it waits for it.
+	infra.push(join(on("dev-b", "1.4.2", "node_count: 1"), on("soon", "1.5.0", "node_count: 2")))
+	w.untilWaiting("soon", "Invalid")
+	change.push(files{"README.md": "Other words.\n"})
+	blueprints.untilStatus(change.head, holdfast.ContextPlan, holdfast.StatusSuccess)
+	change.untilComment("3 clusters are made from it", "`dev-b`", "**When 1.5.0 is released**, in acme/infra: `soon`")
+
+	change.merge()
+	blueprints.untilStatus(change.merged, holdfast.ContextApply, holdfast.StatusSuccess)
+	blueprints.releases("1.5.0")
+	w.untilWaiting("soon", "Unreviewed")
+}
+
+// A minor version that refuses what was valid is an error, and says whom it would
+// refuse; so is a template that cannot be read.
+func TestTemplatePullRequestsThatBreak(t *testing.T) {
+	t.Parallel()
+	w, infra, blueprints := newBlueprints(t, nil)
+	infra.commit(join(
+		on("small", "1.4.2", "node_count: 2"), on("large", "1.4.2", "node_count: 8"),
+		upgrading("larger", "1.4.2", "~> 1.4", "node_count: 9"),
+	))
+	blueprints.config["trials"] = 0
+	w.start()
+	for _, name := range []string{"small", "large", "larger"} {
+		w.untilWaiting(name, "Unreviewed")
+	}
+	before := len(w.engineCalls())
+
+	narrow := oneFourTwo
+	narrow.version, narrow.maxNodes = "1.5.0", 5
+	minor := blueprints.open(narrow.files())
+	blueprints.untilStatus(minor.head, holdfast.ContextPlan, holdfast.StatusFailure, "kubernetes")
+	minor.untilComment(
+		"cannot be released as it is", "kubernetes 1.5.0 after 1.4.2 must not break documents", "variable node",
+		"clusters/large.yaml:11:", "clusters/larger.yaml:11:", "at most 5",
+	)
+	if body := minor.comment(); strings.Contains(body, "clusters/small.yaml") {
+		t.Errorf("a cluster is refused that is valid:\n%s", body)
+	}
+
+	narrow.version = "2.0.0"
+	major := blueprints.open(narrow.files())
+	blueprints.untilStatus(major.head, holdfast.ContextPlan, holdfast.StatusSuccess)
+	major.untilComment("1.4.2 → 2.0.0 (being prepared)", "**2 refused**", "clusters/large.yaml:11:")
+
+	wrong := strings.Replace(oneFourTwo.files()["kubernetes/template.yaml"], "        - name: nodes\n          source:", "        - name: nodes\n          sorce:", 1)
+	broken := blueprints.open(files{"kubernetes/template.yaml": wrong})
+	blueprints.untilStatus(broken.head, holdfast.ContextPlan, holdfast.StatusFailure, "kubernetes/template.yaml:14")
+	broken.untilComment("kubernetes/template.yaml:15:11", "sorce", "source")
+	if calls := w.engineCalls()[before:]; len(calls) > 0 {
+		t.Errorf("the engine was started for what can be seen without it: %q", calls)
+	}
+}
