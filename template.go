@@ -161,11 +161,6 @@ type Proposal struct {
 	// that is elsewhere is somebody's work, an ErrConflict, unless its head says
 	// that we made it: then the answer was lost. See ProposedBy.
 	Head Revision `json:"head,omitempty"`
-	// After is the number of the last pull request that is done with, zero if
-	// there is none: what became of it, and of those before, does not count. Of
-	// those after it, one with the same Identity that is closed or merged is the
-	// answer, and nothing is proposed again.
-	After int `json:"after,omitempty"`
 }
 
 // TemplateStatus is a template with who uses it, for people.

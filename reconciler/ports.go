@@ -256,10 +256,10 @@ type Forge interface {
 	// Propose makes a branch with one commit and a pull request for it, or brings
 	// those that are there up to date; it returns the pull request, whose Head is
 	// the commit. What is there already as proposed is not made again: a lost
-	// answer brings no second pull request, and no second commit. One that was
-	// closed or merged meanwhile is returned as it is: see Proposal.After.
-	// ErrConflict if somebody else has pushed to the branch; ErrForbidden if we
-	// may not push.
+	// answer brings no second pull request, and no second commit. If the branch's
+	// last pull request is closed or merged and had the same Identity, that is
+	// the answer, and nothing is made. ErrConflict if somebody else has pushed to
+	// the branch; ErrForbidden if we may not push.
 	Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error)
 	// Withdraw closes a pull request of ours with a comment that says why, and
 	// deletes its branch if its head is still head. Closed already is no error.

@@ -13,32 +13,6 @@ import (
 // proposalHost is the part of a forge in memory that takes our own pull requests.
 type proposalHost struct {
 	proposals map[string]holdfast.Proposal // by branch, as they were last made
-	heads     map[string]holdfast.Revision // of branches, whoever pushed them
-	withdrawn map[int]string               // why, by number
-}
-
-// pushes lets a person push to a branch.
-func (h *codeHost) pushes(branch string, head holdfast.Revision) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.heads == nil {
-		h.heads = make(map[string]holdfast.Revision)
-	}
-	h.heads[branch] = head
-	for n, pr := range h.prs {
-		if pr.Branch == branch && pr.State == holdfast.PullRequestOpen {
-			pr.Head, pr.UpdatedAt = head, h.clock.Now()
-			h.prs[n] = pr
-		}
-	}
-}
-
-// proposed returns what was last proposed on a branch.
-func (h *codeHost) proposed(branch string) (holdfast.Proposal, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	p, ok := h.proposals[branch]
-	return p, ok
 }
 
 func (h *codeHost) Propose(_ context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error) {
@@ -47,45 +21,36 @@ func (h *codeHost) Propose(_ context.Context, repo string, p holdfast.Proposal) 
 	if err := h.called("Propose"); err != nil {
 		return holdfast.PullRequest{}, err
 	}
-	if h.heads == nil {
-		h.heads = make(map[string]holdfast.Revision)
-	}
 	if h.proposals == nil {
 		h.proposals = make(map[string]holdfast.Proposal)
 	}
-	was, ours := h.proposals[p.Branch]
-	head := commitOf(p)
-	switch at := h.heads[p.Branch]; at {
-	case "", head, p.Head:
-	default:
-		if !ours || at != commitOf(was) {
-			return holdfast.PullRequest{}, fmt.Errorf("branch %q: %w", p.Branch, holdfast.ErrConflict)
-		}
-	}
-	number := 0
+	last := holdfast.PullRequest{}
 	for n, pr := range h.prs {
-		if pr.Branch == p.Branch && n > number {
-			number = n
+		if pr.Branch == p.Branch && n > last.Number {
+			last = pr
 		}
 	}
-	pr, ok := h.prs[number]
-	if ok && pr.State != holdfast.PullRequestOpen && was.Message == p.Message {
-		return pr, nil
+	was, ours := h.proposals[p.Branch]
+	switch {
+	case last.Number == 0:
+	case last.State != holdfast.PullRequestOpen && was.Identity() == p.Identity():
+		return last, nil
+	case last.State == holdfast.PullRequestOpen && (!ours || last.Head != commitOf(was)):
+		return holdfast.PullRequest{}, fmt.Errorf("branch %q: %w", p.Branch, holdfast.ErrConflict)
 	}
-	if !ok || pr.State != holdfast.PullRequestOpen {
-		number = 1
+	if last.State != holdfast.PullRequestOpen {
+		number := 1
 		for n := range h.prs {
 			number = max(number, n+1)
 		}
-		pr = holdfast.PullRequest{
-			PullRequestRef: holdfast.PullRequestRef{Repo: repo, Number: number},
-			Author:         "holdfast", State: holdfast.PullRequestOpen,
-			Branch: p.Branch, BaseBranch: p.BaseBranch, URL: fmt.Sprintf("https://forge.example/%s/%d", repo, number),
+		last = holdfast.PullRequest{
+			PullRequestRef: holdfast.PullRequestRef{Repo: repo, Number: number}, Author: "holdfast",
+			State: holdfast.PullRequestOpen, Branch: p.Branch, BaseBranch: p.BaseBranch,
 		}
 	}
-	pr.Title, pr.Head, pr.UpdatedAt = p.Title, head, h.clock.Now()
-	h.prs[number], h.heads[p.Branch], h.proposals[p.Branch] = pr, head, p
-	return pr, nil
+	last.Title, last.Head, last.UpdatedAt = p.Title, commitOf(p), h.clock.Now()
+	h.prs[last.Number], h.proposals[p.Branch] = last, p
+	return last, nil
 }
 
 // commitOf is the id of the commit that a proposal makes: the same for the same.
@@ -99,9 +64,7 @@ func commitOf(p holdfast.Proposal) holdfast.Revision {
 	return holdfast.Revision(holdfast.DigestOf(b.Bytes()).Short())
 }
 
-func (h *codeHost) Withdraw(
-	_ context.Context, ref holdfast.PullRequestRef, branch string, head holdfast.Revision, why string,
-) error {
+func (h *codeHost) Withdraw(_ context.Context, ref holdfast.PullRequestRef, _ string, _ holdfast.Revision, _ string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.called("Withdraw"); err != nil {
@@ -111,16 +74,9 @@ func (h *codeHost) Withdraw(
 	if !ok {
 		return holdfast.ErrNotFound
 	}
-	if h.heads[branch] == head {
-		delete(h.heads, branch)
+	if pr.State == holdfast.PullRequestOpen {
+		pr.State, pr.UpdatedAt = holdfast.PullRequestClosed, h.clock.Now()
+		h.prs[ref.Number] = pr
 	}
-	if pr.State != holdfast.PullRequestOpen {
-		return nil
-	}
-	if h.withdrawn == nil {
-		h.withdrawn = make(map[int]string)
-	}
-	pr.State, pr.UpdatedAt = holdfast.PullRequestClosed, h.clock.Now()
-	h.prs[ref.Number], h.withdrawn[ref.Number] = pr, why
 	return nil
 }

@@ -136,8 +136,8 @@ func (w *proposer) head(ctx context.Context) (holdfast.Revision, error) {
 	return holdfast.Revision(ref.GetObject().GetSHA()), err
 }
 
-// known returns the pull request of the branch that counts: rather an open one
-// than one that is closed, else the newest; nil if there is none.
+// known returns a pull request of the branch: rather an open one than one that is
+// closed, else the newest; nil if there is none.
 func (w *proposer) known(ctx context.Context) (*github.PullRequest, error) {
 	opts := &github.PullRequestListOptions{
 		State: "all", Head: w.on.owner + ":" + w.p.Branch, Sort: "created", Direction: "desc",
@@ -148,7 +148,7 @@ func (w *proposer) known(ctx context.Context) (*github.PullRequest, error) {
 		found, resp, err := w.gh.PullRequests.List(ctx, w.on.owner, w.on.name, opts)
 		for _, pr := range found {
 			of := toPullRequest(w.repo, pr)
-			if of.Fork || of.Branch != w.p.Branch || of.Number <= w.p.After {
+			if of.Fork || of.Branch != w.p.Branch {
 				continue
 			}
 			open := pr.GetState() == "open"

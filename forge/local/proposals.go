@@ -31,7 +31,7 @@ func (f *Forge) propose(ctx context.Context, repo string, p holdfast.Proposal) (
 	if err != nil {
 		return holdfast.PullRequest{}, err
 	}
-	if last := newest(prs, p); last.Number != 0 && last.State != holdfast.PullRequestOpen {
+	if last := newest(prs, p.Branch); last.Number != 0 && last.State != holdfast.PullRequestOpen {
 		if _, identity, err := f.proposedBy(ctx, repo, last.Head); err != nil || identity == p.Identity() {
 			return last, err
 		}
@@ -61,7 +61,7 @@ func (f *Forge) propose(ctx context.Context, repo string, p holdfast.Proposal) (
 	if pushErr != nil && refs["refs/heads/"+p.Branch] != head { // else somebody like us was faster
 		return holdfast.PullRequest{}, pushErr
 	}
-	pr := newest(prs, p)
+	pr := newest(prs, p.Branch)
 	if pr.State != holdfast.PullRequestOpen {
 		return holdfast.PullRequest{}, errMerged
 	}
@@ -78,11 +78,10 @@ func (f *Forge) propose(ctx context.Context, repo string, p holdfast.Proposal) (
 // errMerged: whoever asks again finds nothing left to propose.
 var errMerged = fmt.Errorf("what it proposes is in the tracked branch already: %w", holdfast.ErrUnavailable)
 
-// newest returns the last pull request of a proposal's branch that counts; the
-// zero one if there is none.
-func newest(prs []holdfast.PullRequest, p holdfast.Proposal) (last holdfast.PullRequest) {
+// newest returns the last pull request of a branch; the zero one if there is none.
+func newest(prs []holdfast.PullRequest, branch string) (last holdfast.PullRequest) {
 	for _, pr := range prs {
-		if pr.Branch == p.Branch && pr.Number > max(p.After, last.Number) {
+		if pr.Branch == branch && pr.Number > last.Number {
 			last = pr
 		}
 	}
