@@ -375,6 +375,7 @@ func (p *upgradePass) notProposed(ctx context.Context, rec holdfast.Upgrade, cau
 		p.r.upgrades.addAfter(p.repo.Name, forbiddenRetry)
 	default:
 		rec.Trouble = cause.Error()
+		p.r.sources.add(sourceKey{repo: p.repo.Name}) // what is proposed may be there by now
 	}
 	p.r.opts.Logger.WarnContext(ctx, "upgrade was not proposed", "repo", rec.Repo, "action", rec.Key, "err", cause)
 	if _, err := p.r.saveUpgrade(ctx, rec); err != nil {
