@@ -153,7 +153,7 @@ func (f *Forge) compare(
 	}
 	for _, ref := range slices.Sorted(maps.Keys(refs)) {
 		branch, ok := strings.CutPrefix(ref, "refs/heads/")
-		if !ok || branch == f.opts.Branches[repo] || open[branch] {
+		if !ok || branch == f.opts.Branches[repo] || open[branch] || isMerged(prs, branch, refs[ref]) {
 			continue
 		}
 		pr, err := f.open(ctx, repo, branch, refs[ref], base)
@@ -165,6 +165,14 @@ func (f *Forge) compare(
 		}
 	}
 	return prs, nil
+}
+
+// isMerged reports whether a branch is what is left of a pull request that was
+// merged: whatever happens to the tracked branch after, it is no new one.
+func isMerged(prs []holdfast.PullRequest, branch string, head holdfast.Revision) bool {
+	return slices.ContainsFunc(prs, func(pr holdfast.PullRequest) bool {
+		return pr.State == holdfast.PullRequestMerged && pr.Branch == branch && pr.Head == head
+	})
 }
 
 // follow brings an open pull request up to date with its branch: a head of ""

@@ -189,6 +189,33 @@ func TestProposeRefuses(t *testing.T) {
 	}
 }
 
+// A branch that is left after its merge is no pull request again, also when what
+// it says has come to be out of date.
+func TestMergedBranchesStayMerged(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.commit("main", "a.yaml", "version: 1.4.2\n")
+	p := h.upgrade("1.5.0")
+	pr := h.propose(p)
+	h.repo.Squash("main", ours, "Upgrade")
+	if pr := h.pullRequest(1); pr.State != holdfast.PullRequestMerged {
+		t.Errorf("it is %s", pr.State)
+	}
+	h.commit("main", "a.yaml", "version: 1.6.0\n")
+	prs, err := h.forge.PullRequests(t.Context(), infra, time.Time{})
+	if err != nil || len(prs) != 1 {
+		t.Errorf("pull requests %+v, %v; want the merged one", prs, err)
+	}
+	// Who tidies up finds it.
+	h.must(h.forge.Withdraw(t.Context(), pr.PullRequestRef, ours, pr.Head, "Merged."))
+	if refs := h.repo.Git("for-each-ref", "--format=%(refname)"); refs != "refs/heads/main" {
+		t.Errorf("refs are %s", refs)
+	}
+	if comments, err := h.store.LocalComments(t.Context(), pr.PullRequestRef); err != nil || len(comments) != 0 {
+		t.Errorf("comments %+v, %v", comments, err)
+	}
+}
+
 // What a process that died had pushed and not told is ours when somebody looks.
 func TestProposalsAreKnownByTheirCommit(t *testing.T) {
 	t.Parallel()
