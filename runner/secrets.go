@@ -106,6 +106,8 @@ func (t *attempt) lookUp(
 			value, err := t.secret(ctx, ref)
 			if err == nil {
 				err = checkSecret(value)
+			} else if ref.Store != "" && t.exec.opts.OpenSecrets {
+				err.hint = "set " + variablePrefix + places[ref][0] + " in the environment"
 			}
 			t.redact.Add(variableSecrets(value)...)
 			answers[i] = answer{value, err}

@@ -170,7 +170,12 @@ func TestSecretHasChanged(t *testing.T) {
 	l.want(unknown, "run-5", holdfast.RunPlanned, holdfast.ReasonPlanChanged)
 	approved, _ := l.run("run-4", holdfast.RunApply, files, func(a *holdfast.Assignment) { l.give(a); a.StoredPlan = "run-3" })
 	l.want(approved, "run-4", holdfast.RunApplied, "")
-	for _, id := range []string{"run-1", "run-2", "run-3", "run-4", "run-5"} {
+	// A check for drift finds that a secret has changed since the apply.
+	l.values["db_password"] = "rotated-once-more"
+	old = append(old, "rotated-password")
+	drift, _ := l.run("run-6", holdfast.RunDrift, files, l.give)
+	l.want(drift, "run-6", holdfast.RunPlanned, "")
+	for _, id := range []string{"run-1", "run-2", "run-3", "run-4", "run-5", "run-6"} {
 		wantNoLeak(t, id, l.withOutputs(id), append(l.secrets(), old...))
 	}
 }
@@ -226,7 +231,7 @@ func TestSecretsOfALaptop(t *testing.T) {
 	got, s = run(nil)
 	wantStatus(t, got, holdfast.RunErrored, "SecretUnavailable", s)
 	if f := got.Failure; !strings.Contains(f.Detail, "the environment has no DB_PASSWORD") ||
-		!strings.Contains(f.Detail, "store vault is the server's, and not here") || strings.Contains(f.Detail, "signing_pem") {
+		!strings.Contains(f.Detail, "store vault is the server's, and not here") || f.Hint != "set TF_VAR_api_key in the environment" || strings.Contains(f.Detail, "signing_pem") {
 		t.Errorf("failure %+v", f)
 	}
 }

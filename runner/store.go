@@ -82,7 +82,6 @@ func (t *attempt) noStore(name string) *secretError {
 	}
 	if t.exec.opts.OpenSecrets {
 		e.err = fmt.Errorf("store %s is the server's, and not here", name)
-		e.hint = "set " + variablePrefix + "NAME to the value of the variable NAME"
 	}
 	return e
 }
