@@ -19,7 +19,8 @@ const maxNodes = 100_000
 // reader collects the faults of one file.
 type reader struct {
 	file   string
-	left   int // values that may still be copied by expand
+	left   int  // values that may still be copied by expand
+	full   bool // they were too many
 	faults holdfast.Faults
 }
 
@@ -34,11 +35,11 @@ func (r *reader) add(at *yaml.Node, message, hint string) {
 // flow style a mapping stands elsewhere than its first key.
 func (r *reader) expand(n *yaml.Node, depth int) *yaml.Node {
 	r.left--
-	if r.left < 0 || depth > 100 {
-		if r.left != -1<<30 {
-			r.add(n, "file has too many values, or is nested too deeply, once its aliases are replaced", "use fewer aliases (*name)")
-		}
-		r.left = -1 << 30
+	if !r.full && (r.left < 0 || depth > 100) {
+		r.full = true
+		r.add(n, "file has too many values, or is nested too deeply, once its aliases are replaced", "use fewer aliases (*name)")
+	}
+	if r.full {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: n.Line, Column: n.Column}
 	}
 	if n.Kind == yaml.AliasNode {

@@ -240,7 +240,9 @@ func (s *suiteReader) document(c *Case, label string) {
 		key, value := c.written.Content[i], c.written.Content[i+1]
 		switch key.Value {
 		case "name":
-			name = s.text(value, label+".cluster.name")
+			if name = s.text(value, label+".cluster.name"); name != "" && !validName.MatchString(name) {
+				s.add(value, fmt.Sprintf("%s.cluster.name is %q", label, clip(name)), "use a-z, 0-9 and - inside, at most 63 characters")
+			}
 			continue
 		case "template", "module":
 			s.add(key, fmt.Sprintf("%s.cluster has %s", label, key.Value), "remove it: a case is of the template beside it")
@@ -252,6 +254,9 @@ func (s *suiteReader) document(c *Case, label string) {
 		if below(spec, field) == nil {
 			spec.Content = append(spec.Content, text(field), text(caseName))
 		}
+	}
+	if !validName.MatchString(name) {
+		return
 	}
 	spec.Content = append(spec.Content, text("template"), mapping(text("path"), text(relative(path.Dir(s.file), s.dir))))
 	data, err := yaml.Marshal(mapping(
