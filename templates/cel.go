@@ -106,7 +106,7 @@ func (d *dialect) compile(text string) (*expression, error) {
 	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
 		return nil, &expressionFault{fmt.Sprintf("is %s, not true or false", cel.FormatCELType(out)), "compare it with something"}
 	}
-	program, err := d.env.Program(checked, cel.CostLimit(maxExpressionCost), cel.EvalOptions(cel.OptTrackCost))
+	program, err := d.env.Program(checked, cel.CostLimit(maxExpressionCost), cel.EvalOptions(cel.OptTrackCost, cel.OptOptimize))
 	if err != nil {
 		return nil, &expressionFault{"cannot be used: " + clip(err.Error()), ""}
 	}

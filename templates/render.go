@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -132,29 +132,60 @@ func (b engineBlock) render(body *hclwrite.Body) {
 }
 
 // renderCluster makes the part of a root module that differs from cluster to
-// cluster: engine, backend, and what the template says of the cluster.
+// cluster: engine, backend, and what the template says of the cluster. It is
+// made once for each cluster of a fleet, so it is written by hand: the writer of
+// HCL takes ten times as long.
 func renderCluster(c holdfast.Cluster, backend string, config map[string]any, provider string, said []string) []byte {
-	file := hclwrite.NewEmptyFile()
-	settings := file.Body().AppendNewBlock("terraform", nil).Body()
+	var b bytes.Buffer
+	b.WriteString("terraform {\n")
 	if c.Engine.Version != "" {
-		settings.SetAttributeRaw("required_version", tokens(c.Engine.Version))
+		writeAttributes(&b, "  ", map[string]any{"required_version": c.Engine.Version}, false)
 	}
-	renderBackend(settings, backend, config)
+	b.WriteString("  backend " + string(tokens(backend).Bytes()) + " {\n")
+	writeAttributes(&b, "    ", config, false)
+	b.WriteString("  }\n}\n")
 	if len(said) > 0 {
-		values, fields := clusterValues(c, provider), map[string]any{}
+		values, fields := clusterValues(c, provider), make(map[string]any, len(said))
 		for _, name := range said {
 			fields[name] = values[name]
 		}
-		block(file.Body(), "locals").SetAttributeRaw("cluster", tokens(fields))
+		b.WriteString("\nlocals {\n  cluster = {\n")
+		writeAttributes(&b, "    ", fields, true)
+		b.WriteString("  }\n}\n")
 	}
-	return file.Bytes()
+	return b.Bytes()
 }
 
-func renderBackend(settings *hclwrite.Body, backend string, config map[string]any) {
-	block := settings.AppendNewBlock("backend", []string{backend}).Body()
-	for _, name := range slices.Sorted(maps.Keys(config)) {
-		block.SetAttributeRaw(name, tokens(config[name]))
+// writeAttributes writes arguments, or the items of an object, one a line and
+// aligned as far as none takes several lines.
+func writeAttributes(b *bytes.Buffer, indent string, values map[string]any, items bool) {
+	type line struct{ name, value string }
+	var lines []line
+	flush := func() {
+		longest := 0
+		for _, l := range lines {
+			longest = max(longest, utf8.RuneCountInString(l.name))
+		}
+		for _, l := range lines {
+			b.WriteString(indent + l.name + strings.Repeat(" ", longest-utf8.RuneCountInString(l.name)) + " = " + l.value + "\n")
+		}
+		lines = lines[:0]
 	}
+	for _, name := range sortedKeys(values) {
+		l := line{name, string(tokens(values[name]).Bytes())}
+		if items {
+			l.name = string(tokens(name).Bytes())
+		}
+		if strings.Contains(l.value, "\n") { // never of a text: there it is escaped
+			flush()
+			l.value = strings.ReplaceAll(l.value, "\n", "\n"+indent)
+			lines = append(lines, l)
+			flush()
+			continue
+		}
+		lines = append(lines, l)
+	}
+	flush()
 }
 
 func header(text string) []byte {

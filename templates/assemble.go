@@ -1,0 +1,92 @@
+package templates
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// given are the variables of a cluster, with its provider's defaults.
+type given struct {
+	plain   map[string]any
+	secrets map[string]holdfast.SecretRef
+	on      switches
+}
+
+// variables takes what a cluster says, adds what the template says for it, and
+// returns what the schema refuses.
+func (p *provider) variables(said map[string]any) (given, []violation) {
+	s := p.template.schema
+	all := maps.Clone(p.defaults)
+	if all == nil {
+		all = map[string]any{}
+	}
+	maps.Copy(all, said)
+	for name, fallback := range s.secretDefaults {
+		if _, ok := all[name]; !ok {
+			all[name] = fallback
+		}
+	}
+	plain, secrets, out := s.takeSecrets(all)
+	out = append(out, p.schema.validate(plain, slices.Collect(maps.Keys(secrets)))...)
+	return given{plain: plain, secrets: secrets}, out
+}
+
+// decide says which modules are on, and which rules are not kept.
+func (g *given) decide(c holdfast.Cluster, p *provider) ([]violation, error) {
+	scope, err := p.template.schema.scope(c, p.name, g.plain, g.secrets)
+	if err != nil {
+		return nil, err
+	}
+	broken := p.template.broken(scope)
+	on, unclear := p.on(scope)
+	g.on = on
+	return append(broken, unclear...), nil
+}
+
+// assemble makes the root module of a cluster for which everything is fine.
+func assemble(from source, p *provider, c holdfast.Cluster, g given) (*Root, error) {
+	values, err := renderVariables(g.plain)
+	if err != nil {
+		return nil, err
+	}
+	b := backendOf(c)
+	label := from.label
+	if from.revision != "" {
+		label += " (" + from.revision.Short() + ")"
+	}
+	shared := p.variant(g.on, label)
+	own := renderCluster(c, b.kind, b.config, p.name, shared.fields)
+	root := &Root{
+		Dir: rootDir, tree: from.tree, shared: shared.digest,
+		StateLocation: b.location, OwnState: b.own, Backend: b.kind,
+		Template: label, TemplateRevision: from.revision,
+		EngineConstraint: c.Engine.Version, Variables: g.plain, Secrets: g.secrets, Means: shared.means,
+		files: append(slices.Clone(shared.files),
+			File{Name: clusterFile, Data: slices.Concat(header("template "+label+" for cluster "+c.Name), own)},
+			File{Name: variablesFile, Data: values}),
+		entries: shared.entries,
+	}
+	var secrets []byte
+	if len(g.secrets) > 0 {
+		if secrets, err = renderSecrets(g.secrets); err != nil {
+			return nil, err
+		}
+		root.files = append(root.files, File{Name: holdfast.SecretFile, Data: secrets})
+	}
+	slices.SortFunc(root.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	if from.revision == "" {
+		root.Reads = shared.reads
+	}
+	digest := holdfast.NewDigester("source")
+	digest.Add("template", string(shared.digest), string(own), string(values), string(secrets), c.Engine.Name, c.Engine.Version)
+	root.Digest = digest.Digest()
+	return root, nil
+}
+
+func sortedEntries(entries map[string]entry) []entry {
+	return slices.SortedFunc(maps.Values(entries), func(a, b entry) int { return strings.Compare(a.path, b.path) })
+}
+
