@@ -52,12 +52,12 @@ func standIns(t *testing.T) string {
 	return fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror)
 }
 
-// TestCloudExamplesAreApplied has the engine validate, plan and apply every example with
-// stand-ins for the providers, and wants it to find nothing to do afterwards:
-// what the modules do with values that are unknown before an apply, such as the
-// keys of for_each, only an engine can tell. Then it switches everything off
-// that was installed: what takes it away needs the providers once more, after
-// nothing is left that names them.
+// TestCloudExamplesAreApplied has the engine plan every example with stand-ins
+// for the providers. It applies the advanced ones, and wants to find nothing to
+// do afterwards: what the modules do with values that are unknown before an
+// apply, such as the keys of for_each, only an engine can tell. Then it switches
+// everything off that was installed: what takes it away needs the providers once
+// more, after nothing is left that names them.
 func TestCloudExamplesAreApplied(t *testing.T) {
 	t.Parallel()
 
@@ -70,6 +70,10 @@ func TestCloudExamplesAreApplied(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := standInEnv(t, doc)
+			if strings.HasSuffix(name, "-basic") {
+				engineRuns(t, unpack(t, resolve(t, tree, doc)), config, env, []string{"plan", "-input=false", "-no-color"})
+				return
+			}
 			dir := applyTwice(t, unpack(t, resolve(t, tree, doc)), config, env)
 			for variable := range doc.Cluster.Variables {
 				if strings.HasPrefix(variable, "enable_") {
@@ -114,15 +118,20 @@ func localBackend() fstest.MapFS {
 // returns the module's folder.
 func applyTwice(t *testing.T, bundle fstest.MapFS, config string, env []string) string {
 	t.Helper()
+	return engineRuns(t, bundle, config, env,
+		[]string{"apply", "-input=false", "-no-color", "-auto-approve"},
+		[]string{"plan", "-input=false", "-no-color", "-detailed-exitcode"})
+}
+
+// engineRuns runs commands of the engine in a root module, after an init. It
+// returns the module's folder.
+func engineRuns(t *testing.T, bundle fstest.MapFS, config string, env []string, commands ...[]string) string {
+	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, bundle)
 	dir = filepath.Join(dir, "root")
 	write(t, dir, localBackend())
-	for _, args := range [][]string{
-		{"init", "-input=false", "-no-color"},
-		{"apply", "-input=false", "-no-color", "-auto-approve"},
-		{"plan", "-input=false", "-no-color", "-detailed-exitcode"},
-	} {
+	for _, args := range append([][]string{{"init", "-input=false", "-no-color"}}, commands...) {
 		if out, err := terraform(t, dir, config, env, args...); err != nil {
 			t.Fatalf("terraform %s: %v\n%s", args[0], err, out)
 		}
