@@ -89,4 +89,3 @@ func assemble(from source, p *provider, c holdfast.Cluster, g given) (*Root, err
 func sortedEntries(entries map[string]entry) []entry {
 	return slices.SortedFunc(maps.Values(entries), func(a, b entry) int { return strings.Compare(a.path, b.path) })
 }
-

@@ -108,4 +108,3 @@ func TestSecretsOfTheTemplate(t *testing.T) {
 	wantFaults(t, resolveFaults(t, tree(richFiles()), clusterWith(t, "node_count: 3", "instance_type: {secret: {env: A}}")),
 		"c/c.yaml:11:20: variable instance_type is not secret: its value stands here (the template makes a variable secret by writeOnly: true)")
 }
-
