@@ -1,7 +1,8 @@
 // Package gitsource reads Git repositories: it keeps a bare mirror of each,
 // brings it up to date, and answers what a revision contains, what differs
-// between two, and what merging them would give. It needs no work tree, and
-// knows nothing of what the files mean.
+// between two, and what merging them would give. It makes commits of proposals
+// and pushes their branches. It needs no work tree, and knows nothing of what the
+// files mean.
 package gitsource
 
 import (
@@ -62,8 +63,9 @@ type Repository struct {
 // ssh. The zero value is for repositories that everybody may read, and for those
 // on disk.
 type Auth struct {
-	// Basic returns user and password, and is asked anew for every fetch: the
-	// password may be a token that expires soon. Nil: none are sent.
+	// Basic returns user and password, and is asked anew for every fetch and push: the
+	// password may be a token that expires soon. Nil: none are sent. To push they
+	// have to be of somebody who may write.
 	Basic func(ctx context.Context) (user, password string, err error)
 
 	SSH SSH

@@ -40,7 +40,7 @@ func (c *Client) Propose(ctx context.Context, repo string, p holdfast.Proposal) 
 	p.Title, p.Body = clip(p.Title, maxTitle), signed(p)
 	var made holdfast.PullRequest
 	err := c.do(ctx, repo, fmt.Sprintf("propose branch %q to %q", p.Branch, repo), func(gh *github.Client, on repository) error {
-		w := proposer{Client: c, gh: gh, on: on, repo: repo, p: p}
+		w := proposer{Client: c, gh: gh, on: on, owner: on.owner, repo: repo, p: p}
 		for range maxRounds {
 			pr, err := w.propose(ctx)
 			if err == nil {
@@ -80,10 +80,11 @@ func explain(ctx context.Context, err error) error {
 // proposer makes one proposal.
 type proposer struct {
 	*Client
-	gh   *github.Client
-	on   repository
-	repo string
-	p    holdfast.Proposal
+	gh    *github.Client
+	on    repository
+	owner string // as GitHub names it: it may have been renamed since
+	repo  string
+	p     holdfast.Proposal
 }
 
 // propose is one round: it looks at what is there, and makes what is missing.
@@ -140,7 +141,7 @@ func (w *proposer) head(ctx context.Context) (holdfast.Revision, error) {
 // closed, else the newest; nil if there is none.
 func (w *proposer) known(ctx context.Context) (*github.PullRequest, error) {
 	opts := &github.PullRequestListOptions{
-		State: "all", Head: w.on.owner + ":" + w.p.Branch, Sort: "created", Direction: "desc",
+		State: "all", Head: w.owner + ":" + w.p.Branch, Sort: "created", Direction: "desc",
 		ListOptions: github.ListOptions{PerPage: 100},
 	}
 	var best *github.PullRequest
@@ -253,16 +254,27 @@ func (w *proposer) move(ctx context.Context, at, head holdfast.Revision) error {
 		_, _, err = w.gh.Git.UpdateRef(ctx, w.on.owner, w.on.name, ref, true)
 	}
 	if hasStatus(err, http.StatusUnprocessableEntity) {
-		text := strings.ToLower(err.Error())
-		switch {
-		case strings.Contains(text, "already exists"), strings.Contains(text, "does not exist"), strings.Contains(text, "cannot be updated"):
-			return errAgain
-		case strings.Contains(text, "protected"), strings.Contains(text, "rule violation"), strings.Contains(text, "force"),
-			strings.Contains(text, "not a fast forward"):
-			return fmt.Errorf("%w: %w", holdfast.ErrForbidden, translate(ctx, err))
-		}
+		return moveError(ctx, err)
 	}
 	return writeError(ctx, "move the branch", err)
+}
+
+// moveError says why GitHub does not move a branch; it has words alone for it.
+func moveError(ctx context.Context, err error) error {
+	var answer *github.ErrorResponse
+	errors.As(err, &answer)
+	said := strings.ToLower(words(answer))
+	has := func(any ...string) bool {
+		return slices.ContainsFunc(any, func(word string) bool { return strings.Contains(said, word) })
+	}
+	switch {
+	case has("already exists", "reference does not exist", "cannot be updated"):
+		return errAgain
+	case has("protected", "rule violation", "force-push", "not a fast forward"):
+		return fmt.Errorf("%w: %w", holdfast.ErrForbidden, translate(ctx, err))
+	default:
+		return translate(ctx, err)
+	}
 }
 
 // pullRequest makes the pull request, or makes the one that is open say what it
@@ -275,7 +287,14 @@ func (w *proposer) pullRequest(ctx context.Context, known *github.PullRequest) (
 			Title: &w.p.Title, Head: &w.p.Branch, Base: &w.p.BaseBranch, Body: &w.p.Body,
 		})
 		if hasStatus(err, http.StatusUnprocessableEntity) {
-			return nil, createError(ctx, err)
+			err = createError(ctx, err)
+		}
+		if errors.Is(err, errAgain) {
+			// It is there and was not found: by another name, if not made just now.
+			if on, _, err := w.gh.Repositories.Get(ctx, w.on.owner, w.on.name); err == nil {
+				w.owner = on.GetOwner().GetLogin()
+			}
+			return nil, errAgain
 		}
 	case !sameText(known.GetTitle(), w.p.Title) || !sameText(known.GetBody(), w.p.Body):
 		pr, _, err = w.gh.PullRequests.Edit(ctx, w.on.owner, w.on.name, known.GetNumber(), &github.PullRequest{Title: &w.p.Title, Body: &w.p.Body})

@@ -352,6 +352,22 @@ func TestProposeRaces(t *testing.T) {
 	})
 }
 
+// A repository whose owner was renamed answers to both names, and finds pull
+// requests by one.
+func TestProposeToARenamedOwner(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.repo = h.s.Repo("acme-corp/app")
+	h.repo.ServeGit(h.git.Path)
+	h.repo.AlsoKnownAs("acme/app")
+	p := h.upgrade("1.5.0")
+	pr := h.propose(p)
+	if again := h.propose(p); again.Number != 1 || again.Head != pr.Head {
+		t.Errorf("proposed again: %+v", again)
+	}
+	h.wantPulls("1 open Upgrade to 1.5.0 [holdfast]: Notes of 1.5.0")
+}
+
 func TestProposeMayNot(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

@@ -25,6 +25,13 @@ func (r *Repo) ServeGit(dir string) {
 	r.git = dir
 }
 
+// AlsoKnownAs makes the API answer for a name that the repository had before.
+func (r *Repo) AlsoKnownAs(fullName string) {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	r.s.repos[strings.ToLower(fullName)] = r
+}
+
 // DenyContents takes the permission to write Git's data away, or gives it back.
 func (r *Repo) DenyContents(denied bool) {
 	r.s.mu.Lock()
