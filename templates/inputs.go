@@ -255,7 +255,7 @@ func (l *templateLoader) offInputs(p *provider, call templateCall, m *module) {
 				continue
 			}
 			l.add(call.keys[input], fmt.Sprintf("module %q needs the input %q, which is left out while module %q is off", call.name, input, name),
-				fmt.Sprintf("give the module's variable a default, or the module the same when: %s", other.when.text))
+				fmt.Sprintf("give the module's variable a default, or the module the same when: %s", clip(other.when.text)))
 		}
 	}
 }

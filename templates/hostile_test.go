@@ -1,0 +1,121 @@
+package templates_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// TestHostileTemplates: whatever a template says, it is read in bounded time,
+// and what is wrong is said.
+func TestHostileTemplates(t *testing.T) {
+	t.Parallel()
+
+	big := strings.Repeat("x", 5_000)
+	for name, tc := range map[string]struct{ old, replacement, want string }{
+		"long expression":      {"when: self.enable_monitoring\n          inputs", "when: \"'" + big + "' == ''\"\n          inputs", "has more than 4000 characters"},
+		"deep expression":      {"when: self.enable_monitoring\n          inputs", "when: " + strings.Repeat("(", 500) + "true" + strings.Repeat(")", 500) + "\n          inputs", "is no expression of CEL"},
+		"deep list":            {"when: self.enable_monitoring\n          inputs", "when: \"" + strings.Repeat("[", 1000) + "\"\n          inputs", "is no expression of CEL"},
+		"many operators":       {"when: self.enable_monitoring\n          inputs", "when: \"" + strings.Repeat("!", 3900) + "true\"\n          inputs", "module \"logs\" needs the input"},
+		"nested macros":        {"when: self.enable_monitoring\n          inputs", "when: \"" + strings.Repeat("[1,2,3].all(x, ", 20) + "true" + strings.Repeat(")", 20) + "\"\n          inputs", "module \"logs\" needs the input"},
+		"a bad pattern":        {"when: self.enable_monitoring\n          inputs", "when: \"'a'.matches('(')\"\n          inputs", "cannot be used"},
+		"a struct":             {"when: self.enable_monitoring\n          inputs", "when: \"google.protobuf.Empty{} == google.protobuf.Empty{}\"\n          inputs", "module \"logs\" needs the input"},
+		"a time of a zone":     {"when: self.enable_monitoring\n          inputs", "when: \"timestamp('2024-01-01T00:00:00Z').getHours('No/Where') == 0\"\n          inputs", "module \"logs\" needs the input"},
+		"not UTF-8":            {"when: self.enable_monitoring\n          inputs", "when: \"'\\xff' == ''\"\n          inputs", "module \"logs\" needs the input"},
+		"dyn":                  {"when: self.enable_monitoring\n          inputs", "when: dyn(self).db_password == \"x\"\n          inputs", "uses self without a name"},
+		"too many rules":       {"  rules:\n", "  rules:\n" + strings.Repeat("    - {rule: \"true\", message: m}\n", 501), "one of more than 500 expressions"},
+		"too many types":       {`instanceTypes: ["m7i.*", t3.medium]`, "instanceTypes: [" + strings.Repeat("a,", 5_001) + "a]", "has more than 5000 patterns"},
+		"many types":           {`instanceTypes: ["m7i.*", t3.medium]`, "instanceTypes: [" + strings.Repeat("\"a*b*c*d*e*f\",", 4_000) + "\"*\"]", ""},
+		"format of a property": {"price: {type: number}", "format: {type: string, format: email}\n      writeOnly: {type: boolean}\n      price: {type: number}", ""},
+		"format, no text":      {"price: {type: number}", "price: {type: number, format: 5}", "spec.variables is not a JSON Schema"},
+		"format in a default":  {"price: {type: number}", "price: {type: number}\n      o: {default: {format: instance-type, writeOnly: true}}", ""},
+		"schema true":          {"price: {type: number}", "price: true", ""},
+		"schema of a list":     {"price: {type: number}", "price: [number]", "spec.variables is not a JSON Schema"},
+		"properties, a list":   {"    properties:\n      node_count", "    properties: []\n    x:\n      node_count", "spec.variables is not a JSON Schema"},
+		"recursive schema":     {"price: {type: number}", "price: {type: object, additionalProperties: false, properties: {deep: {$ref: \"#/properties/price\"}}}", "*"},
+		"schema of itself":     {"price: {type: number}", "price: {$ref: \"#\"}", "*"},
+		"circle of references": {"price: {type: number}", "price: {$ref: \"#/$defs/a\"}\n    $defs: {a: {$ref: \"#/$defs/b\"}, b: {$ref: \"#/$defs/a\"}}", "*"},
+		"secret by reference":  {"db_password: {type: string, minLength: 12, writeOnly: true}", "db_password: {$ref: \"#/properties/price\"}\n      other: {allOf: [{type: string, writeOnly: true}]}", "writeOnly is not at a variable itself"},
+		"pattern with a bomb":  {"price: {type: number}", "price: {type: string, pattern: \"(((a{1000}){1000}){1000})\"}", "spec.variables is not a JSON Schema"},
+		"many blocks":          {"blocks: [{type: inner}]", "blocks: [" + strings.Repeat("{type: inner},", 5_000) + "]", ""},
+		"circle":               {"inputs: {name: \"${cluster.name}\"}", "inputs: {name: \"${module.kubernetes.endpoint}\"}", "circle"},
+		"circle of itself":     {"inputs: {name: \"${cluster.name}\"}", "inputs: {name: \"${module.monitoring.agent}\"}", "circle"},
+		"provider of itself":   {`{region: "${cluster.region}"}`, `{region: "${provider.aws.region}"}`, "refers to \"provider\""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.Replace(richTemplate, tc.old, tc.replacement, 1)
+			if text == richTemplate {
+				t.Fatalf("no %q", tc.old)
+			}
+			resolver := templates.NewResolver(nil)
+			tr := tree(with(richFiles(), "t/template.yaml", text))
+			loaded, faults, err := resolver.Load(tr, "t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := faults.Error(); tc.want != "*" && (tc.want == "" && got != "" || !strings.Contains(got, tc.want)) {
+				t.Errorf("faults are %q, want %q", got, tc.want)
+			}
+			if loaded != nil {
+				_ = loaded.Blueprint()
+			}
+			if _, _, err := resolver.Resolve(t.Context(), tr, clusterWith(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// FuzzTemplate reads any bytes as a template, and resolves a small cluster of
+// it: no panic, bounded time, and a root module that can be read.
+func FuzzTemplate(f *testing.F) {
+	f.Add([]byte(richTemplate))
+	f.Add([]byte(demoTemplate))
+	f.Add(fmt.Appendf(nil, inputsTemplate, `"${var.pool.name}"`))
+	f.Add([]byte("apiVersion: holdfast.dev/v1\nkind: Template\nmetadata: {name: t}\nspec: {providers: {p: {modules: []}}}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 20_000 {
+			return
+		}
+		files := richFiles()
+		files["t/template.yaml"] = string(data)
+		resolver := templates.NewResolver(nil)
+		loaded, faults, err := resolver.Load(tree(files), "t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(faults) == 0 && loaded == nil {
+			t.Fatal("neither a template nor a fault")
+		}
+		if loaded != nil {
+			_ = loaded.Blueprint()
+		}
+		root, refused, err := resolver.Resolve(t.Context(), tree(files), clusterWith(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(refused) > 0 {
+			return
+		}
+		if len(faults) > 0 {
+			t.Fatalf("a template with faults makes a root module: %v", faults)
+		}
+		for _, file := range root.Files() {
+			if !strings.HasSuffix(file.Name, ".tf") {
+				continue
+			}
+			if _, diags := hclsyntax.ParseConfig(file.Data, file.Name, hcl.InitialPos); diags.HasErrors() {
+				t.Fatalf("%v\n%s", diags, file.Data)
+			}
+		}
+		if _, _, err := root.Bundle(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
