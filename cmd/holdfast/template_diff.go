@@ -332,24 +332,27 @@ func (r *templateRepo) onlyName(ctx context.Context) string {
 }
 
 func (r *templateRepo) suggest(version, name string) string {
-	var known []string
+	var tags, words []string
 	for ref := range r.refs {
 		if tag, ok := strings.CutPrefix(ref, "refs/tags/"); ok {
-			known = append(known, strings.TrimPrefix(strings.TrimPrefix(tag, name+"/"), "v"))
+			tags = append(tags, strings.TrimPrefix(strings.TrimPrefix(tag, name+"/"), "v"))
+		} else if branch, ok := strings.CutPrefix(ref, "refs/heads/"); ok {
+			words = append(words, branch)
 		}
 	}
-	if near := holdfast.Nearest(version, known); near != "" {
+	// Of two versions none is nearer: they are numbers.
+	if near := holdfast.Nearest(version, words); near != "" {
 		return fmt.Sprintf("did you mean %s?", near)
 	}
-	slices.Sort(known)
-	if len(known) == 0 {
+	slices.Sort(tags)
+	if len(tags) == 0 {
 		return `there are no tags; "." is the work tree`
 	}
 	const most = 12
-	if len(known) > most {
-		known = append([]string{"…"}, known[len(known)-most:]...)
+	if len(tags) > most {
+		tags = append([]string{"…"}, tags[len(tags)-most:]...)
 	}
-	return "there are " + strings.Join(known, ", ")
+	return "there are " + strings.Join(tags, ", ")
 }
 
 // commit finds a commit by the beginning of its hash, among the latest of all

@@ -42,6 +42,7 @@ func (d *Draft) Page() []byte {
 type page struct {
 	b    templates.Blueprint
 	text strings.Builder
+	open []string // references whose schemas are being listed
 }
 
 func (p *page) line(format string, args ...any) {

@@ -11,13 +11,15 @@ var spaces = regexp.MustCompile(`\s+`)
 // or HTML would take for its own. Code spans stay, as authors write them.
 func inline(s string) string {
 	s = spaces.ReplaceAllString(strings.TrimSpace(strings.ToValidUTF8(s, "?")), " ")
+	pieces := strings.Split(s, "`")
+	paired := len(pieces)%2 == 1
 	var b strings.Builder
-	for i, piece := range strings.Split(s, "`") {
-		if i%2 == 1 && strings.Count(s, "`")%2 == 0 {
+	for i, piece := range pieces {
+		switch {
+		case paired && i%2 == 1:
 			b.WriteString(code(piece))
 			continue
-		}
-		if i > 0 && strings.Count(s, "`")%2 == 1 {
+		case !paired && i > 0:
 			b.WriteString("\\`")
 		}
 		b.WriteString(escape(piece))

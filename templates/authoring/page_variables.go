@@ -28,7 +28,7 @@ func (p *page) flatten(prefix string, schema map[string]any, depth int) []variab
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		property := p.schema(properties[name])
 		out = append(out, variable{prefix + name, property, slices.Contains(required, any(name))})
-		out = append(out, p.parts(prefix+name, property, depth)...)
+		p.inside(properties[name], func() { out = append(out, p.parts(prefix+name, property, depth)...) })
 	}
 	return out
 }
@@ -36,12 +36,24 @@ func (p *page) flatten(prefix string, schema map[string]any, depth int) []variab
 func (p *page) parts(at string, schema map[string]any, depth int) []variable {
 	out := p.flatten(at+".", schema, depth+1)
 	if items := p.schema(schema["items"]); items != nil {
-		out = append(out, p.flatten(at+"[].", items, depth+1)...)
+		p.inside(schema["items"], func() { out = append(out, p.flatten(at+"[].", items, depth+1)...) })
 	}
 	if values := p.schema(schema["additionalProperties"]); values != nil {
-		out = append(out, p.flatten(at+".*.", values, depth+1)...)
+		p.inside(schema["additionalProperties"], func() { out = append(out, p.flatten(at+".*.", values, depth+1)...) })
 	}
 	return out
+}
+
+// inside calls list for what is below a schema, unless that is below itself.
+func (p *page) inside(schema any, list func()) {
+	m, _ := schema.(map[string]any)
+	ref, _ := m["$ref"].(string)
+	if ref != "" && slices.Contains(p.open, ref) {
+		return
+	}
+	p.open = append(p.open, ref)
+	list()
+	p.open = p.open[:len(p.open)-1]
 }
 
 // schema is a schema with what it refers to, one step far.
