@@ -50,15 +50,15 @@ func breakingFirst(changes []holdfast.TemplateChange) []holdfast.TemplateChange 
 // changeWords is "variable `node_count` is required now".
 func changeWords(c holdfast.TemplateChange) string {
 	kind, name, named := strings.Cut(oneLine(c.About), " ")
-	about := shorten(text(kind), 60)
+	about := shortText(kind, 60)
 	if named {
 		name, rest, more := strings.Cut(name, " ")
 		about += " " + code(shorten(name, 100))
 		if more {
-			about += " " + shorten(text(rest), 100)
+			about += " " + shortText(rest, 100)
 		}
 	}
-	return about + " " + shorten(text(c.What), 400)
+	return about + " " + shortText(c.What, 400)
 }
 
 // breaking counts the changes that break something.

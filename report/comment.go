@@ -49,6 +49,9 @@ func (w *writer) comment(level detail) string {
 	w.failures()
 	w.summary()
 	for _, g := range w.groups {
+		if w.full() {
+			return w.b.String()
+		}
 		w.details(g)
 	}
 	for _, v := range firstOf(&w.page, w.impacts, w.level.clusters) {
@@ -319,21 +322,25 @@ func (w *writer) footer() {
 	if len(facts) > 6 {
 		facts = append(facts[:6], "…")
 	}
+	for i, fact := range facts {
+		facts[i] = htmlText(fact)
+	}
 	if len(facts) > 0 {
 		w.line("<sub>" + strings.Join(facts, " · ") + "</sub>")
 	}
 }
 
+// runFacts are of others' making.
 func runFacts(run *holdfast.Run) []string {
 	if run == nil {
 		return nil
 	}
 	var facts []string
 	if run.Template != "" {
-		facts = append(facts, htmlText(shorten(strings.Replace(run.Template, "@", " ", 1), 80)))
+		facts = append(facts, shorten(strings.Replace(run.Template, "@", " ", 1), 80))
 	}
 	if run.EngineName != "" {
-		facts = append(facts, htmlText(shorten(run.EngineName+" "+run.EngineVersion, 60)))
+		facts = append(facts, shorten(run.EngineName+" "+run.EngineVersion, 60))
 	}
 	return facts
 }

@@ -187,8 +187,8 @@ func (d *driftWriter) facts() string {
 	if applied := appliedWords(r); applied != "" {
 		parts = append(parts, "Last applied: "+applied+".")
 	}
-	where := shorten(text(r.Document.Environment), 60)
-	if project := shorten(text(r.Document.Project), 60); project != "" && where != "" {
+	where := shortText(r.Document.Environment, 60)
+	if project := shortText(r.Document.Project, 60); project != "" && where != "" {
 		where += " of " + project
 	} else if project != "" {
 		where = project
@@ -236,11 +236,11 @@ func (d *driftWriter) failing() {
 func checkFailure(r holdfast.DriftReport) []string {
 	f := r.Failure
 	if f == nil {
-		return []string{"**Why:** " + orElse(shorten(text(r.State.Detail), 500), "the run has not said") + "."}
+		return []string{"**Why:** " + orElse(shortText(r.State.Detail, 500), "the run has not said") + "."}
 	}
-	lines := []string{"**Why:** " + failurePlace(*f) + orElse(shorten(text(f.Summary), 500), "it failed") + "."}
+	lines := []string{"**Why:** " + failurePlace(*f) + orElse(shortText(f.Summary, 500), "it failed") + "."}
 	if f.Hint != "" {
-		lines = append(lines, "**What to do:** "+sentence(shorten(text(f.Hint), 500)))
+		lines = append(lines, "**What to do:** "+sentence(shortText(f.Hint, 500)))
 	}
 	return lines
 }
@@ -308,7 +308,7 @@ func (d *driftWriter) folded(title string, items []holdfast.DriftItem) {
 	d.line("<details><summary>" + title + "</summary>\n")
 	last, cell := "", func(holdfast.DriftItem) string { return "" }
 	if items[0].Ignored != "" {
-		last, cell = "Why it is hidden", func(item holdfast.DriftItem) string { return shorten(text(item.Ignored), 300) }
+		last, cell = "Why it is hidden", func(item holdfast.DriftItem) string { return shortText(item.Ignored, 300) }
 	}
 	d.table("As it was applied → as it is", last, items, d.level.folded, cell)
 	d.line("</details>\n")

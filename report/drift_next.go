@@ -77,7 +77,7 @@ func holdWords(hold string) string {
 	if r, ok := reasons[hold]; ok {
 		return r.words + " (" + text(hold) + ")"
 	}
-	return shorten(words(hold), 1000)
+	return shortWords(hold, 1000)
 }
 
 // remedyWords says what came of the apply that was to undo the drift.
@@ -97,9 +97,9 @@ func remedyWords(r holdfast.DriftReport, run holdfast.Run) string {
 	case run.Status == holdfast.RunPlanned:
 		return who + " was to undo it, and did not begin" + whyRun(run) + "."
 	case run.Failure != nil:
-		s := who + " was to undo it, and failed" + endedOn(run) + ": " + failurePlace(*run.Failure) + shorten(text(run.Failure.Summary), 500) + "."
+		s := who + " was to undo it, and failed" + endedOn(run) + ": " + failurePlace(*run.Failure) + shortText(run.Failure.Summary, 500) + "."
 		if run.Failure.Hint != "" {
-			s += " " + sentence("What to do: "+shorten(text(run.Failure.Hint), 500))
+			s += " " + sentence("What to do: "+shortText(run.Failure.Hint, 500))
 		}
 		return s + againWords(r)
 	default:
@@ -119,7 +119,7 @@ func byWhom(run holdfast.Run) string {
 	if run.Actor == "" {
 		return " (`onDrift: apply`)"
 	}
-	return " (asked for by " + shorten(text(run.Actor), 60) + ")"
+	return " (asked for by " + shortText(run.Actor, 60) + ")"
 }
 
 func endedOn(run holdfast.Run) string {
@@ -132,7 +132,7 @@ func endedOn(run holdfast.Run) string {
 func whyRun(run holdfast.Run) string {
 	switch {
 	case run.Reason != "" && run.Detail != "":
-		return fmt.Sprintf(": %s: %s", reasonOf(run.Reason).words, shorten(words(run.Detail), 500))
+		return fmt.Sprintf(": %s: %s", reasonOf(run.Reason).words, shortWords(run.Detail, 500))
 	case run.Reason != "":
 		return ": " + reasonOf(run.Reason).words
 	default:

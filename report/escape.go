@@ -157,6 +157,21 @@ func shorten(s string, limit int) string {
 	return s
 }
 
+// shortText is text of at most limit characters, escapes included, whatever the
+// length of s is.
+func shortText(s string, limit int) string { return shorten(text(clip(s, limit)), limit) }
+
+// shortWords is words in the same way.
+func shortWords(s string, limit int) string { return shorten(words(clip(s, limit)), limit) }
+
+// clip returns enough of s for limit characters.
+func clip(s string, limit int) string {
+	if most := 8 * limit; len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
 // plural returns "1 cluster", "2 clusters".
 func plural(n int, noun string) string {
 	if n == 1 {

@@ -101,7 +101,7 @@ func failurePlace(f holdfast.Failure) string {
 // tellFailure says in a comment what went wrong, where, what was done before,
 // and how it is put right.
 func (w *writer) tellFailure(o outcome, f holdfast.Failure) {
-	w.linef("**%s**: %s", text(o.cluster.Name), orElse(shorten(text(f.Summary), 500), o.result))
+	w.linef("**%s**: %s", text(o.cluster.Name), orElse(shortText(f.Summary, 500), o.result))
 	if where := strings.TrimSuffix(failurePlace(f), ": "); where != "" {
 		if f.Cause != "" {
 			where += " · cause " + code(shorten(f.Cause, 60))
@@ -128,7 +128,7 @@ func (w *writer) tellFailure(o outcome, f holdfast.Failure) {
 	w.addresses("Done before it failed", f.Completed)
 	w.addresses("Left in the state", f.Remaining)
 	if f.Hint != "" {
-		w.linef("**What to do:** %s\n", sentence(shorten(text(f.Hint), 500)))
+		w.linef("**What to do:** %s\n", sentence(shortText(f.Hint, 500)))
 	}
 }
 
@@ -164,7 +164,7 @@ func doneWords(line string) string {
 	if i < 0 || strings.Trim(line[i+2:], "abcdefghijklmnopqrstuvwxyz ") != "" {
 		return code(shorten(line, 200))
 	}
-	return code(shorten(line[:i], 200)) + " " + shorten(text(line[i+2:]), 40)
+	return code(shorten(line[:i], 200)) + " " + shortText(line[i+2:], 40)
 }
 
 // choices lists what can be done, with commands that are ready to be copied.

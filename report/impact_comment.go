@@ -12,13 +12,16 @@ import (
 func (w *writer) impactFaults() {
 	for _, v := range firstOf(&w.page, w.impacts, w.level.clusters) {
 		if v.Fault != "" {
-			w.linef("> [!CAUTION]\n> ❌ **%s cannot be released as it is:** %s\n", v.title(), sentence(shorten(words(v.Fault), 1000)))
+			w.linef("> [!CAUTION]\n> ❌ **%s cannot be released as it is:** %s\n", v.title(), sentence(shortWords(v.Fault, 1000)))
 		}
 	}
 }
 
 // impact is what the change of one template would do.
 func (w *writer) impact(v *impactView) {
+	if w.full() {
+		return
+	}
 	w.linef("%s **%s**%s: %s\n", v.icon(), text(shorten(v.Template, 63)), v.versions(), v.radius())
 	if v.total == 0 {
 		w.templateChanges(v)
@@ -30,6 +33,9 @@ func (w *writer) impact(v *impactView) {
 	told := firstOf(&w.page, v.effects, w.level.lines)
 	detailed := 0
 	for i, e := range told {
+		if w.full() {
+			return
+		}
 		if w.level.effects <= detailed || w.level.rows == 0 {
 			w.dropped = w.dropped || len(e.outcomes) > 0
 			w.line("- " + w.effectLine(e))
@@ -146,19 +152,34 @@ func (w *writer) honesty(v *impactView) {
 		}
 		said = append(said, line+".")
 	}
-	if groups, clusters := v.unseen(); groups > 0 && w.r.PullRequest.Reason == "" && !w.r.merged() {
-		missing := fmt.Sprintf("%s, in %s by the change of the root module, %s not planned", plural(clusters, "cluster"), plural(groups, "group"), isAre(clusters))
-		switch {
-		case v.All:
-		case v.Over > 0:
-			missing += ", as there are more groups than are planned without being asked for: " + planAll + " plans all of them"
-		default:
-			missing += ": " + planAll + " plans all of them"
-		}
-		said = append(said, missing+".")
+	if missing := w.missing(v); missing != "" {
+		said = append(said, missing)
 	}
 	if len(said) > 0 {
 		w.line(strings.Join(said, " ") + "\n")
+	}
+}
+
+// missing says which groups of clusters are not planned, and what can be done
+// about it.
+func (w *writer) missing(v *impactView) string {
+	groups, clusters := v.unseen()
+	if groups == 0 || w.r.PullRequest.Reason != "" || w.r.merged() {
+		return ""
+	}
+	if v.trials+v.merges == 0 && v.Over == v.members {
+		return "None of them is planned: `repositories[].trials` of holdfast.yaml says so."
+	}
+	missing := fmt.Sprintf("%s, in %s by the change of the root module, %s not planned", plural(clusters, "cluster"), plural(groups, "group"), isAre(clusters))
+	switch {
+	case v.All && v.Over > 0:
+		return missing + ": there are more than are planned for one pull request."
+	case v.All:
+		return missing + "."
+	case v.Over > 0:
+		return missing + ", as there are more groups than are planned without being asked for: " + planAll + " plans all of them."
+	default:
+		return missing + ": " + planAll + " plans all of them."
 	}
 }
 
@@ -195,7 +216,7 @@ func (w *writer) impactDanger(v *impactView) {
 		}
 		for _, c := range o.plan.Changes {
 			if rankOf(c) >= rankData {
-				lines = append(lines, fmt.Sprintf("**%s**%s: the %s%s", shorten(text(o.cluster.Name), 80), others, dangerWords(c, "would"), dangerCause(c)))
+				lines = append(lines, fmt.Sprintf("**%s**%s: the %s%s", shortText(o.cluster.Name, 80), others, dangerWords(c, "would"), dangerCause(c)))
 			}
 		}
 	}
@@ -290,12 +311,12 @@ func (w *writer) roots(e *effect) {
 		case len(changes) == 0:
 			continue
 		case len(changes) == 1:
-			w.linef("%s: %s\n", who, sentence(shorten(text(changes[0]), 400)))
+			w.linef("%s: %s\n", who, sentence(shortText(changes[0], 400)))
 			continue
 		}
 		w.line(who + ":\n")
 		for _, change := range firstOf(&w.page, changes, w.level.notes) {
-			w.line("- " + shorten(text(change), 400))
+			w.line("- " + shortText(change, 400))
 		}
 		if more := len(changes) - w.level.notes; more > 0 {
 			w.linef("- … and %d more", more)
@@ -320,7 +341,7 @@ func (w *writer) affected(v *impactView, e *effect) {
 		for _, c := range firstOf(&w.page, group, w.level.names) {
 			name := code(shorten(c.Name, 63))
 			if c.Version != "" && c.Version != v.Released && c.Version != v.Version {
-				name += " (" + shorten(text(c.Version), 40) + ")"
+				name += " (" + shortText(c.Version, 40) + ")"
 			}
 			names = append(names, name)
 		}
@@ -362,7 +383,7 @@ func (w *writer) reposOf(clusters []holdfast.ImpactCluster) string {
 	}
 	slices.Sort(repos)
 	for i, repo := range repos {
-		repos[i] = shorten(text(repo), 80)
+		repos[i] = shortText(repo, 80)
 	}
 	return ", in " + list(repos, 3)
 }

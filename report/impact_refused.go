@@ -38,7 +38,7 @@ func (w *writer) refused(v *impactView) {
 		if more := len(r.where) - len(where); more > 0 {
 			cell += fmt.Sprintf(" and %d more", more)
 		}
-		w.linef("| %s | %s | %s |", shorten(text(r.message), 1000), shorten(text(r.hint), 500), cell)
+		w.linef("| %s | %s | %s |", shortText(r.message, 1000), shortText(r.hint, 500), cell)
 	}
 	if more := len(refusals) - w.level.notes; more > 0 {
 		w.linef("\n… and %d more.", more)

@@ -3,6 +3,8 @@ package report_test
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"testing"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report"
@@ -181,4 +183,189 @@ func impactCases() map[string]report.PullRequest {
 		"impact-merged":   merge(templatePullRequest([]report.Impact{impact()}, samples()...)),
 		"impact-applied":  merge(templatePullRequest([]report.Impact{mixed}, append([]report.Cluster{appliedCluster("dev-us", poolPlan(1), holdfast.RunApplied)}, samples()...)...)),
 	}
+}
+
+// TestImpactIsHonest: what was not planned is never told as if it were.
+func TestImpactIsHonest(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		r     report.PullRequest
+		says  []string
+		never []string
+	}{
+		"one of 32": {impactCases()["impact"], []string{
+			"42 clusters are made from it · 5 stay as they are · 32 no changes · 4 `module.kubernetes…node_pool` updated in place · **1: control plane replaced**",
+			"Planned: 3 of the 37", "no changes · 1 of 32 planned", "the 31 others change in the same way in their root modules", "plan each cluster: `/holdfast plan --all`",
+		}, []string{"all planned", "All 37"}},
+		"budget": {impactCases()["impact-budget"], []string{
+			"4 not planned", "4 clusters, in 1 group by the change of the root module, are not planned, as there are more groups than", "`/holdfast plan --all` plans all of them", "2 of 3 groups planned",
+		}, []string{"plan each cluster"}},
+		"all": {impactCases()["impact-all"], []string{"All 37 whose root modules change are planned.", "31 no changes", "1: `module.essentials.aws_rds_cluster.main` destroyed"}, []string{"--all", "32 no changes"}},
+		"fault": {impactCases()["impact-fault"], []string{
+			"❌ **kubernetes 1.5.0 cannot be released as it is:**", "**3 refused**", "`old-01` at `clusters/old-01.yaml:10:3`", "⚠️ **breaking:** variable `zones` is required now", "correct it and push",
+		}, []string{"releases it"}},
+		"merged": {impactCases()["impact-merged"], []string{"Nothing was applied: clusters move when they name the new version."}, []string{"**Next:**", "<details open>"}},
+		"unused": {impactCases()["impact-unused"], []string{"no cluster is made from it"}, []string{"<details"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			comment := report.Comment(test.r)
+			for _, want := range test.says {
+				if !strings.Contains(comment, want) {
+					t.Errorf("the comment lacks %q:\n%s", want, comment)
+				}
+			}
+			for _, never := range test.never {
+				if strings.Contains(comment, never) {
+					t.Errorf("the comment has %q:\n%s", never, comment)
+				}
+			}
+		})
+	}
+}
+
+// TestImpactSamples: samples count wherever they are given, once, and in any
+// order.
+func TestImpactSamples(t *testing.T) {
+	t.Parallel()
+
+	r := impactCases()["impact"]
+	want := report.Comment(r)
+	in := r
+	in.Clusters = nil
+	in.Impacts = []report.Impact{impact()}
+	for i, g := range in.Impacts[0].Impact.Groups {
+		shown := report.ImpactGroup{ImpactGroup: g}
+		shown.Samples = append(shown.Samples, r.Clusters[i])
+		in.Impacts[0].Groups = append(in.Impacts[0].Groups, shown)
+	}
+	both := in
+	both.Clusters = slices.Clone(r.Clusters)
+	slices.Reverse(both.Clusters)
+	for name, other := range map[string]report.PullRequest{"in groups": in, "in both": both} {
+		if got := report.Comment(other); got != want {
+			t.Errorf("%s: another comment:\n%s", name, got)
+		}
+		if got := report.PlanStatus(other); got != report.PlanStatus(r) {
+			t.Errorf("%s: status %v", name, got)
+		}
+	}
+}
+
+// TestImpactOfAnotherSample: of two samples of a group that do different things,
+// the worse one stands for those that are not planned.
+func TestImpactOfAnotherSample(t *testing.T) {
+	t.Parallel()
+
+	r := impactCases()["impact"]
+	r.Clusters = append(slices.Clone(r.Clusters), trial("dev-02", databasePlan()))
+	comment := report.Comment(r)
+	for _, want := range []string{"**31: `module.essentials.aws_rds_cluster.main` destroyed**", "1 of 31 planned", "**dev-02** and 30 clusters like it"} {
+		if !strings.Contains(comment, want) {
+			t.Errorf("the comment lacks %q:\n%s", want, comment)
+		}
+	}
+}
+
+// TestImpactStatuses are those that golden files do not have.
+func TestImpactStatuses(t *testing.T) {
+	t.Parallel()
+
+	closed := impactCases()["impact-planning"]
+	canceled := impactCases()["impact"]
+	canceled.Clusters[1].Plan.Status, canceled.Clusters[1].Plan.Reason, canceled.Clusters[1].Summary = holdfast.RunCanceled, "Canceled", nil
+	off := templatePullRequest([]report.Impact{impact()})
+	off.Impacts[0].Over = 37
+	draft := off
+	draft.PullRequest.Reason = "Draft"
+	tests := map[string]struct {
+		r     report.PullRequest
+		state holdfast.StatusState
+		says  string
+	}{
+		"example":                {impactCases()["impact"], holdfast.StatusSuccess, "template kubernetes: 5 clusters would change, 1 replaced (3 of 37 planned)"},
+		"budget":                 {impactCases()["impact-budget"], holdfast.StatusSuccess, "5 clusters would change, 1 replaced (2 of 3 groups planned)"},
+		"refused by a major":     {impactCases()["impact-major"], holdfast.StatusSuccess, "3 refused"},
+		"refused by the merge":   {impactCases()["impact-refused"], holdfast.StatusFailure, "1 cluster would be refused: clusters/dev-ap.yaml:9:5: variable size is missing"},
+		"fault":                  {impactCases()["impact-fault"], holdfast.StatusFailure, "kubernetes 1.5.0: it breaks documents"},
+		"planning":               {impactCases()["impact-planning"], holdfast.StatusPending, "planning: 1 of 3 clusters done"},
+		"merged while planning":  {merge(closed), holdfast.StatusSuccess, "1 replaced"},
+		"cancelled":              {canceled, holdfast.StatusSuccess, "2 of 3 groups planned"},
+		"no samples":             {off, holdfast.StatusSuccess, "37 clusters would change (0 of 3 groups planned)"},
+		"draft":                  {draft, holdfast.StatusPending, "draft"},
+		"clusters and templates": {impactCases()["impact-mixed"], holdfast.StatusSuccess, "2 clusters: 1 to change; 3 templates: 8 clusters would change"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := report.PlanStatus(test.r)
+			if got.State != test.state || !strings.Contains(got.Description, test.says) {
+				t.Errorf("status %s %q, want %s with %q", got.State, got.Description, test.state, test.says)
+			}
+			check(t, test.r, report.Comment(test.r))
+		})
+	}
+}
+
+// TestImpactOfAFleet: 10,000 clusters in 50 groups are told in one comment, the
+// dangerous ones with their plans.
+func TestImpactOfAFleet(t *testing.T) {
+	t.Parallel()
+
+	for _, all := range []bool{false, true} {
+		t.Run(fmt.Sprintf("all %t", all), func(t *testing.T) {
+			t.Parallel()
+			r := fleetImpact(all)
+			comment := report.Comment(r)
+			check(t, r, comment)
+			if len(comment) > 65_000 {
+				t.Errorf("the comment has %d bytes", len(comment))
+			}
+			for _, want := range []string{
+				"10500 clusters are made from it · 500 stay as they are", "**200: control plane replaced**", "[!CAUTION]", "module.kubernetes.aws_eks_cluster.this",
+				"500 clusters stay as they are", "Left out:",
+			} {
+				if !strings.Contains(comment, want) {
+					t.Errorf("the comment lacks %q:\n%.3000s", want, comment)
+				}
+			}
+			if n := strings.Count(comment, "200 clusters"); n < 50 {
+				t.Errorf("%d groups are told, want 50:\n%s", n, comment)
+			}
+			if rows := strings.Count(comment, "| 🔵 change |"); rows == 0 {
+				t.Error("no plan is shown")
+			}
+		})
+	}
+}
+
+// fleetImpact is a change that replaces the control planes of the last of 50
+// groups of 200 clusters, and does other things to the others.
+func fleetImpact(all bool) report.PullRequest {
+	i := impact()
+	i.Same, i.Impact.Groups, i.All = 500, nil, all
+	var trials []report.Cluster
+	for g := range 50 {
+		members := make([]holdfast.ImpactCluster, 200)
+		for c := range members {
+			reach := []holdfast.ImpactReach{holdfast.ReachRelease, holdfast.ReachUpgrade, holdfast.ReachManual}[c%3]
+			members[c] = holdfast.ImpactCluster{Name: fmt.Sprintf("team-%02d-production-%04d", g, c), Repo: "fleet", Reach: reach, Version: "1.4.2"}
+		}
+		i.Impact.Groups = append(i.Impact.Groups, group(fmt.Sprint(g), []string{fmt.Sprintf("variable size_%d is given as %d", g, g)}, members...))
+		for c, member := range members {
+			plan := poolPlan(1, 2, 3, 4)
+			for j := range plan.Changes {
+				plan.Changes[j].Address = fmt.Sprintf("module.kubernetes.aws_eks_node_group.kind_%d[%d]", g, j)
+			}
+			if g == 49 {
+				plan = controlPlanePlan()
+			}
+			if c == 0 || all {
+				trials = append(trials, trial(member.Name, plan))
+			}
+		}
+	}
+	return templatePullRequest([]report.Impact{i}, trials...)
 }

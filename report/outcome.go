@@ -204,7 +204,7 @@ func because(detail string) string {
 	if detail == "" {
 		return ""
 	}
-	return " (" + shorten(words(detail), 200) + ")"
+	return " (" + shortWords(detail, 200) + ")"
 }
 
 func locker(c Cluster) string {

@@ -21,6 +21,10 @@ func (p *page) line(s string) {
 	p.b.WriteByte('\n')
 }
 
+// full reports whether the page is too long already, so that the rest of it need
+// not be written.
+func (p *page) full() bool { return p.b.Len() > commentLimit }
+
 func (p *page) linef(format string, args ...any) { p.line(fmt.Sprintf(format, args...)) }
 
 // cut returns the first lines of s, at most so many.

@@ -3,6 +3,7 @@ package report_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -206,7 +207,39 @@ func hostile(s string, n int) []report.PullRequest {
 	left.Failed = &holdfast.Run{ID: s, Cluster: s, Kind: holdfast.RunDestroy, Status: holdfast.RunErrored, Begun: true, Attempt: 1, Failure: hostileFailure(s, n)}
 	left.Waiting, left.WaitingDetail = "DestroyFailed", s
 	after := merge(pullRequest(held, left, hostileRemoval(s, n), waits(appliedCluster("c", plan, holdfast.RunErrored), s, s), waits(planned("d", plan), "Locked", s), bad))
-	return []report.PullRequest{open, refused, after}
+	return append([]report.PullRequest{open, refused, after}, hostileImpacts(s, n)...)
+}
+
+// hostileImpacts fill every place of a template's change that others write with
+// s.
+func hostileImpacts(s string, n int) []report.PullRequest {
+	n = min(n, 10)
+	plan := &holdfast.Plan{Counts: holdfast.Counts{Replace: n, Update: n}}
+	for range n {
+		plan.Changes = append(plan.Changes, holdfast.ResourceChange{Address: s, Type: "aws_eks_cluster", Action: holdfast.ActionReplace, ReplacePaths: []string{s}})
+		plan.Changes = append(plan.Changes, holdfast.ResourceChange{Address: s + ".b." + s, Type: s, Action: holdfast.ChangeAction(s)})
+	}
+	good, bad := trial("good", plan), trial("bad", plan)
+	good.Name, good.Document.Name, good.Plan.Template = s, s, s
+	bad.Summary, bad.Plan.Status, bad.Plan.Failure = nil, holdfast.RunErrored, hostileFailure(s, n)
+	i := report.Impact{Impact: holdfast.Impact{Template: s, Dir: s, Released: s, Version: s, Same: n, Fault: s}}
+	for _, reach := range []holdfast.ImpactReach{holdfast.ReachMerge, holdfast.ReachUpgrade, holdfast.ImpactReach(s)} {
+		at := func(name string) holdfast.ImpactCluster {
+			return holdfast.ImpactCluster{Name: name, Repo: s, Reach: reach, Version: s}
+		}
+		for j := range n {
+			i.Changes = append(i.Changes, holdfast.TemplateChange{About: s, What: s, Breaking: j%2 == 0})
+			i.Impact.Groups = append(i.Impact.Groups, group(s, []string{s, s}, at(s), at(fmt.Sprintf("%s-%d", s, j)), at("bad")))
+			i.Refused = append(i.Refused, holdfast.ImpactRefusal{ImpactCluster: at(s), Faults: holdfast.Faults{{File: s, Line: j, Message: s, Hint: s}}})
+		}
+	}
+	open := templatePullRequest([]report.Impact{i, i}, good, bad)
+	few := i
+	few.Impact.Groups, few.Fault, few.Released = []holdfast.ImpactGroup{group(s, []string{s}, holdfast.ImpactCluster{Name: s})}, "", ""
+	few.Groups = []report.ImpactGroup{{ImpactGroup: few.Impact.Groups[0], Samples: []report.Cluster{good}}}
+	many := open
+	many.Impacts = slices.Repeat([]report.Impact{i}, 40)
+	return []report.PullRequest{open, merge(open), templatePullRequest([]report.Impact{few}), many}
 }
 
 func hostileFailure(s string, n int) *holdfast.Failure {
@@ -409,6 +442,9 @@ func FuzzComment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, n int) {
 		for _, r := range hostile(s, max(0, min(n, 50))) {
 			check(t, r, report.Comment(r))
+		}
+		if changes := report.ChangesText([]holdfast.TemplateChange{{About: s, What: s, Breaking: true}}, 1); changes != "" {
+			checkText(t, "<!-- x -->", "<!-- x -->\n"+changes)
 		}
 		checkDrift(t, s, hostileDrift(s, max(0, min(n, 5))))
 		if got := report.PlanText(*hostile(s, 1)[0].Clusters[0].Summary); strings.Contains(got, "\x1b") {

@@ -39,7 +39,7 @@ func (w *writer) summary() {
 func clusterCell(c Cluster) string {
 	cell := code(c.Name)
 	if env := c.Document.Environment; env != "" {
-		cell += " " + shorten(text(env), 40)
+		cell += " " + shortText(env, 40)
 	}
 	return cell
 }

@@ -15,7 +15,7 @@ func (w *writer) refusal() {
 		return
 	}
 	if pr.Detail != "" {
-		w.line("> [!WARNING]\n> " + shorten(words(pr.Detail), 2000) + "\n")
+		w.line("> [!WARNING]\n> " + shortWords(pr.Detail, 2000) + "\n")
 	}
 	if hint := reasonOf(pr.Reason).hint; hint != "" {
 		w.line("**What to do:** " + hint + ".\n")
@@ -122,7 +122,7 @@ func (w *writer) faults() {
 	}
 	w.line("| Where | What is wrong | What to do |\n|---|---|---|")
 	for _, f := range firstOf(&w.page, faults, w.level.notes) {
-		w.linef("| %s | %s | %s |", code(shorten(f.Position(), 200)), shorten(text(f.Message), 1000), shorten(text(f.Hint), 500))
+		w.linef("| %s | %s | %s |", code(shorten(f.Position(), 200)), shortText(f.Message, 1000), shortText(f.Hint, 500))
 	}
 	if more := len(faults) - w.level.notes; more > 0 {
 		w.linef("\n… and %d more.", more)
@@ -144,12 +144,12 @@ func (w *writer) attention() {
 				unplanned = append(unplanned, o.cluster.Name)
 			}
 			if o.detail != "" {
-				lines = append(lines, fmt.Sprintf("> - %s: %s", code(o.cluster.Name), shorten(words(o.detail), 1500)))
+				lines = append(lines, fmt.Sprintf("> - %s: %s", code(o.cluster.Name), shortWords(o.detail, 1500)))
 				details = append(details, o.detail)
 			}
 		}
 		if len(details) == len(clusters) && len(details) > 1 && len(slices.Compact(details)) == 1 {
-			lines = []string{">\n> " + sentence(shorten(words(details[0]), 1500))} // the same for all
+			lines = []string{">\n> " + sentence(shortWords(details[0], 1500))} // the same for all
 		}
 		r := reasonOf(name)
 		if r.does == appliesShown && len(unplanned) > 0 {
@@ -216,7 +216,7 @@ func (w *writer) failures() {
 func (w *writer) failure(o outcome) {
 	if o.failure == nil {
 		if o.detail != "" {
-			w.linef("**%s** %s: %s\n", text(o.cluster.Name), o.result, shorten(words(o.detail), 1500))
+			w.linef("**%s** %s: %s\n", text(o.cluster.Name), o.result, shortWords(o.detail, 1500))
 		}
 		return
 	}
@@ -234,9 +234,9 @@ func (w *writer) failure(o outcome) {
 }
 
 func diagnosticLine(d holdfast.Diagnostic, limit int) string {
-	line := shorten(text(d.Summary), limit)
+	line := shortText(d.Summary, limit)
 	if d.Detail != "" {
-		line += ": " + shorten(text(d.Detail), limit)
+		line += ": " + shortText(d.Detail, limit)
 	}
 	if d.File != "" {
 		at := d.File
