@@ -71,33 +71,10 @@ func TagsFor(name, version string) []string {
 	return []string{name + "/v" + version, "v" + version}
 }
 
-// Resolver makes root modules. It remembers what it has read of folders and
-// templates, by their content. It is safe for concurrent use.
-type Resolver struct {
-	versions  Versions
-	templates *cache[loadedTemplate]
-	folders   *cache[*folder]
-}
-
-type loadedTemplate struct {
-	template *Template
-	faults   holdfast.Faults
-}
-
-// NewResolver returns a Resolver. Without versions (nil) every released
-// template is a fault, and those by path work.
-func NewResolver(versions Versions) *Resolver {
-	return &Resolver{
-		versions:  versions,
-		templates: newCache[loadedTemplate](256),
-		folders:   newCache[*folder](4096),
-	}
-}
-
 // Using returns a Resolver that finds released templates with versions and
 // shares what r remembers.
 func (r *Resolver) Using(versions Versions) *Resolver {
-	return &Resolver{versions: versions, templates: r.templates, folders: r.folders}
+	return &Resolver{versions: versions, templates: r.templates, recent: r.recent, folders: r.folders}
 }
 
 // Load reads the template in a folder of a tree, with the modules that it
@@ -247,26 +224,6 @@ func (r *Resolver) beside(tree holdfast.Tree, doc Document) (source, holdfast.Fa
 		return source{}, loaded.faults, nil
 	}
 	return source{template: loaded.template, tree: tree, label: loaded.template.Name + " at " + dir}, nil, nil
-}
-
-// load remembers templates by the tree that they are in: modules may be
-// anywhere in it.
-func (r *Resolver) load(tree holdfast.Tree, dir string) (loadedTemplate, error) {
-	hash, err := tree.Hash(".")
-	if err != nil {
-		return loadedTemplate{}, fmt.Errorf("hash tree: %w", err)
-	}
-	key := hash + ":" + dir
-	if loaded, ok := r.templates.get(key); ok {
-		return loaded, nil
-	}
-	t, faults, err := loadTemplate(tree, dir, r.folders)
-	if err != nil {
-		return loadedTemplate{}, err
-	}
-	loaded := loadedTemplate{t, faults}
-	r.templates.put(key, loaded)
-	return loaded, nil
 }
 
 func noVersion(doc Document, err error) holdfast.Fault {

@@ -1,0 +1,50 @@
+package templates_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// TestLoadRemembers: a commit that changes something else does not make the
+// template be read again; one that changes what it is made of does.
+func TestLoadRemembers(t *testing.T) {
+	t.Parallel()
+
+	resolver := templates.NewResolver(nil)
+	load := func(files map[string]string) *templates.Template {
+		loaded, faults, err := resolver.Load(tree(files), "t")
+		if err != nil || len(faults) > 0 {
+			t.Fatal(err, faults)
+		}
+		return loaded
+	}
+	linked := with(richFiles(), "t/modules/logs/shared.tf", "-> ../../../shared/x.tf", "shared/x.tf", "")
+	first := load(linked)
+	for name, tc := range map[string]struct {
+		files map[string]string
+		same  bool
+	}{
+		"another folder":   {with(linked, "clusters/a.yaml", "x", "t/README.md", "x", "t/modules/unused/main.tf", "x"), true},
+		"the same again":   {linked, true},
+		"its file":         {with(linked, "t/template.yaml", richTemplate+"\n"), false},
+		"a module":         {with(linked, "t/modules/logs/x.txt", "x"), false},
+		"what a link says": {with(linked, "shared/x.tf", "#"), false},
+		"a lock file":      {with(linked, "t/.terraform.lock.hcl", "#"), false},
+	} {
+		if got := load(tc.files) == first; got != tc.same {
+			t.Errorf("%s: the same template: %v, want %v", name, got, tc.same)
+		}
+	}
+
+	// What is missing comes back as a fault, and goes when it is there again.
+	broken := without(linked, "t/modules/monitoring/main.tf")
+	for range 2 {
+		if _, faults, err := resolver.Load(tree(broken), "t"); err != nil || len(faults) == 0 {
+			t.Errorf("a module that is gone: %v, %v", faults, err)
+		}
+	}
+	if load(linked) != first {
+		t.Error("it is read again")
+	}
+}
