@@ -1,0 +1,198 @@
+package e2e_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
+)
+
+// oneFive is a version that gives clusters more nodes' worth of words, and
+// replaces the control plane where there is more than one.
+var oneFive = blueprint{version: "1.5.0", nodes: "second", replaces: "v2", watch: "graphs"}
+
+// carefully are documents as people write them: comments, quotes and the order of
+// keys are theirs, and two of them are in one file.
+func carefully() files {
+	return files{
+		"clusters/shop/eu.yaml": `# The shop in Europe. Ask the payments team before you touch it.
+apiVersion: holdfast.dev/v1
+kind: Cluster
+metadata:
+  name: eu          # not eu-1
+  labels: { team: payments }
+spec:
+  project: shop
+  environment: production
+  template:
+    upgrades: "~> 1.4"
+    # 1.4.2 has the right network.
+    version: '1.4.2'   # keep
+    name: kubernetes
+  provider: demo
+  region: eu-1
+  variables:
+    node_count: 3   # 1.4.2 wants three
+    high_availability: true
+`,
+		"clusters/both.yaml": "---\napiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: one, labels: {team: search}}\nspec:\n" +
+			"  project: shop\n  environment: production\n  template: {name: kubernetes, version: 1.4.2, upgrades: ~> 1.4}\n" +
+			"  provider: demo\n  region: us-1\n  variables: {node_count: 1}\n---\n" +
+			"apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: two}\nspec:\n  project: shop\n  environment: production\n" +
+			"  template: {version: \"1.4.2\", name: kubernetes}\n  provider: demo\n  region: us-1\n  variables: {node_count: 1}\n",
+	}
+}
+
+const changelog = `# Changelog
+
+## 1.5.1
+
+- The second word was misspelt. Thanks @dev, closes #1.
+
+## 1.5.0
+
+- Control planes that are highly available are made anew.
+
+## 1.4.2
+
+- The first of them.
+`
+
+// A version that is released comes to the clusters that allow it by a pull request,
+// which edits the version lines and nothing else, is planned as any, and moves on
+// to the next version when there is one.
+func TestUpgradePullRequest(t *testing.T) {
+	t.Parallel()
+	w, infra, blueprints := newBlueprints(t, nil)
+	w.start()
+	pr := infra.open(carefully())
+	pr.untilPlanned("3 clusters")
+	pr.merge()
+	pr.untilApplied("applied 3 clusters")
+	if n := len(infra.proposals()); n != 0 {
+		t.Fatalf("there are %d proposals, and nothing to propose", n)
+	}
+
+	blueprints.push(join(oneFive.files(), files{"kubernetes/CHANGELOG.md": changelog}))
+	blueprints.releases("1.5.0")
+	up := infra.untilProposed(1, "open", "Upgrade kubernetes to 1.5.0 for 2 clusters", "`eu`", "clusters/shop/eu.yaml",
+		"1.4.2", "made anew")
+	if diff := cmp.Diff([]string{
+		"-  template: {name: kubernetes, version: 1.4.2, upgrades: ~> 1.4}",
+		"+  template: {name: kubernetes, version: 1.5.0, upgrades: ~> 1.4}",
+		"-    version: '1.4.2'   # keep", "+    version: '1.5.0'   # keep",
+	}, up.diff()); diff != "" {
+		t.Errorf("the pull request edits (-want +got):\n%s", diff)
+	}
+	up.untilPlanned("1 to replace")
+	up.untilComment("`module.nodes.terraform_data.control_plane`", "`one`", "no changes")
+	first := up.head
+
+	// The next version is there before anybody has merged this one.
+	fixed := oneFive
+	fixed.version, fixed.nodes = "1.5.1", "2nd"
+	blueprints.push(fixed.files())
+	blueprints.releases("1.5.1")
+	up = infra.untilProposed(1, "open", "Upgrade kubernetes to 1.5.1 for 2 clusters", "misspelt", "made anew")
+	if up.head == first || infra.git.Git("rev-list", "--count", "main.."+up.head) != "1" {
+		t.Errorf("the branch is at %s, was at %s, want one new commit", up.head, first)
+	}
+	body := infra.proposals()[0].Body
+	if strings.Contains(body, "Thanks @dev") || strings.Contains(body, "closes #1") {
+		t.Errorf("the notes mention somebody, or close something:\n%s", body)
+	}
+	up.untilPlanned("1 to replace")
+	table := w.do("get templates", "OPEN UPGRADES")
+	if got := line(table, "kubernetes"); got != "kubernetes 1.5.1 3 3 3 1" {
+		t.Errorf("holdfast get templates says %q:\n%s", got, table)
+	}
+	w.do("get templates kubernetes", "acme/templates", "kubernetes/v1.5.1", "acme/infra#"+itoa(up.number))
+
+	up.merge()
+	up.untilApplied("applied 1 cluster")
+	w.untilIdle()
+	for name, want := range map[string]string{"eu": "1.5.1", "one": "1.5.1", "two": "1.4.2"} {
+		if got := w.record(name).Applied.Template; !strings.Contains(got, "kubernetes@"+want) {
+			t.Errorf("%s was applied with %q, want version %s", name, got, want)
+		}
+	}
+	apply := w.newest("eu", holdfast.RunApply)
+	if apply.Status != holdfast.RunApplied || apply.Matched == "" {
+		t.Errorf("the apply of eu is %s, of the reviewed plan %q", apply.Status, apply.Matched)
+	}
+	w.until("nobody has an upgrade open", func() (bool, string) {
+		table := w.do("get templates")
+		return line(table, "kubernetes") == "kubernetes 1.5.1 3 3 1 0", table
+	})
+	if n := len(infra.proposals()); n != 1 {
+		t.Errorf("there were %d proposals, want one", n)
+	}
+}
+
+// People have the last word: what they close is not proposed again, what they push
+// to is theirs, and what they do by hand needs no pull request of ours.
+func TestUpgradesRespectPeople(t *testing.T) {
+	t.Parallel()
+	w, infra, blueprints := newBlueprints(t, settings{"upgrades": map[string]any{"groupBy": []string{"team"}}})
+	member := func(name, version, team string) files {
+		f := upgrading(name, version, "~> 1.4", "node_count: 1")
+		for path, text := range f {
+			f[path] = strings.Replace(text, "  name: "+name+"\n", "  name: "+name+"\n  labels: {team: "+team+"}\n", 1)
+		}
+		return f
+	}
+	infra.commit(join(member("closed", "1.4.2", "a"), member("edited", "1.4.2", "b"), member("bumped", "1.4.2", "c")))
+	blueprints.commit(oneFive.files())
+	blueprints.release("1.5.0")
+	w.start()
+
+	byTeam := make(map[string]*pull)
+	w.until("each team has a pull request", func() (bool, string) {
+		all := infra.proposals()
+		for _, p := range all {
+			_, team, _ := strings.Cut(strings.TrimSuffix(p.Title, ")"), "team=")
+			byTeam[team] = infra.pullOf(p)
+		}
+		return len(all) == 3 && len(byTeam) == 3, itoa(len(all))
+	})
+
+	// One is closed, one is pushed to, one is made superfluous.
+	byTeam["a"].close()
+	theirs := byTeam["b"]
+	theirs.push(files{"clusters/edited.yaml": member("edited", "1.5.0", "b")["clusters/edited.yaml"] + "# Mine.\n"})
+	infra.push(member("bumped", "1.5.0", "c"))
+	w.until("the superfluous one is closed", func() (bool, string) {
+		last := infra.proposals()
+		at := slices.IndexFunc(last, func(p githubserver.Pull) bool { return p.Number == byTeam["c"].number })
+		return last[at].State == "closed", last[at].State
+	})
+	for _, comment := range infra.hub.Comments(byTeam["c"].number) {
+		if strings.Contains(comment.Body, "**Withdrawn") {
+			t.Log(comment.Body)
+		}
+	}
+
+	// The next version is for whom has declined the last one; the edited branch
+	// stays as it was left.
+	byTeam["c"].closed = true
+	next := oneFive
+	next.version = "1.6.0"
+	blueprints.push(next.files())
+	blueprints.releases("1.6.0")
+	w.until("the others are proposed the next version", func() (bool, string) {
+		all := infra.proposals()
+		return len(all) == 5, itoa(len(all))
+	})
+	if got := infra.git.Rev(theirs.branch); got != theirs.head {
+		t.Errorf("the branch that somebody has pushed to is at %s, was at %s", got, theirs.head)
+	}
+	theirs.merge()
+	w.until("edited is at 1.5.0", func() (bool, string) {
+		rec := w.record("edited")
+		return rec.Desired.Document.Template.Version == "1.5.0", rec.Desired.Document.Template.Version
+	})
+}
