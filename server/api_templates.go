@@ -3,12 +3,15 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/templates"
 )
+
+// exactVersion is how a version begins that is no constraint.
+var exactVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
 
 // listTemplates answers with the templates that the repositories publish.
 func (s *Server) listTemplates(c *gin.Context) {
@@ -50,7 +53,7 @@ func (s *Server) postUpgrade(c *gin.Context) {
 	case given != 1:
 		s.fail(c, badRequest("give one of clusters, labels and all to upgrade"))
 		return
-	case req.To != "" && !templates.IsExact(req.To):
+	case req.To != "" && !exactVersion.MatchString(req.To):
 		s.fail(c, badRequest("version %q to upgrade to: want an exact one, such as 1.5.0", req.To))
 		return
 	}

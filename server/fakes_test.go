@@ -418,4 +418,3 @@ func (w *world) Transfer(_ context.Context, cluster, repo, actor string) error {
 	}
 	return nil
 }
-

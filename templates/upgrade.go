@@ -89,6 +89,3 @@ func SortVersions(all []string) []string {
 	}
 	return out
 }
-
-// IsExact reports whether text is an exact version, such as 1.4.2.
-func IsExact(text string) bool { return semver.MatchString(text) }
