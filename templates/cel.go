@@ -22,7 +22,7 @@ import (
 // Limits on expressions.
 const (
 	maxExpression      = 4_000   // characters
-	maxExpressionDepth = 50      // of nesting
+	maxExpressionDepth = 100     // of nesting
 	maxExpressionCost  = 200_000 // about the steps of an evaluation
 	maxExpressions     = 500     // in a template
 )
@@ -162,6 +162,7 @@ func (d *dialect) selections(tree *ast.AST, e *expression) error {
 			if slices.Contains([]string{"self", "cluster"}, c.IterVar()) || slices.Contains([]string{"self", "cluster"}, c.IterVar2()) {
 				fault = &expressionFault{"gives self or cluster another meaning", "use another name for the item"}
 			}
+		default: // nothing else names a variable
 		}
 	}))
 	if fault != nil {
@@ -235,7 +236,11 @@ func (d *dialect) issueFault(issues *cel.Issues) error {
 		return &expressionFault{message: fmt.Sprintf(format, args...) + at}
 	}
 	if m := noOverload.FindStringSubmatch(first.Message); m != nil {
-		return say("cannot be used: %s does not go with %s", m[1], m[2])
+		fault := say("cannot be used: %s does not go with %s", m[1], m[2])
+		if strings.Contains(m[2], "double") && strings.Contains(m[2], "int") {
+			fault.hint = "write 3.0 beside a number that may have a fraction"
+		}
+		return fault
 	}
 	if m := undeclared.FindStringSubmatch(first.Message); m != nil {
 		fault := say("asks for %q, which is not there", clip(m[1]))

@@ -16,7 +16,7 @@ func TestFaultsOfTheFormat(t *testing.T) {
 		"version v":                      {"version: 1.5.0", "version: v1.5.0", `5:12: metadata.version "v1.5.0" is not an exact version (write 1.5.0)`},
 		"version number":                 {"version: 1.5.0", "version: 1.5", `5:12: metadata.version "1.5" is not an exact version (write an exact version such as 1.4.2)`},
 		"description":                    {"description: A cluster.", "description: 5", `6:16: metadata.description must be text, not the number 5 (put it in quotes: "5")`},
-		"metadata key":                   {"description: A", "descripton: A", `6:3: unknown key "descripton" in metadata (did you mean "description"?)`},
+		"metadata key":                   {"description: A", "descriptin: A", `6:3: unknown key "descriptin" in metadata (did you mean "description"?)`},
 		"spec key":                       {"  rules:\n", "  rulez:\n", `65:3: unknown key "rulez" in spec (did you mean "rules"?)`},
 		"provider key":                   {"      instanceTypes:", "      instancetypes:", `11:7: unknown key "instancetypes" in spec.providers.aws (did you mean "instanceTypes"?)`},
 		"instance types, a text":         {"instanceTypes: [\"m7i.*\", t3.medium]", "instanceTypes: t3.medium", `11:22: spec.providers.aws.instanceTypes must be a list, not the text "t3.medium" (write instanceTypes: [t3.medium])`},
@@ -82,7 +82,7 @@ func TestFaultsOfTheFormat(t *testing.T) {
 		"input type, bool":                      {"node_count: \"${var.node_count}\"", "node_count: true", `29:13: module "kubernetes" wants node_count as number, and this is true`},
 		"input type, cluster":                   {"node_count: \"${var.node_count}\"", "node_count: \"${cluster.name}\"", `29:13: module "kubernetes" wants node_count as number, and cluster.name is a string`},
 		"input of a module that is off, needed": {"environment: \"${cluster.environment}\"", "environment: \"${module.monitoring.agent}\"", `33:13: module "kubernetes" needs the input "environment", which is left out while module "monitoring" is off (give the module's variable a default, or the module the same when: self.enable_monitoring)`},
-		"field of a list":                       {"type: \"${var.instance_type}\"", "type: \"${var.pools[0].nmae}\"", `30:13: ${var.pools[0].nmae}: variable "pools" has no "nmae" there (did you mean "name"?)`},
+		"field of a list":                       {"type: \"${var.instance_type}\"", "type: \"${var.pools[0].nme}\"", `30:13: ${var.pools[0].nme}: variable "pools" has no "nme" there (did you mean "name"?)`},
 		"several": {"means: endpoint", "means: x, sensitve: true", `75:63: spec.outputs.endpoint.means is "x" (one of endpoint, kubeconfig, nodeCount)
 75:66: unknown key "sensitve" in spec.outputs.endpoint (did you mean "sensitive"?)`},
 		"secret in an output": {"sensitive: true, means: kubeconfig}\n", "sensitive: true, means: kubeconfig}\n    password: \"x${var.db_password}\"\n", `77:5: output password shows db_password, which is secret (add sensitive: true)`},

@@ -38,7 +38,7 @@ func TestSchemaMessages(t *testing.T) {
 		{`{properties: {x: {pattern: "^[0-9.]+/16$", description: A range of addresses.}}}`, `{x: 10.0.0.0}`, `c.yaml:8:18: variable x is "10.0.0.0" (A range of addresses; it must match ^[0-9.]+/16$)`},
 		{`{properties: {x: {pattern: "^[0-9.]+/16$", default: 10.0.0.0/16}}}`, `{x: 10.0.0.0}`, `c.yaml:8:18: variable x is "10.0.0.0" (such as 10.0.0.0/16; it must match ^[0-9.]+/16$)`},
 		{`{properties: {x: {pattern: "^[0-9.]+/16$"}}}`, `{x: 10.0.0.0}`, `c.yaml:8:18: variable x is "10.0.0.0" (it must match ^[0-9.]+/16$)`},
-		{`{properties: {x: {properties: {name: {}}, additionalProperties: false}}}`, `{x: {nmae: 1}}`, `c.yaml:8:19: variable x has no "nmae" (did you mean "name"?)`},
+		{`{properties: {x: {properties: {name: {}}, additionalProperties: false}}}`, `{x: {nme: 1}}`, `c.yaml:8:19: variable x has no "nme" (did you mean "name"?)`},
 		{`{properties: {x: {items: {required: [name]}}}}`, `{x: [{}, {name: a}]}`, `c.yaml:8:19: variable x.0 has no name (the template requires it)`},
 		{`{properties: {a: {}, b: {}}, dependentRequired: {a: [b]}}`, `{a: 1}`, `c.yaml:8:3: spec.variables has a and no b (the template requires one with the other)`},
 		{`{properties: {a: {}, b: {}}, dependentSchemas: {a: {required: [b]}}}`, `{a: 1}`, `c.yaml:8:3: spec.variables has no b (the template requires it when a is given)`},

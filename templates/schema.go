@@ -21,7 +21,6 @@ import (
 // concurrent use.
 type schema struct {
 	doc        map[string]any // as it was written
-	compiled   *jsonschema.Schema
 	properties map[string]any
 	required   []string
 	open       bool              // variables that are not among the properties are allowed
