@@ -183,7 +183,7 @@ func TestSecretIsNotFound(t *testing.T) {
 		},
 		"out of reach":      {secretRun{ref: fromVault, change: store("echo 'dial tcp 10.0.0.1:8200: connect: connection refused' >&2; exit 2")}, true, []string{"connection refused"}},
 		"killed":            {secretRun{ref: fromVault, change: store("kill -9 $$")}, true, []string{"killed by signal 9"}},
-		"hangs":             {secretRun{ref: fromVault, change: store("echo waiting >&2; exec sleep 3600"), timeout: time.Second}, true, []string{"no answer for prod/db within 1s", "waiting"}},
+		"hangs":             {secretRun{ref: fromVault, change: store("exec sleep 3600"), timeout: time.Second}, true, []string{"no answer for prod/db within 1s"}},
 		"hangs hard":        {secretRun{ref: fromVault, change: store("trap '' INT TERM; sleep 3600; sleep 3600"), timeout: time.Second}, true, []string{"no answer for prod/db within 1s"}},
 		"floods":            {secretRun{ref: fromVault, change: store("exec cat /dev/zero")}, false, []string{"it printed more than 65536 bytes"}},
 		"floods its errors": {secretRun{ref: fromVault, change: store("head -c 100000000 /dev/zero >&2; exit 3")}, false, []string{"exit status 3"}},

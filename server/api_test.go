@@ -151,8 +151,8 @@ func TestNothingSecretIsShown(t *testing.T) {
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
-		"clusters?project=p&environment=e&phase=Active&waiting=*&owner=o&label=a%3Db&name=x&name=y": `clusters {"Names":["x","y"],"Owner":"o","Revision":"","Project":"p","Environment":"e","Phase":"Active","Waiting":"*","Drift":"","DependsOn":"","Labels":{"a":"b"},"Deleted":false}`,
-		"clusters?view=summary&all=true&drift=drifted":                                              `summaries {"Names":null,"Owner":"","Revision":"","Project":"","Environment":"","Phase":"","Waiting":"","Drift":"drifted","DependsOn":"","Labels":null,"Deleted":true}`,
+		"clusters?project=p&environment=e&phase=Active&waiting=*&owner=o&label=a%3Db&name=x&name=y": `clusters {"Names":["x","y"],"Owner":"o","Revision":"","Project":"p","Environment":"e","Phase":"Active","Waiting":"*","Drift":"","Template":"","DependsOn":"","Labels":{"a":"b"},"Deleted":false}`,
+		"clusters?view=summary&all=true&drift=drifted":                                              `summaries {"Names":null,"Owner":"","Revision":"","Project":"","Environment":"","Phase":"","Waiting":"","Drift":"drifted","Template":"","DependsOn":"","Labels":null,"Deleted":true}`,
 		"clusters?view=short":                       `400 view "short": want full or summary`,
 		"clusters?drift=yes":                        `400 drift "yes": want none, drifted or failed`,
 		"clusters?all=yes":                          `400 all "yes": want true or false`,
