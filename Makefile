@@ -45,7 +45,7 @@ fuzz: ## each fuzz target for FUZZTIME (default 5s)
 	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | sort | while read -r file; do \
 	  grep -o '^func Fuzz[A-Za-z0-9_]*' $$file | cut -d' ' -f2 | while read -r target; do \
 	    echo "fuzz $$(dirname $$file) $$target"; \
-	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$(dirname $$file) >/tmp/holdfast-fuzz.$$$$ 2>&1 \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$(dirname $$file) >/tmp/holdfast-fuzz.$$$$ 2>&1 \
 	      || { cat /tmp/holdfast-fuzz.$$$$; rm -f /tmp/holdfast-fuzz.$$$$; exit 1; }; \
 	    rm -f /tmp/holdfast-fuzz.$$$$; \
 	  done; \

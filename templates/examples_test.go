@@ -87,7 +87,7 @@ func unpack(t *testing.T, root *templates.Root) string {
 	return filepath.Join(dir, filepath.FromSlash(root.Dir))
 }
 
-func plan(t *testing.T, root *templates.Root, want string) {
+func plan(t *testing.T, root *templates.Root, want string, env ...string) {
 	t.Helper()
 	bin := terraform(t)
 	dir := unpack(t, root)
@@ -103,7 +103,7 @@ func plan(t *testing.T, root *templates.Root, want string) {
 	for _, args := range [][]string{{"init", "-input=false", "-no-color"}, {"plan", "-input=false", "-no-color"}} {
 		cmd := exec.CommandContext(t.Context(), bin, args...)
 		cmd.Dir = dir
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE=" + config}
+		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE=" + config}, env...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("terraform %s: %v\n%s", args[0], err, out)
@@ -112,6 +112,60 @@ func plan(t *testing.T, root *templates.Root, want string) {
 			t.Errorf("plan is\n%s\nwant %q", out, want)
 		}
 	}
+}
+
+// TestEngineReadsTheFormat plans what is rendered of conditions, configured
+// providers, secrets and pools that are not alike.
+func TestEngineReadsTheFormat(t *testing.T) {
+	t.Parallel()
+
+	text := strings.Replace(richTemplate, "          source: hashicorp/helm\n          when: self.enable_monitoring\n          arguments: {kubernetes: {host: \"${module.kubernetes.endpoint}\"}}",
+		"          source: terraform.io/builtin/terraform", 1)
+	text = strings.Replace(text, `        - name: aws
+          source: registry.example.com/hashicorp/aws
+          version: "~> 6.0"
+          arguments: {region: "${cluster.region}"}
+          blocks:
+            - {type: default_tags, arguments: {tags: "${var.tags}"}}
+            - {type: features, blocks: [{type: inner}]}
+`, "", 1)
+	text = strings.Replace(strings.Replace(text, "name: helm", "name: terraform", 1),
+		`            type: "${var.instance_type}"`, "            type: \"${var.instance_type}\"\n            pools: \"${var.pools}\"", 1)
+	files := with(richFiles(), "t/template.yaml", text,
+		"t/modules/kubernetes/main.tf", `variable "node_count" { type = number }
+variable "type" { type = string }
+variable "environment" { type = string }
+variable "password" {
+  type      = string
+  sensitive = true
+}
+variable "agent" {
+  type    = string
+  default = "no agent"
+}
+variable "pools" {
+  type = list(object({ name = string, count = optional(number, 1), instance_type = optional(string) }))
+}
+resource "terraform_data" "cluster" {
+  input = {
+    agent  = var.agent
+    pools  = jsonencode(var.pools)
+    secret = sha256(var.password)
+    length = nonsensitive(length(var.password))
+  }
+}
+output "endpoint" { value = "https://example.com" }
+`, "t/modules/monitoring/main.tf", "variable \"name\" {}\noutput \"agent\" { value = \"agent of ${var.name}\" }\n",
+		"t/modules/logs/main.tf", "variable \"agent\" {}\nresource \"terraform_data\" \"logs\" { input = var.agent }\n")
+	doc := clusterWith(t, "node_count: 3", "db_password: {secret: {env: DB}}", "pools: [{name: a}, {name: b, count: 2}, {name: c, instance_type: t3.medium}]")
+	off := resolve(t, tree(files), doc)
+	plan(t, off, `+ agent  = "no agent"`, "TF_VAR_db_password=correct horse")
+	plan(t, off, `+ length = 13`, "TF_VAR_db_password=correct horse")
+	plan(t, off, "+ count         = 2", "TF_VAR_db_password=x")
+	plan(t, off, "1 to add", "TF_VAR_db_password=x")
+
+	doc = clusterWith(t, "node_count: 3", "enable_monitoring: true", "db_password: {secret: {env: DB}}", "pools: []")
+	plan(t, resolve(t, tree(files), doc), "2 to add", "TF_VAR_db_password=x")
 }
 
 // BenchmarkResolve makes the root modules of a thousand clusters of one
