@@ -23,8 +23,8 @@ import (
 const (
 	maxExpression      = 4_000   // characters
 	maxExpressionDepth = 100     // of nesting
-	maxExpressionCost  = 200_000 // about the steps of an evaluation
-	maxExpressions     = 500     // in a template
+	maxExpressionCost  = 100_000 // about the steps of an evaluation
+	maxExpressions     = 200     // in a template
 )
 
 // Names that no expression can write: they are the types of what it sees.

@@ -23,7 +23,8 @@ const (
 	maxBundleBytes   = 256 << 20 // before compression
 	maxLinks         = 16        // symbolic links that lead to one another
 	maxModules       = 500       // local modules that one root module reaches
-	maxVariants      = 64        // sets of modules that are on, of a provider, that are remembered
+	maxProviders     = 50
+	maxVariants      = 64 // sets of modules that are on, of a provider, that are remembered
 	maxInstanceTypes = 5_000
 )
 

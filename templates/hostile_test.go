@@ -18,40 +18,45 @@ func TestHostileTemplates(t *testing.T) {
 
 	big := strings.Repeat("x", 5_000)
 	for name, tc := range map[string]struct{ old, replacement, want string }{
-		"long expression":      {"when: self.enable_monitoring\n          inputs", "when: \"'" + big + "' == ''\"\n          inputs", "has more than 4000 characters"},
-		"deep expression":      {"when: self.enable_monitoring\n          inputs", "when: " + strings.Repeat("(", 500) + "true" + strings.Repeat(")", 500) + "\n          inputs", "is no expression of CEL"},
-		"deep list":            {"when: self.enable_monitoring\n          inputs", "when: \"" + strings.Repeat("[", 1000) + "\"\n          inputs", "is no expression of CEL"},
-		"many operators":       {"when: self.enable_monitoring\n          inputs", "when: \"" + strings.Repeat("!", 3900) + "true\"\n          inputs", "module \"logs\" needs the input"},
-		"nested macros":        {"when: self.enable_monitoring\n          inputs", "when: \"" + strings.Repeat("[1,2,3].all(x, ", 20) + "true" + strings.Repeat(")", 20) + "\"\n          inputs", "module \"logs\" needs the input"},
-		"a bad pattern":        {"when: self.enable_monitoring\n          inputs", "when: \"'a'.matches('(')\"\n          inputs", "cannot be used"},
-		"a struct":             {"when: self.enable_monitoring\n          inputs", "when: \"google.protobuf.Empty{} == google.protobuf.Empty{}\"\n          inputs", "module \"logs\" needs the input"},
-		"a time of a zone":     {"when: self.enable_monitoring\n          inputs", "when: \"timestamp('2024-01-01T00:00:00Z').getHours('No/Where') == 0\"\n          inputs", "module \"logs\" needs the input"},
-		"not UTF-8":            {"when: self.enable_monitoring\n          inputs", "when: \"'\\xff' == ''\"\n          inputs", "module \"logs\" needs the input"},
-		"dyn":                  {"when: self.enable_monitoring\n          inputs", "when: dyn(self).db_password == \"x\"\n          inputs", "uses self without a name"},
-		"too many rules":       {"  rules:\n", "  rules:\n" + strings.Repeat("    - {rule: \"true\", message: m}\n", 501), "one of more than 500 expressions"},
-		"too many types":       {`instanceTypes: ["m7i.*", t3.medium]`, "instanceTypes: [" + strings.Repeat("a,", 5_001) + "a]", "has more than 5000 patterns"},
-		"many types":           {`instanceTypes: ["m7i.*", t3.medium]`, "instanceTypes: [" + strings.Repeat("\"a*b*c*d*e*f\",", 4_000) + "\"*\"]", ""},
-		"format of a property": {"price: {type: number}", "format: {type: string, format: email}\n      writeOnly: {type: boolean}\n      price: {type: number}", ""},
-		"format, no text":      {"price: {type: number}", "price: {type: number, format: 5}", "spec.variables is not a JSON Schema"},
-		"format in a default":  {"price: {type: number}", "price: {type: number}\n      o: {default: {format: instance-type, writeOnly: true}}", ""},
-		"schema true":          {"price: {type: number}", "price: true", ""},
-		"schema of a list":     {"price: {type: number}", "price: [number]", "spec.variables is not a JSON Schema"},
-		"properties, a list":   {"    properties:\n      node_count", "    properties: []\n    x:\n      node_count", "spec.variables is not a JSON Schema"},
-		"recursive schema":     {"price: {type: number}", "price: {type: object, additionalProperties: false, properties: {deep: {$ref: \"#/properties/price\"}}}", "*"},
-		"schema of itself":     {"price: {type: number}", "price: {$ref: \"#\"}", "*"},
-		"circle of references": {"price: {type: number}", "price: {$ref: \"#/$defs/a\"}\n    $defs: {a: {$ref: \"#/$defs/b\"}, b: {$ref: \"#/$defs/a\"}}", "*"},
-		"secret by reference":  {"db_password: {type: string, minLength: 12, writeOnly: true}", "db_password: {$ref: \"#/properties/price\"}\n      other: {allOf: [{type: string, writeOnly: true}]}", "writeOnly is not at a variable itself"},
-		"pattern with a bomb":  {"price: {type: number}", "price: {type: string, pattern: \"(((a{1000}){1000}){1000})\"}", "spec.variables is not a JSON Schema"},
-		"many blocks":          {"blocks: [{type: inner}]", "blocks: [" + strings.Repeat("{type: inner},", 5_000) + "]", ""},
-		"circle":               {"inputs: {name: \"${cluster.name}\"}", "inputs: {name: \"${module.kubernetes.endpoint}\"}", "circle"},
-		"circle of itself":     {"inputs: {name: \"${cluster.name}\"}", "inputs: {name: \"${module.monitoring.agent}\"}", "circle"},
-		"provider of itself":   {`{region: "${cluster.region}"}`, `{region: "${provider.aws.region}"}`, "refers to \"provider\""},
+		"long expression":              {"when: self.enable_monitoring\n          inputs", "when: \"'" + big + "' == ''\"\n          inputs", "has more than 4000 characters"},
+		"deep expression":              {"when: self.enable_monitoring\n          inputs", "when: " + strings.Repeat("(", 500) + "true" + strings.Repeat(")", 500) + "\n          inputs", "is no expression of CEL"},
+		"deep list":                    {"when: self.enable_monitoring\n          inputs", "when: \"" + strings.Repeat("[", 1000) + "\"\n          inputs", "is no expression of CEL"},
+		"many operators":               {"when: self.enable_monitoring\n          inputs", "when: \"" + strings.Repeat("!", 3900) + "true\"\n          inputs", "module \"logs\" needs the input"},
+		"nested macros":                {"when: self.enable_monitoring\n          inputs", "when: \"" + strings.Repeat("[1,2,3].all(x, ", 20) + "true" + strings.Repeat(")", 20) + "\"\n          inputs", "module \"logs\" needs the input"},
+		"a bad pattern":                {"when: self.enable_monitoring\n          inputs", "when: \"'a'.matches('(')\"\n          inputs", "cannot be used"},
+		"a struct":                     {"when: self.enable_monitoring\n          inputs", "when: \"google.protobuf.Empty{} == google.protobuf.Empty{}\"\n          inputs", "module \"logs\" needs the input"},
+		"a time of a zone":             {"when: self.enable_monitoring\n          inputs", "when: \"timestamp('2024-01-01T00:00:00Z').getHours('No/Where') == 0\"\n          inputs", "module \"logs\" needs the input"},
+		"not UTF-8":                    {"when: self.enable_monitoring\n          inputs", "when: \"'\\xff' == ''\"\n          inputs", "module \"logs\" needs the input"},
+		"dyn":                          {"when: self.enable_monitoring\n          inputs", "when: dyn(self).db_password == \"x\"\n          inputs", "uses self without a name"},
+		"too many rules":               {"  rules:\n", "  rules:\n" + strings.Repeat("    - {rule: \"true\", message: m}\n", 201), "one of more than 200 expressions"},
+		"large schema, many providers": {"  providers:\n", "  providers:\n" + manyProviders(60), "*"},
+		"large schema":                 {"      price: {type: number}\n", "      price: {type: number}\n" + manyVariables(2_000), ""},
+		"too many types":               {`instanceTypes: ["m7i.*", t3.medium]`, "instanceTypes: [" + strings.Repeat("a,", 5_001) + "a]", "has more than 5000 patterns"},
+		"many types":                   {`instanceTypes: ["m7i.*", t3.medium]`, "instanceTypes: [" + strings.Repeat("\"a*b*c*d*e*f\",", 4_000) + "\"*\"]", ""},
+		"format of a property":         {"price: {type: number}", "format: {type: string, format: email}\n      writeOnly: {type: boolean}\n      price: {type: number}", ""},
+		"format, no text":              {"price: {type: number}", "price: {type: number, format: 5}", "spec.variables is not a JSON Schema"},
+		"format in a default":          {"price: {type: number}", "price: {type: number}\n      o: {default: {format: instance-type, writeOnly: true}}", ""},
+		"schema true":                  {"price: {type: number}", "price: true", ""},
+		"schema of a list":             {"price: {type: number}", "price: [number]", "spec.variables is not a JSON Schema"},
+		"properties, a list":           {"    properties:\n      node_count", "    properties: []\n    x:\n      node_count", "spec.variables is not a JSON Schema"},
+		"recursive schema":             {"price: {type: number}", "price: {type: object, additionalProperties: false, properties: {deep: {$ref: \"#/properties/price\"}}}", "*"},
+		"schema of itself":             {"price: {type: number}", "price: {$ref: \"#\"}", "*"},
+		"circle of references":         {"price: {type: number}", "price: {$ref: \"#/$defs/a\"}\n    $defs: {a: {$ref: \"#/$defs/b\"}, b: {$ref: \"#/$defs/a\"}}", "*"},
+		"secret by reference":          {"db_password: {type: string, minLength: 12, writeOnly: true}", "db_password: {$ref: \"#/properties/price\"}\n      other: {allOf: [{type: string, writeOnly: true}]}", "writeOnly is not at a variable itself"},
+		"pattern with a bomb":          {"price: {type: number}", "price: {type: string, pattern: \"(((a{1000}){1000}){1000})\"}", "spec.variables is not a JSON Schema"},
+		"many blocks":                  {"blocks: [{type: inner}]", "blocks: [" + strings.Repeat("{type: inner},", 5_000) + "]", ""},
+		"circle":                       {"inputs: {name: \"${cluster.name}\"}", "inputs: {name: \"${module.kubernetes.endpoint}\"}", "circle"},
+		"circle of itself":             {"inputs: {name: \"${cluster.name}\"}", "inputs: {name: \"${module.monitoring.agent}\"}", "circle"},
+		"provider of itself":           {`{region: "${cluster.region}"}`, `{region: "${provider.aws.region}"}`, "refers to \"provider\""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text := strings.Replace(richTemplate, tc.old, tc.replacement, 1)
 			if text == richTemplate {
 				t.Fatalf("no %q", tc.old)
+			}
+			if name == "large schema, many providers" {
+				text = strings.Replace(text, "      price: {type: number}\n", "      price: {type: number}\n"+manyVariables(500), 1)
 			}
 			resolver := templates.NewResolver(nil)
 			tr := tree(with(richFiles(), "t/template.yaml", text))
@@ -70,6 +75,22 @@ func TestHostileTemplates(t *testing.T) {
 			}
 		})
 	}
+}
+
+func manyProviders(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "    p%d: {instanceTypes: [t3.medium, \"m%d.*\"], modules: []}\n", i, i)
+	}
+	return b.String()
+}
+
+func manyVariables(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "      v%d: {type: string, format: instance-type, default: t3.medium}\n", i)
+	}
+	return b.String()
 }
 
 // FuzzTemplate reads any bytes as a template, and resolves a small cluster of

@@ -29,32 +29,38 @@ const (
 // its cluster is a local there, see renderCluster.
 func (t *Template) renderMain(on parts) []byte {
 	file := hclwrite.NewEmptyFile()
-	body := file.Body()
+	out := blocks{body: file.Body()}
 	for _, name := range t.schema.names {
-		t.renderVariable(block(body, "variable", name), name)
+		t.renderVariable(out.add("variable", name), name)
 	}
 	for _, call := range on.calls {
-		renderCall(block(body, "module", call.name), call)
+		renderCall(out.add("module", call.name), call)
 	}
-	for _, out := range on.outputs {
-		inner := block(body, "output", out.name)
-		inner.SetAttributeRaw("value", tokens(out.value))
-		if out.description != "" {
-			inner.SetAttributeRaw("description", tokens(out.description))
+	for _, o := range on.outputs {
+		inner := out.add("output", o.name)
+		inner.SetAttributeRaw("value", tokens(o.value))
+		if o.description != "" {
+			inner.SetAttributeRaw("description", tokens(o.description))
 		}
-		if out.sensitive {
+		if o.sensitive {
 			inner.SetAttributeValue("sensitive", cty.True)
 		}
 	}
 	return file.Bytes()
 }
 
-// block adds a block behind those that are there, with an empty line between.
-func block(body *hclwrite.Body, kind string, labels ...string) *hclwrite.Body {
-	if len(body.Blocks()) > 0 {
-		body.AppendNewline()
+// blocks adds blocks to a body with an empty line between them.
+type blocks struct {
+	body  *hclwrite.Body
+	begun bool
+}
+
+func (b *blocks) add(kind string, labels ...string) *hclwrite.Body {
+	if b.begun {
+		b.body.AppendNewline()
 	}
-	return body.AppendNewBlock(kind, labels).Body()
+	b.begun = true
+	return b.body.AppendNewBlock(kind, labels).Body()
 }
 
 func renderCall(body *hclwrite.Body, call templateCall) {
@@ -103,7 +109,8 @@ func renderProviders(configure []engineProvider) []byte {
 	}
 	configure = slices.SortedFunc(slices.Values(configure), func(a, b engineProvider) int { return strings.Compare(a.name, b.name) })
 	file := hclwrite.NewEmptyFile()
-	required := file.Body().AppendNewBlock("terraform", nil).Body().AppendNewBlock("required_providers", nil).Body()
+	out := blocks{body: file.Body()}
+	required := out.add("terraform").AppendNewBlock("required_providers", nil).Body()
 	for _, c := range configure {
 		attrs := []hclwrite.ObjectAttrTokens{{Name: hclwrite.TokensForIdentifier("source"), Value: tokens(c.source)}}
 		if c.version != "" {
@@ -113,7 +120,7 @@ func renderProviders(configure []engineProvider) []byte {
 	}
 	for _, c := range configure {
 		if !c.body.empty() {
-			c.body.render(block(file.Body(), "provider", c.name))
+			c.body.render(out.add("provider", c.name))
 		}
 	}
 	return file.Bytes()

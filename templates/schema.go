@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -104,14 +103,7 @@ func (s *schema) compile(types *instanceTypes) (*providerSchema, error) {
 	if err != nil {
 		return nil, schemaError(err)
 	}
-	p := &providerSchema{schema: s, whole: compiled, types: types, variables: map[string]*jsonschema.Schema{}}
-	for _, name := range s.names {
-		location := schemaURL + "#/properties/" + url.PathEscape(pointerWord(name))
-		if p.variables[name], err = compiler.Compile(location); err != nil {
-			return nil, schemaError(err)
-		}
-	}
-	return p, nil
+	return &providerSchema{schema: s, whole: compiled, types: types, compiler: compiler}, nil
 }
 
 func pointerWord(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
@@ -119,9 +111,9 @@ func pointerWord(name string) string { return strings.NewReplacer("~", "~0", "/"
 // providerSchema is a schema with what one provider allows.
 type providerSchema struct {
 	*schema
-	whole     *jsonschema.Schema
-	types     *instanceTypes
-	variables map[string]*jsonschema.Schema // each by itself
+	whole    *jsonschema.Schema
+	types    *instanceTypes
+	compiler *jsonschema.Compiler // while the template is read: see variable
 }
 
 // instanceTypes are what a provider allows as values of format: instance-type.

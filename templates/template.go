@@ -183,6 +183,10 @@ func (l *templateLoader) load(root *yaml.Node) error {
 		return err
 	}
 	for i := 0; providers.node != nil && i+1 < len(providers.node.Content); i += 2 {
+		if i >= 2*maxProviders {
+			l.add(providers.node.Content[i], fmt.Sprintf("spec.providers has more than %d providers", maxProviders), "")
+			break
+		}
 		name := providers.node.Content[i].Value
 		p := l.provider(name, providers.child(name))
 		l.t.providers[name] = p
@@ -192,6 +196,11 @@ func (l *templateLoader) load(root *yaml.Node) error {
 		l.check(p)
 	}
 	l.readRules(rules)
+	for _, p := range l.t.providers {
+		if p.schema != nil {
+			p.schema.compiler = nil // it is larger than what it makes
+		}
+	}
 	l.t.blueprint = l.t.describe()
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -108,11 +109,12 @@ func nodeAt(n *yaml.Node, path []string) *yaml.Node {
 	return n
 }
 
-// variable returns what is wrong with a value by itself.
+// variable returns what is wrong with a variable's value by itself. Only whoever
+// reads the template may call it.
 func (s *providerSchema) variable(name string, value any) []violation {
-	compiled := s.variables[name]
-	if compiled == nil {
-		return nil
+	compiled, err := s.compiler.Compile(schemaURL + "#/properties/" + url.PathEscape(pointerWord(name)))
+	if err != nil {
+		return nil // the whole could be compiled: there is no such variable
 	}
 	var located func(e *jsonschema.ValidationError)
 	located = func(e *jsonschema.ValidationError) {
@@ -121,13 +123,12 @@ func (s *providerSchema) variable(name string, value any) []violation {
 			located(cause)
 		}
 	}
-	if err := compiled.Validate(value); err != nil {
-		verr, ok := err.(*jsonschema.ValidationError) //nolint:errorlint // it is what Validate says that it returns
-		if !ok {
-			return []violation{{path: []string{name}, message: label([]string{name}) + " cannot be checked"}}
-		}
-		located(verr)
-		return s.flatten(verr)
+	var wrong *jsonschema.ValidationError
+	if err := compiled.Validate(value); errors.As(err, &wrong) {
+		located(wrong)
+		return s.flatten(wrong)
+	} else if err != nil {
+		return []violation{{path: []string{name}, message: label([]string{name}) + " cannot be checked"}}
 	}
 	return nil
 }
