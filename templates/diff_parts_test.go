@@ -31,7 +31,6 @@ func TestDiffParts(t *testing.T) {
 	outputs := func(list ...templates.OutputBlueprint) templates.Blueprint {
 		return templates.Blueprint{Outputs: list}
 	}
-	type edit = func(p *templates.ProviderBlueprint)
 	for name, tc := range map[string]struct {
 		from, to templates.Blueprint
 		want     []string
@@ -49,51 +48,51 @@ func TestDiffParts(t *testing.T) {
 		"provider gone": {provider(nil), templates.Blueprint{Name: "t", Schema: sized, Required: []string{"size"}}, []string{"! provider aws is gone"}},
 		"provider new":  {templates.Blueprint{Name: "t", Schema: sized, Required: []string{"size"}}, provider(nil), []string{"provider aws is new"}},
 		"regions": {
-			provider(nil), provider(edit(func(p *templates.ProviderBlueprint) { p.Regions = []string{"eu-west-2", "eu-west-3"} })),
+			provider(nil), provider(func(p *templates.ProviderBlueprint) { p.Regions = []string{"eu-west-2", "eu-west-3"} }),
 			[]string{"! provider aws no longer allows the region eu-west-1", "provider aws allows the region eu-west-3, too"},
 		},
 		"regions at all": {
-			provider(edit(func(p *templates.ProviderBlueprint) { p.Regions = nil })), provider(nil),
+			provider(func(p *templates.ProviderBlueprint) { p.Regions = nil }), provider(nil),
 			[]string{"! provider aws allows only some regions now: eu-west-1, eu-west-2"},
 		},
 		"any region": {
-			provider(nil), provider(edit(func(p *templates.ProviderBlueprint) { p.Regions = nil })),
+			provider(nil), provider(func(p *templates.ProviderBlueprint) { p.Regions = nil }),
 			[]string{"provider aws allows any region now"},
 		},
 		"instance types": {
-			provider(nil), provider(edit(func(p *templates.ProviderBlueprint) { p.InstanceTypes = []string{"m*", "t3.large"} })),
+			provider(nil), provider(func(p *templates.ProviderBlueprint) { p.InstanceTypes = []string{"m*", "t3.large"} }),
 			[]string{"! provider aws no longer allows the instance type t3.medium", "provider aws allows the instance type m*, t3.large, too"},
 		},
 		"instance types, and a glob with a class": {
-			provider(nil), provider(edit(func(p *templates.ProviderBlueprint) { p.InstanceTypes = []string{"[mt]*"} })),
+			provider(nil), provider(func(p *templates.ProviderBlueprint) { p.InstanceTypes = []string{"[mt]*"} }),
 			[]string{"! provider aws no longer allows the instance type m7i.*", "provider aws allows the instance type [mt]*, too"},
 		},
 		"default gone that was needed": {
-			provider(nil), provider(edit(func(p *templates.ProviderBlueprint) { p.Defaults = map[string]any{"other": 1} })),
+			provider(nil), provider(func(p *templates.ProviderBlueprint) { p.Defaults = map[string]any{"other": 1} }),
 			[]string{"! provider aws has no default for size any more", "provider aws has a default for other: 1"},
 		},
 		"default": {
-			provider(nil), provider(edit(func(p *templates.ProviderBlueprint) { p.Defaults = map[string]any{"size": "m7i.large"} })),
+			provider(nil), provider(func(p *templates.ProviderBlueprint) { p.Defaults = map[string]any{"size": "m7i.large"} }),
 			[]string{`provider aws has the default "m7i.large" for size, not "t3.medium"`},
 		},
 		"engine providers": {
-			provider(nil), provider(edit(func(p *templates.ProviderBlueprint) {
+			provider(nil), provider(func(p *templates.ProviderBlueprint) {
 				p.Configure = []templates.EngineProvider{{Name: "aws", Source: "acme/aws"}, {Name: "helm", Source: "hashicorp/helm"}}
-			})),
+			}),
 			[]string{
 				"engine provider aws (aws) comes from acme/aws, not hashicorp/aws", "engine provider aws (aws) has the constraint any version, not ~> 6.0",
 				"engine provider helm (aws) is configured now: hashicorp/helm",
 			},
 		},
 		"modules": {
-			provider(nil), provider(edit(func(p *templates.ProviderBlueprint) {
+			provider(nil), provider(func(p *templates.ProviderBlueprint) {
 				p.Modules = []templates.ModuleBlueprint{
 					{
 						Name: "network", Source: "acme/network/aws", Version: "1.2.3", When: "self.n", DependsOn: []string{"b"},
 						Inputs: map[string]string{"cidr": "${var.range}", "name": "n"},
 					}, {Name: "essentials", Source: "./essentials"},
 				}
-			})),
+			}),
 			[]string{
 				"module essentials (aws) is new: ./essentials",
 				"module network (aws) comes from acme/network/aws, not ./network",

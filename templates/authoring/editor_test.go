@@ -15,7 +15,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"gopkg.in/yaml.v3"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
 )
@@ -295,7 +294,7 @@ func TestEditorSchemaOfTemplates(t *testing.T) {
 			}
 			faults = append(faults, found...)
 			if (len(faults) == 0) != tc.valid {
-				t.Errorf("%s: Holdfast says %v", name, holdfast.Faults(faults))
+				t.Errorf("%s: Holdfast says %v", name, faults)
 			}
 		}
 	}
