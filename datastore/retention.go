@@ -14,9 +14,9 @@ import (
 // that have not ended, those that a cluster's record speaks of (its last apply,
 // its last check for drift, what undid a drift, what destroyed it), those whose
 // plans a run that is kept was reviewed with or applies, those of open pull
-// requests, plans of merged ones that no apply has come to yet (a trial is never applied),
-// and applies that failed since the last one that did not: what they have left is to be destroyed
-// with them.
+// requests, plans of merged ones that no apply has come to yet (to a trial none
+// ever does), and applies that failed since the last one that did not: what they
+// have left is to be destroyed with them.
 type Retention struct {
 	// Runs is how many runs of each cluster are kept, newest first, with their
 	// attempts, logs and plans: so many of its tracked branch, and so many plans
