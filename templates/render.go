@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
@@ -212,5 +214,28 @@ func renderVariables(variables map[string]any) ([]byte, error) {
 	if err := encoder.Encode(variables); err != nil {
 		return nil, fmt.Errorf("encode variables: %w", err)
 	}
-	return b.Bytes(), nil
+	return plainJSON(b.Bytes()), nil
+}
+
+// plainJSON escapes the runes of JSON that are no letters of the scripts that
+// people write most. The engines read JSON by what looks like one character, and
+// lose a quote that a combining mark or a prefix joins.
+func plainJSON(data []byte) []byte {
+	if !slices.ContainsFunc(data, func(c byte) bool { return c >= utf8.RuneSelf }) {
+		return data
+	}
+	var b bytes.Buffer
+	for _, r := range string(data) {
+		switch {
+		case r < utf8.RuneSelf, unicode.IsLetter(r) && unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Han,
+			unicode.Hiragana, unicode.Katakana, unicode.Hangul):
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.Bytes()
 }

@@ -207,7 +207,7 @@ func TestRenderLiterals(t *testing.T) {
 		"plain", `"`, `\`, `\"`, "a\nb\tc\r", "${x}", "$${x}", "$$${x}", "$$$${x}", "%{if true}", "%%{x}", "%%%{x}", "$%{x}", "%${x}",
 		"$", "$$", "%", "x$", "x%", "{", "${", "%{", "$${", `${file("/etc/passwd")}`, "%{ for x in y }", "\x00\x01", "é", "日本", "😀", "\ufeff",
 		"<<EOT", "EOT", "// no comment", "# none", "/*", "${\"${x}\"}", `${"$"}`, "\\${x}", "\\u0024{x}", "}", "~}", "${~x~}",
-		"e\u0301", "\u2028", "\u200b", "true", "null", "1e3", "a\"\n}\nresource \"x\" \"y\" {\n",
+		"e\u0301", "\u0301e", "\u06dd", "\u200d", "\U0001F3FB", "\U000110BD", "\u0d4e", "\uff9e", "ᆨ", "🇩🇪", "\u2028", "\u200b", "true", "null", "1e3", "a\"\n}\nresource \"x\" \"y\" {\n",
 	} {
 		if _, ok := rendered(t, text); !ok {
 			t.Errorf("%q cannot be written in a template", text)
