@@ -41,16 +41,31 @@ type upgrader struct {
 	one    striped // looks at one repository's upgrades, too
 	checks *upgradeChecks
 
-	mu     sync.Mutex
-	looked map[string]time.Time // by repository
+	mu      sync.Mutex
+	looked  map[string]time.Time       // by repository
+	settled map[string]holdfast.Digest // what the open pull requests were last made from, by branch
 }
 
 func newUpgrader() *upgrader {
 	return &upgrader{
 		every:  upgradesEvery,
 		checks: &upgradeChecks{last: make(map[string]map[upgradeCheck]holdfast.Faults)},
-		looked: make(map[string]time.Time),
+		looked: make(map[string]time.Time), settled: make(map[string]holdfast.Digest),
 	}
+}
+
+// settle remembers what the pull request of a branch was made from.
+func (u *upgrader) settle(rec holdfast.Upgrade, from holdfast.Digest) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.settled[rec.Repo+" "+rec.Branch] = from
+}
+
+// isSettled reports whether the pull request of a branch was made from that.
+func (u *upgrader) isSettled(rec holdfast.Upgrade, from holdfast.Digest) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.settled[rec.Repo+" "+rec.Branch].Equal(from)
 }
 
 // askUpgrades asks for a look at the upgrades of a repository, soon.
@@ -207,7 +222,16 @@ type upgradePass struct {
 // bring makes one pull request what it shall be.
 func (p *upgradePass) bring(ctx context.Context, rec holdfast.Upgrade, wanted *wantedUpgrade) error {
 	var files map[string][]byte
+	var from holdfast.Digest
 	if wanted != nil {
+		// To edit thousands of files again only to find that nothing has changed
+		// would take longer than all the rest.
+		from = p.cat.madeFrom(wanted)
+		if rec.State == holdfast.UpgradeOpen && p.r.upgrader.isSettled(rec, from) {
+			if done, err := p.asProposed(ctx, rec, rec.Digest); err != nil || done {
+				return err
+			}
+		}
 		var err error
 		if files, err = p.cat.edits(wanted); err != nil {
 			return err
@@ -215,7 +239,7 @@ func (p *upgradePass) bring(ctx context.Context, rec holdfast.Upgrade, wanted *w
 	}
 	switch judgeUpgrade(rec, wanted) {
 	case upgradePropose:
-		return p.propose(ctx, rec, wanted, files)
+		return p.propose(ctx, rec, wanted, files, from)
 	case upgradeWithdraw:
 		return p.withdraw(ctx, rec, wanted)
 	default:
@@ -225,7 +249,9 @@ func (p *upgradePass) bring(ctx context.Context, rec holdfast.Upgrade, wanted *w
 
 // propose makes or updates a pull request, unless it is on the forge already as
 // it is wanted.
-func (p *upgradePass) propose(ctx context.Context, rec holdfast.Upgrade, w *wantedUpgrade, files map[string][]byte) error {
+func (p *upgradePass) propose(
+	ctx context.Context, rec holdfast.Upgrade, w *wantedUpgrade, files map[string][]byte, from holdfast.Digest,
+) error {
 	told, err := p.told(ctx, w)
 	if err != nil {
 		return err
@@ -240,6 +266,9 @@ func (p *upgradePass) propose(ctx context.Context, rec holdfast.Upgrade, w *want
 	}
 	digest := proposalDigest(proposal)
 	if done, err := p.asProposed(ctx, rec, digest); err != nil || done {
+		if done {
+			p.r.upgrader.settle(rec, from)
+		}
 		return err
 	}
 	if wait := p.forbidden(rec); wait > 0 {
@@ -260,6 +289,9 @@ func (p *upgradePass) propose(ctx context.Context, rec holdfast.Upgrade, w *want
 	pr, err := p.r.opts.Forges[p.repo.Name].Propose(ctx, p.repo.Name, proposal)
 	if err != nil {
 		return p.notProposed(ctx, intent, err)
+	}
+	if pr.State == holdfast.PullRequestOpen {
+		p.r.upgrader.settle(intent, from)
 	}
 	return p.proposed(ctx, intent, pr, proposal.Base, digest)
 }

@@ -343,6 +343,20 @@ func (c *catalog) edits(w *wantedUpgrade) (map[string][]byte, error) {
 	return files, nil
 }
 
+// madeFrom is of all that a pull request is made from: where it is the same, so is
+// what it says, as far as tags are where they were.
+func (c *catalog) madeFrom(w *wantedUpgrade) holdfast.Digest {
+	d := holdfast.NewDigester("upgrade")
+	d.Add(w.key, w.group, w.by, strings.Join(w.held, "\n"))
+	for _, cluster := range w.clusters {
+		d.Add(cluster.Name, cluster.Path, cluster.From, cluster.To, c.names.get(cluster.Name)[0].file.id)
+	}
+	for _, l := range w.left {
+		d.Add("left", l.Name, l.To, l.Faults.Error())
+	}
+	return d.Digest()
+}
+
 // editWhatCanBe edits a file of which some documents cannot be edited, and says
 // of these why. Nil if there is nothing left to edit.
 func editWhatCanBe(data []byte, edits []templates.VersionEdit, refused map[string]holdfast.Faults) ([]byte, error) {

@@ -91,13 +91,10 @@ const upgradeBranches = "holdfast/upgrade/"
 // for the same, so that one whose answer was lost is found again, and another one
 // for each, so that one that was closed stays so.
 func upgradeBranch(key string, nth int) string {
-	slug := strings.Map(func(r rune) rune {
-		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
-			return r
-		}
-		return '-'
-	}, key)
-	if slug != key || strings.Contains(slug, "--") { // then others may come to the same
+	slug := strings.Join(strings.FieldsFunc(key, func(r rune) bool {
+		return r >= unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}), "-")
+	if slug != key { // then others may come to the same
 		slug = strings.Trim(slug[:min(len(slug), 60)], "-") + "-" + holdfast.DigestOf([]byte(key)).Short()[:8]
 	}
 	if nth > 1 {
