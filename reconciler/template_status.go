@@ -47,16 +47,37 @@ func (r *Reconciler) Templates(ctx context.Context, name string) ([]holdfast.Tem
 
 // templateLister makes one list of templates.
 type templateLister struct {
-	r       *Reconciler
-	known   *releases
-	whole   bool
-	users   map[string][]holdfast.TemplateUse // by template
-	numbers map[string]int                    // of open pull requests, by repository and cluster
+	r        *Reconciler
+	known    *releases
+	whole    bool
+	users    map[string][]holdfast.TemplateUse // by template
+	catalogs map[string]*catalog               // by repository
+	upgrades map[string]upgradeOf              // by repository and cluster
+}
+
+// upgradeOf is what became of the pull requests that move a cluster.
+type upgradeOf struct {
+	open     int    // the number of the open one; zero: there is none
+	trouble  string // of the open one
+	declined int    // the number of the one that was closed; zero: none was
+	to       string // what was declined
+}
+
+// note adds what one upgrade says of one of its clusters.
+func (o upgradeOf) note(u holdfast.Upgrade, to string) upgradeOf {
+	switch {
+	case live(u):
+		o.open, o.trouble = max(o.open, u.PullRequest), cmp.Or(o.trouble, u.Trouble)
+	case u.State == holdfast.UpgradeDeclined && u.PullRequest > o.declined:
+		o.declined, o.to = u.PullRequest, to
+	}
+	return o
 }
 
 // find collects who uses the templates with some names.
 func (l *templateLister) find(ctx context.Context, names []string) error {
-	l.users, l.numbers = make(map[string][]holdfast.TemplateUse), make(map[string]int)
+	l.users, l.upgrades = make(map[string][]holdfast.TemplateUse), make(map[string]upgradeOf)
+	l.catalogs = make(map[string]*catalog)
 	for _, repo := range l.r.opts.Repositories {
 		cat, _, err := l.r.trackedCatalog(ctx, l.r.repos[repo.Name])
 		if err != nil {
@@ -68,12 +89,12 @@ func (l *templateLister) find(ctx context.Context, names []string) error {
 		}
 		for _, u := range upgrades {
 			for _, c := range u.Clusters {
-				if live(u) && u.PullRequest != 0 {
-					l.numbers[repo.Name+" "+c.Name] = u.PullRequest
-				}
+				key := repo.Name + " " + c.Name
+				l.upgrades[key] = l.upgrades[key].note(u, c.To)
 			}
 		}
 		if cat != nil {
+			l.catalogs[repo.Name] = cat
 			l.usersIn(cat, repo, names)
 		}
 	}
@@ -96,7 +117,7 @@ func (l *templateLister) usersIn(cat *catalog, repo Repository, names []string) 
 			name = dirs[path.Join(path.Dir(doc.Path), ref.Path)]
 		}
 		if slices.Contains(names, name) {
-			use.Proposed = l.numbers[repo.Name+" "+cluster]
+			use.Proposed = l.upgrades[repo.Name+" "+cluster].open
 			l.users[name] = append(l.users[name], use)
 		}
 	}
@@ -140,10 +161,51 @@ func (l *templateLister) status(ctx context.Context, name string) (holdfast.Temp
 			u.Next = step.to
 		}
 	}
+	if err := l.troubles(ctx, status.Users); err != nil {
+		return status, err
+	}
 	slices.SortFunc(status.Users, func(a, b holdfast.TemplateUse) int {
 		return cmp.Or(cmp.Compare(b.Behind, a.Behind), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Owner, b.Owner))
 	})
 	return status, nil
+}
+
+// troubles fills in why clusters are not upgraded as their documents would have
+// it.
+func (l *templateLister) troubles(ctx context.Context, users []holdfast.TemplateUse) error {
+	return sideBySide(ctx, len(users), func(i int) error {
+		u := &users[i]
+		of := l.upgrades[u.Owner+" "+u.Cluster]
+		switch {
+		case of.trouble != "":
+			u.Trouble = of.trouble
+		case u.Next == "" || of.open != 0:
+		case of.to == u.Next:
+			u.Trouble = fmt.Sprintf("pull request %d was closed without a merge: holdfast template upgrade %s asks for it again", of.declined, u.Cluster)
+		case l.whole:
+			faults, err := l.r.wouldRefuse(ctx, l.catalogs[u.Owner], u.Cluster, u.Next)
+			if len(faults) > 0 {
+				u.Trouble = fmt.Sprintf("%s would refuse it: %s", u.Next, faults[0].Error())
+			}
+			return err
+		}
+		return nil
+	})
+}
+
+// wouldRefuse returns what a newer version of its template would find wrong in a
+// cluster's document.
+func (r *Reconciler) wouldRefuse(ctx context.Context, cat *catalog, name, to string) (holdfast.Faults, error) {
+	doc, ok := cat.upgradable(name)
+	if !ok {
+		return nil, nil
+	}
+	file := cat.names.get(name)[0].file
+	if faults, ok := r.upgrader.checks.of(cat.repo)[upgradeCheck{file.id, file.path, name, to}]; ok && file.id != "" {
+		return faults, nil
+	}
+	_, faults, err := r.resolver.Resolve(ctx, cat.tree, doc.WrittenVersion(to))
+	return faults, err
 }
 
 // releases fills in the versions, newest first, and what is wrong with them.

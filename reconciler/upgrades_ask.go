@@ -78,7 +78,7 @@ func (a *upgradeAsk) ask(ctx context.Context) ([]holdfast.Upgrade, error) {
 		return nil, err
 	}
 	for again := 0; ; again++ {
-		keys, err := a.intend(ctx, chosen)
+		keys, err := a.intend(ctx, cat, chosen)
 		if errors.Is(err, holdfast.ErrConflict) && again < 5 {
 			continue // somebody else has written meanwhile
 		} else if err != nil {
@@ -192,7 +192,7 @@ func (a *upgradeAsk) version(ctx context.Context, doc templates.Document) (strin
 // intend records what is asked for, unless it is proposed already, and returns
 // the keys of the records in which it is. What is recorded is proposed, by this
 // replica or by the one that comes after a crash.
-func (a *upgradeAsk) intend(ctx context.Context, chosen []upgradeCandidate) (map[string]bool, error) {
+func (a *upgradeAsk) intend(ctx context.Context, cat *catalog, chosen []upgradeCandidate) (map[string]bool, error) {
 	unlock := a.r.upgrader.one.lock(holdfast.Request{Cluster: a.repo.Name})
 	defer unlock()
 	records, err := a.r.followUpgrades(ctx, a.repo.Name)
@@ -206,6 +206,7 @@ func (a *upgradeAsk) intend(ctx context.Context, chosen []upgradeCandidate) (map
 		return key != ""
 	})
 	delete(keys, "")
+	chosen = a.byThemselves(cat, records, chosen, keys)
 	wanted := wantUpgrades(a.repo.UpgradeGroups, chosen)
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		w, rec := wanted[key], records[key]
@@ -221,6 +222,38 @@ func (a *upgradeAsk) intend(ctx context.Context, chosen []upgradeCandidate) (map
 			fmt.Sprintf("%s: %s", key, clusterList(w.clusters)))
 	}
 	return keys, nil
+}
+
+// byThemselves takes those out of what is asked for that are proposed anyway, now
+// that somebody looks, and adds the keys of the records in which they will be: the
+// pull request that they are in moves on, and they get no other one.
+func (a *upgradeAsk) byThemselves(
+	cat *catalog, records map[string]holdfast.Upgrade, chosen []upgradeCandidate, keys map[string]bool,
+) []upgradeCandidate {
+	if a.req.To != "" {
+		return chosen
+	}
+	var own []upgradeCandidate
+	for _, c := range chosen {
+		doc, _ := cat.upgradable(c.Name)
+		asked := slices.ContainsFunc(slices.Collect(maps.Values(records)), func(rec holdfast.Upgrade) bool {
+			return rec.By != "" && rec.State == holdfast.UpgradeOpen && slices.ContainsFunc(rec.Clusters, func(in holdfast.UpgradeCluster) bool { return in.Name == c.Name })
+		})
+		if c.by = ""; doc.Cluster.Template.Upgrades != "" && !asked {
+			own = append(own, c)
+		}
+	}
+	left := make(map[string]bool)
+	for key, w := range wantUpgrades(a.repo.UpgradeGroups, own) {
+		if judgeUpgrade(records[key], w) != upgradePropose {
+			continue
+		}
+		keys[key] = true
+		for _, c := range w.clusters {
+			left[c.Name] = true
+		}
+	}
+	return slices.DeleteFunc(chosen, func(c upgradeCandidate) bool { return left[c.Name] })
 }
 
 // proposedIn returns the key of the open pull request that moves a cluster to

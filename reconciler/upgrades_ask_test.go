@@ -195,6 +195,67 @@ func TestUpgradesThatAreAskedFor(t *testing.T) {
 	u.expect("web #1 open: auto 1.0.0 1.2.0", "web (asked) #2 merged: fixed 1.0.0 1.1.0, plain 1.0.0 1.1.0")
 }
 
+// Whoever asks for what is proposed anyway has it proposed at once: the pull
+// request that is open moves on, and no other one is made for the same clusters.
+func TestAskingHurriesWhatComesByItself(t *testing.T) {
+	t.Parallel()
+	u := newUpgradeFleet(t, map[string]string{"auto": webCluster("auto", "1.0.0", "~> 1.0"), "plain": webCluster("plain", "1.0.0", "")})
+	u.release("1.1.0")
+	u.expect("web #1 open: auto 1.0.0 1.1.0")
+	u.push("Release 1.2.0", webVersion("1.2.0"))
+	u.repo.Tag("web/v1.2.0", master)
+	u.must(u.r.TakeIn(t.Context(), infra, 0)) // it is known, and not looked at yet
+	got, err := u.r.Upgrade(t.Context(), holdfast.UpgradeRequest{All: true, Actor: "alice"})
+	u.must(err)
+	u.settle()
+	u.expect("web #1 open: auto 1.0.0 1.2.0", "web (asked) #2 open: plain 1.0.0 1.2.0")
+	if len(got) != 2 || got[0].PullRequest != 1 || got[0].By != "" || got[1].By != "alice" {
+		t.Errorf("upgrades = %+v", got)
+	}
+
+	// What somebody has declined is asked for anew.
+	u.repo.DeleteBranch(u.upgrades()[0].Branch)
+	u.lookAt(1)
+	_, err = u.r.Upgrade(t.Context(), holdfast.UpgradeRequest{Clusters: []string{"auto"}, Actor: "alice"})
+	u.must(err)
+	u.settle()
+	u.expect("web #1 declined: auto 1.0.0 1.2.0", "web (asked) #2 open: auto 1.0.0 1.2.0, plain 1.0.0 1.2.0")
+}
+
+// Whoever is not upgraded is told why: the pull request was closed, or somebody
+// else's by now, or the newer version would refuse the document.
+func TestTemplatesTellWhyNothingIsProposed(t *testing.T) {
+	t.Parallel()
+	sized := webCluster("sized", "1.0.0", "~> 1.0", "team: d") + "  variables: {size: big}\n"
+	u := newUpgradeFleet(t, map[string]string{
+		"closed":  webCluster("closed", "1.0.0", "~> 1.0", "team: a") + "  variables: {size: big}\n",
+		"edited":  webCluster("edited", "1.0.0", "~> 1.0", "team: b") + "  variables: {size: big}\n",
+		"refused": webCluster("refused", "1.0.0", "~> 1.0", "team: c"), "sized": sized,
+	}, groupedBy("team"))
+	u.release("1.1.0", "size")
+	u.expect("web team=a #1 open: closed 1.0.0 1.1.0", "web team=b #2 open: edited 1.0.0 1.1.0", "web team=d #3 open: sized 1.0.0 1.1.0")
+	edited := u.upgrades()[1].Branch
+	u.repo.DeleteBranch(u.upgrades()[0].Branch)
+	u.repo.CommitOn(edited, edited, "Mine", map[string]string{"README.md": "mine"})
+	u.push("Change what it stands on", map[string]string{"clusters/edited.yaml": "# New.\n" + u.files["clusters/edited.yaml"]})
+	u.lookAt(1)
+	u.look()
+	status, err := u.r.Templates(t.Context(), "web")
+	u.must(err)
+	got := make(map[string]string)
+	for _, use := range status[0].Users {
+		got[use.Cluster] = use.Trouble
+	}
+	for name, want := range map[string]string{
+		"closed": "pull request 1 was closed without a merge: holdfast template upgrade closed asks for it again",
+		"edited": "somebody else has pushed to branch " + edited, "refused": "1.1.0 would refuse it: clusters/refused.yaml:", "sized": "",
+	} {
+		if !strings.HasPrefix(got[name], want) || want == "" && got[name] != "" {
+			t.Errorf("trouble of %s is %q, want %q", name, got[name], want)
+		}
+	}
+}
+
 func TestTemplatesTellWhoIsBehind(t *testing.T) {
 	t.Parallel()
 	u := newUpgradeFleet(t, map[string]string{

@@ -180,6 +180,7 @@ func (a *app) usersTable(users []holdfast.TemplateUse) string {
 	}
 	rows := make([][]cell, len(users))
 	owners := slices.ContainsFunc(users, func(u holdfast.TemplateUse) bool { return u.Owner != users[0].Owner })
+	trouble := slices.ContainsFunc(users, func(u holdfast.TemplateUse) bool { return u.Trouble != "" })
 	for i, u := range users {
 		version := u.Version
 		if version == "" {
@@ -197,9 +198,15 @@ func (a *app) usersTable(users []holdfast.TemplateUse) string {
 		if owners {
 			row = append([]cell{{text: u.Owner}}, row...)
 		}
+		if trouble {
+			row = append(row, cell{shorten(u.Trouble, 160), red})
+		}
 		rows[i] = row
 	}
 	header := []string{"CLUSTER", "VERSION", "APPLIED", "BEHIND", "UPGRADES", "NEXT", "PULL REQUEST"}
+	if trouble {
+		header = append(header, "TROUBLE")
+	}
 	if owners {
 		header = append([]string{"OWNER"}, header...)
 	}

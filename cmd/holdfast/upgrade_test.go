@@ -21,7 +21,7 @@ func someTemplates() []holdfast.TemplateStatus {
 			},
 			Users: []holdfast.TemplateUse{
 				{Cluster: "prod-eu", Owner: "shop", Version: "1.4.2", Applied: "1.4.1", Behind: 1, Upgrades: "~> 1.4", Next: "1.5.0", Proposed: 12},
-				{Cluster: "prod-us", Owner: "shop", Version: "1.4.2", Applied: "1.4.2", Behind: 1, Upgrades: "~> 1.4", Next: "1.5.0", Proposed: 12},
+				{Cluster: "prod-us", Owner: "shop", Version: "1.4.2", Applied: "1.4.2", Behind: 1, Upgrades: "~> 1.4", Next: "1.5.0", Trouble: "1.5.0 would\nrefuse it"},
 				{Cluster: "dev", Owner: "blueprints"},
 			},
 		},
@@ -52,9 +52,9 @@ Versions
   1.3.0    kubernetes/v1.3.0  3333333   0         refused: its tag was moved to 4444444
 
 Clusters
-  OWNER       CLUSTER  VERSION   APPLIED  BEHIND  UPGRADES  NEXT   PULL REQUEST
+  OWNER       CLUSTER  VERSION   APPLIED  BEHIND  UPGRADES  NEXT   PULL REQUEST  TROUBLE
   shop        prod-eu  1.4.2     1.4.1    1       ~> 1.4    1.5.0  shop#12
-  shop        prod-us  1.4.2     1.4.2    1       ~> 1.4    1.5.0  shop#12
+  shop        prod-us  1.4.2     1.4.2    1       ~> 1.4    1.5.0                1.5.0 would refuse it
   blueprints  dev      (folder)           0
 `
 	const web = `Template:    web
