@@ -224,7 +224,7 @@ func (d *differ) defaults(about string, was, now map[string]any) {
 		after, has := now[name]
 		switch {
 		case had && !has:
-			needed := slices.Contains(d.to.Required, name) && !schemaDefault(d.to.Schema, name)
+			needed := slices.Contains(d.to.Required, name) && !filledIn(d.to.Schema, name)
 			d.add(about, "has no default for "+name+" any more", needed)
 		case !had:
 			d.add(about, fmt.Sprintf("has a default for %s: %s", name, jsonText(after)), false)

@@ -74,7 +74,7 @@ func (d *differ) required(about, name string) {
 		d.add(about, "is required now", !d.provided(name))
 	case was && !now:
 		d.add(about, "is optional now", false)
-	case now && schemaDefault(d.from.Schema, name) && !d.provided(name):
+	case now && filledIn(d.from.Schema, name) && !d.provided(name):
 		d.add(about, "must be written now: it has no default any more", true)
 	}
 }
@@ -82,7 +82,7 @@ func (d *differ) required(about, name string) {
 // provided reports whether a variable that is required has a value without being
 // written in a document of any provider that there was before.
 func (d *differ) provided(name string) bool {
-	if schemaDefault(d.to.Schema, name) {
+	if filledIn(d.to.Schema, name) {
 		return true
 	}
 	known := 0
@@ -98,9 +98,13 @@ func (d *differ) provided(name string) bool {
 	return known > 0
 }
 
-func schemaDefault(schema map[string]any, name string) bool {
-	_, ok := schemaMap(propertiesOf(schema)[name])["default"]
-	return ok
+// filledIn reports whether the schema's default of a variable is there before the
+// schema is asked: to JSON Schema a default is a note, and what is required must
+// be written. Where a secret is by default goes without saying.
+func filledIn(schema map[string]any, name string) bool {
+	property := schemaMap(propertiesOf(schema)[name])
+	_, ok := property["default"]
+	return ok && property["writeOnly"] == true
 }
 
 func propertiesOf(schema map[string]any) map[string]any {

@@ -88,6 +88,7 @@ func TestDiffVariables(t *testing.T) {
 		from, to string
 		want     []string
 		broken   string // variables that only from accepts
+		kept     string // variables that both accept
 	}{
 		"nothing":     {from: x("{type: string}"), to: x("{type: string}")},
 		"description": {from: x("{type: string}"), to: x("{type: string, description: words}"), want: []string{"variable x has another description"}},
@@ -110,6 +111,18 @@ func TestDiffVariables(t *testing.T) {
 		"required now": {
 			from: "{properties: {x: {type: integer}}}", to: "{required: [x], properties: {x: {type: integer}}}",
 			want: []string{"! variable x is required now"}, broken: "{}",
+		},
+		"required now, with a default, which JSON Schema does not fill in": {
+			from: "{properties: {x: {type: integer, default: 1}}}", to: "{required: [x], properties: {x: {type: integer, default: 1}}}",
+			want: []string{"! variable x is required now"}, broken: "{}",
+		},
+		"required, and new, and a secret that is somewhere": {
+			from: "{properties: {y: {}}}", to: "{required: [x], properties: {y: {}, x: {type: string, writeOnly: true, default: {secret: {env: X}}}}}",
+			want: []string{`variable x is new, by default {"secret":{"env":"X"}}`}, kept: "{y: 1}",
+		},
+		"a secret that is nowhere now": {
+			from: "{required: [x], properties: {x: {type: string, writeOnly: true, default: {secret: {env: X}}}}}", to: "{required: [x], properties: {x: {type: string, writeOnly: true}}}",
+			want: []string{"! variable x must be written now: it has no default any more", `variable x has no default any more; it was {"secret":{"env":"X"}}`}, broken: "{}",
 		},
 		"optional now": {
 			from: "{required: [x], properties: {x: {type: integer}}}", to: "{properties: {x: {type: integer}}}",
@@ -204,6 +217,9 @@ func TestDiffVariables(t *testing.T) {
 				if got := templates.Diff(blueprintOf(schema), blueprintOf(schema)); len(got) > 0 {
 					t.Errorf("a schema differs from itself: %v", lines(got))
 				}
+			}
+			if tc.kept != "" && (!accepts(t, from, tc.kept) || !accepts(t, to, tc.kept)) {
+				t.Errorf("%s is not accepted by both", tc.kept)
 			}
 			if tc.broken == "" {
 				return

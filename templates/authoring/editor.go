@@ -126,9 +126,8 @@ func variablesFor(b templates.Blueprint, p templates.ProviderBlueprint, at strin
 	properties, _ := out["properties"].(object)
 	var required []any
 	for _, name := range b.Required {
-		property, _ := properties[name].(object)
-		_, ofSchema := property["default"]
-		if _, ofProvider := p.Defaults[name]; !ofProvider && !ofSchema {
+		_, ofProvider := p.Defaults[name]
+		if !ofProvider && !secretDefault(b.Schema, name) {
 			required = append(required, name)
 		}
 	}
@@ -144,6 +143,15 @@ func variablesFor(b templates.Blueprint, p templates.ProviderBlueprint, at strin
 		}
 	}
 	return out
+}
+
+// secretDefault reports whether a variable is a secret that is somewhere by
+// default. Other defaults are notes to JSON Schema: what is required is written.
+func secretDefault(schema object, name string) bool {
+	properties, _ := schema["properties"].(object)
+	property, _ := properties[name].(object)
+	_, ok := property["default"]
+	return ok && property["writeOnly"] == true
 }
 
 // converter copies a schema of draft 2020-12 as draft-07 would say it.

@@ -84,16 +84,21 @@ func (p *page) variables() {
 	}
 	rows := make([][]string, len(all))
 	for i, v := range all {
-		fallback := ""
+		fallback, ofProviders := "", ""
 		if d, ok := v.schema["default"]; ok {
 			fallback = code(jsonOf(d))
 		}
 		if !strings.ContainsAny(v.path, ".[") {
-			fallback = cmp.Or(fallback, p.providerDefaults(v.path))
+			ofProviders = p.providerDefaults(v.path)
+			fallback = cmp.Or(fallback, ofProviders)
 		}
 		must := ""
-		if v.required && fallback == "" {
+		switch given := fallback != "" && v.schema["writeOnly"] == true; {
+		case !v.required || given || ofProviders == byProvider:
+		case ofProviders == "":
 			must = "yes"
+		default:
+			must = "elsewhere"
 		}
 		words, _ := v.schema["description"].(string)
 		if v.schema["writeOnly"] == true {
@@ -108,6 +113,9 @@ func (p *page) variables() {
 	p.table([]string{"Variable", "Type", "Default", "Required", "Allowed", "Description"}, rows)
 }
 
+// byProvider is the default of a variable that has one on each provider.
+const byProvider = "by provider"
+
 // providerDefaults says where a variable has a default where the schema has none.
 func (p *page) providerDefaults(name string) string {
 	var of []string
@@ -120,7 +128,7 @@ func (p *page) providerDefaults(name string) string {
 	case 0:
 		return ""
 	case len(p.b.Providers):
-		return "by provider"
+		return byProvider
 	}
 	return "on " + codes(of)
 }
