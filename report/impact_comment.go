@@ -107,8 +107,8 @@ func (v *impactView) radius() string {
 		for _, e := range effects[most:] {
 			rest += len(e.clusters)
 		}
+		parts = append(parts, fmt.Sprintf("%d in %s", rest, plural(len(effects)-most, "other way")))
 		effects = effects[:most]
-		parts = append(parts, fmt.Sprintf("%d otherwise", rest))
 	}
 	for _, e := range slices.Backward(effects) {
 		switch {
