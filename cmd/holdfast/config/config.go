@@ -100,7 +100,7 @@ type Repository struct {
 	Forge         string            `yaml:"forge" default:"local" doc:"Name of a forge."`
 	URL           string            `yaml:"url" doc:"https, ssh (user@host:path) or file URL, or a path. Left out for GitHub: derived from the name."`
 	Branch        string            `yaml:"branch" default:"main" doc:"The tracked branch."`
-	Clusters      []string          `yaml:"clusters" default:"[\"**/*.yaml\", \"**/*.yml\"]" doc:"Globs of files that may define clusters; ** crosses folders."`
+	Clusters      []string          `yaml:"clusters" default:"[\"**/*.yaml\", \"**/*.yml\"]" doc:"Globs of files that may define clusters; ** crosses folders. The folders examples and tests beside a template.yaml define none."`
 	Templates     map[string]string `yaml:"templates" doc:"Templates that are published by tags: name to folder."`
 	Upgrades      Upgrades          `yaml:"upgrades" doc:"How newer versions of templates are proposed to its clusters."`
 	Trials        int               `yaml:"trials" default:"10" doc:"Clusters that are planned to show what a pull request's change of a published template would do, one of each group that changes alike; /holdfast plan --all plans all. Their plans execute the pull request's code with the plan credentials of these clusters, whatever repository they are in. 0: none."`
