@@ -23,9 +23,9 @@ type File struct {
 // immutable and safe for concurrent use.
 type Root struct {
 	Dir string // of the root module in the bundle
-	// Digest is the source digest: of all that Git says of the root module, and
-	// of nothing else. It has no commit, no label and no path of the cluster's
-	// file in it.
+	// Digest is the source digest: of all that Git says of the root module and
+	// that can change a plan, and of nothing else. It has no commit, no label, no
+	// description and no path of the cluster's file in it.
 	Digest holdfast.Digest
 	// StateLocation says where the state is; two clusters with the same one
 	// must not run at once. It has no secrets in it.
@@ -55,9 +55,8 @@ type Root struct {
 	entries []entry // from the tree, sorted by path
 	tree    holdfast.Tree
 	// shared is of the part that other clusters of the same template, provider
-	// and modules have, too: main.tf and providers.tf without their headers, the
-	// modules' files and the lock file. Equal ones are made of the same parts.
-	// It is empty for a module of one's own.
+	// and modules have, too: what of main.tf and providers.tf can change a plan,
+	// the modules' files and the lock file. It is empty for a module of one's own.
 	shared holdfast.Digest
 }
 

@@ -28,12 +28,22 @@ const (
 )
 
 // renderMain makes variables, module calls and outputs. What a template says of
-// its cluster is a local there, see renderCluster.
-func (t *Template) renderMain(on parts) []byte {
+// its cluster is a local there, see renderCluster. With effect, it is no more
+// than what can change a plan: without descriptions, and without the variables
+// that nothing refers to.
+func (t *Template) renderMain(on parts, effect bool) []byte {
 	file := hclwrite.NewEmptyFile()
 	out := blocks{body: file.Body()}
+	used := map[string]bool{}
+	on.references(func(ref part) {
+		if ref.ref[0] == "var" && len(ref.ref) > 1 {
+			used[ref.ref[1]] = true
+		}
+	})
 	for _, name := range t.schema.names {
-		t.renderVariable(out.add("variable", name), name)
+		if !effect || used[name] {
+			t.renderVariable(out.add("variable", name), name, !effect)
+		}
 	}
 	for _, call := range on.calls {
 		renderCall(out.add("module", call.name), call)
@@ -41,7 +51,7 @@ func (t *Template) renderMain(on parts) []byte {
 	for _, o := range on.outputs {
 		inner := out.add("output", o.name)
 		inner.SetAttributeRaw("value", tokens(o.value))
-		if o.description != "" {
+		if o.description != "" && !effect {
 			inner.SetAttributeRaw("description", tokens(o.description))
 		}
 		if o.sensitive {
@@ -86,9 +96,9 @@ func renderCall(body *hclwrite.Body, call templateCall) {
 	}
 }
 
-func (t *Template) renderVariable(body *hclwrite.Body, name string) {
+func (t *Template) renderVariable(body *hclwrite.Body, name string, described bool) {
 	property, _ := t.schema.properties[name].(map[string]any)
-	if description, ok := property["description"].(string); ok {
+	if description, ok := property["description"].(string); ok && described {
 		body.SetAttributeRaw("description", tokens(description))
 	}
 	body.SetAttributeRaw("type", raw(hclsyntax.TokenIdent, t.schema.shapes[name].engineType()))

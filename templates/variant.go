@@ -14,7 +14,7 @@ import (
 type variant struct {
 	files   []File            // main.tf, and providers.tf if anything is configured
 	entries []entry           // from the tree, sorted by path
-	digest  holdfast.Digest   // of all that is in it, what it was made from aside
+	digest  holdfast.Digest   // of all that can change a plan
 	fields  []string          // what it says of a cluster, sorted
 	reads   []string          // of the template's tree, sorted
 	means   map[string]string // outputs that mean something, by what they mean
@@ -86,10 +86,10 @@ func (p *provider) variant(s switches, label string) *variant {
 		}
 	}
 	entries, modules, reads := p.gathered(on.calls)
-	main, providers := p.template.renderMain(on), renderProviders(on.configure)
+	main, providers := p.template.renderMain(on, false), renderProviders(on.configure)
 	lock := p.template.lockFile
 	digest := holdfast.NewDigester("shared")
-	digest.Add(string(main), string(providers), string(modules), lock.hash)
+	digest.Add(string(p.template.renderMain(on, true)), string(providers), string(modules), lock.hash)
 	v.digest = digest.Digest()
 	if lock.path != "" {
 		entries[lock.path] = lock
@@ -108,23 +108,27 @@ func (p *provider) variant(s switches, label string) *variant {
 	return v
 }
 
+// references calls visit with each reference.
+func (on parts) references(visit func(part)) {
+	for _, call := range on.calls {
+		references(call.inputs, visit)
+	}
+	for _, c := range on.configure {
+		references(c.body.values(), visit)
+	}
+	for _, o := range on.outputs {
+		references(o.value, visit)
+	}
+}
+
 // fields returns what the parts say of a cluster, sorted.
 func (on parts) fields() []string {
 	fields := map[string]bool{}
-	note := func(ref part) {
+	on.references(func(ref part) {
 		if ref.ref[0] == "cluster" && len(ref.ref) > 1 {
 			fields[ref.ref[1]] = true
 		}
-	}
-	for _, call := range on.calls {
-		references(call.inputs, note)
-	}
-	for _, c := range on.configure {
-		references(c.body.values(), note)
-	}
-	for _, o := range on.outputs {
-		references(o.value, note)
-	}
+	})
 	return slices.Sorted(maps.Keys(fields))
 }
 
