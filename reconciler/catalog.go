@@ -194,7 +194,7 @@ func (r *Reconciler) catalog(ctx context.Context, repo Repository, treeish strin
 func (c *catalog) readAll(ctx context.Context, repo Repository) error {
 	var names []string
 	err := fs.WalkDir(c.tree, ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() && defines(repo, name) {
+		if err == nil && d.Type().IsRegular() && defines(repo, name) && !templates.OfTemplate(c.tree, name) {
 			names = append(names, name)
 		}
 		return err
@@ -236,7 +236,7 @@ func sideBySide(ctx context.Context, n int, do func(i int) error) error {
 
 // derive makes cat from base, reading only what differs.
 func (r *Reconciler) derive(ctx context.Context, repo Repository, base, cat *catalog) error {
-	changes, err := r.opts.Git.Diff(ctx, repo.Name, base.id, cat.id)
+	changes, err := r.changes(ctx, base, cat)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (r *Reconciler) derive(ctx context.Context, repo Repository, base, cat *cat
 		cat.forget(change.Path)
 	}
 	for _, change := range changes {
-		if change.Kind != "deleted" && defines(repo, change.Path) {
+		if change.Kind != "deleted" && defines(repo, change.Path) && !templates.OfTemplate(cat.tree, change.Path) {
 			cat.read(change.Path)
 		}
 		cat.documented(again, change)

@@ -2,11 +2,15 @@ package reconciler
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates"
 )
 
 // difference is what two trees say differently.
@@ -23,7 +27,7 @@ type difference struct {
 // differing compares two trees. Its work grows with what differs.
 func (r *Reconciler) differing(ctx context.Context, from, to *catalog) (difference, error) {
 	var d difference
-	changes, err := r.opts.Git.Diff(ctx, to.repo, from.id, to.id)
+	changes, err := r.changes(ctx, from, to)
 	if err != nil {
 		return d, err
 	}
@@ -49,6 +53,36 @@ func (r *Reconciler) differing(ctx context.Context, from, to *catalog) (differen
 	d.files, d.documents = slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(documents))
 	d.names, err = r.effective(ctx, from, to, slices.Sorted(maps.Keys(names)))
 	return d, err
+}
+
+// changes are the files that differ between two trees, and those that are read in
+// another way: a template.yaml that comes or goes makes examples and tests of what
+// is beside it, or clusters again.
+func (r *Reconciler) changes(ctx context.Context, from, to *catalog) ([]holdfast.TreeChange, error) {
+	changes, err := r.opts.Git.Diff(ctx, to.repo, from.id, to.id)
+	if err != nil {
+		return nil, err
+	}
+	var beside []holdfast.TreeChange
+	for _, change := range changes {
+		for _, name := range []string{change.From, change.Path} {
+			if change.Kind == "modified" || path.Base(name) != templates.DocumentFile {
+				continue
+			}
+			for _, dir := range templates.Beside(path.Dir(name)) {
+				err := fs.WalkDir(to.tree, dir, func(name string, d fs.DirEntry, err error) error {
+					if err == nil && d.Type().IsRegular() {
+						beside = append(beside, holdfast.TreeChange{Path: name, Kind: "modified"})
+					}
+					return err
+				})
+				if err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return nil, fmt.Errorf("look beside %s: %w", name, err)
+				}
+			}
+		}
+	}
+	return append(changes, beside...), nil
 }
 
 // effective keeps the names whose content really differs: a moved file, a

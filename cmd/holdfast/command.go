@@ -95,6 +95,8 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 			}
 			if req.All = every; every && (req.PullRequest.IsZero() || len(req.Clusters) > 0) {
 				return usageError("--all is for a pull request that changes a template, as a whole")
+			} else if every && wait {
+				return usageError("--wait cannot follow --all: the comment of the pull request shows how far it is")
 			}
 			cl, err := a.connect(conn)
 			if err != nil {
@@ -163,7 +165,9 @@ func (a *app) awaitRuns(ctx context.Context, cl *client, command holdfast.Comman
 		if err != nil {
 			return err
 		}
-		clusters = clusterNames(answer.PullRequest)
+		for _, c := range answer.PullRequest.Clusters {
+			clusters = append(clusters, c.Name)
+		}
 	}
 	var worst error
 	for _, cluster := range clusters {

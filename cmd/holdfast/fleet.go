@@ -89,6 +89,9 @@ func (fl *diskFleet) read() error {
 		if ext := path.Ext(name); !d.Type().IsRegular() || ext != ".yaml" && ext != ".yml" {
 			return nil
 		}
+		if templates.OfTemplate(fl.tree, name) && !templates.OfTemplate(fl.tree, path.Join(fl.below, "x")) {
+			return nil // the server passes over them, too
+		}
 		data, err := fl.tree.ReadFile(name)
 		if err != nil {
 			fl.faults = append(fl.faults, holdfast.Fault{File: name, Message: err.Error()})

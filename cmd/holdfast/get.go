@@ -189,10 +189,14 @@ func (a *app) pullRequestsTable(records []holdfast.PullRequestRecord) string {
 	return a.table([]string{"PULL REQUEST", "TITLE", "STATE", "AUTHOR", "HEAD", "CLUSTERS", "STATUS", "UPDATED"}, rows)
 }
 
+// clusterNames are the clusters that a pull request changes. Those that only show
+// what a template would do are told by its comment.
 func clusterNames(r holdfast.PullRequestRecord) []string {
-	names := make([]string, len(r.Clusters))
-	for i, c := range r.Clusters {
-		names[i] = c.Name
+	var names []string
+	for _, c := range r.Clusters {
+		if !c.Trial {
+			names = append(names, c.Name)
+		}
 	}
 	return names
 }

@@ -1,0 +1,41 @@
+package templates
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// DocumentFile is the name of a template's document in its folder.
+const DocumentFile = templateFile
+
+// besideFolders are the folders of a template whose documents belong to it:
+// examples, and test cases. They are no clusters, whatever they look like.
+var besideFolders = []string{"examples", "tests"} //nolint:gochecknoglobals // a constant list
+
+// Beside returns the folders in which a template in dir keeps examples and tests.
+func Beside(dir string) []string {
+	out := make([]string, len(besideFolders))
+	for i, name := range besideFolders {
+		out[i] = path.Join(dir, name)
+	}
+	return out
+}
+
+// OfTemplate reports whether a file belongs to a template: it is in the folder
+// examples or tests beside a template.yaml. Its documents are no clusters of the
+// fleet.
+func OfTemplate(tree holdfast.Tree, name string) bool {
+	words := strings.Split(path.Dir(name), "/")
+	for i, word := range words {
+		if !slices.Contains(besideFolders, word) {
+			continue
+		}
+		if _, err := tree.Hash(path.Join(path.Join(words[:i]...), templateFile)); err == nil {
+			return true
+		}
+	}
+	return false
+}
