@@ -141,7 +141,7 @@ func (r *Resolver) fromTemplate(ctx context.Context, tree holdfast.Tree, doc Doc
 		if c.Region == "" {
 			message = "spec.region is missing"
 		}
-		faults = append(faults, doc.Fault(message, didYouMean(c.Region, p.regions), "spec", "region"))
+		faults = append(faults, doc.Fault(message, nearestOf(c.Region, p.regions), "spec", "region"))
 	}
 	given, broken := p.variables(c.Variables)
 	if len(broken) == 0 {

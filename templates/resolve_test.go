@@ -280,7 +280,7 @@ func TestResolveVariableFaults(t *testing.T) {
 	text = strings.Replace(text, "eu-west-1", "eu-wset-1", 1)
 	faults := resolveFaults(t, tree(demoFiles()), document(t, "clusters/prod-eu.yaml", text))
 	wantFaults(t, faults,
-		`clusters/prod-eu.yaml:9:11: kubernetes at templates/kubernetes has no region "eu-wset-1" for aws (did you mean "eu-west-1"?)`,
+		`clusters/prod-eu.yaml:9:11: kubernetes at templates/kubernetes has no region "eu-wset-1" for aws (did you mean "eu-west-1"? one of eu-west-1, us-east-1)`,
 		`clusters/prod-eu.yaml:11:17: variable node_count must be an integer, not string (write the number without quotes)`,
 		`clusters/prod-eu.yaml:12:20: variable instance_type is "t3.medum" (did you mean "t3.medium"? one of t3.large, t3.medium)`,
 		`clusters/prod-eu.yaml:13:5: unknown variable "enable_monitorng" (one of instance_type, node_count, password, tags)`,

@@ -16,6 +16,14 @@ func didYouMean(word string, candidates []string) string {
 	return oneOf(candidates)
 }
 
+// nearestOf is the hint for a value: what was meant perhaps, and all that is allowed.
+func nearestOf(word string, allowed []string) string {
+	if near := holdfast.Nearest(word, allowed); near != "" && len(allowed) > 1 {
+		return fmt.Sprintf("did you mean %q? %s", near, oneOf(allowed))
+	}
+	return didYouMean(word, allowed)
+}
+
 // oneOf is the hint that lists what is allowed, as far as it fits on a line.
 func oneOf(candidates []string) string {
 	const most = 12
