@@ -195,6 +195,16 @@ func (r *repo) proposals() []githubserver.Pull {
 	return slices.DeleteFunc(r.hub.PullRequests(), func(p githubserver.Pull) bool { return p.Author != r.w.robot })
 }
 
+// state is what became of a pull request: open, closed or merged.
+func (r *repo) state(p *pull) string {
+	for _, is := range r.hub.PullRequests() {
+		if is.Number == p.number {
+			return is.State
+		}
+	}
+	return ""
+}
+
 // untilProposed waits until there are so many pull requests of ours, open or not,
 // and the last of them is in that state and says all of that in title or body.
 func (r *repo) untilProposed(count int, state string, says ...string) *pull {

@@ -130,6 +130,17 @@ func TestTemplateUpgradeCommand(t *testing.T) {
 	blueprints.commit(strict.files())
 	blueprints.release("2.0.0")
 	w.start()
+
+	// The App may not push yet; who has mended that asks again.
+	infra.hub.DenyContents(true)
+	const denied = "the forge does not let Holdfast push: give the App Contents: write"
+	if out, stderr, code := w.cli("template", "upgrade", "alpha"); code != 3 || !strings.Contains(out, denied) {
+		t.Errorf("without the permission: code %d\n%s%s", code, out, stderr)
+	}
+	if text := w.do("get templates kubernetes"); !strings.Contains(line(text, "alpha"), denied) {
+		t.Errorf("holdfast get templates does not say %q:\n%s", denied, text)
+	}
+	infra.hub.DenyContents(false)
 	w.do("template upgrade alpha gamma", "acme/infra#", "1.5.0", "alpha, gamma", "open")
 	up := infra.untilProposed(1, "open", "Upgrade kubernetes to 1.5.0 for 2 clusters", "admin has asked for")
 	w.do("template upgrade alpha", fmt.Sprintf("acme/infra#%d", up.number)) // it is proposed already

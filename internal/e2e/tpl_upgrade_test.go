@@ -1,14 +1,13 @@
 package e2e_test
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 )
 
 // oneFive is a version that gives clusters more nodes' worth of words, and
@@ -97,6 +96,11 @@ func TestUpgradePullRequest(t *testing.T) {
 	fixed.version, fixed.nodes = "1.5.1", "2nd"
 	blueprints.push(fixed.files())
 	blueprints.releases("1.5.1")
+	w.until("the version is known", func() (bool, string) {
+		table := w.do("get templates")
+		return strings.HasPrefix(line(table, "kubernetes"), "kubernetes 1.5.1 "), table
+	})
+	w.do("template upgrade eu one", "acme/infra#"+itoa(up.number)) // who is in a hurry
 	up = infra.untilProposed(1, "open", "Upgrade kubernetes to 1.5.1 for 2 clusters", "misspelt", "made anew")
 	if up.head == first || infra.git.Git("rev-list", "--count", "main.."+up.head) != "1" {
 		t.Errorf("the branch is at %s, was at %s, want one new commit", up.head, first)
@@ -138,18 +142,15 @@ func TestUpgradePullRequest(t *testing.T) {
 func TestUpgradesRespectPeople(t *testing.T) {
 	t.Parallel()
 	w, infra, blueprints := newBlueprints(t, settings{"upgrades": map[string]any{"groupBy": []string{"team"}}})
-	member := func(name, version, team string) files {
-		f := upgrading(name, version, "~> 1.4", "node_count: 1")
-		for path, text := range f {
-			f[path] = strings.Replace(text, "  name: "+name+"\n", "  name: "+name+"\n  labels: {team: "+team+"}\n", 1)
-		}
-		return f
-	}
-	infra.commit(join(member("closed", "1.4.2", "a"), member("edited", "1.4.2", "b"), member("bumped", "1.4.2", "c")))
-	blueprints.commit(oneFive.files())
+	infra.commit(join(
+		labelled("closed", "1.4.2", "a"), labelled("edited", "1.4.2", "b"), labelled("bumped", "1.4.2", "c"),
+		upgrading("refused", "1.4.2", "~> 1.4", "node_count: 9"),
+	))
+	narrow := oneFive
+	narrow.maxNodes = 8
+	blueprints.commit(narrow.files())
 	blueprints.release("1.5.0")
 	w.start()
-
 	byTeam := make(map[string]*pull)
 	w.until("each team has a pull request", func() (bool, string) {
 		all := infra.proposals()
@@ -157,42 +158,48 @@ func TestUpgradesRespectPeople(t *testing.T) {
 			_, team, _ := strings.Cut(strings.TrimSuffix(p.Title, ")"), "team=")
 			byTeam[team] = infra.pullOf(p)
 		}
-		return len(all) == 3 && len(byTeam) == 3, itoa(len(all))
+		return len(all) == 3 && byTeam["a"] != nil && byTeam["b"] != nil && byTeam["c"] != nil, fmt.Sprint(len(all))
 	})
 
 	// One is closed, one is pushed to, one is made superfluous.
 	byTeam["a"].close()
 	theirs := byTeam["b"]
-	theirs.push(files{"clusters/edited.yaml": member("edited", "1.5.0", "b")["clusters/edited.yaml"] + "# Mine.\n"})
-	infra.push(member("bumped", "1.5.0", "c"))
-	w.until("the superfluous one is closed", func() (bool, string) {
-		last := infra.proposals()
-		at := slices.IndexFunc(last, func(p githubserver.Pull) bool { return p.Number == byTeam["c"].number })
-		return last[at].State == "closed", last[at].State
+	theirs.push(files{"clusters/edited.yaml": labelled("edited", "1.5.0", "b")["clusters/edited.yaml"] + "# Mine.\n"})
+	infra.push(labelled("bumped", "1.5.0", "c"))
+	w.until("the superfluous one is closed, with a word why", func() (bool, string) {
+		said := fmt.Sprint(infra.hub.Comments(byTeam["c"].number))
+		return infra.state(byTeam["c"]) == "closed" && strings.Contains(said, "Nothing is left to upgrade"), infra.state(byTeam["c"])
 	})
-	for _, comment := range infra.hub.Comments(byTeam["c"].number) {
-		if strings.Contains(comment.Body, "**Withdrawn") {
-			t.Log(comment.Body)
-		}
+	byTeam["c"].closed = true
+	w.until("it is told why the others are not upgraded", func() (bool, string) {
+		text := w.do("get templates kubernetes")
+		return strings.Contains(line(text, "closed"), "was closed without a merge") &&
+			strings.Contains(line(text, "edited"), "somebody else has pushed to branch") &&
+			strings.Contains(line(text, "refused"), "1.5.0 would refuse it: clusters/refused.yaml:11:"), text
+	})
+	if n := len(infra.proposals()); n != 3 {
+		t.Errorf("there are %d proposals, want the three that there were", n)
 	}
 
-	// The next version is for whom has declined the last one; the edited branch
-	// stays as it was left.
-	byTeam["c"].closed = true
-	next := oneFive
-	next.version = "1.6.0"
-	blueprints.push(next.files())
+	// The next version is for whom has declined the last one; the branch that
+	// somebody has pushed to stays as it was left, and is merged like any.
+	narrow.version = "1.6.0"
+	blueprints.push(narrow.files())
 	blueprints.releases("1.6.0")
 	w.until("the others are proposed the next version", func() (bool, string) {
 		all := infra.proposals()
-		return len(all) == 5, itoa(len(all))
+		return len(all) == 5, fmt.Sprintf("%+v", all)
 	})
-	if got := infra.git.Rev(theirs.branch); got != theirs.head {
-		t.Errorf("the branch that somebody has pushed to is at %s, was at %s", got, theirs.head)
+	for _, p := range infra.proposals()[3:] {
+		if !strings.HasPrefix(p.Title, "Upgrade kubernetes to 1.6.0 for ") || strings.Contains(p.Title, "edited") {
+			t.Errorf("%q is proposed", p.Title)
+		}
 	}
+	if infra.state(theirs) != "open" || infra.git.Rev(theirs.branch) != theirs.head {
+		t.Errorf("the pull request that somebody has pushed to is %s at %s, was at %s",
+			infra.state(theirs), infra.git.Rev(theirs.branch), theirs.head)
+	}
+	theirs.untilPlanned("1 cluster")
 	theirs.merge()
-	w.until("edited is at 1.5.0", func() (bool, string) {
-		rec := w.record("edited")
-		return rec.Desired.Document.Template.Version == "1.5.0", rec.Desired.Document.Template.Version
-	})
+	theirs.untilApplied("applied 1 cluster")
 }

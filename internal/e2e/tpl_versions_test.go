@@ -42,6 +42,7 @@ func TestMovedTagIsRefused(t *testing.T) {
 	blueprints.moves("1.5.0", first)
 	w.untilWaiting("ahead", "")
 	late.untilPlanned("3 to create")
+	w.do("template upgrade behind") // who is in a hurry
 	infra.untilProposed(2, "open", "Upgrade kubernetes to 1.5.0 for behind")
 }
 
@@ -78,7 +79,7 @@ spec:
 	pr := infra.open(files{"clusters/alpha.yaml": text})
 	infra.untilStatus(pr.head, holdfast.ContextPlan, holdfast.StatusFailure, "5 errors", "clusters/alpha.yaml:10:11")
 	pr.untilComment(
-		"clusters/alpha.yaml:10:11", "eu-1",
+		"clusters/alpha.yaml:10:11", "did you mean \"eu-1\"? one of eu-1, eu-2, us-1",
 		"clusters/alpha.yaml:12:17", "at most 9",
 		"clusters/alpha.yaml:13:5", "hihg\\_availability", "high\\_availability",
 		"clusters/alpha.yaml:14:11", "one of large, medium, small",
