@@ -19,7 +19,7 @@ type curve struct {
 // and the rest.
 func curvesOf(figures []figure) (curves []curve, rest []figure) {
 	for _, f := range figures {
-		if !strings.HasPrefix(f.Name, fleetPrefix) && !strings.HasPrefix(f.Name, driftPrefix) {
+		if !isPoint(f.Name) {
 			rest = append(rest, f)
 			continue
 		}
@@ -35,9 +35,14 @@ func curvesOf(figures []figure) (curves []curve, rest []figure) {
 
 // What the names of figures begin with that are points of curves.
 const (
-	fleetPrefix = "fleet: "
-	driftPrefix = "drift: "
+	fleetPrefix    = "fleet: "
+	driftPrefix    = "drift: "
+	templatePrefix = "template: "
 )
+
+func isPoint(name string) bool {
+	return strings.HasPrefix(name, fleetPrefix) || strings.HasPrefix(name, driftPrefix) || strings.HasPrefix(name, templatePrefix)
+}
 
 // growth is by how much a curve grew from its last point but one to the last;
 // empty if that cannot be told.

@@ -40,7 +40,7 @@ func (b *bench) fleets(s *stage) []figure {
 }
 
 func (s *stage) fleetOf(n int) []figure {
-	w := &fleetWorld{world: s.newWorldWith("\nagent: {off: true}\nengines: {download: false}\n", "clusters/**/*.yaml"), members: fleet(n)}
+	w := &fleetWorld{world: s.newWorldWith("\nagent: {off: true}\nengines: {download: false}\n", "clusters/**/*.yaml", ""), members: fleet(n)}
 	w.wait, w.decisions = fleetWait, watchDecisions(w.log)
 	w.git.Commit("main", "A fleet", fleetFiles(w.members))
 
@@ -126,7 +126,7 @@ func (w *fleetWorld) pushes() (push, beyond, floor time.Duration, peak float64) 
 	w.check(os.RemoveAll(mirror))
 	w.run("git", "clone", "--quiet", "--mirror", w.url(), mirror)
 
-	w.check(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", w.cmd.Process.Pid), []byte("5"), 0)) // forgets the peak
+	w.forgetPeak()
 	var all, without, bare []time.Duration
 	for range fleetPushes {
 		took, changed := w.push()

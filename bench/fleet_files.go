@@ -14,6 +14,7 @@ const (
 type member struct {
 	name, project, environment string
 	number                     int
+	released                   bool // made from a version of a published template, see blueprintFleet
 }
 
 var (
@@ -40,6 +41,9 @@ func (m member) path() string { return path.Join("clusters", m.project, m.name+"
 // that lists are filtered by; edited goes into a variable, so that another
 // number asks for another infrastructure.
 func (m member) document(edited int) string {
+	if m.released {
+		return m.releasedDocument(edited)
+	}
 	tier := "standard"
 	if m.number%50 == 0 {
 		tier = "gold"

@@ -3,7 +3,7 @@
 // comment, against the bare engine doing the same work; how many deliveries a
 // second are accepted, against a bare HTTP server; and what an idle server
 // costs. And how fleets of several sizes fare: what grows with the fleet, and what
-// with the change. It prints a table and curves, and writes the figures as JSON.
+// with the change; what a change of the template of all clusters takes. It prints a table and curves, and writes the figures as JSON.
 package main
 
 import (
@@ -60,7 +60,7 @@ func run(args []string, out io.Writer) error {
 	parallel := flags.Int("parallel", 4, "runs at once, for Holdfast and for the floor")
 	fleets := flags.String("fleets", "100,1000,10000", "clusters of the fleets")
 	huge := flags.Bool("hundred-thousand", false, "also a fleet of 100,000 clusters, which takes long")
-	only := flags.String("only", "", "measure one part only: pulls, providers, hooks, fleets, days")
+	only := flags.String("only", "", "measure one part only: pulls, providers, hooks, fleets, days, templates")
 	whole := flags.Bool("whole-days", false, "simulate whole days of large fleets, which takes long")
 	keep := flags.Bool("keep", false, "keep the servers' folders, with their logs")
 	if err := flags.Parse(args); err != nil {
@@ -152,6 +152,7 @@ func (b *bench) measure(only string) ([]figure, error) {
 		{"hooks", b.deliveries},
 		{"fleets", b.fleets},
 		{"days", b.days},
+		{"templates", b.blueprints},
 	} {
 		if only != "" && only != part.name {
 			continue

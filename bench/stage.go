@@ -108,6 +108,7 @@ func (s *stage) within(patience time.Duration, what string, ok func() bool) {
 const (
 	webhookSecret = "shared by the generator and the server"
 	fleetRepo     = "acme/fleet"
+	templateRepo  = "acme/templates"
 )
 
 // world is a Holdfast server with a repository on the fakes of Git and GitHub.
@@ -116,11 +117,18 @@ type world struct {
 	dir  string
 	git  *gitserver.Repo
 	hub  *githubserver.Repo
+	tpl  *hosted // the repository that publishes a template; nil: there is none
 	cmd  *exec.Cmd
 	log  *logBuffer
 	api  string
 	hook string
 	wait time.Duration // for a start; zero means patience
+}
+
+// hosted is a repository on the fakes of Git and GitHub.
+type hosted struct {
+	git *gitserver.Repo
+	hub *githubserver.Repo
 }
 
 // newWorld prepares a server with an empty repository. It does not run yet.
@@ -129,12 +137,13 @@ func (s *stage) newWorld(cliConfig string) *world {
 runs: {max: %d}
 agent: {slots: %[1]d}
 engines: {download: false, cliConfigFile: %q}
-`, s.bench.parallel, cliConfig), "clusters/*.yaml")
+`, s.bench.parallel, cliConfig), "clusters/*.yaml", "")
 }
 
 // newWorldWith is newWorld with another end of the configuration, and with the
-// glob of the files that define clusters.
-func (s *stage) newWorldWith(config, glob string) *world {
+// glob of the files that define clusters. A template that is published (empty:
+// none is) has a repository of its own, in which it is in a folder of its name.
+func (s *stage) newWorldWith(config, glob, published string) *world {
 	dir := s.TempDir()
 	s.check(os.Chmod(dir, 0o755))
 	server, hub := gitserver.New(s), githubserver.New(s)
@@ -143,6 +152,12 @@ func (s *stage) newWorldWith(config, glob string) *world {
 	w.git.Commit("main", "Begin", map[string]string{"README.md": "A fleet.\n"})
 	s.write(w.path("token"), githubserver.Token, 0o600)
 	s.write(w.path("secret"), webhookSecret, 0o600)
+	if published != "" {
+		w.tpl = &hosted{git: server.CreateRepo(templateRepo), hub: hub.Repo(templateRepo)}
+		w.tpl.git.Commit("main", "Begin", map[string]string{"README.md": "Templates.\n"})
+		config = fmt.Sprintf("  - {name: %s, forge: github, url: %q, templates: {%[3]s: %[3]s}, trials: 0, webhookSecret: {file: secret}}\n%[4]s",
+			templateRepo, w.tpl.git.URL, published, config)
+	}
 	s.write(w.path("holdfast.yaml"), fmt.Sprintf(`dataDir: data
 server:
   public: {address: "127.0.0.1:0"}
@@ -185,6 +200,9 @@ func (w *world) start() time.Duration {
 	})
 	took := time.Since(began)
 	w.hub.SetWebhook(w.hook, webhookSecret)
+	if w.tpl != nil {
+		w.tpl.hub.SetWebhook(w.hook, webhookSecret)
+	}
 	return took
 }
 

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+const (
+	rendered = 1000 // root modules that one core makes
+	// betweenLooks is how long the server lets upgrades be between two looks at
+	// them. What is measured does not begin with such a wait.
+	betweenLooks = 10 * time.Second
+)
+
+// blueprints measures what a change of a template takes that all clusters of a
+// fleet are made from, at several sizes of fleets.
+func (b *bench) blueprints(s *stage) []figure {
+	figures := s.rendering()
+	for _, n := range b.fleetSizes {
+		began := time.Now()
+		figures = append(figures, s.blueprintsOf(n)...)
+		fmt.Fprintf(b.log, "a template of %d took %s\n", n, time.Since(began).Round(time.Second))
+	}
+	return figures
+}
+
+func (s *stage) blueprintsOf(n int) []figure {
+	w := s.newBlueprintWorld(n)
+	var figures []figure
+	add := func(name string, n int, value float64, unit string, floor ...float64) {
+		f := figure{Name: templatePrefix + name, N: n, Value: value, Unit: unit}
+		if len(floor) > 0 {
+			f = f.against(floor[0])
+		}
+		figures = append(figures, f)
+		fmt.Fprintln(w.bench.log, strings.Join(f.cells(), "  "))
+	}
+	w.start()
+	w.stop()
+	w.rest()
+	w.startAll()
+	resident, _ := w.resident(w.cmd.Process.Pid)
+	add("memory at rest, resident", n, resident, "MiB")
+
+	number, recorded, told := w.change()
+	bare := w.floorOfAssessing()
+	add("pull request on it, to what it would do", n, recorded.Seconds(), "s", bare.Seconds())
+	add("the same, to the comment", n, told.Seconds(), "s", bare.Seconds())
+	add("memory while that is found out, peak", n, w.peak(), "MiB")
+
+	push, beyond, floor, _ := w.pushes()
+	add("push of one document beside it, to decision", n, inMS(push), "ms", inMS(floor))
+	add("the same beyond the fetch", n, inMS(beyond), "ms")
+	w.tpl.hub.Close(number)
+	w.quiet()
+	time.Sleep(2 * betweenLooks)
+
+	w.forgetPeak()
+	upgrade := w.release()
+	add("release to the pull request of a tenth", n, upgrade.Seconds(), "s", w.floorOfProposing().Seconds())
+	add("memory while that is proposed, peak", n, w.peak(), "MiB")
+	w.stop()
+	return figures
+}
+
+// newBlueprintWorld prepares a world whose clusters are made from a released
+// version of the template.
+func (s *stage) newBlueprintWorld(n int) *fleetWorld {
+	w := &fleetWorld{
+		world:   s.newWorldWith("\nagent: {off: true}\nengines: {download: false}\n", "clusters/**/*.yaml", blueprint),
+		members: blueprintFleet(n),
+	}
+	w.wait, w.decisions = fleetWait, watchDecisions(w.log)
+	files := make(map[string]string)
+	for _, m := range w.members {
+		files[m.path()] = m.document(0)
+	}
+	w.git.Commit("main", "A fleet", files)
+	w.hub.ServeGit(w.git.Path)
+	library, err := libraryFiles(released)
+	w.check(err)
+	w.tpl.git.Commit("main", "A template", library)
+	w.tpl.git.Tag(blueprint+"/v"+released, "main")
+	return w
+}
+
+// nextFiles are the files that the next version of the template changes.
+func (s *stage) nextFiles() map[string]string {
+	before, err := libraryFiles(released)
+	s.check(err)
+	after, err := libraryFiles(next)
+	s.check(err)
+	return changedFiles(before, after)
+}
+
+// change opens a pull request that prepares the next version of the template, and
+// returns its number and how long it took from its delivery until what that would
+// do was on record, and until it was told.
+func (w *fleetWorld) change() (number int, recorded, told time.Duration) {
+	db, err := sql.Open("sqlite", "file:"+w.database()+"?mode=ro")
+	w.check(err)
+	defer db.Close()
+	main := w.tpl.git.Rev("main")
+	head := w.tpl.git.CommitOn("next", main, "Prepare "+next, w.nextFiles())
+	w.tpl.git.SetPullRequest(1, head, w.tpl.git.MergeCommit("main", "next"))
+	w.forgetPeak()
+	began := time.Now()
+	number = w.tpl.hub.OpenPullRequest(githubserver.PullRequest{Branch: "next", Head: head, BaseSHA: main})
+	w.within(fleetWait, "what the pull request would do is on record", func() bool {
+		var found int
+		w.check(db.QueryRow("SELECT COUNT(*) FROM impacts").Scan(&found))
+		return found > 0
+	})
+	recorded = time.Since(began)
+	made := fmt.Sprintf("%d clusters are made from it", len(w.members))
+	w.within(fleetWait, "the pull request tells that "+made, func() bool {
+		return slices.ContainsFunc(w.tpl.hub.Comments(number), func(c githubserver.Comment) bool {
+			return strings.Contains(strings.ReplaceAll(c.Body, ",", ""), made)
+		})
+	})
+	return number, recorded, time.Since(began)
+}
+
+// release releases the next version, and returns how long it took from its
+// delivery to the pull request that proposes it.
+func (w *fleetWorld) release() time.Duration {
+	w.tpl.git.Commit("main", "Release "+next, w.nextFiles())
+	tag, sha := blueprint+"/v"+next, w.tpl.git.Rev("main")
+	w.tpl.git.Tag(tag, sha)
+	began := time.Now()
+	w.tpl.hub.Push("refs/tags/"+tag, "", sha)
+	w.within(fleetWait, "the release is proposed", func() bool { return len(w.hub.PullRequests()) > 0 })
+	took := time.Since(began)
+	all := w.hub.PullRequests()
+	changed := strings.Fields(w.git.Git("diff", "--name-only", "main", all[0].Head))
+	if want := (len(w.members) + oneUpgrades - 1) / oneUpgrades; len(all) != 1 || len(changed) != want {
+		w.Fatalf("%d pull requests, the first of %d files, want one of %d", len(all), len(changed), want)
+	}
+	return took
+}
+
+// trees are the template as it is released and as it is proposed.
+func (w *fleetWorld) trees(ctx context.Context) (before, after holdfast.Tree) {
+	alone, err := gitsource.New(gitsource.Options{Dir: w.TempDir(), Repositories: []gitsource.Repository{{
+		Name: templateRepo, URL: w.tpl.git.Path, Branch: "main",
+	}}})
+	w.check(err)
+	refs, err := alone.Fetch(ctx, templateRepo)
+	w.check(err)
+	before, err = alone.Tree(ctx, templateRepo, string(refs["refs/tags/"+blueprint+"/v"+released]))
+	w.check(err)
+	after, err = alone.Tree(ctx, templateRepo, string(refs["refs/heads/next"]))
+	w.check(err)
+	return before, after
+}
+
+// floorOfAssessing is how long one core takes to make all root modules as they
+// are and as they would be.
+func (w *fleetWorld) floorOfAssessing() time.Duration {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	before, after := w.trees(context.Background())
+	docs := w.documents(w.members)
+	resolver := templates.NewResolver(releases{
+		released: {Tree: before, Dir: blueprint}, next: {Tree: after, Dir: blueprint},
+	})
+	began := time.Now()
+	for _, doc := range docs {
+		w.render(resolver, doc)
+		w.render(resolver, doc.WrittenVersion(next))
+	}
+	return time.Since(began)
+}
+
+// render makes a root module. Its tree is not looked at: the template is another
+// repository's.
+func (s *stage) render(resolver *templates.Resolver, doc templates.Document) *templates.Root {
+	root, faults, err := resolver.Resolve(context.Background(), nil, doc)
+	s.check(err)
+	if len(faults) > 0 {
+		s.Fatalf("render %s: %v", doc.Cluster.Name, faults)
+	}
+	return root
+}
+
+// floorOfProposing is how long it takes to edit the documents and to commit them.
+func (w *fleetWorld) floorOfProposing() time.Duration {
+	began := time.Now()
+	files := make(map[string]string)
+	for _, m := range w.members {
+		if !m.upgrades() {
+			continue
+		}
+		data := []byte(m.document(0))
+		docs, _ := templates.ParseClusters(m.path(), data)
+		edited, err := templates.SetVersion(data, docs[0], next)
+		w.check(err)
+		files[m.path()] = string(edited)
+	}
+	w.git.CommitOn("floor", w.git.Rev("main"), "Upgrade", files)
+	return time.Since(began)
+}
+
+// rendering measures how long one core takes to make a thousand root modules,
+// the template read for the first time, against digests of the same bytes.
+func (s *stage) rendering() []figure {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	w := s.newBlueprintWorld(1)
+	w.tpl.git.Branch("next", "main")
+	tree, _ := w.trees(context.Background())
+	docs := s.documents(blueprintFleet(rendered))
+	var took, bare []time.Duration
+	for range max(fleetLists, w.bench.rounds) {
+		began := time.Now()
+		resolver := templates.NewResolver(releases{released: {Tree: tree, Dir: blueprint}})
+		roots := make([]*templates.Root, len(docs))
+		for i, doc := range docs {
+			roots[i] = s.render(resolver, doc)
+		}
+		took = append(took, time.Since(began))
+		began = time.Now()
+		for _, root := range roots {
+			hash := sha256.New()
+			for _, file := range root.Files() {
+				hash.Write(file.Data)
+			}
+			hash.Sum(nil)
+		}
+		bare = append(bare, time.Since(began))
+	}
+	f := figure{Name: "root modules rendered by one core", N: rendered, Value: inMS(median(took)), Unit: "ms"}.against(inMS(median(bare)))
+	fmt.Fprintln(w.bench.log, strings.Join(f.cells(), "  "))
+	return []figure{f}
+}
+
+// forgetPeak has the server's peak of memory begin anew.
+func (w *fleetWorld) forgetPeak() {
+	w.check(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", w.cmd.Process.Pid), []byte("5"), 0))
+}
