@@ -25,6 +25,13 @@ func newTemplateCommand(a *app) *cobra.Command {
 	c := newGroupCommand("template", "Write, check, test and describe templates",
 		newTemplateNewCommand(a), newTemplateValidateCommand(a), newTemplateRenderCommand(a),
 		newTemplateTestCommand(a), newTemplateDocsCommand(a), newTemplateDiffCommand(a), newUpgradeCommand(a))
+	whatElse := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return &hintError{usageError("%s takes a command", c.CommandPath()), "see " + c.CommandPath() + " --help"}
+		}
+		return whatElse(c, args)
+	}
 	c.Long = `Write, check, test and describe templates.
 
 A template is a folder with a template.yaml: what a cluster's document can say,

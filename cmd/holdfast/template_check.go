@@ -154,7 +154,7 @@ func (a *app) validateByEngine(ctx context.Context, d *authoring.Draft, choice s
 			case errors.Is(err, authoring.ErrNotAtHand) && choice == engineAuto:
 				missing[err.Error()]++
 			case err != nil:
-				problems[i] = fmt.Sprintf("%s: the engine refuses the root module of %s: %v", e.File, e.Doc.Cluster.Name, err)
+				problems[i] = fmt.Sprintf("%s: the engine refuses the root module of %s:\n%v", e.File, e.Doc.Cluster.Name, err)
 			}
 			return nil
 		})

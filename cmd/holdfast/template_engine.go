@@ -121,7 +121,33 @@ func engineFault(f *holdfast.Failure) error {
 	if missing {
 		return fmt.Errorf("%w: %s", authoring.ErrNotAtHand, shorten(text, 240))
 	}
-	return errors.New(text)
+	var lines []string
+	for _, d := range f.Diagnostics {
+		if d.Severity == "error" {
+			lines = append(lines, diagnosticLine(d))
+		}
+	}
+	if len(lines) == 0 {
+		return errors.New(text)
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}
+
+// diagnosticLine is what the engine says is wrong, where it is in the template's
+// repository.
+func diagnosticLine(d holdfast.Diagnostic) string {
+	text := d.Summary
+	if d.Detail != "" {
+		text += ": " + d.Detail
+	}
+	_, file, inTemplate := strings.Cut(d.File, "../template/")
+	if !inTemplate {
+		file = d.File
+	}
+	if file == "" {
+		return text
+	}
+	return fmt.Sprintf("%s:%d: %s", file, d.Line, text)
 }
 
 // withoutFile copies a bundle without one of its files.

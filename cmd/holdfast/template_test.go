@@ -79,6 +79,8 @@ func TestTemplateValidate(t *testing.T) {
 	dir := newTemplate(t)
 	holdfastCLI(t, nil, "template", "validate", filepath.Join(dir, "template.yaml"), "--engine", "off").want(t, 0, "valid")
 	holdfastCLI(t, nil, "template", "validate", t.TempDir()).want(t, 1, "there is no template below", "holdfast template new NAME")
+	holdfastCLI(t, nil, "template").want(t, 2, "holdfast template takes a command")
+	holdfastCLI(t, nil, "template", "validat").want(t, 2, `holdfast template does not know "validat"`)
 	holdfastCLI(t, nil, "template", "validate", dir, "--engine", "perhaps").want(t, 2, `--engine "perhaps": want auto, on or off`)
 	holdfastCLI(t, nil, "template", "validate", "/nowhere/at/all").want(t, 1, "/nowhere/at/all is not a folder")
 	edit(t, dir, "template.yaml", "means: endpoint", "means: endpiont")
@@ -124,7 +126,7 @@ func TestTemplateEngine(t *testing.T) {
 	command("test", dir).want(t, 0, "2 cases: no plan was made", "4 cases: 4 ok")
 	command("test", dir, "--plan", "on").want(t, 3, "FAIL  local, everything by default", "2 cases of 4 failed")
 	edit(t, dir, "modules/local/network/main.tf", `resource "acme_thing" "x" {}`, `resource "terraform_data" "x" { inptu = 1 }`)
-	command("validate", dir).want(t, 1, "the engine refuses the root module of local-example", "inptu")
+	command("validate", dir).want(t, 1, "the engine refuses the root module of local-example", "\nmodules/local/network/main.tf:", `Unsupported argument: An argument named "inptu" is not expected here`)
 	command("test", dir).want(t, 3, "inptu")
 }
 

@@ -304,6 +304,9 @@ func TestEditorSchemaOfTemplates(t *testing.T) {
 func TestEditorSchemaIsStable(t *testing.T) {
 	t.Parallel()
 	d := open(t, diskTree(t, "../library/kubernetes"), ".")
+	if changes := templates.Diff(d.Blueprint, d.Blueprint); len(changes) > 0 {
+		t.Errorf("the library differs from itself: %v", changes)
+	}
 	first, err := authoring.EditorSchema([]*authoring.Draft{d})
 	if err != nil {
 		t.Fatal(err)
