@@ -36,7 +36,7 @@ func (p *provider) variables(said map[string]any) (given, []violation) {
 
 // decide says which modules are on, and which rules are not kept.
 func (g *given) decide(c holdfast.Cluster, p *provider) ([]violation, error) {
-	scope, err := p.template.schema.scope(c, p.name, g.plain, g.secrets)
+	scope, err := p.template.scope(c, p.name, *g)
 	if err != nil {
 		return nil, err
 	}

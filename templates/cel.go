@@ -262,11 +262,23 @@ func (d *dialect) issueFault(issues *cel.Issues) error {
 	return say("is no expression of CEL: %s", clip(first.Message))
 }
 
-// scope is what the expressions of a template see of a cluster.
-func (s *schema) scope(c holdfast.Cluster, provider string, variables map[string]any, secrets map[string]holdfast.SecretRef) (cel.Activation, error) {
-	self := maps.Clone(s.defaults)
-	maps.Copy(self, variables)
-	for name := range secrets {
+// scope is what the expressions of a template see of a cluster. Values get the
+// types that the schema says once, here: an expression may look at them often.
+func (t *Template) scope(c holdfast.Cluster, provider string, g given) (cel.Activation, error) {
+	self := maps.Clone(t.schema.defaults)
+	maps.Copy(self, g.plain)
+	for name := range t.uses {
+		value, ok := self[name]
+		if !ok {
+			continue
+		}
+		typed, err := celValue(value, t.schema.shapes[name])
+		if err != nil {
+			typed = err // told by whoever asks for it
+		}
+		self[name] = typed
+	}
+	for name := range g.secrets {
 		self[name] = true // that it is there; no more
 	}
 	scope, err := cel.NewActivation(map[string]any{"self": self, "cluster": clusterValues(c, provider)})
@@ -322,7 +334,10 @@ func (p *fieldTypes) field(name, path string, of *shape) *types.FieldType {
 			if !ok {
 				return nil, fmt.Errorf("there is no %s", clip(name))
 			}
-			return celValue(value, of)
+			if err, ok := value.(error); ok {
+				return nil, err
+			}
+			return value, nil
 		},
 	}
 }

@@ -23,6 +23,7 @@ const (
 	maxBundleBytes   = 256 << 20 // before compression
 	maxLinks         = 16        // symbolic links that lead to one another
 	maxModules       = 500       // local modules that one root module reaches
+	maxMessage       = 500       // bytes of what a rule says
 	maxProviders     = 50
 	maxVariants      = 64 // sets of modules that are on, of a provider, that are remembered
 	maxInstanceTypes = 5_000

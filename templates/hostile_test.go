@@ -93,6 +93,35 @@ func manyVariables(n int) string {
 	return b.String()
 }
 
+// TestHostileVariables: what a cluster says is checked in bounded time, too.
+func TestHostileVariables(t *testing.T) {
+	t.Parallel()
+
+	text := strings.Replace(richTemplate, "  rules:\n", "  rules:\n    - {rule: \"!has(self.pools) || self.pools.all(p, size(self.pools) > 0)\", message: m}\n", 1)
+	tr := tree(with(richFiles(), "t/template.yaml", text))
+	many := resolveFaults(t, tr, clusterWith(t, "node_count: 3", "pools: ["+strings.Repeat("{name: a},", 20_000)+"]"))
+	if len(many) != 1 || !strings.Contains(many.Error(), "it takes too many steps") {
+		t.Errorf("%d faults:\n%.500s", len(many), many.Error())
+	}
+	wrong := resolveFaults(t, tr, clusterWith(t, "node_count: 3", "pools: ["+strings.Repeat("{name: 1},", 20_000)+"]"))
+	if len(wrong) != 100 {
+		t.Errorf("%d faults", len(wrong))
+	}
+	resolve(t, tr, clusterWith(t, "node_count: 123456789012345678901234567890"))
+	huge := resolveFaults(t, tr, clusterWith(t, "node_count: 123456789012345678901234567890", "high_availability: true"))
+	wantFaults(t, huge, `c/c.yaml:10:17: rule "!self.high_availability || self.node_count >= 3" of the template cannot be evaluated: a number is too large (the rule is to say: node_count must be at least 3 when high_availability is true)`)
+
+	providers := "apiVersion: holdfast.dev/v1\nkind: Template\nmetadata: {name: t}\nspec:\n  providers:\n"
+	for i := range 51 {
+		providers += fmt.Sprintf("    p%d: {modules: []}\n", i)
+	}
+	_, faults, err := templates.NewResolver(nil).Load(tree(map[string]string{"template.yaml": providers}), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFaults(t, faults, "template.yaml:56:5: spec.providers has more than 50 providers")
+}
+
 // FuzzTemplate reads any bytes as a template, and resolves a small cluster of
 // it: no panic, bounded time, and a root module that can be read.
 func FuzzTemplate(f *testing.F) {

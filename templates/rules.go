@@ -3,6 +3,7 @@ package templates
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -33,6 +34,9 @@ func (l *templateLoader) readRules(items []*yaml.Node) {
 		text, at := o.required("rule"), o.get("rule")
 		r := rule{message: o.required("message")}
 		r.blueprint = RuleBlueprint{Rule: text, Message: r.message, Path: o.str("path")}
+		if len(r.message) > maxMessage {
+			l.add(o.get("message"), fmt.Sprintf("message has more than %d characters", maxMessage), "")
+		}
 		if where := o.str("path"); where != "" {
 			r.path = strings.Split(where, ".")
 			if s := l.t.schema; s.properties[r.path[0]] == nil {
@@ -76,6 +80,9 @@ func (l *templateLoader) expression(text string, at *yaml.Node, what string) *ex
 		l.add(at, what+" "+fault.message, fault.hint)
 	} else if err != nil {
 		l.add(at, what+" cannot be used: "+err.Error(), "")
+	}
+	if e != nil {
+		maps.Copy(l.t.uses, e.uses)
 	}
 	return e
 }

@@ -24,6 +24,7 @@ type Template struct {
 	providers map[string]*provider
 	schema    *schema
 	rules     []rule
+	uses      map[string]bool  // variables whose values expressions need
 	outputs   []templateOutput // by name
 	blueprint Blueprint
 	lockFile  entry // provider lock file beside the template; zero: none
@@ -128,7 +129,7 @@ func loadTemplate(tree holdfast.Tree, dir string, folders *cache[*folder]) (*Tem
 		return nil, r.faults, nil
 	}
 	l := &templateLoader{reader: r, tree: tree, dir: dir, folders: folders, t: &Template{
-		File: file, providers: map[string]*provider{}, schema: newSchema(nil),
+		File: file, providers: map[string]*provider{}, schema: newSchema(nil), uses: map[string]bool{},
 	}}
 	if err := l.load(root); err != nil {
 		return nil, nil, err

@@ -47,9 +47,10 @@ func (s *providerSchema) validate(variables map[string]any, given []string) []vi
 	out = append(out, s.violations(s.whole, variables)...)
 	out = slices.DeleteFunc(out, func(v violation) bool { return len(v.path) > 0 && s.secrets[v.path[0]] })
 	slices.SortStableFunc(out, func(a, b violation) int { return slices.Compare(a.path, b.path) })
-	return slices.CompactFunc(out, func(a, b violation) bool {
+	out = slices.CompactFunc(out, func(a, b violation) bool {
 		return slices.Equal(a.path, b.path) && a.message == b.message
 	})
+	return out[:min(len(out), maxFaults)]
 }
 
 func (s *providerSchema) violations(compiled *jsonschema.Schema, value any) []violation {
