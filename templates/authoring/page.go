@@ -271,10 +271,7 @@ func (p *page) examples(list []Example) {
 			p.line("")
 		}
 		shown[e.File] = true
-		fence := "```"
-		for strings.Contains(string(e.Text), fence) {
-			fence += "`"
-		}
+		fence := fenceFor(string(e.Text), 3)
 		p.line("### %s", inline(strings.TrimSuffix(path.Base(e.File), path.Ext(e.File))))
 		p.line("")
 		p.line("%syaml\n%s\n%s", fence, strings.TrimSpace(string(e.Text)), fence)

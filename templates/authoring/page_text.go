@@ -65,15 +65,24 @@ func code(s string) string {
 	if strings.TrimSpace(s) == "" {
 		return ""
 	}
-	fence := "`"
-	for strings.Contains(s, fence) {
-		fence += "`"
-	}
+	fence := fenceFor(s, 1)
 	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
 		s = " " + s + " "
 	}
 	// A pipe ends a cell even in a code span, unless there is a backslash.
 	return fence + strings.ReplaceAll(s, "|", `\|`) + fence
+}
+
+// fenceFor is a row of backticks, at least so many, that is not in s.
+func fenceFor(s string, least int) string {
+	longest, row := 0, 0
+	for i := range len(s) {
+		if row++; s[i] != '`' {
+			row = 0
+		}
+		longest = max(longest, row)
+	}
+	return strings.Repeat("`", max(least, longest+1))
 }
 
 func codes(words []string) string {
