@@ -1,6 +1,8 @@
 package templates_test
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/templates"
@@ -47,4 +49,30 @@ func TestLoadRemembers(t *testing.T) {
 	if load(linked) != first {
 		t.Error("it is read again")
 	}
+}
+
+// TestOneTemplateForMany: clusters of one template are resolved at once, with
+// several sets of modules.
+func TestOneTemplateForMany(t *testing.T) {
+	t.Parallel()
+
+	resolver := templates.NewResolver(nil)
+	tr := tree(richFiles())
+	var wg sync.WaitGroup
+	for i := range 20 {
+		doc := clusterWith(t, fmt.Sprintf("node_count: %d", 3+i), fmt.Sprintf("enable_monitoring: %v", i%2 == 0), "db_password: {secret: {env: A}}")
+		wg.Go(func() {
+			for range 10 {
+				root, faults, err := resolver.Using(nil).Resolve(t.Context(), tr, doc)
+				if err != nil || len(faults) > 0 {
+					t.Error(err, faults)
+					return
+				}
+				if _, _, err := root.Bundle(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
