@@ -67,7 +67,7 @@ func TestFleetPagesNameNothingElse(t *testing.T) {
 		firstCells(table(t, read(t, "lifecycle.md"), "Because")),
 		constantsOf(t, "..", every, "Phase"), constantsOf(t, "..", every, "ConditionType"), constantsOf(t, "..", every, "ConditionStatus"),
 	)
-	for _, page := range []string{"drift.md", "lifecycle.md"} {
+	for _, page := range []string{"drift.md", "lifecycle.md", "templates.md"} {
 		for _, m := range regexp.MustCompile("`([A-Z][a-z]+(?:[A-Z][a-z]+)*)`").FindAllStringSubmatch(read(t, page), -1) {
 			if !slices.Contains(known, m[1]) {
 				t.Errorf("%s speaks of %s, which is neither a reason nor a phase nor a condition", page, m[1])
@@ -143,6 +143,20 @@ func TestFleetNumbers(t *testing.T) {
 		{"../reconciler", "breakerPause", "time.Minute", "lifecycle.md", "a break of one minute"},
 		{"../reconciler", "breakerPauseMax", "15 * time.Minute", "lifecycle.md", "up to 15 minutes"},
 		{"../datastore", "keepTransitions", "100", "lifecycle.md", "the newest 100 of each cluster |"},
+		{"../templates", "maxFileBytes", "1 << 20", "templates.md", "| `template.yaml` | 1 MiB,"},
+		{"../templates", "maxNodes", "100_000", "templates.md", "100,000 nodes"},
+		{"../templates", "maxDepth", "64", "templates.md", "nested 64 deep"},
+		{"../templates", "maxFaults", "100", "templates.md", "faults that are told of one document | 100 |"},
+		{"../templates", "maxSchemaSteps", "100_000", "templates.md", "| a schema | 100,000 steps"},
+		{"../templates", "maxPattern", "1_000", "templates.md", "| 1,000 bytes |"},
+		{"../templates", "maxInstanceTypes", "5_000", "templates.md", "of a provider | 5,000 |"},
+		{"../templates", "maxExpressions", "200", "templates.md", "200 expressions in a template"},
+		{"../templates", "maxExpression", "4_000", "templates.md", "4,000 characters"},
+		{"../templates", "maxExpressionCost", "100_000", "templates.md", "100,000 steps each"},
+		{"../templates", "maxModules", "500", "templates.md", "a root module reaches | 500 |"},
+		{"../templates", "maxBundleFiles", "20_000", "templates.md", "20,000, and"},
+		{"../templates", "maxBundleBytes", "256 << 20", "templates.md", "256 MiB"},
+		{"../reconciler", "trialsMost", "1000", "runs.md", "at most 1000 of a template"},
 	} {
 		if got := expressionOf(t, number.dir, number.name); got != number.value {
 			t.Errorf("%s in %s is %s, %s says %q", number.name, number.dir, got, number.page, number.says)
