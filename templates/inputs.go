@@ -79,6 +79,32 @@ func fitScalar(v cty.Value, want cty.Type, path string) *mismatch {
 	return &mismatch{path, typeWords(want), got}
 }
 
+// mismatch compares a value that a cluster gives with what the variable wants.
+func (v moduleVariable) mismatch(value any) *mismatch {
+	return (&templateLoader{}).fit(literal(value), v.full, "")
+}
+
+// literal is a value as a parsed template, in which all texts are what they are.
+func literal(v any) any {
+	switch v := v.(type) {
+	case string:
+		return []part{{literal: v}}
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = literal(item)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, item := range v {
+			out[name] = literal(item)
+		}
+		return out
+	}
+	return v
+}
+
 // fitText compares a text, or a reference that keeps its type.
 func (l *templateLoader) fitText(parts []part, want cty.Type, path string) *mismatch {
 	if len(parts) == 1 && parts[0].ref != nil {

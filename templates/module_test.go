@@ -136,6 +136,14 @@ func TestModuleFaults(t *testing.T) {
 				`c.yaml:8:42: variable zones must be a list (as infra/own declares it)`,
 			},
 		},
+		"variables inside": {
+			spec:  "variables: {size: \"3\", zones: [a, [b]], more: {name: \"${x}\", ports: [80, http]}}",
+			files: []string{"infra/own/more.tf", "variable \"more\" {\n  type = object({ name = string, ports = list(number), note = optional(string) })\n}\n"},
+			want: []string{
+				`c.yaml:8:33: variable zones[] must be string, and this is a list (as infra/own declares it)`,
+				`c.yaml:8:49: variable more.ports[] must be number, and this is "http" (as infra/own declares it)`,
+			},
+		},
 		"source that leaves": {
 			files: []string{file, "module \"x\" {\n  source = \"../../../x\"\n}\n"},
 			want:  []string{`infra/own/main.tf:2:12: module "x" has the source "../../../x", which leaves the repository`},

@@ -360,6 +360,9 @@ func moduleFaults(doc Document, g *gatherer, dir string) holdfast.Faults {
 		} else if want := v.fits(c.Variables[name]); want != "" {
 			faults = append(faults, doc.Fault(fmt.Sprintf("variable %s must be %s", name, want),
 				"as "+dir+" declares it", "spec", "variables", name))
+		} else if m := v.mismatch(c.Variables[name]); m != nil {
+			faults = append(faults, doc.Fault(fmt.Sprintf("variable %s%s must be %s, and %s", name, m.path, m.want, m.got),
+				"as "+dir+" declares it", "spec", "variables", name))
 		}
 	}
 	for _, name := range []string{backendFile, variablesFile} {
