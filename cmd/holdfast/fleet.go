@@ -221,9 +221,13 @@ func (a *app) validate(ctx context.Context, f fleetFlags) error {
 	}
 	if len(faults) > 0 {
 		fmt.Fprintln(a.out, faults.Error())
-		return fmt.Errorf("%d faults in %d clusters", len(faults), len(fl.docs))
+		return fmt.Errorf("%s in %s", count(len(faults), "fault"), count(len(fl.docs), "cluster"))
 	}
-	fmt.Fprintf(a.out, "%d clusters are valid\n", len(fl.docs))
+	verb := "are"
+	if len(fl.docs) == 1 {
+		verb = "is"
+	}
+	fmt.Fprintf(a.out, "%s %s valid\n", count(len(fl.docs), "cluster"), verb)
 	return nil
 }
 
