@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"crypto/sha1" //nolint:gosec // as Git names it
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"slices"
@@ -247,6 +249,15 @@ func (p *pull) diff() []string {
 		}
 	}
 	return lines
+}
+
+// expectFile checks a file of a pull request's head, byte by byte.
+func (p *pull) expectFile(path, want string) {
+	p.r.w.t.Helper()
+	id := sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(want), want)) //nolint:gosec // as Git names it
+	if got := p.r.git.Git("rev-parse", p.head+":"+path); got != hex.EncodeToString(id[:]) {
+		p.r.w.t.Errorf("%s is not what it should be, but\n%s\nwant\n%s", path, p.r.git.Git("cat-file", "blob", got), want)
+	}
 }
 
 var changedLine = regexp.MustCompile(`^(-[^-]|\+[^+])`)

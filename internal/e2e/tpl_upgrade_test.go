@@ -87,6 +87,9 @@ func TestUpgradePullRequest(t *testing.T) {
 	}, up.diff()); diff != "" {
 		t.Errorf("the pull request edits (-want +got):\n%s", diff)
 	}
+	for path, text := range carefully() {
+		up.expectFile(path, strings.Replace(strings.Replace(text, "version: '1.4.2'", "version: '1.5.0'", 1), "version: 1.4.2", "version: 1.5.0", 1))
+	}
 	up.untilPlanned("1 to replace")
 	up.untilComment("`module.nodes.terraform_data.control_plane`", "`one`", "no changes")
 	first := up.head

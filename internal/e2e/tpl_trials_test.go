@@ -1,0 +1,133 @@
+package e2e_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// trials are a cluster's runs that were plans of a template's pull request, newest
+// first.
+func (w *world) trials(cluster string) []holdfast.Run {
+	w.t.Helper()
+	var out []holdfast.Run
+	for _, run := range w.runs(cluster) {
+		if run.Trial {
+			out = append(out, run)
+		}
+	}
+	return out
+}
+
+// untilTrial waits until a cluster's newest trial is in that state.
+func (w *world) untilTrial(cluster string, count int, status holdfast.RunStatus) {
+	w.t.Helper()
+	w.until(fmt.Sprintf("trial %d of %s is %s", count, cluster, status), func() (bool, string) {
+		trials := w.trials(cluster)
+		if len(trials) == 0 {
+			return false, "there is none"
+		}
+		return len(trials) == count && trials[0].Status == status, fmt.Sprintf("%d, %s %s", len(trials), trials[0].Status, trials[0].Reason)
+	})
+}
+
+// What shows a template's change are plans like any: they outlive the server, they
+// fail visibly, and they end with what they were made for. They are never applied.
+func TestTrials(t *testing.T) {
+	t.Parallel()
+	w, infra, blueprints := newBlueprints(t, nil)
+	infra.commit(join(on("alpha", "1.4.2", "node_count: 1"), on("beta", "1.4.2", "node_count: 2")))
+	w.start()
+	w.untilWaiting("alpha", "Unreviewed")
+	w.untilWaiting("beta", "Unreviewed")
+
+	// A plan that fails is the pull request's failure.
+	w.fail("plan", "alpha", "Error: the cloud has no such thing")
+	change := blueprints.open(oneFive.files())
+	blueprints.untilStatus(change.head, holdfast.ContextPlan, holdfast.StatusFailure, "alpha")
+	change.untilComment("the cloud has no such thing", "**2: plan failed**", "tried for 1 of 2")
+	w.succeed("plan", "alpha")
+	change.say(dev, "/holdfast plan")
+	change.untilPlanned("2 clusters would change (1 of 2 planned)")
+
+	// The server is killed while one is made; what was pushed meanwhile is planned
+	// instead, and closing the pull request ends it.
+	w.hold("plan", "alpha")
+	next := oneFive
+	next.nodes = "third"
+	change.push(next.files())
+	w.untilTrial("alpha", 3, holdfast.RunRunning)
+	w.untilHeld("plan", "alpha")
+	w.crash()
+	w.start()
+	next.nodes = "fourth"
+	change.push(next.files())
+	w.untilTrial("alpha", 4, holdfast.RunRunning)
+	if status := w.trials("alpha")[1].Status; status != holdfast.RunCanceled {
+		t.Errorf("the plan of what is no more the head is %s", status)
+	}
+	change.close()
+	w.untilTrial("alpha", 4, holdfast.RunCanceled)
+	w.release("plan", "alpha")
+	change.reopen()
+	change.untilPlanned("1 of 2 planned")
+	w.untilTrial("alpha", 5, holdfast.RunPlanned)
+
+	// They are no review: whoever asks for an apply there is refused.
+	for _, command := range []string{"/holdfast apply", "/holdfast apply -c alpha"} {
+		change.untilReacted(change.say(dev, command), holdfast.ReactionRefused)
+	}
+	change.merge()
+	blueprints.untilStatus(change.merged, holdfast.ContextApply, holdfast.StatusSuccess)
+	w.untilIdle()
+	for _, name := range []string{"alpha", "beta"} {
+		if kinds := w.kinds(name); kinds[holdfast.RunApply] != 0 || w.record(name).Waiting != "Unreviewed" {
+			t.Errorf("%s has the runs %v and waits for %q", name, kinds, w.record(name).Waiting)
+		}
+	}
+	if n := len(w.trials("beta")); n != 0 {
+		t.Errorf("beta was tried %d times, and alpha stands for it", n)
+	}
+}
+
+// An upgrade's branch is made anew when what it edits is, and not for every commit
+// on the branch that it is for.
+func TestUpgradeFollowsItsFiles(t *testing.T) {
+	t.Parallel()
+	w, infra, blueprints := newBlueprints(t, nil)
+	infra.commit(upgrading("alpha", "1.4.2", "~> 1.4", "node_count: 1"))
+	blueprints.commit(oneFive.files())
+	blueprints.release("1.5.0")
+	w.start()
+	up := infra.untilProposed(1, "open", "1.5.0 for alpha")
+	up.untilPlanned("1 cluster")
+	first := up.head
+	hurry := func() {
+		t.Helper()
+		after := infra.open(files{"README.md": "Words.\n"}) // who looks at it has fetched the branch
+		infra.untilStatus(after.head, holdfast.ContextPlan, holdfast.StatusSuccess, "no cluster affected")
+		w.do("template upgrade alpha", "acme/infra#"+itoa(up.number))
+	}
+
+	infra.push(files{"docs/fleet.md": "Other words.\n"})
+	hurry()
+	if up = infra.untilProposed(1, "open"); up.head != first {
+		t.Errorf("the branch is at %s after a commit that is nothing to it, was at %s", up.head, first)
+	}
+	path := "clusters/alpha.yaml"
+	text := upgrading("alpha", "1.4.2", "~> 1.4", "node_count: 2")[path]
+	edited := "# Two of them.\r\n" + strings.ReplaceAll(text, "\n", "\r\n")
+	infra.push(files{path: edited})
+	hurry()
+	w.until("the branch is made anew", func() (bool, string) {
+		up = infra.untilProposed(1, "open")
+		return up.head != first, up.head
+	})
+	up.expectFile(path, strings.Replace(edited, "1.4.2", "1.5.0", 1))
+	if n := infra.git.Git("rev-list", "--count", "main.."+up.head); n != "1" {
+		t.Errorf("the branch has %s commits, want one", n)
+	}
+	up.untilPlanned("4 to create")
+}
