@@ -112,19 +112,23 @@ func (c *catalogs) keep(cat *catalog) {
 	c.last[cat.repo] = kept[:min(len(kept), catalogsKept)]
 }
 
-// forgetVersions drops what was resolved with a template's version: the tags
-// have moved.
-func (c *catalogs) forgetVersions() {
+// forgetVersions drops what was resolved with versions of templates that tags
+// which have moved may release, and what came to faults: they may tell of versions
+// that there are.
+func (c *catalogs) forgetVersions(moved tagSet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, kept := range c.last {
 		for _, cat := range kept {
-			cat.forgetResolved(func(name string) bool { return versioned(cat.names.get(name)) })
+			cat.forgetResolved(func(name string) bool {
+				entries := cat.names.get(name)
+				return moved.release(entries) || cat.faulty[name] && versioned(entries)
+			})
 		}
 	}
 }
 
-// forgetResolved drops what names come to.
+// forgetResolved drops what names come to. It holds mu while it asks which.
 func (c *catalog) forgetResolved(which func(name string) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

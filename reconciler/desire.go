@@ -18,7 +18,7 @@ import (
 // and those that are gone, but not from a tree that proved it. It returns the
 // names of those to decide about; true: their records were changed.
 func (r *Reconciler) desireAll(
-	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog, retagged bool,
+	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog, retagged tagSet,
 ) (map[string]bool, error) {
 	now := branchHead{revision: head, cat: cat, rewritten: r.rewritten(ctx, repo, former, head)}
 	changed, err := r.namesSince(ctx, repo, former, head, cat)
@@ -30,9 +30,9 @@ func (r *Reconciler) desireAll(
 			return nil, err
 		}
 	}
-	if retagged {
+	if len(retagged) > 0 {
 		for name, entries := range cat.names.all() {
-			if versioned(entries) {
+			if retagged.release(entries) {
 				changed[name] = true
 			}
 		}

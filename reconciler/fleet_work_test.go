@@ -164,21 +164,65 @@ spec:
 `, name, from, template)
 }
 
+// TestWorkOfTagsGrowsWithTheChange has tags come and go in fleets of several
+// sizes: only those clusters are looked at that name what they release.
+func TestWorkOfTagsGrowsWithTheChange(t *testing.T) {
+	t.Parallel()
+	steps := map[string]func(f *fleet){
+		"of another template": func(f *fleet) {
+			f.repo.Tag("other/v1.0.0", master)
+			f.look()
+		},
+		"a release that nobody names": func(f *fleet) {
+			f.repo.Tag("web/v1.1.0", master)
+			f.look()
+		},
+		"a release that one waits for": func(f *fleet) {
+			f.repo.Commit(master, "ahead", map[string]string{"clusters/c0.yaml": templated("c0", "{name: web, version: 2.0.0}")})
+			f.look()
+			if faults := f.cluster("c0").Desired.Faults; len(faults) == 0 {
+				f.t.Error("a version that is not there is no fault")
+			}
+			f.repo.Tag("web/v2.0.0", master)
+			f.look()
+			if faults := f.cluster("c0").Desired.Faults; len(faults) > 0 {
+				f.t.Errorf("the version is there: %v", faults)
+			}
+		},
+	}
+	for name, step := range steps {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			few, many := workOn(t, 4, "{name: web, version: 1.0.0}", step), workOn(t, 24, "{name: web, version: 1.0.0}", step)
+			if diff := cmp.Diff(few, many); diff != "" {
+				t.Errorf("work for 4 clusters and for 24 (-4 +24):\n%s", diff)
+			}
+		})
+	}
+}
+
 // workOf returns what a step takes a fleet of n clusters at rest.
 func workOf(t *testing.T, n int, step func(*fleet)) map[string]int {
+	t.Helper()
+	return workOn(t, n, "{path: ../templates/web}", step)
+}
+
+// workOn is workOf for clusters of a template.
+func workOn(t *testing.T, n int, template string, step func(*fleet)) map[string]int {
 	t.Helper()
 	files := webTemplate("one")
 	for path, text := range webTemplate("two") {
 		files["templates/other"+path[len("templates/web"):]] = text
 	}
 	for i := range n {
-		files[fmt.Sprintf("clusters/c%d.yaml", i)] = templated(fmt.Sprintf("c%d", i), "{path: ../templates/web}")
+		files[fmt.Sprintf("clusters/c%d.yaml", i)] = templated(fmt.Sprintf("c%d", i), template)
 	}
 	w := &work{}
 	w.reset()
 	f := newFleet(t, files, func(o *reconciler.Options) {
 		o.Store, o.Git = workedStore{o.Store, w}, workedGit{o.Git, w}
 	})
+	f.repo.Tag("web/v1.0.0", master)
 	f.adopt()
 	w.reset()
 	step(f)

@@ -111,6 +111,7 @@ type Reconciler struct {
 	repos    map[string]Repository
 	resolver *templates.Resolver
 	catalogs *catalogs
+	opened   *openVersions
 	traces   *tracer
 	breakers *breakers
 	upgrader *upgrader
@@ -139,7 +140,7 @@ type Reconciler struct {
 	draining  bool
 	ready     map[string]bool                       // repositories that were taken in once
 	doubtful  map[string]map[string]bool            // by repository: clusters to look at again with each head
-	retagged  map[string]bool                       // repositories to look at again for the versions of templates
+	retagged  map[string]tagSet                     // by repository: tags that have moved since it was looked at
 	relook    map[string]bool                       // repositories to look at again although their head has not moved
 	overtaken map[string]bool                       // repositories of which another replica has taken in another head meanwhile
 	spoken    map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
@@ -177,6 +178,7 @@ func New(opts Options) (*Reconciler, error) {
 		opts:      withDefaults(opts),
 		repos:     make(map[string]Repository, len(opts.Repositories)),
 		catalogs:  newCatalogs(),
+		opened:    &openVersions{trees: make(map[openVersion]holdfast.Tree)},
 		assessed:  &assessments{keys: make(map[holdfast.PullRequestRef]holdfast.Digest)},
 		traces:    &tracer{to: opts.Tracer, recent: make(map[sourceKey]string)},
 		sources:   newQueue[sourceKey](),
@@ -198,7 +200,7 @@ func New(opts Options) (*Reconciler, error) {
 		renewed:   make(map[string]time.Time),
 		ready:     make(map[string]bool),
 		doubtful:  make(map[string]map[string]bool),
-		retagged:  make(map[string]bool),
+		retagged:  make(map[string]tagSet),
 		relook:    make(map[string]bool),
 		overtaken: make(map[string]bool),
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -46,8 +45,8 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 			s.LastError = fmt.Sprintf("branch %q does not exist", repo.Branch)
 		})
 	}
-	retagged, relook := r.takeFlag(r.retagged, repo.Name), r.takeFlag(r.relook, repo.Name)
-	if source.Head == head && source.LastError == "" && r.isReady(repo.Name) && !retagged && !relook {
+	retagged, relook := r.takeRetagged(repo.Name), r.takeFlag(r.relook, repo.Name)
+	if source.Head == head && source.LastError == "" && r.isReady(repo.Name) && retagged == nil && !relook {
 		return nil
 	}
 	first, overtaken := !r.isReady(repo.Name), r.takeFlag(r.overtaken, repo.Name)
@@ -56,8 +55,8 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 		if overtaken {
 			r.setFlag(r.overtaken, repo.Name)
 		}
-		if retagged {
-			r.setRetagged(repo.Name)
+		if retagged != nil {
+			r.setRetagged(repo.Name, retagged)
 		}
 		r.setRelook(repo.Name)
 		return err
@@ -119,7 +118,7 @@ func (r *Reconciler) tracked(ctx context.Context, repo Repository) (holdfast.Sou
 // said to what the present one does, and returns the clusters to decide about,
 // and of which of them there is news.
 func (r *Reconciler) takeInHead(
-	ctx context.Context, repo Repository, former, head holdfast.Revision, retagged, all bool,
+	ctx context.Context, repo Repository, former, head holdfast.Revision, retagged tagSet, all bool,
 ) (map[string]bool, error) {
 	cat, err := r.catalog(ctx, repo, string(head))
 	if err != nil {
@@ -152,32 +151,21 @@ func (r *Reconciler) saw(repo string, refs holdfast.Refs) {
 	former, seen := r.refs[repo]
 	r.refs[repo] = refs
 	r.mu.Unlock()
-	if seen && len(r.repos[repo].Templates) > 0 && !sameTags(former, refs) {
-		r.tagsMoved()
+	if moved := movedTags(former, refs); seen && len(r.repos[repo].Templates) > 0 && len(moved) > 0 {
+		r.tagsMoved(moved)
 	}
 }
 
-func sameTags(a, b holdfast.Refs) bool {
-	tags := func(refs holdfast.Refs) holdfast.Refs {
-		refs = maps.Clone(refs)
-		maps.DeleteFunc(refs, func(ref string, _ holdfast.Revision) bool { return !strings.HasPrefix(ref, "refs/tags/") })
-		return refs
-	}
-	return maps.Equal(tags(a), tags(b))
-}
-
-// tagsMoved has every cluster that names a template's version looked at again:
-// a version may be there now, or be another one.
-func (r *Reconciler) tagsMoved() {
-	r.catalogs.forgetVersions()
+// tagsMoved has every cluster that names a template's version which one of the
+// tags may release looked at again: it may be there now, or be another one.
+func (r *Reconciler) tagsMoved(tags tagSet) {
+	r.catalogs.forgetVersions(tags)
 	for name := range r.repos {
-		r.setRetagged(name)
+		r.setRetagged(name, tags)
 		r.sources.add(sourceKey{repo: name})
 	}
 	r.assessAgain("")
 }
-
-func (r *Reconciler) setRetagged(repo string) { r.setFlag(r.retagged, repo) }
 
 func (r *Reconciler) setRelook(repo string) { r.setFlag(r.relook, repo) }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
@@ -49,7 +50,9 @@ func (v versions) open(ctx context.Context, repo, dir, tag string, rev holdfast.
 	if pinned != rev {
 		return templates.TemplateVersion{}, &templates.MovedTagError{Tag: tag, Was: pinned, Now: rev}
 	}
-	tree, err := v.r.opts.Git.Tree(ctx, repo, string(rev))
+	tree, err := v.r.opened.tree(openVersion{repo, rev}, func() (holdfast.Tree, error) {
+		return v.r.opts.Git.Tree(ctx, repo, string(rev))
+	})
 	if err != nil {
 		return templates.TemplateVersion{}, fmt.Errorf("open tag %s of %s: %w", tag, repo, err)
 	}
@@ -79,4 +82,89 @@ func available(refs holdfast.Refs, name string) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// openVersions keeps the trees of versions that were opened: to open one for each
+// cluster that names it takes longer than to make its root module. It is safe for
+// concurrent use.
+type openVersions struct {
+	mu    sync.Mutex
+	trees map[openVersion]holdfast.Tree
+}
+
+type openVersion struct {
+	repo     string
+	revision holdfast.Revision
+}
+
+// openVersionsKept is how many trees of versions are kept open.
+const openVersionsKept = 256
+
+func (o *openVersions) tree(of openVersion, open func() (holdfast.Tree, error)) (holdfast.Tree, error) {
+	o.mu.Lock()
+	tree := o.trees[of]
+	o.mu.Unlock()
+	if tree != nil {
+		return tree, nil
+	}
+	tree, err := open()
+	if err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.trees) >= openVersionsKept {
+		clear(o.trees) // they are opened again
+	}
+	o.trees[of] = tree
+	return tree, nil
+}
+
+// tagSet are names of tags.
+type tagSet map[string]bool
+
+// movedTags are the tags that are not the same in both.
+func movedTags(a, b holdfast.Refs) tagSet {
+	moved := make(tagSet)
+	differ := func(from, to holdfast.Refs) {
+		for ref, rev := range from {
+			if tag, ok := strings.CutPrefix(ref, "refs/tags/"); ok && to[ref] != rev {
+				moved[tag] = true
+			}
+		}
+	}
+	differ(a, b)
+	differ(b, a)
+	return moved
+}
+
+// release reports whether documents name a version of a template that one of the
+// tags may release.
+func (t tagSet) release(entries []entry) bool {
+	return slices.ContainsFunc(entries, func(e entry) bool {
+		ref := e.doc.Cluster.Template
+		return ref != nil && ref.Version != "" &&
+			slices.ContainsFunc(templates.TagsFor(ref.Name, ref.Version), func(tag string) bool { return t[tag] })
+	})
+}
+
+// setRetagged notes that a repository is to be looked at again for tags that have
+// moved.
+func (r *Reconciler) setRetagged(repo string, tags tagSet) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.retagged[repo] == nil {
+		r.retagged[repo] = make(tagSet)
+	}
+	maps.Copy(r.retagged[repo], tags)
+}
+
+// takeRetagged returns the tags that a repository is to be looked at again for,
+// and forgets them; nil if there are none.
+func (r *Reconciler) takeRetagged(repo string) tagSet {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	tags := r.retagged[repo]
+	delete(r.retagged, repo)
+	return tags
 }
