@@ -78,7 +78,62 @@ func (c RootChange) own() []string {
 			words = append(words, "the cluster's "+line)
 		}
 	}
+	for _, name := range c.declared() {
+		if c.gives(name) {
+			words = append(words, "variable "+name+" is declared in another way, and has a value of its own")
+		}
+	}
 	return words
+}
+
+// gives reports whether the cluster has a value of its own for a variable, both
+// before and after: another default is nothing to it.
+func (c RootChange) gives(name string) bool {
+	for _, root := range []*Root{c.before, c.after} {
+		_, plain := root.Variables[name]
+		_, secret := root.Secrets[name]
+		if !plain && !secret {
+			return false
+		}
+	}
+	return true
+}
+
+// declared returns the variables that are there before and after and whose
+// declarations differ in more than what they say to people, sorted.
+func (c RootChange) declared() []string {
+	before, after := c.before.file(mainFile), c.after.file(mainFile)
+	if bytes.Equal(before, after) {
+		return nil
+	}
+	var names []string
+	was, is := declarations(before), declarations(after)
+	for name, text := range was {
+		if other, ok := is[name]; ok && !bytes.Equal(text, other) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// declarations are the insides of the blocks of variables in a file of ours, by
+// name, without their descriptions. It is asked for each cluster of a fleet.
+func declarations(data []byte) map[string][]byte {
+	out := make(map[string][]byte)
+	for {
+		start := bytes.Index(data, []byte("\nvariable \""))
+		if start < 0 {
+			return out
+		}
+		name, rest, _ := bytes.Cut(data[start+len("\nvariable \""):], []byte("\" {\n"))
+		inside, _, _ := bytes.Cut(rest, []byte("\n}"))
+		data = rest
+		if first, others, _ := bytes.Cut(inside, []byte("\n")); bytes.HasPrefix(first, []byte("  description")) {
+			inside = others
+		}
+		out[string(name)] = inside
+	}
 }
 
 // attributeLines are the values in a file by the names before them.
@@ -136,7 +191,10 @@ func (c RootChange) Words() []string {
 			words = append(words, name+" is new")
 		case !has:
 			words = append(words, name+" is gone")
-		case was[name] != is[name]:
+		case was[name] == is[name] || c.told(name):
+		case strings.HasPrefix(name, "variable "):
+			words = append(words, name+" is declared in another way")
+		default:
 			words = append(words, name+" is called or set in another way")
 		}
 	}
@@ -155,6 +213,12 @@ func (c RootChange) Words() []string {
 		}
 	}
 	return words
+}
+
+// told reports whether own tells of a block.
+func (c RootChange) told(block string) bool {
+	name, ok := strings.CutPrefix(block, "variable ")
+	return ok && slices.Contains(c.declared(), name) && c.gives(name)
 }
 
 func hashes(r *Root) map[string]string {

@@ -11,7 +11,6 @@ import (
 // engineProvider is a provider of the engine that the root module configures.
 type engineProvider struct {
 	name, source, version string
-	when                  *expression
 	body                  engineBlock
 	refers                []string // the modules that its arguments refer to
 	at                    *yaml.Node
@@ -51,7 +50,9 @@ func (l *templateLoader) readConfigure(p *provider, o *object) {
 			l.add(c.get("source"), fmt.Sprintf("%q is no source of a provider", clip(e.source)), "write [host/]namespace/type, such as hashicorp/aws")
 		}
 		l.constraint(c, "version", e.version)
-		e.when, _ = l.when(p, c, fmt.Sprintf("provider %q", e.name))
+		if when := c.get("when"); when != nil {
+			l.add(when, "a configured provider has no when", "what a module made is destroyed when it is switched off, and that needs its provider: give the when to the module")
+		}
 		e.body = l.block(c)
 		for _, name := range []string{"alias", "version"} {
 			if at := e.body.keys[name]; at != nil {

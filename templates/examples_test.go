@@ -119,7 +119,7 @@ func plan(t *testing.T, root *templates.Root, want string, env ...string) {
 func TestEngineReadsTheFormat(t *testing.T) {
 	t.Parallel()
 
-	text := strings.Replace(richTemplate, "          source: hashicorp/helm\n          when: self.enable_monitoring\n          arguments: {kubernetes: {host: \"${module.kubernetes.endpoint}\"}}",
+	text := strings.Replace(richTemplate, "          source: hashicorp/helm\n          version: \"~> 3.0\"\n          arguments: {kubernetes: {host: \"${module.kubernetes.endpoint}\"}}",
 		"          source: terraform.io/builtin/terraform", 1)
 	text = strings.Replace(text, `        - name: aws
           source: registry.example.com/hashicorp/aws

@@ -28,7 +28,7 @@ spec:
       configure:
         - name: helm
           source: hashicorp/helm
-          when: self.enable_monitoring
+          version: "~> 3.0"
           arguments: {kubernetes: {host: "${module.kubernetes.endpoint}"}}
         - name: aws
           source: registry.example.com/hashicorp/aws
@@ -166,6 +166,10 @@ terraform {
       source  = "registry.example.com/hashicorp/aws"
       version = "~> 6.0"
     }
+    helm = {
+      source  = "hashicorp/helm"
+      version = "~> 3.0"
+    }
   }
 }
 
@@ -179,6 +183,12 @@ provider "aws" {
   features {
     inner {
     }
+  }
+}
+
+provider "helm" {
+  kubernetes = {
+    "host" = module.kubernetes.endpoint
   }
 }
 `,
@@ -230,10 +240,9 @@ func without(files map[string]string, names ...string) map[string]string {
 func TestProviderOfAModuleThatIsOff(t *testing.T) {
 	t.Parallel()
 
-	text := strings.Replace(richTemplate, "          when: self.enable_monitoring\n          arguments: {kubernetes: {host: \"${module.kubernetes.endpoint}\"}}",
-		"          arguments: {kubernetes: {host: \"${module.monitoring.agent}\"}}", 1)
+	text := strings.Replace(richTemplate, "host: \"${module.kubernetes.endpoint}\"", "host: \"${module.monitoring.agent}\"", 1)
 	got := filesOf(resolve(t, tree(with(richFiles(), "t/template.yaml", text)), clusterWith(t)))["providers.tf"]
-	if !strings.Contains(got, "helm = {\n      source = \"hashicorp/helm\"") || strings.Contains(got, `provider "helm"`) {
+	if !strings.Contains(got, "helm = {\n      source  = \"hashicorp/helm\"") || strings.Contains(got, `provider "helm"`) {
 		t.Errorf("providers.tf:\n%s", got)
 	}
 }
@@ -256,7 +265,7 @@ func TestDigestOfWhatIsOn(t *testing.T) {
 	}{
 		"monitoring's code":   {files: with(richFiles(), "t/modules/monitoring/x.txt", "x"), offSame: true},
 		"monitoring's inputs": {files: changed(`inputs: {name: "${cluster.name}"}`, `inputs: {name: "x"}`), offSame: true},
-		"its provider":        {files: changed("hashicorp/helm", "opentofu/helm"), offSame: true},
+		"a provider":          {files: changed("hashicorp/helm", "opentofu/helm")},
 		"kubernetes' code":    {files: with(richFiles(), "t/modules/kubernetes/x.txt", "x")},
 		"version":             {files: changed("version: 1.5.0", "version: 1.6.0"), offSame: true, onSame: true},
 		"description":         {files: changed("description: A cluster.", "description: Another."), offSame: true, onSame: true},
@@ -383,7 +392,7 @@ func TestBlueprint(t *testing.T) {
 			Name: "aws", Regions: []string{"eu-west-1"}, InstanceTypes: []string{"m7i.*", "t3.medium"},
 			Defaults: map[string]any{"instance_type": "m7i.large"},
 			Configure: []templates.EngineProvider{
-				{Name: "helm", Source: "hashicorp/helm"},
+				{Name: "helm", Source: "hashicorp/helm", Version: "~> 3.0"},
 				{Name: "aws", Source: "registry.example.com/hashicorp/aws", Version: "~> 6.0"},
 			},
 			Modules: []templates.ModuleBlueprint{

@@ -56,7 +56,7 @@ func (l *templateLoader) readRules(items []*yaml.Node) {
 	}
 }
 
-// when reads the condition of a module or a provider; nil: there is none.
+// when reads the condition of a module; nil: there is none.
 func (l *templateLoader) when(p *provider, o *object, of string) (*expression, *yaml.Node) {
 	text, at := o.str("when"), o.get("when")
 	if text == "" {
@@ -132,47 +132,34 @@ func (t *Template) broken(scope cel.Activation) []violation {
 	return out
 }
 
-// switches says which modules and which configured providers of the engine are
-// on for a cluster.
-type switches struct {
-	calls     []bool // by the order of provider.calls
-	configure []bool
-}
+// switches says which modules are on for a cluster, in the order of
+// provider.calls.
+type switches []bool
 
 func (s switches) key() string {
-	var b strings.Builder
-	for _, list := range [][]bool{s.calls, s.configure} {
-		for _, on := range list {
-			if on {
-				b.WriteByte('1')
-			} else {
-				b.WriteByte('0')
-			}
+	key := make([]byte, len(s))
+	for i, on := range s {
+		key[i] = '0'
+		if on {
+			key[i] = '1'
 		}
-		b.WriteByte('/')
 	}
-	return b.String()
+	return string(key)
 }
 
 // on evaluates the conditions of a provider.
 func (p *provider) on(scope cel.Activation) (switches, []violation) {
-	s := switches{calls: make([]bool, len(p.calls)), configure: make([]bool, len(p.configure))}
+	s := make(switches, len(p.calls))
 	var out []violation
-	decide := func(e *expression, of string) bool {
-		if e == nil {
-			return true
-		}
-		on, err := e.holds(scope)
-		if err != nil {
-			out = append(out, violation{message: fmt.Sprintf("when of %s (%q) cannot be evaluated: %v", of, clip(e.text), err)})
-		}
-		return on
-	}
 	for i, call := range p.calls {
-		s.calls[i] = decide(call.when, fmt.Sprintf("module %q", call.name))
-	}
-	for i, c := range p.configure {
-		s.configure[i] = decide(c.when, fmt.Sprintf("provider %q", c.name))
+		if s[i] = call.when == nil; s[i] {
+			continue
+		}
+		on, err := call.when.holds(scope)
+		if err != nil {
+			out = append(out, violation{message: fmt.Sprintf("when of module %q (%q) cannot be evaluated: %v", call.name, clip(call.when.text), err)})
+		}
+		s[i] = on
 	}
 	return s, out
 }

@@ -34,7 +34,7 @@ type parts struct {
 func (p *provider) only(s switches) parts {
 	out := parts{off: map[string]bool{}}
 	for i, call := range p.calls {
-		if !s.calls[i] {
+		if !s[i] {
 			out.off[call.name] = true
 		}
 	}
@@ -42,7 +42,7 @@ func (p *provider) only(s switches) parts {
 		return slices.ContainsFunc(names, func(name string) bool { return out.off[name] })
 	}
 	for i, call := range p.calls {
-		if !s.calls[i] {
+		if !s[i] {
 			continue
 		}
 		inputs := make(map[string]any, len(call.inputs))
@@ -55,10 +55,7 @@ func (p *provider) only(s switches) parts {
 		call.dependsOn = slices.DeleteFunc(slices.Clone(call.dependsOn), func(name string) bool { return out.off[name] })
 		out.calls = append(out.calls, call)
 	}
-	for i, c := range p.configure {
-		if !s.configure[i] {
-			continue
-		}
+	for _, c := range p.configure {
 		if refersToOff(c.refers) {
 			c.body = engineBlock{} // declared, and not configured
 		}
