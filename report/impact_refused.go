@@ -21,7 +21,7 @@ func (w *writer) refused(v *impactView) {
 	if len(v.Refused) == 0 {
 		return
 	}
-	refusals := refusalsOf(v.Refused)
+	refusals := refusalsOf(v.Refused, w.r.PullRequest.Repo)
 	open := ""
 	if len(v.Refused) <= 20 {
 		open = " open"
@@ -65,7 +65,8 @@ func refusedBy(v *impactView) string {
 	return strings.Join(parts, ", ")
 }
 
-func refusalsOf(refused []holdfast.ImpactRefusal) []refusal {
+// refusalsOf are the refusals by what is wrong, for a reader in the repository own.
+func refusalsOf(refused []holdfast.ImpactRefusal, own string) []refusal {
 	type key struct{ message, hint string }
 	at := map[key]int{}
 	var all []refusal
@@ -89,6 +90,9 @@ func refusalsOf(refused []holdfast.ImpactRefusal) []refusal {
 			where := code(shorten(r.Name, 63))
 			if f.File != "" {
 				where += " at " + code(shorten(f.Position(), 200))
+				if r.Repo != "" && r.Repo != own {
+					where += " in " + shorten(text(r.Repo), 80)
+				}
 			}
 			all[i].where = append(all[i].where, where)
 		}
