@@ -116,7 +116,7 @@ func TestTemplatePullRequestsThatBreak(t *testing.T) {
 	blueprints.untilStatus(minor.head, holdfast.ContextPlan, holdfast.StatusFailure, "kubernetes")
 	minor.untilComment(
 		"cannot be released as it is", "kubernetes 1.5.0 after 1.4.2 must not break documents", "variable node",
-		"clusters/large.yaml:11:", "clusters/larger.yaml:11:", "at most 5",
+		"`large` at `clusters/large.yaml:11:27` in acme/infra", "clusters/larger.yaml:11:", "at most 5",
 	)
 	if body := minor.comment(); strings.Contains(body, "clusters/small.yaml") {
 		t.Errorf("a cluster is refused that is valid:\n%s", body)
