@@ -361,8 +361,8 @@ func TestInstanceTypes(t *testing.T) {
 
 	resolve(t, tree(richFiles()), clusterWith(t, "node_count: 3", "instance_type: t3.medium", "pools: [{name: a, instance_type: m7i.xlarge}]"))
 	wantFaults(t, resolveFaults(t, tree(richFiles()), clusterWith(t, "node_count: 3", "instance_type: t3.medum", "pools: [{name: a, instance_type: z9}]")),
-		`c/c.yaml:11:20: variable instance_type is "t3.medum": not allowed for aws (did you mean "t3.medium"? one of m7i.*, t3.medium)`,
-		`c/c.yaml:12:38: variable pools.0.instance_type is "z9": not allowed for aws (one of m7i.*, t3.medium)`)
+		`c/c.yaml:11:20: variable instance_type is "t3.medum": not allowed for aws (did you mean "t3.medium"? one of t3.medium, m7i.*)`,
+		`c/c.yaml:12:38: variable pools.0.instance_type is "z9": not allowed for aws (one of t3.medium, m7i.*)`)
 
 	// A region that is wrong and variables that are wrong come together.
 	doc := document(t, "c/c.yaml", strings.NewReplacer("eu-west-1", "eu-wset-1", "node_count: 3", "node_count: 0").Replace(richCluster))

@@ -153,9 +153,11 @@ func (t *instanceTypes) validate(v any) error {
 	return nil
 }
 
-// hint says what is allowed instead of word.
+// hint says what is allowed instead of word: names as they were written, which
+// is an author's order, then those that stand for families.
 func (t *instanceTypes) hint(word string) string {
-	allowed := oneOf(t.patterns)
+	names := slices.DeleteFunc(slices.Clone(t.patterns), func(pattern string) bool { return !t.exact[pattern] })
+	allowed := oneInOrder(slices.Concat(names, t.globs))
 	if near := holdfast.Nearest(word, t.patterns); near != "" {
 		return fmt.Sprintf("did you mean %q? %s", near, allowed)
 	}

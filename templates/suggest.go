@@ -26,15 +26,19 @@ func nearestOf(word string, allowed []string) string {
 
 // oneOf is the hint that lists what is allowed, as far as it fits on a line.
 func oneOf(candidates []string) string {
+	return oneInOrder(slices.Sorted(slices.Values(candidates)))
+}
+
+// oneInOrder is oneOf for candidates of which the first ones matter most.
+func oneInOrder(candidates []string) string {
 	const most = 12
-	sorted := slices.Sorted(slices.Values(candidates))
 	switch {
-	case len(sorted) == 0:
+	case len(candidates) == 0:
 		return ""
-	case len(sorted) == 1:
-		return "the only one is " + sorted[0]
-	case len(sorted) > most:
-		return fmt.Sprintf("one of %s, … (%d in all)", strings.Join(sorted[:most], ", "), len(sorted))
+	case len(candidates) == 1:
+		return "the only one is " + candidates[0]
+	case len(candidates) > most:
+		return fmt.Sprintf("one of %s, … (%d in all)", strings.Join(candidates[:most], ", "), len(candidates))
 	}
-	return "one of " + strings.Join(sorted, ", ")
+	return "one of " + strings.Join(candidates, ", ")
 }
