@@ -97,6 +97,7 @@ func TestTrials(t *testing.T) {
 func TestUpgradeFollowsItsFiles(t *testing.T) {
 	t.Parallel()
 	w, infra, blueprints := newBlueprints(t, nil)
+	w.useApp()
 	infra.commit(upgrading("alpha", "1.4.2", "~> 1.4", "node_count: 1"))
 	blueprints.commit(oneFive.files())
 	blueprints.release("1.5.0")
