@@ -4,8 +4,8 @@
 #   run.sh HOLDFAST [--exit]
 #
 # lays out a repository with a template and three clusters, starts a server, and
-# walks through pull requests, merges, a crash, drift and a removal. Each step is
-# checked: the first one that does not happen as told ends the demo with status 1.
+# walks through pull requests, merges, a crash, drift, a removal and an upgrade of
+# the template. Each step is checked: the first one that does not happen as told ends the demo with status 1.
 # With --exit it ends after the story, otherwise the server stays up to be played
 # with.
 set -euo pipefail
@@ -20,6 +20,8 @@ if [[ -t 1 && -z ${NO_COLOR:-} ]]; then
   bold=$'\e[1m' dim=$'\e[2m' green=$'\e[32m' red=$'\e[31m' off=$'\e[0m'
 fi
 chapter=0
+newline='\
+'
 chapter() { chapter=$((chapter + 1)); printf '\n%s%d. %s%s\n\n' "$bold" "$chapter" "$1" "$off"; }
 say() { printf '%s\n' "$*" | fold -s -w 96; }
 ok() { printf '%s  ✓ %s%s\n' "$green" "$*" "$off"; }
@@ -97,15 +99,17 @@ wait_for() {
 cluster_is() { "$holdfast" get clusters | awk -v n="$1" -v s="$2" '$1 == n && index($0, s) { found = 1 } END { exit !found }'; }
 has_drift() { "$holdfast" get drift "$1" | grep -q "$1"; }
 is_gone() { "$holdfast" get clusters --all | awk -v n="$1" '$1 == n && /Deleted/ { found = 1 } END { exit !found }'; }
+is_applied() { "$holdfast" get templates kubernetes | awk -v n="$1" -v v="$2" '$1 == n && $3 == v { found = 1 } END { exit !found }'; }
 shows() { "$holdfast" describe pullrequest "fleet#$1" | grep -qF -- "$2"; }
-comment() { "$holdfast" describe pullrequest "fleet#$1" | sed -n '/^Statuses/,$p' | sed -n "1,${2:-22}p" | cut -c1-110 | show; }
+comment() { "$holdfast" describe pullrequest "fleet#$1" | sed -n '/^Statuses/,$p' | sed -n "1,${2:-22}p" | cut -c1-"${3:-110}" | show; }
 # What somebody has set up for Git (an identity or none, signing, hooks) plays no part.
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 in_fleet() { git -C "$fleet" "$@"; }
-edit() { # FILE FROM TO
-  sed -i.bak "s/$2/$3/" "$fleet/clusters/$1" && rm "$fleet/clusters/$1.bak"
-  if in_fleet diff --quiet -- "clusters/$1"; then fail "clusters/$1 has no $2"; fi
+change() { # FILE FROM TO
+  sed -i.bak "s/$2/$3/" "$fleet/$1" && rm "$fleet/$1.bak"
+  if in_fleet diff --quiet -- "$1"; then fail "$1 has no $2"; fi
 }
+edit() { change "clusters/$1" "$2" "$3"; }
 commit() { in_fleet commit -qam "$1"; }
 merge() { in_fleet checkout -q main && in_fleet merge -q --no-ff --no-edit "$@"; }
 
@@ -134,6 +138,7 @@ repositories:
   - name: fleet
     url: fleet            # a plain Git repository: its branches are the pull requests
     clusters: ["clusters/*.yaml"]
+    templates: {kubernetes: templates/kubernetes}   # released by tags, see chapter 9
 EOF
 show <"$dir/holdfast.yaml"
 start_server
@@ -247,6 +252,38 @@ ok "destroyed with the code and the engine that had made it; its history stays"
 say "The documents of prod-eu and prod-us say \`deletion: {protected: true}\`: if they went, their clusters" \
   "would stay, and wait for a person."
 
+chapter "A new version of the template: what it would do, its release, the upgrade"
+say "Until now the clusters used the template's folder. A tag makes a version of it, which does not change any" \
+  "more; their documents name it, and within what \`upgrades\` they want to hear of newer ones:"
+in_fleet tag kubernetes/v1.0.0
+for c in prod-eu prod-us; do
+  edit $c.yaml '{path: ..\/templates\/kubernetes}' '{name: kubernetes, version: 1.0.0, upgrades: "~> 1.0"}'
+done
+commit "Use kubernetes 1.0.0"
+in_fleet diff -U0 HEAD~ -- clusters | grep '^[-+] ' | show
+say "Nothing was planned for that: it is the same code. Somebody prepares version 1.1.0, with another" \
+  "Kubernetes for clusters that do not say which (prod-us does):"
+in_fleet checkout -q -b newer-kubernetes
+change templates/kubernetes/template.yaml 'version: 1.0.0' 'version: 1.1.0'
+change templates/kubernetes/template.yaml 'default: "1.34"' 'default: "1.35"'
+change templates/kubernetes/CHANGELOG.md '^## 1.0.0' "## 1.1.0$newline$newline- Kubernetes 1.35 by default.$newline$newline&"
+commit "kubernetes 1.1.0"
+wait_for 20 "the impact of pull request 6" shows 6 "updated in place"
+comment 6 16 170
+ok "before anybody merges it, the comment says which clusters it would change, and how"
+merge newer-kubernetes
+in_fleet tag kubernetes/v1.1.0
+wait_for 30 "the upgrade" shows 7 "1 to change"
+run "$holdfast" get templates kubernetes
+say "It is merged and released, and no cluster has moved. Holdfast proposes it, on a branch of its own:"
+run git -C "$fleet" diff -U0 main holdfast/upgrade/kubernetes
+comment 7 12
+ok "only the version lines are edited, and it is planned like any pull request"
+merge holdfast/upgrade/kubernetes
+for c in prod-eu prod-us; do wait_for 20 "version 1.1.0 of $c" is_applied $c 1.1.0; done
+run "$holdfast" get templates kubernetes
+ok "reviewed, merged, applied"
+
 printf '\n%sThat is the story.%s\n' "$bold" "$off"
 if ! $stay; then exit 0; fi
 cat <<EOF
@@ -258,7 +295,8 @@ The server is still running. In another terminal:
   cd $fleet && git checkout -b mine && edit clusters/*.yaml && git commit -am "Mine"
   $holdfast get pullrequests
   $holdfast describe cluster prod-eu             # its phase, conditions, order, history
-  $holdfast describe pullrequest fleet#6
+  $holdfast describe pullrequest fleet#8
+  $holdfast template diff 1.0.0 1.1.0 --repo $fleet
   git checkout main && git merge mine            # a merge is a push here
   $holdfast get runs && $holdfast logs RUN
 
