@@ -101,8 +101,11 @@ type PullRequestRecord struct {
 	Clusters []PullRequestCluster `json:"clusters,omitempty"`
 	Faults   Faults               `json:"faults,omitempty"`
 	// AllTrials: somebody has asked for plans of all clusters that a change of a
-	// template would change, not only of samples.
+	// template would change, not only of samples. It holds for the head of then.
 	AllTrials bool `json:"allTrials,omitempty"`
+	// Assessed is of all that the impact on record was made from; empty: there is
+	// none.
+	Assessed Digest `json:"assessed,omitempty"`
 	// Approvals are those given by /holdfast approve.
 	Approvals []Approval `json:"approvals,omitempty"`
 	// Reason says why nothing is planned: NotMergeable, Fork, Draft, ...

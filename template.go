@@ -50,6 +50,8 @@ type Impact struct {
 	Same   int           `json:"same"`             // clusters whose root module stays what it is
 	// Refused are clusters that are valid today and would not be.
 	Refused []ImpactRefusal `json:"refused,omitempty"`
+	// Unseen are repositories that could not be read: their clusters are not in it.
+	Unseen []string `json:"unseen,omitempty"`
 	// Fault says why the change cannot be released as it is: a breaking change
 	// in a minor or patch version. Empty: it can.
 	Fault string `json:"fault,omitempty"`

@@ -10,7 +10,7 @@ import (
 )
 
 // Claimable returns the runs that an agent may claim, in order: those that write
-// first, then plans, then drift checks, each the oldest first; at most one for
+// first, then plans, then trials, then drift checks, each the oldest first; at most one for
 // each state location, none for a location where a run is running.
 func (s *Store) Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error) {
 	var runs []holdfast.Run
@@ -53,7 +53,7 @@ func takenLocations(ctx context.Context, q querier, filter holdfast.ClaimFilter)
 		return taken, nil
 	}
 	return taken, q.each(ctx, take, `SELECT state_location FROM runs
-		WHERE claim_at IS NOT NULL AND claim_at <= ? AND priority = ?`, nanos(filter.Now), priority(holdfast.RunApply))
+		WHERE claim_at IS NOT NULL AND claim_at <= ? AND priority = ?`, nanos(filter.Now), writing)
 }
 
 func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]string, error) {

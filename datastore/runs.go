@@ -48,13 +48,19 @@ func stateLocation(run holdfast.Run) string {
 // locationOf is where a cluster's state is in our own backend.
 func locationOf(cluster string) string { return "clusters/" + cluster }
 
+// writing is the priority of what writes.
+const writing = 0
+
 // priority is the order of claims: what writes goes first, what nobody waits for
-// last.
-func priority(kind holdfast.RunKind) int {
+// last. Of trials there may be a thousand at once, which nobody else's plan is to
+// wait for.
+func priority(run holdfast.Run) int {
 	switch {
-	case kind.Writes():
-		return 0
-	case kind == holdfast.RunDrift:
+	case run.Kind.Writes():
+		return writing
+	case run.Kind == holdfast.RunDrift:
+		return 3
+	case run.Trial:
 		return 2
 	default:
 		return 1
@@ -98,7 +104,7 @@ func (s *Store) CreateRun(ctx context.Context, run holdfast.Run) error {
 				attempt, fence, claim_at, heartbeat_at, step, posted_at, created_at, version, provider, bundle, doc)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			run.ID, run.Cluster, string(run.Kind), string(run.Status), run.PullRequest.Repo, run.PullRequest.Number,
-			stateLocation(run), priority(run.Kind), run.Attempt, run.Fence, claimAt(run),
+			stateLocation(run), priority(run), run.Attempt, run.Fence, claimAt(run),
 			nanos(run.HeartbeatAt), run.Step, nanos(run.PostedAt), nanos(run.CreatedAt), run.Version,
 			run.Document.Provider, string(run.Bundle), doc)
 		if err != nil {
@@ -232,7 +238,7 @@ func (s *Store) storeRun(ctx context.Context, q querier, run holdfast.Run) error
 			priority = ?, attempt = ?, fence = ?, claim_at = ?, heartbeat_at = ?, step = ?, posted_at = ?, version = ?, provider = ?, bundle = ?, doc = ?
 		WHERE id = ?`,
 		run.Cluster, string(run.Kind), string(run.Status), run.PullRequest.Repo, run.PullRequest.Number, stateLocation(run),
-		priority(run.Kind), run.Attempt, run.Fence, claimAt(run), nanos(run.HeartbeatAt), run.Step,
+		priority(run), run.Attempt, run.Fence, claimAt(run), nanos(run.HeartbeatAt), run.Step,
 		nanos(run.PostedAt), run.Version, run.Document.Provider, string(run.Bundle), doc, run.ID)
 	if err != nil && q.duplicate(err) {
 		return fmt.Errorf("another run is running at %q: %w", stateLocation(run), holdfast.ErrConflict)

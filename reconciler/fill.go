@@ -41,10 +41,18 @@ func (r *Reconciler) fillSource(ctx context.Context, in Input, run *holdfast.Run
 	if err := r.fillRoot(ctx, r.resolver, cat.tree, entries[0].doc, run); err != nil {
 		return err
 	}
-	if in.PullRequest == nil || !ownState(run.StateLocation) {
+	if in.PullRequest == nil {
 		return nil
 	}
-	// Until the merge the state is where the former name has it.
+	return r.fillFormerState(ctx, repo, in, run)
+}
+
+// fillFormerState has a plan of a cluster that is being renamed made with the
+// state where the former name has it: there it is until then.
+func (r *Reconciler) fillFormerState(ctx context.Context, repo string, in Input, run *holdfast.Run) error {
+	if !ownState(run.StateLocation) {
+		return nil
+	}
 	former, err := r.former(ctx, repo, in.Cluster, run.Document)
 	if err == nil && former.Name != "" {
 		run.StateLocation = "clusters/" + former.Name

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,18 +73,24 @@ type changedTemplate struct {
 	from, to  *templates.Template // from: on the base; nil if it is new there, or at fault
 }
 
-// templateUser is a cluster that is made from a template, by its document.
-type templateUser struct {
+// snapshot is what a repository says of clusters, and where.
+type snapshot struct {
 	cat      *catalog
 	revision holdfast.Revision // of cat; its tree, in the pull request's own repository
-	doc      templates.Document
+}
+
+// templateUser is a cluster that is made from a template, by its document.
+type templateUser struct {
+	snapshot
+	doc templates.Document
 }
 
 // assess records what the pull request's changes of templates would do to the
 // clusters that are made from them, and adds the samples to be planned to its
-// clusters. Former are the clusters that it had before.
+// clusters. Before is the record as it was. What is recorded of an impact is made
+// of what rec.Assessed says: a record that was not saved has it made again.
 func (r *Reconciler) assess(
-	ctx context.Context, repo Repository, from, to *catalog, former []holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
+	ctx context.Context, repo Repository, from, to *catalog, before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord,
 ) error {
 	if len(repo.Templates) == 0 {
 		return nil
@@ -93,19 +100,16 @@ func (r *Reconciler) assess(
 		return err
 	}
 	rec.Faults = append(rec.Faults, faults...)
-	trials := slices.DeleteFunc(slices.Clone(former), func(c holdfast.PullRequestCluster) bool { return !c.Trial })
 	if len(changed) == 0 {
-		if r.assessed.take(rec.PullRequestRef) || len(trials) > 0 {
-			return r.opts.Store.SaveImpacts(ctx, rec.PullRequestRef, nil)
-		}
-		return nil
+		return r.forgetImpact(ctx, rec.PullRequestRef)
 	}
-	fleet, err := r.fleet(ctx, repo, to)
+	trials := slices.DeleteFunc(slices.Clone(before.Clusters), func(c holdfast.PullRequestCluster) bool { return !c.Trial })
+	fleet, unseen, err := r.fleet(ctx, repo, to)
 	if err != nil {
 		return err
 	}
-	key := r.assessmentKey(rec, from, to, fleet)
-	if r.assessed.is(rec.PullRequestRef, key) {
+	rec.Assessed = r.assessmentKey(rec, from, fleet, unseen)
+	if rec.Assessed.Equal(before.Assessed) && r.assessed.is(rec.PullRequestRef, rec.Assessed) {
 		rec.Clusters = append(rec.Clusters, trials...)
 		return nil
 	}
@@ -115,12 +119,21 @@ func (r *Reconciler) assess(
 		if err != nil {
 			return fmt.Errorf("assess template %s: %w", t.name, err)
 		}
+		impact.Unseen = unseen
 		impacts, rec.Clusters = append(impacts, impact), append(rec.Clusters, chosen...)
 	}
 	if err := r.opts.Store.SaveImpacts(ctx, rec.PullRequestRef, impacts); err != nil {
 		return fmt.Errorf("record impact of %s: %w", rec.PullRequestRef, err)
 	}
-	r.assessed.put(rec.PullRequestRef, key)
+	return nil
+}
+
+// forgetImpact leaves nothing of what a pull request would have done.
+func (r *Reconciler) forgetImpact(ctx context.Context, ref holdfast.PullRequestRef) error {
+	r.assessed.take(ref)
+	if err := r.opts.Store.SaveImpacts(ctx, ref, nil); err != nil {
+		return fmt.Errorf("forget impact of %s: %w", ref, err)
+	}
 	return nil
 }
 
@@ -145,6 +158,13 @@ func (r *Reconciler) changedTemplates(repo Repository, from, to *catalog) ([]cha
 				faults = append(faults, is...)
 			}
 		case len(was) == 0 && sameTemplate(from.tree, before, to.tree, after):
+		case after.Name != name:
+			if len(was) > 0 || before.Name != after.Name { // else as wrong as it was
+				faults = append(faults, holdfast.Fault{
+					File: after.File, Message: fmt.Sprintf("it is published as %q, and calls itself %q: no cluster can name it", name, after.Name),
+					Hint: "make metadata.name that of repositories[].templates in holdfast.yaml",
+				})
+			}
 		default:
 			if t.to = after; len(was) == 0 {
 				t.from = before
@@ -161,40 +181,55 @@ func sameTemplate(from holdfast.Tree, before *templates.Template, to holdfast.Tr
 	return errWas == nil && errIs == nil && was == is && before.Digest().Equal(after.Digest())
 }
 
-// fleet returns the catalogs of all repositories' tracked branches, and for the
-// pull request's own repository that of its merge result.
-func (r *Reconciler) fleet(ctx context.Context, repo Repository, to *catalog) (map[holdfast.Revision]*catalog, error) {
-	fleet := map[holdfast.Revision]*catalog{holdfast.Revision(to.id): to}
+// fleet returns what all repositories' tracked branches say, by their names, and
+// for the pull request's own one what its merge result does. Unseen are those that
+// cannot be read now: what is there is not known, and the others are.
+func (r *Reconciler) fleet(
+	ctx context.Context, repo Repository, to *catalog,
+) (fleet map[string]snapshot, unseen []string, err error) {
+	fleet = map[string]snapshot{repo.Name: {to, holdfast.Revision(to.id)}}
 	for _, other := range r.opts.Repositories {
 		if other.Name == repo.Name {
 			continue
 		}
 		source, err := r.opts.Store.Source(ctx, other.Name)
-		if errors.Is(err, holdfast.ErrNotFound) || err == nil && source.Head == "" {
-			continue // not seen yet: it asks for this again when it is
-		} else if err != nil {
-			return nil, fmt.Errorf("read source %q: %w", other.Name, err)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return nil, nil, fmt.Errorf("read source %q: %w", other.Name, err)
+		}
+		if source.Head == "" { // not seen yet: it asks for this again when it is
+			unseen = append(unseen, other.Name)
+			continue
 		}
 		cat, err := r.catalog(ctx, r.repos[other.Name], string(source.Head))
-		if err != nil {
-			return nil, err
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
 		}
-		fleet[source.Head] = cat
+		if err != nil {
+			r.opts.Logger.WarnContext(ctx, "clusters of a repository were not looked at", "repo", other.Name, "err", err)
+			unseen = append(unseen, other.Name)
+			continue
+		}
+		fleet[other.Name] = snapshot{cat, source.Head}
 	}
-	return fleet, nil
+	slices.Sort(unseen)
+	return fleet, unseen, nil
 }
 
 // assessmentKey is of all that an impact depends on.
 func (r *Reconciler) assessmentKey(
-	rec *holdfast.PullRequestRecord, from, to *catalog, fleet map[holdfast.Revision]*catalog,
+	rec *holdfast.PullRequestRecord, from *catalog, fleet map[string]snapshot, unseen []string,
 ) holdfast.Digest {
 	digest := holdfast.NewDigester("assessment")
-	digest.Add(from.id, to.id, fmt.Sprint(rec.AllTrials))
-	for _, revision := range slices.Sorted(maps.Keys(fleet)) {
-		digest.Add(fleet[revision].repo, fleet[revision].id)
+	digest.Add(from.id, fmt.Sprint(rec.AllTrials))
+	for _, name := range slices.Sorted(maps.Keys(fleet)) {
+		digest.Add(name, string(fleet[name].revision), fleet[name].cat.id)
 	}
-	for _, ref := range slices.Sorted(maps.Keys(r.lastRefs(rec.Repo))) {
-		digest.Add(ref)
+	digest.Add(append([]string{"unseen"}, unseen...)...)
+	refs := r.lastRefs(rec.Repo)
+	for _, ref := range slices.Sorted(maps.Keys(refs)) {
+		if strings.HasPrefix(ref, "refs/tags/") {
+			digest.Add(ref, string(refs[ref]))
+		}
 	}
 	return digest.Digest()
 }
@@ -202,17 +237,23 @@ func (r *Reconciler) assessmentKey(
 // assessTemplate says what the change of one template would do, and which
 // clusters are planned to show it.
 func (r *Reconciler) assessTemplate(
-	ctx context.Context, repo Repository, t changedTemplate, from, to *catalog, fleet map[holdfast.Revision]*catalog,
+	ctx context.Context, repo Repository, t changedTemplate, from, to *catalog, fleet map[string]snapshot,
 	former []holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
 ) (holdfast.Impact, []holdfast.PullRequestCluster, error) {
 	impact := holdfast.Impact{Template: t.name, Dir: t.dir}
 	if err := r.assessVersion(ctx, repo, t, &impact); err != nil {
 		return impact, nil, err
 	}
-	users := usersOf(t, repo.Name, to, fleet)
+	users, err := r.usersOf(ctx, t, repo.Name, fleet)
+	if err != nil {
+		return impact, nil, err
+	}
 	proposed := r.resolver.Using(proposedTemplate{versions{r}, t.name, repo.Name, to.tree, t.dir})
-	a := assessor{r: r, from: from, to: to, version: impact.Version, proposed: proposed, impact: &impact, groups: make(map[holdfast.Digest]*group)}
-	err := sideBySide(ctx, len(users), func(i int) error { return a.add(ctx, users[i]) })
+	a := assessor{
+		r: r, from: from, to: to, version: impact.Version, named: t.to.Blueprint().Version,
+		proposed: proposed, impact: &impact, groups: make(map[holdfast.Digest]*group),
+	}
+	err = sideBySide(ctx, len(users), func(i int) error { return a.add(ctx, users[i]) })
 	if err != nil {
 		return impact, nil, err
 	}
@@ -220,7 +261,7 @@ func (r *Reconciler) assessTemplate(
 	for _, g := range groups {
 		impact.Groups = append(impact.Groups, g.ImpactGroup)
 	}
-	trials, err := r.trials(ctx, repo, groups, former, rec.AllTrials)
+	trials, err := r.trials(ctx, repo, groups, former, rec)
 	return impact, trials, err
 }
 
@@ -235,17 +276,12 @@ func (r *Reconciler) assessVersion(ctx context.Context, repo Repository, t chang
 	impact.Released = templates.Newest(released, impact.Version)
 	former := t.from
 	if impact.Released != "" {
-		v, err := versions{r}.Version(ctx, t.name, impact.Released)
-		if err == nil {
-			last, faults, err := r.resolver.Load(v.Tree, v.Dir)
-			if err != nil {
-				return fmt.Errorf("read version %s: %w", impact.Released, err)
-			}
-			if len(faults) == 0 {
-				former = last
-			}
-		} else if !errors.Is(err, holdfast.ErrNotFound) { // such as a tag that was moved
-			return fmt.Errorf("read version %s: %w", impact.Released, err)
+		last, unusable, err := newReleases(r).template(ctx, t.name, impact.Released)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return err
+		}
+		if err == nil && unusable == "" { // else, such as with a tag that was moved, the base is what there is
+			former = last
 		}
 	}
 	if former == nil {

@@ -15,24 +15,67 @@ import (
 
 // usersOf returns the clusters that are made from a template: by its name, and
 // in its own repository by its folder. Documents that are at fault by themselves,
-// or claimed twice, are none.
-func usersOf(t changedTemplate, own string, to *catalog, fleet map[holdfast.Revision]*catalog) []templateUser {
+// claimed twice, or under a name that belongs to another repository, are none.
+func (r *Reconciler) usersOf(
+	ctx context.Context, t changedTemplate, own string, fleet map[string]snapshot,
+) ([]templateUser, error) {
 	var out []templateUser
-	for revision, cat := range fleet {
-		for name, entries := range cat.names.all() {
+	for _, repo := range slices.Sorted(maps.Keys(fleet)) {
+		users := make(map[string]templateUser)
+		for name, entries := range fleet[repo].cat.names.all() {
 			if len(entries) != 1 || len(entries[0].file.faultsOf(name)) > 0 {
 				continue
 			}
 			cluster := entries[0].doc.Cluster
 			ref := cluster.Template
-			beside := cat == to && cat.repo == own && ref != nil && ref.Path != "" && path.Join(path.Dir(cluster.Path), ref.Path) == t.dir
+			beside := repo == own && ref != nil && ref.Path != "" && path.Join(path.Dir(cluster.Path), ref.Path) == t.dir
 			if beside || ref != nil && ref.Name == t.name {
-				out = append(out, templateUser{cat: cat, revision: revision, doc: entries[0].doc})
+				users[name] = templateUser{snapshot: fleet[repo], doc: entries[0].doc}
+			}
+		}
+		if err := r.dropForeign(ctx, repo, users); err != nil {
+			return nil, err
+		}
+		out = slices.AppendSeq(out, maps.Values(users))
+	}
+	slices.SortFunc(out, func(a, b templateUser) int {
+		return cmp.Or(cmp.Compare(a.doc.Cluster.Name, b.doc.Cluster.Name), cmp.Compare(a.cat.repo, b.cat.repo))
+	})
+	return slices.CompactFunc(out, func(a, b templateUser) bool { return a.doc.Cluster.Name == b.doc.Cluster.Name }), nil
+}
+
+// dropForeign removes the documents of a repository whose names belong to another
+// one. Of those that are its own no record is read: there may be thousands.
+func (r *Reconciler) dropForeign(ctx context.Context, repo string, users map[string]templateUser) error {
+	if len(users) == 0 {
+		return nil
+	}
+	owned, err := r.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: repo})
+	if err != nil {
+		return fmt.Errorf("list clusters of %q: %w", repo, err)
+	}
+	ours := make(map[string]bool, len(owned))
+	for _, name := range owned {
+		ours[name] = true
+	}
+	var others []string
+	for name := range users {
+		if !ours[name] {
+			others = append(others, name)
+		}
+	}
+	for some := range slices.Chunk(others, recordsAtOnce) {
+		records, err := r.records(ctx, some)
+		if err != nil {
+			return err
+		}
+		for name, rec := range records {
+			if len(ownedElsewhere(repo, rec, &resolution{doc: users[name].doc})) > 0 {
+				delete(users, name)
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b templateUser) int { return cmp.Compare(a.doc.Cluster.Name, b.doc.Cluster.Name) })
-	return out
+	return nil
 }
 
 // proposedTemplate are the released templates, with one as a pull request has
@@ -58,6 +101,7 @@ type assessor struct {
 	r        *Reconciler
 	from, to *catalog // of the pull request's repository
 	version  string   // that is being prepared; empty: not known
+	named    string   // that template.yaml names, released or not
 	proposed *templates.Resolver
 
 	mu     sync.Mutex
@@ -74,6 +118,7 @@ type group struct {
 type member struct {
 	user   templateUser
 	digest holdfast.Digest // of the root module that it would have
+	coming bool            // its document names the version that is prepared
 }
 
 // add renders one cluster as it is and as it would be.
@@ -86,12 +131,15 @@ func (a *assessor) add(ctx context.Context, user templateUser) error {
 	}
 	doc := user.doc
 	if c.Template.Path == "" {
-		doc.Cluster.Template = &holdfast.TemplateRef{Name: c.Template.Name, Version: cmp.Or(a.version, c.Template.Version)}
+		doc.Cluster.Template = &holdfast.TemplateRef{Name: c.Template.Name, Version: cmp.Or(a.named, c.Template.Version)}
 	}
 	after, refused, err := a.proposed.Resolve(ctx, user.cat.tree, doc)
 	user.doc = doc
 	if err != nil {
 		return err
+	}
+	if a.forbidden(user, before) || a.forbidden(user, after) {
+		return nil // no cluster of the fleet: its own repository tells why
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,6 +164,12 @@ func (a *assessor) add(ctx context.Context, user templateUser) error {
 		a.put(at, change.Key, words, user, after)
 	}
 	return nil
+}
+
+// forbidden reports whether a document, which comes to root, is one that its
+// repository may not define.
+func (a *assessor) forbidden(user templateUser, root *templates.Root) bool {
+	return root != nil && len(a.r.forbidden(user.cat.repo, &resolution{doc: user.doc, location: root.StateLocation})) > 0
 }
 
 // before renders a cluster as it is without the pull request; nil if it is at
@@ -154,7 +208,7 @@ func (a *assessor) put(at holdfast.ImpactCluster, key holdfast.Digest, words []s
 		a.groups[key] = g
 	}
 	g.Clusters = append(g.Clusters, at)
-	g.members[at.Name] = member{user: user, digest: after.Digest}
+	g.members[at.Name] = member{user: user, digest: after.Digest, coming: at.Reach == holdfast.ReachRelease}
 }
 
 // reaches are the ways to a new version, the most direct first.
@@ -186,31 +240,41 @@ func (a *assessor) sorted() []*group {
 
 // trials are the clusters to plan, to show what a template's change would do: one
 // of each group as far as the budget goes, or with all every one. Clusters that
-// the merge applies are planned in any case, and stand for their group.
+// the merge applies are planned in any case, and stand for their group; those that
+// the pull request changes otherwise are planned for what their own change is.
 func (r *Reconciler) trials(
-	ctx context.Context, repo Repository, groups []*group, former []holdfast.PullRequestCluster, all bool,
+	ctx context.Context, repo Repository, groups []*group, former []holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
 ) ([]holdfast.PullRequestCluster, error) {
 	var out []holdfast.PullRequestCluster
 	if repo.Trials < 0 {
 		return nil, nil
 	}
+	own := make(map[string]bool, len(rec.Clusters))
+	for _, c := range rec.Clusters {
+		own[c.Name] = true
+	}
 	for _, g := range groups {
-		if all {
-			for _, c := range g.Clusters {
-				if c.Reach != holdfast.ReachMerge && len(out) < trialsMost {
-					out = append(out, g.trial(c.Name))
-				}
+		var names []string
+		for _, c := range g.Clusters {
+			if c.Reach != holdfast.ReachMerge && !own[c.Name] {
+				names = append(names, c.Name)
 			}
-			continue
 		}
-		if g.Clusters[0].Reach == holdfast.ReachMerge || len(out) >= repo.Trials {
+		var err error
+		switch {
+		case rec.AllTrials:
+			names, err = r.triable(ctx, g, names[:min(len(names), trialsMost-len(out))])
+		case g.Clusters[0].Reach == holdfast.ReachMerge || len(out) >= repo.Trials:
 			continue
+		default:
+			names, err = r.sample(ctx, g, names, former)
 		}
-		name, err := r.sample(ctx, g, former)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, g.trial(name))
+		for _, name := range names {
+			out = append(out, g.trial(name))
+		}
 	}
 	return out, nil
 }
@@ -224,35 +288,70 @@ func (g *group) trial(name string) holdfast.PullRequestCluster {
 }
 
 // sample chooses the cluster that is planned for its group: the one that was, if
-// it is still in it, else the first that is applied.
-func (r *Reconciler) sample(ctx context.Context, g *group, former []holdfast.PullRequestCluster) (string, error) {
+// it is still in it, else the first that is applied. There is none if none can be
+// planned.
+func (r *Reconciler) sample(
+	ctx context.Context, g *group, names []string, former []holdfast.PullRequestCluster,
+) ([]string, error) {
 	for _, c := range former {
-		if _, in := g.members[c.Name]; in {
-			return c.Name, nil
+		if slices.Contains(names, c.Name) {
+			names = []string{c.Name}
+			break
 		}
 	}
-	var names []string
-	for _, c := range g.Clusters[:min(len(g.Clusters), sampleFrom)] {
-		names = append(names, c.Name)
-	}
+	names = names[:min(len(names), sampleFrom)]
 	records, err := r.records(ctx, names)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	for _, name := range names {
-		if records[name].Applied.Run != "" && records[name].Ending == nil {
-			return name, nil
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !g.triable(name, records[name]) })
+	applied := slices.IndexFunc(names, func(name string) bool {
+		return records[name].Applied.Run != "" && records[name].Ending == nil
+	})
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return []string{names[max(applied, 0)]}, nil
+}
+
+// triable returns those of a group's clusters that can be planned.
+func (r *Reconciler) triable(ctx context.Context, g *group, names []string) ([]string, error) {
+	var out []string
+	for some := range slices.Chunk(names, recordsAtOnce) {
+		records, err := r.records(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range some {
+			if g.triable(name, records[name]) {
+				out = append(out, name)
+			}
 		}
 	}
-	return names[0], nil
+	return out, nil
+}
+
+// triable reports whether a cluster's record has nothing against its plan: what is
+// wrong with its document among others, such as a state that is another one's,
+// stands there alone. One that waits for the very version that is prepared is at
+// fault until then.
+func (g *group) triable(name string, rec holdfast.ClusterRecord) bool {
+	m := g.members[name]
+	return m.coming || rec.Name == "" || rec.Ending != nil || rec.Owner == m.user.cat.repo && len(rec.Desired.Faults) == 0
 }
 
 // fillTrial gives a run the root module that a cluster would have with a pull
-// request's template.
+// request's template, at the state that the cluster has. It may not be a plan of
+// what its repository may not define: its credentials and its state are somebody
+// else's then.
 func (r *Reconciler) fillTrial(ctx context.Context, in Input, want holdfast.PullRequestCluster, run *holdfast.Run) error {
 	pr := in.PullRequest
 	run.Repo, run.Trial = want.Repo, true
-	cat, err := r.catalog(ctx, r.repos[want.Repo], string(want.Revision))
+	treeish := string(want.Revision)
+	if want.Repo == pr.Repo {
+		treeish = pr.Result // the same documents, and the tree that is surely there
+	}
+	cat, err := r.catalog(ctx, r.repos[want.Repo], treeish)
 	if err != nil {
 		return err
 	}
@@ -268,5 +367,16 @@ func (r *Reconciler) fillTrial(ctx context.Context, in Input, want holdfast.Pull
 	proposed := proposedTemplate{versions{r}, name, pr.Repo, tree, path.Clean(r.repos[pr.Repo].Templates[name])}
 	doc := entries[0].doc
 	doc.Cluster = want.Document
-	return r.fillRoot(ctx, r.resolver.Using(proposed), cat.tree, doc, run)
+	if err := r.fillRoot(ctx, r.resolver.Using(proposed), cat.tree, doc, run); err != nil {
+		return err
+	}
+	res := &resolution{doc: doc, location: run.StateLocation}
+	shared, err := r.sharedState(ctx, cat, res, in.Cluster)
+	if err != nil {
+		return err
+	}
+	if faults := slices.Concat(r.forbidden(want.Repo, res), ownedElsewhere(want.Repo, in.Cluster, res), shared); len(faults) > 0 {
+		return fmt.Errorf("resolve: %w", faults)
+	}
+	return r.fillFormerState(ctx, want.Repo, in, run)
 }

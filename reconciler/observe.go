@@ -106,17 +106,21 @@ func (r *Reconciler) observeRelated(ctx context.Context, in *Input) error {
 // former name has.
 func (r *Reconciler) observeProposal(ctx context.Context, in *Input) error {
 	want, ok := affected(*in)
-	if !ok || want.Trial {
+	if !ok {
 		return nil
 	}
-	former, err := r.former(ctx, in.PullRequest.Repo, in.Cluster, want.Document)
+	repo := in.PullRequest.Repo
+	if want.Trial {
+		repo = want.Repo
+	}
+	former, err := r.former(ctx, repo, in.Cluster, want.Document)
 	if err != nil {
 		return err
 	}
 	if former.Name != "" {
 		in.Cluster.StateSerial = former.StateSerial
 	}
-	if want.Deleted {
+	if want.Deleted || want.Trial {
 		return nil
 	}
 	if in.Parents, err = r.parents(ctx, want.Document); err != nil {

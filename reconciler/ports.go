@@ -36,8 +36,9 @@ type Runs interface {
 	UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, error)
 
 	// Claimable returns the runs that an agent may claim, in order: those that
-	// write first, then plans, then drift checks, each the oldest first; at most
-	// one for each state location, none for a location where a run is running.
+	// write first, then plans, then trials, then drift checks, each the oldest
+	// first; at most one for each state location, none for a location where a run
+	// is running.
 	Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error)
 	// RunningBy counts the running runs by the provider of their clusters; the
 	// second result counts those that are drift checks, of any provider.

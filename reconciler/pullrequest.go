@@ -43,12 +43,15 @@ func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, num
 		rec.PullRequest = pr
 	}
 	if rec.BaseBranch != repo.Branch {
-		rec.Clusters, rec.Reason = nil, "OtherBase"
+		rec.Clusters, rec.Assessed, rec.Reason = nil, "", "OtherBase"
 		if before.Version == 0 {
 			return nil // never ours
 		}
+		if err := r.forgetImpact(ctx, ref); err != nil {
+			return err
+		}
 	} else if rec.State == holdfast.PullRequestOpen {
-		if err := r.look(ctx, repo, &rec, known); err != nil {
+		if err := r.look(ctx, repo, before, &rec, known); err != nil {
 			return err
 		}
 	} else if rec.State == holdfast.PullRequestMerged && before.State != holdfast.PullRequestMerged {
@@ -56,10 +59,15 @@ func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, num
 			return err
 		}
 	}
-	if rec.State != holdfast.PullRequestOpen {
+	if err := r.savePullRequest(ctx, repo, before, rec); err != nil {
+		return err
+	}
+	if rec.State == holdfast.PullRequestOpen && rec.Assessed != "" {
+		r.assessed.put(ref, rec.Assessed)
+	} else {
 		r.assessed.take(ref)
 	}
-	return r.savePullRequest(ctx, repo, before, rec)
+	return nil
 }
 
 func (r *Reconciler) savePullRequest(ctx context.Context, repo Repository, before, rec holdfast.PullRequestRecord) error {
@@ -90,22 +98,25 @@ func (r *Reconciler) savePullRequest(ctx context.Context, repo Repository, befor
 	return nil
 }
 
-// look finds out what merging the pull request would change.
-func (r *Reconciler) look(ctx context.Context, repo Repository, rec *holdfast.PullRequestRecord, known bool) error {
-	former := rec.Clusters
-	rec.Reason, rec.Detail, rec.Faults, rec.Clusters = "", "", nil, nil
+// look finds out what merging the pull request would change. Before is the record
+// as it was.
+func (r *Reconciler) look(
+	ctx context.Context, repo Repository, before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord, known bool,
+) error {
+	rec.Reason, rec.Detail, rec.Faults, rec.Clusters, rec.Assessed = "", "", nil, nil, ""
 	head, base, tree, err := r.mergeResult(ctx, repo, *rec, known)
 	rec.Base = base
 	if head != "" {
 		rec.Head = head
 	}
+	rec.AllTrials = rec.AllTrials && rec.Head == before.Head
 	switch {
 	case errors.Is(err, holdfast.ErrMergeConflict):
 		rec.Reason, rec.Detail, rec.Result = ReasonNotMergeable, err.Error(), ""
 		if time.Since(rec.UpdatedAt) < mergeRefPatience && !repo.Local {
 			r.sources.addAfter(sourceKey{repo: repo.Name, number: rec.Number, known: true}, mergeRefRetry)
 		}
-		return nil
+		return r.forgetImpact(ctx, rec.PullRequestRef)
 	case err != nil:
 		return err
 	}
@@ -121,7 +132,7 @@ func (r *Reconciler) look(ctx context.Context, repo Repository, rec *holdfast.Pu
 	if err := r.compare(ctx, from, to, rec); err != nil {
 		return fmt.Errorf("compare pull request %s with its base: %w", rec.PullRequestRef, err)
 	}
-	if err := r.assess(ctx, repo, from, to, former, rec); err != nil {
+	if err := r.assess(ctx, repo, from, to, before, rec); err != nil {
 		return err
 	}
 	switch {

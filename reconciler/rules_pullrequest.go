@@ -58,9 +58,11 @@ func applyBeforeMerge(in Input) (Decision, bool) {
 }
 
 // supersededPlan replaces a plan that is not finished by one of what Git says now.
+// A trial does not stand for a plan that people review, nor the other way round.
 func supersededPlan(in Input) (Decision, bool) {
 	last := newest(in.Runs)
-	if last.ID == "" || last.SourceDigest.Equal(proposed(in)) {
+	want, _ := affected(in)
+	if last.ID == "" || last.SourceDigest.Equal(proposed(in)) && last.Trial == want.Trial {
 		return Decision{}, false
 	}
 	return Decision{Action: ActionPlan, Reason: ReasonNewRevision, Cancel: unfinished(in.Runs)}, true

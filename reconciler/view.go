@@ -54,9 +54,9 @@ func (r *Reconciler) viewImpacts(ctx context.Context, pr holdfast.PullRequestRec
 	if err != nil {
 		return nil, fmt.Errorf("read impact of %s: %w", pr.PullRequestRef, err)
 	}
-	planned := make(map[string]bool)
+	trial, own := make(map[string]bool), make(map[string]bool)
 	for _, c := range pr.Clusters {
-		planned[c.Name] = true
+		trial[c.Name], own[c.Name] = c.Trial, true
 	}
 	var out []report.Impact
 	for _, impact := range impacts {
@@ -64,7 +64,7 @@ func (r *Reconciler) viewImpacts(ctx context.Context, pr holdfast.PullRequestRec
 		for _, g := range impact.Groups {
 			n := 0
 			for _, c := range g.Clusters {
-				if planned[c.Name] {
+				if trial[c.Name] || own[c.Name] && c.Reach == holdfast.ReachMerge {
 					n++
 				}
 			}

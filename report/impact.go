@@ -83,7 +83,8 @@ func viewImpact(r PullRequest, impact Impact, known map[string]outcome) *impactV
 			own[c.Name] = trialOutcome(r, c)
 		}
 		for _, c := range g.Clusters {
-			if o, ok := known[c.Name]; ok {
+			// What the merge makes of a cluster is not what the template would.
+			if o, ok := known[c.Name]; ok && (o.cluster.Trial || c.Reach == holdfast.ReachMerge) {
 				own[c.Name] = o
 			}
 		}
@@ -196,7 +197,7 @@ func (v *impactView) icon() string {
 		return "❌"
 	case worst >= rankDestroys:
 		return "🛑"
-	case len(v.Refused) > 0:
+	case len(v.Refused) > 0, len(v.Unseen) > 0:
 		return "⚠️"
 	case v.changing > 0:
 		return "🔵"

@@ -23,6 +23,7 @@ func (w *writer) impact(v *impactView) {
 		return
 	}
 	w.linef("%s **%s**%s: %s\n", v.icon(), text(shorten(v.Template, 63)), v.versions(), v.radius())
+	w.unseenRepositories(v)
 	if v.total == 0 {
 		w.templateChanges(v)
 		return
@@ -58,6 +59,18 @@ func (w *writer) impact(v *impactView) {
 		w.linef("%s %s.\n", plural(v.Same, "cluster"), stay)
 	}
 	w.templateChanges(v)
+}
+
+// unseenRepositories says what all numbers leave out.
+func (w *writer) unseenRepositories(v *impactView) {
+	if len(v.Unseen) == 0 {
+		return
+	}
+	names := make([]string, 0, len(v.Unseen))
+	for _, name := range v.Unseen {
+		names = append(names, code(shorten(name, 100)))
+	}
+	w.linef("⚠️ Clusters of %s are not counted: what is there could not be read yet.\n", list(names, 10))
 }
 
 // title is the template with the version that it is prepared as.
