@@ -143,16 +143,16 @@ func (l *templateLister) status(ctx context.Context, name string) (holdfast.Temp
 			usable = append(usable, v.Version)
 		}
 	}
+	behind := make(map[string]int) // by version: thousands of users have a few
 	for i := range status.Users {
 		u := &status.Users[i]
 		if u.Version == "" {
 			continue
 		}
-		for _, v := range usable {
-			if templates.Next(u.Version, ">= 0", []string{v}) != "" {
-				u.Behind++
-			}
+		if _, known := behind[u.Version]; !known {
+			behind[u.Version] = countBehind(u.Version, usable)
 		}
+		u.Behind = behind[u.Version]
 		if u.Upgrades != "" {
 			step, err := l.known.after(ctx, name, u.Version, u.Upgrades)
 			if err != nil {
@@ -168,6 +168,17 @@ func (l *templateLister) status(ctx context.Context, name string) (holdfast.Temp
 		return cmp.Or(cmp.Compare(b.Behind, a.Behind), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Owner, b.Owner))
 	})
 	return status, nil
+}
+
+// countBehind returns how many versions are newer than current.
+func countBehind(current string, versions []string) int {
+	newer := 0
+	for _, v := range versions {
+		if templates.Next(current, ">= 0", []string{v}) != "" {
+			newer++
+		}
+	}
+	return newer
 }
 
 // troubles fills in why clusters are not upgraded as their documents would have
