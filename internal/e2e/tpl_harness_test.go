@@ -192,6 +192,16 @@ func (r *repo) moves(version, to string) {
 	r.hub.Push("refs/tags/kubernetes/v"+version, before, to)
 }
 
+// untilReleased waits until the server knows of a version, and of none that is
+// newer.
+func (w *world) untilReleased(version string) {
+	w.t.Helper()
+	w.until("version "+version+" is known", func() (bool, string) {
+		table := w.do("get templates")
+		return strings.HasPrefix(line(table, "kubernetes"), "kubernetes "+version+" "), table
+	})
+}
+
 // proposals are the pull requests of ours in a repository, by number.
 func (r *repo) proposals() []githubserver.Pull {
 	return slices.DeleteFunc(r.hub.PullRequests(), func(p githubserver.Pull) bool { return p.Author != r.w.robot })

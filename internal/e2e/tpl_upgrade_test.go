@@ -99,10 +99,7 @@ func TestUpgradePullRequest(t *testing.T) {
 	fixed.version, fixed.nodes = "1.5.1", "2nd"
 	blueprints.push(fixed.files())
 	blueprints.releases("1.5.1")
-	w.until("the version is known", func() (bool, string) {
-		table := w.do("get templates")
-		return strings.HasPrefix(line(table, "kubernetes"), "kubernetes 1.5.1 "), table
-	})
+	w.untilReleased("1.5.1")
 	w.do("template upgrade eu one", "acme/infra#"+itoa(up.number)) // who is in a hurry
 	up = infra.untilProposed(1, "open", "Upgrade kubernetes to 1.5.1 for 2 clusters", "misspelt", "made anew")
 	if up.head == first || infra.git.Git("rev-list", "--count", "main.."+up.head) != "1" {
@@ -130,6 +127,9 @@ func TestUpgradePullRequest(t *testing.T) {
 	apply := w.newest("eu", holdfast.RunApply)
 	if apply.Status != holdfast.RunApplied || apply.Matched == "" {
 		t.Errorf("the apply of eu is %s, of the reviewed plan %q", apply.Status, apply.Matched)
+	}
+	if _, stderr, code := w.cli("template", "upgrade", "eu"); code != 3 || !strings.Contains(stderr, "eu is at kubernetes 1.5.1") {
+		t.Errorf("there is nothing to propose any more, and holdfast says: %d, %s", code, stderr)
 	}
 	w.until("nobody has an upgrade open", func() (bool, string) {
 		table := w.do("get templates")
@@ -189,6 +189,8 @@ func TestUpgradesRespectPeople(t *testing.T) {
 	narrow.version = "1.6.0"
 	blueprints.push(narrow.files())
 	blueprints.releases("1.6.0")
+	w.untilReleased("1.6.0")
+	w.do("template upgrade closed bumped") // who is in a hurry
 	w.until("the others are proposed the next version", func() (bool, string) {
 		all := infra.proposals()
 		return len(all) == 5, fmt.Sprintf("%+v", all)
