@@ -166,7 +166,7 @@ type Command struct {
 	Clusters    []string       `json:"clusters,omitempty"` // empty: all of the pull request
 	Force       bool           `json:"force,omitempty"`
 	All         bool           `json:"all,omitempty"` // plan: every cluster that a change of a template would change
-	Text        string         `json:"text"` // the line as it was written
+	Text        string         `json:"text"`          // the line as it was written
 	// Shown are the runs whose plans our comment showed when the command was
 	// written, and ShownHead the head that it showed; filled in when stored.
 	Shown     []string      `json:"shown,omitempty"`

@@ -130,15 +130,18 @@ func testClaimable(t *testing.T, open opener) {
 		at(21, 2, holdfast.RunApply), retry, waiting,
 		at(50, 5, holdfast.RunPlan), at(51, 5, holdfast.RunDrift), at(60, 6, holdfast.RunDestroy))
 	claim(t, store, at(20, 2, holdfast.RunPlan))
+	trial, drift := at(1, 7, holdfast.RunPlan), at(2, 8, holdfast.RunDrift) // the oldest: of trials there may be thousands
+	trial.Trial = true
+	create(t, store, drift, trial)
 
 	for _, test := range []struct {
 		at    time.Time
 		limit int
 		want  []string
 	}{
-		{noon, 10, []string{"run-0011", "run-0060", "run-0050"}},
+		{noon, 10, []string{"run-0011", "run-0060", "run-0050", "run-0001", "run-0002"}},
 		{noon, 2, []string{"run-0011", "run-0060"}},
-		{noon.Add(time.Hour), 10, []string{"run-0011", "run-0060", "run-0030", "run-0050"}},
+		{noon.Add(time.Hour), 10, []string{"run-0011", "run-0060", "run-0030", "run-0050", "run-0001", "run-0002"}},
 		{noon, 0, nil},
 	} {
 		got := ids(must[[]holdfast.Run](t)(store.Claimable(ctx, holdfast.ClaimFilter{Now: test.at, Limit: test.limit})))

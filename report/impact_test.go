@@ -269,6 +269,33 @@ func TestImpactOfAnotherSample(t *testing.T) {
 	}
 }
 
+// TestImpactOfWhatTheMergeDoes: the plan of a cluster that the pull request itself
+// changes says nothing of what the template would do.
+func TestImpactOfWhatTheMergeDoes(t *testing.T) {
+	t.Parallel()
+
+	r := impactCases()["impact"]
+	want := report.Comment(r)
+	own := planned("dev-02", databasePlan())
+	r.Clusters = append(slices.Clone(r.Clusters), own)
+	if strings.Contains(want, "1 of 31 planned") != strings.Contains(report.Comment(r), "1 of 31 planned") ||
+		strings.Contains(report.Comment(r), "30 clusters like it") {
+		t.Errorf("a plan of the merge stands for others:\n%s", report.Comment(r))
+	}
+}
+
+// TestImpactUnseen: what could not be read is told where everybody looks.
+func TestImpactUnseen(t *testing.T) {
+	t.Parallel()
+
+	in := report.Impact{Impact: holdfast.Impact{Template: "kubernetes", Same: 2, Unseen: []string{"apps", "<b>"}}}
+	r := impactCases()["impact"]
+	r.Clusters, r.Impacts = nil, []report.Impact{in}
+	if got := report.Comment(r); !strings.Contains(got, "⚠️ Clusters of `apps` and `<b>` are not counted") || strings.Contains(got, "✅ **kubernetes") {
+		t.Errorf("comment:\n%s", got)
+	}
+}
+
 // TestImpactStatuses are those that golden files do not have.
 func TestImpactStatuses(t *testing.T) {
 	t.Parallel()

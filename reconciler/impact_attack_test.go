@@ -1,0 +1,410 @@
+package reconciler_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+// farShop is the file of a cluster of template web in another repository.
+func farShop(name string, variables ...string) map[string]string {
+	return map[string]string{
+		"clusters/" + name + ".yaml": ofShop(name, "any", `{name: web, version: 1.0.0, upgrades: "~> 1.0"}`, variables...),
+	}
+}
+
+// A trial has the credentials of the project and environment that its document
+// names, and reads its state: a document that its repository may not define is
+// none, whoever opens a pull request on the template.
+func TestTrialsAreHeldToWhatTheirRepositoriesMayDefine(t *testing.T) {
+	t.Parallel()
+	f := newShops(t, func(o *reconciler.Options) {
+		o.Allow = func(repo string, c holdfast.Cluster, _ string) error {
+			if repo == other && c.Name == "thief" {
+				return errors.New("not yours")
+			}
+			return nil
+		}
+	})
+	second, lookAtOther := withOther(t, f)
+	files := farShop("thief")
+	maps.Copy(files, farShop("shop-a", "size: 8")) // this name and the next one belong to the other repository
+	maps.Copy(files, farShop("prod"))
+	second.Commit(master, "thieves", files)
+	lookAtOther()
+	f.open(1, shop("1.1.0", "two"))
+	reach := reachOf(f.impact(1))
+	want := map[string]string{"shop-c": "0 upgrade", "shop-a": "0 manual", "shop-b": "0 manual"}
+	if !maps.Equal(reach, want) {
+		t.Errorf("groups and reach: %v, want %v", reach, want)
+	}
+	f.planAll(1)
+	for _, c := range f.pullRequest(1).Clusters {
+		if c.Repo != infra || c.Name == "thief" {
+			t.Errorf("trial of %s of %s", c.Name, c.Repo)
+		}
+	}
+	f.executeAll(planned)
+	if runs := f.runs("thief"); slices.ContainsFunc(runs, func(run string) bool { return strings.HasPrefix(run, "plan") }) {
+		t.Errorf("thief was planned: %v", runs)
+	}
+}
+
+// What a repository may define is asked again when a trial is queued: it may have
+// waited for long.
+func TestATrialThatIsForbiddenMeanwhileIsNotPlanned(t *testing.T) {
+	t.Parallel()
+	var forbidden atomic.Bool
+	f := newShops(t, func(o *reconciler.Options) {
+		o.Allow = func(_ string, c holdfast.Cluster, _ string) error {
+			if c.Name == "shop-c" && forbidden.Load() {
+				return errors.New("not yours any more")
+			}
+			return nil
+		}
+	})
+	f.open(1, shop("1.1.0", "two"), func(pr *holdfast.PullRequest) { pr.Draft = true })
+	if got := f.trials(1); !slices.Equal(got, []string{"shop-c"}) {
+		t.Fatalf("trials %v", got)
+	}
+	forbidden.Store(true)
+	f.change(1, func(pr *holdfast.PullRequest) { pr.Draft = false })
+	f.lookAt(1)
+	if a := f.claim(); a.Run != "" {
+		t.Errorf("%s of %s is claimed", a.Kind, a.Cluster)
+	}
+	f.expectRuns("shop-c", "plan no_changes", "plan errored Invalid")
+	f.lookAt(1)
+	f.expectRuns("shop-c", "plan no_changes", "plan errored Invalid")
+}
+
+func (f *fleet) planAll(number int) {
+	f.t.Helper()
+	c, err := f.r.Command(f.t.Context(), holdfast.Command{
+		PullRequest: holdfast.PullRequestRef{Repo: infra, Number: number}, Author: "alice", Trusted: true,
+		Verb: holdfast.VerbPlan, All: true, Text: "/holdfast plan --all",
+	})
+	f.must(err)
+	if c.Status != holdfast.CommandDone {
+		f.t.Fatalf("refused: %s", c.Reply)
+	}
+	f.settle()
+}
+
+// lossy loses the next records of pull requests.
+type lossy struct {
+	reconciler.Store
+	lose atomic.Int32
+}
+
+func (s *lossy) SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
+	if s.lose.Add(-1) >= 0 {
+		return holdfast.PullRequestRecord{}, holdfast.ErrConflict
+	}
+	return s.Store.SavePullRequest(ctx, pr)
+}
+
+// Somebody else writes the record between the impact and it, or nobody does as
+// the server dies there.
+func TestTrialsSurviveALostRecord(t *testing.T) {
+	t.Parallel()
+	store := &lossy{}
+	f := newShops(t, func(o *reconciler.Options) {
+		store.Store = o.Store
+		o.Store = store
+	})
+	head := f.repo.CommitOn("branch-1", master, "change", shop("1.1.0", "two"))
+	f.repo.SetPullRequest(1, head, "")
+	f.forge.set(holdfast.PullRequest{
+		PullRequestRef: holdfast.PullRequestRef{Repo: infra, Number: 1}, Author: "bob", State: holdfast.PullRequestOpen,
+		Branch: "branch-1", Head: holdfast.Revision(head), BaseBranch: master, Mergeable: true,
+	})
+	store.lose.Store(1)
+	if err := f.r.TakeIn(t.Context(), infra, 1); !errors.Is(err, holdfast.ErrConflict) {
+		t.Fatalf("the record was not lost: %v", err)
+	}
+	f.lookAt(1)
+	if got := f.trials(1); !slices.Equal(got, []string{"shop-c"}) {
+		t.Errorf("trials %v", got)
+	}
+	f.executeAll(planned)
+
+	// The same with a push that goes back to what was.
+	f.push(1, shop("1.1.0", "three"))
+	f.executeAll(planned)
+	store.lose.Store(1)
+	back := f.repo.Commit("branch-1", "back", shop("1.0.0", "one"))
+	f.repo.SetPullRequest(1, back, "")
+	pr := f.forge.get(1)
+	pr.Head = holdfast.Revision(back)
+	f.forge.set(pr)
+	_ = f.r.TakeIn(t.Context(), infra, 1)
+	f.lookAt(1)
+	impacts, err := f.store.Impacts(t.Context(), holdfast.PullRequestRef{Repo: infra, Number: 1})
+	f.must(err)
+	if len(impacts) > 0 || len(f.trials(1)) > 0 {
+		t.Errorf("%d impacts, trials %v of what changes nothing", len(impacts), f.trials(1))
+	}
+}
+
+// What is left of an impact by a process that is gone goes as well.
+func TestAnImpactOfAFormerProcessGoes(t *testing.T) {
+	t.Parallel()
+	f := newShops(t, func(o *reconciler.Options) { o.Repositories[0].Trials = -1 })
+	f.open(1, shop("1.1.0", "two"))
+	f.restart()
+	f.look()
+	f.push(1, shop("1.0.0", "one"))
+	impacts, err := f.store.Impacts(t.Context(), holdfast.PullRequestRef{Repo: infra, Number: 1})
+	f.must(err)
+	if len(impacts) > 0 {
+		t.Errorf("impacts %+v", impacts)
+	}
+}
+
+// A pull request may change a template and clusters that are made from it: those
+// are planned for what the merge makes of them, and stand for nobody.
+func TestAClusterIsNoTrialOfThePullRequestThatChangesIt(t *testing.T) {
+	t.Parallel()
+	f := newShops(t)
+	files := shop("1.1.0", "two")
+	files["clusters/shop-c.yaml"] = ofShop("shop-c", "any", `{name: web, version: 1.0.0, upgrades: "~> 1.0"}`, "size: 4")
+	f.open(1, files)
+	names := make(map[string]int)
+	for _, c := range f.pullRequest(1).Clusters {
+		names[c.Name]++
+		if c.Trial == (c.Name == "shop-c") {
+			t.Errorf("%s: trial %t", c.Name, c.Trial)
+		}
+	}
+	if !maps.Equal(names, map[string]int{"shop-c": 1, "shop-a": 1}) {
+		t.Errorf("clusters %v", names)
+	}
+	f.planAll(1)
+	f.executeAll(planned)
+	f.post()
+	for _, run := range f.must2(f.store.Runs(t.Context(), holdfast.RunFilter{Cluster: "shop-c"})) {
+		if run.Trial {
+			t.Errorf("%s is a trial", run.ID)
+		}
+	}
+}
+
+func (f *fleet) must2(runs []holdfast.Run, err error) []holdfast.Run {
+	f.t.Helper()
+	f.must(err)
+	return runs
+}
+
+// unreadableOther is a Git source that cannot read one repository.
+type unreadableOther struct {
+	reconciler.Git
+	broken atomic.Bool
+}
+
+func (g *unreadableOther) Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error) {
+	if repo == other && g.broken.Load() {
+		return nil, errors.New("the disk is gone")
+	}
+	return g.Git.Tree(ctx, repo, revision)
+}
+
+// One repository that cannot be read says nothing of the clusters of the others.
+func TestAnImpactSaysWhatItCouldNotRead(t *testing.T) {
+	t.Parallel()
+	f := newShops(t)
+	second, lookAtOther := withOther(t, f)
+	git := &unreadableOther{}
+	f.restart(func(o *reconciler.Options) {
+		git.Git = o.Git
+		o.Git = git
+	})
+	f.look()
+	second.Commit(master, "a cluster", farShop("far"))
+	lookAtOther()
+	git.broken.Store(true)
+	f.open(1, shop("1.1.0", "two"))
+	if got := f.impact(1); !slices.Equal(got.Unseen, []string{other}) || len(got.Groups) != 1 || len(got.Groups[0].Clusters) != 3 {
+		t.Errorf("impact %+v", got)
+	}
+	f.executeAll(planned)
+	f.post()
+	if comment := f.comment(1); !strings.Contains(comment, "Clusters of `other` are not counted") {
+		t.Errorf("comment:\n%s", comment)
+	}
+	git.broken.Store(false)
+	f.lookAt(1)
+	if got := f.impact(1); len(got.Unseen) > 0 || len(got.Groups[0].Clusters) != 4 {
+		t.Errorf("impact %+v", got)
+	}
+}
+
+// A pull request that does not name a new version refuses nobody for the name of
+// the one that it has.
+func TestAChangeWithoutANewVersionRefusesNobody(t *testing.T) {
+	t.Parallel()
+	f := newShops(t)
+	f.repo.Commit(master, "1.1.0", shop("1.1.0", "one"))
+	f.repo.Tag("v1.1.0", master)
+	f.look()
+	f.executeAll(planned)
+	f.open(1, shop("1.1.0", "two"))
+	if got := f.impact(1); len(got.Refused) > 0 || len(got.Groups) != 1 || len(got.Groups[0].Clusters) != 3 {
+		t.Errorf("impact %+v", got)
+	}
+}
+
+func TestATemplateWithAnotherNameIsAFault(t *testing.T) {
+	t.Parallel()
+	f := newShops(t)
+	files := shop("1.1.0", "two")
+	files["templates/web/template.yaml"] = strings.Replace(files["templates/web/template.yaml"], "{name: web,", "{name: shop,", 1)
+	f.open(1, files)
+	f.executeAll(planned)
+	if got := f.pullRequest(1).Faults; len(got) != 1 || got[0].File != "templates/web/template.yaml" || !strings.Contains(got[0].Message, `calls itself "shop"`) {
+		t.Errorf("faults %v", got)
+	}
+	if status := f.forge.status(f.pullRequest(1).Head, holdfast.ContextPlan); status != holdfast.StatusFailure {
+		t.Errorf("status %s", status)
+	}
+}
+
+// Looking at a pull request records no tag: a release that nobody uses yet may be
+// mended. One whose tag has moved is no reason not to say what comes next.
+func TestAnImpactRecordsNoTag(t *testing.T) {
+	t.Parallel()
+	f := newShops(t)
+	f.repo.Commit(master, "1.1.0", shop("1.1.0", "two"))
+	f.repo.Tag("v1.1.0", master)
+	f.look()
+	f.executeAll(planned)
+	f.open(1, shop("1.2.0", "three"))
+	pins, err := f.store.TagPins(t.Context(), infra)
+	f.must(err)
+	if _, ok := pins["v1.1.0"]; ok {
+		t.Error("v1.1.0 is recorded, and nobody uses it")
+	}
+	if _, err := f.store.PinTag(t.Context(), infra, "v1.1.0", "0123456789012345678901234567890123456789"); err != nil {
+		t.Fatal(err)
+	}
+	f.push(1, shop("1.2.0", "four"))
+	if got := f.impact(1); got.Released != "1.1.0" || got.Version != "1.2.0" || len(got.Groups) != 1 {
+		t.Errorf("impact %+v", got)
+	}
+}
+
+// Who has asked for all plans has asked for those of that head.
+func TestPlanAllIsForOneHead(t *testing.T) {
+	t.Parallel()
+	f := newShops(t)
+	f.open(1, shop("1.1.0", "two"))
+	f.planAll(1)
+	f.executeAll(planned)
+	f.repo.Commit(master, "the base moves", map[string]string{"README.md": "hello"})
+	f.look()
+	if got := f.trials(1); len(got) != 3 {
+		t.Errorf("trials %v after the base has moved", got)
+	}
+	f.push(1, shop("1.1.0", "three"))
+	if got := f.trials(1); !slices.Equal(got, []string{"shop-c"}) {
+		t.Errorf("trials %v after another push", got)
+	}
+}
+
+// A trial of a cluster that is being renamed is made with the state that the
+// former name has, and once.
+func TestATrialOfARenamedClusterIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	f := newShops(t)
+	f.open(9, farShop("shop-c", "size: 4"))
+	f.executeAll(withEngine)
+	f.merge(9, byMerge)
+	apply := f.claim()
+	_, err := f.store.PutState(t.Context(), holdfast.StateWrite{
+		Location: "clusters/shop-c", By: apply.AttemptRef, Data: []byte(`{"version":4,"serial":7,"lineage":"x"}`),
+	})
+	f.must(err)
+	f.finish(apply, withEngine(apply))
+
+	f.open(8, farShop("shop-c", "size: 5"))
+	running := f.claim() // the name cannot be given up while this runs
+	f.repo.Commit(master, "rename", map[string]string{
+		"clusters/shop-c.yaml": gitserver.Delete,
+		"clusters/shop-z.yaml": strings.Replace(farShop("shop-z", "size: 4")["clusters/shop-z.yaml"], "{name: shop-z}", "{name: shop-z, renamedFrom: shop-c}", 1),
+	})
+	f.look()
+	f.open(1, shop("1.1.0", "two"))
+	f.planAll(1)
+	made := 0
+	for {
+		a := f.claim(running.AttemptRef)
+		if a.Run == "" {
+			break
+		}
+		if a.Cluster == "shop-z" && a.StateLocation != "clusters/shop-c" {
+			t.Errorf("it is planned at %s", a.StateLocation)
+		}
+		if a.Cluster == "shop-z" {
+			made++
+		}
+		if made > 3 {
+			break
+		}
+		f.finish(a, withEngine(a))
+	}
+	f.finish(running, withEngine(running))
+	for f.execAny() {
+		made++
+		if made > 9 {
+			break
+		}
+	}
+	f.lookAt(1)
+	trials := 0
+	for _, run := range f.must2(f.store.Runs(t.Context(), holdfast.RunFilter{Cluster: "shop-z"})) {
+		if run.Trial {
+			trials++
+		}
+	}
+	if trials == 0 || trials > 2 { // again when the state has come with the name
+		t.Errorf("%d trials of it", trials)
+	}
+}
+
+// execAny executes the next run, if there is one.
+func (f *fleet) execAny() bool {
+	f.t.Helper()
+	a := f.claim()
+	if a.Run == "" {
+		return false
+	}
+	f.finish(a, withEngine(a))
+	return true
+}
+
+// A plan that was a trial is none that people have reviewed, when the same comes
+// to be what the merge applies.
+func TestATrialDoesNotStandForAPlan(t *testing.T) {
+	t.Parallel()
+	for _, trial := range []bool{true, false} {
+		in := reconciler.Input{
+			Request: holdfast.Request{Cluster: "prod", PullRequest: holdfast.PullRequestRef{Repo: infra, Number: 1}},
+			PullRequest: &holdfast.PullRequestRecord{
+				PullRequest: holdfast.PullRequest{State: holdfast.PullRequestOpen, Head: "b"}, Result: "tree",
+				Clusters: []holdfast.PullRequestCluster{{Name: "prod", SourceDigest: "sha256:1", Trial: !trial}},
+			},
+			Runs: []holdfast.Run{{ID: "run-1", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, Attempt: 1, Revision: "b", SourceDigest: "sha256:1", Trial: trial}},
+		}
+		if d := reconciler.Decide(in); d.Action != reconciler.ActionPlan {
+			t.Errorf("trial %t: %s %s", trial, d.Action, d.Reason)
+		}
+	}
+}
