@@ -250,7 +250,8 @@ var wholeNumber = regexp.MustCompile(`^[-+]?[0-9]+$`)
 // value converts YAML to what JSON knows: nil, bool, string, int64, uint64,
 // float64, json.Number (an integer that fits none of them), []any and
 // map[string]any. Keys are taken as they are written: 8080 is "8080", and no is
-// "no".
+// "no". No fault repeats a value: it may be a secret that somebody wrote there,
+// and passwords do begin with ! and *.
 func (r *reader) value(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -279,11 +280,11 @@ func (r *reader) scalar(n *yaml.Node) any {
 		return n.Value
 	case "!!bool", "!!int", "!!float":
 		if err := n.Decode(&v); err != nil {
-			r.add(n, fmt.Sprintf("%q is no %s", clip(n.Value), strings.TrimPrefix(n.Tag, "!!")), "")
+			r.add(n, "this is no "+strings.TrimPrefix(n.Tag, "!!"), "")
 			return nil
 		}
 	default:
-		r.add(n, fmt.Sprintf("tag %s is not supported", clip(n.Tag)), "write a plain value")
+		r.add(n, "a tag is not supported", "write a plain value, and a text that begins with ! in quotes")
 		return nil
 	}
 	switch v := v.(type) {
@@ -294,7 +295,7 @@ func (r *reader) scalar(n *yaml.Node) any {
 			return json.Number(strings.TrimPrefix(n.Value, "+"))
 		}
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			r.add(n, fmt.Sprintf("%s is not a number that can be used", n.Value), "")
+			r.add(n, "this is not a number that can be used", "")
 			return nil
 		}
 	}

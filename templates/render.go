@@ -207,7 +207,15 @@ func writeAttributes(b *bytes.Buffer, indent string, values map[string]any, item
 	flush()
 }
 
+// header is a comment at the top of a file. In text there may be the name of a
+// folder, which is anything: it stays on its line.
 func header(text string) []byte {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
 	return fmt.Appendf(nil, "# Made by Holdfast from %s: a change here is lost.\n\n", text)
 }
 

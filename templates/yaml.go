@@ -78,6 +78,8 @@ func notUTF8(path string, data []byte) *holdfast.Fault {
 
 var parserError = regexp.MustCompile(`^did not find expected (<|'[-,]|key|node content)`)
 
+var unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced`)
+
 var syntaxError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 func syntaxFault(path string, data []byte, err error) *holdfast.Fault {
@@ -89,6 +91,12 @@ func syntaxFault(path string, data []byte, err error) *holdfast.Fault {
 				line++ // the parser, unlike the scanner, counts from zero
 			}
 			fault.Line = min(line, bytes.Count(data, []byte("\n"))+1)
+		}
+		if name := unknownAnchor.FindStringSubmatch(m[2]); name != nil {
+			// Not by its name: what begins with * may be a password.
+			fault.Message = "file is not valid YAML: an alias (*) of something that is not there"
+			fault.Hint = "put a text that begins with * in quotes"
+			fault.Line, fault.Column = placeOf(data, "*"+name[1])
 		}
 		switch {
 		case strings.Contains(m[2], "expected alphabetic or numeric character"):
@@ -109,6 +117,17 @@ func syntaxFault(path string, data []byte, err error) *holdfast.Fault {
 		}
 	}
 	return fault
+}
+
+// placeOf returns the line and column of the first word in data, in characters;
+// zeros if it is not there.
+func placeOf(data []byte, word string) (line, column int) {
+	at := bytes.Index(data, []byte(word))
+	if at < 0 {
+		return 0, 0
+	}
+	begin := bytes.LastIndexByte(data[:at], '\n') + 1
+	return bytes.Count(data[:at], []byte("\n")) + 1, utf8.RuneCount(data[begin:at]) + 1
 }
 
 // scalarOf returns the text of a top-level key without expanding anything.

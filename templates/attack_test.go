@@ -1,0 +1,77 @@
+package templates_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// TestNoValueIsRepeated: a password that is taken for something of YAML is in no
+// message.
+func TestNoValueIsRepeated(t *testing.T) {
+	t.Parallel()
+
+	for line, want := range map[string]string{
+		"!Passw0rd":                            "11:18: a tag is not supported (write a plain value, and a text that begins with ! in quotes)",
+		"!Passw0rd x":                          "11:18: a tag is not supported (write a plain value, and a text that begins with ! in quotes)",
+		"!<tag:Passw0rd> x":                    "11:18: a tag is not supported (write a plain value, and a text that begins with ! in quotes)",
+		"{secret: {env: !Passw0rd x}}":         "11:33: a tag is not supported (write a plain value, and a text that begins with ! in quotes)",
+		"*Passw0rd":                            "11:18: file is not valid YAML: an alias (*) of something that is not there (put a text that begins with * in quotes)",
+		"{secret: {env: *Passw0rd}}":           "11:33: file is not valid YAML: an alias (*) of something that is not there (put a text that begins with * in quotes)",
+		"!!int Passw0rd":                       "11:18: this is no int",
+		"!!float Passw0rd":                     "11:18: this is no float",
+		"Passw0rd: x: y":                       "11: file is not valid YAML: mapping values are not allowed in this context",
+		strings.Repeat("4711", 100):            "11:18: db_password is secret: say where its value is, such as {secret: {env: DB_PASSWORD}}",
+		"\"Passw0rd\\q\"":                      "11: file is not valid YAML: found unknown escape character",
+		"&Passw0rd":                            "11:18: db_password is secret: say where its value is, such as {secret: {env: DB_PASSWORD}}",
+		"{secret: {env: A}, Passw0rd: hunter}": "11:18: db_password is secret: say where its value is, such as {secret: {env: DB_PASSWORD}}",
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			text := strings.Replace(richCluster, "    node_count: 3\n", "    node_count: 3\n    db_password: "+line+"\n", 1)
+			docs, faults := templates.ParseClusters("c/c.yaml", []byte(text))
+			if len(faults) == 0 {
+				faults = resolveFaults(t, tree(richFiles()), docs[0])
+			}
+			wantFaults(t, faults, "c/c.yaml:"+want)
+			if text := faults.Error(); strings.Contains(text, "Passw0rd") || strings.Contains(text, "4711") {
+				t.Errorf("the value is in the fault: %s", text)
+			}
+		})
+	}
+}
+
+// TestFolderNames: the name of a folder is in a comment, and can be anything.
+func TestFolderNames(t *testing.T) {
+	t.Parallel()
+
+	const dir = "t\nlocals { evil = 1 }\r\u2028\u202e\x00"
+	files := map[string]string{}
+	for name, content := range richFiles() {
+		files[strings.Replace(name, "t/", "odd/"+dir+"/", 1)] = content
+	}
+	text := strings.Replace(richCluster, "{path: ../t}", `{path: "../odd/t\nlocals { evil = 1 }\r\u2028\u202e\x00"}`, 1)
+	docs, faults := templates.ParseClusters("c/c.yaml", []byte(text))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	root := resolve(t, tree(files), docs[0])
+	for name, content := range filesOf(root) {
+		if !strings.HasSuffix(name, ".tf") {
+			continue
+		}
+		parsed, diags := hclsyntax.ParseConfig([]byte(content), name, hcl.InitialPos)
+		if diags.HasErrors() {
+			t.Fatalf("%s: %v\n%s", name, diags, content)
+		}
+		for _, block := range parsed.Body.(*hclsyntax.Body).Blocks {
+			if block.Body.Attributes["evil"] != nil {
+				t.Errorf("%s:\n%s", name, content)
+			}
+		}
+	}
+}
