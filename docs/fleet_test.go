@@ -156,6 +156,7 @@ func TestFleetNumbers(t *testing.T) {
 		{"../templates", "maxModules", "500", "templates.md", "a root module reaches | 500 |"},
 		{"../templates", "maxBundleFiles", "20_000", "templates.md", "20,000, and"},
 		{"../templates", "maxBundleBytes", "256 << 20", "templates.md", "256 MiB"},
+		{"../runner", "maxSecretValue", "64 << 10", "templates.md", "at most 64 KiB"},
 		{"../reconciler", "trialsMost", "1000", "runs.md", "at most 1000 of a template"},
 	} {
 		if got := expressionOf(t, number.dir, number.name); got != number.value {
