@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -327,6 +328,8 @@ func (r *Reconciler) planAll(ctx context.Context, c holdfast.Command) (string, e
 		return "", fmt.Errorf("read impact of %s: %w", c.PullRequest, err)
 	case rec.State != holdfast.PullRequestOpen:
 		return "", refusal("the pull request is not open any more")
+	case rec.Reason != "":
+		return "", refusal(cmp.Or(refusals[rec.Reason], "nothing is planned of this pull request: "+rec.Reason))
 	case len(impacts) == 0:
 		return "", refusal("this pull request changes no template: plan plans all that it changes")
 	case repo.Trials < 0:
