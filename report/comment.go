@@ -87,7 +87,7 @@ func (w *writer) clustersHeadline(head string) string {
 	case pr.Reason != "" && !w.r.merged():
 		return "⛔ Nothing is planned for " + head + ": " + shorten(reasonOf(pr.Reason).words, 200)
 	case t.all == 0 && len(pr.Faults) > 0:
-		return fmt.Sprintf("❌ %s in %s", plural(len(pr.Faults), "error"), head)
+		return fmt.Sprintf("❌ %s in %s", plural(len(distinct(pr.Faults)), "error"), head)
 	case t.all == 0:
 		return "✅ No cluster is affected by " + head + " any more"
 	case w.r.merged():
@@ -95,7 +95,7 @@ func (w *writer) clustersHeadline(head string) string {
 	case t.by[stageWorking] > 0:
 		return fmt.Sprintf("⏳ Planning %s · %s", head, progress(t.all, t.by[stageWorking]))
 	case t.by[stageFailed]+t.by[stageHeld] > 0 || len(pr.Faults) > 0:
-		return fmt.Sprintf("❌ Plan for %s · %s%s", head, w.breakdown("changes", "change", len(pr.Faults)), countsPhrase(t.counts, false))
+		return fmt.Sprintf("❌ Plan for %s · %s%s", head, w.breakdown("changes", "change", len(distinct(pr.Faults))), countsPhrase(t.counts, false))
 	case t.by[stageDone] == 0:
 		return fmt.Sprintf("✅ Plan for %s: no changes in %s", head, plural(t.all, "cluster"))
 	case t.counts.Replace+t.counts.Delete > 0:

@@ -396,3 +396,24 @@ func fleetImpact(all bool) report.PullRequest {
 	}
 	return templatePullRequest([]report.Impact{i}, trials...)
 }
+
+// What is wrong with a template is wrong for every cluster that is made from its
+// folder: it is told once.
+func TestFaultsOfATemplateAreToldOnce(t *testing.T) {
+	t.Parallel()
+	fault := holdfast.Fault{File: "kubernetes/template.yaml", Line: 34, Column: 20, Message: "there is no variable sise"}
+	r := report.PullRequest{PullRequest: holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{
+		PullRequestRef: holdfast.PullRequestRef{Repo: "platform", Number: 7}, Head: "abc1234", State: holdfast.PullRequestOpen,
+	}, Faults: holdfast.Faults{fault}}}
+	for _, name := range []string{"dev-eu", "dev-us"} {
+		fault.Cluster = name
+		r.PullRequest.Faults = append(r.PullRequest.Faults, fault)
+	}
+	comment := report.Comment(r)
+	if strings.Count(comment, "there is no variable sise") != 1 || !strings.Contains(comment, "1 error") {
+		t.Errorf("comment:\n%s", comment)
+	}
+	if description := report.PlanStatus(r).Description; !strings.HasPrefix(description, "1 error: kubernetes/template.yaml:34:20:") {
+		t.Errorf("status %q", description)
+	}
+}

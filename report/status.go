@@ -46,8 +46,8 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 	case t.by[stageWorking]+waiting > 0:
 		return holdfast.StatusPending, "planning: " + progress(t.all+trials, t.by[stageWorking]+waiting)
 	case len(pr.Faults) > 0:
-		f := pr.Faults[0]
-		return holdfast.StatusFailure, fmt.Sprintf("%s: %s: %s", plural(len(pr.Faults), "error"), f.Position(), f.Message)
+		faults := distinct(pr.Faults)
+		return holdfast.StatusFailure, fmt.Sprintf("%s: %s: %s", plural(len(faults), "error"), faults[0].Position(), faults[0].Message)
 	case t.by[stageFailed] > 0:
 		return holdfast.StatusFailure, failedDescription(outcomes, "plan failed for ")
 	case unfit(impacts):

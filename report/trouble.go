@@ -116,7 +116,7 @@ func dangerCause(c holdfast.ResourceChange) string {
 
 // faults is what is wrong with the files, at their lines.
 func (w *writer) faults() {
-	faults := w.r.PullRequest.Faults
+	faults := distinct(w.r.PullRequest.Faults)
 	if len(faults) == 0 {
 		return
 	}
@@ -128,6 +128,21 @@ func (w *writer) faults() {
 		w.linef("\n… and %d more.", more)
 	}
 	w.line("")
+}
+
+// distinct are faults as people see them: what is wrong with a template is wrong for
+// each cluster that is made from it, and is told once.
+func distinct(faults holdfast.Faults) holdfast.Faults {
+	told := make(map[holdfast.Fault]bool, len(faults))
+	out := make(holdfast.Faults, 0, len(faults))
+	for _, f := range faults {
+		f.Cluster = ""
+		if !told[f] {
+			told[f] = true
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // attention lists what waits for a person, with the command for it. Clusters
