@@ -90,6 +90,9 @@ func (l *templateLister) find(ctx context.Context, names []string) error {
 		for _, u := range upgrades {
 			for _, c := range u.Clusters {
 				key := repo.Name + " " + c.Name
+				if live(u) && cat != nil && !cat.before(c) { // merged, and nobody has looked at it since
+					continue
+				}
 				l.upgrades[key] = l.upgrades[key].note(u, c.To)
 			}
 		}
@@ -99,6 +102,15 @@ func (l *templateLister) find(ctx context.Context, names []string) error {
 		}
 	}
 	return nil
+}
+
+// before reports whether a cluster's document names an older version than an
+// upgrade moves it to.
+func (c *catalog) before(to holdfast.UpgradeCluster) bool {
+	return slices.ContainsFunc(c.names.get(to.Name), func(e entry) bool {
+		ref := e.doc.Cluster.Template
+		return ref != nil && templates.Newer(to.To, ref.Version)
+	})
 }
 
 func (l *templateLister) usersIn(cat *catalog, repo Repository, names []string) {

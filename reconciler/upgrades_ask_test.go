@@ -288,6 +288,17 @@ func TestTemplatesTellWhoIsBehind(t *testing.T) {
 	if _, err := u.r.Templates(t.Context(), "db"); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("of none: %v", err)
 	}
+
+	// Merged this moment: nothing is proposed any more, whatever is on record.
+	u.push("Merge", map[string]string{"clusters/auto.yaml": webCluster("auto", "1.2.0", "~> 1.0")})
+	u.must(u.r.TakeIn(t.Context(), infra, 0))
+	status, err = u.r.Templates(t.Context(), "web")
+	u.must(err)
+	for _, use := range status[0].Users {
+		if use.Cluster == "auto" && (use.Version != "1.2.0" || use.Proposed != 0 || use.Behind != 0 || use.Trouble != "") {
+			t.Errorf("after the merge: %+v", use)
+		}
+	}
 }
 
 func TestAThousandClustersInOnePullRequest(t *testing.T) {
