@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -73,5 +74,42 @@ func TestFolderNames(t *testing.T) {
 				t.Errorf("%s:\n%s", name, content)
 			}
 		}
+	}
+}
+
+// TestBombs: a schema and variables that are endless together are refused before
+// anybody checks them.
+func TestBombs(t *testing.T) {
+	t.Parallel()
+
+	many := func(n int, format string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, format, i)
+		}
+		return b.String()
+	}
+	const large = "spec.variables are too large for the template's schema"
+	for name, tc := range map[string]struct{ schema, value, want string }{
+		"enum":         {"{items: {enum: [" + many(5000, "%d,") + "]}}", "[" + many(5000, "1%d000000,") + "]", large},
+		"alternatives": {"{items: {anyOf: [" + many(1000, "{const: %d},") + "]}}", "[" + many(1000, "1%d000000,") + "]", large},
+		"told briefly": {"{items: {anyOf: [" + many(400, "{const: %d},") + "]}}", "[" + many(1000, "1%d000000,") + "]", "variable bomb.0 fits none of the alternatives"},
+		"required":     {"{items: {required: [" + many(5000, "a%d,") + "]}}", "[" + many(5000, "{b%d: 1},") + "]", large},
+		"keys":         {"{type: object, patternProperties: {" + many(1000, "\"x%d\": {},") + "}}", "{" + many(1000, "y%d: 1,") + "}", large},
+		"text":         {"{items: {pattern: \"(a|aa|aaa|b?c?){1000}$\"}}", "[" + strings.Repeat(strings.Repeat("a", 5000)+",", 100) + "]", large},
+		"patterns":     {"{allOf: [" + many(500, "{pattern: \"(a|aa|aaa|b?c?%d){1000}$\"},") + "]}", "a", "its patterns are too large"},
+		"recursion":    {"{type: object, allOf: [{properties: {x: {$ref: \"#/properties/bomb\"}}}, {properties: {x: {$ref: \"#/properties/bomb\"}}}]}", strings.Repeat("{x: ", 40) + "1" + strings.Repeat("}", 40), large},
+		"a default":    {"{default: [" + many(1000, "1%d000000,") + "], items: {anyOf: [" + many(1000, "{const: %d},") + "]}}", "[]", "the default of variable bomb is too large for its schema"},
+		"circle":       {"{$ref: \"#/properties/bomb\"}", "1", large},
+		"fine":         {"{items: {type: object, properties: {a: {pattern: \"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$\"}}}}", "[" + many(5000, "{a: the-name-of-a-machine-%d},") + "]", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.Replace(richTemplate, "price: {type: number}", "price: {type: number}\n      bomb: "+tc.schema, 1)
+			faults := resolveFaults(t, tree(with(richFiles(), "t/template.yaml", text)), clusterWith(t, "node_count: 3", "bomb: "+tc.value))
+			if got := faults.Error(); !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
+				t.Errorf("%.1000s", got)
+			}
+		})
 	}
 }

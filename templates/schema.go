@@ -27,6 +27,7 @@ type schema struct {
 	defaults   map[string]any    // of variables, those of secrets aside
 	shapes     map[string]*shape // of variables
 	names      []string          // of variables, sorted
+	patterns   map[string]int    // sizes of regular expressions
 
 	secretDefaults map[string]any // references, by variable
 }
@@ -37,7 +38,7 @@ const schemaURL = "holdfast:///variables"
 func newSchema(doc map[string]any) *schema {
 	s := &schema{
 		doc: doc, properties: map[string]any{}, secrets: map[string]bool{},
-		defaults: map[string]any{}, secretDefaults: map[string]any{}, shapes: map[string]*shape{},
+		defaults: map[string]any{}, secretDefaults: map[string]any{}, shapes: map[string]*shape{}, patterns: map[string]int{},
 	}
 	if properties, ok := doc["properties"].(map[string]any); ok {
 		s.properties = properties
@@ -93,6 +94,9 @@ func compileSchema(s *schema, types *instanceTypes) (*jsonschema.Compiler, error
 // these instance types; nil allows any.
 func (s *schema) compile(types *instanceTypes) (*providerSchema, error) {
 	if err := checkSchema(s.doc); err != nil {
+		return nil, err
+	}
+	if err := s.measurePatterns(s.doc); err != nil {
 		return nil, err
 	}
 	compiler, err := compileSchema(s, types)

@@ -112,6 +112,9 @@ func nodeAt(n *yaml.Node, path []string) *yaml.Node {
 // variable returns what is wrong with a variable's value by itself. Only whoever
 // reads the template may call it.
 func (s *providerSchema) variable(name string, value any) []violation {
+	if !s.affordable(s.properties[name], value) {
+		return []violation{{path: []string{name}, message: label([]string{name}) + " is too large for its schema", hint: tooLarge}}
+	}
 	compiled, err := s.compiler.Compile(schemaURL + "#/properties/" + url.PathEscape(pointerWord(name)))
 	if err != nil {
 		return nil // the whole could be compiled: there is no such variable

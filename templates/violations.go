@@ -45,15 +45,15 @@ func (s *providerSchema) validate(variables map[string]any, given []string) []vi
 		}
 	}
 	out = append(out, s.violations(s.whole, variables)...)
-	out = slices.DeleteFunc(out, func(v violation) bool { return len(v.path) > 0 && s.secrets[v.path[0]] })
 	slices.SortStableFunc(out, func(a, b violation) int { return slices.Compare(a.path, b.path) })
-	out = slices.CompactFunc(out, func(a, b violation) bool {
-		return slices.Equal(a.path, b.path) && a.message == b.message
-	})
+	out = slices.CompactFunc(out, violation.equal)
 	return out[:min(len(out), maxFaults)]
 }
 
 func (s *providerSchema) violations(compiled *jsonschema.Schema, value any) []violation {
+	if !s.affordable(s.doc, value) {
+		return []violation{{message: "spec.variables are too large for the template's schema", hint: tooLarge}}
+	}
 	err := compiled.Validate(value)
 	var verr *jsonschema.ValidationError
 	if errors.As(err, &verr) {
@@ -64,9 +64,53 @@ func (s *providerSchema) violations(compiled *jsonschema.Schema, value any) []vi
 	return nil
 }
 
-// flatten returns the leaves of a tree of errors. Alternatives of which none
-// fits are one violation: each of them by itself would be a wrong word.
+// flatten returns what is wrong at the leaves of a tree of errors, in order of
+// their paths: no more than can be told, as putting it into words is the larger
+// part of the work. Alternatives of which none fits are one violation: each of
+// them by itself would be a wrong word.
 func (s *providerSchema) flatten(e *jsonschema.ValidationError) []violation {
+	leaves := leavesOf(e, nil)
+	slices.SortStableFunc(leaves, func(a, b *jsonschema.ValidationError) int {
+		return slices.Compare(a.InstanceLocation, b.InstanceLocation)
+	})
+	var out []violation
+	for _, leaf := range leaves {
+		if at := leaf.InstanceLocation; len(at) > 0 && s.secrets[at[0]] {
+			continue // what it is, nobody knows
+		}
+		for _, v := range s.words(leaf) {
+			if len(out) == 0 || !v.equal(out[len(out)-1]) {
+				out = append(out, v)
+			}
+		}
+		if len(out) >= maxFaults {
+			break
+		}
+	}
+	return out
+}
+
+func (v violation) equal(other violation) bool {
+	return slices.Equal(v.path, other.path) && v.message == other.message
+}
+
+// leavesOf appends the leaves of a tree of errors: what is told by itself.
+func leavesOf(e *jsonschema.ValidationError, leaves []*jsonschema.ValidationError) []*jsonschema.ValidationError {
+	switch e.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf, *kind.PropertyNames, *kind.Contains:
+		return append(leaves, e)
+	}
+	if len(e.Causes) == 0 {
+		return append(leaves, e)
+	}
+	for _, cause := range e.Causes {
+		leaves = leavesOf(cause, leaves)
+	}
+	return leaves
+}
+
+// words says what is wrong at a leaf.
+func (s *providerSchema) words(e *jsonschema.ValidationError) []violation {
 	switch k := e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
 		return []violation{s.alternatives(e)}
@@ -83,15 +127,7 @@ func (s *providerSchema) flatten(e *jsonschema.ValidationError) []violation {
 			message: fmt.Sprintf("%s has the key %q, which is not allowed", label(e.InstanceLocation), clip(k.Property)), hint: hint,
 		}}
 	}
-	_, contains := e.ErrorKind.(*kind.Contains)
-	if len(e.Causes) == 0 || contains {
-		return s.leaf(e)
-	}
-	var out []violation
-	for _, cause := range e.Causes {
-		out = append(out, s.flatten(cause)...)
-	}
-	return out
+	return s.leaf(e)
 }
 
 // alternatives is what is wrong with a value that fits none of anyOf or oneOf,
@@ -129,18 +165,22 @@ func (s *providerSchema) alternatives(e *jsonschema.ValidationError) violation {
 	case ways != nil:
 		v.hint = "give " + strings.Join(ways, "; or ")
 	default:
+		const most = 4
 		for _, cause := range e.Causes {
 			for _, inner := range s.flatten(cause) {
 				word := inner.message
 				if strings.Contains(word, " is ") && inner.hint != "" {
 					word += ", " + inner.hint // the message alone says no more than the value
 				}
-				if !slices.Contains(ways, word) {
+				if !slices.Contains(ways, word) && len(ways) < most {
 					ways = append(ways, word)
 				}
 			}
+			if len(ways) == most {
+				break
+			}
 		}
-		v.hint = strings.Join(ways[:min(len(ways), 4)], "; or ")
+		v.hint = strings.Join(ways, "; or ")
 	}
 	return v
 }
