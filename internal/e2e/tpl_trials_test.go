@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 )
 
 // trials are a cluster's runs that were plans of a template's pull request, newest
@@ -90,6 +91,44 @@ func TestTrials(t *testing.T) {
 	if n := len(w.trials("beta")); n != 0 {
 		t.Errorf("beta was tried %d times, and alpha stands for it", n)
 	}
+}
+
+// A template's pull request from a fork, or a draft, has nothing planned, whoever
+// asks for it; the impact is known without a plan.
+func TestTrialsAreNotForStrangers(t *testing.T) {
+	t.Parallel()
+	w, infra, blueprints := newBlueprints(t, nil)
+	infra.commit(on("alpha", "1.4.2", "node_count: 1"))
+	blueprints.commit(document("lab", "template: {path: ../kubernetes}", "provider: demo", "region: eu-1", "variables: {node_count: 1}"))
+	w.start()
+	w.untilWaiting("alpha", "Unreviewed")
+	w.untilWaiting("lab", "Unreviewed")
+	before := len(w.engineCalls())
+
+	fork := blueprints.openAs(githubserver.PullRequest{Author: stranger, Fork: true}, oneFive.files())
+	blueprints.untilStatus(fork.head, holdfast.ContextPlan, holdfast.StatusFailure, "fork")
+	fork.untilComment("Nothing is planned", "2 clusters are made from it", "2 not planned")
+	fork.untilReacted(fork.say(dev, "/holdfast plan --all"), holdfast.ReactionRefused)
+	fork.untilReply("forks")
+	draft := blueprints.openAs(githubserver.PullRequest{Draft: true}, oneFive.files())
+	blueprints.untilStatus(draft.head, holdfast.ContextPlan, holdfast.StatusPending, "draft")
+	draft.untilReacted(draft.say(dev, "/holdfast plan --all"), holdfast.ReactionRefused)
+	other := blueprints.open(files{"README.md": "Words.\n"})
+	blueprints.untilStatus(other.head, holdfast.ContextPlan, holdfast.StatusSuccess, "no cluster affected")
+	other.untilReacted(other.say(dev, "/holdfast plan --all"), holdfast.ReactionRefused)
+	other.untilReply("changes no template")
+	w.untilIdle()
+	if calls := w.engineCalls()[before:]; len(calls) > 0 {
+		t.Errorf("the engine has worked on what nobody may have planned: %q", calls)
+	}
+
+	// What is wrong with the template itself is told once, for the folder and for
+	// the cluster that is made from it.
+	broken := oneFive
+	broken.moreRules = []string{"- rule: self.node_cuont > 3", "  message: it is too small"}
+	faulty := blueprints.open(broken.files())
+	blueprints.untilStatus(faulty.head, holdfast.ContextPlan, holdfast.StatusFailure, "1 error: kubernetes/template.yaml:")
+	faulty.untilComment("1 error in the files", "did you mean \"node\\_count\"?")
 }
 
 // An upgrade's branch is made anew when what it edits is, and not for every commit
