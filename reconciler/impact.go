@@ -36,8 +36,17 @@ const (
 // assessments remembers what the impacts of pull requests were made from. It is
 // safe for concurrent use.
 type assessments struct {
-	mu   sync.Mutex
-	keys map[holdfast.PullRequestRef]holdfast.Digest
+	mu      sync.Mutex
+	keys    map[holdfast.PullRequestRef]holdfast.Digest
+	effects map[holdfast.PullRequestRef]map[string]effects // by template
+	recent  []holdfast.PullRequestRef                      // that have effects, the one looked at last at the end
+}
+
+func newAssessments() *assessments {
+	return &assessments{
+		keys:    make(map[holdfast.PullRequestRef]holdfast.Digest),
+		effects: make(map[holdfast.PullRequestRef]map[string]effects),
+	}
 }
 
 func (a *assessments) is(ref holdfast.PullRequestRef, key holdfast.Digest) bool {
@@ -58,6 +67,8 @@ func (a *assessments) take(ref holdfast.PullRequestRef) bool {
 	defer a.mu.Unlock()
 	_, had := a.keys[ref]
 	delete(a.keys, ref)
+	delete(a.effects, ref)
+	a.recent = slices.DeleteFunc(a.recent, func(other holdfast.PullRequestRef) bool { return other == ref })
 	return had
 }
 
@@ -252,12 +263,15 @@ func (r *Reconciler) assessTemplate(
 	proposed := r.resolver.Using(proposedTemplate{versions{r}, t.name, repo.Name, to.tree, t.dir})
 	a := assessor{
 		r: r, from: from, to: to, version: impact.Version, named: t.to.Blueprint().Version,
-		proposed: proposed, impact: &impact, groups: make(map[holdfast.Digest]*group),
+		proposed: proposed, based: t.from != nil, impact: &impact, groups: make(map[holdfast.Digest]*group),
 	}
+	a.former = r.assessed.effectsOf(rec.PullRequestRef, t.name, a.effectsDependOn(t))
+	a.known = effects{of: a.former.of, clusters: make(map[documentAt]effect, len(users)), words: make(map[holdfast.Digest][]string)}
 	err = sideBySide(ctx, len(users), func(i int) error { return a.add(ctx, users[i]) })
 	if err != nil {
 		return impact, nil, err
 	}
+	r.assessed.keep(rec.PullRequestRef, t.name, a.known)
 	groups := a.sorted()
 	for _, g := range groups {
 		impact.Groups = append(impact.Groups, g.ImpactGroup)

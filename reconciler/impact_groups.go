@@ -103,10 +103,13 @@ type assessor struct {
 	version  string   // that is being prepared; empty: not known
 	named    string   // that template.yaml names, released or not
 	proposed *templates.Resolver
+	based    bool    // the base has the template, without faults
+	former   effects // what was found out before, of the same template
 
 	mu     sync.Mutex
 	impact *holdfast.Impact
 	groups map[holdfast.Digest]*group
+	known  effects // what is found out, to be remembered
 }
 
 // group are clusters whose root modules change in the same way.
@@ -121,47 +124,37 @@ type member struct {
 	coming bool            // its document names the version that is prepared
 }
 
-// add renders one cluster as it is and as it would be.
+// add finds out what becomes of one cluster, unless that is known.
 func (a *assessor) add(ctx context.Context, user templateUser) error {
 	c := user.doc.Cluster
 	at := holdfast.ImpactCluster{Name: c.Name, Repo: user.cat.repo, Reach: a.reach(c), Version: c.Template.Version}
-	before, faults, err := a.before(ctx, user)
-	if err != nil {
-		return err
-	}
 	doc := user.doc
 	if c.Template.Path == "" {
 		doc.Cluster.Template = &holdfast.TemplateRef{Name: c.Template.Name, Version: cmp.Or(a.named, c.Template.Version)}
 	}
-	after, refused, err := a.proposed.Resolve(ctx, user.cat.tree, doc)
+	document, stays := a.documentOf(user)
+	e, known := a.former.clusters[document]
+	words := func() []string { return a.former.words[e.key] }
+	if !stays || !known {
+		var err error
+		if e, words, err = a.effect(ctx, user, doc, at.Reach); err != nil {
+			return err
+		}
+	}
 	user.doc = doc
-	if err != nil {
-		return err
-	}
-	if a.forbidden(user, before) || a.forbidden(user, after) {
-		return nil // no cluster of the fleet: its own repository tells why
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch coming := at.Reach == holdfast.ReachRelease; {
-	case len(faults) > 0 && !coming:
-	case len(refused) > 0 && at.Reach == holdfast.ReachMerge: // a fault of the pull request itself
-	case len(refused) > 0:
-		a.impact.Refused = append(a.impact.Refused, holdfast.ImpactRefusal{ImpactCluster: at, Faults: refused})
-	case before == nil && !coming: // new with this pull request
-	case before == nil:
-		a.put(at, holdfast.NewDigester("new root").Digest(), []string{"the root module is new"}, user, after)
-	default:
-		change := templates.Compare(before, after)
-		if change.Key == "" {
-			a.impact.Same++
-			return nil
-		}
-		words := []string(nil)
-		if a.groups[change.Key] == nil {
-			words = change.Words()
-		}
-		a.put(at, change.Key, words, user, after)
+	if stays {
+		a.known.clusters[document] = e
+	}
+	switch e.kind {
+	case effectNone:
+	case effectSame:
+		a.impact.Same++
+	case effectRefused:
+		a.impact.Refused = append(a.impact.Refused, holdfast.ImpactRefusal{ImpactCluster: at, Faults: e.refused})
+	case effectChange:
+		a.put(at, e, words, user)
 	}
 	return nil
 }
@@ -201,14 +194,14 @@ func (a *assessor) reach(c holdfast.Cluster) holdfast.ImpactReach {
 	}
 }
 
-func (a *assessor) put(at holdfast.ImpactCluster, key holdfast.Digest, words []string, user templateUser, after *templates.Root) {
-	g := a.groups[key]
+func (a *assessor) put(at holdfast.ImpactCluster, e effect, words func() []string, user templateUser) {
+	g := a.groups[e.key]
 	if g == nil {
-		g = &group{ImpactGroup: holdfast.ImpactGroup{Key: key, Changes: words}, members: make(map[string]member)}
-		a.groups[key] = g
+		g = &group{ImpactGroup: holdfast.ImpactGroup{Key: e.key, Changes: words()}, members: make(map[string]member)}
+		a.groups[e.key], a.known.words[e.key] = g, g.Changes
 	}
 	g.Clusters = append(g.Clusters, at)
-	g.members[at.Name] = member{user: user, digest: after.Digest, coming: at.Reach == holdfast.ReachRelease}
+	g.members[at.Name] = member{user: user, digest: e.digest, coming: at.Reach == holdfast.ReachRelease}
 }
 
 // reaches are the ways to a new version, the most direct first.
@@ -240,7 +233,9 @@ func (a *assessor) sorted() []*group {
 
 // trials are the clusters to plan, to show what a template's change would do: one
 // of each group as far as the budget goes, or with all every one. Clusters that
-// the merge applies are planned in any case, and stand for their group; those that
+// the merge applies are planned in any case: their groups come last, as something
+// of them is known. But what is made from a folder is there to try things out, more
+// often than not, and does not stand for those that name a version. Clusters that
 // the pull request changes otherwise are planned for what their own change is.
 func (r *Reconciler) trials(
 	ctx context.Context, repo Repository, groups []*group, former []holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
@@ -253,6 +248,8 @@ func (r *Reconciler) trials(
 	for _, c := range rec.Clusters {
 		own[c.Name] = true
 	}
+	groups = slices.Clone(groups)
+	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(a.merged(), b.merged()) })
 	for _, g := range groups {
 		var names []string
 		for _, c := range g.Clusters {
@@ -264,7 +261,7 @@ func (r *Reconciler) trials(
 		switch {
 		case rec.AllTrials:
 			names, err = r.triable(ctx, g, names[:min(len(names), trialsMost-len(out))])
-		case g.Clusters[0].Reach == holdfast.ReachMerge || len(out) >= repo.Trials:
+		case len(out) >= repo.Trials:
 			continue
 		default:
 			names, err = r.sample(ctx, g, names, former)
@@ -277,6 +274,14 @@ func (r *Reconciler) trials(
 		}
 	}
 	return out, nil
+}
+
+// merged is 1 if the merge applies some of the group, else 0.
+func (g *group) merged() int {
+	if g.Clusters[0].Reach == holdfast.ReachMerge {
+		return 1
+	}
+	return 0
 }
 
 func (g *group) trial(name string) holdfast.PullRequestCluster {

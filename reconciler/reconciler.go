@@ -179,7 +179,7 @@ func New(opts Options) (*Reconciler, error) {
 		repos:     make(map[string]Repository, len(opts.Repositories)),
 		catalogs:  newCatalogs(),
 		opened:    &openVersions{trees: make(map[openVersion]holdfast.Tree)},
-		assessed:  &assessments{keys: make(map[holdfast.PullRequestRef]holdfast.Digest)},
+		assessed:  newAssessments(),
 		traces:    &tracer{to: opts.Tracer, recent: make(map[sourceKey]string)},
 		sources:   newQueue[sourceKey](),
 		requests:  newQueue[holdfast.Request](),

@@ -1,0 +1,159 @@
+package reconciler
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// What a change of a template does to a cluster is remembered while its pull
+// request is open: with each push to a fleet all the other clusters are asked
+// about again, and to render them takes seconds where there are thousands.
+
+// effectsKept is of how many pull requests that is remembered. Of ten thousand
+// clusters it is a few megabytes each.
+const effectsKept = 8
+
+// effect is what a template's change does to one cluster.
+type effect struct {
+	kind    effectKind
+	key     holdfast.Digest // of how the root module changes
+	digest  holdfast.Digest // of the root module that there would be
+	refused holdfast.Faults
+}
+
+type effectKind uint8
+
+const (
+	effectNone    effectKind = iota // nothing that this pull request tells
+	effectSame                      // the root module stays what it is
+	effectChange                    // it changes; key and digest are set
+	effectRefused                   // the document would be refused
+)
+
+// effects are what one template's change does to clusters, by their documents.
+type effects struct {
+	of       holdfast.Digest // of what they depend on beside the documents; empty: nothing can be said
+	clusters map[documentAt]effect
+	words    map[holdfast.Digest][]string // what changes, by the keys of effects
+}
+
+// documentAt is a cluster's document: what it says, and where.
+type documentAt struct{ repo, cluster, file, path string }
+
+// effectsOf returns what is remembered of a template's change: nothing, if it was
+// made from something else.
+func (a *assessments) effectsOf(ref holdfast.PullRequestRef, template string, of holdfast.Digest) effects {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if former := a.effects[ref][template]; of != "" && former.of.Equal(of) {
+		return former
+	}
+	return effects{of: of}
+}
+
+// keep remembers what a template's change does, in place of what was known of it.
+func (a *assessments) keep(ref holdfast.PullRequestRef, template string, now effects) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.recent = append(slices.DeleteFunc(a.recent, func(other holdfast.PullRequestRef) bool { return other == ref }), ref)
+	for len(a.recent) > effectsKept {
+		delete(a.effects, a.recent[0])
+		a.recent = a.recent[1:]
+	}
+	if a.effects[ref] == nil {
+		a.effects[ref] = make(map[string]effects)
+	}
+	a.effects[ref][template] = now
+}
+
+// effectsDependOn is of all that the effects of a template's change depend on,
+// the documents aside; empty if that cannot be told.
+func (a *assessor) effectsDependOn(t changedTemplate) holdfast.Digest {
+	digest := holdfast.NewDigester("effects")
+	digest.Add(t.name, t.dir, a.version, a.named)
+	for _, side := range []struct {
+		tree     holdfast.Tree
+		template *templates.Template
+	}{{a.from.tree, t.from}, {a.to.tree, t.to}} {
+		if side.template == nil {
+			digest.Add("none")
+			continue
+		}
+		id, err := side.tree.Hash(side.template.File)
+		if err != nil {
+			return ""
+		}
+		digest.Add(id, string(side.template.Digest()))
+	}
+	for _, repo := range a.r.opts.Repositories {
+		refs := a.r.lastRefs(repo.Name)
+		for _, ref := range slices.Sorted(maps.Keys(refs)) {
+			if strings.HasPrefix(ref, "refs/tags/") && len(repo.Templates) > 0 {
+				digest.Add(repo.Name, ref, string(refs[ref]))
+			}
+		}
+	}
+	return digest.Digest()
+}
+
+// documentOf returns the document that a cluster is made from, if the effect
+// depends on nothing but it and on what effectsDependOn tells: not if the pull
+// request changes the document, too.
+func (a *assessor) documentOf(user templateUser) (at documentAt, ok bool) {
+	name := user.doc.Cluster.Name
+	entries := user.cat.names.get(name)
+	if a.former.of == "" || len(entries) != 1 || entries[0].file.id == "" {
+		return at, false
+	}
+	file := entries[0].file
+	if user.cat == a.to {
+		was := a.from.names.get(name)
+		beside := user.doc.Cluster.Template.Path != ""
+		if len(was) != 1 || !was[0].file.same(file) || beside && !a.based {
+			return at, false
+		}
+	}
+	return documentAt{repo: user.cat.repo, cluster: name, file: file.id, path: file.path}, true
+}
+
+// effect renders a cluster as it is and, by the other document, as it would be.
+// Words tells what changes.
+func (a *assessor) effect(
+	ctx context.Context, user templateUser, doc templates.Document, reach holdfast.ImpactReach,
+) (e effect, words func() []string, err error) {
+	before, faults, err := a.before(ctx, user)
+	if err != nil {
+		return e, nil, err
+	}
+	after, refused, err := a.proposed.Resolve(ctx, user.cat.tree, doc)
+	if err != nil {
+		return e, nil, err
+	}
+	user.doc = doc
+	coming := reach == holdfast.ReachRelease
+	switch {
+	case a.forbidden(user, before) || a.forbidden(user, after):
+		return e, nil, nil // no cluster of the fleet: its own repository tells why
+	case len(faults) > 0 && !coming:
+		return e, nil, nil
+	case len(refused) > 0 && reach == holdfast.ReachMerge: // a fault of the pull request itself
+		return e, nil, nil
+	case len(refused) > 0:
+		return effect{kind: effectRefused, refused: refused}, nil, nil
+	case before == nil && !coming: // new with this pull request
+		return e, nil, nil
+	case before == nil:
+		e = effect{kind: effectChange, key: holdfast.NewDigester("new root").Digest(), digest: after.Digest}
+		return e, func() []string { return []string{"the root module is new"} }, nil
+	}
+	change := templates.Compare(before, after)
+	if change.Key == "" {
+		return effect{kind: effectSame}, nil, nil
+	}
+	return effect{kind: effectChange, key: change.Key, digest: after.Digest}, change.Words, nil
+}
