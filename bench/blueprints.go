@@ -63,6 +63,7 @@ func (s *stage) blueprintsOf(n int) []figure {
 	push, beyond, floor, _ := w.pushes()
 	add("push of one document beside it, to decision", n, inMS(push), "ms", inMS(floor))
 	add("the same beyond the fetch", n, inMS(beyond), "ms")
+	add("get templates", n, inMS(w.ask("templates")), "ms", inMS(w.floorOfRecords("summaries")))
 	w.tpl.hub.Close(number)
 	w.quiet()
 	time.Sleep(2 * betweenLooks)

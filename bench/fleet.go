@@ -182,9 +182,15 @@ func (w *fleetWorld) peak() float64 {
 
 // list asks the API for clusters and returns how long the answer took.
 func (w *fleetWorld) list(query string) time.Duration {
+	return w.ask("clusters?view=summary&" + query)
+}
+
+// ask asks the API for what tells of the first cluster, among others, and returns
+// how long the answer took.
+func (w *fleetWorld) ask(what string) time.Duration {
 	var took []time.Duration
 	for range fleetLists {
-		req, err := http.NewRequest(http.MethodGet, w.api+"/api/v1/clusters?view=summary&"+query, nil)
+		req, err := http.NewRequest(http.MethodGet, w.api+"/api/v1/"+what, nil)
 		w.check(err)
 		req.Header.Set("Authorization", "Bearer "+w.token())
 		began := time.Now()
@@ -195,7 +201,7 @@ func (w *fleetWorld) list(query string) time.Duration {
 		took = append(took, time.Since(began))
 		w.check(resp.Body.Close())
 		if resp.StatusCode != http.StatusOK || !bytes.Contains(body, []byte(w.members[0].name)) {
-			w.Fatalf("list clusters: %s: %.200s", resp.Status, body)
+			w.Fatalf("ask for %s: %s: %.200s", what, resp.Status, body)
 		}
 	}
 	return median(took)
