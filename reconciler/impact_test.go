@@ -248,6 +248,22 @@ func TestPlanAllPlansAllThatWouldChange(t *testing.T) {
 	f.expectRuns("shop-d", "plan no_changes")
 }
 
+// What is made from the template's folder is planned by itself, and stands for
+// nobody who names a version.
+func TestAFolderStandsForNoVersion(t *testing.T) {
+	t.Parallel()
+	f := newShops(t)
+	f.repo.Commit(master, "a lab", map[string]string{"clusters/lab.yaml": ofShop("lab", "any", "{path: ../templates/web}")})
+	f.look()
+	f.open(2, shop("1.1.0", "two"))
+	if got := reachOf(f.impact(2)); got["lab"] != "0 merge" || got["shop-c"] != "0 upgrade" {
+		t.Errorf("groups and reach %v", got)
+	}
+	if got := f.trials(2); !slices.Equal(got, []string{"shop-c"}) {
+		t.Errorf("trials %v, want one of those that name a version", got)
+	}
+}
+
 func TestTheBudgetOfTrialsIsKept(t *testing.T) {
 	t.Parallel()
 	none := func(o *reconciler.Options) { o.Repositories[0].Trials = -1 }
