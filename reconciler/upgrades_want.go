@@ -134,7 +134,7 @@ const (
 func judgeUpgrade(rec holdfast.Upgrade, wanted *wantedUpgrade) upgradeAction {
 	nothing := wanted == nil || len(wanted.clusters) == 0
 	switch {
-	case rec.State == holdfast.UpgradeEdited: // it is somebody else's
+	case rec.State == holdfast.UpgradeEdited && rec.PullRequest != 0: // it is somebody else's
 		return upgradeNothing
 	case nothing && rec.State == holdfast.UpgradeOpen:
 		return upgradeWithdraw

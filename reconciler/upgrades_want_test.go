@@ -89,8 +89,10 @@ func TestJudgeUpgrade(t *testing.T) {
 		return []holdfast.UpgradeCluster{{Name: name, From: "1.0.0", To: version}}
 	}
 	of := func(state holdfast.UpgradeState) holdfast.Upgrade {
-		return holdfast.Upgrade{State: state, Clusters: to("a", "1.1.0")}
+		return holdfast.Upgrade{State: state, PullRequest: 1, Clusters: to("a", "1.1.0")}
 	}
+	taken := of(holdfast.UpgradeEdited)
+	taken.PullRequest = 0
 	for name, tc := range map[string]struct {
 		rec    holdfast.Upgrade
 		wanted []holdfast.UpgradeCluster
@@ -109,6 +111,7 @@ func TestJudgeUpgrade(t *testing.T) {
 		"declined, and nothing left":          {of(holdfast.UpgradeDeclined), nil, "nothing"},
 		"edited":                              {of(holdfast.UpgradeEdited), to("a", "1.2.0"), "nothing"},
 		"edited, and nothing left":            {of(holdfast.UpgradeEdited), nil, "nothing"},
+		"somebody has the branch":             {taken, to("a", "1.1.0"), "propose"},
 		"merged":                              {of(holdfast.UpgradeMerged), nil, "nothing"},
 		"merged, and another one":             {of(holdfast.UpgradeMerged), to("a", "1.2.0"), "propose"},
 		"merged and taken back":               {of(holdfast.UpgradeMerged), to("a", "1.1.0"), "propose"},

@@ -1,0 +1,265 @@
+package reconciler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+// becomes has the record of a pull request say something else.
+func (u *upgradeFleet) becomes(number int, how func(*holdfast.PullRequestRecord)) {
+	u.t.Helper()
+	rec := u.pullRequest(number)
+	how(&rec)
+	_, err := u.store.SavePullRequest(u.t.Context(), rec)
+	u.must(err)
+}
+
+// Who opens a declined pull request again wants it.
+func TestAnUpgradeThatIsOpenedAgainGoesOn(t *testing.T) {
+	t.Parallel()
+	u := newUpgradeFleet(t, twoBehind())
+	u.release("1.1.0")
+	u.becomes(1, func(pr *holdfast.PullRequestRecord) { pr.State = holdfast.PullRequestClosed })
+	u.must(u.r.UpgradesNow(t.Context(), infra))
+	u.expect("web #1 declined: a 1.0.0 1.1.0, b 1.0.0 1.1.0")
+	u.becomes(1, func(pr *holdfast.PullRequestRecord) { pr.State = holdfast.PullRequestOpen })
+	u.must(u.r.UpgradesNow(t.Context(), infra))
+	u.expect("web #1 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0")
+	u.release("1.2.0")
+	u.expect("web #1 open: a 1.0.0 1.2.0, b 1.0.0 1.2.0")
+	u.expectPullRequests(holdfast.PullRequestOpen, "#1 Upgrade web to 1.2.0 for 2 clusters")
+}
+
+// The forge tells of a merge before we have fetched it: what it brought is not
+// proposed once more.
+func TestAMergeThatIsNotFetchedYetIsNotProposedAgain(t *testing.T) {
+	t.Parallel()
+	u := newUpgradeFleet(t, twoBehind())
+	u.release("1.1.0")
+	u.becomes(1, func(pr *holdfast.PullRequestRecord) {
+		pr.State, pr.MergeCommit, pr.MergedAt = holdfast.PullRequestMerged, pr.Head, u.clock.Now()
+	})
+	u.must(u.r.UpgradesNow(t.Context(), infra))
+	u.expect("web #1 merged: a 1.0.0 1.1.0, b 1.0.0 1.1.0")
+	if u.host.calls != 1 {
+		t.Errorf("proposed %d times", u.host.calls)
+	}
+	// One that was taken away again by force is not waited for.
+	u.clock.Advance(11 * time.Minute)
+	u.must(u.r.UpgradesNow(t.Context(), infra))
+	if u.host.calls != 2 {
+		t.Errorf("proposed %d times", u.host.calls)
+	}
+}
+
+// Somebody's branch of our name is left alone, and holds nothing up.
+func TestABranchOfOurNameIsSomebodyElses(t *testing.T) {
+	t.Parallel()
+	u := newUpgradeFleet(t, twoBehind())
+	theirs := u.repo.CommitOn(upgradeBranch, master, "mine", map[string]string{"README.md": "mine"})
+	u.repo.CommitOn(upgradeBranch+".2", master, "mine, too", map[string]string{"README.md": "mine, too"})
+	u.release("1.1.0")
+	for range 3 { // each finds out about one
+		u.must(u.r.UpgradesNow(t.Context(), infra))
+		u.settle()
+	}
+	// On this forge a branch is a pull request: it is theirs, and ends one day.
+	if got := u.tell(); !strings.HasPrefix(got, "web #1 edited: ") {
+		t.Errorf("upgrades are %s", got)
+	}
+	if got := u.repo.Rev(upgradeBranch); got != theirs {
+		t.Errorf("the branch is at %s, want theirs, %s", got, theirs)
+	}
+	u.repo.DeleteBranch(upgradeBranch)
+	u.repo.DeleteBranch(upgradeBranch + ".2")
+	u.lookAt(1)
+	u.release("1.2.0")
+	u.must(u.r.UpgradesNow(t.Context(), infra))
+	u.settle()
+	if got := u.tell(); !strings.Contains(got, "open: a 1.0.0 1.2.0, b 1.0.0 1.2.0") {
+		t.Errorf("upgrades are %s", got)
+	}
+}
+
+// bare is a forge on which a branch is no pull request yet.
+type bare struct {
+	reconciler.Forge
+	taken    map[string]bool
+	branches []string
+}
+
+func (h *bare) Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error) {
+	h.branches = append(h.branches, p.Branch)
+	if h.taken[p.Branch] {
+		return holdfast.PullRequest{}, fmt.Errorf("not ours: %w", holdfast.ErrConflict)
+	}
+	return h.Forge.Propose(ctx, repo, p)
+}
+
+func TestABranchWithoutAPullRequestIsPassedBy(t *testing.T) {
+	t.Parallel()
+	u := newUpgradeFleet(t, twoBehind())
+	host := &bare{Forge: u.host, taken: map[string]bool{upgradeBranch: true, upgradeBranch + ".2": true}}
+	u.again(func(o *reconciler.Options) { o.Forges = map[string]reconciler.Forge{infra: host} })
+	u.release("1.1.0")
+	u.expect("web #1 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0")
+	if got := u.upgrades()[0].Branch; got != upgradeBranch+".3" || len(host.branches) != 3 {
+		t.Errorf("branch %s, after %v", got, host.branches)
+	}
+}
+
+// What a forge does not take at all is not sent to it every few minutes.
+func TestAProposalThatIsRefusedForGoodIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	u := newUpgradeFleet(t, twoBehind())
+	u.host.breaks(errors.New("422 Reference cannot be created"), nil, nil)
+	u.release("1.1.0")
+	for i := range 3 {
+		u.push("Push", map[string]string{"README.md": fmt.Sprint(i)})
+		u.look()
+	}
+	if u.host.calls != 1 {
+		t.Errorf("sent %d times", u.host.calls)
+	}
+	u.expect("web #0 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0 (422 Reference cannot be created)")
+	u.release("1.2.0") // another one is
+	if u.host.calls != 2 {
+		t.Errorf("sent %d times", u.host.calls)
+	}
+	u.host.breaks(nil, nil, nil)
+	u.clock.Advance(61 * time.Minute)
+	u.must(u.r.LookAtUpgrades(t.Context(), infra))
+	u.settle()
+	u.expect("web #1 open: a 1.0.0 1.2.0, b 1.0.0 1.2.0")
+}
+
+// closed is a forge that does not let us close.
+type closed struct {
+	reconciler.Forge
+	calls int
+	with  error
+}
+
+func (h *closed) Withdraw(context.Context, holdfast.PullRequestRef, string, holdfast.Revision, string) error {
+	h.calls++
+	return h.with
+}
+
+func TestAWithdrawalThatIsRefusedIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{"forbidden": holdfast.ErrForbidden, "for good": errors.New("422")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUpgradeFleet(t, twoBehind())
+			u.release("1.1.0")
+			host := &closed{Forge: u.host, with: fmt.Errorf("close: %w", err)}
+			u.again(func(o *reconciler.Options) { o.Forges = map[string]reconciler.Forge{infra: host} })
+			u.push("Upgrade both", map[string]string{"clusters/a.yaml": webCluster("a", "1.1.0", ""), "clusters/b.yaml": webCluster("b", "1.1.0", "")})
+			for i := range 3 {
+				u.push("Push", map[string]string{"README.md": fmt.Sprint(i)})
+				u.look()
+			}
+			if host.calls != 1 || u.upgrades()[0].Trouble == "" {
+				t.Errorf("asked %d times, trouble %q", host.calls, u.upgrades()[0].Trouble)
+			}
+			host.with = nil
+			u.clock.Advance(61 * time.Minute)
+			u.must(u.r.LookAtUpgrades(t.Context(), infra))
+			u.settle()
+			u.expect("web #1 obsolete")
+		})
+	}
+}
+
+// counting is a forge that counts what it is asked for.
+type counting struct {
+	reconciler.Forge
+	calls atomic.Int64
+}
+
+func (h *counting) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequest, error) {
+	h.calls.Add(1)
+	return h.Forge.PullRequest(ctx, ref)
+}
+
+func (h *counting) PullRequests(ctx context.Context, repo string, since time.Time) ([]holdfast.PullRequest, error) {
+	h.calls.Add(1)
+	return h.Forge.PullRequests(ctx, repo, since)
+}
+
+func (h *counting) PullRequestsOf(ctx context.Context, repo string, commit holdfast.Revision) ([]holdfast.PullRequest, error) {
+	h.calls.Add(1)
+	return h.Forge.PullRequestsOf(ctx, repo, commit)
+}
+
+func (h *counting) Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error) {
+	h.calls.Add(1)
+	return h.Forge.Propose(ctx, repo, p)
+}
+
+func (h *counting) Withdraw(ctx context.Context, ref holdfast.PullRequestRef, branch string, head holdfast.Revision, why string) error {
+	h.calls.Add(1)
+	return h.Forge.Withdraw(ctx, ref, branch, head, why)
+}
+
+// Where nothing changes nobody is asked anything, whatever the upgrades' state.
+func TestUpgradesThatStandCostNoCalls(t *testing.T) {
+	t.Parallel()
+	u := newUpgradeFleet(t, map[string]string{
+		"a": webCluster("a", "1.0.0", "~> 1.0", "team: one"), "b": webCluster("b", "1.0.0", "~> 1.0", "team: two"),
+		"c": webCluster("c", "1.0.0", "~> 1.0", "team: three"), "d": webCluster("d", "1.0.0", "~> 1.0", "team: four"),
+	}, groupedBy("team"))
+	u.release("1.1.0")
+	u.executeAll(good)
+	u.repo.DeleteBranch(upgradeBranchOf(u, "web team=two"))
+	u.repo.Commit(upgradeBranchOf(u, "web team=three"), "Fix it up", map[string]string{"README.md": "x"})
+	u.push("Upgrade d", map[string]string{"clusters/d.yaml": webCluster("d", "1.1.0", "~> 1.0", "team: four")})
+	u.look()
+	for n := range 4 {
+		u.lookAt(n + 1)
+	}
+	u.executeAll(good)
+	states := make(map[holdfast.UpgradeState]bool)
+	for _, rec := range u.upgrades() {
+		states[rec.State] = true
+	}
+	if len(states) != 4 {
+		t.Fatalf("upgrades are %s", u.tell())
+	}
+	host := &counting{Forge: u.host}
+	before := u.tell()
+	for again := range 2 {
+		if again == 1 {
+			u.again(func(o *reconciler.Options) { o.Forges = map[string]reconciler.Forge{infra: host} })
+			host.calls.Store(0) // start-up asks for everything
+		}
+		for range 5 {
+			u.clock.Advance(time.Hour)
+			u.must(u.r.LookAtUpgrades(t.Context(), infra))
+			u.must(u.r.TakeIn(t.Context(), infra, 0))
+			u.settle()
+		}
+		if calls := host.calls.Load(); calls != 0 || u.tell() != before {
+			t.Errorf("%d calls in five hours; upgrades are %s", calls, u.tell())
+		}
+	}
+}
+
+func upgradeBranchOf(u *upgradeFleet, key string) string {
+	u.t.Helper()
+	for _, rec := range u.upgrades() {
+		if rec.Key == key {
+			return rec.Branch
+		}
+	}
+	u.t.Fatalf("there is no upgrade %q", key)
+	return ""
+}
