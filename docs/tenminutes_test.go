@@ -85,6 +85,7 @@ func paste(t *testing.T, steps []step) string {
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script(t, steps))
 	cmd.Dir = work
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) } // the server with it
 	cmd.Env = append(os.Environ(),
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+work, "NO_COLOR=1", "TF_CLI_CONFIG_FILE="+os.DevNull,
 		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
@@ -128,19 +129,14 @@ until_so() {
 	}
 	text := b.String()
 	for _, port := range []string{"8080", "8081"} {
-		text = strings.ReplaceAll(text, "127.0.0.1:"+port, freeAddress(t))
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // both are held until both are known
+		text = strings.ReplaceAll(text, "127.0.0.1:"+port, l.Addr().String())
 	}
 	return text
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // need ends the test if a program is missing: in CI it must not be.
