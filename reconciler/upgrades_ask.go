@@ -26,21 +26,21 @@ func (r *Reconciler) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) (
 		missing[name] = true
 	}
 	var out []holdfast.Upgrade
-	var why []string
+	var why, fine []string
 	for _, repo := range r.opts.Repositories {
 		a := &upgradeAsk{r: r, repo: r.repos[repo.Name], req: req, missing: missing, known: newReleases(r)}
 		upgrades, err := a.ask(ctx)
 		if err != nil {
 			return out, fmt.Errorf("upgrade clusters of %s: %w", repo.Name, err)
 		}
-		out, why = append(out, upgrades...), append(why, a.why...)
+		out, why, fine = append(out, upgrades...), append(why, a.why...), append(fine, a.fine...)
 	}
 	if len(missing) > 0 && len(out) == 0 {
 		names := slices.Sorted(maps.Keys(missing))
 		return nil, fmt.Errorf("no tracked branch defines cluster %s: %w", strings.Join(names, ", "), holdfast.ErrNotFound)
 	}
 	if len(out) == 0 {
-		if len(why) == 0 {
+		if why = append(why, fine...); len(why) == 0 {
 			why = []string{"no cluster is selected that is made from a version of a template"}
 		}
 		return nil, fmt.Errorf("%s: %w", sentences(why), holdfast.ErrConflict)
@@ -66,6 +66,7 @@ type upgradeAsk struct {
 	missing map[string]bool // names that were not found yet, in no repository
 	known   *releases
 	why     []string // why clusters are not upgraded
+	fine    []string // why nothing is to be done for some that nobody has named
 }
 
 func (a *upgradeAsk) ask(ctx context.Context) ([]holdfast.Upgrade, error) {
@@ -169,8 +170,14 @@ func (a *upgradeAsk) version(ctx context.Context, doc templates.Document) (strin
 			if ref.Upgrades != "" {
 				within = fmt.Sprintf("that its upgrades, %q, allows", ref.Upgrades)
 			}
-			why := fmt.Sprintf("%s is at %s %s: there is no newer version %s", name, ref.Name, ref.Version, within)
-			a.why = append(a.why, strings.Join(append([]string{why}, step.held...), ", and "))
+			why := strings.Join(append([]string{
+				fmt.Sprintf("%s is at %s %s: there is no newer version %s", name, ref.Name, ref.Version, within),
+			}, step.held...), ", and ")
+			if len(a.req.Clusters) == 0 && len(step.held) == 0 {
+				a.fine = append(a.fine, why)
+			} else {
+				a.why = append(a.why, why)
+			}
 		}
 		return step.to, err
 	}

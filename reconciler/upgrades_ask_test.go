@@ -213,13 +213,22 @@ func TestAskingHurriesWhatComesByItself(t *testing.T) {
 		t.Errorf("upgrades = %+v", got)
 	}
 
+	// Those of all that are up to date are no trouble.
+	u.push("Bump by hand", map[string]string{"clusters/plain.yaml": webCluster("plain", "1.2.0", "")})
+	u.look()
+	got, err = u.r.Upgrade(t.Context(), holdfast.UpgradeRequest{All: true, Actor: "alice"})
+	u.must(err)
+	if len(got) != 1 || got[0].Trouble != "" {
+		t.Errorf("upgrades = %+v", got)
+	}
+
 	// What somebody has declined is asked for anew.
 	u.repo.DeleteBranch(u.upgrades()[0].Branch)
 	u.lookAt(1)
 	_, err = u.r.Upgrade(t.Context(), holdfast.UpgradeRequest{Clusters: []string{"auto"}, Actor: "alice"})
 	u.must(err)
 	u.settle()
-	u.expect("web #1 declined: auto 1.0.0 1.2.0", "web (asked) #2 open: auto 1.0.0 1.2.0, plain 1.0.0 1.2.0")
+	u.expect("web #1 declined: auto 1.0.0 1.2.0", "web (asked) #3 open: auto 1.0.0 1.2.0")
 }
 
 // Whoever is not upgraded is told why: the pull request was closed, or somebody
