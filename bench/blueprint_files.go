@@ -93,11 +93,11 @@ func (s *stage) documents(members []member) []templates.Document {
 
 var versionLine = regexp.MustCompile(`(?m)^  version: .*$`)
 
-// libraryFiles are the files of the template as that version, in the folder of
-// its name. In a newer one every module is another.
-func libraryFiles(version string) (map[string]string, error) {
+// libraryFiles are the files of the template, which is in dir, as that version, in
+// the folder of its name. In a newer one every module is another.
+func libraryFiles(dir, version string) (map[string]string, error) {
 	files := make(map[string]string)
-	err := filepath.WalkDir(libraryFolder, func(name string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -105,7 +105,7 @@ func libraryFiles(version string) (map[string]string, error) {
 		if err != nil {
 			return err
 		}
-		below, err := filepath.Rel(libraryFolder, name)
+		below, err := filepath.Rel(dir, name)
 		below = filepath.ToSlash(below)
 		text := string(data)
 		switch {

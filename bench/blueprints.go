@@ -63,6 +63,7 @@ func (s *stage) blueprintsOf(n int) []figure {
 	push, beyond, floor, _ := w.pushes()
 	add("push of one document beside it, to decision", n, inMS(push), "ms", inMS(floor))
 	add("the same beyond the fetch", n, inMS(beyond), "ms")
+	add("what it would do, again after a push", n, w.lookAgain(number).Seconds(), "s", bare.Seconds())
 	add("get templates", n, inMS(w.ask("templates")), "ms", inMS(w.floorOfRecords("summaries")))
 	w.tpl.hub.Close(number)
 	w.quiet()
@@ -90,7 +91,7 @@ func (s *stage) newBlueprintWorld(n int) *fleetWorld {
 	}
 	w.git.Commit("main", "A fleet", files)
 	w.hub.ServeGit(w.git.Path)
-	library, err := libraryFiles(released)
+	library, err := libraryFiles(libraryFolder, released)
 	w.check(err)
 	w.tpl.git.Commit("main", "A template", library)
 	w.tpl.git.Tag(blueprint+"/v"+released, "main")
@@ -99,9 +100,9 @@ func (s *stage) newBlueprintWorld(n int) *fleetWorld {
 
 // nextFiles are the files that the next version of the template changes.
 func (s *stage) nextFiles() map[string]string {
-	before, err := libraryFiles(released)
+	before, err := libraryFiles(libraryFolder, released)
 	s.check(err)
-	after, err := libraryFiles(next)
+	after, err := libraryFiles(libraryFolder, next)
 	s.check(err)
 	return changedFiles(before, after)
 }
@@ -110,20 +111,15 @@ func (s *stage) nextFiles() map[string]string {
 // returns its number and how long it took from its delivery until what that would
 // do was on record, and until it was told.
 func (w *fleetWorld) change() (number int, recorded, told time.Duration) {
-	db, err := sql.Open("sqlite", "file:"+w.database()+"?mode=ro")
-	w.check(err)
-	defer db.Close()
 	main := w.tpl.git.Rev("main")
 	head := w.tpl.git.CommitOn("next", main, "Prepare "+next, w.nextFiles())
 	w.tpl.git.SetPullRequest(1, head, w.tpl.git.MergeCommit("main", "next"))
+	db := w.records()
+	defer db.Close()
 	w.forgetPeak()
 	began := time.Now()
 	number = w.tpl.hub.OpenPullRequest(githubserver.PullRequest{Branch: "next", Head: head, BaseSHA: main})
-	w.within(fleetWait, "what the pull request would do is on record", func() bool {
-		var found int
-		w.check(db.QueryRow("SELECT COUNT(*) FROM impacts").Scan(&found))
-		return found > 0
-	})
+	w.within(fleetWait, "what the pull request would do is on record", func() bool { return w.number(db, "SELECT COUNT(*) FROM impacts") > 0 })
 	recorded = time.Since(began)
 	made := fmt.Sprintf("%d clusters are made from it", len(w.members))
 	w.within(fleetWait, "the pull request tells that "+made, func() bool {
@@ -132,6 +128,31 @@ func (w *fleetWorld) change() (number int, recorded, told time.Duration) {
 		})
 	})
 	return number, recorded, time.Since(began)
+}
+
+// number is what a query for one number finds.
+func (s *stage) number(db *sql.DB, query string) (n int) {
+	s.check(db.QueryRow(query).Scan(&n))
+	return n
+}
+
+// lookAgain returns how long it takes to find out again what the pull request
+// would do, after a push to the fleet.
+func (w *fleetWorld) lookAgain(number int) time.Duration {
+	const version = "SELECT version FROM pull_requests WHERE repo = '" + templateRepo + "'"
+	head := w.tpl.git.Rev("next")
+	db := w.records()
+	defer db.Close()
+	var took []time.Duration
+	for range w.bench.rounds {
+		w.push()
+		w.quiet()
+		before, began := w.number(db, version), time.Now()
+		w.tpl.hub.PushHead(number, head)
+		w.within(fleetWait, "the pull request is looked at again", func() bool { return w.number(db, version) > before })
+		took = append(took, time.Since(began))
+	}
+	return median(took)
 }
 
 // release releases the next version, and returns how long it took from its

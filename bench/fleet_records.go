@@ -72,8 +72,7 @@ func (w *fleetWorld) database() string { return filepath.Join(w.path("data"), "d
 // floorOfRecords is how long it takes to read all rows of a table, some with a
 // condition behind it, by plain SQL. The table is a constant.
 func (w *fleetWorld) floorOfRecords(table string) time.Duration {
-	db, err := sql.Open("sqlite", "file:"+w.database()+"?mode=ro")
-	w.check(err)
+	db := w.records()
 	defer db.Close()
 	var took []time.Duration
 	for range fleetLists {
@@ -94,4 +93,11 @@ func (w *fleetWorld) floorOfRecords(table string) time.Duration {
 		took = append(took, time.Since(began))
 	}
 	return median(took)
+}
+
+// records opens what the server has on record, to be read.
+func (w *fleetWorld) records() *sql.DB {
+	db, err := sql.Open("sqlite", "file:"+w.database()+"?mode=ro")
+	w.check(err)
+	return db
 }

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -18,6 +21,7 @@ func TestFiguresAreKeptAndShown(t *testing.T) {
 		{Name: "fleet: start", N: 100, Value: 0.25, Unit: "s"},
 		figure{Name: "fleet: push", N: 1000, Value: 5, Unit: "ms"}.against(10),
 		{Name: "drift: wait", N: 1000, Unit: "s"},
+		{Name: "template: release", N: 1000, Value: 2, Unit: "s"},
 	}
 	if err := writeFigures(path, figures); err != nil {
 		t.Fatal(err)
@@ -36,6 +40,7 @@ func TestFiguresAreKeptAndShown(t *testing.T) {
 | push | 4.00 ms | 5.00 ms | × 1.25 | 10.0 ms | 0.50 |
 | start | 0.25 s |  |  |  |  |
 | drift: wait |  | 0.00 s |  |  |  |
+| template: release |  | 2.00 s |  |  |  |
 `
 	if out.String() != want {
 		t.Errorf("table:\n%swant:\n%s", &out, want)
@@ -84,6 +89,60 @@ func TestFleetsAreFleets(t *testing.T) {
 		if m.document(1) == m.document(0) {
 			t.Errorf("an edit of %s changes nothing", m.name)
 		}
+	}
+}
+
+// TestBlueprintFleetIsMadeFromTheLibrary holds the documents to the template that
+// they name, which is the one of the library.
+func TestBlueprintFleetIsMadeFromTheLibrary(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	repo := gitserver.NewRepo(t, filepath.Join(dir, "templates.git"))
+	source, err := gitsource.New(gitsource.Options{
+		Dir: filepath.Join(dir, "mirrors"), Repositories: []gitsource.Repository{{Name: templateRepo, URL: repo.Path, Branch: "main"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := make(releases)
+	for _, version := range []string{released, next} {
+		files, err := libraryFiles("../"+libraryFolder, version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		repo.Commit("main", version, files)
+		refs, err := source.Fetch(t.Context(), templateRepo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, err := source.Tree(t.Context(), templateRepo, string(refs["refs/heads/main"]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions[version] = templates.TemplateVersion{Tree: tree, Dir: blueprint}
+	}
+	resolver := templates.NewResolver(versions)
+	changes, upgrades := make(map[holdfast.Digest]int), 0
+	for _, m := range blueprintFleet(60) {
+		if m.upgrades() {
+			upgrades++
+		}
+		docs, faults := templates.ParseClusters(m.path(), []byte(m.document(0)))
+		if len(docs) != 1 || len(faults) > 0 {
+			t.Fatalf("%s: %v", m.path(), faults)
+		}
+		var roots []*templates.Root
+		for _, version := range []string{released, next} {
+			root, faults, err := resolver.Resolve(t.Context(), nil, docs[0].WrittenVersion(version))
+			if err != nil || len(faults) > 0 {
+				t.Fatalf("%s@%s: %v %v", m.name, version, faults, err)
+			}
+			roots = append(roots, root)
+		}
+		changes[templates.Compare(roots[0], roots[1]).Key]++
+	}
+	if changes[""] > 0 || len(changes) < len(clouds) || upgrades != 60/oneUpgrades {
+		t.Errorf("%d upgrade, and changes are %v: none of them empty, and more kinds than clouds", upgrades, changes)
 	}
 }
 
