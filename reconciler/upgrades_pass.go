@@ -209,8 +209,9 @@ func (p *upgradePass) proposed(
 // notProposed records why a pull request is not as it is wanted. The digest is of
 // what the forge did not take.
 func (p *upgradePass) notProposed(ctx context.Context, rec holdfast.Upgrade, digest holdfast.Digest, cause error) error {
-	passes := errors.Is(cause, holdfast.ErrUnavailable) || errors.Is(cause, holdfast.ErrUnauthorized) ||
-		errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded)
+	passes := slices.ContainsFunc([]error{
+		holdfast.ErrUnavailable, holdfast.ErrUnauthorized, holdfast.ErrNotFound, context.Canceled, context.DeadlineExceeded,
+	}, func(err error) bool { return errors.Is(cause, err) })
 	switch {
 	case errors.Is(cause, holdfast.ErrConflict):
 		rec.State, rec.Trouble = holdfast.UpgradeEdited, "somebody else has pushed to branch "+rec.Branch+": it is left alone"

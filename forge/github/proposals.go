@@ -270,6 +270,8 @@ func moveError(ctx context.Context, err error) error {
 	switch {
 	case has("already exists", "reference does not exist", "cannot be updated"):
 		return errAgain
+	case has("reference update failed"): // which is all that it says when it could not just now
+		return fmt.Errorf("%w: %w", holdfast.ErrUnavailable, translate(ctx, err))
 	case has("protected", "rule violation", "force-push", "not a fast forward"):
 		return fmt.Errorf("%w: %w", holdfast.ErrForbidden, translate(ctx, err))
 	default:
@@ -325,7 +327,7 @@ func createError(ctx context.Context, err error) error {
 			return errAgain
 		case strings.Contains(detail.Message, "No commits between"):
 			return fmt.Errorf("what it proposes is in the base branch already: %w", holdfast.ErrUnavailable)
-		case detail.Field == "head" && detail.Code == "invalid":
+		case detail.Field == "head" && detail.Code == "invalid", strings.Contains(detail.Message, "sha can't be blank"):
 			return fmt.Errorf("GitHub does not see the branch yet: %w", holdfast.ErrUnavailable)
 		}
 	}

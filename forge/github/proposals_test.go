@@ -379,6 +379,8 @@ func TestProposeMayNot(t *testing.T) {
 	const repo = " /repos/{owner}/{repo}/"
 	protected := githubserver.Fault{Status: 422, Body: `{"message":"Repository rule violations found\n\nCannot create ref due to creations being restricted."}`}
 	notYet := githubserver.Fault{Status: 422, Body: `{"message":"Validation Failed","errors":[{"resource":"PullRequest","field":"head","code":"invalid"}]}`}
+	blank := githubserver.Fault{Status: 422, Body: `{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"Head sha can't be blank"}]}`}
+	busy := githubserver.Fault{Status: 422, Body: `{"message":"Reference update failed"}`}
 	for name, test := range map[string]struct {
 		route string
 		fault githubserver.Fault
@@ -387,6 +389,8 @@ func TestProposeMayNot(t *testing.T) {
 		"hidden":       {"POST" + repo + "git/trees", githubserver.NotFound, holdfast.ErrForbidden},
 		"protected":    {"POST" + repo + "git/refs", protected, holdfast.ErrForbidden},
 		"not yet":      {"POST" + repo + "pulls", notYet, holdfast.ErrUnavailable},
+		"blank":        {"POST" + repo + "pulls", blank, holdfast.ErrUnavailable},
+		"busy":         {"POST" + repo + "git/refs", busy, holdfast.ErrUnavailable},
 		"no pulls":     {"POST" + repo + "pulls", githubserver.Forbidden, holdfast.ErrForbidden},
 		"unauthorized": {"POST" + repo + "git/commits", githubserver.Unauthorized, nil}, // another token is
 		"limited":      {"POST" + repo + "git/commits", githubserver.SecondaryLimit(time.Minute), holdfast.ErrUnavailable},
