@@ -40,8 +40,9 @@ func (g *given) decide(c holdfast.Cluster, p *provider) ([]violation, error) {
 	if err != nil {
 		return nil, err
 	}
-	broken := p.template.broken(scope)
-	on, unclear := p.on(scope)
+	left := maxExpressionsCost
+	broken := p.template.broken(scope, &left)
+	on, unclear := p.on(scope, &left)
 	g.on = on
 	return append(broken, unclear...), nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -112,4 +113,44 @@ func TestBombs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRuleBombs: expressions take a bounded number of steps, one by one and
+// together, and so do the patterns in them.
+func TestRuleBombs(t *testing.T) {
+	t.Parallel()
+
+	const tooMany = "it takes too many steps"
+	for name, tc := range map[string]struct{ rule, want string }{
+		"pattern":           {"self.text.matches('(a|aa|aaa|b?c?){1000}$')", "cannot be evaluated: "},
+		"pattern, function": {"matches(self.text, '(a|aa|aaa|b?c?){1000}$')", "cannot be evaluated: "},
+		"pattern of items":  {"self.l.all(x, (string(x) + 'aaaaaaaaaaaaaaaaaaaaaaaa').matches('(a|aa|aaa|b?c?){1000}$') || true)", tooMany},
+		"pattern, dynamic":  {"dyn(self.text).matches('(a|aa|aaa|b?c?){1000}$')", "cannot be evaluated: "},
+		"pattern, not text": {"self.text.matches(self.text)", "matches a pattern that is not written out"},
+		"pattern, built":    {"self.text.matches('a' + 'b')", "matches a pattern that is not written out"},
+		"pattern, fine":     {"'node-1'.matches('^[a-z]+-[0-9]+$') && matches('node-1', '^[a-z]+-[0-9]+$') && !'1'.matches('^[a-z]$')", ""},
+		"nested":            {strings.Repeat("[1,2,3,4,5].exists(x, ", 25) + "false" + strings.Repeat(")", 25), tooMany},
+		"square":            {"self.l.all(x, self.l.all(y, x == y || true))", tooMany},
+		"lists of lists":    {"self.l.map(x, self.l).map(x, x + x).map(x, x + x).map(x, x + x) == [self.l]", tooMany},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			faults := ruleFaults(t, tc.rule, 1)
+			if got := faults.Error(); !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
+				t.Error(got)
+			}
+		})
+	}
+	many := ruleFaults(t, "self.l.all(x, self.l.all(y, x == y || true))", 150).Error()
+	if n := strings.Count(many, tooMany); n == 0 || n > 10 || !strings.Contains(many, "the expressions before it have taken too many steps") {
+		t.Errorf("%d\n%s", n, many)
+	}
+}
+
+func ruleFaults(t *testing.T, rule string, times int) holdfast.Faults {
+	t.Helper()
+	text := strings.Replace(richTemplate, "price: {type: number}", "price: {type: number}\n      text: {type: string, default: ''}\n      l: {type: array, items: {type: integer}, default: [1]}", 1)
+	text = strings.Replace(text, "  rules:\n", "  rules:\n"+strings.Repeat(fmt.Sprintf("    - {message: m, rule: %q}\n", rule), times), 1)
+	doc := clusterWith(t, "node_count: 3", "l: ["+strings.Repeat("4711,", 3000)+"]", "text: "+strings.Repeat("a", 100_000))
+	return resolveFaults(t, tree(with(richFiles(), "t/template.yaml", text)), doc)
 }

@@ -24,6 +24,7 @@ const (
 	maxExpression      = 4_000   // characters
 	maxExpressionDepth = 100     // of nesting
 	maxExpressionCost  = 100_000 // about the steps of an evaluation
+	maxExpressionsCost = 500_000 // of all evaluations for a cluster
 	maxExpressions     = 200     // in a template
 )
 
@@ -99,6 +100,10 @@ func (d *dialect) compile(text string) (*expression, error) {
 	if err := d.selections(parsed.NativeRep(), e); err != nil {
 		return nil, err
 	}
+	matches, ok := newMatching(parsed.NativeRep())
+	if !ok {
+		return nil, &expressionFault{"matches a pattern that is not written out", `write it as a text: self.x.matches("^[a-z]+$")`}
+	}
 	checked, issues := d.env.Check(parsed)
 	if err := d.issueFault(issues); err != nil {
 		return nil, err
@@ -106,7 +111,8 @@ func (d *dialect) compile(text string) (*expression, error) {
 	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
 		return nil, &expressionFault{fmt.Sprintf("is %s, not true or false", cel.FormatCELType(out)), "compare it with something"}
 	}
-	program, err := d.env.Program(checked, cel.CostLimit(maxExpressionCost), cel.EvalOptions(cel.OptTrackCost, cel.OptOptimize))
+	program, err := d.env.Program(checked, cel.CostLimit(maxExpressionCost), cel.CostTracking(matches), matches.options(),
+		cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
 		return nil, &expressionFault{"cannot be used: " + clip(err.Error()), ""}
 	}
@@ -196,11 +202,18 @@ func (e *expression) absent(present func(string) bool) string {
 	return ""
 }
 
-// holds evaluates the expression.
-func (e *expression) holds(scope cel.Activation) (bool, error) {
-	out, _, err := e.program.Eval(scope)
+// holds evaluates the expression, and takes what that has cost from left.
+func (e *expression) holds(scope cel.Activation, left *int) (bool, error) {
+	if *left < 0 {
+		return false, errors.New("the expressions before it have taken too many steps")
+	}
+	out, details, err := e.program.Eval(scope)
+	if details != nil && details.ActualCost() != nil {
+		*left -= int(min(*details.ActualCost(), maxExpressionCost))
+	}
 	if err != nil {
 		if strings.Contains(err.Error(), "cost limit exceeded") {
+			*left -= maxExpressionCost
 			return false, errors.New("it takes too many steps")
 		}
 		return false, errors.New(clip(err.Error()))

@@ -113,11 +113,12 @@ func (p *provider) always(name string) bool {
 	return given || fallback || slices.Contains(s.required, name)
 }
 
-// broken returns the rules that variables do not keep.
-func (t *Template) broken(scope cel.Activation) []violation {
+// broken returns the rules that variables do not keep. left is what evaluations
+// may cost.
+func (t *Template) broken(scope cel.Activation, left *int) []violation {
 	var out []violation
 	for _, r := range t.rules {
-		ok, err := r.holds.holds(scope)
+		ok, err := r.holds.holds(scope, left)
 		switch {
 		case err != nil:
 			out = append(out, violation{
@@ -147,15 +148,15 @@ func (s switches) key() string {
 	return string(key)
 }
 
-// on evaluates the conditions of a provider.
-func (p *provider) on(scope cel.Activation) (switches, []violation) {
+// on evaluates the conditions of a provider. left is what evaluations may cost.
+func (p *provider) on(scope cel.Activation, left *int) (switches, []violation) {
 	s := make(switches, len(p.calls))
 	var out []violation
 	for i, call := range p.calls {
 		if s[i] = call.when == nil; s[i] {
 			continue
 		}
-		on, err := call.when.holds(scope)
+		on, err := call.when.holds(scope, left)
 		if err != nil {
 			out = append(out, violation{message: fmt.Sprintf("when of module %q (%q) cannot be evaluated: %v", call.name, clip(call.when.text), err)})
 		}
