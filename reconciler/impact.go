@@ -305,8 +305,12 @@ func (r *Reconciler) assessVersion(ctx context.Context, repo Repository, t chang
 	impact.Changes = templates.Diff(former.Blueprint(), blueprint)
 	breaks := slices.IndexFunc(impact.Changes, func(c holdfast.TemplateChange) bool { return c.Breaking })
 	if breaks >= 0 && impact.Version != "" && impact.Released != "" && !templates.MayBreak(impact.Released, impact.Version) {
-		impact.Fault = fmt.Sprintf("%s %s after %s must not break documents, and this does: %s %s. Name a new major version, or keep what was valid valid",
-			t.name, impact.Version, impact.Released, impact.Changes[breaks].About, impact.Changes[breaks].What)
+		kind := "major"
+		if strings.HasPrefix(impact.Released, "0.") {
+			kind = "minor" // as before 1.0.0
+		}
+		impact.Fault = fmt.Sprintf("after %s it must not break documents, and it does: %s %s. Name a new %s version, or keep what was valid valid",
+			impact.Released, impact.Changes[breaks].About, impact.Changes[breaks].What, kind)
 	}
 	return nil
 }

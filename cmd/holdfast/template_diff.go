@@ -213,7 +213,7 @@ func (a *app) templateDiffText(d templateDiff) string {
 		}
 		title := "Other changes"
 		if breaking {
-			title = "Breaking: only a new major version may bring it"
+			title = "Breaking: only a new major version may bring it, and before 1.0.0 a minor one"
 		}
 		fmt.Fprintf(&b, "\n%s\n", title)
 		for line := range strings.Lines(strings.TrimLeft(a.table([]string{"", ""}, rows), "\n")) {
