@@ -408,3 +408,64 @@ func TestATrialDoesNotStandForAPlan(t *testing.T) {
 		}
 	}
 }
+
+// A trial that does not come to what was assessed is assessed again, and not
+// planned over and over.
+func TestATrialThatWasAssessedOtherwiseIsAssessedAgain(t *testing.T) {
+	t.Parallel()
+	f := newShops(t)
+	f.open(1, shop("1.1.0", "two"))
+	f.executeAll(planned)
+	rec := f.pullRequest(1)
+	right := rec.Clusters[0].SourceDigest
+	rec.Clusters[0].SourceDigest = "sha256:other"
+	_, err := f.store.SavePullRequest(t.Context(), rec)
+	f.must(err)
+	f.must(f.r.TakeIn(t.Context(), infra, 1))
+	for range 3 {
+		_ = f.r.Settle(t.Context()) // it is tried again later
+	}
+	f.executeAll(planned)
+	if got := f.pullRequest(1).Clusters[0].SourceDigest; got != right {
+		t.Errorf("the digest is %s, want %s", got, right)
+	}
+	f.expectRuns("shop-c", "plan no_changes", "plan planned")
+}
+
+// What is queued of a pull request goes with it, and none of its commands leads to
+// more than a plan.
+func TestTrialsEndWithTheirPullRequest(t *testing.T) {
+	t.Parallel()
+	f := newShops(t)
+	f.open(1, shop("1.1.0", "two"))
+	f.planAll(1)
+	for _, verb := range []holdfast.Verb{holdfast.VerbApply, holdfast.VerbApprove, holdfast.VerbUnlock} {
+		c, err := f.r.Command(t.Context(), holdfast.Command{
+			PullRequest: holdfast.PullRequestRef{Repo: infra, Number: 1}, Author: "alice", Trusted: true,
+			Verb: verb, Clusters: []string{"shop-c"}, Text: "/holdfast " + string(verb) + " shop-c",
+		})
+		f.must(err)
+		if c.Status != holdfast.CommandRefused {
+			t.Errorf("%s: %s %s", verb, c.Status, c.Reply)
+		}
+	}
+	f.change(1, func(pr *holdfast.PullRequest) { pr.State = holdfast.PullRequestClosed })
+	f.lookAt(1)
+	if a := f.claim(); a.Run != "" {
+		t.Errorf("%s of %s is claimed", a.Kind, a.Cluster)
+	}
+	for _, name := range []string{"shop-a", "shop-b", "shop-c"} {
+		f.expectRuns(name, "plan no_changes", "plan canceled Closed")
+	}
+	// The API knows runs by their ids.
+	for _, run := range f.must2(f.store.Runs(t.Context(), holdfast.RunFilter{Cluster: "shop-c"})) {
+		if !run.Trial {
+			continue
+		}
+		c, err := f.r.Command(t.Context(), holdfast.Command{Author: "alice", Trusted: true, Verb: holdfast.VerbApply, Clusters: []string{run.ID}})
+		f.must(err)
+		if c.Status != holdfast.CommandRefused {
+			t.Errorf("apply %s: %s %s", run.ID, c.Status, c.Reply)
+		}
+	}
+}

@@ -144,6 +144,9 @@ func (a *assessor) add(ctx context.Context, user templateUser) error {
 	user.doc = doc
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if g := a.groups[e.key]; g != nil {
+		e.key = g.Key // thousands of effects have the same: one text for all
+	}
 	if stays {
 		a.known.clusters[document] = e
 	}
@@ -374,6 +377,11 @@ func (r *Reconciler) fillTrial(ctx context.Context, in Input, want holdfast.Pull
 	doc.Cluster = want.Document
 	if err := r.fillRoot(ctx, r.resolver.Using(proposed), cat.tree, doc, run); err != nil {
 		return err
+	}
+	if !run.SourceDigest.Equal(want.SourceDigest) {
+		// It would be planned again and again.
+		r.assessed.take(pr.PullRequestRef)
+		return fmt.Errorf("plan what %s was assessed with: it is something else now: %w", pr.PullRequestRef, holdfast.ErrNotFound)
 	}
 	res := &resolution{doc: doc, location: run.StateLocation}
 	shared, err := r.sharedState(ctx, cat, res, in.Cluster)
