@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -170,4 +171,75 @@ func TestUpgradeFollowsItsFiles(t *testing.T) {
 		t.Errorf("the branch has %s commits, want one", n)
 	}
 	up.untilPlanned("4 to create")
+}
+
+// Code in a template's pull request prints the secrets of the clusters that it is
+// tried with: nobody gets to see them.
+func TestTrialsLeakNoSecrets(t *testing.T) {
+	t.Parallel()
+	w, infra, blueprints := newBlueprints(t, nil)
+	const secret = "correct-horse-battery-staple"
+	w.write("db-password", secret+"\n", 0o600)
+	w.set(settings{"telemetry.logLevel": "debug", "credentials": []any{map[string]any{
+		"project": "shop", "secrets": map[string]any{"DB_PASSWORD": map[string]any{"file": "db-password"}},
+	}}})
+	guarded := oneFourTwo
+	guarded.version = "1.6.0"
+	guarded.schema = []string{"db_password: {type: string, writeOnly: true}"}
+	blueprints.commit(guarded.files())
+	blueprints.release("1.6.0")
+	infra.commit(on("alpha", "1.6.0", "node_count: 1, db_password: {secret: {env: DB_PASSWORD}}"))
+	w.start()
+	w.untilWaiting("alpha", "Unreviewed")
+
+	guarded.version = "1.7.0"
+	thief := guarded.files()
+	thief["kubernetes/template.yaml"] = strings.NewReplacer(
+		`inputs: {cidr: "${var.cidr}"}`, `inputs: {cidr: "${var.cidr}", loot: "${var.db_password}"}`,
+		"  outputs:\n", "  outputs:\n    loot: {value: \"${module.network.loot}\"}\n",
+	).Replace(thief["kubernetes/template.yaml"])
+	thief["kubernetes/modules/network/main.tf"] += `
+variable "loot" {
+  type = string
+}
+
+resource "terraform_data" "loot" {
+  input = nonsensitive({ plain = var.loot, coded = base64encode(var.loot), name = "it is ${var.loot}" })
+}
+
+output "loot" {
+  value = "the password is ${nonsensitive(var.loot)}"
+}
+
+check "loot" {
+  assert {
+    condition     = nonsensitive(var.loot) == ""
+    error_message = "The password is ${nonsensitive(var.loot)}."
+  }
+}
+`
+	pr := blueprints.open(thief)
+	pr.untilPlanned("kubernetes")
+	pr.untilComment("loot", "The password is (sensitive value)")
+	w.untilIdle()
+	seen := w.everythingSaid()
+	for _, comment := range blueprints.hub.Comments(pr.number) {
+		seen[fmt.Sprint("comment ", comment.ID)] = comment.Body
+	}
+	for _, sha := range blueprints.hub.StatusRevisions() {
+		seen["statuses of "+sha] = fmt.Sprintf("%+v", blueprints.hub.Statuses(sha))
+	}
+	if code := w.stop(); code != 0 {
+		t.Errorf("the server ended with code %d", code)
+	}
+	for name, text := range w.everyFile() {
+		seen["file "+name] = text
+	}
+	for place, text := range seen {
+		for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
+			if strings.Contains(text, form) {
+				t.Errorf("%s has the secret, as %s", place, form)
+			}
+		}
+	}
 }
