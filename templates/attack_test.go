@@ -154,3 +154,40 @@ func ruleFaults(t *testing.T, rule string, times int) holdfast.Faults {
 	doc := clusterWith(t, "node_count: 3", "l: ["+strings.Repeat("4711,", 3000)+"]", "text: "+strings.Repeat("a", 100_000))
 	return resolveFaults(t, tree(with(richFiles(), "t/template.yaml", text)), doc)
 }
+
+// TestSecretsInConditions: no schema looks at a secret's value, which it cannot
+// know, and a misspelled secret is not repeated.
+func TestSecretsInConditions(t *testing.T) {
+	t.Parallel()
+
+	const condition = "a condition asks for the value of db_password, which is secret (only whether it is given can be asked for, by required)"
+	for name, tc := range map[string]struct{ variables, more, want string }{
+		"reference":       {"other: {$ref: \"#/properties/db_password\"}", "", "t/template.yaml:55:21: a schema refers to that of db_password, which is secret (write it out: the value of another variable is in Git)"},
+		"if":              {"", "if: {properties: {db_password: {const: a}}}\n    then: {required: [price]}", "t/template.yaml:66:36: " + condition},
+		"anyOf":           {"", "anyOf: [{properties: {db_password: {minLength: 8}}}]", "t/template.yaml:66:40: " + condition},
+		"deep":            {"", "allOf: [{not: {oneOf: [{}, {properties: {db_password: {minLength: 8}}}]}}]", "t/template.yaml:66:59: " + condition},
+		"another object":  {"o: {type: object, properties: {db_password: {minLength: 1}}}", "$defs: {o: {properties: {db_password: {minLength: 8}}}}", ""},
+		"whether given":   {"", "if: {required: [db_password], properties: {db_password: {}}}\n    then: {not: {required: [price]}}", ""},
+		"misspelled":      {"", "patternProperties: {\"^db\": {pattern: \"^[a-z]{12}$\"}}", "c/c.yaml:11:18: variable db_passwort is not what it can be (it must match ^[a-z]{12}$)"},
+		"misspelled enum": {"", "patternProperties: {\"^db\": {enum: [a, b]}}", "c/c.yaml:11:18: variable db_passwort is not what it can be (one of a, b)"},
+		"of the whole":    {"", "patternProperties: {\"^db\": true}\n    const: {a: 1}", "c/c.yaml:9:3: spec.variables is not what it can be (the only one is {\"a\":1})"},
+		"unevaluated":     {"", "patternProperties: {\"^x\": true}\n    unevaluatedProperties: false", "c/c.yaml:11:5: spec.variables has no \"db_passwort\" (did you mean \"db_password\"?)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.Replace(richTemplate, "      price: {type: number}\n", "      price: {type: number}\n      "+tc.variables+"\n", 1)
+			text = strings.Replace(text, "  rules:\n", "    "+tc.more+"\n  rules:\n", 1)
+			line := "db_password: {secret: {env: A}}"
+			if strings.Contains(tc.want, "db_passwort") || name == "of the whole" {
+				line = "db_passwort: hunter2"
+			}
+			faults := resolveFaults(t, tree(with(richFiles(), "t/template.yaml", text)), clusterWith(t, "node_count: 3", line))
+			if got := faults.Error(); got != tc.want {
+				t.Errorf("%s", got)
+			}
+			if strings.Contains(faults.Error(), "hunter2") {
+				t.Error("the value is in the fault")
+			}
+		})
+	}
+}

@@ -76,15 +76,42 @@ func (l *templateLoader) secretDefault(name string, value any, at *yaml.Node) {
 	}
 }
 
-// secretsElsewhere tells of writeOnly where it would be of no effect.
+// secretsElsewhere tells of writeOnly where it would be of no effect, and of
+// schemas that would look at a secret's value: nobody knows it here.
 func (l *templateLoader) secretsElsewhere(node *yaml.Node, doc map[string]any) {
+	const hint = "only whether it is given can be asked for, by required"
 	rewriteSchema(doc, nil, func(at []string, schema map[string]any) any {
-		if mark, _ := schema["writeOnly"].(bool); mark && (len(at) != 2 || at[0] != "properties") {
-			l.add(nodeAt(node, append(slices.Clone(at), "writeOnly")), "writeOnly is not at a variable itself",
-				"only a variable as a whole can be secret")
+		tell := func(keyword, message, hint string) {
+			l.add(nodeAt(node, append(slices.Clone(at), keyword)), message, hint)
+		}
+		ofVariable := len(at) == 2 && at[0] == "properties"
+		if mark, _ := schema["writeOnly"].(bool); mark && !ofVariable {
+			tell("writeOnly", "writeOnly is not at a variable itself", "only a variable as a whole can be secret")
+		}
+		ref, _ := schema["$ref"].(string)
+		if name, ok := strings.CutPrefix(ref, "#/properties/"); ok && l.t.schema.secrets[unpointerWord(name)] {
+			tell("$ref", fmt.Sprintf("a schema refers to that of %s, which is secret", unpointerWord(name)), "write it out: the value of another variable is in Git")
+		}
+		if len(at) > 2 && at[len(at)-2] == "properties" && l.t.schema.secrets[at[len(at)-1]] && ofWhole(at[:len(at)-2]) && len(schema) > 0 {
+			l.add(nodeAt(node, at), fmt.Sprintf("a condition asks for the value of %s, which is secret", at[len(at)-1]), hint)
 		}
 		return schema
 	})
+}
+
+// ofWhole reports whether the schema at a path is held against the variables as
+// a whole.
+func ofWhole(at []string) bool {
+	for i := 0; i < len(at); i++ {
+		switch at[i] {
+		case "if", "then", "else", "not":
+		case "allOf", "anyOf", "oneOf", "dependentSchemas":
+			i++ // and an index or a name
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // nodeAt returns the value at a path below a node, or the nearest that there is.

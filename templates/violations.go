@@ -229,13 +229,13 @@ func (s *providerSchema) leaf(e *jsonschema.ValidationError) []violation {
 		say("must be %s, not %s", article(k.Want), k.Got)
 		v.hint = typeHint(k)
 	case *kind.Enum:
-		say("is %s", quotedValue(k.Got))
+		say("is %s", s.quoted(e, k.Got))
 		v.hint = enumHint(k)
 	case *kind.Const:
-		say("is %s", quotedValue(k.Got))
+		say("is %s", s.quoted(e, k.Got))
 		v.hint = "the only one is " + plainValue(k.Want)
 	case *kind.Format:
-		say("is %s: not allowed for %s", quotedValue(k.Got), s.types.provider)
+		say("is %s: not allowed for %s", s.quoted(e, k.Got), s.types.provider)
 		word, _ := k.Got.(string)
 		v.hint = s.types.hint(word)
 	case *kind.Required:
@@ -245,9 +245,12 @@ func (s *providerSchema) leaf(e *jsonschema.ValidationError) []violation {
 		say("has %s and no %s", k.Prop, strings.Join(k.Missing, ", "))
 		v.hint = "the template requires one with the other"
 	case *kind.Pattern:
-		say("is %s", quotedValue(k.Got))
+		say("is %s", s.quoted(e, k.Got))
 		v.hint = s.patternHint(e, k)
 	case *kind.FalseSchema:
+		if at := e.InstanceLocation; len(at) == 1 && !s.open && s.properties[at[0]] == nil {
+			return nil // told as an unknown variable already
+		}
 		say("is not allowed here")
 		v.key = true
 	case *kind.Not:
@@ -263,6 +266,15 @@ func (s *providerSchema) leaf(e *jsonschema.ValidationError) []violation {
 		v.hint = strings.TrimPrefix(v.hint+" "+when, " ")
 	}
 	return []violation{v}
+}
+
+// quoted is a value in a message. That of a variable which is not declared is in
+// none where there are secrets: it may be one whose name was misspelled.
+func (s *providerSchema) quoted(e *jsonschema.ValidationError, v any) string {
+	if at := e.InstanceLocation; len(s.secrets) > 0 && (len(at) == 0 || s.properties[at[0]] == nil) {
+		return "not what it can be"
+	}
+	return quotedValue(v)
 }
 
 // limitWords says which limit a value does not keep.
