@@ -15,8 +15,8 @@ import (
 // about again, and to render them takes seconds where there are thousands.
 
 // effectsKept is of how many pull requests that is remembered. Of ten thousand
-// clusters it is a few megabytes each.
-const effectsKept = 8
+// clusters it is some three megabytes each.
+const effectsKept = 16
 
 // effect is what a template's change does to one cluster.
 type effect struct {
