@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -262,4 +263,81 @@ func upgradeBranchOf(u *upgradeFleet, key string) string {
 	}
 	u.t.Fatalf("there is no upgrade %q", key)
 	return ""
+}
+
+// A file that cannot be read for a while, or a name that is claimed twice, closes
+// nothing.
+func TestAFaultyFileClosesNoUpgrade(t *testing.T) {
+	t.Parallel()
+	for name, files := range map[string]map[string]string{
+		"unparsable": {"clusters/a.yaml": "apiVersion: holdfast.dev/v1\nkind: [", "clusters/b.yaml": webCluster("b", "1.1.0", "")},
+		"twice":      {"clusters/again.yaml": webCluster("a", "1.0.0", "~> 1.0"), "clusters/b.yaml": webCluster("b", "1.1.0", "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUpgradeFleet(t, twoBehind())
+			u.release("1.1.0")
+			u.push("Break it", files)
+			u.look()
+			u.expect("web #1 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0")
+			u.push("Mend it", map[string]string{
+				"clusters/a.yaml": "# mended\n" + webCluster("a", "1.0.0", "~> 1.0"), "clusters/again.yaml": "# nothing\n",
+			})
+			u.look()
+			u.expect("web #1 open: a 1.0.0 1.1.0")
+			u.expectPullRequests(holdfast.PullRequestOpen, "#1 Upgrade web to 1.1.0 for a")
+		})
+	}
+}
+
+// A cluster whose label changes goes over to the pull request of its new group.
+func TestAClusterChangesItsGroup(t *testing.T) {
+	t.Parallel()
+	u := newUpgradeFleet(t, map[string]string{
+		"a": webCluster("a", "1.0.0", "~> 1.0", "team: one"), "b": webCluster("b", "1.0.0", "~> 1.0", "team: two"),
+	}, groupedBy("team"))
+	u.release("1.1.0")
+	u.expect("web team=one #1 open: a 1.0.0 1.1.0", "web team=two #2 open: b 1.0.0 1.1.0")
+	u.push("Give a to two", map[string]string{"clusters/a.yaml": webCluster("a", "1.0.0", "~> 1.0", "team: two")})
+	u.look()
+	u.expect("web team=one #1 obsolete", "web team=two #2 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0")
+	u.push("And back", map[string]string{"clusters/a.yaml": webCluster("a", "1.0.0", "~> 1.0", "team: one")})
+	u.look()
+	u.expect("web team=one #3 open: a 1.0.0 1.1.0", "web team=two #2 open: b 1.0.0 1.1.0")
+}
+
+// Of a pull request that somebody has made half of and merged, the rest is
+// proposed again.
+func TestHalfOfAnUpgradeIsMerged(t *testing.T) {
+	t.Parallel()
+	u := newUpgradeFleet(t, twoBehind())
+	u.release("1.1.0")
+	u.repo.Commit(upgradeBranch, "Not b", map[string]string{"clusters/b.yaml": u.files["clusters/b.yaml"]})
+	u.lookAt(1)
+	u.repo.Merge(master, upgradeBranch)
+	u.look()
+	u.lookAt(1)
+	u.must(u.r.UpgradesNow(t.Context(), infra))
+	u.settle()
+	u.expect("web #2 open: b 1.0.0 1.1.0")
+}
+
+// Files that are moved or removed while a pull request is open are followed.
+func TestFilesMoveUnderAnUpgrade(t *testing.T) {
+	t.Parallel()
+	u := newUpgradeFleet(t, twoBehind())
+	u.release("1.1.0")
+	u.push("Move a, remove b", map[string]string{
+		"clusters/a.yaml": gitserver.Delete, "clusters/b.yaml": gitserver.Delete,
+		"clusters/deep/er/a.yaml": strings.ReplaceAll(u.files["clusters/a.yaml"], "\n", "\r\n"),
+	})
+	u.look()
+	u.expect("web #1 open: a 1.0.0 1.1.0")
+	got := u.repo.Git("show", upgradeBranch+":clusters/deep/er/a.yaml")
+	if !strings.Contains(got, "version: 1.1.0") || strings.Count(got, "\r\n")+1 < strings.Count(u.files["clusters/a.yaml"], "\n") {
+		t.Errorf("a is %q", got)
+	}
+	if diff := u.repo.Git("diff", "--name-only", upgradeBranch+"^", upgradeBranch); diff != "clusters/deep/er/a.yaml" {
+		t.Errorf("the branch changes %q", diff)
+	}
 }

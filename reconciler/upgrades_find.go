@@ -275,6 +275,15 @@ func (c *catalog) upgradable(name string) (templates.Document, bool) {
 	return entries[0].doc, ref != nil && ref.Name != "" && ref.Version != ""
 }
 
+// unclear reports whether a tree does not tell what some of an upgrade's clusters
+// are: their files have faults, or they are claimed twice. That is mended, and
+// nobody wants another pull request then.
+func (c *catalog) unclear(rec holdfast.Upgrade) bool {
+	return slices.ContainsFunc(rec.Clusters, func(cluster holdfast.UpgradeCluster) bool {
+		return c.spoiled[cluster.Path] || len(c.names.get(cluster.Name)) > 1
+	})
+}
+
 // check fills in which candidates the newer version would refuse. What was found
 // out of the same document before is not asked again.
 func (r *Reconciler) check(ctx context.Context, cat *catalog, candidates []upgradeCandidate) error {

@@ -45,6 +45,9 @@ func (p *upgradePass) bring(ctx context.Context, rec holdfast.Upgrade, wanted *w
 	case upgradePropose:
 		return p.propose(ctx, rec, wanted, files, from)
 	case upgradeWithdraw:
+		if p.cat.unclear(rec) {
+			return nil
+		}
 		return p.withdraw(ctx, rec, wanted)
 	default:
 		return nil
