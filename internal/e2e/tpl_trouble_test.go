@@ -220,3 +220,31 @@ func (w *world) until1(what, cluster string, ok func(holdfast.Run) bool) (found 
 	})
 	return found
 }
+
+// A delivery that is lost costs time, and nothing else: a new version is found by
+// polling, and what it proposes, in each repository for its own clusters, is
+// followed without the forge's word.
+func TestUpgradesNeedNoWebhooks(t *testing.T) {
+	t.Parallel()
+	w, infra, blueprints := newBlueprints(t, nil)
+	apps := w.addRepo("acme/apps", nil)
+	apps.hub.ServeGit(apps.git.Path)
+	infra.commit(upgrading("alpha", "1.4.2", "~> 1.4", "node_count: 1"))
+	apps.commit(upgrading("beta", "1.4.2", ">= 1.4, < 1.6", "node_count: 2"))
+	for _, r := range w.repos {
+		r.config["poll"] = "1s"
+		r.hub.Drop(1000)
+	}
+	w.start()
+	w.untilWaiting("alpha", "Unreviewed")
+	w.untilWaiting("beta", "Unreviewed")
+	blueprints.commit(oneFive.files())
+	blueprints.release("1.5.0")
+	for _, p := range []*pull{
+		infra.untilProposed(1, "open", "1.5.0 for alpha"), apps.untilProposed(1, "open", "1.5.0 for beta"),
+	} {
+		p.untilPlanned("to create")
+		p.merge()
+		p.untilApplied("created")
+	}
+}
