@@ -341,3 +341,27 @@ func TestFilesMoveUnderAnUpgrade(t *testing.T) {
 		t.Errorf("the branch changes %q", diff)
 	}
 }
+
+// Tags go, come for an older series, and move: what is open follows, to what can be
+// used.
+func TestTagsMoveUnderAnUpgrade(t *testing.T) {
+	t.Parallel()
+	u := newUpgradeFleet(t, twoBehind())
+	u.release("1.1.0")
+	u.release("1.2.0")
+	u.expect("web #1 open: a 1.0.0 1.2.0, b 1.0.0 1.2.0")
+	u.repo.DeleteRef("refs/tags/web/v1.2.0")
+	u.look()
+	u.expect("web #1 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0")
+	u.release("1.0.5")
+	u.expect("web #1 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0, narrow 1.0.0 1.0.5")
+	u.repo.Tag("web/v1.2.0", master) // another commit, which calls itself 1.0.5
+	u.look()
+	u.expect("web #1 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0, narrow 1.0.0 1.0.5")
+	u.expectPullRequests(holdfast.PullRequestOpen, "#1 "+u.pullRequest(1).Title)
+	for _, version := range []string{"1.1.0", "1.0.5"} {
+		u.repo.DeleteRef("refs/tags/web/v" + version)
+	}
+	u.look()
+	u.expect("web #1 obsolete")
+}
