@@ -49,7 +49,7 @@ func (g *given) decide(c holdfast.Cluster, p *provider) ([]violation, error) {
 
 // assemble makes the root module of a cluster for which everything is fine.
 func assemble(from source, p *provider, c holdfast.Cluster, g given) (*Root, error) {
-	values, err := renderVariables(g.plain)
+	values, err := renderVariables(p.template.schema.declared(g.plain))
 	if err != nil {
 		return nil, err
 	}

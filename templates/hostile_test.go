@@ -37,6 +37,7 @@ func TestHostileTemplates(t *testing.T) {
 		"format, no text":              {"price: {type: number}", "price: {type: number, format: 5}", "spec.variables is not a JSON Schema"},
 		"format in a default":          {"price: {type: number}", "price: {type: number}\n      o: {default: {format: instance-type, writeOnly: true}}", ""},
 		"schema true":                  {"price: {type: number}", "price: true", ""},
+		"reserved name":                {"price: {type: number}", "price: {type: number}\n      _: {type: string}", "\"_\" cannot be the name of a variable: it means something else to the engine"},
 		"schema of a list":             {"price: {type: number}", "price: [number]", "spec.variables is not a JSON Schema"},
 		"properties, a list":           {"    properties:\n      node_count", "    properties: []\n    x:\n      node_count", "spec.variables is not a JSON Schema"},
 		"recursive schema":             {"price: {type: number}", "price: {type: object, additionalProperties: false, properties: {deep: {$ref: \"#/properties/price\"}}}", "*"},

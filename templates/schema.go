@@ -32,6 +32,18 @@ type schema struct {
 	secretDefaults map[string]any // references, by variable
 }
 
+// declared are the variables that the root module declares. Others, which an
+// open schema allows, are of use to rules only: the engine warns about them in
+// every plan.
+func (s *schema) declared(variables map[string]any) map[string]any {
+	if !s.open {
+		return variables
+	}
+	out := maps.Clone(variables)
+	maps.DeleteFunc(out, func(name string, _ any) bool { return s.properties[name] == nil })
+	return out
+}
+
 const schemaURL = "holdfast:///variables"
 
 // newSchema reads what is declared, whether or not it can be compiled.

@@ -242,5 +242,5 @@ func (l *templateLoader) defaults(p *provider, o *object) {
 
 // reservedVariables are names that the engines refuse in a variable block.
 func reservedVariables() []string {
-	return []string{"source", "version", "providers", "count", "for_each", "lifecycle", "depends_on", "locals"}
+	return []string{"source", "version", "providers", "count", "for_each", "lifecycle", "depends_on", "locals", "_"}
 }
