@@ -259,13 +259,35 @@ func (r *Reconciler) targets(ctx context.Context, c holdfast.Command) ([]target,
 	}
 	for _, name := range c.Clusters {
 		if !slices.ContainsFunc(out, func(t target) bool { return t.cluster == name }) {
-			return nil, refusal(fmt.Sprintf("this pull request does not change cluster %q", name))
+			return nil, r.notChanged(ctx, pr, name)
 		}
 	}
-	if len(out) == 0 {
+	switch tried := slices.ContainsFunc(pr.Clusters, func(cluster holdfast.PullRequestCluster) bool { return cluster.Trial }); {
+	case len(out) == 0 && tried:
+		return nil, refusal("the merge applies nothing: clusters move when their documents name the new version of the template")
+	case len(out) == 0:
 		return nil, refusal("this pull request changes no cluster")
 	}
 	return out, nil
+}
+
+// notChanged says why nothing can be done to a cluster by way of a pull request.
+func (r *Reconciler) notChanged(ctx context.Context, pr holdfast.PullRequestRecord, name string) error {
+	if slices.ContainsFunc(pr.Clusters, func(cluster holdfast.PullRequestCluster) bool { return cluster.Name == name }) {
+		return refusal(fmt.Sprintf("the merge leaves cluster %q as it is: its plan shows what the new template would do, and nothing is applied by it", name))
+	}
+	impacts, err := r.opts.Store.Impacts(ctx, pr.PullRequestRef)
+	if err != nil {
+		return fmt.Errorf("read impact of %s: %w", pr.PullRequestRef, err)
+	}
+	for _, impact := range impacts {
+		for _, group := range impact.Groups {
+			if slices.ContainsFunc(group.Clusters, func(cluster holdfast.ImpactCluster) bool { return cluster.Name == name }) {
+				return refusal(fmt.Sprintf("the merge leaves cluster %q as it is, and no plan shows what the new template would do to it: `/holdfast plan --all` plans all", name))
+			}
+		}
+	}
+	return refusal(fmt.Sprintf("this pull request does not change cluster %q", name))
 }
 
 // clusterTargets takes names of clusters, or ids of runs.

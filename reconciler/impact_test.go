@@ -264,6 +264,36 @@ func TestAFolderStandsForNoVersion(t *testing.T) {
 	}
 }
 
+// Whoever commands something of a cluster that only the new template would change
+// is told why nothing comes of it, and what does.
+func TestCommandsAboutTrialsAreExplained(t *testing.T) {
+	t.Parallel()
+	f := newShops(t)
+	f.open(1, shop("1.1.0", "two"))
+	f.executeAll(planned)
+	for _, tc := range []struct {
+		verb    holdfast.Verb
+		cluster string
+		want    string
+	}{
+		{holdfast.VerbApply, "", "the merge applies nothing: clusters move when their documents name the new version"},
+		{holdfast.VerbApply, "shop-c", `the merge leaves cluster "shop-c" as it is: its plan shows`},
+		{holdfast.VerbPlan, "shop-a", "`/holdfast plan --all` plans all"},
+		{holdfast.VerbPlan, "shop-d", `this pull request does not change cluster "shop-d"`},
+		{holdfast.VerbPlan, "nobody", `this pull request does not change cluster "nobody"`},
+	} {
+		c := holdfast.Command{PullRequest: holdfast.PullRequestRef{Repo: infra, Number: 1}, Author: "alice", Trusted: true, Verb: tc.verb}
+		if tc.cluster != "" {
+			c.Clusters = []string{tc.cluster}
+		}
+		c, err := f.r.Command(t.Context(), c)
+		f.must(err)
+		if c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, tc.want) {
+			t.Errorf("%s %s: %s %q, want %q", tc.verb, tc.cluster, c.Status, c.Reply, tc.want)
+		}
+	}
+}
+
 func TestTheBudgetOfTrialsIsKept(t *testing.T) {
 	t.Parallel()
 	none := func(o *reconciler.Options) { o.Repositories[0].Trials = -1 }
