@@ -37,8 +37,16 @@ func (r *Reconciler) Templates(ctx context.Context, name string) ([]holdfast.Tem
 	out := make([]holdfast.TemplateStatus, 0, len(names))
 	for _, name := range names {
 		status, err := l.status(ctx, name)
-		if err != nil {
+		switch {
+		case err != nil && (l.whole || ctx.Err() != nil):
 			return nil, fmt.Errorf("template %q: %w", name, err)
+		case err != nil: // the others are told all the same
+			repo, dir, _ := r.publisher(name)
+			status = holdfast.TemplateStatus{Name: name, Repo: repo.Name, Dir: dir, Users: l.users[name], Trouble: err.Error()}
+		}
+		if len(l.unread) > 0 {
+			unread := "clusters are not known of " + strings.Join(l.unread, ", ")
+			status.Trouble = strings.TrimPrefix(status.Trouble+"; "+unread, "; ")
 		}
 		out = append(out, status)
 	}
@@ -53,6 +61,7 @@ type templateLister struct {
 	users    map[string][]holdfast.TemplateUse // by template
 	catalogs map[string]*catalog               // by repository
 	upgrades map[string]upgradeOf              // by repository and cluster
+	unread   []string                          // repositories that cannot be read now
 }
 
 // upgradeOf is what became of the pull requests that move a cluster.
@@ -80,8 +89,13 @@ func (l *templateLister) find(ctx context.Context, names []string) error {
 	l.catalogs = make(map[string]*catalog)
 	for _, repo := range l.r.opts.Repositories {
 		cat, _, err := l.r.trackedCatalog(ctx, l.r.repos[repo.Name])
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
-			return err
+			l.r.opts.Logger.WarnContext(ctx, "clusters of a repository were not looked at", "repo", repo.Name, "err", err)
+			l.unread = append(l.unread, repo.Name)
+			continue
 		}
 		upgrades, err := l.r.opts.Store.Upgrades(ctx, repo.Name)
 		if err != nil {

@@ -14,8 +14,8 @@ import (
 
 // Upgrade proposes newer versions at once, whether documents allow them by
 // themselves or not, and returns the pull requests in which they are: each with
-// Trouble where that did not work, or where clusters were left out. ErrNotFound if
-// a cluster that was named is not defined anywhere; ErrConflict, with the reason
+// Trouble where that did not work, or where clusters were left out or not found.
+// ErrNotFound if no cluster that was named is defined anywhere; ErrConflict, with the reason
 // in its text, if there is nothing to propose.
 func (r *Reconciler) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]holdfast.Upgrade, error) {
 	if req.Actor == "" {
@@ -27,17 +27,28 @@ func (r *Reconciler) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) (
 	}
 	var out []holdfast.Upgrade
 	var why, fine []string
+	var errs []error // where one repository cannot be read the clusters of the others are upgraded
 	for _, repo := range r.opts.Repositories {
 		a := &upgradeAsk{r: r, repo: r.repos[repo.Name], req: req, missing: missing, known: newReleases(r)}
 		upgrades, err := a.ask(ctx)
 		if err != nil {
-			return out, fmt.Errorf("upgrade clusters of %s: %w", repo.Name, err)
+			errs = append(errs, fmt.Errorf("upgrade clusters of %s: %w", repo.Name, err))
 		}
 		out, why, fine = append(out, upgrades...), append(why, a.why...), append(fine, a.fine...)
 	}
-	if len(missing) > 0 && len(out) == 0 {
+	if len(req.Clusters) > 0 && len(missing) == 0 {
+		errs = nil // all that were named are elsewhere
+	}
+	if len(missing) > 0 && len(errs) == 0 {
 		names := slices.Sorted(maps.Keys(missing))
-		return nil, fmt.Errorf("no tracked branch defines cluster %s: %w", strings.Join(names, ", "), holdfast.ErrNotFound)
+		errs = []error{fmt.Errorf("no tracked branch defines cluster %s: %w", strings.Join(names, ", "), holdfast.ErrNotFound)}
+	}
+	switch err := errors.Join(errs...); {
+	case err != nil && len(out) == 0:
+		return nil, err
+	case err != nil:
+		last := &out[len(out)-1]
+		last.Trouble = strings.TrimPrefix(last.Trouble+"; "+strings.ReplaceAll(err.Error(), "\n", "; "), "; ")
 	}
 	if len(out) == 0 {
 		if why = append(why, fine...); len(why) == 0 {

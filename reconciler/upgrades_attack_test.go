@@ -365,3 +365,42 @@ func TestTagsMoveUnderAnUpgrade(t *testing.T) {
 	u.look()
 	u.expect("web #1 obsolete")
 }
+
+// A repository that cannot be read stops nobody from upgrading the clusters of
+// another one, nor from seeing who is behind.
+func TestUpgradesBesideARepositoryThatIsGone(t *testing.T) {
+	t.Parallel()
+	u := newUpgradeFleet(t, twoBehind())
+	_, lookAtOther := withOther(t, u.fleet)
+	lookAtOther()
+	u.release("1.1.0")
+	git := &unreadableOther{Git: u.opts.Git}
+	git.broken.Store(true)
+	u.restart(func(o *reconciler.Options) { o.Git = git })
+	list, err := u.r.Templates(t.Context(), "")
+	u.must(err)
+	if len(list) != 1 || len(list[0].Users) != 4 || list[0].Trouble != "clusters are not known of other" {
+		t.Errorf("templates %+v", list)
+	}
+	for name, tc := range map[string]struct {
+		req     holdfast.UpgradeRequest
+		trouble string
+	}{
+		"named":            {holdfast.UpgradeRequest{Clusters: []string{"a"}}, ""},
+		"all":              {holdfast.UpgradeRequest{All: true}, "upgrade clusters of other: "},
+		"one is not there": {holdfast.UpgradeRequest{Clusters: []string{"a", "nobody"}}, "upgrade clusters of other: "},
+	} {
+		got, err := u.r.Upgrade(t.Context(), tc.req)
+		if err != nil || len(got) == 0 || !strings.HasPrefix(got[len(got)-1].Trouble, tc.trouble) || tc.trouble == "" && got[0].Trouble != "" {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	if _, err := u.r.Upgrade(t.Context(), holdfast.UpgradeRequest{Clusters: []string{"nobody"}}); err == nil || errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("a cluster that may be in what cannot be read: %v", err)
+	}
+	git.broken.Store(false)
+	got, err := u.r.Upgrade(t.Context(), holdfast.UpgradeRequest{Clusters: []string{"a", "nobody"}})
+	if err != nil || len(got) != 1 || !strings.Contains(got[0].Trouble, "no tracked branch defines cluster nobody") {
+		t.Errorf("a name that is nobody's: %+v, %v", got, err)
+	}
+}
