@@ -78,8 +78,12 @@ func TestTrials(t *testing.T) {
 	w.untilTrial("alpha", 5, holdfast.RunPlanned)
 
 	// They are no review: whoever asks for an apply there is refused.
-	for _, command := range []string{"/holdfast apply", "/holdfast apply -c alpha"} {
+	for command, why := range map[string]string{
+		"/holdfast apply": "the merge applies nothing", "/holdfast apply -c alpha": "the merge leaves cluster \"alpha\" as it is",
+		"/holdfast approve -c alpha": "nothing is applied by it", "/holdfast plan -c beta": "`/holdfast plan --all` plans all",
+	} {
 		change.untilReacted(change.say(dev, command), holdfast.ReactionRefused)
+		change.untilReply(command, why)
 	}
 	change.merge()
 	blueprints.untilStatus(change.merged, holdfast.ContextApply, holdfast.StatusSuccess)
