@@ -191,3 +191,40 @@ func TestSecretsInConditions(t *testing.T) {
 		})
 	}
 }
+
+// TestStrangeCharacters: a fault is one line that shows what is there, and places
+// are counted in characters.
+func TestStrangeCharacters(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct{ lines, want string }{
+		"wide":                    {"tags: {\"é👍日本\": 5, b: 6}", "11:20: variable tags.é👍日本 must be a string, not number (put it in quotes)\nc/c.yaml:11:26: variable tags.b must be a string, not number (put it in quotes)"},
+		"tab":                     {"tags: {a:\t5}", "11:15: variable tags.a must be a string, not number (put it in quotes)"},
+		"lines in a key":          {`tags: {"a\nc/c.yaml:1:1: all is fine": 5}`, "11:44: variable tags.a c/c.yaml:1:1: all is fine must be a string, not number (put it in quotes)"},
+		"right to left":           {"instance_type: \"\u202em7i.large\"", `11:20: variable instance_type is "\u202em7i.large": not allowed for aws (one of t3.medium, m7i.*)`},
+		"key written in two ways": {"tags: {\"é\": x, \"e\u0301\": y}", "11:20: key \"e\u0301\" is there twice, first in line 11 (remove one)"},
+		"nothing":                 {"price: \"a\x00b\"", `11:14: file is not valid YAML: control characters are not allowed (write it as an escape between double quotes, such as "\x1b")`},
+		"items in order":          {"pools: [" + strings.Repeat("{name: a}, ", 2) + "{name: 1}, " + strings.Repeat("{name: a}, ", 7) + "{name: 2}]", "11:42: variable pools.2.name must be a string, not number (put it in quotes)\nc/c.yaml:11:130: variable pools.10.name must be a string, not number (put it in quotes)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for end, text := range map[string]string{
+				"LF": richCluster, "CRLF": strings.ReplaceAll(richCluster, "\n", "\r\n"), "BOM": "\ufeff" + richCluster,
+			} {
+				lines := "node_count: 3\n    " + tc.lines
+				if end == "CRLF" {
+					lines = strings.ReplaceAll(lines, "\n", "\r\n")
+				}
+				docs, faults := templates.ParseClusters("c/c.yaml", []byte(strings.Replace(text, "node_count: 3", lines, 1)))
+				if len(faults) == 0 {
+					faults = resolveFaults(t, tree(richFiles()), docs[0])
+				}
+				if got := faults.Error(); got != "c/c.yaml:"+tc.want {
+					t.Errorf("%s:\n%s", end, got)
+				}
+			}
+		})
+	}
+	_, faults := templates.ParseClusters("c/c.yaml", []byte("%YAML 1.2\n---\n"+richCluster))
+	wantFaults(t, faults, "c/c.yaml:1:1: file is not valid YAML: found incompatible YAML document (remove the line %YAML)")
+}

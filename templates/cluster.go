@@ -77,7 +77,7 @@ func (d Document) keyFault(message, hint string, keys ...string) holdfast.Fault 
 func (d Document) fault(message, hint string, atKey bool, keys []string) holdfast.Fault {
 	f := holdfast.Fault{
 		File: d.Cluster.Path, Line: d.Cluster.Line, Cluster: d.Cluster.Name,
-		Message: message, Hint: hint,
+		Message: visible(message), Hint: visible(hint),
 	}
 	var at *place
 	if d.file != nil && len(keys) > 0 {

@@ -30,6 +30,7 @@ func (r *reader) add(at *yaml.Node, message, hint string) {
 
 func (r *reader) put(fault holdfast.Fault) {
 	const most = 500 // names of keys are as long as their writer likes
+	fault.Message, fault.Hint = visible(fault.Message), visible(fault.Hint)
 	if len(fault.Message) > most {
 		fault.Message = strings.ToValidUTF8(fault.Message[:most], "") + "…"
 	}

@@ -124,7 +124,9 @@ func (s *schema) compile(types *instanceTypes) (*providerSchema, error) {
 
 func pointerWord(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
 
-func unpointerWord(word string) string { return strings.NewReplacer("~1", "/", "~0", "~").Replace(word) }
+func unpointerWord(word string) string {
+	return strings.NewReplacer("~1", "/", "~0", "~").Replace(word)
+}
 
 // providerSchema is a schema with what one provider allows.
 type providerSchema struct {

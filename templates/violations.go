@@ -45,7 +45,7 @@ func (s *providerSchema) validate(variables map[string]any, given []string) []vi
 		}
 	}
 	out = append(out, s.violations(s.whole, variables)...)
-	slices.SortStableFunc(out, func(a, b violation) int { return slices.Compare(a.path, b.path) })
+	slices.SortStableFunc(out, func(a, b violation) int { return comparePaths(a.path, b.path) })
 	out = slices.CompactFunc(out, violation.equal)
 	return out[:min(len(out), maxFaults)]
 }
@@ -62,51 +62,6 @@ func (s *providerSchema) violations(compiled *jsonschema.Schema, value any) []vi
 		return []violation{{message: "variables cannot be checked: " + err.Error()}}
 	}
 	return nil
-}
-
-// flatten returns what is wrong at the leaves of a tree of errors, in order of
-// their paths: no more than can be told, as putting it into words is the larger
-// part of the work. Alternatives of which none fits are one violation: each of
-// them by itself would be a wrong word.
-func (s *providerSchema) flatten(e *jsonschema.ValidationError) []violation {
-	leaves := leavesOf(e, nil)
-	slices.SortStableFunc(leaves, func(a, b *jsonschema.ValidationError) int {
-		return slices.Compare(a.InstanceLocation, b.InstanceLocation)
-	})
-	var out []violation
-	for _, leaf := range leaves {
-		if at := leaf.InstanceLocation; len(at) > 0 && s.secrets[at[0]] {
-			continue // what it is, nobody knows
-		}
-		for _, v := range s.words(leaf) {
-			if len(out) == 0 || !v.equal(out[len(out)-1]) {
-				out = append(out, v)
-			}
-		}
-		if len(out) >= maxFaults {
-			break
-		}
-	}
-	return out
-}
-
-func (v violation) equal(other violation) bool {
-	return slices.Equal(v.path, other.path) && v.message == other.message
-}
-
-// leavesOf appends the leaves of a tree of errors: what is told by itself.
-func leavesOf(e *jsonschema.ValidationError, leaves []*jsonschema.ValidationError) []*jsonschema.ValidationError {
-	switch e.ErrorKind.(type) {
-	case *kind.AnyOf, *kind.OneOf, *kind.PropertyNames, *kind.Contains:
-		return append(leaves, e)
-	}
-	if len(e.Causes) == 0 {
-		return append(leaves, e)
-	}
-	for _, cause := range e.Causes {
-		leaves = leavesOf(cause, leaves)
-	}
-	return leaves
 }
 
 // words says what is wrong at a leaf.

@@ -8,8 +8,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
@@ -96,9 +98,15 @@ func syntaxFault(path string, data []byte, err error) *holdfast.Fault {
 			// Not by its name: what begins with * may be a password.
 			fault.Message = "file is not valid YAML: an alias (*) of something that is not there"
 			fault.Hint = "put a text that begins with * in quotes"
-			fault.Line, fault.Column = placeOf(data, "*"+name[1])
+			fault.Line, fault.Column = placeAt(data, bytes.Index(data, []byte("*"+name[1])))
 		}
 		switch {
+		case strings.Contains(m[2], "control characters are not allowed"):
+			fault.Line, fault.Column = placeAt(data, bytes.IndexFunc(data, isControl))
+			fault.Hint = `write it as an escape between double quotes, such as "\x1b"`
+		case strings.Contains(m[2], "incompatible YAML document"):
+			fault.Line, fault.Column = placeAt(data, bytes.Index(data, []byte("%YAML")))
+			fault.Hint = "remove the line %YAML"
 		case strings.Contains(m[2], "expected alphabetic or numeric character"):
 			fault.Hint = "put a text that begins with * or & in quotes"
 		case strings.Contains(m[2], "expected ',' or '}'"):
@@ -119,15 +127,19 @@ func syntaxFault(path string, data []byte, err error) *holdfast.Fault {
 	return fault
 }
 
-// placeOf returns the line and column of the first word in data, in characters;
-// zeros if it is not there.
-func placeOf(data []byte, word string) (line, column int) {
-	at := bytes.Index(data, []byte(word))
+// placeAt returns the line and column of an offset in data, in characters;
+// zeros if it is negative.
+func placeAt(data []byte, at int) (line, column int) {
 	if at < 0 {
 		return 0, 0
 	}
 	begin := bytes.LastIndexByte(data[:at], '\n') + 1
 	return bytes.Count(data[:at], []byte("\n")) + 1, utf8.RuneCount(data[begin:at]) + 1
+}
+
+// isControl reports whether YAML has no place for a character.
+func isControl(r rune) bool {
+	return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7f && r <= 0x9f && r != 0x85 || r == 0xfffe || r == 0xffff
 }
 
 // scalarOf returns the text of a top-level key without expanding anything.
@@ -235,11 +247,12 @@ func (e *expander) mapping(n, out *yaml.Node, depth int) {
 			e.reader.add(n.Content[i], "a key must be text", "")
 			continue
 		}
-		if line, twice := seen[key.Value]; twice {
+		name := norm.NFC.String(key.Value) // as the engines take it
+		if line, twice := seen[name]; twice {
 			e.reader.add(n.Content[i], fmt.Sprintf("key %q is there twice, first in line %d", clip(key.Value), line), "remove one")
 			continue
 		}
-		seen[key.Value] = n.Content[i].Line
+		seen[name] = n.Content[i].Line
 		out.Content = append(out.Content, e.expand(n.Content[i], depth+1), e.expand(n.Content[i+1], depth+1))
 	}
 	for _, source := range merged {
@@ -262,10 +275,11 @@ func (e *expander) merge(source, out *yaml.Node, seen map[string]int) {
 	case source.Kind == yaml.MappingNode:
 		for i := 0; i+1 < len(source.Content); i += 2 {
 			key := source.Content[i]
-			if _, ok := seen[key.Value]; ok {
+			name := norm.NFC.String(key.Value)
+			if _, ok := seen[name]; ok {
 				continue
 			}
-			seen[key.Value] = key.Line
+			seen[name] = key.Line
 			out.Content = append(out.Content, key, source.Content[i+1])
 		}
 	default:
@@ -281,4 +295,25 @@ func clip(s string) string {
 		return s
 	}
 	return string([]rune(s)[:most]) + "…"
+}
+
+// visible is a text as a fault has it: on one line, and without characters that
+// nobody sees and that change how others are read.
+func visible(s string) string {
+	seen := func(r rune) bool { return r == ' ' || unicode.IsPrint(r) }
+	if strings.IndexFunc(s, func(r rune) bool { return !seen(r) }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case seen(r):
+			b.WriteRune(r)
+		case unicode.IsSpace(r):
+			b.WriteByte(' ')
+		default:
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+	}
+	return b.String()
 }
