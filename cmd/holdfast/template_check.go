@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -299,13 +300,24 @@ func failures(all []authoring.Outcome) int {
 }
 
 // write puts a golden file into the work tree, and removes one that is not
-// wanted any more. It never leaves the work tree.
+// wanted any more. It never leaves the work tree, and follows no link in it: who
+// runs the tests of somebody else's template changes golden files only.
 func (w workTree) write(name string, data []byte) error {
 	root, err := os.OpenRoot(w.root)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
+	for at := name; at != "."; at = path.Dir(at) {
+		info, err := root.Lstat(filepath.FromSlash(at))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case info.Mode()&fs.ModeSymlink != 0:
+			return fmt.Errorf("%s is a symbolic link", at)
+		}
+	}
 	if data == nil {
 		return root.Remove(filepath.FromSlash(name))
 	}

@@ -310,3 +310,45 @@ func TestEngineWords(t *testing.T) {
 		}
 	}
 }
+
+// TestTemplateTestFollowsNoLink: golden files are written where they are said to
+// be, and nowhere else.
+func TestTemplateTestFollowsNoLink(t *testing.T) {
+	t.Parallel()
+	for _, link := range []string{"tests/golden", "tests/golden/local-basic", "tests/golden/local-basic/main.tf"} {
+		dir := newTemplate(t)
+		edit(t, dir, "tests/basic.yaml", "# golden: golden/local-basic", "golden: golden/local-basic")
+		outside := filepath.Join(dir, "elsewhere")
+		victim := filepath.Join(outside, "README")
+		if err := os.MkdirAll(outside, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(victim, []byte("theirs"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		target := outside
+		if strings.HasSuffix(link, ".tf") {
+			target = victim
+		}
+		at := filepath.Join(dir, link)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		way, err := filepath.Rel(filepath.Dir(at), target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(way, at); err != nil {
+			t.Fatal(err)
+		}
+		if got := holdfastCLI(t, nil, "template", "test", dir, "--plan", "off", "--update"); got.code == 0 {
+			t.Errorf("%s: %+v", link, got)
+		}
+		if data, err := os.ReadFile(victim); err != nil || string(data) != "theirs" {
+			t.Errorf("%s: the file is %q: %v", link, data, err)
+		}
+		if list, err := os.ReadDir(outside); err != nil || len(list) != 1 {
+			t.Errorf("%s: %v %v", link, list, err)
+		}
+	}
+}

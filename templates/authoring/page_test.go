@@ -113,3 +113,31 @@ func FuzzPage(f *testing.F) {
 		}
 	})
 }
+
+// TestPageShowsNoSecret: whatever a schema says of a secret's value, the page and
+// the editor's schema have none.
+func TestPageShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	files := map[string][]byte{
+		"m/main.tf": []byte("# nothing\n"),
+		"template.yaml": []byte(`apiVersion: holdfast.dev/v1
+kind: Template
+metadata: {name: web}
+spec:
+  providers: {local: {modules: [{name: m, source: ./m}]}}
+  variables:
+    type: object
+    properties:
+      password: {type: string, writeOnly: true, enum: [hunter2, hunter3], const: hunter2, examples: [hunter2], minLength: 8}
+`),
+	}
+	d := open(t, below("web", files), "web")
+	schema, err := authoring.EditorSchema([]*authoring.Draft{d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(d.Page())
+	if strings.Contains(page+string(schema), "hunter") || !strings.Contains(page, "at least 8 characters") {
+		t.Errorf("%s\n%s", page, schema)
+	}
+}

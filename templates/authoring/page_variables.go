@@ -104,7 +104,14 @@ func (p *page) variables() {
 		if v.schema["writeOnly"] == true {
 			words = strings.TrimSpace("Secret: say where it is, such as `{secret: {env: NAME}}`. " + words)
 		}
-		limits := allowed(v.schema)
+		schema := v.schema
+		if schema["writeOnly"] == true { // no value of a secret is shown, not even by way of example
+			schema = maps.Clone(schema)
+			for _, keyword := range []string{"enum", "const", "examples"} {
+				delete(schema, keyword)
+			}
+		}
+		limits := allowed(schema)
 		if each := p.schema(v.schema["items"]); each != nil && allowed(each) != "" {
 			limits = strings.TrimPrefix(limits+"; each "+allowed(each), "; ")
 		}
