@@ -263,6 +263,8 @@ type Forge interface {
 	// the branch; ErrForbidden if we may not push.
 	Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error)
 	// Withdraw closes a pull request of ours with a comment that says why, and
-	// deletes its branch if its head is still head. Closed already is no error.
+	// deletes its branch if its head is still head. An empty head is whichever
+	// commit of ours the branch is at; ErrConflict, and nothing is done, if it is at
+	// somebody else's. Closed already is no error.
 	Withdraw(ctx context.Context, ref holdfast.PullRequestRef, branch string, head holdfast.Revision, why string) error
 }

@@ -404,3 +404,37 @@ func TestUpgradesBesideARepositoryThatIsGone(t *testing.T) {
 		t.Errorf("a name that is nobody's: %+v, %v", got, err)
 	}
 }
+
+// What is closed after a proposal whose answer was lost is closed wholly, unless
+// somebody has come in between.
+func TestAWithdrawalAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	for _, edited := range []bool{false, true} {
+		t.Run(fmt.Sprintf("edited %t", edited), func(t *testing.T) {
+			t.Parallel()
+			u := newUpgradeFleet(t, twoBehind())
+			u.release("1.1.0")
+			u.host.breaks(nil, fmt.Errorf("lost: %w", holdfast.ErrUnavailable), nil)
+			u.push("Release", webVersion("1.2.0"))
+			u.repo.Tag("web/v1.2.0", master)
+			u.must(u.r.TakeIn(t.Context(), infra, 0))
+			if err := u.r.Settle(t.Context()); err == nil {
+				t.Fatal("the answer was not lost")
+			}
+			u.host.breaks(nil, nil, nil)
+			if edited {
+				u.repo.Commit(upgradeBranch, "Fix it up", map[string]string{"README.md": "x"})
+			}
+			u.push("Upgrade both", map[string]string{"clusters/a.yaml": webCluster("a", "1.2.0", ""), "clusters/b.yaml": webCluster("b", "1.2.0", "")})
+			u.again()
+			if edited {
+				if got := u.tell(); !strings.HasPrefix(got, "web #1 edited") {
+					t.Errorf("upgrades are %s", got)
+				}
+				return
+			}
+			u.expect("web #1 obsolete")
+			u.expectPullRequests(holdfast.PullRequestOpen)
+		})
+	}
+}

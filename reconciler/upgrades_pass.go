@@ -232,9 +232,10 @@ func (p *upgradePass) notProposed(ctx context.Context, rec holdfast.Upgrade, dig
 		return errors.Join(cause, err)
 	}
 	switch {
+	case rec.State == holdfast.UpgradeEdited:
 	case passes:
 		return fmt.Errorf("propose: %w", cause)
-	case rec.State != holdfast.UpgradeEdited:
+	default:
 		// To ask for the same again and again would use up what all others need.
 		p.r.upgrader.refuse(rec, digest, p.r.opts.Now())
 		p.r.upgrades.addAfter(p.repo.Name, forbiddenRetry)

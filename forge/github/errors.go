@@ -16,8 +16,14 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// finalError is what no other try would make better.
+type finalError string
+
+func (e finalError) Error() string { return string(e) }
+
 // translate says in Holdfast's words what went wrong with a call: one of the
-// errors of the root package, or an error that is final for that call.
+// errors of the root package, or an error that is final for that call. What was
+// translated stays what it is.
 func translate(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -29,10 +35,15 @@ func translate(ctx context.Context, err error) error {
 	if transport := (*url.Error)(nil); errors.As(err, &transport) {
 		err = transport.Err
 	}
-	for _, known := range []error{holdfast.ErrNotFound, holdfast.ErrUnauthorized, holdfast.ErrForbidden, holdfast.ErrUnavailable} {
+	for _, known := range []error{
+		holdfast.ErrNotFound, holdfast.ErrUnauthorized, holdfast.ErrForbidden, holdfast.ErrUnavailable, holdfast.ErrConflict,
+	} {
 		if errors.Is(err, known) {
 			return err
 		}
+	}
+	if final := finalError(""); errors.As(err, &final) {
+		return err
 	}
 	var answer *github.ErrorResponse
 	var secondFactor *github.TwoFactorAuthError
@@ -65,7 +76,7 @@ func translateAnswer(answer *github.ErrorResponse) error {
 	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusConflict:
 		return fmt.Errorf("%s: %w", text, holdfast.ErrUnavailable)
 	default:
-		return errors.New(text)
+		return finalError(text)
 	}
 }
 

@@ -64,8 +64,17 @@ func signed(p holdfast.Proposal) string {
 	return fitWith(p.Body, "\n\n"+marker(p))
 }
 
+const markerStart = "<!-- holdfast:proposal "
+
 func marker(p holdfast.Proposal) string {
-	return "<!-- holdfast:proposal " + string(p.Identity()) + " -->"
+	return markerStart + string(p.Identity()) + " -->"
+}
+
+// hasMarker reports whether a text is that of a proposal: by the last line of the
+// kind, as what is quoted above it may have one, too.
+func hasMarker(body string, p holdfast.Proposal) bool {
+	at := strings.LastIndex(body, markerStart)
+	return at >= 0 && strings.HasPrefix(body[at:], marker(p))
 }
 
 // explain says what we need if we may not.
@@ -168,7 +177,7 @@ func (w *proposer) known(ctx context.Context) (*github.PullRequest, error) {
 // isMadeFor reports whether a pull request was made for the proposal, on whatever
 // base: by its text, or by its head if we did not come to change the text.
 func (w *proposer) isMadeFor(ctx context.Context, pr *github.PullRequest) (bool, error) {
-	if strings.Contains(pr.GetBody(), marker(w.p)) {
+	if hasMarker(pr.GetBody(), w.p) {
 		return true, nil
 	}
 	commit, _, err := w.gh.Git.GetCommit(ctx, w.on.owner, w.on.name, pr.GetHead().GetSHA())
@@ -206,7 +215,7 @@ func (w *proposer) commit(ctx context.Context, at holdfast.Revision) (holdfast.R
 		return "", err
 	}
 	if tree == base.GetTree().GetSHA() {
-		return "", errors.New("it changes nothing")
+		return "", finalError("it changes nothing")
 	}
 	made, _, err := w.gh.Git.CreateCommit(ctx, w.on.owner, w.on.name, &github.Commit{
 		Message: new(w.p.CommitMessage(tree)), Tree: &github.Tree{SHA: &tree}, Parents: []*github.Commit{{SHA: new(string(w.p.Base))}},
@@ -365,6 +374,20 @@ func writeError(ctx context.Context, what string, err error) error {
 // withdrawn marks the comment that says why, so that a second try says it once.
 const withdrawn = "<!-- holdfast:withdrawn -->\n"
 
+// lastOurs returns what a branch is at if that is a commit of ours, an ErrConflict
+// if it is not, and nothing if there is no such branch.
+func (w *proposer) lastOurs(ctx context.Context) (holdfast.Revision, error) {
+	at, err := w.head(ctx)
+	if at == "" || err != nil {
+		return "", err
+	}
+	there, _, err := w.gh.Git.GetCommit(ctx, w.on.owner, w.on.name, string(at))
+	if err == nil && holdfast.ProposedBy(there.GetMessage(), there.GetTree().GetSHA()) == "" {
+		err = fmt.Errorf("its branch is at %s, which is not ours: %w", at.Short(), holdfast.ErrConflict)
+	}
+	return at, err
+}
+
 // Withdraw closes a pull request of ours with a comment that says why, and
 // deletes its branch if that is still at head, as reconciler.Forge says. The
 // branch of another pull request is left alone.
@@ -375,6 +398,10 @@ func (c *Client) Withdraw(
 	var found *github.PullRequest
 	err := c.do(ctx, ref.Repo, what, func(gh *github.Client, on repository) (err error) {
 		found, _, err = gh.PullRequests.Get(ctx, on.owner, on.name, ref.Number)
+		if err == nil && head == "" && found.GetState() == "open" && found.GetHead().GetRef() == branch {
+			w := proposer{Client: c, gh: gh, on: on, repo: ref.Repo, p: holdfast.Proposal{Branch: branch}}
+			head, err = w.lastOurs(ctx)
+		}
 		return err
 	})
 	if err != nil {

@@ -380,6 +380,7 @@ func TestProposeMayNot(t *testing.T) {
 	protected := githubserver.Fault{Status: 422, Body: `{"message":"Repository rule violations found\n\nCannot create ref due to creations being restricted."}`}
 	notYet := githubserver.Fault{Status: 422, Body: `{"message":"Validation Failed","errors":[{"resource":"PullRequest","field":"head","code":"invalid"}]}`}
 	blank := githubserver.Fault{Status: 422, Body: `{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"Head sha can't be blank"}]}`}
+	wrong := githubserver.Fault{Status: 422, Body: `{"message":"Validation Failed","errors":[{"resource":"PullRequest","field":"base","code":"invalid"}]}`}
 	busy := githubserver.Fault{Status: 422, Body: `{"message":"Reference update failed"}`}
 	for name, test := range map[string]struct {
 		route string
@@ -391,6 +392,9 @@ func TestProposeMayNot(t *testing.T) {
 		"not yet":      {"POST" + repo + "pulls", notYet, holdfast.ErrUnavailable},
 		"blank":        {"POST" + repo + "pulls", blank, holdfast.ErrUnavailable},
 		"busy":         {"POST" + repo + "git/refs", busy, holdfast.ErrUnavailable},
+		"final":        {"POST" + repo + "pulls", wrong, nil},
+		"final ref":    {"POST" + repo + "git/refs", wrong, nil},
+		"final tree":   {"POST" + repo + "git/trees", wrong, nil},
 		"no pulls":     {"POST" + repo + "pulls", githubserver.Forbidden, holdfast.ErrForbidden},
 		"unauthorized": {"POST" + repo + "git/commits", githubserver.Unauthorized, nil}, // another token is
 		"limited":      {"POST" + repo + "git/commits", githubserver.SecondaryLimit(time.Minute), holdfast.ErrUnavailable},
@@ -404,8 +408,14 @@ func TestProposeMayNot(t *testing.T) {
 			h.s.Fail(1, test.route, test.fault)
 			_, err := h.c.Propose(t.Context(), "app", h.upgrade("1.5.0"))
 			var limit *holdfast.RateLimitError
-			if !errors.Is(err, test.want) || errors.As(err, &limit) != (name == "limited") {
+			final := strings.HasPrefix(name, "final")
+			if !final && !errors.Is(err, test.want) || errors.As(err, &limit) != (name == "limited") {
 				t.Errorf("Propose() = %v, want %v", err, test.want)
+			}
+			for _, passes := range []error{holdfast.ErrUnavailable, holdfast.ErrForbidden, holdfast.ErrNotFound, holdfast.ErrConflict} {
+				if final && (err == nil || errors.Is(err, passes)) {
+					t.Errorf("Propose() = %v, want an error that is final", err)
+				}
 			}
 		})
 	}
@@ -451,6 +461,25 @@ func TestWithdraw(t *testing.T) {
 			})
 		}
 	}
+	t.Run("a head that is not known", func(t *testing.T) {
+		t.Parallel()
+		h := newHub(t)
+		pr := h.propose(h.upgrade("1.5.0"))
+		theirs := h.git.Commit(ours, "mine", map[string]string{"README.md": "mine"})
+		if err := h.c.Withdraw(t.Context(), pr.PullRequestRef, ours, "", "No."); !errors.Is(err, holdfast.ErrConflict) || errors.Is(err, holdfast.ErrUnavailable) {
+			t.Errorf("Withdraw() of somebody's work = %v, want ErrConflict", err)
+		}
+		if len(h.repo.Comments(1)) > 0 || h.git.Rev(ours) != theirs {
+			t.Error("something was done")
+		}
+		h.git.Branch(ours, string(pr.Head))
+		if err := h.c.Withdraw(t.Context(), pr.PullRequestRef, ours, "", "No."); err != nil {
+			t.Error(err)
+		}
+		if refs := h.git.Git("for-each-ref", "--format=%(refname)", "refs/heads"); refs != "refs/heads/main" {
+			t.Errorf("branches are %s", refs)
+		}
+	})
 	t.Run("what is not there", func(t *testing.T) {
 		t.Parallel()
 		h := newHub(t)

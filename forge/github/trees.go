@@ -6,7 +6,6 @@ import (
 	"crypto/sha1" //nolint:gosec // Git's object ids are SHA-1
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -127,9 +126,9 @@ func (w *proposer) files(ctx context.Context, tree string) (map[string]*github.T
 	for name := range w.p.Files {
 		switch entry := found[name]; {
 		case entry == nil:
-			return nil, fmt.Errorf("write %s: there is no such file", name)
+			return nil, finalError(fmt.Sprintf("write %s: there is no such file", name))
 		case entry.GetMode() != modeFile && entry.GetMode() != modeExecutable:
-			return nil, fmt.Errorf("write %s: it is no ordinary file (mode %s)", name, entry.GetMode())
+			return nil, finalError(fmt.Sprintf("write %s: it is no ordinary file (mode %s)", name, entry.GetMode()))
 		}
 	}
 	return found, nil
@@ -142,7 +141,7 @@ func (w *proposer) walk(ctx context.Context, dir, tree string, wanted map[string
 		return err
 	}
 	if folder.GetTruncated() {
-		return errors.New("folder " + path.Join("/", dir) + " has too many files for GitHub's API")
+		return finalError("folder " + path.Join("/", dir) + " has too many files for GitHub's API")
 	}
 	for _, entry := range folder.Entries {
 		name := path.Join(dir, entry.GetPath())

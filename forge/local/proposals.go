@@ -137,6 +137,16 @@ func (f *Forge) withdraw(
 	if pr.Number == 0 {
 		return holdfast.ErrNotFound
 	}
+	if at := refs["refs/heads/"+branch]; head == "" && at != "" && pr.State == holdfast.PullRequestOpen && pr.Branch == branch {
+		_, identity, err := f.proposedBy(ctx, ref.Repo, at)
+		if err == nil && identity == "" {
+			err = fmt.Errorf("its branch is at %s, which is not ours: %w", at.Short(), holdfast.ErrConflict)
+		}
+		if err != nil {
+			return err
+		}
+		head = at
+	}
 	if pr.State == holdfast.PullRequestOpen {
 		if _, err := f.PutComment(ctx, ref, "", withdrawn, withdrawn+why); err != nil {
 			return err

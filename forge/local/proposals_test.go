@@ -274,3 +274,23 @@ func TestWithdraw(t *testing.T) {
 		t.Errorf("another one is %s", pr.State)
 	}
 }
+
+// A head that nobody has recorded is known by its commit.
+func TestWithdrawWithoutAHead(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.commit("main", "a.yaml", "version: 1.4.2\n")
+	pr := h.propose(h.upgrade("1.5.0"))
+	h.commit(ours, "README.md", "mine")
+	if err := h.forge.Withdraw(t.Context(), pr.PullRequestRef, ours, "", "No."); !errors.Is(err, holdfast.ErrConflict) {
+		t.Errorf("Withdraw() of somebody's work = %v, want ErrConflict", err)
+	}
+	if pr := h.pullRequest(1); pr.State != holdfast.PullRequestOpen {
+		t.Errorf("it is %s", pr.State)
+	}
+	h.repo.Branch(ours, string(pr.Head))
+	h.must(h.forge.Withdraw(t.Context(), pr.PullRequestRef, ours, "", "No."))
+	if pr := h.pullRequest(1); pr.State != holdfast.PullRequestClosed {
+		t.Errorf("it is %s", pr.State)
+	}
+}
