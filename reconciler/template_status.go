@@ -266,7 +266,11 @@ func (l *templateLister) releases(ctx context.Context, repo Repository, status *
 	for _, version := range templates.SortVersions(all) {
 		release := holdfast.TemplateRelease{Version: version, Clusters: clusters[version]}
 		release.Tag, release.Revision = tagOf(refs, status.Name, version)
-		if was, ok := pins[release.Tag]; ok && was != release.Revision {
+		was, ok := pins[templates.TagsFor(status.Name, version)[0]] // of a version that was used, whichever tag it had
+		if !ok {
+			was, ok = pins[release.Tag]
+		}
+		if ok && was != release.Revision {
 			release.Revision, release.MovedTo = was, release.Revision
 		} else if l.whole || len(status.Versions) == 0 {
 			if _, release.Unusable, err = l.known.template(ctx, status.Name, version); err != nil {

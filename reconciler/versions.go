@@ -31,7 +31,7 @@ func (v versions) Version(ctx context.Context, name, version string) (templates.
 		}
 		for _, tag := range templates.TagsFor(name, version) {
 			if rev, ok := refs["refs/tags/"+tag]; ok {
-				return v.open(ctx, repo.Name, dir, tag, rev)
+				return v.open(ctx, repo.Name, dir, tag, templates.TagsFor(name, version)[0], rev)
 			}
 		}
 		return templates.TemplateVersion{}, &templates.NoVersionError{
@@ -42,13 +42,18 @@ func (v versions) Version(ctx context.Context, name, version string) (templates.
 	return templates.TemplateVersion{}, &templates.NoVersionError{Name: name, Version: version, Templates: known}
 }
 
-func (v versions) open(ctx context.Context, repo, dir, tag string, rev holdfast.Revision) (templates.TemplateVersion, error) {
-	pinned, err := v.r.opts.Store.PinTag(ctx, repo, tag, rev)
-	if err != nil {
-		return templates.TemplateVersion{}, fmt.Errorf("record tag %s of %s: %w", tag, repo, err)
-	}
-	if pinned != rev {
-		return templates.TemplateVersion{}, &templates.MovedTagError{Tag: tag, Was: pinned, Now: rev}
+// open opens the version that a tag releases. Two tags can release one: the
+// commit is recorded under the more particular one, own, whichever it was, so
+// that neither adding that later nor deleting it makes the version another one.
+func (v versions) open(ctx context.Context, repo, dir, tag, own string, rev holdfast.Revision) (templates.TemplateVersion, error) {
+	for _, name := range slices.Compact([]string{tag, own}) {
+		pinned, err := v.r.opts.Store.PinTag(ctx, repo, name, rev)
+		if err != nil {
+			return templates.TemplateVersion{}, fmt.Errorf("record tag %s of %s: %w", name, repo, err)
+		}
+		if pinned != rev {
+			return templates.TemplateVersion{}, &templates.MovedTagError{Tag: tag, Was: pinned, Now: rev}
+		}
 	}
 	tree, err := v.r.opened.tree(openVersion{repo, rev}, func() (holdfast.Tree, error) {
 		return v.r.opts.Git.Tree(ctx, repo, string(rev))
