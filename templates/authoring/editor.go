@@ -154,6 +154,10 @@ func secretDefault(schema object, name string) bool {
 	return ok && property["writeOnly"] == true
 }
 
+// onlyGo is what regular expressions of Go have and those of editors do not: one
+// of these, and the whole schema is refused.
+var onlyGo = regexp.MustCompile(`\(\?[^:]|\\[AzQECpPa]|\[\[:|\\x\{|\\[^\w\s^$\\.*+?()\[\]{}|/-]|\\_`)
+
 // converter copies a schema of draft 2020-12 as draft-07 would say it.
 type converter struct {
 	at            string // where the schema comes to stand
@@ -178,7 +182,18 @@ func (c *converter) schema(v any) any {
 			if ref, ok := value.(string); ok {
 				out[key] = c.at + strings.TrimPrefix(ref, "#")
 			}
-		case "properties", "patternProperties", "$defs":
+		case "pattern":
+			if text, ok := value.(string); ok && !onlyGo.MatchString(text) {
+				out[key] = text
+			}
+		case "patternProperties":
+			patterns, _ := c.each(value).(object)
+			maps.DeleteFunc(patterns, func(pattern string, _ any) bool { return onlyGo.MatchString(pattern) })
+			if given, ok := value.(object); ok && len(patterns) < len(given) && out["additionalProperties"] == false {
+				delete(out, "additionalProperties") // it would refuse what they allow
+			}
+			out[key] = patterns
+		case "properties", "$defs":
 			out[key] = c.each(value)
 		case "dependentRequired":
 			out["dependencies"] = merged(out["dependencies"], value)

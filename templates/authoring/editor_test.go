@@ -318,3 +318,35 @@ func TestEditorSchemaIsStable(t *testing.T) {
 		}
 	}
 }
+
+// TestEditorSchemaLeavesOutPatternsOfGo: an editor that cannot compile a regular
+// expression refuses the whole schema.
+func TestEditorSchemaLeavesOutPatternsOfGo(t *testing.T) {
+	t.Parallel()
+	var variables strings.Builder
+	for i, pattern := range []string{`(?i)^goes$`, `\Agoes`, `goes\z`, `^[[:alpha:]]goes`, `\Qgoes\E`, `(?P<x>goes)`, `\x{61}goes`, `goes\_`, `goes\@`} {
+		variables.WriteString("      v" + strconv.Itoa(i) + ": {type: string, pattern: '" + pattern + "'}\n")
+	}
+	d := open(t, below("web", map[string][]byte{
+		"m/main.tf": []byte("# nothing\n"),
+		"template.yaml": []byte("apiVersion: holdfast.dev/v1\nkind: Template\nmetadata: {name: web}\nspec:\n  providers: {local: {modules: [{name: m, source: ./m}]}}\n" +
+			"  variables:\n    type: object\n    properties:\n" + variables.String() +
+			"      stays: {type: string, pattern: '^stays\\.(?:a|b)\\d+[\\w-]\\$$'}\n" +
+			"      keys: {type: object, additionalProperties: false, patternProperties: {'(?i)^goes': {type: string}, '^stays': {}}}\n"),
+	}), "web")
+	doc, schema := editorSchema(t, d)
+	text, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "goes") || !strings.Contains(string(text), `"^stays\\.(?:a|b)\\d+[\\w-]\\$$"`) || !strings.Contains(string(text), `"^stays":`) {
+		t.Errorf("%s", text)
+	}
+	var cluster any
+	if err := yaml.Unmarshal([]byte("apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: a}\nspec: {project: p, environment: e, template: {path: ../web}, variables: {keys: {Goes: a}}}\n"), &cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(cluster); err != nil {
+		t.Errorf("what a pattern of Go allows is refused: %v", err)
+	}
+}
