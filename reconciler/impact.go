@@ -28,6 +28,8 @@ const (
 	// assessEvery is how often the impact of a pull request is looked at again,
 	// at most, because the fleet has changed.
 	assessEvery = time.Minute
+	// unseenRetry is when repositories are looked at again that could not be read.
+	unseenRetry = 5 * time.Minute
 	// sampleFrom is among how many clusters of a group one is looked for that is
 	// applied: the plan of one that is not shows everything as new.
 	sampleFrom = 50
@@ -119,6 +121,9 @@ func (r *Reconciler) assess(
 	fleet, unseen, err := r.fleet(ctx, repo, to)
 	if err != nil {
 		return err
+	}
+	if len(unseen) > 0 { // nobody may notice when they can be read again
+		r.sources.addAfter(sourceKey{repo: rec.Repo, number: rec.Number, known: true}, unseenRetry)
 	}
 	rec.Assessed = r.assessmentKey(rec, from, fleet, unseen)
 	if rec.Assessed.Equal(before.Assessed) && r.assessed.is(rec.PullRequestRef, rec.Assessed) {
