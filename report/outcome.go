@@ -132,6 +132,9 @@ func appliedOutcome(c Cluster, now time.Time) outcome {
 		return o.changes(apply.Counts, true)
 	case apply != nil && apply.Status == holdfast.RunNoChanges && o.destroy:
 		return o.as(stageUnchanged, "✅", "nothing was left to destroy")
+	case apply != nil && apply.Status == holdfast.RunNoChanges && apply.Resume:
+		// The one before was killed when all was done, and could not say so.
+		return o.as(stageDone, "✅", "applied: the run that was cut short had done all of it")
 	case apply != nil && apply.Status == holdfast.RunNoChanges:
 		return o.as(stageUnchanged, "✅", "nothing to do")
 	case apply != nil && apply.Status == holdfast.RunErrored:

@@ -133,3 +133,23 @@ func TestServerIsKilledDuringPlan(t *testing.T) {
 	pr.merge()
 	pr.untilApplied("2 created")
 }
+
+// The agent dies when all is applied and nobody has heard of it: the next run finds
+// nothing to do, and what is told is that it was applied.
+func TestAgentIsKilledAfterApply(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{"runs.lease": "4s", "runs.retryDelay": "100ms"})
+	w.start()
+	pr := w.fleet().open(cluster("alpha", "nodes: 2"))
+	pr.untilPlanned("2 to create")
+	w.hold("output", "alpha")
+	pr.merge()
+	w.untilHeld("output", "alpha")
+	w.killAgent(holdfast.RunApply)
+	w.release("output", "alpha")
+	pr.untilApplied("applied 1 cluster")
+	pr.untilComment("and applied", "applied: the run that was cut short had done all of it")
+	if n := w.countCalls("apply alpha"); n != 1 {
+		t.Errorf("the engine has applied %d times, want once", n)
+	}
+}
