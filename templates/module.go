@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -376,9 +377,17 @@ func pinned(source, version string) (problem, hint string) {
 		strings.HasPrefix(source, "github.com/"), strings.HasPrefix(source, "bitbucket.org/"):
 		_, query, _ := strings.Cut(source, "?")
 		for pair := range strings.SplitSeq(query, "&") {
-			if ref, ok := strings.CutPrefix(pair, "ref="); ok && ref != "" {
-				return "", ""
+			ref, ok := strings.CutPrefix(pair, "ref=")
+			if !ok || ref == "" {
+				continue
 			}
+			if plain, err := url.QueryUnescape(ref); err == nil {
+				ref = plain
+			}
+			if name := strings.ToUpper(ref); name == "HEAD" || strings.HasPrefix(name, "REFS/HEADS/") {
+				return "names the branch " + clip(ref) + ", which moves", "write a tag or a commit after ?ref="
+			}
+			return "", ""
 		}
 		return "names no revision", "add ?ref= with a tag or a commit"
 	case strings.Contains(source, "::"), strings.Contains(source, "://"):

@@ -329,6 +329,8 @@ func TestTemplateFaults(t *testing.T) {
 		"unknown dependency": {"[kubernetes]", "[kubernets]", []string{`templates/kubernetes/template.yaml:10:72: dependsOn names the module "kubernets", which is not there (did you mean "kubernetes"?)`}},
 		"module gone":        {"./modules/network", "./modules/networq", []string{`templates/kubernetes/template.yaml:17:35: module source "./modules/networq": there is no folder templates/kubernetes/modules/networq`}},
 		"source that leaves": {"./modules/network", "../../../network", []string{`templates/kubernetes/template.yaml:17:35: module source "../../../network" leaves the repository`}},
+		"source of a branch": {"./modules/network", `"git::https://example.com/network?depth=1&ref=refs%2Fheads%2Fmain"`, []string{`templates/kubernetes/template.yaml:17:35: module source "git::https://example.com/network?depth=1&ref=refs%2Fheads%2Fmain" names the branch refs/heads/main, which moves (write a tag or a commit after ?ref=)`}},
+		"source of HEAD":     {"./modules/network", `"github.com/acme/network?ref=HEAD"`, []string{`templates/kubernetes/template.yaml:17:35: module source "github.com/acme/network?ref=HEAD" names the branch HEAD, which moves (write a tag or a commit after ?ref=)`}},
 		"source not pinned":  {"./modules/network", "github.com/acme/network", []string{`templates/kubernetes/template.yaml:17:35: module source "github.com/acme/network" names no revision (add ?ref= with a tag or a commit)`}},
 		"registry, no version": {"./modules/network", "terraform-aws-modules/vpc/aws", []string{
 			`templates/kubernetes/template.yaml:17:35: module source "terraform-aws-modules/vpc/aws" has the version "" (write the exact version of a registry module)`,
