@@ -65,69 +65,6 @@ type resolution struct {
 	faults   holdfast.Faults
 }
 
-// catalogs keeps the catalogs that were made last, a few for each repository.
-type catalogs struct {
-	mu    sync.Mutex
-	last  map[string][]*catalog // newest first
-	index map[string]*catalogIndex
-}
-
-// catalogsKept is how many trees of a repository are remembered: the tracked
-// branch, and the pull requests that are being looked at.
-const catalogsKept = 16
-
-func newCatalogs() *catalogs {
-	return &catalogs{last: make(map[string][]*catalog), index: make(map[string]*catalogIndex)}
-}
-
-func (c *catalogs) indexOf(repo string) *catalogIndex {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.index[repo] == nil {
-		c.index[repo] = newCatalogIndex()
-	}
-	return c.index[repo]
-}
-
-// find returns the catalog of a tree, and otherwise the newest one to start from.
-func (c *catalogs) find(repo, id string) (found, base *catalog) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i, cat := range c.last[repo] {
-		if cat.id == id {
-			c.last[repo] = slices.Insert(slices.Delete(c.last[repo], i, i+1), 0, cat)
-			return cat, nil
-		}
-	}
-	if kept := c.last[repo]; len(kept) > 0 {
-		return nil, kept[0]
-	}
-	return nil, nil
-}
-
-func (c *catalogs) keep(cat *catalog) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	kept := slices.Insert(c.last[cat.repo], 0, cat)
-	c.last[cat.repo] = kept[:min(len(kept), catalogsKept)]
-}
-
-// forgetVersions drops what was resolved with versions of templates that tags
-// which have moved may release, and what came to faults: they may tell of versions
-// that there are.
-func (c *catalogs) forgetVersions(moved tagSet) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, kept := range c.last {
-		for _, cat := range kept {
-			cat.forgetResolved(func(name string) bool {
-				entries := cat.names.get(name)
-				return moved.release(entries) || cat.faulty[name] && versioned(entries)
-			})
-		}
-	}
-}
-
 // forgetResolved drops what names come to. It holds mu while it asks which.
 func (c *catalog) forgetResolved(which func(name string) bool) {
 	c.mu.Lock()
@@ -159,8 +96,11 @@ func versioned(entries []entry) bool {
 	})
 }
 
-// catalog returns the catalog of a revision, or of a tree by its id.
-func (r *Reconciler) catalog(ctx context.Context, repo Repository, treeish string) (*catalog, error) {
+// catalog returns the catalog of a revision, or of a tree by its id. Near are
+// others of the repository from which it may differ little, the nearest first: what
+// is in them is not read again. A pull request may differ from its base by
+// thousands of files.
+func (r *Reconciler) catalog(ctx context.Context, repo Repository, treeish string, near ...string) (*catalog, error) {
 	tree, err := r.opts.Git.Tree(ctx, repo.Name, treeish)
 	if err != nil {
 		return nil, fmt.Errorf("open %s at %s: %w", repo.Name, treeish, err)
@@ -169,8 +109,7 @@ func (r *Reconciler) catalog(ctx context.Context, repo Repository, treeish strin
 	if err != nil {
 		return nil, fmt.Errorf("open %s at %s: %w", repo.Name, treeish, err)
 	}
-	found, base := r.catalogs.find(repo.Name, id)
-	if found != nil {
+	if found := r.catalogs.find(repo.Name, id); found != nil {
 		return found, nil
 	}
 	cat := &catalog{
@@ -178,7 +117,7 @@ func (r *Reconciler) catalog(ctx context.Context, repo Repository, treeish strin
 		spoiled: make(map[string]bool), renaming: make(map[string]bool),
 		pending: make(map[string]bool), faulty: make(map[string]bool),
 	}
-	if base == nil {
+	if base := r.nearest(ctx, repo, near); base == nil {
 		err = cat.readAll(ctx, repo)
 	} else {
 		err = r.derive(ctx, repo, base, cat)

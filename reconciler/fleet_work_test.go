@@ -228,3 +228,28 @@ func workOn(t *testing.T, n int, template string, step func(*fleet)) map[string]
 	step(f)
 	return w.done()
 }
+
+// TestWorkBesideALargePullRequest has a pull request edit all documents of a
+// fleet, and then one document be pushed: the others are not read again.
+func TestWorkBesideALargePullRequest(t *testing.T) {
+	t.Parallel()
+	step := func(n int) func(*fleet) {
+		return func(f *fleet) {
+			files := make(map[string]string)
+			for i := range n - 1 {
+				name := fmt.Sprintf("c%d", i+1)
+				files["clusters/"+name+".yaml"] = templated(name, "{path: ../templates/other}")
+			}
+			f.open(1, files)
+			w := f.opts.Git.(workedGit).work
+			w.reset()
+			f.repo.Commit(master, "edit", map[string]string{"clusters/c0.yaml": templated("c0", "{path: ../templates/other}")})
+			f.must(f.r.TakeIn(f.t.Context(), infra, 0))
+			f.must(f.r.TakeIn(f.t.Context(), infra, 1))
+		}
+	}
+	few, many := workOf(t, 4, step(4))["files"], workOf(t, 24, step(24))["files"]
+	if few != many || few == 0 {
+		t.Errorf("%d files are read beside a pull request of 4 documents, %d beside one of 24", few, many)
+	}
+}

@@ -125,7 +125,7 @@ func (r *Reconciler) look(
 	if err != nil {
 		return err
 	}
-	to, err := r.catalog(ctx, repo, tree)
+	to, err := r.catalog(ctx, repo, tree, before.Result, from.id)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (r *Reconciler) lookAtMerge(
 	if err != nil {
 		return err
 	}
-	to, err := r.catalog(ctx, repo, string(rec.MergeCommit))
+	to, err := r.catalog(ctx, repo, string(rec.MergeCommit), before.Result, from.id)
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (r *Reconciler) tracked(ctx context.Context, repo Repository) (holdfast.Sou
 func (r *Reconciler) takeInHead(
 	ctx context.Context, repo Repository, former, head holdfast.Revision, retagged tagSet, all bool,
 ) (map[string]bool, error) {
-	cat, err := r.catalog(ctx, repo, string(head))
+	cat, err := r.catalog(ctx, repo, string(head), string(former))
 	if err != nil {
 		return nil, err
 	}
