@@ -73,6 +73,10 @@ func (s *stage) blueprintsOf(n int) []figure {
 	upgrade := w.release()
 	add("release to the pull request of a tenth", n, upgrade.Seconds(), "s", w.floorOfProposing().Seconds())
 	add("memory while that is proposed, peak", n, w.peak(), "MiB")
+	w.quiet()
+	push, beyond, floor, _ = w.pushes()
+	add("push of one document beside that, to decision", n, inMS(push), "ms", inMS(floor))
+	add("the same beside that, beyond the fetch", n, inMS(beyond), "ms")
 	w.stop()
 	return figures
 }
