@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
@@ -36,7 +37,18 @@ func (d *Draft) Page() []byte {
 	p.outputs()
 	p.examples(d.Examples)
 	p.versions(d.Changelog)
-	return []byte(p.text.String())
+	return []byte(strings.Map(shown, p.text.String()))
+}
+
+// shown takes out what would speak to a terminal, or change the order in which
+// others are read.
+func shown(r rune) rune {
+	switch {
+	case r == '\n' || r == '\t':
+	case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+		return '?'
+	}
+	return r
 }
 
 type page struct {

@@ -115,14 +115,14 @@ func FuzzPage(f *testing.F) {
 }
 
 // TestPageShowsNoSecret: whatever a schema says of a secret's value, the page and
-// the editor's schema have none.
+// the editor's schema have none; nor has the page what speaks to a terminal.
 func TestPageShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{
 		"m/main.tf": []byte("# nothing\n"),
 		"template.yaml": []byte(`apiVersion: holdfast.dev/v1
 kind: Template
-metadata: {name: web}
+metadata: {name: web, description: "\x1b[31m\x9b\u202e red"}
 spec:
   providers: {local: {modules: [{name: m, source: ./m}]}}
   variables:
@@ -137,6 +137,9 @@ spec:
 		t.Fatal(err)
 	}
 	page := string(d.Page())
+	if strings.ContainsAny(page, "\x1b\u009b\u202e") {
+		t.Errorf("%q", page)
+	}
 	if strings.Contains(page+string(schema), "hunter") || !strings.Contains(page, "at least 8 characters") {
 		t.Errorf("%s\n%s", page, schema)
 	}
