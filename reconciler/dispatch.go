@@ -75,7 +75,9 @@ func (r *Reconciler) claim(ctx context.Context, agent string, kinds []holdfast.R
 		} else if err != nil {
 			return holdfast.Assignment{}, err
 		}
-		return r.begin(ctx, claimed)
+		// The run is the agent's now. If that has hung up meanwhile its lease ends,
+		// and the run goes on elsewhere: it is not the run that has failed.
+		return r.begin(context.WithoutCancel(ctx), claimed)
 	}
 	return holdfast.Assignment{}, holdfast.ErrNotFound
 }
