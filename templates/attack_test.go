@@ -228,3 +228,21 @@ func TestStrangeCharacters(t *testing.T) {
 	_, faults := templates.ParseClusters("c/c.yaml", []byte("%YAML 1.2\n---\n"+richCluster))
 	wantFaults(t, faults, "c/c.yaml:1:1: file is not valid YAML: found incompatible YAML document (remove the line %YAML)")
 }
+
+// TestSecretOfAModuleIsGivenOnce: a value in the document would go before the
+// secret's, and nobody would know.
+func TestSecretOfAModuleIsGivenOnce(t *testing.T) {
+	t.Parallel()
+
+	files := map[string]string{
+		"m/main.tf": "variable \"db_password\" { sensitive = true }\nvariable \"size\" {}\n", "m/holdfast_secrets.json": `{"db_password": {"env": "A"}}`,
+	}
+	text := strings.Replace(richCluster, "template: {path: ../t}", "module: {path: m}", 1)
+	doc := document(t, "c/c.yaml", strings.Replace(text, "node_count: 3", "size: 3", 1))
+	if root := resolve(t, tree(files), doc); contents(t, root)["m/holdfast_secrets.json"] == "" {
+		t.Error("the file is not in the bundle")
+	}
+	doc = document(t, "c/c.yaml", strings.Replace(text, "node_count: 3", "db_password: hunter2", 1))
+	wantFaults(t, resolveFaults(t, tree(files), doc),
+		"c/c.yaml:10:5: variable db_password is secret: m/holdfast_secrets.json says where its value is (remove it here, or there)")
+}

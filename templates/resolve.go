@@ -365,6 +365,12 @@ func moduleFaults(doc Document, g *gatherer, dir string) holdfast.Faults {
 				"as "+dir+" declares it", "spec", "variables", name))
 		}
 	}
+	for _, name := range g.secretVariables(dir) {
+		if _, given := c.Variables[name]; given { // the engine would take this one
+			faults = append(faults, doc.keyFault(fmt.Sprintf("variable %s is secret: %s says where its value is", name, path.Join(dir, holdfast.SecretFile)),
+				"remove it here, or there", "spec", "variables", name))
+		}
+	}
 	for _, name := range []string{backendFile, variablesFile} {
 		if _, taken := g.entries[path.Join(dir, name)]; taken {
 			faults = append(faults, holdfast.Fault{

@@ -147,3 +147,18 @@ func renderSecrets(refs map[string]holdfast.SecretRef) ([]byte, error) {
 	}
 	return b.Bytes(), nil
 }
+
+// secretVariables returns the variables that the code in a folder keeps in a file
+// of its own. What is wrong with that file the agent says.
+func (g *gatherer) secretVariables(dir string) []string {
+	file, ok := g.entries[path.Join(dir, holdfast.SecretFile)]
+	if !ok {
+		return nil
+	}
+	data, err := g.tree.ReadFile(file.source)
+	var refs map[string]json.RawMessage
+	if err != nil || json.Unmarshal(data, &refs) != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(refs))
+}
