@@ -60,7 +60,7 @@ func (s *stage) blueprintsOf(n int) []figure {
 	add("the same, to the comment", n, told.Seconds(), "s", bare.Seconds())
 	add("memory while that is found out, peak", n, w.peak(), "MiB")
 
-	push, beyond, floor, _ := w.pushes()
+	push, beyond, floor, _ := w.pushes(fleetPushes)
 	add("push of one document beside it, to decision", n, inMS(push), "ms", inMS(floor))
 	add("the same beyond the fetch", n, inMS(beyond), "ms")
 	add("what it would do, again after a push", n, w.lookAgain(number).Seconds(), "s", bare.Seconds())
@@ -74,7 +74,7 @@ func (s *stage) blueprintsOf(n int) []figure {
 	add("release to the pull request of a tenth", n, upgrade.Seconds(), "s", w.floorOfProposing().Seconds())
 	add("memory while that is proposed, peak", n, w.peak(), "MiB")
 	w.quiet()
-	push, beyond, floor, _ = w.pushes()
+	push, beyond, floor, _ = w.pushes(w.bench.rounds) // each has the whole pull request decided about
 	add("push of one document beside that, to decision", n, inMS(push), "ms", inMS(floor))
 	add("the same beside that, beyond the fetch", n, inMS(beyond), "ms")
 	w.stop()

@@ -65,7 +65,7 @@ func (s *stage) fleetOf(n int) []figure {
 	add("memory at rest, resident", resident, "MiB")
 	add("memory at rest, proportional", proportional, "MiB")
 
-	push, beyond, floor, peak := w.pushes()
+	push, beyond, floor, peak := w.pushes(fleetPushes)
 	add("push of one document to decision", inMS(push), "ms", inMS(floor))
 	add("the same beyond the fetch", inMS(beyond), "ms")
 	add("memory while pushes come, peak", peak, "MiB")
@@ -109,10 +109,10 @@ func (w *fleetWorld) quiet() {
 	w.within(fleetWait, "the server is at rest", func() bool { return time.Since(w.decisions.last()) > quietFor })
 }
 
-// pushes measures pushes of one document each: from the delivery to the
+// pushes measures some pushes of one document each: from the delivery to the
 // decision, the same less what a fetch alone takes, what Git and the parser
 // alone take, and the memory at its peak.
-func (w *fleetWorld) pushes() (push, beyond, floor time.Duration, peak float64) {
+func (w *fleetWorld) pushes(rounds int) (push, beyond, floor time.Duration, peak float64) {
 	ctx := context.Background()
 	alone, err := gitsource.New(gitsource.Options{Dir: w.path("alone"), Repositories: []gitsource.Repository{{
 		Name: fleetRepo, URL: w.git.URL, Branch: "main", Auth: gitsource.Auth{
@@ -128,7 +128,7 @@ func (w *fleetWorld) pushes() (push, beyond, floor time.Duration, peak float64) 
 
 	w.forgetPeak()
 	var all, without, bare []time.Duration
-	for range fleetPushes {
+	for range rounds {
 		took, changed := w.push()
 		w.quiet()
 		began := time.Now()
