@@ -102,9 +102,11 @@ type assessor struct {
 	from, to *catalog // of the pull request's repository
 	version  string   // that is being prepared; empty: not known
 	named    string   // that template.yaml names, released or not
-	proposed *templates.Resolver
-	based    bool    // the base has the template, without faults
-	former   effects // what was found out before, of the same template
+	// properties are what the template's schema says of its variables.
+	properties map[string]any
+	proposed   *templates.Resolver
+	based      bool    // the base has the template, without faults
+	former     effects // what was found out before, of the same template
 
 	mu     sync.Mutex
 	impact *holdfast.Impact
@@ -112,7 +114,8 @@ type assessor struct {
 	known  effects // what is found out, to be remembered
 }
 
-// group are clusters whose root modules change in the same way.
+// group are clusters whose root modules change in the same way, with the same
+// things switched on.
 type group struct {
 	holdfast.ImpactGroup
 	members map[string]member

@@ -386,3 +386,25 @@ func TestTheImpactReachesOtherRepositories(t *testing.T) {
 	}
 	t.Error("the trial was not planned again")
 }
+
+// What a change of code comes to hangs on what is switched on: clusters that
+// differ in that do not stand for one another.
+func TestSamplesDifferInWhatIsSwitchedOn(t *testing.T) {
+	t.Parallel()
+	switches := []string{"size: {type: integer, default: 1}", "lit: {type: boolean, default: true}", "safe: {type: boolean}"}
+	files := shop("1.0.0", "one", switches...)
+	for name, variables := range map[string]string{
+		"plain": "", "also-plain": "size: 7", "said-so": "lit: true, safe: false", "safe": "safe: true", "dark": "lit: false",
+	} {
+		files["clusters/"+name+".yaml"] = ofShop(name, "any", "{name: web, version: 1.0.0}", variables)
+	}
+	f := newFleet(t, files)
+	f.repo.Tag("v1.0.0", master)
+	f.adopt()
+	f.open(1, shop("1.1.0", "two", switches...))
+	got := f.trials(1)
+	slices.Sort(got)
+	if want := []string{"also-plain", "dark", "safe"}; !slices.Equal(got, want) {
+		t.Errorf("trials %v, want %v; groups %v", got, want, reachOf(f.impact(1)))
+	}
+}
