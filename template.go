@@ -68,7 +68,8 @@ const (
 	ReachManual  ImpactReach = "manual"  // it stays where it is until somebody edits its version
 )
 
-// ImpactGroup are clusters whose root modules would change in the same way.
+// ImpactGroup are clusters whose root modules would change in the same way, and
+// that have the same things switched on by their variables.
 type ImpactGroup struct {
 	Key     Digest   `json:"key"`
 	Changes []string `json:"changes,omitempty"` // of the root module, in words
