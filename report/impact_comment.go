@@ -233,20 +233,7 @@ func (w *writer) impactDanger(v *impactView) {
 			}
 		}
 	}
-	if len(lines) == 0 {
-		return
-	}
-	w.line("> [!CAUTION]")
-	for i, line := range firstOf(&w.page, lines, most) {
-		if i > 0 {
-			w.line(">")
-		}
-		w.line("> " + line)
-	}
-	if more := len(lines) - most; more > 0 {
-		w.linef(">\n> … and %d more", more)
-	}
-	w.line("")
+	w.caution(lines, most)
 }
 
 // effectLine is an effect without what is behind it.

@@ -42,6 +42,11 @@ func (w *writer) danger() {
 			lines = append(lines, dangerLine(o.cluster.Name, c))
 		}
 	}
+	w.caution(lines, most)
+}
+
+// caution is a box with what nobody must overlook, at most so many lines of it.
+func (w *writer) caution(lines []string, most int) {
 	if len(lines) == 0 {
 		return
 	}
