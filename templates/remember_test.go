@@ -13,8 +13,7 @@ import (
 func TestLoadRemembers(t *testing.T) {
 	t.Parallel()
 
-	resolver := templates.NewResolver(nil)
-	load := func(files map[string]string) *templates.Template {
+	load := func(resolver *templates.Resolver, files map[string]string) *templates.Template {
 		loaded, faults, err := resolver.Load(tree(files), "t")
 		if err != nil || len(faults) > 0 {
 			t.Fatal(err, faults)
@@ -22,7 +21,6 @@ func TestLoadRemembers(t *testing.T) {
 		return loaded
 	}
 	linked := with(richFiles(), "t/modules/logs/shared.tf", "-> ../../../shared/x.tf", "shared/x.tf", "")
-	first := load(linked)
 	for name, tc := range map[string]struct {
 		files map[string]string
 		same  bool
@@ -34,19 +32,22 @@ func TestLoadRemembers(t *testing.T) {
 		"what a link says": {with(linked, "shared/x.tf", "#"), false},
 		"a lock file":      {with(linked, "t/.terraform.lock.hcl", "#"), false},
 	} {
-		if got := load(tc.files) == first; got != tc.same {
+		resolver := templates.NewResolver(nil) // its own: one remembers a few versions only
+		if got := load(resolver, linked) == load(resolver, tc.files); got != tc.same {
 			t.Errorf("%s: the same template: %v, want %v", name, got, tc.same)
 		}
 	}
 
 	// What is missing comes back as a fault, and goes when it is there again.
+	resolver := templates.NewResolver(nil)
+	first := load(resolver, linked)
 	broken := without(linked, "t/modules/monitoring/main.tf")
 	for range 2 {
 		if _, faults, err := resolver.Load(tree(broken), "t"); err != nil || len(faults) == 0 {
 			t.Errorf("a module that is gone: %v, %v", faults, err)
 		}
 	}
-	if load(linked) != first {
+	if load(resolver, linked) != first {
 		t.Error("it is read again")
 	}
 }
