@@ -192,10 +192,19 @@ func (r *Reconciler) changedTemplates(repo Repository, from, to *catalog) ([]cha
 	return out, faults, nil
 }
 
+// identity is of all that a template is made of, in a tree that it was read from;
+// empty if that cannot be told.
+func identity(tree holdfast.Tree, t *templates.Template) string {
+	document, err := tree.Hash(t.File)
+	if err != nil {
+		return ""
+	}
+	return document + " " + string(t.Digest())
+}
+
 func sameTemplate(from holdfast.Tree, before *templates.Template, to holdfast.Tree, after *templates.Template) bool {
-	was, errWas := from.Hash(before.File)
-	is, errIs := to.Hash(after.File)
-	return errWas == nil && errIs == nil && was == is && before.Digest().Equal(after.Digest())
+	was := identity(from, before)
+	return was != "" && was == identity(to, after)
 }
 
 // fleet returns what all repositories' tracked branches say, by their names, and

@@ -84,11 +84,11 @@ func (a *assessor) effectsDependOn(t changedTemplate) holdfast.Digest {
 			digest.Add("none")
 			continue
 		}
-		id, err := side.tree.Hash(side.template.File)
-		if err != nil {
+		id := identity(side.tree, side.template)
+		if id == "" {
 			return ""
 		}
-		digest.Add(id, string(side.template.Digest()))
+		digest.Add(id)
 	}
 	for _, repo := range a.r.opts.Repositories {
 		refs := a.r.lastRefs(repo.Name)

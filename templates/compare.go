@@ -28,16 +28,7 @@ func Compare(before, after *Root) RootChange {
 		return RootChange{}
 	}
 	digest := holdfast.NewDigester("root change")
-	for _, root := range []*Root{before, after} {
-		for _, file := range root.files {
-			if data := ownHeader(file.Data); !owned(file.Name) {
-				digest.Add(file.Name, string(data))
-			}
-		}
-		for _, e := range root.entries {
-			digest.Add(e.path, e.hash)
-		}
-	}
+	digest.Add(string(before.shared), string(after.shared))
 	change := RootChange{before: before, after: after}
 	digest.Add(change.own()...)
 	change.Key = digest.Digest()

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -303,24 +302,9 @@ func (c *schemaCheck) follow(ref string) (int, error) {
 	case known:
 		return cost, nil
 	}
-	var at any = c.doc
-	for word := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
-		word = strings.NewReplacer("~1", "/", "~0", "~").Replace(word)
-		switch v := at.(type) {
-		case map[string]any:
-			at = v[word]
-		case []any:
-			i, err := strconv.Atoi(word)
-			if err != nil || i < 0 || i >= len(v) {
-				return 0, fmt.Errorf("$ref %q points to nothing", clip(ref))
-			}
-			at = v[i]
-		default:
-			at = nil
-		}
-		if at == nil {
-			return 0, fmt.Errorf("$ref %q points to nothing", clip(ref))
-		}
+	at, ok := pointer(c.doc, ref)
+	if !ok {
+		return 0, fmt.Errorf("$ref %q points to nothing", clip(ref))
 	}
 	c.cost[ref] = -1
 	cost, err := c.count(at)
