@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -26,8 +25,9 @@ func Diff(from, to Blueprint) []holdfast.TemplateChange {
 	}
 	d.variables()
 	d.rules()
-	for _, name := range either(providerNames(from), providerNames(to)) {
-		d.provider(name)
+	was, now := providersOf(from), providersOf(to)
+	for _, name := range union(was, now) {
+		d.provider("provider "+name, name, was[name], now[name])
 	}
 	d.modules()
 	d.outputs()
@@ -104,32 +104,20 @@ func (d *differ) rules() {
 	}
 }
 
-func providerNames(b Blueprint) []string {
-	names := make([]string, len(b.Providers))
-	for i, p := range b.Providers {
-		names[i] = p.Name
+// byName returns the items of a list by their names, of which each is there once.
+func byName[T any](list []T, name func(T) string) map[string]*T {
+	out := make(map[string]*T, len(list))
+	for i := range list {
+		out[name(list[i])] = &list[i]
 	}
-	return names
+	return out
 }
 
-func (b Blueprint) provider(name string) *ProviderBlueprint {
-	i := slices.IndexFunc(b.Providers, func(p ProviderBlueprint) bool { return p.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &b.Providers[i]
+func providersOf(b Blueprint) map[string]*ProviderBlueprint {
+	return byName(b.Providers, func(p ProviderBlueprint) string { return p.Name })
 }
 
-// either returns the words that are in one of the lists, sorted.
-func either(a, b []string) []string {
-	all := slices.Concat(a, b)
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-func (d *differ) provider(name string) {
-	was, now := d.from.provider(name), d.to.provider(name)
-	about := "provider " + name
+func (d *differ) provider(about, name string, was, now *ProviderBlueprint) {
 	switch {
 	case was == nil:
 		d.add(about, "is new", false)
@@ -141,8 +129,10 @@ func (d *differ) provider(name string) {
 	d.regions(about, was.Regions, now.Regions)
 	d.instanceTypes(about, was.InstanceTypes, now.InstanceTypes)
 	d.defaults(about, was.Defaults, now.Defaults)
-	for _, engine := range either(engineNames(was), engineNames(now)) {
-		d.engineProvider(fmt.Sprintf("engine provider %s (%s)", engine, name), was.engine(engine), now.engine(engine))
+	engineOf := func(e EngineProvider) string { return e.Name }
+	before, after := byName(was.Configure, engineOf), byName(now.Configure, engineOf)
+	for _, engine := range union(before, after) {
+		d.engineProvider(fmt.Sprintf("engine provider %s (%s)", engine, name), before[engine], after[engine])
 	}
 }
 
@@ -219,7 +209,7 @@ func hasFormat(schema any, format string) bool {
 }
 
 func (d *differ) defaults(about string, was, now map[string]any) {
-	for _, name := range either(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(now))) {
+	for _, name := range union(was, now) {
 		before, had := was[name]
 		after, has := now[name]
 		switch {
@@ -232,22 +222,6 @@ func (d *differ) defaults(about string, was, now map[string]any) {
 			d.add(about, fmt.Sprintf("has the default %s for %s, not %s", jsonText(after), name, jsonText(before)), false)
 		}
 	}
-}
-
-func engineNames(p *ProviderBlueprint) []string {
-	names := make([]string, len(p.Configure))
-	for i, e := range p.Configure {
-		names[i] = e.Name
-	}
-	return names
-}
-
-func (p *ProviderBlueprint) engine(name string) *EngineProvider {
-	i := slices.IndexFunc(p.Configure, func(e EngineProvider) bool { return e.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &p.Configure[i]
 }
 
 func (d *differ) engineProvider(about string, was, now *EngineProvider) {
@@ -280,13 +254,15 @@ func (d *differ) modules() {
 		}
 		told[key] = append(told[key], provider)
 	}
-	for _, name := range either(providerNames(d.from), providerNames(d.to)) {
-		was, now := d.from.provider(name), d.to.provider(name)
-		if was == nil || now == nil {
+	moduleOf := func(m ModuleBlueprint) string { return m.Name }
+	before, after := providersOf(d.from), providersOf(d.to)
+	for _, name := range union(before, after) {
+		if before[name] == nil || after[name] == nil {
 			continue // that says it all
 		}
-		for _, module := range either(moduleNames(was), moduleNames(now)) {
-			for _, what := range moduleChanges(was.module(module), now.module(module)) {
+		was, now := byName(before[name].Modules, moduleOf), byName(after[name].Modules, moduleOf)
+		for _, module := range union(was, now) {
+			for _, what := range moduleChanges(was[module], now[module]) {
 				note(name, module, what)
 			}
 		}
@@ -294,22 +270,6 @@ func (d *differ) modules() {
 	for _, key := range order {
 		d.add(fmt.Sprintf("module %s (%s)", key[0], strings.Join(told[key], ", ")), key[1], false)
 	}
-}
-
-func moduleNames(p *ProviderBlueprint) []string {
-	names := make([]string, len(p.Modules))
-	for i, m := range p.Modules {
-		names[i] = m.Name
-	}
-	return names
-}
-
-func (p *ProviderBlueprint) module(name string) *ModuleBlueprint {
-	i := slices.IndexFunc(p.Modules, func(m ModuleBlueprint) bool { return m.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &p.Modules[i]
 }
 
 func moduleChanges(was, now *ModuleBlueprint) []string {
@@ -342,7 +302,7 @@ func moduleChanges(was, now *ModuleBlueprint) []string {
 	if more := without(now.DependsOn, was.DependsOn); len(more) > 0 {
 		tell("depends on %s, too", some(more))
 	}
-	for _, input := range either(slices.Collect(maps.Keys(was.Inputs)), slices.Collect(maps.Keys(now.Inputs))) {
+	for _, input := range union(was.Inputs, now.Inputs) {
 		before, had := was.Inputs[input]
 		after, has := now.Inputs[input]
 		switch {
@@ -358,21 +318,10 @@ func moduleChanges(was, now *ModuleBlueprint) []string {
 }
 
 func (d *differ) outputs() {
-	find := func(in []OutputBlueprint, name string) *OutputBlueprint {
-		if i := slices.IndexFunc(in, func(o OutputBlueprint) bool { return o.Name == name }); i >= 0 {
-			return &in[i]
-		}
-		return nil
-	}
-	names := func(in []OutputBlueprint) []string {
-		out := make([]string, len(in))
-		for i, o := range in {
-			out[i] = o.Name
-		}
-		return out
-	}
-	for _, name := range either(names(d.from.Outputs), names(d.to.Outputs)) {
-		d.output("output "+name, find(d.from.Outputs, name), find(d.to.Outputs, name))
+	outputOf := func(o OutputBlueprint) string { return o.Name }
+	was, now := byName(d.from.Outputs, outputOf), byName(d.to.Outputs, outputOf)
+	for _, name := range union(was, now) {
+		d.output("output "+name, was[name], now[name])
 	}
 }
 

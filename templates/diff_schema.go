@@ -2,7 +2,6 @@ package templates
 
 import (
 	"fmt"
-	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -13,7 +12,7 @@ import (
 func (d *differ) variables() {
 	was, now := inlineSchema(d.from.Schema), inlineSchema(d.to.Schema)
 	before, after := propertiesOf(was), propertiesOf(now)
-	for _, name := range either(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after))) {
+	for _, name := range union(before, after) {
 		about := "variable " + name
 		_, had := before[name]
 		property, has := after[name]
@@ -85,9 +84,9 @@ func (d *differ) provided(name string) bool {
 	if filledIn(d.to.Schema, name) {
 		return true
 	}
-	known := 0
+	known, before := 0, providersOf(d.from)
 	for _, p := range d.to.Providers {
-		if d.from.provider(p.Name) == nil {
+		if before[p.Name] == nil {
 			continue
 		}
 		known++
@@ -326,7 +325,7 @@ func (d *differ) objects(about string, was, now map[string]any) {
 	before, after := propertiesOf(was), propertiesOf(now)
 	needed, neededNow := requiredOf(was), requiredOf(now)
 	closedNow := now["additionalProperties"] == false
-	for _, name := range either(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after))) {
+	for _, name := range union(before, after) {
 		below := about + "." + name
 		_, had := before[name]
 		_, has := after[name]
