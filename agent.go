@@ -85,6 +85,9 @@ type Assignment struct {
 	SecretDirs   []string            `json:"secretDirs,omitempty"`
 	SecretStores map[string][]string `json:"secretStores,omitempty"`
 
+	// Limits bound each start of the engine, with all that it starts.
+	Limits RunLimits `json:"limits,omitzero"`
+
 	// OwnState is true if the state is in Holdfast's own backend at
 	// StateLocation; else the code or the rendered root says where.
 	OwnState      bool   `json:"ownState,omitempty"`
@@ -97,6 +100,14 @@ type Assignment struct {
 
 	FingerprintKey []byte `json:"fingerprintKey"` // 32 bytes
 	TraceParent    string `json:"traceParent,omitempty"`
+}
+
+// RunLimits bound what an engine may use, together with all that it starts. A
+// zero is no limit.
+type RunLimits struct {
+	Memory    int64   `json:"memory,omitempty"`    // bytes
+	Processes int     `json:"processes,omitempty"` // and threads
+	CPU       float64 `json:"cpu,omitempty"`       // processors
 }
 
 // ReviewedPlan is a Review with what a comparison needs.

@@ -182,6 +182,9 @@ func (r *Reconciler) assign(ctx context.Context, run holdfast.Run) (holdfast.Ass
 		Resume: run.Resume, StoredPlan: run.StoredPlan,
 		FingerprintKey: r.opts.FingerprintKey, TraceParent: run.TraceParent,
 	}
+	if r.opts.Limits != nil {
+		a.Limits = r.opts.Limits(run.Document)
+	}
 	if r.opts.SecretSources != nil {
 		a.SecretDirs, a.SecretStores = r.opts.SecretSources(run.Document, run.Kind)
 	}

@@ -38,6 +38,9 @@ type Options struct {
 	// Credentials returns the environment that a run of that kind gets, and the
 	// names in it whose values are secret. Nil gives none.
 	Credentials func(c holdfast.Cluster, kind holdfast.RunKind) (env map[string]string, secrets []string, err error)
+	// Limits returns what the engine of a cluster's runs may use. Nil: no limits.
+	Limits func(c holdfast.Cluster) holdfast.RunLimits
+
 	// SecretSources returns where the secret variables of a run of that kind may
 	// come from: folders of files, and commands of stores, with "{key}" for which.
 	// Nil gives none.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -101,5 +102,22 @@ func credentials(cfg *config.Config) func(c holdfast.Cluster, kind holdfast.RunK
 			}
 		}
 		return env, secrets, nil
+	}
+}
+
+// limits gathers what the engine of a cluster's runs may use.
+func limits(cfg *config.Config) func(c holdfast.Cluster) holdfast.RunLimits {
+	return func(c holdfast.Cluster) holdfast.RunLimits {
+		global := cfg.Runs.Limits
+		all := holdfast.RunLimits{Memory: int64(global.Memory), Processes: global.Processes, CPU: global.CPU}
+		for _, entry := range global.Overrides {
+			if !matches([]string{entry.Project}, c.Project) || !matches([]string{entry.Cluster}, c.Name) {
+				continue
+			}
+			all.Memory = cmp.Or(int64(entry.Memory), all.Memory)
+			all.Processes = cmp.Or(entry.Processes, all.Processes)
+			all.CPU = cmp.Or(entry.CPU, all.CPU)
+		}
+		return all
 	}
 }

@@ -64,3 +64,33 @@ credentials:
 		t.Errorf("without an entry: %v, %v", dirs, stores)
 	}
 }
+
+// TestLimits states what the engine of a cluster may use: what is said for all,
+// unless entries that match say something else.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Parse("holdfast.yaml", "/etc", []byte(`
+runs:
+  limits:
+    cpu: 2
+    overrides:
+      - {project: payments, memory: 8GiB}
+      - {cluster: "big-*", processes: 4096, cpu: 3.5}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := limits(cfg)
+	for _, test := range []struct {
+		project, cluster string
+		want             holdfast.RunLimits
+	}{
+		{"shop", "small", holdfast.RunLimits{Memory: 4 << 30, Processes: 1024, CPU: 2}},
+		{"payments", "small", holdfast.RunLimits{Memory: 8 << 30, Processes: 1024, CPU: 2}},
+		{"payments", "big-eu", holdfast.RunLimits{Memory: 8 << 30, Processes: 4096, CPU: 3.5}},
+	} {
+		if got := of(holdfast.Cluster{Project: test.project, Name: test.cluster}); got != test.want {
+			t.Errorf("limits of %s/%s are %+v, want %+v", test.project, test.cluster, got, test.want)
+		}
+	}
+}

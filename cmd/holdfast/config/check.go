@@ -25,6 +25,7 @@ func (d *decoder) check(c *Config) {
 	d.checkRepositories(c, names)
 	d.checkCredentials(c)
 	d.checkRuns(c)
+	d.checkSandbox(c)
 	d.checkDrift(c)
 	d.oneOf("engines.validation", c.Engines.Validation, "signature", "sha")
 	d.oneOf("lock.type", c.Lock.Type, "memory", "redis")
@@ -265,10 +266,7 @@ var storeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
 // checkSecretSources checks where secret variables may come from.
 func (d *decoder) checkSecretSources(path string, c *Config, cred Credential) {
-	data := c.DataDir
-	if !filepath.IsAbs(data) {
-		data = filepath.Join(c.dir, data)
-	}
+	data := c.data()
 	for i, dir := range cred.SecretDirs {
 		at := fmt.Sprintf("%s.secretDirs[%d]", path, i)
 		switch clean := filepath.Clean(dir); {
@@ -344,6 +342,65 @@ func (d *decoder) checkRuns(c *Config) {
 	}
 	if c.Agent.Slots < 1 {
 		d.at("agent.slots", "must be at least 1", "")
+	}
+}
+
+// minMemory and minProcesses are what an engine does not start without.
+const (
+	minMemory    = 64 << 20
+	minProcesses = 32
+	maxSlotUID   = 1<<32 - 2
+)
+
+// checkSandbox checks what keeps engines from all else.
+func (d *decoder) checkSandbox(c *Config) {
+	d.oneOf("isolation", c.Isolation, Isolations...)
+	for _, list := range []struct {
+		key   string
+		paths []string
+	}{{"readOnly", c.Sandbox.Paths.ReadOnly}, {"writable", c.Sandbox.Paths.Writable}} {
+		for i, path := range list.paths {
+			at := fmt.Sprintf("sandbox.paths.%s[%d]", list.key, i)
+			switch clean := filepath.Clean(path); {
+			case !filepath.IsAbs(path):
+				d.at(at, fmt.Sprintf("%q is no absolute path", path), "agents may be on other machines: such as /etc/holdfast/gcp.json")
+			case clean == "/" || within("/proc", clean) || within("/sys", clean) || within("/dev", clean):
+				d.at(at, "would be no sandbox any more", "name what the engine needs, or set isolation: none")
+			case within(clean, c.data()) || within(c.data(), clean):
+				d.at(at, "has the server's own data in it", "use a folder of its own")
+			}
+		}
+	}
+	d.limits("runs.limits", c.Runs.Limits.Memory, c.Runs.Limits.Processes, c.Runs.Limits.CPU)
+	for i, o := range c.Runs.Limits.Overrides {
+		at := fmt.Sprintf("runs.limits.overrides[%d]", i)
+		d.globs(at+".project", []string{o.Project})
+		d.globs(at+".cluster", []string{o.Cluster})
+		d.limits(at, o.Memory, o.Processes, o.CPU)
+	}
+	users := c.Agent.SlotUsers
+	for _, first := range []struct {
+		key string
+		uid int
+	}{{"plan", users.Plan}, {"apply", users.Apply}} {
+		if first.uid < 1000 || first.uid > maxSlotUID-c.Agent.Slots {
+			d.at("agent.slotUsers."+first.key, fmt.Sprintf("%d cannot be a user that is nobody else's", first.uid), "such as 60600")
+		}
+	}
+	if users.Plan < users.Apply+c.Agent.Slots && users.Apply < users.Plan+c.Agent.Slots {
+		d.at("agent.slotUsers", "plans and applies would share users", fmt.Sprintf("keep them at least agent.slots (%d) apart", c.Agent.Slots))
+	}
+}
+
+func (d *decoder) limits(path string, memory Size, processes int, cpu float64) {
+	if memory != 0 && memory < minMemory {
+		d.at(path+".memory", "must be at least 64MiB", "no engine starts with less; 0 is no limit")
+	}
+	if processes < 0 || processes != 0 && processes < minProcesses {
+		d.at(path+".processes", "must be at least 32", "no engine starts with less; 0 is no limit")
+	}
+	if cpu < 0 || cpu != 0 && cpu < 0.01 {
+		d.at(path+".cpu", "must be at least 0.01", "left out: no limit")
 	}
 }
 

@@ -17,6 +17,8 @@ type Config struct {
 	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
 	Drift        Drift        `yaml:"drift" doc:"Checks for drift: whether clusters are as they were last applied."`
 	Retention    Retention    `yaml:"retention" doc:"How much of the past is kept. What something still refers to is kept in any case: runs that have not ended, the last apply of each cluster, runs of open pull requests."`
+	Isolation    string       `yaml:"isolation" default:"auto" doc:"What keeps the engine, and all that it starts, from the agent, from other runs and from the machine. auto: the strongest that works here. slots, range, namespace, landlock or users: that one or a stronger one, else no run is started. none: nothing does, and code in a pull request can read and do what the agent can. See [security](security.md)."`
+	Sandbox      Sandbox      `yaml:"sandbox" doc:"What engines find of the agent's machine besides their workspace, the system's programs and libraries, the engine, its configuration and what that names."`
 	Engines      Engines      `yaml:"engines" doc:"How Terraform and OpenTofu are found."`
 	Agent        Agent        `yaml:"agent" doc:"The agents that serve starts beside itself: one for all runs, or, as root, one for plans and one for applies, each as a user of its own."`
 	Lock         Lock         `yaml:"lock" doc:"Mutual exclusion across replicas."`
@@ -158,7 +160,36 @@ type Runs struct {
 	Lease          time.Duration  `yaml:"lease" default:"30s" doc:"How long an agent may be silent."`
 	Retries        int            `yaml:"retries" default:"5" doc:"Of a run that failed for a passing cause."`
 	RetryDelay     time.Duration  `yaml:"retryDelay" default:"10s" doc:"Before the first retry; it doubles."`
+	Limits         Limits         `yaml:"limits" doc:"What each start of an engine may use, with all that it starts. A run that hits a limit fails, and says so."`
 	MaxPerProvider map[string]int `yaml:"maxPerProvider" doc:"Runs at once by provider, as clusters name it, such as aws: 10. One that is not named is limited by max alone. Clusters with a module of their own have no provider."`
+}
+
+// Limits bound what an engine uses.
+type Limits struct {
+	Memory    Size         `yaml:"memory" default:"4GiB" doc:"Such as 512MiB or 4GiB. 0: no limit. Where cgroups cannot be used the limit is that of each process."`
+	Processes int          `yaml:"processes" default:"1024" doc:"Processes and threads. 0: no limit."`
+	CPU       float64      `yaml:"cpu" doc:"Processors, such as 1.5. Left out: no limit. Only heeded where cgroups can be used."`
+	Overrides []LimitEntry `yaml:"overrides" doc:"Other limits for some clusters. All entries that match count, later ones win."`
+}
+
+// LimitEntry is limits for some clusters.
+type LimitEntry struct {
+	Project   string  `yaml:"project" default:"*" doc:"Glob of projects."`
+	Cluster   string  `yaml:"cluster" default:"*" doc:"Glob of clusters."`
+	Memory    Size    `yaml:"memory" doc:"Left out: as above."`
+	Processes int     `yaml:"processes" doc:"Left out: as above."`
+	CPU       float64 `yaml:"cpu" doc:"Left out: as above."`
+}
+
+// Sandbox is what engines find of a machine.
+type Sandbox struct {
+	Paths SandboxPaths `yaml:"paths" doc:"Absolute paths on the agents' machines: files and folders, found at the same place. The users that engines run as must be able to read them."`
+}
+
+// SandboxPaths are what is on a machine and engines need.
+type SandboxPaths struct {
+	ReadOnly []string `yaml:"readOnly" doc:"Such as a file of credentials that a variable names, or a command of a provider outside of /usr, /bin, /lib and /opt."`
+	Writable []string `yaml:"writable" doc:"Every run can write there, those of pull requests too: what one writes, another reads."`
 }
 
 // Drift is when and how much is checked for drift.
@@ -189,10 +220,17 @@ type Engines struct {
 
 // Agent is the local agent.
 type Agent struct {
-	User      string `yaml:"user" doc:"User that plans run as when the server is root. Left out: holdfast-agent if there is such a user, else nobody. With root plans and applies run as root, and can read everything."`
-	ApplyUser string `yaml:"applyUser" doc:"User that applies run as, so that the code of a pull request that is planned cannot reach what an apply holds. Left out: holdfast-apply if there is such a user, else the uid 65533."`
-	Slots     int    `yaml:"slots" default:"4" doc:"Runs that each executes at once."`
-	Off       bool   `yaml:"off" doc:"Start none: agents run elsewhere."`
+	User      string    `yaml:"user" doc:"User that plans run as when the server is root. Left out: holdfast-agent if there is such a user, else nobody. With root plans and applies run as root, and can read everything."`
+	ApplyUser string    `yaml:"applyUser" doc:"User that applies run as, so that the code of a pull request that is planned cannot reach what an apply holds. Left out: holdfast-apply if there is such a user, else the uid 65533."`
+	Slots     int       `yaml:"slots" default:"4" doc:"Runs that each executes at once."`
+	SlotUsers SlotUsers `yaml:"slotUsers" doc:"Users that engines run as when the server is root: each run at once has its own. The numbers need no accounts, and nothing else may use them."`
+	Off       bool      `yaml:"off" doc:"Start none: agents run elsewhere."`
+}
+
+// SlotUsers are the users that engines run as.
+type SlotUsers struct {
+	Plan  int `yaml:"plan" default:"60600" doc:"First uid and gid of plans; as many follow as there are slots."`
+	Apply int `yaml:"apply" default:"60900" doc:"First uid and gid of applies; as many follow as there are slots."`
 }
 
 // Lock is mutual exclusion.

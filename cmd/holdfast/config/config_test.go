@@ -49,6 +49,9 @@ func TestDefaults(t *testing.T) {
 		if c.Drift != (config.Drift{MaxIssues: 10}) || c.Retention != (config.Retention{Runs: 100, DriftRuns: 5}) {
 			t.Errorf("Parse(%q): %+v, %+v", text, c.Drift, c.Retention)
 		}
+		if l := c.Runs.Limits; c.Isolation != "auto" || l.Memory != 4<<30 || l.Processes != 1024 || l.CPU != 0 || c.Agent.SlotUsers.Plan == 0 {
+			t.Errorf("Parse(%q): isolation %q, limits %+v, agents %+v", text, c.Isolation, l, c.Agent)
+		}
 		if c.Runs.Max != 4 || c.Runs.Timeout != 30*time.Minute || c.Lock.Type != "memory" || !c.Engines.Download {
 			t.Errorf("Parse(%q) = %+v", text, c)
 		}
@@ -190,6 +193,34 @@ func TestFaults(t *testing.T) {
 		"agents in the clear": {
 			"server: {agents: {address: \"0.0.0.0:9\", token: {env: T}}}\n",
 			[]string{"f:1:28: server.agents.address: is not a loopback address and has no TLS"},
+		},
+		"a sandbox with holes": {
+			"dataDir: /var/lib/holdfast\nisolation: strong\nsandbox:\n  paths:\n    readOnly: [gcp.json, /, /var/lib]\n    writable: [/dev/shm, /var/lib/holdfast/x]\n",
+			[]string{
+				`f:2:12: isolation: "strong" is not one of auto, slots`,
+				`f:5:16: sandbox.paths.readOnly[0]: "gcp.json" is no absolute path`,
+				`f:5:26: sandbox.paths.readOnly[1]: would be no sandbox any more`,
+				`f:5:29: sandbox.paths.readOnly[2]: has the server's own data in it`,
+				`f:6:16: sandbox.paths.writable[0]: would be no sandbox any more`,
+				`f:6:26: sandbox.paths.writable[1]: has the server's own data in it`,
+			},
+		},
+		"limits": {
+			"runs:\n  limits:\n    memory: 4\n    processes: 3\n    cpu: many\n    overrides:\n      - {memory: 1MiB, project: \"[\"}\n",
+			[]string{
+				`f:3:13: runs.limits.memory: "4" is no size`,
+				`f:4:16: runs.limits.processes: must be at least 32`,
+				`f:5:10: runs.limits.cpu: "many" must be a number`,
+				`f:7:18: runs.limits.overrides[0].memory: must be at least 64MiB`,
+				`f:7:33: runs.limits.overrides[0].project[0]: "[" is no glob`,
+			},
+		},
+		"users that are shared": {
+			"agent: {slots: 8, slotUsers: {plan: 2000, apply: 2007}}\n",
+			[]string{`f:1:30: agent.slotUsers: plans and applies would share users (keep them at least agent.slots (8) apart)`},
+		},
+		"users that are somebody": {
+			"agent: {slotUsers: {plan: 0}}\n", []string{`f:1:27: agent.slotUsers.plan: 0 cannot be a user`},
 		},
 		"a token without one": {"server: {api: {tokens: [{name: a}]}}\n", []string{"f:1:25: server.api.tokens[0]: has no token"}},
 	}

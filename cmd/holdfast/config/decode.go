@@ -44,6 +44,8 @@ func (d *decoder) decode(node *yaml.Node, path string, v reflect.Value) {
 	switch {
 	case v.Type() == durationType:
 		d.duration(node, path, v)
+	case v.Type() == sizeType:
+		d.size(node, path, v)
 	case v.Kind() == reflect.Struct:
 		d.structure(node, path, v)
 	case v.Kind() == reflect.Slice:
@@ -143,6 +145,13 @@ func (d *decoder) scalar(node *yaml.Node, path string, v reflect.Value) {
 			return
 		}
 		v.SetBool(node.Value == "true" || node.Value == "True" || node.Value == "TRUE")
+	case reflect.Float64:
+		n, err := strconv.ParseFloat(node.Value, 64)
+		if node.Tag != "!!int" && node.Tag != "!!float" || err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			d.add(node, path, fmt.Sprintf("%q must be a number", node.Value), "")
+			return
+		}
+		v.SetFloat(n)
 	default:
 		n, err := strconv.ParseInt(node.Value, 10, 64)
 		if node.Tag != "!!int" || err != nil || v.OverflowInt(n) || n > math.MaxInt32 && v.Kind() == reflect.Int {

@@ -15,7 +15,7 @@ func Reference() string {
 One file configures a server. Unknown keys, wrong types and contradictions are errors with line and
 column, all reported at once: ` + "`holdfast serve --check`" + ` only reads the file. Every key may be left
 out. Secrets stand in files or in the server's environment (` + "`{file: path}` or `{env: NAME}`" + `), never
-here. Relative paths start in the folder of holdfast.yaml. Durations are written like 30s, 5m, 2h.
+here. Relative paths start in the folder of holdfast.yaml. Durations are written like 30s, 5m, 2h, sizes like 512MiB, 4GiB.
 Globs know ` + "`*`, `?`, `[...]`, `{a,b}`" + ` and, across folders, ` + "`**`" + `.
 `)
 	section(&b, "", reflect.TypeFor[Config](), "")
@@ -70,6 +70,8 @@ func typeWord(t reflect.Type) (word string, inner reflect.Type, suffix string) {
 	switch {
 	case t == durationType:
 		return "duration", nil, ""
+	case t == sizeType:
+		return "size", nil, ""
 	case t == reflect.TypeFor[Secret]():
 		return "secret", nil, ""
 	case t == reflect.TypeFor[TLS]():

@@ -1,0 +1,49 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Size is a number of bytes.
+type Size int64
+
+var sizeType = reflect.TypeFor[Size]()
+
+// Isolations are the words for isolation, from nothing to say to nothing to
+// keep anything apart.
+var Isolations = []string{"auto", "slots", "range", "namespace", "landlock", "users", "none"} //nolint:gochecknoglobals // a constant list
+
+// size reads a number of bytes, such as 512MiB.
+func (d *decoder) size(node *yaml.Node, path string, v reflect.Value) {
+	if !d.is(node, path, yaml.ScalarNode, "a size such as 512MiB or 4GiB") {
+		return
+	}
+	number, unit := strings.TrimSpace(node.Value), int64(1)
+	for i, suffix := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if rest, ok := strings.CutSuffix(number, suffix); ok {
+			number, unit = strings.TrimSpace(rest), 1<<(10*(i+1))
+			break
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/unit || n != 0 && unit == 1 {
+		d.add(node, path, fmt.Sprintf("%q is no size", node.Value), "such as 512MiB or 4GiB")
+		return
+	}
+	v.SetInt(n * unit)
+}
+
+// data is the folder of the server's data, before paths are resolved too.
+func (c *Config) data() string {
+	if filepath.IsAbs(c.DataDir) {
+		return c.DataDir
+	}
+	return filepath.Join(c.dir, c.DataDir)
+}
