@@ -45,7 +45,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req holdfast.Request, approv
 		return d, fmt.Errorf("%s cluster %q: %w", d.Action, req.Cluster, err)
 	}
 	if d.After > 0 {
-		r.requests.addAfter(req, d.After)
+		r.requests.AddAfter(req, d.After)
 	}
 	return d, nil
 }
@@ -86,7 +86,7 @@ func (r *Reconciler) act(ctx context.Context, in Input, d Decision) error {
 	}
 	err = r.settle(ctx, in, d)
 	if errors.Is(err, holdfast.ErrConflict) && d.Confirmed == "" {
-		r.requests.add(in.Request) // what was to be done is done: only the words are missing
+		r.requests.Add(in.Request) // what was to be done is done: only the words are missing
 	} else if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind ho
 		run.Failure = &holdfast.Failure{Step: "prepare", Summary: faults[0].Error(), Detail: faults.Error(), Cause: ReasonInvalid}
 	case errors.Is(err, holdfast.ErrNotFound) && in.PullRequest != nil:
 		// The merge result is not in the mirror any more: it is made again.
-		r.sources.add(sourceKey{repo: in.PullRequest.Repo, number: in.PullRequest.Number, known: true})
+		r.sources.Add(sourceKey{repo: in.PullRequest.Repo, number: in.PullRequest.Number, known: true})
 		return err
 	case err != nil:
 		return err
@@ -188,7 +188,7 @@ func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind ho
 	}
 	r.wake(ctx, topicWork)
 	if run.PullRequest.IsZero() && !r.breakers.until(run.Document.Provider).IsZero() {
-		r.requests.add(in.Request) // nobody takes it for a while: the record says why
+		r.requests.Add(in.Request) // nobody takes it for a while: the record says why
 	}
 	return nil
 }
@@ -283,7 +283,7 @@ func (r *Reconciler) recordApplied(ctx context.Context, in Input, d Decision) er
 	}
 	r.audit(ctx, run.Actor, "cluster.applied", run.Cluster, fmt.Sprintf("%s at %s (%s)", run.ID, run.Revision.Short(), d.Reason))
 	// There may be something newer to do, and pull requests to plan again.
-	r.requests.add(in.Request)
+	r.requests.Add(in.Request)
 	if err := r.requestOpen(ctx, run.Cluster); err != nil {
 		return err
 	}
@@ -307,7 +307,7 @@ func (r *Reconciler) recordDestroyed(ctx context.Context, in Input, d Decision, 
 		return fmt.Errorf("record that %q is gone: %w", rec.Name, err)
 	}
 	r.audit(ctx, run.Actor, "cluster.destroyed", rec.Name, fmt.Sprintf("%s (%s)", run.ID, d.Reason))
-	r.requests.add(in.Request)
+	r.requests.Add(in.Request)
 	if err := r.requestOpen(ctx, rec.Name); err != nil {
 		return err
 	}
@@ -324,7 +324,7 @@ func (r *Reconciler) carry(ctx context.Context, in Input, d Decision) error {
 	if _, err := r.opts.Store.UpdateRun(ctx, run); err != nil {
 		return fmt.Errorf("carry run %s: %w", d.Run, err)
 	}
-	r.requests.add(in.Request)
+	r.requests.Add(in.Request)
 	return nil
 }
 
@@ -364,7 +364,7 @@ func (r *Reconciler) settle(ctx context.Context, in Input, d Decision) error {
 	}
 	if d.Reason == ReasonSuspended { // who resumed just now could not see that this waits
 		if scope, err := r.suspension(ctx, saved); err != nil || scope == "" {
-			r.requests.add(in.Request)
+			r.requests.Add(in.Request)
 		}
 	}
 	return r.requestRelated(ctx, in.Cluster, saved)
@@ -378,9 +378,4 @@ func (r *Reconciler) audit(ctx context.Context, actor, action, object, detail st
 	if err := r.opts.Store.Audit(ctx, entry); err != nil {
 		r.opts.Logger.ErrorContext(ctx, "audit entry was not stored", "action", action, "object", object, "err", err)
 	}
-}
-
-// retryAfter is a doubling delay with a ceiling.
-func retryAfter(base time.Duration, failures int, ceiling time.Duration) time.Duration {
-	return min(base<<min(failures, 16), ceiling)
 }

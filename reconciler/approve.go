@@ -55,7 +55,7 @@ func (r *Reconciler) approve(ctx context.Context, c holdfast.Command, targets []
 		return "", err
 	}
 	for _, t := range targets {
-		r.requests.add(holdfast.Request{Cluster: t.cluster})
+		r.requests.Add(holdfast.Request{Cluster: t.cluster})
 	}
 	return "", nil
 }
@@ -88,7 +88,7 @@ func (r *Reconciler) approveCluster(ctx context.Context, c holdfast.Command, t t
 	if rec.Waiting != ReasonNotApproved {
 		return r.applyFor(ctx, c, t)
 	}
-	r.requests.add(holdfast.Request{Cluster: t.cluster})
+	r.requests.Add(holdfast.Request{Cluster: t.cluster})
 	return "approved", nil
 }
 

@@ -275,7 +275,7 @@ func (r *Reconciler) toldOf(word string) {
 		r.opts.Metrics.ProviderHeld(word[:i], until)
 	}
 	if until.IsZero() {
-		r.work.send()
+		r.work.Send()
 	}
 }
 
@@ -291,7 +291,7 @@ func (r *Reconciler) showHeld(ctx context.Context, provider string) error {
 		switch {
 		case run.Document.Provider != provider:
 		case run.PullRequest.IsZero():
-			r.requests.add(holdfast.Request{Cluster: run.Cluster})
+			r.requests.Add(holdfast.Request{Cluster: run.Cluster})
 		default:
 			r.show(run.PullRequest)
 		}

@@ -30,13 +30,13 @@ func CommandOf(comment holdfast.Comment, n int, c holdfast.Command) holdfast.Com
 }
 
 // CommandStored says that a command is in the store. It never blocks.
-func (r *Reconciler) CommandStored() { r.asked.send() }
+func (r *Reconciler) CommandStored() { r.asked.Send() }
 
 // obey works off commands in the order in which they were given, until ctx is
 // done.
 func (r *Reconciler) obey(ctx context.Context) error {
 	for {
-		asked := r.asked.wait()
+		asked := r.asked.Wait()
 		r.commandsWaiting(ctx)
 		select {
 		case <-ctx.Done():

@@ -264,7 +264,7 @@ func (r *Reconciler) desireOnce(
 	}
 	took.news = true
 	if former := before.Desired.Revision; former != "" && former != rec.Desired.Revision {
-		r.shows.add(showKey{repo: repo.Name, revision: former, left: true})
+		r.shows.Add(showKey{repo: repo.Name, revision: former, left: true})
 	}
 	return took, nil
 }

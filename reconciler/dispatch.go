@@ -24,7 +24,7 @@ func (r *Reconciler) Claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 	deadline := time.NewTimer(min(req.Wait, 30*time.Second))
 	defer deadline.Stop()
 	for {
-		woken := r.work.wait()
+		woken := r.work.Wait()
 		a, err := r.claim(ctx, req.Agent, req.Kinds)
 		if !errors.Is(err, holdfast.ErrNotFound) {
 			return a, err
@@ -450,7 +450,7 @@ func (r *Reconciler) saveOutcome(ctx context.Context, ref holdfast.AttemptRef, r
 
 // followUp asks for everything that a run's change of status may bear on.
 func (r *Reconciler) followUp(ctx context.Context, run holdfast.Run) {
-	r.requests.add(holdfast.Request{Cluster: run.Cluster, PullRequest: run.PullRequest})
+	r.requests.Add(holdfast.Request{Cluster: run.Cluster, PullRequest: run.PullRequest})
 	if !run.PullRequest.IsZero() {
 		return
 	}
@@ -476,7 +476,7 @@ func (r *Reconciler) requestOpen(ctx context.Context, cluster string) error {
 		return fmt.Errorf("list pull requests of %q: %w", cluster, err)
 	}
 	for _, pr := range open {
-		r.requests.add(holdfast.Request{Cluster: cluster, PullRequest: pr.PullRequestRef})
+		r.requests.Add(holdfast.Request{Cluster: cluster, PullRequest: pr.PullRequestRef})
 	}
 	return nil
 }

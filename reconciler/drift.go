@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -36,7 +37,7 @@ func (r *Reconciler) driftSchedule(ctx context.Context) error {
 	var leased time.Time
 	for {
 		began := time.Now()
-		due, freed := r.drifts.wait(), r.work.wait()
+		due, freed := r.drifts.Wait(), r.work.Wait()
 		wait, err := driftLatest, error(nil)
 		if leased, err = r.leaseDrift(ctx, leased); err == nil && !leased.IsZero() {
 			wait, err = r.driftPass(ctx)
@@ -204,7 +205,7 @@ func (r *Reconciler) unrecorded(ctx context.Context, cluster string) (fresh hold
 	}
 	_, apply := recordOutcome(in)
 	if check || apply {
-		r.requests.add(req)
+		r.requests.Add(req)
 	}
 	return in.Cluster, check || apply, nil
 }
@@ -303,7 +304,7 @@ func driftDue(now time.Time, rec holdfast.ClusterRecord, fallback string) time.T
 		if next.IsZero() && drift.Fingerprint == "" {
 			return next // somebody asked once
 		}
-		return sooner(next, drift.CheckedAt.Add(retryAfter(driftRetry, drift.Failures-1, driftRetryMost)))
+		return sooner(next, drift.CheckedAt.Add(queue.Backoff(driftRetry, drift.Failures-1, driftRetryMost)))
 	case next.IsZero():
 		return next
 	}

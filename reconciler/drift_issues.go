@@ -47,7 +47,7 @@ type issueKey struct {
 // tell asks for the issue of a cluster to be made true.
 func (r *Reconciler) tell(rec holdfast.ClusterRecord) {
 	if rec.Drift.Status != holdfast.DriftUnchecked || rec.Ending != nil {
-		r.issues.add(issueKey{repo: rec.Owner, cluster: rec.Name})
+		r.issues.Add(issueKey{repo: rec.Owner, cluster: rec.Name})
 	}
 }
 
@@ -74,7 +74,7 @@ func (r *Reconciler) tellDrift(ctx context.Context, key issueKey) error {
 		return fmt.Errorf("read the summary of %q: %w", key.repo, err)
 	}
 	if closed || standing(rec) || err == nil && !summed.Closed { // others may move up, or down
-		r.issues.add(issueKey{repo: key.repo})
+		r.issues.Add(issueKey{repo: key.repo})
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (r *Reconciler) closeIssues(ctx context.Context, repo string, rec holdfast.
 // issue has something new to say.
 func (r *Reconciler) tellRepository(ctx context.Context, repo string) error {
 	if wait := r.issuesWait(repo); wait > 0 {
-		r.issues.addAfter(issueKey{repo: repo}, wait)
+		r.issues.AddAfter(issueKey{repo: repo}, wait)
 		return nil
 	}
 	drifted, err := r.driftedIn(ctx, repo)

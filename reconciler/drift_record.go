@@ -53,7 +53,7 @@ func (r *Reconciler) recordDrift(ctx context.Context, in Input) error {
 		return fmt.Errorf("record run %s: %w", run.ID, err)
 	}
 	r.opts.Logger.InfoContext(ctx, "drift was checked", "cluster", rec.Name, "run", run.ID, "status", rec.Drift.Status)
-	r.requests.add(in.Request)
+	r.requests.Add(in.Request)
 	r.tell(rec)
 	return nil
 }

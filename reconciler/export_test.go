@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
 // Rules returns how many rules each side has.
@@ -43,23 +44,23 @@ func (r *Reconciler) TakeIn(ctx context.Context, repo string, number int) error 
 func (r *Reconciler) Settle(ctx context.Context) error {
 	for {
 		switch {
-		case r.sources.depth() > 0:
+		case r.sources.Depth() > 0:
 			if err := step(ctx, r.sources, r.takeIn); err != nil {
 				return err
 			}
-		case r.requests.depth() > 0:
+		case r.requests.Depth() > 0:
 			if err := step(ctx, r.requests, r.reconcileOnce); err != nil {
 				return err
 			}
-		case r.shows.depth() > 0:
+		case r.shows.Depth() > 0:
 			if err := step(ctx, r.shows, r.showOnce); err != nil {
 				return err
 			}
-		case r.issues.depth() > 0:
+		case r.issues.Depth() > 0:
 			if err := step(ctx, r.issues, r.tellDrift); err != nil {
 				return err
 			}
-		case r.upgrades.depth() > 0:
+		case r.upgrades.Depth() > 0:
 			if err := step(ctx, r.upgrades, r.lookAtUpgrades); err != nil {
 				return err
 			}
@@ -69,14 +70,14 @@ func (r *Reconciler) Settle(ctx context.Context) error {
 	}
 }
 
-func step[K comparable](ctx context.Context, q *queue[K], do func(context.Context, K) error) error {
-	key, _ := q.get(ctx)
-	defer q.done(key)
+func step[K comparable](ctx context.Context, q *queue.Queue[K], do func(context.Context, K) error) error {
+	key, _ := q.Get(ctx)
+	defer q.Done(key)
 	return do(ctx, key)
 }
 
 // Sources returns how many looks are asked for.
-func (r *Reconciler) Sources() int { return r.sources.depth() }
+func (r *Reconciler) Sources() int { return r.sources.Depth() }
 
 // Reconciled makes one decision about a request, with its action.
 func (r *Reconciler) Reconciled(ctx context.Context, req holdfast.Request) (Decision, error) {
@@ -111,21 +112,6 @@ func (r *Reconciler) Sweep(ctx context.Context, ago time.Duration) error {
 	r.mu.Unlock()
 	return r.sweepOnce(ctx)
 }
-
-// Queue is the queue of requests, for its own tests.
-type Queue struct{ q *queue[string] }
-
-// NewQueue returns an empty queue.
-func NewQueue() *Queue { return &Queue{newQueue[string]()} }
-
-func (q *Queue) Add(key string)                         { q.q.add(key) }
-func (q *Queue) AddPatient(key string)                  { q.q.addPatient(key) }
-func (q *Queue) AddAfter(key string, d time.Duration)   { q.q.addAfter(key, d) }
-func (q *Queue) Get(ctx context.Context) (string, bool) { return q.q.get(ctx) }
-func (q *Queue) Done(key string)                        { q.q.done(key) }
-func (q *Queue) Depth() int                             { return q.q.depth() }
-func (q *Queue) Outcome(key string, failed bool) int    { return q.q.outcome(key, failed) }
-func (q *Queue) Close()                                 { q.q.close() }
 
 // Shards is a sharded map, for its own tests.
 type Shards struct{ s shards[int] }

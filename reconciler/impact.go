@@ -123,7 +123,7 @@ func (r *Reconciler) assess(
 		return err
 	}
 	if len(unseen) > 0 { // nobody may notice when they can be read again
-		r.sources.addAfter(sourceKey{repo: rec.Repo, number: rec.Number, known: true}, unseenRetry)
+		r.sources.AddAfter(sourceKey{repo: rec.Repo, number: rec.Number, known: true}, unseenRetry)
 	}
 	rec.Assessed = r.assessmentKey(rec, from, fleet, unseen)
 	if rec.Assessed.Equal(before.Assessed) && r.assessed.is(rec.PullRequestRef, rec.Assessed) {
@@ -336,7 +336,7 @@ func (r *Reconciler) assessVersion(ctx context.Context, repo Repository, t chang
 func (r *Reconciler) assessAgain(repo string) {
 	for _, ref := range r.assessed.of() {
 		if ref.Repo != repo {
-			r.sources.addAfter(sourceKey{repo: ref.Repo, number: ref.Number, known: true}, assessEvery)
+			r.sources.AddAfter(sourceKey{repo: ref.Repo, number: ref.Number, known: true}, assessEvery)
 		}
 	}
 }
@@ -373,6 +373,6 @@ func (r *Reconciler) planAll(ctx context.Context, c holdfast.Command) (string, e
 	if _, err := r.opts.Store.SavePullRequest(ctx, rec); err != nil {
 		return "", fmt.Errorf("record pull request %s: %w", rec.PullRequestRef, err)
 	}
-	r.sources.add(sourceKey{repo: rec.Repo, number: rec.Number, known: true})
+	r.sources.Add(sourceKey{repo: rec.Repo, number: rec.Number, known: true})
 	return "", nil
 }

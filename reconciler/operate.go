@@ -17,13 +17,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error 
 		if err != nil {
 			return fmt.Errorf("read cluster %q: %w", cluster, err)
 		}
-		r.requests.add(holdfast.Request{Cluster: cluster})
+		r.requests.Add(holdfast.Request{Cluster: cluster})
 		repo = rec.Owner
 	}
 	if repo == "" {
 		for name := range r.repos {
 			r.setRelook(name)
-			r.sources.add(sourceKey{repo: name})
+			r.sources.Add(sourceKey{repo: name})
 		}
 		return nil
 	}
@@ -31,7 +31,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error 
 		return fmt.Errorf("repository %q: %w", repo, holdfast.ErrNotFound)
 	}
 	r.setRelook(repo) // what is wrong there may have been mended elsewhere
-	r.sources.add(sourceKey{repo: repo})
+	r.sources.Add(sourceKey{repo: repo})
 	return nil
 }
 

@@ -127,7 +127,7 @@ func (r *Reconciler) requestRelated(ctx context.Context, before, after holdfast.
 		return err
 	}
 	for _, d := range dependents {
-		r.requests.add(holdfast.Request{Cluster: d.Name})
+		r.requests.Add(holdfast.Request{Cluster: d.Name})
 		if is.Settled {
 			if err := r.requestOpen(ctx, d.Name); err != nil {
 				return err
@@ -136,7 +136,7 @@ func (r *Reconciler) requestRelated(ctx context.Context, before, after holdfast.
 	}
 	if after.Ending != nil {
 		for _, parent := range slices.Concat(before.Applied.Document.DependsOn, before.Desired.Document.DependsOn) {
-			r.requests.add(holdfast.Request{Cluster: parent})
+			r.requests.Add(holdfast.Request{Cluster: parent})
 		}
 	}
 	return nil

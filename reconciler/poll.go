@@ -58,7 +58,7 @@ func (r *Reconciler) awaitReady(ctx context.Context, patience time.Duration) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	for {
-		took := r.took.wait()
+		took := r.took.Wait()
 		if len(r.Ready()) == 0 {
 			return
 		}
@@ -81,7 +81,7 @@ func (r *Reconciler) resumeClusters(ctx context.Context) {
 			r.opts.Logger.ErrorContext(ctx, "clusters were not listed", "repo", repo, "err", err)
 		}
 		for _, name := range names {
-			r.requests.addPatient(holdfast.Request{Cluster: name})
+			r.requests.AddPatient(holdfast.Request{Cluster: name})
 		}
 	}
 }
@@ -94,7 +94,7 @@ func (r *Reconciler) resume(ctx context.Context) {
 			r.opts.Logger.ErrorContext(ctx, "pull requests were not listed", "repo", name, "err", err)
 		}
 		for _, pr := range open {
-			r.sources.add(sourceKey{repo: name, number: pr.Number})
+			r.sources.Add(sourceKey{repo: name, number: pr.Number})
 		}
 	}
 	r.commandsWaiting(ctx)
@@ -107,7 +107,7 @@ func (r *Reconciler) pollOnce(ctx context.Context, repo Repository) error {
 	if err != nil || !ours {
 		return err
 	}
-	r.sources.add(sourceKey{repo: repo.Name})
+	r.sources.Add(sourceKey{repo: repo.Name})
 	source, err := r.opts.Store.Source(ctx, repo.Name)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read source: %w", err)
@@ -118,7 +118,7 @@ func (r *Reconciler) pollOnce(ctx context.Context, repo Repository) error {
 	}
 	for _, pr := range prs {
 		if r.differs(ctx, pr) {
-			r.sources.add(sourceKey{repo: repo.Name, number: pr.Number})
+			r.sources.Add(sourceKey{repo: repo.Name, number: pr.Number})
 		}
 	}
 	seen, err := r.pollComments(ctx, repo, source.CommentsSeen)

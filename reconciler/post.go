@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -24,7 +25,7 @@ const (
 // postAll brings the outbox to the forges until ctx is done.
 func (r *Reconciler) postAll(ctx context.Context) error {
 	for {
-		woken := r.posts.wait()
+		woken := r.posts.Wait()
 		n, err := r.postOnce(ctx)
 		if err != nil && ctx.Err() == nil {
 			r.opts.Logger.ErrorContext(ctx, "outbox was not read", "err", err)
@@ -105,7 +106,7 @@ func (r *Reconciler) post(ctx context.Context, post holdfast.Post) error {
 // forge refuses for good, such as a comment on a pull request that is gone.
 func (r *Reconciler) postFailed(ctx context.Context, post holdfast.Post, cause error) error {
 	now := r.opts.Now()
-	notBefore := now.Add(retryAfter(postRetryBase, post.Failures, postRetryMost))
+	notBefore := now.Add(queue.Backoff(postRetryBase, post.Failures, postRetryMost))
 	if limited := (*holdfast.RateLimitError)(nil); errors.As(cause, &limited) {
 		// Not this post's fault, and however often it was not asked: its turn
 		// comes as soon as the forge listens again.

@@ -27,7 +27,7 @@ type showKey struct {
 
 // show asks for a pull request's comment and statuses to be made true.
 func (r *Reconciler) show(ref holdfast.PullRequestRef) {
-	r.shows.add(showKey{pullRequest: ref})
+	r.shows.Add(showKey{pullRequest: ref})
 }
 
 // publish asks for everything to be shown that a decision may have changed.
@@ -48,7 +48,7 @@ func (r *Reconciler) publish(ctx context.Context, in Input) {
 	if len(in.Merges) == 0 && len(in.Runs) > 0 && !r.pushShown(ctx, in) {
 		rec, last := in.Cluster, newest(in.Runs).Revision
 		left := last != rec.Desired.Revision || rec.Ending != nil && rec.Ending.To != ""
-		r.shows.add(showKey{repo: rec.Owner, revision: last, left: left})
+		r.shows.Add(showKey{repo: rec.Owner, revision: last, left: left})
 	}
 	if len(in.Merges) == 0 && in.Cluster.Waiting != "" {
 		r.showWaited(ctx, in.Cluster)
@@ -117,7 +117,7 @@ func (r *Reconciler) showPullRequest(ctx context.Context, pr holdfast.PullReques
 	}
 	news := settled || posted.Wanted > 0 && posted.Head != pr.Head
 	if !news && r.opts.Now().Sub(r.saidAt(pr.PullRequestRef)) < progressInterval {
-		r.shows.addAfter(showKey{pullRequest: pr.PullRequestRef}, progressInterval)
+		r.shows.AddAfter(showKey{pullRequest: pr.PullRequestRef}, progressInterval)
 		return nil
 	}
 	body := report.Comment(view)
@@ -156,7 +156,7 @@ func (r *Reconciler) planningQuietly(ctx context.Context, pr holdfast.PullReques
 	if len(making) == 0 {
 		return false, nil
 	}
-	r.shows.addAfter(showKey{pullRequest: pr.PullRequestRef}, progressInterval)
+	r.shows.AddAfter(showKey{pullRequest: pr.PullRequestRef}, progressInterval)
 	return true, nil
 }
 
@@ -281,7 +281,7 @@ func (r *Reconciler) showPush(ctx context.Context, key showKey) error {
 	}
 	if len(names) > pushQuick {
 		if wait := r.pushWait(key); wait > 0 {
-			r.shows.addAfter(key, wait)
+			r.shows.AddAfter(key, wait)
 			return nil
 		}
 		began := time.Now()

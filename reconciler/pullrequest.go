@@ -88,7 +88,7 @@ func (r *Reconciler) savePullRequest(ctx context.Context, repo Repository, befor
 	}
 	r.ask(proposed)
 	if saved.State == holdfast.PullRequestMerged && before.State != holdfast.PullRequestMerged {
-		r.sources.add(sourceKey{repo: repo.Name})
+		r.sources.Add(sourceKey{repo: repo.Name})
 		r.ask(merged)
 	}
 	if strings.HasPrefix(saved.Branch, upgradeBranches) && (saved.State != before.State || saved.Head != before.Head) {
@@ -114,7 +114,7 @@ func (r *Reconciler) look(
 	case errors.Is(err, holdfast.ErrMergeConflict):
 		rec.Reason, rec.Detail, rec.Result = ReasonNotMergeable, err.Error(), ""
 		if time.Since(rec.UpdatedAt) < mergeRefPatience && !repo.Local {
-			r.sources.addAfter(sourceKey{repo: repo.Name, number: rec.Number, known: true}, mergeRefRetry)
+			r.sources.AddAfter(sourceKey{repo: repo.Name, number: rec.Number, known: true}, mergeRefRetry)
 		}
 		return r.forgetImpact(ctx, rec.PullRequestRef)
 	case err != nil:

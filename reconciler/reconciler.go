@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -120,16 +121,16 @@ type Reconciler struct {
 	upgrader *upgrader
 	assessed *assessments
 
-	sources  *queue[sourceKey]
-	requests *queue[holdfast.Request]
-	shows    *queue[showKey]
-	issues   *queue[issueKey]
-	upgrades *queue[string] // repositories whose upgrades are to be looked at
-	drifts   *broadcast     // a check for drift may be due
-	posts    *broadcast     // the outbox has something new
-	asked    *broadcast     // a command was stored
-	work     *broadcast     // a run may be claimable
-	took     *broadcast     // a repository was taken in for the first time
+	sources  *queue.Queue[sourceKey]
+	requests *queue.Queue[holdfast.Request]
+	shows    *queue.Queue[showKey]
+	issues   *queue.Queue[issueKey]
+	upgrades *queue.Queue[string] // repositories whose upgrades are to be looked at
+	drifts   *queue.Broadcast     // a check for drift may be due
+	posts    *queue.Broadcast     // the outbox has something new
+	asked    *queue.Broadcast     // a command was stored
+	work     *queue.Broadcast     // a run may be claimable
+	took     *queue.Broadcast     // a repository was taken in for the first time
 
 	obeying  sync.Mutex // commands are carried out one after another
 	deciding striped    // decisions about one cluster in one place, too
@@ -184,21 +185,21 @@ func New(opts Options) (*Reconciler, error) {
 		opened:    &openVersions{trees: make(map[openVersion]holdfast.Tree)},
 		assessed:  newAssessments(),
 		traces:    &tracer{to: opts.Tracer, recent: make(map[sourceKey]string)},
-		sources:   newQueue[sourceKey](),
-		requests:  newQueue[holdfast.Request](),
-		shows:     newQueue[showKey](),
-		issues:    newQueue[issueKey](),
-		upgrades:  newQueue[string](),
+		sources:   queue.New[sourceKey](),
+		requests:  queue.New[holdfast.Request](),
+		shows:     queue.New[showKey](),
+		issues:    queue.New[issueKey](),
+		upgrades:  queue.New[string](),
 		upgrader:  newUpgrader(),
-		drifts:    newBroadcast(),
+		drifts:    queue.NewBroadcast(),
 		told:      make(map[string]toldIssues),
-		posts:     newBroadcast(),
-		asked:     newBroadcast(),
+		posts:     queue.NewBroadcast(),
+		asked:     queue.NewBroadcast(),
 		spoken:    make(map[holdfast.PullRequestRef]time.Time),
 		summaries: make(map[string]*holdfast.Plan),
 		looked:    make(map[showKey]pushLook),
-		work:      newBroadcast(),
-		took:      newBroadcast(),
+		work:      queue.NewBroadcast(),
+		took:      queue.NewBroadcast(),
 		refs:      make(map[string]holdfast.Refs),
 		renewed:   make(map[string]time.Time),
 		ready:     make(map[string]bool),
@@ -273,14 +274,14 @@ func withDefaults(opts Options) Options {
 func (r *Reconciler) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for range 2 {
-		g.Go(func() error { return work(ctx, r, r.sources, r.takeIn) })
+		g.Go(func() error { return queue.Work(ctx, r.opts.Logger, r.sources, r.takeIn) })
 	}
 	for range 4 {
-		g.Go(func() error { return work(ctx, r, r.requests, r.reconcileOnce) })
+		g.Go(func() error { return queue.Work(ctx, r.opts.Logger, r.requests, r.reconcileOnce) })
 	}
-	g.Go(func() error { return work(ctx, r, r.shows, r.showOnce) })
-	g.Go(func() error { return work(ctx, r, r.issues, r.tellDrift) })
-	g.Go(func() error { return work(ctx, r, r.upgrades, r.lookAtUpgrades) })
+	g.Go(func() error { return queue.Work(ctx, r.opts.Logger, r.shows, r.showOnce) })
+	g.Go(func() error { return queue.Work(ctx, r.opts.Logger, r.issues, r.tellDrift) })
+	g.Go(func() error { return queue.Work(ctx, r.opts.Logger, r.upgrades, r.lookAtUpgrades) })
 	g.Go(func() error { return r.driftSchedule(ctx) })
 	g.Go(func() error { return r.poll(ctx) })
 	g.Go(func() error { return r.obey(ctx) })
@@ -290,11 +291,11 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		g.Go(func() error { return r.opts.Waker.Subscribe(ctx, r.woken) })
 	}
 	err := g.Wait()
-	r.sources.close()
-	r.requests.close()
-	r.shows.close()
-	r.issues.close()
-	r.upgrades.close()
+	r.sources.Close()
+	r.requests.Close()
+	r.shows.Close()
+	r.issues.Close()
+	r.upgrades.Close()
 	return err
 }
 
@@ -303,7 +304,7 @@ func (r *Reconciler) Enqueue(req holdfast.SourceRequest) {
 	if _, ok := r.repos[req.Repo]; ok {
 		key := sourceKey{repo: req.Repo, number: req.PullRequest}
 		r.traces.remember(key, req.TraceParent)
-		r.sources.add(key)
+		r.sources.Add(key)
 	}
 }
 
@@ -315,9 +316,9 @@ const askedQuickly = 100
 func (r *Reconciler) ask(requests []holdfast.Request) {
 	for _, req := range requests {
 		if len(requests) > askedQuickly {
-			r.requests.addPatient(req)
+			r.requests.AddPatient(req)
 		} else {
-			r.requests.add(req)
+			r.requests.Add(req)
 		}
 	}
 }
@@ -335,42 +336,15 @@ func (r *Reconciler) Ready() (missing []string) {
 	return missing
 }
 
-// work calls do for each key of q until ctx is done. A key whose work failed
-// comes again, later each time.
-func work[K comparable](ctx context.Context, r *Reconciler, q *queue[K], do func(context.Context, K) error) error {
-	for {
-		key, ok := q.get(ctx)
-		if !ok {
-			return nil
-		}
-		// What was begun is finished: an action in its middle is worse than a
-		// slow shutdown.
-		err := do(context.WithoutCancel(ctx), key)
-		if failures := q.outcome(key, err != nil); failures > 0 {
-			wait := retryAfter(time.Second, failures, 5*time.Minute)
-			if limited := (*holdfast.RateLimitError)(nil); errors.As(err, &limited) {
-				wait = max(wait, time.Until(limited.RetryAt))
-			}
-			level := slog.LevelError
-			if errors.Is(err, holdfast.ErrConflict) {
-				level, wait = slog.LevelDebug, 50*time.Millisecond
-			}
-			r.opts.Logger.Log(ctx, level, "request failed", "request", fmt.Sprint(key), "err", err, "retry_in", wait)
-			q.addAfter(key, wait)
-		}
-		q.done(key)
-	}
-}
-
 // woken is called by another replica's Wake.
 func (r *Reconciler) woken(topic string) {
 	switch topic {
 	case topicWork:
-		r.work.send()
+		r.work.Send()
 	case topicPosts:
-		r.posts.send()
+		r.posts.Send()
 	case topicDrift:
-		r.drifts.send()
+		r.drifts.Send()
 	default:
 		if word, ok := strings.CutPrefix(topic, topicProvider); ok {
 			r.toldOf(word)
@@ -403,27 +377,6 @@ func (s *striped) lock(req holdfast.Request) (unlock func()) {
 	m := &s.stripes[h.Sum32()%uint32(len(s.stripes))]
 	m.Lock()
 	return m.Unlock
-}
-
-// broadcast wakes everybody who waits.
-type broadcast struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-func newBroadcast() *broadcast { return &broadcast{ch: make(chan struct{})} }
-
-func (b *broadcast) wait() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.ch
-}
-
-func (b *broadcast) send() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	close(b.ch)
-	b.ch = make(chan struct{})
 }
 
 type noMetrics struct{}

@@ -219,7 +219,7 @@ func (r *Reconciler) takeOver(
 	switch {
 	case errors.Is(err, errBusy):
 		r.setRelook(repo.Name)
-		r.sources.addAfter(sourceKey{repo: repo.Name}, renameRetry)
+		r.sources.AddAfter(sourceKey{repo: repo.Name}, renameRetry)
 	case errors.Is(err, errTaken):
 		before, readErr := r.opts.Store.Cluster(ctx, old.Name)
 		if readErr != nil {
@@ -230,7 +230,7 @@ func (r *Reconciler) takeOver(
 		if err := r.saveDesired(ctx, before, waits); err != nil {
 			return taken{}, err
 		}
-		r.requests.add(holdfast.Request{Cluster: old.Name})
+		r.requests.Add(holdfast.Request{Cluster: old.Name})
 	case why == "":
 		if err == nil { // a merge that has brought the new name and nothing else says so
 			r.showWaited(ctx, rec)
@@ -296,7 +296,7 @@ func (r *Reconciler) allRecorded(ctx context.Context, cluster string, runs []hol
 	if _, open := recordOutcome(Input{Cluster: rec, Runs: runs}); !open {
 		return nil
 	}
-	r.requests.add(holdfast.Request{Cluster: cluster})
+	r.requests.Add(holdfast.Request{Cluster: cluster})
 	return fmt.Errorf("run %s is not recorded: %w", newest(runs).ID, errBusy)
 }
 
@@ -380,7 +380,7 @@ func (r *Reconciler) Transfer(ctx context.Context, cluster, repo, actor string) 
 		r.audit(ctx, actor, "cluster.transfer", cluster, fmt.Sprintf("from %s to %s", from, repo))
 		r.lookAgain(repo, cluster)
 		r.lookAgain(from, cluster)
-		r.issues.add(issueKey{repo: from, cluster: cluster})
+		r.issues.Add(issueKey{repo: from, cluster: cluster})
 		return nil
 	}
 }
@@ -423,5 +423,5 @@ func (r *Reconciler) lookAgain(repo, cluster string) {
 	r.doubtful[repo][cluster] = true
 	r.mu.Unlock()
 	r.setRelook(repo)
-	r.sources.add(sourceKey{repo: repo})
+	r.sources.Add(sourceKey{repo: repo})
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 
@@ -69,57 +68,4 @@ func TestShardsAreReadWhileCopiesAreWritten(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-func TestQueueLetsThePatientWait(t *testing.T) {
-	t.Parallel()
-	q := reconciler.NewQueue()
-	for _, key := range []string{"a", "b", "c", "d", "a"} {
-		q.AddPatient(key)
-	}
-	q.Add("x")
-	q.Add("c") // is in a hurry now
-	if got := take(t, q, 2); !slices.Equal(got, []string{"x", "c"}) {
-		t.Fatalf("got %v first, want x and c", got)
-	}
-	if got := take(t, q, 2); !slices.Equal(got, []string{"a", "b"}) {
-		t.Fatalf("got %v then, want a and b", got)
-	}
-	if q.Depth() != 1 {
-		t.Errorf("%d keys are left, want d", q.Depth())
-	}
-	// Two patient ones are worked on: the next has to wait, what comes has not.
-	q.Add("y")
-	if got := take(t, q, 1); !slices.Equal(got, []string{"y"}) {
-		t.Fatalf("got %v, want y", got)
-	}
-	q.AddPatient("c") // while it is worked on: it comes again
-	q.Done("a")
-	if got := take(t, q, 1); !slices.Equal(got, []string{"d"}) {
-		t.Fatalf("got %v, want d", got)
-	}
-	q.Done("c")
-	if got := take(t, q, 1); !slices.Equal(got, []string{"c"}) {
-		t.Fatalf("got %v, want c again", got)
-	}
-	q.Done("b")
-	q.Done("c")
-	q.Done("d")
-	q.AddPatient("e")
-	var want []string
-	for i := range 20 {
-		key := fmt.Sprint("hurried-", i)
-		q.Add(key)
-		if want = append(want, key); i == 14 {
-			want = append(want, "e") // it was passed over often enough
-		}
-	}
-	if got := take(t, q, 21); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	q.AddPatient("f")
-	q.Close()
-	if q.Depth() != 0 {
-		t.Errorf("%d keys are left after the end", q.Depth())
-	}
 }

@@ -72,7 +72,7 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 		// Of each cluster the one or the other has written last.
 		r.setFlag(r.overtaken, repo.Name)
 		r.setRelook(repo.Name)
-		r.sources.add(sourceKey{repo: repo.Name})
+		r.sources.Add(sourceKey{repo: repo.Name})
 		return nil
 	}
 	r.markReady(repo.Name)
@@ -88,7 +88,7 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 	}
 	r.ask(news)
 	for _, req := range others {
-		r.requests.addPatient(req)
+		r.requests.AddPatient(req)
 	}
 	r.askUpgrades(repo.Name)
 	return r.baseMoved(ctx, repo)
@@ -162,7 +162,7 @@ func (r *Reconciler) tagsMoved(tags tagSet) {
 	r.catalogs.forgetVersions(tags)
 	for name := range r.repos {
 		r.setRetagged(name, tags)
-		r.sources.add(sourceKey{repo: name})
+		r.sources.Add(sourceKey{repo: name})
 	}
 	r.assessAgain("")
 }
@@ -230,7 +230,7 @@ func (r *Reconciler) baseMoved(ctx context.Context, repo Repository) error {
 		return err
 	}
 	for _, pr := range open {
-		r.sources.add(sourceKey{repo: repo.Name, number: pr.Number, known: true})
+		r.sources.Add(sourceKey{repo: repo.Name, number: pr.Number, known: true})
 	}
 	return nil
 }
@@ -253,6 +253,6 @@ func (r *Reconciler) markReady(repo string) {
 	defer r.mu.Unlock()
 	if !r.ready[repo] {
 		r.ready[repo] = true
-		r.took.send()
+		r.took.Send()
 	}
 }

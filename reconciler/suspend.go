@@ -97,7 +97,7 @@ func (r *Reconciler) spares(ctx context.Context, run holdfast.Run) (bool, error)
 		return false, nil
 	}
 	if !in.Unseen {
-		r.requests.add(req)
+		r.requests.Add(req)
 	}
 	return true, nil
 }
@@ -123,7 +123,7 @@ func (r *Reconciler) Suspend(ctx context.Context, cluster string, suspended bool
 			return err
 		}
 		r.audit(ctx, actor, "cluster.suspend", cluster, fmt.Sprint(suspended))
-		r.requests.add(holdfast.Request{Cluster: cluster})
+		r.requests.Add(holdfast.Request{Cluster: cluster})
 		if !suspended {
 			return nil
 		}
@@ -191,7 +191,7 @@ func (r *Reconciler) dropChecks(ctx context.Context, filter holdfast.RunFilter, 
 				return err
 			}
 		case run.PullRequest.IsZero():
-			r.requests.add(holdfast.Request{Cluster: run.Cluster})
+			r.requests.Add(holdfast.Request{Cluster: run.Cluster})
 		}
 	}
 	return nil
@@ -211,7 +211,7 @@ func (r *Reconciler) askAgain(ctx context.Context, filter holdfast.ClusterFilter
 		return fmt.Errorf("list clusters: %w", err)
 	}
 	for i, rec := range records {
-		r.requests.addAfter(holdfast.Request{Cluster: rec.Name}, time.Duration(i/askedTogether)*askedApart)
+		r.requests.AddAfter(holdfast.Request{Cluster: rec.Name}, time.Duration(i/askedTogether)*askedApart)
 	}
 	return nil
 }

@@ -33,9 +33,9 @@ func (r *Reconciler) sweepOnce(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list running runs: %w", err)
 	}
-	r.opts.Metrics.Depth("requests", r.requests.depth())
-	r.opts.Metrics.Depth("sources", r.sources.depth())
-	r.opts.Metrics.Depth("upgrades", r.upgrades.depth())
+	r.opts.Metrics.Depth("requests", r.requests.Depth())
+	r.opts.Metrics.Depth("sources", r.sources.Depth())
+	r.opts.Metrics.Depth("upgrades", r.upgrades.Depth())
 	var errs []error
 	for _, run := range r.unheard(running) {
 		errs = append(errs, r.silent(ctx, run))
@@ -105,7 +105,7 @@ func (r *Reconciler) markSilent(ctx context.Context, run holdfast.Run) error {
 		return fmt.Errorf("record the silence of run %s: %w", run.ID, err)
 	}
 	r.opts.Logger.WarnContext(ctx, "agent is silent", "run", run.ID, "cluster", run.Cluster, "agent", run.Agent)
-	r.requests.add(holdfast.Request{Cluster: run.Cluster, PullRequest: run.PullRequest})
+	r.requests.Add(holdfast.Request{Cluster: run.Cluster, PullRequest: run.PullRequest})
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (r *Reconciler) heard(ctx context.Context, run holdfast.Run) error {
 	if err != nil && !errors.Is(err, holdfast.ErrConflict) {
 		return fmt.Errorf("record that run %s is heard of: %w", run.ID, err)
 	}
-	r.requests.add(holdfast.Request{Cluster: run.Cluster, PullRequest: run.PullRequest})
+	r.requests.Add(holdfast.Request{Cluster: run.Cluster, PullRequest: run.PullRequest})
 	return nil
 }
 

@@ -96,7 +96,7 @@ func (r *Reconciler) askUpgrades(repo string) {
 	r.upgrader.mu.Lock()
 	wait := r.upgrader.every - time.Since(r.upgrader.looked[repo])
 	r.upgrader.mu.Unlock()
-	r.upgrades.addAfter(repo, wait)
+	r.upgrades.AddAfter(repo, wait)
 }
 
 // lookAtUpgrades makes the upgrade pull requests of a repository what they shall
@@ -114,7 +114,7 @@ func (r *Reconciler) lookAtUpgrades(ctx context.Context, name string) error {
 		return fmt.Errorf("lease the upgrades of %s: %w", name, err)
 	}
 	if !ours { // the other may not have heard of what is asked for here
-		r.upgrades.addAfter(name, upgradesLease/2)
+		r.upgrades.AddAfter(name, upgradesLease/2)
 		return nil
 	}
 	return r.upgrade(ctx, repo, false)
@@ -194,7 +194,7 @@ func (r *Reconciler) followUpgrades(ctx context.Context, repo string) (map[strin
 		pr, err := r.opts.Store.PullRequest(ctx, ref)
 		switch {
 		case errors.Is(err, holdfast.ErrNotFound):
-			r.sources.add(sourceKey{repo: repo, number: rec.PullRequest})
+			r.sources.Add(sourceKey{repo: repo, number: rec.PullRequest})
 		case err != nil:
 			return nil, fmt.Errorf("read pull request %s: %w", ref, err)
 		default:
@@ -233,8 +233,8 @@ func (r *Reconciler) unseenMerges(
 		}
 		if !in {
 			unseen[key] = true
-			r.sources.add(sourceKey{repo: repo.Name})
-			r.upgrades.addAfter(repo.Name, mergeUnseen)
+			r.sources.Add(sourceKey{repo: repo.Name})
+			r.upgrades.AddAfter(repo.Name, mergeUnseen)
 		}
 	}
 	return unseen, nil

@@ -79,7 +79,7 @@ func (p *upgradePass) propose(
 		return err
 	}
 	if wait := p.forbidden(rec, digest); wait > 0 {
-		p.r.upgrades.addAfter(p.repo.Name, wait)
+		p.r.upgrades.AddAfter(p.repo.Name, wait)
 		return nil
 	}
 	if p.sameFiles(ctx, rec, files) {
@@ -202,9 +202,9 @@ func (p *upgradePass) proposed(
 	} else if _, err := p.r.ended(ctx, rec, pr.State); err != nil {
 		return err
 	}
-	p.r.sources.add(sourceKey{repo: rec.Repo, number: pr.Number})
+	p.r.sources.Add(sourceKey{repo: rec.Repo, number: pr.Number})
 	if pr.State == holdfast.PullRequestMerged {
-		p.r.sources.add(sourceKey{repo: rec.Repo}) // what it brought is not seen yet
+		p.r.sources.Add(sourceKey{repo: rec.Repo}) // what it brought is not seen yet
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (p *upgradePass) notProposed(ctx context.Context, rec holdfast.Upgrade, dig
 		rec.Trouble = forbiddenTrouble
 	default:
 		rec.Trouble = cause.Error()
-		p.r.sources.add(sourceKey{repo: p.repo.Name}) // what is proposed may be there by now
+		p.r.sources.Add(sourceKey{repo: p.repo.Name}) // what is proposed may be there by now
 	}
 	p.r.opts.Logger.WarnContext(ctx, "upgrade was not proposed", "repo", rec.Repo, "action", rec.Key, "err", cause)
 	if _, err := p.r.saveUpgrade(ctx, rec); err != nil {
@@ -238,7 +238,7 @@ func (p *upgradePass) notProposed(ctx context.Context, rec holdfast.Upgrade, dig
 	default:
 		// To ask for the same again and again would use up what all others need.
 		p.r.upgrader.refuse(rec, digest, p.r.opts.Now())
-		p.r.upgrades.addAfter(p.repo.Name, forbiddenRetry)
+		p.r.upgrades.AddAfter(p.repo.Name, forbiddenRetry)
 	}
 	return nil
 }
@@ -252,7 +252,7 @@ func (p *upgradePass) occupied(ctx context.Context, rec holdfast.Upgrade) error 
 	case err == nil && pr.State == holdfast.PullRequestOpen:
 		rec.PullRequest, rec.URL = pr.Number, pr.URL
 	case err == nil || errors.Is(err, holdfast.ErrNotFound):
-		p.r.upgrades.addAfter(p.repo.Name, p.r.upgrader.every)
+		p.r.upgrades.AddAfter(p.repo.Name, p.r.upgrader.every)
 	default:
 		return err
 	}
@@ -264,7 +264,7 @@ func (p *upgradePass) occupied(ctx context.Context, rec holdfast.Upgrade) error 
 // withdraw closes a pull request in which nothing is left to propose.
 func (p *upgradePass) withdraw(ctx context.Context, rec holdfast.Upgrade, w *wantedUpgrade) error {
 	if wait := p.forbidden(rec, ""); wait > 0 {
-		p.r.upgrades.addAfter(p.repo.Name, wait)
+		p.r.upgrades.AddAfter(p.repo.Name, wait)
 		return nil
 	}
 	forge := p.r.opts.Forges[p.repo.Name]
@@ -300,7 +300,7 @@ func (p *upgradePass) withdraw(ctx context.Context, rec holdfast.Upgrade, w *wan
 		return err
 	}
 	p.r.opts.Logger.InfoContext(ctx, "upgrade was withdrawn", "repo", rec.Repo, "pull_request", pr.Number, "action", rec.Key)
-	p.r.sources.add(sourceKey{repo: rec.Repo, number: pr.Number})
+	p.r.sources.Add(sourceKey{repo: rec.Repo, number: pr.Number})
 	return nil
 }
 

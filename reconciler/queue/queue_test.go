@@ -1,7 +1,8 @@
-package reconciler_test
+package queue_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -9,12 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
 func TestQueueHandsOutAKeyOnce(t *testing.T) {
 	t.Parallel()
-	q := reconciler.NewQueue()
+	q := queue.New[string]()
 	q.Add("a")
 	q.Add("b")
 	q.Add("a")
@@ -28,7 +29,7 @@ func TestQueueHandsOutAKeyOnce(t *testing.T) {
 
 func TestQueueGivesAKeyToOneWorkerAndAgainAfterwards(t *testing.T) {
 	t.Parallel()
-	q := reconciler.NewQueue()
+	q := queue.New[string]()
 	q.Add("a")
 	take(t, q, 1)
 	q.Add("a")
@@ -47,15 +48,15 @@ func TestQueueGivesAKeyToOneWorkerAndAgainAfterwards(t *testing.T) {
 func TestQueueDelays(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		ask  func(*reconciler.Queue)
+		ask  func(*queue.Queue[string])
 		want []time.Duration // when the key comes
 	}{
-		"later":            {func(q *reconciler.Queue) { q.AddAfter("a", time.Minute) }, []time.Duration{time.Minute}},
-		"no delay is now":  {func(q *reconciler.Queue) { q.AddAfter("a", -1) }, []time.Duration{0}},
-		"the earlier wins": {func(q *reconciler.Queue) { q.AddAfter("a", time.Hour); q.AddAfter("a", time.Minute) }, []time.Duration{time.Minute}},
-		"the later yields": {func(q *reconciler.Queue) { q.AddAfter("a", time.Minute); q.AddAfter("a", time.Hour) }, []time.Duration{time.Minute}},
-		"now and later":    {func(q *reconciler.Queue) { q.AddAfter("a", time.Minute); q.Add("a") }, []time.Duration{0, time.Minute}},
-		"never after close": {func(q *reconciler.Queue) {
+		"later":            {func(q *queue.Queue[string]) { q.AddAfter("a", time.Minute) }, []time.Duration{time.Minute}},
+		"no delay is now":  {func(q *queue.Queue[string]) { q.AddAfter("a", -1) }, []time.Duration{0}},
+		"the earlier wins": {func(q *queue.Queue[string]) { q.AddAfter("a", time.Hour); q.AddAfter("a", time.Minute) }, []time.Duration{time.Minute}},
+		"the later yields": {func(q *queue.Queue[string]) { q.AddAfter("a", time.Minute); q.AddAfter("a", time.Hour) }, []time.Duration{time.Minute}},
+		"now and later":    {func(q *queue.Queue[string]) { q.AddAfter("a", time.Minute); q.Add("a") }, []time.Duration{0, time.Minute}},
+		"never after close": {func(q *queue.Queue[string]) {
 			q.AddAfter("a", time.Minute)
 			q.Close()
 			q.AddAfter("a", time.Second)
@@ -66,7 +67,7 @@ func TestQueueDelays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				q := reconciler.NewQueue()
+				q := queue.New[string]()
 				start := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 				defer cancel()
@@ -91,7 +92,7 @@ func TestQueueDelays(t *testing.T) {
 func TestQueueLosesNothingAmongWorkers(t *testing.T) {
 	t.Parallel()
 	const keys, rounds = 20, 50
-	q := reconciler.NewQueue()
+	q := queue.New[string]()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var mu sync.Mutex
@@ -152,7 +153,7 @@ func TestQueueLosesNothingAmongWorkers(t *testing.T) {
 	workers.Wait()
 }
 
-func take(t *testing.T, q *reconciler.Queue, n int) []string {
+func take(t *testing.T, q *queue.Queue[string], n int) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -170,7 +171,7 @@ func take(t *testing.T, q *reconciler.Queue, n int) []string {
 // Failures are counted for a key, not for the worker that happened to try it.
 func TestQueueCountsFailures(t *testing.T) {
 	t.Parallel()
-	q := reconciler.NewQueue()
+	q := queue.New[string]()
 	for _, step := range []struct {
 		key    string
 		failed bool
@@ -179,5 +180,58 @@ func TestQueueCountsFailures(t *testing.T) {
 		if got := q.Outcome(step.key, step.failed); got != step.want {
 			t.Errorf("%s, failed %t: %d in a row, want %d", step.key, step.failed, got, step.want)
 		}
+	}
+}
+
+func TestQueueLetsThePatientWait(t *testing.T) {
+	t.Parallel()
+	q := queue.New[string]()
+	for _, key := range []string{"a", "b", "c", "d", "a"} {
+		q.AddPatient(key)
+	}
+	q.Add("x")
+	q.Add("c") // is in a hurry now
+	if got := take(t, q, 2); !slices.Equal(got, []string{"x", "c"}) {
+		t.Fatalf("got %v first, want x and c", got)
+	}
+	if got := take(t, q, 2); !slices.Equal(got, []string{"a", "b"}) {
+		t.Fatalf("got %v then, want a and b", got)
+	}
+	if q.Depth() != 1 {
+		t.Errorf("%d keys are left, want d", q.Depth())
+	}
+	// Two patient ones are worked on: the next has to wait, what comes has not.
+	q.Add("y")
+	if got := take(t, q, 1); !slices.Equal(got, []string{"y"}) {
+		t.Fatalf("got %v, want y", got)
+	}
+	q.AddPatient("c") // while it is worked on: it comes again
+	q.Done("a")
+	if got := take(t, q, 1); !slices.Equal(got, []string{"d"}) {
+		t.Fatalf("got %v, want d", got)
+	}
+	q.Done("c")
+	if got := take(t, q, 1); !slices.Equal(got, []string{"c"}) {
+		t.Fatalf("got %v, want c again", got)
+	}
+	q.Done("b")
+	q.Done("c")
+	q.Done("d")
+	q.AddPatient("e")
+	var want []string
+	for i := range 20 {
+		key := fmt.Sprint("hurried-", i)
+		q.Add(key)
+		if want = append(want, key); i == 14 {
+			want = append(want, "e") // it was passed over often enough
+		}
+	}
+	if got := take(t, q, 21); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	q.AddPatient("f")
+	q.Close()
+	if q.Depth() != 0 {
+		t.Errorf("%d keys are left after the end", q.Depth())
 	}
 }

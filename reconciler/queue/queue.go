@@ -1,4 +1,4 @@
-package reconciler
+package queue
 
 import (
 	"context"
@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// queue hands out keys, each to one worker at a time. A key that is added while
+// Queue hands out keys, each to one worker at a time. A key that is added while
 // it waits is there once; one that is added while it is worked on comes again
 // afterwards. It lives in memory: start-up and polling ask for everything anew.
 //
 // What start-up asks for, or a change of a template, may be the whole fleet: it is
 // patient, waits until there is nothing else to hand out (or was passed over
 // often enough), and leaves workers for what comes meanwhile.
-type queue[K comparable] struct {
+type Queue[K comparable] struct {
 	mu      sync.Mutex
 	ready   []K
 	patient []K        // some may not be in patience any more
@@ -41,8 +41,9 @@ type delayed struct {
 	due   time.Time
 }
 
-func newQueue[K comparable]() *queue[K] {
-	return &queue[K]{
+// New returns an empty queue.
+func New[K comparable]() *Queue[K] {
+	return &Queue[K]{
 		waiting: make(map[K]bool),
 		idle:    make(map[K]bool),
 		slow:    make(map[K]bool),
@@ -54,14 +55,14 @@ func newQueue[K comparable]() *queue[K] {
 	}
 }
 
-// add asks for key as soon as possible. It never blocks.
-func (q *queue[K]) add(key K) {
+// Add asks for key as soon as possible. It never blocks.
+func (q *Queue[K]) Add(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.addLocked(key)
 }
 
-func (q *queue[K]) addLocked(key K) {
+func (q *Queue[K]) addLocked(key K) {
 	if q.closed || q.waiting[key] {
 		return
 	}
@@ -75,8 +76,8 @@ func (q *queue[K]) addLocked(key K) {
 	q.signal()
 }
 
-// addPatient asks for key when there is time for it.
-func (q *queue[K]) addPatient(key K) {
+// AddPatient asks for key when there is time for it.
+func (q *Queue[K]) AddPatient(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -90,11 +91,11 @@ func (q *queue[K]) addPatient(key K) {
 	}
 }
 
-// addAfter asks for key once delay has passed. An earlier time that was asked
+// AddAfter asks for key once delay has passed. An earlier time that was asked
 // for stays.
-func (q *queue[K]) addAfter(key K, delay time.Duration) {
+func (q *Queue[K]) AddAfter(key K, delay time.Duration) {
 	if delay <= 0 {
-		q.add(key)
+		q.Add(key)
 		return
 	}
 	q.mu.Lock()
@@ -121,8 +122,8 @@ func (q *queue[K]) addAfter(key K, delay time.Duration) {
 	q.timers[key] = d
 }
 
-// get waits for a key; false when ctx is done. The caller must call done.
-func (q *queue[K]) get(ctx context.Context) (key K, ok bool) {
+// Get waits for a key; false when ctx is done. The caller must call Done.
+func (q *Queue[K]) Get(ctx context.Context) (key K, ok bool) {
 	for {
 		q.mu.Lock()
 		if ctx.Err() == nil {
@@ -141,7 +142,7 @@ func (q *queue[K]) get(ctx context.Context) (key K, ok bool) {
 }
 
 // next takes the next key, if there is one to be worked on now.
-func (q *queue[K]) next() (key K, ok bool) {
+func (q *Queue[K]) next() (key K, ok bool) {
 	patient := len(q.idle) > 0 && len(q.slow) < slowAtOnce
 	switch {
 	case len(q.ready) > 0 && (!patient || q.passed < passedMost):
@@ -166,8 +167,8 @@ func (q *queue[K]) next() (key K, ok bool) {
 	return key, true
 }
 
-// done says that the caller has finished with a key that it got.
-func (q *queue[K]) done(key K) {
+// Done says that the caller has finished with a key that it got.
+func (q *Queue[K]) Done(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.working, key)
@@ -181,9 +182,9 @@ func (q *queue[K]) done(key K) {
 	}
 }
 
-// outcome records whether the work on a key failed, and returns how often it
+// Outcome records whether the work on a key failed, and returns how often it
 // has in a row.
-func (q *queue[K]) outcome(key K, failed bool) int {
+func (q *Queue[K]) Outcome(key K, failed bool) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !failed {
@@ -194,15 +195,15 @@ func (q *queue[K]) outcome(key K, failed bool) int {
 	return q.failed[key]
 }
 
-// depth is the number of keys that wait, without those of later.
-func (q *queue[K]) depth() int {
+// Depth is the number of keys that wait, without those of later.
+func (q *Queue[K]) Depth() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.ready) + len(q.idle)
 }
 
-// close drops what waits and takes nothing more.
-func (q *queue[K]) close() {
+// Close drops what waits and takes nothing more.
+func (q *Queue[K]) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
@@ -213,7 +214,7 @@ func (q *queue[K]) close() {
 	q.patient, q.idle = nil, make(map[K]bool)
 }
 
-func (q *queue[K]) signal() {
+func (q *Queue[K]) signal() {
 	select {
 	case q.wake <- struct{}{}:
 	default:

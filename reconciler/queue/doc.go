@@ -1,0 +1,9 @@
+// Package queue hands out what is to be looked at, and wakes those who wait.
+//
+// A Queue holds keys, never what happened to them, so that a thing that is asked
+// for twice is looked at once; Work calls a function for each of them, again and
+// later each time if it fails. A Broadcast wakes everybody who waits for a change.
+// Both live in memory: the reconciler and its rooms own one for each kind of work,
+// and ask for everything anew at start. Nothing in here knows what a key stands
+// for, or writes a record.
+package queue
