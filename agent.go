@@ -25,7 +25,9 @@ const (
 	ArtefactLockFile = "lock.hcl"  // .terraform.lock.hcl
 	ArtefactOutputs  = "outputs"   // []Output as JSON
 	ArtefactErrored  = "errored.tfstate"
-	ArtefactInput    = "input" // what InputDigest is made of, as JSON: digests and versions
+	ArtefactDocument = "document" // a PlanDocument, as Encode writes it
+	ArtefactInfo     = "info"     // the PlanInfo beside it, as JSON
+	ArtefactInput    = "input"    // what InputDigest is made of, as JSON: digests and versions
 	// ArtefactResources is what the state holds after an apply or a destroy
 	// (however it ended), a drift check, or a plan without changes: []Resource as
 	// JSON with addresses, types, providers and ids.

@@ -2,8 +2,9 @@ package holdfast
 
 import "encoding/json"
 
-// Plan is what a run would change, taken from the engine's plan JSON with
-// everything secret left out.
+// Plan is what a run would change, for people: it is derived from a
+// PlanDocument, with everything secret left out, and from the PlanInfo beside
+// it.
 type Plan struct {
 	Counts        Counts           `json:"counts"`
 	Changes       []ResourceChange `json:"changes,omitempty"` // most dangerous first, then by address
@@ -12,6 +13,7 @@ type Plan struct {
 	Warnings      []Diagnostic     `json:"warnings,omitempty"`
 	Text          string           `json:"text,omitempty"` // the engine's rendering, redacted
 	Fingerprint   Digest           `json:"fingerprint"`
+	Digest        Digest           `json:"digest,omitempty"`      // of the document; empty: it was made before there were any
 	Prints        []ChangePrint    `json:"prints,omitempty"`      // what Fingerprint was made of
 	DriftPrints   []ChangePrint    `json:"driftPrints,omitempty"` // of Drift: before as it was applied, after as it is
 }
@@ -82,13 +84,24 @@ type AttributeChange struct {
 	Sensitive bool            `json:"sensitive,omitempty"`
 	Unknown   bool            `json:"unknown,omitempty"`
 	Forces    bool            `json:"forces,omitempty"` // forces the replacement
+	// BeforeMark and AfterMark stand for what is secret in Before and After:
+	// equal values of the same address and path have equal ones. Empty: nothing
+	// is.
+	BeforeMark Digest `json:"beforeMark,omitempty"`
+	AfterMark  Digest `json:"afterMark,omitempty"`
 }
 
-// OutputChange is an output value that changes.
+// OutputChange is an output value that changes. Its values are as those of an
+// AttributeChange.
 type OutputChange struct {
-	Name      string       `json:"name"`
-	Action    ChangeAction `json:"action"`
-	Sensitive bool         `json:"sensitive,omitempty"`
+	Name       string          `json:"name"`
+	Action     ChangeAction    `json:"action"`
+	Sensitive  bool            `json:"sensitive,omitempty"`
+	Unknown    bool            `json:"unknown,omitempty"`
+	Before     json.RawMessage `json:"before,omitempty"`
+	After      json.RawMessage `json:"after,omitempty"`
+	BeforeMark Digest          `json:"beforeMark,omitempty"`
+	AfterMark  Digest          `json:"afterMark,omitempty"`
 }
 
 // ChangePrint is what one change does, in a form that can be compared without

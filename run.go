@@ -118,6 +118,7 @@ type Run struct {
 	EngineName    string    `json:"engineName,omitempty"`
 	EngineVersion string    `json:"engineVersion,omitempty"`
 	Fingerprint   Digest    `json:"fingerprint,omitempty"`
+	PlanDigest    Digest    `json:"planDigest,omitempty"` // of the plan document; empty: there is none
 	Counts        Counts    `json:"counts,omitzero"`
 	Matched       string    `json:"matched,omitempty"` // apply: the reviewed run that the plan was equal to
 	Failure       *Failure  `json:"failure,omitempty"`
@@ -159,6 +160,9 @@ type Review struct {
 	Run         string         `json:"run"`
 	InputDigest Digest         `json:"inputDigest"`
 	Fingerprint Digest         `json:"fingerprint"`
+	// PlanDigest is of the plan document that was shown. Empty: the plan was made
+	// before there were any, and nothing is equal to it.
+	PlanDigest Digest `json:"planDigest,omitempty"`
 }
 
 // Failure says why a run did not do what it was for.

@@ -1,0 +1,262 @@
+package holdfast
+
+import (
+	"bufio"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// PlanDocumentVersion is the version of the documents that this program makes,
+// and the only one that it reads.
+const PlanDocumentVersion = 1
+
+// PlanDocument is what a plan would do, in one canonical form: every change of
+// a resource or an output with its values, actions, replace paths, moves and
+// imports. Everything that people are shown, that is counted and that an apply
+// is compared with is made from it, and from nothing else. What the world did
+// by itself, warnings and the engine's text are in a PlanInfo beside it.
+//
+// Agents make documents from the engine's plan JSON. The same plan always
+// results in the same document: the lists are sorted, and values are in their
+// canonical encoding. The zero PlanDocument is not valid; that of a plan
+// without changes has a Version only.
+type PlanDocument struct {
+	Version   int            `json:"version"`
+	Resources []PlanResource `json:"resources,omitempty"` // by address, then deposed key
+	Outputs   []PlanOutput   `json:"outputs,omitempty"`   // by name
+}
+
+// PlanResource is what happens to one object of a resource.
+type PlanResource struct {
+	Address  string `json:"address"`
+	Deposed  string `json:"deposed,omitempty"`  // the key of a deposed object; empty: the current one
+	Previous string `json:"previous,omitempty"` // the address that it moves from; empty: it does not move
+	Type     string `json:"type"`
+	Provider string `json:"provider,omitempty"`
+	// Actions are the engine's: create, update, delete, forget, two of them for
+	// a replacement, or no-op for what is only moved or imported.
+	Actions []string `json:"actions"`
+	Reason  string   `json:"reason,omitempty"` // the engine's action_reason
+	// Importing is the id, or the identity, that is imported; nil: nothing is.
+	Importing PlanValue `json:"importing,omitempty"`
+	Replace   []string  `json:"replace,omitempty"` // sorted paths that force a replacement
+	Before    PlanValue `json:"before,omitempty"`
+	After     PlanValue `json:"after,omitempty"`
+}
+
+// PlanOutput is an output value that changes.
+type PlanOutput struct {
+	Name    string    `json:"name"`
+	Actions []string  `json:"actions"` // create, update or delete
+	Before  PlanValue `json:"before,omitempty"`
+	After   PlanValue `json:"after,omitempty"`
+}
+
+// PlanInfo is what a plan says besides what it would do. It is information: no
+// decision depends on it, and no comparison.
+type PlanInfo struct {
+	// Drift is what has changed outside of the engine: before as it was applied,
+	// after as it is. By address, then deposed key.
+	Drift    []PlanResource `json:"drift,omitempty"`
+	Warnings []Diagnostic   `json:"warnings,omitempty"`
+	Text     string         `json:"text,omitempty"` // the engine's rendering, redacted
+}
+
+// Encode writes the canonical encoding: JSON of one line, of which Digest is
+// made. Equal documents have equal encodings, different ones different.
+func (d PlanDocument) Encode(w io.Writer) error {
+	b := bufio.NewWriterSize(w, 64<<10)
+	enc := json.NewEncoder(trimNewline{b})
+	enc.SetEscapeHTML(false)
+	fmt.Fprintf(b, `{"version":%d,"resources":[`, d.Version)
+	for i := range d.Resources {
+		if i > 0 {
+			_ = b.WriteByte(',')
+		}
+		if err := enc.Encode(&d.Resources[i]); err != nil {
+			return fmt.Errorf("encode %s: %w", d.Resources[i].Address, err)
+		}
+	}
+	_, _ = b.WriteString(`],"outputs":[`)
+	for i := range d.Outputs {
+		if i > 0 {
+			_ = b.WriteByte(',')
+		}
+		if err := enc.Encode(&d.Outputs[i]); err != nil {
+			return fmt.Errorf("encode output %s: %w", d.Outputs[i].Name, err)
+		}
+	}
+	_, _ = b.WriteString("]}\n")
+	return b.Flush()
+}
+
+// trimNewline drops the newline that a json.Encoder writes after a value.
+type trimNewline struct{ w io.Writer }
+
+func (t trimNewline) Write(p []byte) (int, error) {
+	if _, err := t.w.Write(p[:len(p)-1]); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Digest identifies the document. Equal digests mean: the same changes with the
+// same values, of which sensitive ones are compared by their keyed hashes, and
+// unknown ones are equal to unknown ones only. It is empty if the document has
+// a value that is not JSON, which Validate finds.
+func (d PlanDocument) Digest() Digest {
+	h := sha256.New()
+	if err := d.Encode(h); err != nil {
+		return ""
+	}
+	return Digest("sha256:" + hex.EncodeToString(h.Sum(nil)))
+}
+
+// DecodePlanDocument reads what Encode wrote, and validates it.
+func DecodePlanDocument(r io.Reader) (PlanDocument, error) {
+	dec := json.NewDecoder(r)
+	dec.DisallowUnknownFields()
+	var d PlanDocument
+	if err := dec.Decode(&d); err != nil {
+		return PlanDocument{}, fmt.Errorf("decode plan document: %w", planJSONError(err))
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return PlanDocument{}, errors.New("decode plan document: there is something behind its end")
+	}
+	if err := d.Validate(); err != nil {
+		return PlanDocument{}, err
+	}
+	return d, nil
+}
+
+// planJSONError says where a document is broken without quoting it.
+func planJSONError(err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("not JSON at byte %d", syntax.Offset)
+	case errors.As(err, &kind):
+		return fmt.Errorf("unexpected %s at byte %d", kind.Value, kind.Offset)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return errors.New("it ends too early")
+	default:
+		return err
+	}
+}
+
+// Sort brings the lists into their canonical order.
+func (d *PlanDocument) Sort() {
+	slices.SortFunc(d.Resources, comparePlanResources)
+	slices.SortFunc(d.Outputs, func(a, b PlanOutput) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func comparePlanResources(a, b PlanResource) int {
+	return cmp.Or(strings.Compare(a.Address, b.Address), strings.Compare(a.Deposed, b.Deposed))
+}
+
+// Counts returns how many resources and outputs change. It counts as the
+// engines do: what is imported or moved and changed as well counts twice.
+func (d PlanDocument) Counts() Counts {
+	var c Counts
+	for _, r := range d.Resources {
+		switch action, _ := r.Action(); action {
+		case ActionCreate:
+			c.Create++
+		case ActionUpdate:
+			c.Update++
+		case ActionReplace:
+			c.Replace++
+		case ActionDelete:
+			c.Delete++
+		case ActionForget:
+			c.Forget++
+		case ActionImport, ActionMove: // counted below
+		}
+		if r.Importing != nil {
+			c.Import++
+		}
+		if r.Previous != "" {
+			c.Move++
+		}
+	}
+	c.Outputs = len(d.Outputs)
+	return c
+}
+
+// Fingerprint is of what the plan would do: addresses, actions, values, replace
+// paths, moves and imports, without what the document says for people only.
+func (d PlanDocument) Fingerprint() Digest {
+	f := NewDigester("plan fingerprint 2")
+	list := func(name string, values []string) {
+		f.Add(name, fmt.Sprint(len(values)))
+		f.Add(values...)
+	}
+	for _, r := range d.Resources {
+		f.Add("resource", r.Address, r.Deposed, r.Previous, string(r.Importing))
+		list("actions", r.Actions)
+		list("replace", r.Replace)
+		f.Add(string(r.Before), string(r.After))
+	}
+	for _, o := range d.Outputs {
+		f.Add("output", o.Name)
+		list("actions", o.Actions)
+		f.Add(string(o.Before), string(o.After))
+	}
+	return f.Digest()
+}
+
+// FullAddress tells the deposed objects of a resource from its current one, in
+// words: "aws_vpc.main (deposed object 1a2b3c4d)".
+func (r PlanResource) FullAddress() string {
+	if r.Deposed == "" {
+		return r.Address
+	}
+	return r.Address + " (deposed object " + r.Deposed + ")"
+}
+
+// Action is what happens to the resource, empty if the document is not valid.
+// createFirst says of a replacement that the new object is created before the
+// old one goes.
+func (r PlanResource) Action() (action ChangeAction, createFirst bool) {
+	switch strings.Join(r.Actions, ",") {
+	case "create":
+		return ActionCreate, false
+	case "update":
+		return ActionUpdate, false
+	case "delete":
+		return ActionDelete, false
+	case "forget":
+		return ActionForget, false
+	case "delete,create", "forget,create":
+		return ActionReplace, false
+	case "create,delete", "create,forget":
+		return ActionReplace, true
+	case "no-op":
+		switch {
+		case r.Importing != nil:
+			return ActionImport, false
+		case r.Previous != "":
+			return ActionMove, false
+		}
+	}
+	return "", false
+}
+
+// Action is what happens to the output, empty if the document is not valid.
+func (o PlanOutput) Action() ChangeAction {
+	if len(o.Actions) == 1 {
+		switch action := ChangeAction(o.Actions[0]); action {
+		case ActionCreate, ActionUpdate, ActionDelete:
+			return action
+		}
+	}
+	return ""
+}

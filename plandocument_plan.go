@@ -1,0 +1,285 @@
+package holdfast
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Plan derives what people are shown from the document: all changes with all
+// changed attributes and their whole values, most dangerous first. info is
+// taken over as it is. The document must be valid.
+func (d PlanDocument) Plan(info PlanInfo) Plan {
+	plan := Plan{
+		Counts: d.Counts(), Fingerprint: d.Fingerprint(), Digest: d.Digest(),
+		Warnings: info.Warnings, Text: info.Text,
+	}
+	for _, r := range d.Resources {
+		plan.Changes = append(plan.Changes, r.change())
+	}
+	for _, r := range info.Drift {
+		if change := r.change(); change.Action != ActionMove { // what only moves has not drifted
+			plan.Drift = append(plan.Drift, change)
+		}
+	}
+	for _, o := range d.Outputs {
+		plan.OutputChanges = append(plan.OutputChanges, o.change())
+	}
+	sortByDanger(plan.Changes)
+	sortByDanger(plan.Drift)
+	return plan
+}
+
+func (r PlanResource) change() ResourceChange {
+	change := ResourceChange{
+		Address: r.FullAddress(), PreviousAddress: r.Previous, Type: r.Type, Provider: r.Provider,
+		Reason: r.Reason, ReplacePaths: slices.Clone(r.Replace),
+	}
+	change.Action, change.CreateFirst = r.Action()
+	if r.Importing != nil {
+		change.Importing = importText(r.Importing.tree())
+	}
+	f := attributeFinder{forces: r.Replace}
+	f.compare("", r.Before.tree(), r.After.tree())
+	slices.SortStableFunc(f.found, func(a, b AttributeChange) int {
+		if a.Forces != b.Forces {
+			if a.Forces {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Path, b.Path)
+	})
+	change.Attributes = f.found
+	return change
+}
+
+// importText is the id that is imported, or its identity as JSON.
+func importText(tree any) string {
+	if id, ok := shownTree(tree).(string); ok {
+		return id
+	}
+	return string(shownJSON(tree))
+}
+
+func (o PlanOutput) change() OutputChange {
+	before, after := o.Before.tree(), o.After.tree()
+	_, unknown := unknownMark(after)
+	return OutputChange{
+		Name: o.Name, Action: o.Action(), Sensitive: hasSecret(before) || hasSecret(after), Unknown: unknown,
+		Before: shownJSON(before), After: shownJSON(after), BeforeMark: markDigest(before), AfterMark: markDigest(after),
+	}
+}
+
+// attributeFinder collects the attributes that differ.
+type attributeFinder struct {
+	forces []string
+	found  []AttributeChange
+}
+
+// compare adds the differences at path and below. Null is the same as nothing.
+func (f *attributeFinder) compare(path AttributePath, before, after any) {
+	_, marked := before.(PlanMark)
+	if _, ok := after.(PlanMark); ok || marked {
+		if !reflect.DeepEqual(before, after) {
+			f.add(path, before, after)
+		}
+		return
+	}
+	switch {
+	case areObjects(before, after) && (path == "" || sizeOf(before)+sizeOf(after) > 0):
+		for _, key := range keysOf(before, after) {
+			f.compare(path.Key(key), fieldOf(before, key), fieldOf(after, key))
+		}
+	case areLists(before, after) && sizeOf(before)+sizeOf(after) > 0:
+		found := len(f.found)
+		for i := range max(sizeOf(before), sizeOf(after)) {
+			f.compare(path.Index(i), itemOf(before, i), itemOf(after, i))
+		}
+		if len(f.found) == found && sizeOf(before) != sizeOf(after) { // by elements that are null
+			f.add(path, before, after)
+		}
+	case !reflect.DeepEqual(before, after):
+		f.add(path, before, after)
+	}
+}
+
+func (f *attributeFinder) add(path AttributePath, before, after any) {
+	_, unknown := unknownMark(after)
+	f.found = append(f.found, AttributeChange{
+		Path: string(path), Unknown: unknown, Forces: f.forcesAt(path),
+		Sensitive: hasSecret(before) || hasSecret(after),
+		Before:    shownJSON(before), After: shownJSON(after),
+		BeforeMark: markDigest(before), AfterMark: markDigest(after),
+	})
+}
+
+// forcesAt reports whether a replace path is at path, above it or below it.
+func (f *attributeFinder) forcesAt(path AttributePath) bool {
+	return slices.ContainsFunc(f.forces, func(force string) bool {
+		return path.Within(AttributePath(force)) || AttributePath(force).Within(path)
+	})
+}
+
+// unknownMark returns the mark of a value that is known only after the apply as
+// a whole.
+func unknownMark(tree any) (PlanMark, bool) {
+	m, ok := tree.(PlanMark)
+	return m, ok && m.Unknown && m.HMAC == ""
+}
+
+// shownTree returns a copy of a tree with words in place of its marks.
+func shownTree(tree any) any {
+	switch v := tree.(type) {
+	case PlanMark:
+		switch {
+		case v.HMAC == "":
+			return UnknownValue
+		case v.Text != "":
+			return v.Text
+		default:
+			return SensitiveValue
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, child := range v {
+			out[key] = shownTree(child)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, child := range v {
+			out[i] = shownTree(child)
+		}
+		return out
+	default:
+		return tree
+	}
+}
+
+// shownJSON is shownTree as JSON without the escapes for HTML; nil for nothing.
+func shownJSON(tree any) json.RawMessage {
+	if tree == nil {
+		return nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(shownTree(tree)); err != nil { // cannot be: it was decoded from JSON
+		return nil
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// markDigest is of a value that has secrets in it; empty if it has none.
+func markDigest(tree any) Digest {
+	if !hasSecret(tree) {
+		return ""
+	}
+	value, err := NewPlanValue(tree)
+	if err != nil { // cannot be: it was one
+		return ""
+	}
+	return DigestOf(value)
+}
+
+// hasSecret reports whether a tree has a mark of something secret.
+func hasSecret(tree any) bool {
+	switch v := tree.(type) {
+	case PlanMark:
+		return v.HMAC != ""
+	case map[string]any:
+		for _, child := range v {
+			if hasSecret(child) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hasSecret)
+	}
+	return false
+}
+
+func fieldOf(tree any, key string) any {
+	if m, ok := tree.(map[string]any); ok {
+		return m[key]
+	}
+	return nil
+}
+
+func itemOf(tree any, i int) any {
+	if l, ok := tree.([]any); ok && i < len(l) {
+		return l[i]
+	}
+	return nil
+}
+
+func sizeOf(tree any) int {
+	switch v := tree.(type) {
+	case map[string]any:
+		return len(v)
+	case []any:
+		return len(v)
+	default:
+		return 0
+	}
+}
+
+// areObjects reports whether both are objects, or one is and the other is
+// nothing.
+func areObjects(a, b any) bool {
+	_, first := a.(map[string]any)
+	_, second := b.(map[string]any)
+	return (first || a == nil) && (second || b == nil) && (first || second)
+}
+
+func areLists(a, b any) bool {
+	_, first := a.([]any)
+	_, second := b.([]any)
+	return (first || a == nil) && (second || b == nil) && (first || second)
+}
+
+// keysOf returns the keys of two objects, sorted.
+func keysOf(a, b any) []string {
+	var keys []string
+	for _, tree := range []any{a, b} {
+		if m, ok := tree.(map[string]any); ok {
+			for key := range m {
+				keys = append(keys, key)
+			}
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// sortByDanger puts first what destroys the most.
+func sortByDanger(changes []ResourceChange) {
+	slices.SortStableFunc(changes, func(a, b ResourceChange) int {
+		return cmp.Or(
+			cmp.Compare(actionRank(a.Action), actionRank(b.Action)),
+			cmp.Compare(b.Danger(), a.Danger()),
+			strings.Compare(a.Address, b.Address),
+		)
+	})
+}
+
+func actionRank(action ChangeAction) int {
+	switch action {
+	case ActionReplace, ActionDelete:
+		return 0 // both destroy
+	case ActionForget:
+		return 1
+	case ActionUpdate:
+		return 2
+	case ActionCreate:
+		return 3
+	case ActionImport:
+		return 4
+	default:
+		return 5
+	}
+}

@@ -1,0 +1,484 @@
+package holdfast_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// hmacOf returns something of the form of an HMAC.
+func hmacOf(b byte) string {
+	return base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32))
+}
+
+func planValue(t *testing.T, tree any) holdfast.PlanValue {
+	t.Helper()
+	v, err := holdfast.NewPlanValue(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func number(s string) json.Number { return json.Number(s) }
+
+// sampleDocument has each kind of change and of value.
+func sampleDocument(t *testing.T) holdfast.PlanDocument {
+	t.Helper()
+	secret := holdfast.PlanMark{HMAC: hmacOf(1)}
+	d := holdfast.PlanDocument{
+		Version: holdfast.PlanDocumentVersion,
+		Resources: []holdfast.PlanResource{
+			{
+				Address: "aws_vpc.main", Type: "aws_vpc", Provider: "registry.terraform.io/hashicorp/aws",
+				Actions: []string{"delete", "create"}, Replace: []string{"cidr"}, Reason: "replace_because_cannot_update",
+				Before: planValue(t, map[string]any{"cidr": "10.0.0.0/16", "id": "vpc-1", "tags": map[string]any{"a": "1"}}),
+				After: planValue(t, map[string]any{
+					"cidr": "10.8.0.0/16", "id": holdfast.PlanMark{Unknown: true}, "tags": map[string]any{"a": "2"},
+				}),
+			},
+			{
+				Address: "aws_vpc.main", Deposed: "1a2b3c4d", Type: "aws_vpc", Actions: []string{"delete"},
+				Before: planValue(t, map[string]any{"cidr": "10.9.0.0/16"}),
+			},
+			{
+				Address: "module.db.aws_db_instance.main", Type: "aws_db_instance", Actions: []string{"update"},
+				Before: planValue(t, map[string]any{
+					"password": secret, "size": number("1"), "user_data": holdfast.PlanMark{HMAC: hmacOf(2), Text: "a (sensitive value)"},
+				}),
+				After: planValue(t, map[string]any{
+					"password": holdfast.PlanMark{HMAC: hmacOf(3), Unknown: true}, "size": number("2"),
+					"user_data": holdfast.PlanMark{HMAC: hmacOf(4), Text: "b (sensitive value)"},
+				}),
+			},
+			{
+				Address: "aws_s3_bucket.new", Previous: "aws_s3_bucket.old", Type: "aws_s3_bucket", Actions: []string{"no-op"},
+				Before: planValue(t, map[string]any{"id": "b"}), After: planValue(t, map[string]any{"id": "b"}),
+			},
+			{
+				Address: "aws_s3_bucket.taken", Type: "aws_s3_bucket", Actions: []string{"no-op"},
+				Importing: planValue(t, "bucket-1"),
+				Before:    planValue(t, map[string]any{"id": "b"}), After: planValue(t, map[string]any{"id": "b"}),
+			},
+		},
+		Outputs: []holdfast.PlanOutput{
+			{Name: "endpoint", Actions: []string{"create"}, After: planValue(t, holdfast.PlanMark{Unknown: true})},
+			{Name: "token", Actions: []string{"update"}, Before: planValue(t, secret), After: planValue(t, holdfast.PlanMark{HMAC: hmacOf(5)})},
+		},
+	}
+	d.Sort()
+	if err := d.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func encode(t *testing.T, d holdfast.PlanDocument) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := d.Encode(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// cloneDocument is deep.
+func cloneDocument(t *testing.T, d holdfast.PlanDocument) holdfast.PlanDocument {
+	t.Helper()
+	c, err := holdfast.DecodePlanDocument(bytes.NewReader(encode(t, d)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestPlanDocumentRoundTrip(t *testing.T) {
+	t.Parallel()
+	d := sampleDocument(t)
+	again := cloneDocument(t, d)
+	if !bytes.Equal(encode(t, d), encode(t, again)) || d.Digest() != again.Digest() || d.Fingerprint() != again.Fingerprint() {
+		t.Errorf("got another document back:\n%s\n%s", encode(t, again), encode(t, d))
+	}
+	if want := holdfast.DigestOf(encode(t, d)); d.Digest() != want {
+		t.Errorf("digest is %s, want that of the encoding, %s", d.Digest(), want)
+	}
+}
+
+// TestPlanDocumentIndented reads what somebody has printed for people: the
+// digest is of the canonical encoding, not of the bytes.
+func TestPlanDocumentIndented(t *testing.T) {
+	t.Parallel()
+	d := holdfast.PlanDocument{Version: 1, Outputs: []holdfast.PlanOutput{{Name: "a", Actions: []string{"delete"}, Before: planValue(t, "x")}}}
+	var b bytes.Buffer
+	if err := json.Indent(&b, encode(t, d), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	again, err := holdfast.DecodePlanDocument(&b)
+	if err != nil || again.Digest() != d.Digest() {
+		t.Errorf("got %v with digest %s, want %s", err, again.Digest(), d.Digest())
+	}
+}
+
+func TestPlanDocumentCounts(t *testing.T) {
+	t.Parallel()
+	want := holdfast.Counts{Replace: 1, Delete: 1, Update: 1, Move: 1, Import: 1, Outputs: 2}
+	if got := sampleDocument(t).Counts(); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	empty := holdfast.PlanDocument{Version: 1}
+	if err := empty.Validate(); err != nil || empty.Plan(holdfast.PlanInfo{}).HasChanges() {
+		t.Errorf("an empty document: %v, %+v", err, empty.Counts())
+	}
+}
+
+// TestPlanDocumentSingleChanges: whatever is changed in a document, its digest
+// changes, the differences name it, and what would be done differently changes
+// the fingerprint.
+func TestPlanDocumentSingleChanges(t *testing.T) {
+	t.Parallel()
+	resource := func(i int, change func(r *holdfast.PlanResource)) func(*holdfast.PlanDocument) {
+		return func(d *holdfast.PlanDocument) { change(&d.Resources[i]) }
+	}
+	at := map[string]int{}
+	for i, r := range sampleDocument(t).Resources {
+		at[r.FullAddress()] = i
+	}
+	vpc, db := at["aws_vpc.main"], at["module.db.aws_db_instance.main"]
+	moved, imported := at["aws_s3_bucket.new"], at["aws_s3_bucket.taken"]
+	sameFingerprint := map[string]bool{"type and provider": true, "reason": true}
+	tests := map[string]struct {
+		change func(*holdfast.PlanDocument)
+		word   string // in the differences
+	}{
+		"value before": {resource(vpc, func(r *holdfast.PlanResource) {
+			r.Before = planValue(t, map[string]any{"cidr": "10.0.0.0/17", "id": "vpc-1", "tags": map[string]any{"a": "1"}})
+		}), "cidr"},
+		"value after": {resource(db, func(r *holdfast.PlanResource) {
+			r.After = bytes.Replace(r.After, []byte(`"size":2`), []byte(`"size":3`), 1)
+		}), "size (3, reviewed was 2)"},
+		"number written in another way": {resource(db, func(r *holdfast.PlanResource) {
+			r.After = bytes.Replace(r.After, []byte(`"size":2`), []byte(`"size":2.0`), 1)
+		}), "size"},
+		"sensitive value": {resource(db, func(r *holdfast.PlanResource) {
+			r.Before = bytes.Replace(r.Before, []byte(hmacOf(1)), []byte(hmacOf(9)), 1)
+		}), "password"},
+		"sensitive part of a string": {resource(db, func(r *holdfast.PlanResource) {
+			r.After = bytes.Replace(r.After, []byte(hmacOf(4)), []byte(hmacOf(9)), 1)
+		}), "user_data"},
+		"known instead of unknown": {resource(vpc, func(r *holdfast.PlanResource) {
+			r.After = bytes.Replace(r.After, []byte(`{"$unknown":true}`), []byte(`"vpc-2"`), 1)
+		}), "id"},
+		"words that look like unknown": {resource(vpc, func(r *holdfast.PlanResource) {
+			r.After = bytes.Replace(r.After, []byte(`{"$unknown":true}`), []byte(`"(known after apply)"`), 1)
+		}), "id"},
+		"object that looks like unknown": {resource(vpc, func(r *holdfast.PlanResource) {
+			r.After = bytes.Replace(r.After, []byte(`{"$unknown":true}`), []byte(`{"$$unknown":true}`), 1)
+		}), "id"},
+		"null instead of nothing": {resource(vpc, func(r *holdfast.PlanResource) {
+			r.Before = bytes.Replace(r.Before, []byte(`"id"`), []byte(`"ida":null,"id"`), 1)
+			r.Before = bytes.Replace(r.Before, []byte(`"ida":null,"id":"vpc-1"`), []byte(`"id":"vpc-1","ida":null`), 1)
+		}), "its value"},
+		"address":       {resource(db, func(r *holdfast.PlanResource) { r.Address = "module.db.aws_db_instance.other" }), "which was not reviewed"},
+		"deposed key":   {resource(at["aws_vpc.main (deposed object 1a2b3c4d)"], func(r *holdfast.PlanResource) { r.Deposed = "ffffffff" }), "ffffffff"},
+		"action":        {resource(db, func(r *holdfast.PlanResource) { r.Actions = []string{"delete", "create"} }), "replaced now, was to be updated"},
+		"order":         {resource(vpc, func(r *holdfast.PlanResource) { r.Actions = []string{"create", "delete"} }), "in the order create, delete"},
+		"replace path":  {resource(vpc, func(r *holdfast.PlanResource) { r.Replace = []string{"cidr", "tags"} }), "because of cidr, tags"},
+		"no path":       {resource(vpc, func(r *holdfast.PlanResource) { r.Replace = nil }), "because of nothing named"},
+		"move":          {resource(moved, func(r *holdfast.PlanResource) { r.Previous = "aws_s3_bucket.older" }), "aws_s3_bucket.older"},
+		"move beside":   {resource(db, func(r *holdfast.PlanResource) { r.Previous = "aws_db_instance.main" }), "moved from aws_db_instance.main"},
+		"import":        {resource(imported, func(r *holdfast.PlanResource) { r.Importing = planValue(t, "bucket-2") }), "another object is imported"},
+		"import beside": {resource(db, func(r *holdfast.PlanResource) { r.Importing = planValue(t, "db-1") }), "another object is imported"},
+		"type and provider": {resource(db, func(r *holdfast.PlanResource) {
+			r.Provider = "registry.terraform.io/evil/aws"
+		}), "evil/aws"},
+		"reason":        {resource(vpc, func(r *holdfast.PlanResource) { r.Reason = "replace_because_tainted" }), "replace_because_tainted"},
+		"resource gone": {func(d *holdfast.PlanDocument) { d.Resources = d.Resources[1:] }, "nothing is to be done now"},
+		"output value": {func(d *holdfast.PlanDocument) {
+			d.Outputs[1].After = planValue(t, holdfast.PlanMark{HMAC: hmacOf(9)})
+		}, "output.token"},
+		"output action": {func(d *holdfast.PlanDocument) { d.Outputs[0].Actions = []string{"update"} }, "updated now, was to be created"},
+		"output name":   {func(d *holdfast.PlanDocument) { d.Outputs[1].Name = "zone" }, "output.zone"},
+		"output gone":   {func(d *holdfast.PlanDocument) { d.Outputs = nil }, "output.endpoint"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := sampleDocument(t)
+			got := cloneDocument(t, want)
+			test.change(&got)
+			if err := got.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			if got.Digest() == want.Digest() {
+				t.Error("the digest is the same")
+			}
+			if same := got.Fingerprint() == want.Fingerprint(); same != sameFingerprint[name] {
+				t.Errorf("the fingerprint is the same: %v", same)
+			}
+			if lines := strings.Join(got.Differences(want), "\n"); !strings.Contains(lines, test.word) {
+				t.Errorf("%q is not in the differences:\n%s", test.word, lines)
+			}
+			if lines := strings.Join(want.Differences(got), "\n"); lines == "" {
+				t.Error("no differences the other way round")
+			}
+		})
+	}
+	if lines := sampleDocument(t).Differences(sampleDocument(t)); lines != nil {
+		t.Errorf("a document differs from itself: %q", lines)
+	}
+}
+
+func TestPlanDocumentInvalid(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(d *holdfast.PlanDocument){
+		"version":        func(d *holdfast.PlanDocument) { d.Version = 2 },
+		"no version":     func(d *holdfast.PlanDocument) { d.Version = 0 },
+		"order":          func(d *holdfast.PlanDocument) { d.Resources[0], d.Resources[1] = d.Resources[1], d.Resources[0] },
+		"twice":          func(d *holdfast.PlanDocument) { d.Resources[1] = d.Resources[0] },
+		"output twice":   func(d *holdfast.PlanDocument) { d.Outputs[1] = d.Outputs[0] },
+		"unknown action": func(d *holdfast.PlanDocument) { d.Resources[0].Actions = []string{"explode"} },
+		"no action":      func(d *holdfast.PlanDocument) { d.Resources[0].Actions = nil },
+		"nothing to do": func(d *holdfast.PlanDocument) {
+			d.Resources[0].Actions, d.Resources[0].Previous = []string{"no-op"}, ""
+		},
+		"output action":            func(d *holdfast.PlanDocument) { d.Outputs[0].Actions = []string{"delete", "create"} },
+		"no address":               func(d *holdfast.PlanDocument) { d.Resources[0].Address = "" },
+		"another type":             func(d *holdfast.PlanDocument) { d.Resources[0].Type = "terraform_data" },
+		"control character":        func(d *holdfast.PlanDocument) { d.Resources[0].Reason = "a\x1b[2K" },
+		"long name":                func(d *holdfast.PlanDocument) { d.Outputs[1].Name = strings.Repeat("x", 20_000) },
+		"replace paths unsorted":   func(d *holdfast.PlanDocument) { d.Resources[0].Replace = []string{"b", "a"} },
+		"replace path twice":       func(d *holdfast.PlanDocument) { d.Resources[0].Replace = []string{"a", "a"} },
+		"moves nowhere":            func(d *holdfast.PlanDocument) { d.Resources[0].Previous = d.Resources[0].Address },
+		"created from something":   func(d *holdfast.PlanDocument) { d.Resources[0].Actions = []string{"create"} },
+		"deleted into something":   func(d *holdfast.PlanDocument) { d.Resources[0].Actions = []string{"delete"} },
+		"not JSON":                 func(d *holdfast.PlanDocument) { d.Resources[0].Before = []byte(`{"a":`) },
+		"not canonical: space":     func(d *holdfast.PlanDocument) { d.Resources[0].Before = []byte(`{"a": 1}`) },
+		"not canonical: order":     func(d *holdfast.PlanDocument) { d.Resources[0].Before = []byte(`{"b":1,"a":1}`) },
+		"not canonical: twice":     func(d *holdfast.PlanDocument) { d.Resources[0].Before = []byte(`{"a":1,"a":1}`) },
+		"not canonical: escape":    func(d *holdfast.PlanDocument) { d.Resources[0].Before = []byte(`{"a":"\u0041"}`) },
+		"two values":               func(d *holdfast.PlanDocument) { d.Resources[0].Before = []byte(`1 2`) },
+		"a mark of nothing":        func(d *holdfast.PlanDocument) { d.Resources[0].Before = []byte(`{"$unknown":false}`) },
+		"a mark with a short hash": func(d *holdfast.PlanDocument) { d.Resources[0].Before = []byte(`{"$mark":"abcd"}`) },
+		"a mark with more":         func(d *holdfast.PlanDocument) { d.Resources[0].Before = []byte(`{"$unknown":true,"a":1}`) },
+		"a mark of a new kind":     func(d *holdfast.PlanDocument) { d.Resources[0].Before = []byte(`{"$new":true}`) },
+		"too deep": func(d *holdfast.PlanDocument) {
+			d.Resources[0].Before = []byte(strings.Repeat("[", 600) + strings.Repeat("]", 600))
+		},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := sampleDocument(t)
+			change(&d)
+			if err := d.Validate(); err == nil {
+				t.Error("it is valid")
+			}
+			var b bytes.Buffer
+			if err := d.Encode(&b); err != nil {
+				return
+			}
+			if _, err := holdfast.DecodePlanDocument(&b); err == nil && !strings.HasPrefix(name, "not canonical: space") {
+				t.Errorf("it was read: %s", b.Bytes())
+			}
+		})
+	}
+	for _, text := range []string{"", "{}", "null", "[]", `{"version":1} {}`, `{"version":1,"more":1}`, `{"version":1,"resources":[{}]}`} {
+		if _, err := holdfast.DecodePlanDocument(strings.NewReader(text)); err == nil {
+			t.Errorf("%q was read", text)
+		}
+	}
+}
+
+// randomTree returns values that may look like marks.
+func randomTree(r *rand.Rand, depth int) any {
+	words := []string{"", "a", "$", "$$", "$mark", "$$mark", "$unknown", "$text", "(sensitive value)", "(known after apply)", "é\u2028<&>", "\x00\n"}
+	switch n := r.IntN(12); {
+	case n < 3 && depth > 0:
+		m := map[string]any{}
+		for range r.IntN(4) {
+			m[words[r.IntN(len(words))]] = randomTree(r, depth-1)
+		}
+		return m
+	case n < 6 && depth > 0:
+		l := make([]any, r.IntN(4))
+		for i := range l {
+			l[i] = randomTree(r, depth-1)
+		}
+		return l
+	case n == 6:
+		return nil
+	case n == 7:
+		return r.IntN(2) == 0
+	case n == 8:
+		return json.Number(fmt.Sprint(r.IntN(3), ".", r.IntN(2)))
+	case n == 9:
+		return holdfast.PlanMark{Unknown: true}
+	case n == 10:
+		return []any{
+			holdfast.PlanMark{HMAC: hmacOf(byte(r.IntN(2)))},
+			holdfast.PlanMark{HMAC: hmacOf(1), Unknown: true},
+			holdfast.PlanMark{HMAC: hmacOf(1), Text: words[1+r.IntN(len(words)-1)]},
+		}[r.IntN(3)]
+	default:
+		return words[r.IntN(len(words))]
+	}
+}
+
+// TestPlanValueIsUnambiguous: two trees have the same encoding if and only if
+// they are equal, and each comes back from its encoding.
+func TestPlanValueIsUnambiguous(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	seen := map[string]any{}
+	for range 20_000 {
+		tree := randomTree(r, 3)
+		value := planValue(t, tree)
+		back, err := value.Tree()
+		if err != nil || !reflect.DeepEqual(back, tree) {
+			t.Fatalf("%#v comes back as %#v from %s: %v", tree, back, value, err)
+		}
+		if other, ok := seen[string(value)]; ok && !reflect.DeepEqual(other, tree) {
+			t.Fatalf("%#v and %#v have the same encoding %s", other, tree, value)
+		}
+		seen[string(value)] = tree
+	}
+}
+
+// FuzzPlanDocument: what is read is in its canonical form, and nothing that can
+// be read makes the functions panic.
+func FuzzPlanDocument(f *testing.F) {
+	f.Add([]byte(`{"version":1,"resources":[{"address":"a.b","type":"a","actions":["update"],"before":{"x":1},"after":{"x":{"$unknown":true}}}],"outputs":[]}`))
+	f.Add([]byte(`{"version":1,"resources":[],"outputs":[{"name":"a","actions":["create"],"after":{"$mark":"` + hmacOf(1) + `"}}]}`))
+	f.Add([]byte(`{"version":1,"resources":null}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := holdfast.DecodePlanDocument(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		again := cloneDocument(t, d)
+		if again.Digest() != d.Digest() || len(again.Differences(d)) > 0 || !again.SubsetOf(d) {
+			t.Fatalf("%s comes back as another document", data)
+		}
+		d.Plan(holdfast.PlanInfo{Drift: d.Resources})
+	})
+}
+
+func TestPlanDocumentPlan(t *testing.T) {
+	t.Parallel()
+	d := sampleDocument(t)
+	plan := d.Plan(holdfast.PlanInfo{Text: "text", Warnings: []holdfast.Diagnostic{{Summary: "w"}}, Drift: []holdfast.PlanResource{
+		{Address: "aws_vpc.main", Type: "aws_vpc", Actions: []string{"update"}, Before: planValue(t, map[string]any{"a": "1"}), After: planValue(t, map[string]any{"a": "2"})},
+		{Address: "aws_vpc.moved", Previous: "aws_vpc.other", Type: "aws_vpc", Actions: []string{"no-op"}},
+	}})
+	if plan.Digest != d.Digest() || plan.Fingerprint != d.Fingerprint() || plan.Counts != d.Counts() || plan.Text != "text" || len(plan.Warnings) != 1 {
+		t.Errorf("got %+v", plan)
+	}
+	if len(plan.Drift) != 1 || plan.Drift[0].Attributes[0].Path != "a" {
+		t.Errorf("drift is %+v", plan.Drift)
+	}
+	var order []string
+	by := map[string]holdfast.AttributeChange{}
+	for _, change := range plan.Changes {
+		order = append(order, string(change.Action)+" "+change.Address)
+		for _, a := range change.Attributes {
+			by[change.Address+" "+a.Path] = a
+		}
+	}
+	want := "delete aws_vpc.main (deposed object 1a2b3c4d)|replace aws_vpc.main|update module.db.aws_db_instance.main|import aws_s3_bucket.taken|move aws_s3_bucket.new"
+	got := strings.Join(order, "|")
+	if got != want && got != strings.Replace(want, "delete aws_vpc.main (deposed object 1a2b3c4d)|replace aws_vpc.main", "replace aws_vpc.main|delete aws_vpc.main (deposed object 1a2b3c4d)", 1) {
+		t.Errorf("changes are %s, want %s", got, want)
+	}
+	for key, want := range map[string]string{
+		"aws_vpc.main cidr":                                `"10.0.0.0/16" -> "10.8.0.0/16" forces`,
+		"aws_vpc.main id":                                  `"vpc-1" -> "(known after apply)" unknown`,
+		"aws_vpc.main tags.a":                              `"1" -> "2"`,
+		"module.db.aws_db_instance.main size":              `1 -> 2`,
+		"module.db.aws_db_instance.main password":          `"(sensitive value)" -> "(sensitive value)" sensitive`,
+		"module.db.aws_db_instance.main user_data":         `"a (sensitive value)" -> "b (sensitive value)" sensitive`,
+		"aws_vpc.main (deposed object 1a2b3c4d) cidr":      `"10.9.0.0/16" -> `,
+		"aws_s3_bucket.new id (not there: it is the same)": ` -> `,
+	} {
+		a := by[key]
+		text := fmt.Sprintf("%s -> %s", a.Before, a.After)
+		for word, is := range map[string]bool{"forces": a.Forces, "unknown": a.Unknown, "sensitive": a.Sensitive} {
+			if is {
+				text += " " + word
+			}
+		}
+		if text != want {
+			t.Errorf("%s: got %s, want %s", key, text, want)
+		}
+		if marked := a.BeforeMark != "" || a.AfterMark != ""; marked != a.Sensitive || marked && a.BeforeMark == a.AfterMark {
+			t.Errorf("%s: marks %q and %q", key, a.BeforeMark, a.AfterMark)
+		}
+	}
+	if o := plan.OutputChanges; len(o) != 2 || !o[0].Unknown || string(o[0].After) != `"(known after apply)"` || !o[1].Sensitive || string(o[1].After) != `"(sensitive value)"` {
+		t.Errorf("outputs are %+v", o)
+	}
+}
+
+func TestPlanDocumentSubset(t *testing.T) {
+	t.Parallel()
+	object := func(pairs ...any) holdfast.PlanValue {
+		m := map[string]any{}
+		for i := 0; i < len(pairs); i += 2 {
+			m[pairs[i].(string)] = pairs[i+1]
+		}
+		return planValue(t, m)
+	}
+	unknown := holdfast.PlanMark{Unknown: true}
+	create := holdfast.PlanResource{Address: "a.b", Type: "a", Actions: []string{"create"}, After: object("x", "1", "id", unknown)}
+	replace := holdfast.PlanResource{
+		Address: "a.b", Type: "a", Actions: []string{"delete", "create"}, Replace: []string{"x"},
+		Before: object("x", "0", "id", "i"), After: object("x", "1", "id", unknown),
+	}
+	first := replace
+	first.Actions = []string{"create", "delete"}
+	moved := holdfast.PlanResource{Address: "a.b", Previous: "a.c", Type: "a", Actions: []string{"update"}, Before: object("x", "0"), After: object("x", "1")}
+	notMoved := moved
+	notMoved.Previous = ""
+	tests := map[string]struct {
+		rest, reviewed []holdfast.PlanResource
+		want           bool
+	}{
+		"nothing remains":             {nil, []holdfast.PlanResource{create}, true},
+		"all remains":                 {[]holdfast.PlanResource{create}, []holdfast.PlanResource{create}, true},
+		"something new":               {[]holdfast.PlanResource{create}, nil, false},
+		"another value":               {[]holdfast.PlanResource{{Address: "a.b", Type: "a", Actions: []string{"create"}, After: object("x", "2", "id", unknown)}}, []holdfast.PlanResource{create}, false},
+		"known now":                   {[]holdfast.PlanResource{{Address: "a.b", Type: "a", Actions: []string{"create"}, After: object("x", "1", "id", "i-1")}}, []holdfast.PlanResource{create}, true},
+		"unknown now":                 {[]holdfast.PlanResource{{Address: "a.b", Type: "a", Actions: []string{"create"}, After: object("x", unknown, "id", unknown)}}, []holdfast.PlanResource{create}, false},
+		"a value more":                {[]holdfast.PlanResource{{Address: "a.b", Type: "a", Actions: []string{"create"}, After: object("x", "1", "y", "2", "id", unknown)}}, []holdfast.PlanResource{create}, false},
+		"another action":              {[]holdfast.PlanResource{{Address: "a.b", Type: "a", Actions: []string{"delete"}, Before: object("x", "1")}}, []holdfast.PlanResource{create}, false},
+		"the create of a replacement": {[]holdfast.PlanResource{create}, []holdfast.PlanResource{replace}, true},
+		"the create of another order": {[]holdfast.PlanResource{create}, []holdfast.PlanResource{first}, false},
+		"the deposed object":          {[]holdfast.PlanResource{{Address: "a.b", Deposed: "d", Type: "a", Actions: []string{"delete"}, Before: object("x", "0", "id", "i")}}, []holdfast.PlanResource{first}, true},
+		"another deposed object":      {[]holdfast.PlanResource{{Address: "a.b", Deposed: "d", Type: "a", Actions: []string{"delete"}, Before: object("x", "9", "id", "i")}}, []holdfast.PlanResource{first}, false},
+		"deposed by nothing":          {[]holdfast.PlanResource{{Address: "a.b", Deposed: "d", Type: "a", Actions: []string{"delete"}, Before: object("x", "0", "id", "i")}}, []holdfast.PlanResource{replace}, false},
+		"the move is done":            {[]holdfast.PlanResource{notMoved}, []holdfast.PlanResource{moved}, true},
+		"a move that was not there":   {[]holdfast.PlanResource{moved}, []holdfast.PlanResource{notMoved}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rest := holdfast.PlanDocument{Version: 1, Resources: test.rest}
+			reviewed := holdfast.PlanDocument{Version: 1, Resources: test.reviewed}
+			if got := rest.SubsetOf(reviewed); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+	output := func(action, after string) holdfast.PlanDocument {
+		return holdfast.PlanDocument{Version: 1, Outputs: []holdfast.PlanOutput{{Name: "o", Actions: []string{action}, After: planValue(t, after)}}}
+	}
+	if !output("create", "x").SubsetOf(output("update", "x")) || output("create", "x").SubsetOf(output("create", "y")) {
+		t.Error("outputs are compared by what they become")
+	}
+}

@@ -1,0 +1,111 @@
+package holdfast
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxPlanResources bounds the resources and the outputs of a document.
+	maxPlanResources = 200_000
+	// maxPlanAddress bounds addresses, names and paths: keys of for_each may be
+	// long.
+	maxPlanAddress = 16 << 10
+)
+
+// Validate reports why d is not a document that an agent of this version could
+// have made, or nil: an unknown version or action, lists that are not sorted or
+// name something twice, a value that is not in its canonical encoding, more
+// than 200,000 changes. No error quotes a value.
+func (d PlanDocument) Validate() error {
+	if d.Version != PlanDocumentVersion {
+		return fmt.Errorf("plan document: version %d is not %d", d.Version, PlanDocumentVersion)
+	}
+	if len(d.Resources) > maxPlanResources || len(d.Outputs) > maxPlanResources {
+		return fmt.Errorf("plan document: it has more than %d changes", maxPlanResources)
+	}
+	if err := validateResources(d.Resources); err != nil {
+		return fmt.Errorf("plan document: %w", err)
+	}
+	for i, o := range d.Outputs {
+		if i > 0 && d.Outputs[i-1].Name >= o.Name {
+			return fmt.Errorf("plan document: output %q is there twice or out of order", o.Name)
+		}
+		if err := o.validate(); err != nil {
+			return fmt.Errorf("plan document: output %q: %w", o.Name, err)
+		}
+	}
+	return nil
+}
+
+// Validate reports why i is not what an agent of this version could have made,
+// or nil.
+func (i PlanInfo) Validate() error {
+	if len(i.Drift) > maxPlanResources {
+		return fmt.Errorf("plan information: it has more than %d changes", maxPlanResources)
+	}
+	if err := validateResources(i.Drift); err != nil {
+		return fmt.Errorf("plan information: drift: %w", err)
+	}
+	return nil
+}
+
+func validateResources(list []PlanResource) error {
+	for i, r := range list {
+		if i > 0 && comparePlanResources(list[i-1], r) >= 0 {
+			return fmt.Errorf("%q is there twice or out of order", r.FullAddress())
+		}
+		if err := r.validate(); err != nil {
+			return fmt.Errorf("%q: %w", r.FullAddress(), err)
+		}
+	}
+	return nil
+}
+
+func (r PlanResource) validate() error {
+	for _, name := range append([]string{r.Address, r.Deposed, r.Previous, r.Type, r.Provider, r.Reason}, r.Replace...) {
+		if len(name) > maxPlanAddress || hasControl(name) {
+			return errors.New("a name is too long, or has control characters")
+		}
+	}
+	action, _ := r.Action()
+	switch {
+	case r.Address == "" || r.Type == "":
+		return errors.New("it has no address or no type")
+	case !strings.Contains("."+r.Address, "."+r.Type+"."):
+		return fmt.Errorf("it is not of the type %q", r.Type)
+	case r.Previous == r.Address:
+		return errors.New("it moves to where it is")
+	case action == "":
+		return fmt.Errorf("it has the unknown actions %q", strings.Join(r.Actions, ","))
+	case !slices.IsSorted(r.Replace) || len(slices.Compact(slices.Clone(r.Replace))) != len(r.Replace):
+		return errors.New("its replace paths are not sorted, or one is there twice")
+	case action == ActionCreate && r.Before != nil:
+		return errors.New("it is created and was there before")
+	case action == ActionDelete && r.After != nil:
+		return errors.New("it is deleted and is there after")
+	}
+	for _, value := range []PlanValue{r.Importing, r.Before, r.After} {
+		if _, err := value.Tree(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o PlanOutput) validate() error {
+	switch {
+	case o.Name == "" || len(o.Name) > maxPlanAddress || hasControl(o.Name):
+		return errors.New("its name is empty, too long, or has control characters")
+	case o.Action() == "":
+		return fmt.Errorf("it has the unknown actions %q", strings.Join(o.Actions, ","))
+	}
+	for _, value := range []PlanValue{o.Before, o.After} {
+		if _, err := value.Tree(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
