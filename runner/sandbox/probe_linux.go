@@ -1,0 +1,90 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/runner/sandbox/internal/stage"
+)
+
+// Options are what Probe is told.
+type Options struct {
+	Mode  Mode   // the only one to take; empty means the strongest that works, never ModeNone
+	Slot  Slot   // whom a trial start is, in modes for which OwnUser holds
+	Trial string // a program that the slot's user can start, which imports this package; empty means this one
+}
+
+// Probe returns a Starter of the strongest mode that a trial start shows to
+// work. If none does, or not the one that was asked for, the error is
+// ErrUnavailable and says why.
+func Probe(ctx context.Context, o Options) (*Starter, error) {
+	if o.Trial == "" {
+		path, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("probe isolation: %w", err)
+		}
+		o.Trial = path
+	}
+	modes := Modes()[:len(Modes())-1]
+	if o.Mode != "" {
+		modes = []Mode{o.Mode}
+	}
+	var refused []Refusal
+	for _, mode := range modes {
+		s := &Starter{mode: mode, refused: refused}
+		err := s.possible()
+		if err == nil {
+			err = s.try(ctx, o)
+		}
+		if err == nil {
+			return s, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		refused = append(refused, Refusal{Mode: mode, Err: err})
+	}
+	return nil, refusals(refused)
+}
+
+// possible says what no trial start is needed for.
+func (s *Starter) possible() error {
+	root, mapped := os.Geteuid() == 0, inUserNamespace()
+	switch s.mode {
+	case ModeSlots:
+		if !root || mapped {
+			return errors.New("the agent is not root")
+		}
+	case ModeRange:
+		if !root || !mapped {
+			return errors.New("the agent is not in a user namespace that root made for it")
+		}
+	case ModeNone:
+	default:
+		return errors.New("not supported")
+	}
+	return nil
+}
+
+// inUserNamespace says whether users of this process are not those of the host.
+func inUserNamespace() bool {
+	b, err := os.ReadFile("/proc/self/uid_map")
+	return err == nil && strings.Join(strings.Fields(string(b)), " ") != "0 0 4294967295"
+}
+
+// try starts a program that ends at once.
+func (s *Starter) try(ctx context.Context, o Options) error {
+	exit, err := s.Run(ctx, Command{
+		Path: o.Trial, Dir: "/", Env: map[string]string{stage.Mark: "trial"}, Slot: o.Slot,
+	})
+	if err != nil {
+		return err
+	}
+	if exit.Code != stage.TrialCode {
+		return fmt.Errorf("a trial start ended with code %d, signal %d", exit.Code, exit.Signal)
+	}
+	return nil
+}

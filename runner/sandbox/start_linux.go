@@ -1,0 +1,253 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/runner/sandbox/internal/stage"
+)
+
+const (
+	// itself is this program, whatever became of its file.
+	itself = "/proc/self/exe"
+
+	defaultTmpSize = 1 << 30
+
+	// leftOver is how long output is still read after everything is dead: a
+	// descriptor can have been sent to somebody outside.
+	leftOver = 2 * time.Second
+)
+
+// Starter starts engines in one mode. It is safe for concurrent use.
+type Starter struct {
+	mode    Mode
+	refused []Refusal
+}
+
+// Mode returns the mode of every start.
+func (s *Starter) Mode() Mode { return s.mode }
+
+// Refused returns why stronger modes do not work here.
+func (s *Starter) Refused() []Refusal { return slices.Clone(s.refused) }
+
+// Run starts c and returns how it ended, when everything that it started is
+// dead. When ctx ends, c gets SIGINT, and SIGKILL after c.Grace. The error is
+// about the start: an engine that fails is an Exit.
+func (s *Starter) Run(ctx context.Context, c Command) (Exit, error) {
+	if err := ctx.Err(); err != nil {
+		return Exit{}, err
+	}
+	spec, err := s.spec(c)
+	if err != nil {
+		return Exit{}, err
+	}
+	type result struct {
+		exit Exit
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		// The kernel's parent of the sandbox is this thread: it outlives it.
+		runtime.LockOSThread()
+		exit, err := s.run(ctx, c, spec)
+		done <- result{exit, err}
+		if s.clean(err) {
+			runtime.UnlockOSThread()
+		} // else the thread ends with this function
+	}()
+	r := <-done
+	return r.exit, r.err
+}
+
+// clean says whether a start leaves the thread that ran it as it was.
+func (s *Starter) clean(err error) bool {
+	return s.mode != ModeLandlock && (s.mode != ModeUsers || err == nil)
+}
+
+// spec is what the first stage is told about c.
+func (s *Starter) spec(c Command) (*stage.Spec, error) {
+	if !filepath.IsAbs(c.Path) || !filepath.IsAbs(c.Dir) {
+		return nil, fmt.Errorf("start %s in %s: paths are absolute in a sandbox", c.Path, c.Dir)
+	}
+	slot := c.Slot
+	if s.mode.OwnUser() && (slot.UID <= 0 || slot.GID <= 0) {
+		return nil, fmt.Errorf("start %s: mode %s needs a user of the slot", c.Path, s.mode)
+	}
+	if !s.mode.OwnUser() {
+		slot = Slot{UID: os.Geteuid(), GID: os.Getegid()}
+	}
+	spec := &stage.Spec{
+		Root: s.mode.OwnRoot(), Namespace: s.mode.OwnRoot(),
+		UserMap:    s.mode == ModeUserNamespace,
+		Privileges: s.mode.OwnUser() || s.mode == ModeUserNamespace,
+		Confine:    s.mode != ModeNone,
+		Landlock:   s.mode == ModeLandlock,
+		UID:        slot.UID, GID: slot.GID, SetUser: s.mode.OwnUser(),
+		Path: c.Path, Dir: c.Dir, Args: append([]string{c.Path}, c.Args...), Env: environ(c.Env),
+		TmpSize: c.TmpSize,
+	}
+	if spec.TmpSize == 0 {
+		spec.TmpSize = defaultTmpSize
+	}
+	if s.mode.OwnRoot() {
+		base(spec)
+	}
+	for _, m := range c.Mounts {
+		mount := stage.Mount{Source: m.Source, Target: m.Target, Optional: m.Optional}
+		if m.Writable {
+			mount.Kind = stage.ReadWrite
+		}
+		if mount.Target == "" || !s.mode.OwnRoot() {
+			mount.Target = mount.Source
+		}
+		if !filepath.IsAbs(mount.Source) || !filepath.IsAbs(mount.Target) {
+			return nil, fmt.Errorf("mount %s at %s: paths are absolute in a sandbox", mount.Source, mount.Target)
+		}
+		mount.Target = filepath.Clean(mount.Target)
+		spec.Mount = append(spec.Mount, mount)
+	}
+	if !slices.ContainsFunc(spec.Mount, func(m stage.Mount) bool { return below(c.Path, m.Target) }) && !linked(spec.Link, c.Path) {
+		spec.Mount = append(spec.Mount, stage.Mount{Source: c.Path, Target: c.Path})
+	}
+	// What lies in another mount comes after it.
+	slices.SortStableFunc(spec.Mount, func(a, b stage.Mount) int {
+		return strings.Count(a.Target, "/") - strings.Count(b.Target, "/")
+	})
+	return spec, nil
+}
+
+// below says whether path is dir or in it.
+func below(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+func linked(links []stage.Link, path string) bool {
+	return slices.ContainsFunc(links, func(l stage.Link) bool { return below(path, l.Path) })
+}
+
+// run starts the first stage on the calling thread and waits for its end.
+func (s *Starter) run(ctx context.Context, c Command, spec *stage.Spec) (Exit, error) {
+	controlRead, control, err := os.Pipe()
+	if err != nil {
+		return Exit{}, fmt.Errorf("start %s: %w", c.Path, err)
+	}
+	defer controlRead.Close()
+	defer control.Close()
+	status, statusWrite, err := os.Pipe()
+	if err != nil {
+		return Exit{}, fmt.Errorf("start %s: %w", c.Path, err)
+	}
+	defer status.Close()
+	defer statusWrite.Close()
+
+	cmd := &exec.Cmd{
+		Path: itself, Args: []string{"holdfast-sandbox"}, Env: []string{stage.Mark + "=1"}, Dir: "/",
+		ExtraFiles: []*os.File{controlRead, statusWrite},
+		Stdout:     hidden(c.Stdout), Stderr: hidden(c.Stderr),
+		SysProcAttr: s.attributes(),
+		WaitDelay:   leftOver,
+	}
+	if err := cmd.Start(); err != nil {
+		return Exit{}, fmt.Errorf("start the sandbox of %s: %w", c.Path, err)
+	}
+	controlRead.Close()
+	statusWrite.Close()
+	_, _ = control.Write(spec.Encode()) // if it died, the status says nothing
+
+	records, over := make(chan []byte, 1), make(chan struct{})
+	go func() {
+		said, _ := io.ReadAll(io.LimitReader(status, 1<<16))
+		records <- said
+	}()
+	canceled := make(chan struct{})
+	go func() {
+		defer close(canceled)
+		cancel(ctx, c.Grace, control, cmd.Process, over)
+	}()
+	waited := cmd.Wait()
+	close(over)
+	<-canceled
+	return conclude(c, waited, <-records)
+}
+
+// cancel ends a sandbox when ctx does, unless it is over before.
+func cancel(ctx context.Context, grace time.Duration, control io.Writer, process *os.Process, over <-chan struct{}) {
+	select {
+	case <-over:
+		return
+	case <-ctx.Done():
+	}
+	if grace > 0 {
+		_, _ = control.Write([]byte{stage.Interrupt})
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-over:
+			return
+		case <-timer.C:
+		}
+	}
+	_ = process.Kill() // by descriptor of the process: never another one's
+}
+
+// conclude reads how a sandbox ended from its records. Its exit code is not
+// believed: who is inside can have caused it.
+func conclude(c Command, waited error, said []byte) (Exit, error) {
+	exit := Exit{Code: -1, Signal: syscall.SIGKILL} // the starter killed it
+	ended := false
+	for _, r := range stage.Records(said) {
+		switch r.Kind {
+		case stage.RecordFailed:
+			return Exit{}, fmt.Errorf("start the sandbox of %s: %s: %w", c.Path, r.Step, syscall.Errno(r.A))
+		case stage.RecordExit:
+			ended = true
+			exit = Exit{Code: r.Status().ExitStatus(), PeakMemory: r.B << 10}
+			if r.Status().Signaled() {
+				exit.Signal = r.Status().Signal()
+			}
+		}
+	}
+	var failed *exec.ExitError
+	killed := errors.As(waited, &failed) && failed.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
+	if !ended && !killed {
+		return Exit{}, fmt.Errorf("run the sandbox of %s: its first process ended without a word: %w", c.Path, waited)
+	}
+	return exit, nil
+}
+
+// attributes are those of the first stage.
+func (s *Starter) attributes() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if s.mode.OwnRoot() {
+		attr.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	}
+	return attr
+}
+
+// hidden keeps os/exec from handing a file to the engine: it gets pipes only.
+func hidden(w io.Writer) io.Writer {
+	if w == nil {
+		return io.Discard
+	}
+	return struct{ io.Writer }{w}
+}
+
+// environ returns env in the form of os/exec.
+func environ(env map[string]string) []string {
+	list := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}
