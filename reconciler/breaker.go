@@ -390,7 +390,3 @@ func (r *Reconciler) providerWait(ctx context.Context, provider string) (reason,
 	}
 	return ReasonProviderCapped, fmt.Sprintf("%d of %d runs of %s are running", running[provider], most, provider), nil
 }
-
-func throttledText(provider string, until time.Time) string {
-	return fmt.Sprintf("runs of %s wait until %s UTC", provider, until.UTC().Format(time.TimeOnly))
-}

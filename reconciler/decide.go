@@ -6,6 +6,16 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// historyDepth is how many of a cluster's runs a decision looks back on.
+const historyDepth = 50
+
+// The scopes of a suspension.
+const (
+	suspendedCluster = "cluster"
+	suspendedProject = "project"
+	suspendedFleet   = "fleet"
+)
+
 // Input is all that a decision may depend on: no clock, no database, no Git.
 type Input struct {
 	Now     time.Time

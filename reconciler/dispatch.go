@@ -490,15 +490,6 @@ func (r *Reconciler) lastApply(ctx context.Context, cluster string) (string, err
 	return lastBegun(runs), nil
 }
 
-func lastBegun(runs []holdfast.Run) string {
-	for _, run := range runs {
-		if run.Kind.Writes() && run.Begun {
-			return run.ID
-		}
-	}
-	return ""
-}
-
 func lockOwner(ref holdfast.AttemptRef) string {
 	return fmt.Sprintf("%s/%d", ref.Run, ref.Attempt)
 }

@@ -8,6 +8,7 @@ import (
 
 // What the rules ask of an Input.
 
+// newest is the first of the runs; the zero run if there is none.
 func newest(runs []holdfast.Run) holdfast.Run {
 	if len(runs) == 0 {
 		return holdfast.Run{}
@@ -74,10 +75,12 @@ func beforeMerge(run holdfast.Run) bool {
 	return run.Kind == holdfast.RunPlan && run.Actor == "" && len(run.Reviews) == 0
 }
 
+// unfinished are the ids of the runs that have not ended.
 func unfinished(runs []holdfast.Run) []string {
 	return ids(runs, func(s holdfast.RunStatus) bool { return !s.Done() })
 }
 
+// pending are the ids of the runs that nobody executes yet.
 func pending(runs []holdfast.Run) []string {
 	return ids(runs, holdfast.RunStatus.Pending)
 }
@@ -181,4 +184,15 @@ func reviews(in Input) []holdfast.Review {
 		out = append(out, m.Review)
 	}
 	return out
+}
+
+// lastBegun is the newest apply or destroy that had begun, however it ended; empty
+// if there is none.
+func lastBegun(runs []holdfast.Run) string {
+	for _, run := range runs {
+		if run.Kind.Writes() && run.Begun {
+			return run.ID
+		}
+	}
+	return ""
 }

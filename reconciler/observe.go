@@ -11,9 +11,6 @@ import (
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
-// historyDepth is how many of a cluster's runs a decision looks back on.
-const historyDepth = 50
-
 // observe gathers what a decision about req depends on.
 func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (Input, error) {
 	in := Input{Now: r.opts.Now(), Request: req, MaxResumes: r.opts.MaxRetries, Backoff: r.opts.RetryDelay}

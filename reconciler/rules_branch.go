@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -290,4 +291,9 @@ func unreviewed(in Input) (Decision, bool) {
 	default:
 		return Decision{Action: ActionWait, Reason: ReasonUnreviewed}, true
 	}
+}
+
+// throttledText says until when the runs of a provider are held back.
+func throttledText(provider string, until time.Time) string {
+	return fmt.Sprintf("runs of %s wait until %s UTC", provider, until.UTC().Format(time.TimeOnly))
 }

@@ -13,13 +13,6 @@ import (
 // runs is left alone. Plans of pull requests go on: they change nothing, and
 // people want to read them meanwhile.
 
-// The scopes of a suspension.
-const (
-	suspendedCluster = "cluster"
-	suspendedProject = "project"
-	suspendedFleet   = "fleet"
-)
-
 // suspension is what a cluster is suspended with: itself, its project, as it is
 // desired or was applied, or the fleet; empty if it is not.
 func (r *Reconciler) suspension(ctx context.Context, rec holdfast.ClusterRecord) (string, error) {

@@ -1,0 +1,195 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// parents are the clusters that a document depends on.
+func (r *Reconciler) parents(ctx context.Context, doc holdfast.Cluster) ([]holdfast.Relation, error) {
+	if len(doc.DependsOn) == 0 {
+		return nil, nil
+	}
+	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: doc.DependsOn})
+	if err != nil {
+		return nil, fmt.Errorf("read what %q depends on: %w", doc.Name, err)
+	}
+	byName := make(map[string]holdfast.ClusterRecord, len(records))
+	for _, rec := range records {
+		byName[rec.Name] = rec
+	}
+	out := make([]holdfast.Relation, 0, len(doc.DependsOn))
+	for _, name := range doc.DependsOn {
+		relation := relationOf(byName[name])
+		relation.Name = name
+		if ending := byName[name].Ending; ending != nil && ending.To != "" {
+			relation.Waiting = "any more: its name is " + ending.To + " now"
+		}
+		out = append(out, relation)
+	}
+	return out, nil
+}
+
+// dependents are the clusters that depend on one, as they are desired or were
+// applied.
+func (r *Reconciler) dependents(ctx context.Context, cluster string) ([]holdfast.Relation, error) {
+	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{DependsOn: cluster})
+	if err != nil {
+		return nil, fmt.Errorf("list what depends on %q: %w", cluster, err)
+	}
+	out := make([]holdfast.Relation, 0, len(records))
+	for _, rec := range records {
+		if rec.Applied.Run != "" || !rec.Desired.Removed { // nothing stands on what was never applied and is gone
+			out = append(out, relationOf(rec))
+		}
+	}
+	return out, nil
+}
+
+// requestRelated asks for the clusters that may wait for this one, once it is
+// settled, has failed, or is gone.
+func (r *Reconciler) requestRelated(ctx context.Context, before, after holdfast.ClusterRecord) error {
+	was, is := relationOf(before), relationOf(after)
+	if was.Settled == is.Settled && was.Failed == is.Failed && was.Waiting == is.Waiting && (before.Ending == nil) == (after.Ending == nil) {
+		return nil
+	}
+	dependents, err := r.dependents(ctx, after.Name)
+	if err != nil {
+		return err
+	}
+	for _, d := range dependents {
+		r.requests.Add(holdfast.Request{Cluster: d.Name})
+		if is.Settled {
+			if err := r.requestOpen(ctx, d.Name); err != nil {
+				return err
+			}
+		}
+	}
+	if after.Ending != nil {
+		for _, parent := range slices.Concat(before.Applied.Document.DependsOn, before.Desired.Document.DependsOn) {
+			r.requests.Add(holdfast.Request{Cluster: parent})
+		}
+	}
+	return nil
+}
+
+// Family returns what a cluster depends on and what depends on it, each with its
+// own; a circle ends where it closes.
+func (r *Reconciler) Family(ctx context.Context, cluster string) (holdfast.Family, error) {
+	rec, err := r.opts.Store.Cluster(ctx, cluster)
+	if err != nil {
+		return holdfast.Family{}, fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+	var family holdfast.Family
+	seen := map[string]bool{cluster: true}
+	family.Parents, err = r.ancestry(ctx, rec, seen)
+	if err != nil {
+		return family, err
+	}
+	family.Dependents, err = r.descent(ctx, cluster, map[string]bool{cluster: true})
+	return family, err
+}
+
+func (r *Reconciler) ancestry(ctx context.Context, rec holdfast.ClusterRecord, seen map[string]bool) ([]holdfast.Relation, error) {
+	parents, err := r.parents(ctx, documentOf(rec))
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range parents {
+		if seen[p.Name] || p.Phase == "" {
+			continue
+		}
+		seen[p.Name] = true
+		parent, err := r.opts.Store.Cluster(ctx, p.Name)
+		if err != nil {
+			return nil, fmt.Errorf("read cluster %q: %w", p.Name, err)
+		}
+		if parents[i].Relations, err = r.ancestry(ctx, parent, seen); err != nil {
+			return nil, err
+		}
+	}
+	return parents, nil
+}
+
+func (r *Reconciler) descent(ctx context.Context, cluster string, seen map[string]bool) ([]holdfast.Relation, error) {
+	dependents, err := r.dependents(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range dependents {
+		if seen[d.Name] {
+			continue
+		}
+		seen[d.Name] = true
+		if dependents[i].Relations, err = r.descent(ctx, d.Name, seen); err != nil {
+			return nil, err
+		}
+	}
+	return dependents, nil
+}
+
+// documentOf is the document that says what a cluster is, or was.
+func documentOf(rec holdfast.ClusterRecord) holdfast.Cluster {
+	if rec.Desired.Document.Name == "" {
+		return rec.Applied.Document
+	}
+	return rec.Desired.Document
+}
+
+// circular is the fault of a document that depends on itself by way of others.
+func (r *Reconciler) circular(ctx context.Context, cat *catalog, res *resolution) (holdfast.Faults, error) {
+	start := res.doc.Cluster
+	path, err := r.circle(ctx, cat, start.Name, start.DependsOn, map[string]bool{})
+	if err != nil || path == nil {
+		return nil, err
+	}
+	return holdfast.Faults{res.doc.Fault(
+		"it depends on itself: "+strings.Join(append([]string{start.Name}, path...), " → "),
+		"remove one of these from dependsOn", "spec", "dependsOn",
+	)}, nil
+}
+
+// circle returns the way from names back to start; nil if there is none.
+func (r *Reconciler) circle(ctx context.Context, cat *catalog, start string, names []string, seen map[string]bool) ([]string, error) {
+	for _, name := range names {
+		if name == start {
+			return []string{name}, nil
+		}
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		next, err := r.dependsOn(ctx, cat, name)
+		if err != nil {
+			return nil, err
+		}
+		path, err := r.circle(ctx, cat, start, next, seen)
+		if err != nil {
+			return nil, err
+		}
+		if path != nil {
+			return append([]string{name}, path...), nil
+		}
+	}
+	return nil, nil
+}
+
+// dependsOn is what a cluster depends on: as this tree says, or else as another
+// repository does.
+func (r *Reconciler) dependsOn(ctx context.Context, cat *catalog, name string) ([]string, error) {
+	if entries := cat.names.get(name); len(entries) > 0 {
+		return entries[0].doc.Cluster.DependsOn, nil
+	}
+	rec, err := r.opts.Store.Cluster(ctx, name)
+	if errors.Is(err, holdfast.ErrNotFound) || err == nil && rec.Owner == cat.repo {
+		return nil, nil // there is none, or this tree has it no more
+	} else if err != nil {
+		return nil, fmt.Errorf("read cluster %q: %w", name, err)
+	}
+	return rec.Desired.Document.DependsOn, nil
+}
