@@ -324,17 +324,26 @@ func anchors(text string) []string {
 	return out
 }
 
-// eachFile calls do for each file of a package, without its tests.
+// eachFile calls do for each file of a package, and of those below its folder,
+// without tests. Of ".." it is the root package alone.
 func eachFile(t *testing.T, dir string, do func(*ast.File)) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != dir && (dir == ".." || entry.Name() == "testdata"):
+			return fs.SkipDir
+		case !entry.IsDir() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+			files = append(files, path)
+		}
+		return nil
+	})
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no Go files in %s: %v", dir, err)
 	}
 	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		if err != nil {
 			t.Fatal(err)

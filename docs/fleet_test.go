@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -38,7 +38,7 @@ func TestFleetWords(t *testing.T) {
 		{life, "Phase", of("Phase", "Phase")},
 		{life, "Condition", of("Condition", "ConditionType")},
 		{life, "Because", because},
-		{life, "Ended", []string{reconciler.ReasonDestroyed, reconciler.ReasonNeverApplied, reconciler.ReasonRenamed}},
+		{life, "Ended", []string{decision.ReasonDestroyed, decision.ReasonNeverApplied, decision.ReasonRenamed}},
 	} {
 		if diff := cmp.Diff(words.want, firstCells(table(t, words.page, words.header))); diff != "" {
 			t.Errorf("the table of %s is not that of the code (-code +page):\n%s", words.header, diff)
@@ -131,7 +131,7 @@ func TestFleetNumbers(t *testing.T) {
 		{"../templates", "maxJitter", "30 * time.Minute", "drift.md", "at most 30 minutes"},
 		{"../reconciler", "driftRetry", "10 * time.Minute", "drift.md", "again in 10 minutes"},
 		{"../reconciler", "driftRetryMost", "24 * time.Hour", "drift.md", "doubling up to a day"},
-		{"../reconciler", "driftFresh", "time.Hour", "drift.md", "more than an hour ago"},
+		{"../reconciler", "DriftFresh", "time.Hour", "drift.md", "more than an hour ago"},
 		{"../reconciler", "maxIssues", "10", "drift.md", "`drift.maxIssues` (10)"},
 		{"../reconciler", "failuresTold", "3", "drift.md", "after the third in a row"},
 		{"../report", "failuresTold", "3", "drift.md", "after the third in a row"},
@@ -188,35 +188,35 @@ func TestGuards(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	applied := holdfast.Applied{Run: "run-1", SourceDigest: "sha256:1", Document: holdfast.Cluster{Name: "prod"}}
-	gone := func(change func(*reconciler.Input)) reconciler.Input {
-		in := reconciler.Input{
+	gone := func(change func(*decision.Input)) decision.Input {
+		in := decision.Input{
 			Now: now, Request: holdfast.Request{Cluster: "prod"}, Last: applied, Removals: 1, Fleet: 100,
 			Cluster: holdfast.ClusterRecord{
 				Name: "prod", Applied: applied, Desired: holdfast.Desired{Removed: true, RemovedWith: 1},
 			},
-			Merges: []reconciler.Merge{{Review: holdfast.Review{Run: "run-2"}}},
+			Merges: []decision.Merge{{Review: holdfast.Review{Run: "run-2"}}},
 		}
 		change(&in)
 		return in
 	}
 	held := make(map[string]bool)
-	for _, change := range []func(*reconciler.Input){
-		func(in *reconciler.Input) { in.Last.Document.Deletion.Protected = true },
-		func(in *reconciler.Input) {
+	for _, change := range []func(*decision.Input){
+		func(in *decision.Input) { in.Last.Document.Deletion.Protected = true },
+		func(in *decision.Input) {
 			in.Dependents = []holdfast.Relation{{Name: "app", Phase: holdfast.PhaseActive}}
 		},
-		func(in *reconciler.Input) { in.Removals = 6 },
-		func(in *reconciler.Input) { in.Merges = nil },
-		func(in *reconciler.Input) { in.Suspended = "fleet" },
-		func(in *reconciler.Input) { in.WindowClosed = true },
+		func(in *decision.Input) { in.Removals = 6 },
+		func(in *decision.Input) { in.Merges = nil },
+		func(in *decision.Input) { in.Suspended = "fleet" },
+		func(in *decision.Input) { in.WindowClosed = true },
 	} {
-		d := reconciler.Decide(gone(change))
-		if d.Action == reconciler.ActionApply {
+		d := decision.Decide(gone(change))
+		if d.Action == decision.ActionApply {
 			t.Errorf("it is destroyed for %s", d.Reason)
 		}
 		held[d.Reason] = true
 	}
-	if d := reconciler.Decide(gone(func(*reconciler.Input) {})); d.Action != reconciler.ActionApply {
+	if d := decision.Decide(gone(func(*decision.Input) {})); d.Action != decision.ActionApply {
 		t.Errorf("without a guard it is not destroyed: %s %s", d.Action, d.Reason)
 	}
 	var documented []string

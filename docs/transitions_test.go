@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 var statuses = []holdfast.RunStatus{
@@ -183,7 +184,7 @@ func (w *world) finish(result holdfast.Result) {
 // preempt has a plan step back for an apply.
 func (w *world) preempt() {
 	before := w.run(holdfast.RunPlan, holdfast.RunRunning)
-	before.Cancel = reconciler.ReasonPreempted
+	before.Cancel = decision.ReasonPreempted
 	before, err := w.store.UpdateRun(w.t.Context(), before)
 	if err != nil {
 		w.t.Fatal(err)
@@ -195,7 +196,7 @@ func (w *world) preempt() {
 		w.t.Fatal(err)
 	}
 	w.note(before)
-	if after := w.read(before.ID); after.Reason != reconciler.ReasonPreempted || !strings.HasPrefix(after.ID, "run-") {
+	if after := w.read(before.ID); after.Reason != decision.ReasonPreempted || !strings.HasPrefix(after.ID, "run-") {
 		w.t.Errorf("the plan is queued again for %q", after.Reason)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // reconcileOnce does at most one action for the request; it may be called again
@@ -24,20 +25,20 @@ func (r *Reconciler) reconcileOnce(ctx context.Context, req holdfast.Request) er
 // errUnrecorded: there is no record of the cluster or the pull request.
 var errUnrecorded = errors.New("not on record")
 
-// reconcile is reconcileOnce for a person who asks, if approval is given.
-func (r *Reconciler) reconcile(ctx context.Context, req holdfast.Request, approval *Approval) (Decision, error) {
+// reconcile is reconcileOnce for a person who asks, if there is an ask.
+func (r *Reconciler) reconcile(ctx context.Context, req holdfast.Request, ask *decision.Ask) (decision.Decision, error) {
 	// One decision at a time about one thing: a person's word must not meet
 	// what Git says of it.
 	unlock := r.deciding.lock(req)
 	defer unlock()
 	in, err := r.observe(ctx, req)
 	if errors.Is(err, holdfast.ErrNotFound) {
-		return Decision{}, fmt.Errorf("observe cluster %q: %w: %w", req.Cluster, errUnrecorded, err)
+		return decision.Decision{}, fmt.Errorf("observe cluster %q: %w: %w", req.Cluster, errUnrecorded, err)
 	} else if err != nil {
-		return Decision{}, fmt.Errorf("observe cluster %q: %w", req.Cluster, err)
+		return decision.Decision{}, fmt.Errorf("observe cluster %q: %w", req.Cluster, err)
 	}
-	in.Approval = approval
-	d := Decide(in)
+	in.Ask = ask
+	d := decision.Decide(in)
 	r.opts.Metrics.Decided(d.Action, d.Reason)
 	r.opts.Logger.InfoContext(ctx, "decided", "cluster", req.Cluster, "pull_request", req.PullRequest.String(),
 		"action", d.Action, "reason", d.Reason)
@@ -50,11 +51,11 @@ func (r *Reconciler) reconcile(ctx context.Context, req holdfast.Request, approv
 	return d, nil
 }
 
-func (r *Reconciler) act(ctx context.Context, in Input, d Decision) error {
+func (r *Reconciler) act(ctx context.Context, in decision.Input, d decision.Decision) error {
 	for _, id := range d.Cancel {
 		reason := d.Reason
-		if d.Action == ActionPlan || d.Action == ActionApply || d.Action == ActionCheck {
-			reason = ReasonSuperseded
+		if d.Action == decision.ActionPlan || d.Action == decision.ActionApply || d.Action == decision.ActionCheck {
+			reason = decision.ReasonSuperseded
 		}
 		if err := r.cancel(ctx, id, reason); err != nil {
 			return err
@@ -62,24 +63,24 @@ func (r *Reconciler) act(ctx context.Context, in Input, d Decision) error {
 	}
 	var err error
 	switch d.Action {
-	case ActionPlan:
+	case decision.ActionPlan:
 		err = r.queueRun(ctx, in, d, holdfast.RunPlan)
-	case ActionApply:
+	case decision.ActionApply:
 		if in.Drift != nil && d.StoredPlan == in.Drift.ID {
 			if in.Cluster, d.Run, err = r.reserveRemedy(ctx, in); err != nil {
 				return err
 			}
 		}
 		err = r.queueRun(ctx, in, d, writing(in))
-	case ActionRecord:
+	case decision.ActionRecord:
 		err = r.recordApplied(ctx, in, d)
-	case ActionCarry:
+	case decision.ActionCarry:
 		err = r.carry(ctx, in, d)
-	case ActionDrift:
+	case decision.ActionDrift:
 		err = r.recordDrift(ctx, in)
-	case ActionCheck:
+	case decision.ActionCheck:
 		err = r.checkAgain(ctx, in, d)
-	case ActionNone, ActionWait, ActionRefuse:
+	case decision.ActionNone, decision.ActionWait, decision.ActionRefuse:
 	}
 	if err != nil {
 		return err
@@ -95,7 +96,7 @@ func (r *Reconciler) act(ctx context.Context, in Input, d Decision) error {
 }
 
 // writing is the kind of run that makes real what Git asks for.
-func writing(in Input) holdfast.RunKind {
+func writing(in decision.Input) holdfast.RunKind {
 	if in.Cluster.Desired.Removed {
 		return holdfast.RunDestroy
 	}
@@ -110,7 +111,7 @@ func (r *Reconciler) cancel(ctx context.Context, id, reason string) error {
 			return fmt.Errorf("read run %s: %w", id, err)
 		}
 		switch {
-		case run.Status.Done(), run.Cancel == reason, run.Cancel != "" && run.Cancel != ReasonPreempted:
+		case run.Status.Done(), run.Cancel == reason, run.Cancel != "" && run.Cancel != decision.ReasonPreempted:
 			return nil // a run that is to step back for an apply would come again
 		case run.Status == holdfast.RunRunning:
 			run.Cancel = reason
@@ -133,7 +134,7 @@ func (r *Reconciler) cancel(ctx context.Context, id, reason string) error {
 
 // queueRun stores the run that a decision asks for, with the root module that
 // it will execute.
-func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind holdfast.RunKind) error {
+func (r *Reconciler) queueRun(ctx context.Context, in decision.Input, d decision.Decision, kind holdfast.RunKind) error {
 	now, err := r.moment(ctx, in.Request.Cluster)
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind ho
 		Reviews: d.Reviews, StoredPlan: d.StoredPlan, Resume: d.Resume, Actor: d.Actor, CreatedAt: now,
 	}
 	if d.StoredPlan != "" {
-		seen := newest(in.Runs)
+		seen := decision.Newest(in.Runs)
 		if in.Drift != nil && in.Drift.ID == d.StoredPlan {
 			seen = *in.Drift
 		}
@@ -152,7 +153,7 @@ func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind ho
 			Run: seen.ID, InputDigest: seen.InputDigest, Fingerprint: seen.Fingerprint,
 		}}, run.Reviews...)
 	}
-	if d.Reason == ReasonAppliedSince {
+	if d.Reason == decision.ReasonAppliedSince {
 		run.Detail = r.explainApply(ctx, in.LastApply)
 	}
 	var faults holdfast.Faults
@@ -164,8 +165,8 @@ func (r *Reconciler) queueRun(ctx context.Context, in Input, d Decision, kind ho
 	switch {
 	case errors.As(err, &faults):
 		// No attempt would make it better: the run ends with what is wrong.
-		run.Status, run.Reason, run.FinishedAt = holdfast.RunErrored, ReasonInvalid, now
-		run.Failure = &holdfast.Failure{Step: "prepare", Summary: faults[0].Error(), Detail: faults.Error(), Cause: ReasonInvalid}
+		run.Status, run.Reason, run.FinishedAt = holdfast.RunErrored, decision.ReasonInvalid, now
+		run.Failure = &holdfast.Failure{Step: "prepare", Summary: faults[0].Error(), Detail: faults.Error(), Cause: decision.ReasonInvalid}
 	case errors.Is(err, holdfast.ErrNotFound) && in.PullRequest != nil:
 		// The merge result is not in the mirror any more: it is made again.
 		r.sources.Add(sourceKey{repo: in.PullRequest.Repo, number: in.PullRequest.Number, known: true})
@@ -203,7 +204,7 @@ func (r *Reconciler) moment(ctx context.Context, cluster string) (time.Time, err
 	if err != nil {
 		return now, fmt.Errorf("list runs of %q: %w", cluster, err)
 	}
-	last := newest(runs)
+	last := decision.Newest(runs)
 	rec, err := r.opts.Store.Cluster(ctx, cluster)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return now, fmt.Errorf("read cluster %q: %w", cluster, err)
@@ -243,7 +244,7 @@ func (r *Reconciler) preempt(ctx context.Context, run holdfast.Run) error {
 	}
 	for _, other := range others {
 		if stepsBack(other, run) {
-			if err := r.cancel(ctx, other.ID, ReasonPreempted); err != nil {
+			if err := r.cancel(ctx, other.ID, decision.ReasonPreempted); err != nil {
 				return err
 			}
 		}
@@ -266,9 +267,9 @@ func stepsBack(run, forOther holdfast.Run) bool {
 }
 
 // recordApplied makes the cluster's record say what a run has done.
-func (r *Reconciler) recordApplied(ctx context.Context, in Input, d Decision) error {
-	run := newest(in.Runs)
-	if d.Reason == ReasonDestroyed || d.Reason == ReasonNeverApplied {
+func (r *Reconciler) recordApplied(ctx context.Context, in decision.Input, d decision.Decision) error {
+	run := decision.Newest(in.Runs)
+	if d.Reason == decision.ReasonDestroyed || d.Reason == decision.ReasonNeverApplied {
 		return r.recordDestroyed(ctx, in, d, run)
 	}
 	rec := in.Cluster
@@ -292,13 +293,13 @@ func (r *Reconciler) recordApplied(ctx context.Context, in Input, d Decision) er
 
 // recordDestroyed makes the record say that nothing is left of a cluster. If its
 // document came back meanwhile it begins anew.
-func (r *Reconciler) recordDestroyed(ctx context.Context, in Input, d Decision, run holdfast.Run) error {
+func (r *Reconciler) recordDestroyed(ctx context.Context, in decision.Input, d decision.Decision, run holdfast.Run) error {
 	rec := in.Cluster
 	rec.Applied, rec.Drift, rec.Life = holdfast.Applied{}, holdfast.DriftState{}, max(rec.Life, run.ID)
 	rec.Waiting, rec.WaitingDetail = "", ""
 	if rec.Desired.Removed {
 		rec.Ending = &holdfast.Ending{At: in.Now, Reason: d.Reason, Revision: rec.Desired.Revision}
-		if d.Reason == ReasonDestroyed {
+		if d.Reason == decision.ReasonDestroyed {
 			rec.Ending.Run = run.ID
 		}
 	}
@@ -315,7 +316,7 @@ func (r *Reconciler) recordDestroyed(ctx context.Context, in Input, d Decision, 
 }
 
 // carry lets a pull request's plan stand for its present head and base.
-func (r *Reconciler) carry(ctx context.Context, in Input, d Decision) error {
+func (r *Reconciler) carry(ctx context.Context, in decision.Input, d decision.Decision) error {
 	run, err := r.opts.Store.Run(ctx, d.Run)
 	if err != nil {
 		return fmt.Errorf("read run %s: %w", d.Run, err)
@@ -330,39 +331,39 @@ func (r *Reconciler) carry(ctx context.Context, in Input, d Decision) error {
 
 // settle records on the cluster why it waits, and where that leaves it in its
 // life, if that changed.
-func (r *Reconciler) settle(ctx context.Context, in Input, d Decision) error {
-	if !in.Request.PullRequest.IsZero() || d.Action == ActionRecord || d.Action == ActionDrift || d.Action == ActionRefuse {
+func (r *Reconciler) settle(ctx context.Context, in decision.Input, d decision.Decision) error {
+	if !in.Request.PullRequest.IsZero() || d.Action == decision.ActionRecord || d.Action == decision.ActionDrift || d.Action == decision.ActionRefuse {
 		return nil
 	}
 	rec, runs := in.Cluster, in.Runs
 	rec.Waiting, rec.WaitingDetail = "", ""
-	if d.Action == ActionWait {
+	if d.Action == decision.ActionWait {
 		rec.Waiting, rec.WaitingDetail = d.Reason, d.Detail
 	}
 	if d.Confirmed != "" {
 		rec.Desired.Confirmed = d.Confirmed
 	}
-	if d.Reason == ReasonMassDeletion && d.Action == ActionWait {
+	if d.Reason == decision.ReasonMassDeletion && d.Action == decision.ActionWait {
 		// The word that it waits for is its own, also when the others have gone.
 		rec.Desired.RemovedWith = max(rec.Desired.RemovedWith, in.Removals)
 	}
-	asGitSays := d.Reason == ReasonUpToDate || d.Reason == ReasonDriftHeld || d.Reason == ReasonRemedyFailed
+	asGitSays := d.Reason == decision.ReasonUpToDate || d.Reason == decision.ReasonDriftHeld || d.Reason == decision.ReasonRemedyFailed
 	if asGitSays && !rec.Desired.Removed {
 		// Policies and labels hold from here on: what they stand beside is applied.
 		rec.Applied.Document, rec.Applied.Revision = rec.Desired.Document, rec.Desired.Revision
 	}
-	if d.Action == ActionPlan || d.Action == ActionApply || len(d.Cancel) > 0 {
+	if d.Action == decision.ActionPlan || d.Action == decision.ActionApply || len(d.Cancel) > 0 {
 		var err error
 		if runs, err = r.branchRuns(ctx, rec.Name); err != nil {
 			return err
 		}
 	}
-	rec.Drift = settledDrift(in, d, runs)
+	rec.Drift = decision.SettledDrift(in, d, runs)
 	saved, err := r.saveCluster(ctx, in.Cluster, rec, runs)
 	if err != nil {
 		return err
 	}
-	if d.Reason == ReasonSuspended { // who resumed just now could not see that this waits
+	if d.Reason == decision.ReasonSuspended { // who resumed just now could not see that this waits
 		if scope, err := r.suspension(ctx, saved); err != nil || scope == "" {
 			r.requests.Add(in.Request)
 		}

@@ -7,35 +7,36 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // refusals say in words why a command is not done.
 var refusals = map[string]string{
-	ReasonNotMerged:      "it is not merged yet: an apply follows the merge",
-	ReasonUpToDate:       "there is nothing to apply: it is up to date",
-	ReasonSuspended:      "it is suspended: `holdfast resume` first",
-	ReasonInProgress:     "a run is queued or running already",
-	ReasonStateMoved:     "the state was written since the check for drift: `holdfast drift check` first",
-	ReasonPlanMoved:      "there is a newer plan than the one that was shown: look at it, then ask again",
-	ReasonNothingPlanned: "there is no plan that could be applied: `/holdfast plan` first",
-	ReasonAgentSilent:    "an apply is running whose agent is not heard of: `/holdfast unlock` ends it",
-	ReasonWindowClosed:   "its apply windows allow no apply now",
-	ReasonSuperseded:     "a run of an older revision is ending: ask again in a moment",
-	ReasonNotApproved:    "it needs an approval first: an approving review, or `/holdfast approve`",
-	ReasonInvalid:        "its document has faults",
-	ReasonDestroyed:      "it is gone: there is nothing to do",
-	ReasonProtected:      "it is protected",
-	ReasonMissing:        "its document is not there, and nothing proves that it was removed",
-	ReasonHasDependents:  "clusters that depend on it are still there",
+	decision.ReasonNotMerged:      "it is not merged yet: an apply follows the merge",
+	decision.ReasonUpToDate:       "there is nothing to apply: it is up to date",
+	decision.ReasonSuspended:      "it is suspended: `holdfast resume` first",
+	decision.ReasonInProgress:     "a run is queued or running already",
+	decision.ReasonStateMoved:     "the state was written since the check for drift: `holdfast drift check` first",
+	decision.ReasonPlanMoved:      "there is a newer plan than the one that was shown: look at it, then ask again",
+	decision.ReasonNothingPlanned: "there is no plan that could be applied: `/holdfast plan` first",
+	decision.ReasonAgentSilent:    "an apply is running whose agent is not heard of: `/holdfast unlock` ends it",
+	decision.ReasonWindowClosed:   "its apply windows allow no apply now",
+	decision.ReasonSuperseded:     "a run of an older revision is ending: ask again in a moment",
+	decision.ReasonNotApproved:    "it needs an approval first: an approving review, or `/holdfast approve`",
+	decision.ReasonInvalid:        "its document has faults",
+	decision.ReasonDestroyed:      "it is gone: there is nothing to do",
+	decision.ReasonProtected:      "it is protected",
+	decision.ReasonMissing:        "its document is not there, and nothing proves that it was removed",
+	decision.ReasonHasDependents:  "clusters that depend on it are still there",
 
-	ReasonDependencyPending: "a cluster that it depends on is to be applied first",
-	ReasonDependencyFailed:  "the apply of a cluster that it depends on has failed",
-	ReasonDependencyMissing: "it depends on a cluster that is not there",
-	ReasonFork:              "plans of pull requests from forks are switched off",
-	ReasonDraft:             "plans of drafts are switched off",
-	ReasonNotMergeable:      "it has conflicts with its base, or checks that have not passed",
-	ReasonClosed:            "the pull request is closed",
-	ReasonNotAffected:       "the pull request does not change it",
+	decision.ReasonDependencyPending: "a cluster that it depends on is to be applied first",
+	decision.ReasonDependencyFailed:  "the apply of a cluster that it depends on has failed",
+	decision.ReasonDependencyMissing: "it depends on a cluster that is not there",
+	decision.ReasonFork:              "plans of pull requests from forks are switched off",
+	decision.ReasonDraft:             "plans of drafts are switched off",
+	decision.ReasonNotMergeable:      "it has conflicts with its base, or checks that have not passed",
+	decision.ReasonClosed:            "the pull request is closed",
+	decision.ReasonNotAffected:       "the pull request does not change it",
 }
 
 // approve records that a head may be applied, and lets what waited for that go
@@ -85,7 +86,7 @@ func (r *Reconciler) approveCluster(ctx context.Context, c holdfast.Command, t t
 			return "", err
 		}
 	}
-	if rec.Waiting != ReasonNotApproved {
+	if rec.Waiting != decision.ReasonNotApproved {
 		return r.applyFor(ctx, c, t)
 	}
 	r.requests.Add(holdfast.Request{Cluster: t.cluster})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // A cloud that throttles us, or is out of order, is given a break once runs of
@@ -375,7 +376,7 @@ func (r *Reconciler) providerWait(ctx context.Context, provider string) (reason,
 		return "", "", nil
 	}
 	if until := r.breakers.until(provider); !until.IsZero() {
-		return ReasonProviderThrottled, throttledText(provider, until), nil
+		return decision.ReasonProviderThrottled, decision.ThrottledText(provider, until), nil
 	}
 	most, capped := r.opts.MaxProvider[provider]
 	if !capped {
@@ -388,5 +389,5 @@ func (r *Reconciler) providerWait(ctx context.Context, provider string) (reason,
 	if running[provider] < most {
 		return "", "", nil
 	}
-	return ReasonProviderCapped, fmt.Sprintf("%d of %d runs of %s are running", running[provider], most, provider), nil
+	return decision.ReasonProviderCapped, fmt.Sprintf("%d of %d runs of %s are running", running[provider], most, provider), nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // cloud is a set of breakers with a clock of their own.
@@ -290,7 +291,7 @@ func (g *gauge) RunClaimed(holdfast.RunKind, time.Duration)            {}
 func (g *gauge) Step(string, time.Duration)                            {}
 func (g *gauge) LockRefused()                                          {}
 func (g *gauge) Depth(string, int)                                     {}
-func (g *gauge) Decided(reconciler.Action, string)                     {}
+func (g *gauge) Decided(decision.Action, string)                       {}
 func (g *gauge) Posted(holdfast.PostKind, bool)                        {}
 
 // TestCloudThatThrottles slows down the runs of that cloud, says so, and leaves
@@ -309,7 +310,7 @@ func TestCloudThatThrottles(t *testing.T) {
 	f.look()
 	for _, name := range []string{"aws-4", "aws-5", "aws-6"} {
 		rec := f.cluster(name)
-		if rec.Waiting != reconciler.ReasonProviderThrottled || !strings.Contains(rec.WaitingDetail, "until 12:01") {
+		if rec.Waiting != decision.ReasonProviderThrottled || !strings.Contains(rec.WaitingDetail, "until 12:01") {
 			t.Errorf("%s waits for %q: %s", name, rec.Waiting, rec.WaitingDetail)
 		}
 		if got := f.newest(name).Status; got != holdfast.RunQueued {
@@ -346,7 +347,7 @@ func TestCloudThatThrottles(t *testing.T) {
 		t.Errorf("measured %v, want %v", g.held, want)
 	}
 	f.settle()
-	if got := f.cluster("aws-5").Waiting; got == reconciler.ReasonProviderThrottled {
+	if got := f.cluster("aws-5").Waiting; got == decision.ReasonProviderThrottled {
 		t.Error("it waits for a cloud that is well")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -346,7 +347,7 @@ func (r *Reconciler) planFor(ctx context.Context, c holdfast.Command, t target) 
 	if t.pr != nil && t.pr.State != holdfast.PullRequestMerged {
 		req.PullRequest = t.pr.PullRequestRef
 	}
-	return r.decideFor(ctx, req, &Approval{Verb: holdfast.VerbPlan, Actor: c.Author})
+	return r.decideFor(ctx, req, &decision.Ask{Verb: holdfast.VerbPlan, Actor: c.Author})
 }
 
 // applyFor applies the plan that our comment showed when the command was
@@ -356,7 +357,7 @@ func (r *Reconciler) applyFor(ctx context.Context, c holdfast.Command, t target)
 	if t.pr != nil {
 		switch {
 		case t.pr.State != holdfast.PullRequestMerged:
-			return "", refusal(refusals[ReasonNotMerged])
+			return "", refusal(refusals[decision.ReasonNotMerged])
 		case c.CommentID != "" && c.ShownHead != t.pr.Head:
 			return "", refusal("the head has moved, or another plan is shown, since this was written: look at it again")
 		}
@@ -365,42 +366,42 @@ func (r *Reconciler) applyFor(ctx context.Context, c holdfast.Command, t target)
 	if err != nil {
 		return "", err
 	}
-	approval := Approval{Verb: holdfast.VerbApply, Actor: c.Author}
+	ask := decision.Ask{Verb: holdfast.VerbApply, Actor: c.Author}
 	if t.pr != nil {
-		approval.PullRequest, approval.Removes = t.pr.PullRequestRef, slices.ContainsFunc(t.pr.Clusters, deletes(t.cluster))
+		ask.PullRequest, ask.Removes = t.pr.PullRequestRef, slices.ContainsFunc(t.pr.Clusters, deletes(t.cluster))
 	}
-	last, err := r.shownPlan(ctx, t.cluster, newest(runs))
+	last, err := r.shownPlan(ctx, t.cluster, decision.Newest(runs))
 	if err != nil {
 		return "", err
 	}
 	asked := len(c.Shown) == 0 && c.Trusted || slices.Contains(c.Shown, last.ID)
 	if named := slices.IndexFunc(c.Clusters, func(s string) bool { return strings.HasPrefix(s, "run-") }); named >= 0 {
 		asked = slices.Contains(c.Clusters, last.ID)
-		approval.Run = c.Clusters[named] // another one was seen
+		ask.Run = c.Clusters[named] // another one was seen
 	}
 	if asked {
-		approval.Run = last.ID
+		ask.Run = last.ID
 	}
-	return r.decideFor(ctx, req, &approval)
+	return r.decideFor(ctx, req, &ask)
 }
 
 // decideFor reconciles with a person's word and says what came of it.
-func (r *Reconciler) decideFor(ctx context.Context, req holdfast.Request, approval *Approval) (string, error) {
+func (r *Reconciler) decideFor(ctx context.Context, req holdfast.Request, ask *decision.Ask) (string, error) {
 	if err := r.watched(ctx, req); err != nil {
 		return "", err
 	}
 	for {
-		d, err := r.reconcile(ctx, req, approval)
+		d, err := r.reconcile(ctx, req, ask)
 		switch {
 		case errors.Is(err, holdfast.ErrConflict):
 			continue
 		case err != nil:
 			return "", err
-		case d.Action == ActionRecord || d.Action == ActionDrift || d.Action == ActionCarry || d.Action == ActionNone && d.After > 0:
+		case d.Action == decision.ActionRecord || d.Action == decision.ActionDrift || d.Action == decision.ActionCarry || d.Action == decision.ActionNone && d.After > 0:
 			continue // the record had to catch up first
-		case d.Action == ActionPlan:
+		case d.Action == decision.ActionPlan:
 			return "plan queued", nil
-		case d.Action == ActionApply:
+		case d.Action == decision.ActionApply:
 			return "apply queued", nil
 		case d.Confirmed != "":
 			return "it is destroyed when those that depend on it are gone: " + d.Detail, nil
@@ -438,7 +439,7 @@ func (r *Reconciler) cancelFor(ctx context.Context, c holdfast.Command, t target
 		return "", refusal("nothing is queued or running")
 	}
 	for _, run := range runs {
-		if err := r.cancel(ctx, run.ID, ReasonCanceled); err != nil {
+		if err := r.cancel(ctx, run.ID, decision.ReasonCanceled); err != nil {
 			return "", err
 		}
 		r.audit(ctx, c.Author, "run.cancel", run.ID, t.cluster)

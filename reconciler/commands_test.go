@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 func TestCommands(t *testing.T) {
@@ -178,7 +179,7 @@ func TestCommandsOfTheAPI(t *testing.T) {
 	// Suspending takes back what is queued; letting go brings it again.
 	f.must(f.r.Suspend(t.Context(), "preprod", true, "root"))
 	f.settle()
-	if got := f.cluster("preprod").Waiting; got != reconciler.ReasonSuspended {
+	if got := f.cluster("preprod").Waiting; got != decision.ReasonSuspended {
 		t.Errorf("preprod waits for %q", got)
 	}
 }
@@ -208,7 +209,7 @@ func TestUnlock(t *testing.T) {
 	}
 	// Whether its engine still works is unknown: nothing goes on by itself.
 	f.executeAll(good)
-	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonApplyFailed {
+	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonApplyFailed {
 		t.Errorf("it waits for %q", rec.Waiting)
 	}
 	if err := f.r.Unlock(t.Context(), "prod", "root", true); !errors.Is(err, holdfast.ErrNotFound) {

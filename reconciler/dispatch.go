@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // Claim hands a run to an agent. It waits up to req.Wait for one and is
@@ -148,7 +149,7 @@ func (r *Reconciler) assign(ctx context.Context, run holdfast.Run) (holdfast.Ass
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
-	if former.Name != "" && !destroys(run) {
+	if former.Name != "" && !decision.Destroys(run) {
 		rec.StateSerial = former.StateSerial // it is planned with the state that the former name has
 	}
 	for run.AppliedRun != last || run.StateSerial != rec.StateSerial {
@@ -199,7 +200,7 @@ func (r *Reconciler) assign(ctx context.Context, run holdfast.Run) (holdfast.Ass
 // was last applied, under the cluster's former name if it has that no more.
 func (r *Reconciler) pinned(ctx context.Context, run holdfast.Run, rec, former holdfast.ClusterRecord) (holdfast.Applied, error) {
 	switch {
-	case destroys(run):
+	case decision.Destroys(run):
 		runs, err := r.branchRuns(ctx, run.Cluster)
 		return lastApplied(rec, runs), err
 	case former.Name != "":
@@ -309,7 +310,7 @@ func (r *Reconciler) Heartbeat(
 	if err != nil {
 		return holdfast.HeartbeatReply{}, fmt.Errorf("record heartbeat of run %s: %w", ref.Run, err)
 	}
-	if run.Reason == ReasonAgentSilent {
+	if run.Reason == decision.ReasonAgentSilent {
 		if err := r.heard(ctx, run); err != nil {
 			return holdfast.HeartbeatReply{}, err
 		}
@@ -388,9 +389,9 @@ func outcome(run holdfast.Run, result holdfast.Result, now time.Time, maxRetries
 	}
 	switch {
 	case run.Begun || run.Status.Good():
-	case run.Status == holdfast.RunCanceled && run.Reason == ReasonPreempted && run.Kind != holdfast.RunDrift:
-		run = requeued(run, ReasonPreempted)
-	case passing(run):
+	case run.Status == holdfast.RunCanceled && run.Reason == decision.ReasonPreempted && run.Kind != holdfast.RunDrift:
+		run = requeued(run, decision.ReasonPreempted)
+	case decision.Transient(run):
 		if run.Retries < maxRetries {
 			run.Retries++
 			run.Status, run.FinishedAt = holdfast.RunRetrying, time.Time{}
@@ -487,7 +488,7 @@ func (r *Reconciler) lastApply(ctx context.Context, cluster string) (string, err
 	if err != nil {
 		return "", err
 	}
-	return lastBegun(runs), nil
+	return decision.LastBegun(runs), nil
 }
 
 func lockOwner(ref holdfast.AttemptRef) string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // foreignState has the state of prod elsewhere than in our own backend.
@@ -210,7 +211,7 @@ func TestSilence(t *testing.T) {
 			// Nobody but its agent or a person may end it: that is said, and taken
 			// back when it is heard of again.
 			f.settle()
-			if got := f.cluster("prod").Waiting; got != reconciler.ReasonAgentSilent {
+			if got := f.cluster("prod").Waiting; got != decision.ReasonAgentSilent {
 				t.Errorf("the cluster waits for %q", got)
 			}
 			_, err = f.r.Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence, Step: "apply"})
@@ -246,7 +247,7 @@ func TestRetries(t *testing.T) {
 		}
 		f.clock.Advance(wait)
 	}
-	if got := f.cluster("prod").Waiting; got != reconciler.ReasonPlanFailed {
+	if got := f.cluster("prod").Waiting; got != decision.ReasonPlanFailed {
 		t.Errorf("it waits for %q", got)
 	}
 }
@@ -256,7 +257,7 @@ func TestAnApplyGoesFirst(t *testing.T) {
 	f, plan := beforeApply(t)
 	f.api("alice", holdfast.VerbApply, "prod")
 	reply, err := f.r.Heartbeat(t.Context(), plan.AttemptRef, holdfast.Heartbeat{Fence: plan.Fence, Step: "plan"})
-	if err != nil || reply.Cancel != reconciler.ReasonPreempted {
+	if err != nil || reply.Cancel != decision.ReasonPreempted {
 		t.Fatalf("the plan is told %+v, %v", reply, err)
 	}
 	f.finish(plan, holdfast.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled})
@@ -304,7 +305,7 @@ func TestACancelledPlanDoesNotComeAgain(t *testing.T) {
 	f.finish(plan, holdfast.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled})
 	run, err := f.store.Run(t.Context(), plan.Run)
 	f.must(err)
-	if run.Status != holdfast.RunCanceled || run.Reason != reconciler.ReasonCanceled {
+	if run.Status != holdfast.RunCanceled || run.Reason != decision.ReasonCanceled {
 		t.Errorf("it is %s (%s)", run.Status, run.Reason)
 	}
 }
@@ -422,7 +423,7 @@ func TestARunThatCannotBePreparedEnds(t *testing.T) {
 	if run.Status != holdfast.RunErrored || run.Failure == nil || !strings.Contains(run.Failure.Summary, "infra/prod/big.bin") {
 		t.Errorf("the run is %s: %+v", run.Status, run.Failure)
 	}
-	if got := f.cluster("prod").Waiting; got != reconciler.ReasonPlanFailed {
+	if got := f.cluster("prod").Waiting; got != decision.ReasonPlanFailed {
 		t.Errorf("it waits for %q", got)
 	}
 	f.look()

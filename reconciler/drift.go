@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/templates"
 )
@@ -177,7 +178,7 @@ func (r *Reconciler) checkDue(
 		return false, fmt.Errorf("put off the check of %q: %w", rec.Name, saveErr)
 	}
 	if err == nil && !ended && known && !suspended && held.IsZero() {
-		if _, err = r.queueDrift(ctx, rec.Name, ReasonSchedule, ""); err == nil {
+		if _, err = r.queueDrift(ctx, rec.Name, decision.ReasonSchedule, ""); err == nil {
 			return true, nil
 		}
 	}
@@ -199,11 +200,11 @@ func (r *Reconciler) unrecorded(ctx context.Context, cluster string) (fresh hold
 	if err != nil {
 		return in.Cluster, false, fmt.Errorf("observe cluster %q: %w", cluster, err)
 	}
-	_, check := driftChecked(in)
-	if run := in.Drift; run != nil && run.ID > in.Cluster.Drift.Run && newerThanApplied(in, *run) {
+	_, check := decision.DriftChecked(in)
+	if run := in.Drift; run != nil && run.ID > in.Cluster.Drift.Run && decision.NewerThanApplied(in, *run) {
 		check = check || in.Now.Sub(run.FinishedAt) < driftDeferred // whyever it does not count, the next one may not either
 	}
-	_, apply := recordOutcome(in)
+	_, apply := decision.RecordOutcome(in)
 	if check || apply {
 		r.requests.Add(req)
 	}
@@ -289,7 +290,7 @@ func driftDue(now time.Time, rec holdfast.ClusterRecord, fallback string) time.T
 	if uncheckable(rec) != "" {
 		return time.Time{}
 	}
-	drift, policy := rec.Drift, driftPolicy(rec)
+	drift, policy := rec.Drift, decision.DriftPolicy(rec)
 	drift.CheckedAt, rec.Applied.At = believable(drift.CheckedAt, now), believable(rec.Applied.At, now)
 	last := drift.CheckedAt
 	if rec.Applied.At.After(last) {
@@ -319,7 +320,7 @@ func driftDue(now time.Time, rec holdfast.ClusterRecord, fallback string) time.T
 // believable is a time of the past. One that has not come yet was told by a clock
 // that was wrong, and may be any: it counts as long ago.
 func believable(t, now time.Time) time.Time {
-	if t.After(now.Add(driftFresh)) {
+	if t.After(now.Add(decision.DriftFresh)) {
 		return time.Unix(0, 0)
 	}
 	return t
@@ -353,11 +354,11 @@ func (r *Reconciler) CheckDrift(ctx context.Context, cluster, actor string) (hol
 	if actor == "" {
 		actor = "holdfast"
 	}
-	return r.queueDrift(ctx, cluster, ReasonRequested, actor)
+	return r.queueDrift(ctx, cluster, decision.ReasonRequested, actor)
 }
 
 // checkAgain queues a check for drift before something follows from the last one.
-func (r *Reconciler) checkAgain(ctx context.Context, in Input, d Decision) error {
+func (r *Reconciler) checkAgain(ctx context.Context, in decision.Input, d decision.Decision) error {
 	var busy checkRefusal
 	_, err := r.queueDrift(ctx, in.Cluster.Name, d.Reason, "")
 	if errors.As(err, &busy) {

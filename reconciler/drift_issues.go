@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -85,7 +86,7 @@ func standing(rec holdfast.ClusterRecord) bool {
 	drift := rec.Drift
 	known := drift.Status == holdfast.DriftFound ||
 		drift.Status == holdfast.DriftFailed && (drift.Fingerprint != "" || drift.Failures >= failuresTold)
-	return known && rec.Ending == nil && rec.Applied.Run != "" && driftPolicy(rec).OnDrift != "ignore"
+	return known && rec.Ending == nil && rec.Applied.Run != "" && decision.DriftPolicy(rec).OnDrift != "ignore"
 }
 
 // closeIssues closes what tells of a cluster and is true no more: all there is,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // readPatience is for how long after a check its plan may not be readable: an
@@ -30,7 +31,7 @@ func (r *Reconciler) lastCheck(ctx context.Context, rec holdfast.ClusterRecord) 
 		return nil, fmt.Errorf("list checks of %q: %w", rec.Name, err)
 	}
 	for i, run := range runs {
-		if !givenUp(run) { // it stays due
+		if !decision.GivenUp(run) { // it stays due
 			return &runs[i], nil
 		}
 	}
@@ -38,7 +39,7 @@ func (r *Reconciler) lastCheck(ctx context.Context, rec holdfast.ClusterRecord) 
 }
 
 // recordDrift makes the cluster's record say what a check has found.
-func (r *Reconciler) recordDrift(ctx context.Context, in Input) error {
+func (r *Reconciler) recordDrift(ctx context.Context, in decision.Input) error {
 	run := *in.Drift
 	found, why, err := r.finding(ctx, in.Cluster, run, in.Now)
 	if err != nil {
@@ -61,7 +62,7 @@ func (r *Reconciler) recordDrift(ctx context.Context, in Input) error {
 // finding judges what a check has found; nil, and why, if it failed.
 func (r *Reconciler) finding(
 	ctx context.Context, rec holdfast.ClusterRecord, run holdfast.Run, now time.Time,
-) (found *finding, why string, err error) {
+) (found *decision.Finding, why string, err error) {
 	switch {
 	case run.Status == holdfast.RunCanceled:
 		return nil, "it was cancelled", nil
@@ -82,13 +83,13 @@ func (r *Reconciler) finding(
 	case err != nil:
 		return nil, "", fmt.Errorf("read plan of run %s: %w", run.ID, err)
 	}
-	f := judge(plan, driftPolicy(rec).Ignore, now)
+	f := decision.Judge(plan, decision.DriftPolicy(rec).Ignore, now)
 	return &f, "", nil
 }
 
 // checkedDrift is what is remembered of drift after a check, or after the rules
 // have changed that its findings are seen through.
-func checkedDrift(in Input, run holdfast.Run, found *finding, why string) holdfast.DriftState {
+func checkedDrift(in decision.Input, run holdfast.Run, found *decision.Finding, why string) holdfast.DriftState {
 	rec, was := in.Cluster, in.Cluster.Drift
 	at := run.FinishedAt
 	if run.ID == was.Run {
@@ -101,18 +102,18 @@ func checkedDrift(in Input, run holdfast.Run, found *finding, why string) holdfa
 			s.Failures++
 		}
 		if run.Status.Good() { // no other rules make its plan appear
-			s.Rules = rulesDigest(driftPolicy(rec).Ignore, in.Now)
+			s.Rules = decision.RulesDigest(decision.DriftPolicy(rec).Ignore, in.Now)
 		}
 		if s.Status = holdfast.DriftFailed; was.Status != s.Status && was.Fingerprint == "" {
 			s.Since = at
 		}
 		return s
 	}
-	s.Failures, s.Fingerprint, s.Counts = 0, found.fingerprint, found.counts
-	s.Destroys, s.Hides, s.Causes = found.destroys, found.hides, found.causes
-	s.Rules = rulesDigest(driftPolicy(rec).Ignore, in.Now)
+	s.Failures, s.Fingerprint, s.Counts = 0, found.Fingerprint, found.Counts
+	s.Destroys, s.Hides, s.Causes = found.Destroys, found.Hides, found.Causes
+	s.Rules = decision.RulesDigest(decision.DriftPolicy(rec).Ignore, in.Now)
 	s.Status = holdfast.DriftNone
-	if found.fingerprint != "" {
+	if found.Fingerprint != "" {
 		s.Status = holdfast.DriftFound
 	}
 	if stood := was.Fingerprint != ""; stood != (s.Fingerprint != "") || was.Status == holdfast.DriftUnchecked ||
@@ -125,7 +126,7 @@ func checkedDrift(in Input, run holdfast.Run, found *finding, why string) holdfa
 
 // remedyAfter is the apply that has undone the drift which is on record, or has
 // tried to; empty if now says that another one is there.
-func remedyAfter(in Input, now holdfast.DriftState) string {
+func remedyAfter(in decision.Input, now holdfast.DriftState) string {
 	was := in.Cluster.Drift
 	switch {
 	case was.Fingerprint == "" && now.Fingerprint == "":
@@ -133,7 +134,7 @@ func remedyAfter(in Input, now holdfast.DriftState) string {
 	case was.Fingerprint == "", now.Fingerprint != "" && now.Fingerprint != was.Fingerprint:
 		return ""
 	}
-	if run, ok := remedyOf(in.Cluster, in.Runs); ok {
+	if run, ok := decision.RemedyOf(in.Cluster, in.Runs); ok {
 		return run.ID
 	}
 	for _, run := range in.Runs { // one that was for something else
@@ -146,7 +147,7 @@ func remedyAfter(in Input, now holdfast.DriftState) string {
 
 // reserveRemedy names the apply that is about to undo a cluster's drift in its
 // record: of several replicas that come to it at once, one does.
-func (r *Reconciler) reserveRemedy(ctx context.Context, in Input) (holdfast.ClusterRecord, string, error) {
+func (r *Reconciler) reserveRemedy(ctx context.Context, in decision.Input) (holdfast.ClusterRecord, string, error) {
 	now, err := r.moment(ctx, in.Cluster.Name)
 	if err != nil {
 		return in.Cluster, "", err
@@ -205,7 +206,7 @@ func (r *Reconciler) driftReport(ctx context.Context, rec holdfast.ClusterRecord
 			return report, err
 		}
 		if found != nil {
-			report.Items = found.items
+			report.Items = found.Items
 		}
 	}
 	if rec.Drift.Remedy == "" {
@@ -230,7 +231,7 @@ func driftOutline(rec holdfast.ClusterRecord) holdfast.DriftReport {
 	if rec.Applied.Run == "" {
 		report.Document = rec.Desired.Document
 	}
-	report.Document.Drift = driftPolicy(rec)
+	report.Document.Drift = decision.DriftPolicy(rec)
 	if report.NotApplied {
 		report.Waiting = rec.Waiting
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // hourly is a schedule that a cluster is checked by.
@@ -267,7 +268,7 @@ func TestChecksStepBack(t *testing.T) {
 		f.merge(1, byMerge)
 		reply, err := f.r.Heartbeat(t.Context(), check.AttemptRef, holdfast.Heartbeat{})
 		f.must(err)
-		if reply.Cancel != reconciler.ReasonPreempted {
+		if reply.Cancel != decision.ReasonPreempted {
 			t.Fatalf("the check is told %q", reply.Cancel)
 		}
 		f.finish(check, holdfast.Result{Status: holdfast.RunCanceled})

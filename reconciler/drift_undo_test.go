@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // undone is a cluster whose drift is undone by itself.
@@ -79,7 +80,7 @@ func TestSameDriftIsUndoneOnce(t *testing.T) {
 			}
 			f.look()
 			rec := f.cluster("prod")
-			if rec.Waiting != reconciler.ReasonRemedyFailed || rec.Drift.Remedy != apply.ID || rec.Drift.Hold != reconciler.ReasonRemedyFailed {
+			if rec.Waiting != decision.ReasonRemedyFailed || rec.Drift.Remedy != apply.ID || rec.Drift.Hold != decision.ReasonRemedyFailed {
 				t.Fatalf("it waits for %q (%s): %+v", rec.Waiting, rec.WaitingDetail, rec.Drift)
 			}
 			f.drift(scaled("5"))
@@ -119,15 +120,15 @@ func TestDriftIsHeld(t *testing.T) {
 		reason string
 		detail string
 	}{
-		"needs an approval": {[]string{undone, "apply: {requires: [approved]}"}, scaled("5"), reconciler.ReasonDriftHeld, "approval"},
-		"destroys":          {[]string{undone}, replaced, reconciler.ReasonDriftHeld, "destroy"},
+		"needs an approval": {[]string{undone, "apply: {requires: [approved]}"}, scaled("5"), decision.ReasonDriftHeld, "approval"},
+		"destroys":          {[]string{undone}, replaced, decision.ReasonDriftHeld, "destroy"},
 		"changes what is hidden": {
 			[]string{`drift: {schedule: "0 * * * *", onDrift: apply, ignore: [{address: "**", attribute: size, reason: autoscaler}]}`},
-			partly, reconciler.ReasonDriftHeld, "ignore rule",
+			partly, decision.ReasonDriftHeld, "ignore rule",
 		},
 		"outside of the windows": {
 			[]string{undone, `apply: {windows: [{kind: allow, schedule: "0 22 * * *", duration: 2h}]}`},
-			scaled("5"), reconciler.ReasonWindowClosed, "",
+			scaled("5"), decision.ReasonWindowClosed, "",
 		},
 	}
 	for name, tt := range tests {
@@ -150,7 +151,7 @@ func TestDriftIsHeld(t *testing.T) {
 			if c := f.asks(holdfast.VerbApply, "prod"); c.Status != holdfast.CommandDone {
 				t.Fatalf("a person's word is %s: %s", c.Status, c.Reply)
 			}
-			if run := f.newest("prod"); run.StoredPlan != check.ID || run.Actor != "alice" || run.Reason != reconciler.ReasonApproved {
+			if run := f.newest("prod"); run.StoredPlan != check.ID || run.Actor != "alice" || run.Reason != decision.ReasonApproved {
 				t.Errorf("the apply is %+v", run)
 			}
 			f.execute(good)

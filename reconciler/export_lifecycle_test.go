@@ -7,16 +7,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Lifecycle derives a cluster's phase and conditions.
-func Lifecycle(now time.Time, rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Phase, []holdfast.Condition) {
-	return lifecycle(now, rec, runs)
-}
-
-// Transitions tells two states of a record apart.
-func Transitions(at time.Time, before, after holdfast.ClusterRecord, runs []holdfast.Run) []holdfast.Transition {
-	return transitions(at, before, after, runs)
-}
-
 // Breakers are the breakers of a fleet, for their own tests.
 type Breakers struct{ b *breakers }
 

@@ -6,13 +6,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
-
-// Destruction is the digest of what is desired of a cluster that was removed.
-func Destruction(cluster string, last holdfast.Applied) holdfast.Digest {
-	return destruction(cluster, last)
-}
 
 // TakeIn looks at a repository, or at one of its pull requests, now.
 func (r *Reconciler) TakeIn(ctx context.Context, repo string, number int) error {
@@ -60,7 +56,7 @@ func step[K comparable](ctx context.Context, q *queue.Queue[K], do func(context.
 func (r *Reconciler) Sources() int { return r.sources.Depth() }
 
 // Reconciled makes one decision about a request, with its action.
-func (r *Reconciler) Reconciled(ctx context.Context, req holdfast.Request) (Decision, error) {
+func (r *Reconciler) Reconciled(ctx context.Context, req holdfast.Request) (decision.Decision, error) {
 	return r.reconcile(ctx, req, nil)
 }
 

@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
 // fillSource gives a run what it executes: the root module as the tracked
 // branch or the pull request's merge result has it, stored once.
-func (r *Reconciler) fillSource(ctx context.Context, in Input, run *holdfast.Run) error {
+func (r *Reconciler) fillSource(ctx context.Context, in decision.Input, run *holdfast.Run) error {
 	repo, treeish := in.Cluster.Owner, string(in.Cluster.Desired.Revision)
 	run.Revision = in.Cluster.Desired.Revision
 	want := holdfast.PullRequestCluster{
@@ -19,8 +20,8 @@ func (r *Reconciler) fillSource(ctx context.Context, in Input, run *holdfast.Run
 	if pr := in.PullRequest; pr != nil {
 		repo, treeish = pr.Repo, pr.Result
 		run.Revision, run.Base = pr.Head, pr.Base
-		want, _ = affected(in)
-		run.Provisional = unsettled(in.Parents)
+		want, _ = decision.Affected(in)
+		run.Provisional = decision.Unsettled(in.Parents)
 	}
 	run.Repo = repo
 	run.SourceDigest, run.Document = want.SourceDigest, want.Document
@@ -49,7 +50,7 @@ func (r *Reconciler) fillSource(ctx context.Context, in Input, run *holdfast.Run
 
 // fillFormerState has a plan of a cluster that is being renamed made with the
 // state where the former name has it: there it is until then.
-func (r *Reconciler) fillFormerState(ctx context.Context, repo string, in Input, run *holdfast.Run) error {
+func (r *Reconciler) fillFormerState(ctx context.Context, repo string, in decision.Input, run *holdfast.Run) error {
 	if !ownState(run.StateLocation) {
 		return nil
 	}
@@ -86,13 +87,13 @@ func (r *Reconciler) fillRoot(
 
 // fillDestruction gives a run what was last applied, to destroy it: whatever has
 // become of the repositories that it came from.
-func (r *Reconciler) fillDestruction(ctx context.Context, in Input, run *holdfast.Run) error {
+func (r *Reconciler) fillDestruction(ctx context.Context, in decision.Input, run *holdfast.Run) error {
 	rec, revision := in.Cluster, run.Revision
 	rec.Applied = in.Last
 	if err := r.fillApplied(ctx, rec, run); err != nil {
 		return err
 	}
-	run.Revision, run.SourceDigest = revision, destruction(in.Cluster.Name, in.Last)
+	run.Revision, run.SourceDigest = revision, decision.Destruction(in.Cluster.Name, in.Last)
 	run.Destroy = run.Kind == holdfast.RunPlan
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // farShop is the file of a cluster of template web in another repository.
@@ -395,7 +396,7 @@ func (f *fleet) execAny() bool {
 func TestATrialDoesNotStandForAPlan(t *testing.T) {
 	t.Parallel()
 	for _, trial := range []bool{true, false} {
-		in := reconciler.Input{
+		in := decision.Input{
 			Request: holdfast.Request{Cluster: "prod", PullRequest: holdfast.PullRequestRef{Repo: infra, Number: 1}},
 			PullRequest: &holdfast.PullRequestRecord{
 				PullRequest: holdfast.PullRequest{State: holdfast.PullRequestOpen, Head: "b"}, Result: "tree",
@@ -403,7 +404,7 @@ func TestATrialDoesNotStandForAPlan(t *testing.T) {
 			},
 			Runs: []holdfast.Run{{ID: "run-1", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, Attempt: 1, Revision: "b", SourceDigest: "sha256:1", Trial: trial}},
 		}
-		if d := reconciler.Decide(in); d.Action != reconciler.ActionPlan {
+		if d := decision.Decide(in); d.Action != decision.ActionPlan {
 			t.Errorf("trial %t: %s %s", trial, d.Action, d.Reason)
 		}
 	}

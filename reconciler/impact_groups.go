@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -355,7 +356,7 @@ func (g *group) triable(name string, rec holdfast.ClusterRecord) bool {
 // request's template, at the state that the cluster has. It may not be a plan of
 // what its repository may not define: its credentials and its state are somebody
 // else's then.
-func (r *Reconciler) fillTrial(ctx context.Context, in Input, want holdfast.PullRequestCluster, run *holdfast.Run) error {
+func (r *Reconciler) fillTrial(ctx context.Context, in decision.Input, want holdfast.PullRequestCluster, run *holdfast.Run) error {
 	pr := in.PullRequest
 	run.Repo, run.Trial = want.Repo, true
 	treeish := string(want.Revision)

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
 // observe gathers what a decision about req depends on.
-func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (Input, error) {
-	in := Input{Now: r.opts.Now(), Request: req, MaxResumes: r.opts.MaxRetries, Backoff: r.opts.RetryDelay}
+func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (decision.Input, error) {
+	in := decision.Input{Now: r.opts.Now(), Request: req, MaxResumes: r.opts.MaxRetries, Backoff: r.opts.RetryDelay}
 	rec, err := r.opts.Store.Cluster(ctx, req.Cluster)
 	switch {
 	case err == nil:
@@ -27,7 +28,7 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (Input, 
 	if err != nil {
 		return in, err
 	}
-	in.LastApply = lastBegun(branch)
+	in.LastApply = decision.LastBegun(branch)
 	in.Last = lastApplied(in.Cluster, branch)
 	if req.PullRequest.IsZero() {
 		in.Runs = branch
@@ -38,7 +39,7 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (Input, 
 			return in, err
 		}
 		lookAtWindows(&in)
-		if desired(in).Equal(rec.Applied.SourceDigest) && begun(in) == nil || rec.Ending != nil {
+		if decision.Desired(in).Equal(rec.Applied.SourceDigest) && decision.Begun(in) == nil || rec.Ending != nil {
 			return in, nil // nothing to apply, and nothing half done that was taken back
 		}
 		in.Merges, err = r.merges(ctx, in.Cluster, branch)
@@ -57,8 +58,8 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (Input, 
 }
 
 // lookAtWindows tells whether an apply may begin now, by all that holds for it.
-func lookAtWindows(in *Input) {
-	for _, policy := range policies(*in) {
+func lookAtWindows(in *decision.Input) {
+	for _, policy := range decision.ApplyPolicies(*in) {
 		if open, change := templates.WindowsOpen(policy.Windows, in.Now); !open {
 			in.WindowClosed, in.WindowChange = true, change
 		}
@@ -67,14 +68,14 @@ func lookAtWindows(in *Input) {
 
 // observeRelated looks at the clusters that the tracked branch's decision about
 // this one depends on.
-func (r *Reconciler) observeRelated(ctx context.Context, in *Input) error {
+func (r *Reconciler) observeRelated(ctx context.Context, in *decision.Input) error {
 	rec := in.Cluster
 	in.Unseen = !r.isReady(rec.Owner)
 	var err error
 	if in.Suspended, err = r.suspension(ctx, rec); err != nil {
 		return err
 	}
-	if last := newest(in.Runs); last.Status.Pending() {
+	if last := decision.Newest(in.Runs); last.Status.Pending() {
 		in.Throttled = r.breakers.until(last.Document.Provider)
 	}
 	if !rec.Desired.Removed {
@@ -101,8 +102,8 @@ func (r *Reconciler) observeRelated(ctx context.Context, in *Input) error {
 // ahead of: clusters that it depends on and that the same merge, or another one
 // before it, is still to apply. A cluster that is renamed goes on from what its
 // former name has.
-func (r *Reconciler) observeProposal(ctx context.Context, in *Input) error {
-	want, ok := affected(*in)
+func (r *Reconciler) observeProposal(ctx context.Context, in *decision.Input) error {
+	want, ok := decision.Affected(*in)
 	if !ok {
 		return nil
 	}
@@ -173,17 +174,17 @@ func appliedBy(run holdfast.Run) holdfast.Applied {
 // one may have left something half done.
 func (r *Reconciler) branchRuns(ctx context.Context, cluster string) ([]holdfast.Run, error) {
 	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: historyDepth,
+		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: decision.HistoryDepth,
 		Kinds: []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDestroy},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list runs of %q: %w", cluster, err)
 	}
-	if len(runs) < historyDepth {
+	if len(runs) < decision.HistoryDepth {
 		return runs, nil
 	}
 	writes, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: historyDepth,
+		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: decision.HistoryDepth,
 		Kinds: []holdfast.RunKind{holdfast.RunApply, holdfast.RunDestroy},
 	})
 	if err != nil {
@@ -197,7 +198,7 @@ func (r *Reconciler) pullRequestRuns(
 	ctx context.Context, ref holdfast.PullRequestRef, cluster string,
 ) ([]holdfast.Run, error) {
 	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Cluster: cluster, PullRequest: &ref, Limit: historyDepth,
+		Cluster: cluster, PullRequest: &ref, Limit: decision.HistoryDepth,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list runs of %q in %s: %w", cluster, ref, err)
@@ -209,7 +210,7 @@ func (r *Reconciler) pullRequestRuns(
 // applied to what is desired now, newest first, with what people had seen.
 // Whether a merge is in the one and not in the other is asked of Git, by
 // identity.
-func (r *Reconciler) merges(ctx context.Context, rec holdfast.ClusterRecord, branch []holdfast.Run) ([]Merge, error) {
+func (r *Reconciler) merges(ctx context.Context, rec holdfast.ClusterRecord, branch []holdfast.Run) ([]decision.Merge, error) {
 	repo, head := rec.Owner, rec.Desired.Revision
 	if head == "" {
 		return nil, nil
@@ -221,7 +222,7 @@ func (r *Reconciler) merges(ctx context.Context, rec holdfast.ClusterRecord, bra
 		return nil, fmt.Errorf("list merged pull requests of %q: %w", rec.Name, err)
 	}
 	used := usedReviews(branch)
-	var out []Merge
+	var out []decision.Merge
 	merged := make(map[int]time.Time)
 	for _, pr := range prs {
 		if pr.MergeCommit == "" || used[pr.PullRequestRef] {
@@ -249,7 +250,7 @@ func (r *Reconciler) merges(ctx context.Context, rec holdfast.ClusterRecord, bra
 		}
 		out, merged[pr.Number] = append(out, merge), pr.MergedAt
 	}
-	slices.SortStableFunc(out, func(a, b Merge) int {
+	slices.SortStableFunc(out, func(a, b decision.Merge) int {
 		return merged[b.Review.PullRequest.Number].Compare(merged[a.Review.PullRequest.Number])
 	})
 	return out, nil
@@ -274,8 +275,8 @@ func usedReviews(branch []holdfast.Run) map[holdfast.PullRequestRef]bool {
 // merge finds the plan of a merged pull request that was reviewed: the last
 // plan of the merged head that was posted before the merge. Who has seen a change
 // has not seen a destruction, nor the other way round.
-func (r *Reconciler) merge(ctx context.Context, pr holdfast.PullRequestRecord, cluster string, removed bool) (Merge, error) {
-	m := Merge{
+func (r *Reconciler) merge(ctx context.Context, pr holdfast.PullRequestRecord, cluster string, removed bool) (decision.Merge, error) {
+	m := decision.Merge{
 		Review:    holdfast.Review{PullRequest: pr.PullRequestRef},
 		Approved:  pr.Approved,
 		Mergeable: pr.Mergeable,

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 func TestPitfalls(t *testing.T) {
@@ -104,7 +105,7 @@ func applyLimitHolds(t *testing.T) {
 	if len(applies) != 3 {
 		t.Errorf("it was applied %d times: %v", len(applies), applies)
 	}
-	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed {
+	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed {
 		t.Errorf("it is %s and waits for %q", rec.Phase, rec.Waiting)
 	}
 }
@@ -194,7 +195,7 @@ func planFileIsUsedOnce(t *testing.T) {
 		t.Fatal("the plan that was seen is not applied")
 	}
 	f.finish(a, transient(a))
-	if rec := f.cluster("prod"); rec.Waiting != reconciler.ReasonBackingOff || rec.Phase != holdfast.PhaseUpdating {
+	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonBackingOff || rec.Phase != holdfast.PhaseUpdating {
 		t.Errorf("it is %s and waits for %q", rec.Phase, rec.Waiting)
 	}
 	f.clock.Advance(time.Hour)
@@ -208,7 +209,7 @@ func planFileIsUsedOnce(t *testing.T) {
 	f.settle()
 	f.executeAll(good)
 	rec := f.cluster("prod")
-	if rec.Waiting != reconciler.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed || statusOf(rec, holdfast.ConditionApplyUpToDate) != holdfast.ConditionFalse {
+	if rec.Waiting != decision.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed || statusOf(rec, holdfast.ConditionApplyUpToDate) != holdfast.ConditionFalse {
 		t.Errorf("it is %s and waits for %q", rec.Phase, rec.Waiting)
 	}
 	if run := f.newest("prod"); run.Kind != plan || run.Status != holdfast.RunPlanned {
@@ -394,7 +395,7 @@ func deadlinePasses(t *testing.T) {
 		Step: "plan", Summary: "the deadline passed", Cause: holdfast.ReasonTimeout,
 	}})
 	rec := f.cluster(a.Cluster)
-	if rec.Waiting != reconciler.ReasonPlanFailed || statusOf(rec, holdfast.ConditionBlocked) != holdfast.ConditionTrue {
+	if rec.Waiting != decision.ReasonPlanFailed || statusOf(rec, holdfast.ConditionBlocked) != holdfast.ConditionTrue {
 		t.Errorf("it waits for %q", rec.Waiting)
 	}
 }
@@ -435,7 +436,7 @@ func lateEnd(t *testing.T) {
 		t.Error("an older apply passes for what is desired")
 	}
 	f.executeAll(good)
-	if rec = f.cluster("prod"); rec.Waiting != reconciler.ReasonUnreviewed {
+	if rec = f.cluster("prod"); rec.Waiting != decision.ReasonUnreviewed {
 		t.Errorf("what nobody has seen waits for %q", rec.Waiting)
 	}
 }

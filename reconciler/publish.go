@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -31,7 +32,7 @@ func (r *Reconciler) show(ref holdfast.PullRequestRef) {
 }
 
 // publish asks for everything to be shown that a decision may have changed.
-func (r *Reconciler) publish(ctx context.Context, in Input) {
+func (r *Reconciler) publish(ctx context.Context, in decision.Input) {
 	if pr := in.PullRequest; pr != nil {
 		r.show(pr.PullRequestRef)
 		return
@@ -40,13 +41,13 @@ func (r *Reconciler) publish(ctx context.Context, in Input) {
 	for _, merge := range in.Merges {
 		r.show(merge.Review.PullRequest)
 	}
-	for _, review := range newest(in.Runs).Reviews {
+	for _, review := range decision.Newest(in.Runs).Reviews {
 		if !review.PullRequest.IsZero() {
 			r.show(review.PullRequest)
 		}
 	}
 	if len(in.Merges) == 0 && len(in.Runs) > 0 && !r.pushShown(ctx, in) {
-		rec, last := in.Cluster, newest(in.Runs).Revision
+		rec, last := in.Cluster, decision.Newest(in.Runs).Revision
 		left := last != rec.Desired.Revision || rec.Ending != nil && rec.Ending.To != ""
 		r.shows.Add(showKey{repo: rec.Owner, revision: last, left: left})
 	}
@@ -58,9 +59,9 @@ func (r *Reconciler) publish(ctx context.Context, in Input) {
 // pushShown reports whether the newest run's commit has its last word: of a
 // cluster that is as Git says, and waits for nothing, no check for drift brings
 // it another one.
-func (r *Reconciler) pushShown(ctx context.Context, in Input) bool {
-	rec, last := in.Cluster, newest(in.Runs)
-	if rec.Waiting != "" || !last.Status.Done() || rec.Desired.Removed || !desired(in).Equal(rec.Applied.SourceDigest) {
+func (r *Reconciler) pushShown(ctx context.Context, in decision.Input) bool {
+	rec, last := in.Cluster, decision.Newest(in.Runs)
+	if rec.Waiting != "" || !last.Status.Done() || rec.Desired.Removed || !decision.Desired(in).Equal(rec.Applied.SourceDigest) {
 		return false
 	}
 	post, err := r.opts.Store.Post(ctx, statusKey(rec.Owner, last.Revision, holdfast.ContextApply))
@@ -316,7 +317,7 @@ func (r *Reconciler) pushed(ctx context.Context, key showKey, names []string) (c
 				// An approved apply has the plan that was seen for a review, of no
 				// pull request.
 				merged := slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return !v.PullRequest.IsZero() })
-				return run.Revision == key.revision && !merged && !isRemedy(run)
+				return run.Revision == key.revision && !merged && !decision.IsRemedy(run)
 			})
 			if i >= 0 {
 				run := runs[i]

@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
-	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 func TestOneCommentWhateverHappens(t *testing.T) {
@@ -304,7 +304,7 @@ func TestStartAsksForEverything(t *testing.T) {
 	if got := f.newest("prod"); got.Kind != holdfast.RunApply {
 		t.Errorf("prod: the newest run is %s %s (%s)", got.Kind, got.Status, got.Reason)
 	}
-	if got := f.newest("preprod"); got.Reason != reconciler.ReasonUnreviewed {
+	if got := f.newest("preprod"); got.Reason != decision.ReasonUnreviewed {
 		t.Errorf("preprod: the newest run is %s %s (%s)", got.Kind, got.Status, got.Reason)
 	}
 	if missing := f.r.Ready(); len(missing) > 0 {

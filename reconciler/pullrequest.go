@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 const (
@@ -112,7 +113,7 @@ func (r *Reconciler) look(
 	rec.AllTrials = rec.AllTrials && rec.Head == before.Head
 	switch {
 	case errors.Is(err, holdfast.ErrMergeConflict):
-		rec.Reason, rec.Detail, rec.Result = ReasonNotMergeable, err.Error(), ""
+		rec.Reason, rec.Detail, rec.Result = decision.ReasonNotMergeable, err.Error(), ""
 		if time.Since(rec.UpdatedAt) < mergeRefPatience && !repo.Local {
 			r.sources.AddAfter(sourceKey{repo: repo.Name, number: rec.Number, known: true}, mergeRefRetry)
 		}
@@ -137,9 +138,9 @@ func (r *Reconciler) look(
 	}
 	switch {
 	case rec.Fork && !repo.Forks:
-		rec.Reason, rec.Detail = ReasonFork, "a plan executes the code of the pull request, and this one comes from a fork"
+		rec.Reason, rec.Detail = decision.ReasonFork, "a plan executes the code of the pull request, and this one comes from a fork"
 	case rec.Draft && !repo.Drafts:
-		rec.Reason, rec.Detail = ReasonDraft, "planned when it is ready for review"
+		rec.Reason, rec.Detail = decision.ReasonDraft, "planned when it is ready for review"
 	}
 	return nil
 }

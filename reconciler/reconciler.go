@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/templates"
 )
@@ -102,7 +103,7 @@ type Metrics interface {
 	Step(name string, took time.Duration)
 	LockRefused()
 	Depth(queue string, n int)
-	Decided(action Action, reason string)
+	Decided(action decision.Action, reason string)
 	Posted(kind holdfast.PostKind, ok bool)
 	// ProviderHeld: no run of a provider is handed out until then; the zero time
 	// says that its runs go on.
@@ -386,6 +387,6 @@ func (noMetrics) RunClaimed(holdfast.RunKind, time.Duration)            {}
 func (noMetrics) Step(string, time.Duration)                            {}
 func (noMetrics) LockRefused()                                          {}
 func (noMetrics) Depth(string, int)                                     {}
-func (noMetrics) Decided(Action, string)                                {}
+func (noMetrics) Decided(decision.Action, string)                       {}
 func (noMetrics) Posted(holdfast.PostKind, bool)                        {}
 func (noMetrics) ProviderHeld(string, time.Time)                        {}

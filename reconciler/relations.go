@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // parents are the clusters that a document depends on.
@@ -25,7 +26,7 @@ func (r *Reconciler) parents(ctx context.Context, doc holdfast.Cluster) ([]holdf
 	}
 	out := make([]holdfast.Relation, 0, len(doc.DependsOn))
 	for _, name := range doc.DependsOn {
-		relation := relationOf(byName[name])
+		relation := decision.RelationOf(byName[name])
 		relation.Name = name
 		if ending := byName[name].Ending; ending != nil && ending.To != "" {
 			relation.Waiting = "any more: its name is " + ending.To + " now"
@@ -45,7 +46,7 @@ func (r *Reconciler) dependents(ctx context.Context, cluster string) ([]holdfast
 	out := make([]holdfast.Relation, 0, len(records))
 	for _, rec := range records {
 		if rec.Applied.Run != "" || !rec.Desired.Removed { // nothing stands on what was never applied and is gone
-			out = append(out, relationOf(rec))
+			out = append(out, decision.RelationOf(rec))
 		}
 	}
 	return out, nil
@@ -54,7 +55,7 @@ func (r *Reconciler) dependents(ctx context.Context, cluster string) ([]holdfast
 // requestRelated asks for the clusters that may wait for this one, once it is
 // settled, has failed, or is gone.
 func (r *Reconciler) requestRelated(ctx context.Context, before, after holdfast.ClusterRecord) error {
-	was, is := relationOf(before), relationOf(after)
+	was, is := decision.RelationOf(before), decision.RelationOf(after)
 	if was.Settled == is.Settled && was.Failed == is.Failed && was.Waiting == is.Waiting && (before.Ending == nil) == (after.Ending == nil) {
 		return nil
 	}

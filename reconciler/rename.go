@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // former returns the record of the name that a document says its cluster had
@@ -45,7 +46,7 @@ func (r *Reconciler) inherited(ctx context.Context, rec holdfast.ClusterRecord) 
 		return holdfast.Applied{}, err
 	}
 	applied := lastApplied(rec, runs)
-	if begun(Input{Cluster: rec, Runs: runs}) != nil {
+	if decision.Begun(decision.Input{Cluster: rec, Runs: runs}) != nil {
 		applied.SourceDigest, applied.InputDigest = "", ""
 		applied.Document.Deletion.Protected = applied.Document.Deletion.Protected || rec.Applied.Document.Deletion.Protected
 	}
@@ -140,7 +141,7 @@ func (r *Reconciler) notRenamed(ctx context.Context, cat *catalog, res *resoluti
 // firstNameOf returns the cluster whose new name has not taken over from it yet;
 // empty if there is none.
 func (r *Reconciler) firstNameOf(ctx context.Context, repo, name string) (string, error) {
-	waiting, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Waiting: ReasonMissing})
+	waiting, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Waiting: decision.ReasonMissing})
 	if err != nil {
 		return "", fmt.Errorf("list missing clusters of %q: %w", repo, err)
 	}
@@ -268,14 +269,14 @@ func (r *Reconciler) rename(ctx context.Context, old, rec holdfast.ClusterRecord
 	rec.Ending, rec.UpdatedAt = nil, now
 	rec.Phase, rec.Conditions = old.Phase, old.Conditions
 	history := []holdfast.Transition{
-		{Cluster: rec.Name, At: now, What: "name", From: old.Name, To: rec.Name, Reason: ReasonRenamed},
+		{Cluster: rec.Name, At: now, What: "name", From: old.Name, To: rec.Name, Reason: decision.ReasonRenamed},
 	}
 	gone := old
-	gone.Ending = &holdfast.Ending{At: now, Reason: ReasonRenamed, Revision: head, To: rec.Name}
+	gone.Ending = &holdfast.Ending{At: now, Reason: decision.ReasonRenamed, Revision: head, To: rec.Name}
 	gone.Desired.Missing = ""
 	gone.Desired.Removed, gone.Applied, gone.Drift = true, holdfast.Applied{}, holdfast.DriftState{}
 	gone.Waiting, gone.WaitingDetail, gone.Phase, gone.Conditions = "", "", holdfast.PhaseDeleted, nil
-	gone.Life, gone.UpdatedAt = max(old.Life, newest(runs).ID), now
+	gone.Life, gone.UpdatedAt = max(old.Life, decision.Newest(runs).ID), now
 	err = r.opts.Store.RenameCluster(ctx, gone, rec, history...)
 	if errors.Is(err, holdfast.ErrConflict) {
 		return r.refusedRename(ctx, old, rec, err)
@@ -293,18 +294,18 @@ func (r *Reconciler) allRecorded(ctx context.Context, cluster string, runs []hol
 	if err != nil {
 		return fmt.Errorf("read cluster %q: %w", cluster, err)
 	}
-	if _, open := recordOutcome(Input{Cluster: rec, Runs: runs}); !open {
+	if _, open := decision.RecordOutcome(decision.Input{Cluster: rec, Runs: runs}); !open {
 		return nil
 	}
 	r.requests.Add(holdfast.Request{Cluster: cluster})
-	return fmt.Errorf("run %s is not recorded: %w", newest(runs).ID, errBusy)
+	return fmt.Errorf("run %s is not recorded: %w", decision.Newest(runs).ID, errBusy)
 }
 
 // cancelBeforeRename ends what waits for its turn under either name: it would
 // look for the state where that is no more.
 func (r *Reconciler) cancelBeforeRename(ctx context.Context, names ...string) error {
 	for _, name := range names {
-		if err := r.cancelPending(ctx, name, ReasonRenamed); err != nil {
+		if err := r.cancelPending(ctx, name, decision.ReasonRenamed); err != nil {
 			return err
 		}
 	}
@@ -317,7 +318,7 @@ func (r *Reconciler) cancelPending(ctx context.Context, cluster, reason string) 
 	if err != nil {
 		return fmt.Errorf("list runs of %q: %w", cluster, err)
 	}
-	for _, id := range pending(runs) {
+	for _, id := range decision.Pending(runs) {
 		if err := r.cancel(ctx, id, reason); err != nil {
 			return err
 		}
@@ -374,7 +375,7 @@ func (r *Reconciler) Transfer(ctx context.Context, cluster, repo, actor string) 
 			return fmt.Errorf("record cluster %q: %w", cluster, err)
 		}
 		// What waits for its turn is what the former owner said.
-		if err := r.cancelPending(ctx, cluster, ReasonSuperseded); err != nil {
+		if err := r.cancelPending(ctx, cluster, decision.ReasonSuperseded); err != nil {
 			return err
 		}
 		r.audit(ctx, actor, "cluster.transfer", cluster, fmt.Sprintf("from %s to %s", from, repo))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // saveCluster stores a record that was read as before, with its phase, its
@@ -17,14 +18,14 @@ func (r *Reconciler) saveCluster(
 	ctx context.Context, before, rec holdfast.ClusterRecord, runs []holdfast.Run,
 ) (holdfast.ClusterRecord, error) {
 	now := r.opts.Now()
-	rec.Phase, rec.Conditions = lifecycle(now, rec, runs)
+	rec.Phase, rec.Conditions = decision.Lifecycle(now, rec, runs)
 	rec.Drift.Due = driftDue(now, rec, r.opts.DriftSchedule)
 	rec.UpdatedAt = before.UpdatedAt
 	if rec.Version > 0 && sameRecord(before, rec) {
 		return before, nil
 	}
 	rec.UpdatedAt = now
-	saved, err := r.opts.Store.SaveCluster(ctx, rec, transitions(now, before, rec, runs)...)
+	saved, err := r.opts.Store.SaveCluster(ctx, rec, decision.Transitions(now, before, rec, runs)...)
 	if err != nil {
 		return saved, fmt.Errorf("record cluster %q: %w", rec.Name, err)
 	}

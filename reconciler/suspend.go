@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // What is suspended: no apply, no destroy and no check for drift begins; what
@@ -17,7 +18,7 @@ import (
 // desired or was applied, or the fleet; empty if it is not.
 func (r *Reconciler) suspension(ctx context.Context, rec holdfast.ClusterRecord) (string, error) {
 	if rec.Suspended {
-		return suspendedCluster, nil
+		return decision.SuspendedCluster, nil
 	}
 	all, err := r.opts.Store.Suspensions(ctx)
 	if err != nil {
@@ -27,9 +28,9 @@ func (r *Reconciler) suspension(ctx context.Context, rec holdfast.ClusterRecord)
 	for _, s := range all {
 		switch s.Project {
 		case "":
-			return suspendedFleet, nil
+			return decision.SuspendedFleet, nil
 		case rec.Desired.Document.Project, rec.Applied.Document.Project:
-			scope = suspendedProject
+			scope = decision.SuspendedProject
 		}
 	}
 	return scope, nil
@@ -52,14 +53,14 @@ func (r *Reconciler) stopped(ctx context.Context, run holdfast.Run) (bool, error
 		return false, err
 	}
 	if scope != "" {
-		return true, r.cancel(ctx, run.ID, ReasonSuspended)
+		return true, r.cancel(ctx, run.ID, decision.ReasonSuspended)
 	}
-	in := Input{Now: r.opts.Now(), Cluster: rec}
+	in := decision.Input{Now: r.opts.Now(), Cluster: rec}
 	if lookAtWindows(&in); run.Kind.Writes() && in.WindowClosed {
-		return true, r.cancel(ctx, run.ID, ReasonWindowClosed)
+		return true, r.cancel(ctx, run.ID, decision.ReasonWindowClosed)
 	}
-	if isRemedy(run) && run.Actor == "" && run.StoredPlan == rec.Drift.Run && !fresh(rec.Drift, in.Now) {
-		return true, r.cancel(ctx, run.ID, ReasonSuperseded) // it is looked at again first
+	if decision.IsRemedy(run) && run.Actor == "" && run.StoredPlan == rec.Drift.Run && !decision.Fresh(rec.Drift, in.Now) {
+		return true, r.cancel(ctx, run.ID, decision.ReasonSuperseded) // it is looked at again first
 	}
 	if run.Kind != holdfast.RunDestroy {
 		return false, nil
@@ -80,12 +81,12 @@ func (r *Reconciler) spares(ctx context.Context, run holdfast.Run) (bool, error)
 	if err != nil {
 		return false, fmt.Errorf("observe cluster %q: %w", run.Cluster, err)
 	}
-	if newest(in.Runs).ID != run.ID { // two replicas have queued one each
-		return true, r.cancel(ctx, run.ID, ReasonSuperseded)
+	if decision.Newest(in.Runs).ID != run.ID { // two replicas have queued one each
+		return true, r.cancel(ctx, run.ID, decision.ReasonSuperseded)
 	}
-	d := Decide(in)
-	same := run.SourceDigest.Equal(desired(in))
-	asDecided := d.Reason == ReasonInProgress || d.Reason == ReasonProviderThrottled
+	d := decision.Decide(in)
+	same := run.SourceDigest.Equal(decision.Desired(in))
+	asDecided := d.Reason == decision.ReasonInProgress || d.Reason == decision.ReasonProviderThrottled
 	if same && asDecided && len(d.Cancel) == 0 && !in.Unseen {
 		return false, nil
 	}
@@ -139,7 +140,7 @@ func (r *Reconciler) SuspendAll(ctx context.Context, s holdfast.Suspension, susp
 		}
 		// Whoever resumes again after an error has those asked for that were
 		// forgotten then.
-		return errors.Join(err, r.askAgain(ctx, holdfast.ClusterFilter{Project: s.Project, Waiting: ReasonSuspended}))
+		return errors.Join(err, r.askAgain(ctx, holdfast.ClusterFilter{Project: s.Project, Waiting: decision.ReasonSuspended}))
 	}
 	if s.Project != "" {
 		n, err := r.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Project: s.Project})
@@ -180,7 +181,7 @@ func (r *Reconciler) dropChecks(ctx context.Context, filter holdfast.RunFilter, 
 		switch {
 		case project != "" && run.Document.Project != project:
 		case run.Kind == holdfast.RunDrift:
-			if err := r.cancel(ctx, run.ID, ReasonSuspended); err != nil {
+			if err := r.cancel(ctx, run.ID, decision.ReasonSuspended); err != nil {
 				return err
 			}
 		case run.PullRequest.IsZero():

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // sweep watches the leases of running attempts and the backoffs of retrying
@@ -93,10 +94,10 @@ func (r *Reconciler) silent(ctx context.Context, run holdfast.Run) error {
 // markSilent says on a run, for people to see, that nothing is heard of it and
 // that nobody may end it but its agent or a person.
 func (r *Reconciler) markSilent(ctx context.Context, run holdfast.Run) error {
-	if run.Reason == ReasonAgentSilent {
+	if run.Reason == decision.ReasonAgentSilent {
 		return nil
 	}
-	run.Reason = ReasonAgentSilent
+	run.Reason = decision.ReasonAgentSilent
 	run.Detail = "nothing was heard of its agent since " + run.HeartbeatAt.UTC().Format(time.DateTime) + " UTC"
 	_, err := r.opts.Store.UpdateRun(ctx, run)
 	if errors.Is(err, holdfast.ErrConflict) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -85,7 +86,7 @@ func (r *Reconciler) replanned(ctx context.Context, pr holdfast.PullRequestRecor
 		return ""
 	}
 	now := plans[0]
-	if now.Attempt == 0 && now.Reason == ReasonAppliedSince {
+	if now.Attempt == 0 && now.Reason == decision.ReasonAppliedSince {
 		return now.Detail
 	}
 	i := slices.IndexFunc(plans[1:], func(run holdfast.Run) bool {
@@ -124,7 +125,7 @@ func settledCluster(pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster
 }
 
 // unplannable are the reasons why the destruction of a cluster is not planned.
-var unplannable = []string{ReasonProtected, ReasonNeverApplied} //nolint:gochecknoglobals // a constant list
+var unplannable = []string{decision.ReasonProtected, decision.ReasonNeverApplied} //nolint:gochecknoglobals // a constant list
 
 // viewRelated says of a cluster that a pull request removes why it would not be
 // destroyed, and of another one what it has to wait for.
@@ -132,7 +133,7 @@ func (r *Reconciler) viewRelated(ctx context.Context, rc *report.Cluster, pr hol
 	if pr.State != holdfast.PullRequestOpen || rc.Trial {
 		return nil
 	}
-	in := Input{Request: holdfast.Request{Cluster: rc.Name, PullRequest: pr.PullRequestRef}, PullRequest: &pr}
+	in := decision.Input{Request: holdfast.Request{Cluster: rc.Name, PullRequest: pr.PullRequestRef}, PullRequest: &pr}
 	rec, err := r.opts.Store.Cluster(ctx, rc.Name)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read cluster %q: %w", rc.Name, err)
@@ -145,7 +146,7 @@ func (r *Reconciler) viewRelated(ctx context.Context, rc *report.Cluster, pr hol
 		if err := r.observeProposal(ctx, &in); err != nil {
 			return err
 		}
-		rc.Waiting, rc.WaitingDetail = held(in.Parents)
+		rc.Waiting, rc.WaitingDetail = decision.Held(in.Parents)
 		return nil
 	}
 	branch, err := r.branchRuns(ctx, rc.Name)
@@ -153,7 +154,7 @@ func (r *Reconciler) viewRelated(ctx context.Context, rc *report.Cluster, pr hol
 		return err
 	}
 	if in.Last = lastApplied(rec, branch); in.Last.Run == "" {
-		rc.Waiting = ReasonNeverApplied
+		rc.Waiting = decision.ReasonNeverApplied
 		return nil
 	}
 	if in.Dependents, err = r.dependents(ctx, rc.Name); err != nil {
@@ -164,9 +165,9 @@ func (r *Reconciler) viewRelated(ctx context.Context, rc *report.Cluster, pr hol
 	if in.Removals, in.Fleet, err = r.removals(ctx, pr); err != nil {
 		return err
 	}
-	rc.Waiting, rc.WaitingDetail = spared(in)
-	if rc.Waiting != ReasonProtected && in.Removals > 1 && in.Removals >= in.Fleet {
-		rc.Waiting = ReasonMissing // as it will be said after the merge
+	rc.Waiting, rc.WaitingDetail = decision.Spared(in)
+	if rc.Waiting != decision.ReasonProtected && in.Removals > 1 && in.Removals >= in.Fleet {
+		rc.Waiting = decision.ReasonMissing // as it will be said after the merge
 		rc.WaitingDetail = fmt.Sprintf("branch %q would define none of %d clusters any more, which proves nothing: "+
 			"keep one, and remove that in another pull request", pr.BaseBranch, in.Fleet)
 	}
@@ -198,8 +199,8 @@ func (r *Reconciler) viewPlan(ctx context.Context, rc *report.Cluster, plans []h
 		return nil
 	}
 	rc.Plan = &plans[0]
-	if plans[0].Status == holdfast.RunInterrupted && deaths(plans) > r.opts.MaxRetries {
-		rc.Waiting = ReasonPlanFailed // it is not made again: see again
+	if plans[0].Status == holdfast.RunInterrupted && decision.Deaths(plans) > r.opts.MaxRetries {
+		rc.Waiting = decision.ReasonPlanFailed // it is not made again: see again
 	}
 	shown := slices.IndexFunc(plans, func(run holdfast.Run) bool {
 		return run.Status == holdfast.RunPlanned || run.Status == holdfast.RunNoChanges
@@ -240,7 +241,7 @@ func (r *Reconciler) viewQueue(ctx context.Context, rc *report.Cluster, run hold
 		}
 		rc.Queue++
 		if other.Status == holdfast.RunRunning {
-			rc.Waiting, rc.WaitingDetail = ReasonLocked, holder(other)
+			rc.Waiting, rc.WaitingDetail = decision.ReasonLocked, holder(other)
 		}
 	}
 	if rc.Waiting == "" {
@@ -300,7 +301,7 @@ func (r *Reconciler) viewApply(ctx context.Context, rc *report.Cluster, pr holdf
 	}
 	obsolete, err := r.nothingLeft(ctx, rec, pr)
 	if obsolete {
-		rc.Apply, rc.Failed, rc.Waiting, rc.WaitingDetail = nil, nil, ReasonUpToDate, ""
+		rc.Apply, rc.Failed, rc.Waiting, rc.WaitingDetail = nil, nil, decision.ReasonUpToDate, ""
 	}
 	return err
 }

@@ -300,7 +300,7 @@ func TestReasonsHaveWords(t *testing.T) {
 
 	constant := regexp.MustCompile(`(?m)^(?:const )?\s*Reason\w+\s*= "(\w+)"`)
 	found := 0
-	for _, pattern := range []string{"../*.go", "../reconciler/*.go"} {
+	for _, pattern := range []string{"../*.go", "../reconciler/*.go", "../reconciler/*/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

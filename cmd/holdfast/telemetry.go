@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/forge/github"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // newLogger writes to w as the configuration says.
@@ -112,7 +113,7 @@ func (m *metrics) LockRefused() { m.locks.Inc() }
 
 func (m *metrics) Depth(queue string, n int) { m.depth.WithLabelValues(queue).Set(float64(n)) }
 
-func (m *metrics) Decided(action reconciler.Action, reason string) {
+func (m *metrics) Decided(action decision.Action, reason string) {
 	m.decisions.WithLabelValues(string(action), reason).Inc()
 }
 

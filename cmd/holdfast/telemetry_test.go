@@ -16,7 +16,7 @@ import (
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 func TestMetrics(t *testing.T) {
@@ -27,7 +27,7 @@ func TestMetrics(t *testing.T) {
 	m.Step("plan", time.Second)
 	m.LockRefused()
 	m.Depth("requests", 3)
-	m.Decided(reconciler.ActionPlan, reconciler.ReasonUnreviewed)
+	m.Decided(decision.ActionPlan, decision.ReasonUnreviewed)
 	m.Posted(holdfast.PostComment, true)
 	m.delivered("push", http.StatusOK, time.Millisecond)
 

@@ -1,4 +1,4 @@
-package reconciler_test
+package decision_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // TestDecideNever draws situations from all that may come together and holds
@@ -17,19 +17,19 @@ func TestDecideNever(t *testing.T) {
 	t.Parallel()
 	const draws = 80_000
 	rnd := rand.New(rand.NewPCG(1, 2))
-	actions := map[reconciler.Action]int{}
+	actions := map[decision.Action]int{}
 	for range draws {
 		in := draw(rnd)
-		d := reconciler.Decide(in)
+		d := decision.Decide(in)
 		actions[d.Action]++
 		if wrong := never(in, d); wrong != "" {
 			t.Fatalf("%s:\ndecision %+v\nrequest %+v\ncluster %+v\nlast apply %q\nmerges %+v\napproval %+v\nruns %s",
-				wrong, d, in.Request, in.Cluster, in.LastApply, in.Merges, in.Approval, list(in.Runs))
+				wrong, d, in.Request, in.Cluster, in.LastApply, in.Merges, in.Ask, list(in.Runs))
 		}
 	}
-	for _, action := range []reconciler.Action{
-		reconciler.ActionNone, reconciler.ActionWait, reconciler.ActionPlan, reconciler.ActionApply,
-		reconciler.ActionRecord, reconciler.ActionCarry, reconciler.ActionRefuse,
+	for _, action := range []decision.Action{
+		decision.ActionNone, decision.ActionWait, decision.ActionPlan, decision.ActionApply,
+		decision.ActionRecord, decision.ActionCarry, decision.ActionRefuse,
 	} {
 		if actions[action] < draws/2000 {
 			t.Errorf("%s was decided %d times only: the draws prove little", action, actions[action])
@@ -38,25 +38,25 @@ func TestDecideNever(t *testing.T) {
 }
 
 // never returns what is wrong with a decision; empty if nothing is.
-func never(in reconciler.Input, d reconciler.Decision) string {
+func never(in decision.Input, d decision.Decision) string {
 	atPullRequest := in.PullRequest != nil
 	unfinished := func(id string) bool {
 		return slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool { return run.ID == id && !run.Status.Done() })
 	}
-	queues := d.Action == reconciler.ActionPlan || d.Action == reconciler.ActionApply
+	queues := d.Action == decision.ActionPlan || d.Action == decision.ActionApply
 	switch {
 	case d.Reason == "":
 		return "no reason"
-	case !slices.ContainsFunc([]reconciler.Action{"none", "wait", "plan", "apply", "record", "carry", "refuse"},
-		func(a reconciler.Action) bool { return a == d.Action }):
+	case !slices.ContainsFunc([]decision.Action{"none", "wait", "plan", "apply", "record", "carry", "refuse"},
+		func(a decision.Action) bool { return a == d.Action }):
 		return "an unknown action"
 	case slices.ContainsFunc(d.Cancel, func(id string) bool { return !unfinished(id) }):
 		return "cancels what has ended"
-	case atPullRequest && (d.Action == reconciler.ActionApply || d.Action == reconciler.ActionRecord):
+	case atPullRequest && (d.Action == decision.ActionApply || d.Action == decision.ActionRecord):
 		return "a pull request applies"
-	case !atPullRequest && d.Action == reconciler.ActionCarry:
+	case !atPullRequest && d.Action == decision.ActionCarry:
 		return "the branch carries"
-	case d.Action == reconciler.ActionRefuse && in.Approval == nil:
+	case d.Action == decision.ActionRefuse && in.Ask == nil:
 		return "refuses what nobody asked for"
 	case queues && d.After != 0:
 		return "queues and comes back for more"
@@ -64,25 +64,25 @@ func never(in reconciler.Input, d reconciler.Decision) string {
 		return !run.Status.Done() && run.Cancel == "" && !slices.Contains(d.Cancel, run.ID)
 	}):
 		return "queues beside what is queued or runs"
-	case d.Action != reconciler.ActionApply && (d.StoredPlan != "" || d.Resume):
+	case d.Action != decision.ActionApply && (d.StoredPlan != "" || d.Resume):
 		return "what only an apply has"
-	case d.Action == reconciler.ActionApply:
+	case d.Action == decision.ActionApply:
 		return neverApplied(in, d)
-	case d.Action == reconciler.ActionPlan && in.Approval == nil && len(in.Runs) > 0 && canceledByPerson(in):
+	case d.Action == decision.ActionPlan && in.Ask == nil && len(in.Runs) > 0 && canceledByPerson(in):
 		return "does again what a person cancelled"
-	case d.Action == reconciler.ActionNone && d.Reason == reconciler.ReasonInProgress && !slices.ContainsFunc(in.Runs,
+	case d.Action == decision.ActionNone && d.Reason == decision.ReasonInProgress && !slices.ContainsFunc(in.Runs,
 		func(run holdfast.Run) bool { return !run.Status.Done() }):
 		return "waits for nothing"
 	}
 	return ""
 }
 
-func neverApplied(in reconciler.Input, d reconciler.Decision) string {
+func neverApplied(in decision.Input, d decision.Decision) string {
 	desired, want := in.Cluster.Desired, wanted(in)
 	failed := failedOf(in)
-	asked := in.Approval != nil && in.Approval.Verb == holdfast.VerbApply
-	isReviewed := slices.ContainsFunc(in.Merges, func(m reconciler.Merge) bool { return m.Review.Run != "" })
-	seenSince := slices.ContainsFunc(in.Merges, func(m reconciler.Merge) bool {
+	asked := in.Ask != nil && in.Ask.Verb == holdfast.VerbApply
+	isReviewed := slices.ContainsFunc(in.Merges, func(m decision.Merge) bool { return m.Review.Run != "" })
+	seenSince := slices.ContainsFunc(in.Merges, func(m decision.Merge) bool {
 		return failed != nil && m.Review.Run > failed.ID
 	})
 	switch {
@@ -98,13 +98,13 @@ func neverApplied(in reconciler.Input, d reconciler.Decision) string {
 		return "applies outside of the windows"
 	case slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool { return run.Status == holdfast.RunRunning }):
 		return "applies while something runs"
-	case in.Approval != nil && !asked:
+	case in.Ask != nil && !asked:
 		return "applies where something else was asked for"
 	case d.Resume:
 		return neverResumed(in, d, failed)
 	case d.StoredPlan != "":
 		plan := in.Runs[0]
-		if !asked || in.Approval.Run != plan.ID || d.StoredPlan != plan.ID || plan.Status != holdfast.RunPlanned ||
+		if !asked || in.Ask.Run != plan.ID || d.StoredPlan != plan.ID || plan.Status != holdfast.RunPlanned ||
 			plan.SourceDigest != want || plan.StateSerial != in.Cluster.StateSerial || d.Actor == "" {
 			return "applies another plan than the newest, as it was seen"
 		}
@@ -123,7 +123,7 @@ func neverApplied(in reconciler.Input, d reconciler.Decision) string {
 	return ""
 }
 
-func neverResumed(in reconciler.Input, d reconciler.Decision, failed *holdfast.Run) string {
+func neverResumed(in decision.Input, d decision.Decision, failed *holdfast.Run) string {
 	switch {
 	case in.Cluster.Desired.Removed && in.Runs[0].Kind == destroy:
 		return neverDestroyedAgain(in)
@@ -146,7 +146,7 @@ func neverResumed(in reconciler.Input, d reconciler.Decision, failed *holdfast.R
 	return ""
 }
 
-func neverDestroyedAgain(in reconciler.Input) string {
+func neverDestroyedAgain(in decision.Input) string {
 	last := in.Runs[0]
 	n := slices.IndexFunc(in.Runs, func(run holdfast.Run) bool { return !run.Resume || !run.Kind.Writes() })
 	if n < 0 {
@@ -162,25 +162,25 @@ func neverDestroyedAgain(in reconciler.Input) string {
 }
 
 // wanted is what the tracked branch asks for.
-func wanted(in reconciler.Input) holdfast.Digest {
+func wanted(in decision.Input) holdfast.Digest {
 	if in.Cluster.Desired.Removed {
-		return reconciler.Destruction(in.Cluster.Name, in.Last)
+		return decision.Destruction(in.Cluster.Name, in.Last)
 	}
 	return in.Cluster.Desired.SourceDigest
 }
 
-func begunToDestroy(in reconciler.Input) bool {
+func begunToDestroy(in decision.Input) bool {
 	return slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool {
 		return run.Kind == destroy && (run.Begun || run.Actor != "")
 	})
 }
 
-func newestReviewed(in reconciler.Input) reconciler.Merge {
-	i := slices.IndexFunc(in.Merges, func(m reconciler.Merge) bool { return m.Review.Run != "" })
+func newestReviewed(in decision.Input) decision.Merge {
+	i := slices.IndexFunc(in.Merges, func(m decision.Merge) bool { return m.Review.Run != "" })
 	return in.Merges[i]
 }
 
-func failedOf(in reconciler.Input) *holdfast.Run {
+func failedOf(in decision.Input) *holdfast.Run {
 	for i, run := range in.Runs {
 		if run.ID > in.Cluster.Applied.Run && run.Kind == holdfast.RunApply && run.Begun && run.Status.Done() && !run.Status.Good() {
 			return &in.Runs[i]
@@ -191,9 +191,9 @@ func failedOf(in reconciler.Input) *holdfast.Run {
 
 // canceledByPerson: the newest run is one that a person has stopped before it
 // began, and nothing has changed since.
-func canceledByPerson(in reconciler.Input) bool {
+func canceledByPerson(in decision.Input) bool {
 	last := in.Runs[0]
-	if last.Status != holdfast.RunCanceled || last.Reason != reconciler.ReasonCanceled || last.Begun || failedOf(in) != nil {
+	if last.Status != holdfast.RunCanceled || last.Reason != decision.ReasonCanceled || last.Begun || failedOf(in) != nil {
 		return false
 	}
 	if pr := in.PullRequest; pr != nil {
@@ -204,14 +204,14 @@ func canceledByPerson(in reconciler.Input) bool {
 }
 
 // draw makes up a situation.
-func draw(rnd *rand.Rand) reconciler.Input {
+func draw(rnd *rand.Rand) decision.Input {
 	chance := func(percent int) bool { return rnd.IntN(100) < percent }
 	in := onBranch()
 	if chance(25) {
 		in = atPullRequest()
 		rec := in.PullRequest
 		rec.State = pick(rnd, holdfast.PullRequestOpen, holdfast.PullRequestOpen, holdfast.PullRequestOpen, holdfast.PullRequestMerged, holdfast.PullRequestClosed)
-		rec.Reason = pick(rnd, "", "", "", reconciler.ReasonDraft, reconciler.ReasonNotMergeable)
+		rec.Reason = pick(rnd, "", "", "", decision.ReasonDraft, decision.ReasonNotMergeable)
 		rec.Head = pick[holdfast.Revision](rnd, "h", "h", "h2")
 		rec.Base = pick[holdfast.Revision](rnd, "a", "a", "a2")
 		rec.Clusters[0].SourceDigest = pick(rnd, newDigest, newDigest, newDigest, oldDigest, "")
@@ -231,9 +231,9 @@ func draw(rnd *rand.Rand) reconciler.Input {
 	for i := range rnd.IntN(5) {
 		run := drawRun(rnd, fmt.Sprintf("run-%d", 2+i))
 		if len(in.Runs) > 0 && !in.Runs[0].Status.Done() { // one after another, but for what is asked to stop
-			in.Runs[0].Status, in.Runs[0].Reason = holdfast.RunCanceled, reconciler.ReasonSuperseded
+			in.Runs[0].Status, in.Runs[0].Reason = holdfast.RunCanceled, decision.ReasonSuperseded
 			if in.PullRequest != nil && chance(30) {
-				in.Runs[0].Status, in.Runs[0].Cancel = holdfast.RunRunning, reconciler.ReasonSuperseded
+				in.Runs[0].Status, in.Runs[0].Cancel = holdfast.RunRunning, decision.ReasonSuperseded
 			}
 		}
 		if in.PullRequest != nil {
@@ -247,13 +247,13 @@ func draw(rnd *rand.Rand) reconciler.Input {
 		in.Parents = []holdfast.Relation{{Name: "network", Phase: holdfast.PhaseActive, Settled: chance(50), Failed: chance(20)}}
 	}
 	for range rnd.IntN(3) {
-		in.Merges = append(in.Merges, reconciler.Merge{
+		in.Merges = append(in.Merges, decision.Merge{
 			Review:   holdfast.Review{PullRequest: onePR, Run: pick(rnd, "", "run-1", "run-1", "run-7")},
 			Approved: chance(50), Mergeable: chance(80),
 		})
 	}
 	if chance(30) {
-		in.Approval = &reconciler.Approval{
+		in.Ask = &decision.Ask{
 			Verb: pick(rnd, holdfast.VerbApply, holdfast.VerbApply, holdfast.VerbPlan), Actor: "alice",
 			Run: pick(rnd, "", "run-2", "run-3", "run-4", "run-5"),
 		}
@@ -262,7 +262,7 @@ func draw(rnd *rand.Rand) reconciler.Input {
 }
 
 // drawRemoval makes most runs those of a destruction.
-func drawRemoval(rnd *rand.Rand, in *reconciler.Input) {
+func drawRemoval(rnd *rand.Rand, in *decision.Input) {
 	chance := func(percent int) bool { return rnd.IntN(100) < percent }
 	for i := range in.Runs {
 		if chance(70) && in.PullRequest == nil {
@@ -307,7 +307,7 @@ func drawRun(rnd *rand.Rand, id string) holdfast.Run {
 		run.Failure = &holdfast.Failure{Transient: rnd.IntN(2) == 0}
 	}
 	if run.Status == holdfast.RunCanceled {
-		run.Reason = pick(rnd, reconciler.ReasonCanceled, reconciler.ReasonSuperseded, reconciler.ReasonSuspended)
+		run.Reason = pick(rnd, decision.ReasonCanceled, decision.ReasonSuperseded, decision.ReasonSuspended)
 	}
 	if rnd.IntN(2) == 0 {
 		run.Reviews = []holdfast.Review{seen}
@@ -339,7 +339,7 @@ func TestDecideComesToRest(t *testing.T) {
 		start := list(in.Runs)
 		var story []string
 		for steps := 0; ; steps++ {
-			d := reconciler.Decide(in)
+			d := decision.Decide(in)
 			story = append(story, fmt.Sprintf("%s %s", d.Action, d.Reason))
 			if !goOn(rnd, &in, d) {
 				break
@@ -354,20 +354,20 @@ func TestDecideComesToRest(t *testing.T) {
 
 // goOn does what a decision says and lets what was queued end; false if there is
 // nothing to do any more.
-func goOn(rnd *rand.Rand, in *reconciler.Input, d reconciler.Decision) bool {
-	in.Approval = nil // said once
+func goOn(rnd *rand.Rand, in *decision.Input, d decision.Decision) bool {
+	in.Ask = nil // said once
 	for i := range in.Runs {
 		if run := &in.Runs[i]; slices.Contains(d.Cancel, run.ID) {
 			run.Status, run.Reason = holdfast.RunCanceled, d.Reason
-			if d.Action == reconciler.ActionPlan || d.Action == reconciler.ActionApply {
-				run.Reason = reconciler.ReasonSuperseded
+			if d.Action == decision.ActionPlan || d.Action == decision.ActionApply {
+				run.Reason = decision.ReasonSuperseded
 			}
 		}
 	}
 	switch d.Action {
-	case reconciler.ActionPlan, reconciler.ActionApply:
+	case decision.ActionPlan, decision.ActionApply:
 		run := ran(fmt.Sprintf("run-9%04d", len(in.Runs)), plan, holdfast.RunQueued, neverClaimed)
-		if d.Action == reconciler.ActionApply {
+		if d.Action == decision.ActionApply {
 			run.Kind = apply
 		}
 		run.SourceDigest, run.Actor, run.Resume, run.Reviews = wanted(*in), d.Actor, d.Resume, d.Reviews
@@ -379,8 +379,8 @@ func goOn(rnd *rand.Rand, in *reconciler.Input, d reconciler.Decision) bool {
 		}
 		in.Runs = append([]holdfast.Run{run}, in.Runs...)
 		return true
-	case reconciler.ActionRecord:
-		if d.Reason == reconciler.ReasonNeverApplied || d.Reason == reconciler.ReasonDestroyed {
+	case decision.ActionRecord:
+		if d.Reason == decision.ReasonNeverApplied || d.Reason == decision.ReasonDestroyed {
 			in.Cluster.Applied, in.Last, in.Cluster.Life = holdfast.Applied{}, holdfast.Applied{}, newestID(in.Runs)
 			if in.Cluster.Desired.Removed {
 				in.Cluster.Ending = &holdfast.Ending{Reason: d.Reason}
@@ -390,7 +390,7 @@ func goOn(rnd *rand.Rand, in *reconciler.Input, d reconciler.Decision) bool {
 		run := in.Runs[slices.IndexFunc(in.Runs, func(run holdfast.Run) bool { return run.ID == d.Run })]
 		in.Cluster.Applied = holdfast.Applied{Run: run.ID, SourceDigest: run.SourceDigest}
 		return true
-	case reconciler.ActionCarry:
+	case decision.ActionCarry:
 		in.Runs[0].Revision, in.Runs[0].Base = in.PullRequest.Head, in.PullRequest.Base
 		return true
 	default: // nothing was made
@@ -403,7 +403,7 @@ func goOn(rnd *rand.Rand, in *reconciler.Input, d reconciler.Decision) bool {
 }
 
 // execute lets the runs that have not ended end somehow.
-func execute(rnd *rand.Rand, in *reconciler.Input) bool {
+func execute(rnd *rand.Rand, in *decision.Input) bool {
 	executed := false
 	for i := range in.Runs {
 		run := &in.Runs[i]

@@ -1,4 +1,4 @@
-package reconciler
+package decision
 
 import (
 	"slices"
@@ -12,9 +12,9 @@ import (
 // ReasonChecked is why a cluster's record says something new of its drift.
 const ReasonChecked = "Checked" // a check for drift has ended, or the rules for what it found have changed
 
-// driftFresh is for how long what a check has found may be undone by itself:
+// DriftFresh is for how long what a check has found may be undone by itself:
 // after that the world may be another one, and is looked at again first.
-const driftFresh = time.Hour
+const DriftFresh = time.Hour
 
 // remedyPatience is how long a replica may take to queue an apply that it has
 // announced.
@@ -23,17 +23,17 @@ const remedyPatience = 30 * time.Second
 // onDriftApply is the policy that has drift undone.
 const onDriftApply = "apply"
 
-// driftChecked makes the record say what a check for drift has found. It does so
+// DriftChecked makes the record say what a check for drift has found. It does so
 // whatever else goes on, but never before the record says what was applied.
-func driftChecked(in Input) (Decision, bool) {
+func DriftChecked(in Input) (Decision, bool) {
 	run, was := in.Drift, in.Cluster.Drift
 	if run == nil || in.Cluster.Ending != nil || in.Cluster.Applied.Run == "" {
 		return Decision{}, false
 	}
-	if _, first := recordOutcome(in); first || !ofApplied(in, *run) {
+	if _, first := RecordOutcome(in); first || !ofApplied(in, *run) {
 		return Decision{}, false
 	}
-	rules := rulesDigest(driftPolicy(in.Cluster).Ignore, in.Now)
+	rules := RulesDigest(DriftPolicy(in.Cluster).Ignore, in.Now)
 	judgedAnew := run.ID == was.Run && run.Status.Good() && rules != was.Rules
 	return Decision{Action: ActionDrift, Reason: ReasonChecked, Run: run.ID}, run.ID > was.Run || judgedAnew
 }
@@ -42,7 +42,7 @@ func driftChecked(in Input) (Decision, bool) {
 // was made meanwhile has moved what it compared with: nothing follows from it.
 func ofApplied(in Input, run holdfast.Run) bool {
 	applied := in.Cluster.Applied
-	if run.SourceDigest != applied.SourceDigest || run.Bundle != applied.Bundle || !newerThanApplied(in, run) {
+	if run.SourceDigest != applied.SourceDigest || run.Bundle != applied.Bundle || !NewerThanApplied(in, run) {
 		return false
 	}
 	return !run.Status.Good() || run.AppliedRun == in.LastApply
@@ -53,16 +53,16 @@ func ofApplied(in Input, run holdfast.Run) bool {
 // needs a person's word in any other case, never what destroys, and the same
 // drift once.
 func undoDrift(in Input) (Decision, bool) {
-	rec, last := in.Cluster, newest(in.Runs)
-	same := desired(in).Equal(rec.Applied.SourceDigest) && !rec.Desired.Removed && begun(in) == nil
-	if !same || in.Approval != nil && in.Approval.Verb != holdfast.VerbApply {
+	rec, last := in.Cluster, Newest(in.Runs)
+	same := Desired(in).Equal(rec.Applied.SourceDigest) && !rec.Desired.Removed && Begun(in) == nil
+	if !same || in.Ask != nil && in.Ask.Verb != holdfast.VerbApply {
 		return Decision{}, false
 	}
-	byItself := driftPolicy(rec).OnDrift == onDriftApply
+	byItself := DriftPolicy(rec).OnDrift == onDriftApply
 	stopped := rec.Suspended || in.Suspended != ""
 	waits := Decision{Action: ActionNone, Reason: ReasonInProgress}
 	switch {
-	case in.Approval != nil:
+	case in.Ask != nil:
 		return undoApproved(in)
 	case stopped:
 		return Decision{}, false
@@ -70,7 +70,7 @@ func undoDrift(in Input) (Decision, bool) {
 		return waits, true
 	case !byItself || !undoable(in): // what waits for its turn is not wanted any more
 		return Decision{}, false
-	case last.Status.Pending() && isRemedy(last) && last.StoredPlan == in.Drift.ID && needsPerson(in) == "":
+	case last.Status.Pending() && IsRemedy(last) && last.StoredPlan == in.Drift.ID && needsPerson(in) == "":
 		return waits, true
 	}
 	if wait := rec.UpdatedAt.Add(remedyPatience).Sub(in.Now); wait > 0 && reserved(rec, in.Runs) {
@@ -80,15 +80,15 @@ func undoDrift(in Input) (Decision, bool) {
 		return d, true
 	}
 	moved := in.Drift.StateSerial != rec.StateSerial
-	if (!fresh(rec.Drift, in.Now) || moved) && !in.WindowClosed {
-		return Decision{Action: ActionCheck, Reason: ReasonSchedule, Cancel: pending(in.Runs)}, true
+	if (!Fresh(rec.Drift, in.Now) || moved) && !in.WindowClosed {
+		return Decision{Action: ActionCheck, Reason: ReasonSchedule, Cancel: Pending(in.Runs)}, true
 	}
-	return Decision{Action: ActionApply, Reason: ReasonDrifted, StoredPlan: in.Drift.ID, Cancel: pending(in.Runs)}, true
+	return Decision{Action: ActionApply, Reason: ReasonDrifted, StoredPlan: in.Drift.ID, Cancel: Pending(in.Runs)}, true
 }
 
-// fresh reports whether what the last check has found may be undone by itself.
-func fresh(drift holdfast.DriftState, now time.Time) bool {
-	return now.Sub(drift.CheckedAt).Abs() <= driftFresh // and not in a time that has not come yet
+// Fresh reports whether what the last check has found may be undone by itself.
+func Fresh(drift holdfast.DriftState, now time.Time) bool {
+	return now.Sub(drift.CheckedAt).Abs() <= DriftFresh // and not in a time that has not come yet
 }
 
 // undoable reports whether there is drift, with a plan that would undo it.
@@ -101,7 +101,7 @@ func undoable(in Input) bool {
 // undoApproved queues the apply of exactly what a person has seen: what the last
 // check for drift has planned, or a later plan that was asked for.
 func undoApproved(in Input) (Decision, bool) {
-	last, asked := newest(in.Runs), in.Approval
+	last, asked := Newest(in.Runs), in.Ask
 	seen := last
 	if asked.Run == "" || asked.Run != last.ID || last.Kind != holdfast.RunPlan || last.Status != holdfast.RunPlanned || !current(in, last) {
 		if !undoable(in) {
@@ -127,8 +127,8 @@ func undoApproved(in Input) (Decision, bool) {
 
 // heldDrift is why drift is not undone by itself.
 func heldDrift(in Input) (Decision, bool) {
-	held := Decision{Action: ActionWait, Reason: ReasonDriftHeld, Detail: needsPerson(in), Cancel: pending(in.Runs)}
-	if run, ok := remedyOf(in.Cluster, in.Runs); ok && (held.Detail == "" || !run.Status.Pending()) {
+	held := Decision{Action: ActionWait, Reason: ReasonDriftHeld, Detail: needsPerson(in), Cancel: Pending(in.Runs)}
+	if run, ok := RemedyOf(in.Cluster, in.Runs); ok && (held.Detail == "" || !run.Status.Pending()) {
 		held.Reason, held.Detail = ReasonRemedyFailed, run.ID+" was to undo it, and the same drift is still there"
 	}
 	return held, held.Detail != ""
@@ -149,17 +149,17 @@ func needsPerson(in Input) string {
 	}
 }
 
-// remedyOf returns the apply that was to undo the drift that is on record, unless
+// RemedyOf returns the apply that was to undo the drift that is on record, unless
 // it was given up. That it is one can be seen in the runs as well: the record may
 // not say so yet.
-func remedyOf(rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Run, bool) {
+func RemedyOf(rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Run, bool) {
 	known := rec.Drift.Remedy != ""
 	for _, run := range runs {
 		recorded := run.ID == rec.Drift.Remedy
 		if !recorded && (run.StoredPlan == "" || run.StoredPlan != rec.Drift.Run) {
 			continue
 		}
-		if !givenUp(run) {
+		if !GivenUp(run) {
 			return run, true
 		}
 		known = known && !recorded
@@ -175,24 +175,24 @@ func reserved(rec holdfast.ClusterRecord, runs []holdfast.Run) bool {
 	if remedy == "" || slices.ContainsFunc(runs, named) {
 		return false
 	}
-	return len(runs) < historyDepth || remedy > runs[len(runs)-1].ID // else it is too old to be among them
+	return len(runs) < HistoryDepth || remedy > runs[len(runs)-1].ID // else it is too old to be among them
 }
 
-// isRemedy reports whether a run is an apply of what was applied already.
-func isRemedy(run holdfast.Run) bool { return run.Kind == holdfast.RunApply && run.Exact }
+// IsRemedy reports whether a run is an apply of what was applied already.
+func IsRemedy(run holdfast.Run) bool { return run.Kind == holdfast.RunApply && run.Exact }
 
-// driftPolicy is a cluster's policy for drift as its document was last read: of
+// DriftPolicy is a cluster's policy for drift as its document was last read: of
 // one that is at fault, what was applied.
-func driftPolicy(rec holdfast.ClusterRecord) holdfast.DriftPolicy {
+func DriftPolicy(rec holdfast.ClusterRecord) holdfast.DriftPolicy {
 	if len(rec.Desired.Faults) > 0 || rec.Desired.Missing != "" {
 		return rec.Applied.Document.Drift
 	}
 	return rec.Desired.Document.Drift
 }
 
-// settledDrift is what the record says of drift after a decision: which apply is
+// SettledDrift is what the record says of drift after a decision: which apply is
 // to undo it, and why that is not done.
-func settledDrift(in Input, d Decision, runs []holdfast.Run) holdfast.DriftState {
+func SettledDrift(in Input, d Decision, runs []holdfast.Run) holdfast.DriftState {
 	drift := in.Cluster.Drift
 	if drift.Status != holdfast.DriftFound {
 		return drift
@@ -200,12 +200,12 @@ func settledDrift(in Input, d Decision, runs []holdfast.Run) holdfast.DriftState
 	if !reserved(in.Cluster, runs) {
 		drift.Remedy = ""
 	}
-	if run, ok := remedyOf(in.Cluster, runs); ok {
+	if run, ok := RemedyOf(in.Cluster, runs); ok {
 		drift.Remedy = run.ID
 	}
 	drift.Hold = ""
-	asGitSays := desired(in).Equal(in.Cluster.Applied.SourceDigest) && !in.Cluster.Desired.Removed && begun(in) == nil
-	if d.Action == ActionWait && asGitSays && driftPolicy(in.Cluster).OnDrift == onDriftApply && undoable(in) {
+	asGitSays := Desired(in).Equal(in.Cluster.Applied.SourceDigest) && !in.Cluster.Desired.Removed && Begun(in) == nil
+	if d.Action == ActionWait && asGitSays && DriftPolicy(in.Cluster).OnDrift == onDriftApply && undoable(in) {
 		drift.Hold = d.Reason
 		if d.Detail != "" && d.Reason == ReasonDriftHeld {
 			drift.Hold = d.Detail

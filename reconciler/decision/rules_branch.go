@@ -1,4 +1,4 @@
-package reconciler
+package decision
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // inProgress leaves a run that is executed alone, unless it is a plan that a
 // newer revision, a merge or a person has made useless.
 func inProgress(in Input) (Decision, bool) {
-	last := newest(in.Runs)
+	last := Newest(in.Runs)
 	if last.Status != holdfast.RunRunning {
 		return Decision{}, false
 	}
@@ -22,28 +22,28 @@ func inProgress(in Input) (Decision, bool) {
 	}
 	d := Decision{Action: ActionNone, Reason: ReasonInProgress}
 	_, settled := settledByMerge(in)
-	useless := !last.SourceDigest.Equal(desired(in)) || settled
+	useless := !last.SourceDigest.Equal(Desired(in)) || settled
 	if last.Kind == holdfast.RunPlan && useless {
 		d.Reason, d.Cancel = ReasonSuperseded, []string{last.ID}
 	}
 	return d, true
 }
 
-// recordOutcome makes the record say what has happened: it is the only way in
+// RecordOutcome makes the record say what has happened: it is the only way in
 // which Applied moves.
-func recordOutcome(in Input) (Decision, bool) {
-	last := newest(in.Runs)
-	if last.ID == "" || last.ID == in.Cluster.Applied.Run || !newerThanApplied(in, last) {
+func RecordOutcome(in Input) (Decision, bool) {
+	last := Newest(in.Runs)
+	if last.ID == "" || last.ID == in.Cluster.Applied.Run || !NewerThanApplied(in, last) {
 		return Decision{}, false
 	}
 	d := Decision{Action: ActionRecord, Reason: ReasonApplied, Run: last.ID}
-	if destroys(last) {
+	if Destroys(last) {
 		d.Reason = ReasonDestroyed
 	}
 	switch {
 	case last.Status == holdfast.RunApplied:
 		return d, true
-	case last.Status == holdfast.RunNoChanges && (last.Kind.Writes() || last.SourceDigest.Equal(desired(in))):
+	case last.Status == holdfast.RunNoChanges && (last.Kind.Writes() || last.SourceDigest.Equal(Desired(in))):
 		if last.Kind == holdfast.RunPlan && !last.Destroy {
 			d.Reason = ReasonAdopted
 		}
@@ -54,30 +54,30 @@ func recordOutcome(in Input) (Decision, bool) {
 }
 
 func invalid(in Input) (Decision, bool) {
-	return Decision{Action: ActionWait, Reason: ReasonInvalid, Cancel: pending(in.Runs)}, desired(in) == ""
+	return Decision{Action: ActionWait, Reason: ReasonInvalid, Cancel: Pending(in.Runs)}, Desired(in) == ""
 }
 
 // upToDate holds only if no failed apply has left something half done since.
 func upToDate(in Input) (Decision, bool) {
-	same := desired(in).Equal(in.Cluster.Applied.SourceDigest)
-	if !same || begun(in) != nil || in.Approval != nil && in.Approval.Verb == holdfast.VerbPlan {
+	same := Desired(in).Equal(in.Cluster.Applied.SourceDigest)
+	if !same || Begun(in) != nil || in.Ask != nil && in.Ask.Verb == holdfast.VerbPlan {
 		return Decision{}, false
 	}
-	if in.Approval != nil && in.Approval.Verb == holdfast.VerbApply {
+	if in.Ask != nil && in.Ask.Verb == holdfast.VerbApply {
 		return Decision{Action: ActionRefuse, Reason: ReasonUpToDate}, true
 	}
-	return Decision{Action: ActionNone, Reason: ReasonUpToDate, Cancel: pending(in.Runs)}, true
+	return Decision{Action: ActionNone, Reason: ReasonUpToDate, Cancel: Pending(in.Runs)}, true
 }
 
 func suspended(in Input) (Decision, bool) {
-	d := Decision{Action: ActionWait, Reason: ReasonSuspended, Cancel: pending(in.Runs)}
-	if in.Approval != nil {
+	d := Decision{Action: ActionWait, Reason: ReasonSuspended, Cancel: Pending(in.Runs)}
+	if in.Ask != nil {
 		d.Action = ActionRefuse
 	}
 	switch in.Suspended {
-	case suspendedProject:
+	case SuspendedProject:
 		d.Detail = "all clusters of its project are suspended"
-	case suspendedFleet:
+	case SuspendedFleet:
 		d.Detail = "all clusters are suspended"
 	}
 	return d, in.Cluster.Suspended || in.Suspended != ""
@@ -85,29 +85,29 @@ func suspended(in Input) (Decision, bool) {
 
 // supersededRun ends what waits for its turn with content that Git has left.
 func supersededRun(in Input) (Decision, bool) {
-	last := newest(in.Runs)
-	if !last.Status.Pending() || last.SourceDigest.Equal(desired(in)) {
+	last := Newest(in.Runs)
+	if !last.Status.Pending() || last.SourceDigest.Equal(Desired(in)) {
 		return Decision{}, false
 	}
-	return Decision{Action: ActionNone, Reason: ReasonSuperseded, Cancel: pending(in.Runs), After: time.Nanosecond}, true
+	return Decision{Action: ActionNone, Reason: ReasonSuperseded, Cancel: Pending(in.Runs), After: time.Nanosecond}, true
 }
 
 // approvedApply queues the apply of exactly the plan that a person has seen.
 func approvedApply(in Input) (Decision, bool) {
-	if in.Approval == nil || in.Approval.Verb != holdfast.VerbApply {
+	if in.Ask == nil || in.Ask.Verb != holdfast.VerbApply {
 		return Decision{}, false
 	}
-	last := newest(in.Runs)
+	last := Newest(in.Runs)
 	apply := Decision{
-		Action: ActionApply, Reason: ReasonApproved, Reviews: reviews(in), Actor: in.Approval.Actor,
+		Action: ActionApply, Reason: ReasonApproved, Reviews: reviews(in), Actor: in.Ask.Actor,
 	}
-	current, merge := current(in, last) && !givenUp(last), reviewed(in.Merges)
-	mine := in.Approval.Run == last.ID
+	current, merge := current(in, last) && !GivenUp(last), reviewed(in.Merges)
+	mine := in.Ask.Run == last.ID
 	switch {
 	case current && last.Status.Pending():
 		return Decision{Action: ActionRefuse, Reason: ReasonInProgress}, true
 	case current && last.Status == holdfast.RunPlanned && mine && last.StateSerial != in.Cluster.StateSerial:
-		return Decision{Action: ActionPlan, Reason: ReasonStateMoved, Reviews: reviews(in), Actor: in.Approval.Actor}, true
+		return Decision{Action: ActionPlan, Reason: ReasonStateMoved, Reviews: reviews(in), Actor: in.Ask.Actor}, true
 	case current && last.Status == holdfast.RunPlanned && mine:
 		// To have seen a plan is not to have approved the merge.
 		if len(in.Merges) > 0 {
@@ -117,7 +117,7 @@ func approvedApply(in Input) (Decision, bool) {
 		}
 		apply.StoredPlan = last.ID
 		return apply, true
-	case merge != nil && begun(in) == nil && (!current || beforeMerge(last)) && speaksOf(*in.Approval, in.Merges):
+	case merge != nil && Begun(in) == nil && (!current || beforeMerge(last)) && speaksOf(*in.Ask, in.Merges):
 		// A manual merge: the plan has to be the reviewed one.
 		if reason := barred(in, *merge); reason != "" {
 			return Decision{Action: ActionRefuse, Reason: reason}, true
@@ -132,36 +132,36 @@ func approvedApply(in Input) (Decision, bool) {
 
 // speaksOf reports whether a person's word is about one of the merges that are to
 // be applied: in an older pull request it would be one about another change.
-func speaksOf(approval Approval, merges []Merge) bool {
-	return approval.PullRequest.IsZero() ||
-		slices.ContainsFunc(merges, func(m Merge) bool { return m.Review.PullRequest == approval.PullRequest })
+func speaksOf(ask Ask, merges []Merge) bool {
+	return ask.PullRequest.IsZero() ||
+		slices.ContainsFunc(merges, func(m Merge) bool { return m.Review.PullRequest == ask.PullRequest })
 }
 
 func replanOnBranch(in Input) (Decision, bool) {
-	if in.Approval == nil || in.Approval.Verb != holdfast.VerbPlan {
+	if in.Ask == nil || in.Ask.Verb != holdfast.VerbPlan {
 		return Decision{}, false
 	}
-	if last := newest(in.Runs); last.Status.Pending() {
+	if last := Newest(in.Runs); last.Status.Pending() {
 		return Decision{Action: ActionRefuse, Reason: ReasonInProgress}, true
 	}
 	return Decision{
-		Action: ActionPlan, Reason: ReasonRequested, Reviews: reviews(in), Actor: in.Approval.Actor,
+		Action: ActionPlan, Reason: ReasonRequested, Reviews: reviews(in), Actor: in.Ask.Actor,
 	}, true
 }
 
 // pendingRun waits for a queued run, unless it is a plan for an unreviewed
 // change that turns out to have been reviewed.
 func pendingRun(in Input) (Decision, bool) {
-	last := newest(in.Runs)
+	last := Newest(in.Runs)
 	if !last.Status.Pending() {
 		return Decision{}, false
 	}
 	if d, ok := settledByMerge(in); ok {
-		d.Cancel = pending(in.Runs)
+		d.Cancel = Pending(in.Runs)
 		return d, true
 	}
 	if wait := in.Throttled.Sub(in.Now); wait > 0 {
-		detail := throttledText(last.Document.Provider, in.Throttled)
+		detail := ThrottledText(last.Document.Provider, in.Throttled)
 		return Decision{Action: ActionWait, Reason: ReasonProviderThrottled, Detail: detail, After: wait}, true
 	}
 	return Decision{Action: ActionNone, Reason: ReasonInProgress}, true
@@ -171,7 +171,7 @@ func pendingRun(in Input) (Decision, bool) {
 // is a plan which only the merge of a reviewed one was missing for. What waits
 // for a person is not settled by it.
 func settledByMerge(in Input) (Decision, bool) {
-	last := newest(in.Runs)
+	last := Newest(in.Runs)
 	if last.Kind != holdfast.RunPlan || last.Actor != "" || reviewed(in.Merges) == nil {
 		return Decision{}, false
 	}
@@ -191,23 +191,23 @@ func settledByMerge(in Input) (Decision, bool) {
 // shows a person what is left to do. Only a plan that people have seen since
 // the failure, merged or approved, is applied after that.
 func failedApply(in Input) (Decision, bool) {
-	failed := begun(in)
+	failed := Begun(in)
 	if failed == nil {
 		return Decision{}, false
 	}
 	if merge := reviewed(in.Merges); merge != nil && merge.Review.Run > failed.ID {
 		return Decision{}, false
 	}
-	last := newest(in.Runs)
+	last := Newest(in.Runs)
 	switch {
-	case last.ID == failed.ID && passing(*failed) && resumes(in) < in.MaxResumes &&
-		failed.SourceDigest.Equal(desired(in)):
+	case last.ID == failed.ID && Transient(*failed) && resumes(in) < in.MaxResumes &&
+		failed.SourceDigest.Equal(Desired(in)):
 		wait := failed.FinishedAt.Add(in.Backoff << resumes(in)).Sub(in.Now)
 		if wait > 0 {
 			return Decision{Action: ActionWait, Reason: ReasonBackingOff, After: wait}, true
 		}
 		return Decision{Action: ActionApply, Reason: ReasonResumed, Reviews: failed.Reviews, Resume: true}, true
-	case last.ID == failed.ID, !last.SourceDigest.Equal(desired(in)), givenUp(last):
+	case last.ID == failed.ID, !last.SourceDigest.Equal(Desired(in)), GivenUp(last):
 		return Decision{Action: ActionPlan, Reason: ReasonApplyFailed, Reviews: reviews(in)}, true
 	case last.Kind == holdfast.RunPlan && last.Status == holdfast.RunInterrupted:
 		return again(in, ReasonApplyFailed), true
@@ -231,7 +231,7 @@ func canceledApply(in Input) (Decision, bool) {
 		return Decision{}, false
 	}
 	switch {
-	case last.Status == holdfast.RunCanceled && !givenUp(last):
+	case last.Status == holdfast.RunCanceled && !GivenUp(last):
 		return Decision{Action: ActionWait, Reason: ReasonCanceled}, true
 	case last.Status == holdfast.RunErrored, last.Status == holdfast.RunInterrupted:
 		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}, true
@@ -256,7 +256,7 @@ func reviewedMerge(in Input) (Decision, bool) {
 // barred is which of the conditions for the apply of a merge is not met; empty
 // if all are.
 func barred(in Input, merge Merge) string {
-	for _, policy := range policies(in) {
+	for _, policy := range ApplyPolicies(in) {
 		switch {
 		case slices.Contains(policy.Requires, "approved") && !merge.Approved:
 			return ReasonNotApproved
@@ -274,7 +274,7 @@ func manualMerge(in Input) (Decision, bool) {
 
 // unreviewed plans what nobody has seen, and waits for a person.
 func unreviewed(in Input) (Decision, bool) {
-	last := newest(in.Runs)
+	last := Newest(in.Runs)
 	if !current(in, last) || last.Kind != holdfast.RunPlan {
 		return Decision{Action: ActionPlan, Reason: ReasonUnreviewed, Reviews: reviews(in)}, true
 	}
@@ -284,7 +284,7 @@ func unreviewed(in Input) (Decision, bool) {
 	case holdfast.RunErrored:
 		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}, true
 	case holdfast.RunCanceled:
-		if givenUp(last) {
+		if GivenUp(last) {
 			return Decision{Action: ActionPlan, Reason: ReasonUnreviewed, Reviews: reviews(in)}, true
 		}
 		return Decision{Action: ActionWait, Reason: ReasonCanceled}, true
@@ -293,7 +293,7 @@ func unreviewed(in Input) (Decision, bool) {
 	}
 }
 
-// throttledText says until when the runs of a provider are held back.
-func throttledText(provider string, until time.Time) string {
+// ThrottledText says until when the runs of a provider are held back.
+func ThrottledText(provider string, until time.Time) string {
 	return fmt.Sprintf("runs of %s wait until %s UTC", provider, until.UTC().Format(time.TimeOnly))
 }

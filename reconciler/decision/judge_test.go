@@ -1,4 +1,4 @@
-package reconciler_test
+package decision_test
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 const group = "aws_eks_node_group.main"
@@ -42,7 +42,7 @@ func drifted(drift []holdfast.ResourceChange, changes ...holdfast.ResourceChange
 type changes = []holdfast.ResourceChange
 
 // told is a finding as lines.
-func told(f reconciler.Finding) []string {
+func told(f decision.Finding) []string {
 	var out []string
 	for _, item := range f.Items {
 		words := []string{string(item.Kind), item.Address, string(item.Action)}
@@ -188,7 +188,7 @@ func TestJudge(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := reconciler.Judge(tt.plan, tt.rules, noon)
+			f := decision.Judge(tt.plan, tt.rules, noon)
 			if diff := cmp.Diff(tt.want, told(f)); diff != "" {
 				t.Errorf("items (-want +got):\n%s", diff)
 			}
@@ -214,7 +214,7 @@ func TestJudgeDestroys(t *testing.T) {
 		// An apply destroys what is hidden, too.
 		plan := drifted(nil, change(group, action, "x 1 2"), change("aws_vpc.a", holdfast.ActionUpdate, "x 1 2"))
 		rules := []holdfast.DriftRule{{Address: group, Reason: "hidden"}}
-		if f := reconciler.Judge(plan, rules, noon); f.Destroys != want {
+		if f := decision.Judge(plan, rules, noon); f.Destroys != want {
 			t.Errorf("%s: destroys %t, want %t", action, f.Destroys, want)
 		}
 	}
@@ -235,7 +235,7 @@ func TestJudgeTellsSecretsApart(t *testing.T) {
 		}}
 		return p
 	}
-	one, same, other := reconciler.Judge(plan("1"), nil, noon), reconciler.Judge(plan("1"), nil, noon), reconciler.Judge(plan("2"), nil, noon)
+	one, same, other := decision.Judge(plan("1"), nil, noon), decision.Judge(plan("1"), nil, noon), decision.Judge(plan("2"), nil, noon)
 	if one.Fingerprint != same.Fingerprint || one.Fingerprint == other.Fingerprint || one.Counts.Changed != 1 {
 		t.Errorf("fingerprints %s, %s, %s of %+v", one.Fingerprint.Short(), same.Fingerprint.Short(), other.Fingerprint.Short(), one.Counts)
 	}
@@ -249,7 +249,7 @@ func TestJudgeOverlooksWhatIsComputed(t *testing.T) {
 		return drifted(changes{change(group, holdfast.ActionUpdate, "size 3 5", "status_at mon "+day, "harmless 1 "+day)},
 			change(group, holdfast.ActionUpdate, "size 5 3", "status_at "+day+" ?"))
 	}
-	if a, b := reconciler.Judge(plan("tue"), nil, noon), reconciler.Judge(plan("wed"), nil, noon); a.Fingerprint != b.Fingerprint {
+	if a, b := decision.Judge(plan("tue"), nil, noon), decision.Judge(plan("wed"), nil, noon); a.Fingerprint != b.Fingerprint {
 		t.Error("the fingerprint is another one the next day")
 	}
 }
@@ -273,7 +273,7 @@ func TestFingerprintIsOfWhatCounts(t *testing.T) {
 				plan.Changes = append(plan.Changes, change(address, pick(rnd, holdfast.ActionUpdate, holdfast.ActionReplace), "x "+value+" 0", "noise 1 0"))
 			}
 		}
-		f := reconciler.Judge(plan, rules, noon)
+		f := decision.Judge(plan, rules, noon)
 		shuffled := holdfast.Plan{Drift: slices.Clone(plan.Drift), Changes: slices.Clone(plan.Changes)}
 		rnd.Shuffle(len(shuffled.Drift), func(i, j int) { shuffled.Drift[i], shuffled.Drift[j] = shuffled.Drift[j], shuffled.Drift[i] })
 		rnd.Shuffle(len(shuffled.Changes), func(i, j int) {
@@ -281,11 +281,11 @@ func TestFingerprintIsOfWhatCounts(t *testing.T) {
 		})
 		shuffled.Drift = append(shuffled.Drift,
 			change("aws_hidden.z", holdfast.ActionUpdate, "x 1 2"), change("aws_vpc.harmless", holdfast.ActionUpdate, "x 1 2"))
-		if g := reconciler.Judge(shuffled, rules, noon); g.Fingerprint != f.Fingerprint || g.Counts.Drifted() != f.Counts.Drifted() {
+		if g := decision.Judge(shuffled, rules, noon); g.Fingerprint != f.Fingerprint || g.Counts.Drifted() != f.Counts.Drifted() {
 			t.Fatalf("in another order, with what does not count: %+v, want %+v", g.Counts, f.Counts)
 		}
 		shuffled.Changes = append(shuffled.Changes, change("aws_vpc.new", holdfast.ActionUpdate, "x 1 2"))
-		if g := reconciler.Judge(shuffled, rules, noon); g.Fingerprint == f.Fingerprint || g.Counts.Drifted() != f.Counts.Drifted()+1 {
+		if g := decision.Judge(shuffled, rules, noon); g.Fingerprint == f.Fingerprint || g.Counts.Drifted() != f.Counts.Drifted()+1 {
 			t.Fatalf("one more drifts, and it is %+v after %+v", g.Counts, f.Counts)
 		}
 		if f.Counts.Drifted() == 0 && f.Fingerprint != "" || len(f.Items) == 0 && f.Counts != (holdfast.DriftCounts{}) {
@@ -297,8 +297,8 @@ func TestFingerprintIsOfWhatCounts(t *testing.T) {
 func TestRulesDigest(t *testing.T) {
 	t.Parallel()
 	rule := holdfast.DriftRule{Address: "a.b", Reason: "r", Expires: noon}
-	live := reconciler.RulesDigest([]holdfast.DriftRule{rule}, noon.Add(-time.Second))
-	if live == "" || reconciler.RulesDigest([]holdfast.DriftRule{rule}, noon) != "" || reconciler.RulesDigest(nil, noon) != "" {
+	live := decision.RulesDigest([]holdfast.DriftRule{rule}, noon.Add(-time.Second))
+	if live == "" || decision.RulesDigest([]holdfast.DriftRule{rule}, noon) != "" || decision.RulesDigest(nil, noon) != "" {
 		t.Errorf("the digest of a rule is %q; of none, or an expired one, it is to be empty", live)
 	}
 }

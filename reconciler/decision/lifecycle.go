@@ -1,4 +1,4 @@
-package reconciler
+package decision
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ var seenWaits = []string{
 	ReasonHasDependents, ReasonMassDeletion, ReasonDependencyPending, ReasonDependencyFailed, ReasonDependencyMissing,
 }
 
-// lifecycle derives from a cluster's record and the runs of its tracked branch,
+// Lifecycle derives from a cluster's record and the runs of its tracked branch,
 // newest first and without checks for drift, in which phase it is and which
 // conditions hold: one of each type, in the order of their constants. The
 // record's own phase tells whether it was Active before, its own conditions
@@ -44,7 +44,7 @@ var seenWaits = []string{
 //	Failed        an apply has failed in its middle, and nothing goes on by itself
 //	Deleting      its document is gone, and it is not yet
 //	Deleted       it is gone
-func lifecycle(now time.Time, rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Phase, []holdfast.Condition) {
+func Lifecycle(now time.Time, rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Phase, []holdfast.Condition) {
 	l := newLife(rec, runs)
 	conditions := []holdfast.Condition{
 		l.commitPlanned(), l.planUpToDate(), l.applyUpToDate(), l.drifted(), l.blocked(),
@@ -79,7 +79,7 @@ func newLife(rec holdfast.ClusterRecord, runs []holdfast.Run) life {
 	if i := slices.IndexFunc(runs, func(run holdfast.Run) bool { return run.ID <= rec.Life }); i >= 0 {
 		runs = runs[:i]
 	}
-	l := life{rec: rec, runs: runs, failed: begun(Input{Cluster: rec, Runs: runs})}
+	l := life{rec: rec, runs: runs, failed: Begun(Input{Cluster: rec, Runs: runs})}
 	for _, run := range runs {
 		if run.ID <= rec.Applied.Run {
 			break
@@ -118,7 +118,7 @@ func (l life) working() bool {
 	case holdfast.RunQueued, holdfast.RunWaiting:
 		return l.write.Resume
 	default:
-		return l.failed != nil && l.failed.ID == newest(l.runs).ID && l.rec.Waiting == ReasonBackingOff
+		return l.failed != nil && l.failed.ID == Newest(l.runs).ID && l.rec.Waiting == ReasonBackingOff
 	}
 }
 
@@ -217,7 +217,7 @@ func (l life) commitPlanned() holdfast.Condition {
 // compares reports whether a run that has not ended, or was given up, stands on
 // a plan that people have seen.
 func compares(run holdfast.Run) bool {
-	open := !run.Status.Done() || givenUp(run) && !run.Begun
+	open := !run.Status.Done() || GivenUp(run) && !run.Begun
 	return open && run.Kind.Writes() && slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return v.Run != "" })
 }
 
@@ -251,7 +251,7 @@ func (l life) planUpToDate() holdfast.Condition {
 	if c, ok := l.unknowable(t); ok {
 		return c
 	}
-	last := lastBegun(l.runs)
+	last := LastBegun(l.runs)
 	switch run := l.about; {
 	case l.settled():
 		return condition(t, holdfast.ConditionTrue, ReasonApplied, "")
@@ -350,9 +350,9 @@ func (l life) blocked() holdfast.Condition {
 	}
 }
 
-// transitions is what has changed of a cluster's phase, and of the statuses of
+// Transitions is what has changed of a cluster's phase, and of the statuses of
 // its conditions. That a condition is known for the first time is no change.
-func transitions(at time.Time, before, after holdfast.ClusterRecord, runs []holdfast.Run) []holdfast.Transition {
+func Transitions(at time.Time, before, after holdfast.ClusterRecord, runs []holdfast.Run) []holdfast.Transition {
 	var out []holdfast.Transition
 	if before.Phase != after.Phase {
 		reason, run := phaseCause(after, runs)
@@ -381,7 +381,7 @@ func transitions(at time.Time, before, after holdfast.ClusterRecord, runs []hold
 // runSince is the newest run if something has happened to it since the record was
 // written; empty if what has changed is not its doing.
 func runSince(before holdfast.ClusterRecord, runs []holdfast.Run) string {
-	run := newest(runs)
+	run := Newest(runs)
 	for _, at := range []time.Time{run.CreatedAt, run.StartedAt, run.FinishedAt} {
 		if at.After(before.UpdatedAt) {
 			return run.ID

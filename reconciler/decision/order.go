@@ -1,4 +1,4 @@
-package reconciler
+package decision
 
 import (
 	"fmt"
@@ -11,19 +11,19 @@ import (
 // inOrder holds an apply back until the clusters that this one depends on are
 // applied, whoever asks.
 func inOrder(in Input, d Decision) Decision {
-	restores := desired(in).Equal(in.Cluster.Applied.SourceDigest) && begun(in) == nil // nothing new comes to stand on the parents
+	restores := Desired(in).Equal(in.Cluster.Applied.SourceDigest) && Begun(in) == nil // nothing new comes to stand on the parents
 	if d.Action != ActionApply || in.Cluster.Desired.Removed || restores {
 		return d
 	}
-	reason, detail := held(in.Parents)
+	reason, detail := Held(in.Parents)
 	if reason == "" {
 		return d
 	}
 	return heldBack(in, reason, detail)
 }
 
-// held is why something that depends on parents has to wait; empty if it has not.
-func held(parents []holdfast.Relation) (reason, detail string) {
+// Held is why something that depends on parents has to wait; empty if it has not.
+func Held(parents []holdfast.Relation) (reason, detail string) {
 	for _, p := range parents {
 		switch {
 		case p.Phase == "" || p.Phase == holdfast.PhaseDeleted:
@@ -47,8 +47,8 @@ func relationText(p holdfast.Relation) string {
 	return fmt.Sprintf("%s is %s", p.Name, p.Phase)
 }
 
-// unsettled are the names of the parents whose apply is still to come.
-func unsettled(parents []holdfast.Relation) []string {
+// Unsettled are the names of the parents whose apply is still to come.
+func Unsettled(parents []holdfast.Relation) []string {
 	var names []string
 	for _, p := range parents {
 		if !p.Settled {
@@ -58,8 +58,8 @@ func unsettled(parents []holdfast.Relation) []string {
 	return names
 }
 
-// relationOf is what a cluster's record means for those that it is related to.
-func relationOf(rec holdfast.ClusterRecord) holdfast.Relation {
+// RelationOf is what a cluster's record means for those that it is related to.
+func RelationOf(rec holdfast.ClusterRecord) holdfast.Relation {
 	waiting := rec.Waiting
 	if rec.Drift.Hold != "" {
 		waiting = "" // what Git asks for is applied
@@ -71,4 +71,3 @@ func relationOf(rec holdfast.ClusterRecord) holdfast.Relation {
 			slices.Contains([]string{ReasonApplyFailed, ReasonPlanFailed, ReasonDestroyFailed, ReasonInvalid, ReasonDependencyFailed}, rec.Waiting),
 	}
 }
-

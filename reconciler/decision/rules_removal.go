@@ -1,4 +1,4 @@
-package reconciler
+package decision
 
 import (
 	"fmt"
@@ -23,9 +23,9 @@ const (
 	massRemovalShare = 10
 )
 
-// destruction is the digest of "nothing is left" of what was last applied;
+// Destruction is the digest of "nothing is left" of what was last applied;
 // empty if nothing ever was.
-func destruction(cluster string, last holdfast.Applied) holdfast.Digest {
+func Destruction(cluster string, last holdfast.Applied) holdfast.Digest {
 	if last.Run == "" {
 		return ""
 	}
@@ -34,18 +34,18 @@ func destruction(cluster string, last holdfast.Applied) holdfast.Digest {
 	return d.Digest()
 }
 
-// desired is what Git asks for: the content of the document, or the destruction
+// Desired is what Git asks for: the content of the document, or the destruction
 // of what it stood for.
-func desired(in Input) holdfast.Digest {
+func Desired(in Input) holdfast.Digest {
 	if in.Cluster.Desired.Removed {
-		return destruction(in.Cluster.Name, in.Last)
+		return Destruction(in.Cluster.Name, in.Last)
 	}
 	return in.Cluster.Desired.SourceDigest
 }
 
 // ended leaves a cluster alone that is gone.
 func ended(in Input) (Decision, bool) {
-	return Decision{Action: ActionNone, Reason: ReasonDestroyed, Cancel: pending(in.Runs)}, in.Cluster.Ending != nil
+	return Decision{Action: ActionNone, Reason: ReasonDestroyed, Cancel: Pending(in.Runs)}, in.Cluster.Ending != nil
 }
 
 // missing leaves a cluster alone whose document nobody can find, and nobody has
@@ -53,7 +53,7 @@ func ended(in Input) (Decision, bool) {
 func missing(in Input) (Decision, bool) {
 	why := in.Cluster.Desired.Missing
 	d := heldBack(in, ReasonMissing, why)
-	d.Cancel = pending(in.Runs)
+	d.Cancel = Pending(in.Runs)
 	return d, why != ""
 }
 
@@ -61,7 +61,7 @@ func missing(in Input) (Decision, bool) {
 // are judged by one another.
 func unseen(in Input) (Decision, bool) {
 	together := in.Cluster.Desired.Removed || len(in.Cluster.Desired.Document.DependsOn) > 0
-	return Decision{Action: ActionNone, Reason: ReasonInProgress}, in.Unseen && together && in.Approval == nil
+	return Decision{Action: ActionNone, Reason: ReasonInProgress}, in.Unseen && together && in.Ask == nil
 }
 
 // removed ends what was never there, plans nothing for what is protected, and
@@ -71,13 +71,13 @@ func removed(in Input) (Decision, bool) {
 		return Decision{}, false
 	}
 	if in.Last.Run == "" {
-		return Decision{Action: ActionRecord, Reason: ReasonNeverApplied, Cancel: pending(in.Runs)}, true
+		return Decision{Action: ActionRecord, Reason: ReasonNeverApplied, Cancel: Pending(in.Runs)}, true
 	}
-	reason, detail := spared(in)
-	last := newest(in.Runs)
+	reason, detail := Spared(in)
+	last := Newest(in.Runs)
 	queued := last.Kind == holdfast.RunDestroy && last.Status.Pending()
 	d := heldBack(in, reason, detail)
-	d.Cancel = pending(in.Runs)
+	d.Cancel = Pending(in.Runs)
 	return d, reason == ReasonProtected || reason != "" && queued
 }
 
@@ -87,26 +87,26 @@ func inSafety(in Input, d Decision) Decision {
 	if d.Action != ActionApply || !in.Cluster.Desired.Removed {
 		return d
 	}
-	reason, detail := spared(in)
+	reason, detail := Spared(in)
 	switch {
-	case in.Approval != nil && !in.Approval.PullRequest.IsZero() && !in.Approval.Removes:
+	case in.Ask != nil && !in.Ask.PullRequest.IsZero() && !in.Ask.Removes:
 		return Decision{Action: ActionRefuse, Reason: ReasonPlanMoved, Detail: "it was removed since"}
 	case reason == "" && d.Actor == "":
 		d.Actor = in.Cluster.Desired.Confirmed
 		return d
 	case reason == "":
 		return d
-	case in.Approval != nil && reason == ReasonHasDependents && reviewed(in.Merges) != nil && going(in.Dependents):
+	case in.Ask != nil && reason == ReasonHasDependents && reviewed(in.Merges) != nil && going(in.Dependents):
 		// A person's word about many holds until it is this one's turn.
-		return Decision{Action: ActionWait, Reason: reason, Detail: detail, Confirmed: in.Approval.Actor}
+		return Decision{Action: ActionWait, Reason: reason, Detail: detail, Confirmed: in.Ask.Actor}
 	default:
 		return heldBack(in, reason, detail)
 	}
 }
 
-// spared is why a cluster whose document is gone is not destroyed; empty if it
+// Spared is why a cluster whose document is gone is not destroyed; empty if it
 // may be.
-func spared(in Input) (reason, detail string) {
+func Spared(in Input) (reason, detail string) {
 	if guardedByDocument(in) {
 		return ReasonProtected, "deletion.protected was last applied: bring the document back, merge deletion.protected: false, then remove it"
 	}
@@ -153,10 +153,10 @@ func massRemoval(in Input) (bool, string) {
 // confirmed reports whether a person has asked for this very destroy, or it has
 // begun.
 func confirmed(in Input) bool {
-	asked := in.Approval != nil && in.Approval.Verb == holdfast.VerbApply
-	last := newest(in.Runs)
-	given := last.Kind == holdfast.RunDestroy && last.Actor != "" && last.SourceDigest.Equal(desired(in)) && !givenUp(last)
-	failed := begun(in)
+	asked := in.Ask != nil && in.Ask.Verb == holdfast.VerbApply
+	last := Newest(in.Runs)
+	given := last.Kind == holdfast.RunDestroy && last.Actor != "" && last.SourceDigest.Equal(Desired(in)) && !GivenUp(last)
+	failed := Begun(in)
 	return asked || given || in.Cluster.Desired.Confirmed != "" || failed != nil && failed.Kind == holdfast.RunDestroy
 }
 
@@ -172,11 +172,11 @@ func failedDestroy(in Input) (Decision, bool) {
 	if failed.Kind != holdfast.RunDestroy || !unfinished || !current(in, failed) {
 		return Decision{}, false
 	}
-	last := newest(in.Runs)
+	last := Newest(in.Runs)
 	tries := resumes(in)
 	held := Decision{Action: ActionWait, Reason: ReasonDestroyFailed, Detail: remaining(failed)}
 	switch {
-	case in.Approval != nil:
+	case in.Ask != nil:
 		return Decision{}, false
 	case i == 0 && tries < maxDestroyRetries && mayGoOn(failed):
 		wait := failed.FinishedAt.Add(in.Backoff << tries).Sub(in.Now)
@@ -184,7 +184,7 @@ func failedDestroy(in Input) (Decision, bool) {
 			return Decision{Action: ActionWait, Reason: ReasonBackingOff, After: wait, Detail: remaining(failed)}, true
 		}
 		return Decision{Action: ActionApply, Reason: ReasonResumed, Reviews: failed.Reviews, Resume: true, Actor: failed.Actor}, true
-	case i == 0, givenUp(last):
+	case i == 0, GivenUp(last):
 		return Decision{Action: ActionPlan, Reason: ReasonDestroyFailed, Reviews: reviews(in)}, true
 	case last.Status.Pending():
 		return Decision{Action: ActionNone, Reason: ReasonInProgress}, true
@@ -198,7 +198,7 @@ func failedDestroy(in Input) (Decision, bool) {
 // mayGoOn is false after a person has taken the lock away: whether the engine
 // still works is unknown.
 func mayGoOn(run holdfast.Run) bool {
-	return run.Status == holdfast.RunErrored || passing(run)
+	return run.Status == holdfast.RunErrored || Transient(run)
 }
 
 // remaining says what a failed destroy has left.

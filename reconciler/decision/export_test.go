@@ -1,4 +1,4 @@
-package reconciler
+package decision
 
 // Rules returns how many rules each side has.
 func Rules() (pullRequest, branch int) { return len(pullRequestRules), len(branchRules) }

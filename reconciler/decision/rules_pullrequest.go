@@ -1,4 +1,4 @@
-package reconciler
+package decision
 
 import (
 	"slices"
@@ -18,7 +18,7 @@ func closed(in Input) (Decision, bool) {
 }
 
 func notAffected(in Input) (Decision, bool) {
-	_, ok := affected(in)
+	_, ok := Affected(in)
 	return Decision{Action: ActionNone, Reason: ReasonNotAffected, Cancel: unfinished(in.Runs)}, !ok
 }
 
@@ -26,7 +26,7 @@ func notAffected(in Input) (Decision, bool) {
 // protected or was never there: reasons why there is nothing that could be
 // planned.
 func notPlanned(in Input) (Decision, bool) {
-	want, _ := affected(in)
+	want, _ := Affected(in)
 	d := Decision{Action: ActionWait, Reason: in.PullRequest.Reason, Cancel: unfinished(in.Runs)}
 	switch {
 	case d.Reason != "":
@@ -43,25 +43,25 @@ func notPlanned(in Input) (Decision, bool) {
 }
 
 func replanRequested(in Input) (Decision, bool) {
-	if in.Approval == nil || in.Approval.Verb != holdfast.VerbPlan {
+	if in.Ask == nil || in.Ask.Verb != holdfast.VerbPlan {
 		return Decision{}, false
 	}
 	return Decision{
 		Action: ActionPlan, Reason: ReasonRequested,
-		Cancel: unfinished(in.Runs), Actor: in.Approval.Actor,
+		Cancel: unfinished(in.Runs), Actor: in.Ask.Actor,
 	}, true
 }
 
 func applyBeforeMerge(in Input) (Decision, bool) {
 	return Decision{Action: ActionRefuse, Reason: ReasonNotMerged},
-		in.Approval != nil && in.Approval.Verb == holdfast.VerbApply
+		in.Ask != nil && in.Ask.Verb == holdfast.VerbApply
 }
 
 // supersededPlan replaces a plan that is not finished by one of what Git says now.
 // A trial does not stand for a plan that people review, nor the other way round.
 func supersededPlan(in Input) (Decision, bool) {
-	last := newest(in.Runs)
-	want, _ := affected(in)
+	last := Newest(in.Runs)
+	want, _ := Affected(in)
 	if last.ID == "" || last.SourceDigest.Equal(proposed(in)) && last.Trial == want.Trial {
 		return Decision{}, false
 	}
@@ -71,7 +71,7 @@ func supersededPlan(in Input) (Decision, bool) {
 // carriedPlan lets a plan hold for a newer head, or base, that says the same of
 // this cluster.
 func carriedPlan(in Input) (Decision, bool) {
-	last := newest(in.Runs)
+	last := Newest(in.Runs)
 	if last.ID == "" || last.Revision == in.PullRequest.Head && last.Base == in.PullRequest.Base {
 		return Decision{}, false
 	}
@@ -79,14 +79,14 @@ func carriedPlan(in Input) (Decision, bool) {
 }
 
 func pendingPlan(in Input) (Decision, bool) {
-	last := newest(in.Runs)
+	last := Newest(in.Runs)
 	return Decision{Action: ActionNone, Reason: ReasonInProgress}, last.ID != "" && !last.Status.Done()
 }
 
 // stalePlan plans again when the world that the plan was made in has moved: that
 // of its last attempt, if there was any.
 func stalePlan(in Input) (Decision, bool) {
-	last := newest(in.Runs)
+	last := Newest(in.Runs)
 	switch {
 	case last.ID == "":
 		return Decision{Action: ActionPlan, Reason: ReasonNewRevision}, true
@@ -106,15 +106,15 @@ func stalePlan(in Input) (Decision, bool) {
 // settledSince reports whether all that a provisional plan was made ahead of is
 // applied now.
 func settledSince(in Input, plan holdfast.Run) bool {
-	ahead := unsettled(in.Parents)
+	ahead := Unsettled(in.Parents)
 	return !slices.ContainsFunc(plan.Provisional, func(name string) bool { return slices.Contains(ahead, name) })
 }
 
 func endedPlan(in Input) (Decision, bool) {
-	switch last := newest(in.Runs); {
+	switch last := Newest(in.Runs); {
 	case last.Status == holdfast.RunErrored:
 		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}, true
-	case givenUp(last): // it was closed, a draft or in conflict meanwhile
+	case GivenUp(last): // it was closed, a draft or in conflict meanwhile
 		return Decision{Action: ActionPlan, Reason: ReasonNewRevision}, true
 	case last.Status == holdfast.RunCanceled:
 		return Decision{Action: ActionWait, Reason: ReasonCanceled}, true

@@ -1,4 +1,4 @@
-package reconciler_test
+package decision_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // TestNothingIsHiddenUnasked judges many plans: what an apply would do counts as
@@ -17,7 +17,7 @@ func TestNothingIsHiddenUnasked(t *testing.T) {
 	for seed := range uint64(3000) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		plan := anyPlan(random)
-		bare := reconciler.Judge(plan, nil, noon)
+		bare := decision.Judge(plan, nil, noon)
 		if got, want := bare.Fingerprint != "", len(plan.Changes) > 0; got != want {
 			t.Fatalf("seed %d: drift found %t, an apply would change something %t: %+v", seed, got, want, plan)
 		}
@@ -29,11 +29,11 @@ func TestNothingIsHiddenUnasked(t *testing.T) {
 		random.Shuffle(len(shuffled.Drift), func(i, j int) {
 			shuffled.Drift[i], shuffled.Drift[j] = shuffled.Drift[j], shuffled.Drift[i]
 		})
-		if again := reconciler.Judge(shuffled, nil, noon); again.Fingerprint != bare.Fingerprint || again.Counts != bare.Counts {
+		if again := decision.Judge(shuffled, nil, noon); again.Fingerprint != bare.Fingerprint || again.Counts != bare.Counts {
 			t.Fatalf("seed %d: in another order it is another drift: %+v", seed, plan)
 		}
 		// A rule for one resource changes nothing about any other.
-		hidden := reconciler.Judge(plan, []holdfast.DriftRule{{Address: "a.r0", Reason: "so"}}, noon)
+		hidden := decision.Judge(plan, []holdfast.DriftRule{{Address: "a.r0", Reason: "so"}}, noon)
 		for _, item := range hidden.Items {
 			if (item.Ignored != "") != (item.Address == "a.r0") {
 				t.Fatalf("seed %d: %s is ignored: %q", seed, item.Address, item.Ignored)

@@ -1,4 +1,4 @@
-package reconciler
+package decision
 
 import (
 	"cmp"
@@ -13,21 +13,21 @@ import (
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
-// finding is what a check for drift has found, seen through ignore rules.
-type finding struct {
-	items  []holdfast.DriftItem // what counts first, most dangerous first; then what is hidden, then what is harmless
-	counts holdfast.DriftCounts
+// Finding is what a check for drift has found, seen through ignore rules.
+type Finding struct {
+	Items  []holdfast.DriftItem // what counts first, most dangerous first; then what is hidden, then what is harmless
+	Counts holdfast.DriftCounts
 	// destroys and hides say what an apply of the plan would do beside undoing
 	// the drift.
-	destroys, hides bool
-	causes          []string
-	fingerprint     holdfast.Digest // of what counts; empty if nothing does
+	Destroys, Hides bool
+	Causes          []string
+	Fingerprint     holdfast.Digest // of what counts; empty if nothing does
 }
 
 // maxCauses bounds what a record remembers of what has drifted.
 const maxCauses = 20
 
-// judge tells in the plan of what was last applied what is drift:
+// Judge tells in the plan of what was last applied what is drift:
 //
 //	drifted, and an apply would change it       changed or gone
 //	drifted, and an apply would leave it so     harmless
@@ -35,14 +35,14 @@ const maxCauses = 20
 //
 // Of a resource that has drifted, what an apply would leave as it is counts as
 // little: an engine reports every attribute that a provider computes anew.
-func judge(plan holdfast.Plan, rules []holdfast.DriftRule, now time.Time) finding {
+func Judge(plan holdfast.Plan, rules []holdfast.DriftRule, now time.Time) Finding {
 	j := judging{
 		rules: rules, now: now,
 		entries: make(map[string][]string), causes: make(map[string]bool), ignored: make(map[string]bool),
 	}
 	changes := make(map[string]*holdfast.ResourceChange, len(plan.Changes))
 	for i, change := range plan.Changes {
-		j.finding.destroys = j.finding.destroys || change.Destroys()
+		j.finding.Destroys = j.finding.Destroys || change.Destroys()
 		if change.Action != holdfast.ActionMove && change.Action != holdfast.ActionImport {
 			changes[change.Address] = &plan.Changes[i]
 		}
@@ -81,7 +81,7 @@ type subject struct {
 type judging struct {
 	rules   []holdfast.DriftRule
 	now     time.Time
-	finding finding
+	finding Finding
 	entries map[string][]string // of the fingerprint, by address and kind
 	causes  map[string]bool
 	ignored map[string]bool // addresses of what is hidden, wholly or in part
@@ -160,8 +160,8 @@ func (j *judging) harmless(item holdfast.DriftItem, shown, hidden []holdfast.Att
 		}
 		item.Attributes = shown
 	}
-	j.finding.counts.Harmless++
-	j.finding.items = append(j.finding.items, item)
+	j.finding.Counts.Harmless++
+	j.finding.Items = append(j.finding.Items, item)
 }
 
 // input judges what an apply would change though it is as it was applied.
@@ -194,7 +194,7 @@ func (j *judging) input(s subject, attributes []holdfast.AttributeChange) {
 
 // count takes in what counts as drift, for relevant among its attributes.
 func (j *judging) count(item holdfast.DriftItem, relevant []holdfast.AttributeChange, s subject) {
-	counts := &j.finding.counts
+	counts := &j.finding.Counts
 	print := s.driftPrint
 	switch item.Kind {
 	case holdfast.DriftGone:
@@ -205,7 +205,7 @@ func (j *judging) count(item holdfast.DriftItem, relevant []holdfast.AttributeCh
 	case holdfast.DriftChanged:
 		counts.Changed++
 	}
-	j.finding.items = append(j.finding.items, item)
+	j.finding.Items = append(j.finding.Items, item)
 	entry := []string{item.Address, string(item.Kind), string(item.Action)}
 	for _, a := range relevant {
 		before, after := values(print, a)
@@ -241,15 +241,15 @@ func causesOf(item holdfast.DriftItem, relevant []holdfast.AttributeChange) []st
 func (j *judging) ignore(item holdfast.DriftItem, reason string, changed bool) {
 	item.Ignored = reason
 	j.ignored[item.Address] = true
-	j.finding.hides = j.finding.hides || changed
-	j.finding.items = append(j.finding.items, item)
+	j.finding.Hides = j.finding.Hides || changed
+	j.finding.Items = append(j.finding.Items, item)
 }
 
 // end sorts what was found and sums it up.
-func (j *judging) end() finding {
+func (j *judging) end() Finding {
 	v := j.finding
-	v.counts.Ignored = len(j.ignored)
-	slices.SortStableFunc(v.items, func(a, b holdfast.DriftItem) int {
+	v.Counts.Ignored = len(j.ignored)
+	slices.SortStableFunc(v.Items, func(a, b holdfast.DriftItem) int {
 		return cmp.Or(
 			cmp.Compare(rankOf(a), rankOf(b)),
 			cmp.Compare(dangerOf(b), dangerOf(a)),
@@ -257,8 +257,8 @@ func (j *judging) end() finding {
 			strings.Compare(string(a.Kind), string(b.Kind)),
 		)
 	})
-	v.causes = slices.Sorted(maps.Keys(j.causes))
-	v.causes = v.causes[:min(len(v.causes), maxCauses)]
+	v.Causes = slices.Sorted(maps.Keys(j.causes))
+	v.Causes = v.Causes[:min(len(v.Causes), maxCauses)]
 	if len(j.entries) == 0 {
 		return v
 	}
@@ -267,7 +267,7 @@ func (j *judging) end() finding {
 		d.Add(fmt.Sprint(len(j.entries[key])))
 		d.Add(j.entries[key]...)
 	}
-	v.fingerprint = d.Digest()
+	v.Fingerprint = d.Digest()
 	return v
 }
 
@@ -381,8 +381,8 @@ func below(hashes map[string]string, path string) string {
 	return strings.Join(parts, "\x00")
 }
 
-// rulesDigest is of the rules that hide anything at now; empty if none does.
-func rulesDigest(rules []holdfast.DriftRule, now time.Time) holdfast.Digest {
+// RulesDigest is of the rules that hide anything at now; empty if none does.
+func RulesDigest(rules []holdfast.DriftRule, now time.Time) holdfast.Digest {
 	var live []holdfast.DriftRule
 	for _, rule := range rules {
 		if rule.Expires.IsZero() || now.Before(rule.Expires) {

@@ -1,4 +1,4 @@
-package reconciler
+package decision
 
 import (
 	"slices"
@@ -8,16 +8,16 @@ import (
 
 // What the rules ask of an Input.
 
-// newest is the first of the runs; the zero run if there is none.
-func newest(runs []holdfast.Run) holdfast.Run {
+// Newest is the first of the runs; the zero run if there is none.
+func Newest(runs []holdfast.Run) holdfast.Run {
 	if len(runs) == 0 {
 		return holdfast.Run{}
 	}
 	return runs[0]
 }
 
-// affected returns what the pull request's merge result says of the cluster.
-func affected(in Input) (holdfast.PullRequestCluster, bool) {
+// Affected returns what the pull request's merge result says of the cluster.
+func Affected(in Input) (holdfast.PullRequestCluster, bool) {
 	for _, c := range in.PullRequest.Clusters {
 		if c.Name == in.Request.Cluster {
 			return c, true
@@ -29,17 +29,17 @@ func affected(in Input) (holdfast.PullRequestCluster, bool) {
 // proposed is the digest of what the pull request's merge result asks for:
 // empty if it is at fault, or if what goes was never applied.
 func proposed(in Input) holdfast.Digest {
-	c, _ := affected(in)
+	c, _ := Affected(in)
 	if c.Deleted {
-		return destruction(c.Name, in.Last)
+		return Destruction(c.Name, in.Last)
 	}
 	return c.SourceDigest
 }
 
-// policies are what holds for applies of a cluster, all of them: its document's.
+// ApplyPolicies are what holds for applies of a cluster, all of them: its document's.
 // The last document of one that is gone may have been at fault: what was applied
 // holds, too.
-func policies(in Input) []holdfast.ApplyPolicy {
+func ApplyPolicies(in Input) []holdfast.ApplyPolicy {
 	out := []holdfast.ApplyPolicy{in.Cluster.Desired.Document.Apply}
 	if in.Cluster.Desired.Removed && in.Cluster.Applied.Run != "" {
 		out = append(out, in.Cluster.Applied.Document.Apply)
@@ -49,12 +49,12 @@ func policies(in Input) []holdfast.ApplyPolicy {
 
 // byHand reports whether a merge is applied only when a person says so.
 func byHand(in Input) bool {
-	return slices.ContainsFunc(policies(in), func(p holdfast.ApplyPolicy) bool { return p.Manual })
+	return slices.ContainsFunc(ApplyPolicies(in), func(p holdfast.ApplyPolicy) bool { return p.Manual })
 }
 
-// givenUp reports whether the run was cancelled by what has changed, and not by
+// GivenUp reports whether the run was cancelled by what has changed, and not by
 // a person: once that is different again, it is made anew.
-func givenUp(run holdfast.Run) bool {
+func GivenUp(run holdfast.Run) bool {
 	return run.Status == holdfast.RunCanceled && run.Reason != ReasonCanceled
 }
 
@@ -80,8 +80,8 @@ func unfinished(runs []holdfast.Run) []string {
 	return ids(runs, func(s holdfast.RunStatus) bool { return !s.Done() })
 }
 
-// pending are the ids of the runs that nobody executes yet.
-func pending(runs []holdfast.Run) []string {
+// Pending are the ids of the runs that nobody executes yet.
+func Pending(runs []holdfast.Run) []string {
 	return ids(runs, holdfast.RunStatus.Pending)
 }
 
@@ -98,23 +98,23 @@ func ids(runs []holdfast.Run, match func(holdfast.RunStatus) bool) []string {
 // current reports whether run is about the desired content, and later than the
 // last apply.
 func current(in Input, run holdfast.Run) bool {
-	return run.ID != "" && run.SourceDigest.Equal(desired(in)) && newerThanApplied(in, run)
+	return run.ID != "" && run.SourceDigest.Equal(Desired(in)) && NewerThanApplied(in, run)
 }
 
-// newerThanApplied reports whether run was made after the last applied one, and
+// NewerThanApplied reports whether run was made after the last applied one, and
 // in the cluster's present life: ids sort by the time of their making.
-func newerThanApplied(in Input, run holdfast.Run) bool {
+func NewerThanApplied(in Input, run holdfast.Run) bool {
 	return run.ID > max(in.Cluster.Applied.Run, in.Cluster.Life)
 }
 
-// destroys reports whether a run is about the destruction of the cluster.
-func destroys(run holdfast.Run) bool { return run.Kind == holdfast.RunDestroy || run.Destroy }
+// Destroys reports whether a run is about the destruction of the cluster.
+func Destroys(run holdfast.Run) bool { return run.Kind == holdfast.RunDestroy || run.Destroy }
 
-// begun returns the newest apply since the last applied run whose engine had
+// Begun returns the newest apply since the last applied run whose engine had
 // begun to apply and did not end well; nil if there is none.
-func begun(in Input) *holdfast.Run {
+func Begun(in Input) *holdfast.Run {
 	for i, run := range in.Runs {
-		if !newerThanApplied(in, run) {
+		if !NewerThanApplied(in, run) {
 			return nil
 		}
 		if run.Kind.Writes() && run.Begun && run.Status.Done() && !run.Status.Good() {
@@ -137,8 +137,8 @@ func resumes(in Input) int {
 	return n
 }
 
-// passing reports whether what ended the run may not end the next one.
-func passing(run holdfast.Run) bool {
+// Transient reports whether what ended the run may not end the next one.
+func Transient(run holdfast.Run) bool {
 	ended := run.Status == holdfast.RunInterrupted || run.Status == holdfast.RunErrored
 	return ended && run.Failure != nil && run.Failure.Transient
 }
@@ -146,20 +146,20 @@ func passing(run holdfast.Run) bool {
 // again plans once more after a death, with a delay that doubles, and gives up
 // in the end: something about this plan may be what kills.
 func again(in Input, reason string) Decision {
-	deaths := deaths(in.Runs)
+	deaths := Deaths(in.Runs)
 	if deaths > in.MaxResumes {
 		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}
 	}
-	wait := newest(in.Runs).FinishedAt.Add(in.Backoff << (deaths - 1)).Sub(in.Now)
+	wait := Newest(in.Runs).FinishedAt.Add(in.Backoff << (deaths - 1)).Sub(in.Now)
 	if wait > 0 {
 		return Decision{Action: ActionWait, Reason: ReasonBackingOff, After: wait}
 	}
-	return Decision{Action: ActionPlan, Reason: reason, Reviews: newest(in.Runs).Reviews}
+	return Decision{Action: ActionPlan, Reason: reason, Reviews: Newest(in.Runs).Reviews}
 }
 
-// deaths counts the runs at the head of the list that were interrupted, without
+// Deaths counts the runs at the head of the list that were interrupted, without
 // a break.
-func deaths(runs []holdfast.Run) int {
+func Deaths(runs []holdfast.Run) int {
 	n := slices.IndexFunc(runs, func(run holdfast.Run) bool { return run.Status != holdfast.RunInterrupted })
 	if n < 0 {
 		return len(runs)
@@ -186,9 +186,9 @@ func reviews(in Input) []holdfast.Review {
 	return out
 }
 
-// lastBegun is the newest apply or destroy that had begun, however it ended; empty
+// LastBegun is the newest apply or destroy that had begun, however it ended; empty
 // if there is none.
-func lastBegun(runs []holdfast.Run) string {
+func LastBegun(runs []holdfast.Run) string {
 	for _, run := range runs {
 		if run.Kind.Writes() && run.Begun {
 			return run.ID

@@ -1,4 +1,4 @@
-package reconciler
+package decision
 
 import (
 	"time"
@@ -6,14 +6,14 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// historyDepth is how many of a cluster's runs a decision looks back on.
-const historyDepth = 50
+// HistoryDepth is how many of a cluster's runs a decision looks back on.
+const HistoryDepth = 50
 
 // The scopes of a suspension.
 const (
-	suspendedCluster = "cluster"
-	suspendedProject = "project"
-	suspendedFleet   = "fleet"
+	SuspendedCluster = "cluster"
+	SuspendedProject = "project"
+	SuspendedFleet   = "fleet"
 )
 
 // Input is all that a decision may depend on: no clock, no database, no Git.
@@ -36,8 +36,8 @@ type Input struct {
 	// Merges are the pull requests that were merged and touch the cluster since
 	// its last apply, newest first. Tracked branch only.
 	Merges []Merge
-	// Approval is a person's word that is being acted on; nil if none.
-	Approval *Approval
+	// Ask is a person's word that is being acted on; nil if none.
+	Ask *Ask
 
 	// Drift is the newest check for drift that has ended since the last apply;
 	// nil if there is none. Tracked branch only.
@@ -81,8 +81,8 @@ type Merge struct {
 	Mergeable bool
 }
 
-// Approval is what a person asked for, once it is known that they may.
-type Approval struct {
+// Ask is what a person asked for, once it is known that they may.
+type Ask struct {
 	Verb  holdfast.Verb // plan, apply or cancel
 	Actor string
 	// Run is the plan that the person has seen, whose file an apply shall use;
@@ -107,7 +107,7 @@ const (
 	ActionCarry  Action = "carry"  // Run's plan holds for a newer head too
 	ActionDrift  Action = "drift"  // Run has ended a check for drift
 	ActionCheck  Action = "check"  // queue a check for drift
-	ActionRefuse Action = "refuse" // what the approval asks for cannot be done; Reason says why
+	ActionRefuse Action = "refuse" // what a person asks for cannot be done; Reason says why
 )
 
 // Decision is what to do next and why.
@@ -214,7 +214,7 @@ func guarded(in Input, d Decision) Decision {
 // heldBack waits for a reason, and tells it to whoever has asked.
 func heldBack(in Input, reason, detail string) Decision {
 	d := Decision{Action: ActionWait, Reason: reason, Detail: detail}
-	if in.Approval != nil {
+	if in.Ask != nil {
 		d.Action = ActionRefuse
 	}
 	return d
@@ -225,7 +225,7 @@ func inWindow(in Input, d Decision) Decision {
 	if d.Action != ActionApply || !in.WindowClosed {
 		return d
 	}
-	if in.Approval != nil {
+	if in.Ask != nil {
 		return Decision{Action: ActionRefuse, Reason: ReasonWindowClosed}
 	}
 	held := Decision{Action: ActionWait, Reason: ReasonWindowClosed}
@@ -249,9 +249,9 @@ var pullRequestRules = []rule{
 }
 
 var branchRules = []rule{
-	driftChecked,
+	DriftChecked,
 	inProgress,
-	recordOutcome,
+	RecordOutcome,
 	ended,
 	missing,
 	unseen,

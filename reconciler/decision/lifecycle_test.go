@@ -1,4 +1,4 @@
-package reconciler_test
+package decision_test
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 const destroyKind = holdfast.RunDestroy
@@ -45,7 +45,7 @@ func broken(l *living) {
 
 func destroyed(l *living) {
 	l.rec.Desired.Removed, l.rec.Applied = true, holdfast.Applied{}
-	l.rec.Ending = &holdfast.Ending{At: noon, Reason: reconciler.ReasonDestroyed, Run: "run-3"}
+	l.rec.Ending = &holdfast.Ending{At: noon, Reason: decision.ReasonDestroyed, Run: "run-3"}
 }
 
 func was(phase holdfast.Phase) func(*living) {
@@ -85,7 +85,7 @@ func lives() map[string]struct {
 		phase holdfast.Phase
 		want  string
 	}
-	wait := reconciler.ReasonApplyFailed
+	wait := decision.ReasonApplyFailed
 	failed := ran("run-3", apply, holdfast.RunErrored, hasBegun, withFailure)
 	passing := ran("run-3", apply, holdfast.RunErrored, hasBegun, passingCause)
 	reviewed := ran("run-2", apply, holdfast.RunQueued, withReviews(seen))
@@ -160,7 +160,7 @@ func TestLifecycle(t *testing.T) {
 	for name, tt := range lives() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			phase, conditions := reconciler.Lifecycle(noon, tt.rec, tt.runs)
+			phase, conditions := decision.Lifecycle(noon, tt.rec, tt.runs)
 			var got []string
 			for _, c := range conditions[:5] {
 				got = append(got, string(c.Status)+"/"+c.Reason)
@@ -207,7 +207,7 @@ func TestConditionsSayWhy(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, conditions := reconciler.Lifecycle(noon, tt.rec, tt.runs)
+			_, conditions := decision.Lifecycle(noon, tt.rec, tt.runs)
 			i := slices.IndexFunc(conditions, func(c holdfast.Condition) bool { return c.Type == tt.of })
 			if got := conditions[i].Message; got != tt.want {
 				t.Errorf("it says %q, want %q", got, tt.want)
@@ -220,11 +220,11 @@ func TestTransitions(t *testing.T) {
 	t.Parallel()
 	failed := ran("run-3", apply, holdfast.RunErrored, hasBegun, withFailure)
 	before, after := cluster(moved), cluster(moved, waitsFor("ApplyFailed"))
-	before.rec.Phase, before.rec.Conditions = reconciler.Lifecycle(noon, before.rec, nil)
+	before.rec.Phase, before.rec.Conditions = decision.Lifecycle(noon, before.rec, nil)
 	after.rec.Conditions = before.rec.Conditions
 	later := noon.Add(time.Hour)
-	after.rec.Phase, after.rec.Conditions = reconciler.Lifecycle(later, after.rec, []holdfast.Run{failed})
-	got := reconciler.Transitions(later, before.rec, after.rec, []holdfast.Run{failed})
+	after.rec.Phase, after.rec.Conditions = decision.Lifecycle(later, after.rec, []holdfast.Run{failed})
+	got := decision.Transitions(later, before.rec, after.rec, []holdfast.Run{failed})
 	change := func(what, from, to, reason string) holdfast.Transition {
 		return holdfast.Transition{Cluster: "prod", At: later, What: what, From: from, To: to, Reason: reason, Run: "run-3"}
 	}
@@ -237,13 +237,13 @@ func TestTransitions(t *testing.T) {
 		t.Errorf("transitions (-want +got):\n%s", diff)
 	}
 	before.rec.UpdatedAt = later
-	for _, h := range reconciler.Transitions(later, before.rec, after.rec, []holdfast.Run{failed})[1:] {
+	for _, h := range decision.Transitions(later, before.rec, after.rec, []holdfast.Run{failed})[1:] {
 		if h.Run != "" {
 			t.Errorf("%s is said to change by a run that had ended before", h.What)
 		}
 	}
 	fresh := holdfast.ClusterRecord{}
-	if got := reconciler.Transitions(noon, fresh, before.rec, nil); len(got) != 1 || got[0].What != "phase" {
+	if got := decision.Transitions(noon, fresh, before.rec, nil); len(got) != 1 || got[0].What != "phase" {
 		t.Errorf("a first look is no change of conditions: %+v", got)
 	}
 }
@@ -270,12 +270,12 @@ func TestLifecycleAlways(t *testing.T) {
 				in.Runs[i].Kind = pick(rnd, in.Runs[i].Kind, in.Runs[i].Kind, in.Runs[i].Kind, destroyKind)
 				in.Runs[i].Destroy = rnd.IntN(6) == 0
 			}
-			rec.Phase, rec.Conditions = reconciler.Lifecycle(now, rec, in.Runs)
+			rec.Phase, rec.Conditions = decision.Lifecycle(now, rec, in.Runs)
 			phases[rec.Phase]++
 			if wrong := wrongLife(now, before, rec, in.Runs); wrong != "" {
 				t.Fatalf("%s:\nbefore %+v\nrecord %+v\nruns %s", wrong, before, rec, list(in.Runs))
 			}
-			phase, conditions := reconciler.Lifecycle(now, rec, in.Runs)
+			phase, conditions := decision.Lifecycle(now, rec, in.Runs)
 			if diff := cmp.Diff(rec.Conditions, conditions); diff != "" || !stays(rec.Phase, phase) {
 				t.Fatalf("a second look says something else, %s after %s:\n%s\nrecord %+v\nruns %s", phase, rec.Phase, diff, rec, list(in.Runs))
 			}
@@ -301,12 +301,12 @@ func drawRecord(rnd *rand.Rand, before holdfast.ClusterRecord) holdfast.ClusterR
 		rec.Applied = holdfast.Applied{}
 	}
 	if rnd.IntN(15) == 0 {
-		rec.Ending = &holdfast.Ending{Reason: pick(rnd, reconciler.ReasonDestroyed, reconciler.ReasonRenamed)}
+		rec.Ending = &holdfast.Ending{Reason: pick(rnd, decision.ReasonDestroyed, decision.ReasonRenamed)}
 		rec.Desired.Removed, rec.Applied = true, holdfast.Applied{}
 	}
 	rec.Life = pick(rnd, "", "", "run-3")
 	rec.StateSerial = pick[int64](rnd, 0, 5)
-	rec.Waiting = pick(rnd, "", "", reconciler.ReasonBackingOff, reconciler.ReasonManual, reconciler.ReasonApplyFailed)
+	rec.Waiting = pick(rnd, "", "", decision.ReasonBackingOff, decision.ReasonManual, decision.ReasonApplyFailed)
 	rec.Drift.Status = pick(rnd, holdfast.DriftUnchecked, holdfast.DriftNone, holdfast.DriftFound, holdfast.DriftFailed)
 	rec.Drift.Applied = pick(rnd, "", "run-0", "run-9")
 	return rec

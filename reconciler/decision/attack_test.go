@@ -1,0 +1,46 @@
+package decision_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// To ask for a plan after the merge, and then to apply it, is no way around the
+// conditions of the merge.
+func TestDecideHoldsStoredPlansToTheConditions(t *testing.T) {
+	t.Parallel()
+	planned := runs(ran("run-2", plan, holdfast.RunPlanned, byAlice))
+	approved := func(in *decision.Input) { in.Merges[0].Approved = true }
+	applied := decision.Decision{Action: decision.ActionApply, Reason: decision.ReasonApproved, Actor: "alice", StoredPlan: "run-2"}
+	refuse := func(reason string) decision.Decision {
+		return decision.Decision{Action: decision.ActionRefuse, Reason: reason}
+	}
+	for name, test := range map[string]situation{
+		"planned by a person, not approved": {
+			onBranch(merged, requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), refuse(decision.ReasonNotApproved),
+		},
+		"merged before it was planned, not approved": {
+			onBranch(mergedUnseen, requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), refuse(decision.ReasonNotApproved),
+		},
+		"merged against the checks": {
+			onBranch(mergedUnseen, requires("mergeable"), planned, asks(holdfast.VerbApply, "run-2")), refuse(decision.ReasonNotMergeable),
+		},
+		"approved": {onBranch(merged, approved, requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), applied},
+		"pushed without a pull request": {
+			onBranch(requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), applied,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := decision.Decide(test.in)
+			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(decision.Decision{}, "Reviews")); diff != "" {
+				t.Errorf("Decide() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

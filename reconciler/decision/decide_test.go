@@ -1,0 +1,453 @@
+package decision_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+const (
+	oldDigest = holdfast.Digest("sha256:old")
+	newDigest = holdfast.Digest("sha256:new")
+)
+
+// destroyDigest is of nothing left of what run-0 had applied to prod.
+var destroyDigest = decision.Destruction("prod", holdfast.Applied{Run: "run-0", SourceDigest: oldDigest})
+
+var (
+	noon  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	onePR = holdfast.PullRequestRef{Repo: "infra", Number: 1}
+)
+
+// given is an Input that differs from a base by what a case says.
+func given(in decision.Input, with ...func(*decision.Input)) decision.Input {
+	for _, change := range with {
+		change(&in)
+	}
+	return in
+}
+
+// onBranch is a cluster that was applied as run-0 and of which the branch says
+// something new.
+func onBranch(with ...func(*decision.Input)) decision.Input {
+	return given(decision.Input{
+		Now: noon, Request: holdfast.Request{Cluster: "prod"}, MaxResumes: 2, Backoff: time.Minute,
+		Cluster: holdfast.ClusterRecord{
+			Name: "prod", Owner: "infra",
+			Desired: holdfast.Desired{Revision: "b", SourceDigest: newDigest},
+			Applied: holdfast.Applied{Run: "run-0", Revision: "a", SourceDigest: oldDigest},
+		},
+		Last:      holdfast.Applied{Run: "run-0", Revision: "a", SourceDigest: oldDigest},
+		LastApply: "run-0",
+	}, with...)
+}
+
+// atPullRequest is the same cluster in a pull request that changes it.
+func atPullRequest(with ...func(*decision.Input)) decision.Input {
+	return given(onBranch(func(in *decision.Input) {
+		in.Cluster.Desired.SourceDigest = oldDigest
+		in.Request.PullRequest = onePR
+		in.PullRequest = &holdfast.PullRequestRecord{
+			PullRequest: holdfast.PullRequest{PullRequestRef: onePR, State: holdfast.PullRequestOpen, Head: "h", BaseBranch: "main"},
+			Base:        "a",
+			Clusters:    []holdfast.PullRequestCluster{{Name: "prod", SourceDigest: newDigest}},
+		}
+	}), with...)
+}
+
+// runs are newest first.
+func runs(list ...holdfast.Run) func(*decision.Input) {
+	return func(in *decision.Input) { in.Runs = list }
+}
+
+// ran is a run about the new content.
+func ran(id string, kind holdfast.RunKind, status holdfast.RunStatus, with ...func(*holdfast.Run)) holdfast.Run {
+	run := holdfast.Run{
+		ID: id, Cluster: "prod", Kind: kind, Status: status, SourceDigest: newDigest,
+		Revision: "h", Base: "a", AppliedRun: "run-0", Attempt: 1, FinishedAt: noon,
+	}
+	if status == holdfast.RunCanceled {
+		run.Reason = decision.ReasonCanceled
+	}
+	for _, change := range with {
+		change(&run)
+	}
+	return run
+}
+
+func ofOld(run *holdfast.Run)        { run.SourceDigest = oldDigest }
+func byAlice(run *holdfast.Run)      { run.Actor = "alice" }
+func hasBegun(run *holdfast.Run)     { run.Begun = true }
+func resumed(run *holdfast.Run)      { run.Resume = true }
+func neverClaimed(run *holdfast.Run) { run.Attempt, run.AppliedRun = 0, "" }
+func passingCause(run *holdfast.Run) { run.Failure = &holdfast.Failure{Transient: true} }
+func forReason(reason string) func(*holdfast.Run) {
+	return func(run *holdfast.Run) { run.Reason = reason }
+}
+
+func withReviews(list ...holdfast.Review) func(*holdfast.Run) {
+	return func(run *holdfast.Run) { run.Reviews = list }
+}
+
+func asks(verb holdfast.Verb, run string) func(*decision.Input) {
+	return func(in *decision.Input) {
+		in.Ask = &decision.Ask{Verb: verb, Actor: "alice", Run: run}
+	}
+}
+
+var seen = holdfast.Review{PullRequest: onePR, Run: "run-1", Fingerprint: "sha256:f", InputDigest: "sha256:i"}
+
+// merged says that the pull request's plan was reviewed and merged.
+func merged(in *decision.Input) {
+	in.Merges = append(in.Merges, decision.Merge{Review: seen, Mergeable: true})
+}
+
+func mergedAfterFailure(in *decision.Input) {
+	later := seen
+	later.Run = "run-7"
+	in.Merges = append([]decision.Merge{{Review: later}}, in.Merges...)
+}
+
+func mergedUnseen(in *decision.Input) {
+	in.Merges = append(in.Merges, decision.Merge{Review: holdfast.Review{PullRequest: onePR}})
+}
+
+func manual(in *decision.Input)      { in.Cluster.Desired.Document.Apply.Manual = true }
+func suspended(in *decision.Input)   { in.Cluster.Suspended = true }
+func removed(in *decision.Input)     { in.Cluster.Desired.Removed = true }
+func ofNothing(run *holdfast.Run)    { run.SourceDigest = destroyDigest }
+func aDestruction(run *holdfast.Run) { run.SourceDigest, run.Destroy = destroyDigest, true }
+func invalid(in *decision.Input)     { in.Cluster.Desired.SourceDigest = "" }
+func upToDate(in *decision.Input)    { in.Cluster.Applied.SourceDigest = newDigest }
+func stateMoved(in *decision.Input)  { in.Cluster.StateSerial = 5 }
+func fresh(in *decision.Input) {
+	in.Cluster.Applied, in.Last, in.LastApply = holdfast.Applied{}, holdfast.Applied{}, ""
+}
+
+func requires(gate string) func(*decision.Input) {
+	return func(in *decision.Input) { in.Cluster.Desired.Document.Apply.Requires = []string{gate} }
+}
+
+func pr(change func(*holdfast.PullRequestRecord)) func(*decision.Input) {
+	return func(in *decision.Input) { change(in.PullRequest) }
+}
+
+func later(d time.Duration) func(*decision.Input) {
+	return func(in *decision.Input) { in.Now = noon.Add(d) }
+}
+
+const (
+	plan  = holdfast.RunPlan
+	apply = holdfast.RunApply
+)
+
+type situation struct {
+	in   decision.Input
+	want decision.Decision
+}
+
+func none(reason string, cancel ...string) decision.Decision {
+	return decision.Decision{Action: decision.ActionNone, Reason: reason, Cancel: cancel}
+}
+
+func wait(reason string, cancel ...string) decision.Decision {
+	return decision.Decision{Action: decision.ActionWait, Reason: reason, Cancel: cancel}
+}
+
+func refuse(reason string) decision.Decision {
+	return decision.Decision{Action: decision.ActionRefuse, Reason: reason}
+}
+
+func act(action decision.Action, reason string, with ...func(*decision.Decision)) decision.Decision {
+	d := decision.Decision{Action: action, Reason: reason}
+	for _, change := range with {
+		change(&d)
+	}
+	return d
+}
+
+func cancels(ids ...string) func(*decision.Decision) {
+	return func(d *decision.Decision) { d.Cancel = ids }
+}
+
+func on(reviews ...holdfast.Review) func(*decision.Decision) {
+	return func(d *decision.Decision) { d.Reviews = reviews }
+}
+func alice(d *decision.Decision) { d.Actor = "alice" }
+func about(run string) func(*decision.Decision) {
+	return func(d *decision.Decision) { d.Run = run }
+}
+
+func stored(run string) func(*decision.Decision) {
+	return func(d *decision.Decision) { d.StoredPlan = run }
+}
+
+func pullRequestSituations() map[string]situation {
+	first := ran("run-1", plan, holdfast.RunPlanned)
+	queued := ran("run-1", plan, holdfast.RunQueued, neverClaimed)
+	planAgain := func(reason string, with ...func(*decision.Decision)) decision.Decision {
+		return act(decision.ActionPlan, reason, with...)
+	}
+	closed := pr(func(pr *holdfast.PullRequestRecord) { pr.State = holdfast.PullRequestClosed })
+	newHead := pr(func(pr *holdfast.PullRequestRecord) { pr.Head = "h2" })
+	newBase := pr(func(pr *holdfast.PullRequestRecord) { pr.Base = "a2" })
+	draft := pr(func(pr *holdfast.PullRequestRecord) { pr.Reason = decision.ReasonDraft })
+	faulty := pr(func(pr *holdfast.PullRequestRecord) { pr.Clusters[0].SourceDigest = "" })
+	other := pr(func(pr *holdfast.PullRequestRecord) { pr.Clusters[0].Name = "preprod" })
+	interrupted := ran("run-1", plan, holdfast.RunInterrupted)
+	return map[string]situation{
+		"nothing planned yet":             {atPullRequest(), planAgain(decision.ReasonNewRevision)},
+		"planned":                         {atPullRequest(runs(first)), none(decision.ReasonUpToDate)},
+		"queued":                          {atPullRequest(runs(queued)), none(decision.ReasonInProgress)},
+		"closed while planned":            {atPullRequest(closed, runs(queued)), none(decision.ReasonClosed, "run-1")},
+		"closed in the end":               {atPullRequest(closed, runs(first)), none(decision.ReasonClosed)},
+		"closed, and a plan is asked for": {atPullRequest(closed, asks(holdfast.VerbPlan, "")), none(decision.ReasonClosed)},
+		"reopened":                        {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled, forReason(decision.ReasonClosed)))), planAgain(decision.ReasonNewRevision)},
+		"not affected any more":           {atPullRequest(other, runs(queued)), none(decision.ReasonNotAffected, "run-1")},
+		"draft":                           {atPullRequest(draft, runs(queued)), wait(decision.ReasonDraft, "run-1")},
+		"draft, and a plan is asked for":  {atPullRequest(draft, asks(holdfast.VerbPlan, "")), wait(decision.ReasonDraft)},
+		"ready for review":                {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled, forReason(decision.ReasonDraft)))), planAgain(decision.ReasonNewRevision)},
+		"conflict resolved":               {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled, forReason(decision.ReasonNotMergeable)))), planAgain(decision.ReasonNewRevision)},
+		"faulty":                          {atPullRequest(faulty, runs(queued)), wait(decision.ReasonInvalid, "run-1")},
+		"a plan is asked for":             {atPullRequest(runs(first), asks(holdfast.VerbPlan, "")), planAgain(decision.ReasonRequested, alice)},
+		"a plan instead of the running":   {atPullRequest(runs(queued), asks(holdfast.VerbPlan, "")), planAgain(decision.ReasonRequested, alice, cancels("run-1"))},
+		"an apply before the merge":       {atPullRequest(runs(first), asks(holdfast.VerbApply, "run-1")), refuse(decision.ReasonNotMerged)},
+		"head says something else":        {atPullRequest(newHead, runs(ran("run-1", plan, holdfast.RunRunning, ofOld))), planAgain(decision.ReasonNewRevision, cancels("run-1"))},
+		"head says something else, ended": {atPullRequest(newHead, runs(ran("run-1", plan, holdfast.RunErrored, ofOld))), planAgain(decision.ReasonNewRevision)},
+		"head says the same":              {atPullRequest(newHead, runs(first)), act(decision.ActionCarry, decision.ReasonUpToDate, about("run-1"))},
+		"base says the same":              {atPullRequest(newBase, runs(queued)), act(decision.ActionCarry, decision.ReasonUpToDate, about("run-1"))},
+		"applied meanwhile":               {atPullRequest(runs(first), func(in *decision.Input) { in.LastApply = "run-5" }), planAgain(decision.ReasonAppliedSince)},
+		"applied while it is planned":     {atPullRequest(runs(queued), func(in *decision.Input) { in.LastApply = "run-5" }), none(decision.ReasonInProgress)},
+		"state moved":                     {atPullRequest(runs(first), stateMoved), planAgain(decision.ReasonStateMoved)},
+		"interrupted, too early":          {atPullRequest(runs(interrupted)), act(decision.ActionWait, decision.ReasonBackingOff, func(d *decision.Decision) { d.After = time.Minute })},
+		"interrupted":                     {atPullRequest(runs(interrupted), later(time.Minute)), planAgain(decision.ReasonInterrupted)},
+		"interrupted for ever": {
+			atPullRequest(runs(interrupted, interrupted, interrupted), later(time.Hour)), wait(decision.ReasonPlanFailed),
+		},
+		"failed":                         {atPullRequest(runs(ran("run-1", plan, holdfast.RunErrored))), wait(decision.ReasonPlanFailed)},
+		"cancelled":                      {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled))), wait(decision.ReasonCanceled)},
+		"cancelled before it was begun":  {atPullRequest(stateMoved, runs(ran("run-1", plan, holdfast.RunCanceled, neverClaimed))), wait(decision.ReasonCanceled)},
+		"a cluster that is in no branch": {atPullRequest(fresh, func(in *decision.Input) { in.Cluster = holdfast.ClusterRecord{} }), planAgain(decision.ReasonNewRevision)},
+	}
+}
+
+func branchSituations() map[string]situation {
+	after := func(d time.Duration) func(*decision.Decision) {
+		return func(d2 *decision.Decision) { d2.After = d }
+	}
+	resume := func(d *decision.Decision) { d.Resume = true }
+	doApply := func(reason string, with ...func(*decision.Decision)) decision.Decision {
+		return act(decision.ActionApply, reason, with...)
+	}
+	doPlan := func(reason string, with ...func(*decision.Decision)) decision.Decision {
+		return act(decision.ActionPlan, reason, with...)
+	}
+	record := func(reason, run string) decision.Decision {
+		return act(decision.ActionRecord, reason, about(run))
+	}
+	unseen := holdfast.Review{PullRequest: onePR}
+	failed := ran("run-3", apply, holdfast.RunErrored, hasBegun, withReviews(seen))
+	passing := ran("run-3", apply, holdfast.RunErrored, hasBegun, passingCause, withReviews(seen))
+	changed := ran("run-3", apply, holdfast.RunPlanned, withReviews(seen))
+	asked := ran("run-4", plan, holdfast.RunPlanned, byAlice)
+	planned := ran("run-2", plan, holdfast.RunPlanned)
+	queuedPlan := ran("run-2", plan, holdfast.RunQueued)
+	queuedApply := ran("run-2", apply, holdfast.RunQueued)
+	cancelledFor := func(reason string) holdfast.Run {
+		return ran("run-2", apply, holdfast.RunCanceled, forReason(reason))
+	}
+	return map[string]situation{
+		// What runs.
+		"an apply runs":                      {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRunning))), none(decision.ReasonInProgress)},
+		"an apply of an older revision runs": {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRunning, ofOld))), none(decision.ReasonInProgress)},
+		"an apply runs and is suspended":     {onBranch(suspended, runs(ran("run-2", apply, holdfast.RunRunning))), none(decision.ReasonInProgress)},
+		"a plan runs":                        {onBranch(runs(ran("run-2", plan, holdfast.RunRunning))), none(decision.ReasonInProgress)},
+		"a plan of an older revision runs":   {onBranch(runs(ran("run-2", plan, holdfast.RunRunning, ofOld))), none(decision.ReasonSuperseded, "run-2")},
+		"a plan runs that a merge settles":   {onBranch(merged, runs(ran("run-2", plan, holdfast.RunRunning))), none(decision.ReasonSuperseded, "run-2")},
+		"a plan runs that alice asked for":   {onBranch(merged, runs(ran("run-4", plan, holdfast.RunRunning, byAlice), changed)), none(decision.ReasonInProgress)},
+		"a plan runs after a failed apply":   {onBranch(merged, runs(ran("run-4", plan, holdfast.RunRunning), failed)), none(decision.ReasonInProgress)},
+
+		// What has ended.
+		"applied":                           {onBranch(merged, runs(ran("run-2", apply, holdfast.RunApplied, hasBegun))), record(decision.ReasonApplied, "run-2")},
+		"applied of an older revision":      {onBranch(runs(ran("run-2", apply, holdfast.RunApplied, hasBegun, ofOld))), record(decision.ReasonApplied, "run-2")},
+		"applied and removed since":         {onBranch(removed, runs(ran("run-2", apply, holdfast.RunApplied, hasBegun))), record(decision.ReasonApplied, "run-2")},
+		"an apply found nothing to do":      {onBranch(runs(ran("run-2", apply, holdfast.RunNoChanges, ofOld))), record(decision.ReasonApplied, "run-2")},
+		"a first plan is empty":             {onBranch(fresh, runs(ran("run-2", plan, holdfast.RunNoChanges))), record(decision.ReasonAdopted, "run-2")},
+		"an older plan is empty":            {onBranch(runs(ran("run-2", plan, holdfast.RunNoChanges, ofOld))), doPlan(decision.ReasonUnreviewed, on())},
+		"the plan after a failure is empty": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunNoChanges), failed)), record(decision.ReasonAdopted, "run-4")},
+
+		// What stands in the way.
+		"invalid":                       {onBranch(invalid, merged, runs(queuedApply)), wait(decision.ReasonInvalid, "run-2")},
+		"up to date":                    {onBranch(upToDate), none(decision.ReasonUpToDate)},
+		"up to date again, by a revert": {onBranch(upToDate, runs(queuedApply)), none(decision.ReasonUpToDate, "run-2")},
+		"up to date, and an apply":      {onBranch(upToDate, asks(holdfast.VerbApply, "")), refuse(decision.ReasonUpToDate)},
+		"up to date, and a plan":        {onBranch(upToDate, asks(holdfast.VerbPlan, "")), doPlan(decision.ReasonRequested, on(), alice)},
+		"up to date, but half applied":  {onBranch(upToDate, runs(failed)), doPlan(decision.ReasonApplyFailed, on())},
+		"suspended":                     {onBranch(suspended, merged, runs(queuedApply)), wait(decision.ReasonSuspended, "run-2")},
+		"suspended, and an apply":       {onBranch(suspended, merged, asks(holdfast.VerbApply, "")), refuse(decision.ReasonSuspended)},
+		"suspended, and a plan":         {onBranch(suspended, merged, asks(holdfast.VerbPlan, "")), refuse(decision.ReasonSuspended)},
+		"applied once more":             {onBranch(upToDate, runs(ran("run-2", apply, holdfast.RunApplied, hasBegun))), record(decision.ReasonApplied, "run-2")},
+		"resumed":                       {onBranch(merged, runs(cancelledFor(decision.ReasonSuspended))), doApply(decision.ReasonMerged, on(seen))},
+		"what waits is of an older revision": {
+			onBranch(merged, runs(ran("run-2", apply, holdfast.RunQueued, ofOld))),
+			act(decision.ActionNone, decision.ReasonSuperseded, cancels("run-2"), after(time.Nanosecond)),
+		},
+		"what backs off is of an older revision": {
+			onBranch(runs(ran("run-2", plan, holdfast.RunRetrying, ofOld))), act(decision.ActionNone, decision.ReasonSuperseded, cancels("run-2"), after(time.Nanosecond)),
+		},
+
+		// What people ask for.
+		"apply what was shown":               {onBranch(runs(planned), asks(holdfast.VerbApply, "run-2")), doApply(decision.ReasonApproved, on(), alice, stored("run-2"))},
+		"apply what differs, as it is shown": {onBranch(merged, runs(changed), asks(holdfast.VerbApply, "run-3")), doApply(decision.ReasonApproved, on(seen), alice, stored("run-3"))},
+		"apply what is not the newest":       {onBranch(runs(planned), asks(holdfast.VerbApply, "run-1")), refuse(decision.ReasonPlanMoved)},
+		"apply when the state moved":         {onBranch(stateMoved, runs(planned), asks(holdfast.VerbApply, "run-2")), doPlan(decision.ReasonStateMoved, on(), alice)},
+		"apply what is queued":               {onBranch(merged, runs(queuedApply), asks(holdfast.VerbApply, "")), refuse(decision.ReasonInProgress)},
+		"apply what runs":                    {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRunning)), asks(holdfast.VerbApply, "")), none(decision.ReasonInProgress)},
+		"apply a manual merge":               {onBranch(merged, manual, asks(holdfast.VerbApply, "")), doApply(decision.ReasonApproved, on(seen), alice)},
+		"apply a manual merge that was planned before it was known": {
+			onBranch(merged, manual, runs(planned), asks(holdfast.VerbApply, "")), doApply(decision.ReasonApproved, on(seen), alice),
+		},
+		"apply a manual merge that is not approved": {
+			onBranch(merged, manual, requires("approved"), asks(holdfast.VerbApply, "")), refuse(decision.ReasonNotApproved),
+		},
+		"apply what nobody planned":         {onBranch(asks(holdfast.VerbApply, "")), refuse(decision.ReasonNothingPlanned)},
+		"apply after a failure, unplanned":  {onBranch(merged, runs(failed), asks(holdfast.VerbApply, "run-3")), refuse(decision.ReasonNothingPlanned)},
+		"apply after a failure, as planned": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned), failed), asks(holdfast.VerbApply, "run-4")), doApply(decision.ReasonApproved, on(seen), alice, stored("run-4"))},
+		"plan what waits":                   {onBranch(runs(planned), asks(holdfast.VerbPlan, "")), doPlan(decision.ReasonRequested, on(), alice)},
+		"plan what is queued":               {onBranch(runs(queuedPlan), asks(holdfast.VerbPlan, "")), refuse(decision.ReasonInProgress)},
+
+		// What waits for its turn.
+		"an apply is queued":                {onBranch(merged, runs(queuedApply)), none(decision.ReasonInProgress)},
+		"a plan backs off":                  {onBranch(runs(ran("run-2", plan, holdfast.RunRetrying))), none(decision.ReasonInProgress)},
+		"a plan is queued, and was seen":    {onBranch(merged, runs(queuedPlan)), doApply(decision.ReasonMerged, on(seen), cancels("run-2"))},
+		"a plan is queued after a failure":  {onBranch(merged, runs(ran("run-4", plan, holdfast.RunQueued), failed)), none(decision.ReasonInProgress)},
+		"a plan is queued, by alice":        {onBranch(merged, runs(ran("run-4", plan, holdfast.RunQueued, byAlice))), none(decision.ReasonInProgress)},
+		"a plan is queued, but manual":      {onBranch(merged, manual, runs(queuedPlan)), wait(decision.ReasonManual, "run-2")},
+		"a plan is queued, but not allowed": {onBranch(merged, requires("approved"), runs(queuedPlan)), wait(decision.ReasonNotApproved, "run-2")},
+
+		// What has failed in the middle.
+		"failed":                        {onBranch(merged, runs(failed)), doPlan(decision.ReasonApplyFailed, on(seen))},
+		"failed, and planned":           {onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned), failed)), wait(decision.ReasonApplyFailed)},
+		"failed, and planning failed":   {onBranch(merged, runs(ran("run-4", plan, holdfast.RunErrored), failed)), wait(decision.ReasonApplyFailed)},
+		"failed, and planning died":     {onBranch(merged, later(time.Hour), runs(ran("run-4", plan, holdfast.RunInterrupted), failed)), doPlan(decision.ReasonApplyFailed)},
+		"failed, planned and pushed to": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned, ofOld), failed)), doPlan(decision.ReasonApplyFailed, on(seen))},
+		"failed, planning was given up": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunCanceled, forReason(decision.ReasonSuspended)), failed)), doPlan(decision.ReasonApplyFailed, on(seen))},
+		"failed, and seen since":        {onBranch(merged, mergedAfterFailure, runs(failed)), doApply(decision.ReasonMerged, on(holdfast.Review{PullRequest: onePR, Run: "run-7", Fingerprint: seen.Fingerprint, InputDigest: seen.InputDigest}, seen))},
+		"cancelled in the middle":       {onBranch(merged, runs(ran("run-3", apply, holdfast.RunCanceled, hasBegun))), doPlan(decision.ReasonApplyFailed, on(seen))},
+		"passing, too early":            {onBranch(merged, runs(passing)), act(decision.ActionWait, decision.ReasonBackingOff, after(time.Minute))},
+		"passing":                       {onBranch(merged, later(time.Minute), runs(passing)), doApply(decision.ReasonResumed, on(seen), resume)},
+		"passing, again":                {onBranch(merged, later(time.Minute), runs(ran("run-4", apply, holdfast.RunInterrupted, hasBegun, passingCause, resumed), passing)), act(decision.ActionWait, decision.ReasonBackingOff, after(time.Minute))},
+		"passing, too often":            {onBranch(merged, later(time.Hour), runs(ran("run-5", apply, holdfast.RunErrored, hasBegun, passingCause, resumed), ran("run-4", apply, holdfast.RunErrored, hasBegun, passingCause, resumed), passing)), doPlan(decision.ReasonApplyFailed, on(seen))},
+		"passing, but pushed to":        {onBranch(later(time.Hour), runs(ran("run-3", apply, holdfast.RunErrored, hasBegun, passingCause, ofOld))), doPlan(decision.ReasonApplyFailed, on())},
+		"resumed and differs":           {onBranch(merged, runs(ran("run-4", apply, holdfast.RunPlanned, resumed), passing)), wait(decision.ReasonApplyFailed)},
+
+		// What did not begin.
+		"the plan differs":                     {onBranch(merged, runs(changed)), wait(decision.ReasonPlanChanged)},
+		"the plan differs, alice looked again": {onBranch(merged, runs(asked, changed)), wait(decision.ReasonPlanChanged)},
+		"cancelled":                            {onBranch(merged, runs(cancelledFor(decision.ReasonCanceled))), wait(decision.ReasonCanceled)},
+		"cancelled, alice looked again":        {onBranch(merged, runs(asked, cancelledFor(decision.ReasonCanceled))), wait(decision.ReasonCanceled)},
+		"cancelled by a newer revision":        {onBranch(merged, runs(cancelledFor(decision.ReasonSuperseded))), doApply(decision.ReasonMerged, on(seen))},
+		"the apply could not plan":             {onBranch(merged, runs(ran("run-3", apply, holdfast.RunErrored))), wait(decision.ReasonPlanFailed)},
+		"the apply died before it began":       {onBranch(merged, runs(ran("run-3", apply, holdfast.RunInterrupted))), wait(decision.ReasonPlanFailed)},
+
+		// What Git says.
+		"a reviewed merge":               {onBranch(merged), doApply(decision.ReasonMerged, on(seen))},
+		"a reviewed merge, and another":  {onBranch(mergedUnseen, merged), doApply(decision.ReasonMerged, on(unseen, seen))},
+		"a reviewed merge, planned late": {onBranch(merged, runs(planned)), doApply(decision.ReasonMerged, on(seen))},
+		"not approved":                   {onBranch(merged, requires("approved")), wait(decision.ReasonNotApproved)},
+		"approved": {
+			onBranch(merged, requires("approved"), func(in *decision.Input) { in.Merges[0].Approved = true }),
+			doApply(decision.ReasonMerged, on(seen)),
+		},
+		"not mergeable": {
+			onBranch(merged, requires("mergeable"), func(in *decision.Input) { in.Merges[0].Mergeable = false }),
+			wait(decision.ReasonNotMergeable),
+		},
+		"manual":                         {onBranch(merged, manual), wait(decision.ReasonManual)},
+		"a merge that nobody saw":        {onBranch(mergedUnseen), doPlan(decision.ReasonUnreviewed, on(unseen))},
+		"a direct push":                  {onBranch(), doPlan(decision.ReasonUnreviewed, on())},
+		"a direct push, planned":         {onBranch(runs(planned)), wait(decision.ReasonUnreviewed)},
+		"a direct push, planning failed": {onBranch(runs(ran("run-2", plan, holdfast.RunErrored))), wait(decision.ReasonPlanFailed)},
+		"a direct push, planning died":   {onBranch(later(time.Hour), runs(ran("run-2", plan, holdfast.RunInterrupted))), doPlan(decision.ReasonInterrupted)},
+		"a direct push, cancelled":       {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled))), wait(decision.ReasonCanceled)},
+		"a direct push, given up":        {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled, forReason(decision.ReasonSuspended)))), doPlan(decision.ReasonUnreviewed, on())},
+		"a fresh database":               {onBranch(fresh), doPlan(decision.ReasonUnreviewed, on())},
+	}
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	for name, tt := range situations() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, decision.Decide(tt.in), sameEmpty); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDecideNeedsEveryRule leaves out one rule after another: some situation
+// above must notice.
+func TestDecideNeedsEveryRule(t *testing.T) {
+	t.Parallel()
+	pullRequest, branch := decision.Rules()
+	for skip := range max(pullRequest, branch) {
+		sides := map[string]bool{"pull request": skip >= pullRequest, "branch": skip >= branch}
+		for _, tt := range situations() {
+			side := "branch"
+			if tt.in.PullRequest != nil {
+				side = "pull request"
+			}
+			if !sides[side] && !cmp.Equal(tt.want, decideWithout(tt.in, skip), sameEmpty) {
+				sides[side] = true
+			}
+		}
+		for side, noticed := range sides {
+			if !noticed {
+				t.Errorf("rule %d of the %s could be left out", skip, side)
+			}
+		}
+	}
+}
+
+// decideWithout takes a panic, such as that of a rule which relies on an
+// earlier one, for a difference.
+func decideWithout(in decision.Input, skip int) (d decision.Decision) {
+	defer func() {
+		if recover() != nil {
+			d = decision.Decision{}
+		}
+	}()
+	return decision.DecideWithout(in, skip)
+}
+
+var sameEmpty = cmp.Options{
+	cmpopts.EquateEmpty(),
+	cmp.Comparer(func(a, b holdfast.Digest) bool { return a == b }),
+}
+
+func situations() map[string]situation {
+	all := make(map[string]situation)
+	for name, s := range pullRequestSituations() {
+		all["pull request: "+name] = s
+	}
+	for name, s := range branchSituations() {
+		all["branch: "+name] = s
+	}
+	for name, s := range removalSituations() {
+		all["removal: "+name] = s
+	}
+	for name, s := range orderSituations() {
+		all["order: "+name] = s
+	}
+	for name, s := range driftSituations() {
+		all["drift: "+name] = s
+	}
+	return all
+}

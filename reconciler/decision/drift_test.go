@@ -1,0 +1,274 @@
+package decision_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// asApplied is a cluster that is as Git says, whose last check for drift, run-1,
+// has found some. It is on record.
+func asApplied(with ...func(*decision.Input)) decision.Input {
+	return given(onBranch(upToDate, func(in *decision.Input) {
+		check := ran("run-1", holdfast.RunDrift, holdfast.RunPlanned)
+		in.Drift = &check
+		in.Cluster.Drift = holdfast.DriftState{
+			Status: holdfast.DriftFound, Run: "run-1", Applied: "run-0", CheckedAt: noon, Fingerprint: "sha256:drift",
+		}
+	}), with...)
+}
+
+func onDrift(policy string) func(*decision.Input) {
+	return func(in *decision.Input) { in.Cluster.Desired.Document.Drift.OnDrift = policy }
+}
+
+func onRecord(change func(*holdfast.DriftState)) func(*decision.Input) {
+	return func(in *decision.Input) { change(&in.Cluster.Drift) }
+}
+
+func check(change func(*holdfast.Run)) func(*decision.Input) {
+	return func(in *decision.Input) {
+		run := *in.Drift
+		change(&run)
+		in.Drift = &run
+	}
+}
+
+func unrecorded(in *decision.Input) { in.Cluster.Drift = holdfast.DriftState{} }
+
+// remedy is an apply that undoes what run-1 has found.
+func remedy(run *holdfast.Run) { run.StoredPlan, run.Exact = "run-1", true }
+
+// announced: an apply is named that is not there.
+func announced(in *decision.Input) { in.Cluster.Drift.Remedy, in.Cluster.UpdatedAt = "run-2", noon }
+
+func closedWindow(in *decision.Input) { in.WindowClosed = true }
+
+func driftSituations() map[string]situation {
+	undo := act(decision.ActionApply, decision.ReasonDrifted, func(d *decision.Decision) { d.StoredPlan = "run-1" })
+	approved := act(decision.ActionApply, decision.ReasonApproved, func(d *decision.Decision) { d.StoredPlan, d.Actor = "run-1", "alice" })
+	record := act(decision.ActionDrift, decision.ReasonChecked, func(d *decision.Decision) { d.Run = "run-1" })
+	held := func(text string) decision.Decision { return waits(decision.ReasonDriftHeld, because(text)) }
+	failed := waits(decision.ReasonRemedyFailed, because("run-2 was to undo it, and the same drift is still there"))
+	byItself := onDrift("apply")
+	rule := func(expires time.Time) func(*decision.Input) {
+		return func(in *decision.Input) {
+			in.Cluster.Desired.Document.Drift.Ignore = []holdfast.DriftRule{{Address: "**", Reason: "r", Expires: expires}}
+		}
+	}
+	known := onRecord(func(d *holdfast.DriftState) {
+		d.Rules = decision.RulesDigest([]holdfast.DriftRule{{Address: "**", Reason: "r"}}, noon)
+	})
+	running := runs(ran("run-2", plan, holdfast.RunRunning))
+	return map[string]situation{
+		"a check has ended":                      {asApplied(unrecorded), record},
+		"a check has ended beside a run":         {asApplied(unrecorded, running), record},
+		"a check has failed":                     {asApplied(unrecorded, check(func(r *holdfast.Run) { r.Status, r.AppliedRun = holdfast.RunErrored, "" })), record},
+		"a check has ended, and then an apply":   {asApplied(unrecorded, runs(ran("run-2", apply, holdfast.RunApplied))), act(decision.ActionRecord, decision.ReasonApplied, about("run-2"))},
+		"a check of what was applied before":     {asApplied(unrecorded, check(ofOld)), none(decision.ReasonUpToDate)},
+		"a check of another root":                {asApplied(unrecorded, check(func(r *holdfast.Run) { r.Bundle = "sha256:b" })), none(decision.ReasonUpToDate)},
+		"a check during which an apply began":    {asApplied(unrecorded, check(func(r *holdfast.Run) { r.AppliedRun = "run-00" })), none(decision.ReasonUpToDate)},
+		"a check before the last apply":          {asApplied(unrecorded, func(in *decision.Input) { in.Cluster.Applied.Run = "run-5" }), none(decision.ReasonUpToDate)},
+		"a check of what has gone":               {asApplied(unrecorded, func(in *decision.Input) { in.Cluster.Ending = &holdfast.Ending{} }), none(decision.ReasonDestroyed)},
+		"a rule was added":                       {asApplied(rule(time.Time{})), record},
+		"a rule is known":                        {asApplied(rule(time.Time{}), known), none(decision.ReasonUpToDate)},
+		"a rule was taken away":                  {asApplied(known), record},
+		"a rule has expired":                     {asApplied(rule(noon), known), record},
+		"a rule was added, and the check failed": {asApplied(rule(time.Time{}), check(func(r *holdfast.Run) { r.Status = holdfast.RunErrored })), none(decision.ReasonUpToDate)},
+
+		"drift is reported":            {asApplied(), none(decision.ReasonUpToDate)},
+		"drift is ignored":             {asApplied(onDrift("ignore")), none(decision.ReasonUpToDate)},
+		"drift is undone":              {asApplied(byItself), undo},
+		"undone, in place of the rest": {asApplied(byItself, runs(ran("run-2", plan, holdfast.RunQueued))), act(decision.ActionApply, decision.ReasonDrifted, func(d *decision.Decision) { d.StoredPlan = "run-1" }, cancels("run-2"))},
+		"it is being undone":           {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunQueued, remedy))), none(decision.ReasonInProgress)},
+		"being undone, not wanted now": {asApplied(runs(ran("run-2", apply, holdfast.RunQueued, remedy))), none(decision.ReasonUpToDate, "run-2")},
+		"being undone, asked for":      {asApplied(runs(ran("run-2", apply, holdfast.RunQueued, remedy, byAlice))), none(decision.ReasonInProgress)},
+		"a plan that was asked for":    {asApplied(runs(ran("run-2", plan, holdfast.RunQueued, byAlice))), none(decision.ReasonInProgress)},
+		"being undone, and suspended":  {asApplied(byItself, suspended, runs(ran("run-2", apply, holdfast.RunQueued, remedy))), none(decision.ReasonUpToDate, "run-2")},
+		"suspended":                    {asApplied(byItself, suspended), none(decision.ReasonUpToDate)},
+		"the project is suspended":     {asApplied(byItself, func(in *decision.Input) { in.Suspended = "project" }), none(decision.ReasonUpToDate)},
+		"a change waits":               {asApplied(byItself, merged, func(in *decision.Input) { in.Cluster.Desired.SourceDigest = "sha256:newer" }), act(decision.ActionApply, decision.ReasonMerged, on(seen))},
+		"outside of the windows":       {asApplied(byItself, closedWindow), wait(decision.ReasonWindowClosed)},
+		"after another apply":          {asApplied(byItself, func(in *decision.Input) { in.Cluster.Applied.Run, in.LastApply = "run-2", "run-2" }), none(decision.ReasonUpToDate)},
+		"the last check failed":        {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Status = holdfast.DriftFailed })), none(decision.ReasonUpToDate)},
+
+		"needs an approval":         {asApplied(byItself, requires("approved")), held("applies of this cluster need an approval")},
+		"needs to be mergeable":     {asApplied(byItself, requires("mergeable")), undo},
+		"would destroy":             {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Destroys = true })), held("undoing it would destroy or replace something")},
+		"would undo what is hidden": {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Hides = true })), held("undoing it would also undo what an ignore rule hides")},
+		"was undone before": {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunApplied)), func(in *decision.Input) {
+			in.Cluster.Applied.Run, in.Cluster.Drift.Applied, in.Cluster.Drift.Remedy, in.LastApply = "run-2", "run-2", "run-2", "run-2"
+			in.Cluster.Drift.Run, in.Drift.ID = "run-3", "run-3"
+		}), failed},
+		"somebody is about to undo it": {asApplied(byItself, announced), act(decision.ActionNone, decision.ReasonInProgress, func(d *decision.Decision) { d.After = 30 * time.Second })},
+		"somebody died before":         {asApplied(byItself, announced, later(time.Minute)), undo},
+		"the undoing failed":           {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunErrored, remedy))), failed},
+		"the undoing was cancelled":    {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, remedy))), failed},
+		"the undoing was given up":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, remedy, forReason(decision.ReasonSuspended)))), undo},
+		"the undoing is half done":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunErrored, remedy, hasBegun))), act(decision.ActionPlan, decision.ReasonApplyFailed)},
+
+		"found long ago":                         {asApplied(byItself, later(2*time.Hour)), act(decision.ActionCheck, decision.ReasonSchedule)},
+		"found long ago, outside of the windows": {asApplied(byItself, later(2*time.Hour), closedWindow), wait(decision.ReasonWindowClosed)},
+		"the state was written since":            {asApplied(byItself, stateMoved), act(decision.ActionCheck, decision.ReasonSchedule)},
+
+		"asked to undo it":                 {asApplied(asks(holdfast.VerbApply, "run-1")), approved},
+		"asked to, long after":             {asApplied(asks(holdfast.VerbApply, "run-1"), later(48*time.Hour)), approved},
+		"asked to, though it destroys":     {asApplied(asks(holdfast.VerbApply, "run-1"), onRecord(func(d *holdfast.DriftState) { d.Destroys, d.Hides = true, true })), approved},
+		"asked to, after it was tried":     {asApplied(byItself, asks(holdfast.VerbApply, "run-1"), onRecord(func(d *holdfast.DriftState) { d.Remedy = "run-2" })), approved},
+		"asked to, of nothing that was":    {asApplied(asks(holdfast.VerbApply, "")), refuse(decision.ReasonUpToDate)},
+		"asked to, of an older check":      {asApplied(asks(holdfast.VerbApply, "run-00")), refuse(decision.ReasonPlanMoved)},
+		"asked to, while something waits":  {asApplied(asks(holdfast.VerbApply, "run-1"), runs(ran("run-2", apply, holdfast.RunQueued, remedy))), refuse(decision.ReasonInProgress)},
+		"asked to, suspended":              {asApplied(asks(holdfast.VerbApply, "run-1"), suspended), refuse(decision.ReasonSuspended)},
+		"asked to, outside of the windows": {asApplied(asks(holdfast.VerbApply, "run-1"), closedWindow), refuse(decision.ReasonWindowClosed)},
+		"asked to, the state was written":  {asApplied(asks(holdfast.VerbApply, "run-1"), stateMoved), refuse(decision.ReasonStateMoved)},
+		"asked to, and nothing has drifted": {
+			asApplied(asks(holdfast.VerbApply, "run-1"), onRecord(func(d *holdfast.DriftState) { d.Status = holdfast.DriftNone })),
+			refuse(decision.ReasonUpToDate),
+		},
+		"asked to apply a later plan": {
+			asApplied(asks(holdfast.VerbApply, "run-2"), runs(ran("run-2", plan, holdfast.RunPlanned, byAlice))),
+			act(decision.ActionApply, decision.ReasonApproved, func(d *decision.Decision) { d.StoredPlan, d.Actor = "run-2", "alice" }),
+		},
+		"asked to plan": {asApplied(asks(holdfast.VerbPlan, "")), act(decision.ActionPlan, decision.ReasonRequested, func(d *decision.Decision) { d.Actor = "alice" })},
+	}
+}
+
+// TestDecideNeverAboutDrift draws situations in which drift was looked for, and
+// holds each decision to what must never happen.
+func TestDecideNeverAboutDrift(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(5, 6))
+	actions := map[decision.Action]int{}
+	const draws = 60_000
+	for range draws {
+		in := drawDrift(rnd)
+		d := decision.Decide(in)
+		actions[d.Action]++
+		if wrong := neverAboutDrift(in, d); wrong != "" {
+			t.Fatalf("%s:\ndecision %+v\ncluster %+v\ncheck %+v\napproval %+v\nruns %s", wrong, d, in.Cluster, in.Drift, in.Ask, list(in.Runs))
+		}
+	}
+	for _, action := range []decision.Action{decision.ActionDrift, decision.ActionCheck, decision.ActionApply, decision.ActionWait} {
+		if actions[action] < draws/500 {
+			t.Errorf("%s was decided %d times only: the draws prove little", action, actions[action])
+		}
+	}
+}
+
+func drawDrift(rnd *rand.Rand) decision.Input {
+	chance := func(percent int) bool { return rnd.IntN(100) < percent }
+	in := asApplied(onDrift(pick(rnd, "", "report", "apply", "apply", "ignore")))
+	if chance(10) {
+		in.Cluster.Desired.SourceDigest = oldDigest
+	}
+	in.Cluster.Suspended, in.WindowClosed, in.Cluster.Desired.Removed = chance(10), chance(10), chance(5)
+	if chance(20) {
+		in.Cluster.Desired.Document.Apply.Requires = []string{"approved"}
+	}
+	in.Now = noon.Add(pick(rnd, 0, time.Minute, 3*time.Hour))
+	run := *in.Drift
+	run.ID = pick(rnd, "run-1", "run-1", "run-3")
+	run.Status = pick(rnd, holdfast.RunPlanned, holdfast.RunPlanned, holdfast.RunNoChanges, holdfast.RunErrored)
+	run.SourceDigest = pick(rnd, newDigest, newDigest, newDigest, oldDigest)
+	run.AppliedRun = pick(rnd, "run-0", "run-0", "run-0", "")
+	run.StateSerial = pick[int64](rnd, 0, 0, 0, 5)
+	in.Drift = &run
+	d := &in.Cluster.Drift
+	d.Run = pick(rnd, "", "run-1", "run-1", "run-3")
+	d.Applied = pick(rnd, "run-0", "run-0", "run-0", "run-00")
+	d.Status = pick(rnd, holdfast.DriftFound, holdfast.DriftFound, holdfast.DriftNone, holdfast.DriftFailed)
+	d.Destroys, d.Hides = chance(10), chance(10)
+	d.Remedy = pick(rnd, "", "", "", "run-2")
+	for i := range rnd.IntN(3) {
+		past := drawRun(rnd, fmt.Sprintf("run-%d", 2+2*i))
+		if chance(60) && past.Kind == apply {
+			past.StoredPlan, past.Exact = "run-1", true
+		}
+		if len(in.Runs) > 0 && !in.Runs[0].Status.Done() {
+			in.Runs[0].Status, in.Runs[0].Reason = holdfast.RunCanceled, decision.ReasonSuperseded
+		}
+		in.Runs = append([]holdfast.Run{past}, in.Runs...)
+	}
+	if chance(25) {
+		in.Ask = &decision.Ask{
+			Verb: pick(rnd, holdfast.VerbApply, holdfast.VerbApply, holdfast.VerbPlan), Actor: "alice", Run: pick(rnd, "", "run-1", "run-2", "run-3"),
+		}
+	}
+	return in
+}
+
+func neverAboutDrift(in decision.Input, d decision.Decision) string {
+	rec, check := in.Cluster, in.Drift
+	unended := slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool {
+		return !run.Status.Done() && !slices.Contains(d.Cancel, run.ID)
+	})
+	switch d.Action {
+	case decision.ActionDrift:
+		switch {
+		case d.Run != check.ID || check.ID < rec.Drift.Run:
+			return "records another check than the newest"
+		case check.SourceDigest != rec.Applied.SourceDigest:
+			return "records a check of what is not applied"
+		case check.Status.Good() && check.AppliedRun != in.LastApply:
+			return "records a check from before an apply"
+		case check.ID == rec.Drift.Run:
+			return "records a check twice"
+		}
+	case decision.ActionCheck:
+		if unended || in.WindowClosed || rec.Suspended || in.Ask != nil {
+			return "checks where it cannot do anything with it"
+		}
+	case decision.ActionApply:
+		if d.StoredPlan != check.ID {
+			return ""
+		}
+		return neverUndone(in, d, unended)
+	default:
+	}
+	return ""
+}
+
+// triedBefore: an apply was to undo the same drift, and was not given up by what
+// has changed.
+func triedBefore(in decision.Input) bool {
+	given, tried := false, false
+	for _, run := range in.Runs {
+		up := run.Status == holdfast.RunCanceled && run.Reason != decision.ReasonCanceled
+		given = given || run.ID == in.Cluster.Drift.Remedy && up
+		tried = tried || run.StoredPlan == in.Drift.ID && !up
+	}
+	return tried || slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool { return run.ID == in.Cluster.Drift.Remedy && !given })
+}
+
+func neverUndone(in decision.Input, d decision.Decision, unended bool) string {
+	rec, check := in.Cluster, in.Drift
+	asked := in.Ask != nil && in.Ask.Verb == holdfast.VerbApply && in.Ask.Run == check.ID
+	switch {
+	case rec.Drift.Status != holdfast.DriftFound, rec.Drift.Run != check.ID, check.Status != holdfast.RunPlanned, rec.Drift.Applied != rec.Applied.Run:
+		return "undoes what is not on record"
+	case rec.Desired.SourceDigest != rec.Applied.SourceDigest, rec.Desired.Removed:
+		return "undoes drift while Git says something else"
+	case rec.Suspended, in.WindowClosed, unended:
+		return "undoes drift where nothing may begin"
+	case check.StateSerial != rec.StateSerial:
+		return "undoes what was found in another state"
+	case asked:
+		return ""
+	case in.Ask != nil, d.Actor != "":
+		return "undoes drift where something else was asked for"
+	case rec.Desired.Document.Drift.OnDrift != "apply":
+		return "undoes drift that is to be reported"
+	case rec.Drift.Destroys, rec.Drift.Hides, len(rec.Desired.Document.Apply.Requires) > 0:
+		return "undoes by itself what needs a person's word"
+	case in.Now.Sub(rec.Drift.CheckedAt) > time.Hour:
+		return "undoes by itself what was found long ago"
+	case triedBefore(in):
+		return "undoes the same drift twice"
+	}
+	return ""
+}

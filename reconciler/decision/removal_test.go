@@ -1,0 +1,195 @@
+package decision_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+const destroy = holdfast.RunDestroy
+
+func protected(in *decision.Input) { in.Last.Document.Deletion.Protected = true }
+
+func withDependent(phase holdfast.Phase) func(*decision.Input) {
+	return func(in *decision.Input) {
+		in.Dependents = append(in.Dependents, holdfast.Relation{Name: "app", Phase: phase})
+	}
+}
+
+// among says how many clusters are gone at once, of how many.
+func among(gone, fleet int) func(*decision.Input) {
+	return func(in *decision.Input) { in.Removals, in.Fleet = gone, fleet }
+}
+
+func unreadable(in *decision.Input) { in.Cluster.Desired.Missing = "a file cannot be read" }
+
+func gone(in *decision.Input) {
+	removed(in)
+	in.Cluster.Applied, in.Last = holdfast.Applied{}, holdfast.Applied{}
+	in.Cluster.Life, in.Cluster.Ending = "run-2", &holdfast.Ending{Reason: decision.ReasonDestroyed}
+}
+
+func leaves(addresses ...string) func(*holdfast.Run) {
+	return func(run *holdfast.Run) {
+		run.Failure = &holdfast.Failure{Summary: "DependencyViolation", Remaining: addresses}
+	}
+}
+
+func because(detail string) func(*decision.Decision) {
+	return func(d *decision.Decision) { d.Detail = detail }
+}
+
+func waits(reason string, with ...func(*decision.Decision)) decision.Decision {
+	return act(decision.ActionWait, reason, with...)
+}
+
+func refuses(reason string, with ...func(*decision.Decision)) decision.Decision {
+	return act(decision.ActionRefuse, reason, with...)
+}
+
+func confirmed(d *decision.Decision) { d.Confirmed = "alice" }
+
+func unlocked(run *holdfast.Run) {
+	run.Failure = &holdfast.Failure{Cause: holdfast.ReasonAgentKilled}
+}
+
+func goesOn(d *decision.Decision) { d.Resume = true }
+
+func in(d time.Duration) func(*decision.Decision) {
+	return func(decision *decision.Decision) { decision.After = d }
+}
+
+func removalSituations() map[string]situation {
+	destroyed := ran("run-2", destroy, holdfast.RunApplied, hasBegun, ofNothing)
+	failing := func(id string, with ...func(*holdfast.Run)) holdfast.Run {
+		return ran(id, destroy, holdfast.RunErrored, append([]func(*holdfast.Run){
+			hasBegun, ofNothing, withReviews(seen), leaves("aws_vpc.main"), func(run *holdfast.Run) { run.FinishedAt = noon },
+		}, with...)...)
+	}
+	destructionSeen := ran("run-3", plan, holdfast.RunPlanned, aDestruction)
+	mass := "6 of 100 clusters are gone at once: holdfast apply destroys those that are named"
+	left := "left in the state: aws_vpc.main"
+	return map[string]situation{
+		// What a removal leads to.
+		"approved in another one":                 {onBranch(removed, merged, asks(holdfast.VerbApply, ""), saidIn(1, false)), refuses(decision.ReasonPlanMoved, because("it was removed since"))},
+		"approved where it is removed":            {onBranch(removed, merged, manual, asks(holdfast.VerbApply, ""), saidIn(1, true)), act(decision.ActionApply, decision.ReasonApproved, on(seen), alice)},
+		"approved where nothing is to be applied": {onBranch(removed, merged, asks(holdfast.VerbApply, ""), saidIn(99, true)), refuses(decision.ReasonNothingPlanned)},
+		"nobody has seen it":                      {onBranch(removed), act(decision.ActionPlan, decision.ReasonUnreviewed, on())},
+		"nobody has approved it":                  {onBranch(removed, runs(destructionSeen)), waits(decision.ReasonUnreviewed)},
+		"approved as it was seen":                 {onBranch(removed, runs(destructionSeen), asks(holdfast.VerbApply, "run-3")), act(decision.ActionApply, decision.ReasonApproved, on(), stored("run-3"), alice)},
+		"reviewed":                                {onBranch(removed, merged), act(decision.ActionApply, decision.ReasonMerged, on(seen))},
+		"reviewed, and manual":                    {onBranch(removed, merged, manual), waits(decision.ReasonManual)},
+		"reviewed, queued":                        {onBranch(removed, merged, runs(ran("run-2", destroy, holdfast.RunQueued, ofNothing))), none(decision.ReasonInProgress)},
+		"destroyed":                               {onBranch(removed, runs(destroyed)), act(decision.ActionRecord, decision.ReasonDestroyed, about("run-2"))},
+		"nothing was left to destroy":             {onBranch(removed, runs(ran("run-2", destroy, holdfast.RunNoChanges, ofNothing))), act(decision.ActionRecord, decision.ReasonDestroyed, about("run-2"))},
+		"its plan finds nothing":                  {onBranch(removed, runs(ran("run-2", plan, holdfast.RunNoChanges, aDestruction))), act(decision.ActionRecord, decision.ReasonDestroyed, about("run-2"))},
+		"its plan has changed":                    {onBranch(removed, merged, runs(ran("run-2", destroy, holdfast.RunPlanned, ofNothing))), waits(decision.ReasonPlanChanged)},
+		"the plan of a change was new":            {onBranch(removed, runs(ran("run-2", plan, holdfast.RunPlanned))), act(decision.ActionPlan, decision.ReasonUnreviewed, on())},
+		"the document came back":                  {onBranch(runs(ran("run-2", destroy, holdfast.RunQueued, ofNothing))), act(decision.ActionNone, decision.ReasonSuperseded, cancels("run-2"), in(time.Nanosecond))},
+		"it came back half destroyed":             {onBranch(upToDate, runs(failing("run-2"))), act(decision.ActionPlan, decision.ReasonApplyFailed, on())},
+		"it is gone":                              {onBranch(gone, runs(destroyed)), none(decision.ReasonDestroyed)},
+		"it is gone, and asked for":               {onBranch(gone, asks(holdfast.VerbApply, "")), none(decision.ReasonDestroyed)},
+		"it was never there":                      {onBranch(removed, fresh, runs(ran("run-2", plan, holdfast.RunQueued))), act(decision.ActionRecord, decision.ReasonNeverApplied, cancels("run-2"))},
+		"not yet seen by this process":            {onBranch(removed, merged, func(in *decision.Input) { in.Unseen = true }), none(decision.ReasonInProgress)},
+
+		// What stands in the way.
+		"not proven":                      {onBranch(unreadable, merged, runs(queued())), waits(decision.ReasonMissing, cancels("run-2"), because("a file cannot be read"))},
+		"not proven, and asked for":       {onBranch(unreadable, merged, asks(holdfast.VerbApply, "")), refuses(decision.ReasonMissing, because("a file cannot be read"))},
+		"protected":                       {onBranch(removed, merged, protected), waits(decision.ReasonProtected, because(unprotect))},
+		"protected, and asked for":        {onBranch(removed, merged, protected, asks(holdfast.VerbApply, "")), refuses(decision.ReasonProtected, because(unprotect))},
+		"a dependent is there":            {onBranch(removed, merged, withDependent(holdfast.PhaseActive)), waits(decision.ReasonHasDependents, because("first go: app"))},
+		"a dependent is there, asked for": {onBranch(removed, merged, withDependent(holdfast.PhaseActive), asks(holdfast.VerbApply, "")), refuses(decision.ReasonHasDependents, because("first go: app"))},
+		"a dependent goes, asked for":     {onBranch(removed, merged, withDependent(holdfast.PhaseDeleting), asks(holdfast.VerbApply, "")), waits(decision.ReasonHasDependents, because("first go: app"), confirmed)},
+		"a dependent goes, unreviewed":    {onBranch(removed, withDependent(holdfast.PhaseDeleting), runs(ran("run-2", plan, holdfast.RunPlanned, ofNothing)), asks(holdfast.VerbApply, "run-2")), refuses(decision.ReasonHasDependents, because("first go: app"))},
+		"a dependent came":                {onBranch(removed, merged, withDependent(holdfast.PhaseActive), runs(ran("run-2", destroy, holdfast.RunQueued, ofNothing))), waits(decision.ReasonHasDependents, cancels("run-2"), because("first go: app"))},
+		"the dependent is gone":           {onBranch(removed, merged, withDependent(holdfast.PhaseDeleted)), act(decision.ActionApply, decision.ReasonMerged, on(seen))},
+		"a dependent, planned all along":  {onBranch(removed, withDependent(holdfast.PhaseActive)), act(decision.ActionPlan, decision.ReasonUnreviewed, on())},
+
+		// Many at once.
+		"five of many":                  {onBranch(removed, merged, among(5, 100)), act(decision.ActionApply, decision.ReasonMerged, on(seen))},
+		"six of many":                   {onBranch(removed, merged, among(6, 100)), waits(decision.ReasonMassDeletion, because(mass))},
+		"two of twenty":                 {onBranch(removed, merged, among(2, 20)), act(decision.ActionApply, decision.ReasonMerged, on(seen))},
+		"two of nineteen":               {onBranch(removed, merged, among(2, 19)), waits(decision.ReasonMassDeletion, because("2 of 19 clusters are gone at once: holdfast apply destroys those that are named"))},
+		"one of two":                    {onBranch(removed, merged, among(1, 2)), act(decision.ActionApply, decision.ReasonMerged, on(seen))},
+		"six in one push, one by one":   {onBranch(removed, merged, among(1, 100), func(in *decision.Input) { in.Cluster.Desired.RemovedWith = 6 }), waits(decision.ReasonMassDeletion, because(mass))},
+		"six of many, confirmed":        {onBranch(removed, merged, among(6, 100), asks(holdfast.VerbApply, "")), act(decision.ActionApply, decision.ReasonApproved, on(seen), alice)},
+		"six of many, confirmed before": {onBranch(removed, merged, among(6, 100), runs(ran("run-2", destroy, holdfast.RunQueued, ofNothing, byAlice))), none(decision.ReasonInProgress)},
+		"six of many, queued before":    {onBranch(removed, merged, among(6, 100), runs(ran("run-2", destroy, holdfast.RunQueued, ofNothing))), waits(decision.ReasonMassDeletion, cancels("run-2"), because(mass))},
+		"six of many, half destroyed":   {onBranch(removed, among(6, 100), runs(failing("run-2")), later(time.Minute)), act(decision.ActionApply, decision.ReasonResumed, on(seen), goesOn)},
+
+		// A destroy that fails.
+		"failed, at first":         {onBranch(removed, runs(failing("run-2"))), waits(decision.ReasonBackingOff, because(left), in(time.Minute))},
+		"failed, later":            {onBranch(removed, runs(failing("run-2")), later(time.Minute)), act(decision.ActionApply, decision.ReasonResumed, on(seen), goesOn)},
+		"failed before it began":   {onBranch(removed, runs(failing("run-2", func(run *holdfast.Run) { run.Begun = false })), later(time.Minute)), act(decision.ActionApply, decision.ReasonResumed, on(seen), goesOn)},
+		"failed for the last time": {onBranch(removed, runs(failing("run-5", resumed), failing("run-4", resumed), failing("run-3", resumed), failing("run-2"))), act(decision.ActionPlan, decision.ReasonDestroyFailed, on())},
+		"failed, what is left is planned": {
+			onBranch(removed, runs(ran("run-6", plan, holdfast.RunPlanned, aDestruction), failing("run-5", resumed), failing("run-4", resumed), failing("run-3", resumed), failing("run-2"))),
+			waits(decision.ReasonDestroyFailed, because(left)),
+		},
+		"failed, what is left is being planned": {
+			onBranch(removed, runs(ran("run-6", plan, holdfast.RunQueued, aDestruction), failing("run-5", resumed), failing("run-4", resumed), failing("run-3", resumed), failing("run-2"))),
+			none(decision.ReasonInProgress),
+		},
+		"failed, what is left is approved": {
+			onBranch(removed, runs(ran("run-6", plan, holdfast.RunPlanned, aDestruction), failing("run-5", resumed), failing("run-4")), asks(holdfast.VerbApply, "run-6")),
+			act(decision.ActionApply, decision.ReasonApproved, on(), stored("run-6"), alice),
+		},
+		"its lock was taken away": {onBranch(removed, runs(failing("run-2", unlocked, func(run *holdfast.Run) { run.Status = holdfast.RunInterrupted })), later(time.Hour)), act(decision.ActionPlan, decision.ReasonDestroyFailed, on())},
+
+		// In a pull request.
+		"a pull request removes it":           {atPullRequest(removes), act(decision.ActionPlan, decision.ReasonNewRevision)},
+		"a pull request, planned":             {atPullRequest(removes, runs(ran("run-2", plan, holdfast.RunPlanned, aDestruction))), none(decision.ReasonUpToDate)},
+		"a pull request, applied since":       {atPullRequest(removes, func(in *decision.Input) { in.Last.SourceDigest = newDigest }, runs(ran("run-2", plan, holdfast.RunPlanned, aDestruction))), act(decision.ActionPlan, decision.ReasonNewRevision)},
+		"a pull request, never applied":       {atPullRequest(removes, fresh), waits(decision.ReasonNeverApplied)},
+		"a pull request, protected":           {atPullRequest(removes, protected), waits(decision.ReasonProtected)},
+		"a pull request that removes nothing": {atPullRequest(runs(ran("run-2", plan, holdfast.RunPlanned, aDestruction))), act(decision.ActionPlan, decision.ReasonNewRevision)},
+	}
+}
+
+const unprotect = "deletion.protected was last applied: bring the document back, merge deletion.protected: false, then remove it"
+
+func queued() holdfast.Run { return ran("run-2", apply, holdfast.RunQueued) }
+
+// saidIn says in which pull request a person's word was said.
+func saidIn(number int, removes bool) func(*decision.Input) {
+	return func(in *decision.Input) {
+		in.Ask.PullRequest, in.Ask.Removes = in.Merges[0].Review.PullRequest, removes
+		if number != 1 {
+			in.Ask.PullRequest.Number = number
+		}
+	}
+}
+
+func removes(in *decision.Input) {
+	in.PullRequest.Clusters = []holdfast.PullRequestCluster{{Name: "prod", Deleted: true}}
+}
+
+func parent(settled, failed bool, waiting string) func(*decision.Input) {
+	return func(in *decision.Input) {
+		in.Cluster.Desired.Document.DependsOn = append(in.Cluster.Desired.Document.DependsOn, "network")
+		in.Parents = append(in.Parents, holdfast.Relation{
+			Name: fmt.Sprintf("network%d", len(in.Parents)), Phase: holdfast.PhaseActive, Settled: settled, Failed: failed, Waiting: waiting,
+		})
+	}
+}
+
+func orderSituations() map[string]situation {
+	settled, pending := parent(true, false, ""), parent(false, false, decision.ReasonManual)
+	failed := parent(false, true, decision.ReasonApplyFailed)
+	unknown := func(in *decision.Input) { in.Parents = []holdfast.Relation{{Name: "network"}} }
+	provisional := func(run *holdfast.Run) { run.Provisional = []string{"network0"} }
+	return map[string]situation{
+		"the parent is applied":            {onBranch(merged, settled), act(decision.ActionApply, decision.ReasonMerged, on(seen))},
+		"the parent waits":                 {onBranch(merged, settled, pending), waits(decision.ReasonDependencyPending, because("network1 is Manual"))},
+		"the parent failed":                {onBranch(merged, pending, failed), waits(decision.ReasonDependencyFailed, because("network1 is ApplyFailed"))},
+		"there is no parent":               {onBranch(merged, unknown), waits(decision.ReasonDependencyMissing, because(`there is no cluster "network"`))},
+		"the parent waits, and asked for":  {onBranch(merged, pending, asks(holdfast.VerbApply, "")), refuses(decision.ReasonDependencyPending, because("network0 is Manual"))},
+		"the parent waits, planned anyway": {onBranch(pending), act(decision.ActionPlan, decision.ReasonUnreviewed, on())},
+		"the parent is going, too":         {onBranch(removed, merged, pending), act(decision.ActionApply, decision.ReasonMerged, on(seen))},
+		"not yet seen by this process":     {onBranch(merged, settled, func(in *decision.Input) { in.Unseen = true }), none(decision.ReasonInProgress)},
+		"a provisional plan":               {atPullRequest(pending, runs(ran("run-2", plan, holdfast.RunPlanned, provisional))), none(decision.ReasonUpToDate)},
+		"a provisional plan, then applied": {atPullRequest(settled, runs(ran("run-2", plan, holdfast.RunPlanned, provisional))), act(decision.ActionPlan, decision.ReasonDependencyApplied)},
+	}
+}
