@@ -17,12 +17,12 @@ type writer struct {
 	total    total
 	impacts  []*impactView
 	level    detail
-	diffs    map[*holdfast.Plan]string
+	diffs    map[*holdfast.Plan]fullPlan
 	page
 }
 
 func newWriter(r PullRequest) *writer {
-	w := &writer{r: r, outcomes: outcomesOf(r), diffs: map[*holdfast.Plan]string{}}
+	w := &writer{r: r, outcomes: outcomesOf(r), diffs: map[*holdfast.Plan]fullPlan{}}
 	slices.SortStableFunc(w.outcomes, func(a, b outcome) int {
 		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(dangerOf(b), dangerOf(a)), strings.Compare(a.cluster.Name, b.cluster.Name))
 	})
@@ -299,9 +299,12 @@ func (w *writer) mergeWord() string {
 
 // footer is what one looks up later, and what is missing.
 func (w *writer) footer() {
-	if w.dropped || w.level.name != "" {
+	switch {
+	case w.dropped || w.level.name != "":
 		missing := orElse(w.level.name, "some lists")
-		w.line("_Shortened to fit a comment. Left out: " + missing + "._\n")
+		w.line("_Shortened to fit a comment. Left out: " + missing + ". " + w.wholePlan() + "_\n")
+	case w.clipped:
+		w.line("_Long values are cut around what differs. " + w.wholePlan() + "_\n")
 	}
 	seen := map[string]bool{}
 	var facts []string
@@ -328,6 +331,11 @@ func (w *writer) footer() {
 	if len(facts) > 0 {
 		w.line("<sub>" + strings.Join(facts, " · ") + "</sub>")
 	}
+}
+
+// wholePlan says where all of a plan can be read.
+func (w *writer) wholePlan() string {
+	return "All of a plan: `holdfast describe run ID --plan`."
 }
 
 // runFacts are of others' making.

@@ -349,8 +349,8 @@ func (d *driftWriter) attributes(item holdfast.DriftItem) string {
 	var parts []string
 	for _, a := range firstOf(&d.page, item.Attributes, d.level.attributes) {
 		part := code(shorten(a.Path, 120))
-		if len(a.Before)+len(a.After) > 0 {
-			part += " " + valueCell(a.Before) + " → " + valueCell(a.After)
+		if cell := d.changeCell(a, holdfast.AttributeChange{}); cell != "" {
+			part += " " + cell
 		}
 		parts = append(parts, part)
 	}

@@ -95,7 +95,7 @@ func (p *painter) driftItems(title string, items []holdfast.DriftItem) {
 			continue
 		}
 		for _, a := range item.Attributes {
-			p.line("", "      %s: %s -> %s", oneLine(a.Path), textValue(a.Before), textValue(a.After))
+			p.line("", "      %s: %s -> %s", oneLine(a.Path), p.value(a.Before, a.After), p.value(a.After, a.Before))
 		}
 	}
 }

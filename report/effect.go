@@ -22,8 +22,8 @@ const (
 	rankCluster // a control plane is
 )
 
-// effect is what a change of a template does to some clusters: the same actions
-// on the same resources, whatever their number and values are.
+// effect is what a change of a template does to some clusters, by plans that may be
+// shown as one.
 type effect struct {
 	rank     rank
 	key      string
@@ -32,6 +32,8 @@ type effect struct {
 	outcomes []outcome                // of those that are planned themselves; by name
 	roots    []rootChange
 	groups   int // that they are of
+
+	differences []difference // between the plans of outcomes
 }
 
 // rootChange is what happens in the root modules of some clusters.
@@ -73,6 +75,11 @@ func (e *effect) shown() int {
 	return slices.IndexFunc(e.outcomes, func(o outcome) bool { return o.cluster.Trial && o.plan != nil })
 }
 
+// planned are those of its outcomes that have a plan.
+func (e *effect) planned() []outcome {
+	return slices.DeleteFunc(slices.Clone(e.outcomes), func(o outcome) bool { return o.plan == nil || !o.plan.HasChanges() })
+}
+
 // addRoot adds what happens in the root modules of some clusters. Groups that
 // differ in what words do not tell are told together.
 func (e *effect) addRoot(changes []string, clusters int) {
@@ -91,6 +98,7 @@ func (e *effect) sort() {
 	})
 	slices.SortStableFunc(e.outcomes, func(a, b outcome) int { return strings.Compare(a.cluster.Name, b.cluster.Name) })
 	slices.SortStableFunc(e.roots, func(a, b rootChange) int { return cmp.Compare(b.clusters, a.clusters) })
+	e.differences = differencesOf(e.planned())
 }
 
 var reaches = []holdfast.ImpactReach{holdfast.ReachMerge, holdfast.ReachRelease, holdfast.ReachUpgrade, holdfast.ReachManual}
@@ -108,7 +116,8 @@ func effectOf(o outcome) effect {
 	case o.stage == stageFailed && !o.broken:
 		return effect{rank: rankFailed, key: "failed", phrases: []phrase{{words: "plan failed", strong: true}}}
 	case o.plan == nil && !o.counts.Zero():
-		return effectOfCounts(o.counts)
+		// Whether another plan of these numbers does the same is not known.
+		return effectOfCounts(o.counts, "of "+o.cluster.Name)
 	case o.stage == stageUnchanged:
 		return unchangedEffect()
 	case o.plan == nil || o.stale:
@@ -116,9 +125,9 @@ func effectOf(o outcome) effect {
 	case !o.plan.HasChanges():
 		return unchangedEffect()
 	case len(o.plan.Changes) == 0:
-		return effectOfCounts(o.plan.Counts)
+		return effectOfCounts(o.plan.Counts, planKey(o.plan, ownOf(o.cluster)))
 	default:
-		return effectOfChanges(o.plan.Changes)
+		return effectOfChanges(o.plan.Changes, planKey(o.plan, ownOf(o.cluster)))
 	}
 }
 
@@ -139,7 +148,7 @@ func unplannedEffect() effect {
 
 // effectOfCounts is for plans whose changes are not at hand, or are of outputs
 // only.
-func effectOfCounts(counts holdfast.Counts) effect {
+func effectOfCounts(counts holdfast.Counts, key string) effect {
 	rank := rankChanges
 	if counts.Replace+counts.Delete > 0 {
 		rank = rankDestroys
@@ -148,7 +157,7 @@ func effectOfCounts(counts holdfast.Counts) effect {
 	if (counts == holdfast.Counts{Outputs: counts.Outputs}) {
 		words = "only outputs change"
 	}
-	return effect{rank: rank, key: "counts " + words, phrases: []phrase{{words: words, strong: rank == rankDestroys}}}
+	return effect{rank: rank, key: "counts " + key, phrases: []phrase{{words: words, strong: rank == rankDestroys}}}
 }
 
 var actionVerbs = map[holdfast.ChangeAction]string{
@@ -162,8 +171,9 @@ var actionOrder = []holdfast.ChangeAction{
 	holdfast.ActionImport, holdfast.ActionMove,
 }
 
-// effectOfChanges says once what happens to all instances of a resource.
-func effectOfChanges(changes []holdfast.ResourceChange) effect {
+// effectOfChanges says once what happens to all instances of a resource. Effects
+// of the same words are two if their keys are.
+func effectOfChanges(changes []holdfast.ResourceChange, key string) effect {
 	type kind struct {
 		address string
 		action  holdfast.ChangeAction
@@ -180,13 +190,11 @@ func effectOfChanges(changes []holdfast.ResourceChange) effect {
 	}
 	slices.SortFunc(kinds, func(a, b kind) int {
 		return cmp.Or(cmp.Compare(b.danger, a.danger), cmp.Compare(slices.Index(actionOrder, a.action), slices.Index(actionOrder, b.action)),
-			strings.Compare(a.address, b.address), strings.Compare(string(a.action), string(b.action)))
+			naturally(a.address, b.address), strings.Compare(string(a.action), string(b.action)))
 	})
-	e := effect{}
-	var key strings.Builder
+	e := effect{key: "plan " + key}
 	for _, k := range kinds {
 		e.rank = max(e.rank, k.danger)
-		key.WriteString(string(k.action) + " " + k.address + "\n")
 		p := phrase{address: k.address, words: orElse(actionVerbs[k.action], text(string(k.action))), strong: k.danger >= rankDestroys}
 		if k.danger == rankCluster {
 			p.address, p.words = "", "control plane "+p.words
@@ -195,7 +203,6 @@ func effectOfChanges(changes []holdfast.ResourceChange) effect {
 			e.phrases = append(e.phrases, p)
 		}
 	}
-	e.key = key.String()
 	return e
 }
 

@@ -114,29 +114,56 @@ func (v *impactView) radius() string {
 		}
 		parts = append(parts, fmt.Sprintf("%d %s", v.Same, stay))
 	}
-	effects := v.effects
-	if len(effects) > most {
+	kinds := v.kinds()
+	if len(kinds) > most {
 		rest := 0
-		for _, e := range effects[most:] {
-			rest += len(e.clusters)
+		for _, k := range kinds[most:] {
+			rest += k.clusters
 		}
-		parts = append(parts, fmt.Sprintf("%d in %s", rest, plural(len(effects)-most, "other way")))
-		effects = effects[:most]
+		parts = append(parts, fmt.Sprintf("%d in %s", rest, plural(len(kinds)-most, "other way")))
+		kinds = kinds[:most]
 	}
-	for _, e := range slices.Backward(effects) {
-		switch {
-		case e.rank == rankCluster:
-			parts = append(parts, fmt.Sprintf("**%d: %s**", len(e.clusters), e.phrases[0].words))
-		case e.rank >= rankDestroys:
-			parts = append(parts, fmt.Sprintf("**%d: %s**", len(e.clusters), e.words(asPlain, 2, true)))
-		default:
-			parts = append(parts, fmt.Sprintf("%d %s", len(e.clusters), e.words(asMarkdown, 2, true)))
+	for _, k := range slices.Backward(kinds) {
+		if k.rank >= rankDestroys {
+			parts = append(parts, fmt.Sprintf("**%d: %s**", k.clusters, k.words))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d %s", k.clusters, k.words))
 		}
 	}
 	if n := len(v.Refused); n > 0 {
 		parts = append(parts, fmt.Sprintf("**%d refused**", n))
 	}
 	return strings.Join(parts, " · ")
+}
+
+// effectKind is effects that the same words tell.
+type effectKind struct {
+	rank     rank
+	words    string
+	clusters int
+}
+
+// kinds are the effects in a few words, most dangerous first.
+func (v *impactView) kinds() []effectKind {
+	var kinds []effectKind
+	for _, e := range v.effects {
+		k := effectKind{e.rank, "", len(e.clusters)}
+		switch {
+		case e.rank == rankCluster:
+			k.words = e.phrases[0].words
+		case e.rank >= rankDestroys:
+			k.words = e.words(asPlain, 2, true)
+		default:
+			k.words = e.words(asMarkdown, 2, true)
+		}
+		i := slices.IndexFunc(kinds, func(o effectKind) bool { return o.rank == k.rank && o.words == k.words })
+		if i < 0 {
+			kinds = append(kinds, k)
+		} else {
+			kinds[i].clusters += k.clusters
+		}
+	}
+	return kinds
 }
 
 // honesty says how many of those that change are planned, and what the others
@@ -399,6 +426,7 @@ func (w *writer) samples(e *effect) {
 	}
 	w.linef("%s\n", w.sampled(e))
 	if i := e.shown(); i >= 0 {
+		w.differences(e.planned(), e.differences)
 		w.sample(e.outcomes[i].plan)
 	}
 }
@@ -437,9 +465,7 @@ func (w *writer) sampled(e *effect) string {
 func (w *writer) sample(plan *holdfast.Plan) {
 	w.resources(plan)
 	w.outputs(plan)
-	if plan.HasChanges() {
-		w.diff(plan)
-	}
+	w.diff(plan)
 	w.drift(plan.Drift)
 	w.warnings(plan.Warnings)
 }

@@ -9,11 +9,12 @@ import (
 type page struct {
 	b       strings.Builder
 	dropped bool // something was left out for the sake of the size
+	clipped bool // a value is not there as a whole
 }
 
 func (p *page) reset() {
 	p.b.Reset()
-	p.dropped = false
+	p.dropped, p.clipped = false, false
 }
 
 func (p *page) line(s string) {

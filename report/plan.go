@@ -1,21 +1,26 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 )
 
-// group is outcomes whose plans do the same.
-type group struct {
-	outcomes []outcome
-	key      string
+// fullPlan is a plan as text.
+type fullPlan struct {
+	text    string
+	clipped bool // a value in it is cut
 }
 
-// groupsOf puts together what does the same, names aside, in order of the first.
+// group is outcomes whose plans are shown as one.
+type group struct {
+	outcomes    []outcome
+	key         string
+	differences []difference
+}
+
+// groupsOf puts together what may be shown as one, in order of the first.
 func groupsOf(outcomes []outcome) []group {
 	var groups []group
 	at := map[string]int{}
@@ -23,7 +28,7 @@ func groupsOf(outcomes []outcome) []group {
 		if o.plan == nil {
 			continue
 		}
-		key := shapeOf(o)
+		key := groupKey(o)
 		if i, ok := at[key]; ok {
 			groups[i].outcomes = append(groups[i].outcomes, o)
 			continue
@@ -31,42 +36,15 @@ func groupsOf(outcomes []outcome) []group {
 		at[key] = len(groups)
 		groups = append(groups, group{outcomes: []outcome{o}, key: key})
 	}
+	for i := range groups {
+		groups[i].differences = differencesOf(groups[i].outcomes)
+	}
 	return groups
 }
 
-// shapeOf is what a plan does without the names that differ between clusters
-// of one kind, and without the old values of what becomes known later, such as
-// ids.
-func shapeOf(o outcome) string {
-	type attribute struct{ Path, Before, After string }
-	type change struct {
-		Address, Previous, Reason string
-		Action                    holdfast.ChangeAction
-		First                     bool
-		Replace                   []string
-		Attributes                []attribute
-	}
-	var changes []change
-	for _, c := range append(append([]holdfast.ResourceChange{}, o.plan.Changes...), o.plan.Drift...) {
-		shape := change{c.Address, c.PreviousAddress, c.Reason, c.Action, c.CreateFirst, c.ReplacePaths, nil}
-		for _, a := range c.Attributes {
-			before := string(a.Before)
-			if a.Unknown {
-				before = ""
-			}
-			shape.Attributes = append(shape.Attributes, attribute{a.Path, before, string(a.After)})
-		}
-		changes = append(changes, shape)
-	}
-	raw, err := json.Marshal([]any{o.stage, o.stale, o.applied, o.broken, o.destroy, o.plan.Counts, len(o.plan.Drift), changes, o.plan.OutputChanges, o.plan.Warnings})
-	if err != nil { // cannot be: strings only
-		return o.cluster.Name
-	}
-	key := strings.ReplaceAll(string(raw), o.cluster.Name, "{cluster}")
-	if region := o.cluster.Document.Region; region != "" {
-		key = strings.ReplaceAll(key, region, "{region}")
-	}
-	return key
+// groupKey is planKey with what else is told of a plan.
+func groupKey(o outcome) string {
+	return fmt.Sprint(o.stage, o.stale, o.applied, o.broken, o.destroy) + planKey(o.plan, ownOf(o.cluster))
 }
 
 func dangerOf(o outcome) int {
@@ -98,11 +76,10 @@ func (w *writer) details(g group) {
 		open = " open"
 	}
 	w.linef("<details%s><summary>%s</summary>\n", open, w.groupTitle(g))
+	w.differences(g.outcomes, g.differences)
 	w.resources(plan)
 	w.outputs(plan)
-	if changes {
-		w.diff(plan)
-	}
+	w.diff(plan)
 	w.drift(plan.Drift)
 	w.warnings(plan.Warnings)
 	w.line("</details>\n")
@@ -121,6 +98,9 @@ func (w *writer) groupTitle(g group) string {
 			n = o.plan.Counts.Outputs
 		}
 		title += " ≡ " + list(all, 20) + ": the same " + plural(n, "change")
+		if n := len(g.differences); n > 0 {
+			title += " but for " + plural(n, "value")
+		}
 	}
 	counts := countsInWords(o.plan.Counts, o.applied)
 	switch {
@@ -143,8 +123,8 @@ func (w *writer) resources(plan *holdfast.Plan) {
 		return
 	}
 	w.line("| | Resource | Why |\n|---|---|---|")
-	for _, c := range firstOf(&w.page, plan.Changes, w.level.rows) {
-		w.linef("| %s | %s | %s |", actionIcon(c.Action), resourceCell(c), whyCell(c))
+	for _, c := range firstOf(&w.page, byDanger(plan.Changes), w.level.rows) {
+		w.linef("| %s | %s | %s |", actionIcon(c.Action), resourceCell(c), w.whyCell(c))
 	}
 	if more := len(plan.Changes) - w.level.rows; more > 0 {
 		w.linef("\n… and %d more.", more)
@@ -183,36 +163,37 @@ func resourceCell(c holdfast.ResourceChange) string {
 }
 
 // whyCell is the cause of a replacement, or the first attributes that change.
-func whyCell(c holdfast.ResourceChange) string {
+// What is known only after the apply says the least, and comes last.
+func (w *writer) whyCell(c holdfast.ResourceChange) string {
 	const most = 3
 	var parts []string
 	if reason := reasonWords(c.Reason); reason != "" {
 		parts = append(parts, reason)
 	}
-	shown := 0
-	for _, a := range c.Attributes {
-		if c.Action == holdfast.ActionReplace && !a.Forces || c.Action != holdfast.ActionReplace && c.Action != holdfast.ActionUpdate {
-			continue
+	told, later := toldAttributes(c)
+	for i, a := range told {
+		if i == most {
+			break
 		}
-		if shown++; shown > most {
-			continue
-		}
-		part := code(shorten(a.Path, 80))
-		if len(a.Before)+len(a.After) > 0 {
-			part += " " + valueCell(a.Before) + " → " + valueCell(a.After)
+		part := codeText(shorten(a.Path, 80))
+		if cell := w.changeCell(a, holdfast.AttributeChange{}); cell != "" {
+			part += " " + cell
 		}
 		if a.Forces {
 			part += " **forces replacement**"
 		}
 		parts = append(parts, part)
 	}
-	if shown > most {
-		parts = append(parts, fmt.Sprintf("%d more", shown-most))
+	if more := len(told) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
 	}
-	if shown == 0 && c.Action == holdfast.ActionReplace {
+	if later > 0 {
+		parts = append(parts, fmt.Sprintf("%d known after apply", later))
+	}
+	if len(told) == 0 && c.Action == holdfast.ActionReplace {
 		for i, path := range c.ReplacePaths {
 			if i < most {
-				parts = append(parts, code(shorten(path, 80))+" **forces replacement**")
+				parts = append(parts, codeText(shorten(path, 80))+" **forces replacement**")
 			}
 		}
 	}
@@ -222,15 +203,26 @@ func whyCell(c holdfast.ResourceChange) string {
 	return strings.Join(parts, ", ")
 }
 
-func valueCell(raw json.RawMessage) string {
-	switch s := string(raw); s {
-	case "", "null":
-		return "nothing"
-	case `"(sensitive value)"`, `"(known after apply)"`:
-		return strings.Trim(s, `"`)
-	default:
-		return code(shorten(s, 60))
+// toldAttributes are those that say why or how a resource changes, and how many
+// more become known later.
+func toldAttributes(c holdfast.ResourceChange) (told []holdfast.AttributeChange, later int) {
+	if c.Action != holdfast.ActionReplace && c.Action != holdfast.ActionUpdate {
+		return nil, 0
 	}
+	var unknown []holdfast.AttributeChange
+	for _, a := range c.Attributes {
+		switch {
+		case c.Action == holdfast.ActionReplace && !a.Forces:
+		case a.Unknown && !a.Forces:
+			unknown = append(unknown, a)
+		default:
+			told = append(told, a)
+		}
+	}
+	if len(told) == 0 {
+		return unknown, 0
+	}
+	return told, len(unknown)
 }
 
 var actionReasons = map[string]string{
@@ -270,20 +262,23 @@ func (w *writer) outputs(plan *holdfast.Plan) {
 }
 
 func (w *writer) diff(plan *holdfast.Plan) {
+	if len(plan.Changes) == 0 {
+		return // what there is stands above
+	}
 	if w.level.diffs == 0 {
 		w.dropped = true
 		return
 	}
 	diff, ok := w.diffs[plan]
 	if !ok {
-		diff = diffOf(*plan)
+		p := &painter{limit: diffValue}
+		diff.text = strings.TrimSuffix(planText(holdfast.Plan{Counts: plan.Counts, Changes: plan.Changes, OutputChanges: plan.OutputChanges}, p), "\n")
+		diff.clipped = p.clipped
 		w.diffs[plan] = diff
 	}
-	if diff == "" {
-		return
-	}
-	lines := strings.Count(diff, "\n") + 1
-	w.linef("<details><summary>Full plan (%s)</summary>\n\n%s\n\n</details>\n", plural(lines, "line"), fenced("diff", w.cut(diff, w.level.diffs)))
+	w.clipped = w.clipped || diff.clipped
+	lines := strings.Count(diff.text, "\n") + 1
+	w.linef("<details><summary>Full plan (%s)</summary>\n\n%s\n\n</details>\n", plural(lines, "line"), fenced("diff", w.cut(diff.text, w.level.diffs)))
 }
 
 func (w *writer) drift(drift []holdfast.ResourceChange) {
@@ -328,36 +323,5 @@ func (w *writer) warnings(warnings []holdfast.Diagnostic) {
 	w.line("\n</details>\n")
 }
 
-// maxDiff is how much of a rendering is looked at: many times what fits a
-// comment.
-const maxDiff = 1 << 20
-
-const planBegins = "will perform the following actions:"
-
-// diffLine is a line of a plan whose sign is not at its beginning.
-var diffLine = regexp.MustCompile(`^( +)(-/\+|\+/-|[-+~])( .*|)$`)
-
-// diffOf is the engine's rendering with the signs moved to the first column,
-// where forges colour them; our own rendering if there is none.
-func diffOf(plan holdfast.Plan) string {
-	s := plan.Text
-	if i := strings.Index(s, planBegins); i >= 0 {
-		s = s[i+len(planBegins):]
-	}
-	if strings.TrimSpace(s) == "" {
-		if len(plan.Changes) == 0 {
-			return ""
-		}
-		s = PlanText(plan)
-	}
-	if len(s) > maxDiff {
-		s = s[:max(strings.LastIndexByte(s[:maxDiff], '\n'), 0)] + "\n… and more than can be shown"
-	}
-	lines := strings.Split(strings.Trim(printable(s), "\n"), "\n")
-	for i, line := range lines {
-		if m := diffLine.FindStringSubmatch(line); m != nil {
-			lines[i] = m[2] + m[1] + strings.TrimPrefix(m[3], " ")
-		}
-	}
-	return strings.Join(lines, "\n")
-}
+// diffValue is how much of one value is in the full plan of a comment.
+const diffValue = 2000

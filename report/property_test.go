@@ -409,10 +409,13 @@ func TestCommentLadder(t *testing.T) {
 	t.Parallel()
 
 	big := replacePlan()
-	big.Text += strings.Repeat("\n      ~ attribute = 1 -> 2", 20_000)
+	for i := range 20_000 {
+		big.Changes[1].Attributes = append(big.Changes[1].Attributes, attr(fmt.Sprintf("attribute_%d", i), `1`, `2`))
+	}
 	comment := report.Comment(pullRequest(planned("prod-eu", big), planned("dev-us", smallPlan("dev-us"))))
 	for _, want := range []string{
-		"[!CAUTION]", "linode_lke_cluster.this", "Full plan (20014 lines)", "… 19014 more lines", "Left out: full plans beyond 1000 lines", "aws_iam_role.extra",
+		"[!CAUTION]", "linode_lke_cluster.this", "Full plan (20006 lines)", "… 19006 more lines", "Left out: full plans beyond 1000 lines",
+		"`holdfast describe run ID --plan`", "aws_iam_role.extra",
 	} {
 		if !strings.Contains(comment, want) {
 			t.Errorf("the comment lacks %q", want)

@@ -86,7 +86,7 @@ func smallPlan(cluster string) *holdfast.Plan {
 				Address: `aws_eks_node_group.this["blue"]`, Type: "aws_eks_node_group", Action: holdfast.ActionUpdate,
 				Attributes: []holdfast.AttributeChange{
 					{Path: "scaling_config[0].desired_size", Before: raw(`3`), After: raw(`5`)},
-					{Path: "tags.cluster", Before: raw(`"old"`), After: raw(`"` + cluster + `-nodes"`)},
+					{Path: "tags.cluster", Before: raw(`"old"`), After: raw(`"` + cluster + `"`)},
 				},
 			},
 			{
@@ -99,6 +99,7 @@ func smallPlan(cluster string) *holdfast.Plan {
 		},
 		OutputChanges: []holdfast.OutputChange{{Name: "endpoint", Action: holdfast.ActionUpdate}},
 		Fingerprint:   "sha256:2",
+		Prints:        []holdfast.ChangePrint{{Address: "aws_ssm_parameter.token", Before: map[string]string{"value": "h1"}, After: map[string]string{"value": "h2"}}},
 	}
 }
 

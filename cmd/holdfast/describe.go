@@ -40,11 +40,15 @@ func newDescribeRunCommand(a *app) *cobra.Command {
 	var (
 		conn   connection
 		format string
+		only   bool
 	)
 	c := &cobra.Command{
 		Use:   "run ID",
 		Short: "Show a run: status, reason, attempts, plan, failure",
-		Args:  exactly(1, "a run's id"),
+		Long: `Show a run: status, reason, attempts, plan, failure.
+
+With --plan it shows the plan alone: all of it, also what a comment leaves out.`,
+		Args: exactly(1, "a run's id"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.connect(conn)
 			if err != nil {
@@ -60,11 +64,18 @@ func newDescribeRunCommand(a *app) *cobra.Command {
 			if d.Plan, err = cl.plan(ctx, args[0]); err != nil {
 				return err
 			}
+			if only && d.Plan == nil {
+				return &hintError{fmt.Errorf("run %q has no plan", args[0]), "holdfast describe run " + args[0] + " says how far it came"}
+			}
+			if only {
+				return a.print(format, d.Plan, func() string { return a.planText(*d.Plan) })
+			}
 			return a.print(format, d, func() string { return a.runText(d) })
 		},
 	}
 	addConnectionFlags(c, &conn)
 	addFormatFlag(c, &format)
+	c.Flags().BoolVar(&only, "plan", false, "show the plan alone, all of it")
 	return c
 }
 
@@ -114,22 +125,12 @@ func provisionalText(parents []string) string {
 	return "planned before " + strings.Join(parents, ", ") + " was applied"
 }
 
+// planText is all of a plan, made from what was compared and counted.
 func (a *app) planText(p holdfast.Plan) string {
-	if text := strings.TrimSpace(p.Text); text != "" {
-		return clean(text)
+	if a.colour {
+		return report.ColourPlanText(p)
 	}
-	if len(p.Changes) == 0 {
-		return "no changes"
-	}
-	rows := make([][]cell, len(p.Changes))
-	for i, c := range p.Changes {
-		action := cell{text: string(c.Action)}
-		if c.Action == holdfast.ActionReplace || c.Action == holdfast.ActionDelete {
-			action.colour = red
-		}
-		rows[i] = []cell{action, {text: c.Address}, {text: strings.Join(c.ReplacePaths, ", ")}}
-	}
-	return a.table([]string{"ACTION", "RESOURCE", "BECAUSE OF"}, rows)
+	return report.PlanText(p)
 }
 
 func newDescribePullRequestCommand(a *app) *cobra.Command {

@@ -1,0 +1,429 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Two plans are shown as one only if they are equal but for whole values that are
+// the own name, or the own region, of their cluster, and for sensitive values.
+// What differs is listed.
+
+// own is what a cluster may have to itself in a plan that is shown for several.
+type own struct{ name, region string }
+
+func ownOf(c Cluster) own { return own{c.Name, c.Document.Region} }
+
+// planKey returns a text that is the same for two plans that may be shown as one,
+// and for no others.
+func planKey(p *holdfast.Plan, o own) string {
+	if p == nil {
+		return "no plan"
+	}
+	k := keyWriter{own: o}
+	k.add(fmt.Sprintf("%+v", p.Counts))
+	for _, c := range canonical(p.Changes) {
+		k.change(c)
+	}
+	k.add("outputs")
+	for _, out := range p.OutputChanges {
+		k.add(out.Name, string(out.Action), strconv.FormatBool(out.Sensitive))
+	}
+	k.add("drift") // as much of it as is shown
+	for _, c := range canonical(p.Drift) {
+		k.add(c.Address, string(c.Action))
+		for _, a := range c.Attributes {
+			k.add(a.Path)
+		}
+	}
+	for _, d := range p.Warnings {
+		k.add("warning", d.Summary, d.Detail, d.Address, d.File, strconv.Itoa(d.Line))
+	}
+	return k.b.String()
+}
+
+// canonical returns changes in an order that their places alone decide, each with
+// its attributes in the order of their paths.
+func canonical(changes []holdfast.ResourceChange) []holdfast.ResourceChange {
+	sorted := slices.Clone(changes)
+	for i := range sorted {
+		sorted[i].Attributes = slices.Clone(sorted[i].Attributes)
+		slices.SortStableFunc(sorted[i].Attributes, func(a, b holdfast.AttributeChange) int { return strings.Compare(a.Path, b.Path) })
+	}
+	slices.SortStableFunc(sorted, func(a, b holdfast.ResourceChange) int { return strings.Compare(a.Address, b.Address) })
+	return sorted
+}
+
+// keyWriter writes texts so that no two lists of them look alike.
+type keyWriter struct {
+	own own
+	b   strings.Builder
+}
+
+func (k *keyWriter) add(texts ...string) {
+	for _, s := range texts {
+		k.b.WriteString(strconv.Itoa(len(s)) + ":" + s + ",")
+	}
+}
+
+func (k *keyWriter) change(c holdfast.ResourceChange) {
+	k.add("change", c.Address, c.PreviousAddress, c.Type, c.Provider, string(c.Action), c.Reason,
+		strconv.FormatBool(c.CreateFirst), strconv.Itoa(len(c.ReplacePaths)))
+	k.add(c.ReplacePaths...)
+	k.leaf(c.Importing)
+	for _, a := range c.Attributes {
+		k.add("attribute", a.Path, strconv.FormatBool(a.Sensitive), strconv.FormatBool(a.Unknown), strconv.FormatBool(a.Forces))
+		k.value(a.Before)
+		k.value(a.After)
+	}
+}
+
+// leaf writes a text, or what it is of the cluster.
+func (k *keyWriter) leaf(s string) {
+	switch {
+	case s == "":
+		k.b.WriteString("-,")
+	case s == k.own.name:
+		k.b.WriteString("N,")
+	case s == k.own.region:
+		k.b.WriteString("R,")
+	default:
+		k.add(s)
+	}
+}
+
+// value writes a value, with what it has of the cluster taken out of it.
+func (k *keyWriter) value(raw json.RawMessage) {
+	v, ok := decoded(raw)
+	if !ok || !k.own.within(v) {
+		k.b.WriteByte('j')
+		k.add(string(raw))
+		return
+	}
+	k.b.WriteByte('v')
+	k.tree(v)
+}
+
+func (k *keyWriter) tree(v any) {
+	switch v := v.(type) {
+	case string:
+		k.leaf(v)
+	case []any:
+		k.b.WriteString("[" + strconv.Itoa(len(v)) + ":")
+		for _, item := range v {
+			k.tree(item)
+		}
+	case map[string]any:
+		keys := sortedKeys(v)
+		k.b.WriteString("{" + strconv.Itoa(len(keys)) + ":")
+		for _, key := range keys {
+			k.add(key)
+			k.tree(v[key])
+		}
+	default: // a number, true, false, null
+		k.b.WriteByte('j')
+		k.add(fmt.Sprint(v))
+	}
+}
+
+// within reports whether a whole value, or one inside of it, is the cluster's.
+func (o own) within(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return v != "" && (v == o.name || v == o.region)
+	case []any:
+		return slices.ContainsFunc(v, o.within)
+	case map[string]any:
+		for _, item := range v {
+			if o.within(item) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// decoded returns the value of JSON; false if it is none, or nothing.
+func decoded(raw json.RawMessage) (any, bool) {
+	if len(raw) == 0 {
+		return nil, false
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil || dec.More() {
+		return nil, false
+	}
+	return v, true
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// difference is a place in which the plans of a group are not the same.
+type difference struct {
+	address, path string
+	values        []holdfast.AttributeChange // by outcome
+	classes       []int                      // by outcome, of a sensitive value: equal ones have one number
+	unknowable    bool                       // a sensitive value that cannot be compared
+}
+
+// differencesOf compares plans of one key.
+func differencesOf(outcomes []outcome) []difference {
+	if len(outcomes) < 2 {
+		return nil
+	}
+	all := make([][]holdfast.ResourceChange, len(outcomes))
+	for i, o := range outcomes {
+		all[i] = canonical(o.plan.Changes)
+	}
+	prints := newPrintIndex(outcomes)
+	var found []difference
+	for c, change := range all[0] {
+		if d, ok := importDifference(all, c); ok {
+			found = append(found, d)
+		}
+		for a, attribute := range change.Attributes {
+			d := difference{address: change.Address, path: attribute.Path}
+			for i := range all {
+				d.values = append(d.values, all[i][c].Attributes[a])
+			}
+			if attribute.Sensitive {
+				d.classes, d.unknowable = prints.classes(change.Address, attribute.Path)
+			}
+			if d.differs() || d.unknowable || slices.ContainsFunc(d.classes, func(n int) bool { return n > 0 }) {
+				found = append(found, d)
+			}
+		}
+	}
+	return found
+}
+
+func importDifference(all [][]holdfast.ResourceChange, c int) (difference, bool) {
+	d := difference{address: all[0][c].Address, path: "id of the import"}
+	for i := range all {
+		d.values = append(d.values, holdfast.AttributeChange{After: quoted(all[i][c].Importing)})
+	}
+	return d, d.differs()
+}
+
+// differs reports whether what is shown differs.
+func (d difference) differs() bool {
+	return slices.ContainsFunc(d.values, func(a holdfast.AttributeChange) bool {
+		return !bytes.Equal(a.Before, d.values[0].Before) || !bytes.Equal(a.After, d.values[0].After)
+	})
+}
+
+// printIndex finds the keyed hashes of sensitive values.
+type printIndex []map[string]holdfast.ChangePrint // by outcome, then address
+
+func newPrintIndex(outcomes []outcome) printIndex {
+	index := make(printIndex, len(outcomes))
+	for i, o := range outcomes {
+		index[i] = make(map[string]holdfast.ChangePrint, len(o.plan.Prints))
+		for _, print := range o.plan.Prints {
+			index[i][print.Address] = print
+		}
+	}
+	return index
+}
+
+// classes numbers the outcomes by the sensitive value that they have at a place,
+// from 0; true if that cannot be told.
+func (index printIndex) classes(address, path string) ([]int, bool) {
+	numbers := make([]int, len(index))
+	seen := map[string]int{}
+	for i, prints := range index {
+		print, ok := prints[address]
+		if !ok {
+			return nil, true
+		}
+		key := hashesAt(print.Before, path) + "|" + hashesAt(print.After, path)
+		if _, ok := seen[key]; !ok {
+			seen[key] = len(seen)
+		}
+		numbers[i] = seen[key]
+	}
+	return numbers, false
+}
+
+// hashesAt are the hashes at a path and below it.
+func hashesAt(hashes map[string]string, path string) string {
+	var b strings.Builder
+	for _, key := range sortedKeys(hashes) {
+		rest, ok := strings.CutPrefix(key, path)
+		if ok && (rest == "" || path == "" || rest[0] == '.' || rest[0] == '[') {
+			b.WriteString(key + "=" + hashes[key] + "\n")
+		}
+	}
+	return b.String()
+}
+
+// fewMembers is how many clusters may be told apart by their values one by one.
+const fewMembers = 4
+
+// differences lists what differs between the members of a group.
+func (w *writer) differences(outcomes []outcome, found []difference) {
+	if len(found) == 0 {
+		return
+	}
+	w.line("Not the same in all of them:\n")
+	regions := false
+	for _, d := range firstOf(&w.page, found, max(w.level.rows, 5)) {
+		line := "- " + codeText(shorten(d.address, 300)) + " " + codeText(shorten(d.path, 200)) + ": "
+		switch {
+		case d.unknowable:
+			line += "a sensitive value, which may differ"
+		case len(d.classes) > 0 && !d.differs():
+			line += "a sensitive value differs between " + w.classWords(outcomes, d.classes)
+		case len(outcomes) <= fewMembers:
+			line += w.eachValue(outcomes, d)
+		default:
+			value, region := ownWords(ownOf(outcomes[0].cluster), d.values[0])
+			line += value
+			regions = regions || region
+		}
+		w.line(line)
+	}
+	if more := len(found) - max(w.level.rows, 5); more > 0 {
+		w.linef("- … and %s", plural(more, "more difference"))
+	}
+	if regions {
+		w.line("- their regions: " + w.regions(outcomes))
+	}
+	w.line("")
+}
+
+// eachValue is "`1` in `a`; `2` in `b` and `c`".
+func (w *writer) eachValue(outcomes []outcome, d difference) string {
+	var values []string
+	members := map[string][]string{}
+	for i, o := range outcomes {
+		value := w.changeCell(d.values[i], d.values[0])
+		if _, ok := members[value]; !ok {
+			values = append(values, value)
+		}
+		members[value] = append(members[value], o.cluster.Name)
+	}
+	parts := make([]string, len(values))
+	for i, value := range values {
+		parts[i] = value + " in " + names(members[value])
+	}
+	return strings.Join(parts, "; ")
+}
+
+// classWords is "`a` and `b`", or "`a`, `b` and `c`, which are alike, and `d`".
+func (w *writer) classWords(outcomes []outcome, classes []int) string {
+	members := make([][]string, slices.Max(classes)+1)
+	for i, o := range outcomes {
+		members[classes[i]] = append(members[classes[i]], o.cluster.Name)
+	}
+	parts := make([]string, 0, len(members))
+	for _, class := range firstOf(&w.page, members, max(w.level.notes, 5)) {
+		part := names(class)
+		if len(class) > 1 {
+			part += " (the same)"
+		}
+		parts = append(parts, part)
+	}
+	if more := len(members) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return list(parts, len(parts))
+}
+
+// ownWords says what a value is to each cluster of a group, and whether regions
+// are part of it.
+func ownWords(o own, a holdfast.AttributeChange) (said string, region bool) {
+	cell := func(raw json.RawMessage) string {
+		v, ok := decoded(raw)
+		if !ok || !o.within(v) {
+			return valueCell(raw)
+		}
+		if s, ok := v.(string); ok && s == o.name {
+			return "its own name"
+		} else if ok {
+			region = true
+			return "its own region"
+		}
+		masked, usesRegion := o.masked(v)
+		region = region || usesRegion
+		text, err := json.Marshal(masked)
+		if err != nil { // cannot be: it was decoded from JSON
+			return valueCell(raw)
+		}
+		return valueCell(text)
+	}
+	after := cell(a.After)
+	if len(a.Before) == 0 {
+		return after, region
+	}
+	return cell(a.Before) + " → " + after, region
+}
+
+// masked is a value with words in place of what it has of the cluster.
+func (o own) masked(v any) (masked any, region bool) {
+	switch v := v.(type) {
+	case string:
+		if v != "" && v == o.name {
+			return "(its own name)", false
+		} else if v != "" && v == o.region {
+			return "(its own region)", true
+		}
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			var uses bool
+			out[i], uses = o.masked(item)
+			region = region || uses
+		}
+		return out, region
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			var uses bool
+			out[key], uses = o.masked(item)
+			region = region || uses
+		}
+		return out, region
+	}
+	return v, false
+}
+
+// regions lists the clusters of each region.
+func (w *writer) regions(outcomes []outcome) string {
+	members := map[string][]string{}
+	for _, o := range outcomes {
+		region := o.cluster.Document.Region
+		members[region] = append(members[region], o.cluster.Name)
+	}
+	var parts []string
+	for _, region := range sortedKeys(members) {
+		parts = append(parts, codeText(shorten(region, 100))+": "+w.memberNames(members[region]))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// memberNames are the names of clusters, as many as there is room for.
+func (w *writer) memberNames(all []string) string {
+	shown := make([]string, 0, len(all)+1)
+	for _, name := range firstOf(&w.page, all, max(w.level.names, 3)) {
+		shown = append(shown, code(shorten(name, 63)))
+	}
+	if more := len(all) - len(shown); more > 0 {
+		shown = append(shown, fmt.Sprintf("%d more", more))
+	}
+	return list(shown, len(shown))
+}

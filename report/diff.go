@@ -1,0 +1,217 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// PlanText returns all of a plan as plain text for a terminal, most dangerous
+// first. It is never empty, and nothing in it is shortened.
+func PlanText(p holdfast.Plan) string { return planText(p, &painter{}) }
+
+// ColourPlanText is PlanText with ANSI colours.
+func ColourPlanText(p holdfast.Plan) string { return planText(p, &painter{colours: true}) }
+
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	bold   = "\x1b[1m"
+	reset  = "\x1b[0m"
+)
+
+// painter writes texts for a terminal, and for blocks of code.
+type painter struct {
+	b       strings.Builder
+	colours bool
+	limit   int  // characters of a value; 0: all of them
+	clipped bool // a value was cut
+}
+
+func (p *painter) line(colour, format string, args ...any) {
+	s := printable(fmt.Sprintf(format, args...))
+	if p.colours && colour != "" {
+		s = colour + s + reset
+	}
+	p.b.WriteString(s + "\n")
+}
+
+func planText(plan holdfast.Plan, p *painter) string {
+	for _, c := range byDanger(plan.Changes) {
+		p.change(c)
+	}
+	for _, o := range plan.OutputChanges {
+		p.output(o)
+	}
+	p.outside(plan)
+	switch {
+	case plan.HasChanges():
+		p.line(bold, "Plan: %s.", countsInWords(plan.Counts, false))
+	case len(plan.Changes) == 0:
+		p.line("", "No changes.")
+	}
+	return p.b.String()
+}
+
+// outside is what an apply does not do.
+func (p *painter) outside(plan holdfast.Plan) {
+	if len(plan.Drift) > 0 {
+		p.line(yellow, "Changed outside of the engine:")
+		for _, c := range plan.Drift {
+			p.line("", "  %s (%s)", visible(c.Address), c.Action)
+		}
+	}
+	for _, d := range plan.Warnings {
+		p.line(yellow, "Warning: %s", oneLine(d.Summary+" "+d.Detail))
+	}
+}
+
+func (p *painter) output(o holdfast.OutputChange) {
+	sign, colour := sign(o.Action, false)
+	p.line(colour, "%s output %s", sign, visible(o.Name))
+}
+
+func (p *painter) change(c holdfast.ResourceChange) {
+	mark, colour := sign(c.Action, c.CreateFirst)
+	suffix := ""
+	if c.Importing != "" {
+		suffix += " (import of " + visible(c.Importing) + ")"
+	}
+	if c.PreviousAddress != "" {
+		suffix += " (was " + visible(c.PreviousAddress) + ")"
+	}
+	if why := plain(reasonWords(c.Reason)); why != "" {
+		suffix += " (" + why + ")"
+	}
+	p.line(colour, "%s %s%s", mark, visible(c.Address), suffix)
+	for _, a := range c.Attributes {
+		p.attribute(a)
+	}
+	for _, path := range unnamed(c) {
+		p.line("", "    %s  # forces replacement", visible(path))
+	}
+}
+
+// unnamed are replace paths that no attribute of the change stands for.
+func unnamed(c holdfast.ResourceChange) []string {
+	var paths []string
+	for _, path := range c.ReplacePaths {
+		told := false
+		for _, a := range c.Attributes {
+			told = told || a.Forces && (hasPrefixPath(a.Path, path) || hasPrefixPath(path, a.Path))
+		}
+		if !told {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// hasPrefixPath reports whether path is base or below it.
+func hasPrefixPath(path, base string) bool {
+	rest, ok := strings.CutPrefix(path, base)
+	return ok && (rest == "" || base == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// attribute is one value, or what differs between two: line by line for texts of
+// several lines, part by part for texts that are JSON.
+func (p *painter) attribute(a holdfast.AttributeChange) {
+	const brief = 100
+	forces := ""
+	if a.Forces {
+		forces = "  # forces replacement"
+	}
+	path := visible(a.Path)
+	long := len(a.Before) > brief || len(a.After) > brief
+	if shown(a.Before) && shown(a.After) {
+		if parts := structural(a.Before, a.After); long && len(parts) > 0 {
+			p.line("", "    %s: in its JSON%s", path, forces)
+			for _, part := range parts {
+				p.pair("  ", visible(part.Path), part)
+			}
+			return
+		}
+		if hunks := lineHunks(a.Before, a.After); len(hunks) > 0 {
+			p.line("", "    %s:%s", path, forces)
+			p.hunks(hunks)
+			return
+		}
+	}
+	switch {
+	case len(a.Before) == 0 || string(a.Before) == "null":
+		p.line("", "    %s: %s%s", path, p.value(a.After, nil), forces)
+	case long && shown(a.After):
+		p.pair("", path+forces, a)
+	default:
+		p.line("", "    %s: %s -> %s%s", path, p.value(a.Before, a.After), p.value(a.After, a.Before), forces)
+	}
+}
+
+// pair is two values below one another.
+func (p *painter) pair(indent, path string, a holdfast.AttributeChange) {
+	if len(a.Before) > 0 {
+		p.line(red, "-   %s%s: %s", indent, path, p.value(a.Before, a.After))
+	}
+	if len(a.After) > 0 {
+		p.line(green, "+   %s%s: %s", indent, path, p.value(a.After, a.Before))
+	}
+}
+
+func (p *painter) hunks(hunks []hunk) {
+	for _, h := range hunks {
+		p.line("", "      @@ line %d @@", h.line)
+		for _, line := range h.before {
+			p.line(red, "-     %s", p.clip(visible(line), 0))
+		}
+		for _, line := range h.after {
+			p.line(green, "+     %s", p.clip(visible(line), 0))
+		}
+	}
+}
+
+// value is a value in a text, cut around where it differs from another.
+func (p *painter) value(raw, other json.RawMessage) string {
+	switch s := string(raw); s {
+	case "", "null":
+		return "null"
+	case sensitiveMark, unknownMark:
+		return strings.Trim(s, `"`)
+	default:
+		at := 0
+		if shown(other) {
+			at = firstDifference(s, string(other))
+		}
+		return visible(p.clip(s, at))
+	}
+}
+
+func (p *painter) clip(s string, at int) string {
+	if p.limit == 0 || len(s) <= p.limit {
+		return s
+	}
+	p.clipped = true
+	return around(s, at, p.limit)
+}
+
+func sign(action holdfast.ChangeAction, createFirst bool) (mark, colour string) {
+	switch action {
+	case holdfast.ActionReplace:
+		if createFirst {
+			return "+/-", red
+		}
+		return "-/+", red
+	case holdfast.ActionDelete:
+		return "-", red
+	case holdfast.ActionForget:
+		return ".", yellow
+	case holdfast.ActionUpdate:
+		return "~", yellow
+	case holdfast.ActionCreate:
+		return "+", green
+	default:
+		return ">", ""
+	}
+}
