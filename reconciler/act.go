@@ -9,6 +9,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/reconciler/publish"
 )
 
 // reconcileOnce does at most one action for the request; it may be called again
@@ -91,7 +93,7 @@ func (r *Reconciler) act(ctx context.Context, in decision.Input, d decision.Deci
 	} else if err != nil {
 		return err
 	}
-	r.publish(ctx, in)
+	r.publish.Decided(ctx, in)
 	return nil
 }
 
@@ -226,12 +228,7 @@ func (r *Reconciler) explainApply(ctx context.Context, id string) string {
 	if err != nil {
 		return ""
 	}
-	for _, review := range apply.Reviews {
-		if !review.PullRequest.IsZero() {
-			return fmt.Sprintf("%s was applied by #%d meanwhile", apply.Cluster, review.PullRequest.Number)
-		}
-	}
-	return apply.Cluster + " was applied meanwhile"
+	return publish.AppliedBy(apply)
 }
 
 // preempt makes room for a run: for an apply, plans of the same state step back,
@@ -354,7 +351,7 @@ func (r *Reconciler) settle(ctx context.Context, in decision.Input, d decision.D
 	}
 	if d.Action == decision.ActionPlan || d.Action == decision.ActionApply || len(d.Cancel) > 0 {
 		var err error
-		if runs, err = r.branchRuns(ctx, rec.Name); err != nil {
+		if runs, err = history.Branch(ctx, r.opts.Store, rec.Name); err != nil {
 			return err
 		}
 	}

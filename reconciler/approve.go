@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
 // refusals say in words why a command is not done.
@@ -66,7 +67,7 @@ func (r *Reconciler) approveCluster(ctx context.Context, c holdfast.Command, t t
 	if err != nil {
 		return "", fmt.Errorf("read cluster %q: %w", t.cluster, err)
 	}
-	runs, err := r.branchRuns(ctx, t.cluster)
+	runs, err := history.Branch(ctx, r.opts.Store, t.cluster)
 	if err != nil {
 		return "", err
 	}

@@ -294,7 +294,7 @@ func (r *Reconciler) showHeld(ctx context.Context, provider string) error {
 		case run.PullRequest.IsZero():
 			r.requests.Add(holdfast.Request{Cluster: run.Cluster})
 		default:
-			r.show(run.PullRequest)
+			r.publish.Show(run.PullRequest)
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
-	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
 // obeyIdle is how often commands are looked for without being told of one:
@@ -81,7 +81,7 @@ func (r *Reconciler) Command(ctx context.Context, c holdfast.Command) (holdfast.
 // execute does what a command asks for, or refuses it with a reason; either way
 // it is answered. An error means that it has to be tried again.
 func (r *Reconciler) execute(ctx context.Context, c holdfast.Command) (holdfast.Command, error) {
-	if err := r.react(ctx, c, holdfast.ReactionSeen); err != nil {
+	if err := r.publish.React(ctx, c, holdfast.ReactionSeen); err != nil {
 		return c, err
 	}
 	reply, err := r.carryOut(ctx, &c)
@@ -127,44 +127,11 @@ func (r *Reconciler) answer(ctx context.Context, c holdfast.Command) error {
 		reaction = holdfast.ReactionRefused
 	}
 	if c.Reply != "" {
-		if err := r.reply(ctx, c); err != nil {
+		if err := r.publish.Reply(ctx, c); err != nil {
 			return err
 		}
 	}
-	return r.react(ctx, c, reaction)
-}
-
-// reply answers a comment in words: all of its commands in one comment of ours,
-// so that nobody can make us write more than they do.
-func (r *Reconciler) reply(ctx context.Context, c holdfast.Command) error {
-	key := "reply:" + c.PullRequest.Repo + ":" + c.CommentID
-	said, err := r.opts.Store.Post(ctx, key)
-	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return fmt.Errorf("read post %s: %w", key, err)
-	}
-	body, answer := said.Body, report.Reply(c)
-	if body == "" {
-		body = replyMarker(key)
-	}
-	if strings.Contains(body, answer) {
-		return nil
-	}
-	return r.want(ctx, holdfast.Post{
-		Key: key, Kind: holdfast.PostReply, Repo: c.PullRequest.Repo, PullRequest: c.PullRequest,
-		Body: body + "\n" + answer,
-	})
-}
-
-func replyMarker(key string) string { return "<!-- holdfast:" + key + " -->" }
-
-func (r *Reconciler) react(ctx context.Context, c holdfast.Command, reaction holdfast.Reaction) error {
-	if c.CommentID == "" {
-		return nil
-	}
-	return r.want(ctx, holdfast.Post{
-		Key: "reaction:" + c.ID, Kind: holdfast.PostReaction, Repo: c.PullRequest.Repo,
-		PullRequest: c.PullRequest, CommentID: c.CommentID, Reaction: reaction,
-	})
+	return r.publish.React(ctx, c, reaction)
 }
 
 // carryOut does the command and returns what to tell about it, if anything.
@@ -362,7 +329,7 @@ func (r *Reconciler) applyFor(ctx context.Context, c holdfast.Command, t target)
 			return "", refusal("the head has moved, or another plan is shown, since this was written: look at it again")
 		}
 	}
-	runs, err := r.branchRuns(ctx, t.cluster)
+	runs, err := history.Branch(ctx, r.opts.Store, t.cluster)
 	if err != nil {
 		return "", err
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
 // desireAll brings the records of the clusters that differ between two heads up
@@ -264,7 +265,7 @@ func (r *Reconciler) desireOnce(
 	}
 	took.news = true
 	if former := before.Desired.Revision; former != "" && former != rec.Desired.Revision {
-		r.shows.Add(showKey{repo: repo.Name, revision: former, left: true})
+		r.publish.Left(repo.Name, former)
 	}
 	return took, nil
 }
@@ -302,7 +303,7 @@ func (r *Reconciler) saveDesired(ctx context.Context, before, rec holdfast.Clust
 	var runs []holdfast.Run
 	if before.Version > 0 { // else there are none
 		var err error
-		if runs, err = r.branchRuns(ctx, rec.Name); err != nil {
+		if runs, err = history.Branch(ctx, r.opts.Store, rec.Name); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
 // Claim hands a run to an agent. It waits up to req.Wait for one and is
@@ -201,7 +202,7 @@ func (r *Reconciler) assign(ctx context.Context, run holdfast.Run) (holdfast.Ass
 func (r *Reconciler) pinned(ctx context.Context, run holdfast.Run, rec, former holdfast.ClusterRecord) (holdfast.Applied, error) {
 	switch {
 	case decision.Destroys(run):
-		runs, err := r.branchRuns(ctx, run.Cluster)
+		runs, err := history.Branch(ctx, r.opts.Store, run.Cluster)
 		return lastApplied(rec, runs), err
 	case former.Name != "":
 		return former.Applied, nil
@@ -457,7 +458,7 @@ func (r *Reconciler) followUp(ctx context.Context, run holdfast.Run) {
 	}
 	for _, review := range run.Reviews {
 		if !review.PullRequest.IsZero() {
-			r.show(review.PullRequest)
+			r.publish.Show(review.PullRequest)
 		}
 	}
 	if !run.Begun || !run.Status.Done() {
@@ -484,7 +485,7 @@ func (r *Reconciler) requestOpen(ctx context.Context, cluster string) error {
 
 // lastApply returns the newest apply of the cluster that had begun.
 func (r *Reconciler) lastApply(ctx context.Context, cluster string) (string, error) {
-	runs, err := r.branchRuns(ctx, cluster)
+	runs, err := history.Branch(ctx, r.opts.Store, cluster)
 	if err != nil {
 		return "", err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/publish"
 )
 
 // readPatience is for how long after a check its plan may not be readable: an
@@ -55,7 +56,7 @@ func (r *Reconciler) recordDrift(ctx context.Context, in decision.Input) error {
 	}
 	r.opts.Logger.InfoContext(ctx, "drift was checked", "cluster", rec.Name, "run", run.ID, "status", rec.Drift.Status)
 	r.requests.Add(in.Request)
-	r.tell(rec)
+	r.publish.Drifted(rec)
 	return nil
 }
 
@@ -186,7 +187,7 @@ func (r *Reconciler) Drift(ctx context.Context, cluster string) (holdfast.DriftR
 
 // driftReport is what there is to tell of a cluster's drift.
 func (r *Reconciler) driftReport(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.DriftReport, error) {
-	report := driftOutline(rec)
+	report := publish.DriftOutline(rec)
 	if rec.Drift.Run == "" {
 		return report, nil
 	}
@@ -219,23 +220,6 @@ func (r *Reconciler) driftReport(ctx context.Context, rec holdfast.ClusterRecord
 		report.Remedy = &remedy
 	}
 	return report, nil
-}
-
-// driftOutline is what the record alone tells.
-func driftOutline(rec holdfast.ClusterRecord) holdfast.DriftReport {
-	report := holdfast.DriftReport{
-		Cluster: rec.Name, Document: rec.Applied.Document, State: rec.Drift,
-		Template: rec.Applied.Template, Revision: rec.Applied.Revision,
-		NotApplied: rec.Desired.SourceDigest != "" && !rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest),
-	}
-	if rec.Applied.Run == "" {
-		report.Document = rec.Desired.Document
-	}
-	report.Document.Drift = decision.DriftPolicy(rec)
-	if report.NotApplied {
-		report.Waiting = rec.Waiting
-	}
-	return report
 }
 
 // lastFinding returns the last check that has found what the record still tells;

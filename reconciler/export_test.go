@@ -21,35 +21,21 @@ func (r *Reconciler) Settle(ctx context.Context) error {
 	for {
 		switch {
 		case r.sources.Depth() > 0:
-			if err := step(ctx, r.sources, r.takeIn); err != nil {
+			if err := queue.Step(ctx, r.sources, r.takeIn); err != nil {
 				return err
 			}
 		case r.requests.Depth() > 0:
-			if err := step(ctx, r.requests, r.reconcileOnce); err != nil {
-				return err
-			}
-		case r.shows.Depth() > 0:
-			if err := step(ctx, r.shows, r.showOnce); err != nil {
-				return err
-			}
-		case r.issues.Depth() > 0:
-			if err := step(ctx, r.issues, r.tellDrift); err != nil {
+			if err := queue.Step(ctx, r.requests, r.reconcileOnce); err != nil {
 				return err
 			}
 		case r.upgrades.Depth() > 0:
-			if err := step(ctx, r.upgrades, r.lookAtUpgrades); err != nil {
+			if err := queue.Step(ctx, r.upgrades, r.lookAtUpgrades); err != nil {
 				return err
 			}
 		default:
-			return nil
+			return r.publish.Settle(ctx)
 		}
 	}
-}
-
-func step[K comparable](ctx context.Context, q *queue.Queue[K], do func(context.Context, K) error) error {
-	key, _ := q.Get(ctx)
-	defer q.Done(key)
-	return do(ctx, key)
 }
 
 // Sources returns how many looks are asked for.
@@ -75,7 +61,7 @@ func (r *Reconciler) Resume(ctx context.Context) {
 }
 
 // Post works off the outbox once.
-func (r *Reconciler) Post(ctx context.Context) (int, error) { return r.postOnce(ctx) }
+func (r *Reconciler) Post(ctx context.Context) (int, error) { return r.publish.Post(ctx) }
 
 // Sweep looks at the leases once, as if the signs of life that were seen before
 // had been seen ago earlier.

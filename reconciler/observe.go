@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -24,7 +25,7 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (decisio
 	default:
 		return in, fmt.Errorf("read cluster %q: %w", req.Cluster, err)
 	}
-	branch, err := r.branchRuns(ctx, req.Cluster)
+	branch, err := history.Branch(ctx, r.opts.Store, req.Cluster)
 	if err != nil {
 		return in, err
 	}
@@ -53,7 +54,7 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (decisio
 	if err := r.observeProposal(ctx, &in); err != nil {
 		return in, err
 	}
-	in.Runs, err = r.pullRequestRuns(ctx, req.PullRequest, req.Cluster)
+	in.Runs, err = history.PullRequest(ctx, r.opts.Store, req.PullRequest, req.Cluster)
 	return in, err
 }
 
@@ -169,43 +170,6 @@ func appliedBy(run holdfast.Run) holdfast.Applied {
 	}
 }
 
-// branchRuns returns the newest runs of a cluster's tracked branch, without
-// drift. However many plans were made since, those that wrote are among them:
-// one may have left something half done.
-func (r *Reconciler) branchRuns(ctx context.Context, cluster string) ([]holdfast.Run, error) {
-	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: decision.HistoryDepth,
-		Kinds: []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDestroy},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list runs of %q: %w", cluster, err)
-	}
-	if len(runs) < decision.HistoryDepth {
-		return runs, nil
-	}
-	writes, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: decision.HistoryDepth,
-		Kinds: []holdfast.RunKind{holdfast.RunApply, holdfast.RunDestroy},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list applies of %q: %w", cluster, err)
-	}
-	oldest := runs[len(runs)-1].ID
-	return append(runs, slices.DeleteFunc(writes, func(run holdfast.Run) bool { return run.ID >= oldest })...), nil
-}
-
-func (r *Reconciler) pullRequestRuns(
-	ctx context.Context, ref holdfast.PullRequestRef, cluster string,
-) ([]holdfast.Run, error) {
-	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Cluster: cluster, PullRequest: &ref, Limit: decision.HistoryDepth,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list runs of %q in %s: %w", cluster, ref, err)
-	}
-	return runs, nil
-}
-
 // merges returns the pull requests that brought the cluster from what was last
 // applied to what is desired now, newest first, with what people had seen.
 // Whether a merge is in the one and not in the other is asked of Git, by
@@ -284,7 +248,7 @@ func (r *Reconciler) merge(ctx context.Context, pr holdfast.PullRequestRecord, c
 	for _, a := range pr.Approvals {
 		m.Approved = m.Approved || a.Head == pr.Head
 	}
-	runs, err := r.pullRequestRuns(ctx, pr.PullRequestRef, cluster)
+	runs, err := history.PullRequest(ctx, r.opts.Store, pr.PullRequestRef, cluster)
 	if err != nil {
 		return m, err
 	}

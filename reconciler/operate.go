@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
 // Reconcile asks for another look: at a repository, at a cluster, or, with
@@ -63,7 +64,7 @@ func (r *Reconciler) Lock(ctx context.Context, cluster string) (
 	if running != nil {
 		run, location = *running, running.StateLocation
 		alive = r.opts.Now().Sub(run.HeartbeatAt) <= r.opts.Lease
-	} else if last, err := r.branchRuns(ctx, cluster); err == nil && len(last) > 0 {
+	} else if last, err := history.Branch(ctx, r.opts.Store, cluster); err == nil && len(last) > 0 {
 		location = last[0].StateLocation
 	}
 	holder, err = r.opts.Locker.Holder(ctx, location)

@@ -95,7 +95,7 @@ func (r *Reconciler) savePullRequest(ctx context.Context, repo Repository, befor
 	if strings.HasPrefix(saved.Branch, upgradeBranches) && (saved.State != before.State || saved.Head != before.Head) {
 		r.askUpgrades(repo.Name)
 	}
-	r.show(saved.PullRequestRef)
+	r.publish.Show(saved.PullRequestRef)
 	return nil
 }
 

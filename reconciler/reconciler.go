@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/templates"
 )
@@ -120,15 +121,13 @@ type Reconciler struct {
 	traces   *tracer
 	breakers *breakers
 	upgrader *upgrader
+	publish  *publish.Publisher
 	assessed *assessments
 
 	sources  *queue.Queue[sourceKey]
 	requests *queue.Queue[holdfast.Request]
-	shows    *queue.Queue[showKey]
-	issues   *queue.Queue[issueKey]
 	upgrades *queue.Queue[string] // repositories whose upgrades are to be looked at
 	drifts   *queue.Broadcast     // a check for drift may be due
-	posts    *queue.Broadcast     // the outbox has something new
 	asked    *queue.Broadcast     // a command was stored
 	work     *queue.Broadcast     // a run may be claimable
 	took     *queue.Broadcast     // a repository was taken in for the first time
@@ -143,15 +142,11 @@ type Reconciler struct {
 	renewed   map[string]time.Time         // when a run's lock was last confirmed, by run
 	beats     map[holdfast.AttemptRef]beat // of running attempts, as the sweep saw them
 	draining  bool
-	ready     map[string]bool                       // repositories that were taken in once
-	doubtful  map[string]map[string]bool            // by repository: clusters to look at again with each head
-	retagged  map[string]tagSet                     // by repository: tags that have moved since it was looked at
-	relook    map[string]bool                       // repositories to look at again although their head has not moved
-	overtaken map[string]bool                       // repositories of which another replica has taken in another head meanwhile
-	spoken    map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
-	told      map[string]toldIssues                 // by repository
-	summaries map[string]*holdfast.Plan             // plans of runs that have ended, by run
-	looked    map[showKey]pushLook                  // when the status of a commit with many clusters was looked at
+	ready     map[string]bool            // repositories that were taken in once
+	doubtful  map[string]map[string]bool // by repository: clusters to look at again with each head
+	retagged  map[string]tagSet          // by repository: tags that have moved since it was looked at
+	relook    map[string]bool            // repositories to look at again although their head has not moved
+	overtaken map[string]bool            // repositories of which another replica has taken in another head meanwhile
 }
 
 // sourceKey is a SourceRequest as the queue tells them apart.
@@ -188,17 +183,10 @@ func New(opts Options) (*Reconciler, error) {
 		traces:    &tracer{to: opts.Tracer, recent: make(map[sourceKey]string)},
 		sources:   queue.New[sourceKey](),
 		requests:  queue.New[holdfast.Request](),
-		shows:     queue.New[showKey](),
-		issues:    queue.New[issueKey](),
 		upgrades:  queue.New[string](),
 		upgrader:  newUpgrader(),
 		drifts:    queue.NewBroadcast(),
-		told:      make(map[string]toldIssues),
-		posts:     queue.NewBroadcast(),
 		asked:     queue.NewBroadcast(),
-		spoken:    make(map[holdfast.PullRequestRef]time.Time),
-		summaries: make(map[string]*holdfast.Plan),
-		looked:    make(map[showKey]pushLook),
 		work:      queue.NewBroadcast(),
 		took:      queue.NewBroadcast(),
 		refs:      make(map[string]holdfast.Refs),
@@ -223,6 +211,7 @@ func New(opts Options) (*Reconciler, error) {
 	}
 	r.resolver = templates.NewResolver(versions{r})
 	r.breakers = newBreakers(r.opts.Now)
+	r.publish = newPublisher(r)
 	return r, nil
 }
 
@@ -234,7 +223,7 @@ func withDefaults(opts Options) Options {
 		opts.MaxDrift = max(opts.MaxRuns/2, 1)
 	}
 	if opts.MaxIssues == 0 {
-		opts.MaxIssues = maxIssues
+		opts.MaxIssues = 10
 	}
 	if opts.RunTimeout == 0 {
 		opts.RunTimeout = 30 * time.Minute
@@ -280,22 +269,19 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	for range 4 {
 		g.Go(func() error { return queue.Work(ctx, r.opts.Logger, r.requests, r.reconcileOnce) })
 	}
-	g.Go(func() error { return queue.Work(ctx, r.opts.Logger, r.shows, r.showOnce) })
-	g.Go(func() error { return queue.Work(ctx, r.opts.Logger, r.issues, r.tellDrift) })
 	g.Go(func() error { return queue.Work(ctx, r.opts.Logger, r.upgrades, r.lookAtUpgrades) })
 	g.Go(func() error { return r.driftSchedule(ctx) })
 	g.Go(func() error { return r.poll(ctx) })
 	g.Go(func() error { return r.obey(ctx) })
 	g.Go(func() error { return r.sweep(ctx) })
-	g.Go(func() error { return r.postAll(ctx) })
+	g.Go(func() error { return r.publish.Run(ctx) })
 	if r.opts.Waker != nil {
 		g.Go(func() error { return r.opts.Waker.Subscribe(ctx, r.woken) })
 	}
 	err := g.Wait()
 	r.sources.Close()
 	r.requests.Close()
-	r.shows.Close()
-	r.issues.Close()
+	r.publish.Close()
 	r.upgrades.Close()
 	return err
 }
@@ -343,7 +329,7 @@ func (r *Reconciler) woken(topic string) {
 	case topicWork:
 		r.work.Send()
 	case topicPosts:
-		r.posts.Send()
+		r.publish.Wake()
 	case topicDrift:
 		r.drifts.Send()
 	default:
@@ -362,6 +348,10 @@ const (
 
 func (r *Reconciler) wake(ctx context.Context, topic string) {
 	r.woken(topic)
+	r.wakeOthers(ctx, topic)
+}
+
+func (r *Reconciler) wakeOthers(ctx context.Context, topic string) {
 	if r.opts.Waker != nil {
 		if err := r.opts.Waker.Wake(ctx, topic); err != nil {
 			r.opts.Logger.DebugContext(ctx, "wake was lost", "topic", topic, "err", err)

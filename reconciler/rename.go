@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
 // former returns the record of the name that a document says its cluster had
@@ -41,7 +42,7 @@ func (r *Reconciler) former(ctx context.Context, repo string, rec holdfast.Clust
 // applied. What a run has left half done is not as any document says: it has no
 // digest, so that it is planned, and keeps the guard that it had.
 func (r *Reconciler) inherited(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.Applied, error) {
-	runs, err := r.branchRuns(ctx, rec.Name)
+	runs, err := history.Branch(ctx, r.opts.Store, rec.Name)
 	if err != nil {
 		return holdfast.Applied{}, err
 	}
@@ -234,7 +235,7 @@ func (r *Reconciler) takeOver(
 		r.requests.Add(holdfast.Request{Cluster: old.Name})
 	case why == "":
 		if err == nil { // a merge that has brought the new name and nothing else says so
-			r.showWaited(ctx, rec)
+			r.publish.Waited(ctx, rec)
 		}
 		return taken{ask: true}, err
 	}
@@ -250,7 +251,7 @@ const renameRetry = 2 * time.Second
 // record rec is. ErrBusy if a run of either is running, errTaken if the new name
 // has a state already.
 func (r *Reconciler) rename(ctx context.Context, old, rec holdfast.ClusterRecord, head holdfast.Revision) error {
-	runs, err := r.branchRuns(ctx, old.Name)
+	runs, err := history.Branch(ctx, r.opts.Store, old.Name)
 	if err != nil {
 		return err
 	}
@@ -381,7 +382,7 @@ func (r *Reconciler) Transfer(ctx context.Context, cluster, repo, actor string) 
 		r.audit(ctx, actor, "cluster.transfer", cluster, fmt.Sprintf("from %s to %s", from, repo))
 		r.lookAgain(repo, cluster)
 		r.lookAgain(from, cluster)
-		r.issues.Add(issueKey{repo: from, cluster: cluster})
+		r.publish.Tell(from, cluster)
 		return nil
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
 // What is suspended: no apply, no destroy and no check for drift begins; what
@@ -104,7 +105,7 @@ func (r *Reconciler) Suspend(ctx context.Context, cluster string, suspended bool
 		if err != nil {
 			return fmt.Errorf("read cluster %q: %w", cluster, err)
 		}
-		runs, err := r.branchRuns(ctx, cluster)
+		runs, err := history.Branch(ctx, r.opts.Store, cluster)
 		if err != nil {
 			return err
 		}

@@ -37,6 +37,16 @@ func Work[K comparable](ctx context.Context, logger *slog.Logger, q *Queue[K], d
 	}
 }
 
+// Step calls do for the next key of q, which must have one, and returns its error.
+func Step[K comparable](ctx context.Context, q *Queue[K], do func(context.Context, K) error) error {
+	key, ok := q.Get(ctx)
+	if !ok {
+		return ctx.Err()
+	}
+	defer q.Done(key)
+	return do(ctx, key)
+}
+
 // Backoff is a doubling delay with a ceiling.
 func Backoff(base time.Duration, failures int, ceiling time.Duration) time.Duration {
 	return min(base<<min(failures, 16), ceiling)

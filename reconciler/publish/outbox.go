@@ -1,4 +1,4 @@
-package reconciler
+package publish
 
 import (
 	"context"
@@ -23,12 +23,12 @@ const (
 )
 
 // postAll brings the outbox to the forges until ctx is done.
-func (r *Reconciler) postAll(ctx context.Context) error {
+func (p *Publisher) postAll(ctx context.Context) error {
 	for {
-		woken := r.posts.Wait()
-		n, err := r.postOnce(ctx)
+		woken := p.posts.Wait()
+		n, err := p.Post(ctx)
 		if err != nil && ctx.Err() == nil {
-			r.opts.Logger.ErrorContext(ctx, "outbox was not read", "err", err)
+			p.opts.Logger.ErrorContext(ctx, "outbox was not read", "err", err)
 		}
 		if n > 0 {
 			continue
@@ -42,11 +42,13 @@ func (r *Reconciler) postAll(ctx context.Context) error {
 	}
 }
 
-func (r *Reconciler) postOnce(ctx context.Context) (int, error) {
+// Post makes some of what is wanted and not there yet, and returns how many it has
+// tried: none if there is nothing to do now.
+func (p *Publisher) Post(ctx context.Context) (int, error) {
 	if ctx.Err() != nil {
 		return 0, nil
 	}
-	posts, err := r.opts.Store.ClaimPosts(ctx, r.opts.Identity, r.opts.Now(), postLease, postsAtOnce)
+	posts, err := p.opts.Store.ClaimPosts(ctx, p.opts.Settings.Identity, p.opts.Settings.Now(), postLease, postsAtOnce)
 	if err != nil {
 		return 0, fmt.Errorf("claim posts: %w", err)
 	}
@@ -56,19 +58,19 @@ func (r *Reconciler) postOnce(ctx context.Context) (int, error) {
 			// A post that was begun is finished, or it would be made twice.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postLease/2)
 			defer cancel()
-			return r.post(ctx, post)
+			return p.post(ctx, post)
 		})
 	}
 	return len(posts), g.Wait()
 }
 
 // post makes one thing on a forge as it is wanted.
-func (r *Reconciler) post(ctx context.Context, post holdfast.Post) error {
-	forge := r.opts.Forges[post.Repo]
+func (p *Publisher) post(ctx context.Context, post holdfast.Post) error {
+	forge := p.opts.Forges[post.Repo]
 	if forge == nil {
-		return r.opts.Store.PostFailed(ctx, post.Key, "the repository is not configured any more", time.Time{})
+		return p.opts.Store.PostFailed(ctx, post.Key, "the repository is not configured any more", time.Time{})
 	}
-	at, began := r.opts.Now(), time.Now()
+	at, began := p.opts.Settings.Now(), time.Now()
 	var err error
 	switch post.Kind {
 	case holdfast.PostStatus:
@@ -89,14 +91,11 @@ func (r *Reconciler) post(ctx context.Context, post holdfast.Post) error {
 	case holdfast.PostIssue:
 		post.ExternalID, err = putIssue(ctx, forge, post)
 	}
-	r.opts.Metrics.Posted(post.Kind, err == nil)
-	if delivery := r.traces.of(post.Repo, post.PullRequest.Number); delivery != "" {
-		r.traces.since(delivery, "post "+string(post.Kind), began, nil, err)
-	}
+	p.opts.Watcher.Posted(post, began, err)
 	if err != nil {
-		return r.postFailed(ctx, post, err)
+		return p.postFailed(ctx, post, err)
 	}
-	if err := r.opts.Store.Posted(ctx, post, at); err != nil {
+	if err := p.opts.Store.Posted(ctx, post, at); err != nil {
 		return fmt.Errorf("record post %s: %w", post.Key, err)
 	}
 	return nil
@@ -104,8 +103,8 @@ func (r *Reconciler) post(ctx context.Context, post holdfast.Post) error {
 
 // postFailed tries again later what may succeed then, and gives up on what the
 // forge refuses for good, such as a comment on a pull request that is gone.
-func (r *Reconciler) postFailed(ctx context.Context, post holdfast.Post, cause error) error {
-	now := r.opts.Now()
+func (p *Publisher) postFailed(ctx context.Context, post holdfast.Post, cause error) error {
+	now := p.opts.Settings.Now()
 	notBefore := now.Add(queue.Backoff(postRetryBase, post.Failures, postRetryMost))
 	if limited := (*holdfast.RateLimitError)(nil); errors.As(cause, &limited) {
 		// Not this post's fault, and however often it was not asked: its turn
@@ -123,8 +122,8 @@ func (r *Reconciler) postFailed(ctx context.Context, post holdfast.Post, cause e
 	if gone || noIssues || errors.Is(cause, errors.ErrUnsupported) && post.Failures > 2 {
 		notBefore = time.Time{}
 	}
-	r.opts.Logger.WarnContext(ctx, "post failed", "post", post.Key, "err", cause, "retry_at", notBefore)
-	if err := r.opts.Store.PostFailed(ctx, post.Key, cause.Error(), notBefore); err != nil {
+	p.opts.Logger.WarnContext(ctx, "post failed", "post", post.Key, "err", cause, "retry_at", notBefore)
+	if err := p.opts.Store.PostFailed(ctx, post.Key, cause.Error(), notBefore); err != nil {
 		return fmt.Errorf("record failure of post %s: %w", post.Key, err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package reconciler
+package publish
 
 import (
 	"context"
@@ -9,31 +9,32 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
 // view gathers what a pull request's comment tells, and whether it is all there
 // is to tell until somebody acts.
-func (r *Reconciler) view(ctx context.Context, pr holdfast.PullRequestRecord) (report.PullRequest, bool, error) {
-	view := report.PullRequest{PullRequest: pr, Now: r.opts.Now(), LogURL: r.opts.LogURL}
+func (p *Publisher) view(ctx context.Context, pr holdfast.PullRequestRecord) (report.PullRequest, bool, error) {
+	view := report.PullRequest{PullRequest: pr, Now: p.opts.Settings.Now(), LogURL: p.opts.Settings.LogURL}
 	settled := true
 	for _, c := range pr.Clusters {
 		rc := report.Cluster{Name: c.Name, Document: c.Document, Deleted: c.Deleted, Trial: c.Trial}
-		if err := r.viewRelated(ctx, &rc, pr); err != nil {
+		if err := p.viewRelated(ctx, &rc, pr, c); err != nil {
 			return view, false, err
 		}
-		plans, err := r.pullRequestRuns(ctx, pr.PullRequestRef, c.Name)
+		plans, err := history.PullRequest(ctx, p.opts.Store, pr.PullRequestRef, c.Name)
 		if err != nil {
 			return view, false, err
 		}
-		if err := r.viewPlan(ctx, &rc, plans); err != nil {
+		if err := p.viewPlan(ctx, &rc, plans); err != nil {
 			return view, false, err
 		}
-		if why := r.replanned(ctx, pr, plans); why != "" {
+		if why := p.replanned(ctx, pr, plans); why != "" {
 			view.Notices = append(view.Notices, "planned again: "+why)
 		}
 		if pr.State == holdfast.PullRequestMerged && !c.Trial {
-			if err := r.viewApply(ctx, &rc, pr); err != nil {
+			if err := p.viewApply(ctx, &rc, pr); err != nil {
 				return view, false, err
 			}
 		}
@@ -41,17 +42,17 @@ func (r *Reconciler) view(ctx context.Context, pr holdfast.PullRequestRecord) (r
 		view.Clusters = append(view.Clusters, rc)
 	}
 	var err error
-	view.Impacts, err = r.viewImpacts(ctx, pr)
+	view.Impacts, err = p.viewImpacts(ctx, pr)
 	return view, settled, err
 }
 
 // viewImpacts shows what changes of templates would do; their samples are among
 // the pull request's clusters.
-func (r *Reconciler) viewImpacts(ctx context.Context, pr holdfast.PullRequestRecord) ([]report.Impact, error) {
-	if len(r.repos[pr.Repo].Templates) == 0 {
+func (p *Publisher) viewImpacts(ctx context.Context, pr holdfast.PullRequestRecord) ([]report.Impact, error) {
+	if !p.opts.Repositories[pr.Repo] {
 		return nil, nil
 	}
-	impacts, err := r.opts.Store.Impacts(ctx, pr.PullRequestRef)
+	impacts, err := p.opts.Store.Impacts(ctx, pr.PullRequestRef)
 	if err != nil {
 		return nil, fmt.Errorf("read impact of %s: %w", pr.PullRequestRef, err)
 	}
@@ -81,7 +82,7 @@ func (r *Reconciler) viewImpacts(ctx context.Context, pr holdfast.PullRequestRec
 
 // replanned says why the newest plan has replaced another one of the same head;
 // empty if it has not, or because somebody asked for it.
-func (r *Reconciler) replanned(ctx context.Context, pr holdfast.PullRequestRecord, plans []holdfast.Run) string {
+func (p *Publisher) replanned(ctx context.Context, pr holdfast.PullRequestRecord, plans []holdfast.Run) string {
 	if pr.State != holdfast.PullRequestOpen || len(plans) == 0 {
 		return ""
 	}
@@ -97,7 +98,7 @@ func (r *Reconciler) replanned(ctx context.Context, pr holdfast.PullRequestRecor
 	}
 	switch before := plans[1+i]; {
 	case now.AppliedRun != before.AppliedRun && now.AppliedRun != "":
-		return r.explainApply(ctx, now.AppliedRun)
+		return p.explainApply(ctx, now.AppliedRun)
 	case !now.SourceDigest.Equal(before.SourceDigest):
 		return fmt.Sprintf("%s was changed on %s meanwhile", now.Cluster, pr.BaseBranch)
 	case now.StateSerial != before.StateSerial:
@@ -105,6 +106,26 @@ func (r *Reconciler) replanned(ctx context.Context, pr holdfast.PullRequestRecor
 	default:
 		return ""
 	}
+}
+
+// explainApply says whose apply made a plan stale; empty if it is not known any
+// more.
+func (p *Publisher) explainApply(ctx context.Context, id string) string {
+	apply, err := p.opts.Store.Run(ctx, id)
+	if err != nil {
+		return ""
+	}
+	return AppliedBy(apply)
+}
+
+// AppliedBy says for people whose apply a run was.
+func AppliedBy(apply holdfast.Run) string {
+	for _, review := range apply.Reviews {
+		if !review.PullRequest.IsZero() {
+			return fmt.Sprintf("%s was applied by #%d meanwhile", apply.Cluster, review.PullRequest.Number)
+		}
+	}
+	return apply.Cluster + " was applied meanwhile"
 }
 
 // settledCluster reports whether nothing more will happen to what is shown of a
@@ -129,41 +150,26 @@ var unplannable = []string{decision.ReasonProtected, decision.ReasonNeverApplied
 
 // viewRelated says of a cluster that a pull request removes why it would not be
 // destroyed, and of another one what it has to wait for.
-func (r *Reconciler) viewRelated(ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord) error {
+func (p *Publisher) viewRelated(
+	ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
+) error {
 	if pr.State != holdfast.PullRequestOpen || rc.Trial {
 		return nil
 	}
-	in := decision.Input{Request: holdfast.Request{Cluster: rc.Name, PullRequest: pr.PullRequestRef}, PullRequest: &pr}
-	rec, err := r.opts.Store.Cluster(ctx, rc.Name)
-	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return fmt.Errorf("read cluster %q: %w", rc.Name, err)
+	in, err := p.opts.Fleet.Foresee(ctx, pr, c)
+	if err != nil {
+		return err
 	}
-	in.Cluster = rec
 	if !rc.Deleted {
-		if rec.Applied.Run != "" {
+		if in.Cluster.Applied.Run != "" {
 			rc.Document.RenamedFrom = "" // it goes on under the new name already
-		}
-		if err := r.observeProposal(ctx, &in); err != nil {
-			return err
 		}
 		rc.Waiting, rc.WaitingDetail = decision.Held(in.Parents)
 		return nil
 	}
-	branch, err := r.branchRuns(ctx, rc.Name)
-	if err != nil {
-		return err
-	}
-	if in.Last = lastApplied(rec, branch); in.Last.Run == "" {
+	if in.Last.Run == "" {
 		rc.Waiting = decision.ReasonNeverApplied
 		return nil
-	}
-	if in.Dependents, err = r.dependents(ctx, rc.Name); err != nil {
-		return err
-	}
-	goes := func(d holdfast.Relation) bool { return slices.ContainsFunc(pr.Clusters, deletes(d.Name)) }
-	in.Dependents = slices.DeleteFunc(in.Dependents, goes) // the same merge removes them, too
-	if in.Removals, in.Fleet, err = r.removals(ctx, pr); err != nil {
-		return err
 	}
 	rc.Waiting, rc.WaitingDetail = decision.Spared(in)
 	if rc.Waiting != decision.ReasonProtected && in.Removals > 1 && in.Removals >= in.Fleet {
@@ -174,32 +180,13 @@ func (r *Reconciler) viewRelated(ctx context.Context, rc *report.Cluster, pr hol
 	return nil
 }
 
-func deletes(name string) func(holdfast.PullRequestCluster) bool {
-	return func(c holdfast.PullRequestCluster) bool { return c.Name == name && c.Deleted }
-}
-
-// removals counts the clusters that a pull request removes, and those that its
-// repository has.
-func (r *Reconciler) removals(ctx context.Context, pr holdfast.PullRequestRecord) (removed, fleet int, err error) {
-	for _, c := range pr.Clusters {
-		if c.Deleted {
-			removed++
-		}
-	}
-	fleet, err = r.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: pr.Repo})
-	if err != nil {
-		return 0, 0, fmt.Errorf("count clusters of %q: %w", pr.Repo, err)
-	}
-	return removed, fleet, nil
-}
-
 // viewPlan shows the newest plan; while that is being made, the one before.
-func (r *Reconciler) viewPlan(ctx context.Context, rc *report.Cluster, plans []holdfast.Run) error {
+func (p *Publisher) viewPlan(ctx context.Context, rc *report.Cluster, plans []holdfast.Run) error {
 	if len(plans) == 0 {
 		return nil
 	}
 	rc.Plan = &plans[0]
-	if plans[0].Status == holdfast.RunInterrupted && decision.Deaths(plans) > r.opts.MaxRetries {
+	if plans[0].Status == holdfast.RunInterrupted && decision.Deaths(plans) > p.opts.Settings.MaxRetries {
 		rc.Waiting = decision.ReasonPlanFailed // it is not made again: see again
 	}
 	shown := slices.IndexFunc(plans, func(run holdfast.Run) bool {
@@ -209,24 +196,24 @@ func (r *Reconciler) viewPlan(ctx context.Context, rc *report.Cluster, plans []h
 		shown = -1 // it failed: what was planned before is no news
 	}
 	if shown < 0 {
-		return r.viewQueue(ctx, rc, plans[0])
+		return p.viewQueue(ctx, rc, plans[0])
 	}
-	summary, err := r.cachedSummary(ctx, plans[shown].ID)
+	summary, err := p.cachedSummary(ctx, plans[shown].ID)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return err
 	}
 	if err == nil {
 		rc.Summary, rc.Previous = summary, shown > 0
 	}
-	return r.viewQueue(ctx, rc, plans[0])
+	return p.viewQueue(ctx, rc, plans[0])
 }
 
 // viewQueue says for whom a run that is not executed yet waits.
-func (r *Reconciler) viewQueue(ctx context.Context, rc *report.Cluster, run holdfast.Run) error {
+func (p *Publisher) viewQueue(ctx context.Context, rc *report.Cluster, run holdfast.Run) error {
 	if !run.Status.Pending() {
 		return nil
 	}
-	others, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
+	others, err := p.opts.Store.Runs(ctx, holdfast.RunFilter{
 		Cluster:  run.Cluster,
 		Statuses: []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunRunning, holdfast.RunRetrying},
 	})
@@ -245,7 +232,7 @@ func (r *Reconciler) viewQueue(ctx context.Context, rc *report.Cluster, run hold
 		}
 	}
 	if rc.Waiting == "" {
-		rc.Waiting, rc.WaitingDetail, err = r.providerWait(ctx, run.Document.Provider)
+		rc.Waiting, rc.WaitingDetail, err = p.opts.Fleet.ProviderWait(ctx, run.Document.Provider)
 	}
 	return err
 }
@@ -258,8 +245,8 @@ func holder(run holdfast.Run) string {
 }
 
 // viewApply shows what became of a merged pull request on the tracked branch.
-func (r *Reconciler) viewApply(ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord) error {
-	runs, err := r.branchRuns(ctx, rc.Name)
+func (p *Publisher) viewApply(ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord) error {
+	runs, err := history.Branch(ctx, p.opts.Store, rc.Name)
 	if err != nil {
 		return err
 	}
@@ -268,7 +255,7 @@ func (r *Reconciler) viewApply(ctx context.Context, rc *report.Cluster, pr holdf
 			continue
 		}
 		rc.Apply, rc.Failed = &runs[i], failedBefore(runs[i:])
-		summary, err := r.cachedSummary(ctx, run.ID)
+		summary, err := p.cachedSummary(ctx, run.ID)
 		if err == nil {
 			rc.Applied = summary
 		} else if !errors.Is(err, holdfast.ErrNotFound) {
@@ -277,11 +264,11 @@ func (r *Reconciler) viewApply(ctx context.Context, rc *report.Cluster, pr holdf
 		break
 	}
 	if rc.Apply != nil {
-		if err := r.viewQueue(ctx, rc, *rc.Apply); err != nil {
+		if err := p.viewQueue(ctx, rc, *rc.Apply); err != nil {
 			return err
 		}
 	}
-	rec, err := r.opts.Store.Cluster(ctx, rc.Name)
+	rec, err := p.opts.Store.Cluster(ctx, rc.Name)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return nil
 	} else if err != nil {
@@ -299,7 +286,7 @@ func (r *Reconciler) viewApply(ctx context.Context, rc *report.Cluster, pr holdf
 	if rc.Apply != nil && rc.Apply.Status != holdfast.RunCanceled {
 		return nil
 	}
-	obsolete, err := r.nothingLeft(ctx, rec, pr)
+	obsolete, err := p.nothingLeft(ctx, rec, pr)
 	if obsolete {
 		rc.Apply, rc.Failed, rc.Waiting, rc.WaitingDetail = nil, nil, decision.ReasonUpToDate, ""
 	}
@@ -322,15 +309,15 @@ func failedBefore(runs []holdfast.Run) *holdfast.Run {
 // nothingLeft reports whether a merge is in what the branch desires of a
 // cluster, and that is what is applied: it was undone before its apply began, or
 // somebody else had brought the same.
-func (r *Reconciler) nothingLeft(ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord) (bool, error) {
+func (p *Publisher) nothingLeft(ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord) (bool, error) {
 	if rec.Waiting != "" || rec.Desired.Removed || !rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest) {
 		return false, nil
 	}
-	source, err := r.opts.Store.Source(ctx, pr.Repo)
+	source, err := p.opts.Store.Source(ctx, pr.Repo)
 	if err != nil {
 		return false, fmt.Errorf("read source %q: %w", pr.Repo, err)
 	}
-	in, err := r.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, source.Head)
+	in, err := p.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, source.Head)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return false, fmt.Errorf("look for %s in %s: %w", pr.PullRequestRef, source.Head.Short(), err)
 	}
@@ -338,23 +325,23 @@ func (r *Reconciler) nothingLeft(ctx context.Context, rec holdfast.ClusterRecord
 }
 
 // cachedSummary is summary for runs that have ended: their plans do not change.
-func (r *Reconciler) cachedSummary(ctx context.Context, run string) (*holdfast.Plan, error) {
-	r.mu.Lock()
-	plan := r.summaries[run]
-	r.mu.Unlock()
+func (p *Publisher) cachedSummary(ctx context.Context, run string) (*holdfast.Plan, error) {
+	p.mu.Lock()
+	plan := p.summaries[run]
+	p.mu.Unlock()
 	if plan != nil {
 		return plan, nil
 	}
-	read, err := r.summary(ctx, run)
+	read, err := p.opts.Fleet.Plan(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.summaries) >= summariesKept {
-		clear(r.summaries) // simpler than an order of use, and as good at this size
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.summaries) >= summariesKept {
+		clear(p.summaries) // simpler than an order of use, and as good at this size
 	}
-	r.summaries[run] = &read
+	p.summaries[run] = &read
 	return &read, nil
 }
 

@@ -1,4 +1,4 @@
-package reconciler
+package publish
 
 import (
 	"cmp"
@@ -26,9 +26,6 @@ const (
 	// driftLabel is on every issue of ours.
 	driftLabel = "holdfast-drift"
 
-	// maxIssues is Options.MaxIssues unless it is set.
-	maxIssues = 10
-
 	// failuresTold is from how many failed checks in a row on people are told.
 	failuresTold = 3
 
@@ -45,37 +42,42 @@ type issueKey struct {
 	cluster string // empty: which clusters have an issue, and what they say
 }
 
-// tell asks for the issue of a cluster to be made true.
-func (r *Reconciler) tell(rec holdfast.ClusterRecord) {
+// Tell asks for the issues of a repository to be made true as far as they are
+// about a cluster, wherever that is now.
+func (p *Publisher) Tell(repo, cluster string) { p.issues.Add(issueKey{repo: repo, cluster: cluster}) }
+
+// Drifted asks for the issue of a cluster to be made true that was checked, or has
+// ended.
+func (p *Publisher) Drifted(rec holdfast.ClusterRecord) {
 	if rec.Drift.Status != holdfast.DriftUnchecked || rec.Ending != nil {
-		r.issues.Add(issueKey{repo: rec.Owner, cluster: rec.Name})
+		p.Tell(rec.Owner, rec.Name)
 	}
 }
 
 // tellDrift makes what the outbox holds of issues true.
-func (r *Reconciler) tellDrift(ctx context.Context, key issueKey) error {
-	if _, ok := r.repos[key.repo]; !ok {
+func (p *Publisher) tellDrift(ctx context.Context, key issueKey) error {
+	if _, watched := p.opts.Repositories[key.repo]; !watched {
 		return nil
 	}
 	if key.cluster == "" {
-		return r.tellRepository(ctx, key.repo)
+		return p.tellRepository(ctx, key.repo)
 	}
-	rec, err := r.opts.Store.Cluster(ctx, key.cluster)
+	rec, err := p.opts.Store.Cluster(ctx, key.cluster)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("read cluster %q: %w", key.cluster, err)
 	}
-	closed, err := r.closeIssues(ctx, key.repo, rec)
+	closed, err := p.closeIssues(ctx, key.repo, rec)
 	if err != nil {
 		return err
 	}
-	summed, err := r.opts.Store.Post(ctx, summaryPrefix+key.repo)
+	summed, err := p.opts.Store.Post(ctx, summaryPrefix+key.repo)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read the summary of %q: %w", key.repo, err)
 	}
 	if closed || standing(rec) || err == nil && !summed.Closed { // others may move up, or down
-		r.issues.Add(issueKey{repo: key.repo})
+		p.issues.Add(issueKey{repo: key.repo})
 	}
 	return nil
 }
@@ -92,11 +94,11 @@ func standing(rec holdfast.ClusterRecord) bool {
 // closeIssues closes what tells of a cluster and is true no more: all there is,
 // if the cluster has not drifted, and that in a repository which the cluster
 // has left. It reports whether there was any.
-func (r *Reconciler) closeIssues(ctx context.Context, repo string, rec holdfast.ClusterRecord) (bool, error) {
+func (p *Publisher) closeIssues(ctx context.Context, repo string, rec holdfast.ClusterRecord) (bool, error) {
 	first := issuePrefix + rec.Name
 	keys := []string{first, first + ":" + repo, first + ":" + rec.Owner}
 	for _, key := range slices.Compact(keys) {
-		post, err := r.opts.Store.Post(ctx, key)
+		post, err := p.opts.Store.Post(ctx, key)
 		switch {
 		case errors.Is(err, holdfast.ErrNotFound) && key == first:
 			return false, nil // then there are no others
@@ -108,20 +110,20 @@ func (r *Reconciler) closeIssues(ctx context.Context, repo string, rec holdfast.
 		if post.Closed || standing(rec) && post.Repo == rec.Owner {
 			continue
 		}
-		told := driftOutline(rec)
+		told := DriftOutline(rec)
 		if post.Repo == rec.Owner {
-			if told, err = r.driftReport(ctx, rec); err != nil {
+			if told, err = p.opts.Fleet.DriftReport(ctx, rec); err != nil {
 				return false, err
 			}
 		}
 		if rec.Ending != nil || post.Repo != rec.Owner {
 			told.State.Status = holdfast.DriftUnchecked
 		}
-		title, body, closed := report.DriftIssue(told, r.opts.Now())
+		title, body, closed := report.DriftIssue(told, p.opts.Settings.Now())
 		if !closed {
 			continue // nothing proves that it is gone
 		}
-		return true, r.want(ctx, holdfast.Post{
+		return true, p.want(ctx, holdfast.Post{
 			Key: key, Kind: holdfast.PostIssue, Repo: post.Repo, Title: title, Body: body, Closed: true,
 		})
 	}
@@ -131,24 +133,24 @@ func (r *Reconciler) closeIssues(ctx context.Context, repo string, rec holdfast.
 // tellRepository writes to the outbox what the issues of a repository shall say.
 // It looks at the drifted clusters only, and reads plans of those only whose own
 // issue has something new to say.
-func (r *Reconciler) tellRepository(ctx context.Context, repo string) error {
-	if wait := r.issuesWait(repo); wait > 0 {
-		r.issues.AddAfter(issueKey{repo: repo}, wait)
+func (p *Publisher) tellRepository(ctx context.Context, repo string) error {
+	if wait := p.issuesWait(repo); wait > 0 {
+		p.issues.AddAfter(issueKey{repo: repo}, wait)
 		return nil
 	}
-	drifted, err := r.driftedIn(ctx, repo)
+	drifted, err := p.driftedIn(ctx, repo)
 	if err != nil {
 		return err
 	}
-	own := max(r.opts.MaxIssues, 0)
+	own := max(p.opts.Settings.MaxIssues, 0)
 	var errs []error // of one that cannot be told all others are
 	for _, rec := range drifted[:min(own, len(drifted))] {
-		errs = append(errs, r.tellCluster(ctx, rec))
+		errs = append(errs, p.tellCluster(ctx, rec))
 	}
-	errs = append(errs, r.tellSummary(ctx, repo, drifted, own))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.told[repo] = toldIssues{at: time.Now(), clusters: len(drifted)}
+	errs = append(errs, p.tellSummary(ctx, repo, drifted, own))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told[repo] = toldIssues{at: time.Now(), clusters: len(drifted)}
 	return errors.Join(errs...)
 }
 
@@ -160,10 +162,10 @@ type toldIssues struct {
 }
 
 // issuesWait is how long to wait before a repository's issues are looked at.
-func (r *Reconciler) issuesWait(repo string) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last := r.told[repo]
+func (p *Publisher) issuesWait(repo string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := p.told[repo]
 	if last.clusters <= issuesQuick {
 		return 0
 	}
@@ -172,10 +174,10 @@ func (r *Reconciler) issuesWait(repo string) time.Duration {
 
 // driftedIn returns the clusters of a repository of whose drift there is
 // something to tell, those first that have drifted longest.
-func (r *Reconciler) driftedIn(ctx context.Context, repo string) ([]holdfast.ClusterRecord, error) {
+func (p *Publisher) driftedIn(ctx context.Context, repo string) ([]holdfast.ClusterRecord, error) {
 	var out []holdfast.ClusterRecord
 	for _, status := range []holdfast.DriftStatus{holdfast.DriftFound, holdfast.DriftFailed} {
-		records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Drift: status})
+		records, err := p.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Drift: status})
 		if err != nil {
 			return nil, fmt.Errorf("list drifted clusters of %q: %w", repo, err)
 		}
@@ -192,14 +194,14 @@ func (r *Reconciler) driftedIn(ctx context.Context, repo string) ([]holdfast.Clu
 }
 
 // tellCluster gives a cluster an issue of its own, or has it tell what is new.
-func (r *Reconciler) tellCluster(ctx context.Context, rec holdfast.ClusterRecord) error {
-	key, post, err := r.issueOf(ctx, rec)
+func (p *Publisher) tellCluster(ctx context.Context, rec holdfast.ClusterRecord) error {
+	key, post, err := p.issueOf(ctx, rec)
 	if err != nil {
 		return err
 	}
 	var remedy holdfast.Run
 	if rec.Drift.Remedy != "" {
-		remedy, err = r.opts.Store.Run(ctx, rec.Drift.Remedy)
+		remedy, err = p.opts.Store.Run(ctx, rec.Drift.Remedy)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return fmt.Errorf("read run %s: %w", rec.Drift.Remedy, err)
 		}
@@ -208,15 +210,15 @@ func (r *Reconciler) tellCluster(ctx context.Context, rec holdfast.ClusterRecord
 	if post.Wanted > 0 && !post.Closed && post.Head == stamp {
 		return nil // people know
 	}
-	told, err := r.driftReport(ctx, rec)
+	told, err := p.opts.Fleet.DriftReport(ctx, rec)
 	if err != nil {
 		return err
 	}
-	title, body, closed := report.DriftIssue(told, r.opts.Now())
+	title, body, closed := report.DriftIssue(told, p.opts.Settings.Now())
 	if body == "" || closed {
 		return nil
 	}
-	return r.want(ctx, holdfast.Post{
+	return p.want(ctx, holdfast.Post{
 		Key: key, Kind: holdfast.PostIssue, Repo: rec.Owner, Title: title, Body: body, Head: stamp,
 	})
 }
@@ -224,7 +226,7 @@ func (r *Reconciler) tellCluster(ctx context.Context, rec holdfast.ClusterRecord
 // driftStamp stands for what people are told of a cluster's drift: while it is
 // the same, they are not told again.
 func driftStamp(rec holdfast.ClusterRecord, remedy holdfast.Run) holdfast.Revision {
-	drift, outline := rec.Drift, driftOutline(rec)
+	drift, outline := rec.Drift, DriftOutline(rec)
 	// That checks fail is told once, and not each time in other words.
 	failing := drift.Status == holdfast.DriftFailed && drift.Failures >= failuresTold
 	acting := string(remedy.Status)
@@ -241,12 +243,12 @@ func driftStamp(rec holdfast.ClusterRecord, remedy holdfast.Run) holdfast.Revisi
 // issueOf returns the key of the post that is a cluster's issue, with the post;
 // the zero one if there is none. A cluster that came from another repository has
 // another issue here: what is known of the old one is true there only.
-func (r *Reconciler) issueOf(ctx context.Context, rec holdfast.ClusterRecord) (string, holdfast.Post, error) {
+func (p *Publisher) issueOf(ctx context.Context, rec holdfast.ClusterRecord) (string, holdfast.Post, error) {
 	key := issuePrefix + rec.Name
-	post, err := r.opts.Store.Post(ctx, key)
+	post, err := p.opts.Store.Post(ctx, key)
 	if err == nil && post.Repo != rec.Owner {
 		key += ":" + rec.Owner
-		post, err = r.opts.Store.Post(ctx, key)
+		post, err = p.opts.Store.Post(ctx, key)
 	}
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return key, holdfast.Post{}, nil
@@ -258,9 +260,9 @@ func (r *Reconciler) issueOf(ctx context.Context, rec holdfast.ClusterRecord) (s
 
 // tellSummary sums up what has drifted while that is more than have an issue of
 // their own.
-func (r *Reconciler) tellSummary(ctx context.Context, repo string, drifted []holdfast.ClusterRecord, own int) error {
+func (p *Publisher) tellSummary(ctx context.Context, repo string, drifted []holdfast.ClusterRecord, own int) error {
 	key := summaryPrefix + repo
-	post, err := r.opts.Store.Post(ctx, key)
+	post, err := p.opts.Store.Post(ctx, key)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read post %s: %w", key, err)
 	}
@@ -269,10 +271,10 @@ func (r *Reconciler) tellSummary(ctx context.Context, repo string, drifted []hol
 	}
 	reports := make([]holdfast.DriftReport, 0, len(drifted))
 	for _, rec := range drifted {
-		reports = append(reports, driftOutline(rec))
+		reports = append(reports, DriftOutline(rec))
 	}
-	title, body, closed := report.DriftSummary(repo, reports, own, r.opts.Now())
-	return r.want(ctx, holdfast.Post{
+	title, body, closed := report.DriftSummary(repo, reports, own, p.opts.Settings.Now())
+	return p.want(ctx, holdfast.Post{
 		Key: key, Kind: holdfast.PostIssue, Repo: repo, Title: title, Body: body, Closed: closed,
 	})
 }
@@ -288,4 +290,21 @@ func putIssue(ctx context.Context, forge Forge, post holdfast.Post) (string, err
 		Title: post.Title, Body: post.Body, Closed: post.Closed, Labels: []string{driftLabel},
 	})
 	return issue.ID, err
+}
+
+// DriftOutline is what a cluster's record alone tells of its drift.
+func DriftOutline(rec holdfast.ClusterRecord) holdfast.DriftReport {
+	report := holdfast.DriftReport{
+		Cluster: rec.Name, Document: rec.Applied.Document, State: rec.Drift,
+		Template: rec.Applied.Template, Revision: rec.Applied.Revision,
+		NotApplied: rec.Desired.SourceDigest != "" && !rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest),
+	}
+	if rec.Applied.Run == "" {
+		report.Document = rec.Desired.Document
+	}
+	report.Document.Drift = decision.DriftPolicy(rec)
+	if report.NotApplied {
+		report.Waiting = rec.Waiting
+	}
+	return report
 }

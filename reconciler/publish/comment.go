@@ -1,0 +1,258 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/report"
+)
+
+// progressInterval is how often a comment tells of progress while its plans
+// are being made. Between the first word and the last, the number of calls to
+// the forge depends on time, never on how many clusters there are.
+const progressInterval = 10 * time.Second
+
+// showKey is a thing on a forge that people look at: a pull request, or a
+// commit that was pushed to the tracked branch.
+type showKey struct {
+	pullRequest holdfast.PullRequestRef
+	repo        string
+	revision    holdfast.Revision
+	left        bool // a cluster has left the commit: of interest only while its status waits
+}
+
+// Show asks for a pull request's comment and statuses to be made true.
+func (p *Publisher) Show(ref holdfast.PullRequestRef) {
+	p.shows.Add(showKey{pullRequest: ref})
+}
+
+// Left asks for the status of a commit that a cluster has left to be ended, if it
+// still waits.
+func (p *Publisher) Left(repo string, revision holdfast.Revision) {
+	p.shows.Add(showKey{repo: repo, revision: revision, left: true})
+}
+
+// Decided asks for everything to be shown that a decision may have changed. In is
+// what was decided about.
+func (p *Publisher) Decided(ctx context.Context, in decision.Input) {
+	if pr := in.PullRequest; pr != nil {
+		p.Show(pr.PullRequestRef)
+		return
+	}
+	p.Drifted(in.Cluster)
+	for _, merge := range in.Merges {
+		p.Show(merge.Review.PullRequest)
+	}
+	for _, review := range decision.Newest(in.Runs).Reviews {
+		if !review.PullRequest.IsZero() {
+			p.Show(review.PullRequest)
+		}
+	}
+	if len(in.Merges) == 0 && len(in.Runs) > 0 && !p.pushShown(ctx, in) {
+		rec, last := in.Cluster, decision.Newest(in.Runs).Revision
+		left := last != rec.Desired.Revision || rec.Ending != nil && rec.Ending.To != ""
+		p.shows.Add(showKey{repo: rec.Owner, revision: last, left: left})
+	}
+	if len(in.Merges) == 0 && in.Cluster.Waiting != "" {
+		p.Waited(ctx, in.Cluster)
+	}
+}
+
+// pushShown reports whether the newest run's commit has its last word: of a
+// cluster that is as Git says, and waits for nothing, no check for drift brings
+// it another one.
+func (p *Publisher) pushShown(ctx context.Context, in decision.Input) bool {
+	rec, last := in.Cluster, decision.Newest(in.Runs)
+	if rec.Waiting != "" || !last.Status.Done() || rec.Desired.Removed || !decision.Desired(in).Equal(rec.Applied.SourceDigest) {
+		return false
+	}
+	post, err := p.opts.Store.Post(ctx, statusKey(rec.Owner, last.Revision, holdfast.ContextApply))
+	return err == nil && post.Status.State != holdfast.StatusPending && last.ID == rec.Applied.Run
+}
+
+// Waited shows the merges that a cluster may have waited with, when it waits
+// no longer and none of them is to be applied any more.
+func (p *Publisher) Waited(ctx context.Context, rec holdfast.ClusterRecord) {
+	prs, err := p.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
+		Repo: rec.Owner, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Cluster: rec.Name, Limit: 20,
+	})
+	if err != nil {
+		p.opts.Logger.WarnContext(ctx, "merged pull requests were not shown", "cluster", rec.Name, "err", err)
+	}
+	for _, pr := range prs {
+		p.Show(pr.PullRequestRef)
+	}
+}
+
+func (p *Publisher) showOnce(ctx context.Context, key showKey) error {
+	if key.pullRequest.IsZero() {
+		return p.showPush(ctx, key)
+	}
+	pr, err := p.opts.Store.PullRequest(ctx, key.pullRequest)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("read pull request %s: %w", key.pullRequest, err)
+	}
+	return p.showPullRequest(ctx, pr)
+}
+
+// showPullRequest writes to the outbox what a pull request shall show.
+func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequestRecord) error {
+	if pr.State == holdfast.PullRequestClosed {
+		return p.closeStatus(ctx, pr) // what was said stays as it was
+	}
+	key := "comment:" + pr.String()
+	posted, err := p.opts.Store.Post(ctx, key)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read post %s: %w", key, err)
+	}
+	if quiet, err := p.planningQuietly(ctx, pr, posted); quiet || err != nil {
+		return err
+	}
+	view, settled, err := p.view(ctx, pr)
+	if err != nil {
+		return err
+	}
+	view.Had = posted.Wanted > 0
+	if err := p.wantStatuses(ctx, view, settled); err != nil {
+		return err
+	}
+	news := settled || posted.Wanted > 0 && posted.Head != pr.Head
+	if !news && p.opts.Settings.Now().Sub(p.saidAt(pr.PullRequestRef)) < progressInterval {
+		p.shows.AddAfter(showKey{pullRequest: pr.PullRequestRef}, progressInterval)
+		return nil
+	}
+	body := report.Comment(view)
+	if body == "" {
+		return nil
+	}
+	p.said(pr.PullRequestRef)
+	return p.want(ctx, holdfast.Post{
+		Key: key, Kind: holdfast.PostComment, Repo: pr.Repo, PullRequest: pr.PullRequestRef,
+		Body: body, Runs: shownRuns(view), Head: pr.Head,
+	})
+}
+
+// planningQuietly reports whether there is nothing to show yet: it was said that
+// plans of this head are being made, some still are, and the next word of
+// progress is not due. It looks at no cluster: of a pull request that touches
+// many, each run that begins or ends comes by here.
+func (p *Publisher) planningQuietly(ctx context.Context, pr holdfast.PullRequestRecord, posted holdfast.Post) (bool, error) {
+	due := p.opts.Settings.Now().Sub(p.saidAt(pr.PullRequestRef)) >= progressInterval
+	if due || pr.State != holdfast.PullRequestOpen || pr.Reason != "" || posted.Wanted > 0 && posted.Head != pr.Head {
+		return false, nil
+	}
+	status, err := p.opts.Store.Post(ctx, statusKey(pr.Repo, pr.Head, holdfast.ContextPlan))
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return false, fmt.Errorf("read status of %s: %w", pr.PullRequestRef, err)
+	} else if err != nil || status.Status.State != holdfast.StatusPending {
+		return false, nil
+	}
+	making, err := p.opts.Store.Runs(ctx, holdfast.RunFilter{
+		PullRequest: &pr.PullRequestRef, Limit: 1,
+		Statuses: []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunRunning},
+	})
+	if err != nil {
+		return false, fmt.Errorf("list runs of %s: %w", pr.PullRequestRef, err)
+	}
+	if len(making) == 0 {
+		return false, nil
+	}
+	p.shows.AddAfter(showKey{pullRequest: pr.PullRequestRef}, progressInterval)
+	return true, nil
+}
+
+// closeStatus ends a status that was still pending when its pull request was
+// closed.
+func (p *Publisher) closeStatus(ctx context.Context, pr holdfast.PullRequestRecord) error {
+	key := statusKey(pr.Repo, pr.Head, holdfast.ContextPlan)
+	post, err := p.opts.Store.Post(ctx, key)
+	if errors.Is(err, holdfast.ErrNotFound) || err == nil && post.Status.State != holdfast.StatusPending {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("read post %s: %w", key, err)
+	}
+	post.Status.State, post.Status.Description = holdfast.StatusError, "the pull request was closed before it was planned"
+	return p.want(ctx, post)
+}
+
+func statusKey(repo string, revision holdfast.Revision, context string) string {
+	return fmt.Sprintf("status:%s:%s:%s", repo, revision, context)
+}
+
+// saidAt is when a comment was last given something to say, or when it was
+// first asked to: a plan that is quick enough needs no word of progress.
+func (p *Publisher) saidAt(ref holdfast.PullRequestRef) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, ok := p.spoken[ref]
+	if !ok {
+		at = p.opts.Settings.Now()
+		p.spoken[ref] = at
+	}
+	return at
+}
+
+func (p *Publisher) said(ref holdfast.PullRequestRef) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spoken[ref] = p.opts.Settings.Now()
+}
+
+// wantStatuses sets a pending status once and a final one once.
+func (p *Publisher) wantStatuses(ctx context.Context, view report.PullRequest, settled bool) error {
+	statuses := []holdfast.CommitStatus{report.PlanStatus(view)}
+	if status, ok := report.ApplyStatus(view); ok {
+		statuses = append(statuses, status)
+	}
+	for _, status := range statuses {
+		if err := p.wantStatus(ctx, view.PullRequest.Repo, view.PullRequest.PullRequestRef, status, settled); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Publisher) wantStatus(
+	ctx context.Context, repo string, ref holdfast.PullRequestRef, status holdfast.CommitStatus, settled bool,
+) error {
+	if status.Revision == "" {
+		return nil
+	}
+	key := statusKey(repo, status.Revision, status.Context)
+	if status.State == holdfast.StatusPending && !settled {
+		before, err := p.opts.Store.Post(ctx, key)
+		if err == nil && before.Status.State == holdfast.StatusPending {
+			return nil // numbers of progress are not worth a call
+		}
+	}
+	return p.want(ctx, holdfast.Post{
+		Key: key, Kind: holdfast.PostStatus, Repo: repo, PullRequest: ref, Status: status,
+	})
+}
+
+func (p *Publisher) want(ctx context.Context, post holdfast.Post) error {
+	if err := p.opts.Store.Want(ctx, post); err != nil {
+		return fmt.Errorf("want %s: %w", post.Key, err)
+	}
+	p.posts.Send()
+	p.opts.Watcher.Wanted(ctx)
+	return nil
+}
+
+func shownRuns(view report.PullRequest) []string {
+	var out []string
+	for _, c := range view.Clusters {
+		for _, run := range []*holdfast.Run{c.Plan, c.Apply} {
+			if run != nil && run.Status.Done() {
+				out = append(out, run.ID)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,94 @@
+package publish
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// What the Publisher asks of the others. Every method is safe for concurrent use.
+// The contracts of the Store's methods and of the Forge's are those of
+// reconciler.Store and reconciler.Forge.
+
+// Store are the records; *datastore.Store is one.
+type Store interface {
+	Wanted
+	Outbox
+	Clusters
+	Runs
+	PullRequests
+}
+
+// Wanted is what shall be seen on the forges.
+type Wanted interface {
+	Want(ctx context.Context, post holdfast.Post) error
+	Post(ctx context.Context, key string) (holdfast.Post, error)
+}
+
+// Outbox is what of it is still to be done.
+type Outbox interface {
+	ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int) ([]holdfast.Post, error)
+	Posted(ctx context.Context, post holdfast.Post, at time.Time) error
+	PostFailed(ctx context.Context, key string, cause string, notBefore time.Time) error
+}
+
+// Clusters are the records of clusters.
+type Clusters interface {
+	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
+	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
+	ClusterNames(ctx context.Context, filter holdfast.ClusterFilter) ([]string, error)
+}
+
+// Runs are the records of runs.
+type Runs interface {
+	Run(ctx context.Context, id string) (holdfast.Run, error)
+	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
+}
+
+// PullRequests are the records of pull requests, and of what they are merged to.
+type PullRequests interface {
+	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
+	PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error)
+	Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Impact, error)
+	Source(ctx context.Context, repo string) (holdfast.Source, error)
+}
+
+// Git knows the order of commits.
+type Git interface {
+	// IsAncestor reports whether a is b or an ancestor of it.
+	IsAncestor(ctx context.Context, repo string, a, b holdfast.Revision) (bool, error)
+}
+
+// Forge is where people look.
+type Forge interface {
+	PutComment(ctx context.Context, ref holdfast.PullRequestRef, id, marker, body string) (holdfast.Comment, error)
+	SetStatus(ctx context.Context, repo string, status holdfast.CommitStatus) error
+	React(ctx context.Context, ref holdfast.PullRequestRef, commentID string, reaction holdfast.Reaction) error
+	PutIssue(ctx context.Context, repo, id, marker string, issue holdfast.Issue) (holdfast.Issue, error)
+}
+
+// Fleet is who knows the clusters: the reconciler.
+type Fleet interface {
+	// Foresee gathers what the merge of an open pull request would have to wait
+	// for in one of its clusters: of one that it removes the last apply, those that
+	// depend on it, and how many are removed; of another one its parents.
+	Foresee(ctx context.Context, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster) (decision.Input, error)
+	// ProviderWait is why no run of a provider is handed out now; empty if they are.
+	ProviderWait(ctx context.Context, provider string) (reason, detail string, err error)
+	// DriftReport is all that there is to tell of a cluster's drift.
+	DriftReport(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.DriftReport, error)
+	// Plan reads the plan that a run made; ErrNotFound if it was not kept.
+	Plan(ctx context.Context, run string) (holdfast.Plan, error)
+}
+
+// Watcher is told of what the Publisher does. Its methods must not block.
+type Watcher interface {
+	// Wanted is told that the outbox has something new: other replicas may post
+	// it as well.
+	Wanted(ctx context.Context)
+	// Posted is told of an attempt to make a post that began then; err says how
+	// it ended.
+	Posted(post holdfast.Post, began time.Time, err error)
+}

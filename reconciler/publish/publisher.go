@@ -1,0 +1,101 @@
+package publish
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
+)
+
+// Options are what a Publisher needs. All are required.
+type Options struct {
+	Store  Store
+	Git    Git
+	Forges map[string]Forge // by repository name
+	// Repositories are those that are watched, with whether they publish templates.
+	Repositories map[string]bool
+	Fleet        Fleet
+	Settings     Settings
+	Watcher      Watcher
+	Logger       *slog.Logger
+}
+
+// Settings are what may differ from one installation to the next.
+type Settings struct {
+	Identity   string                  // names this replica in claims of posts
+	MaxRetries int                     // of an attempt that failed for a passing cause; negative: none
+	MaxIssues  int                     // open drift issues in a repository, beside the one that sums up; negative: only that one
+	LogURL     func(run string) string // nil: comments name runs without a link
+	Now        func() time.Time
+}
+
+// Publisher keeps what the forges show. Its methods are safe for concurrent use.
+type Publisher struct {
+	opts   Options
+	shows  *queue.Queue[showKey]
+	issues *queue.Queue[issueKey]
+	posts  *queue.Broadcast // the outbox has something new
+
+	mu        sync.Mutex
+	spoken    map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
+	told      map[string]toldIssues                 // by repository
+	summaries map[string]*holdfast.Plan             // plans of runs that have ended, by run
+	looked    map[showKey]pushLook                  // when the status of a commit with many clusters was looked at
+}
+
+// New returns a Publisher.
+func New(opts Options) *Publisher {
+	return &Publisher{
+		opts:      opts,
+		shows:     queue.New[showKey](),
+		issues:    queue.New[issueKey](),
+		posts:     queue.NewBroadcast(),
+		spoken:    make(map[holdfast.PullRequestRef]time.Time),
+		told:      make(map[string]toldIssues),
+		summaries: make(map[string]*holdfast.Plan),
+		looked:    make(map[showKey]pushLook),
+	}
+}
+
+// Run works off what was asked for, and posts what the outbox holds, until ctx is
+// done.
+func (p *Publisher) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return queue.Work(ctx, p.opts.Logger, p.shows, p.showOnce) })
+	g.Go(func() error { return queue.Work(ctx, p.opts.Logger, p.issues, p.tellDrift) })
+	g.Go(func() error { return p.postAll(ctx) })
+	return g.Wait()
+}
+
+// Close drops what is asked for; nothing more is taken.
+func (p *Publisher) Close() {
+	p.shows.Close()
+	p.issues.Close()
+}
+
+// Wake has the outbox looked at: another replica has written to it.
+func (p *Publisher) Wake() { p.posts.Send() }
+
+// Settle works off what was asked for until nothing is left but what is due
+// later, as Run does all the time. It posts nothing.
+func (p *Publisher) Settle(ctx context.Context) error {
+	for {
+		switch {
+		case p.shows.Depth() > 0:
+			if err := queue.Step(ctx, p.shows, p.showOnce); err != nil {
+				return err
+			}
+		case p.issues.Depth() > 0:
+			if err := queue.Step(ctx, p.issues, p.tellDrift); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}

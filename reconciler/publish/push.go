@@ -1,0 +1,139 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/report"
+)
+
+// With more than pushQuick clusters that a commit has brought, its status is
+// looked at in a rhythm: at most each progressInterval, and for a tenth of the
+// time.
+const pushQuick = 100
+
+// pushLook is when the status of a commit was looked at last, and how long that
+// took.
+type pushLook struct {
+	at   time.Time
+	took time.Duration
+}
+
+// showPush writes the status of a commit that came to the tracked branch
+// without a pull request.
+func (p *Publisher) showPush(ctx context.Context, key showKey) error {
+	post, err := p.opts.Store.Post(ctx, statusKey(key.repo, key.revision, holdfast.ContextApply))
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read status of %s: %w", key.revision.Short(), err)
+	}
+	waits := err == nil && post.Status.State == holdfast.StatusPending
+	if key.left && !waits {
+		return nil // it has its last word, or never had one to say
+	}
+	names, err := p.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: key.repo, Revision: key.revision, Deleted: true})
+	if err != nil {
+		return fmt.Errorf("list clusters of %q: %w", key.repo, err)
+	}
+	if len(names) == 0 && waits && post.PullRequest.IsZero() {
+		return p.supersededPush(ctx, key, post)
+	}
+	if len(names) > pushQuick {
+		if wait := p.pushWait(key); wait > 0 {
+			p.shows.AddAfter(key, wait)
+			return nil
+		}
+		began := time.Now()
+		defer func() { p.pushLooked(key, time.Since(began)) }()
+	}
+	clusters, settled, err := p.pushed(ctx, key, names)
+	if err != nil || len(clusters) == 0 {
+		return err
+	}
+	return p.wantStatus(ctx, key.repo, holdfast.PullRequestRef{}, report.PushStatus(key.revision, clusters), settled)
+}
+
+// pushed returns what became of clusters with a commit, and whether that is all
+// there is to tell until somebody acts.
+func (p *Publisher) pushed(ctx context.Context, key showKey, names []string) (clusters []report.Cluster, settled bool, err error) {
+	settled = true
+	for some := range slices.Chunk(names, recordsAtOnce) {
+		records, err := p.records(ctx, some)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, name := range some {
+			rec := records[name]
+			if rec.Desired.Revision != key.revision {
+				continue
+			}
+			runs, err := history.Branch(ctx, p.opts.Store, name)
+			if err != nil {
+				return nil, false, err
+			}
+			i := slices.IndexFunc(runs, func(run holdfast.Run) bool {
+				// An approved apply has the plan that was seen for a review, of no
+				// pull request.
+				merged := slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return !v.PullRequest.IsZero() })
+				return run.Revision == key.revision && !merged && !decision.IsRemedy(run)
+			})
+			if i >= 0 {
+				run := runs[i]
+				settled = settled && run.Status.Done()
+				clusters = append(clusters, report.Cluster{Name: name, Document: rec.Desired.Document, Waiting: rec.Waiting, Apply: &run})
+			}
+		}
+	}
+	return clusters, settled, nil
+}
+
+// pushWait is how long to wait before a commit's status is looked at.
+func (p *Publisher) pushWait(key showKey) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, ok := p.looked[key]
+	if !ok {
+		return 0
+	}
+	return max(progressInterval, 10*last.took) - time.Since(last.at)
+}
+
+func (p *Publisher) pushLooked(key showKey, took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.looked) >= looksKept {
+		clear(p.looked) // the worst that can come of it is a look too early
+	}
+	p.looked[key] = pushLook{at: time.Now(), took: took}
+}
+
+const looksKept = 256
+
+// supersededPush ends the status of a push that still waited when others took
+// its place: nobody will apply just that any more.
+func (p *Publisher) supersededPush(ctx context.Context, key showKey, post holdfast.Post) error {
+	status := post.Status
+	status.State, status.Description = holdfast.StatusFailure, "not applied: a later commit took its place"
+	return p.wantStatus(ctx, key.repo, holdfast.PullRequestRef{}, status, true)
+}
+
+// recordsAtOnce is how many records are read, and kept in memory, at once.
+const recordsAtOnce = 100
+
+// records returns those of some clusters, by name.
+func (p *Publisher) records(ctx context.Context, names []string) (map[string]holdfast.ClusterRecord, error) {
+	list, err := p.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
+	if err != nil {
+		return nil, fmt.Errorf("read clusters: %w", err)
+	}
+	records := make(map[string]holdfast.ClusterRecord, len(list))
+	for _, rec := range list {
+		records[rec.Name] = rec
+	}
+	return records, nil
+}
