@@ -3,6 +3,7 @@ package holdfast
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -67,7 +68,17 @@ type Comment struct {
 	Body        string         `json:"body"`
 	CreatedAt   time.Time      `json:"createdAt"`
 	UpdatedAt   time.Time      `json:"updatedAt,omitzero"`
+	// Editor is who edited it last; empty: nobody, or the forge does not say who.
+	Editor string `json:"editor,omitempty"`
 }
+
+// Edited reports whether the body is not the one that was first written.
+func (c Comment) Edited() bool { return c.UpdatedAt.After(c.CreatedAt) || c.Editor != "" }
+
+// ByAuthor reports whether the body is known to be the author's: whoever has
+// write access to a repository can edit everybody's comments there, and a forge
+// goes on to name the author alone.
+func (c Comment) ByAuthor() bool { return !c.Edited() || strings.EqualFold(c.Editor, c.Author) }
 
 // Issue is an issue on a forge.
 type Issue struct {
@@ -167,6 +178,9 @@ type Command struct {
 	Force       bool           `json:"force,omitempty"`
 	All         bool           `json:"all,omitempty"` // plan: every cluster that a change of a template would change
 	Text        string         `json:"text"`          // the line as it was written
+	// Barred says, in words for its author, why it is refused whatever it asks
+	// for: its comment was edited by somebody else, for example. Empty: it is not.
+	Barred string `json:"barred,omitempty"`
 	// Shown are the runs whose plans our comment showed when the command was
 	// written, and ShownHead the head that it showed; filled in when stored.
 	Shown     []string      `json:"shown,omitempty"`

@@ -81,7 +81,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { store.Close() })
 	rec, err := reconciler.New(reconciler.Options{
 		Store: store, Git: struct{ reconciler.Git }{}, Locker: lock.NewMemory(), Identity: "test", MaxRuns: 1000,
-		ParseCommands:  func(string) []holdfast.Command { return nil },
+		Commands:       func(holdfast.Comment) []holdfast.Command { return nil },
 		FingerprintKey: make([]byte, 32), TokenKey: make([]byte, 32),
 	})
 	if err != nil {

@@ -21,15 +21,6 @@ const obeyIdle = 10 * time.Second
 // to say who may command: a credential may be renewed, or it may be lacking.
 const permissionPatience = 15 * time.Minute
 
-// CommandOf fills in what a comment says about the nth command in it.
-func CommandOf(comment holdfast.Comment, n int, c holdfast.Command) holdfast.Command {
-	c.ID = holdfast.CommandID(comment.PullRequest.Repo, comment.ID, n)
-	c.PullRequest, c.CommentID, c.Author = comment.PullRequest, comment.ID, comment.Author
-	// The oldest is obeyed first: those of one comment follow one another.
-	c.Status, c.CreatedAt = holdfast.CommandReceived, comment.CreatedAt.Add(time.Duration(n)*time.Millisecond)
-	return c
-}
-
 // CommandStored says that a command is in the store. It never blocks.
 func (r *Reconciler) CommandStored() { r.asked.Send() }
 
@@ -136,6 +127,9 @@ func (r *Reconciler) answer(ctx context.Context, c holdfast.Command) error {
 
 // carryOut does the command and returns what to tell about it, if anything.
 func (r *Reconciler) carryOut(ctx context.Context, c *holdfast.Command) (string, error) {
+	if c.Barred != "" {
+		return "", refusal(c.Barred)
+	}
 	if c.Verb == holdfast.VerbHelp {
 		return "these are the commands", nil
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
@@ -132,7 +131,7 @@ func TestApplyOfAPlanThatIsNotShown(t *testing.T) {
 	})
 	// The comment does not show it yet.
 	comment := f.forge.says(1, "alice", "/holdfast apply")
-	c := reconciler.CommandOf(comment, 0, parseCommands(comment.Body)[0])
+	c := commandsOf(comment)[0]
 	_, err := f.store.StoreCommand(t.Context(), c)
 	f.must(err)
 	f.post()

@@ -88,7 +88,7 @@ func newFleet(t *testing.T, files map[string]string, with ...func(*reconciler.Op
 			Name: infra, Branch: master, Clusters: []string{"clusters/**/*.yaml"},
 			Templates: map[string]string{"web": "templates/web"},
 		}},
-		ParseCommands:  parseCommands,
+		Commands:       commandsOf,
 		FingerprintKey: bytes.Repeat([]byte{2}, 32), TokenKey: bytes.Repeat([]byte{3}, 32),
 		Now: f.clock.Now,
 	}
@@ -443,6 +443,24 @@ spec:
 `,
 		"templates/web/modules/site/main.tf": module(text),
 	}
+}
+
+// commandsOf returns the commands of a comment as the webhook does.
+func commandsOf(comment holdfast.Comment) []holdfast.Command {
+	commands := parseCommands(comment.Body)
+	if comment.Edited() && len(commands) > 1 {
+		commands = commands[:1]
+	}
+	for i := range commands {
+		c := &commands[i]
+		c.ID = holdfast.CommandID(comment.PullRequest.Repo, comment.ID, i)
+		c.PullRequest, c.CommentID, c.Author = comment.PullRequest, comment.ID, comment.Author
+		c.Status, c.CreatedAt = holdfast.CommandReceived, comment.CreatedAt.Add(time.Duration(i)*time.Millisecond)
+		if !comment.ByAuthor() {
+			c.Barred = "the comment was edited"
+		}
+	}
+	return commands
 }
 
 // parseCommands reads lines such as "/holdfast apply prod".

@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
-	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
@@ -311,8 +310,7 @@ func (f *fleet) command(number int, author, body string) holdfast.Command {
 	f.t.Helper()
 	comment := f.forge.says(number, author, body)
 	var last holdfast.Command
-	for i, c := range parseCommands(body) {
-		last = reconciler.CommandOf(comment, i, c)
+	for _, last = range commandsOf(comment) {
 		_, err := f.store.StoreCommand(f.t.Context(), last)
 		f.must(err)
 	}

@@ -185,12 +185,7 @@ func (r *Reconciler) pollComments(ctx context.Context, repo Repository, seen tim
 		if comment.Bot || first && comment.CreatedAt.Before(overlap(seen)) {
 			continue
 		}
-		commands := r.opts.ParseCommands(comment.Body)
-		if comment.UpdatedAt.After(comment.CreatedAt) && len(commands) > 1 {
-			commands = commands[:1] // an edit adds no command, as in a delivery of it
-		}
-		for i, command := range commands {
-			command = CommandOf(comment, i, command)
+		for _, command := range r.opts.Commands(comment) {
 			isNew, err := r.opts.Store.StoreCommand(ctx, command)
 			if err != nil {
 				return seen, fmt.Errorf("store command of comment %s: %w", comment.ID, err)

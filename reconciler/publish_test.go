@@ -2,6 +2,7 @@ package reconciler_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -270,10 +271,14 @@ func TestPoll(t *testing.T) {
 	f.must(err)
 	var got []string
 	for _, c := range stored {
-		got = append(got, string(c.Verb))
+		got = append(got, string(c.Verb)+" "+c.Barred)
 	}
-	if fmt.Sprint(got) != "[plan cancel]" {
-		t.Errorf("commands %v, want the plan and the first one of the edited comment, once", got)
+	if fmt.Sprintf("%q", got) != `["plan " "cancel the comment was edited"]` {
+		t.Errorf("commands %q, want the plan, and the first one of the edited comment, once, to be refused", got)
+	}
+	f.command(1, "alice", "/holdfast help")
+	if all := fmt.Sprint(f.forge.ours()); strings.Count(all, "the comment was edited") != 1 {
+		t.Errorf("the refusal is not there once:\n%s", all)
 	}
 }
 

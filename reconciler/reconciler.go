@@ -48,8 +48,9 @@ type Options struct {
 	// come from: folders of files, and commands of stores, with "{key}" for which.
 	// Nil gives none.
 	SecretSources func(c holdfast.Cluster, kind holdfast.RunKind) (dirs []string, stores map[string][]string)
-	// ParseCommands finds commands in a comment.
-	ParseCommands func(body string) []holdfast.Command
+	// Commands returns the commands in a comment, with the same ids whenever it
+	// is asked.
+	Commands func(comment holdfast.Comment) []holdfast.Command
 
 	FingerprintKey []byte // 32 bytes: makes fingerprints comparable with one another only
 	TokenKey       []byte // 32 bytes: makes the attempts' credentials
@@ -167,7 +168,7 @@ func New(opts Options) (*Reconciler, error) {
 		return nil, errors.New("reconciler: no git")
 	case opts.Locker == nil:
 		return nil, errors.New("reconciler: no locker")
-	case opts.ParseCommands == nil:
+	case opts.Commands == nil:
 		return nil, errors.New("reconciler: no command parser")
 	case len(opts.FingerprintKey) < 32 || len(opts.TokenKey) < 32:
 		return nil, errors.New("reconciler: keys of at least 32 bytes are needed")

@@ -108,7 +108,7 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 		"store":    func(o *reconciler.Options) { o.Store = nil },
 		"git":      func(o *reconciler.Options) { o.Git = nil },
 		"locker":   func(o *reconciler.Options) { o.Locker = nil },
-		"command":  func(o *reconciler.Options) { o.ParseCommands = nil },
+		"command":  func(o *reconciler.Options) { o.Commands = nil },
 		"32 bytes": func(o *reconciler.Options) { o.TokenKey = o.TokenKey[:31] },
 		"identity": func(o *reconciler.Options) { o.Identity = "" },
 		"forge":    func(o *reconciler.Options) { o.Forges = nil },

@@ -28,6 +28,8 @@ const helpText = "| Command | What it does |\n|---|---|\n" +
 func Reply(c holdfast.Command) string {
 	quote := "> " + code(shorten(c.Text, 200)) + "\n\n"
 	switch {
+	case c.Barred != "":
+		return quote + "**Refused:** " + replyWords(c.Barred) + "\n"
 	case c.Verb == holdfast.VerbHelp:
 		return quote + helpText + "\n"
 	case c.Verb == holdfast.VerbUnknown:

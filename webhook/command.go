@@ -17,6 +17,8 @@ const (
 	maxCommands = 10
 	// maxText bounds the line of a command that is kept, in characters.
 	maxText = 500
+	// tooLong says why a comment of more than maxMarkdown commands nothing.
+	tooLong = "a comment longer than 16 KiB is not searched for commands; write the command in a comment without the rest"
 )
 
 // Commands returns the commands in a comment, complete and with the ids under
@@ -24,13 +26,14 @@ const (
 // command nothing, nor do our own comments. Of a comment that was edited only
 // the first command counts, under the id that the first one had before: an
 // edit neither repeats nor adds a command, and one whose first version got
-// lost is still heard.
+// lost is still heard. If its author is not known to have edited it, that one
+// is barred: whoever may write in a repository can edit everybody's comments.
 func Commands(comment holdfast.Comment) []holdfast.Command {
 	if comment.Bot {
 		return nil
 	}
 	commands := ParseCommands(comment.Body)
-	if comment.UpdatedAt.After(comment.CreatedAt) && len(commands) > 1 {
+	if comment.Edited() && len(commands) > 1 {
 		commands = commands[:1]
 	}
 	for i := range commands {
@@ -40,8 +43,20 @@ func Commands(comment holdfast.Comment) []holdfast.Command {
 		// The oldest command is obeyed first, so those of one comment follow
 		// one another.
 		c.Status, c.CreatedAt = holdfast.CommandReceived, comment.CreatedAt.Add(time.Duration(i)*time.Millisecond)
+		if !comment.ByAuthor() {
+			c.Barred = editedBy(comment)
+		}
 	}
 	return commands
+}
+
+// editedBy says why an edited comment commands nothing.
+func editedBy(comment holdfast.Comment) string {
+	who := "the code host does not say by whom"
+	if comment.Editor != "" {
+		who = "by " + comment.Editor + ", who is not its author"
+	}
+	return "the comment was edited, " + who + "; write the command in a new comment"
 }
 
 // isOurs reports whether a body has a line that begins with our marker. One
@@ -56,27 +71,25 @@ func isOurs(body string) bool {
 }
 
 // ParseCommands returns the commands in a comment's body, in order, ten at
-// most. A command is a line of its own:
+// most. A command is a line of its own in a plain paragraph:
 //
 //	/holdfast plan|apply|approve|cancel|unlock|help [-c|--cluster NAME ...] [--force] [NAME ...]
 //	/holdfast plan --all
 //
-// What is quoted, code, or not shown to readers (an HTML comment) is none, and
-// nothing is in a comment of ours, which a marker tells. A line that asks for
-// something else, or with a flag that does not exist, is a VerbUnknown: better
-// answered than guessed at. Only Verb, Clusters, Force, All
+// What is quoted, code, part of a list, or not shown to readers is none (see
+// ownLines), and nothing is in a comment of ours, which a marker tells. A line
+// that asks for something else, or with a flag that does not exist, is a
+// VerbUnknown: better answered than guessed at. Only Verb, Clusters, Force, All
 // and Text are set.
 func ParseCommands(body string) []holdfast.Command {
-	if isOurs(body) {
+	if isOurs(body) || !mayCommand(body) {
 		return nil
 	}
+	if len(body) > maxMarkdown {
+		return []holdfast.Command{{Verb: holdfast.VerbUnknown, Text: trigger, Barred: tooLong}}
+	}
 	var commands []holdfast.Command
-	var m markdown
-	for line := range strings.Lines(body) {
-		line = strings.TrimRight(line, "\r\n")
-		if !m.isText(line) {
-			continue
-		}
+	for _, line := range ownLines(body) {
 		words := strings.Fields(line)
 		if len(words) == 0 || words[0] != trigger {
 			continue
@@ -89,6 +102,22 @@ func ParseCommands(body string) []holdfast.Command {
 		}
 	}
 	return commands
+}
+
+// mayCommand reports whether a line of the source begins as a command does: few
+// do, and only these are worth a look at what they come to.
+func mayCommand(body string) bool {
+	for line := range strings.Lines(body) {
+		if isTrigger(line) {
+			return true
+		}
+	}
+	return false
+}
+
+func isTrigger(line string) bool {
+	words := strings.Fields(line)
+	return len(words) > 0 && words[0] == trigger
 }
 
 func clip(text string) string {
@@ -143,76 +172,4 @@ func parseCommand(words []string) holdfast.Command {
 		return unknown // all, or these?
 	}
 	return command
-}
-
-// markdown tells what of a comment a reader takes for the writer's own words.
-// It goes through the lines once.
-type markdown struct {
-	fence  string // that the open code block began with; empty: none
-	hidden string // what ends the open HTML comment or preformatted block
-	quote  bool   // in a quoted paragraph: the next line may go on without a >
-}
-
-// isText reports whether the next line is ordinary text.
-func (m *markdown) isText(line string) bool {
-	text := strings.TrimLeft(line, " ")
-	indented := len(line)-len(text) >= 4 || strings.HasPrefix(text, "\t")
-	switch {
-	case m.fence != "":
-		run := text[:len(text)-len(strings.TrimLeft(text, m.fence[:1]))]
-		if !indented && len(run) >= len(m.fence) && strings.TrimSpace(text[len(run):]) == "" {
-			m.fence = ""
-		}
-		return false
-	case m.hidden != "":
-		m.endHidden(text)
-		return false
-	case strings.TrimSpace(text) == "":
-		m.quote = false
-		return false
-	case indented:
-		return false
-	}
-	if fence := fenceOf(text); fence != "" {
-		m.fence, m.quote = fence, false
-		return false
-	}
-	m.quote = m.quote || strings.HasPrefix(text, ">")
-	m.endHidden(text)
-	return !m.quote && m.hidden == ""
-}
-
-// fenceOf returns the fence that a line opens a code block with, if it does.
-func fenceOf(text string) string {
-	for _, char := range []string{"`", "~"} {
-		rest := strings.TrimLeft(text, char)
-		run := text[:len(text)-len(rest)]
-		if len(run) >= 3 && (char == "~" || !strings.Contains(rest, "`")) {
-			return run
-		}
-	}
-	return ""
-}
-
-// endHidden follows HTML comments and preformatted blocks through a line.
-func (m *markdown) endHidden(text string) {
-	text = strings.ToLower(text)
-	for {
-		if m.hidden != "" {
-			_, rest, ok := strings.Cut(text, m.hidden)
-			if !ok {
-				return
-			}
-			m.hidden, text = "", rest
-		}
-		comment, pre := strings.Index(text, "<!--"), strings.Index(text, "<pre")
-		switch {
-		case comment < 0 && pre < 0:
-			return
-		case pre < 0 || (comment >= 0 && comment < pre):
-			m.hidden, text = "-->", text[comment+len("<!--"):]
-		default:
-			m.hidden, text = "</pre>", text[pre+len("<pre"):]
-		}
-	}
 }

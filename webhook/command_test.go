@@ -65,7 +65,40 @@ func TestParseCommands(t *testing.T) {
 		"preformatted":              {"<pre>\n/holdfast apply\n</pre>\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
 		"ours":                      {"<!-- holdfast:pull-request app#7 -->\n### Plan\n\n/holdfast apply", nil},
 		"ours, quoted":              {"> <!-- holdfast:pull-request app#7 -->\n\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
-		"in a details block":        {"<details>\n\n/holdfast plan\n\n</details>", []holdfast.Command{plan("/holdfast plan")}},
+		"in a details block":        {"<details>\n\n/holdfast apply\n\n</details>\n\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+
+		"code over lines":          {"they wrote `this:\n/holdfast apply\nand more`\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+		"code that it begins with": {"`/holdfast` apply\n`/holdfast apply`", nil},
+		"a blockquote in HTML":     {"<blockquote>\n\n/holdfast apply\n\n</blockquote>\n\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+		"code in HTML":             {"<code>\n\n/holdfast apply\n</code>\n\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+		"code in a line of HTML":   {"say <code>\n/holdfast apply\n</code>", nil},
+		"struck out":               {"~~I said\n/holdfast apply\nand did not mean it~~", nil},
+		"struck out in HTML":       {"<del>no:\n/holdfast apply\n</del>", nil},
+		"emphasis":                 {"*as they say\n/holdfast apply\nand so on*", nil},
+		"the title of a link":      {"[docs](https://example.com \"\n/holdfast apply\n\")", nil},
+		"the title of a reference": {"[docs]\n\n[docs]: https://example.com '\n/holdfast apply\n'", nil},
+		"the text of an image":     {"![\n/holdfast apply\n](https://example.com/x.png)", nil},
+		"the text of a link":       {"[see\n/holdfast apply\n](https://example.com/x)", nil},
+		"an attribute":             {"<a title=\"\n/holdfast apply\n\">x</a>", nil},
+		"an attribute over blocks": {"<div title=\"\n\n/holdfast apply\n\n\">x</div>\n\n/holdfast plan", nil},
+		"a quote in a list":        {"- > quoted\n/holdfast apply\n\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+		"a list":                   {"- done\n/holdfast apply\n\n  /holdfast apply", nil},
+		"a table":                  {"/holdfast apply | x\n---|---\n/holdfast apply | y", nil},
+		"a heading":                {"/holdfast apply\n---\n\n# /holdfast apply", nil},
+		"a footnote":               {"See[^1].\n\n[^1]: they said\n/holdfast apply", nil},
+		"a formula":                {"$$\n/holdfast apply\n$$", nil},
+		"a script":                 {"<script>\n/holdfast apply\n</script>", nil},
+		"a template":               {"<template>\n\n/holdfast apply\n\n</template>", nil},
+		"a text area":              {"<textarea>\n\n/holdfast apply", nil},
+		"with a backslash":         {"\\/holdfast apply", nil},
+		"as entities":              {"&#47;holdfast apply", nil},
+		"a declaration":            {"<!X\n/holdfast apply\n>", nil},
+		"character data":           {"<![CDATA[\n/holdfast apply\n]]>", nil},
+		"an instruction":           {"<?php\n/holdfast apply\n?>", nil},
+		"after a name in brackets": {"Replace <name> by the cluster's.\n\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+		"a hard line break":        {"Please  \n/holdfast plan  \nthanks", []holdfast.Command{plan("/holdfast plan")}},
+		"after a list":             {"- one\n- two\n\n/holdfast plan", []holdfast.Command{plan("/holdfast plan")}},
+		"names with underscores":   {"/holdfast plan a_b_c -c d*e", []holdfast.Command{plan("/holdfast plan a_b_c -c d*e", "a_b_c", "d*e")}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -79,12 +112,16 @@ func TestParseCommands(t *testing.T) {
 
 func TestParseCommandsIsBounded(t *testing.T) {
 	t.Parallel()
-	if got := webhook.ParseCommands(strings.Repeat("/holdfast plan\n", 10_000)); len(got) != 10 {
+	if got := webhook.ParseCommands(strings.Repeat("/holdfast plan\n", 1_000)); len(got) != 10 {
 		t.Errorf("got %d commands of one comment, want 10", len(got))
 	}
-	got := webhook.ParseCommands("/holdfast " + strings.Repeat("é", 60_000))
+	got := webhook.ParseCommands("/holdfast " + strings.Repeat("é", 6_000))
 	if len(got) != 1 || len([]rune(got[0].Text)) != 500 {
 		t.Errorf("got a text of %d characters, want 500", len([]rune(got[0].Text)))
+	}
+	got = webhook.ParseCommands(strings.Repeat("a long log\n", 10_000) + "/holdfast plan")
+	if len(got) != 1 || !strings.Contains(got[0].Barred, "long") {
+		t.Errorf("got %+v of a long comment, want one that is refused", got)
 	}
 }
 
@@ -93,7 +130,15 @@ func FuzzParseCommands(f *testing.F) {
 	f.Add("<!-- \n--> <pre>\n</pre>\n> x\n/holdfast apply --force")
 	f.Add("~~~~\n~~~\n\t/holdfast")
 	f.Add("/holdfast plan --all -c a\n/holdfast apply --all")
+	f.Add("say `x\n/holdfast apply\n` [a](b \"\n/holdfast\n\")")
+	f.Add("<details>\n\n/holdfast approve\n\n</details>\n<code>\n\n/holdfast plan")
+	f.Add("- > a\n/holdfast apply\n\n1. b\n   /holdfast apply\n")
 	f.Fuzz(func(t *testing.T, body string) {
+		for way, quoted := range quotes(body) {
+			if got := webhook.ParseCommands(quoted); len(got) > 0 {
+				t.Errorf("%s, %q commands %+v", way, quoted, got)
+			}
+		}
 		for _, command := range webhook.ParseCommands(body) {
 			if command.All && (command.Verb != holdfast.VerbPlan || len(command.Clusters) > 0) {
 				t.Errorf("ParseCommands(%q) = %+v", body, command)
@@ -103,6 +148,42 @@ func FuzzParseCommands(f *testing.F) {
 			}
 		}
 	})
+}
+
+// quotes are ways to quote all of a comment.
+func quotes(body string) map[string]string {
+	body = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(body)
+	fence := "```"
+	for strings.Contains(body, fence) {
+		fence += "`"
+	}
+	lines := func(before string) string {
+		return before + strings.ReplaceAll(body, "\n", "\n"+before)
+	}
+	return map[string]string{
+		"with angle brackets": lines("> "),
+		"as code":             fence + "\n" + body + "\n" + fence,
+		"indented":            "\n\n" + lines("    "),
+	}
+}
+
+// TestParseCommandsIsFast holds what somebody writes who wants to keep us busy
+// against a bound that is far above what it takes.
+func TestParseCommandsIsFast(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"quotes": ">", "brackets": "[", "images": "![", "code": "`a ``", "stars": "*a_", "tags": "<b>", "divisions": "<div>\n",
+		"lists": "- ", "links": "[a](", "tables": "|-", "references": "[a]: b\n", "entities": "&", "open comments": "<!--", "footnotes": "[^1]: ",
+	} {
+		body := "/holdfast plan\n\n" + strings.Repeat(text, 16000/len(text))
+		start := time.Now()
+		webhook.ParseCommands(body)
+		if took := time.Since(start); took > 20*time.Second {
+			t.Errorf("%s took %s", name, took)
+		} else {
+			t.Logf("%s took %s", name, took)
+		}
+	}
 }
 
 func TestCommands(t *testing.T) {
@@ -129,8 +210,17 @@ func TestCommands(t *testing.T) {
 	}
 
 	comment.UpdatedAt = written.Add(time.Minute)
-	if diff := cmp.Diff(want[:1], webhook.Commands(comment)); diff != "" {
-		t.Errorf("of an edited comment (-want +got):\n%s", diff)
+	for editor, edited := range map[string]bool{"Alice": false, "mallory": true, "": true} {
+		comment.Editor = editor
+		got := webhook.Commands(comment)
+		if len(got) != 1 || (got[0].Barred != "") != edited || edited && !strings.Contains(got[0].Barred, "edited") {
+			t.Errorf("a comment that %q edited has %+v", editor, got)
+			continue
+		}
+		got[0].Barred = ""
+		if diff := cmp.Diff(want[:1], got); diff != "" {
+			t.Errorf("of a comment that %q edited (-want +got):\n%s", editor, diff)
+		}
 	}
 	comment.Bot = true
 	if got := webhook.Commands(comment); got != nil {

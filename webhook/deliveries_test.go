@@ -33,7 +33,7 @@ func TestLifeOfAPullRequest(t *testing.T) {
 	repo.Close(n)
 	repo.Reopen(n)
 	id := repo.Comment(n, "alice", "/holdfast plan -c prod-eu")
-	repo.EditComment(id, "/holdfast plan -c prod-eu, please")
+	repo.EditComment(id, "alice", "/holdfast plan -c prod-eu, please")
 	repo.Comment(n, "renovate[bot]", "/holdfast apply")
 	repo.CommentOnIssue(70, "alice", "/holdfast apply")
 	repo.Redeliver("issue_comment")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -17,6 +18,7 @@ type delivery struct {
 	fullName    string // of the repository; empty if the payload names none
 	requests    []holdfast.SourceRequest
 	comment     holdfast.Comment // zero: none that can hold a command
+	changed     bool             // the comment was edited or deleted: what was taken from it may not stand
 }
 
 // Of each payload only what is used is decoded.
@@ -41,7 +43,10 @@ type (
 	commentPayload struct {
 		origin
 		Action string `json:"action"`
-		Issue  struct {
+		Sender struct {
+			Login string `json:"login"`
+		} `json:"sender"`
+		Issue struct {
 			Number      int       `json:"number"`
 			PullRequest *struct{} `json:"pull_request"`
 		} `json:"issue"`
@@ -130,7 +135,14 @@ func (d *delivery) parseComment(payload []byte) error {
 		return errors.New("repository.full_name, issue.number or comment.id is missing")
 	}
 	d.fullName = p.Repository.FullName
-	if p.Issue.PullRequest == nil || (p.Action != "created" && p.Action != "edited") {
+	if p.Issue.PullRequest == nil {
+		return nil
+	}
+	switch p.Action {
+	case "created":
+	case "edited", "deleted":
+		d.changed = c.User.Type != "Bot"
+	default:
 		return nil
 	}
 	d.requests = []holdfast.SourceRequest{{PullRequest: p.Issue.Number}}
@@ -139,9 +151,20 @@ func (d *delivery) parseComment(payload []byte) error {
 		Author: c.User.Login, Bot: c.User.Type == "Bot", Body: c.Body,
 		CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(),
 	}
-	if p.Action == "edited" && !d.comment.UpdatedAt.After(d.comment.CreatedAt) {
-		// GitHub's clock has seconds only.
-		d.comment.UpdatedAt = d.comment.CreatedAt.Add(time.Nanosecond)
+	if p.Action == "deleted" {
+		d.comment.Body = "" // and with it what it commanded
+		return nil
+	}
+	// Comment.user is who wrote it first; who wrote what it says now is the
+	// sender.
+	if p.Action == "edited" {
+		d.comment.Editor = p.Sender.Login
+		if !d.comment.UpdatedAt.After(d.comment.CreatedAt) {
+			// GitHub's clock has seconds only.
+			d.comment.UpdatedAt = d.comment.CreatedAt.Add(time.Nanosecond)
+		}
+	} else if p.Sender.Login != "" && !strings.EqualFold(p.Sender.Login, c.User.Login) {
+		d.comment.Editor = p.Sender.Login
 	}
 	return nil
 }

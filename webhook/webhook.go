@@ -275,7 +275,8 @@ func (h *Handler) act(ctx context.Context, repo Repository, d delivery) answer {
 			h.opts.Logger.ErrorContext(ctx, "could not store a command", "repo", repo.Name, "pull_request", d.comment.PullRequest.Number, "err", err)
 			return answer{http.StatusServiceUnavailable, "the command could not be stored"}
 		}
-		if commands == 0 {
+		ours := h.ignore[strings.ToLower(d.comment.Author)]
+		if commands == 0 && (!d.changed || ours) {
 			return answer{http.StatusAccepted, "ignored: no command"}
 		}
 	}

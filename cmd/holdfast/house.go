@@ -275,7 +275,7 @@ func (h *house) openReconciler(ctx context.Context) error {
 		Store: h.store, Git: h.git, Forges: make(map[string]reconciler.Forge),
 		Allow: bindings(h.cfg), Credentials: credentials(h.cfg), SecretSources: secretSources(h.cfg),
 		Limits:         limits(h.cfg),
-		ParseCommands:  webhook.ParseCommands,
+		Commands:       webhook.Commands,
 		FingerprintKey: h.keys.Derive("fingerprints"), TokenKey: h.keys.Derive("run tokens"),
 		Identity: h.identity, MaxRuns: h.cfg.Runs.Max, RunTimeout: h.cfg.Runs.Timeout,
 		Lease: h.cfg.Runs.Lease, MaxRetries: h.cfg.Runs.Retries, RetryDelay: h.cfg.Runs.RetryDelay,

@@ -255,7 +255,7 @@ func TestComments(t *testing.T) {
 	repo.CommentOnIssue(77, "alice", "/holdfast apply")
 	second := repo.Comment(n, "renovate[bot]", "second")
 	now.Advance(time.Second)
-	repo.EditComment(first, "first, edited")
+	repo.EditComment(first, "alice", "first, edited")
 
 	got, err := c.Comments(t.Context(), "app", now.Now().Add(-time.Second))
 	if err != nil || len(got) != 2 || got[0].Body != "second" || !got[0].Bot || got[1].Body != "first, edited" {
@@ -306,7 +306,7 @@ func TestPutComment(t *testing.T) {
 	if diff := cmp.Diff([]string{"mallory:  mine", githubserver.TokenLogin + ":  three"}, bodies()); diff != "" {
 		t.Errorf("comments (-want +got):\n%s", diff)
 	}
-	repo.DeleteComment(repo.Comments(n)[1].ID)
+	repo.DeleteComment(repo.Comments(n)[1].ID, "alice")
 	if got := put(created.ID, marker, marker+" four"); got.ID == created.ID {
 		t.Errorf("with an id that is gone: %s", got.ID)
 	}
@@ -399,7 +399,7 @@ func TestReact(t *testing.T) {
 	if diff := cmp.Diff([]string{"eyes", "rocket", "-1"}, repo.Reactions(id)); diff != "" {
 		t.Errorf("reactions (-want +got):\n%s", diff)
 	}
-	repo.DeleteComment(id)
+	repo.DeleteComment(id, "alice")
 	if err := c.React(t.Context(), ref(n), comments[0].ID, holdfast.ReactionDone); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("under a comment that is gone: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
@@ -246,9 +247,26 @@ func (p *pull) reopen() {
 	p.r.hub.Reopen(p.number)
 }
 
-// say writes a comment on the pull request and returns its id.
+// laterSecond waits until a later second than that of every comment and review
+// on the pull request: the stamps of GitHub have seconds, and what was done in
+// one counts as done at once.
+func (p *pull) laterSecond() {
+	p.r.w.t.Helper()
+	p.r.w.until("a second has passed", func() (bool, string) {
+		now := time.Now().Truncate(time.Second)
+		return !slices.ContainsFunc(p.r.hub.Comments(p.number), func(c githubserver.Comment) bool {
+			return !c.UpdatedAt.Before(now)
+		}), ""
+	})
+}
+
+// say writes a comment on the pull request and returns its id. Somebody who
+// commands has read what is there, which takes a moment.
 func (p *pull) say(login, body string) int64 {
 	p.r.w.t.Helper()
+	if strings.Contains(body, "/holdfast") {
+		p.laterSecond()
+	}
 	return p.r.hub.Comment(p.number, login, body)
 }
 

@@ -119,13 +119,9 @@ func (r *Repo) deliverReview(number int, login, state string) {
 	r.deliver("pull_request_review", payload)
 }
 
-func (r *Repo) deliverComment(id int64, action string) {
-	r.s.mu.Lock()
-	c := r.find(id)
-	if c == nil {
-		r.s.mu.Unlock()
-		return
-	}
+// deliverComment delivers what sender did to a comment: its user goes on to be
+// who wrote it first. s.mu is held, and let go of.
+func (r *Repo) deliverComment(c *comment, sender, action, before string) {
 	payload := r.recorded("issue_comment", c.Number)
 	payload["comment"] = r.commentShape(c.Comment)
 	issue := payload["issue"].(map[string]any)
@@ -134,11 +130,10 @@ func (r *Repo) deliverComment(id int64, action string) {
 		u := fmt.Sprintf("https://api.github.com/repos/%s/pulls/%d", r.fullName, c.Number)
 		issue["pull_request"] = map[string]any{"url": u, "html_url": fmt.Sprintf("https://github.com/%s/pull/%d", r.fullName, c.Number)}
 	}
-	author := c.Author
 	r.s.mu.Unlock()
-	maps.Copy(payload, map[string]any{"action": action, "sender": userShape(author)})
+	maps.Copy(payload, map[string]any{"action": action, "sender": userShape(sender)})
 	if action == "edited" {
-		payload["changes"] = map[string]any{"body": map[string]any{"from": "before"}}
+		payload["changes"] = map[string]any{"body": map[string]any{"from": before}}
 	}
 	r.deliver("issue_comment", payload)
 }

@@ -268,18 +268,19 @@ func (r *Repo) Review(number int, login, state string) {
 // Comment writes a comment as login on a pull request, delivers it, and
 // returns its id.
 func (r *Repo) Comment(number int, login, body string) int64 {
-	c := r.addComment(number, login, body)
-	r.deliverComment(c.ID, "created")
-	return c.ID
+	return r.newComment(number, login, body, false)
 }
 
 // CommentOnIssue writes a comment on an issue that is not a pull request.
 func (r *Repo) CommentOnIssue(number int, login, body string) int64 {
+	return r.newComment(number, login, body, true)
+}
+
+func (r *Repo) newComment(number int, login, body string, issue bool) int64 {
 	c := r.addComment(number, login, body)
 	r.s.mu.Lock()
-	r.find(c.ID).Issue = true
-	r.s.mu.Unlock()
-	r.deliverComment(c.ID, "created")
+	r.find(c.ID).Issue = issue
+	r.deliverComment(r.find(c.ID), login, "created", "")
 	return c.ID
 }
 
@@ -302,21 +303,30 @@ func (r *Repo) find(id int64) *comment {
 	return nil
 }
 
-// EditComment changes a comment and delivers edited.
-func (r *Repo) EditComment(id int64, body string) {
+// EditComment has login change a comment, which anybody with write access may,
+// and delivers edited.
+func (r *Repo) EditComment(id int64, login, body string) {
 	r.s.mu.Lock()
-	if c := r.find(id); c != nil {
-		c.Body, c.UpdatedAt = body, r.s.stamp()
+	c := r.find(id)
+	if c == nil {
+		r.s.mu.Unlock()
+		return
 	}
-	r.s.mu.Unlock()
-	r.deliverComment(id, "edited")
+	before := c.Body
+	c.Body, c.UpdatedAt = body, r.s.stamp()
+	r.deliverComment(c, login, "edited", before)
 }
 
-// DeleteComment removes a comment and delivers nothing.
-func (r *Repo) DeleteComment(id int64) {
+// DeleteComment has login remove a comment and delivers deleted.
+func (r *Repo) DeleteComment(id int64, login string) {
 	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
+	c := r.find(id)
+	if c == nil {
+		r.s.mu.Unlock()
+		return
+	}
 	r.comments = slices.DeleteFunc(r.comments, func(c *comment) bool { return c.ID == id })
+	r.deliverComment(c, login, "deleted", "")
 }
 
 // Comments returns the comments of a pull request, oldest first.
