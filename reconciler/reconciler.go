@@ -76,6 +76,9 @@ type Options struct {
 	Now     func() time.Time // nil means time.Now
 }
 
+// maxIssues is Options.MaxIssues unless it is set.
+const maxIssues = 10
+
 // Repository is a repository that is watched.
 type Repository struct {
 	Name     string
@@ -224,7 +227,7 @@ func withDefaults(opts Options) Options {
 		opts.MaxDrift = max(opts.MaxRuns/2, 1)
 	}
 	if opts.MaxIssues == 0 {
-		opts.MaxIssues = 10
+		opts.MaxIssues = maxIssues
 	}
 	if opts.RunTimeout == 0 {
 		opts.RunTimeout = 30 * time.Minute
