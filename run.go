@@ -1,6 +1,9 @@
 package holdfast
 
-import "time"
+import (
+	"path"
+	"time"
+)
 
 // RunKind says what a run is for.
 type RunKind string
@@ -140,6 +143,12 @@ type AttemptRef struct {
 // Ref returns the run's current attempt.
 func (r Run) Ref() AttemptRef {
 	return AttemptRef{Run: r.ID, Attempt: r.Attempt, Fence: r.Fence}
+}
+
+// OwnState reports whether a state location is in Holdfast's own backend.
+func OwnState(location string) bool {
+	dir, _ := path.Split(location)
+	return dir == "clusters/"
 }
 
 // Attempt is one try at a run, kept for its history.

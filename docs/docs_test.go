@@ -64,7 +64,7 @@ func TestReasons(t *testing.T) {
 	t.Parallel()
 	page := read(t, "runs.md")
 	isReason := func(name string) bool { return strings.HasPrefix(name, "Reason") }
-	reasons, causes := literalsOf(t, "../reconciler", "../runner")
+	reasons, causes := literalsOf(t, "../reconciler", "../reconciler/dispatch", "../runner")
 	causes = union(causes, constantsOf(t, "../runner", func(name string) bool { return strings.HasPrefix(name, "cause") }, ""))
 	reasons = union(reasons, constantsOf(t, "..", isReason, ""), constantsOf(t, "../reconciler", isReason, ""))
 	reasons = slices.DeleteFunc(reasons, func(s string) bool { return slices.Contains(causes, s) })

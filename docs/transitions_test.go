@@ -167,7 +167,7 @@ func (w *world) finish(result holdfast.Result) {
 	for _, kind := range []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDrift, holdfast.RunDestroy} {
 		before := w.run(kind, holdfast.RunRunning)
 		result.Fence = before.Fence
-		if err := w.rec.Finish(w.t.Context(), before.Ref(), result); err != nil {
+		if err := w.rec.Dispatcher().Finish(w.t.Context(), before.Ref(), result); err != nil {
 			w.t.Errorf("finish with %s: %v", result.Status, err)
 		}
 		w.note(before)
@@ -175,7 +175,7 @@ func (w *world) finish(result holdfast.Result) {
 		if result.Applying && !after.Status.Done() {
 			w.t.Errorf("an attempt that had begun to apply ended as %s and left its run %s", result.Status, after.Status)
 		}
-		if err := w.rec.Finish(context.WithoutCancel(w.t.Context()), before.Ref(), result); !errors.Is(err, holdfast.ErrFenced) {
+		if err := w.rec.Dispatcher().Finish(context.WithoutCancel(w.t.Context()), before.Ref(), result); !errors.Is(err, holdfast.ErrFenced) {
 			w.t.Errorf("a second result was not refused: %v", err)
 		}
 	}
@@ -189,7 +189,7 @@ func (w *world) preempt() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	err = w.rec.Finish(w.t.Context(), before.Ref(), holdfast.Result{
+	err = w.rec.Dispatcher().Finish(w.t.Context(), before.Ref(), holdfast.Result{
 		Fence: before.Fence, Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled,
 	})
 	if err != nil {

@@ -189,8 +189,8 @@ func (r *Reconciler) queueRun(ctx context.Context, in decision.Input, d decision
 	if err := r.preempt(ctx, run); err != nil {
 		return err
 	}
-	r.wake(ctx, topicWork)
-	if run.PullRequest.IsZero() && !r.breakers.until(run.Document.Provider).IsZero() {
+	r.dispatcher.Queued(ctx)
+	if run.PullRequest.IsZero() && !r.dispatcher.HeldUntil(run.Document.Provider).IsZero() {
 		r.requests.Add(in.Request) // nobody takes it for a while: the record says why
 	}
 	return nil
@@ -271,7 +271,7 @@ func (r *Reconciler) recordApplied(ctx context.Context, in decision.Input, d dec
 	}
 	rec := in.Cluster
 	rec.Applied = appliedBy(run)
-	if err := r.learnMeant(ctx, &rec.Applied, run); err != nil {
+	if err := r.dispatcher.ReadOutputs(ctx, &rec.Applied, run); err != nil {
 		return err
 	}
 	rec.Waiting, rec.WaitingDetail = "", ""

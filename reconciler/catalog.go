@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path"
 	"runtime"
 	"slices"
 	"sync"
@@ -406,10 +405,4 @@ func (r *Reconciler) forbidden(repo string, res *resolution) holdfast.Faults {
 		)}
 	}
 	return nil
-}
-
-// ownState reports whether a state location is in Holdfast's own backend.
-func ownState(location string) bool {
-	dir, _ := path.Split(location)
-	return dir == "clusters/"
 }

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
 // catalogIndex tells for all catalogs of a repository which clusters may have to
@@ -25,7 +27,7 @@ func (x *catalogIndex) add(name string, res *resolution) {
 	for _, dir := range res.reads {
 		note(x.readers, dir, name)
 	}
-	if res.location != "" && !ownState(res.location) { // those are told apart by their names
+	if res.location != "" && !holdfast.OwnState(res.location) { // those are told apart by their names
 		note(x.located, res.location, name)
 	}
 }

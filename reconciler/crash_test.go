@@ -124,12 +124,12 @@ func (c *crashing) step() (idle bool) {
 	c.r.Resume(ctx)
 	_ = c.r.Settle(ctx)
 	for ref, result := range c.done {
-		if err := c.r.Finish(ctx, ref, result); err == nil || errors.Is(err, holdfast.ErrFenced) {
+		if err := c.r.Dispatcher().Finish(ctx, ref, result); err == nil || errors.Is(err, holdfast.ErrFenced) {
 			delete(c.done, ref)
 		}
 	}
 	_ = c.r.Settle(ctx)
-	a, err := c.r.Claim(ctx, holdfast.ClaimRequest{Agent: "agent", Executing: c.known})
+	a, err := c.r.Dispatcher().Claim(ctx, holdfast.ClaimRequest{Agent: "agent", Executing: c.known})
 	if err == nil && a.Run != "" {
 		c.known = append(c.known, a.AttemptRef)
 		c.execute(a)
@@ -155,7 +155,7 @@ func (c *crashing) execute(a holdfast.Assignment) {
 		c.made[key] = true
 	}
 	result.Fence = a.Fence
-	if err := c.r.Finish(c.t.Context(), a.AttemptRef, result); err != nil {
+	if err := c.r.Dispatcher().Finish(c.t.Context(), a.AttemptRef, result); err != nil {
 		c.done[a.AttemptRef] = result
 	}
 }

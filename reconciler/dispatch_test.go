@@ -135,7 +135,7 @@ func TestDrain(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters())
 	f.look()
-	f.r.Drain()
+	f.r.Dispatcher().Drain()
 	if f.claim().Run != "" {
 		t.Error("a run was handed out during a shutdown")
 	}
@@ -157,7 +157,7 @@ func TestLostAssignmentIsGivenAgain(t *testing.T) {
 	if again.Run != lost.Run || again.Attempt != 2 || again.Fence <= lost.Fence {
 		t.Errorf("the second assignment is %+v, the first %+v", again.AttemptRef, lost.AttemptRef)
 	}
-	if err := f.r.Finish(t.Context(), lost.AttemptRef, planned(lost)); !errors.Is(err, holdfast.ErrFenced) {
+	if err := f.r.Dispatcher().Finish(t.Context(), lost.AttemptRef, planned(lost)); !errors.Is(err, holdfast.ErrFenced) {
 		t.Errorf("the first attempt could still end: %v", err)
 	}
 }
@@ -214,7 +214,7 @@ func TestSilence(t *testing.T) {
 			if got := f.cluster("prod").Waiting; got != decision.ReasonAgentSilent {
 				t.Errorf("the cluster waits for %q", got)
 			}
-			_, err = f.r.Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence, Step: "apply"})
+			_, err = f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence, Step: "apply"})
 			f.must(err)
 			f.settle()
 			if got := f.cluster("prod").Waiting; got != "" {
@@ -256,7 +256,7 @@ func TestAnApplyGoesFirst(t *testing.T) {
 	t.Parallel()
 	f, plan := beforeApply(t)
 	f.api("alice", holdfast.VerbApply, "prod")
-	reply, err := f.r.Heartbeat(t.Context(), plan.AttemptRef, holdfast.Heartbeat{Fence: plan.Fence, Step: "plan"})
+	reply, err := f.r.Dispatcher().Heartbeat(t.Context(), plan.AttemptRef, holdfast.Heartbeat{Fence: plan.Fence, Step: "plan"})
 	if err != nil || reply.Cancel != decision.ReasonPreempted {
 		t.Fatalf("the plan is told %+v, %v", reply, err)
 	}
@@ -320,7 +320,7 @@ func TestRedisGone(t *testing.T) {
 	plan := f.claim()
 	broken.err = holdfast.ErrUnavailable
 	beat := func(a holdfast.Assignment) holdfast.HeartbeatReply {
-		reply, err := f.r.Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence})
+		reply, err := f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence})
 		f.must(err)
 		return reply
 	}
@@ -369,7 +369,7 @@ func TestAResultIsTakenOnce(t *testing.T) {
 	f.look()
 	a := f.claim()
 	f.finish(a, planned(a))
-	if err := f.r.Finish(t.Context(), a.AttemptRef, failing(a)); !errors.Is(err, holdfast.ErrFenced) {
+	if err := f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, failing(a)); !errors.Is(err, holdfast.ErrFenced) {
 		t.Errorf("the second one: %v", err)
 	}
 	run, err := f.store.Run(t.Context(), a.Run)
@@ -399,13 +399,13 @@ func TestAuthorize(t *testing.T) {
 		"cut short":         {a.Run, 1, a.Token[:len(a.Token)-1], holdfast.ErrUnauthorized},
 	}
 	for name, tt := range tests {
-		_, err := f.r.Authorize(t.Context(), tt.run, tt.attempt, tt.token)
+		_, err := f.r.Dispatcher().Authorize(t.Context(), tt.run, tt.attempt, tt.token)
 		if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
 	f.finish(a, planned(a))
-	if _, err := f.r.Authorize(t.Context(), a.Run, 1, a.Token); !errors.Is(err, holdfast.ErrFenced) {
+	if _, err := f.r.Dispatcher().Authorize(t.Context(), a.Run, 1, a.Token); !errors.Is(err, holdfast.ErrFenced) {
 		t.Errorf("after its end: %v", err)
 	}
 }

@@ -38,7 +38,7 @@ func (r *Reconciler) driftSchedule(ctx context.Context) error {
 	var leased time.Time
 	for {
 		began := time.Now()
-		due, freed := r.drifts.Wait(), r.work.Wait()
+		due, freed := r.drifts.Wait(), r.dispatcher.Freed()
 		wait, err := driftLatest, error(nil)
 		if leased, err = r.leaseDrift(ctx, leased); err == nil && !leased.IsZero() {
 			wait, err = r.driftPass(ctx)
@@ -127,7 +127,7 @@ func (r *Reconciler) driftPass(ctx context.Context) (time.Duration, error) {
 // driftRoom is how many checks may be queued. Those that wait for a cloud which
 // has a break take nobody's place.
 func (r *Reconciler) driftRoom(ctx context.Context) (int, error) {
-	most, held := 2*r.opts.MaxDrift, r.breakers.held()
+	most, held := 2*r.opts.MaxDrift, r.dispatcher.Held()
 	checks, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
 		Kinds: []holdfast.RunKind{holdfast.RunDrift}, Statuses: unended(), Limit: most * (1 + len(held)),
 	})
@@ -164,7 +164,7 @@ func (r *Reconciler) checkDue(
 	case fresh.Drift.Due.IsZero() || fresh.Drift.Due.After(now):
 		return false, nil // somebody else was here
 	}
-	held := r.breakers.until(rec.Applied.Document.Provider)
+	held := r.dispatcher.HeldUntil(rec.Applied.Document.Provider)
 	switch fresh.Drift.Due = now.Add(driftDeferred); {
 	case ended:
 		fresh.Drift.Due = now.Add(driftUnrecorded)
@@ -260,7 +260,7 @@ func (r *Reconciler) queueDrift(ctx context.Context, cluster, reason, actor stri
 	if actor != "" {
 		r.audit(ctx, actor, "run.queue", run.ID, fmt.Sprintf("drift of %s: %s", cluster, reason))
 	}
-	r.wake(ctx, topicWork)
+	r.dispatcher.Queued(ctx)
 	return run, nil
 }
 

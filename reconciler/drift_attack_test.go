@@ -80,7 +80,7 @@ func TestCheckWithoutAPlan(t *testing.T) {
 	a := f.claim()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	f.must(f.r.Finish(ctx, a.AttemptRef, holdfast.Result{Status: holdfast.RunPlanned, Counts: holdfast.Counts{Update: 1}}))
+	f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, holdfast.Result{Status: holdfast.RunPlanned, Counts: holdfast.Counts{Update: 1}}))
 	for range 20 {
 		_, err := f.r.Reconciled(ctx, holdfast.Request{Cluster: "prod"})
 		f.must(err)
@@ -98,7 +98,7 @@ func TestUnreadablePlanHoldsNothingUp(t *testing.T) {
 	f.later()
 	a := f.claim()
 	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("no plan")))
-	f.must(f.r.Finish(t.Context(), a.AttemptRef, holdfast.Result{Status: holdfast.RunPlanned, Counts: holdfast.Counts{Update: 1}}))
+	f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, holdfast.Result{Status: holdfast.RunPlanned, Counts: holdfast.Counts{Update: 1}}))
 	if err := f.r.Settle(t.Context()); err == nil {
 		t.Error("a plan that may be readable in a moment is given up at once")
 	}
@@ -152,7 +152,7 @@ func TestBrokenCloudDoesNotHideDriftOfOthers(t *testing.T) {
 	f.clock.Advance(8 * time.Minute)
 	f.pass() // fills the queue
 	for _, name := range []string{"a1", "a2", "a3"} {
-		f.r.HeardOf(t.Context(), holdfast.Run{
+		f.r.Dispatcher().ObserveProvider(t.Context(), holdfast.Run{
 			ID: "run-" + name, Cluster: name, Status: holdfast.RunErrored, Document: holdfast.Cluster{Provider: "aws"},
 			Failure: &holdfast.Failure{Step: "plan", Cause: "ServiceUnavailable"},
 		})

@@ -48,7 +48,7 @@ func (r *Reconciler) recordDrift(ctx context.Context, in decision.Input) error {
 	}
 	rec := in.Cluster
 	rec.Drift = checkedDrift(in, run, found, why)
-	if err := r.refreshMeant(ctx, &rec, run); err != nil {
+	if err := r.dispatcher.RefreshOutputs(ctx, &rec, run); err != nil {
 		return err
 	}
 	if _, err := r.saveCluster(ctx, in.Cluster, rec, in.Runs); err != nil {

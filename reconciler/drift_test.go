@@ -266,7 +266,7 @@ func TestChecksStepBack(t *testing.T) {
 		f.later()
 		check := f.claim()
 		f.merge(1, byMerge)
-		reply, err := f.r.Heartbeat(t.Context(), check.AttemptRef, holdfast.Heartbeat{})
+		reply, err := f.r.Dispatcher().Heartbeat(t.Context(), check.AttemptRef, holdfast.Heartbeat{})
 		f.must(err)
 		if reply.Cancel != decision.ReasonPreempted {
 			t.Fatalf("the check is told %q", reply.Cancel)
@@ -353,7 +353,7 @@ func TestScheduleRuns(t *testing.T) {
 	next := func(kind holdfast.RunKind) holdfast.Assignment {
 		t.Helper()
 		for range 3 {
-			a, err := f.r.Claim(ctx, holdfast.ClaimRequest{Agent: "agent", Wait: 30 * time.Second})
+			a, err := f.r.Dispatcher().Claim(ctx, holdfast.ClaimRequest{Agent: "agent", Wait: 30 * time.Second})
 			if errors.Is(err, holdfast.ErrNotFound) {
 				continue
 			}
@@ -371,7 +371,7 @@ func TestScheduleRuns(t *testing.T) {
 		data, err := json.Marshal(plan)
 		f.must(err)
 		f.must(f.store.PutArtefact(ctx, a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(data)))
-		f.must(f.r.Finish(ctx, a.AttemptRef, holdfast.Result{Status: status, Fence: a.Fence, Applying: a.Kind.Writes()}))
+		f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, holdfast.Result{Status: status, Fence: a.Fence, Applying: a.Kind.Writes()}))
 	}
 	jump := func() {
 		f.clock.Advance(67 * time.Minute)

@@ -66,13 +66,8 @@ func (r *Reconciler) Post(ctx context.Context) (int, error) { return r.publish.P
 // Sweep looks at the leases once, as if the signs of life that were seen before
 // had been seen ago earlier.
 func (r *Reconciler) Sweep(ctx context.Context, ago time.Duration) error {
-	r.mu.Lock()
-	for ref, b := range r.beats {
-		b.seen = b.seen.Add(-ago)
-		r.beats[ref] = b
-	}
-	r.mu.Unlock()
-	return r.sweepOnce(ctx)
+	r.dispatcher.Age(ago)
+	return r.dispatcher.Sweep(ctx)
 }
 
 // Shards is a sharded map, for its own tests.

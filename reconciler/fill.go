@@ -51,7 +51,7 @@ func (r *Reconciler) fillSource(ctx context.Context, in decision.Input, run *hol
 // fillFormerState has a plan of a cluster that is being renamed made with the
 // state where the former name has it: there it is until then.
 func (r *Reconciler) fillFormerState(ctx context.Context, repo string, in decision.Input, run *holdfast.Run) error {
-	if !ownState(run.StateLocation) {
+	if !holdfast.OwnState(run.StateLocation) {
 		return nil
 	}
 	former, err := r.former(ctx, repo, in.Cluster, run.Document)

@@ -227,7 +227,7 @@ func bySquash(repo *gitserver.Repo, pr holdfast.PullRequest) string {
 // claim hands the next run to the agent; the zero Assignment if there is none.
 func (f *fleet) claim(executing ...holdfast.AttemptRef) holdfast.Assignment {
 	f.t.Helper()
-	a, err := f.r.Claim(f.t.Context(), holdfast.ClaimRequest{Agent: "agent", Executing: executing})
+	a, err := f.r.Dispatcher().Claim(f.t.Context(), holdfast.ClaimRequest{Agent: "agent", Executing: executing})
 	if err != nil && !strings.Contains(err.Error(), holdfast.ErrNotFound.Error()) {
 		f.t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func (f *fleet) claim(executing ...holdfast.AttemptRef) holdfast.Assignment {
 func (f *fleet) finish(a holdfast.Assignment, result holdfast.Result) {
 	f.t.Helper()
 	result.Fence = a.Fence
-	f.must(f.r.Finish(f.t.Context(), a.AttemptRef, result))
+	f.must(f.r.Dispatcher().Finish(f.t.Context(), a.AttemptRef, result))
 	f.settle()
 }
 

@@ -36,7 +36,7 @@ func TestAnAgentHangsUpWhileItClaims(t *testing.T) {
 	f.look()
 	ctx, cancel := context.WithCancel(t.Context())
 	store.cancel.Store(&cancel)
-	_, _ = f.r.Claim(ctx, holdfast.ClaimRequest{Agent: "agent"}) // nobody hears the answer
+	_, _ = f.r.Dispatcher().Claim(ctx, holdfast.ClaimRequest{Agent: "agent"}) // nobody hears the answer
 	runs, err := f.store.Runs(t.Context(), holdfast.RunFilter{Cluster: "prod"})
 	f.must(err)
 	if len(runs) != 1 || runs[0].Status != holdfast.RunRunning {

@@ -77,7 +77,7 @@ func (r *Reconciler) observeRelated(ctx context.Context, in *decision.Input) err
 		return err
 	}
 	if last := decision.Newest(in.Runs); last.Status.Pending() {
-		in.Throttled = r.breakers.until(last.Document.Provider)
+		in.Throttled = r.dispatcher.HeldUntil(last.Document.Provider)
 	}
 	if !rec.Desired.Removed {
 		in.Parents, err = r.parents(ctx, rec.Desired.Document)

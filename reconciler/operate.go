@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
@@ -71,7 +72,7 @@ func (r *Reconciler) Lock(ctx context.Context, cluster string) (
 	if running != nil && err != nil {
 		// The records are the truth, whatever Redis remembers.
 		return holdfast.LockHolder{
-			Owner: lockOwner(run.Ref()), Since: run.StartedAt, Expires: run.HeartbeatAt.Add(r.opts.Lease),
+			Owner: dispatch.LockOwner(run.Ref()), Since: run.StartedAt, Expires: run.HeartbeatAt.Add(r.opts.Lease),
 		}, run, alive, nil
 	}
 	return holder, run, alive, err
@@ -117,10 +118,7 @@ func (r *Reconciler) Unlock(ctx context.Context, cluster, actor string, force bo
 		return &holdfast.LockedError{Holder: holder}
 	}
 	r.audit(ctx, actor, "lock.release", cluster, fmt.Sprintf("%s, alive %t, force %t", holder.Owner, alive, force))
-	// Whether the old engine still works is unknown: nothing goes on by itself.
-	result := killed(run, "its lock was taken away by "+actor)
-	result.Failure.Transient = false
-	if _, err := r.end(ctx, run.Ref(), result); err != nil {
+	if err := r.dispatcher.Kill(ctx, run, "its lock was taken away by "+actor); err != nil {
 		return fmt.Errorf("end run %s: %w", run.ID, err)
 	}
 	return nil

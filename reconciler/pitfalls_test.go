@@ -342,7 +342,7 @@ func historyIsKept(t *testing.T) {
 	f.push(1, running)
 	a := f.claim()
 	f.push(1, map[string]string{"infra/prod/main.tf": module("four")})
-	reply, err := f.r.Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence})
+	reply, err := f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence})
 	if err != nil || reply.Cancel == "" {
 		t.Fatalf("the outdated plan is told %+v, %v: it is to stop by itself, with its locks", reply, err)
 	}

@@ -87,7 +87,7 @@ func (r *Reconciler) removals(ctx context.Context, pr holdfast.PullRequestRecord
 
 // ProviderWait is why no run of a provider is handed out.
 func (p publishing) ProviderWait(ctx context.Context, provider string) (reason, detail string, err error) {
-	return p.r.providerWait(ctx, provider)
+	return p.r.dispatcher.ProviderWait(ctx, provider)
 }
 
 // DriftReport is all that there is to tell of a cluster's drift.

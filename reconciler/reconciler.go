@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/templates"
@@ -117,23 +117,22 @@ type Metrics interface {
 
 // Reconciler keeps a fleet. Its methods are safe for concurrent use.
 type Reconciler struct {
-	opts     Options
-	repos    map[string]Repository
-	resolver *templates.Resolver
-	catalogs *catalogs
-	opened   *openVersions
-	traces   *tracer
-	breakers *breakers
-	upgrader *upgrader
-	publish  *publish.Publisher
-	assessed *assessments
+	opts       Options
+	repos      map[string]Repository
+	resolver   *templates.Resolver
+	catalogs   *catalogs
+	opened     *openVersions
+	traces     *tracer
+	upgrader   *upgrader
+	publish    *publish.Publisher
+	assessed   *assessments
+	dispatcher *dispatch.Dispatcher
 
 	sources  *queue.Queue[sourceKey]
 	requests *queue.Queue[holdfast.Request]
 	upgrades *queue.Queue[string] // repositories whose upgrades are to be looked at
 	drifts   *queue.Broadcast     // a check for drift may be due
 	asked    *queue.Broadcast     // a command was stored
-	work     *queue.Broadcast     // a run may be claimable
 	took     *queue.Broadcast     // a repository was taken in for the first time
 
 	obeying  sync.Mutex // commands are carried out one after another
@@ -142,10 +141,7 @@ type Reconciler struct {
 	noting   sync.Mutex // changes of what is remembered of a repository, too
 
 	mu        sync.Mutex
-	refs      map[string]holdfast.Refs     // of the last fetch, by repository
-	renewed   map[string]time.Time         // when a run's lock was last confirmed, by run
-	beats     map[holdfast.AttemptRef]beat // of running attempts, as the sweep saw them
-	draining  bool
+	refs      map[string]holdfast.Refs   // of the last fetch, by repository
 	ready     map[string]bool            // repositories that were taken in once
 	doubtful  map[string]map[string]bool // by repository: clusters to look at again with each head
 	retagged  map[string]tagSet          // by repository: tags that have moved since it was looked at
@@ -191,10 +187,8 @@ func New(opts Options) (*Reconciler, error) {
 		upgrader:  newUpgrader(),
 		drifts:    queue.NewBroadcast(),
 		asked:     queue.NewBroadcast(),
-		work:      queue.NewBroadcast(),
 		took:      queue.NewBroadcast(),
 		refs:      make(map[string]holdfast.Refs),
-		renewed:   make(map[string]time.Time),
 		ready:     make(map[string]bool),
 		doubtful:  make(map[string]map[string]bool),
 		retagged:  make(map[string]tagSet),
@@ -214,7 +208,18 @@ func New(opts Options) (*Reconciler, error) {
 		r.repos[repo.Name] = repo
 	}
 	r.resolver = templates.NewResolver(versions{r})
-	r.breakers = newBreakers(r.opts.Now)
+	dispatcher, err := dispatch.New(dispatch.Options{
+		Store: r.opts.Store, Locker: r.opts.Locker, Fleet: fleet{r}, TokenKey: r.opts.TokenKey,
+		Limits: dispatch.Limits{
+			Runs: r.opts.MaxRuns, Drift: r.opts.MaxDrift, Provider: r.opts.MaxProvider, Timeout: r.opts.RunTimeout,
+			Lease: r.opts.Lease, Retries: r.opts.MaxRetries, RetryDelay: r.opts.RetryDelay,
+		},
+		Metrics: r.opts.Metrics, Logger: r.opts.Logger, Now: r.opts.Now,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reconciler: %w", err)
+	}
+	r.dispatcher = dispatcher
 	r.publish = newPublisher(r)
 	return r, nil
 }
@@ -263,8 +268,8 @@ func withDefaults(opts Options) Options {
 
 // Run reconciles until ctx is done: it polls, works off requests, posts what
 // the outbox holds, and watches the leases. Requests that were begun are
-// finished before it returns. Agents are served apart from it, by Claim and its
-// sisters, before and after.
+// finished before it returns. Agents are served apart from it, by the Dispatcher,
+// before and after.
 func (r *Reconciler) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for range 2 {
@@ -289,6 +294,9 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	r.upgrades.Close()
 	return err
 }
+
+// Dispatcher hands runs to agents and takes in how they end.
+func (r *Reconciler) Dispatcher() *dispatch.Dispatcher { return r.dispatcher }
 
 // Enqueue asks for a look at a repository or a pull request. It never blocks.
 func (r *Reconciler) Enqueue(req holdfast.SourceRequest) {
@@ -330,24 +338,18 @@ func (r *Reconciler) Ready() (missing []string) {
 // woken is called by another replica's Wake.
 func (r *Reconciler) woken(topic string) {
 	switch topic {
-	case topicWork:
-		r.work.Send()
 	case topicPosts:
 		r.publish.Wake()
 	case topicDrift:
 		r.drifts.Send()
 	default:
-		if word, ok := strings.CutPrefix(topic, topicProvider); ok {
-			r.toldOf(word)
-		}
+		r.dispatcher.Woken(topic)
 	}
 }
 
 const (
-	topicWork     = "work"
-	topicPosts    = "posts"
-	topicDrift    = "drift"
-	topicProvider = "provider:" // and a word of toldOf
+	topicPosts = "posts"
+	topicDrift = "drift"
 )
 
 func (r *Reconciler) wake(ctx context.Context, topic string) {

@@ -23,14 +23,14 @@ func TestRun(t *testing.T) {
 
 	next := func() holdfast.Assignment {
 		t.Helper()
-		a, err := f.r.Claim(ctx, holdfast.ClaimRequest{Agent: "agent", Wait: 30 * time.Second})
+		a, err := f.r.Dispatcher().Claim(ctx, holdfast.ClaimRequest{Agent: "agent", Wait: 30 * time.Second})
 		f.must(err)
 		f.must(f.store.PutArtefact(ctx, a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
 		return a
 	}
 	end := func(a holdfast.Assignment, result holdfast.Result) {
 		t.Helper()
-		f.must(f.r.Finish(ctx, a.AttemptRef, result))
+		f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, result))
 	}
 	adopted := next() // found by the first poll
 	end(adopted, holdfast.Result{Status: holdfast.RunNoChanges})

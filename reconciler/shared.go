@@ -56,7 +56,7 @@ func (r *Reconciler) tenants(ctx context.Context, location string) ([]holdfast.C
 func (r *Reconciler) sharedState(
 	ctx context.Context, cat *catalog, res *resolution, rec holdfast.ClusterRecord,
 ) (holdfast.Faults, error) {
-	if res.location == "" || ownState(res.location) { // those are told apart by their names
+	if res.location == "" || holdfast.OwnState(res.location) { // those are told apart by their names
 		return nil, nil
 	}
 	if rec.Applied.Run != "" && r.appliedAt(ctx, rec) == res.location {
@@ -106,7 +106,7 @@ func (r *Reconciler) stateElsewhere(ctx context.Context, cat *catalog, rec holdf
 	}
 	rec.Applied = applied
 	location := r.appliedAt(ctx, rec)
-	if location == "" || ownState(location) {
+	if location == "" || holdfast.OwnState(location) {
 		return "", nil
 	}
 	const why = "its state, %s, is also that of %q"

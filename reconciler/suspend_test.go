@@ -79,7 +79,7 @@ func TestSuspensionLeavesAloneWhatRuns(t *testing.T) {
 			a := f.claim()
 			f.must(suspend(f, true))
 			f.settle()
-			reply, err := f.r.Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence, Step: "apply"})
+			reply, err := f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence, Step: "apply"})
 			if err != nil || reply.Cancel != "" || !reply.MayApply {
 				t.Fatalf("a running apply is told %+v, %v", reply, err)
 			}

@@ -372,7 +372,7 @@ func (h *house) openServer(context.Context) error {
 		return err
 	}
 	opts := server.Options{
-		Dispatcher: h.reconciler, Blobs: h.store, States: h.store, Records: h.store, Commander: h.reconciler,
+		Dispatcher: h.reconciler.Dispatcher(), Blobs: h.store, States: h.store, Records: h.store, Commander: h.reconciler,
 		Local: h.store, Posts: h.store, Webhooks: hooks, Metrics: h.metrics.handler(), Ready: h.waitsFor,
 		Socket: server.Socket{Path: h.path("run", "agent.sock")}, Version: buildVersion(), Logger: h.logger,
 	}

@@ -109,7 +109,7 @@ func (a *app) serve(ctx context.Context, cfg *config.Config) error {
 	}
 	logger.Info("server is stopping", "grace", cfg.Server.Grace)
 	closeIntake()
-	h.reconciler.Drain()
+	h.reconciler.Dispatcher().Drain()
 	h.finishRuns(last, beside, logger)
 	stopReconciling()
 	closeAgents()

@@ -2,7 +2,6 @@ package reconciler_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -126,7 +125,7 @@ func TestOutputsOfAnEarlierCheck(t *testing.T) {
 	check := f.due()
 	f.merge(1, byMerge)
 	f.must(f.store.PutArtefact(t.Context(), check.AttemptRef, holdfast.ArtefactOutputs, strings.NewReader(outputsOf("https://late", 1))))
-	f.must(f.r.Finish(t.Context(), check.AttemptRef, holdfast.Result{Status: holdfast.RunNoChanges, Fence: check.Fence}))
+	f.must(f.r.Dispatcher().Finish(t.Context(), check.AttemptRef, holdfast.Result{Status: holdfast.RunNoChanges, Fence: check.Fence}))
 	f.restart() // and forgets to look at it
 	a := f.claim()
 	f.ends(a, good(a), outputsOf("https://10.0.0.2", 5))
@@ -169,7 +168,7 @@ func TestOutputsThatCannotBeRead(t *testing.T) {
 			_, err = f.store.UpdateRun(t.Context(), run)
 			f.must(err)
 			f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactOutputs, strings.NewReader(outputsOf("https://10.0.0.1", 3))))
-			f.must(f.r.Finish(t.Context(), a.AttemptRef, holdfast.Result{Status: holdfast.RunNoChanges, Fence: a.Fence}))
+			f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, holdfast.Result{Status: holdfast.RunNoChanges, Fence: a.Fence}))
 			if err := f.r.Settle(t.Context()); err == nil || !strings.Contains(err.Error(), "the object store is away") {
 				t.Fatalf("the first look ended with %v", err)
 			}
@@ -189,73 +188,6 @@ func TestOutputsThatCannotBeRead(t *testing.T) {
 				t.Errorf("the record says %s", got)
 			}
 		})
-	}
-}
-
-// TestMeant states what is taken for an endpoint and for a number of nodes.
-func TestMeant(t *testing.T) {
-	t.Parallel()
-	valid := map[string]string{
-		`"https://1.2.3.4"`: "https://1.2.3.4", `"https://a.eks.amazonaws.com:443/"`: "https://a.eks.amazonaws.com:443/",
-		`"10.0.0.1"`: "10.0.0.1", `"api.example.com:6443"`: "api.example.com:6443", `"[::1]:6443"`: "[::1]:6443", `"::1"`: "::1",
-		`"http://[2001:db8::1]/k8s"`: "http://[2001:db8::1]/k8s",
-	}
-	for value, want := range valid {
-		got, ignored := reconciler.Meant(ofCluster, []holdfast.Output{{Name: "api", Value: json.RawMessage(value)}})
-		if got.Endpoint != want || len(ignored) > 0 {
-			t.Errorf("endpoint %s: got %q, %v", value, got.Endpoint, ignored)
-		}
-	}
-	for _, value := range []string{
-		``, `null`, `""`, `3`, `["https://1.2.3.4"]`, `"https://"`, `"javascript:alert(1)"`, `"file:///etc"`, `"https://u:hunter22@h"`,
-		`"https://h?token=hunter22"`, `"https://h#x"`, `"two words"`, `"https://h/\u001b[2J"`, `"https://h/a b"`, `"h:0"`, `"h:99999"`, `"-h"`, `"a/b"`,
-		`"https://` + strings.Repeat("h", 3000) + `"`,
-	} {
-		got, ignored := reconciler.Meant(ofCluster, []holdfast.Output{{Name: "api", Value: json.RawMessage(value)}})
-		if got.Endpoint != "" || len(ignored) != 1 || strings.Contains(ignored[0].Error(), "hunter22") {
-			t.Errorf("endpoint %s: got %q, %v", value, got.Endpoint, ignored)
-		}
-	}
-	for value, want := range map[string]int{`0`: 0, `3`: 3, `3.0`: 3, `"12"`: 12, `2147483647`: 2147483647} {
-		got, ignored := reconciler.Meant(ofCluster, []holdfast.Output{{Name: "nodes", Value: json.RawMessage(value)}})
-		if got.NodeCount != want || len(ignored) > 0 {
-			t.Errorf("nodes %s: got %d, %v", value, got.NodeCount, ignored)
-		}
-	}
-	for _, value := range []string{``, `null`, `-1`, `2.5`, `1e300`, `2147483648`, `"-1"`, `"3.5"`, `"three"`, `true`, `[3]`, `{}`} {
-		got, ignored := reconciler.Meant(ofCluster, []holdfast.Output{{Name: "nodes", Value: json.RawMessage(value)}})
-		if got.NodeCount != 0 || len(ignored) != 1 {
-			t.Errorf("nodes %s: got %d, %v", value, got.NodeCount, ignored)
-		}
-	}
-	sensitive := []holdfast.Output{
-		{Name: "api", Sensitive: true, Value: json.RawMessage(`"https://1.2.3.4"`)}, {Name: "nodes", Sensitive: true}, {Name: "config", Sensitive: true},
-	}
-	got, ignored := reconciler.Meant(ofCluster, sensitive)
-	if got.Endpoint != "" || got.NodeCount != 0 || got.Kubeconfig != "config" || len(ignored) != 2 {
-		t.Errorf("sensitive ones: %+v, %v", got, ignored)
-	}
-	got, ignored = reconciler.Meant(ofCluster, nil)
-	if got.Endpoint != "" || got.NodeCount != 0 || got.Kubeconfig != "" || len(ignored) > 0 {
-		t.Errorf("no outputs, as their modules are off: %+v, %v", got, ignored)
-	}
-}
-
-func TestAssignmentHasLimits(t *testing.T) {
-	t.Parallel()
-	want := holdfast.RunLimits{Memory: 1 << 30, Processes: 99, CPU: 1.5}
-	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")},
-		func(opts *reconciler.Options) {
-			opts.Limits = func(c holdfast.Cluster) holdfast.RunLimits {
-				if c.Name != "prod" {
-					t.Errorf("limits of %q were asked for", c.Name)
-				}
-				return want
-			}
-		})
-	f.look()
-	if a := f.claim(); a.Limits != want {
-		t.Errorf("limits %+v, want %+v", a.Limits, want)
 	}
 }
 

@@ -1,4 +1,4 @@
-package reconciler
+package dispatch
 
 import (
 	"context"
@@ -15,19 +15,19 @@ import (
 // takeInventory records what a cluster consists of, as a run that has ended has
 // found it in the state. It is no part of the run's outcome: what goes wrong
 // here is logged, and put right by the next run.
-func (r *Reconciler) takeInventory(ctx context.Context, run holdfast.Run) {
+func (d *Dispatcher) takeInventory(ctx context.Context, run holdfast.Run) {
 	if !takesInventory(run) {
 		return
 	}
-	resources, err := r.resources(ctx, run)
+	resources, err := d.resources(ctx, run)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return // the state could not be read
 	}
 	if err == nil {
-		err = r.opts.Store.SaveResources(ctx, run.Cluster, resources)
+		err = d.opts.Store.SaveResources(ctx, run.Cluster, resources)
 	}
 	if err != nil {
-		r.opts.Logger.WarnContext(ctx, "resources were not recorded", "run", run.ID, "cluster", run.Cluster, "err", err)
+		d.opts.Logger.WarnContext(ctx, "resources were not recorded", "run", run.ID, "cluster", run.Cluster, "err", err)
 	}
 }
 
@@ -46,8 +46,8 @@ func takesInventory(run holdfast.Run) bool {
 
 // resources are those in the state as the run left it. Those that it has changed
 // say so.
-func (r *Reconciler) resources(ctx context.Context, run holdfast.Run) ([]holdfast.Resource, error) {
-	data, err := r.artefact(ctx, run.ID, holdfast.ArtefactResources)
+func (d *Dispatcher) resources(ctx context.Context, run holdfast.Run) ([]holdfast.Resource, error) {
+	data, err := ReadArtefact(ctx, d.opts.Store, run.ID, holdfast.ArtefactResources)
 	if err != nil {
 		return nil, err
 	}
@@ -57,11 +57,11 @@ func (r *Reconciler) resources(ctx context.Context, run holdfast.Run) ([]holdfas
 	}
 	var plan holdfast.Plan
 	if run.Kind.Writes() && run.Begun {
-		if plan, err = r.appliedPlan(ctx, run); err != nil {
+		if plan, err = d.appliedPlan(ctx, run); err != nil {
 			return nil, err
 		}
 	}
-	before, err := r.movedBy(ctx, run, plan)
+	before, err := d.movedBy(ctx, run, plan)
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +78,10 @@ func (r *Reconciler) resources(ctx context.Context, run holdfast.Run) ([]holdfas
 
 // appliedPlan is what a run has applied, or was to; the zero Plan if that was not
 // kept.
-func (r *Reconciler) appliedPlan(ctx context.Context, run holdfast.Run) (holdfast.Plan, error) {
-	plan, err := r.summary(ctx, run.ID)
+func (d *Dispatcher) appliedPlan(ctx context.Context, run holdfast.Run) (holdfast.Plan, error) {
+	plan, err := ReadPlan(ctx, d.opts.Store, run.ID)
 	if errors.Is(err, holdfast.ErrNotFound) && run.StoredPlan != "" {
-		plan, err = r.summary(ctx, run.StoredPlan)
+		plan, err = ReadPlan(ctx, d.opts.Store, run.StoredPlan)
 	}
 	if errors.Is(err, holdfast.ErrNotFound) {
 		err = nil
@@ -111,7 +111,7 @@ func changedBy(run holdfast.Run, plan holdfast.Plan) map[string]bool {
 
 // movedBy is what was known of the resources that a run has given another
 // address, by that.
-func (r *Reconciler) movedBy(ctx context.Context, run holdfast.Run, plan holdfast.Plan) (map[string]holdfast.Resource, error) {
+func (d *Dispatcher) movedBy(ctx context.Context, run holdfast.Run, plan holdfast.Plan) (map[string]holdfast.Resource, error) {
 	to := make(map[string]string)
 	for _, change := range plan.Changes {
 		if change.PreviousAddress != "" {
@@ -121,7 +121,7 @@ func (r *Reconciler) movedBy(ctx context.Context, run holdfast.Run, plan holdfas
 	if len(to) == 0 {
 		return nil, nil
 	}
-	known, err := r.opts.Store.Resources(ctx, holdfast.ResourceFilter{Cluster: run.Cluster, Limit: math.MaxInt32})
+	known, err := d.opts.Store.Resources(ctx, holdfast.ResourceFilter{Cluster: run.Cluster, Limit: math.MaxInt32})
 	if err != nil {
 		return nil, fmt.Errorf("list resources of %q: %w", run.Cluster, err)
 	}

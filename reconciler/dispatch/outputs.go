@@ -1,4 +1,4 @@
-package reconciler
+package dispatch
 
 import (
 	"context"
@@ -12,23 +12,24 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
 
-// learnMeant fills in what the outputs of a run say of the cluster that it has
+// ReadOutputs fills in what the outputs of a run say of the cluster that it has
 // applied, or found as it was applied. Outputs that were not kept say nothing.
 // For a moment after the run they may not be readable: an object store may be
 // away. Later on they are left out, as there are other things to do.
-func (r *Reconciler) learnMeant(ctx context.Context, applied *holdfast.Applied, run holdfast.Run) error {
+func (d *Dispatcher) ReadOutputs(ctx context.Context, applied *holdfast.Applied, run holdfast.Run) error {
 	if len(applied.Means) == 0 {
 		return nil
 	}
-	data, err := r.artefact(ctx, run.ID, holdfast.ArtefactOutputs)
+	data, err := ReadArtefact(ctx, d.opts.Store, run.ID, holdfast.ArtefactOutputs)
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound):
 		return nil
-	case err != nil && r.opts.Now().Sub(run.FinishedAt) <= readPatience:
+	case err != nil && d.opts.Now().Sub(run.FinishedAt) <= outputsPatience:
 		return fmt.Errorf("read outputs of run %s: %w", run.ID, err)
 	}
 	var outputs []holdfast.Output
@@ -36,11 +37,11 @@ func (r *Reconciler) learnMeant(ctx context.Context, applied *holdfast.Applied, 
 		err = json.Unmarshal(data, &outputs)
 	}
 	if err != nil {
-		r.opts.Logger.WarnContext(ctx, "outputs were not read", "cluster", run.Cluster, "run", run.ID, "err", err)
+		d.opts.Logger.WarnContext(ctx, "outputs were not read", "cluster", run.Cluster, "run", run.ID, "err", err)
 		return nil
 	}
 	for _, err := range meant(applied, outputs) {
-		r.opts.Logger.WarnContext(ctx, "output was ignored", "cluster", run.Cluster, "run", run.ID, "err", err)
+		d.opts.Logger.WarnContext(ctx, "output was ignored", "cluster", run.Cluster, "run", run.ID, "err", err)
 	}
 	return nil
 }
@@ -77,6 +78,9 @@ func meant(applied *holdfast.Applied, outputs []holdfast.Output) (ignored []erro
 	}
 	return ignored
 }
+
+// outputsPatience is for how long after a run its outputs may not be readable.
+const outputsPatience = time.Minute
 
 const maxEndpoint = 2048 // bytes
 
@@ -142,13 +146,13 @@ func nodeCountOf(o holdfast.Output) (int, error) {
 	return int(number), nil
 }
 
-// refreshMeant takes what the outputs say from a check that has found a cluster
+// RefreshOutputs takes what the outputs say from a check that has found a cluster
 // as it was last applied: an apply may not have kept them.
-func (r *Reconciler) refreshMeant(ctx context.Context, rec *holdfast.ClusterRecord, run holdfast.Run) error {
+func (d *Dispatcher) RefreshOutputs(ctx context.Context, rec *holdfast.ClusterRecord, run holdfast.Run) error {
 	last := rec.Applied
 	same := run.Bundle == last.Bundle && run.Dir == last.Dir && run.SourceDigest.Equal(last.SourceDigest)
 	if run.Status != holdfast.RunNoChanges || !same || run.StartedAt.Before(last.At) {
 		return nil
 	}
-	return r.learnMeant(ctx, &rec.Applied, run)
+	return d.ReadOutputs(ctx, &rec.Applied, run)
 }

@@ -1,0 +1,196 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Claim hands a run to an agent. It waits up to req.Wait for one and is
+// ErrNotFound if there is none by then.
+func (d *Dispatcher) Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error) {
+	if err := d.reap(ctx, req); err != nil {
+		return holdfast.Assignment{}, err
+	}
+	deadline := time.NewTimer(min(req.Wait, 30*time.Second))
+	defer deadline.Stop()
+	for {
+		woken := d.work.Wait()
+		a, err := d.claim(ctx, req.Agent, req.Kinds)
+		if !errors.Is(err, holdfast.ErrNotFound) {
+			return a, err
+		}
+		select {
+		case <-woken:
+		case <-time.After(time.Second): // a backoff may have ended, another replica may have queued
+		case <-deadline.C:
+			return a, err
+		case <-ctx.Done():
+			return a, ctx.Err()
+		}
+	}
+}
+
+// claimableLooked is how many claimable runs are tried, each of another state:
+// more than can be locked by others for a moment.
+const claimableLooked = 16
+
+// claim tries the claimable runs in their order. The lock is taken before the
+// record, so that a run that was claimed always had the lock.
+func (d *Dispatcher) claim(ctx context.Context, agent string, kinds []holdfast.RunKind) (holdfast.Assignment, error) {
+	d.mu.Lock()
+	draining := d.draining
+	d.mu.Unlock()
+	if draining {
+		return holdfast.Assignment{}, holdfast.ErrNotFound
+	}
+	filter, some, err := d.claimFilter(ctx, kinds)
+	if err != nil || !some {
+		return holdfast.Assignment{}, cmp.Or(err, holdfast.ErrNotFound)
+	}
+	runs, err := d.opts.Store.Claimable(ctx, filter)
+	if err != nil {
+		return holdfast.Assignment{}, fmt.Errorf("list claimable runs: %w", err)
+	}
+	for _, run := range runs {
+		claimed, err := d.claimOne(ctx, run, agent, filter.Now)
+		if errors.Is(err, holdfast.ErrConflict) {
+			continue
+		} else if err != nil {
+			return holdfast.Assignment{}, err
+		}
+		// The run is the agent's now. If that has hung up meanwhile its lease ends,
+		// and the run goes on elsewhere: it is not the run that has failed.
+		return d.begin(context.WithoutCancel(ctx), claimed)
+	}
+	return holdfast.Assignment{}, holdfast.ErrNotFound
+}
+
+// claimOne makes a run running; ErrConflict if that cannot be now.
+func (d *Dispatcher) claimOne(ctx context.Context, run holdfast.Run, agent string, now time.Time) (claimed holdfast.Run, err error) {
+	if stopped, err := d.opts.Fleet.Stopped(ctx, run); err != nil {
+		return run, err
+	} else if stopped || !d.breakers.admits(run.Document.Provider, run.ID) {
+		return run, holdfast.ErrConflict
+	}
+	defer func() {
+		if err != nil {
+			d.breakers.withdraw(run.Document.Provider, run.ID)
+		}
+	}()
+	owner := LockOwner(holdfast.AttemptRef{Run: run.ID, Attempt: run.Attempt + 1})
+	switch err := d.opts.Locker.Acquire(ctx, run.StateLocation, owner, d.opts.Limits.Lease); {
+	case errors.Is(err, holdfast.ErrLocked):
+		d.opts.Metrics.LockRefused()
+		return run, holdfast.ErrConflict
+	case err != nil:
+		return run, fmt.Errorf("lock %s: %w", run.StateLocation, err)
+	}
+	err = d.withinCap(ctx, run, func() error {
+		claimed, err = d.opts.Store.ClaimRun(ctx, run.ID, agent, now, d.opts.Limits.Runs)
+		return err
+	})
+	if err != nil {
+		_ = d.opts.Locker.Release(ctx, run.StateLocation, owner) // else its lease ends by itself
+		return run, fmt.Errorf("claim run %s: %w", run.ID, err)
+	}
+	return claimed, nil
+}
+
+// claimFilter says which runs may be handed out now: not those of providers that
+// need a break or have as many runs as they may, and no more checks for drift
+// than there may be. It is false if there can be none.
+func (d *Dispatcher) claimFilter(ctx context.Context, kinds []holdfast.RunKind) (holdfast.ClaimFilter, bool, error) {
+	running, drift, err := d.opts.Store.RunningBy(ctx)
+	if err != nil {
+		return holdfast.ClaimFilter{}, false, fmt.Errorf("count running runs: %w", err)
+	}
+	filter := holdfast.ClaimFilter{
+		Now: d.opts.Now(), Kinds: kinds, Providers: d.breakers.held(), Limit: claimableLooked,
+	}
+	for provider, most := range d.opts.Limits.Provider {
+		if running[provider] >= most && !slices.Contains(filter.Providers, provider) {
+			filter.Providers = append(filter.Providers, provider)
+		}
+	}
+	slices.Sort(filter.Providers)
+	if drift < d.opts.Limits.Drift {
+		return filter, true, nil
+	}
+	if len(kinds) == 0 {
+		kinds = []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDestroy}
+	}
+	filter.Kinds = slices.DeleteFunc(slices.Clone(kinds), func(k holdfast.RunKind) bool { return k == holdfast.RunDrift })
+	return filter, len(filter.Kinds) > 0, nil
+}
+
+// capLease bounds for how long a claim that dies keeps others of its provider
+// waiting.
+const capLease = 5 * time.Second
+
+// withinCap calls claim while the provider of run has fewer runs than it may, or,
+// for a check for drift, fewer of those run than may at once, and nobody else
+// claims one of it; else it is an ErrConflict.
+func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func() error) error {
+	provider := run.Document.Provider
+	most, capped := d.opts.Limits.Provider[provider]
+	capped = capped && provider != ""
+	check := run.Kind == holdfast.RunDrift
+	var keys []string
+	if capped {
+		keys = append(keys, "provider:"+provider)
+	}
+	if check {
+		keys = append(keys, "drift")
+	}
+	if len(keys) == 0 {
+		return claim()
+	}
+	owner := holdfast.NewID("claim", d.opts.Now())
+	for _, key := range keys {
+		switch err := d.opts.Locker.Acquire(ctx, key, owner, capLease); {
+		case errors.Is(err, holdfast.ErrLocked):
+			return holdfast.ErrConflict
+		case err != nil:
+			return fmt.Errorf("lock %s: %w", key, err)
+		}
+		defer func() { _ = d.opts.Locker.Release(ctx, key, owner) }() // else its lease ends by itself
+	}
+	running, checks, err := d.opts.Store.RunningBy(ctx)
+	if err != nil {
+		return fmt.Errorf("count running runs: %w", err)
+	}
+	if capped && running[provider] >= most || check && checks >= d.opts.Limits.Drift {
+		return holdfast.ErrConflict
+	}
+	return claim()
+}
+
+// begin records the world in which the attempt starts and makes its assignment.
+func (d *Dispatcher) begin(ctx context.Context, run holdfast.Run) (holdfast.Assignment, error) {
+	d.confirmed(run.ID)
+	a, run, err := d.opts.Fleet.Assignment(ctx, run)
+	if err != nil {
+		// Nothing has started. The run ends with what is wrong, for all to see.
+		_, endErr := d.end(ctx, run.Ref(), holdfast.Result{
+			Status: holdfast.RunErrored, Reason: "Assignment",
+			Failure: &holdfast.Failure{Step: "prepare", Summary: err.Error(), Cause: "Assignment"},
+		})
+		if endErr != nil {
+			return a, fmt.Errorf("%w; end run %s: %w", err, run.ID, endErr)
+		}
+		return a, holdfast.ErrNotFound
+	}
+	a.AttemptRef, a.Token = run.Ref(), d.token(run.ID, run.Attempt)
+	a.Deadline, a.Lease = d.opts.Now().Add(d.opts.Limits.Timeout), d.opts.Limits.Lease
+	d.opts.Metrics.RunClaimed(run.Kind, run.StartedAt.Sub(run.CreatedAt))
+	d.opts.Logger.InfoContext(ctx, "run was claimed", "run", run.ID, "attempt", run.Attempt,
+		"cluster", run.Cluster, "kind", run.Kind, "agent", run.Agent)
+	d.opts.Fleet.Changed(ctx, run)
+	return a, nil
+}

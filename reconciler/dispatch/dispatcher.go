@@ -1,0 +1,103 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
+)
+
+// Options are what a Dispatcher needs. All are required unless noted.
+type Options struct {
+	Store  Store
+	Locker Locker
+	Fleet  Fleet
+	// TokenKey makes the attempts' credentials: at least 32 bytes, the same in
+	// all replicas.
+	TokenKey []byte
+	Limits   Limits
+
+	Metrics Metrics          // nil measures nothing
+	Logger  *slog.Logger     // nil discards
+	Now     func() time.Time // nil means time.Now
+}
+
+// Limits bound runs. None has a default of its own: the reconciler's apply.
+type Limits struct {
+	Runs       int            // at once in the fleet
+	Drift      int            // drift checks at once
+	Provider   map[string]int // at once by provider; one that is not named has no limit of its own
+	Timeout    time.Duration  // of a run: its engine is interrupted then
+	Lease      time.Duration  // how long a silent attempt is believed in
+	Retries    int            // of an attempt that failed for a transient cause; negative means none
+	RetryDelay time.Duration  // before the first retry; doubles with each
+}
+
+// Dispatcher hands out runs. Its methods are safe for concurrent use.
+type Dispatcher struct {
+	opts     Options
+	work     *queue.Broadcast // a run may be claimable
+	breakers *breakers
+
+	mu       sync.Mutex                   // guards what follows
+	renewed  map[string]time.Time         // when a run's lock was last confirmed, by run
+	beats    map[holdfast.AttemptRef]beat // of running attempts, as the sweep saw them
+	draining bool
+}
+
+// New returns a Dispatcher, or an error that names what is missing.
+func New(opts Options) (*Dispatcher, error) {
+	switch {
+	case opts.Store == nil:
+		return nil, errors.New("dispatch: no store")
+	case opts.Locker == nil:
+		return nil, errors.New("dispatch: no locker")
+	case opts.Fleet == nil:
+		return nil, errors.New("dispatch: no fleet")
+	case len(opts.TokenKey) < 32:
+		return nil, errors.New("dispatch: a key of at least 32 bytes is needed")
+	case opts.Limits.Runs <= 0 || opts.Limits.Lease <= 0:
+		return nil, errors.New("dispatch: limits of runs and lease are needed")
+	}
+	if opts.Metrics == nil {
+		opts.Metrics = noMetrics{}
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	return &Dispatcher{
+		opts: opts, work: queue.NewBroadcast(), breakers: newBreakers(opts.Now), renewed: make(map[string]time.Time),
+	}, nil
+}
+
+// Drain stops the handing out of runs, for a shutdown.
+func (d *Dispatcher) Drain() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.draining = true
+}
+
+// Queued says that a run was queued: agents that wait for one look again, at all
+// replicas.
+func (d *Dispatcher) Queued(ctx context.Context) { d.opts.Fleet.Wake(ctx, topicWork) }
+
+// Freed returns a channel that is closed when next a run was queued or has ended.
+func (d *Dispatcher) Freed() <-chan struct{} { return d.work.Wait() }
+
+// LockOwner is the name of an attempt as the owner of a lock.
+func LockOwner(ref holdfast.AttemptRef) string { return fmt.Sprintf("%s/%d", ref.Run, ref.Attempt) }
+
+type noMetrics struct{}
+
+func (noMetrics) RunEnded(holdfast.RunKind, holdfast.RunStatus, string) {}
+func (noMetrics) RunClaimed(holdfast.RunKind, time.Duration)            {}
+func (noMetrics) LockRefused()                                          {}
+func (noMetrics) ProviderHeld(string, time.Time)                        {}

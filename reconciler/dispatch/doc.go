@@ -1,0 +1,16 @@
+// Package dispatch hands queued runs to agents and takes in how they end.
+//
+// It owns the life of an attempt: its claim (lock first, then the record), its
+// credential, its heartbeats and the renewal of its lock, the sweep for agents
+// that are silent, the record of its end with the retries that follow, and what
+// an ended run leaves of a cluster: its resources and the meaning of its outputs.
+// It also owns the breakers, which hold back the runs of a provider that
+// throttles.
+//
+// The server calls Claim, Authorize, Heartbeat and Finish for agents. The
+// reconciler calls the rest, says through Fleet what an attempt starts from, and
+// is told there what has changed.
+//
+// It never decides which run there shall be, never reads Git and never talks to
+// a forge.
+package dispatch

@@ -1,0 +1,29 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Breakers are the breakers of a fleet, for their own tests.
+type Breakers struct{ b *breakers }
+
+// NewBreakers returns closed breakers.
+func NewBreakers(now func() time.Time) *Breakers { return &Breakers{newBreakers(now)} }
+
+func (b *Breakers) Ended(run holdfast.Run) (time.Time, bool) { return b.b.ended(run) }
+func (b *Breakers) Admits(provider, run string) bool         { return b.b.admits(provider, run) }
+func (b *Breakers) Withdraw(provider, run string)            { b.b.withdraw(provider, run) }
+func (b *Breakers) Held() []string                           { return b.b.held() }
+func (b *Breakers) Until(provider string) time.Time          { return b.b.until(provider) }
+func (b *Breakers) Told(provider string, until time.Time) bool {
+	return b.b.told(provider, until)
+}
+
+// Meant is what outputs say of a cluster, and why some of them say nothing.
+func Meant(means map[string]string, outputs []holdfast.Output) (holdfast.Applied, []error) {
+	applied := holdfast.Applied{Means: means, Endpoint: "https://former", NodeCount: 9, Kubeconfig: "former"}
+	ignored := meant(&applied, outputs)
+	return applied, ignored
+}

@@ -1,0 +1,114 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// Finish records how an attempt ended. A second delivery of the same result is
+// an ErrFenced: the first one was taken.
+func (d *Dispatcher) Finish(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) error {
+	run, err := d.end(ctx, ref, result)
+	if err != nil {
+		return err
+	}
+	d.opts.Fleet.Finished(run, result.Steps)
+	return nil
+}
+
+// outcome is the run as a result leaves it: ended, queued again after a
+// pre-emption, or waiting for a retry.
+func outcome(run holdfast.Run, result holdfast.Result, now time.Time, maxRetries int, delay time.Duration) holdfast.Run {
+	run.Begun = run.Begun || result.Applying
+	run.InputDigest, run.Fingerprint, run.Counts = result.InputDigest, result.Fingerprint, result.Counts
+	run.EngineName, run.EngineVersion = result.EngineName, result.EngineVersion
+	run.Matched, run.Failure = result.Matched, result.Failure
+	run.Status, run.Reason, run.Detail, run.FinishedAt = result.Status, result.Reason, result.Detail, now
+	run.Step, run.NotBefore = "", time.Time{}
+	switch {
+	case run.Status != holdfast.RunCanceled:
+	case run.Cancel != "":
+		run.Reason = run.Cancel
+	case result.Detail == holdfast.ReasonLeaseLost: // Heartbeat's word, and nobody's wish
+		run.Status, run.Reason, run.Failure = holdfast.RunInterrupted, holdfast.ReasonLeaseLost, nil
+	}
+	if run.Status == holdfast.RunInterrupted && run.Failure == nil {
+		run.Failure = &holdfast.Failure{
+			Summary: "the run was interrupted", Detail: result.Detail, Cause: run.Reason, Transient: true,
+		}
+	}
+	switch {
+	case run.Begun || run.Status.Good():
+	case run.Status == holdfast.RunCanceled && run.Reason == decision.ReasonPreempted && run.Kind != holdfast.RunDrift:
+		run = requeued(run, decision.ReasonPreempted)
+	case decision.Transient(run):
+		if run.Retries < maxRetries {
+			run.Retries++
+			run.Status, run.FinishedAt = holdfast.RunRetrying, time.Time{}
+			run.NotBefore = now.Add(delay << (run.Retries - 1))
+		}
+	}
+	run.Cancel = ""
+	return run
+}
+
+func requeued(run holdfast.Run, reason string) holdfast.Run {
+	run.Status, run.Reason, run.Detail = holdfast.RunQueued, reason, ""
+	run.Failure, run.FinishedAt, run.Step, run.Cancel = nil, time.Time{}, "", ""
+	return run
+}
+
+// Kill ends an attempt of which no result will come, for a person who says so:
+// it is not known whether its engine still works, so nothing goes on by itself.
+func (d *Dispatcher) Kill(ctx context.Context, run holdfast.Run, why string) error {
+	result := killed(run, why)
+	result.Failure.Transient = false
+	_, err := d.end(ctx, run.Ref(), result)
+	return err
+}
+
+// end stores how an attempt ended, lets its lock go, and has everybody told.
+func (d *Dispatcher) end(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) (holdfast.Run, error) {
+	ctx = context.WithoutCancel(ctx) // an outcome is saved whoever hangs up
+	run, err := d.saveOutcome(ctx, ref, result)
+	if err != nil {
+		return run, fmt.Errorf("record the end of run %s: %w", ref.Run, err)
+	}
+	if _, err := d.opts.Store.ReleaseStateLock(ctx, run.StateLocation, ref); err != nil {
+		d.opts.Logger.WarnContext(ctx, "state lock was not released", "run", run.ID, "err", err)
+	}
+	if err := d.opts.Locker.Release(ctx, run.StateLocation, LockOwner(ref)); err != nil {
+		d.opts.Logger.WarnContext(ctx, "lock was not released", "run", run.ID, "err", err)
+	}
+	d.mu.Lock()
+	delete(d.renewed, run.ID)
+	d.mu.Unlock()
+	d.opts.Metrics.RunEnded(run.Kind, run.Status, run.Reason)
+	d.opts.Logger.InfoContext(ctx, "attempt has ended", "run", run.ID, "attempt", ref.Attempt,
+		"cluster", run.Cluster, "kind", run.Kind, "status", run.Status, "reason", run.Reason)
+	d.opts.Fleet.Wake(ctx, topicWork)
+	d.opts.Fleet.Changed(ctx, run)
+	d.ObserveProvider(ctx, run)
+	d.takeInventory(ctx, run)
+	return run, nil
+}
+
+// saveOutcome writes an outcome over whatever else was written of the run
+// meanwhile, such as that it shall stop.
+func (d *Dispatcher) saveOutcome(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) (holdfast.Run, error) {
+	for {
+		run, err := d.opts.Store.Run(ctx, ref.Run)
+		if err != nil {
+			return run, err
+		}
+		run, err = d.opts.Store.EndAttempt(ctx, ref, outcome(run, result, d.opts.Now(), d.opts.Limits.Retries, d.opts.Limits.RetryDelay))
+		if !errors.Is(err, holdfast.ErrConflict) {
+			return run, err
+		}
+	}
+}

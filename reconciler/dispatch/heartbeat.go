@@ -1,0 +1,62 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// Heartbeat records that an attempt lives, renews its lock, and tells it
+// whether to go on.
+func (d *Dispatcher) Heartbeat(
+	ctx context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat,
+) (holdfast.HeartbeatReply, error) {
+	run, err := d.opts.Store.Beat(ctx, ref, beat.Step, d.opts.Now())
+	if err != nil {
+		return holdfast.HeartbeatReply{}, fmt.Errorf("record heartbeat of run %s: %w", ref.Run, err)
+	}
+	if run.Reason == decision.ReasonAgentSilent {
+		if err := d.heard(ctx, run); err != nil {
+			return holdfast.HeartbeatReply{}, err
+		}
+	}
+	reply := holdfast.HeartbeatReply{Cancel: run.Cancel, MayApply: true}
+	err = d.opts.Locker.Renew(ctx, run.StateLocation, LockOwner(ref), d.opts.Limits.Lease)
+	if errors.Is(err, holdfast.ErrLockLost) {
+		// Redis may have forgotten it: then it is ours again, by the records.
+		err = d.opts.Locker.Acquire(ctx, run.StateLocation, LockOwner(ref), d.opts.Limits.Lease)
+	}
+	if err == nil {
+		d.confirmed(run.ID)
+		return reply, nil
+	}
+	reply.MayApply = false
+	if !run.Kind.Writes() && d.unconfirmed(run.ID) > d.opts.Limits.Lease*3/4 && reply.Cancel == "" {
+		reply.Cancel = holdfast.ReasonLeaseLost
+	}
+	d.opts.Logger.WarnContext(ctx, "lock was not renewed", "run", run.ID, "cluster", run.Cluster, "err", err)
+	return reply, nil
+}
+
+func (d *Dispatcher) confirmed(run string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.renewed[run] = time.Now()
+}
+
+// unconfirmed is for how long nobody could confirm the run's lock. A replica
+// that never did starts to count now.
+func (d *Dispatcher) unconfirmed(run string) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	since, ok := d.renewed[run]
+	if !ok {
+		d.renewed[run] = time.Now()
+		return 0
+	}
+	return time.Since(since)
+}

@@ -1,0 +1,99 @@
+package dispatch
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// What the Dispatcher asks of the others. Every method is safe for concurrent
+// use. The contracts of the Store's methods are those of reconciler.Store.
+
+// Store is what survives of runs; *datastore.Store is one.
+type Store interface {
+	Runs
+	Claims
+	Attempts
+	Inventory
+}
+
+// Runs are the records of runs.
+type Runs interface {
+	Run(ctx context.Context, id string) (holdfast.Run, error)
+	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
+	UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, error)
+}
+
+// Claims tell which runs may be handed out, and hand one out.
+type Claims interface {
+	Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error)
+	RunningBy(ctx context.Context) (providers map[string]int, drift int, err error)
+	ClaimRun(ctx context.Context, id, agent string, now time.Time, limit int) (holdfast.Run, error)
+}
+
+// Attempts are the records of what agents execute.
+type Attempts interface {
+	Beat(ctx context.Context, ref holdfast.AttemptRef, step string, now time.Time) (holdfast.Run, error)
+	EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error)
+	ReleaseStateLock(ctx context.Context, location string, ref holdfast.AttemptRef) (free bool, err error)
+}
+
+// Artefacts are what runs leave behind.
+type Artefacts interface {
+	Artefact(ctx context.Context, run, name string) (io.ReadCloser, error)
+}
+
+// Inventory is what clusters consist of.
+type Inventory interface {
+	Artefacts
+	SaveResources(ctx context.Context, cluster string, resources []holdfast.Resource) error
+	Resources(ctx context.Context, filter holdfast.ResourceFilter) ([]holdfast.Resource, error)
+}
+
+// Locker excludes across replicas; its contract is that of reconciler.Locker.
+type Locker interface {
+	Acquire(ctx context.Context, key, owner string, ttl time.Duration) error
+	Renew(ctx context.Context, key, owner string, ttl time.Duration) error
+	Release(ctx context.Context, key, owner string) error
+}
+
+// Fleet is who knows the clusters: the reconciler.
+type Fleet interface {
+	Source
+	Listener
+}
+
+// Source says what attempts start from.
+type Source interface {
+	// Stopped reports whether a queued run must not start now. It may cancel it.
+	Stopped(ctx context.Context, run holdfast.Run) (bool, error)
+	// Assignment records on the run the world in which its attempt starts, and
+	// returns what the attempt needs to know of it. The Dispatcher adds what is
+	// the attempt's own: its reference, token, deadline and lease. An error ends
+	// the run.
+	Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error)
+}
+
+// Listener is told of what happens to runs.
+type Listener interface {
+	// Changed is told of a run whose status has changed.
+	Changed(ctx context.Context, run holdfast.Run)
+	// Finished is told of an attempt whose agent has sent a result.
+	Finished(run holdfast.Run, steps []holdfast.Step)
+	// Look asks for another look at what a request names.
+	Look(req holdfast.Request)
+	// Held is told of a provider whose runs are held back from now on, or go on.
+	Held(ctx context.Context, provider string)
+	// Wake wakes all replicas, this one too, with a topic that Woken understands.
+	Wake(ctx context.Context, topic string)
+}
+
+// Metrics hears of what happens. Its methods must not block.
+type Metrics interface {
+	RunEnded(kind holdfast.RunKind, status holdfast.RunStatus, reason string)
+	RunClaimed(kind holdfast.RunKind, waited time.Duration)
+	LockRefused()
+	ProviderHeld(provider string, until time.Time)
+}
