@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -138,6 +140,9 @@ func killLeftovers(workspace string) int {
 // inherit takes over a state that an engine could not save: it is kept as an
 // artefact, and becomes the newest state if the server agrees that it is.
 func (s *agentSession) inherit(workspace string) error {
+	if !s.begun { // nothing was applied, so that there is no state to save
+		return nil
+	}
 	state, err := rescue(workspace)
 	if err != nil || state == nil {
 		return err
@@ -193,7 +198,20 @@ func rescue(workspace string) ([]byte, error) {
 	if err != nil || newest == "" {
 		return nil, err
 	}
-	return os.ReadFile(newest)
+	file, err := os.OpenFile(newest, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !info.Mode().IsRegular() || !ok || stat.Nlink != 1 || info.Size() > maxState {
+		return nil, nil // an engine does not write it so
+	}
+	return io.ReadAll(io.LimitReader(file, maxState))
 }
 
 func removeWorkspace(dir string) error {

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
 // Steps of an attempt.
@@ -47,14 +49,20 @@ type attempt struct {
 	redacted io.WriteCloser // writes to limiter
 	log      *curtain       // what engines write to; writes to redacted
 
-	place    place  // of the workspace
-	dir      string // the workspace
-	bundle   string // the unpacked bundle
-	root     string // the root module in it
-	planFile string
+	place    place        // of the attempt
+	slot     sandbox.Slot // whom engines run as
+	dir      string       // the attempt's folder, which is ours
+	work     string       // the workspace in it, which is the engine's
+	given    bool         // the engine has it: from then on nothing is written there
+	scratch  string       // for temporary files, where the engine's /tmp is the machine's
+	bundle   string       // the unpacked bundle, in the workspace
+	root     string       // the root module in it
+	planFile string       // of ours
+	taken    bool         // there is one
+	backend  backendFile  // empty: the root module has a backend of its own
 	module   rootModule
 	engine   engine
-	prepared prepared
+	prepared initcache.Folder
 	lockFile []byte // the one in effect after init
 	input    planInput
 	secrets  map[string]string // values of the secret variables
@@ -166,8 +174,9 @@ func (t *attempt) close() {
 	t.log.open(t.stateKnown())
 	_ = t.redacted.Close()
 	t.limiter.close()
-	if t.prepared.release != nil {
-		t.prepared.release()
+	t.prepared.Release()
+	if t.scratch != "" {
+		_ = removeAll(t.scratch)
 	}
 	if t.dir == "" {
 		return
@@ -230,8 +239,9 @@ func (t *attempt) fail(ctx context.Context, err error) {
 // clean takes secrets and folders of this machine out of what people will read.
 func (t *attempt) clean(f *holdfast.Failure) *holdfast.Failure {
 	text := func(s string) string {
-		for _, dir := range []string{t.root, t.bundle, t.dir} {
+		for _, dir := range []string{t.root, t.bundle, t.work, t.dir} {
 			if dir != "" {
+				s = strings.ReplaceAll(s, t.seen(dir)+"/", "")
 				s = strings.ReplaceAll(s, dir+"/", "")
 			}
 		}
@@ -257,9 +267,36 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 		return err
 	}
 	t.dir = t.place.dir
-	t.bundle, t.planFile = filepath.Join(t.dir, "bundle"), filepath.Join(t.dir, "plan.bin")
-	if err := os.MkdirAll(t.bundle, 0o700); err != nil {
-		return fmt.Errorf("make workspace: %w", err)
+	t.work, t.planFile = filepath.Join(t.dir, "work"), filepath.Join(t.dir, planName)
+	t.bundle = filepath.Join(t.work, "bundle")
+	if t.root, err = inside(t.bundle, t.a.Dir); err != nil {
+		return &attemptError{cause: causeBundle, err: fmt.Errorf("root module: %w", err)}
+	}
+	if err := t.layOut(ctx); err != nil {
+		return err
+	}
+	t.module = readModule(t.root, t.bundle)
+	t.redact.Add(t.module.secrets...)
+	for _, name := range t.module.sensitive {
+		t.redact.Add(variableSecrets(cmp.Or(t.a.Env[variablePrefix+name], t.exec.opts.Env[variablePrefix+name]))...)
+	}
+	return t.chooseBackend()
+}
+
+// layOut makes the workspace anew: no engine has been in it. What an engine of
+// this attempt has made in the former one is gone.
+func (t *attempt) layOut(ctx context.Context) error {
+	if err := removeAll(t.work); err != nil {
+		return fmt.Errorf("clear workspace: %w", err)
+	}
+	t.given = false
+	for _, dir := range []string{t.bundle, filepath.Join(t.work, tmpDir)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("make workspace: %w", err)
+		}
+	}
+	if err := t.exec.cli.furnish(filepath.Join(t.work, homeDir)); err != nil {
+		return fmt.Errorf("make home folder: %w", err)
 	}
 	r, err := t.session.Bundle(ctx, t.a.Bundle)
 	if err != nil {
@@ -269,18 +306,42 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 	if err := Unpack(ctx, r, t.bundle, t.exec.opts.MaxBundle); err != nil {
 		return &attemptError{cause: causeBundle, err: fmt.Errorf("unpack bundle: %w", err)}
 	}
-	if t.root, err = inside(t.bundle, t.a.Dir); err != nil {
-		return &attemptError{cause: causeBundle, err: fmt.Errorf("root module: %w", err)}
-	}
 	if info, err := os.Stat(t.root); err != nil || !info.IsDir() {
 		return &attemptError{cause: causeBundle, err: fmt.Errorf("root module: no folder %q in the bundle", t.a.Dir)}
 	}
-	t.module = readModule(t.root, t.bundle)
-	t.redact.Add(t.module.secrets...)
-	for _, name := range t.module.sensitive {
-		t.redact.Add(variableSecrets(cmp.Or(t.a.Env[variablePrefix+name], t.exec.opts.Env[variablePrefix+name]))...)
+	return nil
+}
+
+// give makes the workspace the engine's.
+func (t *attempt) give() error {
+	if t.given {
+		return nil
 	}
-	return t.chooseBackend()
+	if err := t.makeScratch(); err != nil {
+		return err
+	}
+	if config := t.config(); config != "" {
+		if err := os.WriteFile(config, t.exec.cli.data, 0o600); err != nil {
+			return fmt.Errorf("write engine configuration: %w", err)
+		}
+		if err := os.Chmod(config, 0o444); err != nil { //nolint:gosec // the engine reads it, as another user
+			return fmt.Errorf("write engine configuration: %w", err)
+		}
+	}
+	t.given = true
+	if err := t.exec.opts.Isolation.Starter.Give(t.work, t.slot); err != nil {
+		return fmt.Errorf("give the workspace to the engine: %w", err)
+	}
+	return nil
+}
+
+// config is the attempt's copy of the engines' configuration, empty if it has
+// none of its own.
+func (t *attempt) config() string {
+	if t.exec.cli.data == nil {
+		return ""
+	}
+	return filepath.Join(t.dir, "engine.rc")
 }
 
 // chooseBackend makes the root module use Holdfast's own backend where it has
@@ -298,11 +359,21 @@ func (t *attempt) chooseBackend() error {
 	if name == "" {
 		return nil
 	}
-	code := fmt.Sprintf("terraform {\n  backend %q {}\n}\n", kind)
-	if err := os.WriteFile(filepath.Join(t.root, name), []byte(code), 0o600); err != nil {
+	t.module.backend, t.module.bareBackend = kind, true
+	t.backend = backendFile{name: name, code: fmt.Sprintf("terraform {\n  backend %q {}\n}\n", kind)}
+	return t.writeBackend()
+}
+
+// backendFile is a file of ours in the root module.
+type backendFile struct{ name, code string }
+
+func (t *attempt) writeBackend() error {
+	if t.backend.name == "" {
+		return nil
+	}
+	if err := os.WriteFile(filepath.Join(t.root, t.backend.name), []byte(t.backend.code), 0o600); err != nil {
 		return fmt.Errorf("write backend: %w", err)
 	}
-	t.module.backend, t.module.bareBackend = kind, true
 	return nil
 }
 
@@ -326,6 +397,7 @@ func (t *attempt) useStored(ctx context.Context) error {
 		artefact, file string
 		must           bool
 	}{{holdfast.ArtefactPlanFile, t.planFile, true}, {holdfast.ArtefactLockFile, lock, false}} {
+		t.taken = true
 		err := t.fetchStored(ctx, stored.artefact, stored.file)
 		if errors.Is(err, holdfast.ErrNotFound) && !stored.must {
 			continue
@@ -368,7 +440,7 @@ func (t *attempt) chooseEngine(ctx context.Context) error {
 	case err != nil:
 		return &attemptError{cause: causeConfig, err: err}
 	}
-	t.engine, err = t.exec.engines.choose(ctx, w)
+	t.engine, err = t.exec.engines.choose(ctx, w, t.askVersion)
 	var none *noEngineError
 	var download *downloadError
 	switch {
@@ -400,23 +472,17 @@ func (t *attempt) env() map[string]string {
 		delete(env, name) // they would lead the engine away from what we prepared
 	}
 	env["TF_IN_AUTOMATION"], env["TF_INPUT"], env["CHECKPOINT_DISABLE"] = "1", "0", "1"
-	// Providers were verified when they were prepared, and cannot have changed.
-	env["TF_SKIP_PROVIDER_VERIFY"] = "1"
-	if t.exec.privateSockets {
-		// Engine and providers talk over Unix sockets that only our user can
-		// write to, and who is our user can read their memory: a key pair for
-		// each start of a provider, which takes as long as a small plan, buys
-		// nothing.
-		env["TF_DISABLE_PLUGIN_TLS"] = "1"
-	}
 	if env["GOGC"] == "" && env["GOMEMLIMIT"] == "" {
 		// An engine lives for moments, and a third of a small plan is the
 		// collection of garbage that its end would have collected. This halves
 		// that; its heap grows to three times what it uses instead of two.
 		env["GOGC"] = "200"
 	}
-	if t.exec.opts.CLIConfigFile != "" {
-		env["TF_CLI_CONFIG_FILE"] = t.exec.opts.CLIConfigFile
+	if t.exec.cli.file != "" {
+		env["TF_CLI_CONFIG_FILE"] = t.exec.cli.file
+	}
+	if config := t.config(); config != "" {
+		env["TF_CLI_CONFIG_FILE"] = t.seen(config)
 	}
 	if t.a.OwnState {
 		if addr, user, password := t.session.StateAddress(); addr != "" {
@@ -424,6 +490,7 @@ func (t *attempt) env() map[string]string {
 			env["TF_HTTP_USERNAME"], env["TF_HTTP_PASSWORD"] = user, password
 		}
 	}
+	t.isolate(env)
 	return env
 }
 
@@ -439,10 +506,14 @@ func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...
 	case out != nil:
 		stdout = io.MultiWriter(t.log.stdout(), out)
 	}
-	err := command{
-		path: t.engine.path, dir: t.root, env: t.env(), args: args,
-		stdout: stdout, stderr: stderr, grace: t.exec.opts.Grace,
-	}.run(ctx)
+	if err := t.give(); err != nil {
+		return err
+	}
+	env := t.env()
+	err := t.sandboxed(ctx, sandbox.Command{
+		Path: t.engine.path, Dir: t.seen(t.root), Env: env, Args: args, Mounts: t.mounts(env),
+		Stdout: stdout, Stderr: stderr,
+	})
 	if err == nil {
 		return nil
 	}
@@ -455,6 +526,9 @@ func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...
 		e.killed = false // we asked for its end
 	}
 	e.exit = exit
+	if ctx.Err() == nil {
+		e.limitHit(exit)
+	}
 	return e
 }
 

@@ -45,7 +45,7 @@ func (t *attempt) destroys() bool {
 // noteInput notes the digest of all that the plan is made of, and keeps the
 // parts.
 func (t *attempt) noteInput(ctx context.Context) error {
-	fetched := t.prepared.manifest.Fetched
+	fetched := t.prepared.Fetched
 	d := holdfast.NewDigester("input")
 	d.Add(string(t.a.SourceDigest), t.engine.name, t.engine.version, string(t.lockFile), string(fetched))
 	if t.destroys() {

@@ -12,13 +12,13 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
-// command is one start of an engine. Unlike terraform-exec's commands it holds
-// nothing of what the engine prints, whatever the length of a line; asks no
-// version first; and says by which signal an engine died. What it shares with
-// them: an explicit environment, SIGINT and a grace before SIGKILL, a process
-// group of its own, and death with its parent.
+// command is one start of a program of ours: what a secret store is asked with.
+// It has an explicit environment, SIGINT and a grace before SIGKILL, a process
+// group of its own, and dies with its parent. Engines are started in a sandbox.
 type command struct {
 	path   string
 	dir    string
@@ -33,6 +33,8 @@ type command struct {
 type exitError struct {
 	code   int            // -1 if a signal ended it
 	signal syscall.Signal // 0 if none did
+
+	memory, processes sandbox.Verdict // whether it hit that limit of the run
 }
 
 func (e *exitError) Error() string {

@@ -73,7 +73,7 @@ type retriever interface {
 // download fetches the newest release that c allows. tenv unpacks in place and
 // does not notice a half unpacked archive, so each download goes into a folder
 // of its own, which gets its name once the binary in it works.
-func (s *engineStore) download(ctx context.Context, tool string, c constraint) (engine, error) {
+func (s *engineStore) download(ctx context.Context, tool string, c constraint, ask askFunc) (engine, error) {
 	select {
 	case s.install <- struct{}{}:
 		defer func() { <-s.install }()
@@ -81,7 +81,7 @@ func (s *engineStore) download(ctx context.Context, tool string, c constraint) (
 		return engine{}, context.Cause(ctx)
 	}
 	// Somebody else may have fetched it while we waited.
-	for _, candidate := range s.installed(ctx, tool) {
+	for _, candidate := range s.installed(ctx, tool, ask) {
 		if v, err := version.NewVersion(candidate.version); err == nil && c.allows(v) {
 			return candidate, nil
 		}
@@ -98,7 +98,7 @@ func (s *engineStore) download(ctx context.Context, tool string, c constraint) (
 	if err != nil {
 		return engine{}, &downloadError{what: tool + " " + c.words, err: err}
 	}
-	found, err := s.fetch(ctx, source, tool, wanted)
+	found, err := s.fetch(ctx, source, tool, wanted, ask)
 	if err != nil {
 		return engine{}, &downloadError{what: tool + " " + wanted, err: err}
 	}
@@ -137,7 +137,7 @@ func trimEquals(text string) string {
 	return text
 }
 
-func (s *engineStore) fetch(ctx context.Context, source retriever, tool, wanted string) (engine, error) {
+func (s *engineStore) fetch(ctx context.Context, source retriever, tool, wanted string, ask askFunc) (engine, error) {
 	dir := filepath.Join(s.opts.WorkDir, enginesDir)
 	temp, err := os.MkdirTemp(dir, temporary)
 	if err != nil {
@@ -147,17 +147,20 @@ func (s *engineStore) fetch(ctx context.Context, source retriever, tool, wanted 
 	if err := source.Install(ctx, wanted, temp); err != nil {
 		return engine{}, err
 	}
+	if err := os.Chmod(temp, 0o711); err != nil { //nolint:gosec // engines may be other users
+		return engine{}, err
+	}
 	binary := filepath.Join(temp, tool)
 	if err := os.Chmod(binary, 0o755); err != nil { //nolint:gosec // a program
 		return engine{}, err
 	}
-	answer, err := askVersion(ctx, binary, s.opts.Env, s.opts.WorkDir)
+	answer, err := ask(ctx, binary)
 	for range 20 { // a child forked meanwhile may hold the file open for writing until it execs
 		if !errors.Is(err, syscall.ETXTBSY) || ctx.Err() != nil {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
-		answer, err = askVersion(ctx, binary, s.opts.Env, s.opts.WorkDir)
+		answer, err = ask(ctx, binary)
 	}
 	if err != nil {
 		return engine{}, fmt.Errorf("start what was downloaded: %w", err)
@@ -166,7 +169,7 @@ func (s *engineStore) fetch(ctx context.Context, source retriever, tool, wanted 
 		return engine{}, fmt.Errorf("what was downloaded says that it is %s", answer)
 	}
 	target := filepath.Join(dir, tool, wanted)
-	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(target), 0o711); err != nil {
 		return engine{}, err
 	}
 	if err := removeAll(target); err != nil { // there, but it did not work

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
 // ExecutorOptions say where and how attempts are executed. WorkDir is
@@ -68,6 +71,8 @@ type ExecutorOptions struct {
 	SecretTimeout time.Duration
 	// KeepShared is how many prepared folders are kept; zero means 64.
 	KeepShared int
+	// Isolation keeps engines from all else; zero means nothing does.
+	Isolation Isolation
 
 	Logger *slog.Logger     // nil discards
 	Now    func() time.Time // nil means time.Now
@@ -78,11 +83,10 @@ type ExecutorOptions struct {
 type Executor struct {
 	opts    ExecutorOptions
 	engines *engineStore
-	shared  *sharedStore
+	shared  *initcache.Store
+	slots   *slots
+	cli     cliConfig
 	tidied  sync.Once
-	// privateSockets: what this process and its children create is writable for
-	// nobody else.
-	privateSockets bool
 }
 
 // NewExecutor returns an Executor. It touches nothing that another one may be
@@ -109,39 +113,55 @@ func NewExecutor(opts ExecutorOptions) (*Executor, error) {
 	}
 	opts.WorkDir = dir
 	opts.setDefaults()
-	for _, name := range []string{workspacesDir, sharedDir, enginesDir, locationsDir} {
-		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
-			return nil, fmt.Errorf("runner: make folder: %w", err)
+	if opts.Isolation.Starter == nil {
+		opts.Isolation.Starter, err = sandbox.Probe(context.Background(), sandbox.Options{Mode: sandbox.ModeNone})
+		if err != nil {
+			return nil, fmt.Errorf("runner: %w", err)
 		}
 	}
 	e := &Executor{opts: opts}
-	if e.privateSockets, err = createsPrivately(dir); err != nil {
+	if err := e.makeFolders(); err != nil {
+		return nil, fmt.Errorf("runner: make folder: %w", err)
+	}
+	if e.slots, err = newSlots(opts.Isolation); err != nil {
+		return nil, fmt.Errorf("runner: %w", err)
+	}
+	if e.cli, err = readCLIConfig(opts); err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
 	e.engines = newEngineStore(opts)
-	if e.shared, err = newSharedStore(opts); err != nil {
+	e.shared, err = initcache.New(initcache.Options{
+		Dir: filepath.Join(dir, sharedDir), Keep: opts.KeepShared, Logger: opts.Logger, Now: opts.Now,
+	})
+	if err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
 	return e, nil
 }
 
-// createsPrivately reports whether the umask, which engines inherit, keeps
-// others from writing to what is created.
-func createsPrivately(dir string) (bool, error) {
-	probe, err := os.MkdirTemp(dir, temporary)
-	if err != nil {
-		return false, fmt.Errorf("make folder: %w", err)
+// mode returns how engines are kept from all else.
+func (e *Executor) mode() sandbox.Mode { return e.opts.Isolation.mode() }
+
+// makeFolders makes those of WorkDir. Engines that are other users and see the
+// machine's file system pass through them to what is theirs.
+func (e *Executor) makeFolders() error {
+	mode := fs.FileMode(0o700)
+	if e.mode().OwnUser() && !e.mode().OwnRoot() {
+		mode = 0o711
 	}
-	defer os.RemoveAll(probe)
-	inner := filepath.Join(probe, "umask")
-	if err := os.Mkdir(inner, 0o777); err != nil {
-		return false, fmt.Errorf("make folder: %w", err)
+	for _, name := range []string{"", workspacesDir, sharedDir, enginesDir, locationsDir} {
+		path := filepath.Join(e.opts.WorkDir, name)
+		if err := os.MkdirAll(path, mode); err != nil {
+			return err
+		}
+		if name == locationsDir {
+			continue
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			return err
+		}
 	}
-	info, err := os.Stat(inner)
-	if err != nil {
-		return false, fmt.Errorf("look at folder: %w", err)
-	}
-	return info.Mode().Perm()&0o022 == 0, nil
+	return nil
 }
 
 // Folders of WorkDir.
@@ -173,9 +193,6 @@ func (o *ExecutorOptions) setDefaults() {
 	}
 	if o.MaxPlan == 0 {
 		o.MaxPlan = 256 << 20
-	}
-	if o.KeepShared == 0 {
-		o.KeepShared = 64
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -225,6 +242,13 @@ func (e *Executor) Validate(ctx context.Context, a holdfast.Assignment, s Sessio
 func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session, run func(*attempt, context.Context) error) (result holdfast.Result) {
 	e.tidied.Do(e.tidy)
 	t := newAttempt(e, a, s)
+	var err error
+	if t.slot, err = e.slots.take(ctx); err != nil {
+		t.fail(ctx, err)
+		t.close()
+		return t.finish()
+	}
+	defer e.slots.release(t.slot)
 	defer func() {
 		if p := recover(); p != nil {
 			e.opts.Logger.ErrorContext(ctx, "attempt panicked", "cluster", a.Cluster, "run", a.Run,
@@ -234,7 +258,7 @@ func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session
 		}
 		t.close()
 	}()
-	if err := run(t, ctx); err != nil {
+	if err = run(t, ctx); err != nil {
 		t.fail(ctx, err)
 	}
 	return t.finish()
@@ -242,7 +266,6 @@ func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session
 
 // tidy removes what a dead predecessor left half done.
 func (e *Executor) tidy() {
-	removeLeftovers(e.shared.dir)
 	removeLeftovers(filepath.Join(e.opts.WorkDir, enginesDir))
-	e.shared.prune()
+	e.shared.Tidy()
 }

@@ -325,7 +325,7 @@ func TestExecuteSharesInit(t *testing.T) {
 		t.Errorf("code that init does not read made init run again")
 	}
 
-	manifests, _ := filepath.Glob(filepath.Join(work, "shared", "*", "modules", "modules.json"))
+	manifests, _ := filepath.Glob(filepath.Join(work, "shared", "*", "content", "modules", "modules.json"))
 	for _, name := range manifests {
 		_ = os.Chmod(name, 0o600)
 		if err := os.WriteFile(name, []byte("damaged"), 0o600); err != nil {
@@ -542,13 +542,9 @@ func TestExecuteEnvironment(t *testing.T) {
 	for _, name := range []string{"PWD", "OLDPWD", "SHLVL", "_", "PATH", "FAKE_ENGINE_CALLS", "TF_CLI_CONFIG_FILE"} {
 		delete(got, name) // of the shell, or other in each test
 	}
-	if got["TF_DISABLE_PLUGIN_TLS"] != noPluginTLS(t) {
-		t.Errorf("TF_DISABLE_PLUGIN_TLS is %q, want %q", got["TF_DISABLE_PLUGIN_TLS"], noPluginTLS(t))
-	}
-	delete(got, "TF_DISABLE_PLUGIN_TLS")
 	want := map[string]string{
 		"HOME": "/nowhere", "AWS_PROFILE": "reader", "TF_VAR_size": "3",
-		"TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "CHECKPOINT_DISABLE": "1", "TF_SKIP_PROVIDER_VERIFY": "1",
+		"TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "CHECKPOINT_DISABLE": "1",
 		"GOGC":            "200",
 		"TF_HTTP_ADDRESS": "http://127.0.0.1:1/x", "TF_HTTP_LOCK_ADDRESS": "http://127.0.0.1:1/x",
 		"TF_HTTP_UNLOCK_ADDRESS": "http://127.0.0.1:1/x", "TF_HTTP_USERNAME": "run", "TF_HTTP_PASSWORD": "the-state-password",
@@ -556,22 +552,4 @@ func TestExecuteEnvironment(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
-}
-
-// noPluginTLS is what the engine is told: under an umask that lets others write
-// to the sockets of providers, these keep their TLS.
-func noPluginTLS(t *testing.T) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "probe")
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info.Mode().Perm()&0o022 != 0 {
-		return ""
-	}
-	return "1"
 }

@@ -40,6 +40,7 @@ const (
 	causeConflict        = "Conflict"
 	causeSlow            = "ResourceTimeout"
 	causeOutOfMemory     = "OutOfMemory"
+	causeProcesses       = "TooManyProcesses"
 	causeProviderCrashed = "ProviderCrashed"
 	causeStateBackend    = "StateBackend"
 )

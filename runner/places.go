@@ -19,10 +19,14 @@ import (
 //	workspaces/at-<hash of the location>/   in use by one attempt at a time
 //	workspaces/<run>-<attempt>/             if that one is in use, or kept
 //	workspaces/*/attempt                    whose it is
+//	workspaces/*/work/                      what the engine can write: all else is the agent's
 //	locations/<hash>                        locked while the first is in use
 const (
 	placePrefix = "at-"
 	ownerFile   = "attempt"
+	planName    = "plan.bin"
+	homeDir     = "home" // in work/, as are the others
+	tmpDir      = "tmp"
 )
 
 // place is a folder that belongs to one attempt until release.

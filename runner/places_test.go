@@ -145,10 +145,10 @@ func TestPlaceOfADeadAttempt(t *testing.T) {
 	var work string
 	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { work = o.WorkDir })
 	first := atLocation(t, e, "run-1", "prod-eu", nil)
-	place := filepath.Dir(first)
+	place := filepath.Dir(filepath.Dir(first))
 
 	leave := func(name, content string) {
-		if err := os.MkdirAll(filepath.Join(place, "bundle", "root"), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(place, "work", "bundle", "root"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(place, name), []byte(content), 0o600); err != nil {
@@ -156,7 +156,7 @@ func TestPlaceOfADeadAttempt(t *testing.T) {
 		}
 	}
 	leave("attempt", "run-dead-3")
-	leave("bundle/main.tf", "nonsense")
+	leave("work/bundle/main.tf", "nonsense")
 	ref := holdfast.AttemptRef{Run: "run-dead", Attempt: 3}
 	if got := e.WorkspaceDir(ref); got != place {
 		t.Errorf("a dead attempt's workspace is said to be %s, it is %s", got, place)
@@ -166,11 +166,11 @@ func TestPlaceOfADeadAttempt(t *testing.T) {
 	}
 
 	leave("attempt", "run-dead-3")
-	leave("bundle/root/errored.tfstate", `{"serial": 3}`)
+	leave("work/bundle/root/errored.tfstate", `{"serial": 3}`)
 	if again := atLocation(t, e, "run-3", "prod-eu", nil); again != first {
 		t.Errorf("the place is %s, then %s", first, again)
 	}
-	kept := filepath.Join(e.WorkspaceDir(ref), "bundle", "root", "errored.tfstate")
+	kept := filepath.Join(e.WorkspaceDir(ref), "work", "bundle", "root", "errored.tfstate")
 	if data, err := os.ReadFile(kept); err != nil || string(data) != `{"serial": 3}` {
 		t.Errorf("the unsaved state is gone: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/initcache"
 )
 
 // init makes the root module ready to plan, from a prepared folder if there is
@@ -26,7 +27,7 @@ func (t *attempt) init(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if t.lockFile, err = readIfExists(filepath.Join(t.root, engineLockFile)); err != nil {
+	if t.lockFile, err = t.readLock(); err != nil {
 		return fmt.Errorf("read lock file: %w", err)
 	}
 	if err := t.noteInput(ctx); err != nil || t.lockFile == nil {
@@ -37,7 +38,7 @@ func (t *attempt) init(ctx context.Context) (err error) {
 
 // install brings the providers and modules that the root module calls for.
 func (t *attempt) install(ctx context.Context) error {
-	lock, err := readIfExists(filepath.Join(t.root, engineLockFile))
+	lock, err := t.readLock()
 	if err != nil {
 		return fmt.Errorf("read lock file: %w", err)
 	}
@@ -49,10 +50,19 @@ func (t *attempt) install(ctx context.Context) error {
 	if err := t.prepare(ctx, key, cliConfig); err != nil {
 		return err
 	}
-	if err := t.prepared.link(t.root); err != nil {
+	if err := t.link(); err != nil {
 		return fmt.Errorf("use prepared folder: %w", err)
 	}
 	return nil
+}
+
+// readLock returns the lock file of the root module, nil if it has none.
+func (t *attempt) readLock() ([]byte, error) {
+	path := filepath.Join(t.root, engineLockFile)
+	if !t.given {
+		return readIfExists(path)
+	}
+	return t.readLeft(path, maxLockFile)
 }
 
 // validate prepares the root module and has the engine check it.
@@ -78,6 +88,9 @@ func (t *attempt) validate(ctx context.Context) error {
 
 // cliConfig returns the engine's own configuration as it will find it.
 func (t *attempt) cliConfig() ([]byte, error) {
+	if t.exec.cli.data != nil {
+		return t.exec.cli.data, nil
+	}
 	env := t.env()
 	if file := env["TF_CLI_CONFIG_FILE"]; file != "" {
 		return readIfExists(file)
@@ -97,17 +110,14 @@ func (t *attempt) sharesBackend() bool {
 // prepare opens the key's prepared folder, and makes it if there is none. Of
 // several attempts that need the same one, one makes it and the others wait.
 func (t *attempt) prepare(ctx context.Context, key string, cliConfig []byte) error {
-	unlock, err := t.exec.shared.lock(ctx, key)
+	unlock, err := t.exec.shared.Lock(ctx, key)
 	if err != nil {
 		return fmt.Errorf("wait for prepared folder: %w", err)
 	}
 	defer unlock()
 	var ok bool
-	if t.prepared, ok = t.exec.shared.open(key); ok {
+	if t.prepared, ok = t.exec.shared.Open(key); ok {
 		return nil
-	}
-	if err := removeAll(filepath.Join(t.root, dataDir)); err != nil {
-		return fmt.Errorf("clear data folder: %w", err)
 	}
 	args := []string{"init", "-input=false", "-no-color"}
 	if !t.sharesBackend() {
@@ -116,28 +126,44 @@ func (t *attempt) prepare(ctx context.Context, key string, cliConfig []byte) err
 	if err := t.start(ctx, nil, false, args...); err != nil {
 		return err
 	}
-	lock, err := readIfExists(filepath.Join(t.root, engineLockFile))
+	lock, err := t.readLock()
 	if err != nil {
 		return fmt.Errorf("read lock file: %w", err)
 	}
+	from := initcache.Source{
+		Root: t.root, Owner: os.Geteuid(), Mirrors: t.exec.mirrors(), Unpinned: t.module.unpinned,
+		Backend: t.module.backend == "http" && t.module.bareBackend,
+	}
+	if t.exec.mode().OwnUser() {
+		from.Owner = t.slot.UID
+	}
 	final := sharedKey(t.engine, t.module, t.a, lock, cliConfig)
-	if err := t.exec.shared.publish(t.root, key, final, t.module); err != nil {
+	if err := t.exec.shared.Publish(from, key, final); err != nil {
 		return fmt.Errorf("keep what init prepared: %w", err)
 	}
-	t.exec.shared.prune()
-	if t.prepared, ok = t.exec.shared.open(key); !ok {
+	t.exec.shared.Prune()
+	if t.prepared, ok = t.exec.shared.Open(key); !ok {
 		return errors.New("prepared folder vanished")
 	}
-	return nil
+	// What init has left beside is nobody's business, and its workspace is an
+	// engine's.
+	if err := t.layOut(ctx); err != nil {
+		return err
+	}
+	return t.writeBackend()
 }
 
 // makePlan plans, and reads and keeps the plan.
 func (t *attempt) makePlan(ctx context.Context) error {
 	t.begin(stepPlan)
-	_ = os.Remove(t.planFile)
+	if err := os.Remove(t.planFile); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove former plan: %w", err)
+	}
+	t.taken = false
+	made := filepath.Join(t.work, planName)
 	args := []string{
 		"plan", "-input=false", "-no-color", "-detailed-exitcode",
-		"-lock-timeout=" + seconds(t.exec.opts.LockTimeout), "-out=" + t.planFile,
+		"-lock-timeout=" + seconds(t.exec.opts.LockTimeout), "-out=" + t.seen(made),
 	}
 	if t.destroys() {
 		args = append(args, "-destroy")
@@ -151,9 +177,14 @@ func (t *attempt) makePlan(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err // the engine ended well, but nobody wants the plan any more
 	}
+	// All that the engine has started is dead: what it left is what it made.
+	if err := t.takeFile(made, t.planFile, t.exec.opts.MaxBundle); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("plan: %w", err)}
+	}
 	if info, err := os.Stat(t.planFile); err != nil || info.Size() == 0 {
 		return &attemptError{cause: causeBadPlan, err: errors.New("plan: the engine left no plan file")}
 	}
+	t.taken = true
 	document, err := t.readPlan(ctx, printed.String())
 	if err != nil {
 		return err
@@ -176,7 +207,7 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%ds", int(d.Seconds()
 func (t *attempt) readPlan(ctx context.Context, printed string) ([]byte, error) {
 	t.begin(stepShow)
 	raw := &bounded{limit: t.exec.opts.MaxPlan}
-	if err := t.start(ctx, raw, true, "show", "-json", "-no-color", t.planFile); err != nil {
+	if err := t.start(ctx, raw, true, "show", "-json", "-no-color", t.seen(t.planFile)); err != nil {
 		return nil, err
 	}
 	document, err := raw.bytes()
@@ -308,11 +339,14 @@ func (t *attempt) apply(ctx context.Context) error {
 		return err
 	}
 	t.begin(stepApply)
+	if err := t.removeErrored(); err != nil {
+		return err
+	}
 	t.result.Applying = true
 	t.progress = newProgress()
 	t.log.draw(duringApply)
 	err := t.start(ctx, t.progress, false, "apply", "-input=false", "-no-color", "-auto-approve",
-		"-lock-timeout="+seconds(t.exec.opts.LockTimeout), t.planFile)
+		"-lock-timeout="+seconds(t.exec.opts.LockTimeout), t.seen(t.planFile))
 	if err != nil {
 		t.log.open(true)
 		err = t.rescueState(ctx, err)
@@ -354,8 +388,11 @@ func (t *attempt) awaitLeave(ctx context.Context) error {
 // rescueState looks for the state that an engine could not save, keeps it and
 // tries to push it. It returns the failure, completed by what came of that.
 func (t *attempt) rescueState(ctx context.Context, failure error) error {
-	file := filepath.Join(t.root, holdfast.ArtefactErrored)
-	if _, err := os.Stat(file); err != nil {
+	left, file := filepath.Join(t.root, holdfast.ArtefactErrored), filepath.Join(t.dir, holdfast.ArtefactErrored)
+	if err := t.takeFile(left, file, maxState); errors.Is(err, os.ErrNotExist) {
+		return failure
+	} else if err != nil {
+		t.say("the engine left a state that cannot be used: %v", err)
 		return failure
 	}
 	var known *attemptError
@@ -377,7 +414,7 @@ func (t *attempt) rescueState(ctx context.Context, failure error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
-	if err := t.start(ctx, nil, false, "state", "push", file); err != nil {
+	if err := t.start(ctx, nil, false, "state", "push", t.seen(left)); err != nil {
 		known.cause, known.transient = causeStateUnsaved, false
 		known.hint = "the engine could not save the state, and pushing it failed: it is kept as errored.tfstate"
 		t.say("the state could not be pushed: %v", err)
@@ -386,6 +423,21 @@ func (t *attempt) rescueState(ctx context.Context, failure error) error {
 	t.keep = false
 	known.detail = strings.TrimSpace(known.detail + "\n\nThe engine could not save the state at first; it was pushed afterwards, nothing is lost.")
 	return known
+}
+
+// removeErrored removes what is named as a state that could not be saved, before
+// the apply begins: afterwards it is this apply's.
+func (t *attempt) removeErrored() error {
+	root, err := os.OpenRoot(t.work)
+	if err != nil {
+		return fmt.Errorf("open workspace: %w", err)
+	}
+	defer root.Close()
+	err = root.RemoveAll(filepath.Join(below(t.work, t.root), holdfast.ArtefactErrored))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove %s: %w", holdfast.ArtefactErrored, err)
+	}
+	return nil
 }
 
 // maxOutputs bounds the output values that are read.

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
 // Limits of a bundle besides ExecutorOptions.MaxBundle.
@@ -23,7 +25,8 @@ const (
 
 // Unpack extracts a gzipped tar below dir, which must exist. Nothing is ever
 // written outside of dir: names that lead out are refused, and so are links that
-// do. Folders .terraform are left out: they are the engine's.
+// do. Folders .terraform and files errored.tfstate are left out: they are the
+// engine's.
 func Unpack(ctx context.Context, r io.Reader, dir string, limit int64) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -89,7 +92,8 @@ func entryName(name string) (clean string, skip bool, err error) {
 	if !filepath.IsLocal(clean) || strings.ContainsAny(clean, "\x00\\") {
 		return "", false, fmt.Errorf("name %q leads out of the bundle", name)
 	}
-	return clean, slices.Contains(strings.Split(clean, "/"), ".terraform"), nil
+	// A state that could not be saved is one of this attempt's engine.
+	return clean, slices.Contains(strings.Split(clean, "/"), ".terraform") || path.Base(clean) == holdfast.ArtefactErrored, nil
 }
 
 func unpackEntry(root *os.Root, h *tar.Header, r io.Reader) error {

@@ -1,0 +1,273 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
+)
+
+// Isolation is how engines are kept from the agent, from one another and from
+// the machine. The zero value is: not at all.
+type Isolation struct {
+	Starter *sandbox.Starter // starts engines; nil means without isolation
+	// FirstUser is the uid and gid of the first slot, and Slots how many follow:
+	// each attempt that is executed has one for itself, in modes that have a user
+	// for each.
+	FirstUser, Slots int
+	// ReadOnly and Writable are absolute paths that engines find besides what every
+	// engine needs.
+	ReadOnly, Writable []string
+}
+
+// Where a sandbox with a root of its own has what belongs to an attempt. The
+// paths are the same for every attempt, so that code which reads its own path
+// means the same in the plan and in the apply.
+const (
+	seenWork     = "/workspace"
+	seenPrepared = "/prepared"
+	seenPlan     = "/plan/plan.bin"
+	seenConfig   = "/engine/engine.rc"
+)
+
+// mode returns how engines are started.
+func (o Isolation) mode() sandbox.Mode {
+	if o.Starter == nil {
+		return sandbox.ModeNone
+	}
+	return o.Starter.Mode()
+}
+
+// slots hands users out to attempts. The zero Slot is the agent's own user.
+type slots struct {
+	free chan sandbox.Slot // nil: attempts have no users of their own
+}
+
+// newSlots returns the slots of an agent, an error if they are not enough.
+func newSlots(o Isolation) (*slots, error) {
+	if !o.mode().OwnUser() {
+		return &slots{}, nil
+	}
+	if o.Slots < 1 || o.FirstUser < 1 {
+		return nil, fmt.Errorf("isolation %s needs a user for each slot", o.mode())
+	}
+	s := &slots{free: make(chan sandbox.Slot, o.Slots)}
+	for i := range o.Slots {
+		s.free <- sandbox.Slot{UID: o.FirstUser + i, GID: o.FirstUser + i}
+	}
+	return s, nil
+}
+
+// take waits for a slot that nobody has.
+func (s *slots) take(ctx context.Context) (sandbox.Slot, error) {
+	if s.free == nil {
+		return sandbox.Slot{}, nil
+	}
+	select {
+	case slot := <-s.free:
+		return slot, nil
+	case <-ctx.Done():
+		return sandbox.Slot{}, context.Cause(ctx)
+	}
+}
+
+// release gives a slot back. All that ran in it is dead.
+func (s *slots) release(slot sandbox.Slot) {
+	if s.free != nil && slot != (sandbox.Slot{}) {
+		s.free <- slot
+	}
+}
+
+// seen returns how the engine sees a path of the attempt's workspace.
+func (t *attempt) seen(path string) string {
+	if !t.exec.mode().OwnRoot() {
+		return path
+	}
+	switch rest := below(t.work, path); {
+	case path == t.work:
+		return seenWork
+	case rest != "":
+		return filepath.Join(seenWork, rest)
+	case path == t.planFile:
+		return seenPlan
+	case path == t.prepared.Dir:
+		return seenPrepared
+	case path == t.config():
+		return seenConfig
+	default:
+		return path
+	}
+}
+
+// mounts are what an engine of the attempt sees besides the system's programs
+// and libraries.
+func (t *attempt) mounts(env map[string]string) []sandbox.Mount {
+	list := []sandbox.Mount{{Source: t.work, Target: t.seen(t.work), Writable: true}}
+	if t.scratch != "" {
+		list = append(list, sandbox.Mount{Source: t.scratch, Writable: true})
+	}
+	if t.prepared.Dir != "" {
+		list = append(list, sandbox.Mount{Source: t.prepared.Dir, Target: t.seen(t.prepared.Dir)})
+	}
+	if t.taken {
+		list = append(list, sandbox.Mount{Source: t.planFile, Target: t.seen(t.planFile)})
+	}
+	if config := t.config(); config != "" {
+		list = append(list, sandbox.Mount{Source: config, Target: t.seen(config)})
+	}
+	add := func(writable, optional bool, paths ...string) {
+		for _, path := range paths {
+			if filepath.IsAbs(path) && !slices.ContainsFunc(list, func(m sandbox.Mount) bool { return m.Source == path }) {
+				list = append(list, sandbox.Mount{Source: path, Writable: writable, Optional: optional})
+			}
+		}
+	}
+	add(true, true, t.exec.opts.Isolation.Writable...)
+	add(false, true, t.exec.opts.Isolation.ReadOnly...)
+	add(false, true, t.exec.cli.mirrors...)
+	add(false, true, filepath.SplitList(env["SSL_CERT_DIR"])...)
+	add(false, true, env["SSL_CERT_FILE"])
+	add(false, true, t.a.Env["SSH_AUTH_SOCK"]) // only one that the run's credentials name
+	return list
+}
+
+// isolate completes the engine's environment.
+func (t *attempt) isolate(env map[string]string) {
+	if t.exec.mode() == sandbox.ModeNone {
+		return
+	}
+	env["HOME"] = t.seen(filepath.Join(t.work, homeDir))
+	env["TMPDIR"] = t.seen(filepath.Join(t.work, tmpDir))
+	if t.scratch != "" {
+		env["TMPDIR"] = t.scratch
+	}
+	if t.exec.mode().OwnRoot() {
+		// Engine and providers talk over Unix sockets that no other run can reach:
+		// a key pair for each start of a provider, which takes as long as a small
+		// plan, buys nothing.
+		env["TF_DISABLE_PLUGIN_TLS"] = "1"
+	}
+	if t.a.Env["SSH_AUTH_SOCK"] == "" {
+		delete(env, "SSH_AUTH_SOCK")
+	}
+	if limit := t.a.Limits.Memory; limit > 0 && env["GOMEMLIMIT"] == "" {
+		env["GOMEMLIMIT"] = fmt.Sprint(limit / 4 * 3) // collect garbage before it is too late
+	}
+}
+
+// makeScratch makes a folder for temporary files with a short name, where the
+// engine's /tmp is the machine's: the sockets of providers lie in it, and their
+// names are bounded.
+func (t *attempt) makeScratch() error {
+	mode := t.exec.mode()
+	if mode == sandbox.ModeNone || mode.OwnRoot() || t.scratch != "" {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "holdfast-")
+	if err != nil {
+		return fmt.Errorf("make folder for temporary files: %w", err)
+	}
+	t.scratch = dir
+	return t.exec.opts.Isolation.Starter.Give(dir, t.slot)
+}
+
+// sandboxed starts a program of the attempt and waits until all that it has started is
+// dead. The error is an *exitError if it ran and did not end well; whether ctx
+// ended is for the caller to see.
+func (t *attempt) sandboxed(ctx context.Context, c sandbox.Command) error {
+	c.Slot, c.Grace = t.slot, t.exec.opts.Grace
+	c.Limits = sandbox.Limits{Memory: t.a.Limits.Memory, Processes: t.a.Limits.Processes, CPU: t.a.Limits.CPU}
+	exit, err := t.exec.opts.Isolation.Starter.Run(ctx, c)
+	if err != nil {
+		return err
+	}
+	if exit.Code == 0 && exit.Signal == 0 {
+		return nil
+	}
+	return &exitError{code: exit.Code, signal: exit.Signal, memory: exit.OutOfMemory, processes: exit.OutOfProcesses}
+}
+
+// askVersion starts an engine's binary to learn its version.
+func (t *attempt) askVersion(ctx context.Context, path string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	out := &bounded{limit: maxVersion}
+	env := map[string]string{"PATH": t.exec.opts.Env["PATH"], "HOME": t.exec.opts.Env["HOME"], "CHECKPOINT_DISABLE": "1"}
+	err := t.sandboxed(ctx, sandbox.Command{
+		Path: path, Args: []string{"version", "-json"}, Env: env, Dir: "/", Stdout: out,
+		Mounts: t.exec.morePaths(),
+	})
+	if err != nil {
+		return "", err
+	}
+	said, err := out.bytes()
+	if err != nil {
+		return "", err
+	}
+	return readVersion(said)
+}
+
+// morePaths are the mounts of a start that has no workspace.
+func (e *Executor) morePaths() []sandbox.Mount {
+	var list []sandbox.Mount
+	for _, path := range e.opts.Isolation.Writable {
+		list = append(list, sandbox.Mount{Source: path, Writable: true, Optional: true})
+	}
+	for _, path := range e.opts.Isolation.ReadOnly {
+		list = append(list, sandbox.Mount{Source: path, Optional: true})
+	}
+	return list
+}
+
+// takeFile copies a file that an engine left in its workspace to a file of ours.
+func (t *attempt) takeFile(path, to string, limit int64) error {
+	return t.exec.opts.Isolation.Starter.Take(t.work, below(t.work, path), t.slot, limit, to)
+}
+
+// openLeft opens a file that an engine left in its workspace.
+func (t *attempt) openLeft(path string, limit int64) (io.ReadCloser, error) {
+	return t.exec.opts.Isolation.Starter.Open(t.work, below(t.work, path), t.slot, limit)
+}
+
+// readLeft reads a small file that an engine left in its workspace, nil if there
+// is none.
+func (t *attempt) readLeft(path string, limit int64) ([]byte, error) {
+	file, err := t.openLeft(path, limit)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, limit))
+}
+
+// limitHit makes a failure one of a limit, if the run has hit one.
+func (e *attemptError) limitHit(exit *exitError) {
+	if exit == nil {
+		return
+	}
+	what, cause, verdict := "", "", sandbox.No
+	switch {
+	case exit.memory != sandbox.No:
+		what, cause, verdict = "memory", causeOutOfMemory, exit.memory
+	case exit.processes != sandbox.No:
+		what, cause, verdict = "processes", causeProcesses, exit.processes
+	default:
+		return
+	}
+	word := "the run hit its limit of " + what
+	if verdict == sandbox.Probably {
+		word = "the run probably hit its limit of " + what
+	}
+	e.detail = strings.TrimSpace(word + "\n\n" + e.detail)
+	e.cause, e.transient, e.killed = cause, false, false
+	e.err = fmt.Errorf("%w: %s", e.err, word)
+	e.hint = fmt.Sprintf("raise runs.limits.%s in holdfast.yaml, for all or for this project or cluster under runs.limits.overrides", what)
+}
