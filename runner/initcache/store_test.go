@@ -1,0 +1,254 @@
+package initcache_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/runner/initcache"
+)
+
+// left is a root module in which an init has ended.
+func left(t *testing.T, provider string) initcache.Source {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range map[string]string{
+		".terraform/providers/example.com/a/b/1.0.0/linux_amd64/terraform-provider-b": provider,
+		".terraform/modules/modules.json":                                             `{"Modules":[]}`,
+		".terraform/modules/m/main.tf":                                                "# a module",
+		".terraform/terraform.tfstate":                                                "{}",
+		".terraform.lock.hcl":                                                         "# a lock file",
+	} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return initcache.Source{Root: root, Owner: os.Geteuid(), Backend: true}
+}
+
+func newStore(t *testing.T) (*initcache.Store, string) {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := initcache.New(initcache.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // what is prepared is read-only
+		_ = filepath.WalkDir(dir, func(name string, _ os.DirEntry, _ error) error { return os.Chmod(name, 0o700) })
+	})
+	return s, dir
+}
+
+func providerIn(t *testing.T, f initcache.Folder) string {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(f.Dir, initcache.Providers, "*/*/*/*/*/terraform-provider-b"))
+	if len(files) != 1 {
+		t.Fatalf("providers: %v", files)
+	}
+	return files[0]
+}
+
+// TestPublish: what init left is there under both names, as a copy.
+func TestPublish(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	from := left(t, "a provider")
+	if err := s.Publish(from, "asked", "final"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(from.Root, ".terraform/modules/m/main.tf"), []byte("# changed later"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"asked", "final"} {
+		f, ok := s.Open(key)
+		if !ok {
+			t.Fatalf("no folder %s", key)
+		}
+		defer f.Release()
+		module, _ := os.ReadFile(filepath.Join(f.Dir, initcache.Modules, "m", "main.tf"))
+		if string(f.Lock) != "# a lock file" || string(f.Backend) != "{}" || f.Fetched == "" || string(module) != "# a module" {
+			t.Errorf("%s: %+v with module %q", key, f, module)
+		}
+	}
+	if _, ok := s.Open("other"); ok {
+		t.Error("there is a folder that nobody has published")
+	}
+}
+
+// TestPoison: a provider of the same size, modification time and inode, put into
+// a prepared folder with what a run in the same user could do, is never used.
+func TestPoison(t *testing.T) {
+	t.Parallel()
+	s, dir := newStore(t)
+	if err := s.Publish(left(t, "a provider"), "key", "key"); err != nil {
+		t.Fatal(err)
+	}
+	f, ok := s.Open("key")
+	if !ok {
+		t.Fatal("no folder")
+	}
+	f.Release()
+	poison := func() {
+		name := providerIn(t, f)
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range []error{
+			os.Chmod(name, 0o755), os.WriteFile(name, []byte("A PROVIDER"), 0o755), os.Chmod(name, info.Mode()),
+			os.Chtimes(name, info.ModTime(), info.ModTime()),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Run("in the agent that has seen it", func(t *testing.T) {
+		poison()
+		if _, ok := s.Open("key"); ok {
+			t.Error("the poisoned folder is used")
+		}
+	})
+	t.Run("in an agent that starts", func(t *testing.T) {
+		if err := s.Publish(left(t, "a provider"), "key", "key"); err != nil {
+			t.Fatal(err)
+		}
+		poison()
+		next, err := initcache.New(initcache.Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := next.Open("key"); ok {
+			t.Error("the poisoned folder is used")
+		}
+	})
+}
+
+// TestTouchedIsHashed: a file that was only touched is hashed again, and used.
+func TestTouchedIsHashed(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	if err := s.Publish(left(t, "a provider"), "key", "key"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		f, ok := s.Open("key")
+		if !ok {
+			t.Fatal("no folder")
+		}
+		if err := os.Chtimes(providerIn(t, f), time.Now(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		f.Release()
+	}
+}
+
+// TestPublishTrustsNobody: an engine cannot make the agent copy what is not its
+// own, nor make it wait.
+func TestPublishTrustsNobody(t *testing.T) {
+	t.Parallel()
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("a secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mirror := filepath.Dir(secret)
+	for name, c := range map[string]struct {
+		change  func(data string) error
+		mirrors []string
+		want    string
+	}{
+		"a pipe": {change: func(data string) error { return syscall.Mkfifo(filepath.Join(data, "modules", "pipe"), 0o600) }, want: "not a regular file"},
+		"a provider elsewhere": {
+			change: func(data string) error { return os.Symlink(mirror, filepath.Join(data, "providers", "link")) }, want: "in no mirror",
+		},
+		"a provider in a mirror": {
+			change:  func(data string) error { return os.Symlink(mirror, filepath.Join(data, "providers", "link")) },
+			mirrors: []string{mirror},
+		},
+		"folders as a link": {
+			change: func(data string) error {
+				if err := os.RemoveAll(filepath.Join(data, "modules")); err != nil {
+					return err
+				}
+				return os.Symlink(mirror, filepath.Join(data, "modules"))
+			},
+			want: "not a folder",
+		},
+		"a lock file as a link": {
+			change: func(data string) error {
+				lock := filepath.Join(filepath.Dir(data), ".terraform.lock.hcl")
+				if err := os.Remove(lock); err != nil {
+					return err
+				}
+				return os.Symlink(secret, lock)
+			},
+			want: "not a regular file",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := newStore(t)
+			from := left(t, "a provider")
+			from.Mirrors = c.mirrors
+			if err := c.change(filepath.Join(from.Root, ".terraform")); err != nil {
+				t.Fatal(err)
+			}
+			err := s.Publish(from, "key", "key")
+			switch {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want %q in it", err, c.want)
+			}
+			if f, ok := s.Open("key"); ok != (c.want == "") {
+				t.Errorf("there is a folder: %v", ok)
+			} else {
+				f.Release()
+			}
+		})
+	}
+	from := left(t, "a provider")
+	from.Owner++
+	s, _ := newStore(t)
+	if err := s.Publish(from, "key", "key"); err == nil {
+		t.Error("files of another user were copied")
+	}
+}
+
+// TestMirrorChanges: a mirror's provider that is another one than was prepared is
+// not used.
+func TestMirrorChanges(t *testing.T) {
+	t.Parallel()
+	mirror := t.TempDir()
+	binary := filepath.Join(mirror, "terraform-provider-x")
+	if err := os.WriteFile(binary, []byte("one"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := newStore(t)
+	from := left(t, "a provider")
+	from.Mirrors = []string{mirror}
+	if err := os.Symlink(mirror, filepath.Join(from.Root, ".terraform/providers/link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Publish(from, "key", "key"); err != nil {
+		t.Fatal(err)
+	}
+	if f, ok := s.Open("key"); !ok {
+		t.Error("no folder")
+	} else {
+		f.Release()
+	}
+	if err := os.WriteFile(binary, []byte("two"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := s.Open("key"); ok {
+		t.Error("a folder whose mirror has changed is used")
+	}
+}
