@@ -38,6 +38,18 @@ func (r *Reconciler) Settle(ctx context.Context) error {
 	}
 }
 
+// Show makes what a pull request shows true, now.
+func (r *Reconciler) Show(ctx context.Context, ref holdfast.PullRequestRef) error {
+	r.publish.Show(ref)
+	return r.publish.Settle(ctx)
+}
+
+// ShowPush makes the status of a commit true that was pushed and waits, now.
+func (r *Reconciler) ShowPush(ctx context.Context, repo string, revision holdfast.Revision) error {
+	r.publish.Left(repo, revision)
+	return r.publish.Settle(ctx)
+}
+
 // Sources returns how many looks are asked for.
 func (r *Reconciler) Sources() int { return r.sources.Depth() }
 

@@ -56,6 +56,18 @@ func Lifecycle(now time.Time, rec holdfast.ClusterRecord, runs []holdfast.Run) (
 	return l.phase(), conditions
 }
 
+// Recorded reports whether a cluster's record says what has become of the runs of
+// its tracked branch, newest first: what was applied is recorded as such, and
+// phase and conditions are those that follow. Between the end of a run and the
+// decision after it the record is behind.
+func Recorded(rec holdfast.ClusterRecord, runs []holdfast.Run) bool {
+	if _, open := RecordOutcome(Input{Cluster: rec, Runs: runs}); open {
+		return false
+	}
+	phase, conditions := Lifecycle(time.Time{}, rec, runs)
+	return phase == rec.Phase && slices.Equal(conditions, rec.Conditions)
+}
+
 // since is from when on a condition has its status.
 func since(before []holdfast.Condition, c holdfast.Condition, now time.Time) time.Time {
 	for _, b := range before {

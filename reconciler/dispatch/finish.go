@@ -92,9 +92,9 @@ func (d *Dispatcher) end(ctx context.Context, ref holdfast.AttemptRef, result ho
 	d.opts.Logger.InfoContext(ctx, "attempt has ended", "run", run.ID, "attempt", ref.Attempt,
 		"cluster", run.Cluster, "kind", run.Kind, "status", run.Status, "reason", run.Reason)
 	d.opts.Fleet.Wake(ctx, topicWork)
-	d.opts.Fleet.Changed(ctx, run)
 	d.ObserveProvider(ctx, run)
-	d.takeInventory(ctx, run)
+	d.takeInventory(ctx, run) // before anybody is told that the run has ended
+	d.opts.Fleet.Changed(ctx, run)
 	return run, nil
 }
 

@@ -115,7 +115,10 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 		return err
 	}
 	view, settled, err := p.view(ctx, pr)
-	if err != nil {
+	if errors.Is(err, errBehind) {
+		p.shows.AddAfter(showKey{pullRequest: pr.PullRequestRef}, recordLook)
+		return nil
+	} else if err != nil {
 		return err
 	}
 	view.Had = posted.Wanted > 0

@@ -52,7 +52,10 @@ func (p *Publisher) showPush(ctx context.Context, key showKey) error {
 		defer func() { p.pushLooked(key, time.Since(began)) }()
 	}
 	clusters, settled, err := p.pushed(ctx, key, names)
-	if err != nil || len(clusters) == 0 {
+	if errors.Is(err, errBehind) {
+		p.shows.AddAfter(key, recordLook)
+		return nil
+	} else if err != nil || len(clusters) == 0 {
 		return err
 	}
 	return p.wantStatus(ctx, key.repo, holdfast.PullRequestRef{}, report.PushStatus(key.revision, clusters), settled)
@@ -84,6 +87,9 @@ func (p *Publisher) pushed(ctx context.Context, key showKey, names []string) (cl
 			})
 			if i >= 0 {
 				run := runs[i]
+				if p.behind(rec, runs, run) {
+					return nil, false, errBehind
+				}
 				settled = settled && run.Status.Done()
 				clusters = append(clusters, report.Cluster{Name: name, Document: rec.Desired.Document, Waiting: rec.Waiting, Apply: &run})
 			}

@@ -278,6 +278,9 @@ func (p *Publisher) viewApply(ctx context.Context, rc *report.Cluster, pr holdfa
 		rc.Waiting = rec.Ending.Reason
 		return nil
 	}
+	if rc.Apply != nil && p.behind(rec, runs, *rc.Apply) {
+		return errBehind
+	}
 	// Once something is applied that includes this merge, later waits are not
 	// this pull request's.
 	if rec.Waiting != "" && (rc.Apply == nil || rc.Apply.ID > rec.Applied.Run) {
@@ -291,6 +294,24 @@ func (p *Publisher) viewApply(ctx context.Context, rc *report.Cluster, pr holdfa
 		rc.Apply, rc.Failed, rc.Waiting, rc.WaitingDetail = nil, nil, decision.ReasonUpToDate, ""
 	}
 	return err
+}
+
+// errBehind: an outcome is not on the cluster's record yet.
+var errBehind = errors.New("an outcome is not on record yet")
+
+// recordWait is how long after the end of a run its outcome is kept from being
+// shown because the record does not say it, and recordLook how often it is looked
+// again, for which the decision that records it asks as well.
+const (
+	recordWait = time.Minute
+	recordLook = time.Second
+)
+
+// behind reports whether a run has ended and the cluster's record does not say
+// so yet. What a forge shows as final is on record: whoever follows a status to
+// the API finds there what it said.
+func (p *Publisher) behind(rec holdfast.ClusterRecord, runs []holdfast.Run, run holdfast.Run) bool {
+	return run.Status.Done() && p.opts.Settings.Now().Sub(run.FinishedAt) < recordWait && !decision.Recorded(rec, runs)
 }
 
 // failedBefore returns the run that failed in the middle, if the newest one is
