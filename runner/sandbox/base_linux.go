@@ -24,14 +24,14 @@ var settings = []string{
 // devices are those of /dev that every sandbox has.
 var devices = []string{"null", "zero", "full", "random", "urandom"}
 
-// base adds what every sandbox with a root of its own sees.
+// base adds what every sandbox sees that holds files at all.
 func base(spec *stage.Spec) {
 	for _, dir := range system {
 		info, err := os.Lstat(dir)
 		if err != nil {
 			continue
 		}
-		if info.Mode()&os.ModeSymlink != 0 { // such as /bin to usr/bin
+		if info.Mode()&os.ModeSymlink != 0 && spec.Root { // such as /bin to usr/bin
 			if target, err := os.Readlink(dir); err == nil {
 				spec.Link = append(spec.Link, stage.Link{Path: dir, Target: target})
 			}
@@ -49,6 +49,12 @@ func base(spec *stage.Spec) {
 	for _, name := range devices {
 		path := filepath.Join("/dev", name)
 		spec.Mount = append(spec.Mount, stage.Mount{Source: path, Target: path, Kind: stage.Device})
+	}
+	if !spec.Root {
+		for _, path := range []string{"/proc", "/etc/passwd", "/etc/group"} {
+			spec.Mount = append(spec.Mount, stage.Mount{Source: path, Target: path, Optional: true})
+		}
+		return
 	}
 	spec.Link = append(spec.Link,
 		stage.Link{Path: "/dev/fd", Target: "/proc/self/fd"},

@@ -32,9 +32,10 @@ func Probe(ctx context.Context, o Options) (*Starter, error) {
 	if o.Mode != "" {
 		modes = []Mode{o.Mode}
 	}
+	groups, grouped := findGroups(kernelTree{})
 	var refused []Refusal
 	for _, mode := range modes {
-		s := &Starter{mode: mode, refused: refused}
+		s := &Starter{mode: mode, refused: refused, groups: groups, grouped: grouped}
 		err := s.possible()
 		if err == nil {
 			err = s.try(ctx, o)
@@ -62,9 +63,21 @@ func (s *Starter) possible() error {
 		if !root || !mapped {
 			return errors.New("the agent is not in a user namespace that root made for it")
 		}
-	case ModeNone:
+	case ModeUserNamespace:
+		if root {
+			return errors.New("the agent is root")
+		}
+	case ModeLandlock:
+		// As root, what is seen but not read could still be changed.
+		if root {
+			return errors.New("the agent is root")
+		}
+		if abi := stage.LandlockABI(); abi < stage.LandlockScope {
+			return fmt.Errorf("version %d of Landlock does not scope signals: Linux 6.12 does", abi)
+		}
+	case ModeUsers, ModeNone:
 	default:
-		return errors.New("not supported")
+		return fmt.Errorf("there is no mode %q", s.mode)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +12,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/runner/sandbox/internal/stage"
 )
@@ -33,7 +38,15 @@ const (
 type Starter struct {
 	mode    Mode
 	refused []Refusal
+	groups  *groups // nil: limits are those of processes
+	grouped error   // why groups is nil
+	started atomic.Int64
 }
+
+// Counted says whether the kernel counts what a start uses, so that limits are
+// exact, by control groups; else the error says why limits are those of single
+// processes, and a verdict is Probably at most.
+func (s *Starter) Counted() error { return s.grouped }
 
 // Mode returns the mode of every start.
 func (s *Starter) Mode() Mode { return s.mode }
@@ -60,19 +73,23 @@ func (s *Starter) Run(ctx context.Context, c Command) (Exit, error) {
 	go func() {
 		// The kernel's parent of the sandbox is this thread: it outlives it.
 		runtime.LockOSThread()
+		if s.mode == ModeLandlock {
+			// What is started is in a domain inside the one of this thread, so
+			// this thread can end it, and not the other way round. The thread
+			// ends with this function.
+			if errno := stage.ScopeSignals(); errno != 0 {
+				done <- result{err: fmt.Errorf("start the sandbox of %s: scope signals: %w", c.Path, errno)}
+				return
+			}
+		}
 		exit, err := s.run(ctx, c, spec)
 		done <- result{exit, err}
-		if s.clean(err) {
+		if s.mode != ModeLandlock {
 			runtime.UnlockOSThread()
-		} // else the thread ends with this function
+		}
 	}()
 	r := <-done
 	return r.exit, r.err
-}
-
-// clean says whether a start leaves the thread that ran it as it was.
-func (s *Starter) clean(err error) bool {
-	return s.mode != ModeLandlock && (s.mode != ModeUsers || err == nil)
 }
 
 // spec is what the first stage is told about c.
@@ -94,13 +111,14 @@ func (s *Starter) spec(c Command) (*stage.Spec, error) {
 		Confine:    s.mode != ModeNone,
 		Landlock:   s.mode == ModeLandlock,
 		UID:        slot.UID, GID: slot.GID, SetUser: s.mode.OwnUser(),
-		Path: c.Path, Dir: c.Dir, Args: append([]string{c.Path}, c.Args...), Env: environ(c.Env),
+		Path: c.Path, Dir: c.Dir, Args: append([]string{c.Path}, c.Args...), Env: environ(c, s.mode),
 		TmpSize: c.TmpSize,
 	}
+	s.limit(spec, c.Limits)
 	if spec.TmpSize == 0 {
 		spec.TmpSize = defaultTmpSize
 	}
-	if s.mode.OwnRoot() {
+	if spec.Root || spec.Landlock {
 		base(spec)
 	}
 	for _, m := range c.Mounts {
@@ -151,14 +169,21 @@ func (s *Starter) run(ctx context.Context, c Command, spec *stage.Spec) (Exit, e
 	defer status.Close()
 	defer statusWrite.Close()
 
-	cmd := &exec.Cmd{
-		Path: itself, Args: []string{"holdfast-sandbox"}, Env: []string{stage.Mark + "=1"}, Dir: "/",
-		ExtraFiles: []*os.File{controlRead, statusWrite},
-		Stdout:     hidden(c.Stdout), Stderr: hidden(c.Stderr),
-		SysProcAttr: s.attributes(),
-		WaitDelay:   leftOver,
+	var heard listener
+	group, err := s.group(c.Limits)
+	if err != nil {
+		return Exit{}, fmt.Errorf("start %s: %w", c.Path, err)
 	}
-	if err := cmd.Start(); err != nil {
+	cmd, err := start(group, func() *exec.Cmd {
+		return &exec.Cmd{
+			Path: itself, Args: []string{"holdfast-sandbox"}, Env: []string{stage.Mark + "=1"}, Dir: "/",
+			ExtraFiles: []*os.File{controlRead, statusWrite},
+			Stdout:     heard.hear(hidden(c.Stdout)), Stderr: heard.hear(hidden(c.Stderr)),
+			SysProcAttr: s.attributes(),
+			WaitDelay:   leftOver,
+		}
+	})
+	if err != nil {
 		return Exit{}, fmt.Errorf("start the sandbox of %s: %w", c.Path, err)
 	}
 	controlRead.Close()
@@ -173,16 +198,26 @@ func (s *Starter) run(ctx context.Context, c Command, spec *stage.Spec) (Exit, e
 	canceled := make(chan struct{})
 	go func() {
 		defer close(canceled)
-		cancel(ctx, c.Grace, control, cmd.Process, over)
+		s.cancel(ctx, c.Grace, control, cmd.Process, over)
 	}()
 	waited := cmd.Wait()
 	close(over)
 	<-canceled
-	return conclude(c, waited, <-records)
+	said := stage.Records(<-records)
+	exit, err := conclude(c, waited, said)
+	if left := s.sweep(spec, said); left != nil {
+		err = fmt.Errorf("end the sandbox of %s: %w", c.Path, left)
+	}
+	if group != nil {
+		group.conclude(&exit)
+	} else if err == nil {
+		heard.conclude(&exit, c.Limits)
+	}
+	return exit, err
 }
 
 // cancel ends a sandbox when ctx does, unless it is over before.
-func cancel(ctx context.Context, grace time.Duration, control io.Writer, process *os.Process, over <-chan struct{}) {
+func (s *Starter) cancel(ctx context.Context, grace time.Duration, control io.WriteCloser, process *os.Process, over <-chan struct{}) {
 	select {
 	case <-over:
 		return
@@ -198,15 +233,26 @@ func cancel(ctx context.Context, grace time.Duration, control io.Writer, process
 		case <-timer.C:
 		}
 	}
+	if !s.mode.OwnRoot() {
+		// Its first process ends the rest, and says so.
+		control.Close()
+		timer := time.NewTimer(leftOver)
+		defer timer.Stop()
+		select {
+		case <-over:
+			return
+		case <-timer.C:
+		}
+	}
 	_ = process.Kill() // by descriptor of the process: never another one's
 }
 
 // conclude reads how a sandbox ended from its records. Its exit code is not
 // believed: who is inside can have caused it.
-func conclude(c Command, waited error, said []byte) (Exit, error) {
+func conclude(c Command, waited error, said []stage.Record) (Exit, error) {
 	exit := Exit{Code: -1, Signal: syscall.SIGKILL} // the starter killed it
 	ended := false
-	for _, r := range stage.Records(said) {
+	for _, r := range said {
 		switch r.Kind {
 		case stage.RecordFailed:
 			return Exit{}, fmt.Errorf("start the sandbox of %s: %s: %w", c.Path, r.Step, syscall.Errno(r.A))
@@ -228,9 +274,18 @@ func conclude(c Command, waited error, said []byte) (Exit, error) {
 
 // attributes are those of the first stage.
 func (s *Starter) attributes() *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	attr := &syscall.SysProcAttr{Setsid: true}
 	if s.mode.OwnRoot() {
+		// Its death is everybody's. In the other modes it has to live, to end
+		// the rest when it sees the end of this process.
+		attr.Pdeathsig = syscall.SIGKILL
 		attr.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	}
+	if s.mode == ModeUserNamespace {
+		// The first stage writes the map: this process may hide its memory, and
+		// with it the file of the map.
+		attr.Cloneflags |= syscall.CLONE_NEWUSER
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_SYS_RESOURCE}
 	}
 	return attr
 }
@@ -243,8 +298,29 @@ func hidden(w io.Writer) io.Writer {
 	return struct{ io.Writer }{w}
 }
 
-// environ returns env in the form of os/exec.
-func environ(env map[string]string) []string {
+// environ returns the environment of c in the form of os/exec. Git takes the
+// folders of c for safe, whoever owns what lies there.
+func environ(c Command, mode Mode) []string {
+	env := maps.Clone(c.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	safe := []string{c.Dir}
+	for _, m := range c.Mounts {
+		switch {
+		case m.Writable && mode.OwnRoot():
+			safe = append(safe, cmp.Or(m.Target, m.Source))
+		case m.Writable:
+			safe = append(safe, m.Source)
+		}
+	}
+	n, _ := strconv.Atoi(env["GIT_CONFIG_COUNT"])
+	for _, dir := range slices.Compact(slices.Sorted(slices.Values(safe))) {
+		env[fmt.Sprintf("GIT_CONFIG_KEY_%d", n)] = "safe.directory"
+		env[fmt.Sprintf("GIT_CONFIG_VALUE_%d", n)] = dir
+		n++
+	}
+	env["GIT_CONFIG_COUNT"] = strconv.Itoa(n)
 	list := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		list = append(list, name+"="+env[name])

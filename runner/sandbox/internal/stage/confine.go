@@ -10,6 +10,7 @@ import (
 const (
 	prSetChildSubreaper = 36
 	prSetNoNewPrivs     = 38
+	keyctlJoinSession   = 1
 	prCapbsetDrop       = 24
 	prCapAmbient        = 47
 	prCapAmbientClear   = 4
@@ -28,6 +29,10 @@ func confine(spec *Spec) (string, syscall.Errno) {
 			return "forbid new privileges", errno
 		}
 	}
+	if spec.Confine {
+		// The keys of whoever started the agent stay with it.
+		_, _, _ = syscall.RawSyscall(syscall.SYS_KEYCTL, keyctlJoinSession, 0, 0)
+	}
 	if errno := limit(spec); errno != 0 {
 		return "limit resources", errno
 	}
@@ -39,8 +44,8 @@ func confine(spec *Spec) (string, syscall.Errno) {
 	if spec.Privileges {
 		for c := uintptr(0); c < 64; c++ {
 			errno := prctl(prCapbsetDrop, c, 0)
-			if errno == syscall.EINVAL {
-				break // there are no more
+			if errno == syscall.EINVAL || errno == syscall.EPERM {
+				break // there are no more, or it is not root: no_new_privs keeps it from them
 			}
 			if errno != 0 {
 				return "drop capabilities", errno
@@ -86,8 +91,7 @@ func limit(spec *Spec) syscall.Errno {
 		}
 		value := syscall.Rlimit{Cur: uint64(l.value), Max: uint64(l.value)}
 		if err := syscall.Setrlimit(l.resource, &value); err != nil {
-			errno, _ := err.(syscall.Errno)
-			return errno
+			return toErrno(err)
 		}
 	}
 	return 0
@@ -97,6 +101,9 @@ func limit(spec *Spec) syscall.Errno {
 // user namespace that this process is in. A starter that hides its memory
 // cannot do it from outside.
 func mapUser(uid, gid int) (string, syscall.Errno) {
+	// Nor can this process while it hides its own. There is nobody here yet.
+	_ = prctl(syscall.PR_SET_DUMPABLE, 1, 0)
+	defer func() { _ = prctl(syscall.PR_SET_DUMPABLE, 0, 0) }()
 	for _, f := range []struct{ name, content string }{
 		{"/proc/self/setgroups", "deny"},
 		{"/proc/self/uid_map", itoa(uid) + " " + itoa(uid) + " 1"},
@@ -115,8 +122,7 @@ func writeFile(name string, flags int, content string) syscall.Errno {
 		_, err = syscall.Write(fd, []byte(content))
 		_ = syscall.Close(fd)
 	}
-	errno, _ := err.(syscall.Errno)
-	return errno
+	return toErrno(err)
 }
 
 func itoa(n int) string {

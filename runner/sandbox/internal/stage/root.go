@@ -3,6 +3,7 @@
 package stage
 
 import (
+	"errors"
 	"syscall"
 	"unsafe"
 )
@@ -212,6 +213,9 @@ func cwd() uintptr {
 }
 
 func toErrno(err error) syscall.Errno {
-	errno, _ := err.(syscall.Errno)
+	var errno syscall.Errno
+	if err != nil && !errors.As(err, &errno) {
+		return syscall.EINVAL
+	}
 	return errno
 }

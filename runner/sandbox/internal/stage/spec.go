@@ -21,7 +21,9 @@ const (
 	// Mark is the variable of the environment that makes a program this stage
 	// ("1"), or the program of a trial start ("trial"), which ends with the
 	// code TrialCode at once.
-	Mark      = "HOLDFAST_SANDBOX_STAGE"
+	Mark = "HOLDFAST_SANDBOX_STAGE"
+
+	// TrialCode is the exit code of a trial.
 	TrialCode = 42
 
 	// Control and Status are the descriptors that the stage is started with.

@@ -35,7 +35,7 @@ var killEngine func()
 func run() {
 	_ = prctl(syscall.PR_SET_DUMPABLE, 0, 0)
 	closeOnExec()
-	defaultSignals()
+	ignoreSignals()
 	spec, ok := readSpec()
 	if !ok {
 		fail("read what to start", syscall.EBADMSG)
@@ -92,7 +92,7 @@ func start(spec *Spec) (int, string, syscall.Errno) {
 		}
 		attr := &syscall.ProcAttr{
 			Dir: spec.Dir, Env: spec.Env, Files: []uintptr{0, 1, 2},
-			Sys: &syscall.SysProcAttr{Setsid: true},
+			Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}, // this thread lives as long as the process
 		}
 		if spec.SetUser {
 			attr.Sys.Credential = &syscall.Credential{Uid: uint32(spec.UID), Gid: uint32(spec.GID)}
@@ -104,8 +104,7 @@ func start(spec *Spec) (int, string, syscall.Errno) {
 		}
 		engine.pid = pid
 		engine.Unlock()
-		errno, _ := err.(syscall.Errno)
-		done <- started{pid: pid, step: "start " + spec.Path + " in " + spec.Dir, errno: errno}
+		done <- started{pid: pid, step: "start " + spec.Path + " in " + spec.Dir, errno: toErrno(err)}
 		kill := make(chan chan struct{})
 		killEngine = func() {
 			reply := make(chan struct{})
@@ -139,7 +138,7 @@ func reap(spec *Spec, pid int) {
 			fail("wait for the engine", syscall.ECHILD)
 			return
 		}
-		if got != pid || !(status.Exited() || status.Signaled()) {
+		if got != pid || !status.Exited() && !status.Signaled() {
 			continue
 		}
 		engine.Lock()
@@ -264,19 +263,28 @@ func closeOnExec() {
 	}
 }
 
-// defaultSignals gives up the handlers of the Go runtime. The first process of
-// a namespace gets no signal from inside that it has no handler for, so an
-// engine with the same user cannot end or confuse it.
-func defaultSignals() {
-	var action [4]uintptr // SIG_DFL
+// ignoreSignals gives up the handlers of the Go runtime, so that an engine with
+// the same user cannot end or confuse this process. The runtime gives what it
+// starts the default again for each of them. Those that it does not handle
+// have the default here, too, which the first process of a namespace ignores.
+func ignoreSignals() {
+	const sigIgnore = 1
 	for sig := syscall.Signal(1); sig <= 64; sig++ {
-		switch sig {
-		case syscall.SIGKILL, syscall.SIGSTOP: // have no handlers
-		case syscall.SIGURG: // the runtime's own, harmless
-		default:
-			_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
+		if sig == syscall.SIGURG || sig == syscall.SIGCHLD { // the runtime's own, harmless; what ignores it has no children to wait for
+			continue
+		}
+		var old, action [4]uintptr // handler, flags, restorer, mask
+		sigaction(sig, nil, &old)
+		if old[0] > sigIgnore {
+			action[0] = sigIgnore
+			sigaction(sig, &action, nil)
 		}
 	}
+}
+
+func sigaction(sig syscall.Signal, action, old *[4]uintptr) {
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(sig),
+		uintptr(unsafe.Pointer(action)), uintptr(unsafe.Pointer(old)), 8, 0, 0)
 }
 
 func prctl(option int, a, b uintptr) syscall.Errno {

@@ -1,0 +1,392 @@
+//go:build linux
+
+package sandbox_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
+)
+
+const (
+	slots, mapped, userNamespace = sandbox.ModeSlots, sandbox.ModeRange, sandbox.ModeUserNamespace
+	landlock, users, none        = sandbox.ModeLandlock, sandbox.ModeUsers, sandbox.ModeNone
+)
+
+// attacks are what a sandbox is to hold, and the modes in which each works:
+// docs/security.md has the same table. What works in a mode is tried as well,
+// so that the table says no less than what is true.
+var attacks = []struct {
+	name  string
+	works []sandbox.Mode // with the agent's privileges: ModeNone as root can do everything
+	root  []sandbox.Mode // works in addition if the agent is root
+	try   func(t *testing.T, l *lab) bool
+}{
+	{name: "a daemon outlives the engine", try: outlive},
+	{name: "others' processes are seen", works: []sandbox.Mode{landlock, users, none}, try: seePeer},
+	{name: "another run is signalled", works: []sandbox.Mode{none}, try: onPeer("signal")},
+	{name: "another run is traced", works: []sandbox.Mode{none}, try: onPeer("trace")},
+	{name: "the environment of another run is read", works: []sandbox.Mode{none}, try: onPeer("environ")},
+	{name: "a descriptor of another run is taken", works: []sandbox.Mode{none}, try: onPeer("descriptor")},
+	{name: "the agent is signalled", works: []sandbox.Mode{none}, try: onAgent("signal")},
+	{name: "the agent is traced", root: []sandbox.Mode{none}, try: onAgent("trace")},
+	{name: "the environment of the agent is read", root: []sandbox.Mode{none}, try: onAgent("environ")},
+	{name: "a descriptor of the agent is taken", root: []sandbox.Mode{none}, try: onAgent("descriptor")},
+	{name: "a private file of another run is read", works: []sandbox.Mode{none}, try: readPeer(0o700, 0o600)},
+	{name: "an open file of another run is read", works: []sandbox.Mode{users, none}, try: readPeer(0o755, 0o644)},
+	{name: "a file is written outside of the workspace", works: []sandbox.Mode{none}, try: writeOutside},
+	{name: "a read-only file is written", works: []sandbox.Mode{none}, try: writeReadOnly},
+	{name: "a read-only mount is made writable", root: []sandbox.Mode{none}, try: remountReadOnly},
+	{name: "an abstract socket of the agent is reached", works: []sandbox.Mode{slots, mapped, userNamespace, users, none}, try: abstractSocket},
+	{name: "a terminal is reached", try: verb("terminal")},
+	{name: "a user namespace is made", works: []sandbox.Mode{slots, mapped, landlock, users, none}, try: verb("namespace")},
+	{name: "a setuid program gives privileges", works: []sandbox.Mode{none}, try: setuidRoot},
+	{name: "descriptors of the agent are inherited", try: inherited},
+	{name: "the first process says another end", try: lies},
+	{name: "the first process is looked into or ended", try: firstProcess},
+	{name: "more processes are started than allowed", works: []sandbox.Mode{landlock, none}, try: forkBomb},
+	{name: "more memory is used than allowed", try: useMemory},
+	{name: "an engine outlives its agent", try: outliveAgent},
+	{name: "a plan is swapped after the run", try: swap},
+}
+
+// TestAttacks tries every attack in every mode that this user can have.
+func TestAttacks(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes(t) {
+		for _, a := range attacks {
+			t.Run(string(mode)+"/"+a.name, func(t *testing.T) {
+				t.Parallel()
+				works := slices.Contains(a.works, mode) || os.Geteuid() == 0 && slices.Contains(a.root, mode)
+				if got := a.try(t, newLab(t, mode)); got != works && !t.Failed() {
+					t.Errorf("it works: %t, want %t", got, works)
+				}
+			})
+		}
+	}
+}
+
+// worked returns whether the engine of an attack says that it worked.
+func worked(t *testing.T, exit sandbox.Exit, said string) bool {
+	t.Helper()
+	t.Logf("%+v: %s", exit, said)
+	if exit.Code != attackWorked && exit.Code != attackRefused {
+		t.Errorf("the engine ended with %+v", exit)
+	}
+	return exit.Code == attackWorked
+}
+
+func verb(name string, args ...string) func(*testing.T, *lab) bool {
+	return func(t *testing.T, l *lab) bool {
+		exit, said := l.run(t, l.command(name, args...))
+		return worked(t, exit, said)
+	}
+}
+
+func outlive(t *testing.T, l *lab) bool {
+	exit, said := l.run(t, l.command("daemon", l.lock, l.at))
+	if exit.Code != 0 {
+		t.Fatalf("%+v: %s", exit, said)
+	}
+	return !l.free(t)
+}
+
+// swap has a left-over process that waits until the plan was taken.
+func swap(t *testing.T, l *lab) bool {
+	exit, said := l.run(t, l.command("daemon", l.lock, l.at))
+	if exit.Code != 0 {
+		t.Fatalf("%+v: %s", exit, said)
+	}
+	if err := os.WriteFile(filepath.Join(l.dir, "taken"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !l.free(t) {
+		return true
+	}
+	taken := filepath.Join(openDir(t), "plan")
+	if err := l.Take(l.dir, "plan", l.slot, 1<<20, taken); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(taken)
+	return err != nil || string(b) != "good"
+}
+
+// peer starts another run of the same mode, and returns its process.
+func peer(t *testing.T, l *lab) int {
+	t.Helper()
+	p := labOf(t, l.Starter, l.engine)
+	c := p.command("sleep", p.lock, "peer-"+filepath.Base(filepath.Dir(p.dir)))
+	p.background(t, c)
+	return find(t, c.Args[1])
+}
+
+// find returns the process that has mark in its command line.
+func find(t *testing.T, mark string) int {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range lines {
+		line, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(line), mark) {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pid
+		}
+	}
+	t.Fatal("the process is not there: " + mark)
+	return 0
+}
+
+func seePeer(t *testing.T, l *lab) bool {
+	p := labOf(t, l.Starter, l.engine)
+	mark := "peer-" + filepath.Base(filepath.Dir(p.dir))
+	c := p.command("sleep", p.lock, mark)
+	p.background(t, c)
+	find(t, mark)
+	backwards := []byte(mark)
+	slices.Reverse(backwards)
+	return verb("see", string(backwards))(t, l)
+}
+
+func onPeer(name string) func(*testing.T, *lab) bool {
+	return func(t *testing.T, l *lab) bool { return verb(name, strconv.Itoa(peer(t, l)))(t, l) }
+}
+
+func onAgent(name string) func(*testing.T, *lab) bool {
+	return func(t *testing.T, l *lab) bool { return verb(name, strconv.Itoa(os.Getpid()))(t, l) }
+}
+
+func readPeer(dir, file os.FileMode) func(*testing.T, *lab) bool {
+	return func(t *testing.T, l *lab) bool {
+		p := labOf(t, l.Starter, l.engine)
+		path := filepath.Join(p.dir, "lock")
+		if err := os.Chmod(path, file); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(p.dir, dir); err != nil {
+			t.Fatal(err)
+		}
+		return verb("read", path)(t, l)
+	}
+}
+
+func writeOutside(t *testing.T, l *lab) bool {
+	return verb("write", filepath.Join(openDir(t), "file"))(t, l)
+}
+
+func writeReadOnly(t *testing.T, l *lab) bool {
+	c, file := readOnly(t, l, "write")
+	c.Args = []string{file}
+	exit, said := l.run(t, c)
+	return worked(t, exit, said)
+}
+
+func remountReadOnly(t *testing.T, l *lab) bool {
+	c, file := readOnly(t, l, "remount")
+	if !l.Mode().OwnRoot() && l.Mode() != none {
+		file = "/proc"
+	}
+	if l.Mode() == none {
+		file = mountPoint(t, l)
+	}
+	c.Args = []string{file}
+	exit, said := l.run(t, c)
+	return worked(t, exit, said)
+}
+
+// mountPoint is one that root can remount without harm.
+func mountPoint(t *testing.T, l *lab) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return "/proc"
+	}
+	dir := openDir(t)
+	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	return dir
+}
+
+// readOnly is a command with a mount that cannot be written, of a file that
+// the slot's user owns.
+func readOnly(t *testing.T, l *lab, verb string) (c sandbox.Command, file string) {
+	t.Helper()
+	dir := openDir(t)
+	file = filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if l.Mode() != users { // it has only the permissions of the file
+		if err := l.Give(dir, l.slot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c = l.command(verb)
+	c.Mounts = append(c.Mounts, sandbox.Mount{Source: file, Target: "/given/file"})
+	if l.Mode().OwnRoot() {
+		file = "/given/file"
+	}
+	return c, file
+}
+
+func abstractSocket(t *testing.T, l *lab) bool {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	name := filepath.Base(filepath.Dir(l.dir))
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: "@" + name}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Listen(fd, 1); err != nil {
+		t.Fatal(err)
+	}
+	return verb("socket", name)(t, l)
+}
+
+func setuidRoot(t *testing.T, l *lab) bool {
+	path := os.Getenv("SANDBOX_TEST_SETUID")
+	if path == "" && os.Geteuid() != 0 {
+		path = "/usr/bin/passwd-is-not-run" // no setuid program says who it is: root runs this as other users
+	}
+	if path == "" {
+		path = filepath.Join(openDir(t), "setuid")
+		if out, err := exec.Command("cp", l.engine, path).CombinedOutput(); err != nil {
+			t.Fatal(err, string(out))
+		}
+		if err := os.Chmod(path, 0o755|os.ModeSetuid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := l.command("setuid", path)
+	c.Mounts = append(c.Mounts, sandbox.Mount{Source: path, Optional: true})
+	exit, said := l.run(t, c)
+	if l.Mode() == none && os.Getenv("SANDBOX_TEST_SETUID") == "" && os.Geteuid() != 0 {
+		return true // see above
+	}
+	return worked(t, exit, said)
+}
+
+// inherited opens descriptors as a shell leaves them to the agent.
+func inherited(t *testing.T, l *lab) bool {
+	for _, fd := range []int{251, 600} {
+		file, err := unix.Open("/dev/null", unix.O_RDONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Dup2(file, fd); err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(file)
+	}
+	exit, said := l.run(t, l.command("descriptors"))
+	if exit.Code != 0 {
+		t.Fatalf("%+v: %s", exit, said)
+	}
+	return strings.TrimSpace(said) != "0 device; 1 pipe; 2 pipe;"
+}
+
+// lies has an engine that signals its parent and ends with the code 7.
+func lies(t *testing.T, l *lab) bool {
+	exit, err := l.Run(t.Context(), l.command("lie"))
+	t.Logf("%+v %v", exit, err)
+	if l.Mode().OwnRoot() || l.Mode() == users {
+		return err != nil || exit.Code != 7
+	}
+	// Its parent can be killed: then no exit code is told.
+	return err == nil && exit.Code != 7 && exit.Signal == 0
+}
+
+func firstProcess(t *testing.T, l *lab) bool {
+	if !l.Mode().OwnRoot() {
+		return false // it is nobody's
+	}
+	return verb("first")(t, l)
+}
+
+func forkBomb(t *testing.T, l *lab) bool {
+	c := l.command("bomb", l.lock, "60")
+	c.Limits.Processes = 50
+	exit, said := l.run(t, c)
+	l.dead(t)
+	return worked(t, exit, said)
+}
+
+func useMemory(t *testing.T, l *lab) bool {
+	c := l.command("memory", "600")
+	c.Limits.Memory = 300 << 20
+	exit, said := l.run(t, c)
+	if len(said) > 300 {
+		said = said[:300]
+	}
+	t.Logf("%+v: %s", exit, said)
+	if exit.OutOfMemory == sandbox.No {
+		t.Error("it is not said that memory ran out")
+	}
+	return exit.Code == 0
+}
+
+// outliveAgent kills an agent whose engine runs.
+func outliveAgent(t *testing.T, l *lab) bool {
+	cmd := exec.Command(l.engine, string(l.Mode()), l.dir, l.lock, strconv.Itoa(l.slot.UID))
+	cmd.Env = []string{engineVerb + "=agent"}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ready(t, out)
+	if l.free(t) {
+		t.Fatal("the engine does not run")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, out)
+	_ = cmd.Wait()
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if l.free(t) {
+			return false
+		}
+	}
+	return true
+}
+
+// agent runs an engine until it is killed.
+func agent(args []string) int {
+	ctx := context.Background()
+	slot := sandbox.Slot{UID: number(args[3]), GID: number(args[3])}
+	s, err := sandbox.Probe(ctx, sandbox.Options{Mode: sandbox.Mode(args[0]), Slot: slot})
+	if err != nil {
+		say(err)
+		return 1
+	}
+	l := &lab{Starter: s, slot: slot, dir: args[1], at: args[1], lock: args[2], engine: os.Args[0]}
+	if s.Mode().OwnRoot() {
+		l.at = "/workspace"
+	}
+	c := l.command("deaf", l.lock)
+	c.Stdout, c.Stderr = os.Stdout, os.Stdout
+	_, err = s.Run(ctx, c)
+	say(err)
+	return 1
+}
