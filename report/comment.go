@@ -16,6 +16,7 @@ type writer struct {
 	groups   []group
 	total    total
 	impacts  []*impactView
+	tabled   [][]outcome // rows of the summary
 	level    detail
 	diffs    map[*holdfast.Plan]fullPlan
 	page
@@ -23,10 +24,16 @@ type writer struct {
 
 func newWriter(r PullRequest) *writer {
 	w := &writer{r: r, outcomes: outcomesOf(r), diffs: map[*holdfast.Plan]fullPlan{}}
+	for i, o := range w.outcomes {
+		if o.plan != nil {
+			w.outcomes[i].key = groupKey(o)
+		}
+	}
 	slices.SortStableFunc(w.outcomes, func(a, b outcome) int {
 		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(dangerOf(b), dangerOf(a)), strings.Compare(a.cluster.Name, b.cluster.Name))
 	})
 	w.groups = groupsOf(w.outcomes)
+	w.tabled = w.rows()
 	w.total = totalOf(w.outcomes)
 	w.impacts = impactsOf(r, w.outcomes)
 	return w
@@ -54,6 +61,9 @@ func (w *writer) comment(level detail) string {
 		}
 		w.details(g)
 	}
+	if w.level.rows == 0 {
+		w.losses()
+	}
 	for _, v := range firstOf(&w.page, w.impacts, w.level.clusters) {
 		w.impact(v)
 	}
@@ -64,8 +74,12 @@ func (w *writer) comment(level detail) string {
 
 // bare is the comment when nothing else fits: names of a hostile length.
 func (w *writer) bare() string {
-	return Marker(w.r.PullRequest.PullRequestRef) + "\n### " + w.headline() + "\n\n" +
-		"There is too much to show in a comment. The commit statuses and the command line tell more.\n"
+	body := Marker(w.r.PullRequest.PullRequestRef) + "\n### " + w.headline() + "\n\n"
+	if why := Unshown(w.r); why != "" {
+		body += "> [!CAUTION]\n> **Nothing of this counts as reviewed:** " + why + ". Split the pull request.\n\n"
+	}
+	return body + "There is too much to show in a comment. The commit statuses and the command line tell more: " +
+		code("holdfast describe pullrequest "+oneLine(w.r.PullRequest.String())) + ". " + w.wholePlan() + "\n"
 }
 
 // headline is the decision in a line.
@@ -98,7 +112,7 @@ func (w *writer) clustersHeadline(head string) string {
 		return fmt.Sprintf("❌ Plan for %s · %s%s", head, w.breakdown("changes", "change", len(distinct(pr.Faults))), countsPhrase(t.counts, false))
 	case t.by[stageDone] == 0:
 		return fmt.Sprintf("✅ Plan for %s: no changes in %s", head, plural(t.all, "cluster"))
-	case t.counts.Replace+t.counts.Delete > 0:
+	case t.counts.Replace+t.counts.Delete+t.counts.Forget > 0:
 		return fmt.Sprintf("🛑 Plan for %s · %s%s", head, w.breakdown("changes", "change", 0), countsPhrase(t.counts, false))
 	default:
 		return fmt.Sprintf("🔵 Plan for %s · %s%s", head, w.breakdown("changes", "change", 0), countsPhrase(t.counts, false))

@@ -71,7 +71,13 @@ func (p *painter) outside(plan holdfast.Plan) {
 
 func (p *painter) output(o holdfast.OutputChange) {
 	sign, colour := sign(o.Action, false)
-	p.line(colour, "%s output %s", sign, visible(o.Name))
+	if len(o.Before)+len(o.After) == 0 {
+		p.line(colour, "%s output %s", sign, visible(o.Name))
+		return
+	}
+	a := asAttribute(o)
+	a.Path = sign + " output " + o.Name
+	p.attributeAt("", colour, a)
 }
 
 func (p *painter) change(c holdfast.ResourceChange) {
@@ -118,7 +124,9 @@ func hasPrefixPath(path, base string) bool {
 
 // attribute is one value, or what differs between two: line by line for texts of
 // several lines, part by part for texts that are JSON.
-func (p *painter) attribute(a holdfast.AttributeChange) {
+func (p *painter) attribute(a holdfast.AttributeChange) { p.attributeAt("    ", "", a) }
+
+func (p *painter) attributeAt(indent, colour string, a holdfast.AttributeChange) {
 	const brief = 100
 	forces := ""
 	if a.Forces {
@@ -128,25 +136,25 @@ func (p *painter) attribute(a holdfast.AttributeChange) {
 	long := len(a.Before) > brief || len(a.After) > brief
 	if shown(a.Before) && shown(a.After) {
 		if parts := structural(a.Before, a.After); long && len(parts) > 0 {
-			p.line("", "    %s: in its JSON%s", path, forces)
+			p.line(colour, "%s%s: in its JSON%s", indent, path, forces)
 			for _, part := range parts {
 				p.pair("  ", visible(part.Path), part)
 			}
 			return
 		}
 		if hunks := lineHunks(a.Before, a.After); len(hunks) > 0 {
-			p.line("", "    %s:%s", path, forces)
+			p.line(colour, "%s%s:%s", indent, path, forces)
 			p.hunks(hunks)
 			return
 		}
 	}
 	switch {
 	case len(a.Before) == 0 || string(a.Before) == "null":
-		p.line("", "    %s: %s%s", path, p.value(a.After, nil), forces)
-	case long && shown(a.After):
+		p.line(colour, "%s%s: %s%s", indent, path, p.value(a.After, nil), forces)
+	case long && shown(a.After) && indent != "":
 		p.pair("", path+forces, a)
 	default:
-		p.line("", "    %s: %s -> %s%s", path, p.value(a.Before, a.After), p.value(a.After, a.Before), forces)
+		p.line(colour, "%s%s: %s -> %s%s", indent, path, p.value(a.Before, a.After), p.value(a.After, a.Before), forces)
 	}
 }
 

@@ -349,7 +349,7 @@ func (d *driftWriter) attributes(item holdfast.DriftItem) string {
 	var parts []string
 	for _, a := range firstOf(&d.page, item.Attributes, d.level.attributes) {
 		part := code(shorten(a.Path, 120))
-		if cell := d.changeCell(a, holdfast.AttributeChange{}); cell != "" {
+		if cell := changeCell(a, holdfast.AttributeChange{}).cell; cell != "" {
 			part += " " + cell
 		}
 		parts = append(parts, part)

@@ -31,6 +31,7 @@ type outcome struct {
 	detail  string         // the reason in a sentence, of others' making
 	run     *holdfast.Run  // whose log it is
 	plan    *holdfast.Plan // to be shown
+	key     string         // of plan: equal for those that may be shown as one
 	counts  holdfast.Counts
 	stale   bool   // plan is of an older head
 	broken  bool   // plan was being applied when that failed
@@ -271,8 +272,16 @@ func (o outcome) changes(counts holdfast.Counts, applied bool) outcome {
 		return o.as(stageDone, "🛑", "**destroys the cluster**")
 	case counts.Zero():
 		return o.as(stageUnchanged, "⚪", "no changes")
-	case counts.Replace+counts.Delete > 0:
+	case counts.Delete > 0 && counts.Replace > 0:
+		return o.as(stageDone, "🛑", "destroys and replaces")
+	case counts.Delete > 0:
 		return o.as(stageDone, "🛑", "destroys")
+	case counts.Replace > 0:
+		return o.as(stageDone, "🛑", "replaces")
+	case counts.Forget > 0:
+		return o.as(stageDone, "🛑", "forgets")
+	case counts == holdfast.Counts{Outputs: counts.Outputs}:
+		return o.as(stageDone, "🔵", "only outputs change")
 	default:
 		return o.as(stageDone, "🔵", "changes")
 	}

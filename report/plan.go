@@ -28,7 +28,7 @@ func groupsOf(outcomes []outcome) []group {
 		if o.plan == nil {
 			continue
 		}
-		key := groupKey(o)
+		key := o.key
 		if i, ok := at[key]; ok {
 			groups[i].outcomes = append(groups[i].outcomes, o)
 			continue
@@ -93,11 +93,14 @@ func (w *writer) groupTitle(g group) string {
 		for i, other := range others {
 			all[i] = "<b>" + htmlText(other.cluster.Name) + "</b>"
 		}
+		if len(others) > aRowEach {
+			all = []string{"<b>" + plural(len(others), "other") + "</b>"} // the table names them
+		}
 		n := len(o.plan.Changes)
 		if n == 0 {
 			n = o.plan.Counts.Outputs
 		}
-		title += " ≡ " + list(all, 20) + ": the same " + plural(n, "change")
+		title += " ≡ " + list(all, len(all)) + ": the same " + plural(n, "change")
 		if n := len(g.differences); n > 0 {
 			title += " but for " + plural(n, "value")
 		}
@@ -123,13 +126,58 @@ func (w *writer) resources(plan *holdfast.Plan) {
 		return
 	}
 	w.line("| | Resource | Why |\n|---|---|---|")
-	for _, c := range firstOf(&w.page, byDanger(plan.Changes), w.level.rows) {
-		w.linef("| %s | %s | %s |", actionIcon(c.Action), resourceCell(c), w.whyCell(c))
+	rows := changeRows(plan)
+	lost, hidden := 0, 0
+	for _, row := range rows {
+		if loses(row.first) {
+			lost++
+		}
 	}
-	if more := len(plan.Changes) - w.level.rows; more > 0 {
-		w.linef("\n… and %d more.", more)
+	most := max(w.level.rows, lost) // what is lost is never cut
+	for _, row := range rows[min(len(rows), most):] {
+		hidden += row.n
+	}
+	for _, row := range firstOf(&w.page, rows, most) {
+		cell := resourceCell(row.first)
+		if row.n > 1 {
+			cell += fmt.Sprintf(" to %s (%d)", codeText(row.last), row.n)
+		}
+		w.linef("| %s | %s | %s |", actionIcon(row.first.Action), cell, row.why)
+	}
+	if hidden > 0 {
+		w.linef("\n… and %d more.", hidden)
 	}
 	w.line("")
+}
+
+// changeRow is a change, or instances of a resource one after the other to which
+// the same happens.
+type changeRow struct {
+	first holdfast.ResourceChange
+	last  string // address
+	why   string
+	n     int
+}
+
+func changeRows(plan *holdfast.Plan) []changeRow {
+	changes := byDanger(plan.Changes)
+	var rows []changeRow
+	for i := 0; i < len(changes); {
+		row := changeRow{first: changes[i], last: changes[i].Address, why: whyCell(changes[i]), n: 1}
+		n := 1
+		for i+n < len(changes) && follows(changes[i+n-1], changes[i+n]) && whyCell(changes[i+n]) == row.why {
+			n++
+		}
+		if n > aRowEach {
+			row.n, row.last = n, changes[i+n-1].Address
+		}
+		rows = append(rows, row)
+		for k := 1; k < n && row.n == 1; k++ {
+			rows = append(rows, changeRow{first: changes[i+k], last: changes[i+k].Address, why: row.why, n: 1})
+		}
+		i += n
+	}
+	return rows
 }
 
 func actionIcon(action holdfast.ChangeAction) string {
@@ -152,19 +200,19 @@ func actionIcon(action holdfast.ChangeAction) string {
 }
 
 func resourceCell(c holdfast.ResourceChange) string {
-	cell := code(shorten(c.Address, 300))
+	cell := codeText(c.Address)
 	if c.PreviousAddress != "" {
-		cell = code(shorten(c.PreviousAddress, 300)) + " → " + cell
+		cell = codeText(c.PreviousAddress) + " → " + cell
 	}
 	if c.Importing != "" {
-		cell += " import of " + code(shorten(c.Importing, 100))
+		cell += " import of " + codeText(c.Importing)
 	}
 	return cell
 }
 
 // whyCell is the cause of a replacement, or the first attributes that change.
 // What is known only after the apply says the least, and comes last.
-func (w *writer) whyCell(c holdfast.ResourceChange) string {
+func whyCell(c holdfast.ResourceChange) string {
 	const most = 3
 	var parts []string
 	if reason := reasonWords(c.Reason); reason != "" {
@@ -176,7 +224,7 @@ func (w *writer) whyCell(c holdfast.ResourceChange) string {
 			break
 		}
 		part := codeText(shorten(a.Path, 80))
-		if cell := w.changeCell(a, holdfast.AttributeChange{}); cell != "" {
+		if cell := changeCell(a, holdfast.AttributeChange{}).cell; cell != "" {
 			part += " " + cell
 		}
 		if a.Forces {
@@ -250,15 +298,42 @@ func reasonWords(reason string) string {
 	return text(shorten(strings.ReplaceAll(reason, "_", " "), 80))
 }
 
+// outputs is what becomes of the outputs.
 func (w *writer) outputs(plan *holdfast.Plan) {
 	if len(plan.OutputChanges) == 0 {
 		return
 	}
-	var parts []string
-	for _, o := range firstOf(&w.page, plan.OutputChanges, max(w.level.notes, 5)) {
-		parts = append(parts, fmt.Sprintf("%s (%s)", code(shorten(o.Name, 100)), text(string(o.Action))))
+	all := firstOf(&w.page, plan.OutputChanges, max(w.level.notes, 5))
+	parts := make([]string, len(all))
+	for i, o := range all {
+		parts[i] = codeText(shorten(o.Name, 100)) + " " + w.outputWords(o)
 	}
-	w.line("Outputs: " + strings.Join(parts, ", ") + "\n")
+	if more := len(plan.OutputChanges) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	if len(parts) <= 2 {
+		w.line("Outputs: " + strings.Join(parts, ", ") + "\n")
+		return
+	}
+	w.line("Outputs:\n\n- " + strings.Join(parts, "\n- ") + "\n")
+}
+
+func (w *writer) outputWords(o holdfast.OutputChange) string {
+	a, like := asAttribute(o), holdfast.AttributeChange{}
+	prefix := ""
+	switch {
+	case o.Action == holdfast.ActionDelete:
+		return "is removed"
+	case o.Action == holdfast.ActionCreate && len(o.After) > 0:
+		prefix, like, a.Before = "is new: ", a, nil
+	case o.Action == holdfast.ActionCreate:
+		return "is new"
+	case len(o.Before)+len(o.After) == 0:
+		return "changes"
+	}
+	c := changeCell(a, like)
+	w.clipped = w.clipped || c.partial
+	return prefix + c.cell
 }
 
 func (w *writer) diff(plan *holdfast.Plan) {

@@ -92,14 +92,13 @@ func smallPlan(cluster string) *holdfast.Plan {
 			{
 				Address: "aws_ssm_parameter.token", Type: "aws_ssm_parameter", Action: holdfast.ActionUpdate,
 				Attributes: []holdfast.AttributeChange{
-					{Path: "value", Before: raw(`"(sensitive value)"`), After: raw(`"(sensitive value)"`), Sensitive: true},
+					{Path: "value", Before: raw(`"(sensitive value)"`), After: raw(`"(sensitive value)"`), Sensitive: true, BeforeMark: "sha256:a", AfterMark: "sha256:b"},
 				},
 			},
 			{Address: "aws_iam_role.extra", Type: "aws_iam_role", Action: holdfast.ActionCreate},
 		},
 		OutputChanges: []holdfast.OutputChange{{Name: "endpoint", Action: holdfast.ActionUpdate}},
 		Fingerprint:   "sha256:2",
-		Prints:        []holdfast.ChangePrint{{Address: "aws_ssm_parameter.token", Before: map[string]string{"value": "h1"}, After: map[string]string{"value": "h2"}}},
 	}
 }
 

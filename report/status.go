@@ -54,6 +54,8 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 		return holdfast.StatusFailure, unfitDescription(impacts)
 	case t.by[stageHeld] > 0:
 		return holdfast.StatusFailure, heldDescription(outcomes)
+	case t.counts.Replace+t.counts.Delete+t.counts.Forget > 0 && Unshown(r) != "":
+		return holdfast.StatusError, "not reviewed: " + Unshown(r) + "; split the pull request"
 	case moves(impacts) && len(outcomes) > 0:
 		return holdfast.StatusSuccess, plannedDescription(t) + "; " + impactWords(impacts, oneLine)
 	case len(impacts) > 0 && len(outcomes) == 0:

@@ -20,20 +20,73 @@ func (w *writer) summary() {
 	}
 	header, rule = header+" Run |", rule+"---|"
 	w.line(header + "\n" + rule)
-	for _, o := range firstOf(&w.page, w.outcomes, w.level.clusters) {
-		row := fmt.Sprintf("| %s | %s | %s |", o.icon, clusterCell(o.cluster), resultCell(o))
-		if counted {
-			row += " " + countCells(o) + " |"
-		}
-		w.line(row + " " + w.runCell(o.run) + " |")
+	rows := w.tabled
+	hidden := 0
+	for _, row := range rows[min(len(rows), w.level.clusters):] {
+		hidden += len(row)
 	}
-	if more := len(w.outcomes) - w.level.clusters; more > 0 {
-		w.linef("\n… and %s more.", plural(more, "cluster"))
+	for _, row := range firstOf(&w.page, rows, w.level.clusters) {
+		o := row[0]
+		line := fmt.Sprintf("| %s | %s | %s |", o.icon, w.clustersCell(row), resultCell(o))
+		if counted {
+			line += " " + countCells(o) + " |"
+		}
+		w.line(line + " " + w.runCell(o.run) + " |")
+	}
+	if hidden > 0 {
+		w.linef("\n… and %s more.", plural(hidden, "cluster"))
 	}
 	if slices.ContainsFunc(w.outcomes, func(o outcome) bool { return len(o.provisional()) > 0 }) {
 		w.line("\nWhat is provisional is planned again when that is applied, and held if it differs then.")
 	}
 	w.line("")
+}
+
+// aRowEach is how many clusters of which the same is to be told have a row each.
+const aRowEach = 5
+
+// rows puts clusters of which the same is to be told into one row, if they are
+// many. What failed has rows of its own.
+func (w *writer) rows() [][]outcome {
+	keys := make([]string, len(w.outcomes))
+	members := map[string][]outcome{}
+	for i, o := range w.outcomes {
+		keys[i] = fmt.Sprint("alone ", i)
+		if o.stage != stageFailed {
+			plan := "-"
+			if o.plan != nil {
+				plan = o.key
+			}
+			keys[i] = strings.Join([]string{o.icon, resultCell(o), countCells(o), o.cluster.Document.Environment, plan}, "\x00")
+		}
+		members[keys[i]] = append(members[keys[i]], o)
+	}
+	var rows [][]outcome
+	for i, o := range w.outcomes {
+		switch all := members[keys[i]]; {
+		case len(all) <= aRowEach:
+			rows = append(rows, []outcome{o})
+		case all[0].cluster.Name == o.cluster.Name:
+			rows = append(rows, all)
+		}
+	}
+	return rows
+}
+
+// clustersCell names the clusters of a row.
+func (w *writer) clustersCell(row []outcome) string {
+	if len(row) == 1 {
+		return clusterCell(row[0].cluster)
+	}
+	all := make([]string, len(row))
+	for i, o := range row {
+		all[i] = o.cluster.Name
+	}
+	cell := fmt.Sprintf("**%d clusters, each:** %s", len(row), w.memberNames(all))
+	if env := row[0].cluster.Document.Environment; env != "" {
+		cell += " " + shortText(env, 40)
+	}
+	return cell
 }
 
 func clusterCell(c Cluster) string {

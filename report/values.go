@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	sensitiveMark = `"(sensitive value)"`
-	unknownMark   = `"(known after apply)"`
+	sensitiveMark = `"` + holdfast.SensitiveValue + `"`
+	unknownMark   = `"` + holdfast.UnknownValue + `"`
 )
 
 // visible returns s on one line with everything that a reader would not see, such
@@ -73,21 +73,18 @@ const cellLimit = 60
 // changeCell is "before → after" for a table. Long values are cut around the
 // place in which they differ from each other, or, if they do not, from those of
 // like.
-func (p *page) changeCell(a, like holdfast.AttributeChange) string {
+func changeCell(a, like holdfast.AttributeChange) cells {
 	switch {
 	case len(a.Before)+len(a.After) == 0:
-		return ""
+		return cells{}
 	case shown(a.Before) && shown(a.After):
-		d := compareValues(a.Before, a.After)
-		p.clipped = p.clipped || d.partial
-		return d.cell
+		return compareValues(a.Before, a.After)
 	}
 	before, after := sideCell(a.Before, like.Before), sideCell(a.After, like.After)
-	p.clipped = p.clipped || before.partial || after.partial
 	if len(a.Before) == 0 && len(like.Before) == 0 && len(like.After) > 0 {
-		return after.cell // a member of a group: what it is
+		return after // a member of a group: what it is
 	}
-	return before.cell + " → " + after.cell
+	return cells{before.cell + " → " + after.cell, before.partial || after.partial}
 }
 
 // shown reports whether a value stands in the plan itself.

@@ -1,0 +1,105 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Unshown says why the comment of a pull request cannot show what a person would
+// have to see: what is destroyed, replaced or forgotten is never cut. Empty: it is
+// all there. Plans of a comment that does not show it are not reviewed.
+func Unshown(r PullRequest) string {
+	if silent(r) {
+		return ""
+	}
+	w := newWriter(r)
+	n := 0
+	for _, o := range w.outcomes {
+		if w.minded(o) {
+			n += len(losses(o.plan))
+		}
+	}
+	if n == 0 || len(w.comment(details[len(details)-1])) <= commentLimit {
+		return ""
+	}
+	return fmt.Sprintf("%s to destroy, replace or forget: more than fits a comment", plural(n, "resource"))
+}
+
+// minded reports whether what a plan destroys is still to come, and so has to be
+// seen.
+func (w *writer) minded(o outcome) bool {
+	return o.plan != nil && !o.applied && !o.stale && o.stage != stageLeft
+}
+
+// losses lists what is destroyed, replaced or forgotten where there is no room for
+// tables: all of it, with clusters that lose the same told together.
+func (w *writer) losses() {
+	var lists []string
+	clusters := map[string][]string{}
+	for _, o := range w.outcomes {
+		if !w.minded(o) {
+			continue
+		}
+		all := lossLines(losses(o.plan))
+		if all == "" {
+			continue
+		}
+		if clusters[all] == nil {
+			lists = append(lists, all)
+		}
+		clusters[all] = append(clusters[all], code(o.cluster.Name))
+	}
+	if len(lists) == 0 {
+		return
+	}
+	w.line("What is destroyed, replaced or forgotten, all of it:\n")
+	for _, all := range lists {
+		w.line("- " + list(clusters[all], len(clusters[all])) + "\n" + all)
+	}
+}
+
+// lossLines has a line for each change; resources that differ by a number alone and
+// follow one another share one.
+func lossLines(changes []holdfast.ResourceChange) string {
+	var b strings.Builder
+	for i := 0; i < len(changes); {
+		c := changes[i]
+		n := 1
+		for i+n < len(changes) && follows(changes[i+n-1], changes[i+n]) {
+			n++
+		}
+		b.WriteString("  - " + actionIcon(c.Action) + " " + codeText(c.Address))
+		if n > 1 {
+			fmt.Fprintf(&b, " to %s (%d)", codeText(changes[i+n-1].Address), n)
+		}
+		b.WriteString(dangerCause(c) + "\n")
+		i += n
+	}
+	return b.String()
+}
+
+// follows reports whether b is the next instance of the same resource, to which the
+// same happens for the same cause.
+func follows(a, b holdfast.ResourceChange) bool {
+	before, n, after := instance(a.Address)
+	otherBefore, m, otherAfter := instance(b.Address)
+	return n >= 0 && m == n+1 && before == otherBefore && after == otherAfter && a.Action == b.Action &&
+		a.PreviousAddress+a.Importing+b.PreviousAddress+b.Importing == "" && dangerCause(a) == dangerCause(b)
+}
+
+// instance splits an address at its last number in brackets; -1 if there is none.
+func instance(address string) (before string, n int, after string) {
+	end := strings.LastIndexByte(address, ']')
+	begin := strings.LastIndexByte(address[:max(end, 0)], '[')
+	if begin < 0 || end <= begin+1 || end-begin > 10 {
+		return "", -1, ""
+	}
+	n, err := strconv.Atoi(address[begin+1 : end])
+	if err != nil || n < 0 || strconv.Itoa(n) != address[begin+1:end] {
+		return "", -1, ""
+	}
+	return address[:begin], n, address[end:]
+}
