@@ -1,6 +1,8 @@
 package reconciler_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -327,4 +329,36 @@ func TestStartLeavesTheClustersOfOthersAlone(t *testing.T) {
 	f.r.Resume(t.Context())
 	f.settle() // would be an error: its repository cannot be read
 	f.expectRuns("old")
+}
+
+// TestWhatCannotBeShownIsNotReviewed: a plan that destroys more than fits a comment
+// makes the status an error, and is not applied by the merge.
+func TestWhatCannotBeShownIsNotReviewed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	a := f.claim()
+	plan := holdfast.Plan{Counts: holdfast.Counts{Delete: 5000}}
+	for i := range 5000 {
+		plan.Changes = append(plan.Changes, holdfast.ResourceChange{
+			Address: fmt.Sprintf("aws_instance.node-%d-of-many", i), Type: "aws_instance", Action: holdfast.ActionDelete,
+		})
+	}
+	raw, err := json.Marshal(plan)
+	f.must(err)
+	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(raw)))
+	result := planned(a)
+	result.Counts = plan.Counts
+	f.finish(a, result)
+	f.post()
+	if got := f.forge.status(f.forge.get(1).Head, holdfast.ContextPlan); got != holdfast.StatusError {
+		t.Errorf("%s is %q", holdfast.ContextPlan, got)
+	}
+	f.merge(1, byMerge)
+	f.executeAll(planned)
+	f.expectRuns("prod", "plan no_changes", "plan planned", "plan planned")
+	if got := f.cluster("prod").Waiting; got != decision.ReasonUnreviewed {
+		t.Errorf("prod waits with %q, want %s", got, decision.ReasonUnreviewed)
+	}
 }

@@ -248,7 +248,12 @@ func (p *Publisher) want(ctx context.Context, post holdfast.Post) error {
 	return nil
 }
 
+// shownRuns are the runs whose plans a comment shows: none if it had to leave out
+// what nobody may overlook, so that none of them counts as reviewed.
 func shownRuns(view report.PullRequest) []string {
+	if report.Unshown(view) != "" {
+		return nil
+	}
 	var out []string
 	for _, c := range view.Clusters {
 		for _, run := range []*holdfast.Run{c.Plan, c.Apply} {
