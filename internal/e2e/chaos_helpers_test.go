@@ -78,7 +78,7 @@ func (w *world) witness(name string) string {
 func (w *world) gated(name string) string {
 	w.t.Helper()
 	return fmt.Sprintf(`exec 9>>%[1]s.lock; flock -n 9 || echo overlap >>%[1]s; echo start >>%[1]s; `+
-		`n=0; while [ ! -e %[1]s.gate ] && [ $n -lt 1200 ]; do sleep 0.05; n=$((n+1)); done; echo stop >>%[1]s`,
+		`n=0; while [ ! -e %[1]s.gate ] && [ $n -lt 6000 ]; do sleep 0.05; n=$((n+1)); done; echo stop >>%[1]s`,
 		w.witness(name))
 }
 

@@ -341,7 +341,8 @@ func (p *pull) untilPlanned(says ...string) {
 	p.untilComment("Plan for `" + holdfast.Revision(p.head).Short() + "`") // and not: Planning
 }
 
-// untilApplied waits until the merge commit's holdfast/apply is a success.
+// untilApplied waits until the merge commit's holdfast/apply is a success. From
+// then on the records of its clusters, with their outputs and resources, say so.
 func (p *pull) untilApplied(says ...string) {
 	p.r.w.t.Helper()
 	p.r.untilStatus(p.merged, holdfast.ContextApply, holdfast.StatusSuccess, says...)
@@ -380,7 +381,9 @@ func (w *world) record(name string) (rec holdfast.ClusterRecord) {
 func (w *world) runs(cluster string) []holdfast.Run {
 	w.t.Helper()
 	var list struct{ Items []holdfast.Run }
-	w.getJSON("runs", url.Values{"cluster": {cluster}}, &list)
+	w.until("the API lists runs of "+cluster, func() (bool, string) {
+		return w.getJSON("runs", url.Values{"cluster": {cluster}}, &list), "no answer"
+	})
 	return list.Items
 }
 
@@ -414,7 +417,9 @@ func (w *world) untilWaiting(cluster, reason string) {
 	})
 }
 
-// untilIdle waits until no run is queued or executed.
+// untilIdle waits until no run is queued or executed. What the last one has brought
+// about may not be on record by then: who reads that waits for it, or for a status,
+// a comment or an issue, which come after it.
 func (w *world) untilIdle() {
 	w.t.Helper()
 	w.until("nothing is queued or running", func() (bool, string) {

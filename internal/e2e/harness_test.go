@@ -36,7 +36,7 @@ import (
 
 // patience is how long a story waits for something that has to happen. It is
 // for slow machines: nothing is concluded from how long something takes.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // binary is the holdfast that all tests run.
 var binary string
@@ -401,7 +401,7 @@ func (w *world) leftBehind() []int {
 // with the state that was seen last.
 func (w *world) until(what string, ok func() (done bool, state string)) {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline, pause := time.Now().Add(patience), 15*time.Millisecond
 	for {
 		done, state := ok()
 		if done {
@@ -417,7 +417,8 @@ func (w *world) until(what string, ok func() (done bool, state string)) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("waited in vain until %s; now: %s", what, state)
 		}
-		time.Sleep(15 * time.Millisecond)
+		time.Sleep(pause)
+		pause = min(pause+pause/4, 250*time.Millisecond) // who looks all the time keeps a small machine busy
 	}
 }
 

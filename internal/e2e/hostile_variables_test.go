@@ -85,7 +85,6 @@ func TestSecretVariables(t *testing.T) {
 	pr.untilPlanned("1 to create")
 	pr.merge()
 	pr.untilApplied("1 created")
-	w.untilIdle()
 	rec := w.record("alpha")
 	if a := rec.Applied; a.Endpoint != "https://10.0.0.1:6443" || a.NodeCount != 3 || a.Kubeconfig != "kubeconfig" {
 		t.Errorf("the outputs mean %+v", a)

@@ -352,7 +352,10 @@ func TestDriftWithoutCodeHost(t *testing.T) {
 		out := w.do("get drift")
 		return strings.Contains(out, "no drift"), out
 	})
-	w.do("describe drift beta", "asked for by admin) has undone it")
+	w.until("it is told who has undone it", func() (bool, string) {
+		out := w.do("describe drift beta")
+		return strings.Contains(out, "asked for by admin) has undone it"), out
+	})
 	if n := w.hub.CallCount(); n != 0 {
 		t.Errorf("GitHub was called %d times: %v", n, w.hub.Calls())
 	}

@@ -152,7 +152,8 @@ func TestSuspensionsOfMany(t *testing.T) {
 	w.do("get suspensions", "nothing is suspended")
 }
 
-// The inventory says what there is, and which apply last changed it.
+// The inventory says what there is, and which apply last changed it, as soon as a
+// status tells of that.
 func TestInventory(t *testing.T) {
 	t.Parallel()
 	w := newFleet(t, nil)
@@ -167,17 +168,16 @@ func TestInventory(t *testing.T) {
 
 	fleet.bring(keeps("alpha", "a=changed c=three"))
 	second := w.record("alpha").Applied.Run
-	w.until("the inventory is as it is now", func() (bool, string) {
-		out := w.do("get resources --cluster alpha")
-		return strings.Contains(line(out, `local_file.node["a"]`), second) && strings.Contains(line(out, `local_file.node["c"]`), second) &&
-			!strings.Contains(out, `local_file.node["b"]`), out
-	})
+	if out := w.do("get resources --cluster alpha"); !strings.Contains(line(out, `local_file.node["a"]`), second) ||
+		!strings.Contains(line(out, `local_file.node["c"]`), second) || strings.Contains(out, `local_file.node["b"]`) {
+		t.Errorf("after %s the inventory is\n%s", second, out)
+	}
 	fleet.bring(keeps("alpha", "a=changed c=three d=four"))
 	third := w.record("alpha").Applied.Run
-	w.until("each is known by its own apply", func() (bool, string) {
-		out := w.do("get resources --cluster alpha")
-		return strings.Contains(line(out, `local_file.node["c"]`), second) && strings.Contains(line(out, `local_file.node["d"]`), third), out
-	})
+	if out := w.do("get resources --cluster alpha"); !strings.Contains(line(out, `local_file.node["c"]`), second) ||
+		!strings.Contains(line(out, `local_file.node["d"]`), third) {
+		t.Errorf("after %s, which followed %s, the inventory is\n%s", third, second, out)
+	}
 	w.do("get resources --address node[1]", "beta")
 }
 

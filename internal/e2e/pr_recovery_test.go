@@ -49,6 +49,7 @@ resource "terraform_data" "fragile" {
 
 	// Its plan file is of no use any more: what remains is planned and shown.
 	w.write("outside", "", 0o644)
+	w.untilShown("alpha")
 	pr.say(dev, "/holdfast apply")
 	pr.untilApplied()
 	w.untilPhase("alpha", holdfast.PhaseActive)

@@ -29,7 +29,7 @@ func TestTemplatePullRequestSaysItsBlastRadius(t *testing.T) {
 	pr.merge()
 	w.do("apply lab")
 	pr.untilApplied("applied 6 clusters")
-	w.untilRun("lab", holdfast.RunApply, holdfast.RunApplied)
+	w.untilPhase("lab", holdfast.PhaseActive)
 
 	// The nodes' module is another file for all, and a new control plane for some.
 	next := blueprint{version: "1.5.0", nodes: "second", replaces: "v2", watch: "graphs"}

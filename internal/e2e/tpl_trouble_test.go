@@ -179,7 +179,7 @@ func TestUpgradeWithoutAForge(t *testing.T) {
 	w.start()
 	w.untilWaiting("alpha", "Unreviewed")
 	w.do("apply alpha")
-	w.untilRun("alpha", holdfast.RunApply, holdfast.RunApplied)
+	w.untilPhase("alpha", holdfast.PhaseActive)
 	w.untilIdle()
 
 	fleet.commit(oneFive.files())
