@@ -42,8 +42,12 @@ type ClaimRequest struct {
 	// the server believes to be with this agent and is not listed has ended
 	// with a former process of the agent.
 	Executing []AttemptRef `json:"executing,omitempty"`
-	// Kinds are the kinds of runs that the agent executes; empty means all.
+	// Kinds are the kinds of runs that the agent executes; empty means all that its
+	// token is bound to. A claim for others is refused.
 	Kinds []RunKind `json:"kinds,omitempty"`
+	// Projects are those that the agent's token is bound to; empty means all. The
+	// server fills it in: it is no part of the message.
+	Projects []string `json:"-"`
 	// Platform is GOOS_GOARCH.
 	Platform string `json:"platform"`
 }

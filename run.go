@@ -212,7 +212,8 @@ type RunFilter struct {
 // nothing.
 type ClaimFilter struct {
 	Now       time.Time
-	Kinds     []RunKind // only these
+	Kinds     []RunKind // only these; empty means all
+	Projects  []string  // only those of clusters of these projects; empty means all
 	Providers []string  // not those of clusters with these providers
 	Limit     int       // at most so many
 }

@@ -67,6 +67,7 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 	var c conditions
 	c.add(`claim_at IS NOT NULL AND claim_at <= ?`, nanos(filter.Now))
 	in(&c, "kind", filter.Kinds)
+	in(&c, "project", filter.Projects)
 	for _, provider := range filter.Providers {
 		c.add(`provider <> ?`, provider)
 	}

@@ -337,6 +337,7 @@ func testClaimFilters(t *testing.T, open opener) {
 	of := func(n int, kind holdfast.RunKind, provider string) holdfast.Run {
 		run := newRun(n)
 		run.Kind, run.Document.Provider = kind, provider
+		run.Document.Project = map[bool]string{true: "payments", false: "billing"}[n%2 == 0]
 		return run
 	}
 	create(t, store,
@@ -349,6 +350,7 @@ func testClaimFilters(t *testing.T, open opener) {
 		"all":         {holdfast.ClaimFilter{}, []string{"run-0005", "run-0002", "run-0004", "run-0006", "run-0001", "run-0003"}},
 		"kinds":       {holdfast.ClaimFilter{Kinds: []holdfast.RunKind{holdfast.RunDrift, holdfast.RunApply}}, []string{"run-0005", "run-0001", "run-0003"}},
 		"providers":   {holdfast.ClaimFilter{Providers: []string{"aws"}}, []string{"run-0002", "run-0006", "run-0003"}},
+		"projects":    {holdfast.ClaimFilter{Projects: []string{"payments", "shop"}}, []string{"run-0002", "run-0004", "run-0006"}},
 		"no provider": {holdfast.ClaimFilter{Providers: []string{"", "gcp"}}, []string{"run-0005", "run-0004", "run-0001"}},
 		"both":        {holdfast.ClaimFilter{Kinds: []holdfast.RunKind{holdfast.RunPlan}, Providers: []string{"aws"}, Limit: 1}, []string{"run-0002"}},
 	} {

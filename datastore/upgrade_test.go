@@ -100,7 +100,7 @@ func TestUpgradeCutShort(t *testing.T) {
 	}
 	for _, statement := range []string{
 		`DELETE FROM summaries`, `DELETE FROM cluster_labels`, `DELETE FROM cluster_dependencies`, `DELETE FROM run_references`,
-		`UPDATE runs SET provider = '', bundle = ''`, `INSERT INTO rebuilds (name) VALUES ('runs'), ('clusters')`,
+		`UPDATE runs SET provider = '', project = '', bundle = ''`, `INSERT INTO rebuilds (name) VALUES ('runs'), ('clusters')`,
 	} {
 		execute(t, path, statement)
 	}

@@ -46,7 +46,9 @@ func (s *Server) agentRoutes() http.Handler {
 }
 
 func (s *Server) claim(c *gin.Context) {
-	if _, ok := find(s.opts.AgentTokens, bearer(c.Request)); !ok {
+	token, ok := s.agentToken(c)
+	if !ok {
+		s.refuseClaim(c.Request.Context(), "", "", refusedToken, "agent token missing or unknown")
 		s.fail(c, fmt.Errorf("agent token missing or unknown: %w", holdfast.ErrUnauthorized))
 		return
 	}
@@ -57,6 +59,11 @@ func (s *Server) claim(c *gin.Context) {
 	}
 	if req.Agent == "" {
 		s.fail(c, badRequest("claim names no agent"))
+		return
+	}
+	if why, text := token.bind(&req); why != "" {
+		s.refuseClaim(c.Request.Context(), token.Name, req.Agent, why, text)
+		s.fail(c, fmt.Errorf("%s: %w", text, holdfast.ErrForbidden))
 		return
 	}
 	if s.isStopping() {

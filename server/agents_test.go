@@ -29,10 +29,12 @@ const (
 	adminToken    = "admin-token"
 )
 
+var everyKind = []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDrift, holdfast.RunDestroy}
+
 func options(w *world) server.Options {
 	return server.Options{
 		Dispatcher: w, Blobs: w, States: w, Records: w, Commander: w, Posts: w,
-		AgentTokens: []server.Token{{Name: "agents", SHA256: server.HashToken(agentToken)}},
+		AgentTokens: []server.AgentToken{{Name: "a", SHA256: server.HashToken(agentToken), Kinds: everyKind}},
 		APITokens: []server.Token{
 			{Name: "vera", Role: server.RoleViewer, SHA256: server.HashToken(viewerToken)},
 			{Name: "otto", Role: server.RoleOperator, SHA256: server.HashToken(operatorToken)},
@@ -115,17 +117,17 @@ func TestClaim(t *testing.T) {
 		want        int
 		wantError   string
 	}{
-		"a run":            {token: agentToken, body: `{"agent":"a1","wait":1000000000}`, queued: true, want: 200},
-		"nothing to do":    {token: agentToken, body: `{"agent":"a1","wait":1000000}`, want: 204},
-		"unknown fields":   {token: agentToken, body: `{"agent":"a1","wait":1000000000,"new":true}`, queued: true, want: 200},
-		"no token":         {body: `{"agent":"a1"}`, want: 401, wantError: "agent token missing or unknown"},
-		"an API token":     {token: adminToken, body: `{"agent":"a1"}`, want: 401, wantError: "agent token"},
+		"a run":            {token: agentToken, body: `{"agent":"a/1","wait":1000000000}`, queued: true, want: 200},
+		"nothing to do":    {token: agentToken, body: `{"agent":"a/1","wait":1000000}`, want: 204},
+		"unknown fields":   {token: agentToken, body: `{"agent":"a/1","wait":1000000000,"new":true}`, queued: true, want: 200},
+		"no token":         {body: `{"agent":"a/1"}`, want: 401, wantError: "agent token missing or unknown"},
+		"an API token":     {token: adminToken, body: `{"agent":"a/1"}`, want: 401, wantError: "agent token"},
 		"no agent":         {token: agentToken, body: `{}`, want: 400, wantError: "names no agent"},
 		"not JSON":         {token: agentToken, body: `agent`, want: 400, wantError: "not what is expected"},
 		"two values":       {token: agentToken, body: `{"agent":"a"}{}`, want: 400, wantError: "more than one"},
-		"out of reach":     {token: agentToken, body: `{"agent":"a1"}`, fail: fmt.Errorf("redis: %w", holdfast.ErrUnavailable), want: 503, wantError: "redis"},
-		"our own trouble":  {token: agentToken, body: `{"agent":"a1"}`, fail: errors.New("sql: secret detail"), want: 500, wantError: "internal error"},
-		"larger than wait": {token: agentToken, body: `{"agent":"a1","wait":9000000000000}`, queued: true, want: 200},
+		"out of reach":     {token: agentToken, body: `{"agent":"a/1"}`, fail: fmt.Errorf("redis: %w", holdfast.ErrUnavailable), want: 503, wantError: "redis"},
+		"our own trouble":  {token: agentToken, body: `{"agent":"a/1"}`, fail: errors.New("sql: secret detail"), want: 500, wantError: "internal error"},
+		"larger than wait": {token: agentToken, body: `{"agent":"a/1","wait":9000000000000}`, queued: true, want: 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -47,6 +47,7 @@ type world struct {
 	quarantine []holdfast.StateWrite
 
 	claims   chan holdfast.Assignment
+	claimed  []holdfast.ClaimRequest
 	calls    []string
 	alive    bool
 	held     bool
@@ -94,6 +95,7 @@ func (w *world) end(id string, status holdfast.RunStatus) {
 
 func (w *world) Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error) {
 	w.note("claim %s %s", req.Agent, req.Wait)
+	w.look(func() { w.claimed = append(w.claimed, req) })
 	if w.failWith != nil {
 		return holdfast.Assignment{}, w.failWith
 	}
@@ -338,6 +340,11 @@ func (w *world) PullRequests(_ context.Context, f holdfast.PullRequestFilter) ([
 	text, _ := json.Marshal(f)
 	w.note("pullrequests %s", text)
 	return nil, nil
+}
+
+func (w *world) Audit(_ context.Context, entry holdfast.AuditEntry) error {
+	w.look(func() { w.audit = append(w.audit, entry) })
+	return nil
 }
 
 func (w *world) AuditTrail(_ context.Context, object string, limit int) ([]holdfast.AuditEntry, error) {

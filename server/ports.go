@@ -24,6 +24,11 @@ type Dispatcher interface {
 	Finish(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) error
 }
 
+// Auditor keeps what was done and refused; *datastore.Store is one.
+type Auditor interface {
+	Audit(ctx context.Context, entry holdfast.AuditEntry) error
+}
+
 // Blobs are what runs start from and leave behind; *datastore.Store is one.
 type Blobs interface {
 	Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error)

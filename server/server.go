@@ -44,8 +44,11 @@ type Options struct {
 	Agents Listener // off if it has no Address
 	Socket Socket   // the agents' listener on this machine; off if it has no Path
 
-	APITokens   []Token // of people and tools; none: the API refuses everybody
-	AgentTokens []Token // of agents, for claims; roles mean nothing here
+	APITokens   []Token      // of people and tools; none: the API refuses everybody
+	AgentTokens []AgentToken // of agents, for claims; none: no agent gets a run
+
+	Audit        Auditor          // puts refused claims on record; nil: they are only logged
+	ClaimRefused func(why string) // counts refused claims: token, agent or kind; nil counts nothing
 
 	MaxArtefactBytes int64         // of one artefact; zero means 1 GiB
 	MaxStateBytes    int64         // of one state; zero means 512 MiB
@@ -95,6 +98,8 @@ type Server struct {
 	work   []*endpoint // agents and states
 	bound  bool
 
+	refused refusals
+
 	stop     sync.Once
 	stopping chan struct{} // closed when intake ends
 }
@@ -117,7 +122,7 @@ func New(opts Options) (*Server, error) {
 	if err := checkTokens(opts.APITokens, true); err != nil {
 		return nil, fmt.Errorf("server: API tokens: %w", err)
 	}
-	if err := checkTokens(opts.AgentTokens, false); err != nil {
+	if err := checkAgentTokens(opts.AgentTokens); err != nil {
 		return nil, fmt.Errorf("server: agent tokens: %w", err)
 	}
 	opts.setDefaults()

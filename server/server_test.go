@@ -25,17 +25,19 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	good := server.HashToken("t")
 	for want, change := range map[string]func(*server.Options){
-		"no dispatcher":       func(o *server.Options) { o.Dispatcher = nil },
-		"no blobs":            func(o *server.Options) { o.Blobs = nil },
-		"no states":           func(o *server.Options) { o.States = nil },
-		"no records":          func(o *server.Options) { o.Records = nil },
-		"no commander":        func(o *server.Options) { o.Commander = nil },
-		`role "boss"`:         func(o *server.Options) { o.APITokens = []server.Token{{Name: "a", Role: "boss", SHA256: good}} },
-		`token "a" is empty`:  func(o *server.Options) { o.AgentTokens = []server.Token{{Name: "a"}} },
-		`token "b" is empty`:  func(o *server.Options) { o.AgentTokens = []server.Token{{Name: "b", SHA256: server.HashToken("")}} },
-		"token 1 has no name": func(o *server.Options) { o.AgentTokens = []server.Token{{SHA256: good}} },
+		"no dispatcher":      func(o *server.Options) { o.Dispatcher = nil },
+		"no blobs":           func(o *server.Options) { o.Blobs = nil },
+		"no states":          func(o *server.Options) { o.States = nil },
+		"no records":         func(o *server.Options) { o.Records = nil },
+		"no commander":       func(o *server.Options) { o.Commander = nil },
+		`role "boss"`:        func(o *server.Options) { o.APITokens = []server.Token{{Name: "a", Role: "boss", SHA256: good}} },
+		`token "a" is empty`: func(o *server.Options) { o.AgentTokens = []server.AgentToken{{Name: "a", Kinds: everyKind}} },
+		`token "b" is empty`: func(o *server.Options) {
+			o.AgentTokens = []server.AgentToken{{Name: "b", SHA256: server.HashToken(""), Kinds: everyKind}}
+		},
+		"token 1 has no name": func(o *server.Options) { o.AgentTokens = []server.AgentToken{{SHA256: good, Kinds: everyKind}} },
 		`token "a" is there twice`: func(o *server.Options) {
-			o.AgentTokens = []server.Token{{Name: "a", SHA256: good}, {Name: "a", SHA256: good}}
+			o.AgentTokens = []server.AgentToken{{Name: "a", SHA256: good, Kinds: everyKind}, {Name: "a", SHA256: good, Kinds: everyKind}}
 		},
 	} {
 		opts := options(newWorld())

@@ -9,44 +9,33 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/runner/local"
 )
 
-// startAgents starts the agents beside the server, unless there shall be none:
-// one for all runs, or, if they can be other users, one for plans and one for
-// applies. The code of a pull request is executed when it is planned; as another
-// user it cannot look into the processes and files of an apply.
+// startAgents starts the agents beside the server.
 func (h *house) startAgents(ctx context.Context) ([]*local.Process, error) {
-	if h.cfg.Agent.Off {
-		return nil, nil
+	var processes []*local.Process
+	for _, agent := range h.agents {
+		process, err := h.startAgent(ctx, agent)
+		if err != nil {
+			return processes, err
+		}
+		processes = append(processes, process)
 	}
-	if h.accounts == nil {
-		agent, err := h.startAgent(ctx, "agent", nil)
-		return []*local.Process{agent}, err
-	}
-	plans, err := h.startAgent(ctx, "agent-plan", h.accounts.plan, holdfast.RunPlan, holdfast.RunDrift)
-	if err != nil {
-		return nil, err
-	}
-	applies, err := h.startAgent(ctx, "agent", h.accounts.apply, holdfast.RunApply, holdfast.RunDestroy)
-	return []*local.Process{plans, applies}, err
+	return processes, nil
 }
 
-// startAgent starts one agent, whose name is also that of its folder.
-func (h *house) startAgent(
-	ctx context.Context, name string, as *account, kinds ...holdfast.RunKind,
-) (*local.Process, error) {
+func (h *house) startAgent(ctx context.Context, agent *localAgent) (*local.Process, error) {
 	binary, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find own binary: %w", err)
 	}
 	e := h.cfg.Engines
-	dir := h.path(name)
+	dir := h.path(agent.name)
 	args := []string{
 		"agent", "--server", "unix://" + h.path("run", "agent.sock"), "--token-file", "-",
-		"--id", h.identity + "/" + name, "--dir", dir, "--slots", strconv.Itoa(h.cfg.Agent.Slots),
+		"--id", h.agentID(agent), "--dir", dir, "--slots", strconv.Itoa(h.cfg.Agent.Slots),
 		"--grace", h.cfg.Server.Grace.String(), "--engine-grace", e.Grace.String(),
 		"--download=" + strconv.FormatBool(e.Download), "--validation", e.Validation,
 	}
@@ -60,18 +49,18 @@ func (h *house) startAgent(
 	for _, d := range e.Dirs {
 		args = append(args, "--engine-dir", d)
 	}
-	for _, kind := range kinds {
+	for _, kind := range agent.kinds {
 		args = append(args, "--kinds", string(kind))
 	}
-	opts := local.Options{Binary: binary, Args: args, Dir: dir, Input: h.agentToken, Logger: h.logger}
-	if as != nil {
-		opts.User = fmt.Sprintf("%d:%d", as.uid, as.gid)
+	opts := local.Options{Binary: binary, Args: args, Dir: dir, Input: agent.token, Logger: h.logger}
+	if agent.as != nil {
+		opts.User = fmt.Sprintf("%d:%d", agent.as.uid, agent.as.gid)
 	}
-	agent, err := local.Start(ctx, opts)
+	process, err := local.Start(ctx, opts)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
+		return nil, fmt.Errorf("start %s: %w", agent.name, err)
 	}
-	return agent, nil
+	return process, nil
 }
 
 // account is a user that an agent runs as.

@@ -37,8 +37,8 @@ type house struct {
 	reconciler *reconciler.Reconciler
 	server     *server.Server
 	accounts   *accounts // that local agents run as; nil: as we do
-	agentToken string    // of the agent beside us
-	identity   string    // names us in leases, and our agent
+	agents     []*localAgent
+	identity   string // names us in leases, and our agent
 	closers    []func() error
 }
 
@@ -374,6 +374,7 @@ func (h *house) openServer(context.Context) error {
 	opts := server.Options{
 		Dispatcher: h.reconciler.Dispatcher(), Blobs: h.store, States: h.store, Records: h.store, Commander: h.reconciler,
 		Local: h.store, Posts: h.store, Webhooks: hooks, Metrics: h.metrics.handler(), Ready: h.waitsFor,
+		Audit: h.store, ClaimRefused: h.metrics.claimRefused,
 		Socket: server.Socket{Path: h.path("run", "agent.sock")}, Version: buildVersion(), Logger: h.logger,
 	}
 	if h.accounts != nil {

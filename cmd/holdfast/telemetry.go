@@ -54,6 +54,7 @@ type metrics struct {
 	deliveries *prometheus.CounterVec
 	answers    prometheus.Histogram
 	calls      *prometheus.CounterVec
+	refusals   *prometheus.CounterVec
 	held       *heldProviders
 }
 
@@ -79,6 +80,7 @@ func newMetrics() *metrics {
 		posts:      counter("posts_total", "Comments, statuses and reactions brought to a forge.", "kind", "ok"),
 		deliveries: counter("deliveries_total", "Webhook deliveries by event and HTTP status.", "event", "status"),
 		calls:      counter("forge_calls_total", "Calls to code hosts.", "method", "status"),
+		refusals:   counter("claim_refusals_total", "Claims of agents that were refused: their token was unknown, or bound to another agent or other kinds.", "reason"),
 		held:       newHeldProviders(time.Now),
 		locks: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "holdfast", Name: "lock_refusals_total", Help: "Locks that somebody else held.",
@@ -88,7 +90,7 @@ func newMetrics() *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0001, 3, 10),
 		}),
 	}
-	m.registry.MustRegister(m.runs, m.waits, m.steps, m.locks, m.depth, m.decisions, m.posts, m.deliveries, m.answers, m.calls, m.held,
+	m.registry.MustRegister(m.runs, m.waits, m.steps, m.locks, m.depth, m.decisions, m.posts, m.deliveries, m.answers, m.calls, m.refusals, m.held,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -127,6 +129,8 @@ func (m *metrics) delivered(event string, status int, took time.Duration) {
 	m.deliveries.WithLabelValues(event, strconv.Itoa(status)).Inc()
 	m.answers.Observe(took.Seconds())
 }
+
+func (m *metrics) claimRefused(why string) { m.refusals.WithLabelValues(why).Inc() }
 
 func (m *metrics) called(call github.Call) {
 	m.calls.WithLabelValues(call.Method, strconv.Itoa(call.Status)).Inc()

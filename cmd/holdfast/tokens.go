@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -34,21 +35,65 @@ func (h *house) apiTokens() ([]server.Token, error) {
 	return out, nil
 }
 
-// agentTokens are those of the agent beside us, and of agents elsewhere.
-func (h *house) agentTokens() ([]server.Token, error) {
-	// Ours alone, also where the agent is another user: it gets the token handed.
-	token, err := loadOrCreateToken(h.path("agent.token"))
-	if err != nil {
-		return nil, err
+// localAgent is an agent beside the server.
+type localAgent struct {
+	name  string   // of the agent and of its folder
+	as    *account // nil: the server's user
+	kinds []holdfast.RunKind
+	token string // its own: bound to its id and its kinds
+}
+
+// agentsBeside are the agents beside the server: one for all runs, or, if they
+// can be other users, one for plans and one for applies. The code of a pull
+// request is executed when it is planned; as another user it cannot look into
+// the processes and files of an apply.
+func agentsBeside(a *accounts) []*localAgent {
+	if a == nil {
+		return []*localAgent{{
+			name: "agent", kinds: []holdfast.RunKind{holdfast.RunPlan, holdfast.RunDrift, holdfast.RunApply, holdfast.RunDestroy},
+		}}
 	}
-	h.agentToken = token
-	out := []server.Token{{Name: "local", SHA256: server.HashToken(token)}}
-	if remote := h.cfg.Server.Agents.Token; !remote.IsZero() {
-		token, err := remote.Value()
+	return []*localAgent{
+		{name: "agent-plan", as: a.plan, kinds: []holdfast.RunKind{holdfast.RunPlan, holdfast.RunDrift}},
+		{name: "agent", as: a.apply, kinds: []holdfast.RunKind{holdfast.RunApply, holdfast.RunDestroy}},
+	}
+}
+
+// agentID is what an agent beside the server is called in records.
+func (h *house) agentID(agent *localAgent) string { return h.identity + "/" + agent.name }
+
+// agentTokens are those of the agents beside us, and of agents elsewhere.
+func (h *house) agentTokens() ([]server.AgentToken, error) {
+	var out []server.AgentToken
+	if !h.cfg.Agent.Off {
+		h.agents = agentsBeside(h.accounts)
+	}
+	for _, agent := range h.agents {
+		// Ours alone, also where the agent is another user: it gets the token handed.
+		token, err := loadOrCreateToken(h.path(agent.name + ".token"))
 		if err != nil {
-			return nil, fmt.Errorf("read token of agents: %w", err)
+			return nil, err
 		}
-		out = append(out, server.Token{Name: "remote", SHA256: server.HashToken(token)})
+		agent.token = token
+		out = append(out, server.AgentToken{
+			Name: "local/" + agent.name, SHA256: server.HashToken(token), Agent: h.agentID(agent), Kinds: agent.kinds,
+		})
+	}
+	for _, t := range h.cfg.Server.Agents.Tokens {
+		token, err := t.Token.Value()
+		if err != nil {
+			return nil, fmt.Errorf("read token of agents %q: %w", t.Name, err)
+		}
+		if len(token) < 16 {
+			return nil, fmt.Errorf("token of agents %q has fewer than 16 characters", t.Name)
+		}
+		kinds, err := runKinds(t.Kinds)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, server.AgentToken{
+			Name: t.Name, SHA256: server.HashToken(token), Kinds: kinds, Projects: t.Projects,
+		})
 	}
 	return out, nil
 }

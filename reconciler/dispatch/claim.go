@@ -21,7 +21,7 @@ func (d *Dispatcher) Claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 	defer deadline.Stop()
 	for {
 		woken := d.work.Wait()
-		a, err := d.claim(ctx, req.Agent, req.Kinds)
+		a, err := d.claim(ctx, req)
 		if !errors.Is(err, holdfast.ErrNotFound) {
 			return a, err
 		}
@@ -42,14 +42,14 @@ const claimableLooked = 16
 
 // claim tries the claimable runs in their order. The lock is taken before the
 // record, so that a run that was claimed always had the lock.
-func (d *Dispatcher) claim(ctx context.Context, agent string, kinds []holdfast.RunKind) (holdfast.Assignment, error) {
+func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error) {
 	d.mu.Lock()
 	draining := d.draining
 	d.mu.Unlock()
 	if draining {
 		return holdfast.Assignment{}, holdfast.ErrNotFound
 	}
-	filter, some, err := d.claimFilter(ctx, kinds)
+	filter, some, err := d.claimFilter(ctx, req)
 	if err != nil || !some {
 		return holdfast.Assignment{}, cmp.Or(err, holdfast.ErrNotFound)
 	}
@@ -58,7 +58,7 @@ func (d *Dispatcher) claim(ctx context.Context, agent string, kinds []holdfast.R
 		return holdfast.Assignment{}, fmt.Errorf("list claimable runs: %w", err)
 	}
 	for _, run := range runs {
-		claimed, err := d.claimOne(ctx, run, agent, filter.Now)
+		claimed, err := d.claimOne(ctx, run, req.Agent, filter.Now)
 		if errors.Is(err, holdfast.ErrConflict) {
 			continue
 		} else if err != nil {
@@ -105,13 +105,14 @@ func (d *Dispatcher) claimOne(ctx context.Context, run holdfast.Run, agent strin
 // claimFilter says which runs may be handed out now: not those of providers that
 // need a break or have as many runs as they may, and no more checks for drift
 // than there may be. It is false if there can be none.
-func (d *Dispatcher) claimFilter(ctx context.Context, kinds []holdfast.RunKind) (holdfast.ClaimFilter, bool, error) {
+func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest) (holdfast.ClaimFilter, bool, error) {
+	kinds := req.Kinds
 	running, drift, err := d.opts.Store.RunningBy(ctx)
 	if err != nil {
 		return holdfast.ClaimFilter{}, false, fmt.Errorf("count running runs: %w", err)
 	}
 	filter := holdfast.ClaimFilter{
-		Now: d.opts.Now(), Kinds: kinds, Providers: d.breakers.held(), Limit: claimableLooked,
+		Now: d.opts.Now(), Kinds: kinds, Projects: req.Projects, Providers: d.breakers.held(), Limit: claimableLooked,
 	}
 	for provider, most := range d.opts.Limits.Provider {
 		if running[provider] >= most && !slices.Contains(filter.Providers, provider) {

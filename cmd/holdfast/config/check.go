@@ -105,6 +105,31 @@ func (d *decoder) address(path, value string) {
 	}
 }
 
+func (d *decoder) checkAgentTokens(a Agents) {
+	if a.Address != "" && len(a.Tokens) == 0 {
+		d.at("server.agents.address", "agents need a token", "add server.agents.tokens")
+	}
+	seen := make(map[string]bool)
+	for i, token := range a.Tokens {
+		path := fmt.Sprintf("server.agents.tokens[%d]", i)
+		d.required(path+".name", token.Name)
+		d.unique(path+".name", token.Name, seen)
+		d.secret(path+".token", token.Token)
+		if token.Token.IsZero() {
+			d.at(path, "has no token", "add token: {file: …} or {env: …}")
+		}
+		if len(token.Kinds) == 0 {
+			d.at(path, "is bound to no kind of run", "add kinds, such as [plan, drift] or [apply, destroy]")
+		}
+		for j, kind := range token.Kinds {
+			d.oneOf(fmt.Sprintf("%s.kinds[%d]", path, j), kind, "plan", "drift", "apply", "destroy")
+		}
+		for j, project := range token.Projects {
+			d.required(fmt.Sprintf("%s.projects[%d]", path, j), project)
+		}
+	}
+}
+
 func (d *decoder) checkServer(c *Config) {
 	s := c.Server
 	d.address("server.public.address", s.Public.Address)
@@ -113,10 +138,7 @@ func (d *decoder) checkServer(c *Config) {
 	d.tls("server.public.tls", s.Public.TLS)
 	d.tls("server.api.tls", s.API.TLS)
 	d.tls("server.agents.tls", s.Agents.TLS)
-	d.secret("server.agents.token", s.Agents.Token)
-	if s.Agents.Address != "" && s.Agents.Token.IsZero() {
-		d.at("server.agents.address", "agents need a token", "add server.agents.token")
-	}
+	d.checkAgentTokens(s.Agents)
 	if s.Agents.Address != "" && s.Agents.TLS.CertFile == "" && !loopback(s.Agents.Address) {
 		d.at("server.agents.address", "is not a loopback address and has no TLS", "add server.agents.tls")
 	}

@@ -63,9 +63,17 @@ type Token struct {
 
 // Agents is the listener for agents elsewhere.
 type Agents struct {
-	Address string `yaml:"address" doc:"host:port; left out: no agents from elsewhere."`
-	TLS     TLS    `yaml:"tls" doc:"Required unless the address is a loopback one."`
-	Token   Secret `yaml:"token" doc:"What an agent shows to claim runs."`
+	Address string       `yaml:"address" doc:"host:port; left out: no agents from elsewhere."`
+	TLS     TLS          `yaml:"tls" doc:"Required unless the address is a loopback one."`
+	Tokens  []AgentToken `yaml:"tokens" doc:"What agents show to claim runs, and what each may claim. A claim for more is refused and put on record. Give agents that plan another token than those that apply: code in a plan may get hold of its agent's."`
+}
+
+// AgentToken is the credential of agents elsewhere.
+type AgentToken struct {
+	Name     string   `yaml:"name" doc:"Shown in the audit trail. The --id of an agent that shows this token is the name, or begins with it and a slash."`
+	Token    Secret   `yaml:"token" doc:"The token, at least 16 characters."`
+	Kinds    []string `yaml:"kinds" doc:"The kinds of runs that may be claimed: plan, drift, apply, destroy."`
+	Projects []string `yaml:"projects" doc:"The projects of whose clusters runs may be claimed. Left out: all."`
 }
 
 // TLS is a certificate.

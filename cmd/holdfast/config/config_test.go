@@ -191,8 +191,21 @@ func TestFaults(t *testing.T) {
 			},
 		},
 		"agents in the clear": {
-			"server: {agents: {address: \"0.0.0.0:9\", token: {env: T}}}\n",
+			"server: {agents: {address: \"0.0.0.0:9\", tokens: [{name: a, kinds: [plan], token: {env: T}}]}}\n",
 			[]string{"f:1:28: server.agents.address: is not a loopback address and has no TLS"},
+		},
+		"agents that are bound to nothing": {
+			"server:\n  agents:\n    tokens:\n      - {name: a, token: {env: T}}\n      - {name: a, kinds: [plan, aply], token: {env: T}}\n      - {name: b, kinds: [plan]}\n",
+			[]string{
+				`f:4:9: server.agents.tokens[0]: is bound to no kind of run`,
+				`f:5:16: server.agents.tokens[1].name: "a" stands here twice`,
+				`f:5:33: server.agents.tokens[1].kinds[1]: "aply" is not one of plan, drift, apply, destroy`,
+				`f:6:9: server.agents.tokens[2]: has no token`,
+			},
+		},
+		"agents without a token": {
+			"server: {agents: {address: \"127.0.0.1:9\"}}\n",
+			[]string{"f:1:28: server.agents.address: agents need a token"},
 		},
 		"a sandbox with holes": {
 			"dataDir: /var/lib/holdfast\nisolation: strong\nsandbox:\n  paths:\n    readOnly: [gcp.json, /, /var/lib]\n    writable: [/dev/shm, /var/lib/holdfast/x]\n",

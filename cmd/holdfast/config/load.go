@@ -75,7 +75,7 @@ func (c *Config) resolvePaths() {
 	if c.Encryption.KeyFile == "" {
 		c.Encryption.KeyFile = filepath.Join(c.DataDir, "key")
 	}
-	abs(&c.Encryption.KeyFile, &c.Engines.CLIConfigFile, &c.Server.Agents.Token.File, &c.Lock.Redis.Password.File)
+	abs(&c.Encryption.KeyFile, &c.Engines.CLIConfigFile, &c.Lock.Redis.Password.File)
 	for i := range c.Encryption.OldKeyFiles {
 		abs(&c.Encryption.OldKeyFiles[i])
 	}
@@ -87,6 +87,9 @@ func (c *Config) resolvePaths() {
 	}
 	for i := range c.Server.API.Tokens {
 		abs(&c.Server.API.Tokens[i].Token.File)
+	}
+	for i := range c.Server.Agents.Tokens {
+		abs(&c.Server.Agents.Tokens[i].Token.File)
 	}
 	for i := range c.Forges {
 		abs(&c.Forges[i].App.PrivateKeyFile, &c.Forges[i].Token.File)
