@@ -33,12 +33,22 @@ lint: tools ## gofumpt, go vet, golangci-lint with the layers as rules, tidy mod
 	$(GO) vet ./...
 	$(TOOLS)/golangci-lint run
 
+# No goroutine and no lock is in these: the race detector would only make them slow.
+PURE := . ./report ./reconciler/decision
+# These start servers with agents and engines. Beside the tests of other packages
+# they would compete for a small machine: they come last, one after the other.
+SERVERS := ./docs ./internal/e2e
+
 # The race detector needs cgo; the binary itself is static.
-unit: tools needs compiler ## all tests, with real engines, Git, Redis
-	CGO_ENABLED=1 HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(GO) test -race -timeout 20m ./...
+unit: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
+unit: tools needs compiler ## all tests, with real engines, Git, Redis: packages first, then the end-to-end tests alone
+	$(GO) test -timeout 20m $(PURE)
+	all=$$($(GO) list ./...) && apart=$$($(GO) list $(PURE) $(SERVERS)) && \
+	  CGO_ENABLED=1 $(GO) test -race -timeout 20m $$(grep -vxF "$$apart" <<<"$$all")
+	CGO_ENABLED=1 $(GO) test -race -p 1 -timeout 40m $(SERVERS)
 
 e2e: tools needs ## the end-to-end tests only, without the race detector
-	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(GO) test -count=1 -timeout 15m ./internal/e2e/...
+	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(GO) test -count=1 -timeout 40m ./internal/e2e/...
 
 FUZZTIME ?= 5s
 fuzz: ## each fuzz target for FUZZTIME (default 5s)
