@@ -82,7 +82,7 @@ func labOf(t *testing.T, s *sandbox.Starter, engine string) *lab {
 }
 
 // openDir is a folder that every user can enter.
-func openDir(t *testing.T) string {
+func openDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "sandbox-test-")
 	if err != nil {
@@ -101,7 +101,7 @@ var programs struct {
 }
 
 // program is a copy of this program that every user can start.
-func program(t *testing.T) string {
+func program(t testing.TB) string {
 	t.Helper()
 	programs.Lock()
 	defer programs.Unlock()

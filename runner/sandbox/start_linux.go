@@ -65,28 +65,28 @@ func (s *Starter) Run(ctx context.Context, c Command) (Exit, error) {
 	if err != nil {
 		return Exit{}, err
 	}
+	if s.mode != ModeLandlock {
+		// The kernel's parent of the sandbox is this thread: it outlives it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		return s.run(ctx, c, spec)
+	}
 	type result struct {
 		exit Exit
 		err  error
 	}
-	done := make(chan result, 1)
+	done := make(chan result)
 	go func() {
-		// The kernel's parent of the sandbox is this thread: it outlives it.
+		// What is started is in a domain inside the one of this thread, so this
+		// thread can end it, and not the other way round. Without an unlock the
+		// thread ends with this function.
 		runtime.LockOSThread()
-		if s.mode == ModeLandlock {
-			// What is started is in a domain inside the one of this thread, so
-			// this thread can end it, and not the other way round. The thread
-			// ends with this function.
-			if errno := stage.ScopeSignals(); errno != 0 {
-				done <- result{err: fmt.Errorf("start the sandbox of %s: scope signals: %w", c.Path, errno)}
-				return
-			}
+		if errno := stage.ScopeSignals(); errno != 0 {
+			done <- result{err: fmt.Errorf("start the sandbox of %s: scope signals: %w", c.Path, errno)}
+			return
 		}
 		exit, err := s.run(ctx, c, spec)
 		done <- result{exit, err}
-		if s.mode != ModeLandlock {
-			runtime.UnlockOSThread()
-		}
 	}()
 	r := <-done
 	return r.exit, r.err
@@ -190,20 +190,19 @@ func (s *Starter) run(ctx context.Context, c Command, spec *stage.Spec) (Exit, e
 	statusWrite.Close()
 	_, _ = control.Write(spec.Encode()) // if it died, the status says nothing
 
-	records, over := make(chan []byte, 1), make(chan struct{})
-	go func() {
-		said, _ := io.ReadAll(io.LimitReader(status, 1<<16))
-		records <- said
-	}()
-	canceled := make(chan struct{})
-	go func() {
+	over, canceled := make(chan struct{}), make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
 		defer close(canceled)
-		s.cancel(ctx, c.Grace, control, cmd.Process, over)
-	}()
+		s.cancel(c.Grace, control, cmd.Process, over)
+	})
 	waited := cmd.Wait()
 	close(over)
-	<-canceled
-	said := stage.Records(<-records)
+	if !stop() {
+		<-canceled
+	}
+	// Nobody who could write records is alive.
+	records, _ := io.ReadAll(io.LimitReader(status, 1<<16))
+	said := stage.Records(records)
 	exit, err := conclude(c, waited, said)
 	if left := s.sweep(spec, said); left != nil {
 		err = fmt.Errorf("end the sandbox of %s: %w", c.Path, left)
@@ -216,13 +215,8 @@ func (s *Starter) run(ctx context.Context, c Command, spec *stage.Spec) (Exit, e
 	return exit, err
 }
 
-// cancel ends a sandbox when ctx does, unless it is over before.
-func (s *Starter) cancel(ctx context.Context, grace time.Duration, control io.WriteCloser, process *os.Process, over <-chan struct{}) {
-	select {
-	case <-over:
-		return
-	case <-ctx.Done():
-	}
+// cancel ends a sandbox, unless it is over before.
+func (s *Starter) cancel(grace time.Duration, control io.WriteCloser, process *os.Process, over <-chan struct{}) {
 	if grace > 0 {
 		_, _ = control.Write([]byte{stage.Interrupt})
 		timer := time.NewTimer(grace)

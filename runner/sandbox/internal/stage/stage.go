@@ -45,13 +45,23 @@ func run() {
 		fail(step, errno)
 		return
 	}
+	if spec.Namespace {
+		// The starter's death is this process's, and this process's everybody's.
+		step, errno := begin(spec)
+		if errno != 0 {
+			fail(step, errno)
+			return
+		}
+		go obey(spec)
+		reap(spec)
+		return
+	}
 	go obey(spec)
-	pid, step, errno := start(spec)
-	if errno != 0 {
+	if step, errno := beginApart(spec); errno != 0 {
 		fail(step, errno)
 		return
 	}
-	reap(spec, pid)
+	reap(spec)
 }
 
 // prepare makes the namespaces that this process is in a sandbox.
@@ -75,58 +85,64 @@ func prepare(spec *Spec) (string, syscall.Errno) {
 	return "", 0
 }
 
-// start starts the engine from a thread of its own, whose privileges,
-// and Landlock domain, are the engine's and not those of this process.
-func start(spec *Spec) (int, string, syscall.Errno) {
-	type started struct {
-		pid   int
+// begin starts the engine, as the calling thread is once it is confined.
+func begin(spec *Spec) (string, syscall.Errno) {
+	if step, errno := confine(spec); errno != 0 {
+		return step, errno
+	}
+	attr := &syscall.ProcAttr{
+		Dir: spec.Dir, Env: spec.Env, Files: []uintptr{0, 1, 2},
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}, // this thread lives as long as the process
+	}
+	if spec.SetUser {
+		attr.Sys.Credential = &syscall.Credential{Uid: uint32(spec.UID), Gid: uint32(spec.GID)}
+	}
+	engine.Lock()
+	defer engine.Unlock()
+	if engine.over {
+		return "start " + spec.Path, syscall.ECANCELED
+	}
+	pid, err := syscall.ForkExec(spec.Path, spec.Args, attr)
+	if err != nil {
+		return "start " + spec.Path + " in " + spec.Dir, toErrno(err)
+	}
+	engine.pid = pid
+	return "", 0
+}
+
+// beginApart starts the engine from a thread of its own, whose privileges, and
+// Landlock domain, are the engine's and not those of this process. It alone
+// can end what the engine leaves.
+func beginApart(spec *Spec) (string, syscall.Errno) {
+	type begun struct {
 		step  string
 		errno syscall.Errno
 	}
-	done := make(chan started)
+	done, kill := make(chan begun), make(chan chan struct{})
+	killEngine = func() {
+		reply := make(chan struct{})
+		kill <- reply
+		<-reply
+	}
 	go func() {
 		runtime.LockOSThread()
-		if step, errno := confine(spec); errno != 0 {
-			done <- started{step: step, errno: errno}
-			return
-		}
-		attr := &syscall.ProcAttr{
-			Dir: spec.Dir, Env: spec.Env, Files: []uintptr{0, 1, 2},
-			Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}, // this thread lives as long as the process
-		}
-		if spec.SetUser {
-			attr.Sys.Credential = &syscall.Credential{Uid: uint32(spec.UID), Gid: uint32(spec.GID)}
-		}
-		engine.Lock()
-		pid, err := 0, error(syscall.ECANCELED)
-		if !engine.over {
-			pid, err = syscall.ForkExec(spec.Path, spec.Args, attr)
-		}
-		engine.pid = pid
-		engine.Unlock()
-		done <- started{pid: pid, step: "start " + spec.Path + " in " + spec.Dir, errno: toErrno(err)}
-		kill := make(chan chan struct{})
-		killEngine = func() {
-			reply := make(chan struct{})
-			kill <- reply
-			<-reply
-		}
-		done <- started{}
-		for reply := range kill { // this thread is in the engine's domain: it alone can end it
+		step, errno := begin(spec)
+		done <- begun{step, errno}
+		for reply := range kill {
 			killDomain(spec)
 			close(reply)
 		}
 	}()
-	first := <-done
-	if first.errno == 0 && first.pid != 0 {
-		<-done
-	}
-	return first.pid, first.step, first.errno
+	b := <-done
+	return b.step, b.errno
 }
 
 // reap waits for whatever dies until the engine does, says how it ended, and
 // ends what the engine left. In a process namespace that is the kernel's work.
-func reap(spec *Spec, pid int) {
+func reap(spec *Spec) {
+	engine.Lock()
+	pid := engine.pid
+	engine.Unlock()
 	for {
 		var status syscall.WaitStatus
 		var usage syscall.Rusage
@@ -135,7 +151,7 @@ func reap(spec *Spec, pid int) {
 			continue
 		}
 		if err != nil {
-			fail("wait for the engine", syscall.ECHILD)
+			fail("wait for the engine", toErrno(err))
 			return
 		}
 		if got != pid || !status.Exited() && !status.Signaled() {
@@ -148,13 +164,13 @@ func reap(spec *Spec, pid int) {
 		break
 	}
 	if !spec.Namespace {
-		endAll(spec)
+		endAll()
 		write(encodeRecord(RecordDead, 0, 0))
 	}
 }
 
 // endAll returns when this process has no descendants.
-func endAll(spec *Spec) {
+func endAll() {
 	for {
 		killEngine()
 		for {
