@@ -164,6 +164,9 @@ type Post struct {
 	Runs        []string       `json:"runs,omitempty"` // comment: the runs whose plans Body shows
 	Head        Revision       `json:"head,omitempty"` // comment: the head that Body speaks of; issue: a digest of what it tells
 	ExternalID  string         `json:"externalId,omitempty"`
+	// After is the key of another post whose content, as it is wanted when this
+	// one is, has to be on the forge first: a status that speaks of a comment.
+	After string `json:"after,omitempty"`
 
 	Wanted    int64     `json:"wanted"` // grows with each change of the content
 	Posted    int64     `json:"posted"` // the Wanted that was last posted; 0: never
@@ -171,6 +174,14 @@ type Post struct {
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	Failures  int       `json:"failures,omitempty"` // in a row
 	LastError string    `json:"lastError,omitempty"`
+	Tried     bool      `json:"tried,omitempty"`   // what is wanted may be there already: posting it was begun, and its end is not on record
+	GivenUp   bool      `json:"givenUp,omitempty"` // the forge refuses what is wanted: it is not tried again until that changes
+}
+
+// PostFilter selects posts. Zero fields select all.
+type PostFilter struct {
+	Kind        PostKind
+	PullRequest PullRequestRef
 }
 
 // AuditEntry is one line of the audit trail: who did what to what, and why.

@@ -37,6 +37,7 @@ func TestStore(t *testing.T) {
 		"pull requests":   testPullRequests,
 		"outbox":          testOutbox,
 		"outbox failures": testOutboxFailures,
+		"outbox order":    testOutboxOrder,
 		"outbox runs":     testOutboxRuns,
 		"many posters":    testManyPosters,
 		"commands":        testCommands,

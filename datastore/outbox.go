@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-const postColumns = `post_key, runs, head, external_id, wanted, posted, posted_at, abandoned, not_before, failures, last_error, doc`
+const postColumns = `post_key, runs, head, external_id, wanted, posted, posted_at, abandoned, not_before, failures, last_error, after_key, claimed_wanted, doc`
 
 // storedPost is a post with what is for the outbox alone.
 type storedPost struct {
@@ -24,11 +24,12 @@ func (s *Store) scanPost(row scanner) (storedPost, error) {
 		p                   storedPost
 		key, runs           string
 		postedAt, notBefore int64
+		claimed             int64
 		doc                 []byte
 		meta                holdfast.Post
 	)
 	if err := row.Scan(&key, &runs, &meta.Head, &meta.ExternalID, &meta.Wanted, &meta.Posted, &postedAt, &p.abandoned,
-		&notBefore, &meta.Failures, &meta.LastError, &doc); err != nil {
+		&notBefore, &meta.Failures, &meta.LastError, &meta.After, &claimed, &doc); err != nil {
 		return p, err
 	}
 	if err := s.keys.unsealJSON("post", key, doc, &p.Post); err != nil {
@@ -41,6 +42,8 @@ func (s *Store) scanPost(row scanner) (storedPost, error) {
 	p.Runs, p.Head, p.ExternalID = list, meta.Head, meta.ExternalID
 	p.Wanted, p.Posted, p.PostedAt = meta.Wanted, meta.Posted, fromNanos(postedAt)
 	p.NotBefore, p.Failures, p.LastError = fromNanos(notBefore), meta.Failures, meta.LastError
+	p.After, p.GivenUp = meta.After, p.Wanted > p.Posted && p.abandoned == p.Wanted
+	p.Tried = p.Wanted > p.Posted && claimed == p.Wanted
 	return p, nil
 }
 
@@ -55,6 +58,27 @@ func (s *Store) Post(ctx context.Context, key string) (holdfast.Post, error) {
 	return p.Post, err
 }
 
+// Posts returns the posts that match, by key.
+func (s *Store) Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error) {
+	query, args := `SELECT `+postColumns+` FROM posts WHERE 1 = 1`, []any(nil)
+	if filter.Kind != "" {
+		query, args = query+` AND kind = ?`, append(args, string(filter.Kind))
+	}
+	if !filter.PullRequest.IsZero() {
+		query, args = query+` AND pr_repo = ? AND pr_number = ?`, append(args, filter.PullRequest.Repo, filter.PullRequest.Number)
+	}
+	var posts []holdfast.Post
+	err := s.db.reader().each(ctx, func(row scanner) error {
+		p, err := s.scanPost(row)
+		posts = append(posts, p.Post)
+		return err
+	}, query+` ORDER BY post_key`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list posts: %w", err)
+	}
+	return posts, nil
+}
+
 func sameContent(a, b holdfast.Post) bool {
 	return a.Title == b.Title && a.Closed == b.Closed && a.Body == b.Body && a.Status == b.Status && a.Reaction == b.Reaction
 }
@@ -62,7 +86,9 @@ func sameContent(a, b holdfast.Post) bool {
 // Want stores what a post shall say: Wanted grows if the content (Title, Closed,
 // Body, Status, Reaction) differs from what was wanted last, else nothing happens. Runs and
 // Head are stored with it in any case; if the content they go with is on the
-// forge already, the runs count as posted.
+// forge already, the runs count as posted. With After it is posted when the post
+// of that key has posted what is wanted of it now. What was given up is tried
+// again when it shows other runs.
 func (s *Store) Want(ctx context.Context, post holdfast.Post) error {
 	if post.Key == "" {
 		return errors.New("want post: it has no key")
@@ -80,7 +106,11 @@ func (s *Store) Want(ctx context.Context, post holdfast.Post) error {
 		case wantedAlready(old.Post, post):
 			return nil
 		case sameContent(old.Post, post):
-			return s.showRuns(ctx, q, old.Post, post)
+			if err := s.showRuns(ctx, q, old.Post, post); err != nil || !old.GivenUp || slices.Equal(old.Runs, post.Runs) {
+				return err
+			}
+			_, err := q.exec(ctx, `UPDATE posts SET abandoned = 0, not_before = 0, failures = 0 WHERE post_key = ?`, post.Key)
+			return err
 		default:
 			return s.changePost(ctx, q, old, post)
 		}
@@ -109,12 +139,16 @@ func (s *Store) insertPost(ctx context.Context, q querier, post holdfast.Post) e
 		return err
 	}
 	_, err = q.exec(ctx, `INSERT INTO posts (post_key, kind, pr_repo, pr_number, runs, head, posted_runs, posted_head, external_id,
-			wanted, wanted_at, posted, posted_at, abandoned, not_before, failures, last_error, claimed_by, claimed_until, claimed_wanted, doc)
-		VALUES (?, ?, ?, ?, ?, ?, '[]', '', ?, 1, ?, 0, 0, 0, ?, 0, '', '', 0, 0, ?)`,
+			wanted, wanted_at, posted, posted_at, abandoned, not_before, failures, last_error, claimed_by, claimed_until, claimed_wanted,
+			after_key, after_wanted, doc)
+		VALUES (?, ?, ?, ?, ?, ?, '[]', '', ?, 1, ?, 0, 0, 0, ?, 0, '', '', 0, 0, ?, `+wantedOf+`, ?)`,
 		post.Key, string(post.Kind), post.PullRequest.Repo, post.PullRequest.Number, encodeList(post.Runs), string(post.Head),
-		post.ExternalID, nanos(s.now()), nanos(post.NotBefore), doc)
+		post.ExternalID, nanos(s.now()), nanos(post.NotBefore), post.After, post.After, doc)
 	return err
 }
+
+// wantedOf is what is wanted of the post with a key now; zero if there is none.
+const wantedOf = `COALESCE((SELECT p.wanted FROM posts AS p WHERE p.post_key = ?), 0)`
 
 // changePost keeps the time before which the forge does not want to be asked.
 func (s *Store) changePost(ctx context.Context, q querier, old storedPost, post holdfast.Post) error {
@@ -130,9 +164,9 @@ func (s *Store) changePost(ctx context.Context, q querier, old storedPost, post 
 		notBefore = post.NotBefore
 	}
 	_, err = q.exec(ctx, `UPDATE posts SET kind = ?, pr_repo = ?, pr_number = ?, runs = ?, head = ?, wanted = wanted + 1, wanted_at = ?,
-			not_before = ?, failures = ?, doc = ? WHERE post_key = ?`,
+			not_before = ?, failures = ?, after_key = ?, after_wanted = `+wantedOf+`, doc = ? WHERE post_key = ?`,
 		string(post.Kind), post.PullRequest.Repo, post.PullRequest.Number, encodeList(post.Runs), string(post.Head), nanos(s.now()),
-		nanos(notBefore), failures, doc, post.Key)
+		nanos(notBefore), failures, post.After, post.After, doc, post.Key)
 	return err
 }
 
@@ -179,10 +213,12 @@ func markPosted(ctx context.Context, q querier, at time.Time, runs ...string) er
 }
 
 // ClaimPosts returns up to limit posts with Wanted > Posted whose NotBefore has
-// come, those that wait longest first, and hides them from other claims for ttl.
+// come and whose After is on the forge, those that wait longest first, and hides
+// them from other claims for ttl.
 func (s *Store) ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int) ([]holdfast.Post, error) {
 	const due = ` FROM posts WHERE wanted > posted AND wanted > abandoned AND not_before <= ?
-		AND (claimed_until <= ? OR claimed_until > ?)`
+		AND (claimed_until <= ? OR claimed_until > ?)
+		AND NOT EXISTS (SELECT 1 FROM posts AS p WHERE p.post_key = posts.after_key AND p.posted < posts.after_wanted)`
 	wrong := now.Add(ttl + maxSkew)
 	// Most looks find nothing: they cost no write.
 	var waiting int

@@ -292,3 +292,86 @@ func testCommands(t *testing.T, open opener) {
 		t.Errorf("FinishCommand(unknown) = %v, want ErrNotFound", err)
 	}
 }
+
+func testOutboxOrder(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	green := holdfast.Post{
+		Key: "status:fleet:abc:holdfast/plan", Kind: holdfast.PostStatus, Repo: "fleet", PullRequest: thePullRequest,
+		Status: holdfast.CommitStatus{Revision: "abc", Context: holdfast.ContextPlan, State: holdfast.StatusSuccess}, After: "comment:fleet#7",
+	}
+	keys := func(posts []holdfast.Post) (out []string) {
+		for _, p := range posts {
+			out = append(out, p.Key)
+		}
+		return out
+	}
+	want(t, store, commentPost("planned", "abc", "run-1"))
+	want(t, store, green)
+	claimed := claimPosts(t, store, noon)
+	if diff := differ([]string{"comment:fleet#7"}, keys(claimed)); diff != "" {
+		t.Fatalf("posts before the comment is there (-want +got):\n%s", diff)
+	}
+	if claimed[0].Tried {
+		t.Error("what is claimed for the first time was tried before")
+	}
+
+	// An answer that was lost, a poster that died: the next one is told.
+	if err := store.PostFailed(ctx, claimed[0].Key, "no answer", noon); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		at := noon.Add(time.Hour + time.Duration(i)*2*time.Minute)
+		if claimed = claimPosts(t, store, at); len(claimed) != 1 || !claimed[0].Tried {
+			t.Fatalf("posts after a lost answer = %+v", claimed)
+		}
+	}
+
+	// Refused: it is not tried again, and what waits for it goes on waiting.
+	if err := store.PostFailed(ctx, claimed[0].Key, "locked", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := claimPosts(t, store, noon.Add(2*time.Hour)); len(got) != 0 {
+		t.Errorf("posts after a refusal = %v", keys(got))
+	}
+	if got := must[holdfast.Post](t)(store.Post(ctx, "comment:fleet#7")); !got.GivenUp || got.LastError != "locked" {
+		t.Errorf("the comment that was refused = %+v", got)
+	}
+	want(t, store, commentPost("planned", "abc", "run-1"))
+	if got := claimPosts(t, store, noon.Add(2*time.Hour)); len(got) != 0 {
+		t.Errorf("posts after the same was wanted again = %v", keys(got))
+	}
+
+	// It shows another run: it is tried again, and its status follows.
+	want(t, store, commentPost("planned", "abc", "run-2"))
+	claimed = claimPosts(t, store, noon.Add(2*time.Hour))
+	if len(claimed) != 1 || claimed[0].GivenUp {
+		t.Fatalf("posts after another run = %+v", claimed)
+	}
+	claimed[0].ExternalID = "77"
+	posted(t, store, claimed[0], noon.Add(2*time.Hour))
+	claimed = claimPosts(t, store, noon.Add(2*time.Hour))
+	if len(claimed) != 1 || claimed[0].Key != green.Key {
+		t.Fatalf("posts after the comment = %v", keys(claimed))
+	}
+	posted(t, store, claimed[0], noon.Add(2*time.Hour))
+
+	// A status that waits for no comment, or for one that is there, does not wait.
+	for _, after := range []string{"", "comment:fleet#7", "comment:unknown"} {
+		green.Status.Description, green.After = "after "+after, after
+		want(t, store, green)
+		claimed = claimPosts(t, store, noon.Add(2*time.Hour))
+		if len(claimed) != 1 || claimed[0].Status.Description != green.Status.Description {
+			t.Fatalf("posts after %q = %v", after, keys(claimed))
+		}
+		posted(t, store, claimed[0], noon.Add(2*time.Hour))
+	}
+
+	want(t, store, holdfast.Post{Key: "status:fleet:def:holdfast/plan", Kind: holdfast.PostStatus, Repo: "fleet", Status: holdfast.CommitStatus{Revision: "def"}})
+	found := must[[]holdfast.Post](t)(store.Posts(ctx, holdfast.PostFilter{Kind: holdfast.PostStatus, PullRequest: thePullRequest}))
+	if diff := differ([]string{green.Key}, keys(found)); diff != "" {
+		t.Errorf("Posts() (-want +got):\n%s", diff)
+	}
+	if all := must[[]holdfast.Post](t)(store.Posts(ctx, holdfast.PostFilter{})); len(all) != 3 {
+		t.Errorf("Posts() of all = %v", keys(all))
+	}
+}

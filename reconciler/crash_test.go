@@ -30,6 +30,7 @@ type mortal struct {
 	writes int
 	dead   bool
 	last   string // the write that it died at
+	outbox bool   // only writes to the outbox count
 }
 
 func (s *mortal) write(name string, do func() error) error {
@@ -37,6 +38,10 @@ func (s *mortal) write(name string, do func() error) error {
 	if s.dead {
 		s.mu.Unlock()
 		return errCrashed
+	}
+	if s.outbox && name != "Want" && name != "Posted" && name != "PostFailed" {
+		s.mu.Unlock()
+		return do()
 	}
 	s.writes++
 	if s.left == 0 {
@@ -94,6 +99,10 @@ func (s *mortal) Posted(ctx context.Context, post holdfast.Post, at time.Time) e
 	return s.write("Posted", func() error { return s.Store.Posted(ctx, post, at) })
 }
 
+func (s *mortal) PostFailed(ctx context.Context, key, cause string, notBefore time.Time) error {
+	return s.write("PostFailed", func() error { return s.Store.PostFailed(ctx, key, cause, notBefore) })
+}
+
 func (s *mortal) SaveResources(ctx context.Context, cluster string, resources []holdfast.Resource) error {
 	return s.write("SaveResources", func() error { return s.Store.SaveResources(ctx, cluster, resources) })
 }
@@ -102,6 +111,7 @@ func (s *mortal) SaveResources(ctx context.Context, cluster string, resources []
 type crashing struct {
 	*fleet
 	store *mortal
+	after func() // each step
 	known []holdfast.AttemptRef
 	done  map[holdfast.AttemptRef]holdfast.Result // results that nobody has taken yet
 	made  map[string]bool                         // what was changed in the world
@@ -136,6 +146,9 @@ func (c *crashing) step() (idle bool) {
 	}
 	_ = c.r.Settle(ctx)
 	_, _ = c.r.Post(ctx)
+	if c.after != nil {
+		c.after()
+	}
 	c.clock.Advance(time.Minute)
 	return err != nil && !c.store.dead && len(c.done) == 0
 }
@@ -260,4 +273,51 @@ func crashAt(f *fleet, kind holdfast.RunKind, phase holdfast.Phase, left int) (w
 		t.Errorf("%s its history does not lead to %s: %+v", where, phase, history)
 	}
 	return first.writes
+}
+
+// TestCrashesOfTheOutbox has the server die at each of its writes to the outbox,
+// where the answer to a comment got lost before, and who waits for a green status
+// merges at once: what was merged was seen.
+func TestCrashesOfTheOutbox(t *testing.T) {
+	t.Parallel()
+	var writes int
+	for n := -1; n < writes; n++ {
+		f := newFleet(t, twoClusters())
+		f.adopt()
+		f.forge.lose = 1
+		c := &crashing{fleet: f, done: map[holdfast.AttemptRef]holdfast.Result{}, made: map[string]bool{}}
+		c.store = &mortal{Store: f.store, left: n, outbox: true}
+		c.restart(func(opts *reconciler.Options) { opts.Store = c.store })
+		first := c.store
+		f.openUnnoticed(1, map[string]string{"infra/prod/main.tf": module("two")})
+		c.after = func() {
+			pr := f.forge.get(1)
+			if pr.State == holdfast.PullRequestOpen && f.forge.status(pr.Head, holdfast.ContextPlan) == holdfast.StatusSuccess {
+				f.mergeUnnoticed(1, byMerge)
+			}
+		}
+		for steps, idle := 0, 0; idle < 6; steps++ {
+			if idle++; !c.step() {
+				idle = 0
+			}
+			if steps > 80 {
+				t.Fatalf("it never comes to rest after a crash at %s: %v", first.last, f.runs("prod"))
+			}
+		}
+		if n < 0 {
+			if writes = first.writes; writes < 5 {
+				t.Fatalf("the story has %d writes only", writes)
+			}
+		}
+		where := fmt.Sprintf("after a crash at write %d, %s,", n, first.last)
+		if rec := f.cluster("prod"); rec.Waiting != "" || f.newest("prod").Status != holdfast.RunApplied {
+			t.Errorf("%s it waits for %q: %v", where, rec.Waiting, f.runs("prod"))
+		}
+		if ours := f.forge.ours(); len(ours) != 1 || !strings.Contains(ours[0].Body, "Merged as") {
+			t.Errorf("%s the comments are %+v", where, ours)
+		}
+		if got := f.forge.status(f.forge.get(1).MergeCommit, holdfast.ContextApply); got != holdfast.StatusSuccess {
+			t.Errorf("%s the status of the merge is %q", where, got)
+		}
+	}
 }

@@ -161,6 +161,12 @@ func (f *fleet) settle() {
 // open opens a pull request of a new branch with files on top of the tracked one.
 func (f *fleet) open(number int, files map[string]string, with ...func(*holdfast.PullRequest)) {
 	f.t.Helper()
+	f.openUnnoticed(number, files, with...)
+	f.lookAt(number)
+}
+
+func (f *fleet) openUnnoticed(number int, files map[string]string, with ...func(*holdfast.PullRequest)) {
+	f.t.Helper()
 	branch := fmt.Sprintf("branch-%d", number)
 	head := f.repo.CommitOn(branch, master, "change", files)
 	f.repo.SetPullRequest(number, head, "")
@@ -172,7 +178,6 @@ func (f *fleet) open(number int, files map[string]string, with ...func(*holdfast
 		change(&pr)
 	}
 	f.forge.set(pr)
-	f.lookAt(number)
 }
 
 // push adds a commit to a pull request's branch.
@@ -495,8 +500,10 @@ type codeHost struct {
 	reactions  map[string]holdfast.Reaction     // by comment
 	permission map[string]holdfast.Permission
 	calls      map[string]int
-	fail       map[string]error // by the name of the call
-	lose       int              // answers to PutComment that get lost
+	fail       map[string]error                                // by the name of the call
+	lose       int                                             // answers to PutComment that get lost
+	watch      func(call string, status holdfast.CommitStatus) // told of each call before it is carried out
+	posted     []holdfast.CommitStatus                         // all that were set, in order
 	issueHost
 	proposalHost
 }
@@ -550,6 +557,29 @@ func (h *codeHost) status(rev holdfast.Revision, name string) holdfast.StatusSta
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.statuses[string(rev)+name].State
+}
+
+// told are the descriptions of the statuses that a commit was given, in order.
+func (h *codeHost) told(rev holdfast.Revision, name string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []string
+	for _, s := range h.posted {
+		if s.Revision == rev && s.Context == name {
+			out = append(out, string(s.State)+" "+s.Description)
+		}
+	}
+	return out
+}
+
+// comment is what our comment on a pull request says; empty if there is none.
+func (h *codeHost) comment(number int) string {
+	for _, c := range h.ours() {
+		if c.PullRequest.Number == number {
+			return c.Body
+		}
+	}
+	return ""
 }
 
 // says writes a person's comment, unheard of until somebody polls.
@@ -625,6 +655,9 @@ func (h *codeHost) Permission(_ context.Context, _, user string) (holdfast.Permi
 func (h *codeHost) PutComment(
 	_ context.Context, ref holdfast.PullRequestRef, id, marker, body string,
 ) (holdfast.Comment, error) {
+	if h.watch != nil {
+		h.watch("PutComment", holdfast.CommitStatus{})
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.called("PutComment"); err != nil {
@@ -640,7 +673,9 @@ func (h *codeHost) PutComment(
 		})
 		i = len(h.comments) - 1
 	}
-	h.comments[i].Body, h.comments[i].UpdatedAt = body, now
+	if id != "" || h.comments[i].Body != body { // what is found and says it already stays as it is
+		h.comments[i].Body, h.comments[i].UpdatedAt = body, now
+	}
 	if h.lose > 0 {
 		h.lose--
 		return holdfast.Comment{}, holdfast.ErrUnavailable
@@ -649,12 +684,16 @@ func (h *codeHost) PutComment(
 }
 
 func (h *codeHost) SetStatus(_ context.Context, _ string, status holdfast.CommitStatus) error {
+	if h.watch != nil {
+		h.watch("SetStatus", status)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.called("SetStatus"); err != nil {
 		return err
 	}
 	h.statuses[string(status.Revision)+status.Context] = status
+	h.posted = append(h.posted, status)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/publish"
 )
 
 // What the reconciler asks of the others. Every method is safe for concurrent
@@ -113,21 +114,8 @@ type PullRequests interface {
 
 // Outbox is what we want to be seen on the forges.
 type Outbox interface {
-	// Want stores what a post shall say: Wanted grows if the content (Body,
-	// Status, Reaction) differs from what was wanted last, else nothing happens.
-	// Runs and Head are stored with it in any case.
-	Want(ctx context.Context, post holdfast.Post) error
-	Post(ctx context.Context, key string) (holdfast.Post, error)
-	// ClaimPosts returns up to limit posts with Wanted > Posted whose NotBefore
-	// has come, and hides them from other claims for ttl.
-	ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int) ([]holdfast.Post, error)
-	// Posted records that the content of post (its Wanted, as it was claimed) is
-	// on the forge under post.ExternalID since at (the forge's clock), ends the
-	// claim, and sets PostedAt of post.Runs where it is not set.
-	Posted(ctx context.Context, post holdfast.Post, at time.Time) error
-	// PostFailed ends the claim and hides the post until notBefore. The zero
-	// time gives up on this content: it is not posted until it changes.
-	PostFailed(ctx context.Context, key string, cause string, notBefore time.Time) error
+	publish.Wanted
+	publish.Outbox
 }
 
 // Commands are what people asked for.
@@ -243,8 +231,9 @@ type Forge interface {
 
 	// PutComment creates (id empty) or updates a comment and returns it. Given
 	// no id it looks for a comment of ours that has marker first, so that a
-	// lost answer does not make a second one; with an id that is gone it
-	// creates a new one. An empty marker always creates.
+	// lost answer does not make a second one, and leaves it as it is if it says
+	// body already; with an id that is gone it creates a new one. An empty marker
+	// always creates.
 	PutComment(ctx context.Context, ref holdfast.PullRequestRef, id, marker, body string) (holdfast.Comment, error)
 	SetStatus(ctx context.Context, repo string, status holdfast.CommitStatus) error
 	React(ctx context.Context, ref holdfast.PullRequestRef, commentID string, reaction holdfast.Reaction) error

@@ -23,6 +23,23 @@ func PlanStatus(r PullRequest) holdfast.CommitStatus {
 	return status(pr.Head, holdfast.ContextPlan, state, description)
 }
 
+// UnseenStatus returns holdfast/plan for the head of a pull request whose comment
+// the forge refuses, and why: nobody can review what nobody can see.
+func UnseenStatus(r PullRequest, why string) holdfast.CommitStatus {
+	return status(r.PullRequest.Head, holdfast.ContextPlan, holdfast.StatusError, "the plan cannot be shown, its comment was refused: "+why)
+}
+
+// InProgress reports whether a status says that something is being done, which
+// ends without anybody's help.
+func InProgress(s holdfast.CommitStatus) bool {
+	return s.State == holdfast.StatusPending && (strings.HasPrefix(s.Description, planning) || strings.HasPrefix(s.Description, applying))
+}
+
+const (
+	planning = "planning: "
+	applying = "applying: "
+)
+
 // planState is of an open pull request. Samples that a merge came before are not
 // waited for any more.
 func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
@@ -44,7 +61,7 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 	case len(outcomes) == 0 && len(pr.Faults) == 0 && len(impacts) == 0:
 		return holdfast.StatusSuccess, "no cluster affected"
 	case t.by[stageWorking]+waiting > 0:
-		return holdfast.StatusPending, "planning: " + progress(t.all+trials, t.by[stageWorking]+waiting)
+		return holdfast.StatusPending, planning + progress(t.all+trials, t.by[stageWorking]+waiting)
 	case len(pr.Faults) > 0:
 		faults := distinct(pr.Faults)
 		return holdfast.StatusFailure, fmt.Sprintf("%s: %s: %s", plural(len(faults), "error"), faults[0].Position(), faults[0].Message)
@@ -120,7 +137,7 @@ func applyState(outcomes []outcome) (holdfast.StatusState, string) {
 	case len(outcomes) == 0:
 		return holdfast.StatusSuccess, "no cluster affected"
 	case t.by[stageWorking] > 0:
-		return holdfast.StatusPending, "applying: " + progress(t.all, t.by[stageWorking])
+		return holdfast.StatusPending, applying + progress(t.all, t.by[stageWorking])
 	case t.by[stageFailed] > 0:
 		return holdfast.StatusFailure, failedDescription(outcomes, "failed for ")
 	case forGood:

@@ -286,6 +286,9 @@ func (f *Forge) PutComment(
 			break
 		}
 	}
+	if id == "" && comment.ID != "" && comment.Body == body {
+		return comment, nil // the answer to a former try got lost
+	}
 	comment.Body, comment.UpdatedAt = body, now
 	comment, err = f.opts.Store.SaveLocalComment(ctx, comment)
 	if err != nil {

@@ -122,23 +122,59 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 		return err
 	}
 	view.Had = posted.Wanted > 0
-	if err := p.wantStatuses(ctx, view, settled); err != nil {
+	plan := report.PlanStatus(view)
+	open := pr.State == holdfast.PullRequestOpen
+	turned, err := p.turned(ctx, view, plan)
+	if err != nil {
 		return err
 	}
-	news := settled || posted.Wanted > 0 && posted.Head != pr.Head
+	news := settled || turned || open && plan.State != holdfast.StatusPending || posted.Wanted > 0 && posted.Head != pr.Head
 	if !news && p.opts.Settings.Now().Sub(p.saidAt(pr.PullRequestRef)) < progressInterval {
 		p.shows.AddAfter(showKey{pullRequest: pr.PullRequestRef}, progressInterval)
-		return nil
+		return p.wantStatuses(ctx, view, plan, "", false)
 	}
 	body := report.Comment(view)
 	if body == "" {
-		return nil
+		return p.wantStatuses(ctx, view, plan, "", true)
 	}
 	p.said(pr.PullRequestRef)
-	return p.want(ctx, holdfast.Post{
+	if err := p.want(ctx, holdfast.Post{
 		Key: key, Kind: holdfast.PostComment, Repo: pr.Repo, PullRequest: pr.PullRequestRef,
 		Body: body, Runs: shownRuns(view), Head: pr.Head,
-	})
+	}); err != nil {
+		return err
+	}
+	if !open || plan.State == holdfast.StatusPending {
+		return p.wantStatuses(ctx, view, plan, "", true)
+	}
+	// Who trusts the status may merge as soon as it is there: what it stands for
+	// has to be seen by then, and is not if the comment was refused.
+	if posted, err = p.opts.Store.Post(ctx, key); err != nil {
+		return fmt.Errorf("read post %s: %w", key, err)
+	}
+	if posted.GivenUp {
+		return p.wantStatuses(ctx, view, report.UnseenStatus(view, posted.LastError), "", true)
+	}
+	return p.wantStatuses(ctx, view, plan, key, true)
+}
+
+// turned reports whether it was told that nothing more would happen by itself,
+// and something does: who was told to wait for a person reads that at once.
+func (p *Publisher) turned(ctx context.Context, view report.PullRequest, plan holdfast.CommitStatus) (bool, error) {
+	now := plan
+	if apply, ok := report.ApplyStatus(view); ok {
+		now = apply
+	}
+	if !report.InProgress(now) {
+		return false, nil
+	}
+	before, err := p.opts.Store.Post(ctx, statusKey(view.PullRequest.Repo, now.Revision, now.Context))
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("read status of %s: %w", view.PullRequest.PullRequestRef, err)
+	}
+	return !report.InProgress(before.Status), nil
 }
 
 // planningQuietly reports whether there is nothing to show yet: it was said that
@@ -207,36 +243,34 @@ func (p *Publisher) said(ref holdfast.PullRequestRef) {
 	p.spoken[ref] = p.opts.Settings.Now()
 }
 
-// wantStatuses sets a pending status once and a final one once.
-func (p *Publisher) wantStatuses(ctx context.Context, view report.PullRequest, settled bool) error {
-	statuses := []holdfast.CommitStatus{report.PlanStatus(view)}
-	if status, ok := report.ApplyStatus(view); ok {
-		statuses = append(statuses, status)
+// wantStatuses sets the statuses of a pull request: that of its plan, once after
+// is posted, and that of its apply. Told says that the comment tells the same.
+func (p *Publisher) wantStatuses(
+	ctx context.Context, view report.PullRequest, plan holdfast.CommitStatus, after string, told bool,
+) error {
+	pr := view.PullRequest
+	err := p.wantStatus(ctx, holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: plan, After: after}, told)
+	if apply, ok := report.ApplyStatus(view); ok && err == nil {
+		err = p.wantStatus(ctx, holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: apply}, told)
 	}
-	for _, status := range statuses {
-		if err := p.wantStatus(ctx, view.PullRequest.Repo, view.PullRequest.PullRequestRef, status, settled); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
-func (p *Publisher) wantStatus(
-	ctx context.Context, repo string, ref holdfast.PullRequestRef, status holdfast.CommitStatus, settled bool,
-) error {
+// wantStatus sets the status of a commit. Unless told, its numbers of progress
+// alone are not worth a call.
+func (p *Publisher) wantStatus(ctx context.Context, post holdfast.Post, told bool) error {
+	status := post.Status
 	if status.Revision == "" {
 		return nil
 	}
-	key := statusKey(repo, status.Revision, status.Context)
-	if status.State == holdfast.StatusPending && !settled {
-		before, err := p.opts.Store.Post(ctx, key)
-		if err == nil && before.Status.State == holdfast.StatusPending {
-			return nil // numbers of progress are not worth a call
+	post.Key, post.Kind = statusKey(post.Repo, status.Revision, status.Context), holdfast.PostStatus
+	if report.InProgress(status) && !told {
+		before, err := p.opts.Store.Post(ctx, post.Key)
+		if err == nil && report.InProgress(before.Status) {
+			return nil
 		}
 	}
-	return p.want(ctx, holdfast.Post{
-		Key: key, Kind: holdfast.PostStatus, Repo: repo, PullRequest: ref, Status: status,
-	})
+	return p.want(ctx, post)
 }
 
 func (p *Publisher) want(ctx context.Context, post holdfast.Post) error {

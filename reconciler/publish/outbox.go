@@ -20,6 +20,7 @@ const (
 	postRetryBase = 2 * time.Second
 	postRetryMost = 5 * time.Minute
 	postGiveUp    = 10 // failures: about a quarter of an hour
+	postRefused   = 2  // failures before the one that ends it: a few seconds
 )
 
 // postAll brings the outbox to the forges until ctx is done.
@@ -82,8 +83,14 @@ func (p *Publisher) post(ctx context.Context, post holdfast.Post) error {
 		if post.Kind == holdfast.PostReply {
 			marker = replyMarker(post.Key)
 		}
+		id := post.ExternalID
+		if post.Tried {
+			// It is read back: what is there already is not written again, and is
+			// there since then.
+			id = ""
+		}
 		var comment holdfast.Comment
-		comment, err = forge.PutComment(ctx, post.PullRequest, post.ExternalID, marker, post.Body)
+		comment, err = forge.PutComment(ctx, post.PullRequest, id, marker, post.Body)
 		post.ExternalID = comment.ID
 		if !comment.UpdatedAt.IsZero() {
 			at = comment.UpdatedAt // the clock that merges are told in
@@ -117,14 +124,37 @@ func (p *Publisher) postFailed(ctx context.Context, post holdfast.Post, cause er
 	// What is not found may only be hidden for a while: a token that was cut
 	// down, a forge in trouble. That is not taken for the end too soon.
 	gone := errors.Is(cause, holdfast.ErrNotFound) && post.Failures >= postGiveUp
+	// Words that a forge refuses again, as in a conversation that is locked, it
+	// refuses each time.
+	worded := post.Kind == holdfast.PostComment || post.Kind == holdfast.PostReply
+	refused := worded && final(cause) && post.Failures >= postRefused && post.LastError == cause.Error()
 	// A repository without issues has none until somebody turns them on.
 	noIssues := post.Kind == holdfast.PostIssue && errors.Is(cause, holdfast.ErrForbidden)
-	if gone || noIssues || errors.Is(cause, errors.ErrUnsupported) && post.Failures > 2 {
+	if gone || refused || noIssues || errors.Is(cause, errors.ErrUnsupported) && post.Failures > 2 {
 		notBefore = time.Time{}
 	}
 	p.opts.Logger.WarnContext(ctx, "post failed", "post", post.Key, "err", cause, "retry_at", notBefore)
 	if err := p.opts.Store.PostFailed(ctx, post.Key, cause.Error(), notBefore); err != nil {
 		return fmt.Errorf("record failure of post %s: %w", post.Key, err)
 	}
+	if notBefore.IsZero() && post.Kind == holdfast.PostComment {
+		p.Show(post.PullRequest) // its plan was not seen, and will not be
+	}
 	return nil
+}
+
+// final reports whether a forge has understood a call and refused it.
+func final(err error) bool {
+	if limited := (*holdfast.RateLimitError)(nil); errors.As(err, &limited) {
+		return false
+	}
+	for _, passing := range []error{
+		holdfast.ErrUnavailable, holdfast.ErrUnauthorized, holdfast.ErrNotFound, holdfast.ErrConflict,
+		context.DeadlineExceeded, context.Canceled,
+	} {
+		if errors.Is(err, passing) {
+			return false
+		}
+	}
+	return true
 }

@@ -23,14 +23,29 @@ type Store interface {
 
 // Wanted is what shall be seen on the forges.
 type Wanted interface {
+	// Want stores what a post shall say: Wanted grows if the content (Title, Closed,
+	// Body, Status, Reaction) differs from what was wanted last, else nothing
+	// happens. Runs and Head are stored with it in any case; what was given up is
+	// tried again when it shows other runs. With After the content is posted when
+	// the post of that key has posted what is wanted of it now.
 	Want(ctx context.Context, post holdfast.Post) error
 	Post(ctx context.Context, key string) (holdfast.Post, error)
+	// Posts returns the posts that match, by key.
+	Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error)
 }
 
 // Outbox is what of it is still to be done.
 type Outbox interface {
+	// ClaimPosts returns up to limit posts with Wanted > Posted whose NotBefore
+	// has come and whose After is on the forge, and hides them from other claims
+	// for ttl.
 	ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int) ([]holdfast.Post, error)
+	// Posted records that the content of post (its Wanted, as it was claimed) is
+	// on the forge under post.ExternalID since at (the forge's clock), ends the
+	// claim, and sets PostedAt of post.Runs where it is not set.
 	Posted(ctx context.Context, post holdfast.Post, at time.Time) error
+	// PostFailed ends the claim and hides the post until notBefore. The zero
+	// time gives up on this content: it is not posted until it changes.
 	PostFailed(ctx context.Context, key string, cause string, notBefore time.Time) error
 }
 

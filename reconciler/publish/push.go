@@ -58,7 +58,7 @@ func (p *Publisher) showPush(ctx context.Context, key showKey) error {
 	} else if err != nil || len(clusters) == 0 {
 		return err
 	}
-	return p.wantStatus(ctx, key.repo, holdfast.PullRequestRef{}, report.PushStatus(key.revision, clusters), settled)
+	return p.wantStatus(ctx, holdfast.Post{Repo: key.repo, Status: report.PushStatus(key.revision, clusters)}, settled)
 }
 
 // pushed returns what became of clusters with a commit, and whether that is all
@@ -125,7 +125,7 @@ const looksKept = 256
 func (p *Publisher) supersededPush(ctx context.Context, key showKey, post holdfast.Post) error {
 	status := post.Status
 	status.State, status.Description = holdfast.StatusFailure, "not applied: a later commit took its place"
-	return p.wantStatus(ctx, key.repo, holdfast.PullRequestRef{}, status, true)
+	return p.wantStatus(ctx, holdfast.Post{Repo: key.repo, Status: status}, true)
 }
 
 // recordsAtOnce is how many records are read, and kept in memory, at once.
