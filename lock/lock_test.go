@@ -278,7 +278,7 @@ func awaitTopic(t *testing.T, l both, topics <-chan string, topic string) {
 // eventually asks until ok, for a time that only a broken implementation needs.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}

@@ -78,7 +78,7 @@ func TestCheckWithoutAPlan(t *testing.T) {
 	f := driftFleet(t, `drift: {schedule: "0 * * * *", ignore: [{address: "**", attribute: size, reason: scaler}]}`)
 	f.later()
 	a := f.claim()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, holdfast.Result{Status: holdfast.RunPlanned, Counts: holdfast.Counts{Update: 1}}))
 	for range 20 {

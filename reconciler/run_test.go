@@ -60,7 +60,9 @@ func TestRun(t *testing.T) {
 	f.until(func() bool {
 		return f.forge.status(f.forge.get(1).MergeCommit, holdfast.ContextApply) == holdfast.StatusSuccess
 	})
-	f.until(func() bool { return f.cluster("prod").Applied.Run == apply.Run })
+	if got := f.cluster("prod").Applied.Run; got != apply.Run {
+		t.Errorf("the status tells of the apply %s before the record does: %q", apply.Run, got)
+	}
 	cancel()
 	f.must(<-done)
 }

@@ -86,7 +86,7 @@ func (f *fakeServer) set(change func()) {
 // until waits for a condition, which is looked at under f's lock.
 func (f *fakeServer) until(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(2 * time.Minute)
 	for {
 		f.mu.Lock()
 		ok, changed := condition(), f.changed

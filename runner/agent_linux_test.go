@@ -104,7 +104,7 @@ func agentProcess(t *testing.T, server *fakeServer, dir string, env ...string) *
 
 func untilDead(t *testing.T, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); alive(pid); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); alive(pid); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 			t.Fatalf("process %d outlived its agent", pid)

@@ -99,7 +99,7 @@ a.b: Refreshing state... [id=nobody knows whose this is]
 			go func() { ended <- e.Execute(t.Context(), engineAssignment("run-1", holdfast.RunPlan), s) }()
 			untilFile(t, ready)
 			before := "holdfast: using terraform 1.9.9\n"
-			for deadline := time.Now().Add(20 * time.Second); memory.logged() != before+c.during; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(2 * time.Minute); memory.logged() != before+c.during; time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Errorf("while it plans (-want +got):\n%s", cmp.Diff(before+c.during, memory.logged()))
 					break

@@ -298,7 +298,7 @@ func writeMark(t *testing.T, path string) {
 // untilFile waits for a file and returns its content.
 func untilFile(t *testing.T, path string) string {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
 		data, err := os.ReadFile(path)
 		if err == nil {
 			return string(data)

@@ -155,7 +155,7 @@ func TestQueueLosesNothingAmongWorkers(t *testing.T) {
 
 func take(t *testing.T, q *queue.Queue[string], n int) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var got []string
 	for range n {

@@ -82,7 +82,7 @@ func options(dir string) local.Options {
 // holder returns the process id of the agent that lives in dir.
 func holder(t *testing.T, dir string, not int) int {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		text, _ := os.ReadFile(filepath.Join(dir, runner.AgentLockFile))
 		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && pid != not {
 			return pid
@@ -94,7 +94,7 @@ func holder(t *testing.T, dir string, not int) int {
 
 func stop(t *testing.T, p *local.Process) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if err := p.Stop(ctx); err != nil {
 		t.Error(err)
@@ -148,7 +148,7 @@ func TestAgentOutlivesAKilledServerAndIsAdopted(t *testing.T) {
 		t.Errorf("PID = %d, want that of the living agent, %d", p.PID(), pid)
 	}
 	stop(t, p)
-	for deadline := time.Now().Add(10 * time.Second); !dead(pid); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !dead(pid); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the adopted agent was not stopped")
 		}

@@ -118,7 +118,7 @@ func (s *Server) run() bool {
 		s.t.Fatalf("start redis-server: %v", err)
 	}
 	s.cmd = cmd
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if s.answers() {
 			return true
 		}
