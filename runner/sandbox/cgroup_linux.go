@@ -46,7 +46,7 @@ func (kernelTree) Write(path, content string) error {
 
 // Remove waits for the kernel: what was killed leaves its group a little later.
 func (kernelTree) Remove(dir string) error {
-	for end := time.Now().Add(leftOver); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(lastWords); ; time.Sleep(time.Millisecond) {
 		err := os.Remove(dir)
 		if !errors.Is(err, syscall.EBUSY) || time.Now().After(end) {
 			return err

@@ -230,17 +230,19 @@ func namespace([]string) int {
 	return verdict(cmd.Run())
 }
 
-// first looks into the first process of the namespace, and ends it.
+// first looks into the process that started it, and ends it.
 func first([]string) int {
-	if environ([]string{"1"}) == attackWorked || trace([]string{"1"}) == attackWorked {
+	parent := os.Getppid()
+	if environ([]string{strconv.Itoa(parent)}) == attackWorked || trace([]string{strconv.Itoa(parent)}) == attackWorked {
 		return attackWorked
 	}
 	for range 100 {
 		for sig := syscall.Signal(1); sig <= 31; sig++ {
-			_ = syscall.Kill(1, sig)
+			_ = syscall.Kill(parent, sig)
 		}
 	}
-	return attackRefused // if it lives, it says so
+	lie(nil)
+	return attackRefused // if its parent lives, it says so
 }
 
 // lie signals whoever started it, in every way, and ends with the code 7.

@@ -29,9 +29,14 @@ const (
 
 	defaultTmpSize = 1 << 30
 
-	// leftOver is how long output is still read after everything is dead: a
-	// descriptor can have been sent to somebody outside.
-	leftOver = 2 * time.Second
+	// leftOver is how long the output is still read after everything is dead:
+	// the end of it can be on its way through a slow writer, and a descriptor
+	// can have been sent to somebody outside.
+	leftOver = time.Minute
+
+	// lastWords is how long the first process of a sandbox without a process
+	// namespace may take to end the rest.
+	lastWords = 5 * time.Second
 )
 
 // Starter starts engines in one mode. It is safe for concurrent use.
@@ -230,7 +235,7 @@ func (s *Starter) cancel(grace time.Duration, control io.WriteCloser, process *o
 	if !s.mode.OwnRoot() {
 		// Its first process ends the rest, and says so.
 		control.Close()
-		timer := time.NewTimer(leftOver)
+		timer := time.NewTimer(lastWords)
 		defer timer.Stop()
 		select {
 		case <-over:
@@ -262,6 +267,9 @@ func conclude(c Command, waited error, said []stage.Record) (Exit, error) {
 	killed := errors.As(waited, &failed) && failed.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
 	if !ended && !killed {
 		return Exit{}, fmt.Errorf("run the sandbox of %s: its first process ended without a word: %w", c.Path, waited)
+	}
+	if waited != nil && failed == nil {
+		return exit, fmt.Errorf("read the output of %s: %w", c.Path, waited)
 	}
 	return exit, nil
 }

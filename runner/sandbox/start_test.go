@@ -4,6 +4,7 @@ package sandbox_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +23,7 @@ func TestStart(t *testing.T) {
 			s, dir, at := l.Starter, l.dir, l.at
 			var out bytes.Buffer
 			exit, err := s.Run(t.Context(), sandbox.Command{
-				Path: "/bin/sh", Args: []string{"-c", `pwd; echo "$A"; echo made >made; exit 3`},
+				Path: "/bin/sh", Args: []string{"-c", `pwd; echo "$A" >/dev/stdout; echo made >made; exit 3`},
 				Dir: at, Env: map[string]string{"A": "b"}, Slot: l.slot,
 				Mounts: []sandbox.Mount{{Source: dir, Target: "/workspace", Writable: true}},
 				Stdout: &out, Stderr: &out,
@@ -46,3 +47,61 @@ func TestStart(t *testing.T) {
 		})
 	}
 }
+
+// TestStartReplaces mounts over what every sandbox has.
+func TestStartReplaces(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes(t) {
+		if !mode.OwnRoot() {
+			continue
+		}
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, mode)
+			hosts := filepath.Join(openDir(t), "hosts")
+			if err := os.WriteFile(hosts, []byte("127.0.0.1 mine\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(hosts, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			c := l.command("")
+			c.Path, c.Args = "/bin/cat", []string{"/etc/hosts", "/etc/passwd"}
+			c.Mounts = append(c.Mounts, sandbox.Mount{Source: hosts, Target: "/etc/hosts"}, sandbox.Mount{Source: hosts, Target: "/etc/passwd"})
+			exit, said := l.run(t, c)
+			if want := "127.0.0.1 mine\n127.0.0.1 mine\n"; exit.Code != 0 || said != want {
+				t.Errorf("%+v: it said %q, want %q", exit, said, want)
+			}
+			c = l.command("")
+			c.Path, c.Args = "/bin/sh", []string{"-c", "test -e /etc/shadow || test -c /dev/null"}
+			c.Mounts = append(c.Mounts, sandbox.Mount{Source: "/etc"}, sandbox.Mount{Source: "/dev"})
+			if exit, said := l.run(t, c); exit.Code != 0 {
+				t.Errorf("all of /etc: %+v: %s", exit, said)
+			}
+		})
+	}
+}
+
+// TestStartOutput has an output that cannot be written: what is left of it is
+// not taken for all of it.
+func TestStartOutput(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes(t) {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, mode)
+			c := l.command("whoami")
+			c.Stdout = full{}
+			if exit, err := l.Run(t.Context(), c); !errors.Is(err, errFull) {
+				t.Errorf("got %+v, %v, want %v", exit, err, errFull)
+			}
+		})
+	}
+}
+
+// full is a writer of a disk that is full.
+type full struct{}
+
+var errFull = errors.New("no space")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }

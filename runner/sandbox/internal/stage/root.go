@@ -129,7 +129,7 @@ func furnish(spec *Spec, trees []tree) (string, syscall.Errno) {
 		if errno := parents(l.Path); errno != 0 {
 			return "make a folder for " + l.Path, errno
 		}
-		if err := syscall.Symlink(l.Target, l.Path); err != nil && err != syscall.EEXIST {
+		if err := syscall.Symlink(l.Target, l.Path); err != nil && err != syscall.EEXIST && err != syscall.EROFS {
 			return "link " + l.Path, toErrno(err)
 		}
 	}
@@ -149,6 +149,10 @@ func furnish(spec *Spec, trees []tree) (string, syscall.Errno) {
 		_ = syscall.Close(trees[i].fd)
 	}
 	for _, f := range spec.File {
+		var stat syscall.Stat_t
+		if syscall.Lstat(f.Path, &stat) == nil {
+			continue // a mount brought it
+		}
 		if errno := parents(f.Path); errno != 0 {
 			return "make a folder for " + f.Path, errno
 		}

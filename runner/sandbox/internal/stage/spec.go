@@ -26,14 +26,14 @@ const (
 	// TrialCode is the exit code of a trial.
 	TrialCode = 42
 
-	// Control and Status are the descriptors that the stage is started with.
-	// Control carries the Spec, then a byte Interrupt for each SIGINT that the
-	// engine is to have; its end is the end of the starter, and so of
-	// everything here. Status carries the records back.
-	Control = 3
-	Status  = 4
-
+	// Control is the descriptor that the stage reads: the Spec, then a byte
+	// Interrupt for each SIGINT that the engine is to have. Its end is the end
+	// of the starter, and so of everything here.
+	Control   = 3
 	Interrupt = 'I'
+
+	// Status is the descriptor that the stage writes records to.
+	Status = 4
 )
 
 // The kinds of a record on the status descriptor: one byte, then two numbers.

@@ -96,6 +96,9 @@ func begin(spec *Spec) (string, syscall.Errno) {
 	}
 	if spec.SetUser {
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(spec.UID), Gid: uint32(spec.GID)}
+		for fd := 1; fd <= 2; fd++ {
+			_ = syscall.Fchown(fd, spec.UID, spec.GID) // so that /dev/stdout can be opened
+		}
 	}
 	engine.Lock()
 	defer engine.Unlock()
