@@ -33,6 +33,8 @@ type effect struct {
 	roots    []rootChange
 	groups   int // that they are of
 
+	planes []holdfast.ChangeAction // what happens to control planes: replace, delete
+
 	differences []difference // between the plans of outcomes
 }
 
@@ -78,6 +80,44 @@ func (e *effect) shown() int {
 // planned are those of its outcomes that have a plan.
 func (e *effect) planned() []outcome {
 	return slices.DeleteFunc(slices.Clone(e.outcomes), func(o outcome) bool { return o.plan == nil || !o.plan.HasChanges() })
+}
+
+// unplanned is how many of its clusters have no plan of their own, made or being
+// made: they are taken for those that have one.
+func (e *effect) unplanned() int {
+	if e.rank == rankUnplanned {
+		return len(e.clusters)
+	}
+	return len(e.clusters) - len(e.outcomes)
+}
+
+// parted are its clusters that are planned themselves, or are being planned, and
+// the others. Of those that nobody plans it is known what they are.
+func (e *effect) parted() (planned, others []holdfast.ImpactCluster) {
+	if e.rank == rankUnplanned {
+		return e.clusters, nil
+	}
+	own := map[string]bool{}
+	for _, o := range e.outcomes {
+		own[o.cluster.Name] = true
+	}
+	for _, c := range e.clusters {
+		if own[c.Name] {
+			planned = append(planned, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	return planned, others
+}
+
+// planeWords is what happens to control planes.
+func (e *effect) planeWords() string {
+	words := make([]string, len(e.planes))
+	for i, action := range e.planes {
+		words[i] = "control plane " + actionVerbs[action]
+	}
+	return strings.Join(words, ", ")
 }
 
 // addRoot adds what happens in the root modules of some clusters. Groups that
@@ -196,6 +236,9 @@ func effectOfChanges(changes []holdfast.ResourceChange, key string) effect {
 	for _, k := range kinds {
 		e.rank = max(e.rank, k.danger)
 		p := phrase{address: k.address, words: orElse(actionVerbs[k.action], text(string(k.action))), strong: k.danger >= rankDestroys}
+		if k.danger == rankCluster && !slices.Contains(e.planes, k.action) {
+			e.planes = append(e.planes, k.action)
+		}
 		if k.danger == rankCluster {
 			p.address, p.words = "", "control plane "+p.words
 		}

@@ -35,16 +35,18 @@ type impactView struct {
 	Impact
 	effects []*effect // most dangerous first
 
-	total    int // clusters that are made from the template
-	members  int // of them, those whose root modules change
-	planned  int // of members: those whose own plans are known
-	groups   int
-	seen     int // of groups: those with a known plan
-	trials   int
-	waiting  int // of trials: those whose plans are still to come
-	changing int // of members: all but those that are known, or taken, to have no changes
-	replaced int // of changing: a control plane is replaced, or destroyed
-	merges   int // of members: applied by the merge itself
+	total     int // clusters that are made from the template
+	members   int // of them, those whose root modules change
+	planned   int // of members: those whose own plans are known
+	groups    int
+	seen      int // of groups: those with a known plan
+	trials    int
+	waiting   int // of trials: those whose plans are still to come
+	changing  int // of planned
+	replaced  int // of changing: a control plane is replaced
+	destroyed int // of changing: one is destroyed
+	unplanned int // of members: nobody has planned, or is planning, these themselves
+	merges    int // of members: applied by the merge itself
 }
 
 // impactsOf puts the impacts of a pull request together with the plans of it.
@@ -92,11 +94,15 @@ func viewImpact(r PullRequest, impact Impact, known map[string]outcome) *impactV
 	}
 	for _, e := range v.effects {
 		e.sort()
-		if e.rank != rankUnchanged {
-			v.changing += len(e.clusters)
+		v.unplanned += e.unplanned()
+		if e.known() && e.rank != rankUnchanged {
+			v.changing += len(e.outcomes)
 		}
-		if e.rank == rankCluster {
-			v.replaced += len(e.clusters)
+		if slices.Contains(e.planes, holdfast.ActionReplace) {
+			v.replaced += len(e.outcomes)
+		}
+		if slices.Contains(e.planes, holdfast.ActionDelete) {
+			v.destroyed += len(e.outcomes)
 		}
 	}
 	slices.SortStableFunc(v.effects, func(a, b *effect) int {
@@ -139,7 +145,7 @@ func (v *impactView) addGroup(g ImpactGroup, own map[string]outcome, at map[stri
 		}
 		to := at[e.key]
 		if to == nil {
-			to = &effect{rank: e.rank, key: e.key, phrases: e.phrases}
+			to = &effect{rank: e.rank, key: e.key, phrases: e.phrases, planes: e.planes}
 			at[e.key] = to
 			v.effects = append(v.effects, to)
 		}
@@ -201,6 +207,8 @@ func (v *impactView) icon() string {
 		return "⚠️"
 	case v.changing > 0:
 		return "🔵"
+	case v.unplanned > 0:
+		return "❔"
 	default:
 		return "✅"
 	}

@@ -130,6 +130,9 @@ func (v *impactView) radius() string {
 			parts = append(parts, fmt.Sprintf("%d %s", k.clusters, k.words))
 		}
 	}
+	if v.unplanned > 0 {
+		parts = append(parts, fmt.Sprintf("❔ %d not planned", v.unplanned))
+	}
 	if n := len(v.Refused); n > 0 {
 		parts = append(parts, fmt.Sprintf("**%d refused**", n))
 	}
@@ -147,10 +150,12 @@ type effectKind struct {
 func (v *impactView) kinds() []effectKind {
 	var kinds []effectKind
 	for _, e := range v.effects {
-		k := effectKind{e.rank, "", len(e.clusters)}
+		k := effectKind{e.rank, "", len(e.outcomes)}
 		switch {
+		case k.clusters == 0 || e.rank == rankUnplanned:
+			continue // counted apart
 		case e.rank == rankCluster:
-			k.words = e.phrases[0].words
+			k.words = e.planeWords()
 		case e.rank >= rankDestroys:
 			k.words = e.words(asPlain, 2, true)
 		default:
@@ -183,12 +188,10 @@ func (w *writer) honesty(v *impactView) {
 	case v.planned < v.members && v.planned > 0:
 		line := fmt.Sprintf("Planned: %d of the %d whose root modules change", v.planned, v.members)
 		switch judged := v.judged(); {
-		case judged == 1 && v.planned+1 == v.members:
-			line += "; the other is judged by one whose root module changes in the same way"
-		case judged == v.members-v.planned:
-			line += "; the others are judged by one whose root module changes in the same way"
-		case judged > 0:
-			line += fmt.Sprintf("; %d others are judged by one whose root module changes in the same way", judged)
+		case judged == 1:
+			line += "; 1 that is not planned has a root module that changes in the same way as one that is"
+		case judged > 1:
+			line += fmt.Sprintf("; %d that are not planned have root modules that change in the same way as one that is", judged)
 		}
 		said = append(said, line+".")
 	}
@@ -251,8 +254,14 @@ func (w *writer) impactDanger(v *impactView) {
 		}
 		o := e.outcomes[i]
 		others := ""
-		if n := len(e.clusters) - 1; n > 0 {
+		if n := len(e.outcomes) - 1; n > 0 {
 			others = fmt.Sprintf(" and %s like it", plural(n, "cluster"))
+		}
+		switch n := e.unplanned(); {
+		case n == 1:
+			others += ", and perhaps 1 cluster that is not planned"
+		case n > 1:
+			others += fmt.Sprintf(", and perhaps %d clusters that are not planned", n)
 		}
 		for _, c := range o.plan.Changes {
 			if rankOf(c) >= rankData {
@@ -265,7 +274,6 @@ func (w *writer) impactDanger(v *impactView) {
 
 // effectLine is an effect without what is behind it.
 func (w *writer) effectLine(e *effect) string {
-	line := fmt.Sprintf("%s **%s**: %s", e.icon(), plural(len(e.clusters), "cluster"), e.words(asMarkdown, 3, true))
 	names := make([]string, 0, len(e.clusters))
 	for _, c := range firstOf(&w.page, e.clusters, 3) {
 		names = append(names, code(shorten(c.Name, 63)))
@@ -273,29 +281,21 @@ func (w *writer) effectLine(e *effect) string {
 	if more := len(e.clusters) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	line += " (" + list(names, len(names)) + ")"
-	if how := plannedWords(e); how != "" {
-		line += " · " + how
-	}
-	return line
+	return e.counted(asMarkdown, 3, true) + " (" + list(names, len(names)) + ")"
 }
 
-// plannedWords says how many of those of an effect are planned.
-func plannedWords(e *effect) string {
-	n, all := len(e.outcomes), len(e.clusters)
+// counted says of how many clusters it is known, and of how many it is not.
+func (e *effect) counted(m markup, most int, brief bool) string {
+	words := e.words(m, most, brief)
+	n, rest := len(e.outcomes), e.unplanned()
+	b := m.bold
 	switch {
-	case e.rank == rankUnplanned || e.rank == rankWorking:
-		return ""
-	case e.rank == rankFailed && all > 1:
-		return fmt.Sprintf("tried for %d of %d", n, all)
-	case e.rank == rankFailed:
-		return ""
-	case n == all && all == 1:
-		return "planned"
-	case n == all:
-		return "all planned"
+	case e.rank == rankUnplanned:
+		return fmt.Sprintf("%s %s%s%s: %s", e.icon(), b[0], plural(len(e.clusters), "cluster"), b[1], words)
+	case rest == 0:
+		return fmt.Sprintf("%s %s%s%s: %s", e.icon(), b[0], plural(n, "cluster"), b[1], words)
 	default:
-		return fmt.Sprintf("%d of %d planned", n, all)
+		return fmt.Sprintf("%s %s%s%s: %s · ❔ %s%d%s not planned", e.icon(), b[0], plural(n, "cluster"), b[1], words, b[0], rest, b[1])
 	}
 }
 
@@ -311,13 +311,11 @@ func (w *writer) effect(v *impactView, e *effect) {
 	if !w.r.merged() && trial && (e.rank >= rankFailed || len(v.effects) <= 2 && e.rank >= rankChanges) {
 		open = " open"
 	}
-	title := fmt.Sprintf("%s <b>%s</b>: %s", e.icon(), plural(len(e.clusters), "cluster"), e.words(asHTML, 4, false))
-	if how := plannedWords(e); how != "" {
-		title += " · " + how
-	}
-	w.linef("<details%s><summary>%s</summary>\n", open, title)
+	w.linef("<details%s><summary>%s</summary>\n", open, e.counted(asHTML, 4, false))
 	w.roots(e)
-	w.affected(v, e)
+	planned, others := e.parted()
+	w.affected(v, planned, "")
+	w.affected(v, others, "Not planned; ")
 	w.samples(e)
 	w.line("</details>\n")
 }
@@ -357,13 +355,13 @@ func (w *writer) roots(e *effect) {
 
 // affected is who has the effect, by the way in which the new version comes to
 // them.
-func (w *writer) affected(v *impactView, e *effect) {
-	for at := 0; at < len(e.clusters); {
+func (w *writer) affected(v *impactView, clusters []holdfast.ImpactCluster, prefix string) {
+	for at := 0; at < len(clusters); {
 		end := at
-		for end < len(e.clusters) && e.clusters[end].Reach == e.clusters[at].Reach {
+		for end < len(clusters) && clusters[end].Reach == clusters[at].Reach {
 			end++
 		}
-		group := e.clusters[at:end]
+		group := clusters[at:end]
 		names := make([]string, 0, min(len(group), w.level.names)+1)
 		for _, c := range firstOf(&w.page, group, w.level.names) {
 			name := code(shorten(c.Name, 63))
@@ -379,7 +377,11 @@ func (w *writer) affected(v *impactView, e *effect) {
 		if len(group) > 1 {
 			count = fmt.Sprintf(" (%d)", len(group))
 		}
-		w.linef("**%s**%s%s: %s\n", w.reachWords(v, group[0].Reach), w.reposOf(group), count, list(names, len(names)))
+		reach := w.reachWords(v, group[0].Reach)
+		if prefix != "" {
+			reach = prefix + strings.ToLower(reach[:1]) + reach[1:]
+		}
+		w.linef("**%s**%s%s: %s\n", reach, w.reposOf(group), count, list(names, len(names)))
 		at = end
 	}
 }
@@ -446,11 +448,11 @@ func (w *writer) sampled(e *effect) string {
 		planned = append(planned, fmt.Sprintf("%d more", more))
 	}
 	said := "Planned: " + list(planned, len(planned))
-	switch others := len(e.clusters) - len(e.outcomes); {
+	switch others := e.unplanned(); {
 	case others == 1:
-		said += "; the other changes in the same way in its root module"
+		said += "; the root module of the other changes in the same way"
 	case others > 1:
-		said += fmt.Sprintf("; the %d others change in the same way in their root modules", others)
+		said += fmt.Sprintf("; the root modules of the %d others change in the same way", others)
 	}
 	switch shown := e.shown(); {
 	case e.rank == rankUnchanged:

@@ -50,7 +50,7 @@ func titles(impacts []*impactView) string {
 	return list(all, 3)
 }
 
-var iconOrder = []string{"❌", "🛑", "⚠️", "🔵", "✅"}
+var iconOrder = []string{"❌", "🛑", "⚠️", "🔵", "❔", "✅"}
 
 func worseIcon(a, b string) string {
 	for _, icon := range iconOrder {
@@ -69,25 +69,26 @@ func worstIcon(impacts []*impactView) string {
 	return worst
 }
 
-// impactWords is what the changes of templates would do, in a few words:
-// "template kubernetes: 42 clusters would change, 1 replaced (3 of 5 groups
-// planned)".
+// impactWords is what the changes of templates would do, in a few words, by those
+// that are planned: "template kubernetes: 2 clusters would change, 1 control plane
+// replaced, 40 not planned".
 func impactWords(impacts []*impactView, name func(string) string) string {
 	var all impactView
 	refused, losing, failed := 0, 0, 0
 	for _, v := range impacts {
 		all.total += v.total
-		all.members += v.members
 		all.planned += v.planned
-		all.groups += v.groups
-		all.seen += v.seen
+		all.members += v.members
 		all.changing += v.changing
 		all.replaced += v.replaced
+		all.destroyed += v.destroyed
+		all.unplanned += v.unplanned
+		all.Same += v.Same
 		refused += len(v.Refused)
 		failed += v.failed()
 		for _, e := range v.effects {
 			if e.rank == rankData || e.rank == rankDestroys {
-				losing += len(e.clusters)
+				losing += len(e.outcomes)
 			}
 		}
 	}
@@ -99,38 +100,41 @@ func impactWords(impacts []*impactView, name func(string) string) string {
 		subject += " cannot be released as it is"
 	}
 	var said []string
-	switch {
-	case all.total == 0:
-		return subject + ": no cluster is made from it"
-	case all.changing > 0:
-		said = append(said, plural(all.changing, "cluster")+" would change")
-	default:
-		said = append(said, "no changes in "+plural(all.total-refused, "cluster"))
-	}
-	if all.replaced > 0 {
-		said = append(said, fmt.Sprintf("%d replaced", all.replaced))
-	}
-	if losing > 0 {
-		loses := "loses"
-		if losing > 1 {
-			loses = "lose"
+	say := func(n int, one, many string) {
+		switch {
+		case n == 1:
+			said = append(said, "1 "+one)
+		case n > 1:
+			said = append(said, fmt.Sprintf("%d %s", n, many))
 		}
-		said = append(said, fmt.Sprintf("%d %s resources", losing, loses))
 	}
-	if failed > 0 {
-		said = append(said, plural(failed, "plan")+" failed")
+	if all.total == 0 {
+		return subject + ": no cluster is made from it"
 	}
-	if refused > 0 {
-		said = append(said, fmt.Sprintf("%d refused", refused))
-	}
-	phrase := subject + ": " + strings.Join(said, ", ")
+	unchanged := all.planned - all.changing
+	say(all.changing, "cluster would change", "clusters would change")
 	switch {
-	case all.seen < all.groups:
-		phrase += fmt.Sprintf(" (%d of %s planned)", all.seen, plural(all.groups, "group"))
-	case all.planned < all.members:
-		phrase += fmt.Sprintf(" (%d of %d planned)", all.planned, all.members)
+	case all.changing+all.unplanned > 0:
+		say(unchanged, "unchanged", "unchanged")
+	case all.planned == all.members:
+		said = append(said, "no changes in "+plural(unchanged+all.Same, "cluster"))
+	default:
+		say(unchanged, "unchanged", "unchanged")
 	}
-	return phrase
+	say(all.destroyed, "control plane destroyed", "control planes destroyed")
+	say(all.replaced, "control plane replaced", "control planes replaced")
+	say(losing, "loses resources", "lose resources")
+	say(failed, "plan failed", "plans failed")
+	say(refused, "refused", "refused")
+	if all.planned == 0 && all.unplanned > 0 && all.unplanned == all.members {
+		said = append(said, fmt.Sprintf("the root modules of %s change, none is planned", plural(all.members, "cluster")))
+	} else {
+		say(all.unplanned, "not planned", "not planned")
+	}
+	if len(said) == 0 {
+		said = append(said, "nothing is known yet")
+	}
+	return subject + ": " + strings.Join(said, ", ")
 }
 
 // trialsOf counts the samples, and those whose plans are still to come.

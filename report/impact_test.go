@@ -195,11 +195,11 @@ func TestImpactIsHonest(t *testing.T) {
 		never []string
 	}{
 		"one of 32": {impactCases()["impact"], []string{
-			"42 clusters are made from it · 5 stay as they are · 32 no changes · 4 `module.kubernetes…node_pool` updated in place · **1: control plane replaced**",
-			"Planned: 3 of the 37", "no changes · 1 of 32 planned", "the 31 others change in the same way in their root modules", "plan each cluster: `/holdfast plan --all`",
+			"42 clusters are made from it · 5 stay as they are · 1 no changes · 1 `module.kubernetes…node_pool` updated in place · **1: control plane replaced** · ❔ 34 not planned",
+			"Planned: 3 of the 37", "⚪ <b>1 cluster</b>: no changes · ❔ <b>31</b> not planned", "the root modules of the 31 others change in the same way", "plan each cluster: `/holdfast plan --all`",
 		}, []string{"all planned", "All 37"}},
 		"budget": {impactCases()["impact-budget"], []string{
-			"4 not planned", "4 clusters, in 1 group by the change of the root module, are not planned, as there are more groups than", "`/holdfast plan --all` plans all of them", "2 of 3 groups planned",
+			"35 not planned", "4 clusters, in 1 group by the change of the root module, are not planned, as there are more groups than", "`/holdfast plan --all` plans all of them",
 		}, []string{"plan each cluster"}},
 		"all": {impactCases()["impact-all"], []string{"All 37 whose root modules change are planned.", "31 no changes", "1: `module.essentials.aws_rds_cluster.main` destroyed"}, []string{"--all", "32 no changes"}},
 		"fault": {impactCases()["impact-fault"], []string{
@@ -262,7 +262,7 @@ func TestImpactOfAnotherSample(t *testing.T) {
 	r := impactCases()["impact"]
 	r.Clusters = append(slices.Clone(r.Clusters), trial("dev-02", databasePlan()))
 	comment := report.Comment(r)
-	for _, want := range []string{"**31: `module.essentials.aws_rds_cluster.main` destroyed**", "1 of 31 planned", "**dev-02** and 30 clusters like it"} {
+	for _, want := range []string{"**1: `module.essentials.aws_rds_cluster.main` destroyed**", "<b>30</b> not planned", "**dev-02**, and perhaps 30 clusters that are not planned"} {
 		if !strings.Contains(comment, want) {
 			t.Errorf("the comment lacks %q:\n%s", want, comment)
 		}
@@ -278,9 +278,49 @@ func TestImpactOfWhatTheMergeDoes(t *testing.T) {
 	want := report.Comment(r)
 	own := planned("dev-02", databasePlan())
 	r.Clusters = append(slices.Clone(r.Clusters), own)
-	if strings.Contains(want, "1 of 31 planned") != strings.Contains(report.Comment(r), "1 of 31 planned") ||
-		strings.Contains(report.Comment(r), "30 clusters like it") {
+	if !strings.Contains(want, "<b>31</b> not planned") || !strings.Contains(report.Comment(r), "<b>31</b> not planned") ||
+		strings.Contains(report.Comment(r), "30 clusters") {
 		t.Errorf("a plan of the merge stands for others:\n%s", report.Comment(r))
+	}
+}
+
+// TestImpactOfSamplesOnly: what a sample shows is counted for it alone, and what
+// happens to control planes is called by its name.
+func TestImpactOfSamplesOnly(t *testing.T) {
+	t.Parallel()
+
+	plane := func(action holdfast.ChangeAction, counts holdfast.Counts) *holdfast.Plan {
+		return &holdfast.Plan{Counts: counts, Changes: []holdfast.ResourceChange{{Address: "aws_eks_cluster.this[0]", Type: "aws_eks_cluster", Action: action}}}
+	}
+	tests := map[string]struct {
+		plan     *holdfast.Plan
+		headline string
+		status   string
+	}{
+		"unchanged": {emptyPlan(), "### ❔ Plan for", "template kubernetes: 1 unchanged, 6 not planned"},
+		"destroyed": {
+			plane(holdfast.ActionDelete, holdfast.Counts{Delete: 1}), "### 🛑 Plan for",
+			"template kubernetes: 1 cluster would change, 1 control plane destroyed, 6 not planned",
+		},
+		"replaced": {
+			plane(holdfast.ActionReplace, holdfast.Counts{Replace: 1}), "### 🛑 Plan for",
+			"template kubernetes: 1 cluster would change, 1 control plane replaced, 6 not planned",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := report.Impact{Impact: holdfast.Impact{
+				Template: "kubernetes", Groups: []holdfast.ImpactGroup{group("1", []string{"input"}, many("team", 7, holdfast.ReachUpgrade, "1.4.2")...)},
+			}}
+			r := templatePullRequest([]report.Impact{i}, trial("team-01", tt.plan))
+			if got := report.PlanStatus(r).Description; got != tt.status {
+				t.Errorf("status %q, want %q", got, tt.status)
+			}
+			if comment := report.Comment(r); !strings.Contains(comment, tt.headline) {
+				t.Errorf("the headline is not %q:\n%s", tt.headline, comment)
+			}
+		})
 	}
 }
 
@@ -312,17 +352,17 @@ func TestImpactStatuses(t *testing.T) {
 		state holdfast.StatusState
 		says  string
 	}{
-		"example":                {impactCases()["impact"], holdfast.StatusSuccess, "template kubernetes: 5 clusters would change, 1 replaced (3 of 37 planned)"},
-		"budget":                 {impactCases()["impact-budget"], holdfast.StatusSuccess, "5 clusters would change, 1 replaced (2 of 3 groups planned)"},
+		"example":                {impactCases()["impact"], holdfast.StatusSuccess, "template kubernetes: 2 clusters would change, 1 unchanged, 1 control plane replaced, 34 not planned"},
+		"budget":                 {impactCases()["impact-budget"], holdfast.StatusSuccess, "1 cluster would change, 1 unchanged, 1 control plane replaced, 35 not planned"},
 		"refused by a major":     {impactCases()["impact-major"], holdfast.StatusSuccess, "3 refused"},
 		"refused by the merge":   {impactCases()["impact-refused"], holdfast.StatusFailure, "1 cluster would be refused: clusters/dev-ap.yaml:9:5: variable size is missing"},
 		"fault":                  {impactCases()["impact-fault"], holdfast.StatusFailure, "kubernetes 1.5.0: it breaks documents"},
-		"planning":               {impactCases()["impact-planning"], holdfast.StatusPending, "planning: 1 of 3 clusters done"},
-		"merged while planning":  {merge(closed), holdfast.StatusSuccess, "1 replaced"},
-		"cancelled":              {canceled, holdfast.StatusSuccess, "2 of 3 groups planned"},
-		"no samples":             {off, holdfast.StatusSuccess, "37 clusters would change (0 of 3 groups planned)"},
+		"planning":               {impactCases()["impact-planning"], holdfast.StatusPending, "planning 3 clusters"},
+		"merged while planning":  {merge(closed), holdfast.StatusSuccess, "1 control plane replaced"},
+		"cancelled":              {canceled, holdfast.StatusSuccess, "35 not planned"},
+		"no samples":             {off, holdfast.StatusSuccess, "the root modules of 37 clusters change, none is planned"},
 		"draft":                  {draft, holdfast.StatusPending, "draft"},
-		"clusters and templates": {impactCases()["impact-mixed"], holdfast.StatusSuccess, "2 clusters: 1 to change; 3 templates: 8 clusters would change"},
+		"clusters and templates": {impactCases()["impact-mixed"], holdfast.StatusSuccess, "2 clusters: 1 to change; 3 templates: 5 clusters would change"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -351,14 +391,18 @@ func TestImpactOfAFleet(t *testing.T) {
 				t.Errorf("the comment has %d bytes", len(comment))
 			}
 			for _, want := range []string{
-				"10500 clusters are made from it · 500 stay as they are", "**200: control plane replaced**", "[!CAUTION]", "module.kubernetes.aws_eks_cluster.this",
+				"10500 clusters are made from it · 500 stay as they are", "control plane replaced**", "[!CAUTION]", "module.kubernetes.aws_eks_cluster.this",
 				"500 clusters stay as they are", "Left out:",
 			} {
 				if !strings.Contains(comment, want) {
 					t.Errorf("the comment lacks %q:\n%.3000s", want, comment)
 				}
 			}
-			if n := strings.Count(comment, "200 clusters"); n < 50 {
+			of := "200 clusters"
+			if !all {
+				of = "<b>199</b> not planned"
+			}
+			if n := strings.Count(strings.ReplaceAll(comment, "**199** not", "<b>199</b> not"), of); n < 50 {
 				t.Errorf("%d groups are told, want 50:\n%s", n, comment)
 			}
 			if rows := strings.Count(comment, "| 🔵 change |"); rows == 0 {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,6 +147,8 @@ func appliedOutcome(c Cluster, now time.Time) outcome {
 		o = o.failed(*apply, string(kindWord(apply.Kind))+" interrupted")
 		o.reason, o.detail = orElse(c.Waiting, apply.Reason), orElse(c.WaitingDetail, apply.Detail)
 		return o
+	case apply != nil && c.Waiting == "" && slices.Contains(begun, apply.Reason):
+		return o.as(stageWorking, "⏳", "planned; what follows is being decided")
 	case apply != nil:
 		return o.held(orElse(c.Waiting, apply.Reason), orElse(apply.Detail, c.WaitingDetail))
 	case c.Waiting == "UpToDate":
@@ -159,6 +162,9 @@ func appliedOutcome(c Cluster, now time.Time) outcome {
 		return o.as(stageWorking, "⏳", "merged; its apply is prepared")
 	}
 }
+
+// begun are reasons why a run is, and not why it waits.
+var begun = []string{"", "Merged", "Approved", "Requested", "Resumed"}
 
 func kindWord(kind holdfast.RunKind) holdfast.RunKind {
 	if kind == "" {

@@ -36,8 +36,8 @@ func InProgress(s holdfast.CommitStatus) bool {
 }
 
 const (
-	planning = "planning: "
-	applying = "applying: "
+	planning = "planning "
+	applying = "applying "
 )
 
 // planState is of an open pull request. Samples that a merge came before are not
@@ -61,7 +61,8 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 	case len(outcomes) == 0 && len(pr.Faults) == 0 && len(impacts) == 0:
 		return holdfast.StatusSuccess, "no cluster affected"
 	case t.by[stageWorking]+waiting > 0:
-		return holdfast.StatusPending, planning + progress(t.all+trials, t.by[stageWorking]+waiting)
+		// The comment counts: a status is not written again for each step.
+		return holdfast.StatusPending, planning + plural(t.all+trials, "cluster")
 	case len(pr.Faults) > 0:
 		faults := distinct(pr.Faults)
 		return holdfast.StatusFailure, fmt.Sprintf("%s: %s: %s", plural(len(faults), "error"), faults[0].Position(), faults[0].Message)
@@ -137,7 +138,7 @@ func applyState(outcomes []outcome) (holdfast.StatusState, string) {
 	case len(outcomes) == 0:
 		return holdfast.StatusSuccess, "no cluster affected"
 	case t.by[stageWorking] > 0:
-		return holdfast.StatusPending, applying + progress(t.all, t.by[stageWorking])
+		return holdfast.StatusPending, applying + plural(t.all, "cluster")
 	case t.by[stageFailed] > 0:
 		return holdfast.StatusFailure, failedDescription(outcomes, "failed for ")
 	case forGood:
@@ -200,10 +201,21 @@ func heldDescription(outcomes []outcome) string {
 		}
 	}
 	description := fmt.Sprintf("%s: %s held, %s", reason, list(held, 3), plain(reasonOf(reason).words))
+	if reason == "" {
+		description = waitWord(held) + " to be looked at by a person"
+	}
 	if more := all - len(held); more > 0 {
 		description += fmt.Sprintf("; %d more for other reasons", more)
 	}
 	return description
+}
+
+// waitWord is "a waits", or "a and b wait".
+func waitWord(clusters []string) string {
+	if len(clusters) == 1 {
+		return clusters[0] + " waits"
+	}
+	return list(clusters, 3) + " wait"
 }
 
 // plain takes the markup out of our own words.

@@ -40,7 +40,7 @@ func TestTemplatePullRequestSaysItsBlastRadius(t *testing.T) {
 		"**By upgrade pull requests**, in acme/infra", "`up-a`", "**Only by hand**", "`old`", "`dev-a`",
 		"`dev-m`", "/holdfast plan --all",
 		// A sample of those that are highly available is planned, and tells it of both.
-		"**2: control plane replaced**", "1 of 2 planned", "4 of the 7 whose root modules change",
+		"**1: control plane replaced**", "❔ <b>1</b> not planned", "4 of the 7 whose root modules change",
 	)
 	for name, want := range map[string]int{"up-ha": 2, "prod-ha": 1, "old": 1, "dev-a": 1} {
 		if n := w.kinds(name)[holdfast.RunPlan]; n != want {
@@ -50,7 +50,7 @@ func TestTemplatePullRequestSaysItsBlastRadius(t *testing.T) {
 
 	ask := change.say(dev, "/holdfast plan --all")
 	change.untilReacted(ask, holdfast.ReactionDone)
-	blueprints.untilStatus(change.head, holdfast.ContextPlan, holdfast.StatusSuccess, "2 replaced")
+	blueprints.untilStatus(change.head, holdfast.ContextPlan, holdfast.StatusSuccess, "2 control planes replaced")
 	change.untilComment(
 		"**2: control plane replaced**", "`module.nodes.terraform_data.control_plane`",
 		"`prod-ha`", "`up-ha`", "All 7 whose root modules change are planned.",

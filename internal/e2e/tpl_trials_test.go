@@ -49,10 +49,10 @@ func TestTrials(t *testing.T) {
 	w.fail("plan", "alpha", "Error: the cloud has no such thing")
 	change := blueprints.open(oneFive.files())
 	blueprints.untilStatus(change.head, holdfast.ContextPlan, holdfast.StatusFailure, "alpha")
-	change.untilComment("the cloud has no such thing", "**2: plan failed**", "tried for 1 of 2")
+	change.untilComment("the cloud has no such thing", "**1: plan failed**", "❔ <b>1</b> not planned")
 	w.succeed("plan", "alpha")
 	change.say(dev, "/holdfast plan")
-	change.untilPlanned("2 clusters would change (1 of 2 planned)")
+	change.untilPlanned("1 cluster would change, 1 not planned")
 
 	// The server is killed while one is made; what was pushed meanwhile is planned
 	// instead, and closing the pull request ends it.
@@ -74,7 +74,7 @@ func TestTrials(t *testing.T) {
 	w.untilTrial("alpha", 4, holdfast.RunCanceled)
 	w.release("plan", "alpha")
 	change.reopen()
-	change.untilPlanned("1 of 2 planned")
+	change.untilPlanned("1 not planned")
 	w.untilTrial("alpha", 5, holdfast.RunPlanned)
 
 	// They are no review: whoever asks for an apply there is refused.
