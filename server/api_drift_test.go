@@ -84,7 +84,8 @@ func TestDriftReportIsMasked(t *testing.T) {
 		{Path: "pw", Sensitive: true, Before: json.RawMessage(`"(sensitive value)"`), After: json.RawMessage(`"(sensitive value)"`)},
 		{Path: "size", Before: json.RawMessage(`1`), After: json.RawMessage(`2`)},
 	}
-	if diff := cmp.Diff(want, report.Items[0].Attributes); diff != "" {
+	same := cmp.Comparer(func(a, b holdfast.Digest) bool { return a == b }) // by its Equal, an unknown one is equal to none
+	if diff := cmp.Diff(want, report.Items[0].Attributes, same); diff != "" {
 		t.Errorf("attributes (-want +got):\n%s", diff)
 	}
 }
