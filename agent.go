@@ -50,6 +50,9 @@ type ClaimRequest struct {
 	Projects []string `json:"-"`
 	// Platform is GOOS_GOARCH.
 	Platform string `json:"platform"`
+	// Isolation is the mode in which the agent keeps engines from all else, such
+	// as "slots", "none" if it shall not, empty if nothing that it may use works.
+	Isolation string `json:"isolation,omitempty"`
 }
 
 // Assignment is a run to execute. It carries no forge credential.

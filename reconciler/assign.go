@@ -60,6 +60,9 @@ func (f fleet) Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assig
 		Resume: run.Resume, StoredPlan: run.StoredPlan,
 		FingerprintKey: r.opts.FingerprintKey, TraceParent: run.TraceParent,
 	}
+	if r.opts.Limits != nil {
+		a.Limits = r.opts.Limits(run.Document)
+	}
 	if r.opts.SecretSources != nil {
 		a.SecretDirs, a.SecretStores = r.opts.SecretSources(run.Document, run.Kind)
 	}

@@ -191,6 +191,24 @@ func TestOutputsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+func TestAssignmentHasLimits(t *testing.T) {
+	t.Parallel()
+	want := holdfast.RunLimits{Memory: 1 << 30, Processes: 99, CPU: 1.5}
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")},
+		func(opts *reconciler.Options) {
+			opts.Limits = func(c holdfast.Cluster) holdfast.RunLimits {
+				if c.Name != "prod" {
+					t.Errorf("limits of %q were asked for", c.Name)
+				}
+				return want
+			}
+		})
+	f.look()
+	if a := f.claim(); a.Limits != want {
+		t.Errorf("limits %+v, want %+v", a.Limits, want)
+	}
+}
+
 func TestAssignmentHasSecretSources(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")},

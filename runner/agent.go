@@ -47,6 +47,8 @@ type AgentOptions struct {
 	Slots    int                // attempts at once; zero means 4
 	Kinds    []holdfast.RunKind // what it claims; empty means all kinds of runs
 	Executor AttemptExecutor
+	// Isolation is the mode of the executor, for the server to show.
+	Isolation string
 
 	// Grace is how long running attempts may go on once Run's context is done,
 	// before their engines are interrupted. Zero means 10 min, less than zero
@@ -253,7 +255,7 @@ func (a *Agent) claim(ctx context.Context) (holdfast.Assignment, time.Time, erro
 		try, cancel := context.WithTimeout(ctx, claimWait+answerTimeout)
 		assignment, serverTime, err := a.client.claim(try, holdfast.ClaimRequest{
 			Agent: a.opts.ID, Wait: claimWait, Executing: a.refs(), Kinds: a.opts.Kinds,
-			Platform: runtime.GOOS + "_" + runtime.GOARCH,
+			Platform: runtime.GOOS + "_" + runtime.GOARCH, Isolation: a.opts.Isolation,
 		})
 		cancel()
 		if ctx.Err() != nil && err != nil {

@@ -242,8 +242,11 @@ func (e *Executor) Validate(ctx context.Context, a holdfast.Assignment, s Sessio
 func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session, run func(*attempt, context.Context) error) (result holdfast.Result) {
 	e.tidied.Do(e.tidy)
 	t := newAttempt(e, a, s)
-	var err error
-	if t.slot, err = e.slots.take(ctx); err != nil {
+	err := e.opts.Isolation.refusal(a.Kind)
+	if err == nil {
+		t.slot, err = e.slots.take(ctx)
+	}
+	if err != nil {
 		t.fail(ctx, err)
 		t.close()
 		return t.finish()

@@ -41,6 +41,7 @@ const (
 	causeSlow            = "ResourceTimeout"
 	causeOutOfMemory     = "OutOfMemory"
 	causeProcesses       = "TooManyProcesses"
+	causeNoIsolation     = "NoIsolation"
 	causeProviderCrashed = "ProviderCrashed"
 	causeStateBackend    = "StateBackend"
 )

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -21,10 +22,39 @@ type Isolation struct {
 	// each attempt that is executed has one for itself, in modes that have a user
 	// for each.
 	FirstUser, Slots int
+	// Unavailable is why nothing that may be used works here: no attempt is
+	// executed. Nil: something does.
+	Unavailable error
+	// OneUser: plans and applies are one user's, so that a weak mode is too weak
+	// for applies.
+	OneUser bool
 	// ReadOnly and Writable are absolute paths that engines find besides what every
 	// engine needs.
 	ReadOnly, Writable []string
 }
+
+// refusal returns why no engine is started for a run of that kind, nil if it is.
+func (o Isolation) refusal(kind holdfast.RunKind) error {
+	switch {
+	case o.Unavailable != nil:
+		return &attemptError{
+			cause: causeNoIsolation, err: errors.New("nothing keeps the engine from the agent and from other runs here"),
+			detail: o.Unavailable.Error(), hint: hintIsolation,
+		}
+	case o.OneUser && o.mode() == sandbox.ModeLandlock && kind.Writes():
+		return &attemptError{
+			cause: causeNoIsolation, err: errors.New("plans and applies are the same user's, and only Landlock keeps them apart"),
+			hint: hintTwoAgents,
+		}
+	}
+	return nil
+}
+
+// Hints of what to do where isolation is missing or weak.
+const (
+	hintIsolation = "docs/security.md says what each mode needs; isolation: none in holdfast.yaml starts engines without any, which lets code in a pull request do what the agent can"
+	hintTwoAgents = "let agents of two users execute plans and applies, use a stronger mode (docs/security.md), or set isolation: none"
+)
 
 // Where a sandbox with a root of its own has what belongs to an attempt. The
 // paths are the same for every attempt, so that code which reads its own path

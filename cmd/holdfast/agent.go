@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
 // agentFlags are the settings of an agent. It has no configuration file: serve
@@ -23,6 +24,7 @@ type agentFlags struct {
 	kinds                              []string
 	grace                              time.Duration
 	executor                           runner.ExecutorOptions
+	isolation                          isolationFlags
 }
 
 func newAgentCommand(a *app) *cobra.Command {
@@ -43,11 +45,13 @@ func newAgentCommand(a *app) *cobra.Command {
 	flags.StringSliceVar(&f.kinds, "kinds", nil, "kinds of runs to execute: plan, apply, drift, destroy (default all)")
 	flags.DurationVar(&f.grace, "grace", 5*time.Minute, "how long runs may go on after SIGTERM")
 	addEngineFlags(c, &f.executor)
+	addIsolationFlags(c, &f.isolation)
 	for _, name := range []string{"server", "token-file", "id", "dir"} {
 		if err := c.MarkFlagRequired(name); err != nil {
 			panic(err) // a flag that was not defined above
 		}
 	}
+	c.AddCommand(newAgentProbeCommand(a))
 	return c
 }
 
@@ -65,19 +69,29 @@ func addEngineFlags(c *cobra.Command, opts *runner.ExecutorOptions) {
 
 func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	logger := slog.New(slog.NewTextHandler(a.err, nil))
-	if err := hideMemory(); err != nil {
+	if err := sandbox.Harden(); err != nil {
 		logger.Warn("code in a plan may look into the agent", "err", err)
 	}
 	token, err := agentToken(f.tokenFile, c.InOrStdin())
 	if err != nil {
 		return fmt.Errorf("read token: %w", err)
 	}
-	f.executor.WorkDir, f.executor.Logger = filepath.Join(f.dir, "work"), logger
-	executor, err := runner.NewExecutor(f.executor)
+	kinds, err := runKinds(f.kinds)
 	if err != nil {
 		return err
 	}
-	kinds, err := runKinds(f.kinds)
+	f.executor.WorkDir, f.executor.Logger = filepath.Join(f.dir, "work"), logger
+	var mode string
+	if f.executor.Isolation, mode, err = f.isolation.open(c.Context(), f.slots, kinds, logger); err != nil {
+		return err
+	}
+	if mode == string(sandbox.ModeUsers) {
+		// Engines are other users, and pass through to their workspaces.
+		if err := makeFolder(f.dir, 0o711); err != nil {
+			return fmt.Errorf("make folder: %w", err)
+		}
+	}
+	executor, err := runner.NewExecutor(f.executor)
 	if err != nil {
 		return err
 	}
@@ -85,6 +99,7 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 		Kinds: kinds,
 		ID:    f.id, Server: f.server, CAFile: f.caFile, Token: token,
 		Dir: f.dir, Slots: f.slots, Executor: executor, Grace: f.grace, Logger: logger,
+		Isolation: mode,
 	})
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/runner/local"
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
 // startAgents starts the agents beside the server.
@@ -39,6 +40,7 @@ func (h *house) startAgent(ctx context.Context, agent *localAgent) (*local.Proce
 		"--grace", h.cfg.Server.Grace.String(), "--engine-grace", e.Grace.String(),
 		"--download=" + strconv.FormatBool(e.Download), "--validation", e.Validation,
 	}
+	args = append(args, h.isolationArgs(agent)...)
 	for flag, value := range map[string]string{
 		"--terraform-mirror": e.TerraformMirror, "--tofu-mirror": e.TofuMirror, "--cli-config": e.CLIConfigFile,
 	} {
@@ -52,15 +54,66 @@ func (h *house) startAgent(ctx context.Context, agent *localAgent) (*local.Proce
 	for _, kind := range agent.kinds {
 		args = append(args, "--kinds", string(kind))
 	}
-	opts := local.Options{Binary: binary, Args: args, Dir: dir, Input: agent.token, Logger: h.logger}
-	if agent.as != nil {
-		opts.User = fmt.Sprintf("%d:%d", agent.as.uid, agent.as.gid)
+	opts, err := h.outfit(ctx, agent, local.Options{Binary: binary, Dir: dir, Logger: h.logger})
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", agent.name, err)
 	}
+	opts.Args, opts.Input = args, agent.token
 	process, err := local.Start(ctx, opts)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", agent.name, err)
 	}
 	return process, nil
+}
+
+// outfit chooses as whom an agent is started. If the server is root that is best
+// the account that is there for it, in a user namespace: outside it is not root,
+// and it can still give each run a user of its own. Else the agent is root; or
+// just the account, if nothing shall keep engines from it.
+func (h *house) outfit(ctx context.Context, agent *localAgent, opts local.Options) (local.Options, error) {
+	if agent.as == nil {
+		return opts, nil
+	}
+	fitted := opts
+	fitted.User = fmt.Sprintf("%d:%d", agent.as.uid, agent.as.gid)
+	wanted := h.cfg.Isolation
+	if wanted == string(sandbox.ModeNone) {
+		return fitted, nil
+	}
+	if wanted == string(sandbox.ModeSlots) { // which is for root
+		return opts, nil
+	}
+	fitted.Range = local.Range{First: h.firstUser(agent), Count: h.cfg.Agent.Slots}
+	trial := fitted
+	trial.Args = append([]string{"agent", "probe"}, h.isolationArgs(agent)...)
+	mode, err := local.Try(ctx, trial)
+	if err == nil && mode == string(sandbox.ModeRange) {
+		return fitted, nil
+	}
+	if ctx.Err() != nil {
+		return opts, ctx.Err()
+	}
+	h.logger.Warn("agent is root: it cannot be started in a user namespace", "agent", agent.name, "err", err)
+	return opts, nil
+}
+
+// firstUser is the first of those that an agent's engines run as.
+func (h *house) firstUser(agent *localAgent) int {
+	if bothKinds(agent.kinds) || !agent.kinds[0].Writes() {
+		return h.cfg.Agent.SlotUsers.Plan
+	}
+	return h.cfg.Agent.SlotUsers.Apply
+}
+
+func (h *house) isolationArgs(agent *localAgent) []string {
+	args := []string{"--isolation", h.cfg.Isolation, "--slot-user", strconv.Itoa(h.firstUser(agent))}
+	for _, path := range h.cfg.Sandbox.Paths.ReadOnly {
+		args = append(args, "--sandbox-read", path)
+	}
+	for _, path := range h.cfg.Sandbox.Paths.Writable {
+		args = append(args, "--sandbox-write", path)
+	}
+	return args
 }
 
 // account is a user that an agent runs as.

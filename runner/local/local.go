@@ -44,6 +44,9 @@ type Options struct {
 	// User is who the agent runs as: a name, a uid, or uid:gid. Empty means the
 	// same as this process. Only root can start an agent as somebody else.
 	User string
+	// Range are users, besides User, that the agent can start engines as: it is in
+	// a user namespace, root there and User outside. Empty means none. Needs User.
+	Range Range
 	// Env is added to the agent's environment, which is else only PATH, HOME
 	// and TMPDIR: nothing of this process's is inherited.
 	Env map[string]string
@@ -54,6 +57,9 @@ type Options struct {
 
 	Logger *slog.Logger // nil discards
 }
+
+// Range are uids, and gids of the same numbers.
+type Range struct{ First, Count int }
 
 // Process is an agent that is kept running. It is safe for concurrent use.
 type Process struct {
@@ -318,10 +324,7 @@ func (p *Process) spawn() error {
 		cmd.Stdin = strings.NewReader(p.opts.Input)
 	}
 	cmd.Env = p.environment()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if p.who != nil {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: p.who.uid, Gid: p.who.gid}
-	}
+	cmd.SysProcAttr = attributes(p.who, p.opts.Range)
 	if err := cmd.Start(); err != nil {
 		if p.who != nil && errors.Is(err, fs.ErrPermission) {
 			err = fmt.Errorf("%w (can user %q read and execute it, and enter the folders above it?)", err, p.opts.User)
@@ -340,6 +343,25 @@ func (p *Process) spawn() error {
 		}
 	}()
 	return nil
+}
+
+// Try executes a command as an agent would be started, waits for its end, and
+// returns what it printed.
+func Try(ctx context.Context, opts Options) (string, error) {
+	who, err := lookUp(opts.User)
+	if err != nil {
+		return "", fmt.Errorf("local: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, opts.Binary, opts.Args...) //nolint:gosec // the operator's own binary
+	cmd.Dir = "/"
+	cmd.Env = (&Process{opts: opts, who: who}).environment()
+	cmd.SysProcAttr = attributes(who, opts.Range)
+	out, err := cmd.Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(failed.Stderr)))
+	}
+	return strings.TrimSpace(string(out)), err
 }
 
 // environment is the whole environment of the agent.

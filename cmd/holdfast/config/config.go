@@ -17,7 +17,7 @@ type Config struct {
 	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
 	Drift        Drift        `yaml:"drift" doc:"Checks for drift: whether clusters are as they were last applied."`
 	Retention    Retention    `yaml:"retention" doc:"How much of the past is kept. What something still refers to is kept in any case: runs that have not ended, the last apply of each cluster, runs of open pull requests."`
-	Isolation    string       `yaml:"isolation" default:"auto" doc:"What keeps the engine, and all that it starts, from the agent, from other runs and from the machine. auto: the strongest that works here. slots, range, namespace, landlock or users: that one or a stronger one, else no run is started. none: nothing does, and code in a pull request can read and do what the agent can. See [security](security.md)."`
+	Isolation    string       `yaml:"isolation" default:"auto" doc:"What keeps the engine, and all that it starts, from the agent, from other runs and from the machine. auto: the strongest that works here. slots, range, user-namespace, landlock or users: that one or a stronger one, else no run is started. none: nothing does, and code in a pull request can read and do what the agent can. See [security](security.md)."`
 	Sandbox      Sandbox      `yaml:"sandbox" doc:"What engines find of the agent's machine besides their workspace, the system's programs and libraries, the engine, its configuration and what that names."`
 	Engines      Engines      `yaml:"engines" doc:"How Terraform and OpenTofu are found."`
 	Agent        Agent        `yaml:"agent" doc:"The agents that serve starts beside itself: one for all runs, or, as root, one for plans and one for applies, each as a user of its own."`

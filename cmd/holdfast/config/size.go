@@ -18,7 +18,7 @@ var sizeType = reflect.TypeFor[Size]()
 
 // Isolations are the words for isolation, from nothing to say to nothing to
 // keep anything apart.
-var Isolations = []string{"auto", "slots", "range", "namespace", "landlock", "users", "none"} //nolint:gochecknoglobals // a constant list
+var Isolations = []string{"auto", "slots", "range", "user-namespace", "landlock", "users", "none"} //nolint:gochecknoglobals // a constant list
 
 // size reads a number of bytes, such as 512MiB.
 func (d *decoder) size(node *yaml.Node, path string, v reflect.Value) {

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
+)
+
+// isolationFlags are how an agent keeps engines from all else.
+type isolationFlags struct {
+	wanted             string // as isolation in holdfast.yaml
+	firstUser          int
+	readOnly, writable []string
+}
+
+func addIsolationFlags(c *cobra.Command, f *isolationFlags) {
+	flags := c.Flags()
+	flags.StringVar(&f.wanted, "isolation", "auto", "what keeps engines from all else: auto, none, or a mode that must not be weaker")
+	flags.IntVar(&f.firstUser, "slot-user", 60600, "first uid and gid that engines run as, where they can have users of their own")
+	flags.StringArrayVar(&f.readOnly, "sandbox-read", nil, "file or folder that engines may read")
+	flags.StringArrayVar(&f.writable, "sandbox-write", nil, "file or folder that engines may write")
+}
+
+func newAgentProbeCommand(a *app) *cobra.Command {
+	var f isolationFlags
+	c := &cobra.Command{
+		Use:   "probe",
+		Short: "Print how engines would be isolated here, by starting one",
+		Args:  exactly(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			starter, err := f.probe(c.Context())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(a.out, starter.Mode())
+			return nil
+		},
+	}
+	addIsolationFlags(c, &f)
+	return c
+}
+
+// open finds the strongest mode that works, and returns its name: empty if none
+// does that may be used. Then the agent refuses what it is given, and says why.
+func (f isolationFlags) open(
+	ctx context.Context, slots int, kinds []holdfast.RunKind, logger *slog.Logger,
+) (runner.Isolation, string, error) {
+	o := runner.Isolation{
+		FirstUser: f.firstUser, Slots: slots, ReadOnly: f.readOnly, Writable: f.writable, OneUser: bothKinds(kinds),
+	}
+	starter, err := f.probe(ctx)
+	switch {
+	case err == nil:
+		o.Starter = starter
+		logger.Info("engines are isolated", "mode", string(starter.Mode()))
+		return o, string(starter.Mode()), nil
+	case !errors.Is(err, sandbox.ErrUnavailable):
+		return o, "", err
+	}
+	logger.Error("no run is started: engines cannot be isolated", "err", err)
+	o.Unavailable = err
+	return o, "", nil
+}
+
+// bothKinds reports whether an agent of these kinds executes plans and applies.
+func bothKinds(kinds []holdfast.RunKind) bool {
+	writes := slices.ContainsFunc(kinds, holdfast.RunKind.Writes)
+	reads := slices.ContainsFunc(kinds, func(k holdfast.RunKind) bool { return !k.Writes() })
+	return len(kinds) == 0 || writes && reads
+}
+
+// probe returns a Starter of the strongest mode that works and may be used.
+func (f isolationFlags) probe(ctx context.Context) (*sandbox.Starter, error) {
+	if !slices.Contains(config.Isolations, f.wanted) {
+		return nil, usageError("--isolation %q: want one of %v", f.wanted, config.Isolations)
+	}
+	if f.wanted == string(sandbox.ModeNone) {
+		return sandbox.Probe(ctx, sandbox.Options{Mode: sandbox.ModeNone})
+	}
+	modes := []sandbox.Mode{sandbox.ModeUserNamespace, sandbox.ModeLandlock, sandbox.ModeUsers}
+	if os.Geteuid() == 0 { // an engine is never root
+		modes = []sandbox.Mode{sandbox.ModeSlots, sandbox.ModeRange, sandbox.ModeUsers}
+	}
+	slot := sandbox.Slot{UID: f.firstUser, GID: f.firstUser}
+	var refused []error
+	for _, mode := range modes {
+		starter, err := sandbox.Probe(ctx, sandbox.Options{Mode: mode, Slot: slot})
+		if err == nil {
+			return starter, nil
+		}
+		if !errors.Is(err, sandbox.ErrUnavailable) {
+			return nil, err
+		}
+		refused = append(refused, err)
+		if string(mode) == f.wanted {
+			break // what follows is weaker
+		}
+	}
+	return nil, fmt.Errorf("isolation %s: %w", f.wanted, errors.Join(refused...))
+}

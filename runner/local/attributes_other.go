@@ -1,0 +1,15 @@
+//go:build unix && !linux
+
+package local
+
+import "syscall"
+
+// attributes start an agent in a session of its own, as who. This system has no
+// user namespaces.
+func attributes(who *account, _ Range) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setsid: true}
+	if who != nil {
+		attr.Credential = &syscall.Credential{Uid: who.uid, Gid: who.gid}
+	}
+	return attr
+}
