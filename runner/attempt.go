@@ -423,7 +423,7 @@ func (t *attempt) fetchStored(ctx context.Context, name, file string) error {
 		return err
 	}
 	n, err := io.Copy(f, io.LimitReader(r, t.exec.opts.MaxBundle+1))
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err := errors.Join(err, f.Chmod(0o444), f.Close()); err != nil { // the engine may be another user
 		return err
 	}
 	if n > t.exec.opts.MaxBundle {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -87,13 +86,12 @@ func (f isolationFlags) probe(ctx context.Context) (*sandbox.Starter, error) {
 	if f.wanted == string(sandbox.ModeNone) {
 		return sandbox.Probe(ctx, sandbox.Options{Mode: sandbox.ModeNone})
 	}
-	modes := []sandbox.Mode{sandbox.ModeUserNamespace, sandbox.ModeLandlock, sandbox.ModeUsers}
-	if os.Geteuid() == 0 { // an engine is never root
-		modes = []sandbox.Mode{sandbox.ModeSlots, sandbox.ModeRange, sandbox.ModeUsers}
-	}
 	slot := sandbox.Slot{UID: f.firstUser, GID: f.firstUser}
 	var refused []error
-	for _, mode := range modes {
+	for _, mode := range sandbox.Modes() {
+		if mode == sandbox.ModeNone {
+			break // only if it was asked for
+		}
 		starter, err := sandbox.Probe(ctx, sandbox.Options{Mode: mode, Slot: slot})
 		if err == nil {
 			return starter, nil

@@ -134,6 +134,7 @@ server:
   public: {address: "127.0.0.1:0"}
   api: {address: "127.0.0.1:0"}
 runs: {lease: 6s}
+sandbox: {paths: {readOnly: ["$dir/cloud"]}}   # what the engine may see of this machine, see chapter 7
 repositories:
   - name: fleet
     url: fleet            # a plain Git repository: its branches are the pull requests

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -118,7 +117,7 @@ func (w *world) releaseAll() {
 // engineCalls returns what the engine was asked to do, as "plan alpha", in
 // order; all commands but version.
 func (w *world) engineCalls() []string {
-	data, err := os.ReadFile(filepath.Join(w.dir, "engine", "calls"))
+	data, err := os.ReadFile(w.path("engine", "calls"))
 	if err != nil {
 		return nil
 	}

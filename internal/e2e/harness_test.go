@@ -121,7 +121,7 @@ func emptyWorld(t testing.TB, more settings) *world {
 	}
 	w := &world{t: t, dir: dir, git: gitserver.New(t), hub: githubserver.New(t), robot: githubserver.TokenLogin, log: &logBuffer{}}
 	t.Cleanup(w.end)
-	if err := os.Chmod(dir, 0o755); err != nil {
+	if err := errors.Join(os.Mkdir(w.path("seen"), 0o777), os.Chmod(w.path("seen"), 0o777), os.Chmod(dir, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	w.git.RequireAuth("x-access-token", githubserver.Token)
@@ -136,7 +136,7 @@ func emptyWorld(t testing.TB, more settings) *world {
 	w.set(settings{
 		"server.public.address": "127.0.0.1:0", "server.api.address": "127.0.0.1:0", "server.grace": "20s",
 		"runs.retryDelay": "200ms", "engines.dirs": []string{w.path("engine")}, "engines.download": false,
-		"engines.grace": "2s", "telemetry.logLevel": "info",
+		"engines.grace": "2s", "telemetry.logLevel": "info", "sandbox.paths.writable": []string{w.path("seen")},
 	})
 	w.set(more)
 	w.makeEngine()
@@ -183,8 +183,15 @@ func (w *world) useApp() {
 	}}
 }
 
+// outside are names in the world's folder that engines find and may write to: the
+// engine's own script and what tests of the world outside use.
+var outside = []string{"engine", "newer", "witness", "outside", "mended", "switch", "open", "let-go", "states"} //nolint:gochecknoglobals // a constant list
+
 // path returns a path below the world's folder.
 func (w *world) path(elem ...string) string {
+	if len(elem) > 0 && slices.Contains(outside, strings.Split(elem[0], "/")[0]) {
+		elem = append([]string{"seen"}, elem...)
+	}
 	return filepath.Join(append([]string{w.dir}, elem...)...)
 }
 
@@ -383,9 +390,14 @@ func (w *world) killLeftBehind() {
 }
 
 // leftBehind returns the processes that work in the world's folder: agents
-// whose server was killed, and their engines.
+// whose server was killed, and their engines. These may see their folder under
+// another name; they are what agents have started.
 func (w *world) leftBehind() []int {
 	pids := w.agentPIDs()
+	children := childrenOf()
+	for i := 0; i < len(pids); i++ {
+		pids = append(pids, children[pids[i]]...)
+	}
 	dirs, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range dirs {
 		dir, err := os.Readlink(link)
@@ -394,7 +406,29 @@ func (w *world) leftBehind() []int {
 			pids = append(pids, pid)
 		}
 	}
-	return pids
+	slices.Sort(pids)
+	return slices.Compact(pids)
+}
+
+// childrenOf returns the living processes by their parents.
+func childrenOf() map[int][]int {
+	children := make(map[int][]int)
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(data), ") ") // a name may have spaces
+		fields := strings.Fields(rest)
+		if len(fields) < 2 || fields[0] == "Z" {
+			continue
+		}
+		pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
+		parent, _ := strconv.Atoi(fields[1])
+		children[parent] = append(children[parent], pid)
+	}
+	return children
 }
 
 // until polls until ok is true and ends the test when its patience does,

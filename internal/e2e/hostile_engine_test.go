@@ -99,8 +99,8 @@ func TestEngineThatLeavesItsStateBehind(t *testing.T) {
 $engine state pull >pulled
 serial=$(sed -n 's/^  "serial": \([0-9]*\),$/\1/p' pulled)
 sed 's/^  "serial": [0-9]*,$/  "serial": '$((serial+7))',/' pulled >errored.tfstate
-rm pulled; echo $((serial+7)) >%s/witness/serial
-echo 'Error: Failed to save state' >&2; exit 1`, w.dir))
+rm pulled; echo $((serial+7)) >%s
+echo 'Error: Failed to save state' >&2; exit 1`, w.path("witness/serial")))
 	w.start()
 	pr := w.fleet().open(cluster("alpha", "nodes: 1"))
 	pr.untilPlanned("1 to create")
