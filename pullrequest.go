@@ -55,8 +55,24 @@ type PullRequest struct {
 	MergedAt    time.Time `json:"mergedAt,omitzero"` // by the forge's clock
 	UpdatedAt   time.Time `json:"updatedAt,omitzero"`
 
-	Approved  bool `json:"approved,omitempty"`  // at least one approving review and none that asks for changes
-	Mergeable bool `json:"mergeable,omitempty"` // the forge would let it be merged, or did
+	Approved bool `json:"approved,omitempty"` // at least one approving review of the head and none that asks for changes
+	// Verdicts are the reviews that Approved comes from: the last word of each who
+	// may write, but for the author, by name.
+	Verdicts []Verdict `json:"verdicts,omitempty"`
+	// Mergeable: the forge would let it be merged. Blocked is its word for why it
+	// would not ("dirty", "behind"). With neither it has not said yet. Of one that
+	// is merged a forge says nothing; the record keeps its last word before.
+	Mergeable bool   `json:"mergeable,omitempty"`
+	Blocked   string `json:"blocked,omitempty"`
+}
+
+// Verdict is somebody's review of a pull request: an approval, or else a request
+// for changes.
+type Verdict struct {
+	By       string    `json:"by"`
+	Approves bool      `json:"approves,omitempty"`
+	Head     Revision  `json:"head"` // that was reviewed
+	At       time.Time `json:"at"`   // by the forge's clock
 }
 
 // Comment is a comment on a pull request.
@@ -192,6 +208,9 @@ type Command struct {
 	Refused   []string  `json:"refused,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 	DoneAt    time.Time `json:"doneAt,omitzero"`
+	// Said is when its comment got the text that it was read from, by the forge's
+	// clock; zero: it came another way.
+	Said time.Time `json:"said,omitzero"`
 }
 
 // SourceRequest asks to look at a repository: at one pull request, at one

@@ -114,11 +114,20 @@ type PullRequestRecord struct {
 	Version int64  `json:"version"` // optimistic
 }
 
-// Approval is somebody's word that a pull request's head may be applied.
+// Approval is somebody's word that a pull request's head may be applied, as far
+// as they had seen what that does.
 type Approval struct {
 	By   string    `json:"by"`
 	Head Revision  `json:"head"`
-	At   time.Time `json:"at"`
+	At   time.Time `json:"at"`             // by the forge's clock, if it was given in a comment
+	Runs []string  `json:"runs,omitempty"` // whose plans were shown then: it is of what these do
+
+	// CommentID is the comment that gave it, and Said when that got its text. It
+	// ends with the comment, and when its giver may no longer write; Ended says
+	// how, in words.
+	CommentID string    `json:"commentId,omitempty"`
+	Said      time.Time `json:"said,omitzero"`
+	Ended     string    `json:"ended,omitempty"`
 }
 
 // PullRequestCluster is a cluster as a pull request's merge result has it.

@@ -324,9 +324,10 @@ func (s *Store) PostFailed(ctx context.Context, key, cause string, notBefore tim
 }
 
 // shown returns the runs and the head that the comment of a pull request shows
-// on the forge now, without those that it shows only since a time after at. The
-// zero time leaves out none. The head is empty if anything was left out: what
-// was seen then was not this.
+// on the forge now, without those that it does not show since an earlier second
+// than at: the stamps of forges have no more, so that of two things in one second
+// nobody knows which came first. The zero time leaves out none. The head is empty
+// if anything was left out: what was seen then was not this.
 func shown(ctx context.Context, q querier, ref holdfast.PullRequestRef, at time.Time) ([]string, holdfast.Revision, error) {
 	var runs string
 	var head holdfast.Revision
@@ -340,7 +341,7 @@ func shown(ctx context.Context, q querier, ref holdfast.PullRequestRef, at time.
 		return nil, "", fmt.Errorf("read comment of %s: %w", ref, err)
 	}
 	list, err := decodeList(runs)
-	if err != nil || at.IsZero() || posted <= nanos(at) {
+	if err != nil || at.IsZero() || posted < nanos(at.Truncate(time.Second)) {
 		return list, head, err
 	}
 	// The comment has changed since. A run that it showed before is still meant.
@@ -352,7 +353,7 @@ func shown(ctx context.Context, q querier, ref holdfast.PullRequestRef, at time.
 		case errors.Is(err, sql.ErrNoRows):
 		case err != nil:
 			return nil, "", fmt.Errorf("read when run %s was posted: %w", id, err)
-		case since != 0 && since <= nanos(at):
+		case since != 0 && since < nanos(at.Truncate(time.Second)):
 			seen = append(seen, id)
 		}
 	}

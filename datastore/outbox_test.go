@@ -230,7 +230,7 @@ func testManyPosters(t *testing.T, open opener) {
 func testCommands(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	want(t, store, commentPost("shown", "abc", "run-1", "run-2"))
-	posted(t, store, claimPosts(t, store, noon)[0], noon)
+	posted(t, store, claimPosts(t, store, noon)[0], noon.Add(-time.Second))
 	want(t, store, commentPost("not yet shown", "def", "run-3"))
 
 	command := holdfast.Command{
@@ -252,7 +252,7 @@ func testCommands(t *testing.T, open opener) {
 		{"again by another way", other(func(c *holdfast.Command) { c.ID = "cmd-x" }), false},
 		{"edited", other(func(c *holdfast.Command) { c.Text = "/holdfast cancel" }), false},
 		{"second line", other(func(c *holdfast.Command) { c.ID, c.Text = "cmd-2", "/holdfast help" }), true},
-		{"other comment", other(func(c *holdfast.Command) { c.ID, c.CommentID, c.CreatedAt = "cmd-3", "6", noon.Add(-1) }), true},
+		{"other comment", other(func(c *holdfast.Command) { c.ID, c.CommentID, c.CreatedAt = "cmd-3", "6", noon.Add(-time.Second) }), true},
 		{"other repository", other(func(c *holdfast.Command) { c.ID, c.PullRequest.Repo = "cmd-4", "other" }), true},
 		{"API", holdfast.Command{ID: "cmd-5", Clusters: []string{"prod-eu"}, Trusted: true, CreatedAt: noon.Add(1)}, true},
 		{"API, the same words", holdfast.Command{ID: "cmd-6", Clusters: []string{"prod-eu"}, Trusted: true, CreatedAt: noon.Add(2)}, true},
@@ -274,6 +274,9 @@ func testCommands(t *testing.T, open opener) {
 	expected.Shown, expected.ShownHead, expected.Status = []string{"run-1", "run-2"}, "abc", holdfast.CommandReceived
 	if diff := differ(expected, received[1]); diff != "" {
 		t.Errorf("stored command (-want +got):\n%s", diff)
+	}
+	if received[0].Shown != nil || received[0].ShownHead != "" {
+		t.Errorf("a command written in the second in which the comment was posted has seen %v of %q", received[0].Shown, received[0].ShownHead)
 	}
 	if received[3].Shown != nil {
 		t.Errorf("command of a pull request without a comment shows %v", received[3].Shown)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
@@ -23,7 +24,7 @@ var refusals = map[string]string{
 	decision.ReasonAgentSilent:    "an apply is running whose agent is not heard of: `/holdfast unlock` ends it",
 	decision.ReasonWindowClosed:   "its apply windows allow no apply now",
 	decision.ReasonSuperseded:     "a run of an older revision is ending: ask again in a moment",
-	decision.ReasonNotApproved:    "it needs an approval first: an approving review, or `/holdfast approve`",
+	decision.ReasonNotApproved:    "it needs an approval first, by an approving review or `/holdfast approve`",
 	decision.ReasonInvalid:        "its document has faults",
 	decision.ReasonDestroyed:      "it is gone: there is nothing to do",
 	decision.ReasonProtected:      "it is protected",
@@ -35,7 +36,7 @@ var refusals = map[string]string{
 	decision.ReasonDependencyMissing: "it depends on a cluster that is not there",
 	decision.ReasonFork:              "plans of pull requests from forks are switched off",
 	decision.ReasonDraft:             "plans of drafts are switched off",
-	decision.ReasonNotMergeable:      "it has conflicts with its base, or checks that have not passed",
+	decision.ReasonNotMergeable:      "the code host did not say that it could be merged; `/holdfast approve` stands for it",
 	decision.ReasonClosed:            "the pull request is closed",
 	decision.ReasonNotAffected:       "the pull request does not change it",
 }
@@ -52,8 +53,17 @@ func (r *Reconciler) approve(ctx context.Context, c holdfast.Command, targets []
 		return "", refusal("nobody approves what they have proposed themselves: somebody else with write permission can")
 	case c.CommentID != "" && c.ShownHead != pr.Head:
 		return "", refusal("the head has moved, or another plan is shown, since this was written: look at it again")
+	case c.CommentID != "" && len(c.Shown) == 0:
+		return "", refusal("no plan was shown yet when this was written: wait for it, and look at it")
 	}
-	if err := r.addApproval(ctx, pr.PullRequestRef, pr.Head, c.Author); err != nil {
+	now, err := r.gates.Fresh(ctx, *pr)
+	if err != nil {
+		return "", err
+	}
+	if by := gate.Objectors(now); len(by) > 0 {
+		return "", refusal(strings.Join(by, " and ") + " requested changes in a review: only their next review, or its dismissal, ends that")
+	}
+	if err := r.addApproval(ctx, pr.PullRequestRef, pr.Head, c, c.Shown); err != nil {
 		return "", err
 	}
 	for _, t := range targets {
@@ -76,31 +86,41 @@ func (r *Reconciler) approveCluster(ctx context.Context, c holdfast.Command, t t
 		return "", err
 	}
 	for _, merge := range merges {
-		if merge.Approved {
+		if merge.Approved && merge.Mergeable {
 			continue
 		}
 		pr, err := r.opts.Store.PullRequest(ctx, merge.Review.PullRequest)
 		if err != nil {
 			return "", fmt.Errorf("read pull request %s: %w", merge.Review.PullRequest, err)
 		}
-		if err := r.addApproval(ctx, pr.PullRequestRef, pr.Head, c.Author); err != nil {
+		var seen []string // what waits is what is approved
+		for _, run := range []string{merge.Review.Run, decision.Newest(runs).ID} {
+			if run != "" {
+				seen = append(seen, run)
+			}
+		}
+		if err := r.addApproval(ctx, pr.PullRequestRef, pr.Head, c, seen); err != nil {
 			return "", err
 		}
 	}
-	if rec.Waiting != decision.ReasonNotApproved {
+	if rec.Waiting != decision.ReasonNotApproved && rec.Waiting != decision.ReasonNotMergeable {
 		return r.applyFor(ctx, c, t)
 	}
 	r.requests.Add(holdfast.Request{Cluster: t.cluster})
 	return "approved", nil
 }
 
-func (r *Reconciler) addApproval(ctx context.Context, ref holdfast.PullRequestRef, head holdfast.Revision, by string) error {
+// addApproval records a command's approval of what runs have planned.
+func (r *Reconciler) addApproval(
+	ctx context.Context, ref holdfast.PullRequestRef, head holdfast.Revision, c holdfast.Command, runs []string,
+) error {
+	approval := holdfast.Approval{By: c.Author, Head: head, At: c.CreatedAt.UTC(), Runs: runs, CommentID: c.CommentID, Said: c.Said}
 	for {
 		pr, err := r.opts.Store.PullRequest(ctx, ref)
 		if err != nil {
 			return fmt.Errorf("read pull request %s: %w", ref, err)
 		}
-		pr.Approvals = append(pr.Approvals, holdfast.Approval{By: by, Head: head, At: r.opts.Now().UTC()})
+		pr.Approvals = append(pr.Approvals, approval)
 		_, err = r.opts.Store.SavePullRequest(ctx, pr)
 		if !errors.Is(err, holdfast.ErrConflict) {
 			return err

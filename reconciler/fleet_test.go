@@ -461,6 +461,7 @@ func commandsOf(comment holdfast.Comment) []holdfast.Command {
 		c.ID = holdfast.CommandID(comment.PullRequest.Repo, comment.ID, i)
 		c.PullRequest, c.CommentID, c.Author = comment.PullRequest, comment.ID, comment.Author
 		c.Status, c.CreatedAt = holdfast.CommandReceived, comment.CreatedAt.Add(time.Duration(i)*time.Millisecond)
+		c.Said = comment.UpdatedAt
 		if !comment.ByAuthor() {
 			c.Barred = "the comment was edited"
 		}
@@ -582,8 +583,10 @@ func (h *codeHost) comment(number int) string {
 	return ""
 }
 
-// says writes a person's comment, unheard of until somebody polls.
+// says writes a person's comment, unheard of until somebody polls. It takes them
+// a second to read what is there.
 func (h *codeHost) says(number int, author, body string) holdfast.Comment {
+	h.clock.Advance(time.Second)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.clock.Now()
@@ -614,7 +617,7 @@ func (h *codeHost) PullRequests(_ context.Context, _ string, since time.Time) ([
 	var out []holdfast.PullRequest
 	for _, n := range slices.Sorted(maps.Keys(h.prs)) {
 		pr := h.prs[n]
-		pr.Approved, pr.Mergeable = false, false // lists leave them out
+		pr.Approved, pr.Verdicts, pr.Mergeable = false, nil, false // lists leave them out
 		if pr.State == holdfast.PullRequestOpen || !pr.UpdatedAt.Before(since) {
 			out = append(out, pr)
 		}
@@ -644,6 +647,19 @@ func (h *codeHost) Comments(_ context.Context, _ string, since time.Time) ([]hol
 		}
 	}
 	return out, h.called("Comments")
+}
+
+func (h *codeHost) Comment(_ context.Context, _ holdfast.PullRequestRef, id string) (holdfast.Comment, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.called("Comment"); err != nil {
+		return holdfast.Comment{}, err
+	}
+	i := slices.IndexFunc(h.comments, func(c holdfast.Comment) bool { return c.ID == id })
+	if i < 0 {
+		return holdfast.Comment{}, holdfast.ErrNotFound
+	}
+	return h.comments[i], nil
 }
 
 func (h *codeHost) Permission(_ context.Context, _, user string) (holdfast.Permission, error) {

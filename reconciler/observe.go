@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/templates"
 )
@@ -208,7 +209,7 @@ func (r *Reconciler) merges(ctx context.Context, rec holdfast.ClusterRecord, bra
 		if !in || done {
 			continue
 		}
-		merge, err := r.merge(ctx, pr, rec.Name, rec.Desired.Removed)
+		merge, err := r.merge(ctx, pr, rec, branch)
 		if err != nil {
 			return nil, err
 		}
@@ -239,24 +240,43 @@ func usedReviews(branch []holdfast.Run) map[holdfast.PullRequestRef]bool {
 // merge finds the plan of a merged pull request that was reviewed: the last
 // plan of the merged head that was posted before the merge. Who has seen a change
 // has not seen a destruction, nor the other way round.
-func (r *Reconciler) merge(ctx context.Context, pr holdfast.PullRequestRecord, cluster string, removed bool) (decision.Merge, error) {
-	m := decision.Merge{
-		Review:    holdfast.Review{PullRequest: pr.PullRequestRef},
-		Approved:  pr.Approved,
-		Mergeable: pr.Mergeable,
-	}
-	for _, a := range pr.Approvals {
-		m.Approved = m.Approved || a.Head == pr.Head
-	}
-	runs, err := history.PullRequest(ctx, r.opts.Store, pr.PullRequestRef, cluster)
+func (r *Reconciler) merge(
+	ctx context.Context, pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, branch []holdfast.Run,
+) (decision.Merge, error) {
+	m := decision.Merge{Review: holdfast.Review{PullRequest: pr.PullRequestRef}, Approved: true, Mergeable: true}
+	runs, err := history.PullRequest(ctx, r.opts.Store, pr.PullRequestRef, rec.Name)
 	if err != nil {
 		return m, err
 	}
+	plan := decision.Newest(branch) // what a person may be asked about, if nothing was reviewed
 	for _, run := range runs {
-		if reviewedBy(run, pr) && run.Destroy == removed {
+		if reviewedBy(run, pr) && run.Destroy == rec.Desired.Removed {
+			plan = run
 			m.Review.Run, m.Review.InputDigest, m.Review.Fingerprint = run.ID, run.InputDigest, run.Fingerprint
 			break
 		}
+	}
+	var requires []string
+	for _, policy := range decision.ApplyPolicies(decision.Input{Cluster: rec}) {
+		requires = append(requires, policy.Requires...)
+	}
+	if len(requires) == 0 {
+		return m, nil
+	}
+	if pr, err = r.gates.Standing(ctx, pr); err != nil {
+		return m, err
+	}
+	m.Missing = make(map[string]string)
+	for _, g := range gate.Of(pr, requires, plan, slices.Concat(runs, branch)) {
+		switch {
+		case g.Met:
+			continue
+		case g.Name == holdfast.GateApproved:
+			m.Approved = false
+		case g.Name == holdfast.GateMergeable:
+			m.Mergeable = false
+		}
+		m.Missing[g.Name] = g.Missing
 	}
 	return m, nil
 }

@@ -227,6 +227,8 @@ type Forge interface {
 	// Comments returns the comments of all pull requests created or edited
 	// since, oldest first.
 	Comments(ctx context.Context, repo string, since time.Time) ([]holdfast.Comment, error)
+	// Comment returns one comment as it is now, by its id.
+	Comment(ctx context.Context, ref holdfast.PullRequestRef, id string) (holdfast.Comment, error)
 	Permission(ctx context.Context, repo, user string) (holdfast.Permission, error)
 
 	// PutComment creates (id empty) or updates a comment and returns it. Given

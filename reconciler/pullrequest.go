@@ -42,6 +42,10 @@ func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, num
 			return fmt.Errorf("ask for pull request %s: %w", ref, err)
 		}
 		rec.PullRequest = pr
+		keepLastWord(before, &rec)
+		if rec.Approvals, err = r.gates.Check(ctx, rec); err != nil {
+			return err
+		}
 	}
 	if rec.BaseBranch != repo.Branch {
 		rec.Clusters, rec.Assessed, rec.Reason = nil, "", "OtherBase"
@@ -68,7 +72,40 @@ func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, num
 	} else {
 		r.assessed.take(ref)
 	}
+	if wait := untilMergeable(rec, r.opts.Now()); wait > 0 {
+		r.sources.AddAfter(sourceKey{repo: repo.Name, number: number}, wait)
+	}
 	return nil
+}
+
+// keepLastWord keeps what the forge said of a merge before it was made: of one
+// that is made, or will not be, it says nothing.
+func keepLastWord(before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord) {
+	if rec.State != holdfast.PullRequestOpen {
+		rec.Mergeable = before.Mergeable && before.Head == rec.Head
+		rec.Blocked = before.Blocked
+		if before.Head != rec.Head {
+			rec.Blocked = ""
+		}
+	}
+}
+
+// untilMergeable returns when to ask the forge again whether an open pull request
+// can be merged, of which that is required: it is known a moment after a push,
+// and may change without a delivery, with a check that passes. Zero is never.
+func untilMergeable(rec holdfast.PullRequestRecord, now time.Time) time.Duration {
+	const most = 15 * time.Minute
+	required := slices.ContainsFunc(rec.Clusters, func(c holdfast.PullRequestCluster) bool {
+		return !c.Trial && slices.Contains(c.Document.Apply.Requires, holdfast.GateMergeable)
+	})
+	switch {
+	case rec.State != holdfast.PullRequestOpen || rec.Mergeable || !required:
+		return 0
+	case rec.Blocked == "" && now.Sub(rec.UpdatedAt) < time.Minute:
+		return mergeRefRetry
+	default:
+		return min(max(time.Minute, now.Sub(rec.UpdatedAt)/4), most)
+	}
 }
 
 func (r *Reconciler) savePullRequest(ctx context.Context, repo Repository, before, rec holdfast.PullRequestRecord) error {
@@ -88,9 +125,13 @@ func (r *Reconciler) savePullRequest(ctx context.Context, repo Repository, befor
 		}
 	}
 	r.ask(proposed)
-	if saved.State == holdfast.PullRequestMerged && before.State != holdfast.PullRequestMerged {
+	switch {
+	case saved.State != holdfast.PullRequestMerged:
+	case before.State != holdfast.PullRequestMerged:
 		r.sources.Add(sourceKey{repo: repo.Name})
 		r.ask(merged)
+	case !slices.Equal(saved.Verdicts, before.Verdicts):
+		r.ask(merged) // a review may be what the apply waits for
 	}
 	if strings.HasPrefix(saved.Branch, upgradeBranches) && (saved.State != before.State || saved.Head != before.Head) {
 		r.askUpgrades(repo.Name)

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
+	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/templates"
@@ -125,6 +126,7 @@ type Reconciler struct {
 	traces     *tracer
 	upgrader   *upgrader
 	publish    *publish.Publisher
+	gates      *gate.Keeper
 	assessed   *assessments
 	dispatcher *dispatch.Dispatcher
 
@@ -221,6 +223,7 @@ func New(opts Options) (*Reconciler, error) {
 	}
 	r.dispatcher = dispatcher
 	r.publish = newPublisher(r)
+	r.gates = gate.NewKeeper(func(repo string) gate.Forge { return opts.Forges[repo] }, r.opts.Now)
 	return r, nil
 }
 

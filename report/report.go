@@ -60,6 +60,9 @@ type Cluster struct {
 	WaitingDetail string
 	Queue         int // how many runs go first
 
+	// Gates are the conditions of apply.requires, of an open pull request.
+	Gates []holdfast.Gate
+
 	Apply   *holdfast.Run  // on the tracked branch, after the merge; may be a plan that waits for a person
 	Applied *holdfast.Plan // the plan of Apply
 

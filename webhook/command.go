@@ -43,6 +43,7 @@ func Commands(comment holdfast.Comment) []holdfast.Command {
 		// The oldest command is obeyed first, so those of one comment follow
 		// one another.
 		c.Status, c.CreatedAt = holdfast.CommandReceived, comment.CreatedAt.Add(time.Duration(i)*time.Millisecond)
+		c.Said = comment.UpdatedAt
 		if !comment.ByAuthor() {
 			c.Barred = editedBy(comment)
 		}

@@ -196,11 +196,11 @@ func TestCommands(t *testing.T) {
 	got := webhook.Commands(comment)
 	want := []holdfast.Command{
 		{
-			ID: holdfast.CommandID("app", "4711", 0), PullRequest: comment.PullRequest, CommentID: "4711", Author: "alice",
+			ID: holdfast.CommandID("app", "4711", 0), PullRequest: comment.PullRequest, CommentID: "4711", Author: "alice", Said: written,
 			Verb: holdfast.VerbPlan, Text: "/holdfast plan", Status: holdfast.CommandReceived, CreatedAt: written,
 		},
 		{
-			ID: holdfast.CommandID("app", "4711", 1), PullRequest: comment.PullRequest, CommentID: "4711", Author: "alice",
+			ID: holdfast.CommandID("app", "4711", 1), PullRequest: comment.PullRequest, CommentID: "4711", Author: "alice", Said: written,
 			Verb: holdfast.VerbApply, Clusters: []string{"prod-eu"}, Text: "/holdfast apply prod-eu",
 			Status: holdfast.CommandReceived, CreatedAt: written.Add(time.Millisecond),
 		},
@@ -217,7 +217,7 @@ func TestCommands(t *testing.T) {
 			t.Errorf("a comment that %q edited has %+v", editor, got)
 			continue
 		}
-		got[0].Barred = ""
+		got[0].Barred, got[0].Said = "", written
 		if diff := cmp.Diff(want[:1], got); diff != "" {
 			t.Errorf("of a comment that %q edited (-want +got):\n%s", editor, diff)
 		}

@@ -87,13 +87,18 @@ func TestPullRequest(t *testing.T) {
 
 	repo.SetMergeable(n, "dirty")
 	repo.SetDraft(n, true)
-	if got, err = c.PullRequest(t.Context(), ref(n)); err != nil || got.Mergeable || !got.Draft {
+	if got, err = c.PullRequest(t.Context(), ref(n)); err != nil || got.Mergeable || got.Blocked != "dirty" || !got.Draft {
 		t.Errorf("dirty draft: %+v, %v", got, err)
+	}
+
+	repo.SetMergeable(n, "unknown")
+	if got, err = c.PullRequest(t.Context(), ref(n)); err != nil || got.Mergeable || got.Blocked != "" {
+		t.Errorf("of which nothing is known yet: %+v, %v", got, err)
 	}
 
 	repo.Merge(n, merge)
 	got, err = c.PullRequest(t.Context(), ref(n))
-	if err != nil || got.State != holdfast.PullRequestMerged || got.MergeCommit != merge || got.Head != head || got.MergedAt.IsZero() || !got.Mergeable {
+	if err != nil || got.State != holdfast.PullRequestMerged || got.MergeCommit != merge || got.Head != head || got.MergedAt.IsZero() || got.Mergeable {
 		t.Errorf("merged: %+v, %v", got, err)
 	}
 
@@ -145,6 +150,11 @@ func TestApproved(t *testing.T) {
 			got, err := c.PullRequest(t.Context(), ref(n))
 			if err != nil || got.Approved != test.want {
 				t.Errorf("approved %v, %v, want %v", got.Approved, err, test.want)
+			}
+			for _, v := range got.Verdicts {
+				if v.By == "" || v.Head != head || v.At.IsZero() || v.By == "alice" || v.By == "rita" || v.By == "mallory" {
+					t.Errorf("verdict %+v", v)
+				}
 			}
 			repo.PushHead(n, strings.Repeat("e", 40))
 			if got, err = c.PullRequest(t.Context(), ref(n)); err != nil || got.Approved {

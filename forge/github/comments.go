@@ -80,6 +80,24 @@ func toComment(ref holdfast.PullRequestRef, comment *github.IssueComment) holdfa
 	}
 }
 
+// Comment returns a comment as it is now.
+func (c *Client) Comment(ctx context.Context, ref holdfast.PullRequestRef, id string) (holdfast.Comment, error) {
+	number, err := commentID(id)
+	if err != nil {
+		return holdfast.Comment{}, fmt.Errorf("read comment on %s: %w: %w", ref, err, holdfast.ErrNotFound)
+	}
+	var found holdfast.Comment
+	err = c.do(ctx, ref.Repo, fmt.Sprintf("read comment %s on %s", id, ref), func(gh *github.Client, on repository) error {
+		comment, _, err := gh.Issues.GetComment(ctx, on.owner, on.name, number)
+		if err != nil {
+			return err
+		}
+		found = toComment(ref, comment)
+		return nil
+	})
+	return found, err
+}
+
 // PutComment creates or updates a comment of ours, as reconciler.Forge says.
 // A comment that we may not edit since another identity of ours wrote it counts
 // as gone. A body that is too long for GitHub is cut, visibly.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,8 +28,11 @@ func (c *Client) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (
 		if pr.State == holdfast.PullRequestClosed {
 			return nil // nobody asks whether it was approved
 		}
-		pr.Approved, err = approved(ctx, gh, on, pr)
-		return err
+		if pr.Verdicts, err = verdicts(ctx, gh, on, pr); err != nil {
+			return err
+		}
+		pr.Approved = isApproved(pr)
+		return nil
 	})
 	if err != nil {
 		return holdfast.PullRequest{}, err
@@ -36,33 +40,32 @@ func (c *Client) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (
 	return pr, nil
 }
 
-// approved reports whether the latest word of somebody who may write is an
-// approval of the present head, and of nobody a request for changes. Whoever
-// approved an older head has not seen what came since.
-func approved(ctx context.Context, gh *github.Client, on repository, pr holdfast.PullRequest) (bool, error) {
-	latest := make(map[string]string) // login → state
-	seen := make(map[string]string)   // login → the head that it is about
+// verdicts returns the latest approvals and requests for changes of those who may
+// write, but for the author's, by their names.
+func verdicts(ctx context.Context, gh *github.Client, on repository, pr holdfast.PullRequest) ([]holdfast.Verdict, error) {
+	latest := make(map[string]holdfast.Verdict)
 	opts := &github.ListOptions{PerPage: 100}
 	_, err := eachPage(opts, func() (*github.Response, error) {
 		reviews, resp, err := gh.PullRequests.ListReviews(ctx, on.owner, on.name, pr.Number, opts)
 		for _, review := range reviews { // the oldest first
+			by := review.GetUser().GetLogin()
 			switch state := strings.ToUpper(review.GetState()); state {
-			case "APPROVED", "CHANGES_REQUESTED", "DISMISSED": // a mere comment takes nothing back
-				latest[review.GetUser().GetLogin()] = state
-				seen[review.GetUser().GetLogin()] = review.GetCommitID()
-			}
+			case "APPROVED", "CHANGES_REQUESTED":
+				latest[by] = holdfast.Verdict{
+					By: by, Approves: state == "APPROVED", Head: holdfast.Revision(review.GetCommitID()), At: review.GetSubmittedAt().UTC(),
+				}
+			case "DISMISSED":
+				delete(latest, by)
+			} // a mere comment takes nothing back
 		}
 		return resp, err
 	})
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	yes := false
-	for login, state := range latest {
-		if state == "DISMISSED" || login == "" || strings.EqualFold(login, pr.Author) {
-			continue
-		}
-		if state == "APPROVED" && seen[login] != string(pr.Head) {
+	var out []holdfast.Verdict
+	for _, login := range slices.Sorted(maps.Keys(latest)) {
+		if login == "" || strings.EqualFold(login, pr.Author) {
 			continue
 		}
 		// In a public repository anybody may review.
@@ -70,21 +73,25 @@ func approved(ctx context.Context, gh *github.Client, on repository, pr holdfast
 		switch {
 		case hasStatus(err, http.StatusNotFound): // an account that is gone
 		case err != nil:
-			return false, err
-		case !permission.CanWrite():
-		case state == "CHANGES_REQUESTED":
-			return false, nil
-		default:
-			yes = true
+			return nil, err
+		case permission.CanWrite():
+			out = append(out, latest[login])
 		}
 	}
-	return yes, nil
+	return out, nil
+}
+
+// isApproved reports whether somebody approves the present head, and nobody asks
+// for changes. Whoever approved an older head has not seen what came since.
+func isApproved(pr holdfast.PullRequest) bool {
+	objects := func(v holdfast.Verdict) bool { return !v.Approves }
+	approves := func(v holdfast.Verdict) bool { return v.Approves && v.Head == pr.Head }
+	return !slices.ContainsFunc(pr.Verdicts, objects) && slices.ContainsFunc(pr.Verdicts, approves)
 }
 
 // PullRequests returns the open pull requests and those closed ones that were
 // updated since; of the zero time, only the open ones. Lists do not tell
-// Approved and Mergeable: both are false unless the pull request was merged,
-// when it was mergeable. Of more than 5,000 the most recently updated count.
+// Approved, Verdicts and Mergeable. Of more than 5,000 the most recently updated count.
 func (c *Client) PullRequests(ctx context.Context, repo string, since time.Time) ([]holdfast.PullRequest, error) {
 	var prs []holdfast.PullRequest
 	at := make(map[int]int) // number → index in prs: pages shift while they are read
@@ -221,16 +228,22 @@ func toPullRequest(repo string, pr *github.PullRequest) holdfast.PullRequest {
 	}
 	switch {
 	case pr.MergedAt != nil:
-		out.State, out.Mergeable = holdfast.PullRequestMerged, true
+		out.State = holdfast.PullRequestMerged
 		out.MergedAt = pr.GetMergedAt().UTC()
 		// Before the merge it is a merge that GitHub made to try.
 		out.MergeCommit = holdfast.Revision(pr.GetMergeCommitSHA())
 	case pr.GetState() == "closed":
 		out.State = holdfast.PullRequestClosed
 	default:
-		// "unstable" and "has_hooks" can be merged; "blocked", "behind",
-		// "dirty", "draft" and "unknown" cannot, or not yet.
-		out.Mergeable = slices.Contains([]string{"clean", "unstable", "has_hooks"}, pr.GetMergeableState())
+		// "unstable" and "has_hooks" can be merged. An empty one is a list's,
+		// which does not say; "unknown" will be known in a moment.
+		switch state := pr.GetMergeableState(); state {
+		case "clean", "unstable", "has_hooks":
+			out.Mergeable = true
+		case "", "unknown":
+		default: // "blocked", "behind", "dirty", "draft"
+			out.Blocked = state
+		}
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -193,7 +194,7 @@ func (f *Forge) follow(
 	case head == "":
 		pr.State = holdfast.PullRequestClosed
 	}
-	if pr == was {
+	if reflect.DeepEqual(pr, was) {
 		return pr, nil
 	}
 	pr.UpdatedAt = f.opts.Now().UTC()
@@ -262,6 +263,20 @@ func (f *Forge) merged(ctx context.Context, repo string, head, base holdfast.Rev
 // Comments returns the comments since, oldest first.
 func (f *Forge) Comments(ctx context.Context, repo string, since time.Time) ([]holdfast.Comment, error) {
 	return f.opts.Store.LocalCommentsSince(ctx, repo, since)
+}
+
+// Comment returns a comment as it is now.
+func (f *Forge) Comment(ctx context.Context, ref holdfast.PullRequestRef, id string) (holdfast.Comment, error) {
+	comments, err := f.opts.Store.LocalComments(ctx, ref)
+	if err != nil {
+		return holdfast.Comment{}, fmt.Errorf("list comments of %s: %w", ref, err)
+	}
+	for _, comment := range comments {
+		if comment.ID == id {
+			return comment, nil
+		}
+	}
+	return holdfast.Comment{}, fmt.Errorf("comment %q on %s: %w", id, ref, holdfast.ErrNotFound)
 }
 
 // Permission lets everybody command who can reach the store: there is no host

@@ -270,6 +270,13 @@ func (p *pull) say(login, body string) int64 {
 	return p.r.hub.Comment(p.number, login, body)
 }
 
+// review reviews the head, as somebody who has read what is there.
+func (p *pull) review(login, state string) {
+	p.r.w.t.Helper()
+	p.laterSecond()
+	p.r.hub.Review(p.number, login, state)
+}
+
 // comment returns our comment on the pull request, empty if there is none. A
 // second one is an error.
 func (p *pull) comment() string {

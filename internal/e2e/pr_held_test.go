@@ -189,8 +189,8 @@ func TestApplyGates(t *testing.T) {
 	t.Run("approved by a review before the merge", func(t *testing.T) {
 		pr := w.fleet().open(cluster("beta", "nodes: 1", "apply: {requires: [approved, mergeable]}"))
 		pr.untilPlanned("1 to create")
-		w.fleet().hub.Review(pr.number, stranger, "APPROVED") // counts for nothing
-		w.fleet().hub.Review(pr.number, lead, "APPROVED")
+		pr.review(stranger, "APPROVED") // counts for nothing
+		pr.review(lead, "APPROVED")
 		pr.merge()
 		pr.untilApplied("1 created")
 	})

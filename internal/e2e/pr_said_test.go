@@ -1,7 +1,9 @@
 package e2e_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -56,4 +58,111 @@ func TestEditedCommentIsPolled(t *testing.T) {
 	r.hub.EditComment(words, dev, "/holdfast approve")
 	pr.untilReacted(words, holdfast.ReactionRefused)
 	pr.untilReply("Refused", "the code host does not say by whom")
+}
+
+// A comment that approves is no answer to a review that requests changes, not even
+// to one by somebody else; only a review is.
+func TestApprovalAnswersNoRequestForChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	r := w.fleet()
+	r.hub.SetPermission("boss", "admin")
+	pr := r.open(cluster("alpha", "nodes: 1", "apply: {requires: [approved]}"))
+	pr.untilPlanned()
+	early := pr.say(lead, "/holdfast approve")
+	pr.untilReacted(early, holdfast.ReactionDone)
+	pr.review("boss", "CHANGES_REQUESTED")
+	late := pr.say(lead, "/holdfast approve")
+	pr.untilReacted(late, holdfast.ReactionRefused)
+	pr.untilReply("Refused", "boss requested changes")
+
+	pr.merge()
+	w.untilWaiting("alpha", "NotApproved")
+	if got := w.record("alpha").WaitingDetail; got != "boss requested changes" {
+		t.Errorf("it waits as %q", got)
+	}
+	pr.review("boss", "APPROVED")
+	pr.untilApplied("1 created")
+}
+
+// An approval by comment lasts as long as its comment, and as its giver's
+// permission.
+func TestApprovalEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	r := w.fleet()
+	r.hub.SetPermission("guest", "write")
+	approved := func(name, by string, afterwards func(comment int64)) *pull {
+		pr := r.open(cluster(name, "nodes: 1", "apply: {requires: [approved]}"))
+		pr.untilPlanned()
+		word := pr.say(by, "/holdfast approve")
+		pr.untilReacted(word, holdfast.ReactionDone)
+		afterwards(word)
+		pr.merge()
+		w.untilWaiting(name, "NotApproved")
+		return pr
+	}
+	approved("deleted", lead, func(comment int64) { r.hub.DeleteComment(comment, lead) })
+	approved("edited", lead, func(comment int64) {
+		r.pulls[len(r.pulls)-1].laterSecond()
+		r.hub.EditComment(comment, lead, "Not yet.")
+	})
+	pr := approved("gone", "guest", func(int64) { r.hub.SetPermission("guest", "read") })
+	pr.say(lead, "/holdfast approve")
+	pr.untilApplied("1 created")
+	for name, why := range map[string]string{"deleted": "its comment was deleted", "edited": "its comment was edited"} {
+		if got := w.record(name).WaitingDetail; !strings.Contains(got, why) {
+			t.Errorf("%s waits as %q, want it to say %q", name, got, why)
+		}
+	}
+}
+
+// The stamps of GitHub have seconds. What was shown in the second in which
+// somebody approved, they may not have seen.
+func TestApprovalInTheSecondOfThePlan(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	now := time.Now().Truncate(time.Second)
+	w.hub.SetNow(func() time.Time { return now })
+	w.start()
+	r := w.fleet()
+	pr := r.open(cluster("alpha", "nodes: 1", "apply: {requires: [approved]}"))
+	pr.untilPlanned()
+	word := r.hub.Comment(pr.number, lead, "/holdfast approve")
+	pr.untilReacted(word, holdfast.ReactionRefused)
+	r.hub.Review(pr.number, lead, "APPROVED")
+	pr.merge()
+	w.untilWaiting("alpha", "NotApproved")
+	if got, want := w.record("alpha").WaitingDetail, "lead approved before this plan was shown"; got != want {
+		t.Errorf("it waits as %q, want %q", got, want)
+	}
+	w.hub.SetNow(func() time.Time { return now.Add(2 * time.Second) })
+	r.hub.Review(pr.number, lead, "APPROVED")
+	pr.untilApplied("1 created")
+}
+
+// A merge that passed over what protects the branch waits for somebody else's word.
+func TestMergePastProtection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	r := w.fleet()
+	pr := r.open(cluster("alpha", "nodes: 1", "apply: {requires: [mergeable]}"))
+	pr.untilPlanned()
+	r.hub.SetMergeable(pr.number, "blocked")
+	r.hub.Review(pr.number, stranger, "COMMENTED")
+	w.until("the forge's word is on record", func() (bool, string) {
+		return w.pullRequest(pr.number).Blocked == "blocked", ""
+	})
+	pr.merge()
+	w.untilWaiting("alpha", "NotMergeable")
+	if got := w.record("alpha").WaitingDetail; !strings.Contains(got, `last word before the merge was that it could not be merged: "blocked"`) {
+		t.Errorf("it waits as %q", got)
+	}
+	own := pr.say(dev, "/holdfast approve")
+	pr.untilReacted(own, holdfast.ReactionRefused)
+	pr.say(lead, "/holdfast approve")
+	pr.untilApplied("1 created")
 }

@@ -79,6 +79,9 @@ type Merge struct {
 	Review    holdfast.Review // Run is empty if no plan of the merged head was posted before the merge
 	Approved  bool
 	Mergeable bool
+	// Missing says in words what the conditions of apply.requires lack that are
+	// not met, by their names.
+	Missing map[string]string
 }
 
 // Ask is what a person asked for, once it is known that they may.

@@ -111,16 +111,16 @@ func approvedApply(in Input) (Decision, bool) {
 	case current && last.Status == holdfast.RunPlanned && mine:
 		// To have seen a plan is not to have approved the merge.
 		if len(in.Merges) > 0 {
-			if reason := barred(in, in.Merges[0]); reason != "" {
-				return Decision{Action: ActionRefuse, Reason: reason}, true
+			if reason, detail := barred(in, in.Merges[0]); reason != "" {
+				return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}, true
 			}
 		}
 		apply.StoredPlan = last.ID
 		return apply, true
 	case merge != nil && Begun(in) == nil && (!current || beforeMerge(last)) && speaksOf(*in.Ask, in.Merges):
 		// A manual merge: the plan has to be the reviewed one.
-		if reason := barred(in, *merge); reason != "" {
-			return Decision{Action: ActionRefuse, Reason: reason}, true
+		if reason, detail := barred(in, *merge); reason != "" {
+			return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}, true
 		}
 		return apply, true
 	case current && last.Status == holdfast.RunPlanned:
@@ -247,24 +247,24 @@ func reviewedMerge(in Input) (Decision, bool) {
 	if merge == nil || byHand(in) {
 		return Decision{}, false
 	}
-	if reason := barred(in, *merge); reason != "" {
-		return Decision{Action: ActionWait, Reason: reason}, true
+	if reason, detail := barred(in, *merge); reason != "" {
+		return Decision{Action: ActionWait, Reason: reason, Detail: detail}, true
 	}
 	return Decision{Action: ActionApply, Reason: ReasonMerged, Reviews: reviews(in)}, true
 }
 
-// barred is which of the conditions for the apply of a merge is not met; empty
-// if all are.
-func barred(in Input, merge Merge) string {
+// barred is which of the conditions for the apply of a merge is not met, and what
+// it lacks; empty if all are.
+func barred(in Input, merge Merge) (reason, detail string) {
 	for _, policy := range ApplyPolicies(in) {
 		switch {
 		case slices.Contains(policy.Requires, "approved") && !merge.Approved:
-			return ReasonNotApproved
+			return ReasonNotApproved, merge.Missing[holdfast.GateApproved]
 		case slices.Contains(policy.Requires, "mergeable") && !merge.Mergeable:
-			return ReasonNotMergeable
+			return ReasonNotMergeable, merge.Missing[holdfast.GateMergeable]
 		}
 	}
-	return ""
+	return "", ""
 }
 
 func manualMerge(in Input) (Decision, bool) {

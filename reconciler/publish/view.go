@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/report"
 )
@@ -29,6 +30,9 @@ func (p *Publisher) view(ctx context.Context, pr holdfast.PullRequestRecord) (re
 		}
 		if err := p.viewPlan(ctx, &rc, plans); err != nil {
 			return view, false, err
+		}
+		if !c.Trial && pr.State == holdfast.PullRequestOpen {
+			rc.Gates = gate.Of(pr, c.Document.Apply.Requires, decision.Newest(plans), plans)
 		}
 		if why := p.replanned(ctx, pr, plans); why != "" {
 			view.Notices = append(view.Notices, "planned again: "+why)

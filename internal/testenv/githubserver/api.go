@@ -42,7 +42,7 @@ func (s *Server) routes() http.Handler {
 		"GET /repos/{owner}/{repo}/issues/comments":                  s.listComments,
 		"PATCH /repos/{owner}/{repo}/issues/comments/{id}":           s.patchComment,
 		"POST /repos/{owner}/{repo}/issues/comments/{id}/reactions":  s.postReaction,
-		"GET /repos/{owner}/{repo}/issues/{number}/comments":         s.listComments,
+		"GET /repos/{owner}/{repo}/issues/{number}/{part}":           s.getComments,
 		"POST /repos/{owner}/{repo}/issues/{number}/comments":        s.postComment,
 	} {
 		mux.HandleFunc(pattern, handle)
@@ -416,6 +416,30 @@ func bodyOf(r *http.Request) (body, refused string) {
 		return "", "Body can't be blank"
 	}
 	return in.Body, ""
+}
+
+// getComments answers for issues/comments/{id} and for issues/{number}/comments,
+// which the patterns of a mux do not tell apart.
+func (s *Server) getComments(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.PathValue("number") == "comments":
+		r.SetPathValue("id", r.PathValue("part"))
+		s.getComment(w, r)
+	case r.PathValue("part") == "comments":
+		s.listComments(w, r)
+	default:
+		writeError(w, http.StatusNotFound, "Not Found")
+	}
+}
+
+func (s *Server) getComment(w http.ResponseWriter, r *http.Request) {
+	s.locked(w, r, func(repo *Repo) (int, any) {
+		c := commentOf(repo, r)
+		if c == nil {
+			return 0, nil
+		}
+		return http.StatusOK, repo.commentShape(c.Comment)
+	})
 }
 
 func (s *Server) patchComment(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,17 @@
+package holdfast
+
+// The conditions of apply.requires.
+const (
+	GateApproved  = "approved"  // somebody other than the author has approved what is applied
+	GateMergeable = "mergeable" // the forge would have let the pull request be merged
+)
+
+// Gate is a condition of apply.requires and how a pull request stands towards it
+// for one cluster.
+type Gate struct {
+	Name    string   `json:"name"` // as in apply.requires
+	Met     bool     `json:"met"`
+	Given   []string `json:"given,omitempty"`   // what counts for it, each in words: "lead approved in a review"
+	Missing string   `json:"missing,omitempty"` // why it is not met, in words
+	From    string   `json:"from,omitempty"`    // who can put that right, and how, in words
+}

@@ -1,0 +1,161 @@
+package gate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Of returns the conditions that requires names, in order and each once, as they
+// stand for one cluster of a pull request. Plan is what would be applied, the zero
+// Run if there is nothing yet, and runs are the cluster's others: an approval of
+// one that came to the same counts for plan, too.
+func Of(pr holdfast.PullRequestRecord, requires []string, plan holdfast.Run, runs []holdfast.Run) []holdfast.Gate {
+	var gates []holdfast.Gate
+	for _, name := range requires {
+		if slices.ContainsFunc(gates, func(g holdfast.Gate) bool { return g.Name == name }) {
+			continue
+		}
+		switch name {
+		case holdfast.GateApproved:
+			gates = append(gates, approved(pr, plan, runs))
+		case holdfast.GateMergeable:
+			gates = append(gates, mergeable(pr))
+		}
+	}
+	return gates
+}
+
+// approved: somebody has approved what plan does, after it was shown, and nobody
+// who may write asks for changes. An approval is no answer to such a request.
+func approved(pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.Run) holdfast.Gate {
+	g := holdfast.Gate{Name: holdfast.GateApproved}
+	var void []string // approvals that do not count, and why
+	for _, v := range pr.Verdicts {
+		switch {
+		case !v.Approves:
+		case v.Head != pr.Head:
+			void = append(void, fmt.Sprintf("%s approved an older commit", v.By))
+		case !shownBefore(v.At, plan, runs):
+			void = append(void, fmt.Sprintf("%s approved before this plan was shown", v.By))
+		default:
+			g.Given = append(g.Given, v.By+" approved in a review")
+		}
+	}
+	for _, a := range pr.Approvals {
+		switch {
+		case a.Head != pr.Head:
+			void = append(void, fmt.Sprintf("%s approved an older commit", a.By))
+		case a.Ended != "":
+			void = append(void, fmt.Sprintf("the approval of %s ended: %s", a.By, a.Ended))
+		case !covers(a, plan, runs):
+			void = append(void, fmt.Sprintf("%s approved before this plan was shown", a.By))
+		default:
+			g.Given = append(g.Given, a.By+" approved by command")
+		}
+	}
+	g.Given = unique(g.Given)
+	if by := Objectors(pr); len(by) > 0 {
+		g.Missing = strings.Join(by, " and ") + " requested changes"
+		g.From = "their next review, or the dismissal of that one"
+		return g
+	}
+	if g.Met = len(g.Given) > 0; !g.Met {
+		g.Missing = "nobody has approved it"
+		if void = unique(void); len(void) > 0 {
+			g.Missing = strings.Join(void, "; ")
+		}
+		g.From = "anybody with write permission but " + cmp.Or(pr.Author, "its author") + ", by a review or `/holdfast approve`"
+	}
+	return g
+}
+
+// Objectors are those whose request for changes stands, sorted.
+func Objectors(pr holdfast.PullRequestRecord) []string {
+	var by []string
+	for _, v := range pr.Verdicts {
+		if !v.Approves {
+			by = append(by, v.By)
+		}
+	}
+	slices.Sort(by)
+	return slices.Compact(by)
+}
+
+// mergeable: the forge's last word before the merge was that it would let the
+// pull request be merged. After a merge that it did not say so of (an admin can
+// pass over what protects a branch) somebody may stand for it.
+func mergeable(pr holdfast.PullRequestRecord) holdfast.Gate {
+	g := holdfast.Gate{Name: holdfast.GateMergeable, Met: pr.Mergeable}
+	merged := pr.State == holdfast.PullRequestMerged
+	for _, a := range pr.Approvals {
+		if merged && a.Ended == "" && a.Head == pr.Head && a.At.After(pr.MergedAt) {
+			g.Met, g.Given = true, append(g.Given, a.By+" approved the merge by command")
+		}
+	}
+	g.Given = unique(g.Given)
+	switch {
+	case g.Met:
+		return g
+	case pr.Blocked != "":
+		g.Missing = fmt.Sprintf("the code host does not let it be merged: %q", pr.Blocked)
+	default:
+		g.Missing = "the code host has not said yet whether it can be merged"
+	}
+	if g.From = "what the code host asks for: checks, reviews, no conflicts"; merged {
+		g.Missing = "the code host did not say before the merge that it could be merged"
+		if pr.Blocked != "" {
+			g.Missing = fmt.Sprintf("the code host's last word before the merge was that it could not be merged: %q", pr.Blocked)
+		}
+		g.From = "anybody with write permission but " + cmp.Or(pr.Author, "its author") + ", by `/holdfast approve`"
+	}
+	return g
+}
+
+// covers reports whether an approval by command was of what plan does: of the
+// runs that our comment showed when it was given. One from before these were
+// recorded counts by its time.
+func covers(a holdfast.Approval, plan holdfast.Run, runs []holdfast.Run) bool {
+	if len(a.Runs) == 0 {
+		return a.CommentID == "" && shownBefore(a.At, plan, runs)
+	}
+	return slices.ContainsFunc(same(plan, runs), func(run holdfast.Run) bool { return slices.Contains(a.Runs, run.ID) })
+}
+
+// shownBefore reports whether what plan does was on the forge in an earlier
+// second than at: the stamps of forges have no more.
+func shownBefore(at time.Time, plan holdfast.Run, runs []holdfast.Run) bool {
+	return slices.ContainsFunc(same(plan, runs), func(run holdfast.Run) bool {
+		return !run.PostedAt.IsZero() && run.PostedAt.Truncate(time.Second).Before(at.Truncate(time.Second))
+	})
+}
+
+// same returns plan and the runs of its revision that came to the same.
+func same(plan holdfast.Run, runs []holdfast.Run) []holdfast.Run {
+	if plan.ID == "" {
+		return nil
+	}
+	out := []holdfast.Run{plan}
+	for _, run := range runs {
+		if run.ID != plan.ID && !run.Trial && run.Destroy == plan.Destroy && run.Revision == plan.Revision &&
+			plan.Fingerprint != "" && run.Fingerprint.Equal(plan.Fingerprint) && run.PlanDigest == plan.PlanDigest {
+			out = append(out, run)
+		}
+	}
+	return out
+}
+
+// unique drops what is there already.
+func unique(words []string) []string {
+	var out []string
+	for _, word := range words {
+		if !slices.Contains(out, word) {
+			out = append(out, word)
+		}
+	}
+	return out
+}
