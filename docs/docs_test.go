@@ -87,12 +87,38 @@ func union(lists ...[]string) []string {
 	return slices.Compact(all)
 }
 
+// commentedKeys holds that keys which a configuration only mentions exist.
+func commentedKeys(t *testing.T, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mentioned := regexp.MustCompile(`(?m)^( *)# ([a-z][A-Za-z]*: .*)$`)
+	all := mentioned.FindAllSubmatchIndex(text, -1)
+	if len(all) < 5 {
+		t.Errorf("%s mentions %d keys", path, len(all))
+	}
+	for _, m := range all {
+		key := string(text[m[4]:m[5]])
+		with := string(text[:m[3]]) + key + string(text[m[5]:])
+		copied := filepath.Join(t.TempDir(), "holdfast.yaml")
+		if err := os.WriteFile(copied, []byte(with), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := config.Load(copied); err != nil && strings.Contains(err.Error(), "unknown key") {
+			t.Errorf("%s mentions %q: %v", path, key, err)
+		}
+	}
+}
+
 // The configuration that is shown is one that works.
 func TestConfigurations(t *testing.T) {
 	t.Parallel()
 	if _, err := config.Load("../deploy/holdfast.yaml"); err != nil {
 		t.Errorf("deploy/holdfast.yaml: %v", err)
 	}
+	commentedKeys(t, "../deploy/holdfast.yaml")
 	found := 0
 	for _, page := range pages(t) {
 		for _, block := range blocks(page.text, "yaml") {

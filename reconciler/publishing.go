@@ -19,7 +19,7 @@ func newPublisher(r *Reconciler) *publish.Publisher {
 		Store: r.opts.Store, Git: r.opts.Git, Fleet: publishing{r}, Watcher: publishing{r}, Logger: r.opts.Logger,
 		Forges: make(map[string]publish.Forge, len(r.opts.Forges)), Repositories: make(map[string]bool, len(r.repos)),
 		Settings: publish.Settings{
-			Identity: r.opts.Identity, MaxRetries: r.opts.MaxRetries, MaxIssues: r.opts.MaxIssues, LogURL: r.opts.LogURL, Now: r.opts.Now,
+			Identity: r.opts.Identity, MaxRetries: r.opts.MaxRetries, MaxIssues: r.opts.MaxIssues, LogURL: r.opts.LogURL, PullRequestURL: r.opts.PullRequestURL, Now: r.opts.Now,
 		},
 	}
 	for name, forge := range r.opts.Forges {

@@ -65,6 +65,8 @@ type Options struct {
 	MaxRetries int                     // of an attempt that failed for a passing cause; zero means 5, negative none
 	RetryDelay time.Duration           // before the first retry, doubling; zero means 10 seconds
 	LogURL     func(run string) string // nil: comments name runs without a link
+	// PullRequestURL returns what statuses link to; nil: nothing.
+	PullRequestURL func(ref holdfast.PullRequestRef) string
 
 	DriftSchedule string         // of clusters that say nothing; empty: none
 	MaxDrift      int            // drift checks at once; zero means half of MaxRuns, at least 1

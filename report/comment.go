@@ -349,6 +349,9 @@ func (w *writer) footer() {
 
 // wholePlan says where all of a plan can be read.
 func (w *writer) wholePlan() string {
+	if w.r.LogURL != nil {
+		return "All of a plan: the link of its run, or `holdfast describe run ID --plan`."
+	}
 	return "All of a plan: `holdfast describe run ID --plan`."
 }
 

@@ -24,6 +24,8 @@ type PullRequest struct {
 	// LogURL returns where a run's log can be read. Nil, or an empty answer,
 	// leaves the link out.
 	LogURL func(run string) string
+	// URL is what the statuses link to; empty: nothing.
+	URL string
 	// Notices are sentences to be shown at the top, such as "planned again
 	// because prod-eu was applied by #12".
 	Notices []string

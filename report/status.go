@@ -20,13 +20,21 @@ func PlanStatus(r PullRequest) holdfast.CommitStatus {
 	if r.merged() && state == holdfast.StatusPending {
 		state, description = holdfast.StatusFailure, "merged before it was planned"
 	}
-	return status(pr.Head, holdfast.ContextPlan, state, description)
+	return r.linked(status(pr.Head, holdfast.ContextPlan, state, description))
+}
+
+// linked is a status with its link.
+func (r PullRequest) linked(s holdfast.CommitStatus) holdfast.CommitStatus {
+	if isLink(r.URL) {
+		s.URL = r.URL
+	}
+	return s
 }
 
 // UnseenStatus returns holdfast/plan for the head of a pull request whose comment
 // the forge refuses, and why: nobody can review what nobody can see.
 func UnseenStatus(r PullRequest, why string) holdfast.CommitStatus {
-	return status(r.PullRequest.Head, holdfast.ContextPlan, holdfast.StatusError, "the plan cannot be shown, its comment was refused: "+why)
+	return r.linked(status(r.PullRequest.Head, holdfast.ContextPlan, holdfast.StatusError, "the plan cannot be shown, its comment was refused: "+why))
 }
 
 // InProgress reports whether a status says that something is being done, which
@@ -107,7 +115,7 @@ func ApplyStatus(r PullRequest) (holdfast.CommitStatus, bool) {
 	if len(outcomes) == 0 && len(r.Impacts) > 0 {
 		description = "nothing to apply: clusters move when they name the new version of their template"
 	}
-	return status(pr.MergeCommit, holdfast.ContextApply, state, description), true
+	return r.linked(status(pr.MergeCommit, holdfast.ContextApply, state, description)), true
 }
 
 // PushStatus returns holdfast/apply for a commit that came to the tracked

@@ -218,3 +218,29 @@ func TestHelp(t *testing.T) {
 		t.Errorf("help has markup:\n%s", help)
 	}
 }
+
+// TestLinks: runs, statuses and faults are linked where there is something to link
+// to, and nothing else is.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+
+	r := cases()["faults"]
+	r.URL, r.PullRequest.URL = "https://holdfast.example.com/pullrequests/7/fleet", "https://github.example.com/acme/fleet/pull/7"
+	if got := report.PlanStatus(r).URL; got != r.URL {
+		t.Errorf("status URL %q", got)
+	}
+	want := "[`clusters/prod-eu.yaml:12:17`](https://github.example.com/acme/fleet/blob/" + string(head) + "/clusters/prod-eu.yaml#L12)"
+	if comment := report.Comment(r); !strings.Contains(comment, want) {
+		t.Errorf("the comment lacks %s:\n%s", want, comment)
+	}
+	r.URL = "javascript:alert(1)"
+	r.PullRequest.Faults[0].File = "clusters/a) b[`].yaml"
+	if got := report.PlanStatus(r).URL; got != "" {
+		t.Errorf("status URL %q", got)
+	}
+	comment := report.Comment(r)
+	check(t, r, comment)
+	if strings.Contains(comment, "/clusters/a)") {
+		t.Errorf("a name ends a link early:\n%s", comment)
+	}
+}

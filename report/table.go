@@ -174,10 +174,15 @@ func (w *writer) runCell(run *holdfast.Run) string {
 		return code(run.ID)
 	}
 	url := w.r.LogURL(run.ID)
-	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") || strings.ContainsFunc(url, notInURL) {
+	if !isLink(url) {
 		return code(run.ID)
 	}
 	return "[" + code(run.ID) + "](" + url + ")"
+}
+
+// isLink reports whether something may stand as the target of a link.
+func isLink(url string) bool {
+	return (strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://")) && !strings.ContainsFunc(url, notInURL)
 }
 
 // notInURL is what could end a link early.

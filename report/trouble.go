@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -127,12 +128,28 @@ func (w *writer) faults() {
 	}
 	w.line("| Where | What is wrong | What to do |\n|---|---|---|")
 	for _, f := range firstOf(&w.page, faults, w.level.notes) {
-		w.linef("| %s | %s | %s |", code(shorten(f.Position(), 200)), shortText(f.Message, 1000), shortText(f.Hint, 500))
+		w.linef("| %s | %s | %s |", w.placeCell(f), shortText(f.Message, 1000), shortText(f.Hint, 500))
 	}
 	if more := len(faults) - w.level.notes; more > 0 {
 		w.linef("\n… and %d more.", more)
 	}
 	w.line("")
+}
+
+// placeCell is where a fault is, with a link to its line on code hosts that have
+// one.
+func (w *writer) placeCell(f holdfast.Fault) string {
+	cell := code(shorten(f.Position(), 200))
+	pr := w.r.PullRequest
+	site, _, ok := strings.Cut(pr.URL, "/pull/")
+	if !ok || f.File == "" || f.Line == 0 || pr.Head == "" || pr.Fork {
+		return cell
+	}
+	link := site + "/blob/" + string(pr.Head) + (&url.URL{Path: "/" + f.File}).EscapedPath() + fmt.Sprintf("#L%d", f.Line)
+	if !isLink(link) {
+		return cell
+	}
+	return "[" + cell + "](" + link + ")"
 }
 
 // distinct are faults as people see them: what is wrong with a template is wrong for

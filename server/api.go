@@ -25,6 +25,7 @@ func (s *Server) apiRoutes() http.Handler {
 	if s.opts.Metrics != nil {
 		e.GET("/metrics", gin.WrapH(s.opts.Metrics))
 	}
+	s.pageRoutes(e)
 	v1 := e.Group("/api/v1")
 
 	view := v1.Group("", s.requireRole(RoleViewer))

@@ -99,6 +99,8 @@ func TestAuthorization(t *testing.T) {
 		{"GET", "/api/v1/pullrequests", "", no, no, ok, ok, ok},
 		{"GET", "/api/v1/pullrequests/get?repo=shop&number=7", "", no, no, ok, ok, ok},
 		{"GET", "/api/v1/audit", "", no, no, ok, ok, ok},
+		{"GET", "/runs/run-1", "", no, no, ok, ok, ok},
+		{"GET", "/pullrequests/7/shop", "", no, no, ok, ok, ok},
 		{"GET", "/api/v1/locks/prod-eu", "", no, no, ok, ok, ok},
 		{"POST", "/api/v1/commands", `{"verb":"plan","clusters":["prod-eu"]}`, no, no, forbidden, ok, ok},
 		{"POST", "/api/v1/commands", `{"verb":"unlock","clusters":["prod-eu"],"force":true}`, no, no, forbidden, forbidden, ok},

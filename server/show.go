@@ -48,6 +48,14 @@ func showPlan(p holdfast.Plan) holdfast.Plan {
 	p.Prints, p.DriftPrints = nil, nil
 	p.Changes = showChanges(p.Changes)
 	p.Drift = showChanges(p.Drift)
+	outputs := make([]holdfast.OutputChange, len(p.OutputChanges))
+	for i, o := range p.OutputChanges {
+		if o.Sensitive {
+			o.Before, o.After = maskJSON(o.Before), maskJSON(o.After)
+		}
+		outputs[i] = o
+	}
+	p.OutputChanges = outputs
 	return p
 }
 

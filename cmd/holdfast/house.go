@@ -283,6 +283,10 @@ func (h *house) openReconciler(ctx context.Context) error {
 		MaxDrift:    h.cfg.Drift.Max, MaxIssues: h.cfg.Drift.MaxIssues,
 		Metrics: h.metrics, Logger: h.logger,
 	}
+	if site := strings.TrimRight(h.cfg.Server.API.URL, "/"); site != "" {
+		opts.LogURL = func(run string) string { return site + server.RunPage(run) }
+		opts.PullRequestURL = func(ref holdfast.PullRequestRef) string { return site + server.PullRequestPage(ref) }
+	}
 	if h.tracer != nil {
 		opts.Tracer = h.tracer
 	}

@@ -31,7 +31,9 @@ type Settings struct {
 	MaxRetries int                     // of an attempt that failed for a passing cause; negative: none
 	MaxIssues  int                     // open drift issues in a repository, beside the one that sums up; negative: only that one
 	LogURL     func(run string) string // nil: comments name runs without a link
-	Now        func() time.Time
+	// PullRequestURL returns what statuses link to; nil: nothing.
+	PullRequestURL func(ref holdfast.PullRequestRef) string
+	Now            func() time.Time
 }
 
 // Publisher keeps what the forges show. Its methods are safe for concurrent use.

@@ -18,6 +18,9 @@ import (
 // is to tell until somebody acts.
 func (p *Publisher) view(ctx context.Context, pr holdfast.PullRequestRecord) (report.PullRequest, bool, error) {
 	view := report.PullRequest{PullRequest: pr, Now: p.opts.Settings.Now(), LogURL: p.opts.Settings.LogURL}
+	if link := p.opts.Settings.PullRequestURL; link != nil {
+		view.URL = link(pr.PullRequestRef)
+	}
 	settled := true
 	for _, c := range pr.Clusters {
 		rc := report.Cluster{Name: c.Name, Document: c.Document, Deleted: c.Deleted, Trial: c.Trial}

@@ -105,6 +105,17 @@ func (d *decoder) address(path, value string) {
 	}
 }
 
+// siteURL checks where a site begins: links are made by adding paths to it.
+func (d *decoder) siteURL(path, value string) {
+	if value == "" {
+		return
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery+u.Fragment != "" {
+		d.at(path, fmt.Sprintf("%q is no http or https URL without query", value), "such as https://holdfast.example.com")
+	}
+}
+
 func (d *decoder) checkAgentTokens(a Agents) {
 	if a.Address != "" && len(a.Tokens) == 0 {
 		d.at("server.agents.address", "agents need a token", "add server.agents.tokens")
@@ -135,6 +146,7 @@ func (d *decoder) checkServer(c *Config) {
 	d.address("server.public.address", s.Public.Address)
 	d.address("server.api.address", s.API.Address)
 	d.address("server.agents.address", s.Agents.Address)
+	d.siteURL("server.api.url", s.API.URL)
 	d.tls("server.public.tls", s.Public.TLS)
 	d.tls("server.api.tls", s.API.TLS)
 	d.tls("server.agents.tls", s.Agents.TLS)

@@ -50,6 +50,7 @@ type Public struct {
 // API is the listener for people and tools.
 type API struct {
 	Address string  `yaml:"address" default:"127.0.0.1:8081" doc:"host:port; empty switches the listener off."`
+	URL     string  `yaml:"url" doc:"How people reach it, such as https://holdfast.example.com. Comments and statuses link to runs and pull requests there then: pages of plain text, for which a browser asks for a token as the password."`
 	TLS     TLS     `yaml:"tls" doc:"Without it: plain HTTP, for a loopback address or behind a proxy."`
 	Tokens  []Token `yaml:"tokens" doc:"Who may use it. Without any, serve makes an admin token in <dataDir>/admin.token."`
 }

@@ -144,6 +144,7 @@ func TestFaults(t *testing.T) {
 				`f:6:33: retention.driftRuns: "many" must be a whole number`,
 			},
 		},
+		"a site that is none":         {"server: {api: {url: holdfast.example.com}}\n", []string{`f:1:21: server.api.url: "holdfast.example.com" is no http or https URL`}},
 		"a schedule that never comes": {"drift: {schedule: \"0 0 30 2 *\"}\n", []string{`f:1:19: drift.schedule: "0 0 30 2 *" is no schedule`}},
 		"a key twice":                 {"dataDir: a\ndataDir: b\n", []string{`f:2:1: key "dataDir" stands here twice`}},
 		"not YAML":                    {"a: [", []string{"f: line 1"}},

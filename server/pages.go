@@ -1,0 +1,103 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report"
+)
+
+// Pages of plain text are what comments and statuses link to. They read only, so
+// that a browser may be asked for a token as the password; commands take a bearer
+// token.
+
+// RunPage returns the path of a run's page: what it did, and all of its plan.
+func RunPage(run string) string { return "/runs/" + url.PathEscape(run) }
+
+// PullRequestPage returns the path of a pull request's page: its runs.
+func PullRequestPage(ref holdfast.PullRequestRef) string {
+	return "/pullrequests/" + strconv.Itoa(ref.Number) + "/" + (&url.URL{Path: ref.Repo}).EscapedPath()
+}
+
+func (s *Server) pageRoutes(e *gin.Engine) {
+	pages := e.Group("", s.askPassword, s.requireRole(RoleViewer))
+	pages.GET("/runs/:run", s.runPage)
+	pages.GET("/pullrequests/:number/*repo", s.pullRequestPage)
+}
+
+// askPassword takes the password that a browser sends as the token.
+func (s *Server) askPassword(c *gin.Context) {
+	if _, password, ok := c.Request.BasicAuth(); ok {
+		c.Request.Header.Set("Authorization", "Bearer "+password)
+	}
+	if _, ok := find(s.opts.APITokens, bearer(c.Request)); !ok {
+		c.Header("WWW-Authenticate", `Basic realm="Holdfast: any name, a token as the password", charset="UTF-8"`)
+		c.String(http.StatusUnauthorized, "A token is missing or unknown: give it as the password, with any name.\n")
+		c.Abort()
+	}
+}
+
+// page answers with text that no browser takes for anything else.
+func (s *Server) page(c *gin.Context, text string) {
+	c.Header("X-Content-Type-Options", "nosniff")
+	c.Header("Cache-Control", "no-store")
+	c.String(http.StatusOK, "%s", text)
+}
+
+func (s *Server) runPage(c *gin.Context) {
+	ctx := c.Request.Context()
+	run, err := s.opts.Records.Run(ctx, c.Param("run"))
+	if err != nil {
+		s.fail(c, fmt.Errorf("run %q: %w", c.Param("run"), err))
+		return
+	}
+	text := fmt.Sprintf("Run %s\n%s of %s", run.ID, run.Kind, run.Cluster)
+	if !run.PullRequest.IsZero() {
+		text += " for " + run.PullRequest.String()
+	}
+	text += ": " + strings.TrimSpace(string(run.Status)+" "+run.Reason) + "\n\n" + report.FailureText(run)
+	switch plan, err := s.opts.Records.Plan(ctx, run.ID); {
+	case err == nil:
+		text += report.PlanText(showPlan(plan))
+	case !errors.Is(err, holdfast.ErrNotFound):
+		s.fail(c, fmt.Errorf("plan of run %q: %w", run.ID, err))
+		return
+	}
+	s.page(c, text+"\nThe log: holdfast logs "+run.ID+"\n")
+}
+
+func (s *Server) pullRequestPage(c *gin.Context) {
+	ctx := c.Request.Context()
+	number, err := strconv.Atoi(c.Param("number"))
+	ref := holdfast.PullRequestRef{Repo: strings.TrimPrefix(c.Param("repo"), "/"), Number: number}
+	if err != nil || number <= 0 {
+		s.fail(c, badRequest("%q is no number of a pull request", c.Param("number")))
+		return
+	}
+	record, err := s.opts.Records.PullRequest(ctx, ref)
+	if err != nil {
+		s.fail(c, fmt.Errorf("pull request %s: %w", ref, err))
+		return
+	}
+	runs, err := s.opts.Records.Runs(ctx, holdfast.RunFilter{PullRequest: &ref, Limit: maxItems})
+	if err != nil {
+		s.fail(c, fmt.Errorf("runs of pull request %s: %w", ref, err))
+		return
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Pull request %s, %s, head %s\n\n", ref, record.State, record.Head.Short())
+	for _, run := range runs {
+		fmt.Fprintf(&b, "%-8s %-11s %-30s %s\n", run.Kind, run.Status, run.Cluster, RunPage(run.ID))
+	}
+	if len(runs) == 0 {
+		b.WriteString("No runs.\n")
+	}
+	s.page(c, b.String())
+}
