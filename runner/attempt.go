@@ -440,7 +440,7 @@ func (t *attempt) chooseEngine(ctx context.Context) error {
 	case err != nil:
 		return &attemptError{cause: causeConfig, err: err}
 	}
-	t.engine, err = t.exec.engines.choose(ctx, w, t.askVersion)
+	t.engine, err = t.exec.engines.choose(ctx, w)
 	var none *noEngineError
 	var download *downloadError
 	switch {

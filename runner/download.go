@@ -73,7 +73,7 @@ type retriever interface {
 // download fetches the newest release that c allows. tenv unpacks in place and
 // does not notice a half unpacked archive, so each download goes into a folder
 // of its own, which gets its name once the binary in it works.
-func (s *engineStore) download(ctx context.Context, tool string, c constraint, ask askFunc) (engine, error) {
+func (s *engineStore) download(ctx context.Context, tool string, c constraint) (engine, error) {
 	select {
 	case s.install <- struct{}{}:
 		defer func() { <-s.install }()
@@ -81,7 +81,7 @@ func (s *engineStore) download(ctx context.Context, tool string, c constraint, a
 		return engine{}, context.Cause(ctx)
 	}
 	// Somebody else may have fetched it while we waited.
-	for _, candidate := range s.installed(ctx, tool, ask) {
+	for _, candidate := range s.installed(ctx, tool) {
 		if v, err := version.NewVersion(candidate.version); err == nil && c.allows(v) {
 			return candidate, nil
 		}
@@ -98,7 +98,7 @@ func (s *engineStore) download(ctx context.Context, tool string, c constraint, a
 	if err != nil {
 		return engine{}, &downloadError{what: tool + " " + c.words, err: err}
 	}
-	found, err := s.fetch(ctx, source, tool, wanted, ask)
+	found, err := s.fetch(ctx, source, tool, wanted)
 	if err != nil {
 		return engine{}, &downloadError{what: tool + " " + wanted, err: err}
 	}
@@ -137,7 +137,7 @@ func trimEquals(text string) string {
 	return text
 }
 
-func (s *engineStore) fetch(ctx context.Context, source retriever, tool, wanted string, ask askFunc) (engine, error) {
+func (s *engineStore) fetch(ctx context.Context, source retriever, tool, wanted string) (engine, error) {
 	dir := filepath.Join(s.opts.WorkDir, enginesDir)
 	temp, err := os.MkdirTemp(dir, temporary)
 	if err != nil {
@@ -154,13 +154,13 @@ func (s *engineStore) fetch(ctx context.Context, source retriever, tool, wanted 
 	if err := os.Chmod(binary, 0o755); err != nil { //nolint:gosec // a program
 		return engine{}, err
 	}
-	answer, err := ask(ctx, binary)
+	answer, err := askVersion(ctx, binary, s.opts.Env)
 	for range 20 { // a child forked meanwhile may hold the file open for writing until it execs
 		if !errors.Is(err, syscall.ETXTBSY) || ctx.Err() != nil {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
-		answer, err = ask(ctx, binary)
+		answer, err = askVersion(ctx, binary, s.opts.Env)
 	}
 	if err != nil {
 		return engine{}, fmt.Errorf("start what was downloaded: %w", err)

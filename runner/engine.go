@@ -7,12 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-version"
+	"github.com/hashicorp/terraform-exec/tfexec"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -183,16 +185,13 @@ func constraintOf(cluster, file string, code []string) (constraint, error) {
 	return c, nil
 }
 
-// askFunc starts a binary and returns the version that it tells.
-type askFunc func(ctx context.Context, path string) (string, error)
-
 // choose returns the engine to use: the one of the last applied run if it still
 // fits, else the newest installed one, else a downloaded one.
-func (s *engineStore) choose(ctx context.Context, w engineWish, ask askFunc) (engine, error) {
+func (s *engineStore) choose(ctx context.Context, w engineWish) (engine, error) {
 	if tool := w.pinName; slices.Contains(w.tools, tool) && w.pinVersion != "" {
 		pin, err := version.NewVersion(w.pinVersion)
 		if err == nil && w.constraints[tool].allows(pin) {
-			found, ok, err := s.exactly(ctx, tool, pin, ask)
+			found, ok, err := s.exactly(ctx, tool, pin)
 			if err != nil || ok {
 				return found, err
 			}
@@ -203,7 +202,7 @@ func (s *engineStore) choose(ctx context.Context, w engineWish, ask askFunc) (en
 	for _, tool := range w.tools {
 		var best engine
 		var newest *version.Version
-		for _, candidate := range s.installed(ctx, tool, ask) {
+		for _, candidate := range s.installed(ctx, tool) {
 			seen = append(seen, fmt.Sprintf("%s %s (%s)", candidate.name, candidate.version, candidate.path))
 			v, err := version.NewVersion(candidate.version)
 			if err == nil && w.constraints[tool].allows(v) && (newest == nil || v.GreaterThan(newest)) {
@@ -218,14 +217,14 @@ func (s *engineStore) choose(ctx context.Context, w engineWish, ask askFunc) (en
 		return engine{}, err
 	}
 	if s.opts.Download {
-		return s.download(ctx, w.tools[0], w.constraints[w.tools[0]], ask)
+		return s.download(ctx, w.tools[0], w.constraints[w.tools[0]])
 	}
 	return engine{}, &noEngineError{wish: w, seen: seen}
 }
 
 // exactly returns the version if it is installed or can be downloaded.
-func (s *engineStore) exactly(ctx context.Context, tool string, v *version.Version, ask askFunc) (engine, bool, error) {
-	for _, candidate := range s.installed(ctx, tool, ask) {
+func (s *engineStore) exactly(ctx context.Context, tool string, v *version.Version) (engine, bool, error) {
+	for _, candidate := range s.installed(ctx, tool) {
 		if found, err := version.NewVersion(candidate.version); err == nil && found.Equal(v) {
 			return candidate, true, nil
 		}
@@ -233,7 +232,7 @@ func (s *engineStore) exactly(ctx context.Context, tool string, v *version.Versi
 	if !s.opts.Download {
 		return engine{}, false, nil
 	}
-	found, err := s.download(ctx, tool, constraint{list: version.MustConstraints(version.NewConstraint("= " + v.String()))}, ask)
+	found, err := s.download(ctx, tool, constraint{list: version.MustConstraints(version.NewConstraint("= " + v.String()))})
 	return found, err == nil, err
 }
 
@@ -267,7 +266,7 @@ const (
 
 // installed returns the tool's binaries on this machine that work, those of
 // EngineDirs first, then PATH, then downloads.
-func (s *engineStore) installed(ctx context.Context, tool string, ask askFunc) []engine {
+func (s *engineStore) installed(ctx context.Context, tool string) []engine {
 	var paths []string
 	for _, dir := range slices.Concat(s.opts.EngineDirs, filepath.SplitList(s.opts.Env["PATH"])) {
 		if !filepath.IsAbs(dir) {
@@ -289,7 +288,7 @@ func (s *engineStore) installed(ctx context.Context, tool string, ask askFunc) [
 			continue
 		}
 		seen[path] = true
-		if answer, ok := s.probe(ctx, path, ask); ok {
+		if answer, ok := s.probe(ctx, path); ok {
 			found = append(found, engine{name: tool, version: answer, path: path})
 		}
 	}
@@ -297,7 +296,7 @@ func (s *engineStore) installed(ctx context.Context, tool string, ask askFunc) [
 }
 
 // probe asks a binary for its version, once as long as the file stays the same.
-func (s *engineStore) probe(ctx context.Context, path string, ask askFunc) (string, bool) {
+func (s *engineStore) probe(ctx context.Context, path string) (string, bool) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
 		return "", false
@@ -308,7 +307,7 @@ func (s *engineStore) probe(ctx context.Context, path string, ask askFunc) (stri
 	if ok && known.size == info.Size() && known.mtime.Equal(info.ModTime()) {
 		return known.version, known.err == nil
 	}
-	answer, err := ask(ctx, path)
+	answer, err := askVersion(ctx, path, s.opts.Env)
 	if ctx.Err() != nil {
 		return "", false // which says nothing of the binary
 	}
@@ -319,6 +318,38 @@ func (s *engineStore) probe(ctx context.Context, path string, ask askFunc) (stri
 	s.probed[path] = probe{size: info.Size(), mtime: info.ModTime(), version: answer, err: err}
 	s.mu.Unlock()
 	return answer, err == nil
+}
+
+// askVersion starts the binary to learn its version. It needs no sandbox: in an
+// empty folder an engine executes nothing but itself.
+func askVersion(ctx context.Context, path string, env map[string]string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "holdfast-version-")
+	if err != nil {
+		return "", fmt.Errorf("make an empty folder: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	runtime.LockOSThread() // terraform-exec ties the engine's life to this thread
+	defer runtime.UnlockOSThread()
+	tf, err := tfexec.NewTerraform(dir, path)
+	if err != nil {
+		return "", err
+	}
+	if err := tf.SetEnv(map[string]string{"PATH": env["PATH"], "HOME": env["HOME"], "CHECKPOINT_DISABLE": "1"}); err != nil {
+		return "", err
+	}
+	if err := tf.SetWaitDelay(time.Second); err != nil {
+		return "", err
+	}
+	v, _, err := tf.Version(ctx, true)
+	if err != nil {
+		return "", err
+	}
+	if v == nil {
+		return "", errors.New("no version in its answer")
+	}
+	return v.String(), nil
 }
 
 // versionFileNames are the files that tenv reads a pinned version from.

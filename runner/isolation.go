@@ -237,38 +237,6 @@ func (t *attempt) sandboxed(ctx context.Context, c sandbox.Command) error {
 	return &exitError{code: exit.Code, signal: exit.Signal, memory: exit.OutOfMemory, processes: exit.OutOfProcesses}
 }
 
-// askVersion starts an engine's binary to learn its version.
-func (t *attempt) askVersion(ctx context.Context, path string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	out := &bounded{limit: maxVersion}
-	env := map[string]string{"PATH": t.exec.opts.Env["PATH"], "HOME": t.exec.opts.Env["HOME"], "CHECKPOINT_DISABLE": "1"}
-	err := t.sandboxed(ctx, sandbox.Command{
-		Path: path, Args: []string{"version", "-json"}, Env: env, Dir: "/", Stdout: out,
-		Mounts: t.exec.morePaths(),
-	})
-	if err != nil {
-		return "", err
-	}
-	said, err := out.bytes()
-	if err != nil {
-		return "", err
-	}
-	return readVersion(said)
-}
-
-// morePaths are the mounts of a start that has no workspace.
-func (e *Executor) morePaths() []sandbox.Mount {
-	var list []sandbox.Mount
-	for _, path := range e.opts.Isolation.Writable {
-		list = append(list, sandbox.Mount{Source: path, Writable: true, Optional: true})
-	}
-	for _, path := range e.opts.Isolation.ReadOnly {
-		list = append(list, sandbox.Mount{Source: path, Optional: true})
-	}
-	return list
-}
-
 // takeFile copies a file that an engine left in its workspace to a file of ours.
 func (t *attempt) takeFile(path, to string, limit int64) error {
 	return t.exec.opts.Isolation.Starter.Take(t.work, below(t.work, path), t.slot, limit, to)
