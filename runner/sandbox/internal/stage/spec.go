@@ -29,7 +29,9 @@ const (
 	// Control is the descriptor that the stage reads: the Spec, then a byte
 	// Interrupt for each SIGINT that the engine is to have. Its end is the end
 	// of the starter, and so of everything here.
-	Control   = 3
+	Control = 3
+
+	// Interrupt is what Control carries for a SIGINT.
 	Interrupt = 'I'
 
 	// Status is the descriptor that the stage writes records to.
