@@ -54,7 +54,7 @@ var engines map[string]func(args []string) int
 
 func init() {
 	engines = map[string]func([]string) int{
-		"sleep":       func(args []string) int { hold(args[0], syscall.LOCK_SH); say("ready"); select {} },
+		"sleep":       func(args []string) int { hold(args[0], syscall.LOCK_SH); say("ready"); return forever() },
 		"whoami":      func([]string) int { say(os.Geteuid()); return 0 },
 		"daemon":      daemon,
 		"daemonize":   func(args []string) int { return spawn("sleeper", args) },
@@ -79,6 +79,13 @@ func init() {
 		"deaf":        deaf,
 		"terminal":    func([]string) int { _, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); return verdict(err) },
 		"agent":       agent,
+	}
+}
+
+// forever waits in a way that Go's runtime does not take for a deadlock.
+func forever() int {
+	for {
+		time.Sleep(time.Hour)
 	}
 }
 
@@ -336,5 +343,5 @@ func deaf(args []string) int {
 	signal.Ignore(os.Interrupt)
 	hold(args[0], syscall.LOCK_SH)
 	say("ready")
-	select {}
+	return forever()
 }

@@ -175,7 +175,7 @@ func (l *lab) free(t *testing.T) bool {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
 
-// waitLine reads what an engine says until it is ready.
+// ready reads what an engine says when it is.
 func ready(t *testing.T, r io.Reader) {
 	t.Helper()
 	b := make([]byte, 64)
@@ -198,6 +198,7 @@ func (l *lab) background(t *testing.T, c sandbox.Command) {
 	})
 	t.Cleanup(func() { cancel(); group.Wait() })
 	ready(t, r)
+	group.Go(func() { _, _ = io.Copy(io.Discard, r) })
 }
 
 // TestAsOthers runs the tests of this package as other users, so that all of
