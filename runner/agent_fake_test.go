@@ -352,6 +352,9 @@ func startAgent(t testing.TB, opts runner.AgentOptions) (agent *runner.Agent, st
 func stateRequest(t testing.TB, s runner.Session, method, query, body string) (int, string) {
 	t.Helper()
 	addr, user, password := s.StateAddress()
+	if w, ok := s.(runner.StateWriter); ok && method == http.MethodPost {
+		addr, user, password = w.WriteAddress()
+	}
 	return requestAs(t, method, addr+query, user, password, body)
 }
 

@@ -85,6 +85,10 @@ func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 	}
 	_, _, password := s.StateAddress()
 	secrets := []string{a.Token, password}
+	if w, ok := s.(StateWriter); ok {
+		_, _, password := w.WriteAddress()
+		secrets = append(secrets, password)
+	}
 	for _, name := range a.Secrets {
 		secrets = append(secrets, a.Env[name])
 	}
@@ -485,13 +489,22 @@ func (t *attempt) env() map[string]string {
 		env["TF_CLI_CONFIG_FILE"] = t.seen(config)
 	}
 	if t.a.OwnState {
-		if addr, user, password := t.session.StateAddress(); addr != "" {
+		if addr, user, password := t.stateAddress(); addr != "" {
 			env["TF_HTTP_ADDRESS"], env["TF_HTTP_LOCK_ADDRESS"], env["TF_HTTP_UNLOCK_ADDRESS"] = addr, addr, addr
 			env["TF_HTTP_USERNAME"], env["TF_HTTP_PASSWORD"] = user, password
 		}
 	}
 	t.isolate(env)
 	return env
+}
+
+// stateAddress is where the engine that is started now finds its state: only the
+// one that applies can write it.
+func (t *attempt) stateAddress() (addr, user, password string) {
+	if w, ok := t.session.(StateWriter); ok && t.step == stepApply {
+		return w.WriteAddress()
+	}
+	return t.session.StateAddress()
 }
 
 // start runs the engine once. What it prints goes to the log, and stdout to out

@@ -74,6 +74,9 @@ func (p *proxy) close() {
 func (p *proxy) admit(s *agentSession) {
 	s.endpoint = "http://" + p.listener.Addr().String() + "/state"
 	s.password = rand.Text()
+	if s.Kind.Writes() {
+		s.writing = rand.Text()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sessions[s.key] = s
@@ -91,7 +94,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	s := p.sessions[user]
 	p.mu.Unlock()
-	if s == nil || subtle.ConstantTimeCompare([]byte(password), []byte(s.password)) != 1 {
+	writes := s != nil && same(password, s.writing)
+	if s == nil || !writes && !same(password, s.password) {
 		http.Error(w, "unknown credential", http.StatusUnauthorized)
 		return
 	}
@@ -103,6 +107,10 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodGet:
 		s.getState(w, r)
 	case http.MethodPost:
+		if !writes {
+			http.Error(w, "only an apply writes state, and with its own credential", http.StatusForbidden)
+			return
+		}
 		s.postState(w, r)
 	case "LOCK":
 		s.lockState(w, r)
@@ -111,6 +119,18 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 	}
+}
+
+// same compares a password with one of ours, which is not valid if it is empty.
+func same(password, ours string) bool {
+	return ours != "" && subtle.ConstantTimeCompare([]byte(password), []byte(ours)) == 1
+}
+
+// lockIDIn returns the id in the body of a LOCK or UNLOCK, empty if there is none.
+func lockIDIn(body []byte) string {
+	var info struct{ ID string }
+	_ = json.Unmarshal(body, &info)
+	return info.ID
 }
 
 // knownState is a state as the engine was given it or gave it. Under the lock
@@ -193,6 +213,9 @@ func (s *agentSession) setLocked(locked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.locked, s.known = locked, nil
+	if !locked {
+		s.lockID = ""
+	}
 }
 
 // setKnown notes what the engine has written; nil: nobody knows.
@@ -222,6 +245,9 @@ func (s *agentSession) lockState(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.forward(w, r, call{method: "LOCK", kind: "application/json", body: bytes.NewReader(body), size: int64(len(body))}) {
 		s.setLocked(true)
+		s.mu.Lock()
+		s.lockID = lockIDIn(body)
+		s.mu.Unlock()
 	}
 }
 
@@ -340,6 +366,13 @@ func (s *agentSession) unlockState(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLockInfo))
 	if err != nil {
 		http.Error(w, "read body: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	held := s.lockID
+	s.mu.Unlock()
+	if id := lockIDIn(body); id == "" || held != "" && id != held {
+		http.Error(w, "that is not the lock of this run", http.StatusConflict)
 		return
 	}
 	op := stateOp{Query: r.URL.RawQuery, body: body}

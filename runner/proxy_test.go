@@ -47,7 +47,7 @@ func TestStateEndpointForwards(t *testing.T) {
 			{"POST", "?ID=a", `{"serial":1}`, http.StatusOK, ""},
 			{"GET", "", "", http.StatusOK, `{"serial":1}`},
 			{"UNLOCK", "", `{"ID":"a"}`, http.StatusOK, ""},
-			{"UNLOCK", "", "", http.StatusOK, ""},
+			{"UNLOCK", "", "", http.StatusConflict, "that is not the lock of this run\n"},
 			{"DELETE", "", "", http.StatusMethodNotAllowed, "method not allowed\n"},
 		}
 		for _, step := range steps {
@@ -57,7 +57,7 @@ func TestStateEndpointForwards(t *testing.T) {
 			}
 		}
 	})
-	if diff := cmp.Diff([]string{"state a", "unlock", "unlock", "result run-1"}, server.events); diff != "" {
+	if diff := cmp.Diff([]string{"state a", "unlock", "result run-1"}, server.events); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -92,6 +92,44 @@ func TestStateEndpointKnowsItsOwn(t *testing.T) {
 	if len(server.states) > 0 {
 		t.Error("a plan wrote state")
 	}
+}
+
+// TestStateCredentialOfAPhase: what the engine is given to plan with does not
+// write, not even in an apply, and nothing releases a lock but whoever holds it.
+func TestStateCredentialOfAPhase(t *testing.T) {
+	t.Parallel()
+	server := newFakeServer(t)
+	withSession(t, server, t.TempDir(), assignment("run-1", holdfast.RunApply), func(_ context.Context, s runner.Session) {
+		addr, user, password := s.StateAddress()
+		_, _, writing := s.(runner.StateWriter).WriteAddress()
+		if writing == "" || writing == password {
+			t.Fatal("planning and applying have the same credential")
+		}
+		for _, step := range []struct {
+			method, query, password, body string
+			want                          int
+		}{
+			{"LOCK", "", password, `{"ID":"a"}`, http.StatusOK},
+			{"UNLOCK", "", password, "", http.StatusConflict},
+			{"UNLOCK", "", password, `{"ID":"b"}`, http.StatusConflict},
+			{"POST", "?ID=a", password, `{"serial":1}`, http.StatusForbidden},
+			{"POST", "?ID=a", writing, `{"serial":2}`, http.StatusOK},
+			{"UNLOCK", "", writing, `{"ID":"a"}`, http.StatusOK},
+		} {
+			if got, answer := requestAs(t, step.method, addr+step.query, user, step.password, step.body); got != step.want {
+				t.Errorf("%s %q: %d (%s), want %d", step.method, step.body, got, answer, step.want)
+			}
+		}
+	})
+	withSession(t, newFakeServer(t), t.TempDir(), assignment("run-2", holdfast.RunPlan), func(_ context.Context, s runner.Session) {
+		addr, user, _ := s.StateAddress()
+		if _, _, writing := s.(runner.StateWriter).WriteAddress(); writing != "" {
+			t.Error("a plan has a credential to write with")
+		}
+		if got, _ := requestAs(t, "GET", addr, user, "", ""); got != http.StatusUnauthorized {
+			t.Errorf("an empty password is answered with %d", got)
+		}
+	})
 }
 
 func TestServerAwayDuringAnApply(t *testing.T) {

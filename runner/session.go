@@ -34,6 +34,15 @@ type Session interface {
 	StateAddress() (addr, user, password string)
 }
 
+// StateWriter is a Session that has another credential for the engine that
+// applies: whoever has the one of StateAddress can read the state and lock it,
+// and not write it.
+type StateWriter interface {
+	// WriteAddress is as StateAddress, for an apply only. The password is empty if
+	// the attempt must not write.
+	WriteAddress() (addr, user, password string)
+}
+
 // StateWatcher is a Session that sees the state which the engine reads and
 // writes, since it stands between the engine and its backend.
 type StateWatcher interface {

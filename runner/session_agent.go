@@ -57,7 +57,8 @@ type agentSession struct {
 	artefacts *outbox
 	states    *outbox
 	endpoint  string // of the agent's state endpoint
-	password  string // for it
+	password  string // for it, without the right to write
+	writing   string // another one, with it; empty if the attempt must not write
 
 	mu         sync.Mutex
 	step       string
@@ -74,6 +75,7 @@ type agentSession struct {
 	stop    context.CancelCauseFunc // of the execution; nil if there is none
 	stopped *StopError
 	locked  bool          // the engine holds the state's lock, as far as the server has said
+	lockID  string        // of that lock; empty if it does not hold it
 	known   *knownState   // the newest state seen under that lock; nil: none was
 	beaten  time.Time     // when the last beat was sent
 	kick    chan struct{} // of one: beat now
@@ -178,6 +180,11 @@ func (s *agentSession) Step(name string) {
 // StateAddress returns where the engine finds its state.
 func (s *agentSession) StateAddress() (addr, user, password string) {
 	return s.endpoint, s.key, s.password
+}
+
+// WriteAddress returns where the engine that applies finds its state.
+func (s *agentSession) WriteAddress() (addr, user, password string) {
+	return s.endpoint, s.key, s.writing
 }
 
 // WatchState makes saw see the states on their way, in both directions.
