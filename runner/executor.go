@@ -142,13 +142,18 @@ func NewExecutor(opts ExecutorOptions) (*Executor, error) {
 // mode returns how engines are kept from all else.
 func (e *Executor) mode() sandbox.Mode { return e.opts.Isolation.mode() }
 
+// passable is the mode of folders that lead to what engines are given.
+func (e *Executor) passable() fs.FileMode {
+	if e.mode().OwnUser() && !e.mode().OwnRoot() {
+		return 0o711
+	}
+	return 0o700
+}
+
 // makeFolders makes those of WorkDir. Engines that are other users and see the
 // machine's file system pass through them to what is theirs.
 func (e *Executor) makeFolders() error {
-	mode := fs.FileMode(0o700)
-	if e.mode().OwnUser() && !e.mode().OwnRoot() {
-		mode = 0o711
-	}
+	mode := e.passable()
 	for _, name := range []string{"", workspacesDir, sharedDir, enginesDir, locationsDir} {
 		path := filepath.Join(e.opts.WorkDir, name)
 		if err := os.MkdirAll(path, mode); err != nil {

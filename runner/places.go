@@ -53,7 +53,7 @@ func (e *Executor) takePlace(a holdfast.Assignment) (place, error) {
 		}
 		e.opts.Logger.Warn("workspace has a path of its own", "cluster", a.Cluster, "run", a.Run, "err", err)
 	}
-	if err := ownFolder(own, a.AttemptRef); err != nil {
+	if err := e.ownFolder(own, a.AttemptRef); err != nil {
 		return place{}, err
 	}
 	return place{dir: own, release: func() {}}, nil
@@ -82,7 +82,7 @@ func (e *Executor) takeLocation(a holdfast.Assignment) (place, error) {
 	dir := filepath.Join(e.opts.WorkDir, workspacesDir, placePrefix+hash)
 	err = e.clearLeftover(dir)
 	if err == nil {
-		err = ownFolder(dir, a.AttemptRef)
+		err = e.ownFolder(dir, a.AttemptRef)
 	}
 	if err != nil {
 		release()
@@ -119,6 +119,7 @@ func (e *Executor) clearLeftover(dir string) error {
 // setAside gives a workspace that must not be lost the path of its attempt, and
 // returns it.
 func (e *Executor) setAside(dir string) (string, error) {
+	_ = os.Chmod(dir, 0o700) //nolint:gosec // no engine needs it any more
 	name := ownerOf(dir)
 	if !safeID.MatchString(name) || strings.HasPrefix(name, placePrefix) {
 		name = "unknown"
@@ -134,8 +135,11 @@ func (e *Executor) setAside(dir string) (string, error) {
 }
 
 // ownFolder makes dir and writes down whose it is, before anything else is in it.
-func ownFolder(dir string, ref holdfast.AttemptRef) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+func (e *Executor) ownFolder(dir string, ref holdfast.AttemptRef) error {
+	if err := os.MkdirAll(dir, e.passable()); err != nil {
+		return fmt.Errorf("make workspace: %w", err)
+	}
+	if err := os.Chmod(dir, e.passable()); err != nil {
 		return fmt.Errorf("make workspace: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, ownerFile), []byte(ownerName(ref)), 0o600); err != nil {

@@ -54,7 +54,7 @@ func TestCodeInAPlanCannotReadTheServersKeys(t *testing.T) {
 	if loot := w.said("loot"); loot == "" || strings.Contains(loot, "stolen") || strings.HasSuffix(loot, " 0") || loot == "0" {
 		t.Errorf("the script came home with %q, want no more than another user's id", loot)
 	}
-	allowed := "PATH HOME TMPDIR LANG PWD OLDPWD SHLVL _ CHECKPOINT_DISABLE GOGC"
+	allowed := "PATH HOME TMPDIR LANG PWD OLDPWD SHLVL _ CHECKPOINT_DISABLE GOGC GOMEMLIMIT"
 	data, err := os.ReadFile(w.witness("env"))
 	if err != nil {
 		t.Fatal(err)
