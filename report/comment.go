@@ -53,6 +53,7 @@ func (w *writer) comment(level detail) string {
 	w.danger()
 	w.faults()
 	w.attention()
+	w.gates()
 	w.failures()
 	w.summary()
 	for _, g := range w.groups {
@@ -253,7 +254,11 @@ func (w *writer) next() {
 		parts = append(parts, "this comment is updated when the plans are done")
 	default:
 		if w.total.by[stageDone] > 0 {
-			parts = append(parts, w.mergeWord())
+			merge := w.mergeWord()
+			if len(missingGates(w.outcomes)) > 0 {
+				merge = "get what is missing, then " + merge
+			}
+			parts = append(parts, merge)
 		}
 		parts = append(parts, releaseWords(w.impacts)...)
 		if planMore(w.impacts) {

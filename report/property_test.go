@@ -187,6 +187,7 @@ func hostile(s string, n int) []report.PullRequest {
 	}
 	good := planned("good", plan)
 	good.Name, good.Document.Environment, good.Document.Region = s, s, s
+	good.Gates = []holdfast.Gate{{Name: s, Given: []string{s, s}, Missing: s, From: s}, {Name: s, Met: true, Given: []string{s}}}
 	good.Plan.Template, good.Plan.EngineName, good.Plan.EngineVersion = s, s, s
 	bad := planned("bad", plan)
 	bad.Summary, bad.Plan.Status = nil, holdfast.RunErrored

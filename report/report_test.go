@@ -224,7 +224,15 @@ func cases() map[string]report.PullRequest {
 	provisional := planned("apps-eu", smallPlan("apps-eu"))
 	provisional.Plan.Provisional = []string{"network-eu"}
 
+	ask := holdfast.Gate{Name: "approved", Missing: "nobody has approved it", From: "anybody with write permission but ann, by a review or `/holdfast approve`"}
+	given := holdfast.Gate{Name: "approved", Met: true, Given: []string{"lead approved in a review", "bob approved by command"}}
+	blocked := holdfast.Gate{Name: "mergeable", Missing: `the code host does not let it be merged: "behind"`, From: "what the code host asks for: checks, reviews, no conflicts"}
+	gated := pullRequest(planned("prod-eu", smallPlan("prod-eu")), planned("prod-us", smallPlan("prod-us")), planned("dev-us", smallPlan("dev-us")), planned("stg-us", emptyPlan()))
+	gated.Clusters[0].Gates, gated.Clusters[1].Gates = []holdfast.Gate{ask, blocked}, []holdfast.Gate{ask}
+	gated.Clusters[2].Gates, gated.Clusters[3].Gates = []holdfast.Gate{given}, []holdfast.Gate{ask}
+
 	cases := map[string]report.PullRequest{
+		"gates":            gated,
 		"plan":             logs,
 		"plan-one":         pullRequest(planned("dev-us", smallPlan("dev-us"))),
 		"plan-same":        pullRequest(planned("dev-us", smallPlan("dev-us")), planned("dev-eu", smallPlan("dev-eu")), planned("dev-ap", smallPlan("dev-ap"))),

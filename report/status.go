@@ -83,12 +83,20 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 	case t.counts.Replace+t.counts.Delete+t.counts.Forget > 0 && Unshown(r) != "":
 		return holdfast.StatusError, "not reviewed: " + Unshown(r) + "; split the pull request"
 	case moves(impacts) && len(outcomes) > 0:
-		return holdfast.StatusSuccess, plannedDescription(t) + "; " + impactWords(impacts, oneLine)
+		return holdfast.StatusSuccess, gated(outcomes, plannedDescription(t)+"; "+impactWords(impacts, oneLine))
 	case len(impacts) > 0 && len(outcomes) == 0:
 		return holdfast.StatusSuccess, impactWords(impacts, oneLine)
 	default:
-		return holdfast.StatusSuccess, plannedDescription(t)
+		return holdfast.StatusSuccess, gated(outcomes, plannedDescription(t))
 	}
+}
+
+// gated is a description with what an apply will ask for in front of it.
+func gated(outcomes []outcome, description string) string {
+	if missing := missingWords(outcomes); missing != "" {
+		return missing + "; " + description
+	}
+	return description
 }
 
 func plannedDescription(t total) string {

@@ -14,6 +14,7 @@ func TestStatuses(t *testing.T) {
 	tests := map[string]struct{ plan, apply holdfast.StatusState }{
 		"plan":             {holdfast.StatusSuccess, ""},
 		"plan-one":         {holdfast.StatusSuccess, ""},
+		"gates":            {holdfast.StatusSuccess, ""},
 		"plan-same":        {holdfast.StatusSuccess, ""},
 		"plan-unchanged":   {holdfast.StatusSuccess, ""},
 		"plan-manual":      {holdfast.StatusSuccess, ""},

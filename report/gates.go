@@ -1,0 +1,133 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// gatesOf are the conditions that the apply of what is planned has to meet.
+func gatesOf(o outcome) []holdfast.Gate {
+	if o.stage != stageDone || o.applied {
+		return nil
+	}
+	return o.cluster.Gates
+}
+
+// gateView is a condition as it stands for some clusters.
+type gateView struct {
+	gate     holdfast.Gate
+	clusters []string
+}
+
+// gateViews puts clusters together for which a condition stands alike: those that
+// are not met first.
+func gateViews(outcomes []outcome) []gateView {
+	var views []gateView
+	for _, o := range outcomes {
+		for _, g := range gatesOf(o) {
+			i := slices.IndexFunc(views, func(v gateView) bool {
+				return v.gate.Name == g.Name && v.gate.Met == g.Met && v.gate.Missing == g.Missing && v.gate.From == g.From && slices.Equal(v.gate.Given, g.Given)
+			})
+			if i < 0 {
+				i = len(views)
+				views = append(views, gateView{gate: g})
+			}
+			views[i].clusters = append(views[i].clusters, o.cluster.Name)
+		}
+	}
+	slices.SortStableFunc(views, func(a, b gateView) int {
+		switch {
+		case a.gate.Met == b.gate.Met:
+			return 0
+		case b.gate.Met:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return views
+}
+
+// gates says before the merge what an apply will ask for: what is missing, who can
+// give it, and what was given.
+func (w *writer) gates() {
+	if w.r.merged() {
+		return
+	}
+	views := gateViews(w.outcomes)
+	missing := slices.IndexFunc(views, func(v gateView) bool { return v.gate.Met })
+	if missing < 0 {
+		missing = len(views)
+	}
+	if missing > 0 {
+		w.line("> [!IMPORTANT]")
+		for i, v := range firstOf(&w.page, views[:missing], w.level.notes) {
+			if i > 0 {
+				w.line(">")
+			}
+			line := fmt.Sprintf("> ⏳ **%s** is required for %s, and is missing: %s.", text(v.gate.Name), w.gateClusters(v), spans(shorten(oneLine(v.gate.Missing), 500)))
+			if v.gate.From != "" {
+				line += " It needs " + spans(shorten(oneLine(v.gate.From), 300)) + "."
+			}
+			if len(v.gate.Given) > 0 {
+				line += " Given: " + givenWords(v.gate) + "."
+			}
+			w.line(line)
+		}
+		w.line("")
+	}
+	for _, v := range firstOf(&w.page, views[missing:], w.level.notes) {
+		given := ""
+		if len(v.gate.Given) > 0 {
+			given = ": " + givenWords(v.gate)
+		}
+		w.linef("✅ **%s**, required for %s%s.\n", text(v.gate.Name), w.gateClusters(v), given)
+	}
+}
+
+func (w *writer) gateClusters(v gateView) string {
+	if len(v.clusters) > 1 && len(v.clusters) == w.total.all {
+		return "all clusters"
+	}
+	return names(v.clusters)
+}
+
+func givenWords(g holdfast.Gate) string {
+	given := make([]string, len(g.Given))
+	for i, word := range g.Given {
+		given[i] = spans(shorten(oneLine(word), 100))
+	}
+	return list(given, 10)
+}
+
+// missingGates are the names of the conditions that are not met, once each.
+func missingGates(outcomes []outcome) []string {
+	var missing []string
+	for _, o := range outcomes {
+		for _, g := range gatesOf(o) {
+			if !g.Met && !slices.Contains(missing, g.Name) {
+				missing = append(missing, g.Name)
+			}
+		}
+	}
+	return missing
+}
+
+// missingWords is "approval missing" for a status; empty if nothing is.
+func missingWords(outcomes []outcome) string {
+	var words []string
+	for _, name := range missingGates(outcomes) {
+		switch name {
+		case holdfast.GateApproved:
+			words = append(words, "approval missing")
+		case holdfast.GateMergeable:
+			words = append(words, "not mergeable yet")
+		default:
+			words = append(words, name+" missing")
+		}
+	}
+	return strings.Join(words, ", ")
+}
