@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gopkg.in/yaml.v3"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/templates"
 )
@@ -66,6 +67,10 @@ func TestReasons(t *testing.T) {
 	isReason := func(name string) bool { return strings.HasPrefix(name, "Reason") }
 	reasons, causes := literalsOf(t, "../reconciler", "../reconciler/dispatch", "../runner")
 	causes = union(causes, constantsOf(t, "../runner", func(name string) bool { return strings.HasPrefix(name, "cause") }, ""))
+	if diff := cmp.Diff(union(causes, []string{holdfast.CauseInvalidOutcome}), holdfast.Causes()); diff != "" {
+		t.Errorf("the causes that are taken from agents are not those of the code (-code +taken):\n%s", diff)
+	}
+	causes = union(causes, holdfast.Causes())
 	reasons = union(reasons, constantsOf(t, "..", isReason, ""), constantsOf(t, "../reconciler", isReason, ""))
 	reasons = slices.DeleteFunc(reasons, func(s string) bool { return slices.Contains(causes, s) })
 	for header, want := range map[string][]string{"Reason": reasons, "Cause": causes} {

@@ -107,7 +107,7 @@ func TestFailedRemedyInItsMiddle(t *testing.T) {
 	if rec.Phase != holdfast.PhaseFailed || !rec.Drift.Due.IsZero() {
 		t.Errorf("it is %s, due at %s", rec.Phase, rec.Drift.Due)
 	}
-	f.expectRuns("prod", "plan no_changes", "drift planned", "apply errored EngineError", "plan queued ApplyFailed")
+	f.expectRuns("prod", "plan no_changes", "drift planned", "apply errored EngineFailed", "plan queued ApplyFailed")
 }
 
 func TestDriftIsHeld(t *testing.T) {
@@ -277,7 +277,7 @@ func TestRemedySurvivesACrash(t *testing.T) {
 	f.look()
 	f.r.Resume(t.Context())
 	f.settle()
-	f.expectRuns("prod", "plan no_changes", "drift planned", "apply errored EngineError")
+	f.expectRuns("prod", "plan no_changes", "drift planned", "apply errored EngineFailed")
 	if got := f.cluster("prod").Drift.Remedy; got != apply.ID {
 		t.Errorf("the remedy is %q", got)
 	}

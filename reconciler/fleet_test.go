@@ -297,7 +297,7 @@ func good(a holdfast.Assignment) holdfast.Result {
 }
 
 func failing(a holdfast.Assignment) holdfast.Result {
-	return holdfast.Result{Status: holdfast.RunErrored, Reason: "EngineError", Applying: a.Kind.Writes(), Failure: &holdfast.Failure{
+	return holdfast.Result{Status: holdfast.RunErrored, Reason: "EngineFailed", Applying: a.Kind.Writes(), Failure: &holdfast.Failure{
 		Step: "apply", Summary: "no such instance type", Cause: "InvalidConfiguration",
 	}}
 }

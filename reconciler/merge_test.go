@@ -131,7 +131,7 @@ func TestFailedApplyIsPlannedAgainAndWaits(t *testing.T) {
 	f := reviewed(t)
 	f.merge(1, byMerge)
 	f.execute(failing)
-	f.expectRuns("prod", "plan no_changes", "plan planned", "apply errored EngineError", "plan queued ApplyFailed")
+	f.expectRuns("prod", "plan no_changes", "plan planned", "apply errored EngineFailed", "plan queued ApplyFailed")
 	f.executeAll(good)
 	rec := f.cluster("prod")
 	if rec.Waiting != decision.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed {

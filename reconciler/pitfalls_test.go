@@ -76,7 +76,7 @@ func limitHolds(t *testing.T) {
 		f.look()
 		f.clock.Advance(time.Hour)
 	}
-	f.expectRuns("prod", "plan errored EngineError")
+	f.expectRuns("prod", "plan errored EngineFailed")
 	if run := f.newest("prod"); run.Attempt != 3 {
 		t.Errorf("it was tried %d times", run.Attempt)
 	}

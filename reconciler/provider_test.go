@@ -44,7 +44,7 @@ spec:
 
 func ends(cause string) func(holdfast.Assignment) holdfast.Result {
 	return func(holdfast.Assignment) holdfast.Result {
-		return holdfast.Result{Status: holdfast.RunErrored, Reason: "EngineError", Failure: &holdfast.Failure{
+		return holdfast.Result{Status: holdfast.RunErrored, Reason: "EngineFailed", Failure: &holdfast.Failure{
 			Step: "plan", Summary: "Rate exceeded", Cause: cause, Transient: true,
 		}}
 	}

@@ -279,7 +279,7 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 	if err := t.layOut(ctx); err != nil {
 		return err
 	}
-	t.module = readModule(t.root, t.bundle)
+	t.module = readModule(t.root, t.bundle, t.a.Engine.Name)
 	t.redact.Add(t.module.secrets...)
 	for _, name := range t.module.sensitive {
 		t.redact.Add(variableSecrets(cmp.Or(t.a.Env[variablePrefix+name], t.exec.opts.Env[variablePrefix+name]))...)
@@ -459,6 +459,9 @@ func (t *attempt) chooseEngine(ctx context.Context) error {
 		}
 	case err != nil:
 		return fmt.Errorf("choose engine: %w", err)
+	}
+	if err := t.module.heldTo(t.engine.name, t.a.Engine.Name, t.a.OwnState); err != nil {
+		return &attemptError{cause: causeConfig, err: err}
 	}
 	t.result.EngineName, t.result.EngineVersion = t.engine.name, t.engine.version
 	t.say("using %s %s", t.engine.name, t.engine.version)

@@ -21,16 +21,18 @@ import (
 // init and of the choice of an engine, read from the code without running it.
 // What cannot be parsed is left out: the engine will say so better.
 type rootModule struct {
-	requires    []string // version constraints of the root's required_version
-	tofu        bool     // there are files that only tofu reads
-	backend     string   // type of the root's backend, "cloud", or empty
-	bareBackend bool     // the backend block has no arguments
-	fetched     bool     // there are modules that init fetches
-	unpinned    bool     // a fetched module's version can move
-	opaque      bool     // there is code that could not be read in full
-	needs       []string // all that init's result depends on, sorted
-	secrets     []string // values given to secret variables
-	sensitive   []string // names of the secret variables, sorted
+	requires    []string     // version constraints of the root's required_version
+	tofu        bool         // there are files that only tofu reads
+	backend     string       // type of the root's backend, "cloud", or empty
+	bareBackend bool         // the backend block has no arguments
+	files       []string     // names of the root's code
+	blocks      []stateBlock // of all of the root's code
+	fetched     bool         // there are modules that init fetches
+	unpinned    bool         // a fetched module's version can move
+	opaque      bool         // there is code that could not be read in full
+	needs       []string     // all that init's result depends on, sorted
+	secrets     []string     // values given to secret variables
+	sensitive   []string     // names of the secret variables, sorted
 }
 
 // maxModules bounds how many local modules are read: a cycle of calls is an
@@ -45,10 +47,17 @@ type moduleReader struct {
 	sensitive map[string]bool
 }
 
-// readModule reads the root module in dir, and what it calls inside the bundle.
-func readModule(dir, bundle string) rootModule {
+// readModule reads the root module in dir, and what it calls inside the bundle, as
+// code for an engine; empty: for the one that would be chosen for it.
+func readModule(dir, bundle, engine string) rootModule {
 	r := &moduleReader{bundle: bundle, needs: map[string]bool{}, seen: map[string]bool{}, sensitive: map[string]bool{}}
 	r.read(dir, "")
+	if b := r.module.stateBlockFor(engine); b.kind != "" {
+		r.module.backend, r.module.bareBackend = b.kind, b.bare
+		if b.kind != "cloud" {
+			r.needs["backend "+b.kind] = true
+		}
+	}
 	for need := range r.needs {
 		r.module.needs = append(r.module.needs, need)
 	}
@@ -94,6 +103,9 @@ func (r *moduleReader) read(dir, path string) {
 		if !isCode(name) {
 			continue
 		}
+		if path == "" {
+			r.module.files = append(r.module.files, name)
+		}
 		file, err := parseCode(filepath.Join(dir, name))
 		r.module.opaque = r.module.opaque || err != nil
 		if file == nil || file.Body == nil {
@@ -104,7 +116,7 @@ func (r *moduleReader) read(dir, path string) {
 			continue
 		}
 		for _, block := range content.Blocks {
-			r.block(file, block, dir, path)
+			r.block(file, block, dir, name, path)
 		}
 	}
 }
@@ -119,10 +131,10 @@ func isCode(name string) bool {
 	return false
 }
 
-func (r *moduleReader) block(file *hcl.File, block *hcl.Block, dir, path string) {
+func (r *moduleReader) block(file *hcl.File, block *hcl.Block, dir, name, path string) {
 	switch block.Type {
 	case "terraform":
-		r.terraform(file, block.Body, path)
+		r.terraform(file, block.Body, name, path)
 	case "module":
 		r.call(file, block, dir, path)
 	case "provider":
@@ -148,11 +160,12 @@ var terraformSchema = &hcl.BodySchema{
 	Blocks: []hcl.BlockHeaderSchema{
 		{Type: "backend", LabelNames: []string{"type"}},
 		{Type: "cloud"},
+		{Type: "state_store", LabelNames: []string{"type"}},
 		{Type: "required_providers"},
 	},
 }
 
-func (r *moduleReader) terraform(file *hcl.File, body hcl.Body, path string) {
+func (r *moduleReader) terraform(file *hcl.File, body hcl.Body, name, path string) {
 	content, _, _ := body.PartialContent(terraformSchema)
 	if content == nil {
 		return
@@ -168,12 +181,10 @@ func (r *moduleReader) terraform(file *hcl.File, body hcl.Body, path string) {
 				r.needs["required "+path+" "+name+" "+squeeze(attribute.Expr.Range().SliceBytes(file.Bytes))] = true
 			}
 		case path != "": // backends of called modules mean nothing
-		case block.Type == "cloud":
-			r.module.backend = "cloud"
+		case block.Type == "backend":
+			r.module.blocks = append(r.module.blocks, stateBlock{name, block.Labels[0], len(attributes) == 0})
 		default:
-			r.module.backend = block.Labels[0]
-			r.module.bareBackend = len(attributes) == 0
-			r.needs["backend "+r.module.backend] = true
+			r.module.blocks = append(r.module.blocks, stateBlock{name, block.Type, false})
 		}
 	}
 }

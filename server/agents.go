@@ -189,6 +189,10 @@ func (s *Server) putArtefact(c *gin.Context) {
 		s.fail(c, badRequest("artefact name %q: want lower-case letters, digits, dot, dash and underscore, at most 64", name))
 		return
 	}
+	if !holdfast.KnownArtefact(who.run.Kind, name) {
+		s.fail(c, fmt.Errorf("a %s run leaves no artefact %q: %w", who.run.Kind, name, holdfast.ErrForbidden))
+		return
+	}
 	body := &trackedReader{Reader: http.MaxBytesReader(c.Writer, c.Request.Body, s.opts.MaxArtefactBytes)}
 	err = s.opts.Blobs.PutArtefact(c.Request.Context(), who.ref, name, body)
 	switch {

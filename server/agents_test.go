@@ -193,6 +193,7 @@ func TestAttemptRules(t *testing.T) {
 		{"artefact", "PUT", attempt + "artefacts/plan.json", mine, "{}", 204},
 		{"artefact with a bad name", "PUT", attempt + "artefacts/..%2Fplan", mine, "{}", 404},
 		{"artefact with an odd name", "PUT", attempt + "artefacts/.plan", mine, "{}", 400},
+		{"artefact that no run has", "PUT", attempt + "artefacts/loot", mine, "{}", 403},
 		{"artefact of another run", "PUT", "/agent/v1/runs/run-us/attempts/1/artefacts/plan", mine, "{}", 403},
 		{"result with an old fence", "POST", attempt + "result", mine, `{"fence":9,"status":"applied"}`, 409},
 		{"result that is no end", "POST", attempt + "result", mine, `{"fence":10,"status":"running"}`, 400},

@@ -21,7 +21,8 @@ type module struct {
 	calls     []moduleCall
 	variables map[string]moduleVariable
 	outputs   map[string]bool
-	backend   *codeBackend
+	names     []string        // of the files
+	backends  []*codeBackend  // of all files
 	reads     []string        // outside the folder, from the folder, by file() and the like
 	rootReads []string        // the same from the root module's folder
 	faults    holdfast.Faults // in the order of the files
@@ -41,14 +42,6 @@ type moduleVariable struct {
 	nullable bool
 }
 
-// codeBackend is a backend or cloud block in a module's code.
-type codeBackend struct {
-	kind       string
-	attributes map[string]any // those that are literal text
-	file       string
-	line       int
-}
-
 func isCode(name string) bool {
 	for _, suffix := range []string{".tf", ".tf.json", ".tofu", ".tofu.json"} {
 		if strings.HasSuffix(name, suffix) && !strings.HasPrefix(name, ".") {
@@ -65,6 +58,7 @@ func newModule() *module {
 // read takes in one file of code.
 func (m *module) read(file string, data []byte) {
 	m.files++
+	m.names = append(m.names, file)
 	if line := tooDeep(data); line > 0 {
 		m.faults = append(m.faults, holdfast.Fault{File: file, Line: line, Message: "code is nested too deeply"})
 		return
@@ -313,20 +307,19 @@ func (m *module) settings(file string, block *hcl.Block) {
 	content, _, _ := block.Body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 		{Type: "backend", LabelNames: []string{"type"}},
 		{Type: "cloud"},
+		{Type: "state_store", LabelNames: []string{"type"}},
 	}})
 	if content == nil {
 		return
 	}
 	for _, b := range content.Blocks {
-		kind := "cloud"
+		kind := b.Type
 		if b.Type == "backend" {
 			kind = b.Labels[0]
 		}
-		m.backend = &codeBackend{
-			kind: kind, attributes: map[string]any{},
-			file: file, line: b.DefRange.Start.Line,
-		}
-		m.backend.read(b.Body, kind)
+		found := &codeBackend{kind: kind, attributes: map[string]any{}, file: file, line: b.DefRange.Start.Line}
+		found.read(b.Body, kind)
+		m.backends = append(m.backends, found)
 	}
 }
 

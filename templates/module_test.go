@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -184,6 +185,18 @@ func TestModuleFaults(t *testing.T) {
 			files: []string{file, "terraform {\n  backend \"s3\" {}\n}\n"},
 			want:  []string{`c.yaml:8:3: spec.state beside the backend "s3" in infra/own/main.tf:2 (remove one of them)`},
 		},
+		"a backend and a cloud": {
+			files: []string{"infra/own/a.tf", "terraform {\n  backend \"s3\" {}\n}\n", "infra/own/b.tf", "terraform {\n  cloud {}\n}\n"},
+			want:  []string{`infra/own/b.tf:2: the cloud block stands beside the backend "s3" in infra/own/a.tf:2 (remove one of them)`},
+		},
+		"state store": {
+			files: []string{"infra/own/a_override.tf", "terraform {\n  state_store \"x_y\" {}\n}\n"},
+			want:  []string{`infra/own/a_override.tf:2: a state_store block is not supported (use a backend, or none: the state is kept by Holdfast then)`},
+		},
+		"local backend in an override": {
+			files: []string{"infra/own/a_override.tf", "terraform {\n  backend \"local\" {}\n}\n"},
+			want:  []string{`infra/own/a_override.tf:2: a local backend keeps the state in a workspace that is thrown away (remove the block: the state is kept by Holdfast then; or use another backend)`},
+		},
 		"local backend": {
 			files: []string{file, "terraform {\n  backend \"local\" {}\n}\n"},
 			want:  []string{`infra/own/main.tf:2: a local backend keeps the state in a workspace that is thrown away (remove the block: the state is kept by Holdfast then; or use another backend)`},
@@ -222,6 +235,9 @@ func TestStateLocation(t *testing.T) {
 	code := func(block string) []string {
 		return []string{"infra/own/backend.tf", "terraform {\n" + block + "\n}\n"}
 	}
+	gcs := func(bucket string) string {
+		return fmt.Sprintf("terraform {\n  backend \"gcs\" {\n    bucket = %q\n    prefix = \"p\"\n  }\n}\n", bucket)
+	}
 	tests := map[string]struct {
 		spec  string
 		files []string
@@ -242,6 +258,16 @@ func TestStateLocation(t *testing.T) {
 		"code, expression":      {files: code(`backend "s3" {` + "\nbucket = \"b\"\nkey = var.size\n}"), want: "s3:infra/own"},
 		"code, unknown kind":    {files: code(`backend "pg" {` + "\nconn_str = \"postgres://u:p@h/d\"\n}"), want: "pg:infra/own"},
 		"code, cloud":           {files: code("cloud {\norganization = \"o\"\nworkspaces {\nname = \"w\"\n}\n}"), want: "cloud:organization=o,workspaces.name=w"},
+		"code, overridden":      {files: append(code(`backend "s3" {`+"\nbucket = \"b\"\nkey = \"k\"\n}"), "infra/own/a_override.tf", gcs("other")), want: "gcs:bucket=other,prefix=p"},
+		"code, override.tf":     {files: append(code(`backend "s3" {`+"\nbucket = \"b\"\nkey = \"k\"\n}"), "infra/own/override.tf", gcs("other")), want: "gcs:bucket=other,prefix=p"},
+		"code, override, JSON":  {files: append(code(`backend "s3" {`+"\nbucket = \"b\"\nkey = \"k\"\n}"), "infra/own/override.tf.json", `{"terraform": {"backend": {"gcs": {"bucket": "other", "prefix": "p"}}}}`), want: "gcs:bucket=other,prefix=p"},
+		"code, two overrides":   {files: []string{"infra/own/a_override.tf", gcs("a"), "infra/own/b_override.tf", gcs("b"), "infra/own/zz.tf", gcs("z")}, want: "gcs:bucket=b,prefix=p"},
+		"code, only overridden": {files: []string{"infra/own/a_override.tf", gcs("a")}, want: "gcs:bucket=a,prefix=p"},
+		"code, cloud override":  {files: []string{"infra/own/zz.tf", gcs("z"), "infra/own/a_override.tf", "terraform {\ncloud {\norganization = \"o\"\nworkspaces {\nname = \"w\"\n}\n}\n}\n"}, want: "cloud:organization=o,workspaces.name=w"},
+		"code, two blocks":      {files: []string{"infra/own/zz.tf", "terraform {\n}\n" + gcs("z") + "terraform {\nrequired_version = \">= 1\"\n}\n"}, want: "gcs:bucket=z,prefix=p"},
+		"code, tofu":            {files: []string{"infra/own/b.tf", gcs("tf"), "infra/own/b.tofu", gcs("tofu")}, want: "gcs:bucket=tofu,prefix=p"},
+		"code, tofu, override":  {files: []string{"infra/own/b_override.tf", gcs("tf"), "infra/own/b_override.tofu", gcs("tofu"), "infra/own/c.tf", gcs("c")}, want: "gcs:bucket=tofu,prefix=p"},
+		"code, terraform":       {spec: "engine: {name: terraform}", files: []string{"infra/own/b.tf", gcs("tf"), "infra/own/a.tofu", gcs("tofu"), "infra/own/a_override.tofu", gcs("over")}, want: "gcs:bucket=tf,prefix=p"},
 		"code, JSON":            {files: []string{"infra/own/b.tf.json", `{"terraform": {"backend": {"gcs": {"bucket": "b", "prefix": "p"}}}}`}, want: "gcs:bucket=b,prefix=p"},
 	}
 	for name, tc := range tests {

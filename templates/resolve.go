@@ -337,7 +337,8 @@ func (r *Resolver) fromModule(tree holdfast.Tree, doc Document) (*Root, holdfast
 func moduleFaults(doc Document, g *gatherer, dir string) holdfast.Faults {
 	var faults holdfast.Faults
 	m, c := g.modules[dir], doc.Cluster
-	if b := m.backend; b != nil {
+	faults = append(faults, m.backendFaults(dir, c.Engine.Name)...)
+	if b := m.backendFor(c.Engine.Name); b != nil {
 		at := fmt.Sprintf("%s:%d", path.Join(dir, b.file), b.line)
 		if c.State != nil {
 			faults = append(faults, doc.keyFault(
@@ -394,7 +395,7 @@ func assembleModule(c holdfast.Cluster, g *gatherer, dir string) (*Root, holdfas
 		EngineConstraint: c.Engine.Version, Variables: c.Variables, Reads: g.reads(),
 	}
 	var b backend
-	if code := g.modules[dir].backend; code != nil {
+	if code := g.modules[dir].backendFor(c.Engine.Name); code != nil {
 		b = code.backend(dir)
 	} else {
 		b = backendOf(c)

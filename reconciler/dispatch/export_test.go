@@ -27,3 +27,8 @@ func Meant(means map[string]string, outputs []holdfast.Output) (holdfast.Applied
 	ignored := meant(&applied, outputs)
 	return applied, ignored
 }
+
+// Checked is what is taken of a result that an agent has sent.
+func Checked(run holdfast.Run, result holdfast.Result) (holdfast.Result, string) {
+	return checked(run, result)
+}

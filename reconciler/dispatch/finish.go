@@ -10,11 +10,19 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
-// Finish records how an attempt ended. A second delivery of the same result is
+// Finish records how an attempt ended, by its agent's word as far as that can be;
+// what cannot is recorded as an error. A second delivery of the same result is
 // an ErrFenced: the first one was taken.
 func (d *Dispatcher) Finish(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) error {
-	run, err := d.end(ctx, ref, result)
+	run, err := d.opts.Store.Run(ctx, ref.Run)
 	if err != nil {
+		return fmt.Errorf("read run %s: %w", ref.Run, err)
+	}
+	result, why := checked(run, result)
+	if why != "" {
+		d.opts.Logger.WarnContext(ctx, "outcome was refused", "run", run.ID, "attempt", ref.Attempt, "agent", run.Agent, "detail", why)
+	}
+	if run, err = d.end(ctx, ref, result); err != nil {
 		return err
 	}
 	d.opts.Fleet.Finished(run, result.Steps)

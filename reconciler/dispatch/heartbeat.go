@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -15,6 +16,9 @@ import (
 func (d *Dispatcher) Heartbeat(
 	ctx context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat,
 ) (holdfast.HeartbeatReply, error) {
+	if !slices.Contains(steps, beat.Step) {
+		beat.Step = ""
+	}
 	run, err := d.opts.Store.Beat(ctx, ref, beat.Step, d.opts.Now())
 	if err != nil {
 		return holdfast.HeartbeatReply{}, fmt.Errorf("record heartbeat of run %s: %w", ref.Run, err)

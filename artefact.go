@@ -1,0 +1,15 @@
+package holdfast
+
+// KnownArtefact reports whether attempts at runs of a kind leave something behind
+// under that name. Nothing else is taken from them.
+func KnownArtefact(kind RunKind, name string) bool {
+	switch name {
+	case ArtefactPlanFile, ArtefactPlanJSON, ArtefactPlan, ArtefactLockFile, ArtefactOutputs, ArtefactInput, ArtefactResources,
+		"document", "info":
+		return true
+	case ArtefactErrored:
+		return kind.Writes()
+	default:
+		return false
+	}
+}

@@ -1,0 +1,139 @@
+package dispatch
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Bounds of what an agent may say of an attempt. What is longer is cut: it is for
+// people, and nothing is decided by it.
+const (
+	maxLine        = 2 << 10  // bytes of what stands in one line
+	maxText        = 64 << 10 // bytes of a text of several lines
+	maxDiagnostics = 100
+	maxAddresses   = 1000
+	maxSteps       = 32
+	maxStepTime    = 30 * 24 * time.Hour
+)
+
+// steps are the parts that an attempt has.
+var steps = []string{"prepare", "init", "validate", "plan", "show", "wait", "apply", "outputs"}
+
+var (
+	digestText  = regexp.MustCompile(`^sha256:[0-9A-Za-z:._-]{1,200}$`)
+	versionText = regexp.MustCompile(`^[0-9A-Za-z.+-]{1,64}$`)
+)
+
+// checked is what is taken of a result that an agent has sent of an attempt at
+// run. The agent is believed what its kind of run can come to and the words that
+// there are; a result that cannot be becomes an error, which is never tried again
+// by itself, and why says what was wrong with it.
+func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why string) {
+	result = bounded(result)
+	switch {
+	case !result.Status.Done():
+		why = fmt.Sprintf("a run does not end %q", result.Status)
+	case !run.Kind.Writes() && result.Status == holdfast.RunApplied:
+		why = fmt.Sprintf("a %s run cannot end applied", run.Kind)
+	case !run.Kind.Writes() && result.Applying:
+		why = fmt.Sprintf("a %s run applies nothing", run.Kind)
+	case result.Reason == holdfast.ReasonPlanChanged && !run.Kind.Writes():
+		why = fmt.Sprintf("a %s run is compared with no review", run.Kind)
+	case result.Matched != "" && !slices.ContainsFunc(run.Reviews, func(r holdfast.Review) bool { return r.Run == result.Matched }) &&
+		result.Matched != run.StoredPlan:
+		why = "it matched a plan that it was not to be compared with"
+	case result.Counts != clamped(result.Counts):
+		why = "it counts less than nothing"
+	case badDigest(result.InputDigest), badDigest(result.Fingerprint):
+		why = "a digest in it is none"
+	case !slices.Contains([]string{"", "terraform", "tofu"}, result.EngineName),
+		result.EngineVersion != "" && !versionText.MatchString(result.EngineVersion):
+		why = "its engine is none that there is"
+	}
+	if why == "" {
+		return reported(result), ""
+	}
+	return holdfast.Result{
+		Fence: result.Fence, Status: holdfast.RunErrored, Reason: holdfast.CauseInvalidOutcome,
+		Applying: result.Applying && run.Kind.Writes(), Steps: result.Steps,
+		Failure: &holdfast.Failure{
+			Step: "prepare", Cause: holdfast.CauseInvalidOutcome, Summary: "what the agent reported of the attempt cannot be",
+			Detail: why, Hint: "look at the agent's log: it is of another version than the server, or somebody speaks in its place",
+		},
+	}, why
+}
+
+// reported is a result whose reason and cause are words that there are. An agent
+// of a newer version may have others: what else it says counts, but it is not
+// tried again by itself.
+func reported(r holdfast.Result) holdfast.Result {
+	if !holdfast.Reportable(r.Reason) {
+		r.Reason = holdfast.CauseInvalidOutcome
+	}
+	if r.Failure != nil && !holdfast.Reportable(r.Failure.Cause) {
+		f := *r.Failure
+		f.Cause, f.Transient = holdfast.CauseInvalidOutcome, false
+		r.Failure = &f
+	}
+	return r
+}
+
+func badDigest(d holdfast.Digest) bool { return d != "" && !digestText.MatchString(string(d)) }
+
+func clamped(c holdfast.Counts) holdfast.Counts {
+	for _, n := range []*int{&c.Create, &c.Update, &c.Replace, &c.Delete, &c.Import, &c.Move, &c.Forget, &c.Outputs} {
+		*n = max(*n, 0)
+	}
+	return c
+}
+
+// bounded cuts texts and lists to what they may be at most, and leaves out steps
+// that there are not.
+func bounded(r holdfast.Result) holdfast.Result {
+	r.Detail = cut(r.Detail, maxLine)
+	r.Steps = slices.DeleteFunc(slices.Clone(r.Steps), func(s holdfast.Step) bool {
+		return !slices.Contains(steps, s.Name) || s.Duration < 0 || s.Duration > maxStepTime
+	})
+	r.Steps = r.Steps[:min(len(r.Steps), maxSteps)]
+	if r.Failure == nil {
+		return r
+	}
+	f := *r.Failure
+	if f.Step != "" && !slices.Contains(steps, f.Step) {
+		f.Step = ""
+	}
+	f.Summary, f.Hint, f.Address = cut(f.Summary, maxLine), cut(f.Hint, maxLine), cut(f.Address, maxLine)
+	f.Detail = cut(f.Detail, maxText)
+	f.Diagnostics = slices.Clone(f.Diagnostics[:min(len(f.Diagnostics), maxDiagnostics)])
+	for i := range f.Diagnostics {
+		d := &f.Diagnostics[i]
+		d.Severity, d.Summary, d.Detail = cut(d.Severity, 16), cut(d.Summary, maxLine), cut(d.Detail, maxText)
+		d.Address, d.File = cut(d.Address, maxLine), cut(d.File, maxLine)
+	}
+	for _, list := range []*[]string{&f.Unrecorded, &f.Completed, &f.Remaining} {
+		*list = slices.Clone((*list)[:min(len(*list), maxAddresses)])
+		for i, address := range *list {
+			(*list)[i] = cut(address, maxLine)
+		}
+	}
+	r.Failure = &f
+	return r
+}
+
+// cut shortens a text to at most n bytes, at the border of a character.
+func cut(text string, n int) string {
+	text = strings.ToValidUTF8(text, "�")
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}

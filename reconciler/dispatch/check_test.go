@@ -1,0 +1,87 @@
+package dispatch_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
+)
+
+// TestOutcomeOfItsKind: of what an agent reports nothing counts that its run
+// cannot come to.
+func TestOutcomeOfItsKind(t *testing.T) {
+	t.Parallel()
+	reviewed := []holdfast.Review{{Run: "run-seen"}}
+	refused := map[string]struct {
+		kind   holdfast.RunKind
+		result holdfast.Result
+	}{
+		"a plan that has applied":   {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunApplied}},
+		"a check that has applied":  {holdfast.RunDrift, holdfast.Result{Status: holdfast.RunApplied}},
+		"a plan that applies":       {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunErrored, Applying: true}},
+		"a check that applies":      {holdfast.RunDrift, holdfast.Result{Status: holdfast.RunNoChanges, Applying: true}},
+		"a plan that was compared":  {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunPlanned, Reason: holdfast.ReasonPlanChanged}},
+		"no end":                    {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunRunning}},
+		"a status of its own":       {holdfast.RunApply, holdfast.Result{Status: "approved"}},
+		"less than nothing":         {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunPlanned, Counts: holdfast.Counts{Forget: -1}}},
+		"a digest that is a text":   {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunPlanned, InputDigest: "as reviewed\n"}},
+		"an engine of its own":      {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunPlanned, EngineName: "sh"}},
+		"a version that is a text":  {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunPlanned, EngineName: "tofu", EngineVersion: "1.10.0 <b>"}},
+		"equal to what is not seen": {holdfast.RunApply, holdfast.Result{Status: holdfast.RunApplied, Matched: "run-other"}},
+	}
+	for name, tc := range refused {
+		run := holdfast.Run{Kind: tc.kind, Reviews: reviewed}
+		got, why := dispatch.Checked(run, tc.result)
+		if why == "" || got.Status != holdfast.RunErrored || got.Reason != holdfast.CauseInvalidOutcome ||
+			got.Failure == nil || got.Failure.Transient || got.Applying {
+			t.Errorf("%s: taken as %+v (%s)", name, got, why)
+		}
+	}
+	// What an apply may have changed is not forgotten with it.
+	if got, _ := dispatch.Checked(holdfast.Run{Kind: holdfast.RunApply}, holdfast.Result{Status: "x", Applying: true}); !got.Applying {
+		t.Error("an apply that had begun counts as one that had not")
+	}
+	for _, kind := range []holdfast.RunKind{holdfast.RunPlan, holdfast.RunDrift, holdfast.RunApply, holdfast.RunDestroy} {
+		for _, status := range []holdfast.RunStatus{
+			holdfast.RunPlanned, holdfast.RunNoChanges, holdfast.RunErrored, holdfast.RunCanceled, holdfast.RunInterrupted,
+		} {
+			result := holdfast.Result{
+				Status: status, InputDigest: holdfast.DigestOf(nil), EngineName: "terraform", EngineVersion: "1.12.0-beta1",
+				Failure: &holdfast.Failure{Step: "plan", Cause: "Throttled", Transient: true}, Steps: []holdfast.Step{{Name: "init", Duration: time.Second}},
+			}
+			got, why := dispatch.Checked(holdfast.Run{Kind: kind}, result)
+			if !reflect.DeepEqual(got, result) || why != "" {
+				t.Errorf("%s that ends %s is taken as %+v (%s)", kind, status, got, why)
+			}
+		}
+	}
+}
+
+// TestWordsOfAnOutcome: a reason is one that there is, and texts have bounds.
+func TestWordsOfAnOutcome(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ä", 1<<20)
+	got, why := dispatch.Checked(holdfast.Run{Kind: holdfast.RunApply}, holdfast.Result{
+		Status: holdfast.RunErrored, Reason: "reviewed by alice", Detail: long, Applying: true,
+		Steps: []holdfast.Step{{Name: "apply", Duration: time.Minute}, {Name: long}, {Name: "plan", Duration: -1}},
+		Failure: &holdfast.Failure{
+			Step: "mine", Summary: long, Detail: long, Hint: long, Cause: "Because", Transient: true, Address: long,
+			Diagnostics: make([]holdfast.Diagnostic, 5000), Completed: make([]string, 5000), Unrecorded: []string{long, "aws_vpc.main"},
+		},
+	})
+	switch f := got.Failure; {
+	case why != "" || got.Status != holdfast.RunErrored || !got.Applying:
+		t.Errorf("refused as a whole: %s, %s", got.Status, why)
+	case got.Reason != holdfast.CauseInvalidOutcome || f.Cause != holdfast.CauseInvalidOutcome || f.Transient || f.Step != "":
+		t.Errorf("reason %q, cause %q, transient %t, step %q", got.Reason, f.Cause, f.Transient, f.Step)
+	case len(got.Detail)+len(f.Summary)+len(f.Detail)+len(f.Hint)+len(f.Address)+len(f.Unrecorded[0]) > 128<<10:
+		t.Errorf("texts of %d, %d, %d and %d bytes", len(got.Detail), len(f.Summary), len(f.Detail), len(f.Hint))
+	case len(f.Diagnostics) > 100 || len(f.Completed) > 1000 || f.Unrecorded[1] != "aws_vpc.main":
+		t.Errorf("%d diagnostics, %d that were completed, unrecorded %q", len(f.Diagnostics), len(f.Completed), f.Unrecorded[1:])
+	case len(got.Steps) != 1 || got.Steps[0].Name != "apply":
+		t.Errorf("steps %+v", got.Steps)
+	}
+}
