@@ -34,7 +34,10 @@ type ClusterRecord struct {
 	// Unreviewed; empty when there is nothing to wait for.
 	Waiting       string `json:"waiting,omitempty"`
 	WaitingDetail string `json:"waitingDetail,omitempty"`
-	Phase         Phase  `json:"phase"`
+	// WaitingFor is the revision that Waiting is about. Until a decision was made
+	// about a newer one, nobody knows what that waits for.
+	WaitingFor Revision `json:"waitingFor,omitempty"`
+	Phase      Phase    `json:"phase"`
 	// Conditions are one of each type, in the order of their constants; none in
 	// a record that no decision was made about yet.
 	Conditions []Condition `json:"conditions,omitempty"`

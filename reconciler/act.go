@@ -274,7 +274,7 @@ func (r *Reconciler) recordApplied(ctx context.Context, in decision.Input, d dec
 	if err := r.dispatcher.ReadOutputs(ctx, &rec.Applied, run); err != nil {
 		return err
 	}
-	rec.Waiting, rec.WaitingDetail = "", ""
+	rec.Waiting, rec.WaitingDetail, rec.WaitingFor = "", "", ""
 	saved, err := r.saveCluster(ctx, in.Cluster, rec, in.Runs)
 	if err != nil {
 		return fmt.Errorf("record run %s: %w", run.ID, err)
@@ -293,7 +293,7 @@ func (r *Reconciler) recordApplied(ctx context.Context, in decision.Input, d dec
 func (r *Reconciler) recordDestroyed(ctx context.Context, in decision.Input, d decision.Decision, run holdfast.Run) error {
 	rec := in.Cluster
 	rec.Applied, rec.Drift, rec.Life = holdfast.Applied{}, holdfast.DriftState{}, max(rec.Life, run.ID)
-	rec.Waiting, rec.WaitingDetail = "", ""
+	rec.Waiting, rec.WaitingDetail, rec.WaitingFor = "", "", ""
 	if rec.Desired.Removed {
 		rec.Ending = &holdfast.Ending{At: in.Now, Reason: d.Reason, Revision: rec.Desired.Revision}
 		if d.Reason == decision.ReasonDestroyed {
@@ -333,9 +333,9 @@ func (r *Reconciler) settle(ctx context.Context, in decision.Input, d decision.D
 		return nil
 	}
 	rec, runs := in.Cluster, in.Runs
-	rec.Waiting, rec.WaitingDetail = "", ""
+	rec.Waiting, rec.WaitingDetail, rec.WaitingFor = "", "", ""
 	if d.Action == decision.ActionWait {
-		rec.Waiting, rec.WaitingDetail = d.Reason, d.Detail
+		rec.Waiting, rec.WaitingDetail, rec.WaitingFor = d.Reason, d.Detail, rec.Desired.Revision
 	}
 	if d.Confirmed != "" {
 		rec.Desired.Confirmed = d.Confirmed

@@ -117,6 +117,15 @@ var over = map[string]string{
 
 // appliedOutcome is what became of a cluster after a merge, or a push.
 func appliedOutcome(c Cluster, now time.Time) outcome {
+	o := applyOutcome(c, now)
+	if c.Superseded != "" {
+		o.reason, o.detail, o.failing = "", "", nil // nobody has to act for it
+		o.result += ", " + words("superseded by "+c.Superseded)
+	}
+	return o
+}
+
+func applyOutcome(c Cluster, now time.Time) outcome {
 	o := outcome{cluster: c, run: c.Apply, plan: c.Applied, destroy: c.Deleted || destroys(c.Apply)}
 	if o.plan == nil && c.Apply == nil {
 		o.plan = c.Summary

@@ -71,6 +71,10 @@ type Cluster struct {
 	// Failed is the apply, or the destroy, that failed in the middle, if Apply is
 	// the plan of what it has left; nil if there is none.
 	Failed *holdfast.Run
+
+	// Superseded is what took the place of a merge whose Apply has failed: a pull
+	// request (#3) or a commit. Nothing is done for the merge itself any more.
+	Superseded string
 }
 
 // Marker returns the hidden first line by which the comment of a pull request

@@ -188,7 +188,11 @@ func failedDescription(outcomes []outcome, verb string) string {
 		if o.stage != stageFailed {
 			continue
 		}
-		failed = append(failed, o.cluster.Name)
+		name := o.cluster.Name
+		if o.cluster.Superseded != "" {
+			name += " (superseded by " + o.cluster.Superseded + ")"
+		}
+		failed = append(failed, name)
 		if cause == "" && o.failure != nil {
 			cause = o.failure.Summary
 		}

@@ -103,8 +103,11 @@ func (p *Publisher) showOnce(ctx context.Context, key showKey) error {
 
 // showPullRequest writes to the outbox what a pull request shall show.
 func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequestRecord) error {
+	if err := p.endStatuses(ctx, pr); err != nil {
+		return err
+	}
 	if pr.State == holdfast.PullRequestClosed {
-		return p.closeStatus(ctx, pr) // what was said stays as it was
+		return nil // what was said stays as it was
 	}
 	key := "comment:" + pr.String()
 	posted, err := p.opts.Store.Post(ctx, key)
@@ -158,25 +161,6 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 	return p.wantStatuses(ctx, view, plan, key, true)
 }
 
-// turned reports whether it was told that nothing more would happen by itself,
-// and something does: who was told to wait for a person reads that at once.
-func (p *Publisher) turned(ctx context.Context, view report.PullRequest, plan holdfast.CommitStatus) (bool, error) {
-	now := plan
-	if apply, ok := report.ApplyStatus(view); ok {
-		now = apply
-	}
-	if !report.InProgress(now) {
-		return false, nil
-	}
-	before, err := p.opts.Store.Post(ctx, statusKey(view.PullRequest.Repo, now.Revision, now.Context))
-	if errors.Is(err, holdfast.ErrNotFound) {
-		return false, nil
-	} else if err != nil {
-		return false, fmt.Errorf("read status of %s: %w", view.PullRequest.PullRequestRef, err)
-	}
-	return !report.InProgress(before.Status), nil
-}
-
 // planningQuietly reports whether there is nothing to show yet: it was said that
 // plans of this head are being made, some still are, and the next word of
 // progress is not due. It looks at no cluster: of a pull request that touches
@@ -206,24 +190,6 @@ func (p *Publisher) planningQuietly(ctx context.Context, pr holdfast.PullRequest
 	return true, nil
 }
 
-// closeStatus ends a status that was still pending when its pull request was
-// closed.
-func (p *Publisher) closeStatus(ctx context.Context, pr holdfast.PullRequestRecord) error {
-	key := statusKey(pr.Repo, pr.Head, holdfast.ContextPlan)
-	post, err := p.opts.Store.Post(ctx, key)
-	if errors.Is(err, holdfast.ErrNotFound) || err == nil && post.Status.State != holdfast.StatusPending {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("read post %s: %w", key, err)
-	}
-	post.Status.State, post.Status.Description = holdfast.StatusError, "the pull request was closed before it was planned"
-	return p.want(ctx, post)
-}
-
-func statusKey(repo string, revision holdfast.Revision, context string) string {
-	return fmt.Sprintf("status:%s:%s:%s", repo, revision, context)
-}
-
 // saidAt is when a comment was last given something to say, or when it was
 // first asked to: a plan that is quick enough needs no word of progress.
 func (p *Publisher) saidAt(ref holdfast.PullRequestRef) time.Time {
@@ -241,36 +207,6 @@ func (p *Publisher) said(ref holdfast.PullRequestRef) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.spoken[ref] = p.opts.Settings.Now()
-}
-
-// wantStatuses sets the statuses of a pull request: that of its plan, once after
-// is posted, and that of its apply. Told says that the comment tells the same.
-func (p *Publisher) wantStatuses(
-	ctx context.Context, view report.PullRequest, plan holdfast.CommitStatus, after string, told bool,
-) error {
-	pr := view.PullRequest
-	err := p.wantStatus(ctx, holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: plan, After: after}, told)
-	if apply, ok := report.ApplyStatus(view); ok && err == nil {
-		err = p.wantStatus(ctx, holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: apply}, told)
-	}
-	return err
-}
-
-// wantStatus sets the status of a commit. Unless told, its numbers of progress
-// alone are not worth a call.
-func (p *Publisher) wantStatus(ctx context.Context, post holdfast.Post, told bool) error {
-	status := post.Status
-	if status.Revision == "" {
-		return nil
-	}
-	post.Key, post.Kind = statusKey(post.Repo, status.Revision, status.Context), holdfast.PostStatus
-	if report.InProgress(status) && !told {
-		before, err := p.opts.Store.Post(ctx, post.Key)
-		if err == nil && report.InProgress(before.Status) {
-			return nil
-		}
-	}
-	return p.want(ctx, post)
 }
 
 func (p *Publisher) want(ctx context.Context, post holdfast.Post) error {

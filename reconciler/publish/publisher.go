@@ -47,6 +47,7 @@ type Publisher struct {
 	spoken    map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
 	told      map[string]toldIssues                 // by repository
 	summaries map[string]*holdfast.Plan             // plans of runs that have ended, by run
+	ended     map[holdfast.PullRequestRef]headState // with which no status of an older head is left to be ended
 	looked    map[showKey]pushLook                  // when the status of a commit with many clusters was looked at
 }
 
@@ -60,6 +61,7 @@ func New(opts Options) *Publisher {
 		spoken:    make(map[holdfast.PullRequestRef]time.Time),
 		told:      make(map[string]toldIssues),
 		summaries: make(map[string]*holdfast.Plan),
+		ended:     make(map[holdfast.PullRequestRef]headState),
 		looked:    make(map[showKey]pushLook),
 	}
 }

@@ -91,7 +91,11 @@ func (p *Publisher) pushed(ctx context.Context, key showKey, names []string) (cl
 					return nil, false, errBehind
 				}
 				settled = settled && run.Status.Done()
-				clusters = append(clusters, report.Cluster{Name: name, Document: rec.Desired.Document, Waiting: rec.Waiting, Apply: &run})
+				c := report.Cluster{Name: name, Document: rec.Desired.Document, Apply: &run}
+				if rec.WaitingFor == "" || rec.WaitingFor == key.revision {
+					c.Waiting = rec.Waiting
+				}
+				clusters = append(clusters, c)
 			}
 		}
 	}

@@ -1,0 +1,207 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/report"
+)
+
+// viewApply shows what became of a merged pull request on the tracked branch.
+func (p *Publisher) viewApply(ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord) error {
+	runs, err := history.Branch(ctx, p.opts.Store, rc.Name)
+	if err != nil {
+		return err
+	}
+	mine := runsOf(runs, pr.PullRequestRef)
+	if len(mine) > 0 {
+		rc.Apply, rc.Failed = &mine[0], failedBefore(mine)
+	}
+	rec, err := p.opts.Store.Cluster(ctx, rc.Name)
+	known := !errors.Is(err, holdfast.ErrNotFound)
+	if err != nil && known {
+		return fmt.Errorf("read cluster %q: %w", rc.Name, err)
+	}
+	failed := failedItself(mine)
+	superseded := known && failed != nil && rec.Desired.Revision != "" && rec.Desired.Revision != failed.Revision
+	if superseded {
+		rc.Apply, rc.Failed = failed, nil
+		if rc.Superseded, err = p.successor(ctx, rec, pr, mine, *failed); err != nil {
+			return err
+		}
+	}
+	if rc.Apply != nil {
+		if rc.Applied, err = p.cachedSummary(ctx, rc.Apply.ID); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return err
+		}
+		if err := p.viewQueue(ctx, rc, *rc.Apply); err != nil {
+			return err
+		}
+	}
+	if !known || superseded {
+		return nil
+	}
+	return p.viewRecord(ctx, rc, rec, pr, runs)
+}
+
+// viewRecord shows what the record of a cluster adds to the runs that stand for a
+// merge: what it waits for, or that nothing is left to do.
+func (p *Publisher) viewRecord(
+	ctx context.Context, rc *report.Cluster, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, runs []holdfast.Run,
+) error {
+	if rec.Ending != nil && rc.Deleted && rc.Apply == nil {
+		rc.Waiting = rec.Ending.Reason
+		return nil
+	}
+	if rc.Apply != nil && p.behind(rec, runs, *rc.Apply) {
+		return errBehind
+	}
+	// Once something is applied that includes this merge, later waits are not
+	// this pull request's; and what was waited for before it is not, either.
+	if rec.Waiting != "" && (rc.Apply == nil || rc.Apply.ID > rec.Applied.Run) {
+		about, err := p.includes(ctx, pr, rec.WaitingFor)
+		if err != nil {
+			return err
+		}
+		if about {
+			rc.Waiting, rc.WaitingDetail = rec.Waiting, rec.WaitingDetail
+		}
+	}
+	if rc.Apply != nil && rc.Apply.Status != holdfast.RunCanceled {
+		return nil
+	}
+	obsolete, err := p.nothingLeft(ctx, rec, pr)
+	if obsolete {
+		rc.Apply, rc.Failed, rc.Waiting, rc.WaitingDetail = nil, nil, decision.ReasonUpToDate, ""
+	}
+	return err
+}
+
+// runsOf are the runs that stand for the merge of a pull request.
+func runsOf(runs []holdfast.Run, ref holdfast.PullRequestRef) []holdfast.Run {
+	var out []holdfast.Run
+	for _, run := range runs {
+		if slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return v.PullRequest == ref }) {
+			out = append(out, run)
+		}
+	}
+	return out
+}
+
+// failedItself returns the run with which a merge failed before others came to
+// stand for it as well; nil if it did not. Mine are the runs that stand for it,
+// newest first.
+func failedItself(mine []holdfast.Run) *holdfast.Run {
+	var last *holdfast.Run // of those that wrote, or else of all
+	for i, run := range mine {
+		own := run.Revision == mine[len(mine)-1].Revision && run.Status != holdfast.RunCanceled
+		if own && (last == nil || run.Kind.Writes() && !last.Kind.Writes()) {
+			last = &mine[i]
+		}
+	}
+	if last == nil || last.Status != holdfast.RunErrored && last.Status != holdfast.RunInterrupted {
+		return nil
+	}
+	return last
+}
+
+// successor is what took the place of a merge that had failed: the first pull
+// request that was merged after it, or a commit.
+func (p *Publisher) successor(
+	ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, mine []holdfast.Run, failed holdfast.Run,
+) (string, error) {
+	merged, err := p.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
+		Repo: pr.Repo, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Cluster: rec.Name, Limit: 100,
+	})
+	if err != nil {
+		return "", fmt.Errorf("list merged pull requests of %q: %w", rec.Name, err)
+	}
+	var first holdfast.PullRequestRecord
+	for _, other := range merged {
+		later := other.MergedAt.After(pr.MergedAt) && len(runsOf([]holdfast.Run{failed}, other.PullRequestRef)) == 0
+		if later && (first.Number == 0 || other.MergedAt.Before(first.MergedAt)) {
+			first = other
+		}
+	}
+	if first.Number != 0 {
+		return fmt.Sprintf("#%d", first.Number), nil
+	}
+	by := rec.Desired.Revision
+	for _, run := range mine { // the oldest one is the last
+		if run.Revision != failed.Revision {
+			by = run.Revision
+		}
+	}
+	return by.Short(), nil
+}
+
+// includes reports whether the merge of a pull request is part of a revision; so
+// it is taken for if that cannot be told.
+func (p *Publisher) includes(ctx context.Context, pr holdfast.PullRequestRecord, revision holdfast.Revision) (bool, error) {
+	if revision == "" || pr.MergeCommit == "" || revision == pr.MergeCommit {
+		return true, nil
+	}
+	in, err := p.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, revision)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return true, nil
+	} else if err != nil {
+		return false, fmt.Errorf("look for %s in %s: %w", pr.PullRequestRef, revision.Short(), err)
+	}
+	return in, nil
+}
+
+// errBehind: an outcome is not on the cluster's record yet.
+var errBehind = errors.New("an outcome is not on record yet")
+
+// recordWait is how long after the end of a run its outcome is kept from being
+// shown because the record does not say it, and recordLook how often it is looked
+// again, for which the decision that records it asks as well.
+const (
+	recordWait = time.Minute
+	recordLook = time.Second
+)
+
+// behind reports whether a run has ended and the cluster's record does not say
+// so yet. What a forge shows as final is on record: whoever follows a status to
+// the API finds there what it said.
+func (p *Publisher) behind(rec holdfast.ClusterRecord, runs []holdfast.Run, run holdfast.Run) bool {
+	return run.Status.Done() && p.opts.Settings.Now().Sub(run.FinishedAt) < recordWait && !decision.Recorded(rec, runs)
+}
+
+// failedBefore returns the run that failed in the middle, if the newest one is
+// the plan of what it has left; nil if there is none. Runs are those that stand
+// for one merge.
+func failedBefore(runs []holdfast.Run) *holdfast.Run {
+	if runs[0].Kind != holdfast.RunPlan {
+		return nil
+	}
+	i := slices.IndexFunc(runs, func(run holdfast.Run) bool { return run.Kind.Writes() })
+	if i < 0 || !runs[i].Begun || runs[i].Failure == nil {
+		return nil
+	}
+	return &runs[i]
+}
+
+// nothingLeft reports whether a merge is in what the branch desires of a
+// cluster, and that is what is applied: it was undone before its apply began, or
+// somebody else had brought the same.
+func (p *Publisher) nothingLeft(ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord) (bool, error) {
+	if rec.Waiting != "" || rec.Desired.Removed || !rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest) {
+		return false, nil
+	}
+	source, err := p.opts.Store.Source(ctx, pr.Repo)
+	if err != nil {
+		return false, fmt.Errorf("read source %q: %w", pr.Repo, err)
+	}
+	in, err := p.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, source.Head)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return false, fmt.Errorf("look for %s in %s: %w", pr.PullRequestRef, source.Head.Short(), err)
+	}
+	return in, nil
+}

@@ -1,0 +1,131 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report"
+)
+
+// wantStatuses sets the statuses of a pull request: that of its plan, once after
+// is posted, and that of its apply. Told says that the comment tells the same.
+func (p *Publisher) wantStatuses(
+	ctx context.Context, view report.PullRequest, plan holdfast.CommitStatus, after string, told bool,
+) error {
+	pr := view.PullRequest
+	err := p.wantStatus(ctx, holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: plan, After: after}, told)
+	if apply, ok := report.ApplyStatus(view); ok && err == nil {
+		err = p.wantStatus(ctx, holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: apply}, told)
+	}
+	return err
+}
+
+// wantStatus sets the status of a commit. Unless told, its numbers of progress
+// alone are not worth a call.
+func (p *Publisher) wantStatus(ctx context.Context, post holdfast.Post, told bool) error {
+	status := post.Status
+	if status.Revision == "" {
+		return nil
+	}
+	post.Key, post.Kind = statusKey(post.Repo, status.Revision, status.Context), holdfast.PostStatus
+	if report.InProgress(status) && !told {
+		before, err := p.opts.Store.Post(ctx, post.Key)
+		if err == nil && report.InProgress(before.Status) {
+			return nil
+		}
+	}
+	return p.want(ctx, post)
+}
+
+// turned reports whether it was told that nothing more would happen by itself,
+// and something does: who was told to wait for a person reads that at once.
+func (p *Publisher) turned(ctx context.Context, view report.PullRequest, plan holdfast.CommitStatus) (bool, error) {
+	now := plan
+	if apply, ok := report.ApplyStatus(view); ok {
+		now = apply
+	}
+	if !report.InProgress(now) {
+		return false, nil
+	}
+	before, err := p.opts.Store.Post(ctx, statusKey(view.PullRequest.Repo, now.Revision, now.Context))
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("read status of %s: %w", view.PullRequest.PullRequestRef, err)
+	}
+	return !report.InProgress(before.Status), nil
+}
+
+// endStatuses ends the plan statuses that nobody will ever make final: those of
+// commits that are not the head of the pull request any more, and all of one that
+// was closed. It looks once for each head and state.
+func (p *Publisher) endStatuses(ctx context.Context, pr holdfast.PullRequestRecord) error {
+	now := headState{pr.Head, pr.State}
+	p.mu.Lock()
+	looked := p.ended[pr.PullRequestRef] == now
+	p.mu.Unlock()
+	if looked {
+		return nil
+	}
+	posts, err := p.opts.Store.Posts(ctx, holdfast.PostFilter{Kind: holdfast.PostStatus, PullRequest: pr.PullRequestRef})
+	if err != nil {
+		return fmt.Errorf("list statuses of %s: %w", pr.PullRequestRef, err)
+	}
+	for _, post := range posts {
+		status := post.Status
+		waits := status.State == holdfast.StatusPending || post.After != "" && post.Wanted > post.Posted
+		current := status.Revision == pr.Head && pr.State != holdfast.PullRequestClosed
+		if status.Context != holdfast.ContextPlan || !waits || current {
+			continue
+		}
+		if other, err := p.headOfAnother(ctx, pr, status.Revision); err != nil {
+			return err
+		} else if other {
+			continue
+		}
+		post.Status.State, post.After = holdfast.StatusError, ""
+		if post.Status.Description = "superseded by " + pr.Head.Short(); status.Revision == pr.Head {
+			post.Status.Description = "the pull request was closed before it was planned"
+		}
+		if err := p.want(ctx, post); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.ended) >= endedKept {
+		clear(p.ended) // the worst that can come of it is another look
+	}
+	p.ended[pr.PullRequestRef] = now
+	return nil
+}
+
+// headState is what the statuses of a pull request's commits depend on.
+type headState struct {
+	head  holdfast.Revision
+	state holdfast.PullRequestState
+}
+
+// endedKept bounds the pull requests whose statuses are known to have ended.
+const endedKept = 4096
+
+// headOfAnother reports whether a commit is the head of another open pull
+// request, whose status it has then.
+func (p *Publisher) headOfAnother(ctx context.Context, pr holdfast.PullRequestRecord, revision holdfast.Revision) (bool, error) {
+	open, err := p.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
+		Repo: pr.Repo, States: []holdfast.PullRequestState{holdfast.PullRequestOpen}, Limit: 10_000,
+	})
+	if err != nil {
+		return false, fmt.Errorf("list pull requests of %q: %w", pr.Repo, err)
+	}
+	return slices.ContainsFunc(open, func(other holdfast.PullRequestRecord) bool {
+		return other.Number != pr.Number && other.Head == revision
+	}), nil
+}
+
+func statusKey(repo string, revision holdfast.Revision, context string) string {
+	return fmt.Sprintf("status:%s:%s:%s", repo, revision, context)
+}

@@ -1,0 +1,297 @@
+package reconciler_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// ticks lets time pass in which nothing else happens.
+func (f *fleet) ticks() {
+	f.t.Helper()
+	for range 3 {
+		f.clock.Advance(time.Minute)
+		f.look()
+		f.post()
+	}
+}
+
+// A pull request whose apply failed keeps saying so, whoever mends it, and also
+// after a restart.
+func TestAFailedMergeIsNotToldAsApplied(t *testing.T) {
+	t.Parallel()
+	for name, mend := range map[string]struct {
+		how func(*fleet)
+		by  func(*fleet) string
+	}{
+		"another pull request": {
+			func(f *fleet) {
+				f.open(3, map[string]string{"infra/prod/main.tf": module("three")})
+				f.executeAll(good)
+				f.merge(3, byMerge)
+			},
+			func(*fleet) string { return "superseded by #3" },
+		},
+		"a push": {
+			func(f *fleet) {
+				f.repo.Commit(master, "push", map[string]string{"infra/prod/main.tf": module("three")})
+				f.look()
+				f.executeAll(good)
+				f.api("root", holdfast.VerbApply, "prod")
+			},
+			func(f *fleet) string { return "superseded by " + f.cluster("prod").Desired.Revision.Short() },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			f.open(2, map[string]string{"infra/prod/main.tf": module("two")})
+			f.executeAll(good)
+			f.merge(2, byMerge)
+			f.execute(failing)
+			f.executeAll(good) // the plan of what it has left
+			f.ticks()
+			merged := f.forge.get(2).MergeCommit
+			check := func(when string) {
+				t.Helper()
+				if got := f.forge.status(merged, holdfast.ContextApply); got != holdfast.StatusFailure {
+					t.Errorf("%s the status of its merge is %q: %q", when, got, f.forge.told(merged, holdfast.ContextApply))
+				}
+				comment := f.forge.comment(2)
+				if !strings.Contains(comment, "no such instance type") || strings.Contains(comment, "✅") {
+					t.Errorf("%s its comment says:\n%s", when, comment)
+				}
+			}
+			check("after its apply failed,")
+			mend.how(f)
+			f.executeAll(good)
+			f.ticks()
+			if rec := f.cluster("prod"); rec.Waiting != "" || f.newest("prod").Status != holdfast.RunApplied {
+				t.Fatalf("prod waits for %q: %v", rec.Waiting, f.runs("prod"))
+			}
+			for _, when := range []string{"when it is mended,", "after a restart,"} {
+				check(when)
+				if comment := f.forge.comment(2); !strings.Contains(comment, mend.by(f)) || strings.Contains(comment, "/holdfast apply") {
+					t.Errorf("%s its comment does not say that it was %s:\n%s", when, mend.by(f), comment)
+				}
+				if told := f.forge.told(merged, holdfast.ContextApply); !strings.Contains(told[len(told)-1], mend.by(f)) {
+					t.Errorf("%s its status says %q", when, told)
+				}
+				f.restart()
+				f.look()
+				f.lookAt(2)
+				f.ticks()
+			}
+			if pr := f.forge.get(3); pr.Number != 0 {
+				if got := f.forge.status(pr.MergeCommit, holdfast.ContextApply); got != holdfast.StatusSuccess {
+					t.Errorf("the status of the merge that mended it is %q", got)
+				}
+			}
+		})
+	}
+}
+
+// A retry of the same merge that goes well is its own success.
+func TestAMergeThatIsAppliedAgain(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(2, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.merge(2, byMerge)
+	f.execute(failing)
+	f.executeAll(good)
+	f.ticks()
+	f.command(2, "alice", "/holdfast apply")
+	f.executeAll(good)
+	f.ticks()
+	if got := f.forge.status(f.forge.get(2).MergeCommit, holdfast.ContextApply); got != holdfast.StatusSuccess {
+		t.Errorf("its status is %q: %v\n%s", got, f.runs("prod"), f.forge.comment(2))
+	}
+	if strings.Contains(f.forge.comment(2), "superseded") {
+		t.Errorf("its comment says:\n%s", f.forge.comment(2))
+	}
+}
+
+// What a cluster waited for before a merge is nothing that the merge waits for:
+// neither its comment nor its status says so, not even for a moment.
+func TestAMergeWaitsForItsOwn(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(*fleet){
+		"a failed apply": func(f *fleet) {
+			f.open(2, map[string]string{"infra/prod/main.tf": module("two")})
+			f.executeAll(good)
+			f.merge(2, byMerge)
+			f.execute(failing)
+			f.executeAll(good)
+		},
+		"a push that nobody reviewed": func(f *fleet) {
+			f.repo.Commit(master, "push", map[string]string{"infra/prod/main.tf": module("two")})
+			f.look()
+			f.executeAll(good)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			before(f)
+			if f.cluster("prod").Waiting == "" {
+				t.Fatal("it waits for nothing")
+			}
+			f.ticks()
+			f.open(3, map[string]string{"infra/prod/main.tf": module("three")})
+			f.executeAll(good)
+			f.mergeUnnoticed(3, byMerge)
+			f.lookAt(3) // the code host tells of the pull request first
+			f.post()
+			f.look()
+			f.post()
+			merged := f.forge.get(3).MergeCommit
+			applying := f.claim()
+			for range 3 {
+				f.lookAt(3)
+				f.post()
+				if comment := f.forge.comment(3); strings.Contains(comment, "held") || strings.Contains(comment, "for a person") {
+					t.Errorf("while it is applied its comment says:\n%s", comment)
+				}
+				f.clock.Advance(time.Minute)
+			}
+			f.finish(applying, good(applying))
+			f.executeAll(good)
+			f.ticks()
+			told := f.forge.told(merged, holdfast.ContextApply)
+			for _, status := range told[:max(len(told)-1, 0)] {
+				if !strings.HasPrefix(status, "pending applying") {
+					t.Errorf("the status of the merge was %q", told)
+				}
+			}
+			if len(told) == 0 || !strings.HasPrefix(told[len(told)-1], "success") || len(told) > 4 {
+				t.Errorf("the status of the merge was %q", told)
+			}
+		})
+	}
+}
+
+// A commit that others came after is told of a few times, not with each of their
+// steps.
+func TestAnOldCommitIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	base := holdfast.Revision(f.repo.Commit(master, "push", map[string]string{"infra/prod/main.tf": module("two"), "infra/preprod/main.tf": module("two")}))
+	f.look()
+	f.executeAll(good)
+	f.ticks()
+	pushed := len(f.forge.told(base, holdfast.ContextApply))
+	for n := 3; n < 6; n++ {
+		text := module(strings.Repeat("x", n))
+		f.open(n, map[string]string{"infra/prod/main.tf": text, "infra/preprod/main.tf": text})
+		f.post()
+		f.executeAll(good)
+		f.merge(n, byMerge)
+		for a := f.claim(); a.Run != ""; a = f.claim() {
+			f.post()
+			result := good(a)
+			if n == 4 {
+				result = failing(a)
+			}
+			f.finish(a, result)
+			f.post()
+			f.clock.Advance(time.Minute)
+		}
+		f.ticks()
+	}
+	told := f.forge.told(base, holdfast.ContextApply)
+	if len(told) > pushed+1 || pushed > 4 || !strings.HasPrefix(told[len(told)-1], "failure not applied") {
+		t.Errorf("it was told %d times before other merges, then %q", pushed, told)
+	}
+	for n := 3; n < 6; n++ {
+		if told := f.forge.told(f.forge.get(n).MergeCommit, holdfast.ContextApply); len(told) > 5 {
+			t.Errorf("the merge of #%d was told %d times: %q", n, len(told), told)
+		}
+	}
+}
+
+// A commit that is not the head any more gets a last word, wherever it went.
+func TestStatusesOfOlderHeadsEnd(t *testing.T) {
+	t.Parallel()
+	next := map[string]string{"infra/prod/main.tf": module("three")}
+	for name, tt := range map[string]struct {
+		do   func(*fleet)
+		want string // of the first head; empty: it stays as it was
+	}{
+		"a push":           {func(f *fleet) { f.push(1, next) }, "error superseded by "},
+		"a push, planned":  {func(f *fleet) { f.push(1, next); f.executeAll(good) }, "error superseded by "},
+		"a forced push":    {func(f *fleet) { f.force(1, next) }, "error superseded by "},
+		"closed":           {func(f *fleet) { f.state(1, holdfast.PullRequestClosed) }, "error the pull request was closed"},
+		"pushed, closed":   {func(f *fleet) { f.push(1, next); f.state(1, holdfast.PullRequestClosed) }, "error superseded by "},
+		"closed, reopened": {func(f *fleet) { f.state(1, holdfast.PullRequestClosed); f.post(); f.state(1, holdfast.PullRequestOpen) }, "pending "},
+		"merged":           {func(f *fleet) { f.merge(1, byMerge) }, "failure "},
+		"pushed, a draft": {func(f *fleet) {
+			f.push(1, next)
+			f.change(1, func(pr *holdfast.PullRequest) { pr.Draft = true })
+		}, "error superseded by "},
+		"the head of another one": {func(f *fleet) {
+			other := f.forge.get(1)
+			f.repo.SetPullRequest(2, string(other.Head), "")
+			other.Number = 2
+			f.forge.set(other)
+			f.lookAt(2)
+			f.push(1, next)
+		}, "pending "},
+		"a restart before it is told": {func(f *fleet) {
+			f.forge.failWith("SetStatus", holdfast.ErrUnavailable)
+			f.push(1, next)
+			f.post()
+			f.forge.failWith("SetStatus", nil)
+			f.restart()
+			f.clock.Advance(time.Minute)
+		}, "error superseded by "},
+		"nobody saw its plan": {func(f *fleet) {
+			f.forge.failWith("PutComment", holdfast.ErrUnavailable)
+			f.executeAll(good)
+			f.push(1, next)
+			f.forge.failWith("PutComment", nil)
+			f.executeAll(good)
+		}, "error superseded by "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+			f.post()
+			first := f.forge.get(1).Head
+			tt.do(f)
+			f.post()
+			f.clock.Advance(10 * time.Minute)
+			f.post()
+			told := f.forge.told(first, holdfast.ContextPlan)
+			if len(told) == 0 || !strings.HasPrefix(told[len(told)-1], tt.want) {
+				t.Errorf("it says %q, want %q in the end", told, tt.want)
+			}
+			if slices.ContainsFunc(told, func(s string) bool { return strings.HasPrefix(s, "success") }) {
+				t.Errorf("it was green, and nobody could see its plan: %q", told)
+			}
+		})
+	}
+}
+
+// state has the code host say that a pull request is open, or closed.
+func (f *fleet) state(number int, state holdfast.PullRequestState) {
+	f.t.Helper()
+	f.change(number, func(pr *holdfast.PullRequest) { pr.State = state })
+}
+
+// force gives a pull request another history.
+func (f *fleet) force(number int, files map[string]string) {
+	f.t.Helper()
+	head := f.repo.CommitOn("forced", master, "another", files)
+	f.repo.SetPullRequest(number, head, "")
+	f.change(number, func(pr *holdfast.PullRequest) { pr.Head, pr.Branch = holdfast.Revision(head), "forced" })
+}
