@@ -24,9 +24,11 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && groupadd --system --gid 10001 holdfast \
     && useradd --system --uid 10001 --gid holdfast --home-dir /var/lib/holdfast --shell /usr/sbin/nologin holdfast \
-    && install --directory --owner holdfast --group holdfast --mode 0700 /var/lib/holdfast
+    && install --directory --owner root --group root --mode 0711 /var/lib/holdfast
 COPY --from=build /holdfast /usr/local/bin/holdfast
-USER 10001:10001
+# The server is root in the container, so that engines are users of their own: with
+# the default profile of container runtimes that is what keeps code in a plan from
+# the server. As another user (--user 10001) it needs user namespaces or Landlock.
 ENV HOME=/var/lib/holdfast
 WORKDIR /var/lib/holdfast
 VOLUME /var/lib/holdfast

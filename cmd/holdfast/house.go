@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/webhook"
@@ -90,11 +91,12 @@ func (h *house) openFolders(context.Context) error {
 		return &hintError{err, "set agent.user and agent.applyUser in holdfast.yaml"}
 	}
 	h.accounts = accounts
-	if accounts != nil {
+	if accounts != nil || os.Getuid() == 0 { // engines may be users of their own
 		mode = 0o711
-	} else {
-		h.logger.Warn("plans run as the same user as the server: code in a plan can read the server's keys; " +
-			"pull requests from forks are not planned")
+	}
+	if !h.isolated() {
+		h.logger.Warn("isolation is none, and plans run as the same user as the server: code in a plan can read the " +
+			"server's keys; pull requests from forks are not planned")
 	}
 	if err := makeFolder(h.cfg.DataDir, mode); err != nil {
 		return fmt.Errorf("make data folder: %w", err)
@@ -106,6 +108,12 @@ func (h *house) openFolders(context.Context) error {
 		return nil
 	}
 	return reachable(h.cfg.DataDir)
+}
+
+// isolated reports whether what engines execute cannot be the server: agents
+// start none without isolation, unless they are told to.
+func (h *house) isolated() bool {
+	return h.accounts != nil || h.cfg.Isolation != string(sandbox.ModeNone)
 }
 
 // makeFolder makes a folder with that mode, whatever the umask, or gives it to
@@ -307,7 +315,7 @@ func (h *house) openReconciler(ctx context.Context) error {
 		repo := reconciler.Repository{
 			Name: r.Name, Branch: r.Branch, Clusters: r.Clusters, Templates: r.Templates,
 			UpgradeGroups: r.Upgrades.GroupBy,
-			Local:         r.Forge == "local", Forks: r.Forks && h.accounts != nil, Drafts: r.Drafts, Poll: r.Poll,
+			Local:         r.Forge == "local", Forks: r.Forks && h.isolated(), Drafts: r.Drafts, Poll: r.Poll,
 			Trials: r.Trials,
 		}
 		if repo.Trials == 0 {

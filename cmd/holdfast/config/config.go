@@ -118,7 +118,7 @@ type Repository struct {
 	WebhookSecret Secret            `yaml:"webhookSecret" doc:"Secret of this repository's webhook. Without it deliveries are refused, and polling finds changes."`
 	Auth          Auth              `yaml:"auth" doc:"How Git reads it. Left out on GitHub: the forge's App or token."`
 	Allow         []Allow           `yaml:"allow" doc:"What its clusters may be. Left out: anything. Otherwise a cluster must match one entry."`
-	Forks         bool              `yaml:"forks" doc:"Plan pull requests from forks too: a plan executes the code of whoever opened it. Only heeded if the agent runs as a user of its own."`
+	Forks         bool              `yaml:"forks" doc:"Plan pull requests from forks too: a plan executes the code of whoever opened it. Only heeded if engines are isolated."`
 	Drafts        bool              `yaml:"drafts" doc:"Plan drafts too."`
 	Poll          time.Duration     `yaml:"poll" doc:"How often it is looked at without a webhook, ±20 %. Left out: 5m, and 1s for the local forge."`
 }
