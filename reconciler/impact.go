@@ -276,9 +276,9 @@ func (r *Reconciler) assessTemplate(
 	}
 	proposed := r.resolver.Using(proposedTemplate{versions{r}, t.name, repo.Name, to.tree, t.dir})
 	blueprint := t.to.Blueprint()
-	properties, _ := blueprint.Schema["properties"].(map[string]any)
 	a := assessor{
-		r: r, from: from, to: to, version: impact.Version, named: blueprint.Version, properties: properties,
+		r: r, from: from, to: to, version: impact.Version, named: blueprint.Version,
+		reaches: make(map[holdfast.Digest]templates.Reach), words: make(map[holdfast.Digest][]string),
 		proposed: proposed, based: t.from != nil, impact: &impact, groups: make(map[holdfast.Digest]*group),
 	}
 	a.former = r.assessed.effectsOf(rec.PullRequestRef, t.name, a.effectsDependOn(t))

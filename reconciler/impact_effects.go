@@ -155,21 +155,36 @@ func (a *assessor) effect(
 	if change.Key == "" {
 		return effect{kind: effectSame}, nil, nil
 	}
-	return effect{kind: effectChange, key: a.alike(change.Key, after.Variables), digest: after.Digest}, change.Words, nil
+	return effect{kind: effectChange, key: a.alike(change), digest: after.Digest}, a.wordsOf(change), nil
 }
 
-// alike tells clusters apart whose root modules change in the same way, and that
-// have other things switched on: what the same change of the code comes to hangs on
-// such variables more often than on sizes and names.
-func (a *assessor) alike(change holdfast.Digest, variables map[string]any) holdfast.Digest {
-	digest := holdfast.NewDigester("alike")
-	digest.Add(string(change))
-	for _, name := range slices.Sorted(maps.Keys(variables)) {
-		on, is := variables[name].(bool)
-		property, _ := a.properties[name].(map[string]any)
-		if without, _ := property["default"].(bool); is && on != without {
-			digest.Add(name)
-		}
+// alike tells clusters apart whose root modules change in the same way, and whose
+// values differ that reach what changes: what a change of the code comes to hangs
+// on these, be it a count or a name.
+func (a *assessor) alike(change templates.RootChange) holdfast.Digest {
+	a.mu.Lock()
+	reach, known := a.reaches[change.Key]
+	a.mu.Unlock()
+	if !known {
+		reach = change.Reach()
+		a.mu.Lock()
+		a.reaches[change.Key] = reach
+		a.mu.Unlock()
 	}
+	digest := holdfast.NewDigester("alike")
+	digest.Add(string(change.Key), string(change.Values(reach)))
 	return digest.Digest()
+}
+
+// wordsOf returns what tells how a root module changes, once for all that change
+// in the same way. It is called with a.mu held.
+func (a *assessor) wordsOf(change templates.RootChange) func() []string {
+	return func() []string {
+		words, known := a.words[change.Key]
+		if !known {
+			words = change.Words()
+			a.words[change.Key] = words
+		}
+		return words
+	}
 }

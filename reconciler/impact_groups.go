@@ -103,20 +103,20 @@ type assessor struct {
 	from, to *catalog // of the pull request's repository
 	version  string   // that is being prepared; empty: not known
 	named    string   // that template.yaml names, released or not
-	// properties are what the template's schema says of its variables.
-	properties map[string]any
-	proposed   *templates.Resolver
-	based      bool    // the base has the template, without faults
-	former     effects // what was found out before, of the same template
+	proposed *templates.Resolver
+	based    bool    // the base has the template, without faults
+	former   effects // what was found out before, of the same template
 
-	mu     sync.Mutex
-	impact *holdfast.Impact
-	groups map[holdfast.Digest]*group
-	known  effects // what is found out, to be remembered
+	mu      sync.Mutex
+	impact  *holdfast.Impact
+	groups  map[holdfast.Digest]*group
+	known   effects                             // what is found out, to be remembered
+	reaches map[holdfast.Digest]templates.Reach // by how root modules change
+	words   map[holdfast.Digest][]string        // likewise
 }
 
 // group are clusters whose root modules change in the same way, with the same
-// things switched on.
+// values where that reaches.
 type group struct {
 	holdfast.ImpactGroup
 	members map[string]member

@@ -61,7 +61,7 @@ func newShops(t *testing.T, with ...func(*reconciler.Options)) *fleet {
 	for _, name := range []string{"shop-a", "shop-b"} {
 		files["clusters/"+name+".yaml"] = ofShop(name, "any", "{name: web, version: 1.0.0}")
 	}
-	files["clusters/shop-c.yaml"] = ofShop("shop-c", "any", `{name: web, version: 1.0.0, upgrades: "~> 1.0"}`, "size: 3")
+	files["clusters/shop-c.yaml"] = ofShop("shop-c", "any", `{name: web, version: 1.0.0, upgrades: "~> 1.0"}`, "size: 1")
 	files["clusters/shop-d.yaml"] = ofShop("shop-d", "other", "{name: web, version: 1.0.0}")
 	files["clusters/prod.yaml"], files["infra/prod/main.tf"] = document("prod"), module("one")
 	f := newFleet(t, files, with...)
@@ -388,14 +388,14 @@ func TestTheImpactReachesOtherRepositories(t *testing.T) {
 	t.Error("the trial was not planned again")
 }
 
-// What a change of code comes to hangs on what is switched on: clusters that
-// differ in that do not stand for one another.
-func TestSamplesDifferInWhatIsSwitchedOn(t *testing.T) {
+// What a change of code comes to hangs on the values that reach it: clusters that
+// differ in one of these do not stand for one another.
+func TestSamplesDifferInWhatReachesTheChange(t *testing.T) {
 	t.Parallel()
-	switches := []string{"size: {type: integer, default: 1}", "lit: {type: boolean, default: true}", "safe: {type: boolean}"}
+	switches := []string{"size: {type: integer, default: 1}", "lit: {type: boolean, default: true}"}
 	files := shop("1.0.0", "one", switches...)
 	for name, variables := range map[string]string{
-		"plain": "", "also-plain": "size: 7", "said-so": "lit: true, safe: false", "safe": "safe: true", "dark": "lit: false",
+		"plain": "", "also-plain": "lit: false", "said-so": "size: 1, lit: true", "large": "size: 7", "larger": "size: 9",
 	} {
 		files["clusters/"+name+".yaml"] = ofShop(name, "any", "{name: web, version: 1.0.0}", variables)
 	}
@@ -405,7 +405,7 @@ func TestSamplesDifferInWhatIsSwitchedOn(t *testing.T) {
 	f.open(1, shop("1.1.0", "two", switches...))
 	got := f.trials(1)
 	slices.Sort(got)
-	if want := []string{"also-plain", "dark", "safe"}; !slices.Equal(got, want) {
+	if want := []string{"also-plain", "large", "larger"}; !slices.Equal(got, want) {
 		t.Errorf("trials %v, want %v; groups %v", got, want, reachOf(f.impact(1)))
 	}
 }
