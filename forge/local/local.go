@@ -285,8 +285,34 @@ func (f *Forge) Permission(context.Context, string, string) (holdfast.Permission
 	return holdfast.PermissionAdmin, nil
 }
 
-// PutComment creates or updates a comment of ours.
+// PutComment creates or updates a comment of ours. Nobody tells when a branch is
+// merged: that is when it is first seen. So it is looked at once the comment is
+// there, and a comment that may have come after the merge says so: its UpdatedAt is
+// after MergedAt. One that has not was there before the merge.
 func (f *Forge) PutComment(
+	ctx context.Context, ref holdfast.PullRequestRef, id, marker, body string,
+) (holdfast.Comment, error) {
+	comment, err := f.putComment(ctx, ref, id, marker, body)
+	if err != nil {
+		return comment, err
+	}
+	pr, err := f.PullRequest(ctx, ref)
+	switch {
+	case errors.Is(err, holdfast.ErrNotFound):
+		return comment, nil
+	case err != nil:
+		return holdfast.Comment{}, fmt.Errorf("look whether %s was merged before the comment: %w", ref, err)
+	case pr.State != holdfast.PullRequestMerged || comment.UpdatedAt.After(pr.MergedAt):
+		return comment, nil
+	}
+	comment.UpdatedAt = pr.MergedAt.Add(time.Nanosecond)
+	if comment, err = f.opts.Store.SaveLocalComment(ctx, comment); err != nil {
+		return comment, fmt.Errorf("store comment on %s: %w", ref, err)
+	}
+	return comment, nil
+}
+
+func (f *Forge) putComment(
 	ctx context.Context, ref holdfast.PullRequestRef, id, marker, body string,
 ) (holdfast.Comment, error) {
 	now := f.opts.Now().UTC()

@@ -223,3 +223,40 @@ func TestPutIssue(t *testing.T) {
 		t.Errorf("%q could be the number of somebody's issue", first.ID)
 	}
 }
+
+// A merge is a push, and nobody tells of it: whoever looks at the branches once in
+// a while sees it late. What is posted in between comes after the merge all the same.
+func TestCommentsComeBeforeOrAfterTheMerge(t *testing.T) {
+	t.Parallel()
+	for name, merge := range map[string]func(h *host){
+		"merge":        func(h *host) { h.repo.Merge("main", "feature") },
+		"fast-forward": func(h *host) { h.repo.Branch("main", "feature") },
+		"squash":       func(h *host) { h.repo.Squash("main", "feature", "one") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			h.commit("main", "a", "1")
+			h.branch("feature")
+			ref := h.pullRequest(1).PullRequestRef
+			put := func(body string) holdfast.Comment {
+				c, err := h.forge.PutComment(t.Context(), ref, "", "<marker>", "<marker>"+body)
+				h.must(err)
+				return c
+			}
+			before := put("planned")
+			merge(h)
+			after := put("planned again") // and nobody has looked at the branches since
+			pr := h.pullRequest(1)
+			if pr.State != holdfast.PullRequestMerged || !before.UpdatedAt.Before(pr.MergedAt) || !after.UpdatedAt.After(pr.MergedAt) {
+				t.Errorf("it is %s at %s; the comments are of %s and %s", pr.State, pr.MergedAt, before.UpdatedAt, after.UpdatedAt)
+			}
+			if read, err := h.forge.Comment(t.Context(), ref, after.ID); err != nil || !read.UpdatedAt.Equal(after.UpdatedAt) {
+				t.Errorf("read back, it is of %s, %v", read.UpdatedAt, err)
+			}
+			if later := put("planned once more"); !later.UpdatedAt.After(after.UpdatedAt) {
+				t.Errorf("a later one is of %s", later.UpdatedAt)
+			}
+		})
+	}
+}

@@ -148,7 +148,7 @@ func (f *Forge) withdraw(
 		head = at
 	}
 	if pr.State == holdfast.PullRequestOpen {
-		if _, err := f.PutComment(ctx, ref, "", withdrawn, withdrawn+why); err != nil {
+		if _, err := f.putComment(ctx, ref, "", withdrawn, withdrawn+why); err != nil {
 			return err
 		}
 	}
