@@ -20,7 +20,7 @@ func TestTemplatePullRequestSaysItsBlastRadius(t *testing.T) {
 		on("dev-a", "1.4.2", "node_count: 1"),
 		on("dev-m", "1.4.2", "node_count: 1, enable_monitoring: true"),
 		on("prod-ha", "1.4.2", "node_count: 3, high_availability: true"),
-		upgrading("up-a", "1.4.2", "~> 1.4", "node_count: 2"),
+		upgrading("up-a", "1.4.2", "~> 1.4", "node_count: 1"),
 		upgrading("up-ha", "1.4.2", "~> 1.4", "node_count: 3, high_availability: true"),
 		upgrading("old", "1.4.2", "~> 1.4.0", "node_count: 1"),
 	))

@@ -40,7 +40,7 @@ func (w *world) untilTrial(cluster string, count int, status holdfast.RunStatus)
 func TestTrials(t *testing.T) {
 	t.Parallel()
 	w, infra, blueprints := newBlueprints(t, nil)
-	infra.commit(join(on("alpha", "1.4.2", "node_count: 1"), on("beta", "1.4.2", "node_count: 2")))
+	infra.commit(join(on("alpha", "1.4.2", "node_count: 1"), on("beta", "1.4.2", "node_count: 1")))
 	w.start()
 	w.untilWaiting("alpha", "Unreviewed")
 	w.untilWaiting("beta", "Unreviewed")
