@@ -195,8 +195,9 @@ type Diagnostic struct {
 	Summary  string `json:"summary"`
 	Detail   string `json:"detail,omitempty"`
 	Address  string `json:"address,omitempty"`
-	File     string `json:"file,omitempty"` // in the root module
+	File     string `json:"file,omitempty"` // in the repository, or in the root module if that is rendered
 	Line     int    `json:"line,omitempty"`
+	Snippet  string `json:"snippet,omitempty"` // the code that it is about, and what is in it, as the engine shows them
 }
 
 // RunFilter selects runs. Zero fields select all.

@@ -18,7 +18,9 @@ type writer struct {
 	impacts  []*impactView
 	tabled   [][]outcome // rows of the summary
 	level    detail
-	diffs    map[*holdfast.Plan]fullPlan
+	// choicesOf has the cluster at which a list of choices was told.
+	choicesOf map[string]string
+	diffs     map[*holdfast.Plan]fullPlan
 	page
 }
 
@@ -41,6 +43,7 @@ func newWriter(r PullRequest) *writer {
 
 func (w *writer) comment(level detail) string {
 	w.level = level
+	w.choicesOf = nil
 	w.reset()
 	w.line(Marker(w.r.PullRequest.PullRequestRef))
 	w.line("### " + w.headline())

@@ -110,12 +110,16 @@ func (w *writer) tellFailure(o outcome, f holdfast.Failure) {
 	}
 	for _, d := range firstOf(&w.page, f.Diagnostics, min(w.level.notes, 5)) {
 		w.linef("- %s", diagnosticLine(d, 500))
+		if d.Snippet != "" && w.level.rows > 0 {
+			w.line("\n" + fenced("", w.cut(d.Snippet, 12)) + "\n")
+		}
 	}
 	if more := len(f.Diagnostics) - min(w.level.notes, 5); more > 0 {
 		w.linef("- … and %d more", more)
 	}
 	w.line("")
-	if f.Detail != "" && w.level.rows > 0 {
+	// What a diagnostic tells is not told again.
+	if f.Detail != "" && w.level.rows > 0 && !slices.ContainsFunc(f.Diagnostics, func(d holdfast.Diagnostic) bool { return d.Detail == f.Detail }) {
 		w.line("<details><summary>What the engine said</summary>\n\n" + fenced("", w.cut(f.Detail, min(w.level.notes*4, 100))) + "\n\n</details>\n")
 	}
 	if len(f.Unrecorded) > 0 {
@@ -177,6 +181,21 @@ func (w *writer) choices(run holdfast.Run, told bool) {
 	if len(choices) == 0 {
 		return
 	}
+	// Those of one cluster are told; of the others, that they are the same.
+	same := fmt.Sprint(choices)
+	for _, s := range []string{run.ID, run.Cluster} {
+		if s != "" {
+			same = strings.ReplaceAll(same, s, "…")
+		}
+	}
+	if first := w.choicesOf[same]; first != "" && first != run.Cluster {
+		w.linef("Choices: those of **%s** above.\n", text(first))
+		return
+	}
+	if w.choicesOf == nil {
+		w.choicesOf = map[string]string{}
+	}
+	w.choicesOf[same] = run.Cluster
 	w.line("**Choices:**")
 	for _, c := range choices {
 		switch command := orElse(c.comment, c.terminal); command {
@@ -207,6 +226,11 @@ func FailureText(run holdfast.Run) string {
 	}
 	for _, d := range f.Diagnostics {
 		p.line("", "  %s", diagnosticText(d))
+		for _, line := range strings.Split(strings.TrimRight(d.Snippet, "\n"), "\n") {
+			if line != "" {
+				p.line("", "    | %s", line)
+			}
+		}
 	}
 	p.block("What the engine said:", f.Detail)
 	p.list("In progress when the engine died; these may exist without being in the state:", f.Unrecorded)

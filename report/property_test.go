@@ -244,7 +244,7 @@ func hostileImpacts(s string, n int) []report.PullRequest {
 func hostileFailure(s string, n int) *holdfast.Failure {
 	f := &holdfast.Failure{Step: s, Summary: s, Detail: s, Hint: s, Cause: s, Address: s, Unrecorded: []string{s, s}}
 	for range n {
-		f.Diagnostics = append(f.Diagnostics, holdfast.Diagnostic{Severity: s, Summary: s, Detail: s, Address: s, File: s, Line: 1})
+		f.Diagnostics = append(f.Diagnostics, holdfast.Diagnostic{Severity: s, Summary: s, Detail: s, Address: s, File: s, Line: 1, Snippet: s})
 		f.Completed, f.Remaining = append(f.Completed, s, s+": created"), append(f.Remaining, s)
 	}
 	return f

@@ -183,7 +183,8 @@ func cases() map[string]report.PullRequest {
 		Detail: "Error: Reference to undeclared resource\n\n  on main.tf line 12:\n  12:   x = aws_vpc.nope.id\n",
 		Diagnostics: []holdfast.Diagnostic{{
 			Severity: "error", Summary: "Reference to undeclared resource", Detail: `A managed resource "aws_vpc" "nope" has not been declared.`,
-			Address: "aws_subnet.a", File: "main.tf", Line: 12,
+			Address: "aws_subnet.a", File: "infra/prod-us/main.tf", Line: 12,
+			Snippet: "  12:   x = aws_vpc.nope.id\n    ├────────────────\n    │ var.name is \"prod\"",
 		}},
 	}
 	faulty := pullRequest(planned("dev-us", smallPlan("dev-us")), report.Cluster{Name: "prod-eu"})

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -240,6 +241,23 @@ func (t *attempt) fail(ctx context.Context, err error) {
 	t.say("%s (%s)", failure.Summary, t.result.Reason)
 }
 
+// renderedRoot is the folder of a root module that is rendered, and stands in no
+// repository.
+const renderedRoot = "root/"
+
+// inRepository is a file that an engine has named from its root module, as the
+// repository calls it.
+func (t *attempt) inRepository(file string) string {
+	if file == "" || path.IsAbs(file) || strings.HasPrefix(file, ".terraform/") || strings.ContainsAny(file, "<>") {
+		return file
+	}
+	whole := path.Join(t.a.Dir, file)
+	if !strings.HasPrefix(whole, "../") && !strings.HasPrefix(whole, renderedRoot) {
+		return whole
+	}
+	return file
+}
+
 // clean takes secrets and folders of this machine out of what people will read.
 func (t *attempt) clean(f *holdfast.Failure) *holdfast.Failure {
 	text := func(s string) string {
@@ -255,6 +273,7 @@ func (t *attempt) clean(f *holdfast.Failure) *holdfast.Failure {
 	for i := range f.Diagnostics {
 		d := &f.Diagnostics[i]
 		d.Summary, d.Detail, d.File, d.Address = text(d.Summary), text(d.Detail), text(d.File), text(d.Address)
+		d.Snippet, d.File = text(d.Snippet), t.inRepository(d.File)
 	}
 	for _, list := range [][]string{f.Unrecorded, f.Completed, f.Remaining} {
 		for i := range list {

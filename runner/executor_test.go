@@ -261,13 +261,16 @@ func TestExecuteDiagnostics(t *testing.T) {
 	realTerraform(t)
 	e, _ := newExecutor(t, nil)
 	states := newStateServer(t)
-	s := newMemorySession(map[string]string{"main.tf": "terraform {\n  backend \"http\" {}\n}\nresource \"terraform_data\" \"x\" { input = nope.y }\n"})
+	s := newMemorySession(map[string]string{"infra/prod/main.tf": "terraform {\n  backend \"http\" {}\n}\nresource \"terraform_data\" \"x\" { input = nope.y }\n"})
 	s.state = states.URL + "/a"
-	got := e.Execute(t.Context(), engineAssignment("run-1", holdfast.RunPlan), s)
+	in := engineAssignment("run-1", holdfast.RunPlan)
+	in.Dir = "infra/prod"
+	got := e.Execute(t.Context(), in, s)
 	wantStatus(t, got, holdfast.RunErrored, "InvalidConfiguration", s)
 	want := []holdfast.Diagnostic{{
-		Severity: "error", Summary: "Reference to undeclared resource", File: "main.tf", Line: 4,
-		Detail: `A managed resource "nope" "y" has not been declared in the root module.`,
+		Severity: "error", Summary: "Reference to undeclared resource", File: "infra/prod/main.tf", Line: 4,
+		Detail:  `A managed resource "nope" "y" has not been declared in the root module.`,
+		Snippet: ` 4: resource "terraform_data" "x" { input = nope.y }`,
 	}}
 	if diff := cmp.Diff(want, got.Failure.Diagnostics); diff != "" {
 		t.Errorf("diagnostics (-want +got):\n%s", diff)

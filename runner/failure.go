@@ -107,6 +107,7 @@ var stackTrace = regexp.MustCompile(`(?m)Stack trace from the |plugin crashed!|^
 const (
 	maxDiagnostics      = 20
 	maxDiagnosticDetail = 4 << 10
+	maxSnippet          = 2 << 10
 )
 
 var (
@@ -119,12 +120,13 @@ var (
 // diagnosticsIn reads the errors and warnings out of an engine's text.
 func diagnosticsIn(text string) []holdfast.Diagnostic {
 	var list []holdfast.Diagnostic
-	var detail []string
+	var detail, code []string
 	flush := func() {
 		if len(list) > 0 {
+			list[len(list)-1].Snippet = head(strings.Join(code, "\n"), maxSnippet)
 			list[len(list)-1].Detail = head(strings.TrimSpace(strings.Join(detail, "\n")), maxDiagnosticDetail)
 		}
-		detail = nil
+		detail, code = nil, nil
 	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
@@ -154,6 +156,7 @@ func diagnosticsIn(text string) []holdfast.Diagnostic {
 			d.File = m[1]
 			d.Line, _ = strconv.Atoi(m[2])
 		case diagnosticCode.MatchString(line) && d.File != "":
+			code = append(code, strings.TrimPrefix(line, "  "))
 		default:
 			detail = append(detail, line)
 		}

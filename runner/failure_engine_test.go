@@ -35,6 +35,7 @@ resource "terraform_data" "noise" {
 		Diagnostics: []holdfast.Diagnostic{{
 			Severity: "error", Summary: "creating the cluster: operation error EKS: CreateCluster, api error ResourceLimitExceeded",
 			Detail: "Cluster limit exceeded for account.", Address: "module.m.cloud_cluster.main", File: "m/main.tf", Line: 9,
+			Snippet: f.Diagnostics[0].Snippet, // of the lab's code
 		}},
 		Completed: []string{"module.m.cloud_network.net: created", "module.m.terraform_data.noise: created"},
 	}
