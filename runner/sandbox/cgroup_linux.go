@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // cgroupMount is where version 2 of control groups is mounted. Version 1, or
@@ -54,6 +56,17 @@ func (kernelTree) Remove(dir string) error {
 	}
 }
 
+// markedDelegated says whether systemd marked a control group as somebody's.
+func markedDelegated(dir string) bool {
+	for _, name := range []string{"user.delegate", "trusted.delegate"} {
+		value := make([]byte, 8)
+		if n, err := unix.Getxattr(dir, name, value); err == nil && string(value[:n]) == "1" {
+			return true
+		}
+	}
+	return false
+}
+
 // groups makes a control group for each start, below a folder that was
 // delegated to this process. A group that was killed once kills whatever comes
 // into it, so none is used twice.
@@ -65,8 +78,9 @@ type groups struct {
 
 // findGroups returns the groups below the delegated folder that this process
 // lies in a group of, as systemd makes it with Delegate=yes and
-// DelegateSubgroup=. The error says why there are none.
-func findGroups(t tree) (*groups, error) {
+// DelegateSubgroup=. The error says why there are none: what root can write is
+// not delegated yet, but somebody else's.
+func findGroups(t tree, delegated func(dir string) bool) (*groups, error) {
 	own, err := t.Read("/proc/self/cgroup")
 	if err != nil {
 		return nil, err
@@ -81,6 +95,9 @@ func findGroups(t tree) (*groups, error) {
 		return nil, errors.New("this process has no control group of version 2 of its own")
 	}
 	dir := filepath.Dir(filepath.Join(cgroupMount, path))
+	if !delegated(dir) {
+		return nil, fmt.Errorf("%s is not delegated to this service: systemd does so with Delegate=yes and DelegateSubgroup=", dir)
+	}
 	said, err := t.Read(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ const service = "/sys/fs/cgroup/system.slice/holdfast.service"
 func TestFindGroups(t *testing.T) {
 	t.Parallel()
 	tree := delegated()
-	g, err := findGroups(tree)
+	g, err := findGroups(tree, func(dir string) bool { return dir == service })
 	if err != nil || g.dir != service {
 		t.Fatalf("got %+v, %v", g, err)
 	}
@@ -71,15 +71,19 @@ func TestFindGroups(t *testing.T) {
 		t.Errorf("switched on %q", got)
 	}
 	for name, change := range map[string]func(*fakeTree){
-		"version 1":           func(f *fakeTree) { f.files["/proc/self/cgroup"] = "4:memory:/x\n0::/\n" },
-		"not mounted":         func(f *fakeTree) { delete(f.files, service+"/cgroup.controllers") },
-		"no memory":           func(f *fakeTree) { f.files[service+"/cgroup.controllers"] = "cpu pids\n" },
-		"read-only":           func(f *fakeTree) { f.refuse["cgroup.subtree_control"] = true },
+		"version 1":   func(f *fakeTree) { f.files["/proc/self/cgroup"] = "4:memory:/x\n0::/\n" },
+		"not mounted": func(f *fakeTree) { delete(f.files, service+"/cgroup.controllers") },
+		"no memory":   func(f *fakeTree) { f.files[service+"/cgroup.controllers"] = "cpu pids\n" },
+		"read-only":   func(f *fakeTree) { f.refuse["cgroup.subtree_control"] = true },
+		"not delegated": func(f *fakeTree) { // root could write there
+			f.files["/proc/self/cgroup"] = "0::/system.slice/other.service\n"
+			f.files["/sys/fs/cgroup/system.slice/cgroup.controllers"] = "cpu memory pids\n"
+		},
 		"no groups in kernel": func(f *fakeTree) { delete(f.files, "/proc/self/cgroup") },
 	} {
 		tree := delegated()
 		change(tree)
-		if g, err := findGroups(tree); err == nil {
+		if g, err := findGroups(tree, func(dir string) bool { return dir == service }); err == nil {
 			t.Errorf("%s: got %+v", name, g)
 		}
 	}
@@ -88,7 +92,7 @@ func TestFindGroups(t *testing.T) {
 func TestGroup(t *testing.T) {
 	t.Parallel()
 	tree := delegated()
-	g, err := findGroups(tree)
+	g, err := findGroups(tree, func(dir string) bool { return dir == service })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +141,7 @@ func TestGroupRefused(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"memory.max", "memory.oom.group", "memory.swap.max", "pids.max", "cpu.max"} {
 		tree := delegated()
-		g, err := findGroups(tree)
+		g, err := findGroups(tree, func(dir string) bool { return dir == service })
 		if err != nil {
 			t.Fatal(err)
 		}

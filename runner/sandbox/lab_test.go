@@ -210,7 +210,7 @@ func TestAsOthers(t *testing.T) {
 	}
 	for name, attr := range map[string]*syscall.SysProcAttr{
 		"plain": {Credential: &syscall.Credential{Uid: plainUser, Gid: plainUser}},
-		"range": sandbox.AgentAttributes(sandbox.Slot{UID: plainUser + 1, GID: plainUser + 1}, sandbox.Slot{UID: rangeUser, GID: rangeUser}, 10_000),
+		"range": rangeAttributes(plainUser+1, rangeUser, 10_000),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -255,5 +255,15 @@ func modes(t *testing.T) []sandbox.Mode {
 			list = append(list, mode)
 		}
 		return list
+	}
+}
+
+// rangeAttributes are those of an agent that root starts in a user namespace:
+// root of its own there, and outside the user agent, with count users for slots.
+func rangeAttributes(agent, first, count int) *syscall.SysProcAttr {
+	users := []syscall.SysProcIDMap{{ContainerID: 0, HostID: agent, Size: 1}, {ContainerID: first, HostID: first, Size: count}}
+	return &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER, UidMappings: users, GidMappings: users,
+		GidMappingsEnableSetgroups: true, Credential: &syscall.Credential{},
 	}
 }

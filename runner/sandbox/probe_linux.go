@@ -32,7 +32,7 @@ func Probe(ctx context.Context, o Options) (*Starter, error) {
 	if o.Mode != "" {
 		modes = []Mode{o.Mode}
 	}
-	groups, grouped := findGroups(kernelTree{})
+	groups, grouped := findGroups(kernelTree{}, markedDelegated)
 	var refused []Refusal
 	for _, mode := range modes {
 		s := &Starter{mode: mode, refused: refused, groups: groups, grouped: grouped}

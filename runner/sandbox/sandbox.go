@@ -17,7 +17,7 @@ const (
 	// ModeSlots needs root: a user for each slot, namespaces, a root of its own.
 	ModeSlots Mode = "slots"
 	// ModeRange is ModeSlots inside a user namespace whose map root wrote: the
-	// agent is not root outside of it. See AgentAttributes.
+	// agent is not root outside of it. Package local starts such agents.
 	ModeRange Mode = "range"
 	// ModeUserNamespace is for a plain user where the kernel lets one make
 	// namespaces. All sandboxes have the agent's user.
