@@ -77,7 +77,7 @@ func (w *world) witness(name string) string {
 // writes overlap: the kernel lets go of the lock when the last of them dies.
 func (w *world) gated(name string) string {
 	w.t.Helper()
-	return fmt.Sprintf(`exec 9>>%[1]s.lock; flock -n 9 || echo overlap >>%[1]s; echo start >>%[1]s; `+
+	return fmt.Sprintf(`umask 0; exec 9>>%[1]s.lock; flock -n 9 || echo overlap >>%[1]s; echo start >>%[1]s; `+
 		`n=0; while [ ! -e %[1]s.gate ] && [ $n -lt 6000 ]; do sleep 0.05; n=$((n+1)); done; echo stop >>%[1]s`,
 		w.witness(name))
 }
@@ -85,7 +85,7 @@ func (w *world) gated(name string) string {
 // timed is gated without a gate: the script lasts for some seconds.
 func (w *world) timed(name, seconds string) string {
 	w.t.Helper()
-	return fmt.Sprintf(`exec 9>>%[1]s.lock; flock -n 9 || echo overlap >>%[1]s; echo start >>%[1]s; `+
+	return fmt.Sprintf(`umask 0; exec 9>>%[1]s.lock; flock -n 9 || echo overlap >>%[1]s; echo start >>%[1]s; `+
 		`sleep %[2]s; echo stop >>%[1]s`, w.witness(name), seconds)
 }
 

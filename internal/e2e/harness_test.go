@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -138,9 +139,23 @@ func emptyWorld(t testing.TB, more settings) *world {
 		"runs.retryDelay": "200ms", "engines.dirs": []string{w.path("engine")}, "engines.download": false,
 		"engines.grace": "2s", "telemetry.logLevel": "info", "sandbox.paths.writable": []string{w.path("seen")},
 	})
+	plan, apply := slotUsers()
+	w.set(settings{"agent.slotUsers.plan": plan, "agent.slotUsers.apply": apply})
 	w.set(more)
 	w.makeEngine()
 	return w
+}
+
+// worlds counts those of this process.
+var worlds atomic.Int64
+
+// slotUsers are the first users of a world's engines. Nobody else has them, no
+// other world and no world of another process: who ends an engine may end all that
+// its user has.
+func slotUsers() (plan, apply int) {
+	const each, perProcess = 100, 500
+	first := 1_000_000 + each*(os.Getpid()*perProcess+int(worlds.Add(1)))
+	return first, first + each/2
 }
 
 const webhookSecret = "it stays between the two of us"
@@ -332,6 +347,11 @@ func livingIn(dir string) int {
 		return 0
 	}
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && bytes.Contains(stat, []byte(") Z ")) {
+		return 0
+	}
+	// Numbers of processes come again: one that has another command line is nobody's
+	// agent, and must not be taken, or killed, for it.
+	if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && !bytes.Contains(line, []byte("\x00"+dir+"\x00")) {
 		return 0
 	}
 	return pid
