@@ -209,6 +209,7 @@ func (p *Process) supervise(ctx context.Context) {
 func (p *Process) watch(ctx context.Context) bool {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
+	var held stopped
 	for {
 		_, exited := p.agent()
 		select {
@@ -220,6 +221,7 @@ func (p *Process) watch(ctx context.Context) bool {
 			} // else another one had taken the lock first
 		case <-tick.C:
 			p.rotate()
+			p.mind(ctx, &held)
 			if exited == nil && !p.lives() {
 				return true
 			}

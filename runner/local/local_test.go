@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -175,6 +177,62 @@ func TestDeadAgentIsStartedAgain(t *testing.T) {
 		t.Error("the agent was not started again")
 	}
 	stop(t, p)
+}
+
+// TestStoppedAgentIsReplaced: one that somebody has stopped goes on, and one that
+// is stopped again is replaced; also if it was adopted.
+func TestStoppedAgentIsReplaced(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "agent")
+	ctx, leave := context.WithCancel(t.Context())
+	first, err := local.Start(ctx, options(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := holder(t, dir, 0)
+	leave() // the server ends; the next one adopts its agent
+	log, opts := &lines{}, options(dir)
+	opts.Logger = slog.New(slog.NewTextHandler(log, nil))
+	p, err := local.Start(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.PID() != pid || p.PID() != pid {
+		t.Fatalf("agents %d and %d, want %d", first.PID(), p.PID(), pid)
+	}
+	for deadline := time.Now().Add(2 * time.Minute); p.PID() == pid || p.PID() == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("an agent that is stopped again and again is not replaced")
+		}
+		if p.PID() == pid {
+			_ = syscall.Kill(pid, syscall.SIGSTOP)
+		}
+	}
+	holder(t, dir, pid)
+	text := log.String()
+	goesOn, replaced := strings.Index(text, "is told to go on"), strings.Index(text, "is replaced")
+	if goesOn < 0 || replaced < goesOn {
+		t.Errorf("it was not told to go on first:\n%s", text)
+	}
+	stop(t, p)
+}
+
+// lines keeps what is logged.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func TestStopDoesNotWaitForEver(t *testing.T) {
