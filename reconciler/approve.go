@@ -66,6 +66,7 @@ func (r *Reconciler) approve(ctx context.Context, c holdfast.Command, targets []
 	if err := r.addApproval(ctx, pr.PullRequestRef, pr.Head, c, c.Shown); err != nil {
 		return "", err
 	}
+	r.publish.Show(pr.PullRequestRef)
 	for _, t := range targets {
 		r.requests.Add(holdfast.Request{Cluster: t.cluster})
 	}
