@@ -31,7 +31,7 @@ func TestCodeInAPlanCannotReadTheServersKeys(t *testing.T) {
 		if _, err := os.Stat(w.path(target)); err != nil {
 			t.Fatalf("there is nothing to steal: %v", err)
 		}
-		fmt.Fprintf(&code, "output \"found-%d\" { value = try(filebase64(%q), \"denied\") }\n", i, w.path(target))
+		fmt.Fprintf(&code, "resource \"terraform_data\" \"found-%d\" { input = try(filebase64(%q), \"denied\") }\n", i, w.path(target))
 	}
 	plan := w.fleet().open(join(document("thief"), moduleFile("thief", code.String())))
 
