@@ -252,11 +252,12 @@ func (r PlanResource) Action() (action ChangeAction, createFirst bool) {
 
 // Action is what happens to the output, empty if the document is not valid.
 func (o PlanOutput) Action() ChangeAction {
-	if len(o.Actions) == 1 {
-		switch action := ChangeAction(o.Actions[0]); action {
-		case ActionCreate, ActionUpdate, ActionDelete:
-			return action
-		}
+	if len(o.Actions) != 1 {
+		return ""
 	}
-	return ""
+	action := ChangeAction(o.Actions[0])
+	if action != ActionCreate && action != ActionUpdate && action != ActionDelete {
+		return ""
+	}
+	return action
 }

@@ -88,12 +88,12 @@ func (k *keyWriter) change(c holdfast.ResourceChange) {
 
 // leaf writes a text, or what it is of the cluster.
 func (k *keyWriter) leaf(s string) {
-	switch {
-	case s == "":
+	switch s {
+	case "":
 		k.b.WriteString("-,")
-	case s == k.own.name:
+	case k.own.name:
 		k.b.WriteString("N,")
-	case s == k.own.region:
+	case k.own.region:
 		k.b.WriteString("R,")
 	default:
 		k.add(s)

@@ -265,7 +265,8 @@ func (e *attemptError) limitHit(exit *exitError) {
 	if exit == nil {
 		return
 	}
-	what, cause, verdict := "", "", sandbox.No
+	var what, cause string
+	var verdict sandbox.Verdict
 	switch {
 	case exit.memory != sandbox.No:
 		what, cause, verdict = "memory", causeOutOfMemory, exit.memory
