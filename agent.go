@@ -19,11 +19,11 @@ import "time"
 
 // Names of artefacts.
 const (
-	ArtefactPlanFile = "plan"      // the engine's binary plan
-	ArtefactPlanJSON = "plan.json" // the engine's plan JSON, redacted
-	ArtefactPlan     = "summary"   // a Plan as JSON
-	ArtefactLockFile = "lock.hcl"  // .terraform.lock.hcl
-	ArtefactOutputs  = "outputs"   // []Output as JSON
+	// ArtefactPlan is a Plan as JSON, which the server derives from the document:
+	// agents do not store it.
+	ArtefactPlan     = "summary"
+	ArtefactLockFile = "lock.hcl" // .terraform.lock.hcl
+	ArtefactOutputs  = "outputs"  // []Output as JSON
 	ArtefactErrored  = "errored.tfstate"
 	ArtefactDocument = "document" // a PlanDocument, as Encode writes it
 	ArtefactInfo     = "info"     // the PlanInfo beside it, as JSON
@@ -82,7 +82,7 @@ type Assignment struct {
 	// Destroy: a plan of the destruction of everything.
 	Destroy bool `json:"destroy,omitempty"`
 	// LockFile is the provider lock file to start from where the bundle has
-	// none: of the stored or reviewed plan, else of the last applied run.
+	// none: of the reviewed plan, else of the last applied run.
 	LockFile []byte `json:"lockFile,omitempty"`
 
 	Env     map[string]string `json:"env,omitempty"`     // credentials and settings of (project, environment, plan | apply)
@@ -102,10 +102,11 @@ type Assignment struct {
 	OwnState      bool   `json:"ownState,omitempty"`
 	StateLocation string `json:"stateLocation"`
 
-	Reviews []ReviewedPlan `json:"reviews,omitempty"`
-	Resume  bool           `json:"resume,omitempty"`
-	// StoredPlan is the run whose plan file is to be applied as it is.
-	StoredPlan string `json:"storedPlan,omitempty"`
+	// Reviews are the plans of which one must be what an apply finds: it plans
+	// itself, always, inside its lock.
+	Reviews []Review `json:"reviews,omitempty"`
+	// Resume: what remains of a reviewed plan suffices.
+	Resume bool `json:"resume,omitempty"`
 
 	FingerprintKey []byte `json:"fingerprintKey"` // 32 bytes
 	TraceParent    string `json:"traceParent,omitempty"`
@@ -117,12 +118,6 @@ type RunLimits struct {
 	Memory    int64   `json:"memory,omitempty"`    // bytes
 	Processes int     `json:"processes,omitempty"` // and threads
 	CPU       float64 `json:"cpu,omitempty"`       // processors
-}
-
-// ReviewedPlan is a Review with what a comparison needs.
-type ReviewedPlan struct {
-	Review
-	Prints []ChangePrint `json:"prints,omitempty"` // only for Resume
 }
 
 // Heartbeat says that an attempt lives.
@@ -139,8 +134,9 @@ type HeartbeatReply struct {
 	MayApply bool `json:"mayApply"`
 }
 
-// Result is how an attempt ended. The plan, its file, the lock file and the
-// outputs were uploaded as artefacts before.
+// Result is how an attempt ended. The plan document and what is beside it, the
+// lock file and the outputs were uploaded as artefacts before. What the plan
+// would do is not in here: the server reads it from the document.
 type Result struct {
 	Fence         int64     `json:"fence"`
 	Status        RunStatus `json:"status"` // planned, applied, no_changes, errored, canceled or interrupted
@@ -149,9 +145,8 @@ type Result struct {
 	InputDigest   Digest    `json:"inputDigest,omitempty"`
 	EngineName    string    `json:"engineName,omitempty"`
 	EngineVersion string    `json:"engineVersion,omitempty"`
-	Fingerprint   Digest    `json:"fingerprint,omitempty"`
-	Counts        Counts    `json:"counts,omitzero"`
-	Matched       string    `json:"matched,omitempty"` // the reviewed run that the plan was equal to
+	PlanDigest    Digest    `json:"planDigest,omitempty"` // of the document that was uploaded; empty: it did not come to one
+	Matched       string    `json:"matched,omitempty"`    // the reviewed run that the plan was equal to
 	Failure       *Failure  `json:"failure,omitempty"`
 	Steps         []Step    `json:"steps,omitempty"`
 	// Applying is true if the engine's apply was started: something may have

@@ -4,8 +4,7 @@ package holdfast
 // under that name. Nothing else is taken from them.
 func KnownArtefact(kind RunKind, name string) bool {
 	switch name {
-	case ArtefactPlanFile, ArtefactPlanJSON, ArtefactPlan, ArtefactLockFile, ArtefactOutputs, ArtefactInput, ArtefactResources,
-		"document", "info":
+	case ArtefactDocument, ArtefactInfo, ArtefactLockFile, ArtefactOutputs, ArtefactInput, ArtefactResources:
 		return true
 	case ArtefactErrored:
 		return kind.Writes()

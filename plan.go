@@ -13,9 +13,7 @@ type Plan struct {
 	Warnings      []Diagnostic     `json:"warnings,omitempty"`
 	Text          string           `json:"text,omitempty"` // the engine's rendering, redacted
 	Fingerprint   Digest           `json:"fingerprint"`
-	Digest        Digest           `json:"digest,omitempty"`      // of the document; empty: it was made before there were any
-	Prints        []ChangePrint    `json:"prints,omitempty"`      // what Fingerprint was made of
-	DriftPrints   []ChangePrint    `json:"driftPrints,omitempty"` // of Drift: before as it was applied, after as it is
+	Digest        Digest           `json:"digest,omitempty"` // of the document; empty: it was made before there were any
 }
 
 // HasChanges reports whether an apply of the plan would do anything.
@@ -81,7 +79,7 @@ type AttributeChange struct {
 	Path      string          `json:"path"` // such as node_pool[0].size
 	Before    json.RawMessage `json:"before,omitempty"`
 	After     json.RawMessage `json:"after,omitempty"`
-	Sensitive bool            `json:"sensitive,omitempty"`
+	Sensitive bool            `json:"sensitive,omitempty"` // nothing of a value is shown; a part of one may be left out without it
 	Unknown   bool            `json:"unknown,omitempty"`
 	Forces    bool            `json:"forces,omitempty"` // forces the replacement
 	// BeforeMark and AfterMark stand for what is secret in Before and After:
@@ -102,17 +100,6 @@ type OutputChange struct {
 	After      json.RawMessage `json:"after,omitempty"`
 	BeforeMark Digest          `json:"beforeMark,omitempty"`
 	AfterMark  Digest          `json:"afterMark,omitempty"`
-}
-
-// ChangePrint is what one change does, in a form that can be compared without
-// being read: values are keyed hashes. It answers whether what remains of a
-// failed apply is a subset of what was reviewed.
-type ChangePrint struct {
-	Address string            `json:"address"`
-	Actions []string          `json:"actions"`
-	Before  map[string]string `json:"before,omitempty"` // path → HMAC
-	After   map[string]string `json:"after,omitempty"`  // path → HMAC, or "unknown"
-	Replace []string          `json:"replace,omitempty"`
 }
 
 // Output is an output value of a root module after an apply.

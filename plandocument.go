@@ -59,8 +59,8 @@ type PlanOutput struct {
 	After   PlanValue `json:"after,omitempty"`
 }
 
-// PlanInfo is what a plan says besides what it would do. It is information: no
-// decision depends on it, and no comparison.
+// PlanInfo is what a plan says besides what it would do. It is information: it
+// is not compared, and an apply does not depend on it.
 type PlanInfo struct {
 	// Drift is what has changed outside of the engine: before as it was applied,
 	// after as it is. By address, then deposed key.

@@ -69,7 +69,7 @@ func (o PlanOutput) change() OutputChange {
 	before, after := o.Before.tree(), o.After.tree()
 	_, unknown := unknownMark(after)
 	return OutputChange{
-		Name: o.Name, Action: o.Action(), Sensitive: hasSecret(before) || hasSecret(after), Unknown: unknown,
+		Name: o.Name, Action: o.Action(), Sensitive: isSecret(before) || isSecret(after), Unknown: unknown,
 		Before: shownJSON(before), After: shownJSON(after), BeforeMark: markDigest(before), AfterMark: markDigest(after),
 	}
 }
@@ -111,7 +111,7 @@ func (f *attributeFinder) add(path AttributePath, before, after any) {
 	_, unknown := unknownMark(after)
 	f.found = append(f.found, AttributeChange{
 		Path: string(path), Unknown: unknown, Forces: f.forcesAt(path),
-		Sensitive: hasSecret(before) || hasSecret(after),
+		Sensitive: isSecret(before) || isSecret(after),
 		Before:    shownJSON(before), After: shownJSON(after),
 		BeforeMark: markDigest(before), AfterMark: markDigest(after),
 	})
@@ -184,6 +184,12 @@ func markDigest(tree any) Digest {
 		return ""
 	}
 	return DigestOf(value)
+}
+
+// isSecret reports whether nothing of a value may be shown.
+func isSecret(tree any) bool {
+	m, ok := tree.(PlanMark)
+	return ok && m.HMAC != "" && m.Text == ""
 }
 
 // hasSecret reports whether a tree has a mark of something secret.

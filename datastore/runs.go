@@ -58,6 +58,8 @@ func priority(run holdfast.Run) int {
 	switch {
 	case run.Kind.Writes():
 		return writing
+	case run.Background:
+		return 4
 	case run.Kind == holdfast.RunDrift:
 		return 3
 	case run.Trial:
@@ -67,10 +69,10 @@ func priority(run holdfast.Run) int {
 	}
 }
 
-// referencesOf are the runs that a run needs: the plans that were reviewed, the
-// one whose file is applied.
+// referencesOf are the runs that a run needs: the plans that were shown and
+// reviewed.
 func referencesOf(run holdfast.Run) []string {
-	refs := []string{run.StoredPlan}
+	refs := []string{run.Shown}
 	for _, review := range run.Reviews {
 		refs = append(refs, review.Run)
 	}

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/internal/testenv/plandoc"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
@@ -167,6 +169,7 @@ func (w *world) finish(result holdfast.Result) {
 	for _, kind := range []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDrift, holdfast.RunDestroy} {
 		before := w.run(kind, holdfast.RunRunning)
 		result.Fence = before.Fence
+		w.leave(before, &result)
 		if err := w.rec.Dispatcher().Finish(w.t.Context(), before.Ref(), result); err != nil {
 			w.t.Errorf("finish with %s: %v", result.Status, err)
 		}
@@ -179,6 +182,28 @@ func (w *world) finish(result holdfast.Result) {
 			w.t.Errorf("a second result was not refused: %v", err)
 		}
 	}
+}
+
+// leave leaves the plan document of a result that ended well.
+func (w *world) leave(run holdfast.Run, result *holdfast.Result) {
+	w.t.Helper()
+	if !result.Status.Good() {
+		return
+	}
+	var plan holdfast.Plan
+	if result.Status != holdfast.RunNoChanges {
+		plan.Counts.Create = 1
+	}
+	document, info, digest, err := plandoc.Artefacts(plan)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{holdfast.ArtefactDocument: document, holdfast.ArtefactInfo: info} {
+		if err := w.store.PutArtefact(w.t.Context(), run.Ref(), name, bytes.NewReader(data)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	result.PlanDigest = digest
 }
 
 // preempt has a plan step back for an apply.

@@ -68,7 +68,7 @@ func (r *Reconciler) act(ctx context.Context, in decision.Input, d decision.Deci
 	case decision.ActionPlan:
 		err = r.queueRun(ctx, in, d, holdfast.RunPlan)
 	case decision.ActionApply:
-		if in.Drift != nil && d.StoredPlan == in.Drift.ID {
+		if undoesDrift(in, d) {
 			if in.Cluster, d.Run, err = r.reserveRemedy(ctx, in); err != nil {
 				return err
 			}
@@ -95,6 +95,12 @@ func (r *Reconciler) act(ctx context.Context, in decision.Input, d decision.Deci
 	}
 	r.publish.Decided(ctx, in)
 	return nil
+}
+
+// undoesDrift reports whether an apply is of what was applied already, to undo
+// the drift that the last check has found.
+func undoesDrift(in decision.Input, d decision.Decision) bool {
+	return in.Drift != nil && d.Shown == in.Drift.ID && !d.Resume
 }
 
 // writing is the kind of run that makes real what Git asks for.
@@ -144,22 +150,20 @@ func (r *Reconciler) queueRun(ctx context.Context, in decision.Input, d decision
 	run := holdfast.Run{
 		ID: cmp.Or(d.Run, holdfast.NewID("run", now)), Cluster: in.Request.Cluster, Kind: kind,
 		Status: holdfast.RunQueued, Reason: d.Reason, PullRequest: in.Request.PullRequest,
-		Reviews: d.Reviews, StoredPlan: d.StoredPlan, Resume: d.Resume, Actor: d.Actor, CreatedAt: now,
+		Reviews: d.Reviews, Shown: d.Shown, Resume: d.Resume, Background: d.Background, Actor: d.Actor, CreatedAt: now,
 	}
-	if d.StoredPlan != "" {
+	if d.Shown != "" && !d.Resume { // what is resumed has it among its reviews
 		seen := decision.Newest(in.Runs)
-		if in.Drift != nil && in.Drift.ID == d.StoredPlan {
+		if undoesDrift(in, d) {
 			seen = *in.Drift
 		}
-		run.Reviews = append([]holdfast.Review{{
-			Run: seen.ID, InputDigest: seen.InputDigest, Fingerprint: seen.Fingerprint,
-		}}, run.Reviews...)
+		run.Reviews = append([]holdfast.Review{decision.ReviewOf(seen)}, run.Reviews...)
 	}
 	if d.Reason == decision.ReasonAppliedSince {
 		run.Detail = r.explainApply(ctx, in.LastApply)
 	}
 	var faults holdfast.Faults
-	if in.Drift != nil && in.Drift.ID == d.StoredPlan {
+	if undoesDrift(in, d) {
 		err = r.fillApplied(ctx, in.Cluster, &run)
 	} else {
 		err = r.fillSource(ctx, in, &run)

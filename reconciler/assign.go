@@ -57,7 +57,7 @@ func (f fleet) Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assig
 		Exact: run.Exact && pin.EngineVersion != "", Destroy: run.Destroy,
 		Env: env, Secrets: secrets,
 		OwnState: holdfast.OwnState(run.StateLocation), StateLocation: run.StateLocation,
-		Resume: run.Resume, StoredPlan: run.StoredPlan,
+		Resume: run.Resume, Reviews: comparedWith(run),
 		FingerprintKey: r.opts.FingerprintKey, TraceParent: run.TraceParent,
 	}
 	if r.opts.Limits != nil {
@@ -65,9 +65,6 @@ func (f fleet) Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assig
 	}
 	if r.opts.SecretSources != nil {
 		a.SecretDirs, a.SecretStores = r.opts.SecretSources(run.Document, run.Kind)
-	}
-	if a.Reviews, err = r.reviewedPlans(ctx, run); err != nil {
-		return a, run, err
 	}
 	a.LockFile, err = r.lockFile(ctx, run, pin)
 	return a, run, err
@@ -87,30 +84,22 @@ func (r *Reconciler) pinned(ctx context.Context, run holdfast.Run, rec, former h
 	}
 }
 
-// reviewedPlans adds to a run's reviews what a comparison needs.
-func (r *Reconciler) reviewedPlans(ctx context.Context, run holdfast.Run) ([]holdfast.ReviewedPlan, error) {
-	var out []holdfast.ReviewedPlan
+// comparedWith are the plans of which one must be what an apply finds: the one
+// that was shown to whoever asked for it, or any that was reviewed.
+func comparedWith(run holdfast.Run) []holdfast.Review {
+	var out []holdfast.Review
 	for _, review := range run.Reviews {
-		if review.Run == "" {
-			continue
+		if review.Run != "" && (run.Shown == "" || review.Run == run.Shown) {
+			out = append(out, review)
 		}
-		plan := holdfast.ReviewedPlan{Review: review}
-		if run.Kind.Writes() {
-			summary, err := r.summary(ctx, review.Run)
-			if err != nil {
-				return nil, fmt.Errorf("read reviewed plan %s: %w", review.Run, err)
-			}
-			plan.Prints = summary.Prints
-		}
-		out = append(out, plan)
 	}
-	return out, nil
+	return out
 }
 
 // lockFile returns the provider lock file that a run starts from: that of the
 // plan that it shall repeat, else that of the last apply.
 func (r *Reconciler) lockFile(ctx context.Context, run holdfast.Run, pin holdfast.Applied) ([]byte, error) {
-	from := []string{run.StoredPlan}
+	from := []string{run.Shown}
 	for _, review := range run.Reviews {
 		from = append(from, review.Run)
 	}

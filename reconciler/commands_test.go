@@ -172,7 +172,7 @@ func TestCommandsOfTheAPI(t *testing.T) {
 	if c := f.api("root", holdfast.VerbApply, f.newest("prod").ID); c.Status != holdfast.CommandDone {
 		t.Errorf("the newest plan: %s %s", c.Status, c.Reply)
 	}
-	if got := f.newest("prod"); got.Kind != holdfast.RunApply || got.StoredPlan == "" || got.Actor != "root" {
+	if got := f.newest("prod"); got.Kind != holdfast.RunApply || got.Shown == "" || got.Actor != "root" {
 		t.Errorf("the newest run is %+v", got)
 	}
 	// Suspending takes back what is queued; letting go brings it again.

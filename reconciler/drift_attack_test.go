@@ -80,7 +80,7 @@ func TestCheckWithoutAPlan(t *testing.T) {
 	a := f.claim()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, holdfast.Result{Status: holdfast.RunPlanned, Counts: holdfast.Counts{Update: 1}}))
+	f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, holdfast.Result{Status: holdfast.RunPlanned, Fence: a.Fence}))
 	for range 20 {
 		_, err := f.r.Reconciled(ctx, holdfast.Request{Cluster: "prod"})
 		f.must(err)
@@ -97,16 +97,13 @@ func TestUnreadablePlanHoldsNothingUp(t *testing.T) {
 	f := driftFleet(t, hourly)
 	f.later()
 	a := f.claim()
-	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("no plan")))
-	f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, holdfast.Result{Status: holdfast.RunPlanned, Counts: holdfast.Counts{Update: 1}}))
-	if err := f.r.Settle(t.Context()); err == nil {
-		t.Error("a plan that may be readable in a moment is given up at once")
-	}
-	f.clock.Advance(time.Minute + time.Second)
+	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactDocument, strings.NewReader("no plan")))
+	f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, holdfast.Result{Status: holdfast.RunPlanned, Fence: a.Fence, PlanDigest: "sha256:1"}))
+	f.must(f.r.Settle(t.Context()))
 	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 	f.executeAll(good)
 	f.merge(1, byMerge)
-	if d := f.cluster("prod").Drift; d.Status != holdfast.DriftFailed || d.Detail != "its plan cannot be read" {
+	if d := f.cluster("prod").Drift; d.Status != holdfast.DriftFailed || !strings.Contains(d.Detail, "the plan cannot be used") {
 		t.Errorf("the record says %+v", d)
 	}
 	if run := f.execute(good); run.Kind != holdfast.RunApply {

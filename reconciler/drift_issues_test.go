@@ -93,7 +93,7 @@ func TestIssuesAreTakenUpAfterACrash(t *testing.T) {
 		f.later()
 		a := f.claim()
 		f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader(plan)))
-		f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, holdfast.Result{Status: status, Fence: a.Fence}))
+		f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, f.left(a, holdfast.Result{Status: status, Fence: a.Fence})))
 		f.restart()
 	}
 	const plan = `{"drift": [{"address": "aws_vpc.a", "type": "aws_vpc", "action": "delete"}], "changes": [{"address": "aws_vpc.a", "type": "aws_vpc", "action": "create"}]}`

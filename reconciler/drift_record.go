@@ -17,7 +17,8 @@ import (
 const readPatience = time.Minute
 
 // lastCheck returns the newest check for drift of a cluster that has ended with
-// a result; nil if there is none.
+// a result; nil if there is none. An apply that was to undo a drift and found
+// another plan is one.
 func (r *Reconciler) lastCheck(ctx context.Context, rec holdfast.ClusterRecord) (*holdfast.Run, error) {
 	if rec.Applied.Run == "" {
 		return nil, nil
@@ -31,12 +32,26 @@ func (r *Reconciler) lastCheck(ctx context.Context, rec holdfast.ClusterRecord) 
 	if err != nil {
 		return nil, fmt.Errorf("list checks of %q: %w", rec.Name, err)
 	}
+	var last *holdfast.Run
 	for i, run := range runs {
 		if !decision.GivenUp(run) { // it stays due
-			return &runs[i], nil
+			last = &runs[i]
+			break
 		}
 	}
-	return nil, nil
+	remedies, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Cluster: rec.Name, Kinds: []holdfast.RunKind{holdfast.RunApply}, Limit: 10,
+		Statuses: []holdfast.RunStatus{holdfast.RunPlanned},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list applies of %q: %w", rec.Name, err)
+	}
+	for i, run := range remedies {
+		if decision.IsRemedy(run) && (last == nil || run.ID > last.ID) {
+			return &remedies[i], nil
+		}
+	}
+	return last, nil
 }
 
 // recordDrift makes the cluster's record say what a check has found.

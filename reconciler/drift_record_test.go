@@ -27,7 +27,7 @@ func TestCheckOfAMovedBaseIsDiscarded(t *testing.T) {
 	f.restart()
 	result := holdfast.Result{Status: holdfast.RunPlanned, Fence: check.Fence}
 	f.must(f.store.PutArtefact(t.Context(), check.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
-	f.must(f.r.Dispatcher().Finish(t.Context(), check.AttemptRef, result))
+	f.must(f.r.Dispatcher().Finish(t.Context(), check.AttemptRef, f.left(check, result)))
 	f.restart()
 	f.executeAll(good)
 	f.r.Resume(t.Context())
@@ -164,7 +164,7 @@ func TestEndedCheckIsNotRepeated(t *testing.T) {
 	f.later()
 	a := f.claim()
 	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
-	f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, holdfast.Result{Status: holdfast.RunNoChanges, Fence: a.Fence}))
+	f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, f.left(a, holdfast.Result{Status: holdfast.RunNoChanges, Fence: a.Fence})))
 	_, err := f.r.DriftPass(t.Context())
 	f.must(err)
 	f.restart()

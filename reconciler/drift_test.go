@@ -56,7 +56,7 @@ func (f *fleet) finds(a holdfast.Assignment, plan holdfast.Plan) holdfast.Run {
 	data, err := json.Marshal(plan)
 	f.must(err)
 	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(data)))
-	result := holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in", Fingerprint: "sha256:print"}
+	result := holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"}
 	if len(plan.Changes) > 0 {
 		result.Status = holdfast.RunPlanned
 	}
@@ -371,7 +371,7 @@ func TestScheduleRuns(t *testing.T) {
 		data, err := json.Marshal(plan)
 		f.must(err)
 		f.must(f.store.PutArtefact(ctx, a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(data)))
-		f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, holdfast.Result{Status: status, Fence: a.Fence, Applying: a.Kind.Writes()}))
+		f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, f.left(a, holdfast.Result{Status: status, Fence: a.Fence, Applying: a.Kind.Writes()})))
 	}
 	jump := func() {
 		f.clock.Advance(67 * time.Minute)

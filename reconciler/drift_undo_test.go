@@ -1,6 +1,8 @@
 package reconciler_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -38,7 +40,7 @@ func TestDriftIsUndoneByItself(t *testing.T) {
 	check := f.drift(scaled("5"))
 	f.expectRuns("prod", "plan no_changes", "drift planned", "apply queued Drifted")
 	apply := f.newest("prod")
-	if apply.StoredPlan != check.ID || !apply.Exact || apply.Bundle != before.Bundle || apply.SourceDigest != before.SourceDigest ||
+	if apply.Shown != check.ID || !apply.Exact || apply.Bundle != before.Bundle || apply.SourceDigest != before.SourceDigest ||
 		apply.StateLocation != before.StateLocation || len(apply.Reviews) != 1 || apply.Reviews[0].Run != check.ID || apply.Actor != "" {
 		t.Fatalf("the apply is %+v", apply)
 	}
@@ -60,13 +62,44 @@ func TestDriftIsUndoneByItself(t *testing.T) {
 	f.expectRuns("prod", "plan no_changes", "drift planned", "apply applied", "drift no_changes", "drift planned", "apply queued Drifted")
 }
 
+// TestRemedyThatFindsAnotherPlan: an apply that was to undo a drift and finds
+// another plan than the check has shown applies nothing. Its plan is the drift on
+// record from then on, and is left alone until the next check.
+func TestRemedyThatFindsAnotherPlan(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, undone)
+	check := f.drift(scaled("5"))
+	a := f.claim()
+	if len(a.Reviews) != 1 || a.Reviews[0].Run != check.ID || a.Reviews[0].PlanDigest != check.PlanDigest || check.PlanDigest == "" {
+		t.Fatalf("the apply is compared with %+v, want what %s has shown", a.Reviews, check.ID)
+	}
+	data, err := json.Marshal(scaled("9"))
+	f.must(err)
+	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(data)))
+	held := planned(a)
+	held.Reason = holdfast.ReasonPlanChanged
+	f.finish(a, held)
+	f.look()
+	rec := f.cluster("prod")
+	if rec.Drift.Run != a.Run || rec.Drift.Status != holdfast.DriftFound || !strings.Contains(rec.Drift.Hold, "found another plan") {
+		t.Fatalf("it waits for %q: %+v", rec.Waiting, rec.Drift)
+	}
+	f.expectRuns("prod", "plan no_changes", "drift planned", "apply planned PlanChanged")
+	f.clock.Advance(time.Minute)
+	f.look()
+	f.expectRuns("prod", "plan no_changes", "drift planned", "apply planned PlanChanged")
+	again := f.drift(scaled("9"))
+	if run := f.newest("prod"); run.Kind != holdfast.RunApply || run.Shown != again.ID {
+		t.Errorf("after the next check: %s", strings.Join(f.runs("prod"), ", "))
+	}
+}
+
 // TestSameDriftIsUndoneOnce: what comes back at once is not fought over.
 func TestSameDriftIsUndoneOnce(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(holdfast.Assignment) holdfast.Result{
 		"it was undone": good,
 		"it failed":     func(a holdfast.Assignment) holdfast.Result { r := failing(a); r.Applying = false; return r },
-		"it was held":   planned,
 	}
 	for name, end := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +184,7 @@ func TestDriftIsHeld(t *testing.T) {
 			if c := f.asks(holdfast.VerbApply, "prod"); c.Status != holdfast.CommandDone {
 				t.Fatalf("a person's word is %s: %s", c.Status, c.Reply)
 			}
-			if run := f.newest("prod"); run.StoredPlan != check.ID || run.Actor != "alice" || run.Reason != decision.ReasonApproved {
+			if run := f.newest("prod"); run.Shown != check.ID || run.Actor != "alice" || run.Reason != decision.ReasonApproved {
 				t.Errorf("the apply is %+v", run)
 			}
 			f.execute(good)

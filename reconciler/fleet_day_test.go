@@ -283,13 +283,13 @@ func (d *days) end(a attempt) {
 	ctx := d.t.Context()
 	_, err := d.store.AppendLog(ctx, a.AttemptRef, 0, d.bulk[:6<<10])
 	d.must(err)
-	plan, result := d.clean, holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in", Fingerprint: "sha256:none"}
+	plan, result := d.clean, holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"}
 	if strings.HasSuffix(a.Cluster, "00") || strings.HasSuffix(a.Cluster, "20") || strings.HasSuffix(a.Cluster, "40") ||
 		strings.HasSuffix(a.Cluster, "60") || strings.HasSuffix(a.Cluster, "80") {
-		plan, result.Status, result.Fingerprint = d.drift, holdfast.RunPlanned, "sha256:drift"
+		plan, result.Status = d.drift, holdfast.RunPlanned
 	}
 	for name, data := range map[string][]byte{
-		holdfast.ArtefactPlanFile: d.bulk[:20<<10], holdfast.ArtefactPlanJSON: d.bulk, holdfast.ArtefactPlan: plan,
+		holdfast.ArtefactPlan:     plan,
 		holdfast.ArtefactLockFile: d.bulk[:2<<10], holdfast.ArtefactInput: d.bulk[:1<<10], holdfast.ArtefactResources: d.resources,
 	} {
 		d.must(d.store.PutArtefact(ctx, a.AttemptRef, name, bytes.NewReader(data)))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/internal/testenv/plandoc"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
@@ -25,14 +27,15 @@ import (
 // fleet is a Reconciler over a real store and real Git, with a code host that
 // the test speaks for, and the test as its only agent.
 type fleet struct {
-	t     *testing.T
-	r     *reconciler.Reconciler
-	store *datastore.Store
-	repo  *gitserver.Repo
-	forge *codeHost
-	locks *lock.Memory
-	clock *clock
-	opts  reconciler.Options
+	finding string // what plans find besides what they are of
+	t       *testing.T
+	r       *reconciler.Reconciler
+	store   *datastore.Store
+	repo    *gitserver.Repo
+	forge   *codeHost
+	locks   *lock.Memory
+	clock   *clock
+	opts    reconciler.Options
 }
 
 const (
@@ -239,11 +242,44 @@ func (f *fleet) claim(executing ...holdfast.AttemptRef) holdfast.Assignment {
 	return a
 }
 
+// left leaves what an agent leaves of the plan that it has made, which is the
+// summary that a test has stored, or else a plan that depends on what is planned,
+// and returns the result with the document's digest.
+func (f *fleet) left(a holdfast.Assignment, result holdfast.Result) holdfast.Result {
+	f.t.Helper()
+	if result.PlanDigest != "" || !result.Status.Good() {
+		return result
+	}
+	var plan holdfast.Plan
+	if file, err := f.store.Artefact(f.t.Context(), a.Run, holdfast.ArtefactPlan); err == nil {
+		f.must(json.NewDecoder(file).Decode(&plan))
+		f.must(file.Close())
+	}
+	switch {
+	case result.Status == holdfast.RunNoChanges:
+		plan.Changes, plan.OutputChanges, plan.Counts = nil, nil, holdfast.Counts{}
+	case len(plan.Changes)+len(plan.OutputChanges) == 0 && plan.Counts.Zero():
+		plan.Counts.Create = 1
+	}
+	if len(plan.Changes) == 0 && plan.Counts.Create > 0 {
+		plan.Changes = append(plan.Changes, holdfast.ResourceChange{
+			Address: "null_resource.main", Type: "null_resource", Action: holdfast.ActionCreate,
+			Attributes: []holdfast.AttributeChange{{Path: "source", After: json.RawMessage(strconv.Quote(string(a.SourceDigest) + f.finding))}},
+		})
+	}
+	document, info, digest, err := plandoc.Artefacts(plan)
+	f.must(err)
+	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, holdfast.ArtefactDocument, bytes.NewReader(document)))
+	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, holdfast.ArtefactInfo, bytes.NewReader(info)))
+	result.PlanDigest = digest
+	return result
+}
+
 // finish ends an attempt and works off what follows.
 func (f *fleet) finish(a holdfast.Assignment, result holdfast.Result) {
 	f.t.Helper()
 	result.Fence = a.Fence
-	f.must(f.r.Dispatcher().Finish(f.t.Context(), a.AttemptRef, result))
+	f.must(f.r.Dispatcher().Finish(f.t.Context(), a.AttemptRef, f.left(a, result)))
 	f.settle()
 }
 
@@ -282,8 +318,7 @@ func (f *fleet) executeAll(result func(holdfast.Assignment) holdfast.Result) {
 // that depends on what it plans, and applies that find what was reviewed.
 func planned(a holdfast.Assignment) holdfast.Result {
 	return holdfast.Result{
-		Status: holdfast.RunPlanned, InputDigest: "sha256:in-" + a.SourceDigest, Fingerprint: "sha256:print-" + a.SourceDigest,
-		Counts: holdfast.Counts{Create: 1},
+		Status: holdfast.RunPlanned, InputDigest: "sha256:in-" + a.SourceDigest,
 	}
 }
 

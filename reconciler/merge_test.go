@@ -35,7 +35,7 @@ func TestWhatWasReviewedIsApplied(t *testing.T) {
 			f.merge(1, way)
 			run := f.newest("prod")
 			want := []holdfast.Review{{
-				PullRequest: onePR, Run: plan.ID, InputDigest: plan.InputDigest, Fingerprint: plan.Fingerprint,
+				PullRequest: onePR, Run: plan.ID, InputDigest: plan.InputDigest, Fingerprint: plan.Fingerprint, PlanDigest: plan.PlanDigest,
 			}}
 			if run.Kind != holdfast.RunApply || run.Status != holdfast.RunQueued || !slices.Equal(run.Reviews, want) {
 				t.Fatalf("the newest run is %s %s with reviews %+v, want an apply of %+v", run.Kind, run.Status, run.Reviews, want)
@@ -117,7 +117,7 @@ func TestAnotherPlanThanReviewedIsHeld(t *testing.T) {
 
 	f.command(1, "alice", "/holdfast apply")
 	run := f.newest("prod")
-	if run.Kind != holdfast.RunApply || run.StoredPlan != held.ID || run.Actor != "alice" {
+	if run.Kind != holdfast.RunApply || run.Shown != held.ID || run.Actor != "alice" {
 		t.Fatalf("the newest run is %+v, want an apply of the plan of %s", run, held.ID)
 	}
 	f.executeAll(good)

@@ -252,7 +252,9 @@ func (r *Reconciler) merge(
 	for _, run := range runs {
 		if reviewedBy(run, pr) && run.Destroy == rec.Desired.Removed {
 			plan = run
-			m.Review.Run, m.Review.InputDigest, m.Review.Fingerprint = run.ID, run.InputDigest, run.Fingerprint
+			about := m.Review.PullRequest
+			m.Review = decision.ReviewOf(run)
+			m.Review.PullRequest = about
 			break
 		}
 	}

@@ -125,7 +125,7 @@ func TestOutputsOfAnEarlierCheck(t *testing.T) {
 	check := f.due()
 	f.merge(1, byMerge)
 	f.must(f.store.PutArtefact(t.Context(), check.AttemptRef, holdfast.ArtefactOutputs, strings.NewReader(outputsOf("https://late", 1))))
-	f.must(f.r.Dispatcher().Finish(t.Context(), check.AttemptRef, holdfast.Result{Status: holdfast.RunNoChanges, Fence: check.Fence}))
+	f.must(f.r.Dispatcher().Finish(t.Context(), check.AttemptRef, f.left(check, holdfast.Result{Status: holdfast.RunNoChanges, Fence: check.Fence})))
 	f.restart() // and forgets to look at it
 	a := f.claim()
 	f.ends(a, good(a), outputsOf("https://10.0.0.2", 5))
@@ -168,7 +168,7 @@ func TestOutputsThatCannotBeRead(t *testing.T) {
 			_, err = f.store.UpdateRun(t.Context(), run)
 			f.must(err)
 			f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactOutputs, strings.NewReader(outputsOf("https://10.0.0.1", 3))))
-			f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, holdfast.Result{Status: holdfast.RunNoChanges, Fence: a.Fence}))
+			f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, f.left(a, holdfast.Result{Status: holdfast.RunNoChanges, Fence: a.Fence})))
 			if err := f.r.Settle(t.Context()); err == nil || !strings.Contains(err.Error(), "the object store is away") {
 				t.Fatalf("the first look ended with %v", err)
 			}

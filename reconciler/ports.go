@@ -134,6 +134,9 @@ type Commands interface {
 type Artefacts interface {
 	// Artefact opens what a run's last attempt that stored it under name left.
 	Artefact(ctx context.Context, run, name string) (io.ReadCloser, error)
+	// PutArtefact keeps what is derived of what an attempt has left. ErrFenced if
+	// the attempt is over.
+	PutArtefact(ctx context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error
 	// PutBundle stores a bundle (tar, gzip) unless it is there; the digest is
 	// that of its content, as templates computes it.
 	PutBundle(ctx context.Context, digest holdfast.Digest, data []byte) error

@@ -27,7 +27,7 @@ func TestOutcomesAreOnRecordBeforeTheyAreShown(t *testing.T) {
 			f.settle()
 			result := outcome.result(a)
 			result.Fence = a.Fence
-			f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, result))
+			f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, f.left(a, result)))
 			f.must(f.r.Show(t.Context(), onePR))
 			f.post()
 			commit := f.forge.get(1).MergeCommit
@@ -52,7 +52,7 @@ func TestOutcomesAreOnRecordBeforeTheyAreShown(t *testing.T) {
 			f.settle()
 			result := outcome.result(a)
 			result.Fence = a.Fence
-			f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, result))
+			f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, f.left(a, result)))
 			f.must(f.r.ShowPush(t.Context(), f.cluster("prod").Owner, commit))
 			f.post()
 			if got := f.forge.status(commit, holdfast.ContextApply); got != holdfast.StatusPending {

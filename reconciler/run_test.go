@@ -30,7 +30,7 @@ func TestRun(t *testing.T) {
 	}
 	end := func(a holdfast.Assignment, result holdfast.Result) {
 		t.Helper()
-		f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, result))
+		f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, f.left(a, result)))
 	}
 	adopted := next() // found by the first poll
 	end(adopted, holdfast.Result{Status: holdfast.RunNoChanges})

@@ -62,28 +62,22 @@ func TestLateCommandDoesNotMeanALaterPlan(t *testing.T) {
 	f.forge.permission["ann"] = holdfast.PermissionWrite
 	f.must(f.r.PollOnce(t.Context(), infra))
 	f.merge(1, byMerge)
-	f.executeAll(func(a holdfast.Assignment) holdfast.Result { // the apply finds another plan, and waits
-		result := planned(a)
-		result.Fingerprint = "sha256:other"
-		return result
-	})
+	f.finding = "other"
+	f.executeAll(planned) // the apply finds another plan, and waits
 	f.clock.Advance(time.Minute)
 	f.forge.says(1, "ann", "/holdfast apply")
 	f.clock.Advance(time.Minute)
 	_, err := f.r.Command(t.Context(), holdfast.Command{Verb: holdfast.VerbPlan, Clusters: []string{"prod"}, Author: "bob", Trusted: true})
 	f.must(err)
 	f.settle()
-	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
-		result := planned(a)
-		result.Fingerprint, result.Counts.Delete = "sha256:third", 7
-		return result
-	})
+	f.finding = "third"
+	f.executeAll(planned)
 	f.clock.Advance(time.Minute)
 	f.must(f.r.PollOnce(t.Context(), infra))
 	f.r.Obey(t.Context())
 	f.settle()
 	if run := f.newest("prod"); run.Kind != holdfast.RunPlan {
-		t.Errorf("there is an %s of %s", run.Kind, run.StoredPlan)
+		t.Errorf("there is an %s of %s", run.Kind, run.Shown)
 	}
 	refused, err := f.store.Commands(t.Context(), holdfast.CommandRefused)
 	f.must(err)

@@ -60,7 +60,7 @@ func (r *Reconciler) stopped(ctx context.Context, run holdfast.Run) (bool, error
 	if lookAtWindows(&in); run.Kind.Writes() && in.WindowClosed {
 		return true, r.cancel(ctx, run.ID, decision.ReasonWindowClosed)
 	}
-	if decision.IsRemedy(run) && run.Actor == "" && run.StoredPlan == rec.Drift.Run && !decision.Fresh(rec.Drift, in.Now) {
+	if decision.IsRemedy(run) && run.Actor == "" && run.Shown == rec.Drift.Run && !decision.Fresh(rec.Drift, in.Now) {
 		return true, r.cancel(ctx, run.ID, decision.ReasonSuperseded) // it is looked at again first
 	}
 	if run.Kind != holdfast.RunDestroy {

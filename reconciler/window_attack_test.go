@@ -79,7 +79,7 @@ func TestOldRemedyIsLookedAtAgain(t *testing.T) {
 	}
 	f.settle()
 	check := f.checks(scaled("7"))
-	if run := f.newest("prod"); run.Kind != holdfast.RunApply || run.StoredPlan != check.ID {
+	if run := f.newest("prod"); run.Kind != holdfast.RunApply || run.Shown != check.ID {
 		t.Errorf("after another check: %s", strings.Join(f.runs("prod"), ", "))
 	}
 }

@@ -98,6 +98,7 @@ var reasons = map[string]reason{
 	"Adopted":        {words: "nothing differs: it is taken over without an apply"},
 	"NotMerged":      {words: "it is not merged yet: an apply follows the merge"},
 	"NothingPlanned": {words: "there is no plan that could be applied", next: []holdfast.Verb{holdfast.VerbPlan}, does: "plans again"},
+	"PlanOutdated":   {words: "its plan was made by an earlier version and is planned again"},
 	"PlanMoved":      {words: "there is a newer plan than the one that was seen"},
 	"Checked":        {words: "a check for drift has ended"},
 

@@ -46,7 +46,7 @@ func TestAgentBringsARunToItsEnd(t *testing.T) {
 			if s.MayApply() {
 				t.Error("MayApply of a plan = true")
 			}
-			return holdfast.Result{Status: holdfast.RunPlanned, Counts: holdfast.Counts{}}
+			return holdfast.Result{Status: holdfast.RunPlanned}
 		}},
 	})
 	server.assign(assignment("run-1", holdfast.RunPlan))

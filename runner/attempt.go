@@ -19,6 +19,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/redact"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -45,7 +47,7 @@ type attempt struct {
 	step    string
 	stepped time.Time
 
-	redact   *Redactor
+	redact   *redact.Redactor
 	limiter  *logLimiter
 	redacted io.WriteCloser // writes to limiter
 	log      *curtain       // what engines write to; writes to redacted
@@ -65,9 +67,10 @@ type attempt struct {
 	engine   engine
 	prepared initcache.Folder
 	lockFile []byte // the one in effect after init
-	input    planInput
+	input    plan.Input
 	secrets  map[string]string // values of the secret variables
-	plan     holdfast.Plan
+	counts   holdfast.Counts
+	document holdfast.PlanDocument // what the plan would do
 	progress *progress
 	keep     bool        // something in the workspace must not be lost
 	watched  bool        // the session shows us the states of its own backend
@@ -75,6 +78,7 @@ type attempt struct {
 	newest   newestState
 	left     []holdfast.Resource // what the state held after a failed apply
 
+	planDigest   holdfast.Digest   // of document
 	secretPrints map[string]string // keyed hashes of the secret variables
 }
 
@@ -93,7 +97,7 @@ func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 	for _, name := range a.Secrets {
 		secrets = append(secrets, a.Env[name])
 	}
-	t.redact = NewRedactor(secrets)
+	t.redact = redact.New(secrets)
 	t.limiter = &logLimiter{w: s.Log(), left: e.opts.MaxLog}
 	t.redacted = t.redact.Writer(t.limiter)
 	t.log = &curtain{w: t.redacted}
@@ -113,7 +117,7 @@ func (t *attempt) run(ctx context.Context) error {
 	if err := t.takeSecrets(ctx); err != nil {
 		return err
 	}
-	if err := t.useStored(ctx); err != nil {
+	if err := t.useLockFile(); err != nil {
 		return err
 	}
 	if err := t.chooseEngine(ctx); err != nil {
@@ -123,13 +127,10 @@ func (t *attempt) run(ctx context.Context) error {
 	if err := t.init(ctx); err != nil {
 		return err
 	}
-	if t.a.StoredPlan != "" && t.a.Kind.Writes() {
-		return t.applyStored(ctx)
-	}
 	if err := t.makePlan(ctx); err != nil {
 		return err
 	}
-	if !t.plan.HasChanges() {
+	if t.counts.Zero() {
 		t.result.Status = holdfast.RunNoChanges
 		if t.a.Kind.Writes() {
 			t.outputs(ctx)
@@ -400,9 +401,9 @@ func (t *attempt) writeBackend() error {
 	return nil
 }
 
-// useStored puts the lock file in place that the run starts from, and the plan
-// file that is to be applied.
-func (t *attempt) useStored(ctx context.Context) error {
+// useLockFile puts the lock file in place that the run starts from, unless one
+// is committed.
+func (t *attempt) useLockFile() error {
 	lock := filepath.Join(t.root, engineLockFile)
 	committed, err := readIfExists(lock)
 	if err != nil {
@@ -412,45 +413,6 @@ func (t *attempt) useStored(ctx context.Context) error {
 		if err := os.WriteFile(lock, t.a.LockFile, 0o600); err != nil {
 			return fmt.Errorf("write lock file: %w", err)
 		}
-	}
-	if t.a.StoredPlan == "" || !t.a.Kind.Writes() {
-		return nil
-	}
-	for _, stored := range []struct {
-		artefact, file string
-		must           bool
-	}{{holdfast.ArtefactPlanFile, t.planFile, true}, {holdfast.ArtefactLockFile, lock, false}} {
-		t.taken = true
-		err := t.fetchStored(ctx, stored.artefact, stored.file)
-		if errors.Is(err, holdfast.ErrNotFound) && !stored.must {
-			continue
-		} else if err != nil {
-			return &attemptError{
-				cause: causeArtefact, transient: !errors.Is(err, holdfast.ErrNotFound),
-				err: fmt.Errorf("get %s of run %s: %w", stored.artefact, t.a.StoredPlan, err),
-			}
-		}
-	}
-	return nil
-}
-
-func (t *attempt) fetchStored(ctx context.Context, name, file string) error {
-	r, err := t.session.StoredArtefact(ctx, t.a.StoredPlan, name)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	_ = os.Remove(file)
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	n, err := io.Copy(f, io.LimitReader(r, t.exec.opts.MaxBundle+1))
-	if err := errors.Join(err, f.Chmod(0o444), f.Close()); err != nil { // the engine may be another user
-		return err
-	}
-	if n > t.exec.opts.MaxBundle {
-		return errors.New("it is too large")
 	}
 	return nil
 }

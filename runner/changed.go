@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclparse"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/plan"
 )
 
 const (
@@ -23,19 +22,6 @@ const (
 	// that it needs for words only.
 	askReview = 20 * time.Second
 )
-
-// planInput is what a plan is made of, in parts that can be told.
-type planInput struct {
-	Destroy   bool              `json:"destroy,omitempty"` // it is the plan of a destruction
-	Source    holdfast.Digest   `json:"source"`
-	Engine    string            `json:"engine"` // name and version
-	LockFile  holdfast.Digest   `json:"lockFile,omitempty"`
-	Providers map[string]string `json:"providers,omitempty"` // version by source address, from the lock file
-	Modules   holdfast.Digest   `json:"modules,omitempty"`   // content of the modules that init fetched
-	// Secrets are keyed hashes of the secret variables, for words only: InputDigest
-	// does not have them, as what they change is in the plan.
-	Secrets map[string]string `json:"secrets,omitempty"`
-}
 
 // destroys reports whether the attempt is about the destruction of everything.
 func (t *attempt) destroys() bool {
@@ -52,7 +38,7 @@ func (t *attempt) noteInput(ctx context.Context) error {
 		d.Add("destroy") // of the same code it is the opposite
 	}
 	t.result.InputDigest = d.Digest()
-	t.input = planInput{
+	t.input = plan.Input{
 		Destroy: t.destroys(), Source: t.a.SourceDigest, Engine: t.engine.name + " " + t.engine.version,
 		Providers: lockedProviders(t.lockFile), Modules: fetched, Secrets: t.secretPrints,
 	}
@@ -86,56 +72,6 @@ func lockedProviders(lock []byte) map[string]string {
 	return versions
 }
 
-// changesSince returns in words how the input differs from a former one.
-func (now planInput) changesSince(then planInput) []string {
-	var words []string
-	switch {
-	case now.Destroy && !then.Destroy:
-		words = append(words, "it is a destruction, which was not reviewed")
-	case then.Destroy && !now.Destroy:
-		words = append(words, "a destruction was reviewed, and this is none")
-	}
-	if now.Source != then.Source {
-		words = append(words, "the cluster's code or variables have changed")
-	}
-	if now.Engine != then.Engine {
-		words = append(words, fmt.Sprintf("the engine is %s, it was %s", now.Engine, then.Engine))
-	}
-	if now.LockFile != then.LockFile {
-		words = append(words, providerChanges(now.Providers, then.Providers)...)
-	}
-	if now.Modules != then.Modules {
-		words = append(words, "a module that init fetches has other content than before: is its version pinned?")
-	}
-	return append(words, now.secretChanges(then)...)
-}
-
-func providerChanges(now, then map[string]string) []string {
-	var words []string
-	all := maps.Clone(then)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, now)
-	for _, source := range slices.Sorted(maps.Keys(all)) {
-		name := strings.TrimPrefix(strings.TrimPrefix(source, "registry.terraform.io/"), "registry.opentofu.org/")
-		version, is := now[source]
-		former, was := then[source]
-		switch {
-		case !was:
-			words = append(words, fmt.Sprintf("provider %s %s is new", name, version))
-		case !is:
-			words = append(words, fmt.Sprintf("provider %s %s is gone", name, former))
-		case version != former:
-			words = append(words, fmt.Sprintf("provider %s is %s, it was %s", name, version, former))
-		}
-	}
-	if len(words) == 0 {
-		words = append(words, "the provider lock file has other constraints or checksums for the same versions")
-	}
-	return words
-}
-
 // whatChanged says in words how the plan differs from what was reviewed.
 func (t *attempt) whatChanged(ctx context.Context) string {
 	if len(t.a.Reviews) == 0 {
@@ -144,24 +80,21 @@ func (t *attempt) whatChanged(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, askReview)
 	defer cancel()
 	review := t.a.Reviews[len(t.a.Reviews)-1]
+	if review.PlanDigest == "" {
+		return fmt.Sprintf("the plan of run %s was recorded before plan documents were; it cannot be compared", review.Run)
+	}
 	same := review.InputDigest.Equal(t.result.InputDigest)
-	var input planInput
+	var input plan.Input
 	known := (!same || len(t.secrets) > 0) && t.readStored(ctx, review.Run, holdfast.ArtefactInput, &input) == nil
 	if !same {
-		if words := t.input.changesSince(input); known && len(words) > 0 {
+		if words := t.input.ChangesSince(input); known && len(words) > 0 {
 			return fmt.Sprintf("the input is not what was reviewed in run %s: %s", review.Run, some(words))
 		}
 		return fmt.Sprintf("the input is not what was reviewed: the code, its modules, the provider versions or the engine differ from those of run %s", review.Run)
 	}
-	if len(review.Prints) == 0 {
-		var then holdfast.Plan
-		if err := t.readStored(ctx, review.Run, holdfast.ArtefactPlan, &then); err == nil && then.Fingerprint == review.Fingerprint {
-			review.Prints = then.Prints
-		}
-	}
-	words := t.input.secretChanges(input)
-	if len(review.Prints) > 0 {
-		words = append(words, Differences(t.plan.Prints, review.Prints)...)
+	words := t.input.SecretChanges(input)
+	if reviewed, err := t.reviewedDocument(ctx, review); err == nil {
+		words = append(words, t.document.Differences(reviewed)...)
 	}
 	if len(words) > 0 {
 		return fmt.Sprintf("the plan differs from the reviewed one of run %s: %s", review.Run, some(words))

@@ -1,7 +1,7 @@
 package runner_test
 
 import (
-	"encoding/json"
+	"bytes"
 	"maps"
 	"path/filepath"
 	"strings"
@@ -114,16 +114,17 @@ func TestPlanChangesAreTold(t *testing.T) {
 	planned := e.Execute(t.Context(), engineAssignment("run-1", holdfast.RunPlan), s)
 	wantStatus(t, planned, holdfast.RunPlanned, "", s)
 
-	other := holdfast.DigestOf([]byte("of another plan"))
-	reviewed := holdfast.Plan{Fingerprint: other, Prints: []holdfast.ChangePrint{{Address: "terraform_data.x", Actions: []string{"update"}}}}
-	encoded, err := json.Marshal(reviewed)
-	if err != nil {
+	reviewed := holdfast.PlanDocument{Version: 1, Resources: []holdfast.PlanResource{{
+		Address: "terraform_data.x", Type: "terraform_data", Actions: []string{"update"},
+	}}}
+	var encoded bytes.Buffer
+	if err := reviewed.Encode(&encoded); err != nil {
 		t.Fatal(err)
 	}
 	a := engineAssignment("run-2", holdfast.RunApply)
 	a.Reviews = review("run-1", planned)
-	a.Reviews[0].Fingerprint = other
-	s.stored = map[string]map[string][]byte{"run-1": {holdfast.ArtefactPlan: encoded}}
+	a.Reviews[0].PlanDigest = reviewed.Digest()
+	s.stored = map[string]map[string][]byte{"run-1": {holdfast.ArtefactDocument: encoded.Bytes()}}
 	got := e.Execute(t.Context(), a, s)
 	wantStatus(t, got, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
 	if want := "the plan differs from the reviewed one of run run-1: terraform_data.x: to be created now, was to be updated"; got.Detail != want {

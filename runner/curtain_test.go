@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/redact"
 )
 
 // watchingSession is a session that sees the states on their way.
@@ -126,12 +127,12 @@ output say {"made": {"sensitive": true, "value": {"text": "made-by-the-apply"}}}
 output quit
 `})
 	s.state = "http://127.0.0.1:1/x"
-	s.stored = map[string]map[string][]byte{"run-0": {holdfast.ArtefactPlanFile: []byte("a plan")}}
 	a := engineAssignment("run-1", holdfast.RunApply)
-	a.StoredPlan = "run-0"
+	a.Reviews = review("run-0", e.Execute(t.Context(), engineAssignment("run-0", holdfast.RunPlan), s))
+	before := len(s.logged())
 	wantStatus(t, e.Execute(t.Context(), a, s), holdfast.RunApplied, "", s)
-	const want = "holdfast: using terraform 1.9.9\na.b (local-exec): hello\nOutputs:\ncopy = \"" + redacted + "\"\n"
-	if diff := cmp.Diff(want, s.logged()); diff != "" {
+	want := "Plan: 1 to add, 0 to change, 0 to destroy.\na.b (local-exec): hello\nOutputs:\ncopy = \"" + redacted + "\"\n"
+	if diff := cmp.Diff(want, strings.TrimPrefix(s.logged()[before:], "holdfast: using terraform 1.9.9\n")); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}
 }
@@ -161,11 +162,11 @@ func TestSecretsOfState(t *testing.T) {
 		"12345678", "block-secret", "by-key-secret", "in-a-set-1", "in-a-set-2", "index-secret",
 		"output-secret-1", "output-secret-2", "schema-secret",
 	}
-	if diff := cmp.Diff(want, runner.SecretsOfState([]byte(state))); diff != "" {
+	if diff := cmp.Diff(want, secretsOfState(state)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, broken := range []string{"", "{", "[]", `{"outputs": 3}`, `{"encrypted_data": "x"}`, strings.Repeat(`{"outputs":`, 1000)} {
-		if got := runner.SecretsOfState([]byte(broken)); len(got) > 0 {
+		if got := secretsOfState(broken); len(got) > 0 {
 			t.Errorf("SecretsOfState(%.20s) = %v", broken, got)
 		}
 	}
@@ -205,4 +206,15 @@ variable "plain" {}
 	if strings.Contains(s.logged(), "from-") {
 		t.Errorf("log: %s", s.logged())
 	}
+}
+
+// redacted stands in place of what is secret.
+const redacted = holdfast.SensitiveValue
+
+// printKey makes hashes.
+var printKey = []byte("0123456789abcdef0123456789abcdef")
+
+func secretsOfState(state string) []string {
+	secrets, _ := redact.OfState([]byte(state))
+	return secrets
 }

@@ -45,8 +45,8 @@ func TestDestroy(t *testing.T) {
 	l.want(ordinary, "ordinary", holdfast.RunNoChanges, "")
 	shown, starts := l.run("shown", holdfast.RunPlan, files, destroyPlan)
 	l.want(shown, "shown", holdfast.RunPlanned, "")
-	if want := (holdfast.Counts{Delete: 3, Outputs: 1}); shown.Counts != want {
-		t.Errorf("counts %+v, want %+v", shown.Counts, want)
+	if want := (holdfast.Counts{Delete: 3, Outputs: 1}); l.plan("shown").Counts != want {
+		t.Errorf("counts %+v, want %+v", l.plan("shown").Counts, want)
 	}
 	if diff := cmp.Diff(map[string]int{"plan": 1, "show": 1}, starts); diff != "" {
 		t.Errorf("starts of the engine (-want +got):\n%s", diff)
@@ -57,18 +57,12 @@ func TestDestroy(t *testing.T) {
 
 	unseen, _ := l.run("unseen", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews = review("ordinary", ordinary) })
 	l.want(unseen, "unseen", holdfast.RunPlanned, holdfast.ReasonPlanChanged)
-	if unseen.InputDigest != shown.InputDigest || unseen.Fingerprint != shown.Fingerprint || !strings.Contains(unseen.Detail, "destruction") {
+	if unseen.InputDigest != shown.InputDigest || unseen.PlanDigest != shown.PlanDigest || !strings.Contains(unseen.Detail, "destruction") {
 		t.Errorf("detail %q; input %s, want %s", unseen.Detail, unseen.InputDigest, shown.InputDigest)
 	}
 	// An apply never destroys, whatever plan it is given.
 	other, _ := l.run("other", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews, a.Destroy = review("shown", shown), true })
 	l.want(other, "other", holdfast.RunNoChanges, "")
-	stored, _ := l.run("stored", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.StoredPlan = "shown" })
-	l.want(stored, "stored", holdfast.RunErrored, "ArtefactUnavailable")
-	if stored.Applying || !strings.Contains(stored.Failure.Summary, "destruction") {
-		t.Errorf("applying %v: %+v", stored.Applying, stored.Failure)
-	}
-
 	gone, starts := l.run("gone", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews = review("shown", shown) })
 	l.want(gone, "gone", holdfast.RunApplied, "")
 	if left, _ := filepath.Glob(filepath.Join(l.world, "*")); gone.Matched != "shown" || len(left) > 0 {
@@ -109,7 +103,6 @@ func TestDestroyFails(t *testing.T) {
 	shown, _ := l.run("shown", holdfast.RunPlan, files, destroyPlan)
 	l.want(shown, "shown", holdfast.RunPlanned, "")
 	reviewed := review("shown", shown)
-	reviewed[0].Prints = l.plan("shown").Prints
 
 	l.put("fail.delete.main", "deleting the cluster: DependencyViolation\nIt has load balancers that are still in use.\n")
 	failed, starts := l.run("failed", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews = reviewed })
@@ -137,9 +130,9 @@ func TestDestroyFails(t *testing.T) {
 	}
 }
 
-// TestDestroyStoredPlan: an approved plan of a destruction is applied as it is
-// stored, unless the state has moved; then it is planned as a destruction again.
-func TestDestroyStoredPlan(t *testing.T) {
+// TestDestroyIsWhatWasShown: an approved plan of a destruction is carried out if it
+// is still what the destruction comes to, and shown again if it is not.
+func TestDestroyIsWhatWasShown(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "cloud")
 	files := map[string]string{"main.tf": cloudRoot}
@@ -148,12 +141,12 @@ func TestDestroyStoredPlan(t *testing.T) {
 	l.want(held, "held", holdfast.RunPlanned, holdfast.ReasonPlanChanged)
 	l.apply("run-2", map[string]string{"main.tf": cloudRoot + "resource \"cloud_network\" \"more\" { name = \"more\" }\n"})
 
-	stale, _ := l.run("stale", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.StoredPlan = "held" })
+	stale, _ := l.run("stale", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews = review("held", held) })
 	l.want(stale, "stale", holdfast.RunPlanned, holdfast.ReasonPlanChanged)
-	if stale.Applying || stale.Counts.Delete != 4 {
-		t.Errorf("applying %v, counts %+v", stale.Applying, stale.Counts)
+	if stale.Applying || l.plan("stale").Counts.Delete != 4 || !strings.Contains(stale.Detail, "cloud_network.more: to be destroyed, which was not reviewed") {
+		t.Errorf("applying %v, %q, counts %+v", stale.Applying, stale.Detail, l.plan("stale").Counts)
 	}
-	gone, _ := l.run("gone", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.StoredPlan = "stale" })
+	gone, _ := l.run("gone", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews = review("stale", stale) })
 	l.want(gone, "gone", holdfast.RunApplied, "")
 	if entries, _ := os.ReadDir(l.world); len(entries) > 0 || gone.Matched != "stale" {
 		t.Errorf("matched %q, left %v", gone.Matched, entries)

@@ -2,7 +2,7 @@ package runner_test
 
 import (
 	"fmt"
-	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -53,7 +53,7 @@ func TestDriftOfARealEngine(t *testing.T) {
 
 	clean, starts := l.run("drift-clean", holdfast.RunDrift, files, nil)
 	l.want(clean, "drift-clean", holdfast.RunNoChanges, "")
-	if plan := l.plan("drift-clean"); len(plan.Drift)+len(plan.DriftPrints) > 0 {
+	if plan := l.plan("drift-clean"); len(plan.Drift) > 0 {
 		t.Errorf("drift where nothing changed: %+v", plan.Drift)
 	}
 	if diff := cmp.Diff(map[string]int{"plan": 1, "show": 1}, starts); diff != "" {
@@ -106,7 +106,6 @@ func TestDriftOfARealEngine(t *testing.T) {
 			t.Errorf("%s holds the password", name)
 		}
 	}
-	wantDriftPrints(t, plan)
 	want := []string{
 		"cloud_cluster.main cloud_cluster registry.terraform.io/holdfast-dev/cloud cloud_cluster-main",
 		`cloud_node_pool.pool["blue"] cloud_node_pool registry.terraform.io/holdfast-dev/cloud cloud_node_pool-blue`,
@@ -123,21 +122,21 @@ func TestDriftOfARealEngine(t *testing.T) {
 		t.Errorf("resources (-want +got):\n%s", diff)
 	}
 
-	// The same drift has the same prints; more of it has others.
+	// The same drift is the same; more of it has others.
 	again, _ := l.run("drift-again", holdfast.RunDrift, files, nil)
 	l.want(again, "drift-again", holdfast.RunPlanned, "")
-	if diff := cmp.Diff(plan.DriftPrints, l.plan("drift-again").DriftPrints); diff != "" || again.Fingerprint != found.Fingerprint {
-		t.Errorf("the same drift has other prints:\n%s", diff)
+	if now := l.plan("drift-again").Drift; !reflect.DeepEqual(plan.Drift, now) || again.PlanDigest != found.PlanDigest {
+		t.Errorf("the same drift is another one: %+v, was %+v", now, plan.Drift)
 	}
 	l.edit("cloud_cluster.main", func(object map[string]any) { object["size"] = 8 })
 	more, _ := l.run("drift-more", holdfast.RunDrift, files, nil)
 	l.want(more, "drift-more", holdfast.RunPlanned, "")
-	if cmp.Equal(plan.DriftPrints, l.plan("drift-more").DriftPrints) {
-		t.Error("another drift has the same prints")
+	if reflect.DeepEqual(plan.Drift, l.plan("drift-more").Drift) {
+		t.Error("another drift is the same")
 	}
 
 	// It is undone by an apply of exactly what the check has found.
-	undone, _ := l.run("undo", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.StoredPlan = "drift-more" })
+	undone, _ := l.run("undo", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("drift-more", more) })
 	l.want(undone, "undo", holdfast.RunApplied, "")
 	gone, _ := l.run("drift-gone", holdfast.RunDrift, files, nil)
 	l.want(gone, "drift-gone", holdfast.RunNoChanges, "")
@@ -157,29 +156,6 @@ func driftOf(plan holdfast.Plan, address string) []string {
 		}
 	}
 	return lines
-}
-
-// wantDriftPrints: there is a print for each resource that has drifted, with the
-// paths that differ and no value.
-func wantDriftPrints(t *testing.T, plan holdfast.Plan) {
-	t.Helper()
-	paths := map[string][]string{}
-	for _, print := range plan.DriftPrints {
-		all := maps.Clone(print.Before)
-		maps.Copy(all, print.After)
-		paths[strings.Join(print.Actions, ",")+" "+print.Address] = slices.Sorted(maps.Keys(all))
-		for path, sum := range all {
-			if len(sum) != 43 || print.Before[path] == print.After[path] {
-				t.Errorf("%s: %s has %q and %q", print.Address, path, print.Before[path], print.After[path])
-			}
-		}
-	}
-	if diff := cmp.Diff([]string{"password", "scaling[0].max", "size", "status", "tags.owner", "tags.stage"}, paths["update cloud_cluster.main"]); diff != "" {
-		t.Errorf("paths of the drift (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"id", "name", "scaling", "status"}, paths[`delete cloud_node_pool.pool["green"]`]); diff != "" || len(paths) != 3 {
-		t.Errorf("%d prints; paths of what is gone (-want +got):\n%s", len(paths), diff)
-	}
 }
 
 func sorted(list []string) []string {
@@ -206,7 +182,15 @@ func TestDriftWithoutChanges(t *testing.T) {
 	moved := map[string]string{"main.tf": root + "resource \"cloud_network\" \"new\" { name = \"net\" }\nmoved {\n  from = cloud_network.old\n  to = cloud_network.new\n}\n"}
 	planned, _ := l.run("drift-2", holdfast.RunDrift, moved, nil)
 	l.want(planned, "drift-2", holdfast.RunPlanned, "")
-	if plan := l.plan("drift-2"); len(plan.Drift)+len(plan.DriftPrints) > 0 || plan.Counts != (holdfast.Counts{Move: 1}) {
+	if plan := l.plan("drift-2"); len(plan.Drift) > 0 || plan.Counts != (holdfast.Counts{Move: 1}) {
 		t.Errorf("counts %+v, drift %+v", plan.Counts, plan.Drift)
 	}
+}
+
+func actions(changes []holdfast.ResourceChange) []string {
+	var out []string
+	for _, c := range changes {
+		out = append(out, fmt.Sprintf("%s %s", c.Action, c.Address))
+	}
+	return out
 }

@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -66,8 +67,13 @@ func TestExecuteReviewedApply(t *testing.T) {
 
 	planned, s := run("run-1", holdfast.RunPlan, 3, nil)
 	wantStatus(t, planned, holdfast.RunPlanned, "", s)
-	if want := (holdfast.Counts{Create: 2, Outputs: 3}); planned.Counts != want {
-		t.Errorf("counts %+v, want %+v", planned.Counts, want)
+	if want := (holdfast.Counts{Create: 2, Outputs: 3}); summary(t, s).Counts != want {
+		t.Errorf("counts %+v, want %+v", summary(t, s).Counts, want)
+	}
+	for _, name := range []string{"plan", "plan.json", holdfast.ArtefactPlan} {
+		if s.artefacts[name] != nil {
+			t.Errorf("the agent leaves %s", name)
+		}
 	}
 	if plan := summary(t, s); !strings.Contains(plan.Text, "terraform_data.x will be created") {
 		t.Errorf("plan text is %q", plan.Text)
@@ -75,11 +81,11 @@ func TestExecuteReviewedApply(t *testing.T) {
 	if states.state("/prod-eu") != "" {
 		t.Error("a plan wrote the state")
 	}
-	for _, name := range []string{holdfast.ArtefactPlanFile, holdfast.ArtefactPlanJSON, holdfast.ArtefactPlan} {
+	for _, name := range []string{holdfast.ArtefactDocument, holdfast.ArtefactInfo} {
 		if len(s.artefact(name)) == 0 {
 			t.Errorf("no artefact %s", name)
 		}
-		if name != holdfast.ArtefactPlanFile && strings.Contains(string(s.artefact(name)), "correct-horse") {
+		if strings.Contains(string(s.artefact(name)), "correct-horse") {
 			t.Errorf("artefact %s holds the password", name)
 		}
 	}
@@ -122,41 +128,47 @@ func TestExecuteReviewedApply(t *testing.T) {
 	}
 }
 
-// TestExecuteStoredPlan applies a stored plan file, and does not once the state
-// has moved.
-func TestExecuteStoredPlan(t *testing.T) {
+// TestExecuteWhatWasShown applies what a person has seen, and not once the state
+// has moved. The plan file of another run is never asked for.
+func TestExecuteWhatWasShown(t *testing.T) {
 	t.Parallel()
 	realTerraform(t)
 	e, _ := newExecutor(t, nil)
 	states := newStateServer(t)
-	run := func(id string, size int, stored string, from *memorySession) (holdfast.Result, *memorySession) {
+	run := func(id string, size int, shown string, then holdfast.Result, from *memorySession) (holdfast.Result, *memorySession) {
 		s := newMemorySession(dataFiles(size))
 		s.state = states.URL + "/prod-eu"
 		a := engineAssignment(id, holdfast.RunApply)
-		a.Dir, a.StoredPlan = "root", stored
+		a.Dir = "root"
 		if from != nil {
-			s.stored = map[string]map[string][]byte{stored: from.artefacts}
+			a.Reviews = review(shown, then)
+			s.stored = map[string]map[string][]byte{shown: from.artefacts}
 		}
 		return e.Execute(t.Context(), a, s), s
 	}
 
-	first, held := run("run-1", 1, "", nil)
+	first, held := run("run-1", 1, "", holdfast.Result{}, nil)
 	wantStatus(t, first, holdfast.RunPlanned, holdfast.ReasonPlanChanged, held)
-	second, other := run("run-2", 2, "", nil)
+	second, other := run("run-2", 2, "", holdfast.Result{}, nil)
 	wantStatus(t, second, holdfast.RunPlanned, holdfast.ReasonPlanChanged, other)
 
-	applied, s := run("run-3", 1, "run-1", held)
+	held.artefacts["plan"] = []byte("a plan file that another run has left")
+	applied, s := run("run-3", 1, "run-1", first, held)
 	wantStatus(t, applied, holdfast.RunApplied, "", s)
 	if applied.Matched != "run-1" {
 		t.Errorf("matched %q", applied.Matched)
 	}
-	stale, s := run("run-4", 2, "run-2", other)
+	stale, s := run("run-4", 2, "run-2", second, other)
 	wantStatus(t, stale, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
-	if stale.Applying || stale.Counts != (holdfast.Counts{Update: 1, Outputs: 1}) {
-		t.Errorf("applying %v, counts %+v", stale.Applying, stale.Counts)
+	if want := (holdfast.Counts{Update: 1, Outputs: 1}); stale.Applying || summary(t, s).Counts != want {
+		t.Errorf("applying %v, counts %+v", stale.Applying, summary(t, s).Counts)
 	}
-	missing, s := run("run-5", 2, "run-0", nil)
-	wantStatus(t, missing, holdfast.RunErrored, "ArtefactUnavailable", s)
+	second.PlanDigest = ""
+	outdated, s := run("run-5", 2, "run-2", second, other)
+	wantStatus(t, outdated, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
+	if !strings.Contains(outdated.Detail, "recorded before plan documents were") {
+		t.Errorf("detail %q", outdated.Detail)
+	}
 }
 
 // TestExecuteStateRefused: a state that cannot be saved is kept and pushed.
@@ -397,8 +409,8 @@ func TestExecuteHostileEngine(t *testing.T) {
 			s.state = "http://127.0.0.1:1/x"
 			a := engineAssignment("run-1", holdfast.RunPlan)
 			if c.kind != "" {
-				a.Kind, a.StoredPlan = c.kind, "run-0"
-				s.stored = map[string]map[string][]byte{"run-0": {holdfast.ArtefactPlanFile: []byte("a plan")}}
+				a.Kind = c.kind
+				a.Reviews = review("run-0", e.Execute(t.Context(), engineAssignment("run-0", holdfast.RunPlan), s))
 			}
 			got := e.Execute(t.Context(), a, s)
 			wantStatus(t, got, c.status, c.reason, s)
@@ -484,11 +496,26 @@ func TestExecuteResume(t *testing.T) {
 	planned := e.Execute(t.Context(), engineAssignment("run-1", holdfast.RunPlan), s)
 	wantStatus(t, planned, holdfast.RunPlanned, "", s)
 	reviewed := review("run-1", planned)[0]
-	reviewed.Fingerprint = holdfast.DigestOf([]byte("of all that was to be done"))
-	reviewed.Prints = summary(t, s).Prints
+	// What was reviewed did more than what is left to do.
+	document, err := holdfast.DecodePlanDocument(bytes.NewReader(s.artefact(holdfast.ArtefactDocument)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := func(d holdfast.PlanDocument) holdfast.Digest {
+		var b bytes.Buffer
+		if err := d.Encode(&b); err != nil {
+			t.Fatal(err)
+		}
+		s.stored = map[string]map[string][]byte{"run-1": {holdfast.ArtefactDocument: b.Bytes()}}
+		return d.Digest()
+	}
+	deleted := holdfast.PlanResource{Address: "terraform_data.a_first_one", Type: "terraform_data", Actions: []string{"delete"}}
+	more := holdfast.PlanDocument{Version: 1, Resources: append([]holdfast.PlanResource{deleted}, document.Resources...), Outputs: document.Outputs}
+	more.Sort()
+	reviewed.PlanDigest = stored(more)
 
 	a := engineAssignment("run-2", holdfast.RunApply)
-	a.Reviews = []holdfast.ReviewedPlan{reviewed}
+	a.Reviews = []holdfast.Review{reviewed}
 	got := e.Execute(t.Context(), a, s)
 	wantStatus(t, got, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
 
@@ -499,12 +526,19 @@ func TestExecuteResume(t *testing.T) {
 		t.Errorf("matched %q", got.Matched)
 	}
 
-	other := reviewed
-	other.Prints = []holdfast.ChangePrint{{Address: "terraform_data.other", Actions: []string{"delete"}}}
-	a.Run, a.Reviews = "run-4", []holdfast.ReviewedPlan{other}
+	// What is stored is not what was reviewed: it counts for nothing.
+	lie := reviewed
+	lie.PlanDigest = holdfast.DigestOf([]byte("another document"))
+	a.Run, a.Reviews = "run-3b", []holdfast.Review{lie}
 	got = e.Execute(t.Context(), a, s)
 	wantStatus(t, got, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
-	for _, want := range []string{"terraform_data.x", "terraform_data.other"} {
+
+	other := reviewed
+	other.PlanDigest = stored(holdfast.PlanDocument{Version: 1, Resources: []holdfast.PlanResource{deleted}})
+	a.Run, a.Reviews = "run-4", []holdfast.Review{other}
+	got = e.Execute(t.Context(), a, s)
+	wantStatus(t, got, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
+	for _, want := range []string{"terraform_data.x", "terraform_data.a_first_one"} {
 		if !strings.Contains(got.Detail, want) {
 			t.Errorf("detail %q does not name %s", got.Detail, want)
 		}
@@ -512,7 +546,7 @@ func TestExecuteResume(t *testing.T) {
 
 	other = reviewed
 	other.InputDigest = holdfast.DigestOf([]byte("another input"))
-	a.Run, a.Reviews = "run-5", []holdfast.ReviewedPlan{other}
+	a.Run, a.Reviews = "run-5", []holdfast.Review{other}
 	got = e.Execute(t.Context(), a, s)
 	wantStatus(t, got, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
 	if !strings.Contains(got.Detail, "input") {

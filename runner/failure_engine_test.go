@@ -51,7 +51,6 @@ resource "terraform_data" "noise" {
 	l.put("die.create.main", "")
 	died, _ := l.run("apply-2", holdfast.RunApply, files, func(a *holdfast.Assignment) {
 		reviewed := review("plan-1", planned)
-		reviewed[0].Prints = l.plan("plan-1").Prints
 		a.Reviews, a.Resume = reviewed, true
 	})
 	l.want(died, "apply-2", holdfast.RunErrored, "ProviderCrashed")

@@ -264,16 +264,25 @@ func engineAssignment(run string, kind holdfast.RunKind) holdfast.Assignment {
 }
 
 // review returns the review of a plan that a run of it made.
-func review(run string, result holdfast.Result) []holdfast.ReviewedPlan {
-	return []holdfast.ReviewedPlan{{Review: holdfast.Review{
-		Run: run, InputDigest: result.InputDigest, Fingerprint: result.Fingerprint,
-	}}}
+func review(run string, result holdfast.Result) []holdfast.Review {
+	return []holdfast.Review{{Run: run, InputDigest: result.InputDigest, PlanDigest: result.PlanDigest}}
+}
+
+// shownPlan is what the server shows of a plan document and what is beside it.
+func shownPlan(document, info []byte) (holdfast.Plan, error) {
+	d, err := holdfast.DecodePlanDocument(bytes.NewReader(document))
+	if err != nil {
+		return holdfast.Plan{}, err
+	}
+	var i holdfast.PlanInfo
+	err = json.Unmarshal(info, &i)
+	return d.Plan(i), err
 }
 
 func summary(t *testing.T, s *memorySession) holdfast.Plan {
 	t.Helper()
-	var plan holdfast.Plan
-	if err := json.Unmarshal(s.artefact(holdfast.ArtefactPlan), &plan); err != nil {
+	plan, err := shownPlan(s.artefact(holdfast.ArtefactDocument), s.artefact(holdfast.ArtefactInfo))
+	if err != nil {
 		t.Fatalf("read summary: %v", err)
 	}
 	return plan

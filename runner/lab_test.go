@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -133,10 +134,14 @@ func (l *lab) artefact(id, name string, into any) bool {
 	return ok
 }
 
-func (l *lab) plan(id string) (plan holdfast.Plan) {
+func (l *lab) plan(id string) holdfast.Plan {
 	l.t.Helper()
-	if !l.artefact(id, holdfast.ArtefactPlan, &plan) {
-		l.t.Fatalf("%s made no plan\n%s", id, l.log(id))
+	l.server.mu.Lock()
+	document, info := l.server.objects[id+"/"+holdfast.ArtefactDocument], l.server.objects[id+"/"+holdfast.ArtefactInfo]
+	l.server.mu.Unlock()
+	plan, err := shownPlan(document, info)
+	if err != nil {
+		l.t.Fatalf("%s made no plan: %v\n%s", id, err, l.log(id))
 	}
 	return plan
 }
@@ -194,3 +199,5 @@ func (l *lab) remove(name string) {
 		l.t.Fatal(err)
 	}
 }
+
+var uuid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)

@@ -15,6 +15,10 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/holdfast-dev/holdfast/runner/redact"
+
+	"github.com/holdfast-dev/holdfast/runner/jsontree"
 )
 
 // rootModule is what a root module and the local modules that it calls ask of
@@ -140,7 +144,7 @@ func (r *moduleReader) block(file *hcl.File, block *hcl.Block, dir, name, path s
 	case "provider":
 		r.needs["provider "+block.Labels[0]] = true
 	case "variable":
-		if path == "" && (boolAttribute(block.Body, "sensitive") || secretName(block.Labels[0])) {
+		if path == "" && (boolAttribute(block.Body, "sensitive") || redact.Name(block.Labels[0])) {
 			r.sensitive[block.Labels[0]] = true
 			r.module.secrets = append(r.module.secrets, defaultSecrets(block.Body)...)
 		}
@@ -301,7 +305,7 @@ func secretVariables(dir string, sensitive map[string]bool) []string {
 		switch {
 		case strings.HasSuffix(name, ".tfvars.json"):
 			var values map[string]any
-			if data, err := os.ReadFile(name); err == nil && decodeNumbers(data, &values) == nil {
+			if data, err := os.ReadFile(name); err == nil && jsontree.Decode(data, &values) == nil {
 				for key, value := range values {
 					if sensitive[key] {
 						secrets = appendStrings(secrets, value)

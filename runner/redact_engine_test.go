@@ -226,7 +226,7 @@ func (f *fakeServer) sinks(t *testing.T, run string) map[string]string {
 	sinks := map[string]string{"log": string(f.logs[run]), "result": string(result)}
 	for _, name := range slices.Sorted(maps.Keys(f.objects)) {
 		artefact, ok := strings.CutPrefix(name, run+"/")
-		if ok && fs.ValidPath(artefact) && artefact != holdfast.ArtefactPlanFile && artefact != holdfast.ArtefactOutputs {
+		if ok && fs.ValidPath(artefact) && artefact != holdfast.ArtefactOutputs {
 			sinks[artefact] = string(f.objects[name])
 		}
 	}

@@ -6,19 +6,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/jsontree"
+	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/redact"
 )
 
 const (
-	// maxResources bounds how many resources of one state are kept.
-	maxResources = 50_000
-	// maxResourceID bounds an id: some providers make a document of it.
-	maxResourceID = 1 << 10
 	// maxRemaining bounds what is told of what a failed destroy has left.
 	maxRemaining = 200
 )
@@ -45,7 +43,7 @@ func (n *newestState) get() []byte {
 // learn takes in the secrets of a state that the engine is about to see, or has
 // made.
 func (t *attempt) learn(state []byte) {
-	secrets, ok := secretsOfState(state)
+	secrets, ok := redact.OfState(state)
 	if !ok {
 		t.sealed.Store(true)
 	}
@@ -59,69 +57,31 @@ func (t *attempt) learn(state []byte) {
 // prints anything of it.
 func (t *attempt) stateKnown() bool { return t.watched && t.sharesBackend() && !t.sealed.Load() }
 
-// keepPlanned keeps what the state holds as the plan document has it, which
-// costs no engine.
-func (t *attempt) keepPlanned(ctx context.Context, document []byte) error {
+// keepPlanned keeps what the state holds as the plan has it, which costs no
+// engine: the resources after a check for drift and a plan without changes, the
+// outputs of a cluster that may be adopted and has no apply that would tell.
+// Sensitive ones go without their values.
+func (t *attempt) keepPlanned(ctx context.Context, found plan.Result) error {
 	if addr, _, _ := t.session.StateAddress(); t.a.OwnState && addr == "" {
 		return nil // an empty stand-in was planned against
 	}
-	list, err := resourcesOfPlan(document)
-	if err != nil {
-		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("read plan: %w", err)}
+	if t.counts.Zero() && !t.a.Kind.Writes() && !t.destroys() && len(found.Outputs) > 0 {
+		for i := range found.Outputs {
+			found.Outputs[i].Value = t.redact.JSON(found.Outputs[i].Value)
+		}
+		if err := t.putJSON(ctx, holdfast.ArtefactOutputs, found.Outputs); err != nil {
+			return err
+		}
 	}
-	return t.putResources(ctx, t.redact.resources(list))
-}
-
-// keepPlannedOutputs keeps the outputs that the state holds as the document of a
-// plan without changes has them, which costs no engine: a cluster that is adopted
-// has no apply that would tell. Sensitive ones go without their values.
-func (t *attempt) keepPlannedOutputs(ctx context.Context, document []byte) error {
-	if addr, _, _ := t.session.StateAddress(); t.a.OwnState && addr == "" {
-		return nil // an empty stand-in was planned against
-	}
-	list, err := outputsOfPlan(document)
-	if err != nil {
-		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("read plan: %w", err)}
-	}
-	if len(list) == 0 {
+	if t.a.Kind != holdfast.RunDrift && !t.counts.Zero() {
 		return nil
 	}
-	for i := range list {
-		list[i].Value = t.redact.json(list[i].Value)
-	}
-	return t.putJSON(ctx, holdfast.ArtefactOutputs, list)
-}
-
-// outputsOfPlan returns the outputs in the state that a plan was made from, by
-// name.
-func outputsOfPlan(planJSON []byte) ([]holdfast.Output, error) {
-	var doc struct {
-		Prior struct {
-			Values struct {
-				Outputs map[string]struct {
-					Sensitive bool            `json:"sensitive"`
-					Value     json.RawMessage `json:"value"`
-				} `json:"outputs"`
-			} `json:"values"`
-		} `json:"prior_state"`
-	}
-	if err := json.Unmarshal(planJSON, &doc); err != nil {
-		return nil, jsonError(err)
-	}
-	var list []holdfast.Output
-	for _, name := range slices.Sorted(maps.Keys(doc.Prior.Values.Outputs)) {
-		output := doc.Prior.Values.Outputs[name]
-		if output.Sensitive {
-			output.Value = nil
-		}
-		list = append(list, holdfast.Output{Name: name, Sensitive: output.Sensitive, Value: output.Value})
-	}
-	return list, nil
+	return t.putResources(ctx, cleanResources(t.redact, found.Resources))
 }
 
 func (t *attempt) putResources(ctx context.Context, list []holdfast.Resource) error {
-	if len(list) == maxResources {
-		t.say("only the first %d resources in the state are listed", maxResources)
+	if len(list) == plan.MaxResources {
+		t.say("only the first %d resources in the state are listed", plan.MaxResources)
 	}
 	return t.putJSON(ctx, holdfast.ArtefactResources, list)
 }
@@ -163,7 +123,7 @@ func (t *attempt) keepLeft(ctx context.Context, failure error) {
 func (t *attempt) readResources(ctx context.Context) ([]holdfast.Resource, error) {
 	if seen := t.newest.get(); t.watched && seen != nil {
 		if list, err := resourcesOfState(seen); err == nil {
-			return t.redact.resources(list), nil
+			return cleanResources(t.redact, list), nil
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
@@ -176,12 +136,13 @@ func (t *attempt) readResources(ctx context.Context) ([]holdfast.Resource, error
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	t.redact.Add(SecretsOfState(state)...)
+	secrets, _ := redact.OfState(state)
+	t.redact.Add(secrets...)
 	list, err := resourcesOfState(state)
 	if err != nil {
 		return nil, err
 	}
-	return t.redact.resources(list), nil
+	return cleanResources(t.redact, list), nil
 }
 
 // remaining returns the addresses that a failed destroy has left in the state.
@@ -196,54 +157,18 @@ func (t *attempt) remaining() []string {
 	return list
 }
 
-// resources returns a copy of the list without secrets: an id that is or has one
-// is left out as a whole.
-func (r *Redactor) resources(list []holdfast.Resource) []holdfast.Resource {
+// cleanResources returns a copy of the list without secrets: an id that is or
+// has one is left out as a whole.
+func cleanResources(r *redact.Redactor, list []holdfast.Resource) []holdfast.Resource {
 	list = slices.Clone(list)
 	for i := range list {
 		resource := &list[i]
-		resource.Address = r.known(resource.Address)
+		resource.Address = r.Known(resource.Address)
 		if r.String(resource.ID) != resource.ID {
 			resource.ID = ""
 		}
 	}
 	return list
-}
-
-// resourceList collects resources, each address once: an object that was deposed
-// counts only where there is no current one.
-type resourceList struct {
-	list []holdfast.Resource
-	at   map[string]int // index by address
-}
-
-func (l *resourceList) add(resource holdfast.Resource, deposed bool) {
-	if len(resource.ID) > maxResourceID {
-		resource.ID = ""
-	}
-	if i, ok := l.at[resource.Address]; ok {
-		if !deposed {
-			l.list[i] = resource
-		}
-		return
-	}
-	if len(l.list) >= maxResources {
-		return
-	}
-	if l.at == nil {
-		l.at = map[string]int{}
-	}
-	l.at[resource.Address] = len(l.list)
-	l.list = append(l.list, resource)
-}
-
-// sorted returns the resources by address; never nil.
-func (l *resourceList) sorted() []holdfast.Resource {
-	slices.SortFunc(l.list, func(a, b holdfast.Resource) int { return strings.Compare(a.Address, b.Address) })
-	if l.list == nil {
-		return []holdfast.Resource{}
-	}
-	return l.list
 }
 
 // stateResources is the part of an engine's state that says what is in it.
@@ -271,13 +196,13 @@ type stateResources struct {
 // resourcesOfState returns the managed resources in a state as the engines store
 // it, by address, at most 50,000. An empty state has none.
 func resourcesOfState(state []byte) ([]holdfast.Resource, error) {
-	var found resourceList
+	var found plan.ResourceList
 	if len(bytes.TrimSpace(state)) == 0 {
-		return found.sorted(), nil
+		return found.Sorted(), nil
 	}
 	var doc stateResources
-	if err := decodeNumbers(state, &doc); err != nil {
-		return nil, fmt.Errorf("read state: %w", jsonError(err))
+	if err := jsontree.Decode(state, &doc); err != nil {
+		return nil, fmt.Errorf("read state: %w", jsontree.Error(err))
 	}
 	if doc.Version != 4 {
 		return nil, fmt.Errorf("read state: its version is %d, not 4", doc.Version)
@@ -291,18 +216,18 @@ func resourcesOfState(state []byte) ([]holdfast.Resource, error) {
 			address = r.Module + "." + address
 		}
 		for _, instance := range r.Instances {
-			id := idOf(instance.Attributes.ID)
+			id := plan.IDOf(instance.Attributes.ID)
 			for _, path := range instance.Sensitive {
 				if len(path) == 0 || path[0].Value == "id" {
 					id = ""
 				}
 			}
-			found.add(holdfast.Resource{
+			found.Add(holdfast.Resource{
 				Address: address + indexOf(instance.IndexKey), Type: r.Type, Provider: providerSource(r.Provider), ID: id,
 			}, instance.Deposed != "")
 		}
 	}
-	return found.sorted(), nil
+	return found.Sorted(), nil
 }
 
 // indexOf renders the key of an instance as the engines do.
@@ -311,19 +236,7 @@ func indexOf(key any) string {
 	case json.Number:
 		return "[" + k.String() + "]"
 	case string:
-		return `["` + hclEscape(k) + `"]`
-	default:
-		return ""
-	}
-}
-
-// idOf returns an id as text; empty if there is none.
-func idOf(value any) string {
-	switch v := value.(type) {
-	case string:
-		return v
-	case json.Number:
-		return v.String()
+		return `["` + redact.EscapeHCL(k) + `"]`
 	default:
 		return ""
 	}
@@ -338,82 +251,4 @@ func providerSource(address string) string {
 	}
 	source, _, _ := strings.Cut(rest, `"]`)
 	return source
-}
-
-// plannedModule is a module in a plan's prior state.
-type plannedModule struct {
-	Resources []struct {
-		Address  string `json:"address"`
-		Mode     string `json:"mode"`
-		Type     string `json:"type"`
-		Provider string `json:"provider_name"`
-		Deposed  string `json:"deposed_key"`
-		Values   struct {
-			ID any `json:"id"`
-		} `json:"values"`
-		Sensitive any `json:"sensitive_values"`
-	} `json:"resources"`
-	Children []plannedModule `json:"child_modules"`
-}
-
-// resourcesOfPlan returns the managed resources in the state that a plan was
-// made from, by address, at most 50,000. The plan's prior state is what a refresh
-// made of it: what is gone in the world was in the state still.
-func resourcesOfPlan(planJSON []byte) ([]holdfast.Resource, error) {
-	var doc struct {
-		Prior struct {
-			Values struct {
-				Root plannedModule `json:"root_module"`
-			} `json:"values"`
-		} `json:"prior_state"`
-		Drift []struct {
-			Address  string `json:"address"`
-			Mode     string `json:"mode"`
-			Type     string `json:"type"`
-			Provider string `json:"provider_name"`
-			Deposed  string `json:"deposed"`
-			Change   struct {
-				Actions []string `json:"actions"`
-				Before  struct {
-					ID any `json:"id"`
-				} `json:"before"`
-				Sensitive any `json:"before_sensitive"`
-			} `json:"change"`
-		} `json:"resource_drift"`
-	}
-	if err := decodeNumbers(planJSON, &doc); err != nil {
-		return nil, jsonError(err)
-	}
-	var found resourceList
-	found.module(doc.Prior.Values.Root)
-	for _, drift := range doc.Drift {
-		if drift.Mode != "managed" || !slices.Equal(drift.Change.Actions, []string{"delete"}) {
-			continue
-		}
-		found.add(holdfast.Resource{
-			Address: drift.Address, Type: drift.Type, Provider: drift.Provider,
-			ID: unlessSensitive(drift.Change.Before.ID, drift.Change.Sensitive),
-		}, true) // what is there now counts more
-	}
-	return found.sorted(), nil
-}
-
-func (l *resourceList) module(module plannedModule) {
-	for _, r := range module.Resources {
-		if r.Mode == "managed" {
-			l.add(holdfast.Resource{
-				Address: r.Address, Type: r.Type, Provider: r.Provider, ID: unlessSensitive(r.Values.ID, r.Sensitive),
-			}, r.Deposed != "")
-		}
-	}
-	for _, child := range module.Children {
-		l.module(child)
-	}
-}
-
-func unlessSensitive(id, marks any) string {
-	if marks == true || anyTrue(fieldOf(marks, "id")) {
-		return ""
-	}
-	return idOf(id)
 }

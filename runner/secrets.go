@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/plan"
 )
 
 // Limits of secret variables. What the engine's environment can hold is bounded
@@ -76,7 +77,7 @@ func (t *attempt) takeSecrets(ctx context.Context) error {
 	total := 0
 	for name, ref := range refs {
 		t.secrets[name] = found[ref]
-		t.secretPrints[name] = hasher{key: t.a.FingerprintKey, address: "secret variable"}.sum(name, found[ref])
+		t.secretPrints[name] = plan.Hash(t.a.FingerprintKey, "secret variable", name, found[ref])
 		total += len(found[ref])
 	}
 	if total > maxSecretTotal {
@@ -198,7 +199,7 @@ func readSecretRefs(dir string) (map[string]holdfast.SecretRef, error) {
 		return nil, fmt.Errorf("more than %d variables", maxSecretRefs)
 	}
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
-		if !isIdentifier(name) || len(name) > 256 {
+		if !holdfast.IsIdentifier(name) || len(name) > 256 {
 			return nil, fmt.Errorf("%.100q is no name of a variable", name)
 		}
 		if err := refs[name].Check(); err != nil {
@@ -360,33 +361,4 @@ func checkSecret(value string) *secretError {
 		return nil
 	}
 	return &secretError{err: errors.New(problem), hint: hint}
-}
-
-// changedSecrets returns the secret variables whose values are others than those
-// that a former input was made with, sorted; none if that did not note them.
-func (now planInput) changedSecrets(then planInput) []string {
-	if len(then.Secrets) == 0 {
-		return nil
-	}
-	var names []string
-	for name, print := range now.Secrets {
-		if then.Secrets[name] != print {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// secretChanges says that in words.
-func (now planInput) secretChanges(then planInput) []string {
-	names := now.changedSecrets(then)
-	switch len(names) {
-	case 0:
-		return nil
-	case 1:
-		return []string{"the value of the secret variable " + names[0] + " is another one"}
-	default:
-		return []string{"the values of the secret variables " + strings.Join(names, ", ") + " are others"}
-	}
 }

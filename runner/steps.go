@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/jsontree"
 )
 
 // init makes the root module ready to plan, from a prepared folder if there is
@@ -185,151 +186,10 @@ func (t *attempt) makePlan(ctx context.Context) error {
 		return &attemptError{cause: causeBadPlan, err: errors.New("plan: the engine left no plan file")}
 	}
 	t.taken = true
-	document, err := t.readPlan(ctx, printed.String())
-	if err != nil {
-		return err
-	}
-	if !t.plan.HasChanges() && !t.a.Kind.Writes() && !t.destroys() {
-		if err := t.keepPlannedOutputs(ctx, document); err != nil {
-			return err
-		}
-	}
-	if t.a.Kind == holdfast.RunDrift || !t.plan.HasChanges() {
-		return t.keepPlanned(ctx, document)
-	}
-	return nil
+	return t.readPlan(ctx, printed.String())
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%ds", int(d.Seconds())) }
-
-// readPlan asks the engine what the plan file says, and keeps it: the file, the
-// redacted JSON, the summary. It returns the engine's JSON.
-func (t *attempt) readPlan(ctx context.Context, printed string) ([]byte, error) {
-	t.begin(stepShow)
-	raw := &bounded{limit: t.exec.opts.MaxPlan}
-	if err := t.start(ctx, raw, true, "show", "-json", "-no-color", t.seen(t.planFile)); err != nil {
-		return nil, err
-	}
-	document, err := raw.bytes()
-	if err != nil {
-		return nil, &attemptError{cause: causeBadPlan, err: fmt.Errorf("show: %w", err)}
-	}
-	t.redact.Add(SecretsOf(document)...)
-	plan, err := ParsePlan(document, t.a.FingerprintKey, planText(printed))
-	if err != nil {
-		return nil, &attemptError{cause: causeBadPlan, err: fmt.Errorf("read plan: %w", err)}
-	}
-	clean, err := RedactPlanJSON(document, t.redact)
-	if err != nil {
-		return nil, &attemptError{cause: causeBadPlan, err: fmt.Errorf("redact plan: %w", err)}
-	}
-	t.log.open(true)
-	t.plan = t.redact.Plan(plan)
-	t.result.Fingerprint, t.result.Counts = plan.Fingerprint, plan.Counts
-	if err := t.putFile(ctx, holdfast.ArtefactPlanFile, t.planFile); err != nil {
-		return nil, err
-	}
-	if err := t.put(ctx, holdfast.ArtefactPlanJSON, bytes.NewReader(clean)); err != nil {
-		return nil, err
-	}
-	return document, t.putJSON(ctx, holdfast.ArtefactPlan, t.plan)
-}
-
-// applyReviewed applies the plan if it is what was reviewed.
-func (t *attempt) applyReviewed(ctx context.Context) error {
-	for _, review := range t.a.Reviews {
-		if !review.InputDigest.Equal(t.result.InputDigest) {
-			continue
-		}
-		if review.Fingerprint.Equal(t.result.Fingerprint) ||
-			t.a.Resume && len(review.Prints) > 0 && Subset(t.plan.Prints, review.Prints) {
-			t.result.Matched = review.Run
-			return t.apply(ctx)
-		}
-	}
-	t.result.Status, t.result.Reason = holdfast.RunPlanned, holdfast.ReasonPlanChanged
-	t.result.Detail = t.redact.String(t.whatChanged(ctx))
-	t.say("nothing was applied: %s", t.result.Detail)
-	return nil
-}
-
-// applyStored applies exactly the stored plan file. If the state has moved since
-// it was made, it plans anew and asks again.
-func (t *attempt) applyStored(ctx context.Context) error {
-	then, err := t.checkStored(ctx)
-	if err != nil {
-		return err
-	}
-	// The engine would take the values that the plan file has, and print both.
-	if words := t.input.secretChanges(then); len(words) > 0 {
-		return t.planAnew(ctx, words[0]+" than when the plan of run "+t.a.StoredPlan+" was made")
-	} else if len(t.secrets) > 0 && len(then.Secrets) == 0 {
-		return t.planAnew(ctx, "it is not known any more with which secret variables the plan of run "+t.a.StoredPlan+" was made")
-	}
-	if _, err := t.readPlan(ctx, t.storedText(ctx)); err != nil {
-		return err
-	}
-	if !t.plan.HasChanges() {
-		t.result.Status = holdfast.RunNoChanges
-		t.outputs(ctx)
-		return nil
-	}
-	t.result.Matched = t.a.StoredPlan
-	err = t.apply(ctx)
-	var known *attemptError
-	if !errors.As(err, &known) || known.cause != causeStalePlan {
-		return err
-	}
-	t.result.Applying, t.result.Matched = false, "" // the engine refused the file before it changed anything
-	return t.planAnew(ctx, fmt.Sprintf("the state has changed since the plan of run %s was made", t.a.StoredPlan))
-}
-
-// planAnew plans where a stored plan cannot be applied any more, and asks again.
-func (t *attempt) planAnew(ctx context.Context, why string) error {
-	if err := t.makePlan(ctx); err != nil {
-		return err
-	}
-	if !t.plan.HasChanges() {
-		t.result.Status = holdfast.RunNoChanges
-		t.outputs(ctx)
-		return nil
-	}
-	t.result.Status, t.result.Reason = holdfast.RunPlanned, holdfast.ReasonPlanChanged
-	t.result.Detail = why + ": this is a new plan to approve"
-	t.say("nothing was applied: %s", t.result.Detail)
-	return nil
-}
-
-// checkStored makes sure that a stored plan is of the kind of the run: an apply
-// must not destroy everything since it was given the plan of a destruction. It
-// returns what the plan was made of, as far as that was kept.
-func (t *attempt) checkStored(ctx context.Context) (then planInput, err error) {
-	err = t.readStored(ctx, t.a.StoredPlan, holdfast.ArtefactInput, &then)
-	switch {
-	case err != nil && !errors.Is(err, holdfast.ErrNotFound):
-		return then, &attemptError{
-			cause: causeArtefact, transient: true,
-			err: fmt.Errorf("get %s of run %s: %w", holdfast.ArtefactInput, t.a.StoredPlan, err),
-		}
-	case then.Destroy && !t.destroys():
-		return then, &attemptError{
-			cause: causeArtefact, err: fmt.Errorf("the stored plan of run %s is of a destruction, and this run is none", t.a.StoredPlan),
-		}
-	case !then.Destroy && t.destroys():
-		return then, &attemptError{
-			cause: causeArtefact, err: fmt.Errorf("the stored plan of run %s is not of a destruction, and this run is one", t.a.StoredPlan),
-		}
-	}
-	return then, nil
-}
-
-// storedText returns the engine's rendering of the stored plan, as far as it was
-// kept.
-func (t *attempt) storedText(ctx context.Context) string {
-	var stored holdfast.Plan
-	_ = t.readStored(ctx, t.a.StoredPlan, holdfast.ArtefactPlan, &stored)
-	return stored.Text
-}
 
 // apply applies the plan file. From its start on the engine is interrupted only
 // by ctx.
@@ -464,13 +324,13 @@ func (t *attempt) outputs(ctx context.Context) {
 	list := make([]holdfast.Output, 0, len(values))
 	for _, output := range values {
 		var value any
-		if output.Sensitive && decodeNumbers(output.Value, &value) == nil {
+		if output.Sensitive && jsontree.Decode(output.Value, &value) == nil {
 			t.redact.Add(appendStrings(nil, value)...)
 		}
 	}
 	for name, output := range values {
 		if !output.Sensitive {
-			output.Value = t.redact.json(output.Value) // a mark may have been taken off
+			output.Value = t.redact.JSON(output.Value) // a mark may have been taken off
 		}
 		list = append(list, holdfast.Output{Name: name, Sensitive: output.Sensitive, Value: output.Value})
 	}

@@ -133,7 +133,7 @@ func TestEveryRouteWithEveryToken(t *testing.T) {
 	s := newServer(t, w, guarded(w))
 	handlers := map[string]http.Handler{"agents": s.Agents(), "api": s.API()}
 	fill := strings.NewReplacer(
-		":run", "run-1", ":attempt", "1", ":name", "summary", ":digest", string(holdfast.DigestOf([]byte("bundle"))),
+		":run", "run-1", ":attempt", "1", ":name", "document", ":digest", string(holdfast.DigestOf([]byte("bundle"))),
 		"*location", "clusters/prod-eu", ":number", "1", ":cluster", "prod-eu", ":project", "payments", ":template", "web",
 	)
 	open := []string{"/healthz", "/readyz", "/metrics"}

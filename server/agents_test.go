@@ -190,7 +190,8 @@ func TestAttemptRules(t *testing.T) {
 		{"log without offset", "POST", attempt + "logs", mine, "hello", 400},
 		{"log at a negative offset", "POST", attempt + "logs?offset=-1", mine, "hello", 400},
 		{"log of a former attempt", "POST", "/agent/v1/runs/run-2/attempts/1/logs?offset=0", former, "x", 409},
-		{"artefact", "PUT", attempt + "artefacts/plan.json", mine, "{}", 204},
+		{"artefact", "PUT", attempt + "artefacts/document", mine, "{}", 204},
+		{"what the server makes", "PUT", attempt + "artefacts/summary", mine, "{}", 403},
 		{"artefact with a bad name", "PUT", attempt + "artefacts/..%2Fplan", mine, "{}", 404},
 		{"artefact with an odd name", "PUT", attempt + "artefacts/.plan", mine, "{}", 400},
 		{"artefact that no run has", "PUT", attempt + "artefacts/loot", mine, "{}", 403},
@@ -198,7 +199,7 @@ func TestAttemptRules(t *testing.T) {
 		{"result with an old fence", "POST", attempt + "result", mine, `{"fence":9,"status":"applied"}`, 409},
 		{"result that is no end", "POST", attempt + "result", mine, `{"fence":10,"status":"running"}`, 400},
 		{"result", "POST", attempt + "result", mine, result, 204},
-		{"own artefact", "GET", "/agent/v1/runs/run-1/artefacts/plan.json", mine, "", 200},
+		{"own artefact", "GET", "/agent/v1/runs/run-1/artefacts/document", mine, "", 200},
 		{"artefact of the cluster", "GET", "/agent/v1/runs/run-old/artefacts/plan", mine, "", 200},
 		{"artefact that is not there", "GET", "/agent/v1/runs/run-old/artefacts/outputs", mine, "", 404},
 		{"artefact of no run", "GET", "/agent/v1/runs/run-9/artefacts/plan", mine, "", 404},
@@ -228,8 +229,8 @@ func TestAttemptRules(t *testing.T) {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	w.look(func() {
-		if w.artefacts["run-1/plan.json"] != "{}" || w.logs["run-1/1"] != "hello" {
-			t.Errorf("stored %q and %q", w.artefacts["run-1/plan.json"], w.logs["run-1/1"])
+		if w.artefacts["run-1/document"] != "{}" || w.logs["run-1/1"] != "hello" {
+			t.Errorf("stored %q and %q", w.artefacts["run-1/document"], w.logs["run-1/1"])
 		}
 	})
 }
@@ -239,7 +240,7 @@ func TestArtefactLimits(t *testing.T) {
 	w := newWorld()
 	token := w.start(applyRun("run-1"))
 	url := serve(t, newServer(t, w, func(o *server.Options) { o.MaxArtefactBytes = 10 }).Agents())
-	path := url + "/agent/v1/runs/run-1/attempts/1/artefacts/plan"
+	path := url + "/agent/v1/runs/run-1/attempts/1/artefacts/document"
 	if got := request(t, "PUT", path, token, "12345678901"); got.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("11 bytes = %d %s, want 413", got.status, got.body)
 	}

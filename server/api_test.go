@@ -36,11 +36,10 @@ func fleet() *world {
 	run.Document, run.PullRequest, run.Revision = doc, holdfast.PullRequestRef{Repo: "shop", Number: 7}, "abc"
 	w.start(run)
 	w.plans["run-1"] = holdfast.Plan{
-		Counts:      holdfast.Counts{Update: 1},
-		Prints:      []holdfast.ChangePrint{{Address: "a", Before: map[string]string{"p": "hmac-value"}}},
-		DriftPrints: []holdfast.ChangePrint{{Address: "a", After: map[string]string{"p": "hmac-value"}}},
+		Counts:        holdfast.Counts{Update: 1},
+		OutputChanges: []holdfast.OutputChange{{Name: "o", Sensitive: true, After: json.RawMessage(`"s3cret-o"`), AfterMark: "hmac-value"}},
 		Changes: []holdfast.ResourceChange{{Address: "a", Attributes: []holdfast.AttributeChange{
-			{Path: "pw", Sensitive: true, Before: json.RawMessage(`"s3cret-before"`), After: json.RawMessage(`null`)},
+			{Path: "pw", Sensitive: true, Before: json.RawMessage(`"s3cret-before"`), After: json.RawMessage(`null`), BeforeMark: "hmac-value"},
 			{Path: "size", Before: json.RawMessage(`1`), After: json.RawMessage(`2`)},
 		}}},
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -45,17 +46,15 @@ func showPullRequest(r holdfast.PullRequestRecord) holdfast.PullRequestRecord {
 
 // showPlan leaves out what only comparisons need, and makes sure of the marks.
 func showPlan(p holdfast.Plan) holdfast.Plan {
-	p.Prints, p.DriftPrints = nil, nil
 	p.Changes = showChanges(p.Changes)
 	p.Drift = showChanges(p.Drift)
-	outputs := make([]holdfast.OutputChange, len(p.OutputChanges))
-	for i, o := range p.OutputChanges {
-		if o.Sensitive {
+	p.OutputChanges = slices.Clone(p.OutputChanges)
+	for i := range p.OutputChanges {
+		o := &p.OutputChanges[i]
+		if o.BeforeMark, o.AfterMark = "", ""; o.Sensitive {
 			o.Before, o.After = maskJSON(o.Before), maskJSON(o.After)
 		}
-		outputs[i] = o
 	}
-	p.OutputChanges = outputs
 	return p
 }
 
@@ -74,6 +73,7 @@ func showAttributes(attributes []holdfast.AttributeChange) []holdfast.AttributeC
 		if a.Sensitive {
 			a.Before, a.After = maskJSON(a.Before), maskJSON(a.After)
 		}
+		a.BeforeMark, a.AfterMark = "", ""
 		shown[i] = a
 	}
 	return shown

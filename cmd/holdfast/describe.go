@@ -95,7 +95,7 @@ func (a *app) runText(d runDescription) string {
 		[2]string{"Changes", countsText(r.Counts)},
 		[2]string{"Provisional", provisionalText(r.Provisional)},
 		[2]string{"Reviewed as", r.Matched},
-		[2]string{"Applies plan of", r.StoredPlan},
+		[2]string{"Applies plan of", r.Shown},
 		[2]string{"Asked for by", r.Actor},
 		[2]string{"Created", a.when(r.CreatedAt)},
 		[2]string{"Started", a.when(r.StartedAt)},

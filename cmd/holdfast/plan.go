@@ -85,9 +85,9 @@ func (a *app) showPlan(result holdfast.Result, s *laptopSession) error {
 			result.Failure.Hint,
 		}
 	}
-	var plan holdfast.Plan
-	if err := json.Unmarshal(s.artefacts[holdfast.ArtefactPlan], &plan); err != nil {
-		return fmt.Errorf("read plan: %w", err)
+	plan, err := s.plan()
+	if err != nil {
+		return err
 	}
 	text := report.PlanText(plan)
 	if a.colour {
@@ -124,6 +124,19 @@ func environment() map[string]string {
 		}
 	}
 	return env
+}
+
+// plan is what the run has planned.
+func (s *laptopSession) plan() (holdfast.Plan, error) {
+	document, err := holdfast.DecodePlanDocument(bytes.NewReader(s.artefacts[holdfast.ArtefactDocument]))
+	if err != nil {
+		return holdfast.Plan{}, err
+	}
+	var info holdfast.PlanInfo
+	if err := json.Unmarshal(s.artefacts[holdfast.ArtefactInfo], &info); err != nil {
+		return holdfast.Plan{}, fmt.Errorf("read plan: %w", err)
+	}
+	return document.Plan(info), nil
 }
 
 // laptopSession is a runner.Session without a server.

@@ -64,17 +64,21 @@ func (e *laptopEngine) Validate(ctx context.Context, doc templates.Document, roo
 
 // Plan implements authoring.Engine.
 func (e *laptopEngine) Plan(ctx context.Context, doc templates.Document, root *templates.Root) (holdfast.Counts, error) {
-	result, err := e.execute(ctx, doc, root, e.executor.Execute)
-	return result.Counts, err
+	session, err := e.execute(ctx, doc, root, e.executor.Execute)
+	if err != nil {
+		return holdfast.Counts{}, err
+	}
+	plan, err := session.plan()
+	return plan.Counts, err
 }
 
 func (e *laptopEngine) execute(
 	ctx context.Context, doc templates.Document, root *templates.Root,
 	run func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result,
-) (holdfast.Result, error) {
+) (*laptopSession, error) {
 	session, err := newLaptopSession(io.Discard, root, "")
 	if err != nil {
-		return holdfast.Result{}, err
+		return nil, err
 	}
 	defer session.close()
 	env := map[string]string{}
@@ -84,7 +88,7 @@ func (e *laptopEngine) execute(
 			env["TF_VAR_"+name] = "placeholder"
 		}
 		if session.bundle, err = withoutFile(session.bundle, path.Join(root.Dir, holdfast.SecretFile)); err != nil {
-			return holdfast.Result{}, fmt.Errorf("bundle root module: %w", err)
+			return nil, fmt.Errorf("bundle root module: %w", err)
 		}
 		session.digest = holdfast.DigestOf(session.bundle)
 	}
@@ -99,9 +103,9 @@ func (e *laptopEngine) execute(
 		StateLocation: id, // cases share names, and no state
 	}, session)
 	if f := result.Failure; f != nil {
-		return result, engineFault(f)
+		return nil, engineFault(f)
 	}
-	return result, nil
+	return session, nil
 }
 
 // noProvider is what engines say when a provider cannot be had here, which is no

@@ -16,7 +16,7 @@ func TestDecideHoldsStoredPlansToTheConditions(t *testing.T) {
 	t.Parallel()
 	planned := runs(ran("run-2", plan, holdfast.RunPlanned, byAlice))
 	approved := func(in *decision.Input) { in.Merges[0].Approved = true }
-	applied := decision.Decision{Action: decision.ActionApply, Reason: decision.ReasonApproved, Actor: "alice", StoredPlan: "run-2"}
+	applied := decision.Decision{Action: decision.ActionApply, Reason: decision.ReasonApproved, Actor: "alice", Shown: "run-2"}
 	refuse := func(reason string) decision.Decision {
 		return decision.Decision{Action: decision.ActionRefuse, Reason: reason}
 	}

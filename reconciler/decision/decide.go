@@ -88,8 +88,8 @@ type Merge struct {
 type Ask struct {
 	Verb  holdfast.Verb // plan, apply or cancel
 	Actor string
-	// Run is the plan that the person has seen, whose file an apply shall use;
-	// empty if none was shown.
+	// Run is the plan that the person has seen, which an apply has to come to; empty
+	// if none was shown.
 	Run string
 	// PullRequest is where it was said; zero: not in one. There it is about what
 	// the pull request does: Removes is true if it removes the cluster.
@@ -122,7 +122,8 @@ type Decision struct {
 	Cancel     []string          // runs to cancel first, for Reason
 	Run        string            // record, carry, drift: the run in question; apply: how it is to be called, where that is known
 	Reviews    []holdfast.Review // plan, apply: the merges it stands for
-	StoredPlan string            // apply: exactly this run's plan file
+	Shown      string            // apply: the run whose plan it has to come to; empty: any of Reviews
+	Background bool              // plan: nobody waits for it
 	Resume     bool              // apply: a subset of a review suffices
 	Actor      string            // plan, apply: who asked; empty: Git did
 	Confirmed  string            // wait: who has asked for the destruction that waits; the record keeps it
@@ -152,6 +153,7 @@ const (
 	ReasonWindowClosed   = "WindowClosed"   // the apply windows allow none now
 	ReasonManual         = "Manual"         // apply.onMerge is false
 	ReasonPlanChanged    = "PlanChanged"    // what would happen is not what was reviewed
+	ReasonPlanOutdated   = "PlanOutdated"   // a former version recorded the plan, and it cannot be compared
 	ReasonPlanFailed     = "PlanFailed"     // there is no plan to apply
 	ReasonApplyFailed    = "ApplyFailed"    // an apply failed in the middle
 	ReasonResumed        = "Resumed"        // what remains of a failed apply was reviewed

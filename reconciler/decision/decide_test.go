@@ -71,6 +71,9 @@ func ran(id string, kind holdfast.RunKind, status holdfast.RunStatus, with ...fu
 		ID: id, Cluster: "prod", Kind: kind, Status: status, SourceDigest: newDigest,
 		Revision: "h", Base: "a", AppliedRun: "run-0", Attempt: 1, FinishedAt: noon,
 	}
+	if status.Good() {
+		run.PlanDigest = "sha256:d"
+	}
 	if status == holdfast.RunCanceled {
 		run.Reason = decision.ReasonCanceled
 	}
@@ -81,6 +84,7 @@ func ran(id string, kind holdfast.RunKind, status holdfast.RunStatus, with ...fu
 }
 
 func ofOld(run *holdfast.Run)        { run.SourceDigest = oldDigest }
+func outdated(run *holdfast.Run)     { run.PlanDigest = "" }
 func byAlice(run *holdfast.Run)      { run.Actor = "alice" }
 func hasBegun(run *holdfast.Run)     { run.Begun = true }
 func resumed(run *holdfast.Run)      { run.Resume = true }
@@ -100,7 +104,7 @@ func asks(verb holdfast.Verb, run string) func(*decision.Input) {
 	}
 }
 
-var seen = holdfast.Review{PullRequest: onePR, Run: "run-1", Fingerprint: "sha256:f", InputDigest: "sha256:i"}
+var seen = holdfast.Review{PullRequest: onePR, Run: "run-1", Fingerprint: "sha256:f", InputDigest: "sha256:i", PlanDigest: "sha256:d"}
 
 // merged says that the pull request's plan was reviewed and merged.
 func merged(in *decision.Input) {
@@ -184,7 +188,7 @@ func about(run string) func(*decision.Decision) {
 }
 
 func stored(run string) func(*decision.Decision) {
-	return func(d *decision.Decision) { d.StoredPlan = run }
+	return func(d *decision.Decision) { d.Shown = run }
 }
 
 func pullRequestSituations() map[string]situation {
@@ -201,8 +205,21 @@ func pullRequestSituations() map[string]situation {
 	other := pr(func(pr *holdfast.PullRequestRecord) { pr.Clusters[0].Name = "preprod" })
 	interrupted := ran("run-1", plan, holdfast.RunInterrupted)
 	return map[string]situation{
-		"nothing planned yet":             {atPullRequest(), planAgain(decision.ReasonNewRevision)},
-		"planned":                         {atPullRequest(runs(first)), none(decision.ReasonUpToDate)},
+		"nothing planned yet": {atPullRequest(), planAgain(decision.ReasonNewRevision)},
+		"planned":             {atPullRequest(runs(first)), none(decision.ReasonUpToDate)},
+		"planned by a former version": {
+			atPullRequest(runs(ran("run-1", plan, holdfast.RunPlanned, outdated))),
+			act(decision.ActionPlan, decision.ReasonPlanOutdated, func(d *decision.Decision) { d.Background = true }),
+		},
+		"nothing planned by a former version": {
+			atPullRequest(runs(ran("run-1", plan, holdfast.RunNoChanges, outdated))),
+			act(decision.ActionPlan, decision.ReasonPlanOutdated, func(d *decision.Decision) { d.Background = true }),
+		},
+		"a sample of a former version": {
+			atPullRequest(pr(func(rec *holdfast.PullRequestRecord) { rec.Clusters[0].Trial = true }),
+				runs(ran("run-1", plan, holdfast.RunPlanned, outdated, func(run *holdfast.Run) { run.Trial = true }))),
+			none(decision.ReasonUpToDate),
+		},
 		"queued":                          {atPullRequest(runs(queued)), none(decision.ReasonInProgress)},
 		"closed while planned":            {atPullRequest(closed, runs(queued)), none(decision.ReasonClosed, "run-1")},
 		"closed in the end":               {atPullRequest(closed, runs(first)), none(decision.ReasonClosed)},
@@ -337,7 +354,7 @@ func branchSituations() map[string]situation {
 		"failed, and planning died":     {onBranch(merged, later(time.Hour), runs(ran("run-4", plan, holdfast.RunInterrupted), failed)), doPlan(decision.ReasonApplyFailed)},
 		"failed, planned and pushed to": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned, ofOld), failed)), doPlan(decision.ReasonApplyFailed, on(seen))},
 		"failed, planning was given up": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunCanceled, forReason(decision.ReasonSuspended)), failed)), doPlan(decision.ReasonApplyFailed, on(seen))},
-		"failed, and seen since":        {onBranch(merged, mergedAfterFailure, runs(failed)), doApply(decision.ReasonMerged, on(holdfast.Review{PullRequest: onePR, Run: "run-7", Fingerprint: seen.Fingerprint, InputDigest: seen.InputDigest}, seen))},
+		"failed, and seen since":        {onBranch(merged, mergedAfterFailure, runs(failed)), doApply(decision.ReasonMerged, on(holdfast.Review{PullRequest: onePR, Run: "run-7", Fingerprint: seen.Fingerprint, InputDigest: seen.InputDigest, PlanDigest: seen.PlanDigest}, seen))},
 		"cancelled in the middle":       {onBranch(merged, runs(ran("run-3", apply, holdfast.RunCanceled, hasBegun))), doPlan(decision.ReasonApplyFailed, on(seen))},
 		"passing, too early":            {onBranch(merged, runs(passing)), act(decision.ActionWait, decision.ReasonBackingOff, after(time.Minute))},
 		"passing":                       {onBranch(merged, later(time.Minute), runs(passing)), doApply(decision.ReasonResumed, on(seen), resume)},

@@ -42,7 +42,7 @@ func check(change func(*holdfast.Run)) func(*decision.Input) {
 func unrecorded(in *decision.Input) { in.Cluster.Drift = holdfast.DriftState{} }
 
 // remedy is an apply that undoes what run-1 has found.
-func remedy(run *holdfast.Run) { run.StoredPlan, run.Exact = "run-1", true }
+func remedy(run *holdfast.Run) { run.Shown, run.Exact = "run-1", true }
 
 // announced: an apply is named that is not there.
 func announced(in *decision.Input) { in.Cluster.Drift.Remedy, in.Cluster.UpdatedAt = "run-2", noon }
@@ -50,8 +50,8 @@ func announced(in *decision.Input) { in.Cluster.Drift.Remedy, in.Cluster.Updated
 func closedWindow(in *decision.Input) { in.WindowClosed = true }
 
 func driftSituations() map[string]situation {
-	undo := act(decision.ActionApply, decision.ReasonDrifted, func(d *decision.Decision) { d.StoredPlan = "run-1" })
-	approved := act(decision.ActionApply, decision.ReasonApproved, func(d *decision.Decision) { d.StoredPlan, d.Actor = "run-1", "alice" })
+	undo := act(decision.ActionApply, decision.ReasonDrifted, func(d *decision.Decision) { d.Shown = "run-1" })
+	approved := act(decision.ActionApply, decision.ReasonApproved, func(d *decision.Decision) { d.Shown, d.Actor = "run-1", "alice" })
 	record := act(decision.ActionDrift, decision.ReasonChecked, func(d *decision.Decision) { d.Run = "run-1" })
 	held := func(text string) decision.Decision { return waits(decision.ReasonDriftHeld, because(text)) }
 	failed := waits(decision.ReasonRemedyFailed, because("run-2 was to undo it, and the same drift is still there"))
@@ -84,7 +84,7 @@ func driftSituations() map[string]situation {
 		"drift is reported":            {asApplied(), none(decision.ReasonUpToDate)},
 		"drift is ignored":             {asApplied(onDrift("ignore")), none(decision.ReasonUpToDate)},
 		"drift is undone":              {asApplied(byItself), undo},
-		"undone, in place of the rest": {asApplied(byItself, runs(ran("run-2", plan, holdfast.RunQueued))), act(decision.ActionApply, decision.ReasonDrifted, func(d *decision.Decision) { d.StoredPlan = "run-1" }, cancels("run-2"))},
+		"undone, in place of the rest": {asApplied(byItself, runs(ran("run-2", plan, holdfast.RunQueued))), act(decision.ActionApply, decision.ReasonDrifted, func(d *decision.Decision) { d.Shown = "run-1" }, cancels("run-2"))},
 		"it is being undone":           {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunQueued, remedy))), none(decision.ReasonInProgress)},
 		"being undone, not wanted now": {asApplied(runs(ran("run-2", apply, holdfast.RunQueued, remedy))), none(decision.ReasonUpToDate, "run-2")},
 		"being undone, asked for":      {asApplied(runs(ran("run-2", apply, holdfast.RunQueued, remedy, byAlice))), none(decision.ReasonInProgress)},
@@ -112,6 +112,14 @@ func driftSituations() map[string]situation {
 		"the undoing was given up":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, remedy, forReason(decision.ReasonSuspended)))), undo},
 		"the undoing is half done":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunErrored, remedy, hasBegun))), act(decision.ActionPlan, decision.ReasonApplyFailed)},
 
+		"the undoing found another plan": {
+			asApplied(byItself, func(in *decision.Input) { in.Drift.Kind, in.Drift.Exact = apply, true }),
+			held("run-1 was to undo it, and found another plan: the next check decides"),
+		},
+		"the undoing found another plan, long ago": {
+			asApplied(byItself, later(2*time.Hour), func(in *decision.Input) { in.Drift.Kind, in.Drift.Exact = apply, true }),
+			held("run-1 was to undo it, and found another plan: the next check decides"),
+		},
 		"found long ago":                         {asApplied(byItself, later(2*time.Hour)), act(decision.ActionCheck, decision.ReasonSchedule)},
 		"found long ago, outside of the windows": {asApplied(byItself, later(2*time.Hour), closedWindow), wait(decision.ReasonWindowClosed)},
 		"the state was written since":            {asApplied(byItself, stateMoved), act(decision.ActionCheck, decision.ReasonSchedule)},
@@ -132,7 +140,7 @@ func driftSituations() map[string]situation {
 		},
 		"asked to apply a later plan": {
 			asApplied(asks(holdfast.VerbApply, "run-2"), runs(ran("run-2", plan, holdfast.RunPlanned, byAlice))),
-			act(decision.ActionApply, decision.ReasonApproved, func(d *decision.Decision) { d.StoredPlan, d.Actor = "run-2", "alice" }),
+			act(decision.ActionApply, decision.ReasonApproved, func(d *decision.Decision) { d.Shown, d.Actor = "run-2", "alice" }),
 		},
 		"asked to plan": {asApplied(asks(holdfast.VerbPlan, "")), act(decision.ActionPlan, decision.ReasonRequested, func(d *decision.Decision) { d.Actor = "alice" })},
 	}
@@ -177,6 +185,9 @@ func drawDrift(rnd *rand.Rand) decision.Input {
 	run.SourceDigest = pick(rnd, newDigest, newDigest, newDigest, oldDigest)
 	run.AppliedRun = pick(rnd, "run-0", "run-0", "run-0", "")
 	run.StateSerial = pick[int64](rnd, 0, 0, 0, 5)
+	if chance(15) { // an apply that was to undo it, and found another plan
+		run.Kind, run.Exact, run.Status = apply, true, holdfast.RunPlanned
+	}
 	in.Drift = &run
 	d := &in.Cluster.Drift
 	d.Run = pick(rnd, "", "run-1", "run-1", "run-3")
@@ -187,7 +198,7 @@ func drawDrift(rnd *rand.Rand) decision.Input {
 	for i := range rnd.IntN(3) {
 		past := drawRun(rnd, fmt.Sprintf("run-%d", 2+2*i))
 		if chance(60) && past.Kind == apply {
-			past.StoredPlan, past.Exact = "run-1", true
+			past.Shown, past.Exact = "run-1", true
 		}
 		if len(in.Runs) > 0 && !in.Runs[0].Status.Done() {
 			in.Runs[0].Status, in.Runs[0].Reason = holdfast.RunCanceled, decision.ReasonSuperseded
@@ -224,8 +235,11 @@ func neverAboutDrift(in decision.Input, d decision.Decision) string {
 			return "checks where it cannot do anything with it"
 		}
 	case decision.ActionApply:
-		if d.StoredPlan != check.ID {
+		if d.Shown != check.ID || d.Resume {
 			return ""
+		}
+		if check.Kind == apply && in.Ask == nil {
+			return "undoes what an apply has found before the next check"
 		}
 		return neverUndone(in, d, unended)
 	default:
@@ -240,7 +254,7 @@ func triedBefore(in decision.Input) bool {
 	for _, run := range in.Runs {
 		up := run.Status == holdfast.RunCanceled && run.Reason != decision.ReasonCanceled
 		given = given || run.ID == in.Cluster.Drift.Remedy && up
-		tried = tried || run.StoredPlan == in.Drift.ID && !up
+		tried = tried || run.Shown == in.Drift.ID && !up
 	}
 	return tried || slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool { return run.ID == in.Cluster.Drift.Remedy && !given })
 }

@@ -186,6 +186,13 @@ func reviews(in Input) []holdfast.Review {
 	return out
 }
 
+// ReviewOf returns the review of a plan as a run has made it.
+func ReviewOf(run holdfast.Run) holdfast.Review {
+	return holdfast.Review{
+		Run: run.ID, InputDigest: run.InputDigest, Fingerprint: run.Fingerprint, PlanDigest: run.PlanDigest,
+	}
+}
+
 // LastBegun is the newest apply or destroy that had begun, however it ended; empty
 // if there is none.
 func LastBegun(runs []holdfast.Run) string {

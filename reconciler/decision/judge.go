@@ -47,34 +47,20 @@ func Judge(plan holdfast.Plan, rules []holdfast.DriftRule, now time.Time) Findin
 			changes[change.Address] = &plan.Changes[i]
 		}
 	}
-	prints, driftPrints := printsBy(plan.Prints), printsBy(plan.DriftPrints)
 	for i, drift := range plan.Drift {
-		j.drifted(subject{
-			drift: &plan.Drift[i], change: changes[drift.Address],
-			driftPrint: driftPrints[drift.Address], print: prints[drift.Address],
-		})
+		j.drifted(subject{drift: &plan.Drift[i], change: changes[drift.Address]})
 		delete(changes, drift.Address)
 	}
 	for _, address := range slices.Sorted(maps.Keys(changes)) {
-		j.input(subject{change: changes[address], print: prints[address]}, changes[address].Attributes)
+		j.input(subject{change: changes[address]}, changes[address].Attributes)
 	}
 	return j.end()
 }
 
-func printsBy(prints []holdfast.ChangePrint) map[string]*holdfast.ChangePrint {
-	by := make(map[string]*holdfast.ChangePrint, len(prints))
-	for i, print := range prints {
-		by[print.Address] = &prints[i]
-	}
-	return by
-}
-
 // subject is one resource of a plan.
 type subject struct {
-	drift      *holdfast.ResourceChange // nil: it is as it was applied
-	change     *holdfast.ResourceChange // nil: an apply would leave it as it is
-	driftPrint *holdfast.ChangePrint    // nil: unknown
-	print      *holdfast.ChangePrint
+	drift  *holdfast.ResourceChange // nil: it is as it was applied
+	change *holdfast.ResourceChange // nil: an apply would leave it as it is
 }
 
 // judging is a finding in the making.
@@ -195,20 +181,18 @@ func (j *judging) input(s subject, attributes []holdfast.AttributeChange) {
 // count takes in what counts as drift, for relevant among its attributes.
 func (j *judging) count(item holdfast.DriftItem, relevant []holdfast.AttributeChange, s subject) {
 	counts := &j.finding.Counts
-	print := s.driftPrint
 	switch item.Kind {
 	case holdfast.DriftGone:
 		counts.Gone++
 	case holdfast.DriftInput:
 		counts.Input++
-		print = s.print
 	case holdfast.DriftChanged:
 		counts.Changed++
 	}
 	j.finding.Items = append(j.finding.Items, item)
 	entry := []string{item.Address, string(item.Kind), string(item.Action)}
 	for _, a := range relevant {
-		before, after := values(print, a)
+		before, after := values(a)
 		entry = append(entry, a.Path, before, after)
 	}
 	j.entries[item.Address+"\x00"+string(item.Kind)] = entry
@@ -358,27 +342,10 @@ func topOf(path string) string {
 	return cmp.Or(path, "value")
 }
 
-// values returns an attribute's values in a form that can be compared: keyed
-// hashes, where there are any, so that secret ones count, too.
-func values(print *holdfast.ChangePrint, a holdfast.AttributeChange) (before, after string) {
-	if print == nil {
-		return string(a.Before), string(a.After)
-	}
-	return below(print.Before, a.Path), below(print.After, a.Path)
-}
-
-// below joins the hashes at path and below it.
-func below(hashes map[string]string, path string) string {
-	if hash, ok := hashes[path]; ok {
-		return hash
-	}
-	var parts []string
-	for _, at := range slices.Sorted(maps.Keys(hashes)) {
-		if within(at, path) {
-			parts = append(parts, at, hashes[at])
-		}
-	}
-	return strings.Join(parts, "\x00")
+// values returns an attribute's values in a form that can be compared: with the
+// marks of what is secret in them, so that secret ones count, too.
+func values(a holdfast.AttributeChange) (before, after string) {
+	return string(a.Before) + "\x00" + string(a.BeforeMark), string(a.After) + "\x00" + string(a.AfterMark)
 }
 
 // RulesDigest is of the rules that hide anything at now; empty if none does.

@@ -229,10 +229,7 @@ func TestJudgeTellsSecretsApart(t *testing.T) {
 		for _, c := range []*holdfast.ResourceChange{&p.Drift[0], &p.Changes[0]} {
 			c.Attributes[0].Sensitive = true
 		}
-		p.DriftPrints = []holdfast.ChangePrint{{
-			Address: "aws_db_instance.a", Actions: []string{"update"},
-			Before: map[string]string{"password": "was"}, After: map[string]string{"password": value},
-		}}
+		p.Drift[0].Attributes[0].AfterMark = holdfast.Digest(value)
 		return p
 	}
 	one, same, other := decision.Judge(plan("1"), nil, noon), decision.Judge(plan("1"), nil, noon), decision.Judge(plan("2"), nil, noon)

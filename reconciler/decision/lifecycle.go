@@ -267,8 +267,8 @@ func (l life) planUpToDate() holdfast.Condition {
 	switch run := l.about; {
 	case l.settled():
 		return condition(t, holdfast.ConditionTrue, ReasonApplied, "")
-	case compares(run) && run.StoredPlan != "": // it was held against the state before that was queued
-		return condition(t, holdfast.ConditionTrue, becausePlanned, "by "+run.StoredPlan)
+	case compares(run) && run.Shown != "": // an apply has to come to what was shown
+		return condition(t, holdfast.ConditionTrue, becausePlanned, "by "+run.Shown)
 	case compares(run), run.ID == "" && slices.Contains(seenWaits, l.rec.Waiting):
 		return condition(t, holdfast.ConditionUnknown, becauseReviewed, "an apply compares with it")
 	case run.ID == "", !run.Status.Done(), run.Status == holdfast.RunCanceled && !run.Begun:
@@ -442,7 +442,7 @@ func whyWritten(run holdfast.Run) string {
 		return ReasonApproved
 	case slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return !v.PullRequest.IsZero() }):
 		return ReasonMerged
-	case run.StoredPlan != "":
+	case run.Shown != "":
 		return ReasonDrifted
 	default:
 		return ReasonApplied

@@ -64,7 +64,11 @@ func never(in decision.Input, d decision.Decision) string {
 		return !run.Status.Done() && run.Cancel == "" && !slices.Contains(d.Cancel, run.ID)
 	}):
 		return "queues beside what is queued or runs"
-	case d.Action != decision.ActionApply && (d.StoredPlan != "" || d.Resume):
+	case d.Background && (!atPullRequest || d.Action != decision.ActionPlan || !in.Runs[0].Status.Good() || in.Runs[0].PlanDigest != ""):
+		return "lets something wait that somebody waits for"
+	case atPullRequest && d.Action == decision.ActionNone && d.Reason == decision.ReasonUpToDate && in.Runs[0].PlanDigest == "":
+		return "is content with a plan that no apply can be compared with"
+	case d.Action != decision.ActionApply && (d.Shown != "" || d.Resume):
 		return "what only an apply has"
 	case d.Action == decision.ActionApply:
 		return neverApplied(in, d)
@@ -102,9 +106,9 @@ func neverApplied(in decision.Input, d decision.Decision) string {
 		return "applies where something else was asked for"
 	case d.Resume:
 		return neverResumed(in, d, failed)
-	case d.StoredPlan != "":
+	case d.Shown != "":
 		plan := in.Runs[0]
-		if !asked || in.Ask.Run != plan.ID || d.StoredPlan != plan.ID || plan.Status != holdfast.RunPlanned ||
+		if !asked || in.Ask.Run != plan.ID || d.Shown != plan.ID || plan.Status != holdfast.RunPlanned ||
 			plan.SourceDigest != want || plan.StateSerial != in.Cluster.StateSerial || d.Actor == "" {
 			return "applies another plan than the newest, as it was seen"
 		}
@@ -133,7 +137,7 @@ func neverResumed(in decision.Input, d decision.Decision, failed *holdfast.Run) 
 		return "resumes after a failure that is not passing"
 	case failed.SourceDigest != wanted(in):
 		return "resumes with other content"
-	case !slices.Equal(d.Reviews, failed.Reviews):
+	case !slices.Equal(d.Reviews, failed.Reviews) || d.Shown != failed.Matched:
 		return "resumes with other reviews"
 	}
 	n := 0
@@ -239,6 +243,9 @@ func draw(rnd *rand.Rand) decision.Input {
 		if in.PullRequest != nil {
 			run.Kind = holdfast.RunPlan
 		}
+		if chance(10) {
+			run.PlanDigest = "" // a former version made it
+		}
 		in.Runs = append([]holdfast.Run{run}, in.Runs...)
 	}
 	if in.Cluster.Desired.Removed {
@@ -300,6 +307,9 @@ func drawRun(rnd *rand.Rand, id string) holdfast.Run {
 	run.Begun = run.Kind == apply && rnd.IntN(2) == 0
 	run.Resume = run.Kind == apply && rnd.IntN(3) == 0
 	run.Actor = pick(rnd, "", "", "alice")
+	if run.Kind == apply && run.Begun {
+		run.Matched = pick(rnd, "", "run-1")
+	}
 	run.StateSerial = pick[int64](rnd, 0, 0, 5)
 	run.Attempt = pick(rnd, 1, 1, 0)
 	run.AppliedRun = pick(rnd, "run-0", "run-0", "")

@@ -92,7 +92,8 @@ func supersededRun(in Input) (Decision, bool) {
 	return Decision{Action: ActionNone, Reason: ReasonSuperseded, Cancel: Pending(in.Runs), After: time.Nanosecond}, true
 }
 
-// approvedApply queues the apply of exactly the plan that a person has seen.
+// approvedApply queues the apply of exactly the plan that a person has seen: the
+// run plans itself, and has to come to it.
 func approvedApply(in Input) (Decision, bool) {
 	if in.Ask == nil || in.Ask.Verb != holdfast.VerbApply {
 		return Decision{}, false
@@ -115,7 +116,7 @@ func approvedApply(in Input) (Decision, bool) {
 				return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}, true
 			}
 		}
-		apply.StoredPlan = last.ID
+		apply.Shown = last.ID
 		return apply, true
 	case merge != nil && Begun(in) == nil && (!current || beforeMerge(last)) && speaksOf(*in.Ask, in.Merges):
 		// A manual merge: the plan has to be the reviewed one.
@@ -206,7 +207,7 @@ func failedApply(in Input) (Decision, bool) {
 		if wait > 0 {
 			return Decision{Action: ActionWait, Reason: ReasonBackingOff, After: wait}, true
 		}
-		return Decision{Action: ActionApply, Reason: ReasonResumed, Reviews: failed.Reviews, Resume: true}, true
+		return Decision{Action: ActionApply, Reason: ReasonResumed, Reviews: failed.Reviews, Shown: failed.Matched, Resume: true}, true
 	case last.ID == failed.ID, !last.SourceDigest.Equal(Desired(in)), GivenUp(last):
 		return Decision{Action: ActionPlan, Reason: ReasonApplyFailed, Reviews: reviews(in)}, true
 	case last.Kind == holdfast.RunPlan && last.Status == holdfast.RunInterrupted:

@@ -51,7 +51,9 @@ func ofApplied(in Input, run holdfast.Run) bool {
 // undoDrift has the drift of a cluster undone that is as Git says otherwise: by
 // a person's word, or by itself where the document says so. Then never what
 // needs a person's word in any other case, never what destroys, and the same
-// drift once.
+// drift once. An apply that finds another plan than the check has shown applies
+// nothing: its plan is the drift on record from then on, and is not undone before
+// the next check has looked.
 func undoDrift(in Input) (Decision, bool) {
 	rec, last := in.Cluster, Newest(in.Runs)
 	same := Desired(in).Equal(rec.Applied.SourceDigest) && !rec.Desired.Removed && Begun(in) == nil
@@ -70,7 +72,7 @@ func undoDrift(in Input) (Decision, bool) {
 		return waits, true
 	case !byItself || !undoable(in): // what waits for its turn is not wanted any more
 		return Decision{}, false
-	case last.Status.Pending() && IsRemedy(last) && last.StoredPlan == in.Drift.ID && needsPerson(in) == "":
+	case last.Status.Pending() && IsRemedy(last) && last.Shown == in.Drift.ID && needsPerson(in) == "":
 		return waits, true
 	}
 	if wait := rec.UpdatedAt.Add(remedyPatience).Sub(in.Now); wait > 0 && reserved(rec, in.Runs) {
@@ -83,7 +85,7 @@ func undoDrift(in Input) (Decision, bool) {
 	if (!Fresh(rec.Drift, in.Now) || moved) && !in.WindowClosed {
 		return Decision{Action: ActionCheck, Reason: ReasonSchedule, Cancel: Pending(in.Runs)}, true
 	}
-	return Decision{Action: ActionApply, Reason: ReasonDrifted, StoredPlan: in.Drift.ID, Cancel: Pending(in.Runs)}, true
+	return Decision{Action: ActionApply, Reason: ReasonDrifted, Shown: in.Drift.ID, Cancel: Pending(in.Runs)}, true
 }
 
 // Fresh reports whether what the last check has found may be undone by itself.
@@ -99,11 +101,12 @@ func undoable(in Input) bool {
 }
 
 // undoApproved queues the apply of exactly what a person has seen: what the last
-// check for drift has planned, or a later plan that was asked for.
+// check for drift has planned, a later plan that was asked for, or what an apply
+// has found instead of that.
 func undoApproved(in Input) (Decision, bool) {
 	last, asked := Newest(in.Runs), in.Ask
 	seen := last
-	if asked.Run == "" || asked.Run != last.ID || last.Kind != holdfast.RunPlan || last.Status != holdfast.RunPlanned || !current(in, last) {
+	if asked.Run == "" || asked.Run != last.ID || last.Kind == holdfast.RunDrift || last.Status != holdfast.RunPlanned || !current(in, last) {
 		if !undoable(in) {
 			return Decision{}, false
 		}
@@ -121,13 +124,16 @@ func undoApproved(in Input) (Decision, bool) {
 	case seen.StateSerial != in.Cluster.StateSerial:
 		return Decision{Action: ActionRefuse, Reason: ReasonStateMoved}, true
 	default:
-		return Decision{Action: ActionApply, Reason: ReasonApproved, StoredPlan: seen.ID, Actor: asked.Actor}, true
+		return Decision{Action: ActionApply, Reason: ReasonApproved, Shown: seen.ID, Actor: asked.Actor}, true
 	}
 }
 
 // heldDrift is why drift is not undone by itself.
 func heldDrift(in Input) (Decision, bool) {
 	held := Decision{Action: ActionWait, Reason: ReasonDriftHeld, Detail: needsPerson(in), Cancel: Pending(in.Runs)}
+	if held.Detail == "" && in.Drift.Kind.Writes() {
+		held.Detail = in.Drift.ID + " was to undo it, and found another plan: the next check decides"
+	}
 	if run, ok := RemedyOf(in.Cluster, in.Runs); ok && (held.Detail == "" || !run.Status.Pending()) {
 		held.Reason, held.Detail = ReasonRemedyFailed, run.ID+" was to undo it, and the same drift is still there"
 	}
@@ -156,7 +162,7 @@ func RemedyOf(rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Run, bo
 	known := rec.Drift.Remedy != ""
 	for _, run := range runs {
 		recorded := run.ID == rec.Drift.Remedy
-		if !recorded && (run.StoredPlan == "" || run.StoredPlan != rec.Drift.Run) {
+		if !recorded && (run.Shown == "" || run.Shown != rec.Drift.Run) {
 			continue
 		}
 		if !GivenUp(run) {

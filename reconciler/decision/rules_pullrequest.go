@@ -98,6 +98,8 @@ func stalePlan(in Input) (Decision, bool) {
 		return Decision{Action: ActionPlan, Reason: ReasonDependencyApplied}, true
 	case last.Status == holdfast.RunInterrupted:
 		return again(in, ReasonInterrupted), true
+	case last.Status.Good() && last.PlanDigest == "" && !last.Trial:
+		return Decision{Action: ActionPlan, Reason: ReasonPlanOutdated, Background: true}, true
 	default:
 		return Decision{}, false
 	}

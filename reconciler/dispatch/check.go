@@ -45,12 +45,9 @@ func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why
 		why = fmt.Sprintf("a %s run applies nothing", run.Kind)
 	case result.Reason == holdfast.ReasonPlanChanged && !run.Kind.Writes():
 		why = fmt.Sprintf("a %s run is compared with no review", run.Kind)
-	case result.Matched != "" && !slices.ContainsFunc(run.Reviews, func(r holdfast.Review) bool { return r.Run == result.Matched }) &&
-		result.Matched != run.StoredPlan:
+	case result.Matched != "" && !slices.ContainsFunc(run.Reviews, func(r holdfast.Review) bool { return r.Run == result.Matched }):
 		why = "it matched a plan that it was not to be compared with"
-	case result.Counts != clamped(result.Counts):
-		why = "it counts less than nothing"
-	case badDigest(result.InputDigest), badDigest(result.Fingerprint):
+	case badDigest(result.InputDigest), badDigest(result.PlanDigest):
 		why = "a digest in it is none"
 	case !slices.Contains([]string{"", "terraform", "tofu"}, result.EngineName),
 		result.EngineVersion != "" && !versionText.MatchString(result.EngineVersion):
@@ -85,13 +82,6 @@ func reported(r holdfast.Result) holdfast.Result {
 }
 
 func badDigest(d holdfast.Digest) bool { return d != "" && !digestText.MatchString(string(d)) }
-
-func clamped(c holdfast.Counts) holdfast.Counts {
-	for _, n := range []*int{&c.Create, &c.Update, &c.Replace, &c.Delete, &c.Import, &c.Move, &c.Forget, &c.Outputs} {
-		*n = max(*n, 0)
-	}
-	return c
-}
 
 // bounded cuts texts and lists to what they may be at most, and leaves out steps
 // that there are not.

@@ -26,7 +26,6 @@ func TestOutcomeOfItsKind(t *testing.T) {
 		"a plan that was compared":  {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunPlanned, Reason: holdfast.ReasonPlanChanged}},
 		"no end":                    {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunRunning}},
 		"a status of its own":       {holdfast.RunApply, holdfast.Result{Status: "approved"}},
-		"less than nothing":         {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunPlanned, Counts: holdfast.Counts{Forget: -1}}},
 		"a digest that is a text":   {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunPlanned, InputDigest: "as reviewed\n"}},
 		"an engine of its own":      {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunPlanned, EngineName: "sh"}},
 		"a version that is a text":  {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunPlanned, EngineName: "tofu", EngineVersion: "1.10.0 <b>"}},

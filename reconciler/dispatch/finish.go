@@ -29,11 +29,14 @@ func (d *Dispatcher) Finish(ctx context.Context, ref holdfast.AttemptRef, result
 	return nil
 }
 
-// outcome is the run as a result leaves it: ended, queued again after a
+// outcome is the run as a result, and the plan that was made, leave it: ended, queued again after a
 // pre-emption, or waiting for a retry.
-func outcome(run holdfast.Run, result holdfast.Result, now time.Time, maxRetries int, delay time.Duration) holdfast.Run {
+func outcome(
+	run holdfast.Run, result holdfast.Result, plan holdfast.Plan, now time.Time, maxRetries int, delay time.Duration,
+) holdfast.Run {
 	run.Begun = run.Begun || result.Applying
-	run.InputDigest, run.Fingerprint, run.Counts = result.InputDigest, result.Fingerprint, result.Counts
+	run.InputDigest = result.InputDigest
+	run.Fingerprint, run.PlanDigest, run.Counts = plan.Fingerprint, plan.Digest, plan.Counts
 	run.EngineName, run.EngineVersion = result.EngineName, result.EngineVersion
 	run.Matched, run.Failure = result.Matched, result.Failure
 	run.Status, run.Reason, run.Detail, run.FinishedAt = result.Status, result.Reason, result.Detail, now
@@ -109,12 +112,16 @@ func (d *Dispatcher) end(ctx context.Context, ref holdfast.AttemptRef, result ho
 // saveOutcome writes an outcome over whatever else was written of the run
 // meanwhile, such as that it shall stop.
 func (d *Dispatcher) saveOutcome(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) (holdfast.Run, error) {
+	plan, result, err := d.takePlan(ctx, ref, result)
+	if err != nil {
+		return holdfast.Run{}, err
+	}
 	for {
 		run, err := d.opts.Store.Run(ctx, ref.Run)
 		if err != nil {
 			return run, err
 		}
-		run, err = d.opts.Store.EndAttempt(ctx, ref, outcome(run, result, d.opts.Now(), d.opts.Limits.Retries, d.opts.Limits.RetryDelay))
+		run, err = d.opts.Store.EndAttempt(ctx, ref, outcome(run, result, plan, d.opts.Now(), d.opts.Limits.Retries, d.opts.Limits.RetryDelay))
 		if !errors.Is(err, holdfast.ErrConflict) {
 			return run, err
 		}

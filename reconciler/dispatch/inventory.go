@@ -80,9 +80,6 @@ func (d *Dispatcher) resources(ctx context.Context, run holdfast.Run) ([]holdfas
 // kept.
 func (d *Dispatcher) appliedPlan(ctx context.Context, run holdfast.Run) (holdfast.Plan, error) {
 	plan, err := ReadPlan(ctx, d.opts.Store, run.ID)
-	if errors.Is(err, holdfast.ErrNotFound) && run.StoredPlan != "" {
-		plan, err = ReadPlan(ctx, d.opts.Store, run.StoredPlan)
-	}
 	if errors.Is(err, holdfast.ErrNotFound) {
 		err = nil
 	}

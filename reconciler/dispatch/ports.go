@@ -17,6 +17,7 @@ type Store interface {
 	Claims
 	Attempts
 	Inventory
+	Keeper
 }
 
 // Runs are the records of runs.
@@ -43,6 +44,12 @@ type Attempts interface {
 // Artefacts are what runs leave behind.
 type Artefacts interface {
 	Artefact(ctx context.Context, run, name string) (io.ReadCloser, error)
+}
+
+// Keeper keeps what is derived from what attempts leave.
+type Keeper interface {
+	// PutArtefact is an ErrFenced if the attempt is over.
+	PutArtefact(ctx context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error
 }
 
 // Inventory is what clusters consist of.

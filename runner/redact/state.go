@@ -1,8 +1,10 @@
-package runner
+package redact
 
 import (
 	"encoding/json"
 	"slices"
+
+	"github.com/holdfast-dev/holdfast/runner/jsontree"
 )
 
 // rawState is the part of an engine's state that says what is secret in it.
@@ -20,44 +22,36 @@ type rawState struct {
 	} `json:"resources"`
 }
 
-// SecretsOfState returns the values of 8 characters or more that a state, as the
-// engines store it, has in sensitive outputs and attributes, sorted; none if it
-// cannot be read. Engines before Terraform 1.10 do not mark there what is
-// sensitive by a provider's schema.
-func SecretsOfState(state []byte) []string {
-	secrets, _ := secretsOfState(state)
-	return secrets
-}
-
-// secretsOfState returns what SecretsOfState does, and whether the state could be
-// read.
-func secretsOfState(state []byte) (secrets []string, ok bool) {
+// OfState returns the values of 8 characters or more that a state, as the
+// engines store it, has in sensitive outputs and attributes, sorted; and whether
+// it could be read, which an encrypted one cannot. Engines before Terraform 1.10
+// do not mark there what is sensitive by a provider's schema.
+func OfState(state []byte) (secrets []string, ok bool) {
 	var raw rawState
 	if len(state) == 0 {
 		return nil, true
 	}
-	if decodeNumbers(state, &raw) != nil || raw.Encrypted != nil {
+	if jsontree.Decode(state, &raw) != nil || raw.Encrypted != nil {
 		return nil, false
 	}
-	var v markVisitor
 	for _, output := range raw.Outputs {
 		if output.Sensitive {
-			v.collect(output.Value, true)
+			secrets = Collect(secrets, output.Value, true)
 		}
 	}
 	for _, resource := range raw.Resources {
 		for _, instance := range resource.Instances {
 			var attributes any
-			if len(instance.Sensitive) == 0 || decodeNumbers(instance.Attributes, &attributes) != nil {
+			if len(instance.Sensitive) == 0 || jsontree.Decode(instance.Attributes, &attributes) != nil {
 				continue
 			}
 			for _, path := range instance.Sensitive {
-				v.collect(at(attributes, path), true)
+				secrets = Collect(secrets, at(attributes, path), true)
 			}
 		}
 	}
-	slices.Sort(v.secrets)
-	return slices.Compact(v.secrets), true
+	slices.Sort(secrets)
+	return slices.Compact(secrets), true
 }
 
 // at returns what a path leads to. Where it cannot be followed, as into a set,
@@ -67,7 +61,7 @@ func at(value any, path []json.RawMessage) any {
 		var step struct {
 			Value any `json:"value"`
 		}
-		if decodeNumbers(raw, &step) != nil {
+		if jsontree.Decode(raw, &step) != nil {
 			return value
 		}
 		if index, ok := step.Value.(map[string]any); ok { // {"value": 0, "type": "number"}
@@ -114,4 +108,36 @@ func dynamic(value any) any {
 		}
 	}
 	return value
+}
+
+// Collect appends the values of 8 characters or more in value that marks, true
+// or the shape of the value with true at its sensitive parts, say to be secret.
+func Collect(secrets []string, value, marks any) []string {
+	switch v := value.(type) {
+	case string:
+		if marks == true && len(v) >= minSecret {
+			secrets = append(secrets, v)
+		}
+	case json.Number:
+		if marks == true && len(v) >= minSecret {
+			secrets = append(secrets, v.String())
+		}
+	case map[string]any:
+		for key, child := range v {
+			below := jsontree.Field(marks, key)
+			if marks == true {
+				below = true
+			}
+			secrets = Collect(secrets, child, below)
+		}
+	case []any:
+		for i, child := range v {
+			below := jsontree.Item(marks, i)
+			if marks == true {
+				below = true
+			}
+			secrets = Collect(secrets, child, below)
+		}
+	}
+	return secrets
 }

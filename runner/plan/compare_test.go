@@ -1,32 +1,22 @@
-package runner_test
+package plan_test
 
 import (
+	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/plan"
 )
-
-func parse(t *testing.T, raw string) holdfast.Plan {
-	t.Helper()
-	plan, err := runner.ParsePlan([]byte(raw), printKey, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plan
-}
 
 func TestFingerprintIgnoresOrderAndTime(t *testing.T) {
 	t.Parallel()
 
-	raw, text := planFile(t, "create")
+	raw, _ := planFile(t, "create")
 	var doc map[string]any
 	if err := json.Unmarshal(raw, &doc); err != nil {
 		t.Fatal(err)
@@ -40,13 +30,9 @@ func TestFingerprintIgnoresOrderAndTime(t *testing.T) {
 	}
 	// A float would have lost the large number.
 	turned = []byte(strings.ReplaceAll(string(turned), "9007199254740992", "9007199254740993"))
-	want := parsePlan(t, "create")
-	got, err := runner.ParsePlan(turned, printKey, text+"other text")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Fingerprint != want.Fingerprint {
-		t.Errorf("fingerprints differ: %s", strings.Join(runner.Differences(got.Prints, want.Prints), "\n"))
+	got, want := document(t, string(turned)), document(t, string(raw))
+	if got.Fingerprint() != want.Fingerprint() || got.Digest() != want.Digest() {
+		t.Errorf("digests differ: %s", strings.Join(got.Differences(want), "\n"))
 	}
 }
 
@@ -71,7 +57,7 @@ func TestFingerprintTellsApart(t *testing.T) {
 		"deposed":               {`"mode"`, `"deposed":"1234abcd","mode"`},
 		"an output":             {`{"format_version"`, `{"output_changes":{"o":{"actions":["create"],"after":1}},"format_version"`},
 	}
-	first := parse(t, base)
+	first := document(t, base)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -79,43 +65,39 @@ func TestFingerprintTellsApart(t *testing.T) {
 			if other == base {
 				t.Fatal("the case changes nothing")
 			}
-			second := parse(t, other)
-			if second.Fingerprint == first.Fingerprint {
+			second := document(t, other)
+			if second.Fingerprint() == first.Fingerprint() || second.Digest() == first.Digest() {
 				t.Error("the fingerprint is the same")
 			}
-			if lines := runner.Differences(second.Prints, first.Prints); len(lines) == 0 {
+			if lines := second.Differences(first); len(lines) == 0 {
 				t.Error("no difference is told")
 			}
 		})
 	}
-	if other, err := runner.ParsePlan([]byte(base), []byte("another key"), ""); err != nil || other.Fingerprint == first.Fingerprint {
+	if other, err := plan.Read(strings.NewReader(base), plan.Options{Key: []byte("another key")}); err != nil || other.Document.Digest() == first.Digest() {
 		t.Errorf("another key gives the same fingerprint (%v)", err)
 	}
 }
 
-// TestPrintsRevealNothing: neither values nor their equality, nor the keys of
-// sensitive objects.
-func TestPrintsRevealNothing(t *testing.T) {
+// TestDocumentRevealsNothing: neither secret values nor their equality, nor the
+// keys of sensitive objects.
+func TestDocumentRevealsNothing(t *testing.T) {
 	t.Parallel()
 
-	plan := parsePlan(t, "sensitive")
-	raw, err := json.Marshal(plan.Prints)
-	if err != nil {
+	raw, _ := planFile(t, "sensitive")
+	var b bytes.Buffer
+	if err := document(t, string(raw)).Encode(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, word := range []string{"planted", "hidden_key\":", "admin", "root"} {
-		if strings.Contains(string(raw), word) && word != "hidden_key\":" {
-			t.Errorf("prints hold %q", word)
+	for _, word := range []string{"planted", `"input":{"conf":{"hidden_key"`} {
+		if strings.Contains(b.String(), word) {
+			t.Errorf("the document holds %q: %s", word, b.String())
 		}
 	}
-	seen := map[string]string{}
-	for _, p := range plan.Prints {
-		for path, sum := range p.After {
-			if where, ok := seen[sum]; ok && sum != "unknown" {
-				t.Errorf("%s %s and %s have the same hash", p.Address, path, where)
-			}
-			seen[sum] = p.Address + " " + path
-		}
+	equal := resource("a.b", `"actions":["create"],"after":{"s":"the same secret","t":"the same secret"},"after_sensitive":{"s":true,"t":true}`)
+	marks := regexp.MustCompile(`"\$mark":"([^"]+)"`).FindAllStringSubmatch(string(document(t, equal).Resources[0].After), -1)
+	if len(marks) != 2 || marks[0][1] == marks[1][1] {
+		t.Errorf("equal secrets at two places have the marks %v", marks)
 	}
 }
 
@@ -135,7 +117,7 @@ func TestSubset(t *testing.T) {
 		"another value before": {change(strings.Replace(update, `{"a":1}`, `{"a":0}`, 1)), change(update), false},
 		"one value less":       {change(strings.Replace(update, `{"a":2}`, `{}`, 1)), change(update), false},
 		"one value more":       {change(strings.Replace(update, `{"a":2}`, `{"a":2,"b":1}`, 1)), change(update), false},
-		"another action":       {change(strings.Replace(update, "update", "delete", 1)), change(update), false},
+		"another action":       {change(`"actions":["delete"],"before":{"a":1}`), change(update), false},
 		"known that was not":   {change(update), change(`"actions":["update"],"before":{"a":1},"after":{},"after_unknown":{"a":true}`), true},
 		"unknown that was":     {change(`"actions":["update"],"before":{"a":1},"after":{},"after_unknown":{"a":true}`), change(update), false},
 		"object that was not":  {change(`"actions":["create"],"after":{"o":{"x":[1]}}`), change(`"actions":["create"],"after":{},"after_unknown":{"o":true}`), true},
@@ -198,7 +180,7 @@ func TestSubset(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := runner.Subset(parse(t, test.rest).Prints, parse(t, test.reviewed).Prints); got != test.want {
+			if got := document(t, test.rest).SubsetOf(document(t, test.reviewed)); got != test.want {
 				t.Errorf("Subset = %v, want %v", got, test.want)
 			}
 		})
@@ -209,60 +191,20 @@ func deposed(fields string) string {
 	return strings.Replace(change(fields), `"mode"`, `"deposed":"1234abcd","mode"`, 1)
 }
 
-func TestDifferencesInWords(t *testing.T) {
-	t.Parallel()
-
-	reviewed := []holdfast.ChangePrint{
-		{Address: "a.same", Actions: []string{"create"}, After: map[string]string{"x": "1"}},
-		{Address: "b.value", Actions: []string{"update"}, After: map[string]string{"size": "1"}},
-		{Address: "c.before", Actions: []string{"update"}, Before: map[string]string{"tags.team": "1"}},
-		{Address: "d.gone", Actions: []string{"delete"}},
-		{Address: "e.action", Actions: []string{"update"}},
-	}
-	found := []holdfast.ChangePrint{
-		reviewed[0],
-		{Address: "b.value", Actions: []string{"update"}, After: map[string]string{"size": "2"}},
-		{Address: "c.before", Actions: []string{"update"}, Before: map[string]string{"tags.team": "2"}},
-		{Address: "e.action", Actions: []string{"delete", "create"}},
-		{Address: "f.new", Actions: []string{"delete"}},
-	}
-	want := []string{
-		"b.value: another value is planned for size",
-		"c.before: it is not what it was when it was reviewed: tags.team",
-		"e.action: to be replaced now, was to be updated",
-		"f.new: to be destroyed, which was not reviewed",
-		"d.gone: was to be destroyed, nothing is to be done now",
-	}
-	if diff := cmp.Diff(want, runner.Differences(found, reviewed)); diff != "" {
-		t.Errorf("Differences (-want +got):\n%s", diff)
-	}
-	if got := runner.Differences(reviewed, reviewed); len(got) != 0 {
-		t.Errorf("Differences of the same = %v", got)
-	}
-
-	var many []holdfast.ChangePrint
-	for i := range 100 {
-		many = append(many, holdfast.ChangePrint{Address: fmt.Sprintf("a.b[%d]", i), Actions: []string{"create"}})
-	}
-	lines := runner.Differences(many, nil)
-	if len(lines) != 21 || lines[20] != "and 80 more" {
-		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-1])
-	}
-}
-
 // TestDifferencesAgreeWithFingerprint: what has another fingerprint has words
 // for it, whichever plans are compared.
 func TestDifferencesAgreeWithFingerprint(t *testing.T) {
 	t.Parallel()
 
-	plans := map[string]holdfast.Plan{}
+	plans := map[string]holdfast.PlanDocument{}
 	for _, name := range []string{"create", "update", "replace", "delete", "move", "import", "forget", "tainted", "sensitive", "nochange"} {
-		plans[name] = parsePlan(t, name)
+		raw, _ := planFile(t, name)
+		plans[name] = document(t, string(raw))
 	}
 	for _, a := range slices.Sorted(maps.Keys(plans)) {
 		for _, b := range slices.Sorted(maps.Keys(plans)) {
-			same := plans[a].Fingerprint == plans[b].Fingerprint
-			if told := len(runner.Differences(plans[a].Prints, plans[b].Prints)) == 0; told != same {
+			same := plans[a].Digest() == plans[b].Digest()
+			if told := len(plans[a].Differences(plans[b])) == 0; told != same {
 				t.Errorf("%s and %s: same fingerprint %v, no difference told %v", a, b, same, told)
 			}
 		}

@@ -1,6 +1,7 @@
-package runner_test
+package plan_test
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/plan"
 )
 
 // failing has a resource that is created, one whose creation fails as long as a
@@ -49,8 +50,8 @@ func TestSubsetOfAnEngine(t *testing.T) {
 
 	e.write("main.tf", strings.Replace(failing, "VERSION", "2", 1))
 	reviewed := e.plan()
-	if again := e.plan(); again.Fingerprint != reviewed.Fingerprint {
-		t.Errorf("planned twice: %s", strings.Join(runner.Differences(again.Prints, reviewed.Prints), "\n"))
+	if again := e.plan(); again.Digest() != reviewed.Digest() {
+		t.Errorf("planned twice: %s", strings.Join(again.Differences(reviewed), "\n"))
 	}
 	if out, err := e.command("apply", "-input=false", "-no-color", "plan").CombinedOutput(); err == nil {
 		t.Fatalf("the apply did not fail:\n%s", out)
@@ -58,18 +59,18 @@ func TestSubsetOfAnEngine(t *testing.T) {
 
 	e.write("flag", "")
 	rest := e.plan()
-	if len(rest.Changes) == 0 || len(rest.Changes) >= len(reviewed.Changes) {
-		t.Fatalf("%d of %d changes remain", len(rest.Changes), len(reviewed.Changes))
+	if len(rest.Resources) == 0 || len(rest.Resources) >= len(reviewed.Resources) {
+		t.Fatalf("%d of %d changes remain", len(rest.Resources), len(reviewed.Resources))
 	}
-	if !runner.Subset(rest.Prints, reviewed.Prints) {
-		t.Errorf("what remains is no subset: %s", strings.Join(runner.Differences(rest.Prints, reviewed.Prints), "\n"))
+	if !rest.SubsetOf(reviewed) {
+		t.Errorf("what remains is no subset: %s", strings.Join(rest.Differences(reviewed), "\n"))
 	}
-	if rest.Fingerprint == reviewed.Fingerprint {
+	if rest.Digest() == reviewed.Digest() {
 		t.Error("what remains has the fingerprint of the whole")
 	}
 
 	e.write("main.tf", strings.Replace(failing, "VERSION", "3", 1))
-	if other := e.plan(); runner.Subset(other.Prints, reviewed.Prints) {
+	if other := e.plan(); other.SubsetOf(reviewed) {
 		t.Error("a plan of other code is a subset")
 	}
 }
@@ -116,12 +117,12 @@ func (e *testEngine) run(args ...string) []byte {
 	return out
 }
 
-func (e *testEngine) plan() holdfast.Plan {
+func (e *testEngine) plan() holdfast.PlanDocument {
 	e.t.Helper()
-	text := e.run("plan", "-input=false", "-no-color", "-out=plan")
-	plan, err := runner.ParsePlan(e.run("show", "-json", "plan"), printKey, string(text))
+	e.run("plan", "-input=false", "-no-color", "-out=plan")
+	found, err := plan.Read(bytes.NewReader(e.run("show", "-json", "plan")), plan.Options{Key: printKey})
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	return plan
+	return found.Document
 }

@@ -1,9 +1,11 @@
-package runner
+package redact
 
 import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
 // secretWords are words that make a name secret wherever they are in it.
@@ -25,9 +27,9 @@ var plainWords = []string{
 	"usage", "namespace", "prefix", "wo", "days", "seconds", "hours", "required", "hash", "size", "bits",
 }
 
-// secretName reports whether a name, such as that of an attribute or a
-// variable, says that its value is secret.
-func secretName(name string) bool {
+// Name reports whether a name, such as that of an attribute or a variable,
+// says that its value is secret.
+func Name(name string) bool {
 	if len(name) < 3 || len(name) > 128 {
 		return false
 	}
@@ -140,7 +142,7 @@ func (s *namedScanner) line(out, line []byte) ([]byte, bool) {
 			from, to = i+1, closingQuote(line, i+1)
 		case c == '<' && bytes.HasPrefix(line[i:], []byte("<<")) && nameBefore(line[:i]):
 			if s.until = string(bytes.Trim(line[i+2:], "-~ \t\r\n\"")); s.until != "" {
-				return append(append(append(out, line[copied:]...), sensitiveValue...), '\n'), true
+				return append(append(append(out, line[copied:]...), holdfast.SensitiveValue...), '\n'), true
 			}
 		case c == ':' && bytes.HasPrefix(line[i:], []byte("://")):
 			from, to = userInfo(line, i+3)
@@ -151,10 +153,10 @@ func (s *namedScanner) line(out, line []byte) ([]byte, bool) {
 			pos = i + 1
 			continue
 		}
-		out = append(append(out, line[copied:from]...), sensitiveValue...)
+		out = append(append(out, line[copied:from]...), holdfast.SensitiveValue...)
 		copied = to
 		if after, ok := bytes.CutPrefix(line[to:], []byte(`" -> "`)); ok && line[i] == '"' {
-			out = append(append(out, `" -> "`...), sensitiveValue...)
+			out = append(append(out, `" -> "`...), holdfast.SensitiveValue...)
 			copied = len(line) - len(after) + closingQuote(after, 0)
 		}
 		pos = min(copied+1, len(line)) // past the closing quote
@@ -173,7 +175,7 @@ func nameBefore(text []byte) bool {
 	for start > 0 && isNameByte(text[start-1]) {
 		start--
 	}
-	return secretName(string(text[start:]))
+	return Name(string(text[start:]))
 }
 
 func isNameByte(c byte) bool {
@@ -211,7 +213,7 @@ func userInfo(line []byte, from int) (int, int) {
 		return 0, 0
 	}
 	colon := bytes.IndexByte(line[from:from+at], ':')
-	if colon < 0 || colon+1 >= at || string(line[from+colon+1:from+at]) == sensitiveValue {
+	if colon < 0 || colon+1 >= at || string(line[from+colon+1:from+at]) == holdfast.SensitiveValue {
 		return 0, 0
 	}
 	return from + colon + 1, from + at

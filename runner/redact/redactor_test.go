@@ -1,4 +1,4 @@
-package runner_test
+package redact_test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/redact"
 )
 
 const redacted = "(sensitive value)"
@@ -42,7 +42,7 @@ func TestRedactorForms(t *testing.T) {
 		"wrapped":         strings.Replace(secret, " ", "\n", 1),
 		"wrapped, framed": strings.Replace(secret, " ", "\n│ ", 1),
 	}
-	r := runner.NewRedactor([]string{secret})
+	r := redact.New([]string{secret})
 	for name, form := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +105,7 @@ func TestRedactorString(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := runner.NewRedactor(test.secrets).String(test.in); got != test.want {
+			if got := redact.New(test.secrets).String(test.in); got != test.want {
 				t.Errorf("String = %q, want %q", got, test.want)
 			}
 		})
@@ -119,7 +119,7 @@ func TestRedactorWriterIsString(t *testing.T) {
 
 	random := rand.New(rand.NewPCG(1, 2))
 	secrets := []string{"aaaaaaaaaa", "abababababab", "first secret\nof two lines", "bbbbbbbbaaaaaaaa", strings.Repeat("long-", 9000)}
-	r := runner.NewRedactor(secrets)
+	r := redact.New(secrets)
 	for range 400 {
 		var text strings.Builder
 		for range random.IntN(60) {
@@ -162,7 +162,7 @@ func TestRedactorWriterStreams(t *testing.T) {
 	t.Parallel()
 
 	var out bytes.Buffer
-	r := runner.NewRedactor([]string{"secret one\nsecret two"})
+	r := redact.New([]string{"secret one\nsecret two"})
 	w := r.Writer(&out)
 	for _, step := range []struct{ write, want string }{
 		{"Creating...\n", "Creating...\n"},
@@ -196,7 +196,7 @@ func TestRedactorWriterStreams(t *testing.T) {
 func TestRedactorWriterIsBounded(t *testing.T) {
 	t.Parallel()
 
-	r := runner.NewRedactor([]string{strings.Repeat("x", 100_000), "aaaaaaaa"})
+	r := redact.New([]string{strings.Repeat("x", 100_000), "aaaaaaaa"})
 	for name, piece := range map[string]string{
 		"plain":              strings.Repeat("plain text ", 10_000),
 		"one secret's start": strings.Repeat("x", 110_000),
@@ -233,7 +233,7 @@ func TestRedactorWriterReturnsErrors(t *testing.T) {
 	t.Parallel()
 
 	full := errors.New("disk full")
-	w := runner.NewRedactor(nil).Writer(writerFunc(func([]byte) (int, error) { return 0, full }))
+	w := redact.New(nil).Writer(writerFunc(func([]byte) (int, error) { return 0, full }))
 	if _, err := io.WriteString(w, "line\n"); !errors.Is(err, full) {
 		t.Errorf("Write: %v", err)
 	}
@@ -249,7 +249,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 func TestRedactorIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 
-	r := runner.NewRedactor(nil)
+	r := redact.New(nil)
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
@@ -263,82 +263,6 @@ func TestRedactorIsSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	group.Wait()
-}
-
-// TestRedactorCorpus plants 200 secrets wherever an engine can print one, and
-// reads the log in small pieces, the plan JSON, and the Plan.
-func TestRedactorCorpus(t *testing.T) {
-	t.Parallel()
-
-	random := rand.New(rand.NewPCG(7, 7))
-	var log strings.Builder
-	var secrets, known []string
-	resources, variables := []any{}, map[string]any{}
-	for i := range 200 {
-		secret := corpusSecret(random, i)
-		secrets = append(secrets, secret)
-		quotedSecret, err := json.Marshal(secret)
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch i % 4 {
-		case 0, 1: // known from the environment: anywhere in the log, in any form
-			known = append(known, secret)
-			fmt.Fprintf(&log, "null_resource.x (local-exec): echo %s\n", secret)
-			fmt.Fprintf(&log, "%s\n", quotedSecret)
-			fmt.Fprintf(&log, "GET https://x/?q=%s&y=%s\n", url.QueryEscape(secret), url.PathEscape(secret))
-			fmt.Fprintf(&log, "Basic %s\n", base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(i)+":"+secret)))
-			fmt.Fprintf(&log, "│ Error: invalid value %q\n", secret)
-			variables[fmt.Sprintf("plain_%d", i)] = map[string]any{"value": "x " + secret + " y"}
-		case 2: // marked in the plan
-			resources = append(resources, corpusResource(i, map[string]any{"user": "u", "opaque": secret, "copy": "https://" + secret + "@h"},
-				map[string]any{"opaque": true}))
-		case 3: // named
-			fmt.Fprintf(&log, "  + admin_password = %s\n", quotedSecret)
-			fmt.Fprintf(&log, "      ~ client_secret = %s -> %s\n", quotedSecret, quotedSecret)
-			resources = append(resources, corpusResource(i, map[string]any{"nested": map[string]any{"api_token": secret}}, map[string]any{}))
-			variables[fmt.Sprintf("token_%d_secret", i)] = map[string]any{"value": secret}
-		}
-	}
-	r := runner.NewRedactor(known)
-	raw, err := json.Marshal(map[string]any{
-		"format_version": "1.2", "resource_changes": resources, "resource_drift": resources, "variables": variables,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	planJSON, err := runner.RedactPlanJSON(raw, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !json.Valid(planJSON) {
-		t.Error("the redacted plan is not JSON")
-	}
-	plan, err := runner.ParsePlan(raw, printKey, log.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	summary, err := json.Marshal(r.Plan(plan))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var streamed bytes.Buffer
-	w := r.Writer(&streamed)
-	for text := log.String(); text != ""; {
-		n := min(len(text), 1+random.IntN(40))
-		write(t, w, text[:n])
-		text = text[n:]
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for where, text := range map[string]string{"plan JSON": string(planJSON), "summary": string(summary), "log": streamed.String()} {
-		for i, secret := range secrets {
-			if form := leak(text, secret); form != "" {
-				t.Errorf("%s: secret %d (%q) is there as %q", where, i, secret, form)
-			}
-		}
-	}
 }
 
 func corpusSecret(random *rand.Rand, i int) string {
@@ -364,81 +288,12 @@ func corpusSecret(random *rand.Rand, i int) string {
 	}
 }
 
-func corpusResource(i int, values, marks map[string]any) map[string]any {
-	return map[string]any{
-		"address": fmt.Sprintf("x_y.z[%d]", i), "mode": "managed", "type": "x_y", "change": map[string]any{
-			"actions": []string{"update"}, "before": values, "after": values, "before_sensitive": marks, "after_sensitive": marks,
-		},
-	}
-}
-
-// leak returns the form in which secret is in text; empty if it is not.
-func leak(text, secret string) string {
-	marshalled, _ := json.Marshal(secret)
-	forms := []string{
-		secret, strings.Trim(string(marshalled), `"`), url.QueryEscape(secret), url.PathEscape(secret),
-		base64.StdEncoding.EncodeToString([]byte(secret)), fmt.Sprintf("%q", secret),
-	}
-	if lines := strings.Split(secret, "\n"); len(lines) > 1 {
-		forms = append(forms, lines[1])
-	}
-	for _, form := range forms {
-		if strings.Contains(text, form) {
-			return form
-		}
-	}
-	return ""
-}
-
-func TestRedactPlanJSONOfAnEngine(t *testing.T) {
-	t.Parallel()
-
-	raw, _ := planFile(t, "sensitive")
-	r := runner.NewRedactor(nil)
-	out, err := runner.RedactPlanJSON(raw, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bytes.Contains(out, []byte("planted-")) {
-		t.Errorf("a secret is left: %s", out)
-	}
-	for _, kept := range []string{`"user":"root"`, `"token_ttl":3600`, `"address":"terraform_data.db"`, `"password":true`} {
-		if !bytes.Contains(out, []byte(kept)) {
-			t.Errorf("%s is gone", kept)
-		}
-	}
-	if got := r.String("x planted-hidden-1 y"); got != "x "+redacted+" y" {
-		t.Errorf("the marked values were not added: %q", got)
-	}
-	if _, err := runner.RedactPlanJSON([]byte("hunter22 is no JSON"), nil); err == nil || strings.Contains(err.Error(), "hunter22") {
-		t.Errorf("error = %v", err)
-	}
-	if out, err := runner.RedactPlanJSON(raw, nil); err != nil || bytes.Contains(out, []byte("planted-")) {
-		t.Errorf("without a redactor: %v %s", err, out)
-	}
-}
-
-func TestSecretsOf(t *testing.T) {
-	t.Parallel()
-
-	raw, _ := planFile(t, "sensitive")
-	got := strings.Join(runner.SecretsOf(raw), " ")
-	for _, want := range []string{"planted-before-1", "planted-after-22", "planted-hidden-0", "planted-hidden-1", "planted-list-4444"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("SecretsOf lacks %s: %s", want, got)
-		}
-	}
-	if got := runner.SecretsOf([]byte("{")); got != nil {
-		t.Errorf("SecretsOf(broken) = %v", got)
-	}
-}
-
 func FuzzRedactor(f *testing.F) {
 	f.Add("some text with secret-one in it", "secret-one", 3)
 	f.Add("aaaaaaaaaaaaaaaaaaaa", "aaaaaaaa", 1)
 	f.Add("password = \"x\" secret\nvalue", "secret\nvalue", 2)
 	f.Fuzz(func(t *testing.T, text, secret string, piece int) {
-		r := runner.NewRedactor([]string{secret})
+		r := redact.New([]string{secret})
 		want := r.String(text)
 		if trimmed := strings.TrimSpace(secret); len(trimmed) >= 8 && !strings.Contains(redacted+redacted, trimmed) &&
 			strings.Contains(r.String("|"+secret+"|"), trimmed) {
@@ -466,7 +321,7 @@ func BenchmarkRedactorWriter(b *testing.B) {
 	for i := range 200 {
 		secrets = append(secrets, corpusSecret(random, i))
 	}
-	r := runner.NewRedactor(append(secrets, r4k(random)))
+	r := redact.New(append(secrets, r4k(random)))
 	line := "aws_eks_node_group.this[\"blue\"]: Still creating... [id=prod-eu:blue, 00m30s elapsed]\n"
 	chunk := []byte(strings.Repeat(line, 400))
 	for name, n := range map[string]int{"32KB": len(chunk), "line": len(line)} {

@@ -1,6 +1,7 @@
-package runner_test
+package plan_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/plan"
 )
 
 var uuid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
@@ -33,10 +34,29 @@ func planFile(t *testing.T, name string) (planJSON []byte, text string) {
 	return planJSON, string(raw)
 }
 
+// parsed is the plan that a document of the engine's JSON shows.
+func parsed(planJSON, key []byte, text string) (holdfast.Plan, error) {
+	found, err := plan.Read(bytes.NewReader(planJSON), plan.Options{Key: key, Text: text})
+	if err != nil {
+		return holdfast.Plan{}, err
+	}
+	return found.Document.Plan(found.Info), nil
+}
+
+// document is what a plan would do.
+func document(t *testing.T, planJSON string) holdfast.PlanDocument {
+	t.Helper()
+	found, err := plan.Read(strings.NewReader(planJSON), plan.Options{Key: printKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Document
+}
+
 func parsePlan(t *testing.T, name string) holdfast.Plan {
 	t.Helper()
 	planJSON, text := planFile(t, name)
-	plan, err := runner.ParsePlan(planJSON, printKey, text)
+	plan, err := parsed(planJSON, printKey, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +297,7 @@ func TestParsePlanWarnings(t *testing.T) {
 	framed := "Plan: 1 to add, 0 to change, 0 to destroy.\n╷\n│ Warning: Deprecated Parameter\n│ \n│   with aws_eks_cluster.this,\n" +
 		"│   on main.tf line 3, in resource \"aws_eks_cluster\" \"this\":\n│    3:   a = 1\n│ \n│ Use b.\n╵\n╷\n│ Warning: Other\n│ \n│ Text.\n╵\n\nNot this.\n"
 	planJSON, _ := planFile(t, "create")
-	plan, err := runner.ParsePlan(planJSON, printKey, framed)
+	plan, err := parsed(planJSON, printKey, framed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,13 +344,13 @@ func TestParsePlanRefuses(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := runner.ParsePlan([]byte(test.json), printKey, "")
+			_, err := parsed([]byte(test.json), printKey, "")
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter22") {
 				t.Errorf("error = %v, want one with %q", err, test.want)
 			}
 		})
 	}
-	if _, err := runner.ParsePlan([]byte(`{"format_version":"1.2"}`), nil, ""); err == nil {
+	if _, err := parsed([]byte(`{"format_version":"1.2"}`), nil, ""); err == nil {
 		t.Error("no key is no error")
 	}
 }
@@ -360,7 +380,7 @@ func TestParsePlanActions(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			plan, err := runner.ParsePlan([]byte(change(test.fields)), printKey, "")
+			plan, err := parsed([]byte(change(test.fields)), printKey, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -376,30 +396,31 @@ func TestParsePlanOrdersByDanger(t *testing.T) {
 
 	list := []string{}
 	for _, c := range [][3]string{
-		{"b.b", "aws_instance", "create"},
-		{"a.a", "aws_instance", "update"},
-		{"z.z", "aws_instance", "delete"},
-		{"y.y", "aws_db_instance", "delete"},
-		{"x.x", "aws_eks_cluster", "delete"},
-		{"a.y", "aws_instance", "forget"},
-		{"c.c", "linode_lke_cluster", "create"},
+		{"aws_instance.b", "aws_instance", "create"},
+		{"aws_instance.aa", "aws_instance", "update"},
+		{"aws_instance.zz", "aws_instance", "delete"},
+		{"aws_db_instance.yy", "aws_db_instance", "delete"},
+		{"aws_eks_cluster.xx", "aws_eks_cluster", "delete"},
+		{"aws_instance.ay", "aws_instance", "forget"},
+		{"linode_lke_cluster.cc", "linode_lke_cluster", "create"},
 	} {
 		list = append(list, fmt.Sprintf(`{"address":%q,"mode":"managed","type":%q,"change":{"actions":[%q]}}`, c[0], c[1], c[2]))
 	}
-	list = append(list, `{"address":"w.w","mode":"managed","type":"aws_instance","change":{"actions":["delete","create"]}}`)
-	plan, err := runner.ParsePlan([]byte(`{"format_version":"1.2","resource_changes":[`+strings.Join(list, ",")+`]}`), printKey, "")
+	list = append(list, `{"address":"aws_instance.ww","mode":"managed","type":"aws_instance","change":{"actions":["delete","create"]}}`)
+	plan, err := parsed([]byte(`{"format_version":"1.2","resource_changes":[`+strings.Join(list, ",")+`]}`), printKey, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"delete x.x", "delete y.y", "replace w.w", "delete z.z", "forget a.y", "update a.a", "create c.c", "create b.b",
+		"delete aws_eks_cluster.xx", "delete aws_db_instance.yy", "replace aws_instance.ww", "delete aws_instance.zz",
+		"forget aws_instance.ay", "update aws_instance.aa", "create linode_lke_cluster.cc", "create aws_instance.b",
 	}
 	if diff := cmp.Diff(want, actions(plan.Changes)); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }
 
-func FuzzParsePlan(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	files, err := filepath.Glob(filepath.Join("testdata", "plans", "*.json"))
 	if err != nil {
 		f.Fatal(err)
@@ -412,27 +433,19 @@ func FuzzParsePlan(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		plan, err := runner.ParsePlan(raw, printKey, string(raw))
+		found, err := plan.Read(bytes.NewReader(raw), plan.Options{Key: printKey, Text: string(raw)})
 		if err != nil {
 			return
 		}
-		again, err := runner.ParsePlan(raw, printKey, "")
-		if err != nil || again.Fingerprint != plan.Fingerprint {
-			t.Errorf("read twice: %v, fingerprints %s and %s", err, plan.Fingerprint, again.Fingerprint)
+		again, err := plan.Read(bytes.NewReader(raw), plan.Options{Key: printKey})
+		if err != nil || again.Document.Digest() != found.Document.Digest() {
+			t.Errorf("read twice: %v, digests %s and %s", err, found.Document.Digest(), again.Document.Digest())
 		}
-		if !runner.Subset(plan.Prints, plan.Prints) && !duplicated(plan.Prints) {
+		if !found.Document.SubsetOf(again.Document) {
 			t.Error("a plan is no subset of itself")
 		}
-	})
-}
-
-func duplicated(prints []holdfast.ChangePrint) bool {
-	seen := map[string]bool{}
-	for _, p := range prints {
-		if seen[p.Address] {
-			return true
+		if counts := found.Document.Plan(found.Info).Counts; counts != found.Document.Counts() {
+			t.Errorf("counts %+v and %+v", counts, found.Document.Counts())
 		}
-		seen[p.Address] = true
-	}
-	return false
+	})
 }

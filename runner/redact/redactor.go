@@ -1,4 +1,4 @@
-package runner
+package redact
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/jsontree"
 )
 
 const (
@@ -37,9 +38,9 @@ type Redactor struct {
 	current atomic.Pointer[secretMatcher] // nil: forms have been added since it was made
 }
 
-// NewRedactor returns a Redactor for secrets. It finds text under secret-looking
+// New returns a Redactor for secrets. It finds text under secret-looking
 // names even without any.
-func NewRedactor(secrets []string) *Redactor {
+func New(secrets []string) *Redactor {
 	r := &Redactor{secrets: map[string]bool{}, forms: map[string]bool{}}
 	r.Add(secrets...)
 	return r
@@ -86,8 +87,9 @@ func (r *Redactor) String(s string) string {
 	return string(out)
 }
 
-// known replaces known secrets only.
-func (r *Redactor) known(s string) string {
+// Known returns s without the secrets that r knows. What is only named like one
+// stays.
+func (r *Redactor) Known(s string) string {
 	out, changed := r.matcher().replace(nil, []byte(s))
 	if !changed {
 		return s
@@ -95,62 +97,8 @@ func (r *Redactor) known(s string) string {
 	return string(out)
 }
 
-// Plan returns p without the secrets, in its texts, values and names. Hashes
-// and digests stay.
-func (r *Redactor) Plan(p holdfast.Plan) holdfast.Plan {
-	p.Text = r.String(p.Text)
-	p.Changes = r.changes(p.Changes)
-	p.Drift = r.changes(p.Drift)
-	p.OutputChanges = slices.Clone(p.OutputChanges)
-	for i := range p.OutputChanges {
-		p.OutputChanges[i].Name = r.known(p.OutputChanges[i].Name)
-	}
-	p.Warnings = slices.Clone(p.Warnings)
-	for i := range p.Warnings {
-		w := &p.Warnings[i]
-		w.Summary, w.Detail = r.String(w.Summary), r.String(w.Detail)
-		w.Address, w.File = r.known(w.Address), r.known(w.File)
-	}
-	p.Prints, p.DriftPrints = r.prints(p.Prints), r.prints(p.DriftPrints)
-	return p
-}
-
-// prints redacts addresses and paths.
-func (r *Redactor) prints(prints []holdfast.ChangePrint) []holdfast.ChangePrint {
-	prints = slices.Clone(prints)
-	for i := range prints {
-		print := &prints[i]
-		print.Address = r.known(print.Address)
-		print.Before, print.After = r.paths(print.Before), r.paths(print.After)
-	}
-	return prints
-}
-
-func (r *Redactor) paths(m map[string]string) map[string]string {
-	out := make(map[string]string, len(m))
-	for path, sum := range m {
-		out[r.known(path)] = sum
-	}
-	return out
-}
-
-func (r *Redactor) changes(changes []holdfast.ResourceChange) []holdfast.ResourceChange {
-	changes = slices.Clone(changes)
-	for i := range changes {
-		c := &changes[i]
-		c.Address, c.PreviousAddress, c.Importing = r.known(c.Address), r.known(c.PreviousAddress), r.known(c.Importing)
-		c.Attributes = slices.Clone(c.Attributes)
-		for j := range c.Attributes {
-			a := &c.Attributes[j]
-			a.Path = r.known(a.Path)
-			a.Before, a.After = r.json(a.Before), r.json(a.After)
-		}
-	}
-	return changes
-}
-
-// json redacts the strings of a JSON value.
-func (r *Redactor) json(raw json.RawMessage) json.RawMessage {
+// JSON returns a JSON value without the secrets in its strings and names.
+func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	if raw == nil {
 		return nil
 	}
@@ -158,39 +106,39 @@ func (r *Redactor) json(raw json.RawMessage) json.RawMessage {
 	dec.UseNumber()
 	var value any
 	if err := dec.Decode(&value); err != nil {
-		return jsonString(sensitiveValue)
+		return json.RawMessage(strconv.Quote(holdfast.SensitiveValue))
 	}
-	out, err := marshalJSON(r.value(value))
+	out, err := jsontree.Marshal(r.Value(value))
 	if err != nil {
-		return jsonString(sensitiveValue)
+		return json.RawMessage(strconv.Quote(holdfast.SensitiveValue))
 	}
 	return out
 }
 
-// value returns a decoded JSON value without known secrets, in names too, and
+// Value returns a decoded JSON value without known secrets, in names too, and
 // without the text of what is named like a secret.
-func (r *Redactor) value(value any) any {
+func (r *Redactor) Value(value any) any {
 	switch v := value.(type) {
 	case string:
 		return r.String(v)
 	case json.Number:
-		if s := v.String(); r.known(s) != s {
-			return sensitiveValue
+		if s := v.String(); r.Known(s) != s {
+			return holdfast.SensitiveValue
 		}
 		return v
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, child := range v {
-			if secretName(key) {
+			if Name(key) {
 				child = maskText(child)
 			}
-			out[r.known(key)] = r.value(child)
+			out[r.Known(key)] = r.Value(child)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, child := range v {
-			out[i] = r.value(child)
+			out[i] = r.Value(child)
 		}
 		return out
 	default:
@@ -263,7 +211,7 @@ func (w *redactingWriter) flush(all bool) {
 func formsOf(secret string) []string {
 	var forms []string
 	for _, piece := range piecesOf(secret) {
-		forms = append(forms, piece, jsonEscape(piece, true), jsonEscape(piece, false), hclEscape(piece), asciiEscape(piece),
+		forms = append(forms, piece, jsonEscape(piece, true), jsonEscape(piece, false), EscapeHCL(piece), asciiEscape(piece),
 			url.QueryEscape(piece), url.PathEscape(piece), strings.ReplaceAll(url.QueryEscape(piece), "+", "%20"))
 		forms = append(forms, base64Forms(piece)...)
 		forms = append(forms, wrappedForms(piece)...)
@@ -311,13 +259,13 @@ func piecesOf(secret string) []string {
 func isPlainField(line string) bool {
 	name, value, ok := strings.Cut(line, ":")
 	name = strings.Trim(strings.TrimPrefix(name, "- "), `"`)
-	return ok && isIdentifier(name) && len(strings.Trim(strings.TrimSpace(value), `",{[`)) < minSecret
+	return ok && holdfast.IsIdentifier(name) && len(strings.Trim(strings.TrimSpace(value), `",{[`)) < minSecret
 }
 
 func namedSecrets(value any, name string, found []string) []string {
 	switch v := value.(type) {
 	case string:
-		if len(v) >= minSecret && secretName(name) {
+		if len(v) >= minSecret && Name(name) {
 			found = append(found, v)
 		}
 	case map[string]any:
@@ -343,8 +291,8 @@ func jsonEscape(s string, html bool) string {
 	return out[1 : len(out)-1]
 }
 
-// hclEscape escapes as the engines do when they print a string.
-func hclEscape(s string) string {
+// EscapeHCL escapes as the engines do when they print a string.
+func EscapeHCL(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "${", "$${", "%{", "%%{").Replace(s)
 }
 
@@ -457,7 +405,7 @@ func (m *secretMatcher) scan(dst, text []byte, final bool) (out []byte, taken in
 			pos++
 		default:
 			dst = append(dst, text[copied:start]...)
-			dst = append(dst, sensitiveValue...)
+			dst = append(dst, holdfast.SensitiveValue...)
 			copied, changed = start+found, true
 			pos = copied + minSecret - 1
 		}
@@ -492,4 +440,31 @@ func (m *secretMatcher) begins(text []byte) bool {
 		return bytes.Compare(start[:], text)
 	})
 	return i < len(m.starts) && bytes.HasPrefix(m.starts[i][:], text)
+}
+
+// maskText replaces the strings and numbers in value.
+func maskText(value any) any {
+	switch v := value.(type) {
+	case string:
+		if v == "" {
+			return v
+		}
+		return holdfast.SensitiveValue
+	case json.Number:
+		return holdfast.SensitiveValue
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, child := range v {
+			out[key] = maskText(child)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, child := range v {
+			out[i] = maskText(child)
+		}
+		return out
+	default:
+		return value
+	}
 }

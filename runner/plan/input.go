@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Input is what a plan is made of, in parts that can be told.
+type Input struct {
+	Destroy   bool              `json:"destroy,omitempty"` // it is the plan of a destruction
+	Source    holdfast.Digest   `json:"source"`
+	Engine    string            `json:"engine"` // name and version
+	LockFile  holdfast.Digest   `json:"lockFile,omitempty"`
+	Providers map[string]string `json:"providers,omitempty"` // version by source address, from the lock file
+	Modules   holdfast.Digest   `json:"modules,omitempty"`   // content of the modules that init fetched
+	// Secrets are keyed hashes of the secret variables, for words only: InputDigest
+	// does not have them, as what they change is in the plan.
+	Secrets map[string]string `json:"secrets,omitempty"`
+}
+
+// ChangesSince returns in words how the input differs from a former one.
+func (now Input) ChangesSince(then Input) []string {
+	var words []string
+	switch {
+	case now.Destroy && !then.Destroy:
+		words = append(words, "it is a destruction, which was not reviewed")
+	case then.Destroy && !now.Destroy:
+		words = append(words, "a destruction was reviewed, and this is none")
+	}
+	if now.Source != then.Source {
+		words = append(words, "the cluster's code or variables have changed")
+	}
+	if now.Engine != then.Engine {
+		words = append(words, fmt.Sprintf("the engine is %s, it was %s", now.Engine, then.Engine))
+	}
+	if now.LockFile != then.LockFile {
+		words = append(words, providerChanges(now.Providers, then.Providers)...)
+	}
+	if now.Modules != then.Modules {
+		words = append(words, "a module that init fetches has other content than before: is its version pinned?")
+	}
+	return append(words, now.SecretChanges(then)...)
+}
+
+func providerChanges(now, then map[string]string) []string {
+	var words []string
+	all := maps.Clone(then)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, now)
+	for _, source := range slices.Sorted(maps.Keys(all)) {
+		name := strings.TrimPrefix(strings.TrimPrefix(source, "registry.terraform.io/"), "registry.opentofu.org/")
+		version, is := now[source]
+		former, was := then[source]
+		switch {
+		case !was:
+			words = append(words, fmt.Sprintf("provider %s %s is new", name, version))
+		case !is:
+			words = append(words, fmt.Sprintf("provider %s %s is gone", name, former))
+		case version != former:
+			words = append(words, fmt.Sprintf("provider %s is %s, it was %s", name, version, former))
+		}
+	}
+	if len(words) == 0 {
+		words = append(words, "the provider lock file has other constraints or checksums for the same versions")
+	}
+	return words
+}
+
+// changedSecrets returns the secret variables whose values are others than those
+// that a former input was made with, sorted; none if that did not note them.
+func (now Input) changedSecrets(then Input) []string {
+	if len(then.Secrets) == 0 {
+		return nil
+	}
+	var names []string
+	for name, print := range now.Secrets {
+		if then.Secrets[name] != print {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// SecretChanges says in words which secret variables have other values than in a
+// former input; nil if none has, or if that did not note them.
+func (now Input) SecretChanges(then Input) []string {
+	names := now.changedSecrets(then)
+	switch len(names) {
+	case 0:
+		return nil
+	case 1:
+		return []string{"the value of the secret variable " + names[0] + " is another one"}
+	default:
+		return []string{"the values of the secret variables " + strings.Join(names, ", ") + " are others"}
+	}
+}
