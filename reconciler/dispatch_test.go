@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
@@ -448,4 +449,40 @@ func (t pickyTree) ReadFile(name string) ([]byte, error) {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("is too large")}
 	}
 	return t.Tree.ReadFile(name)
+}
+
+// rival claims a run between the moment when another claim has got its lock and
+// that when it is recorded.
+type rival struct {
+	reconciler.Locker
+	claim func(run string)
+}
+
+func (l *rival) Acquire(ctx context.Context, key, owner string, ttl time.Duration) error {
+	err := l.Locker.Acquire(ctx, key, owner, ttl)
+	if run, _, _ := strings.Cut(owner, "/"); err == nil && l.claim != nil {
+		claim := l.claim
+		l.claim = nil
+		claim(run)
+	}
+	return err
+}
+
+// TestLoserOfAClaimLeavesTheLock: the lock that both have taken is the winner's.
+func TestLoserOfAClaimLeavesTheLock(t *testing.T) {
+	t.Parallel()
+	locks := &rival{Locker: lock.NewMemory()}
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")},
+		func(opts *reconciler.Options) { opts.Locker = locks })
+	f.look()
+	locks.claim = func(run string) {
+		_, err := f.store.ClaimRun(t.Context(), run, "winner", f.clock.Now(), 10)
+		f.must(err)
+	}
+	if a := f.claim(); a.Run != "" {
+		t.Fatalf("the loser got %+v", a)
+	}
+	if holder, err := locks.Holder(t.Context(), "clusters/prod"); err != nil || !strings.HasSuffix(holder.Owner, "/1") {
+		t.Errorf("the winner's lock is held by %+v, %v", holder, err)
+	}
 }

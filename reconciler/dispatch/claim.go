@@ -96,10 +96,22 @@ func (d *Dispatcher) claimOne(ctx context.Context, run holdfast.Run, agent strin
 		return err
 	})
 	if err != nil {
-		_ = d.opts.Locker.Release(ctx, run.StateLocation, owner) // else its lease ends by itself
+		if !d.lost(ctx, run, err) {
+			_ = d.opts.Locker.Release(ctx, run.StateLocation, owner) // else its lease ends by itself
+		}
 		return run, fmt.Errorf("claim run %s: %w", run.ID, err)
 	}
 	return claimed, nil
+}
+
+// lost reports whether another claim of the same run came first. The lock is that
+// one's then: it has the same owner, as the attempt is the same.
+func (d *Dispatcher) lost(ctx context.Context, run holdfast.Run, err error) bool {
+	if !errors.Is(err, holdfast.ErrConflict) {
+		return false
+	}
+	now, err := d.opts.Store.Run(ctx, run.ID)
+	return err == nil && now.Status == holdfast.RunRunning && now.Attempt == run.Attempt+1
 }
 
 // claimFilter says which runs may be handed out now: not those of providers that
