@@ -144,10 +144,7 @@ func diagnosticLine(d holdfast.Diagnostic) string {
 	if d.Detail != "" {
 		text += ": " + d.Detail
 	}
-	_, file, inTemplate := strings.Cut(d.File, "../template/")
-	if !inTemplate {
-		file = d.File
-	}
+	file := strings.TrimPrefix(strings.TrimPrefix(d.File, "../"), "template/") // where a bundle has it
 	if file == "" {
 		return text
 	}
