@@ -2,7 +2,7 @@ package holdfast
 
 import "slices"
 
-// CauseInvalidOutcome: what an agent reported of an attempt cannot be.
+// CauseInvalidOutcome is the cause if what an agent reported of an attempt cannot be.
 const CauseInvalidOutcome = "InvalidOutcome"
 
 // causes are why attempts fail, in their order.

@@ -168,7 +168,7 @@ func (c *crashing) execute(a holdfast.Assignment) {
 		c.made[key] = true
 	}
 	result.Fence = a.Fence
-	result = c.fleet.left(a, result)
+	result = c.left(a, result)
 	if err := c.r.Dispatcher().Finish(c.t.Context(), a.AttemptRef, result); err != nil {
 		c.done[a.AttemptRef] = result
 	}

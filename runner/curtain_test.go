@@ -211,9 +211,6 @@ variable "plain" {}
 // redacted stands in place of what is secret.
 const redacted = holdfast.SensitiveValue
 
-// printKey makes hashes.
-var printKey = []byte("0123456789abcdef0123456789abcdef")
-
 func secretsOfState(state string) []string {
 	secrets, _ := redact.OfState([]byte(state))
 	return secrets

@@ -36,12 +36,14 @@ func (p *Process) mind(ctx context.Context, s *stopped) {
 		return
 	}
 	s.seen = 0
-	sig, what := syscall.SIGCONT, "agent was stopped and is told to go on"
+	sig := syscall.SIGCONT
 	if !s.resumed.IsZero() && time.Since(s.resumed) < steady {
-		sig, what = syscall.SIGKILL, "agent was stopped again and is replaced"
+		sig = syscall.SIGKILL
+		p.opts.Logger.WarnContext(ctx, "agent was stopped again and is replaced", "agent", pid)
+	} else {
+		p.opts.Logger.WarnContext(ctx, "agent was stopped and is continued", "agent", pid)
 	}
 	s.resumed = time.Now()
-	p.opts.Logger.WarnContext(ctx, what, "agent", pid)
 	if err := p.signal(pid, sig); err != nil {
 		p.opts.Logger.ErrorContext(ctx, "stopped agent was not reached", "agent", pid, "err", err)
 	}
