@@ -35,6 +35,9 @@ lint: tools ## gofumpt, go vet, golangci-lint with the layers as rules, tidy mod
 
 # No goroutine and no lock is in these: the race detector would only make them slow.
 PURE := . ./report ./reconciler/decision
+# The programs in the sandboxes of these tests are the tests' own binary, within
+# limits of memory that the race detector does not fit into.
+LIMITED := ./runner/sandbox
 # These start servers with agents and engines. Beside the tests of other packages
 # they would compete for a small machine: they come last, one after the other.
 SERVERS := ./docs ./internal/e2e
@@ -42,9 +45,9 @@ SERVERS := ./docs ./internal/e2e
 # The race detector needs cgo; the binary itself is static.
 unit: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
 unit: tools needs compiler ## all tests, with real engines, Git, Redis: packages first, then the end-to-end tests alone
-	$(GO) test -timeout 20m $(PURE)
-	all=$$($(GO) list ./...) && apart=$$($(GO) list $(PURE) $(SERVERS)) && \
-	  CGO_ENABLED=1 $(GO) test -race -timeout 20m $$(grep -vxF "$$apart" <<<"$$all")
+	$(GO) test -timeout 20m $(PURE) $(LIMITED)
+	all=$$($(GO) list ./...) && apart=$$($(GO) list $(PURE) $(LIMITED) $(SERVERS)) && \
+	  CGO_ENABLED=1 $(GO) test -race -timeout 40m $$(grep -vxF "$$apart" <<<"$$all")
 	CGO_ENABLED=1 $(GO) test -race -p 1 -timeout 40m $(SERVERS)
 
 e2e: tools needs ## the end-to-end tests only, without the race detector

@@ -187,13 +187,13 @@ func TestBreakingChangesAreAFaultUnlessTheVersionSaysSo(t *testing.T) {
 	t.Parallel()
 	for version, fault := range map[string]bool{"1.1.0": true, "1.0.1": true, "2.0.0": false} {
 		f := newShops(t)
-		f.open(1, shop(version, "one", "size: {type: integer, default: 1, maximum: 2}"))
+		f.open(1, shop(version, "one", "size: {type: integer, default: 2, minimum: 2}"))
 		impact := f.impact(1)
 		if len(impact.Refused) != 1 || impact.Refused[0].Name != "shop-c" {
 			t.Fatalf("%s: refused %+v", version, impact.Refused)
 		}
 		at := impact.Refused[0].Faults[0]
-		if at.File != "clusters/shop-c.yaml" || at.Line != 9 || !strings.Contains(at.Message, "at most 2") {
+		if at.File != "clusters/shop-c.yaml" || at.Line != 9 || !strings.Contains(at.Message, "at least 2") {
 			t.Errorf("%s: fault %s", version, at.Error())
 		}
 		if (impact.Fault != "") != fault {

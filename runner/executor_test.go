@@ -579,8 +579,15 @@ func TestExecuteEnvironment(t *testing.T) {
 	for _, name := range []string{"PWD", "OLDPWD", "SHLVL", "_", "PATH", "FAKE_ENGINE_CALLS", "TF_CLI_CONFIG_FILE"} {
 		delete(got, name) // of the shell, or other in each test
 	}
+	for name, end := range map[string]string{"GIT_CONFIG_VALUE_0": "/work", "GIT_CONFIG_VALUE_1": "/work/bundle"} {
+		if !strings.HasSuffix(got[name], end) {
+			t.Errorf("Git takes %q for safe, want a folder that ends with %s", got[name], end)
+		}
+		delete(got, name)
+	}
 	want := map[string]string{
 		"HOME": "/nowhere", "AWS_PROFILE": "reader", "TF_VAR_size": "3",
+		"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_KEY_1": "safe.directory",
 		"TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "CHECKPOINT_DISABLE": "1",
 		"GOGC":            "200",
 		"TF_HTTP_ADDRESS": "http://127.0.0.1:1/x", "TF_HTTP_LOCK_ADDRESS": "http://127.0.0.1:1/x",

@@ -20,8 +20,9 @@ var (
 )
 
 // listener looks for words in the output of an engine. Its writers can be used
-// concurrently.
+// concurrently: they write in turn, as two of them may lead to one writer.
 type listener struct {
+	writing           sync.Mutex
 	mu                sync.Mutex
 	memory, processes bool // it was said
 }
@@ -39,6 +40,8 @@ func (l *listener) hear(w io.Writer) io.Writer { return &heard{to: w, l: l} }
 
 func (h *heard) Write(p []byte) (int, error) {
 	h.look(p)
+	h.l.writing.Lock()
+	defer h.l.writing.Unlock()
 	return h.to.Write(p)
 }
 
