@@ -210,9 +210,9 @@ func TestStoppedAgentIsReplaced(t *testing.T) {
 	}
 	holder(t, dir, pid)
 	text := log.String()
-	goesOn, replaced := strings.Index(text, "is told to go on"), strings.Index(text, "is replaced")
+	goesOn, replaced := strings.Index(text, "is continued"), strings.Index(text, "is replaced")
 	if goesOn < 0 || replaced < goesOn {
-		t.Errorf("it was not told to go on first:\n%s", text)
+		t.Errorf("it was not continued first:\n%s", text)
 	}
 	stop(t, p)
 }

@@ -14,7 +14,7 @@ import (
 type stopped struct {
 	pid     int
 	seen    int       // polls in a row
-	resumed time.Time // when it was last told to go on; zero: not yet
+	resumed time.Time // when it was last continued; zero: not yet
 }
 
 // stoppedPolls is for how many polls in a row an agent may be stopped.
