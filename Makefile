@@ -9,71 +9,106 @@ VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 export CGO_ENABLED ?= 0
 
-GOLANGCI_LINT     := v2.6.2
-GOFUMPT           := v0.9.2
+PROGRAMS := mvdan.cc/gofumpt@v0.9.2 github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.6.2
 # hashicorp/local as a Go module; a file edited behind Terraform's back is real drift.
-PROVIDER_LOCAL    := github.com/terraform-providers/terraform-provider-local@v1.4.1-0.20260513075820-3561e410f9fe
-PROVIDER_TIME     := github.com/hashicorp/terraform-provider-time@v0.14.2
+PROGRAMS += github.com/terraform-providers/terraform-provider-local@v1.4.1-0.20260513075820-3561e410f9fe
+PROGRAMS += github.com/hashicorp/terraform-provider-time@v0.14.2
+# A provider of our own whose cloud is a folder of files: what somebody edits
+# there has changed outside. A module apart, so that nothing else depends on it.
+PROGRAMS += internal/testenv/terraform-provider-cloud
+# Stands in for the clouds' providers, with their schemas: the engine plans the
+# library's modules against it. A module apart, too.
+PROGRAMS += internal/testenv/terraform-provider-facts
+OPENTOFU := v1.12.6
 
-.PHONY: help build test check lint unit e2e fuzz bench bench-table demo docs tools needs compiler image clean
+.PHONY: help build test test-fast check lint unit e2e soak fuzz bench bench-table picture demo docs tools needs compiler image clean
 
 help: ## show this
-	@awk -F':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/holdfast
 	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/holdfast ./cmd/holdfast
 
-test: lint unit fuzz ## everything that CI runs: lint, all tests with the race detector, a little fuzzing
+test: lint unit ## what CI runs, test-tofu aside: lint and all tests, with the race detector where there is concurrency
 
 check: test ## the same as test
 
-lint: tools ## gofumpt, go vet, golangci-lint with the layers as rules, tidy modules
+lint: tools ## gofumpt, golangci-lint with go vet and the layers as rules, tidy modules
 	@test -z "$$($(TOOLS)/gofumpt -l .)" || { echo "not formatted (run gofumpt -w):"; $(TOOLS)/gofumpt -l .; exit 1; }
 	$(GO) mod tidy -diff
-	$(GO) vet ./...
 	$(TOOLS)/golangci-lint run
 
-# No goroutine and no lock is in these: the race detector would only make them slow.
-PURE := . ./report ./reconciler/decision
-# The programs in the sandboxes of these tests are the tests' own binary, within
-# limits of memory that the race detector does not fit into.
-LIMITED := ./runner/sandbox
-# These start servers with agents and engines. Beside the tests of other packages
-# they would compete for a small machine: they come last, one after the other.
-SERVERS := ./docs ./internal/e2e
-
+# Which packages are for the race detector is told by what they import, and which
+# are run last, one after the other, by what they start.
+PACKAGES := GO=$(GO) internal/testenv/packages.sh
 # The race detector needs cgo; the binary itself is static. SQLite is C that was
 # translated to Go: with the detector in it tests take ten times as long.
-RACE := -race -gcflags='modernc.org/...=-race=false'
+RACE := CGO_ENABLED=1 $(GO) test -race -gcflags='modernc.org/...=-race=false'
+# What is built has no paths of this folder in it: it serves every clone. Lint has
+# had go vet.
+TESTFLAGS := -trimpath -vet=off -timeout 40m
 unit: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
-unit: tools needs compiler ## all tests, with real engines, Git, Redis: packages first, then the end-to-end tests alone
-	$(GO) test -timeout 20m $(PURE) $(LIMITED)
-	all=$$($(GO) list ./...) && apart=$$($(GO) list $(PURE) $(LIMITED) $(SERVERS)) && \
-	  CGO_ENABLED=1 $(GO) test $(RACE) -timeout 40m $$(grep -vxF "$$apart" <<<"$$all")
-	CGO_ENABLED=1 $(GO) test $(RACE) -p 1 -timeout 40m $(SERVERS)
+unit: tools needs compiler ## all tests, with real engines, Git, Redis: packages first, then those that start servers
+	packages=$$($(PACKAGES) raced) && $(RACE) $(TESTFLAGS) $$packages
+	packages=$$($(PACKAGES) beside) && tests=$$($(PACKAGES) tests) && $(RACE) $(TESTFLAGS) -run "$$tests" $$packages
+	packages=$$($(PACKAGES) plain) && $(GO) test $(TESTFLAGS) $$packages
+	packages=$$($(PACKAGES) servers) && $(GO) test $(TESTFLAGS) -p 1 $$packages
+
+# What needs an engine, and the few tests that take long, say so to -short.
+test-fast: ## while you work: build, go vet, and all tests that need neither engine, server nor tool
+	$(GO) build -trimpath ./...
+	$(GO) vet -trimpath ./...
+	packages=$$($(PACKAGES) raced; $(PACKAGES) plain) && $(GO) test -short -trimpath -vet=off -timeout 40m $$(sort -u <<<"$$packages")
 
 e2e: tools needs ## the end-to-end tests only, without the race detector
 	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(GO) test -count=1 -timeout 40m ./internal/e2e/...
 
-FUZZTIME ?= 5s
-fuzz: ## each fuzz target for FUZZTIME (default 5s)
+SOAKTIME ?= 1h
+soak: tools needs ## let things fail at random for SOAKTIME (default 1h), and see that nothing is lost, done twice or stuck
+	HOLDFAST_CHAOS=$(SOAKTIME) HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(GO) test -count=1 -timeout 24h -run '^TestChaos$$' -v ./internal/e2e
+
+# What depends on the engine, with OpenTofu alone on PATH: it is built once from
+# its Go module, into the user's cache. The stories are those in which an engine
+# decides: plans, applies, failures in the middle, drift, destruction, secrets, its
+# sandbox. The others are about the server, and any engine does.
+TOFU := internal/testenv/only-tofu.sh $(OPENTOFU)
+TOFU_STORIES := TestPullRequestIsPlannedAndItsMergeApplied|TestApplyFailsInTheMiddle|TestDriftIsUndone|TestInventory|$\
+  TestDestroyOfWhatWasLastApplied|TestEngineThatLeavesItsStateBehind|TestTemplateVersions|TestSecretVariables|$\
+  TestEngineIsKilledDuringApply|TestCodeInAPlanStaysInItsSandbox
+test-tofu: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
+test-tofu: tools ## what depends on the engine, with OpenTofu only
+	$(TOFU) $(GO) test $(TESTFLAGS) ./runner ./runner/plan
+	$(TOFU) $(GO) test $(TESTFLAGS) -run '^(TestStartTerraform|TestRealEngine)$$' ./runner/sandbox ./server
+	$(TOFU) $(GO) test $(TESTFLAGS) -run '^($(TOFU_STORIES))$$' ./internal/e2e
+
+# Go's fuzzer now and then takes the end of its own time for a failure, without an
+# input that fails: https://go.dev/issue/75804. Only inputs that fail count.
+FUZZTIME ?= 1m
+fuzz: ## each fuzz target for FUZZTIME (default 1m)
 	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | sort | while read -r file; do \
 	  grep -o '^func Fuzz[A-Za-z0-9_]*' $$file | cut -d' ' -f2 | while read -r target; do \
 	    echo "fuzz $$(dirname $$file) $$target"; \
 	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$(dirname $$file) >/tmp/holdfast-fuzz.$$$$ 2>&1 \
+	      || { grep -q '^ *context deadline exceeded$$' /tmp/holdfast-fuzz.$$$$ && ! grep -q 'Failing input' /tmp/holdfast-fuzz.$$$$; } \
 	      || { cat /tmp/holdfast-fuzz.$$$$; rm -f /tmp/holdfast-fuzz.$$$$; exit 1; }; \
 	    rm -f /tmp/holdfast-fuzz.$$$$; \
 	  done; \
 	done
 
-bench: build tools needs ## measure; prints a table, writes bench/results.json and the table of README.md
+bench: build tools needs ## measure; writes bench/results.json and the tables of bench/README.md and README.md
 	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(GO) run ./bench -holdfast $(BIN)/holdfast -out bench/results.json
 	@$(MAKE) --no-print-directory bench-table
 
-# The table of README.md, from the figures that were measured last.
+# The tables, from the figures that were measured last.
 bench-table:
-	@{ sed '/<!-- bench:begin -->/q' README.md && $(GO) run ./bench -markdown -out bench/results.json && \
-	  sed -n '/<!-- bench:end -->/,$$p' README.md; } >README.md.new && mv README.md.new README.md || { rm -f README.md.new; exit 1; }
+	@set -e; for page in bench/README.md:-markdown README.md:-headlines; do \
+	  file=$${page%%:*}; trap 'rm -f $$file.new' EXIT; \
+	  { sed '/<!-- bench:begin -->/q' $$file; $(GO) run ./bench $${page#*:} -out bench/results.json; \
+	    sed -n '/<!-- bench:end -->/,$$p' $$file; } >$$file.new; mv $$file.new $$file; \
+	done
+
+picture: ## draw docs/img/plan-comment.png, the comment that README.md shows; needs Chromium
+	$(GO) run ./internal/picture -out docs/img/plan-comment.png
 
 demo: build ## the whole story on this machine; EXIT=1 ends after it
 	@examples/demo/run.sh $(BIN)/holdfast $(if $(EXIT),--exit)
@@ -81,33 +116,9 @@ demo: build ## the whole story on this machine; EXIT=1 ends after it
 docs: ## write docs/config.md from the code
 	$(GO) test ./cmd/holdfast/config -run TestReference -update
 
-tools: $(TOOLS)/gofumpt $(TOOLS)/golangci-lint $(TOOLS)/terraform-provider-local $(TOOLS)/terraform-provider-time \
-       $(TOOLS)/terraform-provider-cloud $(TOOLS)/terraform-provider-facts
-
-# Each tool is built once; a new version in this file builds it anew.
-$(TOOLS)/gofumpt: Makefile
-	GOBIN=$(TOOLS) $(GO) install mvdan.cc/gofumpt@$(GOFUMPT) && touch $@
-
-$(TOOLS)/golangci-lint: Makefile
-	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT) && touch $@
-
-$(TOOLS)/terraform-provider-local: Makefile
-	GOBIN=$(TOOLS) $(GO) install $(PROVIDER_LOCAL) && touch $@
-
-$(TOOLS)/terraform-provider-time: Makefile
-	GOBIN=$(TOOLS) $(GO) install $(PROVIDER_TIME) && touch $@
-
-# A provider of our own whose cloud is a folder of files: what somebody edits
-# there has changed outside. A module apart, so that nothing else depends on it.
-CLOUD := internal/testenv/terraform-provider-cloud
-$(TOOLS)/terraform-provider-cloud: Makefile $(wildcard $(CLOUD)/*)
-	cd $(CLOUD) && GOBIN=$(TOOLS) $(GO) install . && touch $@
-
-# Stands in for the clouds' providers, with their schemas: the engine plans the
-# library's modules against it. A module apart, too.
-FACTS := internal/testenv/terraform-provider-facts
-$(TOOLS)/terraform-provider-facts: Makefile $(wildcard $(FACTS)/*)
-	cd $(FACTS) && GOBIN=$(TOOLS) $(GO) install . && touch $@
+# Each version of a tool is built once, for all clones: internal/testenv/tool.sh.
+tools:
+	@set -e; for tool in $(PROGRAMS); do GO=$(GO) internal/testenv/tool.sh $(TOOLS) $$tool; done
 
 needs:
 	@ok=1; \

@@ -1,10 +1,20 @@
 package holdfast
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
 
 // The messages of the agent protocol, JSON over HTTP:
 //
-//	POST /agent/v1/claims                                 ClaimRequest → 200 Assignment | 204 nothing to do
+//	POST /agent/v1/claims                                 ClaimRequest → 200 Assignment | 204 nothing to do | 409 its id is taken
+//	POST /agent/v1/presence                               ClaimRequest → 204 | 409 its id is taken: alive, and wants no run now
 //	POST /agent/v1/runs/{run}/attempts/{n}/heartbeat      Heartbeat → 200 HeartbeatReply | 409 fenced off
 //	POST /agent/v1/runs/{run}/attempts/{n}/logs?offset=N  bytes → 200 {"next": offset} | 409 fenced off
 //	PUT  /agent/v1/runs/{run}/attempts/{n}/artefacts/{a}  bytes → 204 | 409 fenced off
@@ -13,7 +23,7 @@ import "time"
 //	GET  /agent/v1/bundles/{digest}                       tar, gzip
 //	*    /agent/v1/state/{location}                       GET POST LOCK UNLOCK, as the engines' http backend speaks
 //
-// Claims carry the agent's token, all else the run's (Assignment.Token), both
+// Claims and presence carry the agent's token, all else the run's (Assignment.Token), both
 // as "Authorization: Bearer". Errors are {"error": text}: 401 unknown token,
 // 403 not this run's, 404 no such thing, 409 fenced off, 503 try again.
 
@@ -32,6 +42,9 @@ const (
 	// (however it ended), a drift check, or a plan without changes: []Resource as
 	// JSON with addresses, types, providers and ids.
 	ArtefactResources = "resources"
+	// ArtefactModules is a gzipped tar of the modules that the engine fetched for an
+	// apply or a destroy, as it keeps them; kept if a source is not pinned.
+	ArtefactModules = "modules"
 )
 
 // ClaimRequest asks for a run to execute.
@@ -48,12 +61,105 @@ type ClaimRequest struct {
 	// Projects are those that the agent's token is bound to; empty means all. The
 	// server fills it in: it is no part of the message.
 	Projects []string `json:"-"`
+	// Bound are the kinds that the agent's token is bound to; empty means all. The
+	// server fills it in, too.
+	Bound []RunKind `json:"-"`
 	// Platform is GOOS_GOARCH.
 	Platform string `json:"platform"`
 	// Isolation is the mode in which the agent keeps engines from all else, such
 	// as "slots", "none" if it shall not, empty if nothing that it may use works.
 	Isolation string `json:"isolation,omitempty"`
+
+	// Process is random and another one whenever the agent is started; Folder is
+	// random and stays with the agent's folder, which one process uses at a time.
+	// Two processes of one id and one folder are one after the other, two of one id
+	// and two folders are a mistake. A server refuses claims without them.
+	Process string `json:"process,omitempty"`
+	Folder  string `json:"folder,omitempty"`
+
+	// For people only.
+	Host    string `json:"host,omitempty"`
+	Version string `json:"version,omitempty"`
+	Slots   int    `json:"slots,omitempty"` // attempts at once; 0: not known
 }
+
+// AgentRef is a process of an agent.
+type AgentRef struct{ ID, Process, Folder string }
+
+// Ref returns the process that asks.
+func (r ClaimRequest) Ref() AgentRef { return AgentRef{r.Agent, r.Process, r.Folder} }
+
+// MayHave reports whether the token of who asks could ever have claimed run. Who may
+// apply puts states right, too.
+func (r ClaimRequest) MayHave(run Run) bool {
+	kind := run.Kind
+	if kind == RunState {
+		kind = RunApply
+	}
+	return (len(r.Bound) == 0 || slices.Contains(r.Bound, kind)) &&
+		(len(r.Projects) == 0 || slices.Contains(r.Projects, run.Document.Project))
+}
+
+// maxAgentID bounds the id of an agent, in bytes.
+const maxAgentID = 200
+
+// CheckAgentID returns what is wrong with the id of an agent: it stands in logs and
+// tables, and its parts are told apart by slashes.
+func CheckAgentID(id string) error {
+	switch {
+	case id == "":
+		return errors.New("is empty")
+	case len(id) > maxAgentID:
+		return fmt.Errorf("has more than %d bytes", maxAgentID)
+	case !utf8.ValidString(id) || strings.ContainsFunc(id, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }):
+		return errors.New("has white space, or characters that cannot be printed")
+	case strings.HasPrefix(id, "/") || strings.HasSuffix(id, "/") || strings.Contains(id, "//"):
+		return errors.New("has a slash with nothing before or after it")
+	}
+	return nil
+}
+
+// AgentStatus is what a server knows of an agent.
+type AgentStatus struct {
+	ID       string    `json:"id"`
+	Living   bool      `json:"living"`             // it was heard of lately, or waits for a run
+	Kinds    []RunKind `json:"kinds"`              // that it executes
+	Projects []string  `json:"projects,omitempty"` // of which alone it executes runs; empty means all
+	// Isolation is as in ClaimRequest.
+	Isolation string    `json:"isolation,omitempty"`
+	Platform  string    `json:"platform,omitempty"` // GOOS_GOARCH
+	Host      string    `json:"host,omitempty"`
+	Version   string    `json:"version,omitempty"`
+	Slots     int       `json:"slots,omitempty"` // attempts at once; 0: not known
+	Since     time.Time `json:"since"`           // when this process of it was heard of first, by this server
+	SeenAt    time.Time `json:"seenAt"`          // when it was heard of last
+	Runs      []string  `json:"runs,omitempty"`  // that it executes, by the records
+}
+
+// AgentTakenError says that a process claims with the id of another one that
+// lives. It is an ErrConflict.
+type AgentTakenError struct {
+	Agent string
+	Host  string // of the other one; empty: not known
+	Same  bool   // both show the same folder, which can only be a copy
+}
+
+// Error says what to do, too.
+func (e *AgentTakenError) Error() string {
+	other := "another living process"
+	if e.Host != "" {
+		other += " on " + e.Host
+	}
+	if e.Same {
+		return fmt.Sprintf("agent id %q is that of %s with a copy of this folder: give each agent an id (--id) and an empty folder (--dir) of its own",
+			e.Agent, other)
+	}
+	return fmt.Sprintf("agent id %q is that of %s with another folder: give each agent an id of its own (--id), or stop the other one",
+		e.Agent, other)
+}
+
+// Is makes errors.Is(err, ErrConflict) true.
+func (e *AgentTakenError) Is(target error) bool { return target == ErrConflict }
 
 // Assignment is a run to execute. It carries no forge credential.
 type Assignment struct {
@@ -84,9 +190,17 @@ type Assignment struct {
 	// LockFile is the provider lock file to start from where the bundle has
 	// none: of the reviewed plan, else of the last applied run.
 	LockFile []byte `json:"lockFile,omitempty"`
+	// Modules is the run whose fetched modules the attempt shall have: the one that
+	// was applied last, if that is what the attempt looks at. Empty: it fetches them,
+	// or has those of a review.
+	Modules string `json:"modules,omitempty"`
 
 	Env     map[string]string `json:"env,omitempty"`     // credentials and settings of (project, environment, plan | apply)
 	Secrets []string          `json:"secrets,omitempty"` // names in Env whose values are secret
+
+	// Missing are names that are to be in Env, whose values could not be read. A
+	// run that needs one of them fails before its engine starts.
+	Missing []string `json:"missing,omitempty"`
 
 	// SecretDirs are the folders in which the secret variables' files may be, and
 	// SecretStores the commands that print a secret of a store, by its name, with
@@ -102,6 +216,12 @@ type Assignment struct {
 	OwnState      bool   `json:"ownState,omitempty"`
 	StateLocation string `json:"stateLocation"`
 
+	// LockTimeout is how long the engine waits for the state's lock, in
+	// nanoseconds; nil: as the agent's own setting says.
+	LockTimeout *time.Duration `json:"lockTimeout,omitempty"`
+	// State is what a run of kind RunState does; nil of any other kind.
+	State *StateJob `json:"state,omitempty"`
+
 	// Reviews are the plans of which one must be what an apply finds: it plans
 	// itself, always, inside its lock.
 	Reviews []Review `json:"reviews,omitempty"`
@@ -112,6 +232,13 @@ type Assignment struct {
 	TraceParent    string `json:"traceParent,omitempty"`
 }
 
+// Credentials are the environment that a run gets.
+type Credentials struct {
+	Env     map[string]string // names and values
+	Secrets []string          // names in Env whose values are secret
+	Missing []string          // names that are to be in Env and whose values could not be read
+}
+
 // RunLimits bound what an engine may use, together with all that it starts. A
 // zero is no limit.
 type RunLimits struct {
@@ -120,10 +247,37 @@ type RunLimits struct {
 	CPU       float64 `json:"cpu,omitempty"`       // processors
 }
 
+// Beyond returns the first of the limits that is more than most allows, as its key
+// in a document, and what is allowed. A zero in most allows everything; the key is
+// empty if all is allowed.
+func (l RunLimits) Beyond(most RunLimits) (key, allowed string) {
+	switch {
+	case most.Memory > 0 && l.Memory > most.Memory:
+		return "memory", sizeText(most.Memory)
+	case most.Processes > 0 && l.Processes > most.Processes:
+		return "processes", strconv.Itoa(most.Processes)
+	case most.CPU > 0 && l.CPU > most.CPU:
+		return "cpu", strconv.FormatFloat(most.CPU, 'g', -1, 64)
+	}
+	return "", ""
+}
+
+// sizeText writes a number of bytes with the largest unit that has no fraction.
+func sizeText(bytes int64) string {
+	for _, unit := range []string{"", "KiB", "MiB", "GiB"} {
+		if bytes%1024 != 0 {
+			return strconv.FormatInt(bytes, 10) + unit
+		}
+		bytes /= 1024
+	}
+	return strconv.FormatInt(bytes, 10) + "TiB"
+}
+
 // Heartbeat says that an attempt lives.
 type Heartbeat struct {
-	Fence int64  `json:"fence"`
-	Step  string `json:"step"`
+	Fence   int64  `json:"fence"`
+	Step    string `json:"step"`
+	Process string `json:"process,omitempty"` // as in ClaimRequest
 }
 
 // HeartbeatReply tells an attempt what the server wants of it.

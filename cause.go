@@ -5,13 +5,16 @@ import "slices"
 // CauseInvalidOutcome is the cause if what an agent reported of an attempt cannot be.
 const CauseInvalidOutcome = "InvalidOutcome"
 
+// CauseStateUnsaved is the cause if the engine could not save its state.
+const CauseStateUnsaved = "StateUnsaved"
+
 // causes are why attempts fail, in their order.
 var causes = []string{
 	"ArtefactUnavailable", "Assignment", "BundleUnusable", "Conflict", "Credentials", "DiskFull", "DownloadFailed",
 	"EngineFailed", "Internal", "InvalidConfiguration", CauseInvalidOutcome, "Network", "NoEngine", "NoIsolation", "NotFound", "OutOfMemory",
 	"Permission", "ProviderCrashed", "Quota", "ResourceTimeout", "SecretUnavailable", "ServiceUnavailable", "StalePlan",
-	"StateBackend", "StateLocked", "StateUnsaved", "Throttled", "TooManyProcesses", "UnreadablePlan", "Workspace",
-	"WorkspaceFailed",
+	"StateBackend", "StateLocked", CauseStateUnsaved, "Throttled", "TooManyProcesses", "UnreadablePlan", "UntrustedPlan", "Workspace",
+	"WorkspaceFailed", "WorkspaceTooLarge",
 }
 
 // reportedReasons are what agents give as reasons beside causes.

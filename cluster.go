@@ -27,9 +27,13 @@ type Cluster struct {
 	State     *StateBackend `json:"state,omitempty"` // nil: the module's own backend block, else Holdfast's HTTP backend
 	DependsOn []string      `json:"dependsOn,omitempty"`
 
-	Drift    DriftPolicy    `json:"drift,omitzero"`
-	Apply    ApplyPolicy    `json:"apply,omitzero"`
-	Deletion DeletionPolicy `json:"deletion,omitzero"`
+	Drift    DriftSettings    `json:"drift,omitzero"`
+	Apply    ApplySettings    `json:"apply,omitzero"`
+	Deletion DeletionSettings `json:"deletion,omitzero"`
+
+	// Limits are what the engine of its runs shall be allowed to use, within what
+	// the server's configuration allows; a zero leaves it to that.
+	Limits RunLimits `json:"limits,omitzero"`
 
 	// Path and Line say where the document stands in its repository.
 	Path string `json:"path"`
@@ -63,16 +67,16 @@ type StateBackend struct {
 	Config map[string]any `json:"config"` // the backend block's arguments; never secrets
 }
 
-// DriftPolicy says when drift is looked for and what happens then.
-type DriftPolicy struct {
+// DriftSettings says when drift is looked for and what happens then.
+type DriftSettings struct {
 	Schedule string      `json:"schedule,omitempty"` // cron, with an optional CRON_TZ; empty: the server's default; "off": none
 	TimeZone string      `json:"timeZone,omitempty"` // of Schedule; empty means UTC
 	OnDrift  string      `json:"onDrift,omitempty"`  // report (default), apply (undo it) or ignore (tell nobody)
 	Ignore   []DriftRule `json:"ignore,omitempty"`
 }
 
-// ApplyPolicy says what a merge does.
-type ApplyPolicy struct {
+// ApplySettings says what a merge does.
+type ApplySettings struct {
 	// Manual is true for `onMerge: false`: after the merge the apply waits for
 	// /holdfast apply.
 	Manual   bool          `json:"manual,omitempty"`
@@ -89,7 +93,7 @@ type ApplyWindow struct {
 	TimeZone string        `json:"timeZone,omitempty"` // empty means UTC
 }
 
-// DeletionPolicy guards a cluster against destruction.
-type DeletionPolicy struct {
+// DeletionSettings guards a cluster against destruction.
+type DeletionSettings struct {
 	Protected bool `json:"protected,omitempty"`
 }

@@ -22,10 +22,14 @@ var (
 	ErrUnauthorized = errors.New("unauthorized")
 	// ErrForbidden: the credential is valid but may not do this.
 	ErrForbidden = errors.New("forbidden")
+	// ErrUnsaved: a state stands that its backend does not have; see UnsavedState.
+	ErrUnsaved = errors.New("the state could not be saved")
 	// ErrMergeConflict: two revisions change the same lines.
 	ErrMergeConflict = errors.New("merge conflict")
 	// ErrUnavailable: a server is out of reach or overloaded; worth a retry.
 	ErrUnavailable = errors.New("unavailable")
+	// ErrExpired: what is asked for is no longer kept; start again from the beginning.
+	ErrExpired = errors.New("no longer kept")
 )
 
 // LockedError says who holds a lock. It is an ErrLocked.

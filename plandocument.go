@@ -31,6 +31,7 @@ type PlanDocument struct {
 	Version   int            `json:"version"`
 	Resources []PlanResource `json:"resources,omitempty"` // by address, then deposed key
 	Outputs   []PlanOutput   `json:"outputs,omitempty"`   // by name
+	Reads     []PlanRead     `json:"reads,omitempty"`     // by address
 }
 
 // PlanResource is what happens to one object of a resource.
@@ -43,7 +44,7 @@ type PlanResource struct {
 	// Actions are the engine's: create, update, delete, forget, two of them for
 	// a replacement, or no-op for what is only moved or imported.
 	Actions []string `json:"actions"`
-	Reason  string   `json:"reason,omitempty"` // the engine's action_reason
+	Reason  string   `json:"reason,omitempty"` // the engine's action_reason, or one of ours
 	// Importing is the id, or the identity, that is imported; nil: nothing is.
 	Importing PlanValue `json:"importing,omitempty"`
 	Replace   []string  `json:"replace,omitempty"` // sorted paths that force a replacement
@@ -51,12 +52,32 @@ type PlanResource struct {
 	After     PlanValue `json:"after,omitempty"`
 }
 
+// Reasons of changes that the engine makes in the state without listing them.
+const (
+	// GoneOutside is of an object that the state has and the world no longer.
+	GoneOutside = "gone_outside"
+	// OtherObject is of an address that stands for an object of another id
+	// than in the state.
+	OtherObject = "other_object"
+)
+
 // PlanOutput is an output value that changes.
 type PlanOutput struct {
 	Name    string    `json:"name"`
 	Actions []string  `json:"actions"` // create, update or delete
 	Before  PlanValue `json:"before,omitempty"`
 	After   PlanValue `json:"after,omitempty"`
+}
+
+// PlanRead is what a plan has read and gives to what no change of a resource
+// shows: provisioners, connections, write-only arguments and, but for secrets,
+// the configuration of providers. It is compared, and is no change.
+type PlanRead struct {
+	// Address is that of a data source, or var.NAME of a secret variable.
+	Address string `json:"address"`
+	// Value has the attributes that are referred to. A secret that a data source
+	// brings is a mark of where it is only: it is another one each time.
+	Value PlanValue `json:"value,omitempty"`
 }
 
 // PlanInfo is what a plan says besides what it would do. It is information: it
@@ -93,7 +114,21 @@ func (d PlanDocument) Encode(w io.Writer) error {
 			return fmt.Errorf("encode output %s: %w", d.Outputs[i].Name, err)
 		}
 	}
-	_, _ = b.WriteString("]}\n")
+	_ = b.WriteByte(']')
+	for i := range d.Reads { // a document without has no list: it is as it was before there were reads
+		if i == 0 {
+			_, _ = b.WriteString(`,"reads":[`)
+		} else {
+			_ = b.WriteByte(',')
+		}
+		if err := enc.Encode(&d.Reads[i]); err != nil {
+			return fmt.Errorf("encode %s: %w", d.Reads[i].Address, err)
+		}
+		if i == len(d.Reads)-1 {
+			_ = b.WriteByte(']')
+		}
+	}
+	_, _ = b.WriteString("}\n")
 	return b.Flush()
 }
 
@@ -156,7 +191,10 @@ func planJSONError(err error) error {
 func (d *PlanDocument) Sort() {
 	slices.SortFunc(d.Resources, comparePlanResources)
 	slices.SortFunc(d.Outputs, func(a, b PlanOutput) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(d.Reads, comparePlanReads)
 }
+
+func comparePlanReads(a, b PlanRead) int { return strings.Compare(a.Address, b.Address) }
 
 func comparePlanResources(a, b PlanResource) int {
 	return cmp.Or(strings.Compare(a.Address, b.Address), strings.Compare(a.Deposed, b.Deposed))

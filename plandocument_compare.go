@@ -13,7 +13,7 @@ import (
 // was unknown when it was reviewed may be anything now. Of a replacement one
 // half may be done: its create remains, or the delete of the object that it
 // deposed. A move or an import may be done. Outputs may change in another way,
-// to the reviewed value. It is what remains of an apply that failed in the
+// to the reviewed value. What is read is what was read. It is what remains of an apply that failed in the
 // middle that is asked about. Both documents must be valid.
 func (d PlanDocument) SubsetOf(reviewed PlanDocument) bool {
 	for _, r := range d.Resources {
@@ -25,6 +25,12 @@ func (d PlanDocument) SubsetOf(reviewed PlanDocument) bool {
 	for _, o := range d.Outputs {
 		then, ok := reviewed.output(o.Name)
 		if !ok || !covers(then.After.tree(), o.After.tree()) {
+			return false
+		}
+	}
+	for _, r := range d.Reads {
+		i, ok := slices.BinarySearchFunc(reviewed.Reads, r, comparePlanReads)
+		if !ok || !covers(reviewed.Reads[i].Value.tree(), r.Value.tree()) {
 			return false
 		}
 	}
@@ -65,6 +71,8 @@ func remains(r, reviewed PlanResource) bool {
 		return false
 	case slices.Equal(r.Actions, []string{"create"}) && slices.Equal(reviewed.Actions, []string{"delete", "create"}):
 		return after()
+	case r.Reason == GoneOutside && slices.Equal(reviewed.Actions, []string{"delete"}): // done, and not recorded
+		return true
 	case !slices.Equal(r.Actions, reviewed.Actions), !slices.Equal(r.Replace, reviewed.Replace):
 		return false
 	case r.Previous != "" && r.Previous != reviewed.Previous:
@@ -75,9 +83,10 @@ func remains(r, reviewed PlanResource) bool {
 	return before() && after()
 }
 
-// covers reports whether found is what was reviewed, but for what was unknown.
+// covers reports whether found is what was reviewed, but for what was unknown. Of a
+// secret only a whole one can have been unknown: its parts cannot be compared.
 func covers(reviewed, found any) bool {
-	if m, ok := reviewed.(PlanMark); ok && m.Unknown {
+	if m, ok := reviewed.(PlanMark); ok && m.Unknown && m.HMAC == "" {
 		return true
 	}
 	switch {
@@ -133,6 +142,18 @@ func (d PlanDocument) Differences(reviewed PlanDocument) []string {
 		default:
 			if line := found.difference(*then); line != "" {
 				lines = append(lines, "output."+found.Name+": "+line)
+			}
+		}
+	})
+	mergeSorted(d.Reads, reviewed.Reads, comparePlanReads, func(found, then *PlanRead) {
+		switch {
+		case then == nil:
+			lines = append(lines, found.Address+": read now, and not when it was reviewed")
+		case found == nil:
+			lines = append(lines, then.Address+": was read when it was reviewed, and is not now")
+		default:
+			if paths := differentPaths(found.Value, then.Value); len(paths) > 0 {
+				lines = append(lines, found.Address+": what was read is another one: "+someOf(paths))
 			}
 		}
 	})

@@ -436,6 +436,9 @@ func TestPlanDocumentSubset(t *testing.T) {
 	}
 	unknown := holdfast.PlanMark{Unknown: true}
 	create := holdfast.PlanResource{Address: "a.b", Type: "a", Actions: []string{"create"}, After: object("x", "1", "id", unknown)}
+	secretIs := func(m holdfast.PlanMark) holdfast.PlanResource {
+		return holdfast.PlanResource{Address: "a.b", Type: "a", Actions: []string{"create"}, After: object("s", m)}
+	}
 	replace := holdfast.PlanResource{
 		Address: "a.b", Type: "a", Actions: []string{"delete", "create"}, Replace: []string{"x"},
 		Before: object("x", "0", "id", "i"), After: object("x", "1", "id", unknown),
@@ -463,6 +466,9 @@ func TestPlanDocumentSubset(t *testing.T) {
 		"another deposed object":      {[]holdfast.PlanResource{{Address: "a.b", Deposed: "d", Type: "a", Actions: []string{"delete"}, Before: object("x", "9", "id", "i")}}, []holdfast.PlanResource{first}, false},
 		"deposed by nothing":          {[]holdfast.PlanResource{{Address: "a.b", Deposed: "d", Type: "a", Actions: []string{"delete"}, Before: object("x", "0", "id", "i")}}, []holdfast.PlanResource{replace}, false},
 		"the move is done":            {[]holdfast.PlanResource{notMoved}, []holdfast.PlanResource{moved}, true},
+		"a secret known in part":      {[]holdfast.PlanResource{secretIs(holdfast.PlanMark{HMAC: hmacOf(8)})}, []holdfast.PlanResource{secretIs(holdfast.PlanMark{HMAC: hmacOf(9), Unknown: true})}, false},
+		"the same part of a secret":   {[]holdfast.PlanResource{secretIs(holdfast.PlanMark{HMAC: hmacOf(9), Unknown: true})}, []holdfast.PlanResource{secretIs(holdfast.PlanMark{HMAC: hmacOf(9), Unknown: true})}, true},
+		"a secret that was unknown":   {[]holdfast.PlanResource{secretIs(holdfast.PlanMark{HMAC: hmacOf(8)})}, []holdfast.PlanResource{secretIs(unknown)}, true},
 		"a move that was not there":   {[]holdfast.PlanResource{moved}, []holdfast.PlanResource{notMoved}, false},
 	}
 	for name, test := range tests {

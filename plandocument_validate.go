@@ -37,6 +37,20 @@ func (d PlanDocument) Validate() error {
 			return fmt.Errorf("plan document: output %q: %w", o.Name, err)
 		}
 	}
+	if len(d.Reads) > maxPlanResources {
+		return fmt.Errorf("plan document: it has more than %d reads", maxPlanResources)
+	}
+	for i, r := range d.Reads {
+		if i > 0 && d.Reads[i-1].Address >= r.Address {
+			return fmt.Errorf("plan document: what %q has read is there twice or out of order", r.Address)
+		}
+		if r.Address == "" || len(r.Address) > maxPlanAddress || hasControl(r.Address) {
+			return errors.New("plan document: the address of a read is empty, too long, or has control characters")
+		}
+		if _, err := r.Value.Tree(); err != nil {
+			return fmt.Errorf("plan document: what %q has read: %w", r.Address, err)
+		}
+	}
 	return nil
 }
 

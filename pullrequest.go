@@ -96,6 +96,16 @@ func (c Comment) Edited() bool { return c.UpdatedAt.After(c.CreatedAt) || c.Edit
 // goes on to name the author alone.
 func (c Comment) ByAuthor() bool { return !c.Edited() || strings.EqualFold(c.Editor, c.Author) }
 
+// CommentList is a list of a repository's comments, and how far it reaches.
+type CommentList struct {
+	Comments []Comment // the longest unchanged first
+	// Until is the time of the newest change that was read, whatever was changed:
+	// comments on issues are read and left out. Zero: there was nothing.
+	Until time.Time
+	// More is true if the list was cut at Until.
+	More bool
+}
+
 // Issue is an issue on a forge.
 type Issue struct {
 	ID     string   `json:"id"` // its number, as text
@@ -122,6 +132,9 @@ const (
 const (
 	ContextPlan  = "holdfast/plan"  // on a pull request's head
 	ContextApply = "holdfast/apply" // on the merge commit, or a direct push
+	// ContextFaults is the name of the check run on a pull request's head that shows
+	// what is wrong with its documents, where a forge has such.
+	ContextFaults = "holdfast/documents"
 )
 
 // CommitStatus is what we say about a commit on the forge.
@@ -205,7 +218,9 @@ type Command struct {
 	Reply     string        `json:"reply,omitempty"` // why it was refused, or what came of it
 	// Refused are the clusters that a command which was done for others was
 	// refused for. It is told to whoever gave it, and not kept.
-	Refused   []string  `json:"refused,omitempty"`
+	Refused []string `json:"refused,omitempty"`
+	// UpToDate are the clusters of which nothing was left to be applied; as Refused.
+	UpToDate  []string  `json:"upToDate,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 	DoneAt    time.Time `json:"doneAt,omitzero"`
 	// Said is when its comment got the text that it was read from, by the forge's

@@ -17,6 +17,11 @@ const (
 	PhaseFailed       Phase = "Failed"
 )
 
+// Phases returns all phases, in the order of a cluster's life.
+func Phases() []Phase {
+	return []Phase{PhasePending, PhaseProvisioning, PhaseConfiguring, PhaseActive, PhaseUpdating, PhaseDeleting, PhaseDeleted, PhaseFailed}
+}
+
 // ClusterRecord is what Holdfast remembers of a cluster.
 type ClusterRecord struct {
 	Name string `json:"name"`
@@ -30,6 +35,8 @@ type ClusterRecord struct {
 	// backend; zero elsewhere.
 	StateSerial int64 `json:"stateSerial,omitempty"`
 	Suspended   bool  `json:"suspended,omitempty"`
+	// SuspendedWhy is what whoever suspended it gave as the reason.
+	SuspendedWhy string `json:"suspendedWhy,omitempty"`
 	// Waiting says why desired and applied differ while nothing runs, such as
 	// Unreviewed; empty when there is nothing to wait for.
 	Waiting       string `json:"waiting,omitempty"`
@@ -156,6 +163,7 @@ const (
 	PostStatus   PostKind = "status"   // a commit status
 	PostReply    PostKind = "reply"    // a comment that answers a command, written once
 	PostReaction PostKind = "reaction" // an acknowledgement under a comment
+	PostCheck    PostKind = "check"    // a check run: a status whose faults are shown at their lines
 	PostIssue    PostKind = "issue"    // an issue, updated, closed and opened again in place
 )
 
@@ -171,6 +179,7 @@ type Post struct {
 	Closed      bool           `json:"closed,omitempty"` // issue: it shall be closed
 	Body        string         `json:"body,omitempty"`
 	Status      CommitStatus   `json:"status,omitzero"`
+	Faults      Faults         `json:"faults,omitempty"`    // check
 	CommentID   string         `json:"commentId,omitempty"` // reaction: under which comment
 	Reaction    Reaction       `json:"reaction,omitempty"`
 	Runs        []string       `json:"runs,omitempty"` // comment: the runs whose plans Body shows
@@ -292,6 +301,11 @@ type LogRange struct {
 	Done bool  // the attempt has ended and there is no more
 }
 
+// AppliedLine is what a line tells of ClusterRecord.Applied, in the same place.
+type AppliedLine struct {
+	Revision Revision `json:"revision"`
+}
+
 // ClusterSummary is a cluster in a line of a list: what there is to know of it
 // without opening its record.
 type ClusterSummary struct {
@@ -307,11 +321,11 @@ type ClusterSummary struct {
 	Suspended   bool              `json:"suspended,omitempty"` // by itself
 	Invalid     bool              `json:"invalid,omitempty"`   // its document has faults
 	Removed     bool              `json:"removed,omitempty"`
-	UpToDate    bool              `json:"upToDate,omitempty"` // what is desired is applied
+	UpToDate    bool              `json:"upToDate"` // what is desired is applied
 	Drift       DriftStatus       `json:"drift,omitempty"`
 	DriftCounts DriftCounts       `json:"driftCounts,omitzero"`
 	CheckedAt   time.Time         `json:"checkedAt,omitzero"` // for drift
 	DriftDue    time.Time         `json:"driftDue,omitzero"`
-	Applied     Revision          `json:"applied,omitempty"` // empty: never
+	Applied     AppliedLine       `json:"applied,omitzero"` // zero: never
 	UpdatedAt   time.Time         `json:"updatedAt"`
 }

@@ -1,7 +1,10 @@
 package holdfast
 
 import (
+	"fmt"
 	"path"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,10 +17,40 @@ const (
 	RunApply   RunKind = "apply"   // plans inside its lock, compares with what was reviewed, applies
 	RunDrift   RunKind = "drift"   // plans the last applied root
 	RunDestroy RunKind = "destroy" // destroys from the last applied root
+	RunState   RunKind = "state"   // puts the state right: pushes one that could not be saved, or unlocks it
 )
 
+// AgentKinds returns the kinds of runs that agents are told to execute, in the order
+// in which people read them. Who executes applies puts states right as well.
+func AgentKinds() []RunKind { return []RunKind{RunPlan, RunApply, RunDrift, RunDestroy} }
+
+// ParseAgentKinds returns the kinds among AgentKinds that words name; an error says
+// which word is none of them.
+func ParseAgentKinds(words []string) ([]RunKind, error) {
+	var kinds []RunKind
+	for _, word := range words {
+		if !slices.Contains(AgentKinds(), RunKind(word)) {
+			return nil, fmt.Errorf("there is no kind of run %q: want one of %s", word, KindNames(AgentKinds()))
+		}
+		kinds = append(kinds, RunKind(word))
+	}
+	return kinds, nil
+}
+
+// KindNames are kinds of runs in a line, such as "plan, drift".
+func KindNames(kinds []RunKind) string {
+	names := make([]string, len(kinds))
+	for i, kind := range kinds {
+		names[i] = string(kind)
+	}
+	return strings.Join(names, ", ")
+}
+
 // Writes reports whether runs of this kind may change infrastructure or state.
-func (k RunKind) Writes() bool { return k == RunApply || k == RunDestroy }
+func (k RunKind) Writes() bool { return k.Applies() || k == RunState }
+
+// Applies reports whether runs of this kind change infrastructure.
+func (k RunKind) Applies() bool { return k == RunApply || k == RunDestroy }
 
 // RunStatus is where a run is in its life:
 //
@@ -102,24 +135,29 @@ type Run struct {
 	Exact bool `json:"exact,omitempty"`
 	// Provisional are clusters that this one depends on and whose own apply was
 	// still to come when the plan was made.
-	Provisional []string `json:"provisional,omitempty"`
-	Actor       string   `json:"actor,omitempty"`       // who asked for it; empty: a merge or the schedule
-	TraceParent string   `json:"traceParent,omitempty"` // W3C trace context of the delivery
+	Provisional []string  `json:"provisional,omitempty"`
+	State       *StateJob `json:"state,omitempty"`       // of kind RunState: what it does; nil of any other
+	Actor       string    `json:"actor,omitempty"`       // who asked for it; empty: a merge or the schedule
+	TraceParent string    `json:"traceParent,omitempty"` // W3C trace context of the delivery
 
 	// What the world was when an attempt claimed it.
 	AppliedRun  string `json:"appliedRun,omitempty"`  // the cluster's newest apply that had begun
 	StateSerial int64  `json:"stateSerial,omitempty"` // of Holdfast's own backend
 
 	// Attempts.
-	Attempt     int       `json:"attempt"` // of the current or last attempt, from 1; 0 before the first
-	Fence       int64     `json:"fence"`   // grows with every claim in the fleet
-	Agent       string    `json:"agent,omitempty"`
-	Retries     int       `json:"retries"`              // attempts that failed for a passing cause
-	NotBefore   time.Time `json:"notBefore,omitzero"`   // retrying: when it is claimable again
-	HeartbeatAt time.Time `json:"heartbeatAt,omitzero"` // of the current attempt
-	Cancel      string    `json:"cancel,omitempty"`     // the reason why the running attempt shall stop; empty: go on
-	Step        string    `json:"step,omitempty"`       // what the attempt does now: prepare, init, plan, apply, ...
-	Begun       bool      `json:"begun,omitempty"`      // the engine's apply was started, or may have been: something may have changed
+	Attempt int    `json:"attempt"` // of the current or last attempt, from 1; 0 before the first
+	Fence   int64  `json:"fence"`   // grows with every claim in the fleet
+	Agent   string `json:"agent,omitempty"`
+	// AgentProcess and AgentFolder are those of the ClaimRequest that it was handed
+	// out for.
+	AgentProcess string    `json:"agentProcess,omitempty"`
+	AgentFolder  string    `json:"agentFolder,omitempty"`
+	Retries      int       `json:"retries"`              // attempts that failed for a passing cause
+	NotBefore    time.Time `json:"notBefore,omitzero"`   // retrying: when it is claimable again
+	HeartbeatAt  time.Time `json:"heartbeatAt,omitzero"` // of the current attempt
+	Cancel       string    `json:"cancel,omitempty"`     // the reason why the running attempt shall stop; empty: go on
+	Step         string    `json:"step,omitempty"`       // what the attempt does now: prepare, init, plan, apply, ...
+	Begun        bool      `json:"begun,omitempty"`      // the engine's apply was started, or may have been: something may have changed
 
 	// What came of it. The plan itself is a document of its own.
 	InputDigest   Digest    `json:"inputDigest,omitempty"`

@@ -23,6 +23,10 @@ type SecretRef struct {
 // variables are: map[string]SecretRef by variable. The engine does not read it.
 const SecretFile = "holdfast_secrets.json"
 
+// VariablesFile is the file of a root module that has, as JSON, the variables of
+// the cluster's document. They win over all other files of variables.
+const VariablesFile = "holdfast.auto.tfvars.json"
+
 // TemplateChange is one way in which two versions of a template differ.
 type TemplateChange struct {
 	// About is what has changed: "variable node_count", "module network (aws)",

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 const (
@@ -79,10 +80,10 @@ spec:
 }
 
 // documents parses what the clusters say.
-func (s *stage) documents(members []member) []templates.Document {
-	docs := make([]templates.Document, len(members))
+func (s *stage) documents(members []member) []document.Document {
+	docs := make([]document.Document, len(members))
 	for i, m := range members {
-		parsed, faults := templates.ParseClusters(m.path(), []byte(m.document(0)))
+		parsed, faults := document.ParseClusters(m.path(), []byte(m.document(0)))
 		if len(parsed) != 1 || len(faults) > 0 {
 			s.Fatalf("parse %s: %v", m.path(), faults)
 		}

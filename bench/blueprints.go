@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 const (
@@ -211,7 +212,7 @@ func (w *fleetWorld) floorOfAssessing() time.Duration {
 
 // render makes a root module. Its tree is not looked at: the template is another
 // repository's.
-func (s *stage) render(resolver *templates.Resolver, doc templates.Document) *templates.Root {
+func (s *stage) render(resolver *templates.Resolver, doc document.Document) *templates.Root {
 	root, faults, err := resolver.Resolve(context.Background(), nil, doc)
 	s.check(err)
 	if len(faults) > 0 {
@@ -229,8 +230,8 @@ func (w *fleetWorld) floorOfProposing() time.Duration {
 			continue
 		}
 		data := []byte(m.document(0))
-		docs, _ := templates.ParseClusters(m.path(), data)
-		edited, err := templates.SetVersion(data, docs[0], next)
+		docs, _ := document.ParseClusters(m.path(), data)
+		edited, err := document.SetVersion(data, docs[0], next)
 		w.check(err)
 		files[m.path()] = string(edited)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
-	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 const (
@@ -138,7 +138,7 @@ func (w *fleetWorld) pushes(rounds int) (push, beyond, floor time.Duration, peak
 		began = time.Now()
 		w.run("git", "-C", mirror, "fetch", "--quiet")
 		data := w.run("git", "-C", mirror, "show", "main:"+changed.path())
-		if docs, faults := templates.ParseClusters(changed.path(), data); len(docs) != 1 || len(faults) > 0 {
+		if docs, faults := document.ParseClusters(changed.path(), data); len(docs) != 1 || len(faults) > 0 {
 			w.Fatalf("parse %s: %v", changed.path(), faults)
 		}
 		all, without, bare = append(all, took), append(without, max(0, took-fetch)), append(bare, time.Since(began))
@@ -233,7 +233,7 @@ func (w *fleetWorld) command(args ...string) time.Duration {
 func (w *fleetWorld) floorOfReading() time.Duration {
 	began := time.Now()
 	for _, m := range w.members {
-		if docs, faults := templates.ParseClusters(m.path(), []byte(m.document(0))); len(docs) != 1 || len(faults) > 0 {
+		if docs, faults := document.ParseClusters(m.path(), []byte(m.document(0))); len(docs) != 1 || len(faults) > 0 {
 			w.Fatalf("parse %s: %v", m.path(), faults)
 		}
 	}

@@ -55,21 +55,25 @@ func run(args []string, out io.Writer) error {
 	binary := flags.String("holdfast", "bin/holdfast", "the binary to measure")
 	results := flags.String("out", "", "file for the figures as JSON; empty writes none")
 	markdown := flags.Bool("markdown", false, "only print the figures of -out as a Markdown table, without measuring")
+	headlines := flags.Bool("headlines", false, "only print the few figures for README.md as a Markdown table, without measuring")
 	rounds := flags.Int("rounds", 3, "how often each thing is measured; the median counts")
 	sizes := flags.String("sizes", "1,10,50", "clusters of the pull requests")
 	parallel := flags.Int("parallel", 4, "runs at once, for Holdfast and for the floor")
 	fleets := flags.String("fleets", "100,1000,10000", "clusters of the fleets")
 	huge := flags.Bool("hundred-thousand", false, "also a fleet of 100,000 clusters, which takes long")
-	only := flags.String("only", "", "measure one part only: pulls, providers, hooks, fleets, days, templates")
+	only := flags.String("only", "", "measure one part only: pulls, providers, hooks, strangers, fleets, days, templates")
 	whole := flags.Bool("whole-days", false, "simulate whole days of large fleets, which takes long")
 	keep := flags.Bool("keep", false, "keep the servers' folders, with their logs")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *markdown {
+	if *markdown || *headlines {
 		figures, err := readFigures(*results)
 		if err != nil {
 			return err
+		}
+		if *headlines {
+			return printHeadlines(out, figures)
 		}
 		return printMarkdown(out, figures)
 	}
@@ -150,6 +154,7 @@ func (b *bench) measure(only string) ([]figure, error) {
 		{"pulls", func(s *stage) []figure { return b.pullRequests(s, plainModule) }},
 		{"providers", func(s *stage) []figure { return b.pullRequests(s, providerModule) }},
 		{"hooks", b.deliveries},
+		{"strangers", b.strangers},
 		{"fleets", b.fleets},
 		{"days", b.days},
 		{"templates", b.blueprints},
@@ -248,6 +253,33 @@ func printMarkdown(out io.Writer, figures []figure) error {
 			lines = append(lines, "")
 		}
 		lines = append(lines, markdown(curves)...)
+	}
+	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
+	return err
+}
+
+// headlines are the figures that README.md shows, in its words.
+var headlines = []struct {
+	name  string
+	n     int
+	words string
+}{
+	{"pull request, two providers", 50, "Plan a pull request of 50 clusters, two providers each"},
+	{"fleet: push of one document to decision", 10_000, "Push of one document in a fleet of 10,000 clusters, to the decision; floor: the fetch"},
+	{"fleet: get clusters of a project", 10_000, "List the clusters of a project in that fleet; floor: the query"},
+	{"fleet: start to ready", 10_000, "Start of the server with that fleet; floor: reading its records"},
+	{"fleet: memory at rest, resident", 10_000, "Memory at rest with that fleet"},
+}
+
+func printHeadlines(out io.Writer, figures []figure) error {
+	lines := []string{"| | Measured | Floor | Ratio |", "|---|--:|--:|--:|"}
+	for _, h := range headlines {
+		i := slices.IndexFunc(figures, func(f figure) bool { return f.Name == h.name && f.N == h.n })
+		if i < 0 {
+			return fmt.Errorf("there is no figure %q for %d: measure all sizes first", h.name, h.n)
+		}
+		cells := figures[i].cells()
+		lines = append(lines, "| "+strings.Join([]string{h.words, cells[2], cells[3], cells[4]}, " | ")+" |")
 	}
 	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err

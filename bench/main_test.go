@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 func TestFiguresAreKeptAndShown(t *testing.T) {
@@ -81,7 +82,7 @@ func TestFleetsAreFleets(t *testing.T) {
 	files := fleetFiles(members)
 	seen := make(map[string]bool)
 	for _, m := range members {
-		docs, faults := templates.ParseClusters(m.path(), []byte(files[m.path()]))
+		docs, faults := document.ParseClusters(m.path(), []byte(files[m.path()]))
 		if len(docs) != 1 || len(faults) > 0 || docs[0].Cluster.Name != m.name || docs[0].Cluster.Project != m.project || seen[m.name] {
 			t.Fatalf("%s has %d documents, faults: %v", m.path(), len(docs), faults)
 		}
@@ -127,7 +128,7 @@ func TestBlueprintFleetIsMadeFromTheLibrary(t *testing.T) {
 		if m.upgrades() {
 			upgrades++
 		}
-		docs, faults := templates.ParseClusters(m.path(), []byte(m.document(0)))
+		docs, faults := document.ParseClusters(m.path(), []byte(m.document(0)))
 		if len(docs) != 1 || len(faults) > 0 {
 			t.Fatalf("%s: %v", m.path(), faults)
 		}

@@ -15,8 +15,9 @@ import (
 // records what the world was then: the cluster's last applied run and the serial
 // of its state. It is an ErrConflict if the run is not claimable any more, its
 // state location has a running run, or limit runs are running already. A limit
-// of zero means none.
-func (s *Store) ClaimRun(ctx context.Context, id, agent string, now time.Time, limit int) (holdfast.Run, error) {
+// of zero means none. While a state stands that could not be saved, only a run of
+// kind RunState is claimable at its location. A state lock of an attempt that has ended is released.
+func (s *Store) ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error) {
 	var run holdfast.Run
 	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
 		// First, so that claims come one by one on every database: the limit and
@@ -33,7 +34,8 @@ func (s *Store) ClaimRun(ctx context.Context, id, agent string, now time.Time, l
 		}
 		run.Status, run.Reason, run.Detail, run.Step = holdfast.RunRunning, "", "", ""
 		run.Attempt++
-		run.Fence, run.Agent, run.HeartbeatAt = fence, agent, now.UTC()
+		run.Fence, run.HeartbeatAt = fence, now.UTC()
+		run.Agent, run.AgentProcess, run.AgentFolder = agent.ID, agent.Process, agent.Folder
 		run.NotBefore, run.FinishedAt = time.Time{}, time.Time{}
 		if run.StartedAt.IsZero() {
 			run.StartedAt = now.UTC()
@@ -43,6 +45,9 @@ func (s *Store) ClaimRun(ctx context.Context, id, agent string, now time.Time, l
 		}
 		run.Version++
 		if err := s.storeRun(ctx, q, run); err != nil {
+			return err
+		}
+		if err := dropDeadLocks(ctx, q, stateLocation(run)); err != nil {
 			return err
 		}
 		_, err = q.exec(ctx, `INSERT INTO attempts (run, attempt, fence, agent, status, reason, claimed_at, ended_at,
@@ -66,6 +71,11 @@ func checkClaim(ctx context.Context, q querier, run holdfast.Run, now time.Time,
 		return fmt.Errorf("it is %s: %w", run.Status, holdfast.ErrConflict)
 	}
 	var running, here int
+	if run.Kind != holdfast.RunState {
+		if err := unsavedAt(ctx, q, stateLocation(run)); err != nil {
+			return fmt.Errorf("%w: %w", err, holdfast.ErrConflict)
+		}
+	}
 	err := q.row(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN state_location = ? THEN 1 ELSE 0 END), 0)
 		FROM runs WHERE status = 'running'`, stateLocation(run)).Scan(&running, &here)
 	switch {
@@ -118,9 +128,35 @@ func (s *Store) Beat(ctx context.Context, ref holdfast.AttemptRef, step string, 
 }
 
 // EndAttempt stores run, whose running attempt ref ends with it, as UpdateRun
-// does, and closes the attempt's row. ErrFenced if ref is not the run's running
-// attempt.
+// does, closes the attempt's row, and releases the state lock that the attempt
+// holds in Holdfast's own backend. ErrFenced if ref is not the run's running
+// attempt; ErrUnsaved, and nothing is stored, if it has planned well with a state
+// that a newer one could not be saved over.
 func (s *Store) EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error) {
+	return s.endAttempt(ctx, ref, run, func(context.Context, querier) error { return nil })
+}
+
+// EndUnlocked is EndAttempt for an attempt that may still be executed: a
+// *holdfast.StateLockedError, and nothing is stored, if it holds the state's
+// lock in Holdfast's own backend.
+func (s *Store) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error) {
+	return s.endAttempt(ctx, ref, run, func(ctx context.Context, q querier) error {
+		held, err := readLock(ctx, q, stateLocation(run))
+		switch {
+		case errors.Is(err, holdfast.ErrNotFound):
+			return nil
+		case err != nil:
+			return err
+		case held.By == ref:
+			return &holdfast.StateLockedError{Lock: held}
+		}
+		return nil // another's, who is dead
+	})
+}
+
+func (s *Store) endAttempt(
+	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, allowed func(context.Context, querier) error,
+) (holdfast.Run, error) {
 	switch {
 	case run.ID != ref.Run:
 		return holdfast.Run{}, fmt.Errorf("end attempt %d of run %q: the record is of run %q", ref.Attempt, ref.Run, run.ID)
@@ -137,6 +173,14 @@ func (s *Store) EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run hol
 		}
 		if old.Status != holdfast.RunRunning || old.Ref() != ref {
 			return holdfast.ErrFenced
+		}
+		if err := allowed(ctx, q); err != nil {
+			return err
+		}
+		if !run.Kind.Writes() && run.Status.Good() {
+			if err := unsavedAt(ctx, q, stateLocation(run)); err != nil {
+				return err
+			}
 		}
 		run, err = s.replaceRun(ctx, q, old, run)
 		return err

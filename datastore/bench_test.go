@@ -29,7 +29,7 @@ func BenchmarkClaimRun(b *testing.B) {
 				create(b, store, newRun(100_000+i))
 				b.StartTimer()
 				run := must[[]holdfast.Run](b)(store.Claimable(b.Context(), holdfast.ClaimFilter{Now: noon, Limit: 1}))[0]
-				run = must[holdfast.Run](b)(store.ClaimRun(b.Context(), run.ID, "agent", noon, 10))
+				run = must[holdfast.Run](b)(store.ClaimRun(b.Context(), run.ID, holdfast.AgentRef{ID: "agent"}, noon, 10))
 				end(b, store, run, holdfast.RunPlanned)
 			}
 		})

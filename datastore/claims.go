@@ -11,7 +11,8 @@ import (
 
 // Claimable returns the runs that an agent may claim, in order: those that write
 // first, then plans, then trials, then drift checks, each the oldest first; at most one for
-// each state location, none for a location where a run is running.
+// each state location, none for a location where a run is running, and only runs
+// of kind RunState where a state stands that could not be saved.
 func (s *Store) Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error) {
 	var runs []holdfast.Run
 	err := s.db.read(ctx, func(ctx context.Context, q querier) error {
@@ -71,13 +72,24 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 	for _, provider := range filter.Providers {
 		c.add(`provider <> ?`, provider)
 	}
+	unsaved := map[string]bool{}
+	err = q.each(ctx, func(row scanner) error {
+		var location string
+		err := row.Scan(&location)
+		unsaved[location] = true
+		return err
+	}, `SELECT location FROM unsaved_states`)
+	if err != nil {
+		return nil, err
+	}
 	var ids []string
 	err = q.each(ctx, func(row scanner) error {
 		var id, location string
-		if err := row.Scan(&id, &location); err != nil {
+		var kind holdfast.RunKind
+		if err := row.Scan(&id, &location, &kind); err != nil {
 			return err
 		}
-		if taken[location] {
+		if taken[location] || unsaved[location] && kind != holdfast.RunState {
 			return nil
 		}
 		taken[location] = true
@@ -85,7 +97,7 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 			return errStop
 		}
 		return nil
-	}, `SELECT id, state_location FROM runs`+c.where()+` ORDER BY priority, created_at, id`, c.args...)
+	}, `SELECT id, state_location, kind FROM runs`+c.where()+` ORDER BY priority, created_at, id`, c.args...)
 	if err != nil && !errors.Is(err, errStop) {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func writeOne(ctx context.Context, store *datastore.Store, n int) error {
 		return err
 	}
 	fmt.Println("created", n)
-	run, err := store.ClaimRun(ctx, run.ID, "agent", noon, 0)
+	run, err := store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0)
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func fillDisk(dir string) error {
 	if err := store.CreateRun(ctx, newRun(0)); err != nil {
 		return err
 	}
-	run, err := store.ClaimRun(ctx, newRun(0).ID, "agent", noon, 0)
+	run, err := store.ClaimRun(ctx, newRun(0).ID, holdfast.AgentRef{ID: "agent"}, noon, 0)
 	if err != nil {
 		return err
 	}

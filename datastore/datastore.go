@@ -136,6 +136,9 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 	if err := s.db.write(ctx, endClaims); err != nil {
 		return err
 	}
+	if err := s.releaseDeadLocks(ctx); err != nil {
+		return err
+	}
 	store, err := s.identify(ctx)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 )
 
 // noon is when the tests' clocks stand.
@@ -39,6 +40,7 @@ func TestStore(t *testing.T) {
 		"outbox failures": testOutboxFailures,
 		"outbox order":    testOutboxOrder,
 		"outbox runs":     testOutboxRuns,
+		"outbox faults":   testWantedFaults,
 		"many posters":    testManyPosters,
 		"commands":        testCommands,
 		"artefacts":       testArtefacts,
@@ -53,6 +55,7 @@ func TestStore(t *testing.T) {
 		"audit":           testAudit,
 		"sweep":           testSweep,
 		"summaries":       testSummaries,
+		"changes":         testChanges,
 		"drift due":       testDriftDue,
 		"history":         testHistory,
 		"resources":       testResources,
@@ -65,7 +68,6 @@ func TestStore(t *testing.T) {
 		"trials":          testTrials,
 		"rename":          testRename,
 		"rename refusals": testRenameRefusals,
-		"rename lock":     testRenameLock,
 		"rename, empty":   testRenameOverEmpty,
 		"everything":      testEverythingAtOnce,
 	}
@@ -81,13 +83,13 @@ func TestStore(t *testing.T) {
 
 func openSQLite(t testing.TB) *datastore.Store {
 	t.Helper()
-	return openAt(t, datastore.Options{Path: filepath.Join(t.TempDir(), "holdfast.db")})
+	return openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db")})
 }
 
 // openBucket opens a store whose blobs are in a bucket that is no folder.
 func openBucket(t testing.TB) *datastore.Store {
 	t.Helper()
-	return openAt(t, datastore.Options{Path: filepath.Join(t.TempDir(), "holdfast.db"), BlobURL: "mem://"})
+	return openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db"), BlobURL: "mem://"})
 }
 
 // openAt opens a store with the test's key and clock unless opts say otherwise.
@@ -154,7 +156,7 @@ func create(t testing.TB, store *datastore.Store, runs ...holdfast.Run) {
 func claim(t testing.TB, store *datastore.Store, run holdfast.Run) holdfast.Run {
 	t.Helper()
 	create(t, store, run)
-	claimed, err := store.ClaimRun(t.Context(), run.ID, "agent", noon, 0)
+	claimed, err := store.ClaimRun(t.Context(), run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

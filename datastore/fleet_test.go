@@ -62,7 +62,7 @@ func testSummaries(t *testing.T, open opener) {
 	wantGone.Name, wantGone.Phase = "gone", holdfast.PhaseDeleted
 	wantNetwork.Name, wantNetwork.Phase, wantNetwork.Suspended, wantNetwork.UpToDate = "network", holdfast.PhaseActive, true, true
 	wantNetwork.Drift, wantNetwork.DriftCounts = holdfast.DriftFound, network.Drift.Counts
-	wantNetwork.CheckedAt, wantNetwork.DriftDue, wantNetwork.Applied, wantNetwork.UpdatedAt = noon, noon.Add(time.Hour), "abc", noon.Add(1)
+	wantNetwork.CheckedAt, wantNetwork.DriftDue, wantNetwork.Applied, wantNetwork.UpdatedAt = noon, noon.Add(time.Hour), holdfast.AppliedLine{Revision: "abc"}, noon.Add(1)
 	wantOld.Name, wantOld.Phase, wantOld.Removed, wantOld.Environment = "old", holdfast.PhaseDeleting, true, "development"
 	if diff := differ([]holdfast.ClusterSummary{wantApp, wantGone, wantNetwork, wantOld}, summaries); diff != "" {
 		t.Errorf("ClusterSummaries() (-want +got):\n%s", diff)
@@ -184,7 +184,7 @@ func testDriftDue(t *testing.T, open opener) {
 			t.Errorf("DriftDue() with a run that is %s (-want +got):\n%s", status, diff)
 		}
 	}
-	busy = must[holdfast.Run](t)(store.ClaimRun(ctx, busy.ID, "agent", noon.Add(time.Hour), 0))
+	busy = must[holdfast.Run](t)(store.ClaimRun(ctx, busy.ID, holdfast.AgentRef{ID: "agent"}, noon.Add(time.Hour), 0))
 	if diff := differ([]string{"never-checked", "c006"}, due(noon, 2)); diff != "" {
 		t.Errorf("DriftDue() with a running run (-want +got):\n%s", diff)
 	}
@@ -372,7 +372,7 @@ func testClaimFilters(t *testing.T, open opener) {
 	check(map[string]int{}, 0)
 	var running []holdfast.Run
 	for _, id := range []string{"run-0001", "run-0003", "run-0005", "run-0006"} {
-		running = append(running, must[holdfast.Run](t)(store.ClaimRun(ctx, id, "agent", noon, 0)))
+		running = append(running, must[holdfast.Run](t)(store.ClaimRun(ctx, id, holdfast.AgentRef{ID: "agent"}, noon, 0)))
 	}
 	check(map[string]int{"aws": 2, "gcp": 1, "": 1}, 2)
 	for _, run := range slices.Backward(running) {

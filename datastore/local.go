@@ -167,9 +167,9 @@ func (s *Store) SaveLocalStatus(ctx context.Context, repo string, status holdfas
 		return fmt.Errorf("save local status: %w", err)
 	}
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
-		_, err := q.exec(ctx, `INSERT INTO local_statuses (repo, revision, context, doc) VALUES (?, ?, ?, ?)
-			ON CONFLICT (repo, revision, context) DO UPDATE SET doc = excluded.doc`,
-			repo, string(status.Revision), status.Context, doc)
+		_, err := q.exec(ctx, `INSERT INTO local_statuses (repo, revision, context, set_at, doc) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (repo, revision, context) DO UPDATE SET set_at = excluded.set_at, doc = excluded.doc`,
+			repo, string(status.Revision), status.Context, nanos(s.now()), doc)
 		return err
 	})
 	if err != nil {

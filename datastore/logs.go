@@ -42,7 +42,7 @@ func (s *Store) AppendLog(ctx context.Context, ref holdfast.AttemptRef, offset i
 		if _, err := running(ctx, q, ref, q.forUpdate); err != nil {
 			return err
 		}
-		next, err = appendLog(ctx, q, ref, offset, data)
+		next, err = s.appendLog(ctx, q, ref, offset, data)
 		return err
 	})
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Store) AppendLog(ctx context.Context, ref holdfast.AttemptRef, offset i
 	return next, nil
 }
 
-func appendLog(ctx context.Context, q querier, ref holdfast.AttemptRef, offset int64, data []byte) (int64, error) {
+func (s *Store) appendLog(ctx context.Context, q querier, ref holdfast.AttemptRef, offset int64, data []byte) (int64, error) {
 	var size, received int64
 	var capped bool
 	err := q.row(ctx, `SELECT log_size, log_received, log_capped FROM attempts WHERE run = ? AND attempt = ?`,
@@ -74,8 +74,12 @@ func appendLog(ctx context.Context, q querier, ref holdfast.AttemptRef, offset i
 	for len(data) > 0 {
 		n := min(len(data), maxChunk)
 		size += int64(n)
+		sealed, err := s.keys.seal("log", chunkName(ref.Run, ref.Attempt, size), data[:n])
+		if err != nil {
+			return 0, fmt.Errorf("encrypt: %w", err)
+		}
 		if _, err := q.exec(ctx, `INSERT INTO log_chunks (run, attempt, end_at, data) VALUES (?, ?, ?, ?)`,
-			ref.Run, ref.Attempt, size, data[:n]); err != nil {
+			ref.Run, ref.Attempt, size, sealed); err != nil {
 			return 0, err
 		}
 		data = data[n:]
@@ -83,6 +87,11 @@ func appendLog(ctx context.Context, q querier, ref holdfast.AttemptRef, offset i
 	_, err = q.exec(ctx, `UPDATE attempts SET log_size = ?, log_received = ?, log_capped = ? WHERE run = ? AND attempt = ?`,
 		size, received, boolInt(capped), ref.Run, ref.Attempt)
 	return received, err
+}
+
+// chunkName says which part of which log a chunk is: it decrypts as no other.
+func chunkName(run string, attempt int, end int64) string {
+	return fmt.Sprintf("%s/%d/%d", run, attempt, end)
 }
 
 // Log reads an attempt's log from offset (attempt 0: the last one), at most 1
@@ -145,7 +154,7 @@ func (s *Store) readLog(ctx context.Context, run string, attempt int, offset int
 		if err != nil {
 			return err
 		}
-		if err := readChunks(ctx, q, run, attempt, &part); err != nil {
+		if err := s.readChunks(ctx, q, run, attempt, &part); err != nil {
 			return err
 		}
 		part.Done = ended != 0 && part.Next >= size
@@ -155,12 +164,16 @@ func (s *Store) readLog(ctx context.Context, run string, attempt int, offset int
 }
 
 // readChunks fills part from part.Next on.
-func readChunks(ctx context.Context, q querier, run string, attempt int, part *holdfast.LogRange) error {
+func (s *Store) readChunks(ctx context.Context, q querier, run string, attempt int, part *holdfast.LogRange) error {
 	err := q.each(ctx, func(row scanner) error {
 		var end int64
-		var data []byte
-		if err := row.Scan(&end, &data); err != nil {
+		var sealed []byte
+		if err := row.Scan(&end, &sealed); err != nil {
 			return err
+		}
+		data, err := s.keys.unseal("log", chunkName(run, attempt, end), sealed)
+		if err != nil {
+			return fmt.Errorf("decrypt: %w", err)
 		}
 		begin := end - int64(len(data))
 		part.Data = append(part.Data, data[max(part.Next-begin, 0):]...)

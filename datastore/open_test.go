@@ -190,7 +190,7 @@ func TestNothingSecretAtRest(t *testing.T) {
 	}
 }
 
-// plant writes secret into everything that is not a name, status or log.
+// plant writes secret into everything that is not a name or status.
 func plant(t testing.TB, store *datastore.Store, planted int, secret string) {
 	t.Helper()
 
@@ -231,6 +231,7 @@ func plant(t testing.TB, store *datastore.Store, planted int, secret string) {
 	if err := store.Suspend(ctx, holdfast.Suspension{Project: fmt.Sprint(planted), By: "ana", Reason: secret}); err != nil {
 		t.Fatal(err)
 	}
+	must[int64](t)(store.AppendLog(ctx, run.Ref(), 0, []byte(secret)))
 	must[bool](t)(store.StoreCommand(ctx, holdfast.Command{ID: fmt.Sprint(planted), PullRequest: ref, CommentID: "1", Text: secret}))
 	must[holdfast.PullRequest](t)(store.SaveLocalPullRequest(ctx, holdfast.PullRequest{PullRequestRef: ref, Title: secret}))
 	must[holdfast.Comment](t)(store.SaveLocalComment(ctx, holdfast.Comment{PullRequest: ref, Body: secret}))

@@ -80,11 +80,12 @@ func (s *Store) Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfa
 }
 
 func sameContent(a, b holdfast.Post) bool {
-	return a.Title == b.Title && a.Closed == b.Closed && a.Body == b.Body && a.Status == b.Status && a.Reaction == b.Reaction
+	return a.Title == b.Title && a.Closed == b.Closed && a.Body == b.Body && a.Status == b.Status && a.Reaction == b.Reaction &&
+		slices.Equal(a.Faults, b.Faults)
 }
 
 // Want stores what a post shall say: Wanted grows if the content (Title, Closed,
-// Body, Status, Reaction) differs from what was wanted last, else nothing happens. Runs and
+// Body, Status, Faults, Reaction) differs from what was wanted last, else nothing happens. Runs and
 // Head are stored with it in any case; if the content they go with is on the
 // forge already, the runs count as posted. With After it is posted when the post
 // of that key has posted what is wanted of it now. What was given up is tried
@@ -129,7 +130,8 @@ func wantedAlready(old, post holdfast.Post) bool {
 func (s *Store) sealPost(post holdfast.Post) ([]byte, error) {
 	return s.keys.sealJSON("post", post.Key, holdfast.Post{
 		Key: post.Key, Kind: post.Kind, Repo: post.Repo, PullRequest: post.PullRequest,
-		Title: post.Title, Closed: post.Closed, Body: post.Body, Status: post.Status, CommentID: post.CommentID, Reaction: post.Reaction,
+		Title: post.Title, Closed: post.Closed, Body: post.Body, Status: post.Status, Faults: post.Faults,
+		CommentID: post.CommentID, Reaction: post.Reaction,
 	})
 }
 
@@ -287,6 +289,43 @@ func (s *Store) Posted(ctx context.Context, post holdfast.Post, at time.Time) er
 	})
 	if err != nil {
 		return fmt.Errorf("record post %q: %w", post.Key, err)
+	}
+	return nil
+}
+
+// RetryPosts has what was given up of a pull request or, without a number, of all of
+// a repository claimed again as if it had never failed.
+func (s *Store) RetryPosts(ctx context.Context, ref holdfast.PullRequestRef) error {
+	query := `UPDATE posts SET abandoned = 0, not_before = 0, failures = 0 WHERE wanted > posted AND abandoned = wanted`
+	args := []any{ref.Repo}
+	if ref.Number != 0 {
+		query, args = query+` AND pr_repo = ? AND pr_number = ?`, append(args, ref.Number)
+	} else {
+		// What is not of a pull request has its repository in the key alone.
+		status, summary := "status:"+ref.Repo+":", "issue:drift-summary:"+ref.Repo
+		query += ` AND (pr_repo = ? OR substr(post_key, 1, ?) = ? OR post_key = ?)`
+		args = append(args, len([]rune(status)), status, summary)
+	}
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		_, err := q.exec(ctx, query, args...)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("retry posts of %s: %w", ref.Repo, err)
+	}
+	return nil
+}
+
+// PostLost has a post made again whose content was on the forge under that id and is
+// not any longer; one that has changed since is left alone.
+func (s *Store) PostLost(ctx context.Context, key, externalID string) error {
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		_, err := q.exec(ctx, `UPDATE posts SET wanted = wanted + 1, wanted_at = ?, external_id = ''
+			WHERE post_key = ? AND external_id = ? AND posted = wanted`, nanos(s.now()), key, externalID)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("record that post %q is lost: %w", key, err)
 	}
 	return nil
 }

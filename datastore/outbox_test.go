@@ -3,6 +3,7 @@ package datastore_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -376,5 +377,19 @@ func testOutboxOrder(t *testing.T, open opener) {
 	}
 	if all := must[[]holdfast.Post](t)(store.Posts(ctx, holdfast.PostFilter{})); len(all) != 3 {
 		t.Errorf("Posts() of all = %v", keys(all))
+	}
+}
+
+// The faults that a check run shows are a part of what is wanted.
+func testWantedFaults(t *testing.T, open opener) {
+	store := open(t)
+	check := holdfast.Post{Key: "check:fleet:abc", Kind: holdfast.PostCheck, Repo: "fleet", Faults: holdfast.Faults{{File: "a.yaml", Line: 3, Message: "no"}}}
+	for i, faults := range []holdfast.Faults{check.Faults, check.Faults, {{File: "a.yaml", Line: 4, Message: "no"}}, nil} {
+		check.Faults = faults
+		want(t, store, check)
+		got, err := store.Post(t.Context(), check.Key)
+		if wanted := []int64{1, 1, 2, 3}[i]; err != nil || got.Wanted != wanted || !slices.Equal(got.Faults, faults) {
+			t.Errorf("wanted %d with %v, want %d with %v: %v", got.Wanted, got.Faults, wanted, faults, err)
+		}
 	}
 }

@@ -13,6 +13,7 @@ func (s *Store) rebuild(ctx context.Context) error {
 	for name, fill := range map[string]func(ctx context.Context, q querier) error{
 		"runs":     s.rebuildRuns,
 		"clusters": s.rebuildClusters,
+		"logs":     s.rebuildLogs,
 	} {
 		var wanted int
 		if err := s.db.reader().row(ctx, `SELECT COUNT(*) FROM rebuilds WHERE name = ?`, name).Scan(&wanted); err != nil {
@@ -91,6 +92,44 @@ func (s *Store) rebuildClusters(ctx context.Context, q querier) error {
 			}
 			if err := storeSummary(ctx, q, c); err != nil {
 				return err
+			}
+		}
+		return nil
+	})
+}
+
+// rebuildLogs encrypts the logs that were written before logs were encrypted.
+func (s *Store) rebuildLogs(ctx context.Context, q querier) error {
+	type chunk struct {
+		attempt int
+		end     int64
+	}
+	return batches(ctx, q, "runs", "id", func(keys []string) error {
+		for _, run := range keys {
+			var chunks []chunk
+			err := q.each(ctx, func(row scanner) error {
+				var c chunk
+				err := row.Scan(&c.attempt, &c.end)
+				chunks = append(chunks, c)
+				return err
+			}, `SELECT attempt, end_at FROM log_chunks WHERE run = ?`, run)
+			if err != nil {
+				return err
+			}
+			for _, c := range chunks {
+				var plain []byte
+				err := q.row(ctx, `SELECT data FROM log_chunks WHERE run = ? AND attempt = ? AND end_at = ?`, run, c.attempt, c.end).Scan(&plain)
+				if err != nil {
+					return err
+				}
+				sealed, err := s.keys.seal("log", chunkName(run, c.attempt, c.end), plain)
+				if err != nil {
+					return err
+				}
+				_, err = q.exec(ctx, `UPDATE log_chunks SET data = ? WHERE run = ? AND attempt = ? AND end_at = ?`, sealed, run, c.attempt, c.end)
+				if err != nil {
+					return err
+				}
 			}
 		}
 		return nil

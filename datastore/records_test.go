@@ -104,6 +104,18 @@ func testSources(t *testing.T, open opener) {
 		}
 	}
 	must[holdfast.Revision](t)(store.PinTag(ctx, "other", "v1.0.0", "fed"))
+	if err := store.MovePin(ctx, "other", "v1.0.0", "abc", "def"); err != nil {
+		t.Fatal(err)
+	}
+	if got := must[holdfast.Revision](t)(store.PinTag(ctx, "other", "v1.0.0", "x")); got != "fed" {
+		t.Errorf("moved from another commit, it is %s", got)
+	}
+	if err := store.MovePin(ctx, "other", "v1.0.0", "fed", "def"); err != nil {
+		t.Fatal(err)
+	}
+	if got := must[holdfast.Revision](t)(store.PinTag(ctx, "other", "v1.0.0", "x")); got != "def" {
+		t.Errorf("moved, it is %s", got)
+	}
 	pins := must[map[string]holdfast.Revision](t)(store.TagPins(ctx, "templates"))
 	if diff := differ(map[string]holdfast.Revision{"v1.0.0": "abc", "v1.0.1": "def"}, pins); diff != "" {
 		t.Errorf("TagPins() (-want +got):\n%s", diff)

@@ -59,6 +59,11 @@ func (s *Store) renameCluster(ctx context.Context, from, to holdfast.ClusterReco
 }
 
 func nobodyRuns(ctx context.Context, q querier, from, to string) error {
+	for _, location := range []string{locationOf(from), locationOf(to)} {
+		if err := unsavedAt(ctx, q, location); err != nil {
+			return fmt.Errorf("%w: %w", err, holdfast.ErrConflict)
+		}
+	}
 	var id string
 	err := q.row(ctx, `SELECT id FROM runs WHERE status = 'running' AND (cluster IN (?, ?) OR state_location IN (?, ?)) LIMIT 1`,
 		from, to, locationOf(from), locationOf(to)).Scan(&id)
@@ -75,12 +80,9 @@ func nobodyRuns(ctx context.Context, q querier, from, to string) error {
 // but the empty states that a destroyed cluster of that name has left: the
 // versions go on counting after those.
 func (s *Store) moveState(ctx context.Context, q querier, from, to string) error {
-	var locks int
-	if err := q.row(ctx, `SELECT COUNT(*) FROM state_locks WHERE location = ?`, to).Scan(&locks); err != nil {
+	// Nobody runs at either place: what is locked there was left behind.
+	if _, err := q.exec(ctx, `DELETE FROM state_locks WHERE location IN (?, ?)`, from, to); err != nil {
 		return err
-	}
-	if locks > 0 {
-		return fmt.Errorf("there is a state lock at %q: %w", to, holdfast.ErrConflict)
 	}
 	there, err := readCounters(ctx, q, to)
 	if err != nil {
@@ -114,8 +116,7 @@ func (s *Store) moveState(ctx context.Context, q querier, from, to string) error
 			return err
 		}
 	}
-	_, err = q.exec(ctx, `UPDATE state_locks SET location = ? WHERE location = ?`, to, from)
-	return err
+	return nil
 }
 
 // counters are of the versions at a location; zero if there is none.

@@ -33,11 +33,21 @@ type Retention struct {
 	Logs time.Duration
 	// Audit is how long the audit trail is kept. Zero means for ever.
 	Audit time.Duration
+	// Ended is how long pull requests are kept after they were closed or merged,
+	// with what was shown of them and said in them. Zero means 180 days; less than
+	// 30 days is 30, negative keeps all. One whose merge a cluster waits with stays.
+	Ended time.Duration
 }
 
 const keepAll = 1 << 60
 
 func (r *Retention) complete() {
+	switch {
+	case r.Ended == 0:
+		r.Ended = endedKept
+	case r.Ended > 0:
+		r.Ended = max(r.Ended, endedFewest)
+	}
 	for _, number := range []struct {
 		value                 *int
 		ordinary, fewest, all int
@@ -66,6 +76,7 @@ const (
 // prunable is of runs AS r that nothing needs any more.
 const prunable = `NOT (r.` + unfinished + `)
 	AND NOT EXISTS (SELECT 1 FROM run_references AS k WHERE k.run = r.id)
+	AND NOT EXISTS (SELECT 1 FROM unsaved_states AS u WHERE u.run = r.id OR u.job = r.id)
 	AND NOT EXISTS (SELECT 1 FROM pull_requests AS p WHERE p.repo = r.pr_repo AND p.number = r.pr_number
 		AND (p.state = 'open' OR p.state = 'merged' AND r.posted_at > 0
 			AND EXISTS (SELECT 1 FROM pull_request_clusters AS a WHERE a.repo = p.repo AND a.number = p.number AND a.cluster = r.cluster)
@@ -92,8 +103,14 @@ func (s *Store) prune(ctx context.Context, before time.Time) (int, error) {
 	if err := s.pruneAudit(ctx); err != nil {
 		return runs + bundles, fmt.Errorf("prune audit trail: %w", err)
 	}
+	if err := s.pruneEnded(ctx); err != nil {
+		return runs + bundles, fmt.Errorf("prune ended pull requests: %w", err)
+	}
 	if err := s.pruneImpacts(ctx); err != nil {
 		return runs + bundles, fmt.Errorf("prune impacts: %w", err)
+	}
+	if err := s.pruneChanges(ctx); err != nil {
+		return runs + bundles, fmt.Errorf("prune changes: %w", err)
 	}
 	return runs + bundles, nil
 }

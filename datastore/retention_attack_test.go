@@ -5,13 +5,14 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 )
 
 // What an apply has left half done is destroyed from what that apply began with:
 // it is kept until something was applied, or the cluster is gone.
 func TestAnApplyThatFailedIsKept(t *testing.T) {
 	t.Parallel()
-	p := openPast(t, t.TempDir(), datastore.Retention{Runs: 1})
+	p := openPast(t, memory.Dir(t), datastore.Retention{Runs: 1})
 	rec := must[holdfast.ClusterRecord](t)(p.SaveCluster(t.Context(), holdfast.ClusterRecord{Name: "c", Phase: holdfast.PhaseFailed}))
 	failed := p.run(holdfast.RunApply, func(run *holdfast.Run) { run.Status = holdfast.RunErrored }).ID
 	for range 60 {

@@ -6,13 +6,14 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 )
 
 // TestFailedChecksTakeNothingAway: what the last good check found is told while
 // the later ones fail, however many they are.
 func TestFailedChecksTakeNothingAway(t *testing.T) {
 	t.Parallel()
-	p := openPast(t, t.TempDir(), datastore.Retention{DriftRuns: 2})
+	p := openPast(t, memory.Dir(t), datastore.Retention{DriftRuns: 2})
 	found := []string{p.run(holdfast.RunDrift, nil).ID, p.run(holdfast.RunDrift, nil).ID, p.run(holdfast.RunDrift, nil).ID}
 	var failed []string
 	for range 5 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 )
 
 // aPlan is too large for a row.
@@ -81,7 +82,7 @@ func (p *past) left() []string {
 
 func TestRetentionCounts(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := memory.Dir(t)
 	p := openPast(t, dir, datastore.Retention{Runs: 1, DriftRuns: 3})
 	var branch, plans, drift, others []string
 	pr := holdfast.PullRequestRef{Repo: "fleet", Number: 7}
@@ -135,7 +136,7 @@ func TestRetentionCounts(t *testing.T) {
 // newer ones: they stay, until nothing needs them any more.
 func TestRetentionKeeps(t *testing.T) {
 	t.Parallel()
-	p := openPast(t, t.TempDir(), datastore.Retention{Runs: 50, DriftRuns: 2})
+	p := openPast(t, memory.Dir(t), datastore.Retention{Runs: 50, DriftRuns: 2})
 	ctx := t.Context()
 	open, merged := holdfast.PullRequestRef{Repo: "fleet", Number: 1}, holdfast.PullRequestRef{Repo: "fleet", Number: 2}
 	trial := holdfast.PullRequestRef{Repo: "templates", Number: 1} // its merge leaves the cluster as it is
@@ -220,7 +221,7 @@ func TestRetentionKeeps(t *testing.T) {
 
 func TestRetentionBundles(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := memory.Dir(t)
 	p := openPast(t, dir, datastore.Retention{})
 	bundle := func(i int) (holdfast.Digest, []byte) {
 		data := noise(20<<10 + i)
@@ -280,7 +281,7 @@ func TestRetentionBundles(t *testing.T) {
 
 func TestRetentionAges(t *testing.T) {
 	t.Parallel()
-	p := openPast(t, t.TempDir(), datastore.Retention{Logs: 7 * 24 * time.Hour, Audit: 30 * 24 * time.Hour})
+	p := openPast(t, memory.Dir(t), datastore.Retention{Logs: 7 * 24 * time.Hour, Audit: 30 * 24 * time.Hour})
 	ctx := t.Context()
 	old := p.run(holdfast.RunPlan, nil)
 	large := claim(t, p.Store, newRun(1000))
@@ -324,7 +325,7 @@ func TestRetentionAges(t *testing.T) {
 // told that the database is busy, and nothing that is needed goes.
 func TestRetentionBesideWork(t *testing.T) {
 	t.Parallel()
-	p := openPast(t, t.TempDir(), datastore.Retention{DriftRuns: 2})
+	p := openPast(t, memory.Dir(t), datastore.Retention{DriftRuns: 2})
 	p.now.Store(noon.Add(1000 * time.Hour).UnixNano())
 	const rounds = 40
 	done := make(chan struct{})
@@ -349,7 +350,7 @@ func TestRetentionBesideWork(t *testing.T) {
 				run.Kind, run.Cluster, run.StateLocation = holdfast.RunDrift, fmt.Sprint("c", worker), fmt.Sprint("clusters/c", worker)
 				err := p.CreateRun(t.Context(), run)
 				if err == nil {
-					run, err = p.ClaimRun(t.Context(), run.ID, "agent", noon, 0)
+					run, err = p.ClaimRun(t.Context(), run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0)
 				}
 				if err == nil {
 					err = p.PutArtefact(t.Context(), run.Ref(), "plan", bytes.NewReader(aPlan))
@@ -414,7 +415,7 @@ func pruneUntilKilled(dir string) error {
 		run.Kind, run.Cluster, run.StateLocation = holdfast.RunDrift, "c", "clusters/c"
 		err := store.CreateRun(ctx, run)
 		if err == nil {
-			run, err = store.ClaimRun(ctx, run.ID, "agent", noon, 0)
+			run, err = store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0)
 		}
 		if err == nil {
 			err = store.PutArtefact(ctx, run.Ref(), "plan", bytes.NewReader(aPlan))
@@ -438,7 +439,7 @@ func pruneUntilKilled(dir string) error {
 // there is whole, and the next sweep finds what was left behind.
 func TestKilledWhilePruning(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := memory.Dir(t)
 	for round := range 6 {
 		cmd := child(t, "DATASTORE_TEST_PRUNER="+dir)
 		var stderr bytes.Buffer

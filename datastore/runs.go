@@ -93,6 +93,11 @@ func claimAt(run holdfast.Run) sql.NullInt64 {
 
 // CreateRun stores a new run; its Version becomes 1.
 func (s *Store) CreateRun(ctx context.Context, run holdfast.Run) error {
+	return s.createRun(ctx, run, func(context.Context, querier) error { return nil })
+}
+
+// createRun stores a new run, and what also does in the same transaction.
+func (s *Store) createRun(ctx context.Context, run holdfast.Run, also func(context.Context, querier) error) error {
 	if run.ID == "" || run.Cluster == "" || run.Kind == "" || run.Status == "" {
 		return fmt.Errorf("create run %q: it needs an id, a cluster, a kind and a status", run.ID)
 	}
@@ -112,7 +117,10 @@ func (s *Store) CreateRun(ctx context.Context, run holdfast.Run) error {
 		if err != nil {
 			return err
 		}
-		return addReferences(ctx, q, run)
+		if err := addReferences(ctx, q, run); err != nil {
+			return err
+		}
+		return also(ctx, q)
 	})
 	if err != nil && s.db.duplicate(err) {
 		err = fmt.Errorf("it exists, or another run is running at %q: %w", stateLocation(run), holdfast.ErrConflict)
@@ -201,7 +209,9 @@ func (s *Store) UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, 
 	return run, nil
 }
 
-// replaceRun stores run over old, and closes the attempt that ends with it.
+// replaceRun stores run over old, closes the attempt that ends with it, and
+// releases the state lock that this attempt held, and notes a state that it
+// could not save.
 func (s *Store) replaceRun(ctx context.Context, q querier, old, run holdfast.Run) (holdfast.Run, error) {
 	switch {
 	case old.Version != run.Version:
@@ -228,7 +238,13 @@ func (s *Store) replaceRun(ctx context.Context, q querier, old, run holdfast.Run
 	if old.Status != holdfast.RunRunning || run.Status == holdfast.RunRunning {
 		return run, nil
 	}
-	return run, s.closeAttempt(ctx, q, run)
+	if err := s.closeAttempt(ctx, q, run); err != nil {
+		return run, err
+	}
+	if err := dropDeadLocks(ctx, q, stateLocation(old)); err != nil {
+		return run, err
+	}
+	return run, s.noteUnsaved(ctx, q, run)
 }
 
 func (s *Store) storeRun(ctx context.Context, q querier, run holdfast.Run) error {

@@ -57,6 +57,18 @@ func (s *Store) PinTag(ctx context.Context, repo, tag string, rev holdfast.Revis
 	return pinned, nil
 }
 
+// MovePin records that a repository's tag is to, if it is recorded as from.
+func (s *Store) MovePin(ctx context.Context, repo, tag string, from, to holdfast.Revision) error {
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		_, err := q.exec(ctx, `UPDATE tags SET revision = ? WHERE repo = ? AND tag = ? AND revision = ?`, string(to), repo, tag, string(from))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("record tag %q of %q anew: %w", tag, repo, err)
+	}
+	return nil
+}
+
 // maxSkew is how far apart the clocks of those who claim something may be. What is
 // claimed for longer than that and its time was claimed by a clock that was wrong,
 // and must not be held until the time that it believed in.
@@ -81,18 +93,22 @@ func (s *Store) Lease(ctx context.Context, name, owner string, now time.Time, tt
 
 // Audit appends to the audit trail. A zero At becomes now.
 func (s *Store) Audit(ctx context.Context, entry holdfast.AuditEntry) error {
-	if entry.At.IsZero() {
-		entry.At = s.now()
-	}
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
-		_, err := q.exec(ctx, `INSERT INTO audit (recorded_at, actor, action, object, detail) VALUES (?, ?, ?, ?, ?)`,
-			nanos(entry.At), entry.Actor, entry.Action, entry.Object, entry.Detail)
-		return err
+		return s.audit(ctx, q, entry)
 	})
 	if err != nil {
 		return fmt.Errorf("record %s of %q: %w", entry.Action, entry.Object, err)
 	}
 	return nil
+}
+
+func (s *Store) audit(ctx context.Context, q querier, entry holdfast.AuditEntry) error {
+	if entry.At.IsZero() {
+		entry.At = s.now()
+	}
+	_, err := q.exec(ctx, `INSERT INTO audit (recorded_at, actor, action, object, detail) VALUES (?, ?, ?, ?, ?)`,
+		nanos(entry.At), entry.Actor, entry.Action, entry.Object, entry.Detail)
+	return err
 }
 
 // AuditTrail returns what was done to object, newest first; an empty object

@@ -25,8 +25,9 @@ func (s *Store) StateLock(ctx context.Context, location string) (holdfast.StateL
 }
 
 // LockState gives the state's lock to the attempt lock.By; the same lock again
-// is no error. A *holdfast.StateLockedError says who has it, ErrFenced that the
-// attempt is over, ErrForbidden that the state is another run's.
+// is no error, and a lock whose attempt is over is free. A
+// *holdfast.StateLockedError says who has it, ErrFenced that the attempt is
+// over, ErrForbidden that the state is another run's.
 func (s *Store) LockState(ctx context.Context, location string, lock holdfast.StateLock) error {
 	if lock.ID == "" {
 		return fmt.Errorf("lock state %q: the lock has no id", location)
@@ -38,6 +39,9 @@ func (s *Store) LockState(ctx context.Context, location string, lock holdfast.St
 		}
 		if own != location {
 			return fmt.Errorf("it is not the state of run %q: %w", lock.By.Run, holdfast.ErrForbidden)
+		}
+		if err := dropDeadLocks(ctx, q, location); err != nil {
+			return err
 		}
 		held, err := readLock(ctx, q, location)
 		switch {
@@ -63,9 +67,9 @@ func (s *Store) LockState(ctx context.Context, location string, lock holdfast.St
 	return nil
 }
 
-// UnlockState releases the lock with that id; an empty id releases whatever
-// by's attempt holds. A state that nobody holds is no error; a
-// *holdfast.StateLockedError if it is another's.
+// UnlockState releases the lock with that id, if it is that of by's attempt. A
+// state that nobody holds is no error; a *holdfast.StateLockedError if the lock
+// has another id or is another's.
 func (s *Store) UnlockState(ctx context.Context, location, id string, by holdfast.AttemptRef) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		held, err := readLock(ctx, q, location)
@@ -74,7 +78,7 @@ func (s *Store) UnlockState(ctx context.Context, location, id string, by holdfas
 			return nil
 		case err != nil:
 			return err
-		case id == "" && held.By != by, id != "" && held.ID != id:
+		case held.ID != id || held.By != by:
 			return &holdfast.StateLockedError{Lock: held}
 		}
 		return dropLock(ctx, q, location)
@@ -90,25 +94,45 @@ func dropLock(ctx context.Context, q querier, location string) error {
 	return err
 }
 
-// ReleaseStateLock removes the state lock that ref's attempt left behind in
-// Holdfast's own backend and reports whether the location is free now.
-func (s *Store) ReleaseStateLock(ctx context.Context, location string, ref holdfast.AttemptRef) (free bool, err error) {
+// deadLocks are the locks whose attempts are over. They exclude nobody.
+const deadLocks = ` FROM state_locks WHERE NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.id = state_locks.run
+	AND r.attempt = state_locks.attempt AND r.fence = state_locks.fence AND r.status = 'running')`
+
+// dropDeadLocks releases a location's lock if its attempt is over.
+func dropDeadLocks(ctx context.Context, q querier, location string) error {
+	if _, err := q.exec(ctx, `DELETE`+deadLocks+` AND location = ?`, location); err != nil {
+		return fmt.Errorf("release the lock of state %q: %w", location, err)
+	}
+	return nil
+}
+
+// releaseDeadLocks does so for all locations. Locks end with their attempts; this
+// is for those that an older version left behind.
+func (s *Store) releaseDeadLocks(ctx context.Context) error {
+	var dead int64
+	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
+		dead, err = q.exec(ctx, `DELETE`+deadLocks)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("release state locks of attempts that are over: %w", err)
+	}
+	if dead > 0 {
+		s.log.WarnContext(ctx, "released state locks of attempts that are over", "locks", dead)
+	}
+	return nil
+}
+
+// ReleaseStateLock removes a lock of Holdfast's own backend whose attempt is
+// over. It reports whether there was one.
+func (s *Store) ReleaseStateLock(ctx context.Context, location string) (released bool, err error) {
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
-		held, err := readLock(ctx, q, location)
-		switch {
-		case errors.Is(err, holdfast.ErrNotFound):
-			free = true
-			return nil
-		case err != nil:
-			return err
-		case held.By.Run != ref.Run || held.By.Attempt != ref.Attempt:
-			return nil
-		}
-		free = true
-		return dropLock(ctx, q, location)
+		n, err := q.exec(ctx, `DELETE`+deadLocks+` AND location = ?`, location)
+		released = n > 0
+		return err
 	})
 	if err != nil {
 		return false, fmt.Errorf("release lock of state %q: %w", location, err)
 	}
-	return free, nil
+	return released, nil
 }

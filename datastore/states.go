@@ -138,8 +138,10 @@ func (s *Store) PutState(ctx context.Context, write holdfast.StateWrite) (holdfa
 			unused = []content{c}
 			return nil
 		}
-		unused, err = s.insertState(ctx, q, &v, write.By, digest, c)
-		return err
+		if unused, err = s.insertState(ctx, q, &v, write.By, digest, c); err != nil || invalid != nil || !v.Quarantined {
+			return err
+		}
+		return s.noteRefused(ctx, q, v, write.By)
 	})
 	if errors.Is(err, holdfast.ErrForbidden) {
 		s.drop(ctx, c)

@@ -34,7 +34,7 @@ func summaryOf(c holdfast.ClusterRecord) holdfast.ClusterSummary {
 		Invalid: len(c.Desired.Faults) > 0, Removed: c.Desired.Removed,
 		UpToDate: !c.Desired.Removed && c.Desired.SourceDigest.Equal(c.Applied.SourceDigest),
 		Drift:    c.Drift.Status, DriftCounts: c.Drift.Counts, CheckedAt: c.Drift.CheckedAt, DriftDue: c.Drift.Due,
-		Applied: c.Applied.Revision, UpdatedAt: c.UpdatedAt,
+		Applied: holdfast.AppliedLine{Revision: c.Applied.Revision}, UpdatedAt: c.UpdatedAt,
 	}
 }
 
@@ -231,7 +231,7 @@ func encodeLine(l holdfast.ClusterSummary) string {
 	}
 	fields := []string{
 		l.Name, l.Owner, l.Project, l.Environment, l.Provider, l.Template, string(l.Phase), l.Waiting, flags, string(l.Drift), counts,
-		encodeTime(l.CheckedAt), encodeTime(l.DriftDue), string(l.Applied), encodeTime(l.UpdatedAt),
+		encodeTime(l.CheckedAt), encodeTime(l.DriftDue), string(l.Applied.Revision), encodeTime(l.UpdatedAt),
 	}
 	for i := range fields {
 		fields[i] = plain.Replace(fields[i])
@@ -261,7 +261,7 @@ func decodeLine(line string) (holdfast.ClusterSummary, error) {
 		Phase: holdfast.Phase(fields[6]), Waiting: fields[7],
 		Suspended: strings.Contains(flags, "s"), Invalid: strings.Contains(flags, "i"),
 		Removed: strings.Contains(flags, "r"), UpToDate: strings.Contains(flags, "u"),
-		Drift: holdfast.DriftStatus(fields[9]), Applied: holdfast.Revision(fields[13]),
+		Drift: holdfast.DriftStatus(fields[9]), Applied: holdfast.AppliedLine{Revision: holdfast.Revision(fields[13])},
 		CheckedAt: decodeTime(fields[11]), DriftDue: decodeTime(fields[12]), UpdatedAt: decodeTime(fields[14]),
 	}
 	counts := []*int{&l.DriftCounts.Changed, &l.DriftCounts.Gone, &l.DriftCounts.Input, &l.DriftCounts.Harmless, &l.DriftCounts.Ignored}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 )
 
 func testImpacts(t *testing.T, open opener) {
@@ -168,7 +169,7 @@ func testTrials(t *testing.T, open opener) {
 
 func TestRetentionOfImpacts(t *testing.T) {
 	t.Parallel()
-	p := openPast(t, t.TempDir(), datastore.Retention{})
+	p := openPast(t, memory.Dir(t), datastore.Retention{})
 	ctx := t.Context()
 	open, merged, unknown := holdfast.PullRequestRef{Repo: "templates", Number: 1},
 		holdfast.PullRequestRef{Repo: "templates", Number: 2}, holdfast.PullRequestRef{Repo: "templates", Number: 3}
@@ -216,7 +217,7 @@ func secondSchema(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "holdfast.db")
+	path := filepath.Join(memory.Dir(t), "holdfast.db")
 	execute(t, path, string(dump))
 	return path
 }

@@ -44,7 +44,7 @@ func TestUpgrade(t *testing.T) {
 		{
 			Name: "prod-eu", Owner: "fleet", Project: "payments", Environment: "production", Provider: "aws",
 			Labels: map[string]string{"team": "blue"}, Template: "kubernetes@1.4.2", Phase: holdfast.PhaseActive,
-			UpToDate: true, Applied: "abc", UpdatedAt: noon,
+			UpToDate: true, Applied: holdfast.AppliedLine{Revision: "abc"}, UpdatedAt: noon,
 		},
 	}
 	if diff := differ(want, must[[]holdfast.ClusterSummary](t)(store.ClusterSummaries(ctx, holdfast.ClusterFilter{}))); diff != "" {

@@ -22,7 +22,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
-	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 func TestRunStatuses(t *testing.T) {
@@ -127,22 +127,22 @@ func TestConfigurations(t *testing.T) {
 	found := 0
 	for _, page := range pages(t) {
 		for _, block := range blocks(page.text, "yaml") {
-			var document struct {
+			var parsed struct {
 				Kind  string         `yaml:"kind"`
 				Parts map[string]any `yaml:",inline"`
 			}
-			if err := yaml.Unmarshal([]byte(block), &document); err != nil {
+			if err := yaml.Unmarshal([]byte(block), &parsed); err != nil {
 				t.Errorf("%s: a block is no YAML: %v", page.path, err)
 				continue
 			}
-			switch document.Kind {
+			switch parsed.Kind {
 			case "Cluster":
 				found++
-				if docs, faults := templates.ParseClusters("cluster.yaml", []byte(block)); len(faults) > 0 || len(docs) == 0 {
+				if docs, faults := document.ParseClusters("cluster.yaml", []byte(block)); len(faults) > 0 || len(docs) == 0 {
 					t.Errorf("%s: a cluster is not valid: %v", page.path, faults)
 				}
 			case "":
-				if isTemplatePart(document.Parts) {
+				if isTemplatePart(parsed.Parts) {
 					continue // see TestTemplateParts
 				}
 				found++
@@ -222,13 +222,13 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// The table of the README has a row for each figure that was measured.
+// The table of the benchmarks has a row for each figure that was measured.
 func TestFiguresAreShown(t *testing.T) {
 	t.Parallel()
-	_, rest, ok := strings.Cut(read(t, "../README.md"), "<!-- bench:begin -->")
+	_, rest, ok := strings.Cut(read(t, "../bench/README.md"), "<!-- bench:begin -->")
 	shown, _, closed := strings.Cut(rest, "<!-- bench:end -->")
 	if !ok || !closed {
-		t.Fatal("README.md has no place for the figures")
+		t.Fatal("bench/README.md has no place for the figures")
 	}
 	data, err := os.ReadFile("../bench/results.json")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -248,7 +248,7 @@ func TestFiguresAreShown(t *testing.T) {
 	}
 	for _, f := range figures { // of a fleet there is one row for all sizes
 		if rows[f.Name] == 0 && rows[strings.TrimPrefix(f.Name, "fleet: ")] == 0 {
-			t.Errorf("README.md does not show %q: make bench-table", f.Name)
+			t.Errorf("bench/README.md does not show %q: make bench-table", f.Name)
 		}
 	}
 }

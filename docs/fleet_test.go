@@ -16,7 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
-	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // The tables of drift.md and lifecycle.md have a row for each word of the code,
@@ -93,12 +93,12 @@ func TestPictureOfPhases(t *testing.T) {
 // What documents may say is what the pages say that they may.
 func TestFleetKeys(t *testing.T) {
 	t.Parallel()
-	document := func(drift string) string {
+	clusterOf := func(drift string) string {
 		return "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: a}\nspec:\n  project: p\n  environment: e\n" +
 			"  module: {path: m}\n  drift: " + drift + "\n"
 	}
 	valid := func(drift string) bool {
-		_, faults := templates.ParseClusters("a.yaml", []byte(document(drift)))
+		_, faults := document.ParseClusters("a.yaml", []byte(clusterOf(drift)))
 		return len(faults) == 0
 	}
 	page := read(t, "drift.md")
@@ -141,13 +141,13 @@ func TestFleetNumbers(t *testing.T) {
 		{"../reconciler/dispatch", "breakerClusters", "3", "lifecycle.md", "runs of three clusters"},
 		{"../reconciler/dispatch", "breakerWindow", "5 * time.Minute", "lifecycle.md", "within five minutes"},
 		{"../reconciler/dispatch", "breakerPause", "time.Minute", "lifecycle.md", "a break of one minute"},
-		{"../reconciler/dispatch", "breakerPauseMax", "15 * time.Minute", "lifecycle.md", "up to 15 minutes"},
+		{"../reconciler/dispatch", "breakerLongest", "15", "lifecycle.md", "up to 15 times the first one"},
 		{"../datastore", "keepTransitions", "100", "lifecycle.md", "the newest 100 of each cluster |"},
 		{"../templates", "maxFileBytes", "1 << 20", "templates.md", "| `template.yaml` | 1 MiB,"},
 		{"../templates", "maxNodes", "100_000", "templates.md", "100,000 nodes"},
 		{"../templates", "maxDepth", "64", "templates.md", "nested 64 deep"},
-		{"../templates", "maxFaults", "100", "templates.md", "faults that are told of one document | 100 |"},
-		{"../templates", "maxSchemaSteps", "100_000", "templates.md", "| a schema | 100,000 steps"},
+		{"../templates", "MaxFaults", "100", "templates.md", "faults reported per document | 100 |"},
+		{"../templates", "MaxSchemaSteps", "100_000", "templates.md", "| a schema | 100,000 steps"},
 		{"../templates", "maxPattern", "1_000", "templates.md", "| 1,000 bytes |"},
 		{"../templates", "maxInstanceTypes", "5_000", "templates.md", "of a provider | 5,000 |"},
 		{"../templates", "maxExpressions", "200", "templates.md", "200 expressions in a template"},

@@ -18,8 +18,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/gitsource"
-	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
+	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/holdfast-dev/holdfast/templates/semver"
 )
 
 // templatePlaces are the tables of keys, and where such a key stands: %s is the
@@ -100,7 +101,7 @@ func with(t *testing.T, document string, place []string, key string) string {
 // templateKeys are the keys that the code asks documents of templates for.
 func templateKeys(t *testing.T) []string {
 	t.Helper()
-	readers := []string{"get", "str", "required", "child", "items", "strings", "boolean", "choice", "name"}
+	readers := []string{"Get", "Text", "Required", "Child", "Items", "Strings", "Bool", "Choice", "Name", "ExactVersion"}
 	keys := map[string]bool{}
 	eachFile(t, "../templates", func(file *ast.File) {
 		ast.Inspect(file, func(node ast.Node) bool {
@@ -356,7 +357,7 @@ func resolveWith(t *testing.T, template, variables string) string {
 	if len(faults) > 0 {
 		t.Fatalf("the template is not valid:\n%s\n%s", strings.Join(faults, "\n"), template)
 	}
-	docs, found := templates.ParseClusters("a.yaml", []byte(`apiVersion: holdfast.dev/v1
+	docs, found := document.ParseClusters("a.yaml", []byte(`apiVersion: holdfast.dev/v1
 kind: Cluster
 metadata: {name: a}
 spec:
@@ -407,7 +408,7 @@ func TestUpgradeConstraints(t *testing.T) {
 		constraint := strings.Trim(unquote(row[0]), `"`)
 		for _, word := range strings.Split(row[1], ", ") {
 			version, no := strings.CutPrefix(word, "not ")
-			if got := templates.Next("1.4.2", constraint, []string{version}); (got == version) == no {
+			if got := semver.Next("1.4.2", constraint, []string{version}); (got == version) == no {
 				t.Errorf("%s allows %q of %s", constraint, got, version)
 			}
 		}
@@ -435,7 +436,7 @@ func TestTemplateWords(t *testing.T) {
 	}
 	files := constantsOf(t, "../templates", func(name string) bool { return strings.HasSuffix(name, "File") }, "")
 	for _, name := range firstCells(table(t, page, "File")) {
-		if !slices.Contains(files, name) && name != "holdfast_secrets.json" {
+		if !slices.Contains(files, name) && name != holdfast.VariablesFile && name != "holdfast_secrets.json" {
 			t.Errorf("there is no file %s in the root module", name)
 		}
 	}

@@ -114,7 +114,7 @@ func (w *world) run(kind holdfast.RunKind, status holdfast.RunStatus) holdfast.R
 	if status != holdfast.RunRunning {
 		return w.read(run.ID)
 	}
-	claimed, err := w.store.ClaimRun(ctx, run.ID, "agent", now, 0)
+	claimed, err := w.store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, now, 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func (w *world) note(before holdfast.Run) {
 
 func (w *world) claim(from holdfast.RunStatus) {
 	before := w.run(holdfast.RunPlan, from)
-	if _, err := w.store.ClaimRun(w.t.Context(), before.ID, "agent", time.Now(), 0); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+	if _, err := w.store.ClaimRun(w.t.Context(), before.ID, holdfast.AgentRef{ID: "agent"}, time.Now(), 0); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 		w.t.Errorf("claim a run that is %s: %v", from, err)
 	}
 	w.note(before)

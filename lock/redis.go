@@ -37,6 +37,11 @@ type Options struct {
 	// ends before.
 	Timeout time.Duration
 
+	// MayBeOpen lets Redis be one that obeys clients without a password. Else
+	// each new connection first makes sure that it does not, see Guarded, and
+	// calls fail with ErrOpen.
+	MayBeOpen bool
+
 	Logger *slog.Logger // nil discards
 }
 
@@ -44,10 +49,12 @@ type Options struct {
 // is away calls fail with holdfast.ErrUnavailable; they work again once it is
 // back, with all locks free. It is safe for concurrent use.
 type Redis struct {
-	client  *redis.Client
-	prefix  string
-	timeout time.Duration
-	logger  *slog.Logger
+	client   *redis.Client
+	stranger redis.Options // of a client without a credential
+	user     string        // in the URL; empty: none
+	prefix   string
+	timeout  time.Duration
+	logger   *slog.Logger
 }
 
 // NewRedis returns a Redis without connecting: Redis may start later. Close it.
@@ -65,12 +72,28 @@ func NewRedis(opts Options) (*Redis, error) {
 	// The client would print to stderr, in a format of its own, what its calls
 	// return as errors besides. The switch is for the whole process, and atomic.
 	logging.Disable()
-	return &Redis{
-		client:  redis.NewClient(conf),
-		prefix:  opts.Prefix,
-		timeout: conf.DialTimeout,
-		logger:  opts.Logger,
-	}, nil
+	r := &Redis{
+		stranger: strangerOptions(conf),
+		user:     conf.Username,
+		prefix:   opts.Prefix,
+		timeout:  conf.DialTimeout,
+		logger:   opts.Logger,
+	}
+	if !opts.MayBeOpen {
+		// Not only at the start: Redis may come later, or back without a password.
+		conf.OnConnect = func(ctx context.Context, _ *redis.Conn) error { return r.Guarded(ctx) }
+	}
+	r.client = redis.NewClient(conf)
+	return r, nil
+}
+
+// strangerOptions are conf without what makes us known.
+func strangerOptions(conf *redis.Options) redis.Options {
+	return redis.Options{
+		Network: conf.Network, Addr: conf.Addr, TLSConfig: conf.TLSConfig, PoolSize: 1, MaxRetries: -1, Protocol: 2,
+		DisableIdentity: true, DialerRetries: 1, ContextTimeoutEnabled: true,
+		DialTimeout: conf.DialTimeout, ReadTimeout: conf.ReadTimeout, WriteTimeout: conf.WriteTimeout,
+	}
 }
 
 func clientOptions(opts Options) (*redis.Options, error) {
@@ -318,7 +341,7 @@ func classify(ctx context.Context, err error) error {
 		locked *holdfast.LockedError
 	)
 	switch {
-	case errors.As(err, &locked), errors.Is(err, holdfast.ErrNotFound):
+	case errors.As(err, &locked), errors.Is(err, holdfast.ErrNotFound), errors.Is(err, ErrOpen):
 		return err
 	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Cause(ctx)

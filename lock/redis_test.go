@@ -48,7 +48,7 @@ func TestRedisRestarted(t *testing.T) {
 func TestRedisThatHangs(t *testing.T) {
 	t.Parallel()
 	server := redisserver.Start(t)
-	l, err := lock.NewRedis(lock.Options{URL: server.URL(), Timeout: 50 * time.Millisecond})
+	l, err := lock.NewRedis(lock.Options{URL: server.URL(), Password: server.Password(), Timeout: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,11 +71,11 @@ func TestRedisThatHangs(t *testing.T) {
 
 func TestRedisPassword(t *testing.T) {
 	t.Parallel()
-	server := redisserver.StartWithPassword(t, "correct-horse")
+	server := redisserver.Start(t)
 	for password, want := range map[string]error{
-		"correct-horse": nil,
-		"wrong-horse":   holdfast.ErrUnauthorized,
-		"":              holdfast.ErrUnauthorized,
+		server.Password(): nil,
+		"wrong-horse":     holdfast.ErrUnauthorized,
+		"":                holdfast.ErrUnauthorized,
 	} {
 		l, err := lock.NewRedis(lock.Options{URL: server.URL(), Password: password})
 		if err != nil {
@@ -120,4 +120,77 @@ func TestRedisAway(t *testing.T) {
 	if _, err := l.Holder(t.Context(), "state"); !errors.Is(err, holdfast.ErrUnavailable) {
 		t.Errorf("Holder at a closed port = %v, want ErrUnavailable", err)
 	}
+}
+
+// An engine can connect to whatever its machine can: a Redis that obeys it is
+// no place for locks, whether we have a password ourselves or not.
+func TestRedisThatObeysStrangers(t *testing.T) {
+	t.Parallel()
+	guarded, open := redisserver.Start(t), redisserver.StartOpen(t)
+	tests := map[string]struct {
+		server   *redisserver.Server
+		url      func(*redisserver.Server) string // nil: its own
+		commands []string
+		password string // empty: the server's
+		open     bool
+	}{
+		"a password":                    {server: guarded},
+		"none":                          {server: open, open: true},
+		"only we have one":              {server: open, password: "correct-horse", open: true},
+		"a socket, a password":          {server: guarded, url: socketURL},
+		"a socket, none":                {server: open, url: socketURL, open: true},
+		"a user with a password":        {server: guarded, url: userURL("careful"), commands: []string{"ACL SETUSER careful on >long-password ~* &* +@all"}, password: "long-password"},
+		"a user who is let in with any": {server: guarded, url: userURL("careless"), commands: []string{"ACL SETUSER careless on nopass ~* &* +@all"}, password: "any", open: true},
+		"strangers may ping, and nothing else": {server: redisserver.Start(t), commands: []string{
+			"ACL SETUSER ours on >long-password ~* &* +@all", "ACL SETUSER default on nopass resetkeys resetchannels -@all +ping +auth",
+		}, url: userURL("ours"), password: "long-password"},
+		"strangers may wake": {server: redisserver.Start(t), commands: []string{
+			"ACL SETUSER ours on >long-password ~* &* +@all", "ACL SETUSER default on nopass -@all +publish allchannels",
+		}, url: userURL("ours"), password: "long-password", open: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if len(tt.commands) > 0 {
+				tt.server.Do(tt.commands...)
+			}
+			opts := lock.Options{URL: tt.server.URL(), Password: tt.server.Password()}
+			if tt.url != nil {
+				opts.URL = tt.url(tt.server)
+			}
+			if tt.password != "" {
+				opts.Password = tt.password
+			}
+			l, err := lock.NewRedis(opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			if err := l.Guarded(t.Context()); errors.Is(err, lock.ErrOpen) != tt.open || !tt.open && err != nil {
+				t.Errorf("Guarded() = %v, want ErrOpen: %t", err, tt.open)
+			}
+			err = l.Acquire(t.Context(), name, "run-1/1", time.Minute)
+			if (err != nil) != tt.open {
+				t.Errorf("Acquire() = %v, want an error: %t", err, tt.open)
+			}
+		})
+	}
+}
+
+func socketURL(s *redisserver.Server) string { return "unix://" + s.Socket() }
+
+func userURL(user string) func(*redisserver.Server) string {
+	return func(s *redisserver.Server) string { return "redis://" + user + "@" + s.Addr() }
+}
+
+// Whoever says that engines are trusted may use any Redis.
+func TestRedisMayBeOpen(t *testing.T) {
+	t.Parallel()
+	server := redisserver.StartOpen(t)
+	l, err := lock.NewRedis(lock.Options{URL: server.URL(), MayBeOpen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	mustAcquire(t, l, "state", "run-1/1", time.Minute)
 }

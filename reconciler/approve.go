@@ -15,12 +15,13 @@ import (
 // refusals say in words why a command is not done.
 var refusals = map[string]string{
 	decision.ReasonNotMerged:      "it is not merged yet: an apply follows the merge",
-	decision.ReasonUpToDate:       "there is nothing to apply: it is up to date",
+	decision.ReasonUpToDate:       upToDate,
 	decision.ReasonSuspended:      "it is suspended: `holdfast resume` first",
+	decision.ReasonStateUnsaved:   "an apply could not save its state, which is to be pushed first: see `holdfast state`",
 	decision.ReasonInProgress:     "a run is queued or running already",
 	decision.ReasonStateMoved:     "the state was written since the check for drift: `holdfast drift check` first",
 	decision.ReasonPlanMoved:      "there is a newer plan than the one that was shown: look at it, then ask again",
-	decision.ReasonNothingPlanned: "there is no plan that could be applied: `/holdfast plan` first",
+	decision.ReasonNothingPlanned: "there is nothing to approve yet: `/holdfast plan` first",
 	decision.ReasonAgentSilent:    "an apply is running whose agent is not heard of: `/holdfast unlock` ends it",
 	decision.ReasonWindowClosed:   "its apply windows allow no apply now",
 	decision.ReasonSuperseded:     "a run of an older revision is ending: ask again in a moment",
@@ -50,7 +51,7 @@ func (r *Reconciler) approve(ctx context.Context, c holdfast.Command, targets []
 	}
 	switch {
 	case !c.Trusted && strings.EqualFold(c.Author, pr.Author):
-		return "", refusal("nobody approves what they have proposed themselves: somebody else with write permission can")
+		return "", refusal("you cannot approve your own pull request; ask someone else with write permission")
 	case c.CommentID != "" && c.ShownHead != pr.Head:
 		return "", refusal("the head has moved, or another plan is shown, since this was written: look at it again")
 	case c.CommentID != "" && len(c.Shown) == 0:

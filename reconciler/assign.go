@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
@@ -42,46 +43,109 @@ func (f fleet) Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assig
 		}
 		run = seen
 	}
-	env, secrets, err := r.opts.Credentials(run.Document, run.Kind)
+	credentials, err := r.opts.Credentials(run.Document, run.Kind)
 	if err != nil {
 		return holdfast.Assignment{}, run, fmt.Errorf("read credentials: %w", err)
 	}
-	pin, err := r.pinned(ctx, run, rec, former)
+	missing, err := r.needed(ctx, run.Document, credentials.Missing)
+	if err != nil {
+		return holdfast.Assignment{}, run, err
+	}
+	pin, wrote, err := r.pinned(ctx, run, rec, former)
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
 	a := holdfast.Assignment{
 		Kind: run.Kind, Cluster: run.Cluster,
 		Bundle: run.Bundle, Dir: run.Dir, SourceDigest: run.SourceDigest,
-		Engine: run.Document.Engine, PinName: pin.EngineName, PinVersion: pin.EngineVersion,
-		Exact: run.Exact && pin.EngineVersion != "", Destroy: run.Destroy,
-		Env: env, Secrets: secrets,
+		Engine: run.Document.Engine, PinName: wrote.EngineName, PinVersion: wrote.EngineVersion,
+		Exact: (run.Exact || run.State != nil && run.State.EngineVersion != "") && wrote.EngineVersion != "", Destroy: run.Destroy,
+		State: run.State, LockTimeout: &r.opts.LockTimeout,
+		Env: credentials.Env, Secrets: credentials.Secrets, Missing: missing,
 		OwnState: holdfast.OwnState(run.StateLocation), StateLocation: run.StateLocation,
 		Resume: run.Resume, Reviews: comparedWith(run),
 		FingerprintKey: r.opts.FingerprintKey, TraceParent: run.TraceParent,
 	}
 	if r.opts.Limits != nil {
-		a.Limits = r.opts.Limits(run.Document)
+		a.Limits, _ = r.opts.Limits(run.Document)
 	}
 	if r.opts.SecretSources != nil {
 		a.SecretDirs, a.SecretStores = r.opts.SecretSources(run.Document, run.Kind)
+	}
+	if run.Exact {
+		a.Modules = pin.Run
 	}
 	a.LockFile, err = r.lockFile(ctx, run, pin)
 	return a, run, err
 }
 
-// pinned is what a run takes its engine and its provider lock file from: what
-// was last applied, under the cluster's former name if it has that no more.
-func (r *Reconciler) pinned(ctx context.Context, run holdfast.Run, rec, former holdfast.ClusterRecord) (holdfast.Applied, error) {
-	switch {
-	case decision.Destroys(run):
-		runs, err := history.Branch(ctx, r.opts.Store, run.Cluster)
-		return lastApplied(rec, runs), err
-	case former.Name != "":
-		return former.Applied, nil
-	default:
-		return rec.Applied, nil
+// needed returns those of the credentials without a value that a run needs. One
+// that only other clusters' secret variables refer to is theirs. One that nobody
+// refers to may be a provider's: who knows what the engine would do without it.
+func (r *Reconciler) needed(ctx context.Context, c holdfast.Cluster, missing []string) ([]string, error) {
+	if len(missing) == 0 {
+		return nil, nil
 	}
+	all, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Project: c.Project})
+	if err != nil {
+		return nil, fmt.Errorf("read clusters of project %q: %w", c.Project, err)
+	}
+	others := make(map[string]bool)
+	for _, rec := range all {
+		namesOfSecrets(rec.Desired.Document.Variables, others)
+	}
+	own := make(map[string]bool)
+	namesOfSecrets(c.Variables, own)
+	return slices.DeleteFunc(slices.Clone(missing), func(name string) bool { return others[name] && !own[name] }), nil
+}
+
+// namesOfSecrets adds the names in the environment that a document's values refer
+// to with {secret: {env: NAME}}.
+func namesOfSecrets(value any, names map[string]bool) {
+	switch value := value.(type) {
+	case map[string]any:
+		if ref, ok := value["secret"].(map[string]any); ok && len(value) == 1 {
+			if name, ok := ref["env"].(string); ok {
+				names[name] = true
+			}
+		}
+		for _, below := range value {
+			namesOfSecrets(below, names)
+		}
+	case []any:
+		for _, item := range value {
+			namesOfSecrets(item, names)
+		}
+	}
+}
+
+// pinned is what a run takes its provider lock file from: what was last applied,
+// under the cluster's former name if it has that no more; and what it takes its
+// engine from: the same, or the apply after it that did not end well, as that has
+// written the state last.
+func (r *Reconciler) pinned(ctx context.Context, run holdfast.Run, rec, former holdfast.ClusterRecord) (pin, wrote holdfast.Applied, err error) {
+	if job := run.State; job != nil {
+		pin = holdfast.Applied{Run: job.From, EngineName: job.EngineName, EngineVersion: job.EngineVersion}
+		if pin.EngineVersion == "" { // it died before it could say
+			pin.EngineName, pin.EngineVersion = rec.Applied.EngineName, rec.Applied.EngineVersion
+		}
+		return pin, pin, nil
+	}
+	if former.Name != "" && !decision.Destroys(run) {
+		return former.Applied, former.Applied, nil
+	}
+	if run.Exact && !decision.Destroys(run) { // it looks for drift from what was applied
+		return rec.Applied, rec.Applied, nil
+	}
+	runs, err := history.Branch(ctx, r.opts.Store, run.Cluster)
+	if err != nil {
+		return pin, wrote, err
+	}
+	wrote = lastApplied(rec, runs)
+	if decision.Destroys(run) {
+		return wrote, wrote, nil
+	}
+	return rec.Applied, wrote, nil
 }
 
 // comparedWith are the plans of which one must be what an apply finds: the one

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // catalog is what one tree of a repository says of clusters. The documents of
@@ -44,18 +45,18 @@ type catalog struct {
 type file struct {
 	path   string
 	id     string // the Git id of the content
-	docs   []templates.Document
+	docs   []document.Document
 	faults holdfast.Faults
 }
 
 type entry struct {
 	file *file
-	doc  templates.Document
+	doc  document.Document
 }
 
 // resolution is what a cluster's document and all that it refers to come to.
 type resolution struct {
-	doc      templates.Document
+	doc      document.Document
 	digest   holdfast.Digest // empty: faults say why
 	location string
 	template string
@@ -284,7 +285,7 @@ func (c *catalog) parse(name string) *file {
 	if err != nil {
 		f.faults = holdfast.Faults{{File: name, Message: err.Error(), Hint: "cluster files are small; move other data out of the configured paths"}}
 	} else {
-		f.docs, f.faults = templates.ParseClusters(name, data)
+		f.docs, f.faults = document.ParseClusters(name, data)
 	}
 	if len(f.docs) == 0 && len(f.faults) == 0 {
 		return nil
@@ -402,6 +403,16 @@ func (r *Reconciler) forbidden(repo string, res *resolution) holdfast.Faults {
 	if err := r.opts.Allow(repo, res.doc.Cluster, res.location); err != nil {
 		return holdfast.Faults{res.doc.Fault(
 			err.Error(), "bind it under repositories[].allow in holdfast.yaml, or move the cluster", "metadata", "name",
+		)}
+	}
+	if r.opts.Limits == nil {
+		return nil
+	}
+	_, most := r.opts.Limits(res.doc.Cluster)
+	if key, bound := res.doc.Cluster.Limits.Beyond(most); key != "" {
+		return holdfast.Faults{res.doc.Fault(
+			fmt.Sprintf("spec.limits.%s is more than this cluster may have, which is %s", key, bound),
+			"ask for less, or allow it under runs.limits.max."+key+" in holdfast.yaml, for all or under runs.limits.overrides", "spec", "limits", key,
 		)}
 	}
 	return nil

@@ -14,7 +14,7 @@ func TestWhoMayApprove(t *testing.T) {
 	f.forge.permission["bob"] = holdfast.PermissionAdmin // bob has opened the pull request
 	f.forge.permission["ann"] = holdfast.PermissionWrite
 	for _, test := range []struct{ author, text, want string }{
-		{"bob", "/holdfast approve", "proposed themselves"},
+		{"bob", "/holdfast approve", "your own pull request"},
 		{"BOB", "/holdfast approve", "needs write permission"},
 		{"ann", "/holdfast approve", ""},
 	} {

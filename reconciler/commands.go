@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
 // obeyIdle is how often commands are looked for without being told of one:
@@ -51,7 +52,10 @@ func (r *Reconciler) commandsWaiting(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if _, err := r.execute(context.WithoutCancel(ctx), c); err != nil {
+		begun, done := queue.Begun(ctx)
+		_, err := r.execute(begun, c)
+		done()
+		if err != nil {
 			r.opts.Logger.WarnContext(ctx, "command is tried again", "command", c.ID, "err", err)
 		}
 	}
@@ -72,6 +76,16 @@ func (r *Reconciler) Command(ctx context.Context, c holdfast.Command) (holdfast.
 // execute does what a command asks for, or refuses it with a reason; either way
 // it is answered. An error means that it has to be tried again.
 func (r *Reconciler) execute(ctx context.Context, c holdfast.Command) (holdfast.Command, error) {
+	if other, err := r.forAnotherEntry(ctx, c); err != nil {
+		return c, err
+	} else if other != "" {
+		// Not a word of it in the pull request, where that one answers.
+		c.Status, c.Reply, c.DoneAt = holdfast.CommandRefused, "obeyed by repository "+other, r.opts.Now()
+		if err := r.opts.Store.FinishCommand(ctx, c); err != nil {
+			return c, fmt.Errorf("record command %s: %w", c.ID, err)
+		}
+		return c, nil
+	}
 	if err := r.publish.React(ctx, c, holdfast.ReactionSeen); err != nil {
 		return c, err
 	}
@@ -108,6 +122,19 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
+const upToDate = "it is up to date: nothing to apply"
+
+// asksForGit reports whether a command of the API is about what Git says of clusters,
+// and not about the plan of a run.
+func asksForGit(c holdfast.Command) bool {
+	run := func(name string) bool { return strings.HasPrefix(name, "run-") }
+	return c.CommentID == "" && len(c.Shown) == 0 && !slices.ContainsFunc(c.Clusters, run)
+}
+
+// errUpToDate refuses an apply in a comment; who asks for one on the command line
+// has what they want.
+var errUpToDate error = refusal(upToDate)
+
 // answer acknowledges a comment's command, with words where they are needed.
 func (r *Reconciler) answer(ctx context.Context, c holdfast.Command) error {
 	if c.CommentID == "" {
@@ -134,10 +161,15 @@ func (r *Reconciler) carryOut(ctx context.Context, c *holdfast.Command) (string,
 		return "these are the commands", nil
 	}
 	if c.Verb == holdfast.VerbUnknown {
-		return "", refusal("there is no such command")
+		return "", refusal("unknown command")
 	}
 	if err := r.permitted(ctx, *c); err != nil {
 		return "", err
+	}
+	if !c.PullRequest.IsZero() && (c.Verb == holdfast.VerbPlan || c.Verb == holdfast.VerbApply) {
+		if err := r.publish.Retry(ctx, c.PullRequest); err != nil {
+			return "", err
+		}
 	}
 	if c.All {
 		return r.planAll(ctx, *c)
@@ -285,6 +317,9 @@ func (r *Reconciler) each(
 		word, err := do(ctx, *c, t)
 		var no refusal
 		switch {
+		case errors.Is(err, errUpToDate) && asksForGit(*c): // as it is
+			c.UpToDate = append(c.UpToDate, t.cluster)
+			done = append(done, fmt.Sprintf("`%s`: %s", t.cluster, upToDate))
 		case errors.As(err, &no):
 			c.Refused = append(c.Refused, t.cluster)
 			refused = append(refused, fmt.Sprintf("`%s`: %s", t.cluster, no))
@@ -331,7 +366,7 @@ func (r *Reconciler) applyFor(ctx context.Context, c holdfast.Command, t target)
 	if t.pr != nil {
 		ask.PullRequest, ask.Removes = t.pr.PullRequestRef, slices.ContainsFunc(t.pr.Clusters, deletes(t.cluster))
 	}
-	last, err := r.shownPlan(ctx, t.cluster, decision.Newest(runs))
+	last, err := r.shownPlan(ctx, t.cluster, runs)
 	if err != nil {
 		return "", err
 	}
@@ -369,6 +404,8 @@ func (r *Reconciler) decideFor(ctx context.Context, req holdfast.Request, ask *d
 		}
 		text := refusals[d.Reason]
 		switch {
+		case d.Reason == decision.ReasonUpToDate && ask.Verb == holdfast.VerbApply:
+			return "", errUpToDate
 		case text == "":
 			text = d.Reason
 		case d.Detail != "":

@@ -20,7 +20,7 @@ func TestCommands(t *testing.T) {
 		reply  string // a part of it
 	}{
 		"help":                      {nil, "eve", "/holdfast help", holdfast.CommandDone, "commands"},
-		"unknown":                   {nil, "alice", "/holdfast unknown", holdfast.CommandRefused, "no such command"},
+		"unknown":                   {nil, "alice", "/holdfast unknown", holdfast.CommandRefused, "unknown command"},
 		"somebody who may not":      {nil, "eve", "/holdfast plan", holdfast.CommandRefused, "write permission"},
 		"a stranger":                {nil, "mallory", "/holdfast plan", holdfast.CommandRefused, "write permission"},
 		"plan":                      {nil, "alice", "/holdfast plan", holdfast.CommandDone, ""},
@@ -164,11 +164,11 @@ func TestCommandsOfTheAPI(t *testing.T) {
 	if c := f.api("root", holdfast.VerbApply, stale.ID); c.Status != holdfast.CommandRefused {
 		t.Errorf("an older plan: %s %s", c.Status, c.Reply)
 	}
-	f.must(f.r.Suspend(t.Context(), "prod", true, "root"))
+	f.must(f.r.Suspend(t.Context(), "prod", true, "root", ""))
 	if c := f.api("root", holdfast.VerbApply, "prod"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "suspended") {
 		t.Errorf("while suspended: %s %s", c.Status, c.Reply)
 	}
-	f.must(f.r.Suspend(t.Context(), "prod", false, "root"))
+	f.must(f.r.Suspend(t.Context(), "prod", false, "root", ""))
 	if c := f.api("root", holdfast.VerbApply, f.newest("prod").ID); c.Status != holdfast.CommandDone {
 		t.Errorf("the newest plan: %s %s", c.Status, c.Reply)
 	}
@@ -176,7 +176,7 @@ func TestCommandsOfTheAPI(t *testing.T) {
 		t.Errorf("the newest run is %+v", got)
 	}
 	// Suspending takes back what is queued; letting go brings it again.
-	f.must(f.r.Suspend(t.Context(), "preprod", true, "root"))
+	f.must(f.r.Suspend(t.Context(), "preprod", true, "root", ""))
 	f.settle()
 	if got := f.cluster("preprod").Waiting; got != decision.ReasonSuspended {
 		t.Errorf("preprod waits for %q", got)

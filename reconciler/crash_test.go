@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
@@ -63,7 +64,7 @@ func (s *mortal) UpdateRun(ctx context.Context, run holdfast.Run) (out holdfast.
 	return out, err
 }
 
-func (s *mortal) ClaimRun(ctx context.Context, id, agent string, now time.Time, limit int) (out holdfast.Run, err error) {
+func (s *mortal) ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (out holdfast.Run, err error) {
 	err = s.write("ClaimRun", func() error { out, err = s.Store.ClaimRun(ctx, id, agent, now, limit); return err })
 	return out, err
 }
@@ -71,6 +72,16 @@ func (s *mortal) ClaimRun(ctx context.Context, id, agent string, now time.Time, 
 func (s *mortal) EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (out holdfast.Run, err error) {
 	err = s.write("EndAttempt", func() error { out, err = s.Store.EndAttempt(ctx, ref, run); return err })
 	return out, err
+}
+
+func (s *mortal) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (out holdfast.Run, err error) {
+	err = s.write("EndUnlocked", func() error { out, err = s.Store.EndUnlocked(ctx, ref, run); return err })
+	return out, err
+}
+
+func (s *mortal) ReleaseStateLock(ctx context.Context, location string) (released bool, err error) {
+	err = s.write("ReleaseStateLock", func() error { released, err = s.Store.ReleaseStateLock(ctx, location); return err })
+	return released, err
 }
 
 func (s *mortal) SaveCluster(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (out holdfast.ClusterRecord, err error) {
@@ -110,11 +121,12 @@ func (s *mortal) SaveResources(ctx context.Context, cluster string, resources []
 // crashing is a fleet whose server may die, and an agent that does not.
 type crashing struct {
 	*fleet
-	store *mortal
-	after func() // each step
-	known []holdfast.AttemptRef
-	done  map[holdfast.AttemptRef]holdfast.Result // results that nobody has taken yet
-	made  map[string]bool                         // what was changed in the world
+	store  *mortal
+	before func(a holdfast.Assignment) // each execution
+	after  func()                      // each step
+	known  []holdfast.AttemptRef
+	done   map[holdfast.AttemptRef]holdfast.Result // results that nobody has taken yet
+	made   map[string]bool                         // what was changed in the world
 }
 
 func (c *crashing) begin(left int) {
@@ -142,6 +154,9 @@ func (c *crashing) step() (idle bool) {
 	a, err := c.r.Dispatcher().Claim(ctx, holdfast.ClaimRequest{Agent: "agent", Executing: c.known})
 	if err == nil && a.Run != "" {
 		c.known = append(c.known, a.AttemptRef)
+		if c.before != nil {
+			c.before(a)
+		}
 		c.execute(a)
 	}
 	_ = c.r.Settle(ctx)
@@ -178,6 +193,9 @@ func (c *crashing) execute(a holdfast.Assignment) {
 // end of what follows from it: in the end all is as if it had not.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("begins anew at every write")
+	}
 	for name, story := range map[string]struct {
 		files map[string]string
 		kind  holdfast.RunKind
@@ -209,7 +227,7 @@ func TestCrashes(t *testing.T) {
 // of f must be closed.
 func (f *fleet) copied() *fleet {
 	f.t.Helper()
-	dir := f.t.TempDir()
+	dir := memory.Dir(f.t)
 	f.must(os.CopyFS(dir, os.DirFS(filepath.Join(filepath.Dir(f.repo.Path), "db"))))
 	out := &fleet{t: f.t, repo: f.repo, clock: &clock{now: f.clock.Now()}, locks: lock.NewMemory(), opts: f.opts}
 	var err error
@@ -281,6 +299,9 @@ func crashAt(f *fleet, kind holdfast.RunKind, phase holdfast.Phase, left int) (w
 // merges at once: what was merged was seen.
 func TestCrashesOfTheOutbox(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("begins anew at every write")
+	}
 	var writes int
 	for n := -1; n < writes; n++ {
 		f := newFleet(t, twoClusters())

@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"reflect"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // difference is what two trees say differently.
@@ -102,13 +104,21 @@ func (r *Reconciler) effective(ctx context.Context, from, to *catalog, names []s
 			continue
 		}
 		if before == nil || after == nil || !before.digest.Equal(after.digest) {
-			if before != nil && after != nil && len(before.faults) > 0 && slices.Equal(before.faults, after.faults) {
-				continue // as wrong as it was
+			if before != nil && after != nil && len(before.faults) > 0 &&
+				slices.Equal(before.faults, after.faults) && sameDocument(before.doc, after.doc) {
+				continue // as wrong as it was, and nobody has touched it
 			}
 			out = append(out, name)
 		}
 	}
 	return out, nil
+}
+
+// sameDocument reports whether two documents say the same, wherever they are.
+func sameDocument(a, b document.Document) bool {
+	x, y := a.Cluster, b.Cluster
+	x.Path, x.Line, y.Path, y.Line = "", 0, "", 0
+	return reflect.DeepEqual(x, y)
 }
 
 // touchedBy is every path that changes name, with all folders around it.

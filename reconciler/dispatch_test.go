@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
@@ -43,8 +42,8 @@ func TestAppliesAreClaimedFirst(t *testing.T) {
 func TestAssignmentOfARun(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) {
-		opts.Credentials = func(c holdfast.Cluster, kind holdfast.RunKind) (map[string]string, []string, error) {
-			return map[string]string{"TOKEN": string(kind) + " " + c.Name}, []string{"TOKEN"}, nil
+		opts.Credentials = func(c holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error) {
+			return holdfast.Credentials{Env: map[string]string{"TOKEN": string(kind) + " " + c.Name}, Secrets: []string{"TOKEN"}}, nil
 		}
 	})
 	f.look()
@@ -67,8 +66,8 @@ func TestAssignmentOfARun(t *testing.T) {
 func TestCredentialsThatCannotBeReadEndTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) {
-		opts.Credentials = func(holdfast.Cluster, holdfast.RunKind) (map[string]string, []string, error) {
-			return nil, nil, errors.New("open token: permission denied")
+		opts.Credentials = func(holdfast.Cluster, holdfast.RunKind) (holdfast.Credentials, error) {
+			return holdfast.Credentials{}, errors.New("open token: permission denied")
 		}
 	})
 	f.look()
@@ -80,6 +79,30 @@ func TestCredentialsThatCannotBeReadEndTheRun(t *testing.T) {
 	}
 	if run.Status != holdfast.RunErrored || !strings.Contains(run.Failure.Summary, "permission denied") {
 		t.Errorf("the run is %s: %+v", run.Status, run.Failure)
+	}
+}
+
+// A credential without a value is missing to those who refer to it, and to all if
+// nobody does.
+func TestMissingCredentialsAreThoseOfWhoUsesThem(t *testing.T) {
+	t.Parallel()
+	files := twoClusters()
+	files["clusters/prod.yaml"] = document("prod", "variables: {password: {secret: {env: P1}}}")
+	files["clusters/preprod.yaml"] = document("preprod", "variables: {password: {secret: {env: P2}}}")
+	for _, name := range []string{"prod", "preprod"} {
+		files["infra/"+name+"/main.tf"] += "variable \"password\" {\n  type = any\n}\n"
+	}
+	f := newFleet(t, files, func(opts *reconciler.Options) {
+		opts.Credentials = func(holdfast.Cluster, holdfast.RunKind) (holdfast.Credentials, error) {
+			return holdfast.Credentials{Missing: []string{"AWS_SECRET_ACCESS_KEY", "P2"}}, nil
+		}
+	})
+	f.look()
+	want := map[string][]string{"prod": {"AWS_SECRET_ACCESS_KEY"}, "preprod": {"AWS_SECRET_ACCESS_KEY", "P2"}}
+	for range 2 {
+		if a := f.claim(); !slices.Equal(a.Missing, want[a.Cluster]) {
+			t.Errorf("%s misses %v", a.Cluster, a.Missing)
+		}
 	}
 }
 
@@ -449,40 +472,4 @@ func (t pickyTree) ReadFile(name string) ([]byte, error) {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("is too large")}
 	}
 	return t.Tree.ReadFile(name)
-}
-
-// rival claims a run between the moment when another claim has got its lock and
-// that when it is recorded.
-type rival struct {
-	reconciler.Locker
-	claim func(run string)
-}
-
-func (l *rival) Acquire(ctx context.Context, key, owner string, ttl time.Duration) error {
-	err := l.Locker.Acquire(ctx, key, owner, ttl)
-	if run, _, _ := strings.Cut(owner, "/"); err == nil && l.claim != nil {
-		claim := l.claim
-		l.claim = nil
-		claim(run)
-	}
-	return err
-}
-
-// TestLoserOfAClaimLeavesTheLock: the lock that both have taken is the winner's.
-func TestLoserOfAClaimLeavesTheLock(t *testing.T) {
-	t.Parallel()
-	locks := &rival{Locker: lock.NewMemory()}
-	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")},
-		func(opts *reconciler.Options) { opts.Locker = locks })
-	f.look()
-	locks.claim = func(run string) {
-		_, err := f.store.ClaimRun(t.Context(), run, "winner", f.clock.Now(), 10)
-		f.must(err)
-	}
-	if a := f.claim(); a.Run != "" {
-		t.Fatalf("the loser got %+v", a)
-	}
-	if holder, err := locks.Holder(t.Context(), "clusters/prod"); err != nil || !strings.HasSuffix(holder.Owner, "/1") {
-		t.Errorf("the winner's lock is held by %+v, %v", holder, err)
-	}
 }

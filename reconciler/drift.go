@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
-	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 const (
@@ -290,13 +290,13 @@ func driftDue(now time.Time, rec holdfast.ClusterRecord, fallback string) time.T
 	if uncheckable(rec) != "" {
 		return time.Time{}
 	}
-	drift, policy := rec.Drift, decision.DriftPolicy(rec)
+	drift, settings := rec.Drift, decision.DriftSettings(rec)
 	drift.CheckedAt, rec.Applied.At = believable(drift.CheckedAt, now), believable(rec.Applied.At, now)
 	last := drift.CheckedAt
 	if rec.Applied.At.After(last) {
 		last = rec.Applied.At
 	}
-	next := templates.DriftDue(policy, fallback, rec.Name, last)
+	next := document.DriftDue(settings, fallback, rec.Name, last)
 	checked := drift.Applied == rec.Applied.Run
 	switch {
 	case drift.Fingerprint != "" && !checked:
@@ -309,7 +309,7 @@ func driftDue(now time.Time, rec holdfast.ClusterRecord, fallback string) time.T
 	case next.IsZero():
 		return next
 	}
-	for _, rule := range policy.Ignore { // what it hides is seen as it is, from then on
+	for _, rule := range settings.Ignore { // what it hides is seen as it is, from then on
 		if drift.Counts.Ignored > 0 && rule.Expires.After(last) {
 			next = sooner(next, rule.Expires)
 		}
@@ -368,11 +368,16 @@ func (r *Reconciler) checkAgain(ctx context.Context, in decision.Input, d decisi
 }
 
 // shownPlan returns the plan that people see of a cluster on its tracked branch:
-// that of the last check for drift, if there is no later run.
-func (r *Reconciler) shownPlan(ctx context.Context, cluster string, last holdfast.Run) (holdfast.Run, error) {
+// the newest of its runs, or, if nothing but drift is left to be applied, that of a
+// later check.
+func (r *Reconciler) shownPlan(ctx context.Context, cluster string, runs []holdfast.Run) (holdfast.Run, error) {
+	last := decision.Newest(runs)
 	rec, err := r.opts.Store.Cluster(ctx, cluster)
 	if err != nil {
 		return last, fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+	if !decision.AsGitSays(decision.Input{Cluster: rec, Runs: runs}) {
+		return last, nil
 	}
 	check, err := r.lastCheck(ctx, rec)
 	if err != nil || check == nil || check.ID != rec.Drift.Run || check.ID < last.ID || rec.Drift.Status != holdfast.DriftFound {

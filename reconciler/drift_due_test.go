@@ -15,7 +15,7 @@ func TestFailedCheckIsRetriedSooner(t *testing.T) {
 	t.Parallel()
 	rec := holdfast.ClusterRecord{
 		Name: "prod", Phase: holdfast.PhaseActive,
-		Desired: holdfast.Desired{Document: holdfast.Cluster{Drift: holdfast.DriftPolicy{Schedule: "0 4 * * *"}}},
+		Desired: holdfast.Desired{Document: holdfast.Cluster{Drift: holdfast.DriftSettings{Schedule: "0 4 * * *"}}},
 		Applied: holdfast.Applied{Run: "run-1", At: noon.Add(-time.Hour)},
 		Drift:   holdfast.DriftState{Status: holdfast.DriftFailed, Applied: "run-1", CheckedAt: noon},
 	}
@@ -68,7 +68,7 @@ func TestDriftDue(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			doc := holdfast.Cluster{Drift: holdfast.DriftPolicy{Schedule: "0 4 * * *"}}
+			doc := holdfast.Cluster{Drift: holdfast.DriftSettings{Schedule: "0 4 * * *"}}
 			rec := holdfast.ClusterRecord{
 				Name: "prod", Phase: holdfast.PhaseActive,
 				Desired: holdfast.Desired{Document: doc}, Applied: holdfast.Applied{Run: "run-1", At: noon.Add(-time.Hour), Document: doc},
@@ -122,7 +122,7 @@ func TestCheckDriftIsRefused(t *testing.T) {
 			f.repo.Commit(master, "one more", map[string]string{"clusters/new.yaml": document("new"), "infra/new/main.tf": module("one")})
 			f.look()
 		}, "never applied"},
-		"suspended": {func(f *fleet) { f.must(f.r.Suspend(f.t.Context(), "new", true, "alice")) }, "suspended"},
+		"suspended": {func(f *fleet) { f.must(f.r.Suspend(f.t.Context(), "new", true, "alice", "")) }, "suspended"},
 		"project suspended": {func(f *fleet) {
 			f.must(f.r.SuspendAll(f.t.Context(), holdfast.Suspension{Project: "p", By: "alice"}, true))
 		}, "suspended (project)"},

@@ -99,7 +99,7 @@ func (r *Reconciler) finding(
 	case err != nil:
 		return nil, "", fmt.Errorf("read plan of run %s: %w", run.ID, err)
 	}
-	f := decision.Judge(plan, decision.DriftPolicy(rec).Ignore, now)
+	f := decision.Judge(plan, decision.DriftSettings(rec).Ignore, now)
 	return &f, "", nil
 }
 
@@ -118,7 +118,7 @@ func checkedDrift(in decision.Input, run holdfast.Run, found *decision.Finding, 
 			s.Failures++
 		}
 		if run.Status.Good() { // no other rules make its plan appear
-			s.Rules = decision.RulesDigest(decision.DriftPolicy(rec).Ignore, in.Now)
+			s.Rules = decision.RulesDigest(decision.DriftSettings(rec).Ignore, in.Now)
 		}
 		if s.Status = holdfast.DriftFailed; was.Status != s.Status && was.Fingerprint == "" {
 			s.Since = at
@@ -127,7 +127,7 @@ func checkedDrift(in decision.Input, run holdfast.Run, found *decision.Finding, 
 	}
 	s.Failures, s.Fingerprint, s.Counts = 0, found.Fingerprint, found.Counts
 	s.Destroys, s.Hides, s.Causes = found.Destroys, found.Hides, found.Causes
-	s.Rules = decision.RulesDigest(decision.DriftPolicy(rec).Ignore, in.Now)
+	s.Rules = decision.RulesDigest(decision.DriftSettings(rec).Ignore, in.Now)
 	s.Status = holdfast.DriftNone
 	if found.Fingerprint != "" {
 		s.Status = holdfast.DriftFound

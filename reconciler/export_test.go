@@ -97,3 +97,6 @@ func (s *Shards) Copied() *Shards           { return &Shards{s.s.copied()} }
 func (s *Shards) All() iter.Seq2[string, int] {
 	return s.s.all()
 }
+
+// NoMetrics hears of nothing.
+var NoMetrics Metrics = noMetrics{}

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // fillSource gives a run what it executes: the root module as the tracked
@@ -63,7 +64,7 @@ func (r *Reconciler) fillFormerState(ctx context.Context, repo string, in decisi
 
 // fillRoot gives a run the root module that a document comes to, and stores it.
 func (r *Reconciler) fillRoot(
-	ctx context.Context, resolver *templates.Resolver, tree holdfast.Tree, doc templates.Document, run *holdfast.Run,
+	ctx context.Context, resolver *templates.Resolver, tree holdfast.Tree, doc document.Document, run *holdfast.Run,
 ) error {
 	root, faults, err := resolver.Resolve(ctx, tree, doc)
 	if err != nil {

@@ -49,6 +49,9 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 		if err := r.dispatcher.Sweep(ctx); err != nil && ctx.Err() == nil {
 			r.opts.Logger.ErrorContext(ctx, "leases were not checked", "err", err)
 		}
+		if err := r.rescue.Pass(ctx); err != nil && ctx.Err() == nil {
+			r.opts.Logger.ErrorContext(ctx, "unsaved states were not looked at", "err", err)
+		}
 		r.opts.Metrics.Depth("requests", r.requests.Depth())
 		r.opts.Metrics.Depth("sources", r.sources.Depth())
 		r.opts.Metrics.Depth("upgrades", r.upgrades.Depth())
@@ -71,7 +74,7 @@ func (r *Reconciler) followUp(ctx context.Context, run holdfast.Run) {
 			r.publish.Show(review.PullRequest)
 		}
 	}
-	if !run.Begun || !run.Status.Done() {
+	if !run.Begun && run.Kind != holdfast.RunState || !run.Status.Done() {
 		return
 	}
 	if err := r.requestOpen(ctx, run.Cluster); err != nil {

@@ -55,6 +55,9 @@ const (
 // does not grow. With -day.clusters it measures larger fleets.
 func TestDaysOfAFleet(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("has many clusters")
+	}
 	d := newDays(t, *dayClusters)
 	var figures []dayFigures
 	for range *dayDays {
@@ -155,7 +158,7 @@ func (d *days) atRest(i int) {
 		Labels: map[string]string{"team": fmt.Sprintf("team-%02d", i%40)}, Provider: "aws", Region: "eu-west-1",
 		Template: &holdfast.TemplateRef{Path: "../../templates/kubernetes"}, Path: fmt.Sprintf("clusters/%d.yaml", i), Line: 1,
 		Variables: map[string]any{"node_count": 3, "instance_type": "medium", "owners": []string{"platform@example.com"}},
-		Drift:     holdfast.DriftPolicy{Schedule: fmt.Sprintf("0 %d * * *", i%24)},
+		Drift:     holdfast.DriftSettings{Schedule: fmt.Sprintf("0 %d * * *", i%24)},
 	}
 	source := holdfast.Digest(fmt.Sprintf("sha256:%064x", i))
 	run := holdfast.Run{

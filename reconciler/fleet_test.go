@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/internal/testenv/plandoc"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
@@ -66,7 +67,7 @@ func (c *clock) Advance(d time.Duration) {
 // newFleet returns a fleet whose repository has files on its tracked branch.
 func newFleet(t *testing.T, files map[string]string, with ...func(*reconciler.Options)) *fleet {
 	t.Helper()
-	dir := t.TempDir()
+	dir := memory.Dir(t)
 	f := &fleet{t: t, clock: &clock{now: noon}, locks: lock.NewMemory()}
 	f.repo = gitserver.NewRepo(t, filepath.Join(dir, "infra.git"))
 	if files != nil {
@@ -538,6 +539,7 @@ type codeHost struct {
 	calls      map[string]int
 	fail       map[string]error                                // by the name of the call
 	lose       int                                             // answers to PutComment that get lost
+	atMost     int                                             // comments in one list; zero: all
 	watch      func(call string, status holdfast.CommitStatus) // told of each call before it is carried out
 	posted     []holdfast.CommitStatus                         // all that were set, in order
 	issueHost
@@ -672,16 +674,21 @@ func (h *codeHost) PullRequestsOf(_ context.Context, _ string, commit holdfast.R
 	return out, h.called("PullRequestsOf")
 }
 
-func (h *codeHost) Comments(_ context.Context, _ string, since time.Time) ([]holdfast.Comment, error) {
+func (h *codeHost) Comments(_ context.Context, _ string, since time.Time) (holdfast.CommentList, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var out []holdfast.Comment
+	var list holdfast.CommentList
 	for _, c := range h.comments {
-		if !c.UpdatedAt.Before(since) {
-			out = append(out, c)
+		if c.UpdatedAt.Before(since) {
+			continue
 		}
+		if list.More = h.atMost > 0 && len(list.Comments) == h.atMost; list.More {
+			break
+		}
+		list.Comments = append(list.Comments, c)
+		list.Until = c.UpdatedAt
 	}
-	return out, h.called("Comments")
+	return list, h.called("Comments")
 }
 
 func (h *codeHost) Comment(_ context.Context, _ holdfast.PullRequestRef, id string) (holdfast.Comment, error) {

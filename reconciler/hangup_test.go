@@ -16,7 +16,7 @@ type hangUp struct {
 	cancel atomic.Pointer[context.CancelFunc]
 }
 
-func (s *hangUp) ClaimRun(ctx context.Context, id, agent string, now time.Time, limit int) (holdfast.Run, error) {
+func (s *hangUp) ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error) {
 	run, err := s.Store.ClaimRun(ctx, id, agent, now, limit)
 	if cancel := s.cancel.Swap(nil); cancel != nil {
 		(*cancel)()

@@ -14,6 +14,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/diff"
+	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/holdfast-dev/holdfast/templates/semver"
 )
 
 // A pull request that changes a published template gets told what that would do
@@ -96,7 +99,7 @@ type snapshot struct {
 // templateUser is a cluster that is made from a template, by its document.
 type templateUser struct {
 	snapshot
-	doc templates.Document
+	doc document.Document
 }
 
 // assess records what the pull request's changes of templates would do to the
@@ -131,8 +134,13 @@ func (r *Reconciler) assess(
 		return nil
 	}
 	var impacts []holdfast.Impact
-	for _, t := range changed {
+	budget := repo.Trials
+	for i, t := range changed {
+		if repo.Trials > 0 && !rec.AllTrials { // one budget for all, of which what one leaves goes to the others
+			repo.Trials = (budget + len(changed) - i - 1) / (len(changed) - i)
+		}
 		impact, chosen, err := r.assessTemplate(ctx, repo, t, from, to, fleet, trials, rec)
+		budget -= len(chosen)
 		if err != nil {
 			return fmt.Errorf("assess template %s: %w", t.name, err)
 		}
@@ -304,7 +312,7 @@ func (r *Reconciler) assessVersion(ctx context.Context, repo Repository, t chang
 	if !slices.Contains(released, blueprint.Version) {
 		impact.Version = blueprint.Version
 	}
-	impact.Released = templates.Newest(released, impact.Version)
+	impact.Released = semver.Newest(released, impact.Version)
 	former := t.from
 	if impact.Released != "" {
 		last, unusable, err := newReleases(r).template(ctx, t.name, impact.Released)
@@ -318,9 +326,9 @@ func (r *Reconciler) assessVersion(ctx context.Context, repo Repository, t chang
 	if former == nil {
 		return nil
 	}
-	impact.Changes = templates.Diff(former.Blueprint(), blueprint)
+	impact.Changes = diff.Templates(former.Blueprint(), blueprint)
 	breaks := slices.IndexFunc(impact.Changes, func(c holdfast.TemplateChange) bool { return c.Breaking })
-	if breaks >= 0 && impact.Version != "" && impact.Released != "" && !templates.MayBreak(impact.Released, impact.Version) {
+	if breaks >= 0 && impact.Version != "" && impact.Released != "" && !semver.MayBreak(impact.Released, impact.Version) {
 		kind := "major"
 		if strings.HasPrefix(impact.Released, "0.") {
 			kind = "minor" // as before 1.0.0
@@ -361,7 +369,7 @@ func (r *Reconciler) planAll(ctx context.Context, c holdfast.Command) (string, e
 	case err != nil:
 		return "", fmt.Errorf("read impact of %s: %w", c.PullRequest, err)
 	case rec.State != holdfast.PullRequestOpen:
-		return "", refusal("the pull request is not open any more")
+		return "", refusal("the pull request is no longer open")
 	case rec.Reason != "":
 		return "", refusal(cmp.Or(refusals[rec.Reason], "nothing is planned of this pull request: "+rec.Reason))
 	case len(impacts) == 0:

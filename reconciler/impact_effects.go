@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // What a change of a template does to a cluster is remembered while its pull
@@ -124,7 +125,7 @@ func (a *assessor) documentOf(user templateUser) (at documentAt, ok bool) {
 // effect renders a cluster as it is and, by the other document, as it would be.
 // Words tells what changes.
 func (a *assessor) effect(
-	ctx context.Context, user templateUser, doc templates.Document, reach holdfast.ImpactReach,
+	ctx context.Context, user templateUser, doc document.Document, reach holdfast.ImpactReach,
 ) (e effect, words func() []string, err error) {
 	before, faults, err := a.before(ctx, user)
 	if err != nil {

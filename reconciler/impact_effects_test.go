@@ -16,6 +16,9 @@ import (
 // pull request: what is told then is what a process tells that has never seen it.
 func TestImpactIsWhatItWouldBeAfresh(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("makes everything twice")
+	}
 	f := newShops(t, func(o *reconciler.Options) { o.Repositories[0].Trials = -1 })
 	f.repo.Commit(master, "beside", map[string]string{"clusters/shop-p.yaml": ofShop("shop-p", "any", "{path: ../templates/web}")})
 	f.look()

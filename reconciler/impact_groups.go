@@ -9,9 +9,12 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/bmatcuk/doublestar/v4"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/semver"
 )
 
 // usersOf returns the clusters that are made from a template: by its name, and
@@ -194,7 +197,7 @@ func (a *assessor) reach(c holdfast.Cluster) holdfast.ImpactReach {
 		return holdfast.ReachManual
 	case ref.Version == a.version:
 		return holdfast.ReachRelease
-	case ref.Upgrades != "" && templates.Next(ref.Version, ref.Upgrades, []string{a.version}) != "":
+	case ref.Upgrades != "" && semver.Next(ref.Version, ref.Upgrades, []string{a.version}) != "":
 		return holdfast.ReachUpgrade
 	default:
 		return holdfast.ReachManual
@@ -260,7 +263,7 @@ func (r *Reconciler) trials(
 	for _, g := range groups {
 		var names []string
 		for _, c := range g.Clusters {
-			if c.Reach != holdfast.ReachMerge && !own[c.Name] {
+			if c.Reach != holdfast.ReachMerge && !own[c.Name] && repo.tries(g.members[c.Name].user.doc.Cluster) {
 				names = append(names, c.Name)
 			}
 		}
@@ -281,6 +284,16 @@ func (r *Reconciler) trials(
 		}
 	}
 	return out, nil
+}
+
+// tries reports whether a cluster may be planned to show what a template's change
+// would do. Who writes the change decides which clusters it reaches, and so which
+// of them a sample can be.
+func (r Repository) tries(c holdfast.Cluster) bool {
+	return len(r.TrialEnvironments) == 0 || slices.ContainsFunc(r.TrialEnvironments, func(glob string) bool {
+		ok, err := doublestar.Match(glob, c.Environment)
+		return ok && err == nil
+	})
 }
 
 // merged is 1 if the merge applies some of the group, else 0.

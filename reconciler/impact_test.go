@@ -308,6 +308,63 @@ func TestTheBudgetOfTrialsIsKept(t *testing.T) {
 	}
 }
 
+// Two templates that one pull request changes share its budget.
+func TestTheBudgetOfTrialsIsOneForAllTemplates(t *testing.T) {
+	t.Parallel()
+	f := newShops(t, func(o *reconciler.Options) {
+		o.Repositories[0].Trials = 1
+		o.Repositories[0].Templates = map[string]string{"web": "templates/web", "second": "templates/second"}
+	})
+	second := func(files map[string]string) map[string]string {
+		out := maps.Clone(files)
+		for name, text := range files {
+			if rest, is := strings.CutPrefix(name, "templates/web/"); is {
+				out["templates/second/"+rest] = strings.Replace(text, "name: web", "name: second", 1)
+			}
+		}
+		return out
+	}
+	files := second(shop("1.0.0", "one"))
+	files["clusters/other.yaml"] = ofShop("other", "any", "{name: second, version: 1.0.0}")
+	f.repo.Commit(master, "second", files)
+	f.repo.Tag("second/v1.0.0", master)
+	f.look()
+	f.executeAll(good)
+	f.open(1, second(shop("1.1.0", "two")))
+	if got := f.trials(1); len(got) != 1 {
+		t.Errorf("trials %v, want one", got)
+	}
+	f.restart(func(o *reconciler.Options) { o.Repositories[0].Trials = 2 })
+	f.look()
+	f.open(2, second(shop("1.1.0", "two")))
+	if got := f.trials(2); !slices.Equal(got, []string{"other", "shop-c"}) {
+		t.Errorf("trials %v, want one of each template", got)
+	}
+}
+
+// Clusters of other environments than those that are named are not planned for a
+// template's pull request, whatever it reaches.
+func TestTrialsStayInTheirEnvironments(t *testing.T) {
+	t.Parallel()
+	f := newShops(t, func(o *reconciler.Options) { o.Repositories[0].TrialEnvironments = []string{"dev*"} })
+	f.open(1, shop("1.1.0", "two"))
+	if got := f.trials(1); len(got) > 0 {
+		t.Errorf("trials %v of environment e", got)
+	}
+	if got := len(f.impact(1).Groups); got != 1 {
+		t.Errorf("%d groups", got)
+	}
+	f.repo.Commit(master, "dev", map[string]string{
+		"clusters/dev.yaml": strings.Replace(ofShop("shop-z", "any", "{name: web, version: 1.0.0}"), "environment: e", "environment: dev-1", 1),
+	})
+	f.look()
+	f.executeAll(good)
+	f.lookAt(1)
+	if got := f.trials(1); !slices.Equal(got, []string{"shop-z"}) {
+		t.Errorf("trials %v", got)
+	}
+}
+
 // What does not change a template costs nothing, and a push that undoes the
 // change leaves nothing behind.
 func TestAnImpactGoesWithTheChange(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
-	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // observe gathers what a decision about req depends on.
@@ -25,6 +25,9 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (decisio
 		// A pull request may define a cluster that no tracked branch has yet.
 	default:
 		return in, fmt.Errorf("read cluster %q: %w", req.Cluster, err)
+	}
+	if in.Unsaved, in.UnsavedDetail, err = r.rescue.Standing(ctx, req.Cluster); err != nil {
+		return in, err
 	}
 	branch, err := history.Branch(ctx, r.opts.Store, req.Cluster)
 	if err != nil {
@@ -61,8 +64,8 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (decisio
 
 // lookAtWindows tells whether an apply may begin now, by all that holds for it.
 func lookAtWindows(in *decision.Input) {
-	for _, policy := range decision.ApplyPolicies(*in) {
-		if open, change := templates.WindowsOpen(policy.Windows, in.Now); !open {
+	for _, settings := range decision.ApplySettings(*in) {
+		if open, change := document.WindowsOpen(settings.Windows, in.Now); !open {
 			in.WindowClosed, in.WindowChange = true, change
 		}
 	}
@@ -249,18 +252,16 @@ func (r *Reconciler) merge(
 		return m, err
 	}
 	plan := decision.Newest(branch) // what a person may be asked about, if nothing was reviewed
-	for _, run := range runs {
-		if reviewedBy(run, pr) && run.Destroy == rec.Desired.Removed {
-			plan = run
-			about := m.Review.PullRequest
-			m.Review = decision.ReviewOf(run)
-			m.Review.PullRequest = about
-			break
-		}
+	desired := decision.Desired(decision.Input{Cluster: rec, Last: lastApplied(rec, branch)})
+	if run, ok := reviewedPlan(runs, pr, desired, rec.Desired.Removed); ok {
+		plan = run
+		about := m.Review.PullRequest
+		m.Review = decision.ReviewOf(run)
+		m.Review.PullRequest = about
 	}
 	var requires []string
-	for _, policy := range decision.ApplyPolicies(decision.Input{Cluster: rec}) {
-		requires = append(requires, policy.Requires...)
+	for _, settings := range decision.ApplySettings(decision.Input{Cluster: rec}) {
+		requires = append(requires, settings.Requires...)
 	}
 	if len(requires) == 0 {
 		return m, nil
@@ -283,8 +284,23 @@ func (r *Reconciler) merge(
 	return m, nil
 }
 
-func reviewedBy(run holdfast.Run, pr holdfast.PullRequestRecord) bool {
-	plan := run.Kind == holdfast.RunPlan && !run.Trial && run.Revision == pr.Head &&
+// reviewedPlan returns the plan that was reviewed among the runs of a cluster in a
+// merged pull request, newest first. A head that moved at the last moment, before
+// anybody looked, brought nothing new if the newest plan is of what is desired now.
+func reviewedPlan(runs []holdfast.Run, pr holdfast.PullRequestRecord, desired holdfast.Digest, removed bool) (holdfast.Run, bool) {
+	for _, run := range runs {
+		if run.Revision == pr.Head && run.Destroy == removed && shownBeforeMerge(run, pr) {
+			return run, true
+		}
+	}
+	last := decision.Newest(runs)
+	return last, last.SourceDigest != "" && last.SourceDigest.Equal(desired) && last.Destroy == removed && shownBeforeMerge(last, pr)
+}
+
+// shownBeforeMerge reports whether a run is a plan that people could see on the
+// forge when they merged.
+func shownBeforeMerge(run holdfast.Run, pr holdfast.PullRequestRecord) bool {
+	plan := run.Kind == holdfast.RunPlan && !run.Trial &&
 		(run.Status == holdfast.RunPlanned || run.Status == holdfast.RunNoChanges)
 	return plan && !run.PostedAt.IsZero() && !run.PostedAt.After(pr.MergedAt)
 }

@@ -24,6 +24,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error 
 	}
 	if repo == "" {
 		for name := range r.repos {
+			if err := r.publish.Retry(ctx, holdfast.PullRequestRef{Repo: name}); err != nil {
+				return err
+			}
 			r.setRelook(name)
 			r.sources.Add(sourceKey{repo: name})
 		}
@@ -31,6 +34,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error 
 	}
 	if _, ok := r.repos[repo]; !ok {
 		return fmt.Errorf("repository %q: %w", repo, holdfast.ErrNotFound)
+	}
+	if err := r.publish.Retry(ctx, holdfast.PullRequestRef{Repo: repo}); err != nil {
+		return err
 	}
 	r.setRelook(repo) // what is wrong there may have been mended elsewhere
 	r.sources.Add(sourceKey{repo: repo})
@@ -47,7 +53,7 @@ func (r *Reconciler) watched(ctx context.Context, req holdfast.Request) error {
 		return fmt.Errorf("read cluster %q: %w", req.Cluster, err)
 	}
 	if _, ok := r.repos[rec.Owner]; !ok && req.PullRequest.IsZero() {
-		return refusal(fmt.Sprintf("its repository, %s, is not watched any more: configure it again, or `holdfast transfer` the cluster", rec.Owner))
+		return refusal(fmt.Sprintf("its repository, %s, is no longer watched: configure it again, or `holdfast transfer` the cluster", rec.Owner))
 	}
 	return nil
 }
@@ -69,6 +75,9 @@ func (r *Reconciler) Lock(ctx context.Context, cluster string) (
 		location = last[0].StateLocation
 	}
 	holder, err = r.opts.Locker.Holder(ctx, location)
+	if running == nil && errors.Is(err, holdfast.ErrNotFound) {
+		return r.leftBehind(ctx, location)
+	}
 	if running != nil && err != nil {
 		// The records are the truth, whatever Redis remembers.
 		return holdfast.LockHolder{
@@ -76,6 +85,22 @@ func (r *Reconciler) Lock(ctx context.Context, cluster string) (
 		}, run, alive, nil
 	}
 	return holder, run, alive, err
+}
+
+// leftBehind tells of a state lock in Holdfast's own backend whose attempt is
+// over; ErrNotFound if there is none.
+func (r *Reconciler) leftBehind(ctx context.Context, location string) (
+	holder holdfast.LockHolder, run holdfast.Run, alive bool, err error,
+) {
+	left, err := r.opts.Store.StateLock(ctx, location)
+	if err != nil {
+		return holder, run, false, err
+	}
+	run, err = r.opts.Store.Run(ctx, left.By.Run)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		run, err = holdfast.Run{ID: left.By.Run, StateLocation: location}, nil
+	}
+	return holdfast.LockHolder{Owner: dispatch.LockOwner(left.By), Since: left.Created}, run, false, err
 }
 
 func (r *Reconciler) runningOf(ctx context.Context, cluster string) (*holdfast.Run, error) {
@@ -118,6 +143,12 @@ func (r *Reconciler) Unlock(ctx context.Context, cluster, actor string, force bo
 		return &holdfast.LockedError{Holder: holder}
 	}
 	r.audit(ctx, actor, "lock.release", cluster, fmt.Sprintf("%s, alive %t, force %t", holder.Owner, alive, force))
+	if run.Status != holdfast.RunRunning { // its state lock has outlived it
+		if _, err := r.opts.Store.ReleaseStateLock(ctx, run.StateLocation); err != nil {
+			return fmt.Errorf("release the state lock of run %s: %w", run.ID, err)
+		}
+		return nil
+	}
 	if err := r.dispatcher.Kill(ctx, run, "its lock was taken away by "+actor); err != nil {
 		return fmt.Errorf("end run %s: %w", run.ID, err)
 	}

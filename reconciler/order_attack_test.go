@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
@@ -17,7 +18,7 @@ const other = "other"
 // withOther adds a second repository to a fleet, and how it is looked at.
 func withOther(t *testing.T, f *fleet) (second *gitserver.Repo, look func()) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := memory.Dir(t)
 	second = gitserver.NewRepo(t, dir+"/other.git")
 	second.Commit(master, "first", map[string]string{"README.md": "hello"})
 	git, err := gitsource.New(gitsource.Options{
@@ -178,7 +179,7 @@ func TestARepositoryThatIsNotWatchedAnyMore(t *testing.T) {
 	if a := f.claim(); a.Run != "" {
 		t.Errorf("the %s of %s begins", a.Kind, a.Cluster)
 	}
-	if c := f.apply("near"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "not watched any more") {
+	if c := f.apply("near"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "no longer watched") {
 		t.Errorf("%s: %s", c.Status, c.Reply)
 	}
 	f.restart(func(o *reconciler.Options) { o.Repositories = repositories })

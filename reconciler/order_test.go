@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
@@ -210,7 +211,7 @@ func TestTransferBetweenRepositories(t *testing.T) {
 	const other = "other"
 	var second *gitserver.Repo
 	f := newFleet(t, twoClusters(), func(o *reconciler.Options) {
-		dir := t.TempDir()
+		dir := memory.Dir(t)
 		second = gitserver.NewRepo(t, dir+"/other.git")
 		second.Commit(master, "first", map[string]string{"README.md": "hello"})
 		first := o.Git

@@ -196,16 +196,18 @@ func TestAssignmentHasLimits(t *testing.T) {
 	want := holdfast.RunLimits{Memory: 1 << 30, Processes: 99, CPU: 1.5}
 	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")},
 		func(opts *reconciler.Options) {
-			opts.Limits = func(c holdfast.Cluster) holdfast.RunLimits {
-				if c.Name != "prod" {
-					t.Errorf("limits of %q were asked for", c.Name)
-				}
-				return want
+			opts.Limits = func(holdfast.Cluster) (granted, most holdfast.RunLimits) {
+				return want, holdfast.RunLimits{Memory: 2 << 30, Processes: 200, CPU: 2}
 			}
 		})
 	f.look()
 	if a := f.claim(); a.Limits != want {
 		t.Errorf("limits %+v, want %+v", a.Limits, want)
+	}
+	f.open(1, map[string]string{"clusters/prod.yaml": document("prod", "limits: {processes: 200, memory: 3GiB}")})
+	wantFault := "clusters/prod.yaml:8:36: spec.limits.memory is more than this cluster may have, which is 2GiB"
+	if faults := f.pullRequest(1).Faults; len(faults) != 1 || faults[0].Position()+": "+faults[0].Message != wantFault {
+		t.Errorf("faults %v, want %s", faults, wantFault)
 	}
 }
 

@@ -366,8 +366,8 @@ func untouchedIsLeftAlone(t *testing.T) {
 
 func credentialsOfTheirKind(t *testing.T) {
 	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) {
-		opts.Credentials = func(_ holdfast.Cluster, kind holdfast.RunKind) (map[string]string, []string, error) {
-			return map[string]string{"ROLE": string(kind)}, nil, nil
+		opts.Credentials = func(_ holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error) {
+			return holdfast.Credentials{Env: map[string]string{"ROLE": string(kind)}}, nil
 		}
 	})
 	f.adopt()

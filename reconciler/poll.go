@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -117,7 +118,7 @@ func (r *Reconciler) pollOnce(ctx context.Context, repo Repository) error {
 		return fmt.Errorf("list pull requests: %w", err)
 	}
 	for _, pr := range prs {
-		if r.differs(ctx, pr) {
+		if r.differs(ctx, repo, pr) {
 			r.sources.Add(sourceKey{repo: repo.Name, number: pr.Number})
 		}
 	}
@@ -154,10 +155,10 @@ func overlap(t time.Time) time.Time {
 
 // differs reports whether the forge says something of a pull request that the
 // record does not.
-func (r *Reconciler) differs(ctx context.Context, pr holdfast.PullRequest) bool {
+func (r *Reconciler) differs(ctx context.Context, repo Repository, pr holdfast.PullRequest) bool {
 	rec, err := r.opts.Store.PullRequest(ctx, pr.PullRequestRef)
 	if errors.Is(err, holdfast.ErrNotFound) {
-		return pr.State == holdfast.PullRequestOpen
+		return pr.State == holdfast.PullRequestOpen && pr.BaseBranch == repo.Branch
 	}
 	return err != nil || rec.Head != pr.Head || rec.State != pr.State || rec.Draft != pr.Draft ||
 		rec.BaseBranch != pr.BaseBranch || rec.Title != pr.Title ||
@@ -165,39 +166,56 @@ func (r *Reconciler) differs(ctx context.Context, pr holdfast.PullRequest) bool 
 }
 
 // pollComments stores the commands in the comments since seen and returns how
-// far it has read.
+// far it has read. A list that is cut is read on from where it ends; how far that
+// went is on record before the next part is asked for.
 func (r *Reconciler) pollComments(ctx context.Context, repo Repository, seen time.Time) (time.Time, error) {
 	first := seen.IsZero()
 	if first {
-		// What was written before Holdfast first looked is no command to it.
+		// What was written before Holdfast first looked is not a command to it.
 		seen = r.opts.Now()
 	}
-	comments, err := r.opts.Forges[repo.Name].Comments(ctx, repo.Name, overlap(seen))
-	if err != nil {
-		return seen, fmt.Errorf("list comments: %w", err)
+	start := seen
+	for since := overlap(seen); ; since = seen {
+		list, err := r.opts.Forges[repo.Name].Comments(ctx, repo.Name, since)
+		if err != nil {
+			return seen, fmt.Errorf("list comments: %w", err)
+		}
+		comments := list.Comments
+		if first {
+			comments = slices.DeleteFunc(comments, func(c holdfast.Comment) bool { return c.CreatedAt.Before(overlap(start)) })
+		}
+		if err := r.storeCommands(ctx, comments); err != nil {
+			return seen, err
+		}
+		if list.Until.After(seen) {
+			seen = list.Until
+		}
+		if !list.More || !seen.After(since) {
+			return seen, nil
+		}
+		if err := r.updateSource(ctx, repo.Name, func(s *holdfast.Source) { s.CommentsSeen = seen }); err != nil {
+			return seen, err
+		}
 	}
+}
+
+// storeCommands stores the commands in comments of people.
+func (r *Reconciler) storeCommands(ctx context.Context, comments []holdfast.Comment) error {
 	stored := false
 	for _, comment := range comments {
-		at := comment.CreatedAt
-		if comment.UpdatedAt.After(at) {
-			at = comment.UpdatedAt
-		}
-		if comment.Bot || first && comment.CreatedAt.Before(overlap(seen)) {
+		if comment.Bot {
 			continue
 		}
 		for _, command := range r.opts.Commands(comment) {
 			isNew, err := r.opts.Store.StoreCommand(ctx, command)
 			if err != nil {
-				return seen, fmt.Errorf("store command of comment %s: %w", comment.ID, err)
+				return fmt.Errorf("store command of comment %s: %w", comment.ID, err)
 			}
 			stored = stored || isNew
-		}
-		if at.After(seen) {
-			seen = at
 		}
 	}
 	if stored {
 		r.CommandStored()
 	}
-	return seen, nil
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
+	"github.com/holdfast-dev/holdfast/reconciler/rescue"
 )
 
 // What the reconciler asks of the others. Every method is safe for concurrent
@@ -23,6 +24,7 @@ type Store interface {
 	Artefacts
 	Inventory
 	TemplateRecords
+	rescue.Unsaved
 }
 
 // Runs are the records of runs and their attempts.
@@ -48,14 +50,19 @@ type Runs interface {
 	// running for agent: next attempt, next fence of the fleet, a row in the
 	// attempts. It is an ErrConflict if the run is not claimable any more, its
 	// state location has a running run, or limit runs are running already.
-	ClaimRun(ctx context.Context, id, agent string, now time.Time, limit int) (holdfast.Run, error)
+	ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error)
 	// Beat records a sign of life and the step, and returns the run. It leaves
 	// Version alone. ErrFenced if ref is not the run's running attempt.
 	Beat(ctx context.Context, ref holdfast.AttemptRef, step string, now time.Time) (holdfast.Run, error)
 	// EndAttempt stores run, whose running attempt ref ends with it, as
-	// UpdateRun does, and closes the attempt's row. ErrFenced if ref is not the
+	// UpdateRun does, closes the attempt's row, and releases the state lock that
+	// the attempt holds in Holdfast's own backend. ErrFenced if ref is not the
 	// run's running attempt.
 	EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error)
+	// EndUnlocked is EndAttempt for an attempt that may still be executed: a
+	// *holdfast.StateLockedError, and nothing is stored, if it holds the state's
+	// lock in Holdfast's own backend.
+	EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error)
 }
 
 // Clusters are the records of clusters and of the repositories they are in.
@@ -97,6 +104,8 @@ type Clusters interface {
 	// PinTag records that a repository's tag is rev and returns rev; if the tag
 	// was recorded before, it returns what was recorded.
 	PinTag(ctx context.Context, repo, tag string, rev holdfast.Revision) (holdfast.Revision, error)
+	// MovePin records that a tag is to, if it is recorded as from.
+	MovePin(ctx context.Context, repo, tag string, from, to holdfast.Revision) error
 
 	// Lease makes owner the holder of name for ttl from now, if nobody else
 	// holds it, and reports whether owner does.
@@ -141,9 +150,12 @@ type Artefacts interface {
 	// that of its content, as templates computes it.
 	PutBundle(ctx context.Context, digest holdfast.Digest, data []byte) error
 	HasBundle(ctx context.Context, digest holdfast.Digest) (bool, error)
-	// ReleaseStateLock removes the state lock that ref's attempt left behind in
-	// Holdfast's own backend and reports whether the location is free now.
-	ReleaseStateLock(ctx context.Context, location string, ref holdfast.AttemptRef) (free bool, err error)
+	// StateLock returns the lock on a state in Holdfast's own backend; ErrNotFound
+	// if it is free.
+	StateLock(ctx context.Context, location string) (holdfast.StateLock, error)
+	// ReleaseStateLock removes a lock of Holdfast's own backend whose attempt is
+	// over, and reports whether there was one.
+	ReleaseStateLock(ctx context.Context, location string) (released bool, err error)
 }
 
 // Inventory is what clusters consist of.
@@ -228,8 +240,8 @@ type Forge interface {
 	// the base branch, by whatever way of merging. None for a direct push.
 	PullRequestsOf(ctx context.Context, repo string, commit holdfast.Revision) ([]holdfast.PullRequest, error)
 	// Comments returns the comments of all pull requests created or edited
-	// since, oldest first.
-	Comments(ctx context.Context, repo string, since time.Time) ([]holdfast.Comment, error)
+	// since, oldest first. A list that was cut has More.
+	Comments(ctx context.Context, repo string, since time.Time) (holdfast.CommentList, error)
 	// Comment returns one comment as it is now, by its id.
 	Comment(ctx context.Context, ref holdfast.PullRequestRef, id string) (holdfast.Comment, error)
 	Permission(ctx context.Context, repo, user string) (holdfast.Permission, error)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/decode"
 )
 
 // rewritten reports whether the branch was forced to another history: where a
@@ -49,14 +50,28 @@ func (r *Reconciler) removedBy(ctx context.Context, repo Repository, now branchH
 }
 
 // unproven is why a tree that does not define a cluster in a file, where it was,
-// does not prove that it was removed; empty if it does.
-func (c *catalog) unproven(file string) string {
+// does not prove that it was removed; empty if it does. Each document is looked at
+// apart: that others of the file are there says nothing of this one.
+func (c *catalog) unproven(name, file string) string {
 	if faults := c.faults(); len(faults) > 0 {
 		return "it may be in a file that cannot be read: " + faults[0].Error()
 	}
+	if file == "" {
+		return ""
+	}
 	_, err := c.tree.Hash(file)
-	if err == nil && c.files.get(file) == nil && file != "" {
-		return file + " is still there, and defines no cluster or is not looked at any more"
+	switch {
+	case err != nil:
+		return ""
+	case c.files.get(file) == nil:
+		return file + " is still there, but no longer defines a cluster or is outside the configured paths"
+	}
+	data, err := c.tree.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	if line := decode.Names(file, data)[name]; line > 0 {
+		return fmt.Sprintf("%s:%d has its name, in a document that is not a cluster", file, line)
 	}
 	return ""
 }
@@ -73,7 +88,7 @@ func (r *Reconciler) emptied(ctx context.Context, repo Repository) (string, erro
 		return "", fmt.Errorf("count removed clusters of %q: %w", repo.Name, err)
 	}
 	if all-going > 1 {
-		return fmt.Sprintf("branch %q defines none of %d clusters any more: to remove them all, leave one for last", repo.Branch, all-going), nil
+		return fmt.Sprintf("branch %q no longer defines any of %d clusters: to remove them all, leave one for last", repo.Branch, all-going), nil
 	}
 	return "", nil
 }
@@ -83,7 +98,7 @@ func (r *Reconciler) emptied(ctx context.Context, repo Repository) (string, erro
 // was. A file that cannot be read, an emptied branch, a path that is not looked
 // at any more, or another history prove nothing.
 func (r *Reconciler) missing(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (string, error) {
-	if why := now.cat.unproven(rec.Desired.Document.Path); why != "" {
+	if why := now.cat.unproven(rec.Name, rec.Desired.Document.Path); why != "" {
 		return why, nil
 	}
 	if now.cat.names.len() == 0 {

@@ -284,6 +284,52 @@ func TestPoll(t *testing.T) {
 	}
 }
 
+// A list of comments that is cut is read to its end within one look, and what bots
+// write is passed over once.
+func TestPollReadsListsThatAreCut(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.must(f.r.PollOnce(t.Context(), infra))
+	f.forge.mu.Lock()
+	at := f.clock.Now()
+	for i := range 25 {
+		at = at.Add(time.Minute)
+		f.forge.comments = append(f.forge.comments, holdfast.Comment{
+			ID: fmt.Sprint("bot-", i), PullRequest: holdfast.PullRequestRef{Repo: infra, Number: 1}, Author: "ci", Bot: true, CreatedAt: at, UpdatedAt: at,
+		})
+	}
+	at = at.Add(time.Minute)
+	f.forge.comments = append(f.forge.comments, holdfast.Comment{
+		ID: "26", PullRequest: holdfast.PullRequestRef{Repo: infra, Number: 1}, Author: "alice", Body: "/holdfast plan", CreatedAt: at, UpdatedAt: at,
+	})
+	f.forge.atMost = 10
+	f.forge.mu.Unlock()
+	f.must(f.r.PollOnce(t.Context(), infra))
+	stored, err := f.store.Commands(t.Context(), holdfast.CommandReceived)
+	f.must(err)
+	if len(stored) != 1 {
+		t.Errorf("%d commands were found behind two full lists, want 1", len(stored))
+	}
+	source, err := f.store.Source(t.Context(), infra)
+	f.must(err)
+	if !source.CommentsSeen.Equal(at) {
+		t.Errorf("seen until %s, want %s", source.CommentsSeen, at)
+	}
+
+	at = at.Add(time.Hour)
+	f.forge.mu.Lock()
+	f.forge.comments = append(f.forge.comments, holdfast.Comment{
+		ID: "27", PullRequest: holdfast.PullRequestRef{Repo: infra, Number: 1}, Author: "ci", Bot: true, CreatedAt: at, UpdatedAt: at,
+	})
+	f.forge.mu.Unlock()
+	f.must(f.r.PollOnce(t.Context(), infra))
+	source, err = f.store.Source(t.Context(), infra)
+	f.must(err)
+	if !source.CommentsSeen.Equal(at) {
+		t.Errorf("after a bot's comment: seen until %s, want %s", source.CommentsSeen, at)
+	}
+}
+
 func TestPollKeepsWhereItIs(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters())

@@ -47,6 +47,9 @@ func (p publishing) Foresee(
 		return in, fmt.Errorf("read cluster %q: %w", c.Name, err)
 	}
 	in.Cluster = rec
+	if in.Unsaved, in.UnsavedDetail, err = r.rescue.Standing(ctx, c.Name); err != nil {
+		return in, err
+	}
 	if !c.Deleted {
 		return in, r.observeProposal(ctx, &in)
 	}
@@ -102,6 +105,9 @@ func (p publishing) Plan(ctx context.Context, run string) (holdfast.Plan, error)
 
 // Wanted wakes the other replicas.
 func (p publishing) Wanted(ctx context.Context) { p.r.wakeOthers(ctx, topicPosts) }
+
+// GaveUp counts what is not tried again.
+func (p publishing) GaveUp(post holdfast.Post) { p.r.opts.Metrics.GaveUp(post.Kind) }
 
 // Posted measures and traces an attempt to make a post.
 func (p publishing) Posted(post holdfast.Post, began time.Time, err error) {

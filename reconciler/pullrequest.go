@@ -43,6 +43,9 @@ func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, num
 		}
 		rec.PullRequest = pr
 		keepLastWord(before, &rec)
+		if err := r.keepComment(ctx, repo, rec); err != nil {
+			return err
+		}
 		if rec.Approvals, err = r.gates.Check(ctx, rec); err != nil {
 			return err
 		}
@@ -74,6 +77,26 @@ func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, num
 	}
 	if wait := untilMergeable(rec, r.opts.Now()); wait > 0 {
 		r.sources.AddAfter(sourceKey{repo: repo.Name, number: number}, wait)
+	}
+	return nil
+}
+
+// keepComment has our comment written again if somebody has deleted it: a plan that
+// nobody sees is not one that somebody reviews.
+func (r *Reconciler) keepComment(ctx context.Context, repo Repository, rec holdfast.PullRequestRecord) error {
+	if repo.Local || rec.State == holdfast.PullRequestClosed {
+		return nil
+	}
+	id, err := r.publish.CommentID(ctx, rec.PullRequestRef)
+	if id == "" || err != nil {
+		return err
+	}
+	switch _, err := r.opts.Forges[repo.Name].Comment(ctx, rec.PullRequestRef, id); {
+	case errors.Is(err, holdfast.ErrNotFound):
+		return r.publish.CommentLost(ctx, rec.PullRequestRef, id)
+	case err != nil:
+		// What it says will be seen to with the next change.
+		r.opts.Logger.DebugContext(ctx, "comment was not looked for", "pull_request", rec.PullRequestRef, "err", err)
 	}
 	return nil
 }
@@ -333,7 +356,7 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfa
 				continue // it goes on under another name, or in another repository
 			}
 			c.Document = from.names.get(name)[0].doc.Cluster
-			why := to.unproven(c.Document.Path)
+			why := to.unproven(name, c.Document.Path)
 			if why == "" {
 				if why, err = r.stateElsewhere(ctx, to, known); err != nil {
 					return err

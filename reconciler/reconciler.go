@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
+	"github.com/holdfast-dev/holdfast/reconciler/rescue"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -39,11 +40,12 @@ type Options struct {
 	// Allow reports why a repository may not define a cluster with that state
 	// location. Nil allows everything.
 	Allow func(repo string, c holdfast.Cluster, stateLocation string) error
-	// Credentials returns the environment that a run of that kind gets, and the
-	// names in it whose values are secret. Nil gives none.
-	Credentials func(c holdfast.Cluster, kind holdfast.RunKind) (env map[string]string, secrets []string, err error)
-	// Limits returns what the engine of a cluster's runs may use. Nil: no limits.
-	Limits func(c holdfast.Cluster) holdfast.RunLimits
+	// Credentials returns the environment that a run of that kind gets. Nil gives
+	// none.
+	Credentials func(c holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error)
+	// Limits returns what the engine of a cluster's runs may use, and the most that
+	// its document may ask for. Nil: no limits.
+	Limits func(c holdfast.Cluster) (granted, most holdfast.RunLimits)
 
 	// SecretSources returns where the secret variables of a run of that kind may
 	// come from: folders of files, and commands of stores, with "{key}" for which.
@@ -59,12 +61,15 @@ type Options struct {
 	// Identity names this replica in leases and claims of posts.
 	Identity string
 
-	MaxRuns    int                     // runs at once in the fleet; zero means 4
-	RunTimeout time.Duration           // zero means 30 minutes
-	Lease      time.Duration           // how long a silent attempt is believed in; zero means 30 seconds
-	MaxRetries int                     // of an attempt that failed for a passing cause; zero means 5, negative none
-	RetryDelay time.Duration           // before the first retry, doubling; zero means 10 seconds
-	LogURL     func(run string) string // nil: comments name runs without a link
+	MaxRuns    int           // runs at once in the fleet; zero means 4
+	RunTimeout time.Duration // zero means 30 minutes
+	Lease      time.Duration // how long a silent attempt is believed in; zero means 30 seconds
+	MaxRetries int           // of an attempt that failed for a passing cause; zero means 5, negative none
+	// LockTimeout is how long engines wait for the lock of a state; zero: not at all.
+	LockTimeout time.Duration
+	Break       time.Duration           // of a provider that throttles, doubling up to 15 times; zero means a minute
+	RetryDelay  time.Duration           // before the first retry, doubling; zero means 10 seconds
+	LogURL      func(run string) string // nil: comments name runs without a link
 	// PullRequestURL returns what statuses link to; nil: nothing.
 	PullRequestURL func(ref holdfast.PullRequestRef) string
 
@@ -101,8 +106,17 @@ type Repository struct {
 	// change of a template would do, with the plan credentials of each; zero means
 	// 10, negative none.
 	Trials int
-	Poll   time.Duration // zero means 5 minutes; spread by ±20 %
+	// TrialEnvironments are globs of the environments whose clusters are planned for
+	// that. None: all.
+	TrialEnvironments []string
+	Poll              time.Duration // zero means 5 minutes; spread by ±20 %
+	// Entries are the names of all repositories that are the same one on a code
+	// host and track other branches of it, this one among them. None: this one only.
+	Entries []string
 }
+
+// further reports whether another entry of the same repository comes before.
+func (r Repository) further() bool { return len(r.Entries) > 0 && r.Entries[0] != r.Name }
 
 // Metrics hears of what happens. Its methods must not block.
 type Metrics interface {
@@ -113,6 +127,7 @@ type Metrics interface {
 	Depth(queue string, n int)
 	Decided(action decision.Action, reason string)
 	Posted(kind holdfast.PostKind, ok bool)
+	GaveUp(kind holdfast.PostKind)
 	// ProviderHeld: no run of a provider is handed out until then; the zero time
 	// says that its runs go on.
 	ProviderHeld(provider string, until time.Time)
@@ -125,9 +140,11 @@ type Reconciler struct {
 	resolver   *templates.Resolver
 	catalogs   *catalogs
 	opened     *openVersions
+	outages    *outages
 	traces     *tracer
 	upgrader   *upgrader
 	publish    *publish.Publisher
+	rescue     *rescue.Keeper
 	gates      *gate.Keeper
 	assessed   *assessments
 	dispatcher *dispatch.Dispatcher
@@ -183,6 +200,7 @@ func New(opts Options) (*Reconciler, error) {
 		repos:     make(map[string]Repository, len(opts.Repositories)),
 		catalogs:  newCatalogs(),
 		opened:    &openVersions{trees: make(map[openVersion]holdfast.Tree)},
+		outages:   newOutages(),
 		assessed:  newAssessments(),
 		traces:    &tracer{to: opts.Tracer, recent: make(map[sourceKey]string)},
 		sources:   queue.New[sourceKey](),
@@ -216,7 +234,7 @@ func New(opts Options) (*Reconciler, error) {
 		Store: r.opts.Store, Locker: r.opts.Locker, Fleet: fleet{r}, TokenKey: r.opts.TokenKey,
 		Limits: dispatch.Limits{
 			Runs: r.opts.MaxRuns, Drift: r.opts.MaxDrift, Provider: r.opts.MaxProvider, Timeout: r.opts.RunTimeout,
-			Lease: r.opts.Lease, Retries: r.opts.MaxRetries, RetryDelay: r.opts.RetryDelay,
+			Lease: r.opts.Lease, Retries: r.opts.MaxRetries, RetryDelay: r.opts.RetryDelay, Break: r.opts.Break,
 		},
 		Metrics: r.opts.Metrics, Logger: r.opts.Logger, Now: r.opts.Now,
 	})
@@ -224,6 +242,9 @@ func New(opts Options) (*Reconciler, error) {
 		return nil, fmt.Errorf("reconciler: %w", err)
 	}
 	r.dispatcher = dispatcher
+	r.rescue = rescue.New(rescue.Options{
+		Store: r.opts.Store, Fleet: rescuing{r}, Delay: r.opts.RetryDelay, Logger: r.opts.Logger, Now: r.opts.Now,
+	})
 	r.publish = newPublisher(r)
 	r.gates = gate.NewKeeper(func(repo string) gate.Forge { return opts.Forges[repo] }, r.opts.Now)
 	return r, nil
@@ -255,8 +276,8 @@ func withDefaults(opts Options) Options {
 		opts.Allow = func(string, holdfast.Cluster, string) error { return nil }
 	}
 	if opts.Credentials == nil {
-		opts.Credentials = func(holdfast.Cluster, holdfast.RunKind) (map[string]string, []string, error) {
-			return nil, nil, nil
+		opts.Credentials = func(holdfast.Cluster, holdfast.RunKind) (holdfast.Credentials, error) {
+			return holdfast.Credentials{}, nil
 		}
 	}
 	if opts.Metrics == nil {
@@ -273,7 +294,7 @@ func withDefaults(opts Options) Options {
 
 // Run reconciles until ctx is done: it polls, works off requests, posts what
 // the outbox holds, and watches the leases. Requests that were begun are
-// finished before it returns. Agents are served apart from it, by the Dispatcher,
+// finished before it returns, unless they are aborted: see queue.Abortable. Agents are served apart from it, by the Dispatcher,
 // before and after.
 func (r *Reconciler) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
@@ -298,6 +319,17 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	r.publish.Close()
 	r.upgrades.Close()
 	return err
+}
+
+// WorkOff waits, while Run runs, until what has happened is decided about and told, or
+// ctx is done. It does not wait for looks at repositories, nor for what was put off.
+func (r *Reconciler) WorkOff(ctx context.Context) {
+	for ctx.Err() == nil && (r.requests.Busy() || r.publish.Busy()) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // Dispatcher hands runs to agents and takes in how they end.
@@ -328,12 +360,16 @@ func (r *Reconciler) ask(requests []holdfast.Request) {
 }
 
 // Ready reports whether every repository was taken in once; the names of those
-// that were not, otherwise.
+// that were not, otherwise. One that cannot be fetched hinders only its own
+// clusters, if there are others.
 func (r *Reconciler) Ready() (missing []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name := range r.repos {
-		if !r.ready[name] {
+		if r.ready[name] {
+			continue
+		}
+		if _, err := r.outages.of(name, time.Time{}); err == nil || len(r.ready) == 0 {
 			missing = append(missing, name)
 		}
 	}
@@ -390,4 +426,5 @@ func (noMetrics) LockRefused()                                          {}
 func (noMetrics) Depth(string, int)                                     {}
 func (noMetrics) Decided(decision.Action, string)                       {}
 func (noMetrics) Posted(holdfast.PostKind, bool)                        {}
+func (noMetrics) GaveUp(holdfast.PostKind)                              {}
 func (noMetrics) ProviderHeld(string, time.Time)                        {}

@@ -29,7 +29,7 @@ func (r *Reconciler) parents(ctx context.Context, doc holdfast.Cluster) ([]holdf
 		relation := decision.RelationOf(byName[name])
 		relation.Name = name
 		if ending := byName[name].Ending; ending != nil && ending.To != "" {
-			relation.Waiting = "any more: its name is " + ending.To + " now"
+			relation.Waiting = "was renamed to " + ending.To
 		}
 		out = append(out, relation)
 	}

@@ -30,6 +30,9 @@ func halfMade(t *testing.T) *fleet {
 // since, and however long ago that was.
 func TestWhatWasHalfMadeLongAgoIsNotForgotten(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("has many clusters")
+	}
 	f := halfMade(t)
 	for i := range 60 {
 		f.repo.Commit(master, "again", map[string]string{"infra/prod/main.tf": module(fmt.Sprint(i))})
@@ -168,6 +171,9 @@ func TestADestroyWaitsForALookAtGit(t *testing.T) {
 // when so many are confirmed that the others are few.
 func TestAWordForSomeIsNoneForTheOthers(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("has many clusters")
+	}
 	f := built(t, many(60))
 	for i := range 7 {
 		f.open(i+1, map[string]string{fmt.Sprintf("clusters/c%02d.yaml", i): gitserver.Delete})

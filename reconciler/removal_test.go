@@ -52,7 +52,8 @@ func TestARemovalIsPlannedReviewedAndDone(t *testing.T) {
 	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete, "infra/prod/main.tf": gitserver.Delete})
 
 	f.execute(func(a holdfast.Assignment) holdfast.Result {
-		if a.Kind != holdfast.RunPlan || !a.Destroy || !a.Exact || a.Bundle != applied.Bundle || a.PinVersion != "1.9.8" {
+		if a.Kind != holdfast.RunPlan || !a.Destroy || !a.Exact || a.Bundle != applied.Bundle || a.PinVersion != "1.9.8" ||
+			a.Modules != applied.Run {
 			t.Errorf("the pull request is planned as %+v, want a destruction of what was applied, with its engine", a)
 		}
 		return withEngine(a)

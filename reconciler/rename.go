@@ -112,7 +112,7 @@ func (r *Reconciler) notRenamed(ctx context.Context, cat *catalog, res *resoluti
 		return nil, err
 	}
 	if others := slices.DeleteFunc(heirs, func(name string) bool { return name == c.Name }); len(others) > 0 {
-		return fault("a cluster goes on under one name: remove renamedFrom from the other", "and so it is of %q", others[0]), nil
+		return fault("a cluster can be renamed to one name only: remove renamedFrom from the other", "and so it is of %q", others[0]), nil
 	}
 	foreign, err := r.opts.Store.Cluster(ctx, c.RenamedFrom)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
@@ -173,7 +173,7 @@ func (r *Reconciler) waitsForHeir(ctx context.Context, cat *catalog, rec holdfas
 	}
 	if len(heirs) == 0 { // a new name that came and went is no removal
 		if names, ok := newName(rec); ok {
-			return heirPrefix + names + heirGone + rec.Name + " where it goes on, or bring it back before it is removed", nil
+			return heirPrefix + names + heirGone + rec.Name + " where it continues, or restore it before it is removed", nil
 		}
 		return "", nil
 	}

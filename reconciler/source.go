@@ -23,6 +23,8 @@ func (r *Reconciler) takeIn(ctx context.Context, key sourceKey) error {
 		err = r.takeInPullRequest(ctx, repo, key.number, key.known)
 	} else if err = r.takeInBranch(ctx, repo); err != nil {
 		r.noteSourceError(ctx, repo.Name, err)
+	} else {
+		err = r.judgeGroups(ctx, repo)
 	}
 	if delivery != "" { // polls find nothing most of the time, and are no traces
 		r.traces.since(delivery, "take in", began, map[string]string{"repo": key.repo}, err)
@@ -139,6 +141,10 @@ func (r *Reconciler) takeInHead(
 func (r *Reconciler) fetch(ctx context.Context, repo string) (holdfast.Refs, error) {
 	refs, err := r.opts.Git.Fetch(ctx, repo)
 	if err != nil {
+		if ctx.Err() == nil {
+			r.outages.begin(repo, err, r.opts.Now())
+			r.took.Send() // nobody waits for it any longer
+		}
 		return nil, fmt.Errorf("fetch %s: %w", repo, err)
 	}
 	r.saw(repo, refs)
@@ -151,7 +157,8 @@ func (r *Reconciler) saw(repo string, refs holdfast.Refs) {
 	former, seen := r.refs[repo]
 	r.refs[repo] = refs
 	r.mu.Unlock()
-	if moved := movedTags(former, refs); seen && len(r.repos[repo].Templates) > 0 && len(moved) > 0 {
+	back := r.outages.end(repo)
+	if moved := movedTags(former, refs); len(r.repos[repo].Templates) > 0 && (back || seen && len(moved) > 0) {
 		r.tagsMoved(moved)
 	}
 }

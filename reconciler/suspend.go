@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -40,7 +41,7 @@ func (r *Reconciler) suspension(ctx context.Context, rec holdfast.ClusterRecord)
 // stopped reports whether a run may not begin any more since it was queued. Then
 // it is cancelled, and asked for again when that ends.
 func (r *Reconciler) stopped(ctx context.Context, run holdfast.Run) (bool, error) {
-	if run.Kind == holdfast.RunPlan {
+	if run.Kind == holdfast.RunPlan || run.Kind == holdfast.RunState { // neither changes infrastructure
 		return false, nil
 	}
 	rec, err := r.opts.Store.Cluster(ctx, run.Cluster)
@@ -87,7 +88,7 @@ func (r *Reconciler) spares(ctx context.Context, run holdfast.Run) (bool, error)
 	}
 	d := decision.Decide(in)
 	same := run.SourceDigest.Equal(decision.Desired(in))
-	asDecided := d.Reason == decision.ReasonInProgress || d.Reason == decision.ReasonProviderThrottled
+	asDecided := slices.Contains([]string{decision.ReasonInProgress, decision.ReasonProviderThrottled, decision.ReasonNoAgent}, d.Reason)
 	if same && asDecided && len(d.Cancel) == 0 && !in.Unseen {
 		return false, nil
 	}
@@ -97,9 +98,9 @@ func (r *Reconciler) spares(ctx context.Context, run holdfast.Run) (bool, error)
 	return true, nil
 }
 
-// Suspend stops new applies, destroys and checks for drift of a cluster, or lets
-// them go on.
-func (r *Reconciler) Suspend(ctx context.Context, cluster string, suspended bool, actor string) error {
+// Suspend stops new applies, destroys and checks for drift of a cluster, for a reason
+// that may be empty, or lets them go on.
+func (r *Reconciler) Suspend(ctx context.Context, cluster string, suspended bool, actor, reason string) error {
 	for {
 		before, err := r.opts.Store.Cluster(ctx, cluster)
 		if err != nil {
@@ -109,15 +110,21 @@ func (r *Reconciler) Suspend(ctx context.Context, cluster string, suspended bool
 		if err != nil {
 			return err
 		}
-		rec := before
-		rec.Suspended = suspended
+		rec, detail := before, fmt.Sprint(suspended)
+		rec.Suspended, rec.SuspendedWhy = suspended, ""
+		if suspended {
+			rec.SuspendedWhy = reason
+		}
+		if reason != "" {
+			detail += ": " + reason
+		}
 		_, err = r.saveCluster(ctx, before, rec, runs)
 		if errors.Is(err, holdfast.ErrConflict) {
 			continue
 		} else if err != nil {
 			return err
 		}
-		r.audit(ctx, actor, "cluster.suspend", cluster, fmt.Sprint(suspended))
+		r.audit(ctx, actor, "cluster.suspend", cluster, detail)
 		r.requests.Add(holdfast.Request{Cluster: cluster})
 		if !suspended {
 			return nil

@@ -17,7 +17,7 @@ import (
 func suspends() map[string]func(f *fleet, suspended bool) error {
 	return map[string]func(f *fleet, suspended bool) error{
 		"a cluster": func(f *fleet, suspended bool) error {
-			return f.r.Suspend(f.t.Context(), "prod", suspended, "alice")
+			return f.r.Suspend(f.t.Context(), "prod", suspended, "alice", "")
 		},
 		"its project": func(f *fleet, suspended bool) error {
 			return f.r.SuspendAll(f.t.Context(), holdfast.Suspension{Project: "p", By: "alice", Reason: "moving"}, suspended)

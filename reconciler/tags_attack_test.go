@@ -38,3 +38,37 @@ func TestAnotherTagDoesNotMoveAVersion(t *testing.T) {
 		t.Errorf("the more general tag makes the version another one: %q", got)
 	}
 }
+
+// A tag can be mended as long as only pull requests name the version that it
+// releases. Once a branch has it, it stays.
+func TestATagIsMendedUntilItIsUsed(t *testing.T) {
+	t.Parallel()
+	f := newShops(t)
+	f.repo.Commit(master, "1.1.0", shop("1.1.0", "a slip"))
+	f.repo.Tag("v1.1.0", master)
+	f.look()
+	upgraded := map[string]string{"clusters/shop-a.yaml": ofShop("shop-a", "any", "{name: web, version: 1.1.0}")}
+	f.open(1, upgraded)
+	f.executeAll(planned)
+	before := f.pullRequest(1)
+
+	f.repo.Commit(master, "1.1.0 again", shop("1.1.0", "mended"))
+	f.repo.Tag("v1.1.0", master)
+	f.look()
+	f.lookAt(1)
+	rec := f.pullRequest(1)
+	if len(rec.Faults) > 0 || len(rec.Clusters) != 1 || rec.Clusters[0].SourceDigest.Equal(before.Clusters[0].SourceDigest) {
+		t.Fatalf("mended before anybody used it: faults %v, clusters %v", rec.Faults, f.affected(1))
+	}
+	f.repo.Commit(master, "upgrade", upgraded)
+	f.look()
+	if faults := f.cluster("shop-a").Desired.Faults; len(faults) > 0 {
+		t.Fatalf("on the branch: %v", faults)
+	}
+	f.repo.Commit(master, "1.1.0 once more", shop("1.1.0", "too late"))
+	f.repo.Tag("v1.1.0", master)
+	f.look()
+	if faults := f.cluster("shop-a").Desired.Faults.Error(); !strings.Contains(faults, "tag v1.1.0 was moved from") {
+		t.Errorf("moved after it was used: %q", faults)
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/semver"
 )
 
 // Templates returns the templates that the repositories publish, by name, with
@@ -123,7 +124,7 @@ func (l *templateLister) find(ctx context.Context, names []string) error {
 func (c *catalog) before(to holdfast.UpgradeCluster) bool {
 	return slices.ContainsFunc(c.names.get(to.Name), func(e entry) bool {
 		ref := e.doc.Cluster.Template
-		return ref != nil && templates.Newer(to.To, ref.Version)
+		return ref != nil && semver.Newer(to.To, ref.Version)
 	})
 }
 
@@ -200,7 +201,7 @@ func (l *templateLister) status(ctx context.Context, name string) (holdfast.Temp
 func countBehind(current string, versions []string) int {
 	newer := 0
 	for _, v := range versions {
-		if templates.Next(current, ">= 0", []string{v}) != "" {
+		if semver.Next(current, ">= 0", []string{v}) != "" {
 			newer++
 		}
 	}
@@ -263,12 +264,17 @@ func (l *templateLister) releases(ctx context.Context, repo Repository, status *
 	for _, u := range status.Users {
 		clusters[u.Version]++
 	}
-	for _, version := range templates.SortVersions(all) {
+	for _, version := range semver.Sort(all) {
 		release := holdfast.TemplateRelease{Version: version, Clusters: clusters[version]}
 		release.Tag, release.Revision = tagOf(refs, status.Name, version)
 		was, ok := pins[templates.TagsFor(status.Name, version)[0]] // of a version that was used, whichever tag it had
 		if !ok {
 			was, ok = pins[release.Tag]
+		}
+		if ok && release.Tag != "" {
+			if was, err = (versions{l.r}).mend(ctx, repo.Name, release.Tag, status.Name, version, was, release.Revision); err != nil {
+				return err
+			}
 		}
 		if ok && was != release.Revision {
 			release.Revision, release.MovedTo = was, release.Revision

@@ -117,6 +117,39 @@ func TestAMergeThatIsAppliedAgain(t *testing.T) {
 	}
 }
 
+// A merge whose apply has done everything before it failed, so that nothing is left
+// to do, is applied, and stays so when another one follows.
+func TestAMergeThatLeftNothingToDo(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(2, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.merge(2, byMerge)
+	f.execute(failing)
+	f.executeAll(func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} })
+	f.ticks()
+	check := func(when string) {
+		t.Helper()
+		merged := f.forge.get(2).MergeCommit
+		if got := f.forge.status(merged, holdfast.ContextApply); got != holdfast.StatusSuccess {
+			t.Errorf("%s its status is %q: %q, %v\n%s", when, got, f.forge.told(merged, holdfast.ContextApply), f.runs("prod"), f.forge.comment(2))
+		}
+	}
+	check("when nothing is left,")
+	f.open(3, map[string]string{"infra/prod/main.tf": module("three")})
+	f.executeAll(good)
+	f.merge(3, byMerge)
+	f.executeAll(good)
+	f.ticks()
+	check("after another merge,")
+	f.restart()
+	f.look()
+	f.lookAt(2)
+	f.ticks()
+	check("after a restart,")
+}
+
 // What a cluster waited for before a merge is nothing that the merge waits for:
 // neither its comment nor its status says so, not even for a moment.
 func TestAMergeWaitsForItsOwn(t *testing.T) {

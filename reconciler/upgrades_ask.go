@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/holdfast-dev/holdfast/templates/semver"
 )
 
 // Upgrade proposes newer versions at once, whether documents allow them by
@@ -172,7 +173,7 @@ func (a *upgradeAsk) selected(c holdfast.Cluster) bool {
 }
 
 // version returns what a cluster shall be upgraded to; empty if there is nothing.
-func (a *upgradeAsk) version(ctx context.Context, doc templates.Document) (string, error) {
+func (a *upgradeAsk) version(ctx context.Context, doc document.Document) (string, error) {
 	ref, name := doc.Cluster.Template, doc.Cluster.Name
 	if a.req.To == "" {
 		step, err := a.known.after(ctx, ref.Name, ref.Version, ref.Upgrades)
@@ -192,7 +193,7 @@ func (a *upgradeAsk) version(ctx context.Context, doc templates.Document) (strin
 		}
 		return step.to, err
 	}
-	if !templates.Newer(a.req.To, ref.Version) {
+	if !semver.Newer(a.req.To, ref.Version) {
 		a.why = append(a.why, fmt.Sprintf("%s is at %s %s, which is not older than %s", name, ref.Name, ref.Version, a.req.To))
 		return "", nil
 	}
@@ -229,7 +230,7 @@ func (a *upgradeAsk) intend(ctx context.Context, cat *catalog, chosen []upgradeC
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		w, rec := wanted[key], records[key]
 		if rec.State != holdfast.UpgradeOpen || rec.Version == 0 {
-			rec = nextUpgrade(a.repo.Name, w, rec)
+			rec = nextUpgrade(a.repo, w, rec)
 		}
 		rec.Clusters, rec.By, rec.Digest = joinClusters(rec.Clusters, w.clusters), a.req.Actor, ""
 		if _, err := a.r.saveUpgrade(ctx, rec); err != nil {

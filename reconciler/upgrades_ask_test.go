@@ -312,6 +312,9 @@ func TestTemplatesTellWhoIsBehind(t *testing.T) {
 
 func TestAThousandClustersInOnePullRequest(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("has many clusters")
+	}
 	var file strings.Builder
 	for i := range 1000 {
 		file.WriteString("---\n" + webCluster(fmt.Sprintf("c%04d", i), "1.0.0", "~> 1.0"))

@@ -355,11 +355,11 @@ func TestTagsMoveUnderAnUpgrade(t *testing.T) {
 	u.expect("web #1 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0")
 	u.release("1.0.5")
 	u.expect("web #1 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0, narrow 1.0.0 1.0.5")
-	u.repo.Tag("web/v1.2.0", master) // another commit, which calls itself 1.0.5
+	u.repo.Tag("web/v1.2.0", master) // another commit: only our own pull request had the former one
 	u.look()
-	u.expect("web #1 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0, narrow 1.0.0 1.0.5")
+	u.expect("web #1 open: a 1.0.0 1.2.0, b 1.0.0 1.2.0, narrow 1.0.0 1.0.5")
 	u.expectPullRequests(holdfast.PullRequestOpen, "#1 "+u.pullRequest(1).Title)
-	for _, version := range []string{"1.1.0", "1.0.5"} {
+	for _, version := range []string{"1.2.0", "1.1.0", "1.0.5"} {
 		u.repo.DeleteRef("refs/tags/web/v" + version)
 	}
 	u.look()

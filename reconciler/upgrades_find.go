@@ -14,6 +14,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/diff"
+	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/holdfast-dev/holdfast/templates/semver"
 )
 
 // releases looks at the versions of templates, each once. It is made for one
@@ -120,7 +123,13 @@ func (l *releases) open(ctx context.Context, name, version string) (tag string, 
 	if err != nil {
 		return "", nil, "", "", fmt.Errorf("read tags of %s: %w", repo.Name, err)
 	}
-	if pinned, ok := pins[tag]; ok && pinned != rev {
+	pinned, ok := pins[tag]
+	if ok {
+		if pinned, err = (versions{l.r}).mend(ctx, repo.Name, tag, name, version, pinned, rev); err != nil {
+			return "", nil, "", "", err
+		}
+	}
+	if ok && pinned != rev {
 		return "", nil, "", (&templates.MovedTagError{Tag: tag, Was: pinned, Now: rev}).Error(), nil
 	}
 	tree, err = l.r.opts.Git.Tree(ctx, repo.Name, string(rev))
@@ -151,7 +160,7 @@ func (l *releases) after(ctx context.Context, name, current, constraint string) 
 	}
 	var step upgradeStep
 	for left := slices.Clone(all); ; {
-		step.to = templates.Next(current, constraint, left)
+		step.to = semver.Next(current, constraint, left)
 		if step.to == "" {
 			break
 		}
@@ -180,7 +189,7 @@ func (l *releases) compare(ctx context.Context, name string, step *report.Upgrad
 		return err
 	}
 	if step.Compared = why == ""; step.Compared {
-		step.Changes = templates.Diff(from.Blueprint(), to.Blueprint())
+		step.Changes = diff.Templates(from.Blueprint(), to.Blueprint())
 	}
 	_, tree, dir, why, err := l.open(ctx, name, step.To)
 	if err != nil || why != "" {
@@ -189,7 +198,7 @@ func (l *releases) compare(ctx context.Context, name string, step *report.Upgrad
 	for _, folder := range slices.Compact([]string{dir, "."}) {
 		log, err := tree.ReadFile(path.Join(folder, "CHANGELOG.md"))
 		if err == nil {
-			step.Notes = templates.Notes(log, step.From, step.To)
+			step.Notes = diff.Notes(log, step.From, step.To)
 			return nil
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return nil //nolint:nilerr // too large, or a folder: there are no notes then
@@ -231,7 +240,7 @@ func (r *Reconciler) candidates(ctx context.Context, cat *catalog, known *releas
 		}
 		for _, c := range rec.Clusters {
 			doc, ok := cat.upgradable(c.Name)
-			if ref := doc.Cluster.Template; ok && ref.Name == rec.Template && templates.Newer(c.To, ref.Version) {
+			if ref := doc.Cluster.Template; ok && ref.Name == rec.Template && semver.Newer(c.To, ref.Version) {
 				out = append(out, candidateOf(doc, c.To, rec.By))
 				asked[c.Name] = true
 			}
@@ -256,7 +265,7 @@ func (r *Reconciler) candidates(ctx context.Context, cat *catalog, known *releas
 	return out, r.check(ctx, cat, out)
 }
 
-func candidateOf(doc templates.Document, to, by string) upgradeCandidate {
+func candidateOf(doc document.Document, to, by string) upgradeCandidate {
 	c := doc.Cluster
 	return upgradeCandidate{
 		UpgradeCluster: holdfast.UpgradeCluster{Name: c.Name, Path: c.Path, From: c.Template.Version, To: to},
@@ -266,10 +275,10 @@ func candidateOf(doc templates.Document, to, by string) upgradeCandidate {
 
 // upgradable returns the document of a cluster that names a version of a template
 // and is not at fault by itself.
-func (c *catalog) upgradable(name string) (templates.Document, bool) {
+func (c *catalog) upgradable(name string) (document.Document, bool) {
 	entries := c.names.get(name)
 	if len(entries) != 1 || len(entries[0].file.faultsOf(name)) > 0 {
-		return templates.Document{}, false
+		return document.Document{}, false
 	}
 	ref := entries[0].doc.Cluster.Template
 	return entries[0].doc, ref != nil && ref.Name != "" && ref.Version != ""
@@ -315,10 +324,10 @@ func (r *Reconciler) check(ctx context.Context, cat *catalog, candidates []upgra
 // edits returns the new contents of the files that an upgrade edits. Clusters
 // whose documents cannot be edited move to those that are left out.
 func (c *catalog) edits(w *wantedUpgrade) (map[string][]byte, error) {
-	byFile := make(map[string][]templates.VersionEdit)
+	byFile := make(map[string][]document.VersionEdit)
 	for _, cluster := range w.clusters {
 		doc, _ := c.upgradable(cluster.Name)
-		byFile[cluster.Path] = append(byFile[cluster.Path], templates.VersionEdit{Document: doc, Version: cluster.To})
+		byFile[cluster.Path] = append(byFile[cluster.Path], document.VersionEdit{Document: doc, Version: cluster.To})
 	}
 	files := make(map[string][]byte, len(byFile))
 	refused := make(map[string]holdfast.Faults)
@@ -327,7 +336,7 @@ func (c *catalog) edits(w *wantedUpgrade) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
-		edited, err := templates.SetVersions(data, byFile[name])
+		edited, err := document.SetVersions(data, byFile[name])
 		if err != nil {
 			edited, err = editWhatCanBe(data, byFile[name], refused)
 		}
@@ -368,10 +377,10 @@ func (c *catalog) madeFrom(w *wantedUpgrade) holdfast.Digest {
 
 // editWhatCanBe edits a file of which some documents cannot be edited, and says
 // of these why. Nil if there is nothing left to edit.
-func editWhatCanBe(data []byte, edits []templates.VersionEdit, refused map[string]holdfast.Faults) ([]byte, error) {
-	var good []templates.VersionEdit
+func editWhatCanBe(data []byte, edits []document.VersionEdit, refused map[string]holdfast.Faults) ([]byte, error) {
+	var good []document.VersionEdit
 	for _, edit := range edits {
-		if _, err := templates.SetVersion(data, edit.Document, edit.Version); err != nil {
+		if _, err := document.SetVersion(data, edit.Document, edit.Version); err != nil {
 			fault := edit.Document.Fault(err.Error(), "", "spec", "template", "version")
 			refused[edit.Document.Cluster.Name] = holdfast.Faults{fault}
 			continue
@@ -381,5 +390,5 @@ func editWhatCanBe(data []byte, edits []templates.VersionEdit, refused map[strin
 	if len(good) == 0 {
 		return nil, nil
 	}
-	return templates.SetVersions(data, good)
+	return document.SetVersions(data, good)
 }

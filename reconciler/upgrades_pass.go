@@ -64,7 +64,7 @@ func (p *upgradePass) propose(
 		return err
 	}
 	if rec.State != holdfast.UpgradeOpen {
-		rec = nextUpgrade(p.repo.Name, w, rec)
+		rec = nextUpgrade(p.repo, w, rec)
 	}
 	proposal := holdfast.Proposal{
 		Branch: rec.Branch, Base: p.head, BaseBranch: p.repo.Branch, Files: files, Head: rec.Head,

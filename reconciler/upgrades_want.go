@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report"
-	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/semver"
 )
 
 // upgradeCandidate is a cluster that there is a newer version for.
@@ -105,17 +105,20 @@ func upgradeBranch(key string, nth int) string {
 
 // nextUpgrade is the record of the pull request that comes after last: another
 // one, on another branch.
-func nextUpgrade(repo string, w *wantedUpgrade, last holdfast.Upgrade) holdfast.Upgrade {
-	nth := 1
-	for last.Branch != "" && upgradeBranch(w.key, nth) != last.Branch && nth < 10_000 {
+func nextUpgrade(repo Repository, w *wantedUpgrade, last holdfast.Upgrade) holdfast.Upgrade {
+	nth, name := 1, w.key
+	if repo.further() {
+		name += " " + repo.Branch // another entry may propose the same into its branch
+	}
+	for last.Branch != "" && upgradeBranch(name, nth) != last.Branch && nth < 10_000 {
 		nth++
 	}
 	if last.Branch != "" {
 		nth++
 	}
 	return holdfast.Upgrade{
-		Repo: repo, Key: w.key, Template: w.template, By: w.by,
-		Branch: upgradeBranch(w.key, nth), State: holdfast.UpgradeOpen, Version: last.Version,
+		Repo: repo.Name, Key: w.key, Template: w.template, By: w.by,
+		Branch: upgradeBranch(name, nth), State: holdfast.UpgradeOpen, Version: last.Version,
 	}
 }
 
@@ -155,7 +158,7 @@ func newSince(declined holdfast.Upgrade, wanted *wantedUpgrade) bool {
 	}
 	return slices.ContainsFunc(wanted.clusters, func(c holdfast.UpgradeCluster) bool {
 		if was, ok := to[c.Name]; ok {
-			return templates.Newer(c.To, was)
+			return semver.Newer(c.To, was)
 		}
 		return !known[c.To]
 	})

@@ -107,11 +107,11 @@ func (w *writer) clustersHeadline(head string) string {
 	case t.all == 0 && len(pr.Faults) > 0:
 		return fmt.Sprintf("❌ %s in %s", plural(len(distinct(pr.Faults)), "error"), head)
 	case t.all == 0:
-		return "✅ No cluster is affected by " + head + " any more"
+		return "✅ No cluster is affected by " + head
 	case w.r.merged():
 		return w.mergedHeadline(head)
 	case t.by[stageWorking] > 0:
-		return fmt.Sprintf("⏳ Planning %s · %s", head, progress(t.all, t.by[stageWorking]))
+		return fmt.Sprintf("⏳ Planning %s · %s%s", head, progress(t.all, t.by[stageWorking]), w.retried())
 	case t.by[stageFailed]+t.by[stageHeld] > 0 || len(pr.Faults) > 0:
 		return fmt.Sprintf("❌ Plan for %s · %s%s", head, w.breakdown("changes", "change", len(distinct(pr.Faults))), countsPhrase(t.counts, false))
 	case t.by[stageDone] == 0:
@@ -131,15 +131,31 @@ func (w *writer) mergedHeadline(head string) string {
 	switch {
 	case t.by[stageFailed] > 0:
 		return fmt.Sprintf("❌ Merged as %s · %s", head, w.breakdown("is applied", "are applied", 0))
+	case t.by[stageHeld] > 0 && slices.ContainsFunc(w.outcomes, func(o outcome) bool { return o.stage == stageHeld && reasonOf(o.reason).failed }):
+		return fmt.Sprintf("❌ Merged as %s · %s", head, w.breakdown("is applied", "are applied", 0))
 	case t.by[stageHeld] > 0:
 		return fmt.Sprintf("✋ Merged as %s · %s", head, w.breakdown("is applied", "are applied", 0))
 	case t.by[stageWorking] > 0:
-		return fmt.Sprintf("⏳ Merged as %s, applying · %s", head, progress(t.all, t.by[stageWorking]))
+		return fmt.Sprintf("⏳ Merged as %s, applying · %s%s", head, progress(t.all, t.by[stageWorking]), w.retried())
 	case t.by[stageDone] == 0:
 		return fmt.Sprintf("✅ Merged as %s: nothing to apply", head)
 	default:
 		return fmt.Sprintf("✅ Merged as %s and applied · %s%s", head, w.breakdown("is applied", "are applied", 0), countsPhrase(t.counts, true))
 	}
+}
+
+// retried says how many clusters have failed and are tried again.
+func (w *writer) retried() string {
+	n := 0
+	for _, o := range w.outcomes {
+		if o.stage == stageWorking && o.failing != nil && o.failing.Status == holdfast.RunRetrying {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d failed and %s retried", n, isAre(n))
 }
 
 func progress(all, working int) string {
@@ -157,10 +173,13 @@ func (w *writer) breakdown(one, many string, faults int) string {
 		if t.destroy > 0 {
 			one = w.destroyWord(1)
 		}
-		return code(shorten(o.cluster.Name, 63)) + " " + map[stage]string{
-			stageFailed: "failed", stageHeld: "waits for a person", stageWorking: "is in progress", stageDone: one,
-			stageUnchanged: "has no changes", stageLeft: "is left as it is",
+		word := map[stage]string{
+			stageWorking: "is in progress", stageDone: one, stageUnchanged: "has no changes", stageLeft: "is left as it is",
 		}[o.stage]
+		if o.stage == stageFailed || o.stage == stageHeld {
+			word, _ = o.needs()
+		}
+		return code(shorten(o.cluster.Name, 63)) + " " + word
 	}
 	var parts []string
 	add := func(n int, singular, several string) {
@@ -171,8 +190,8 @@ func (w *writer) breakdown(one, many string, faults int) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, several))
 		}
 	}
-	add(t.by[stageFailed], "failed", "failed")
-	add(t.by[stageHeld], "waits for a person", "wait for a person")
+	w.addNeeds(stageFailed, add)
+	w.addNeeds(stageHeld, add)
 	add(t.by[stageWorking], "is in progress", "are in progress")
 	add(t.destroy, w.destroyWord(1), w.destroyWord(2))
 	add(t.by[stageDone]-t.destroy, one, many)
@@ -180,6 +199,37 @@ func (w *writer) breakdown(one, many string, faults int) string {
 	add(t.by[stageLeft], "is left as it is", "are left as they are")
 	add(faults, "error in the files", "errors in the files")
 	return plural(t.all, "cluster") + ": " + strings.Join(parts, ", ")
+}
+
+// addNeeds adds what the clusters of a stage need, in the order in which they are
+// shown; of more than three needs the others are counted together.
+func (w *writer) addNeeds(s stage, add func(n int, singular, several string)) {
+	const most = 3
+	type need struct {
+		one, many string
+		n         int
+	}
+	var needs []need
+	for _, o := range w.outcomes {
+		if o.stage != s {
+			continue
+		}
+		one, many := o.needs()
+		i := slices.IndexFunc(needs, func(known need) bool { return known.one == one })
+		if i < 0 {
+			i, needs = len(needs), append(needs, need{one: one, many: many})
+		}
+		needs[i].n++
+	}
+	others := 0
+	for i, known := range needs {
+		if i >= most {
+			others += known.n
+			continue
+		}
+		add(known.n, known.one, known.many)
+	}
+	add(others, "is held for another reason", "are held for other reasons")
 }
 
 // destroyWord is the verb for n clusters whose documents are removed.

@@ -55,7 +55,7 @@ func DriftIssue(r holdfast.DriftReport, _ time.Time) (title, body string, closed
 	case failing && s.Fingerprint == "":
 		return issueTitle("Drift of " + r.Cluster + " cannot be checked"), uncheckedBody(r), false
 	case !failing && s.Status != holdfast.DriftFound, r.Document.Drift.OnDrift == "ignore":
-		return issueTitle("Drift in " + r.Cluster + ": none any more"), goneBody(r), true
+		return issueTitle("Drift in " + r.Cluster + ": none left"), goneBody(r), true
 	}
 	d := &driftWriter{r: r, parts: partsOf(r.Items)}
 	title = issueTitle("Drift in " + r.Cluster + ": " + orElse(driftedPhrase(s.Counts), "found"))
@@ -64,7 +64,7 @@ func DriftIssue(r holdfast.DriftReport, _ time.Time) (title, body string, closed
 			return title, body, false
 		}
 	}
-	return title, DriftMarker(r.Cluster) + "\n### " + d.headline() + "\n\nThere is too much to show: `holdfast describe drift` tells it all.\n", false
+	return title, DriftMarker(r.Cluster) + "\n### " + d.headline() + "\n\nThere is too much to show: `holdfast describe drift` shows all of it.\n", false
 }
 
 func issueTitle(s string) string {

@@ -15,7 +15,7 @@ const ruleLasts = 90 * 24 * time.Hour
 // next is what happens by itself, and what people can choose.
 func (d *driftWriter) next() {
 	r := d.r
-	d.line("**What happens next:** " + driftPolicyWords(r) + "\n")
+	d.line("**What happens next:** " + onDriftWords(r) + "\n")
 	if undone(r) {
 		return
 	}
@@ -25,7 +25,7 @@ func (d *driftWriter) next() {
 	if snippet := d.rules(); snippet != "" {
 		d.line("- **Let it be:** hide it by rules in the cluster's document, such as:\n\n" + fenced("yaml", snippet))
 	}
-	d.line("\nThis issue is closed when a check finds no drift any more.\n")
+	d.line("\nThis issue is closed when a check no longer finds drift.\n")
 }
 
 // undone reports whether an apply has just undone what is shown, or does so now.
@@ -54,21 +54,21 @@ func undoWords(r holdfast.DriftReport) string {
 	return words + "."
 }
 
-// driftPolicyWords says what onDrift has brought about, or will.
-func driftPolicyWords(r holdfast.DriftReport) string {
+// onDriftWords says what onDrift has brought about, or will.
+func onDriftWords(r holdfast.DriftReport) string {
 	run := r.Remedy
 	byItself := r.Document.Drift.OnDrift == "apply"
 	switch {
 	case run != nil:
 		return remedyWords(r, *run)
 	case byItself && r.NotApplied:
-		return "it is not undone by itself, though `onDrift: apply` says so: a change waits, and goes first."
+		return "it is not undone automatically, despite `onDrift: apply`: a change waits and goes first."
 	case byItself && r.State.Hold != "":
-		return "it is not undone by itself, though `onDrift: apply` says so: " + holdWords(r.State.Hold) + "."
+		return "it is not undone automatically, despite `onDrift: apply`: " + holdWords(r.State.Hold) + "."
 	case byItself:
-		return "an apply undoes it by itself (`onDrift: apply`), as soon as the cluster's windows allow one."
+		return "an apply undoes it automatically (`onDrift: apply`), as soon as the cluster's windows allow one."
 	default:
-		return "nothing by itself (`onDrift: report`). The choices:"
+		return "nothing automatically (`onDrift: report`). What you can do:"
 	}
 }
 
@@ -111,7 +111,7 @@ func againWords(r holdfast.DriftReport) string {
 	if r.Document.Drift.OnDrift != "apply" {
 		return ""
 	}
-	return " The same drift is undone by itself once: now a person has to decide."
+	return " The same drift is undone automatically only once: someone has to decide now."
 }
 
 // byWhom says who asked for a run.
@@ -185,12 +185,12 @@ func goneBody(r holdfast.DriftReport) string {
 	name := code(shorten(r.Cluster, 63))
 	switch {
 	case r.Document.Drift.OnDrift == "ignore":
-		p.line("### ⚪ Nobody is told of drift in " + name + " any more\n")
-		p.linef("Its document says `onDrift: ignore`. %s goes on telling.", code("holdfast describe drift "+shorten(r.Cluster, 63)))
+		p.line("### ⚪ Drift reporting is off for " + name + "\n")
+		p.linef("The cluster sets `onDrift: ignore`. %s still shows its drift.", code("holdfast describe drift "+shorten(r.Cluster, 63)))
 		return p.b.String()
 	case r.State.Status == holdfast.DriftUnchecked:
-		p.line("### ⚪ " + name + " is not checked for drift any more\n")
-		p.line("There is nothing left that it could be compared with: it was destroyed, or goes on under another name.")
+		p.line("### ⚪ " + name + " is no longer checked for drift\n")
+		p.line("There is nothing to compare it with: it was destroyed or renamed.")
 		return p.b.String()
 	}
 	p.line("### ✅ " + name + " is as it was applied\n")

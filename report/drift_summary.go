@@ -20,8 +20,8 @@ func DriftSummary(repo string, reports []holdfast.DriftReport, own int, _ time.T
 	marker := DriftSummaryMarker(repo)
 	own = max(own, 0)
 	if len(reports) == 0 {
-		return issueTitle("Drift in " + repo + ": none any more"), marker + "\n### ✅ No cluster of " + code(shorten(repo, 100)) +
-			" drifts any more\n\nThis issue is opened again when many of them do.\n", true
+		return issueTitle("Drift in " + repo + ": none left"), marker + "\n### ✅ No cluster of " + code(shorten(repo, 100)) +
+			" drifts\n\nThis issue is reopened when many of them do.\n", true
 	}
 	if len(reports) <= own {
 		return issueTitle("Drift in " + repo + ": no summary needed"), marker + "\n### ✅ Each drifted cluster of " + code(shorten(repo, 100)) +
@@ -34,7 +34,7 @@ func DriftSummary(repo string, reports []holdfast.DriftReport, own int, _ time.T
 			return title, body, false
 		}
 	}
-	return title, marker + "\n### " + d.headline() + "\n\nThere is too much to show: " + code("holdfast get drift") + " tells it all.\n", false
+	return title, marker + "\n### " + d.headline() + "\n\nThere is too much to show: " + code("holdfast get drift") + " shows all of it.\n", false
 }
 
 // summaryDetail is how much a summary shows.
@@ -131,7 +131,7 @@ func (d *summaryWriter) issue(level summaryDetail) string {
 	if d.own > 0 {
 		d.line("This issue is closed when each drifted cluster has one of its own again.\n")
 	} else {
-		d.line("This issue is closed when no cluster drifts any more.\n")
+		d.line("This issue is closed when no cluster drifts.\n")
 	}
 	if d.dropped {
 		d.linef("_Shortened to fit an issue. All of them: %s._", code("holdfast get drift"))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report"
-	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 func attribute(path, before, after string) holdfast.AttributeChange {
@@ -208,10 +208,10 @@ func TestProposedRules(t *testing.T) {
 	if !found || !ended {
 		t.Fatalf("no rules in:\n%s", body)
 	}
-	document := "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: prod-eu}\nspec:\n  project: p\n  environment: e\n  module: {path: infra}\n" + snippet + "\n"
-	docs, faults := templates.ParseClusters("prod-eu.yaml", []byte(document))
+	text := "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: prod-eu}\nspec:\n  project: p\n  environment: e\n  module: {path: infra}\n" + snippet + "\n"
+	docs, faults := document.ParseClusters("prod-eu.yaml", []byte(text))
 	if len(faults) > 0 || len(docs) != 1 {
-		t.Fatalf("the proposed rules are not valid: %v\n%s", faults, document)
+		t.Fatalf("the proposed rules are not valid: %v\n%s", faults, text)
 	}
 	want := []holdfast.DriftRule{
 		{Address: r.Items[0].Address, Attribute: "triggers.a"},
@@ -319,6 +319,9 @@ func TestDriftSummaryOfMany(t *testing.T) {
 
 func TestDriftIssueOfMany(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("has many clusters")
+	}
 
 	for _, n := range []int{1, 100, 3000} {
 		for _, size := range []int{1, 100, 1000} {

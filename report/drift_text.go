@@ -133,7 +133,7 @@ func (p *painter) driftChoices(r holdfast.DriftReport) {
 		}
 		rows = append([][2]string{{"holdfast apply " + name, does}}, rows...)
 	}
-	p.line("", "\nChoices:")
+	p.line("", "\nWhat you can do:")
 	for _, row := range rows {
 		p.line("", "  %-*s  %s", len("holdfast drift check "+name), row[0], row[1])
 	}

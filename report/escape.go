@@ -95,7 +95,7 @@ func longestRun(s string, c byte) int {
 }
 
 // printable returns s without what a screen should not act upon: control
-// characters, colours, marks that turn the direction of writing.
+// characters, colours, marks that turn the direction of writing, what is not seen.
 func printable(s string) string {
 	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\r\n", "\n"), "\uFFFD")
 	var b strings.Builder
@@ -107,7 +107,7 @@ func printable(s string) string {
 			continue
 		}
 		i += n
-		if r == '\n' || r == '\t' || !unicode.IsControl(r) && !turnsText(r) {
+		if r == '\n' || r == '\t' || !unicode.IsControl(r) && !isHidden(r) {
 			b.WriteRune(r)
 		}
 	}
@@ -131,8 +131,15 @@ func escapeSequence(s string) int {
 	return len(s)
 }
 
-func turnsText(r rune) bool {
-	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f || r == 0xfeff
+// isHidden tells characters that turn the direction of writing or are not seen:
+// all of Unicode's format characters, and letters and marks without a shape.
+func isHidden(r rune) bool {
+	switch r {
+	case 0x034f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x180b, 0x180c, 0x180d, 0x180f, 0x3164, 0xffa0:
+		return true
+	default:
+		return unicode.Is(unicode.Cf, r) || r >= 0xe0000 && r <= 0xe0fff
+	}
 }
 
 // oneLine returns s on one line, with single spaces.

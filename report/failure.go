@@ -19,14 +19,14 @@ type choice struct {
 // inCode are causes that a change of code, or of the cluster's document, takes
 // away.
 var inCode = map[string]bool{
-	"InvalidConfiguration": true, "Invalid": true, "NotFound": true, "Conflict": true, "EngineFailed": true, "UnreadablePlan": true,
+	"InvalidConfiguration": true, "Invalid": true, "NotFound": true, "Conflict": true, "EngineFailed": true, "UnreadablePlan": true, "UntrustedPlan": true, "WorkspaceTooLarge": true,
 }
 
 // choicesOf are what can be done about a failed run, best first.
 func choicesOf(run holdfast.Run) []choice {
 	var choices []choice
 	add := func(more ...choice) { choices = append(choices, more...) }
-	logs := choice{terminal: "holdfast logs " + run.ID, does: "shows all that the engine said"}
+	logs := choice{terminal: "holdfast logs " + run.ID, does: "shows the full log"}
 	if run.Attempt == 0 {
 		logs = choice{}
 	}
@@ -39,30 +39,43 @@ func choicesOf(run holdfast.Run) []choice {
 		does: "plans again, once the cause is gone",
 	}
 	apply := choice{comment: commentCommand(holdfast.VerbApply, run.Cluster), terminal: "holdfast apply " + run.Cluster}
-	if f.Cause == "StateLocked" {
+	if lock, ok := holdfast.LockOf(run); ok {
+		add(choice{
+			terminal: "holdfast unlock " + run.Cluster + " --lock " + lock.ID,
+			does:     "has the engine release the lock of the backend, if a dead run of ours has left it; " + orElse(lock.Who, "somebody") + " holds it",
+		})
+	} else if f.Cause == "StateLocked" {
 		add(choice{
 			comment: commentCommand(holdfast.VerbUnlock, run.Cluster), terminal: "holdfast unlock " + run.Cluster,
-			does: "says who holds the lock, and takes it from a holder that is dead",
+			does: "says who holds the lock, and releases it if the holder is dead",
 		})
+	}
+	if f.Cause == holdfast.CauseStateUnsaved {
+		add(choice{does: "wait: the state is pushed automatically as soon as the backend accepts it; nothing is planned or applied before"},
+			choice{terminal: "holdfast state push " + run.Cluster, does: "pushes it now"},
+			choice{terminal: "holdfast state get " + run.Cluster, does: "writes it to a file"},
+			choice{terminal: "holdfast state waive " + run.Cluster + " --reason TEXT", does: "gives it up: resources that only it knows will be created again"},
+			logs)
+		return slices.DeleteFunc(choices, func(c choice) bool { return c == choice{} })
 	}
 	switch {
 	case run.Status == holdfast.RunRetrying:
-		add(choice{does: "wait: it is tried again by itself"}, choice{
+		add(choice{does: "nothing to do: it is retried automatically"}, choice{
 			comment: commentCommand(holdfast.VerbCancel, run.Cluster), terminal: "holdfast cancel " + run.ID, does: "gives it up",
 		})
 	case run.Kind == holdfast.RunDrift:
 		add(choice{terminal: "holdfast drift check " + run.Cluster, does: "looks for drift again, once the cause is gone"})
 	case run.Kind.Writes() && run.Begun && f.Transient:
-		add(choice{does: "wait: the cause is a passing one, and it goes on by itself a few times"})
+		add(choice{does: "nothing to do: transient error, retried automatically a few times"})
 	case run.Kind == holdfast.RunDestroy && run.Begun:
 		apply.does = "destroys what is left, once its plan is shown and the cause is gone"
-		add(apply, choice{does: "bring the document back in a pull request: what is gone already is created again"})
+		add(apply, choice{does: "restore the document in a pull request; resources already destroyed will be created again"})
 	case run.Kind.Writes() && run.Begun:
 		plan.does = "shows what is left to do"
 		apply.does = "applies that, once the cause is gone"
-		add(plan, apply, choice{does: "revert the pull request: the way back is planned, reviewed and applied as any change"})
+		add(plan, apply, choice{does: "revert the pull request; the revert is planned, reviewed and applied like any other change"})
 	case !run.PullRequest.IsZero() && inCode[f.Cause]:
-		add(choice{does: "correct the code and push: it is planned again by itself"}, plan)
+		add(choice{does: "correct the code and push: it is planned again automatically"}, plan)
 	case inCode[f.Cause]:
 		add(choice{does: "correct the code in a new pull request"}, plan)
 	default:
@@ -109,7 +122,7 @@ func (w *writer) tellFailure(o outcome, f holdfast.Failure) {
 		w.line("- " + where)
 	}
 	for _, d := range firstOf(&w.page, f.Diagnostics, min(w.level.notes, 5)) {
-		w.linef("- %s", diagnosticLine(d, 500))
+		w.linef("- %s", w.diagnosticOf(o.cluster, d, 500))
 		if d.Snippet != "" && w.level.rows > 0 {
 			w.line("\n" + fenced("", w.cut(d.Snippet, 12)) + "\n")
 		}
@@ -189,14 +202,14 @@ func (w *writer) choices(run holdfast.Run, told bool) {
 		}
 	}
 	if first := w.choicesOf[same]; first != "" && first != run.Cluster {
-		w.linef("Choices: those of **%s** above.\n", text(first))
+		w.linef("What you can do: see **%s** above.\n", text(first))
 		return
 	}
 	if w.choicesOf == nil {
 		w.choicesOf = map[string]string{}
 	}
 	w.choicesOf[same] = run.Cluster
-	w.line("**Choices:**")
+	w.line("**What you can do:**")
 	for _, c := range choices {
 		switch command := orElse(c.comment, c.terminal); command {
 		case "":
@@ -291,7 +304,7 @@ func (p *painter) choices(run holdfast.Run) {
 	if len(choices) == 0 {
 		return
 	}
-	p.line("", "Choices:")
+	p.line("", "What you can do:")
 	for _, c := range choices {
 		does := c.does
 		if c.terminal == "" && c.comment != "" {

@@ -69,7 +69,7 @@ func lifeCases() map[string]report.PullRequest {
 
 	apps := planned("apps-eu", smallPlan("apps-eu"))
 	apps.Plan.Provisional = []string{"network-eu", "dns"}
-	orphan := waits(planned("orphan", smallPlan("orphan")), "DependencyMissing", `there is no cluster "dns-eu"`)
+	orphan := waits(planned("orphan", smallPlan("orphan")), "DependencyMissing", `cluster "dns-eu" does not exist`)
 
 	failed := gone("old-eu", destroyPlan(), holdfast.RunErrored)
 	failed.Apply.Begun = true

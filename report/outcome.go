@@ -75,8 +75,11 @@ func plannedOutcome(r PullRequest, c Cluster) outcome {
 		return o.as(stageLeft, "⚪", over[c.Waiting])
 	case c.Deleted && (c.Waiting == "Protected" || c.Waiting == "Missing"):
 		return o.held(c.Waiting, c.WaitingDetail)
+	case c.Waiting == holdfast.CauseStateUnsaved:
+		o.plan = nil
+		return o.held(c.Waiting, c.WaitingDetail)
 	case c.Deleted && c.Plan == nil && r.PullRequest.Reason == "":
-		return o.as(stageWorking, "⏳", "removed; the plan of its destruction is to be made")
+		return o.as(stageWorking, "⏳", "removed; waiting for its destroy plan")
 	case r.PullRequest.Reason != "" && c.Plan == nil:
 		return o.as(stageLeft, "⚪", "not planned")
 	case c.Plan == nil:
@@ -110,8 +113,8 @@ func destroys(run *holdfast.Run) bool {
 // over says what became of a cluster whose document is gone, where nothing more
 // is going to happen.
 var over = map[string]string{
-	"NeverApplied": "removed from Git; it was never applied: there is nothing to destroy",
-	"Renamed":      "renamed: its state and history go on under the new name",
+	"NeverApplied": "removed from Git; it was never applied, so there is nothing to destroy",
+	"Renamed":      "renamed: its state and history continue under the new name",
 	"Destroyed":    "destroyed",
 }
 
@@ -135,6 +138,8 @@ func applyOutcome(c Cluster, now time.Time) outcome {
 	}
 	apply := c.Apply
 	switch {
+	case apply != nil && apply.Status.Pending() && c.Waiting == holdfast.CauseStateUnsaved:
+		return o.held(c.Waiting, c.WaitingDetail)
 	case apply != nil && !apply.Status.Done() && c.Waiting == "AgentSilent":
 		return o.held(c.Waiting, orElse(apply.Detail, c.WaitingDetail))
 	case apply != nil && !apply.Status.Done():
@@ -145,7 +150,7 @@ func applyOutcome(c Cluster, now time.Time) outcome {
 		return o.as(stageUnchanged, "✅", "nothing was left to destroy")
 	case apply != nil && apply.Status == holdfast.RunNoChanges && apply.Resume:
 		// The one before was killed when all was done, and could not say so.
-		return o.as(stageDone, "✅", "applied: the run that was cut short had done all of it")
+		return o.as(stageDone, "✅", "applied: the interrupted run had done all of it")
 	case apply != nil && apply.Status == holdfast.RunNoChanges:
 		return o.as(stageUnchanged, "✅", "nothing to do")
 	case apply != nil && apply.Status == holdfast.RunErrored:
@@ -157,7 +162,7 @@ func applyOutcome(c Cluster, now time.Time) outcome {
 		o.reason, o.detail = orElse(c.Waiting, apply.Reason), orElse(c.WaitingDetail, apply.Detail)
 		return o
 	case apply != nil && c.Waiting == "" && slices.Contains(begun, apply.Reason):
-		return o.as(stageWorking, "⏳", "planned; what follows is being decided")
+		return o.as(stageWorking, "⏳", "planned; the next step is being decided")
 	case apply != nil:
 		return o.held(orElse(c.Waiting, apply.Reason), orElse(apply.Detail, c.WaitingDetail))
 	case c.Waiting == "UpToDate":
@@ -166,9 +171,9 @@ func applyOutcome(c Cluster, now time.Time) outcome {
 	case c.Waiting != "":
 		return o.held(c.Waiting, c.WaitingDetail)
 	case c.Deleted:
-		return o.as(stageWorking, "⏳", "merged; its destruction is prepared")
+		return o.as(stageWorking, "⏳", "merged; its destroy is being queued")
 	default:
-		return o.as(stageWorking, "⏳", "merged; its apply is prepared")
+		return o.as(stageWorking, "⏳", "merged; its apply is being queued")
 	}
 }
 
@@ -194,7 +199,7 @@ func (o outcome) working(run holdfast.Run, what string, now time.Time) outcome {
 	switch {
 	case run.Status == holdfast.RunRetrying:
 		o.failure, o.failing = run.Failure, &run
-		result := fmt.Sprintf("%s is tried again", what)
+		result := fmt.Sprintf("%s failed and is retried", what)
 		if wait := run.NotBefore.Sub(now); wait > 0 {
 			result += " at " + run.NotBefore.UTC().Format("15:04:05 UTC")
 		}
@@ -211,7 +216,7 @@ func (o outcome) working(run holdfast.Run, what string, now time.Time) outcome {
 		return o.as(stageWorking, "🔒", fmt.Sprintf("%s waits for %s%s", what, locker(o.cluster), position(o.cluster.Queue)))
 	case run.Status == holdfast.RunWaiting:
 		return o.held(orElse(o.cluster.Waiting, run.Reason), orElse(o.cluster.WaitingDetail, run.Detail))
-	case strings.HasPrefix(o.cluster.Waiting, "Provider"):
+	case strings.HasPrefix(o.cluster.Waiting, "Provider"), o.cluster.Waiting == noAgent:
 		return o.as(stageWorking, "⏳", fmt.Sprintf("%s waits: %s", what, reasonOf(o.cluster.Waiting).words)+because(o.cluster.WaitingDetail))
 	default:
 		return o.as(stageWorking, "⏳", what+" is queued"+position(o.cluster.Queue))
@@ -250,6 +255,31 @@ func position(queue int) string {
 func (o outcome) failed(run holdfast.Run, result string) outcome {
 	o.failure, o.failing, o.broken = run.Failure, &run, run.Kind.Writes()
 	return o.as(stageFailed, "❌", result)
+}
+
+// needs says in a headline what became of a cluster that failed or is held, or
+// what it needs, of one and of several clusters.
+func (o outcome) needs() (one, many string) {
+	r := reasonOf(o.reason)
+	switch {
+	case o.stage == stageFailed && isPassing(o.reason):
+		return "failed and is retried", "failed and are retried"
+	case o.stage == stageFailed && o.broken && o.run != nil: // failing is nil of what was superseded
+		doing, infinitive := "applying", "failed to apply"
+		if o.run.Kind == holdfast.RunDestroy {
+			doing, infinitive = "being destroyed", "failed to be destroyed"
+		}
+		if o.run.Status == holdfast.RunInterrupted {
+			return "was interrupted while " + doing, "were interrupted while " + doing
+		}
+		return infinitive, infinitive
+	case o.stage == stageFailed:
+		return "failed", "failed"
+	case r.one == "":
+		return "is held", "are held"
+	default:
+		return r.one, orElse(r.many, r.one)
+	}
 }
 
 // held waits for a person, or for something that will pass.

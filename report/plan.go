@@ -108,7 +108,7 @@ func (w *writer) groupTitle(g group) string {
 	counts := countsInWords(o.plan.Counts, o.applied)
 	switch {
 	case o.stale:
-		return "<i>" + title + ": plan of an older commit, not valid any more (" + counts + ")</i>"
+		return "<i>" + title + ": plan of an older commit, no longer valid (" + counts + ")</i>"
 	case o.broken && o.destroy:
 		return title + ": what was to be destroyed (" + counts + ")"
 	case o.broken:
@@ -289,6 +289,8 @@ var actionReasons = map[string]string{
 	"read_because_check_nested":             "",
 	"delete_because_removed":                "removed by a `removed` block",
 	"forget_because_removed_block_in_state": "removed by a `removed` block",
+	holdfast.GoneOutside:                    "gone outside of the engine; it leaves the state",
+	holdfast.OtherObject:                    "the address stands for another object than in the state",
 }
 
 func reasonWords(reason string) string {

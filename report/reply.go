@@ -34,7 +34,7 @@ func Reply(c holdfast.Command) string {
 		return quote + helpText + "\n"
 	case c.Verb == holdfast.VerbUnknown:
 		word := unknownWord(c.Text)
-		answer := quote + "There is no such command."
+		answer := quote + "Unknown command."
 		if guess := nearestVerb(word); guess != "" {
 			answer += " Did you mean " + code("/holdfast "+guess) + "?"
 		}
@@ -123,7 +123,7 @@ func DidYouMean(line string) string {
 	if word == "" {
 		word = "/holdfast"
 	}
-	answer := fmt.Sprintf("there is no command %q", shorten(oneLine(word), 40))
+	answer := fmt.Sprintf("unknown command %q", shorten(oneLine(word), 40))
 	if verb := nearestVerb(word); verb != "" {
 		return answer + "; did you mean /holdfast " + verb + "?"
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -17,10 +18,28 @@ func PlanStatus(r PullRequest) holdfast.CommitStatus {
 	open := r
 	open.PullRequest.State = holdfast.PullRequestOpen
 	state, description := planState(open, r.merged())
-	if r.merged() && state == holdfast.StatusPending {
+	switch {
+	case !r.merged() || state != holdfast.StatusPending:
+	case plannedBefore(open):
+		state, description = holdfast.StatusSuccess, "planned for an earlier head, from which nothing has changed"
+	default:
 		state, description = holdfast.StatusFailure, "merged before it was planned"
 	}
 	return r.linked(status(pr.Head, holdfast.ContextPlan, state, description))
+}
+
+// plannedBefore reports whether each cluster that has no plan of the merged head is
+// applied by what this pull request has shown of an earlier one: a head that moves
+// at the last moment, and changes nothing, is not planned again.
+func plannedBefore(open PullRequest) bool {
+	reviewed := func(run *holdfast.Run) bool {
+		return run != nil && slices.ContainsFunc(run.Reviews, func(review holdfast.Review) bool {
+			return review.PullRequest == open.PullRequest.PullRequestRef
+		})
+	}
+	return !slices.ContainsFunc(open.Clusters, func(c Cluster) bool {
+		return !c.Trial && plannedOutcome(open, c).stage == stageWorking && !reviewed(c.Apply)
+	})
 }
 
 // linked is a status with its link.
@@ -35,6 +54,22 @@ func (r PullRequest) linked(s holdfast.CommitStatus) holdfast.CommitStatus {
 // the forge refuses, and why: nobody can review what nobody can see.
 func UnseenStatus(r PullRequest, why string) holdfast.CommitStatus {
 	return r.linked(status(r.PullRequest.Head, holdfast.ContextPlan, holdfast.StatusError, "the plan cannot be shown, its comment was refused: "+why))
+}
+
+// FaultsCheck returns what a check run on the head of a pull request says of its
+// documents, and the faults that it shows at their lines: a failure with faults, as
+// holdfast/plan is, else a success.
+func FaultsCheck(r PullRequest) (holdfast.CommitStatus, holdfast.Faults) {
+	faults := distinct(r.PullRequest.Faults)
+	if len(faults) == 0 {
+		return r.linked(status(r.PullRequest.Head, holdfast.ContextFaults, holdfast.StatusSuccess, "no errors")), nil
+	}
+	files := make(map[string]bool)
+	for _, f := range faults {
+		files[f.File] = true
+	}
+	description := plural(len(faults), "error") + " in " + plural(len(files), "file")
+	return r.linked(status(r.PullRequest.Head, holdfast.ContextFaults, holdfast.StatusFailure, description)), faults
 }
 
 // InProgress reports whether a status says that something is being done, which
@@ -68,6 +103,8 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 		return holdfast.StatusFailure, plain(reasonOf(pr.Reason).words)
 	case len(outcomes) == 0 && len(pr.Faults) == 0 && len(impacts) == 0:
 		return holdfast.StatusSuccess, "no cluster affected"
+	case unserved(outcomes) != "":
+		return holdfast.StatusPending, unserved(outcomes)
 	case t.by[stageWorking]+waiting > 0:
 		// The comment counts: a status is not written again for each step.
 		return holdfast.StatusPending, planning + plural(t.all+trials, "cluster")
@@ -135,6 +172,23 @@ func PushStatus(rev holdfast.Revision, clusters []Cluster) holdfast.CommitStatus
 	return status(rev, holdfast.ContextApply, state, description)
 }
 
+// noAgent is the reason of runs that no living agent executes.
+const noAgent = "NoAgent"
+
+// unserved says that runs wait for an agent; empty if none does.
+func unserved(outcomes []outcome) string {
+	var names []string
+	for _, o := range outcomes {
+		if o.stage == stageWorking && o.cluster.Waiting == noAgent {
+			names = append(names, o.cluster.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "no living agent for " + list(names, 3)
+}
+
 // heldForGood are the reasons after which a commit has not been applied and
 // will not be by itself: its status is a failure. What only waits to be begun
 // is pending.
@@ -153,6 +207,8 @@ func applyState(outcomes []outcome) (holdfast.StatusState, string) {
 	switch {
 	case len(outcomes) == 0:
 		return holdfast.StatusSuccess, "no cluster affected"
+	case unserved(outcomes) != "":
+		return holdfast.StatusPending, unserved(outcomes)
 	case t.by[stageWorking] > 0:
 		return holdfast.StatusPending, applying + plural(t.all, "cluster")
 	case t.by[stageFailed] > 0:

@@ -119,7 +119,7 @@ func TestOlderPlanIsGrey(t *testing.T) {
 	c.Plan.Revision = older
 	r := pullRequest(c)
 	comment := report.Comment(r)
-	if !strings.Contains(comment, "not valid any more") || strings.Contains(comment, "[!CAUTION]") || strings.Contains(comment, "merge to apply") {
+	if !strings.Contains(comment, "no longer valid") || strings.Contains(comment, "[!CAUTION]") || strings.Contains(comment, "merge to apply") {
 		t.Errorf("the comment shows an older plan as valid:\n%s", comment)
 	}
 	if s := report.PlanStatus(r); s.State != holdfast.StatusPending {
@@ -152,7 +152,7 @@ func TestReply(t *testing.T) {
 	}{
 		"help":    {holdfast.Command{Verb: holdfast.VerbHelp, Text: "/holdfast help"}, []string{"/holdfast unlock", "`-c NAME`"}},
 		"typo":    {holdfast.Command{Verb: holdfast.VerbUnknown, Text: "/holdfast aply -c x"}, []string{"Did you mean `/holdfast apply`?"}},
-		"unknown": {holdfast.Command{Verb: holdfast.VerbUnknown, Text: "/holdfast xyzzy"}, []string{"no such command.\n", "/holdfast plan"}},
+		"unknown": {holdfast.Command{Verb: holdfast.VerbUnknown, Text: "/holdfast xyzzy"}, []string{"Unknown command.\n", "/holdfast plan"}},
 		"refused": {
 			holdfast.Command{Verb: holdfast.VerbApply, Text: "/holdfast apply", Status: holdfast.CommandRefused, Reply: "not merged, @ann"},
 			[]string{"**Refused:** not merged, @\u200bann", "> `/holdfast apply`"},
@@ -201,7 +201,7 @@ func TestDidYouMean(t *testing.T) {
 			}
 		}
 	}
-	if got := report.DidYouMean("/holdfast xyzzy"); got != `there is no command "xyzzy"; there are plan, apply, approve, cancel, unlock and help` {
+	if got := report.DidYouMean("/holdfast xyzzy"); got != `unknown command "xyzzy"; there are plan, apply, approve, cancel, unlock and help` {
 		t.Errorf("DidYouMean = %q", got)
 	}
 }
@@ -234,6 +234,22 @@ func TestLinks(t *testing.T) {
 	if comment := report.Comment(r); !strings.Contains(comment, want) {
 		t.Errorf("the comment lacks %s:\n%s", want, comment)
 	}
+	// An engine's error in a root module of the repository is linked, too; of what is
+	// made from a template there is no file to link to.
+	failing := cases()["plan-failed"]
+	failing.PullRequest.URL = r.PullRequest.URL
+	at := "(https://github.example.com/acme/fleet/blob/" + string(head) + "/infra/prod-us/main.tf#L12)"
+	if comment := report.Comment(failing); strings.Contains(comment, at) {
+		t.Errorf("a rendered file is linked:\n%s", comment)
+	}
+	for i := range failing.Clusters {
+		if failing.Clusters[i].Name == "prod-us" {
+			failing.Clusters[i].Document.Template, failing.Clusters[i].Document.Module = nil, &holdfast.ModuleRef{Path: "infra/prod-us"}
+		}
+	}
+	if comment := report.Comment(failing); !strings.Contains(comment, "[`infra/prod-us/main.tf:12`]"+at) {
+		t.Errorf("the comment lacks %s:\n%s", at, comment)
+	}
 	r.URL = "javascript:alert(1)"
 	r.PullRequest.Faults[0].File = "clusters/a) b[`].yaml"
 	if got := report.PlanStatus(r).URL; got != "" {
@@ -243,5 +259,39 @@ func TestLinks(t *testing.T) {
 	check(t, r, comment)
 	if strings.Contains(comment, "/clusters/a)") {
 		t.Errorf("a name ends a link early:\n%s", comment)
+	}
+}
+
+// A head that moved at the last moment and changed nothing was not planned: what
+// was shown before is its plan, if that is what is applied.
+func TestPlanStatusOfAHeadThatMoved(t *testing.T) {
+	t.Parallel()
+	r := report.PullRequest{Clusters: []report.Cluster{{Name: "prod", Apply: &holdfast.Run{ID: "run-2", Kind: holdfast.RunApply, Status: holdfast.RunApplied}}}}
+	r.PullRequest.PullRequestRef = holdfast.PullRequestRef{Repo: "fleet", Number: 7}
+	r.PullRequest.State, r.PullRequest.Head, r.PullRequest.MergeCommit = holdfast.PullRequestMerged, "abc", "def"
+	if got := report.PlanStatus(r); got.State != holdfast.StatusFailure || got.Description != "merged before it was planned" {
+		t.Errorf("never planned: %s %q", got.State, got.Description)
+	}
+	r.Clusters[0].Apply.Reviews = []holdfast.Review{{PullRequest: r.PullRequest.PullRequestRef, Run: "run-1"}}
+	if got := report.PlanStatus(r); got.State != holdfast.StatusSuccess {
+		t.Errorf("planned for an earlier head: %s %q", got.State, got.Description)
+	}
+}
+
+// The headline says what failed, also of a merge that another one took the place of.
+func TestHeadlineOfASupersededFailure(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[holdfast.RunStatus]string{
+		holdfast.RunErrored: "`prod` failed to apply", holdfast.RunInterrupted: "`prod` was interrupted while applying",
+	} {
+		for _, superseded := range []string{"", "#8"} {
+			r := report.PullRequest{Clusters: []report.Cluster{{
+				Name: "prod", Apply: &holdfast.Run{ID: "run-2", Kind: holdfast.RunApply, Status: status}, Superseded: superseded,
+			}}}
+			r.PullRequest.State, r.PullRequest.Head, r.PullRequest.MergeCommit = holdfast.PullRequestMerged, "abc", "def"
+			if got := report.Comment(r); !strings.Contains(got, want) {
+				t.Errorf("%s, superseded by %q: no %q in\n%s", status, superseded, want, got)
+			}
+		}
 	}
 }

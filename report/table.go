@@ -103,7 +103,7 @@ func resultCell(o outcome) string {
 		result += " (" + extra + ")"
 	}
 	if from := o.cluster.Document.RenamedFrom; from != "" && !o.destroy {
-		result += "; renamed from " + code(shorten(from, 63)) + ": state and history go on"
+		result += "; renamed from " + code(shorten(from, 63)) + ": state and history continue"
 	}
 	if ahead := o.provisional(); len(ahead) > 0 {
 		result += "; provisional: planned before " + names(ahead) + " " + isAre(len(ahead)) + " applied"

@@ -139,13 +139,18 @@ func (w *writer) faults() {
 // placeCell is where a fault is, with a link to its line on code hosts that have
 // one.
 func (w *writer) placeCell(f holdfast.Fault) string {
-	cell := code(shorten(f.Position(), 200))
+	return w.linked(code(shorten(f.Position(), 200)), f.File, f.Line)
+}
+
+// linked makes cell a link to a line of the head's file, on code hosts that have
+// one.
+func (w *writer) linked(cell, file string, line int) string {
 	pr := w.r.PullRequest
 	site, _, ok := strings.Cut(pr.URL, "/pull/")
-	if !ok || f.File == "" || f.Line == 0 || pr.Head == "" || pr.Fork {
+	if !ok || file == "" || line == 0 || pr.Head == "" || pr.Fork {
 		return cell
 	}
-	link := site + "/blob/" + string(pr.Head) + (&url.URL{Path: "/" + f.File}).EscapedPath() + fmt.Sprintf("#L%d", f.Line)
+	link := site + "/blob/" + string(pr.Head) + (&url.URL{Path: "/" + file}).EscapedPath() + fmt.Sprintf("#L%d", line)
 	if !isLink(link) {
 		return cell
 	}
@@ -190,7 +195,7 @@ func (w *writer) attention() {
 		}
 		r := reasonOf(name)
 		if r.does == appliesShown && len(unplanned) > 0 {
-			r.next, r.does = []holdfast.Verb{holdfast.VerbPlan}, "plans it, to be looked at before it is applied"
+			r.next, r.does = []holdfast.Verb{holdfast.VerbPlan}, "plans it, for review before it is applied"
 		}
 		w.linef("> [!IMPORTANT]\n> **%s** %s: %s.", text(name), names(clusters), r.words)
 		for _, line := range firstOf(&w.page, lines, w.level.notes) {
@@ -261,9 +266,9 @@ func (w *writer) failure(o outcome) {
 	passing := o.stage == stageFailed && isPassing(o.reason)
 	switch {
 	case passing && o.failure.Transient:
-		w.line("The cause (" + text(o.failure.Cause) + ") is a passing one: it goes on by itself.\n")
+		w.line("The cause (" + text(o.failure.Cause) + ") is transient: it is retried automatically.\n")
 	case passing:
-		w.line("It is tried again by itself, a few times.\n")
+		w.line("It is retried automatically, a few times.\n")
 	}
 	if o.failing != nil {
 		w.choices(*o.failing, passing || o.stage == stageHeld)
@@ -271,6 +276,21 @@ func (w *writer) failure(o outcome) {
 }
 
 func diagnosticLine(d holdfast.Diagnostic, limit int) string {
+	return diagnosticAt(d, limit, func(cell string) string { return cell })
+}
+
+// diagnosticOf is diagnosticLine with a link to the line, if that is in a root
+// module of the repository's own: what is made from a template is in no file there.
+func (w *writer) diagnosticOf(c Cluster, d holdfast.Diagnostic, limit int) string {
+	return diagnosticAt(d, limit, func(cell string) string {
+		if c.Document.Module == nil || w.r.merged() || !strings.HasPrefix(d.File, c.Document.Module.Path+"/") {
+			return cell
+		}
+		return w.linked(cell, d.File, d.Line)
+	})
+}
+
+func diagnosticAt(d holdfast.Diagnostic, limit int, place func(cell string) string) string {
 	line := shortText(d.Summary, limit)
 	if d.Detail != "" {
 		line += ": " + shortText(d.Detail, limit)
@@ -280,7 +300,7 @@ func diagnosticLine(d holdfast.Diagnostic, limit int) string {
 		if d.Line > 0 {
 			at = fmt.Sprintf("%s:%d", d.File, d.Line)
 		}
-		line += " (" + code(shorten(at, 200)) + ")"
+		line += " (" + place(code(shorten(at, 200))) + ")"
 	}
 	if d.Address != "" {
 		line += " in " + code(shorten(d.Address, 200))

@@ -224,9 +224,9 @@ func leftReason(faults holdfast.Faults) string {
 func (w *upgradeWriter) step(step UpgradeStep) {
 	w.linef("### %s → %s (%s)\n", text(step.From), text(step.To), plural(step.Clusters, "cluster"))
 	if !step.Compared {
-		w.linef("What has changed is not known: version %s cannot be read any more.\n", text(step.From))
+		w.linef("What has changed is not known: version %s can no longer be read.\n", text(step.From))
 	} else if len(step.Changes) == 0 {
-		w.line("What documents may say and what they get is the same, as far as the template tells.\n")
+		w.line("The variables and outputs are the same, as far as the template defines them.\n")
 	} else if w.level.changes > 0 {
 		w.dropped = w.dropped || len(step.Changes) > w.level.changes
 		w.line(ChangesText(step.Changes, w.level.changes))
@@ -344,7 +344,7 @@ func UpgradeWithdrawn(left []LeftOut, version string) string {
 		return nothing + "the newer version would refuse " + itsTheir(len(left)) + ", such as that of " +
 			code(left[0].Name) + ": " + leftReason(left[0].Faults)
 	case version != "":
-		return nothing + "version " + text(version) + " cannot be used any more, or the documents do not allow it."
+		return nothing + "version " + text(version) + " can no longer be used, or the documents do not allow it."
 	default:
 		return nothing + "the documents name these versions, or others, by now, or are gone."
 	}

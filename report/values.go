@@ -104,11 +104,11 @@ func sideCell(raw, like json.RawMessage) cells {
 	if !shown(raw) {
 		return cells{cell: valueCell(raw)}
 	}
-	at := 0
+	partial := utf8.RuneCount(raw) > cellLimit
 	if shown(like) {
-		at = firstDifference(string(raw), string(like))
+		return cells{cutValue(string(raw), string(like)), partial}
 	}
-	return cells{codeText(around(string(raw), at, cellLimit)), utf8.RuneCount(raw) > cellLimit}
+	return cells{codeText(around(string(raw), 0, cellLimit)), partial}
 }
 
 // compareValues is what differs between two values, for a table: all of it if it
@@ -119,7 +119,7 @@ func compareValues(before, after json.RawMessage) cells {
 		return cells{cell: codeText(a) + " → " + codeText(b)}
 	}
 	if parts := structural(before, after); len(parts) > 0 {
-		cell := codeText(shorten(parts[0].Path, 80)) + " in it: " + compareValues(orNull(parts[0].Before), orNull(parts[0].After)).cell
+		cell := codeText(shorten(parts[0].Path, 80)) + " in it: " + compareParts(parts[0].Before, parts[0].After)
 		if more := len(parts) - 1; more > 0 {
 			cell += fmt.Sprintf(" and %s in it", plural(more, "more change"))
 		}
@@ -146,15 +146,7 @@ func compareValues(before, after json.RawMessage) cells {
 		}
 		return cells{cell, true}
 	}
-	at := firstDifference(a, b)
-	return cells{codeText(around(a, at, cellLimit)) + " → " + codeText(around(b, at, cellLimit)), true}
-}
-
-func orNull(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return json.RawMessage("null")
-	}
-	return raw
+	return cells{cutValue(a, b) + " → " + cutValue(b, a), true}
 }
 
 func firstLine(lines []string) string {

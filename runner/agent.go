@@ -6,12 +6,12 @@ package runner
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -19,8 +19,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 )
-
-const claimWait = 25 * time.Second
 
 // AttemptExecutor executes attempts; *Executor is one. It must be safe for
 // concurrent use.
@@ -47,8 +45,10 @@ type AgentOptions struct {
 	Slots    int                // attempts at once; zero means 4
 	Kinds    []holdfast.RunKind // what it claims; empty means all kinds of runs
 	Executor AttemptExecutor
-	// Isolation is the mode of the executor, for the server to show.
+	// Isolation is the mode of the executor, and Version that of the program, for the
+	// server to show.
 	Isolation string
+	Version   string
 
 	// Grace is how long running attempts may go on once Run's context is done,
 	// before their engines are interrupted. Zero means 10 min, less than zero
@@ -71,6 +71,11 @@ type Agent struct {
 	client *client
 	proxy  *proxy // while Run runs
 	wakeup chan struct{}
+	// process and folder are those of holdfast.ClaimRequest.
+	process, folder string
+	presentEvery    time.Duration
+	accepted        bool // by the server, once; of the goroutine that claims
+	turn            turn // of claiming
 
 	mu          sync.Mutex
 	sessions    map[string]*agentSession // by key: claimed and not yet delivered
@@ -97,6 +102,9 @@ func NewAgent(opts AgentOptions) (*Agent, error) {
 	case opts.Slots < 0:
 		return nil, fmt.Errorf("runner: %d slots", opts.Slots)
 	}
+	if err := holdfast.CheckAgentID(opts.ID); err != nil {
+		return nil, fmt.Errorf("runner: agent id %q %w", opts.ID, err)
+	}
 	if opts.Slots == 0 {
 		opts.Slots = 4
 	}
@@ -118,7 +126,7 @@ func NewAgent(opts AgentOptions) (*Agent, error) {
 	}
 	return &Agent{
 		opts: opts, client: client,
-		wakeup:   make(chan struct{}),
+		wakeup: make(chan struct{}), process: rand.Text(), presentEvery: presentEvery,
 		sessions: map[string]*agentSession{},
 	}, nil
 }
@@ -127,7 +135,7 @@ func NewAgent(opts AgentOptions) (*Agent, error) {
 // running attempts go on for the grace, interrupts what is left, and delivers
 // the outcomes; what the server does not take in time stays in the folder for
 // the next Run. It returns a holdfast.ErrLocked if another agent uses the
-// folder. Run may be called once.
+// folder, and a *RefusedError if the server refuses the agent. Run may be called once.
 func (a *Agent) Run(ctx context.Context) error {
 	for _, dir := range []string{"attempts", "quarantine"} {
 		if err := os.MkdirAll(filepath.Join(a.opts.Dir, dir), 0o700); err != nil {
@@ -139,6 +147,10 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	defer release()
+	if a.folder, err = folderID(a.opts.Dir); err != nil {
+		return err
+	}
+	defer a.showLife(ctx)()
 	if a.proxy, err = newProxy(a.opts.Logger); err != nil {
 		return err
 	}
@@ -151,11 +163,11 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	a.opts.Logger.InfoContext(ctx, "agent started", "agent", a.opts.ID)
-	a.claimAll(ctx, deliver)
+	refused := a.claimAll(ctx, deliver)
 
 	a.shutDown(stopDelivering)
 	a.opts.Logger.InfoContext(ctx, "agent stopped", "agent", a.opts.ID)
-	return nil
+	return refused
 }
 
 // Interrupt ends the grace: engines that still run are interrupted now. It does
@@ -230,65 +242,6 @@ func (a *Agent) refs() []holdfast.AttemptRef {
 	return refs
 }
 
-// claimAll claims runs while slots are free, until ctx is done.
-func (a *Agent) claimAll(ctx, deliver context.Context) {
-	slots := make(chan struct{}, a.opts.Slots)
-	for {
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		assignment, serverTime, err := a.claim(ctx)
-		if err != nil {
-			return // ctx is done: all else is tried again
-		}
-		a.start(deliver, assignment, serverTime, func() { <-slots })
-	}
-}
-
-// claim asks until there is a run or ctx is done.
-func (a *Agent) claim(ctx context.Context) (holdfast.Assignment, time.Time, error) {
-	var troubled bool
-	for ctx.Err() == nil {
-		asked := time.Now()
-		try, cancel := context.WithTimeout(ctx, claimWait+answerTimeout)
-		assignment, serverTime, err := a.client.claim(try, holdfast.ClaimRequest{
-			Agent: a.opts.ID, Wait: claimWait, Executing: a.refs(), Kinds: a.opts.Kinds,
-			Platform: runtime.GOOS + "_" + runtime.GOARCH, Isolation: a.opts.Isolation,
-		})
-		cancel()
-		if ctx.Err() != nil && err != nil {
-			break
-		}
-		pause := time.Duration(0)
-		switch {
-		case err == nil:
-			return assignment, serverTime, nil
-		case errors.Is(err, holdfast.ErrNotFound) && !final(err):
-			if troubled {
-				a.opts.Logger.InfoContext(ctx, "server was reached again", "agent", a.opts.ID)
-			}
-			troubled = false
-			// A server that does not wait must not be asked without a pause.
-			pause = time.Second - time.Since(asked)
-		default:
-			if !troubled {
-				a.opts.Logger.WarnContext(ctx, "claim was not answered", "agent", a.opts.ID, "err", err)
-			}
-			troubled = true
-			pause = time.Second
-			if final(err) { // a wrong token: somebody has to act
-				pause = 10 * time.Second
-			}
-		}
-		if pause > 0 && !sleep(ctx, pause) {
-			break
-		}
-	}
-	return holdfast.Assignment{}, time.Time{}, context.Cause(ctx)
-}
-
 // start executes an assignment in the background. free gives its slot back.
 func (a *Agent) start(deliver context.Context, assignment holdfast.Assignment, serverTime time.Time, free func()) {
 	logger := a.opts.Logger.With("cluster", assignment.Cluster, "run", assignment.Run, "attempt", assignment.Attempt)
@@ -338,7 +291,7 @@ func (a *Agent) newSession(c claimed, logger *slog.Logger) (*agentSession, error
 	}
 	s := &agentSession{
 		claimed: c, key: key, dir: filepath.Join(a.opts.Dir, "attempts", key),
-		client: a.client, logger: logger, now: a.opts.Now, answered: time.Now(), answeredAt: a.opts.Now(),
+		process: a.process, client: a.client, logger: logger, now: a.opts.Now, answered: time.Now(), answeredAt: a.opts.Now(),
 	}
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("make attempt folder: %w", err)

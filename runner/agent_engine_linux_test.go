@@ -53,7 +53,7 @@ func realExecutor(t *testing.T, dir string) *runner.Executor {
 // that plan, ready to be assigned.
 func reviewedApply(t *testing.T, server *fakeServer, dir, marks string) holdfast.Assignment {
 	t.Helper()
-	realTerraform(t)
+	realEngine(t)
 	bundle := engineAssignment("run-1", holdfast.RunPlan)
 	server.set(func() { server.objects[string(bundle.Bundle)] = slowRoot(marks) })
 	_, stop := startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: realExecutor(t, dir)})

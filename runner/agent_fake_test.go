@@ -29,6 +29,8 @@ type fakeServer struct {
 	changed  chan struct{} // closed and replaced at every change
 	queue    []holdfast.Assignment
 	claims   []holdfast.ClaimRequest
+	present  []holdfast.ClaimRequest // agents that say that they are there
+	beating  []holdfast.Heartbeat
 	down     bool                                              // every connection is broken off
 	answer   func(w http.ResponseWriter, r *http.Request) bool // answers instead, if it returns true
 	onLog    func(w http.ResponseWriter, r *http.Request) bool // the same for one log's chunks, which come one after the other
@@ -145,6 +147,11 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case parts[0] == "claims":
 		f.claim(w, r, token, body)
+	case parts[0] == "presence":
+		var req holdfast.ClaimRequest
+		_ = json.Unmarshal(body, &req)
+		f.set(func() { f.present = append(f.present, req) })
+		w.WriteHeader(http.StatusNoContent)
 	case parts[0] == "bundles", len(parts) == 4 && parts[2] == "artefacts":
 		f.get(w, parts[len(parts)-1])
 	case parts[0] == "state":
@@ -225,6 +232,7 @@ func (f *fakeServer) attempt(w http.ResponseWriter, r *http.Request, run string,
 		var reply holdfast.HeartbeatReply
 		f.set(func() {
 			f.beats[run]++
+			f.beating = append(f.beating, beat)
 			f.steps = append(f.steps, beat.Step)
 			reply = holdfast.HeartbeatReply{Cancel: f.cancel, MayApply: f.mayApply}
 		})
@@ -334,6 +342,7 @@ func startAgent(t testing.TB, opts runner.AgentOptions) (agent *runner.Agent, st
 	if err != nil {
 		t.Fatal(err)
 	}
+	agent.SetPresentEvery(20 * time.Millisecond)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- agent.Run(ctx) }()

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -54,4 +55,24 @@ func lockFolder(dir string) (release func(), err error) {
 		_ = file.Truncate(0)
 		_ = file.Close()
 	}, nil
+}
+
+// agentFolderFile has what tells an agent's folder from any other.
+const agentFolderFile = "agent.folder"
+
+// folderID returns what tells this folder from any other: random, and made at its
+// first use. The caller has locked the folder.
+func folderID(dir string) (string, error) {
+	path := filepath.Join(dir, agentFolderFile)
+	data, err := os.ReadFile(path)
+	if id := strings.TrimSpace(string(data)); err == nil && id != "" {
+		return id, nil
+	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("read name of agent folder: %w", err)
+	}
+	id := rand.Text()
+	if err := writeFile(path, []byte(id+"\n"), true); err != nil {
+		return "", fmt.Errorf("write name of agent folder: %w", err)
+	}
+	return id, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
 // keepRefused is how many attempts without a state quarantine keeps. Those with
@@ -178,24 +180,20 @@ func (s *agentSession) killed(detail string) *holdfast.Failure {
 func rescue(workspace string) ([]byte, error) {
 	var newest string
 	var at time.Time
-	err := filepath.WalkDir(workspace, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			return err
-		case entry.IsDir() && entry.Name() == ".terraform":
-			return fs.SkipDir
-		case entry.Name() != holdfast.ArtefactErrored || !entry.Type().IsRegular():
-			return nil
-		}
-		info, err := entry.Info()
-		if err == nil && info.ModTime().After(at) {
-			newest, at = path, info.ModTime()
+	// Engines write it into the folder of the root module, which a bundle has.
+	bounds := folders.Bounds{Depth: folders.MaxDepth, Entries: math.MaxInt, Skip: func(e folders.Entry) bool {
+		return e.Name == ".terraform" || e.Depth > folders.MaxDepth
+	}}
+	err := folders.Walk(context.Background(), workspace, bounds, func(e folders.Entry) error {
+		modified := time.Unix(e.Stat.Mtim.Unix())
+		if e.Name == holdfast.ArtefactErrored && e.Kind() == syscall.S_IFREG && modified.After(at) {
+			newest, at = filepath.Join(workspace, e.Path), modified
 		}
 		return nil
 	})
-	if err != nil || newest == "" {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil || newest == "" {
 		return nil, err
 	}
 	file, err := os.OpenFile(newest, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)

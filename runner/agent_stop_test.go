@@ -152,6 +152,9 @@ func TestOutcomeSurvivesADiskThatTakesNothing(t *testing.T) {
 		if err := s.PutArtefact(ctx, "outputs", strings.NewReader("[]")); err == nil {
 			t.Error("PutArtefact = nil although nothing was kept")
 		}
+		if status, _ := stateRequest(t, s, "LOCK", "", `{"ID":"a"}`); status != http.StatusOK {
+			t.Errorf("LOCK = %d", status)
+		}
 		if status, answer := stateRequest(t, s, "POST", "?ID=a", `{"serial":1}`); status != http.StatusOK {
 			t.Errorf("POST = %d %s", status, answer)
 		}
@@ -164,7 +167,7 @@ func TestOutcomeSurvivesADiskThatTakesNothing(t *testing.T) {
 		}
 		server.set(func() { server.down = false })
 	})
-	if len(server.states) != 1 || len(server.locks) != 1 {
+	if len(server.states) != 1 || len(server.locks) != 2 {
 		t.Errorf("states %v, locks %v", server.states, server.locks)
 	}
 }

@@ -37,11 +37,15 @@ func TestAgentBringsARunToItsEnd(t *testing.T) {
 			if _, err := s.StoredArtefact(ctx, "run-0", "plan"); !errors.Is(err, holdfast.ErrNotFound) {
 				t.Errorf("StoredArtefact = %v, want ErrNotFound", err)
 			}
-			if err := s.PutArtefact(ctx, "plan.json", strings.NewReader("{}")); err != nil {
+			if err := s.PutArtefact(ctx, "document", strings.NewReader("{}")); err != nil {
 				t.Error(err)
 			}
 			if err := s.PutArtefact(ctx, "../plan", strings.NewReader("{}")); err == nil {
 				t.Error("PutArtefact took a name that leads elsewhere")
+			}
+			large := strings.NewReader(strings.Repeat("x", int(holdfast.ArtefactLimit(holdfast.ArtefactInput))+1))
+			if err := s.PutArtefact(ctx, holdfast.ArtefactInput, large); err == nil || !strings.Contains(err.Error(), "too large") {
+				t.Errorf("PutArtefact of more than the limit = %v", err)
 			}
 			if s.MayApply() {
 				t.Error("MayApply of a plan = true")
@@ -55,7 +59,7 @@ func TestAgentBringsARunToItsEnd(t *testing.T) {
 		t.Errorf("result = %+v", result)
 	}
 	server.mu.Lock()
-	log, artefact, claim := string(server.logs["run-1"]), string(server.objects["run-1/plan.json"]), server.claims[0]
+	log, artefact, claim := string(server.logs["run-1"]), string(server.objects["run-1/document"]), server.claims[0]
 	server.mu.Unlock()
 	if log != "got a bundle\n" || artefact != "{}" {
 		t.Errorf("log %q, artefact %q", log, artefact)
@@ -384,7 +388,7 @@ func TestManyAttemptsAtOnce(t *testing.T) {
 				s.Step(fmt.Sprint("step ", i%3))
 				_, _ = fmt.Fprintf(s.Log(), "%s line %d\n", a.Run, i)
 			}
-			if err := s.PutArtefact(ctx, "summary", strings.NewReader(a.Run)); err != nil {
+			if err := s.PutArtefact(ctx, holdfast.ArtefactOutputs, strings.NewReader(a.Run)); err != nil {
 				t.Error(err)
 			}
 			if status, _ := stateRequest(t, s, "POST", "?ID=x", a.Run); status != http.StatusOK {
@@ -403,8 +407,8 @@ func TestManyAttemptsAtOnce(t *testing.T) {
 		server.result(t, run)
 		server.mu.Lock()
 		lines := strings.Count(string(server.logs[run]), run+" line")
-		if string(server.objects[run+"/summary"]) != run || lines != 50 {
-			t.Errorf("%s: artefact %q, %d lines", run, server.objects[run+"/summary"], lines)
+		if string(server.objects[run+"/"+holdfast.ArtefactOutputs]) != run || lines != 50 {
+			t.Errorf("%s: artefact %q, %d lines", run, server.objects[run+"/"+holdfast.ArtefactOutputs], lines)
 		}
 		server.mu.Unlock()
 	}

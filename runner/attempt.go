@@ -34,6 +34,8 @@ const (
 	stepWait     = "wait"
 	stepApply    = "apply"
 	stepOutputs  = "outputs"
+	stepPush     = "push"
+	stepUnlock   = "unlock"
 )
 
 // attempt is the execution of one attempt, used once and by one goroutine.
@@ -66,7 +68,9 @@ type attempt struct {
 	module   rootModule
 	engine   engine
 	prepared initcache.Folder
-	lockFile []byte // the one in effect after init
+	expected []holdfast.Digest // of fetched modules, that prepared shall have; none: any
+	lockFile []byte            // the one in effect after init
+	settings []byte            // of the backend, as init has kept them; nil: those of prepared
 	input    plan.Input
 	secrets  map[string]string // values of the secret variables
 	counts   holdfast.Counts
@@ -76,6 +80,8 @@ type attempt struct {
 	watched  bool        // the session shows us the states of its own backend
 	sealed   atomic.Bool // one of them could not be read: the engine encrypts its states
 	newest   newestState
+	pulled   []byte              // the state before the plan, where we do not see it on its way
+	unshown  []plan.Unshown      // what the plan makes of the state besides its changes
 	left     []holdfast.Resource // what the state held after a failed apply
 
 	planDigest   holdfast.Digest   // of document
@@ -127,6 +133,15 @@ func (t *attempt) run(ctx context.Context) error {
 	if err := t.init(ctx); err != nil {
 		return err
 	}
+	if t.a.State != nil {
+		return t.putRight(ctx, *t.a.State)
+	}
+	if err := t.noteState(ctx); err != nil {
+		return err
+	}
+	if err := t.checkWriter(); err != nil {
+		return err
+	}
 	if err := t.makePlan(ctx); err != nil {
 		return err
 	}
@@ -156,6 +171,15 @@ func (t *attempt) endStep(now time.Time) {
 	if t.step != "" {
 		t.result.Steps = append(t.result.Steps, holdfast.Step{Name: t.step, Duration: now.Sub(t.stepped)})
 	}
+}
+
+// lasted is how long the attempt has been executed.
+func (t *attempt) lasted() time.Duration {
+	sum := t.exec.opts.Now().Sub(t.stepped)
+	for _, step := range t.result.Steps {
+		sum += step.Duration
+	}
+	return sum
 }
 
 // say writes a line of ours into the attempt's log.
@@ -193,7 +217,7 @@ func (t *attempt) close() {
 		t.logger.Error("workspace kept: it holds an unsaved state", "err", errors.Join(errors.New("keep "+aside), err))
 		return
 	}
-	if err := removeAll(t.dir); err != nil {
+	if err := t.exec.discard(t.dir); err != nil {
 		t.logger.Warn("workspace not removed", "err", err)
 	}
 }
@@ -220,8 +244,8 @@ func (t *attempt) fail(ctx context.Context, err error) {
 		t.result.Status, t.result.Reason, t.result.Detail = stopStatus(reason), reason, detail
 		failure.Cause, failure.Transient = reason, reason == holdfast.ReasonLeaseLost || reason == holdfast.ReasonAgentKilled
 		if reason == holdfast.ReasonTimeout {
-			failure.Summary = t.step + ": the deadline passed"
-			failure.Hint = "raise the run's deadline if it needs more time"
+			failure.Summary = fmt.Sprintf("%s: the deadline passed, after %s", t.step, t.lasted().Round(time.Second))
+			failure.Hint = "raise runs.timeout in holdfast.yaml if runs need more time"
 		}
 	}
 	if t.result.Applying && t.progress != nil {
@@ -299,64 +323,22 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 	if err := t.layOut(ctx); err != nil {
 		return err
 	}
-	t.module = readModule(t.root, t.bundle, t.a.Engine.Name)
+	engine := cmp.Or(t.a.Engine.Name, t.a.PinName)
+	if t.a.Exact {
+		engine = t.a.PinName
+	}
+	t.readModule(engine)
+	return t.chooseBackend()
+}
+
+// readModule reads the root module as code for an engine; empty: for the one that
+// would be chosen for it.
+func (t *attempt) readModule(engine string) {
+	t.module = readModule(t.root, t.bundle, engine)
 	t.redact.Add(t.module.secrets...)
 	for _, name := range t.module.sensitive {
 		t.redact.Add(variableSecrets(cmp.Or(t.a.Env[variablePrefix+name], t.exec.opts.Env[variablePrefix+name]))...)
 	}
-	return t.chooseBackend()
-}
-
-// layOut makes the workspace anew: no engine has been in it. What an engine of
-// this attempt has made in the former one is gone.
-func (t *attempt) layOut(ctx context.Context) error {
-	if err := removeAll(t.work); err != nil {
-		return fmt.Errorf("clear workspace: %w", err)
-	}
-	t.given = false
-	for _, dir := range []string{t.bundle, filepath.Join(t.work, tmpDir)} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("make workspace: %w", err)
-		}
-	}
-	if err := t.exec.cli.furnish(filepath.Join(t.work, homeDir)); err != nil {
-		return fmt.Errorf("make home folder: %w", err)
-	}
-	r, err := t.session.Bundle(ctx, t.a.Bundle)
-	if err != nil {
-		return &attemptError{cause: causeBundle, transient: !errors.Is(err, holdfast.ErrNotFound), err: fmt.Errorf("get bundle: %w", err)}
-	}
-	defer r.Close()
-	if err := Unpack(ctx, r, t.bundle, t.exec.opts.MaxBundle); err != nil {
-		return &attemptError{cause: causeBundle, err: fmt.Errorf("unpack bundle: %w", err)}
-	}
-	if info, err := os.Stat(t.root); err != nil || !info.IsDir() {
-		return &attemptError{cause: causeBundle, err: fmt.Errorf("root module: no folder %q in the bundle", t.a.Dir)}
-	}
-	return nil
-}
-
-// give makes the workspace the engine's.
-func (t *attempt) give() error {
-	if t.given {
-		return nil
-	}
-	if err := t.makeScratch(); err != nil {
-		return err
-	}
-	if config := t.config(); config != "" {
-		if err := os.WriteFile(config, t.exec.cli.data, 0o600); err != nil {
-			return fmt.Errorf("write engine configuration: %w", err)
-		}
-		if err := os.Chmod(config, 0o444); err != nil { //nolint:gosec // the engine reads it, as another user
-			return fmt.Errorf("write engine configuration: %w", err)
-		}
-	}
-	t.given = true
-	if err := t.exec.opts.Isolation.Starter.Give(t.work, t.slot); err != nil {
-		return fmt.Errorf("give the workspace to the engine: %w", err)
-	}
-	return nil
 }
 
 // config is the attempt's copy of the engines' configuration, empty if it has
@@ -388,67 +370,6 @@ func (t *attempt) chooseBackend() error {
 	return t.writeBackend()
 }
 
-// backendFile is a file of ours in the root module.
-type backendFile struct{ name, code string }
-
-func (t *attempt) writeBackend() error {
-	if t.backend.name == "" {
-		return nil
-	}
-	if err := os.WriteFile(filepath.Join(t.root, t.backend.name), []byte(t.backend.code), 0o600); err != nil {
-		return fmt.Errorf("write backend: %w", err)
-	}
-	return nil
-}
-
-// useLockFile puts the lock file in place that the run starts from, unless one
-// is committed.
-func (t *attempt) useLockFile() error {
-	lock := filepath.Join(t.root, engineLockFile)
-	committed, err := readIfExists(lock)
-	if err != nil {
-		return fmt.Errorf("read lock file: %w", err)
-	}
-	if committed == nil && len(t.a.LockFile) > 0 {
-		if err := os.WriteFile(lock, t.a.LockFile, 0o600); err != nil {
-			return fmt.Errorf("write lock file: %w", err)
-		}
-	}
-	return nil
-}
-
-func (t *attempt) chooseEngine(ctx context.Context) error {
-	w, err := wish(t.a, t.module, t.root, t.bundle)
-	switch {
-	case err != nil && t.a.Exact:
-		return &attemptError{cause: causeNoEngine, err: err, hint: noExactHint}
-	case err != nil:
-		return &attemptError{cause: causeConfig, err: err}
-	}
-	t.engine, err = t.exec.engines.choose(ctx, w)
-	var none *noEngineError
-	var download *downloadError
-	switch {
-	case errors.As(err, &none) && t.a.Exact:
-		return &attemptError{cause: causeNoEngine, err: err, hint: noExactHint}
-	case errors.As(err, &none):
-		return &attemptError{cause: causeNoEngine, err: err, hint: noEngineHint}
-	case errors.As(err, &download):
-		return &attemptError{
-			cause: causeDownload, transient: true, err: err,
-			hint: "check that the version exists and that the mirror is reachable, or install it where the agent finds it",
-		}
-	case err != nil:
-		return fmt.Errorf("choose engine: %w", err)
-	}
-	if err := t.module.heldTo(t.engine.name, t.a.Engine.Name, t.a.OwnState); err != nil {
-		return &attemptError{cause: causeConfig, err: err}
-	}
-	t.result.EngineName, t.result.EngineVersion = t.engine.name, t.engine.version
-	t.say("using %s %s", t.engine.name, t.engine.version)
-	return nil
-}
-
 // env is the engine's whole environment.
 func (t *attempt) env() map[string]string {
 	env := maps.Clone(t.exec.opts.Env)
@@ -468,11 +389,16 @@ func (t *attempt) env() map[string]string {
 	}
 	if t.exec.cli.file != "" {
 		env["TF_CLI_CONFIG_FILE"] = t.exec.cli.file
+	} else if t.exec.mode() != sandbox.ModeNone {
+		env["TF_CLI_CONFIG_FILE"] = os.DevNull // else the one of HOME, which engines can write
 	}
 	if config := t.config(); config != "" {
 		env["TF_CLI_CONFIG_FILE"] = t.seen(config)
 	}
 	if t.a.OwnState {
+		for _, name := range holdfast.HTTPBackendCredentials() {
+			delete(env, name) // they are another backend's
+		}
 		if addr, user, password := t.stateAddress(); addr != "" {
 			env["TF_HTTP_ADDRESS"], env["TF_HTTP_LOCK_ADDRESS"], env["TF_HTTP_UNLOCK_ADDRESS"] = addr, addr, addr
 			env["TF_HTTP_USERNAME"], env["TF_HTTP_PASSWORD"] = user, password
@@ -483,9 +409,9 @@ func (t *attempt) env() map[string]string {
 }
 
 // stateAddress is where the engine that is started now finds its state: only the
-// one that applies can write it.
+// one that applies, or pushes a state, can write it.
 func (t *attempt) stateAddress() (addr, user, password string) {
-	if w, ok := t.session.(StateWriter); ok && t.step == stepApply {
+	if w, ok := t.session.(StateWriter); ok && (t.step == stepApply || t.step == stepPush) {
 		return w.WriteAddress()
 	}
 	return t.session.StateAddress()
@@ -503,12 +429,12 @@ func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...
 	case out != nil:
 		stdout = io.MultiWriter(t.log.stdout(), out)
 	}
-	if err := t.give(); err != nil {
+	if err := t.give(ctx); err != nil {
 		return err
 	}
 	env := t.env()
 	err := t.sandboxed(ctx, sandbox.Command{
-		Path: t.engine.path, Dir: t.seen(t.root), Env: env, Args: args, Mounts: t.mounts(env),
+		Path: t.engine.path, Dir: t.seen(t.root), Env: env, Args: t.withVariables(args), Mounts: t.mounts(env),
 		Stdout: stdout, Stderr: stderr,
 	})
 	if err == nil {
@@ -544,7 +470,7 @@ func (t *attempt) put(ctx context.Context, name string, data io.Reader) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
 	if err := t.session.PutArtefact(ctx, name, data); err != nil {
-		return &attemptError{cause: causeArtefact, transient: true, err: fmt.Errorf("keep artefact %s: %w", name, err)}
+		return &attemptError{cause: causeArtefact, transient: !errors.Is(err, errTooLarge), err: fmt.Errorf("keep artefact %s: %w", name, err)}
 	}
 	return nil
 }

@@ -40,7 +40,8 @@ func (t *attempt) noteInput(ctx context.Context) error {
 	t.result.InputDigest = d.Digest()
 	t.input = plan.Input{
 		Destroy: t.destroys(), Source: t.a.SourceDigest, Engine: t.engine.name + " " + t.engine.version,
-		Providers: lockedProviders(t.lockFile), Modules: fetched, Secrets: t.secretPrints,
+		Providers: lockedProviders(t.lockFile), Modules: fetched,
+		Fetched: fetchedModules(t.prepared), Secrets: t.secretPrints,
 	}
 	if t.lockFile != nil {
 		t.input.LockFile = holdfast.DigestOf(t.lockFile)

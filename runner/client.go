@@ -291,9 +291,16 @@ func attemptPath(ref holdfast.AttemptRef, what string) string {
 	return "/agent/v1/runs/" + url.PathEscape(ref.Run) + "/attempts/" + strconv.Itoa(ref.Attempt) + "/" + what
 }
 
-func (c *client) heartbeat(ctx context.Context, ref holdfast.AttemptRef, token, step string) (holdfast.HeartbeatReply, error) {
+// present says that an agent is there, and wants no run now.
+func (c *client) present(ctx context.Context, req holdfast.ClaimRequest) error {
+	_, _, err := c.tell(ctx, "/agent/v1/presence", c.token, req, nil)
+	return err
+}
+
+func (c *client) heartbeat(ctx context.Context, ref holdfast.AttemptRef, token string, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error) {
 	var reply holdfast.HeartbeatReply
-	_, _, err := c.tell(ctx, attemptPath(ref, "heartbeat"), token, holdfast.Heartbeat{Fence: ref.Fence, Step: step}, &reply)
+	beat.Fence = ref.Fence
+	_, _, err := c.tell(ctx, attemptPath(ref, "heartbeat"), token, beat, &reply)
 	return reply, err
 }
 

@@ -92,7 +92,7 @@ a.b: Refreshing state... [id=nobody knows whose this is]
 				s = watching
 				memory.onStep = func(step string) {
 					if step == "plan" { // when the engine asks for the state
-						watching.saw([]byte(`{"outputs": {"x": {"value": ["an-old-password"], "sensitive": true}}}`))
+						watching.saw([]byte(`{"version": 4, "outputs": {"x": {"value": ["an-old-password"], "sensitive": true}}}`))
 					}
 				}
 			}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -81,26 +83,27 @@ func (s *engineStore) download(ctx context.Context, tool string, c constraint) (
 		return engine{}, context.Cause(ctx)
 	}
 	// Somebody else may have fetched it while we waited.
-	for _, candidate := range s.installed(ctx, tool) {
-		if v, err := version.NewVersion(candidate.version); err == nil && c.allows(v) {
-			return candidate, nil
-		}
+	seen := s.installed(ctx, tool)
+	if found, ok := seen.newest(tool, c); ok {
+		return found, nil
 	}
 	conf, err := s.opts.tenvConfig()
 	if err != nil {
 		return engine{}, err
 	}
+	asked := &askedAddresses{Displayer: loghelper.InertDisplayer}
+	conf.Displayer = asked
 	var source retriever = terraformretriever.Make(&conf)
 	if tool == engineTofu {
 		source = tofuretriever.Make(&conf)
 	}
 	wanted, err := release(ctx, source, c)
 	if err != nil {
-		return engine{}, &downloadError{what: tool + " " + c.words, err: err}
+		return engine{}, &downloadError{what: strings.TrimSpace(tool + " " + c.words), err: asked.explain(ctx, err)}
 	}
 	found, err := s.fetch(ctx, source, tool, wanted)
 	if err != nil {
-		return engine{}, &downloadError{what: tool + " " + wanted, err: err}
+		return engine{}, &downloadError{what: tool + " " + wanted, err: asked.explain(ctx, err)}
 	}
 	s.opts.Logger.InfoContext(ctx, "engine downloaded", "reason", tool+" "+wanted)
 	return found, nil
@@ -109,33 +112,88 @@ func (s *engineStore) download(ctx context.Context, tool string, c constraint) (
 // release returns the newest release that c allows. An exact version is not
 // looked up.
 func release(ctx context.Context, source retriever, c constraint) (string, error) {
-	if len(c.list) == 1 && exactVersion.MatchString(c.list[0].String()) {
-		if v, err := version.NewVersion(trimEquals(c.list[0].String())); err == nil {
-			return v.String(), nil
-		}
+	if v, ok := c.exact(); ok {
+		return v.String(), nil
 	}
 	names, err := source.ListVersions(ctx)
 	if err != nil {
 		return "", fmt.Errorf("list releases: %w", err)
 	}
-	var fitting []*version.Version
+	var all, fitting []*version.Version
 	for _, name := range names {
-		if v, err := version.NewVersion(name); err == nil && c.allows(v) {
+		v, err := version.NewVersion(name)
+		if err != nil {
+			continue
+		}
+		all = append(all, v)
+		if c.allows(v) {
 			fitting = append(fitting, v)
 		}
 	}
-	if len(fitting) == 0 {
-		return "", errors.New("no release fits")
+	switch {
+	case len(all) == 0:
+		return "", errNoList
+	case len(fitting) == 0:
+		return "", fmt.Errorf("%w: the newest of %d is %s", errNoRelease, len(all), slices.MaxFunc(all, (*version.Version).Compare))
 	}
 	return slices.MaxFunc(fitting, (*version.Version).Compare).String(), nil
 }
 
-func trimEquals(text string) string {
-	for len(text) > 0 && (text[0] == '=' || text[0] == ' ') {
-		text = text[1:]
-	}
-	return text
+var (
+	errNoRelease = errors.New("no release fits")
+	errNoList    = errors.New("no releases are listed")
+)
+
+// askedAddresses is told by tenv, which looks at no HTTP status, what it asks for.
+type askedAddresses struct {
+	loghelper.Displayer
+
+	last string
 }
+
+func (a *askedAddresses) Display(text string) {
+	for word := range strings.FieldsSeq(text) {
+		if strings.HasPrefix(word, "https://") || strings.HasPrefix(word, "http://") {
+			a.last = word
+		}
+	}
+}
+
+// explain asks once more for what was asked for last, and says so if it is
+// refused: tenv takes any answer for the file.
+func (a *askedAddresses) explain(ctx context.Context, failure error) error {
+	if a.last == "" || errors.Is(failure, errNoRelease) {
+		return failure
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.last, http.NoBody)
+	if err != nil {
+		return failure
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return failure
+	}
+	_ = response.Body.Close()
+	if response.StatusCode < http.StatusBadRequest {
+		return failure
+	}
+	return &statusError{address: a.last, status: response.StatusCode, err: failure}
+}
+
+// statusError says that a mirror refused what it was asked for.
+type statusError struct {
+	address string
+	status  int
+	err     error
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("GET %s: %d %s", e.address, e.status, http.StatusText(e.status))
+}
+
+func (e *statusError) Unwrap() error { return e.err }
 
 func (s *engineStore) fetch(ctx context.Context, source retriever, tool, wanted string) (engine, error) {
 	dir := filepath.Join(s.opts.WorkDir, enginesDir)
@@ -184,9 +242,34 @@ func (s *engineStore) fetch(ctx context.Context, source retriever, tool, wanted 
 // downloadError says that an engine could not be fetched.
 type downloadError struct {
 	what string
+	seen survey
 	err  error
 }
 
-func (e *downloadError) Error() string { return "download " + e.what + ": " + e.err.Error() }
+func (e *downloadError) Error() string {
+	return "download " + e.what + ": " + e.err.Error() + "; " + e.seen.String()
+}
 
 func (e *downloadError) Unwrap() error { return e.err }
+
+// passes reports whether the same download may succeed the next time.
+func (e *downloadError) passes() bool {
+	var refused *statusError
+	if errors.As(e.err, &refused) {
+		return refused.status >= 500 || refused.status == http.StatusTooManyRequests || refused.status == http.StatusRequestTimeout
+	}
+	return !errors.Is(e.err, errNoRelease) && !errors.Is(e.err, errNoList)
+}
+
+func (e *downloadError) hint() string {
+	var refused *statusError
+	switch {
+	case errors.Is(e.err, errNoRelease):
+		return "change the constraint, or install an engine that fits where the agent finds it"
+	case errors.As(e.err, &refused):
+		return "the mirror refuses this address: check that it has the version, and engines.terraformMirror or engines.tofuMirror in the configuration"
+	case errors.Is(e.err, errNoList):
+		return "the mirror lists no releases at its address: check engines.terraformMirror or engines.tofuMirror in the configuration"
+	}
+	return "check that the mirror is reachable, or install an engine that fits where the agent finds it"
+}

@@ -7,14 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/hashicorp/go-version"
-	"github.com/hashicorp/terraform-exec/tfexec"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -24,6 +21,9 @@ const (
 	engineTofu      = "tofu"
 	engineTerraform = "terraform"
 )
+
+// engineTools in the order in which they are preferred.
+var engineTools = []string{engineTofu, engineTerraform} //nolint:gochecknoglobals // a constant list
 
 // engine is an engine's binary that has answered `version`.
 type engine struct {
@@ -41,17 +41,6 @@ type engineStore struct {
 	mu     sync.Mutex
 	probed map[string]probe
 }
-
-// probe is what a binary answered when it was asked for its version.
-type probe struct {
-	size    int64
-	mtime   time.Time
-	version string // empty: it is not an engine
-	err     error
-}
-
-// probeTimeout bounds how long a binary may take to tell its version.
-const probeTimeout = 30 * time.Second
 
 func newEngineStore(opts ExecutorOptions) *engineStore {
 	return &engineStore{opts: opts, install: make(chan struct{}, 1), probed: map[string]probe{}}
@@ -75,24 +64,13 @@ type engineWish struct {
 	constraints map[string]constraint
 	pinName     string
 	pinVersion  string
-}
-
-// constraint is a set of version constraints and where they come from.
-type constraint struct {
-	list  version.Constraints
-	words string // such as `~> 1.9 (cluster)`; empty: any version
-}
-
-func (c constraint) allows(v *version.Version) bool {
-	if len(c.list) == 0 {
-		return v.Prerelease() == ""
-	}
-	return c.list.Check(v)
+	held        bool // to pinName: the document does not name an engine
 }
 
 // wish reads what is asked for: the cluster's constraint, else a version file
-// as tenv reads them, and always the code's required_version. An exact engine is
-// asked for by nobody but the assignment.
+// as tenv reads them, and always the code's required_version. The engine that the
+// cluster was last applied with is another one only if the document names it. An
+// exact engine is asked for by nobody but the assignment.
 func wish(a holdfast.Assignment, module rootModule, dir, bundle string) (engineWish, error) {
 	if a.Exact {
 		return exactWish(a)
@@ -100,7 +78,7 @@ func wish(a holdfast.Assignment, module rootModule, dir, bundle string) (engineW
 	w := engineWish{pinName: a.PinName, pinVersion: a.PinVersion, constraints: map[string]constraint{}}
 	pinned := map[string]string{}
 	if a.Engine.Version == "" {
-		for _, tool := range []string{engineTofu, engineTerraform} {
+		for _, tool := range engineTools {
 			text, err := versionFile(tool, dir, bundle)
 			if err != nil {
 				return w, err
@@ -108,21 +86,22 @@ func wish(a holdfast.Assignment, module rootModule, dir, bundle string) (engineW
 			pinned[tool] = text
 		}
 	}
-	switch {
-	case a.Engine.Name == engineTofu || a.Engine.Name == engineTerraform:
+	switch asked, why := askedByCode(module, pinned); {
+	case slices.Contains(engineTools, a.Engine.Name):
 		w.tools = []string{a.Engine.Name}
 	case a.Engine.Name != "":
 		return w, fmt.Errorf("engine %q: must be %q or %q", a.Engine.Name, engineTerraform, engineTofu)
-	case module.tofu, pinned[engineTofu] != "" && pinned[engineTerraform] == "":
-		w.tools = []string{engineTofu}
-	case pinned[engineTerraform] != "" && pinned[engineTofu] == "":
-		w.tools = []string{engineTerraform}
-	case a.PinName == engineTerraform:
-		w.tools = []string{engineTerraform, engineTofu}
+	case slices.Contains(engineTools, a.PinName):
+		if asked != "" && asked != a.PinName {
+			return w, &changedEngineError{from: a.PinName + " " + a.PinVersion, to: asked, why: why}
+		}
+		w.tools, w.held = []string{a.PinName}, true
+	case asked != "":
+		w.tools = []string{asked}
 	default:
-		w.tools = []string{engineTofu, engineTerraform}
+		w.tools = engineTools
 	}
-	for _, tool := range w.tools {
+	for _, tool := range engineTools {
 		c, err := constraintOf(a.Engine.Version, pinned[tool], module.requires)
 		if err != nil {
 			return w, err
@@ -132,11 +111,25 @@ func wish(a holdfast.Assignment, module rootModule, dir, bundle string) (engineW
 	return w, nil
 }
 
+// askedByCode returns the only engine that the code is for, and what says so;
+// empty: either.
+func askedByCode(module rootModule, versionFiles map[string]string) (tool, why string) {
+	switch {
+	case module.tofu != "":
+		return engineTofu, module.tofu + " is read by tofu only"
+	case versionFiles[engineTofu] != "" && versionFiles[engineTerraform] == "":
+		return engineTofu, "a version file asks for tofu " + versionFiles[engineTofu]
+	case versionFiles[engineTerraform] != "" && versionFiles[engineTofu] == "":
+		return engineTerraform, "a version file asks for terraform " + versionFiles[engineTerraform]
+	}
+	return "", ""
+}
+
 // exactWish asks for the engine of the last applied run and no other: what is
 // compared with what was applied, or destroyed, must be read by what wrote it.
 func exactWish(a holdfast.Assignment) (engineWish, error) {
 	w := engineWish{pinName: a.PinName, pinVersion: a.PinVersion, tools: []string{a.PinName}}
-	if a.PinName != engineTofu && a.PinName != engineTerraform {
+	if !slices.Contains(engineTools, a.PinName) {
 		return w, fmt.Errorf("engine of the last applied run: %q is not %q or %q", a.PinName, engineTerraform, engineTofu)
 	}
 	v, err := version.NewVersion(a.PinVersion)
@@ -153,109 +146,117 @@ func exactWish(a holdfast.Assignment) (engineWish, error) {
 	return w, nil
 }
 
-func constraintOf(cluster, file string, code []string) (constraint, error) {
-	var c constraint
-	var words []string
-	add := func(text, from string) error {
-		list, err := version.NewConstraint(text)
-		if err != nil {
-			return fmt.Errorf("engine version %q (%s): %w", text, from, err)
-		}
-		c.list = append(c.list, list...)
-		words = append(words, fmt.Sprintf("%q (%s)", text, from))
-		return nil
-	}
-	if cluster != "" {
-		if err := add(cluster, "the cluster's engine.version"); err != nil {
-			return c, err
-		}
-	}
-	// tenv's strategies, such as latest-allowed, leave the choice to required_version.
-	if file != "" && !strings.HasPrefix(file, "latest") && !strings.HasPrefix(file, "min") {
-		if err := add(file, "a version file"); err != nil {
-			return c, err
-		}
-	}
-	for _, text := range code {
-		if err := add(text, "required_version"); err != nil {
-			return c, err
-		}
-	}
-	c.words = strings.Join(words, " and ")
-	return c, nil
-}
-
 // choose returns the engine to use: the one of the last applied run if it still
-// fits, else the newest installed one, else a downloaded one.
+// fits, else the newest installed one, else a downloaded one. A binary that would
+// not say its version just now is no reason to take another.
 func (s *engineStore) choose(ctx context.Context, w engineWish) (engine, error) {
+	if err := w.possible(); err != nil {
+		return engine{}, err
+	}
+	var seen survey
+	for _, tool := range engineTools {
+		seen.add(s.installed(ctx, tool))
+	}
+	if err := ctx.Err(); err != nil {
+		return engine{}, err
+	}
 	if tool := w.pinName; slices.Contains(w.tools, tool) && w.pinVersion != "" {
 		pin, err := version.NewVersion(w.pinVersion)
 		if err == nil && w.constraints[tool].allows(pin) {
-			found, ok, err := s.exactly(ctx, tool, pin)
+			found, ok, err := s.exactly(ctx, tool, pin, seen)
 			if err != nil || ok {
 				return found, err
 			}
 			s.opts.Logger.WarnContext(ctx, "engine of the last applied run is gone", "reason", tool+" "+w.pinVersion)
 		}
 	}
-	var seen []string
 	for _, tool := range w.tools {
-		var best engine
-		var newest *version.Version
-		for _, candidate := range s.installed(ctx, tool) {
-			seen = append(seen, fmt.Sprintf("%s %s (%s)", candidate.name, candidate.version, candidate.path))
-			v, err := version.NewVersion(candidate.version)
-			if err == nil && w.constraints[tool].allows(v) && (newest == nil || v.GreaterThan(newest)) {
-				best, newest = candidate, v
-			}
+		// What did not answer could be newer.
+		if silent := seen.silentOf(tool); len(silent) > 0 {
+			return engine{}, &silentEngineError{silent}
 		}
-		if newest != nil {
+		if best, ok := seen.newest(tool, w.constraints[tool]); ok {
 			return best, nil
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return engine{}, err
+	if !s.opts.Download {
+		return engine{}, &noEngineError{wish: w, seen: seen}
 	}
-	if s.opts.Download {
-		return s.download(ctx, w.tools[0], w.constraints[w.tools[0]])
+	return s.fetchFirst(ctx, w, seen)
+}
+
+// fetchFirst downloads the first of the tools that has a release that fits.
+func (s *engineStore) fetchFirst(ctx context.Context, w engineWish, seen survey) (engine, error) {
+	var first error
+	for _, tool := range w.tools {
+		if !w.constraints[tool].possible(tool) {
+			continue
+		}
+		found, err := s.download(ctx, tool, w.constraints[tool])
+		if err == nil {
+			return found, nil
+		}
+		var failed *downloadError
+		if errors.As(err, &failed) {
+			failed.seen = seen
+		}
+		if first == nil {
+			first = err
+		}
+		if !errors.Is(err, errNoRelease) {
+			break // another tool must not come in for one that is only out of reach
+		}
 	}
-	return engine{}, &noEngineError{wish: w, seen: seen}
+	return engine{}, first
 }
 
 // exactly returns the version if it is installed or can be downloaded.
-func (s *engineStore) exactly(ctx context.Context, tool string, v *version.Version) (engine, bool, error) {
-	for _, candidate := range s.installed(ctx, tool) {
-		if found, err := version.NewVersion(candidate.version); err == nil && found.Equal(v) {
+func (s *engineStore) exactly(ctx context.Context, tool string, v *version.Version, seen survey) (engine, bool, error) {
+	for _, candidate := range seen.engines {
+		if found, err := version.NewVersion(candidate.version); candidate.name == tool && err == nil && found.Equal(v) {
 			return candidate, true, nil
 		}
+	}
+	if silent := seen.silentOf(tool); len(silent) > 0 {
+		return engine{}, false, &silentEngineError{silent}
 	}
 	if !s.opts.Download {
 		return engine{}, false, nil
 	}
-	found, err := s.download(ctx, tool, constraint{list: version.MustConstraints(version.NewConstraint("= " + v.String()))})
+	exact := constraint{list: version.MustConstraints(version.NewConstraint("= " + v.String()))}
+	found, err := s.download(ctx, tool, exact)
+	var failed *downloadError
+	if errors.As(err, &failed) {
+		failed.seen = seen
+	}
 	return found, err == nil, err
 }
 
-// noEngineError says that nothing fits, and what to do.
+// noEngineError says that nothing that is installed fits.
 type noEngineError struct {
 	wish engineWish
-	seen []string
+	seen survey
 }
 
 func (e *noEngineError) Error() string {
 	var wanted []string
 	for _, tool := range e.wish.tools {
-		text := tool
-		if words := e.wish.constraints[tool].words; words != "" {
-			text += " " + words
+		wanted = append(wanted, strings.TrimSpace(tool+" "+e.wish.constraints[tool].words))
+	}
+	return fmt.Sprintf("no engine fits %s; %s", strings.Join(wanted, " or "), e.seen.String())
+}
+
+// hint names the engine that would fit and is not taken, as the cluster was last
+// applied with another.
+func (e *noEngineError) hint() string {
+	for _, tool := range engineTools {
+		best, ok := e.seen.newest(tool, e.wish.constraints[tool])
+		if e.wish.held && ok {
+			return fmt.Sprintf("the cluster was last applied with %s %s, and its engine is changed only by name: set spec.engine.name to %s to go on with %s %s; or %s",
+				e.wish.pinName, e.wish.pinVersion, tool, best.name, best.version, noEngineHint)
 		}
-		wanted = append(wanted, text)
 	}
-	seen := "none is installed"
-	if len(e.seen) > 0 {
-		seen = "installed: " + strings.Join(e.seen, ", ")
-	}
-	return fmt.Sprintf("no engine fits %s; %s", strings.Join(wanted, " or "), seen)
+	return noEngineHint
 }
 
 // Hints of what to do when no engine fits.
@@ -263,94 +264,6 @@ const (
 	noEngineHint = "install an engine that fits where the agent finds it, allow downloads in the runner's configuration, or change the constraint"
 	noExactHint  = "a check for drift, and a destruction, take the engine that the cluster was last applied with: install that version where the agent finds it, or allow downloads in the runner's configuration"
 )
-
-// installed returns the tool's binaries on this machine that work, those of
-// EngineDirs first, then PATH, then downloads.
-func (s *engineStore) installed(ctx context.Context, tool string) []engine {
-	var paths []string
-	for _, dir := range slices.Concat(s.opts.EngineDirs, filepath.SplitList(s.opts.Env["PATH"])) {
-		if !filepath.IsAbs(dir) {
-			continue // a relative folder means another one in every workspace
-		}
-		paths = append(paths, filepath.Join(dir, tool))
-	}
-	for _, dir := range s.opts.EngineDirs {
-		plain, _ := filepath.Glob(filepath.Join(dir, "*", tool))
-		versioned, _ := filepath.Glob(filepath.Join(dir, tool, "*", tool))
-		paths = slices.Concat(paths, plain, versioned)
-	}
-	downloaded, _ := filepath.Glob(filepath.Join(s.opts.WorkDir, enginesDir, tool, "*", tool))
-	paths = append(paths, downloaded...)
-	var found []engine
-	seen := map[string]bool{}
-	for _, path := range paths {
-		if seen[path] {
-			continue
-		}
-		seen[path] = true
-		if answer, ok := s.probe(ctx, path); ok {
-			found = append(found, engine{name: tool, version: answer, path: path})
-		}
-	}
-	return found
-}
-
-// probe asks a binary for its version, once as long as the file stays the same.
-func (s *engineStore) probe(ctx context.Context, path string) (string, bool) {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return "", false
-	}
-	s.mu.Lock()
-	known, ok := s.probed[path]
-	s.mu.Unlock()
-	if ok && known.size == info.Size() && known.mtime.Equal(info.ModTime()) {
-		return known.version, known.err == nil
-	}
-	answer, err := askVersion(ctx, path, s.opts.Env)
-	if ctx.Err() != nil {
-		return "", false // which says nothing of the binary
-	}
-	if err != nil {
-		s.opts.Logger.WarnContext(ctx, "engine does not tell its version", "err", fmt.Errorf("ask %s: %w", path, err))
-	}
-	s.mu.Lock()
-	s.probed[path] = probe{size: info.Size(), mtime: info.ModTime(), version: answer, err: err}
-	s.mu.Unlock()
-	return answer, err == nil
-}
-
-// askVersion starts the binary to learn its version. It needs no sandbox: in an
-// empty folder an engine executes nothing but itself.
-func askVersion(ctx context.Context, path string, env map[string]string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	dir, err := os.MkdirTemp("", "holdfast-version-")
-	if err != nil {
-		return "", fmt.Errorf("make an empty folder: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	runtime.LockOSThread() // terraform-exec ties the engine's life to this thread
-	defer runtime.UnlockOSThread()
-	tf, err := tfexec.NewTerraform(dir, path)
-	if err != nil {
-		return "", err
-	}
-	if err := tf.SetEnv(map[string]string{"PATH": env["PATH"], "HOME": env["HOME"], "CHECKPOINT_DISABLE": "1"}); err != nil {
-		return "", err
-	}
-	if err := tf.SetWaitDelay(time.Second); err != nil {
-		return "", err
-	}
-	v, _, err := tf.Version(ctx, true)
-	if err != nil {
-		return "", err
-	}
-	if v == nil {
-		return "", errors.New("no version in its answer")
-	}
-	return v.String(), nil
-}
 
 // versionFileNames are the files that tenv reads a pinned version from.
 var versionFileNames = []string{ //nolint:gochecknoglobals // a constant list
@@ -380,4 +293,53 @@ func hasVersionFile(dir, bundle string) (bool, error) {
 		}
 		dir = filepath.Dir(dir)
 	}
+}
+
+func (t *attempt) chooseEngine(ctx context.Context) error {
+	w, err := wish(t.a, t.module, t.root, t.bundle)
+	var changed *changedEngineError
+	switch {
+	case err != nil && t.a.Exact:
+		return &attemptError{cause: causeNoEngine, err: err, hint: noExactHint}
+	case err != nil && !errors.As(err, &changed):
+		return &attemptError{cause: causeConfig, err: err}
+	case err == nil:
+		t.engine, err = t.exec.engines.choose(ctx, w)
+	}
+	if err != nil {
+		return engineFault(err, t.a.Exact)
+	}
+	if err := t.module.heldTo(t.engine.name, t.a.Engine.Name, t.a.OwnState); err != nil {
+		return &attemptError{cause: causeConfig, err: err}
+	}
+	t.readModule(t.engine.name)
+	t.result.EngineName, t.result.EngineVersion = t.engine.name, t.engine.version
+	t.say("using %s %s", t.engine.name, t.engine.version)
+	return nil
+}
+
+// engineFault is why an attempt has no engine.
+func engineFault(err error, exact bool) error {
+	var (
+		impossible *contradictionError
+		changed    *changedEngineError
+		silent     *silentEngineError
+		none       *noEngineError
+		download   *downloadError
+	)
+	switch {
+	case errors.As(err, &changed):
+		return &attemptError{cause: causeConfig, err: err, hint: changed.hint()}
+	case errors.As(err, &impossible):
+		return &attemptError{cause: causeConfig, err: err, hint: impossible.hint()}
+	case errors.As(err, &silent):
+		return &attemptError{cause: causeNoEngine, transient: true, err: err, hint: silentEngineHint}
+	case errors.As(err, &none) && exact:
+		return &attemptError{cause: causeNoEngine, err: err, hint: noExactHint}
+	case errors.As(err, &none):
+		return &attemptError{cause: causeNoEngine, err: err, hint: none.hint()}
+	case errors.As(err, &download):
+		return &attemptError{cause: causeDownload, transient: download.passes(), err: err, hint: download.hint()}
+	}
+	return fmt.Errorf("choose engine: %w", err)
 }

@@ -87,6 +87,8 @@ type Executor struct {
 	slots   *slots
 	cli     cliConfig
 	tidied  sync.Once
+
+	discarding sync.Mutex // held while something in discardedDir is removed
 }
 
 // NewExecutor returns an Executor. It touches nothing that another one may be
@@ -154,12 +156,12 @@ func (e *Executor) passable() fs.FileMode {
 // machine's file system pass through them to what is theirs.
 func (e *Executor) makeFolders() error {
 	mode := e.passable()
-	for _, name := range []string{"", workspacesDir, sharedDir, enginesDir, locationsDir} {
+	for _, name := range []string{"", workspacesDir, sharedDir, enginesDir, locationsDir, discardedDir} {
 		path := filepath.Join(e.opts.WorkDir, name)
 		if err := os.MkdirAll(path, mode); err != nil {
 			return err
 		}
-		if name == locationsDir {
+		if name == locationsDir || name == discardedDir {
 			continue
 		}
 		if err := os.Chmod(path, mode); err != nil {
@@ -175,6 +177,7 @@ const (
 	sharedDir     = "shared"
 	enginesDir    = "engines"
 	locationsDir  = "locations"
+	discardedDir  = "discarded" // what is being removed
 )
 
 func (o *ExecutorOptions) setDefaults() {
@@ -276,4 +279,5 @@ func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session
 func (e *Executor) tidy() {
 	removeLeftovers(filepath.Join(e.opts.WorkDir, enginesDir))
 	e.shared.Tidy()
+	go e.removeDiscarded()
 }

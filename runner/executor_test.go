@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,7 +52,7 @@ func dataFiles(size int) map[string]string {
 // one that has nothing to do, one that is not what was reviewed, and the end.
 func TestExecuteReviewedApply(t *testing.T) {
 	t.Parallel()
-	realTerraform(t)
+	realEngine(t)
 	ctx := t.Context()
 	e, work := newExecutor(t, nil)
 	states := newStateServer(t)
@@ -132,7 +134,7 @@ func TestExecuteReviewedApply(t *testing.T) {
 // has moved. The plan file of another run is never asked for.
 func TestExecuteWhatWasShown(t *testing.T) {
 	t.Parallel()
-	realTerraform(t)
+	realEngine(t)
 	e, _ := newExecutor(t, nil)
 	states := newStateServer(t)
 	run := func(id string, size int, shown string, then holdfast.Result, from *memorySession) (holdfast.Result, *memorySession) {
@@ -174,7 +176,7 @@ func TestExecuteWhatWasShown(t *testing.T) {
 // TestExecuteStateRefused: a state that cannot be saved is kept and pushed.
 func TestExecuteStateRefused(t *testing.T) {
 	t.Parallel()
-	realTerraform(t)
+	realEngine(t)
 	for name, c := range map[string]struct {
 		refuse int
 		pushed bool
@@ -219,7 +221,7 @@ func TestExecuteStateRefused(t *testing.T) {
 // shared folder.
 func TestExecuteOtherBackend(t *testing.T) {
 	t.Parallel()
-	realTerraform(t)
+	realEngine(t)
 	e, _ := newExecutor(t, nil)
 	state := filepath.Join(t.TempDir(), "terraform.tfstate")
 	files := map[string]string{"main.tf": fmt.Sprintf(`
@@ -245,7 +247,7 @@ module "m" { source = "./m" }
 // completes a root module that has none.
 func TestExecuteWithoutServer(t *testing.T) {
 	t.Parallel()
-	realTerraform(t)
+	realEngine(t)
 	e, _ := newExecutor(t, nil)
 	for name, code := range map[string]string{
 		"http": "terraform {\n  backend \"http\" {}\n}\n", "none": "",
@@ -267,10 +269,32 @@ func TestExecuteWithoutServer(t *testing.T) {
 	}
 }
 
+// TestHTTPBackendOfAUser: a backend that is not ours gets the credentials that are
+// bound for it.
+func TestHTTPBackendOfAUser(t *testing.T) {
+	t.Parallel()
+	realEngine(t)
+	e, _ := newExecutor(t, nil)
+	store := newStateServer(t)
+	guarded := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "gitlab" || password != "glpat" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		store.ServeHTTP(w, r)
+	}))
+	t.Cleanup(guarded.Close)
+	s := newMemorySession(map[string]string{"main.tf": "terraform {\n  backend \"http\" {\n    address = \"" + guarded.URL + "/x\"\n  }\n}\n" +
+		`resource "terraform_data" "x" {}`})
+	a := engineAssignment("run-1", holdfast.RunPlan)
+	a.OwnState, a.Env, a.Secrets = false, map[string]string{"TF_HTTP_USERNAME": "gitlab", "TF_HTTP_PASSWORD": "glpat"}, []string{"TF_HTTP_PASSWORD"}
+	wantStatus(t, e.Execute(t.Context(), a, s), holdfast.RunPlanned, "", s)
+}
+
 // TestExecuteDiagnostics: what the engine says is wrong comes with its place.
 func TestExecuteDiagnostics(t *testing.T) {
 	t.Parallel()
-	realTerraform(t)
+	realEngine(t)
 	e, _ := newExecutor(t, nil)
 	states := newStateServer(t)
 	s := newMemorySession(map[string]string{"infra/prod/main.tf": "terraform {\n  backend \"http\" {}\n}\nresource \"terraform_data\" \"x\" { input = nope.y }\n"})
@@ -279,9 +303,13 @@ func TestExecuteDiagnostics(t *testing.T) {
 	in.Dir = "infra/prod"
 	got := e.Execute(t.Context(), in, s)
 	wantStatus(t, got, holdfast.RunErrored, "InvalidConfiguration", s)
+	detail := map[string]string{
+		"terraform": `A managed resource "nope" "y" has not been declared in the root module.`,
+		"tofu":      `There is no managed resource "nope" "y" definition in the root module.`,
+	}
 	want := []holdfast.Diagnostic{{
 		Severity: "error", Summary: "Reference to undeclared resource", File: "infra/prod/main.tf", Line: 4,
-		Detail:  `A managed resource "nope" "y" has not been declared in the root module.`,
+		Detail:  detail[got.EngineName],
 		Snippet: ` 4: resource "terraform_data" "x" { input = nope.y }`,
 	}}
 	if diff := cmp.Diff(want, got.Failure.Diagnostics); diff != "" {
@@ -331,7 +359,7 @@ func TestExecuteSharesInit(t *testing.T) {
 	if got := count("init"); got != 1 {
 		t.Errorf("%d runs of init, want 1", got)
 	}
-	if got, want := len(calls()), 1+2*8; got != want {
+	if got, want := len(calls()), 1+3*8; got != want { // state pull, as nobody sees the state on its way, plan and show
 		t.Errorf("%d starts of the engine, want %d: %v", got, want, calls())
 	}
 
@@ -565,6 +593,7 @@ func TestExecuteEnvironment(t *testing.T) {
 	a := engineAssignment("run-1", holdfast.RunPlan)
 	a.Env = map[string]string{
 		"AWS_PROFILE": "reader", "TF_VAR_size": "3", "TF_DATA_DIR": "/elsewhere", "TF_HTTP_PASSWORD": "not this one",
+		"TF_HTTP_CLIENT_PRIVATE_KEY_PEM": "of another backend",
 	}
 	wantStatus(t, e.Execute(t.Context(), a, s), holdfast.RunPlanned, "", s)
 	data, err := os.ReadFile(file)

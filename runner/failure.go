@@ -26,6 +26,8 @@ const (
 	causeStateLocked  = "StateLocked"
 	causeDiskFull     = "DiskFull"
 	causeBadPlan      = "UnreadablePlan"
+	causeUntrusted    = "UntrustedPlan"
+	causeTooLarge     = "WorkspaceTooLarge"
 	causeArtefact     = "ArtefactUnavailable"
 	causeStalePlan    = "StalePlan"
 	causeEngine       = "EngineFailed"
@@ -67,6 +69,7 @@ func (e *attemptError) Unwrap() error { return e.err }
 // engineError reads out of what an engine said on its error stream why it
 // failed. Only what it calls errors is looked at, if there is any.
 func engineError(step, said string, exit error) *attemptError {
+	said = colours.ReplaceAllString(said, "")
 	e := &attemptError{diagnostics: diagnosticsIn(said)}
 	var errs []holdfast.Diagnostic
 	for _, d := range e.diagnostics {
@@ -100,6 +103,13 @@ func engineError(step, said string, exit error) *attemptError {
 	}
 	return e
 }
+
+// colours are the sequences by which engines colour parts of what they say in spite
+// of -no-color, such as that a state was not saved.
+var colours = regexp.MustCompile("\x1b\\[[0-9:;<=>?]*[ -/]*[@-~]")
+
+// refusedPush is what engines say of a state that does not follow the backend's.
+var refusedPush = regexp.MustCompile(`(?i)cannot (import|overwrite|replace)[^.]*(lineage|serial|state)|import a state file with`)
 
 var stackTrace = regexp.MustCompile(`(?m)Stack trace from the |plugin crashed!|^panic: `)
 

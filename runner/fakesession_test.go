@@ -172,17 +172,23 @@ func (s *stateServer) state(path string) string {
 	return string(s.states[path])
 }
 
-// realTerraform returns the folder of terraform. In CI it must be there.
-func realTerraform(t *testing.T) string {
+// realEngine returns the folder and the name of the engine on PATH: terraform,
+// else tofu. Without one a test is skipped on a laptop and fails in CI.
+func realEngine(t *testing.T) (dir, name string) {
 	t.Helper()
-	path, err := exec.LookPath("terraform")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("terraform is not on PATH")
-		}
-		t.Skip("terraform is not on PATH")
+	if testing.Short() {
+		t.Skip("starts an engine")
 	}
-	return filepath.Dir(path)
+	for _, name := range []string{"terraform", "tofu"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return filepath.Dir(path), name
+		}
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatal("neither terraform nor tofu is on PATH")
+	}
+	t.Skip("neither terraform nor tofu is on PATH")
+	return "", ""
 }
 
 // installEngine links the fake engine into dir under name.
@@ -195,9 +201,37 @@ func installEngine(t *testing.T, dir, name string) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(fake, filepath.Join(dir, name)); err != nil {
+	self, err := os.Executable()
+	if err != nil {
 		t.Fatal(err)
 	}
+	for link, to := range map[string]string{name: fake, name + plannerSuffix: self} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// plannerSuffix is that of the link by which the fake engine starts this program
+// to write its plan file.
+const plannerSuffix = ".planner"
+
+func TestMain(m *testing.M) {
+	if name, ok := strings.CutSuffix(filepath.Base(os.Args[0]), plannerSuffix); ok {
+		if err := runner.WriteFakePlan(os.Args[1], name, os.Args[2] != ""); err != nil {
+			fmt.Fprintln(os.Stderr, "Error:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) == 4 && os.Args[1] == forgerArgument {
+		if err := forge(os.Args[3], os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, "Error:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
 }
 
 // newExecutor returns an Executor in a folder of its own.

@@ -208,7 +208,7 @@ func (t *attempt) isolate(env map[string]string) {
 // makeScratch makes a folder for temporary files with a short name, where the
 // engine's /tmp is the machine's: the sockets of providers lie in it, and their
 // names are bounded.
-func (t *attempt) makeScratch() error {
+func (t *attempt) makeScratch(ctx context.Context) error {
 	mode := t.exec.mode()
 	if mode == sandbox.ModeNone || mode.OwnRoot() || t.scratch != "" {
 		return nil
@@ -218,7 +218,7 @@ func (t *attempt) makeScratch() error {
 		return fmt.Errorf("make folder for temporary files: %w", err)
 	}
 	t.scratch = dir
-	return t.exec.opts.Isolation.Starter.Give(dir, t.slot)
+	return t.exec.opts.Isolation.Starter.Give(ctx, dir, t.slot)
 }
 
 // sandboxed starts a program of the attempt and waits until all that it has started is
@@ -282,5 +282,5 @@ func (e *attemptError) limitHit(exit *exitError) {
 	e.detail = strings.TrimSpace(word + "\n\n" + e.detail)
 	e.cause, e.transient, e.killed = cause, false, false
 	e.err = fmt.Errorf("%w: %s", e.err, word)
-	e.hint = fmt.Sprintf("raise runs.limits.%s in holdfast.yaml, for all or for this project or cluster under runs.limits.overrides", what)
+	e.hint = fmt.Sprintf("raise runs.limits.%s in holdfast.yaml, for all or for this project or cluster under runs.limits.overrides; or spec.limits.%s of the cluster, within runs.limits.max", what, what)
 }

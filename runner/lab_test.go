@@ -23,16 +23,26 @@ type lab struct {
 	server *fakeServer
 	calls  string // file with a line for each start of the engine
 	world  string // folder that providers make things in
+	work   string // the executor's folder, where a test looks at it
+	engine string // its name
 	ours   bool   // the state is in Holdfast's own backend
 }
 
 func newLab(t *testing.T, providers ...string) *lab {
 	t.Helper()
-	real := filepath.Join(realTerraform(t), "terraform")
-	l := &lab{t: t, server: newFakeServer(t), calls: filepath.Join(t.TempDir(), "calls"), world: t.TempDir(), ours: true}
+	return newScriptLab(t, `exec "$engine" "$@"`, providers...)
+}
+
+// newScriptLab is a lab with a shell script in the engine's place. In it $engine is
+// the real engine, "$@" its arguments, and WORLD the lab's world.
+func newScriptLab(t *testing.T, script string, providers ...string) *lab {
+	t.Helper()
+	dir, name := realEngine(t)
+	l := &lab{t: t, server: newFakeServer(t), calls: filepath.Join(t.TempDir(), "calls"), world: t.TempDir(), ours: true, engine: name}
 	bin := t.TempDir()
-	script := fmt.Sprintf("#!/bin/sh\necho \"$*\" >>%q\nexec %q \"$@\"\n", l.calls, real)
-	if err := os.WriteFile(filepath.Join(bin, "terraform"), []byte(script), 0o700); err != nil {
+	text := fmt.Sprintf("#!/bin/sh\nengine=%q\necho \"$*\" >>%q\n%s\n",
+		filepath.Join(dir, name), l.calls, strings.ReplaceAll(script, "WORLD", l.world))
+	if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	e, _ := newExecutor(t, func(o *runner.ExecutorOptions) {
@@ -82,7 +92,7 @@ func (l *lab) assign(id string, kind holdfast.RunKind, files map[string]string, 
 	}
 	a, settings := engineAssignment(id, kind), assignment(id, kind)
 	a.Token, a.Lease, a.Deadline, a.StateLocation = settings.Token, settings.Lease, settings.Deadline, settings.StateLocation
-	a.Engine, a.OwnState = holdfast.EngineRef{Name: "terraform"}, l.ours
+	a.Engine, a.OwnState = holdfast.EngineRef{Name: l.engine}, l.ours
 	a.Bundle = holdfast.DigestOf([]byte(id))
 	if change != nil {
 		change(&a)
@@ -156,7 +166,8 @@ func (l *lab) resources(id string) []string {
 	}
 	lines := []string{}
 	for _, r := range list {
-		lines = append(lines, strings.Join([]string{r.Address, r.Type, r.Provider, uuid.ReplaceAllString(r.ID, "UUID")}, " "))
+		provider := strings.Replace(r.Provider, "registry.opentofu.org/", "registry.terraform.io/", 1)
+		lines = append(lines, strings.Join([]string{r.Address, r.Type, provider, uuid.ReplaceAllString(r.ID, "UUID")}, " "))
 	}
 	if !slices.IsSorted(lines) {
 		l.t.Errorf("not sorted: %v", lines)

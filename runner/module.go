@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -26,7 +27,7 @@ import (
 // What cannot be parsed is left out: the engine will say so better.
 type rootModule struct {
 	requires    []string     // version constraints of the root's required_version
-	tofu        bool         // there are files that only tofu reads
+	tofu        string       // a file that only tofu reads, empty if there is none
 	backend     string       // type of the root's backend, "cloud", or empty
 	bareBackend bool         // the backend block has no arguments
 	files       []string     // names of the root's code
@@ -34,6 +35,8 @@ type rootModule struct {
 	fetched     bool         // there are modules that init fetches
 	unpinned    bool         // a fetched module's version can move
 	opaque      bool         // there is code that could not be read in full
+	dynamic     bool         // a module's source or version depends on values
+	ephemeral   bool         // a variable is: its value is in no plan file
 	needs       []string     // all that init's result depends on, sorted
 	secrets     []string     // values given to secret variables
 	sensitive   []string     // names of the secret variables, sorted
@@ -45,6 +48,7 @@ const maxModules = 1000
 
 type moduleReader struct {
 	bundle    string
+	engine    string // empty: either
 	module    rootModule
 	needs     map[string]bool
 	seen      map[string]bool
@@ -54,7 +58,7 @@ type moduleReader struct {
 // readModule reads the root module in dir, and what it calls inside the bundle, as
 // code for an engine; empty: for the one that would be chosen for it.
 func readModule(dir, bundle, engine string) rootModule {
-	r := &moduleReader{bundle: bundle, needs: map[string]bool{}, seen: map[string]bool{}, sensitive: map[string]bool{}}
+	r := &moduleReader{bundle: bundle, engine: engine, needs: map[string]bool{}, seen: map[string]bool{}, sensitive: map[string]bool{}}
 	r.read(dir, "")
 	if b := r.module.stateBlockFor(engine); b.kind != "" {
 		r.module.backend, r.module.bareBackend = b.kind, b.bare
@@ -96,22 +100,26 @@ func (r *moduleReader) read(dir, path string) {
 	if err != nil {
 		return
 	}
+	var names []string
 	for _, entry := range entries {
-		name := entry.Name()
-		if entry.IsDir() || strings.HasPrefix(name, ".") {
+		if name := entry.Name(); !entry.IsDir() && !strings.HasPrefix(name, ".") && isCode(name) {
+			names = append(names, name)
+		}
+	}
+	if path == "" {
+		r.module.files = names
+		if at := slices.IndexFunc(names, isTofuCode); at >= 0 {
+			r.module.tofu = names[at]
+			r.engine = cmp.Or(r.engine, engineTofu)
+		}
+	}
+	for _, name := range names {
+		used := usedBy(r.engine, name, names)
+		if !used && path != "" {
 			continue
-		}
-		if strings.Contains(name, ".tofu") && path == "" {
-			r.module.tofu = true
-		}
-		if !isCode(name) {
-			continue
-		}
-		if path == "" {
-			r.module.files = append(r.module.files, name)
 		}
 		file, err := parseCode(filepath.Join(dir, name))
-		r.module.opaque = r.module.opaque || err != nil
+		r.module.opaque = r.module.opaque || used && err != nil
 		if file == nil || file.Body == nil {
 			continue
 		}
@@ -120,9 +128,23 @@ func (r *moduleReader) read(dir, path string) {
 			continue
 		}
 		for _, block := range content.Blocks {
-			r.block(file, block, dir, name, path)
+			if used || block.Type == "terraform" {
+				r.block(file, block, dir, name, path, used)
+			}
 		}
 	}
+}
+
+// usedBy reports whether the engine reads a file among others: OpenTofu reads
+// x.tofu in place of x.tf, and Terraform no .tofu. An empty engine may be either.
+func usedBy(engine, name string, names []string) bool {
+	switch engine {
+	case engineTerraform:
+		return !isTofuCode(name)
+	case engineTofu:
+		return !shadowed(name, names)
+	}
+	return true
 }
 
 // isCode reports whether the engines read a file of that name as code.
@@ -135,15 +157,16 @@ func isCode(name string) bool {
 	return false
 }
 
-func (r *moduleReader) block(file *hcl.File, block *hcl.Block, dir, name, path string) {
+func (r *moduleReader) block(file *hcl.File, block *hcl.Block, dir, name, path string, used bool) {
 	switch block.Type {
 	case "terraform":
-		r.terraform(file, block.Body, name, path)
+		r.terraform(file, block.Body, name, path, used)
 	case "module":
 		r.call(file, block, dir, path)
 	case "provider":
 		r.needs["provider "+block.Labels[0]] = true
 	case "variable":
+		r.module.ephemeral = r.module.ephemeral || path == "" && boolAttribute(block.Body, "ephemeral")
 		if path == "" && (boolAttribute(block.Body, "sensitive") || redact.Name(block.Labels[0])) {
 			r.sensitive[block.Labels[0]] = true
 			r.module.secrets = append(r.module.secrets, defaultSecrets(block.Body)...)
@@ -169,17 +192,20 @@ var terraformSchema = &hcl.BodySchema{
 	},
 }
 
-func (r *moduleReader) terraform(file *hcl.File, body hcl.Body, name, path string) {
+// terraform reads the settings. Of a file that the engine does not read only where
+// it would keep the state counts: another engine might.
+func (r *moduleReader) terraform(file *hcl.File, body hcl.Body, name, path string, used bool) {
 	content, _, _ := body.PartialContent(terraformSchema)
 	if content == nil {
 		return
 	}
-	if text := stringAttribute(content.Attributes["required_version"]); text != "" && path == "" {
+	if text := stringAttribute(content.Attributes["required_version"]); text != "" && path == "" && used {
 		r.module.requires = append(r.module.requires, text)
 	}
 	for _, block := range content.Blocks {
 		attributes, _ := block.Body.JustAttributes()
 		switch {
+		case block.Type == "required_providers" && !used:
 		case block.Type == "required_providers":
 			for name, attribute := range attributes {
 				r.needs["required "+path+" "+name+" "+squeeze(attribute.Expr.Range().SliceBytes(file.Bytes))] = true
@@ -199,6 +225,9 @@ func (r *moduleReader) call(file *hcl.File, block *hcl.Block, dir, path string) 
 	version := attributeText(file, block.Body, "version")
 	key := strings.TrimPrefix(path+"."+block.Labels[0], ".")
 	r.needs["module "+key+" "+source+" "+version] = true
+	for _, name := range []string{"source", "version"} {
+		r.module.dynamic = r.module.dynamic || dependsOnValues(block.Body, name)
+	}
 	plain := strings.Trim(source, `"`)
 	if strings.HasPrefix(plain, "./") || strings.HasPrefix(plain, "../") {
 		called := filepath.Join(dir, filepath.FromSlash(plain))
@@ -211,6 +240,13 @@ func (r *moduleReader) call(file *hcl.File, block *hcl.Block, dir, path string) 
 	if !pinnedSource(plain, strings.Trim(version, `"`)) {
 		r.module.unpinned = true
 	}
+}
+
+// dependsOnValues reports whether an attribute refers to variables or the like:
+// OpenTofu evaluates those of modules before init.
+func dependsOnValues(body hcl.Body, name string) bool {
+	content, _, _ := body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}})
+	return content != nil && content.Attributes[name] != nil && len(content.Attributes[name].Expr.Variables()) > 0
 }
 
 var (

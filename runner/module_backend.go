@@ -20,11 +20,11 @@ type stateBlock struct {
 // of x.tf; Terraform reads no .tofu. An empty engine is the one that would be
 // chosen for the code.
 func (m *rootModule) stateBlockFor(engine string) stateBlock {
-	tofu := engine == engineTofu || engine == "" && m.tofu
+	tofu := engine == engineTofu || engine == "" && m.tofu != ""
 	var primary, override stateBlock
 	for _, b := range m.blocks {
 		switch {
-		case !tofu && isTofuCode(b.file), tofu && m.shadowed(b.file):
+		case !tofu && isTofuCode(b.file), tofu && shadowed(b.file, m.files):
 		case !overrides(b.file):
 			primary = b
 		case override.file <= b.file:
@@ -37,11 +37,12 @@ func (m *rootModule) stateBlockFor(engine string) stateBlock {
 	return primary
 }
 
-// shadowed reports whether OpenTofu reads another file in place of this one.
-func (m *rootModule) shadowed(file string) bool {
+// shadowed reports whether OpenTofu reads another file of its folder in place of
+// this one.
+func shadowed(file string, files []string) bool {
 	for _, ext := range []string{".tf", ".tf.json"} {
 		if stem, ok := strings.CutSuffix(file, ext); ok {
-			return slices.Contains(m.files, stem+strings.Replace(ext, ".tf", ".tofu", 1))
+			return slices.Contains(files, stem+strings.Replace(ext, ".tf", ".tofu", 1))
 		}
 	}
 	return false

@@ -44,9 +44,10 @@ func codeOfBackends() map[string]struct {
 // the one that the engine itself goes by.
 func TestStateIsWhereTheEngineKeepsIt(t *testing.T) {
 	t.Parallel()
-	terraform := filepath.Join(realTerraform(t), "terraform")
-	for name, tc := range codeOfBackends() {
-		t.Run(name, func(t *testing.T) {
+	installed, name := realEngine(t)
+	engine := filepath.Join(installed, name)
+	for what, tc := range codeOfBackends() {
+		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			for file, text := range tc.files {
@@ -59,7 +60,7 @@ func TestStateIsWhereTheEngineKeepsIt(t *testing.T) {
 					t.Errorf("for %s it is read to be %q, want %q", engine, got, want)
 				}
 			}
-			cmd := exec.CommandContext(t.Context(), terraform, "init", "-input=false", "-no-color")
+			cmd := exec.CommandContext(t.Context(), engine, "init", "-input=false", "-no-color")
 			cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "CHECKPOINT_DISABLE=1"}
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("init: %v\n%s", err, out)
@@ -72,8 +73,8 @@ func TestStateIsWhereTheEngineKeepsIt(t *testing.T) {
 			if err != nil && !os.IsNotExist(err) {
 				t.Fatal(err)
 			}
-			if kept.Backend.Type != tc.terraform {
-				t.Errorf("terraform goes by %q, want %q", kept.Backend.Type, tc.terraform)
+			if want := map[string]string{"terraform": tc.terraform, "tofu": tc.tofu}[name]; kept.Backend.Type != want {
+				t.Errorf("%s goes by %q, want %q", name, kept.Backend.Type, want)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -77,6 +78,23 @@ func (b *bounded) bytes() ([]byte, error) {
 		return nil, fmt.Errorf("more than %d bytes", b.limit)
 	}
 	return b.buf.Bytes(), nil
+}
+
+// errTooLarge is in the error of a limitedReader.
+var errTooLarge = errors.New("too large")
+
+// limitedReader fails with an errTooLarge where its source has more than is left.
+type limitedReader struct {
+	io.Reader
+	left int64
+}
+
+func (r *limitedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if r.left -= int64(n); r.left < 0 {
+		return 0, fmt.Errorf("more bytes than are taken of it: %w", errTooLarge)
+	}
+	return n, err
 }
 
 // logLimiter passes on the first bytes of a log, then keeps only the end,

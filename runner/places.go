@@ -110,7 +110,7 @@ func (e *Executor) clearLeftover(dir string) error {
 		e.opts.Logger.Error("workspace kept: it holds an unsaved state", "err", errors.New("keep "+aside))
 		return nil
 	}
-	if err := removeAll(dir); err != nil {
+	if err := e.discard(dir); err != nil {
 		return fmt.Errorf("clear workspace: %w", err)
 	}
 	return nil

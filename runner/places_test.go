@@ -16,7 +16,7 @@ import (
 // the plan and in the apply, and in the next run.
 func TestPathsAreThoseOfTheReview(t *testing.T) {
 	t.Parallel()
-	realTerraform(t)
+	realEngine(t)
 	e, work := newExecutor(t, nil)
 	states := newStateServer(t)
 	files := map[string]string{"clusters/a/main.tf": `

@@ -28,7 +28,9 @@ func (t *attempt) readPlan(ctx context.Context, printed string) error {
 	if err != nil {
 		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("show: %w", err)}
 	}
-	found, err := plan.Read(written, plan.Options{Key: t.a.FingerprintKey, Redactor: t.redact, Text: planText(printed)})
+	found, err := plan.Read(written, plan.Options{
+		Key: t.a.FingerprintKey, Redactor: t.redact, Text: planText(printed), Code: t.moduleCode, Secrets: t.secretPrints, Unshown: t.unshown,
+	})
 	if err != nil {
 		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("read plan: %w", err)}
 	}

@@ -46,12 +46,14 @@ func providerMirror(t *testing.T, names ...string) string {
 			}
 			t.Skipf("no provider: %v", err)
 		}
-		dir := filepath.Join(mirror, "registry.terraform.io", namespace, name, version, runtime.GOOS+"_"+runtime.GOARCH)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(binary, filepath.Join(dir, "terraform-provider-"+name+"_v"+version)); err != nil {
-			t.Fatal(err)
+		for _, registry := range []string{"registry.terraform.io", "registry.opentofu.org"} {
+			dir := filepath.Join(mirror, registry, namespace, name, version, runtime.GOOS+"_"+runtime.GOARCH)
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(binary, filepath.Join(dir, "terraform-provider-"+name+"_v"+version)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	config := filepath.Join(mirror, "engine.rc")
@@ -67,7 +69,7 @@ func providerMirror(t *testing.T, names ...string) string {
 // of the plan.
 func TestProvidersAreShared(t *testing.T) {
 	t.Parallel()
-	realTerraform(t)
+	realEngine(t)
 	config := providerMirror(t)
 	var work string
 	e, _ := newExecutor(t, func(o *runner.ExecutorOptions) { o.CLIConfigFile, work = config, o.WorkDir })

@@ -126,6 +126,11 @@ func same(password, ours string) bool {
 	return ours != "" && subtle.ConstantTimeCompare([]byte(password), []byte(ours)) == 1
 }
 
+func passwordOf(r *http.Request) string {
+	_, password, _ := r.BasicAuth()
+	return password
+}
+
 // lockIDIn returns the id in the body of a LOCK or UNLOCK, empty if there is none.
 func lockIDIn(body []byte) string {
 	var info struct{ ID string }
@@ -213,8 +218,8 @@ func (s *agentSession) setLocked(locked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.locked, s.known = locked, nil
-	if !locked {
-		s.lockID = ""
+	if !locked && s.lockID != "" {
+		s.freed, s.lockID, s.lockBy = s.lockID, "", ""
 	}
 }
 
@@ -243,10 +248,11 @@ func (s *agentSession) lockState(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	s.asks(lockIDIn(body))
 	if s.forward(w, r, call{method: "LOCK", kind: "application/json", body: bytes.NewReader(body), size: int64(len(body))}) {
 		s.setLocked(true)
 		s.mu.Lock()
-		s.lockID = lockIDIn(body)
+		s.lockID, s.lockBy = lockIDIn(body), passwordOf(r)
 		s.mu.Unlock()
 	}
 }
@@ -290,6 +296,7 @@ func (s *agentSession) answer(w http.ResponseWriter, c call, err error) (ok bool
 		return false
 	}
 	if strings.HasPrefix(answer.text, "{") { // a LockInfo
+		answer.text = s.hideOwn(answer.text)
 		w.Header().Set("Content-Type", "application/json")
 	}
 	w.WriteHeader(answer.status)
@@ -361,7 +368,8 @@ func (s *agentSession) postAtOnce(w http.ResponseWriter, r *http.Request, op sta
 	}
 }
 
-// unlockState releases the lock, after all states that were written under it.
+// unlockState releases the lock, after all states that were written under it. It
+// is for the phase that holds it: what a plan has left knows no other credential.
 func (s *agentSession) unlockState(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLockInfo))
 	if err != nil {
@@ -369,10 +377,14 @@ func (s *agentSession) unlockState(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
-	held := s.lockID
+	held, own, freed := s.lockID, same(passwordOf(r), s.lockBy), s.freed
 	s.mu.Unlock()
-	if id := lockIDIn(body); id == "" || held != "" && id != held {
-		http.Error(w, "that is not the lock of this run", http.StatusConflict)
+	switch id := lockIDIn(body); {
+	case id != "" && held == "" && id == freed: // again: the answer was lost
+		w.WriteHeader(http.StatusOK)
+		return
+	case id == "" || id != held || !own:
+		http.Error(w, "that is not the lock of this phase", http.StatusConflict)
 		return
 	}
 	op := stateOp{Query: r.URL.RawQuery, body: body}

@@ -41,13 +41,15 @@ func TestStateEndpointForwards(t *testing.T) {
 		}{
 			{"GET", "", "", http.StatusNoContent, ""},
 			{"LOCK", "", `{"ID":"a","Who":"me"}`, http.StatusOK, ""},
-			{"LOCK", "", `{"ID":"b"}`, http.StatusLocked, `{"ID":"a","Who":"me"}`},
+			// The id releases the lock, and is for whoever has taken it.
+			{"LOCK", "", `{"ID":"b"}`, http.StatusLocked, `{"ID":"held-by-this-run","Who":"me"}`},
+			{"UNLOCK", "", `{"ID":"held-by-this-run"}`, http.StatusConflict, "that is not the lock of this phase\n"},
 			// Asked for again because the answer was lost: granted.
 			{"LOCK", "", `{"ID":"a","Who":"me"}`, http.StatusOK, ""},
 			{"POST", "?ID=a", `{"serial":1}`, http.StatusOK, ""},
 			{"GET", "", "", http.StatusOK, `{"serial":1}`},
 			{"UNLOCK", "", `{"ID":"a"}`, http.StatusOK, ""},
-			{"UNLOCK", "", "", http.StatusConflict, "that is not the lock of this run\n"},
+			{"UNLOCK", "", "", http.StatusConflict, "that is not the lock of this phase\n"},
 			{"DELETE", "", "", http.StatusMethodNotAllowed, "method not allowed\n"},
 		}
 		for _, step := range steps {
@@ -62,6 +64,21 @@ func TestStateEndpointForwards(t *testing.T) {
 	}
 }
 
+// TestLockOfAnotherIsNamed: a person needs the id of a lock that a run waits for.
+func TestLockOfAnotherIsNamed(t *testing.T) {
+	t.Parallel()
+	server := newFakeServer(t)
+	server.lock = []byte(`{"ID":"theirs","Who":"a person"}`)
+	withSession(t, server, t.TempDir(), assignment("run-1", holdfast.RunPlan), func(_ context.Context, s runner.Session) {
+		for range 2 {
+			status, answer := stateRequest(t, s, "LOCK", "", `{"ID":"ours"}`)
+			if want := string(server.lock); status != http.StatusLocked || answer != want {
+				t.Errorf("LOCK = %d %q, want %d %q", status, answer, http.StatusLocked, want)
+			}
+		}
+	})
+}
+
 func TestStateEndpointKnowsItsOwn(t *testing.T) {
 	t.Parallel()
 	server := newFakeServer(t)
@@ -70,13 +87,16 @@ func TestStateEndpointKnowsItsOwn(t *testing.T) {
 		if !strings.HasPrefix(addr, "http://127.0.0.1:") || len(password) < 20 {
 			t.Errorf("StateAddress = %s, password of %d characters", addr, len(password))
 		}
+		for _, method := range []string{"LOCK", "UNLOCK"} {
+			if got, _ := requestAs(t, method, addr, user, password, `{"ID":"a"}`); got != http.StatusOK {
+				t.Errorf("a plan may %s: %d, want 200", method, got)
+			}
+		}
 		for name, tt := range map[string]struct {
 			method, url, user, password string
 			want                        int
 		}{
 			"a plan may read":         {"GET", addr, user, password, http.StatusNoContent},
-			"a plan may lock":         {"LOCK", addr, user, password, http.StatusOK},
-			"a plan may unlock":       {"UNLOCK", addr, user, password, http.StatusOK},
 			"a plan must not write":   {"POST", addr, user, password, http.StatusForbidden},
 			"a wrong password":        {"GET", addr, user, password + "x", http.StatusUnauthorized},
 			"no password":             {"GET", addr, user, "", http.StatusUnauthorized},
@@ -112,6 +132,11 @@ func TestStateCredentialOfAPhase(t *testing.T) {
 			{"LOCK", "", password, `{"ID":"a"}`, http.StatusOK},
 			{"UNLOCK", "", password, "", http.StatusConflict},
 			{"UNLOCK", "", password, `{"ID":"b"}`, http.StatusConflict},
+			{"UNLOCK", "", writing, `{"ID":"a"}`, http.StatusConflict},
+			{"UNLOCK", "", password, `{"ID":"a"}`, http.StatusOK},
+			{"UNLOCK", "", password, `{"ID":"a"}`, http.StatusOK}, // again: the answer was lost
+			{"LOCK", "", writing, `{"ID":"a"}`, http.StatusOK},
+			{"UNLOCK", "", password, `{"ID":"a"}`, http.StatusConflict},
 			{"POST", "?ID=a", password, `{"serial":1}`, http.StatusForbidden},
 			{"POST", "?ID=a", writing, `{"serial":2}`, http.StatusOK},
 			{"UNLOCK", "", writing, `{"ID":"a"}`, http.StatusOK},

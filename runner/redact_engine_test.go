@@ -168,7 +168,7 @@ var secretRuns = []struct {
 // Holdfast's own backend and with one elsewhere, which the agent never sees.
 func TestRealEngineLeaksNothing(t *testing.T) {
 	t.Parallel()
-	realTerraform(t)
+	realEngine(t)
 	config := providerMirror(t)
 	for _, own := range []bool{true, false} {
 		t.Run(map[bool]string{true: "own backend", false: "another backend"}[own], func(t *testing.T) {

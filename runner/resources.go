@@ -48,9 +48,7 @@ func (t *attempt) learn(state []byte) {
 		t.sealed.Store(true)
 	}
 	t.redact.Add(secrets...)
-	if t.a.Kind.Writes() {
-		t.newest.note(state)
-	}
+	t.newest.note(state)
 }
 
 // stateKnown reports whether the secrets of the state are known before the engine

@@ -59,6 +59,9 @@ func (t *attempt) takeSecrets(ctx context.Context) error {
 		t.redact.Add(variableSecrets(value)...)
 		return t.exec.opts.OpenSecrets && value != ""
 	})
+	if err := t.needCredentials(refs); err != nil {
+		return err
+	}
 	if len(refs) == 0 {
 		return nil
 	}
@@ -88,6 +91,29 @@ func (t *attempt) takeSecrets(ctx context.Context) error {
 	}
 	t.say("secret variables: %s", describeSecrets(refs))
 	return nil
+}
+
+// needCredentials fails if there is a credential without a value that none of the
+// secret variables refers to: the engine, or a provider, is to have it.
+func (t *attempt) needCredentials(refs map[string]holdfast.SecretRef) error {
+	for _, name := range t.a.Missing {
+		referred := false
+		for _, ref := range refs {
+			referred = referred || ref.Env == name
+		}
+		if !referred {
+			return &attemptError{
+				cause: causeSecret, err: fmt.Errorf("credential %s could not be read", name),
+				hint: missingHint(name),
+			}
+		}
+	}
+	return nil
+}
+
+// missingHint says where to look for a credential, without the server's paths.
+func missingHint(name string) string {
+	return fmt.Sprintf("what credentials[].secrets.%s names in holdfast.yaml must be there; the server's log says more", name)
 }
 
 // lookUp returns the values by where they are, and what failed by variable.
@@ -231,6 +257,8 @@ func (t *attempt) secretFromEnv(name string) (string, *secretError) {
 	switch {
 	case ok:
 		return value, nil
+	case slices.Contains(t.a.Missing, name):
+		return "", &secretError{err: fmt.Errorf("{secret: {env: %s}}: the credential %s could not be read", name, name), hint: missingHint(name)}
 	case t.exec.opts.OpenSecrets:
 		return "", &secretError{
 			err: fmt.Errorf("the environment has no %s", name), hint: "set " + name,

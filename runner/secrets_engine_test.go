@@ -195,11 +195,11 @@ func TestSecretsOfALaptop(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "pem"), "from-a-file\r\n", 0o600)
-	terraform := realTerraform(t)
+	installed, _ := realEngine(t)
 	states := newStateServer(t)
 	run := func(env map[string]string) (holdfast.Result, *memorySession) {
 		e, _ := newExecutor(t, func(o *runner.ExecutorOptions) {
-			o.OpenSecrets, o.EngineDirs = true, []string{terraform}
+			o.OpenSecrets, o.EngineDirs = true, []string{installed}
 			maps.Copy(o.Env, env)
 		})
 		s := newMemorySession(map[string]string{"main.tf": secretVariables, holdfast.SecretFile: `{

@@ -133,6 +133,11 @@ func TestSecretIsNotFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := func(a *holdfast.Assignment) { a.SecretDirs = []string{dir} }
+	program := filepath.Join(t.TempDir(), "vault")
+	writeFile(t, program, "#!/bin/sh\necho forbidden-fruit\n", 0o700)
+	if err := os.Chmod(program, 0o777); err != nil {
+		t.Fatal(err)
+	}
 	tests := map[string]struct {
 		run       secretRun
 		transient bool
@@ -141,6 +146,16 @@ func TestSecretIsNotFound(t *testing.T) {
 		"not in the environment": {
 			secretRun{ref: `{"env": "HOME"}`}, false, // the agent's own has it
 			[]string{"secret variable x: the run's credentials have no environment variable HOME", "credentials[].secrets in holdfast.yaml", "the phase plan"},
+		},
+		"without a value": {
+			secretRun{ref: `{"env": "P2"}`, change: func(a *holdfast.Assignment) { a.Missing = []string{"P2"} }},
+			false,
+			[]string{"secret variable x: {secret: {env: P2}}: the credential P2 could not be read", "credentials[].secrets.P2"},
+		},
+		"another without a value": {
+			secretRun{ref: `{"env": "X"}`, change: func(a *holdfast.Assignment) { a.Env, a.Missing = map[string]string{"X": "x"}, []string{"AWS_TOKEN"} }},
+			false,
+			[]string{"credential AWS_TOKEN could not be read"},
 		},
 		"empty in the environment": {
 			secretRun{ref: `{"env": "X"}`, change: func(a *holdfast.Assignment) { a.Env = map[string]string{"X": ""} }}, false, []string{"the value is empty"},
@@ -170,6 +185,9 @@ func TestSecretIsNotFound(t *testing.T) {
 		"large file":              {secretRun{ref: ref("file", dir, "large"), change: files}, false, []string{"more than"}},
 
 		"no store": {secretRun{ref: fromVault}, false, []string{"the run's credentials have no store vault", "credentials[].stores"}},
+		"everybody's program": {secretRun{ref: fromVault, change: func(a *holdfast.Assignment) {
+			a.SecretStores = map[string][]string{"vault": {program, "{key}"}}
+		}}, false, []string{"everybody can write to it", "chmod o-w"}},
 		"no such program": {secretRun{ref: fromVault, change: func(a *holdfast.Assignment) {
 			a.SecretStores = map[string][]string{"vault": {"no-such-vault", "{key}"}}
 		}}, false, []string{"there is no program no-such-vault on the agent's PATH"}},

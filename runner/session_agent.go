@@ -47,11 +47,12 @@ type claimed struct {
 // too, and cancels the execution when the server or the lease wants it.
 type agentSession struct {
 	claimed
-	key    string // names the folder, and the user at the state endpoint
-	dir    string
-	client *client
-	logger *slog.Logger
-	now    func() time.Time
+	key     string // names the folder, and the user at the state endpoint
+	dir     string
+	process string // of the agent
+	client  *client
+	logger  *slog.Logger
+	now     func() time.Time
 
 	log       *logSpool
 	artefacts *outbox
@@ -74,12 +75,15 @@ type agentSession struct {
 	refused bool                    // the server did not want something: it goes to quarantine
 	stop    context.CancelCauseFunc // of the execution; nil if there is none
 	stopped *StopError
-	locked  bool          // the engine holds the state's lock, as far as the server has said
-	lockID  string        // of that lock; empty if it does not hold it
-	known   *knownState   // the newest state seen under that lock; nil: none was
-	beaten  time.Time     // when the last beat was sent
-	kick    chan struct{} // of one: beat now
-	saw     func([]byte)  // nil: nobody wants to know the states
+	locked  bool            // the engine holds the state's lock, as far as the server has said
+	lockID  string          // of that lock; empty if it does not hold it
+	lockBy  string          // the password of the phase that holds it
+	freed   string          // the id of the last lock that was given back
+	asked   map[string]bool // ids of locks that the engine has asked for
+	known   *knownState     // the newest state seen under that lock; nil: none was
+	beaten  time.Time       // when the last beat was sent
+	kick    chan struct{}   // of one: beat now
+	saw     func([]byte)    // nil: nobody wants to know the states
 }
 
 var safeID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
@@ -158,7 +162,8 @@ func (s *agentSession) PutArtefact(_ context.Context, name string, data io.Reade
 	if !safeID.MatchString(name) {
 		return fmt.Errorf("put artefact %q: not a valid name", name)
 	}
-	if _, err := s.artefacts.put(name, data); err != nil {
+	limited := &limitedReader{Reader: data, left: holdfast.ArtefactLimit(name)}
+	if _, err := s.artefacts.put(name, limited); err != nil {
 		return fmt.Errorf("put artefact: %w", err)
 	}
 	return nil
@@ -278,7 +283,7 @@ func (s *agentSession) beat(ctx context.Context) {
 		s.mu.Unlock()
 
 		try, cancel := context.WithTimeout(ctx, limit)
-		reply, err := s.client.heartbeat(try, s.AttemptRef, s.Token, step)
+		reply, err := s.client.heartbeat(try, s.AttemptRef, s.Token, holdfast.Heartbeat{Step: step, Process: s.process})
 		cancel()
 		if ctx.Err() != nil {
 			return

@@ -41,7 +41,7 @@ func TestLogHasNoGapAndNothingTwice(t *testing.T) {
 		},
 		"loses its end": func(f *fakeServer, call int, _ http.ResponseWriter, _ *http.Request) bool {
 			if call == 3 || call == 6 {
-				f.set(func() { f.logs["run-1"] = f.logs["run-1"][:len(f.logs["run-1"])-300_000] })
+				f.set(func() { f.logs["run-1"] = f.logs["run-1"][:max(0, len(f.logs["run-1"])-300_000)] })
 			}
 			return false
 		},

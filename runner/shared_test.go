@@ -44,7 +44,7 @@ func gitModule(t *testing.T) (url string, commit func(code string)) {
 // while, and are part of the input once they have moved.
 func TestFetchedModules(t *testing.T) {
 	t.Parallel()
-	realTerraform(t)
+	realEngine(t)
 	url, commit := gitModule(t)
 	commit(`resource "terraform_data" "x" { input = "${path.module} ${file("${path.module}/main.tf") != "" ? 1 : 2}" }`)
 	var ahead atomic.Int64

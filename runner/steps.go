@@ -27,11 +27,20 @@ func (t *attempt) init(ctx context.Context) (err error) {
 		if err := t.start(ctx, nil, false, "init", "-reconfigure", "-input=false", "-no-color"); err != nil {
 			return err
 		}
+		if t.settings, err = t.readLeft(filepath.Join(t.root, dataDir, "terraform.tfstate"), maxLockFile); err != nil {
+			return fmt.Errorf("read the backend's settings: %w", err)
+		}
 	}
 	if t.lockFile, err = t.readLock(); err != nil {
 		return fmt.Errorf("read lock file: %w", err)
 	}
-	if err := t.noteInput(ctx); err != nil || t.lockFile == nil {
+	if err := t.noteInput(ctx); err != nil {
+		return err
+	}
+	if err := t.checkModules(ctx); err != nil {
+		return err
+	}
+	if err := t.keepModules(ctx); err != nil || t.lockFile == nil {
 		return err
 	}
 	return t.put(ctx, holdfast.ArtefactLockFile, bytes.NewReader(t.lockFile))
@@ -47,8 +56,7 @@ func (t *attempt) install(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read engine configuration: %w", err)
 	}
-	key := sharedKey(t.engine, t.module, t.a, lock, cliConfig)
-	if err := t.prepare(ctx, key, cliConfig); err != nil {
+	if err := t.prepare(ctx, lock, cliConfig); err != nil {
 		return err
 	}
 	if err := t.link(); err != nil {
@@ -108,17 +116,25 @@ func (t *attempt) sharesBackend() bool {
 	return t.a.OwnState && t.module.backend == "http" && t.module.bareBackend
 }
 
-// prepare opens the key's prepared folder, and makes it if there is none. Of
-// several attempts that need the same one, one makes it and the others wait.
-func (t *attempt) prepare(ctx context.Context, key string, cliConfig []byte) error {
-	unlock, err := t.exec.shared.Lock(ctx, key)
+// prepare opens the folder that init would make with that lock file, and makes it
+// if there is none. Of several attempts that need the same one, one makes it and
+// the others wait.
+func (t *attempt) prepare(ctx context.Context, lock, cliConfig []byte) error {
+	var names initcache.Names
+	names.Key, names.KeyOf = t.sharedNames(lock, cliConfig)
+	if err := t.expectModules(ctx); err != nil {
+		return err
+	}
+	unlock, err := t.exec.shared.Lock(ctx, names.Key)
 	if err != nil {
 		return fmt.Errorf("wait for prepared folder: %w", err)
 	}
 	defer unlock()
-	var ok bool
-	if t.prepared, ok = t.exec.shared.Open(key); ok {
+	if t.openPrepared(names) {
 		return nil
+	}
+	if names.Former, err = t.bringModules(ctx); err != nil {
+		return err
 	}
 	args := []string{"init", "-input=false", "-no-color"}
 	if !t.sharesBackend() {
@@ -127,8 +143,7 @@ func (t *attempt) prepare(ctx context.Context, key string, cliConfig []byte) err
 	if err := t.start(ctx, nil, false, args...); err != nil {
 		return err
 	}
-	lock, err := t.readLock()
-	if err != nil {
+	if lock, err = t.readLock(); err != nil {
 		return fmt.Errorf("read lock file: %w", err)
 	}
 	from := initcache.Source{
@@ -138,12 +153,17 @@ func (t *attempt) prepare(ctx context.Context, key string, cliConfig []byte) err
 	if t.exec.mode().OwnUser() {
 		from.Owner = t.slot.UID
 	}
-	final := sharedKey(t.engine, t.module, t.a, lock, cliConfig)
-	if err := t.exec.shared.Publish(from, key, final); err != nil {
-		return fmt.Errorf("keep what init prepared: %w", err)
+	names.Final, names.FinalOf = t.sharedNames(lock, cliConfig)
+	fetched, err := t.exec.shared.Publish(ctx, from, names)
+	if err != nil {
+		return tooLarge(fmt.Errorf("keep what init prepared: %w", err))
 	}
 	t.exec.shared.Prune()
-	if t.prepared, ok = t.exec.shared.Open(key); !ok {
+	var ok bool
+	if t.prepared, ok = t.exec.shared.OpenOf(names.FinalOf, fetched); !ok {
+		t.prepared, ok = t.exec.shared.Open(names.Final)
+	}
+	if !ok {
 		return errors.New("prepared folder vanished")
 	}
 	// What init has left beside is nobody's business, and its workspace is an
@@ -164,29 +184,43 @@ func (t *attempt) makePlan(ctx context.Context) error {
 	made := filepath.Join(t.work, planName)
 	args := []string{
 		"plan", "-input=false", "-no-color", "-detailed-exitcode",
-		"-lock-timeout=" + seconds(t.exec.opts.LockTimeout), "-out=" + t.seen(made),
+		"-lock-timeout=" + t.lockTimeout(), "-out=" + t.seen(made),
 	}
 	if t.destroys() {
 		args = append(args, "-destroy")
 	}
 	printed := newExcerpt(8 << 20)
 	t.log.draw(duringPlan(t.stateKnown))
-	if err := t.start(ctx, printed, false, args...); err != nil && exitCode(err) != 2 {
+	ended := t.start(ctx, printed, false, args...)
+	if ended != nil && exitCode(ended) != 2 {
 		t.log.open(t.stateKnown())
-		return err
+		return ended
 	}
 	if err := ctx.Err(); err != nil {
 		return err // the engine ended well, but nobody wants the plan any more
 	}
 	// All that the engine has started is dead: what it left is what it made.
-	if err := t.takeFile(made, t.planFile, t.exec.opts.MaxBundle); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := t.takeFile(made, t.planFile, t.exec.opts.MaxPlan); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("plan: %w", err)}
 	}
-	if info, err := os.Stat(t.planFile); err != nil || info.Size() == 0 {
+	if info, err := os.Stat(t.planFile); (err != nil || info.Size() == 0) && ended != nil {
+		return ended // 2 is also how a program written in Go ends that was refused memory
+	} else if err != nil || info.Size() == 0 {
 		return &attemptError{cause: causeBadPlan, err: errors.New("plan: the engine left no plan file")}
 	}
 	t.taken = true
+	if err := t.setAside(ctx); err != nil {
+		return err
+	}
 	return t.readPlan(ctx, printed.String())
+}
+
+// lockTimeout is how long the engine waits for the state's lock.
+func (t *attempt) lockTimeout() string {
+	if t.a.LockTimeout != nil {
+		return seconds(*t.a.LockTimeout)
+	}
+	return seconds(t.exec.opts.LockTimeout)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%ds", int(d.Seconds())) }
@@ -199,17 +233,26 @@ func (t *attempt) apply(ctx context.Context) error {
 		return err
 	}
 	t.begin(stepApply)
-	if err := t.removeErrored(); err != nil {
+	if err := t.bringBack(ctx); err != nil {
+		return err
+	}
+	if err := t.give(ctx); err != nil {
 		return err
 	}
 	t.result.Applying = true
 	t.progress = newProgress()
 	t.log.draw(duringApply)
+	before := t.newest.get()
 	err := t.start(ctx, t.progress, false, "apply", "-input=false", "-no-color", "-auto-approve",
-		"-lock-timeout="+seconds(t.exec.opts.LockTimeout), t.seen(t.planFile))
+		"-lock-timeout="+t.lockTimeout(), t.seen(t.planFile))
 	if err != nil {
 		t.log.open(true)
 		err = t.rescueState(ctx, err)
+		t.keepLeft(ctx, err)
+		return err
+	}
+	if err := t.checkRecorded(before); err != nil {
+		t.log.open(true)
 		t.keepLeft(ctx, err)
 		return err
 	}
@@ -269,14 +312,14 @@ func (t *attempt) rescueState(ctx context.Context, failure error) error {
 	if !t.a.OwnState {
 		// Another run would begin with the old state, and make everything twice.
 		known.cause, known.transient = causeStateUnsaved, false
-		known.hint = "the engine could not save the state: it is kept as errored.tfstate; push it with `" + t.engine.name + " state push` before the next run"
+		known.hint = hintUnsaved
 		return known
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
 	if err := t.start(ctx, nil, false, "state", "push", t.seen(left)); err != nil {
 		known.cause, known.transient = causeStateUnsaved, false
-		known.hint = "the engine could not save the state, and pushing it failed: it is kept as errored.tfstate"
+		known.hint = hintUnsaved
 		t.say("the state could not be pushed: %v", err)
 		return known
 	}
@@ -285,20 +328,9 @@ func (t *attempt) rescueState(ctx context.Context, failure error) error {
 	return known
 }
 
-// removeErrored removes what is named as a state that could not be saved, before
-// the apply begins: afterwards it is this apply's.
-func (t *attempt) removeErrored() error {
-	root, err := os.OpenRoot(t.work)
-	if err != nil {
-		return fmt.Errorf("open workspace: %w", err)
-	}
-	defer root.Close()
-	err = root.RemoveAll(filepath.Join(below(t.work, t.root), holdfast.ArtefactErrored))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove %s: %w", holdfast.ArtefactErrored, err)
-	}
-	return nil
-}
+// hintUnsaved is what to do about a state that an engine could not save.
+const hintUnsaved = "the engine could not save the state: it is kept, and nothing is planned or applied before it is pushed; " +
+	"that is tried by itself, `holdfast state push` does it now, `holdfast state get` writes it to a file, `holdfast state waive` gives it up"
 
 // maxOutputs bounds the output values that are read.
 const maxOutputs = 64 << 20

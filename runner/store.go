@@ -43,6 +43,12 @@ func (t *attempt) secretFromStore(ctx context.Context, ref holdfast.SecretRef) (
 	if err != nil {
 		return "", &secretError{err: fmt.Errorf("store %s: %w", ref.Store, err), hint: hintStore}
 	}
+	if err := nobodyElses(path); err != nil {
+		return "", &secretError{
+			err:  fmt.Errorf("store %s: program %s: %w", ref.Store, args[0], err),
+			hint: "it gets the run's credentials: take the permission to write away from others, such as with chmod o-w",
+		}
+	}
 	dir, err := os.MkdirTemp(t.dir, "store-")
 	if err != nil {
 		return "", &secretError{err: fmt.Errorf("store %s: make folder: %w", ref.Store, err), transient: true, hint: hintDisk}
@@ -71,6 +77,26 @@ func (t *attempt) secretFromStore(ctx context.Context, ref holdfast.SecretRef) (
 		return "", t.storeFailed(ref, said.String(), err)
 	}
 	return strings.TrimRight(value, "\r\n"), nil
+}
+
+// nobodyElses refuses a program that everybody can replace by another one.
+func nobodyElses(path string) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	const others = 0o002
+	if info, err := os.Stat(real); err != nil {
+		return err
+	} else if info.Mode().Perm()&others != 0 {
+		return errors.New("everybody can write to it")
+	}
+	if info, err := os.Stat(filepath.Dir(real)); err != nil {
+		return err
+	} else if info.Mode().Perm()&others != 0 && info.Mode()&os.ModeSticky == 0 {
+		return errors.New("everybody can write to its folder")
+	}
+	return nil
 }
 
 const hintStore = "the command is that of credentials[].stores in holdfast.yaml; the agent executes it with the run's credentials, and it must print the value and nothing else"

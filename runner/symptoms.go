@@ -22,6 +22,7 @@ const (
 	hintNetwork     = "check that the agent's machine reaches the host that the message names: name resolution, proxy, firewall"
 	hintDisk        = "free space on the disk that the agent's folder is on, or give it a larger one; runs go on by themselves then"
 	hintMemory      = "give the agent's machine or container more memory, or let it execute fewer runs at once"
+	hintKubernetes  = "no configuration of a Kubernetes cluster is found: bind KUBE_CONFIG_PATH, a file that the agent can read (see sandbox.paths), to this project, environment and phase; KUBE_HOST and KUBE_TOKEN alone are not enough for a state backend"
 	hintProvider    = "the provider has crashed: the log has its stack trace; pin another version of it and report it to its maintainers"
 )
 
@@ -72,6 +73,10 @@ var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
 		causeThrottled, true, "nothing is to be done if it passes; else let fewer clusters of this account run at once, or ask for a higher rate",
 	},
 	{
+		regexp.MustCompile(`(?i)etcdserver: |currently unable to handle the request|cannot complete the requested operation at this time|unable to return a response in the time allotted|resource quota evaluates timeout|did not complete within (the )?allowed duration`),
+		causeUnavailable, true, "the cluster's own API server is overloaded or restarts: nothing is to be done if it passes",
+	},
+	{
 		regexp.MustCompile(`(?i)requires a quota project`),
 		causeCredentials, false, "set user_project_override and billing_project for the provider, or use a service account",
 	},
@@ -83,8 +88,12 @@ var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
 		regexp.MustCompile(`(?i)Insufficient(Instance|Host|Reserved\w*)?Capacity|ZONE_RESOURCE_POOL_EXHAUSTED|SkuNotAvailable|OverconstrainedAllocation|AllocationFailed|does not have enough resources available`),
 		causeQuota, false, "the cloud has no room for this now: choose another zone or size, or try again later",
 	},
+	{ // without a configuration Kubernetes' client asks localhost
+		regexp.MustCompile(`(?i)no configuration has been provided, try setting KUBERNETES_MASTER|"http://localhost(:80)?/(api|apis|version)[/?"]`),
+		causeCredentials, false, hintKubernetes,
+	},
 	{
-		regexp.MustCompile(`(?i)no valid credential|ExpiredToken|InvalidClientTokenId|UnrecognizedClient|InvalidAccessKeyId|SignatureDoesNotMatch|AuthFailure|could not find default credentials|ACCESS_TOKEN_SCOPE_INSUFFICIENT|invalid_(grant|client)|AADSTS\d+|authentication (failed|required)|unable to (authenticate|build authorizer)|(requires|invalid) auth\b|(credentials?|token) (are|is|has) (invalid|expired|missing)|Authenticat(ion|ing) (error|using)|could not read Username|Permission denied \(publickey|Host key verification failed`),
+		regexp.MustCompile(`(?i)no valid credential|ExpiredToken|InvalidClientTokenId|UnrecognizedClient|InvalidAccessKeyId|SignatureDoesNotMatch|AuthFailure|could not find default credentials|ACCESS_TOKEN_SCOPE_INSUFFICIENT|invalid_(grant|client)|AADSTS\d+|authentication required|unable to authenticate you|(requires|invalid) auth\b|(credentials?|token) (are|is|has) (invalid|expired|missing)|could not read Username|Permission denied \(publickey|Host key verification failed`),
 		causeCredentials, false, hintCredentials,
 	},
 	{
@@ -115,12 +124,16 @@ var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
 		regexp.MustCompile(`(?i)connection (refused|reset|timed out)|no such host|i/o timeout|TLS handshake timeout|network is unreachable|no route to host|temporary failure in name resolution|unexpected EOF|server misbehaving|broken pipe|Client\.Timeout|giving up after \d+ attempt|request failed after \d+ attempt|(could not|couldn't|failed to) connect to|could not resolve host|request send failed|http2: client connection lost`),
 		causeNetwork, true, hintNetwork,
 	},
+	{ // unless it was out of reach
+		regexp.MustCompile(`(?i)authentication failed|unable to (authenticate|build authorizer)|Authenticat(ion|ing) (error|using)`),
+		causeCredentials, false, hintCredentials,
+	},
 	{
-		regexp.MustCompile(`(?i)timeout while waiting for|timed? ?out( while)? waiting|\bwait(ing)? .*timed? ?out|operation timed out|(context )?deadline exceeded|exceeded timeout|timeout of .* (exceeded|reached)`),
+		regexp.MustCompile(`(?i)timeout while waiting for|timed? ?out( while)? waiting|\bwait(ing)? .*timed? ?out|operation timed out|(context )?deadline exceeded|exceed context deadline|exceeded timeout|timeout of .* (exceeded|reached)`),
 		causeSlow, true, "look at the resource at the cloud: if it only needs longer, raise its `timeouts` in the code",
 	},
 	{
-		regexp.MustCompile(`^((Error: )?(Invalid|Unsupported|Missing|Duplicate|Inconsistent|Unreadable|Incorrect|Insufficient|Extra|Undeclared|Unclosed|Unterminated|Unexpected|Self-referential|Ambiguous|Circular|Conflicting configuration|Incompatible|Argument|Attribute|Variables? not allowed|Function calls|Reference to|Module (not|version)|No value for|Value for undeclared|Cycle|Error in function call|Call to unknown function|Provider configuration not present|Failed to query available provider packages|Failed to read (file|variables file)|Instance cannot be destroyed|Backend configuration|Get(ting)? provider schema))\b`),
+		regexp.MustCompile(`^((Error: )?(Invalid|Unsupported|Missing|Duplicate|Inconsistent|Unreadable|Incorrect|Insufficient|Extra|Undeclared|Unclosed|Unterminated|Unexpected|Self-referential|Ambiguous|Circular|Conflicting configuration|Incompatible|Argument|Attribute|Unsuitable|Variables? not allowed|Function calls|Reference to|Module (not|version)|No value for|Value for undeclared|Cycle|Error in function call|Call to unknown function|Provider configuration not present|Failed to query available provider packages|Failed to read (file|variables file)|Instance cannot be destroyed|Backend configuration|Get(ting)? provider schema))\b`),
 		causeConfig, false, "correct the code or the cluster's document where the message says",
 	},
 	{
@@ -145,6 +158,16 @@ var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
 	},
 }
 
+// retries finds what clouds' libraries say of their own tries around what failed:
+// how many there were, and that no more of them are allowed.
+var retries = regexp.MustCompile(`(?i)(exceeded (the )?max(imum)?( number of)? (retry )?(attempts|retries)|max(imum)?( number of)? (retry )?(attempts|retries)( has been| was)? (exceeded|reached|exhausted)|(the )?number of retries has been exceeded|retry limit exceeded)(, (max )?\d+)?,?:?` +
+	`|(failed to get rate limit token, )?retry quota exceeded, \d+ available, \d+ requested` +
+	`|giving up after \d+ attempts?(\(s\))?:?|retry failed with [^;]*; last error:|client rate limiter wait returned an error:`)
+
+// gaveUp is what is known where a library gave up and does not say what failed:
+// it tries again only what may pass.
+var gaveUp = symptom{nil, causeUnavailable, true, "the provider has tried again until it gave up: nothing is to be done if it passes; else look at the service's own status page"} //nolint:gochecknoglobals // a constant
+
 // stateBackend finds errors of where the state is, but for a lock that somebody
 // holds: what is wrong there is told by the other symptoms.
 var stateBackend = regexp.MustCompile(`(?i)^(error )*(acquiring|releasing|locking|unlocking|loading|refreshing|reading|inspecting|saving|persisting|migrating)( the)?( remote)? states?\b|` +
@@ -155,9 +178,13 @@ var stateBackend = regexp.MustCompile(`(?i)^(error )*(acquiring|releasing|lockin
 // is known of it.
 func diagnose(text string) symptom {
 	text = strings.Join(strings.Fields(text), " ") // engines wrap their messages
+	inner := strings.TrimSpace(retries.ReplaceAllString(text, ""))
 	found := symptom{cause: causeEngine, hint: hintUnknown}
+	if inner != text {
+		found = gaveUp
+	}
 	for _, s := range symptoms {
-		if s.pattern.MatchString(text) {
+		if s.pattern.MatchString(inner) {
 			found = s
 			break
 		}

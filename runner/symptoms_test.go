@@ -40,25 +40,28 @@ var said = map[string]struct {
 	"a provider that broke off":    {"Error: Request cancelled\n\n  with cloud_cluster.main,\n  on main.tf line 9, in resource \"cloud_cluster\" \"main\":\n   9: resource \"cloud_cluster\" \"main\" {\n\nThe plugin.(*GRPCProvider).ApplyResourceChange request was cancelled.\n", "ProviderCrashed", true, "memory"},
 	"a provider too slow to start": {"Error: Failed to instantiate provider \"x\" to obtain schema: timeout while waiting for plugin to start", "ProviderCrashed", true, "overloaded"},
 
-	"throttled, aws":             {"Error: creating EKS Node Group (x:y): operation error EKS: CreateNodegroup, exceeded maximum number of attempts, 25, https response error StatusCode: 400, RequestID: x, api error ThrottlingException: Rate exceeded", "Throttled", true, "rate"},
-	"throttled, azure":           {"Error: retrieving Resource Group \"x\": unexpected status 429 (429 Too Many Requests) with error: TooManyRequests", "Throttled", true, "rate"},
-	"throttled, google":          {"Error: Error when reading or editing ComputeReservation \"x\": googleapi: Error 403: Quota exceeded for quota group 'ReadGroup' and limit 'Read requests per user per 100 seconds' of service 'compute.googleapis.com' for consumer 'project_number:1'., rateLimitExceeded", "Throttled", true, "rate"},
-	"throttled, linode":          {"Error: failed to get LKE cluster: [429] Too many requests", "Throttled", true, "rate"},
-	"a quota, aws":               {"Error: creating EC2 Instance: operation error EC2: RunInstances, api error VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 32 allows", "Quota", false, "quota"},
-	"a quota, azure":             {"Error: creating Linux Virtual Machine: performing CreateOrUpdate: unexpected status 409 (409 Conflict) with error: OperationNotAllowed: Operation could\nnot be completed as it results in exceeding approved Total Regional Cores quota.", "Quota", false, "quota"},
-	"a quota, google":            {"Error: Error waiting for instance to create: Quota 'CPUS' exceeded.  Limit: 24.0 in region europe-west1.", "Quota", false, "quota"},
-	"no capacity":                {"Error: creating EC2 Instance: api error InsufficientInstanceCapacity: We currently do not have sufficient m5.large capacity in the Availability Zone you requested", "Quota", false, "zone"},
-	"no credentials, aws":        {"Error: No valid credential sources found\n\nPlease see https://registry.terraform.io/providers/hashicorp/aws\nfor more information about providing credentials.\n\nError: failed to refresh cached credentials, no EC2 IMDS role found, operation error ec2imds: GetMetadata, request canceled, context deadline exceeded", "Credentials", false, "credentials"},
-	"expired, aws":               {"Error: reading EKS Cluster (x): operation error EKS: DescribeCluster, https response error StatusCode: 403, RequestID: x, api error ExpiredTokenException: The security token included in the request is expired", "Credentials", false, "credentials"},
-	"no credentials, azure":      {"Error: unable to build authorizer for Resource Manager API: could not configure AzureCli Authorizer: AADSTS700082: The refresh token has expired", "Credentials", false, "credentials"},
-	"no credentials, google":     {"Error: Attempted to load application default credentials since neither `credentials` nor `access_token` was set in the provider block.  No credentials loaded. google: could not find default credentials.", "Credentials", false, "credentials"},
-	"no credentials, linode":     {"Error: failed to get Linode account: [401] Invalid Token", "Credentials", false, "credentials"},
-	"no credentials, kubernetes": {"Error: Unauthorized\n\n  with kubernetes_namespace.x,\n  on main.tf line 1:\n   1: x\n", "Credentials", false, "credentials"},
-	"no key for a module":        {"Error: Failed to download module\n\nCould not download module \"x\" (main.tf:1) source code from\n\"git::ssh://git@github.com/x/y\": error downloading: git exited with 128:\nPermission denied (publickey).\nfatal: Could not read from remote repository.", "Credentials", false, "credentials"},
-	"not permitted, aws":         {"Error: creating IAM Role (x): operation error IAM: CreateRole, https response error StatusCode: 403, RequestID: x, api error AccessDenied: User: arn:aws:sts::1:assumed-role/x is not authorized to perform: iam:CreateRole on resource: y because no identity-based policy allows the iam:CreateRole action", "Permission", false, "permission"},
-	"not permitted, azure":       {"Error: creating Resource Group \"x\": unexpected status 403 (403 Forbidden) with error: AuthorizationFailed: The client 'x' with object id 'x' does not have authorization to perform action 'Microsoft.Resources/subscriptions/resourcegroups/write'", "Permission", false, "permission"},
-	"not permitted, google":      {"Error: Error creating Network: googleapi: Error 403: Required 'compute.networks.create' permission for 'projects/x/global/networks/y', forbidden", "Permission", false, "permission"},
-	"a file that is another's":   {"Error: Invalid function argument\n\n  on main.tf line 1, in output \"x\":\n   1: output\n\nInvalid value for \"path\" parameter: failed to read \"/var/lib/x\": open\n/var/lib/x/key: permission denied.", "Permission", false, "agent's user"},
+	"throttled, aws":               {"Error: creating EKS Node Group (x:y): operation error EKS: CreateNodegroup, exceeded maximum number of attempts, 25, https response error StatusCode: 400, RequestID: x, api error ThrottlingException: Rate exceeded", "Throttled", true, "rate"},
+	"throttled, azure":             {"Error: retrieving Resource Group \"x\": unexpected status 429 (429 Too Many Requests) with error: TooManyRequests", "Throttled", true, "rate"},
+	"throttled, google":            {"Error: Error when reading or editing ComputeReservation \"x\": googleapi: Error 403: Quota exceeded for quota group 'ReadGroup' and limit 'Read requests per user per 100 seconds' of service 'compute.googleapis.com' for consumer 'project_number:1'., rateLimitExceeded", "Throttled", true, "rate"},
+	"throttled, linode":            {"Error: failed to get LKE cluster: [429] Too many requests", "Throttled", true, "rate"},
+	"a quota, aws":                 {"Error: creating EC2 Instance: operation error EC2: RunInstances, api error VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 32 allows", "Quota", false, "quota"},
+	"a quota, azure":               {"Error: creating Linux Virtual Machine: performing CreateOrUpdate: unexpected status 409 (409 Conflict) with error: OperationNotAllowed: Operation could\nnot be completed as it results in exceeding approved Total Regional Cores quota.", "Quota", false, "quota"},
+	"a quota, google":              {"Error: Error waiting for instance to create: Quota 'CPUS' exceeded.  Limit: 24.0 in region europe-west1.", "Quota", false, "quota"},
+	"no capacity":                  {"Error: creating EC2 Instance: api error InsufficientInstanceCapacity: We currently do not have sufficient m5.large capacity in the Availability Zone you requested", "Quota", false, "zone"},
+	"no credentials, aws":          {"Error: No valid credential sources found\n\nPlease see https://registry.terraform.io/providers/hashicorp/aws\nfor more information about providing credentials.\n\nError: failed to refresh cached credentials, no EC2 IMDS role found, operation error ec2imds: GetMetadata, request canceled, context deadline exceeded", "Credentials", false, "credentials"},
+	"expired, aws":                 {"Error: reading EKS Cluster (x): operation error EKS: DescribeCluster, https response error StatusCode: 403, RequestID: x, api error ExpiredTokenException: The security token included in the request is expired", "Credentials", false, "credentials"},
+	"no credentials, azure":        {"Error: unable to build authorizer for Resource Manager API: could not configure AzureCli Authorizer: AADSTS700082: The refresh token has expired", "Credentials", false, "credentials"},
+	"no credentials, google":       {"Error: Attempted to load application default credentials since neither `credentials` nor `access_token` was set in the provider block.  No credentials loaded. google: could not find default credentials.", "Credentials", false, "credentials"},
+	"no credentials, linode":       {"Error: failed to get Linode account: [401] Invalid Token", "Credentials", false, "credentials"},
+	"no credentials, kubernetes":   {"Error: Unauthorized\n\n  with kubernetes_namespace.x,\n  on main.tf line 1:\n   1: x\n", "Credentials", false, "credentials"},
+	"no kubernetes configuration":  {"Error: Failed to initialize kubernetes configuration: invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable\n", "Credentials", false, "KUBE_CONFIG_PATH"},
+	"a missing kubeconfig":         {"Error: Failed to get existing workspaces: Get \"http://localhost/api/v1/namespaces/default/secrets?labelSelector=tfstate%3Dtrue\": dial tcp 127.0.0.1:80: connect: connection refused\n", "StateBackend", false, "KUBE_CONFIG_PATH"},
+	"a provider without a cluster": {"Error: Get \"http://localhost/api/v1/namespaces/x\": dial tcp [::1]:80: connect: connection refused\n\n  with kubernetes_namespace.x,\n  on main.tf line 1:\n   1: x\n", "Credentials", false, "KUBE_CONFIG_PATH"},
+	"no key for a module":          {"Error: Failed to download module\n\nCould not download module \"x\" (main.tf:1) source code from\n\"git::ssh://git@github.com/x/y\": error downloading: git exited with 128:\nPermission denied (publickey).\nfatal: Could not read from remote repository.", "Credentials", false, "credentials"},
+	"not permitted, aws":           {"Error: creating IAM Role (x): operation error IAM: CreateRole, https response error StatusCode: 403, RequestID: x, api error AccessDenied: User: arn:aws:sts::1:assumed-role/x is not authorized to perform: iam:CreateRole on resource: y because no identity-based policy allows the iam:CreateRole action", "Permission", false, "permission"},
+	"not permitted, azure":         {"Error: creating Resource Group \"x\": unexpected status 403 (403 Forbidden) with error: AuthorizationFailed: The client 'x' with object id 'x' does not have authorization to perform action 'Microsoft.Resources/subscriptions/resourcegroups/write'", "Permission", false, "permission"},
+	"not permitted, google":        {"Error: Error creating Network: googleapi: Error 403: Required 'compute.networks.create' permission for 'projects/x/global/networks/y', forbidden", "Permission", false, "permission"},
+	"a file that is another's":     {"Error: Invalid function argument\n\n  on main.tf line 1, in output \"x\":\n   1: output\n\nInvalid value for \"path\" parameter: failed to read \"/var/lib/x\": open\n/var/lib/x/key: permission denied.", "Permission", false, "agent's user"},
 
 	"a service that is down": {"Error: reading S3 Bucket (x): operation error S3: HeadBucket, https response error StatusCode: 503, RequestID: x, api error ServiceUnavailable: Service Unavailable", "ServiceUnavailable", true, "status"},
 	"an error of Google's":   {"Error: Error reading Cluster: googleapi: Error 500: Internal error encountered., backendError", "ServiceUnavailable", true, "status"},
@@ -135,14 +138,39 @@ func TestSymptoms(t *testing.T) {
 // apart, each cause by what more than one of them says.
 func TestSymptomsOfClouds(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("testdata/said/clouds.txt")
+	seen := corpus(t, "clouds")
+	for _, cause := range []string{
+		"Credentials", "Permission", "Quota", "Throttled", "NotFound", "Conflict", "Network", "ResourceTimeout",
+		"InvalidConfiguration", "StateLocked", "ServiceUnavailable",
+	} {
+		if seen[cause] < 2 {
+			t.Errorf("%s: %d examples", cause, seen[cause])
+		}
+	}
+}
+
+// TestSymptomsOfRetries: what a library says of its own tries does not hide what
+// failed.
+func TestSymptomsOfRetries(t *testing.T) {
+	t.Parallel()
+	seen := corpus(t, "retries")
+	for _, cause := range []string{"Quota", "Throttled", "Network", "ServiceUnavailable", "StateBackend", "ResourceTimeout", "Permission"} {
+		if seen[cause] < 2 {
+			t.Errorf("%s: %d examples", cause, seen[cause])
+		}
+	}
+}
+
+// corpus tries a file of testdata/said, and returns how often it has each cause.
+func corpus(t *testing.T, name string) map[string]int {
+	t.Helper()
+	data, err := os.ReadFile("testdata/said/" + name + ".txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	e, _ := engineExecutor(t, nil)
-	blocks := strings.Split(string(data), "\n== ")[1:]
 	seen := map[string]int{}
-	for i, block := range blocks {
+	for i, block := range strings.Split(string(data), "\n== ")[1:] {
 		head, text, _ := strings.Cut(block, "\n")
 		what, source, ok := strings.Cut(head, " · ")
 		cause, passes, _ := strings.Cut(what, " ")
@@ -164,12 +192,22 @@ func TestSymptomsOfClouds(t *testing.T) {
 			}
 		})
 	}
-	for _, cause := range []string{
-		"Credentials", "Permission", "Quota", "Throttled", "NotFound", "Conflict", "Network", "ResourceTimeout",
-		"InvalidConfiguration", "StateLocked", "ServiceUnavailable",
-	} {
-		if seen[cause] < 2 {
-			t.Errorf("%s: %d examples", cause, seen[cause])
-		}
+	return seen
+}
+
+// TestColoursAreTakenOut: engines colour some of what they say in spite of -no-color.
+func TestColoursAreTakenOut(t *testing.T) {
+	t.Parallel()
+	e, _ := engineExecutor(t, nil)
+	const text = "\n\x1b[31mError: \x1b[0m\x1b[1mFailed to save state\x1b[0m\n\nError saving state: \x1b[31mFailed to persist\x1b[0m state\nto backend.\n"
+	s := newMemorySession(map[string]string{"main.tf": "", "said": text, "fake": "plan fail-with said\n"})
+	s.state = "http://127.0.0.1:1/x"
+	got := e.Execute(t.Context(), engineAssignment("run-colours", holdfast.RunPlan), s)
+	f := got.Failure
+	if f == nil || len(f.Diagnostics) != 1 || f.Diagnostics[0].Summary != "Failed to save state" {
+		t.Fatalf("got %+v", f)
+	}
+	if f.Detail != "Error saving state: Failed to persist state\nto backend." || strings.Contains(f.Summary, "\x1b") {
+		t.Errorf("got %q: %q", f.Summary, f.Detail)
 	}
 }

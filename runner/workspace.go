@@ -15,12 +15,14 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
 // Limits of a bundle besides ExecutorOptions.MaxBundle.
 const (
 	maxBundleEntries = 200_000
 	maxBundlePath    = 4096
+	maxBundleDepth   = 100 // folders; of those below folders.MaxDepth some are an engine's
 )
 
 // Unpack extracts a gzipped tar below dir, which must exist. Nothing is ever
@@ -28,6 +30,11 @@ const (
 // do. Folders .terraform and files errored.tfstate are left out: they are the
 // engine's.
 func Unpack(ctx context.Context, r io.Reader, dir string, limit int64) error {
+	return unpack(ctx, r, dir, limit, engines)
+}
+
+// unpack is Unpack, and leaves out what skip says.
+func unpack(ctx context.Context, r io.Reader, dir string, limit int64, skip func(name string) bool) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -53,10 +60,10 @@ func Unpack(ctx context.Context, r io.Reader, dir string, limit int64) error {
 		if n >= maxBundleEntries {
 			return fmt.Errorf("more than %d entries", maxBundleEntries)
 		}
-		name, skip, err := entryName(h.Name)
+		name, err := entryName(h.Name)
 		if err != nil {
 			return err
-		} else if skip {
+		} else if name == "." || skip(name) {
 			continue
 		}
 		h.Name = name
@@ -80,21 +87,29 @@ func Unpack(ctx context.Context, r io.Reader, dir string, limit int64) error {
 	return nil
 }
 
-// entryName returns the clean name of an entry, and whether to leave it out.
-func entryName(name string) (clean string, skip bool, err error) {
+// entryName returns the clean name of an entry.
+func entryName(name string) (string, error) {
 	if len(name) > maxBundlePath {
-		return "", false, fmt.Errorf("a name of %d bytes", len(name))
+		return "", fmt.Errorf("a name of %d bytes", len(name))
 	}
-	clean = path.Clean(strings.TrimSuffix(name, "/"))
-	if clean == "." {
-		return "", true, nil
+	clean := path.Clean(strings.TrimSuffix(name, "/"))
+	if clean != "." && (!filepath.IsLocal(clean) || strings.ContainsAny(clean, "\x00\\")) {
+		return "", fmt.Errorf("name %q leads out of the bundle", name)
 	}
-	if !filepath.IsLocal(clean) || strings.ContainsAny(clean, "\x00\\") {
-		return "", false, fmt.Errorf("name %q leads out of the bundle", name)
+	if strings.Count(clean, "/") > maxBundleDepth {
+		return "", fmt.Errorf("a name with more than %d folders", maxBundleDepth)
 	}
-	// A state that could not be saved is one of this attempt's engine.
-	return clean, slices.Contains(strings.Split(clean, "/"), ".terraform") || path.Base(clean) == holdfast.ArtefactErrored, nil
+	return clean, nil
 }
+
+// engines reports whether an entry of a bundle is the engine's. A state that could
+// not be saved is one of this attempt's engine.
+func engines(name string) bool {
+	return slices.Contains(strings.Split(name, "/"), ".terraform") || path.Base(name) == holdfast.ArtefactErrored
+}
+
+// noEntry leaves nothing out.
+func noEntry(string) bool { return false }
 
 func unpackEntry(root *os.Root, h *tar.Header, r io.Reader) error {
 	switch h.Typeflag {
@@ -146,19 +161,8 @@ func unpackLink(root *os.Root, h *tar.Header) error {
 	return nil
 }
 
-// removeAll removes dir even if folders in it are read-only.
-func removeAll(dir string) error {
-	if err := os.RemoveAll(dir); err == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			_ = os.Chmod(name, 0o700) //nolint:gosec // a folder of ours that is about to go
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
-}
+// removeAll removes dir, whatever an engine has made of it.
+func removeAll(dir string) error { return folders.Remove(context.Background(), dir) }
 
 // inside returns dir joined with the slash-separated name, an error if that
 // leads out of dir.

@@ -65,6 +65,8 @@ func TestBundleStaysInside(t *testing.T) {
 		"links that add up":      {data: archive(symlink("a/b", "../c/d"), symlink("c/d", "..")), fault: ""},
 		"writing through a link": {data: archive(symlink("x", "."), regular("x/main.tf", "")), words: "file exists"},
 		"chain that leads out":   {data: archive(regular("d/e/f", ""), symlink("a", "d/e"), symlink("b", "a/../../../x")), words: "leads out"},
+		"deep":                   {data: archive(regular(strings.Repeat("d/", 100)+"main.tf", ""))},
+		"too deep":               {data: archive(regular(strings.Repeat("d/", 101)+"main.tf", "")), words: "more than 100 folders"},
 		"twice the same":         {data: archive(regular("x", "1"), regular("x", "2")), words: "file exists"},
 		"hard link":              {data: archive(tar.Header{Typeflag: tar.TypeLink, Name: "x", Linkname: "/etc/passwd"}), words: "not allowed"},
 		"device":                 {data: archive(tar.Header{Typeflag: tar.TypeChar, Name: "x"}), words: "not allowed"},

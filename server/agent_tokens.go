@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,7 +19,9 @@ type AgentToken struct {
 	Name   string   // shown in the audit trail
 	SHA256 [32]byte // as HashToken gives it
 	// Agent is the only id that its holder may claim with. Empty means that the id
-	// is Name, or begins with Name and a slash: several agents share the token.
+	// is Name, or begins with Name and a slash: several agents share the token. An id
+	// that two tokens could have so is that of the longer name alone, and one that is
+	// the Agent of a token is that token's.
 	Agent string
 	// Kinds are the kinds of runs that its holder may claim; at least one.
 	Kinds []holdfast.RunKind
@@ -34,6 +35,13 @@ func checkAgentTokens(tokens []AgentToken) error {
 	plain := make([]Token, len(tokens))
 	for i, t := range tokens {
 		plain[i] = Token{Name: t.Name, SHA256: t.SHA256}
+		if err := holdfast.CheckAgentID(t.Name); err != nil && t.Name != "" {
+			errs = append(errs, fmt.Errorf("token %q: its name %w", t.Name, err))
+		}
+		bound := func(other AgentToken) bool { return t.Agent != "" && other.Agent == t.Agent }
+		if first := slices.IndexFunc(tokens, bound); first >= 0 && first < i {
+			errs = append(errs, fmt.Errorf("tokens %q and %q are both that of agent %q", tokens[first].Name, t.Name, t.Agent))
+		}
 		if len(t.Kinds) == 0 {
 			errs = append(errs, fmt.Errorf("token %q is bound to no kind of run", t.Name))
 		}
@@ -55,6 +63,7 @@ func (s *Server) agentToken(c *gin.Context) (AgentToken, bool) {
 	if !ok {
 		return AgentToken{}, false
 	}
+	Known(c.Request.Context())
 	i := slices.IndexFunc(s.opts.AgentTokens, func(t AgentToken) bool { return t.Name == found.Name })
 	return s.opts.AgentTokens[i], true
 }
@@ -64,16 +73,36 @@ const (
 	refusedToken = "token" // missing or unknown
 	refusedAgent = "agent" // the id is another agent's
 	refusedKind  = "kind"  // the token is not bound to it
+	refusedTaken = "taken" // another living process has the id
 )
 
-// bind holds a claim against the token that it came with. A claim that names no
+// ownerOf returns the token whose alone an agent's id is: the one that is bound to
+// the id, else the one with the longest name that the id is, or is below.
+func ownerOf(tokens []AgentToken, id string) (owner AgentToken, ok bool) {
+	for _, t := range tokens {
+		switch {
+		case t.Agent == id:
+			return t, true
+		case t.Agent != "" || id != t.Name && !strings.HasPrefix(id, t.Name+"/"):
+		case !ok || len(t.Name) > len(owner.Name):
+			owner, ok = t, true
+		}
+	}
+	return owner, ok
+}
+
+// bindClaim holds a claim against the token that it came with. A claim that names no
 // kinds is for those of the token; one that asks for more than the token allows
 // is refused as a whole: why is one of the words above, and text says it.
-func (t AgentToken) bind(req *holdfast.ClaimRequest) (why, text string) {
+func (s *Server) bindClaim(t AgentToken, req *holdfast.ClaimRequest) (why, text string) {
+	owner, owned := ownerOf(s.opts.AgentTokens, req.Agent)
 	switch {
-	case t.Agent != "" && req.Agent != t.Agent:
+	case owned && owner.Name == t.Name:
+	case t.Agent != "":
 		return refusedAgent, fmt.Sprintf("token %q is that of agent %q", t.Name, t.Agent)
-	case t.Agent == "" && req.Agent != t.Name && !strings.HasPrefix(req.Agent, t.Name+"/"):
+	case req.Agent == t.Name, strings.HasPrefix(req.Agent, t.Name+"/"):
+		return refusedAgent, fmt.Sprintf("agents with the id %s have another token than %q", req.Agent, t.Name)
+	default:
 		return refusedAgent, fmt.Sprintf("token %[1]q is for agents with the id %[1]s or %[1]s/…", t.Name)
 	}
 	for _, kind := range req.Kinds {
@@ -84,7 +113,7 @@ func (t AgentToken) bind(req *holdfast.ClaimRequest) (why, text string) {
 	if len(req.Kinds) == 0 {
 		req.Kinds = slices.Clone(t.Kinds)
 	}
-	req.Projects = slices.Clone(t.Projects)
+	req.Projects, req.Bound = slices.Clone(t.Projects), slices.Clone(t.Kinds)
 	return "", ""
 }
 
@@ -121,7 +150,7 @@ func (r *refusals) due(key string, now time.Time) bool {
 
 // refuseClaim counts a claim that asked for too much, and puts it on record at
 // most once a minute for each token and reason. Agent is the caller's word.
-func (s *Server) refuseClaim(ctx context.Context, token, agent, why, text string) {
+func (s *Server) refuseClaim(c *gin.Context, token, agent, why, text string) {
 	if s.opts.ClaimRefused != nil {
 		s.opts.ClaimRefused(why)
 	}
@@ -129,7 +158,8 @@ func (s *Server) refuseClaim(ctx context.Context, token, agent, why, text string
 		return
 	}
 	agent = fmt.Sprintf("%.100q", agent)
-	s.opts.Logger.WarnContext(ctx, "claim was refused", "token", token, "agent", agent, "reason", why, "detail", text)
+	ctx := c.Request.Context()
+	s.opts.Logger.WarnContext(ctx, "claim was refused", "token", token, "agent", agent, "from", c.RemoteIP(), "reason", why, "detail", text)
 	if s.opts.Audit == nil || token == "" {
 		return
 	}

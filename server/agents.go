@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -31,6 +33,7 @@ func (s *Server) agentRoutes() http.Handler {
 	e := s.engine(true)
 	v1 := e.Group("/agent/v1")
 	v1.POST("/claims", s.claim)
+	v1.POST("/presence", s.present)
 	attempt := v1.Group("/runs/:run/attempts/:attempt")
 	attempt.POST("/heartbeat", s.heartbeat)
 	attempt.POST("/logs", s.appendLog)
@@ -45,25 +48,83 @@ func (s *Server) agentRoutes() http.Handler {
 	return e
 }
 
-func (s *Server) claim(c *gin.Context) {
+// claimant returns what an agent says of itself, held against its token; false if
+// it was refused.
+func (s *Server) claimant(c *gin.Context) (holdfast.ClaimRequest, AgentToken, bool) {
+	var req holdfast.ClaimRequest
 	token, ok := s.agentToken(c)
 	if !ok {
-		s.refuseClaim(c.Request.Context(), "", "", refusedToken, "agent token missing or unknown")
-		s.fail(c, fmt.Errorf("agent token missing or unknown: %w", holdfast.ErrUnauthorized))
-		return
+		text := "agent token missing or unknown"
+		s.refuseClaim(c, "", "", refusedToken, text)
+		s.fail(c, fmt.Errorf("%s: %w", text, holdfast.ErrUnauthorized))
+		return req, token, false
 	}
-	var req holdfast.ClaimRequest
 	if err := decode(c, &req, false); err != nil {
 		s.fail(c, err)
-		return
+		return req, token, false
 	}
 	if req.Agent == "" {
 		s.fail(c, badRequest("claim names no agent"))
+		return req, token, false
+	}
+	if err := holdfast.CheckAgentID(req.Agent); err != nil {
+		s.fail(c, badRequest("agent id %.100q %v", req.Agent, err))
+		return req, token, false
+	}
+	if why, text := s.bindClaim(token, &req); why != "" {
+		s.refuseClaim(c, token.Name, req.Agent, why, text)
+		s.fail(c, fmt.Errorf("%s: %w", text, holdfast.ErrForbidden))
+		return req, token, false
+	}
+	for _, word := range []*string{&req.Host, &req.Version, &req.Platform, &req.Isolation, &req.Process, &req.Folder} {
+		*word = plainWord(*word)
+	}
+	if req.Process == "" || req.Folder == "" {
+		// Without them nobody could tell it from another agent with this id.
+		s.fail(c, badRequest("claim names no process or no folder: the agent is older than this server, or no agent of ours"))
+		return req, token, false
+	}
+	return req, token, true
+}
+
+// plainWord is what an agent says of itself, fit for a table, a log and a label.
+func plainWord(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r <= ' ' || r >= 0x7f {
+			return -1
+		}
+		return r
+	}, s)
+	return s[:min(len(s), 100)]
+}
+
+func (s *Server) present(c *gin.Context) {
+	req, token, ok := s.claimant(c)
+	if !ok {
 		return
 	}
-	if why, text := token.bind(&req); why != "" {
-		s.refuseClaim(c.Request.Context(), token.Name, req.Agent, why, text)
-		s.fail(c, fmt.Errorf("%s: %w", text, holdfast.ErrForbidden))
+	if err := s.opts.Registry.Present(c.Request.Context(), req); err != nil {
+		s.failClaim(c, token, req, err)
+		return
+	}
+	s.noContent(c)
+}
+
+// failClaim answers a claim with err. A second agent of an id is told of, too: its
+// operator may look at the server only.
+func (s *Server) failClaim(c *gin.Context, token AgentToken, req holdfast.ClaimRequest, err error) {
+	var taken *holdfast.AgentTakenError
+	if errors.As(err, &taken) {
+		s.refuseClaim(c, token.Name, req.Agent, refusedTaken, fmt.Sprintf("refused on %s: %s", cmp.Or(req.Host, "an unknown host"), taken))
+		s.fail(c, taken)
+		return
+	}
+	s.fail(c, fmt.Errorf("claim: %w", err))
+}
+
+func (s *Server) claim(c *gin.Context) {
+	req, token, ok := s.claimant(c)
+	if !ok {
 		return
 	}
 	if s.isStopping() {
@@ -81,7 +142,7 @@ func (s *Server) claim(c *gin.Context) {
 	case err != nil && s.isStopping():
 		s.noContent(c) // it waited, and there will be nothing any more
 	case err != nil:
-		s.fail(c, fmt.Errorf("claim: %w", err))
+		s.failClaim(c, token, req, err)
 	default:
 		c.JSON(http.StatusOK, assignment)
 	}
@@ -193,7 +254,13 @@ func (s *Server) putArtefact(c *gin.Context) {
 		s.fail(c, fmt.Errorf("a %s run leaves no artefact %q: %w", who.run.Kind, name, holdfast.ErrForbidden))
 		return
 	}
-	body := &trackedReader{Reader: http.MaxBytesReader(c.Writer, c.Request.Body, s.opts.MaxArtefactBytes)}
+	if !s.uploads.begin(who.ref) {
+		s.fail(c, fmt.Errorf("another artefact of attempt %d of run %s is on its way: %w", who.ref.Attempt, who.ref.Run, holdfast.ErrUnavailable))
+		return
+	}
+	defer s.uploads.end(who.ref)
+	limit := min(s.opts.MaxArtefactBytes, holdfast.ArtefactLimit(name))
+	body := &trackedReader{Reader: http.MaxBytesReader(c.Writer, c.Request.Body, limit)}
 	err = s.opts.Blobs.PutArtefact(c.Request.Context(), who.ref, name, body)
 	switch {
 	case body.err != nil:
@@ -276,7 +343,12 @@ func (s *Server) artefact(c *gin.Context) {
 			return
 		}
 	}
-	data, err := s.opts.Blobs.Artefact(c.Request.Context(), id, name)
+	var data io.ReadCloser
+	if job := who.run.State; job != nil && job.Action == holdfast.StatePush && id == who.run.ID && name == holdfast.ArtefactErrored {
+		data, err = s.opts.Blobs.OpenUnsaved(c.Request.Context(), job.Unsaved) // what it is to push
+	} else {
+		data, err = s.opts.Blobs.Artefact(c.Request.Context(), id, name)
+	}
 	if err != nil {
 		s.fail(c, fmt.Errorf("open %s of run %s: %w", name, id, err))
 		return

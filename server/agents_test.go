@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -33,7 +34,7 @@ var everyKind = []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast
 
 func options(w *world) server.Options {
 	return server.Options{
-		Dispatcher: w, Blobs: w, States: w, Records: w, Commander: w, Posts: w,
+		Dispatcher: w, Registry: w, Blobs: w, States: w, Records: w, Commander: w, Posts: w,
 		AgentTokens: []server.AgentToken{{Name: "a", SHA256: server.HashToken(agentToken), Kinds: everyKind}},
 		APITokens: []server.Token{
 			{Name: "vera", Role: server.RoleViewer, SHA256: server.HashToken(viewerToken)},
@@ -88,6 +89,9 @@ func request(t testing.TB, method, url, token, body string, headers ...string) a
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		return answer{res.StatusCode, res.Header, ""} // it has no end
+	}
 	data, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -117,17 +121,17 @@ func TestClaim(t *testing.T) {
 		want        int
 		wantError   string
 	}{
-		"a run":            {token: agentToken, body: `{"agent":"a/1","wait":1000000000}`, queued: true, want: 200},
-		"nothing to do":    {token: agentToken, body: `{"agent":"a/1","wait":1000000}`, want: 204},
-		"unknown fields":   {token: agentToken, body: `{"agent":"a/1","wait":1000000000,"new":true}`, queued: true, want: 200},
-		"no token":         {body: `{"agent":"a/1"}`, want: 401, wantError: "agent token missing or unknown"},
-		"an API token":     {token: adminToken, body: `{"agent":"a/1"}`, want: 401, wantError: "agent token"},
+		"a run":            {token: agentToken, body: `{"agent":"a/1","wait":1000000000,"process":"p","folder":"f"}`, queued: true, want: 200},
+		"nothing to do":    {token: agentToken, body: `{"agent":"a/1","wait":1000000,"process":"p","folder":"f"}`, want: 204},
+		"unknown fields":   {token: agentToken, body: `{"agent":"a/1","wait":1000000000,"new":true,"process":"p","folder":"f"}`, queued: true, want: 200},
+		"no token":         {body: `{"agent":"a/1","process":"p","folder":"f"}`, want: 401, wantError: "agent token missing or unknown"},
+		"an API token":     {token: adminToken, body: `{"agent":"a/1","process":"p","folder":"f"}`, want: 401, wantError: "agent token"},
 		"no agent":         {token: agentToken, body: `{}`, want: 400, wantError: "names no agent"},
 		"not JSON":         {token: agentToken, body: `agent`, want: 400, wantError: "not what is expected"},
 		"two values":       {token: agentToken, body: `{"agent":"a"}{}`, want: 400, wantError: "more than one"},
-		"out of reach":     {token: agentToken, body: `{"agent":"a/1"}`, fail: fmt.Errorf("redis: %w", holdfast.ErrUnavailable), want: 503, wantError: "redis"},
-		"our own trouble":  {token: agentToken, body: `{"agent":"a/1"}`, fail: errors.New("sql: secret detail"), want: 500, wantError: "internal error"},
-		"larger than wait": {token: agentToken, body: `{"agent":"a/1","wait":9000000000000}`, queued: true, want: 200},
+		"out of reach":     {token: agentToken, body: `{"agent":"a/1","process":"p","folder":"f"}`, fail: fmt.Errorf("redis: %w", holdfast.ErrUnavailable), want: 503, wantError: "redis"},
+		"our own trouble":  {token: agentToken, body: `{"agent":"a/1","process":"p","folder":"f"}`, fail: errors.New("sql: secret detail"), want: 500, wantError: "internal error"},
+		"larger than wait": {token: agentToken, body: `{"agent":"a/1","wait":9000000000000,"process":"p","folder":"f"}`, queued: true, want: 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -244,8 +248,61 @@ func TestArtefactLimits(t *testing.T) {
 	if got := request(t, "PUT", path, token, "12345678901"); got.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("11 bytes = %d %s, want 413", got.status, got.body)
 	}
+	small := url + "/agent/v1/runs/run-1/attempts/1/artefacts/"
+	for name, want := range map[string]int{"lock.hcl": 204, "modules": 204, "plan": 403, "anything": 403, "summary": 403} {
+		if got := request(t, "PUT", small+name, token, "x"); got.status != want {
+			t.Errorf("%s = %d %s, want %d", name, got.status, got.body, want)
+		}
+	}
+	other := w.start(planRun("run-2")) // whose code no apply is to use
+	if got := request(t, "PUT", url+"/agent/v1/runs/run-2/attempts/1/artefacts/modules", other, "x"); got.status != http.StatusForbidden {
+		t.Errorf("modules of a plan = %d %s, want 403", got.status, got.body)
+	}
 	if got := request(t, "PUT", path, token, "1234567890"); got.status != http.StatusNoContent {
 		t.Errorf("10 bytes = %d %s, want 204", got.status, got.body)
+	}
+}
+
+// TestArtefactsAreBounded: each by its name, and what is on its way by there being
+// one at a time, so that what an attempt leaves is bounded by their sum.
+func TestArtefactsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	token, other := w.start(applyRun("run-1")), w.start(planRun("run-2"))
+	url := serve(t, newServer(t, w).Agents()) + "/agent/v1/runs/"
+	size := int(holdfast.ArtefactLimit(holdfast.ArtefactLockFile))
+	for more, want := range map[int]int{0: http.StatusNoContent, 1: http.StatusRequestEntityTooLarge} {
+		body := strings.Repeat("x", size+more)
+		if got := request(t, "PUT", url+"run-1/attempts/1/artefacts/lock.hcl", token, body); got.status != want {
+			t.Errorf("%d bytes more than the limit = %d %s, want %d", more, got.status, got.body, want)
+		}
+	}
+
+	r, half := io.Pipe()
+	answered := make(chan int, 1)
+	go func() {
+		req, _ := http.NewRequestWithContext(t.Context(), "PUT", url+"run-1/attempts/1/artefacts/document", r)
+		req.Header.Set("Authorization", "Bearer "+token)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			answered <- 0
+			return
+		}
+		res.Body.Close()
+		answered <- res.StatusCode
+	}()
+	_, _ = half.Write([]byte("half"))
+	for got := 0; got != http.StatusServiceUnavailable; { // until the first one has begun
+		if got = request(t, "PUT", url+"run-1/attempts/1/artefacts/lock.hcl", token, "x").status; got != http.StatusServiceUnavailable && got != http.StatusNoContent {
+			t.Fatalf("a second upload = %d", got)
+		}
+	}
+	if got := request(t, "PUT", url+"run-2/attempts/1/artefacts/lock.hcl", other, "x"); got.status != http.StatusNoContent {
+		t.Errorf("an upload of another attempt = %d %s", got.status, got.body)
+	}
+	half.Close()
+	if got := <-answered; got != http.StatusNoContent {
+		t.Errorf("the first upload = %d", got)
 	}
 }
 
@@ -367,4 +424,52 @@ func (r *slowReader) Read(p []byte) (int, error) {
 	n := copy(p, r.rest)
 	r.rest = r.rest[n:]
 	return n, nil
+}
+
+// TestSecondAgentOfAnID: it is refused with what to do, which the server's log and its
+// audit trail have as well.
+func TestSecondAgentOfAnID(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"claims", "presence"} {
+		w, log := newWorld(), &strings.Builder{}
+		w.failWith = &holdfast.AgentTakenError{Agent: "here/plan", Host: "first-host"}
+		url := serve(t, newServer(t, w, guarded(w), func(o *server.Options) {
+			o.Logger = slog.New(slog.NewTextHandler(log, nil))
+		}).Agents())
+		var got answer
+		for range 3 {
+			got = request(t, "POST", url+"/agent/v1/"+path, "plan-token", `{"agent":"here/plan","host":"second-host","process":"p","folder":"f"}`)
+		}
+		if got.status != http.StatusConflict || !strings.Contains(got.body, "first-host") || !strings.Contains(got.body, "--id") {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+		for what, text := range map[string]string{"log": log.String(), "audit trail": fmt.Sprint(w.audit)} {
+			if strings.Count(text, "first-host") != 1 || !strings.Contains(text, "second-host") || !strings.Contains(text, "--id") {
+				t.Errorf("%s: the %s says %s", path, what, text)
+			}
+		}
+	}
+}
+
+// TestReadinessTellsOfAgents: how many of which kind there are, and what is lacking,
+// but not their names: it is for everybody. A lack keeps nobody away.
+func TestReadinessTellsOfAgents(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.agents = []holdfast.AgentStatus{
+		{ID: "secret-name-1", Living: true, Kinds: []holdfast.RunKind{"plan", "drift"}, Isolation: "slots"},
+		{ID: "secret-name-2", Living: true, Kinds: []holdfast.RunKind{"drift", "plan"}, Isolation: "slots"},
+		{ID: "secret-name-3", Kinds: []holdfast.RunKind{"apply"}, Isolation: "slots"},
+	}
+	url := serve(t, newServer(t, w, func(o *server.Options) {
+		o.Lacking = func() []string { return []string{"no living agent executes apply runs"} }
+	}).API())
+	got := request(t, "GET", url+"/readyz", "", "")
+	want := `{"ready":true,"warnings":["no living agent executes apply runs"],"agents":[{"kinds":["drift","plan"],"isolation":"slots","count":2}]}`
+	if got.status != http.StatusOK || got.body != want {
+		t.Errorf("%d %s, want %s", got.status, got.body, want)
+	}
+	if list := request(t, "GET", url+"/api/v1/agents", viewerToken, ""); list.status != http.StatusOK || strings.Count(list.body, "secret-name") != 3 {
+		t.Errorf("agents: %d %s", list.status, list.body)
+	}
 }

@@ -21,9 +21,10 @@ const maxItems = 1000
 
 func (s *Server) apiRoutes() http.Handler {
 	e := s.engine(false)
-	e.GET("/readyz", s.ready)
+	open := e.Group("", s.requireHost)
+	open.GET("/readyz", s.ready)
 	if s.opts.Metrics != nil {
-		e.GET("/metrics", gin.WrapH(s.opts.Metrics))
+		open.GET("/metrics", gin.WrapH(s.opts.Metrics))
 	}
 	s.pageRoutes(e)
 	v1 := e.Group("/api/v1")
@@ -48,6 +49,8 @@ func (s *Server) apiRoutes() http.Handler {
 	view.GET("/runs/:run/log", s.getLog)
 	view.GET("/pullrequests", s.listPullRequests)
 	view.GET("/pullrequests/get", s.getPullRequest)
+	view.GET("/agents", s.listAgents)
+	view.GET("/events", s.streamEvents)
 	view.GET("/audit", s.listAudit)
 	view.GET("/locks/:cluster", s.getLock)
 
@@ -62,6 +65,7 @@ func (s *Server) apiRoutes() http.Handler {
 	operate.POST("/suspend", s.suspendAll(true))
 	operate.POST("/resume", s.suspendAll(false))
 	operate.DELETE("/locks/:cluster", s.deleteLock)
+	s.stateRoutes(view, operate)
 	return e
 }
 
@@ -201,7 +205,35 @@ func (s *Server) getPullRequest(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
+	if answer.Refused, err = s.refusedPosts(ctx, ref); err != nil {
+		s.fail(c, err)
+		return
+	}
 	c.JSON(http.StatusOK, answer)
+}
+
+// refusedPosts is what the forge does not take of what a pull request shall show.
+func (s *Server) refusedPosts(ctx context.Context, ref holdfast.PullRequestRef) ([]RefusedPost, error) {
+	posts, err := s.opts.Posts.Posts(ctx, holdfast.PostFilter{PullRequest: ref})
+	if err != nil {
+		return nil, fmt.Errorf("list posts of %s: %w", ref, err)
+	}
+	var refused []RefusedPost
+	for _, post := range posts {
+		if !post.GivenUp {
+			continue
+		}
+		what := "of " + ref.String()
+		switch post.Kind {
+		case holdfast.PostStatus, holdfast.PostCheck:
+			what = post.Status.Context + " of " + post.Status.Revision.Short()
+		case holdfast.PostReaction:
+			what = string(post.Reaction) + " at comment " + post.CommentID
+		default: // one comment, answers, an issue
+		}
+		refused = append(refused, RefusedPost{Kind: post.Kind, What: what, Reason: post.LastError})
+	}
+	return refused, nil
 }
 
 // comments returns those of the local forge, else the one that we posted
@@ -276,6 +308,14 @@ func (s *Server) posted(ctx context.Context, key string) (holdfast.Post, bool, e
 		return holdfast.Post{}, false, fmt.Errorf("read post %s: %w", key, err)
 	}
 	return post, true, nil
+}
+
+func (s *Server) listAgents(c *gin.Context) {
+	if !s.knownQuery(c) {
+		return
+	}
+	agents, err := s.opts.Registry.Agents(c.Request.Context())
+	list(s, c, agents, err)
 }
 
 func (s *Server) listAudit(c *gin.Context) {

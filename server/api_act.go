@@ -143,13 +143,20 @@ func (s *Server) postReconcile(c *gin.Context) {
 func (s *Server) suspend(suspended bool) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ctx, name := c.Request.Context(), c.Param("name")
-		if err := s.opts.Commander.Suspend(ctx, name, suspended, caller(c).Name); err != nil {
-			s.fail(c, fmt.Errorf("cluster %q: %w", name, err))
+		var req SuspendClusterRequest
+		if c.Request.ContentLength != 0 {
+			if err := decode(c, &req, true); err != nil {
+				s.fail(c, err)
+				return
+			}
+		}
+		if err := s.opts.Commander.Suspend(ctx, name, suspended, caller(c).Name, req.Reason); err != nil {
+			s.failCluster(c, err)
 			return
 		}
 		record, err := s.opts.Records.Cluster(ctx, name)
 		if err != nil {
-			s.fail(c, fmt.Errorf("cluster %q: %w", name, err))
+			s.failCluster(c, err)
 			return
 		}
 		c.JSON(http.StatusOK, showCluster(record))
@@ -226,9 +233,15 @@ func (s *Server) listSuspensions(c *gin.Context) {
 	}
 	summaries, err := s.opts.Records.ClusterSummaries(ctx, holdfast.ClusterFilter{})
 	for _, summary := range summaries {
-		if summary.Suspended {
-			answers = append(answers, SuspensionAnswer{Cluster: summary.Name})
+		if !summary.Suspended {
+			continue
 		}
+		var record holdfast.ClusterRecord
+		if record, err = s.opts.Records.Cluster(ctx, summary.Name); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			break
+		}
+		err = nil
+		answers = append(answers, SuspensionAnswer{Cluster: summary.Name, Reason: record.SuspendedWhy})
 	}
 	list(s, c, answers, err)
 }

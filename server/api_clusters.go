@@ -31,6 +31,9 @@ func clusterFilter(c *gin.Context) (filter holdfast.ClusterFilter, all bool, err
 		Waiting:     c.Query("waiting"),
 		Drift:       holdfast.DriftStatus(c.Query("drift")),
 	}
+	if filter.Phase != "" && !slices.Contains(holdfast.Phases(), filter.Phase) {
+		return filter, false, badRequest("phase %q: want one of %v", filter.Phase, holdfast.Phases())
+	}
 	known := []holdfast.DriftStatus{"", holdfast.DriftNone, holdfast.DriftFound, holdfast.DriftFailed}
 	if !slices.Contains(known, filter.Drift) {
 		return filter, false, badRequest("drift %q: want none, drifted or failed", filter.Drift)

@@ -92,7 +92,7 @@ func lineOf(s holdfast.ClusterSummary) DriftLine {
 	return DriftLine{
 		Cluster: s.Name, Owner: s.Owner, Project: s.Project, Environment: s.Environment,
 		State:      holdfast.DriftState{Status: s.Drift, Counts: s.DriftCounts, CheckedAt: s.CheckedAt, Due: s.DriftDue},
-		NotApplied: s.Applied != "" && !s.UpToDate, Waiting: s.Waiting,
+		NotApplied: s.Applied.Revision != "" && !s.UpToDate, Waiting: s.Waiting,
 	}
 }
 

@@ -30,7 +30,7 @@ func TestDriftList(t *testing.T) {
 	record := func(name string, status holdfast.DriftStatus, onDrift string) {
 		w.clusters[name] = holdfast.ClusterRecord{
 			Name: name, Owner: "shop", Drift: holdfast.DriftState{Status: status, Failures: 2},
-			Desired: holdfast.Desired{SourceDigest: "sha256:2", Document: holdfast.Cluster{Name: name, Project: "p", Drift: holdfast.DriftPolicy{OnDrift: onDrift}}},
+			Desired: holdfast.Desired{SourceDigest: "sha256:2", Document: holdfast.Cluster{Name: name, Project: "p", Drift: holdfast.DriftSettings{OnDrift: onDrift}}},
 			Applied: holdfast.Applied{SourceDigest: "sha256:1"}, Waiting: "Unreviewed",
 		}
 		w.summaries = append(w.summaries, holdfast.ClusterSummary{Name: name, Drift: status})
@@ -130,6 +130,7 @@ func TestSuspensions(t *testing.T) {
 	w := newWorld()
 	w.suspensions = []holdfast.Suspension{{Project: "p", By: "otto", Reason: "freeze", At: now}}
 	w.summaries = []holdfast.ClusterSummary{{Name: "a"}, {Name: "b", Suspended: true}, {Name: "c", Project: "p"}}
+	w.clusters["b"] = holdfast.ClusterRecord{Name: "b", Suspended: true, SuspendedWhy: "it moves"}
 	got := decoded[server.List[server.SuspensionAnswer]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/suspensions", viewerToken, "")).Items
 	lines := decoded[server.List[holdfast.ClusterSummary]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/clusters?view=summary", viewerToken, "")).Items
 	if lines[0].Suspended || !lines[1].Suspended || !lines[2].Suspended {
@@ -139,7 +140,7 @@ func TestSuspensions(t *testing.T) {
 	if len(many) != 1 || many[0].Project != "p" {
 		t.Errorf("those of many clusters = %+v", many)
 	}
-	want := []server.SuspensionAnswer{{Project: "p", By: "otto", Reason: "freeze", At: now}, {Cluster: "b"}}
+	want := []server.SuspensionAnswer{{Project: "p", By: "otto", Reason: "freeze", At: now}, {Cluster: "b", Reason: "it moves"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("suspensions (-want +got):\n%s", diff)
 	}
@@ -174,6 +175,6 @@ func summary(i int) holdfast.ClusterSummary {
 		Name: fmt.Sprintf("cluster-%05d", i), Owner: "acme/clusters", Project: "payments", Environment: "production", Provider: "aws",
 		Labels: map[string]string{"team": "payments", "tier": "gold", "region": "eu-west-1"}, Template: "kubernetes@1.4.2",
 		Phase: holdfast.PhaseActive, UpToDate: true, Drift: holdfast.DriftFound, DriftCounts: holdfast.DriftCounts{Changed: i % 7},
-		CheckedAt: now, DriftDue: now.Add(time.Hour), Applied: "0123456789abcdef0123456789abcdef01234567", UpdatedAt: now,
+		CheckedAt: now, DriftDue: now.Add(time.Hour), Applied: holdfast.AppliedLine{Revision: "0123456789abcdef0123456789abcdef01234567"}, UpdatedAt: now,
 	}
 }

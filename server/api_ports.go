@@ -10,6 +10,7 @@ import (
 // record is a holdfast.ErrNotFound.
 type Records interface {
 	RunRecords
+	Feed
 
 	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
 	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
@@ -36,6 +37,15 @@ type RunRecords interface {
 	Plan(ctx context.Context, run string) (holdfast.Plan, error)
 }
 
+// Feed is what has changed, in order.
+type Feed interface {
+	// LastChange returns the number of the newest change; 0 if there was none.
+	LastChange(ctx context.Context) (int64, error)
+	// Changes returns what has changed after a number, oldest first and each object
+	// once, at most limit of them; ErrExpired if that is no longer known.
+	Changes(ctx context.Context, after int64, limit int) ([]holdfast.Change, error)
+}
+
 // Local is the local forge's memory: what people see of pull requests that no
 // code host shows.
 type Local interface {
@@ -46,6 +56,7 @@ type Local interface {
 // Posts is the outbox: what we have posted, by key.
 type Posts interface {
 	Post(ctx context.Context, key string) (holdfast.Post, error)
+	Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error)
 }
 
 // Commander does what people ask for; *reconciler.Reconciler is one.
@@ -58,7 +69,7 @@ type Commander interface {
 	// everything.
 	Reconcile(ctx context.Context, repo, cluster string) error
 	// Suspend stops new runs of a cluster, or allows them again.
-	Suspend(ctx context.Context, cluster string, suspended bool, actor string) error
+	Suspend(ctx context.Context, cluster string, suspended bool, actor, reason string) error
 
 	// SuspendAll stops new runs of all clusters of a project (empty: of all
 	// clusters), or allows them again; ErrNotFound if they were not stopped.

@@ -49,6 +49,10 @@ func fleet() *world {
 		Clusters:    []holdfast.PullRequestCluster{{Name: "prod-eu", Document: doc}},
 	}
 	w.posts["comment:shop#7"] = holdfast.Post{Body: "plan of prod-eu", ExternalID: "99", PostedAt: now}
+	w.posts["status:shop:old:holdfast/plan"] = holdfast.Post{
+		Kind: holdfast.PostStatus, PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7}, GivenUp: true, LastError: "GitHub answered 403: no",
+		Status: holdfast.CommitStatus{Revision: "abc", Context: holdfast.ContextPlan},
+	}
 	w.posts["status:shop:def:holdfast/apply"] = holdfast.Post{Status: holdfast.CommitStatus{
 		Revision: "def", Context: holdfast.ContextApply, State: holdfast.StatusSuccess,
 	}}
@@ -216,6 +220,10 @@ func TestPullRequestShowsWhatWasPosted(t *testing.T) {
 	}
 	if len(got.Comments) != 1 || got.Comments[0].Body != "plan of prod-eu" || len(got.Statuses) != 1 || got.Statuses[0].Revision != "def" {
 		t.Errorf("pull request = %s, want its comment and status", body)
+	}
+	want := server.RefusedPost{Kind: holdfast.PostStatus, What: "holdfast/plan of abc", Reason: "GitHub answered 403: no"}
+	if len(got.Refused) != 1 || got.Refused[0] != want {
+		t.Errorf("refused = %+v, want %+v", got.Refused, want)
 	}
 }
 

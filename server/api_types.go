@@ -19,6 +19,17 @@ type PullRequestAnswer struct {
 	PullRequest holdfast.PullRequestRecord `json:"pullRequest"`
 	Comments    []holdfast.Comment         `json:"comments,omitempty"`
 	Statuses    []holdfast.CommitStatus    `json:"statuses,omitempty"`
+	// Refused is what the forge does not take: it is posted again when it changes, or
+	// by `holdfast reconcile` and commands.
+	Refused []RefusedPost `json:"refused,omitempty"`
+}
+
+// RefusedPost is a comment, a status or a reaction that a forge has refused so often
+// that it is not tried any longer.
+type RefusedPost struct {
+	Kind   holdfast.PostKind `json:"kind"`
+	What   string            `json:"what"` // such as "holdfast/plan of 1a2b3c4"
+	Reason string            `json:"reason"`
 }
 
 // LockAnswer is who holds a cluster's lock.
@@ -77,6 +88,12 @@ type SuspensionAnswer struct {
 	By      string    `json:"by,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
 	At      time.Time `json:"at,omitzero"`
+}
+
+// SuspendClusterRequest is the body of a request to stop or to allow the runs of one
+// cluster; it may be left out.
+type SuspendClusterRequest struct {
+	Reason string `json:"reason,omitempty"`
 }
 
 // SuspendRequest asks to stop or to allow runs: exactly one of project and all.

@@ -100,6 +100,7 @@ func (s *Server) requireRole(role Role) gin.HandlerFunc {
 				fmt.Sprintf("token %q has role %s; this takes %s", token.Name, token.Role, role),
 				"ask an administrator of Holdfast for a token with that role")
 		default:
+			Known(c.Request.Context())
 			c.Set(callerKey, token)
 			c.Next()
 		}
@@ -139,6 +140,7 @@ func (s *Server) identify(c *gin.Context) (identity, error) {
 	run, err := s.opts.Dispatcher.Authorize(ctx, id, attempt, token)
 	switch {
 	case err == nil:
+		Known(ctx)
 		return identity{run: run, ref: holdfast.AttemptRef{Run: id, Attempt: attempt, Fence: run.Fence}}, nil
 	case !errors.Is(err, holdfast.ErrFenced):
 		return identity{}, err

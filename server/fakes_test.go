@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +31,8 @@ type world struct {
 	artefacts map[string]string // run/name
 	logs      map[string]string // run/attempt
 	logMore   chan struct{}     // replaced when a log grows or ends
+	changes   []holdfast.Change
+	forgotten int64 // changes up to this one
 	audit     []holdfast.AuditEntry
 
 	summaries   []holdfast.ClusterSummary
@@ -40,6 +43,7 @@ type world struct {
 	families    map[string]holdfast.Family
 	templates   []holdfast.TemplateStatus
 	upgrades    []holdfast.Upgrade
+	agents      []holdfast.AgentStatus
 
 	states     map[string][]byte
 	versions   map[string]int64
@@ -108,6 +112,15 @@ func (w *world) Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.
 		return holdfast.Assignment{}, holdfast.ErrNotFound
 	}
 }
+
+func (w *world) Present(_ context.Context, req holdfast.ClaimRequest) error {
+	w.note("present %s", req.Agent)
+	return w.failWith
+}
+
+func (w *world) Heard() []holdfast.AgentStatus { return w.agents }
+
+func (w *world) Agents(context.Context) ([]holdfast.AgentStatus, error) { return w.agents, w.failWith }
 
 func (w *world) Authorize(_ context.Context, id string, attempt int, token string) (holdfast.Run, error) {
 	w.mu.Lock()
@@ -241,6 +254,10 @@ func (w *world) PutState(_ context.Context, write holdfast.StateWrite) (holdfast
 	return holdfast.StateVersion{Version: w.versions[write.Location]}, nil
 }
 
+func (w *world) OpenUnsaved(ctx context.Context, u holdfast.UnsavedState) (io.ReadCloser, error) {
+	return w.Artefact(ctx, u.Run, holdfast.ArtefactErrored)
+}
+
 func (w *world) LockState(_ context.Context, location string, lock holdfast.StateLock) error {
 	w.mu.Lock()
 	held, ok := w.locks[location]
@@ -261,7 +278,7 @@ func (w *world) UnlockState(_ context.Context, location, id string, by holdfast.
 	switch {
 	case !ok:
 		return nil
-	case id == "" && held.By.Run == by.Run && held.By.Attempt == by.Attempt, id == held.ID:
+	case id == held.ID && held.By == by:
 		delete(w.locks, location)
 		return nil
 	}
@@ -347,6 +364,41 @@ func (w *world) Audit(_ context.Context, entry holdfast.AuditEntry) error {
 	return nil
 }
 
+func (w *world) LastChange(context.Context) (int64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.changes) == 0 {
+		return w.forgotten, nil
+	}
+	return w.changes[len(w.changes)-1].Seq, nil
+}
+
+func (w *world) Changes(_ context.Context, after int64, limit int) ([]holdfast.Change, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if after < w.forgotten {
+		return nil, holdfast.ErrExpired
+	}
+	var changes []holdfast.Change
+	for _, c := range w.changes {
+		if c.Seq > after && len(changes) < limit {
+			changes = append(changes, c)
+		}
+	}
+	return changes, nil
+}
+
+// change notes that an object has changed.
+func (w *world) change(kind holdfast.ChangeKind, name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seq := w.forgotten + 1
+	if n := len(w.changes); n > 0 {
+		seq = w.changes[n-1].Seq + 1
+	}
+	w.changes = append(w.changes, holdfast.Change{Seq: seq, Kind: kind, Name: name})
+}
+
 func (w *world) AuditTrail(_ context.Context, object string, limit int) ([]holdfast.AuditEntry, error) {
 	w.note("audit %s %d", object, limit)
 	return w.audit, nil
@@ -354,6 +406,16 @@ func (w *world) AuditTrail(_ context.Context, object string, limit int) ([]holdf
 
 func (w *world) Post(_ context.Context, key string) (holdfast.Post, error) {
 	return get(w, w.posts, key)
+}
+
+func (w *world) Posts(_ context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error) {
+	var posts []holdfast.Post
+	for _, key := range slices.Sorted(maps.Keys(w.posts)) {
+		if post := w.posts[key]; post.PullRequest == filter.PullRequest {
+			posts = append(posts, post)
+		}
+	}
+	return posts, nil
 }
 
 func (w *world) Command(ctx context.Context, c holdfast.Command) (holdfast.Command, error) {
@@ -388,8 +450,11 @@ func (w *world) Unlock(_ context.Context, cluster, actor string, force bool) err
 	return nil
 }
 
-func (w *world) Suspend(_ context.Context, cluster string, suspended bool, actor string) error {
-	w.note("suspend %s %t by %s", cluster, suspended, actor)
+func (w *world) Suspend(_ context.Context, cluster string, suspended bool, actor, reason string) error {
+	w.note("suspend %s %t by %s%s", cluster, suspended, actor, reason)
+	if _, ok := w.clusters[cluster]; !ok {
+		return fmt.Errorf("read cluster %q: cluster %q: %w", cluster, cluster, holdfast.ErrNotFound)
+	}
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -67,6 +66,7 @@ func (s *Server) bind() error {
 		if err != nil {
 			return fmt.Errorf("listen for %s: %w", l.name, err)
 		}
+		ln = newLobby(ln, s.opts.Patience)
 		if l.listener.TLS != nil {
 			ln = tls.NewListener(ln, withHTTP(l.listener.TLS))
 		}
@@ -107,8 +107,9 @@ func (s *Server) endpoint(name string, ln net.Listener, handler http.Handler) *e
 			Handler:           handler,
 			ReadHeaderTimeout: min(s.opts.Patience, 10*time.Second),
 			IdleTimeout:       2 * time.Minute,
-			MaxHeaderBytes:    64 << 10,
-			ErrorLog:          slog.NewLogLogger(s.opts.Logger.Handler(), slog.LevelDebug),
+			MaxHeaderBytes:    16 << 10,
+			ConnContext:       withGuest,
+			ErrorLog:          s.errorLog(name),
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -53,7 +54,7 @@ func (s *Server) guardTimes(large bool) gin.HandlerFunc {
 			c.Request.Body = &patientBody{ReadCloser: c.Request.Body, control: control, patience: patience, large: large}
 		}
 		_ = control.SetWriteDeadline(time.Time{}) // that of the connection's last request
-		c.Writer = &patientWriter{ResponseWriter: c.Writer, control: control, patience: patience}
+		c.Writer = &patientWriter{ResponseWriter: c.Writer, control: control, patience: patience, ctx: c.Request.Context()}
 		c.Next()
 		// What is still buffered is written after we return.
 		_ = control.SetWriteDeadline(time.Now().Add(patience))
@@ -85,14 +86,35 @@ type patientWriter struct {
 	gin.ResponseWriter
 	control  *http.ResponseController
 	patience time.Duration
+	ctx      context.Context //nolint:containedctx // of the request: it says who the peer is
+}
+
+// letGo ends the connection of a stranger after the answer: an idle one costs too
+// much, and what is left of a body is nobody's.
+func (w *patientWriter) letGo() {
+	if !w.Written() && stranger(w.ctx) {
+		w.Header().Set("Connection", "close")
+	}
+}
+
+func (w *patientWriter) WriteHeader(status int) {
+	w.letGo()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *patientWriter) WriteHeaderNow() {
+	w.letGo()
+	w.ResponseWriter.WriteHeaderNow()
 }
 
 func (w *patientWriter) Write(p []byte) (int, error) {
+	w.letGo()
 	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience))
 	return w.ResponseWriter.Write(p)
 }
 
 func (w *patientWriter) WriteString(s string) (int, error) {
+	w.letGo()
 	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience))
 	return w.ResponseWriter.WriteString(s)
 }

@@ -10,9 +10,10 @@ import (
 // What the listeners ask of the others. A missing record is a
 // holdfast.ErrNotFound.
 
-// Dispatcher hands runs to agents; *reconciler.Reconciler is one.
+// Dispatcher hands runs to agents; *dispatch.Dispatcher is one.
 type Dispatcher interface {
-	// Claim waits up to req.Wait for a run; ErrNotFound if there is none.
+	// Claim waits up to req.Wait for a run; ErrNotFound if there is none, a
+	// *holdfast.AgentTakenError if another living process has the agent's id.
 	Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error)
 	// Authorize checks an attempt's token (see holdfast.FormatRunToken; token is
 	// the whole of it): ErrUnauthorized if it is not that attempt's. It is
@@ -22,6 +23,18 @@ type Dispatcher interface {
 	Authorize(ctx context.Context, run string, attempt int, token string) (holdfast.Run, error)
 	Heartbeat(ctx context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error)
 	Finish(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) error
+}
+
+// Registry knows the agents; *dispatch.Dispatcher is one.
+type Registry interface {
+	// Present takes in that an agent is there and wants no run now; a
+	// *holdfast.AgentTakenError if another living process has its id.
+	Present(ctx context.Context, req holdfast.ClaimRequest) error
+	// Heard returns the agents that were heard of, without their runs. It does not
+	// block.
+	Heard() []holdfast.AgentStatus
+	// Agents returns them, by id, with the runs that they execute.
+	Agents(ctx context.Context) ([]holdfast.AgentStatus, error)
 }
 
 // Auditor keeps what was done and refused; *datastore.Store is one.
@@ -34,6 +47,8 @@ type Blobs interface {
 	Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error)
 	Artefact(ctx context.Context, run, name string) (io.ReadCloser, error)
 	PutArtefact(ctx context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error
+	// OpenUnsaved opens a state that an engine could not save.
+	OpenUnsaved(ctx context.Context, u holdfast.UnsavedState) (io.ReadCloser, error)
 	// AppendLog stores data at offset and returns the offset that it expects
 	// next: less than offset+len(data) if something before is missing, and what
 	// is stored already is not stored twice.
@@ -53,7 +68,7 @@ type States interface {
 	// quarantine all the same.
 	PutState(ctx context.Context, write holdfast.StateWrite) (holdfast.StateVersion, error)
 	LockState(ctx context.Context, location string, lock holdfast.StateLock) error
-	// UnlockState releases the lock with that id; an empty id releases whatever
-	// by's attempt holds. ErrLocked if it is another's.
+	// UnlockState releases the lock with that id, if by's attempt holds it. ErrLocked
+	// if the lock is another one or another's.
 	UnlockState(ctx context.Context, location, id string, by holdfast.AttemptRef) error
 }

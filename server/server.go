@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,11 +26,13 @@ import (
 // Options are what a Server needs. All are required unless noted.
 type Options struct {
 	Dispatcher Dispatcher
+	Registry   Registry
 	Blobs      Blobs
 	States     States
 	Records    Records
 	Commander  Commander
 
+	Rescuer  Rescuer      // states that could not be saved; nil: the API has no routes for them
 	Local    Local        // comments and statuses of the local forge; nil: there is none
 	Posts    Posts        // what was posted on other forges; nil: not shown
 	Webhooks http.Handler // mounted at /webhooks/ of the public listener; nil: there are none
@@ -38,6 +41,9 @@ type Options struct {
 	// Ready returns what the server still waits for, in words; none means
 	// ready. Nil means always ready. It must not block.
 	Ready func() []string
+	// Lacking returns what is wrong and keeps the server from nothing, in words, such
+	// as that there is no agent for some runs. Nil: nothing ever. It must not block.
+	Lacking func() []string
 
 	Public Listener // off if it has no Address
 	API    Listener // off if it has no Address
@@ -48,13 +54,17 @@ type Options struct {
 	AgentTokens []AgentToken // of agents, for claims; none: no agent gets a run
 
 	Audit        Auditor          // puts refused claims on record; nil: they are only logged
-	ClaimRefused func(why string) // counts refused claims: token, agent or kind; nil counts nothing
+	ClaimRefused func(why string) // counts refused claims: token, agent, kind or taken; nil counts nothing
 
-	MaxArtefactBytes int64         // of one artefact; zero means 1 GiB
+	MaxArtefactBytes int64         // of one artefact, besides holdfast.ArtefactLimit; zero means 1 GiB
 	MaxStateBytes    int64         // of one state; zero means 512 MiB
 	Patience         time.Duration // with a peer, for a body or, with agents, for the next piece of one; zero means 30 s
 	CommandWait      time.Duration // for a command's outcome to be known; zero means 30 s
 	Drain            time.Duration // for open requests to end when a listener closes; zero means 10 s
+
+	// Hosts are the names, besides localhost, under which the API is reached. Where
+	// it listens on loopback only, /readyz and /metrics answer under no other name.
+	Hosts []string
 
 	Version string           // shown by the API
 	Logger  *slog.Logger     // nil discards
@@ -99,6 +109,8 @@ type Server struct {
 	bound  bool
 
 	refused refusals
+	uploads uploads
+	feed    feedWatch
 
 	stop     sync.Once
 	stopping chan struct{} // closed when intake ends
@@ -110,6 +122,8 @@ func New(opts Options) (*Server, error) {
 	switch {
 	case opts.Dispatcher == nil:
 		return nil, errors.New("server: no dispatcher")
+	case opts.Registry == nil:
+		return nil, errors.New("server: no registry")
 	case opts.Blobs == nil:
 		return nil, errors.New("server: no blobs")
 	case opts.States == nil:
@@ -155,6 +169,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Ready == nil {
 		o.Ready = func() []string { return nil }
+	}
+	if o.Lacking == nil {
+		o.Lacking = func() []string { return nil }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -207,20 +224,51 @@ func (s *Server) publicRoutes() http.Handler {
 
 // Readiness is the answer of /readyz.
 type Readiness struct {
-	Ready   bool     `json:"ready"`
-	Reasons []string `json:"reasons,omitempty"` // what it waits for
+	Ready    bool     `json:"ready"`
+	Reasons  []string `json:"reasons,omitempty"`  // what it waits for
+	Warnings []string `json:"warnings,omitempty"` // what is wrong although it is ready
+	// Agents are the living ones: how many execute which kinds of runs, and how
+	// engines are isolated there.
+	Agents []AgentCount `json:"agents,omitempty"`
+}
+
+// AgentCount says how many living agents are alike.
+type AgentCount struct {
+	Kinds     []holdfast.RunKind `json:"kinds"`
+	Isolation string             `json:"isolation"` // as in holdfast.ClaimRequest
+	Count     int                `json:"count"`
 }
 
 func (s *Server) ready(c *gin.Context) {
-	reasons := s.opts.Ready()
+	answer := Readiness{Reasons: s.opts.Ready(), Warnings: s.opts.Lacking(), Agents: count(s.opts.Registry.Heard())}
 	if s.isStopping() {
-		reasons = append(reasons, "server is stopping")
+		answer.Reasons = append(answer.Reasons, "server is stopping")
 	}
-	if len(reasons) > 0 {
-		c.JSON(http.StatusServiceUnavailable, Readiness{Reasons: reasons})
-		return
+	answer.Ready = len(answer.Reasons) == 0
+	status := http.StatusOK
+	if !answer.Ready {
+		status = http.StatusServiceUnavailable
 	}
-	c.JSON(http.StatusOK, Readiness{Ready: true})
+	c.JSON(status, answer)
+}
+
+// count leaves out who the agents are: whoever asks shows no token.
+func count(agents []holdfast.AgentStatus) []AgentCount {
+	var out []AgentCount
+	for _, a := range agents {
+		if !a.Living {
+			continue
+		}
+		kinds := slices.Clone(a.Kinds)
+		slices.Sort(kinds)
+		alike := func(c AgentCount) bool { return c.Isolation == a.Isolation && slices.Equal(c.Kinds, kinds) }
+		if i := slices.IndexFunc(out, alike); i >= 0 {
+			out[i].Count++
+			continue
+		}
+		out = append(out, AgentCount{Kinds: kinds, Isolation: a.Isolation, Count: 1})
+	}
+	return out
 }
 
 func (s *Server) isStopping() bool {

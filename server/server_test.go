@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -170,7 +171,7 @@ func TestShutdownOrder(t *testing.T) {
 	}
 	obeying := make(chan struct{})
 	w.obey = func(ctx context.Context) string { close(obeying); <-ctx.Done(); return "" }
-	await("POST", "http://"+at.Agents+"/agent/v1/claims", agentToken, `{"agent":"a","wait":30000000000}`)
+	await("POST", "http://"+at.Agents+"/agent/v1/claims", agentToken, `{"agent":"a","wait":30000000000,"process":"p","folder":"f"}`)
 	await("GET", "http://"+at.API+"/api/v1/runs/run-1/log?follow=true", viewerToken, "")
 	await("POST", "http://"+at.API+"/api/v1/commands", operatorToken, `{"verb":"apply","clusters":["prod-eu"]}`)
 	<-obeying
@@ -207,7 +208,7 @@ func TestShutdownOrder(t *testing.T) {
 		for path, want := range map[string]int{"/agent/v1/claims": 503, "/agent/v1/state/clusters/prod-eu?ID=": 200} {
 			credential, body := token, `{"serial":1}`
 			if want == 503 {
-				credential, body = agentToken, `{"agent":"a","wait":1000}`
+				credential, body = agentToken, `{"agent":"a","wait":1000,"process":"p","folder":"f"}`
 			}
 			req, _ := http.NewRequestWithContext(t.Context(), "POST", base.url+path, strings.NewReader(body))
 			req.Header.Set("Authorization", "Bearer "+credential)
@@ -358,7 +359,7 @@ func TestAgentsOverTLS(t *testing.T) {
 	go func() { ended <- s.RunAgents(ctx) }()
 
 	req, _ := http.NewRequestWithContext(t.Context(), "POST", "https://"+s.Addresses().Agents+"/agent/v1/claims",
-		strings.NewReader(`{"agent":"a","wait":1000000000}`))
+		strings.NewReader(`{"agent":"a","wait":1000000000,"process":"p","folder":"f"}`))
 	req.Header.Set("Authorization", "Bearer "+agentToken)
 	res, err := certified.Client().Do(req)
 	if err != nil {
@@ -372,4 +373,60 @@ func TestAgentsOverTLS(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestFailedHandshakesAreTold: of agents, once a minute, since the other side of it is
+// on another machine.
+func TestFailedHandshakesAreTold(t *testing.T) {
+	t.Parallel()
+	certified := httptest.NewTLSServer(http.NotFoundHandler())
+	defer certified.Close()
+	w, log := newWorld(), &lockedLog{}
+	s := newServer(t, w, func(o *server.Options) {
+		o.Agents = server.Listener{Address: "127.0.0.1:0", TLS: &tls.Config{Certificates: certified.TLS.Certificates}}
+		o.Logger = slog.New(slog.NewTextHandler(log, nil))
+	})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.RunAgents(ctx) }()
+	for range 3 { // a client that trusts nobody
+		conn, err := tls.Dial("tcp", s.Addresses().Agents, &tls.Config{})
+		if err == nil {
+			conn.Close()
+			t.Fatal("the handshake succeeded")
+		}
+	}
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(log.String(), "TLS handshake error"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is told of a failed handshake")
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if text := log.String(); strings.Count(text, "TLS handshake error") != 1 || !strings.Contains(text, "listener=agents") {
+		t.Errorf("the log:\n%s", text)
+	}
+}
+
+// lockedLog keeps what is logged.
+type lockedLog struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

@@ -151,9 +151,9 @@ func (s *Server) lockState(c *gin.Context) {
 	c.Data(http.StatusOK, "application/json", lock.Info)
 }
 
-// unlockState accepts an empty body, which `terraform force-unlock` sends: it
-// releases what the run's attempt holds. An attempt that is over may still
-// release its own lock.
+// unlockState needs the lock's id, which only its holder is told: an empty body,
+// as `terraform force-unlock` sends it, releases nothing. An attempt that is over
+// may still release its own lock.
 func (s *Server) unlockState(c *gin.Context) {
 	who, location, err := s.stateOf(c)
 	if err != nil {
@@ -161,6 +161,9 @@ func (s *Server) unlockState(c *gin.Context) {
 		return
 	}
 	lock, err := readLock(c)
+	if err == nil && lock.ID == "" {
+		err = badRequest("unlock names no lock: holdfast unlock releases one by command")
+	}
 	if err != nil {
 		s.fail(c, err)
 		return

@@ -56,8 +56,10 @@ func TestStateConversation(t *testing.T) {
 		{"read", "GET", "", token, "", "", 200, state},
 		{"read by a plan", "GET", "", plan, "", "", 200, state},
 		{"unlock by another", "UNLOCK", "", plan, lockTwo, "", 423, lockOne},
-		{"force-unlock by another", "UNLOCK", "", plan, "", "", 423, lockOne},
-		{"force-unlock", "UNLOCK", "", token, "", "", 200, ""},
+		{"unlock by another, who knows the id", "UNLOCK", "", plan, lockOne, "", 423, lockOne},
+		{"unlock without an id by another", "UNLOCK", "", plan, "", "", 400, "?"},
+		{"unlock without an id", "UNLOCK", "", token, "", "", 400, "?"},
+		{"unlock", "UNLOCK", "", token, lockOne, "", 200, ""},
 		{"lock by a plan", "LOCK", "", plan, lockTwo, "", 200, lockTwo},
 		{"unlock by a plan", "UNLOCK", "", plan, lockTwo, "", 200, ""},
 		{"tofu's force-unlock", "UNLOCK", "", plan, `{"ID":"two"}`, "", 200, ""},
@@ -116,7 +118,11 @@ func TestStateOfAnAttemptThatIsOver(t *testing.T) {
 // terraform runs the real engine in dir against the state at url.
 func terraform(t *testing.T, dir, url, password string, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "terraform", args...)
+	name, err := exec.LookPath("terraform")
+	if err != nil {
+		name = "tofu"
+	}
+	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = dir
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "TF_HTTP_RETRY_MAX=0",
@@ -129,11 +135,18 @@ func terraform(t *testing.T, dir, url, password string, args ...string) (string,
 
 func TestRealEngine(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("terraform"); err != nil {
+	if testing.Short() {
+		t.Skip("starts an engine")
+	}
+	_, err := exec.LookPath("terraform")
+	if err != nil {
+		_, err = exec.LookPath("tofu")
+	}
+	if err != nil {
 		if os.Getenv("CI") != "" {
-			t.Fatal("terraform is not on PATH")
+			t.Fatal("neither terraform nor tofu is on PATH")
 		}
-		t.Skip("terraform is not on PATH: the state backend is not tried with a real engine")
+		t.Skip("neither terraform nor tofu is on PATH: the state backend is not tried with a real engine")
 	}
 	w := newWorld()
 	apply, plan := w.start(applyRun("run-1")), w.start(planRun("run-2"))

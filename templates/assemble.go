@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/condition"
+	"github.com/holdfast-dev/holdfast/templates/modules"
+	"github.com/holdfast-dev/holdfast/templates/schema"
 )
 
 // given are the variables of a cluster, with its provider's defaults.
@@ -17,30 +20,30 @@ type given struct {
 
 // variables takes what a cluster says, adds what the template says for it, and
 // returns what the schema refuses.
-func (p *provider) variables(said map[string]any) (given, []violation) {
+func (p *provider) variables(said map[string]any) (given, []schema.Violation) {
 	s := p.template.schema
 	all := maps.Clone(p.defaults)
 	if all == nil {
 		all = map[string]any{}
 	}
 	maps.Copy(all, said)
-	for name, fallback := range s.secretDefaults {
+	for name, fallback := range s.SecretDefaults {
 		if _, ok := all[name]; !ok {
 			all[name] = fallback
 		}
 	}
-	plain, secrets, out := s.takeSecrets(all)
-	out = append(out, p.schema.validate(plain, slices.Collect(maps.Keys(secrets)))...)
+	plain, secrets, out := s.TakeSecrets(all)
+	out = append(out, p.schema.Validate(plain, slices.Collect(maps.Keys(secrets)))...)
 	return given{plain: plain, secrets: secrets}, out
 }
 
 // decide says which modules are on, and which rules are not kept.
-func (g *given) decide(c holdfast.Cluster, p *provider) ([]violation, error) {
+func (g *given) decide(c holdfast.Cluster, p *provider) ([]schema.Violation, error) {
 	scope, err := p.template.scope(c, p.name, *g)
 	if err != nil {
 		return nil, err
 	}
-	left := maxExpressionsCost
+	left := condition.MaxCost
 	broken := p.template.broken(scope, &left)
 	on, unclear := p.on(scope, &left)
 	g.on = on
@@ -49,7 +52,7 @@ func (g *given) decide(c holdfast.Cluster, p *provider) ([]violation, error) {
 
 // assemble makes the root module of a cluster for which everything is fine.
 func assemble(from source, p *provider, c holdfast.Cluster, g given) (*Root, error) {
-	values, err := renderVariables(p.template.schema.declared(g.plain))
+	values, err := renderVariables(p.template.schema.Declared(g.plain))
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +90,6 @@ func assemble(from source, p *provider, c holdfast.Cluster, g given) (*Root, err
 	return root, nil
 }
 
-func sortedEntries(entries map[string]entry) []entry {
-	return slices.SortedFunc(maps.Values(entries), func(a, b entry) int { return strings.Compare(a.path, b.path) })
+func sortedEntries(entries map[string]modules.Entry) []modules.Entry {
+	return slices.SortedFunc(maps.Values(entries), func(a, b modules.Entry) int { return strings.Compare(a.Path, b.Path) })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // TestNoValueIsRepeated: a password that is taken for something of YAML is in no
@@ -35,7 +35,7 @@ func TestNoValueIsRepeated(t *testing.T) {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
 			text := strings.Replace(richCluster, "    node_count: 3\n", "    node_count: 3\n    db_password: "+line+"\n", 1)
-			docs, faults := templates.ParseClusters("c/c.yaml", []byte(text))
+			docs, faults := document.ParseClusters("c/c.yaml", []byte(text))
 			if len(faults) == 0 {
 				faults = resolveFaults(t, tree(richFiles()), docs[0])
 			}
@@ -57,7 +57,7 @@ func TestFolderNames(t *testing.T) {
 		files[strings.Replace(name, "t/", "odd/"+dir+"/", 1)] = content
 	}
 	text := strings.Replace(richCluster, "{path: ../t}", `{path: "../odd/t\nlocals { evil = 1 }\r\u2028\u202e\x00"}`, 1)
-	docs, faults := templates.ParseClusters("c/c.yaml", []byte(text))
+	docs, faults := document.ParseClusters("c/c.yaml", []byte(text))
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}
@@ -215,7 +215,7 @@ func TestStrangeCharacters(t *testing.T) {
 				if end == "CRLF" {
 					lines = strings.ReplaceAll(lines, "\n", "\r\n")
 				}
-				docs, faults := templates.ParseClusters("c/c.yaml", []byte(strings.Replace(text, "node_count: 3", lines, 1)))
+				docs, faults := document.ParseClusters("c/c.yaml", []byte(strings.Replace(text, "node_count: 3", lines, 1)))
 				if len(faults) == 0 {
 					faults = resolveFaults(t, tree(richFiles()), docs[0])
 				}
@@ -225,7 +225,7 @@ func TestStrangeCharacters(t *testing.T) {
 			}
 		})
 	}
-	_, faults := templates.ParseClusters("c/c.yaml", []byte("%YAML 1.2\n---\n"+richCluster))
+	_, faults := document.ParseClusters("c/c.yaml", []byte("%YAML 1.2\n---\n"+richCluster))
 	wantFaults(t, faults, "c/c.yaml:1:1: file is not valid YAML: found incompatible YAML document (remove the line %YAML)")
 }
 
@@ -238,11 +238,11 @@ func TestSecretOfAModuleIsGivenOnce(t *testing.T) {
 		"m/main.tf": "variable \"db_password\" { sensitive = true }\nvariable \"size\" {}\n", "m/holdfast_secrets.json": `{"db_password": {"env": "A"}}`,
 	}
 	text := strings.Replace(richCluster, "template: {path: ../t}", "module: {path: m}", 1)
-	doc := document(t, "c/c.yaml", strings.Replace(text, "node_count: 3", "size: 3", 1))
+	doc := clusterOf(t, "c/c.yaml", strings.Replace(text, "node_count: 3", "size: 3", 1))
 	if root := resolve(t, tree(files), doc); contents(t, root)["m/holdfast_secrets.json"] == "" {
 		t.Error("the file is not in the bundle")
 	}
-	doc = document(t, "c/c.yaml", strings.Replace(text, "node_count: 3", "db_password: hunter2", 1))
+	doc = clusterOf(t, "c/c.yaml", strings.Replace(text, "node_count: 3", "db_password: hunter2", 1))
 	wantFaults(t, resolveFaults(t, tree(files), doc),
 		"c/c.yaml:10:5: variable db_password is secret: m/holdfast_secrets.json says where its value is (remove it here, or there)")
 }

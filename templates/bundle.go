@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/modules"
 )
 
 // File is a file that Holdfast made for a root module.
@@ -51,8 +52,8 @@ type Root struct {
 	// none of them changes, nor the cluster's file, Resolve gives the same.
 	Reads []string
 
-	files   []File  // by name
-	entries []entry // from the tree, sorted by path
+	files   []File          // by name
+	entries []modules.Entry // from the tree, sorted by path
 	tree    holdfast.Tree
 	// shared is of the part that other clusters of the same template, provider
 	// and modules have, too: what of main.tf and providers.tf can change a plan,
@@ -70,18 +71,18 @@ func (r *Root) Files() []File { return slices.Clone(r.files) }
 // one that is too large, is a holdfast.Faults.
 func (r *Root) Bundle() (data []byte, digest holdfast.Digest, err error) {
 	type item struct {
-		entry
+		modules.Entry
 		data []byte
 		made bool
 	}
 	items := make([]item, 0, len(r.entries)+len(r.files))
 	for _, e := range r.entries {
-		items = append(items, item{entry: e})
+		items = append(items, item{Entry: e})
 	}
 	for _, f := range r.files {
-		items = append(items, item{entry: entry{path: path.Join(r.Dir, f.Name)}, data: f.Data, made: true})
+		items = append(items, item{Entry: modules.Entry{Path: path.Join(r.Dir, f.Name)}, data: f.Data, made: true})
 	}
-	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.Path, b.Path) })
 
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
@@ -89,29 +90,29 @@ func (r *Root) Bundle() (data []byte, digest holdfast.Digest, err error) {
 	total := 0
 	for _, it := range items {
 		if !it.made {
-			if it.data, err = r.tree.ReadFile(it.source); err != nil {
-				if why, ok := refused(err); ok {
-					return nil, "", holdfast.Faults{{File: it.source, Message: why}}
+			if it.data, err = r.tree.ReadFile(it.Source); err != nil {
+				if why, ok := modules.Refused(err); ok {
+					return nil, "", holdfast.Faults{{File: it.Source, Message: why}}
 				}
-				return nil, "", fmt.Errorf("read %s: %w", it.source, err)
+				return nil, "", fmt.Errorf("read %s: %w", it.Source, err)
 			}
 		}
 		if total += len(it.data); total > maxBundleBytes {
-			return nil, "", holdfast.Faults{{File: it.source, Message: fmt.Sprintf("root module and its modules have more than %d bytes", maxBundleBytes)}}
+			return nil, "", holdfast.Faults{{File: it.Source, Message: fmt.Sprintf("root module and its modules have more than %d bytes", maxBundleBytes)}}
 		}
 		mode := int64(0o644)
-		if it.exec {
+		if it.Exec {
 			mode = 0o755
 		}
 		head := &tar.Header{
-			Typeflag: tar.TypeReg, Name: it.path, Size: int64(len(it.data)), Mode: mode,
+			Typeflag: tar.TypeReg, Name: it.Path, Size: int64(len(it.data)), Mode: mode,
 			ModTime: time.Unix(0, 0), Format: tar.FormatPAX,
 		}
 		if err := archive.WriteHeader(head); err != nil {
-			return nil, "", fmt.Errorf("bundle %s: %w", it.path, err)
+			return nil, "", fmt.Errorf("bundle %s: %w", it.Path, err)
 		}
 		if _, err := archive.Write(it.data); err != nil {
-			return nil, "", fmt.Errorf("bundle %s: %w", it.path, err)
+			return nil, "", fmt.Errorf("bundle %s: %w", it.Path, err)
 		}
 	}
 	if err := archive.Close(); err != nil {

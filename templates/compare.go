@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
 // RootChange is how two root modules of one cluster differ.
@@ -60,7 +61,7 @@ func (c RootChange) own() []string {
 		case had && !has:
 			words = append(words, "variable "+name+" is given no more")
 		case !same(was, is):
-			words = append(words, fmt.Sprintf("variable %s is given as %s", name, clip(text(is))))
+			words = append(words, fmt.Sprintf("variable %s is given as %s", name, wording.Clip(text(is))))
 		}
 	}
 	was, is := attributeLines(c.before.file(clusterFile)), attributeLines(c.after.file(clusterFile))
@@ -215,7 +216,7 @@ func (c RootChange) told(block string) bool {
 func hashes(r *Root) map[string]string {
 	out := make(map[string]string, len(r.entries))
 	for _, e := range r.entries {
-		out[e.path] = e.hash
+		out[e.Path] = e.Hash
 	}
 	return out
 }
@@ -245,7 +246,7 @@ func (r *Root) blocks() map[string]string {
 // lock file included. What its template.yaml says is not in it.
 func (t *Template) Digest() holdfast.Digest {
 	digest := holdfast.NewDigester("template")
-	digest.Add(t.lockFile.hash)
+	digest.Add(t.lockFile.Hash)
 	for _, name := range t.Providers() {
 		digest.Add(name, string(t.providers[name].digest))
 	}

@@ -33,7 +33,7 @@ func TestCompareTellsWhoHasADefault(t *testing.T) {
 			files := tree(map[string]string{
 				"web/template.yaml": template, "web/site/main.tf": "variable \"size\" {}\nvariable \"tags\" {}\n",
 			})
-			return resolve(t, files, document(t, "clusters/"+name+".yaml", "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: "+name+
+			return resolve(t, files, clusterOf(t, "clusters/"+name+".yaml", "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: "+name+
 				"}\nspec: {project: p, environment: e, template: {path: ../web}, variables: "+variables+"}\n"))
 		}
 		return templates.Compare(root(comparedTemplate), root(strings.NewReplacer(edits...).Replace(comparedTemplate)))

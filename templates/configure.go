@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/holdfast-dev/holdfast/templates/decode"
+	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
 // engineProvider is a provider of the engine that the root module configures.
@@ -33,25 +36,25 @@ var (
 
 // readConfigure reads the providers of the engine that the root module
 // configures.
-func (l *templateLoader) readConfigure(p *provider, o *object) {
+func (l *templateLoader) readConfigure(p *provider, o *decode.Object) {
 	seen := map[string]bool{}
-	for i, item := range o.items("configure") {
-		c := l.object(item, fmt.Sprintf("%s[%d]", o.label("configure"), i))
-		e := engineProvider{name: c.required("name"), source: c.required("source"), version: c.str("version"), at: item}
+	for i, item := range o.Items("configure") {
+		c := l.Object(item, fmt.Sprintf("%s[%d]", o.Label("configure"), i))
+		e := engineProvider{name: c.Required("name"), source: c.Required("source"), version: c.Text("version"), at: item}
 		switch {
 		case e.name == "":
 		case !providerLocalName.MatchString(e.name):
-			l.add(c.get("name"), fmt.Sprintf("%q cannot be the name of a provider of the engine", clip(e.name)), "use a-z, 0-9 and - inside, as the modules call it")
+			l.Add(c.Get("name"), fmt.Sprintf("%q cannot be the name of a provider of the engine", wording.Clip(e.name)), "use a-z, 0-9 and - inside, as the modules call it")
 		case seen[e.name]:
-			l.add(c.get("name"), fmt.Sprintf("provider %q is configured twice", e.name), "remove one")
+			l.Add(c.Get("name"), fmt.Sprintf("provider %q is configured twice", e.name), "remove one")
 		}
 		seen[e.name] = true
 		if e.source != "" && !providerSource.MatchString(e.source) {
-			l.add(c.get("source"), fmt.Sprintf("%q is no source of a provider", clip(e.source)), "write [host/]namespace/type, such as hashicorp/aws")
+			l.Add(c.Get("source"), fmt.Sprintf("%q is no source of a provider", wording.Clip(e.source)), "write [host/]namespace/type, such as hashicorp/aws")
 		}
-		l.constraint(c, "version", e.version)
-		if when := c.get("when"); when != nil {
-			l.add(when, "a configured provider has no when", "what a module made is destroyed when it is switched off, and that needs its provider: give the when to the module")
+		c.Constraint("version", e.version)
+		if when := c.Get("when"); when != nil {
+			l.Add(when, "a configured provider has no when", "what a module made is destroyed when it is switched off, and that needs its provider: give the when to the module")
 		}
 		e.body = l.block(c)
 		for _, name := range []string{"alias", "version"} {
@@ -60,45 +63,45 @@ func (l *templateLoader) readConfigure(p *provider, o *object) {
 				if name == "version" {
 					hint = "write it beside source"
 				}
-				l.add(at, fmt.Sprintf("%s is no argument of a provider here", name), hint)
+				l.Add(at, fmt.Sprintf("%s is no argument of a provider here", name), hint)
 			}
 		}
-		c.done()
+		c.Done()
 		e.refers = modulesIn(e.body.values())
 		p.configure = append(p.configure, e)
 	}
 }
 
 // block reads arguments and blocks.
-func (l *templateLoader) block(o *object) engineBlock {
+func (l *templateLoader) block(o *decode.Object) engineBlock {
 	b := engineBlock{arguments: map[string]any{}, keys: map[string]*yaml.Node{}}
-	arguments := o.child("arguments")
-	for i := 0; arguments.node != nil && i+1 < len(arguments.node.Content); i += 2 {
-		key := arguments.node.Content[i]
+	arguments := o.Child("arguments")
+	for i := 0; arguments.Node != nil && i+1 < len(arguments.Node.Content); i += 2 {
+		key := arguments.Node.Content[i]
 		switch {
-		case !identifier.MatchString(key.Value):
-			l.add(key, fmt.Sprintf("%q cannot be the name of an argument", clip(key.Value)), "use letters, digits, _ and -")
+		case !decode.IsIdentifier(key.Value):
+			l.Add(key, fmt.Sprintf("%q cannot be the name of an argument", wording.Clip(key.Value)), "use letters, digits, _ and -")
 			continue
 		case slices.Contains([]string{"count", "depends_on", "for_each", "source"}, key.Value):
-			l.add(key, fmt.Sprintf("%q cannot be the name of an argument: it means something else to the engine", key.Value), "")
+			l.Add(key, fmt.Sprintf("%q cannot be the name of an argument: it means something else to the engine", key.Value), "")
 			continue
 		}
-		b.arguments[key.Value] = l.template(arguments.node.Content[i+1])
+		b.arguments[key.Value] = l.template(arguments.Node.Content[i+1])
 		b.keys[key.Value] = key
 	}
-	for i, item := range o.items("blocks") {
-		inner := l.object(item, fmt.Sprintf("%s[%d]", o.label("blocks"), i))
-		kind := inner.required("type")
+	for i, item := range o.Items("blocks") {
+		inner := l.Object(item, fmt.Sprintf("%s[%d]", o.Label("blocks"), i))
+		kind := inner.Required("type")
 		switch {
 		case kind == "":
-		case !identifier.MatchString(kind):
-			l.add(inner.get("type"), fmt.Sprintf("%q cannot be the type of a block", clip(kind)), "use letters, digits, _ and -")
+		case !decode.IsIdentifier(kind):
+			l.Add(inner.Get("type"), fmt.Sprintf("%q cannot be the type of a block", wording.Clip(kind)), "use letters, digits, _ and -")
 		case slices.Contains([]string{"_", "dynamic", "lifecycle", "locals"}, kind):
-			l.add(inner.get("type"), fmt.Sprintf("%q cannot be the type of a block: it means something else to the engine", kind), "")
+			l.Add(inner.Get("type"), fmt.Sprintf("%q cannot be the type of a block: it means something else to the engine", kind), "")
 		}
 		below := l.block(inner)
 		below.kind = kind
-		inner.done()
+		inner.Done()
 		b.blocks = append(b.blocks, below)
 	}
 	return b

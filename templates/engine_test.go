@@ -68,7 +68,7 @@ func TestEngineReadsLiterals(t *testing.T) {
 		quoted(region) + "\n  variables:\n    given: {" + keys.String() + "}\n" + values.String()
 	root := resolve(t, tree(map[string]string{
 		"t/template.yaml": template, "t/m/main.tf": code.String(), "t/e/x.tf": "output \"x\" { value = \"x\" }\n",
-	}), document(t, "c/c.yaml", cluster))
+	}), clusterOf(t, "c/c.yaml", cluster))
 	checkRead(t, planned(t, bin, root), region)
 }
 

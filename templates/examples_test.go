@@ -10,12 +10,16 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // terraform returns the engine's path. On a laptop a test may go without; in CI
 // it may not.
 func terraform(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts an engine")
+	}
 	bin, err := exec.LookPath("terraform")
 	if err != nil && os.Getenv("CI") == "true" {
 		t.Fatal("terraform is not on PATH")
@@ -49,7 +53,7 @@ func TestExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			docs, faults := templates.ParseClusters(name, data)
+			docs, faults := document.ParseClusters(name, data)
 			if len(faults) > 0 {
 				t.Fatal(faults)
 			}
@@ -176,9 +180,9 @@ func BenchmarkResolve(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var docs []templates.Document
+	var docs []document.Document
 	for i := range 1000 {
-		docs = append(docs, document(b, "clusters/x.yaml", strings.Replace(string(text), "prod-eu", fmt.Sprintf("prod-%d", i), 1)))
+		docs = append(docs, clusterOf(b, "clusters/x.yaml", strings.Replace(string(text), "prod-eu", fmt.Sprintf("prod-%d", i), 1)))
 	}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -186,19 +190,6 @@ func BenchmarkResolve(b *testing.B) {
 		for _, doc := range docs {
 			if _, faults, err := resolver.Resolve(b.Context(), tr, doc); err != nil || faults != nil {
 				b.Fatal(err, faults)
-			}
-		}
-	}
-}
-
-// BenchmarkParse reads a thousand cluster documents.
-func BenchmarkParse(b *testing.B) {
-	text := []byte(fullCluster)
-	b.ReportAllocs()
-	for b.Loop() {
-		for range 1000 {
-			if _, faults := templates.ParseClusters("c.yaml", text); faults != nil {
-				b.Fatal(faults)
 			}
 		}
 	}

@@ -13,15 +13,14 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
-var (
-	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
-	// reference is what may stand in ${ }: a name, and attributes and indices of
-	// it. It has no function, operator or string, so that its text is HCL for
-	// exactly this and nothing else.
-	reference = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*|\[[0-9]{1,9}\])*$`)
-)
+// reference is what may stand in ${ }: a name, and attributes and indices of
+// it. It has no function, operator or string, so that its text is HCL for
+// exactly this and nothing else.
+var reference = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*|\[[0-9]{1,9}\])*$`)
 
 // part is a piece of a text in a template: literal, or a reference.
 type part struct {
@@ -49,7 +48,7 @@ func parseParts(s string) ([]part, error) {
 			inner, rest, found := strings.Cut(s[2:], "}")
 			inner = strings.TrimSpace(inner)
 			if !found || !reference.MatchString(inner) {
-				return nil, fmt.Errorf("%q is not a reference", clip("${"+inner+"}"))
+				return nil, fmt.Errorf("%q is not a reference", wording.Clip("${"+inner+"}"))
 			}
 			flush()
 			words := strings.FieldsFunc(inner, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
@@ -62,11 +61,6 @@ func parseParts(s string) ([]part, error) {
 	}
 	flush()
 	return parts, nil
-}
-
-// clusterFields are what a template may say of a cluster.
-func clusterFields() []string {
-	return []string{"environment", "name", "project", "provider", "region"}
 }
 
 // hclText is a reference in the root module: cluster.x is a local there.

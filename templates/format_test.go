@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 const richTemplate = `apiVersion: holdfast.dev/v1
@@ -120,13 +121,13 @@ output "endpoint" { value = 1 }
 }
 
 // clusterWith is richCluster with more, or other, lines of variables.
-func clusterWith(t testing.TB, lines ...string) templates.Document {
+func clusterWith(t testing.TB, lines ...string) document.Document {
 	t.Helper()
 	text := richCluster
 	if len(lines) > 0 {
 		text = strings.Replace(text, "    node_count: 3\n", "    "+strings.Join(lines, "\n    ")+"\n", 1)
 	}
-	return document(t, "c/c.yaml", text)
+	return clusterOf(t, "c/c.yaml", text)
 }
 
 func filesOf(root *templates.Root) map[string]string {
@@ -278,7 +279,7 @@ func TestDigestOfWhatIsOn(t *testing.T) {
 		"means":               {files: changed(", means: endpoint", ""), offSame: true, onSame: true},
 		"the aws provider":    {files: changed(`"~> 6.0"`, `"~> 6.1"`)},
 	} {
-		for which, doc := range map[string]templates.Document{"off": off, "on": on} {
+		for which, doc := range map[string]document.Document{"off": off, "on": on} {
 			before, after := resolve(t, tree(richFiles()), doc), resolve(t, tree(tc.files), doc)
 			want := tc.offSame
 			if which == "on" {
@@ -296,13 +297,13 @@ func TestRules(t *testing.T) {
 
 	production := strings.Replace(richCluster, "environment: staging", "environment: production", 1)
 	for name, tc := range map[string]struct {
-		doc  templates.Document
+		doc  document.Document
 		want []string
 	}{
 		"kept":           {clusterWith(t, "node_count: 3", "high_availability: true"), nil},
 		"not kept":       {clusterWith(t, "node_count: 1", "high_availability: true"), []string{"c/c.yaml:10:17: node_count must be at least 3 when high_availability is true"}},
-		"of the cluster": {document(t, "c/c.yaml", production), []string{"c/c.yaml:9:3: production is highly available"}},
-		"several": {document(t, "c/c.yaml", production+"    price: 3\n"), []string{
+		"of the cluster": {clusterOf(t, "c/c.yaml", production), []string{"c/c.yaml:9:3: production is highly available"}},
+		"several": {clusterOf(t, "c/c.yaml", production+"    price: 3\n"), []string{
 			"c/c.yaml:9:3: production is highly available", "c/c.yaml:11:12: too expensive",
 		}},
 		"a number without a fraction": {clusterWith(t, "node_count: 3", "price: 2"), nil},
@@ -365,7 +366,7 @@ func TestInstanceTypes(t *testing.T) {
 		`c/c.yaml:12:38: variable pools.0.instance_type is "z9": not allowed for aws (one of t3.medium, m7i.*)`)
 
 	// A region that is wrong and variables that are wrong come together.
-	doc := document(t, "c/c.yaml", strings.NewReplacer("eu-west-1", "eu-wset-1", "node_count: 3", "node_count: 0").Replace(richCluster))
+	doc := clusterOf(t, "c/c.yaml", strings.NewReplacer("eu-west-1", "eu-wset-1", "node_count: 3", "node_count: 0").Replace(richCluster))
 	wantFaults(t, resolveFaults(t, tree(richFiles()), doc),
 		`c/c.yaml:8:11: kubernetes at t has no region "eu-wset-1" for aws (did you mean "eu-west-1"?)`,
 		`c/c.yaml:10:17: variable node_count must be at least 1, not 0`)
@@ -437,7 +438,7 @@ func TestVersionOfATag(t *testing.T) {
 		return with(demoFiles(), "templates/kubernetes/template.yaml",
 			strings.Replace(demoTemplate, "{name: kubernetes}", "{name: kubernetes, version: "+version+"}", 1))
 	}
-	doc := document(t, "clusters/prod-eu.yaml", strings.Replace(demoCluster, "{path: ../templates/kubernetes}", "{name: kubernetes, version: 1.4.2}", 1))
+	doc := clusterOf(t, "clusters/prod-eu.yaml", strings.Replace(demoCluster, "{path: ../templates/kubernetes}", "{name: kubernetes, version: 1.4.2}", 1))
 	for version, want := range map[string]string{
 		"1.4.2": "",
 		"1.5.0": `clusters/prod-eu.yaml:7:41: template kubernetes@1.4.2: templates/kubernetes/template.yaml at tag kubernetes/v1.4.2 says that it is version 1.5.0 (release it with another tag, or make metadata.version that of the tag)`,
@@ -460,7 +461,7 @@ func TestSameBytes(t *testing.T) {
 
 	shared := templates.NewResolver(nil)
 	var bundles [][]byte
-	for _, doc := range []templates.Document{clusterWith(t), clusterWith(t, "node_count: 4"), clusterWith(t)} {
+	for _, doc := range []document.Document{clusterWith(t), clusterWith(t, "node_count: 4"), clusterWith(t)} {
 		root, faults, err := shared.Resolve(t.Context(), tree(richFiles()), doc)
 		if err != nil || len(faults) > 0 {
 			t.Fatal(err, faults)

@@ -8,6 +8,11 @@ import (
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/holdfast-dev/holdfast/templates/condition"
+	"github.com/holdfast-dev/holdfast/templates/modules"
+	"github.com/holdfast-dev/holdfast/templates/schema"
+	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
 // mismatch is where a value does not have the type that a module's variable
@@ -25,13 +30,13 @@ func (l *templateLoader) typed(call templateCall, input string, want cty.Type) {
 	if m == nil {
 		return
 	}
-	l.add(call.keys[input], fmt.Sprintf("module %q wants %s%s as %s, and %s", call.name, input, m.path, m.want, m.got), "")
+	l.Add(call.keys[input], fmt.Sprintf("module %q wants %s%s as %s, and %s", call.name, input, m.path, m.want, m.got), "")
 }
 
 // typeWords names a type; of an object, what it must have.
 func typeWords(t cty.Type) string {
 	if !t.IsObjectType() {
-		return clip(typeexpr.TypeString(t))
+		return wording.Clip(typeexpr.TypeString(t))
 	}
 	var names []string
 	for _, name := range sortedKeys(t.AttributeTypes()) {
@@ -42,7 +47,7 @@ func typeWords(t cty.Type) string {
 	if len(names) == 0 {
 		return "an object"
 	}
-	return clip("an object with " + listed(names))
+	return wording.Clip("an object with " + wording.Listed(names))
 }
 
 // fit compares a parsed template with a type.
@@ -71,17 +76,17 @@ func fitScalar(v cty.Value, want cty.Type, path string) *mismatch {
 	}
 	got := "this is " + v.Type().FriendlyName()
 	if word, err := convert.Convert(v, cty.String); err == nil && !v.IsNull() {
-		got = "this is " + clip(word.AsString())
+		got = "this is " + wording.Clip(word.AsString())
 		if v.Type() == cty.String {
-			got = fmt.Sprintf("this is %q", clip(word.AsString()))
+			got = fmt.Sprintf("this is %q", wording.Clip(word.AsString()))
 		}
 	}
 	return &mismatch{path, typeWords(want), got}
 }
 
-// mismatch compares a value that a cluster gives with what the variable wants.
-func (v moduleVariable) mismatch(value any) *mismatch {
-	return (&templateLoader{}).fit(literal(value), v.full, "")
+// misfit compares a value that a cluster gives with what a variable wants.
+func misfit(v modules.Variable, value any) *mismatch {
+	return (&templateLoader{}).fit(literal(value), v.Full, "")
 }
 
 // literal is a value as a parsed template, in which all texts are what they are.
@@ -124,21 +129,21 @@ func (l *templateLoader) fitText(parts []part, want cty.Type, path string) *mism
 }
 
 func (l *templateLoader) fitReference(ref part, want cty.Type, path string) *mismatch {
-	var given *shape
+	var given *schema.Shape
 	what := ""
 	switch {
 	case len(ref.ref) < 2:
 		return nil
 	case ref.ref[0] == "cluster":
-		given, what = &shape{kind: shapeString}, ref.text
-	case ref.ref[0] == "var" && l.t.schema.shapes[ref.ref[1]] != nil:
-		given, _, _ = l.t.schema.shapes[ref.ref[1]].at(ref.ref[2:])
+		given, what = &schema.Shape{Kind: schema.String}, ref.text
+	case ref.ref[0] == "var" && l.t.schema.Shapes[ref.ref[1]] != nil:
+		given, _, _ = l.t.schema.Shapes[ref.ref[1]].At(ref.ref[2:])
 		what = fmt.Sprintf("variable %q", strings.TrimPrefix(ref.text, "var."))
 	}
 	if given == nil {
 		return nil // of another module, or told already
 	}
-	if m := given.fit(want, ""); m != nil {
+	if m := fitShape(given, want, ""); m != nil {
 		if m.path != "" {
 			what += " has " + m.got + " there"
 		} else {
@@ -161,7 +166,7 @@ func (l *templateLoader) fitList(items []any, want cty.Type, path string) *misma
 	case want.IsTupleType():
 		types := want.TupleElementTypes()
 		if len(types) != len(items) {
-			return &mismatch{path, typeWords(want), fmt.Sprintf("this has %s", count(len(items), "item"))}
+			return &mismatch{path, typeWords(want), fmt.Sprintf("this has %s", wording.Count(len(items), "item"))}
 		}
 		for i, item := range items {
 			if m := l.fit(item, types[i], fmt.Sprintf("%s[%d]", path, i)); m != nil {
@@ -201,50 +206,50 @@ func (l *templateLoader) fitMapping(values map[string]any, want cty.Type, path s
 	return &mismatch{path, typeWords(want), "this is a mapping"}
 }
 
-// fit compares what a schema says of a value with a type that the engine has to
+// fitShape compares what a schema says of a value with a type that the engine has to
 // convert it to, whatever the value is. got of the mismatch is what it is.
-func (s *shape) fit(want cty.Type, path string) *mismatch {
-	bad := &mismatch{path, typeWords(want), s.words()}
+func fitShape(s *schema.Shape, want cty.Type, path string) *mismatch {
+	bad := &mismatch{path, typeWords(want), s.Words()}
 	switch {
-	case want == cty.DynamicPseudoType || s.kind == shapeAny:
+	case want == cty.DynamicPseudoType || s.Kind == schema.Any:
 		return nil
-	case s.kind == shapeString:
+	case s.Kind == schema.String:
 		if want == cty.String {
 			return nil
 		}
-	case s.kind == shapeInteger || s.kind == shapeNumber:
+	case s.Kind == schema.Integer || s.Kind == schema.Number:
 		if want == cty.Number || want == cty.String {
 			return nil
 		}
-	case s.kind == shapeBool:
+	case s.Kind == schema.Bool:
 		if want == cty.Bool || want == cty.String {
 			return nil
 		}
-	case s.kind == shapeList:
+	case s.Kind == schema.List:
 		if want.IsListType() || want.IsSetType() {
-			return s.items.fit(want.ElementType(), path+"[]")
+			return fitShape(s.Items, want.ElementType(), path+"[]")
 		}
 		if want.IsTupleType() {
 			return nil // it depends on how many there are
 		}
-	case s.kind == shapeMapping:
+	case s.Kind == schema.Mapping:
 		if want.IsMapType() {
-			return s.items.fit(want.ElementType(), path+".*")
+			return fitShape(s.Items, want.ElementType(), path+".*")
 		}
 		if want.IsObjectType() {
 			return nil // it depends on the keys
 		}
-	case s.kind == shapeObject:
-		return s.fitObject(want, path, bad)
+	case s.Kind == schema.Object:
+		return fitObject(s, want, path, bad)
 	}
 	return bad
 }
 
-func (s *shape) fitObject(want cty.Type, path string, bad *mismatch) *mismatch {
+func fitObject(s *schema.Shape, want cty.Type, path string, bad *mismatch) *mismatch {
 	switch {
 	case want.IsMapType():
-		for _, name := range sortedKeys(s.fields) {
-			if m := s.fields[name].fit(want.ElementType(), path+"."+name); m != nil {
+		for _, name := range sortedKeys(s.Fields) {
+			if m := fitShape(s.Fields[name], want.ElementType(), path+"."+name); m != nil {
 				return m
 			}
 		}
@@ -252,13 +257,13 @@ func (s *shape) fitObject(want cty.Type, path string, bad *mismatch) *mismatch {
 	case want.IsObjectType():
 		types := want.AttributeTypes()
 		for _, name := range sortedKeys(types) {
-			field := s.fields[name]
+			field := s.Fields[name]
 			switch {
 			case field != nil:
-				if m := field.fit(types[name], path+"."+name); m != nil {
+				if m := fitShape(field, types[name], path+"."+name); m != nil {
 					return m
 				}
-			case s.closed && !want.AttributeOptional(name):
+			case s.Closed && !want.AttributeOptional(name):
 				return &mismatch{path, typeWords(want), "a mapping without " + name}
 			}
 		}
@@ -269,10 +274,10 @@ func (s *shape) fitObject(want cty.Type, path string, bad *mismatch) *mismatch {
 
 // offInputs tells of inputs that are left out while the module that they refer
 // to is off, and that the called module cannot do without.
-func (l *templateLoader) offInputs(p *provider, call templateCall, m *module) {
+func (l *templateLoader) offInputs(p *provider, call templateCall, m *modules.Module) {
 	for _, input := range sortedKeys(call.inputs) {
-		v, known := m.variables[input]
-		if !known || !v.required {
+		v, known := m.Variables[input]
+		if !known || !v.Required {
 			continue
 		}
 		for _, name := range call.refers[input] {
@@ -280,31 +285,31 @@ func (l *templateLoader) offInputs(p *provider, call templateCall, m *module) {
 			if other.name == "" || other.when == nil || sameWhen(call.when, other.when) {
 				continue
 			}
-			l.add(call.keys[input], fmt.Sprintf("module %q needs the input %q, which is left out while module %q is off", call.name, input, name),
-				fmt.Sprintf("give the module's variable a default, or the module the same when: %s", clip(other.when.text)))
+			l.Add(call.keys[input], fmt.Sprintf("module %q needs the input %q, which is left out while module %q is off", call.name, input, name),
+				fmt.Sprintf("give the module's variable a default, or the module the same when: %s", wording.Clip(other.when.Text)))
 		}
 	}
 }
 
-func sameWhen(a, b *expression) bool { return a != nil && b != nil && a.text == b.text }
+func sameWhen(a, b *condition.Expression) bool { return a != nil && b != nil && a.Text == b.Text }
 
 // leftOut tells of inputs that are null when a variable is left out, where the
 // called module takes no null and has no default.
-func (l *templateLoader) leftOut(p *provider, call templateCall, input string, v moduleVariable) {
+func (l *templateLoader) leftOut(p *provider, call templateCall, input string, v modules.Variable) {
 	parts, _ := call.inputs[input].([]part)
-	if len(parts) != 1 || len(parts[0].ref) != 2 || parts[0].ref[0] != "var" || v.nullable || !v.required {
+	if len(parts) != 1 || len(parts[0].ref) != 2 || parts[0].ref[0] != "var" || v.Nullable || !v.Required {
 		return
 	}
 	name := parts[0].ref[1]
 	s := l.t.schema
-	_, referred := s.secretDefaults[name]
-	if s.properties[name] == nil || referred || p.always(name) || l.mayRequire(name) {
+	_, referred := s.SecretDefaults[name]
+	if s.Properties[name] == nil || referred || p.always(name) || l.mayRequire(name) {
 		return
 	}
-	if call.when != nil && (call.when.asks[name] || call.when.uses[name]) {
+	if call.when != nil && (call.when.Asks[name] || call.when.Uses[name]) {
 		return
 	}
-	l.add(call.keys[input], fmt.Sprintf("module %q takes no null as %s, and variable %q is null when it is left out", call.name, input, name),
+	l.Add(call.keys[input], fmt.Sprintf("module %q takes no null as %s, and variable %q is null when it is left out", call.name, input, name),
 		"give the variable a default, or require it")
 }
 
@@ -312,7 +317,7 @@ func (l *templateLoader) leftOut(p *provider, call templateCall, input string, v
 // a variable is there.
 func (l *templateLoader) mayRequire(name string) bool {
 	for _, keyword := range []string{"allOf", "anyOf", "oneOf", "if", "dependentRequired", "dependentSchemas", "$ref", "minProperties"} {
-		if l.t.schema.doc[keyword] != nil {
+		if l.t.schema.Doc[keyword] != nil {
 			return true
 		}
 	}

@@ -71,7 +71,7 @@ template.yaml:6:39: "a/b" cannot be the name of a variable (use letters, digits,
 			files := map[string]string{
 				"template.yaml": fmt.Sprintf("apiVersion: holdfast.dev/v1\nkind: Template\nmetadata: {name: t}\nspec:\n  providers: {p: {modules: []}}\n  variables: %s\n", tc.schema),
 			}
-			doc := document(t, "c.yaml", short("template: {path: .}")+"  variables: "+tc.variables+"\n")
+			doc := clusterOf(t, "c.yaml", short("template: {path: .}")+"  variables: "+tc.variables+"\n")
 			faults := resolveFaults(t, tree(files), doc)
 			if got := faults.Error(); got != tc.want {
 				t.Errorf("faults:\n%s\nwant:\n%s", got, tc.want)

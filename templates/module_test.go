@@ -60,7 +60,7 @@ module "far" {
 func TestResolveModule(t *testing.T) {
 	t.Parallel()
 
-	doc := document(t, "infra/own/cluster.yaml", moduleCluster+"  variables: {size: 3, zones: [a], note: \"${x}\"}\n")
+	doc := clusterOf(t, "infra/own/cluster.yaml", moduleCluster+"  variables: {size: 3, zones: [a], note: \"${x}\"}\n")
 	root := resolve(t, tree(moduleFiles()), doc)
 	if root.Dir != "infra/own" || !root.OwnState || root.StateLocation != "clusters/own" || root.Template != "" {
 		t.Errorf("root %q, own %v, state %q, template %q", root.Dir, root.OwnState, root.StateLocation, root.Template)
@@ -88,7 +88,7 @@ func TestResolveModule(t *testing.T) {
 func TestModuleDigest(t *testing.T) {
 	t.Parallel()
 
-	doc := document(t, "infra/own/cluster.yaml", moduleCluster)
+	doc := clusterOf(t, "infra/own/cluster.yaml", moduleCluster)
 	base := resolve(t, tree(moduleFiles()), doc).Digest
 	for name, same := range map[string]bool{
 		"infra/own/cluster.yaml":        true, // its document says what matters
@@ -223,7 +223,7 @@ func TestModuleFaults(t *testing.T) {
 			} else if tc.spec != "" {
 				text += "  " + tc.spec + "\n"
 			}
-			faults := resolveFaults(t, tree(with(moduleFiles(), tc.files...)), document(t, "c.yaml", text))
+			faults := resolveFaults(t, tree(with(moduleFiles(), tc.files...)), clusterOf(t, "c.yaml", text))
 			wantFaults(t, faults, tc.want...)
 		})
 	}
@@ -251,9 +251,13 @@ func TestStateLocation(t *testing.T) {
 		"spec, gcs":             {spec: "state: {type: gcs, bucket: b}", want: "gcs:bucket=b,prefix=own", file: `prefix = "own"`},
 		"spec, azurerm":         {spec: "state: {type: azurerm, storage_account_name: s, container_name: c}", want: "azurerm:storage_account_name=s,container_name=c,key=own.tfstate", file: `"own.tfstate"`},
 		"spec, kubernetes":      {spec: "state: {type: kubernetes, namespace: n}", want: "kubernetes:secret_suffix=own,namespace=n", file: `secret_suffix = "own"`},
+		"spec, a kubeconfig":    {spec: "state: {type: kubernetes, config_path: /etc/k/eu, config_context: c}", want: "kubernetes:secret_suffix=own,config_path=/etc/k/eu,config_context=c", file: `secret_suffix  = "own"`},
 		"spec, http":            {spec: "state: {type: http, address: \"https://u:p@h.invalid/x?token=1\"}", want: "http:address=https://h.invalid/x", file: `"https://u:p@h.invalid/x?token=1"`},
-		"spec, nested argument": {spec: "state: {type: s3, bucket: b, endpoints: {s3: \"http://${x}\"}}", want: "s3:bucket=b,key=own/terraform.tfstate", file: `"s3" = "http://$${x}"`},
+		"spec, nested argument": {spec: "state: {type: s3, bucket: b, endpoints: {s3: \"http://${x}\"}}", want: "s3:bucket=b,key=own/terraform.tfstate,endpoint=unreadable", file: `"s3" = "http://$${x}"`},
 		"code, same as spec":    {files: code(`backend "s3" {` + "\nbucket = \"b\"\nkey = \"k\"\nregion = \"r\"\nsecret_key = \"x\"\n}"), want: "s3:bucket=b,key=k"},
+		"spec, another store":   {spec: "state: {type: s3, bucket: b, key: k, endpoints: {s3: \"https://u:p@minio.invalid:9000/\"}}", want: "s3:bucket=b,key=k,endpoint=https://minio.invalid:9000", file: `key = "k"`},
+		"code, another store":   {files: code(`backend "s3" {` + "\nbucket = \"b\"\nkey = \"k\"\nendpoints = {\ns3 = \"https://minio.invalid:9000\"\n}\n}"), want: "s3:bucket=b,key=k,endpoint=https://minio.invalid:9000"},
+		"code, endpoint":        {files: code(`backend "s3" {` + "\nbucket = \"b\"\nkey = \"k\"\nendpoint = \"https://minio.invalid:9000\"\n}"), want: "s3:bucket=b,key=k,endpoint=https://minio.invalid:9000"},
 		"code, from elsewhere":  {files: code(`backend "s3" {` + "\nbucket = \"b\"\n}"), want: "s3:infra/own"},
 		"code, expression":      {files: code(`backend "s3" {` + "\nbucket = \"b\"\nkey = var.size\n}"), want: "s3:infra/own"},
 		"code, unknown kind":    {files: code(`backend "pg" {` + "\nconn_str = \"postgres://u:p@h/d\"\n}"), want: "pg:infra/own"},
@@ -277,7 +281,7 @@ func TestStateLocation(t *testing.T) {
 			if tc.spec != "" {
 				text += "  " + tc.spec + "\n"
 			}
-			root := resolve(t, tree(with(moduleFiles(), tc.files...)), document(t, "c.yaml", text))
+			root := resolve(t, tree(with(moduleFiles(), tc.files...)), clusterOf(t, "c.yaml", text))
 			if root.StateLocation != tc.want || root.OwnState != tc.own {
 				t.Errorf("state is %q, own %v, want %q, %v", root.StateLocation, root.OwnState, tc.want, tc.own)
 			}
@@ -307,7 +311,7 @@ func TestModuleReadsFilesElsewhere(t *testing.T) {
 		"modules/a/reads.tf", "locals {\n  a = file(\"${path.module}/../near.txt\")\n  b = file(\"../from-root.txt\")\n}\n",
 		"global.yaml", "x: 1", "infra/b.tpl", "b", "policies/one.json", "{}", "modules/near.txt", "near", "infra/from-root.txt", "r",
 	)
-	doc := document(t, "c.yaml", moduleCluster)
+	doc := clusterOf(t, "c.yaml", moduleCluster)
 	root := resolve(t, tree(files), doc)
 	got := contents(t, root)
 	for _, name := range []string{"global.yaml", "infra/b.tpl", "policies/one.json", "modules/near.txt", "infra/from-root.txt"} {
@@ -326,13 +330,45 @@ func TestModuleReadsFilesElsewhere(t *testing.T) {
 	}
 }
 
+// TestSourceThatDependsOnValues: the bundle has every folder that OpenTofu can
+// make of a module's source.
+func TestSourceThatDependsOnValues(t *testing.T) {
+	t.Parallel()
+
+	files := with(moduleFiles(),
+		"infra/own/flavour.tf", "module \"m\" { source = \"../../mods/mod-${var.size}\" }\nmodule \"n\" { source = \"../../kinds/${var.size}/eu-${local.x}\" }\nmodule \"o\" { source = var.size }\n",
+		"mods/mod-a/main.tf", "module \"d\" { source = \"../deep\" }\n", "mods/mod-b/main.tf", "locals {}\n", "mods/other/main.tf", "locals {}\n",
+		"mods/deep/main.tf", "locals {}\n", "kinds/one/eu-1/main.tf", "locals {}\n", "kinds/two/us-1/main.tf", "locals {}\n",
+	)
+	doc := clusterOf(t, "c.yaml", moduleCluster)
+	root := resolve(t, tree(files), doc)
+	got := contents(t, root)
+	for name, want := range map[string]bool{
+		"mods/mod-a/main.tf": true, "mods/mod-b/main.tf": true, "mods/deep/main.tf": true, "kinds/one/eu-1/main.tf": true,
+		"mods/other/main.tf": false, "kinds/two/us-1/main.tf": false,
+	} {
+		if _, have := got[name]; have != want {
+			t.Errorf("%s is in the bundle: %v, want %v", name, have, want)
+		}
+		if same := resolve(t, tree(with(files, name, "# another")), doc).Digest.Equal(root.Digest); same == want {
+			t.Errorf("with another %s the digest is the same: %v", name, same)
+		}
+	}
+	if resolve(t, tree(with(files, "mods/mod-c/main.tf", "locals {}")), doc).Digest.Equal(root.Digest) {
+		t.Error("one more folder that it can mean makes no difference")
+	}
+	if !slices.Contains(root.Reads, "mods") {
+		t.Errorf("where it looks is not among the reads %v", root.Reads)
+	}
+}
+
 func TestCodeThatWouldOverflowTheStack(t *testing.T) {
 	t.Parallel()
 
 	for _, piece := range []string{"(", "[", "{", "a {\n", "!", "- ", "-(", "a ? a : ", "\"${", "a(", "[for a in "} {
 		for _, name := range []string{"infra/own/main.tf", "infra/own/x.tf.json"} {
 			code := "locals {\n  a = " + strings.Repeat(piece, 1<<20/len(piece))
-			faults := resolveFaults(t, tree(with(moduleFiles(), name, code)), document(t, "c.yaml", moduleCluster))
+			faults := resolveFaults(t, tree(with(moduleFiles(), name, code)), clusterOf(t, "c.yaml", moduleCluster))
 			if len(faults) == 0 || !strings.Contains(faults.Error(), "nested too deeply") {
 				t.Errorf("%q gives %.200v", piece, faults)
 			}
@@ -341,7 +377,7 @@ func TestCodeThatWouldOverflowTheStack(t *testing.T) {
 	// As deep as it may be, the parser still answers.
 	for _, piece := range []string{"(", "[", "{", "!", "- ", "a ? a : ", "\"${", "a(", "[for a in "} {
 		code := "locals {\n  a = " + strings.Repeat(piece, 9000)
-		resolveFaults(t, tree(with(moduleFiles(), "infra/own/main.tf", code)), document(t, "c.yaml", moduleCluster))
+		resolveFaults(t, tree(with(moduleFiles(), "infra/own/main.tf", code)), clusterOf(t, "c.yaml", moduleCluster))
 	}
 }
 
@@ -352,7 +388,7 @@ func TestResolverIsSafe(t *testing.T) {
 
 	tr := tree(demoFiles())
 	resolver := templates.NewResolver(nil)
-	doc := document(t, "clusters/prod-eu.yaml", demoCluster)
+	doc := clusterOf(t, "clusters/prod-eu.yaml", demoCluster)
 	digests := make([]holdfast.Digest, 16)
 	var group sync.WaitGroup
 	for i := range digests {
@@ -386,7 +422,7 @@ func TestResolverRemembers(t *testing.T) {
 	delete(files, "infra/own/data")
 	tr := tree(files)
 	resolver := templates.NewResolver(nil)
-	doc := document(t, "c.yaml", moduleCluster)
+	doc := clusterOf(t, "c.yaml", moduleCluster)
 	for range 2 {
 		if _, faults, err := resolver.Resolve(t.Context(), tr, doc); err != nil || faults != nil {
 			t.Fatal(err, faults)

@@ -9,6 +9,8 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/decode"
+	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
 func meanings() []string {
@@ -16,36 +18,36 @@ func meanings() []string {
 }
 
 // readOutputs reads the outputs, by name.
-func (l *templateLoader) readOutputs(o *object) {
-	if o.node == nil {
+func (l *templateLoader) readOutputs(o *decode.Object) {
+	if o.Node == nil {
 		return
 	}
 	meant := map[string]string{}
-	for i := 0; i+1 < len(o.node.Content); i += 2 {
-		key, node := o.node.Content[i], o.node.Content[i+1]
+	for i := 0; i+1 < len(o.Node.Content); i += 2 {
+		key, node := o.Node.Content[i], o.Node.Content[i+1]
 		out := templateOutput{name: key.Value, at: key}
-		if !identifier.MatchString(key.Value) {
-			l.add(key, fmt.Sprintf("%q cannot be the name of an output", clip(key.Value)), "use letters, digits, _ and -")
+		if !decode.IsIdentifier(key.Value) {
+			l.Add(key, fmt.Sprintf("%q cannot be the name of an output", wording.Clip(key.Value)), "use letters, digits, _ and -")
 		}
 		value := node
 		if node.Kind == yaml.MappingNode {
-			long := l.object(node, o.label(key.Value))
-			if value = long.get("value"); value == nil {
-				long.missing("value")
+			long := l.Object(node, o.Label(key.Value))
+			if value = long.Get("value"); value == nil {
+				long.Missing("value")
 			}
-			out.sensitive = long.boolean("sensitive", false)
-			out.description = long.str("description")
+			out.sensitive = long.Bool("sensitive", false)
+			out.description = long.Text("description")
 			l.means(long, &out, meant)
-			long.done()
+			long.Done()
 		}
 		if value != nil {
 			out.value = l.template(value)
 			out.refers = modulesIn(out.value)
-			out.written = asWritten(l.value(value))
+			out.written = asWritten(l.Value(value))
 		}
 		references(out.value, func(ref part) {
-			if ref.ref[0] == "var" && len(ref.ref) > 1 && l.t.schema.secrets[ref.ref[1]] && !out.sensitive {
-				l.add(key, fmt.Sprintf("output %s shows %s, which is secret", out.name, ref.ref[1]), "add sensitive: true")
+			if ref.ref[0] == "var" && len(ref.ref) > 1 && l.t.schema.Secrets[ref.ref[1]] && !out.sensitive {
+				l.Add(key, fmt.Sprintf("output %s shows %s, which is secret", out.name, ref.ref[1]), "add sensitive: true")
 			}
 		})
 		l.t.outputs = append(l.t.outputs, out)
@@ -53,14 +55,14 @@ func (l *templateLoader) readOutputs(o *object) {
 	slices.SortFunc(l.t.outputs, func(a, b templateOutput) int { return strings.Compare(a.name, b.name) })
 }
 
-func (l *templateLoader) means(o *object, out *templateOutput, meant map[string]string) {
-	out.means = o.choice("means", meanings()...)
+func (l *templateLoader) means(o *decode.Object, out *templateOutput, meant map[string]string) {
+	out.means = o.Choice("means", meanings()...)
 	switch other := meant[out.means]; {
 	case out.means == "":
 	case other != "":
-		l.add(o.get("means"), fmt.Sprintf("outputs %s and %s both mean %s", other, out.name, out.means), "one of them can")
+		l.Add(o.Get("means"), fmt.Sprintf("outputs %s and %s both mean %s", other, out.name, out.means), "one of them can")
 	case out.means == holdfast.MeansKubeconfig && !out.sensitive:
-		l.add(o.get("means"), fmt.Sprintf("output %s is a kubeconfig and not sensitive", out.name), "add sensitive: true")
+		l.Add(o.Get("means"), fmt.Sprintf("output %s is a kubeconfig and not sensitive", out.name), "add sensitive: true")
 	}
 	if out.means != "" {
 		meant[out.means] = out.name

@@ -44,7 +44,7 @@ func (c reachedCluster) change(t testing.TB, module string) templates.RootChange
 			}
 			files["web/"+name+"/main.tf"] = text + "output \"id\" { value = 1 }\n"
 		}
-		return resolve(t, tree(files), document(t, "clusters/"+c.name+".yaml", "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: "+c.name+
+		return resolve(t, tree(files), clusterOf(t, "clusters/"+c.name+".yaml", "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: "+c.name+
 			"}\nspec: {project: p, environment: e, region: "+c.region+", template: {path: ../web}, variables: {"+c.variables+"}}\n"))
 	}
 	return templates.Compare(root(""), root(module))

@@ -9,15 +9,17 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/lru"
+	"github.com/holdfast-dev/holdfast/templates/modules"
 )
 
 // Resolver makes root modules. It remembers what it has read of folders and
 // templates, by their content. It is safe for concurrent use.
 type Resolver struct {
 	versions  Versions
-	templates *cache[loadedTemplate] // by tree and folder
-	recent    *cache[[]readTemplate] // by folder
-	folders   *cache[*folder]
+	templates *lru.Cache[loadedTemplate] // by tree and folder
+	recent    *lru.Cache[[]readTemplate] // by folder
+	folders   *lru.Cache[*modules.Folder]
 }
 
 type loadedTemplate struct {
@@ -44,9 +46,9 @@ const (
 func NewResolver(versions Versions) *Resolver {
 	return &Resolver{
 		versions:  versions,
-		templates: newCache[loadedTemplate](maxTrees),
-		recent:    newCache[[]readTemplate](maxFolders),
-		folders:   newCache[*folder](4096),
+		templates: lru.New[loadedTemplate](maxTrees),
+		recent:    lru.New[[]readTemplate](maxFolders),
+		folders:   lru.New[*modules.Folder](4096),
 	}
 }
 
@@ -59,10 +61,10 @@ func (r *Resolver) load(tree holdfast.Tree, dir string) (loadedTemplate, error) 
 		return loadedTemplate{}, fmt.Errorf("hash tree: %w", err)
 	}
 	key := hash + ":" + dir
-	if loaded, ok := r.templates.get(key); ok {
+	if loaded, ok := r.templates.Get(key); ok {
 		return loaded, nil
 	}
-	recent, _ := r.recent.get(dir)
+	recent, _ := r.recent.Get(dir)
 	for _, before := range recent {
 		same, err := before.sameIn(tree)
 		if err != nil {
@@ -70,7 +72,7 @@ func (r *Resolver) load(tree holdfast.Tree, dir string) (loadedTemplate, error) 
 		}
 		if same {
 			loaded := loadedTemplate{template: before.template}
-			r.templates.put(key, loaded)
+			r.templates.Put(key, loaded)
 			return loaded, nil
 		}
 	}
@@ -79,7 +81,7 @@ func (r *Resolver) load(tree holdfast.Tree, dir string) (loadedTemplate, error) 
 		return loadedTemplate{}, err
 	}
 	loaded := loadedTemplate{t, faults}
-	r.templates.put(key, loaded)
+	r.templates.Put(key, loaded)
 	if len(faults) > 0 {
 		return loaded, nil
 	}
@@ -89,7 +91,7 @@ func (r *Resolver) load(tree holdfast.Tree, dir string) (loadedTemplate, error) 
 			return loadedTemplate{}, err
 		}
 	}
-	r.recent.put(dir, append([]readTemplate{read}, recent[:min(len(recent), maxVersions-1)]...))
+	r.recent.Put(dir, append([]readTemplate{read}, recent[:min(len(recent), maxVersions-1)]...))
 	return loaded, nil
 }
 
@@ -99,7 +101,7 @@ func (t *Template) reads() []string {
 	for _, p := range t.providers {
 		for dir, part := range p.parts {
 			names[dir] = true
-			for _, name := range part.linked {
+			for _, name := range part.Linked {
 				names[name] = true
 			}
 		}
@@ -127,7 +129,7 @@ func state(tree holdfast.Tree, name string) (string, error) {
 	} else if err != nil {
 		return "", fmt.Errorf("hash %s: %w", name, err)
 	}
-	info, err := (&gatherer{tree: tree}).stat(name)
+	info, err := (&modules.Gatherer{Tree: tree}).Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	} else if err != nil {

@@ -24,7 +24,7 @@ const (
 	clusterFile   = "cluster.tf"
 	providersFile = "providers.tf"
 	backendFile   = "holdfast_backend.tf"
-	variablesFile = "holdfast.auto.tfvars.json"
+	variablesFile = holdfast.VariablesFile
 )
 
 // renderMain makes variables, module calls and outputs. What a template says of
@@ -40,7 +40,7 @@ func (t *Template) renderMain(on parts, effect bool) []byte {
 			used[ref.ref[1]] = true
 		}
 	})
-	for _, name := range t.schema.names {
+	for _, name := range t.schema.Names {
 		if !effect || used[name] {
 			t.renderVariable(out.add("variable", name), name, !effect)
 		}
@@ -97,18 +97,18 @@ func renderCall(body *hclwrite.Body, call templateCall) {
 }
 
 func (t *Template) renderVariable(body *hclwrite.Body, name string, described bool) {
-	property, _ := t.schema.properties[name].(map[string]any)
+	property, _ := t.schema.Properties[name].(map[string]any)
 	if description, ok := property["description"].(string); ok && described {
 		body.SetAttributeRaw("description", tokens(description))
 	}
-	body.SetAttributeRaw("type", raw(hclsyntax.TokenIdent, t.schema.shapes[name].engineType()))
+	body.SetAttributeRaw("type", raw(hclsyntax.TokenIdent, t.schema.Shapes[name].EngineType()))
 	_, referred := property["default"] // where a secret is, if it is one
-	if fallback, ok := t.schema.defaults[name]; ok {
+	if fallback, ok := t.schema.Defaults[name]; ok {
 		body.SetAttributeRaw("default", tokens(fallback))
-	} else if !slices.Contains(t.schema.required, name) && !referred {
+	} else if !slices.Contains(t.schema.Required, name) && !referred {
 		body.SetAttributeRaw("default", tokens(nil))
 	}
-	if t.schema.secrets[name] {
+	if t.schema.Secrets[name] {
 		body.SetAttributeValue("sensitive", cty.True)
 	}
 }
@@ -256,4 +256,16 @@ func plainJSON(data []byte) []byte {
 		}
 	}
 	return b.Bytes()
+}
+
+// renderSecrets makes the file that says where the secrets are.
+func renderSecrets(refs map[string]holdfast.SecretRef) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(refs); err != nil {
+		return nil, fmt.Errorf("encode references to secrets: %w", err)
+	}
+	return b.Bytes(), nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // BenchmarkRender1000 makes the root modules of a thousand clusters: five
@@ -20,9 +21,9 @@ func BenchmarkRender1000(b *testing.B) {
 		"node_count: 3", "node_count: 4, enable_monitoring: true, tags: {team: shop}",
 		"node_count: 5, enable_monitoring: true, enable_ingress: true, enable_cert_manager: true, high_availability: true, monitoring_retention_days: 30",
 	}
-	docs := make([]templates.Document, 1000)
+	docs := make([]document.Document, 1000)
 	for i := range docs {
-		docs[i] = document(b, "clusters/x.yaml", fmt.Sprintf(`apiVersion: holdfast.dev/v1
+		docs[i] = clusterOf(b, "clusters/x.yaml", fmt.Sprintf(`apiVersion: holdfast.dev/v1
 kind: Cluster
 metadata: {name: prod-%d}
 spec:

@@ -31,7 +31,7 @@ func TestClusterFile(t *testing.T) {
     assume_role: {}
 `, 1)
 	text = strings.Replace(text, "environment: staging", "environment: env1", 1)
-	root := resolve(t, tree(richFiles()), document(t, "c/c.yaml", text))
+	root := resolve(t, tree(richFiles()), clusterOf(t, "c/c.yaml", text))
 	files := filesOf(root)
 	got := files["cluster.tf"]
 	if diff := cmp.Diff(string(hclwrite.Format([]byte(got))), got); diff != "" {

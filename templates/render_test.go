@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // literalTemplate has a text in every place where a template can have one: %[1]s
@@ -69,7 +70,7 @@ func rendered(t testing.TB, text string) (*templates.Root, bool) {
 	}
 	key := quote(t, text+"k")
 	quoted := quote(t, text)
-	docs, faults := templates.ParseClusters("c.yaml", []byte(short("template: {path: .}", "region: "+quoted,
+	docs, faults := document.ParseClusters("c.yaml", []byte(short("template: {path: .}", "region: "+quoted,
 		"state: {type: s3, bucket: "+quoted+", endpoints: {"+key+": "+quoted+"}}",
 		"variables: {given: {"+key+": ["+quoted+"]}, password: {secret: {store: vault, key: prod/db}}}")))
 	if len(faults) > 0 || len(docs) != 1 {

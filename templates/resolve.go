@@ -12,13 +12,18 @@ import (
 	"github.com/hashicorp/go-version"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/decode"
+	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/holdfast-dev/holdfast/templates/modules"
+	"github.com/holdfast-dev/holdfast/templates/schema"
+	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
 // Versions finds released templates.
 type Versions interface {
-	// Version returns a version of the template with that name. A
-	// holdfast.ErrNotFound, such as a *NoVersionError, becomes a fault of the
-	// cluster; any other error is trouble of ours and worth a retry.
+	// Version returns a version of the template with that name. A *NoVersionError,
+	// a *MovedTagError and an *UnreadableError become faults of the cluster; any
+	// other error is trouble of ours and worth a retry.
 	Version(ctx context.Context, name, version string) (TemplateVersion, error)
 }
 
@@ -38,6 +43,7 @@ type NoVersionError struct {
 	Version   string
 	Available []string // versions that there are; none: no such template
 	Templates []string // names of the templates that there are, if known
+	Deleted   string   // the tag that was there; empty: none is known
 }
 
 func (e *NoVersionError) Error() string {
@@ -64,6 +70,17 @@ func (e *MovedTagError) Error() string {
 
 // Is makes errors.Is(err, holdfast.ErrNotFound) true.
 func (e *MovedTagError) Is(target error) bool { return target == holdfast.ErrNotFound }
+
+// UnreadableError says that the repository of a template cannot be read, so that
+// nobody knows which versions there are.
+type UnreadableError struct {
+	Repo string
+	Why  string // in words that do not differ from one attempt to the next
+}
+
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("template repository %s cannot be read: %s", e.Repo, e.Why)
+}
 
 // TagsFor returns the tags that may release a version of a template, the more
 // particular one first.
@@ -92,7 +109,7 @@ func (r *Resolver) Load(tree holdfast.Tree, dir string) (*Template, holdfast.Fau
 // wrong with the cluster, its template or its module are faults, all at once,
 // and carry the cluster's name; there is no Root then. An error is trouble of
 // ours, such as a repository out of reach.
-func (r *Resolver) Resolve(ctx context.Context, tree holdfast.Tree, doc Document) (*Root, holdfast.Faults, error) {
+func (r *Resolver) Resolve(ctx context.Context, tree holdfast.Tree, doc document.Document) (*Root, holdfast.Faults, error) {
 	var root *Root
 	var faults holdfast.Faults
 	var err error
@@ -114,7 +131,7 @@ func (r *Resolver) Resolve(ctx context.Context, tree holdfast.Tree, doc Document
 	for i := range faults {
 		faults[i].Cluster = doc.Cluster.Name
 	}
-	sortFaults(faults)
+	decode.SortFaults(faults)
 	return nil, slices.Compact(faults), nil // two ways may lead to one file
 }
 
@@ -126,7 +143,7 @@ type source struct {
 	revision holdfast.Revision
 }
 
-func (r *Resolver) fromTemplate(ctx context.Context, tree holdfast.Tree, doc Document) (*Root, holdfast.Faults, error) {
+func (r *Resolver) fromTemplate(ctx context.Context, tree holdfast.Tree, doc document.Document) (*Root, holdfast.Faults, error) {
 	from, faults, err := r.find(ctx, tree, doc)
 	if err != nil || len(faults) > 0 {
 		return nil, faults, err
@@ -137,11 +154,11 @@ func (r *Resolver) fromTemplate(ctx context.Context, tree holdfast.Tree, doc Doc
 		return nil, holdfast.Faults{fault}, nil
 	}
 	if len(p.regions) > 0 && !slices.Contains(p.regions, c.Region) {
-		message := fmt.Sprintf("%s has no region %q for %s", from.label, clip(c.Region), p.name)
+		message := fmt.Sprintf("%s has no region %q for %s", from.label, wording.Clip(c.Region), p.name)
 		if c.Region == "" {
 			message = "spec.region is missing"
 		}
-		faults = append(faults, doc.Fault(message, nearestOf(c.Region, p.regions), "spec", "region"))
+		faults = append(faults, doc.Fault(message, wording.NearestOf(c.Region, p.regions), "spec", "region"))
 	}
 	given, broken := p.variables(c.Variables)
 	if len(broken) == 0 {
@@ -161,7 +178,7 @@ func (r *Resolver) fromTemplate(ctx context.Context, tree holdfast.Tree, doc Doc
 }
 
 // find loads the cluster's template.
-func (r *Resolver) find(ctx context.Context, tree holdfast.Tree, doc Document) (source, holdfast.Faults, error) {
+func (r *Resolver) find(ctx context.Context, tree holdfast.Tree, doc document.Document) (source, holdfast.Faults, error) {
 	ref := doc.Cluster.Template
 	if ref.Name == "" {
 		return r.beside(tree, doc)
@@ -172,8 +189,8 @@ func (r *Resolver) find(ctx context.Context, tree holdfast.Tree, doc Document) (
 			"use template: {path: …} for a template of the same repository", "spec", "template", "name")}, nil
 	}
 	v, err := r.versions.Version(ctx, ref.Name, ref.Version)
-	if errors.Is(err, holdfast.ErrNotFound) {
-		return source{}, holdfast.Faults{noVersion(doc, err)}, nil
+	if fault, ok := noVersion(doc, err); ok {
+		return source{}, holdfast.Faults{fault}, nil
 	} else if err != nil {
 		return source{}, nil, fmt.Errorf("find template %s@%s: %w", ref.Name, ref.Version, err)
 	}
@@ -203,12 +220,12 @@ func (r *Resolver) find(ctx context.Context, tree holdfast.Tree, doc Document) (
 }
 
 // beside loads a template of the cluster's own repository and revision.
-func (r *Resolver) beside(tree holdfast.Tree, doc Document) (source, holdfast.Faults, error) {
+func (r *Resolver) beside(tree holdfast.Tree, doc document.Document) (source, holdfast.Faults, error) {
 	ref := doc.Cluster.Template
-	dir, ok := within(path.Dir(doc.Cluster.Path), ref.Path)
+	dir, ok := modules.Within(path.Dir(doc.Cluster.Path), ref.Path)
 	if !ok {
 		return source{}, holdfast.Faults{doc.Fault(
-			fmt.Sprintf("spec.template.path %q leaves the repository", clip(ref.Path)),
+			fmt.Sprintf("spec.template.path %q leaves the repository", wording.Clip(ref.Path)),
 			"the path starts from the folder of the cluster's file", "spec", "template", "path")}, nil
 	}
 	loaded, err := r.load(tree, dir)
@@ -217,7 +234,7 @@ func (r *Resolver) beside(tree holdfast.Tree, doc Document) (source, holdfast.Fa
 	}
 	if loaded.template == nil && len(loaded.faults) == 1 && loaded.faults[0].Line == 0 {
 		return source{}, holdfast.Faults{doc.Fault(
-			fmt.Sprintf("spec.template.path %q: %s: %s", clip(ref.Path), loaded.faults[0].File, loaded.faults[0].Message),
+			fmt.Sprintf("spec.template.path %q: %s: %s", wording.Clip(ref.Path), loaded.faults[0].File, loaded.faults[0].Message),
 			"the path starts from the folder of the cluster's file", "spec", "template", "path")}, nil
 	}
 	if len(loaded.faults) > 0 {
@@ -226,24 +243,35 @@ func (r *Resolver) beside(tree holdfast.Tree, doc Document) (source, holdfast.Fa
 	return source{template: loaded.template, tree: tree, label: loaded.template.Name + " at " + dir}, nil, nil
 }
 
-func noVersion(doc Document, err error) holdfast.Fault {
+// noVersion returns the fault of a document whose version cannot be had, and
+// reports whether err says so.
+func noVersion(doc document.Document, err error) (holdfast.Fault, bool) {
 	ref := doc.Cluster.Template
-	if moved := (*MovedTagError)(nil); errors.As(err, &moved) {
+	var (
+		moved      *MovedTagError
+		unreadable *UnreadableError
+		missing    *NoVersionError
+	)
+	switch {
+	case errors.As(err, &moved):
 		return doc.Fault(moved.Error(), "a release does not change: put the tag back, or release another version",
-			"spec", "template", "version")
-	}
-	var missing *NoVersionError
-	if !errors.As(err, &missing) {
-		return doc.Fault(fmt.Sprintf("template %s has no version %s", ref.Name, ref.Version), "", "spec", "template", "version")
-	}
-	if len(missing.Available) == 0 {
-		return doc.Fault(fmt.Sprintf("there is no template %s", ref.Name), didYouMean(ref.Name, missing.Templates), "spec", "template", "name")
+			"spec", "template", "version"), true
+	case errors.As(err, &unreadable):
+		return doc.Fault(unreadable.Error(), "the document needs no change: the repository is read again automatically",
+			"spec", "template", "name"), true
+	case !errors.As(err, &missing):
+		return holdfast.Fault{}, false
+	case missing.Deleted != "":
+		return doc.Fault(fmt.Sprintf("template %s has no version %s: its tag %s was deleted", ref.Name, ref.Version, missing.Deleted),
+			"put the tag back, or choose another version", "spec", "template", "version"), true
+	case len(missing.Available) == 0:
+		return doc.Fault(fmt.Sprintf("there is no template %s", ref.Name), wording.DidYouMean(ref.Name, missing.Templates), "spec", "template", "name"), true
 	}
 	message := fmt.Sprintf("template %s has no version %s", ref.Name, ref.Version)
 	if near := nearestVersion(ref.Version, missing.Available); near != "" {
 		message += fmt.Sprintf(" (nearest: %s)", near)
 	}
-	return doc.Fault(message, "", "spec", "template", "version")
+	return doc.Fault(message, "", "spec", "template", "version"), true
 }
 
 // nearestVersion returns the newest version that is not newer, else the oldest
@@ -275,7 +303,7 @@ func nearestVersion(want string, available []string) string {
 
 // choose returns the provider of a cluster; one that is the only one goes
 // without saying.
-func choose(from source, doc Document) (*provider, holdfast.Fault) {
+func choose(from source, doc document.Document) (*provider, holdfast.Fault) {
 	names := from.template.Providers()
 	name := doc.Cluster.Provider
 	if name == "" && len(names) == 1 {
@@ -285,46 +313,46 @@ func choose(from source, doc Document) (*provider, holdfast.Fault) {
 		return p, holdfast.Fault{}
 	}
 	if name == "" {
-		return nil, doc.Fault("spec.provider is missing", oneOf(names), "spec", "provider")
+		return nil, doc.Fault("spec.provider is missing", wording.OneOf(names), "spec", "provider")
 	}
-	return nil, doc.Fault(fmt.Sprintf("template %s has no provider %q", from.label, clip(name)),
-		didYouMean(name, names), "spec", "provider")
+	return nil, doc.Fault(fmt.Sprintf("template %s has no provider %q", from.label, wording.Clip(name)),
+		wording.DidYouMean(name, names), "spec", "provider")
 }
 
-func violationFault(doc Document, p *provider, v violation) holdfast.Fault {
-	message := v.message
-	if len(v.path) > 0 {
-		_, own := doc.Cluster.Variables[v.path[0]]
-		if _, def := p.defaults[v.path[0]]; def && !own {
+func violationFault(doc document.Document, p *provider, v schema.Violation) holdfast.Fault {
+	message := v.Message
+	if len(v.Path) > 0 {
+		_, own := doc.Cluster.Variables[v.Path[0]]
+		if _, def := p.defaults[v.Path[0]]; def && !own {
 			message += fmt.Sprintf(" (from the template's defaults for %s)", p.name)
 		}
 	}
-	keys := append([]string{"spec", "variables"}, v.path...)
-	return doc.fault(message, v.hint, v.key || len(v.path) == 0, keys)
+	keys := append([]string{"spec", "variables"}, v.Path...)
+	return doc.FaultAt(message, v.Hint, v.Key || len(v.Path) == 0, keys)
 }
 
 // fromModule makes the root module from a folder of the user's own.
-func (r *Resolver) fromModule(tree holdfast.Tree, doc Document) (*Root, holdfast.Faults, error) {
+func (r *Resolver) fromModule(tree holdfast.Tree, doc document.Document) (*Root, holdfast.Faults, error) {
 	c := doc.Cluster
 	dir := path.Clean(c.Module.Path)
-	if !localPath(c.Module.Path) {
+	if !document.LocalPath(c.Module.Path) {
 		return nil, holdfast.Faults{doc.Fault(
-			fmt.Sprintf("spec.module.path %q leaves the repository", clip(c.Module.Path)), "", "spec", "module", "path")}, nil
+			fmt.Sprintf("spec.module.path %q leaves the repository", wording.Clip(c.Module.Path)), "", "spec", "module", "path")}, nil
 	}
-	g := newGatherer(tree, r.folders)
-	err := g.gather(dir, func() holdfast.Fault {
+	g := modules.NewGatherer(tree, r.folders)
+	err := g.Gather(dir, func() holdfast.Fault {
 		return doc.Fault(fmt.Sprintf("spec.module.path: there is no folder %s", dir),
 			"the path starts from the root of the repository", "spec", "module", "path")
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("read module %s: %w", dir, err)
 	}
-	if err := g.referRoot(dir); err != nil {
+	if err := g.ReferRoot(dir); err != nil {
 		return nil, nil, fmt.Errorf("read module %s: %w", dir, err)
 	}
-	faults := g.faults
-	m := g.modules[dir]
-	if m.files == 0 && len(faults) == 0 {
+	faults := g.Faults
+	m := g.Modules[dir]
+	if m.Files == 0 && len(faults) == 0 {
 		faults = append(faults, doc.Fault(fmt.Sprintf("spec.module.path: folder %s has no .tf file", dir), "", "spec", "module", "path"))
 	}
 	faults = append(faults, moduleFaults(doc, g, dir)...)
@@ -334,46 +362,45 @@ func (r *Resolver) fromModule(tree holdfast.Tree, doc Document) (*Root, holdfast
 	return assembleModule(c, g, dir)
 }
 
-func moduleFaults(doc Document, g *gatherer, dir string) holdfast.Faults {
+func moduleFaults(doc document.Document, g *modules.Gatherer, dir string) holdfast.Faults {
 	var faults holdfast.Faults
-	m, c := g.modules[dir], doc.Cluster
-	faults = append(faults, m.backendFaults(dir, c.Engine.Name)...)
-	if b := m.backendFor(c.Engine.Name); b != nil {
-		at := fmt.Sprintf("%s:%d", path.Join(dir, b.file), b.line)
+	m, c := g.Modules[dir], doc.Cluster
+	faults = append(faults, m.BackendFaults(dir, c.Engine.Name)...)
+	if b := m.BackendFor(c.Engine.Name); b != nil {
+		at := fmt.Sprintf("%s:%d", path.Join(dir, b.File), b.Line)
 		if c.State != nil {
-			faults = append(faults, doc.keyFault(
-				fmt.Sprintf("spec.state beside the %s in %s", b.words(), at), "remove one of them", "spec", "state"))
+			faults = append(faults, doc.KeyFault(
+				fmt.Sprintf("spec.state beside the %s in %s", b.Words(), at), "remove one of them", "spec", "state"))
 		}
-		if kept, _ := b.attributes["path"].(string); b.kind == "local" && !path.IsAbs(kept) {
+		if kept, _ := b.Attributes["path"].(string); b.Kind == "local" && !path.IsAbs(kept) {
 			faults = append(faults, holdfast.Fault{
-				File: path.Join(dir, b.file), Line: b.line,
+				File: path.Join(dir, b.File), Line: b.Line,
 				Message: "a local backend keeps the state in a workspace that is thrown away",
 				Hint:    "remove the block: the state is kept by Holdfast then; or use another backend",
 			})
 		}
 	}
-	names := slices.Collect(maps.Keys(m.variables))
+	names := slices.Collect(maps.Keys(m.Variables))
+	_, refs := m.SecretsOf(c)
 	for _, name := range slices.Sorted(maps.Keys(c.Variables)) {
-		v, declared := m.variables[name]
+		v, declared := m.Variables[name]
+		if _, secret := refs[name]; secret {
+			continue
+		}
 		if !declared {
-			faults = append(faults, doc.keyFault(fmt.Sprintf("module %s declares no variable %q", dir, clip(name)),
-				didYouMean(name, names), "spec", "variables", name))
-		} else if want := v.fits(c.Variables[name]); want != "" {
+			faults = append(faults, doc.KeyFault(fmt.Sprintf("module %s declares no variable %q", dir, wording.Clip(name)),
+				wording.DidYouMean(name, names), "spec", "variables", name))
+		} else if want := v.Fits(c.Variables[name]); want != "" {
 			faults = append(faults, doc.Fault(fmt.Sprintf("variable %s must be %s", name, want),
 				"as "+dir+" declares it", "spec", "variables", name))
-		} else if m := v.mismatch(c.Variables[name]); m != nil {
+		} else if m := misfit(v, c.Variables[name]); m != nil {
 			faults = append(faults, doc.Fault(fmt.Sprintf("variable %s%s must be %s, and %s", name, m.path, m.want, m.got),
 				"as "+dir+" declares it", "spec", "variables", name))
 		}
 	}
-	for _, name := range g.secretVariables(dir) {
-		if _, given := c.Variables[name]; given { // the engine would take this one
-			faults = append(faults, doc.keyFault(fmt.Sprintf("variable %s is secret: %s says where its value is", name, path.Join(dir, holdfast.SecretFile)),
-				"remove it here, or there", "spec", "variables", name))
-		}
-	}
+	faults = append(faults, secretFaults(doc, g, dir)...)
 	for _, name := range []string{backendFile, variablesFile} {
-		if _, taken := g.entries[path.Join(dir, name)]; taken {
+		if _, taken := g.Entries[path.Join(dir, name)]; taken {
 			faults = append(faults, holdfast.Fault{
 				File: path.Join(dir, name), Message: "a file of this name is written by Holdfast", Hint: "rename it",
 			})
@@ -382,21 +409,23 @@ func moduleFaults(doc Document, g *gatherer, dir string) holdfast.Faults {
 	return faults
 }
 
-func (b *codeBackend) words() string {
-	if b.kind == "cloud" {
-		return "cloud block"
-	}
-	return fmt.Sprintf("backend %q", b.kind)
-}
-
-func assembleModule(c holdfast.Cluster, g *gatherer, dir string) (*Root, holdfast.Faults, error) {
+func assembleModule(c holdfast.Cluster, g *modules.Gatherer, dir string) (*Root, holdfast.Faults, error) {
 	root := &Root{
-		Dir: dir, tree: g.tree, entries: sortedEntries(g.entries),
-		EngineConstraint: c.Engine.Version, Variables: c.Variables, Reads: g.reads(),
+		Dir: dir, tree: g.Tree, entries: sortedEntries(g.Entries),
+		EngineConstraint: c.Engine.Version, Reads: g.Reads(),
+	}
+	plain, refs := g.Modules[dir].SecretsOf(c)
+	if root.Variables = c.Variables; len(refs) > 0 {
+		root.Variables, root.Secrets = plain, refs
+		secrets, err := renderSecrets(refs)
+		if err != nil {
+			return nil, nil, err
+		}
+		root.files = append(root.files, File{Name: holdfast.SecretFile, Data: secrets})
 	}
 	var b backend
-	if code := g.modules[dir].backendFor(c.Engine.Name); code != nil {
-		b = code.backend(dir)
+	if code := g.Modules[dir].BackendFor(c.Engine.Name); code != nil {
+		b = backendIn(code, dir)
 	} else {
 		b = backendOf(c)
 		root.files = append(root.files, File{
@@ -405,8 +434,8 @@ func assembleModule(c holdfast.Cluster, g *gatherer, dir string) (*Root, holdfas
 		})
 	}
 	root.StateLocation, root.OwnState, root.Backend = b.location, b.own, b.kind
-	if len(c.Variables) > 0 {
-		values, err := renderVariables(c.Variables)
+	if len(root.Variables) > 0 {
+		values, err := renderVariables(root.Variables)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -416,10 +445,10 @@ func assembleModule(c holdfast.Cluster, g *gatherer, dir string) (*Root, holdfas
 
 	digest := holdfast.NewDigester("source")
 	digest.Add("module", dir, c.Engine.Name, c.Engine.Version)
-	for _, folder := range slices.Sorted(slices.Values(g.dirs)) {
-		digest.Add(folder, string(g.digests[folder]))
+	for _, folder := range slices.Sorted(slices.Values(g.Dirs)) {
+		digest.Add(folder, string(g.Digests[folder]))
 	}
-	g.addExtra(digest)
+	g.AddExtra(digest)
 	for _, f := range root.files {
 		digest.Add(f.Name, string(f.Data))
 	}

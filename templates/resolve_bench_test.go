@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // BenchmarkResolveLibrary makes the root modules of a thousand clusters of the
@@ -16,9 +17,9 @@ func BenchmarkResolveLibrary(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var docs []templates.Document
+	var docs []document.Document
 	for i := range 1000 {
-		doc := document(b, "examples/x.yaml", string(text))
+		doc := clusterOf(b, "examples/x.yaml", string(text))
 		doc.Cluster.Name = fmt.Sprintf("prod-%d", i)
 		doc.Cluster.Template.Path, doc.Cluster.Template.Name, doc.Cluster.Template.Version = "..", "", ""
 		docs = append(docs, doc)

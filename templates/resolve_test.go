@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 const demoTemplate = `apiVersion: holdfast.dev/v1
@@ -124,7 +125,7 @@ func TestResolveTemplate(t *testing.T) {
 	t.Parallel()
 
 	tr := tree(demoFiles())
-	root := resolve(t, tr, document(t, "clusters/prod-eu.yaml", demoCluster))
+	root := resolve(t, tr, clusterOf(t, "clusters/prod-eu.yaml", demoCluster))
 	if got, want := root.StateLocation, "clusters/prod-eu"; got != want || !root.OwnState || root.Backend != "http" {
 		t.Errorf("state is %q, own %v, in %s", got, root.OwnState, root.Backend)
 	}
@@ -207,7 +208,7 @@ output "kubeconfig" {
 		t.Error(diff)
 	}
 	first, _, _ := root.Bundle()
-	again, _, _ := resolve(t, tree(demoFiles()), document(t, "clusters/prod-eu.yaml", demoCluster)).Bundle()
+	again, _, _ := resolve(t, tree(demoFiles()), clusterOf(t, "clusters/prod-eu.yaml", demoCluster)).Bundle()
 	if !bytes.Equal(first, again) {
 		t.Error("the same inputs give other bytes")
 	}
@@ -217,18 +218,18 @@ output "kubeconfig" {
 func TestDigest(t *testing.T) {
 	t.Parallel()
 
-	base := resolve(t, tree(demoFiles()), document(t, "clusters/prod-eu.yaml", demoCluster)).Digest
-	cluster := func(old, replacement string) templates.Document {
+	base := resolve(t, tree(demoFiles()), clusterOf(t, "clusters/prod-eu.yaml", demoCluster)).Digest
+	cluster := func(old, replacement string) document.Document {
 		text := strings.Replace(demoCluster, old, replacement, 1)
 		if text == demoCluster {
 			t.Fatalf("no %q", old)
 		}
-		return document(t, "clusters/prod-eu.yaml", text)
+		return clusterOf(t, "clusters/prod-eu.yaml", text)
 	}
-	unchanged := document(t, "clusters/prod-eu.yaml", demoCluster)
+	unchanged := clusterOf(t, "clusters/prod-eu.yaml", demoCluster)
 	const dir = "templates/kubernetes/"
 	tests := map[string]struct {
-		doc   templates.Document
+		doc   document.Document
 		files map[string]string
 		same  bool
 	}{
@@ -237,7 +238,7 @@ func TestDigest(t *testing.T) {
 		"drift":                 {cluster("spec:", "spec:\n  drift: {schedule: \"off\", onDrift: apply, ignore: [{address: \"**\", reason: r}]}"), demoFiles(), true},
 		"apply":                 {cluster("spec:", "spec:\n  apply: {onMerge: false, requires: [approved], windows: [{kind: deny, schedule: \"@daily\", duration: 1h}]}"), demoFiles(), true},
 		"dependencies":          {cluster("spec:", "spec:\n  dependsOn: [network-eu]"), demoFiles(), true},
-		"moved document":        {document(t, "elsewhere/x.yaml", "# comment\n"+demoCluster), demoFiles(), true},
+		"moved document":        {clusterOf(t, "elsewhere/x.yaml", "# comment\n"+demoCluster), demoFiles(), true},
 		"unused module":         {unchanged, with(demoFiles(), dir+"modules/unused/main.tf", "#"), true},
 		"environment, not used": {cluster("environment: e", "environment: f"), demoFiles(), true},
 		"default written out":   {cluster("node_count: 3", "node_count: 3\n    instance_type: t3.medium"), demoFiles(), true},
@@ -278,7 +279,7 @@ func TestResolveVariableFaults(t *testing.T) {
       team: 5
 `, 1)
 	text = strings.Replace(text, "eu-west-1", "eu-wset-1", 1)
-	faults := resolveFaults(t, tree(demoFiles()), document(t, "clusters/prod-eu.yaml", text))
+	faults := resolveFaults(t, tree(demoFiles()), clusterOf(t, "clusters/prod-eu.yaml", text))
 	wantFaults(t, faults,
 		`clusters/prod-eu.yaml:9:11: kubernetes at templates/kubernetes has no region "eu-wset-1" for aws (did you mean "eu-west-1"? one of eu-west-1, us-east-1)`,
 		`clusters/prod-eu.yaml:11:17: variable node_count must be an integer, not string (write the number without quotes)`,
@@ -294,19 +295,19 @@ func TestResolveVariableFaults(t *testing.T) {
 	}
 
 	missing := strings.Replace(demoCluster, "node_count: 3", "tags: {}", 1)
-	wantFaults(t, resolveFaults(t, tree(demoFiles()), document(t, "clusters/prod-eu.yaml", missing)),
+	wantFaults(t, resolveFaults(t, tree(demoFiles()), clusterOf(t, "clusters/prod-eu.yaml", missing)),
 		`clusters/prod-eu.yaml:10:3: spec.variables has no node_count (the template requires it)`)
 	much := strings.Replace(demoCluster, "node_count: 3", "node_count: 101", 1)
-	wantFaults(t, resolveFaults(t, tree(demoFiles()), document(t, "clusters/prod-eu.yaml", much)),
+	wantFaults(t, resolveFaults(t, tree(demoFiles()), clusterOf(t, "clusters/prod-eu.yaml", much)),
 		`clusters/prod-eu.yaml:11:17: variable node_count must be at most 100, not 101`)
 	provider := strings.Replace(demoCluster, "aws", "awz", 1)
-	wantFaults(t, resolveFaults(t, tree(demoFiles()), document(t, "clusters/prod-eu.yaml", provider)),
+	wantFaults(t, resolveFaults(t, tree(demoFiles()), clusterOf(t, "clusters/prod-eu.yaml", provider)),
 		`clusters/prod-eu.yaml:8:13: template kubernetes at templates/kubernetes has no provider "awz" (did you mean "aws"?)`)
 	outside := strings.Replace(demoCluster, "../templates", "../../templates", 1)
-	wantFaults(t, resolveFaults(t, tree(demoFiles()), document(t, "clusters/prod-eu.yaml", outside)),
+	wantFaults(t, resolveFaults(t, tree(demoFiles()), clusterOf(t, "clusters/prod-eu.yaml", outside)),
 		`clusters/prod-eu.yaml:7:20: spec.template.path "../../templates/kubernetes" leaves the repository (the path starts from the folder of the cluster's file)`)
 	elsewhere := strings.Replace(demoCluster, "../templates/kubernetes", "kubernetes", 1)
-	wantFaults(t, resolveFaults(t, tree(demoFiles()), document(t, "clusters/prod-eu.yaml", elsewhere)),
+	wantFaults(t, resolveFaults(t, tree(demoFiles()), clusterOf(t, "clusters/prod-eu.yaml", elsewhere)),
 		`clusters/prod-eu.yaml:7:20: spec.template.path "kubernetes": clusters/kubernetes/template.yaml: no template here (the path starts from the folder of the cluster's file)`)
 }
 
@@ -347,7 +348,7 @@ func TestTemplateFaults(t *testing.T) {
 				t.Fatalf("no %q", tc.old)
 			}
 			files := with(demoFiles(), "templates/kubernetes/template.yaml", text)
-			faults := resolveFaults(t, tree(files), document(t, "clusters/prod-eu.yaml", demoCluster))
+			faults := resolveFaults(t, tree(files), clusterOf(t, "clusters/prod-eu.yaml", demoCluster))
 			if name == "schema" {
 				if !strings.HasPrefix(faults.Error(), tc.want[0]) {
 					t.Errorf("faults:\n%v", faults)
@@ -369,14 +370,14 @@ func TestSchemaThatWouldNotEnd(t *testing.T) {
 	defs.WriteString("      d" + strings.Repeat("x", 60) + ": {type: integer}\n")
 	text := strings.Replace(demoTemplate, "    type: object\n", "    type: object\n    $defs:\n"+defs.String(), 1)
 	text = strings.Replace(text, "{type: integer, minimum: 1, maximum: 100}", "{$ref: '#/$defs/d'}", 1)
-	faults := resolveFaults(t, tree(with(demoFiles(), "templates/kubernetes/template.yaml", text)), document(t, "clusters/prod-eu.yaml", demoCluster))
+	faults := resolveFaults(t, tree(with(demoFiles(), "templates/kubernetes/template.yaml", text)), clusterOf(t, "clusters/prod-eu.yaml", demoCluster))
 	if !strings.Contains(faults.Error(), "too many steps") {
 		t.Errorf("faults:\n%v", faults)
 	}
 
 	recursive := strings.Replace(demoTemplate, "{type: object, additionalProperties: {type: string}}", "{$ref: '#/$defs/t'}\n    $defs: {t: {additionalProperties: {$ref: '#/$defs/t'}}}", 1)
 	cluster := strings.Replace(demoCluster, "node_count: 3", "node_count: 3\n    tags: {a: {b: {c: {}}}}", 1)
-	resolve(t, tree(with(demoFiles(), "templates/kubernetes/template.yaml", recursive)), document(t, "clusters/prod-eu.yaml", cluster))
+	resolve(t, tree(with(demoFiles(), "templates/kubernetes/template.yaml", recursive)), clusterOf(t, "clusters/prod-eu.yaml", cluster))
 }
 
 // releases is a Versions with one template.
@@ -403,8 +404,8 @@ func (r releases) Version(_ context.Context, name, version string) (templates.Te
 func TestResolveVersion(t *testing.T) {
 	t.Parallel()
 
-	cluster := func(ref string) templates.Document {
-		return document(t, "clusters/prod-eu.yaml", strings.Replace(demoCluster, "{path: ../templates/kubernetes}", ref, 1))
+	cluster := func(ref string) document.Document {
+		return clusterOf(t, "clusters/prod-eu.yaml", strings.Replace(demoCluster, "{path: ../templates/kubernetes}", ref, 1))
 	}
 	clusters := tree(map[string]string{"clusters/prod-eu.yaml": "x"})
 	resolver := templates.NewResolver(releases{tree: tree(demoFiles())})

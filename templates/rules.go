@@ -8,13 +8,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/cel-go/cel"
 	"gopkg.in/yaml.v3"
+
+	"github.com/holdfast-dev/holdfast/templates/condition"
+	"github.com/holdfast-dev/holdfast/templates/decode"
+	"github.com/holdfast-dev/holdfast/templates/schema"
+	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
 // rule is what variables must keep beyond their schema.
 type rule struct {
-	holds   *expression
+	holds   *condition.Expression
 	message string
 	path    []string // the variable at which it is told; nil: spec.variables
 
@@ -30,20 +34,20 @@ func validGlob(pattern string) bool {
 // gives a value.
 func (l *templateLoader) readRules(items []*yaml.Node) {
 	for i, item := range items {
-		o := l.object(item, fmt.Sprintf("spec.rules[%d]", i))
-		text, at := o.required("rule"), o.get("rule")
-		r := rule{message: o.required("message")}
-		r.blueprint = RuleBlueprint{Rule: text, Message: r.message, Path: o.str("path")}
+		o := l.Object(item, fmt.Sprintf("spec.rules[%d]", i))
+		text, at := o.Required("rule"), o.Get("rule")
+		r := rule{message: o.Required("message")}
+		r.blueprint = RuleBlueprint{Rule: text, Message: r.message, Path: o.Text("path")}
 		if len(r.message) > maxMessage {
-			l.add(o.get("message"), fmt.Sprintf("message has more than %d characters", maxMessage), "")
+			l.Add(o.Get("message"), fmt.Sprintf("message has more than %d characters", maxMessage), "")
 		}
-		if where := o.str("path"); where != "" {
+		if where := o.Text("path"); where != "" {
 			r.path = strings.Split(where, ".")
-			if s := l.t.schema; s.properties[r.path[0]] == nil {
-				l.add(o.get("path"), fmt.Sprintf("path names the variable %q, which is not there", clip(r.path[0])), didYouMean(r.path[0], s.names))
+			if s := l.t.schema; s.Properties[r.path[0]] == nil {
+				l.Add(o.Get("path"), fmt.Sprintf("path names the variable %q, which is not there", wording.Clip(r.path[0])), wording.DidYouMean(r.path[0], s.Names))
 			}
 		}
-		o.done()
+		o.Done()
 		if text == "" {
 			continue
 		}
@@ -57,11 +61,11 @@ func (l *templateLoader) readRules(items []*yaml.Node) {
 }
 
 // when reads the condition of a module; nil: there is none.
-func (l *templateLoader) when(p *provider, o *object, of string) (*expression, *yaml.Node) {
-	text, at := o.str("when"), o.get("when")
+func (l *templateLoader) when(p *provider, o *decode.Object, of string) (*condition.Expression, *yaml.Node) {
+	text, at := o.Text("when"), o.Get("when")
 	if text == "" {
 		if at != nil && at.Kind == yaml.ScalarNode && at.Value == "" {
-			l.add(at, o.label("when")+" is empty", "")
+			l.Add(at, o.Label("when")+" is empty", "")
 		}
 		return nil, at
 	}
@@ -73,23 +77,23 @@ func (l *templateLoader) when(p *provider, o *object, of string) (*expression, *
 }
 
 // expression compiles an expression, or says why it cannot be used.
-func (l *templateLoader) expression(text string, at *yaml.Node, what string) *expression {
-	e, err := l.dialect.compile(text)
-	var fault *expressionFault
+func (l *templateLoader) expression(text string, at *yaml.Node, what string) *condition.Expression {
+	e, err := l.dialect.Compile(text)
+	var fault *condition.Fault
 	if errors.As(err, &fault) {
-		l.add(at, what+" "+fault.message, fault.hint)
+		l.Add(at, what+" "+fault.Message, fault.Hint)
 	} else if err != nil {
-		l.add(at, what+" cannot be used: "+err.Error(), "")
+		l.Add(at, what+" cannot be used: "+err.Error(), "")
 	}
 	if e != nil {
-		maps.Copy(l.t.uses, e.uses)
+		maps.Copy(l.t.uses, e.Uses)
 	}
 	return e
 }
 
-func (l *templateLoader) absent(e *expression, at *yaml.Node, what string, always func(string) bool) {
-	if name := e.absent(always); name != "" {
-		l.add(at, fmt.Sprintf("%s needs self.%s, which may be left out", what, name),
+func (l *templateLoader) absent(e *condition.Expression, at *yaml.Node, what string, always func(string) bool) {
+	if name := e.Absent(always); name != "" {
+		l.Add(at, fmt.Sprintf("%s needs self.%s, which may be left out", what, name),
 			fmt.Sprintf("give it a default, require it, or ask has(self.%s) first", name))
 	}
 }
@@ -109,25 +113,25 @@ func (l *templateLoader) always(name string) bool {
 func (p *provider) always(name string) bool {
 	s := p.template.schema
 	_, given := p.defaults[name]
-	_, fallback := s.defaults[name]
-	return given || fallback || slices.Contains(s.required, name)
+	_, fallback := s.Defaults[name]
+	return given || fallback || slices.Contains(s.Required, name)
 }
 
 // broken returns the rules that variables do not keep. left is what evaluations
 // may cost.
-func (t *Template) broken(scope cel.Activation, left *int) []violation {
-	var out []violation
+func (t *Template) broken(scope condition.Scope, left *int) []schema.Violation {
+	var out []schema.Violation
 	for _, r := range t.rules {
-		ok, err := r.holds.holds(scope, left)
+		ok, err := r.holds.Holds(scope, left)
 		switch {
 		case err != nil:
-			out = append(out, violation{
-				path:    r.path,
-				message: fmt.Sprintf("rule %q of the template cannot be evaluated: %v", clip(r.holds.text), err),
-				hint:    "the rule is to say: " + clip(r.message),
+			out = append(out, schema.Violation{
+				Path:    r.path,
+				Message: fmt.Sprintf("rule %q of the template cannot be evaluated: %v", wording.Clip(r.holds.Text), err),
+				Hint:    "the rule is to say: " + wording.Clip(r.message),
 			})
 		case !ok:
-			out = append(out, violation{path: r.path, message: r.message})
+			out = append(out, schema.Violation{Path: r.path, Message: r.message})
 		}
 	}
 	return out
@@ -149,16 +153,16 @@ func (s switches) key() string {
 }
 
 // on evaluates the conditions of a provider. left is what evaluations may cost.
-func (p *provider) on(scope cel.Activation, left *int) (switches, []violation) {
+func (p *provider) on(scope condition.Scope, left *int) (switches, []schema.Violation) {
 	s := make(switches, len(p.calls))
-	var out []violation
+	var out []schema.Violation
 	for i, call := range p.calls {
 		if s[i] = call.when == nil; s[i] {
 			continue
 		}
-		on, err := call.when.holds(scope, left)
+		on, err := call.when.Holds(scope, left)
 		if err != nil {
-			out = append(out, violation{message: fmt.Sprintf("when of module %q (%q) cannot be evaluated: %v", call.name, clip(call.when.text), err)})
+			out = append(out, schema.Violation{Message: fmt.Sprintf("when of module %q (%q) cannot be evaluated: %v", call.name, wording.Clip(call.when.Text), err)})
 		}
 		s[i] = on
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/holdfast-dev/holdfast/templates/modules"
 )
 
 // identifying are the arguments of a backend that say which state it is, all of
@@ -34,7 +36,7 @@ func identifying(kind string) []string {
 func optional(kind string) []string {
 	switch kind {
 	case "kubernetes":
-		return []string{"namespace", "host", "config_context"}
+		return []string{"namespace", "host", "config_path", "config_context"}
 	case "consul":
 		return []string{"address"}
 	case "cloud", "remote":
@@ -62,7 +64,23 @@ func stateLocation(kind string, config map[string]any) (string, bool) {
 			pairs = append(pairs, name+"="+text)
 		}
 	}
+	if endpoint := s3Endpoint(config); kind == "s3" && endpoint != "" {
+		pairs = append(pairs, "endpoint="+endpoint) // buckets of two stores may have the same name
+	}
 	return kind + ":" + strings.Join(pairs, ","), len(pairs) > 0
+}
+
+// s3Endpoint is the address of an S3 store that is not AWS's, in either of the
+// ways to write it; empty if the arguments name none. One that only the
+// environment names is not known here.
+func s3Endpoint(config map[string]any) string {
+	endpoints, _ := config["endpoints"].(map[string]any)
+	for _, value := range []any{endpoints["s3"], config["endpoints.s3"], config["endpoint"]} {
+		if text, ok := value.(string); ok && text != "" {
+			return strings.TrimSuffix(withoutCredentials(text), "/")
+		}
+	}
+	return ""
 }
 
 func withoutCredentials(address string) string {
@@ -91,8 +109,8 @@ func backendOf(c holdfast.Cluster) backend {
 	if config == nil {
 		config = map[string]any{}
 	}
-	if own := backendKinds()[c.State.Type].own; own != "" && config[own] == nil {
-		config[own] = ownDefault(c.State.Type, c.Name)
+	if own, fallback := document.OwnArgument(c.State.Type, c.Name); own != "" && config[own] == nil {
+		config[own] = fallback
 	}
 	at, ok := stateLocation(c.State.Type, config)
 	if !ok { // an argument that is no text; the engine will say so
@@ -101,12 +119,12 @@ func backendOf(c holdfast.Cluster) backend {
 	return backend{kind: c.State.Type, config: config, location: at}
 }
 
-// backend is that of a block in the code of dir. Arguments that come from
+// backendIn is that of a block in the code of dir. Arguments that come from
 // elsewhere leave the folder to know the state by.
-func (b *codeBackend) backend(dir string) backend {
-	at, ok := stateLocation(b.kind, b.attributes)
+func backendIn(b *modules.Backend, dir string) backend {
+	at, ok := stateLocation(b.Kind, b.Attributes)
 	if !ok {
-		at = b.kind + ":" + dir
+		at = b.Kind + ":" + dir
 	}
-	return backend{kind: b.kind, location: at}
+	return backend{kind: b.Kind, location: at}
 }

@@ -11,6 +11,12 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/condition"
+	"github.com/holdfast-dev/holdfast/templates/decode"
+	"github.com/holdfast-dev/holdfast/templates/lru"
+	"github.com/holdfast-dev/holdfast/templates/modules"
+	"github.com/holdfast-dev/holdfast/templates/schema"
+	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
 // Template is a template document that was read with its modules. It is
@@ -22,12 +28,12 @@ type Template struct {
 	File        string // path of its template.yaml in the tree that it was read from
 
 	providers map[string]*provider
-	schema    *schema
+	schema    *schema.Schema
 	rules     []rule
 	uses      map[string]bool  // variables whose values expressions need
 	outputs   []templateOutput // by name
 	blueprint Blueprint
-	lockFile  entry // provider lock file beside the template; zero: none
+	lockFile  modules.Entry // provider lock file beside the template; zero: none
 }
 
 // provider is what a template makes for one provider.
@@ -36,13 +42,13 @@ type provider struct {
 	template  *Template
 	defaults  map[string]any
 	regions   []string
-	schema    *providerSchema
+	schema    *schema.Checker
 	configure []engineProvider
 	calls     []templateCall // in the order of their dependencies
-	parts     map[string]*gathered
+	parts     map[string]*modules.Part
 	digests   map[string]holdfast.Digest // of the folders of modules
 	digest    holdfast.Digest            // of the modules in the repository, all of them
-	variants  *cache[*variant]
+	variants  *lru.Cache[*variant]
 
 	instanceTypes []string // patterns; empty: any
 }
@@ -52,7 +58,7 @@ type templateCall struct {
 	name, source, version string
 	dir                   string   // of a local module, in the tree
 	dirs                  []string // the same, and those that it reaches
-	when                  *expression
+	when                  *condition.Expression
 	inputs                map[string]any
 	refers                map[string][]string // the modules that an input refers to, by input
 	dependsOn             []string
@@ -80,7 +86,7 @@ func (t *Template) Blueprint() Blueprint { return t.blueprint }
 func (t *Template) Providers() []string { return slices.Sorted(maps.Keys(t.providers)) }
 
 // Variables returns the names of the variables that the template declares.
-func (t *Template) Variables() []string { return slices.Clone(t.schema.names) }
+func (t *Template) Variables() []string { return slices.Clone(t.schema.Names) }
 
 const (
 	templateFile = "template.yaml"
@@ -92,104 +98,104 @@ const (
 // loadTemplate reads the template in a folder of a tree, with the modules that
 // it composes, and returns all that is wrong with it. The error is the tree's;
 // a folder without a template.yaml is a fault.
-func loadTemplate(tree holdfast.Tree, dir string, folders *cache[*folder]) (*Template, holdfast.Faults, error) {
+func loadTemplate(tree holdfast.Tree, dir string, folders *lru.Cache[*modules.Folder]) (*Template, holdfast.Faults, error) {
 	file := path.Join(dir, templateFile)
 	data, err := tree.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, holdfast.Faults{{File: file, Message: "no template here", Hint: "a template is a folder with a " + templateFile}}, nil
-	} else if why, ok := refused(err); ok {
+	} else if why, ok := modules.Refused(err); ok {
 		return nil, holdfast.Faults{{File: file, Message: "file " + why}}, nil
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", file, err)
 	}
-	roots, syntax := parseYAML(file, data)
+	roots, syntax := decode.Parse(file, data)
 	if syntax != nil {
 		return nil, holdfast.Faults{*syntax}, nil
 	}
-	r := &reader{file: file}
+	r := &decode.Reader{File: file}
 	var root *yaml.Node
 	for _, n := range roots {
-		if !r.isKind(n, kindTemplate) {
+		if !r.IsKind(n, decode.KindTemplate) {
 			continue
 		}
 		if root != nil {
-			r.add(n, "a second template in one file", "give it a folder of its own")
+			r.Add(n, "a second template in one file", "give it a folder of its own")
 			break
 		}
 		root = n
 	}
 	if root == nil {
-		if len(r.faults) == 0 {
-			r.add(nil, "no document of kind Template in the file", "write apiVersion: "+apiVersion+" and kind: Template")
+		if len(r.Faults) == 0 {
+			r.Add(nil, "no document of kind Template in the file", "write apiVersion: "+decode.APIVersion+" and kind: Template")
 		}
-		return nil, r.faults, nil
+		return nil, r.Faults, nil
 	}
-	root = r.expand(root)
-	if len(r.faults) > 0 {
-		return nil, r.faults, nil
+	root = r.Expand(root)
+	if len(r.Faults) > 0 {
+		return nil, r.Faults, nil
 	}
-	l := &templateLoader{reader: r, tree: tree, dir: dir, folders: folders, t: &Template{
-		File: file, providers: map[string]*provider{}, schema: newSchema(nil), uses: map[string]bool{},
+	l := &templateLoader{Reader: r, tree: tree, dir: dir, folders: folders, t: &Template{
+		File: file, providers: map[string]*provider{}, schema: schema.New(nil), uses: map[string]bool{},
 	}}
 	if err := l.load(root); err != nil {
 		return nil, nil, err
 	}
-	sortFaults(r.faults)
-	return l.t, r.faults, nil
+	decode.SortFaults(r.Faults)
+	return l.t, r.Faults, nil
 }
 
 type templateLoader struct {
-	*reader
+	*decode.Reader
 	tree    holdfast.Tree
 	dir     string
-	folders *cache[*folder]
+	folders *lru.Cache[*modules.Folder]
 	t       *Template
-	general *providerSchema // of a provider that allows any instance type; nil: the schema is at fault
-	dialect *dialect
+	general *schema.Checker // of a provider that allows any instance type; nil: the schema is at fault
+	dialect *condition.Dialect
 
 	schemaNode *yaml.Node // spec.variables
 	ruleTexts  []string
 }
 
 func (l *templateLoader) load(root *yaml.Node) error {
-	top := l.object(root, "")
-	top.get("apiVersion")
-	top.get("kind")
-	l.metadata(top.child("metadata"))
-	if !top.has("spec") {
-		top.get("spec")
-		top.missing("spec")
-		top.done()
+	top := l.Object(root, "")
+	top.Get("apiVersion")
+	top.Get("kind")
+	l.metadata(top.Child("metadata"))
+	if !top.Has("spec") {
+		top.Get("spec")
+		top.Missing("spec")
+		top.Done()
 		return nil
 	}
-	spec := top.child("spec")
-	l.variables(spec.child("variables"))
+	spec := top.Child("spec")
+	l.variables(spec.Child("variables"))
 	var err error
-	if l.dialect, err = newDialect(l.t.schema); err != nil {
+	if l.dialect, err = condition.NewDialect(l.t.schema); err != nil {
 		return err
 	}
-	l.readOutputs(spec.child("outputs"))
-	providers := spec.child("providers")
-	if providers.node == nil || len(providers.node.Content) == 0 {
-		spec.missing("providers")
+	l.readOutputs(spec.Child("outputs"))
+	providers := spec.Child("providers")
+	if providers.Node == nil || len(providers.Node.Content) == 0 {
+		spec.Missing("providers")
 	}
-	rules := spec.items("rules")
+	rules := spec.Items("rules")
 	for _, item := range rules {
-		text, _ := scalarOf(item, "rule")
+		text, _ := decode.ScalarOf(item, "rule")
 		l.ruleTexts = append(l.ruleTexts, text)
 	}
-	spec.done()
-	top.done()
+	spec.Done()
+	top.Done()
 	if err := l.readLockFile(); err != nil {
 		return err
 	}
-	for i := 0; providers.node != nil && i+1 < len(providers.node.Content); i += 2 {
+	for i := 0; providers.Node != nil && i+1 < len(providers.Node.Content); i += 2 {
 		if i >= 2*maxProviders {
-			l.add(providers.node.Content[i], fmt.Sprintf("spec.providers has more than %d providers", maxProviders), "")
+			l.Add(providers.Node.Content[i], fmt.Sprintf("spec.providers has more than %d providers", maxProviders), "")
 			break
 		}
-		name := providers.node.Content[i].Value
-		p := l.provider(name, providers.child(name))
+		name := providers.Node.Content[i].Value
+		p := l.provider(name, providers.Child(name))
 		l.t.providers[name] = p
 		if err := l.modules(p); err != nil {
 			return err
@@ -199,20 +205,20 @@ func (l *templateLoader) load(root *yaml.Node) error {
 	l.readRules(rules)
 	for _, p := range l.t.providers {
 		if p.schema != nil {
-			p.schema.compiler = nil // it is larger than what it makes
+			p.schema.Seal()
 		}
 	}
 	l.t.blueprint = l.t.describe()
 	return nil
 }
 
-func (l *templateLoader) metadata(o *object) {
-	l.t.Name = o.name("name")
-	l.t.Description = o.str("description")
-	if version := o.get("version"); version != nil {
-		l.t.Version = l.exactVersion(o, version)
+func (l *templateLoader) metadata(o *decode.Object) {
+	l.t.Name = o.Name("name")
+	l.t.Description = o.Text("description")
+	if o.Get("version") != nil {
+		l.t.Version = o.ExactVersion("version")
 	}
-	o.done()
+	o.Done()
 }
 
 func (l *templateLoader) readLockFile() error {
@@ -223,79 +229,79 @@ func (l *templateLoader) readLockFile() error {
 	} else if err != nil {
 		return fmt.Errorf("hash %s: %w", name, err)
 	}
-	l.t.lockFile = entry{path: path.Join(rootDir, lockFileName), source: name, hash: hash}
+	l.t.lockFile = modules.Entry{Path: path.Join(rootDir, lockFileName), Source: name, Hash: hash}
 	return nil
 }
 
 // template parses a value that may have references.
 func (l *templateLoader) template(n *yaml.Node) any {
-	return parseTemplate(l.value(n), func(err error) {
-		l.add(n, err.Error(), "write ${var.x}, ${module.x.y} or ${cluster.x}, and $${ for a literal ${")
+	return parseTemplate(l.Value(n), func(err error) {
+		l.Add(n, err.Error(), "write ${var.x}, ${module.x.y} or ${cluster.x}, and $${ for a literal ${")
 	})
 }
 
-func (l *templateLoader) provider(name string, o *object) *provider {
+func (l *templateLoader) provider(name string, o *decode.Object) *provider {
 	p := &provider{
-		name: name, template: l.t, parts: map[string]*gathered{}, digests: map[string]holdfast.Digest{},
-		variants: newCache[*variant](maxVariants),
+		name: name, template: l.t, parts: map[string]*modules.Part{}, digests: map[string]holdfast.Digest{},
+		variants: lru.New[*variant](maxVariants),
 	}
-	if !validName(name) {
-		l.add(o.node, fmt.Sprintf("%q cannot be the name of a provider", clip(name)), nameHint)
+	if !decode.ValidName(name) {
+		l.Add(o.Node, fmt.Sprintf("%q cannot be the name of a provider", wording.Clip(name)), decode.NameHint)
 	}
-	p.regions, _ = o.strings("regions")
+	p.regions, _ = o.Strings("regions")
 	l.providerSchema(p, o)
-	l.defaults(p, o.child("defaults"))
+	l.defaults(p, o.Child("defaults"))
 	l.readConfigure(p, o)
 	seen := map[string]bool{}
-	for i, item := range o.items("modules") {
-		call, ok := l.call(p, l.object(item, fmt.Sprintf("%s[%d]", o.label("modules"), i)))
+	for i, item := range o.Items("modules") {
+		call, ok := l.call(p, l.Object(item, fmt.Sprintf("%s[%d]", o.Label("modules"), i)))
 		switch {
 		case !ok:
 		case seen[call.name]:
-			l.add(item, fmt.Sprintf("module %q is there twice", call.name), "")
+			l.Add(item, fmt.Sprintf("module %q is there twice", call.name), "")
 		default:
 			seen[call.name] = true
 			p.calls = append(p.calls, call)
 		}
 	}
-	if !o.has("modules") {
-		o.missing("modules")
+	if !o.Has("modules") {
+		o.Missing("modules")
 	}
-	o.done()
+	o.Done()
 	return p
 }
 
-func (l *templateLoader) call(p *provider, o *object) (call templateCall, ok bool) {
-	before := len(l.faults)
-	call = templateCall{name: o.required("name"), source: o.required("source"), at: o.node}
-	if call.name != "" && !identifier.MatchString(call.name) {
-		l.add(o.get("name"), fmt.Sprintf("%q cannot be the name of a module", clip(call.name)), "use letters, digits, _ and -")
+func (l *templateLoader) call(p *provider, o *decode.Object) (call templateCall, ok bool) {
+	before := len(l.Faults)
+	call = templateCall{name: o.Required("name"), source: o.Required("source"), at: o.Node}
+	if call.name != "" && !decode.IsIdentifier(call.name) {
+		l.Add(o.Get("name"), fmt.Sprintf("%q cannot be the name of a module", wording.Clip(call.name)), "use letters, digits, _ and -")
 	}
-	call.version = o.str("version")
-	call.dependsOn, _ = o.strings("dependsOn")
+	call.version = o.Text("version")
+	call.dependsOn, _ = o.Strings("dependsOn")
 	call.when, call.whenAt = l.when(p, o, fmt.Sprintf("module %q", call.name))
-	l.inputs(o.child("inputs"), &call)
-	o.done()
+	l.inputs(o.Child("inputs"), &call)
+	o.Done()
 	l.source(o, &call)
-	return call, len(l.faults) == before || call.name != ""
+	return call, len(l.Faults) == before || call.name != ""
 }
 
-func (l *templateLoader) inputs(o *object, call *templateCall) {
+func (l *templateLoader) inputs(o *decode.Object, call *templateCall) {
 	call.inputs, call.refers = map[string]any{}, map[string][]string{}
 	call.keys, call.written = map[string]*yaml.Node{}, map[string]string{}
-	for i := 0; o.node != nil && i+1 < len(o.node.Content); i += 2 {
-		key, value := o.node.Content[i], o.node.Content[i+1]
+	for i := 0; o.Node != nil && i+1 < len(o.Node.Content); i += 2 {
+		key, value := o.Node.Content[i], o.Node.Content[i+1]
 		switch {
-		case !identifier.MatchString(key.Value):
-			l.add(key, fmt.Sprintf("%q cannot be the name of an input", clip(key.Value)), "use letters, digits, _ and -")
+		case !decode.IsIdentifier(key.Value):
+			l.Add(key, fmt.Sprintf("%q cannot be the name of an input", wording.Clip(key.Value)), "use letters, digits, _ and -")
 			continue
 		case slices.Contains(reservedVariables(), key.Value):
-			l.add(key, fmt.Sprintf("%q cannot be the name of an input: it means something else to the engine", key.Value), "")
+			l.Add(key, fmt.Sprintf("%q cannot be the name of an input: it means something else to the engine", key.Value), "")
 			continue
 		}
 		call.inputs[key.Value] = l.template(value)
 		call.refers[key.Value] = modulesIn(call.inputs[key.Value])
-		call.written[key.Value] = asWritten(l.value(value))
+		call.written[key.Value] = asWritten(l.Value(value))
 		call.keys[key.Value] = key
 	}
 }
@@ -317,77 +323,77 @@ func asWritten(v any) string {
 	if word, ok := v.(string); ok {
 		return word
 	}
-	return jsonText(v)
+	return wording.JSON(v)
 }
 
-func (l *templateLoader) source(o *object, call *templateCall) {
-	at := o.get("source")
+func (l *templateLoader) source(o *decode.Object, call *templateCall) {
+	at := o.Get("source")
 	switch {
 	case call.source == "":
-	case isLocal(call.source):
-		dir, ok := within(l.dir, call.source)
+	case modules.IsLocal(call.source):
+		dir, ok := modules.Within(l.dir, call.source)
 		if !ok {
-			l.add(at, fmt.Sprintf("module source %q leaves the repository", clip(call.source)), "")
+			l.Add(at, fmt.Sprintf("module source %q leaves the repository", wording.Clip(call.source)), "")
 			return
 		}
 		call.dir = dir
-		if o.has("version") {
-			l.add(o.get("version"), "a local module has no version", "remove it")
+		if o.Has("version") {
+			l.Add(o.Get("version"), "a local module has no version", "remove it")
 		}
 	default:
-		if problem, hint := pinned(call.source, call.version); problem != "" {
-			l.add(at, fmt.Sprintf("module source %q %s", clip(call.source), problem), hint)
+		if problem, hint := modules.Pinned(call.source, call.version); problem != "" {
+			l.Add(at, fmt.Sprintf("module source %q %s", wording.Clip(call.source), problem), hint)
 		}
 	}
 }
 
 // modules reads the local modules of a provider.
 func (l *templateLoader) modules(p *provider) error {
-	g := newGatherer(l.tree, l.folders)
-	interfaces := map[string]*module{}
+	g := modules.NewGatherer(l.tree, l.folders)
+	interfaces := map[string]*modules.Module{}
 	for _, call := range p.calls {
 		if call.dir == "" {
 			continue
 		}
-		_, source := lookup(call.at, "source")
-		err := g.gather(call.dir, func() holdfast.Fault {
+		_, source := decode.Lookup(call.at, "source")
+		err := g.Gather(call.dir, func() holdfast.Fault {
 			return holdfast.Fault{
-				File: l.file, Line: source.Line, Column: source.Column,
-				Message: fmt.Sprintf("module source %q: there is no folder %s", clip(call.source), call.dir),
+				File: l.File, Line: source.Line, Column: source.Column,
+				Message: fmt.Sprintf("module source %q: there is no folder %s", wording.Clip(call.source), call.dir),
 			}
 		})
 		if err != nil {
 			return fmt.Errorf("read module %s: %w", call.dir, err)
 		}
-		if m := g.modules[call.dir]; m.files > 0 {
+		if m := g.Modules[call.dir]; m.Files > 0 {
 			interfaces[call.name] = m
-		} else if slices.Contains(g.dirs, call.dir) {
-			l.add(source, fmt.Sprintf("module source %q: the folder has no .tf file", clip(call.source)), "")
+		} else if slices.Contains(g.Dirs, call.dir) {
+			l.Add(source, fmt.Sprintf("module source %q: the folder has no .tf file", wording.Clip(call.source)), "")
 		}
 	}
-	for _, fault := range g.faults {
-		l.put(fault)
+	for _, fault := range g.Faults {
+		l.Put(fault)
 	}
 	digest := holdfast.NewDigester("modules")
-	for _, dir := range slices.Sorted(slices.Values(g.dirs)) {
-		digest.Add(dir, string(g.digests[dir]))
-		for _, call := range g.modules[dir].calls {
-			if problem, hint := pinned(call.source, call.version); !isLocal(call.source) && problem != "" {
-				l.put(holdfast.Fault{
-					File: path.Join(dir, call.file), Line: call.line, Column: call.column,
-					Message: fmt.Sprintf("module source %q %s", clip(call.source), problem), Hint: hint,
+	for _, dir := range slices.Sorted(slices.Values(g.Dirs)) {
+		digest.Add(dir, string(g.Digests[dir]))
+		for _, call := range g.Modules[dir].Calls {
+			if problem, hint := modules.Pinned(call.Source, call.Version); !modules.IsLocal(call.Source) && problem != "" {
+				l.Put(holdfast.Fault{
+					File: path.Join(dir, call.File), Line: call.Line, Column: call.Column,
+					Message: fmt.Sprintf("module source %q %s", wording.Clip(call.Source), problem), Hint: hint,
 				})
 			}
 		}
 	}
-	g.addExtra(digest)
+	g.AddExtra(digest)
 	p.digest = digest.Digest()
 	for i, call := range p.calls {
 		if call.dir != "" {
-			p.calls[i].dirs = g.closure(call.dir)
+			p.calls[i].dirs = g.Closure(call.dir)
 		}
 	}
-	p.parts, p.digests = g.parts, g.digests
+	p.parts, p.digests = g.Parts, g.Digests
 	l.interfaces(p, interfaces)
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // memTree is a tree in memory. A content that starts with "-> " is a symbolic
@@ -101,17 +102,17 @@ func diskTree(t testing.TB, dir string) *memTree {
 	return tree(files)
 }
 
-// document parses the only cluster of a text.
-func document(t testing.TB, name, text string) templates.Document {
+// clusterOf parses the only cluster of a text.
+func clusterOf(t testing.TB, name, text string) document.Document {
 	t.Helper()
-	docs, faults := templates.ParseClusters(name, []byte(text))
+	docs, faults := document.ParseClusters(name, []byte(text))
 	if len(faults) > 0 || len(docs) != 1 {
 		t.Fatalf("ParseClusters gives %d clusters and\n%v", len(docs), faults.Err())
 	}
 	return docs[0]
 }
 
-func resolve(t testing.TB, tree holdfast.Tree, doc templates.Document) *templates.Root {
+func resolve(t testing.TB, tree holdfast.Tree, doc document.Document) *templates.Root {
 	t.Helper()
 	root, faults, err := templates.NewResolver(nil).Resolve(t.Context(), tree, doc)
 	if err != nil || len(faults) > 0 {
@@ -120,7 +121,7 @@ func resolve(t testing.TB, tree holdfast.Tree, doc templates.Document) *template
 	return root
 }
 
-func resolveFaults(t testing.TB, tree holdfast.Tree, doc templates.Document) holdfast.Faults {
+func resolveFaults(t testing.TB, tree holdfast.Tree, doc document.Document) holdfast.Faults {
 	t.Helper()
 	root, faults, err := templates.NewResolver(nil).Resolve(t.Context(), tree, doc)
 	if err != nil {
@@ -138,4 +139,10 @@ func wantFaults(t testing.TB, got holdfast.Faults, want ...string) {
 	if got.Error() != text {
 		t.Errorf("faults:\n%s\nwant:\n%s", got.Error(), text)
 	}
+}
+
+// short returns a cluster whose spec has lines added.
+func short(lines ...string) string {
+	return "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: a}\nspec:\n  project: p\n  environment: e\n  " +
+		strings.Join(lines, "\n  ") + "\n"
 }

@@ -4,75 +4,77 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"gopkg.in/yaml.v3"
+
+	"github.com/holdfast-dev/holdfast/templates/decode"
+	"github.com/holdfast-dev/holdfast/templates/schema"
+	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
 // variables reads the schema of the variables.
-func (l *templateLoader) variables(o *object) {
+func (l *templateLoader) variables(o *decode.Object) {
 	doc := map[string]any{}
-	if o.node != nil {
-		doc, _ = l.value(o.node).(map[string]any)
+	if o.Node != nil {
+		doc, _ = l.Value(o.Node).(map[string]any)
 	}
-	s := newSchema(doc)
+	s := schema.New(doc)
 	l.t.schema = s
-	l.schemaNode = o.node
-	general, err := s.compile(nil)
+	l.schemaNode = o.Node
+	general, err := s.Compile("", nil)
 	if err != nil {
-		at := o.node
-		var fault *schemaFault
+		at := o.Node
+		var fault *schema.Fault
 		if errors.As(err, &fault) {
-			at = nodeAt(at, fault.path)
+			at = nodeAt(at, fault.Path)
 		}
-		l.add(at, "spec.variables is not a JSON Schema that can be used: "+err.Error(), "")
+		l.Add(at, "spec.variables is not a JSON Schema that can be used: "+err.Error(), "")
 	}
 	l.general = general
-	if o.node == nil {
+	if o.Node == nil {
 		return
 	}
-	if _, properties := lookup(o.node, "properties"); properties != nil && properties.Kind == yaml.MappingNode {
+	if _, properties := decode.Lookup(o.Node, "properties"); properties != nil && properties.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(properties.Content); i += 2 {
 			l.variable(properties.Content[i], properties.Content[i+1])
 		}
 	}
-	l.secretsElsewhere(o.node, doc)
+	l.secretsElsewhere(o.Node, doc)
 }
 
 func (l *templateLoader) variable(key, node *yaml.Node) {
 	name := key.Value
-	if !identifier.MatchString(name) {
-		l.add(key, fmt.Sprintf("%q cannot be the name of a variable", clip(name)), "use letters, digits, _ and -")
+	if !decode.IsIdentifier(name) {
+		l.Add(key, fmt.Sprintf("%q cannot be the name of a variable", wording.Clip(name)), "use letters, digits, _ and -")
 	} else if slices.Contains(reservedVariables(), name) {
-		l.add(key, fmt.Sprintf("%q cannot be the name of a variable: it means something else to the engine", name), "")
+		l.Add(key, fmt.Sprintf("%q cannot be the name of a variable: it means something else to the engine", name), "")
 	}
 	if node.Kind != yaml.MappingNode {
 		return
 	}
-	property, _ := l.t.schema.properties[name].(map[string]any)
-	_, fallback := lookup(node, "default")
+	property, _ := l.t.schema.Properties[name].(map[string]any)
+	_, fallback := decode.Lookup(node, "default")
 	switch {
-	case l.t.schema.secrets[name]:
+	case l.t.schema.Secrets[name]:
 		if property["type"] != "string" {
-			_, at := lookup(node, "writeOnly")
-			l.add(at, fmt.Sprintf("variable %s is secret (writeOnly) and must have type: string", name), "")
+			_, at := decode.Lookup(node, "writeOnly")
+			l.Add(at, fmt.Sprintf("variable %s is secret (writeOnly) and must have type: string", name), "")
 		}
 		if fallback != nil && fallback.Tag != "!!null" {
 			l.secretDefault(name, property["default"], fallback)
 		}
 	case fallback != nil && l.general != nil:
-		for _, v := range l.general.variable(name, property["default"]) {
-			l.add(nodeAt(fallback, v.path[1:]), "the default of "+v.message, v.hint)
+		for _, v := range l.general.Variable(name, property["default"]) {
+			l.Add(nodeAt(fallback, v.Path[1:]), "the default of "+v.Message, v.Hint)
 		}
 	}
 }
 
 func (l *templateLoader) secretDefault(name string, value any, at *yaml.Node) {
-	if _, bad := secretRef(value); bad != nil {
-		l.add(nodeAt(at, bad.path), name+" is secret: its default says where its value is, such as "+secretExample, bad.hint)
+	if _, bad := decode.ReadSecret(value); bad != nil {
+		l.Add(nodeAt(at, bad.Path), name+" is secret: its default says where its value is, such as "+decode.SecretExample, bad.Hint)
 	}
 }
 
@@ -80,22 +82,22 @@ func (l *templateLoader) secretDefault(name string, value any, at *yaml.Node) {
 // schemas that would look at a secret's value: nobody knows it here.
 func (l *templateLoader) secretsElsewhere(node *yaml.Node, doc map[string]any) {
 	const hint = "only whether it is given can be asked for, by required"
-	rewriteSchema(doc, nil, func(at []string, schema map[string]any) any {
+	schema.Rewrite(doc, nil, func(at []string, part map[string]any) any {
 		tell := func(keyword, message, hint string) {
-			l.add(nodeAt(node, append(slices.Clone(at), keyword)), message, hint)
+			l.Add(nodeAt(node, append(slices.Clone(at), keyword)), message, hint)
 		}
 		ofVariable := len(at) == 2 && at[0] == "properties"
-		if mark, _ := schema["writeOnly"].(bool); mark && !ofVariable {
+		if mark, _ := part["writeOnly"].(bool); mark && !ofVariable {
 			tell("writeOnly", "writeOnly is not at a variable itself", "only a variable as a whole can be secret")
 		}
-		ref, _ := schema["$ref"].(string)
-		if name, ok := strings.CutPrefix(ref, "#/properties/"); ok && l.t.schema.secrets[unpointerWord(name)] {
-			tell("$ref", fmt.Sprintf("a schema refers to that of %s, which is secret", unpointerWord(name)), "write it out: the value of another variable is in Git")
+		ref, _ := part["$ref"].(string)
+		if name, ok := strings.CutPrefix(ref, "#/properties/"); ok && l.t.schema.Secrets[schema.UnpointerWord(name)] {
+			tell("$ref", fmt.Sprintf("a schema refers to that of %s, which is secret", schema.UnpointerWord(name)), "write it out: the value of another variable is in Git")
 		}
-		if len(at) > 2 && at[len(at)-2] == "properties" && l.t.schema.secrets[at[len(at)-1]] && ofWhole(at[:len(at)-2]) && len(schema) > 0 {
-			l.add(nodeAt(node, at), fmt.Sprintf("a condition asks for the value of %s, which is secret", at[len(at)-1]), hint)
+		if len(at) > 2 && at[len(at)-2] == "properties" && l.t.schema.Secrets[at[len(at)-1]] && ofWhole(at[:len(at)-2]) && len(part) > 0 {
+			l.Add(nodeAt(node, at), fmt.Sprintf("a condition asks for the value of %s, which is secret", at[len(at)-1]), hint)
 		}
-		return schema
+		return part
 	})
 }
 
@@ -120,7 +122,7 @@ func nodeAt(n *yaml.Node, path []string) *yaml.Node {
 		next := (*yaml.Node)(nil)
 		switch n.Kind {
 		case yaml.MappingNode:
-			_, next = lookup(n, word)
+			_, next = decode.Lookup(n, word)
 		case yaml.SequenceNode:
 			var i int
 			if _, err := fmt.Sscanf(word, "%d", &i); err == nil && i >= 0 && i < len(n.Content) {
@@ -136,43 +138,16 @@ func nodeAt(n *yaml.Node, path []string) *yaml.Node {
 	return n
 }
 
-// variable returns what is wrong with a variable's value by itself. Only whoever
-// reads the template may call it.
-func (s *providerSchema) variable(name string, value any) []violation {
-	if !s.affordable(s.properties[name], value) {
-		return []violation{{path: []string{name}, message: label([]string{name}) + " is too large for its schema", hint: tooLarge}}
-	}
-	compiled, err := s.compiler.Compile(schemaURL + "#/properties/" + url.PathEscape(pointerWord(name)))
-	if err != nil {
-		return nil // the whole could be compiled: there is no such variable
-	}
-	var located func(e *jsonschema.ValidationError)
-	located = func(e *jsonschema.ValidationError) {
-		e.InstanceLocation = append([]string{name}, e.InstanceLocation...)
-		for _, cause := range e.Causes {
-			located(cause)
-		}
-	}
-	var wrong *jsonschema.ValidationError
-	if err := compiled.Validate(value); errors.As(err, &wrong) {
-		located(wrong)
-		return s.flatten(wrong)
-	} else if err != nil {
-		return []violation{{path: []string{name}, message: label([]string{name}) + " cannot be checked"}}
-	}
-	return nil
-}
-
 // providerSchema reads which instance types a provider allows.
-func (l *templateLoader) providerSchema(p *provider, o *object) {
-	patterns, nodes := o.strings("instanceTypes")
+func (l *templateLoader) providerSchema(p *provider, o *decode.Object) {
+	patterns, nodes := o.Strings("instanceTypes")
 	if len(patterns) > maxInstanceTypes {
-		l.add(nodes[0], fmt.Sprintf("%s has more than %d patterns", o.label("instanceTypes"), maxInstanceTypes), "use wildcards: m7i.*")
+		l.Add(nodes[0], fmt.Sprintf("%s has more than %d patterns", o.Label("instanceTypes"), maxInstanceTypes), "use wildcards: m7i.*")
 		return
 	}
 	for i, pattern := range patterns {
 		if problem := badGlob(pattern); problem != "" {
-			l.add(nodes[i], fmt.Sprintf("instance type %q %s", clip(pattern), problem), `write one such as t3.medium or "m7i.*"`)
+			l.Add(nodes[i], fmt.Sprintf("instance type %q %s", wording.Clip(pattern), problem), `write one such as t3.medium or "m7i.*"`)
 			patterns[i] = "*"
 		}
 	}
@@ -181,14 +156,14 @@ func (l *templateLoader) providerSchema(p *provider, o *object) {
 	if len(patterns) == 0 || l.general == nil {
 		return
 	}
-	if !hasFormat(l.t.schema.doc, formatOfInstanceTypes) {
-		l.add(nodes[0], o.label("instanceTypes")+" is of no effect: no variable has format: "+formatOfInstanceTypes,
-			"say format: "+formatOfInstanceTypes+" at the variables that name one")
+	if !schema.HasFormat(l.t.schema.Doc, schema.InstanceType) {
+		l.Add(nodes[0], o.Label("instanceTypes")+" is of no effect: no variable has format: "+schema.InstanceType,
+			"say format: "+schema.InstanceType+" at the variables that name one")
 		return
 	}
-	s, err := l.t.schema.compile(newInstanceTypes(p.name, patterns))
+	s, err := l.t.schema.Compile(p.name, patterns)
 	if err != nil { // it was fine without
-		l.add(nodes[0], "spec.variables is not a JSON Schema that can be used: "+err.Error(), "")
+		l.Add(nodes[0], "spec.variables is not a JSON Schema that can be used: "+err.Error(), "")
 		return
 	}
 	p.schema = s
@@ -207,20 +182,20 @@ func badGlob(pattern string) string {
 }
 
 // defaults reads the values that a provider gives to variables.
-func (l *templateLoader) defaults(p *provider, o *object) {
+func (l *templateLoader) defaults(p *provider, o *decode.Object) {
 	s := l.t.schema
-	if o.node != nil {
-		p.defaults, _ = l.value(o.node).(map[string]any)
-		for i := 0; i+1 < len(o.node.Content); i += 2 {
-			key, value := o.node.Content[i], o.node.Content[i+1]
+	if o.Node != nil {
+		p.defaults, _ = l.Value(o.Node).(map[string]any)
+		for i := 0; i+1 < len(o.Node.Content); i += 2 {
+			key, value := o.Node.Content[i], o.Node.Content[i+1]
 			switch {
-			case s.properties[key.Value] == nil && !s.open:
-				l.add(key, fmt.Sprintf("unknown variable %q", clip(key.Value)), didYouMean(key.Value, s.names))
-			case s.secrets[key.Value]:
+			case s.Properties[key.Value] == nil && !s.Open:
+				l.Add(key, fmt.Sprintf("unknown variable %q", wording.Clip(key.Value)), wording.DidYouMean(key.Value, s.Names))
+			case s.Secrets[key.Value]:
 				l.secretDefault(key.Value, p.defaults[key.Value], value)
 			case p.schema != nil:
-				for _, v := range p.schema.variable(key.Value, p.defaults[key.Value]) {
-					l.add(nodeAt(value, v.path[1:]), v.message, v.hint)
+				for _, v := range p.schema.Variable(key.Value, p.defaults[key.Value]) {
+					l.Add(nodeAt(value, v.Path[1:]), v.Message, v.Hint)
 				}
 			}
 		}
@@ -229,12 +204,12 @@ func (l *templateLoader) defaults(p *provider, o *object) {
 		return
 	}
 	// A default of the schema that this provider does not replace, and cannot have.
-	for _, name := range slices.Sorted(maps.Keys(s.defaults)) {
-		if _, replaced := p.defaults[name]; replaced || len(l.general.variable(name, s.defaults[name])) > 0 {
+	for _, name := range slices.Sorted(maps.Keys(s.Defaults)) {
+		if _, replaced := p.defaults[name]; replaced || len(l.general.Variable(name, s.Defaults[name])) > 0 {
 			continue
 		}
-		for _, v := range p.schema.variable(name, s.defaults[name]) {
-			l.add(nodeAt(l.schemaNode, []string{"properties", name, "default"}), "the default of "+v.message,
+		for _, v := range p.schema.Variable(name, s.Defaults[name]) {
+			l.Add(nodeAt(l.schemaNode, []string{"properties", name, "default"}), "the default of "+v.Message,
 				"give the provider a default of its own")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/modules"
 )
 
 // variant is the part of a root module that is the same for all clusters of a
@@ -13,7 +14,7 @@ import (
 // and shared by those clusters.
 type variant struct {
 	files   []File            // main.tf, and providers.tf if anything is configured
-	entries []entry           // from the tree, sorted by path
+	entries []modules.Entry   // from the tree, sorted by path
 	digest  holdfast.Digest   // of all that can change a plan
 	fields  []string          // what it says of a cluster, sorted
 	reads   []string          // of the template's tree, sorted
@@ -72,7 +73,7 @@ func (p *provider) only(s switches) parts {
 // variant returns the shared part of a root module, made from what label says.
 func (p *provider) variant(s switches, label string) *variant {
 	key := s.key() + label
-	if v, ok := p.variants.get(key); ok {
+	if v, ok := p.variants.Get(key); ok {
 		return v
 	}
 	on := p.only(s)
@@ -86,10 +87,10 @@ func (p *provider) variant(s switches, label string) *variant {
 	main, providers := p.template.renderMain(on, false), renderProviders(on.configure)
 	lock := p.template.lockFile
 	digest := holdfast.NewDigester("shared")
-	digest.Add(string(p.template.renderMain(on, true)), string(providers), string(modules), lock.hash)
+	digest.Add(string(p.template.renderMain(on, true)), string(providers), string(modules), lock.Hash)
 	v.digest = digest.Digest()
-	if lock.path != "" {
-		entries[lock.path] = lock
+	if lock.Path != "" {
+		entries[lock.Path] = lock
 	}
 	v.entries = sortedEntries(entries)
 	v.reads = reads
@@ -101,7 +102,7 @@ func (p *provider) variant(s switches, label string) *variant {
 	if len(providers) > 0 {
 		v.files = append(v.files, File{Name: providersFile, Data: slices.Concat(what, providers)})
 	}
-	p.variants.put(key, v)
+	p.variants.Put(key, v)
 	return v
 }
 
@@ -131,7 +132,7 @@ func (on parts) fields() []string {
 
 // gathered returns what the local modules of calls need from the tree: files,
 // a digest of them, and what was read.
-func (p *provider) gathered(calls []templateCall) (entries map[string]entry, modules holdfast.Digest, reads []string) {
+func (p *provider) gathered(calls []templateCall) (entries map[string]modules.Entry, code holdfast.Digest, reads []string) {
 	var dirs []string
 	for _, call := range calls {
 		dirs = append(dirs, call.dirs...)
@@ -139,7 +140,7 @@ func (p *provider) gathered(calls []templateCall) (entries map[string]entry, mod
 	slices.Sort(dirs)
 	dirs = slices.Compact(dirs)
 	digest := holdfast.NewDigester("modules")
-	entries = map[string]entry{}
+	entries = map[string]modules.Entry{}
 	extra := map[string]string{}
 	reads = append(slices.Clone(dirs), p.template.File, path.Join(path.Dir(p.template.File), lockFileName))
 	for _, dir := range dirs {
@@ -148,12 +149,12 @@ func (p *provider) gathered(calls []templateCall) (entries map[string]entry, mod
 		if part == nil {
 			continue
 		}
-		for name, e := range part.entries {
-			e.path = path.Join(modulesDir, name)
-			entries[e.path] = e
+		for name, e := range part.Entries {
+			e.Path = path.Join(modulesDir, name)
+			entries[e.Path] = e
 		}
-		maps.Copy(extra, part.extra)
-		reads = append(reads, part.linked...)
+		maps.Copy(extra, part.Extra)
+		reads = append(reads, part.Linked...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(extra)) {
 		digest.Add("read", name, extra[name])
@@ -166,7 +167,7 @@ func (p *provider) gathered(calls []templateCall) (entries map[string]entry, mod
 func (t *Template) describe() Blueprint {
 	b := Blueprint{
 		Name: t.Name, Version: t.Version, Description: t.Description,
-		Schema: t.schema.doc, Required: t.schema.required,
+		Schema: t.schema.Doc, Required: t.schema.Required,
 	}
 	for _, r := range t.rules {
 		b.Rules = append(b.Rules, r.blueprint)
@@ -192,7 +193,7 @@ func (p *provider) describe() ProviderBlueprint {
 			Name: call.name, Source: call.source, Version: call.version, DependsOn: call.dependsOn, Inputs: call.written,
 		}
 		if call.when != nil {
-			m.When = call.when.text
+			m.When = call.when.Text
 		}
 		m.Needs = slices.Clone(call.dependsOn)
 		for _, names := range call.refers {

@@ -7,28 +7,34 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/holdfast-dev/holdfast/templates/condition"
+	"github.com/holdfast-dev/holdfast/templates/decode"
+	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/holdfast-dev/holdfast/templates/modules"
+	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
 // interfaces checks inputs and references against what the modules declare.
-func (l *templateLoader) interfaces(p *provider, known map[string]*module) {
+func (l *templateLoader) interfaces(p *provider, known map[string]*modules.Module) {
 	for _, call := range p.calls {
 		m := known[call.name]
-		if m == nil || len(m.faults) > 0 {
+		if m == nil || len(m.Faults) > 0 {
 			continue
 		}
-		names := slices.Sorted(maps.Keys(m.variables))
+		names := slices.Sorted(maps.Keys(m.Variables))
 		for _, input := range slices.Sorted(maps.Keys(call.inputs)) {
-			v, ok := m.variables[input]
+			v, ok := m.Variables[input]
 			if !ok {
-				l.add(call.keys[input], fmt.Sprintf("module %q has no variable %q", call.name, input), didYouMean(input, names))
+				l.Add(call.keys[input], fmt.Sprintf("module %q has no variable %q", call.name, input), wording.DidYouMean(input, names))
 				continue
 			}
-			l.typed(call, input, v.full)
+			l.typed(call, input, v.Full)
 			l.leftOut(p, call, input, v)
 		}
 		for _, name := range names {
-			if _, given := call.inputs[name]; m.variables[name].required && !given {
-				l.add(call.at, fmt.Sprintf("module %q needs the input %q", call.name, name), "add it to inputs")
+			if _, given := call.inputs[name]; m.Variables[name].Required && !given {
+				l.Add(call.at, fmt.Sprintf("module %q needs the input %q", call.name, name), "add it to inputs")
 			}
 		}
 		l.offInputs(p, call, m)
@@ -37,9 +43,9 @@ func (l *templateLoader) interfaces(p *provider, known map[string]*module) {
 		if ref.ref[0] != "module" || len(ref.ref) < 3 {
 			return
 		}
-		if m := known[ref.ref[1]]; m != nil && len(m.faults) == 0 && !m.outputs[ref.ref[2]] {
-			l.add(at, fmt.Sprintf("module %q has no output %q", ref.ref[1], ref.ref[2]),
-				didYouMean(ref.ref[2], slices.Collect(maps.Keys(m.outputs))))
+		if m := known[ref.ref[1]]; m != nil && len(m.Faults) == 0 && !m.Outputs[ref.ref[2]] {
+			l.Add(at, fmt.Sprintf("module %q has no output %q", ref.ref[1], ref.ref[2]),
+				wording.DidYouMean(ref.ref[2], slices.Collect(maps.Keys(m.Outputs))))
 		}
 	})
 }
@@ -71,39 +77,39 @@ func (l *templateLoader) check(p *provider) {
 		allowed, what := []string(nil), ""
 		switch {
 		case len(ref.ref) < 2:
-			l.add(at, fmt.Sprintf("${%s} is no reference to something", ref.text), "write ${var.x}, ${module.x.y} or ${cluster.x}")
+			l.Add(at, fmt.Sprintf("${%s} is no reference to something", ref.text), "write ${var.x}, ${module.x.y} or ${cluster.x}")
 			return
 		case ref.ref[0] == "var":
 			allowed, what = variables, "variable"
 		case ref.ref[0] == "module":
 			allowed, what = names, "module"
 		case ref.ref[0] == "cluster":
-			allowed, what = clusterFields(), "field of a cluster"
+			allowed, what = condition.ClusterFields(), "field of a cluster"
 		default:
-			l.add(at, fmt.Sprintf("${%s} refers to %q", ref.text, ref.ref[0]), didYouMean(ref.ref[0], []string{"var", "module", "cluster"}))
+			l.Add(at, fmt.Sprintf("${%s} refers to %q", ref.text, ref.ref[0]), wording.DidYouMean(ref.ref[0], []string{"var", "module", "cluster"}))
 			return
 		}
 		if !slices.Contains(allowed, ref.ref[1]) {
-			l.add(at, fmt.Sprintf("${%s}: there is no %s %q for %s", ref.text, what, ref.ref[1], p.name), didYouMean(ref.ref[1], allowed))
+			l.Add(at, fmt.Sprintf("${%s}: there is no %s %q for %s", ref.text, what, ref.ref[1], p.name), wording.DidYouMean(ref.ref[1], allowed))
 		} else if ref.ref[0] == "cluster" && len(ref.ref) > 2 {
-			l.add(at, fmt.Sprintf("${%s}: a cluster's %s has no parts", ref.text, ref.ref[1]), "")
+			l.Add(at, fmt.Sprintf("${%s}: a cluster's %s has no parts", ref.text, ref.ref[1]), "")
 		} else if ref.ref[0] == "var" {
-			if reached, missing, known := l.t.schema.shapes[ref.ref[1]].at(ref.ref[2:]); reached == nil {
-				l.add(at, fmt.Sprintf("${%s}: variable %q has no %q there", ref.text, ref.ref[1], missing), didYouMean(missing, known))
+			if reached, missing, known := l.t.schema.Shapes[ref.ref[1]].At(ref.ref[2:]); reached == nil {
+				l.Add(at, fmt.Sprintf("${%s}: variable %q has no %q there", ref.text, ref.ref[1], missing), wording.DidYouMean(missing, known))
 			}
 		}
 	})
 	for _, call := range p.calls {
 		for i, name := range call.dependsOn {
 			if !slices.Contains(names, name) {
-				_, at := lookup(call.at, "dependsOn")
-				l.add(at.Content[i], fmt.Sprintf("dependsOn names the module %q, which is not there", clip(name)), didYouMean(name, names))
+				_, at := decode.Lookup(call.at, "dependsOn")
+				l.Add(at.Content[i], fmt.Sprintf("dependsOn names the module %q, which is not there", wording.Clip(name)), wording.DidYouMean(name, names))
 			}
 		}
 		edges[call.name] = dependencies(call, names)
 	}
-	for _, cycle := range cycles(names, edges) {
-		l.add(p.find(cycle[0]).at, "modules depend on one another in a circle: "+strings.Join(cycle, " → "), "")
+	for _, cycle := range document.Cycles(names, edges) {
+		l.Add(p.find(cycle[0]).at, "modules depend on one another in a circle: "+strings.Join(cycle, " → "), "")
 	}
 	p.sort(names, edges)
 }

@@ -16,6 +16,8 @@ type delivery struct {
 	event       string
 	traceParent string
 	fullName    string // of the repository; empty if the payload names none
+	id          int64  // of the repository, which keeps it when it is renamed
+	base        string // the branch that the pull request is to be merged into, and was before; empty if not known
 	requests    []holdfast.SourceRequest
 	comment     holdfast.Comment // zero: none that can hold a command
 	changed     bool             // the comment was edited or deleted: what was taken from it may not stand
@@ -25,6 +27,7 @@ type delivery struct {
 type (
 	origin struct {
 		Repository struct {
+			ID       int64  `json:"id"`
 			FullName string `json:"full_name"`
 		} `json:"repository"`
 	}
@@ -38,6 +41,9 @@ type (
 		PullRequest struct {
 			Number int  `json:"number"`
 			Merged bool `json:"merged"`
+			Base   struct {
+				Ref string `json:"ref"`
+			} `json:"base"`
 		} `json:"pull_request"`
 	}
 	commentPayload struct {
@@ -66,7 +72,7 @@ type (
 // acted reports whether an event is one that is looked at.
 func acted(event string) bool {
 	switch event {
-	case "ping", "push", "pull_request", "pull_request_review", "issue_comment":
+	case "ping", "push", "pull_request", "pull_request_review", "issue_comment", "merge_group":
 		return true
 	default:
 		return false
@@ -82,14 +88,22 @@ func (d *delivery) parse(payload []byte) error {
 		return d.parsePullRequest(payload)
 	case "issue_comment":
 		return d.parseComment(payload)
+	case "merge_group":
+		// The group is a branch, which is found among the others.
+		d.requests = []holdfast.SourceRequest{{}}
+		return d.parseOrigin(payload)
 	default:
-		var p origin
-		if err := json.Unmarshal(payload, &p); err != nil {
-			return jsonError(err)
-		}
-		d.fullName = p.Repository.FullName
-		return nil
+		return d.parseOrigin(payload)
 	}
+}
+
+func (d *delivery) parseOrigin(payload []byte) error {
+	var p origin
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return jsonError(err)
+	}
+	d.fullName, d.id = p.Repository.FullName, p.Repository.ID
+	return nil
 }
 
 func (d *delivery) parsePush(payload []byte) error {
@@ -100,7 +114,7 @@ func (d *delivery) parsePush(payload []byte) error {
 	if p.Repository.FullName == "" || p.Ref == "" {
 		return errors.New("repository.full_name or ref is missing")
 	}
-	d.fullName = p.Repository.FullName
+	d.fullName, d.id = p.Repository.FullName, p.Repository.ID
 	d.requests = []holdfast.SourceRequest{{}}
 	return nil
 }
@@ -113,7 +127,10 @@ func (d *delivery) parsePullRequest(payload []byte) error {
 	if p.Repository.FullName == "" || p.PullRequest.Number <= 0 {
 		return errors.New("repository.full_name or pull_request.number is missing")
 	}
-	d.fullName = p.Repository.FullName
+	d.fullName, d.id = p.Repository.FullName, p.Repository.ID
+	if p.Action != "edited" { // which may be the base
+		d.base = p.PullRequest.Base.Ref
+	}
 	switch p.Action {
 	case "opened", "synchronize", "reopened", "closed", "edited", "ready_for_review", "converted_to_draft",
 		"submitted", "dismissed": // the last two are a review's
@@ -134,14 +151,16 @@ func (d *delivery) parseComment(payload []byte) error {
 	if p.Repository.FullName == "" || p.Issue.Number <= 0 || c.ID <= 0 {
 		return errors.New("repository.full_name, issue.number or comment.id is missing")
 	}
-	d.fullName = p.Repository.FullName
+	d.fullName, d.id = p.Repository.FullName, p.Repository.ID
 	if p.Issue.PullRequest == nil {
 		return nil
 	}
 	switch p.Action {
 	case "created":
-	case "edited", "deleted":
+	case "edited":
 		d.changed = c.User.Type != "Bot"
+	case "deleted": // one of ours comes back
+		d.changed = true
 	default:
 		return nil
 	}

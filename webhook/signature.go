@@ -38,15 +38,17 @@ func signed(body, mac, secret []byte) bool {
 }
 
 func (h *Handler) signedByAny(body, mac []byte) bool {
-	tried := make(map[string]bool, len(h.repos))
-	for _, repo := range h.repos {
-		secret := repo.Secret()
-		if tried[string(secret)] {
-			continue
-		}
-		tried[string(secret)] = true
-		if signed(body, mac, secret) {
-			return true
+	tried := make(map[string]bool, len(h.hosted))
+	for _, repo := range h.hosted {
+		for _, entry := range repo.entries {
+			secret := entry.Secret()
+			if tried[string(secret)] {
+				continue
+			}
+			tried[string(secret)] = true
+			if signed(body, mac, secret) {
+				return true
+			}
 		}
 	}
 	return false

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -27,12 +26,6 @@ const (
 	// Path is where GitHub delivers to.
 	Path = "/webhooks/github"
 
-	// maxBody is GitHub's own limit for a payload, in bytes.
-	maxBody = 25 << 20
-	// largeBody is from where on only a few bodies are read at once: whoever
-	// sends them is not known yet.
-	largeBody = 1 << 20
-	maxLarge  = 4
 	// storeTimeout is well within the ten seconds that GitHub waits.
 	storeTimeout = 5 * time.Second
 )
@@ -53,6 +46,9 @@ type Options struct {
 	// in any case.
 	Ignore []string
 
+	// Verified is called with a delivery's context when its signature was found to
+	// be right. Nil means nobody wants to know.
+	Verified func(context.Context)
 	// Observe is called once for each answer, with an event that is one of
 	// GitHub's or "other". It must not block. Nil means nobody looks.
 	Observe func(event string, status int, d time.Duration)
@@ -60,12 +56,15 @@ type Options struct {
 	Now     func() time.Time // nil means time.Now
 }
 
-// Repository is one that may deliver.
+// Repository is one that may deliver. Several may have one FullName, each with a
+// Name and a Branch of its own: a delivery is for all of them.
 type Repository struct {
 	Name     string // as Holdfast names it
 	FullName string // as GitHub names it: owner/name, in any case of letters
+	Branch   string // the tracked branch; only heeded where a FullName has several
 	// Secret returns the webhook's secret. It is asked for each delivery, so
-	// that a secret can be changed. While it is empty, all are refused.
+	// that a secret can be changed. While it is empty, all are refused; of
+	// several with one FullName, one with a secret is enough.
 	Secret func() []byte
 }
 
@@ -79,13 +78,14 @@ type Store interface {
 type Handler struct {
 	opts   Options
 	engine *gin.Engine
-	repos  map[string]Repository // by full name in lower case
+	hosted map[string]hosted // by full name in lower case
 	ignore map[string]bool
-	large  chan struct{}
+	bodies *bodies
 	decoy  []byte // a secret for repositories that do not exist
 
 	mu     sync.Mutex
 	warned map[string]time.Time // by repository: anybody can send forgeries
+	ids    map[int64]string     // GitHub's → full name in lower case, as configured
 }
 
 // New returns a Handler.
@@ -102,13 +102,16 @@ func New(opts Options) (*Handler, error) {
 	if opts.Observe == nil {
 		opts.Observe = func(string, int, time.Duration) {}
 	}
+	if opts.Verified == nil {
+		opts.Verified = func(context.Context) {}
+	}
 	if opts.Stored == nil {
 		opts.Stored = func() {}
 	}
 	h := &Handler{
-		opts: opts, repos: make(map[string]Repository, len(opts.Repositories)),
+		opts: opts, hosted: make(map[string]hosted, len(opts.Repositories)),
 		ignore: make(map[string]bool, len(opts.Ignore)), warned: make(map[string]time.Time),
-		large: make(chan struct{}, maxLarge), decoy: make([]byte, 32),
+		ids: make(map[int64]string), bodies: newBodies(), decoy: make([]byte, 32),
 	}
 	_, _ = rand.Read(h.decoy) // never fails
 	for _, login := range opts.Ignore {
@@ -116,13 +119,15 @@ func New(opts Options) (*Handler, error) {
 	}
 	for _, repo := range opts.Repositories {
 		key := strings.ToLower(repo.FullName)
-		switch other, ok := h.repos[key]; {
-		case repo.Name == "" || key == "" || repo.Secret == nil:
+		if repo.Name == "" || key == "" || repo.Secret == nil {
 			return nil, fmt.Errorf("webhook: repository %q needs a name, a full name and a secret", repo.Name)
-		case ok:
-			return nil, fmt.Errorf("webhook: repositories %q and %q are both %s", other.Name, repo.Name, repo.FullName)
 		}
-		h.repos[key] = repo
+		for _, other := range h.hosted[key].entries {
+			if other.Branch == repo.Branch {
+				return nil, fmt.Errorf("webhook: repositories %q and %q are both branch %q of %s", other.Name, repo.Name, repo.Branch, repo.FullName)
+			}
+		}
+		h.hosted[key] = hosted{fullName: repo.FullName, entries: append(h.hosted[key].entries, repo)}
 	}
 	gin.SetMode(gin.ReleaseMode)
 	h.engine = gin.New()
@@ -168,19 +173,20 @@ func (h *Handler) take(c *gin.Context, event string) answer {
 	if reason != "" {
 		return answer{http.StatusUnauthorized, reason}
 	}
-	if size := c.Request.ContentLength; size > maxBody {
-		return answer{http.StatusRequestEntityTooLarge, "the body is larger than 25 MB"}
-	} else if size < 0 || size > largeBody {
-		select {
-		case h.large <- struct{}{}:
-			defer func() { <-h.large }()
-		default:
-			return answer{http.StatusServiceUnavailable, "too many large deliveries at once"}
-		}
+	if c.Request.ContentLength > maxBody {
+		return answer{http.StatusRequestEntityTooLarge, errTooLong.Error()}
 	}
-	body, a := readBody(c)
-	if a.status != 0 {
-		return a
+	control := http.NewResponseController(c.Writer)
+	reading := h.bodies.begin(func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })
+	defer reading.end()
+	body, err := reading.read(c.Request.Body, c.Request.ContentLength)
+	switch {
+	case errors.Is(err, errTooLong):
+		return answer{http.StatusRequestEntityTooLarge, err.Error()}
+	case errors.Is(err, errNoRoom):
+		return answer{http.StatusServiceUnavailable, err.Error()}
+	case err != nil:
+		return answer{http.StatusBadRequest, "the body ended early"}
 	}
 	payload, err := payloadOf(c.ContentType(), body)
 	if err != nil {
@@ -190,23 +196,12 @@ func (h *Handler) take(c *gin.Context, event string) answer {
 	if err := d.parse(payload); err != nil {
 		return answer{http.StatusBadRequest, "the body is not a payload of GitHub's: " + err.Error()}
 	}
-	repo, ok := h.verify(c, d.fullName, body, mac)
-	if !ok {
-		return answer{http.StatusUnauthorized, "the signature does not match"}
+	repo, refused := h.verify(c, d, body, mac)
+	if refused.status != 0 {
+		return refused
 	}
+	h.opts.Verified(c.Request.Context())
 	return h.act(c.Request.Context(), repo, d)
-}
-
-func readBody(c *gin.Context) ([]byte, answer) {
-	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, answer{http.StatusRequestEntityTooLarge, "the body is larger than 25 MB"}
-	case err != nil:
-		return nil, answer{http.StatusBadRequest, "the body ended early"}
-	}
-	return body, answer{}
 }
 
 // payloadOf returns the JSON in a body: GitHub can be told to send a form.
@@ -225,28 +220,65 @@ func payloadOf(contentType string, body []byte) ([]byte, error) {
 	}
 }
 
-// verify returns the repository that a delivery speaks for, and whether it was
-// signed with that repository's secret: a secret vouches for its own
-// repository only. A delivery that names no repository, such as an App's ping,
-// needs the secret of any; the Repository is zero then.
-func (h *Handler) verify(c *gin.Context, fullName string, body, mac []byte) (Repository, bool) {
-	if fullName == "" {
-		return Repository{}, len(body) <= maxUnbound && h.signedByAny(body, mac)
+// Identify says which id GitHub has for a repository, by the full name that it is
+// configured with: deliveries of a renamed one have the id only. Deliveries under
+// the configured name say it, too.
+func (h *Handler) Identify(fullName string, id int64) {
+	key := strings.ToLower(fullName)
+	if _, known := h.hosted[key]; !known || id == 0 {
+		return
 	}
-	ctx := c.Request.Context()
-	repo, known := h.repos[strings.ToLower(fullName)]
-	secret := h.decoy // takes as long
-	if known {
-		secret = repo.Secret()
-	}
-	switch {
-	case !signed(body, mac, secret) || !known:
-		if known && h.mayWarn(repo.Name) {
-			h.opts.Logger.WarnContext(ctx, "refused a delivery", "repo", repo.Name, "reason", "BadSignature")
-		}
-		return Repository{}, false
-	default:
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ids[id] = key
+}
+
+// lookup returns the repository that a delivery is of: by its name, else by its id.
+func (h *Handler) lookup(d delivery) (repo hosted, known bool) {
+	key := strings.ToLower(d.fullName)
+	if repo, known = h.hosted[key]; known {
 		return repo, true
+	}
+	h.mu.Lock()
+	key = h.ids[d.id]
+	h.mu.Unlock()
+	repo, known = h.hosted[key]
+	return repo, known
+}
+
+// verify returns the repository that a delivery speaks for, or why it is refused:
+// a secret vouches for its own repository only. A delivery that names no
+// repository, such as an App's ping, needs the secret of any; what is returned is
+// zero then. Whoever has none of the secrets does not learn which repositories
+// there are.
+func (h *Handler) verify(c *gin.Context, d delivery, body, mac []byte) (hosted, answer) {
+	ctx := c.Request.Context()
+	repo, known := h.lookup(d)
+	good := known && repo.signed(body, mac)
+	if !known {
+		signed(body, mac, h.decoy) // takes as long
+	}
+	ours := good || len(body) <= maxUnbound && h.signedByAny(body, mac)
+	switch {
+	case good:
+		if strings.EqualFold(d.fullName, repo.fullName) {
+			h.Identify(repo.fullName, d.id)
+		} else if h.mayWarn(repo.fullName) {
+			h.opts.Logger.WarnContext(ctx, "repository was renamed: change its name in holdfast.yaml",
+				"repo", repo.fullName, "name", d.fullName)
+		}
+		return repo, answer{}
+	case ours && d.fullName == "":
+		return hosted{}, answer{}
+	case ours && !known:
+		return hosted{}, answer{http.StatusAccepted, fmt.Sprintf("ignored: the repository %s is not in holdfast.yaml", d.fullName)}
+	case ours:
+		return hosted{}, answer{http.StatusUnauthorized, fmt.Sprintf("this is the webhook secret of another repository, not of %s", d.fullName)}
+	default:
+		if known && h.mayWarn(repo.fullName) {
+			h.opts.Logger.WarnContext(ctx, "refused a delivery", "repo", repo.fullName, "reason", "BadSignature")
+		}
+		return hosted{}, answer{http.StatusUnauthorized, "the signature does not match"}
 	}
 }
 
@@ -264,15 +296,14 @@ func (h *Handler) mayWarn(repo string) bool {
 }
 
 // act asks to look at what the delivery is about, and stores what it commands.
-func (h *Handler) act(ctx context.Context, repo Repository, d delivery) answer {
-	if repo.Name == "" && d.event != "ping" {
+func (h *Handler) act(ctx context.Context, repo hosted, d delivery) answer {
+	if len(repo.entries) == 0 && d.event != "ping" {
 		return answer{http.StatusAccepted, "ignored: no repository"}
 	}
 	if d.comment.ID != "" {
-		d.comment.PullRequest.Repo = repo.Name
-		commands, err := h.storeCommands(ctx, d.comment)
+		commands, err := h.storeAll(ctx, repo, d.comment)
 		if err != nil {
-			h.opts.Logger.ErrorContext(ctx, "could not store a command", "repo", repo.Name, "pull_request", d.comment.PullRequest.Number, "err", err)
+			h.opts.Logger.ErrorContext(ctx, "could not store a command", "repo", repo.fullName, "pull_request", d.comment.PullRequest.Number, "err", err)
 			return answer{http.StatusServiceUnavailable, "the command could not be stored"}
 		}
 		ours := h.ignore[strings.ToLower(d.comment.Author)]
@@ -280,15 +311,30 @@ func (h *Handler) act(ctx context.Context, repo Repository, d delivery) answer {
 			return answer{http.StatusAccepted, "ignored: no command"}
 		}
 	}
-	h.opts.Logger.DebugContext(ctx, "took in a delivery", "repo", repo.Name, "action", d.event)
-	for _, request := range d.requests {
-		request.Repo, request.TraceParent = repo.Name, d.traceParent
-		h.opts.Enqueue(request)
+	h.opts.Logger.DebugContext(ctx, "took in a delivery", "repo", repo.fullName, "action", d.event)
+	for _, entry := range repo.concerned(d) {
+		for _, request := range d.requests {
+			request.Repo, request.TraceParent = entry.Name, d.traceParent
+			h.opts.Enqueue(request)
+		}
 	}
 	if len(d.requests) == 0 && d.event != "ping" {
 		return answer{http.StatusAccepted, "ignored: nothing to do for this event"}
 	}
 	return answer{http.StatusOK, "accepted"}
+}
+
+// storeAll stores the commands of a comment for each entry of its repository and
+// returns how many it has: which branch its pull request is to be merged into, and
+// so which entry obeys, a comment does not say.
+func (h *Handler) storeAll(ctx context.Context, repo hosted, comment holdfast.Comment) (commands int, err error) {
+	for _, entry := range repo.entries {
+		comment.PullRequest.Repo = entry.Name
+		if commands, err = h.storeCommands(ctx, comment); err != nil {
+			return 0, err
+		}
+	}
+	return commands, nil
 }
 
 // storeCommands stores the commands of a comment and returns how many it has.

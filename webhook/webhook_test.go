@@ -146,6 +146,8 @@ func TestDeliveries(t *testing.T) {
 		"command":             {"issue_comment", commentBody("acme/app", 1, "alice", "User", "/holdfast plan", "created"), 200, one, 1},
 		"two commands":        {"issue_comment", commentBody("acme/app", 1, "alice", "User", "/holdfast plan\n/holdfast apply", "created"), 200, one, 2},
 		"edited comment":      {"issue_comment", commentBody("acme/app", 1, "alice", "User", "/holdfast plan\n/holdfast apply", "edited"), 200, one, 1},
+		"deleted, of a bot":   {"issue_comment", commentBody("acme/app", 1, "holdfast[bot]", "Bot", "the plan", "deleted"), 200, one, 0},
+		"merge group":         {"merge_group", `{"action":"checks_requested","merge_group":{"head_sha":"a"},"repository":{"full_name":"acme/app"}}`, 200, []holdfast.SourceRequest{{Repo: "app"}}, 0},
 		"deleted comment":     {"issue_comment", commentBody("acme/app", 1, "alice", "User", "/holdfast plan", "deleted"), 200, one, 0},
 		"edited to say none":  {"issue_comment", commentBody("acme/app", 1, "alice", "User", "Never mind.", "edited"), 200, one, 0},
 		"edited by a bot":     {"issue_comment", commentBody("acme/app", 1, "holdfast[bot]", "Bot", "Plan", "edited"), 202, nil, 0},
@@ -165,7 +167,7 @@ func TestDeliveries(t *testing.T) {
 		"no event":            {"", `{}`, 400, nil, 0},
 		"deeply nested":       {"push", strings.Repeat("[", 100_000), 400, nil, 0},
 		"another repository":  {"push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/other"}}`, 401, nil, 0},
-		"unknown repository":  {"push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/app-prod"}}`, 401, nil, 0},
+		"unknown repository":  {"push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/app-prod"}}`, 202, nil, 0},
 		"no secret":           {"push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/open"}}`, 401, nil, 0},
 		"unknown, no secret":  {"check_run", `{"repository":{"full_name":"acme/open"}}`, 401, nil, 0},
 		"large, of no repo":   {"installation", `{"x":"` + strings.Repeat("y", 65<<10) + `"}`, 401, nil, 0},
@@ -221,11 +223,53 @@ func TestSignatures(t *testing.T) {
 
 func TestUnknownRepositoryLooksLikeABadSignature(t *testing.T) {
 	t.Parallel()
-	h, _ := newHandler(t)
-	unknown := serve(h, delivery("push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/nothing"}}`))
-	foreign := serve(h, delivery("push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/other"}}`))
-	if unknown.Code != foreign.Code || unknown.Body.String() != foreign.Body.String() {
-		t.Errorf("%d %s differs from %d %s", unknown.Code, unknown.Body, foreign.Code, foreign.Body)
+	h, w := newHandler(t)
+	forged := func(name string) *httptest.ResponseRecorder {
+		body := `{"ref":"refs/heads/main","repository":{"full_name":"` + name + `"}}`
+		r := delivery("push", body)
+		r.Header.Set("X-Hub-Signature-256", sign(body, "a guess"))
+		return serve(h, r)
+	}
+	unknown, known := forged("acme/nothing"), forged("acme/other")
+	if unknown.Code != http.StatusUnauthorized || unknown.Code != known.Code || unknown.Body.String() != known.Body.String() {
+		t.Errorf("%d %s differs from %d %s", unknown.Code, unknown.Body, known.Code, known.Body)
+	}
+	// Whoever has a secret of ours is told what is wrong.
+	got := serve(h, delivery("push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/nothing"}}`))
+	if got.Code != http.StatusAccepted || !strings.Contains(got.Body.String(), "acme/nothing is not in holdfast.yaml") {
+		t.Errorf("a repository that is not configured: %d %s", got.Code, got.Body)
+	}
+	got = serve(h, delivery("push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/other"}}`))
+	if got.Code != http.StatusUnauthorized || !strings.Contains(got.Body.String(), "secret of another repository") {
+		t.Errorf("the secret of another one: %d %s", got.Code, got.Body)
+	}
+	if len(w.requests) != 0 {
+		t.Errorf("%d requests came of them", len(w.requests))
+	}
+}
+
+// A renamed repository delivers with its new name and its old id.
+func TestRenamedRepository(t *testing.T) {
+	t.Parallel()
+	h, w := newHandler(t)
+	renamed := func(id int64) *httptest.ResponseRecorder {
+		return serve(h, delivery("push", fmt.Sprintf(`{"ref":"refs/heads/main","repository":{"id":%d,"full_name":"acme/new-name"}}`, id)))
+	}
+	if got := renamed(7); got.Code != http.StatusAccepted || len(w.requests) != 0 {
+		t.Fatalf("before its id is known: %d %s", got.Code, got.Body)
+	}
+	h.Identify("Acme/app", 7)
+	if got := renamed(7); got.Code != http.StatusOK || len(w.requests) != 1 || w.requests[0].Repo != "app" {
+		t.Errorf("after GitHub said its id: %d %s, %+v", got.Code, got.Body, w.requests)
+	}
+	serve(h, delivery("push", `{"ref":"refs/heads/main","repository":{"id":8,"full_name":"codertocat/Hello-World"}}`))
+	if got := renamed(8); got.Code != http.StatusOK || len(w.requests) != 3 || w.requests[2].Repo != "hello" {
+		t.Errorf("after a delivery said its id: %d %s, %+v", got.Code, got.Body, w.requests)
+	}
+	// The id does not replace the secret.
+	h.Identify("acme/other", 9)
+	if got := renamed(9); got.Code != http.StatusUnauthorized || len(w.requests) != 3 {
+		t.Errorf("with the secret of another one: %d %s", got.Code, got.Body)
 	}
 }
 
@@ -284,37 +328,64 @@ func TestOversized(t *testing.T) {
 	}
 }
 
-func TestFewLargeBodiesAtOnce(t *testing.T) {
+// TestSlowBodiesMakeRoom: what strangers send slowly does not keep out what comes
+// at once, however much of it there is, and is not held beyond a bound.
+func TestSlowBodiesMakeRoom(t *testing.T) {
 	t.Parallel()
 	h, _ := newHandler(t)
-	large := func(body io.Reader) *http.Request {
-		r := httptest.NewRequest(http.MethodPost, webhook.Path, body)
-		r.ContentLength, r.Header = 2<<20, delivery("push", "").Header
-		return r
-	}
+	front := httptest.NewServer(h)
+	defer front.Close()
+	const size, most = 20 << 20, 12 << 20
+	answers := make(chan int, 4)
 	var slow []*io.PipeWriter
-	var wait sync.WaitGroup
-	for range 4 {
+	for range cap(answers) {
 		body, w := io.Pipe()
 		slow = append(slow, w)
-		wait.Go(func() { serve(h, large(body)) })
-		if _, err := w.Write([]byte("{")); err != nil { // returns when it is being read
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front.URL+webhook.Path, body)
+		if err != nil {
 			t.Fatal(err)
 		}
+		r.ContentLength, r.Header = size, delivery("push", "").Header
+		go func() {
+			res, err := front.Client().Do(r)
+			if err != nil {
+				answers <- 0 // cut off
+				return
+			}
+			res.Body.Close()
+			answers <- res.StatusCode
+		}()
+		_, _ = io.Copy(w, &zeros{n: most}) // as far as it is read
 	}
-	got := serve(h, large(&zeros{n: 2 << 20}))
-	if got.Code != http.StatusServiceUnavailable || got.Header().Get("Retry-After") == "" {
-		t.Errorf("a fifth large body was answered %d", got.Code)
+	gone := 0
+	for len(answers) > 0 {
+		if got := <-answers; got != http.StatusServiceUnavailable && got != 0 {
+			t.Errorf("a slow body was answered %d", got)
+		}
+		gone++
 	}
-	if got := serve(h, delivery("push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/app"}}`)); got.Code != http.StatusOK {
-		t.Errorf("a small body was answered %d meanwhile", got.Code)
+	large := `{"ref":"refs/heads/main","repository":{"full_name":"acme/app"},"x":"` + strings.Repeat("y", 15<<20) + `"}`
+	for _, text := range []string{`{"ref":"refs/heads/main","repository":{"full_name":"acme/app"}}`, large} {
+		signed := delivery("push", text)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front.URL+webhook.Path, strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = signed.Header
+		res, err := front.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			t.Errorf("a delivery of %d bytes was answered %d", len(text), res.StatusCode)
+		}
 	}
 	for _, w := range slow {
-		_ = w.Close()
+		_ = w.CloseWithError(errors.New("enough"))
 	}
-	wait.Wait()
-	if got := serve(h, large(&zeros{n: 2 << 20})); got.Code != http.StatusBadRequest {
-		t.Errorf("a large body was answered %d when they were gone", got.Code)
+	for ; gone < len(slow); gone++ {
+		<-answers
 	}
 }
 
@@ -403,6 +474,52 @@ func TestNewRefuses(t *testing.T) {
 		if _, err := webhook.New(opts); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// Several entries may be branches of one repository: with one webhook, of which one
+// of them has the secret.
+func TestBranchesOfOneRepository(t *testing.T) {
+	t.Parallel()
+	w := &world{commands: make(map[string]holdfast.Command)}
+	h, err := webhook.New(webhook.Options{
+		Repositories: []webhook.Repository{
+			{Name: "app", FullName: "acme/app", Branch: "main", Secret: func() []byte { return nil }},
+			{Name: "app-release", FullName: "Acme/App", Branch: "release", Secret: func() []byte { return []byte(secret) }},
+		},
+		Store: w, Enqueue: w.enqueue,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pr := func(action, base string) string {
+		return fmt.Sprintf(`{"action":%q,"pull_request":{"number":7,"base":{"ref":%q}},"repository":{"full_name":"acme/app"}}`, action, base)
+	}
+	both := func(number int) []holdfast.SourceRequest {
+		return []holdfast.SourceRequest{{Repo: "app", PullRequest: number}, {Repo: "app-release", PullRequest: number}}
+	}
+	for _, test := range []struct {
+		event, body string
+		want        []holdfast.SourceRequest
+	}{
+		{"push", `{"ref":"refs/heads/release","repository":{"full_name":"acme/app"}}`, both(0)},
+		{"pull_request", pr("opened", "main"), both(7)[:1]},
+		{"pull_request", pr("synchronize", "release"), both(7)[1:]},
+		{"pull_request_review", pr("submitted", "release"), both(7)[1:]},
+		{"pull_request", pr("edited", "release"), both(7)}, // it may have been of main
+		{"pull_request", pr("opened", "other"), both(7)},
+		{"issue_comment", commentBody("acme/app", 5, "alice", "User", "/holdfast plan", "created"), both(7)},
+	} {
+		w.requests = nil
+		if got := serve(h, delivery(test.event, test.body)); got.Code != http.StatusOK {
+			t.Errorf("%s is answered %d %s", test.event, got.Code, got.Body)
+		}
+		if diff := cmp.Diff(test.want, w.requests); diff != "" {
+			t.Errorf("%s %s asks for (-want +got):\n%s", test.event, test.body, diff)
+		}
+	}
+	if len(w.commands) != 2 {
+		t.Errorf("stored %v, want one command for each entry", w.commands)
 	}
 }
 

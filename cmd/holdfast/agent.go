@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
@@ -42,7 +44,7 @@ func newAgentCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.id, "id", "", "name of this agent, stable over restarts")
 	flags.StringVar(&f.dir, "dir", "", "folder for workspaces and for what is not delivered yet")
 	flags.IntVar(&f.slots, "slots", 4, "runs at once")
-	flags.StringSliceVar(&f.kinds, "kinds", nil, "kinds of runs to execute: plan, apply, drift, destroy (default all)")
+	flags.StringSliceVar(&f.kinds, "kinds", nil, "kinds of runs to execute: "+holdfast.KindNames(holdfast.AgentKinds())+" (default all)")
 	flags.DurationVar(&f.grace, "grace", 5*time.Minute, "how long runs may go on after SIGTERM")
 	addEngineFlags(c, &f.executor)
 	addIsolationFlags(c, &f.isolation)
@@ -76,9 +78,9 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	if err != nil {
 		return fmt.Errorf("read token: %w", err)
 	}
-	kinds, err := runKinds(f.kinds)
+	kinds, err := holdfast.ParseAgentKinds(f.kinds)
 	if err != nil {
-		return err
+		return usageError("%w", err)
 	}
 	f.executor.WorkDir, f.executor.Logger = filepath.Join(f.dir, "work"), logger
 	var mode string
@@ -87,7 +89,7 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	}
 	if mode == string(sandbox.ModeUsers) {
 		// Engines are other users, and pass through to their workspaces.
-		if err := makeFolder(f.dir, 0o711); err != nil {
+		if err := errors.Join(os.MkdirAll(f.dir, 0o711), os.Chmod(f.dir, 0o711)); err != nil {
 			return fmt.Errorf("make folder: %w", err)
 		}
 	}
@@ -99,7 +101,7 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 		Kinds: kinds,
 		ID:    f.id, Server: f.server, CAFile: f.caFile, Token: token,
 		Dir: f.dir, Slots: f.slots, Executor: executor, Grace: f.grace, Logger: logger,
-		Isolation: mode,
+		Isolation: mode, Version: buildVersion(),
 	})
 	if err != nil {
 		return err
@@ -111,13 +113,16 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	return nil
 }
 
+// maxToken bounds what is read of the standard input: a token is short.
+const maxToken = 64 << 10
+
 // agentToken reads the agent's token. The one that serve starts gets it on its
 // standard input: what runs in a plan is the same user, and could read a file.
 func agentToken(path string, stdin io.Reader) (string, error) {
 	if path != "-" {
-		return readSecret(path)
+		return client.ReadSecret(path)
 	}
-	data, err := io.ReadAll(io.LimitReader(stdin, maxSecretFile))
+	data, err := io.ReadAll(io.LimitReader(stdin, maxToken))
 	if err != nil {
 		return "", err
 	}
@@ -126,18 +131,4 @@ func agentToken(path string, stdin io.Reader) (string, error) {
 		return "", errors.New("there is none on the standard input")
 	}
 	return token, nil
-}
-
-func runKinds(words []string) ([]holdfast.RunKind, error) {
-	var kinds []holdfast.RunKind
-	for _, word := range words {
-		kind := holdfast.RunKind(word)
-		switch kind {
-		case holdfast.RunPlan, holdfast.RunApply, holdfast.RunDrift, holdfast.RunDestroy:
-			kinds = append(kinds, kind)
-		default:
-			return nil, usageError("there is no kind of run %q: want plan, apply, drift or destroy", word)
-		}
-	}
-	return kinds, nil
 }

@@ -41,13 +41,13 @@ func addFleet(f *fakeAPI, cluster *holdfast.ClusterRecord) {
 		holdfast.ClusterSummary{Name: "dev", Phase: holdfast.PhasePending, Suspended: true, UpdatedAt: ago(5 * time.Second)},
 		holdfast.ClusterSummary{
 			Name: "network-eu", Owner: "shop", Project: "payments", Environment: "production", Phase: holdfast.PhaseActive, UpToDate: true,
-			Drift: holdfast.DriftNone, Applied: "1111111111", UpdatedAt: ago(70 * hour),
+			Drift: holdfast.DriftNone, Applied: holdfast.AppliedLine{Revision: "1111111111"}, UpdatedAt: ago(70 * hour),
 		},
-		holdfast.ClusterSummary{Name: "old-eu", Owner: "shop", Phase: holdfast.PhaseDeleted, Removed: true, Applied: "1111111111", UpdatedAt: ago(9 * 24 * hour)},
+		holdfast.ClusterSummary{Name: "old-eu", Owner: "shop", Phase: holdfast.PhaseDeleted, Removed: true, Applied: holdfast.AppliedLine{Revision: "1111111111"}, UpdatedAt: ago(9 * 24 * hour)},
 		holdfast.ClusterSummary{
 			Name: "prod-eu", Owner: "shop", Project: "payments", Environment: "production", Provider: "aws", Phase: holdfast.PhaseActive,
 			Labels: map[string]string{"team": "payments"}, Template: "kubernetes@1.10",
-			Waiting: "Unreviewed", Drift: holdfast.DriftFound, DriftCounts: counts, Applied: "1111111111", UpdatedAt: ago(3 * hour),
+			Waiting: "Unreviewed", Drift: holdfast.DriftFound, DriftCounts: counts, Applied: holdfast.AppliedLine{Revision: "1111111111"}, UpdatedAt: ago(3 * hour),
 		},
 		holdfast.ClusterSummary{Name: "prod-us", Owner: "shop", Phase: holdfast.PhaseFailed, Drift: holdfast.DriftFailed, UpdatedAt: ago(hour)},
 	))
@@ -132,6 +132,7 @@ func TestFleetRequests(t *testing.T) {
 			asked: "GET /api/v1/resources?address=main&cluster=prod-eu&id=x&limit=1000&type=aws_vpc", out: "ADDRESS  ",
 		},
 		"no resources":      {line: "get resources -o json", answers: map[string]any{"GET /resources": list[holdfast.Resource]()}, out: "[]\n"},
+		"no agents":         {line: "get agents", answers: map[string]any{"GET /agents": list[holdfast.AgentStatus]()}, out: "no agents\n"},
 		"nothing suspended": {line: "get suspensions", answers: map[string]any{"GET /suspensions": list[server.SuspensionAnswer]()}, out: "nothing is suspended\n"},
 		"suspend everything": {
 			line: "suspend --all --reason incident", answers: map[string]any{"POST /suspend": server.SuspensionAnswer{}},
@@ -149,9 +150,12 @@ func TestFleetRequests(t *testing.T) {
 			line: "resume --all", answers: map[string]any{"POST /resume": refusal{404, server.ErrorAnswer{Error: "all clusters: not suspended", Hint: "see what is"}}},
 			code: 1, err: "Error: all clusters: not suspended\nHint:  see what is\n",
 		},
-		"suspend nothing":        {line: "suspend", code: 2, err: "one of a cluster's name, --project and --all"},
-		"suspend two things":     {line: "suspend prod-eu --all", code: 2, err: "one of a cluster's name"},
-		"a reason for a cluster": {line: "suspend prod-eu --reason x", code: 2, err: "--reason goes with"},
+		"suspend nothing":    {line: "suspend", code: 2, err: "one of a cluster's name, --project and --all"},
+		"suspend two things": {line: "suspend prod-eu --all", code: 2, err: "one of a cluster's name"},
+		"a reason for a cluster": {
+			line: "suspend prod-eu --reason moves", answers: map[string]any{"POST /clusters/prod-eu/suspend": holdfast.ClusterRecord{Name: "prod-eu", Suspended: true}},
+			asked: `POST /api/v1/clusters/prod-eu/suspend {"reason":"moves"}`, out: "cluster prod-eu is suspended\n",
+		},
 		"transfer": {
 			line: "transfer prod-eu --to other", answers: map[string]any{"POST /clusters/prod-eu/transfer": holdfast.ClusterRecord{Name: "prod-eu", Owner: "other"}},
 			asked: `POST /api/v1/clusters/prod-eu/transfer {"repo":"other"}`, out: "cluster prod-eu belongs to other now\n",

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -154,11 +155,19 @@ func fleet() *fakeAPI {
 		"GET /pullrequests": list(pr),
 		"GET /pullrequests/get": server.PullRequestAnswer{
 			PullRequest: pr,
-			Comments:    []holdfast.Comment{{Author: "holdfast", Body: "<!-- holdfast:pull-request shop#7 -->\n## Plan\n+1", CreatedAt: testNow.Add(-time.Hour)}},
+			Comments:    []holdfast.Comment{{Author: "holdfast", Body: "<!-- holdfast:pull-request shop#7 -->\n## Plan\n+1\n\n<details open><summary><b>prod</b>: 1 to create</summary>\n\n```diff\n</details>\n```\n\n</details>\n\n<sub>terraform</sub>", CreatedAt: testNow.Add(-time.Hour)}},
 			Statuses: []holdfast.CommitStatus{{
 				Revision: "3333333333", Context: holdfast.ContextPlan, State: holdfast.StatusFailure, Description: "1 document has faults",
 			}},
+			Refused: []server.RefusedPost{{Kind: holdfast.PostStatus, What: "holdfast/apply of 4444444", Reason: "GitHub answered 403: Resource not accessible by integration"}},
 		},
+		"GET /agents": list(
+			holdfast.AgentStatus{
+				ID: "edge-1", Living: true, Kinds: []holdfast.RunKind{holdfast.RunPlan, holdfast.RunDrift}, Projects: []string{"payments"},
+				Isolation: "slots", Host: "edge-host", Version: "1.2.0", SeenAt: testNow.Add(-3 * time.Second), Runs: []string{applyID},
+			},
+			holdfast.AgentStatus{ID: "lab-1", Kinds: []holdfast.RunKind{holdfast.RunApply}, Host: "lab-host", SeenAt: testNow.Add(-2 * time.Hour)},
+			holdfast.AgentStatus{ID: "old-1", Living: true, SeenAt: testNow.Add(-time.Second)}),
 		"GET /audit": list(holdfast.AuditEntry{At: testNow.Add(-time.Hour), Actor: "otto", Action: "cluster.suspend", Detail: "false"}),
 	}}
 	addFleet(f, &cluster)
@@ -172,6 +181,7 @@ func TestGolden(t *testing.T) {
 		"get-drift":            "get drift --all",
 		"get-resources":        "get resources",
 		"get-suspensions":      "get suspensions",
+		"get-agents":           "get agents",
 		"describe-deleted":     "describe cluster old-eu",
 		"describe-history":     "describe cluster prod-eu --history",
 		"drift-check-help":     "drift check --help",
@@ -260,6 +270,15 @@ func TestRequests(t *testing.T) {
 			line: "apply shop#7 -c prod-eu", answers: map[string]any{"POST /commands": done},
 			asked: `POST /api/v1/commands {"verb":"apply","pullRequest":{"repo":"shop","number":7},"clusters":["prod-eu"]}`,
 		},
+		"apply what is up to date": {
+			line: "apply prod-eu --wait", answers: map[string]any{"GET /runs": list[holdfast.Run](), "POST /commands": holdfast.Command{
+				Verb: holdfast.VerbApply, Clusters: []string{"prod-eu"}, UpToDate: []string{"prod-eu"}, Status: holdfast.CommandDone,
+				Reply: "`prod-eu`: it is up to date: nothing to apply",
+			}},
+			out: "apply done: `prod-eu`: it is up to date: nothing to apply\n",
+		},
+		"a phase that is none": {line: "get clusters --phase actve", code: 2, err: `phase "actve": want Pending, Provisioning`},
+		"the version":          {line: "--version", out: "holdfast "},
 		"approve a run": {
 			line: "approve " + planID, answers: map[string]any{"POST /commands": done},
 			asked: `POST /api/v1/commands {"verb":"approve","run":"` + planID + `"}`,
@@ -317,7 +336,7 @@ func TestRequests(t *testing.T) {
 		"no such command":        {line: "frob", code: 2, err: `unknown command "frob"`},
 		"no such flag":           {line: "get runs --frob", code: 2, err: "unknown flag: --frob\nHint:  see holdfast get runs --help"},
 		"no such format":         {line: "get runs -o xml", code: 2, err: `output "xml": want table, json or yaml`},
-		"nothing to get":         {line: "get", code: 2, err: "clusters, runs, pullrequests, drift, templates, resources or suspensions"},
+		"nothing to get":         {line: "get", code: 2, err: "clusters, runs, pullrequests, drift, templates, resources, suspensions or agents"},
 		"no argument":            {line: "logs", code: 2, err: "holdfast logs takes a run's id, got 0 arguments"},
 		"no target":              {line: "apply", code: 2, err: "holdfast apply takes clusters, a run's id"},
 		"a bad target":           {line: "apply Prod_EU", code: 2, err: `"Prod_EU" is neither`},
@@ -406,6 +425,35 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// TestApplyWaitsForThePlan: there is nothing to apply before the plan that is queued.
+func TestApplyWaitsForThePlan(t *testing.T) {
+	t.Parallel()
+	f, looks, planned := fleet(), 0, false
+	queued := holdfast.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunQueued, CreatedAt: testNow}
+	applied := holdfast.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied, CreatedAt: testNow}
+	f.set("GET /runs", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		items := list(applied)
+		if slices.Contains(r.URL.Query()["kind"], string(holdfast.RunPlan)) {
+			if items = list[holdfast.Run](); looks < 3 {
+				items = list(queued)
+			}
+			looks++
+		}
+		_ = json.NewEncoder(w).Encode(items)
+	}))
+	f.set("GET /runs/"+applyID, applied)
+	f.set("POST /commands", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		planned = looks > 3
+		_ = json.NewEncoder(w).Encode(holdfast.Command{
+			Verb: holdfast.VerbApply, Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow.Add(-time.Hour), Reply: "`prod-eu`: apply queued",
+		})
+	}))
+	got := against(t, f, "apply", "prod-eu", "--wait")
+	if got.code != 0 || !planned || !strings.Contains(got.err, "waiting for its plan "+planID) {
+		t.Errorf("apply --wait = %+v, asked after %d looks, want it to wait for the plan", got, looks)
+	}
+}
+
 // TestWaitSkipsWhatWasRefused: no run of a cluster comes that was refused.
 func TestWaitSkipsWhatWasRefused(t *testing.T) {
 	t.Parallel()
@@ -483,6 +531,23 @@ func TestCalmWriter(t *testing.T) {
 			if out.String() != tc.want {
 				t.Fatalf("in pieces of %d: %q, want %q", size+1, out.String(), tc.want)
 			}
+		}
+	}
+}
+
+// TestCompletion asks as shells do: one name of a cluster is enough for suspend.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"apply p":               "prod-eu\n",
+		"describe cluster p":    "prod-eu\n",
+		"suspend p":             "prod-eu\n",
+		"suspend prod-eu d":     "",
+		"get clusters --phase ": "Active\n",
+	} {
+		got := against(t, fleet(), append([]string{"__complete"}, strings.Split(line, " ")...)...)
+		if got.code != 0 || want == "" && strings.Contains(got.out, "dev\n") || !strings.Contains(got.out, want) {
+			t.Errorf("holdfast %s<TAB> = %+v, want %q", line, got, want)
 		}
 	}
 }

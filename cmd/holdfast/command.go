@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -102,7 +104,12 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			command, err := cl.command(c.Context(), req)
+			if wait && v.word == holdfast.VerbApply {
+				if err := a.awaitPlans(c.Context(), cl, req); err != nil {
+					return err
+				}
+			}
+			command, err := cl.Command(c.Context(), req)
 			if err != nil {
 				return err
 			}
@@ -114,6 +121,7 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 	}
 	addConnectionFlags(c, &conn)
 	addFormatFlag(c, &format)
+	a.addCompletion(c, &conn, 0)
 	c.Flags().StringArrayVarP(&only, "cluster", "c", nil, "only this cluster of the pull request; may be repeated")
 	if v.all != "" {
 		c.Flags().BoolVar(&every, "all", false, v.all)
@@ -158,10 +166,10 @@ const runAppears = 2 * time.Minute
 
 // awaitRuns follows the runs that a command led to, cluster after cluster; they
 // execute side by side meanwhile.
-func (a *app) awaitRuns(ctx context.Context, cl *client, command holdfast.Command) error {
+func (a *app) awaitRuns(ctx context.Context, cl *client.Client, command holdfast.Command) error {
 	clusters := command.Clusters
 	if len(clusters) == 0 {
-		answer, err := cl.pullRequest(ctx, command.PullRequest)
+		answer, err := cl.PullRequest(ctx, command.PullRequest)
 		if err != nil {
 			return err
 		}
@@ -173,6 +181,8 @@ func (a *app) awaitRuns(ctx context.Context, cl *client, command holdfast.Comman
 	for _, cluster := range clusters {
 		if slices.Contains(command.Refused, cluster) { // as was told
 			worst = &exitCodeError{code: exitRun}
+			continue
+		} else if slices.Contains(command.UpToDate, cluster) {
 			continue
 		}
 		run, err := a.awaitRun(ctx, cl, cluster, command)
@@ -189,9 +199,40 @@ func (a *app) awaitRuns(ctx context.Context, cl *client, command holdfast.Comman
 	return worst
 }
 
+// awaitPlans waits until no plan of what the tracked branch says of clusters is queued
+// or made: there is nothing that an apply could come to before.
+func (a *app) awaitPlans(ctx context.Context, cl *client.Client, req server.CommandRequest) error {
+	for _, cluster := range req.Clusters {
+		query := url.Values{"cluster": {cluster}, "kind": {string(holdfast.RunPlan)}, "limit": {strconv.Itoa(10)}, "status": {
+			string(holdfast.RunQueued), string(holdfast.RunRetrying), string(holdfast.RunWaiting), string(holdfast.RunRunning),
+		}}
+		told := false
+		for patience := a.patience(); ; {
+			runs, err := cl.Runs(ctx, query)
+			if err := patience.judge(err); err != nil {
+				return err
+			}
+			i := slices.IndexFunc(runs, func(r holdfast.Run) bool {
+				return r.Kind == holdfast.RunPlan && r.PullRequest.IsZero() && !r.Status.Done()
+			})
+			if err == nil && i < 0 {
+				break
+			}
+			if err == nil && !told {
+				told = true
+				_, _ = fmt.Fprintf(a.err, "%s: waiting for its plan %s\n", cluster, runs[i].ID)
+			}
+			if err := pause(ctx, a.poll); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // awaitRun returns the cluster's newest run since a command of what it asks for:
 // one that writes, or a plan of the same pull request or branch.
-func (a *app) awaitRun(ctx context.Context, cl *client, cluster string, command holdfast.Command) (holdfast.Run, error) {
+func (a *app) awaitRun(ctx context.Context, cl *client.Client, cluster string, command holdfast.Command) (holdfast.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, runAppears)
 	defer cancel()
 	since := command.CreatedAt.Truncate(time.Millisecond) // a store may keep no more of the run's time
@@ -204,7 +245,7 @@ func (a *app) awaitRun(ctx context.Context, cl *client, cluster string, command 
 		return !r.CreatedAt.Before(since) && (r.Kind.Writes() || r.PullRequest == command.PullRequest)
 	}
 	for patience := a.patience(); ; {
-		runs, err := cl.runs(ctx, query)
+		runs, err := cl.Runs(ctx, query)
 		if err := patience.judge(err); err != nil {
 			return holdfast.Run{}, err
 		}
@@ -213,10 +254,10 @@ func (a *app) awaitRun(ctx context.Context, cl *client, cluster string, command 
 			return runs[i], nil
 		}
 		if err := pause(ctx, a.poll); errors.Is(err, context.DeadlineExceeded) {
-			return holdfast.Run{}, &hintError{
+			return holdfast.Run{}, hint.New(
 				fmt.Errorf("no run of %s has appeared in %s", cluster, shortDuration(runAppears)),
-				"see what it waits for: holdfast describe cluster " + cluster,
-			}
+				"see what it waits for: holdfast describe cluster "+cluster,
+			)
 		} else if err != nil {
 			return holdfast.Run{}, err
 		}

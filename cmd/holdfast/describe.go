@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/report"
 	"github.com/holdfast-dev/holdfast/server"
 )
@@ -55,17 +56,17 @@ With --plan it shows the plan alone: all of it, also what a comment leaves out.`
 				return err
 			}
 			ctx, d := c.Context(), runDescription{}
-			if d.Run, err = cl.run(ctx, args[0]); err != nil {
+			if d.Run, err = cl.Run(ctx, args[0]); err != nil {
 				return err
 			}
-			if d.Attempts, err = cl.attempts(ctx, args[0]); err != nil {
+			if d.Attempts, err = cl.Attempts(ctx, args[0]); err != nil {
 				return err
 			}
-			if d.Plan, err = cl.plan(ctx, args[0]); err != nil {
+			if d.Plan, err = cl.Plan(ctx, args[0]); err != nil {
 				return err
 			}
 			if only && d.Plan == nil {
-				return &hintError{fmt.Errorf("run %q has no plan", args[0]), "holdfast describe run " + args[0] + " says how far it came"}
+				return hint.New(fmt.Errorf("run %q has no plan", args[0]), "holdfast describe run "+args[0]+" says how far it came")
 			}
 			if only {
 				return a.print(format, d.Plan, func() string { return a.planText(*d.Plan) })
@@ -152,7 +153,7 @@ func newDescribePullRequestCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer, err := cl.pullRequest(c.Context(), ref)
+			answer, err := cl.PullRequest(c.Context(), ref)
 			if err != nil {
 				return err
 			}
@@ -186,6 +187,14 @@ func (a *app) pullRequestText(d server.PullRequestAnswer) string {
 		}
 		out += section("Statuses", a.table([]string{"COMMIT", "CONTEXT", "STATE", "DESCRIPTION"}, rows))
 	}
+	if len(d.Refused) > 0 {
+		rows := make([][]cell, len(d.Refused))
+		for i, r := range d.Refused {
+			rows[i] = cells(string(r.Kind), r.What, oneLine(r.Reason))
+		}
+		out += section("Refused by the code host (`holdfast reconcile --repo "+r.Repo+"` tries again)",
+			a.table([]string{"KIND", "WHAT", "REASON"}, rows))
+	}
 	comments := slices.Clone(d.Comments)
 	slices.SortStableFunc(comments, func(x, y holdfast.Comment) int { return x.CreatedAt.Compare(y.CreatedAt) })
 	for _, c := range comments {
@@ -202,7 +211,35 @@ func (a *app) pullRequestText(d server.PullRequestAnswer) string {
 var hiddenMarker = regexp.MustCompile(`(?s)<!--.*?-->\n?`)
 
 func withoutMarkers(body string) string {
-	return strings.TrimLeft(hiddenMarker.ReplaceAllString(body, ""), "\n")
+	return withoutTags(strings.TrimLeft(hiddenMarker.ReplaceAllString(body, ""), "\n"))
+}
+
+var (
+	foldedPart = regexp.MustCompile(`^<details(?: open)?><summary>(.*)</summary>$`)
+	smallPart  = regexp.MustCompile(`^<sub>(.*)</sub>$`)
+	bold       = strings.NewReplacer("<b>", "", "</b>", "")
+)
+
+// withoutTags takes out of a comment what only a browser shows as it is meant. What
+// stands in a block of code is left as it is.
+func withoutTags(body string) string {
+	var out strings.Builder
+	code := false
+	for line := range strings.Lines(body) {
+		text := strings.TrimRight(line, "\n")
+		if strings.HasPrefix(text, "```") {
+			code = !code
+		}
+		if folded := foldedPart.FindStringSubmatch(text); folded != nil && !code {
+			line = "#### " + bold.Replace(folded[1]) + "\n"
+		} else if small := smallPart.FindStringSubmatch(text); small != nil && !code {
+			line = small[1] + "\n"
+		} else if text == "</details>" && !code {
+			continue
+		}
+		out.WriteString(line)
+	}
+	return out.String()
 }
 
 func stateCell(s holdfast.StatusState) cell {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -55,33 +56,34 @@ func newDescribeClusterCommand(a *app) *cobra.Command {
 		},
 	}
 	addConnectionFlags(c, &conn)
+	a.addCompletion(c, &conn, 1)
 	addFormatFlag(c, &format)
 	c.Flags().BoolVar(&history, "history", false, "show all of its history that is kept")
 	return c
 }
 
-func describeCluster(ctx context.Context, cl *client, name string) (d clusterDescription, err error) {
-	if d.Cluster, err = cl.cluster(ctx, name); err != nil {
+func describeCluster(ctx context.Context, cl *client.Client, name string) (d clusterDescription, err error) {
+	if d.Cluster, err = cl.Cluster(ctx, name); err != nil {
 		return d, err
 	}
-	if d.Outputs, err = cl.outputs(ctx, name); err != nil {
+	if d.Outputs, err = cl.Outputs(ctx, name); err != nil {
 		return d, err
 	}
-	if d.Runs, err = cl.runs(ctx, url.Values{"cluster": {name}, "limit": {"10"}}); err != nil {
+	if d.Runs, err = cl.Runs(ctx, url.Values{"cluster": {name}, "limit": {"10"}}); err != nil {
 		return d, err
 	}
-	if d.History, err = cl.history(ctx, name, allHistory); err != nil {
+	if d.History, err = cl.History(ctx, name, allHistory); err != nil {
 		return d, err
 	}
-	if d.Family, err = cl.family(ctx, name); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+	if d.Family, err = cl.Family(ctx, name); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return d, err
 	}
-	suspensions, err := cl.suspensions(ctx, true)
+	suspensions, err := cl.Suspensions(ctx, true)
 	if err != nil {
 		return d, err
 	}
 	d.Suspension = suspendedBy(d.Cluster, suspensions)
-	d.Audit, err = cl.audit(ctx, name, 10)
+	d.Audit, err = cl.Audit(ctx, name, 10)
 	return d, err
 }
 
@@ -92,6 +94,8 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 	suspended := ""
 	if s := d.Suspension; s != nil && r.Ending == nil { // its own is its status
 		suspended = a.suspensionText(*s)
+	} else if r.Suspended {
+		suspended = oneLine(r.SuspendedWhy)
 	}
 	out := a.fields(
 		[2]string{"Name", r.Name},

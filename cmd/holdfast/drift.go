@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -36,7 +38,7 @@ canceled.`,
 			if err != nil {
 				return err
 			}
-			run, err := cl.checkDrift(c.Context(), args[0])
+			run, err := cl.CheckDrift(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -56,7 +58,7 @@ canceled.`,
 
 // awaitDrift waits for a check, tells of its progress on the error output, and
 // shows what it found.
-func (a *app) awaitDrift(ctx context.Context, cl *client, format string, run holdfast.Run) error {
+func (a *app) awaitDrift(ctx context.Context, cl *client.Client, format string, run holdfast.Run) error {
 	run, err := a.awaitEnd(ctx, cl, run)
 	if err != nil {
 		return err
@@ -73,7 +75,7 @@ func (a *app) awaitDrift(ctx context.Context, cl *client, format string, run hol
 
 // awaitEnd waits until a run has ended. What it does meanwhile is told on the
 // error output, each thing once.
-func (a *app) awaitEnd(ctx context.Context, cl *client, run holdfast.Run) (holdfast.Run, error) {
+func (a *app) awaitEnd(ctx context.Context, cl *client.Client, run holdfast.Run) (holdfast.Run, error) {
 	told := ""
 	for patience := a.patience(); ; {
 		if run.ID != "" {
@@ -88,7 +90,7 @@ func (a *app) awaitEnd(ctx context.Context, cl *client, run holdfast.Run) (holdf
 		if err := pause(ctx, a.poll); err != nil {
 			return run, err
 		}
-		next, err := cl.run(ctx, run.ID)
+		next, err := cl.Run(ctx, run.ID)
 		if err := patience.judge(err); err != nil {
 			return run, err
 		}
@@ -102,11 +104,11 @@ func (a *app) awaitEnd(ctx context.Context, cl *client, run holdfast.Run) (holdf
 const reportAppears = time.Minute
 
 // awaitReport returns what a check that has ended found.
-func (a *app) awaitReport(ctx context.Context, cl *client, run holdfast.Run) (holdfast.DriftReport, error) {
+func (a *app) awaitReport(ctx context.Context, cl *client.Client, run holdfast.Run) (holdfast.DriftReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, reportAppears)
 	defer cancel()
 	for patience := a.patience(); ; {
-		found, err := cl.drift(ctx, run.Cluster)
+		found, err := cl.Drift(ctx, run.Cluster)
 		if err := patience.judge(err); err != nil {
 			return found, err
 		}
@@ -115,10 +117,10 @@ func (a *app) awaitReport(ctx context.Context, cl *client, run holdfast.Run) (ho
 			return found, nil
 		}
 		if err := pause(ctx, a.poll); errors.Is(err, context.DeadlineExceeded) {
-			return found, &hintError{
+			return found, hint.New(
 				fmt.Errorf("the check has ended, and what it found was not taken: %s", run.ID),
 				"the cluster may have been applied meanwhile: check again",
-			}
+			)
 		} else if err != nil {
 			return found, err
 		}
@@ -139,7 +141,7 @@ func newDescribeDriftCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found, err := cl.drift(c.Context(), args[0])
+			found, err := cl.Drift(c.Context(), args[0])
 			if err != nil {
 				return err
 			}

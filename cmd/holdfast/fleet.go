@@ -16,9 +16,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // diskFleet is the clusters of a folder on disk, for the commands that need no
@@ -26,7 +28,7 @@ import (
 type diskFleet struct {
 	tree     holdfast.Tree
 	below    string // only files below this folder of tree are looked at
-	docs     []templates.Document
+	docs     []document.Document
 	faults   holdfast.Faults
 	resolver *templates.Resolver
 }
@@ -53,7 +55,7 @@ func openFleet(f fleetFlags) (*diskFleet, error) {
 		return nil, fmt.Errorf("find folder: %w", err)
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, &hintError{fmt.Errorf("%s is not a folder", f.dir), "name the folder with the cluster files"}
+		return nil, hint.New(fmt.Errorf("%s is not a folder", f.dir), "name the folder with the cluster files")
 	}
 	root := repositoryOf(dir)
 	below, err := filepath.Rel(root, dir)
@@ -97,7 +99,7 @@ func (fl *diskFleet) read() error {
 			fl.faults = append(fl.faults, holdfast.Fault{File: name, Message: err.Error()})
 			return nil
 		}
-		docs, faults := templates.ParseClusters(name, data)
+		docs, faults := document.ParseClusters(name, data)
 		fl.docs = append(fl.docs, docs...)
 		fl.faults = append(fl.faults, faults...)
 		return nil
@@ -105,12 +107,12 @@ func (fl *diskFleet) read() error {
 	if err != nil {
 		return fmt.Errorf("read folder: %w", err)
 	}
-	fl.faults = append(fl.faults, templates.Conflicts(fl.docs)...)
+	fl.faults = append(fl.faults, document.Conflicts(fl.docs)...)
 	return nil
 }
 
 // resolve returns a cluster's root module, or what is wrong with it.
-func (fl *diskFleet) resolve(ctx context.Context, doc templates.Document) (*templates.Root, holdfast.Faults, error) {
+func (fl *diskFleet) resolve(ctx context.Context, doc document.Document) (*templates.Root, holdfast.Faults, error) {
 	var faults holdfast.Faults
 	for _, fault := range fl.faults {
 		if fault.Cluster == doc.Cluster.Name {
@@ -124,7 +126,7 @@ func (fl *diskFleet) resolve(ctx context.Context, doc templates.Document) (*temp
 }
 
 // find returns the cluster of that name.
-func (fl *diskFleet) find(name string) (templates.Document, error) {
+func (fl *diskFleet) find(name string) (document.Document, error) {
 	var names []string
 	for _, doc := range fl.docs {
 		if doc.Cluster.Name == name {
@@ -132,19 +134,19 @@ func (fl *diskFleet) find(name string) (templates.Document, error) {
 		}
 		names = append(names, doc.Cluster.Name)
 	}
-	hint := "no cluster is defined here: name the folder with --dir"
+	todo := "no cluster is defined here: name the folder with --dir"
 	if len(names) > 0 {
 		slices.Sort(names)
-		hint = "there are " + strings.Join(names, ", ")
+		todo = "there are " + strings.Join(names, ", ")
 	}
-	return templates.Document{}, &hintError{fmt.Errorf("there is no cluster %q", name), hint}
+	return document.Document{}, hint.New(fmt.Errorf("there is no cluster %q", name), todo)
 }
 
 // one opens a fleet and resolves one cluster of it.
-func one(ctx context.Context, f fleetFlags, name string) (templates.Document, *templates.Root, error) {
+func one(ctx context.Context, f fleetFlags, name string) (document.Document, *templates.Root, error) {
 	fl, err := openFleet(f)
 	if err != nil {
-		return templates.Document{}, nil, err
+		return document.Document{}, nil, err
 	}
 	doc, err := fl.find(name)
 	if err != nil {
@@ -214,7 +216,7 @@ func (a *app) validate(ctx context.Context, f fleetFlags) error {
 		}
 	}
 	if len(fl.docs) == 0 && len(faults) == 0 {
-		return &hintError{fmt.Errorf("no cluster is defined below %s", f.dir), "a cluster is a YAML document with apiVersion holdfast.dev/v1 and kind Cluster"}
+		return hint.New(fmt.Errorf("no cluster is defined below %s", f.dir), "a cluster is a YAML document with apiVersion holdfast.dev/v1 and kind Cluster")
 	}
 	for _, stranger := range fl.strangers() {
 		fmt.Fprintln(a.err, "Warning:", clean(stranger))

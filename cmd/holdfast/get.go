@@ -11,9 +11,9 @@ import (
 )
 
 func newGetCommand(a *app) *cobra.Command {
-	return newGroupCommand("get", "List clusters, runs, pull requests, drift, templates, resources or suspensions",
+	return newGroupCommand("get", "List clusters, runs, pull requests, drift, templates, resources, suspensions or agents",
 		newGetClustersCommand(a), newGetRunsCommand(a), newGetPullRequestsCommand(a),
-		newGetDriftCommand(a), newGetTemplatesCommand(a), newGetResourcesCommand(a), newGetSuspensionsCommand(a))
+		newGetDriftCommand(a), newGetTemplatesCommand(a), newGetResourcesCommand(a), newGetSuspensionsCommand(a), newGetAgentsCommand(a))
 }
 
 // addValueFlags adds flags that become parameters of the same name.
@@ -72,7 +72,7 @@ func newGetRunsCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			runs, err := cl.runs(c.Context(), query)
+			runs, err := cl.Runs(c.Context(), query)
 			if err != nil {
 				return err
 			}
@@ -154,7 +154,7 @@ func newGetPullRequestsCommand(a *app) *cobra.Command {
 			if !all {
 				query["state"] = states
 			}
-			records, err := cl.pullRequests(c.Context(), query)
+			records, err := cl.PullRequests(c.Context(), query)
 			if err != nil {
 				return err
 			}

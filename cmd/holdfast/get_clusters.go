@@ -33,12 +33,24 @@ func (f *clusterFlags) add(c *cobra.Command, all string) {
 	c.Flags().BoolVar(&f.all, "all", false, all)
 }
 
+// phaseWords are the phases in their order.
+func phaseWords() []string {
+	var words []string
+	for _, phase := range holdfast.Phases() {
+		words = append(words, string(phase))
+	}
+	return words
+}
+
 var driftWords = []string{string(holdfast.DriftFound), string(holdfast.DriftNone), string(holdfast.DriftFailed)}
 
 // query returns the parameters that ask for the clusters.
 func (f *clusterFlags) query(names []string) (url.Values, error) {
 	if drift := *f.values["drift"]; drift != "" && !slices.Contains(driftWords, drift) {
 		return nil, usageError("drift %q: want %s", drift, orList(driftWords))
+	}
+	if phase := *f.values["phase"]; phase != "" && !slices.Contains(phaseWords(), phase) {
+		return nil, usageError("phase %q: want %s", phase, orList(phaseWords()))
 	}
 	query := setValues(f.values)
 	query["name"], query["label"] = names, f.labels
@@ -69,7 +81,7 @@ func newGetClustersCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			summaries, err := cl.summaries(c.Context(), query)
+			summaries, err := cl.Summaries(c.Context(), query)
 			if err != nil {
 				return err
 			}
@@ -79,6 +91,7 @@ func newGetClustersCommand(a *app) *cobra.Command {
 	addConnectionFlags(c, &conn)
 	addFormatFlag(c, &format)
 	clusters.add(c, "also those that are gone")
+	a.addCompletion(c, &conn, 0)
 	return c
 }
 
@@ -95,7 +108,7 @@ func (a *app) clustersTable(summaries []holdfast.ClusterSummary) string {
 			phaseCell(s.Phase),
 			statusOf(s),
 			driftCell(s.Drift, s.DriftCounts),
-			{text: s.Applied.Short()},
+			{text: s.Applied.Revision.Short()},
 			{text: a.age(s.UpdatedAt)},
 		}
 	}
@@ -117,7 +130,7 @@ func statusOf(s holdfast.ClusterSummary) cell {
 		return cell{"UpToDate", green}
 	case s.Removed:
 		return cell{"Removed", plain}
-	case s.Applied == "":
+	case s.Applied.Revision == "":
 		return cell{"NotApplied", plain}
 	default:
 		return cell{"OutOfDate", yellow}
@@ -129,7 +142,7 @@ func clusterStatus(r holdfast.ClusterRecord) cell {
 	return statusOf(holdfast.ClusterSummary{
 		Phase: r.Phase, Suspended: r.Suspended, Invalid: len(r.Desired.Faults) > 0, Waiting: r.Waiting,
 		UpToDate: r.Applied.SourceDigest.Equal(r.Desired.SourceDigest), Removed: r.Desired.Removed,
-		Applied: r.Applied.Revision,
+		Applied: holdfast.AppliedLine{Revision: r.Applied.Revision},
 	})
 }
 

@@ -34,7 +34,7 @@ yet is no drift and stands apart.`,
 			if err != nil {
 				return err
 			}
-			lines, err := cl.driftList(c.Context(), query)
+			lines, err := cl.DriftList(c.Context(), query)
 			if err != nil {
 				return err
 			}
@@ -146,7 +146,7 @@ the apply that last changed each.`,
 			}
 			query := setValues(values)
 			query.Set("limit", strconv.Itoa(limit))
-			resources, err := cl.resources(c.Context(), query)
+			resources, err := cl.Resources(c.Context(), query)
 			if err != nil {
 				return err
 			}
@@ -204,7 +204,7 @@ func newGetSuspensionsCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			suspensions, err := cl.suspensions(c.Context(), false)
+			suspensions, err := cl.Suspensions(c.Context(), false)
 			if err != nil {
 				return err
 			}

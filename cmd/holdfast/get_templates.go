@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,16 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 )
-
-func (c *client) templates(ctx context.Context) ([]holdfast.TemplateStatus, error) {
-	return items[holdfast.TemplateStatus](ctx, c, "templates", nil)
-}
-
-func (c *client) template(ctx context.Context, name string) (status holdfast.TemplateStatus, err error) {
-	err = c.call(ctx, http.MethodGet, "templates/"+url.PathEscape(name), nil, nil, &status)
-	return status, err
-}
 
 func newGetTemplatesCommand(a *app) *cobra.Command {
 	var (
@@ -71,9 +61,9 @@ With names, or with -o wide, every version and every cluster is shown.`,
 
 // selectTemplates returns the templates with some names, or all of them. What is
 // asked for by name is told in full.
-func selectTemplates(ctx context.Context, cl *client, names []string, wide bool) ([]holdfast.TemplateStatus, error) {
+func selectTemplates(ctx context.Context, cl *client.Client, names []string, wide bool) ([]holdfast.TemplateStatus, error) {
 	if len(names) == 0 {
-		found, err := cl.templates(ctx)
+		found, err := cl.Templates(ctx)
 		if err != nil || !wide {
 			return found, err
 		}
@@ -83,7 +73,7 @@ func selectTemplates(ctx context.Context, cl *client, names []string, wide bool)
 	}
 	found := make([]holdfast.TemplateStatus, 0, len(names))
 	for _, name := range names {
-		t, err := cl.template(ctx, name)
+		t, err := cl.Template(ctx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -42,6 +42,9 @@ func newAgentProbeCommand(a *app) *cobra.Command {
 				return err
 			}
 			fmt.Fprintln(a.out, starter.Mode())
+			if err := starter.Counted(); err != nil {
+				fmt.Fprintf(a.err, "limits are those of each process, not of a run: %v\n", err)
+			}
 			return nil
 		},
 	}
@@ -62,6 +65,9 @@ func (f isolationFlags) open(
 	case err == nil:
 		o.Starter = starter
 		logger.Info("engines are isolated", "mode", string(starter.Mode()))
+		if err := starter.Counted(); err != nil && starter.Mode() != sandbox.ModeNone {
+			logger.Info("limits of memory are those of each process, and there is none of processors", "err", err)
+		}
 		return o, string(starter.Mode()), nil
 	case !errors.Is(err, sandbox.ErrUnavailable):
 		return o, "", err

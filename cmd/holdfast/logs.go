@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 )
 
 func newLogsCommand(a *app) *cobra.Command {
@@ -56,8 +57,8 @@ func (a *app) logOut() io.Writer {
 	return a.out
 }
 
-func (a *app) copyLog(ctx context.Context, cl *client, id string, attempt int) error {
-	log, err := cl.log(ctx, id, attempt, 0, false)
+func (a *app) copyLog(ctx context.Context, cl *client.Client, id string, attempt int) error {
+	log, err := cl.Log(ctx, id, attempt, 0, false)
 	if err != nil {
 		return err
 	}
@@ -70,10 +71,10 @@ func (a *app) copyLog(ctx context.Context, cl *client, id string, attempt int) e
 
 // followRun prints a run's log, attempt after attempt, until the run has ended,
 // and returns it. What it waits for is told on the error output.
-func (a *app) followRun(ctx context.Context, cl *client, id string, from int) (holdfast.Run, error) {
+func (a *app) followRun(ctx context.Context, cl *client.Client, id string, from int) (holdfast.Run, error) {
 	out, shown, told := a.logOut(), max(from-1, 0), ""
 	for patience := a.patience(); ; {
-		run, err := cl.run(ctx, id)
+		run, err := cl.Run(ctx, id)
 		if err = patience.judge(err); err != nil {
 			return run, err
 		}
@@ -104,10 +105,10 @@ func (a *app) followRun(ctx context.Context, cl *client, id string, from int) (h
 
 // followAttempt prints one attempt's log until it ends. A connection that was
 // cut is made again, and goes on where it was.
-func (a *app) followAttempt(ctx context.Context, cl *client, out io.Writer, id string, attempt int) error {
+func (a *app) followAttempt(ctx context.Context, cl *client.Client, out io.Writer, id string, attempt int) error {
 	var offset int64
 	for patience := a.patience(); ; {
-		log, err := cl.log(ctx, id, attempt, offset, true)
+		log, err := cl.Log(ctx, id, attempt, offset, true)
 		if err == nil {
 			var n int64
 			n, err = copyUntilCut(out, log)
@@ -135,7 +136,7 @@ func copyUntilCut(out io.Writer, log io.ReadCloser) (int64, error) {
 	source := &cutReader{Reader: log}
 	n, err := io.Copy(out, source)
 	if source.err != nil {
-		return n, &unreachableError{fmt.Errorf("connection was cut: %w", source.err)}
+		return n, &client.UnreachableError{Err: fmt.Errorf("connection was cut: %w", source.err)}
 	}
 	return n, err
 }

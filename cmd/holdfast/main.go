@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 	_ "time/tzdata" // time zones of schedules, in images that have none
+
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 )
 
 // Exit codes. The root command's help tells them.
@@ -67,8 +69,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if exit == nil || exit.err != nil {
 		fmt.Fprintln(a.err, "Error:", clean(err.Error()))
 	}
-	if hint := hintOf(err); hint != "" {
-		fmt.Fprintln(a.err, "Hint: ", clean(hint))
+	if todo := hint.Of(err); todo != "" {
+		fmt.Fprintln(a.err, "Hint: ", clean(todo))
 	}
 	return code
 }
@@ -90,28 +92,6 @@ func (e *exitCodeError) Unwrap() error { return e.err }
 
 func usageError(format string, args ...any) error {
 	return &exitCodeError{code: exitUsage, err: fmt.Errorf(format, args...)}
-}
-
-// hintError adds what to do to an error.
-type hintError struct {
-	err  error
-	hint string
-}
-
-func (e *hintError) Error() string { return e.err.Error() }
-func (e *hintError) Unwrap() error { return e.err }
-
-func hintOf(err error) string {
-	var hinted *hintError
-	var answer *apiError
-	switch {
-	case errors.As(err, &hinted):
-		return hinted.hint
-	case errors.As(err, &answer):
-		return answer.hint
-	default:
-		return ""
-	}
 }
 
 // isUnknownCommand tells cobra's error for a word that is no command: it has no

@@ -187,17 +187,15 @@ func clean(text string) string {
 		if r == '\n' || r == '\t' {
 			return r
 		}
-		if unicode.IsControl(r) || isBidi(r) {
+		if unicode.IsControl(r) || isHidden(r) {
 			return '�'
 		}
 		return r
 	}, text)
 }
 
-// isBidi tells the characters that reorder the text around them.
-func isBidi(r rune) bool {
-	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
-}
+// isHidden tells the characters that reorder the text around them or are not seen.
+func isHidden(r rune) bool { return unicode.Is(unicode.Cf, r) }
 
 func oneLine(text string) string {
 	return strings.Join(strings.Fields(clean(text)), " ")

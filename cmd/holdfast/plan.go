@@ -17,9 +17,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/report"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 func newPlanCommand(a *app) *cobra.Command {
@@ -49,7 +51,7 @@ from nothing and shows all resources as new.`,
 	return c
 }
 
-func (a *app) plan(ctx context.Context, doc templates.Document, root *templates.Root, opts runner.ExecutorOptions, state string) error {
+func (a *app) plan(ctx context.Context, doc document.Document, root *templates.Root, opts runner.ExecutorOptions, state string) error {
 	work, err := workFolder(a.getenv)
 	if err != nil {
 		return err
@@ -80,10 +82,10 @@ func (a *app) plan(ctx context.Context, doc templates.Document, root *templates.
 
 func (a *app) showPlan(result holdfast.Result, s *laptopSession) error {
 	if result.Failure != nil {
-		return &hintError{
+		return hint.New(
 			fmt.Errorf("%s: %s\n%s", result.Failure.Step, result.Failure.Summary, result.Failure.Detail),
 			result.Failure.Hint,
-		}
+		)
 	}
 	plan, err := s.plan()
 	if err != nil {

@@ -39,7 +39,7 @@ func newReconcileCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := cl.reconcile(c.Context(), req); err != nil {
+			if err := cl.Reconcile(c.Context(), req); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(a.out, "asked to reconcile %s\n", what)
@@ -47,6 +47,7 @@ func newReconcileCommand(a *app) *cobra.Command {
 		},
 	}
 	addConnectionFlags(c, &conn)
+	a.addCompletion(c, &conn, 1)
 	c.Flags().StringVar(&repo, "repo", "", "a repository, as the server's configuration names it")
 	c.Flags().BoolVar(&all, "all", false, "all repositories")
 	return c

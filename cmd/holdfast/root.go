@@ -2,6 +2,8 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 )
 
 // newRootCommand returns the whole command tree.
@@ -21,14 +23,16 @@ HOLDFAST_CLIENT_CONFIG names; nobody but you may be able to read it:
 
 Exit codes: 0 it worked; 1 it did not; 2 the command line is wrong; 3 a run
 failed, was held or canceled, or a command was refused.`,
+		Version:       buildVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetVersionTemplate("holdfast {{.Version}}\n")
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &hintError{usageError("%w", err), "see " + c.CommandPath() + " --help"}
+		return hint.New(usageError("%w", err), "see "+c.CommandPath()+" --help")
 	})
 	root.AddCommand(
 		newGetCommand(a),
@@ -41,6 +45,7 @@ failed, was held or canceled, or a command was refused.`,
 		newReconcileCommand(a),
 		newDriftCommand(a),
 		newUnlockCommand(a),
+		newStateCommand(a),
 		newSuspendCommand(a),
 		newResumeCommand(a),
 		newTransferCommand(a),
@@ -77,10 +82,10 @@ func atLeast(n int, want string) cobra.PositionalArgs {
 }
 
 func wrongArguments(c *cobra.Command, args []string, want string) error {
-	return &hintError{
+	return hint.New(
 		usageError("%s takes %s, got %d arguments", c.CommandPath(), want, len(args)),
-		"see " + c.CommandPath() + " --help",
-	}
+		"see "+c.CommandPath()+" --help",
+	)
 }
 
 // newGroupCommand returns a command that only has others below it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
 )
 
@@ -51,10 +52,10 @@ func (a *app) schema(ctx context.Context, folders []string, out string) error {
 	for i, d := range all {
 		for _, other := range all[:i] {
 			if other.Blueprint.Name == d.Blueprint.Name {
-				return &hintError{
+				return hint.New(
 					fmt.Errorf("the template %s is there twice: in %s and in %s", d.Blueprint.Name, other.Dir, d.Dir),
 					"name the folder of one of them with --template",
-				}
+				)
 			}
 		}
 	}

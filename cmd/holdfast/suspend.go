@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -18,7 +20,7 @@ func newSuspendCommand(a *app) *cobra.Command {
 	c.Long = `Stop new runs of a cluster, of all clusters of a project, or of all: no apply, no
 destroy and no check for drift begins. What runs already is left alone; pull
 requests are still planned.`
-	c.Example = "  holdfast suspend prod-eu\n  holdfast suspend --all --reason 'incident 4711'"
+	c.Example = "  holdfast suspend prod-eu --reason 'moves to another network'\n  holdfast suspend --all --reason 'incident 4711'"
 	return c
 }
 
@@ -29,6 +31,14 @@ func newResumeCommand(a *app) *cobra.Command {
 goes on. Each suspension ends by itself: a cluster that was suspended stays so when
 its project is resumed.`
 	return c
+}
+
+// suspendWord is the word of the command.
+func suspendWord(suspended bool) string {
+	if suspended {
+		return "suspend"
+	}
+	return "resume"
 }
 
 func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
@@ -47,11 +57,8 @@ func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 			if req.All {
 				given++
 			}
-			switch {
-			case given != 1:
+			if given != 1 {
 				return wrongArguments(c, args, want)
-			case len(args) == 1 && req.Reason != "":
-				return usageError("--reason goes with --project or --all: that of one cluster is not kept")
 			}
 			return nil
 		},
@@ -61,7 +68,7 @@ func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 				return err
 			}
 			if len(args) == 1 {
-				record, err := cl.suspend(c.Context(), args[0], suspended)
+				record, err := cl.Suspend(c.Context(), args[0], suspended, req.Reason)
 				if err != nil {
 					return err
 				}
@@ -70,7 +77,7 @@ func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 				}
 				return a.printResumed(c.Context(), cl, record)
 			}
-			answer, err := cl.suspendAll(c.Context(), req, suspended)
+			answer, err := cl.SuspendAll(c.Context(), req, suspended)
 			if err != nil {
 				return err
 			}
@@ -78,6 +85,7 @@ func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 		},
 	}
 	addConnectionFlags(c, &conn)
+	a.addCompletion(c, &conn, 1)
 	c.Flags().StringVar(&req.Project, "project", "", "all clusters of this project")
 	c.Flags().BoolVar(&req.All, "all", false, "all clusters")
 	c.Flags().StringVar(&req.Reason, "reason", "", "why, for the others")
@@ -94,8 +102,8 @@ func (a *app) printSuspended(s server.SuspensionAnswer, suspended bool) error {
 }
 
 // printResumed tells of a cluster that it may run, or what stops it still.
-func (a *app) printResumed(ctx context.Context, cl *client, record holdfast.ClusterRecord) error {
-	suspensions, err := cl.suspensions(ctx, true)
+func (a *app) printResumed(ctx context.Context, cl *client.Client, record holdfast.ClusterRecord) error {
+	suspensions, err := cl.Suspensions(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -158,11 +166,11 @@ unless the new document says something else.`,
 			if err != nil {
 				return err
 			}
-			record, err := cl.transfer(c.Context(), args[0], to)
+			record, err := cl.Transfer(c.Context(), args[0], to)
 			if err != nil {
-				var refused *apiError
-				if errors.As(err, &refused) && refused.status == http.StatusConflict && refused.hint == "" {
-					return &hintError{err, "merge its document there first, let its runs end, and try again"}
+				var refused *client.Error
+				if errors.As(err, &refused) && refused.Status == http.StatusConflict && refused.Hint() == "" {
+					return hint.New(err, "merge its document there first, let its runs end, and try again")
 				}
 				return err
 			}

@@ -15,10 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/runner"
-	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 func newTemplateCommand(a *app) *cobra.Command {
@@ -28,7 +29,7 @@ func newTemplateCommand(a *app) *cobra.Command {
 	whatElse := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return &hintError{usageError("%s takes a command", c.CommandPath()), "see " + c.CommandPath() + " --help"}
+			return hint.New(usageError("%s takes a command", c.CommandPath()), "see "+c.CommandPath()+" --help")
 		}
 		return whatElse(c, args)
 	}
@@ -72,7 +73,7 @@ func openWorkTree(args []string) (workTree, error) {
 	if err == nil && !info.IsDir() && filepath.Base(dir) == "template.yaml" {
 		dir = filepath.Dir(dir) // what is meant is clear
 	} else if err != nil || !info.IsDir() {
-		return workTree{}, &hintError{fmt.Errorf("%s is not a folder", name), "name the folder of a template.yaml"}
+		return workTree{}, hint.New(fmt.Errorf("%s is not a folder", name), "name the folder of a template.yaml")
 	}
 	w := workTree{root: repositoryOf(dir)}
 	below, err := filepath.Rel(w.root, dir)
@@ -91,10 +92,10 @@ func (w workTree) drafts(ctx context.Context) ([]*authoring.Draft, holdfast.Faul
 		return nil, nil, err
 	}
 	if len(dirs) == 0 {
-		return nil, nil, &hintError{
+		return nil, nil, hint.New(
 			fmt.Errorf("there is no template below %s", filepath.Join(w.root, w.below)),
 			"a template is a folder with a template.yaml: begin one with holdfast template new NAME",
-		}
+		)
 	}
 	var drafts []*authoring.Draft
 	var faults holdfast.Faults
@@ -117,7 +118,7 @@ func validDrafts(ctx context.Context, args []string) (workTree, []*authoring.Dra
 	}
 	drafts, faults, err := w.drafts(ctx)
 	if err == nil && len(faults) > 0 {
-		err = &hintError{fmt.Errorf("%s:\n%w", count(len(faults), "fault"), faults), "holdfast template validate checks all of them"}
+		err = hint.New(fmt.Errorf("%s:\n%w", count(len(faults), "fault"), faults), "holdfast template validate checks all of them")
 	}
 	return w, drafts, err
 }
@@ -174,7 +175,7 @@ func (a *app) newTemplate(name, dir string, providers []string) error {
 	for _, name := range names {
 		file := filepath.Join(dir, filepath.FromSlash(name))
 		if _, err := os.Lstat(file); err == nil {
-			return &hintError{fmt.Errorf("%s is there already", file), "nothing was written: choose another folder with --dir"}
+			return hint.New(fmt.Errorf("%s is there already", file), "nothing was written: choose another folder with --dir")
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("look at %s: %w", file, err)
 		}
@@ -257,7 +258,7 @@ func (a *app) renderDrafts(ctx context.Context, drafts []*authoring.Draft, examp
 	if rendered > 0 {
 		return nil
 	}
-	hint := "write one: examples/basic.yaml"
+	todo := "write one: examples/basic.yaml"
 	var names []string
 	for _, d := range drafts {
 		for _, e := range d.Examples {
@@ -265,12 +266,12 @@ func (a *app) renderDrafts(ctx context.Context, drafts []*authoring.Draft, examp
 		}
 	}
 	if len(names) > 0 {
-		hint = "there are " + strings.Join(slices.Compact(names), ", ")
+		todo = "there are " + strings.Join(slices.Compact(names), ", ")
 	}
 	if example != "" {
-		return &hintError{fmt.Errorf("there is no example %q", example), hint}
+		return hint.New(fmt.Errorf("there is no example %q", example), todo)
 	}
-	return &hintError{errors.New("there are no examples"), hint}
+	return hint.New(errors.New("there are no examples"), todo)
 }
 
 // chosenExamples are the examples of a draft, one of them, or clusters of
@@ -294,7 +295,7 @@ func clustersOf(ctx context.Context, d *authoring.Draft, file string) ([]authori
 	if err != nil {
 		return nil, fmt.Errorf("read cluster: %w", err)
 	}
-	docs, faults := templates.ParseClusters(file, data)
+	docs, faults := document.ParseClusters(file, data)
 	var out []authoring.Example
 	for _, doc := range docs {
 		root, found, err := d.ResolveAs(ctx, doc)
@@ -305,7 +306,7 @@ func clustersOf(ctx context.Context, d *authoring.Draft, file string) ([]authori
 		out = append(out, authoring.Example{File: file, Text: data, Doc: doc, Root: root})
 	}
 	if len(docs) == 0 && len(faults) == 0 {
-		return nil, &hintError{fmt.Errorf("%s has no cluster", file), "a cluster is a YAML document with apiVersion holdfast.dev/v1 and kind Cluster"}
+		return nil, hint.New(fmt.Errorf("%s has no cluster", file), "a cluster is a YAML document with apiVersion holdfast.dev/v1 and kind Cluster")
 	}
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("%s:\n%w", count(len(faults), "fault"), faults)
@@ -352,7 +353,7 @@ The same template gives the same page, so that it can be kept beside it.`,
 				return err
 			}
 			if len(drafts) > 1 {
-				return &hintError{fmt.Errorf("there are %s here", count(len(drafts), "template")), "name the folder of one: " + folders(drafts)}
+				return hint.New(fmt.Errorf("there are %s here", count(len(drafts), "template")), "name the folder of one: "+folders(drafts))
 			}
 			return a.writeTo(out, drafts[0].Page())
 		},

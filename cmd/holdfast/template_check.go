@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
 )
@@ -274,11 +275,11 @@ func (a *app) testTemplates(ctx context.Context, args []string, run testRun) err
 		all = append(all, outcomes...)
 	}
 	if len(all) == 0 {
-		hint := "write one in tests/basic.yaml: see holdfast template test --help"
+		todo := "write one in tests/basic.yaml: see holdfast template test --help"
 		if run.options.Select != nil {
-			hint = "--run leaves none"
+			todo = "--run leaves none"
 		}
-		return &hintError{errors.New("there are no test cases"), hint}
+		return hint.New(errors.New("there are no test cases"), todo)
 	}
 	if err := a.print(run.format, all, func() string { return a.outcomesText(all) }); err != nil {
 		return err

@@ -13,9 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
+	"github.com/holdfast-dev/holdfast/templates/diff"
 )
 
 // diffFlags say what is compared.
@@ -108,7 +110,7 @@ func (a *app) diffTemplates(ctx context.Context, from, to string, f diffFlags) e
 	}
 	d := templateDiff{
 		Template: was.Blueprint.Name, From: from, To: to,
-		Changes: notNil(templates.Diff(was.Blueprint, now.Blueprint)),
+		Changes: notNil(diff.Templates(was.Blueprint, now.Blueprint)),
 	}
 	if err := d.roots(ctx, was, now, examples); err != nil {
 		return err
@@ -123,7 +125,7 @@ func (d *templateDiff) roots(ctx context.Context, was, now *authoring.Draft, exa
 		name := e.Doc.Cluster.Name
 		before, faults, err := was.ResolveAs(ctx, e.Doc)
 		if err == nil && len(faults) > 0 {
-			err = &hintError{fmt.Errorf("cluster %s is not valid with %s:\n%w", name, d.From, faults), "compare from a version that accepts it"}
+			err = hint.New(fmt.Errorf("cluster %s is not valid with %s:\n%w", name, d.From, faults), "compare from a version that accepts it")
 		}
 		if err != nil {
 			return err
@@ -255,7 +257,7 @@ func (a *app) openTemplateRepo(dir string) (*templateRepo, error) {
 		return nil, err
 	}
 	if _, err := os.Lstat(filepath.Join(work.root, ".git")); err != nil {
-		return nil, &hintError{fmt.Errorf("%s is not in a Git repository", dir), "versions are tags of one: name it with --repo"}
+		return nil, hint.New(fmt.Errorf("%s is not in a Git repository", dir), "versions are tags of one: name it with --repo")
 	}
 	mirror, err := os.MkdirTemp("", "holdfast-diff-")
 	if err != nil {
@@ -316,10 +318,10 @@ func (r *templateRepo) resolve(ctx context.Context, version, name string) (holdf
 	if revision, err := r.commit(ctx, version); err != nil || revision != "" {
 		return revision, err
 	}
-	return "", &hintError{
+	return "", hint.New(
 		fmt.Errorf("%q is no version, tag, branch or commit of %s", version, r.work.root),
 		r.suggest(version, name),
-	}
+	)
 }
 
 // onlyName is the name of the template in the work tree, "" if there are several.
@@ -392,7 +394,7 @@ func (r *templateRepo) commit(ctx context.Context, prefix string) (holdfast.Revi
 	case 1:
 		return found[0], nil
 	}
-	return "", &hintError{fmt.Errorf("%d commits begin with %s", len(found), prefix), "write more of it"}
+	return "", hint.New(fmt.Errorf("%d commits begin with %s", len(found), prefix), "write more of it")
 }
 
 // draft opens the template with that name in a tree.
@@ -405,7 +407,7 @@ func (r *templateRepo) draft(ctx context.Context, tree holdfast.Tree, label, nam
 		dirs = []string{r.work.below}
 	}
 	if name == "" && len(dirs) > 1 {
-		return nil, &hintError{fmt.Errorf("there are %s in %s", count(len(dirs), "template"), r.work.root), "say which one with --name: they are in " + strings.Join(dirs, ", ")}
+		return nil, hint.New(fmt.Errorf("there are %s in %s", count(len(dirs), "template"), r.work.root), "say which one with --name: they are in "+strings.Join(dirs, ", "))
 	}
 	// Those whose folder is called so come first: the others need not be read.
 	slices.SortStableFunc(dirs, func(a, b string) int {

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // Whether the engine is asked about a template.
@@ -57,13 +58,13 @@ func (a *app) newLaptopEngine(opts runner.ExecutorOptions) (*laptopEngine, error
 }
 
 // Validate implements authoring.Engine.
-func (e *laptopEngine) Validate(ctx context.Context, doc templates.Document, root *templates.Root) error {
+func (e *laptopEngine) Validate(ctx context.Context, doc document.Document, root *templates.Root) error {
 	_, err := e.execute(ctx, doc, root, e.executor.Validate)
 	return err
 }
 
 // Plan implements authoring.Engine.
-func (e *laptopEngine) Plan(ctx context.Context, doc templates.Document, root *templates.Root) (holdfast.Counts, error) {
+func (e *laptopEngine) Plan(ctx context.Context, doc document.Document, root *templates.Root) (holdfast.Counts, error) {
 	session, err := e.execute(ctx, doc, root, e.executor.Execute)
 	if err != nil {
 		return holdfast.Counts{}, err
@@ -73,7 +74,7 @@ func (e *laptopEngine) Plan(ctx context.Context, doc templates.Document, root *t
 }
 
 func (e *laptopEngine) execute(
-	ctx context.Context, doc templates.Document, root *templates.Root,
+	ctx context.Context, doc document.Document, root *templates.Root,
 	run func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result,
 ) (*laptopSession, error) {
 	session, err := newLaptopSession(io.Discard, root, "")
@@ -120,7 +121,7 @@ func engineFault(f *holdfast.Failure) error {
 	if f.Detail != "" && !strings.Contains(f.Summary, f.Detail) {
 		text += "\n" + f.Detail
 	}
-	missing := f.Step == "prepare" && (f.Cause == "NoEngine" || f.Transient) ||
+	missing := f.Step == "prepare" && (f.Cause == "NoEngine" || f.Cause == "DownloadFailed" || f.Transient) ||
 		f.Step == "init" && (f.Transient || noProvider.MatchString(text)) && !wrongSource.MatchString(text)
 	if missing {
 		return fmt.Errorf("%w: %s", authoring.ErrNotAtHand, shorten(text, 240))

@@ -101,6 +101,9 @@ func TestTemplateValidate(t *testing.T) {
 // as a note.
 func TestTemplateEngine(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts an engine")
+	}
 	config := filepath.Join(t.TempDir(), "cli.tfrc")
 	mirror := "provider_installation {\n  filesystem_mirror {\n    path = \"" + t.TempDir() + "\"\n  }\n}\n"
 	if err := os.WriteFile(config, []byte(mirror), 0o600); err != nil {
@@ -132,6 +135,9 @@ func TestTemplateEngine(t *testing.T) {
 
 func TestTemplateSecretsArePlannedWithout(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts an engine")
+	}
 	if _, err := exec.LookPath("terraform"); err != nil && os.Getenv("CI") != "true" {
 		t.Skip("terraform is not on PATH: nothing is planned")
 	}

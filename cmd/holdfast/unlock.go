@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -15,33 +17,49 @@ func newUnlockCommand(a *app) *cobra.Command {
 		conn   connection
 		format string
 		force  bool
+		lock   string
 	)
 	c := &cobra.Command{
 		Use:   "unlock CLUSTER",
 		Short: "Release a lock whose holder is dead",
 		Long: `Show who holds a cluster's lock, since when, and whether it still beats, and
 release the lock if it does not. A living holder is refused without --force: its
-run may still be writing.`,
+run may still be writing.
+
+The state itself is locked by its backend, too. Where that is not Holdfast's own,
+--lock has an agent run the engine's force-unlock for a lock that a dead run of
+ours has left. --force does so for any other, which may be that of a living engine.`,
 		Args: exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.connect(conn)
 			if err != nil {
 				return err
 			}
+			if lock != "" {
+				return a.unlockBackend(c, cl, args[0], format, server.UnlockRequest{Lock: lock, Force: force})
+			}
 			return a.unlock(c, cl, args[0], format, force)
 		},
 	}
 	addConnectionFlags(c, &conn)
+	a.addCompletion(c, &conn, 1)
 	addFormatFlag(c, &format)
+	c.Flags().StringVar(&lock, "lock", "", "the ID of a lock of the state's own backend, to be released there")
 	c.Flags().BoolVar(&force, "force", false, "even if the holder is alive (takes the role admin)")
 	return c
 }
 
-func (a *app) unlock(c *cobra.Command, cl *client, cluster, format string, force bool) error {
-	lock, err := cl.lock(c.Context(), cluster)
+func (a *app) unlock(c *cobra.Command, cl *client.Client, cluster, format string, force bool) error {
+	lock, err := cl.Lock(c.Context(), cluster)
 	if errors.Is(err, holdfast.ErrNotFound) {
-		if _, err := cl.cluster(c.Context(), cluster); err != nil {
+		if _, err := cl.Cluster(c.Context(), cluster); err != nil {
 			return err // there is no such cluster: a free lock says nothing then
+		}
+		left, err := cl.BackendLock(c.Context(), cluster)
+		if err == nil {
+			return a.print(format, left, func() string { return a.backendLockText(cluster, left) })
+		} else if !errors.Is(err, holdfast.ErrNotFound) {
+			return err
 		}
 		return a.print(format, struct{}{}, func() string { return fmt.Sprintf("nobody holds the lock of %s\n", cluster) })
 	} else if err != nil {
@@ -49,16 +67,42 @@ func (a *app) unlock(c *cobra.Command, cl *client, cluster, format string, force
 	}
 	if lock.Alive && !force {
 		fmt.Fprint(a.err, a.lockText(lock))
-		return &hintError{
+		return hint.New(
 			&exitCodeError{exitRun, fmt.Errorf("the lock of %s is held by a run that is alive", cluster)},
 			fmt.Sprintf("holdfast cancel %s, and wait for it; --force breaks the lock of a run that may still write", lock.Run.ID),
-		}
+		)
 	}
-	if lock, err = cl.unlock(c.Context(), cluster, force); err != nil {
+	if lock, err = cl.Unlock(c.Context(), cluster, force); err != nil {
 		return err
 	}
 	return a.print(format, lock, func() string {
-		return a.lockText(lock) + fmt.Sprintf("released the lock of %s\n", cluster)
+		text := a.lockText(lock) + fmt.Sprintf("released the lock of %s\n", cluster)
+		if at := lock.Run.StateLocation; at != "" && !holdfast.OwnState(at) && lock.Run.Kind.Writes() {
+			text += fmt.Sprintf("its state is elsewhere (%s), and may still be locked there: the next run says so, and by whom\n", at)
+		}
+		return text
+	})
+}
+
+// backendLockText tells of a lock that is not Holdfast's.
+func (a *app) backendLockText(cluster string, l holdfast.BackendLock) string {
+	text := fmt.Sprintf("nobody holds Holdfast's lock of %s; its state is elsewhere, and was locked there when %s came:\n", cluster, l.Run)
+	text += a.fields(
+		[2]string{"Lock", l.ID}, [2]string{"Holder", l.Who}, [2]string{"Since", a.when(l.Created)}, [2]string{"Probably left by", l.Dead},
+	)
+	if l.Dead == "" {
+		return text + "no dead run of ours has left it: its holder may be alive\n"
+	}
+	return text + fmt.Sprintf("release it: holdfast unlock %s --lock %s\n", cluster, l.ID)
+}
+
+func (a *app) unlockBackend(c *cobra.Command, cl *client.Client, cluster, format string, req server.UnlockRequest) error {
+	run, err := cl.UnlockBackend(c.Context(), cluster, req)
+	if err != nil {
+		return err
+	}
+	return a.print(format, run, func() string {
+		return fmt.Sprintf("%s releases the lock; follow it with: holdfast logs %s --follow\n", run.ID, run.ID)
 	})
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,15 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 )
-
-func (c *client) upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]holdfast.Upgrade, error) {
-	var list struct {
-		Items []holdfast.Upgrade `json:"items"`
-	}
-	err := c.call(ctx, http.MethodPost, "upgrades", nil, req, &list)
-	return list.Items, err
-}
 
 func newUpgradeCommand(a *app) *cobra.Command {
 	var (
@@ -50,10 +42,10 @@ proposed yet.`,
 			if err != nil {
 				return err
 			}
-			upgrades, err := cl.upgrade(c.Context(), req)
+			upgrades, err := cl.Upgrade(c.Context(), req)
 			if err != nil {
-				var refused *apiError
-				if errors.As(err, &refused) && refused.status == http.StatusConflict {
+				var refused *client.Error
+				if errors.As(err, &refused) && refused.Status == http.StatusConflict {
 					return &exitCodeError{code: exitRun, err: fmt.Errorf("nothing to propose: %w", err)}
 				}
 				return err

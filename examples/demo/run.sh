@@ -61,7 +61,7 @@ stop_all() {
   rm -rf "$dir"
 }
 trap 'stop_all || true' EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' INT TERM HUP
 
 free_port() { # asks the kernel by letting the server take any, see below
   sed -n "s/.* $1=127.0.0.1:\([0-9]*\).*/\1/p" "$dir/server.log" | tail -n 1

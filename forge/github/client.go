@@ -12,12 +12,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/bradleyfalzon/ghinstallation/v2"
 	"github.com/google/go-github/v62/github"
 
 	"github.com/holdfast-dev/holdfast"
@@ -33,8 +31,7 @@ const (
 
 // Options are what a Client is made of.
 type Options struct {
-	// BaseURL is where the REST API is; empty means https://api.github.com/.
-	// That of GitHub Enterprise Server is https://HOST/api/v3/.
+	// BaseURL is where GitHub is, as EndpointsOf reads it; empty means github.com.
 	BaseURL string
 
 	// Exactly one of Token and App says who we are. Token is asked before every
@@ -75,9 +72,10 @@ type Call struct {
 // Client is GitHub as the reconciler sees it. It is safe for concurrent use.
 type Client struct {
 	opts    Options
-	base    *url.URL
+	at      Endpoints
 	repos   map[string]repository
 	sent    *statusMemory
+	checks  checkMemory
 	app     *account // signs with the App's key; nil without an App
 	byToken *account // nil with an App
 
@@ -115,12 +113,12 @@ func New(opts Options) (*Client, error) {
 	if (opts.Token == nil) == (opts.App == nil) {
 		return nil, errors.New("github: exactly one of a token and an App is needed")
 	}
-	base, err := parseBase(opts.BaseURL)
+	at, err := EndpointsOf(opts.BaseURL)
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{
-		opts: opts, base: base,
+		opts: opts, at: at,
 		repos:         make(map[string]repository, len(opts.Repositories)),
 		sent:          newStatusMemory(),
 		installations: make(map[string]int64),
@@ -138,10 +136,9 @@ func New(opts Options) (*Client, error) {
 		c.byToken = c.newAccount(opts.Transport, tokenFunc(opts.Token))
 		return c, nil
 	}
-	signer, err := ghinstallation.NewAppsTransport(opts.Transport, opts.App.ID, opts.App.PrivateKey)
+	signer, err := appTransport(opts.Transport, *opts.App, opts.Now)
 	if err != nil {
-		// The library's error may quote what it could not parse.
-		return nil, errors.New("github: the App's private key is not an RSA key in PEM")
+		return nil, err
 	}
 	c.app = c.newAccount(signer, nil)
 	return c, nil
@@ -154,23 +151,6 @@ func newTransport() http.RoundTripper {
 	return t
 }
 
-func parseBase(raw string) (*url.URL, error) {
-	if raw == "" {
-		raw = publicURL
-	}
-	base, err := url.Parse(raw)
-	if err != nil || base.Host == "" || (base.Scheme != "https" && base.Scheme != "http") {
-		return nil, errors.New("github: the base URL is not an http or https URL")
-	}
-	if base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, errors.New("github: the base URL has a user, a query or a fragment")
-	}
-	if !strings.HasSuffix(base.Path, "/") {
-		base.Path += "/"
-	}
-	return base, nil
-}
-
 // newAccount returns an account whose calls go through next; nil tokens mean
 // that next authenticates.
 func (c *Client) newAccount(next http.RoundTripper, tokens tokens) *account {
@@ -178,12 +158,12 @@ func (c *Client) newAccount(next http.RoundTripper, tokens tokens) *account {
 	a.gh = github.NewClient(&http.Client{
 		Timeout: callTimeout,
 		Transport: &transport{
-			base: c.base, next: next, tokens: tokens, limits: a.limits, cache: newCache(),
-			slots: make(chan struct{}, concurrency), observe: c.opts.Observe, now: c.opts.Now,
+			base: c.at.API, next: next, tokens: tokens, limits: a.limits, cache: newCache(),
+			slots: make(chan struct{}, concurrency), pace: newPace(c.opts.Now), observe: c.opts.Observe, now: c.opts.Now,
 		},
 		CheckRedirect: checkRedirect,
 	})
-	a.gh.BaseURL = c.base
+	a.gh.BaseURL = c.at.API
 	a.gh.UserAgent = "holdfast"
 	return a
 }
@@ -312,6 +292,17 @@ func (c *Client) Login(ctx context.Context) (string, error) {
 	return login, nil
 }
 
+// Identity returns the id that GitHub has for a repository, which it keeps when it
+// is renamed, and the full name that it has now.
+func (c *Client) Identity(ctx context.Context, repo string) (id int64, fullName string, err error) {
+	err = c.do(ctx, repo, fmt.Sprintf("read repository %q", repo), func(gh *github.Client, on repository) error {
+		found, _, err := gh.Repositories.Get(ctx, on.owner, on.name)
+		id, fullName = found.GetID(), found.GetFullName()
+		return err
+	})
+	return id, fullName, err
+}
+
 // Quota is what is left of an hour's calls.
 type Quota struct {
 	Limit     int // zero: not known yet
@@ -319,6 +310,8 @@ type Quota struct {
 	Reset     time.Time // when Remaining is Limit again
 	// RetryAt is set while GitHub refuses calls: nothing is asked before.
 	RetryAt time.Time
+	// WriteAt is set while GitHub refuses writes alone.
+	WriteAt time.Time
 }
 
 // Quota returns what the last answer said about the credential that is used

@@ -206,7 +206,7 @@ func TestPullRequests(t *testing.T) {
 func TestPullRequestsOf(t *testing.T) {
 	t.Parallel()
 	squashed, rebased1, rebased2, direct := strings.Repeat("a", 40), strings.Repeat("b", 40), strings.Repeat("c", 40), strings.Repeat("d", 40)
-	c, s, repo := withToken(t)
+	c, _, repo := withToken(t)
 	byMerge := repo.OpenPullRequest(githubserver.PullRequest{Head: head})
 	repo.Merge(byMerge, merge)
 	bySquash := repo.OpenPullRequest(githubserver.PullRequest{Head: strings.Repeat("4", 40)})
@@ -214,6 +214,7 @@ func TestPullRequestsOf(t *testing.T) {
 	byRebase := repo.OpenPullRequest(githubserver.PullRequest{Head: strings.Repeat("5", 40)})
 	repo.Merge(byRebase, rebased1, rebased2)
 	repo.OpenPullRequest(githubserver.PullRequest{Head: direct}) // open: it brought nothing to main
+	repo.Knows(base)
 	for commit, want := range map[string][]int{
 		merge: {byMerge}, head: {byMerge}, squashed: {bySquash}, rebased1: {byRebase}, rebased2: {byRebase}, direct: {}, base: {},
 	} {
@@ -222,7 +223,6 @@ func TestPullRequestsOf(t *testing.T) {
 			t.Errorf("of %s: %v, %s", commit[:7], err, diff)
 		}
 	}
-	s.Fail(1, "", githubserver.Fault{Status: 422, Body: `{"message":"No commit found for SHA: 222"}`})
 	if _, err := c.PullRequestsOf(t.Context(), "app", holdfast.Revision(strings.Repeat("e", 40))); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("of a commit that is not there: %v", err)
 	}
@@ -240,7 +240,6 @@ func TestPermission(t *testing.T) {
 			t.Errorf("%s: %s, %v", role, got, err)
 		}
 	}
-	s.Fail(1, "", githubserver.Fault{Status: 404, Body: `{"message":"ghost is not a user"}`})
 	if got, err := c.Permission(t.Context(), "app", "ghost"); err != nil || got != holdfast.PermissionNone {
 		t.Errorf("no such user: %s, %v", got, err)
 	}
@@ -267,7 +266,8 @@ func TestComments(t *testing.T) {
 	now.Advance(time.Second)
 	repo.EditComment(first, "alice", "first, edited")
 
-	got, err := c.Comments(t.Context(), "app", now.Now().Add(-time.Second))
+	list, err := c.Comments(t.Context(), "app", now.Now().Add(-time.Second))
+	got := list.Comments
 	if err != nil || len(got) != 2 || got[0].Body != "second" || !got[0].Bot || got[1].Body != "first, edited" {
 		t.Fatalf("comments: %+v, %v", got, err)
 	}
@@ -278,8 +278,10 @@ func TestComments(t *testing.T) {
 	for range 150 {
 		repo.Comment(n, "alice", "more")
 	}
-	if got, err = c.Comments(t.Context(), "app", time.Time{}); err != nil || len(got) != 152 {
-		t.Errorf("all: %d, %v", len(got), err)
+	now.Advance(time.Second)
+	repo.CommentOnIssue(77, "alice", "the newest")
+	if list, err = c.Comments(t.Context(), "app", time.Time{}); err != nil || len(list.Comments) != 152 || list.More || !list.Until.Equal(now.Now()) {
+		t.Errorf("all: %d until %s, more %v, %v", len(list.Comments), list.Until, list.More, err)
 	}
 }
 
@@ -397,7 +399,8 @@ func TestReact(t *testing.T) {
 	c, _, repo := withToken(t)
 	n := repo.OpenPullRequest(githubserver.PullRequest{Head: head})
 	id := repo.Comment(n, "alice", "/holdfast plan")
-	comments, err := c.Comments(t.Context(), "app", time.Time{})
+	list, err := c.Comments(t.Context(), "app", time.Time{})
+	comments := list.Comments
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -418,6 +421,7 @@ func TestReact(t *testing.T) {
 func TestSetStatus(t *testing.T) {
 	t.Parallel()
 	c, s, repo := withToken(t)
+	repo.Knows(head)
 	other := newClient(t, s, github.Options{Token: token}) // another replica
 	pending := holdfast.CommitStatus{Revision: head, Context: holdfast.ContextPlan, State: holdfast.StatusPending, Description: "planning"}
 	success := pending

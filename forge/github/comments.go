@@ -20,10 +20,10 @@ import (
 const maxComment = 65536
 
 // Comments returns the comments of all pull requests that were created or
-// edited since, the longest unchanged first; comments on issues are left out.
-// At most 5,000 are read: the caller goes on from the last one's UpdatedAt.
-func (c *Client) Comments(ctx context.Context, repo string, since time.Time) ([]holdfast.Comment, error) {
-	var comments []holdfast.Comment
+// edited since; comments on issues are left out. At most 5,000 are read: the
+// caller goes on from Until.
+func (c *Client) Comments(ctx context.Context, repo string, since time.Time) (holdfast.CommentList, error) {
+	var list holdfast.CommentList
 	err := c.do(ctx, repo, fmt.Sprintf("read comments of %q", repo), func(gh *github.Client, on repository) error {
 		opts := &github.IssueListCommentsOptions{
 			Sort: new("updated"), Direction: new("asc"),
@@ -34,26 +34,27 @@ func (c *Client) Comments(ctx context.Context, repo string, since time.Time) ([]
 			opts.Since = &since
 		}
 		seen := make(map[int64]bool) // pages shift while they are read
-		more, err := eachPage(&opts.ListOptions, func() (*github.Response, error) {
+		var err error
+		list.More, err = eachPage(&opts.ListOptions, func() (*github.Response, error) {
 			found, resp, err := gh.Issues.ListComments(ctx, on.owner, on.name, 0, opts)
 			for _, comment := range found {
+				if at := comment.GetUpdatedAt().UTC(); at.After(list.Until) {
+					list.Until = at
+				}
 				if n := pullRequestNumber(comment); n != 0 && !seen[comment.GetID()] {
 					seen[comment.GetID()] = true
-					comments = append(comments, toComment(holdfast.PullRequestRef{Repo: repo, Number: n}, comment))
+					list.Comments = append(list.Comments, toComment(holdfast.PullRequestRef{Repo: repo, Number: n}, comment))
 				}
 			}
 			return resp, err
 		})
-		if more {
-			c.opts.Logger.WarnContext(ctx, "cut a list", "repo", repo, "reason", "TooManyComments")
-		}
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return holdfast.CommentList{}, err
 	}
-	slices.SortStableFunc(comments, func(a, b holdfast.Comment) int { return a.UpdatedAt.Compare(b.UpdatedAt) })
-	return comments, nil
+	slices.SortStableFunc(list.Comments, func(a, b holdfast.Comment) int { return a.UpdatedAt.Compare(b.UpdatedAt) })
+	return list, nil
 }
 
 // pullRequestNumber returns the pull request that a comment is on; zero if it

@@ -63,12 +63,17 @@ func translate(ctx context.Context, err error) error {
 	}
 }
 
+// acceptedPermissions is the header in which GitHub says what a call needs.
+const acceptedPermissions = "X-Accepted-GitHub-Permissions"
+
 func translateAnswer(answer *github.ErrorResponse) error {
 	status := answer.Response.StatusCode
 	text := fmt.Sprintf("GitHub answered %d: %s", status, words(answer))
 	switch {
 	case status == http.StatusUnauthorized:
 		return fmt.Errorf("%s: %w", text, holdfast.ErrUnauthorized)
+	case status == http.StatusForbidden && answer.Response.Header.Get(acceptedPermissions) != "":
+		return fmt.Errorf("%s (needs the permission %s): %w", text, clip(answer.Response.Header.Get(acceptedPermissions), 200), holdfast.ErrForbidden)
 	case status == http.StatusForbidden, status == http.StatusUnavailableForLegalReasons:
 		return fmt.Errorf("%s: %w", text, holdfast.ErrForbidden)
 	case status == http.StatusNotFound, status == http.StatusGone:

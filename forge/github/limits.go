@@ -27,46 +27,73 @@ const (
 type limits struct {
 	now func() time.Time
 
-	mu      sync.Mutex
-	until   time.Time // no call before
-	cause   string
-	strikes int // blind pauses in a row
-	quota   Quota
+	mu     sync.Mutex
+	all    pause // the hour's calls are used up, or reads are refused
+	writes pause // too much was written: reads go on
+	quota  Quota
 }
 
-// check returns a *holdfast.RateLimitError while calls are refused.
-func (l *limits) check() error {
+// pause is a time in which calls are refused.
+type pause struct {
+	until   time.Time // no call before
+	cause   string
+	strikes int // blind ones in a row
+}
+
+// check returns a *holdfast.RateLimitError while calls, or writes, are refused.
+func (l *limits) check(write bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.now().Before(l.until) {
-		return nil
+	now := l.now()
+	for _, p := range []*pause{&l.all, &l.writes} {
+		if now.Before(p.until) && (write || p == &l.all) {
+			return &holdfast.RateLimitError{RetryAt: p.until, Err: fmt.Errorf("not asked: %s", p.cause)}
+		}
 	}
-	return &holdfast.RateLimitError{RetryAt: l.until, Err: fmt.Errorf("not asked: %s", l.cause)}
+	return nil
 }
 
 func (l *limits) read() Quota {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	q := l.quota
-	if l.now().Before(l.until) {
-		q.RetryAt = l.until
+	q, now := l.quota, l.now()
+	if now.Before(l.all.until) {
+		q.RetryAt = l.all.until
+	}
+	if now.Before(l.writes.until) {
+		q.WriteAt = l.writes.until
 	}
 	return q
 }
 
+// wait is how long writes are refused from now.
+func (l *limits) wait() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	until := l.all.until
+	if l.writes.until.After(until) {
+		until = l.writes.until
+	}
+	return max(0, until.Sub(l.now()))
+}
+
 // note takes in an answer and returns an error if it is a refusal.
-func (l *limits) note(resp *http.Response, body []byte) error {
+func (l *limits) note(resp *http.Response, body []byte, write bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
 	resetIn := l.noteQuota(resp.Header, now)
 	exhausted := resp.Header.Get("X-RateLimit-Remaining") == "0" && resetIn > 0
+	concerned := &l.all
+	if write && !exhausted {
+		concerned = &l.writes
+	}
 	if !limited(resp, body, exhausted) {
 		if resp.StatusCode < 300 {
-			l.strikes = 0
+			concerned.strikes = 0
 		}
 		if exhausted { // the last call of this hour went through
-			l.pause(now, resetIn, "the hour's calls are used up")
+			l.all.extend(now, resetIn, "the hour's calls are used up")
 		}
 		return nil
 	}
@@ -74,22 +101,22 @@ func (l *limits) note(resp *http.Response, body []byte) error {
 	retryAfter, told := parseRetryAfter(resp.Header, now)
 	switch {
 	case told:
-		l.pause(now, retryAfter, cause)
+		concerned.extend(now, retryAfter, cause)
 	case exhausted:
-		l.pause(now, resetIn, cause)
+		concerned.extend(now, resetIn, cause)
 	default:
-		l.pause(now, min(firstPause<<min(l.strikes, 8), maxBlindPause), cause)
-		l.strikes++
+		concerned.extend(now, min(firstPause<<min(concerned.strikes, 8), maxBlindPause), cause)
+		concerned.strikes++
 	}
-	return &holdfast.RateLimitError{RetryAt: l.until, Err: errors.New(cause)}
+	return &holdfast.RateLimitError{RetryAt: concerned.until, Err: errors.New(cause)}
 }
 
-// pause remembers that no call may be made for d. The time is ours plus a
+// extend remembers that no call may be made for d. The time is ours plus a
 // duration, so that neither a skewed nor a jumping clock makes it longer.
-func (l *limits) pause(now time.Time, d time.Duration, cause string) {
+func (p *pause) extend(now time.Time, d time.Duration, cause string) {
 	until := now.Add(min(max(d, time.Second), maxPause))
-	if until.After(l.until) {
-		l.until, l.cause = until, cause
+	if until.After(p.until) {
+		p.until, p.cause = until, cause
 	}
 }
 

@@ -136,6 +136,72 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestWriteLimitLeavesReadsAlone: what is refused as too much written does not
+// make us blind, and is not asked for again before it may be.
+func TestWriteLimitLeavesReadsAlone(t *testing.T) {
+	t.Parallel()
+	now := newClock()
+	s := githubserver.New(t)
+	s.SetNow(now.Now)
+	s.SetWriteLimit(2, time.Minute, 0)
+	c := newClient(t, s, github.Options{Token: token, Now: now.Now})
+	n := s.Repo("acme/app").OpenPullRequest(githubserver.PullRequest{Head: head})
+	say := func() error {
+		_, err := c.PutComment(t.Context(), ref(n), "", "", "hello")
+		return err
+	}
+	for range 2 {
+		if err := say(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []time.Duration{time.Minute, 2 * time.Minute} { // blind, and twice as long
+		var limited *holdfast.RateLimitError
+		for range 2 {
+			if err := say(); !errors.As(err, &limited) || limited.RetryAt.Sub(now.Now()) != want {
+				t.Fatalf("one write too many: %v, want a pause of %s", err, want)
+			}
+		}
+		if _, err := c.PullRequest(t.Context(), ref(n)); err != nil {
+			t.Errorf("a read while writes are refused: %v", err)
+		}
+		if q := c.Quota("app"); !q.RetryAt.IsZero() || q.WriteAt.Sub(now.Now()) != want {
+			t.Errorf("quota %+v", q)
+		}
+		s.SetWriteLimit(0, time.Minute, 0)
+		if want == time.Minute {
+			s.Fail(1, "POST", githubserver.SecondaryLimit(0))
+		}
+		now.Advance(want)
+	}
+	if refused, atOnce := s.SlowWrites(); refused != 1 || atOnce != 1 {
+		t.Errorf("%d refused, %d at once", refused, atOnce)
+	}
+	if err := say(); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// TestWritesAreSerial has many write at once, as GitHub asks not to.
+func TestWritesAreSerial(t *testing.T) {
+	t.Parallel()
+	c, s, repo := withToken(t)
+	s.SetLatency(5 * time.Millisecond)
+	n := repo.OpenPullRequest(githubserver.PullRequest{Head: head})
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			if _, err := c.PutComment(t.Context(), ref(n), "", "", "hello"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if _, atOnce := s.SlowWrites(); atOnce != 1 {
+		t.Errorf("%d writes at once, want 1", atOnce)
+	}
+}
+
 func TestBlindPausesGrow(t *testing.T) {
 	t.Parallel()
 	now := newClock()
@@ -210,6 +276,43 @@ func TestConditionalRequests(t *testing.T) {
 	prs, err := c.PullRequests(t.Context(), "app", time.Time{})
 	if err != nil || prs[0].Head != merge && prs[100].Head != merge {
 		t.Errorf("the new head does not show: %v", err)
+	}
+}
+
+// A page that was full when it was read says "not modified" when there is a page
+// after it.
+func TestWhatFollowsAFullPage(t *testing.T) {
+	t.Parallel()
+	c, s, repo := withToken(t)
+	now := newClock()
+	s.SetNow(now.Now)
+	repo.SetPermission("lead", "write")
+	n := repo.OpenPullRequest(githubserver.PullRequest{Author: "alice", Head: head})
+	repo.Review(n, "lead", "APPROVED")
+	for range 99 {
+		repo.Review(n, "robot[bot]", "COMMENTED")
+	}
+	for range 100 {
+		repo.Comment(n, "chatty[bot]", "noise")
+	}
+	since := now.Now().Add(-time.Minute)
+	for range 2 {
+		pr, err := c.PullRequest(t.Context(), ref(n))
+		if err != nil || !pr.Approved {
+			t.Fatalf("approved %v, %v", pr.Approved, err)
+		}
+		list, err := c.Comments(t.Context(), "app", since)
+		if err != nil || len(list.Comments) != 100 {
+			t.Fatalf("%d comments, %v", len(list.Comments), err)
+		}
+	}
+	repo.Review(n, "lead", "CHANGES_REQUESTED")
+	if pr, err := c.PullRequest(t.Context(), ref(n)); err != nil || pr.Approved {
+		t.Errorf("approved %v after the 101st review, %v", pr.Approved, err)
+	}
+	repo.Comment(n, "alice", "/holdfast plan")
+	if list, err := c.Comments(t.Context(), "app", since); err != nil || len(list.Comments) != 101 {
+		t.Errorf("%d comments after the 101st, %v", len(list.Comments), err)
 	}
 }
 
@@ -439,5 +542,20 @@ func TestAnotherIdentity(t *testing.T) {
 	second, err := byApp.PutComment(t.Context(), ref(n), first.ID, "<!-- m -->", "<!-- m --> 2")
 	if err != nil || second.ID == first.ID || second.Author != githubserver.AppLogin {
 		t.Errorf("got %+v, %v", second, err)
+	}
+}
+
+// TestAppWithAnotherClock issues tokens though GitHub's clock is not ours.
+func TestAppWithAnotherClock(t *testing.T) {
+	t.Parallel()
+	s := githubserver.New(t)
+	s.Repo("acme/app")
+	key := s.AppKey()
+	for _, off := range []time.Duration{-55 * time.Second, -time.Minute, 0, time.Minute, 7 * time.Minute} {
+		s.SetNow(func() time.Time { return time.Now().Add(off) })
+		c := newClient(t, s, github.Options{App: &github.App{ID: githubserver.AppID, PrivateKey: key}})
+		if _, _, err := c.Credential(t.Context(), "app"); err != nil {
+			t.Errorf("GitHub's clock is off by %s: %v", off, err)
+		}
 	}
 }

@@ -3,12 +3,14 @@ package github
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,8 +18,8 @@ import (
 )
 
 const (
-	// concurrency is how many calls one credential has under way. GitHub's
-	// secondary limits punish bursts.
+	// concurrency is how many calls one credential has under way, of which one may
+	// be a write. GitHub's secondary limits punish bursts.
 	concurrency = 8
 	// maxBody bounds an answer that is read into memory, in bytes.
 	maxBody = 32 << 20
@@ -33,6 +35,7 @@ type transport struct {
 	limits  *limits
 	cache   *cache
 	slots   chan struct{}
+	pace    *pace // of writes
 	observe func(Call)
 	now     func() time.Time
 }
@@ -51,6 +54,16 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Host != t.base.Host || req.URL.Scheme != t.base.Scheme {
 		// A token is for the host that it was given for.
 		return nil, fmt.Errorf("not going to %s://%s", req.URL.Scheme, req.URL.Host)
+	}
+	if isWrite(req.Method) {
+		if err := t.limits.check(true); err != nil {
+			return nil, err // nothing to queue for
+		}
+		done, err := t.pace.begin(req.Context())
+		if err != nil {
+			return nil, err
+		}
+		defer done()
 	}
 	select {
 	case t.slots <- struct{}{}:
@@ -96,7 +109,7 @@ func (t *transport) authenticated(req *http.Request, body []byte, known *cached)
 
 // send makes one exchange and reads the answer.
 func (t *transport) send(req *http.Request, body []byte, token string, known *cached) (*http.Response, []byte, error) {
-	if err := t.limits.check(); err != nil {
+	if err := t.limits.check(isWrite(req.Method)); err != nil {
 		return nil, nil, err
 	}
 	try := req.Clone(req.Context())
@@ -129,7 +142,11 @@ func (t *transport) send(req *http.Request, body []byte, token string, known *ca
 
 // accept turns an answer into one that go-github understands, or an error.
 func (t *transport) accept(req *http.Request, resp *http.Response, answer []byte, known *cached) (*http.Response, error) {
-	if err := t.limits.note(resp, answer); err != nil {
+	write := isWrite(req.Method)
+	if err := t.limits.note(resp, answer, write); err != nil {
+		if write {
+			t.pace.refused(t.limits.wait())
+		}
 		return nil, err
 	}
 	header := resp.Header.Clone()
@@ -144,11 +161,15 @@ func (t *transport) accept(req *http.Request, resp *http.Response, answer []byte
 		if err != nil {
 			return nil, fmt.Errorf("unpack a kept answer: %w", err)
 		}
+		fresh := header["Link"]
 		status, header, answer = http.StatusOK, known.header.Clone(), body
+		if len(fresh) > 0 {
+			header["Link"] = fresh
+		}
 	case status >= 300 && status < 400:
 	case len(answer) > 0 && !isJSON(header):
 		return nil, fmt.Errorf("GitHub answered %d with %s instead of JSON: %w", status, mediaType(header), holdfast.ErrUnavailable)
-	case status == http.StatusOK && req.Method == http.MethodGet && header.Get("ETag") != "":
+	case status == http.StatusOK && req.Method == http.MethodGet && header.Get("ETag") != "" && !isFullLastPage(req, header, answer):
 		t.cache.put(&cached{
 			key: cacheKey(req), etag: header.Get("ETag"), packed: pack(answer),
 			header: http.Header{"Content-Type": header["Content-Type"], "Link": header["Link"]},
@@ -159,6 +180,38 @@ func (t *transport) accept(req *http.Request, resp *http.Response, answer []byte
 		Proto: resp.Proto, ProtoMajor: resp.ProtoMajor, ProtoMinor: resp.ProtoMinor,
 		Header: header, Body: io.NopCloser(bytes.NewReader(answer)), ContentLength: int64(len(answer)), Request: req,
 	}, nil
+}
+
+// defaultPage is how many entries a page has that does not say how many.
+const defaultPage = 30
+
+// isFullLastPage reports whether an answer is a page with no room left and none
+// after it. An ETag vouches for the entries only: the page after it may begin to
+// exist, and this one's answer is "not modified" all the same, so it must not be
+// asked for conditionally.
+func isFullLastPage(req *http.Request, header http.Header, body []byte) bool {
+	if strings.Contains(header.Get("Link"), `rel="next"`) {
+		return false
+	}
+	size, err := strconv.Atoi(req.URL.Query().Get("per_page"))
+	if err != nil || size < 1 {
+		size = defaultPage
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil {
+		return len(list) >= size
+	}
+	// Some lists are a field of an object.
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil {
+		return false
+	}
+	for _, field := range fields {
+		if bytes.HasPrefix(field, []byte("[")) && json.Unmarshal(field, &list) == nil && len(list) >= size {
+			return true
+		}
+	}
+	return false
 }
 
 func mediaType(h http.Header) string {

@@ -22,6 +22,7 @@ type Git interface {
 	Fetch(ctx context.Context, repo string) (holdfast.Refs, error)
 	Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error)
 	Merge(ctx context.Context, repo string, base, head holdfast.Revision) (tree string, err error)
+	History
 	// Commit makes the commit of a proposal, the same for the same, and moves no
 	// ref; Message returns a commit's message and the id of its tree.
 	Commit(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.Revision, error)
@@ -29,6 +30,13 @@ type Git interface {
 	// Push moves a branch from a commit (empty: it is not there) to another one
 	// (empty: it is deleted). ErrConflict if it is elsewhere.
 	Push(ctx context.Context, repo, branch string, from, to holdfast.Revision) error
+}
+
+// History is how the commits of a repository follow one another.
+type History interface {
+	Parents(ctx context.Context, repo string, rev holdfast.Revision) ([]holdfast.Revision, error)
+	// IsAncestor reports whether a is b or an ancestor of it.
+	IsAncestor(ctx context.Context, repo string, a, b holdfast.Revision) (bool, error)
 }
 
 // Store keeps what a code host would.
@@ -48,13 +56,18 @@ type Options struct {
 	Git      Git
 	Store    Store
 	Branches map[string]string // the tracked branch of each repository
-	Now      func() time.Time  // nil means time.Now
+	// Others are branches that other repositories at the same place track: they are
+	// not pull requests. Optional.
+	Others map[string][]string
+	Now    func() time.Time // nil means time.Now
 }
 
 // Forge is a code host without a host. It is safe for concurrent use.
 type Forge struct {
 	opts Options
 	mu   sync.Mutex // one look at the branches at a time: a branch becomes one pull request
+	past map[pastKey]past
+	seen map[holdfast.PullRequestRef]holdfast.Revision // what the tracked branch was at when a merge was seen
 }
 
 // New returns a Forge, or an error that names what is missing.
@@ -68,7 +81,7 @@ func New(opts Options) (*Forge, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Forge{opts: opts}, nil
+	return &Forge{opts: opts, past: make(map[pastKey]past), seen: make(map[holdfast.PullRequestRef]holdfast.Revision)}, nil
 }
 
 // botName is the author of our comments.
@@ -101,12 +114,14 @@ func (f *Forge) PullRequests(ctx context.Context, repo string, since time.Time) 
 
 // PullRequestsOf returns the pull requests whose merge was first seen at commit.
 func (f *Forge) PullRequestsOf(ctx context.Context, repo string, commit holdfast.Revision) ([]holdfast.PullRequest, error) {
-	prs, err := f.sync(ctx, repo)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, prs, err := f.look(ctx, repo)
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(prs, func(pr holdfast.PullRequest) bool {
-		return pr.State != holdfast.PullRequestMerged || pr.MergeCommit != commit
+		return pr.State != holdfast.PullRequestMerged || pr.MergeCommit != commit && f.seen[pr.PullRequestRef] != commit
 	}), nil
 }
 
@@ -154,7 +169,7 @@ func (f *Forge) compare(
 	}
 	for _, ref := range slices.Sorted(maps.Keys(refs)) {
 		branch, ok := strings.CutPrefix(ref, "refs/heads/")
-		if !ok || branch == f.opts.Branches[repo] || open[branch] || isMerged(prs, branch, refs[ref]) {
+		if !ok || f.isTracked(repo, branch) || open[branch] || isMerged(prs, branch, refs[ref]) {
 			continue
 		}
 		pr, err := f.open(ctx, repo, branch, refs[ref], base)
@@ -185,12 +200,13 @@ func (f *Forge) follow(
 	if head != "" {
 		pr.Head = head
 	}
-	merged, err := f.merged(ctx, pr.Repo, pr.Head, base)
+	merged, err := f.mergedAt(ctx, pr.Repo, pr.Head, base)
 	switch {
 	case err != nil:
 		return pr, err
-	case merged:
-		pr.State, pr.MergeCommit, pr.MergedAt, pr.Mergeable = holdfast.PullRequestMerged, base, f.opts.Now().UTC(), true
+	case merged != "":
+		pr.State, pr.MergeCommit, pr.MergedAt, pr.Mergeable = holdfast.PullRequestMerged, merged, f.opts.Now().UTC(), true
+		f.seen[pr.PullRequestRef] = base
 	case head == "":
 		pr.State = holdfast.PullRequestClosed
 	}
@@ -209,8 +225,8 @@ func (f *Forge) follow(
 func (f *Forge) open(
 	ctx context.Context, repo, branch string, head, base holdfast.Revision,
 ) (holdfast.PullRequest, error) {
-	merged, err := f.merged(ctx, repo, head, base)
-	if err != nil || merged {
+	merged, err := f.mergedAt(ctx, repo, head, base)
+	if err != nil || merged != "" {
 		return holdfast.PullRequest{}, err
 	}
 	pr := holdfast.PullRequest{
@@ -261,8 +277,17 @@ func (f *Forge) merged(ctx context.Context, repo string, head, base holdfast.Rev
 }
 
 // Comments returns the comments since, oldest first.
-func (f *Forge) Comments(ctx context.Context, repo string, since time.Time) ([]holdfast.Comment, error) {
-	return f.opts.Store.LocalCommentsSince(ctx, repo, since)
+func (f *Forge) Comments(ctx context.Context, repo string, since time.Time) (holdfast.CommentList, error) {
+	comments, err := f.opts.Store.LocalCommentsSince(ctx, repo, since)
+	list := holdfast.CommentList{Comments: comments}
+	for _, comment := range comments {
+		for _, at := range []time.Time{comment.CreatedAt, comment.UpdatedAt} {
+			if at.After(list.Until) {
+				list.Until = at
+			}
+		}
+	}
+	return list, err
 }
 
 // Comment returns a comment as it is now.

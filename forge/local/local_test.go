@@ -20,6 +20,7 @@ const infra = "infra"
 type host struct {
 	*testing.T
 	forge *local.Forge
+	git   *gitsource.Source
 	store *datastore.Store
 	repo  *gitserver.Repo
 	now   time.Time
@@ -33,6 +34,7 @@ func newHost(t *testing.T) *host {
 		Dir: filepath.Join(dir, "mirrors"), Repositories: []gitsource.Repository{{Name: infra, URL: h.repo.Path, Branch: "main"}},
 	})
 	h.must(err)
+	h.git = git
 	keys, err := datastore.NewKeyring(bytes.Repeat([]byte{1}, datastore.KeySize))
 	h.must(err)
 	h.store, err = datastore.Open(t.Context(), datastore.Options{Path: filepath.Join(dir, "holdfast.db"), Keys: keys})
@@ -175,7 +177,8 @@ func TestCommentsAndStatuses(t *testing.T) {
 	if other := put("", "", "four"); other.ID == first.ID {
 		t.Error("a comment without a marker replaces another")
 	}
-	all, err := h.forge.Comments(t.Context(), infra, time.Time{})
+	list, err := h.forge.Comments(t.Context(), infra, time.Time{})
+	all := list.Comments
 	if err != nil || len(all) != 2 || all[0].Body != "<!-- m --> three" || !all[0].Bot {
 		t.Errorf("comments %+v, %v", all, err)
 	}
@@ -258,5 +261,69 @@ func TestCommentsComeBeforeOrAfterTheMerge(t *testing.T) {
 				t.Errorf("a later one is of %s", later.UpdatedAt)
 			}
 		})
+	}
+}
+
+// A branch that was squash-merged and left behind does not become a pull request
+// when the tracked branch moves on in the same lines.
+func TestSquashedBranchIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.commit("main", "a", "1")
+	h.repo.Branch("old", "main")
+	h.commit("old", "a", "2")
+	h.repo.Squash("main", "old", "two")
+	h.commit("main", "a", "3")
+	h.commit("main", "b", "1")
+	prs, err := h.forge.PullRequests(t.Context(), infra, time.Time{})
+	if err != nil || len(prs) != 0 {
+		t.Errorf("%+v, %v", prs, err)
+	}
+	h.commit("main", "a", "4")
+	if prs, err = h.forge.PullRequests(t.Context(), infra, time.Time{}); err != nil || len(prs) != 0 {
+		t.Errorf("after another commit: %+v, %v", prs, err)
+	}
+	h.commit("old", "c", "new work") // on the old branch, which conflicts now
+	if prs, err = h.forge.PullRequests(t.Context(), infra, time.Time{}); err != nil || len(prs) != 1 || prs[0].State != holdfast.PullRequestOpen {
+		t.Errorf("after new work on it: %+v, %v", prs, err)
+	}
+}
+
+// A squash merge that nobody saw, as the tracked branch has moved on in the same
+// lines, is a merge, at the commit that it made.
+func TestSquashMergeThatWasNotSeen(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.commit("main", "a", "1")
+	h.repo.Branch("work", "main")
+	h.commit("work", "a", "2")
+	if pr := h.pullRequest(1); pr.State != holdfast.PullRequestOpen {
+		t.Fatalf("%+v", pr)
+	}
+	h.commit("main", "b", "1")
+	h.pullRequest(1) // not merged up to here
+	squashed := holdfast.Revision(h.repo.Squash("main", "work", "two"))
+	h.commit("main", "b", "2")
+	head := h.commit("main", "a", "3")
+	prs, err := h.forge.PullRequestsOf(t.Context(), infra, head)
+	if err != nil || len(prs) != 1 || prs[0].State != holdfast.PullRequestMerged || prs[0].MergeCommit != squashed {
+		t.Errorf("%+v, %v; want a merge at %s", prs, err, squashed.Short())
+	}
+}
+
+// A branch that another repository at the same place tracks is not a pull request.
+func TestTrackedBranchesAreNotPullRequests(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.commit("main", "a", "1")
+	h.branch("release")
+	h.branch("feature")
+	forge, err := local.New(local.Options{
+		Git: h.git, Store: h.store, Branches: map[string]string{infra: "main"}, Others: map[string][]string{infra: {"release"}},
+	})
+	h.must(err)
+	prs, err := forge.PullRequests(t.Context(), infra, time.Time{})
+	if err != nil || len(prs) != 1 || prs[0].Branch != "feature" {
+		t.Errorf("%+v, %v; want that of the branch that nobody tracks", prs, err)
 	}
 }

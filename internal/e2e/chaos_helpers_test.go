@@ -216,3 +216,13 @@ func (w *world) untilLogged(words string) {
 		return strings.Contains(w.log.current(), words), "it does not"
 	})
 }
+
+// newestOnBranch is a cluster's newest run that is no pull request's.
+func (w *world) newestOnBranch(name string) holdfast.Run {
+	for _, run := range w.runs(name) {
+		if run.PullRequest.IsZero() {
+			return run
+		}
+	}
+	return holdfast.Run{}
+}

@@ -42,6 +42,30 @@ func TestRunsFinishWithinTheGrace(t *testing.T) {
 	}
 }
 
+// A plan that is being made when the server is asked to stop is made, and told: its
+// comment and its status are there before the server has ended.
+func TestPlansAreToldWithinTheGrace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	w.hold("plan", "alpha")
+	pr := w.fleet().open(cluster("alpha", "nodes: 1"))
+	w.untilHeld("plan", "alpha")
+
+	w.terminate()
+	w.untilLogged("server is stopping")
+	w.release("plan", "alpha")
+	if code := w.ended(); code != 0 {
+		t.Errorf("the server ended with code %d, want 0", code)
+	}
+	if body := pr.comment(); !strings.Contains(body, "1 to create") {
+		t.Errorf("the comment, when the server has ended:\n%s", body)
+	}
+	if status, _ := pr.r.hub.LatestStatus(pr.head, holdfast.ContextPlan); status.State != "success" {
+		t.Errorf("the status, when the server has ended: %+v", status)
+	}
+}
+
 // What does not finish within the grace is interrupted: the outcome is
 // recorded before the server ends. The engine has left a half-made resource,
 // which nobody has agreed to replace: a person has the last word.

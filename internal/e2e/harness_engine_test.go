@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // The engine is a real one behind a small script, which notes every call and
@@ -32,18 +34,53 @@ fi
 exec %[2]s "$@"
 `
 
+// realEngine returns where an installed engine can be executed by others and in a
+// sandbox, which sees of this machine what the system has.
+func realEngine(name string) (string, error) {
+	real, err := exec.LookPath(name)
+	if err != nil || strings.HasPrefix(real, "/usr/") || strings.HasPrefix(real, "/opt/") {
+		return real, err
+	}
+	return copiedEngine(name, real)
+}
+
+// engineCopies is the folder of engines that a sandbox would not see elsewhere.
+func engineCopies() string { return filepath.Join(filepath.Dir(binary), "engines") }
+
+var engineCopy sync.Mutex //nolint:gochecknoglobals // of all tests
+
+func copiedEngine(name, real string) (string, error) {
+	engineCopy.Lock()
+	defer engineCopy.Unlock()
+	to := filepath.Join(engineCopies(), name)
+	if _, err := os.Stat(to); err == nil {
+		return to, nil
+	}
+	data, err := os.ReadFile(real)
+	if err == nil {
+		err = os.MkdirAll(engineCopies(), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(to, data, 0o755)
+	}
+	return to, err
+}
+
 // makeEngine puts the script in front of the installed engines. Without one a
 // test is skipped on a laptop and fails in CI.
 func (w *world) makeEngine() {
 	w.t.Helper()
 	found := false
 	for _, name := range []string{"tofu", "terraform"} {
-		real, err := exec.LookPath(name)
+		real, err := realEngine(name)
 		if err != nil {
 			continue
 		}
 		found = true
 		w.write("engine/"+name, fmt.Sprintf(engineScript, w.path("engine"), real), 0o755)
+	}
+	if _, err := os.Stat(engineCopies()); err == nil {
+		w.set(settings{"sandbox.paths.readOnly": []string{engineCopies()}})
 	}
 	if !found && os.Getenv("CI") == "true" {
 		w.t.Fatal("neither terraform nor tofu is on PATH")

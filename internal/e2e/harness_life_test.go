@@ -61,12 +61,14 @@ var providerMirror = sync.OnceValues(func() (string, error) {
 	for name, version := range map[string]string{"hashicorp/local": "2.5.0", "holdfast-dev/cloud": "1.0.0"} {
 		command := "terraform-provider-" + filepath.Base(name)
 		data, err := os.ReadFile(filepath.Join(from, command))
-		dir := filepath.Join(mirror, "registry.terraform.io", filepath.FromSlash(name), version, runtime.GOOS+"_"+runtime.GOARCH)
-		if err == nil {
-			err = os.MkdirAll(dir, 0o755)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, command+"_v"+version), data, 0o755)
+		for _, registry := range []string{"registry.terraform.io", "registry.opentofu.org"} {
+			dir := filepath.Join(mirror, registry, filepath.FromSlash(name), version, runtime.GOOS+"_"+runtime.GOARCH)
+			if err == nil {
+				err = os.MkdirAll(dir, 0o755)
+			}
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, command+"_v"+version), data, 0o755)
+			}
 		}
 		if err != nil {
 			return "", err

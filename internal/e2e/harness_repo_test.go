@@ -29,13 +29,16 @@ type repo struct {
 	hub    *githubserver.Repo
 	config map[string]any
 	pulls  []*pull
+	branch string // the tracked one
+	suffix string // of the contexts of its statuses
 }
 
 // addRepo makes a repository with a README, and watches it with these settings
 // beside the usual ones.
 func (w *world) addRepo(name string, more settings) *repo {
 	w.t.Helper()
-	r := &repo{w: w, name: name, git: w.git.CreateRepo(name), hub: w.hub.Repo(name)}
+	r := &repo{w: w, name: name, git: w.git.CreateRepo(name), hub: w.hub.Repo(name), branch: "main"}
+	r.hub.ServeGit(r.git.Path)
 	r.hub.SetPermission(dev, "write")
 	r.hub.SetPermission(lead, "write")
 	r.hub.SetPermission(stranger, "read")
@@ -47,6 +50,19 @@ func (w *world) addRepo(name string, more settings) *repo {
 	w.repos = append(w.repos, r)
 	r.git.Commit("main", "Begin", files{"README.md": "A fleet.\n"})
 	return r
+}
+
+// alsoTrack makes a branch of the repository, from the tracked one, and watches it
+// as a further entry with these settings beside the usual ones.
+func (r *repo) alsoTrack(branch, name string, more settings) *repo {
+	r.w.t.Helper()
+	other := &repo{w: r.w, name: name, git: r.git, hub: r.hub, branch: branch, suffix: "/" + branch, config: maps.Clone(r.config)}
+	maps.Copy(other.config, map[string]any{"name": name, "repository": r.name, "branch": branch})
+	maps.Copy(other.config, more)
+	delete(other.config, "webhookSecret") // they have one webhook
+	r.git.SetRef("refs/heads/"+branch, r.git.Rev(r.branch))
+	r.w.repos = append(r.w.repos, other)
+	return other
 }
 
 // fleet is the world's first repository.
@@ -105,13 +121,13 @@ func cluster(name, variables string, spec ...string) files {
 // commit writes to the tracked branch without telling anybody.
 func (r *repo) commit(f files) string {
 	r.w.t.Helper()
-	return r.git.Commit("main", "Change "+strings.Join(slices.Sorted(maps.Keys(f)), ", "), f)
+	return r.git.Commit(r.branch, "Change "+strings.Join(slices.Sorted(maps.Keys(f)), ", "), f)
 }
 
 // push writes to the tracked branch, and GitHub delivers it.
 func (r *repo) push(f files) string {
 	r.w.t.Helper()
-	before := r.git.Rev("main")
+	before := r.git.Rev(r.branch)
 	sha := r.commit(f)
 	r.pushed(before)
 	return sha
@@ -124,10 +140,10 @@ func (r *repo) pushed(before string) {
 	for _, p := range r.pulls {
 		if !p.closed {
 			p.publish()
-			r.hub.SetBase(p.number, "main", r.git.Rev("main"))
+			r.hub.SetBase(p.number, r.branch, r.git.Rev(r.branch))
 		}
 	}
-	r.hub.Push("refs/heads/main", before, r.git.Rev("main"))
+	r.hub.Push("refs/heads/"+r.branch, before, r.git.Rev(r.branch))
 }
 
 // pull is a pull request.
@@ -153,9 +169,12 @@ func (r *repo) openAs(pr githubserver.PullRequest, f files) *pull {
 	r.w.t.Helper()
 	p := &pull{r: r, number: r.hub.NextNumber()}
 	p.branch = "change-" + strconv.Itoa(p.number)
-	p.head = r.git.CommitOn(p.branch, "main", "Change something", f)
+	p.head = r.git.CommitOn(p.branch, r.branch, "Change something", f)
 	p.publish()
-	pr.Number, pr.Branch, pr.Head, pr.BaseSHA = p.number, p.branch, p.head, r.git.Rev("main")
+	pr.Number, pr.Branch, pr.Head, pr.BaseSHA = p.number, p.branch, p.head, r.git.Rev(r.branch)
+	if pr.Base == "" {
+		pr.Base = r.branch
+	}
 	if pr.Author == "" {
 		pr.Author = dev
 	}
@@ -164,13 +183,34 @@ func (r *repo) openAs(pr githubserver.PullRequest, f files) *pull {
 	return p
 }
 
+// reuse opens a pull request of the same head as another one, into this branch.
+func (r *repo) reuse(of *pull) *pull {
+	r.w.t.Helper()
+	p := &pull{r: r, number: r.hub.NextNumber(), branch: of.branch, head: of.head}
+	p.publish()
+	r.pulls = append(r.pulls, p)
+	r.hub.OpenPullRequest(githubserver.PullRequest{
+		Number: p.number, Branch: p.branch, Head: p.head, Base: r.branch, BaseSHA: r.git.Rev(r.branch), Author: dev,
+	})
+	return p
+}
+
+// retarget has the pull request merged into another branch than before.
+func (p *pull) retarget(to *repo) {
+	p.r.w.t.Helper()
+	p.r.pulls = slices.DeleteFunc(p.r.pulls, func(other *pull) bool { return other == p })
+	p.r, to.pulls = to, append(to.pulls, p)
+	p.publish()
+	to.hub.SetBase(p.number, to.branch, to.git.Rev(to.branch))
+}
+
 // publish sets the refs of the pull request as GitHub does. There is no merge
 // of what conflicts.
 func (p *pull) publish() {
 	p.r.w.t.Helper()
 	merge := ""
-	if _, err := p.r.git.MergeTree("main", p.head); err == nil {
-		merge = p.r.git.MergeCommit("main", p.head)
+	if _, err := p.r.git.MergeTree(p.r.branch, p.head); err == nil {
+		merge = p.r.git.MergeCommit(p.r.branch, p.head)
 	}
 	p.r.git.SetPullRequest(p.number, p.head, merge)
 }
@@ -187,7 +227,7 @@ func (p *pull) push(f files) {
 // forced push.
 func (p *pull) rewrite(f files) {
 	p.r.w.t.Helper()
-	p.head = p.r.git.CommitOn(p.branch, "main", "Change something", f)
+	p.head = p.r.git.CommitOn(p.branch, p.r.branch, "Change something", f)
 	p.publish()
 	p.r.hub.PushHead(p.number, p.head)
 }
@@ -195,35 +235,35 @@ func (p *pull) rewrite(f files) {
 // merge merges the pull request by a merge commit.
 func (p *pull) merge() {
 	p.r.w.t.Helper()
-	p.mergedBy(func() []string { return []string{p.r.git.Merge("main", p.head)} })
+	p.mergedBy(func() []string { return []string{p.r.git.Merge(p.r.branch, p.head)} })
 }
 
 // squash merges the pull request as one new commit.
 func (p *pull) squash() {
 	p.r.w.t.Helper()
-	p.mergedBy(func() []string { return []string{p.r.git.Squash("main", p.head, "Squash")} })
+	p.mergedBy(func() []string { return []string{p.r.git.Squash(p.r.branch, p.head, "Squash")} })
 }
 
 // rebase merges the pull request by copies of its commits, each on the last.
 func (p *pull) rebase() {
 	p.r.w.t.Helper()
 	p.mergedBy(func() []string {
-		g, base := p.r.git, p.r.git.Rev("main")
+		g, base := p.r.git, p.r.git.Rev(p.r.branch)
 		var copies []string
-		for _, sha := range strings.Fields(g.Git("rev-list", "--reverse", "main.."+p.head)) {
+		for _, sha := range strings.Fields(g.Git("rev-list", "--reverse", p.r.branch+".."+p.head)) {
 			g.Git("read-tree", "--empty")
 			g.Git("read-tree", "-i", "-m", "--aggressive", sha+"^", base, sha)
 			base = g.Git("commit-tree", g.Git("write-tree"), "-p", base, "-m", "Copy of "+sha)
 			copies = append(copies, base)
 		}
-		g.SetRef("refs/heads/main", base)
+		g.SetRef("refs/heads/"+p.r.branch, base)
 		return copies
 	})
 }
 
 func (p *pull) mergedBy(how func() []string) {
 	p.r.w.t.Helper()
-	before := p.r.git.Rev("main")
+	before := p.r.git.Rev(p.r.branch)
 	commits := how()
 	p.merged, p.closed = commits[len(commits)-1], true
 	if p.beforeTold != nil {
@@ -293,6 +333,17 @@ func (p *pull) comment() string {
 	return strings.Join(ours, "")
 }
 
+// said returns all that our comment has said, oldest first.
+func (p *pull) said() []string {
+	var said []string
+	for _, c := range p.r.hub.Comments(p.number) {
+		if c.Author == p.r.w.robot && !strings.Contains(c.Body, "<!-- holdfast:reply:") {
+			said = append(said, p.r.hub.Bodies(c.ID)...)
+		}
+	}
+	return said
+}
+
 // replies returns our answers to commands on the pull request.
 func (p *pull) replies() []string {
 	var out []string
@@ -344,7 +395,7 @@ func (p *pull) untilReacted(comment int64, reaction holdfast.Reaction) {
 // words in its description, and our comment shows the plan of that head.
 func (p *pull) untilPlanned(says ...string) {
 	p.r.w.t.Helper()
-	p.r.untilStatus(p.head, holdfast.ContextPlan, holdfast.StatusSuccess, says...)
+	p.r.untilStatus(p.head, holdfast.ContextPlan+p.r.suffix, holdfast.StatusSuccess, says...)
 	p.untilComment("Plan for `" + holdfast.Revision(p.head).Short() + "`") // and not: Planning
 }
 
@@ -352,7 +403,7 @@ func (p *pull) untilPlanned(says ...string) {
 // then on the records of its clusters, with their outputs and resources, say so.
 func (p *pull) untilApplied(says ...string) {
 	p.r.w.t.Helper()
-	p.r.untilStatus(p.merged, holdfast.ContextApply, holdfast.StatusSuccess, says...)
+	p.r.untilStatus(p.merged, holdfast.ContextApply+p.r.suffix, holdfast.StatusSuccess, says...)
 }
 
 // untilStatus waits until the newest status of a commit is that, with all these

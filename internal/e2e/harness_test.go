@@ -60,7 +60,7 @@ func runTests(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "holdfast")
-	args := []string{"build", "-o", binary}
+	args := []string{"build", "-trimpath", "-o", binary} // as it is released
 	if hasRaceDetector() {
 		args = append(args, "-race")
 	}
@@ -96,6 +96,7 @@ type world struct {
 	repos  []*repo
 
 	server *exec.Cmd // nil: not running
+	under  []string  // command that starts the server as somebody who is not root; empty: it is started as it is
 	over   bool
 	exited chan struct{}
 	log    *logBuffer
@@ -182,7 +183,10 @@ func (w *world) useRedis() *redisserver.Server {
 	w.t.Helper()
 	redis := redisserver.Start(w.t)
 	w.t.Cleanup(w.end) // before Redis ends
-	w.set(settings{"lock.type": "redis", "lock.redis.url": redis.URL()})
+	w.write("redis.password", redis.Password(), 0o600)
+	w.set(settings{
+		"lock.type": "redis", "lock.redis.url": redis.URL(), "lock.redis.password": map[string]any{"file": "redis.password"},
+	})
 	return redis
 }
 
@@ -250,7 +254,8 @@ func (w *world) launch() {
 	}
 	w.write("holdfast.yaml", string(text), 0o600)
 	w.log.startAnew()
-	w.server = exec.Command(binary, "serve", "--config", w.path("holdfast.yaml"))
+	command := slices.Concat(w.under, []string{binary, "serve", "--config", w.path("holdfast.yaml")})
+	w.server = exec.Command(command[0], command[1:]...)
 	w.server.Dir, w.server.Stdout, w.server.Stderr = w.dir, w.log, w.log
 	if err := w.server.Start(); err != nil {
 		w.t.Fatal(err)
@@ -307,7 +312,7 @@ func (w *world) signal(sig syscall.Signal) int {
 // agentDir is the folder of the agent that executes runs of that kind. If the
 // server is root, plans and applies have an agent each, and else they share one.
 func (w *world) agentDir(kind holdfast.RunKind) string {
-	if os.Getuid() == 0 && (kind == holdfast.RunPlan || kind == holdfast.RunDrift) {
+	if os.Getuid() == 0 && len(w.under) == 0 && (kind == holdfast.RunPlan || kind == holdfast.RunDrift) {
 		return w.path("data", "agent-plan")
 	}
 	return w.path("data", "agent")
@@ -510,10 +515,16 @@ func (w *world) getJSON(path string, query url.Values, out any) bool {
 	return true
 }
 
-// cli runs a command of holdfast against the server.
+// cli runs a command of holdfast against the server, as admin.
 func (w *world) cli(args ...string) (stdout, stderr string, code int) {
 	w.t.Helper()
-	token, err := os.ReadFile(w.path("data", "admin.token"))
+	return w.cliAs(filepath.Join("data", "admin.token"), args...)
+}
+
+// cliAs is cli with the token in a file of the world's.
+func (w *world) cliAs(tokenFile string, args ...string) (stdout, stderr string, code int) {
+	w.t.Helper()
+	token, err := os.ReadFile(w.path(tokenFile))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -89,17 +89,29 @@ func TestCodeInAPlanCannotSeeAnApply(t *testing.T) {
 	}
 }
 
-// targets are, as JSON, the files and folders in which root finds something of
-// the apply that is executed: of its processes, and below its agent's folder.
-// The key must be among it.
+// targets are, as JSON, what targetsOf finds of the agent beside the server.
 func (w *world) targets(key string) string {
 	w.t.Helper()
-	var list struct {
-		Dirs  []string `json:"dirs"`
-		Files []string `json:"files"`
+	text, err := json.Marshal(w.targetsOf(w.agentDir(holdfast.RunApply), key, append(w.leftBehind(), w.server.Process.Pid)))
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	list.Dirs = []string{w.agentDir(holdfast.RunApply)}
-	for _, pid := range append(w.leftBehind(), w.server.Process.Pid) {
+	return string(text)
+}
+
+// loot is where a thief is to look.
+type loot struct {
+	Dirs  []string `json:"dirs"`
+	Files []string `json:"files"`
+}
+
+// targetsOf are the files and folders in which root finds something of the apply that
+// is executed: of those processes, and below its agent's folder. The key must be
+// among it.
+func (w *world) targetsOf(agentDir, key string, pids []int) loot {
+	w.t.Helper()
+	list := loot{Dirs: []string{agentDir}}
+	for _, pid := range pids {
 		proc := fmt.Sprintf("/proc/%d/", pid)
 		list.Dirs = append(list.Dirs, proc+"cwd")
 		list.Files = append(list.Files, proc+"environ", proc+"cmdline")
@@ -110,7 +122,7 @@ func (w *world) targets(key string) string {
 			}
 		}
 	}
-	err := filepath.WalkDir(list.Dirs[0], func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(agentDir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
 			list.Files = append(list.Files, path)
 		}
@@ -131,11 +143,7 @@ func (w *world) targets(key string) string {
 			w.t.Fatalf("there is nothing to steal in %s", kind)
 		}
 	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return string(text)
+	return list
 }
 
 // The two agents are two users, and neither is the server's.

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +15,7 @@ import (
 func (w *world) badEngine(command, script string) {
 	w.t.Helper()
 	for _, name := range []string{"tofu", "terraform"} {
-		if real, err := exec.LookPath(name); err == nil {
+		if real, err := realEngine(name); err == nil {
 			w.write("engine/"+name, fmt.Sprintf("#!/bin/sh\nengine=%s\nif [ \"$1\" = %s ]; then\n%s\nfi\nexec $engine \"$@\"\n",
 				real, command, script), 0o755)
 		}
@@ -56,7 +55,7 @@ func TestEngineThatHangs(t *testing.T) {
 		t.Errorf("the run ended for %s: %+v", run.Reason, run.Failure)
 	}
 	w.fleet().untilStatus(pr.head, holdfast.ContextPlan, holdfast.StatusFailure)
-	pr.untilComment("deadline")
+	pr.untilComment("the deadline passed, after ", "runs.timeout")
 	w.until("nothing of the engine is left", func() (bool, string) {
 		left := slices.DeleteFunc(w.leftBehind(), func(pid int) bool { return slices.Contains(w.agentPIDs(), pid) })
 		return len(left) == 0, fmt.Sprint(left)
@@ -97,8 +96,8 @@ func TestEngineThatLeavesItsStateBehind(t *testing.T) {
 	w.witness("work")
 	w.badEngine("apply", fmt.Sprintf(`$engine "$@" || exit 1
 $engine state pull >pulled
-serial=$(sed -n 's/^  "serial": \([0-9]*\),$/\1/p' pulled)
-sed 's/^  "serial": [0-9]*,$/  "serial": '$((serial+7))',/' pulled >errored.tfstate
+serial=$(sed -n 's/.*"serial": *\([0-9]*\),.*/\1/p' pulled)
+sed 's/"serial": *[0-9]*,/"serial": '$((serial+7))',/' pulled >errored.tfstate
 rm pulled; echo $((serial+7)) >%s
 echo 'Error: Failed to save state' >&2; exit 1`, w.path("witness/serial")))
 	w.start()

@@ -127,7 +127,7 @@ resource "terraform_data" "switch" {
 
 	w.write("switch", "", 0o644)
 	w.do("drift check beta", "terraform_data.switch", "DESTROYS", "1 with another input")
-	fleet.untilIssue("drift beta", false, "REPLACED", "terraform_data.switch", "it is not undone by itself", "holdfast apply beta")
+	fleet.untilIssue("drift beta", false, "REPLACED", "terraform_data.switch", "it is not undone automatically", "holdfast apply beta")
 	w.untilWaiting("beta", "DriftHeld")
 	w.do("get drift", "apply, held")
 	w.do("describe cluster beta", "DriftHeld", "not undone: undoing it would destroy or replace something")
@@ -306,7 +306,7 @@ func TestManyDriftedClusters(t *testing.T) {
 	going.untilPlanned()              // its file is gone already
 	going.merge()
 	w.untilPhase("beta", holdfast.PhaseDeleted)
-	fleet.untilIssue("drift beta", true, "is not checked for drift any more")
+	fleet.untilIssue("drift beta", true, "is no longer checked for drift")
 	if n := len(fleet.hub.Issues()); n != 3 {
 		t.Errorf("there are %d issues, want three", n)
 	}

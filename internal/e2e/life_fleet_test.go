@@ -210,7 +210,7 @@ spec:
 // another cloud go on.
 func TestThrottledCloudIsGivenABreak(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{"runs.retryDelay": "1h"})
+	w := newWorld(t, settings{"runs.retryDelay": "1h", "runs.break": "1h"}) // none ends while this looks
 	w.start()
 	fleet := w.fleet()
 	boxes := func(provider string, names ...string) files {

@@ -160,11 +160,11 @@ func TestDestroyOfWhatWasLastApplied(t *testing.T) {
 	w.start()
 	fleet := w.fleet()
 	fleet.bring(join(w.keeper("alpha", "a=one"), boxed("beta", "{name: box, version: 1.0.0}", "2"), cluster("gamma", "nodes: 1")))
-	version := w.record("beta").Applied.EngineVersion
+	engine, version := w.record("beta").Applied.EngineName, w.record("beta").Applied.EngineVersion
 
 	// A newer engine is installed, and the template is gone with its branch.
 	w.stop()
-	w.write("newer/terraform", "#!/bin/sh\necho '{\"terraform_version\": \"1.99.0\"}'\ntest \"$1\" = version\n", 0o755)
+	w.write("newer/"+engine, "#!/bin/sh\necho '{\"terraform_version\": \"1.99.0\"}'\ntest \"$1\" = version\n", 0o755)
 	w.set(settings{"engines.dirs": []string{w.path("newer"), w.path("engine")}})
 	blueprints.git.DeleteBranch("main")
 	blueprints.git.DeleteRef("refs/tags/box/v1.0.0")
@@ -211,18 +211,29 @@ func TestNothingIsDestroyedWithoutProof(t *testing.T) {
 
 	nothing := fleet.open(gone("alpha", "beta"))
 	fleet.untilStatus(nothing.head, holdfast.ContextPlan, holdfast.StatusFailure, "Missing")
-	nothing.untilComment("would define none of 2 clusters any more", "keep one")
+	nothing.untilComment("would no longer define any of 2 clusters", "keep one")
 	nothing.close()
 	fleet.push(gone("alpha", "beta"))
 	for _, name := range []string{"alpha", "beta"} {
 		w.untilWaiting(name, "Missing")
-		w.do("describe cluster "+name, "defines none of 2 clusters any more")
+		w.do("describe cluster "+name, "no longer defines any of 2 clusters")
 	}
 	fleet.push(both)
 	for _, name := range []string{"alpha", "beta"} {
 		w.untilWaiting(name, "")
 		w.untilPhase(name, holdfast.PhaseActive)
 	}
+
+	// One wrong letter in a file of both, merged past the red status.
+	alpha, beta := both["clusters/alpha.yaml"], both["clusters/beta.yaml"]
+	fleet.push(join(gone("beta"), files{"clusters/alpha.yaml": alpha + "---\n" + beta}))
+	w.untilIdle()
+	letter := fleet.open(files{"clusters/alpha.yaml": strings.Replace(alpha, "kind:", "kinnd:", 1) + "---\n" + beta})
+	fleet.untilStatus(letter.head, holdfast.ContextPlan, holdfast.StatusFailure, "clusters/alpha.yaml:2:1")
+	letter.untilComment("clusters/alpha.yaml:2:1", "kinnd", "did you mean")
+	letter.merge()
+	w.untilWaiting("alpha", "Invalid")
+	w.untilWaiting("beta", "")
 	w.untilIdle()
 	if run := w.newest("alpha", holdfast.RunDestroy); run.ID != "" {
 		t.Errorf("run %s destroys", run.ID)
@@ -307,7 +318,7 @@ func TestRenamedClusterKeepsItsState(t *testing.T) {
 		"clusters/gamma.yaml": strings.Replace(text, "name: alpha\n", "name: gamma\n  renamedFrom: alpha\n", 1),
 	}))
 	fleet.untilStatus(pr.head, holdfast.ContextPlan, holdfast.StatusSuccess, "no changes")
-	pr.untilComment("renamed from `alpha`: state and history go on")
+	pr.untilComment("renamed from `alpha`: state and history continue")
 	pr.merge()
 	w.untilPhase("gamma", holdfast.PhaseActive)
 	w.untilPhase("alpha", holdfast.PhaseDeleted)

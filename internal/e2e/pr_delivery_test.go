@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,4 +163,42 @@ func TestForgedDelivery(t *testing.T) {
 	w.fleet().hub.SetWebhook(w.hooks+"/webhooks/github", webhookSecret)
 	w.fleet().hub.Redeliver("pull_request")
 	pr.untilPlanned("1 to create")
+}
+
+// A repository that was renamed is watched as before: GitHub redirects calls and
+// delivers with the new name, and the log says what to change.
+func TestRenamedRepository(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	pr := w.fleet().open(cluster("alpha", "nodes: 1"))
+	pr.untilPlanned("1 to create")
+	w.fleet().hub.Rename("acme/renamed")
+	pr.push(cluster("alpha", "nodes: 2"))
+	pr.untilPlanned("2 to create")
+	pr.merge()
+	pr.untilApplied("2 created")
+	w.until("the log says that the repository was renamed", func() (bool, string) {
+		log := w.log.all()
+		return strings.Contains(log, "repository was renamed") && strings.Contains(log, "acme/renamed"), log
+	})
+}
+
+// A plan comment that somebody deletes comes back.
+func TestDeletedCommentComesBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	pr := w.fleet().open(cluster("alpha", "nodes: 1"))
+	pr.untilPlanned("1 to create")
+	before := pr.comment()
+	for _, c := range pr.r.hub.Comments(pr.number) {
+		pr.r.hub.DeleteComment(c.ID, dev)
+	}
+	pr.untilComment("1 to create", "terraform_data.node[0]")
+	if now := pr.comment(); now != before {
+		t.Errorf("it says another thing than before:\n%s", now)
+	}
+	pr.push(cluster("alpha", "nodes: 2"))
+	pr.untilPlanned("2 to create")
 }

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,10 +63,29 @@ func TestBranchIsDeleted(t *testing.T) {
 	}
 }
 
-// A repository may define clusters only for what is bound to it.
+// untilAnnotated waits until a failed check run on a commit has annotations there.
+func (r *repo) untilAnnotated(sha string, places ...string) {
+	r.w.t.Helper()
+	r.w.until(fmt.Sprintf("%s has annotations at %q", sha, places), func() (bool, string) {
+		runs := r.hub.CheckRuns(sha)
+		if len(runs) == 0 {
+			return false, "no check run"
+		}
+		newest := runs[len(runs)-1]
+		var at []string
+		for _, a := range newest.Annotations {
+			at = append(at, fmt.Sprintf("%s:%d:%d", a.Path, a.StartLine, a.StartColumn))
+		}
+		return newest.Conclusion == "failure" && slices.Equal(at, places), fmt.Sprintf("%+v", newest)
+	})
+}
+
+// A repository may define clusters only for what is bound to it. What it may not is
+// told at its line.
 func TestBindings(t *testing.T) {
 	t.Parallel()
 	w := emptyWorld(t, nil)
+	w.useApp()
 	fleet := w.addRepo("acme/fleet", settings{"allow": []any{
 		map[string]any{"paths": []string{"clusters/**"}, "projects": []string{"shop"}, "environments": []string{"staging"}},
 	}})
@@ -73,6 +93,16 @@ func TestBindings(t *testing.T) {
 	pr := fleet.open(cluster("alpha", "nodes: 1"))
 	fleet.untilStatus(pr.head, holdfast.ContextPlan, holdfast.StatusFailure, "clusters/alpha.yaml:4:9")
 	pr.untilComment("clusters/alpha.yaml:4:9", "production", "holdfast.yaml")
+	fleet.untilAnnotated(pr.head, "clusters/alpha.yaml:4:9")
+	w.hub.SetPermissions(map[string]string{
+		"metadata": "read", "contents": "read", "pull_requests": "write", "issues": "write", "statuses": "write",
+	})
+	pr.push(files{"clusters/alpha.yaml": "\n" + document("alpha")["clusters/alpha.yaml"]})
+	fleet.untilStatus(pr.head, holdfast.ContextPlan, holdfast.StatusFailure, "clusters/alpha.yaml:5:9")
+	pr.untilComment("/blob/" + pr.head + "/clusters/alpha.yaml#L5") // without the permission a link has to do
+	if runs := fleet.hub.CheckRuns(pr.head); len(runs) > 0 {
+		t.Errorf("there are check runs without a permission: %+v", runs)
+	}
 	pr.push(files{"clusters/alpha.yaml": strings.Replace(
 		document("alpha")["clusters/alpha.yaml"], "environment: production", "environment: staging", 1)})
 	pr.untilPlanned("1 to create")

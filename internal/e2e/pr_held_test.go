@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
@@ -188,9 +189,16 @@ func TestApplyGates(t *testing.T) {
 	})
 	t.Run("approved by a review before the merge", func(t *testing.T) {
 		pr := w.fleet().open(cluster("beta", "nodes: 1", "apply: {requires: [approved, mergeable]}"))
-		pr.untilPlanned("1 to create")
+		pr.untilPlanned("approval missing; 1 cluster: 1 to create")
+		pr.untilComment("**approved** is required for `beta`, and is missing: nobody has approved it. It needs anybody with write permission but dev",
+			"✅ **mergeable**, required for `beta`", "get what is missing, then merge to apply")
 		pr.review(stranger, "APPROVED") // counts for nothing
 		pr.review(lead, "APPROVED")
+		pr.untilComment("✅ **approved**, required for `beta`: lead approved in a review", "**Next:** merge to apply")
+		w.until("the status misses no approval", func() (bool, string) {
+			status, _ := w.fleet().hub.LatestStatus(pr.head, holdfast.ContextPlan)
+			return strings.HasPrefix(status.Description, "1 cluster: 1 to create"), status.Description
+		})
 		pr.merge()
 		pr.untilApplied("1 created")
 	})

@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -44,6 +46,42 @@ func TestMovedTagIsRefused(t *testing.T) {
 	late.untilPlanned("3 to create")
 	w.do("template upgrade behind") // who is in a hurry
 	infra.untilProposed(2, "open", "Upgrade kubernetes to 1.5.0 for behind")
+}
+
+// A repository of templates that cannot be read, seen by a server that has just
+// been started: what is recorded of its tags is used. What is not is an error that
+// names the repository, until it is back.
+func TestTemplateRepositoryIsAway(t *testing.T) {
+	t.Parallel()
+	w, infra, blueprints := newBlueprints(t, nil)
+	infra.config["poll"], blueprints.config["poll"] = "2s", "2s"
+	w.start()
+	infra.bring(on("alpha", "1.4.2", "node_count: 1"))
+	blueprints.commit(oneFive.files())
+	blueprints.release("1.5.0")
+
+	away := blueprints.git.Path + ".away"
+	if err := os.Rename(blueprints.git.Path, away); err != nil {
+		t.Fatal(err)
+	}
+	w.stop()
+	w.launch()
+	w.until("the server is ready", func() (bool, string) {
+		code, body := w.get(w.api + "/readyz")
+		return code == http.StatusOK, body
+	})
+	recorded := infra.open(on("alpha", "1.4.2", "node_count: 2"))
+	recorded.untilPlanned("1 cluster")
+	other := infra.open(on("beta", "1.5.0", "node_count: 1"))
+	infra.untilStatus(other.head, holdfast.ContextPlan, holdfast.StatusFailure, "clusters/beta.yaml:8")
+	other.untilComment("clusters/beta.yaml:8", "template repository acme/templates cannot be read")
+
+	if err := os.Rename(away, blueprints.git.Path); err != nil {
+		t.Fatal(err)
+	}
+	other.untilPlanned("1 cluster")
+	recorded.merge()
+	recorded.untilApplied("1 cluster")
 }
 
 // All that is wrong in documents is told at once, each at its place, with what is

@@ -29,6 +29,12 @@ type Input struct {
 	// branch.
 	PullRequest *holdfast.PullRequestRecord
 
+	// Unsaved is a state that the cluster's backend does not have; nil if none
+	// stands.
+	Unsaved *holdfast.UnsavedState
+	// UnsavedDetail says what comes of it, in a sentence.
+	UnsavedDetail string
+
 	// LastApply is the newest apply of the cluster that had begun, however it
 	// ended; empty if there is none.
 	LastApply string
@@ -155,10 +161,13 @@ const (
 	ReasonPlanChanged    = "PlanChanged"    // what would happen is not what was reviewed
 	ReasonPlanOutdated   = "PlanOutdated"   // a former version recorded the plan, and it cannot be compared
 	ReasonPlanFailed     = "PlanFailed"     // there is no plan to apply
+	ReasonReplanned      = "Replanned"      // an apply could not plan, and a person has had it planned since
 	ReasonApplyFailed    = "ApplyFailed"    // an apply failed in the middle
 	ReasonResumed        = "Resumed"        // what remains of a failed apply was reviewed
 	ReasonCanceled       = "Canceled"       // a person cancelled the run
 	ReasonAgentSilent    = "AgentSilent"    // an apply's agent is not heard of, and nobody may go on in its place
+	ReasonNoAgent        = "NoAgent"        // no living agent executes runs of its kind and project
+	ReasonStateUnsaved   = "StateUnsaved"   // an engine could not save its state, which goes first
 	ReasonBackingOff     = "BackingOff"     // a retry is due later
 	ReasonApplied        = "Applied"        // the apply has ended well
 	ReasonAdopted        = "Adopted"        // nothing differs: taken over without an apply
@@ -210,7 +219,7 @@ func Decide(in Input) Decision {
 
 // guarded holds back what must not begin now, whichever rule asks for it.
 func guarded(in Input, d Decision) Decision {
-	for _, guard := range []func(Input, Decision) Decision{inOrder, inSafety, inWindow} {
+	for _, guard := range []func(Input, Decision) Decision{afterUnsaved, inOrder, inSafety, inWindow} {
 		d = guard(in, d)
 	}
 	return d
@@ -254,6 +263,7 @@ var pullRequestRules = []rule{
 }
 
 var branchRules = []rule{
+	unsaved,
 	DriftChecked,
 	inProgress,
 	RecordOutcome,

@@ -267,7 +267,8 @@ func branchSituations() map[string]situation {
 	record := func(reason, run string) decision.Decision {
 		return act(decision.ActionRecord, reason, about(run))
 	}
-	unseen := holdfast.Review{PullRequest: onePR}
+	unseen, since := holdfast.Review{PullRequest: onePR}, seen
+	since.Run = "run-7"
 	failed := ran("run-3", apply, holdfast.RunErrored, hasBegun, withReviews(seen))
 	passing := ran("run-3", apply, holdfast.RunErrored, hasBegun, passingCause, withReviews(seen))
 	changed := ran("run-3", apply, holdfast.RunPlanned, withReviews(seen))
@@ -370,7 +371,31 @@ func branchSituations() map[string]situation {
 		"cancelled, alice looked again":        {onBranch(merged, runs(asked, cancelledFor(decision.ReasonCanceled))), wait(decision.ReasonCanceled)},
 		"cancelled by a newer revision":        {onBranch(merged, runs(cancelledFor(decision.ReasonSuperseded))), doApply(decision.ReasonMerged, on(seen))},
 		"the apply could not plan":             {onBranch(merged, runs(ran("run-3", apply, holdfast.RunErrored))), wait(decision.ReasonPlanFailed)},
-		"the apply died before it began":       {onBranch(merged, runs(ran("run-3", apply, holdfast.RunInterrupted))), wait(decision.ReasonPlanFailed)},
+		"the apply could not plan, and alice's plan could": {
+			onBranch(merged, runs(asked, ran("run-3", apply, holdfast.RunErrored))), wait(decision.ReasonReplanned),
+		},
+		"the apply could not plan, nor could alice's plan": {
+			onBranch(merged, runs(ran("run-4", plan, holdfast.RunErrored, byAlice), ran("run-3", apply, holdfast.RunErrored))), wait(decision.ReasonPlanFailed),
+		},
+		"the apply could not plan, and alice's plan is of something else": {
+			onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned, byAlice, ofOld), ran("run-3", apply, holdfast.RunErrored))), wait(decision.ReasonPlanFailed),
+		},
+		"alice asks for what she had planned since": {
+			onBranch(merged, runs(asked, ran("run-3", apply, holdfast.RunErrored)), asks(holdfast.VerbApply, "run-4")),
+			doApply(decision.ReasonApproved, on(seen), alice, stored("run-4")),
+		},
+		"the apply died before it began": {onBranch(merged, runs(ran("run-3", apply, holdfast.RunInterrupted))), wait(decision.ReasonPlanFailed)},
+
+		// What did not begin, was taken back, and was reviewed and merged once more.
+		"the plan differed, and was seen since":          {onBranch(mergedAfterFailure, runs(changed)), doApply(decision.ReasonMerged, on(since))},
+		"the plan differed, looked at, seen since":       {onBranch(mergedAfterFailure, runs(asked, changed)), doApply(decision.ReasonMerged, on(since))},
+		"cancelled, and seen since":                      {onBranch(mergedAfterFailure, runs(cancelledFor(decision.ReasonCanceled))), doApply(decision.ReasonMerged, on(since))},
+		"the apply could not plan, and was seen since":   {onBranch(mergedAfterFailure, runs(ran("run-3", apply, holdfast.RunErrored))), doApply(decision.ReasonMerged, on(since))},
+		"the plan differed, and was seen since, manual":  {onBranch(mergedAfterFailure, manual, runs(changed)), wait(decision.ReasonManual)},
+		"apply a manual merge that was seen since":       {onBranch(mergedAfterFailure, manual, runs(changed), asks(holdfast.VerbApply, "")), doApply(decision.ReasonApproved, on(since), alice)},
+		"apply a manual merge, as it differed before":    {onBranch(mergedAfterFailure, manual, runs(changed), asks(holdfast.VerbApply, "run-3")), doApply(decision.ReasonApproved, on(since), alice)},
+		"the plan differs, and a later merge was unseen": {onBranch(mergedUnseen, merged, runs(changed)), wait(decision.ReasonPlanChanged)},
+		"the plan differs from what was seen since":      {onBranch(mergedAfterFailure, runs(ran("run-8", apply, holdfast.RunPlanned, withReviews(since)), changed)), wait(decision.ReasonPlanChanged)},
 
 		// What Git says.
 		"a reviewed merge":               {onBranch(merged), doApply(decision.ReasonMerged, on(seen))},
@@ -394,7 +419,21 @@ func branchSituations() map[string]situation {
 		"a direct push, cancelled":       {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled))), wait(decision.ReasonCanceled)},
 		"a direct push, given up":        {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled, forReason(decision.ReasonSuspended)))), doPlan(decision.ReasonUnreviewed, on())},
 		"a fresh database":               {onBranch(fresh), doPlan(decision.ReasonUnreviewed, on())},
+
+		"a state was not saved":            {onBranch(unsaved, runs(ran("run-2", apply, holdfast.RunErrored, hasBegun))), act(decision.ActionWait, decision.ReasonStateUnsaved)},
+		"a state was not saved, planned":   {onBranch(unsaved, runs(ran("run-2", plan, holdfast.RunPlanned)), asks(holdfast.VerbApply, "run-2")), act(decision.ActionRefuse, decision.ReasonStateUnsaved)},
+		"a state was not saved, plan runs": {onBranch(unsaved, runs(ran("run-2", plan, holdfast.RunRunning))), canceling(act(decision.ActionWait, decision.ReasonStateUnsaved), "run-2")},
+		"a state was not saved, applied":   {onBranch(unsaved, runs(ran("run-2", apply, holdfast.RunRunning))), act(decision.ActionWait, decision.ReasonStateUnsaved)},
+		"a state was not saved, proposed":  {atPullRequest(unsaved), act(decision.ActionWait, decision.ReasonStateUnsaved)},
 	}
+}
+
+// unsaved says that an engine could not save its state.
+func unsaved(in *decision.Input) { in.Unsaved = &holdfast.UnsavedState{Run: "run-1"} }
+
+func canceling(d decision.Decision, ids ...string) decision.Decision {
+	d.Cancel = ids
+	return d
 }
 
 func TestDecide(t *testing.T) {

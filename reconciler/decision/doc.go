@@ -1,4 +1,4 @@
-// Package decision is the policy: what is done next about one cluster, and why.
+// Package decision owns the rules: what is done next about one cluster, and why.
 //
 // It owns the rules of [Decide] and their order, what they ask of an [Input], the
 // guards that stand behind them all, the judge of drift, and the derivation of

@@ -36,11 +36,11 @@ func proposed(in Input) holdfast.Digest {
 	return c.SourceDigest
 }
 
-// ApplyPolicies are what holds for applies of a cluster, all of them: its document's.
+// ApplySettings are what holds for applies of a cluster, all of them: its document's.
 // The last document of one that is gone may have been at fault: what was applied
 // holds, too.
-func ApplyPolicies(in Input) []holdfast.ApplyPolicy {
-	out := []holdfast.ApplyPolicy{in.Cluster.Desired.Document.Apply}
+func ApplySettings(in Input) []holdfast.ApplySettings {
+	out := []holdfast.ApplySettings{in.Cluster.Desired.Document.Apply}
 	if in.Cluster.Desired.Removed && in.Cluster.Applied.Run != "" {
 		out = append(out, in.Cluster.Applied.Document.Apply)
 	}
@@ -49,7 +49,7 @@ func ApplyPolicies(in Input) []holdfast.ApplyPolicy {
 
 // byHand reports whether a merge is applied only when a person says so.
 func byHand(in Input) bool {
-	return slices.ContainsFunc(ApplyPolicies(in), func(p holdfast.ApplyPolicy) bool { return p.Manual })
+	return slices.ContainsFunc(ApplySettings(in), func(p holdfast.ApplySettings) bool { return p.Manual })
 }
 
 // GivenUp reports whether the run was cancelled by what has changed, and not by
@@ -73,6 +73,12 @@ func unasked(runs []holdfast.Run) holdfast.Run {
 // known yet that it had been merged: no pull request shows it.
 func beforeMerge(run holdfast.Run) bool {
 	return run.Kind == holdfast.RunPlan && run.Actor == "" && len(run.Reviews) == 0
+}
+
+// AsGitSays reports whether what was applied last is what is desired, with nothing
+// half done since: what differs from it is drift.
+func AsGitSays(in Input) bool {
+	return Desired(in).Equal(in.Cluster.Applied.SourceDigest) && !in.Cluster.Desired.Removed && Begun(in) == nil
 }
 
 // unfinished are the ids of the runs that have not ended.
@@ -175,6 +181,13 @@ func reviewed(merges []Merge) *Merge {
 		}
 	}
 	return nil
+}
+
+// reviewedSince reports whether people have seen and merged a plan that was made
+// after a run: how that one ended holds nothing back any longer.
+func reviewedSince(in Input, run holdfast.Run) bool {
+	merge := reviewed(in.Merges)
+	return merge != nil && merge.Review.Run > run.ID
 }
 
 // reviews returns what each of the merges was reviewed with.

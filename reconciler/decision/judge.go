@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // Finding is what a check for drift has found, seen through ignore rules.
@@ -281,7 +281,7 @@ func dangerOf(item holdfast.DriftItem) holdfast.Danger {
 // none does.
 func (j *judging) hidesWhole(address string) string {
 	for _, rule := range j.rules {
-		if templates.Hides(rule, j.now, address) {
+		if document.Hides(rule, j.now, address) {
 			return reasonFor(rule)
 		}
 	}
@@ -293,7 +293,7 @@ func (j *judging) hidesWhole(address string) string {
 func (j *judging) split(address string, attributes []holdfast.AttributeChange) (shown, hidden []holdfast.AttributeChange, reason string) {
 	for _, a := range attributes {
 		i := slices.IndexFunc(j.rules, func(rule holdfast.DriftRule) bool {
-			return templates.HidesAttribute(rule, j.now, address, a.Path)
+			return document.HidesAttribute(rule, j.now, address, a.Path)
 		})
 		if i < 0 {
 			shown = append(shown, a)

@@ -3,7 +3,6 @@ package decision
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -27,7 +26,7 @@ func Held(parents []holdfast.Relation) (reason, detail string) {
 	for _, p := range parents {
 		switch {
 		case p.Phase == "" || p.Phase == holdfast.PhaseDeleted:
-			return ReasonDependencyMissing, strings.TrimSpace(fmt.Sprintf("there is no cluster %q %s", p.Name, p.Waiting))
+			return ReasonDependencyMissing, fmt.Sprintf("cluster %q %s", p.Name, missingWord(p))
 		case p.Failed:
 			return ReasonDependencyFailed, relationText(p)
 		}
@@ -38,6 +37,14 @@ func Held(parents []holdfast.Relation) (reason, detail string) {
 		}
 	}
 	return "", ""
+}
+
+// missingWord says what became of a cluster that is not there.
+func missingWord(p holdfast.Relation) string {
+	if p.Waiting != "" {
+		return p.Waiting
+	}
+	return "does not exist"
 }
 
 func relationText(p holdfast.Relation) string {

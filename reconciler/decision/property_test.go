@@ -47,6 +47,10 @@ func never(in decision.Input, d decision.Decision) string {
 	switch {
 	case d.Reason == "":
 		return "no reason"
+	case in.Unsaved != nil && (queues || d.Action == decision.ActionCheck || d.Action == decision.ActionRecord):
+		return "begins something, or believes in a plan, while a state stands that could not be saved"
+	case in.Unsaved != nil && !atPullRequest && d.Reason != decision.ReasonStateUnsaved:
+		return "does not say that a state stands that could not be saved"
 	case !slices.ContainsFunc([]decision.Action{"none", "wait", "plan", "apply", "record", "carry", "refuse"},
 		func(a decision.Action) bool { return a == d.Action }):
 		return "an unknown action"
@@ -72,6 +76,8 @@ func never(in decision.Input, d decision.Decision) string {
 		return "what only an apply has"
 	case d.Action == decision.ActionApply:
 		return neverApplied(in, d)
+	case !atPullRequest && d.Action == decision.ActionWait && in.Ask == nil && reviewedAfterAll(in) && slices.Contains(ofOlderRuns, d.Reason):
+		return "holds what people have seen since"
 	case d.Action == decision.ActionPlan && in.Ask == nil && len(in.Runs) > 0 && canceledByPerson(in):
 		return "does again what a person cancelled"
 	case d.Action == decision.ActionNone && d.Reason == decision.ReasonInProgress && !slices.ContainsFunc(in.Runs,
@@ -79,6 +85,18 @@ func never(in decision.Input, d decision.Decision) string {
 		return "waits for nothing"
 	}
 	return ""
+}
+
+// ofOlderRuns are the reasons that come from how a run has ended.
+var ofOlderRuns = []string{
+	decision.ReasonPlanChanged, decision.ReasonCanceled, decision.ReasonPlanFailed, decision.ReasonReplanned, decision.ReasonApplyFailed,
+}
+
+// reviewedAfterAll: people have merged a plan that was made after all runs of the
+// branch.
+func reviewedAfterAll(in decision.Input) bool {
+	i := slices.IndexFunc(in.Merges, func(m decision.Merge) bool { return m.Review.Run != "" })
+	return i >= 0 && len(in.Runs) > 0 && in.Merges[i].Review.Run > in.Runs[0].ID
 }
 
 func neverApplied(in decision.Input, d decision.Decision) string {
@@ -226,6 +244,9 @@ func draw(rnd *rand.Rand) decision.Input {
 	in.WindowClosed = chance(10)
 	if chance(20) {
 		in.Cluster.Desired.Document.Apply.Requires = []string{pick(rnd, "approved", "mergeable")}
+	}
+	if chance(10) {
+		in.Unsaved = &holdfast.UnsavedState{Cluster: in.Cluster.Name, Run: "run-1"}
 	}
 	in.Cluster.StateSerial = pick[int64](rnd, 0, 0, 0, 5)
 	in.Now = noon.Add(pick(rnd, 0, time.Minute, time.Hour))

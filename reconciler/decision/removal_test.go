@@ -184,7 +184,7 @@ func orderSituations() map[string]situation {
 		"the parent is applied":            {onBranch(merged, settled), act(decision.ActionApply, decision.ReasonMerged, on(seen))},
 		"the parent waits":                 {onBranch(merged, settled, pending), waits(decision.ReasonDependencyPending, because("network1 is Manual"))},
 		"the parent failed":                {onBranch(merged, pending, failed), waits(decision.ReasonDependencyFailed, because("network1 is ApplyFailed"))},
-		"there is no parent":               {onBranch(merged, unknown), waits(decision.ReasonDependencyMissing, because(`there is no cluster "network"`))},
+		"there is no parent":               {onBranch(merged, unknown), waits(decision.ReasonDependencyMissing, because(`cluster "network" does not exist`))},
 		"the parent waits, and asked for":  {onBranch(merged, pending, asks(holdfast.VerbApply, "")), refuses(decision.ReasonDependencyPending, because("network0 is Manual"))},
 		"the parent waits, planned anyway": {onBranch(pending), act(decision.ActionPlan, decision.ReasonUnreviewed, on())},
 		"the parent is going, too":         {onBranch(removed, merged, pending), act(decision.ActionApply, decision.ReasonMerged, on(seen))},

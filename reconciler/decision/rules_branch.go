@@ -102,7 +102,8 @@ func approvedApply(in Input) (Decision, bool) {
 	apply := Decision{
 		Action: ActionApply, Reason: ReasonApproved, Reviews: reviews(in), Actor: in.Ask.Actor,
 	}
-	current, merge := current(in, last) && !GivenUp(last), reviewed(in.Merges)
+	outdated := GivenUp(last) || last.Status.Done() && reviewedSince(in, last)
+	current, merge := current(in, last) && !outdated, reviewed(in.Merges)
 	mine := in.Ask.Run == last.ID
 	switch {
 	case current && last.Status.Pending():
@@ -165,6 +166,9 @@ func pendingRun(in Input) (Decision, bool) {
 		detail := ThrottledText(last.Document.Provider, in.Throttled)
 		return Decision{Action: ActionWait, Reason: ReasonProviderThrottled, Detail: detail, After: wait}, true
 	}
+	if last.Reason == ReasonNoAgent {
+		return Decision{Action: ActionWait, Reason: ReasonNoAgent, Detail: last.Detail}, true
+	}
 	return Decision{Action: ActionNone, Reason: ReasonInProgress}, true
 }
 
@@ -196,7 +200,7 @@ func failedApply(in Input) (Decision, bool) {
 	if failed == nil {
 		return Decision{}, false
 	}
-	if merge := reviewed(in.Merges); merge != nil && merge.Review.Run > failed.ID {
+	if reviewedSince(in, *failed) {
 		return Decision{}, false
 	}
 	last := Newest(in.Runs)
@@ -217,27 +221,31 @@ func failedApply(in Input) (Decision, bool) {
 	}
 }
 
-// changedPlan holds an apply whose plan was not what people had seen.
+// changedPlan holds an apply whose plan was not what people had seen, until they
+// merge one that was made since.
 func changedPlan(in Input) (Decision, bool) {
 	last := unasked(in.Runs)
 	return Decision{Action: ActionWait, Reason: ReasonPlanChanged},
-		current(in, last) && last.Kind.Writes() && last.Status == holdfast.RunPlanned
+		current(in, last) && last.Kind.Writes() && last.Status == holdfast.RunPlanned && !reviewedSince(in, last)
 }
 
 // canceledApply leaves an apply that did not begin to the person who cancelled
-// it, or to whoever reads why it failed.
+// it, or to whoever reads why it failed, until a plan that was made since is merged.
 func canceledApply(in Input) (Decision, bool) {
 	last := unasked(in.Runs)
-	if !current(in, last) || !last.Kind.Writes() || last.Begun {
+	if !current(in, last) || !last.Kind.Writes() || last.Begun || reviewedSince(in, last) {
 		return Decision{}, false
 	}
+	again := Newest(in.Runs)
 	switch {
 	case last.Status == holdfast.RunCanceled && !GivenUp(last):
 		return Decision{Action: ActionWait, Reason: ReasonCanceled}, true
-	case last.Status == holdfast.RunErrored, last.Status == holdfast.RunInterrupted:
-		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}, true
-	default:
+	case last.Status != holdfast.RunErrored && last.Status != holdfast.RunInterrupted:
 		return Decision{}, false
+	case again.Status == holdfast.RunPlanned && current(in, again): // somebody asked for it
+		return Decision{Action: ActionWait, Reason: ReasonReplanned}, true
+	default:
+		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}, true
 	}
 }
 
@@ -257,11 +265,11 @@ func reviewedMerge(in Input) (Decision, bool) {
 // barred is which of the conditions for the apply of a merge is not met, and what
 // it lacks; empty if all are.
 func barred(in Input, merge Merge) (reason, detail string) {
-	for _, policy := range ApplyPolicies(in) {
+	for _, settings := range ApplySettings(in) {
 		switch {
-		case slices.Contains(policy.Requires, "approved") && !merge.Approved:
+		case slices.Contains(settings.Requires, "approved") && !merge.Approved:
 			return ReasonNotApproved, merge.Missing[holdfast.GateApproved]
-		case slices.Contains(policy.Requires, "mergeable") && !merge.Mergeable:
+		case slices.Contains(settings.Requires, "mergeable") && !merge.Mergeable:
 			return ReasonNotMergeable, merge.Missing[holdfast.GateMergeable]
 		}
 	}

@@ -33,7 +33,7 @@ func DriftChecked(in Input) (Decision, bool) {
 	if _, first := RecordOutcome(in); first || !ofApplied(in, *run) {
 		return Decision{}, false
 	}
-	rules := RulesDigest(DriftPolicy(in.Cluster).Ignore, in.Now)
+	rules := RulesDigest(DriftSettings(in.Cluster).Ignore, in.Now)
 	judgedAnew := run.ID == was.Run && run.Status.Good() && rules != was.Rules
 	return Decision{Action: ActionDrift, Reason: ReasonChecked, Run: run.ID}, run.ID > was.Run || judgedAnew
 }
@@ -56,11 +56,10 @@ func ofApplied(in Input, run holdfast.Run) bool {
 // the next check has looked.
 func undoDrift(in Input) (Decision, bool) {
 	rec, last := in.Cluster, Newest(in.Runs)
-	same := Desired(in).Equal(rec.Applied.SourceDigest) && !rec.Desired.Removed && Begun(in) == nil
-	if !same || in.Ask != nil && in.Ask.Verb != holdfast.VerbApply {
+	if !AsGitSays(in) || in.Ask != nil && in.Ask.Verb != holdfast.VerbApply {
 		return Decision{}, false
 	}
-	byItself := DriftPolicy(rec).OnDrift == onDriftApply
+	byItself := DriftSettings(rec).OnDrift == onDriftApply
 	stopped := rec.Suspended || in.Suspended != ""
 	waits := Decision{Action: ActionNone, Reason: ReasonInProgress}
 	switch {
@@ -187,9 +186,9 @@ func reserved(rec holdfast.ClusterRecord, runs []holdfast.Run) bool {
 // IsRemedy reports whether a run is an apply of what was applied already.
 func IsRemedy(run holdfast.Run) bool { return run.Kind == holdfast.RunApply && run.Exact }
 
-// DriftPolicy is a cluster's policy for drift as its document was last read: of
+// DriftSettings are a cluster's settings of drift as its document was last read: of
 // one that is at fault, what was applied.
-func DriftPolicy(rec holdfast.ClusterRecord) holdfast.DriftPolicy {
+func DriftSettings(rec holdfast.ClusterRecord) holdfast.DriftSettings {
 	if len(rec.Desired.Faults) > 0 || rec.Desired.Missing != "" {
 		return rec.Applied.Document.Drift
 	}
@@ -210,8 +209,7 @@ func SettledDrift(in Input, d Decision, runs []holdfast.Run) holdfast.DriftState
 		drift.Remedy = run.ID
 	}
 	drift.Hold = ""
-	asGitSays := Desired(in).Equal(in.Cluster.Applied.SourceDigest) && !in.Cluster.Desired.Removed && Begun(in) == nil
-	if d.Action == ActionWait && asGitSays && DriftPolicy(in.Cluster).OnDrift == onDriftApply && undoable(in) {
+	if d.Action == ActionWait && AsGitSays(in) && DriftSettings(in.Cluster).OnDrift == onDriftApply && undoable(in) {
 		drift.Hold = d.Reason
 		if d.Detail != "" && d.Reason == ReasonDriftHeld {
 			drift.Hold = d.Detail

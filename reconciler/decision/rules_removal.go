@@ -169,7 +169,7 @@ func failedDestroy(in Input) (Decision, bool) {
 	}
 	failed := in.Runs[i]
 	unfinished := failed.Status == holdfast.RunErrored || failed.Status == holdfast.RunInterrupted
-	if failed.Kind != holdfast.RunDestroy || !unfinished || !current(in, failed) {
+	if failed.Kind != holdfast.RunDestroy || !unfinished || !current(in, failed) || reviewedSince(in, failed) {
 		return Decision{}, false
 	}
 	last := Newest(in.Runs)

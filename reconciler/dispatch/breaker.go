@@ -10,14 +10,14 @@ import (
 
 // A cloud that throttles us, or is out of order, is given a break once runs of
 // breakerClusters clusters have suffered from it within breakerWindow: none of
-// its runs is handed out for breakerPause, then one, whose end decides. Each
+// its runs is handed out for Limits.Break, then one, whose end decides. Each
 // break that follows the last one closely is twice as long, up to
-// breakerPauseMax.
+// breakerLongest times the first one.
 const (
 	breakerWindow   = 5 * time.Minute
 	breakerClusters = 3
-	breakerPause    = time.Minute
-	breakerPauseMax = 15 * time.Minute
+	breakerPause    = time.Minute // where Limits.Break is zero
+	breakerLongest  = 15
 )
 
 // verdict is what the end of an attempt tells about its cloud.
@@ -52,7 +52,8 @@ func verdictOf(run holdfast.Run) verdict {
 // and closes. After a restart all are closed. Methods are safe for concurrent
 // use.
 type breakers struct {
-	now func() time.Time
+	now   func() time.Time
+	first time.Duration // of a first break
 
 	mu sync.Mutex
 	by map[string]*breaker
@@ -63,20 +64,24 @@ type breakers struct {
 type breaker struct {
 	sick     map[string]time.Time // when an attempt last suffered, by cluster
 	until    time.Time
+	first    time.Duration // as in breakers
 	pause    time.Duration // of the last break
 	closedAt time.Time
 	probe    string // the run that was let through to find out
 	probedAt time.Time
 }
 
-func newBreakers(now func() time.Time) *breakers {
-	return &breakers{now: now, by: make(map[string]*breaker)}
+func newBreakers(now func() time.Time, first time.Duration) *breakers {
+	if first == 0 {
+		first = breakerPause
+	}
+	return &breakers{now: now, first: first, by: make(map[string]*breaker)}
 }
 
 func (b *breakers) of(provider string) *breaker {
 	one := b.by[provider]
 	if one == nil {
-		one = &breaker{sick: make(map[string]time.Time)}
+		one = &breaker{first: b.first, sick: make(map[string]time.Time)}
 		b.by[provider] = one
 	}
 	return one
@@ -123,12 +128,14 @@ func (b *breakers) ended(run holdfast.Run) (until time.Time, changed bool) {
 	}
 }
 
+func (one *breaker) longest() time.Duration { return breakerLongest * one.first }
+
 func (one *breaker) open(now time.Time) {
-	recent := !one.until.IsZero() || now.Sub(one.closedAt) < breakerPauseMax
+	recent := !one.until.IsZero() || now.Sub(one.closedAt) < one.longest()
 	if recent && one.pause > 0 {
-		one.pause = min(2*one.pause, breakerPauseMax)
+		one.pause = min(2*one.pause, one.longest())
 	} else {
-		one.pause = breakerPause
+		one.pause = one.first
 	}
 	one.until, one.probe = now.Add(one.pause), ""
 	clear(one.sick)
@@ -145,7 +152,7 @@ func (b *breakers) told(provider string, until time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one, now := b.of(provider), b.now()
-	if most := now.Add(breakerPauseMax); until.After(most) {
+	if most := now.Add(one.longest()); until.After(most) {
 		until = most // by a clock that is wrong
 	}
 	switch {
@@ -154,7 +161,7 @@ func (b *breakers) told(provider string, until time.Time) bool {
 		return true
 	case until.After(now) && until.After(one.until):
 		one.until, one.probe = until, ""
-		one.pause = min(max(until.Sub(now), breakerPause), breakerPauseMax)
+		one.pause = min(max(until.Sub(now), one.first), one.longest())
 		clear(one.sick)
 		return true
 	default:

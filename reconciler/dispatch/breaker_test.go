@@ -23,7 +23,7 @@ type cloud struct {
 
 func newCloud() *cloud {
 	c := &cloud{now: noon}
-	c.Breakers = dispatch.NewBreakers(func() time.Time { return c.now })
+	c.Breakers = dispatch.NewBreakers(func() time.Time { return c.now }, 0)
 	return c
 }
 
@@ -242,5 +242,23 @@ func TestReplicaFromTheFuture(t *testing.T) {
 	c.pass(time.Hour)
 	if !c.Admits("aws", "run-1") {
 		t.Errorf("an hour later it is held until %s", c.Until("aws"))
+	}
+}
+
+// TestBreakIsASetting: so long is the first break, and the longest follows from it.
+func TestBreakIsASetting(t *testing.T) {
+	t.Parallel()
+	c := newCloud()
+	c.Breakers = dispatch.NewBreakers(func() time.Time { return c.now }, time.Hour)
+	c.throttles("aws", "a", "b", "c")
+	for _, hours := range []int{1, 2, 4, 8, 15, 15} {
+		want := time.Duration(hours) * time.Hour
+		if got := c.Until("aws").Sub(c.now); got != want {
+			t.Fatalf("the break takes %s, want %s", got, want)
+		}
+		c.pass(want)
+		if !c.Admits("aws", "probe") || !c.throttles("aws", "a") {
+			t.Fatal("the one that was let through opens it no more")
+		}
 	}
 }

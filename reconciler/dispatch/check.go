@@ -23,7 +23,7 @@ const (
 )
 
 // steps are the parts that an attempt has.
-var steps = []string{"prepare", "init", "validate", "plan", "show", "wait", "apply", "outputs"}
+var steps = []string{"prepare", "init", "validate", "plan", "show", "wait", "apply", "outputs", "push", "unlock"}
 
 var (
 	digestText  = regexp.MustCompile(`^sha256:[0-9A-Za-z:._-]{1,200}$`)
@@ -43,6 +43,8 @@ func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why
 		why = fmt.Sprintf("a %s run cannot end applied", run.Kind)
 	case !run.Kind.Writes() && result.Applying:
 		why = fmt.Sprintf("a %s run applies nothing", run.Kind)
+	case run.Kind == holdfast.RunState && result.Status != holdfast.RunApplied && result.Status.Good():
+		why = "a state run plans nothing"
 	case result.Reason == holdfast.ReasonPlanChanged && !run.Kind.Writes():
 		why = fmt.Sprintf("a %s run is compared with no review", run.Kind)
 	case result.Matched != "" && !slices.ContainsFunc(run.Reviews, func(r holdfast.Review) bool { return r.Run == result.Matched }):

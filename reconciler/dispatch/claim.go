@@ -12,14 +12,25 @@ import (
 )
 
 // Claim hands a run to an agent. It waits up to req.Wait for one and is
-// ErrNotFound if there is none by then.
+// ErrNotFound if there is none by then, an *holdfast.AgentTakenError if another
+// living process has the agent's id.
 func (d *Dispatcher) Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error) {
-	if err := d.reap(ctx, req); err != nil {
+	if err := d.agents.heard(req); err != nil {
+		return holdfast.Assignment{}, err
+	}
+	defer d.agents.waits(req.Agent)()
+	doubtful, err := d.reap(ctx, req)
+	if err != nil {
 		return holdfast.Assignment{}, err
 	}
 	deadline := time.NewTimer(min(req.Wait, 30*time.Second))
 	defer deadline.Stop()
 	for {
+		if doubtful {
+			if doubtful, err = d.reap(ctx, req); err != nil {
+				return holdfast.Assignment{}, err
+			}
+		}
 		woken := d.work.Wait()
 		a, err := d.claim(ctx, req)
 		if !errors.Is(err, holdfast.ErrNotFound) {
@@ -58,7 +69,7 @@ func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 		return holdfast.Assignment{}, fmt.Errorf("list claimable runs: %w", err)
 	}
 	for _, run := range runs {
-		claimed, err := d.claimOne(ctx, run, req.Agent, filter.Now)
+		claimed, err := d.claimOne(ctx, run, req.Ref(), filter.Now)
 		if errors.Is(err, holdfast.ErrConflict) {
 			continue
 		} else if err != nil {
@@ -71,8 +82,18 @@ func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 	return holdfast.Assignment{}, holdfast.ErrNotFound
 }
 
-// claimOne makes a run running; ErrConflict if that cannot be now.
-func (d *Dispatcher) claimOne(ctx context.Context, run holdfast.Run, agent string, now time.Time) (claimed holdfast.Run, err error) {
+// claimOne makes a run running; ErrConflict if that cannot be now, or if somebody else
+// is about to claim it: two claims of a run would have one name as the owner of its
+// lock, and the one that fails would let go what is the other's.
+func (d *Dispatcher) claimOne(ctx context.Context, run holdfast.Run, agent holdfast.AgentRef, now time.Time) (claimed holdfast.Run, err error) {
+	err = d.alone(ctx, []string{"claim:" + run.ID}, func() error {
+		claimed, err = d.claimAlone(ctx, run, agent, now)
+		return err
+	})
+	return claimed, err
+}
+
+func (d *Dispatcher) claimAlone(ctx context.Context, run holdfast.Run, agent holdfast.AgentRef, now time.Time) (claimed holdfast.Run, err error) {
 	if stopped, err := d.opts.Fleet.Stopped(ctx, run); err != nil {
 		return run, err
 	} else if stopped || !d.breakers.admits(run.Document.Provider, run.ID) {
@@ -97,15 +118,15 @@ func (d *Dispatcher) claimOne(ctx context.Context, run holdfast.Run, agent strin
 	})
 	if err != nil {
 		if !d.lost(ctx, run, err) {
-			_ = d.opts.Locker.Release(ctx, run.StateLocation, owner) // else its lease ends by itself
+			_ = d.opts.Locker.Release(context.WithoutCancel(ctx), run.StateLocation, owner) // else its lease ends by itself
 		}
 		return run, fmt.Errorf("claim run %s: %w", run.ID, err)
 	}
 	return claimed, nil
 }
 
-// lost reports whether another claim of the same run came first. The lock is that
-// one's then: it has the same owner, as the attempt is the same.
+// lost reports whether another claim of the same run came first, as this one took too
+// long. The lock is that one's then: it has the same owner, as the attempt is the same.
 func (d *Dispatcher) lost(ctx context.Context, run holdfast.Run, err error) bool {
 	if !errors.Is(err, holdfast.ErrConflict) {
 		return false
@@ -123,6 +144,9 @@ func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest)
 	if err != nil {
 		return holdfast.ClaimFilter{}, false, fmt.Errorf("count running runs: %w", err)
 	}
+	if slices.Contains(kinds, holdfast.RunApply) && !slices.Contains(kinds, holdfast.RunState) {
+		kinds = append(slices.Clone(kinds), holdfast.RunState) // who may apply puts states right
+	}
 	filter := holdfast.ClaimFilter{
 		Now: d.opts.Now(), Kinds: kinds, Projects: req.Projects, Providers: d.breakers.held(), Limit: claimableLooked,
 	}
@@ -136,14 +160,14 @@ func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest)
 		return filter, true, nil
 	}
 	if len(kinds) == 0 {
-		kinds = []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDestroy}
+		kinds = append(holdfast.AgentKinds(), holdfast.RunState)
 	}
 	filter.Kinds = slices.DeleteFunc(slices.Clone(kinds), func(k holdfast.RunKind) bool { return k == holdfast.RunDrift })
 	return filter, len(filter.Kinds) > 0, nil
 }
 
-// capLease bounds for how long a claim that dies keeps others of its provider
-// waiting.
+// capLease bounds for how long a claim that dies keeps others of its run, or of its
+// provider, waiting.
 const capLease = 5 * time.Second
 
 // withinCap calls claim while the provider of run has fewer runs than it may, or,
@@ -164,6 +188,21 @@ func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func
 	if len(keys) == 0 {
 		return claim()
 	}
+	return d.alone(ctx, keys, func() error {
+		running, checks, err := d.opts.Store.RunningBy(ctx)
+		if err != nil {
+			return fmt.Errorf("count running runs: %w", err)
+		}
+		if capped && running[provider] >= most || check && checks >= d.opts.Limits.Drift {
+			return holdfast.ErrConflict
+		}
+		return claim()
+	})
+}
+
+// alone does something while nobody else does it who names one of the same keys; it
+// is an ErrConflict if somebody does.
+func (d *Dispatcher) alone(ctx context.Context, keys []string, do func() error) error {
 	owner := holdfast.NewID("claim", d.opts.Now())
 	for _, key := range keys {
 		switch err := d.opts.Locker.Acquire(ctx, key, owner, capLease); {
@@ -172,16 +211,9 @@ func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func
 		case err != nil:
 			return fmt.Errorf("lock %s: %w", key, err)
 		}
-		defer func() { _ = d.opts.Locker.Release(ctx, key, owner) }() // else its lease ends by itself
+		defer func() { _ = d.opts.Locker.Release(context.WithoutCancel(ctx), key, owner) }() // else its lease ends by itself
 	}
-	running, checks, err := d.opts.Store.RunningBy(ctx)
-	if err != nil {
-		return fmt.Errorf("count running runs: %w", err)
-	}
-	if capped && running[provider] >= most || check && checks >= d.opts.Limits.Drift {
-		return holdfast.ErrConflict
-	}
-	return claim()
+	return do()
 }
 
 // begin records the world in which the attempt starts and makes its assignment.
@@ -193,7 +225,7 @@ func (d *Dispatcher) begin(ctx context.Context, run holdfast.Run) (holdfast.Assi
 		_, endErr := d.end(ctx, run.Ref(), holdfast.Result{
 			Status: holdfast.RunErrored, Reason: "Assignment",
 			Failure: &holdfast.Failure{Step: "prepare", Summary: err.Error(), Cause: "Assignment"},
-		})
+		}, d.opts.Store.EndAttempt)
 		if endErr != nil {
 			return a, fmt.Errorf("%w; end run %s: %w", err, run.ID, endErr)
 		}

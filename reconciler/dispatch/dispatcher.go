@@ -36,6 +36,7 @@ type Limits struct {
 	Lease      time.Duration  // how long a silent attempt is believed in
 	Retries    int            // of an attempt that failed for a transient cause; negative means none
 	RetryDelay time.Duration  // before the first retry; doubles with each
+	Break      time.Duration  // of a provider that throttles; doubles up to 15 times; zero means a minute
 }
 
 // Dispatcher hands out runs. Its methods are safe for concurrent use.
@@ -43,6 +44,8 @@ type Dispatcher struct {
 	opts     Options
 	work     *queue.Broadcast // a run may be claimable
 	breakers *breakers
+	agents   *agents
+	waiting  bool // queued runs may say that no agent executes them; the sweep's own
 
 	mu       sync.Mutex                   // guards what follows
 	renewed  map[string]time.Time         // when a run's lock was last confirmed, by run
@@ -74,7 +77,8 @@ func New(opts Options) (*Dispatcher, error) {
 		opts.Now = time.Now
 	}
 	return &Dispatcher{
-		opts: opts, work: queue.NewBroadcast(), breakers: newBreakers(opts.Now), renewed: make(map[string]time.Time),
+		opts: opts, work: queue.NewBroadcast(), breakers: newBreakers(opts.Now, opts.Limits.Break),
+		agents: newAgents(opts.Now), waiting: true, renewed: make(map[string]time.Time),
 	}, nil
 }
 

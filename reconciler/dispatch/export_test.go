@@ -9,8 +9,10 @@ import (
 // Breakers are the breakers of a fleet, for their own tests.
 type Breakers struct{ b *breakers }
 
-// NewBreakers returns closed breakers.
-func NewBreakers(now func() time.Time) *Breakers { return &Breakers{newBreakers(now)} }
+// NewBreakers returns closed breakers, whose first break lasts that long.
+func NewBreakers(now func() time.Time, first time.Duration) *Breakers {
+	return &Breakers{newBreakers(now, first)}
+}
 
 func (b *Breakers) Ended(run holdfast.Run) (time.Time, bool) { return b.b.ended(run) }
 func (b *Breakers) Admits(provider, run string) bool         { return b.b.admits(provider, run) }

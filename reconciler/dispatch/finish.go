@@ -22,7 +22,7 @@ func (d *Dispatcher) Finish(ctx context.Context, ref holdfast.AttemptRef, result
 	if why != "" {
 		d.opts.Logger.WarnContext(ctx, "outcome was refused", "run", run.ID, "attempt", ref.Attempt, "agent", run.Agent, "detail", why)
 	}
-	if run, err = d.end(ctx, ref, result); err != nil {
+	if run, err = d.end(ctx, ref, result, d.opts.Store.EndAttempt); err != nil {
 		return err
 	}
 	d.opts.Fleet.Finished(run, result.Steps)
@@ -34,7 +34,7 @@ func (d *Dispatcher) Finish(ctx context.Context, ref holdfast.AttemptRef, result
 func outcome(
 	run holdfast.Run, result holdfast.Result, plan holdfast.Plan, now time.Time, maxRetries int, delay time.Duration,
 ) holdfast.Run {
-	run.Begun = run.Begun || result.Applying
+	run.Begun = run.Begun || result.Applying && run.Kind.Applies()
 	run.InputDigest = result.InputDigest
 	run.Fingerprint, run.PlanDigest, run.Counts = plan.Fingerprint, plan.Digest, plan.Counts
 	run.EngineName, run.EngineVersion = result.EngineName, result.EngineVersion
@@ -79,19 +79,19 @@ func requeued(run holdfast.Run, reason string) holdfast.Run {
 func (d *Dispatcher) Kill(ctx context.Context, run holdfast.Run, why string) error {
 	result := killed(run, why)
 	result.Failure.Transient = false
-	_, err := d.end(ctx, run.Ref(), result)
+	_, err := d.end(ctx, run.Ref(), result, d.opts.Store.EndAttempt)
 	return err
 }
 
+// endFunc stores the end of an attempt: EndAttempt or EndUnlocked of the Store.
+type endFunc func(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error)
+
 // end stores how an attempt ended, lets its lock go, and has everybody told.
-func (d *Dispatcher) end(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) (holdfast.Run, error) {
+func (d *Dispatcher) end(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result, store endFunc) (holdfast.Run, error) {
 	ctx = context.WithoutCancel(ctx) // an outcome is saved whoever hangs up
-	run, err := d.saveOutcome(ctx, ref, result)
+	run, err := d.saveOutcome(ctx, ref, result, store)
 	if err != nil {
 		return run, fmt.Errorf("record the end of run %s: %w", ref.Run, err)
-	}
-	if _, err := d.opts.Store.ReleaseStateLock(ctx, run.StateLocation, ref); err != nil {
-		d.opts.Logger.WarnContext(ctx, "state lock was not released", "run", run.ID, "err", err)
 	}
 	if err := d.opts.Locker.Release(ctx, run.StateLocation, LockOwner(ref)); err != nil {
 		d.opts.Logger.WarnContext(ctx, "lock was not released", "run", run.ID, "err", err)
@@ -111,17 +111,30 @@ func (d *Dispatcher) end(ctx context.Context, ref holdfast.AttemptRef, result ho
 
 // saveOutcome writes an outcome over whatever else was written of the run
 // meanwhile, such as that it shall stop.
-func (d *Dispatcher) saveOutcome(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) (holdfast.Run, error) {
-	plan, result, err := d.takePlan(ctx, ref, result)
+func (d *Dispatcher) saveOutcome(
+	ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result, store endFunc,
+) (holdfast.Run, error) {
+	run, err := d.opts.Store.Run(ctx, ref.Run)
 	if err != nil {
-		return holdfast.Run{}, err
+		return run, err
+	}
+	var plan holdfast.Plan
+	if run.Kind != holdfast.RunState { // which plans nothing
+		if plan, result, err = d.takePlan(ctx, ref, result); err != nil {
+			return run, err
+		}
 	}
 	for {
 		run, err := d.opts.Store.Run(ctx, ref.Run)
 		if err != nil {
 			return run, err
 		}
-		run, err = d.opts.Store.EndAttempt(ctx, ref, outcome(run, result, plan, d.opts.Now(), d.opts.Limits.Retries, d.opts.Limits.RetryDelay))
+		ended := outcome(run, result, plan, d.opts.Now(), d.opts.Limits.Retries, d.opts.Limits.RetryDelay)
+		run, err = store(ctx, ref, ended)
+		if errors.Is(err, holdfast.ErrUnsaved) {
+			// It was made of a state that is not the newest any more: nobody is to see it.
+			run, err = store(ctx, ref, requeued(ended, decision.ReasonStateUnsaved))
+		}
 		if !errors.Is(err, holdfast.ErrConflict) {
 			return run, err
 		}

@@ -73,7 +73,7 @@ func meant(applied *holdfast.Applied, outputs []holdfast.Output) (ignored []erro
 			continue // an output of a module that is off
 		}
 		if err := take.from(outputs[i]); err != nil {
-			ignored = append(ignored, fmt.Errorf("output %s is no %s: %w", name, take.meaning, err))
+			ignored = append(ignored, fmt.Errorf("output %s is not a %s: %w", name, take.meaning, err))
 		}
 	}
 	return ignored
@@ -93,7 +93,7 @@ func endpointOf(o holdfast.Output) (string, error) {
 	case o.Sensitive:
 		return "", errors.New("it is sensitive")
 	case err != nil || text == "":
-		return "", errors.New("it is no text, or an empty one")
+		return "", errors.New("it must be a non-empty string")
 	case len(text) > maxEndpoint:
 		return "", errors.New("it is too long")
 	case isHost(text):
@@ -133,7 +133,7 @@ func nodeCountOf(o holdfast.Output) (int, error) {
 	}
 	var value any
 	if err := json.Unmarshal(o.Value, &value); err != nil {
-		return 0, errors.New("it is no number")
+		return 0, errors.New("it must be a number")
 	}
 	number, ok := value.(float64)
 	if text, is := value.(string); is {
@@ -141,7 +141,7 @@ func nodeCountOf(o holdfast.Output) (int, error) {
 		number, ok = float64(n), err == nil
 	}
 	if !ok || number != math.Trunc(number) || number < 0 || number > math.MaxInt32 {
-		return 0, errors.New("it is no whole number")
+		return 0, errors.New("it must be an integer")
 	}
 	return int(number), nil
 }

@@ -31,14 +31,14 @@ type Runs interface {
 type Claims interface {
 	Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error)
 	RunningBy(ctx context.Context) (providers map[string]int, drift int, err error)
-	ClaimRun(ctx context.Context, id, agent string, now time.Time, limit int) (holdfast.Run, error)
+	ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error)
 }
 
 // Attempts are the records of what agents execute.
 type Attempts interface {
 	Beat(ctx context.Context, ref holdfast.AttemptRef, step string, now time.Time) (holdfast.Run, error)
 	EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error)
-	ReleaseStateLock(ctx context.Context, location string, ref holdfast.AttemptRef) (free bool, err error)
+	EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error)
 }
 
 // Artefacts are what runs leave behind.

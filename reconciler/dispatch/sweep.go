@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -11,19 +12,68 @@ import (
 )
 
 // Sweep looks for running attempts whose leases have ended without a word, and
-// deals with them. It is to be called several times within a lease.
+// deals with them, and for queued runs that nobody executes. It is to be called
+// several times within a lease, and by one goroutine.
 func (d *Dispatcher) Sweep(ctx context.Context) error {
-	running, err := d.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Statuses: []holdfast.RunStatus{holdfast.RunRunning}, Limit: 10_000,
+	running, err := d.running(ctx)
+	if err != nil {
+		return err
+	}
+	d.observe(running)
+	var errs []error
+	for _, run := range running {
+		if d.unheard(run) > d.opts.Limits.Lease {
+			errs = append(errs, d.silent(ctx, run))
+		}
+	}
+	errs = append(errs, d.unserved(ctx))
+	return errors.Join(errs...)
+}
+
+// unserved says on queued runs, for people to see, that no living agent executes
+// them, and takes it back when one does. It looks at the queue only if a kind of runs
+// is executed by nobody, or was.
+func (d *Dispatcher) unserved(ctx context.Context) error {
+	served := !slices.ContainsFunc(holdfast.AgentKinds(), func(kind holdfast.RunKind) bool { return !d.agents.takes(kind, "") })
+	if served && !d.waiting {
+		return nil
+	}
+	queued, err := d.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Statuses: []holdfast.RunStatus{holdfast.RunQueued}, Limit: 10_000,
 	})
 	if err != nil {
-		return fmt.Errorf("list running runs: %w", err)
+		return fmt.Errorf("list queued runs: %w", err)
 	}
-	var errs []error
-	for _, run := range d.unheard(running) {
-		errs = append(errs, d.silent(ctx, run))
+	d.waiting = false
+	told := false
+	known, now := d.agents.known(), d.opts.Now()
+	for _, run := range queued {
+		said, takes := run.Reason == decision.ReasonNoAgent, d.agents.takes(run.Kind, run.Document.Project)
+		switch {
+		case said && takes:
+			run.Reason, run.Detail = "", ""
+		case !said && !takes && known && now.Sub(run.CreatedAt) > agentSilence:
+			run.Reason = decision.ReasonNoAgent
+			run.Detail = fmt.Sprintf("no agent that executes %s runs of project %q has been heard of lately", run.Kind, run.Document.Project)
+			d.waiting = true
+			if !told { // the others are in the records
+				told = true
+				d.opts.Logger.WarnContext(ctx, "runs wait for an agent", "run", run.ID, "cluster", run.Cluster, "kind", run.Kind,
+					"detail", run.Detail)
+			}
+		default:
+			d.waiting = d.waiting || said
+			continue
+		}
+		if run, err = d.opts.Store.UpdateRun(ctx, run); errors.Is(err, holdfast.ErrConflict) {
+			d.waiting = true // it has changed; the next sweep looks again
+			continue
+		} else if err != nil {
+			return fmt.Errorf("record that run %s waits for an agent: %w", run.ID, err)
+		}
+		d.opts.Fleet.Changed(ctx, run)
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // beat is a run's last sign of life, and when this process saw it first.
@@ -32,9 +82,8 @@ type beat struct {
 	seen time.Time // with the monotonic clock: a wall clock that jumps kills nobody
 }
 
-// unheard returns the runs of which no new sign of life was seen for a lease.
-func (d *Dispatcher) unheard(running []holdfast.Run) []holdfast.Run {
-	var out []holdfast.Run
+// observe takes in the signs of life of all running attempts.
+func (d *Dispatcher) observe(running []holdfast.Run) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	beats := make(map[holdfast.AttemptRef]beat, len(running))
@@ -44,17 +93,26 @@ func (d *Dispatcher) unheard(running []holdfast.Run) []holdfast.Run {
 			last = beat{at: run.HeartbeatAt, seen: time.Now()}
 		}
 		beats[run.Ref()] = last
-		if time.Since(last.seen) > d.opts.Limits.Lease {
-			out = append(out, run)
-		}
 	}
 	d.beats = beats
-	return out
 }
 
-// Age makes all signs of life that Sweep has seen older by ago. It is for tests
-// of what happens when a lease ends.
+// unheard is for how long no new sign of life was observed of an attempt; zero if
+// it was not looked at yet.
+func (d *Dispatcher) unheard(run holdfast.Run) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	last, ok := d.beats[run.Ref()]
+	if !ok || !last.at.Equal(run.HeartbeatAt) {
+		return 0
+	}
+	return time.Since(last.seen)
+}
+
+// Age makes all signs of life that were seen older by ago. It is for tests of what
+// happens when a lease ends.
 func (d *Dispatcher) Age(ago time.Duration) {
+	d.agents.age(ago)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for ref, b := range d.beats {
@@ -69,19 +127,18 @@ func (d *Dispatcher) Age(ago time.Duration) {
 // attempt's credential ends with the attempt). Elsewhere we wait for its agent,
 // or for a person who unlocks.
 func (d *Dispatcher) silent(ctx context.Context, run holdfast.Run) error {
-	if run.Kind.Writes() {
-		if !holdfast.OwnState(run.StateLocation) {
-			return d.markSilent(ctx, run)
-		}
-		free, err := d.opts.Store.ReleaseStateLock(ctx, run.StateLocation, holdfast.AttemptRef{})
-		if err != nil {
-			return fmt.Errorf("look at the state lock of run %s: %w", run.ID, err)
-		}
-		if !free {
-			return d.markSilent(ctx, run)
-		}
+	why := "its agent has been silent since " + run.HeartbeatAt.UTC().Format(time.TimeOnly) + " UTC"
+	if !run.Kind.Writes() {
+		return d.dead(ctx, run, why)
 	}
-	return d.dead(ctx, run, "its agent has been silent since "+run.HeartbeatAt.UTC().Format(time.TimeOnly)+" UTC")
+	if !holdfast.OwnState(run.StateLocation) {
+		return d.markSilent(ctx, run)
+	}
+	_, err := d.end(ctx, run.Ref(), killed(run, why), d.opts.Store.EndUnlocked)
+	if errors.Is(err, holdfast.ErrLocked) {
+		return d.markSilent(ctx, run)
+	}
+	return err
 }
 
 // markSilent says on a run, for people to see, that nothing is heard of it and
@@ -114,36 +171,54 @@ func (d *Dispatcher) heard(ctx context.Context, run holdfast.Run) error {
 	return nil
 }
 
-// reap ends the attempts that the server believes to be with an agent which
-// does not know them: they died with its former process, or their assignment
-// never arrived.
-func (d *Dispatcher) reap(ctx context.Context, req holdfast.ClaimRequest) error {
-	running, err := d.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Statuses: []holdfast.RunStatus{holdfast.RunRunning}, Limit: 10_000,
-	})
+// reap ends the attempts that the server believes to be with an agent which does
+// not know them: they died with its former process, or their assignment never
+// arrived. One that was handed to the very process ends at once. One of a former
+// process in the same folder ends only when it does not beat any more, as folders can
+// be copied: doubtful says that there are such. One that was handed to a process with
+// another folder, or of a kind or a project that the agent's token has nothing to do
+// with, is not this agent's to end, whatever its id. Nor is one of a former process
+// that writes and holds its state's lock: an engine has begun there, and whoever has
+// that folder now would know of it. Sweep ends all those, if they are silent and
+// certainly write no more.
+func (d *Dispatcher) reap(ctx context.Context, req holdfast.ClaimRequest) (doubtful bool, err error) {
+	running, err := d.running(ctx)
 	if err != nil {
-		return fmt.Errorf("list running runs: %w", err)
+		return false, err
 	}
+	d.observe(running)
 	known := make(map[holdfast.AttemptRef]bool, len(req.Executing))
 	for _, ref := range req.Executing {
 		known[ref] = true
 	}
 	for _, run := range running {
-		if run.Agent != req.Agent || known[run.Ref()] {
+		if run.Agent != req.Agent || run.AgentFolder != req.Folder || !req.MayHave(run) || known[run.Ref()] {
 			continue
 		}
-		err := d.dead(ctx, run, "its agent does not know it any more")
-		if err != nil && !errors.Is(err, holdfast.ErrFenced) && !errors.Is(err, holdfast.ErrConflict) {
-			return err
+		store := d.opts.Store.EndAttempt
+		if run.AgentProcess != req.Process {
+			if d.unheard(run) <= d.opts.Limits.Lease/2 {
+				doubtful = true
+				continue
+			}
+			if run.Kind.Writes() {
+				store = d.opts.Store.EndUnlocked
+			}
+		}
+		_, err := d.end(ctx, run.Ref(), killed(run, "its agent no longer knows it"), store)
+		switch {
+		case errors.Is(err, holdfast.ErrLocked) || errors.Is(err, holdfast.ErrFenced) || errors.Is(err, holdfast.ErrConflict):
+		case err != nil:
+			return doubtful, err
 		}
 	}
-	return nil
+	return doubtful, nil
 }
 
 // dead ends an attempt of which no result will come. An apply may have begun,
 // whatever its last sign of life said.
 func (d *Dispatcher) dead(ctx context.Context, run holdfast.Run, why string) error {
-	_, err := d.end(ctx, run.Ref(), killed(run, why))
+	_, err := d.end(ctx, run.Ref(), killed(run, why), d.opts.Store.EndAttempt)
 	return err
 }
 
@@ -151,7 +226,7 @@ func (d *Dispatcher) dead(ctx context.Context, run holdfast.Run, why string) err
 func killed(run holdfast.Run, why string) holdfast.Result {
 	return holdfast.Result{
 		Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Detail: why,
-		Applying: run.Kind.Writes(),
+		Applying: run.Kind.Applies(),
 		Failure: &holdfast.Failure{
 			Step: run.Step, Summary: "the agent died, or cannot reach the server", Detail: why,
 			Cause: holdfast.ReasonAgentKilled, Transient: true,

@@ -23,6 +23,7 @@ type showKey struct {
 	repo        string
 	revision    holdfast.Revision
 	left        bool // a cluster has left the commit: of interest only while its status waits
+	calm        bool // left, and others had the time to follow
 }
 
 // Show asks for a pull request's comment and statuses to be made true.
@@ -86,6 +87,29 @@ func (p *Publisher) Waited(ctx context.Context, rec holdfast.ClusterRecord) {
 	for _, pr := range prs {
 		p.Show(pr.PullRequestRef)
 	}
+}
+
+// CommentID returns the id that a pull request's comment has on the forge; empty if
+// it is not there as it is wanted.
+func (p *Publisher) CommentID(ctx context.Context, ref holdfast.PullRequestRef) (string, error) {
+	post, err := p.opts.Store.Post(ctx, "comment:"+ref.String())
+	switch {
+	case errors.Is(err, holdfast.ErrNotFound), err == nil && post.Posted != post.Wanted:
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read comment of %s: %w", ref, err)
+	default:
+		return post.ExternalID, nil
+	}
+}
+
+// CommentLost has a pull request's comment written again that somebody has deleted.
+func (p *Publisher) CommentLost(ctx context.Context, ref holdfast.PullRequestRef, id string) error {
+	if err := p.opts.Store.PostLost(ctx, "comment:"+ref.String(), id); err != nil {
+		return err
+	}
+	p.posts.Send()
+	return nil
 }
 
 func (p *Publisher) showOnce(ctx context.Context, key showKey) error {
@@ -213,6 +237,7 @@ func (p *Publisher) want(ctx context.Context, post holdfast.Post) error {
 	if err := p.opts.Store.Want(ctx, post); err != nil {
 		return fmt.Errorf("want %s: %w", post.Key, err)
 	}
+	p.wants.Add(1)
 	p.posts.Send()
 	p.opts.Watcher.Wanted(ctx)
 	return nil

@@ -88,7 +88,7 @@ func standing(rec holdfast.ClusterRecord) bool {
 	drift := rec.Drift
 	known := drift.Status == holdfast.DriftFound ||
 		drift.Status == holdfast.DriftFailed && (drift.Fingerprint != "" || drift.Failures >= failuresTold)
-	return known && rec.Ending == nil && rec.Applied.Run != "" && decision.DriftPolicy(rec).OnDrift != "ignore"
+	return known && rec.Ending == nil && rec.Applied.Run != "" && decision.DriftSettings(rec).OnDrift != "ignore"
 }
 
 // closeIssues closes what tells of a cluster and is true no more: all there is,
@@ -302,7 +302,7 @@ func DriftOutline(rec holdfast.ClusterRecord) holdfast.DriftReport {
 	if rec.Applied.Run == "" {
 		report.Document = rec.Desired.Document
 	}
-	report.Document.Drift = decision.DriftPolicy(rec)
+	report.Document.Drift = decision.DriftSettings(rec)
 	if report.NotApplied {
 		report.Waiting = rec.Waiting
 	}

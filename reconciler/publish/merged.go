@@ -95,12 +95,16 @@ func runsOf(runs []holdfast.Run, ref holdfast.PullRequestRef) []holdfast.Run {
 }
 
 // failedItself returns the run with which a merge failed before others came to
-// stand for it as well; nil if it did not. Mine are the runs that stand for it,
-// newest first.
+// stand for it as well; nil if it did not, or if a later plan of it found nothing
+// left to do: the state that the run could not save was pushed. Mine are the runs
+// that stand for it, newest first.
 func failedItself(mine []holdfast.Run) *holdfast.Run {
 	var last *holdfast.Run // of those that wrote, or else of all
 	for i, run := range mine {
 		own := run.Revision == mine[len(mine)-1].Revision && run.Status != holdfast.RunCanceled
+		if own && last == nil && run.Status == holdfast.RunNoChanges {
+			return nil
+		}
 		if own && (last == nil || run.Kind.Writes() && !last.Kind.Writes()) {
 			last = &mine[i]
 		}

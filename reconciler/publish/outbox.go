@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,12 +23,13 @@ const (
 	postRetryMost = 5 * time.Minute
 	postGiveUp    = 10 // failures: about a quarter of an hour
 	postRefused   = 2  // failures before the one that ends it: a few seconds
+	postLongest   = 30 // failures, whatever the words: about two hours
 )
 
 // postAll brings the outbox to the forges until ctx is done.
 func (p *Publisher) postAll(ctx context.Context) error {
 	for {
-		woken := p.posts.Wait()
+		woken, wants := p.posts.Wait(), p.wants.Load()
 		n, err := p.Post(ctx)
 		if err != nil && ctx.Err() == nil {
 			p.opts.Logger.ErrorContext(ctx, "outbox was not read", "err", err)
@@ -34,6 +37,7 @@ func (p *Publisher) postAll(ctx context.Context) error {
 		if n > 0 {
 			continue
 		}
+		p.posted.Store(wants)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -57,7 +61,9 @@ func (p *Publisher) Post(ctx context.Context) (int, error) {
 	for _, post := range posts {
 		g.Go(func() error {
 			// A post that was begun is finished, or it would be made twice.
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postLease/2)
+			ctx, done := queue.Begun(ctx)
+			defer done()
+			ctx, cancel := context.WithTimeout(ctx, postLease/2)
 			defer cancel()
 			return p.post(ctx, post)
 		})
@@ -69,13 +75,17 @@ func (p *Publisher) Post(ctx context.Context) (int, error) {
 func (p *Publisher) post(ctx context.Context, post holdfast.Post) error {
 	forge := p.opts.Forges[post.Repo]
 	if forge == nil {
-		return p.opts.Store.PostFailed(ctx, post.Key, "the repository is not configured any more", time.Time{})
+		return p.opts.Store.PostFailed(ctx, post.Key, "the repository is no longer configured", time.Time{})
 	}
 	at, began := p.opts.Settings.Now(), time.Now()
 	var err error
 	switch post.Kind {
 	case holdfast.PostStatus:
 		err = forge.SetStatus(ctx, post.Repo, post.Status)
+	case holdfast.PostCheck:
+		if checker, ok := forge.(Checker); ok {
+			err = checker.PutCheck(ctx, post.Repo, post.Status, post.Faults)
+		}
 	case holdfast.PostReaction:
 		err = forge.React(ctx, post.PullRequest, post.CommentID, post.Reaction)
 	case holdfast.PostComment, holdfast.PostReply:
@@ -124,22 +134,58 @@ func (p *Publisher) postFailed(ctx context.Context, post holdfast.Post, cause er
 	// What is not found may only be hidden for a while: a token that was cut
 	// down, a forge in trouble. That is not taken for the end too soon.
 	gone := errors.Is(cause, holdfast.ErrNotFound) && post.Failures >= postGiveUp
-	// Words that a forge refuses again, as in a conversation that is locked, it
-	// refuses each time.
-	worded := post.Kind == holdfast.PostComment || post.Kind == holdfast.PostReply
-	refused := worded && final(cause) && post.Failures >= postRefused && post.LastError == cause.Error()
 	// A repository without issues has none until somebody turns them on.
 	noIssues := post.Kind == holdfast.PostIssue && errors.Is(cause, holdfast.ErrForbidden)
-	if gone || refused || noIssues || errors.Is(cause, errors.ErrUnsupported) && post.Failures > 2 {
+	if gone || refusedForGood(post, cause) || noIssues || errors.Is(cause, errors.ErrUnsupported) && post.Failures > 2 || p.nobodyWaits(ctx, post) {
 		notBefore = time.Time{}
 	}
 	p.opts.Logger.WarnContext(ctx, "post failed", "post", post.Key, "err", cause, "retry_at", notBefore)
 	if err := p.opts.Store.PostFailed(ctx, post.Key, cause.Error(), notBefore); err != nil {
 		return fmt.Errorf("record failure of post %s: %w", post.Key, err)
 	}
-	if notBefore.IsZero() && post.Kind == holdfast.PostComment {
+	if !notBefore.IsZero() {
+		return nil
+	}
+	p.opts.Watcher.GaveUp(post)
+	if post.Kind == holdfast.PostComment {
 		p.Show(post.PullRequest) // its plan was not seen, and will not be
 	}
+	return nil
+}
+
+// refusedForGood reports whether a forge has refused a post so often that it will
+// each time. Words that it refuses again, as in a conversation that is locked, have
+// somebody waiting who is told so by the status; a permission that is lacking may
+// be given within minutes.
+func refusedForGood(post holdfast.Post, cause error) bool {
+	if !final(cause) {
+		return false
+	}
+	most := postGiveUp
+	if post.Kind == holdfast.PostComment || post.Kind == holdfast.PostReply {
+		most = postRefused
+	}
+	passed := slices.ContainsFunc(passing, func(err error) bool { return strings.Contains(post.LastError, err.Error()) })
+	return post.Failures >= most && post.LastError == cause.Error() || post.Failures >= postLongest && !passed
+}
+
+// nobodyWaits reports whether a post has failed for long, for whatever cause, and is
+// of a pull request that was closed.
+func (p *Publisher) nobodyWaits(ctx context.Context, post holdfast.Post) bool {
+	if post.Failures < postLongest || post.PullRequest.IsZero() {
+		return false
+	}
+	pr, err := p.opts.Store.PullRequest(ctx, post.PullRequest)
+	return err == nil && pr.State == holdfast.PullRequestClosed
+}
+
+// Retry has what was given up of a pull request posted again or, without a number,
+// of all of a repository.
+func (p *Publisher) Retry(ctx context.Context, ref holdfast.PullRequestRef) error {
+	if err := p.opts.Store.RetryPosts(ctx, ref); err != nil {
+		return err
+	}
+	p.posts.Send()
 	return nil
 }
 
@@ -148,13 +194,11 @@ func final(err error) bool {
 	if limited := (*holdfast.RateLimitError)(nil); errors.As(err, &limited) {
 		return false
 	}
-	for _, passing := range []error{
-		holdfast.ErrUnavailable, holdfast.ErrUnauthorized, holdfast.ErrNotFound, holdfast.ErrConflict,
-		context.DeadlineExceeded, context.Canceled,
-	} {
-		if errors.Is(err, passing) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(passing, func(other error) bool { return errors.Is(err, other) })
+}
+
+// passing are errors that say nothing of what was to be posted.
+var passing = []error{ //nolint:gochecknoglobals // a constant list
+	holdfast.ErrUnavailable, holdfast.ErrUnauthorized, holdfast.ErrNotFound, holdfast.ErrConflict,
+	context.DeadlineExceeded, context.Canceled,
 }

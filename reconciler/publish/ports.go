@@ -24,7 +24,7 @@ type Store interface {
 // Wanted is what shall be seen on the forges.
 type Wanted interface {
 	// Want stores what a post shall say: Wanted grows if the content (Title, Closed,
-	// Body, Status, Reaction) differs from what was wanted last, else nothing
+	// Body, Status, Faults, Reaction) differs from what was wanted last, else nothing
 	// happens. Runs and Head are stored with it in any case; what was given up is
 	// tried again when it shows other runs. With After the content is posted when
 	// the post of that key has posted what is wanted of it now.
@@ -32,6 +32,12 @@ type Wanted interface {
 	Post(ctx context.Context, key string) (holdfast.Post, error)
 	// Posts returns the posts that match, by key.
 	Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error)
+	// RetryPosts has what was given up of a pull request or, without a number, of all
+	// of a repository claimed again as if it had never failed.
+	RetryPosts(ctx context.Context, ref holdfast.PullRequestRef) error
+	// PostLost has a post made again whose content was on the forge under that id and
+	// is not any longer; one that has changed since is left alone.
+	PostLost(ctx context.Context, key, externalID string) error
 }
 
 // Outbox is what of it is still to be done.
@@ -84,6 +90,12 @@ type Forge interface {
 	PutIssue(ctx context.Context, repo, id, marker string, issue holdfast.Issue) (holdfast.Issue, error)
 }
 
+// Checker is a Forge that shows faults at their lines. PutCheck does nothing, and
+// returns nil, where it may not.
+type Checker interface {
+	PutCheck(ctx context.Context, repo string, status holdfast.CommitStatus, faults holdfast.Faults) error
+}
+
 // Fleet is who knows the clusters: the reconciler.
 type Fleet interface {
 	// Foresee gathers what the merge of an open pull request would have to wait
@@ -106,4 +118,7 @@ type Watcher interface {
 	// Posted is told of an attempt to make a post that began then; err says how
 	// it ended.
 	Posted(post holdfast.Post, began time.Time, err error)
+	// GaveUp is told of a post that is not tried again until it changes, or somebody
+	// asks for it.
+	GaveUp(post holdfast.Post)
 }

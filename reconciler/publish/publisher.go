@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -42,6 +43,8 @@ type Publisher struct {
 	shows  *queue.Queue[showKey]
 	issues *queue.Queue[issueKey]
 	posts  *queue.Broadcast // the outbox has something new
+	wants  atomic.Int64     // how often something was written to the outbox here
+	posted atomic.Int64     // the same, when the outbox was last found to have nothing to be done now
 
 	mu        sync.Mutex
 	spoken    map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
@@ -74,6 +77,12 @@ func (p *Publisher) Run(ctx context.Context) error {
 	g.Go(func() error { return queue.Work(ctx, p.opts.Logger, p.issues, p.tellDrift) })
 	g.Go(func() error { return p.postAll(ctx) })
 	return g.Wait()
+}
+
+// Busy reports whether something was asked for that is not on the forges, and not
+// put off either. It is for while Run runs.
+func (p *Publisher) Busy() bool {
+	return p.shows.Busy() || p.issues.Busy() || p.posted.Load() < p.wants.Load()
 }
 
 // Close drops what is asked for; nothing more is taken.

@@ -58,7 +58,15 @@ func (p *Publisher) showPush(ctx context.Context, key showKey) error {
 	} else if err != nil || len(clusters) == 0 {
 		return err
 	}
-	return p.wantStatus(ctx, holdfast.Post{Repo: key.repo, Status: report.PushStatus(key.revision, clusters)}, settled)
+	status := report.PushStatus(key.revision, clusters)
+	if key.left && !key.calm && status.State == holdfast.StatusPending && status.Description != post.Status.Description {
+		// Clusters leave a commit one after another: which of them have not left yet
+		// is not worth a call each time.
+		key.calm = true
+		p.shows.AddAfter(key, progressInterval)
+		return nil
+	}
+	return p.wantStatus(ctx, holdfast.Post{Repo: key.repo, Status: status}, settled)
 }
 
 // pushed returns what became of clusters with a commit, and whether that is all

@@ -17,10 +17,36 @@ func (p *Publisher) wantStatuses(
 ) error {
 	pr := view.PullRequest
 	err := p.wantStatus(ctx, holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: plan, After: after}, told)
+	if err == nil && pr.State == holdfast.PullRequestOpen {
+		err = p.wantCheck(ctx, view)
+	}
 	if apply, ok := report.ApplyStatus(view); ok && err == nil {
 		err = p.wantStatus(ctx, holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: apply}, told)
 	}
 	return err
+}
+
+// wantCheck shows the faults of a pull request's documents at their lines, on forges
+// that can, and takes them back when they are mended without another head.
+func (p *Publisher) wantCheck(ctx context.Context, view report.PullRequest) error {
+	pr := view.PullRequest
+	if _, can := p.opts.Forges[pr.Repo].(Checker); !can {
+		return nil
+	}
+	status, faults := report.FaultsCheck(view)
+	key := fmt.Sprintf("check:%s:%s", pr.Repo, pr.Head)
+	if len(faults) == 0 {
+		before, err := p.opts.Store.Post(ctx, key)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			return nil // there never were any
+		} else if err != nil {
+			return fmt.Errorf("read %s: %w", key, err)
+		}
+		if len(before.Faults) == 0 {
+			return nil
+		}
+	}
+	return p.want(ctx, holdfast.Post{Key: key, Kind: holdfast.PostCheck, Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: status, Faults: faults})
 }
 
 // wantStatus sets the status of a commit. Unless told, its numbers of progress

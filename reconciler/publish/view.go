@@ -152,8 +152,9 @@ func settledCluster(pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster
 	}
 }
 
-// unplannable are the reasons why the destruction of a cluster is not planned.
-var unplannable = []string{decision.ReasonProtected, decision.ReasonNeverApplied} //nolint:gochecknoglobals // a constant list
+// unplannable are the reasons why nothing is planned of a cluster, or not its
+// destruction.
+var unplannable = []string{decision.ReasonProtected, decision.ReasonNeverApplied, decision.ReasonStateUnsaved} //nolint:gochecknoglobals // a constant list
 
 // viewRelated says of a cluster that a pull request removes why it would not be
 // destroyed, and of another one what it has to wait for.
@@ -166,6 +167,10 @@ func (p *Publisher) viewRelated(
 	in, err := p.opts.Fleet.Foresee(ctx, pr, c)
 	if err != nil {
 		return err
+	}
+	if in.Unsaved != nil {
+		rc.Waiting, rc.WaitingDetail = decision.ReasonStateUnsaved, in.UnsavedDetail
+		return nil
 	}
 	if !rc.Deleted {
 		if in.Cluster.Applied.Run != "" {
@@ -181,7 +186,7 @@ func (p *Publisher) viewRelated(
 	rc.Waiting, rc.WaitingDetail = decision.Spared(in)
 	if rc.Waiting != decision.ReasonProtected && in.Removals > 1 && in.Removals >= in.Fleet {
 		rc.Waiting = decision.ReasonMissing // as it will be said after the merge
-		rc.WaitingDetail = fmt.Sprintf("branch %q would define none of %d clusters any more, which proves nothing: "+
+		rc.WaitingDetail = fmt.Sprintf("branch %q would no longer define any of %d clusters, which proves nothing: "+
 			"keep one, and remove that in another pull request", pr.BaseBranch, in.Fleet)
 	}
 	return nil
@@ -237,6 +242,9 @@ func (p *Publisher) viewQueue(ctx context.Context, rc *report.Cluster, run holdf
 		if other.Status == holdfast.RunRunning {
 			rc.Waiting, rc.WaitingDetail = decision.ReasonLocked, holder(other)
 		}
+	}
+	if rc.Waiting == "" && run.Reason == decision.ReasonNoAgent {
+		rc.Waiting, rc.WaitingDetail = run.Reason, run.Detail
 	}
 	if rc.Waiting == "" {
 		rc.Waiting, rc.WaitingDetail, err = p.opts.Fleet.ProviderWait(ctx, run.Document.Provider)

@@ -202,6 +202,13 @@ func (q *Queue[K]) Depth() int {
 	return len(q.ready) + len(q.idle)
 }
 
+// Busy reports whether keys wait that are not patient, or any is worked on.
+func (q *Queue[K]) Busy() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.ready)+len(q.working) > 0
+}
+
 // Close drops what waits and takes nothing more.
 func (q *Queue[K]) Close() {
 	q.mu.Lock()

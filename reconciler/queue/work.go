@@ -10,6 +10,35 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// abortKey is where a context has the one that ends what was begun.
+type abortKey struct{}
+
+// Abortable returns a context for Work and Begun: what was begun goes on when ctx is
+// done, until abort is called.
+func Abortable(ctx context.Context) (with context.Context, abort context.CancelFunc) {
+	aborted, abort := context.WithCancel(context.WithoutCancel(ctx))
+	return context.WithValue(ctx, abortKey{}, aborted), abort
+}
+
+// Begun returns a context for what was begun and is to be finished when ctx is done:
+// an action in its middle is worse than a slow shutdown. One that hangs ends when it
+// is aborted, if ctx is of Abortable. The caller must call done.
+func Begun(ctx context.Context) (lasting context.Context, done context.CancelFunc) {
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	aborted, ok := ctx.Value(abortKey{}).(context.Context)
+	if !ok {
+		return lasting, cancel
+	}
+	stop := context.AfterFunc(aborted, cancel)
+	return lasting, func() { stop(); cancel() }
+}
+
+func begun(ctx context.Context, do func(context.Context) error) error {
+	ctx, done := Begun(ctx)
+	defer done()
+	return do(ctx)
+}
+
 // Work calls do for each key of q until ctx is done. A key whose work failed
 // comes again, later each time.
 func Work[K comparable](ctx context.Context, logger *slog.Logger, q *Queue[K], do func(context.Context, K) error) error {
@@ -18,9 +47,7 @@ func Work[K comparable](ctx context.Context, logger *slog.Logger, q *Queue[K], d
 		if !ok {
 			return nil
 		}
-		// What was begun is finished: an action in its middle is worse than a
-		// slow shutdown.
-		err := do(context.WithoutCancel(ctx), key)
+		err := begun(ctx, func(ctx context.Context) error { return do(ctx, key) })
 		if failures := q.Outcome(key, err != nil); failures > 0 {
 			wait := Backoff(time.Second, failures, 5*time.Minute)
 			if limited := (*holdfast.RateLimitError)(nil); errors.As(err, &limited) {

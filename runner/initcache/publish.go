@@ -1,6 +1,7 @@
 package initcache
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,10 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
 // Names in a root module.
@@ -29,48 +32,98 @@ type Source struct {
 	Owner int    // uid that the engine ran as; its files must be that user's
 	// Mirrors are folders that links among the providers may lead to.
 	Mirrors  []string
-	Unpinned bool // a fetched module has no version: the folder is only good for MaxAge
+	Unpinned bool // a fetched module has no version: another fetch may bring another one
 	Backend  bool // keep the backend's settings, too
 }
 
-// Publish makes a prepared folder of what init left, under final, with key as
-// another name of it.
-func (s *Store) Publish(from Source, key, final string) error {
-	temp, err := os.MkdirTemp(s.opts.Dir, temporary)
-	if err != nil {
-		return err
+// Names are what a prepared folder is found by. Final is the name of the folder,
+// the others lead to it. A folder with modules that are not pinned has a name that
+// their digest is a part of: there can be several, and Key and Final lead to the
+// one that was prepared last.
+type Names struct {
+	Key, Final string // what Open finds it by: before and after init wrote the lock file
+	// KeyOf and FinalOf are the same for OpenOf, which asks for a digest as well.
+	KeyOf, FinalOf string
+	// Former: the modules are of a former fetch. Open does not find the folder.
+	Former bool
+}
+
+var sum = regexp.MustCompile(`^sha256:([0-9a-f]{40})[0-9a-f]{24}$`)
+
+// of is the name of a folder with modules that are not pinned, empty if there is no
+// such digest.
+func of(name string, fetched holdfast.Digest) string {
+	found := sum.FindStringSubmatch(string(fetched))
+	if found == nil {
+		return ""
 	}
-	defer func() { _ = removeAll(temp) }()
+	return name + "-" + found[1]
+}
+
+// Publish makes a prepared folder of what init left. It returns the digest of the
+// modules in it, empty if there are none. What is beyond folders.Workspace is
+// refused with folders.ErrBounds.
+func (s *Store) Publish(ctx context.Context, from Source, names Names) (holdfast.Digest, error) {
+	made, temp, err := s.copy(ctx, from)
+	if temp != "" {
+		defer func() { _ = removeAll(temp) }()
+	}
+	if err != nil {
+		return "", err
+	}
+	if !from.Unpinned || made.Fetched == "" {
+		return made.Fetched, s.name(temp, names.Final, names.Key)
+	}
+	final, also := of(names.FinalOf, made.Fetched), []string{of(names.KeyOf, made.Fetched)}
+	if !names.Former {
+		also = append(also, names.Key, names.Final)
+	}
+	return made.Fetched, s.name(temp, final, also...)
+}
+
+// copy makes a folder without a name.
+func (s *Store) copy(ctx context.Context, from Source) (made manifest, temp string, err error) {
+	made = manifest{PreparedAt: s.opts.Now(), Unpinned: from.Unpinned}
+	if temp, err = os.MkdirTemp(s.opts.Dir, temporary); err != nil {
+		return made, "", err
+	}
 	root, err := os.OpenRoot(from.Root)
 	if err != nil {
-		return err
+		return made, temp, err
 	}
 	defer root.Close()
-	made := manifest{PreparedAt: s.opts.Now(), Unpinned: from.Unpinned}
 	content := filepath.Join(temp, contentDir)
 	if err := os.Mkdir(content, 0o755); err != nil { //nolint:gosec // engines read it
-		return err
+		return made, temp, err
 	}
-	c := copier{from: root, owner: from.Owner}
+	c := copier{ctx: ctx, from: root, owner: from.Owner, left: folders.MaxEntries}
 	for _, name := range []string{Providers, Modules} {
-		if err := c.tree(filepath.Join(dataDir, name), filepath.Join(content, name)); err != nil {
-			return fmt.Errorf("copy %s: %w", name, err)
+		if err := c.tree(filepath.Join(dataDir, name), filepath.Join(content, name), 0); err != nil {
+			return made, temp, fmt.Errorf("copy %s: %w", name, err)
 		}
 	}
 	if err := checkLinks(content, from.Mirrors); err != nil {
-		return err
+		return made, temp, err
 	}
 	if made.Lock, err = c.small(lockFile); err != nil {
-		return err
+		return made, temp, err
 	}
 	if from.Backend {
 		if made.Backend, err = c.small(filepath.Join(dataDir, "terraform.tfstate")); err != nil {
-			return err
+			return made, temp, err
 		}
 	}
 	if made.Fetched, err = digestFetched(filepath.Join(content, Modules)); err != nil {
-		return err
+		return made, temp, err
 	}
+	if made.Each, err = eachModule(filepath.Join(content, Modules)); err != nil {
+		return made, temp, err
+	}
+	return made, temp, made.write(temp, content)
+}
+
+// write completes a folder.
+func (m manifest) write(temp, content string) error {
 	all, err := list(content)
 	if err != nil {
 		return err
@@ -82,27 +135,34 @@ func (s *Store) Publish(from Source, key, final string) error {
 				return err
 			}
 		}
-		made.Files = append(made.Files, e)
+		m.Files = append(m.Files, e)
 	}
-	data, err := json.Marshal(made)
+	if err := m.save(temp); err != nil {
+		return err
+	}
+	return os.Chmod(temp, 0o711) //nolint:gosec // engines may pass through
+}
+
+// save writes the manifest of a folder, in place of a former one.
+func (m manifest) save(dir string) error {
+	data, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(temp, manifestFile), data, 0o400); err != nil {
+	temp := filepath.Join(dir, temporary+manifestFile)
+	_ = os.Remove(temp)
+	if err := os.WriteFile(temp, data, 0o400); err != nil {
 		return err
 	}
-	if err := os.Chmod(temp, 0o711); err != nil { //nolint:gosec // engines may pass through
-		return err
-	}
-	return s.name(temp, key, final)
+	return os.Rename(temp, filepath.Join(dir, manifestFile))
 }
 
-// name gives a complete folder its name.
-func (s *Store) name(temp, key, final string) error {
+// name gives a complete folder its name, and others that lead to it.
+func (s *Store) name(temp, final string, also ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	target := filepath.Join(s.opts.Dir, final)
-	if _, err := s.check(final); err != nil || s.inUse[final] == 0 {
+	if known, err := s.check(final); err != nil || s.inUse[final] == 0 {
 		delete(s.seen, final)
 		if err := removeAll(target); err != nil {
 			return err
@@ -110,26 +170,38 @@ func (s *Store) name(temp, key, final string) error {
 		if err := os.Rename(temp, target); err != nil {
 			return err
 		}
-	} // else another key's init came to the same
-	if key == final {
-		return nil
+	} else if known.Unpinned { // another init came to the same, and now it is new again
+		known.PreparedAt = s.opts.Now()
+		if err := known.save(target); err != nil {
+			return err
+		}
 	}
-	alias := filepath.Join(s.opts.Dir, key)
-	if err := removeAll(alias); err != nil {
-		return err
+	for _, name := range also {
+		if name == final {
+			continue
+		}
+		alias := filepath.Join(s.opts.Dir, name)
+		if err := removeAll(alias); err != nil {
+			return err
+		}
+		if err := os.Symlink(final, alias); err != nil {
+			return err
+		}
 	}
-	return os.Symlink(final, alias)
+	return nil
 }
 
 // copier copies what an engine left: regular files with one name that are its
 // own, folders and links. Nothing that leads out of its folder is opened.
 type copier struct {
+	ctx   context.Context //nolint:containedctx // of one call
 	from  *os.Root
 	owner int
+	left  int // entries that may still come
 }
 
 // tree copies a folder, nothing if there is none. The copy is read-only.
-func (c copier) tree(name, to string) error {
+func (c *copier) tree(name, to string, depth int) error {
 	info, err := c.from.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -139,40 +211,57 @@ func (c copier) tree(name, to string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a folder", name)
 	}
+	if depth > folders.MaxDepth {
+		return fmt.Errorf("folders are nested deeper than %d: %w", folders.MaxDepth, folders.ErrBounds)
+	}
 	dir, err := c.from.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
-	entries, err := dir.ReadDir(-1)
-	_ = dir.Close()
-	if err != nil {
-		return err
-	}
+	defer dir.Close()
 	if err := os.Mkdir(to, 0o755); err != nil { //nolint:gosec // engines read it
 		return err
 	}
-	for _, entry := range entries {
-		below, target := filepath.Join(name, entry.Name()), filepath.Join(to, entry.Name())
-		switch {
-		case entry.IsDir():
-			err = c.tree(below, target)
-		case entry.Type()&fs.ModeSymlink != 0:
-			var link string
-			if link, err = c.from.Readlink(below); err == nil {
-				err = os.Symlink(link, target)
+	for {
+		entries, err := dir.ReadDir(1024)
+		for _, entry := range entries {
+			if err := c.entry(entry, name, to, depth); err != nil {
+				return err
 			}
-		default:
-			err = c.file(below, target)
 		}
-		if err != nil {
+		if errors.Is(err, io.EOF) {
+			return os.Chmod(to, 0o555) //nolint:gosec // engines read it
+		} else if err != nil {
 			return err
 		}
 	}
-	return os.Chmod(to, 0o555) //nolint:gosec // engines read it
+}
+
+// entry copies one entry of a folder.
+func (c *copier) entry(entry fs.DirEntry, name, to string, depth int) error {
+	if c.ctx.Err() != nil {
+		return context.Cause(c.ctx)
+	}
+	if c.left--; c.left < 0 {
+		return fmt.Errorf("more than %d files and folders: %w", folders.MaxEntries, folders.ErrBounds)
+	}
+	below, target := filepath.Join(name, entry.Name()), filepath.Join(to, entry.Name())
+	switch {
+	case entry.IsDir():
+		return c.tree(below, target, depth+1)
+	case entry.Type()&fs.ModeSymlink != 0:
+		link, err := c.from.Readlink(below)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(link, target)
+	default:
+		return c.file(below, target)
+	}
 }
 
 // open opens a file of the engine's own.
-func (c copier) open(name string) (*os.File, fs.FileInfo, error) {
+func (c *copier) open(name string) (*os.File, fs.FileInfo, error) {
 	if info, err := c.from.Lstat(name); err != nil {
 		return nil, nil, err
 	} else if !info.Mode().IsRegular() {
@@ -199,7 +288,7 @@ func (c copier) open(name string) (*os.File, fs.FileInfo, error) {
 	return file, info, nil
 }
 
-func (c copier) file(name, to string) error {
+func (c *copier) file(name, to string) error {
 	from, info, err := c.open(name)
 	if err != nil {
 		return err
@@ -218,7 +307,7 @@ func (c copier) file(name, to string) error {
 }
 
 // small returns a small file, nil if there is none.
-func (c copier) small(name string) ([]byte, error) {
+func (c *copier) small(name string) ([]byte, error) {
 	file, _, err := c.open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -262,43 +351,4 @@ func leadsInto(dir, target string) bool {
 	}
 	rest, err := filepath.Rel(real, target)
 	return err == nil && filepath.IsLocal(rest)
-}
-
-// digestFetched returns the digest of the modules that init fetched, empty if
-// there are none. What version control leaves beside them is not content.
-func digestFetched(dir string) (holdfast.Digest, error) {
-	digest := holdfast.NewDigester("fetched modules")
-	any := false
-	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && name == dir:
-			return nil
-		case err != nil:
-			return err
-		case d.IsDir() && d.Name() == ".git":
-			return fs.SkipDir
-		case d.IsDir() || name == filepath.Join(dir, modulesFile):
-			return nil
-		}
-		path, err := filepath.Rel(dir, name)
-		if err != nil {
-			return err
-		}
-		any = true
-		if d.Type()&fs.ModeSymlink != 0 {
-			target, err := os.Readlink(name)
-			digest.Add(filepath.ToSlash(path), "link", target)
-			return err
-		}
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		digest.Add(filepath.ToSlash(path), "file", string(data))
-		return nil
-	})
-	if err != nil || !any {
-		return "", err
-	}
-	return digest.Digest(), nil
 }

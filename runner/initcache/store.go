@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
 // Names in a folder of the store.
@@ -34,7 +35,7 @@ const (
 type Options struct {
 	Dir    string        // made if it does not exist; nobody else works in it
 	Keep   int           // prepared folders that are kept; zero means 64
-	MaxAge time.Duration // of modules that are not pinned to a version; zero means an hour
+	MaxAge time.Duration // of modules that are not pinned to a version; zero means 5 min
 
 	Logger *slog.Logger     // nil discards
 	Now    func() time.Time // nil means time.Now
@@ -46,6 +47,7 @@ type Options struct {
 //	<key>/content/modules/      as .terraform/modules
 //	<key>/manifest.json         what is in it, with hashes, and the small files
 //	<other key> → <key>         the same, before init wrote the lock file
+//	<key>-<digest>/             one of those with modules that are not pinned
 //
 // It is safe for concurrent use inside one process.
 type Store struct {
@@ -63,7 +65,7 @@ func New(opts Options) (*Store, error) {
 		return nil, errors.New("initcache: no folder")
 	}
 	opts.Keep = cmp.Or(opts.Keep, 64)
-	opts.MaxAge = cmp.Or(opts.MaxAge, time.Hour)
+	opts.MaxAge = cmp.Or(opts.MaxAge, 5*time.Minute)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -83,6 +85,7 @@ type manifest struct {
 	PreparedAt time.Time       `json:"preparedAt"`
 	Unpinned   bool            `json:"unpinned,omitempty"`
 	Fetched    holdfast.Digest `json:"fetched,omitempty"`
+	Each       []Module        `json:"each,omitempty"`
 	Lock       []byte          `json:"lock,omitempty"`
 	Backend    []byte          `json:"backend,omitempty"`
 	Files      []entry         `json:"files"`
@@ -92,6 +95,7 @@ type manifest struct {
 type Folder struct {
 	Dir     string          // with Providers and Modules in it; read-only
 	Fetched holdfast.Digest // of the content of the fetched modules; empty if there are none
+	Each    []Module        // of the fetched modules, by name
 	Lock    []byte          // the lock file that init ended with; nil if there is none
 	Backend []byte          // .terraform/terraform.tfstate; nil if it was not kept
 
@@ -125,8 +129,20 @@ func (s *Store) Lock(ctx context.Context, key string) (unlock func(), err error)
 }
 
 // Open returns the prepared folder of the key, or false if there is none that
-// can be used: what is not what was published is removed.
-func (s *Store) Open(key string) (Folder, bool) {
+// can be used: what is not what was published is removed, and modules that are not
+// pinned are too old after MaxAge.
+func (s *Store) Open(key string) (Folder, bool) { return s.open(key, s.opts.MaxAge) }
+
+// OpenOf returns the prepared folder of Names.KeyOf or FinalOf that has modules of
+// that digest, however old they are.
+func (s *Store) OpenOf(name string, fetched holdfast.Digest) (Folder, bool) {
+	if name = of(name, fetched); name == "" {
+		return Folder{}, false
+	}
+	return s.open(name, 0)
+}
+
+func (s *Store) open(key string, maxAge time.Duration) (Folder, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	dir, err := filepath.EvalSymlinks(filepath.Join(s.opts.Dir, key))
@@ -136,20 +152,20 @@ func (s *Store) Open(key string) (Folder, bool) {
 	}
 	name := filepath.Base(dir)
 	m, err := s.check(name)
-	if err == nil && m.Unpinned && s.opts.Now().Sub(m.PreparedAt) > s.opts.MaxAge && s.inUse[name] == 0 {
-		err = errors.New("its modules are not pinned and old")
-	}
 	if err != nil {
 		s.opts.Logger.Warn("prepared folder is rebuilt", "reason", "Stale", "err", err)
 		s.remove(name)
 		return Folder{}, false
 	}
 	now := s.opts.Now()
+	if m.Unpinned && maxAge > 0 && now.Sub(m.PreparedAt) > maxAge {
+		return Folder{}, false
+	}
 	_ = os.Chtimes(dir, now, now) // for Prune
 	s.inUse[name]++
 	var once sync.Once
 	return Folder{
-		Dir: filepath.Join(dir, contentDir), Fetched: m.Fetched, Lock: m.Lock, Backend: m.Backend,
+		Dir: filepath.Join(dir, contentDir), Fetched: m.Fetched, Each: m.Each, Lock: m.Lock, Backend: m.Backend,
 		release: func() {
 			once.Do(func() {
 				s.mu.Lock()
@@ -231,16 +247,5 @@ func (s *Store) Prune() {
 	}
 }
 
-// removeAll removes dir even if folders in it are read-only.
-func removeAll(dir string) error {
-	if err := os.RemoveAll(dir); err == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			_ = os.Chmod(name, 0o700) //nolint:gosec // a folder of ours that is about to go
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
-}
+// removeAll removes dir, whatever an engine has made of it.
+func removeAll(dir string) error { return folders.Remove(context.Background(), dir) }

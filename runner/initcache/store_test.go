@@ -1,13 +1,22 @@
 package initcache_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 )
 
@@ -40,10 +49,15 @@ func newStore(t *testing.T) (*initcache.Store, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // what is prepared is read-only
+	removable(t, dir)
+	return s, dir
+}
+
+// removable lets the test remove dir: what is prepared is read-only.
+func removable(t *testing.T, dir string) {
+	t.Cleanup(func() {
 		_ = filepath.WalkDir(dir, func(name string, _ os.DirEntry, _ error) error { return os.Chmod(name, 0o700) })
 	})
-	return s, dir
 }
 
 func providerIn(t *testing.T, f initcache.Folder) string {
@@ -60,7 +74,7 @@ func TestPublish(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	from := left(t, "a provider")
-	if err := s.Publish(from, "asked", "final"); err != nil {
+	if _, err := s.Publish(t.Context(), from, initcache.Names{Key: "asked", Final: "final"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(from.Root, ".terraform/modules/m/main.tf"), []byte("# changed later"), 0o600); err != nil {
@@ -87,7 +101,7 @@ func TestPublish(t *testing.T) {
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	s, dir := newStore(t)
-	if err := s.Publish(left(t, "a provider"), "key", "key"); err != nil {
+	if _, err := s.Publish(t.Context(), left(t, "a provider"), initcache.Names{Key: "key", Final: "key"}); err != nil {
 		t.Fatal(err)
 	}
 	f, ok := s.Open("key")
@@ -117,7 +131,7 @@ func TestPoison(t *testing.T) {
 		}
 	})
 	t.Run("in an agent that starts", func(t *testing.T) {
-		if err := s.Publish(left(t, "a provider"), "key", "key"); err != nil {
+		if _, err := s.Publish(t.Context(), left(t, "a provider"), initcache.Names{Key: "key", Final: "key"}); err != nil {
 			t.Fatal(err)
 		}
 		poison()
@@ -135,7 +149,7 @@ func TestPoison(t *testing.T) {
 func TestTouchedIsHashed(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
-	if err := s.Publish(left(t, "a provider"), "key", "key"); err != nil {
+	if _, err := s.Publish(t.Context(), left(t, "a provider"), initcache.Names{Key: "key", Final: "key"}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -181,6 +195,12 @@ func TestPublishTrustsNobody(t *testing.T) {
 			},
 			want: "not a folder",
 		},
+		"folders nested without end": {
+			change: func(data string) error {
+				return os.MkdirAll(filepath.Join(data, "modules", strings.Repeat("d/", 201)), 0o700)
+			},
+			want: "nested deeper than 200",
+		},
 		"a lock file as a link": {
 			change: func(data string) error {
 				lock := filepath.Join(filepath.Dir(data), ".terraform.lock.hcl")
@@ -200,7 +220,7 @@ func TestPublishTrustsNobody(t *testing.T) {
 			if err := c.change(filepath.Join(from.Root, ".terraform")); err != nil {
 				t.Fatal(err)
 			}
-			err := s.Publish(from, "key", "key")
+			_, err := s.Publish(t.Context(), from, initcache.Names{Key: "key", Final: "key"})
 			switch {
 			case c.want == "" && err != nil:
 				t.Error(err)
@@ -217,7 +237,7 @@ func TestPublishTrustsNobody(t *testing.T) {
 	from := left(t, "a provider")
 	from.Owner++
 	s, _ := newStore(t)
-	if err := s.Publish(from, "key", "key"); err == nil {
+	if _, err := s.Publish(t.Context(), from, initcache.Names{Key: "key", Final: "key"}); err == nil {
 		t.Error("files of another user were copied")
 	}
 }
@@ -237,7 +257,7 @@ func TestMirrorChanges(t *testing.T) {
 	if err := os.Symlink(mirror, filepath.Join(from.Root, ".terraform/providers/link")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Publish(from, "key", "key"); err != nil {
+	if _, err := s.Publish(t.Context(), from, initcache.Names{Key: "key", Final: "key"}); err != nil {
 		t.Fatal(err)
 	}
 	if f, ok := s.Open("key"); !ok {
@@ -250,5 +270,123 @@ func TestMirrorChanges(t *testing.T) {
 	}
 	if _, ok := s.Open("key"); ok {
 		t.Error("a folder whose mirror has changed is used")
+	}
+}
+
+// TestModulesThatMove: each content that was fetched has a folder of its own, the
+// newest is found without asking for one, for a while, and a former fetch only by
+// its digest.
+func TestModulesThatMove(t *testing.T) {
+	t.Parallel()
+	var now atomic.Int64
+	dir := t.TempDir()
+	removable(t, dir)
+	s, err := initcache.New(initcache.Options{Dir: dir, MaxAge: time.Minute, Now: func() time.Time { return time.Unix(now.Load(), 0) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := initcache.Names{Key: "k", Final: "f", KeyOf: "ko", FinalOf: "fo"}
+	publish := func(code string, names initcache.Names) holdfast.Digest {
+		from := left(t, "a provider")
+		from.Unpinned = true
+		if err := os.WriteFile(filepath.Join(from.Root, ".terraform/modules/m/main.tf"), []byte(code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fetched, err := s.Publish(t.Context(), from, names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fetched
+	}
+	code := func(f initcache.Folder, ok bool) string {
+		if !ok {
+			return "nothing"
+		}
+		defer f.Release()
+		data, _ := os.ReadFile(filepath.Join(f.Dir, initcache.Modules, "m", "main.tf"))
+		return string(data)
+	}
+	first := publish("first", names)
+	held, _ := s.OpenOf("fo", first)
+	defer held.Release()
+	second := publish("second", names)
+	former := names
+	former.Former = true
+	third := publish("third", former)
+	for name, want := range map[string]string{"k": "second", "f": "second", "ko": "nothing"} {
+		if got := code(s.Open(name)); got != want {
+			t.Errorf("Open(%s) finds %s, want %s", name, got, want)
+		}
+	}
+	for digest, want := range map[holdfast.Digest]string{
+		first: "first", second: "second", third: "third", "": "nothing", "sha256:../k": "nothing",
+		"sha256:" + holdfast.Digest(strings.Repeat("0", 64)): "nothing",
+	} {
+		for _, name := range []string{"ko", "fo"} {
+			if got := code(s.OpenOf(name, digest)); got != want {
+				t.Errorf("OpenOf(%s, %s) finds %s, want %s", name, digest, got, want)
+			}
+		}
+	}
+	now.Add(120)
+	if got := code(s.Open("k")); got != "nothing" {
+		t.Errorf("after a while Open finds %s", got)
+	}
+	if got := code(s.OpenOf("fo", second)); got != "second" {
+		t.Errorf("after a while OpenOf finds %s", got)
+	}
+	publish("first", names) // it is back, and somebody still uses the folder
+	if got := code(s.Open("k")); got != "first" {
+		t.Errorf("what came back is not found, but %s", got)
+	}
+}
+
+// TestPackModules: what is packed is all that makes the digest, and the engine's
+// list; the bytes depend on nothing else.
+func TestPackModules(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	from := left(t, "a provider")
+	for name, content := range map[string]string{".git/HEAD": "ref: refs/heads/main", "sub/.terraform/x.tf": "# x", "run.sh": "#!/bin/sh"} {
+		file := filepath.Join(from.Root, ".terraform/modules/m", name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("main.tf", filepath.Join(from.Root, ".terraform/modules/m/link.tf")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Publish(t.Context(), from, initcache.Names{Key: "key", Final: "key"}); err != nil {
+		t.Fatal(err)
+	}
+	f, _ := s.Open("key")
+	defer f.Release()
+	var packed, again bytes.Buffer
+	if err := errors.Join(f.PackModules(&packed), f.PackModules(&again)); err != nil || !bytes.Equal(packed.Bytes(), again.Bytes()) {
+		t.Errorf("packed twice it differs, or %v", err)
+	}
+	zr, err := gzip.NewReader(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for tr := tar.NewReader(zr); ; {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%s %o %s", h.Name, h.Mode, h.Linkname))
+	}
+	want := []string{"m/link.tf 777 main.tf", "m/main.tf 755 ", "m/run.sh 755 ", "m/sub/.terraform/x.tf 755 ", "modules.json 755 "}
+	if !slices.Equal(got, want) {
+		t.Errorf("packed are %q, want %q", got, want)
+	}
+	if len(f.Each) != 1 || f.Each[0].Name != "m" || f.Each[0].Content == "" {
+		t.Errorf("the modules are %+v", f.Each)
 	}
 }

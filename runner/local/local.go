@@ -50,6 +50,11 @@ type Options struct {
 	// Env is added to the agent's environment, which is else only PATH, HOME
 	// and TMPDIR: nothing of this process's is inherited.
 	Env map[string]string
+	// Signs counts what the server has heard of the agent. One of which nothing new is
+	// heard for Silence, and that does not show in its folder that it lives either, is
+	// replaced. Nil: only stopped agents are.
+	Signs   func() uint64
+	Silence time.Duration // zero means a minute
 	// Input is what the agent finds on its standard input at each start: a
 	// secret that the code in a plan, which runs as the same user, must find
 	// neither in a file nor in an environment. Empty means nothing.
@@ -86,6 +91,9 @@ func Start(ctx context.Context, opts Options) (*Process, error) {
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Silence == 0 {
+		opts.Silence = time.Minute
 	}
 	who, err := lookUp(opts.User)
 	if err != nil {
@@ -210,6 +218,7 @@ func (p *Process) watch(ctx context.Context) bool {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	var held stopped
+	var still hung
 	for {
 		_, exited := p.agent()
 		select {
@@ -222,6 +231,7 @@ func (p *Process) watch(ctx context.Context) bool {
 		case <-tick.C:
 			p.rotate()
 			p.mind(ctx, &held)
+			p.ping(ctx, &still)
 			if exited == nil && !p.lives() {
 				return true
 			}

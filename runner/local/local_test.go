@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -41,6 +42,9 @@ func TestAgentProcess(t *testing.T) {
 	if secret := os.Getenv("HOLDFAST_TEST_READ"); secret != "" {
 		_, err := os.ReadFile(secret)
 		fmt.Println("denied", errors.Is(err, os.ErrPermission))
+	}
+	if path := os.Getenv("HOLDFAST_TEST_HANG"); path != "" {
+		hangOnce(t, dir, path)
 	}
 	if stubborn := os.Getenv("HOLDFAST_TEST_STUBBORN"); stubborn != "" {
 		signal.Ignore(syscall.SIGTERM)
@@ -215,6 +219,100 @@ func TestStoppedAgentIsReplaced(t *testing.T) {
 		t.Errorf("it was not continued first:\n%s", text)
 	}
 	stop(t, p)
+}
+
+// hangOnce holds the lock of the folder and does nothing more, in the process that
+// makes the file at path.
+func hangOnce(t *testing.T, dir, path string) {
+	mark, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return
+	}
+	mark.Close()
+	lock, err := os.OpenFile(filepath.Join(dir, runner.AgentLockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(lock, "%d\n", os.Getpid())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {}
+}
+
+// TestHangingAgentIsReplaced: it lives, and gives no sign of it, neither to the server
+// nor in its folder. Also if it was adopted.
+func TestHangingAgentIsReplaced(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	dir := filepath.Join(base, "agent")
+	opts, log := options(dir), &lines{}
+	opts.Env["HOLDFAST_TEST_HANG"] = filepath.Join(base, "hung")
+	opts.Silence, opts.Logger = 3*time.Second, slog.New(slog.NewTextHandler(log, nil))
+	var polls, signs atomic.Uint64
+	var inFolder atomic.Bool
+	opts.Signs = func() uint64 { // asked at each poll
+		if inFolder.Load() {
+			at := time.Unix(int64(polls.Load()), 0)
+			_ = os.Chtimes(filepath.Join(dir, runner.AgentLockFile), at, at)
+			polls.Add(1)
+			return signs.Load()
+		}
+		polls.Add(1)
+		return signs.Add(1)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	first, err := local.Start(ctx, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := holder(t, dir, 0)
+	polled := func(n uint64) {
+		t.Helper()
+		before := polls.Load()
+		until(t, "the agent was looked at", func() bool { return polls.Load() > before+n })
+		if first.PID() != pid {
+			t.Fatalf("an agent that gives signs of life was replaced:\n%s", log)
+		}
+	}
+	polled(5)
+	inFolder.Store(true)
+	polled(5)
+	leave() // the server ends; the next one adopts its agent
+	opts.Signs = func() uint64 { return 0 }
+	p, err := local.Start(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.PID() != pid {
+		t.Fatalf("agent %d, want %d", p.PID(), pid)
+	}
+	holder(t, dir, pid)
+	if !strings.Contains(log.String(), "does nothing any more and is replaced") {
+		t.Errorf("it was replaced without a word:\n%s", log)
+	}
+	// The next one is well, and shows it.
+	alive := func() time.Time {
+		info, err := os.Stat(filepath.Join(dir, runner.AgentLockFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.ModTime()
+	}
+	before := alive()
+	until(t, "the agent shows that it lives", func() bool { return alive().After(before.Add(time.Second)) })
+	stop(t, p)
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited too long until %s", what)
+		}
+	}
 }
 
 // lines keeps what is logged.

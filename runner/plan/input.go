@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,9 +18,18 @@ type Input struct {
 	LockFile  holdfast.Digest   `json:"lockFile,omitempty"`
 	Providers map[string]string `json:"providers,omitempty"` // version by source address, from the lock file
 	Modules   holdfast.Digest   `json:"modules,omitempty"`   // content of the modules that init fetched
+	// Fetched are the modules that init fetched, by name, for words only. A module's
+	// name is that of its call, after those that call it: net, or net.subnets.
+	Fetched map[string]Module `json:"fetched,omitempty"`
 	// Secrets are keyed hashes of the secret variables, for words only: InputDigest
-	// does not have them, as what they change is in the plan.
+	// does not have them, as what they change is in the plan document.
 	Secrets map[string]string `json:"secrets,omitempty"`
+}
+
+// Module is a module that init fetched.
+type Module struct {
+	Version string          `json:"version,omitempty"` // of a registry
+	Content holdfast.Digest `json:"content"`
 }
 
 // ChangesSince returns in words how the input differs from a former one.
@@ -41,10 +51,44 @@ func (now Input) ChangesSince(then Input) []string {
 		words = append(words, providerChanges(now.Providers, then.Providers)...)
 	}
 	if now.Modules != then.Modules {
-		words = append(words, "a module that init fetches has other content than before: is its version pinned?")
+		words = append(words, ModuleChanges(now.Fetched, then.Fetched)...)
 	}
 	return append(words, now.SecretChanges(then)...)
 }
+
+// ModuleChanges says in words how fetched modules differ from those of a former
+// input that had other ones.
+func ModuleChanges(now, then map[string]Module) []string {
+	var words []string
+	if len(then) == 0 && len(now) > 0 { // it did not note them
+		now = nil
+	}
+	all := maps.Clone(then)
+	if all == nil {
+		all = map[string]Module{}
+	}
+	maps.Copy(all, now)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		is, here := now[name]
+		was, there := then[name]
+		switch {
+		case !there:
+			words = append(words, fmt.Sprintf("module %s is new", name))
+		case !here:
+			words = append(words, fmt.Sprintf("module %s is gone", name))
+		case is.Version != was.Version:
+			words = append(words, fmt.Sprintf("module %s is %s, it was %s", name, orNone(is.Version), orNone(was.Version)))
+		case is.Content != was.Content:
+			words = append(words, fmt.Sprintf("module %s has other content than it had, as its source is not pinned to a version or a commit", name))
+		}
+	}
+	if len(words) == 0 {
+		words = append(words, "a module that init fetches has other content than before: is its version pinned?")
+	}
+	return words
+}
+
+func orNone(version string) string { return cmp.Or(version, "of no version") }
 
 func providerChanges(now, then map[string]string) []string {
 	var words []string

@@ -26,6 +26,23 @@ type Options struct {
 	Redactor *redact.Redactor
 	// Text is the engine's own rendering of the plan; warnings are taken from it.
 	Text string
+	// Code returns code of a module that is not in the engine's JSON: of the root
+	// module without a path, else of where the calls with those names lead; false
+	// if it is not known. Nil: none is.
+	Code func(module []string) (ModuleCode, bool)
+	// Secrets are keyed hashes of the secret variables, by name.
+	Secrets map[string]string
+	// Unshown are changes of the state that an apply would write, and that the
+	// engine's JSON does not have: they are in the document.
+	Unshown []Unshown
+}
+
+// Unshown is a change of the state besides the engine's changes: an object that
+// is gone in the world and leaves the state, or one that is another object now.
+type Unshown struct {
+	Address, Deposed, Type, Provider string
+	Gone                             bool
+	WasID, ID                        string
 }
 
 // Result is what a plan says.
@@ -64,13 +81,18 @@ func Read(r io.ReadSeeker, o Options) (Result, error) {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return Result{}, fmt.Errorf("parse plan: %w", err)
 	}
-	second := reading{options: o, result: Result{
+	second := reading{options: o, given: first.code.trace(o.Code), result: Result{
 		Document:  holdfast.PlanDocument{Version: holdfast.PlanDocumentVersion},
 		Info:      holdfast.PlanInfo{Text: o.Redactor.String(o.Text)},
 		Resources: first.resources.Sorted(), Outputs: first.outputs,
 	}}
-	if err := second.read(newStream(r)); err != nil {
+	if err := second.readAll(newStream(r)); err != nil {
 		return Result{}, fmt.Errorf("parse plan: %w", readError(err))
+	}
+	for _, u := range o.Unshown {
+		if err := second.unshown(u); err != nil {
+			return Result{}, fmt.Errorf("parse plan: %s: %w", o.Redactor.Known(u.Address), err)
+		}
 	}
 	return second.end()
 }
@@ -88,12 +110,16 @@ func readError(err error) error {
 // reading is the second look at a plan, in which the document is made.
 type reading struct {
 	options Options
+	given   given
+	read    map[string]bool // addresses of data sources in the document
 	result  Result
 }
 
-func (p *reading) read(s stream) error {
+func (p *reading) readAll(s stream) error {
 	return s.object(func(key string) error {
 		switch key {
+		case "prior_state":
+			return p.readState(s)
 		case "resource_changes":
 			return s.list(func() error { return p.resource(s, &p.result.Document.Resources, false) })
 		case "resource_drift":
@@ -112,8 +138,15 @@ func (p *reading) resource(s stream, into *[]holdfast.PlanResource, drift bool) 
 	if err := s.value(&rc); err != nil {
 		return err
 	}
-	if rc == nil || rc.Change == nil || rc.Mode == tfjson.DataResourceMode {
+	if rc == nil || rc.Change == nil {
 		return nil
+	}
+	if rc.Mode == tfjson.DataResourceMode {
+		after, _ := rc.Change.After.(map[string]any)
+		if drift || after == nil && rc.Change.AfterUnknown == nil {
+			return nil
+		}
+		return p.dataRead(rc.Address, after, marks{rc.Change.AfterSensitive}, rc.Change.AfterUnknown)
 	}
 	actions, err := actionsOf(rc.Change.Actions)
 	if err != nil {
@@ -217,7 +250,13 @@ func (p *reading) output(s stream, name string) error {
 
 // end sorts and checks what was read.
 func (p *reading) end() (Result, error) {
+	if err := p.readSecrets(); err != nil {
+		return Result{}, fmt.Errorf("parse plan: %w", err)
+	}
 	result := p.result
+	if len(result.Document.Resources)+len(result.Document.Outputs) == 0 {
+		result.Document.Reads = nil // nothing is done with it
+	}
 	result.Document.Sort()
 	slices.SortFunc(result.Info.Drift, func(a, b holdfast.PlanResource) int {
 		return cmp.Or(strings.Compare(a.Address, b.Address), strings.Compare(a.Deposed, b.Deposed))

@@ -27,6 +27,7 @@ type survey struct {
 	errored   bool
 	variables map[string]any  // given values, by name
 	sensitive map[string]bool // variables that the configuration marks
+	code      code
 }
 
 func (v *survey) read(s stream) error {
@@ -193,7 +194,7 @@ func (v *survey) output(s stream, name string, prior bool) error {
 
 func (v *survey) module(s stream, prior bool, depth int) error {
 	if depth > maxModules {
-		return fmt.Errorf("modules are nested deeper than %d", maxModules)
+		return errModules
 	}
 	return s.object(func(key string) error {
 		switch key {
@@ -238,15 +239,23 @@ func (v *survey) variable(s stream) error {
 	})
 }
 
-// configuration reads which variables of the root module are sensitive, and
-// their defaults.
+// configuration reads which variables of the root module are sensitive, their
+// defaults, and what the code refers to.
 func (v *survey) configuration(s stream) error {
 	return s.object(func(key string) error {
-		if key != "root_module" {
+		switch key {
+		case "provider_config":
+			return s.object(func(string) error { return v.code.provider(s) })
+		case "root_module":
+			v.code.root = &codeModule{}
+		default:
 			return s.skip()
 		}
 		return s.object(func(key string) error {
 			if key != "variables" {
+				if ok, err := v.code.root.read(s, key, 0); ok || err != nil {
+					return err
+				}
 				return s.skip()
 			}
 			return s.object(func(name string) error {

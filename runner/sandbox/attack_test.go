@@ -269,7 +269,7 @@ func readOnly(t *testing.T, l *lab, verb string) (c sandbox.Command, file string
 		t.Fatal(err)
 	}
 	if l.Mode() != users { // it has only the permissions of the file
-		if err := l.Give(dir, l.slot); err != nil {
+		if err := l.Give(t.Context(), dir, l.slot); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -79,6 +79,8 @@ func init() {
 		"deaf":        deaf,
 		"terminal":    func([]string) int { _, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); return verdict(err) },
 		"agent":       agent,
+		"machine":     machine,
+		"connect":     connect,
 	}
 }
 

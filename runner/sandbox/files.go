@@ -1,13 +1,15 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
 // errNotRegular is of a file that is something else than a regular file.
@@ -16,35 +18,16 @@ var errNotRegular = errors.New("not a regular file")
 // Give makes slot the owner of dir and everything below it, before an engine
 // starts there; where the mode has no user for a slot it does nothing. No
 // process of the slot may be alive. A file with a second name is refused: the
-// other name can be somebody else's.
-func (s *Starter) Give(dir string, slot Slot) error {
+// other name can be somebody else's. So is what is beyond folders.Workspace, with
+// folders.ErrBounds.
+func (s *Starter) Give(ctx context.Context, dir string, slot Slot) error {
 	if !s.Mode().OwnUser() {
 		return nil
 	}
 	if slot.UID <= 0 || slot.GID <= 0 {
 		return fmt.Errorf("give %s: mode %s needs a user of the slot", dir, s.Mode())
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return fmt.Errorf("give %s: %w", dir, err)
-	}
-	defer root.Close()
-	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.Type().IsRegular() {
-			info, err := root.Lstat(name)
-			if err != nil {
-				return err
-			}
-			if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 {
-				return fmt.Errorf("%s has another name", name)
-			}
-		}
-		return root.Lchown(name, slot.UID, slot.GID)
-	})
-	if err != nil {
+	if err := folders.Chown(ctx, dir, slot.UID, slot.GID, folders.Workspace()); err != nil {
 		return fmt.Errorf("give %s to user %d: %w", dir, slot.UID, err)
 	}
 	return nil

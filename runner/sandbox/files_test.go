@@ -130,7 +130,7 @@ func TestGive(t *testing.T) {
 			); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.Give(l.dir, l.slot); err != nil {
+			if err := l.Give(t.Context(), l.dir, l.slot); err != nil {
 				t.Fatal(err)
 			}
 			for path, want := range map[string]int{outside: 0, l.dir: l.slot.UID, l.dir + "/a/b/file": l.slot.UID, l.dir + "/a/link": l.slot.UID} {
@@ -142,10 +142,10 @@ func TestGive(t *testing.T) {
 			if err := os.Link(outside, filepath.Join(l.dir, "second")); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.Give(l.dir, l.slot); err == nil || !strings.Contains(err.Error(), "second has another name") {
+			if err := l.Give(t.Context(), l.dir, l.slot); err == nil || !strings.Contains(err.Error(), "second has another name") {
 				t.Errorf("got %v", err)
 			}
-			if err := l.Give(l.dir, sandbox.Slot{}); err == nil {
+			if err := l.Give(t.Context(), l.dir, sandbox.Slot{}); err == nil {
 				t.Error("a workspace is given to the agent as a slot")
 			}
 		})

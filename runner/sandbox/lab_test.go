@@ -75,7 +75,7 @@ func labOf(t *testing.T, s *sandbox.Starter, engine string) *lab {
 		t.Fatal(err)
 	}
 	l.lock = filepath.Join(l.at, "lock")
-	if err := s.Give(l.dir, l.slot); err != nil {
+	if err := s.Give(t.Context(), l.dir, l.slot); err != nil {
 		t.Fatal(err)
 	}
 	return l

@@ -11,11 +11,11 @@ import (
 var (
 	memoryWords = [][]byte{
 		[]byte("out of memory"), []byte("cannot allocate memory"), []byte("Cannot allocate memory"),
-		[]byte("MemoryError"), []byte("JavaScript heap out of memory"),
+		[]byte("Out of memory"), []byte("memory exhausted"), []byte("MemoryError"), []byte("std::bad_alloc"),
 	}
 	processWords = [][]byte{
 		[]byte("resource temporarily unavailable"), []byte("Resource temporarily unavailable"),
-		[]byte("failed to create new OS thread"),
+		[]byte("failed to create new OS thread"), []byte("Cannot fork"), []byte("cannot fork"),
 	}
 )
 

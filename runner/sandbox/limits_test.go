@@ -23,6 +23,9 @@ func TestListener(t *testing.T) {
 		"it ended well":       {said: []string{"out of memory"}, limits: Limits{Memory: 1}},
 		"there is no limit":   {said: []string{"out of memory"}, code: 1, limits: Limits{Processes: 1}},
 		"processes":           {said: []string{"fork: Resource temporarily unavailable"}, code: 1, limits: Limits{Processes: 1}, want: Exit{OutOfProcesses: Probably}},
+		"coreutils":           {said: []string{"tail: memory exhausted\n"}, code: 1, limits: Limits{Memory: 1}, want: Exit{OutOfMemory: Probably}},
+		"perl":                {said: []string{"Out of memory in perl:sv"}, code: 1, limits: Limits{Memory: 1}, want: Exit{OutOfMemory: Probably}},
+		"a shell":             {said: []string{"sh: 1: Cannot fork\n"}, code: 2, limits: Limits{Processes: 1}, want: Exit{OutOfProcesses: Probably}},
 		"not next to another": {said: []string{"out of ", long, "memory"}, code: 1, limits: Limits{Memory: 1}},
 	} {
 		var l listener

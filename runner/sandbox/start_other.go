@@ -36,6 +36,9 @@ func Probe(_ context.Context, o Options) (*Starter, error) {
 // Mode returns ModeNone.
 func (s *Starter) Mode() Mode { return ModeNone }
 
+// Counted says that nothing counts what a start uses.
+func (s *Starter) Counted() error { return errors.New("only Linux has control groups") }
+
 // Refused returns nothing: there is no stronger mode.
 func (s *Starter) Refused() []Refusal { return nil }
 

@@ -16,7 +16,13 @@ import (
 // start is another sandbox, and the plan is taken out in between.
 func TestStartTerraform(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts an engine")
+	}
 	engine, err := exec.LookPath("terraform")
+	if err != nil {
+		engine, err = exec.LookPath("tofu")
+	}
 	if err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
@@ -40,7 +46,7 @@ func TestStartTerraform(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(l.dir, "tmp"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.Give(l.dir, l.slot); err != nil {
+			if err := l.Give(t.Context(), l.dir, l.slot); err != nil {
 				t.Fatal(err)
 			}
 			plan := filepath.Join(openDir(t), "plan")

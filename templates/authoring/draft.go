@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // Files and folders of a template.
@@ -41,7 +42,7 @@ type Draft struct {
 type Example struct {
 	File string // in the tree
 	Text []byte
-	Doc  templates.Document
+	Doc  document.Document
 	Root *templates.Root
 }
 
@@ -109,7 +110,7 @@ func (v draftVersions) Version(_ context.Context, name, version string) (templat
 }
 
 // Resolve makes the root module of a cluster that is made from the draft.
-func (d *Draft) Resolve(ctx context.Context, doc templates.Document) (*templates.Root, holdfast.Faults, error) {
+func (d *Draft) Resolve(ctx context.Context, doc document.Document) (*templates.Root, holdfast.Faults, error) {
 	return d.resolver.Resolve(ctx, d.tree, doc)
 }
 
@@ -143,7 +144,7 @@ func (d *Draft) readExamples(ctx context.Context) (holdfast.Faults, error) {
 			faults = append(faults, holdfast.Fault{File: file, Message: err.Error()})
 			continue
 		}
-		docs, found := templates.ParseClusters(file, text)
+		docs, found := document.ParseClusters(file, text)
 		faults = append(faults, found...)
 		if len(docs) == 0 && len(found) == 0 {
 			faults = append(faults, holdfast.Fault{
@@ -189,7 +190,7 @@ func (d *Draft) readSuites(context.Context) (holdfast.Faults, error) {
 
 // ResolveAs makes the root module that a cluster would have if it were made from
 // the draft, whatever its document says of a template.
-func (d *Draft) ResolveAs(ctx context.Context, doc templates.Document) (*templates.Root, holdfast.Faults, error) {
+func (d *Draft) ResolveAs(ctx context.Context, doc document.Document) (*templates.Root, holdfast.Faults, error) {
 	version := d.Blueprint.Version
 	if version == "" {
 		version = "0.0.0"

@@ -15,8 +15,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"gopkg.in/yaml.v3"
 
-	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
+	"github.com/holdfast-dev/holdfast/templates/decode"
+	"github.com/holdfast-dev/holdfast/templates/diff"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 func editorSchema(t testing.TB, drafts ...*authoring.Draft) (map[string]any, *jsonschema.Schema) {
@@ -73,6 +75,7 @@ func mappings() map[string]string {
 		"spec.apply":           spec("apply: {KEYS}"),
 		"spec.apply.windows.0": spec("apply: {windows: [{KEYS}]}"),
 		"spec.deletion":        spec("deletion: {KEYS}"),
+		"spec.limits":          spec("limits: {KEYS}"),
 	}
 }
 
@@ -87,8 +90,8 @@ var (
 
 // unknown returns the keys that Holdfast does not know in a document, with what
 // it says that there are.
-func unknown(document string) map[string]string {
-	_, faults := templates.ParseClusters("c.yaml", []byte(document))
+func unknown(text string) map[string]string {
+	_, faults := document.ParseClusters("c.yaml", []byte(text))
 	out := map[string]string{}
 	for _, f := range faults {
 		if m := unknownKey.FindStringSubmatch(f.Message); m != nil {
@@ -180,7 +183,7 @@ func TestEditorSchemaTakesExamples(t *testing.T) {
 	for _, dir := range []string{"demo", "fleet", "module"} {
 		tree := diskTree(t, "../../examples/"+dir)
 		for name, file := range tree.MapFS {
-			if !templates.IsCluster(name, file.Data) || path.Base(name) == "template.yaml" {
+			if !decode.IsCluster(name, file.Data) || path.Base(name) == "template.yaml" {
 				continue
 			}
 			checked++
@@ -286,7 +289,7 @@ func TestEditorSchemaOfTemplates(t *testing.T) {
 			t.Errorf("%s: %v, want valid %v\n%s", name, err, tc.valid, text)
 		}
 		// Where the editor is content or not, Holdfast is, too.
-		docs, faults := templates.ParseClusters("c.yaml", []byte(text))
+		docs, faults := document.ParseClusters("c.yaml", []byte(text))
 		if len(faults) == 0 && strings.Contains(tc.spec, "rich") && !strings.Contains(tc.spec, "enrich") {
 			_, found, err := rich.ResolveAs(t.Context(), docs[0])
 			if err != nil {
@@ -304,7 +307,7 @@ func TestEditorSchemaOfTemplates(t *testing.T) {
 func TestEditorSchemaIsStable(t *testing.T) {
 	t.Parallel()
 	d := open(t, diskTree(t, "../library/kubernetes"), ".")
-	if changes := templates.Diff(d.Blueprint, d.Blueprint); len(changes) > 0 {
+	if changes := diff.Templates(d.Blueprint, d.Blueprint); len(changes) > 0 {
 		t.Errorf("the library differs from itself: %v", changes)
 	}
 	first, err := authoring.EditorSchema([]*authoring.Draft{d})

@@ -15,15 +15,16 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // Engine asks the engine about a root module. What it answers with wraps
 // ErrNotAtHand if there is no engine here, or no provider.
 type Engine interface {
 	// Validate returns what the engine says is wrong, nil if nothing is.
-	Validate(ctx context.Context, doc templates.Document, root *templates.Root) error
+	Validate(ctx context.Context, doc document.Document, root *templates.Root) error
 	// Plan returns what would be done from nothing.
-	Plan(ctx context.Context, doc templates.Document, root *templates.Root) (holdfast.Counts, error)
+	Plan(ctx context.Context, doc document.Document, root *templates.Root) (holdfast.Counts, error)
 }
 
 // ErrNotAtHand is the answer of an Engine that cannot be asked on this machine.

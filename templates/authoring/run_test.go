@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // withCases is the template that New makes, with other test cases.
@@ -163,11 +164,11 @@ type answeringEngine struct {
 	err    error
 }
 
-func (e answeringEngine) Validate(context.Context, templates.Document, *templates.Root) error {
+func (e answeringEngine) Validate(context.Context, document.Document, *templates.Root) error {
 	return e.err
 }
 
-func (e answeringEngine) Plan(context.Context, templates.Document, *templates.Root) (holdfast.Counts, error) {
+func (e answeringEngine) Plan(context.Context, document.Document, *templates.Root) (holdfast.Counts, error) {
 	return e.counts, e.err
 }
 

@@ -8,16 +8,17 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // countingEngine answers for root modules of the beginning that Holdfast makes.
 type countingEngine struct{}
 
-func (countingEngine) Validate(context.Context, templates.Document, *templates.Root) error {
+func (countingEngine) Validate(context.Context, document.Document, *templates.Root) error {
 	return nil
 }
 
-func (countingEngine) Plan(_ context.Context, _ templates.Document, root *templates.Root) (holdfast.Counts, error) {
+func (countingEngine) Plan(_ context.Context, _ document.Document, root *templates.Root) (holdfast.Counts, error) {
 	nodes := 3
 	if root.Variables["node_count"] == int64(1) {
 		nodes = 1

@@ -13,7 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // Suite is a file of test cases.
@@ -33,7 +33,7 @@ type Case struct {
 	Golden string        // folder with the root module's files, in the tree; empty: it is not compared
 	Plan   *ExpectedPlan // nil: no engine is asked
 
-	doc     templates.Document
+	doc     document.Document
 	faults  holdfast.Faults // of the document by itself
 	text    *yaml.Node      // the document that was made of the case
 	written *yaml.Node      // the case's cluster, where it is written
@@ -268,7 +268,7 @@ func (s *suiteReader) document(c *Case, label string) {
 		return
 	}
 	root, fault := parse(s.file, data)
-	docs, faults := templates.ParseClusters(s.file, data)
+	docs, faults := document.ParseClusters(s.file, data)
 	if fault != nil || len(docs) != 1 {
 		s.add(c.written, label+".cluster does not make a cluster", "")
 		return

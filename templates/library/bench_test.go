@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // BenchmarkResolve makes the root modules of a thousand clusters, the template
@@ -17,9 +18,9 @@ func BenchmarkResolve(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	docs := make([]templates.Document, 1000)
+	docs := make([]document.Document, 1000)
 	for i := range docs {
-		parsed, faults := templates.ParseClusters("examples/x.yaml", []byte(strings.Replace(string(text), "prod-aws", fmt.Sprintf("prod-%d", i), 1)))
+		parsed, faults := document.ParseClusters("examples/x.yaml", []byte(strings.Replace(string(text), "prod-aws", fmt.Sprintf("prod-%d", i), 1)))
 		if len(faults) > 0 {
 			b.Fatal(faults)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 var update = flag.Bool("update", false, "write golden files and REFERENCE.md")
@@ -51,7 +52,7 @@ func (e engine) run(root *templates.Root, args ...string) (string, error) {
 }
 
 // Validate implements authoring.Engine.
-func (e engine) Validate(_ context.Context, _ templates.Document, root *templates.Root) error {
+func (e engine) Validate(_ context.Context, _ document.Document, root *templates.Root) error {
 	if out, err := e.run(root, "validate", "-no-color"); err != nil {
 		return fmt.Errorf("validate: %w\n%s", err, out)
 	}
@@ -59,7 +60,7 @@ func (e engine) Validate(_ context.Context, _ templates.Document, root *template
 }
 
 // Plan implements authoring.Engine.
-func (e engine) Plan(_ context.Context, _ templates.Document, root *templates.Root) (holdfast.Counts, error) {
+func (e engine) Plan(_ context.Context, _ document.Document, root *templates.Root) (holdfast.Counts, error) {
 	out, err := e.run(root, "plan", "-input=false", "-no-color", "-out=plan")
 	if err != nil {
 		return holdfast.Counts{}, fmt.Errorf("plan: %w\n%s", err, out)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // standIns makes a mirror of providers that are none: each has the schemas of
@@ -97,7 +97,7 @@ func TestCloudExamplesAreApplied(t *testing.T) {
 }
 
 // standInEnv is what the stand-ins need of the environment.
-func standInEnv(t *testing.T, doc templates.Document) []string {
+func standInEnv(t *testing.T, doc document.Document) []string {
 	t.Helper()
 	schemas, err := filepath.Abs("testdata/schemas")
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/tfschema"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // inMemory is the folder of the template in memory, to be changed.
@@ -88,7 +89,7 @@ func complaints(t *testing.T, tree holdfast.Tree, example string, known tfschema
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs, faults := templates.ParseClusters(file, data)
+	docs, faults := document.ParseClusters(file, data)
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}

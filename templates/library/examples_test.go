@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/tfschema"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // diskTree is a folder as a tree. Its hashes are those of what is there, which
@@ -41,20 +42,20 @@ func (d diskTree) Hash(name string) (string, error) {
 }
 
 // examples returns the documents of all examples, by the name of their file.
-func examples(t *testing.T, tree holdfast.Tree) map[string]templates.Document {
+func examples(t *testing.T, tree holdfast.Tree) map[string]document.Document {
 	t.Helper()
 	entries, err := tree.ReadDir("examples")
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]templates.Document{}
+	all := map[string]document.Document{}
 	for _, entry := range entries {
 		name := "examples/" + entry.Name()
 		data, err := tree.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		docs, faults := templates.ParseClusters(name, data)
+		docs, faults := document.ParseClusters(name, data)
 		if len(faults) > 0 || len(docs) != 1 {
 			t.Fatalf("%s has %d clusters and\n%v", name, len(docs), faults)
 		}
@@ -64,7 +65,7 @@ func examples(t *testing.T, tree holdfast.Tree) map[string]templates.Document {
 }
 
 // resolve makes the root module of a cluster.
-func resolve(t *testing.T, tree holdfast.Tree, doc templates.Document) *templates.Root {
+func resolve(t *testing.T, tree holdfast.Tree, doc document.Document) *templates.Root {
 	t.Helper()
 	root, faults, err := templates.NewResolver(nil).Resolve(t.Context(), tree, doc)
 	if err != nil || len(faults) > 0 {
@@ -151,6 +152,9 @@ func ctyValue(t *testing.T, value any) cty.Value {
 // CI it may not.
 func terraform(t *testing.T, dir, settings string, env []string, args ...string) (string, error) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts an engine")
+	}
 	bin, err := exec.LookPath("terraform")
 	if err != nil && os.Getenv("CI") != "" {
 		t.Fatal("terraform is not on PATH")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/diff"
 )
 
 // blueprint reads the template.
@@ -29,7 +30,7 @@ func TestTheVersionHasNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if notes := templates.Notes(changelog, "0.0.0", b.Version); !strings.Contains(notes, "## "+b.Version+"\n") {
+	if notes := diff.Notes(changelog, "0.0.0", b.Version); !strings.Contains(notes, "## "+b.Version+"\n") {
 		t.Errorf("CHANGELOG.md says nothing about version %q:\n%s", b.Version, notes)
 	}
 	if b.Description == "" {

@@ -15,7 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // check finds contradictions. What has the wrong type was told already.
@@ -125,6 +125,9 @@ func (d *decoder) checkAgentTokens(a Agents) {
 		path := fmt.Sprintf("server.agents.tokens[%d]", i)
 		d.required(path+".name", token.Name)
 		d.unique(path+".name", token.Name, seen)
+		if err := holdfast.CheckAgentID(token.Name); err != nil && token.Name != "" {
+			d.at(path+".name", fmt.Sprintf("%q %v", token.Name, err), "the ids of its agents begin with it, such as eu or eu/plan")
+		}
 		d.secret(path+".token", token.Token)
 		if token.Token.IsZero() {
 			d.at(path, "has no token", "add token: {file: …} or {env: …}")
@@ -197,6 +200,9 @@ func (d *decoder) checkForges(c *Config) (names []string) {
 		d.secret(path+".token", f.Token)
 		if f.URL != "" {
 			d.url(path+".url", f.URL, "http", "https")
+			if u, err := url.Parse(f.URL); err == nil && (u.RawQuery != "" || u.Fragment != "") {
+				d.at(path+".url", "has a query or a fragment", "")
+			}
 		}
 		switch app := f.App != (App{}); {
 		case app && !f.Token.IsZero():
@@ -242,14 +248,33 @@ func (d *decoder) checkRepositories(c *Config, forges []string) {
 		if r.Forge == "local" && r.URL == "" {
 			d.at(path, "has no url", "the path or URL of its Git repository")
 		}
-		if r.Forge != "local" && strings.Count(r.Name, "/") != 1 {
-			d.at(path+".name", fmt.Sprintf("%q must be owner/repository, as the code host calls it", r.Name), "")
-		}
+		d.checkFullName(path, c.Repositories[:i], r)
+		d.globs(path+".trialEnvironments", r.TrialEnvironments)
 		if r.Trials < 0 {
 			d.at(path+".trials", "must be at least 0", "")
 		}
 		if r.Poll != 0 && r.Poll < 100*time.Millisecond {
 			d.at(path+".poll", "is shorter than 100ms", "")
+		}
+	}
+}
+
+// checkFullName checks what a code host calls a repository, of which the entries
+// before may be another branch.
+func (d *decoder) checkFullName(path string, before []Repository, r Repository) {
+	at := path + ".name"
+	if r.Repository != "" {
+		at = path + ".repository"
+	}
+	switch {
+	case r.Forge == "local" && r.Repository != "":
+		d.at(at, "is only for repositories on a code host", "plain Git repositories have a url")
+	case r.Forge != "local" && strings.Count(r.FullName(), "/") != 1:
+		d.at(at, fmt.Sprintf("%q must be owner/repository, as the code host calls it", r.FullName()), "")
+	}
+	for _, other := range before {
+		if r.SameAs(other) && r.Branch == other.Branch {
+			d.at(at, fmt.Sprintf("branch %q of %s is tracked by %q already", r.Branch, r.FullName(), other.Name), "remove one, or set another branch")
 		}
 	}
 }
@@ -292,6 +317,29 @@ func (d *decoder) checkCredentials(c *Config) {
 			d.variable(path+".env."+name, name)
 		}
 		d.checkSecretSources(path, c, cred)
+		d.checkGitHosts(path+".git", cred)
+	}
+}
+
+// checkGitHosts checks what Git is to show to hosts.
+func (d *decoder) checkGitHosts(path string, cred Credential) {
+	for _, host := range slices.Sorted(maps.Keys(cred.Git)) {
+		at := path + "." + host
+		u, err := url.Parse(host)
+		switch {
+		case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "":
+			d.at(at, fmt.Sprintf("%q is not the address of a Git host", host), "write scheme and host only, such as https://git.example.com")
+		case cred.Git[host].Password.IsZero():
+			d.at(at, "has no password", "name the file or the variable that has the password or token: password: {file: PATH}")
+		case strings.ContainsAny(cred.Git[host].Username, "\r\n\x00"):
+			d.at(at+".username", "has a line end in it", "")
+		}
+		d.secret(at+".password", cred.Git[host].Password)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cred.Env)) {
+		if strings.HasPrefix(name, "GIT_CONFIG_") && len(cred.Git) > 0 {
+			d.at(path, "stands beside "+name+", which it would override", "keep one of the two")
+		}
 	}
 }
 
@@ -345,9 +393,23 @@ var managed = []string{
 	"TF_APPEND_USER_AGENT", "TF_DISABLE_PLUGIN_TLS", "TF_SKIP_PROVIDER_VERIFY", "TF_VAR_", "TF_CLI_ARGS", "TF_DATA_DIR",
 }
 
+// ofHTTPBackends are those of the engine's http backend that are credentials: a
+// user's own backend of that kind needs them. Where Holdfast's own backend is used
+// the engine does not get them.
+var ofHTTPBackends = holdfast.HTTPBackendCredentials()
+
 func (d *decoder) variable(path, name string) {
 	for _, prefix := range managed {
-		if strings.HasPrefix(name, prefix) {
+		if slices.Contains(ofHTTPBackends, name) {
+			break
+		}
+		if variable, is := strings.CutPrefix(name, "TF_VAR_"); is && prefix == "TF_VAR_" {
+			d.at(path, "is set by Holdfast and cannot be given",
+				fmt.Sprintf("give it another name here, such as %s, and write %s: {secret: {env: %[1]s}} under spec.variables of the cluster", strings.ToUpper(variable), variable))
+		} else if strings.HasPrefix(name, prefix) && prefix == "TF_HTTP_" {
+			d.at(path, "is set by Holdfast and cannot be given",
+				"addresses of an http backend belong into spec.state of the cluster; its credentials are "+strings.Join(ofHTTPBackends, ", "))
+		} else if strings.HasPrefix(name, prefix) {
 			d.at(path, "is set by Holdfast and cannot be given", "variables of a cluster belong into its YAML")
 		}
 	}
@@ -365,6 +427,12 @@ func (d *decoder) checkRuns(c *Config) {
 	}
 	if c.Runs.Lease < 2*time.Second {
 		d.at("runs.lease", "must be at least 2s", "agents beat at a sixth of it")
+	}
+	if c.Runs.LockTimeout < 0 || c.Runs.LockTimeout > time.Hour {
+		d.at("runs.lockTimeout", "must be between 0s and 1h", "")
+	}
+	if c.Runs.Break < time.Second || c.Runs.Break > 24*time.Hour {
+		d.at("runs.break", "must be between 1s and 24h", "")
 	}
 	if c.Runs.Timeout < time.Second {
 		d.at("runs.timeout", "must be at least 1s", "")
@@ -406,11 +474,14 @@ func (d *decoder) checkSandbox(c *Config) {
 		}
 	}
 	d.limits("runs.limits", c.Runs.Limits.Memory, c.Runs.Limits.Processes, c.Runs.Limits.CPU)
+	bounds := c.Runs.Limits.Max
+	d.limits("runs.limits.max", bounds.Memory, bounds.Processes, bounds.CPU)
 	for i, o := range c.Runs.Limits.Overrides {
 		at := fmt.Sprintf("runs.limits.overrides[%d]", i)
 		d.globs(at+".project", []string{o.Project})
 		d.globs(at+".cluster", []string{o.Cluster})
 		d.limits(at, o.Memory, o.Processes, o.CPU)
+		d.limits(at+".max", o.Max.Memory, o.Max.Processes, o.Max.CPU)
 	}
 	users := c.Agent.SlotUsers
 	for _, first := range []struct {
@@ -441,8 +512,8 @@ func (d *decoder) limits(path string, memory Size, processes int, cpu float64) {
 func (d *decoder) checkDrift(c *Config) {
 	schedule := c.Drift.Schedule
 	// The zero time is that of a schedule that never comes.
-	if schedule != "" && schedule != templates.DriftOff &&
-		templates.DriftDue(holdfast.DriftPolicy{Schedule: schedule}, "", "", time.Now()).IsZero() {
+	if schedule != "" && schedule != document.DriftOff &&
+		document.DriftDue(holdfast.DriftSettings{Schedule: schedule}, "", "", time.Now()).IsZero() {
 		d.at("drift.schedule", fmt.Sprintf("%q is no schedule that ever comes", schedule),
 			"such as \"0 */6 * * *\" or \"CRON_TZ=Europe/Berlin 0 5 * * 1-5\"")
 	}
@@ -468,5 +539,8 @@ func (d *decoder) checkDrift(c *Config) {
 		if kept.is != 0 && kept.is < kept.atLeast {
 			d.at(kept.path, fmt.Sprintf("must be at least %d", kept.atLeast), "or 0 to keep all")
 		}
+	}
+	if kept := c.Retention.PullRequests; kept != 0 && kept < 720*time.Hour {
+		d.at("retention.pullRequests", "must be at least 720h", "or 0s to keep all")
 	}
 }

@@ -3,13 +3,16 @@
 // once. Secrets stand in files or in the environment, never in holdfast.yaml.
 package config
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Config is holdfast.yaml. The doc tags are its documentation: docs/config.md
 // is made from them. A default tag is what an absent key means.
 type Config struct {
 	DataDir      string       `yaml:"dataDir" default:".holdfast" doc:"Folder of everything that must survive: the database, plans, states, mirrors, the agent's workspaces. Relative to the folder of holdfast.yaml."`
-	Encryption   Encryption   `yaml:"encryption" doc:"Key for what is encrypted at rest: plans, states, variables, sensitive outputs."`
+	Encryption   Encryption   `yaml:"encryption" doc:"Key for what is encrypted at rest: plans, states, logs, variables, sensitive outputs."`
 	Server       Server       `yaml:"server" doc:"Listeners."`
 	Forges       []Forge      `yaml:"forges" doc:"Code hosts. The forge \"local\" is always there: plain Git repositories whose branches are the pull requests."`
 	Repositories []Repository `yaml:"repositories" doc:"Git repositories that are watched."`
@@ -71,7 +74,7 @@ type Agents struct {
 
 // AgentToken is the credential of agents elsewhere.
 type AgentToken struct {
-	Name     string   `yaml:"name" doc:"Shown in the audit trail. The --id of an agent that shows this token is the name, or begins with it and a slash."`
+	Name     string   `yaml:"name" doc:"Shown in the audit trail. The --id of an agent that shows this token is the name, or begins with it and a slash. An id that is the name of another token, or below one that is longer, is that token's alone: of team and team/apply, team/apply/1 is for the latter."`
 	Token    Secret   `yaml:"token" doc:"The token, at least 16 characters."`
 	Kinds    []string `yaml:"kinds" doc:"The kinds of runs that may be claimed: plan, drift, apply, destroy."`
 	Projects []string `yaml:"projects" doc:"The projects of whose clusters runs may be claimed. Left out: all."`
@@ -93,7 +96,7 @@ type Secret struct {
 type Forge struct {
 	Name  string `yaml:"name" doc:"What repositories call it."`
 	Type  string `yaml:"type" default:"github" doc:"github."`
-	URL   string `yaml:"url" doc:"REST API of GitHub Enterprise Server, https://HOST/api/v3/. Left out: api.github.com."`
+	URL   string `yaml:"url" doc:"Where GitHub is, as people or programs reach it: https://acme.ghe.com, or https://HOST of GitHub Enterprise Server. Left out: github.com. serve --check prints the addresses that follow from it."`
 	App   App    `yaml:"app" doc:"A GitHub App. Either this or a token."`
 	Token Secret `yaml:"token" doc:"A personal access token. Either this or an App."`
 }
@@ -107,20 +110,36 @@ type App struct {
 
 // Repository is a Git repository.
 type Repository struct {
-	Name          string            `yaml:"name" doc:"Unique. On GitHub its full name, owner/repository."`
-	Forge         string            `yaml:"forge" default:"local" doc:"Name of a forge."`
-	URL           string            `yaml:"url" doc:"https, ssh (user@host:path) or file URL, or a path. Left out for GitHub: derived from the name."`
-	Branch        string            `yaml:"branch" default:"main" doc:"The tracked branch."`
-	Clusters      []string          `yaml:"clusters" default:"[\"**/*.yaml\", \"**/*.yml\"]" doc:"Globs of files that may define clusters; ** crosses folders. The folders examples and tests beside a template.yaml define none."`
-	Templates     map[string]string `yaml:"templates" doc:"Templates that are published by tags: name to folder."`
-	Upgrades      Upgrades          `yaml:"upgrades" doc:"How newer versions of templates are proposed to its clusters."`
-	Trials        int               `yaml:"trials" default:"10" doc:"Clusters that are planned to show what a pull request's change of a published template would do, one of each group that changes alike; /holdfast plan --all plans all. Their plans execute the pull request's code with the plan credentials of these clusters, whatever repository they are in. 0: none."`
-	WebhookSecret Secret            `yaml:"webhookSecret" doc:"Secret of this repository's webhook. Without it deliveries are refused, and polling finds changes."`
-	Auth          Auth              `yaml:"auth" doc:"How Git reads it. Left out on GitHub: the forge's App or token."`
-	Allow         []Allow           `yaml:"allow" doc:"What its clusters may be. Left out: anything. Otherwise a cluster must match one entry."`
-	Forks         bool              `yaml:"forks" doc:"Plan pull requests from forks too: a plan executes the code of whoever opened it. Only heeded if engines are isolated."`
-	Drafts        bool              `yaml:"drafts" doc:"Plan drafts too."`
-	Poll          time.Duration     `yaml:"poll" doc:"How often it is looked at without a webhook, ±20 %. Left out: 5m, and 1s for the local forge."`
+	Name              string            `yaml:"name" doc:"Unique. On GitHub its full name, owner/repository, unless repository has that."`
+	Forge             string            `yaml:"forge" default:"local" doc:"Name of a forge."`
+	Repository        string            `yaml:"repository" doc:"On GitHub: its full name, owner/repository. Left out: name. Needed for the second and any further entry of a repository of which several branches are tracked."`
+	URL               string            `yaml:"url" doc:"https, ssh (user@host:path) or file URL, or a path. Left out for GitHub: derived from the full name."`
+	Branch            string            `yaml:"branch" default:"main" doc:"The tracked branch. Several branches can be tracked, with an entry for each: a name of its own and the same url, or on GitHub the same repository. There the first entry sets the statuses holdfast/plan and holdfast/apply, any other one holdfast/plan/BRANCH and holdfast/apply/BRANCH. Names of clusters are unique in the fleet, those of several branches too."`
+	Clusters          []string          `yaml:"clusters" default:"[\"**/*.yaml\", \"**/*.yml\"]" doc:"Globs of files that may define clusters; ** crosses folders. The folders examples and tests beside a template.yaml define none."`
+	Templates         map[string]string `yaml:"templates" doc:"Templates that are published by tags: name to folder."`
+	Upgrades          Upgrades          `yaml:"upgrades" doc:"How newer versions of templates are proposed to its clusters."`
+	Trials            int               `yaml:"trials" default:"10" doc:"Clusters that are planned to show what a pull request's change of a published template would do, one of each group that changes alike; /holdfast plan --all plans all. Their plans execute the pull request's code with the plan credentials of these clusters, whatever repository they are in. 0: none."`
+	TrialEnvironments []string          `yaml:"trialEnvironments" doc:"Globs of the environments whose clusters may be planned for that, be it as a sample or with /holdfast plan --all. Left out: all. Whoever changes a template decides which clusters it reaches: leave out the environments whose plan credentials a template's pull request must not use."`
+	WebhookSecret     Secret            `yaml:"webhookSecret" doc:"Secret of this repository's webhook. Without it deliveries are refused, and polling finds changes."`
+	Auth              Auth              `yaml:"auth" doc:"How Git reads it. Left out on GitHub: the forge's App or token."`
+	Allow             []Allow           `yaml:"allow" doc:"What its clusters may be. Left out: anything. Otherwise a cluster must match one entry."`
+	Forks             bool              `yaml:"forks" doc:"Plan pull requests from forks too: a plan executes the code of whoever opened it. Only heeded if engines are isolated."`
+	Drafts            bool              `yaml:"drafts" doc:"Plan drafts too."`
+	Poll              time.Duration     `yaml:"poll" doc:"How often it is looked at without a webhook, ±20 %. Left out: 5m, and 1s for the local forge."`
+}
+
+// FullName is what the code host calls the repository: owner/repository. It is of
+// no use with the local forge.
+func (r Repository) FullName() string {
+	if r.Repository != "" {
+		return r.Repository
+	}
+	return r.Name
+}
+
+// SameAs reports whether two entries are one repository on one code host.
+func (r Repository) SameAs(other Repository) bool {
+	return r.Forge == other.Forge && r.Forge != "local" && strings.EqualFold(r.FullName(), other.FullName())
 }
 
 // Upgrades are the pull requests that propose newer versions of templates.
@@ -148,13 +167,20 @@ type Allow struct {
 // Credential is a part of the engine's environment, and of where secret
 // variables may come from.
 type Credential struct {
-	Project     string            `yaml:"project" default:"*" doc:"Glob of projects."`
-	Environment string            `yaml:"environment" default:"*" doc:"Glob of environments."`
-	Phase       string            `yaml:"phase" doc:"plan (also drift) or apply (also destroy). Left out: both."`
-	Env         map[string]string `yaml:"env" doc:"Variables that are no secrets."`
-	Secrets     map[string]Secret `yaml:"secrets" doc:"Variables that are: masked wherever they might be printed. A template's secret variable names one with {secret: {env: NAME}}."`
-	SecretDirs  []string          `yaml:"secretDirs" doc:"Folders on the agent's machine, absolute, in which the files of secret variables may be: {secret: {file: PATH}}. All entries that match add up."`
-	Stores      map[string]Store  `yaml:"stores" doc:"Secret stores by name: {secret: {store: NAME, key: KEY}}."`
+	Project     string             `yaml:"project" default:"*" doc:"Glob of projects."`
+	Environment string             `yaml:"environment" default:"*" doc:"Glob of environments."`
+	Phase       string             `yaml:"phase" doc:"plan (also drift) or apply (also destroy). Left out: both."`
+	Env         map[string]string  `yaml:"env" doc:"Variables that are no secrets."`
+	Secrets     map[string]Secret  `yaml:"secrets" doc:"Variables that are: masked wherever they might be printed. A template's secret variable names one with {secret: {env: NAME}}."`
+	SecretDirs  []string           `yaml:"secretDirs" doc:"Folders on the agent's machine, absolute, in which the files of secret variables may be: {secret: {file: PATH}}. All entries that match add up."`
+	Stores      map[string]Store   `yaml:"stores" doc:"Secret stores by name: {secret: {store: NAME, key: KEY}}."`
+	Git         map[string]GitHost `yaml:"git" doc:"Git hosts that module sources are fetched from, by address, such as https://git.example.com. See [credentials](credentials.md#private-modules)."`
+}
+
+// GitHost is what a Git host is shown.
+type GitHost struct {
+	Username string `yaml:"username" doc:"Left out: x-access-token, as GitHub has it for tokens."`
+	Password Secret `yaml:"password" doc:"Password or token, which only has to read."`
 }
 
 // Store is a command that prints a secret.
@@ -168,7 +194,9 @@ type Runs struct {
 	Timeout        time.Duration  `yaml:"timeout" default:"30m" doc:"After that the engine is interrupted."`
 	Lease          time.Duration  `yaml:"lease" default:"30s" doc:"How long an agent may be silent."`
 	Retries        int            `yaml:"retries" default:"5" doc:"Of a run that failed for a passing cause."`
+	LockTimeout    time.Duration  `yaml:"lockTimeout" default:"2m" doc:"How long an engine waits for the lock of the state's own backend, in its slot. 0s: not at all. After that the run is tried again later, without a slot, as retries and retryDelay say."`
 	RetryDelay     time.Duration  `yaml:"retryDelay" default:"10s" doc:"Before the first retry; it doubles."`
+	Break          time.Duration  `yaml:"break" default:"1m" doc:"For how long no run of a provider is started that throttles three clusters or is out of order. It doubles with each break that follows, up to 15 times this."`
 	Limits         Limits         `yaml:"limits" doc:"What each start of an engine may use, with all that it starts. A run that hits a limit fails, and says so."`
 	MaxPerProvider map[string]int `yaml:"maxPerProvider" doc:"Runs at once by provider, as clusters name it, such as aws: 10. One that is not named is limited by max alone. Clusters with a module of their own have no provider."`
 }
@@ -178,6 +206,7 @@ type Limits struct {
 	Memory    Size         `yaml:"memory" default:"4GiB" doc:"Such as 512MiB or 4GiB. 0: no limit. Where cgroups cannot be used the limit is that of each process."`
 	Processes int          `yaml:"processes" default:"1024" doc:"Processes and threads. 0: no limit."`
 	CPU       float64      `yaml:"cpu" doc:"Processors, such as 1.5. Left out: no limit. Only heeded where cgroups can be used."`
+	Max       LimitBounds  `yaml:"max" doc:"The most that spec.limits of a cluster's document may ask for. Left out: no more than the limit that the cluster has without it."`
 	Overrides []LimitEntry `yaml:"overrides" doc:"Other limits for some clusters. All entries that match count, later ones win."`
 }
 
@@ -188,6 +217,15 @@ type LimitEntry struct {
 	Memory    Size    `yaml:"memory" doc:"Left out: as above."`
 	Processes int     `yaml:"processes" doc:"Left out: as above."`
 	CPU       float64 `yaml:"cpu" doc:"Left out: as above."`
+
+	Max LimitBounds `yaml:"max" doc:"The most that these clusters' documents may ask for. Left out: as above."`
+}
+
+// LimitBounds are the most that documents may ask for.
+type LimitBounds struct {
+	Memory    Size    `yaml:"memory" doc:"Such as 16GiB."`
+	Processes int     `yaml:"processes" doc:"Processes and threads."`
+	CPU       float64 `yaml:"cpu" doc:"Processors."`
 }
 
 // Sandbox is what engines find of a machine.
@@ -214,6 +252,8 @@ type Retention struct {
 	DriftRuns int           `yaml:"driftRuns" default:"5" doc:"Newest checks for drift of each cluster: so many that found something, and so many others. At least 2; 0 keeps all."`
 	Logs      time.Duration `yaml:"logs" doc:"How long logs are kept. Left out: as long as their runs."`
 	Audit     time.Duration `yaml:"audit" doc:"How long the audit trail is kept. Left out: for ever."`
+	// PullRequests: zero keeps all.
+	PullRequests time.Duration `yaml:"pullRequests" default:"4320h" doc:"How long pull requests are kept after they were closed or merged, with comments, statuses, answers and commands. One whose merge a cluster waits with is kept in any case. At least 720h; 0s keeps all."`
 }
 
 // Engines says how Terraform and OpenTofu are found.
@@ -250,8 +290,8 @@ type Lock struct {
 
 // Redis is a Redis server.
 type Redis struct {
-	URL      string `yaml:"url" doc:"redis://host:port/db, or rediss:// for TLS."`
-	Password Secret `yaml:"password" doc:"Left out: none."`
+	URL      string `yaml:"url" doc:"redis://host:port/db, rediss:// for TLS, or unix:///path/to/socket. A Redis that obeys clients without a password is refused, unless isolation is none: what engines execute can connect to it."`
+	Password Secret `yaml:"password" doc:"Of the user in the URL, else of the default user. Left out: none, which needs isolation: none."`
 	Prefix   string `yaml:"prefix" default:"holdfast:" doc:"Of every key, so that several Holdfasts can share a Redis."`
 }
 

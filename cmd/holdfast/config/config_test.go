@@ -46,7 +46,7 @@ func TestDefaults(t *testing.T) {
 		if c.DataDir != "/etc/holdfast/.holdfast" || c.Encryption.KeyFile != "/etc/holdfast/.holdfast/key" {
 			t.Errorf("Parse(%q): data in %s, key in %s", text, c.DataDir, c.Encryption.KeyFile)
 		}
-		if c.Drift != (config.Drift{MaxIssues: 10}) || c.Retention != (config.Retention{Runs: 100, DriftRuns: 5}) {
+		if c.Drift != (config.Drift{MaxIssues: 10}) || c.Retention != (config.Retention{Runs: 100, DriftRuns: 5, PullRequests: 180 * 24 * time.Hour}) {
 			t.Errorf("Parse(%q): %+v, %+v", text, c.Drift, c.Retention)
 		}
 		if l := c.Runs.Limits; c.Isolation != "auto" || l.Memory != 4<<30 || l.Processes != 1024 || l.CPU != 0 || c.Agent.SlotUsers.Plan == 0 {
@@ -134,7 +134,7 @@ func TestFaults(t *testing.T) {
 			},
 		},
 		"drift and retention": {
-			"runs: {maxPerProvider: {aws: 0}}\ndrift:\n  schedule: daily\n  max: -1\n  maxIssues: -1\nretention: {runs: 9, driftRuns: many}\n",
+			"runs: {maxPerProvider: {aws: 0}}\ndrift:\n  schedule: daily\n  max: -1\n  maxIssues: -1\nretention: {runs: 9, driftRuns: many, pullRequests: 1h}\n",
 			[]string{
 				`f:1:30: runs.maxPerProvider.aws: must be at least 1`,
 				`f:3:13: drift.schedule: "daily" is no schedule that ever comes`,
@@ -142,6 +142,7 @@ func TestFaults(t *testing.T) {
 				`f:5:14: drift.maxIssues: must be at least 0`,
 				`f:6:19: retention.runs: must be at least 50 (or 0 to keep all)`,
 				`f:6:33: retention.driftRuns: "many" must be a whole number`,
+				`f:6:53: retention.pullRequests: must be at least 720h`,
 			},
 		},
 		"a site that is none":         {"server: {api: {url: holdfast.example.com}}\n", []string{`f:1:21: server.api.url: "holdfast.example.com" is no http or https URL`}},
@@ -161,11 +162,21 @@ func TestFaults(t *testing.T) {
 			"repositories:\n  - {name: a, url: x}\n  - {name: a, url: y}\n",
 			[]string{`f:3:12: repositories[1].name: "a" stands here twice`},
 		},
+		"branches of one repository": {
+			"forges: [{name: hub, token: {env: T}}]\nrepositories:\n  - {name: a/b, forge: hub}\n  - {name: b-release, repository: A/b, forge: hub, branch: release}\n" +
+				"  - {name: b-again, repository: a/b, forge: hub}\n  - {name: c, repository: b, forge: hub}\n  - {name: d, url: x, repository: a/b}\n",
+			[]string{
+				`f:5:33: repositories[2].repository: branch "main" of a/b is tracked by "a/b" already`,
+				`f:6:27: repositories[3].repository: "b" must be owner/repository`,
+				`f:7:35: repositories[4].repository: is only for repositories on a code host`,
+			},
+		},
 		"a password in a URL":   {"repositories:\n  - {name: a, url: \"https://u:p@h/r\"}\n", []string{"f:2:20: repositories[0].url: carries a password"}},
 		"no glob":               {"repositories:\n  - {name: a, url: x, clusters: [\"[\"]}\n", []string{`f:2:34: repositories[0].clusters[0]: "[" is no glob`}},
 		"ssh without hosts":     {"repositories:\n  - {name: a, url: \"git@h:r\", auth: {sshKeyFile: k}}\n", []string{"f:2:50: repositories[0].auth.sshKeyFile: needs knownHostsFile"}},
 		"neither App nor token": {"forges:\n  - name: github\n", []string{"f:2:5: forges[0]: has neither an App nor a token"}},
-		"a managed variable":    {"credentials:\n  - env: {TF_HTTP_PASSWORD: x}\n", []string{"f:2:29: credentials[0].env.TF_HTTP_PASSWORD: is set by Holdfast"}},
+		"a managed variable":    {"credentials:\n  - env: {TF_DATA_DIR: x}\n", []string{"f:2:24: credentials[0].env.TF_DATA_DIR: is set by Holdfast"}},
+		"an http backend":       {"credentials:\n  - env: {TF_HTTP_PASSWORD: x, TF_HTTP_ADDRESS: y}\n", []string{"f:2:49: credentials[0].env.TF_HTTP_ADDRESS: is set by Holdfast"}},
 		"secret folders": {
 			"dataDir: /var/lib/holdfast\ncredentials:\n  - secretDirs: [secrets, /, /proc/self, /var/lib, /srv/../dev, /run/secrets]\n",
 			[]string{
@@ -202,6 +213,13 @@ func TestFaults(t *testing.T) {
 				`f:5:16: server.agents.tokens[1].name: "a" stands here twice`,
 				`f:5:33: server.agents.tokens[1].kinds[1]: "aply" is not one of plan, drift, apply, destroy`,
 				`f:6:9: server.agents.tokens[2]: has no token`,
+			},
+		},
+		"agents whose ids would be none": {
+			"server:\n  agents:\n    tokens:\n      - {name: team/, kinds: [plan], token: {env: T}}\n      - {name: \"a b\", kinds: [plan], token: {env: T}}\n      - {name: a/b, kinds: [plan], token: {env: T}}\n",
+			[]string{
+				`f:4:16: server.agents.tokens[0].name: "team/" has a slash with nothing before or after it`,
+				`f:5:16: server.agents.tokens[1].name: "a b" has white space`,
 			},
 		},
 		"agents without a token": {

@@ -106,6 +106,10 @@ func (c *Config) resolvePaths() {
 			abs(&secret.File)
 			c.Credentials[i].Secrets[name] = secret
 		}
+		for host, git := range c.Credentials[i].Git {
+			abs(&git.Password.File)
+			c.Credentials[i].Git[host] = git
+		}
 	}
 }
 

@@ -47,18 +47,23 @@ func (s *Server) routes() http.Handler {
 	} {
 		mux.HandleFunc(pattern, handle)
 	}
-	for _, routes := range []map[string]http.HandlerFunc{s.gitRoutes(), s.proposalRoutes()} {
+	for _, routes := range []map[string]http.HandlerFunc{s.gitRoutes(), s.proposalRoutes(), s.checkRoutes()} {
 		for pattern, handle := range routes {
 			mux.HandleFunc(pattern, handle)
 		}
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(mux, w, r) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.redirect(w, r) {
+			s.serve(mux, w, r)
+		}
+	})
 }
 
 // serve does for every route what GitHub does for every call: it counts,
 // authenticates, limits, and answers conditional requests.
 func (s *Server) serve(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	_, route := mux.Handler(r)
+	defer s.underWay(r)()
 	s.mu.Lock()
 	s.calls[cmp.Or(route, r.Method+" "+r.URL.Path)]++
 	latency := s.latency
@@ -76,6 +81,9 @@ func (s *Server) serve(mux *http.ServeMux, w http.ResponseWriter, r *http.Reques
 		return
 	}
 	if !s.admit(w, r, route) {
+		return
+	}
+	if s.slowDown(w, r) || !s.permitted(w, r, route) {
 		return
 	}
 	s.takeMoment(route)()
@@ -131,7 +139,8 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request, route string, re
 	maps.Copy(w.Header(), recorder.Header())
 	body := recorder.Body.Bytes()
 	if r.Method == http.MethodGet && recorder.Code == http.StatusOK {
-		sum := sha256.Sum256(body)
+		// An ETag is for one token: another's answer may differ.
+		sum := sha256.Sum256(append([]byte(r.Header.Get("Authorization")+"\n"), body...))
 		etag := `W/"` + hex.EncodeToString(sum[:]) + `"`
 		w.Header().Set("ETag", etag)
 		w.Header().Set("Cache-Control", "private, max-age=60, s-maxage=60")
@@ -141,6 +150,7 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request, route string, re
 			s.remaining++
 			s.limitHeaders(w.Header())
 			s.mu.Unlock()
+			w.Header().Del("Link") // 304 is about the entries of a page
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -228,6 +238,9 @@ func (s *Server) getRepo(w http.ResponseWriter, r *http.Request) {
 func (s *Server) getPermission(w http.ResponseWriter, r *http.Request) {
 	s.locked(w, r, func(repo *Repo) (int, any) {
 		login := r.PathValue("login")
+		if !repo.isUser(login) {
+			return http.StatusNotFound, map[string]any{"message": login + " is not a user", "documentation_url": "https://docs.github.com/rest/collaborators/collaborators#get-repository-permissions-for-a-user", "status": "404"}
+		}
 		permission := cmp.Or(repo.people[strings.ToLower(login)], "none")
 		role := permission
 		switch permission {
@@ -286,6 +299,9 @@ func (r *Repo) isOf(p *pull, head string) bool {
 
 func (s *Server) listPullsOf(w http.ResponseWriter, r *http.Request) {
 	s.locked(w, r, func(repo *Repo) (int, any) {
+		if sha := r.PathValue("sha"); !repo.hasCommit(sha) {
+			return noCommit(sha)
+		}
 		var pulls []*pull
 		for _, p := range repo.pulls {
 			if slices.Contains(p.commits, r.PathValue("sha")) {
@@ -325,6 +341,9 @@ func (s *Server) listStatuses(w http.ResponseWriter, r *http.Request) {
 func (s *Server) getCombinedStatus(w http.ResponseWriter, r *http.Request) {
 	s.locked(w, r, func(repo *Repo) (int, any) {
 		sha, seen := r.PathValue("sha"), make(map[string]bool)
+		if !repo.hasCommit(sha) {
+			return noCommit(sha)
+		}
 		statuses := []any{}
 		for _, status := range slices.Backward(repo.statuses[sha]) {
 			if !seen[status.Context] {
@@ -354,8 +373,8 @@ func (s *Server) postStatus(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		switch {
-		case len(sha) != 40:
-			return http.StatusUnprocessableEntity, "No commit found for SHA: " + sha
+		case !repo.hasCommit(sha):
+			return noCommit(sha)
 		case !slices.Contains([]string{"pending", "success", "failure", "error"}, in.State):
 			return http.StatusUnprocessableEntity, "State is not included in the list"
 		case utf8.RuneCountInString(in.Description) > 140:
@@ -456,7 +475,7 @@ func (s *Server) patchComment(w http.ResponseWriter, r *http.Request) {
 		if c.Author != login {
 			return http.StatusForbidden, map[string]any{"message": "Resource not accessible by integration"}
 		}
-		c.Body, c.UpdatedAt = body, s.stamp()
+		c.Body, c.UpdatedAt, c.bodies = body, s.stamp(), append(c.bodies, body)
 		return http.StatusOK, repo.commentShape(c.Comment)
 	})
 }
@@ -474,7 +493,7 @@ func (s *Server) postComment(w http.ResponseWriter, r *http.Request) {
 			return http.StatusUnprocessableEntity, refused
 		}
 		now := s.stamp()
-		c := &comment{Comment: Comment{ID: s.id(), Number: number, Author: login, Body: body, CreatedAt: now, UpdatedAt: now}}
+		c := &comment{Comment: Comment{ID: s.id(), Number: number, Author: login, Body: body, CreatedAt: now, UpdatedAt: now}, bodies: []string{body}}
 		repo.comments = append(repo.comments, c)
 		if c.Issue = on != nil; c.Issue {
 			on.UpdatedAt = now

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -60,9 +61,8 @@ func (s *Server) isApp(r *http.Request) bool {
 	if err != nil || json.Unmarshal(raw, &claims) != nil {
 		return false
 	}
-	now := time.Now().Unix() // a JWT is made with the client's real clock
-	return claims.Issuer == fmt.Sprint(AppID) && claims.Issued <= now+60 &&
-		claims.Expires > now && claims.Expires-claims.Issued <= 600
+	now := s.stampNow().Unix()
+	return claims.Issuer == fmt.Sprint(AppID) && claims.Issued <= now && claims.Expires > now && claims.Expires <= now+600
 }
 
 func (s *Server) getApp(w http.ResponseWriter, _ *http.Request) {
@@ -87,10 +87,11 @@ func (s *Server) postAccessToken(w http.ResponseWriter, r *http.Request) {
 	token := fmt.Sprintf("ghs_%036d", s.issued)
 	expires := s.now().Add(s.tokenTTL)
 	s.tokens[token] = expires
+	permissions := maps.Clone(s.permissions)
 	s.mu.Unlock()
 	writeJSON(w, http.StatusCreated, map[string]any{
 		"token": token, "expires_at": expires.UTC().Format(time.RFC3339),
-		"permissions":          map[string]string{"contents": "read", "pull_requests": "write", "statuses": "write", "metadata": "read"},
+		"permissions":          permissions,
 		"repository_selection": "selected",
 	})
 }

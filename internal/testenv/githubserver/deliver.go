@@ -69,6 +69,7 @@ func (r *Repo) Redeliver(event string) Delivery {
 func (r *Repo) Push(ref, before, after string) Delivery {
 	zero := strings.Repeat("0", 40)
 	before, after = or(before, zero), or(after, zero)
+	r.Knows(before, after)
 	payload := r.recorded("push", 0)
 	maps.Copy(payload, map[string]any{
 		"ref": ref, "before": before, "after": after, "created": before == zero, "deleted": after == zero, "commits": []any{},

@@ -21,9 +21,11 @@ type Repo struct {
 	noIssues      bool
 	comments      []*comment
 	people        map[string]string   // login → permission
+	known         map[string]bool     // commits, if there is no Git
 	statuses      map[string][]Status // by revision, oldest first
-	git           string              // a bare repository; empty: no Git data
-	readOnly      bool                // Git data cannot be written
+	checks        []*CheckRun
+	git           string // a bare repository; empty: no Git data
+	readOnly      bool   // Git data cannot be written
 
 	hookURL    string
 	hookSecret string
@@ -77,6 +79,7 @@ type review struct {
 
 type comment struct {
 	Comment
+	bodies    []string // all that it has said, oldest first
 	reactions []reaction
 }
 
@@ -288,7 +291,7 @@ func (r *Repo) addComment(number int, login, body string) Comment {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	now := r.s.stamp()
-	c := &comment{Comment: Comment{ID: r.s.id(), Number: number, Author: login, Body: body, CreatedAt: now, UpdatedAt: now}}
+	c := &comment{Comment: Comment{ID: r.s.id(), Number: number, Author: login, Body: body, CreatedAt: now, UpdatedAt: now}, bodies: []string{body}}
 	r.comments = append(r.comments, c)
 	return c.Comment
 }
@@ -313,7 +316,7 @@ func (r *Repo) EditComment(id int64, login, body string) {
 		return
 	}
 	before := c.Body
-	c.Body, c.UpdatedAt = body, r.s.stamp()
+	c.Body, c.UpdatedAt, c.bodies = body, r.s.stamp(), append(c.bodies, body)
 	r.deliverComment(c, login, "edited", before)
 }
 
@@ -340,6 +343,16 @@ func (r *Repo) Comments(number int) []Comment {
 		}
 	}
 	return comments
+}
+
+// Bodies returns all that a comment has said, oldest first.
+func (r *Repo) Bodies(id int64) []string {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	if c := r.find(id); c != nil {
+		return slices.Clone(c.bodies)
+	}
+	return nil
 }
 
 // Reactions returns what was reacted to a comment, in order.

@@ -55,6 +55,16 @@ type Server struct {
 	tokens    map[string]time.Time // installation tokens and when they expire
 	tokenTTL  time.Duration
 	issued    int
+
+	permissions   map[string]string // of all tokens
+	moved         map[string]int64  // names that repositories had → their ids
+	writeLimit    int
+	writeWindow   time.Duration
+	retryAfter    time.Duration
+	writes        []time.Time // that were taken within the window
+	writing       int         // under way
+	mostWrites    int
+	refusedWrites int
 }
 
 // New starts a fake that stops when the test ends.
@@ -70,6 +80,9 @@ func New(t testing.TB) *Server {
 		limit:    5000,
 		tokens:   make(map[string]time.Time),
 		tokenTTL: time.Hour,
+
+		permissions: granted(), moved: make(map[string]int64),
+		writeLimit: writeLimit, writeWindow: writeWindow, retryAfter: writeWindow,
 	}
 	s.remaining, s.reset = s.limit, s.now().Add(time.Hour)
 	api := s.routes()
@@ -205,6 +218,7 @@ func (s *Server) Repo(fullName string) *Repo {
 		s: s, fullName: fullName, defaultBranch: "main", id: s.id(),
 		pulls:    make(map[int]*pull),
 		people:   make(map[string]string),
+		known:    make(map[string]bool),
 		statuses: make(map[string][]Status), templates: make(map[string]string),
 	}
 	s.repos[key] = r
@@ -219,6 +233,12 @@ func (s *Server) id() int64 {
 
 // stamp returns the server's time in GitHub's resolution; s.mu is held.
 func (s *Server) stamp() time.Time { return s.now().UTC().Truncate(time.Second) }
+
+func (s *Server) stampNow() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stamp()
+}
 
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")

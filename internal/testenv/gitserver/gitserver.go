@@ -6,6 +6,7 @@ package gitserver
 import (
 	"bytes"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,11 +39,11 @@ type Server struct {
 // New starts a server without authentication.
 func New(t testing.TB) *Server {
 	t.Helper()
-	execPath := needGit(t)
+	programs := needGit(t)
 
 	s := &Server{t: t, root: t.TempDir(), requests: map[string]int{}}
 	backend := &cgi.Handler{
-		Path: filepath.Join(execPath, "git-http-backend"),
+		Path: filepath.Join(programs, "git-http-backend"),
 		Dir:  s.root,
 		Env: append(environment(),
 			"GIT_PROJECT_ROOT="+s.root,
@@ -59,15 +60,20 @@ func New(t testing.TB) *Server {
 // laptop and fails in CI.
 func needGit(t testing.TB) string {
 	t.Helper()
-	out, err := exec.Command("git", "--exec-path").Output()
+	path, err := execPath()
 	if err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatalf("find git: %v", err)
 		}
 		t.Skip("git is not installed")
 	}
-	return strings.TrimSpace(string(out))
+	return path
 }
+
+var execPath = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // it is the same for all tests
+	out, err := exec.Command("git", "--exec-path").Output()
+	return strings.TrimSpace(string(out)), err
+})
 
 // environment keeps the settings of whoever runs the test out of it.
 func environment() []string {
@@ -173,11 +179,15 @@ func NewRepo(t testing.TB, path string) *Repo {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r.Git("init", "--quiet", "--bare", "--initial-branch=main")
-	for _, setting := range []string{"http.receivepack", "uploadpack.allowAnySHA1InWant"} {
-		r.Git("config", setting, "true")
+	r.Git("init", "--quiet", "--bare", "--initial-branch=main", "--template=")
+	config, err := os.OpenFile(filepath.Join(path, "config"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	r.Git("config", "gc.auto", "0")
+	_, err = config.WriteString("[http]\n\treceivepack = true\n[uploadpack]\n\tallowAnySHA1InWant = true\n[gc]\n\tauto = 0\n")
+	if err := errors.Join(err, config.Close()); err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -24,11 +26,24 @@ const (
 // Delete or start with Executable, Symlink or Submodule.
 func (r *Repo) Commit(branch, message string, files map[string]string) string {
 	r.t.Helper()
-	parent, err := r.try(nil, "rev-parse", "--verify", "--quiet", "refs/heads/"+branch+"^{commit}")
-	if err != nil {
+	parent := "refs/heads/" + branch
+	if !r.has(parent) {
 		parent = ""
 	}
 	return r.CommitOn(branch, parent, message, files)
+}
+
+// has reports whether there is a ref of that full name, without starting Git.
+func (r *Repo) has(ref string) bool {
+	r.t.Helper()
+	if _, err := os.Stat(filepath.Join(r.Path, filepath.FromSlash(ref))); err == nil {
+		return true
+	}
+	packed, err := os.ReadFile(filepath.Join(r.Path, "packed-refs"))
+	if err != nil && !os.IsNotExist(err) {
+		r.t.Fatal(err)
+	}
+	return bytes.Contains(packed, []byte(" "+ref+"\n"))
 }
 
 // CommitOn is Commit on top of another parent (empty: none); the branch is moved
@@ -36,10 +51,10 @@ func (r *Repo) Commit(branch, message string, files map[string]string) string {
 func (r *Repo) CommitOn(branch, parent, message string, files map[string]string) string {
 	r.t.Helper()
 	var in bytes.Buffer
-	fmt.Fprintf(&in, "commit refs/heads/%s\ncommitter Ada <ada@example.com> %d +0000\n", branch, time.Now().Unix())
+	fmt.Fprintf(&in, "commit refs/heads/%s\nmark :1\ncommitter Ada <ada@example.com> %d +0000\n", branch, time.Now().Unix())
 	fmt.Fprintf(&in, "data %d\n%s\n", len(message), message)
 	if parent != "" {
-		fmt.Fprintf(&in, "from %s\n", r.Rev(parent))
+		fmt.Fprintf(&in, "from %s^0\n", parent)
 	} else {
 		fmt.Fprintf(&in, "deleteall\n")
 	}
@@ -60,8 +75,8 @@ func (r *Repo) CommitOn(branch, parent, message string, files map[string]string)
 			fmt.Fprintf(&in, "M %s inline %s\ndata %d\n%s\n", mode, path, len(content), content)
 		}
 	}
-	r.run(in.Bytes(), "fast-import", "--quiet", "--force", "--date-format=raw")
-	return r.Rev("refs/heads/" + branch)
+	fmt.Fprintf(&in, "get-mark :1\n")
+	return r.run(in.Bytes(), "fast-import", "--quiet", "--force", "--date-format=raw")
 }
 
 // Rev returns the commit that a revision names.
@@ -73,7 +88,7 @@ func (r *Repo) Rev(revision string) string {
 // Branch creates a branch at a revision, or moves it there by force.
 func (r *Repo) Branch(name, revision string) {
 	r.t.Helper()
-	r.SetRef("refs/heads/"+name, r.Rev(revision))
+	r.SetRef("refs/heads/"+name, revision+"^{commit}")
 }
 
 // DeleteBranch deletes a branch.
@@ -85,7 +100,7 @@ func (r *Repo) DeleteBranch(name string) {
 // Tag creates or moves a lightweight tag.
 func (r *Repo) Tag(name, revision string) {
 	r.t.Helper()
-	r.SetRef("refs/tags/"+name, r.Rev(revision))
+	r.SetRef("refs/tags/"+name, revision+"^{commit}")
 }
 
 // AnnotatedTag creates or replaces a tag that is an object of its own.
@@ -94,7 +109,7 @@ func (r *Repo) AnnotatedTag(name, revision, message string) {
 	r.Git("tag", "--force", "--annotate", "--message", message, name, revision)
 }
 
-// SetRef sets a ref by its full name.
+// SetRef sets a ref by its full name to what a revision names.
 func (r *Repo) SetRef(name, sha string) {
 	r.t.Helper()
 	r.Git("update-ref", name, sha)
@@ -110,13 +125,14 @@ func (r *Repo) DeleteRef(name string) {
 // empty merge removes that one.
 func (r *Repo) SetPullRequest(number int, head, merge string) {
 	r.t.Helper()
-	r.SetRef(fmt.Sprintf("refs/pull/%d/head", number), r.Rev(head))
+	in := fmt.Sprintf("update refs/pull/%d/head %s^{commit}\n", number, head)
 	ref := fmt.Sprintf("refs/pull/%d/merge", number)
 	if merge != "" {
-		r.SetRef(ref, r.Rev(merge))
-	} else {
-		r.DeleteRef(ref)
+		in += fmt.Sprintf("update %s %s^{commit}\n", ref, merge)
+	} else if r.has(ref) {
+		in += fmt.Sprintf("delete %s\n", ref)
 	}
+	r.run([]byte(in), "update-ref", "--stdin")
 }
 
 // MergeCommit returns a merge commit of head into base, with base as the first
@@ -127,7 +143,7 @@ func (r *Repo) MergeCommit(base, head string) string {
 	if err != nil {
 		r.t.Fatalf("merge %s into %s: %v", head, base, err)
 	}
-	return r.Git("commit-tree", tree, "-p", r.Rev(base), "-p", r.Rev(head), "-m", "Merge "+head+" into "+base)
+	return r.Git("commit-tree", tree, "-p", base+"^{commit}", "-p", head+"^{commit}", "-m", "Merge "+head+" into "+base)
 }
 
 // MergeTree returns the tree that Git itself makes of merging head into base,

@@ -3,10 +3,12 @@ package redisserver
 
 import (
 	"bufio"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,18 +22,25 @@ type Server struct {
 	t        testing.TB
 	port     int
 	password string
+	socket   string
 	cmd      *exec.Cmd
 }
 
-// Start starts a server without a password and waits until it answers. Without
-// redis-server a test is skipped on a laptop and fails in CI.
+// Start starts a server with a random password for the default user and waits
+// until it answers. Without redis-server a test is skipped on a laptop and fails
+// in CI.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	return StartWithPassword(t, "")
+	return start(t, rand.Text())
 }
 
-// StartWithPassword is Start with a password for the default user.
-func StartWithPassword(t testing.TB, password string) *Server {
+// StartOpen is Start without a password: whoever connects is obeyed.
+func StartOpen(t testing.TB) *Server {
+	t.Helper()
+	return start(t, "")
+}
+
+func start(t testing.TB, password string) *Server {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -67,6 +76,35 @@ func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.It
 
 // URL is the address as a redis:// URL, without the password.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
+
+// Password is that of the default user, empty for one that StartOpen started.
+func (s *Server) Password() string { return s.password }
+
+// Socket is the server's Unix socket, which asks for the same password. Restart
+// makes another one.
+func (s *Server) Socket() string { return s.socket }
+
+// Do sends commands, one a line, as the default user, and fails the test if one
+// is refused.
+func (s *Server) Do(commands ...string) {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	if s.password != "" {
+		commands = append([]string{"AUTH " + s.password}, commands...)
+	}
+	answers := bufio.NewScanner(conn)
+	for _, command := range commands {
+		fmt.Fprintf(conn, "%s\r\n", command)
+		if !answers.Scan() || !strings.HasPrefix(answers.Text(), "+OK") {
+			s.t.Fatalf("redis answers %q to a command", answers.Text())
+		}
+	}
+}
 
 // Stop kills the server, with all that it holds. A second Stop does nothing.
 func (s *Server) Stop() {
@@ -106,8 +144,13 @@ func (s *Server) Resume() {
 // run starts the process and reports whether it came to answer.
 func (s *Server) run() bool {
 	s.t.Helper()
+	dir := s.t.TempDir()
+	s.socket = filepath.Join(dir, "redis.sock")
+	if len(s.socket) > 100 { // a long TMPDIR
+		s.socket = ""
+	}
 	args := []string{
-		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.t.TempDir(),
+		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", dir, "--unixsocket", s.socket,
 		"--save", "", "--appendonly", "no", "--daemonize", "no",
 	}
 	if s.password != "" {

@@ -1,0 +1,106 @@
+package client_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+)
+
+// answering returns a client of a server that answers each call in the same way, and
+// the last request that it got.
+func answering(t *testing.T, status int, body string) (*client.Client, *http.Request) {
+	t.Helper()
+	seen := new(http.Request)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*seen = *r.Clone(r.Context())
+		w.Header().Set("Location", "/elsewhere")
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}))
+	t.Cleanup(srv.Close)
+	c, err := client.Connect(client.Settings{
+		Server: srv.URL + "/", UserAgent: "test/1",
+		Getenv: func(name string) string { return map[string]string{"HOLDFAST_TOKEN": " t0k3n\n"}[name] },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, seen
+}
+
+func TestCall(t *testing.T) {
+	t.Parallel()
+	c, seen := answering(t, http.StatusOK, `{"items": [{"id": "run-1"}]}`)
+	runs, err := c.Runs(t.Context(), url.Values{"cluster": {"a b"}})
+	if err != nil || len(runs) != 1 || runs[0].ID != "run-1" {
+		t.Fatalf("Runs = %v, %v", runs, err)
+	}
+	if got := seen.URL.String(); got != "/api/v1/runs?cluster=a+b" {
+		t.Errorf("it asked for %s", got)
+	}
+	if got := seen.Header.Get("Authorization") + ", " + seen.UserAgent(); got != "Bearer t0k3n, test/1" {
+		t.Errorf("it sent %q", got)
+	}
+	if _, err := c.Summaries(t.Context(), nil); err != nil || seen.URL.RawQuery != "view=summary" {
+		t.Errorf("Summaries asked for %s: %v", seen.URL, err)
+	}
+	if _, err := c.Cluster(t.Context(), "a/b"); err != nil || seen.URL.EscapedPath() != "/api/v1/clusters/a%2Fb" {
+		t.Errorf("Cluster asked for %s: %v", seen.URL, err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		status int
+		body   string
+		is     error
+		text   string
+		hint   string
+	}{
+		{http.StatusNotFound, `{"error": "there is no run \"x\"", "hint": "look"}`, holdfast.ErrNotFound, `there is no run "x"`, "look"},
+		{http.StatusLocked, `{"error": "it is locked"}`, holdfast.ErrLocked, "it is locked", ""},
+		{http.StatusInternalServerError, `{"error": "an internal error"}`, holdfast.ErrUnavailable, "an internal error", ""},
+		{http.StatusBadGateway, "<html>", holdfast.ErrUnavailable, "not in Holdfast's way", "is this the address of the server's API?"},
+		{http.StatusFound, "", nil, "not in Holdfast's way", "is this the address of the server's API?"}, // nobody else gets the token
+	} {
+		c, _ := answering(t, tc.status, tc.body)
+		_, err := c.Run(t.Context(), "x")
+		var refused *client.Error
+		if !errors.As(err, &refused) || refused.Status != tc.status || !strings.Contains(err.Error(), tc.text) || refused.Hint() != tc.hint {
+			t.Errorf("%d %s: %v", tc.status, tc.body, err)
+		}
+		for _, kind := range []error{holdfast.ErrNotFound, holdfast.ErrLocked, holdfast.ErrUnavailable} {
+			if got := errors.Is(err, kind); got != (tc.is != nil && errors.Is(tc.is, kind)) {
+				t.Errorf("%d: it is %v: %t", tc.status, kind, got)
+			}
+		}
+	}
+}
+
+// A run that has no plan yet is no error.
+func TestNoPlan(t *testing.T) {
+	t.Parallel()
+	c, _ := answering(t, http.StatusNotFound, `{"error": "none"}`)
+	if plan, err := c.Plan(t.Context(), "run-1"); plan != nil || err != nil {
+		t.Errorf("Plan = %v, %v", plan, err)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	c := client.New(&url.URL{Scheme: "http", Host: "127.0.0.1:1"}, "t", "test/1")
+	_, err := c.Runs(t.Context(), nil)
+	var silent *client.UnreachableError
+	var hinted interface{ Hint() string }
+	if !errors.As(err, &silent) || !errors.Is(err, holdfast.ErrUnavailable) || !errors.As(err, &hinted) {
+		t.Errorf("nobody listens: %v", err)
+	}
+}

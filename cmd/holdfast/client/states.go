@@ -1,0 +1,51 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+// UnsavedState opens the state that a run of a cluster could not save, for the
+// caller to close; ErrNotFound if there is none.
+func (c *Client) UnsavedState(ctx context.Context, cluster string) (io.ReadCloser, error) {
+	res, err := c.send(ctx, http.MethodGet, "states/"+url.PathEscape(cluster)+"/file", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return res.Body, nil
+}
+
+// PushState queues the push of the state that could not be saved, or of data, JSON,
+// in its place.
+func (c *Client) PushState(ctx context.Context, cluster string, data []byte) (run holdfast.Run, err error) {
+	var body any
+	if data != nil {
+		body = json.RawMessage(data)
+	}
+	err = c.call(ctx, http.MethodPost, "states/"+url.PathEscape(cluster)+"/push", nil, body, &run)
+	return run, err
+}
+
+// WaiveState gives up the state that could not be saved, and returns it.
+func (c *Client) WaiveState(ctx context.Context, cluster, reason string) (u holdfast.UnsavedState, err error) {
+	err = c.call(ctx, http.MethodPost, "states/"+url.PathEscape(cluster)+"/waive", nil, server.WaiveRequest{Reason: reason}, &u)
+	return u, err
+}
+
+// BackendLock returns the lock of a cluster's own backend that a run came upon last.
+func (c *Client) BackendLock(ctx context.Context, cluster string) (lock holdfast.BackendLock, err error) {
+	err = c.call(ctx, http.MethodGet, "states/"+url.PathEscape(cluster)+"/lock", nil, nil, &lock)
+	return lock, err
+}
+
+// UnlockBackend queues the run that releases it.
+func (c *Client) UnlockBackend(ctx context.Context, cluster string, req server.UnlockRequest) (run holdfast.Run, err error) {
+	err = c.call(ctx, http.MethodPost, "states/"+url.PathEscape(cluster)+"/unlock", nil, req, &run)
+	return run, err
+}

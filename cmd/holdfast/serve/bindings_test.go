@@ -1,0 +1,234 @@
+package serve
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+)
+
+// TestSecretSources states which folders and stores a run gets: those of its
+// project, its environment and its phase, and nobody else's.
+func TestSecretSources(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Parse("holdfast.yaml", "/etc", []byte(`
+credentials:
+  - secretDirs: [/run/all]
+    stores: {vault: {command: [vault, "{key}"]}}
+  - project: payments
+    environment: prod*
+    secretDirs: [/run/payments, /run/all]
+  - project: payments
+    phase: apply
+    secretDirs: [/run/applies]
+    stores:
+      vault: {command: [payments-vault, "{key}"]}
+      other: {command: [other, "{key}"]}
+  - {project: shop, secretDirs: [/run/shop], stores: {shop: {command: [shop, "{key}"]}}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type sources struct {
+		Dirs   []string
+		Stores map[string][]string
+	}
+	vault := []string{"vault", "{key}"}
+	for _, test := range []struct {
+		project, environment string
+		kind                 holdfast.RunKind
+		want                 sources
+	}{
+		{"payments", "production", holdfast.RunPlan, sources{[]string{"/run/all", "/run/payments"}, map[string][]string{"vault": vault}}},
+		{"payments", "staging", holdfast.RunDrift, sources{[]string{"/run/all"}, map[string][]string{"vault": vault}}},
+		{"payments", "production", holdfast.RunDestroy, sources{
+			[]string{"/run/all", "/run/payments", "/run/applies"},
+			map[string][]string{"vault": {"payments-vault", "{key}"}, "other": {"other", "{key}"}},
+		}},
+		{"shop", "production", holdfast.RunApply, sources{
+			[]string{"/run/all", "/run/shop"}, map[string][]string{"vault": vault, "shop": {"shop", "{key}"}},
+		}},
+	} {
+		dirs, stores := secretSources(cfg)(holdfast.Cluster{Project: test.project, Environment: test.environment}, test.kind)
+		if diff := gocmp.Diff(test.want, sources{dirs, stores}); diff != "" {
+			t.Errorf("%s of %s/%s (-want +got):\n%s", test.kind, test.project, test.environment, diff)
+		}
+	}
+	none, err := config.Parse("holdfast.yaml", "/etc", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dirs, stores := secretSources(none)(holdfast.Cluster{}, holdfast.RunPlan); dirs != nil || stores != nil {
+		t.Errorf("without an entry: %v, %v", dirs, stores)
+	}
+}
+
+// TestGitHosts: each host has its own credential, as Git asks for it.
+func TestGitHosts(t *testing.T) {
+	t.Parallel()
+	there := filepath.Join(t.TempDir(), "there")
+	if err := os.WriteFile(there, []byte("pass word"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := &config.Config{Credentials: []config.Credential{{Project: "*", Environment: "*", Git: map[string]config.GitHost{
+		"https://b.example.com": {Username: "reader", Password: config.Secret{File: there}},
+		"https://a.example.com": {Password: config.Secret{File: there}},
+		"https://c.example.com": {Password: config.Secret{File: there + ".gone"}},
+	}}}}
+	got, err := credentials(cfg, slog.New(slog.DiscardHandler))(holdfast.Cluster{}, holdfast.RunPlan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff([]string{"HOLDFAST_GIT_PASSWORD_0", "HOLDFAST_GIT_PASSWORD_1"}, got.Secrets); diff != "" || len(got.Missing) > 0 {
+		t.Errorf("secrets %v, missing %v", got.Secrets, got.Missing)
+	}
+	for host, want := range map[string]string{
+		"https://a.example.com": "username=x-access-token\npassword=pass word\n",
+		"https://b.example.com": "username=reader\npassword=pass word\n",
+		"https://c.example.com": "",
+	} {
+		command := exec.CommandContext(t.Context(), "git", "credential", "fill")
+		command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GIT_CONFIG_NOSYSTEM=1", "GIT_ASKPASS=false"}
+		for name, value := range got.Env {
+			command.Env = append(command.Env, name+"="+value)
+		}
+		command.Stdin = strings.NewReader("url=" + host + "/acme/modules.git\n\n")
+		out, err := command.Output()
+		if !strings.Contains(string(out), want) || (err == nil) != (want != "") {
+			t.Errorf("%s is shown %q, %v", host, out, err)
+		}
+	}
+}
+
+// TestModulesOfAGitHost: an engine's init fetches a module from a host that wants
+// a password, and from no other with it.
+func TestModulesOfAGitHost(t *testing.T) {
+	t.Parallel()
+	engine := cmp.Or(lookPath("terraform"), lookPath("tofu"))
+	if engine == "" && os.Getenv("CI") == "" {
+		t.Skip("neither terraform nor tofu is on PATH")
+	}
+	host, other := gitserver.New(t), gitserver.New(t)
+	for _, server := range []*gitserver.Server{host, other} {
+		server.CreateRepo("modules").Commit("main", "a module", map[string]string{"net/main.tf": "output \"x\" { value = 1 }\n"})
+		server.RequireAuth("reader", "pass word")
+	}
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("pass word"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := &config.Config{Credentials: []config.Credential{{Project: "*", Environment: "*", Git: map[string]config.GitHost{
+		host.URL(): {Username: "reader", Password: config.Secret{File: password}},
+	}}}}
+	bound, err := credentials(cfg, slog.New(slog.DiscardHandler))(holdfast.Cluster{}, holdfast.RunPlan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for server, want := range map[*gitserver.Server]bool{host: true, other: false} {
+		dir := t.TempDir()
+		code := fmt.Sprintf("module \"net\" { source = \"git::%s/modules.git//net\" }\n", server.URL())
+		if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		init := exec.CommandContext(t.Context(), engine, "init", "-input=false", "-no-color")
+		init.Dir = dir
+		init.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GIT_CONFIG_NOSYSTEM=1", "CHECKPOINT_DISABLE=1"}
+		for name, value := range bound.Env {
+			init.Env = append(init.Env, name+"="+value)
+		}
+		if out, err := init.CombinedOutput(); (err == nil) != want {
+			t.Errorf("with the host that has the password %v: %v\n%s", want, err, out)
+		}
+	}
+}
+
+func lookPath(name string) string {
+	path, _ := exec.LookPath(name)
+	return path
+}
+
+// TestLimits states what the engine of a cluster may use: what is said for all,
+// unless entries that match say something else.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Parse("holdfast.yaml", "/etc", []byte(`
+runs:
+  limits:
+    cpu: 2
+    max: {processes: 8192}
+    overrides:
+      - {project: payments, memory: 8GiB, max: {memory: 16GiB}}
+      - {cluster: "big-*", processes: 4096, cpu: 3.5}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := limits(cfg)
+	for _, test := range []struct {
+		project, cluster string
+		asks, want, most holdfast.RunLimits
+	}{
+		{
+			project: "shop", cluster: "small",
+			want: holdfast.RunLimits{Memory: 4 << 30, Processes: 1024, CPU: 2}, most: holdfast.RunLimits{Memory: 4 << 30, Processes: 8192, CPU: 2},
+		},
+		{
+			project: "shop", cluster: "modest", asks: holdfast.RunLimits{Memory: 1 << 30, CPU: 0.5},
+			want: holdfast.RunLimits{Memory: 1 << 30, Processes: 1024, CPU: 0.5}, most: holdfast.RunLimits{Memory: 4 << 30, Processes: 8192, CPU: 2},
+		},
+		{
+			project: "payments", cluster: "small", asks: holdfast.RunLimits{Memory: 12 << 30, Processes: 2048},
+			want: holdfast.RunLimits{Memory: 12 << 30, Processes: 2048, CPU: 2}, most: holdfast.RunLimits{Memory: 16 << 30, Processes: 8192, CPU: 2},
+		},
+		{
+			project: "payments", cluster: "big-eu", asks: holdfast.RunLimits{Memory: 64 << 30, Processes: 9000, CPU: 4},
+			want: holdfast.RunLimits{Memory: 16 << 30, Processes: 8192, CPU: 3.5}, most: holdfast.RunLimits{Memory: 16 << 30, Processes: 8192, CPU: 3.5},
+		},
+	} {
+		got, most := of(holdfast.Cluster{Project: test.project, Name: test.cluster, Limits: test.asks})
+		if got != test.want || most != test.most {
+			t.Errorf("limits of %s/%s are %+v within %+v, want %+v within %+v", test.project, test.cluster, got, most, test.want, test.most)
+		}
+	}
+	cfg.Runs.Limits.Memory, cfg.Runs.Limits.Overrides = 0, nil
+	if got, most := of(holdfast.Cluster{Limits: holdfast.RunLimits{Memory: 1 << 40}}); got.Memory != 1<<40 || most.Memory != 0 {
+		t.Errorf("without a limit: %+v within %+v", got, most)
+	}
+}
+
+// TestMissingCredentials: what cannot be read is missing, and not what an earlier
+// entry says instead. The server's path is for its log.
+func TestMissingCredentials(t *testing.T) {
+	t.Parallel()
+	there := filepath.Join(t.TempDir(), "there")
+	if err := os.WriteFile(there, []byte("value"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gone := config.Secret{File: there + ".gone"}
+	cfg := &config.Config{Credentials: []config.Credential{
+		{Project: "*", Environment: "*", Env: map[string]string{"A": "earlier"}, Secrets: map[string]config.Secret{"B": gone}},
+		{Project: "shop", Environment: "*", Secrets: map[string]config.Secret{"A": gone, "B": {File: there}, "C": {File: there}}},
+	}}
+	var log strings.Builder
+	got, err := credentials(cfg, slog.New(slog.NewTextHandler(&log, nil)))(holdfast.Cluster{Project: "shop", Environment: "e"}, holdfast.RunPlan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := holdfast.Credentials{Env: map[string]string{"B": "value", "C": "value"}, Secrets: []string{"B", "C"}, Missing: []string{"A"}}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(log.String(), there+".gone") {
+		t.Errorf("the log has %q", log.String())
+	}
+}

@@ -1,0 +1,74 @@
+package serve
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+)
+
+// certificate is that of a listener; nil if it has none.
+func certificate(t config.TLS) (*tls.Config, error) {
+	if t.CertFile == "" {
+		return nil, nil
+	}
+	if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
+		return nil, fmt.Errorf("load certificate: %w", err)
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		// Read again at each handshake: certificates are renewed in place.
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+			return &pair, err
+		},
+	}, nil
+}
+
+// expiresSoon is how long before its end a certificate is told of.
+const expiresSoon = 7 * 24 * time.Hour
+
+// certificateFaults returns what is wrong with the listeners' certificates now, and
+// what will be within a week. Files that are not here are left out: a configuration
+// can be checked elsewhere than where it is used.
+func certificateFaults(s config.Server, now time.Time) (wrong, soon []error) {
+	for _, l := range []struct {
+		key string
+		tls config.TLS
+	}{
+		{"server.public.tls", s.Public.TLS}, {"server.api.tls", s.API.TLS}, {"server.agents.tls", s.Agents.TLS},
+	} {
+		if l.tls.CertFile == "" {
+			continue
+		}
+		pair, err := tls.LoadX509KeyPair(l.tls.CertFile, l.tls.KeyFile)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		case err != nil:
+			wrong = append(wrong, fmt.Errorf("%s: %w", l.key, err))
+		case now.After(pair.Leaf.NotAfter):
+			wrong = append(wrong, fmt.Errorf("%s: certificate %s has expired at %s: nobody who checks it connects",
+				l.key, l.tls.CertFile, pair.Leaf.NotAfter.UTC().Format(time.RFC3339)))
+		case now.Before(pair.Leaf.NotBefore):
+			wrong = append(wrong, fmt.Errorf("%s: certificate %s is not valid before %s: nobody who checks it connects",
+				l.key, l.tls.CertFile, pair.Leaf.NotBefore.UTC().Format(time.RFC3339)))
+		case now.Add(expiresSoon).After(pair.Leaf.NotAfter):
+			soon = append(soon, fmt.Errorf("%s: certificate %s expires at %s", l.key, l.tls.CertFile, pair.Leaf.NotAfter.UTC().Format(time.RFC3339)))
+		}
+	}
+	return wrong, soon
+}
+
+// tellCertificates writes into the log what certificateFaults finds.
+func (s *services) tellCertificates() {
+	wrong, soon := certificateFaults(s.cfg.Server, time.Now())
+	for _, err := range wrong {
+		s.logger.Error("certificate is not valid", "err", err)
+	}
+	for _, err := range soon {
+		s.logger.Warn("certificate has to be renewed", "err", err)
+	}
+}

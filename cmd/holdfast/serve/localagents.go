@@ -1,0 +1,182 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/runner/local"
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
+)
+
+// startAgents starts the agents beside the server.
+func (s *services) startAgents(ctx context.Context) ([]*local.Process, error) {
+	var processes []*local.Process
+	for _, agent := range s.agents {
+		process, err := s.startAgent(ctx, agent)
+		if err != nil {
+			return processes, err
+		}
+		processes = append(processes, process)
+	}
+	return processes, nil
+}
+
+func (s *services) startAgent(ctx context.Context, agent *localAgent) (*local.Process, error) {
+	binary, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own binary: %w", err)
+	}
+	e := s.cfg.Engines
+	dir := s.path(agent.name)
+	args := []string{
+		"agent", "--server", "unix://" + s.path("run", "agent.sock"), "--token-file", "-",
+		"--id", s.agentID(agent), "--dir", dir, "--slots", strconv.Itoa(s.cfg.Agent.Slots),
+		"--grace", s.cfg.Server.Grace.String(), "--engine-grace", e.Grace.String(),
+		"--download=" + strconv.FormatBool(e.Download), "--validation", e.Validation,
+	}
+	args = append(args, s.isolationArgs(agent)...)
+	for flag, value := range map[string]string{
+		"--terraform-mirror": e.TerraformMirror, "--tofu-mirror": e.TofuMirror, "--cli-config": e.CLIConfigFile,
+	} {
+		if value != "" {
+			args = append(args, flag, value)
+		}
+	}
+	for _, d := range e.Dirs {
+		args = append(args, "--engine-dir", d)
+	}
+	for _, kind := range agent.kinds {
+		args = append(args, "--kinds", string(kind))
+	}
+	opts, err := s.outfit(ctx, agent, local.Options{Binary: binary, Dir: dir, Logger: s.logger})
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", agent.name, err)
+	}
+	opts.Args, opts.Input = args, agent.token
+	opts.Signs = func() uint64 { return s.reconciler.Dispatcher().Signs(s.agentID(agent)) }
+	process, err := local.Start(ctx, opts)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", agent.name, err)
+	}
+	return process, nil
+}
+
+// outfit chooses as whom an agent is started. If the server is root that is best
+// the account that is there for it, in a user namespace: outside it is not root,
+// and it can still give each run a user of its own. Else the agent is root; or
+// just the account, if nothing shall keep engines from it.
+func (s *services) outfit(ctx context.Context, agent *localAgent, opts local.Options) (local.Options, error) {
+	if agent.as == nil {
+		return opts, nil
+	}
+	fitted := opts
+	fitted.User = fmt.Sprintf("%d:%d", agent.as.uid, agent.as.gid)
+	wanted := s.cfg.Isolation
+	if wanted == string(sandbox.ModeNone) {
+		return fitted, nil
+	}
+	if wanted == string(sandbox.ModeSlots) { // which is for root
+		return opts, nil
+	}
+	fitted.Range = local.Range{First: s.firstUser(agent), Count: s.cfg.Agent.Slots}
+	trial := fitted
+	trial.Args = append([]string{"agent", "probe"}, s.isolationArgs(agent)...)
+	mode, err := local.Try(ctx, trial)
+	if err == nil && mode == string(sandbox.ModeRange) {
+		return fitted, nil
+	}
+	if ctx.Err() != nil {
+		return opts, ctx.Err()
+	}
+	s.logger.Warn("agent is root: it cannot be started in a user namespace", "agent", agent.name, "err", err)
+	return opts, nil
+}
+
+// firstUser is the first of those that an agent's engines run as.
+func (s *services) firstUser(agent *localAgent) int {
+	if slices.ContainsFunc(agent.kinds, func(k holdfast.RunKind) bool { return !k.Writes() }) {
+		return s.cfg.Agent.SlotUsers.Plan
+	}
+	return s.cfg.Agent.SlotUsers.Apply
+}
+
+func (s *services) isolationArgs(agent *localAgent) []string {
+	args := []string{"--isolation", s.cfg.Isolation, "--slot-user", strconv.Itoa(s.firstUser(agent))}
+	for _, path := range s.cfg.Sandbox.Paths.ReadOnly {
+		args = append(args, "--sandbox-read", path)
+	}
+	for _, path := range s.cfg.Sandbox.Paths.Writable {
+		args = append(args, "--sandbox-write", path)
+	}
+	return args
+}
+
+// account is a user that an agent runs as.
+type account struct{ uid, gid int }
+
+// accounts are the users of the local agents. They share a group, which the
+// socket belongs to.
+type accounts struct{ plan, apply *account }
+
+// applyUID is who applies if there is no user for it: unassigned on common
+// systems, and not nobody.
+const applyUID = 65533
+
+// agentAccounts finds the agents' users. Only root can start processes as
+// somebody else: nil for everybody else, and for root if root is asked for.
+func agentAccounts(cfg config.Agent) (*accounts, error) {
+	if os.Getuid() != 0 {
+		for key, name := range map[string]string{"agent.user": cfg.User, "agent.applyUser": cfg.ApplyUser} {
+			if name != "" {
+				return nil, fmt.Errorf("%s is %q, but only root can start an agent as another user", key, name)
+			}
+		}
+		return nil, nil
+	}
+	plan, err := lookupAccount(cfg.User, "holdfast-agent", "nobody")
+	if err != nil || plan.uid == 0 {
+		return nil, err
+	}
+	apply, err := lookupAccount(cfg.ApplyUser, "holdfast-apply")
+	if err != nil && cfg.ApplyUser == "" {
+		apply, err = &account{uid: applyUID}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if apply.uid == plan.uid {
+		return nil, fmt.Errorf("plans and applies would run as the same user %d: a plan could read what an apply holds", plan.uid)
+	}
+	apply.gid = plan.gid
+	return &accounts{plan, apply}, nil
+}
+
+// lookupAccount finds a user by name, or the first of the defaults if no name
+// is given.
+func lookupAccount(name string, defaults ...string) (*account, error) {
+	candidates := []string{name}
+	if name == "" {
+		candidates = defaults
+	}
+	for _, candidate := range candidates {
+		u, err := user.Lookup(candidate)
+		if err != nil {
+			continue
+		}
+		uid, errUID := strconv.Atoi(u.Uid)
+		gid, errGID := strconv.Atoi(u.Gid)
+		if err := errors.Join(errUID, errGID); err != nil {
+			return nil, fmt.Errorf("read user %q: %w", candidate, err)
+		}
+		return &account{uid, gid}, nil
+	}
+	return nil, fmt.Errorf("no user %s", strings.Join(candidates, " or "))
+}

@@ -1,0 +1,52 @@
+package serve
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// waitsFor is what keeps the server from being ready: repositories that were not
+// read yet, and agents of its own that do not live.
+func (s *services) waitsFor() []string {
+	var out []string
+	for _, repo := range s.reconciler.Ready() {
+		out = append(out, "repository "+repo+" was not read yet")
+	}
+	heard := s.reconciler.Dispatcher().Heard()
+	for _, agent := range s.agents {
+		id := s.agentID(agent)
+		if !slices.ContainsFunc(heard, func(a holdfast.AgentStatus) bool { return a.ID == id && a.Living }) {
+			out = append(out, fmt.Sprintf("agent %s, which executes %s runs, is not heard of: see %s",
+				id, holdfast.KindNames(agent.kinds), s.path(agent.name, "agent.log")))
+		}
+	}
+	return out
+}
+
+// lacks is what is wrong although the server is ready: it must be reachable for
+// agents elsewhere to come.
+func (s *services) lacks() []string { return lacking(s.reconciler.Dispatcher().Heard()) }
+
+func lacking(heard []holdfast.AgentStatus) []string {
+	var out []string
+	var kinds []holdfast.RunKind
+	for _, kind := range holdfast.AgentKinds() {
+		takes := func(a holdfast.AgentStatus) bool {
+			return a.Living && (len(a.Kinds) == 0 || slices.Contains(a.Kinds, kind))
+		}
+		if !slices.ContainsFunc(heard, takes) {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) > 0 {
+		out = append(out, "no living agent executes "+holdfast.KindNames(kinds)+" runs")
+	}
+	for _, a := range heard {
+		if a.Living && a.Isolation == "" && len(a.Kinds) > 0 {
+			out = append(out, fmt.Sprintf("agent %s refuses all runs: it cannot isolate engines, its log says why", a.ID))
+		}
+	}
+	return out
+}

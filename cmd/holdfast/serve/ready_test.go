@@ -1,0 +1,67 @@
+package serve
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Kinds that no living agent executes are told, and so is an agent that can execute
+// nothing.
+func TestLackingAgents(t *testing.T) {
+	t.Parallel()
+	plans := holdfast.AgentStatus{ID: "a", Living: true, Kinds: []holdfast.RunKind{"plan", "drift"}, Isolation: "slots"}
+	gone := holdfast.AgentStatus{ID: "b", Kinds: []holdfast.RunKind{"apply", "destroy"}, Isolation: "slots"}
+	bare := holdfast.AgentStatus{ID: "c", Living: true, Kinds: []holdfast.RunKind{"apply"}}
+	for name, test := range map[string]struct {
+		heard []holdfast.AgentStatus
+		want  []string
+	}{
+		"none":  {nil, []string{"no living agent executes plan, apply, drift, destroy runs"}},
+		"some":  {[]holdfast.AgentStatus{plans, gone}, []string{"no living agent executes apply, destroy runs"}},
+		"bare":  {[]holdfast.AgentStatus{plans, bare}, []string{"no living agent executes destroy runs", "agent c refuses all runs: it cannot isolate engines, its log says why"}},
+		"heard": {[]holdfast.AgentStatus{{ID: "d", Living: true}}, nil}, // by its heartbeats only: its kinds are not known yet
+	} {
+		if diff := cmp.Diff(test.want, lacking(test.heard)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestAgentMetric(t *testing.T) {
+	t.Parallel()
+	m := newMetrics()
+	m.watchAgents(func() []holdfast.AgentStatus {
+		return []holdfast.AgentStatus{
+			{ID: "a", Living: true, Kinds: []holdfast.RunKind{"plan"}, Isolation: "slots"},
+			{ID: "b", Living: true, Kinds: []holdfast.RunKind{"plan"}, Isolation: "slots"},
+			{ID: "c", Living: true, Kinds: []holdfast.RunKind{"plan"}, Isolation: "made up"},
+			{ID: "d", Kinds: []holdfast.RunKind{"apply"}, Isolation: "slots"},
+		}
+	})
+	got := map[string]float64{}
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "holdfast_agents" {
+			continue
+		}
+		for _, series := range family.GetMetric() {
+			key := ""
+			for _, label := range series.GetLabel() {
+				key += label.GetValue() + " "
+			}
+			got[key] = series.GetGauge().GetValue()
+		}
+	}
+	want := map[string]float64{
+		"slots plan ": 2, "other plan ": 1, "unavailable apply ": 0, "unavailable drift ": 0, "unavailable destroy ": 0,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,197 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
+	"github.com/holdfast-dev/holdfast/runner/local"
+)
+
+// Check returns what is wrong with a valid configuration at now on this machine: its
+// certificates.
+func Check(cfg *config.Config, now time.Time) error {
+	wrong, _ := certificateFaults(cfg.Server, now)
+	return errors.Join(wrong...)
+}
+
+// listenError says what to do about an address that cannot be had.
+func listenError(err error) error {
+	const change = "choose another under server in holdfast.yaml"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return hint.New(err, "is another server running there? stop it, or "+change)
+	case errors.Is(err, syscall.EACCES):
+		return hint.New(err, "ports below 1024 need root or CAP_NET_BIND_SERVICE; or "+change)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return hint.New(err, "this machine has no such address; "+change)
+	default:
+		return err
+	}
+}
+
+// Options are what Run needs of the process.
+type Options struct {
+	Version string    // of the binary, for people
+	Log     io.Writer // where the log is written
+	// Hurry has do called when whoever asked the server to stop asks again: it waits
+	// for runs no longer then. stop ends that. Nil means nobody does.
+	Hurry func(do func()) (stop func())
+}
+
+// Run runs a server until ctx is done. Then it takes nothing more in, lets
+// runs finish within the grace, interrupts what is left, tells what they came to, and
+// closes the agents' listener last: until then states and results can still come in.
+func Run(ctx context.Context, cfg *config.Config, opts Options) error {
+	logger := newLogger(opts.Log, cfg.Telemetry)
+	began := time.Now()
+	s, err := build(ctx, cfg, opts.Version, logger)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.server.Listen(); err != nil {
+		return listenError(err)
+	}
+	beside, err := s.startAgents(ctx)
+	if err != nil {
+		return err
+	}
+
+	intake, closeIntake := context.WithCancel(ctx)
+	defer closeIntake()
+	last := context.WithoutCancel(ctx)
+	agents, closeAgents := context.WithCancel(last)
+	defer closeAgents()
+	reconcile, stopReconciling := context.WithCancel(last)
+	defer stopReconciling()
+	reconcile, abort := queue.Abortable(reconcile)
+	defer abort()
+
+	var g errgroup.Group
+	fail := make(chan struct{}, 3) // a part that fails ends the others
+	part := func(run func() error) {
+		g.Go(func() error {
+			err := run()
+			fail <- struct{}{}
+			return err
+		})
+	}
+	part(func() error { return s.server.RunAgents(agents) })
+	part(func() error { return s.reconciler.Run(reconcile) })
+	part(func() error { return s.server.RunIntake(intake) })
+	g.Go(func() error { return s.sweep(intake) })
+	g.Go(func() error {
+		s.identify(intake, s.hooks)
+		return nil
+	})
+	s.announce(logger, began)
+
+	select {
+	case <-ctx.Done():
+	case <-fail:
+	}
+	logger.Info("server is stopping", "grace", cfg.Server.Grace)
+	graceful, over := context.WithTimeout(last, cfg.Server.Grace)
+	defer over()
+	if opts.Hurry != nil {
+		defer opts.Hurry(over)()
+	}
+	closeIntake()
+	s.reconciler.Dispatcher().Drain()
+	s.finishRuns(last, graceful, beside, logger)
+	s.reconciler.WorkOff(graceful) // what they came to is told before we go
+	stopReconciling()
+	closeAgents()
+	return s.finishWork(graceful, &g, abort)
+}
+
+const (
+	lastWork  = 5 * time.Second // at most, for work that was begun when the server is about to end
+	leastWork = time.Second     // the same where the grace is over
+	lastWait  = 2 * time.Second // for work that was aborted to notice it
+)
+
+// finishWork waits for the server's parts to end, and for no part that hangs: what it
+// was at is asked for again at the next start.
+func (s *services) finishWork(graceful context.Context, g *errgroup.Group, abort func()) error {
+	ended := make(chan error, 1)
+	go func() { ended <- g.Wait() }()
+	left := leastWork
+	if over, ok := graceful.Deadline(); ok && graceful.Err() == nil {
+		left = max(left, min(time.Until(over), lastWork))
+	}
+	defer time.AfterFunc(left, abort).Stop()
+	select {
+	case err := <-ended:
+		s.logger.Info("server has stopped")
+		return err
+	case <-time.After(left + lastWait):
+		s.logger.Warn("server has stopped in the middle of its work, which is begun anew at the next start")
+		return nil
+	}
+}
+
+// finishRuns lets the local agents bring their runs to an end within the grace,
+// and interrupts them after that.
+func (s *services) finishRuns(ctx, graceful context.Context, agents []*local.Process, logger *slog.Logger) {
+	var g errgroup.Group
+	for _, agent := range agents {
+		g.Go(func() error {
+			s.finishAgent(ctx, graceful, agent, logger)
+			return nil
+		})
+	}
+	_ = g.Wait() // tells in the log what went wrong
+}
+
+func (s *services) finishAgent(ctx, graceful context.Context, agent *local.Process, logger *slog.Logger) {
+	if err := agent.Stop(graceful); err == nil {
+		return
+	}
+	logger.Warn("runs were interrupted", "grace", s.cfg.Server.Grace)
+	if err := agent.Interrupt(); err != nil {
+		logger.Error("agent was not interrupted", "err", err)
+	}
+	// The engine has its own grace, then the outcome is delivered.
+	patience, done := context.WithTimeout(ctx, s.cfg.Engines.Grace+30*time.Second)
+	defer done()
+	if err := agent.Stop(patience); err != nil && !errors.Is(err, context.Canceled) {
+		logger.Error("agent goes on without the server, and reports when it is back", "err", err)
+	}
+}
+
+// sweep removes, once a day, what crashes have left in the store, and looks at the
+// certificates.
+func (s *services) sweep(ctx context.Context) error {
+	const day = 24 * time.Hour
+	for {
+		s.tellCertificates()
+		n, err := s.store.Sweep(ctx, day)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			s.logger.Error("datastore was not swept", "err", err)
+		case n > 0:
+			s.logger.Info("datastore was swept", "removed", n)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(day):
+		}
+	}
+}
+
+func (s *services) announce(logger *slog.Logger, began time.Time) {
+	at := s.server.Addresses()
+	logger.Info("server is listening", "webhooks", at.Public, "api", at.API, "agents", at.Agents,
+		"socket", at.Socket, "duration", time.Since(began))
+}

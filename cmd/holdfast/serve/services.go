@@ -1,0 +1,376 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/forge/github"
+	forgelocal "github.com/holdfast-dev/holdfast/forge/local"
+	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
+	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/holdfast-dev/holdfast/webhook"
+)
+
+// services is a server's parts, put together.
+type services struct {
+	cfg        *config.Config
+	logger     *slog.Logger
+	version    string
+	metrics    *metrics
+	tracer     *tracer // nil: nothing is traced
+	store      *datastore.Store
+	keys       *datastore.Keyring
+	git        *gitsource.Source
+	githubs    map[string]*github.Client // by forge name
+	hooks      *webhook.Handler
+	reconciler *reconciler.Reconciler
+	server     *server.Server
+	accounts   *accounts // that local agents run as; nil: as we do
+	agents     []*localAgent
+	identity   string // names us in leases, and our agent
+	closers    []func() error
+}
+
+// folders below dataDir. Only the agent's is reachable for another user.
+func (s *services) path(elem ...string) string {
+	return filepath.Join(append([]string{s.cfg.DataDir}, elem...)...)
+}
+
+func build(ctx context.Context, cfg *config.Config, version string, logger *slog.Logger) (*services, error) {
+	s := &services{cfg: cfg, logger: logger, version: version, metrics: newMetrics()}
+	for _, step := range []func(context.Context) error{
+		s.openTraces, s.openFolders, s.openStore, s.openGit, s.openReconciler, s.openServer,
+	} {
+		if err := step(ctx); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *services) close() {
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		if err := s.closers[i](); err != nil {
+			s.logger.Error("part was not closed", "err", err)
+		}
+	}
+	s.closers = nil
+}
+
+func (s *services) openTraces(ctx context.Context) error {
+	if s.cfg.Telemetry.Traces == "" {
+		return nil
+	}
+	var err error
+	if s.tracer, err = newTracer(ctx, s.cfg.Telemetry.Traces); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.tracer.close)
+	return nil
+}
+
+// openFolders makes dataDir. It may be passed through by the agent's user, and
+// is otherwise nobody's business.
+func (s *services) openFolders(context.Context) error {
+	mode := fs.FileMode(0o700)
+	accounts, err := agentAccounts(s.cfg.Agent)
+	if err != nil {
+		return hint.New(err, "set agent.user and agent.applyUser in holdfast.yaml")
+	}
+	s.accounts = accounts
+	if accounts != nil || os.Getuid() == 0 { // engines may be users of their own
+		mode = 0o711
+	}
+	if !s.isolated() {
+		s.logger.Warn("isolation is none, and plans run as the same user as the server: code in a plan can read the " +
+			"server's keys; pull requests from forks are not planned")
+	}
+	if err := makeFolder(s.cfg.DataDir, mode); err != nil {
+		return fmt.Errorf("make data folder: %w", err)
+	}
+	if err := makeFolder(s.path("run"), 0o711); err != nil {
+		return fmt.Errorf("make folder of the socket: %w", err)
+	}
+	if accounts == nil {
+		return nil
+	}
+	return reachable(s.cfg.DataDir)
+}
+
+// isolated reports whether what engines execute cannot be the server: agents
+// start none without isolation, unless they are told to.
+func (s *services) isolated() bool {
+	return s.accounts != nil || s.cfg.Isolation != string(sandbox.ModeNone)
+}
+
+// makeFolder makes a folder with that mode, whatever the umask, or gives it to
+// one that is there.
+func makeFolder(dir string, mode fs.FileMode) error {
+	if err := os.MkdirAll(dir, mode); err != nil {
+		return err
+	}
+	return os.Chmod(dir, mode)
+}
+
+// reachable checks that another user can pass through all folders above dir.
+func reachable(dir string) error {
+	for at := filepath.Clean(dir); at != "/" && at != "."; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err != nil {
+			return fmt.Errorf("look at data folder: %w", err)
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return hint.New(
+				fmt.Errorf("the agent's user cannot pass through %s to the data folder", at),
+				"choose a dataDir such as /var/lib/holdfast, or set agent.user: root to run plans as root",
+			)
+		}
+	}
+	return nil
+}
+
+func (s *services) openStore(ctx context.Context) error {
+	current, err := datastore.LoadOrCreateKey(s.cfg.Encryption.KeyFile)
+	if err != nil {
+		return fmt.Errorf("load encryption key: %w", err)
+	}
+	var older [][]byte
+	for _, file := range s.cfg.Encryption.OldKeyFiles {
+		key, err := datastore.LoadKey(file)
+		if err != nil {
+			return fmt.Errorf("load old encryption key: %w", err)
+		}
+		older = append(older, key)
+	}
+	if s.keys, err = datastore.NewKeyring(current, older...); err != nil {
+		return fmt.Errorf("load encryption keys: %w", err)
+	}
+	s.store, err = datastore.Open(ctx, datastore.Options{
+		Path: s.path("db", "holdfast.db"), Keys: s.keys, Retention: retention(s.cfg.Retention), Logger: s.logger,
+	})
+	if err != nil {
+		return fmt.Errorf("open datastore: %w", err)
+	}
+	s.closers = append(s.closers, s.store.Close)
+	s.metrics.watch(s.store, s.logger)
+	// The database is ours alone from here on, and so is its folder.
+	s.identity, err = loadOrCreateIdentity(s.path("identity"))
+	return err
+}
+
+// retention is the store's, where zero means the default.
+func retention(c config.Retention) datastore.Retention {
+	r := datastore.Retention{Runs: c.Runs, DriftRuns: c.DriftRuns, Logs: c.Logs, Audit: c.Audit, Ended: c.PullRequests}
+	if c.PullRequests == 0 {
+		r.Ended = -1
+	}
+	for _, number := range []*int{&r.Runs, &r.DriftRuns} {
+		if *number == 0 {
+			*number = -1
+		}
+	}
+	return r
+}
+
+func (s *services) openGit(context.Context) error {
+	if err := s.openGitHub(); err != nil {
+		return err
+	}
+	repos := make([]gitsource.Repository, 0, len(s.cfg.Repositories))
+	for _, r := range s.cfg.Repositories {
+		from := cloneOf(s.cfg, r)
+		auth, err := s.gitAuth(r, from)
+		if err != nil {
+			return err
+		}
+		if note := foreignNote(r, from); note != "" {
+			s.logger.Warn("repository is cloned without a credential", "repo", r.Name, "detail", note)
+		}
+		repos = append(repos, gitsource.Repository{Name: r.Name, URL: from.url, Branch: r.Branch, Auth: auth})
+	}
+	var err error
+	s.git, err = gitsource.New(gitsource.Options{Dir: s.path("mirrors"), Repositories: repos, Logger: s.logger})
+	if err != nil {
+		return fmt.Errorf("open mirrors: %w", err)
+	}
+	return nil
+}
+
+func (s *services) openReconciler(ctx context.Context) error {
+	opts := reconciler.Options{
+		Store: s.store, Git: s.git, Forges: make(map[string]reconciler.Forge),
+		Allow: bindings(s.cfg), Credentials: credentials(s.cfg, s.logger), SecretSources: secretSources(s.cfg),
+		Limits:         limits(s.cfg),
+		Commands:       webhook.Commands,
+		FingerprintKey: s.keys.Derive("fingerprints"), TokenKey: s.keys.Derive("run tokens"),
+		Identity: s.identity, MaxRuns: s.cfg.Runs.Max, RunTimeout: s.cfg.Runs.Timeout,
+		Lease: s.cfg.Runs.Lease, MaxRetries: s.cfg.Runs.Retries, RetryDelay: s.cfg.Runs.RetryDelay, Break: s.cfg.Runs.Break,
+		LockTimeout: s.cfg.Runs.LockTimeout,
+		MaxProvider: s.cfg.Runs.MaxPerProvider,
+		MaxDrift:    s.cfg.Drift.Max, MaxIssues: s.cfg.Drift.MaxIssues,
+		Metrics: s.metrics, Logger: s.logger,
+	}
+	if site := strings.TrimRight(s.cfg.Server.API.URL, "/"); site != "" {
+		opts.LogURL = func(run string) string { return site + server.RunPage(run) }
+		opts.PullRequestURL = func(ref holdfast.PullRequestRef) string { return site + server.PullRequestPage(ref) }
+	}
+	if s.tracer != nil {
+		opts.Tracer = s.tracer
+	}
+	if opts.MaxRetries == 0 {
+		opts.MaxRetries = -1 // zero means the default there
+	}
+	if opts.MaxIssues == 0 {
+		opts.MaxIssues = -1 // here, too
+	}
+	if s.cfg.Drift.Schedule != document.DriftOff {
+		opts.DriftSchedule = s.cfg.Drift.Schedule
+	}
+	if err := s.openLock(ctx, &opts); err != nil {
+		return err
+	}
+	branches := make(map[string]string)
+	for _, r := range s.cfg.Repositories {
+		repo := reconciler.Repository{
+			Name: r.Name, Branch: r.Branch, Clusters: r.Clusters, Templates: r.Templates,
+			UpgradeGroups: r.Upgrades.GroupBy,
+			Local:         r.Forge == "local", Forks: r.Forks && s.isolated(), Drafts: r.Drafts, Poll: r.Poll,
+			Trials: r.Trials, TrialEnvironments: r.TrialEnvironments,
+			Entries: entriesOf(s.cfg.Repositories, r),
+		}
+		if repo.Trials == 0 {
+			repo.Trials = -1 // here, zero means the default
+		}
+		if repo.Local && repo.Poll == 0 {
+			repo.Poll = time.Second
+		}
+		if repo.Poll == 0 {
+			repo.Poll = max(5*time.Minute, pollFloor(len(s.cfg.Repositories)))
+		}
+		if len(r.Allow) == 0 && len(s.cfg.Repositories) > 1 && len(s.cfg.Credentials) > 0 {
+			s.logger.Warn("whoever may open a pull request here can use the credentials of every project and environment: "+
+				"bind it under repositories[].allow", "repo", r.Name)
+		}
+		branches[r.Name] = r.Branch
+		opts.Repositories = append(opts.Repositories, repo)
+	}
+	plain, err := forgelocal.New(forgelocal.Options{Git: s.git, Store: s.store, Branches: branches, Others: otherBranches(s.cfg.Repositories)})
+	if err != nil {
+		return err
+	}
+	for _, r := range s.cfg.Repositories {
+		opts.Forges[r.Name] = plain
+		if client := s.githubs[r.Forge]; client != nil {
+			opts.Forges[r.Name] = client
+			if entries := entriesOf(s.cfg.Repositories, r); entries[0] != r.Name {
+				opts.Forges[r.Name] = furtherBranch{client, r.Branch}
+			}
+		}
+	}
+	if s.reconciler, err = reconciler.New(opts); err != nil {
+		return err
+	}
+	s.metrics.watchAgents(s.reconciler.Dispatcher().Heard)
+	return nil
+}
+
+// pollFloor keeps polling below a quarter of GitHub's 5,000 calls an hour: a
+// look at a repository takes two, and two more when something has changed.
+func pollFloor(repositories int) time.Duration {
+	const callsPerLook, callsPerHour = 4, 5000 / 4
+	return time.Duration(repositories) * callsPerLook * time.Hour / callsPerHour
+}
+
+func (s *services) openServer(context.Context) error {
+	hooks, err := s.webhooks()
+	if err != nil {
+		return err
+	}
+	s.hooks = hooks
+	opts := server.Options{
+		Dispatcher: s.reconciler.Dispatcher(), Registry: s.reconciler.Dispatcher(), Lacking: s.lacks, Blobs: s.store, States: s.store, Records: s.store, Commander: s.reconciler, Rescuer: s.reconciler.Rescue(),
+		Local: s.store, Posts: s.store, Webhooks: hooks, Metrics: s.metrics.handler(), Ready: s.waitsFor,
+		Audit: s.store, ClaimRefused: s.metrics.claimRefused,
+		Socket: server.Socket{Path: s.path("run", "agent.sock")}, Version: s.version, Logger: s.logger,
+	}
+	opts.Drain = min(max(s.cfg.Server.Grace, time.Second), 10*time.Second)
+	if site, err := url.Parse(s.cfg.Server.API.URL); err == nil && site.Hostname() != "" {
+		opts.Hosts = []string{site.Hostname()}
+	}
+	if s.accounts != nil {
+		opts.Socket.ChangeOwner, opts.Socket.Shared = true, true
+		opts.Socket.UID, opts.Socket.GID = s.accounts.plan.uid, s.accounts.plan.gid
+	}
+	listen := s.cfg.Server
+	for _, l := range []struct {
+		to      *server.Listener
+		address string
+		tls     config.TLS
+	}{
+		{&opts.Public, listen.Public.Address, listen.Public.TLS},
+		{&opts.API, listen.API.Address, listen.API.TLS},
+		{&opts.Agents, listen.Agents.Address, listen.Agents.TLS},
+	} {
+		l.to.Address = l.address
+		if l.to.TLS, err = certificate(l.tls); err != nil {
+			return err
+		}
+	}
+	if opts.APITokens, err = s.apiTokens(); err != nil {
+		return err
+	}
+	if opts.AgentTokens, err = s.agentTokens(); err != nil {
+		return err
+	}
+	s.server, err = server.New(opts)
+	return err
+}
+
+func (s *services) webhooks() (*webhook.Handler, error) {
+	opts := webhook.Options{
+		Store: s.store, Enqueue: s.enqueue, Stored: s.reconciler.CommandStored,
+		Verified: server.Known, Observe: s.metrics.delivered, Logger: s.logger,
+	}
+	for _, r := range s.cfg.Repositories {
+		if r.Forge == "local" {
+			continue
+		}
+		opts.Repositories = append(opts.Repositories, webhook.Repository{
+			Name: r.Name, FullName: r.FullName(), Branch: r.Branch,
+			Secret: func() []byte {
+				if r.WebhookSecret.IsZero() {
+					return nil
+				}
+				secret, err := r.WebhookSecret.Value()
+				if err != nil {
+					s.logger.Error("webhook secret was not read", "repo", r.Name, "err", err)
+					return nil
+				}
+				return []byte(secret)
+			},
+		})
+	}
+	return webhook.New(opts)
+}
+
+func (s *services) enqueue(req holdfast.SourceRequest) {
+	if s.tracer != nil {
+		req = s.tracer.delivered(req)
+	}
+	s.reconciler.Enqueue(req)
+}

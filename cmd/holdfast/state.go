@@ -1,0 +1,145 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func newStateCommand(a *app) *cobra.Command {
+	c := newGroupCommand("state", "Put a state right that could not be saved",
+		newStateGetCommand(a), newStatePushCommand(a), newStateWaiveCommand(a))
+	c.Long = `Deal with a state that an engine wrote and that its backend does not have
+(StateUnsaved): an apply went on while the backend failed. Nothing is planned or
+applied on such a cluster before the state is pushed, which Holdfast tries by
+itself, or given up. The commands take the role operator.`
+	return c
+}
+
+func newStateGetCommand(a *app) *cobra.Command {
+	var conn connection
+	var out string
+	c := &cobra.Command{
+		Use:   "get CLUSTER",
+		Short: "Write the state that could not be saved",
+		Long: `Write the state that an apply of the cluster could not save, to a file or to
+standard output. A state has secrets in clear text. Who got it goes on record.`,
+		Example: "  holdfast state get prod-eu --output rescued.tfstate",
+		Args:    exactly(1, "a cluster's name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := a.connect(conn)
+			if err != nil {
+				return err
+			}
+			body, err := cl.UnsavedState(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			defer body.Close()
+			return a.writeState(body, out)
+		},
+	}
+	addConnectionFlags(c, &conn)
+	c.Flags().StringVar(&out, "output", "-", "the file to write, with mode 0600; it must not exist")
+	return c
+}
+
+func (a *app) writeState(from io.Reader, name string) error {
+	if name == "-" {
+		if _, err := io.Copy(a.out, from); err != nil {
+			return fmt.Errorf("write the state: %w", err)
+		}
+		return nil
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the state: %w", err)
+	}
+	_, err = io.Copy(file, from)
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("write the state to %s: %w", name, err)
+	}
+	return nil
+}
+
+func newStatePushCommand(a *app) *cobra.Command {
+	var conn connection
+	var format string
+	c := &cobra.Command{
+		Use:   "push CLUSTER [FILE]",
+		Short: "Push the state that could not be saved, now",
+		Long: `Queue the run that pushes the state which an apply of the cluster could not save,
+or a file in its place. An agent that applies does it, with the cluster's
+credentials; the engine holds lineage and serial against what the backend has.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return wrongArguments(c, args, "a cluster's name, and a file if need be")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := a.connect(conn)
+			if err != nil {
+				return err
+			}
+			var data []byte
+			if len(args) == 2 {
+				if data, err = os.ReadFile(args[1]); err != nil {
+					return fmt.Errorf("read the state: %w", err)
+				}
+				if !json.Valid(data) {
+					return fmt.Errorf("read the state: %s is not JSON", args[1])
+				}
+			}
+			run, err := cl.PushState(c.Context(), args[0], data)
+			if err != nil {
+				return err
+			}
+			return a.print(format, run, func() string {
+				return fmt.Sprintf("%s pushes the state of %s; follow it with: holdfast logs %s --follow\n", run.ID, args[0], run.ID)
+			})
+		},
+	}
+	addConnectionFlags(c, &conn)
+	addFormatFlag(c, &format)
+	return c
+}
+
+func newStateWaiveCommand(a *app) *cobra.Command {
+	var conn connection
+	var format, reason string
+	c := &cobra.Command{
+		Use:   "waive CLUSTER --reason TEXT",
+		Short: "Give up the state that could not be saved",
+		Long: `Give up the state that an apply of the cluster could not save. Plans go on, with
+the state that the backend has: what only the lost one knows is made again, unless
+it is imported. The reason goes on record.`,
+		Args: exactly(1, "a cluster's name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if reason == "" {
+				return usageError("--reason is missing: it goes on record")
+			}
+			cl, err := a.connect(conn)
+			if err != nil {
+				return err
+			}
+			u, err := cl.WaiveState(c.Context(), args[0], reason)
+			if err != nil {
+				return err
+			}
+			return a.print(format, u, func() string {
+				return fmt.Sprintf("gave up the state that %s could not save; %s is planned with the state that its backend has\n", u.Run, args[0])
+			})
+		},
+	}
+	addConnectionFlags(c, &conn)
+	addFormatFlag(c, &format)
+	c.Flags().StringVar(&reason, "reason", "", "why it may be given up")
+	return c
+}

@@ -1,0 +1,219 @@
+package datastore_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+)
+
+// kept says of each table of the schema what bounds it: a retention, or why it does
+// not grow, or has to.
+var kept = map[string]string{
+	"goose_db_version": "a row for each migration",
+	"sqlite_sequence":  "a row for each table that counts",
+	"sqlite_stat1":     "a few rows for each index",
+	"identity":         "one row",
+	"counters":         "a row for each counter",
+	"rebuilds":         "a row for each rebuild to come",
+	"leases":           "a row for each kind of work, and repository",
+	"suspensions":      "a row for each project that is suspended",
+	"sources":          "a row for each repository",
+	"tags":             "a row for each tag that was used: that it was moved is known by it",
+	"upgrades":         "a row for each version that was proposed: what people declined is not proposed again",
+
+	"clusters":             "a row for each cluster that there ever was: its name and history stay",
+	"summaries":            "as clusters",
+	"cluster_labels":       "as clusters",
+	"cluster_dependencies": "as clusters",
+	"transitions":          "the newest 100 of each cluster",
+	"resources":            "those that there are",
+	"states":               "a row for each location",
+	"state_versions":       "the newest 50 of each location; those in quarantine are for a person to judge",
+	"state_locks":          "a row for each location that is locked",
+	"changes":              "a row for each cluster, run and pull request, and for the newest 10,000 that were deleted",
+	"unsaved_states":       "a row for each location with a state that is to be saved",
+
+	"runs":           "retention.runs, retention.driftRuns",
+	"attempts":       "as runs",
+	"artefacts":      "as runs",
+	"run_references": "as runs",
+	"log_chunks":     "as runs, retention.logs",
+	"bundles":        "those that a run or a cluster refers to",
+	"audit":          "retention.audit",
+
+	"pull_requests":         "retention.pullRequests",
+	"pull_request_clusters": "as pull_requests",
+	"impacts":               "as pull_requests",
+	"posts":                 "retention.pullRequests; those of issues are a row for each cluster",
+	"commands":              "retention.pullRequests",
+	"local_comments":        "retention.pullRequests",
+	"local_statuses":        "retention.pullRequests",
+	"local_pull_requests":   "a small row for each branch that was ever proposed: one that is left behind is not proposed again, and no number is given twice",
+}
+
+func TestEveryTableIsBounded(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(memory.Dir(t), "holdfast.db")
+	openAt(t, datastore.Options{Path: path})
+	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.QueryContext(t.Context(), `SELECT name FROM sqlite_master WHERE type = 'table'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	n := 0
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		if n++; kept[name] == "" {
+			t.Errorf("table %s has neither a retention nor a reason why it does not grow", name)
+		}
+	}
+	if err := rows.Err(); err != nil || n < 30 {
+		t.Errorf("%d tables were found: %v", n, err)
+	}
+}
+
+// Pull requests that ended long ago go with all that was shown of them and said in
+// them; those that somebody still needs stay, and so do newer ones.
+func TestRetentionOfPullRequests(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		retention time.Duration
+		days      int
+		change    func(t *testing.T, store *datastore.Store, pr *holdfast.PullRequestRecord)
+		want      bool
+	}{
+		"merged long ago": {0, 200, nil, false},
+		"closed long ago": {0, 200, func(_ *testing.T, _ *datastore.Store, pr *holdfast.PullRequestRecord) {
+			pr.State = holdfast.PullRequestClosed
+		}, false},
+		"merged a while ago":  {0, 100, nil, true},
+		"as is configured":    {40 * 24 * time.Hour, 50, nil, false},
+		"less than the least": {time.Hour, 20, nil, true},
+		"all are kept":        {-1, 2000, nil, true},
+		"open": {0, 400, func(_ *testing.T, _ *datastore.Store, pr *holdfast.PullRequestRecord) {
+			pr.State = holdfast.PullRequestOpen
+		}, true},
+		"a cluster waits":             {0, 400, clusterWith(func(rec *holdfast.ClusterRecord) { rec.Waiting = "PlanChanged" }), true},
+		"a cluster was never applied": {0, 400, clusterWith(func(rec *holdfast.ClusterRecord) { rec.Applied = holdfast.Applied{} }), true},
+		"a cluster is gone":           {0, 400, clusterWith(func(rec *holdfast.ClusterRecord) { rec.Waiting, rec.Phase = "PlanChanged", holdfast.PhaseDeleted }), false},
+		"a run has not ended": {0, 400, func(t *testing.T, store *datastore.Store, pr *holdfast.PullRequestRecord) {
+			run := newRun(1)
+			run.PullRequest = pr.PullRequestRef
+			create(t, store, run)
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := openPast(t, memory.Dir(t), datastore.Retention{Ended: tt.retention})
+			ctx := t.Context()
+			pr := holdfast.PullRequestRecord{
+				PullRequest: holdfast.PullRequest{PullRequestRef: thePullRequest, State: holdfast.PullRequestMerged, Head: "abc"},
+				Clusters:    []holdfast.PullRequestCluster{{Name: "prod"}},
+			}
+			clusterWith(func(*holdfast.ClusterRecord) {})(t, p.Store, &pr)
+			if tt.change != nil {
+				tt.change(t, p.Store, &pr)
+			}
+			must[holdfast.PullRequestRecord](t)(p.SavePullRequest(ctx, pr))
+			want(t, p.Store, commentPost("planned", "abc"))
+			posted(t, p.Store, claimPosts(t, p.Store, noon)[0], noon)
+			must[bool](t)(p.StoreCommand(ctx, holdfast.Command{
+				ID: "command-1", PullRequest: thePullRequest, CommentID: "7", Text: "/holdfast plan", Status: holdfast.CommandDone, CreatedAt: noon,
+			}))
+			p.sweep() // it is found to have ended
+			for range tt.days {
+				p.now.Add(int64(24 * time.Hour))
+			}
+			p.sweep()
+			for what, err := range map[string]error{
+				"the record": second(p.PullRequest(ctx, thePullRequest)),
+				"the post":   second(p.Post(ctx, "comment:fleet#7")),
+				"a command":  second(p.Command(ctx, "command-1")),
+			} {
+				if there := err == nil; there != tt.want || err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+					t.Errorf("%s: %v, want it there: %v", what, err, tt.want)
+				}
+			}
+		})
+	}
+}
+
+func clusterWith(change func(*holdfast.ClusterRecord)) func(*testing.T, *datastore.Store, *holdfast.PullRequestRecord) {
+	return func(t *testing.T, store *datastore.Store, _ *holdfast.PullRequestRecord) {
+		t.Helper()
+		rec, err := store.Cluster(t.Context(), "prod")
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			t.Fatal(err)
+		}
+		rec.Name, rec.Owner, rec.Phase = "prod", "fleet", holdfast.PhaseActive
+		rec.Desired.Revision, rec.Applied.Run = "fed", "run-0"
+		change(&rec)
+		must[holdfast.ClusterRecord](t)(store.SaveCluster(t.Context(), rec))
+	}
+}
+
+// What was said beside pull requests goes by its age, but for what is still looked
+// at: the status of the commit that a cluster is of, issues, commands to come.
+func TestRetentionBesidePullRequests(t *testing.T) {
+	t.Parallel()
+	p := openPast(t, memory.Dir(t), datastore.Retention{})
+	ctx := t.Context()
+	clusterWith(func(*holdfast.ClusterRecord) {})(t, p.Store, nil)
+	status := func(revision holdfast.Revision) holdfast.Post {
+		return holdfast.Post{
+			Key: fmt.Sprintf("status:fleet:%s:holdfast/apply", revision), Kind: holdfast.PostStatus, Repo: "fleet",
+			Status: holdfast.CommitStatus{Revision: revision, Context: holdfast.ContextApply, State: holdfast.StatusSuccess},
+		}
+	}
+	issue := holdfast.Post{Key: "issue:drift:prod", Kind: holdfast.PostIssue, Repo: "fleet", Title: "drift"}
+	for _, post := range []holdfast.Post{status("fed"), status("old"), issue} {
+		want(t, p.Store, post)
+	}
+	for _, post := range claimPosts(t, p.Store, noon) {
+		posted(t, p.Store, post, noon)
+	}
+	for id, state := range map[string]holdfast.CommandStatus{"command-1": holdfast.CommandDone, "command-2": holdfast.CommandReceived} {
+		must[bool](t)(p.StoreCommand(ctx, holdfast.Command{ID: id, Clusters: []string{"prod"}, Text: id, Status: state, CreatedAt: noon}))
+	}
+	for _, revision := range []holdfast.Revision{"fed", "old"} {
+		if err := p.SaveLocalStatus(ctx, "fleet", status(revision).Status); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.now.Add(int64(200 * 24 * time.Hour))
+	p.sweep()
+	for what, there := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"the status of a commit that a cluster is of": {second(p.Post(ctx, status("fed").Key)), true},
+		"the status of another commit":                {second(p.Post(ctx, status("old").Key)), false},
+		"an issue":                                    {second(p.Post(ctx, issue.Key)), true},
+		"a command that was carried out":              {second(p.Command(ctx, "command-1")), false},
+		"a command to come":                           {second(p.Command(ctx, "command-2")), true},
+	} {
+		if got := there.err == nil; got != there.want {
+			t.Errorf("%s: %v, want it there: %v", what, there.err, there.want)
+		}
+	}
+	for revision, n := range map[holdfast.Revision]int{"fed": 1, "old": 0} {
+		if got := must[[]holdfast.CommitStatus](t)(p.LocalStatuses(ctx, "fleet", revision)); len(got) != n {
+			t.Errorf("statuses of %s = %+v, want %d", revision, got, n)
+		}
+	}
+}

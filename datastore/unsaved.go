@@ -1,0 +1,231 @@
+package datastore
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+const unsavedColumns = `location, cluster, run, attempt, version, found_at, job, jobs`
+
+func scanUnsaved(row scanner) (holdfast.UnsavedState, error) {
+	var u holdfast.UnsavedState
+	var found int64
+	err := row.Scan(&u.Location, &u.Cluster, &u.Run, &u.Attempt, &u.Version, &found, &u.Job, &u.Jobs)
+	u.At = fromNanos(found)
+	return u, err
+}
+
+// UnsavedStates returns the states that their backends do not have, those of one
+// cluster, or all if it is empty, the oldest first.
+func (s *Store) UnsavedStates(ctx context.Context, cluster string) ([]holdfast.UnsavedState, error) {
+	var list []holdfast.UnsavedState
+	err := s.db.reader().each(ctx, func(row scanner) error {
+		u, err := scanUnsaved(row)
+		list = append(list, u)
+		return err
+	}, `SELECT `+unsavedColumns+` FROM unsaved_states WHERE ? = '' OR cluster = ? ORDER BY found_at, location`, cluster, cluster)
+	if err != nil {
+		return nil, fmt.Errorf("list unsaved states: %w", err)
+	}
+	return list, nil
+}
+
+// OpenUnsaved opens what an engine could not save; ErrNotFound if it has reached
+// nobody.
+func (s *Store) OpenUnsaved(ctx context.Context, u holdfast.UnsavedState) (io.ReadCloser, error) {
+	if u.Version == 0 {
+		return s.Artefact(ctx, u.Run, holdfast.ArtefactErrored)
+	}
+	data, _, err := s.StateAt(ctx, u.Location, u.Version)
+	if err != nil {
+		return nil, err
+	}
+	return io.NopCloser(bytes.NewReader(data)), nil
+}
+
+// PushUnsaved stores run, of kind RunState, which is to push u, and notes it on
+// u. It is an ErrConflict if u does not stand any more as it was read.
+func (s *Store) PushUnsaved(ctx context.Context, u holdfast.UnsavedState, run holdfast.Run) error {
+	return s.createRun(ctx, run, func(ctx context.Context, q querier) error {
+		n, err := q.exec(ctx, `UPDATE unsaved_states SET job = ?, jobs = jobs + 1
+			WHERE location = ? AND run = ? AND attempt = ? AND version = ? AND job = ?`,
+			run.ID, u.Location, u.Run, u.Attempt, u.Version, u.Job)
+		if err == nil && n == 0 {
+			err = holdfast.ErrConflict
+		}
+		return err
+	})
+}
+
+// WaiveUnsaved gives u up, and writes the entry to the audit trail. It is an
+// ErrConflict if u does not stand any more as it was read. The state itself stays
+// for as long as what holds it.
+func (s *Store) WaiveUnsaved(ctx context.Context, u holdfast.UnsavedState, entry holdfast.AuditEntry) error {
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if err := settleUnsaved(ctx, q, u); err != nil {
+			return err
+		}
+		return s.audit(ctx, q, entry)
+	})
+	if err != nil {
+		return fmt.Errorf("give up the unsaved state %q: %w", u.Location, err)
+	}
+	return nil
+}
+
+// settleUnsaved ends u; ErrConflict if another stands in its place, or none.
+func settleUnsaved(ctx context.Context, q querier, u holdfast.UnsavedState) error {
+	n, err := q.exec(ctx, `DELETE FROM unsaved_states WHERE location = ? AND run = ? AND attempt = ? AND version = ?`,
+		u.Location, u.Run, u.Attempt, u.Version)
+	if err == nil && n == 0 {
+		err = holdfast.ErrConflict
+	}
+	return err
+}
+
+// ReplaceUnsaved keeps data, in quarantine, as what is to be pushed in place of
+// u. What is no state is an error.
+func (s *Store) ReplaceUnsaved(ctx context.Context, u holdfast.UnsavedState, by string, data []byte) (holdfast.UnsavedState, error) {
+	serial, lineage, err := parseState(data)
+	if err != nil {
+		return u, fmt.Errorf("state %q: %w", u.Location, err)
+	}
+	c, err := s.put(ctx, "state", u.Location, bytes.NewReader(data))
+	if err != nil {
+		return u, fmt.Errorf("store state %q: %w", u.Location, err)
+	}
+	v := holdfast.StateVersion{
+		Location: u.Location, Serial: serial, Lineage: lineage, Size: int64(len(data)), Run: by,
+		CreatedAt: s.now(), Quarantined: true,
+	}
+	next := u
+	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if err := settleUnsaved(ctx, q, u); err != nil {
+			return err
+		}
+		if _, err := s.insertState(ctx, q, &v, holdfast.AttemptRef{Run: by}, s.stateDigest(data), c); err != nil {
+			return err
+		}
+		next.Version, next.Job, next.Jobs = v.Version, "", 0
+		return putUnsaved(ctx, q, next)
+	})
+	if err != nil {
+		s.drop(ctx, c)
+		return u, fmt.Errorf("replace the unsaved state %q: %w", u.Location, err)
+	}
+	return next, nil
+}
+
+func putUnsaved(ctx context.Context, q querier, u holdfast.UnsavedState) error {
+	_, err := q.exec(ctx, `INSERT INTO unsaved_states (`+unsavedColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (location) DO UPDATE SET cluster = excluded.cluster, run = excluded.run, attempt = excluded.attempt,
+			version = excluded.version, found_at = excluded.found_at, job = excluded.job, jobs = excluded.jobs`,
+		u.Location, u.Cluster, u.Run, u.Attempt, u.Version, nanos(u.At), u.Job, u.Jobs)
+	return err
+}
+
+// noteUnsaved records with the end of an attempt what it has left of the state:
+// one that could not be saved, or the push of such a one.
+func (s *Store) noteUnsaved(ctx context.Context, q querier, run holdfast.Run) error {
+	if run.Kind == holdfast.RunState {
+		if run.Status != holdfast.RunApplied || run.State == nil || run.State.Action != holdfast.StatePush {
+			return nil
+		}
+		if arrived, err := s.arrived(ctx, q, run.State.Unsaved); err != nil || !arrived {
+			return err
+		}
+		err := settleUnsaved(ctx, q, run.State.Unsaved)
+		if errors.Is(err, holdfast.ErrConflict) {
+			return nil // another one came meanwhile, and stands
+		}
+		return err
+	}
+	if !run.Kind.Applies() {
+		return nil
+	}
+	unsaved := run.Failure != nil && run.Failure.Cause == holdfast.CauseStateUnsaved
+	if !unsaved && !holdfast.OwnState(stateLocation(run)) {
+		var n int
+		if err := q.row(ctx, `SELECT COUNT(*) FROM artefacts WHERE run = ? AND attempt = ? AND name = ?`,
+			run.ID, run.Attempt, holdfast.ArtefactErrored).Scan(&n); err != nil {
+			return err
+		}
+		unsaved = n > 0
+	}
+	if !unsaved {
+		return nil
+	}
+	return putUnsaved(ctx, q, holdfast.UnsavedState{
+		Location: stateLocation(run), Cluster: run.Cluster, Run: run.ID, Attempt: run.Attempt, At: s.now(),
+	})
+}
+
+// arrived reports whether what a run has pushed is the newest version in our own
+// backend, which may have refused it after the engine had ended. Of another
+// backend the engine's word counts.
+func (s *Store) arrived(ctx context.Context, q querier, u holdfast.UnsavedState) (bool, error) {
+	if !holdfast.OwnState(u.Location) {
+		return true, nil
+	}
+	var digest, kind string
+	var at int64
+	err := q.row(ctx, `SELECT v.digest, v.created_at, COALESCE(r.kind, '') FROM state_versions AS v LEFT JOIN runs AS r ON r.id = v.run
+		WHERE v.location = ? AND v.quarantined = 0 ORDER BY v.version DESC LIMIT 1`, u.Location).Scan(&digest, &at, &kind)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	pushed := kind == string(holdfast.RunState) && at >= nanos(u.At)
+	if err != nil || pushed || u.Version == 0 {
+		return pushed, err
+	}
+	var rescued string
+	err = q.row(ctx, `SELECT digest FROM state_versions WHERE location = ? AND version = ?`, u.Location, u.Version).Scan(&rescued)
+	return err == nil && rescued == digest, notFound(err, "state", u.Location)
+}
+
+// noteRefused records that an upload of an apply, which is in quarantine now, is
+// newer than what its backend has.
+func (s *Store) noteRefused(ctx context.Context, q querier, v holdfast.StateVersion, by holdfast.AttemptRef) error {
+	var kind holdfast.RunKind
+	var cluster string
+	err := q.row(ctx, `SELECT kind, cluster FROM runs WHERE id = ?`, by.Run).Scan(&kind, &cluster)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && !kind.Applies() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var serial int64
+	var lineage string
+	err = q.row(ctx, `SELECT serial, lineage FROM state_versions WHERE location = ? AND quarantined = 0
+		ORDER BY version DESC LIMIT 1`, v.Location).Scan(&serial, &lineage)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if err == nil && lineage == v.Lineage && v.Serial <= serial {
+		return nil
+	}
+	return putUnsaved(ctx, q, holdfast.UnsavedState{
+		Location: v.Location, Cluster: cluster, Run: by.Run, Attempt: by.Attempt, Version: v.Version, At: v.CreatedAt,
+	})
+}
+
+// unsavedAt is an ErrUnsaved if a state stands that the location's backend does
+// not have.
+func unsavedAt(ctx context.Context, q querier, location string) error {
+	var run string
+	err := q.row(ctx, `SELECT run FROM unsaved_states WHERE location = ?`, location).Scan(&run)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for an unsaved state: %w", err)
+	}
+	return fmt.Errorf("the state of run %s at %q: %w", run, location, holdfast.ErrUnsaved)
+}

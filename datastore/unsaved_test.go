@@ -1,0 +1,189 @@
+package datastore_test
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+)
+
+// stateRun is a queued run that pushes u.
+func stateRun(n int, u holdfast.UnsavedState) holdfast.Run {
+	run := newRun(n)
+	run.Cluster, run.Kind, run.StateLocation = u.Cluster, holdfast.RunState, u.Location
+	run.State = &holdfast.StateJob{Action: holdfast.StatePush, Unsaved: u}
+	return run
+}
+
+func standing(t *testing.T, store *datastore.Store, want int) holdfast.UnsavedState {
+	t.Helper()
+	list := must[[]holdfast.UnsavedState](t)(store.UnsavedStates(t.Context(), ""))
+	if len(list) != want {
+		t.Fatalf("%d unsaved states stand, want %d: %+v", len(list), want, list)
+	}
+	if want == 0 {
+		return holdfast.UnsavedState{}
+	}
+	return list[0]
+}
+
+// TestUnsavedStates: which ends of attempts leave a state that could not be
+// saved.
+func TestUnsavedStates(t *testing.T) {
+	t.Parallel()
+	unsaved := &holdfast.Failure{Cause: holdfast.CauseStateUnsaved}
+	for name, test := range map[string]struct {
+		kind     holdfast.RunKind
+		location string
+		failure  *holdfast.Failure
+		rescued  bool
+		want     int
+	}{
+		"an apply whose backend was away":            {holdfast.RunApply, "pg:db", unsaved, true, 1},
+		"one that could not keep it either":          {holdfast.RunApply, "pg:db", unsaved, false, 1},
+		"a killed one, found by the next agent":      {holdfast.RunApply, "pg:db", &holdfast.Failure{Cause: holdfast.ReasonAgentKilled}, true, 1},
+		"a destroy":                                  {holdfast.RunDestroy, "pg:db", unsaved, true, 1},
+		"an apply that failed otherwise":             {holdfast.RunApply, "pg:db", &holdfast.Failure{Cause: "Network"}, false, 0},
+		"our own backend, pushed after all":          {holdfast.RunApply, "clusters/a", &holdfast.Failure{Cause: "Network"}, true, 0},
+		"our own backend, not pushed":                {holdfast.RunApply, "clusters/a", unsaved, true, 1},
+		"a run that only says so, and never applies": {holdfast.RunPlan, "pg:db", unsaved, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db")})
+			run := newRun(1)
+			run.Cluster, run.Kind, run.StateLocation = "a", test.kind, test.location
+			run = claim(t, store, run)
+			if test.rescued {
+				putArtefact(t, store, run.Ref(), holdfast.ArtefactErrored, stateJSON(3, "lin", "x"))
+			}
+			run.Failure = test.failure
+			end(t, store, run, holdfast.RunErrored)
+			u := standing(t, store, test.want)
+			if test.want > 0 && (u.Location != test.location || u.Cluster != "a" || u.Run != run.ID || u.Attempt != 1) {
+				t.Errorf("%+v stands", u)
+			}
+		})
+	}
+}
+
+// TestUnsavedStateHoldsBack: nothing but a run of kind state is handed out, and a
+// plan that was made meanwhile is not taken, until the state is pushed.
+func TestUnsavedStateHoldsBack(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db")})
+	apply := newRun(1)
+	apply.Cluster, apply.Kind, apply.StateLocation = "a", holdfast.RunApply, "clusters/a"
+	apply = claim(t, store, apply)
+	end(t, store, apply, holdfast.RunInterrupted)
+	plan := newRun(2)
+	plan.Cluster, plan.StateLocation = "a", "clusters/a"
+	plan = claim(t, store, plan)
+
+	// The dead apply's engine lived: what it uploads now is refused, and stands.
+	_, err := store.PutState(ctx, holdfast.StateWrite{Location: "clusters/a", By: apply.Ref(), Data: stateJSON(1, "lin", "late")})
+	if !errors.Is(err, holdfast.ErrFenced) {
+		t.Fatalf("PutState() by an attempt that is over = %v", err)
+	}
+	u := standing(t, store, 1)
+	planned := plan
+	planned.Status = holdfast.RunPlanned
+	if _, err := store.EndAttempt(ctx, plan.Ref(), planned); !errors.Is(err, holdfast.ErrUnsaved) {
+		t.Errorf("EndAttempt() of a plan of the old state = %v, want ErrUnsaved", err)
+	}
+	planned.Status = holdfast.RunQueued
+	if _, err := store.EndAttempt(ctx, plan.Ref(), planned); err != nil {
+		t.Fatal(err)
+	}
+	filter := holdfast.ClaimFilter{Now: noon.Add(time.Hour), Limit: 9}
+	if got := must[[]holdfast.Run](t)(store.Claimable(ctx, filter)); len(got) != 0 {
+		t.Errorf("Claimable() = %+v while the state stands", got)
+	}
+	if _, err := store.ClaimRun(ctx, plan.ID, holdfast.AgentRef{ID: "agent"}, noon, 0); !errors.Is(err, holdfast.ErrConflict) {
+		t.Errorf("ClaimRun() of a plan while the state stands = %v, want ErrConflict", err)
+	}
+
+	push := stateRun(3, u)
+	if err := store.PushUnsaved(ctx, u, push); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.PushUnsaved(ctx, u, stateRun(4, u)); !errors.Is(err, holdfast.ErrConflict) {
+		t.Errorf("a second PushUnsaved() = %v, want ErrConflict", err)
+	}
+	if got := must[[]holdfast.Run](t)(store.Claimable(ctx, filter)); len(got) != 1 || got[0].ID != push.ID {
+		t.Errorf("Claimable() = %+v, want the push", got)
+	}
+	push = must[holdfast.Run](t)(store.ClaimRun(ctx, push.ID, holdfast.AgentRef{ID: "agent"}, noon, 0))
+	file := must[io.ReadCloser](t)(store.OpenUnsaved(ctx, u))
+	data := must[[]byte](t)(io.ReadAll(file))
+	_ = file.Close()
+	if string(data) != string(stateJSON(1, "lin", "late")) {
+		t.Errorf("OpenUnsaved() = %s", data)
+	}
+	if _, err := store.PutState(ctx, holdfast.StateWrite{Location: "clusters/a", By: push.Ref(), Data: data}); err != nil {
+		t.Fatal(err)
+	}
+	end(t, store, push, holdfast.RunApplied)
+	standing(t, store, 0)
+	if got := must[[]holdfast.Run](t)(store.Claimable(ctx, filter)); len(got) != 1 || got[0].ID != plan.ID {
+		t.Errorf("Claimable() = %+v, want the plan after the push", got)
+	}
+}
+
+// TestPushThatWasRefused: an agent that says so has not pushed a state to our own
+// backend, which has to have it.
+func TestPushThatWasRefused(t *testing.T) {
+	t.Parallel()
+	store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db")})
+	apply := newRun(1)
+	apply.Cluster, apply.Kind, apply.StateLocation = "a", holdfast.RunApply, "clusters/a"
+	apply = claim(t, store, apply)
+	apply.Failure = &holdfast.Failure{Cause: holdfast.CauseStateUnsaved}
+	end(t, store, apply, holdfast.RunErrored)
+	u := standing(t, store, 1)
+	push := stateRun(2, u)
+	if err := store.PushUnsaved(t.Context(), u, push); err != nil {
+		t.Fatal(err)
+	}
+	push = must[holdfast.Run](t)(store.ClaimRun(t.Context(), push.ID, holdfast.AgentRef{ID: "agent"}, noon, 0))
+	end(t, store, push, holdfast.RunApplied)
+	standing(t, store, 1)
+}
+
+// TestWaiveUnsaved: giving up is on record, and another file takes the place of
+// what was rescued.
+func TestWaiveUnsaved(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db")})
+	apply := newRun(1)
+	apply.Cluster, apply.Kind, apply.StateLocation = "a", holdfast.RunApply, "pg:db"
+	apply = claim(t, store, apply)
+	apply.Failure = &holdfast.Failure{Cause: holdfast.CauseStateUnsaved}
+	end(t, store, apply, holdfast.RunErrored)
+	u := standing(t, store, 1)
+	if _, err := store.OpenUnsaved(ctx, u); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("OpenUnsaved() of what reached nobody = %v, want ErrNotFound", err)
+	}
+	if _, err := store.ReplaceUnsaved(ctx, u, "run-0001", []byte(`{"no":"state"}`)); err == nil {
+		t.Error("ReplaceUnsaved() took what is no state")
+	}
+	next := must[holdfast.UnsavedState](t)(store.ReplaceUnsaved(ctx, u, "run-0001", stateJSON(4, "lin", "mine")))
+	entry := holdfast.AuditEntry{Actor: "ana", Action: "state.waive", Object: "a", Detail: "it is known"}
+	if err := store.WaiveUnsaved(ctx, u, entry); !errors.Is(err, holdfast.ErrConflict) {
+		t.Errorf("WaiveUnsaved() of what was replaced = %v, want ErrConflict", err)
+	}
+	if err := store.WaiveUnsaved(ctx, next, entry); err != nil {
+		t.Fatal(err)
+	}
+	standing(t, store, 0)
+	if trail := must[[]holdfast.AuditEntry](t)(store.AuditTrail(ctx, "a", 0)); len(trail) != 1 || trail[0].Actor != "ana" {
+		t.Errorf("audit trail %+v", trail)
+	}
+}

@@ -1,0 +1,95 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// fakePace is a pace whose time passes by waiting for it alone.
+func fakePace() (p *pace, now func() time.Time) {
+	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	p = newPace(time.Now)
+	p.now = func() time.Time { return at }
+	p.sleep = func(ctx context.Context, d time.Duration) error {
+		at = at.Add(d)
+		return ctx.Err()
+	}
+	return p, p.now
+}
+
+func TestPaceLetsABurstThrough(t *testing.T) {
+	t.Parallel()
+	p, now := fakePace()
+	start := now()
+	var times []time.Time
+	for range 300 {
+		done, err := p.begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		times = append(times, now())
+		done()
+	}
+	if took := times[writeBurst-1].Sub(start); took != 0 {
+		t.Errorf("a burst of %d took %s, want nothing", writeBurst, took)
+	}
+	for i, at := range times {
+		n := 0
+		for _, other := range times[i:] {
+			if other.Sub(at) < time.Minute {
+				n++
+			}
+		}
+		if n > 80 {
+			t.Fatalf("%d writes within a minute after the %d. one, want at most 80", n, i)
+		}
+	}
+	if took := times[299].Sub(start); took != (300-writeBurst)*time.Second {
+		t.Errorf("300 writes took %s", took)
+	}
+}
+
+func TestPaceAfterARefusal(t *testing.T) {
+	t.Parallel()
+	p, now := fakePace()
+	p.refused(time.Minute)
+	if err := p.sleep(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	start := now()
+	for range 10 {
+		done, err := p.begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		done()
+	}
+	if took := now().Sub(start); took != 9*time.Second {
+		t.Errorf("10 writes after a pause took %s, want a second between them", took)
+	}
+}
+
+// A write that hangs does not take the others with it: they are put off.
+func TestPaceDoesNotWaitForever(t *testing.T) {
+	t.Parallel()
+	p := newPace(time.Now)
+	p.wait = time.Millisecond
+	done, err := p.begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.begin(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up by the caller: %v", err)
+	}
+	_, err = p.begin(t.Context())
+	if limited := (*holdfast.RateLimitError)(nil); !errors.As(err, &limited) {
+		t.Errorf("behind one that hangs: %v", err)
+	}
+}

@@ -1,0 +1,101 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// maxHistory bounds how many commits of the tracked branch are compared with a
+// branch to find where it was merged.
+const maxHistory = 100
+
+// pastKey is a commit of a branch.
+type pastKey struct {
+	repo string
+	head holdfast.Revision
+}
+
+// past is what is known of where a commit was merged.
+type past struct {
+	base   holdfast.Revision // the tracked branch's head that was looked at last
+	merged holdfast.Revision // empty: nowhere up to base
+}
+
+// pastKept bounds what is known of commits.
+const pastKept = 4096
+
+// mergedAt returns the commit of the tracked branch that brought head to it: by a
+// merge, a squash or a rebase. Empty: none did. base is what the tracked branch is
+// at; it may have moved on since, and say something else by now.
+func (f *Forge) mergedAt(ctx context.Context, repo string, head, base holdfast.Revision) (holdfast.Revision, error) {
+	done, err := f.merged(ctx, repo, head, base)
+	if err != nil {
+		return "", err
+	}
+	if done {
+		return base, nil
+	}
+	key := pastKey{repo, head}
+	known := f.past[key]
+	if known.base == base {
+		return known.merged, nil
+	}
+	if known.merged != "" {
+		// The tracked branch may have been rewritten.
+		if still, err := f.opts.Git.IsAncestor(ctx, repo, known.merged, base); err != nil || still {
+			return known.merged, err
+		}
+		known = past{}
+	}
+	found, err := f.findMerge(ctx, repo, head, base, known.base)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return "", nil // the head was never fetched: its branch came and went
+	} else if err != nil {
+		return "", fmt.Errorf("look for the merge of %s: %w", head.Short(), err)
+	}
+	if len(f.past) >= pastKept {
+		clear(f.past) // the worst that can come of it is another look
+	}
+	f.past[key] = past{base: base, merged: found}
+	return found, nil
+}
+
+// findMerge looks for the merge of head in what the tracked branch went through,
+// from base back to before, to what head itself goes on from, or to maxHistory.
+func (f *Forge) findMerge(ctx context.Context, repo string, head, base, before holdfast.Revision) (holdfast.Revision, error) {
+	var found holdfast.Revision
+	rev := base
+	for range maxHistory {
+		parents, err := f.opts.Git.Parents(ctx, repo, rev)
+		if err != nil || len(parents) == 0 {
+			return found, err
+		}
+		if rev = parents[0]; rev == before {
+			return found, nil
+		}
+		older, err := f.opts.Git.IsAncestor(ctx, repo, rev, head)
+		if err != nil || older {
+			return found, err
+		}
+		done, err := f.merged(ctx, repo, head, rev)
+		switch {
+		case err != nil:
+			return "", err
+		case done:
+			found = rev // or one before it, which has it, too
+		case found != "":
+			return found, nil
+		}
+	}
+	return found, nil
+}
+
+// isTracked reports whether a branch is tracked, by this repository or by another
+// one at the same place.
+func (f *Forge) isTracked(repo, branch string) bool {
+	return branch == f.opts.Branches[repo] || slices.Contains(f.opts.Others[repo], branch)
+}

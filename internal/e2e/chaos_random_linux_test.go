@@ -1,0 +1,239 @@
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// chaosTime is how long TestChaos lets things fail: HOLDFAST_CHAOS, a duration such
+// as 1h, or a minute.
+func chaosTime(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("HOLDFAST_CHAOS")
+	if text == "" {
+		return time.Minute
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("HOLDFAST_CHAOS: %v", err)
+	}
+	return d
+}
+
+// Whatever fails whenever: no run is lost, nothing is applied twice, nothing stays
+// stuck, every wait has a reason and a way out by command, and every pull request
+// ends with a status that is true.
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{"runs.lease": "4s", "runs.retryDelay": "100ms", "runs.lockTimeout": "0s"})
+	m := newMonkey(w, w.useRedis(), newStateStore(w))
+	w.start()
+	c := &chaos{m: m, w: w, began: time.Now(), commands: make(map[string]int), serials: make(map[string]int64)}
+	for end := c.began.Add(chaosTime(t)); time.Now().Before(end); {
+		c.round()
+	}
+	c.judge()
+	t.Logf("%d rounds, %d applies in %s; faults: %v; a person said: %v",
+		c.rounds, c.applies, time.Since(c.began).Round(time.Second), m.made, c.commands)
+}
+
+// chaos is a fleet of clusters that change while things fail. The state of gamma is
+// in a store of somebody else's.
+type chaos struct {
+	m        *monkey
+	w        *world
+	began    time.Time
+	rounds   int
+	applies  int
+	commands map[string]int   // what a person had to say, by word
+	serials  map[string]int64 // of states, by cluster
+	asked    map[string]bool  // what was said already, by cluster and run
+}
+
+// round changes some clusters by a pull request, from its planning to the end of its
+// applies, and lets things fail at each step.
+func (c *chaos) round() {
+	c.w.t.Helper()
+	c.rounds++
+	c.asked = make(map[string]bool)
+	generation := strconv.Itoa(c.rounds)
+	names := []string{"alpha", "beta", "gamma"}
+	c.m.rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	names = names[:1+c.m.rng.IntN(len(names))]
+	slices.Sort(names)
+	c.w.t.Logf("round %s: %s", generation, names)
+
+	var change files
+	for _, name := range names {
+		change = join(change, c.cluster(name, generation))
+	}
+	pr := c.w.fleet().open(change)
+	c.strikes()
+	c.untilPlanned(pr, names)
+	[]func(){pr.merge, pr.squash, pr.rebase}[c.m.rng.IntN(3)]()
+	c.strikes()
+	for _, name := range names {
+		c.untilApplied(pr, name, generation)
+	}
+	pr.untilApplied()
+}
+
+func (c *chaos) strikes() {
+	c.w.t.Helper()
+	for range c.m.rng.IntN(3) {
+		c.m.strike()
+	}
+}
+
+func (c *chaos) cluster(name, generation string) files {
+	script := c.w.timed(name, "0.8")
+	if name != "gamma" {
+		return worker(name, generation, script)
+	}
+	f := worker(name, generation, script)
+	f["clusters/gamma.yaml"] += "  " + c.m.store.backend(name) + "\n"
+	return f
+}
+
+// untilPlanned waits until the plan of a pull request is shown. A person asks for it
+// again where a fault has lasted longer than its retries.
+func (c *chaos) untilPlanned(pr *pull, names []string) {
+	c.w.t.Helper()
+	c.w.until(fmt.Sprintf("pull request %d is planned", pr.number), func() (bool, string) {
+		status, _ := c.w.fleet().hub.LatestStatus(pr.head, holdfast.ContextPlan)
+		if status.State == string(holdfast.StatusSuccess) {
+			return strings.Contains(pr.comment(), "Plan for `"+holdfast.Revision(pr.head).Short()+"`"), pr.comment()
+		}
+		for _, name := range names {
+			run := c.w.newest(name, holdfast.RunPlan)
+			if run.PullRequest.Number == pr.number && run.Status.Done() && run.Status != holdfast.RunPlanned {
+				c.say(pr, name, run, "/holdfast plan")
+			}
+		}
+		c.free(names)
+		return false, status.State + " " + status.Description
+	})
+}
+
+// untilApplied waits until a generation is applied. A cluster that was left half
+// done, or would now do something else, waits for a person: one says yes.
+func (c *chaos) untilApplied(pr *pull, name, generation string) {
+	c.w.t.Helper()
+	c.w.until(fmt.Sprintf("generation %s of %s is applied", generation, name), func() (bool, string) {
+		rec := c.w.record(name)
+		if v, _ := rec.Applied.Document.Variables["generation"].(string); v == generation && rec.Waiting == "" {
+			return true, ""
+		}
+		last := c.w.newestOnBranch(name)
+		c.free([]string{name})
+		switch rec.Waiting {
+		case "ApplyFailed", "PlanChanged", "Unreviewed":
+			if last.Status == holdfast.RunPlanned && !last.PostedAt.IsZero() {
+				c.say(pr, name, last, "/holdfast apply "+name)
+			} else if last.Status == holdfast.RunErrored {
+				c.command(last, "replan", name)
+			}
+		case "PlanFailed":
+			c.command(last, "replan", name)
+		}
+		return false, fmt.Sprintf("waits for %q; last: %s %s %s", rec.Waiting, last.ID, last.Status, last.Reason)
+	})
+	rec := c.w.record(name)
+	if rec.StateSerial < c.serials[name] {
+		c.w.t.Errorf("the state of %s has serial %d after %d", name, rec.StateSerial, c.serials[name])
+	}
+	c.serials[name] = rec.StateSerial
+}
+
+// free takes the locks from engines that were killed: those of somebody else's store
+// end with nobody else. A person asks whose lock it is, and does what the answer says.
+func (c *chaos) free(names []string) {
+	c.w.t.Helper()
+	for _, name := range names {
+		for _, run := range c.w.runs(name) {
+			if run.Status == holdfast.RunRunning {
+				break // it may be free by itself
+			}
+			if run.Failure == nil || run.Failure.Cause != "StateLocked" {
+				continue
+			}
+			said := c.command(run, "unlock", name)
+			if _, id, ok := strings.Cut(said, "holdfast unlock "+name+" --lock "); ok {
+				c.command(run, "unlock", name, "--lock", strings.TrimSpace(id))
+			}
+			break
+		}
+	}
+}
+
+// say says something to the pull request, once for each run.
+func (c *chaos) say(pr *pull, name string, run holdfast.Run, words string) {
+	c.w.t.Helper()
+	if key := name + run.ID + words; !c.asked[key] {
+		c.asked[key] = true
+		c.commands[words[:strings.LastIndexByte(words+" ", ' ')]]++
+		c.w.t.Logf("%s is held by %s (%s): %s", name, run.ID, run.Reason, words)
+		pr.say(dev, words)
+	}
+}
+
+// command runs a command of holdfast, once for each attempt, and returns what it prints.
+func (c *chaos) command(run holdfast.Run, args ...string) string {
+	c.w.t.Helper()
+	key := fmt.Sprint(run.ID, run.Attempt, args)
+	if run.ID == "" || c.asked[key] {
+		return ""
+	}
+	c.asked[key] = true
+	c.commands[args[0]]++
+	out, errs, code := c.w.cli(args...)
+	c.w.t.Logf("holdfast %s after %s (%s): %d %s%s", strings.Join(args, " "), run.ID, run.Reason, code, out, errs)
+	return out
+}
+
+// judge says what must be so in the end, whatever has failed.
+func (c *chaos) judge() {
+	c.w.t.Helper()
+	c.w.untilIdle()
+	for _, name := range slices.Sorted(maps.Keys(c.serials)) {
+		if said := c.w.said(name); strings.Contains(said, "overlap") {
+			c.w.t.Errorf("%s was applied twice at once: %s", name, said)
+		}
+		if rec := c.w.record(name); rec.Waiting != "" || rec.Phase != holdfast.PhaseActive {
+			c.w.t.Errorf("%s waits for %q and is %s in the end", name, rec.Waiting, rec.Phase)
+		}
+		applied := make(map[holdfast.Revision]string)
+		for _, run := range c.w.applies(name) {
+			if !run.Status.Done() {
+				c.w.t.Errorf("%s is %s in the end", run.ID, run.Status)
+			}
+			if run.Status == holdfast.RunApplied && !run.Counts.Zero() {
+				c.applies++
+				if other := applied[run.Revision]; other != "" {
+					c.w.t.Errorf("%s and %s have both applied %s of %s", other, run.ID, run.Revision.Short(), name)
+				}
+				applied[run.Revision] = run.ID
+			}
+		}
+	}
+	for _, wrong := range c.m.store.faults() {
+		c.w.t.Error(wrong)
+	}
+	for _, pr := range c.w.fleet().pulls {
+		for _, where := range [][2]string{{pr.head, holdfast.ContextPlan}, {pr.merged, holdfast.ContextApply}} {
+			status, _ := c.w.fleet().hub.LatestStatus(where[0], where[1])
+			if status.State != string(holdfast.StatusSuccess) {
+				c.w.t.Errorf("%s of pull request %d is %s in the end: %s", where[1], pr.number, status.State, status.Description)
+			}
+		}
+		pr.untilComment("applied")
+	}
+}

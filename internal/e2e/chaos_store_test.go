@@ -1,0 +1,105 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// stateStore is somebody's HTTP state store, which serves Terraform's backend
+// "http" with locks: http://store/NAME. It can go away.
+type stateStore struct {
+	*httptest.Server
+
+	mu     sync.Mutex
+	away   bool
+	states map[string][]byte
+	locks  map[string][]byte
+	wrong  []string // writes that no engine may make
+}
+
+func newStateStore(w *world) *stateStore {
+	w.t.Helper()
+	s := &stateStore{states: make(map[string][]byte), locks: make(map[string][]byte)}
+	s.Server = httptest.NewServer(s)
+	w.t.Cleanup(s.Close)
+	return s
+}
+
+// backend is the line of a document's spec that puts a cluster's state here.
+func (s *stateStore) backend(name string) string {
+	address := s.URL + "/" + name
+	return "state: {type: http, address: " + strconv.Quote(address) + ", lock_address: " + strconv.Quote(address) +
+		", unlock_address: " + strconv.Quote(address) + ", retry_max: 0}"
+}
+
+// setAway makes the store answer 503, or serve again.
+func (s *stateStore) setAway(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
+}
+
+// faults are the writes that lost something: a serial that did not rise, another
+// lineage, a write past somebody's lock.
+func (s *stateStore) faults() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wrong
+}
+
+func (s *stateStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := strings.TrimPrefix(r.URL.Path, "/")
+	switch held := s.locks[name]; {
+	case err != nil || s.away:
+		http.Error(w, "the store is away", http.StatusServiceUnavailable)
+	case r.Method == http.MethodGet && s.states[name] == nil:
+		w.WriteHeader(http.StatusNoContent)
+	case r.Method == http.MethodGet:
+		_, _ = w.Write(s.states[name])
+	case r.Method == "LOCK" && held != nil:
+		w.WriteHeader(http.StatusLocked)
+		_, _ = w.Write(held)
+	case r.Method == "LOCK":
+		s.locks[name] = body
+	case r.Method == "UNLOCK" && len(body) > 0 && lockID(held) != lockID(body):
+		w.WriteHeader(http.StatusConflict)
+	case r.Method == "UNLOCK":
+		delete(s.locks, name)
+	case r.Method == http.MethodPost && lockID(held) != r.URL.Query().Get("ID"):
+		s.wrong = append(s.wrong, name+": written without the lock")
+		w.WriteHeader(http.StatusLocked)
+	case r.Method == http.MethodPost:
+		s.judge(name, body)
+		s.states[name] = body
+	default:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+}
+
+func (s *stateStore) judge(name string, next []byte) {
+	type head struct {
+		Serial  int64
+		Lineage string
+	}
+	var was, is head
+	_ = json.Unmarshal(s.states[name], &was)
+	if err := json.Unmarshal(next, &is); err != nil {
+		s.wrong = append(s.wrong, name+": no state was written")
+	} else if s.states[name] != nil && (is.Lineage != was.Lineage || is.Serial <= was.Serial) {
+		s.wrong = append(s.wrong, name+": serial "+strconv.FormatInt(was.Serial, 10)+" was followed by "+strconv.FormatInt(is.Serial, 10))
+	}
+}
+
+func lockID(lock []byte) string {
+	var info struct{ ID string }
+	_ = json.Unmarshal(lock, &info)
+	return info.ID
+}

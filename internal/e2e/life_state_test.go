@@ -1,0 +1,145 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// useTokens gives the API tokens for each role, in files of that name; that of
+// admin is where the world's own commands look for it.
+func (w *world) useTokens() {
+	w.t.Helper()
+	var tokens []any
+	for role, file := range map[string]string{"admin": "data/admin.token", "operator": "operator", "viewer": "viewer"} {
+		w.write(file, "the token of the role "+role, 0o600)
+		tokens = append(tokens, map[string]any{"name": role, "role": role, "token": map[string]any{"file": file}})
+	}
+	w.set(settings{"server.api.tokens": tokens})
+}
+
+// slowly is a resource whose creation lasts until the world is open: a store can go
+// away meanwhile.
+func (w *world) slowly(name string) string {
+	return fmt.Sprintf(`
+resource "terraform_data" %[1]q {
+  provisioner "local-exec" {
+    command = "touch %[2]s-%[1]s; while ! test -e %[3]s-%[1]s; do sleep 0.1; done"
+  }
+}
+`, name, w.path("witness"), w.path("open"))
+}
+
+// applyWithoutStore lets an apply that is in the middle of making a resource end
+// with its store away.
+func (w *world) applyWithoutStore(store *stateStore, pr *pull, resource string) {
+	w.t.Helper()
+	pr.merge()
+	w.until("the apply makes "+resource, func() (bool, string) {
+		_, err := os.Stat(w.path("witness") + "-" + resource)
+		return err == nil, fmt.Sprint(err)
+	})
+	store.setAway(true)
+	if err := os.WriteFile(w.path("open")+"-"+resource, nil, 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	w.untilWaiting("alpha", holdfast.CauseStateUnsaved)
+}
+
+// prints runs a command that has to end with that code, and whose output, errors
+// included, has to have all these words. It returns what it printed.
+func (w *world) prints(code int, token string, args []string, says ...string) string {
+	w.t.Helper()
+	out, errs, got := w.cliAs(token, args...)
+	for _, word := range says {
+		if !strings.Contains(out+errs, word) {
+			w.t.Errorf("holdfast %s as %s does not say %q:\n%s%s", strings.Join(args, " "), token, word, out, errs)
+		}
+	}
+	if got != code {
+		w.t.Errorf("holdfast %s as %s ends with code %d, want %d:\n%s%s", strings.Join(args, " "), token, got, code, out, errs)
+	}
+	return out
+}
+
+// pushNow asks for the push of a cluster's unsaved state, which is refused while
+// another one is under way or when there is none any longer.
+func (w *world) pushNow(cluster string) {
+	w.t.Helper()
+	_, _, _ = w.cliAs("operator", "state", "push", cluster)
+}
+
+// untilUnlocked releases the lock that a dead run has left in the store, which only
+// that store knows: a push comes upon it, and then it is on record.
+func (w *world) untilUnlocked(cluster string) {
+	w.t.Helper()
+	var lock string
+	w.until("the lock of the store is known", func() (bool, string) {
+		w.pushNow(cluster)
+		out, errs, _ := w.cliAs("operator", "unlock", cluster)
+		_, rest, found := strings.Cut(out, "holdfast unlock "+cluster+" --lock ")
+		lock = strings.TrimSpace(rest)
+		return found, out + errs
+	})
+	w.prints(1, "viewer", []string{"unlock", cluster, "--lock", lock}, "operator")
+	w.prints(0, "operator", []string{"unlock", cluster, "--lock", lock}, "releases the lock")
+}
+
+// A user's state store goes away in the middle of an apply. What it made is known to
+// nobody but the rescued state: nothing is planned or applied before that is pushed,
+// by itself or by a person who may, or given up by one.
+func TestStateThatCouldNotBeSaved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{"runs.lockTimeout": "0s"})
+	w.useTokens()
+	store := newStateStore(w)
+	w.start()
+	pr := w.fleet().open(join(document("alpha", store.backend("alpha")), moduleFile("alpha", w.slowly("first"))))
+	pr.untilPlanned("2 to create")
+	w.applyWithoutStore(store, pr, "first")
+
+	// Who looks sees it, and what to do.
+	w.fleet().untilStatus(pr.merged, holdfast.ContextApply, holdfast.StatusFailure, "alpha")
+	pr.untilComment("StateUnsaved", "holdfast state get alpha", "holdfast state waive alpha")
+	w.prints(0, "viewer", []string{"describe", "cluster", "alpha"}, "StateUnsaved")
+	other := w.fleet().open(files{"infra/alpha/more.tf": "resource \"terraform_data\" \"more\" {}\n"})
+	other.untilComment("StateUnsaved")
+	w.prints(3, "operator", []string{"apply", "alpha"}, "could not save its state", "holdfast state")
+
+	// A state has secrets, and to give one up is to lose something.
+	w.prints(1, "viewer", []string{"state", "get", "alpha"}, "operator")
+	w.prints(1, "viewer", []string{"state", "push", "alpha"}, "operator")
+	w.prints(1, "viewer", []string{"state", "waive", "alpha", "--reason", "why not"}, "operator")
+	w.prints(2, "operator", []string{"state", "waive", "alpha"}, "--reason")
+	w.prints(0, "operator", []string{"state", "get", "alpha", "--output", "rescued.tfstate"})
+	rescued, err := os.ReadFile(w.path("rescued.tfstate"))
+	if err != nil || !strings.Contains(string(rescued), `"first"`) {
+		t.Errorf("the rescued state is %q: %v", rescued, err)
+	}
+	plans := w.countCalls("plan alpha")
+
+	// The store is back, and has the lock of the apply still.
+	store.setAway(false)
+	w.untilUnlocked("alpha")
+	w.until("the state is pushed", func() (bool, string) {
+		w.pushNow("alpha")
+		store.mu.Lock()
+		defer store.mu.Unlock()
+		return strings.Contains(string(store.states["alpha"]), `"first"`), string(store.states["alpha"])
+	})
+	other.untilPlanned("1 to create")
+	if strings.Contains(other.comment(), "terraform_data.first") {
+		t.Errorf("what was made is to be made again:\n%s", other.comment())
+	}
+	if plans == w.countCalls("plan alpha") {
+		t.Error("nothing was planned after the push")
+	}
+	w.prints(1, "operator", []string{"state", "get", "alpha"}, "not found")
+
+	if faults := store.faults(); len(faults) > 0 {
+		t.Errorf("writes that lose something: %q", faults)
+	}
+}

@@ -1,0 +1,52 @@
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+)
+
+// A module's source is a repository that only who has its password can read: the
+// credentials of a project and environment have it, and nobody else's runs do, not
+// even when it was fetched before.
+func TestModulesOfAPrivateRepository(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	host := gitserver.New(t)
+	const password = "only-for-who-reads-modules"
+	host.RequireAuth("reader", password)
+	modules := host.CreateRepo("acme/modules")
+	modules.Commit("main", "net", files{"net/main.tf": "resource \"terraform_data\" \"net\" {\n  input = \"a net\"\n}\n"})
+	modules.Tag("v1.0.0", "main")
+	w.write("modules-password", password, 0o600)
+	w.set(settings{"runs.retries": 0, "credentials": []any{map[string]any{
+		"project": "shop", "environment": "production", "git": map[string]any{
+			host.URL(): map[string]any{"username": "reader", "password": map[string]any{"file": "modules-password"}},
+		},
+	}}})
+	w.start()
+	code := "module \"net\" {\n  source = \"git::" + modules.URL + "//net?ref=v1.0.0\"\n}\n"
+	alpha := w.fleet().open(join(document("alpha"), moduleFile("alpha", code)))
+	alpha.untilPlanned("2 to create")
+	alpha.merge()
+	alpha.untilApplied("2 created")
+
+	other := document("beta")
+	other["clusters/beta.yaml"] = strings.Replace(other["clusters/beta.yaml"], "production", "staging", 1)
+	beta := w.fleet().open(join(other, moduleFile("beta", code)))
+	w.fleet().untilStatus(beta.head, holdfast.ContextPlan, holdfast.StatusFailure, "beta")
+	beta.untilComment("beta", "plan failed")
+	for what, text := range map[string]string{"alpha": alpha.comment(), "beta": beta.comment(), "server": w.log.all(), "agent": w.agentLog()} {
+		if strings.Contains(text, password) {
+			t.Errorf("the password is shown: %s", what)
+		}
+	}
+	for _, name := range []string{"alpha", "beta"} {
+		out, _, _ := w.cli("logs", w.runs(name)[0].ID)
+		if strings.Contains(out, password) {
+			t.Errorf("the password is in the log of %s", name)
+		}
+	}
+}

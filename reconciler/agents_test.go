@@ -1,0 +1,280 @@
+package reconciler_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// process is an agent's claim from one of its processes.
+func process(name, folder string, executing ...holdfast.AttemptRef) holdfast.ClaimRequest {
+	return holdfast.ClaimRequest{
+		Agent: "agent", Process: name, Folder: folder, Host: "host-of-" + folder, Executing: executing,
+		Kinds: []holdfast.RunKind{holdfast.RunPlan}, Isolation: "slots",
+	}
+}
+
+// status is that of a run.
+func (f *fleet) status(id string) holdfast.RunStatus {
+	f.t.Helper()
+	run, err := f.store.Run(f.t.Context(), id)
+	f.must(err)
+	return run.Status
+}
+
+// TestSecondAgentOfAnID: it is refused with words, gets nothing and ends nothing; it
+// takes the place once the first one is silent, and ends nothing of it then either.
+func TestSecondAgentOfAnID(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.look()
+	d := f.r.Dispatcher()
+	a, err := d.Claim(t.Context(), process("one", "here"))
+	f.must(err)
+	for _, refused := range []func() error{
+		func() error { _, err := d.Claim(t.Context(), process("two", "there")); return err },
+		func() error { return d.Present(t.Context(), process("two", "there")) },
+	} {
+		var taken *holdfast.AgentTakenError
+		if err := refused(); !errors.As(err, &taken) || !errors.Is(err, holdfast.ErrConflict) {
+			t.Fatalf("the second one was not refused: %v", err)
+		}
+		for _, want := range []string{`"agent"`, "host-of-here", "--id", "stop the other"} {
+			if !strings.Contains(taken.Error(), want) {
+				t.Errorf("%q does not say %q", taken, want)
+			}
+		}
+	}
+	d.Age(time.Hour) // the first one was not heard of for long, but beats again
+	_, err = d.Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Step: "plan", Process: "one"})
+	f.must(err)
+	if err := d.Present(t.Context(), process("two", "there")); err == nil {
+		t.Error("one whose run beats is not counted as living")
+	}
+	d.Age(time.Hour)
+	f.must(d.Present(t.Context(), process("two", "there")))
+	if got := f.status(a.Run); got != holdfast.RunRunning {
+		t.Errorf("the run of the first one is %s", got)
+	}
+	if err := d.Present(t.Context(), process("one", "here", a.AttemptRef)); err == nil {
+		t.Error("both have the id")
+	}
+	_, err = d.Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Step: "plan", Process: "one"})
+	f.must(err)
+}
+
+// TestAgentStartsAgain: the next process in the same folder takes over at once. What
+// it does not know any more ends when it does not beat, and not before.
+func TestAgentStartsAgain(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.look()
+	d := f.r.Dispatcher()
+	first, err := d.Claim(t.Context(), process("one", "here"))
+	f.must(err)
+	second, err := d.Claim(t.Context(), process("one", "here", first.AttemptRef))
+	f.must(err)
+	if first.Run == "" || second.Run == "" {
+		t.Fatal("two runs are needed")
+	}
+	f.must(d.Present(t.Context(), process("two", "here", first.AttemptRef)))
+	if got := f.status(second.Run); got != holdfast.RunRunning {
+		t.Fatalf("a run that may still be executed is %s", got)
+	}
+	var taken *holdfast.AgentTakenError
+	if err := d.Present(t.Context(), process("one", "here", second.AttemptRef)); !errors.As(err, &taken) || !taken.Same {
+		t.Errorf("the process that was replaced goes on: %v", err)
+	} else if !strings.Contains(taken.Error(), "copy of this folder") {
+		t.Errorf("%q does not say what is wrong", taken)
+	}
+	d.Age(time.Hour)
+	_, err = d.Heartbeat(t.Context(), second.AttemptRef, holdfast.Heartbeat{Step: "plan", Process: "one"})
+	f.must(err)
+	f.must(d.Present(t.Context(), process("two", "here", first.AttemptRef)))
+	if got := f.status(second.Run); got != holdfast.RunRunning {
+		t.Fatalf("a run whose heartbeat is fresh is %s", got)
+	}
+	d.Age(time.Hour)
+	f.must(d.Present(t.Context(), process("two", "here", first.AttemptRef)))
+	if got := f.status(second.Run); got == holdfast.RunRunning {
+		t.Error("a run of which nothing is heard is believed to be with an agent that does not know it")
+	}
+	if got := f.status(first.Run); got != holdfast.RunRunning {
+		t.Errorf("a run that the agent executes is %s", got)
+	}
+}
+
+// TestAssignmentThatNeverArrived: the very process that it was made for does not
+// know it, and nobody waits for a lease to end.
+func TestAssignmentThatNeverArrived(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.look()
+	d := f.r.Dispatcher()
+	lost, err := d.Claim(t.Context(), process("one", "here"))
+	f.must(err)
+	f.must(d.Present(t.Context(), process("one", "here")))
+	if got := f.status(lost.Run); got == holdfast.RunRunning {
+		t.Error("it is believed to be executed")
+	}
+}
+
+// TestStrangersEndNothing: who shows another folder or none, or whose token is bound
+// to other kinds or projects, takes no living agent's place, and ends none of its runs
+// when it is silent. Not even the next process in its folder ends an apply that holds
+// the lock of its state.
+func TestStrangersEndNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	d := f.r.Dispatcher()
+	d.Age(time.Hour) // the one that has planned is gone
+	applier := process("one", "here")
+	applier.Kinds = []holdfast.RunKind{holdfast.RunApply}
+	apply, err := d.Claim(t.Context(), applier)
+	f.must(err)
+	if apply.Kind != holdfast.RunApply {
+		t.Fatalf("claimed a %s", apply.Kind)
+	}
+	of := func(claim holdfast.ClaimRequest, kind holdfast.RunKind, projects ...string) holdfast.ClaimRequest {
+		claim.Kinds, claim.Bound, claim.Projects = []holdfast.RunKind{kind}, []holdfast.RunKind{kind}, projects
+		return claim
+	}
+	for name, stranger := range map[string]holdfast.ClaimRequest{
+		"neither process nor folder": of(process("", ""), holdfast.RunApply),
+		"no folder":                  of(process("two", ""), holdfast.RunApply),
+		"the same process elsewhere": of(process("one", "there"), holdfast.RunApply),
+		"another folder":             of(process("two", "there"), holdfast.RunApply),
+	} {
+		var taken *holdfast.AgentTakenError
+		if err := d.Present(t.Context(), stranger); !errors.As(err, &taken) {
+			t.Errorf("%s: it took the place of the living one: %v", name, err)
+		}
+		if heard := d.Heard(); len(heard) != 1 || !slices.Equal(heard[0].Kinds, applier.Kinds) {
+			t.Errorf("%s: agents are now %+v", name, heard)
+		}
+	}
+	saysTwice := func(stranger holdfast.ClaimRequest) {
+		t.Helper()
+		for range 2 {
+			d.Age(time.Hour)
+			f.must(d.Present(t.Context(), stranger))
+		}
+		if got := f.status(apply.Run); got != holdfast.RunRunning {
+			t.Fatalf("a run of a silent agent is %s after a word of %+v", got, stranger)
+		}
+	}
+	for _, stranger := range []holdfast.ClaimRequest{
+		of(process("", ""), holdfast.RunApply), of(process("two", ""), holdfast.RunApply), of(process("two", "there"), holdfast.RunApply),
+		of(process("two", "here"), holdfast.RunPlan), of(process("three", "here"), holdfast.RunApply, "another-project"),
+	} {
+		saysTwice(stranger)
+	}
+	lockID := "l"
+	f.must(f.store.LockState(t.Context(), apply.StateLocation, holdfast.StateLock{ID: lockID, Who: "engine", By: apply.AttemptRef}))
+	saysTwice(of(process("four", "here"), holdfast.RunApply))
+	f.must(f.store.UnlockState(t.Context(), apply.StateLocation, lockID, apply.AttemptRef))
+	f.must(d.Present(t.Context(), of(process("four", "here"), holdfast.RunApply)))
+	if got := f.status(apply.Run); got == holdfast.RunRunning {
+		t.Error("a run that its agent does not know, and that writes nothing, goes on")
+	}
+}
+
+// TestAgentsAreListed with what they execute and when they were heard of.
+func TestAgentsAreListed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.look()
+	d := f.r.Dispatcher()
+	a, err := d.Claim(t.Context(), process("one", "here"))
+	f.must(err)
+	agents, err := d.Agents(t.Context())
+	f.must(err)
+	if len(agents) != 1 {
+		t.Fatalf("agents: %+v", agents)
+	}
+	got := agents[0]
+	if got.ID != "agent" || !got.Living || got.Isolation != "slots" || got.Host != "host-of-here" ||
+		!slices.Equal(got.Runs, []string{a.Run}) || !slices.Equal(got.Kinds, []holdfast.RunKind{holdfast.RunPlan}) || got.SeenAt.IsZero() {
+		t.Errorf("agent: %+v", got)
+	}
+	d.Age(time.Hour)
+	if heard := d.Heard(); len(heard) != 1 || heard[0].Living {
+		t.Errorf("after an hour without a word: %+v", heard)
+	}
+	d.Age(24 * time.Hour)
+	if heard := d.Heard(); len(heard) != 0 {
+		t.Errorf("after a day without a word: %+v", heard)
+	}
+	if agents, err = d.Agents(t.Context()); err != nil || len(agents) != 1 || !slices.Equal(agents[0].Runs, []string{a.Run}) {
+		t.Errorf("one that has a run by the records is not listed: %+v %v", agents, err)
+	}
+}
+
+// TestNoAgentIsSaid: of a plan, and of a merged apply, that no living agent takes; and
+// it is taken back when one does.
+func TestNoAgentIsSaid(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	shows := func(context, want string) {
+		t.Helper()
+		f.clock.Advance(11 * time.Second) // comments tell of progress as often as that
+		f.lookAt(1)
+		f.settle()
+		f.post()
+		body, status := "", false
+		if ours := f.forge.ours(); len(ours) > 0 {
+			body = ours[0].Body
+		}
+		for _, s := range f.forge.statuses {
+			status = status || s.Context == context && strings.Contains(s.Description, "no living agent for prod")
+		}
+		if told := want != ""; strings.Contains(body, "no living agent executes such runs") != told || status != told {
+			t.Errorf("the status says so: %t; the comment:\n%s", status, body)
+		}
+		if got := f.newest("prod"); (got.Reason == decision.ReasonNoAgent) != (want != "") || (got.Detail != "") != (want != "") {
+			t.Errorf("the run says %q: %s", got.Reason, got.Detail)
+		}
+	}
+	f.must(f.r.Sweep(t.Context(), time.Hour))
+	shows(holdfast.ContextPlan, "") // it was queued just now
+	f.clock.Advance(time.Minute)
+	agent := func(id string, kind holdfast.RunKind, projects ...string) {
+		t.Helper()
+		f.must(f.r.Dispatcher().Present(t.Context(), holdfast.ClaimRequest{
+			Agent: id, Process: id, Folder: id, Kinds: []holdfast.RunKind{kind}, Projects: projects,
+		}))
+	}
+	agent("applies", holdfast.RunApply)
+	agent("elsewhere", holdfast.RunPlan, "another-project")
+	f.must(f.r.Sweep(t.Context(), 0))
+	shows(holdfast.ContextPlan, decision.ReasonNoAgent)
+	agent("plans", holdfast.RunPlan)
+	f.must(f.r.Sweep(t.Context(), 0))
+	shows(holdfast.ContextPlan, "")
+
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	f.must(f.r.Sweep(t.Context(), time.Hour))
+	f.clock.Advance(time.Minute)
+	f.must(f.r.Sweep(t.Context(), 0))
+	shows(holdfast.ContextApply, decision.ReasonNoAgent)
+	if got := f.cluster("prod").Waiting; got != decision.ReasonNoAgent {
+		t.Errorf("the cluster waits for %q", got)
+	}
+	f.executeAll(good)
+	f.settle()
+	if got := f.cluster("prod"); got.Waiting != "" || f.newest("prod").Status != holdfast.RunApplied {
+		t.Errorf("the cluster waits for %q, its run is %s", got.Waiting, f.newest("prod").Status)
+	}
+}

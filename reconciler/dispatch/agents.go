@@ -1,0 +1,241 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+const (
+	// agentSilence is for how long an agent counts as living without a word. It
+	// claims, or says that it is there, several times within it; a claim that waits
+	// counts for as long as it does.
+	agentSilence = 30 * time.Second
+	// agentKept is for how long one that is silent is shown.
+	agentKept = 24 * time.Hour
+	// formerKept is how many former processes of an agent are remembered.
+	formerKept = 16
+)
+
+// agents are those that were heard of since this replica started. Methods are safe
+// for concurrent use.
+type agents struct {
+	now   func() time.Time
+	began time.Time
+
+	mu sync.Mutex
+	by map[string]*member
+}
+
+// member is an agent: the process that has its id now.
+type member struct {
+	claim   holdfast.ClaimRequest // its last one; without kinds: only heartbeats were heard
+	since   time.Time
+	seenAt  time.Time
+	seen    time.Time // the same with the monotonic clock
+	waiting int       // claims that wait now
+	signs   uint64    // of life, counted
+	former  []string  // processes whose place it has taken, in the same folder; the last ones
+}
+
+func newAgents(now func() time.Time) *agents {
+	return &agents{now: now, began: time.Now(), by: make(map[string]*member)}
+}
+
+func (m *member) living() bool { return m.waiting > 0 || time.Since(m.seen) <= agentSilence }
+
+func (m *member) sign(now time.Time) {
+	m.seen, m.seenAt = time.Now(), now
+	m.signs++
+}
+
+// heard takes in a claim or a word that an agent is there. It is an
+// *holdfast.AgentTakenError if another living process has the id. A process that
+// shows the folder of the one before has replaced it; one that shows none replaces
+// nobody.
+func (a *agents) heard(req holdfast.ClaimRequest) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now, m := a.now(), a.by[req.Agent]
+	switch {
+	case m == nil:
+		m = &member{since: now}
+	case m.claim.Process == req.Process && m.claim.Folder == req.Folder:
+	case m.living() && slices.Contains(m.former, req.Process):
+		return &holdfast.AgentTakenError{Agent: req.Agent, Host: m.claim.Host, Same: true}
+	case req.Process != "" && req.Folder != "" && req.Folder == m.claim.Folder:
+		m = &member{since: now, former: m.replacedBy(req.Process)}
+	case m.living():
+		return &holdfast.AgentTakenError{Agent: req.Agent, Host: m.claim.Host}
+	default:
+		m = &member{since: now}
+	}
+	a.by[req.Agent] = m
+	m.claim = req
+	m.claim.Executing = nil
+	m.sign(now)
+	return nil
+}
+
+// replacedBy returns the processes that are former ones once process has taken the
+// place of m.
+func (m *member) replacedBy(process string) []string {
+	former := slices.DeleteFunc(append(slices.Clone(m.former), m.claim.Process), func(p string) bool {
+		return p == "" || p == process
+	})
+	return former[max(0, len(former)-formerKept):]
+}
+
+// waits says that a claim of the agent waits, until done is called.
+func (a *agents) waits(id string) (done func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m := a.by[id]
+	if m == nil {
+		return func() {}
+	}
+	m.waiting++
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		m.waiting--
+		m.sign(a.now())
+	}
+}
+
+// beats takes in a heartbeat of a run. One of a process that has not its id any
+// more says nothing of the one that has; one that names no process is of the one that
+// claimed the run.
+func (a *agents) beats(run holdfast.Run, process string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	process = cmp.Or(process, run.AgentProcess)
+	now, m := a.now(), a.by[run.Agent]
+	if m == nil {
+		m = &member{since: now, claim: holdfast.ClaimRequest{Agent: run.Agent, Process: process, Folder: run.AgentFolder}}
+		a.by[run.Agent] = m
+	}
+	if process == m.claim.Process {
+		m.sign(now)
+	}
+}
+
+// takes reports whether a living agent executes runs of a kind, of clusters of a
+// project; of every project, if that is empty.
+func (a *agents) takes(kind holdfast.RunKind, project string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, m := range a.by {
+		kinds, projects := m.claim.Kinds, m.claim.Projects
+		if m.living() && (len(kinds) == 0 || slices.Contains(kinds, kind)) && (len(projects) == 0 || slices.Contains(projects, project)) {
+			return true
+		}
+	}
+	return false
+}
+
+// known reports whether this replica has listened for long enough to say that
+// there is no agent.
+func (a *agents) known() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Since(a.began) > agentSilence
+}
+
+// age makes all that was heard older by ago.
+func (a *agents) age(ago time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.began = a.began.Add(-ago)
+	for _, m := range a.by {
+		m.seen, m.seenAt = m.seen.Add(-ago), m.seenAt.Add(-ago)
+	}
+}
+
+func (a *agents) list() []holdfast.AgentStatus {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []holdfast.AgentStatus
+	for id, m := range a.by {
+		if !m.living() && time.Since(m.seen) > agentKept {
+			delete(a.by, id)
+			continue
+		}
+		c := m.claim
+		out = append(out, holdfast.AgentStatus{
+			ID: id, Living: m.living(), Kinds: slices.Clone(c.Kinds), Projects: slices.Clone(c.Projects),
+			Isolation: c.Isolation, Platform: c.Platform, Host: c.Host, Version: c.Version, Slots: c.Slots,
+			Since: m.since, SeenAt: m.seenAt,
+		})
+	}
+	slices.SortFunc(out, func(x, y holdfast.AgentStatus) int { return strings.Compare(x.ID, y.ID) })
+	return out
+}
+
+// Present takes in that an agent is there and wants no run now, since all its
+// slots are taken. It is an *holdfast.AgentTakenError if another living process has
+// its id.
+func (d *Dispatcher) Present(ctx context.Context, req holdfast.ClaimRequest) error {
+	if err := d.agents.heard(req); err != nil {
+		return err
+	}
+	_, err := d.reap(ctx, req)
+	return err
+}
+
+// Heard returns the agents that were heard of, by id, without their runs: it asks
+// nobody. Those that have been silent for a day are left out.
+func (d *Dispatcher) Heard() []holdfast.AgentStatus { return d.agents.list() }
+
+// Agents is Heard with the runs that the records say they execute; an agent that
+// was not heard of and has runs is among them.
+func (d *Dispatcher) Agents(ctx context.Context) ([]holdfast.AgentStatus, error) {
+	running, err := d.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := d.agents.list()
+	for _, run := range running {
+		i := slices.IndexFunc(list, func(a holdfast.AgentStatus) bool { return a.ID == run.Agent })
+		if i < 0 {
+			list = append(list, holdfast.AgentStatus{ID: run.Agent, Kinds: []holdfast.RunKind{}, SeenAt: run.HeartbeatAt})
+			i = len(list) - 1
+		}
+		list[i].Runs = append(list[i].Runs, run.ID)
+	}
+	slices.SortFunc(list, func(x, y holdfast.AgentStatus) int { return strings.Compare(x.ID, y.ID) })
+	for i := range list {
+		slices.Sort(list[i].Runs)
+		if list[i].Kinds == nil {
+			list[i].Kinds = []holdfast.RunKind{} // "kinds": null surprises clients
+		}
+	}
+	return list, nil
+}
+
+// Signs counts the signs of life of an agent. While the number stays the same
+// nothing was heard of it; zero: nothing at all.
+func (d *Dispatcher) Signs(agent string) uint64 {
+	d.agents.mu.Lock()
+	defer d.agents.mu.Unlock()
+	if m := d.agents.by[agent]; m != nil {
+		return m.signs
+	}
+	return 0
+}
+
+func (d *Dispatcher) running(ctx context.Context) ([]holdfast.Run, error) {
+	running, err := d.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Statuses: []holdfast.RunStatus{holdfast.RunRunning}, Limit: 10_000,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list running runs: %w", err)
+	}
+	return running, nil
+}

@@ -1,0 +1,221 @@
+package rescue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// Store is what the Keeper asks of the records; *datastore.Store is one.
+type Store interface {
+	Runs
+	Unsaved
+	Audit(ctx context.Context, entry holdfast.AuditEntry) error
+}
+
+// Runs are the records of runs.
+type Runs interface {
+	Run(ctx context.Context, id string) (holdfast.Run, error)
+	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
+	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
+	CreateRun(ctx context.Context, run holdfast.Run) error
+}
+
+// Unsaved are the states that their backends do not have.
+type Unsaved interface {
+	Waiver
+	// UnsavedStates returns those of a cluster, or all if it is empty.
+	UnsavedStates(ctx context.Context, cluster string) ([]holdfast.UnsavedState, error)
+	// OpenUnsaved is an ErrNotFound if what was rescued has reached nobody.
+	OpenUnsaved(ctx context.Context, u holdfast.UnsavedState) (io.ReadCloser, error)
+	// PushUnsaved queues run, which is to push u; ErrConflict if u does not stand
+	// as it was read.
+	PushUnsaved(ctx context.Context, u holdfast.UnsavedState, run holdfast.Run) error
+}
+
+// Waiver ends that a state stands.
+type Waiver interface {
+	// WaiveUnsaved gives u up; ErrConflict if it does not stand as it was read.
+	WaiveUnsaved(ctx context.Context, u holdfast.UnsavedState, entry holdfast.AuditEntry) error
+	// ReplaceUnsaved puts data in place of u.
+	ReplaceUnsaved(ctx context.Context, u holdfast.UnsavedState, by string, data []byte) (holdfast.UnsavedState, error)
+}
+
+// Fleet is who hands runs out and looks at clusters.
+type Fleet interface {
+	// Queued tells agents that there is work.
+	Queued(ctx context.Context)
+	// Look asks for another look at a cluster, and at the pull requests that touch
+	// it.
+	Look(ctx context.Context, cluster string)
+}
+
+// Options are what a Keeper needs.
+type Options struct {
+	Store  Store
+	Fleet  Fleet
+	Delay  time.Duration // before a push that failed for a passing cause is tried again, doubling; zero means 10 s
+	Logger *slog.Logger
+	Now    func() time.Time
+}
+
+// maxDelay bounds the pause between two pushes of a state.
+const maxDelay = 10 * time.Minute
+
+// Keeper queues the runs that put states right. It is safe for concurrent use,
+// also by several replicas.
+type Keeper struct{ opts Options }
+
+// New returns a Keeper.
+func New(opts Options) *Keeper {
+	if opts.Delay <= 0 {
+		opts.Delay = 10 * time.Second
+	}
+	return &Keeper{opts: opts}
+}
+
+// Standing returns the unsaved state of a cluster, nil if none stands, and what
+// comes of it in a sentence.
+func (k *Keeper) Standing(ctx context.Context, cluster string) (*holdfast.UnsavedState, string, error) {
+	list, err := k.opts.Store.UnsavedStates(ctx, cluster)
+	if err != nil || len(list) == 0 {
+		return nil, "", err
+	}
+	u := list[0]
+	if u.Job == "" {
+		return &u, fmt.Sprintf("run %s could not save its state", u.Run), nil
+	}
+	job, err := k.pushOf(ctx, u)
+	if err != nil {
+		return nil, "", err
+	}
+	detail := fmt.Sprintf("run %s could not save its state; ", u.Run)
+	switch {
+	case !job.Status.Done() && job.Failure == nil:
+		detail += "run " + u.Job + " pushes it"
+	case !job.Status.Done():
+		detail += fmt.Sprintf("run %s pushes it, and is tried again: %s", u.Job, job.Failure.Summary)
+	case job.Status == holdfast.RunCanceled:
+		detail += "its push was canceled"
+	case job.Failure != nil && k.again(job):
+		detail += fmt.Sprintf("pushing it is tried again: %s", job.Failure.Summary)
+	case job.Failure != nil:
+		detail += fmt.Sprintf("pushing it failed: %s", job.Failure.Summary)
+	default:
+		detail += "the backend did not take it"
+	}
+	return &u, detail, nil
+}
+
+// Pass queues the pushes that are due: one at once for each state that could not
+// be saved, and another when that failed for a passing cause. It is to be called
+// every few seconds.
+func (k *Keeper) Pass(ctx context.Context) error {
+	list, err := k.opts.Store.UnsavedStates(ctx, "")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, u := range list {
+		due, err := k.due(ctx, u)
+		if err == nil && due {
+			_, err = k.queue(ctx, u, "")
+		}
+		if err != nil && !errors.Is(err, holdfast.ErrConflict) {
+			errs = append(errs, fmt.Errorf("push the state of %q: %w", u.Cluster, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// due reports whether a state is to be pushed now without anybody's asking.
+func (k *Keeper) due(ctx context.Context, u holdfast.UnsavedState) (bool, error) {
+	if u.Job != "" {
+		job, err := k.pushOf(ctx, u)
+		if err != nil {
+			return false, err
+		}
+		if !job.Status.Done() || !k.again(job) {
+			return false, nil
+		}
+		wait := min(k.opts.Delay<<min(u.Jobs, 10), maxDelay)
+		if k.opts.Now().Before(job.FinishedAt.Add(wait)) {
+			return false, nil
+		}
+	}
+	file, err := k.opts.Store.OpenUnsaved(ctx, u)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return false, nil // it is on the agent's disk, if anywhere: a person has to act
+	} else if err != nil {
+		return false, fmt.Errorf("open what was rescued: %w", err)
+	}
+	return true, file.Close()
+}
+
+// pushOf returns the run that pushes a state, or that did so last; the zero Run if
+// there is none, or if it is not kept any longer.
+func (k *Keeper) pushOf(ctx context.Context, u holdfast.UnsavedState) (holdfast.Run, error) {
+	if u.Job == "" {
+		return holdfast.Run{}, nil
+	}
+	job, err := k.opts.Store.Run(ctx, u.Job)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return job, fmt.Errorf("read run %s: %w", u.Job, err)
+	}
+	return job, nil
+}
+
+// again reports whether a push that has ended may succeed without a change.
+func (k *Keeper) again(job holdfast.Run) bool {
+	return job.Status == holdfast.RunInterrupted || decision.Transient(job)
+}
+
+// queue stores a run that pushes u.
+func (k *Keeper) queue(ctx context.Context, u holdfast.UnsavedState, actor string) (holdfast.Run, error) {
+	run, err := k.jobOf(ctx, u.Run, actor)
+	if err != nil {
+		return run, err
+	}
+	run.State.Action, run.State.Unsaved, run.StateLocation = holdfast.StatePush, u, u.Location
+	if err := k.opts.Store.PushUnsaved(ctx, u, run); err != nil {
+		return run, fmt.Errorf("queue its push: %w", err)
+	}
+	k.audit(ctx, actor, "state.push", u.Cluster, fmt.Sprintf("%s pushes what %s could not save", run.ID, u.Run))
+	k.opts.Logger.WarnContext(ctx, "push of an unsaved state was queued", "cluster", u.Cluster, "run", run.ID, "of", u.Run)
+	k.opts.Fleet.Queued(ctx)
+	k.opts.Fleet.Look(ctx, u.Cluster)
+	return run, nil
+}
+
+// jobOf is a run of kind state with the root module, the credentials and the
+// engine of another run.
+func (k *Keeper) jobOf(ctx context.Context, id, actor string) (holdfast.Run, error) {
+	from, err := k.opts.Store.Run(ctx, id)
+	if err != nil {
+		return holdfast.Run{}, fmt.Errorf("read run %s: %w", id, err)
+	}
+	now := k.opts.Now()
+	return holdfast.Run{
+		ID: holdfast.NewID("run", now), Cluster: from.Cluster, Kind: holdfast.RunState, Status: holdfast.RunQueued,
+		Reason: decision.ReasonStateUnsaved, Repo: from.Repo, Revision: from.Revision,
+		SourceDigest: from.SourceDigest, Bundle: from.Bundle, Dir: from.Dir, Document: from.Document,
+		StateLocation: from.StateLocation, Template: from.Template, Actor: actor, CreatedAt: now,
+		State: &holdfast.StateJob{From: from.ID, EngineName: from.EngineName, EngineVersion: from.EngineVersion},
+	}, nil
+}
+
+func (k *Keeper) audit(ctx context.Context, actor, action, object, detail string) {
+	if actor == "" {
+		actor = "holdfast"
+	}
+	entry := holdfast.AuditEntry{At: k.opts.Now().UTC(), Actor: actor, Action: action, Object: object, Detail: detail}
+	if err := k.opts.Store.Audit(ctx, entry); err != nil {
+		k.opts.Logger.ErrorContext(ctx, "audit entry was not stored", "action", action, "object", object, "err", err)
+	}
+}

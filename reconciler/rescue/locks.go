@@ -1,0 +1,106 @@
+package rescue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// lockSlack is how far the clocks of an agent and of the server may be apart when
+// a lock is held against the time of an attempt.
+const lockSlack = time.Minute
+
+// runsLooked is how many of a cluster's runs are looked through for a lock.
+const runsLooked = 50
+
+// BackendLock returns the lock of a cluster's own backend that a run came upon
+// last; ErrNotFound if the newest run that has ended did not come upon one.
+func (k *Keeper) BackendLock(ctx context.Context, cluster string) (holdfast.BackendLock, error) {
+	lock, _, err := k.backendLock(ctx, cluster)
+	return lock, err
+}
+
+func (k *Keeper) backendLock(ctx context.Context, cluster string) (holdfast.BackendLock, []holdfast.Run, error) {
+	runs, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Limit: runsLooked})
+	if err != nil {
+		return holdfast.BackendLock{}, nil, fmt.Errorf("list runs of %q: %w", cluster, err)
+	}
+	for _, run := range runs {
+		lock, ok := holdfast.LockOf(run)
+		if !ok && !run.Status.Done() {
+			continue // it has not come so far
+		}
+		if !ok {
+			break
+		}
+		lock.Dead = deadHolder(lock, runs)
+		return lock, runs, nil
+	}
+	return holdfast.BackendLock{}, runs, fmt.Errorf("lock of the backend of %q: %w", cluster, holdfast.ErrNotFound)
+}
+
+// deadHolder is the run of ours that died while the lock was made; empty if there
+// is none. Clocks differ: of several that may be it, it is the one whose time is
+// nearest to the lock's.
+func deadHolder(lock holdfast.BackendLock, runs []holdfast.Run) string {
+	if lock.Created.IsZero() {
+		return ""
+	}
+	nearest, off := "", lockSlack
+	for _, run := range runs {
+		died := run.Status == holdfast.RunInterrupted || run.Failure != nil && run.Failure.Cause == holdfast.CauseStateUnsaved
+		if !died {
+			continue
+		}
+		// How far the lock is outside of the run's time; zero: it was made within it.
+		if d := max(run.StartedAt.Sub(lock.Created), lock.Created.Sub(run.FinishedAt), 0); d < off {
+			nearest, off = run.ID, d
+		}
+	}
+	return nearest
+}
+
+// UnlockBackend queues the run that has the engine release a lock of a cluster's
+// own backend (force-unlock), by its ID. ErrConflict, with the reason in its text,
+// if a run is running, or if it is not the lock that a run came upon and that a
+// dead run of ours has left; force passes over the latter.
+func (k *Keeper) UnlockBackend(ctx context.Context, cluster, id, actor string, force bool) (holdfast.Run, error) {
+	lock, runs, err := k.backendLock(ctx, cluster)
+	if err != nil && !force {
+		return holdfast.Run{}, fmt.Errorf("no run has come upon a lock: an administrator can --force it: %w", holdfast.ErrConflict)
+	}
+	var from string
+	for _, run := range runs {
+		switch {
+		case run.Status == holdfast.RunRunning:
+			return run, fmt.Errorf("run %s is running, and may hold it: cancel it first: %w", run.ID, holdfast.ErrConflict)
+		case holdfast.OwnState(run.StateLocation):
+			return run, fmt.Errorf("its state is in Holdfast's own backend, where a lock ends with its run: %w", holdfast.ErrConflict)
+		case from == "" && run.Attempt > 0 && run.Kind != holdfast.RunState:
+			from = run.ID
+		}
+	}
+	switch {
+	case from == "":
+		return holdfast.Run{}, fmt.Errorf("it has no run to take the backend from: %w", holdfast.ErrConflict)
+	case force:
+	case lock.ID != id:
+		return holdfast.Run{}, fmt.Errorf("the lock that run %s came upon is %s: an administrator can --force another: %w", lock.Run, lock.ID, holdfast.ErrConflict)
+	case lock.Dead == "":
+		return holdfast.Run{}, fmt.Errorf("no dead run of ours made lock %s: %s may be alive; an administrator can --force it: %w", id, lock.Who, holdfast.ErrConflict)
+	}
+	run, err := k.jobOf(ctx, from, actor)
+	if err != nil {
+		return run, err
+	}
+	run.State.Action, run.State.LockID, run.Reason = holdfast.StateUnlock, id, decision.ReasonRequested
+	if err := k.opts.Store.CreateRun(ctx, run); err != nil {
+		return run, fmt.Errorf("queue the unlock: %w", err)
+	}
+	k.audit(ctx, actor, "state.unlock", cluster, fmt.Sprintf("%s releases lock %s of the backend, force %t, dead run %q", run.ID, id, force, lock.Dead))
+	k.opts.Fleet.Queued(ctx)
+	return run, nil
+}

@@ -1,0 +1,137 @@
+package reconciler_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// unsavedApply is a fleet in which the apply of a merge could not save its state,
+// and another pull request is open that touches the cluster.
+func unsavedApply(t *testing.T) (*fleet, holdfast.Assignment) {
+	t.Helper()
+	f := newFleet(t, foreignState())
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.open(2, map[string]string{"infra/prod/more.tf": module("three")})
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	a := f.claim()
+	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactErrored, strings.NewReader(`{"serial": 4, "lineage": "l"}`)))
+	f.finish(a, holdfast.Result{
+		Status: holdfast.RunErrored, Reason: holdfast.CauseStateUnsaved, Applying: true, EngineName: "terraform", EngineVersion: "1.11.4",
+		Failure: &holdfast.Failure{Step: "apply", Summary: "the backend is away", Cause: holdfast.CauseStateUnsaved},
+	})
+	f.post()
+	return f, a
+}
+
+func (f *fleet) waitsForState(when string) {
+	f.t.Helper()
+	f.settle()
+	f.post()
+	f.clock.Advance(time.Minute) // words of progress are not written at once
+	f.lookAt(2)
+	f.post()
+	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonStateUnsaved {
+		f.t.Errorf("%s it waits for %q", when, rec.Waiting)
+	}
+	for _, pr := range []int{1, 2} {
+		if body := f.forge.comment(pr); !strings.Contains(body, "holdfast state") {
+			f.t.Errorf("%s the comment of #%d does not say what to do:\n%s", when, pr, body)
+		}
+	}
+}
+
+// TestUnsavedState: nothing is planned or applied with the state that the backend
+// has, whoever asks, until the one that it has not is pushed.
+func TestUnsavedState(t *testing.T) {
+	t.Parallel()
+	f, failed := unsavedApply(t)
+	f.waitsForState("after the apply")
+	for _, verb := range []holdfast.Verb{holdfast.VerbPlan, holdfast.VerbApply} {
+		if c := f.api("alice", verb, "prod"); c.Status != holdfast.CommandRefused {
+			t.Errorf("%s is %s %q", verb, c.Status, c.Reply)
+		}
+	}
+	if c := f.command(2, "alice", "/holdfast plan"); c.Status != holdfast.CommandRefused {
+		t.Errorf("plan of a pull request is %s %q", c.Status, c.Reply)
+	}
+	if a := f.claim(); a.Run != "" {
+		t.Fatalf("%s of %s is handed out", a.Kind, a.Cluster)
+	}
+
+	f.must(f.r.Rescue().Pass(t.Context()))
+	f.must(f.r.Rescue().Pass(t.Context())) // one is enough
+	push := f.claim()
+	if push.Kind != holdfast.RunState || push.State == nil || push.State.Unsaved.Run != failed.Run ||
+		push.Bundle != failed.Bundle || !push.Exact || push.PinVersion != "1.11.4" {
+		t.Fatalf("handed out is %+v", push)
+	}
+	away := holdfast.Result{Status: holdfast.RunErrored, Reason: "Network", Failure: &holdfast.Failure{
+		Step: "push", Summary: "connection refused", Cause: "Network", Transient: true,
+	}}
+	f.finish(push, away)
+	f.waitsForState("after a push that failed")
+	for range 20 { // its own attempts, then another run, for as long as it takes
+		f.clock.Advance(time.Hour)
+		f.must(f.r.Rescue().Pass(t.Context()))
+		f.settle()
+		if a := f.claim(); a.Run == "" {
+			t.Fatal("it is not pushed again")
+		} else if a.Kind != holdfast.RunState {
+			t.Fatalf("%s is handed out", a.Kind)
+		} else if push = a; true {
+			f.finish(a, away)
+		}
+	}
+	f.waitsForState("after many")
+	f.clock.Advance(time.Hour)
+	f.must(f.r.Rescue().Pass(t.Context()))
+	f.execute(func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunApplied} })
+	f.executeAll(good)
+	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonApplyFailed {
+		t.Errorf("after the push it waits for %q: %v", rec.Waiting, f.runs("prod"))
+	}
+	if body := f.forge.comment(2); strings.Contains(body, "holdfast state") {
+		t.Errorf("the other pull request is not planned again:\n%s", body)
+	}
+}
+
+// TestUnsavedStateByHand: a push that cannot succeed is not tried again by itself,
+// and a person gives the state up.
+func TestUnsavedStateByHand(t *testing.T) {
+	t.Parallel()
+	f, _ := unsavedApply(t)
+	f.must(f.r.Rescue().Pass(t.Context()))
+	f.execute(func(holdfast.Assignment) holdfast.Result {
+		return holdfast.Result{Status: holdfast.RunErrored, Reason: "Conflict", Failure: &holdfast.Failure{
+			Step: "push", Summary: "cannot import state with serial 4 over newer state with serial 5", Cause: "Conflict",
+		}}
+	})
+	f.clock.Advance(24 * time.Hour)
+	f.must(f.r.Rescue().Pass(t.Context()))
+	if a := f.claim(); a.Run != "" {
+		t.Errorf("%s is handed out after a push that cannot succeed", a.Kind)
+	}
+	f.waitsForState("after a push that cannot succeed")
+	run, err := f.r.Rescue().PushUnsaved(t.Context(), "prod", "ana", []byte(`{"serial": 6, "lineage": "l"}`))
+	f.must(err)
+	if _, err := f.r.Rescue().PushUnsaved(t.Context(), "prod", "ana", nil); err == nil {
+		t.Error("a second push is queued beside the first")
+	}
+	if run.Actor != "ana" || run.State.Unsaved.Version == 0 {
+		t.Errorf("queued is %+v", run)
+	}
+	f.execute(failing)
+	_, err = f.r.Rescue().WaiveUnsaved(t.Context(), "prod", "ana", "imported by hand")
+	f.must(err)
+	f.settle()
+	f.executeAll(good)
+	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonApplyFailed {
+		t.Errorf("after it was given up it waits for %q: %v", rec.Waiting, f.runs("prod"))
+	}
+}

@@ -1,0 +1,147 @@
+package runner
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+const (
+	claimWait    = 25 * time.Second
+	presentEvery = 10 * time.Second // says an agent that wants no run that it is there
+	tellEvery    = time.Minute      // says the log again that the server gives no answer
+)
+
+// RefusedError says that the server, or who answers in its place, takes nothing from
+// this agent until somebody changes its settings.
+type RefusedError struct {
+	Server string
+	Err    error
+}
+
+// Error says what to look at, too.
+func (e *RefusedError) Error() string {
+	check := "is --token-file the one of this server, and are --id and --kinds what server.agents.tokens binds it to?"
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(e.Err, &untrusted) {
+		check = "is --ca-file the authority of the server's certificate, and --server a name in it?"
+	}
+	return fmt.Sprintf("server %s refuses this agent: %v; %s", e.Server, e.Err, check)
+}
+
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// refused reports whether asking again is of no use: the token is wrong or bound to
+// something else, or the server was never one to be trusted. A certificate that has
+// expired is renewed some day, and an id that another agent has may get free.
+func (a *Agent) refused(err error) bool {
+	var answer *answerError
+	if errors.As(err, &answer) {
+		return answer.ours && (answer.status == http.StatusUnauthorized || answer.status == http.StatusForbidden)
+	}
+	var (
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+	)
+	return !a.accepted && (errors.As(err, &authority) || errors.As(err, &name))
+}
+
+// claimAll claims runs while slots are free, and else says now and then that the
+// agent is there. It returns nil when ctx is done, a *RefusedError if the server has
+// refused the agent.
+func (a *Agent) claimAll(ctx, deliver context.Context) error {
+	slots := make(chan struct{}, a.opts.Slots)
+	defer a.turn.end()
+	for {
+		a.turn.begin()
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		case <-time.After(a.presentEvery):
+			a.present(ctx)
+			continue
+		}
+		assignment, serverTime, err := a.claim(ctx)
+		var refused *RefusedError
+		if errors.As(err, &refused) {
+			return err
+		} else if err != nil {
+			return nil // ctx is done: all else is tried again
+		}
+		a.start(deliver, assignment, serverTime, func() { <-slots })
+	}
+}
+
+// request is what the agent says of itself when it asks for a run.
+func (a *Agent) request() holdfast.ClaimRequest {
+	host, _ := os.Hostname() // for people
+	return holdfast.ClaimRequest{
+		Agent: a.opts.ID, Wait: claimWait, Executing: a.refs(), Kinds: a.opts.Kinds,
+		Platform: runtime.GOOS + "_" + runtime.GOARCH, Isolation: a.opts.Isolation,
+		Process: a.process, Folder: a.folder, Host: host, Version: a.opts.Version, Slots: a.opts.Slots,
+	}
+}
+
+// present says that the agent is there. If that cannot be said now, its heartbeats
+// or the next claim do.
+func (a *Agent) present(ctx context.Context) {
+	try, cancel := context.WithTimeout(ctx, presentEvery)
+	defer cancel()
+	if err := a.client.present(try, a.request()); err != nil && ctx.Err() == nil {
+		a.opts.Logger.DebugContext(ctx, "server was not told that the agent is there", "agent", a.opts.ID, "err", err)
+	}
+}
+
+// claim asks until there is a run or ctx is done, or until the server has refused
+// the agent for good and nothing is left to deliver: a *RefusedError then.
+func (a *Agent) claim(ctx context.Context) (holdfast.Assignment, time.Time, error) {
+	var told time.Time // when the log last said that there is trouble; zero: there is none
+	for ctx.Err() == nil {
+		a.turn.begin()
+		asked := time.Now()
+		try, cancel := context.WithTimeout(ctx, claimWait+answerTimeout)
+		assignment, serverTime, err := a.client.claim(try, a.request())
+		cancel()
+		if ctx.Err() != nil && err != nil {
+			break
+		}
+		pause := time.Duration(0)
+		switch {
+		case err == nil:
+			a.accepted = true
+			return assignment, serverTime, nil
+		case errors.Is(err, holdfast.ErrNotFound) && !final(err):
+			if !told.IsZero() {
+				a.opts.Logger.InfoContext(ctx, "server was reached again", "agent", a.opts.ID)
+			}
+			a.accepted, told = true, time.Time{}
+			// A server that does not wait must not be asked without a pause.
+			pause = time.Second - time.Since(asked)
+		default:
+			if a.refused(err) && len(a.all()) == 0 {
+				return holdfast.Assignment{}, time.Time{}, &RefusedError{Server: a.opts.Server, Err: err}
+			}
+			if told.IsZero() || time.Since(told) >= tellEvery {
+				a.opts.Logger.WarnContext(ctx, "claim was not answered", "agent", a.opts.ID, "err", err)
+				told = time.Now()
+			}
+			pause = time.Second
+			if final(err) { // somebody has to act
+				pause = 10 * time.Second
+			}
+		}
+		if pause > 0 && !sleep(ctx, pause) {
+			break
+		}
+	}
+	return holdfast.Assignment{}, time.Time{}, context.Cause(ctx)
+}

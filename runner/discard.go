@@ -1,0 +1,51 @@
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/runner/folders"
+)
+
+// discardWithin is how long a run waits for the removal of what it leaves. A
+// million folders take a file system many minutes.
+const discardWithin = 5 * time.Second
+
+// discard removes a folder that nobody needs any more. What cannot be removed
+// soon is put out of the way, and removed beside the runs to come.
+func (e *Executor) discard(dir string) error {
+	return e.discardIn(dir, discardWithin)
+}
+
+func (e *Executor) discardIn(dir string, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	err := folders.Remove(ctx, dir)
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	aside := filepath.Join(e.opts.WorkDir, discardedDir, rand.Text())
+	if err := os.Rename(dir, aside); err != nil {
+		return fmt.Errorf("put what is left of it aside: %w", err)
+	}
+	go e.removeDiscarded()
+	return nil
+}
+
+// removeDiscarded removes what was put out of the way, one folder at a time. What
+// an agent has not finished when it ends, its successor does.
+func (e *Executor) removeDiscarded() {
+	e.discarding.Lock()
+	defer e.discarding.Unlock()
+	parent := filepath.Join(e.opts.WorkDir, discardedDir)
+	entries, _ := os.ReadDir(parent)
+	for _, entry := range entries {
+		if err := removeAll(filepath.Join(parent, entry.Name())); err != nil {
+			e.opts.Logger.Warn("what a run left was not removed", "err", err)
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-version"
+	"github.com/hashicorp/terraform-exec/tfexec"
+)
+
+// survey is what was found on this machine.
+type survey struct {
+	engines []engine
+	silent  []silentEngine
+}
+
+// silentEngine is a binary that did not say its version.
+type silentEngine struct {
+	engine
+	err    error
+	passes bool // it was killed, or could not be started: it may answer the next time
+}
+
+func (s *survey) add(other survey) {
+	s.engines = append(s.engines, other.engines...)
+	s.silent = append(s.silent, other.silent...)
+}
+
+// silentOf returns the tool's binaries that may answer the next time.
+func (s *survey) silentOf(tool string) []silentEngine {
+	var list []silentEngine
+	for _, e := range s.silent {
+		if e.name == tool && e.passes {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// newest returns the newest engine of the tool that c allows.
+func (s *survey) newest(tool string, c constraint) (best engine, ok bool) {
+	var newest *version.Version
+	for _, candidate := range s.engines {
+		v, err := version.NewVersion(candidate.version)
+		if candidate.name == tool && err == nil && c.allows(v) && (newest == nil || v.GreaterThan(newest)) {
+			best, newest = candidate, v
+		}
+	}
+	return best, newest != nil
+}
+
+// String says what is installed, for people.
+func (s *survey) String() string {
+	var words []string
+	for _, e := range s.engines {
+		words = append(words, fmt.Sprintf("%s %s (%s)", e.name, e.version, e.path))
+	}
+	text := "none is installed"
+	if len(words) > 0 {
+		text = "installed: " + strings.Join(words, ", ")
+	}
+	for _, e := range s.silent {
+		text += fmt.Sprintf("; %s does not tell its version: %s", e.path, firstLine(e.err.Error()))
+	}
+	return text
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// silentEngineError says that an engine that may be the right one did not answer.
+type silentEngineError struct{ silent []silentEngine }
+
+func (e *silentEngineError) Error() string {
+	var words []string
+	for _, s := range e.silent {
+		words = append(words, fmt.Sprintf("%s does not tell its version: %s", s.path, firstLine(s.err.Error())))
+	}
+	return strings.Join(words, "; ")
+}
+
+const silentEngineHint = "it is asked again with the next attempt; if it never answers, look at the agent's memory, or remove the binary"
+
+// installed returns the tool's binaries on this machine that work, those of
+// EngineDirs first, then PATH, then downloads.
+func (s *engineStore) installed(ctx context.Context, tool string) survey {
+	var paths []string
+	for _, dir := range slices.Concat(s.opts.EngineDirs, filepath.SplitList(s.opts.Env["PATH"])) {
+		if !filepath.IsAbs(dir) {
+			continue // a relative folder means another one in every workspace
+		}
+		paths = append(paths, filepath.Join(dir, tool))
+	}
+	for _, dir := range s.opts.EngineDirs {
+		plain, _ := filepath.Glob(filepath.Join(dir, "*", tool))
+		versioned, _ := filepath.Glob(filepath.Join(dir, tool, "*", tool))
+		paths = slices.Concat(paths, plain, versioned)
+	}
+	downloaded, _ := filepath.Glob(filepath.Join(s.opts.WorkDir, enginesDir, tool, "*", tool))
+	paths = append(paths, downloaded...)
+	var found survey
+	seen := map[string]bool{}
+	for _, path := range paths {
+		if seen[path] {
+			continue
+		}
+		seen[path] = true
+		answer, err := s.probe(ctx, path)
+		switch {
+		case err == nil:
+			found.engines = append(found.engines, engine{name: tool, version: answer, path: path})
+		case !errors.Is(err, errNoProgram) && ctx.Err() == nil:
+			found.silent = append(found.silent, silentEngine{engine{name: tool, path: path}, err, passing(err)})
+		}
+	}
+	return found
+}
+
+// probe is what a binary answered when it was asked for its version.
+type probe struct {
+	size    int64
+	mtime   time.Time
+	version string
+}
+
+// probeTimeout bounds how long a binary may take to tell its version.
+const probeTimeout = 30 * time.Second
+
+// errNoProgram: there is nothing that could be started.
+var errNoProgram = errors.New("not a program")
+
+// probe asks a binary for its version, once as long as the file stays the same.
+// That it did not answer is not remembered: the next time it may.
+func (s *engineStore) probe(ctx context.Context, path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		return "", errNoProgram
+	}
+	s.mu.Lock()
+	known, ok := s.probed[path]
+	s.mu.Unlock()
+	if ok && known.size == info.Size() && known.mtime.Equal(info.ModTime()) {
+		return known.version, nil
+	}
+	answer, err := askVersion(ctx, path, s.opts.Env)
+	if err != nil && passing(err) && !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		answer, err = askVersion(ctx, path, s.opts.Env)
+	}
+	if err != nil {
+		if ctx.Err() == nil { // else it says nothing of the binary
+			s.opts.Logger.WarnContext(ctx, "engine does not tell its version", "err", fmt.Errorf("ask %s: %w", path, err))
+		}
+		return "", err
+	}
+	s.mu.Lock()
+	s.probed[path] = probe{size: info.Size(), mtime: info.ModTime(), version: answer}
+	s.mu.Unlock()
+	return answer, nil
+}
+
+// passing reports whether a binary that failed with err may answer the next time.
+// One that ends by itself, or that this machine cannot execute, says that it is
+// no engine, unless it is a Go program that found no memory or threads.
+func passing(err error) bool {
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		text := err.Error()
+		return !exit.Exited() || exit.ExitCode() >= 128 || exit.ExitCode() == 2 && strings.Contains(text, "fatal error: ")
+	case errors.Is(err, errNoVersion), errors.Is(err, syscall.ENOEXEC), errors.Is(err, syscall.EACCES),
+		errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ELOOP):
+		return false
+	}
+	return true
+}
+
+var errNoVersion = errors.New("no version in its answer")
+
+// askVersion starts the binary to learn its version. It needs no sandbox: in an
+// empty folder an engine executes nothing but itself.
+func askVersion(ctx context.Context, path string, env map[string]string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "holdfast-version-")
+	if err != nil {
+		return "", fmt.Errorf("make an empty folder: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	runtime.LockOSThread() // terraform-exec ties the engine's life to this thread
+	defer runtime.UnlockOSThread()
+	tf, err := tfexec.NewTerraform(dir, path)
+	if err != nil {
+		return "", err
+	}
+	if err := tf.SetEnv(map[string]string{"PATH": env["PATH"], "HOME": env["HOME"], "CHECKPOINT_DISABLE": "1"}); err != nil {
+		return "", err
+	}
+	if err := tf.SetWaitDelay(time.Second); err != nil {
+		return "", err
+	}
+	v, _, err := tf.Version(ctx, true)
+	var exit *exec.ExitError
+	var start syscall.Errno
+	switch {
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("no answer in %s: %w", probeTimeout, ctx.Err())
+	case errors.As(err, &exit), errors.As(err, &start):
+		return "", err
+	case err != nil: // it could be started, and ended well
+		return "", fmt.Errorf("%w: %w", errNoVersion, err)
+	case v == nil:
+		return "", errNoVersion
+	}
+	return v.String(), nil
+}

@@ -1,0 +1,146 @@
+package runner_test
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner"
+)
+
+// moduleLab executes runs of a cluster whose module stands on a branch, by several
+// agents: each has prepared folders of its own.
+type moduleLab struct {
+	t      *testing.T
+	states *stateServer
+	stored map[string]map[string][]byte
+	files  map[string]string
+	commit func(code string)
+	ahead  atomic.Int64 // how much later it is
+}
+
+func newModuleLab(t *testing.T) *moduleLab {
+	t.Helper()
+	realEngine(t)
+	url, commit := gitModule(t)
+	l := &moduleLab{t: t, states: newStateServer(t), stored: map[string]map[string][]byte{}}
+	l.commit = func(value string) { commit(fmt.Sprintf("resource \"terraform_data\" \"x\" { input = %q }\n", value)) }
+	l.files = map[string]string{"main.tf": fmt.Sprintf("terraform {\n  backend \"http\" {}\n}\nmodule \"net\" { source = %q }\n", url)}
+	l.commit("v1")
+	return l
+}
+
+func (l *moduleLab) agent() *runner.Executor {
+	l.t.Helper()
+	e, _ := newExecutor(l.t, func(o *runner.ExecutorOptions) {
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }
+	})
+	return e
+}
+
+// run executes a run whose result must be this, and returns it and the log.
+func (l *moduleLab) run(
+	e *runner.Executor, id string, kind holdfast.RunKind, status holdfast.RunStatus, reason string, change func(*holdfast.Assignment),
+) (holdfast.Result, string) {
+	l.t.Helper()
+	s := newMemorySession(l.files)
+	s.state, s.stored = l.states.URL+"/x", l.stored
+	a := engineAssignment(id, kind)
+	if change != nil {
+		change(&a)
+	}
+	got := e.Execute(l.t.Context(), a, s)
+	wantStatus(l.t, got, status, reason, s)
+	l.stored[id] = s.artefacts
+	return got, s.logged()
+}
+
+// TestChecksHaveTheModulesThatWereApplied: a check for drift has the modules of
+// the last apply, whichever agents fetched them and whatever has become of their
+// branch since.
+func TestChecksHaveTheModulesThatWereApplied(t *testing.T) {
+	t.Parallel()
+	l := newModuleLab(t)
+	planner, applier := l.agent(), l.agent()
+	planned, _ := l.run(planner, "run-1", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
+	applied, _ := l.run(applier, "run-2", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) {
+		a.Reviews = review("run-1", planned)
+	})
+	if len(l.stored["run-1"][holdfast.ArtefactModules]) > 0 || len(l.stored["run-2"][holdfast.ArtefactModules]) == 0 {
+		t.Errorf("modules kept by the plan: %d bytes, by the apply: %d bytes; want those of the apply alone",
+			len(l.stored["run-1"][holdfast.ArtefactModules]), len(l.stored["run-2"][holdfast.ArtefactModules]))
+	}
+	l.commit("v2")
+	l.ahead.Store(int64(2 * time.Hour))
+	exact := func(a *holdfast.Assignment) { a.Modules = "run-2" }
+	for name, e := range map[string]*runner.Executor{"of the apply": applier, "of the plan": planner, "new": l.agent()} {
+		checked, log := l.run(e, "run-3", holdfast.RunDrift, holdfast.RunNoChanges, "", exact)
+		if checked.InputDigest != applied.InputDigest || strings.Contains(log, "Downloading") {
+			t.Errorf("the agent %s fetched other modules:\n%s", name, log)
+		}
+	}
+
+	// What takes the place of an apply keeps the modules in its turn.
+	again, _ := l.run(l.agent(), "run-4", holdfast.RunApply, holdfast.RunNoChanges, "", exact)
+	if again.InputDigest != applied.InputDigest || len(l.stored["run-4"][holdfast.ArtefactModules]) == 0 {
+		t.Error("an apply of what was applied has not kept its modules")
+	}
+
+	// A plan has what is on the branch now, also where those of the apply are prepared.
+	for _, e := range []*runner.Executor{planner, applier} {
+		if _, log := l.run(e, "run-5", holdfast.RunPlan, holdfast.RunPlanned, "", nil); !strings.Contains(log, "v2") {
+			t.Errorf("a plan has old modules:\n%s", log)
+		}
+	}
+
+	// Without the archive others are fetched, and nothing of them is drift.
+	delete(l.stored["run-2"], holdfast.ArtefactModules)
+	checked, _ := l.run(l.agent(), "run-6", holdfast.RunDrift, holdfast.RunErrored, "InvalidConfiguration", exact)
+	if !strings.Contains(checked.Detail, "module net has other content") {
+		t.Errorf("the check says %q", checked.Detail)
+	}
+	l.run(l.agent(), "run-7", holdfast.RunPlan, holdfast.RunPlanned, "", func(a *holdfast.Assignment) {
+		exact(a)
+		a.Destroy = true
+	})
+}
+
+// TestReviewedModulesAreApplied: an apply has the modules that were reviewed, where
+// its agent has them or can fetch them, and says which one is another.
+func TestReviewedModulesAreApplied(t *testing.T) {
+	t.Parallel()
+	l := newModuleLab(t)
+	both, applier := l.agent(), l.agent()
+	first, _ := l.run(both, "run-1", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
+	l.commit("v2")
+	moved, _ := l.run(applier, "run-2", holdfast.RunApply, holdfast.RunPlanned, holdfast.ReasonPlanChanged, func(a *holdfast.Assignment) {
+		a.Reviews = review("run-1", first)
+	})
+	if !strings.Contains(moved.Detail, "module net has other content") {
+		t.Errorf("the apply says %q", moved.Detail)
+	}
+
+	// The agent of the plan has prepared others since, and still has the reviewed ones,
+	// for whatever credentials it applies with.
+	l.ahead.Store(int64(2 * time.Hour))
+	second, log := l.run(both, "run-3", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
+	if second.InputDigest == first.InputDigest {
+		t.Fatalf("the module has not moved:\n%s", log)
+	}
+	_, log = l.run(both, "run-4", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) {
+		a.Env, a.Reviews = map[string]string{"TOKEN": "of-applies"}, review("run-1", first)
+	})
+	if strings.Contains(log, "Downloading") || !strings.Contains(log, "v1") {
+		t.Errorf("the apply fetched other modules:\n%s", log)
+	}
+
+	// What an agent prepared a moment ago is no reason not to apply what was reviewed.
+	late := l.agent()
+	l.run(late, "run-5", holdfast.RunPlan, holdfast.RunPlanned, "", nil) // v2
+	l.commit("v3")
+	third, _ := l.run(l.agent(), "run-6", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
+	l.run(late, "run-7", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) { a.Reviews = review("run-6", third) })
+}

@@ -1,0 +1,9 @@
+// Package folders goes through folders that code which is not trusted has filled:
+// workspaces of engines, and what is left of them.
+//
+// It owns that such a folder costs no more than its number of entries: no path
+// is walked twice, few descriptors are open at a time whatever the depth, links
+// are not followed, and each step looks at a context. Sandboxes, agents and the
+// store of prepared folders call it. It never decides what is kept, and never
+// goes on beyond bounds that it was given.
+package folders

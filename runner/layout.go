@@ -1,0 +1,354 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/folders"
+	"github.com/holdfast-dev/holdfast/runner/planfile"
+)
+
+// A workspace is laid out anew before the engine plans, before it shows the plan
+// and before it applies it. What is executed when a plan is made can write into
+// the workspace, and none of that may decide which providers, modules and settings
+// the next start of the engine uses.
+
+// Names in the attempt's folder.
+const (
+	bundleFile = "bundle.tar.gz" // the packed bundle
+	leftDir    = "left"          // the workspace as the plan has left it
+)
+
+// layOut makes the workspace anew: no engine has been in it. What an engine of
+// this attempt has made in the former one is gone.
+func (t *attempt) layOut(ctx context.Context) error {
+	if err := folders.Remove(ctx, t.work); err != nil {
+		return fmt.Errorf("clear workspace: %w", err)
+	}
+	if err := folders.Remove(ctx, t.scratch); err != nil {
+		return fmt.Errorf("clear folder for temporary files: %w", err)
+	}
+	t.given, t.scratch = false, ""
+	for _, dir := range []string{t.bundle, filepath.Join(t.work, tmpDir)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("make workspace: %w", err)
+		}
+	}
+	if err := t.exec.cli.furnish(filepath.Join(t.work, homeDir)); err != nil {
+		return fmt.Errorf("make home folder: %w", err)
+	}
+	packed, err := t.openBundle(ctx)
+	if err != nil {
+		return err
+	}
+	defer packed.Close()
+	if err := Unpack(ctx, packed, t.bundle, t.exec.opts.MaxBundle); err != nil {
+		return &attemptError{cause: causeBundle, err: fmt.Errorf("unpack bundle: %w", err)}
+	}
+	if info, err := os.Stat(t.root); err != nil || !info.IsDir() {
+		return &attemptError{cause: causeBundle, err: fmt.Errorf("root module: no folder %q in the bundle", t.a.Dir)}
+	}
+	return nil
+}
+
+// openBundle opens the packed bundle, which is fetched once.
+func (t *attempt) openBundle(ctx context.Context) (io.ReadCloser, error) {
+	name := filepath.Join(t.dir, bundleFile)
+	if file, err := os.Open(name); err == nil {
+		return file, nil
+	}
+	r, err := t.session.Bundle(ctx, t.a.Bundle)
+	if err != nil {
+		return nil, &attemptError{cause: causeBundle, transient: !errors.Is(err, holdfast.ErrNotFound), err: fmt.Errorf("get bundle: %w", err)}
+	}
+	defer r.Close()
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("keep bundle: %w", err)
+	}
+	if _, err = io.Copy(file, io.LimitReader(r, t.exec.opts.MaxBundle)); err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		file.Close()
+		_ = os.Remove(name)
+		if diskFull(err) {
+			return nil, fmt.Errorf("keep bundle: %w", err)
+		}
+		return nil, &attemptError{cause: causeBundle, transient: true, err: fmt.Errorf("get bundle: %w", err)}
+	}
+	return file, nil
+}
+
+// renew lays the workspace out as it was before the plan: the bundle, and what
+// init has prepared.
+func (t *attempt) renew(ctx context.Context) error {
+	if err := t.layOut(ctx); err != nil {
+		return err
+	}
+	if err := t.furnish(); err != nil {
+		return fmt.Errorf("lay out workspace: %w", err)
+	}
+	return nil
+}
+
+func (t *attempt) furnish() error {
+	if err := t.writeBackend(); err != nil {
+		return err
+	}
+	if err := t.link(); err != nil {
+		return err
+	}
+	if err := replaceFile(filepath.Join(t.root, dataDir, "terraform.tfstate"), t.settings); err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(t.root, engineLockFile), t.lockFile)
+}
+
+// setAside puts what the plan has left in the workspace out of the way, and lays
+// it out anew. It is an error if the plan has changed what the bundle brought:
+// what is applied would be something else than what stands in the repository.
+func (t *attempt) setAside(ctx context.Context) error {
+	left := filepath.Join(t.dir, leftDir)
+	if err := os.Rename(t.work, left); err != nil {
+		return fmt.Errorf("set workspace aside: %w", err)
+	}
+	if err := t.layOut(ctx); err != nil {
+		return err
+	}
+	// An apply would find it, and nothing else goes on beyond these bounds.
+	if err := folders.Check(ctx, filepath.Join(left, filepath.Base(t.bundle)), folders.Workspace()); err != nil {
+		return tooLarge(fmt.Errorf("plan: look through what it left in the workspace: %w", err))
+	}
+	changed, err := t.changedBy(ctx, left)
+	if err != nil {
+		return fmt.Errorf("compare workspace: %w", err)
+	}
+	if changed != "" {
+		return &attemptError{
+			cause: causeUntrusted, err: fmt.Errorf("plan: what it executed has changed %s, which is of the repository", changed),
+			hint: "an apply finds the files of the repository as they were reviewed: let code that is executed in plans write to new files",
+		}
+	}
+	if err := t.furnish(); err != nil {
+		return fmt.Errorf("lay out workspace: %w", err)
+	}
+	if err := t.checkPlanned(ctx); err != nil {
+		if known := new(attemptError); errors.As(err, &known) {
+			return err
+		}
+		cause := causeUntrusted
+		if errors.Is(err, planfile.ErrUnsupported) {
+			cause = causeBadPlan
+		}
+		if errors.Is(err, planfile.ErrOtherState) && !t.a.OwnState { // it was written between our look and the plan
+			return &attemptError{cause: causeStalePlan, transient: true, err: fmt.Errorf("plan: %w", err)}
+		}
+		return &attemptError{cause: cause, err: fmt.Errorf("plan: %w", err)}
+	}
+	return nil
+}
+
+// changedBy returns the first file, link or folder of the workspace's bundle that
+// is another one in the workspace left, empty if there is none.
+func (t *attempt) changedBy(ctx context.Context, left string) (changed string, err error) {
+	before, err := os.OpenRoot(t.bundle)
+	if err != nil {
+		return "", err
+	}
+	defer before.Close()
+	after, err := os.OpenRoot(filepath.Join(left, filepath.Base(t.bundle)))
+	if err != nil {
+		return ".", nil //nolint:nilerr // it is not even a folder
+	}
+	defer after.Close()
+	lock := filepath.Join(below(t.bundle, t.root), engineLockFile) // init may have completed it
+	err = fs.WalkDir(before.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err = cmp.Or(err, ctx.Err()); err != nil || name == "." || name == lock {
+			return err
+		}
+		if same, err := sameEntry(before, after, name, entry.Type()); err != nil {
+			return err
+		} else if !same {
+			changed = name
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return changed, err
+}
+
+// sameEntry reports whether what has that name in both folders is the same. All
+// folders that lead to it are ones in both. What cannot be read is another one.
+func sameEntry(before, after *os.Root, name string, kind fs.FileMode) (bool, error) {
+	now, err := after.Lstat(name)
+	switch {
+	case err != nil || now.Mode().Type() != kind:
+		return false, nil //nolint:nilerr // whatever it is
+	case kind.IsDir():
+		return true, nil
+	case kind&fs.ModeSymlink != 0:
+		was, err := before.Readlink(name)
+		if err != nil {
+			return false, err
+		}
+		is, err := after.Readlink(name)
+		return err == nil && was == is, nil
+	}
+	was, err := before.Open(name)
+	if err != nil {
+		return false, err
+	}
+	defer was.Close()
+	is, err := after.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false, nil //nolint:nilerr // it was ours to read
+	}
+	defer is.Close()
+	return planfile.SameContent(was, is)
+}
+
+// bringBack lays the workspace out anew and puts into it the files that the plan
+// has made in the folders of the bundle, such as archives that the apply uploads.
+// What engines read as code, settings, providers or modules is left out.
+func (t *attempt) bringBack(ctx context.Context) error {
+	if err := t.renew(ctx); err != nil {
+		return err
+	}
+	base, err := os.OpenRoot(t.dir)
+	if err != nil {
+		return fmt.Errorf("open workspace: %w", err)
+	}
+	defer base.Close()
+	// HOME is not brought back: what a plan leaves there, such as .gitconfig or
+	// .aws/config, would tell programs of the apply what to execute.
+	name := filepath.Base(t.bundle)
+	if err := moveNew(ctx, base, filepath.Join(leftDir, name), filepath.Join(filepath.Base(t.work), name)); err != nil {
+		return fmt.Errorf("bring back what the plan made: %w", err)
+	}
+	return t.exec.discard(filepath.Join(t.dir, leftDir))
+}
+
+// tooLarge makes err one of what a run has made in its workspace, if it is.
+func tooLarge(err error) error {
+	if !errors.Is(err, folders.ErrBounds) {
+		return err
+	}
+	return &attemptError{
+		cause: causeTooLarge, err: err,
+		hint: fmt.Sprintf("what is executed in a plan may leave at most %d files and folders, nested at most %d deep", folders.MaxEntries, folders.MaxDepth),
+	}
+}
+
+// moveNew moves what the folder from has and the folder to has not. It goes no
+// deeper than the bundle.
+func moveNew(ctx context.Context, base *os.Root, from, to string) error {
+	info, err := base.Lstat(from)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	dir, err := base.Open(from)
+	if err != nil {
+		return err
+	}
+	entries, err := dir.ReadDir(-1)
+	_ = dir.Close()
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		name := entry.Name()
+		if engineReads(name) {
+			continue
+		}
+		target := filepath.Join(to, name)
+		there, err := base.Lstat(target)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = base.Rename(filepath.Join(from, name), target)
+		case err == nil && there.IsDir() && entry.IsDir():
+			err = moveNew(ctx, base, filepath.Join(from, name), target)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// engineReads reports whether an engine takes a file or folder of that name for
+// something that tells it what to do.
+func engineReads(name string) bool {
+	return isCode(name) || strings.HasSuffix(name, ".tfvars") || strings.HasSuffix(name, ".tfvars.json") ||
+		slices.Contains([]string{
+			dataDir, engineLockFile, holdfast.ArtefactErrored, ".terraformrc", ".tofurc", ".terraform.d", ".terraform-version",
+			".opentofu-version", ".config", ".local",
+		}, name)
+}
+
+// give makes the workspace the engine's.
+func (t *attempt) give(ctx context.Context) error {
+	if t.given {
+		return nil
+	}
+	if err := t.makeScratch(ctx); err != nil {
+		return err
+	}
+	if config := t.config(); config != "" {
+		if err := os.WriteFile(config, t.exec.cli.data, 0o600); err != nil {
+			return fmt.Errorf("write engine configuration: %w", err)
+		}
+		if err := os.Chmod(config, 0o444); err != nil { //nolint:gosec // the engine reads it, as another user
+			return fmt.Errorf("write engine configuration: %w", err)
+		}
+	}
+	t.given = true
+	if err := t.exec.opts.Isolation.Starter.Give(ctx, t.work, t.slot); err != nil {
+		return tooLarge(fmt.Errorf("give the workspace to the engine: %w", err))
+	}
+	return nil
+}
+
+// backendFile is a file of ours in the root module.
+type backendFile struct{ name, code string }
+
+func (t *attempt) writeBackend() error {
+	if t.backend.name == "" {
+		return nil
+	}
+	if err := os.WriteFile(filepath.Join(t.root, t.backend.name), []byte(t.backend.code), 0o600); err != nil {
+		return fmt.Errorf("write backend: %w", err)
+	}
+	return nil
+}
+
+// useLockFile puts the lock file in place that the run starts from, unless one
+// is committed.
+func (t *attempt) useLockFile() error {
+	lock := filepath.Join(t.root, engineLockFile)
+	committed, err := readIfExists(lock)
+	if err != nil {
+		return fmt.Errorf("read lock file: %w", err)
+	}
+	if committed == nil && len(t.a.LockFile) > 0 {
+		if err := os.WriteFile(lock, t.a.LockFile, 0o600); err != nil {
+			return fmt.Errorf("write lock file: %w", err)
+		}
+	}
+	return nil
+}

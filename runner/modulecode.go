@@ -1,0 +1,147 @@
+package runner
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/plan"
+)
+
+// moduleCode reads of a module's code what the engine's JSON of a plan does not
+// have: its locals, and what connections are given. False: it is not known.
+func (t *attempt) moduleCode(module []string) (plan.ModuleCode, bool) {
+	bundle, err := os.OpenRoot(t.bundle)
+	if err != nil {
+		return plan.ModuleCode{}, false
+	}
+	defer bundle.Close()
+	known, err := t.modules(bundle)
+	if err != nil {
+		return plan.ModuleCode{}, false
+	}
+	found, ok := known[strings.Join(module, ".")]
+	name := found.Dir
+	dir := filepath.Join(t.root, filepath.FromSlash(name))
+	if rest, fetched := strings.CutPrefix(name, path.Join(dataDir, initcache.Modules)+"/"); fetched {
+		dir = filepath.Join(t.prepared.Dir, initcache.Modules, filepath.FromSlash(rest))
+	} else if dir != t.bundle && below(t.bundle, dir) == "" {
+		ok = false
+	}
+	if !ok {
+		return plan.ModuleCode{}, false
+	}
+	return readModuleCode(dir)
+}
+
+var givenSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
+	{Type: "locals"}, {Type: "provider", LabelNames: []string{"name"}}, {Type: "resource", LabelNames: []string{"type", "name"}},
+}}
+
+// readModuleCode reads the locals and connections of the module in dir; false if
+// a file cannot be read.
+func readModuleCode(dir string) (plan.ModuleCode, bool) {
+	code := plan.ModuleCode{Locals: map[string][]plan.Reference{}}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return code, false
+	}
+	for _, entry := range entries {
+		if entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || !isCode(entry.Name()) {
+			continue
+		}
+		file, err := parseCode(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			return code, false
+		}
+		content, _, _ := file.Body.PartialContent(givenSchema)
+		for _, block := range content.Blocks {
+			switch block.Type {
+			case "resource":
+				code.Connections = append(code.Connections, connectionsIn(block.Body)...)
+				continue
+			case "provider":
+				code.Providers = append(code.Providers, referencesBelow(block.Body)...)
+				continue
+			}
+			attributes, _ := block.Body.JustAttributes()
+			for name, attribute := range attributes { // an override's come to the others
+				code.Locals[name] = append(code.Locals[name], referencesIn(attribute.Expr)...)
+			}
+		}
+	}
+	return code, true
+}
+
+// connectionsIn returns what the connection blocks of a resource, and of its
+// provisioners, refer to.
+func connectionsIn(body hcl.Body) []plan.Reference {
+	var all []plan.Reference
+	content, _, _ := body.PartialContent(&hcl.BodySchema{
+		Attributes: []hcl.AttributeSchema{{Name: "for_each"}},
+		Blocks:     []hcl.BlockHeaderSchema{{Type: "connection"}, {Type: "provisioner", LabelNames: []string{"type"}}},
+	})
+	if content == nil {
+		return nil
+	}
+	for _, block := range content.Blocks {
+		if block.Type == "provisioner" {
+			all = append(all, connectionsIn(block.Body)...)
+			continue
+		}
+		attributes, _ := block.Body.JustAttributes()
+		for _, attribute := range attributes {
+			all = append(all, referencesIn(attribute.Expr)...)
+		}
+	}
+	if each := content.Attributes["for_each"]; each != nil && len(all) > 0 {
+		all = append(all, referencesIn(each.Expr)...)
+	}
+	return all
+}
+
+// referencesBelow returns what a block refers to, and the blocks in it.
+func referencesBelow(body hcl.Body) []plan.Reference {
+	var all []plan.Reference
+	if native, ok := body.(*hclsyntax.Body); ok {
+		_ = hclsyntax.VisitAll(native, func(node hclsyntax.Node) hcl.Diagnostics {
+			if e, ok := node.(*hclsyntax.ScopeTraversalExpr); ok {
+				all = append(all, referenceOf(e.Traversal))
+			}
+			return nil
+		})
+		return all
+	}
+	attributes, _ := body.JustAttributes() // of JSON, where blocks are values
+	for _, attribute := range attributes {
+		all = append(all, referencesIn(attribute.Expr)...)
+	}
+	return all
+}
+
+// referencesIn returns what an expression refers to.
+func referencesIn(expression hcl.Expression) []plan.Reference {
+	var all []plan.Reference
+	for _, traversal := range expression.Variables() {
+		all = append(all, referenceOf(traversal))
+	}
+	return all
+}
+
+func referenceOf(traversal hcl.Traversal) plan.Reference {
+	var parts plan.Reference
+	for _, step := range traversal {
+		switch s := step.(type) {
+		case hcl.TraverseRoot:
+			parts = append(parts, s.Name)
+		case hcl.TraverseAttr:
+			parts = append(parts, s.Name)
+		}
+	}
+	return parts
+}

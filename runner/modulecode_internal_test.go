@@ -1,0 +1,46 @@
+package runner
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a provider is configured with is found in dynamic blocks, too, of which the
+// engine's JSON has nothing.
+func TestReferencesOfProviders(t *testing.T) {
+	t.Parallel()
+	for name, code := range map[string]string{
+		"main.tf": `provider "x" {
+  region = var.region
+  dynamic "assume_role" {
+    for_each = local.roles
+    content { arn = data.a.b["k"].arn }
+  }
+}`,
+		"main.tf.json": `{"provider": {"x": {"region": "${var.region}", "dynamic": {"assume_role":
+			{"for_each": "${local.roles}", "content": {"arn": "${data.a.b[\"k\"].arn}"}}}}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(code), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			found, ok := readModuleCode(dir)
+			if !ok {
+				t.Fatal("the code is not read")
+			}
+			var got []string
+			for _, r := range found.Providers {
+				got = append(got, strings.Join(r, "."))
+			}
+			slices.Sort(got)
+			if want := []string{"data.a.b.arn", "local.roles", "var.region"}; !slices.Equal(got, want) {
+				t.Errorf("a provider refers to %q, want %q", got, want)
+			}
+		})
+	}
+}

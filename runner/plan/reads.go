@@ -1,0 +1,299 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/jsontree"
+)
+
+var errModules = fmt.Errorf("modules are nested deeper than %d", maxModules)
+
+// given is what provisioners, connections, write-only arguments and providers
+// are given and no change of a resource shows: data sources, and secret
+// variables.
+type given struct {
+	all       bool                       // some code is not known: every data source
+	data      map[string]map[string]bool // attributes by address without indexes; "" is the whole
+	variables map[string]bool            // of the root module; not what only providers are given
+}
+
+// has reports whether attributes of a data source are given, and which; nil
+// means all.
+func (g given) has(address string) (attributes map[string]bool, ok bool) {
+	attributes, ok = g.data[strings.Join(referenceOf(address), ".")]
+	if g.all || attributes[""] {
+		return nil, g.all || ok
+	}
+	return attributes, ok
+}
+
+// tracer follows references to where values come from.
+type tracer struct {
+	root  *codeModule
+	code  func(module []string) (ModuleCode, bool)
+	known map[string]*ModuleCode // by path; nil: not known
+	seen  map[string]bool
+	given given
+}
+
+// trace finds what is given. load returns the code of a module, the root module
+// without a path, else the names of the calls that lead there; false if it is
+// not known.
+func (c *code) trace(load func(module []string) (ModuleCode, bool)) given {
+	t := tracer{
+		root: c.root, code: load, known: map[string]*ModuleCode{}, seen: map[string]bool{},
+		given: given{data: map[string]map[string]bool{}, variables: map[string]bool{}},
+	}
+	if c.root != nil {
+		t.module(nil, c.root)
+	}
+	for _, p := range c.providers {
+		var path []string
+		for i, part := range referenceOf(p.module) { // module.a.module.b
+			if i%2 == 1 {
+				path = append(path, part)
+			}
+		}
+		t.follow(path, p.refs, true)
+		if load == nil {
+			continue
+		}
+		if known := t.load(path); known != nil {
+			t.follow(path, known.Providers, true)
+		}
+	}
+	return t.given
+}
+
+func (t *tracer) module(path []string, m *codeModule) {
+	t.follow(path, m.given, false)
+	if m.remote {
+		if known := t.load(path); known != nil {
+			t.follow(path, known.Connections, false)
+		}
+	}
+	for name, call := range m.calls {
+		t.module(append(slices.Clone(path), name), call.module)
+	}
+}
+
+// load returns the code of a module; nil if it is not known.
+func (t *tracer) load(path []string) *ModuleCode {
+	key := strings.Join(path, ".")
+	if known, ok := t.known[key]; ok {
+		return known
+	}
+	t.known[key] = nil
+	if t.code != nil {
+		if found, ok := t.code(path); ok {
+			t.known[key] = &found
+		}
+	}
+	if t.known[key] == nil {
+		t.given.all = true
+	}
+	return t.known[key]
+}
+
+// at returns a module and how it is called, nil if there is none.
+func (t *tracer) at(path []string) (m *codeModule, call *codeCall) {
+	m = t.root
+	for _, name := range path {
+		if m == nil || m.calls[name] == nil {
+			return nil, nil
+		}
+		call = m.calls[name]
+		m = call.module
+	}
+	return m, call
+}
+
+// follow follows what code of a module refers to. provider: it is what a
+// provider is configured with.
+func (t *tracer) follow(path []string, refs []Reference, provider bool) {
+	for _, r := range refs {
+		key := fmt.Sprint(provider, path, r)
+		if len(r) < 2 || t.seen[key] {
+			continue
+		}
+		t.seen[key] = true
+		switch r[0] {
+		case "data":
+			t.data(path, r)
+		case "local":
+			if known := t.load(path); known != nil {
+				t.follow(path, known.Locals[r[1]], provider)
+			}
+		case "var":
+			t.variable(path, r[1], provider)
+		case "module":
+			t.output(path, r, provider)
+		}
+	}
+}
+
+func (t *tracer) data(path []string, r Reference) {
+	if len(r) < 3 {
+		return
+	}
+	var parts []string
+	for _, name := range path {
+		parts = append(parts, "module", name)
+	}
+	address, attribute := strings.Join(append(parts, r[:3]...), "."), ""
+	if len(r) > 3 {
+		attribute = r[3]
+	}
+	if t.given.data[address] == nil {
+		t.given.data[address] = map[string]bool{}
+	}
+	t.given.data[address][attribute] = true
+}
+
+func (t *tracer) variable(path []string, name string, provider bool) {
+	if len(path) == 0 {
+		if !provider {
+			t.given.variables[name] = true
+		}
+		return
+	}
+	_, call := t.at(path)
+	if call == nil {
+		return
+	}
+	above := path[:len(path)-1]
+	t.follow(above, call.arguments[name], provider)
+	t.follow(above, call.each, provider)
+}
+
+func (t *tracer) output(path []string, r Reference, provider bool) {
+	below := append(slices.Clone(path), r[1])
+	m, _ := t.at(below)
+	if m == nil {
+		return
+	}
+	for name, refs := range m.outputs {
+		if len(r) < 3 || r[2] == name {
+			t.follow(below, refs, provider)
+		}
+	}
+}
+
+// readState reads what data sources said, of a state.
+func (p *reading) readState(s stream) error {
+	return s.object(func(key string) error {
+		if key != "values" {
+			return s.skip()
+		}
+		return s.object(func(key string) error {
+			if key != "root_module" {
+				return s.skip()
+			}
+			return p.readModule(s, 0)
+		})
+	})
+}
+
+func (p *reading) readModule(s stream, depth int) error {
+	if depth > maxModules {
+		return errModules
+	}
+	return s.object(func(key string) error {
+		switch key {
+		case "resources":
+			return s.list(func() error {
+				var r struct {
+					Address   string         `json:"address"`
+					Mode      string         `json:"mode"`
+					Values    map[string]any `json:"values"`
+					Sensitive any            `json:"sensitive_values"`
+				}
+				if err := s.value(&r); err != nil || r.Mode != "data" {
+					return err
+				}
+				return p.dataRead(r.Address, r.Values, marks{r.Sensitive}, nil)
+			})
+		case "child_modules":
+			return s.list(func() error { return p.readModule(s, depth+1) })
+		default:
+			return s.skip()
+		}
+	})
+}
+
+// dataRead notes what a data source said, or will say, if it is given to what no
+// change of a resource shows. The first one counts: changes come before the
+// state.
+func (p *reading) dataRead(address string, values map[string]any, sensitive marks, unknown any) error {
+	attributes, ok := p.given.has(address)
+	m := maker{key: p.options.Key, redactor: p.options.Redactor, address: address}
+	read := holdfast.PlanRead{Address: m.name("", address)}
+	if !ok || p.read[read.Address] {
+		return nil
+	}
+	if p.read == nil {
+		p.read = map[string]bool{}
+	}
+	p.read[read.Address] = true
+	if attributes != nil {
+		chosen, chosenUnknown := map[string]any{}, map[string]any{}
+		for name := range attributes {
+			if value, ok := values[name]; ok {
+				chosen[name] = value
+			}
+			if mark := jsontree.Field(unknown, name); mark != nil {
+				chosenUnknown[name] = mark
+			}
+		}
+		values = chosen
+		if unknown != true {
+			unknown = chosenUnknown
+		}
+	}
+	var err error
+	if read.Value, err = holdfast.NewPlanValue(m.withoutSecrets("", m.tree("", "", values, sensitive, unknown))); err != nil {
+		return fmt.Errorf("%s: %w", read.Address, err)
+	}
+	p.result.Document.Reads = append(p.result.Document.Reads, read)
+	return nil
+}
+
+// withoutSecrets makes marks of secret values of where they are and of what is
+// shown: a credential that a data source brings is another one each time.
+func (m maker) withoutSecrets(path holdfast.AttributePath, tree any) any {
+	switch v := tree.(type) {
+	case holdfast.PlanMark:
+		if v.HMAC != "" {
+			v.HMAC = m.sum(string(path)+" (read)", v.Text)
+		}
+		return v
+	case map[string]any:
+		for key, child := range v {
+			v[key] = m.withoutSecrets(path.Key(key), child)
+		}
+	case []any:
+		for i, child := range v {
+			v[i] = m.withoutSecrets(path.Index(i), child)
+		}
+	}
+	return tree
+}
+
+// readSecrets notes the secret variables that are given to what no change of a
+// resource shows.
+func (p *reading) readSecrets() error {
+	for name, print := range p.options.Secrets {
+		if !p.given.variables[name] && !p.given.all {
+			continue
+		}
+		value, err := holdfast.NewPlanValue(holdfast.PlanMark{HMAC: print})
+		if err != nil {
+			return err
+		}
+		p.result.Document.Reads = append(p.result.Document.Reads, holdfast.PlanRead{Address: "var." + name, Value: value})
+	}
+	return nil
+}

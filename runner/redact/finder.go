@@ -1,0 +1,175 @@
+package redact
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// minPiece is how much of a long form is secret by itself, such as a line of
+// it that has a prefix.
+const minPiece = 24
+
+// finder finds forms of secrets in a text, however it is wrapped. It looks at the
+// text as it is for what is too short without its spaces, and at two views of it:
+// without white space and frames, and without their escapes too. Forms are
+// looked for as they are in the same view.
+type finder struct {
+	plain, bare, unescaped *matcher
+}
+
+func newFinder(forms map[string]extent) *finder {
+	plain, bare, unescaped := make(map[string]extent), make(map[string]extent), make(map[string]extent)
+	for form, needed := range forms {
+		for _, view := range []struct {
+			to      map[string]extent
+			escapes bool
+		}{{bare, false}, {unescaped, true}} {
+			if squeezed, _ := squeeze(nil, nil, []byte(form), view.escapes); len(squeezed) >= minSecret {
+				view.to[string(squeezed)] = max(needed, view.to[string(squeezed)])
+			} else {
+				plain[form] = allOfIt
+			}
+		}
+	}
+	return &finder{plain: newMatcher(plain), bare: newMatcher(bare), unescaped: newMatcher(unescaped)}
+}
+
+// span is a part of a text.
+type span struct{ from, to int }
+
+// replace appends text to dst with "(sensitive value)" for each form found
+// and reports whether there was one.
+func (f *finder) replace(dst, text []byte) ([]byte, bool) {
+	dst, _, changed := f.scan(dst, text, true)
+	return dst, changed
+}
+
+// scan is replace for a text that goes on, unless it is final: it stops before
+// what may be the beginning of a form, and returns how much of text it has taken.
+func (f *finder) scan(dst, text []byte, final bool) (out []byte, taken int, changed bool) {
+	taken = len(text)
+	if f.bare.empty() && f.plain.empty() {
+		return append(dst, text...), taken, false
+	}
+	var found []span
+	if !f.plain.empty() {
+		taken = min(taken, f.plain.find(text, final, 1, func(s span) { found = append(found, s) }))
+	}
+	whole := text
+	if !final {
+		whole = text[:len(text)-unfinished(text)]
+		taken = min(taken, len(whole))
+	}
+	views := []bool{false}
+	if bytes.IndexByte(text, '\\') >= 0 {
+		views = append(views, true)
+	}
+	for _, escapes := range views {
+		m := f.bare
+		if escapes {
+			m = f.unescaped
+		}
+		squeezed, at := squeeze(make([]byte, 0, len(whole)), make([]int32, 0, len(whole)), whole, escapes)
+		short := 1
+		if n := len(text); n > 0 && text[n-1] == '\n' {
+			short = 4 // else most lines would wait for the next one
+		}
+		decided := m.find(squeezed, final, short, func(s span) {
+			found = append(found, span{int(at[s.from]), int(at[s.to-1]) + 1})
+		})
+		if decided < len(squeezed) {
+			taken = min(taken, int(at[decided]))
+		}
+	}
+	return mask(dst, text, found, taken)
+}
+
+// unfinished returns the length of an end of text of which only what follows says
+// what it is: backslashes, and the beginning of a frame.
+func unfinished(text []byte) int {
+	n := 0
+	for n < min(len(text), 16) && text[len(text)-1-n] == '\\' {
+		n++
+	}
+	switch {
+	case n > 0:
+	case bytes.HasSuffix(text, []byte{0xe2}):
+		return 1
+	case bytes.HasSuffix(text, []byte{0xe2, 0x94}):
+		return 2
+	}
+	return n
+}
+
+// mask appends text up to taken to dst, with what was found replaced. What begins
+// before taken and ends after it is taken as a whole.
+func mask(dst, text []byte, found []span, taken int) ([]byte, int, bool) {
+	slices.SortFunc(found, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
+	copied := 0
+	changed := false
+	for _, s := range found {
+		if s.from >= taken {
+			break
+		}
+		if s.to <= copied {
+			continue
+		}
+		if s.from >= copied {
+			dst = append(dst, text[copied:s.from]...)
+			dst = append(dst, holdfast.SensitiveValue...)
+		}
+		copied, changed = s.to, true
+	}
+	taken = max(taken, copied)
+	return append(dst, text[copied:taken]...), taken, changed
+}
+
+// maxGap is how much white space a form can be wrapped with.
+const maxGap = 512
+
+// squeeze appends text without white space and frames to dst, and to at where
+// each of its bytes is. With escapes it leaves out escaped line ends and tabs, too.
+func squeeze(dst []byte, at []int32, text []byte, escapes bool) ([]byte, []int32) {
+	gap := 0
+	for i := 0; i < len(text); {
+		n := 0
+		switch c := text[i]; {
+		case c == ' ' || c == '\n' || c == '\r' || c == '\t':
+			n = 1
+		case c == 0xe2 && i+2 < len(text) && text[i+1] == 0x94 && text[i+2] == 0x82: // │
+			n = 3
+		case c == '\\' && escapes:
+			n = escapedSpace(text[i:])
+		}
+		switch {
+		case n == 0:
+			gap = 0
+			dst, at = append(dst, text[i]), append(at, int32(i))
+			i++
+			continue
+		case gap <= maxGap && gap+n > maxGap: // nothing is wrapped like this
+			dst, at = append(dst, '\n'), append(at, int32(i))
+		}
+		gap += n
+		i += n
+	}
+	return dst, at
+}
+
+// escapedSpace returns the length of an escaped line end or tab, escaped itself
+// or not, that text begins with; 0 if it begins with another.
+func escapedSpace(text []byte) int {
+	for i, c := range text {
+		switch {
+		case c == '\\' && i < 16:
+		case c == 'n' || c == 'r' || c == 't':
+			return i + 1
+		default:
+			return 0
+		}
+	}
+	return 0
+}

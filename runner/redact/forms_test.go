@@ -1,0 +1,220 @@
+package redact_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"html"
+	"io"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/runner/redact"
+)
+
+// encoders are how programs print a value.
+var encoders = map[string]func(string) string{
+	"as it is":             func(s string) string { return s },
+	"upper case":           strings.ToUpper,
+	"lower case":           strings.ToLower,
+	"JSON":                 toJSON,
+	"JSON without HTML":    func(s string) string { return plainJSON(s) },
+	"JSON in JSON":         func(s string) string { return plainJSON(plainJSON(s)) },
+	"JSON in JSON, HTML":   func(s string) string { return toJSON(toJSON(s)) },
+	"JSON in JSON in JSON": func(s string) string { return plainJSON(plainJSON(plainJSON(s))) },
+	"JSON in HCL":          func(s string) string { return redact.EscapeHCL(plainJSON(s)) },
+	"ASCII JSON":           asciiJSON,
+	"ASCII JSON, upper":    func(s string) string { return hexEscapes.ReplaceAllStringFunc(asciiJSON(s), upperDigits) },
+	"HCL":                  redact.EscapeHCL,
+	"Go":                   func(s string) string { q := strconv.QuoteToASCII(s); return q[1 : len(q)-1] },
+	"HTML":                 html.EscapeString,
+	"HTML by name":         strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;").Replace,
+	"HTML in JSON":         func(s string) string { return plainJSON(html.EscapeString(s)) },
+	"XML":                  func(s string) string { var b bytes.Buffer; _ = xml.EscapeText(&b, []byte(s)); return b.String() },
+	"URL query":            url.QueryEscape,
+	"URL path":             url.PathEscape,
+	"URL, lower case":      func(s string) string { return strings.ToLower(percent(s)) },
+	"URL query, lower":     func(s string) string { return hexEscapes.ReplaceAllStringFunc(url.QueryEscape(s), strings.ToLower) },
+	"URL, every byte":      percent,
+	"hex":                  func(s string) string { return hex.EncodeToString([]byte(s)) },
+	"hex, upper case":      func(s string) string { return fmt.Sprintf("%X", s) },
+	"base64":               func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
+	"base64 for URLs":      func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) },
+	"base64, one byte in":  func(s string) string { return base64.StdEncoding.EncodeToString([]byte("x" + s + "yz"))[2:] },
+	"base64, two bytes in": func(s string) string { return base64.StdEncoding.EncodeToString([]byte("xy" + s + "z"))[3:] },
+}
+
+var hexEscapes = regexp.MustCompile(`%[0-9A-F]{2}|\\u[0-9a-f]{4}`)
+
+func upperDigits(s string) string { return s[:2] + strings.ToUpper(s[2:]) }
+
+func toJSON(s string) string {
+	out, _ := json.Marshal(s)
+	return string(out[1 : len(out)-1])
+}
+
+func plainJSON(s string) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s)
+	out := strings.TrimSuffix(b.String(), "\n")
+	return out[1 : len(out)-1]
+}
+
+func asciiJSON(s string) string {
+	var b strings.Builder
+	for _, r := range plainJSON(s) {
+		switch {
+		case r < utf8.RuneSelf:
+			b.WriteRune(r)
+		case r > 0xffff:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+func percent(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&b, "%%%02X", s[i])
+	}
+	return b.String()
+}
+
+// wraps are what comes between the columns of what is wrapped.
+var wraps = map[string]string{
+	"lines": "\n", "indented lines": "\n      ", "network lines": "\r\n", "a frame": "\n│ ", "escaped lines": `\n`, "lines escaped twice": `\\n`,
+	"lines with a prefix": "\nnull_resource.this (local-exec): ",
+}
+
+func wrap(s, between string, column int) string {
+	var b strings.Builder
+	for i, r := range []rune(s) {
+		if i > 0 && i%column == 0 {
+			b.WriteString(between)
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// left returns a part of a printed secret that is in text still: n bytes of it
+// that are not white space.
+func left(text, printed string, n int) string {
+	bare := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsSpace(r) || r == '│' {
+				return -1
+			}
+			return r
+		}, s)
+	}
+	text, printed = bare(strings.ReplaceAll(text, redacted, "\x00")), bare(printed)
+	n = min(n, len(printed))
+	for i := 0; i+n <= len(printed); i++ {
+		if part := printed[i : i+n]; strings.Contains(text, part) {
+			return part
+		}
+	}
+	return ""
+}
+
+// TestEveryForm prints secrets in every form, wrapped at the usual columns, and
+// in pieces: nothing of them is left.
+func TestEveryForm(t *testing.T) {
+	t.Parallel()
+	random := strings.NewReplacer("\n", "").Replace(pemBody)
+	secrets := map[string]string{
+		"a password":   `p4$$"w'ö<r>d&/\x`,
+		"with a pair":  "correct 🐴 battery 🔋 staple <tag> & more",
+		"a token":      "ghs_" + random[:100],
+		"a long token": "eyJ" + random,
+		"a key":        "-----BEGIN PRIVATE KEY-----\n" + pemBody + "\n-----END PRIVATE KEY-----\n",
+	}
+	for name, secret := range secrets {
+		r := redact.New([]string{secret})
+		for _, encoder := range slices.Sorted(maps.Keys(encoders)) {
+			printed := encoders[encoder](secret)
+			texts := map[string]string{"in a line": printed}
+			for between, with := range wraps {
+				for _, column := range []int{64, 72, 76} {
+					texts[fmt.Sprintf("%s of %d", between, column)] = wrap(strings.TrimSpace(printed), with, column)
+				}
+			}
+			for where, text := range texts {
+				window := 12
+				if strings.Contains(where, "prefix") { // a line that is short is not secret
+					window = 28
+				}
+				text = "value: " + text + " .\nnext line\n"
+				got := r.String(text)
+				if part := left(got, printed, window); part != "" || !strings.HasPrefix(got, "value: ") || !strings.HasSuffix(got, "next line\n") {
+					t.Errorf("%s, %s, %s: %q of %q is left in %q", name, encoder, where, part, text, got)
+				}
+				var out bytes.Buffer
+				w := r.Writer(&out)
+				for rest := text; rest != ""; rest = rest[min(61, len(rest)):] {
+					_, _ = io.WriteString(w, rest[:min(61, len(rest))])
+				}
+				if err := w.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if part := left(out.String(), printed, window); part != "" {
+					t.Errorf("%s, %s, %s: %q of %q is left in pieces %q", name, encoder, where, part, text, &out)
+				}
+			}
+		}
+	}
+}
+
+// A secret of odd text is found in each form, wrapped.
+func TestFormsOfOddText(t *testing.T) {
+	t.Parallel()
+	names, between := slices.Sorted(maps.Keys(encoders)), slices.Sorted(maps.Keys(wraps))
+	for before, secret := range map[string]string{
+		"before ": "correct horse battery 🔋 staple & more",
+		`C:\`:     `p4$$"w'ö<r>d&/\x`,
+	} {
+		for i, name := range names {
+			gap := between[i%len(between)]
+			if strings.Contains(gap, "prefix") {
+				gap = "lines"
+			}
+			printed := encoders[name](secret)
+			text := before + wrap(printed, wraps[gap], 8+i) + "\nnext\n"
+			got := redact.New([]string{secret}).String(text)
+			if part := left(got, printed, 24); part != "" {
+				t.Errorf("%s, %s: %q of %q is left in %q", name, gap, part, text, got)
+			}
+		}
+	}
+}
+
+// pemBody are lines of base64, as in a key.
+const pemBody = `MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj
+MzEfYyjiWA4R4/M2bS1GB4t7NXp98C3SC6dVMvDuictGeurT8jNbvJZHtCSuYEvu
+NMoSfm76oqFvAp8Gy0iz5sxjZmSnXyCdPEovGhLa0VzMaQ8s+CLOyS56YyCFGeJZ
+qgtzJ6GR3eqoYSW9b9UMvkBpZODSctWSNGj3P7jRFDO5VoTwCQAWbFnOjDfH5Ulg
+p2PKSQnSJP3AJLQNFNe7br1XbrhV//eO+t51mIpGSDCUv3E0DDFcWDTH9cXDTTlR
+ZVEiR2BwpZOOkE/Z0/BVnhZYL71oZV34bKfWjQIt6V/isSMahdsAASACp4ZTGtwi
+VuNd9tybAgMBAAECggEBAKTmjaS6tkK8BlPXClTQ2vpz/N6uxDeS35mXpqasqskV
+laAidgg/sWqpjXDbXr93otIMLlWsM+X0CqMDgSXKejLS2jx4GDjI1ZTXg++0AMJ8
+sJ74pWzVDOfmCEQ/7wXs3+cbnXhKriO8Z036q92Qc1+N87SI38nkGa0ABH9CN83H
+mQqt4fB7UdHzuIRe/me2PGhIq5ZBzj6h3BpoPGzEP+x3l9YmK8t/1cN0pqI+dQwY
+dgfGjackLu/2qH80MCF7IyQaseZUOJyKrCLtSD/Iixv/hzDEUPfOCjFDgTpzf3cw
+ta8+oE4wHCo1iI1/4TlPkwmXx4qSXtmw4aQPz7IDQvECgYEA8KNThCO2gsC2I9PQ`

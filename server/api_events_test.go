@@ -1,0 +1,174 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// follow opens a stream of events and returns what reads the next one, as
+// "ID EVENT DATA".
+func follow(t *testing.T, url, last string) (next func() string, res *http.Response) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+viewerToken)
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	res, err = http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	lines := bufio.NewScanner(res.Body)
+	return func() string {
+		t.Helper()
+		var id, event, data string
+		for lines.Scan() {
+			name, value, _ := strings.Cut(lines.Text(), ":")
+			switch name {
+			case "id":
+				id = value
+			case "event":
+				event = value
+			case "data":
+				data = value
+			case "":
+				if event != "" {
+					return id + " " + event + " " + data
+				}
+			}
+		}
+		return fmt.Sprintf("the end: %v", lines.Err())
+	}, res
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.change(holdfast.ChangeRun, "run-1")
+	url := serve(t, newServer(t, w).API()) + "/api/v1/events"
+
+	next, res := follow(t, url, "")
+	if got := res.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/event-stream") || res.Header.Get("X-Accel-Buffering") != "no" {
+		t.Errorf("headers = %v, want those of a stream that no proxy keeps back", res.Header)
+	}
+	if got, want := next(), "1 ready {}"; got != want {
+		t.Errorf("without an ID it begins with %q, want %q: what was before is not sent", got, want)
+	}
+	w.change(holdfast.ChangeCluster, "prod-eu")
+	w.change(holdfast.ChangePullRequest, "fleet#7")
+	for _, want := range []string{`2 Cluster {"kind":"Cluster","name":"prod-eu"}`, `3 PullRequest {"kind":"PullRequest","name":"fleet#7"}`} {
+		if got := next(); got != want {
+			t.Errorf("event %q, want %q", got, want)
+		}
+	}
+
+	only, _ := follow(t, url+"?kind=PullRequest&after=1", "")
+	for _, want := range []string{"1 ready {}", `3 PullRequest {"kind":"PullRequest","name":"fleet#7"}`} {
+		if got := only(); got != want {
+			t.Errorf("pull requests only: event %q, want %q", got, want)
+		}
+	}
+}
+
+func TestEventsResume(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.forgotten = 10
+	var want []string
+	for i := range 1203 { // more than is read at once
+		w.change(holdfast.ChangeRun, fmt.Sprintf("run-%d", i))
+		want = append(want, fmt.Sprintf(`%d Run {"kind":"Run","name":"run-%d"}`, 11+i, i))
+	}
+	url := serve(t, newServer(t, w).API()) + "/api/v1/events"
+
+	next, _ := follow(t, url+"?after=11", "10") // the header is the browser's, and newer than its address
+	var got []string
+	if first := next(); first != "10 ready {}" {
+		t.Errorf("resumed with %q", first)
+	}
+	for range want {
+		got = append(got, next())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events after 10 (-want +got):\n%s", diff)
+	}
+
+	// What is no longer known has to be read anew.
+	next, _ = follow(t, url, "9")
+	for _, want := range []string{"9 ready {}", "1213 reset {}"} {
+		if got := next(); got != want {
+			t.Errorf("after what is forgotten: event %q, want %q", got, want)
+		}
+	}
+	w.change(holdfast.ChangeRun, "run-x")
+	if got := next(); got != `1214 Run {"kind":"Run","name":"run-x"}` {
+		t.Errorf("after the reset: event %q", got)
+	}
+}
+
+func TestEventsRefused(t *testing.T) {
+	t.Parallel()
+	url := serve(t, newServer(t, newWorld()).API()) + "/api/v1/events"
+	for query, want := range map[string]int{"?kind=Secret": 400, "?after=x": 400, "?after=-1": 400, "?what=1": 400} {
+		if got := request(t, "GET", url+query, viewerToken, ""); got.status != want {
+			t.Errorf("%s: %d, want %d: %s", query, got.status, want, got.body)
+		}
+	}
+	if got := request(t, "GET", url, "", ""); got.status != 401 {
+		t.Errorf("without a token: %d, want 401", got.status)
+	}
+}
+
+// A stream ends with the server, so that it does not keep it from stopping.
+func TestEventsEndWithTheServer(t *testing.T) {
+	t.Parallel()
+	at, stopIntake, _ := listening(t, fleet())
+	next, _ := follow(t, "http://"+at.API+"/api/v1/events", "")
+	if got := next(); !strings.HasSuffix(got, " ready {}") {
+		t.Fatalf("begins with %q", got)
+	}
+	if err := stopIntake(); err != nil {
+		t.Errorf("intake ended with %v", err)
+	}
+	if got := next(); got != "the end: <nil>" {
+		t.Errorf("after the stop: %q, want the end", got)
+	}
+}
+
+// One token does not take the streams of all.
+func TestEventsOfOneToken(t *testing.T) {
+	t.Parallel()
+	url := serve(t, newServer(t, newWorld()).API()) + "/api/v1/events"
+	for i := range 64 {
+		if next, res := follow(t, url, ""); res.StatusCode != http.StatusOK || next() != "0 ready {}" {
+			t.Fatalf("stream %d: %s", i, res.Status)
+		}
+	}
+	if got := request(t, "GET", url, viewerToken, ""); got.status != http.StatusServiceUnavailable {
+		t.Errorf("the 65th stream of a token: %d, want 503", got.status)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+operatorToken)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("another token: %v, %v", res, err)
+	}
+	res.Body.Close()
+}

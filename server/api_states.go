@@ -1,0 +1,163 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Rescuer puts states right that engines could not save; *rescue.Keeper is one.
+// A cluster without such a state is an ErrNotFound.
+type Rescuer interface {
+	Unsaved(ctx context.Context, cluster string) (holdfast.UnsavedState, error)
+	// OpenUnsaved opens the state, and puts on record who did.
+	OpenUnsaved(ctx context.Context, cluster, actor string) (io.ReadCloser, error)
+	// PushUnsaved queues the run that pushes it, or data in its place if there is
+	// any. ErrConflict if one is queued.
+	PushUnsaved(ctx context.Context, cluster, actor string, data []byte) (holdfast.Run, error)
+	WaiveUnsaved(ctx context.Context, cluster, actor, reason string) (holdfast.UnsavedState, error)
+	Unlocker
+}
+
+// Unlocker deals with locks of backends that are not Holdfast's.
+type Unlocker interface {
+	// BackendLock is an ErrNotFound if the newest run came upon none.
+	BackendLock(ctx context.Context, cluster string) (holdfast.BackendLock, error)
+	// UnlockBackend queues the run that releases the lock with that ID. ErrConflict,
+	// with the reason in its text, if that may not be.
+	UnlockBackend(ctx context.Context, cluster, id, actor string, force bool) (holdfast.Run, error)
+}
+
+// UnlockRequest asks for a lock of a state's own backend to be released.
+type UnlockRequest struct {
+	Lock  string `json:"lock"` // its ID; required
+	Force bool   `json:"force,omitempty"`
+}
+
+// WaiveRequest gives an unsaved state up.
+type WaiveRequest struct {
+	Reason string `json:"reason"` // at most 1,000 bytes; required
+}
+
+const maxWaiveReason = 1000
+
+func (s *Server) stateRoutes(view, operate *gin.RouterGroup) {
+	if s.opts.Rescuer == nil {
+		return
+	}
+	view.GET("/states/:cluster", s.getUnsaved)
+	view.GET("/states/:cluster/lock", s.getBackendLock)
+	operate.POST("/states/:cluster/unlock", s.postBackendUnlock)
+	operate.GET("/states/:cluster/file", s.getUnsavedFile)
+	operate.POST("/states/:cluster/push", s.postStatePush)
+	operate.POST("/states/:cluster/waive", s.postStateWaive)
+}
+
+func (s *Server) getUnsaved(c *gin.Context) {
+	u, err := s.opts.Rescuer.Unsaved(c.Request.Context(), c.Param("cluster"))
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, u)
+}
+
+// getUnsavedFile answers with a state, and what is secret in it: only to those who
+// may apply.
+func (s *Server) getUnsavedFile(c *gin.Context) {
+	file, err := s.opts.Rescuer.OpenUnsaved(c.Request.Context(), c.Param("cluster"), caller(c).Name)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.Header("Cache-Control", "no-store")
+	s.send(c, "application/json", file)
+}
+
+func (s *Server) postStatePush(c *gin.Context) {
+	data, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, s.opts.MaxStateBytes))
+	if err != nil {
+		s.fail(c, readError(err))
+		return
+	}
+	data = bytes.TrimSpace(data)
+	if len(data) > 0 {
+		var header struct {
+			Serial  *int64 `json:"serial"`
+			Lineage string `json:"lineage"`
+		}
+		if err := json.Unmarshal(data, &header); err != nil || header.Serial == nil {
+			s.fail(c, badRequest("the file is no state: it is not JSON with a serial"))
+			return
+		}
+	}
+	run, err := s.opts.Rescuer.PushUnsaved(c.Request.Context(), c.Param("cluster"), caller(c).Name, data)
+	switch {
+	case errors.Is(err, holdfast.ErrConflict):
+		s.refuse(c, http.StatusConflict, fmt.Sprintf("cluster %q: %v", c.Param("cluster"), err), "")
+	case err != nil:
+		s.fail(c, fmt.Errorf("push the state of cluster %q: %w", c.Param("cluster"), err))
+	default:
+		c.JSON(http.StatusAccepted, showRun(run))
+	}
+}
+
+func (s *Server) postStateWaive(c *gin.Context) {
+	var req WaiveRequest
+	if err := decode(c, &req, true); err != nil {
+		s.fail(c, err)
+		return
+	}
+	if req.Reason == "" || len(req.Reason) > maxWaiveReason {
+		s.fail(c, badRequest("a reason of 1 to %d bytes is needed: it goes on record", maxWaiveReason))
+		return
+	}
+	cluster := c.Param("cluster")
+	u, err := s.opts.Rescuer.WaiveUnsaved(c.Request.Context(), cluster, caller(c).Name, req.Reason)
+	if err != nil {
+		s.fail(c, fmt.Errorf("give up the state of cluster %q: %w", cluster, err))
+		return
+	}
+	c.JSON(http.StatusOK, u)
+}
+
+func (s *Server) getBackendLock(c *gin.Context) {
+	lock, err := s.opts.Rescuer.BackendLock(c.Request.Context(), c.Param("cluster"))
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, lock)
+}
+
+var backendLockID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9:/_.+=-]{0,199}$`)
+
+func (s *Server) postBackendUnlock(c *gin.Context) {
+	var req UnlockRequest
+	if err := decode(c, &req, true); err != nil {
+		s.fail(c, err)
+		return
+	}
+	if !backendLockID.MatchString(req.Lock) {
+		s.fail(c, badRequest("lock %q is no ID of a lock", req.Lock))
+		return
+	}
+	if req.Force && !s.mayForce(c) {
+		return
+	}
+	run, err := s.opts.Rescuer.UnlockBackend(c.Request.Context(), c.Param("cluster"), req.Lock, caller(c).Name, req.Force)
+	if err != nil {
+		s.fail(c, fmt.Errorf("unlock the backend of cluster %q: %w", c.Param("cluster"), err))
+		return
+	}
+	c.JSON(http.StatusAccepted, showRun(run))
+}

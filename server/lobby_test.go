@@ -1,0 +1,180 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+// serving starts a server's public and API listeners.
+func serving(t *testing.T, change func(*server.Options)) server.Addresses {
+	t.Helper()
+	s := newServer(t, newWorld(), func(o *server.Options) {
+		o.Public, o.API = server.Listener{Address: "127.0.0.1:0"}, server.Listener{Address: "127.0.0.1:0"}
+		o.Webhooks = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.ReadAll(r.Body); err != nil || r.Header.Get("X-Genuine") == "" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			server.Known(r.Context())
+		})
+		if change != nil {
+			change(o)
+		}
+	})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.RunIntake(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return s.Addresses()
+}
+
+func connectTo(t *testing.T, address, says string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err == nil {
+		t.Cleanup(func() { conn.Close() })
+		_, err = io.WriteString(conn, says)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// deliver sends a genuine delivery on a connection of its own.
+func deliver(t *testing.T, address string) {
+	t.Helper()
+	conn := connectTo(t, address, "POST /webhooks/x HTTP/1.1\r\nHost: x\r\nX-Genuine: yes\r\nContent-Length: 2\r\n\r\n{}")
+	_ = conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
+	for range 2 { // whoever is known keeps the connection
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || res.StatusCode != http.StatusOK || res.Close {
+			t.Fatalf("a delivery was answered %+v, %v", res, err)
+		}
+		if _, err := io.WriteString(conn, "POST /webhooks/x HTTP/1.1\r\nHost: x\r\nX-Genuine: yes\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestStrangersAreCheap: connections that say nothing, begin a header or send a
+// body slowly cost little, and deliveries are answered meanwhile.
+func TestStrangersAreCheap(t *testing.T) {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	strangers := min(3000, int(files.Cur)/4) // both ends are ours
+	at := serving(t, nil)
+	for name, says := range map[string]string{
+		"silent":        "",
+		"slow headers":  "POST /webhooks/x HTTP/1.1\r\nX-Long: " + strings.Repeat("x", 8<<10),
+		"slow bodies":   "POST /webhooks/x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 8<<10),
+		"first letters": "P",
+	} {
+		before := inUse()
+		conns := make([]net.Conn, strangers)
+		for i := range conns {
+			conns[i] = connectTo(t, at.Public, "")
+			_, _ = io.WriteString(conns[i], says) // it may be closed already
+		}
+		deliver(t, at.Public)
+		used := inUse() - before
+		if limit := int64(strangers) * 15_000; used > limit {
+			t.Errorf("%s: %d connections take %d bytes, want at most %d", name, strangers, used, limit)
+		}
+		t.Logf("%s: %d bytes for each of %d", name, used/int64(strangers), strangers)
+		for _, conn := range conns {
+			conn.Close()
+		}
+	}
+}
+
+// inUse is what the heap and all stacks hold, after a collection.
+func inUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse + m.StackInuse)
+}
+
+// TestStrangersMakeRoom: beyond a bound of connections that have begun to speak
+// the oldest ones are closed. A peer that has shown a credential stays.
+func TestStrangersMakeRoom(t *testing.T) {
+	t.Parallel()
+	at := serving(t, nil)
+	for name, address := range map[string]string{"public": at.Public, "api": at.API} {
+		known := connectTo(t, address, "GET /api/v1/version HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+viewerToken+"\r\n\r\n")
+		if name == "public" {
+			known = connectTo(t, address, "POST /webhooks/x HTTP/1.1\r\nHost: x\r\nX-Genuine: yes\r\nContent-Length: 2\r\n\r\n{}")
+		}
+		answers := bufio.NewReader(known)
+		res, err := http.ReadResponse(answers, nil)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %+v, %v", name, res, err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		first := connectTo(t, address, "P")
+		for range 600 {
+			connectTo(t, address, "P")
+		}
+		_ = first.SetReadDeadline(time.Now().Add(2 * time.Minute))
+		if _, err := first.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: the oldest stranger is there still: %v", name, err)
+		}
+		_, _ = io.WriteString(known, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		if res, err := http.ReadResponse(answers, nil); err != nil || res.StatusCode != http.StatusOK {
+			t.Errorf("%s: who was known is answered %+v, %v", name, res, err)
+		}
+		// The answer to a stranger is the last one.
+		res, err = http.ReadResponse(bufio.NewReader(connectTo(t, address, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")), nil)
+		if err != nil || res.StatusCode != http.StatusOK || !res.Close {
+			t.Errorf("%s: a stranger is answered %+v, %v", name, res, err)
+		}
+	}
+}
+
+// TestStrangersWithTLS: the first byte is awaited before the handshake.
+func TestStrangersWithTLS(t *testing.T) {
+	t.Parallel()
+	fake := httptest.NewUnstartedServer(nil)
+	fake.StartTLS()
+	defer fake.Close()
+	at := serving(t, func(o *server.Options) {
+		o.Public.TLS = &tls.Config{Certificates: fake.TLS.Certificates, MinVersion: tls.VersionTLS12}
+	})
+	for range 100 {
+		connectTo(t, at.Public, "")
+	}
+	client := fake.Client()
+	for range 2 {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+at.Public+"/webhooks/x", strings.NewReader("{}"))
+		req.Header.Set("X-Genuine", "yes")
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		if res.StatusCode != http.StatusOK || res.Close {
+			t.Errorf("a delivery was answered %d, the last one: %t", res.StatusCode, res.Close)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package decode
+
+import (
+	"bytes"
+	"regexp"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// lineEnds are the characters that end a line in YAML 1.1, and in no editor.
+const lineEnds = "\u0085\u2028\u2029"
+
+// relocate gives the nodes of a document the lines and columns that editors show,
+// where the two differ.
+func relocate(root *yaml.Node, data []byte) {
+	if !bytes.ContainsAny(data, lineEnds) {
+		return
+	}
+	type place struct{ line, column int }
+	begins := []place{{1, 0}} // of each line as the parser counts, from 1
+	at := place{1, 0}
+	for rest := data; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		switch {
+		case r == '\n':
+			at = place{at.line + 1, 0}
+			begins = append(begins, at)
+		case r == '\r' && !bytes.HasPrefix(rest[size:], []byte("\n")):
+			at = place{at.line + 1, 0}
+			begins = append(begins, at)
+		case bytes.ContainsRune([]byte(lineEnds), r):
+			at.column++
+			begins = append(begins, at)
+		default:
+			at.column++
+		}
+		rest = rest[size:]
+	}
+	eachNode(root, func(n *yaml.Node) {
+		if n.Line >= 1 && n.Line <= len(begins) {
+			begin := begins[n.Line-1]
+			n.Line, n.Column = begin.line, n.Column+begin.column
+		}
+	})
+}
+
+// eachNode calls do with a node and all below it, once each.
+func eachNode(n *yaml.Node, do func(*yaml.Node)) {
+	do(n)
+	for _, below := range n.Content {
+		eachNode(below, do)
+	}
+}
+
+// foreignAlias is the fault of an alias of something in another document, nil if
+// there is none: each document stands for itself.
+func foreignAlias(path string, root *yaml.Node) *holdfast.Fault {
+	own := make(map[*yaml.Node]bool)
+	var aliases []*yaml.Node
+	eachNode(root, func(n *yaml.Node) {
+		if own[n] = true; n.Kind == yaml.AliasNode {
+			aliases = append(aliases, n)
+		}
+	})
+	for _, n := range aliases {
+		if !own[n.Alias] {
+			return &holdfast.Fault{
+				File: path, Line: n.Line, Column: n.Column,
+				Message: "an alias (*) of something in another document", Hint: "write the value here",
+			}
+		}
+	}
+	return nil
+}
+
+var (
+	placeholder = regexp.MustCompile(`^[ \t]*(?:[^#"'\n]*[:-][ \t]+)?\{\{`)
+	noBreak     = regexp.MustCompile(`^[ \t]*[^#"'\n]*[:-][\x{a0}\x{202f}\x{2007}]`)
+)
+
+// likelyCause puts a syntax fault to the line that most likely causes it: parsers
+// notice later.
+func likelyCause(fault *holdfast.Fault, data []byte) {
+	line := 0
+	for text := range bytes.Lines(data) {
+		if line++; fault.Line > 0 && line > fault.Line {
+			return
+		}
+		switch {
+		case placeholder.Match(text):
+			fault.Message, fault.Hint = "file is not valid YAML: {{ begins a placeholder of a template engine", placeholderHint
+			fault.Line, fault.Column = line, utf8.RuneCount(text[:bytes.Index(text, []byte("{{"))])+1
+			return
+		case noBreak.Match(text):
+			before := noBreak.FindIndex(text)[1]
+			_, size := utf8.DecodeLastRune(text[:before])
+			fault.Message, fault.Hint = "file is not valid YAML: a no-break space instead of a space", "write an ordinary space"
+			fault.Line, fault.Column = line, utf8.RuneCount(text[:before-size])+1
+			return
+		}
+	}
+}
+
+const placeholderHint = "files are read as they are, and not rendered before: write the value, or put a text that begins with {{ in quotes"

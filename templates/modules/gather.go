@@ -1,0 +1,343 @@
+package modules
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/lru"
+)
+
+// Entry is a file of a bundle.
+type Entry struct {
+	Path   string // in the bundle, or in its folder
+	Source string // in the tree; differs from path behind a symbolic link
+	Hash   string // of the content
+	Exec   bool
+}
+
+// Gatherer collects what a root module needs from a tree.
+type Gatherer struct {
+	Tree    holdfast.Tree
+	folders *lru.Cache[*Folder]
+	Modules map[string]*Module // by folder
+	Dirs    []string           // in the order they were reached
+	Entries map[string]Entry   // by path
+	Digests map[string]holdfast.Digest
+	linked  []string          // what symbolic links stand for, and files that code reads from elsewhere
+	extra   map[string]string // hashes of the latter, by path
+	Parts   map[string]*Part
+	maybe   map[string][]string // folders that a folder's modules may be in, as values say
+	Faults  holdfast.Faults
+}
+
+// Part is what one folder gives to a root module: a part of a gatherer's
+// entries, linked and extra.
+type Part struct {
+	Entries map[string]Entry
+	Linked  []string
+	Extra   map[string]string
+}
+
+func (g *Gatherer) part(dir string) *Part {
+	p := g.Parts[dir]
+	if p == nil {
+		p = &Part{Entries: map[string]Entry{}, Extra: map[string]string{}}
+		g.Parts[dir] = p
+	}
+	return p
+}
+
+// NewGatherer returns one that has nothing yet. Folders that were read are kept in
+// folders, by the hashes of their trees.
+func NewGatherer(tree holdfast.Tree, folders *lru.Cache[*Folder]) *Gatherer {
+	return &Gatherer{
+		Tree: tree, folders: folders,
+		Modules: map[string]*Module{}, Entries: map[string]Entry{}, Digests: map[string]holdfast.Digest{},
+		extra: map[string]string{}, Parts: map[string]*Part{}, maybe: map[string][]string{},
+	}
+}
+
+// Gather takes in the folder dir and the local modules that its code refers to.
+// A missing folder is a fault that missing makes. An error is the tree's.
+func (g *Gatherer) Gather(dir string, missing func() holdfast.Fault) error {
+	if _, done := g.Modules[dir]; done {
+		return nil
+	}
+	if len(g.Modules) >= maxModules {
+		g.Faults = append(g.Faults, holdfast.Fault{File: dir, Message: fmt.Sprintf("more than %d local modules", maxModules)})
+		return nil
+	}
+	m, err := g.take(dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoFolder) {
+		g.Modules[dir] = newModule()
+		g.Faults = append(g.Faults, missing())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	g.Modules[dir] = m
+	g.Dirs = append(g.Dirs, dir)
+	g.Faults = append(g.Faults, prefixed(m.Faults, dir)...)
+	for _, call := range m.Calls {
+		if !IsLocal(call.Source) {
+			continue
+		}
+		fault := holdfast.Fault{File: path.Join(dir, call.File), Line: call.Line, Column: call.Column}
+		target, ok := Within(dir, call.Source)
+		if !ok {
+			fault.Message = fmt.Sprintf("module %q has the source %q, which leaves the repository", call.name, call.Source)
+			g.Faults = append(g.Faults, fault)
+			continue
+		}
+		err := g.Gather(target, func() holdfast.Fault {
+			fault.Message = fmt.Sprintf("module %q has the source %q, and there is no folder %s", call.name, call.Source, target)
+			return fault
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, pattern := range m.patterns {
+		if err := g.gatherAll(dir, pattern); err != nil {
+			return err
+		}
+	}
+	for _, name := range m.reads {
+		if err := g.refer(dir, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gatherAll takes in every folder that a source which depends on values can mean:
+// which one it is the engine knows.
+func (g *Gatherer) gatherAll(dir, pattern string) error {
+	whole, ok := Within(dir, pattern)
+	if !ok {
+		return nil
+	}
+	part := g.part(dir)
+	at := []string{"."}
+	for segment := range strings.SplitSeq(whole, "/") {
+		var next []string
+		for _, parent := range at {
+			if !strings.Contains(segment, "*") {
+				next = append(next, path.Join(parent, segment))
+				continue
+			}
+			g.linked, part.Linked = append(g.linked, parent), append(part.Linked, parent)
+			list, err := g.Tree.ReadDir(parent)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			} else if err != nil {
+				return fmt.Errorf("read %s: %w", parent, err)
+			}
+			for _, item := range list {
+				if ok, _ := path.Match(segment, item.Name()); ok && item.IsDir() && !leftOut(item.Name(), true) {
+					next = append(next, path.Join(parent, item.Name()))
+				}
+			}
+		}
+		at = next
+	}
+	for _, target := range at {
+		info, err := g.Stat(target)
+		if err != nil || !info.IsDir() {
+			continue // the engine says so if it is this one that is called
+		}
+		g.maybe[dir] = append(g.maybe[dir], target)
+		missing := func() holdfast.Fault { return holdfast.Fault{File: target, Message: "no such folder"} }
+		if err := g.Gather(target, missing); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReferRoot takes in what the modules read from places that they give from the
+// root module's folder.
+func (g *Gatherer) ReferRoot(root string) error {
+	for _, dir := range slices.Clone(g.Dirs) {
+		for _, name := range g.Modules[dir].rootReads {
+			if err := g.refer(root, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// refer takes in a file or folder that code reads. What is not in the
+// repository is the engine's to complain about, or not: it may only be asked
+// whether it exists.
+func (g *Gatherer) refer(dir, name string) error {
+	target, ok := Within(dir, name)
+	if !ok {
+		return nil
+	}
+	part, from := g.part(dir), len(g.linked)
+	defer func() { part.Linked = append(part.Linked, g.linked[from:]...) }()
+	g.linked = append(g.linked, target)
+	info, err := g.Stat(target)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("stat %s: %w", target, err)
+	}
+	var files []Entry
+	switch mode := info.Mode(); {
+	case mode&fs.ModeSymlink != 0:
+		files, err = g.follow(target, nil)
+	case mode.IsDir():
+		f, ferr := g.folder(target)
+		if ferr != nil {
+			return ferr
+		}
+		for _, e := range f.files {
+			e.Path = path.Join(target, e.Path)
+			files = append(files, e)
+		}
+	case mode.IsRegular():
+		hash, herr := g.Tree.Hash(target)
+		files, err = []Entry{{Path: target, Hash: hash, Exec: mode&0o111 != 0}}, herr
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range files {
+		if e.Source == "" {
+			e.Source = e.Path
+		}
+		part.Entries[e.Path] = e
+		part.Extra[e.Path] = e.Hash
+		if _, have := g.Entries[e.Path]; have {
+			continue
+		}
+		g.Entries[e.Path] = e
+		g.extra[e.Path] = e.Hash
+	}
+	g.bound(target)
+	return nil
+}
+
+// AddExtra adds what refer took in to a digest.
+func (g *Gatherer) AddExtra(d *holdfast.Digester) {
+	for _, name := range slices.Sorted(maps.Keys(g.extra)) {
+		d.Add("read", name, g.extra[name])
+	}
+}
+
+// Closure returns the folders that modules in a folder reach, with itself.
+func (g *Gatherer) Closure(dir string) []string {
+	var dirs []string
+	var visit func(string)
+	visit = func(dir string) {
+		if slices.Contains(dirs, dir) || !slices.Contains(g.Dirs, dir) {
+			return
+		}
+		dirs = append(dirs, dir)
+		for _, call := range g.Modules[dir].Calls {
+			if target, ok := Within(dir, call.Source); ok && IsLocal(call.Source) {
+				visit(target)
+			}
+		}
+		for _, target := range g.maybe[dir] {
+			visit(target)
+		}
+	}
+	visit(dir)
+	return dirs
+}
+
+// Reads returns what was read of the tree, sorted.
+func (g *Gatherer) Reads() []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(g.Dirs, g.linked))))
+}
+
+// prefixed makes faults whose files are relative to dir relative to the tree.
+func prefixed(faults holdfast.Faults, dir string) holdfast.Faults {
+	out := slices.Clone(faults)
+	for i := range out {
+		out[i].File = path.Join(dir, out[i].File)
+	}
+	return out
+}
+
+// take adds the files of dir.
+func (g *Gatherer) take(dir string) (*Module, error) {
+	f, err := g.folder(dir)
+	if err != nil {
+		return nil, err
+	}
+	g.Faults = append(g.Faults, prefixed(f.faults, dir)...)
+	files := f.files
+	part, from := g.part(dir), len(g.linked)
+	digest := holdfast.NewDigester("folder with links")
+	digest.Add(string(f.digest))
+	for _, link := range f.links {
+		linked, err := g.follow(path.Join(dir, link), nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range linked {
+			e.Path = strings.TrimPrefix(e.Path, dir+"/") // dir "." leaves it as it is
+			files = append(slices.Clip(files), e)
+			digest.Add(e.Path, e.Hash)
+		}
+	}
+	g.Digests[dir] = digest.Digest()
+	for _, e := range files {
+		e.Path = path.Join(dir, e.Path)
+		if e.Source == "" {
+			e.Source = e.Path
+		}
+		g.Entries[e.Path] = e
+		part.Entries[e.Path] = e
+	}
+	part.Linked = append(part.Linked, g.linked[from:]...)
+	g.bound(dir)
+	if f.module != nil {
+		return f.module, nil
+	}
+	return g.readModule(dir, files)
+}
+
+// bound tells of a root module that takes in too much, by way of dir.
+func (g *Gatherer) bound(dir string) {
+	if len(g.Entries) > maxBundleFiles {
+		g.Faults = append(g.Faults, holdfast.Fault{
+			File: dir, Message: fmt.Sprintf("root module and its modules have more than %d files", maxBundleFiles),
+			Hint: "keep code in folders of its own",
+		})
+	}
+}
+
+func (g *Gatherer) readModule(dir string, files []Entry) (*Module, error) {
+	m := newModule()
+	for _, e := range files {
+		if path.Dir(e.Path) != "." || !isCode(e.Path) {
+			continue
+		}
+		source := e.Source
+		if source == "" {
+			source = path.Join(dir, e.Path)
+		}
+		data, err := g.Tree.ReadFile(source)
+		if why, ok := Refused(err); ok {
+			m.Faults = append(m.Faults, holdfast.Fault{File: e.Path, Message: "file " + why})
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("read %s: %w", source, err)
+		}
+		m.read(e.Path, data)
+	}
+	return m, nil
+}

@@ -1,0 +1,454 @@
+package modules
+
+import (
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	hcljson "github.com/hashicorp/hcl/v2/json"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/decode"
+	"github.com/holdfast-dev/holdfast/templates/semver"
+	"github.com/holdfast-dev/holdfast/templates/wording"
+)
+
+// Module is what is read of the engine's code in one folder. It is immutable.
+type Module struct {
+	Files     int
+	Calls     []Call
+	patterns  []string // of local sources that depend on values, "*" in place of each
+	Variables map[string]Variable
+	Outputs   map[string]bool
+	names     []string        // of the files
+	backends  []*Backend      // of all files
+	reads     []string        // outside the folder, from the folder, by file() and the like
+	rootReads []string        // the same from the root module's folder
+	Faults    holdfast.Faults // in the order of the files
+}
+
+// Call is a module block whose source is literal.
+type Call struct {
+	name, Source, Version string
+	File                  string
+	Line, Column          int
+}
+
+// Variable is what a module says of one of its variables.
+type Variable struct {
+	kind     string   // string, number, bool, list, map or any
+	Full     cty.Type // the constraint, with optional attributes; any where it cannot be read
+	Required bool
+	Nullable bool
+	Hidden   bool // it is declared sensitive
+}
+
+func isCode(name string) bool {
+	for _, suffix := range []string{".tf", ".tf.json", ".tofu", ".tofu.json"} {
+		if strings.HasSuffix(name, suffix) && !strings.HasPrefix(name, ".") {
+			return true
+		}
+	}
+	return false
+}
+
+func newModule() *Module {
+	return &Module{Variables: map[string]Variable{}, Outputs: map[string]bool{}}
+}
+
+// read takes in one file of code.
+func (m *Module) read(file string, data []byte) {
+	m.Files++
+	m.names = append(m.names, file)
+	if line := tooDeep(data); line > 0 {
+		m.Faults = append(m.Faults, holdfast.Fault{File: file, Line: line, Message: "code is nested too deeply"})
+		return
+	}
+	var f *hcl.File
+	var diags hcl.Diagnostics
+	if strings.HasSuffix(file, ".json") {
+		f, diags = hcljson.Parse(data, file)
+	} else {
+		f, diags = hclsyntax.ParseConfig(data, file, hcl.InitialPos)
+	}
+	if diags.HasErrors() {
+		m.diagnose(file, diags)
+		return
+	}
+	m.reading(f.Body)
+	content, _, diags := f.Body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
+		{Type: "module", LabelNames: []string{"name"}},
+		{Type: "variable", LabelNames: []string{"name"}},
+		{Type: "output", LabelNames: []string{"name"}},
+		{Type: "terraform"},
+	}})
+	m.diagnose(file, diags)
+	if content == nil {
+		return
+	}
+	for _, block := range content.Blocks {
+		switch block.Type {
+		case "module":
+			m.call(file, block)
+		case "variable":
+			m.variable(block)
+		case "output":
+			m.Outputs[block.Labels[0]] = true
+		case "terraform":
+			m.settings(file, block)
+		}
+	}
+}
+
+// tooDeep returns the line where code is nested deeper than any that people
+// write, zero if it is not. The parser of the language calls itself for each
+// level, and a stack that overflows ends the process.
+func tooDeep(data []byte) (line int) {
+	const most = 10_000
+	depth, operators, questions := 0, 0, 0
+	line = 1
+	for _, c := range data {
+		switch c {
+		case '\n':
+			line++
+			continue
+		case ' ', '\t', '\r':
+			continue
+		case '-', '!':
+			operators++
+		case '?':
+			questions++
+			operators = 0
+		case '(', '[', '{':
+			depth++
+			operators = 0
+		case ')', ']', '}':
+			depth--
+			operators = 0
+		default:
+			operators = 0
+		}
+		if max(depth, operators, questions) > most {
+			return line
+		}
+	}
+	return 0
+}
+
+// reading notes the files outside of the folder that functions read, where the
+// code says them in so many words: "${path.module}/../shared.yaml".
+func (m *Module) reading(body hcl.Body) {
+	native, ok := body.(*hclsyntax.Body)
+	if !ok {
+		return
+	}
+	here := cty.StringVal(".")
+	scope := &hcl.EvalContext{Variables: map[string]cty.Value{
+		"path": cty.ObjectVal(map[string]cty.Value{"module": here, "root": here, "cwd": here}),
+	}}
+	_ = hclsyntax.VisitAll(native, func(node hclsyntax.Node) hcl.Diagnostics {
+		call, ok := node.(*hclsyntax.FunctionCallExpr)
+		if !ok || len(call.Args) == 0 || !readsFile(call.Name) {
+			return nil
+		}
+		inModule := false
+		for _, traversal := range call.Args[0].Variables() {
+			if len(traversal) == 2 {
+				attr, _ := traversal[1].(hcl.TraverseAttr)
+				inModule = inModule || attr.Name == "module"
+			}
+		}
+		v, diags := call.Args[0].Value(scope)
+		if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
+			return nil
+		}
+		name := path.Clean(v.AsString())
+		switch {
+		case !strings.HasPrefix(name, "../"):
+		case inModule:
+			m.reads = append(m.reads, name)
+		default: // relative paths start where the engine runs
+			m.rootReads = append(m.rootReads, name)
+		}
+		return nil
+	})
+}
+
+func readsFile(function string) bool {
+	return function == "templatefile" || strings.HasPrefix(function, "file")
+}
+
+func (m *Module) diagnose(file string, diags hcl.Diagnostics) {
+	for _, d := range diags {
+		if d.Severity != hcl.DiagError || len(m.Faults) >= decode.MaxFaults {
+			continue
+		}
+		fault := holdfast.Fault{File: file, Message: strings.TrimSuffix(d.Summary, "."), Hint: d.Detail}
+		if d.Subject != nil {
+			fault.Line, fault.Column = d.Subject.Start.Line, d.Subject.Start.Column
+		}
+		m.Faults = append(m.Faults, fault)
+	}
+}
+
+func attributes(body hcl.Body, names ...string) hcl.Attributes {
+	schema := &hcl.BodySchema{}
+	for _, name := range names {
+		schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: name})
+	}
+	content, _, _ := body.PartialContent(schema)
+	if content == nil {
+		return nil
+	}
+	return content.Attributes
+}
+
+// literalText evaluates an attribute that must not depend on anything.
+func literalText(a *hcl.Attribute) (string, bool) {
+	if a == nil {
+		return "", false
+	}
+	v, diags := a.Expr.Value(nil)
+	if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
+		return "", false
+	}
+	return v.AsString(), true
+}
+
+func (m *Module) call(file string, block *hcl.Block) {
+	attrs := attributes(block.Body, "source", "version")
+	source, ok := literalText(attrs["source"])
+	if !ok { // OpenTofu evaluates it with the cluster's values
+		if pattern := sourcePattern(attrs["source"]); IsLocal(pattern) {
+			m.patterns = append(m.patterns, pattern)
+		}
+		return
+	}
+	version, _ := literalText(attrs["version"])
+	at := attrs["source"].Expr.Range().Start
+	m.Calls = append(m.Calls, Call{
+		name: block.Labels[0], Source: source, Version: version,
+		File: file, Line: at.Line, Column: at.Column,
+	})
+}
+
+// sourcePattern is a source with "*" in place of what depends on values; empty if
+// it is no text with such parts.
+func sourcePattern(a *hcl.Attribute) string {
+	if a == nil {
+		return ""
+	}
+	text, ok := a.Expr.(*hclsyntax.TemplateExpr)
+	if !ok {
+		return ""
+	}
+	var pattern strings.Builder
+	for _, part := range text.Parts {
+		literal, ok := part.(*hclsyntax.LiteralValueExpr)
+		switch {
+		case !ok || literal.Val.Type() != cty.String:
+			pattern.WriteByte('*')
+		case strings.ContainsAny(literal.Val.AsString(), `*?[\\`):
+			return ""
+		default:
+			pattern.WriteString(literal.Val.AsString())
+		}
+	}
+	return pattern.String()
+}
+
+func (m *Module) variable(block *hcl.Block) {
+	attrs := attributes(block.Body, "type", "default", "nullable", "sensitive")
+	v := Variable{kind: "any", Full: cty.DynamicPseudoType, Required: attrs["default"] == nil, Nullable: true}
+	if t := attrs["type"]; t != nil {
+		v.kind, v.Full = typeKind(t.Expr), fullType(t.Expr)
+	}
+	if n := attrs["nullable"]; n != nil {
+		value, diags := n.Expr.Value(nil)
+		v.Nullable = diags.HasErrors() || !value.RawEquals(cty.False)
+	}
+	if s := attrs["sensitive"]; s != nil {
+		value, diags := s.Expr.Value(nil)
+		v.Hidden = !diags.HasErrors() && value.RawEquals(cty.True)
+	}
+	m.Variables[block.Labels[0]] = v
+}
+
+// fullType reads a type constraint. Where it cannot be read, the engine says so.
+func fullType(expr hcl.Expression) cty.Type {
+	switch hcl.ExprAsKeyword(expr) {
+	case "list": // as they were once written
+		return cty.List(cty.DynamicPseudoType)
+	case "map":
+		return cty.Map(cty.DynamicPseudoType)
+	}
+	t, _, diags := typeexpr.TypeConstraintWithDefaults(expr)
+	if diags.HasErrors() {
+		return cty.DynamicPseudoType
+	}
+	return t
+}
+
+func typeKind(expr hcl.Expression) string {
+	word := hcl.ExprAsKeyword(expr)
+	if call, diags := hcl.ExprCall(expr); !diags.HasErrors() {
+		word = call.Name
+	}
+	switch word {
+	case "string", "number", "bool":
+		return word
+	case "list", "set", "tuple":
+		return "list"
+	case "map", "object":
+		return "map"
+	}
+	return "any"
+}
+
+// Fits says what a value for the variable must be, "" if it is that: the
+// engine converts between the primitive types where the text allows it.
+func (v Variable) Fits(value any) string {
+	text, isText := value.(string)
+	_, isBool := value.(bool)
+	_, isList := value.([]any)
+	_, isMap := value.(map[string]any)
+	primitive := !isList && !isMap
+	if value == nil {
+		return ""
+	}
+	ok := true
+	switch v.kind {
+	case "string":
+		ok = primitive
+	case "number":
+		_, err := cty.ParseNumberVal(text)
+		ok = primitive && !isBool && (!isText || err == nil)
+	case "bool":
+		ok = isBool || text == "true" || text == "false"
+	case "list":
+		ok = isList
+	case "map":
+		ok = isMap
+	}
+	if ok {
+		return ""
+	}
+	return "a " + v.kind
+}
+
+func (m *Module) settings(file string, block *hcl.Block) {
+	content, _, _ := block.Body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
+		{Type: "backend", LabelNames: []string{"type"}},
+		{Type: "cloud"},
+		{Type: "state_store", LabelNames: []string{"type"}},
+	}})
+	if content == nil {
+		return
+	}
+	for _, b := range content.Blocks {
+		kind := b.Type
+		if b.Type == "backend" {
+			kind = b.Labels[0]
+		}
+		found := &Backend{Kind: kind, Attributes: map[string]any{}, File: file, Line: b.DefRange.Start.Line}
+		found.read(b.Body, kind)
+		m.backends = append(m.backends, found)
+	}
+}
+
+func (b *Backend) read(body hcl.Body, kind string) {
+	var workspaces *hcl.BodyContent
+	if kind == "cloud" || kind == "remote" {
+		workspaces, body, _ = body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "workspaces"}}})
+	}
+	attrs, _ := body.JustAttributes()
+	b.literals("", attrs)
+	if workspaces == nil {
+		return
+	}
+	for _, block := range workspaces.Blocks {
+		attrs, _ := block.Body.JustAttributes()
+		b.literals("workspaces.", attrs)
+	}
+}
+
+func (b *Backend) literals(prefix string, attrs hcl.Attributes) {
+	for name, attr := range attrs {
+		if text, ok := literalText(attr); ok {
+			b.Attributes[prefix+name] = text
+		} else if pairs, diags := hcl.ExprMap(attr.Expr); !diags.HasErrors() {
+			b.nested(prefix+name+".", pairs)
+		}
+	}
+}
+
+// nested adds the literal texts of an argument that is an object.
+func (b *Backend) nested(prefix string, pairs []hcl.KeyValuePair) {
+	for _, pair := range pairs {
+		name, text := hcl.ExprAsKeyword(pair.Key), ""
+		if value, diags := pair.Value.Value(nil); !diags.HasErrors() && value.Type() == cty.String && value.IsKnown() && !value.IsNull() {
+			text = value.AsString()
+		}
+		if key, diags := pair.Key.Value(nil); name == "" && !diags.HasErrors() && key.Type() == cty.String {
+			name = key.AsString()
+		}
+		if name != "" && text != "" {
+			b.Attributes[prefix+name] = text
+		}
+	}
+}
+
+// IsLocal reports whether a module source is a folder beside the caller.
+func IsLocal(source string) bool {
+	return strings.HasPrefix(source, "./") || strings.HasPrefix(source, "../") || source == "." || source == ".."
+}
+
+// Within joins a relative path to a folder of the tree, and reports false if it
+// leaves the tree.
+func Within(dir, relative string) (string, bool) {
+	joined := path.Join(dir, relative)
+	if path.IsAbs(relative) || joined == ".." || strings.HasPrefix(joined, "../") {
+		return "", false
+	}
+	return joined, true
+}
+
+// Pinned says why a source from elsewhere can change under the same words, ""
+// if it cannot.
+func Pinned(source, version string) (problem, hint string) {
+	switch {
+	case strings.HasPrefix(source, "git::"), strings.HasPrefix(source, "git@"),
+		strings.HasPrefix(source, "github.com/"), strings.HasPrefix(source, "bitbucket.org/"):
+		_, query, _ := strings.Cut(source, "?")
+		for pair := range strings.SplitSeq(query, "&") {
+			ref, ok := strings.CutPrefix(pair, "ref=")
+			if !ok || ref == "" {
+				continue
+			}
+			if plain, err := url.QueryUnescape(ref); err == nil {
+				ref = plain
+			}
+			if name := strings.ToUpper(ref); name == "HEAD" || strings.HasPrefix(name, "REFS/HEADS/") {
+				return "names the branch " + wording.Clip(ref) + ", which moves", "write a tag or a commit after ?ref="
+			}
+			return "", ""
+		}
+		return "names no revision", "add ?ref= with a tag or a commit"
+	case strings.Contains(source, "::"), strings.Contains(source, "://"):
+		return "cannot be pinned", "use a local folder, a Git repository with ?ref=, or a registry module with version"
+	case strings.HasPrefix(source, "/"), strings.HasPrefix(source, "~"):
+		return "is a path of one machine", "write a path that starts with ./ or ../"
+	}
+	if n := strings.Count(source, "/"); n < 2 {
+		return "is no module source", "a local one starts with ./ or ../"
+	}
+	if !semver.IsExact(version) {
+		return "has the version " + strconv.Quote(wording.Clip(version)), "write the exact version of a registry module"
+	}
+	return "", ""
+}

@@ -1,0 +1,92 @@
+package modules
+
+import (
+	"encoding/json"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/decode"
+)
+
+// takesSecret reports whether a reference to a secret can stand for the value of a
+// variable: the engine takes the value from its environment, as a text.
+func (v Variable) takesSecret() bool {
+	return v.Full == cty.DynamicPseudoType || v.Full.IsPrimitiveType()
+}
+
+// SecretsOf parts the variables of a document into those whose values are in Git
+// and references to secrets. What is wrong with the latter is for the caller to say.
+func (m *Module) SecretsOf(c holdfast.Cluster) (plain map[string]any, refs map[string]holdfast.SecretRef) {
+	plain, refs = make(map[string]any, len(c.Variables)), make(map[string]holdfast.SecretRef)
+	for name, value := range c.Variables {
+		if v, declared := m.Variables[name]; declared && v.takesSecret() && decode.LooksSecret(value) {
+			refs[name], _ = decode.ReadSecret(value)
+		} else {
+			plain[name] = value
+		}
+	}
+	return plain, refs
+}
+
+// SecretVariables returns the variables that the code in a folder keeps in a file
+// of its own. What is wrong with that file the agent says.
+func (g *Gatherer) SecretVariables(dir string) []string {
+	file, ok := g.Entries[path.Join(dir, holdfast.SecretFile)]
+	if !ok {
+		return nil
+	}
+	data, err := g.Tree.ReadFile(file.Source)
+	var refs map[string]json.RawMessage
+	if err != nil || json.Unmarshal(data, &refs) != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(refs))
+}
+
+// Assignment is where a file of variables gives one its value.
+type Assignment struct {
+	Name, File string
+	Line       int
+}
+
+// Assigned returns what the files of variables in a folder assign that engines
+// load without being asked. What cannot be read they report.
+func (g *Gatherer) Assigned(dir string) []Assignment {
+	var out []Assignment
+	for _, name := range slices.Sorted(maps.Keys(g.Entries)) {
+		base := path.Base(name)
+		text, isJSON := strings.HasSuffix(base, ".auto.tfvars") || base == "terraform.tfvars",
+			strings.HasSuffix(base, ".auto.tfvars.json") || base == "terraform.tfvars.json"
+		if path.Dir(name) != dir || !text && !isJSON {
+			continue
+		}
+		data, err := g.Tree.ReadFile(g.Entries[name].Source)
+		if err != nil {
+			continue
+		}
+		if isJSON {
+			var values map[string]json.RawMessage
+			_ = json.Unmarshal(data, &values) // the engine reports it
+			for _, key := range slices.Sorted(maps.Keys(values)) {
+				out = append(out, Assignment{Name: key, File: name})
+			}
+			continue
+		}
+		file, _ := hclsyntax.ParseConfig(data, name, hcl.InitialPos)
+		if file == nil {
+			continue
+		}
+		attributes, _ := file.Body.JustAttributes()
+		for _, key := range slices.Sorted(maps.Keys(attributes)) {
+			out = append(out, Assignment{Name: key, File: name, Line: attributes[key].NameRange.Start.Line})
+		}
+	}
+	return out
+}

@@ -1,0 +1,73 @@
+package schema
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// flatten returns what is wrong at the leaves of a tree of errors, in order of
+// their paths: no more than can be told, as putting it into words is the larger
+// part of the work. Alternatives of which none fits are one violation: each of
+// them by itself would be a wrong word.
+func (s *Checker) flatten(e *jsonschema.ValidationError) []Violation {
+	leaves := leavesOf(e, nil)
+	slices.SortStableFunc(leaves, func(a, b *jsonschema.ValidationError) int {
+		return comparePaths(a.InstanceLocation, b.InstanceLocation)
+	})
+	var out []Violation
+	for _, leaf := range leaves {
+		if at := leaf.InstanceLocation; len(at) > 0 && s.Secrets[at[0]] {
+			continue // what it is, nobody knows
+		}
+		for _, v := range s.words(leaf) {
+			if len(out) == 0 || !v.equal(out[len(out)-1]) {
+				out = append(out, v)
+			}
+		}
+		if len(out) >= maxViolations {
+			break
+		}
+	}
+	return out
+}
+
+// comparePaths sorts paths, items of lists by their numbers.
+func comparePaths(a, b []string) int {
+	return slices.CompareFunc(a, b, func(a, b string) int {
+		i, errA := strconv.Atoi(a)
+		j, errB := strconv.Atoi(b)
+		switch {
+		case errA == nil && errB == nil && i != j:
+			return cmp.Compare(i, j)
+		case errA == nil && errB != nil:
+			return -1
+		case errA != nil && errB == nil:
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
+}
+
+func (v Violation) equal(other Violation) bool {
+	return slices.Equal(v.Path, other.Path) && v.Message == other.Message
+}
+
+// leavesOf appends the leaves of a tree of errors: what is told by itself.
+func leavesOf(e *jsonschema.ValidationError, leaves []*jsonschema.ValidationError) []*jsonschema.ValidationError {
+	switch e.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf, *kind.PropertyNames, *kind.Contains:
+		return append(leaves, e)
+	}
+	if len(e.Causes) == 0 {
+		return append(leaves, e)
+	}
+	for _, cause := range e.Causes {
+		leaves = leavesOf(cause, leaves)
+	}
+	return leaves
+}
