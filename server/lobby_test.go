@@ -178,3 +178,39 @@ func TestStrangersWithTLS(t *testing.T) {
 		}
 	}
 }
+
+// unsent is a body that a client must not send.
+type unsent struct{ t *testing.T }
+
+func (b unsent) Read([]byte) (int, error) {
+	b.t.Error("a body that is refused was asked for")
+	return 0, io.EOF
+}
+
+// A client that waits for "100 Continue" is answered at once when its body is
+// refused: curl does so with bodies of more than a megabyte.
+func TestRefusedBodyIsNotWaitedFor(t *testing.T) {
+	addresses := serving(t, func(o *server.Options) {
+		o.Webhooks = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			server.Known(r.Context()) // others are told that the connection ends
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			_, _ = io.WriteString(w, "too large")
+		})
+	})
+	req, err := http.NewRequest("POST", "http://"+addresses.Public+"/webhooks/github", unsent{t})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.ContentLength = 30 << 20
+	req.Header.Set("Expect", "100-continue")
+	transport := &http.Transport{ExpectContinueTimeout: 3 * time.Minute}
+	defer transport.CloseIdleConnections()
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("answered with %d, want 413", resp.StatusCode)
+	}
+}

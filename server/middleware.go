@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -48,14 +47,16 @@ func (s *Server) recoverPanics(c *gin.Context) {
 func (s *Server) guardTimes(large bool) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		control, patience := http.NewResponseController(c.Writer), s.opts.Patience
+		request, body := c.Request, c.Request.Body
 		if c.Request.Body != nil && c.Request.Body != http.NoBody {
 			// From the start: what a handler leaves unread is read by net/http.
 			_ = control.SetReadDeadline(time.Now().Add(patience))
 			c.Request.Body = &patientBody{ReadCloser: c.Request.Body, control: control, patience: patience, large: large}
 		}
 		_ = control.SetWriteDeadline(time.Time{}) // that of the connection's last request
-		c.Writer = &patientWriter{ResponseWriter: c.Writer, control: control, patience: patience, ctx: c.Request.Context()}
+		c.Writer = &patientWriter{ResponseWriter: c.Writer, control: control, patience: patience, request: request, body: body}
 		c.Next()
+		request.Body = body
 		// What is still buffered is written after we return.
 		_ = control.SetWriteDeadline(time.Now().Add(patience))
 	}
@@ -86,13 +87,17 @@ type patientWriter struct {
 	gin.ResponseWriter
 	control  *http.ResponseController
 	patience time.Duration
-	ctx      context.Context //nolint:containedctx // of the request: it says who the peer is
+	request  *http.Request
+	body     io.ReadCloser // of the request, as net/http made it
 }
 
 // letGo ends the connection of a stranger after the answer: an idle one costs too
-// much, and what is left of a body is nobody's.
+// much, and what is left of a body is nobody's. net/http gets its own body back:
+// with any other it reads what was left unread before it answers, although a
+// client that expects "100 Continue" never sends it.
 func (w *patientWriter) letGo() {
-	if !w.Written() && stranger(w.ctx) {
+	w.request.Body = w.body
+	if !w.Written() && stranger(w.request.Context()) {
 		w.Header().Set("Connection", "close")
 	}
 }
