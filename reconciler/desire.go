@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
@@ -19,7 +21,7 @@ import (
 // and those that are gone, but not from a tree that proved it. It returns the
 // names of those to decide about; true: their records were changed.
 func (r *Reconciler) desireAll(
-	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog, retagged tagSet,
+	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog.Catalog, retagged catalog.TagSet,
 ) (map[string]bool, error) {
 	now := branchHead{revision: head, cat: cat, rewritten: r.rewritten(ctx, repo, former, head)}
 	changed, err := r.namesSince(ctx, repo, former, head, cat)
@@ -32,8 +34,8 @@ func (r *Reconciler) desireAll(
 		}
 	}
 	if len(retagged) > 0 {
-		for name, entries := range cat.names.all() {
-			if retagged.release(entries) {
+		for name, entries := range cat.All() {
+			if retagged.Release(entries) {
 				changed[name] = true
 			}
 		}
@@ -42,7 +44,7 @@ func (r *Reconciler) desireAll(
 	if now.removed, err = r.removedBy(ctx, repo, now, names); err != nil {
 		return nil, err
 	}
-	_ = r.resolveAll(ctx, cat) // sooner than one by one; what fails is told there
+	_ = r.catalogs.ResolveAll(ctx, cat) // sooner than one by one; what fails is told there
 	again, asked := make(map[string]bool), make(map[string]bool)
 	for some := range slices.Chunk(names, recordsAtOnce) {
 		records, err := r.records(ctx, some)
@@ -89,7 +91,7 @@ func (r *Reconciler) records(ctx context.Context, names []string) (map[string]ho
 // says.
 type branchHead struct {
 	revision  holdfast.Revision
-	cat       *catalog
+	cat       *catalog.Catalog
 	rewritten bool // it does not go on from the head before it
 	removed   int  // how many clusters it has removed
 }
@@ -97,18 +99,18 @@ type branchHead struct {
 // namesSince returns the clusters of which head may say something else than
 // former; nil if that cannot be told.
 func (r *Reconciler) namesSince(
-	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog,
+	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog.Catalog,
 ) (map[string]bool, error) {
 	if former == "" || !r.isReady(repo.Name) {
 		return nil, nil
 	}
-	old, err := r.catalog(ctx, repo, string(former))
+	old, err := r.catalogs.Read(ctx, repo.Name, string(former))
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return nil, nil // a forced push has taken the former head away
 	} else if err != nil {
 		return nil, err
 	}
-	changed, err := r.differing(ctx, old, cat)
+	changed, err := r.catalogs.Diff(ctx, old, cat)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", former.Short(), head.Short(), err)
 	}
@@ -118,11 +120,11 @@ func (r *Reconciler) namesSince(
 	if names == nil {
 		names = make(map[string]bool)
 	}
-	for _, name := range changed.names {
+	for _, name := range changed.Names {
 		names[name] = true
 	}
-	for _, name := range changed.documents { // moved files, labels and policies
-		if len(cat.names.get(name)) > 0 {
+	for _, name := range changed.Documents { // moved files, labels and policies
+		if len(cat.Named(name)) > 0 {
 			names[name] = true
 		}
 	}
@@ -130,16 +132,16 @@ func (r *Reconciler) namesSince(
 }
 
 // allNames returns the clusters of a tree and those on record.
-func (r *Reconciler) allNames(ctx context.Context, repo Repository, cat *catalog) (map[string]bool, error) {
+func (r *Reconciler) allNames(ctx context.Context, repo Repository, cat *catalog.Catalog) (map[string]bool, error) {
 	known, err := r.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: repo.Name})
 	if err != nil {
 		return nil, fmt.Errorf("list clusters of %q: %w", repo.Name, err)
 	}
-	names := make(map[string]bool, max(len(known), cat.names.len()))
+	names := make(map[string]bool, max(len(known), cat.Len()))
 	for _, name := range known {
 		names[name] = true
 	}
-	for name := range cat.names.all() {
+	for name := range cat.All() {
 		names[name] = true
 	}
 	return names, nil
@@ -172,7 +174,7 @@ func (r *Reconciler) desire(
 	for {
 		var took taken
 		var err error
-		if len(now.cat.names.get(name)) > 0 {
+		if len(now.cat.Named(name)) > 0 {
 			took, err = r.desireOnce(ctx, repo, now, name, rec)
 		} else if rec.Owner == repo.Name {
 			took, err = r.desireGone(ctx, repo, now, rec)
@@ -226,7 +228,7 @@ func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branch
 func (r *Reconciler) desireOnce(
 	ctx context.Context, repo Repository, now branchHead, name string, rec holdfast.ClusterRecord,
 ) (taken, error) {
-	res, err := r.resolve(ctx, now.cat, name)
+	res, err := r.catalogs.Resolve(ctx, now.cat, name)
 	if err != nil {
 		return taken{}, err
 	}
@@ -239,8 +241,8 @@ func (r *Reconciler) desireOnce(
 		return taken{}, err
 	}
 	rec.Desired = holdfast.Desired{
-		Revision: before.Desired.Revision, SourceDigest: res.digest,
-		Document: res.doc.Cluster, Faults: slices.Concat(res.faults, faults),
+		Revision: before.Desired.Revision, SourceDigest: res.Digest,
+		Document: res.Doc.Cluster, Faults: slices.Concat(res.Faults, faults),
 	}
 	if len(faults) > 0 {
 		rec.Desired.SourceDigest = ""
@@ -250,7 +252,7 @@ func (r *Reconciler) desireOnce(
 		rec.Desired.Revision = now.revision
 	}
 	took := taken{ask: true, doubt: len(rec.Desired.Faults) > 0}
-	old, err := r.former(ctx, repo.Name, rec, res.doc.Cluster)
+	old, err := r.former(ctx, repo.Name, rec, res.Doc.Cluster)
 	switch {
 	case err != nil:
 		return taken{}, err
@@ -274,7 +276,7 @@ func (r *Reconciler) desireOnce(
 // shares a state, its dependencies go in a circle, its former name is still
 // there.
 func (r *Reconciler) amongOthers(
-	ctx context.Context, cat *catalog, res *resolution, rec holdfast.ClusterRecord,
+	ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution, rec holdfast.ClusterRecord,
 ) (holdfast.Faults, error) {
 	circular, err := r.circular(ctx, cat, res)
 	if err != nil {
@@ -315,8 +317,8 @@ func (r *Reconciler) saveDesired(ctx context.Context, before, rec holdfast.Clust
 }
 
 // claimName gives a cluster's name to a repository, unless it is another's.
-func (r *Reconciler) claimName(ctx context.Context, repo Repository, res *resolution, rec *holdfast.ClusterRecord) bool {
-	name := res.doc.Cluster.Name
+func (r *Reconciler) claimName(ctx context.Context, repo Repository, res *catalog.Resolution, rec *holdfast.ClusterRecord) bool {
+	name := res.Doc.Cluster.Name
 	if faults := ownedElsewhere(repo.Name, *rec, res); len(faults) > 0 {
 		r.opts.Logger.WarnContext(ctx, "cluster was refused", "cluster", name, "repo", repo.Name, "err", faults.Err())
 		return false
@@ -327,12 +329,12 @@ func (r *Reconciler) claimName(ctx context.Context, repo Repository, res *resolu
 
 // ownedElsewhere is the fault of a document whose name belongs to another
 // repository. Before its first apply a name that was removed there is free.
-func ownedElsewhere(repo string, rec holdfast.ClusterRecord, res *resolution) holdfast.Faults {
+func ownedElsewhere(repo string, rec holdfast.ClusterRecord, res *catalog.Resolution) holdfast.Faults {
 	free := rec.Applied.Run == "" && rec.Desired.Removed || rec.Ending != nil
 	if rec.Name == "" || rec.Owner == repo || free {
 		return nil
 	}
-	return holdfast.Faults{res.doc.Fault(
+	return holdfast.Faults{res.Doc.Fault(
 		fmt.Sprintf("the name %q belongs to repository %q (%s)", rec.Name, rec.Owner, rec.Desired.Document.Path),
 		"choose another metadata.name, or merge it as it is and take the cluster over with holdfast transfer", "metadata", "name",
 	)}

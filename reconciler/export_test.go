@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"context"
-	"iter"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -80,22 +79,6 @@ func (r *Reconciler) Post(ctx context.Context) (int, error) { return r.publish.P
 func (r *Reconciler) Sweep(ctx context.Context, ago time.Duration) error {
 	r.dispatcher.Age(ago)
 	return r.dispatcher.Sweep(ctx)
-}
-
-// Shards is a sharded map, for its own tests.
-type Shards struct{ s shards[int] }
-
-// NewShards returns an empty map.
-func NewShards() *Shards { return &Shards{} }
-
-func (s *Shards) Get(key string) int        { return s.s.get(key) }
-func (s *Shards) Set(key string, value int) { s.s.set(key, value) }
-func (s *Shards) Remove(key string)         { s.s.remove(key) }
-func (s *Shards) Len() int                  { return s.s.len() }
-func (s *Shards) Freeze()                   { s.s.freeze() }
-func (s *Shards) Copied() *Shards           { return &Shards{s.s.copied()} }
-func (s *Shards) All() iter.Seq2[string, int] {
-	return s.s.all()
 }
 
 // NoMetrics hears of nothing.

@@ -32,15 +32,15 @@ func (r *Reconciler) fillSource(ctx context.Context, in decision.Input, run *hol
 	case want.Trial:
 		return r.fillTrial(ctx, in, want, run)
 	}
-	cat, err := r.catalog(ctx, r.repos[repo], treeish)
+	cat, err := r.catalogs.Read(ctx, repo, treeish)
 	if err != nil {
 		return err
 	}
-	entries := cat.names.get(run.Cluster)
+	entries := cat.Named(run.Cluster)
 	if len(entries) != 1 {
 		return fmt.Errorf("find cluster in %s at %s: %w", repo, treeish, holdfast.ErrNotFound)
 	}
-	if err := r.fillRoot(ctx, r.resolver, cat.tree, entries[0].doc, run); err != nil {
+	if err := r.fillRoot(ctx, r.resolver, cat.Tree, entries[0].Doc, run); err != nil {
 		return err
 	}
 	if in.PullRequest == nil {

@@ -12,6 +12,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+
+	"github.com/holdfast-dev/holdfast/reconciler/parallel"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/diff"
@@ -92,7 +96,7 @@ type changedTemplate struct {
 
 // snapshot is what a repository says of clusters, and where.
 type snapshot struct {
-	cat      *catalog
+	cat      *catalog.Catalog
 	revision holdfast.Revision // of cat; its tree, in the pull request's own repository
 }
 
@@ -107,7 +111,7 @@ type templateUser struct {
 // clusters. Before is the record as it was. What is recorded of an impact is made
 // of what rec.Assessed says: a record that was not saved has it made again.
 func (r *Reconciler) assess(
-	ctx context.Context, repo Repository, from, to *catalog, before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord,
+	ctx context.Context, repo Repository, from, to *catalog.Catalog, before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord,
 ) error {
 	if len(repo.Templates) == 0 {
 		return nil
@@ -164,16 +168,16 @@ func (r *Reconciler) forgetImpact(ctx context.Context, ref holdfast.PullRequestR
 
 // changedTemplates returns the published templates that differ between two
 // trees, and what is wrong with those that do.
-func (r *Reconciler) changedTemplates(repo Repository, from, to *catalog) ([]changedTemplate, holdfast.Faults, error) {
+func (r *Reconciler) changedTemplates(repo Repository, from, to *catalog.Catalog) ([]changedTemplate, holdfast.Faults, error) {
 	var out []changedTemplate
 	var faults holdfast.Faults
 	for _, name := range slices.Sorted(maps.Keys(repo.Templates)) {
 		t := changedTemplate{name: name, dir: path.Clean(repo.Templates[name])}
-		before, was, err := r.resolver.Load(from.tree, t.dir)
+		before, was, err := r.resolver.Load(from.Tree, t.dir)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read template %s: %w", name, err)
 		}
-		after, is, err := r.resolver.Load(to.tree, t.dir)
+		after, is, err := r.resolver.Load(to.Tree, t.dir)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read template %s: %w", name, err)
 		}
@@ -182,7 +186,7 @@ func (r *Reconciler) changedTemplates(repo Repository, from, to *catalog) ([]cha
 			if !slices.Equal(was, is) { // else as wrong as it was
 				faults = append(faults, is...)
 			}
-		case len(was) == 0 && sameTemplate(from.tree, before, to.tree, after):
+		case len(was) == 0 && sameTemplate(from.Tree, before, to.Tree, after):
 		case after.Name != name:
 			if len(was) > 0 || before.Name != after.Name { // else as wrong as it was
 				faults = append(faults, holdfast.Fault{
@@ -219,9 +223,9 @@ func sameTemplate(from holdfast.Tree, before *templates.Template, to holdfast.Tr
 // for the pull request's own one what its merge result does. Unseen are those that
 // cannot be read now: what is there is not known, and the others are.
 func (r *Reconciler) fleet(
-	ctx context.Context, repo Repository, to *catalog,
+	ctx context.Context, repo Repository, to *catalog.Catalog,
 ) (fleet map[string]snapshot, unseen []string, err error) {
-	fleet = map[string]snapshot{repo.Name: {to, holdfast.Revision(to.id)}}
+	fleet = map[string]snapshot{repo.Name: {to, holdfast.Revision(to.ID)}}
 	for _, other := range r.opts.Repositories {
 		if other.Name == repo.Name {
 			continue
@@ -234,7 +238,7 @@ func (r *Reconciler) fleet(
 			unseen = append(unseen, other.Name)
 			continue
 		}
-		cat, err := r.catalog(ctx, r.repos[other.Name], string(source.Head))
+		cat, err := r.catalogs.Read(ctx, other.Name, string(source.Head))
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()
 		}
@@ -251,12 +255,12 @@ func (r *Reconciler) fleet(
 
 // assessmentKey is of all that an impact depends on.
 func (r *Reconciler) assessmentKey(
-	rec *holdfast.PullRequestRecord, from *catalog, fleet map[string]snapshot, unseen []string,
+	rec *holdfast.PullRequestRecord, from *catalog.Catalog, fleet map[string]snapshot, unseen []string,
 ) holdfast.Digest {
 	digest := holdfast.NewDigester("assessment")
-	digest.Add(from.id, fmt.Sprint(rec.AllTrials))
+	digest.Add(from.ID, fmt.Sprint(rec.AllTrials))
 	for _, name := range slices.Sorted(maps.Keys(fleet)) {
-		digest.Add(name, string(fleet[name].revision), fleet[name].cat.id)
+		digest.Add(name, string(fleet[name].revision), fleet[name].cat.ID)
 	}
 	digest.Add(append([]string{"unseen"}, unseen...)...)
 	refs := r.lastRefs(rec.Repo)
@@ -271,7 +275,7 @@ func (r *Reconciler) assessmentKey(
 // assessTemplate says what the change of one template would do, and which
 // clusters are planned to show it.
 func (r *Reconciler) assessTemplate(
-	ctx context.Context, repo Repository, t changedTemplate, from, to *catalog, fleet map[string]snapshot,
+	ctx context.Context, repo Repository, t changedTemplate, from, to *catalog.Catalog, fleet map[string]snapshot,
 	former []holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
 ) (holdfast.Impact, []holdfast.PullRequestCluster, error) {
 	impact := holdfast.Impact{Template: t.name, Dir: t.dir}
@@ -282,7 +286,7 @@ func (r *Reconciler) assessTemplate(
 	if err != nil {
 		return impact, nil, err
 	}
-	proposed := r.resolver.Using(proposedTemplate{versions{r}, t.name, repo.Name, to.tree, t.dir})
+	proposed := r.resolver.Using(proposedTemplate{versions{r}, t.name, repo.Name, to.Tree, t.dir})
 	blueprint := t.to.Blueprint()
 	a := assessor{
 		r: r, from: from, to: to, version: impact.Version, named: blueprint.Version,
@@ -291,7 +295,7 @@ func (r *Reconciler) assessTemplate(
 	}
 	a.former = r.assessed.effectsOf(rec.PullRequestRef, t.name, a.effectsDependOn(t))
 	a.known = effects{of: a.former.of, clusters: make(map[documentAt]effect, len(users)), words: make(map[holdfast.Digest][]string)}
-	err = sideBySide(ctx, len(users), func(i int) error { return a.add(ctx, users[i]) })
+	err = parallel.Each(ctx, len(users), func(i int) error { return a.add(ctx, users[i]) })
 	if err != nil {
 		return impact, nil, err
 	}

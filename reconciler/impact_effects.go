@@ -80,7 +80,7 @@ func (a *assessor) effectsDependOn(t changedTemplate) holdfast.Digest {
 	for _, side := range []struct {
 		tree     holdfast.Tree
 		template *templates.Template
-	}{{a.from.tree, t.from}, {a.to.tree, t.to}} {
+	}{{a.from.Tree, t.from}, {a.to.Tree, t.to}} {
 		if side.template == nil {
 			digest.Add("none")
 			continue
@@ -107,19 +107,19 @@ func (a *assessor) effectsDependOn(t changedTemplate) holdfast.Digest {
 // request changes the document, too.
 func (a *assessor) documentOf(user templateUser) (at documentAt, ok bool) {
 	name := user.doc.Cluster.Name
-	entries := user.cat.names.get(name)
-	if a.former.of == "" || len(entries) != 1 || entries[0].file.id == "" {
+	entries := user.cat.Named(name)
+	if a.former.of == "" || len(entries) != 1 || entries[0].File.ID == "" {
 		return at, false
 	}
-	file := entries[0].file
+	file := entries[0].File
 	if user.cat == a.to {
-		was := a.from.names.get(name)
+		was := a.from.Named(name)
 		beside := user.doc.Cluster.Template.Path != ""
-		if len(was) != 1 || !was[0].file.same(file) || beside && !a.based {
+		if len(was) != 1 || !was[0].File.Same(file) || beside && !a.based {
 			return at, false
 		}
 	}
-	return documentAt{repo: user.cat.repo, cluster: name, file: file.id, path: file.path}, true
+	return documentAt{repo: user.cat.Repo, cluster: name, file: file.ID, path: file.Path}, true
 }
 
 // effect renders a cluster as it is and, by the other document, as it would be.
@@ -131,7 +131,7 @@ func (a *assessor) effect(
 	if err != nil {
 		return e, nil, err
 	}
-	after, refused, err := a.proposed.Resolve(ctx, user.cat.tree, doc)
+	after, refused, err := a.proposed.Resolve(ctx, user.cat.Tree, doc)
 	if err != nil {
 		return e, nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/holdfast-dev/holdfast"
@@ -26,15 +28,15 @@ func (r *Reconciler) usersOf(
 	var out []templateUser
 	for _, repo := range slices.Sorted(maps.Keys(fleet)) {
 		users := make(map[string]templateUser)
-		for name, entries := range fleet[repo].cat.names.all() {
-			if len(entries) != 1 || len(entries[0].file.faultsOf(name)) > 0 {
+		for name, entries := range fleet[repo].cat.All() {
+			if len(entries) != 1 || len(entries[0].File.FaultsOf(name)) > 0 {
 				continue
 			}
-			cluster := entries[0].doc.Cluster
+			cluster := entries[0].Doc.Cluster
 			ref := cluster.Template
 			beside := repo == own && ref != nil && ref.Path != "" && path.Join(path.Dir(cluster.Path), ref.Path) == t.dir
 			if beside || ref != nil && ref.Name == t.name {
-				users[name] = templateUser{snapshot: fleet[repo], doc: entries[0].doc}
+				users[name] = templateUser{snapshot: fleet[repo], doc: entries[0].Doc}
 			}
 		}
 		if err := r.dropForeign(ctx, repo, users); err != nil {
@@ -43,7 +45,7 @@ func (r *Reconciler) usersOf(
 		out = slices.AppendSeq(out, maps.Values(users))
 	}
 	slices.SortFunc(out, func(a, b templateUser) int {
-		return cmp.Or(cmp.Compare(a.doc.Cluster.Name, b.doc.Cluster.Name), cmp.Compare(a.cat.repo, b.cat.repo))
+		return cmp.Or(cmp.Compare(a.doc.Cluster.Name, b.doc.Cluster.Name), cmp.Compare(a.cat.Repo, b.cat.Repo))
 	})
 	return slices.CompactFunc(out, func(a, b templateUser) bool { return a.doc.Cluster.Name == b.doc.Cluster.Name }), nil
 }
@@ -74,7 +76,7 @@ func (r *Reconciler) dropForeign(ctx context.Context, repo string, users map[str
 			return err
 		}
 		for name, rec := range records {
-			if len(ownedElsewhere(repo, rec, &resolution{doc: users[name].doc})) > 0 {
+			if len(ownedElsewhere(repo, rec, &catalog.Resolution{Doc: users[name].doc})) > 0 {
 				delete(users, name)
 			}
 		}
@@ -103,9 +105,9 @@ func (p proposedTemplate) Version(ctx context.Context, name, version string) (te
 // some side by side.
 type assessor struct {
 	r        *Reconciler
-	from, to *catalog // of the pull request's repository
-	version  string   // that is being prepared; empty: not known
-	named    string   // that template.yaml names, released or not
+	from, to *catalog.Catalog // of the pull request's repository
+	version  string           // that is being prepared; empty: not known
+	named    string           // that template.yaml names, released or not
 	proposed *templates.Resolver
 	based    bool    // the base has the template, without faults
 	former   effects // what was found out before, of the same template
@@ -134,7 +136,7 @@ type member struct {
 // add finds out what becomes of one cluster, unless that is known.
 func (a *assessor) add(ctx context.Context, user templateUser) error {
 	c := user.doc.Cluster
-	at := holdfast.ImpactCluster{Name: c.Name, Repo: user.cat.repo, Reach: a.reach(c), Version: c.Template.Version}
+	at := holdfast.ImpactCluster{Name: c.Name, Repo: user.cat.Repo, Reach: a.reach(c), Version: c.Template.Version}
 	doc := user.doc
 	if c.Template.Path == "" {
 		doc.Cluster.Template = &holdfast.TemplateRef{Name: c.Template.Name, Version: cmp.Or(a.named, c.Template.Version)}
@@ -172,20 +174,20 @@ func (a *assessor) add(ctx context.Context, user templateUser) error {
 // forbidden reports whether a document, which comes to root, is one that its
 // repository may not define.
 func (a *assessor) forbidden(user templateUser, root *templates.Root) bool {
-	return root != nil && len(a.r.forbidden(user.cat.repo, &resolution{doc: user.doc, location: root.StateLocation})) > 0
+	return root != nil && len(a.r.forbidden(user.cat.Repo, user.doc, root.StateLocation)) > 0
 }
 
 // before renders a cluster as it is without the pull request; nil if it is at
 // fault or not there.
 func (a *assessor) before(ctx context.Context, user templateUser) (*templates.Root, holdfast.Faults, error) {
 	if user.cat != a.to {
-		return a.r.resolver.Resolve(ctx, user.cat.tree, user.doc)
+		return a.r.resolver.Resolve(ctx, user.cat.Tree, user.doc)
 	}
-	entries := a.from.names.get(user.doc.Cluster.Name)
+	entries := a.from.Named(user.doc.Cluster.Name)
 	if len(entries) != 1 {
 		return nil, nil, nil
 	}
-	return a.r.resolver.Resolve(ctx, a.from.tree, entries[0].doc)
+	return a.r.resolver.Resolve(ctx, a.from.Tree, entries[0].Doc)
 }
 
 // reach says how a cluster would come to what is proposed.
@@ -308,7 +310,7 @@ func (g *group) trial(name string) holdfast.PullRequestCluster {
 	m := g.members[name]
 	return holdfast.PullRequestCluster{
 		Name: name, SourceDigest: m.digest, Document: m.user.doc.Cluster, Trial: true,
-		Repo: m.user.cat.repo, Revision: m.user.revision,
+		Repo: m.user.cat.Repo, Revision: m.user.revision,
 	}
 }
 
@@ -362,7 +364,7 @@ func (r *Reconciler) triable(ctx context.Context, g *group, names []string) ([]s
 // fault until then.
 func (g *group) triable(name string, rec holdfast.ClusterRecord) bool {
 	m := g.members[name]
-	return m.coming || rec.Name == "" || rec.Ending != nil || rec.Owner == m.user.cat.repo && len(rec.Desired.Faults) == 0
+	return m.coming || rec.Name == "" || rec.Ending != nil || rec.Owner == m.user.cat.Repo && len(rec.Desired.Faults) == 0
 }
 
 // fillTrial gives a run the root module that a cluster would have with a pull
@@ -376,11 +378,11 @@ func (r *Reconciler) fillTrial(ctx context.Context, in decision.Input, want hold
 	if want.Repo == pr.Repo {
 		treeish = pr.Result // the same documents, and the tree that is surely there
 	}
-	cat, err := r.catalog(ctx, r.repos[want.Repo], treeish)
+	cat, err := r.catalogs.Read(ctx, want.Repo, treeish)
 	if err != nil {
 		return err
 	}
-	entries := cat.names.get(run.Cluster)
+	entries := cat.Named(run.Cluster)
 	if len(entries) != 1 || want.Document.Template == nil {
 		return fmt.Errorf("find cluster in %s at %s: %w", want.Repo, want.Revision, holdfast.ErrNotFound)
 	}
@@ -390,9 +392,9 @@ func (r *Reconciler) fillTrial(ctx context.Context, in decision.Input, want hold
 	}
 	name := want.Document.Template.Name
 	proposed := proposedTemplate{versions{r}, name, pr.Repo, tree, path.Clean(r.repos[pr.Repo].Templates[name])}
-	doc := entries[0].doc
+	doc := entries[0].Doc
 	doc.Cluster = want.Document
-	if err := r.fillRoot(ctx, r.resolver.Using(proposed), cat.tree, doc, run); err != nil {
+	if err := r.fillRoot(ctx, r.resolver.Using(proposed), cat.Tree, doc, run); err != nil {
 		return err
 	}
 	if !run.SourceDigest.Equal(want.SourceDigest) {
@@ -400,12 +402,12 @@ func (r *Reconciler) fillTrial(ctx context.Context, in decision.Input, want hold
 		r.assessed.take(pr.PullRequestRef)
 		return fmt.Errorf("plan what %s was assessed with: it is something else now: %w", pr.PullRequestRef, holdfast.ErrNotFound)
 	}
-	res := &resolution{doc: doc, location: run.StateLocation}
+	res := &catalog.Resolution{Doc: doc, Location: run.StateLocation}
 	shared, err := r.sharedState(ctx, cat, res, in.Cluster)
 	if err != nil {
 		return err
 	}
-	if faults := slices.Concat(r.forbidden(want.Repo, res), ownedElsewhere(want.Repo, in.Cluster, res), shared); len(faults) > 0 {
+	if faults := slices.Concat(r.forbidden(want.Repo, res.Doc, res.Location), ownedElsewhere(want.Repo, in.Cluster, res), shared); len(faults) > 0 {
 		return fmt.Errorf("resolve: %w", faults)
 	}
 	return r.fillFormerState(ctx, want.Repo, in, run)

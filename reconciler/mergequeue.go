@@ -73,11 +73,11 @@ func (r *Reconciler) judgeGroup(
 		}
 		members = append(members, m)
 	}
-	from, err := r.catalog(ctx, repo, string(head))
+	from, err := r.catalogs.Read(ctx, repo.Name, string(head))
 	if err != nil {
 		return holdfast.CommitStatus{}, err
 	}
-	to, err := r.catalog(ctx, repo, string(group.Commit), from.id)
+	to, err := r.catalogs.Read(ctx, repo.Name, string(group.Commit), from.ID)
 	if err != nil {
 		return holdfast.CommitStatus{}, err
 	}

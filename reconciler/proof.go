@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/templates/decode"
 )
 
 // rewritten reports whether the branch was forced to another history: where a
@@ -23,7 +22,7 @@ func (r *Reconciler) rewritten(ctx context.Context, repo Repository, former, hea
 func (r *Reconciler) removedBy(ctx context.Context, repo Repository, now branchHead, names []string) (int, error) {
 	n := 0
 	for _, name := range names {
-		if len(now.cat.names.get(name)) > 0 {
+		if len(now.cat.Named(name)) > 0 {
 			continue
 		}
 		if heirs, err := r.heirs(ctx, now.cat, name); err != nil {
@@ -49,33 +48,6 @@ func (r *Reconciler) removedBy(ctx context.Context, repo Repository, now branchH
 	return n, nil
 }
 
-// unproven is why a tree that does not define a cluster in a file, where it was,
-// does not prove that it was removed; empty if it does. Each document is looked at
-// apart: that others of the file are there says nothing of this one.
-func (c *catalog) unproven(name, file string) string {
-	if faults := c.faults(); len(faults) > 0 {
-		return "it may be in a file that cannot be read: " + faults[0].Error()
-	}
-	if file == "" {
-		return ""
-	}
-	_, err := c.tree.Hash(file)
-	switch {
-	case err != nil:
-		return ""
-	case c.files.get(file) == nil:
-		return file + " is still there, but no longer defines a cluster or is outside the configured paths"
-	}
-	data, err := c.tree.ReadFile(file)
-	if err != nil {
-		return err.Error()
-	}
-	if line := decode.Names(file, data)[name]; line > 0 {
-		return fmt.Sprintf("%s:%d has its name, in a document that is not a cluster", file, line)
-	}
-	return ""
-}
-
 // emptied says that a branch that defines nothing any more had several clusters;
 // empty if it was the last one that went.
 func (r *Reconciler) emptied(ctx context.Context, repo Repository) (string, error) {
@@ -98,10 +70,10 @@ func (r *Reconciler) emptied(ctx context.Context, repo Repository) (string, erro
 // was. A file that cannot be read, an emptied branch, a path that is not looked
 // at any more, or another history prove nothing.
 func (r *Reconciler) missing(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (string, error) {
-	if why := now.cat.unproven(rec.Name, rec.Desired.Document.Path); why != "" {
+	if why := now.cat.Unproven(rec.Name, rec.Desired.Document.Path); why != "" {
 		return why, nil
 	}
-	if now.cat.names.len() == 0 {
+	if now.cat.Len() == 0 {
 		emptied, err := r.emptied(ctx, repo)
 		if err != nil || emptied != "" {
 			return emptied, err

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
@@ -186,11 +188,11 @@ func (r *Reconciler) look(
 		return err
 	}
 	rec.Result = tree
-	from, err := r.catalog(ctx, repo, string(base))
+	from, err := r.catalogs.Read(ctx, repo.Name, string(base))
 	if err != nil {
 		return err
 	}
-	to, err := r.catalog(ctx, repo, tree, before.Result, from.id)
+	to, err := r.catalogs.Read(ctx, repo.Name, tree, before.Result, from.ID)
 	if err != nil {
 		return err
 	}
@@ -236,11 +238,11 @@ func (r *Reconciler) lookAtMerge(
 			return fmt.Errorf("look for the merge of %s: %w", rec.PullRequestRef, err)
 		}
 	}
-	from, err := r.catalog(ctx, repo, string(parents[0]))
+	from, err := r.catalogs.Read(ctx, repo.Name, string(parents[0]))
 	if err != nil {
 		return err
 	}
-	to, err := r.catalog(ctx, repo, string(rec.MergeCommit), before.Result, from.id)
+	to, err := r.catalogs.Read(ctx, repo.Name, string(rec.MergeCommit), before.Result, from.ID)
 	if err != nil {
 		return err
 	}
@@ -327,18 +329,18 @@ func (r *Reconciler) lastRefs(repo string) holdfast.Refs {
 
 // compare fills in the clusters that differ between two trees, and what is
 // wrong with the files that the pull request brings.
-func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfast.PullRequestRecord) error {
-	differ, err := r.differing(ctx, from, to)
+func (r *Reconciler) compare(ctx context.Context, from, to *catalog.Catalog, rec *holdfast.PullRequestRecord) error {
+	differ, err := r.catalogs.Diff(ctx, from, to)
 	if err != nil {
 		return err
 	}
-	for _, path := range differ.files {
-		if f := to.files.get(path); f != nil {
-			rec.Faults = append(rec.Faults, f.faults...)
+	for _, path := range differ.Files {
+		if f := to.File(path); f != nil {
+			rec.Faults = append(rec.Faults, f.Faults...)
 		}
 	}
-	for _, name := range differ.names {
-		res, err := r.resolve(ctx, to, name)
+	for _, name := range differ.Names {
+		res, err := r.catalogs.Resolve(ctx, to, name)
 		if err != nil {
 			return err
 		}
@@ -352,11 +354,11 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfa
 			if err != nil {
 				return err
 			}
-			if len(heirs) > 0 || known.Name != "" && known.Owner != to.repo {
+			if len(heirs) > 0 || known.Name != "" && known.Owner != to.Repo {
 				continue // it goes on under another name, or in another repository
 			}
-			c.Document = from.names.get(name)[0].doc.Cluster
-			why := to.unproven(name, c.Document.Path)
+			c.Document = from.Named(name)[0].Doc.Cluster
+			why := to.Unproven(name, c.Document.Path)
 			if why == "" {
 				if why, err = r.stateElsewhere(ctx, to, known); err != nil {
 					return err
@@ -374,10 +376,10 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfa
 			if err != nil {
 				return err
 			}
-			faults := slices.Concat(res.faults, ownedElsewhere(to.repo, known, res), others)
-			c.Document = res.doc.Cluster
+			faults := slices.Concat(res.Faults, ownedElsewhere(to.Repo, known, res), others)
+			c.Document = res.Doc.Cluster
 			if len(faults) == 0 {
-				c.SourceDigest = res.digest
+				c.SourceDigest = res.Digest
 			}
 			rec.Faults = append(rec.Faults, faults...)
 		}
@@ -394,13 +396,13 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog, rec *holdfa
 // comparePolicies adds what is wrong with documents that a pull request changes
 // without a change of what they come to, such as in what they depend on.
 func (r *Reconciler) comparePolicies(
-	ctx context.Context, to *catalog, differ difference, rec *holdfast.PullRequestRecord,
+	ctx context.Context, to *catalog.Catalog, differ catalog.Difference, rec *holdfast.PullRequestRecord,
 ) error {
-	for _, name := range differ.documents {
-		if len(to.names.get(name)) == 0 || slices.Contains(differ.names, name) {
+	for _, name := range differ.Documents {
+		if len(to.Named(name)) == 0 || slices.Contains(differ.Names, name) {
 			continue
 		}
-		res, err := r.resolve(ctx, to, name)
+		res, err := r.catalogs.Resolve(ctx, to, name)
 		if err != nil {
 			return err
 		}

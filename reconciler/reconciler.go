@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
@@ -138,7 +140,7 @@ type Reconciler struct {
 	opts       Options
 	repos      map[string]Repository
 	resolver   *templates.Resolver
-	catalogs   *catalogs
+	catalogs   *catalog.Reader
 	opened     *openVersions
 	outages    *outages
 	traces     *tracer
@@ -165,7 +167,7 @@ type Reconciler struct {
 	refs      map[string]holdfast.Refs   // of the last fetch, by repository
 	ready     map[string]bool            // repositories that were taken in once
 	doubtful  map[string]map[string]bool // by repository: clusters to look at again with each head
-	retagged  map[string]tagSet          // by repository: tags that have moved since it was looked at
+	retagged  map[string]catalog.TagSet  // by repository: tags that have moved since it was looked at
 	relook    map[string]bool            // repositories to look at again although their head has not moved
 	overtaken map[string]bool            // repositories of which another replica has taken in another head meanwhile
 }
@@ -198,7 +200,6 @@ func New(opts Options) (*Reconciler, error) {
 	r := &Reconciler{
 		opts:      withDefaults(opts),
 		repos:     make(map[string]Repository, len(opts.Repositories)),
-		catalogs:  newCatalogs(),
 		opened:    &openVersions{trees: make(map[openVersion]holdfast.Tree)},
 		outages:   newOutages(),
 		assessed:  newAssessments(),
@@ -213,11 +214,13 @@ func New(opts Options) (*Reconciler, error) {
 		refs:      make(map[string]holdfast.Refs),
 		ready:     make(map[string]bool),
 		doubtful:  make(map[string]map[string]bool),
-		retagged:  make(map[string]tagSet),
+		retagged:  make(map[string]catalog.TagSet),
 		relook:    make(map[string]bool),
 		overtaken: make(map[string]bool),
 	}
+	globs := make(map[string][]string, len(opts.Repositories))
 	for _, repo := range opts.Repositories {
+		globs[repo.Name] = repo.Clusters
 		if opts.Forges[repo.Name] == nil {
 			return nil, fmt.Errorf("reconciler: no forge for repository %q", repo.Name)
 		}
@@ -230,6 +233,7 @@ func New(opts Options) (*Reconciler, error) {
 		r.repos[repo.Name] = repo
 	}
 	r.resolver = templates.NewResolver(versions{r})
+	r.catalogs = catalog.NewReader(catalog.Options{Git: r.opts.Git, Resolver: r.resolver, Globs: globs, Check: r.forbidden})
 	dispatcher, err := dispatch.New(dispatch.Options{
 		Store: r.opts.Store, Locker: r.opts.Locker, Fleet: fleet{r}, TokenKey: r.opts.TokenKey,
 		Limits: dispatch.Limits{

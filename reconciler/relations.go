@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
@@ -143,20 +145,20 @@ func documentOf(rec holdfast.ClusterRecord) holdfast.Cluster {
 }
 
 // circular is the fault of a document that depends on itself by way of others.
-func (r *Reconciler) circular(ctx context.Context, cat *catalog, res *resolution) (holdfast.Faults, error) {
-	start := res.doc.Cluster
+func (r *Reconciler) circular(ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution) (holdfast.Faults, error) {
+	start := res.Doc.Cluster
 	path, err := r.circle(ctx, cat, start.Name, start.DependsOn, map[string]bool{})
 	if err != nil || path == nil {
 		return nil, err
 	}
-	return holdfast.Faults{res.doc.Fault(
+	return holdfast.Faults{res.Doc.Fault(
 		"it depends on itself: "+strings.Join(append([]string{start.Name}, path...), " → "),
 		"remove one of these from dependsOn", "spec", "dependsOn",
 	)}, nil
 }
 
 // circle returns the way from names back to start; nil if there is none.
-func (r *Reconciler) circle(ctx context.Context, cat *catalog, start string, names []string, seen map[string]bool) ([]string, error) {
+func (r *Reconciler) circle(ctx context.Context, cat *catalog.Catalog, start string, names []string, seen map[string]bool) ([]string, error) {
 	for _, name := range names {
 		if name == start {
 			return []string{name}, nil
@@ -182,12 +184,12 @@ func (r *Reconciler) circle(ctx context.Context, cat *catalog, start string, nam
 
 // dependsOn is what a cluster depends on: as this tree says, or else as another
 // repository does.
-func (r *Reconciler) dependsOn(ctx context.Context, cat *catalog, name string) ([]string, error) {
-	if entries := cat.names.get(name); len(entries) > 0 {
-		return entries[0].doc.Cluster.DependsOn, nil
+func (r *Reconciler) dependsOn(ctx context.Context, cat *catalog.Catalog, name string) ([]string, error) {
+	if entries := cat.Named(name); len(entries) > 0 {
+		return entries[0].Doc.Cluster.DependsOn, nil
 	}
 	rec, err := r.opts.Store.Cluster(ctx, name)
-	if errors.Is(err, holdfast.ErrNotFound) || err == nil && rec.Owner == cat.repo {
+	if errors.Is(err, holdfast.ErrNotFound) || err == nil && rec.Owner == cat.Repo {
 		return nil, nil // there is none, or this tree has it no more
 	} else if err != nil {
 		return nil, fmt.Errorf("read cluster %q: %w", name, err)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
@@ -54,28 +56,12 @@ func (r *Reconciler) inherited(ctx context.Context, rec holdfast.ClusterRecord) 
 	return applied, nil
 }
 
-// renamed returns the names, sorted, that a tree gives to a cluster which it does
-// not define any more.
-func (c *catalog) renamed(name string) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.renames == nil {
-		c.renames = make(map[string][]string)
-		for _, to := range slices.Sorted(maps.Keys(c.renaming)) {
-			if from := c.names.get(to)[0].doc.Cluster.RenamedFrom; len(c.names.get(from)) == 0 {
-				c.renames[from] = append(c.renames[from], to)
-			}
-		}
-	}
-	return c.renames[name]
-}
-
 // heirs are the names under which a tree says that a cluster goes on, without
 // those that have taken over from an earlier one of that name: renamedFrom may
 // stay in a document for ever.
-func (r *Reconciler) heirs(ctx context.Context, cat *catalog, name string) ([]string, error) {
+func (r *Reconciler) heirs(ctx context.Context, cat *catalog.Catalog, name string) ([]string, error) {
 	var out []string
-	for _, to := range cat.renamed(name) {
+	for _, to := range cat.Renamed(name) {
 		rec, err := r.opts.Store.Cluster(ctx, to)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return nil, fmt.Errorf("read cluster %q: %w", to, err)
@@ -94,17 +80,17 @@ func tookOver(rec holdfast.ClusterRecord, name string) bool {
 
 // notRenamed is the fault of a document whose former name is still defined, goes
 // to another one as well, or cannot go to this one, which is a cluster already.
-func (r *Reconciler) notRenamed(ctx context.Context, cat *catalog, res *resolution, rec holdfast.ClusterRecord) (holdfast.Faults, error) {
-	c := res.doc.Cluster
+func (r *Reconciler) notRenamed(ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution, rec holdfast.ClusterRecord) (holdfast.Faults, error) {
+	c := res.Doc.Cluster
 	if c.RenamedFrom == "" || tookOver(rec, c.RenamedFrom) {
 		return nil, nil
 	}
 	fault := func(hint, message string, args ...any) holdfast.Faults {
 		message = fmt.Sprintf("renamedFrom is %q, ", c.RenamedFrom) + fmt.Sprintf(message, args...)
-		return holdfast.Faults{res.doc.Fault(message, hint, "metadata", "renamedFrom")}
+		return holdfast.Faults{res.Doc.Fault(message, hint, "metadata", "renamedFrom")}
 	}
-	if still := cat.names.get(c.RenamedFrom); len(still) > 0 {
-		at := still[0].doc.Fault("", "", "metadata", "name")
+	if still := cat.Named(c.RenamedFrom); len(still) > 0 {
+		at := still[0].Doc.Fault("", "", "metadata", "name")
 		return fault("remove the one, or renamedFrom from the other", "which is still defined at %s", at.Position()), nil
 	}
 	heirs, err := r.heirs(ctx, cat, c.RenamedFrom)
@@ -119,16 +105,16 @@ func (r *Reconciler) notRenamed(ctx context.Context, cat *catalog, res *resoluti
 		return nil, fmt.Errorf("read cluster %q: %w", c.RenamedFrom, err)
 	}
 	if foreign.Name == "" {
-		first, err := r.firstNameOf(ctx, cat.repo, c.RenamedFrom)
+		first, err := r.firstNameOf(ctx, cat.Repo, c.RenamedFrom)
 		if err != nil || first == "" {
 			return nil, err
 		}
 		return fault(fmt.Sprintf("say renamedFrom: %s, which is what it is called on record", first), "which has not taken over from %q", first), nil
 	}
-	if foreign.Applied.Run != "" && foreign.Owner != cat.repo {
+	if foreign.Applied.Run != "" && foreign.Owner != cat.Repo {
 		return fault("transfer it under its old name first, then rename it", "which belongs to repository %q", foreign.Owner), nil
 	}
-	old, err := r.former(ctx, cat.repo, holdfast.ClusterRecord{}, c)
+	old, err := r.former(ctx, cat.Repo, holdfast.ClusterRecord{}, c)
 	if err != nil || old.Name == "" || rec.Name == "" {
 		return nil, err // there is nothing to take over, or nothing that it would meet
 	}
@@ -166,7 +152,7 @@ func (r *Reconciler) firstNameOf(ctx context.Context, repo, name string) (string
 
 // waitsForHeir is why a cluster that has a new name is not gone: that has not
 // taken over yet. Empty if it has none.
-func (r *Reconciler) waitsForHeir(ctx context.Context, cat *catalog, rec holdfast.ClusterRecord) (string, error) {
+func (r *Reconciler) waitsForHeir(ctx context.Context, cat *catalog.Catalog, rec holdfast.ClusterRecord) (string, error) {
 	heirs, err := r.heirs(ctx, cat, rec.Name)
 	if err != nil {
 		return "", err
@@ -404,11 +390,11 @@ func (r *Reconciler) transferable(ctx context.Context, rec holdfast.ClusterRecor
 	if err != nil {
 		return fmt.Errorf("read source %q: %w", to.Name, err)
 	}
-	cat, err := r.catalog(ctx, to, string(source.Head))
+	cat, err := r.catalogs.Read(ctx, to.Name, string(source.Head))
 	if err != nil {
 		return err
 	}
-	if len(cat.names.get(rec.Name)) != 1 {
+	if len(cat.Named(rec.Name)) != 1 {
 		return fmt.Errorf("%q does not define cluster %q on %s yet, merge its document there first: %w",
 			to.Name, rec.Name, to.Branch, holdfast.ErrConflict)
 	}

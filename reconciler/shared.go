@@ -5,24 +5,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+
 	"github.com/holdfast-dev/holdfast"
 )
-
-// withState returns the clusters of a tree that have a state location, sorted.
-// What cannot be resolved has none.
-func (r *Reconciler) withState(ctx context.Context, cat *catalog, location string) []entry {
-	for _, name := range cat.unresolved() {
-		_, _ = r.resolve(ctx, cat, name) // its own trouble is told where it is looked at
-	}
-	var out []entry
-	for _, name := range cat.index.at(location) {
-		res, err := r.resolve(ctx, cat, name)
-		if err == nil && res != nil && res.location == location {
-			out = append(out, cat.names.get(name)[0])
-		}
-	}
-	return out
-}
 
 // tenants returns the clusters that are applied, wholly or half, with a state
 // that is not in our own backend, in whichever repository they are.
@@ -54,33 +40,33 @@ func (r *Reconciler) tenants(ctx context.Context, location string) ([]holdfast.C
 // after a copy of its document: each would destroy what is the other's. One that
 // was applied with this state has it; the newcomer is wrong.
 func (r *Reconciler) sharedState(
-	ctx context.Context, cat *catalog, res *resolution, rec holdfast.ClusterRecord,
+	ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution, rec holdfast.ClusterRecord,
 ) (holdfast.Faults, error) {
-	if res.location == "" || holdfast.OwnState(res.location) { // those are told apart by their names
+	if res.Location == "" || holdfast.OwnState(res.Location) { // those are told apart by their names
 		return nil, nil
 	}
-	if rec.Applied.Run != "" && r.appliedAt(ctx, rec) == res.location {
+	if rec.Applied.Run != "" && r.appliedAt(ctx, rec) == res.Location {
 		return nil, nil
 	}
-	c := res.doc.Cluster
+	c := res.Doc.Cluster
 	var others []string
-	for _, e := range r.withState(ctx, cat, res.location) {
-		if other := e.doc.Cluster; other.Name != c.Name {
+	for _, e := range r.catalogs.WithState(ctx, cat, res.Location) {
+		if other := e.Doc.Cluster; other.Name != c.Name {
 			others = append(others, fmt.Sprintf("%q (%s:%d)", other.Name, other.Path, other.Line))
 		}
 	}
 	hint := "each cluster needs a state of its own: change spec.state, or the backend in its module"
-	tenants, err := r.tenants(ctx, res.location)
+	tenants, err := r.tenants(ctx, res.Location)
 	if err != nil {
 		return nil, err
 	}
 	for _, other := range tenants {
-		inTree := other.Owner == cat.repo && len(cat.names.get(other.Name)) > 0
+		inTree := other.Owner == cat.Repo && len(cat.Named(other.Name)) > 0
 		if other.Name == c.Name || other.Name == c.RenamedFrom || inTree {
 			continue
 		}
 		others = append(others, fmt.Sprintf("%q (of %s)", other.Name, other.Owner))
-		if other.Owner == cat.repo {
+		if other.Owner == cat.Repo {
 			hint = fmt.Sprintf("if it is that cluster under a new name, say metadata.renamedFrom: %s; else change spec.state", other.Name)
 		}
 	}
@@ -89,14 +75,14 @@ func (r *Reconciler) sharedState(
 	}
 	return holdfast.Faults{{
 		File: c.Path, Line: c.Line, Cluster: c.Name,
-		Message: fmt.Sprintf("its state, %s, is also that of %s", res.location, strings.Join(others, ", ")),
+		Message: fmt.Sprintf("its state, %s, is also that of %s", res.Location, strings.Join(others, ", ")),
 		Hint:    hint,
 	}}, nil
 }
 
 // stateElsewhere is why a cluster that is gone must not be destroyed: its state
 // is another one's too, and so is all that is in it. Empty if it is not.
-func (r *Reconciler) stateElsewhere(ctx context.Context, cat *catalog, rec holdfast.ClusterRecord) (string, error) {
+func (r *Reconciler) stateElsewhere(ctx context.Context, cat *catalog.Catalog, rec holdfast.ClusterRecord) (string, error) {
 	if rec.Name == "" {
 		return "", nil
 	}
@@ -110,8 +96,8 @@ func (r *Reconciler) stateElsewhere(ctx context.Context, cat *catalog, rec holdf
 		return "", nil
 	}
 	const why = "its state, %s, is also that of %q"
-	for _, e := range r.withState(ctx, cat, location) {
-		if c := e.doc.Cluster; c.Name != rec.Name && c.RenamedFrom != rec.Name {
+	for _, e := range r.catalogs.WithState(ctx, cat, location) {
+		if c := e.Doc.Cluster; c.Name != rec.Name && c.RenamedFrom != rec.Name {
 			return fmt.Sprintf(why, location, c.Name), nil
 		}
 	}

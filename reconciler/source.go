@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+
 	"github.com/holdfast-dev/holdfast"
 )
 
@@ -120,9 +122,9 @@ func (r *Reconciler) tracked(ctx context.Context, repo Repository) (holdfast.Sou
 // said to what the present one does, and returns the clusters to decide about,
 // and of which of them there is news.
 func (r *Reconciler) takeInHead(
-	ctx context.Context, repo Repository, former, head holdfast.Revision, retagged tagSet, all bool,
+	ctx context.Context, repo Repository, former, head holdfast.Revision, retagged catalog.TagSet, all bool,
 ) (map[string]bool, error) {
-	cat, err := r.catalog(ctx, repo, string(head), string(former))
+	cat, err := r.catalogs.Read(ctx, repo.Name, string(head), string(former))
 	if err != nil {
 		return nil, err
 	}
@@ -158,15 +160,15 @@ func (r *Reconciler) saw(repo string, refs holdfast.Refs) {
 	r.refs[repo] = refs
 	r.mu.Unlock()
 	back := r.outages.end(repo)
-	if moved := movedTags(former, refs); len(r.repos[repo].Templates) > 0 && (back || seen && len(moved) > 0) {
+	if moved := catalog.MovedTags(former, refs); len(r.repos[repo].Templates) > 0 && (back || seen && len(moved) > 0) {
 		r.tagsMoved(moved)
 	}
 }
 
 // tagsMoved has every cluster that names a template's version which one of the
 // tags may release looked at again: it may be there now, or be another one.
-func (r *Reconciler) tagsMoved(tags tagSet) {
-	r.catalogs.forgetVersions(tags)
+func (r *Reconciler) tagsMoved(tags catalog.TagSet) {
+	r.catalogs.ForgetVersions(tags)
 	for name := range r.repos {
 		r.setRetagged(name, tags)
 		r.sources.Add(sourceKey{repo: name})

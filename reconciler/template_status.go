@@ -9,6 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+
+	"github.com/holdfast-dev/holdfast/reconciler/parallel"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/semver"
@@ -60,7 +64,7 @@ type templateLister struct {
 	known    *releases
 	whole    bool
 	users    map[string][]holdfast.TemplateUse // by template
-	catalogs map[string]*catalog               // by repository
+	catalogs map[string]*catalog.Catalog       // by repository
 	upgrades map[string]upgradeOf              // by repository and cluster
 	unread   []string                          // repositories that cannot be read now
 }
@@ -87,7 +91,7 @@ func (o upgradeOf) note(u holdfast.Upgrade, to string) upgradeOf {
 // find collects who uses the templates with some names.
 func (l *templateLister) find(ctx context.Context, names []string) error {
 	l.users, l.upgrades = make(map[string][]holdfast.TemplateUse), make(map[string]upgradeOf)
-	l.catalogs = make(map[string]*catalog)
+	l.catalogs = make(map[string]*catalog.Catalog)
 	for _, repo := range l.r.opts.Repositories {
 		cat, _, err := l.r.trackedCatalog(ctx, l.r.repos[repo.Name])
 		if ctx.Err() != nil {
@@ -105,7 +109,7 @@ func (l *templateLister) find(ctx context.Context, names []string) error {
 		for _, u := range upgrades {
 			for _, c := range u.Clusters {
 				key := repo.Name + " " + c.Name
-				if live(u) && cat != nil && !cat.before(c) { // merged, and nobody has looked at it since
+				if live(u) && cat != nil && !namesOlder(cat, c) { // merged, and nobody has looked at it since
 					continue
 				}
 				l.upgrades[key] = l.upgrades[key].note(u, c.To)
@@ -119,22 +123,22 @@ func (l *templateLister) find(ctx context.Context, names []string) error {
 	return nil
 }
 
-// before reports whether a cluster's document names an older version than an
+// namesOlder reports whether a cluster's document names an older version than an
 // upgrade moves it to.
-func (c *catalog) before(to holdfast.UpgradeCluster) bool {
-	return slices.ContainsFunc(c.names.get(to.Name), func(e entry) bool {
-		ref := e.doc.Cluster.Template
+func namesOlder(c *catalog.Catalog, to holdfast.UpgradeCluster) bool {
+	return slices.ContainsFunc(c.Named(to.Name), func(e catalog.Entry) bool {
+		ref := e.Doc.Cluster.Template
 		return ref != nil && semver.Newer(to.To, ref.Version)
 	})
 }
 
-func (l *templateLister) usersIn(cat *catalog, repo Repository, names []string) {
+func (l *templateLister) usersIn(cat *catalog.Catalog, repo Repository, names []string) {
 	dirs := make(map[string]string, len(repo.Templates))
 	for name, dir := range repo.Templates {
 		dirs[path.Clean(dir)] = name
 	}
-	for cluster, entries := range cat.names.all() {
-		doc := entries[0].doc.Cluster
+	for cluster, entries := range cat.All() {
+		doc := entries[0].Doc.Cluster
 		ref := doc.Template
 		if ref == nil {
 			continue
@@ -211,7 +215,7 @@ func countBehind(current string, versions []string) int {
 // troubles fills in why clusters are not upgraded as their documents would have
 // it.
 func (l *templateLister) troubles(ctx context.Context, users []holdfast.TemplateUse) error {
-	return sideBySide(ctx, len(users), func(i int) error {
+	return parallel.Each(ctx, len(users), func(i int) error {
 		u := &users[i]
 		of := l.upgrades[u.Owner+" "+u.Cluster]
 		switch {
@@ -233,16 +237,16 @@ func (l *templateLister) troubles(ctx context.Context, users []holdfast.Template
 
 // wouldRefuse returns what a newer version of its template would find wrong in a
 // cluster's document.
-func (r *Reconciler) wouldRefuse(ctx context.Context, cat *catalog, name, to string) (holdfast.Faults, error) {
-	doc, ok := cat.upgradable(name)
+func (r *Reconciler) wouldRefuse(ctx context.Context, cat *catalog.Catalog, name, to string) (holdfast.Faults, error) {
+	doc, ok := upgradable(cat, name)
 	if !ok {
 		return nil, nil
 	}
-	file := cat.names.get(name)[0].file
-	if faults, ok := r.upgrader.checks.of(cat.repo)[upgradeCheck{file.id, file.path, name, to}]; ok && file.id != "" {
+	file := cat.Named(name)[0].File
+	if faults, ok := r.upgrader.checks.of(cat.Repo)[upgradeCheck{file.ID, file.Path, name, to}]; ok && file.ID != "" {
 		return faults, nil
 	}
-	_, faults, err := r.resolver.Resolve(ctx, cat.tree, doc.WrittenVersion(to))
+	_, faults, err := r.resolver.Resolve(ctx, cat.Tree, doc.WrittenVersion(to))
 	return faults, err
 }
 
@@ -310,7 +314,7 @@ func (l *templateLister) prepared(ctx context.Context, repo Repository, status *
 	if err != nil || cat == nil {
 		return err
 	}
-	t, faults, err := l.r.resolver.Load(cat.tree, status.Dir)
+	t, faults, err := l.r.resolver.Load(cat.Tree, status.Dir)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+
 	"github.com/holdfast-dev/holdfast"
 )
 
@@ -130,7 +132,7 @@ func (r *Reconciler) upgrade(ctx context.Context, repo Repository, asked bool) e
 		return err
 	}
 	cat, head, err := r.trackedCatalog(ctx, repo)
-	if err != nil || cat == nil || cat.upgrading.len() == 0 && len(records) == 0 {
+	if err != nil || cat == nil || !cat.AnyUpgrading() && len(records) == 0 {
 		return err
 	}
 	unseen, err := r.unseenMerges(ctx, repo, head, records)
@@ -164,7 +166,7 @@ func (r *Reconciler) upgrade(ctx context.Context, repo Repository, asked bool) e
 
 // trackedCatalog returns what the tracked branch says, and its head; nil if there
 // is no such branch.
-func (r *Reconciler) trackedCatalog(ctx context.Context, repo Repository) (*catalog, holdfast.Revision, error) {
+func (r *Reconciler) trackedCatalog(ctx context.Context, repo Repository) (*catalog.Catalog, holdfast.Revision, error) {
 	refs, err := versions{r}.refs(ctx, repo.Name)
 	if err != nil {
 		return nil, "", err
@@ -173,7 +175,7 @@ func (r *Reconciler) trackedCatalog(ctx context.Context, repo Repository) (*cata
 	if head == "" {
 		return nil, "", nil
 	}
-	cat, err := r.catalog(ctx, repo, string(head))
+	cat, err := r.catalogs.Read(ctx, repo.Name, string(head))
 	return cat, head, err
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/semver"
@@ -107,19 +109,19 @@ func (a *upgradeAsk) ask(ctx context.Context) ([]holdfast.Upgrade, error) {
 }
 
 // choose returns the clusters that are selected and can be upgraded.
-func (a *upgradeAsk) choose(ctx context.Context, cat *catalog) ([]upgradeCandidate, error) {
+func (a *upgradeAsk) choose(ctx context.Context, cat *catalog.Catalog) ([]upgradeCandidate, error) {
 	var out []upgradeCandidate
 	for name := range a.names(cat) {
-		entries := cat.names.get(name)
+		entries := cat.Named(name)
 		if len(entries) == 0 {
 			continue
 		}
 		delete(a.missing, name)
-		cluster := entries[0].doc.Cluster
+		cluster := entries[0].Doc.Cluster
 		if !a.selected(cluster) {
 			continue
 		}
-		doc, ok := cat.upgradable(name)
+		doc, ok := upgradable(cat, name)
 		if !ok {
 			if len(a.req.Clusters) > 0 {
 				a.why = append(a.why, name+" is at fault, or not made from a version of a template")
@@ -146,13 +148,13 @@ func (a *upgradeAsk) choose(ctx context.Context, cat *catalog) ([]upgradeCandida
 }
 
 // names are those to look at: of a few that are named, not the whole fleet.
-func (a *upgradeAsk) names(cat *catalog) map[string]bool {
+func (a *upgradeAsk) names(cat *catalog.Catalog) map[string]bool {
 	names := make(map[string]bool)
 	for _, name := range a.req.Clusters {
 		names[name] = true
 	}
 	if len(a.req.Clusters) == 0 {
-		for name := range cat.names.all() {
+		for name := range cat.All() {
 			names[name] = true
 		}
 	}
@@ -211,7 +213,7 @@ func (a *upgradeAsk) version(ctx context.Context, doc document.Document) (string
 // intend records what is asked for, unless it is proposed already, and returns
 // the keys of the records in which it is. What is recorded is proposed, by this
 // replica or by the one that comes after a crash.
-func (a *upgradeAsk) intend(ctx context.Context, cat *catalog, chosen []upgradeCandidate) (map[string]bool, error) {
+func (a *upgradeAsk) intend(ctx context.Context, cat *catalog.Catalog, chosen []upgradeCandidate) (map[string]bool, error) {
 	unlock := a.r.upgrader.one.lock(holdfast.Request{Cluster: a.repo.Name})
 	defer unlock()
 	records, err := a.r.followUpgrades(ctx, a.repo.Name)
@@ -247,14 +249,14 @@ func (a *upgradeAsk) intend(ctx context.Context, cat *catalog, chosen []upgradeC
 // that somebody looks, and adds the keys of the records in which they will be: the
 // pull request that they are in moves on, and they get no other one.
 func (a *upgradeAsk) byThemselves(
-	cat *catalog, records map[string]holdfast.Upgrade, chosen []upgradeCandidate, keys map[string]bool,
+	cat *catalog.Catalog, records map[string]holdfast.Upgrade, chosen []upgradeCandidate, keys map[string]bool,
 ) []upgradeCandidate {
 	if a.req.To != "" {
 		return chosen
 	}
 	var own []upgradeCandidate
 	for _, c := range chosen {
-		doc, _ := cat.upgradable(c.Name)
+		doc, _ := upgradable(cat, c.Name)
 		asked := slices.ContainsFunc(slices.Collect(maps.Values(records)), func(rec holdfast.Upgrade) bool {
 			return rec.By != "" && rec.State == holdfast.UpgradeOpen && slices.ContainsFunc(rec.Clusters, func(in holdfast.UpgradeCluster) bool { return in.Name == c.Name })
 		})

@@ -11,6 +11,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+
+	"github.com/holdfast-dev/holdfast/reconciler/parallel"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report"
 	"github.com/holdfast-dev/holdfast/templates"
@@ -231,7 +235,7 @@ func (c *upgradeChecks) keep(repo string, checks map[upgradeCheck]holdfast.Fault
 // candidates returns the clusters of a tree that there is a newer version for:
 // those whose documents allow it, and those that somebody has asked for, which
 // are of their records alone.
-func (r *Reconciler) candidates(ctx context.Context, cat *catalog, known *releases, records []holdfast.Upgrade) ([]upgradeCandidate, error) {
+func (r *Reconciler) candidates(ctx context.Context, cat *catalog.Catalog, known *releases, records []holdfast.Upgrade) ([]upgradeCandidate, error) {
 	var out []upgradeCandidate
 	asked := make(map[string]bool)
 	for _, rec := range records {
@@ -239,15 +243,15 @@ func (r *Reconciler) candidates(ctx context.Context, cat *catalog, known *releas
 			continue
 		}
 		for _, c := range rec.Clusters {
-			doc, ok := cat.upgradable(c.Name)
+			doc, ok := upgradable(cat, c.Name)
 			if ref := doc.Cluster.Template; ok && ref.Name == rec.Template && semver.Newer(c.To, ref.Version) {
 				out = append(out, candidateOf(doc, c.To, rec.By))
 				asked[c.Name] = true
 			}
 		}
 	}
-	for name := range cat.upgrading.all() {
-		doc, ok := cat.upgradable(name)
+	for name := range cat.Upgrading() {
+		doc, ok := upgradable(cat, name)
 		if !ok || asked[name] {
 			continue
 		}
@@ -275,39 +279,39 @@ func candidateOf(doc document.Document, to, by string) upgradeCandidate {
 
 // upgradable returns the document of a cluster that names a version of a template
 // and is not at fault by itself.
-func (c *catalog) upgradable(name string) (document.Document, bool) {
-	entries := c.names.get(name)
-	if len(entries) != 1 || len(entries[0].file.faultsOf(name)) > 0 {
+func upgradable(c *catalog.Catalog, name string) (document.Document, bool) {
+	entries := c.Named(name)
+	if len(entries) != 1 || len(entries[0].File.FaultsOf(name)) > 0 {
 		return document.Document{}, false
 	}
-	ref := entries[0].doc.Cluster.Template
-	return entries[0].doc, ref != nil && ref.Name != "" && ref.Version != ""
+	ref := entries[0].Doc.Cluster.Template
+	return entries[0].Doc, ref != nil && ref.Name != "" && ref.Version != ""
 }
 
 // unclear reports whether a tree does not tell what some of an upgrade's clusters
 // are: their files have faults, or they are claimed twice. That is mended, and
 // nobody wants another pull request then.
-func (c *catalog) unclear(rec holdfast.Upgrade) bool {
+func unclear(c *catalog.Catalog, rec holdfast.Upgrade) bool {
 	return slices.ContainsFunc(rec.Clusters, func(cluster holdfast.UpgradeCluster) bool {
-		return c.spoiled[cluster.Path] || len(c.names.get(cluster.Name)) > 1
+		return c.Spoiled(cluster.Path) || len(c.Named(cluster.Name)) > 1
 	})
 }
 
 // check fills in which candidates the newer version would refuse. What was found
 // out of the same document before is not asked again.
-func (r *Reconciler) check(ctx context.Context, cat *catalog, candidates []upgradeCandidate) error {
-	former := r.upgrader.checks.of(cat.repo)
+func (r *Reconciler) check(ctx context.Context, cat *catalog.Catalog, candidates []upgradeCandidate) error {
+	former := r.upgrader.checks.of(cat.Repo)
 	checks := make([]upgradeCheck, len(candidates))
-	err := sideBySide(ctx, len(candidates), func(i int) error {
+	err := parallel.Each(ctx, len(candidates), func(i int) error {
 		c := &candidates[i]
-		e := cat.names.get(c.Name)[0]
-		checks[i] = upgradeCheck{e.file.id, e.file.path, c.Name, c.To}
-		if faults, ok := former[checks[i]]; ok && e.file.id != "" {
+		e := cat.Named(c.Name)[0]
+		checks[i] = upgradeCheck{e.File.ID, e.File.Path, c.Name, c.To}
+		if faults, ok := former[checks[i]]; ok && e.File.ID != "" {
 			c.faults = faults
 			return nil
 		}
 		var err error
-		_, c.faults, err = r.resolver.Resolve(ctx, cat.tree, e.doc.WrittenVersion(c.To))
+		_, c.faults, err = r.resolver.Resolve(ctx, cat.Tree, e.Doc.WrittenVersion(c.To))
 		return err
 	})
 	if err != nil {
@@ -317,22 +321,22 @@ func (r *Reconciler) check(ctx context.Context, cat *catalog, candidates []upgra
 	for i, c := range candidates {
 		kept[checks[i]] = c.faults
 	}
-	r.upgrader.checks.keep(cat.repo, kept)
+	r.upgrader.checks.keep(cat.Repo, kept)
 	return nil
 }
 
-// edits returns the new contents of the files that an upgrade edits. Clusters
+// editsFor returns the new contents of the files that an upgrade edits. Clusters
 // whose documents cannot be edited move to those that are left out.
-func (c *catalog) edits(w *wantedUpgrade) (map[string][]byte, error) {
+func editsFor(c *catalog.Catalog, w *wantedUpgrade) (map[string][]byte, error) {
 	byFile := make(map[string][]document.VersionEdit)
 	for _, cluster := range w.clusters {
-		doc, _ := c.upgradable(cluster.Name)
+		doc, _ := upgradable(c, cluster.Name)
 		byFile[cluster.Path] = append(byFile[cluster.Path], document.VersionEdit{Document: doc, Version: cluster.To})
 	}
 	files := make(map[string][]byte, len(byFile))
 	refused := make(map[string]holdfast.Faults)
 	for _, name := range slices.Sorted(maps.Keys(byFile)) {
-		data, err := c.tree.ReadFile(name)
+		data, err := c.Tree.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
@@ -363,11 +367,11 @@ func (c *catalog) edits(w *wantedUpgrade) (map[string][]byte, error) {
 
 // madeFrom is of all that a pull request is made from: where it is the same, so is
 // what it says, as far as tags are where they were.
-func (c *catalog) madeFrom(w *wantedUpgrade) holdfast.Digest {
+func madeFrom(c *catalog.Catalog, w *wantedUpgrade) holdfast.Digest {
 	d := holdfast.NewDigester("upgrade")
 	d.Add(w.key, w.group, w.by, strings.Join(w.held, "\n"))
 	for _, cluster := range w.clusters {
-		d.Add(cluster.Name, cluster.Path, cluster.From, cluster.To, c.names.get(cluster.Name)[0].file.id)
+		d.Add(cluster.Name, cluster.Path, cluster.From, cluster.To, c.Named(cluster.Name)[0].File.ID)
 	}
 	for _, l := range w.left {
 		d.Add("left", l.Name, l.To, l.Faults.Error())

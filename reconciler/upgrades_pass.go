@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report"
 )
@@ -17,7 +19,7 @@ import (
 type upgradePass struct {
 	r     *Reconciler
 	repo  Repository
-	cat   *catalog
+	cat   *catalog.Catalog
 	head  holdfast.Revision
 	known *releases
 	asked bool
@@ -30,14 +32,14 @@ func (p *upgradePass) bring(ctx context.Context, rec holdfast.Upgrade, wanted *w
 	if wanted != nil {
 		// To edit thousands of files again only to find that nothing has changed
 		// would take longer than all the rest.
-		from = p.cat.madeFrom(wanted)
+		from = madeFrom(p.cat, wanted)
 		if rec.State == holdfast.UpgradeOpen && p.r.upgrader.isSettled(rec, from) {
 			if done, err := p.asProposed(ctx, rec, rec.Digest); err != nil || done {
 				return err
 			}
 		}
 		var err error
-		if files, err = p.cat.edits(wanted); err != nil {
+		if files, err = editsFor(p.cat, wanted); err != nil {
 			return err
 		}
 	}
@@ -45,7 +47,7 @@ func (p *upgradePass) bring(ctx context.Context, rec holdfast.Upgrade, wanted *w
 	case upgradePropose:
 		return p.propose(ctx, rec, wanted, files, from)
 	case upgradeWithdraw:
-		if p.cat.unclear(rec) {
+		if unclear(p.cat, rec) {
 			return nil
 		}
 		return p.withdraw(ctx, rec, wanted)
@@ -173,7 +175,7 @@ func (p *upgradePass) sameFiles(ctx context.Context, rec holdfast.Upgrade, files
 	}
 	for path := range files {
 		then, errThen := base.Hash(path)
-		now, errNow := p.cat.tree.Hash(path)
+		now, errNow := p.cat.Tree.Hash(path)
 		if errThen != nil || errNow != nil || then != now {
 			return false
 		}
@@ -327,12 +329,12 @@ func (p *upgradePass) present(ctx context.Context, forge Forge, rec holdfast.Upg
 }
 
 // withdrawal says why nothing is left to propose.
-func withdrawal(cat *catalog, rec holdfast.Upgrade, w *wantedUpgrade) string {
+func withdrawal(cat *catalog.Catalog, rec holdfast.Upgrade, w *wantedUpgrade) string {
 	if w != nil && len(w.left) > 0 {
 		return report.UpgradeWithdrawn(w.left, "")
 	}
 	for _, c := range rec.Clusters {
-		if doc, ok := cat.upgradable(c.Name); ok && doc.Cluster.Template.Name == rec.Template && doc.Cluster.Template.Version == c.From {
+		if doc, ok := upgradable(cat, c.Name); ok && doc.Cluster.Template.Name == rec.Template && doc.Cluster.Template.Version == c.From {
 			return report.UpgradeWithdrawn(nil, c.To)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
 )
@@ -200,48 +202,20 @@ func (o *openVersions) tree(of openVersion, open func() (holdfast.Tree, error)) 
 	return tree, nil
 }
 
-// tagSet are names of tags.
-type tagSet map[string]bool
-
-// movedTags are the tags that are not the same in both.
-func movedTags(a, b holdfast.Refs) tagSet {
-	moved := make(tagSet)
-	differ := func(from, to holdfast.Refs) {
-		for ref, rev := range from {
-			if tag, ok := strings.CutPrefix(ref, "refs/tags/"); ok && to[ref] != rev {
-				moved[tag] = true
-			}
-		}
-	}
-	differ(a, b)
-	differ(b, a)
-	return moved
-}
-
-// release reports whether documents name a version of a template that one of the
-// tags may release.
-func (t tagSet) release(entries []entry) bool {
-	return slices.ContainsFunc(entries, func(e entry) bool {
-		ref := e.doc.Cluster.Template
-		return ref != nil && ref.Version != "" &&
-			slices.ContainsFunc(templates.TagsFor(ref.Name, ref.Version), func(tag string) bool { return t[tag] })
-	})
-}
-
 // setRetagged notes that a repository is to be looked at again for tags that have
 // moved.
-func (r *Reconciler) setRetagged(repo string, tags tagSet) {
+func (r *Reconciler) setRetagged(repo string, tags catalog.TagSet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.retagged[repo] == nil {
-		r.retagged[repo] = make(tagSet)
+		r.retagged[repo] = make(catalog.TagSet)
 	}
 	maps.Copy(r.retagged[repo], tags)
 }
 
 // takeRetagged returns the tags that a repository is to be looked at again for,
 // and forgets them; nil if there are none.
-func (r *Reconciler) takeRetagged(repo string) tagSet {
+func (r *Reconciler) takeRetagged(repo string) catalog.TagSet {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	tags := r.retagged[repo]

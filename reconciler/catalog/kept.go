@@ -1,7 +1,6 @@
-package reconciler
+package catalog
 
 import (
-	"context"
 	"slices"
 	"sync"
 )
@@ -9,7 +8,7 @@ import (
 // catalogs keeps the catalogs that were made last, a few for each repository.
 type catalogs struct {
 	mu    sync.Mutex
-	last  map[string][]*catalog // newest first
+	last  map[string][]*Catalog // newest first
 	index map[string]*catalogIndex
 }
 
@@ -18,7 +17,7 @@ type catalogs struct {
 const catalogsKept = 16
 
 func newCatalogs() *catalogs {
-	return &catalogs{last: make(map[string][]*catalog), index: make(map[string]*catalogIndex)}
+	return &catalogs{last: make(map[string][]*Catalog), index: make(map[string]*catalogIndex)}
 }
 
 func (c *catalogs) indexOf(repo string) *catalogIndex {
@@ -31,11 +30,11 @@ func (c *catalogs) indexOf(repo string) *catalogIndex {
 }
 
 // find returns the catalog of a tree; nil if it is not kept.
-func (c *catalogs) find(repo, id string) *catalog {
+func (c *catalogs) find(repo, id string) *Catalog {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, cat := range c.last[repo] {
-		if cat.id == id {
+		if cat.ID == id {
 			c.last[repo] = slices.Insert(slices.Delete(c.last[repo], i, i+1), 0, cat)
 			return cat
 		}
@@ -44,7 +43,7 @@ func (c *catalogs) find(repo, id string) *catalog {
 }
 
 // newest returns the catalog that was used last; nil if none is kept.
-func (c *catalogs) newest(repo string) *catalog {
+func (c *catalogs) newest(repo string) *Catalog {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if kept := c.last[repo]; len(kept) > 0 {
@@ -53,47 +52,25 @@ func (c *catalogs) newest(repo string) *catalog {
 	return nil
 }
 
-func (c *catalogs) keep(cat *catalog) {
+func (c *catalogs) keep(cat *Catalog) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kept := slices.Insert(c.last[cat.repo], 0, cat)
-	c.last[cat.repo] = kept[:min(len(kept), catalogsKept)]
+	kept := slices.Insert(c.last[cat.Repo], 0, cat)
+	c.last[cat.Repo] = kept[:min(len(kept), catalogsKept)]
 }
 
 // forgetVersions drops what was resolved with versions of templates that tags
 // which have moved may release, and what came to faults: they may tell of versions
 // that there are.
-func (c *catalogs) forgetVersions(moved tagSet) {
+func (c *catalogs) forgetVersions(moved TagSet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, kept := range c.last {
 		for _, cat := range kept {
 			cat.forgetResolved(func(name string) bool {
 				entries := cat.names.get(name)
-				return moved.release(entries) || cat.faulty[name] && versioned(entries)
+				return moved.Release(entries) || cat.faulty[name] && versioned(entries)
 			})
 		}
 	}
-}
-
-// nearest returns the catalog to start from: the first of near that is kept, else
-// the one that was used last; nil if there is none.
-func (r *Reconciler) nearest(ctx context.Context, repo Repository, near []string) *catalog {
-	for _, treeish := range near {
-		if treeish == "" {
-			continue
-		}
-		tree, err := r.opts.Git.Tree(ctx, repo.Name, treeish)
-		if err != nil {
-			continue // gone, by a forced push
-		}
-		id, err := tree.Hash(".")
-		if err != nil {
-			continue
-		}
-		if cat := r.catalogs.find(repo.Name, id); cat != nil {
-			return cat
-		}
-	}
-	return r.catalogs.newest(repo.Name)
 }

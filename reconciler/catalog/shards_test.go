@@ -1,4 +1,4 @@
-package reconciler_test
+package catalog_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 )
 
 // TestShardsAreMaps holds copies of copies to what maps would have.
@@ -17,10 +17,10 @@ func TestShardsAreMaps(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 4))
 	type pair struct {
-		got  *reconciler.Shards
+		got  *catalog.Shards
 		want map[string]int
 	}
-	pairs := []pair{{reconciler.NewShards(), map[string]int{}}}
+	pairs := []pair{{catalog.NewShards(), map[string]int{}}}
 	for i := range 20_000 {
 		p := pairs[rnd.IntN(len(pairs))]
 		key := fmt.Sprint("cluster-", rnd.IntN(2000))
@@ -50,7 +50,7 @@ func TestShardsAreMaps(t *testing.T) {
 // TestShardsAreReadWhileCopiesAreWritten is for the race detector.
 func TestShardsAreReadWhileCopiesAreWritten(t *testing.T) {
 	t.Parallel()
-	base := reconciler.NewShards()
+	base := catalog.NewShards()
 	for i := range 1000 {
 		base.Set(fmt.Sprint(i), i)
 	}

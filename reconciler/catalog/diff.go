@@ -1,4 +1,4 @@
-package reconciler
+package catalog
 
 import (
 	"context"
@@ -15,31 +15,31 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
-// difference is what two trees say differently.
-type difference struct {
-	files []string // that define clusters, or are not read as they should, in either
+// Difference is what two trees say differently.
+type Difference struct {
+	Files []string // that define clusters, or are not read as they should, in either
 	// documents are the names whose documents differ, be it in their place, a
 	// comment or a label.
-	documents []string
+	Documents []string
 	// names are those of which something else is said: changed, added, deleted,
 	// or newly at fault. They are sorted, as is the rest.
-	names []string
+	Names []string
 }
 
-// differing compares two trees. Its work grows with what differs.
-func (r *Reconciler) differing(ctx context.Context, from, to *catalog) (difference, error) {
-	var d difference
+// Diff compares two trees. Its work grows with what differs.
+func (r *Reader) Diff(ctx context.Context, from, to *Catalog) (Difference, error) {
+	var d Difference
 	changes, err := r.changes(ctx, from, to)
 	if err != nil {
 		return d, err
 	}
-	if err := r.resolveAll(ctx, from); err != nil {
+	if err := r.ResolveAll(ctx, from); err != nil {
 		return d, err
 	}
 	files, documents := make(map[string]bool), make(map[string]bool)
 	for _, change := range changes {
 		for _, path := range []string{change.From, change.Path} {
-			if !from.files.get(path).same(to.files.get(path)) {
+			if !from.files.get(path).Same(to.files.get(path)) {
 				files[path] = true
 			}
 		}
@@ -52,16 +52,16 @@ func (r *Reconciler) differing(ctx context.Context, from, to *catalog) (differen
 	from.mu.Unlock()
 	maps.Copy(names, documents)
 	to.index.reading(touchedBy(changes), names)
-	d.files, d.documents = slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(documents))
-	d.names, err = r.effective(ctx, from, to, slices.Sorted(maps.Keys(names)))
+	d.Files, d.Documents = slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(documents))
+	d.Names, err = r.effective(ctx, from, to, slices.Sorted(maps.Keys(names)))
 	return d, err
 }
 
 // changes are the files that differ between two trees, and those that are read in
 // another way: a template.yaml that comes or goes makes examples and tests of what
 // is beside it, or clusters again.
-func (r *Reconciler) changes(ctx context.Context, from, to *catalog) ([]holdfast.TreeChange, error) {
-	changes, err := r.opts.Git.Diff(ctx, to.repo, from.id, to.id)
+func (r *Reader) changes(ctx context.Context, from, to *Catalog) ([]holdfast.TreeChange, error) {
+	changes, err := r.git.Diff(ctx, to.Repo, from.ID, to.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (r *Reconciler) changes(ctx context.Context, from, to *catalog) ([]holdfast
 				continue
 			}
 			for _, dir := range templates.Beside(path.Dir(name)) {
-				err := fs.WalkDir(to.tree, dir, func(name string, d fs.DirEntry, err error) error {
+				err := fs.WalkDir(to.Tree, dir, func(name string, d fs.DirEntry, err error) error {
 					if err == nil && d.Type().IsRegular() {
 						beside = append(beside, holdfast.TreeChange{Path: name, Kind: "modified"})
 					}
@@ -89,23 +89,23 @@ func (r *Reconciler) changes(ctx context.Context, from, to *catalog) ([]holdfast
 
 // effective keeps the names whose content really differs: a moved file, a
 // comment or a label changes nothing.
-func (r *Reconciler) effective(ctx context.Context, from, to *catalog, names []string) ([]string, error) {
+func (r *Reader) effective(ctx context.Context, from, to *Catalog, names []string) ([]string, error) {
 	var out []string
 	for _, name := range names {
-		before, err := r.resolve(ctx, from, name)
+		before, err := r.Resolve(ctx, from, name)
 		if err != nil {
 			return nil, err
 		}
-		after, err := r.resolve(ctx, to, name)
+		after, err := r.Resolve(ctx, to, name)
 		if err != nil {
 			return nil, err
 		}
 		if before == nil && after == nil {
 			continue
 		}
-		if before == nil || after == nil || !before.digest.Equal(after.digest) {
-			if before != nil && after != nil && len(before.faults) > 0 &&
-				slices.Equal(before.faults, after.faults) && sameDocument(before.doc, after.doc) {
+		if before == nil || after == nil || !before.Digest.Equal(after.Digest) {
+			if before != nil && after != nil && len(before.Faults) > 0 &&
+				slices.Equal(before.Faults, after.Faults) && sameDocument(before.Doc, after.Doc) {
 				continue // as wrong as it was, and nobody has touched it
 			}
 			out = append(out, name)

@@ -1,4 +1,4 @@
-package reconciler
+package catalog
 
 import (
 	"maps"
@@ -21,14 +21,14 @@ func newCatalogIndex() *catalogIndex {
 	return &catalogIndex{readers: make(map[string]map[string]bool), located: make(map[string]map[string]bool)}
 }
 
-func (x *catalogIndex) add(name string, res *resolution) {
+func (x *catalogIndex) add(name string, res *Resolution) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, dir := range res.reads {
 		note(x.readers, dir, name)
 	}
-	if res.location != "" && !holdfast.OwnState(res.location) { // those are told apart by their names
-		note(x.located, res.location, name)
+	if res.Location != "" && !holdfast.OwnState(res.Location) { // those are told apart by their names
+		note(x.located, res.Location, name)
 	}
 }
 

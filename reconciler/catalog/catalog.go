@@ -1,0 +1,329 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/parallel"
+	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/decode"
+	"github.com/holdfast-dev/holdfast/templates/document"
+)
+
+// Catalog is what one tree of a repository says of clusters. The documents of
+// files that two trees share are parsed once, and what was resolved from content
+// that they share is resolved once: work grows with what changed.
+type Catalog struct {
+	Repo  string
+	Tree  holdfast.Tree
+	ID    string   // the Git id of the tree
+	globs []string // of the files that may define clusters
+	files shards[*File]
+	names shards[[]Entry] // more than one: claimed twice
+	// Of files that cannot be read as they should, and of names that say what
+	// they were before, there are few.
+	spoiled, renaming map[string]bool
+	upgrading         shards[bool] // names whose documents say within what newer versions of their template are proposed
+
+	index *catalogIndex
+
+	mu       sync.Mutex
+	resolved shards[*Resolution]
+	pending  map[string]bool     // names that are not resolved
+	faulty   map[string]bool     // names that are resolved, to faults
+	renames  map[string][]string // former names to new ones; nil: not asked for yet
+}
+
+// File is a file that defines clusters, or that cannot be read as it should.
+type File struct {
+	Path   string
+	ID     string // the Git id of the content
+	docs   []document.Document
+	Faults holdfast.Faults
+}
+
+// Entry is one document that claims a name.
+type Entry struct {
+	File *File
+	Doc  document.Document
+}
+
+// Resolution is what a cluster's document and all that it refers to come to.
+type Resolution struct {
+	Doc      document.Document
+	Digest   holdfast.Digest // empty: faults say why
+	Location string
+	Template string
+	Dir      string
+	reads    []string // folders of the tree that the digest depends on
+	Faults   holdfast.Faults
+}
+
+// forgetResolved drops what names come to. It holds mu while it asks which.
+func (c *Catalog) forgetResolved(which func(name string) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for name := range c.resolved.all() {
+		if which(name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		c.unresolve(name)
+	}
+}
+
+// unresolve drops what a name comes to. The caller holds mu, or is alone.
+func (c *Catalog) unresolve(name string) {
+	c.resolved.remove(name)
+	delete(c.faulty, name)
+	delete(c.pending, name)
+	if len(c.names.get(name)) > 0 {
+		c.pending[name] = true
+	}
+}
+
+func versioned(entries []Entry) bool {
+	return slices.ContainsFunc(entries, func(e Entry) bool {
+		return e.Doc.Cluster.Template != nil && e.Doc.Cluster.Template.Version != ""
+	})
+}
+
+// readAll reads every file that may define clusters, some side by side: at the
+// first look at a repository that is what one waits for.
+func (c *Catalog) readAll(ctx context.Context) error {
+	var names []string
+	err := fs.WalkDir(c.Tree, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && c.defines(name) {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	files := make([]*File, len(names))
+	err = parallel.Each(ctx, len(names), func(i int) error {
+		files[i] = c.parse(names[i])
+		return nil
+	})
+	for i, f := range files {
+		c.take(names[i], f)
+	}
+	return err
+}
+
+// documented adds the names that files before or after a change define to names.
+func (c *Catalog) documented(names map[string]bool, change holdfast.TreeChange) {
+	for _, path := range []string{change.From, change.Path} {
+		if f := c.files.get(path); f != nil {
+			for _, doc := range f.docs {
+				names[doc.Cluster.Name] = true
+			}
+		}
+	}
+}
+
+func same(a, b []Entry) bool {
+	return slices.EqualFunc(a, b, func(x, y Entry) bool { return x.File.Same(y.File) })
+}
+
+// Same reports whether two trees have the same file: it may have been read for
+// each of them.
+func (f *File) Same(other *File) bool {
+	return f == other || f != nil && other != nil && f.ID != "" && f.ID == other.ID && f.Path == other.Path
+}
+
+// defines reports whether a file may define clusters.
+func (c *Catalog) defines(name string) bool {
+	return slices.ContainsFunc(c.globs, func(glob string) bool {
+		ok, err := doublestar.Match(glob, name)
+		return ok && err == nil
+	}) && !templates.OfTemplate(c.Tree, name)
+}
+
+func (c *Catalog) forget(name string) {
+	old := c.files.get(name)
+	if old == nil {
+		return
+	}
+	c.files.remove(name)
+	delete(c.spoiled, name)
+	for _, doc := range old.docs {
+		key := doc.Cluster.Name
+		c.define(key, slices.DeleteFunc(slices.Clone(c.names.get(key)), func(e Entry) bool { return e.File == old }))
+	}
+}
+
+// define says which documents a name has. The caller is alone.
+func (c *Catalog) define(name string, entries []Entry) {
+	delete(c.renaming, name)
+	c.upgrading.remove(name)
+	if len(entries) == 0 {
+		c.names.remove(name)
+		return
+	}
+	c.names.set(name, entries)
+	if entries[0].Doc.Cluster.RenamedFrom != "" {
+		c.renaming[name] = true
+	}
+	if ref := entries[0].Doc.Cluster.Template; ref != nil && ref.Name != "" && ref.Upgrades != "" {
+		c.upgrading.set(name, true)
+	}
+}
+
+// read takes in one file.
+func (c *Catalog) read(name string) { c.take(name, c.parse(name)) }
+
+// parse reads a file; nil if it has nothing to do with clusters. What is wrong
+// with it is a fault, not an error: the other clusters still work. Several may be
+// read at once.
+func (c *Catalog) parse(name string) *File {
+	f := &File{Path: name}
+	data, err := c.Tree.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if id, err := c.Tree.Hash(name); err == nil {
+		f.ID = id
+	}
+	if err != nil {
+		f.Faults = holdfast.Faults{{File: name, Message: err.Error(), Hint: "cluster files are small; move other data out of the configured paths"}}
+	} else {
+		f.docs, f.Faults = document.ParseClusters(name, data)
+	}
+	if len(f.docs) == 0 && len(f.Faults) == 0 {
+		return nil
+	}
+	return f
+}
+
+func (c *Catalog) take(name string, f *File) {
+	if f == nil {
+		return
+	}
+	c.files.set(name, f)
+	if len(f.Faults) > 0 {
+		c.spoiled[name] = true
+	}
+	for _, doc := range f.docs {
+		key := doc.Cluster.Name
+		c.define(key, append(slices.Clone(c.names.get(key)), Entry{File: f, Doc: doc}))
+		c.pending[key] = true
+	}
+}
+
+// Faults returns what is wrong with the files themselves, whatever cluster it
+// is about, sorted by position.
+func (c *Catalog) Faults() holdfast.Faults {
+	var out holdfast.Faults
+	for _, name := range slices.Sorted(maps.Keys(c.spoiled)) {
+		out = append(out, c.files.get(name).Faults...)
+	}
+	return out
+}
+
+// unresolved returns the names that are not resolved yet, sorted.
+func (c *Catalog) unresolved() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.pending))
+}
+
+// FaultsOf returns what is wrong with the documents of one cluster.
+func (f *File) FaultsOf(cluster string) holdfast.Faults {
+	var out holdfast.Faults
+	for _, fault := range f.Faults {
+		if fault.Cluster == cluster {
+			out = append(out, fault)
+		}
+	}
+	return out
+}
+
+func claimedTwice(entries []Entry) holdfast.Faults {
+	var out holdfast.Faults
+	for i, e := range entries {
+		other := entries[(i+1)%len(entries)].Doc.Fault("", "", "metadata", "name")
+		out = append(out, e.Doc.Fault(
+			fmt.Sprintf("the name %q is claimed twice: also at %s", e.Doc.Cluster.Name, other.Position()),
+			"give one of the two another metadata.name", "metadata", "name",
+		))
+	}
+	return out
+}
+
+// Unproven is why a tree that does not define a cluster in a file, where it was,
+// does not prove that it was removed; empty if it does. Each document is looked at
+// apart: that others of the file are there says nothing of this one.
+func (c *Catalog) Unproven(name, file string) string {
+	if faults := c.Faults(); len(faults) > 0 {
+		return "it may be in a file that cannot be read: " + faults[0].Error()
+	}
+	if file == "" {
+		return ""
+	}
+	_, err := c.Tree.Hash(file)
+	switch {
+	case err != nil:
+		return ""
+	case c.files.get(file) == nil:
+		return file + " is still there, but no longer defines a cluster or is outside the configured paths"
+	}
+	data, err := c.Tree.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	if line := decode.Names(file, data)[name]; line > 0 {
+		return fmt.Sprintf("%s:%d has its name, in a document that is not a cluster", file, line)
+	}
+	return ""
+}
+
+// Renamed returns the names, sorted, that a tree gives to a cluster which it does
+// not define any more.
+func (c *Catalog) Renamed(name string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.renames == nil {
+		c.renames = make(map[string][]string)
+		for _, to := range slices.Sorted(maps.Keys(c.renaming)) {
+			if from := c.names.get(to)[0].Doc.Cluster.RenamedFrom; len(c.names.get(from)) == 0 {
+				c.renames[from] = append(c.renames[from], to)
+			}
+		}
+	}
+	return c.renames[name]
+}
+
+// Named returns the documents that claim a name; more than one are a fault.
+func (c *Catalog) Named(name string) []Entry { return c.names.get(name) }
+
+// All yields the names and their documents in no order.
+func (c *Catalog) All() iter.Seq2[string, []Entry] { return c.names.all() }
+
+// Len is how many names there are.
+func (c *Catalog) Len() int { return c.names.len() }
+
+// File returns a file that has to do with clusters, or nil.
+func (c *Catalog) File(name string) *File { return c.files.get(name) }
+
+// Spoiled reports whether a file cannot be read as it should.
+func (c *Catalog) Spoiled(name string) bool { return c.spoiled[name] }
+
+// Upgrading yields the names whose documents say within what newer versions of
+// their template are proposed, in no order.
+func (c *Catalog) Upgrading() iter.Seq2[string, bool] { return c.upgrading.all() }
+
+// AnyUpgrading reports whether there are such names.
+func (c *Catalog) AnyUpgrading() bool { return c.upgrading.len() > 0 }
