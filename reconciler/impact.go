@@ -12,11 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-
-	"github.com/holdfast-dev/holdfast/reconciler/parallel"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/parallel"
+	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/diff"
 	"github.com/holdfast-dev/holdfast/templates/document"
@@ -286,7 +285,7 @@ func (r *Reconciler) assessTemplate(
 	if err != nil {
 		return impact, nil, err
 	}
-	proposed := r.resolver.Using(proposedTemplate{versions{r}, t.name, repo.Name, to.Tree, t.dir})
+	proposed := r.resolver.Using(proposedTemplate{r.releases, t.name, repo.Name, to.Tree, t.dir})
 	blueprint := t.to.Blueprint()
 	a := assessor{
 		r: r, from: from, to: to, version: impact.Version, named: blueprint.Version,
@@ -311,7 +310,7 @@ func (r *Reconciler) assessTemplate(
 // assessVersion says which version the change prepares, from which it goes on,
 // and what is different then.
 func (r *Reconciler) assessVersion(ctx context.Context, repo Repository, t changedTemplate, impact *holdfast.Impact) error {
-	released := available(r.lastRefs(repo.Name), t.name)
+	released := releases.Available(r.lastRefs(repo.Name), t.name)
 	blueprint := t.to.Blueprint()
 	if !slices.Contains(released, blueprint.Version) {
 		impact.Version = blueprint.Version
@@ -319,7 +318,7 @@ func (r *Reconciler) assessVersion(ctx context.Context, repo Repository, t chang
 	impact.Released = semver.Newest(released, impact.Version)
 	former := t.from
 	if impact.Released != "" {
-		last, unusable, err := newReleases(r).template(ctx, t.name, impact.Released)
+		last, unusable, err := releases.NewLook(r.releases, r.resolver).Template(ctx, t.name, impact.Released)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return err
 		}

@@ -9,11 +9,10 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/semver"
@@ -87,7 +86,7 @@ func (r *Reconciler) dropForeign(ctx context.Context, repo string, users map[str
 // proposedTemplate are the released templates, with one as a pull request has
 // it, whatever its version.
 type proposedTemplate struct {
-	versions
+	released   templates.Versions
 	name, repo string
 	tree       holdfast.Tree
 	dir        string
@@ -96,7 +95,7 @@ type proposedTemplate struct {
 // Version implements templates.Versions.
 func (p proposedTemplate) Version(ctx context.Context, name, version string) (templates.TemplateVersion, error) {
 	if name != p.name {
-		return p.versions.Version(ctx, name, version)
+		return p.released.Version(ctx, name, version)
 	}
 	return templates.TemplateVersion{Repo: p.repo, Tree: p.tree, Dir: p.dir}, nil
 }
@@ -391,7 +390,7 @@ func (r *Reconciler) fillTrial(ctx context.Context, in decision.Input, want hold
 		return fmt.Errorf("open %s at %s: %w", pr.Repo, pr.Result, err)
 	}
 	name := want.Document.Template.Name
-	proposed := proposedTemplate{versions{r}, name, pr.Repo, tree, path.Clean(r.repos[pr.Repo].Templates[name])}
+	proposed := proposedTemplate{r.releases, name, pr.Repo, tree, path.Clean(r.repos[pr.Repo].Templates[name])}
 	doc := entries[0].Doc
 	doc.Cluster = want.Document
 	if err := r.fillRoot(ctx, r.resolver.Using(proposed), cat.Tree, doc, run); err != nil {

@@ -1,11 +1,8 @@
 package reconciler
 
 import (
-	"errors"
 	"sync"
 	"time"
-
-	"github.com/holdfast-dev/holdfast"
 )
 
 // outages are the repositories that could not be fetched when they were last asked
@@ -48,17 +45,4 @@ func (o *outages) of(repo string, now time.Time) (fresh bool, err error) {
 	defer o.mu.Unlock()
 	found, ok := o.since[repo]
 	return ok && now.Sub(found.at) < outagePatience, found.err
-}
-
-// why says in stable words why a repository cannot be read: the error's own may
-// differ each time, and would change comments and records.
-func why(err error) string {
-	switch {
-	case errors.Is(err, holdfast.ErrNotFound):
-		return "it does not exist, or access to it was lost"
-	case errors.Is(err, holdfast.ErrUnauthorized), errors.Is(err, holdfast.ErrForbidden):
-		return "access to it is refused"
-	default:
-		return "it is out of reach"
-	}
 }

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 

@@ -16,16 +16,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
+	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
 	"github.com/holdfast-dev/holdfast/templates"
 )
@@ -141,7 +141,7 @@ type Reconciler struct {
 	repos      map[string]Repository
 	resolver   *templates.Resolver
 	catalogs   *catalog.Reader
-	opened     *openVersions
+	releases   *releases.Reader
 	outages    *outages
 	traces     *tracer
 	upgrader   *upgrader
@@ -200,7 +200,6 @@ func New(opts Options) (*Reconciler, error) {
 	r := &Reconciler{
 		opts:      withDefaults(opts),
 		repos:     make(map[string]Repository, len(opts.Repositories)),
-		opened:    &openVersions{trees: make(map[openVersion]holdfast.Tree)},
 		outages:   newOutages(),
 		assessed:  newAssessments(),
 		traces:    &tracer{to: opts.Tracer, recent: make(map[sourceKey]string)},
@@ -218,9 +217,11 @@ func New(opts Options) (*Reconciler, error) {
 		relook:    make(map[string]bool),
 		overtaken: make(map[string]bool),
 	}
+	var publishing []releases.Repository
 	globs := make(map[string][]string, len(opts.Repositories))
 	for _, repo := range opts.Repositories {
 		globs[repo.Name] = repo.Clusters
+		publishing = append(publishing, releases.Repository{Name: repo.Name, Templates: repo.Templates})
 		if opts.Forges[repo.Name] == nil {
 			return nil, fmt.Errorf("reconciler: no forge for repository %q", repo.Name)
 		}
@@ -232,7 +233,10 @@ func New(opts Options) (*Reconciler, error) {
 		}
 		r.repos[repo.Name] = repo
 	}
-	r.resolver = templates.NewResolver(versions{r})
+	r.releases = releases.NewReader(releases.Options{
+		Repositories: publishing, Pins: r.opts.Store, Git: r.opts.Git, Refs: r.knownRefs,
+	})
+	r.resolver = templates.NewResolver(r.releases)
 	r.catalogs = catalog.NewReader(catalog.Options{Git: r.opts.Git, Resolver: r.resolver, Globs: globs, Check: r.forbidden})
 	dispatcher, err := dispatch.New(dispatch.Options{
 		Store: r.opts.Store, Locker: r.opts.Locker, Fleet: fleet{r}, TokenKey: r.opts.TokenKey,

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 )
 
 // tenants returns the clusters that are applied, wholly or half, with a state

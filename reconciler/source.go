@@ -8,9 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 )
 
 // takeIn looks at a repository's tracked branch, or at one of its pull requests.
@@ -264,4 +263,36 @@ func (r *Reconciler) markReady(repo string) {
 		r.ready[repo] = true
 		r.took.Send()
 	}
+}
+
+// setRetagged notes that a repository is to be looked at again for tags that have
+// moved.
+func (r *Reconciler) setRetagged(repo string, tags catalog.TagSet) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.retagged[repo] == nil {
+		r.retagged[repo] = make(catalog.TagSet)
+	}
+	maps.Copy(r.retagged[repo], tags)
+}
+
+// takeRetagged returns the tags that a repository is to be looked at again for,
+// and forgets them; nil if there are none.
+func (r *Reconciler) takeRetagged(repo string) catalog.TagSet {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	tags := r.retagged[repo]
+	delete(r.retagged, repo)
+	return tags
+}
+
+// knownRefs returns what the last fetch saw, or fetches if there was none.
+func (r *Reconciler) knownRefs(ctx context.Context, repo string) (holdfast.Refs, error) {
+	if refs := r.lastRefs(repo); refs != nil {
+		return refs, nil
+	}
+	if fresh, err := r.outages.of(repo, r.opts.Now()); fresh {
+		return nil, err
+	}
+	return r.fetch(ctx, repo)
 }

@@ -9,11 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-
-	"github.com/holdfast-dev/holdfast/reconciler/parallel"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/parallel"
+	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/semver"
 )
@@ -24,7 +23,7 @@ import (
 // whether they can be used, and of each cluster it is told what was applied last;
 // else of the newest versions only, and of clusters not.
 func (r *Reconciler) Templates(ctx context.Context, name string) ([]holdfast.TemplateStatus, error) {
-	l := &templateLister{r: r, known: newReleases(r), whole: name != ""}
+	l := &templateLister{r: r, known: releases.NewLook(r.releases, r.resolver), whole: name != ""}
 	var names []string
 	for _, repo := range r.opts.Repositories {
 		names = slices.AppendSeq(names, maps.Keys(repo.Templates))
@@ -46,8 +45,8 @@ func (r *Reconciler) Templates(ctx context.Context, name string) ([]holdfast.Tem
 		case err != nil && (l.whole || ctx.Err() != nil):
 			return nil, fmt.Errorf("template %q: %w", name, err)
 		case err != nil: // the others are told all the same
-			repo, dir, _ := r.publisher(name)
-			status = holdfast.TemplateStatus{Name: name, Repo: repo.Name, Dir: dir, Users: l.users[name], Trouble: err.Error()}
+			repo, dir, _ := r.releases.Publisher(name)
+			status = holdfast.TemplateStatus{Name: name, Repo: repo, Dir: dir, Users: l.users[name], Trouble: err.Error()}
 		}
 		if len(l.unread) > 0 {
 			unread := "clusters are not known of " + strings.Join(l.unread, ", ")
@@ -61,7 +60,7 @@ func (r *Reconciler) Templates(ctx context.Context, name string) ([]holdfast.Tem
 // templateLister makes one list of templates.
 type templateLister struct {
 	r        *Reconciler
-	known    *releases
+	known    *releases.Look
 	whole    bool
 	users    map[string][]holdfast.TemplateUse // by template
 	catalogs map[string]*catalog.Catalog       // by repository
@@ -155,7 +154,8 @@ func (l *templateLister) usersIn(cat *catalog.Catalog, repo Repository, names []
 }
 
 func (l *templateLister) status(ctx context.Context, name string) (holdfast.TemplateStatus, error) {
-	repo, dir, _ := l.r.publisher(name)
+	publisher, dir, _ := l.r.releases.Publisher(name)
+	repo := l.r.repos[publisher]
 	status := holdfast.TemplateStatus{Name: name, Repo: repo.Name, Dir: dir, Users: l.users[name]}
 	if err := l.releases(ctx, repo, &status); err != nil {
 		return status, err
@@ -185,11 +185,11 @@ func (l *templateLister) status(ctx context.Context, name string) (holdfast.Temp
 		}
 		u.Behind = behind[u.Version]
 		if u.Upgrades != "" {
-			step, err := l.known.after(ctx, name, u.Version, u.Upgrades)
+			step, err := l.known.After(ctx, name, u.Version, u.Upgrades)
 			if err != nil {
 				return status, err
 			}
-			u.Next = step.to
+			u.Next = step.To
 		}
 	}
 	if err := l.troubles(ctx, status.Users); err != nil {
@@ -252,11 +252,11 @@ func (r *Reconciler) wouldRefuse(ctx context.Context, cat *catalog.Catalog, name
 
 // releases fills in the versions, newest first, and what is wrong with them.
 func (l *templateLister) releases(ctx context.Context, repo Repository, status *holdfast.TemplateStatus) error {
-	all, err := l.known.of(ctx, status.Name)
+	all, err := l.known.Of(ctx, status.Name)
 	if err != nil {
 		return err
 	}
-	refs, err := versions{l.r}.refs(ctx, repo.Name)
+	refs, err := l.r.releases.Refs(ctx, repo.Name)
 	if err != nil {
 		return err
 	}
@@ -270,20 +270,20 @@ func (l *templateLister) releases(ctx context.Context, repo Repository, status *
 	}
 	for _, version := range semver.Sort(all) {
 		release := holdfast.TemplateRelease{Version: version, Clusters: clusters[version]}
-		release.Tag, release.Revision = tagOf(refs, status.Name, version)
+		release.Tag, release.Revision = releases.TagOf(refs, status.Name, version)
 		was, ok := pins[templates.TagsFor(status.Name, version)[0]] // of a version that was used, whichever tag it had
 		if !ok {
 			was, ok = pins[release.Tag]
 		}
 		if ok && release.Tag != "" {
-			if was, err = (versions{l.r}).mend(ctx, repo.Name, release.Tag, status.Name, version, was, release.Revision); err != nil {
+			if was, err = l.r.releases.Mend(ctx, repo.Name, release.Tag, status.Name, version, was, release.Revision); err != nil {
 				return err
 			}
 		}
 		if ok && was != release.Revision {
 			release.Revision, release.MovedTo = was, release.Revision
 		} else if l.whole || len(status.Versions) == 0 {
-			if _, release.Unusable, err = l.known.template(ctx, status.Name, version); err != nil {
+			if _, release.Unusable, err = l.known.Template(ctx, status.Name, version); err != nil {
 				return err
 			}
 		}

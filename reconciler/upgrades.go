@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/releases"
 )
 
 // Clusters whose documents allow newer versions of their template (`upgrades`)
@@ -139,7 +139,7 @@ func (r *Reconciler) upgrade(ctx context.Context, repo Repository, asked bool) e
 	if err != nil {
 		return err
 	}
-	pass := &upgradePass{r: r, repo: repo, cat: cat, head: head, known: newReleases(r), asked: asked}
+	pass := &upgradePass{r: r, repo: repo, cat: cat, head: head, known: releases.NewLook(r.releases, r.resolver), asked: asked}
 	candidates, err := r.candidates(ctx, cat, pass.known, slices.Collect(maps.Values(records)))
 	if err != nil {
 		return fmt.Errorf("look for upgrades of %s: %w", repo.Name, err)
@@ -167,7 +167,7 @@ func (r *Reconciler) upgrade(ctx context.Context, repo Repository, asked bool) e
 // trackedCatalog returns what the tracked branch says, and its head; nil if there
 // is no such branch.
 func (r *Reconciler) trackedCatalog(ctx context.Context, repo Repository) (*catalog.Catalog, holdfast.Revision, error) {
-	refs, err := versions{r}.refs(ctx, repo.Name)
+	refs, err := r.releases.Refs(ctx, repo.Name)
 	if err != nil {
 		return nil, "", err
 	}

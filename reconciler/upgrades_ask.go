@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/semver"
 )
@@ -32,7 +32,7 @@ func (r *Reconciler) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) (
 	var why, fine []string
 	var errs []error // where one repository cannot be read the clusters of the others are upgraded
 	for _, repo := range r.opts.Repositories {
-		a := &upgradeAsk{r: r, repo: r.repos[repo.Name], req: req, missing: missing, known: newReleases(r)}
+		a := &upgradeAsk{r: r, repo: r.repos[repo.Name], req: req, missing: missing, known: releases.NewLook(r.releases, r.resolver)}
 		upgrades, err := a.ask(ctx)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("upgrade clusters of %s: %w", repo.Name, err))
@@ -78,7 +78,7 @@ type upgradeAsk struct {
 	repo    Repository
 	req     holdfast.UpgradeRequest
 	missing map[string]bool // names that were not found yet, in no repository
-	known   *releases
+	known   *releases.Look
 	why     []string // why clusters are not upgraded
 	fine    []string // why nothing is to be done for some that nobody has named
 }
@@ -178,28 +178,28 @@ func (a *upgradeAsk) selected(c holdfast.Cluster) bool {
 func (a *upgradeAsk) version(ctx context.Context, doc document.Document) (string, error) {
 	ref, name := doc.Cluster.Template, doc.Cluster.Name
 	if a.req.To == "" {
-		step, err := a.known.after(ctx, ref.Name, ref.Version, ref.Upgrades)
-		if err == nil && step.to == "" {
+		step, err := a.known.After(ctx, ref.Name, ref.Version, ref.Upgrades)
+		if err == nil && step.To == "" {
 			within := "of the same major version"
 			if ref.Upgrades != "" {
 				within = fmt.Sprintf("that its upgrades, %q, allows", ref.Upgrades)
 			}
 			why := strings.Join(append([]string{
 				fmt.Sprintf("%s is at %s %s: there is no newer version %s", name, ref.Name, ref.Version, within),
-			}, step.held...), ", and ")
-			if len(a.req.Clusters) == 0 && len(step.held) == 0 {
+			}, step.Held...), ", and ")
+			if len(a.req.Clusters) == 0 && len(step.Held) == 0 {
 				a.fine = append(a.fine, why)
 			} else {
 				a.why = append(a.why, why)
 			}
 		}
-		return step.to, err
+		return step.To, err
 	}
 	if !semver.Newer(a.req.To, ref.Version) {
 		a.why = append(a.why, fmt.Sprintf("%s is at %s %s, which is not older than %s", name, ref.Name, ref.Version, a.req.To))
 		return "", nil
 	}
-	_, unusable, err := a.known.template(ctx, ref.Name, a.req.To)
+	_, unusable, err := a.known.Template(ctx, ref.Name, a.req.To)
 	if err != nil {
 		return "", err
 	}

@@ -11,205 +11,15 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-
-	"github.com/holdfast-dev/holdfast/reconciler/parallel"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/parallel"
+	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/report"
-	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/diff"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/semver"
 )
-
-// releases looks at the versions of templates, each once. It is made for one
-// look and not safe for concurrent use.
-type releases struct {
-	r        *Reconciler
-	versions map[string][]string            // by template
-	unusable map[string]string              // by template and version: why; empty: it can be used
-	loaded   map[string]*templates.Template // of those that can be used
-	next     map[[3]string]upgradeStep      // by template, version and constraint
-}
-
-type upgradeStep struct {
-	to   string
-	held []string
-}
-
-func newReleases(r *Reconciler) *releases {
-	return &releases{
-		r: r, versions: make(map[string][]string), unusable: make(map[string]string),
-		loaded: make(map[string]*templates.Template), next: make(map[[3]string]upgradeStep),
-	}
-}
-
-// publisher returns the repository that publishes a template, and the folder.
-func (r *Reconciler) publisher(name string) (repo Repository, dir string, ok bool) {
-	for _, repo := range r.opts.Repositories {
-		if dir, ok := repo.Templates[name]; ok {
-			return repo, path.Clean(dir), true
-		}
-	}
-	return Repository{}, "", false
-}
-
-// of returns the versions of a template that have a tag.
-func (l *releases) of(ctx context.Context, name string) ([]string, error) {
-	if known, ok := l.versions[name]; ok {
-		return known, nil
-	}
-	var out []string
-	if repo, _, ok := l.r.publisher(name); ok {
-		refs, err := versions{l.r}.refs(ctx, repo.Name)
-		if err != nil {
-			return nil, err
-		}
-		out = available(refs, name)
-	}
-	l.versions[name] = out
-	return out, nil
-}
-
-// template returns a version of a template, or why it cannot be used. To look at
-// a version does not record its tag: one that was never used may still be mended.
-func (l *releases) template(ctx context.Context, name, version string) (*templates.Template, string, error) {
-	key := name + "@" + version
-	if why, ok := l.unusable[key]; ok {
-		return l.loaded[key], why, nil
-	}
-	t, why, err := l.load(ctx, name, version)
-	if err != nil {
-		return nil, "", fmt.Errorf("look at template %s: %w", key, err)
-	}
-	l.unusable[key] = why
-	if why == "" {
-		l.loaded[key] = t
-	}
-	return l.loaded[key], why, nil
-}
-
-func (l *releases) load(ctx context.Context, name, version string) (*templates.Template, string, error) {
-	tag, tree, dir, why, err := l.open(ctx, name, version)
-	if err != nil || why != "" {
-		return nil, why, err
-	}
-	t, faults, err := l.r.resolver.Load(tree, dir)
-	switch {
-	case err != nil:
-		return nil, "", err
-	case len(faults) > 0:
-		return nil, fmt.Sprintf("%s at tag %s has faults: %s", path.Join(dir, "template.yaml"), tag, faults[0].Error()), nil
-	case t.Name != name:
-		return nil, fmt.Sprintf("template.yaml at tag %s calls itself %q", tag, t.Name), nil
-	case t.Blueprint().Version != "" && t.Blueprint().Version != version:
-		return nil, fmt.Sprintf("template.yaml at tag %s calls itself version %s", tag, t.Blueprint().Version), nil
-	}
-	return t, "", nil
-}
-
-// open opens the tree of a version, or says why that cannot be used.
-func (l *releases) open(ctx context.Context, name, version string) (tag string, tree holdfast.Tree, dir, why string, err error) {
-	repo, dir, ok := l.r.publisher(name)
-	if !ok {
-		return "", nil, "", "no repository publishes it", nil
-	}
-	refs, err := versions{l.r}.refs(ctx, repo.Name)
-	if err != nil {
-		return "", nil, "", "", err
-	}
-	tag, rev := tagOf(refs, name, version)
-	if rev == "" {
-		return "", nil, "", "it has no tag", nil
-	}
-	pins, err := l.r.opts.Store.TagPins(ctx, repo.Name)
-	if err != nil {
-		return "", nil, "", "", fmt.Errorf("read tags of %s: %w", repo.Name, err)
-	}
-	pinned, ok := pins[tag]
-	if ok {
-		if pinned, err = (versions{l.r}).mend(ctx, repo.Name, tag, name, version, pinned, rev); err != nil {
-			return "", nil, "", "", err
-		}
-	}
-	if ok && pinned != rev {
-		return "", nil, "", (&templates.MovedTagError{Tag: tag, Was: pinned, Now: rev}).Error(), nil
-	}
-	tree, err = l.r.opts.Git.Tree(ctx, repo.Name, string(rev))
-	return tag, tree, dir, "", err
-}
-
-// tagOf returns the tag that releases a version, and what it names; none if there
-// is none.
-func tagOf(refs holdfast.Refs, name, version string) (tag string, rev holdfast.Revision) {
-	for _, tag := range templates.TagsFor(name, version) {
-		if rev, ok := refs["refs/tags/"+tag]; ok {
-			return tag, rev
-		}
-	}
-	return "", ""
-}
-
-// after returns the newest version that a cluster may go to and that can be used,
-// empty if there is none, and in sentences which newer ones cannot be used.
-func (l *releases) after(ctx context.Context, name, current, constraint string) (upgradeStep, error) {
-	key := [3]string{name, current, constraint}
-	if step, ok := l.next[key]; ok {
-		return step, nil
-	}
-	all, err := l.of(ctx, name)
-	if err != nil {
-		return upgradeStep{}, err
-	}
-	var step upgradeStep
-	for left := slices.Clone(all); ; {
-		step.to = semver.Next(current, constraint, left)
-		if step.to == "" {
-			break
-		}
-		_, why, err := l.template(ctx, name, step.to)
-		if err != nil {
-			return upgradeStep{}, err
-		}
-		if why == "" {
-			break
-		}
-		step.held = append(step.held, fmt.Sprintf("%s is not proposed: %s", step.to, why))
-		left = slices.DeleteFunc(left, func(version string) bool { return version == step.to })
-	}
-	l.next[key] = step
-	return step, nil
-}
-
-// compare fills in what comes with going from one version to another.
-func (l *releases) compare(ctx context.Context, name string, step *report.UpgradeStep) error {
-	to, why, err := l.template(ctx, name, step.To)
-	if err != nil || why != "" {
-		return err
-	}
-	from, why, err := l.template(ctx, name, step.From)
-	if err != nil {
-		return err
-	}
-	if step.Compared = why == ""; step.Compared {
-		step.Changes = diff.Templates(from.Blueprint(), to.Blueprint())
-	}
-	_, tree, dir, why, err := l.open(ctx, name, step.To)
-	if err != nil || why != "" {
-		return err
-	}
-	for _, folder := range slices.Compact([]string{dir, "."}) {
-		log, err := tree.ReadFile(path.Join(folder, "CHANGELOG.md"))
-		if err == nil {
-			step.Notes = diff.Notes(log, step.From, step.To)
-			return nil
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return nil //nolint:nilerr // too large, or a folder: there are no notes then
-		}
-	}
-	return nil
-}
 
 // upgradeChecks remembers which documents a newer version would refuse, by
 // repository and what a check depends on.
@@ -235,7 +45,7 @@ func (c *upgradeChecks) keep(repo string, checks map[upgradeCheck]holdfast.Fault
 // candidates returns the clusters of a tree that there is a newer version for:
 // those whose documents allow it, and those that somebody has asked for, which
 // are of their records alone.
-func (r *Reconciler) candidates(ctx context.Context, cat *catalog.Catalog, known *releases, records []holdfast.Upgrade) ([]upgradeCandidate, error) {
+func (r *Reconciler) candidates(ctx context.Context, cat *catalog.Catalog, known *releases.Look, records []holdfast.Upgrade) ([]upgradeCandidate, error) {
 	var out []upgradeCandidate
 	asked := make(map[string]bool)
 	for _, rec := range records {
@@ -256,13 +66,13 @@ func (r *Reconciler) candidates(ctx context.Context, cat *catalog.Catalog, known
 			continue
 		}
 		ref := doc.Cluster.Template
-		step, err := known.after(ctx, ref.Name, ref.Version, ref.Upgrades)
+		step, err := known.After(ctx, ref.Name, ref.Version, ref.Upgrades)
 		if err != nil {
 			return nil, err
 		}
-		if step.to != "" {
-			c := candidateOf(doc, step.to, "")
-			c.held = step.held
+		if step.To != "" {
+			c := candidateOf(doc, step.To, "")
+			c.held = step.Held
 			out = append(out, c)
 		}
 	}
@@ -395,4 +205,33 @@ func editWhatCanBe(data []byte, edits []document.VersionEdit, refused map[string
 		return nil, nil
 	}
 	return document.SetVersions(data, good)
+}
+
+// compare fills in what comes with going from one version to another.
+func compare(ctx context.Context, l *releases.Look, name string, step *report.UpgradeStep) error {
+	to, why, err := l.Template(ctx, name, step.To)
+	if err != nil || why != "" {
+		return err
+	}
+	from, why, err := l.Template(ctx, name, step.From)
+	if err != nil {
+		return err
+	}
+	if step.Compared = why == ""; step.Compared {
+		step.Changes = diff.Templates(from.Blueprint(), to.Blueprint())
+	}
+	_, tree, dir, why, err := l.Open(ctx, name, step.To)
+	if err != nil || why != "" {
+		return err
+	}
+	for _, folder := range slices.Compact([]string{dir, "."}) {
+		log, err := tree.ReadFile(path.Join(folder, "CHANGELOG.md"))
+		if err == nil {
+			step.Notes = diff.Notes(log, step.From, step.To)
+			return nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil //nolint:nilerr // too large, or a folder: there are no notes then
+		}
+	}
+	return nil
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -21,7 +21,7 @@ type upgradePass struct {
 	repo  Repository
 	cat   *catalog.Catalog
 	head  holdfast.Revision
-	known *releases
+	known *releases.Look
 	asked bool
 }
 
@@ -117,7 +117,7 @@ func (p *upgradePass) told(ctx context.Context, w *wantedUpgrade) (report.Upgrad
 	const most = 10 // of more nobody reads
 	u.Steps = u.Steps[:min(len(u.Steps), most)]
 	for i := range u.Steps {
-		if err := p.known.compare(ctx, w.template, &u.Steps[i]); err != nil {
+		if err := compare(ctx, p.known, w.template, &u.Steps[i]); err != nil {
 			return u, fmt.Errorf("compare %s with %s: %w", u.Steps[i].From, u.Steps[i].To, err)
 		}
 	}

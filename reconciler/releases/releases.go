@@ -1,33 +1,96 @@
-package reconciler
+package releases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
-// versions finds released templates among the watched repositories.
-type versions struct{ r *Reconciler }
+// Pins are the commits that tags were recorded with; *datastore.Store is one.
+type Pins interface {
+	// PinTag records that a repository's tag is rev and returns rev; if the tag
+	// was recorded before, it returns what was recorded.
+	PinTag(ctx context.Context, repo, tag string, rev holdfast.Revision) (holdfast.Revision, error)
+	// MovePin records that a tag is to, if it is recorded as from.
+	MovePin(ctx context.Context, repo, tag string, from, to holdfast.Revision) error
+	// TagPins returns the commits that a repository's tags were recorded with.
+	TagPins(ctx context.Context, repo string) (map[string]holdfast.Revision, error)
+	// Clusters returns those whose documents, or last applies, name a template.
+	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
+}
+
+// Git opens commits; *gitsource.Source is one.
+type Git interface {
+	Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error)
+}
+
+// Repository is a repository that may publish templates.
+type Repository struct {
+	Name      string
+	Templates map[string]string // their folders, by name
+}
+
+// Options are what a Reader needs. All are required.
+type Options struct {
+	Repositories []Repository
+	Pins         Pins
+	Git          Git
+	// Refs returns the branches and tags of a repository as they were last fetched.
+	Refs func(ctx context.Context, repo string) (holdfast.Refs, error)
+}
+
+// Reader finds the released versions of templates among the watched
+// repositories. It is safe for concurrent use.
+type Reader struct {
+	repositories []Repository
+	pins         Pins
+	git          Git
+	fetched      func(ctx context.Context, repo string) (holdfast.Refs, error)
+	opened       *openVersions
+}
+
+// NewReader returns a Reader that has opened nothing.
+func NewReader(opts Options) *Reader {
+	return &Reader{
+		repositories: opts.Repositories, pins: opts.Pins, git: opts.Git, fetched: opts.Refs,
+		opened: &openVersions{trees: make(map[openVersion]holdfast.Tree)},
+	}
+}
+
+// Refs returns the branches and tags of a repository as they were last fetched.
+func (v *Reader) Refs(ctx context.Context, repo string) (holdfast.Refs, error) {
+	return v.fetched(ctx, repo)
+}
+
+// Publisher returns the repository that publishes a template, and the folder.
+func (v *Reader) Publisher(name string) (repo, dir string, ok bool) {
+	for _, repo := range v.repositories {
+		if dir, ok := repo.Templates[name]; ok {
+			return repo.Name, path.Clean(dir), true
+		}
+	}
+	return "", "", false
+}
 
 // Version implements templates.Versions: the commit that the tag of a version
 // named when it was first used, and an error if it names another one now.
-func (v versions) Version(ctx context.Context, name, version string) (templates.TemplateVersion, error) {
+func (v *Reader) Version(ctx context.Context, name, version string) (templates.TemplateVersion, error) {
 	var known []string
-	for _, repo := range v.r.opts.Repositories {
+	for _, repo := range v.repositories {
 		known = slices.AppendSeq(known, maps.Keys(repo.Templates))
 		dir, ok := repo.Templates[name]
 		if !ok {
 			continue
 		}
-		refs, err := v.refs(ctx, repo.Name)
+		refs, err := v.Refs(ctx, repo.Name)
 		if err != nil {
 			return v.recorded(ctx, repo.Name, dir, name, version, err)
 		}
@@ -41,7 +104,7 @@ func (v versions) Version(ctx context.Context, name, version string) (templates.
 			return templates.TemplateVersion{}, err
 		}
 		return templates.TemplateVersion{}, &templates.NoVersionError{
-			Name: name, Version: version, Available: available(refs, name), Deleted: deleted,
+			Name: name, Version: version, Available: Available(refs, name), Deleted: deleted,
 		}
 	}
 	slices.Sort(known)
@@ -51,15 +114,15 @@ func (v versions) Version(ctx context.Context, name, version string) (templates.
 // open opens the version that a tag releases. Two tags can release one: the
 // commit is recorded under the more particular one, own, whichever it was, so
 // that neither adding that later nor deleting it makes the version another one.
-func (v versions) open(
+func (v *Reader) open(
 	ctx context.Context, repo, dir, tag, name, version string, rev holdfast.Revision,
 ) (templates.TemplateVersion, error) {
 	for _, recorded := range slices.Compact([]string{tag, templates.TagsFor(name, version)[0]}) {
-		pinned, err := v.r.opts.Store.PinTag(ctx, repo, recorded, rev)
+		pinned, err := v.pins.PinTag(ctx, repo, recorded, rev)
 		if err != nil {
 			return templates.TemplateVersion{}, fmt.Errorf("record tag %s of %s: %w", recorded, repo, err)
 		}
-		if pinned, err = v.mend(ctx, repo, recorded, name, version, pinned, rev); err != nil {
+		if pinned, err = v.Mend(ctx, repo, recorded, name, version, pinned, rev); err != nil {
 			return templates.TemplateVersion{}, err
 		}
 		if pinned != rev {
@@ -73,16 +136,16 @@ func (v versions) open(
 	return templates.TemplateVersion{Repo: repo, Tag: tag, Revision: rev, Tree: tree, Dir: dir}, nil
 }
 
-// mend records the commit that a tag names now, if no document on a tracked branch
+// Mend records the commit that a tag names now, if no document on a tracked branch
 // and no apply uses the version that it releases, and returns what is recorded
 // then: a pull request, be it one of ours, is no use.
-func (v versions) mend(
+func (v *Reader) Mend(
 	ctx context.Context, repo, tag, name, version string, was, now holdfast.Revision,
 ) (holdfast.Revision, error) {
 	if was == now {
 		return now, nil
 	}
-	records, err := v.r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Template: name})
+	records, err := v.pins.Clusters(ctx, holdfast.ClusterFilter{Template: name})
 	if err != nil {
 		return was, fmt.Errorf("read clusters of template %s: %w", name, err)
 	}
@@ -92,24 +155,24 @@ func (v versions) mend(
 			return was, nil
 		}
 	}
-	return now, v.r.opts.Store.MovePin(ctx, repo, tag, was, now)
+	return now, v.pins.MovePin(ctx, repo, tag, was, now)
 }
 
-func (v versions) tree(ctx context.Context, repo string, rev holdfast.Revision) (holdfast.Tree, error) {
-	return v.r.opened.tree(openVersion{repo, rev}, func() (holdfast.Tree, error) {
-		return v.r.opts.Git.Tree(ctx, repo, string(rev))
+func (v *Reader) tree(ctx context.Context, repo string, rev holdfast.Revision) (holdfast.Tree, error) {
+	return v.opened.tree(openVersion{repo, rev}, func() (holdfast.Tree, error) {
+		return v.git.Tree(ctx, repo, string(rev))
 	})
 }
 
 // recorded opens the version of a repository that cannot be read, by the commit
 // that is recorded of its tag, if that is held here.
-func (v versions) recorded(
+func (v *Reader) recorded(
 	ctx context.Context, repo, dir, name, version string, cause error,
 ) (templates.TemplateVersion, error) {
 	if ctx.Err() != nil {
 		return templates.TemplateVersion{}, cause
 	}
-	pins, err := v.r.opts.Store.TagPins(ctx, repo)
+	pins, err := v.pins.TagPins(ctx, repo)
 	if err != nil {
 		return templates.TemplateVersion{}, fmt.Errorf("read recorded tags of %s: %w", repo, err)
 	}
@@ -125,8 +188,8 @@ func (v versions) recorded(
 
 // deleted returns the tag of a version that was there; empty if there never was
 // one.
-func (v versions) deleted(ctx context.Context, repo, name, version string) (string, error) {
-	pins, err := v.r.opts.Store.TagPins(ctx, repo)
+func (v *Reader) deleted(ctx context.Context, repo, name, version string) (string, error) {
+	pins, err := v.pins.TagPins(ctx, repo)
 	if err != nil {
 		return "", fmt.Errorf("read recorded tags of %s: %w", repo, err)
 	}
@@ -138,19 +201,8 @@ func (v versions) deleted(ctx context.Context, repo, name, version string) (stri
 	return "", nil
 }
 
-// refs returns what the last fetch saw, or fetches if there was none.
-func (v versions) refs(ctx context.Context, repo string) (holdfast.Refs, error) {
-	if refs := v.r.lastRefs(repo); refs != nil {
-		return refs, nil
-	}
-	if fresh, err := v.r.outages.of(repo, v.r.opts.Now()); fresh {
-		return nil, err
-	}
-	return v.r.fetch(ctx, repo)
-}
-
-// available returns the versions of a template that have a tag.
-func available(refs holdfast.Refs, name string) []string {
+// Available returns the versions of a template that have a tag.
+func Available(refs holdfast.Refs, name string) []string {
 	var out []string
 	for ref := range refs {
 		tag, ok := strings.CutPrefix(ref, "refs/tags/")
@@ -202,23 +254,26 @@ func (o *openVersions) tree(of openVersion, open func() (holdfast.Tree, error)) 
 	return tree, nil
 }
 
-// setRetagged notes that a repository is to be looked at again for tags that have
-// moved.
-func (r *Reconciler) setRetagged(repo string, tags catalog.TagSet) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.retagged[repo] == nil {
-		r.retagged[repo] = make(catalog.TagSet)
+// TagOf returns the tag that releases a version, and what it names; none if there
+// is none.
+func TagOf(refs holdfast.Refs, name, version string) (tag string, rev holdfast.Revision) {
+	for _, tag := range templates.TagsFor(name, version) {
+		if rev, ok := refs["refs/tags/"+tag]; ok {
+			return tag, rev
+		}
 	}
-	maps.Copy(r.retagged[repo], tags)
+	return "", ""
 }
 
-// takeRetagged returns the tags that a repository is to be looked at again for,
-// and forgets them; nil if there are none.
-func (r *Reconciler) takeRetagged(repo string) catalog.TagSet {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	tags := r.retagged[repo]
-	delete(r.retagged, repo)
-	return tags
+// why says in stable words why a repository cannot be read: the error's own may
+// differ each time, and would change comments and records.
+func why(err error) string {
+	switch {
+	case errors.Is(err, holdfast.ErrNotFound):
+		return "it does not exist, or access to it was lost"
+	case errors.Is(err, holdfast.ErrUnauthorized), errors.Is(err, holdfast.ErrForbidden):
+		return "access to it is refused"
+	default:
+		return "it is out of reach"
+	}
 }
