@@ -31,7 +31,7 @@ var errUnrecorded = errors.New("not on record")
 func (r *Reconciler) reconcile(ctx context.Context, req holdfast.Request, ask *decision.Ask) (decision.Decision, error) {
 	// One decision at a time about one thing: a person's word must not meet
 	// what Git says of it.
-	unlock := r.deciding.lock(req)
+	unlock := r.deciding.Lock(req)
 	defer unlock()
 	in, err := r.observe(ctx, req)
 	if errors.Is(err, holdfast.ErrNotFound) {

@@ -151,7 +151,7 @@ func unended() []holdfast.RunStatus {
 func (r *Reconciler) checkDue(
 	ctx context.Context, rec holdfast.ClusterRecord, suspensions []holdfast.Suspension, now time.Time,
 ) (queued bool, err error) {
-	unlock := r.deciding.lock(holdfast.Request{Cluster: rec.Name})
+	unlock := r.deciding.Lock(holdfast.Request{Cluster: rec.Name})
 	defer unlock()
 	_, known := r.repos[rec.Owner]
 	suspended := slices.ContainsFunc(suspensions, func(s holdfast.Suspension) bool {
@@ -338,7 +338,7 @@ func sooner(a, b time.Time) time.Time {
 // that is queued or running already, if there is one. It is an ErrConflict, with
 // the reason in its text, if the cluster cannot be checked now.
 func (r *Reconciler) CheckDrift(ctx context.Context, cluster, actor string) (holdfast.Run, error) {
-	unlock := r.deciding.lock(holdfast.Request{Cluster: cluster})
+	unlock := r.deciding.Lock(holdfast.Request{Cluster: cluster})
 	defer unlock()
 	rec, err := r.opts.Store.Cluster(ctx, cluster)
 	if err != nil {

@@ -28,7 +28,7 @@ func (r *Reconciler) Settle(ctx context.Context) error {
 				return err
 			}
 		case r.upgrades.Depth() > 0:
-			if err := queue.Step(ctx, r.upgrades, r.lookAtUpgrades); err != nil {
+			if err := r.upgrades.Step(ctx); err != nil {
 				return err
 			}
 		default:

@@ -359,7 +359,7 @@ func (r *Reconciler) planAll(ctx context.Context, c holdfast.Command) (string, e
 		return "", refusal("--all is about a pull request that changes a template")
 	}
 	repo := r.repos[c.PullRequest.Repo]
-	unlock := r.looking.lock(holdfast.Request{PullRequest: c.PullRequest})
+	unlock := r.looking.Lock(holdfast.Request{PullRequest: c.PullRequest})
 	defer unlock()
 	rec, err := r.opts.Store.PullRequest(ctx, c.PullRequest)
 	if errors.Is(err, holdfast.ErrNotFound) {

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/upgrade"
 )
 
 const (
@@ -28,7 +29,7 @@ func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, num
 	ref := holdfast.PullRequestRef{Repo: repo.Name, Number: number}
 	// Its own delivery and that of its merge come at once: of two that look side
 	// by side one would have to ask the forge again.
-	unlock := r.looking.lock(holdfast.Request{PullRequest: ref})
+	unlock := r.looking.Lock(holdfast.Request{PullRequest: ref})
 	defer unlock()
 	rec, err := r.opts.Store.PullRequest(ctx, ref)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
@@ -157,8 +158,8 @@ func (r *Reconciler) savePullRequest(ctx context.Context, repo Repository, befor
 	case !slices.Equal(saved.Verdicts, before.Verdicts):
 		r.ask(merged) // a review may be what the apply waits for
 	}
-	if strings.HasPrefix(saved.Branch, upgradeBranches) && (saved.State != before.State || saved.Head != before.Head) {
-		r.askUpgrades(repo.Name)
+	if strings.HasPrefix(saved.Branch, upgrade.Branches) && (saved.State != before.State || saved.Head != before.Head) {
+		r.upgrades.Ask(repo.Name)
 	}
 	r.publish.Show(saved.PullRequestRef)
 	return nil

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"sync"
 	"time"
@@ -27,6 +26,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
+	"github.com/holdfast-dev/holdfast/reconciler/upgrade"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -144,7 +144,7 @@ type Reconciler struct {
 	releases   *releases.Reader
 	outages    *outages
 	traces     *tracer
-	upgrader   *upgrader
+	upgrades   *upgrade.Keeper
 	publish    *publish.Publisher
 	rescue     *rescue.Keeper
 	gates      *gate.Keeper
@@ -153,15 +153,14 @@ type Reconciler struct {
 
 	sources  *queue.Queue[sourceKey]
 	requests *queue.Queue[holdfast.Request]
-	upgrades *queue.Queue[string] // repositories whose upgrades are to be looked at
-	drifts   *queue.Broadcast     // a check for drift may be due
-	asked    *queue.Broadcast     // a command was stored
-	took     *queue.Broadcast     // a repository was taken in for the first time
+	drifts   *queue.Broadcast // a check for drift may be due
+	asked    *queue.Broadcast // a command was stored
+	took     *queue.Broadcast // a repository was taken in for the first time
 
-	obeying  sync.Mutex // commands are carried out one after another
-	deciding striped    // decisions about one cluster in one place, too
-	looking  striped    // looks at one pull request, too
-	noting   sync.Mutex // changes of what is remembered of a repository, too
+	obeying  sync.Mutex    // commands are carried out one after another
+	deciding queue.Stripes // decisions about one cluster in one place, too
+	looking  queue.Stripes // looks at one pull request, too
+	noting   sync.Mutex    // changes of what is remembered of a repository, too
 
 	mu        sync.Mutex
 	refs      map[string]holdfast.Refs   // of the last fetch, by repository
@@ -205,8 +204,6 @@ func New(opts Options) (*Reconciler, error) {
 		traces:    &tracer{to: opts.Tracer, recent: make(map[sourceKey]string)},
 		sources:   queue.New[sourceKey](),
 		requests:  queue.New[holdfast.Request](),
-		upgrades:  queue.New[string](),
-		upgrader:  newUpgrader(),
 		drifts:    queue.NewBroadcast(),
 		asked:     queue.NewBroadcast(),
 		took:      queue.NewBroadcast(),
@@ -238,6 +235,7 @@ func New(opts Options) (*Reconciler, error) {
 	})
 	r.resolver = templates.NewResolver(r.releases)
 	r.catalogs = catalog.NewReader(catalog.Options{Git: r.opts.Git, Resolver: r.resolver, Globs: globs, Check: r.forbidden})
+	r.upgrades = newUpgrades(r)
 	dispatcher, err := dispatch.New(dispatch.Options{
 		Store: r.opts.Store, Locker: r.opts.Locker, Fleet: fleet{r}, TokenKey: r.opts.TokenKey,
 		Limits: dispatch.Limits{
@@ -312,7 +310,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	for range 4 {
 		g.Go(func() error { return queue.Work(ctx, r.opts.Logger, r.requests, r.reconcileOnce) })
 	}
-	g.Go(func() error { return queue.Work(ctx, r.opts.Logger, r.upgrades, r.lookAtUpgrades) })
+	g.Go(func() error { return r.upgrades.Run(ctx) })
 	g.Go(func() error { return r.driftSchedule(ctx) })
 	g.Go(func() error { return r.poll(ctx) })
 	g.Go(func() error { return r.obey(ctx) })
@@ -325,7 +323,6 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	r.sources.Close()
 	r.requests.Close()
 	r.publish.Close()
-	r.upgrades.Close()
 	return err
 }
 
@@ -412,17 +409,6 @@ func (r *Reconciler) wakeOthers(ctx context.Context, topic string) {
 			r.opts.Logger.DebugContext(ctx, "wake was lost", "topic", topic, "err", err)
 		}
 	}
-}
-
-// striped is a lock for each request, of which some share one.
-type striped struct{ stripes [64]sync.Mutex }
-
-func (s *striped) lock(req holdfast.Request) (unlock func()) {
-	h := fnv.New32a()
-	_, _ = fmt.Fprintf(h, "%s/%s", req.Cluster, req.PullRequest) // never fails
-	m := &s.stripes[h.Sum32()%uint32(len(s.stripes))]
-	m.Lock()
-	return m.Unlock
 }
 
 type noMetrics struct{}

@@ -93,7 +93,7 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 	for _, req := range others {
 		r.requests.AddPatient(req)
 	}
-	r.askUpgrades(repo.Name)
+	r.upgrades.Ask(repo.Name)
 	return r.baseMoved(ctx, repo)
 }
 
@@ -295,4 +295,20 @@ func (r *Reconciler) knownRefs(ctx context.Context, repo string) (holdfast.Refs,
 		return nil, err
 	}
 	return r.fetch(ctx, repo)
+}
+
+// trackedCatalog returns what the tracked branch says, and its head; nil if there
+// is no such branch.
+func (r *Reconciler) trackedCatalog(ctx context.Context, name string) (*catalog.Catalog, holdfast.Revision, error) {
+	repo := r.repos[name]
+	refs, err := r.releases.Refs(ctx, name)
+	if err != nil {
+		return nil, "", err
+	}
+	head := refs["refs/heads/"+repo.Branch]
+	if head == "" {
+		return nil, "", nil
+	}
+	cat, err := r.catalogs.Read(ctx, name, string(head))
+	return cat, head, err
 }

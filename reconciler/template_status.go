@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/parallel"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
+	"github.com/holdfast-dev/holdfast/reconciler/upgrade"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/semver"
 )
@@ -79,7 +80,7 @@ type upgradeOf struct {
 // note adds what one upgrade says of one of its clusters.
 func (o upgradeOf) note(u holdfast.Upgrade, to string) upgradeOf {
 	switch {
-	case live(u):
+	case upgrade.Live(u):
 		o.open, o.trouble = max(o.open, u.PullRequest), cmp.Or(o.trouble, u.Trouble)
 	case u.State == holdfast.UpgradeDeclined && u.PullRequest > o.declined:
 		o.declined, o.to = u.PullRequest, to
@@ -92,7 +93,7 @@ func (l *templateLister) find(ctx context.Context, names []string) error {
 	l.users, l.upgrades = make(map[string][]holdfast.TemplateUse), make(map[string]upgradeOf)
 	l.catalogs = make(map[string]*catalog.Catalog)
 	for _, repo := range l.r.opts.Repositories {
-		cat, _, err := l.r.trackedCatalog(ctx, l.r.repos[repo.Name])
+		cat, _, err := l.r.trackedCatalog(ctx, repo.Name)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -108,7 +109,7 @@ func (l *templateLister) find(ctx context.Context, names []string) error {
 		for _, u := range upgrades {
 			for _, c := range u.Clusters {
 				key := repo.Name + " " + c.Name
-				if live(u) && cat != nil && !namesOlder(cat, c) { // merged, and nobody has looked at it since
+				if upgrade.Live(u) && cat != nil && !namesOlder(cat, c) { // merged, and nobody has looked at it since
 					continue
 				}
 				l.upgrades[key] = l.upgrades[key].note(u, c.To)
@@ -225,7 +226,7 @@ func (l *templateLister) troubles(ctx context.Context, users []holdfast.Template
 		case of.to == u.Next:
 			u.Trouble = fmt.Sprintf("pull request %d was closed without a merge: holdfast template upgrade %s asks for it again", of.declined, u.Cluster)
 		case l.whole:
-			faults, err := l.r.wouldRefuse(ctx, l.catalogs[u.Owner], u.Cluster, u.Next)
+			faults, err := l.r.upgrades.WouldRefuse(ctx, l.catalogs[u.Owner], u.Cluster, u.Next)
 			if len(faults) > 0 {
 				u.Trouble = fmt.Sprintf("%s would refuse it: %s", u.Next, faults[0].Error())
 			}
@@ -233,21 +234,6 @@ func (l *templateLister) troubles(ctx context.Context, users []holdfast.Template
 		}
 		return nil
 	})
-}
-
-// wouldRefuse returns what a newer version of its template would find wrong in a
-// cluster's document.
-func (r *Reconciler) wouldRefuse(ctx context.Context, cat *catalog.Catalog, name, to string) (holdfast.Faults, error) {
-	doc, ok := upgradable(cat, name)
-	if !ok {
-		return nil, nil
-	}
-	file := cat.Named(name)[0].File
-	if faults, ok := r.upgrader.checks.of(cat.Repo)[upgradeCheck{file.ID, file.Path, name, to}]; ok && file.ID != "" {
-		return faults, nil
-	}
-	_, faults, err := r.resolver.Resolve(ctx, cat.Tree, doc.WrittenVersion(to))
-	return faults, err
 }
 
 // releases fills in the versions, newest first, and what is wrong with them.
@@ -310,7 +296,7 @@ func troubleOf(status *holdfast.TemplateStatus) string {
 
 // prepared fills in the version that the tracked branch prepares.
 func (l *templateLister) prepared(ctx context.Context, repo Repository, status *holdfast.TemplateStatus) error {
-	cat, _, err := l.r.trackedCatalog(ctx, l.r.repos[repo.Name])
+	cat, _, err := l.r.trackedCatalog(ctx, repo.Name)
 	if err != nil || cat == nil {
 		return err
 	}

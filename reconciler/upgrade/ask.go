@@ -1,4 +1,4 @@
-package reconciler
+package upgrade
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 // Trouble where that did not work, or where clusters were left out or not found.
 // ErrNotFound if no cluster that was named is defined anywhere; ErrConflict, with the reason
 // in its text, if there is nothing to propose.
-func (r *Reconciler) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]holdfast.Upgrade, error) {
+func (k *Keeper) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]holdfast.Upgrade, error) {
 	if req.Actor == "" {
 		req.Actor = "somebody"
 	}
@@ -31,8 +31,8 @@ func (r *Reconciler) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) (
 	var out []holdfast.Upgrade
 	var why, fine []string
 	var errs []error // where one repository cannot be read the clusters of the others are upgraded
-	for _, repo := range r.opts.Repositories {
-		a := &upgradeAsk{r: r, repo: r.repos[repo.Name], req: req, missing: missing, known: releases.NewLook(r.releases, r.resolver)}
+	for _, repo := range k.opts.Repositories {
+		a := &upgradeAsk{k: k, repo: k.repos[repo.Name], req: req, missing: missing, known: k.opts.Look()}
 		upgrades, err := a.ask(ctx)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("upgrade clusters of %s: %w", repo.Name, err))
@@ -74,7 +74,7 @@ func sentences(why []string) string {
 
 // upgradeAsk is what somebody asks of one repository.
 type upgradeAsk struct {
-	r       *Reconciler
+	k       *Keeper
 	repo    Repository
 	req     holdfast.UpgradeRequest
 	missing map[string]bool // names that were not found yet, in no repository
@@ -84,7 +84,7 @@ type upgradeAsk struct {
 }
 
 func (a *upgradeAsk) ask(ctx context.Context) ([]holdfast.Upgrade, error) {
-	cat, _, err := a.r.trackedCatalog(ctx, a.repo)
+	cat, _, err := a.k.opts.Fleet.Tracked(ctx, a.repo.Name)
 	if err != nil || cat == nil {
 		return nil, err
 	}
@@ -100,9 +100,9 @@ func (a *upgradeAsk) ask(ctx context.Context) ([]holdfast.Upgrade, error) {
 			return nil, err
 		}
 		// What does not work is in the records, and tried again.
-		if err := a.r.upgrade(ctx, a.repo, true); err != nil {
-			a.r.opts.Logger.WarnContext(ctx, "upgrade was not proposed", "repo", a.repo.Name, "err", err)
-			a.r.askUpgrades(a.repo.Name)
+		if err := a.k.upgrade(ctx, a.repo, true); err != nil {
+			a.k.opts.Logger.WarnContext(ctx, "upgrade was not proposed", "repo", a.repo.Name, "err", err)
+			a.k.Ask(a.repo.Name)
 		}
 		return a.results(ctx, keys)
 	}
@@ -136,7 +136,7 @@ func (a *upgradeAsk) choose(ctx context.Context, cat *catalog.Catalog) ([]upgrad
 			out = append(out, candidateOf(doc, to, a.req.Actor))
 		}
 	}
-	if err := a.r.check(ctx, cat, out); err != nil {
+	if err := a.k.check(ctx, cat, out); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(out, func(c upgradeCandidate) bool {
@@ -214,9 +214,9 @@ func (a *upgradeAsk) version(ctx context.Context, doc document.Document) (string
 // the keys of the records in which it is. What is recorded is proposed, by this
 // replica or by the one that comes after a crash.
 func (a *upgradeAsk) intend(ctx context.Context, cat *catalog.Catalog, chosen []upgradeCandidate) (map[string]bool, error) {
-	unlock := a.r.upgrader.one.lock(holdfast.Request{Cluster: a.repo.Name})
+	unlock := a.k.one.Lock(holdfast.Request{Cluster: a.repo.Name})
 	defer unlock()
-	records, err := a.r.followUpgrades(ctx, a.repo.Name)
+	records, err := a.k.followUpgrades(ctx, a.repo.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -228,18 +228,18 @@ func (a *upgradeAsk) intend(ctx context.Context, cat *catalog.Catalog, chosen []
 	})
 	delete(keys, "")
 	chosen = a.byThemselves(cat, records, chosen, keys)
-	wanted := wantUpgrades(a.repo.UpgradeGroups, chosen)
+	wanted := wantUpgrades(a.repo.Groups, chosen)
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		w, rec := wanted[key], records[key]
 		if rec.State != holdfast.UpgradeOpen || rec.Version == 0 {
 			rec = nextUpgrade(a.repo, w, rec)
 		}
 		rec.Clusters, rec.By, rec.Digest = joinClusters(rec.Clusters, w.clusters), a.req.Actor, ""
-		if _, err := a.r.saveUpgrade(ctx, rec); err != nil {
+		if _, err := a.k.saveUpgrade(ctx, rec); err != nil {
 			return nil, err
 		}
 		keys[key] = true
-		a.r.audit(ctx, a.req.Actor, "template.upgrade", a.repo.Name,
+		a.k.opts.Fleet.Audit(ctx, a.req.Actor, "template.upgrade", a.repo.Name,
 			fmt.Sprintf("%s: %s", key, clusterList(w.clusters)))
 	}
 	return keys, nil
@@ -265,7 +265,7 @@ func (a *upgradeAsk) byThemselves(
 		}
 	}
 	left := make(map[string]bool)
-	for key, w := range wantUpgrades(a.repo.UpgradeGroups, own) {
+	for key, w := range wantUpgrades(a.repo.Groups, own) {
 		if judgeUpgrade(records[key], w) != upgradePropose {
 			continue
 		}
@@ -319,7 +319,7 @@ func clusterList(clusters []holdfast.UpgradeCluster) string {
 
 // results are the records as they are now.
 func (a *upgradeAsk) results(ctx context.Context, keys map[string]bool) ([]holdfast.Upgrade, error) {
-	records, err := a.r.opts.Store.Upgrades(ctx, a.repo.Name)
+	records, err := a.k.opts.Store.Upgrades(ctx, a.repo.Name)
 	if err != nil {
 		return nil, fmt.Errorf("list upgrades: %w", err)
 	}

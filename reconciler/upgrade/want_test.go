@@ -1,4 +1,4 @@
-package reconciler_test
+package upgrade_test
 
 import (
 	"testing"
@@ -6,13 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/upgrade"
 )
 
 func TestWantedUpgrades(t *testing.T) {
 	t.Parallel()
 	payments, search := map[string]string{"team": "payments"}, map[string]string{"team": "search", "tier": "gold"}
-	type candidate = reconciler.Candidate
+	type candidate = upgrade.Candidate
 	all := []candidate{
 		{Name: "c", Template: "web", From: "1.0.0", To: "1.1.0", Labels: search},
 		{Name: "a", Template: "web", From: "1.0.0", To: "1.1.0", Labels: payments},
@@ -23,21 +23,21 @@ func TestWantedUpgrades(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		groupBy []string
-		want    map[string]reconciler.Wanted
+		want    map[string]upgrade.Wanted
 	}{
-		"one for each template": {nil, map[string]reconciler.Wanted{
+		"one for each template": {nil, map[string]upgrade.Wanted{
 			"web":         {Clusters: []string{"a 1.1.0", "b 1.2.0", "c 1.1.0"}, Left: []string{"e"}},
 			"web (asked)": {By: "alice", Clusters: []string{"f 1.1.0"}},
 			"db":          {Clusters: []string{"d 2.1.0"}},
 		}},
-		"by label": {[]string{"team"}, map[string]reconciler.Wanted{
+		"by label": {[]string{"team"}, map[string]upgrade.Wanted{
 			"web team=payments":         {Group: "team=payments", Clusters: []string{"a 1.1.0"}, Left: []string{"e"}},
 			"web team=payments (asked)": {Group: "team=payments", By: "alice", Clusters: []string{"f 1.1.0"}},
 			"web team=search":           {Group: "team=search", Clusters: []string{"c 1.1.0"}},
 			"web team=":                 {Group: "team=", Clusters: []string{"b 1.2.0"}},
 			"db team=payments":          {Group: "team=payments", Clusters: []string{"d 2.1.0"}},
 		}},
-		"by two": {[]string{"team", "tier"}, map[string]reconciler.Wanted{
+		"by two": {[]string{"team", "tier"}, map[string]upgrade.Wanted{
 			"web team=payments tier=":         {Group: "team=payments, tier=", Clusters: []string{"a 1.1.0"}, Left: []string{"e"}},
 			"web team=payments tier= (asked)": {Group: "team=payments, tier=", By: "alice", Clusters: []string{"f 1.1.0"}},
 			"web team=search tier=gold":       {Group: "team=search, tier=gold", Clusters: []string{"c 1.1.0"}},
@@ -47,7 +47,7 @@ func TestWantedUpgrades(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, reconciler.WantUpgrades(tc.groupBy, all...)); diff != "" {
+			if diff := cmp.Diff(tc.want, upgrade.WantUpgrades(tc.groupBy, all...)); diff != "" {
 				t.Errorf("wanted (-want +got):\n%s", diff)
 			}
 		})
@@ -56,10 +56,10 @@ func TestWantedUpgrades(t *testing.T) {
 
 func TestUpgradeBranches(t *testing.T) {
 	t.Parallel()
-	if got := reconciler.UpgradeBranch("web", 1); got != "holdfast/upgrade/web" {
+	if got := upgrade.UpgradeBranch("web", 1); got != "holdfast/upgrade/web" {
 		t.Errorf("branch = %q", got)
 	}
-	if got := reconciler.UpgradeBranch("web", 2); got != "holdfast/upgrade/web.2" {
+	if got := upgrade.UpgradeBranch("web", 2); got != "holdfast/upgrade/web.2" {
 		t.Errorf("second branch = %q", got)
 	}
 	seen := make(map[string]string)
@@ -67,7 +67,7 @@ func TestUpgradeBranches(t *testing.T) {
 		"web", "web-team-payments", "web team=payments", "web team-payments", "web team=pay/ments", "web team=..", "web team=\n", "web--x",
 		"web (asked)", "web-asked-", "web team=Ünïcode", "web team=" + string(make([]byte, 5000)),
 	} {
-		branch := reconciler.UpgradeBranch(key, 1)
+		branch := upgrade.UpgradeBranch(key, 1)
 		if other, taken := seen[branch]; taken {
 			t.Errorf("%q and %q have the branch %s", key, other, branch)
 		}
@@ -119,7 +119,7 @@ func TestJudgeUpgrade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := reconciler.JudgeUpgrade(tc.rec, tc.wanted); got != tc.want {
+			if got := upgrade.JudgeUpgrade(tc.rec, tc.wanted); got != tc.want {
 				t.Errorf("judged %s, want %s", got, tc.want)
 			}
 		})

@@ -1,4 +1,4 @@
-package reconciler
+package upgrade
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func (c *upgradeChecks) keep(repo string, checks map[upgradeCheck]holdfast.Fault
 // candidates returns the clusters of a tree that there is a newer version for:
 // those whose documents allow it, and those that somebody has asked for, which
 // are of their records alone.
-func (r *Reconciler) candidates(ctx context.Context, cat *catalog.Catalog, known *releases.Look, records []holdfast.Upgrade) ([]upgradeCandidate, error) {
+func (k *Keeper) candidates(ctx context.Context, cat *catalog.Catalog, known *releases.Look, records []holdfast.Upgrade) ([]upgradeCandidate, error) {
 	var out []upgradeCandidate
 	asked := make(map[string]bool)
 	for _, rec := range records {
@@ -76,7 +76,7 @@ func (r *Reconciler) candidates(ctx context.Context, cat *catalog.Catalog, known
 			out = append(out, c)
 		}
 	}
-	return out, r.check(ctx, cat, out)
+	return out, k.check(ctx, cat, out)
 }
 
 func candidateOf(doc document.Document, to, by string) upgradeCandidate {
@@ -109,8 +109,8 @@ func unclear(c *catalog.Catalog, rec holdfast.Upgrade) bool {
 
 // check fills in which candidates the newer version would refuse. What was found
 // out of the same document before is not asked again.
-func (r *Reconciler) check(ctx context.Context, cat *catalog.Catalog, candidates []upgradeCandidate) error {
-	former := r.upgrader.checks.of(cat.Repo)
+func (k *Keeper) check(ctx context.Context, cat *catalog.Catalog, candidates []upgradeCandidate) error {
+	former := k.checks.of(cat.Repo)
 	checks := make([]upgradeCheck, len(candidates))
 	err := parallel.Each(ctx, len(candidates), func(i int) error {
 		c := &candidates[i]
@@ -121,7 +121,7 @@ func (r *Reconciler) check(ctx context.Context, cat *catalog.Catalog, candidates
 			return nil
 		}
 		var err error
-		_, c.faults, err = r.resolver.Resolve(ctx, cat.Tree, e.Doc.WrittenVersion(c.To))
+		_, c.faults, err = k.opts.Fleet.Resolve(ctx, cat.Tree, e.Doc.WrittenVersion(c.To))
 		return err
 	})
 	if err != nil {
@@ -131,7 +131,7 @@ func (r *Reconciler) check(ctx context.Context, cat *catalog.Catalog, candidates
 	for i, c := range candidates {
 		kept[checks[i]] = c.faults
 	}
-	r.upgrader.checks.keep(cat.Repo, kept)
+	k.checks.keep(cat.Repo, kept)
 	return nil
 }
 
@@ -234,4 +234,19 @@ func compare(ctx context.Context, l *releases.Look, name string, step *report.Up
 		}
 	}
 	return nil
+}
+
+// WouldRefuse returns what a newer version of its template would find wrong in a
+// cluster's document.
+func (k *Keeper) WouldRefuse(ctx context.Context, cat *catalog.Catalog, name, to string) (holdfast.Faults, error) {
+	doc, ok := upgradable(cat, name)
+	if !ok {
+		return nil, nil
+	}
+	file := cat.Named(name)[0].File
+	if faults, ok := k.checks.of(cat.Repo)[upgradeCheck{file.ID, file.Path, name, to}]; ok && file.ID != "" {
+		return faults, nil
+	}
+	_, faults, err := k.opts.Fleet.Resolve(ctx, cat.Tree, doc.WrittenVersion(to))
+	return faults, err
 }

@@ -1,4 +1,4 @@
-package reconciler
+package upgrade
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 // upgradePass is one look at the upgrades of a repository.
 type upgradePass struct {
-	r     *Reconciler
+	k     *Keeper
 	repo  Repository
 	cat   *catalog.Catalog
 	head  holdfast.Revision
@@ -33,7 +33,7 @@ func (p *upgradePass) bring(ctx context.Context, rec holdfast.Upgrade, wanted *w
 		// To edit thousands of files again only to find that nothing has changed
 		// would take longer than all the rest.
 		from = madeFrom(p.cat, wanted)
-		if rec.State == holdfast.UpgradeOpen && p.r.upgrader.isSettled(rec, from) {
+		if rec.State == holdfast.UpgradeOpen && p.k.isSettled(rec, from) {
 			if done, err := p.asProposed(ctx, rec, rec.Digest); err != nil || done {
 				return err
 			}
@@ -76,12 +76,12 @@ func (p *upgradePass) propose(
 	digest := proposalDigest(proposal)
 	if done, err := p.asProposed(ctx, rec, digest); err != nil || done {
 		if done {
-			p.r.upgrader.settle(rec, from)
+			p.k.settle(rec, from)
 		}
 		return err
 	}
 	if wait := p.forbidden(rec, digest); wait > 0 {
-		p.r.upgrades.AddAfter(p.repo.Name, wait)
+		p.k.asked.AddAfter(p.repo.Name, wait)
 		return nil
 	}
 	if p.sameFiles(ctx, rec, files) {
@@ -91,19 +91,23 @@ func (p *upgradePass) propose(
 	intent := rec
 	intent.Clusters, intent.By, intent.Head, intent.Digest = w.clusters, w.by, "", ""
 	if !sameUpgrade(intent, rec) || rec.Version == 0 {
-		if intent, err = p.r.saveUpgrade(ctx, intent); err != nil {
+		if intent, err = p.k.saveUpgrade(ctx, intent); err != nil {
 			return err
 		}
 	}
-	pr, err := p.r.opts.Forges[p.repo.Name].Propose(ctx, p.repo.Name, proposal)
+	pr, err := p.repo.Forge.Propose(ctx, p.repo.Name, proposal)
 	if err != nil {
 		return p.notProposed(ctx, intent, digest, err)
 	}
 	if pr.State == holdfast.PullRequestOpen {
-		p.r.upgrader.settle(intent, from)
+		p.k.settle(intent, from)
 	}
 	return p.proposed(ctx, intent, pr, proposal.Base, digest)
 }
+
+// answerOverlap is how far a look at a forge's pull requests reaches back before
+// what was recorded: clocks differ, and lists lag.
+const answerOverlap = 2 * time.Minute
 
 // upgradeLabel is on every upgrade's pull request.
 const upgradeLabel = "holdfast-upgrade"
@@ -140,7 +144,7 @@ func (p *upgradePass) asProposed(ctx context.Context, rec holdfast.Upgrade, dige
 	if rec.PullRequest == 0 || !rec.Digest.Equal(digest) || rec.Trouble != "" {
 		return false, nil
 	}
-	pr, err := p.r.opts.Store.PullRequest(ctx, holdfast.PullRequestRef{Repo: rec.Repo, Number: rec.PullRequest})
+	pr, err := p.k.opts.Store.PullRequest(ctx, holdfast.PullRequestRef{Repo: rec.Repo, Number: rec.PullRequest})
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return true, nil
 	} else if err != nil {
@@ -152,14 +156,14 @@ func (p *upgradePass) asProposed(ctx context.Context, rec holdfast.Upgrade, dige
 // forbidden is how long not to ask a forge that did not let us push, or did not
 // take the very same.
 func (p *upgradePass) forbidden(rec holdfast.Upgrade, digest holdfast.Digest) time.Duration {
-	at := p.r.upgrader.refusedAt(rec, digest)
+	at := p.k.refusedAt(rec, digest)
 	if rec.Trouble == forbiddenTrouble {
 		at = rec.UpdatedAt
 	}
 	if p.asked || at.IsZero() {
 		return 0
 	}
-	return forbiddenRetry - p.r.opts.Now().Sub(at)
+	return forbiddenRetry - p.k.opts.Now().Sub(at)
 }
 
 // sameFiles reports whether the files that an upgrade edits are on the tracked
@@ -169,7 +173,7 @@ func (p *upgradePass) sameFiles(ctx context.Context, rec holdfast.Upgrade, files
 	if rec.PullRequest == 0 || rec.Base == "" {
 		return false
 	}
-	base, err := p.r.opts.Git.Tree(ctx, p.repo.Name, string(rec.Base))
+	base, err := p.k.opts.Git.Tree(ctx, p.repo.Name, string(rec.Base))
 	if err != nil {
 		return false
 	}
@@ -197,16 +201,16 @@ func (p *upgradePass) proposed(
 	rec.PullRequest, rec.URL, rec.Trouble = pr.Number, pr.URL, ""
 	if pr.State == holdfast.PullRequestOpen {
 		rec.Base, rec.Head, rec.Digest = base, pr.Head, digest
-		if _, err := p.r.saveUpgrade(ctx, rec); err != nil {
+		if _, err := p.k.saveUpgrade(ctx, rec); err != nil {
 			return err
 		}
-		p.r.opts.Logger.InfoContext(ctx, "upgrade was proposed", "repo", rec.Repo, "pull_request", pr.Number, "action", rec.Key)
-	} else if _, err := p.r.ended(ctx, rec, pr.State); err != nil {
+		p.k.opts.Logger.InfoContext(ctx, "upgrade was proposed", "repo", rec.Repo, "pull_request", pr.Number, "action", rec.Key)
+	} else if _, err := p.k.ended(ctx, rec, pr.State); err != nil {
 		return err
 	}
-	p.r.sources.Add(sourceKey{repo: rec.Repo, number: pr.Number})
+	p.k.opts.Fleet.Enqueue(holdfast.SourceRequest{Repo: rec.Repo, PullRequest: pr.Number})
 	if pr.State == holdfast.PullRequestMerged {
-		p.r.sources.Add(sourceKey{repo: rec.Repo}) // what it brought is not seen yet
+		p.k.opts.Fleet.Enqueue(holdfast.SourceRequest{Repo: rec.Repo}) // what it brought is not seen yet
 	}
 	return nil
 }
@@ -227,10 +231,10 @@ func (p *upgradePass) notProposed(ctx context.Context, rec holdfast.Upgrade, dig
 		rec.Trouble = forbiddenTrouble
 	default:
 		rec.Trouble = cause.Error()
-		p.r.sources.Add(sourceKey{repo: p.repo.Name}) // what is proposed may be there by now
+		p.k.opts.Fleet.Enqueue(holdfast.SourceRequest{Repo: p.repo.Name}) // what is proposed may be there by now
 	}
-	p.r.opts.Logger.WarnContext(ctx, "upgrade was not proposed", "repo", rec.Repo, "action", rec.Key, "err", cause)
-	if _, err := p.r.saveUpgrade(ctx, rec); err != nil {
+	p.k.opts.Logger.WarnContext(ctx, "upgrade was not proposed", "repo", rec.Repo, "action", rec.Key, "err", cause)
+	if _, err := p.k.saveUpgrade(ctx, rec); err != nil {
 		return errors.Join(cause, err)
 	}
 	switch {
@@ -239,8 +243,8 @@ func (p *upgradePass) notProposed(ctx context.Context, rec holdfast.Upgrade, dig
 		return fmt.Errorf("propose: %w", cause)
 	default:
 		// To ask for the same again and again would use up what all others need.
-		p.r.upgrader.refuse(rec, digest, p.r.opts.Now())
-		p.r.upgrades.AddAfter(p.repo.Name, forbiddenRetry)
+		p.k.refuse(rec, digest, p.k.opts.Now())
+		p.k.asked.AddAfter(p.repo.Name, forbiddenRetry)
 	}
 	return nil
 }
@@ -249,39 +253,39 @@ func (p *upgradePass) notProposed(ctx context.Context, rec holdfast.Upgrade, dig
 // One without a pull request is nobody's answer to ours: the next look takes
 // another name.
 func (p *upgradePass) occupied(ctx context.Context, rec holdfast.Upgrade) error {
-	pr, err := p.present(ctx, p.r.opts.Forges[p.repo.Name], rec)
+	pr, err := p.present(ctx, p.repo.Forge, rec)
 	switch {
 	case err == nil && pr.State == holdfast.PullRequestOpen:
 		rec.PullRequest, rec.URL = pr.Number, pr.URL
 	case err == nil || errors.Is(err, holdfast.ErrNotFound):
-		p.r.upgrades.AddAfter(p.repo.Name, p.r.upgrader.every)
+		p.k.asked.AddAfter(p.repo.Name, p.k.pace())
 	default:
 		return err
 	}
-	p.r.opts.Logger.WarnContext(ctx, "upgrade was not proposed", "repo", rec.Repo, "action", rec.Key, "reason", rec.Trouble)
-	_, err = p.r.saveUpgrade(ctx, rec)
+	p.k.opts.Logger.WarnContext(ctx, "upgrade was not proposed", "repo", rec.Repo, "action", rec.Key, "reason", rec.Trouble)
+	_, err = p.k.saveUpgrade(ctx, rec)
 	return err
 }
 
 // withdraw closes a pull request in which nothing is left to propose.
 func (p *upgradePass) withdraw(ctx context.Context, rec holdfast.Upgrade, w *wantedUpgrade) error {
 	if wait := p.forbidden(rec, ""); wait > 0 {
-		p.r.upgrades.AddAfter(p.repo.Name, wait)
+		p.k.asked.AddAfter(p.repo.Name, wait)
 		return nil
 	}
-	forge := p.r.opts.Forges[p.repo.Name]
+	forge := p.repo.Forge
 	pr, err := p.present(ctx, forge, rec)
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound):
 		rec.State, rec.Trouble = holdfast.UpgradeObsolete, ""
-		_, err = p.r.saveUpgrade(ctx, rec)
+		_, err = p.k.saveUpgrade(ctx, rec)
 		return err
 	case err != nil:
 		return err
 	}
 	rec.PullRequest, rec.URL = pr.Number, pr.URL
 	if pr.State != holdfast.PullRequestOpen {
-		_, err = p.r.ended(ctx, rec, pr.State)
+		_, err = p.k.ended(ctx, rec, pr.State)
 		return err
 	}
 	if rec.Head != "" && pr.Head != rec.Head {
@@ -290,7 +294,7 @@ func (p *upgradePass) withdraw(ctx context.Context, rec holdfast.Upgrade, w *wan
 	why := withdrawal(p.cat, rec, w)
 	// Without clusters it is we who close it, whatever the crash that follows.
 	rec.Clusters = nil
-	if rec, err = p.r.saveUpgrade(ctx, rec); err != nil {
+	if rec, err = p.k.saveUpgrade(ctx, rec); err != nil {
 		return err
 	}
 	err = forge.Withdraw(ctx, pr.PullRequestRef, rec.Branch, rec.Head, why)
@@ -298,11 +302,11 @@ func (p *upgradePass) withdraw(ctx context.Context, rec holdfast.Upgrade, w *wan
 		return p.notProposed(ctx, rec, "", fmt.Errorf("withdraw pull request %d: %w", pr.Number, err))
 	}
 	rec.State, rec.Trouble = holdfast.UpgradeObsolete, ""
-	if _, err = p.r.saveUpgrade(ctx, rec); err != nil {
+	if _, err = p.k.saveUpgrade(ctx, rec); err != nil {
 		return err
 	}
-	p.r.opts.Logger.InfoContext(ctx, "upgrade was withdrawn", "repo", rec.Repo, "pull_request", pr.Number, "action", rec.Key)
-	p.r.sources.Add(sourceKey{repo: rec.Repo, number: pr.Number})
+	p.k.opts.Logger.InfoContext(ctx, "upgrade was withdrawn", "repo", rec.Repo, "pull_request", pr.Number, "action", rec.Key)
+	p.k.opts.Fleet.Enqueue(holdfast.SourceRequest{Repo: rec.Repo, PullRequest: pr.Number})
 	return nil
 }
 
@@ -316,7 +320,7 @@ func (p *upgradePass) present(ctx context.Context, forge Forge, rec holdfast.Upg
 		}
 		return pr, nil
 	}
-	list, err := forge.PullRequests(ctx, rec.Repo, rec.UpdatedAt.Add(-commentOverlap))
+	list, err := forge.PullRequests(ctx, rec.Repo, rec.UpdatedAt.Add(-answerOverlap))
 	if err != nil {
 		return holdfast.PullRequest{}, fmt.Errorf("list pull requests: %w", err)
 	}

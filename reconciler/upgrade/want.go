@@ -1,4 +1,4 @@
-package reconciler
+package upgrade
 
 import (
 	"cmp"
@@ -84,8 +84,8 @@ func upgradeKey(template string, groupBy []string, labels map[string]string) (ke
 	return strings.TrimSpace(template + " " + strings.Join(parts, " ")), group
 }
 
-// upgradeBranches is how the branches of our upgrades begin.
-const upgradeBranches = "holdfast/upgrade/"
+// Branches is how the branches of our upgrades begin.
+const Branches = "holdfast/upgrade/"
 
 // upgradeBranch returns the branch of the nth pull request with a key: the same
 // for the same, so that one whose answer was lost is found again, and another one
@@ -100,14 +100,14 @@ func upgradeBranch(key string, nth int) string {
 	if nth > 1 {
 		slug += fmt.Sprintf(".%d", nth)
 	}
-	return upgradeBranches + slug
+	return Branches + slug
 }
 
 // nextUpgrade is the record of the pull request that comes after last: another
 // one, on another branch.
 func nextUpgrade(repo Repository, w *wantedUpgrade, last holdfast.Upgrade) holdfast.Upgrade {
 	nth, name := 1, w.key
-	if repo.further() {
+	if repo.Further {
 		name += " " + repo.Branch // another entry may propose the same into its branch
 	}
 	for last.Branch != "" && upgradeBranch(name, nth) != last.Branch && nth < 10_000 {
