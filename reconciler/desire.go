@@ -326,11 +326,16 @@ func (r *Reconciler) claimName(ctx context.Context, repo Repository, res *catalo
 	return true
 }
 
+// belongsElsewhere reports whether a name belongs to another repository.
+func belongsElsewhere(repo string, rec holdfast.ClusterRecord) bool {
+	free := rec.Applied.Run == "" && rec.Desired.Removed || rec.Ending != nil
+	return rec.Name != "" && rec.Owner != repo && !free
+}
+
 // ownedElsewhere is the fault of a document whose name belongs to another
 // repository. Before its first apply a name that was removed there is free.
 func ownedElsewhere(repo string, rec holdfast.ClusterRecord, res *catalog.Resolution) holdfast.Faults {
-	free := rec.Applied.Run == "" && rec.Desired.Removed || rec.Ending != nil
-	if rec.Name == "" || rec.Owner == repo || free {
+	if !belongsElsewhere(repo, rec) {
 		return nil
 	}
 	return holdfast.Faults{res.Doc.Fault(

@@ -57,7 +57,7 @@ func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, num
 		if before.Version == 0 {
 			return nil // never ours
 		}
-		if err := r.forgetImpact(ctx, ref); err != nil {
+		if err := r.impacts.Forget(ctx, ref); err != nil {
 			return err
 		}
 	} else if rec.State == holdfast.PullRequestOpen {
@@ -73,9 +73,9 @@ func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, num
 		return err
 	}
 	if rec.State == holdfast.PullRequestOpen && rec.Assessed != "" {
-		r.assessed.put(ref, rec.Assessed)
+		r.impacts.Saved(ref, rec.Assessed)
 	} else {
-		r.assessed.take(ref)
+		r.impacts.Drop(ref)
 	}
 	if wait := untilMergeable(rec, r.opts.Now()); wait > 0 {
 		r.sources.AddAfter(sourceKey{repo: repo.Name, number: number}, wait)
@@ -183,7 +183,7 @@ func (r *Reconciler) look(
 		if time.Since(rec.UpdatedAt) < mergeRefPatience && !repo.Local {
 			r.sources.AddAfter(sourceKey{repo: repo.Name, number: rec.Number, known: true}, mergeRefRetry)
 		}
-		return r.forgetImpact(ctx, rec.PullRequestRef)
+		return r.impacts.Forget(ctx, rec.PullRequestRef)
 	case err != nil:
 		return err
 	}
@@ -199,7 +199,7 @@ func (r *Reconciler) look(
 	if err := r.compare(ctx, from, to, rec); err != nil {
 		return fmt.Errorf("compare pull request %s with its base: %w", rec.PullRequestRef, err)
 	}
-	if err := r.assess(ctx, repo, from, to, before, rec); err != nil {
+	if err := r.impacts.Assess(ctx, repo.Name, from, to, before, rec); err != nil {
 		return err
 	}
 	switch {

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/gate"
+	"github.com/holdfast-dev/holdfast/reconciler/impact"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
@@ -148,7 +149,7 @@ type Reconciler struct {
 	publish    *publish.Publisher
 	rescue     *rescue.Keeper
 	gates      *gate.Keeper
-	assessed   *assessments
+	impacts    *impact.Keeper
 	dispatcher *dispatch.Dispatcher
 
 	sources  *queue.Queue[sourceKey]
@@ -200,7 +201,6 @@ func New(opts Options) (*Reconciler, error) {
 		opts:      withDefaults(opts),
 		repos:     make(map[string]Repository, len(opts.Repositories)),
 		outages:   newOutages(),
-		assessed:  newAssessments(),
 		traces:    &tracer{to: opts.Tracer, recent: make(map[sourceKey]string)},
 		sources:   queue.New[sourceKey](),
 		requests:  queue.New[holdfast.Request](),
@@ -236,6 +236,7 @@ func New(opts Options) (*Reconciler, error) {
 	r.resolver = templates.NewResolver(r.releases)
 	r.catalogs = catalog.NewReader(catalog.Options{Git: r.opts.Git, Resolver: r.resolver, Globs: globs, Check: r.forbidden})
 	r.upgrades = newUpgrades(r)
+	r.impacts = newImpacts(r)
 	dispatcher, err := dispatch.New(dispatch.Options{
 		Store: r.opts.Store, Locker: r.opts.Locker, Fleet: fleet{r}, TokenKey: r.opts.TokenKey,
 		Limits: dispatch.Limits{

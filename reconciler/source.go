@@ -79,7 +79,7 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 		return nil
 	}
 	r.markReady(repo.Name)
-	r.assessAgain(repo.Name)
+	r.impacts.Again(repo.Name)
 	// Only now: what one push says of several clusters is judged together.
 	var news, others []holdfast.Request
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
@@ -172,7 +172,7 @@ func (r *Reconciler) tagsMoved(tags catalog.TagSet) {
 		r.setRetagged(name, tags)
 		r.sources.Add(sourceKey{repo: name})
 	}
-	r.assessAgain("")
+	r.impacts.Again("")
 }
 
 func (r *Reconciler) setRelook(repo string) { r.setFlag(r.relook, repo) }

@@ -1,7 +1,6 @@
-package reconciler
+package impact
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,12 +20,6 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/semver"
 )
-
-// A pull request that changes a published template gets told what that would do
-// to the fleet: its impact. The root modules of all clusters that are made from
-// the template are rendered with it, and grouped by how they change; a sample of
-// each group is planned, as a trial. Its merge applies none of them: clusters move
-// when their own documents name another version.
 
 const (
 	// trialsMost bounds what /holdfast plan --all plans.
@@ -105,34 +98,35 @@ type templateUser struct {
 	doc document.Document
 }
 
-// assess records what the pull request's changes of templates would do to the
+// Assess records what the pull request's changes of templates would do to the
 // clusters that are made from them, and adds the samples to be planned to its
 // clusters. Before is the record as it was. What is recorded of an impact is made
 // of what rec.Assessed says: a record that was not saved has it made again.
-func (r *Reconciler) assess(
-	ctx context.Context, repo Repository, from, to *catalog.Catalog, before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord,
+func (k *Keeper) Assess(
+	ctx context.Context, name string, from, to *catalog.Catalog, before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord,
 ) error {
+	repo := k.repos[name]
 	if len(repo.Templates) == 0 {
 		return nil
 	}
-	changed, faults, err := r.changedTemplates(repo, from, to)
+	changed, faults, err := k.changedTemplates(repo, from, to)
 	if err != nil {
 		return err
 	}
 	rec.Faults = append(rec.Faults, faults...)
 	if len(changed) == 0 {
-		return r.forgetImpact(ctx, rec.PullRequestRef)
+		return k.Forget(ctx, rec.PullRequestRef)
 	}
 	trials := slices.DeleteFunc(slices.Clone(before.Clusters), func(c holdfast.PullRequestCluster) bool { return !c.Trial })
-	fleet, unseen, err := r.fleet(ctx, repo, to)
+	fleet, unseen, err := k.fleet(ctx, repo, to)
 	if err != nil {
 		return err
 	}
 	if len(unseen) > 0 { // nobody may notice when they can be read again
-		r.sources.AddAfter(sourceKey{repo: rec.Repo, number: rec.Number, known: true}, unseenRetry)
+		k.opts.Fleet.LookAgain(rec.PullRequestRef, unseenRetry)
 	}
-	rec.Assessed = r.assessmentKey(rec, from, fleet, unseen)
-	if rec.Assessed.Equal(before.Assessed) && r.assessed.is(rec.PullRequestRef, rec.Assessed) {
+	rec.Assessed = k.assessmentKey(rec, from, fleet, unseen)
+	if rec.Assessed.Equal(before.Assessed) && k.memory.is(rec.PullRequestRef, rec.Assessed) {
 		rec.Clusters = append(rec.Clusters, trials...)
 		return nil
 	}
@@ -142,7 +136,7 @@ func (r *Reconciler) assess(
 		if repo.Trials > 0 && !rec.AllTrials { // one budget for all, of which what one leaves goes to the others
 			repo.Trials = (budget + len(changed) - i - 1) / (len(changed) - i)
 		}
-		impact, chosen, err := r.assessTemplate(ctx, repo, t, from, to, fleet, trials, rec)
+		impact, chosen, err := k.assessTemplate(ctx, repo, t, from, to, fleet, trials, rec)
 		budget -= len(chosen)
 		if err != nil {
 			return fmt.Errorf("assess template %s: %w", t.name, err)
@@ -150,16 +144,16 @@ func (r *Reconciler) assess(
 		impact.Unseen = unseen
 		impacts, rec.Clusters = append(impacts, impact), append(rec.Clusters, chosen...)
 	}
-	if err := r.opts.Store.SaveImpacts(ctx, rec.PullRequestRef, impacts); err != nil {
+	if err := k.opts.Store.SaveImpacts(ctx, rec.PullRequestRef, impacts); err != nil {
 		return fmt.Errorf("record impact of %s: %w", rec.PullRequestRef, err)
 	}
 	return nil
 }
 
-// forgetImpact leaves nothing of what a pull request would have done.
-func (r *Reconciler) forgetImpact(ctx context.Context, ref holdfast.PullRequestRef) error {
-	r.assessed.take(ref)
-	if err := r.opts.Store.SaveImpacts(ctx, ref, nil); err != nil {
+// Forget leaves nothing of what a pull request would have done.
+func (k *Keeper) Forget(ctx context.Context, ref holdfast.PullRequestRef) error {
+	k.memory.take(ref)
+	if err := k.opts.Store.SaveImpacts(ctx, ref, nil); err != nil {
 		return fmt.Errorf("forget impact of %s: %w", ref, err)
 	}
 	return nil
@@ -167,16 +161,16 @@ func (r *Reconciler) forgetImpact(ctx context.Context, ref holdfast.PullRequestR
 
 // changedTemplates returns the published templates that differ between two
 // trees, and what is wrong with those that do.
-func (r *Reconciler) changedTemplates(repo Repository, from, to *catalog.Catalog) ([]changedTemplate, holdfast.Faults, error) {
+func (k *Keeper) changedTemplates(repo Repository, from, to *catalog.Catalog) ([]changedTemplate, holdfast.Faults, error) {
 	var out []changedTemplate
 	var faults holdfast.Faults
 	for _, name := range slices.Sorted(maps.Keys(repo.Templates)) {
 		t := changedTemplate{name: name, dir: path.Clean(repo.Templates[name])}
-		before, was, err := r.resolver.Load(from.Tree, t.dir)
+		before, was, err := k.opts.Resolver.Load(from.Tree, t.dir)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read template %s: %w", name, err)
 		}
-		after, is, err := r.resolver.Load(to.Tree, t.dir)
+		after, is, err := k.opts.Resolver.Load(to.Tree, t.dir)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read template %s: %w", name, err)
 		}
@@ -221,15 +215,15 @@ func sameTemplate(from holdfast.Tree, before *templates.Template, to holdfast.Tr
 // fleet returns what all repositories' tracked branches say, by their names, and
 // for the pull request's own one what its merge result does. Unseen are those that
 // cannot be read now: what is there is not known, and the others are.
-func (r *Reconciler) fleet(
+func (k *Keeper) fleet(
 	ctx context.Context, repo Repository, to *catalog.Catalog,
 ) (fleet map[string]snapshot, unseen []string, err error) {
 	fleet = map[string]snapshot{repo.Name: {to, holdfast.Revision(to.ID)}}
-	for _, other := range r.opts.Repositories {
+	for _, other := range k.opts.Repositories {
 		if other.Name == repo.Name {
 			continue
 		}
-		source, err := r.opts.Store.Source(ctx, other.Name)
+		source, err := k.opts.Store.Source(ctx, other.Name)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return nil, nil, fmt.Errorf("read source %q: %w", other.Name, err)
 		}
@@ -237,12 +231,12 @@ func (r *Reconciler) fleet(
 			unseen = append(unseen, other.Name)
 			continue
 		}
-		cat, err := r.catalogs.Read(ctx, other.Name, string(source.Head))
+		cat, err := k.opts.Catalogs.Read(ctx, other.Name, string(source.Head))
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()
 		}
 		if err != nil {
-			r.opts.Logger.WarnContext(ctx, "clusters of a repository were not looked at", "repo", other.Name, "err", err)
+			k.opts.Logger.WarnContext(ctx, "clusters of a repository were not looked at", "repo", other.Name, "err", err)
 			unseen = append(unseen, other.Name)
 			continue
 		}
@@ -253,7 +247,7 @@ func (r *Reconciler) fleet(
 }
 
 // assessmentKey is of all that an impact depends on.
-func (r *Reconciler) assessmentKey(
+func (k *Keeper) assessmentKey(
 	rec *holdfast.PullRequestRecord, from *catalog.Catalog, fleet map[string]snapshot, unseen []string,
 ) holdfast.Digest {
 	digest := holdfast.NewDigester("assessment")
@@ -262,7 +256,7 @@ func (r *Reconciler) assessmentKey(
 		digest.Add(name, string(fleet[name].revision), fleet[name].cat.ID)
 	}
 	digest.Add(append([]string{"unseen"}, unseen...)...)
-	refs := r.lastRefs(rec.Repo)
+	refs := k.opts.Fleet.Refs(rec.Repo)
 	for _, ref := range slices.Sorted(maps.Keys(refs)) {
 		if strings.HasPrefix(ref, "refs/tags/") {
 			digest.Add(ref, string(refs[ref]))
@@ -273,44 +267,44 @@ func (r *Reconciler) assessmentKey(
 
 // assessTemplate says what the change of one template would do, and which
 // clusters are planned to show it.
-func (r *Reconciler) assessTemplate(
+func (k *Keeper) assessTemplate(
 	ctx context.Context, repo Repository, t changedTemplate, from, to *catalog.Catalog, fleet map[string]snapshot,
 	former []holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
 ) (holdfast.Impact, []holdfast.PullRequestCluster, error) {
 	impact := holdfast.Impact{Template: t.name, Dir: t.dir}
-	if err := r.assessVersion(ctx, repo, t, &impact); err != nil {
+	if err := k.assessVersion(ctx, repo, t, &impact); err != nil {
 		return impact, nil, err
 	}
-	users, err := r.usersOf(ctx, t, repo.Name, fleet)
+	users, err := k.usersOf(ctx, t, repo.Name, fleet)
 	if err != nil {
 		return impact, nil, err
 	}
-	proposed := r.resolver.Using(proposedTemplate{r.releases, t.name, repo.Name, to.Tree, t.dir})
+	proposed := k.opts.Resolver.Using(Proposed{k.opts.Releases, t.name, repo.Name, to.Tree, t.dir})
 	blueprint := t.to.Blueprint()
 	a := assessor{
-		r: r, from: from, to: to, version: impact.Version, named: blueprint.Version,
+		k: k, from: from, to: to, version: impact.Version, named: blueprint.Version,
 		reaches: make(map[holdfast.Digest]templates.Reach), words: make(map[holdfast.Digest][]string),
 		proposed: proposed, based: t.from != nil, impact: &impact, groups: make(map[holdfast.Digest]*group),
 	}
-	a.former = r.assessed.effectsOf(rec.PullRequestRef, t.name, a.effectsDependOn(t))
+	a.former = k.memory.effectsOf(rec.PullRequestRef, t.name, a.effectsDependOn(t))
 	a.known = effects{of: a.former.of, clusters: make(map[documentAt]effect, len(users)), words: make(map[holdfast.Digest][]string)}
 	err = parallel.Each(ctx, len(users), func(i int) error { return a.add(ctx, users[i]) })
 	if err != nil {
 		return impact, nil, err
 	}
-	r.assessed.keep(rec.PullRequestRef, t.name, a.known)
+	k.memory.keep(rec.PullRequestRef, t.name, a.known)
 	groups := a.sorted()
 	for _, g := range groups {
 		impact.Groups = append(impact.Groups, g.ImpactGroup)
 	}
-	trials, err := r.trials(ctx, repo, groups, former, rec)
+	trials, err := k.trials(ctx, repo, groups, former, rec)
 	return impact, trials, err
 }
 
 // assessVersion says which version the change prepares, from which it goes on,
 // and what is different then.
-func (r *Reconciler) assessVersion(ctx context.Context, repo Repository, t changedTemplate, impact *holdfast.Impact) error {
-	released := releases.Available(r.lastRefs(repo.Name), t.name)
+func (k *Keeper) assessVersion(ctx context.Context, repo Repository, t changedTemplate, impact *holdfast.Impact) error {
+	released := releases.Available(k.opts.Fleet.Refs(repo.Name), t.name)
 	blueprint := t.to.Blueprint()
 	if !slices.Contains(released, blueprint.Version) {
 		impact.Version = blueprint.Version
@@ -318,7 +312,7 @@ func (r *Reconciler) assessVersion(ctx context.Context, repo Repository, t chang
 	impact.Released = semver.Newest(released, impact.Version)
 	former := t.from
 	if impact.Released != "" {
-		last, unusable, err := releases.NewLook(r.releases, r.resolver).Template(ctx, t.name, impact.Released)
+		last, unusable, err := releases.NewLook(k.opts.Releases, k.opts.Resolver).Template(ctx, t.name, impact.Released)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return err
 		}
@@ -342,48 +336,12 @@ func (r *Reconciler) assessVersion(ctx context.Context, repo Repository, t chang
 	return nil
 }
 
-// assessAgain asks for the impacts of other repositories' pull requests, as the
+// Again asks for the impacts of other repositories' pull requests, as the
 // fleet has changed; not at once, and not each time.
-func (r *Reconciler) assessAgain(repo string) {
-	for _, ref := range r.assessed.of() {
+func (k *Keeper) Again(repo string) {
+	for _, ref := range k.memory.of() {
 		if ref.Repo != repo {
-			r.sources.AddAfter(sourceKey{repo: ref.Repo, number: ref.Number, known: true}, assessEvery)
+			k.opts.Fleet.LookAgain(ref, assessEvery)
 		}
 	}
-}
-
-// planAll has every cluster planned that a pull request's change of a template
-// would change, not only samples.
-func (r *Reconciler) planAll(ctx context.Context, c holdfast.Command) (string, error) {
-	if c.PullRequest.IsZero() {
-		return "", refusal("--all is about a pull request that changes a template")
-	}
-	repo := r.repos[c.PullRequest.Repo]
-	unlock := r.looking.Lock(holdfast.Request{PullRequest: c.PullRequest})
-	defer unlock()
-	rec, err := r.opts.Store.PullRequest(ctx, c.PullRequest)
-	if errors.Is(err, holdfast.ErrNotFound) {
-		return "", refusal(fmt.Sprintf("pull request %s is not known (yet): does it change a watched branch?", c.PullRequest))
-	} else if err != nil {
-		return "", fmt.Errorf("read pull request %s: %w", c.PullRequest, err)
-	}
-	impacts, err := r.opts.Store.Impacts(ctx, c.PullRequest)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("read impact of %s: %w", c.PullRequest, err)
-	case rec.State != holdfast.PullRequestOpen:
-		return "", refusal("the pull request is no longer open")
-	case rec.Reason != "":
-		return "", refusal(cmp.Or(refusals[rec.Reason], "nothing is planned of this pull request: "+rec.Reason))
-	case len(impacts) == 0:
-		return "", refusal("this pull request changes no template: plan plans all that it changes")
-	case repo.Trials < 0:
-		return "", refusal("holdfast.yaml has no clusters planned for this repository's templates: repositories[].trials")
-	}
-	rec.AllTrials = true
-	if _, err := r.opts.Store.SavePullRequest(ctx, rec); err != nil {
-		return "", fmt.Errorf("record pull request %s: %w", rec.PullRequestRef, err)
-	}
-	r.sources.Add(sourceKey{repo: rec.Repo, number: rec.Number, known: true})
-	return "", nil
 }

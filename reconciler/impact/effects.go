@@ -1,4 +1,4 @@
-package reconciler
+package impact
 
 import (
 	"context"
@@ -91,8 +91,8 @@ func (a *assessor) effectsDependOn(t changedTemplate) holdfast.Digest {
 		}
 		digest.Add(id)
 	}
-	for _, repo := range a.r.opts.Repositories {
-		refs := a.r.lastRefs(repo.Name)
+	for _, repo := range a.k.opts.Repositories {
+		refs := a.k.opts.Fleet.Refs(repo.Name)
 		for _, ref := range slices.Sorted(maps.Keys(refs)) {
 			if strings.HasPrefix(ref, "refs/tags/") && len(repo.Templates) > 0 {
 				digest.Add(repo.Name, ref, string(refs[ref]))

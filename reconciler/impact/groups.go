@@ -1,4 +1,4 @@
-package reconciler
+package impact
 
 import (
 	"cmp"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/semver"
 )
@@ -21,7 +20,7 @@ import (
 // usersOf returns the clusters that are made from a template: by its name, and
 // in its own repository by its folder. Documents that are at fault by themselves,
 // claimed twice, or under a name that belongs to another repository, are none.
-func (r *Reconciler) usersOf(
+func (k *Keeper) usersOf(
 	ctx context.Context, t changedTemplate, own string, fleet map[string]snapshot,
 ) ([]templateUser, error) {
 	var out []templateUser
@@ -38,7 +37,7 @@ func (r *Reconciler) usersOf(
 				users[name] = templateUser{snapshot: fleet[repo], doc: entries[0].Doc}
 			}
 		}
-		if err := r.dropForeign(ctx, repo, users); err != nil {
+		if err := k.dropForeign(ctx, repo, users); err != nil {
 			return nil, err
 		}
 		out = slices.AppendSeq(out, maps.Values(users))
@@ -51,11 +50,11 @@ func (r *Reconciler) usersOf(
 
 // dropForeign removes the documents of a repository whose names belong to another
 // one. Of those that are its own no record is read: there may be thousands.
-func (r *Reconciler) dropForeign(ctx context.Context, repo string, users map[string]templateUser) error {
+func (k *Keeper) dropForeign(ctx context.Context, repo string, users map[string]templateUser) error {
 	if len(users) == 0 {
 		return nil
 	}
-	owned, err := r.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: repo})
+	owned, err := k.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: repo})
 	if err != nil {
 		return fmt.Errorf("list clusters of %q: %w", repo, err)
 	}
@@ -69,13 +68,13 @@ func (r *Reconciler) dropForeign(ctx context.Context, repo string, users map[str
 			others = append(others, name)
 		}
 	}
-	for some := range slices.Chunk(others, recordsAtOnce) {
-		records, err := r.records(ctx, some)
+	for some := range slices.Chunk(others, readAtOnce) {
+		records, err := k.records(ctx, some)
 		if err != nil {
 			return err
 		}
 		for name, rec := range records {
-			if len(ownedElsewhere(repo, rec, &catalog.Resolution{Doc: users[name].doc})) > 0 {
+			if k.opts.Fleet.OwnedElsewhere(repo, rec) {
 				delete(users, name)
 			}
 		}
@@ -83,27 +82,27 @@ func (r *Reconciler) dropForeign(ctx context.Context, repo string, users map[str
 	return nil
 }
 
-// proposedTemplate are the released templates, with one as a pull request has
+// Proposed are the released templates, with one as a pull request has
 // it, whatever its version.
-type proposedTemplate struct {
-	released   templates.Versions
-	name, repo string
-	tree       holdfast.Tree
-	dir        string
+type Proposed struct {
+	Released   templates.Versions
+	Name, Repo string
+	Tree       holdfast.Tree
+	Dir        string
 }
 
 // Version implements templates.Versions.
-func (p proposedTemplate) Version(ctx context.Context, name, version string) (templates.TemplateVersion, error) {
-	if name != p.name {
-		return p.released.Version(ctx, name, version)
+func (p Proposed) Version(ctx context.Context, name, version string) (templates.TemplateVersion, error) {
+	if name != p.Name {
+		return p.Released.Version(ctx, name, version)
 	}
-	return templates.TemplateVersion{Repo: p.repo, Tree: p.tree, Dir: p.dir}, nil
+	return templates.TemplateVersion{Repo: p.Repo, Tree: p.Tree, Dir: p.Dir}, nil
 }
 
 // assessor collects what a template's change does to one cluster after another,
 // some side by side.
 type assessor struct {
-	r        *Reconciler
+	k        *Keeper
 	from, to *catalog.Catalog // of the pull request's repository
 	version  string           // that is being prepared; empty: not known
 	named    string           // that template.yaml names, released or not
@@ -173,20 +172,20 @@ func (a *assessor) add(ctx context.Context, user templateUser) error {
 // forbidden reports whether a document, which comes to root, is one that its
 // repository may not define.
 func (a *assessor) forbidden(user templateUser, root *templates.Root) bool {
-	return root != nil && len(a.r.forbidden(user.cat.Repo, user.doc, root.StateLocation)) > 0
+	return root != nil && len(a.k.opts.Fleet.Forbidden(user.cat.Repo, user.doc, root.StateLocation)) > 0
 }
 
 // before renders a cluster as it is without the pull request; nil if it is at
 // fault or not there.
 func (a *assessor) before(ctx context.Context, user templateUser) (*templates.Root, holdfast.Faults, error) {
 	if user.cat != a.to {
-		return a.r.resolver.Resolve(ctx, user.cat.Tree, user.doc)
+		return a.k.opts.Resolver.Resolve(ctx, user.cat.Tree, user.doc)
 	}
 	entries := a.from.Named(user.doc.Cluster.Name)
 	if len(entries) != 1 {
 		return nil, nil, nil
 	}
-	return a.r.resolver.Resolve(ctx, a.from.Tree, entries[0].Doc)
+	return a.k.opts.Resolver.Resolve(ctx, a.from.Tree, entries[0].Doc)
 }
 
 // reach says how a cluster would come to what is proposed.
@@ -248,7 +247,7 @@ func (a *assessor) sorted() []*group {
 // of them is known. But what is made from a folder is there to try things out, more
 // often than not, and does not stand for those that name a version. Clusters that
 // the pull request changes otherwise are planned for what their own change is.
-func (r *Reconciler) trials(
+func (k *Keeper) trials(
 	ctx context.Context, repo Repository, groups []*group, former []holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
 ) ([]holdfast.PullRequestCluster, error) {
 	var out []holdfast.PullRequestCluster
@@ -271,11 +270,11 @@ func (r *Reconciler) trials(
 		var err error
 		switch {
 		case rec.AllTrials:
-			names, err = r.triable(ctx, g, names[:min(len(names), trialsMost-len(out))])
+			names, err = k.triable(ctx, g, names[:min(len(names), trialsMost-len(out))])
 		case len(out) >= repo.Trials:
 			continue
 		default:
-			names, err = r.sample(ctx, g, names, former)
+			names, err = k.sample(ctx, g, names, former)
 		}
 		if err != nil {
 			return nil, err
@@ -316,7 +315,7 @@ func (g *group) trial(name string) holdfast.PullRequestCluster {
 // sample chooses the cluster that is planned for its group: the one that was, if
 // it is still in it, else the first that is applied. There is none if none can be
 // planned.
-func (r *Reconciler) sample(
+func (k *Keeper) sample(
 	ctx context.Context, g *group, names []string, former []holdfast.PullRequestCluster,
 ) ([]string, error) {
 	for _, c := range former {
@@ -326,7 +325,7 @@ func (r *Reconciler) sample(
 		}
 	}
 	names = names[:min(len(names), sampleFrom)]
-	records, err := r.records(ctx, names)
+	records, err := k.records(ctx, names)
 	if err != nil {
 		return nil, err
 	}
@@ -341,10 +340,10 @@ func (r *Reconciler) sample(
 }
 
 // triable returns those of a group's clusters that can be planned.
-func (r *Reconciler) triable(ctx context.Context, g *group, names []string) ([]string, error) {
+func (k *Keeper) triable(ctx context.Context, g *group, names []string) ([]string, error) {
 	var out []string
-	for some := range slices.Chunk(names, recordsAtOnce) {
-		records, err := r.records(ctx, some)
+	for some := range slices.Chunk(names, readAtOnce) {
+		records, err := k.records(ctx, some)
 		if err != nil {
 			return nil, err
 		}
@@ -366,48 +365,19 @@ func (g *group) triable(name string, rec holdfast.ClusterRecord) bool {
 	return m.coming || rec.Name == "" || rec.Ending != nil || rec.Owner == m.user.cat.Repo && len(rec.Desired.Faults) == 0
 }
 
-// fillTrial gives a run the root module that a cluster would have with a pull
-// request's template, at the state that the cluster has. It may not be a plan of
-// what its repository may not define: its credentials and its state are somebody
-// else's then.
-func (r *Reconciler) fillTrial(ctx context.Context, in decision.Input, want holdfast.PullRequestCluster, run *holdfast.Run) error {
-	pr := in.PullRequest
-	run.Repo, run.Trial = want.Repo, true
-	treeish := string(want.Revision)
-	if want.Repo == pr.Repo {
-		treeish = pr.Result // the same documents, and the tree that is surely there
-	}
-	cat, err := r.catalogs.Read(ctx, want.Repo, treeish)
+// readAtOnce is how many records are read, and kept in memory, at once.
+const readAtOnce = 100
+
+// records returns the records of clusters by name, without those that there are
+// none of.
+func (k *Keeper) records(ctx context.Context, names []string) (map[string]holdfast.ClusterRecord, error) {
+	list, err := k.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("read clusters: %w", err)
 	}
-	entries := cat.Named(run.Cluster)
-	if len(entries) != 1 || want.Document.Template == nil {
-		return fmt.Errorf("find cluster in %s at %s: %w", want.Repo, want.Revision, holdfast.ErrNotFound)
+	records := make(map[string]holdfast.ClusterRecord, len(list))
+	for _, rec := range list {
+		records[rec.Name] = rec
 	}
-	tree, err := r.opts.Git.Tree(ctx, pr.Repo, pr.Result)
-	if err != nil {
-		return fmt.Errorf("open %s at %s: %w", pr.Repo, pr.Result, err)
-	}
-	name := want.Document.Template.Name
-	proposed := proposedTemplate{r.releases, name, pr.Repo, tree, path.Clean(r.repos[pr.Repo].Templates[name])}
-	doc := entries[0].Doc
-	doc.Cluster = want.Document
-	if err := r.fillRoot(ctx, r.resolver.Using(proposed), cat.Tree, doc, run); err != nil {
-		return err
-	}
-	if !run.SourceDigest.Equal(want.SourceDigest) {
-		// It would be planned again and again.
-		r.assessed.take(pr.PullRequestRef)
-		return fmt.Errorf("plan what %s was assessed with: it is something else now: %w", pr.PullRequestRef, holdfast.ErrNotFound)
-	}
-	res := &catalog.Resolution{Doc: doc, Location: run.StateLocation}
-	shared, err := r.sharedState(ctx, cat, res, in.Cluster)
-	if err != nil {
-		return err
-	}
-	if faults := slices.Concat(r.forbidden(want.Repo, res.Doc, res.Location), ownedElsewhere(want.Repo, in.Cluster, res), shared); len(faults) > 0 {
-		return fmt.Errorf("resolve: %w", faults)
-	}
-	return r.fillFormerState(ctx, want.Repo, in, run)
+	return records, nil
 }
