@@ -73,7 +73,9 @@ type PlanOutput struct {
 // shows: provisioners, connections, write-only arguments and, but for secrets,
 // the configuration of providers. It is compared, and is no change.
 type PlanRead struct {
-	// Address is that of a data source, or var.NAME of a secret variable.
+	// Address is that of a data source, of a resource that the plan does not change
+	// or, if its provisioners are given what a refresh found, destroys, or var.NAME of
+	// a secret variable.
 	Address string `json:"address"`
 	// Value has the attributes that are referred to. A secret that a data source
 	// brings is a mark of where it is only: it is another one each time.

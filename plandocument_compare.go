@@ -13,7 +13,7 @@ import (
 // was unknown when it was reviewed may be anything now. Of a replacement one
 // half may be done: its create remains, or the delete of the object that it
 // deposed. A move or an import may be done. Outputs may change in another way,
-// to the reviewed value. What is read is what was read. It is what remains of an apply that failed in the
+// to the reviewed value. What is read is what was read, or what was to be made. It is what remains of an apply that failed in the
 // middle that is asked about. Both documents must be valid.
 func (d PlanDocument) SubsetOf(reviewed PlanDocument) bool {
 	for _, r := range d.Resources {
@@ -29,8 +29,26 @@ func (d PlanDocument) SubsetOf(reviewed PlanDocument) bool {
 		}
 	}
 	for _, r := range d.Reads {
-		i, ok := slices.BinarySearchFunc(reviewed.Reads, r, comparePlanReads)
-		if !ok || !covers(reviewed.Reads[i].Value.tree(), r.Value.tree()) {
+		if !reviewed.hasRead(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasRead reports whether what is read now was read when it was reviewed, or was to
+// be made so: what a resource has is read once it no longer changes.
+func (d PlanDocument) hasRead(r PlanRead) bool {
+	if i, ok := slices.BinarySearchFunc(d.Reads, r, comparePlanReads); ok {
+		return covers(d.Reads[i].Value.tree(), r.Value.tree())
+	}
+	i, ok := slices.BinarySearchFunc(d.Resources, PlanResource{Address: r.Address}, comparePlanResources)
+	if !ok || d.Resources[i].After == nil {
+		return false
+	}
+	after, read := d.Resources[i].After.tree(), r.Value.tree()
+	for _, key := range keysOf(read, nil) {
+		if !covers(fieldOf(after, key), fieldOf(read, key)) {
 			return false
 		}
 	}

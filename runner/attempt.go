@@ -81,7 +81,7 @@ type attempt struct {
 	sealed   atomic.Bool // one of them could not be read: the engine encrypts its states
 	newest   newestState
 	pulled   []byte              // the state before the plan, where we do not see it on its way
-	unshown  []plan.Unshown      // what the plan makes of the state besides its changes
+	compared plan.Compared       // what the plan file and the state differ in
 	left     []holdfast.Resource // what the state held after a failed apply
 
 	planDigest   holdfast.Digest   // of document

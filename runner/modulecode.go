@@ -4,6 +4,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -46,7 +47,7 @@ var givenSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 // readModuleCode reads the locals and connections of the module in dir; false if
 // a file cannot be read.
 func readModuleCode(dir string) (plan.ModuleCode, bool) {
-	code := plan.ModuleCode{Locals: map[string][]plan.Reference{}}
+	code := plan.ModuleCode{Locals: map[string][]plan.Reference{}, Configures: map[string]bool{}}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return code, false
@@ -64,9 +65,12 @@ func readModuleCode(dir string) (plan.ModuleCode, bool) {
 			switch block.Type {
 			case "resource":
 				code.Connections = append(code.Connections, connectionsIn(block.Body)...)
+				code.WriteOnly = append(code.WriteOnly, writeOnlyIn(block.Body)...)
 				continue
 			case "provider":
 				code.Providers = append(code.Providers, referencesBelow(block.Body)...)
+				attributes, _ := block.Body.JustAttributes()
+				code.Configures[block.Labels[0]] = code.Configures[block.Labels[0]] || attributes["alias"] == nil
 				continue
 			}
 			attributes, _ := block.Body.JustAttributes()
@@ -101,6 +105,47 @@ func connectionsIn(body hcl.Body) []plan.Reference {
 	}
 	if each := content.Attributes["for_each"]; each != nil && len(all) > 0 {
 		all = append(all, referencesIn(each.Expr)...)
+	}
+	return all
+}
+
+// writeOnlyIn returns what write-only arguments in the dynamic blocks of a resource
+// refer to: the engine's JSON has none of what is in such blocks. What a block is
+// repeated for is a part of it.
+func writeOnlyIn(body hcl.Body) []plan.Reference {
+	native, ok := body.(*hclsyntax.Body)
+	if !ok {
+		return writeOnlyInJSON(body)
+	}
+	var all []plan.Reference
+	for _, block := range native.Blocks {
+		if block.Type != "dynamic" {
+			all = append(all, writeOnlyIn(block.Body)...)
+		} else if hasWriteOnly(block.Body) {
+			all = append(all, referencesBelow(block.Body)...)
+		}
+	}
+	return all
+}
+
+// hasWriteOnly reports whether a block, or one in it, has an argument that providers
+// call write-only by its name.
+func hasWriteOnly(body *hclsyntax.Body) bool {
+	for name := range body.Attributes {
+		if strings.HasSuffix(name, "_wo") {
+			return true
+		}
+	}
+	return slices.ContainsFunc(body.Blocks, func(block *hclsyntax.Block) bool { return hasWriteOnly(block.Body) })
+}
+
+// writeOnlyInJSON is writeOnlyIn of JSON, where blocks are values: all that a value
+// with a dynamic block refers to counts.
+func writeOnlyInJSON(body hcl.Body) []plan.Reference {
+	var all []plan.Reference
+	attributes, _ := body.JustAttributes()
+	if dynamic := attributes["dynamic"]; dynamic != nil {
+		all = append(all, referencesIn(dynamic.Expr)...)
 	}
 	return all
 }

@@ -119,12 +119,30 @@ func (t *attempt) checkState(ctx context.Context, archive *planfile.Archive, pla
 	if err != nil {
 		return err
 	}
-	unshown, err := planned.CheckState(given, prior)
-	t.unshown = nil
-	for _, u := range unshown {
-		t.unshown = append(t.unshown, plan.Unshown(u))
-	}
+	found, err := planned.CheckState(given, prior)
+	t.compared = comparedOf(found, given)
 	return err
+}
+
+func comparedOf(found planfile.Differences, given *planfile.State) plan.Compared {
+	c := plan.Compared{Outputs: map[string]plan.GivenOutput{}}
+	for _, u := range found.Unshown {
+		c.Unshown = append(c.Unshown, plan.Unshown(u))
+	}
+	for _, use := range found.Providers {
+		c.Providers = append(c.Providers, plan.ProviderUse(use))
+	}
+	for _, d := range found.Drifted {
+		drifted := plan.Drifted{Address: d.Address, Deposed: d.Deposed, Type: d.Type, Provider: d.Provider}
+		for _, a := range d.Attributes {
+			drifted.Attributes = append(drifted.Attributes, plan.DriftedAttribute(a))
+		}
+		c.Drifted = append(c.Drifted, drifted)
+	}
+	for name, output := range given.Outputs {
+		c.Outputs[name] = plan.GivenOutput(output)
+	}
+	return c
 }
 
 // modules returns the modules that init has found, by their keys.

@@ -3,6 +3,7 @@ package runner
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,9 +30,11 @@ func (t *attempt) readPlan(ctx context.Context, printed string) error {
 		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("show: %w", err)}
 	}
 	found, err := plan.Read(written, plan.Options{
-		Key: t.a.FingerprintKey, Redactor: t.redact, Text: planText(printed), Code: t.moduleCode, Secrets: t.secretPrints, Unshown: t.unshown,
+		Key: t.a.FingerprintKey, Redactor: t.redact, Text: planText(printed), Code: t.moduleCode, Secrets: t.secretPrints, Compared: &t.compared,
 	})
-	if err != nil {
+	if errors.Is(err, plan.ErrUntrusted) {
+		return &attemptError{cause: causeUntrusted, err: fmt.Errorf("plan: %w", err)}
+	} else if err != nil {
 		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("read plan: %w", err)}
 	}
 	t.log.open(true)

@@ -3,6 +3,8 @@ package plan
 import (
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/runner/jsontree"
 )
 
 // ModuleCode is what the engine's JSON does not have of a module's code:
@@ -11,6 +13,8 @@ type ModuleCode struct {
 	Locals      map[string][]Reference // by name
 	Connections []Reference            // of connection blocks
 	Providers   []Reference            // of provider blocks, with what is in dynamic ones
+	Configures  map[string]bool        // providers that have a block without an alias, by name
+	WriteOnly   []Reference            // of write-only arguments in dynamic blocks of resources
 }
 
 // Reference is what an expression refers to, in parts without indexes:
@@ -25,7 +29,12 @@ type code struct {
 }
 
 type codeProvider struct {
-	module string // address of the module that configures it
+	key    string // by which resources name it
+	module string // address of the module that configures it, or needs it without a block of its own
+	name   string // in that module
+	source string // address
+	alias  string
+	block  bool // there is one with arguments
 	refs   []Reference
 }
 
@@ -34,6 +43,12 @@ type codeModule struct {
 	outputs map[string][]Reference
 	given   []Reference // to provisioners and write-only arguments
 	remote  bool        // a provisioner connects to something
+	// sensitive are the outputs that are marked so.
+	sensitive map[string]bool
+	// providers are the keys of configurations of providers, by resource.
+	providers map[string]string
+	// provisions are the resources that have provisioners.
+	provisions []string
 }
 
 type codeCall struct {
@@ -49,10 +64,11 @@ func (m *codeModule) read(s stream, key string, depth int) (bool, error) {
 		return true, s.list(func() error { return m.resource(s) })
 	case "outputs":
 		m.outputs = map[string][]Reference{}
+		m.sensitive = map[string]bool{}
 		return true, s.object(func(name string) error {
 			var output any
 			err := s.value(&output)
-			m.outputs[name] = referencesIn(output)
+			m.outputs[name], m.sensitive[name] = referencesIn(output), jsontree.Field(output, "sensitive") == true
 			return err
 		})
 	case "module_calls":
@@ -104,11 +120,23 @@ func (m *codeModule) resource(s stream) error {
 			Type        string `json:"type"`
 			Expressions any    `json:"expressions"`
 		} `json:"provisioners"`
-		Expressions any `json:"expressions"`
-		ForEach     any `json:"for_each_expression"`
+		Address     string `json:"address"`
+		Mode        string `json:"mode"`
+		Provider    string `json:"provider_config_key"`
+		Expressions any    `json:"expressions"`
+		ForEach     any    `json:"for_each_expression"`
 	}
 	if err := s.value(&r); err != nil {
 		return err
+	}
+	if r.Mode == "managed" {
+		if m.providers == nil {
+			m.providers = map[string]string{}
+		}
+		m.providers[r.Address] = r.Provider
+		if len(r.Provisioners) > 0 {
+			m.provisions = append(m.provisions, r.Address)
+		}
 	}
 	var given []Reference
 	for _, p := range r.Provisioners {
@@ -124,14 +152,95 @@ func (m *codeModule) resource(s stream) error {
 }
 
 // provider reads the configuration of one provider.
-func (c *code) provider(s stream) error {
+func (c *code) provider(s stream, key string) error {
 	var p struct {
 		Module      string `json:"module_address"`
+		Name        string `json:"name"`
+		Source      string `json:"full_name"`
+		Alias       string `json:"alias"`
 		Expressions any    `json:"expressions"`
 	}
 	err := s.value(&p)
-	c.providers = append(c.providers, codeProvider{module: p.Module, refs: referencesIn(p.Expressions)})
+	c.providers = append(c.providers, codeProvider{
+		key: key, module: p.Module, name: p.Name, source: p.Source, alias: p.Alias, block: p.Expressions != nil, refs: referencesIn(p.Expressions),
+	})
 	return err
+}
+
+// hides reports whether the configuration marks an output of the root module.
+func (c *code) hides(output string) bool { return c.root != nil && c.root.sensitive[output] }
+
+// resource returns the module of a resource, and its address there; nil if it is in
+// no module of the configuration.
+func (c *code) resource(address string) (m *codeModule, local string) {
+	m, parts := c.root, referenceOf(address)
+	for m != nil && len(parts) > 2 && parts[0] == "module" {
+		call := m.calls[parts[1]]
+		if call == nil {
+			return nil, ""
+		}
+		m, parts = call.module, parts[2:]
+	}
+	return m, strings.Join(parts, ".")
+}
+
+// provisions reports whether the configuration has provisioners for a resource.
+func (c *code) provisions(address string) bool {
+	m, resource := c.resource(address)
+	return m != nil && slices.Contains(m.provisions, resource)
+}
+
+// providerOf returns the configuration of the provider of a resource, as plan files
+// and states write it; empty if it is not in the configuration. load is that of
+// trace.
+func (c *code) providerOf(address string, load func(module []string) (ModuleCode, bool)) string {
+	m, resource := c.resource(address)
+	if m == nil || m.providers[resource] == "" {
+		return ""
+	}
+	at := slices.IndexFunc(c.providers, func(p codeProvider) bool { return p.key == m.providers[resource] })
+	if at < 0 {
+		return ""
+	}
+	p := c.providers[at]
+	if p.alias != "" {
+		return configurationOf(p.module, p.source) + "." + p.alias
+	}
+	for module := p.module; module != ""; module = moduleAbove(module) { // without a block it has that of the module above
+		if c.configures(module, p.source, load) {
+			return configurationOf(module, p.source)
+		}
+	}
+	return configurationOf("", p.source)
+}
+
+// configures reports whether a module has a block without an alias for a provider.
+func (c *code) configures(module, source string, load func(module []string) (ModuleCode, bool)) bool {
+	at := slices.IndexFunc(c.providers, func(p codeProvider) bool { return p.module == module && p.source == source && p.alias == "" })
+	if at < 0 || c.providers[at].block || load == nil {
+		return at >= 0 && c.providers[at].block
+	}
+	known, _ := load(callsOf(module))
+	return known.Configures[c.providers[at].name]
+}
+
+func configurationOf(module, source string) string {
+	return strings.TrimPrefix(module+`.provider["`+source+`"]`, ".")
+}
+
+// callsOf returns the names of the calls that lead to a module: of module.a.module.b.
+func callsOf(module string) []string {
+	var path []string
+	for i, part := range referenceOf(module) {
+		if i%2 == 1 {
+			path = append(path, part)
+		}
+	}
+	return path
+}
+
+func moduleAbove(module string) string {
+	return module[:max(strings.LastIndex(module, ".module."), 0)]
 }
 
 // referencesIn returns all that expressions refer to, as the engine's JSON has

@@ -32,17 +32,9 @@ type Options struct {
 	Code func(module []string) (ModuleCode, bool)
 	// Secrets are keyed hashes of the secret variables, by name.
 	Secrets map[string]string
-	// Unshown are changes of the state that an apply would write, and that the
-	// engine's JSON does not have: they are in the document.
-	Unshown []Unshown
-}
-
-// Unshown is a change of the state besides the engine's changes: an object that
-// is gone in the world and leaves the state, or one that is another object now.
-type Unshown struct {
-	Address, Deposed, Type, Provider string
-	Gone                             bool
-	WasID, ID                        string
+	// Compared is what the plan file and the given state differ in. Nil: nothing was
+	// compared, and the engine's JSON is believed.
+	Compared *Compared
 }
 
 // Result is what a plan says.
@@ -72,7 +64,8 @@ func Read(r io.ReadSeeker, o Options) (Result, error) {
 	if o.Redactor == nil {
 		o.Redactor = redact.New(nil)
 	}
-	var first survey
+	o.Code = remembered(o.Code)
+	first := survey{compared: o.Compared != nil}
 	if err := first.read(newStream(r)); err != nil {
 		return Result{}, fmt.Errorf("parse plan: %w", readError(err))
 	}
@@ -81,18 +74,17 @@ func Read(r io.ReadSeeker, o Options) (Result, error) {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return Result{}, fmt.Errorf("parse plan: %w", err)
 	}
-	second := reading{options: o, given: first.code.trace(o.Code), result: Result{
+	second := reading{options: o, first: &first, given: first.code.trace(o.Code), result: Result{
 		Document:  holdfast.PlanDocument{Version: holdfast.PlanDocumentVersion},
 		Info:      holdfast.PlanInfo{Text: o.Redactor.String(o.Text)},
 		Resources: first.resources.Sorted(), Outputs: first.outputs,
 	}}
+	second.expect()
 	if err := second.readAll(newStream(r)); err != nil {
 		return Result{}, fmt.Errorf("parse plan: %w", readError(err))
 	}
-	for _, u := range o.Unshown {
-		if err := second.unshown(u); err != nil {
-			return Result{}, fmt.Errorf("parse plan: %s: %w", o.Redactor.Known(u.Address), err)
-		}
+	if err := second.addCompared(); err != nil {
+		return Result{}, fmt.Errorf("parse plan: %w", err)
 	}
 	return second.end()
 }
@@ -109,9 +101,11 @@ func readError(err error) error {
 
 // reading is the second look at a plan, in which the document is made.
 type reading struct {
+	first   *survey
 	options Options
 	given   given
-	read    map[string]bool // addresses of data sources in the document
+	read    map[string]bool // addresses of reads in the document
+	drifted map[objectKey]*drifted
 	result  Result
 }
 
@@ -164,8 +158,13 @@ func (p *reading) resource(s stream, into *[]holdfast.PlanResource, drift bool) 
 	if !changes && rc.Change.Importing == nil && (r.Previous == "" || drift) { // what only moves has not drifted
 		return nil
 	}
+	if !drift {
+		if err := p.checkBefore(objectKey{rc.Address, rc.DeposedKey}, rc.Change.Before, rc.Change.BeforeSensitive); err != nil {
+			return fmt.Errorf("%s: %w", r.Address, err)
+		}
+	}
 	if rc.Change.Importing != nil {
-		if r.Importing, err = m.importing(rc.Change.Importing); err != nil {
+		if r.Importing, err = m.importing(rc.Change); err != nil {
 			return fmt.Errorf("%s: %w", r.Address, err)
 		}
 	}
@@ -213,9 +212,18 @@ func equal(a, b any) bool {
 	return errFirst == nil && errSecond == nil && string(first) == string(second)
 }
 
-func (m maker) importing(importing *tfjson.Importing) (holdfast.PlanValue, error) {
-	const path, name = "(import)", ""
+// importing is what is imported. Where the object that the engine found has another
+// id, that is a part of it: for some resources the two differ, and a state can have
+// any object.
+func (m maker) importing(change *tfjson.Change) (holdfast.PlanValue, error) {
+	const path, name = holdfast.AttributePath("(import)"), ""
+	importing, id := change.Importing, jsontree.Field(change.Before, "id")
 	switch {
+	case importing.ID != "" && id != nil && IDOf(id) != importing.ID:
+		sensitive := marks{change.BeforeSensitive, change.AfterSensitive}.at("id")
+		return holdfast.NewPlanValue(map[string]any{
+			"id": m.tree(path, name, importing.ID, nil, nil), "object": m.tree(path.Key("object"), "id", id, sensitive, nil),
+		})
 	case importing.ID != "":
 		return holdfast.NewPlanValue(m.tree(path, name, importing.ID, nil, nil))
 	case importing.Unknown:
@@ -234,6 +242,10 @@ func (p *reading) output(s stream, name string) error {
 	}
 	actions, err := actionsOf(change.Actions)
 	if err != nil {
+		return fmt.Errorf("output %s: %w", p.options.Redactor.Known(name), err)
+	}
+	sensitive := []any{change.BeforeSensitive, change.AfterSensitive}
+	if err := p.checkOutput(name, change.After, sensitive, actions[0] != "no-op"); err != nil {
 		return fmt.Errorf("output %s: %w", p.options.Redactor.Known(name), err)
 	}
 	if actions[0] == "no-op" {

@@ -17,6 +17,7 @@ var errModules = fmt.Errorf("modules are nested deeper than %d", maxModules)
 type given struct {
 	all       bool                       // some code is not known: every data source
 	data      map[string]map[string]bool // attributes by address without indexes; "" is the whole
+	resources map[string]map[string]bool // the same of managed resources
 	variables map[string]bool            // of the root module; not what only providers are given
 }
 
@@ -28,6 +29,39 @@ func (g given) has(address string) (attributes map[string]bool, ok bool) {
 		return nil, g.all || ok
 	}
 	return attributes, ok
+}
+
+// hasResource is has, of a managed resource.
+func (g given) hasResource(address string) (attributes map[string]bool, ok bool) {
+	if len(g.resources) == 0 {
+		return nil, false
+	}
+	attributes, ok = g.resources[strings.Join(referenceOf(address), ".")]
+	if attributes[""] {
+		return nil, ok
+	}
+	return attributes, ok
+}
+
+// remembered asks for the code of each module once.
+func remembered(load func(module []string) (ModuleCode, bool)) func(module []string) (ModuleCode, bool) {
+	if load == nil {
+		return nil
+	}
+	type answer struct {
+		code ModuleCode
+		ok   bool
+	}
+	known := map[string]answer{}
+	return func(module []string) (ModuleCode, bool) {
+		key := strings.Join(module, ".")
+		a, asked := known[key]
+		if !asked {
+			a.code, a.ok = load(module)
+			known[key] = a
+		}
+		return a.code, a.ok
+	}
 }
 
 // tracer follows references to where values come from.
@@ -45,18 +79,13 @@ type tracer struct {
 func (c *code) trace(load func(module []string) (ModuleCode, bool)) given {
 	t := tracer{
 		root: c.root, code: load, known: map[string]*ModuleCode{}, seen: map[string]bool{},
-		given: given{data: map[string]map[string]bool{}, variables: map[string]bool{}},
+		given: given{data: map[string]map[string]bool{}, resources: map[string]map[string]bool{}, variables: map[string]bool{}},
 	}
 	if c.root != nil {
 		t.module(nil, c.root)
 	}
 	for _, p := range c.providers {
-		var path []string
-		for i, part := range referenceOf(p.module) { // module.a.module.b
-			if i%2 == 1 {
-				path = append(path, part)
-			}
-		}
+		path := callsOf(p.module)
 		t.follow(path, p.refs, true)
 		if load == nil {
 			continue
@@ -70,10 +99,15 @@ func (c *code) trace(load func(module []string) (ModuleCode, bool)) given {
 
 func (t *tracer) module(path []string, m *codeModule) {
 	t.follow(path, m.given, false)
-	if m.remote {
+	if t.code != nil {
 		if known := t.load(path); known != nil {
-			t.follow(path, known.Connections, false)
+			t.follow(path, known.WriteOnly, false)
+			if m.remote {
+				t.follow(path, known.Connections, false)
+			}
 		}
+	} else if m.remote {
+		t.given.all = true
 	}
 	for name, call := range m.calls {
 		t.module(append(slices.Clone(path), name), call.module)
@@ -122,7 +156,9 @@ func (t *tracer) follow(path []string, refs []Reference, provider bool) {
 		t.seen[key] = true
 		switch r[0] {
 		case "data":
-			t.data(path, r)
+			if len(r) > 2 {
+				note(t.given.data, path, r, 3)
+			}
 		case "local":
 			if known := t.load(path); known != nil {
 				t.follow(path, known.Locals[r[1]], provider)
@@ -131,26 +167,32 @@ func (t *tracer) follow(path []string, refs []Reference, provider bool) {
 			t.variable(path, r[1], provider)
 		case "module":
 			t.output(path, r, provider)
+		case "each", "count", "path", "self", "terraform", "tofu", "ephemeral":
+		case "resource":
+			if len(r) > 2 {
+				note(t.given.resources, path, r[1:], 2)
+			}
+		default:
+			note(t.given.resources, path, r, 2)
 		}
 	}
 }
 
-func (t *tracer) data(path []string, r Reference) {
-	if len(r) < 3 {
-		return
-	}
+// note notes that an attribute is given, or all of them. The address is the first
+// parts of a reference.
+func note(in map[string]map[string]bool, path []string, r Reference, address int) {
 	var parts []string
 	for _, name := range path {
 		parts = append(parts, "module", name)
 	}
-	address, attribute := strings.Join(append(parts, r[:3]...), "."), ""
-	if len(r) > 3 {
-		attribute = r[3]
+	of, attribute := strings.Join(append(parts, r[:address]...), "."), ""
+	if len(r) > address {
+		attribute = r[address]
 	}
-	if t.given.data[address] == nil {
-		t.given.data[address] = map[string]bool{}
+	if in[of] == nil {
+		in[of] = map[string]bool{}
 	}
-	t.given.data[address][attribute] = true
+	in[of][attribute] = true
 }
 
 func (t *tracer) variable(path []string, name string, provider bool) {
@@ -208,13 +250,23 @@ func (p *reading) readModule(s stream, depth int) error {
 				var r struct {
 					Address   string         `json:"address"`
 					Mode      string         `json:"mode"`
+					Deposed   string         `json:"deposed_key"`
 					Values    map[string]any `json:"values"`
 					Sensitive any            `json:"sensitive_values"`
 				}
-				if err := s.value(&r); err != nil || r.Mode != "data" {
+				if err := s.value(&r); err != nil {
 					return err
 				}
-				return p.dataRead(r.Address, r.Values, marks{r.Sensitive}, nil)
+				if r.Mode == "data" {
+					return p.dataRead(r.Address, r.Values, marks{r.Sensitive}, nil)
+				}
+				if d := p.drifted[objectKey{r.Address, r.Deposed}]; d != nil && r.Mode == "managed" {
+					d.values, d.sensitive, d.found = r.Values, r.Sensitive, true
+				}
+				if r.Mode != "managed" || r.Deposed != "" || p.first.changed[r.Address] {
+					return nil
+				}
+				return p.resourceRead(r.Address, r.Values, marks{r.Sensitive})
 			})
 		case "child_modules":
 			return s.list(func() error { return p.readModule(s, depth+1) })
@@ -229,9 +281,34 @@ func (p *reading) readModule(s stream, depth int) error {
 // state.
 func (p *reading) dataRead(address string, values map[string]any, sensitive marks, unknown any) error {
 	attributes, ok := p.given.has(address)
+	if !ok {
+		return nil
+	}
+	return p.add(address, attributes, values, unknown, func(m maker, values map[string]any, unknown any) any {
+		return m.withoutSecrets("", m.tree("", "", values, sensitive, unknown))
+	})
+}
+
+// resourceRead notes what a resource has that does not change, if it is given to
+// what no change of a resource shows. What is secret in a state stays as it is, and
+// is compared.
+func (p *reading) resourceRead(address string, values map[string]any, sensitive marks) error {
+	attributes, ok := p.given.hasResource(address)
+	if !ok {
+		return nil
+	}
+	return p.add(address, attributes, values, nil, func(m maker, values map[string]any, _ any) any {
+		return m.tree("", "", values, sensitive, nil)
+	})
+}
+
+// add notes what was read at an address: these attributes, or all if they are nil.
+func (p *reading) add(address string, attributes map[string]bool, values map[string]any, unknown any,
+	tree func(m maker, values map[string]any, unknown any) any,
+) error {
 	m := maker{key: p.options.Key, redactor: p.options.Redactor, address: address}
 	read := holdfast.PlanRead{Address: m.name("", address)}
-	if !ok || p.read[read.Address] {
+	if p.read[read.Address] {
 		return nil
 	}
 	if p.read == nil {
@@ -254,7 +331,7 @@ func (p *reading) dataRead(address string, values map[string]any, sensitive mark
 		}
 	}
 	var err error
-	if read.Value, err = holdfast.NewPlanValue(m.withoutSecrets("", m.tree("", "", values, sensitive, unknown))); err != nil {
+	if read.Value, err = holdfast.NewPlanValue(tree(m, values, unknown)); err != nil {
 		return fmt.Errorf("%s: %w", read.Address, err)
 	}
 	p.result.Document.Reads = append(p.result.Document.Reads, read)

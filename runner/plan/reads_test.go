@@ -88,6 +88,11 @@ func TestReads(t *testing.T) {
 			code:          &plan.ModuleCode{Providers: []plan.Reference{{"data", "a", "b", "host"}, {"var", "s"}, {"assume_role", "value"}}},
 			want:          []string{k},
 		},
+		"a dynamic block of a resource": {
+			configuration: resource(`"expressions":{}`),
+			code:          &plan.ModuleCode{WriteOnly: []plan.Reference{{"data", "a", "b", "host"}, {"block", "value"}}},
+			want:          []string{k},
+		},
 		"a connection": {
 			configuration: resource(`"provisioners":[{"type":"remote-exec","expressions":{}}]`),
 			code:          &plan.ModuleCode{Connections: []plan.Reference{{"data", "a", "c", "host"}, {"data", "a", "b"}}},

@@ -28,10 +28,17 @@ type survey struct {
 	variables map[string]any  // given values, by name
 	sensitive map[string]bool // variables that the configuration marks
 	code      code
+
+	compared    bool                      // the following are wanted
+	changes     map[objectKey]bool        // objects that change
+	changesRead bool                      // all of them are known
+	changed     map[string]bool           // addresses of which the current object changes
+	prior       map[objectKey]priorObject // what these were
 }
 
 func (v *survey) read(s stream) error {
 	v.variables, v.sensitive = map[string]any{}, map[string]bool{}
+	v.changed, v.changes, v.prior = map[string]bool{}, map[objectKey]bool{}, map[objectKey]priorObject{}
 	err := s.object(func(key string) error {
 		switch key {
 		case "format_version":
@@ -39,7 +46,9 @@ func (v *survey) read(s stream) error {
 		case "errored":
 			return s.value(&v.errored)
 		case "resource_changes":
-			return s.list(func() error { return v.change(s, false) })
+			err := s.list(func() error { return v.change(s, false) })
+			v.changesRead = true
+			return err
 		case "resource_drift":
 			return s.list(func() error { return v.change(s, true) })
 		case "deferred_changes":
@@ -113,6 +122,8 @@ func (v *survey) change(s stream, drift bool) error {
 		Mode     string          `json:"mode"`
 		Type     string          `json:"type"`
 		Provider string          `json:"provider_name"`
+		Deposed  string          `json:"deposed"`
+		Previous string          `json:"previous_address"`
 		Change   json.RawMessage `json:"change"`
 	}
 	if err := s.value(&rc); err != nil {
@@ -126,6 +137,12 @@ func (v *survey) change(s stream, drift bool) error {
 	}
 	v.marked(change)
 	actions, _ := jsontree.Field(change, "actions").([]any)
+	if changes := len(actions) > 0 && actions[0] != "no-op" && actions[0] != "read"; rc.Mode == "managed" && !drift {
+		v.changed[rc.Address] = v.changed[rc.Address] || changes && rc.Deposed == ""
+		if v.compared && (changes || rc.Previous != "" || jsontree.Field(change, "importing") != nil) {
+			v.changes[objectKey{rc.Address, rc.Deposed}] = true
+		}
+	}
 	if drift && rc.Mode == "managed" && len(actions) == 1 && actions[0] == "delete" {
 		v.resources.Add(holdfast.Resource{
 			Address: rc.Address, Type: rc.Type, Provider: rc.Provider,
@@ -222,6 +239,9 @@ func (v *survey) resource(s stream, prior bool) error {
 		return err
 	}
 	v.collect(r.Values, r.Sensitive)
+	if at := (objectKey{r.Address, r.Deposed}); prior && v.compared && r.Mode == "managed" && (v.changes[at] || !v.changesRead) {
+		v.prior[at] = priorOf(r.Values, r.Sensitive)
+	}
 	if prior && r.Mode == "managed" {
 		v.resources.Add(holdfast.Resource{
 			Address: r.Address, Type: r.Type, Provider: r.Provider, ID: unlessSensitive(jsontree.Field(r.Values, "id"), r.Sensitive),
@@ -245,7 +265,7 @@ func (v *survey) configuration(s stream) error {
 	return s.object(func(key string) error {
 		switch key {
 		case "provider_config":
-			return s.object(func(string) error { return v.code.provider(s) })
+			return s.object(func(key string) error { return v.code.provider(s, key) })
 		case "root_module":
 			v.code.root = &codeModule{}
 		default:

@@ -2,9 +2,34 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
 )
+
+// expect notes what the second look is to find.
+func (p *reading) expect() {
+	p.drifted = map[objectKey]*drifted{}
+	if p.options.Compared == nil {
+		return
+	}
+	for _, d := range p.options.Compared.Drifted {
+		p.drifted[objectKey{d.Address, d.Deposed}] = &drifted{Drifted: d}
+	}
+}
+
+// addCompared adds what the plan file and the given state differ in, or refuses it.
+func (p *reading) addCompared() error {
+	if p.options.Compared == nil {
+		return nil
+	}
+	for _, u := range p.options.Compared.Unshown {
+		if err := p.unshown(u); err != nil {
+			return fmt.Errorf("%s: %w", p.options.Redactor.Known(u.Address), err)
+		}
+	}
+	return errors.Join(p.checkProviders(), p.addDrift())
+}
 
 // unshown adds a change that the engine's JSON does not have: an object that is
 // gone is forgotten, one that is another object now is updated in its id. Where the

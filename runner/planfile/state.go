@@ -3,21 +3,35 @@ package planfile
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
 )
 
 // State is what of an engine's state is compared: which objects of managed
-// resources it has, and which ones they are.
+// resources it has, which ones they are, and their attributes.
 type State struct {
-	lineage string
-	serial  string
-	objects map[object]instance
+	lineage    string
+	serial     string
+	objects    map[object]instance
+	attributes int  // of all objects
+	values     bool // attributes are kept with their values, and outputs are
+
+	// Outputs are those of a state that ReadState has read.
+	Outputs map[string]Output
+}
+
+// Output is an output value in a state.
+type Output struct {
+	Value     json.RawMessage `json:"value"`
+	Sensitive bool            `json:"sensitive"`
 }
 
 // object is the current object of a resource instance, or a deposed one.
@@ -30,12 +44,24 @@ type instance struct {
 	kind     string // type of the resource
 	provider string // source address
 	config   string // which configuration of the provider it is managed with, as the state has it
+
+	attributes map[string]attribute // without those that are null; nil: it is in a form that is not compared
+	hidden     map[string]bool      // attributes that are sensitive, or have something sensitive
+	allHidden  bool
 }
 
-// ReadState reads a state as the engines store it; one without a byte is that of
-// a cluster without a state.
-func ReadState(r io.Reader) (*State, error) {
-	s := &State{objects: map[object]instance{}}
+// attribute is one at the top of an object.
+type attribute struct {
+	sum   [sha256.Size]byte // of the value
+	value json.RawMessage
+}
+
+// ReadState reads the state that an engine was given, as the engines store it; one
+// without a byte is that of a cluster without a state.
+func ReadState(r io.Reader) (*State, error) { return readState(r, true) }
+
+func readState(r io.Reader, values bool) (*State, error) {
+	s := &State{objects: map[object]instance{}, values: values}
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	if err := skipSpace(buffered); errors.Is(err, io.EOF) {
 		return s, nil
@@ -67,6 +93,11 @@ func ReadState(r io.Reader) (*State, error) {
 			return err
 		case "resources":
 			return s.resources(dec)
+		case "outputs":
+			if s.values {
+				return dec.Decode(&s.Outputs)
+			}
+			fallthrough
 		default:
 			var skipped json.RawMessage
 			return dec.Decode(&skipped)
@@ -139,6 +170,9 @@ type storedInstance struct {
 	Attributes json.RawMessage   `json:"attributes"`
 	Flat       map[string]string `json:"attributes_flat"`
 	Identity   json.RawMessage   `json:"identity"`
+	Sensitive  [][]struct {
+		Value any `json:"value"`
+	} `json:"sensitive_attributes"`
 }
 
 func (s *State) resources(dec *json.Decoder) error {
@@ -197,7 +231,7 @@ func (s *State) instances(r storedResource, address string) error {
 		if len(s.objects) == maxObjects {
 			return fmt.Errorf("it has more than %d objects", maxObjects)
 		}
-		made, err := stored.instance(r)
+		made, err := s.instance(stored, r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", at.address, err)
 		}
@@ -206,7 +240,10 @@ func (s *State) instances(r storedResource, address string) error {
 	return nil
 }
 
-func (i storedInstance) instance(r storedResource) (instance, error) {
+// maxAttributes bounds how many attributes of all objects are kept.
+const maxAttributes = 5_000_000
+
+func (s *State) instance(i storedInstance, r storedResource) (instance, error) {
 	made := instance{id: i.Flat["id"], status: i.Status, kind: r.Type, provider: sourceOf(r.Provider), config: r.Provider}
 	if len(i.Identity) > 0 && string(i.Identity) != "null" {
 		made.identity = canonical(i.Identity)
@@ -214,33 +251,64 @@ func (i storedInstance) instance(r storedResource) (instance, error) {
 	if len(i.Attributes) == 0 || string(i.Attributes) == "null" {
 		return made, nil
 	}
-	dec, seen := json.NewDecoder(bytes.NewReader(i.Attributes)), false
+	made.attributes = map[string]attribute{}
+	dec, seen := json.NewDecoder(bytes.NewReader(i.Attributes)), map[string]bool{}
 	dec.UseNumber()
 	err := members(dec, func(name string) error {
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
 			return errNoState
 		}
-		if name != "id" {
+		if seen[name] {
+			return fmt.Errorf("%q is there twice", name)
+		}
+		seen[name] = true
+		if s.attributes++; s.attributes > maxAttributes {
+			return fmt.Errorf("it has more than %d attributes", maxAttributes)
+		}
+		text := canonical(value)
+		if name == "id" {
+			made.id = idOf(value)
+		}
+		if text == "null" {
 			return nil
 		}
-		if seen {
-			return errors.New(`"id" is there twice`)
+		kept := attribute{sum: sha256.Sum256([]byte(text))}
+		if s.values {
+			kept.value = value
 		}
-		seen = true
-		if string(value) != "null" {
-			made.id = canonical(value)
-		}
-		var text string
-		if json.Unmarshal(value, &text) == nil {
-			made.id = text
-		}
+		made.attributes[name] = kept
 		return nil
 	})
+	if s.values {
+		made.hide(i)
+	}
 	return made, err
 }
 
-// canonical makes layout and the order of keys of JSON irrelevant.
+// hide notes which attributes have something that the state marks as sensitive.
+func (i *instance) hide(stored storedInstance) {
+	i.hidden = map[string]bool{}
+	for _, path := range stored.Sensitive {
+		name := ""
+		if len(path) > 0 {
+			name, _ = path[0].Value.(string)
+		}
+		i.allHidden = i.allHidden || name == ""
+		i.hidden[name] = true
+	}
+}
+
+// idOf is an id as text; empty if it is null.
+func idOf(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return text
+	}
+	return canonical(value)
+}
+
+// canonical makes layout, the order of keys, and keys with null irrelevant.
 func canonical(data json.RawMessage) string {
 	var value any
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -248,11 +316,26 @@ func canonical(data json.RawMessage) string {
 	if dec.Decode(&value) != nil {
 		return string(data)
 	}
-	made, err := json.Marshal(value)
+	made, err := json.Marshal(withoutNull(value))
 	if err != nil {
 		return string(data)
 	}
 	return string(made)
+}
+
+func withoutNull(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(v, func(_ string, child any) bool { return child == nil })
+		for key, child := range v {
+			v[key] = withoutNull(child)
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutNull(v[i])
+		}
+	}
+	return value
 }
 
 // indexOf renders the key of an instance as the engines do.
@@ -318,125 +401,19 @@ func (a *Archive) State() (*State, error) {
 		return nil, err
 	}
 	defer r.Close()
-	s, err := ReadState(r)
+	s, err := readState(r, false)
 	if err != nil {
 		return nil, fmt.Errorf("read %s of the plan file: %w", memberState, err)
 	}
 	return s, nil
 }
 
-// Unshown is a difference between the state that the engine was given and the one
-// in the plan file that no change of the plan shows, and that an apply would write.
-type Unshown struct {
-	// Address is where the object is after moves. Deposed is the key of a deposed
-	// one, empty for the current one. Provider is a source address.
-	Address, Deposed, Type, Provider string
-	// Gone: it is in the state no longer.
-	Gone bool
-	// WasID identified it, ID identifies it now.
-	WasID, ID string
-}
-
-// ErrOtherState is wrapped by the error about a plan that was made from a state of
-// another serial or lineage than the given one.
-var ErrOtherState = errors.New("the plan was made from another state than the run was given")
-
-// Actions that change nothing.
-const (
-	actionNone = 0
-	actionRead = 2
-)
-
-// actionDelete destroys an object for good.
-const actionDelete = 5
-
-// isData reports whether an address is that of a data source.
-func isData(address string) bool {
-	for {
-		rest, ok := strings.CutPrefix(address, "module.")
-		if !ok {
-			return strings.HasPrefix(address, "data.")
-		}
-		end, quoted, escaped, depth := len(rest), false, false, 0
-		for i, b := range []byte(rest) {
-			switch {
-			case escaped:
-				escaped = false
-			case quoted && b == '\\':
-				escaped = true
-			case depth > 0 && b == '"':
-				quoted = !quoted
-			case quoted:
-			case b == '[':
-				depth++
-			case b == ']':
-				depth--
-			case b == '.' && depth == 0:
-				end = i + 1
-			}
-			if end < len(rest) {
-				break
-			}
-		}
-		address = rest[end:]
-	}
-}
-
-// CheckState compares the state that the engine was given with the one in the plan
-// file. Objects that are gone and show no change, and objects with another id or
-// identity, are returned by address. An error are objects that are new and not
-// imported, and such that are no longer tainted, or have become it.
-func (p *Plan) CheckState(given, prior *State) ([]Unshown, error) {
-	if len(given.objects) > 0 && (given.lineage != prior.lineage || given.serial != prior.serial) {
-		return nil, ErrOtherState
-	}
-	taken := map[object]bool{}
-	var unshown []Unshown
-	for _, was := range given.sorted() {
-		at := was
-		if to, ok := p.moved[was]; ok {
-			at = to
-		} else if to, ok := p.moved[object{was.address, ""}]; ok {
-			at.address = to.address
-		}
-		if taken[at] {
-			return nil, fmt.Errorf("the plan file has one object for two in the state: %s", at.address)
-		}
-		taken[at] = true
-		before, c := given.objects[was], p.changes[at]
-		after, there := prior.objects[at]
-		u := Unshown{Address: at.address, Deposed: at.deposed, Type: before.kind, Provider: before.provider, WasID: before.name(), ID: after.name()}
-		switch {
-		case !there && c.address != "" && c.action != actionNone && c.action != actionRead:
-		case !there:
-			u.Gone = true
-			unshown = append(unshown, u)
-		case before.status != after.status || before.kind != after.kind && at == was:
-			return nil, fmt.Errorf("the plan file has %s in another condition (type, tainted or not) than the state", at.address)
-		case c.action == actionDelete && (c.provider != before.config || after.config != before.config):
-			return nil, fmt.Errorf("the plan file destroys %s with another configuration of its provider (%s) than it was made with (%s)",
-				at.address, strings.TrimSpace(c.provider+" "+after.config), before.config)
-		case before.id != after.id || before.identity != "" && before.identity != after.identity:
-			unshown = append(unshown, u)
-		}
-	}
-	for _, at := range prior.sorted() {
-		if !taken[at] && !p.changes[at].importing {
-			return nil, fmt.Errorf("the plan file has %s in its state, which the run's state does not have and which is not imported", at.address)
-		}
-	}
-	return unshown, nil
-}
-
 func (s *State) sorted() []object {
-	list := make([]object, 0, len(s.objects))
-	for at := range s.objects {
-		list = append(list, at)
-	}
-	slices.SortFunc(list, func(a, b object) int {
-		return strings.Compare(a.address+"\x00"+a.deposed, b.address+"\x00"+b.deposed)
-	})
-	return list
+	return slices.SortedFunc(maps.Keys(s.objects), compareObjects)
+}
+
+func compareObjects(a, b object) int {
+	return cmp.Or(strings.Compare(a.address, b.address), strings.Compare(a.deposed, b.deposed))
 }
 
 // name is what identifies an object.
