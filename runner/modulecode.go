@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/plan"
@@ -113,14 +114,28 @@ func connectionsIn(body hcl.Body) []plan.Reference {
 // refer to: the engine's JSON has none of what is in such blocks. What a block is
 // repeated for is a part of it.
 func writeOnlyIn(body hcl.Body) []plan.Reference {
-	native, ok := body.(*hclsyntax.Body)
-	if !ok {
-		return writeOnlyInJSON(body)
-	}
 	var all []plan.Reference
-	for _, block := range native.Blocks {
+	if native, ok := body.(*hclsyntax.Body); ok {
+		all = dynamicIn(native)
+	}
+	attributes, _ := body.JustAttributes()
+	if _, native := body.(*hclsyntax.Body); !native { // JSON, where blocks are values
+		for name, attribute := range attributes {
+			all = append(all, dynamicInJSON(name, attribute.Expr)...)
+		}
+	}
+	repeated := func(r plan.Reference) bool { return len(r) > 0 && r[0] == "each" }
+	if each := attributes["for_each"]; each != nil && slices.ContainsFunc(all, repeated) {
+		all = append(all, referencesIn(each.Expr)...)
+	}
+	return all
+}
+
+func dynamicIn(body *hclsyntax.Body) []plan.Reference {
+	var all []plan.Reference
+	for _, block := range body.Blocks {
 		if block.Type != "dynamic" {
-			all = append(all, writeOnlyIn(block.Body)...)
+			all = append(all, dynamicIn(block.Body)...)
 		} else if hasWriteOnly(block.Body) {
 			all = append(all, referencesBelow(block.Body)...)
 		}
@@ -132,22 +147,54 @@ func writeOnlyIn(body hcl.Body) []plan.Reference {
 // call write-only by its name.
 func hasWriteOnly(body *hclsyntax.Body) bool {
 	for name := range body.Attributes {
-		if strings.HasSuffix(name, "_wo") {
+		if isWriteOnly(name) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(body.Blocks, func(block *hclsyntax.Block) bool { return hasWriteOnly(block.Body) })
 }
 
-// writeOnlyInJSON is writeOnlyIn of JSON, where blocks are values: all that a value
-// with a dynamic block refers to counts.
-func writeOnlyInJSON(body hcl.Body) []plan.Reference {
-	var all []plan.Reference
-	attributes, _ := body.JustAttributes()
-	if dynamic := attributes["dynamic"]; dynamic != nil {
-		all = append(all, referencesIn(dynamic.Expr)...)
+func isWriteOnly(name string) bool { return strings.HasSuffix(name, "_wo") }
+
+func dynamicInJSON(name string, expression hcl.Expression) []plan.Reference {
+	if name == "dynamic" {
+		if keyIn(expression, isWriteOnly) {
+			return referencesIn(expression)
+		}
+		return nil
 	}
+	var all []plan.Reference
+	eachKey(expression, func(key string, value hcl.Expression) {
+		all = append(all, dynamicInJSON(key, value)...)
+	})
 	return all
+}
+
+// keyIn reports whether an object, or one in it, has such a key.
+func keyIn(expression hcl.Expression, such func(key string) bool) (found bool) {
+	eachKey(expression, func(key string, value hcl.Expression) {
+		found = found || such(key) || keyIn(value, such)
+	})
+	return found
+}
+
+// eachKey visits the keys of an object, or of those in a list.
+func eachKey(expression hcl.Expression, visit func(key string, value hcl.Expression)) {
+	if pairs, diags := hcl.ExprMap(expression); !diags.HasErrors() {
+		for _, pair := range pairs {
+			if key, diags := pair.Key.Value(nil); !diags.HasErrors() && key.Type() == cty.String && key.IsKnown() && !key.IsNull() {
+				visit(key.AsString(), pair.Value)
+			}
+		}
+		return
+	}
+	list, diags := hcl.ExprList(expression)
+	if diags.HasErrors() {
+		return
+	}
+	for _, item := range list {
+		eachKey(item, visit)
+	}
 }
 
 // referencesBelow returns what a block refers to, and the blocks in it.

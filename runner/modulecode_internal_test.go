@@ -44,3 +44,50 @@ func TestReferencesOfProviders(t *testing.T) {
 		})
 	}
 }
+
+// Write-only arguments are found in dynamic blocks, of which the engine's JSON has
+// nothing, at any depth; what other dynamic blocks refer to is in the plan.
+func TestReferencesOfWriteOnlyArguments(t *testing.T) {
+	t.Parallel()
+	for name, code := range map[string]string{
+		"main.tf": `resource "x" "y" {
+  for_each = local.all
+  name     = data.a.name.x
+  dynamic "tag" {
+    for_each = data.a.tags.list
+    content { value = tag.value }
+  }
+  block {
+    dynamic "user" {
+      for_each = data.a.users.list
+      content {
+        inner { password_wo = "${each.value}${user.value.password}" }
+      }
+    }
+  }
+}`,
+		"main.tf.json": `{"resource": {"x": {"y": {"for_each": "${local.all}", "name": "${data.a.name.x}",
+			"dynamic": {"tag": {"for_each": "${data.a.tags.list}", "content": {"value": "${tag.value}"}}},
+			"block": [{"dynamic": {"user": [{"for_each": "${data.a.users.list}", "content": {"inner": {"password_wo": "${each.value}${user.value.password}"}}}]}}]}}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(code), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			found, ok := readModuleCode(dir)
+			if !ok {
+				t.Fatal("the code is not read")
+			}
+			var got []string
+			for _, r := range found.WriteOnly {
+				got = append(got, strings.Join(r, "."))
+			}
+			slices.Sort(got)
+			if want := []string{"data.a.users.list", "each.value", "local.all", "user.value.password"}; !slices.Equal(got, want) {
+				t.Errorf("write-only arguments refer to %q, want %q", got, want)
+			}
+		})
+	}
+}

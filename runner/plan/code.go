@@ -47,6 +47,8 @@ type codeModule struct {
 	sensitive map[string]bool
 	// providers are the keys of configurations of providers, by resource.
 	providers map[string]string
+	// ephemeral are what ephemeral resources are given, by address.
+	ephemeral map[string][]Reference
 	// provisions are the resources that have provisioners.
 	provisions []string
 }
@@ -137,6 +139,13 @@ func (m *codeModule) resource(s stream) error {
 		if len(r.Provisioners) > 0 {
 			m.provisions = append(m.provisions, r.Address)
 		}
+	}
+	if r.Mode == "ephemeral" {
+		if m.ephemeral == nil {
+			m.ephemeral = map[string][]Reference{}
+		}
+		m.ephemeral[r.Address] = append(referencesIn(r.Expressions), referencesIn(r.ForEach)...)
+		return nil
 	}
 	var given []Reference
 	for _, p := range r.Provisioners {

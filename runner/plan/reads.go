@@ -167,7 +167,11 @@ func (t *tracer) follow(path []string, refs []Reference, provider bool) {
 			t.variable(path, r[1], provider)
 		case "module":
 			t.output(path, r, provider)
-		case "each", "count", "path", "self", "terraform", "tofu", "ephemeral":
+		case "ephemeral": // it is opened again, with what it is given
+			if m, _ := t.at(path); m != nil && len(r) > 2 {
+				t.follow(path, m.ephemeral[strings.Join(r[:3], ".")], provider)
+			}
+		case "each", "count", "path", "self", "terraform", "tofu":
 		case "resource":
 			if len(r) > 2 {
 				note(t.given.resources, path, r[1:], 2)

@@ -93,6 +93,12 @@ func TestReads(t *testing.T) {
 			code:          &plan.ModuleCode{WriteOnly: []plan.Reference{{"data", "a", "b", "host"}, {"block", "value"}}},
 			want:          []string{k},
 		},
+		"an ephemeral resource": {
+			configuration: `{"provider_config":{"p":{"expressions":{"token":` + refs("ephemeral.e.f.token", "ephemeral.e.f") + `}}},
+				"root_module":{"resources":[{"address":"ephemeral.e.f","mode":"ephemeral","expressions":{"id":` + b + `}},
+				{"address":"ephemeral.e.other","mode":"ephemeral","expressions":{"id":` + refs("data.a.late.answer", "data.a.late") + `}}]}}`,
+			want: []string{k},
+		},
 		"a connection": {
 			configuration: resource(`"provisioners":[{"type":"remote-exec","expressions":{}}]`),
 			code:          &plan.ModuleCode{Connections: []plan.Reference{{"data", "a", "c", "host"}, {"data", "a", "b"}}},
