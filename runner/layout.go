@@ -219,8 +219,10 @@ func sameEntry(before, after *os.Root, name string, kind fs.FileMode) (bool, err
 }
 
 // bringBack lays the workspace out anew and puts into it the files that the plan
-// has made in the folders of the bundle, such as archives that the apply uploads.
-// What engines read as code, settings, providers or modules is left out.
+// has made in the folders of the bundle, such as archives that the apply uploads, as
+// far as the code or the plan names them. Others, which nobody has reviewed, could be
+// picked up by reviewed programs: a module next to a script that is found by its name,
+// or a file in a folder that is gone through.
 func (t *attempt) bringBack(ctx context.Context) error {
 	if err := t.renew(ctx); err != nil {
 		return err
@@ -230,11 +232,20 @@ func (t *attempt) bringBack(ctx context.Context) error {
 		return fmt.Errorf("open workspace: %w", err)
 	}
 	defer base.Close()
+	named, err := t.named()
+	if err != nil {
+		return fmt.Errorf("find out what the plan names: %w", err)
+	}
 	// HOME is not brought back: what a plan leaves there, such as .gitconfig or
 	// .aws/config, would tell programs of the apply what to execute.
 	name := filepath.Base(t.bundle)
-	if err := moveNew(ctx, base, filepath.Join(leftDir, name), filepath.Join(filepath.Base(t.work), name)); err != nil {
+	m := mover{base: base, from: filepath.Join(leftDir, name), to: filepath.Join(filepath.Base(t.work), name), named: named}
+	if err := m.move(ctx, ".", false); err != nil {
 		return fmt.Errorf("bring back what the plan made: %w", err)
+	}
+	if m.left > 0 {
+		t.say("of the new files that the plan has made, %d are not there in the apply, as neither the code nor a value of the plan names them: %s",
+			m.left, strings.Join(m.first, ", "))
 	}
 	return t.exec.discard(filepath.Join(t.dir, leftDir))
 }
@@ -250,21 +261,20 @@ func tooLarge(err error) error {
 	}
 }
 
-// moveNew moves what the folder from has and the folder to has not. It goes no
-// deeper than the bundle.
-func moveNew(ctx context.Context, base *os.Root, from, to string) error {
-	info, err := base.Lstat(from)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	dir, err := base.Open(from)
-	if err != nil {
-		return err
-	}
-	entries, err := dir.ReadDir(-1)
-	_ = dir.Close()
+// mover moves what one folder has and another has not, if it is named.
+type mover struct {
+	base     *os.Root
+	from, to string
+	named    *names
+	left     int      // how many files and links were not
+	first    []string // some of them
+}
+
+// move moves what is in a folder, which is new or in both. What is named moves as a
+// whole.
+func (m *mover) move(ctx context.Context, dir string, isNew bool) error {
+	const told, longest = 10, 200
+	entries, err := m.entries(dir)
 	if err != nil {
 		return err
 	}
@@ -272,23 +282,47 @@ func moveNew(ctx context.Context, base *os.Root, from, to string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		name := entry.Name()
-		if engineReads(name) {
+		name := filepath.Join(dir, entry.Name())
+		if engineReads(entry.Name()) {
 			continue
 		}
-		target := filepath.Join(to, name)
-		there, err := base.Lstat(target)
+		there, err := m.base.Lstat(filepath.Join(m.to, name))
+		missing := isNew || errors.Is(err, fs.ErrNotExist)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			err = base.Rename(filepath.Join(from, name), target)
-		case err == nil && there.IsDir() && entry.IsDir():
-			err = moveNew(ctx, base, filepath.Join(from, name), target)
+		case missing && m.named.has(name):
+			if err := m.base.MkdirAll(filepath.Join(m.to, dir), 0o700); err != nil {
+				return err
+			}
+			err = m.base.Rename(filepath.Join(m.from, name), filepath.Join(m.to, name))
+		case entry.IsDir() && (missing || err == nil && there.IsDir()):
+			err = m.move(ctx, name, missing)
+		case missing:
+			err = nil
+			if m.left++; len(m.first) < told && len(name) <= longest {
+				m.first = append(m.first, fmt.Sprintf("%q", filepath.ToSlash(name)))
+			}
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// entries lists a folder; nothing if it is not one.
+func (m *mover) entries(name string) ([]fs.DirEntry, error) {
+	info, err := m.base.Lstat(filepath.Join(m.from, name))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	dir, err := m.base.Open(filepath.Join(m.from, name))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.ReadDir(-1)
 }
 
 // engineReads reports whether an engine takes a file or folder of that name for

@@ -49,21 +49,30 @@ echo 'terraform {' >broken.tf
 	}
 }
 
-// What a plan executes changes the workspace or the plan file: new files are there
-// in the apply, as an archive that it uploads must be; with any other change the
-// plan is refused, in the pull request as in the apply.
+// What a plan executes changes the workspace or the plan file: new files that the
+// code or a value of the plan names are there in the apply, as an archive that it
+// uploads must be, and others are not; with any other change the plan is refused, in the
+// pull request as in the apply.
 func TestPlanChangesItsWorkspace(t *testing.T) {
 	t.Parallel()
 	root := map[string]string{
-		"infra/main.tf":       "module \"m\" {\n  source = \"../modules/m\"\n}\n",
-		"infra/more.tf.json":  `{"locals": {"more": 1}}`,
-		"infra/run.sh":        "cat made/new.txt ../../home/.gitconfig ../../home/.aws/config >WORLD/seen 2>/dev/null; true\n",
-		"infra/data/x.txt":    "x",
-		"modules/m/module.tf": "resource \"terraform_data\" \"x\" {\n  provisioner \"local-exec\" { command = \"sh ./run.sh\" }\n}\n",
+		"infra/main.tf":      "module \"m\" {\n  source = \"../modules/m\"\n}\n",
+		"infra/more.tf.json": `{"locals": {"more": 1}}`,
+		"infra/run.sh": "cat $1 made/new.txt out/a/b.zip listed/x.txt ../../home/.gitconfig ../../home/.aws/config >WORLD/seen 2>/dev/null\n" +
+			"for hook in hooks/*; do sh $hook; done\nls -a . made out out/a lib .hidden >WORLD/files 2>/dev/null; true\n",
+		"infra/hooks/a.sh":           "echo hook >>WORLD/seen\n",
+		"infra/lib/.keep":            "",
+		"infra/settings.auto.tfvars": "from = \"listed/x.txt\"\n",
+		"infra/variables.tf":         "variable \"from\" {}\n",
+		"infra/data/x.txt":           "x",
+		"modules/m/module.tf": "resource \"terraform_data\" \"x\" {\n  input = \"${path.root}/out/a/${\"b\"}.zip\"\n" +
+			"  provisioner \"local-exec\" { command = \"sh ./run.sh ${path.module}/lambda.zip made/\" }\n}\n",
 	}
 	in := func(a *holdfast.Assignment) { a.Dir = "infra" }
 	for name, c := range map[string]struct{ script, says string }{
 		"new files": {script: "mkdir made; echo new >made/new.txt; mkdir -p made/d; ln -s /etc made/d/link; echo 'x {' >extra.tf\n" +
+			"mkdir -p out/a out/__pycache__ .hidden listed; echo zip >out/a/b.zip; echo zip >out/c.zip; echo listed >listed/x.txt\n" +
+			"echo lambda >../modules/m/lambda.zip; echo 'echo bad >>WORLD/seen' | tee hooks/b.sh lib/x.py run.py .hidden/x out/__pycache__/x.pyc >/dev/null\n" +
 			"cd ../../home && mkdir .aws && echo bad | tee .gitconfig >.aws/config"},
 		"a file of the bundle":    {script: "echo 'echo bad >WORLD/seen' >run.sh", says: "infra/run.sh, which is of the repository"},
 		"a file that is gone":     {script: "rm data/x.txt", says: "infra/data/x.txt"},
@@ -98,8 +107,20 @@ func TestPlanChangesItsWorkspace(t *testing.T) {
 				a.Reviews = review("plan-1", planned)
 			})
 			l.want(applied, "apply-1", holdfast.RunApplied, "")
-			if seen, err := os.ReadFile(filepath.Join(l.world, "seen")); err != nil || string(seen) != "new\n" {
+			if seen, err := os.ReadFile(filepath.Join(l.world, "seen")); err != nil || string(seen) != "lambda\nnew\nzip\nlisted\nhook\n" {
 				t.Errorf("the apply found %q, %v", seen, err)
+			}
+			files, err := os.ReadFile(filepath.Join(l.world, "files"))
+			if err != nil || !strings.Contains(string(files), "\nnew.txt\n") || !strings.Contains(string(files), "\nb.zip\n") {
+				t.Errorf("the apply found the files %q, %v", files, err)
+			}
+			for _, name := range []string{"b.sh", "x.py", "run.py", ".hidden", "__pycache__", "c.zip", "extra.tf"} {
+				if strings.Contains(string(files), "\n"+name+"\n") {
+					t.Errorf("%s is in the apply, which nothing names", name)
+				}
+			}
+			if log := l.log("apply-1"); !strings.Contains(log, "6 are not there in the apply") || !strings.Contains(log, `"infra/hooks/b.sh"`) {
+				t.Errorf("the log does not say what is left out:\n%s", log)
 			}
 		})
 	}
