@@ -282,7 +282,7 @@ type Heartbeat struct {
 
 // HeartbeatReply tells an attempt what the server wants of it.
 type HeartbeatReply struct {
-	Cancel string `json:"cancel,omitempty"` // why it shall stop; empty: go on
+	Cancel Reason `json:"cancel,omitempty"` // why it shall stop; empty: go on
 	// MayApply is false while an apply must not begin: its lock cannot be
 	// confirmed. A begun apply goes on.
 	MayApply bool `json:"mayApply"`
@@ -294,7 +294,7 @@ type HeartbeatReply struct {
 type Result struct {
 	Fence         int64     `json:"fence"`
 	Status        RunStatus `json:"status"` // planned, applied, no_changes, errored, canceled or interrupted
-	Reason        string    `json:"reason,omitempty"`
+	Reason        Reason    `json:"reason,omitempty"`
 	Detail        string    `json:"detail,omitempty"`
 	InputDigest   Digest    `json:"inputDigest,omitempty"`
 	EngineName    string    `json:"engineName,omitempty"`
@@ -313,13 +313,3 @@ type Step struct {
 	Name     string        `json:"name"`
 	Duration time.Duration `json:"duration"`
 }
-
-// Reasons that agents give.
-const (
-	ReasonPlanChanged  = "PlanChanged"  // the plan is not what was reviewed
-	ReasonCanceled     = "Canceled"     // as asked by a heartbeat's reply
-	ReasonTimeout      = "Timeout"      // the deadline passed
-	ReasonLeaseLost    = "LeaseLost"    // the server was out of reach too long to begin an apply
-	ReasonEngineKilled = "EngineKilled" // the engine died by a signal that we did not send
-	ReasonAgentKilled  = "AgentKilled"  // found by the agent's successor, or by a lease that ended
-)

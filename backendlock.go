@@ -29,7 +29,7 @@ var (
 // printed it; false if the failure is another, or names none.
 func LockOf(run Run) (BackendLock, bool) {
 	f := run.Failure
-	if f == nil || f.Cause != "StateLocked" || OwnState(run.StateLocation) {
+	if f == nil || f.Cause != CauseStateLocked || OwnState(run.StateLocation) {
 		return BackendLock{}, false
 	}
 	texts := []string{f.Detail}

@@ -93,7 +93,7 @@ type DriftReport struct {
 	// NotApplied is true if what is desired is not what was applied: a change
 	// that waits, which is no drift. Waiting says for what.
 	NotApplied bool   `json:"notApplied,omitempty"`
-	Waiting    string `json:"waiting,omitempty"`
+	Waiting    Reason `json:"waiting,omitempty"`
 	Template   string `json:"template,omitempty"` // "name@version" that was applied
 	// Revision is the one that was applied.
 	Revision Revision `json:"revision,omitempty"`

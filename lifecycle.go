@@ -30,7 +30,7 @@ const (
 type Condition struct {
 	Type    ConditionType   `json:"type"`
 	Status  ConditionStatus `json:"status"`
-	Reason  string          `json:"reason"`            // PascalCase, stable
+	Reason  Reason          `json:"reason"`            // PascalCase, stable
 	Message string          `json:"message,omitempty"` // for people
 	Since   time.Time       `json:"since"`             // when Status became what it is
 }
@@ -42,14 +42,14 @@ type Transition struct {
 	What    string    `json:"what"` // "phase", or a ConditionType
 	From    string    `json:"from,omitempty"`
 	To      string    `json:"to"`
-	Reason  string    `json:"reason,omitempty"`
+	Reason  Reason    `json:"reason,omitempty"`
 	Run     string    `json:"run,omitempty"` // the run that brought it about
 }
 
 // Ending is how a cluster went.
 type Ending struct {
 	At       time.Time `json:"at"`
-	Reason   string    `json:"reason"`        // Destroyed, NeverApplied or Renamed
+	Reason   Reason    `json:"reason"`        // Destroyed, NeverApplied or Renamed
 	Run      string    `json:"run,omitempty"` // the destroy
 	Revision Revision  `json:"revision"`      // that had the document no more
 	To       string    `json:"to,omitempty"`  // Renamed: the new name

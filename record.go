@@ -39,7 +39,7 @@ type ClusterRecord struct {
 	SuspendedWhy string `json:"suspendedWhy,omitempty"`
 	// Waiting says why desired and applied differ while nothing runs, such as
 	// Unreviewed; empty when there is nothing to wait for.
-	Waiting       string `json:"waiting,omitempty"`
+	Waiting       Reason `json:"waiting,omitempty"`
 	WaitingDetail string `json:"waitingDetail,omitempty"`
 	// WaitingFor is the revision that Waiting is about. Until a decision was made
 	// about a newer one, nobody knows what that waits for.
@@ -119,7 +119,7 @@ type PullRequestRecord struct {
 	// Approvals are those given by /holdfast approve.
 	Approvals []Approval `json:"approvals,omitempty"`
 	// Reason says why nothing is planned: NotMergeable, Fork, Draft, ...
-	Reason  string `json:"reason,omitempty"`
+	Reason  Reason `json:"reason,omitempty"`
 	Detail  string `json:"detail,omitempty"`
 	Version int64  `json:"version"` // optimistic
 }
@@ -267,7 +267,7 @@ type ClusterFilter struct {
 	Project     string
 	Environment string
 	Phase       Phase
-	Waiting     string            // a reason, or "*" for any
+	Waiting     Reason            // a reason, or "*" for any
 	Drift       DriftStatus       // as the last check found it
 	Template    string            // name of the template that is desired
 	DependsOn   string            // whose documents, desired or applied, name this cluster in dependsOn
@@ -317,7 +317,7 @@ type ClusterSummary struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Template    string            `json:"template,omitempty"` // "name@version" that is desired
 	Phase       Phase             `json:"phase"`
-	Waiting     string            `json:"waiting,omitempty"`
+	Waiting     Reason            `json:"waiting,omitempty"`
 	Suspended   bool              `json:"suspended,omitempty"` // by itself
 	Invalid     bool              `json:"invalid,omitempty"`   // its document has faults
 	Removed     bool              `json:"removed,omitempty"`

@@ -101,7 +101,7 @@ type Run struct {
 	Cluster string    `json:"cluster"`
 	Kind    RunKind   `json:"kind"`
 	Status  RunStatus `json:"status"`
-	Reason  string    `json:"reason,omitempty"` // PascalCase, stable: why it has this status
+	Reason  Reason    `json:"reason,omitempty"` // PascalCase, stable: why it has this status
 	Detail  string    `json:"detail,omitempty"` // the reason in a sentence, for people
 
 	// What it was made for.
@@ -155,7 +155,7 @@ type Run struct {
 	Retries      int       `json:"retries"`              // attempts that failed for a passing cause
 	NotBefore    time.Time `json:"notBefore,omitzero"`   // retrying: when it is claimable again
 	HeartbeatAt  time.Time `json:"heartbeatAt,omitzero"` // of the current attempt
-	Cancel       string    `json:"cancel,omitempty"`     // the reason why the running attempt shall stop; empty: go on
+	Cancel       Reason    `json:"cancel,omitempty"`     // the reason why the running attempt shall stop; empty: go on
 	Step         string    `json:"step,omitempty"`       // what the attempt does now: prepare, init, plan, apply, ...
 	Begun        bool      `json:"begun,omitempty"`      // the engine's apply was started, or may have been: something may have changed
 
@@ -201,7 +201,7 @@ type Attempt struct {
 	Fence     int64     `json:"fence"`
 	Agent     string    `json:"agent"`
 	Status    RunStatus `json:"status"` // running, or how it ended
-	Reason    string    `json:"reason,omitempty"`
+	Reason    Reason    `json:"reason,omitempty"`
 	ClaimedAt time.Time `json:"claimedAt"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
 }
@@ -223,7 +223,7 @@ type Failure struct {
 	Summary     string       `json:"summary"` // one line
 	Detail      string       `json:"detail,omitempty"`
 	Hint        string       `json:"hint,omitempty"` // what to do about it
-	Cause       string       `json:"cause"`          // PascalCase, stable: Throttled, Network, InvalidConfiguration, Timeout, ...
+	Cause       Reason       `json:"cause"`          // PascalCase, stable: Throttled, Network, InvalidConfiguration, Timeout, ...
 	Transient   bool         `json:"transient"`      // a later attempt may succeed without a change
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
 	Unrecorded  []string     `json:"unrecorded,omitempty"` // addresses that were in progress when the engine died

@@ -13,7 +13,7 @@ func testClusters(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	record := func(name, owner, environment, team, waiting string) holdfast.ClusterRecord {
 		return holdfast.ClusterRecord{
-			Name: name, Owner: owner, Waiting: waiting, Phase: holdfast.PhaseActive, UpdatedAt: noon,
+			Name: name, Owner: owner, Waiting: holdfast.Reason(waiting), Phase: holdfast.PhaseActive, UpdatedAt: noon,
 			Desired: holdfast.Desired{Document: holdfast.Cluster{
 				Name: name, Project: "payments", Environment: environment, Labels: map[string]string{"team": team, "tier": "1"},
 				Variables: map[string]any{"node_count": 3.0},

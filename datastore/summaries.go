@@ -98,7 +98,7 @@ func indexedOf(c holdfast.ClusterRecord, l holdfast.ClusterSummary) (indexed, er
 		return indexed{}, fmt.Errorf("encode labels: %w", err)
 	}
 	return indexed{
-		owner: l.Owner, revision: string(c.Desired.Revision), project: l.Project, environment: l.Environment, phase: string(l.Phase), waiting: l.Waiting, drift: string(l.Drift),
+		owner: l.Owner, revision: string(c.Desired.Revision), project: l.Project, environment: l.Environment, phase: string(l.Phase), waiting: string(l.Waiting), drift: string(l.Drift),
 		template:  templateName(describing(c)),
 		checkedAt: nanos(l.CheckedAt), driftDue: nanos(l.DriftDue),
 		appliedRun: c.Applied.Run, appliedBundle: string(c.Applied.Bundle), appliedAt: nanos(c.Applied.At),
@@ -230,7 +230,7 @@ func encodeLine(l holdfast.ClusterSummary) string {
 		counts = fmt.Sprint(n.Changed, n.Gone, n.Input, n.Harmless, n.Ignored)
 	}
 	fields := []string{
-		l.Name, l.Owner, l.Project, l.Environment, l.Provider, l.Template, string(l.Phase), l.Waiting, flags, string(l.Drift), counts,
+		l.Name, l.Owner, l.Project, l.Environment, l.Provider, l.Template, string(l.Phase), string(l.Waiting), flags, string(l.Drift), counts,
 		encodeTime(l.CheckedAt), encodeTime(l.DriftDue), string(l.Applied.Revision), encodeTime(l.UpdatedAt),
 	}
 	for i := range fields {
@@ -258,7 +258,7 @@ func decodeLine(line string) (holdfast.ClusterSummary, error) {
 	flags := fields[8]
 	l := holdfast.ClusterSummary{
 		Name: fields[0], Owner: fields[1], Project: fields[2], Environment: fields[3], Provider: fields[4], Template: fields[5],
-		Phase: holdfast.Phase(fields[6]), Waiting: fields[7],
+		Phase: holdfast.Phase(fields[6]), Waiting: holdfast.Reason(fields[7]),
 		Suspended: strings.Contains(flags, "s"), Invalid: strings.Contains(flags, "i"),
 		Removed: strings.Contains(flags, "r"), UpToDate: strings.Contains(flags, "u"),
 		Drift: holdfast.DriftStatus(fields[9]), Applied: holdfast.AppliedLine{Revision: holdfast.Revision(fields[13])},

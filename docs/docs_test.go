@@ -4,6 +4,8 @@ package docs_test
 import (
 	"encoding/json"
 	"errors"
+	"flag"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -61,29 +63,94 @@ func documentedTransitions(t *testing.T) map[string]bool {
 	return out
 }
 
+var update = flag.Bool("update", false, "write the tables of runs.md") //nolint:gochecknoglobals // a flag
+
+// TestReasons: the tables of reasons and causes are made from the table of the code.
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	page := read(t, "runs.md")
-	isReason := func(name string) bool { return strings.HasPrefix(name, "Reason") }
-	reasons, causes := literalsOf(t, "../reconciler", "../reconciler/dispatch", "../runner")
-	causes = union(causes, constantsOf(t, "../runner", func(name string) bool { return strings.HasPrefix(name, "cause") }, ""))
-	if diff := cmp.Diff(union(causes, []string{holdfast.CauseInvalidOutcome}), holdfast.Causes()); diff != "" {
-		t.Errorf("the causes that are taken from agents are not those of the code (-code +taken):\n%s", diff)
-	}
-	causes = union(causes, holdfast.Causes())
-	reasons = union(reasons, constantsOf(t, "..", isReason, ""), constantsOf(t, "../reconciler", isReason, ""))
-	reasons = slices.DeleteFunc(reasons, func(s string) bool { return slices.Contains(causes, s) })
-	for header, want := range map[string][]string{"Reason": reasons, "Cause": causes} {
-		rows := table(t, page, header)
-		if diff := cmp.Diff(want, firstCells(rows)); diff != "" {
-			t.Errorf("the table of %ss is not that of the code (-code +page):\n%s", strings.ToLower(header), diff)
+	want := withTable(t, withTable(t, page, "Reason", reasonRows()), "Cause", causeRows())
+	if *update {
+		if err := os.WriteFile("runs.md", []byte(want), 0o644); err != nil { //nolint:gosec // a page of the documentation
+			t.Fatal(err)
 		}
-		for _, row := range rows {
-			if slices.ContainsFunc(row[len(row)-2:], func(cell string) bool { return len(cell) < 4 }) {
-				t.Errorf("%s says too little", row[0])
-			}
+		return
+	}
+	if diff := cmp.Diff(page, want); diff != "" {
+		t.Errorf("runs.md does not say what the table of reasons says; -update writes it (-page +code):\n%s", diff)
+	}
+}
+
+// withTable returns the page with other rows in the table whose first column is header.
+func withTable(t *testing.T, page, header string, rows []string) string {
+	t.Helper()
+	before, table, ok := strings.Cut(page, "\n| "+header+" |")
+	if !ok {
+		t.Fatalf("no table of %s", header)
+	}
+	_, after, _ := strings.Cut(table, "\n\n")
+	if !strings.Contains(table, "\n\n") {
+		after = ""
+	}
+	page = before + "\n" + strings.Join(rows, "\n") + "\n"
+	if after != "" {
+		page += "\n" + after
+	}
+	return page
+}
+
+func reasonRows() []string {
+	rows := []string{"| Reason | Effect | Meaning | What to do |", "|---|---|---|---|"}
+	for _, reason := range holdfast.Reasons() {
+		info := reason.Info()
+		if info.Cause {
+			continue
+		}
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s |", reason, info.Effect, meaning(info), remedy(info)))
+	}
+	return rows
+}
+
+func causeRows() []string {
+	rows := []string{"| Cause | Transient | Meaning | What to do |", "|---|---|---|---|"}
+	for _, reason := range holdfast.Reasons() {
+		info := reason.Info()
+		if reason.IsCause() {
+			rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s |", reason, info.Transient, meaning(info), remedy(info)))
 		}
 	}
+	return rows
+}
+
+// meaning is a reason's words with what the documentation adds.
+func meaning(info holdfast.ReasonInfo) string {
+	text := info.Words
+	if info.More != "" {
+		text += ". " + info.More
+	}
+	if info.See != "" {
+		text += " ([more](" + info.See + "))"
+	}
+	return text
+}
+
+// remedy is what to do, the commands first.
+func remedy(info holdfast.ReasonInfo) string {
+	var parts []string
+	for i, verb := range info.Next {
+		does := info.Does
+		if i > 0 {
+			does = "plans again"
+		}
+		parts = append(parts, fmt.Sprintf("`/holdfast %s` %s", verb, does))
+	}
+	if info.Hint != "" {
+		parts = append(parts, info.Hint)
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ". ")
 }
 
 func union(lists ...[]string) []string {
@@ -409,38 +476,6 @@ func constantsOf(t *testing.T, dir string, match func(name string) bool, ofType 
 		})
 	})
 	return slices.Sorted(maps.Keys(values))
-}
-
-// literalsOf returns the strings that are given to fields Reason and Cause
-// without being constants.
-func literalsOf(t *testing.T, dirs ...string) (reasons, causes []string) {
-	t.Helper()
-	found := map[string]map[string]bool{"Reason": {}, "Cause": {}}
-	note := func(field string, value ast.Expr) {
-		if text, ok := stringOf(value); ok && text != "" && found[field] != nil {
-			found[field][text] = true
-		}
-	}
-	for _, dir := range dirs {
-		eachFile(t, dir, func(file *ast.File) {
-			ast.Inspect(file, func(node ast.Node) bool {
-				switch n := node.(type) {
-				case *ast.KeyValueExpr:
-					if id, ok := n.Key.(*ast.Ident); ok {
-						note(id.Name, n.Value)
-					}
-				case *ast.AssignStmt:
-					for i, left := range n.Lhs {
-						if selector, ok := left.(*ast.SelectorExpr); ok && len(n.Lhs) == len(n.Rhs) {
-							note(selector.Sel.Name, n.Rhs[i])
-						}
-					}
-				}
-				return true
-			})
-		})
-	}
-	return slices.Sorted(maps.Keys(found["Reason"])), slices.Sorted(maps.Keys(found["Cause"]))
 }
 
 func stringOf(e ast.Expr) (string, bool) {

@@ -38,7 +38,7 @@ func TestFleetWords(t *testing.T) {
 		{life, "Phase", of("Phase", "Phase")},
 		{life, "Condition", of("Condition", "ConditionType")},
 		{life, "Because", because},
-		{life, "Ended", []string{decision.ReasonDestroyed, decision.ReasonNeverApplied, decision.ReasonRenamed}},
+		{life, "Ended", []string{string(holdfast.ReasonDestroyed), string(holdfast.ReasonNeverApplied), string(holdfast.ReasonRenamed)}},
 	} {
 		if diff := cmp.Diff(words.want, firstCells(table(t, words.page, words.header))); diff != "" {
 			t.Errorf("the table of %s is not that of the code (-code +page):\n%s", words.header, diff)
@@ -214,7 +214,7 @@ func TestGuards(t *testing.T) {
 		if d.Action == decision.ActionApply {
 			t.Errorf("it is destroyed for %s", d.Reason)
 		}
-		held[d.Reason] = true
+		held[string(d.Reason)] = true
 	}
 	if d := decision.Decide(gone(func(*decision.Input) {})); d.Action != decision.ActionApply {
 		t.Errorf("without a guard it is not destroyed: %s %s", d.Action, d.Reason)

@@ -17,7 +17,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/plandoc"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 var statuses = []holdfast.RunStatus{
@@ -52,7 +51,7 @@ func results() []holdfast.Result {
 		}
 		for _, applying := range []bool{false, true} {
 			for _, failure := range []*holdfast.Failure{nil, {Summary: "it broke"}, {Summary: "it broke", Transient: true}} {
-				for _, reason := range []string{"", holdfast.ReasonLeaseLost} {
+				for _, reason := range []holdfast.Reason{"", holdfast.ReasonLeaseLost} {
 					out = append(out, holdfast.Result{Status: status, Applying: applying, Failure: failure, Reason: reason})
 				}
 			}
@@ -209,7 +208,7 @@ func (w *world) leave(run holdfast.Run, result *holdfast.Result) {
 // preempt has a plan step back for an apply.
 func (w *world) preempt() {
 	before := w.run(holdfast.RunPlan, holdfast.RunRunning)
-	before.Cancel = decision.ReasonPreempted
+	before.Cancel = holdfast.ReasonPreempted
 	before, err := w.store.UpdateRun(w.t.Context(), before)
 	if err != nil {
 		w.t.Fatal(err)
@@ -221,7 +220,7 @@ func (w *world) preempt() {
 		w.t.Fatal(err)
 	}
 	w.note(before)
-	if after := w.read(before.ID); after.Reason != decision.ReasonPreempted || !strings.HasPrefix(after.ID, "run-") {
+	if after := w.read(before.ID); after.Reason != holdfast.ReasonPreempted || !strings.HasPrefix(after.ID, "run-") {
 		w.t.Errorf("the plan is queued again for %q", after.Reason)
 	}
 }

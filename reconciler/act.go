@@ -57,7 +57,7 @@ func (r *Reconciler) act(ctx context.Context, in decision.Input, d decision.Deci
 	for _, id := range d.Cancel {
 		reason := d.Reason
 		if d.Action == decision.ActionPlan || d.Action == decision.ActionApply || d.Action == decision.ActionCheck {
-			reason = decision.ReasonSuperseded
+			reason = holdfast.ReasonSuperseded
 		}
 		if err := r.cancel(ctx, id, reason); err != nil {
 			return err
@@ -112,14 +112,14 @@ func writing(in decision.Input) holdfast.RunKind {
 }
 
 // cancel ends a run that has not begun, and asks a running one to stop.
-func (r *Reconciler) cancel(ctx context.Context, id, reason string) error {
+func (r *Reconciler) cancel(ctx context.Context, id string, reason holdfast.Reason) error {
 	for {
 		run, err := r.opts.Store.Run(ctx, id)
 		if err != nil {
 			return fmt.Errorf("read run %s: %w", id, err)
 		}
 		switch {
-		case run.Status.Done(), run.Cancel == reason, run.Cancel != "" && run.Cancel != decision.ReasonPreempted:
+		case run.Status.Done(), run.Cancel == reason, run.Cancel != "" && run.Cancel != holdfast.ReasonPreempted:
 			return nil // a run that is to step back for an apply would come again
 		case run.Status == holdfast.RunRunning:
 			run.Cancel = reason
@@ -159,7 +159,7 @@ func (r *Reconciler) queueRun(ctx context.Context, in decision.Input, d decision
 		}
 		run.Reviews = append([]holdfast.Review{decision.ReviewOf(seen)}, run.Reviews...)
 	}
-	if d.Reason == decision.ReasonAppliedSince {
+	if d.Reason == holdfast.ReasonAppliedSince {
 		run.Detail = r.explainApply(ctx, in.LastApply)
 	}
 	var faults holdfast.Faults
@@ -171,8 +171,8 @@ func (r *Reconciler) queueRun(ctx context.Context, in decision.Input, d decision
 	switch {
 	case errors.As(err, &faults):
 		// No attempt would make it better: the run ends with what is wrong.
-		run.Status, run.Reason, run.FinishedAt = holdfast.RunErrored, decision.ReasonInvalid, now
-		run.Failure = &holdfast.Failure{Step: "prepare", Summary: faults[0].Error(), Detail: faults.Error(), Cause: decision.ReasonInvalid}
+		run.Status, run.Reason, run.FinishedAt = holdfast.RunErrored, holdfast.ReasonInvalid, now
+		run.Failure = &holdfast.Failure{Step: "prepare", Summary: faults[0].Error(), Detail: faults.Error(), Cause: holdfast.ReasonInvalid}
 	case errors.Is(err, holdfast.ErrNotFound) && in.PullRequest != nil:
 		// The merge result is not in the mirror any more: it is made again.
 		r.sources.Add(sourceKey{repo: in.PullRequest.Repo, number: in.PullRequest.Number, known: true})
@@ -245,7 +245,7 @@ func (r *Reconciler) preempt(ctx context.Context, run holdfast.Run) error {
 	}
 	for _, other := range others {
 		if stepsBack(other, run) {
-			if err := r.cancel(ctx, other.ID, decision.ReasonPreempted); err != nil {
+			if err := r.cancel(ctx, other.ID, holdfast.ReasonPreempted); err != nil {
 				return err
 			}
 		}
@@ -270,7 +270,7 @@ func stepsBack(run, forOther holdfast.Run) bool {
 // recordApplied makes the cluster's record say what a run has done.
 func (r *Reconciler) recordApplied(ctx context.Context, in decision.Input, d decision.Decision) error {
 	run := decision.Newest(in.Runs)
-	if d.Reason == decision.ReasonDestroyed || d.Reason == decision.ReasonNeverApplied {
+	if d.Reason == holdfast.ReasonDestroyed || d.Reason == holdfast.ReasonNeverApplied {
 		return r.recordDestroyed(ctx, in, d, run)
 	}
 	rec := in.Cluster
@@ -300,7 +300,7 @@ func (r *Reconciler) recordDestroyed(ctx context.Context, in decision.Input, d d
 	rec.Waiting, rec.WaitingDetail, rec.WaitingFor = "", "", ""
 	if rec.Desired.Removed {
 		rec.Ending = &holdfast.Ending{At: in.Now, Reason: d.Reason, Revision: rec.Desired.Revision}
-		if d.Reason == decision.ReasonDestroyed {
+		if d.Reason == holdfast.ReasonDestroyed {
 			rec.Ending.Run = run.ID
 		}
 	}
@@ -344,11 +344,11 @@ func (r *Reconciler) settle(ctx context.Context, in decision.Input, d decision.D
 	if d.Confirmed != "" {
 		rec.Desired.Confirmed = d.Confirmed
 	}
-	if d.Reason == decision.ReasonMassDeletion && d.Action == decision.ActionWait {
+	if d.Reason == holdfast.ReasonMassDeletion && d.Action == decision.ActionWait {
 		// The word that it waits for is its own, also when the others have gone.
 		rec.Desired.RemovedWith = max(rec.Desired.RemovedWith, in.Removals)
 	}
-	asGitSays := d.Reason == decision.ReasonUpToDate || d.Reason == decision.ReasonDriftHeld || d.Reason == decision.ReasonRemedyFailed
+	asGitSays := d.Reason == holdfast.ReasonUpToDate || d.Reason == holdfast.ReasonDriftHeld || d.Reason == holdfast.ReasonRemedyFailed
 	if asGitSays && !rec.Desired.Removed {
 		// Policies and labels hold from here on: what they stand beside is applied.
 		rec.Applied.Document, rec.Applied.Revision = rec.Desired.Document, rec.Desired.Revision
@@ -364,7 +364,7 @@ func (r *Reconciler) settle(ctx context.Context, in decision.Input, d decision.D
 	if err != nil {
 		return err
 	}
-	if d.Reason == decision.ReasonSuspended { // who resumed just now could not see that this waits
+	if d.Reason == holdfast.ReasonSuspended { // who resumed just now could not see that this waits
 		if scope, err := r.suspension(ctx, saved); err != nil || scope == "" {
 			r.requests.Add(in.Request)
 		}

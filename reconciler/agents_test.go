@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // process is an agent's claim from one of its processes.
@@ -242,7 +241,7 @@ func TestNoAgentIsSaid(t *testing.T) {
 		if told := want != ""; strings.Contains(body, "no living agent executes such runs") != told || status != told {
 			t.Errorf("the status says so: %t; the comment:\n%s", status, body)
 		}
-		if got := f.newest("prod"); (got.Reason == decision.ReasonNoAgent) != (want != "") || (got.Detail != "") != (want != "") {
+		if got := f.newest("prod"); (got.Reason == holdfast.ReasonNoAgent) != (want != "") || (got.Detail != "") != (want != "") {
 			t.Errorf("the run says %q: %s", got.Reason, got.Detail)
 		}
 	}
@@ -258,7 +257,7 @@ func TestNoAgentIsSaid(t *testing.T) {
 	agent("applies", holdfast.RunApply)
 	agent("elsewhere", holdfast.RunPlan, "another-project")
 	f.must(f.r.Sweep(t.Context(), 0))
-	shows(holdfast.ContextPlan, decision.ReasonNoAgent)
+	shows(holdfast.ContextPlan, string(holdfast.ReasonNoAgent))
 	agent("plans", holdfast.RunPlan)
 	f.must(f.r.Sweep(t.Context(), 0))
 	shows(holdfast.ContextPlan, "")
@@ -268,8 +267,8 @@ func TestNoAgentIsSaid(t *testing.T) {
 	f.must(f.r.Sweep(t.Context(), time.Hour))
 	f.clock.Advance(time.Minute)
 	f.must(f.r.Sweep(t.Context(), 0))
-	shows(holdfast.ContextApply, decision.ReasonNoAgent)
-	if got := f.cluster("prod").Waiting; got != decision.ReasonNoAgent {
+	shows(holdfast.ContextApply, string(holdfast.ReasonNoAgent))
+	if got := f.cluster("prod").Waiting; got != holdfast.ReasonNoAgent {
 		t.Errorf("the cluster waits for %q", got)
 	}
 	f.executeAll(good)

@@ -12,36 +12,6 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
-// refusals say in words why a command is not done.
-var refusals = map[string]string{
-	decision.ReasonNotMerged:      "it is not merged yet: an apply follows the merge",
-	decision.ReasonUpToDate:       upToDate,
-	decision.ReasonSuspended:      "it is suspended: `holdfast resume` first",
-	decision.ReasonStateUnsaved:   "an apply could not save its state, which is to be pushed first: see `holdfast state`",
-	decision.ReasonInProgress:     "a run is queued or running already",
-	decision.ReasonStateMoved:     "the state was written since the check for drift: `holdfast drift check` first",
-	decision.ReasonPlanMoved:      "there is a newer plan than the one that was shown: look at it, then ask again",
-	decision.ReasonNothingPlanned: "there is nothing to approve yet: `/holdfast plan` first",
-	decision.ReasonAgentSilent:    "an apply is running whose agent is not heard of: `/holdfast unlock` ends it",
-	decision.ReasonWindowClosed:   "its apply windows allow no apply now",
-	decision.ReasonSuperseded:     "a run of an older revision is ending: ask again in a moment",
-	decision.ReasonNotApproved:    "it needs an approval first, by an approving review or `/holdfast approve`",
-	decision.ReasonInvalid:        "its document has faults",
-	decision.ReasonDestroyed:      "it is gone: there is nothing to do",
-	decision.ReasonProtected:      "it is protected",
-	decision.ReasonMissing:        "its document is not there, and nothing proves that it was removed",
-	decision.ReasonHasDependents:  "clusters that depend on it are still there",
-
-	decision.ReasonDependencyPending: "a cluster that it depends on is to be applied first",
-	decision.ReasonDependencyFailed:  "the apply of a cluster that it depends on has failed",
-	decision.ReasonDependencyMissing: "it depends on a cluster that is not there",
-	decision.ReasonFork:              "plans of pull requests from forks are switched off",
-	decision.ReasonDraft:             "plans of drafts are switched off",
-	decision.ReasonNotMergeable:      "the code host did not say that it could be merged; `/holdfast approve` stands for it",
-	decision.ReasonClosed:            "the pull request is closed",
-	decision.ReasonNotAffected:       "the pull request does not change it",
-}
-
 // approve records that a head may be applied, and lets what waited for that go
 // on. Without a pull request it is the word to apply what waits.
 func (r *Reconciler) approve(ctx context.Context, c holdfast.Command, targets []target) (string, error) {
@@ -105,7 +75,7 @@ func (r *Reconciler) approveCluster(ctx context.Context, c holdfast.Command, t t
 			return "", err
 		}
 	}
-	if rec.Waiting != decision.ReasonNotApproved && rec.Waiting != decision.ReasonNotMergeable {
+	if rec.Waiting != holdfast.ReasonNotApproved && rec.Waiting != holdfast.ReasonNotMergeable {
 		return r.applyFor(ctx, c, t)
 	}
 	r.requests.Add(holdfast.Request{Cluster: t.cluster})

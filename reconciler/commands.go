@@ -353,7 +353,7 @@ func (r *Reconciler) applyFor(ctx context.Context, c holdfast.Command, t target)
 	if t.pr != nil {
 		switch {
 		case t.pr.State != holdfast.PullRequestMerged:
-			return "", refusal(refusals[decision.ReasonNotMerged])
+			return "", refusal(holdfast.ReasonNotMerged.Refusal(""))
 		case c.CommentID != "" && c.ShownHead != t.pr.Head:
 			return "", refusal("the head has moved, or another plan is shown, since this was written: look at it again")
 		}
@@ -402,16 +402,10 @@ func (r *Reconciler) decideFor(ctx context.Context, req holdfast.Request, ask *d
 		case d.Confirmed != "":
 			return "it is destroyed when those that depend on it are gone: " + d.Detail, nil
 		}
-		text := refusals[d.Reason]
-		switch {
-		case d.Reason == decision.ReasonUpToDate && ask.Verb == holdfast.VerbApply:
+		if d.Reason == holdfast.ReasonUpToDate && ask.Verb == holdfast.VerbApply {
 			return "", errUpToDate
-		case text == "":
-			text = d.Reason
-		case d.Detail != "":
-			text += ": " + d.Detail
 		}
-		return "", refusal(text)
+		return "", refusal(d.Reason.Refusal(d.Detail))
 	}
 }
 
@@ -437,7 +431,7 @@ func (r *Reconciler) cancelFor(ctx context.Context, c holdfast.Command, t target
 		return "", refusal("nothing is queued or running")
 	}
 	for _, run := range runs {
-		if err := r.cancel(ctx, run.ID, decision.ReasonCanceled); err != nil {
+		if err := r.cancel(ctx, run.ID, holdfast.ReasonCanceled); err != nil {
 			return "", err
 		}
 		r.audit(ctx, c.Author, "run.cancel", run.ID, t.cluster)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 func TestCommands(t *testing.T) {
@@ -178,7 +177,7 @@ func TestCommandsOfTheAPI(t *testing.T) {
 	// Suspending takes back what is queued; letting go brings it again.
 	f.must(f.r.Suspend(t.Context(), "preprod", true, "root", ""))
 	f.settle()
-	if got := f.cluster("preprod").Waiting; got != decision.ReasonSuspended {
+	if got := f.cluster("preprod").Waiting; got != holdfast.ReasonSuspended {
 		t.Errorf("preprod waits for %q", got)
 	}
 }
@@ -208,7 +207,7 @@ func TestUnlock(t *testing.T) {
 	}
 	// Whether its engine still works is unknown: nothing goes on by itself.
 	f.executeAll(good)
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonApplyFailed {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonApplyFailed {
 		t.Errorf("it waits for %q", rec.Waiting)
 	}
 	if err := f.r.Unlock(t.Context(), "prod", "root", true); !errors.Is(err, holdfast.ErrNotFound) {

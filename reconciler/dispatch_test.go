@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // foreignState has the state of prod elsewhere than in our own backend.
@@ -235,7 +234,7 @@ func TestSilence(t *testing.T) {
 			// Nobody but its agent or a person may end it: that is said, and taken
 			// back when it is heard of again.
 			f.settle()
-			if got := f.cluster("prod").Waiting; got != decision.ReasonAgentSilent {
+			if got := f.cluster("prod").Waiting; got != holdfast.ReasonAgentSilent {
 				t.Errorf("the cluster waits for %q", got)
 			}
 			_, err = f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence, Step: "apply"})
@@ -271,7 +270,7 @@ func TestRetries(t *testing.T) {
 		}
 		f.clock.Advance(wait)
 	}
-	if got := f.cluster("prod").Waiting; got != decision.ReasonPlanFailed {
+	if got := f.cluster("prod").Waiting; got != holdfast.ReasonPlanFailed {
 		t.Errorf("it waits for %q", got)
 	}
 }
@@ -281,7 +280,7 @@ func TestAnApplyGoesFirst(t *testing.T) {
 	f, plan := beforeApply(t)
 	f.api("alice", holdfast.VerbApply, "prod")
 	reply, err := f.r.Dispatcher().Heartbeat(t.Context(), plan.AttemptRef, holdfast.Heartbeat{Fence: plan.Fence, Step: "plan"})
-	if err != nil || reply.Cancel != decision.ReasonPreempted {
+	if err != nil || reply.Cancel != holdfast.ReasonPreempted {
 		t.Fatalf("the plan is told %+v, %v", reply, err)
 	}
 	f.finish(plan, holdfast.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled})
@@ -329,7 +328,7 @@ func TestACancelledPlanDoesNotComeAgain(t *testing.T) {
 	f.finish(plan, holdfast.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled})
 	run, err := f.store.Run(t.Context(), plan.Run)
 	f.must(err)
-	if run.Status != holdfast.RunCanceled || run.Reason != decision.ReasonCanceled {
+	if run.Status != holdfast.RunCanceled || run.Reason != holdfast.ReasonCanceled {
 		t.Errorf("it is %s (%s)", run.Status, run.Reason)
 	}
 }
@@ -354,7 +353,7 @@ func TestRedisGone(t *testing.T) {
 		}
 	}
 	// As an agent that was told so ends it.
-	f.finish(plan, holdfast.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled, Detail: holdfast.ReasonLeaseLost})
+	f.finish(plan, holdfast.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled, Detail: string(holdfast.ReasonLeaseLost)})
 	if run, err := f.store.Run(t.Context(), plan.Run); err != nil || run.Status != holdfast.RunRetrying {
 		t.Errorf("it is %s (%s), want it tried again", run.Status, run.Reason)
 	}
@@ -447,7 +446,7 @@ func TestARunThatCannotBePreparedEnds(t *testing.T) {
 	if run.Status != holdfast.RunErrored || run.Failure == nil || !strings.Contains(run.Failure.Summary, "infra/prod/big.bin") {
 		t.Errorf("the run is %s: %+v", run.Status, run.Failure)
 	}
-	if got := f.cluster("prod").Waiting; got != decision.ReasonPlanFailed {
+	if got := f.cluster("prod").Waiting; got != holdfast.ReasonPlanFailed {
 		t.Errorf("it waits for %q", got)
 	}
 	f.look()

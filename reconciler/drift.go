@@ -178,7 +178,7 @@ func (r *Reconciler) checkDue(
 		return false, fmt.Errorf("put off the check of %q: %w", rec.Name, saveErr)
 	}
 	if err == nil && !ended && known && !suspended && held.IsZero() {
-		if _, err = r.queueDrift(ctx, rec.Name, decision.ReasonSchedule, ""); err == nil {
+		if _, err = r.queueDrift(ctx, rec.Name, holdfast.ReasonSchedule, ""); err == nil {
 			return true, nil
 		}
 	}
@@ -221,7 +221,7 @@ func (c checkRefusal) Is(target error) bool { return target == holdfast.ErrConfl
 
 // queueDrift queues a check for drift of a cluster, whose decisions the caller
 // has locked. If one is queued or running already that is returned.
-func (r *Reconciler) queueDrift(ctx context.Context, cluster, reason, actor string) (holdfast.Run, error) {
+func (r *Reconciler) queueDrift(ctx context.Context, cluster string, reason holdfast.Reason, actor string) (holdfast.Run, error) {
 	rec, err := r.opts.Store.Cluster(ctx, cluster)
 	if err != nil {
 		return holdfast.Run{}, fmt.Errorf("read cluster %q: %w", cluster, err)
@@ -354,7 +354,7 @@ func (r *Reconciler) CheckDrift(ctx context.Context, cluster, actor string) (hol
 	if actor == "" {
 		actor = "holdfast"
 	}
-	return r.queueDrift(ctx, cluster, decision.ReasonRequested, actor)
+	return r.queueDrift(ctx, cluster, holdfast.ReasonRequested, actor)
 }
 
 // checkAgain queues a check for drift before something follows from the last one.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 func TestFailedCheckIsRetriedSooner(t *testing.T) {
@@ -93,7 +92,7 @@ func TestCheckDriftWhenAsked(t *testing.T) {
 	f := driftFleet(t)
 	run, err := f.r.CheckDrift(t.Context(), "prod", "alice")
 	f.must(err)
-	if run.Kind != holdfast.RunDrift || run.Reason != decision.ReasonRequested || run.Actor != "alice" {
+	if run.Kind != holdfast.RunDrift || run.Reason != holdfast.ReasonRequested || run.Actor != "alice" {
 		t.Errorf("the run is %+v", run)
 	}
 	again, err := f.r.CheckDrift(t.Context(), "prod", "bob")

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -327,7 +326,7 @@ func TestIssueOfADestroyedClusterIsClosed(t *testing.T) {
 	f.drift(scaled("5"))
 	f.expectIssue("prod", 1, false)
 	rec := f.cluster("prod")
-	rec.Desired.Removed, rec.Ending, rec.Phase = true, &holdfast.Ending{At: noon, Reason: decision.ReasonDestroyed}, holdfast.PhaseDeleted
+	rec.Desired.Removed, rec.Ending, rec.Phase = true, &holdfast.Ending{At: noon, Reason: holdfast.ReasonDestroyed}, holdfast.PhaseDeleted
 	rec.Applied, rec.Drift = holdfast.Applied{}, holdfast.DriftState{}
 	_, err := f.store.SaveCluster(t.Context(), rec)
 	f.must(err)

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // TestCheckOfAMovedBaseIsDiscarded: what was found is of something that is not
@@ -109,7 +108,7 @@ func TestUnappliedChangeIsNoDrift(t *testing.T) {
 	f.checks(scaled("5"))
 	report, err := f.r.Drift(t.Context(), "prod")
 	f.must(err)
-	if !report.NotApplied || report.Waiting != decision.ReasonUnreviewed || report.State.Counts.Changed != 1 {
+	if !report.NotApplied || report.Waiting != holdfast.ReasonUnreviewed || report.State.Counts.Changed != 1 {
 		t.Errorf("the report is %+v", report)
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // hourly is a schedule that a cluster is checked by.
@@ -268,7 +267,7 @@ func TestChecksStepBack(t *testing.T) {
 		f.merge(1, byMerge)
 		reply, err := f.r.Dispatcher().Heartbeat(t.Context(), check.AttemptRef, holdfast.Heartbeat{})
 		f.must(err)
-		if reply.Cancel != decision.ReasonPreempted {
+		if reply.Cancel != holdfast.ReasonPreempted {
 			t.Fatalf("the check is told %q", reply.Cancel)
 		}
 		f.finish(check, holdfast.Result{Status: holdfast.RunCanceled})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // undone is a cluster whose drift is undone by itself.
@@ -118,7 +117,7 @@ func TestSameDriftIsUndoneOnce(t *testing.T) {
 			}
 			f.look()
 			rec := f.cluster("prod")
-			if rec.Waiting != decision.ReasonRemedyFailed || rec.Drift.Remedy != apply.ID || rec.Drift.Hold != decision.ReasonRemedyFailed {
+			if rec.Waiting != holdfast.ReasonRemedyFailed || rec.Drift.Remedy != apply.ID || rec.Drift.Hold != string(holdfast.ReasonRemedyFailed) {
 				t.Fatalf("it waits for %q (%s): %+v", rec.Waiting, rec.WaitingDetail, rec.Drift)
 			}
 			f.drift(scaled("5"))
@@ -155,18 +154,18 @@ func TestDriftIsHeld(t *testing.T) {
 	tests := map[string]struct {
 		spec   []string
 		plan   holdfast.Plan
-		reason string
+		reason holdfast.Reason
 		detail string
 	}{
-		"needs an approval": {[]string{undone, "apply: {requires: [approved]}"}, scaled("5"), decision.ReasonDriftHeld, "approval"},
-		"destroys":          {[]string{undone}, replaced, decision.ReasonDriftHeld, "destroy"},
+		"needs an approval": {[]string{undone, "apply: {requires: [approved]}"}, scaled("5"), holdfast.ReasonDriftHeld, "approval"},
+		"destroys":          {[]string{undone}, replaced, holdfast.ReasonDriftHeld, "destroy"},
 		"changes what is hidden": {
 			[]string{`drift: {schedule: "0 * * * *", onDrift: apply, ignore: [{address: "**", attribute: size, reason: autoscaler}]}`},
-			partly, decision.ReasonDriftHeld, "ignore rule",
+			partly, holdfast.ReasonDriftHeld, "ignore rule",
 		},
 		"outside of the windows": {
 			[]string{undone, `apply: {windows: [{kind: allow, schedule: "0 22 * * *", duration: 2h}]}`},
-			scaled("5"), decision.ReasonWindowClosed, "",
+			scaled("5"), holdfast.ReasonWindowClosed, "",
 		},
 	}
 	for name, tt := range tests {
@@ -189,7 +188,7 @@ func TestDriftIsHeld(t *testing.T) {
 			if c := f.asks(holdfast.VerbApply, "prod"); c.Status != holdfast.CommandDone {
 				t.Fatalf("a person's word is %s: %s", c.Status, c.Reply)
 			}
-			if run := f.newest("prod"); run.Shown != check.ID || run.Actor != "alice" || run.Reason != decision.ReasonApproved {
+			if run := f.newest("prod"); run.Shown != check.ID || run.Actor != "alice" || run.Reason != holdfast.ReasonApproved {
 				t.Errorf("the apply is %+v", run)
 			}
 			f.execute(good)
@@ -264,7 +263,7 @@ func TestPersonsWordAboutDrift(t *testing.T) {
 				return
 			}
 			run := f.newest("prod")
-			if got := strings.Join([]string{string(run.Kind), string(run.Status), run.Reason}, " "); got != tt.want || run.Actor != "alice" {
+			if got := strings.Join([]string{string(run.Kind), string(run.Status), string(run.Reason)}, " "); got != tt.want || run.Actor != "alice" {
 				t.Errorf("the newest run is %q by %q, want %q", got, run.Actor, tt.want)
 			}
 			f.look()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // shop is a template with a variable, whose module gets another text per release.
@@ -178,7 +177,7 @@ func TestATrialReviewsNothing(t *testing.T) {
 	})
 	f.look()
 	f.executeAll(good)
-	if rec := f.cluster("shop-c"); rec.Waiting != decision.ReasonUnreviewed || rec.Applied.SourceDigest == rec.Desired.SourceDigest {
+	if rec := f.cluster("shop-c"); rec.Waiting != holdfast.ReasonUnreviewed || rec.Applied.SourceDigest == rec.Desired.SourceDigest {
 		t.Errorf("shop-c waits for %q", rec.Waiting)
 	}
 }

@@ -32,11 +32,11 @@ func TestTheSameContentIsReviewedAgain(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]struct {
 		ends func(*fleet)
-		held string
+		held holdfast.Reason
 	}{
-		"its plan had differed": {func(f *fleet) { f.executeAll(differs) }, decision.ReasonPlanChanged},
-		"it had not planned":    {func(f *fleet) { f.executeAll(unplannable) }, decision.ReasonPlanFailed},
-		"it was cancelled":      {func(f *fleet) { f.api("root", holdfast.VerbCancel, "prod") }, decision.ReasonCanceled},
+		"its plan had differed": {func(f *fleet) { f.executeAll(differs) }, holdfast.ReasonPlanChanged},
+		"it had not planned":    {func(f *fleet) { f.executeAll(unplannable) }, holdfast.ReasonPlanFailed},
+		"it was cancelled":      {func(f *fleet) { f.api("root", holdfast.VerbCancel, "prod") }, holdfast.ReasonCanceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,7 +78,7 @@ func TestAGoodPlanEndsPlanFailed(t *testing.T) {
 	f.command(1, "alice", "/holdfast plan")
 	f.executeAll(unplannable)
 	rec := f.cluster("prod")
-	if rec.Waiting != decision.ReasonReplanned {
+	if rec.Waiting != holdfast.ReasonReplanned {
 		t.Errorf("it waits for %q", rec.Waiting)
 	}
 	if relation := decision.RelationOf(rec); relation.Failed {
@@ -100,7 +100,7 @@ func TestWaitingChangeIsAppliedWithDrift(t *testing.T) {
 	f.look()
 	f.executeAll(planned)
 	f.drift(scaled("5"))
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonUnreviewed || rec.Drift.Status != holdfast.DriftFound {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonUnreviewed || rec.Drift.Status != holdfast.DriftFound {
 		t.Fatalf("it waits for %q, its drift is %s", rec.Waiting, rec.Drift.Status)
 	}
 	if c := f.asks(holdfast.VerbApply, "prod"); c.Status != holdfast.CommandDone {

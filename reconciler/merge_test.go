@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // reviewed returns a fleet with pull request 1, which changes prod and whose
@@ -92,7 +91,7 @@ func TestUnpostedPlanIsNotReviewed(t *testing.T) {
 	f.merge(1, byMerge)
 	f.expectRuns("prod", "plan no_changes", "plan planned", "plan queued Unreviewed")
 	f.executeAll(good)
-	if got := f.cluster("prod").Waiting; got != decision.ReasonUnreviewed {
+	if got := f.cluster("prod").Waiting; got != holdfast.ReasonUnreviewed {
 		t.Errorf("it waits for %q", got)
 	}
 }
@@ -110,7 +109,7 @@ func TestAnotherPlanThanReviewedIsHeld(t *testing.T) {
 		return result
 	})
 	f.post()
-	if got := f.cluster("prod").Waiting; got != decision.ReasonPlanChanged {
+	if got := f.cluster("prod").Waiting; got != holdfast.ReasonPlanChanged {
 		t.Fatalf("it waits for %q", got)
 	}
 	held := f.newest("prod")
@@ -134,7 +133,7 @@ func TestFailedApplyIsPlannedAgainAndWaits(t *testing.T) {
 	f.expectRuns("prod", "plan no_changes", "plan planned", "apply errored EngineFailed", "plan queued ApplyFailed")
 	f.executeAll(good)
 	rec := f.cluster("prod")
-	if rec.Waiting != decision.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed {
+	if rec.Waiting != holdfast.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed {
 		t.Errorf("it waits for %q, %s", rec.Waiting, rec.Phase)
 	}
 	f.look()
@@ -176,7 +175,7 @@ func TestTakingBackAFailedApplyIsApplied(t *testing.T) {
 	f.executeAll(good)
 	f.merge(2, byMerge)
 	run := f.newest("prod")
-	if run.Kind != holdfast.RunApply || run.Reason != decision.ReasonMerged {
+	if run.Kind != holdfast.RunApply || run.Reason != holdfast.ReasonMerged {
 		t.Errorf("the newest run is %s (%s), want the apply of what was merged", run.Kind, run.Reason)
 	}
 }
@@ -222,11 +221,11 @@ func TestMergesThatWait(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		spec    string
-		reason  string
+		reason  holdfast.Reason
 		command string
 	}{
-		"manual":       {"apply: {onMerge: false}", decision.ReasonManual, "/holdfast apply"},
-		"not approved": {"apply: {requires: [approved]}", decision.ReasonNotApproved, "/holdfast approve"},
+		"manual":       {"apply: {onMerge: false}", holdfast.ReasonManual, "/holdfast apply"},
+		"not approved": {"apply: {requires: [approved]}", holdfast.ReasonNotApproved, "/holdfast approve"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -264,7 +263,7 @@ func TestUnaskedPlanYieldsToTheMerge(t *testing.T) {
 	// The push is seen before the code host tells of the merge.
 	f.repo.Merge(master, f.forge.get(1).Branch)
 	f.look()
-	if got := f.newest("prod"); got.Kind != holdfast.RunPlan || got.Reason != decision.ReasonUnreviewed {
+	if got := f.newest("prod"); got.Kind != holdfast.RunPlan || got.Reason != holdfast.ReasonUnreviewed {
 		t.Fatalf("the newest run is %s %s", got.Kind, got.Reason)
 	}
 	pr := f.forge.get(1)
@@ -289,7 +288,7 @@ func TestClockThatIsSetBack(t *testing.T) {
 	f.look()
 	f.executeAll(good)
 	f.look()
-	if got := f.cluster("prod").Waiting; got != decision.ReasonUnreviewed {
+	if got := f.cluster("prod").Waiting; got != holdfast.ReasonUnreviewed {
 		t.Errorf("it waits for %q", got)
 	}
 	if got := len(f.runs("prod")); got > 5 {

@@ -10,7 +10,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 const other = "other"
@@ -81,7 +80,7 @@ func TestADependentThatComesLate(t *testing.T) {
 		f.finish(a, withEngine(a))
 	}
 	f.settle()
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonHasDependents {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonHasDependents {
 		t.Errorf("prod waits for %q", rec.Waiting)
 	}
 	// It goes again, and so does what it depended on.
@@ -122,7 +121,7 @@ func TestAFaultThatIsMendedElsewhere(t *testing.T) {
 	look()
 	f.repo.Commit(master, "circle", map[string]string{"clusters/network.yaml": document("network", "dependsOn: [far]")})
 	f.look()
-	if rec := f.cluster("network"); rec.Waiting != decision.ReasonInvalid || !strings.Contains(rec.Desired.Faults.Error(), "far → app → cluster → network") {
+	if rec := f.cluster("network"); rec.Waiting != holdfast.ReasonInvalid || !strings.Contains(rec.Desired.Faults.Error(), "far → app → cluster → network") {
 		t.Fatalf("network waits for %q: %v", rec.Waiting, rec.Desired.Faults)
 	}
 	second.Commit(master, "mend", map[string]string{"clusters/far.yaml": document("far")})

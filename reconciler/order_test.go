@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // chain are network, cluster on it and app on that; and beside, on its own.
@@ -62,7 +61,7 @@ func TestAChainIsAppliedInItsOrder(t *testing.T) {
 		t.Errorf("the comment does not say so:\n%s", body)
 	}
 	f.merge(1, byMerge)
-	if rec := f.cluster("app"); rec.Waiting != decision.ReasonDependencyPending {
+	if rec := f.cluster("app"); rec.Waiting != holdfast.ReasonDependencyPending {
 		t.Errorf("app waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
 	}
 	order := f.writes(withEngine)
@@ -94,7 +93,7 @@ func TestAFailedParentHoldsItsDependents(t *testing.T) {
 		t.Errorf("applied in the order %v, want beside to go on and app not", order)
 	}
 	rec := f.cluster("app")
-	if rec.Waiting != decision.ReasonDependencyFailed || !strings.Contains(rec.WaitingDetail, "cluster") {
+	if rec.Waiting != holdfast.ReasonDependencyFailed || !strings.Contains(rec.WaitingDetail, "cluster") {
 		t.Errorf("app waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
 	}
 	// Once the parent is mended its dependents follow by themselves.
@@ -116,7 +115,7 @@ func TestAChainIsDestroyedBackwards(t *testing.T) {
 	})
 	f.executeAll(withEngine)
 	f.merge(1, byMerge)
-	if rec := f.cluster("network"); rec.Waiting != decision.ReasonHasDependents {
+	if rec := f.cluster("network"); rec.Waiting != holdfast.ReasonHasDependents {
 		t.Errorf("network waits for %q", rec.Waiting)
 	}
 	if order := f.writes(withEngine); !slices.Equal(order, []string{"app", "cluster", "network"}) {
@@ -165,7 +164,7 @@ func TestAParentDoesNotGoBeforeItsDependents(t *testing.T) {
 	f.executeAll(withEngine)
 	f.merge(1, byMerge)
 	f.executeAll(withEngine)
-	if rec := f.cluster("network"); rec.Waiting != decision.ReasonHasDependents || !strings.Contains(rec.WaitingDetail, "cluster") {
+	if rec := f.cluster("network"); rec.Waiting != holdfast.ReasonHasDependents || !strings.Contains(rec.WaitingDetail, "cluster") {
 		t.Errorf("network waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
 	}
 }
@@ -179,7 +178,7 @@ func TestACircleIsAFault(t *testing.T) {
 		t.Fatalf("the faults are %v", faults)
 	}
 	f.merge(1, byMerge)
-	if rec := f.cluster("network"); rec.Waiting != decision.ReasonInvalid {
+	if rec := f.cluster("network"); rec.Waiting != holdfast.ReasonInvalid {
 		t.Errorf("network waits for %q", rec.Waiting)
 	}
 	f.repo.Commit(master, "mend", map[string]string{"clusters/network.yaml": document("network")})

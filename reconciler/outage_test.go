@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 const blueprints = "blueprints"
@@ -75,7 +75,7 @@ func TestTemplateRepositoryThatCannotBeRead(t *testing.T) {
 	}
 	f.repo.Commit(master, "new", map[string]string{"clusters/new.yaml": templated("new", "{name: web, version: 1.1.0}")})
 	f.look()
-	if rec := f.cluster("new"); rec.Waiting != decision.ReasonInvalid {
+	if rec := f.cluster("new"); rec.Waiting != holdfast.ReasonInvalid {
 		t.Errorf("it waits for %q", rec.Waiting)
 	}
 

@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 func TestPitfalls(t *testing.T) {
@@ -105,7 +104,7 @@ func applyLimitHolds(t *testing.T) {
 	if len(applies) != 3 {
 		t.Errorf("it was applied %d times: %v", len(applies), applies)
 	}
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed {
 		t.Errorf("it is %s and waits for %q", rec.Phase, rec.Waiting)
 	}
 }
@@ -127,7 +126,7 @@ func causesAreRetried(t *testing.T) {
 		f.open(number, map[string]string{"infra/prod/main.tf": module(cause)})
 		a := f.claim()
 		f.finish(a, holdfast.Result{Status: holdfast.RunErrored, Failure: &holdfast.Failure{
-			Step: "plan", Summary: cause, Cause: cause, Transient: passes,
+			Step: "plan", Summary: cause, Cause: holdfast.Reason(cause), Transient: passes,
 		}})
 		run := f.newest("prod")
 		switch {
@@ -195,7 +194,7 @@ func planFileIsUsedOnce(t *testing.T) {
 		t.Fatal("the plan that was seen is not applied")
 	}
 	f.finish(a, transient(a))
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonBackingOff || rec.Phase != holdfast.PhaseUpdating {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonBackingOff || rec.Phase != holdfast.PhaseUpdating {
 		t.Errorf("it is %s and waits for %q", rec.Phase, rec.Waiting)
 	}
 	f.clock.Advance(time.Hour)
@@ -209,7 +208,7 @@ func planFileIsUsedOnce(t *testing.T) {
 	f.settle()
 	f.executeAll(good)
 	rec := f.cluster("prod")
-	if rec.Waiting != decision.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed || statusOf(rec, holdfast.ConditionApplyUpToDate) != holdfast.ConditionFalse {
+	if rec.Waiting != holdfast.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed || statusOf(rec, holdfast.ConditionApplyUpToDate) != holdfast.ConditionFalse {
 		t.Errorf("it is %s and waits for %q", rec.Phase, rec.Waiting)
 	}
 	if run := f.newest("prod"); run.Kind != plan || run.Status != holdfast.RunPlanned {
@@ -395,7 +394,7 @@ func deadlinePasses(t *testing.T) {
 		Step: "plan", Summary: "the deadline passed", Cause: holdfast.ReasonTimeout,
 	}})
 	rec := f.cluster(a.Cluster)
-	if rec.Waiting != decision.ReasonPlanFailed || statusOf(rec, holdfast.ConditionBlocked) != holdfast.ConditionTrue {
+	if rec.Waiting != holdfast.ReasonPlanFailed || statusOf(rec, holdfast.ConditionBlocked) != holdfast.ConditionTrue {
 		t.Errorf("it waits for %q", rec.Waiting)
 	}
 }
@@ -436,7 +435,7 @@ func lateEnd(t *testing.T) {
 		t.Error("an older apply passes for what is desired")
 	}
 	f.executeAll(good)
-	if rec = f.cluster("prod"); rec.Waiting != decision.ReasonUnreviewed {
+	if rec = f.cluster("prod"); rec.Waiting != holdfast.ReasonUnreviewed {
 		t.Errorf("what nobody has seen waits for %q", rec.Waiting)
 	}
 }
@@ -478,7 +477,7 @@ func TestALife(t *testing.T) {
 	var phases []string
 	for _, h := range slices.Backward(history) {
 		if h.What == "phase" {
-			phases = append(phases, strings.TrimSpace(h.To+" "+h.Reason))
+			phases = append(phases, strings.TrimSpace(h.To+" "+string(h.Reason)))
 		}
 		if h.At.IsZero() || h.Cluster != "new" || h.From == h.To {
 			t.Errorf("%+v", h)

@@ -42,7 +42,7 @@ spec:
 	return files
 }
 
-func ends(cause string) func(holdfast.Assignment) holdfast.Result {
+func ends(cause holdfast.Reason) func(holdfast.Assignment) holdfast.Result {
 	return func(holdfast.Assignment) holdfast.Result {
 		return holdfast.Result{Status: holdfast.RunErrored, Reason: "EngineFailed", Failure: &holdfast.Failure{
 			Step: "plan", Summary: "Rate exceeded", Cause: cause, Transient: true,
@@ -67,13 +67,13 @@ func (g *gauge) ProviderHeld(provider string, until time.Time) {
 	g.held = append(g.held, provider+" "+word)
 }
 
-func (g *gauge) RunEnded(holdfast.RunKind, holdfast.RunStatus, string) {}
-func (g *gauge) RunClaimed(holdfast.RunKind, time.Duration)            {}
-func (g *gauge) Step(string, time.Duration)                            {}
-func (g *gauge) LockRefused()                                          {}
-func (g *gauge) Depth(string, int)                                     {}
-func (g *gauge) Decided(decision.Action, string)                       {}
-func (g *gauge) Posted(holdfast.PostKind, bool)                        {}
+func (g *gauge) RunEnded(holdfast.RunKind, holdfast.RunStatus, holdfast.Reason) {}
+func (g *gauge) RunClaimed(holdfast.RunKind, time.Duration)                     {}
+func (g *gauge) Step(string, time.Duration)                                     {}
+func (g *gauge) LockRefused()                                                   {}
+func (g *gauge) Depth(string, int)                                              {}
+func (g *gauge) Decided(decision.Action, holdfast.Reason)                       {}
+func (g *gauge) Posted(holdfast.PostKind, bool)                                 {}
 
 // TestCloudThatThrottles slows down the runs of that cloud, says so, and leaves
 // the others alone.
@@ -91,7 +91,7 @@ func TestCloudThatThrottles(t *testing.T) {
 	f.look()
 	for _, name := range []string{"aws-4", "aws-5", "aws-6"} {
 		rec := f.cluster(name)
-		if rec.Waiting != decision.ReasonProviderThrottled || !strings.Contains(rec.WaitingDetail, "until 12:01") {
+		if rec.Waiting != holdfast.ReasonProviderThrottled || !strings.Contains(rec.WaitingDetail, "until 12:01") {
 			t.Errorf("%s waits for %q: %s", name, rec.Waiting, rec.WaitingDetail)
 		}
 		if got := f.newest(name).Status; got != holdfast.RunQueued {
@@ -128,7 +128,7 @@ func TestCloudThatThrottles(t *testing.T) {
 		t.Errorf("measured %v, want %v", g.held, want)
 	}
 	f.settle()
-	if got := f.cluster("aws-5").Waiting; got == decision.ReasonProviderThrottled {
+	if got := f.cluster("aws-5").Waiting; got == holdfast.ReasonProviderThrottled {
 		t.Error("it waits for a cloud that is well")
 	}
 }

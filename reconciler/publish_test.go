@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 func TestOneCommentWhateverHappens(t *testing.T) {
@@ -357,7 +356,7 @@ func TestStartAsksForEverything(t *testing.T) {
 	if got := f.newest("prod"); got.Kind != holdfast.RunApply {
 		t.Errorf("prod: the newest run is %s %s (%s)", got.Kind, got.Status, got.Reason)
 	}
-	if got := f.newest("preprod"); got.Reason != decision.ReasonUnreviewed {
+	if got := f.newest("preprod"); got.Reason != holdfast.ReasonUnreviewed {
 		t.Errorf("preprod: the newest run is %s %s (%s)", got.Kind, got.Status, got.Reason)
 	}
 	if missing := f.r.Ready(); len(missing) > 0 {
@@ -402,7 +401,7 @@ func TestWhatCannotBeShownIsNotReviewed(t *testing.T) {
 	f.merge(1, byMerge)
 	f.executeAll(planned)
 	f.expectRuns("prod", "plan no_changes", "plan planned", "plan planned")
-	if got := f.cluster("prod").Waiting; got != decision.ReasonUnreviewed {
-		t.Errorf("prod waits with %q, want %s", got, decision.ReasonUnreviewed)
+	if got := f.cluster("prod").Waiting; got != holdfast.ReasonUnreviewed {
+		t.Errorf("prod waits with %q, want %s", got, holdfast.ReasonUnreviewed)
 	}
 }

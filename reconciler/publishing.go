@@ -89,7 +89,7 @@ func (r *Reconciler) removals(ctx context.Context, pr holdfast.PullRequestRecord
 }
 
 // ProviderWait is why no run of a provider is handed out.
-func (p publishing) ProviderWait(ctx context.Context, provider string) (reason, detail string, err error) {
+func (p publishing) ProviderWait(ctx context.Context, provider string) (reason holdfast.Reason, detail string, err error) {
 	return p.r.dispatcher.ProviderWait(ctx, provider)
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/upgrade"
 )
 
@@ -53,7 +52,7 @@ func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, num
 		}
 	}
 	if rec.BaseBranch != repo.Branch {
-		rec.Clusters, rec.Assessed, rec.Reason = nil, "", "OtherBase"
+		rec.Clusters, rec.Assessed, rec.Reason = nil, "", holdfast.ReasonOtherBase
 		if before.Version == 0 {
 			return nil // never ours
 		}
@@ -179,7 +178,7 @@ func (r *Reconciler) look(
 	rec.AllTrials = rec.AllTrials && rec.Head == before.Head
 	switch {
 	case errors.Is(err, holdfast.ErrMergeConflict):
-		rec.Reason, rec.Detail, rec.Result = decision.ReasonNotMergeable, err.Error(), ""
+		rec.Reason, rec.Detail, rec.Result = holdfast.ReasonNotMergeable, err.Error(), ""
 		if time.Since(rec.UpdatedAt) < mergeRefPatience && !repo.Local {
 			r.sources.AddAfter(sourceKey{repo: repo.Name, number: rec.Number, known: true}, mergeRefRetry)
 		}
@@ -204,9 +203,9 @@ func (r *Reconciler) look(
 	}
 	switch {
 	case rec.Fork && !repo.Forks:
-		rec.Reason, rec.Detail = decision.ReasonFork, "a plan executes the code of the pull request, and this one comes from a fork"
+		rec.Reason, rec.Detail = holdfast.ReasonFork, "a plan executes the code of the pull request, and this one comes from a fork"
 	case rec.Draft && !repo.Drafts:
-		rec.Reason, rec.Detail = decision.ReasonDraft, "planned when it is ready for review"
+		rec.Reason, rec.Detail = holdfast.ReasonDraft, "planned when it is ready for review"
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // onItsWay returns a fleet whose prod was removed by a pull request, with its
@@ -121,7 +120,7 @@ func TestADeletionWhileAnApplyRuns(t *testing.T) {
 				return result
 			})
 			rec := f.cluster("prod")
-			if rec.Phase != holdfast.PhaseDeleting || !slices.Contains([]string{decision.ReasonPlanChanged, decision.ReasonApplyFailed, decision.ReasonUnreviewed}, rec.Waiting) {
+			if rec.Phase != holdfast.PhaseDeleting || !slices.Contains([]holdfast.Reason{holdfast.ReasonPlanChanged, holdfast.ReasonApplyFailed, holdfast.ReasonUnreviewed}, rec.Waiting) {
 				t.Errorf("prod is %s, and waits for %q", rec.Phase, rec.Waiting)
 			}
 			if c := f.apply("prod"); c.Status != holdfast.CommandDone {
@@ -176,7 +175,7 @@ func TestADeletionFromAFork(t *testing.T) {
 	if order := f.writes(withEngine); len(order) > 0 {
 		t.Errorf("destroyed were %v", order)
 	}
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonUnreviewed {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonUnreviewed {
 		t.Errorf("prod waits for %q", rec.Waiting)
 	}
 	f.post()
@@ -204,7 +203,7 @@ func TestADeletionThatIsForcedAwayAndBack(t *testing.T) {
 	if order := f.writes(withEngine); len(order) > 0 {
 		t.Errorf("destroyed were %v", order)
 	}
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonMissing {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonMissing {
 		t.Errorf("prod is %s, and waits for %q", rec.Phase, rec.Waiting)
 	}
 }

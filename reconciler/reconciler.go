@@ -123,12 +123,12 @@ func (r Repository) further() bool { return len(r.Entries) > 0 && r.Entries[0] !
 
 // Metrics hears of what happens. Its methods must not block.
 type Metrics interface {
-	RunEnded(kind holdfast.RunKind, status holdfast.RunStatus, reason string)
+	RunEnded(kind holdfast.RunKind, status holdfast.RunStatus, reason holdfast.Reason)
 	RunClaimed(kind holdfast.RunKind, waited time.Duration)
 	Step(name string, took time.Duration)
 	LockRefused()
 	Depth(queue string, n int)
-	Decided(action decision.Action, reason string)
+	Decided(action decision.Action, reason holdfast.Reason)
 	Posted(kind holdfast.PostKind, ok bool)
 	GaveUp(kind holdfast.PostKind)
 	// ProviderHeld: no run of a provider is handed out until then; the zero time
@@ -414,12 +414,12 @@ func (r *Reconciler) wakeOthers(ctx context.Context, topic string) {
 
 type noMetrics struct{}
 
-func (noMetrics) RunEnded(holdfast.RunKind, holdfast.RunStatus, string) {}
-func (noMetrics) RunClaimed(holdfast.RunKind, time.Duration)            {}
-func (noMetrics) Step(string, time.Duration)                            {}
-func (noMetrics) LockRefused()                                          {}
-func (noMetrics) Depth(string, int)                                     {}
-func (noMetrics) Decided(decision.Action, string)                       {}
-func (noMetrics) Posted(holdfast.PostKind, bool)                        {}
-func (noMetrics) GaveUp(holdfast.PostKind)                              {}
-func (noMetrics) ProviderHeld(string, time.Time)                        {}
+func (noMetrics) RunEnded(holdfast.RunKind, holdfast.RunStatus, holdfast.Reason) {}
+func (noMetrics) RunClaimed(holdfast.RunKind, time.Duration)                     {}
+func (noMetrics) Step(string, time.Duration)                                     {}
+func (noMetrics) LockRefused()                                                   {}
+func (noMetrics) Depth(string, int)                                              {}
+func (noMetrics) Decided(decision.Action, holdfast.Reason)                       {}
+func (noMetrics) Posted(holdfast.PostKind, bool)                                 {}
+func (noMetrics) GaveUp(holdfast.PostKind)                                       {}
+func (noMetrics) ProviderHeld(string, time.Time)                                 {}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // halfMade returns a fleet whose prod has a state with what its first apply has
@@ -39,7 +38,7 @@ func TestWhatWasHalfMadeLongAgoIsNotForgotten(t *testing.T) {
 		f.look()
 		f.executeAll(withEngine)
 	}
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed {
 		t.Errorf("prod is %s and waits for %q", rec.Phase, rec.Waiting)
 	}
 	f.repo.Commit(master, "remove", map[string]string{"clusters/prod.yaml": gitserver.Delete})
@@ -69,7 +68,7 @@ func TestARemovalIsProvenByEachHead(t *testing.T) {
 	if a := f.claim(); a.Run != "" {
 		t.Errorf("the %s of %s begins", a.Kind, a.Cluster)
 	}
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonMissing {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonMissing {
 		t.Errorf("prod waits for %q", rec.Waiting)
 	}
 	f.repo.Commit(master, "not at all", map[string]string{"clusters/prod-eu.yaml": gitserver.Delete})
@@ -93,7 +92,7 @@ func TestAWordAboutAnotherPullRequestDestroysNothing(t *testing.T) {
 	f.executeAll(withEngine)
 	f.merge(2, byMerge)
 	f.post()
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonManual {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonManual {
 		t.Fatalf("prod waits for %q", rec.Waiting)
 	}
 	if c := f.command(1, "alice", "/holdfast apply"); c.Status != holdfast.CommandRefused {
@@ -128,7 +127,7 @@ func TestAStateThatAnotherHasIsNotDestroyed(t *testing.T) {
 	}
 	f.merge(1, byMerge)
 	f.writes(withEngine)
-	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Waiting != decision.ReasonMissing {
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Waiting != holdfast.ReasonMissing {
 		t.Errorf("prod is %s and waits for %q (%s)", rec.Phase, rec.Waiting, rec.WaitingDetail)
 	}
 	for _, run := range append(f.runs("prod"), f.runs("live")...) {
@@ -210,7 +209,7 @@ func TestConditionsAreThoseOfWhatWasApplied(t *testing.T) {
 	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete})
 	f.executeAll(withEngine)
 	f.merge(1, byMerge)
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonNotApproved {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonNotApproved {
 		t.Errorf("prod waits for %q", rec.Waiting)
 	}
 	if a := f.claim(); a.Run != "" {
@@ -236,7 +235,7 @@ func TestAWindowThatClosesBeforeItsTurn(t *testing.T) {
 		t.Errorf("the %s of %s begins", a.Kind, a.Cluster)
 	}
 	f.settle()
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonWindowClosed {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonWindowClosed {
 		t.Errorf("prod waits for %q", rec.Waiting)
 	}
 	f.clock.Advance(22 * time.Hour)

@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // withEngine is good with an engine that the record remembers.
@@ -75,7 +74,7 @@ func TestARemovalIsPlannedReviewedAndDone(t *testing.T) {
 	f.finish(a, withEngine(a))
 	f.post()
 	rec := f.cluster("prod")
-	if rec.Phase != holdfast.PhaseDeleted || rec.Ending == nil || rec.Ending.Run != a.Run || rec.Ending.Reason != decision.ReasonDestroyed {
+	if rec.Phase != holdfast.PhaseDeleted || rec.Ending == nil || rec.Ending.Run != a.Run || rec.Ending.Reason != holdfast.ReasonDestroyed {
 		t.Fatalf("the record after the destroy: phase %s, ending %+v", rec.Phase, rec.Ending)
 	}
 	if got := f.forge.status(f.forge.get(1).MergeCommit, holdfast.ContextApply); got != holdfast.StatusSuccess {
@@ -111,7 +110,7 @@ func TestProtectionIsThatOfWhatWasApplied(t *testing.T) {
 		t.Errorf("the plan status of a deletion that will not be done is %q", got)
 	}
 	f.merge(1, byMerge)
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonProtected || rec.Phase != holdfast.PhaseDeleting {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonProtected || rec.Phase != holdfast.PhaseDeleting {
 		t.Errorf("it is %s and waits for %q", rec.Phase, rec.Waiting)
 	}
 	f.command(1, "alice", "/holdfast apply")
@@ -127,7 +126,7 @@ func TestProtectionIsThatOfWhatWasApplied(t *testing.T) {
 	f.repo.Commit(master, "remove", map[string]string{"clusters/prod.yaml": gitserver.Delete})
 	f.look()
 	f.executeAll(good)
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonUnreviewed {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonUnreviewed {
 		t.Errorf("removed without a pull request it waits for %q", rec.Waiting)
 	}
 	f.expectRuns("prod", "plan no_changes", "plan planned")
@@ -157,7 +156,7 @@ func TestManyRemovalsAtOnceNeedAWord(t *testing.T) {
 	}
 	f.merge(1, byMerge)
 	for i := range 6 {
-		if got := f.cluster(fmt.Sprintf("c%02d", i)).Waiting; got != decision.ReasonMassDeletion {
+		if got := f.cluster(fmt.Sprintf("c%02d", i)).Waiting; got != holdfast.ReasonMassDeletion {
 			t.Errorf("c%02d waits for %q", i, got)
 		}
 	}
@@ -176,7 +175,7 @@ func TestManyRemovalsAtOnceNeedAWord(t *testing.T) {
 		t.Errorf("c01 was confirmed and is %s", got)
 	}
 	// The others were not, though fewer are left than are many.
-	if got := f.cluster("c00"); got.Waiting != decision.ReasonMassDeletion || got.Phase != holdfast.PhaseDeleting {
+	if got := f.cluster("c00"); got.Waiting != holdfast.ReasonMassDeletion || got.Phase != holdfast.PhaseDeleting {
 		t.Errorf("c00 is %s and waits for %q", got.Phase, got.Waiting)
 	}
 	f.command(1, "alice", "/holdfast apply")
@@ -202,7 +201,7 @@ func TestAPullRequestThatLeavesNothingSaysWhatComesOfIt(t *testing.T) {
 	}
 	f.merge(1, byMerge)
 	f.executeAll(withEngine)
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonMissing {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonMissing {
 		t.Errorf("prod waits for %q", rec.Waiting)
 	}
 }
@@ -234,7 +233,7 @@ func TestADestroyThatFails(t *testing.T) {
 		f.settle()
 	}
 	rec := f.cluster("prod")
-	if tries != 4 || rec.Waiting != decision.ReasonDestroyFailed || !strings.Contains(rec.WaitingDetail, "aws_vpc.main") || rec.Phase != holdfast.PhaseDeleting {
+	if tries != 4 || rec.Waiting != holdfast.ReasonDestroyFailed || !strings.Contains(rec.WaitingDetail, "aws_vpc.main") || rec.Phase != holdfast.PhaseDeleting {
 		t.Fatalf("after %d tries it is %s and waits for %q (%s), want 4 tries and a person", tries, rec.Phase, rec.Waiting, rec.WaitingDetail)
 	}
 	if run := f.newest("prod"); run.Kind != holdfast.RunPlan || !run.Destroy || run.Status != holdfast.RunPlanned {
@@ -255,7 +254,7 @@ func TestAHistoryThatWasRewrittenProvesNothing(t *testing.T) {
 	f.repo.CommitOn(master, "", "another history", files)
 	f.look()
 	rec := f.cluster("prod")
-	if rec.Desired.Removed || rec.Waiting != decision.ReasonMissing {
+	if rec.Desired.Removed || rec.Waiting != holdfast.ReasonMissing {
 		t.Errorf("removed %t, it waits for %q (%s)", rec.Desired.Removed, rec.Waiting, rec.WaitingDetail)
 	}
 	// What is still there goes on from the new history.
@@ -360,7 +359,7 @@ func TestARenameToATakenName(t *testing.T) {
 	})
 	f.look()
 	rec := f.cluster("prod")
-	if rec.Waiting != decision.ReasonMissing || !strings.Contains(rec.WaitingDetail, `there is a state at "clusters/live"`) {
+	if rec.Waiting != holdfast.ReasonMissing || !strings.Contains(rec.WaitingDetail, `there is a state at "clusters/live"`) {
 		t.Errorf("it waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
 	}
 	version := rec.Version
@@ -387,7 +386,7 @@ func TestARenameThatIsNone(t *testing.T) {
 	if rec := f.cluster("prod"); rec.Phase != holdfast.PhaseActive || rec.Ending != nil {
 		t.Errorf("prod is %s", rec.Phase)
 	}
-	if rec := f.cluster("live"); rec.Waiting != decision.ReasonInvalid {
+	if rec := f.cluster("live"); rec.Waiting != holdfast.ReasonInvalid {
 		t.Errorf("live waits for %q", rec.Waiting)
 	}
 }

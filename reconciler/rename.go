@@ -127,7 +127,7 @@ func (r *Reconciler) notRenamed(ctx context.Context, cat *catalog.Catalog, res *
 // firstNameOf returns the cluster whose new name has not taken over from it yet;
 // empty if there is none.
 func (r *Reconciler) firstNameOf(ctx context.Context, repo, name string) (string, error) {
-	waiting, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Waiting: decision.ReasonMissing})
+	waiting, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Waiting: holdfast.ReasonMissing})
 	if err != nil {
 		return "", fmt.Errorf("list missing clusters of %q: %w", repo, err)
 	}
@@ -255,10 +255,10 @@ func (r *Reconciler) rename(ctx context.Context, old, rec holdfast.ClusterRecord
 	rec.Ending, rec.UpdatedAt = nil, now
 	rec.Phase, rec.Conditions = old.Phase, old.Conditions
 	history := []holdfast.Transition{
-		{Cluster: rec.Name, At: now, What: "name", From: old.Name, To: rec.Name, Reason: decision.ReasonRenamed},
+		{Cluster: rec.Name, At: now, What: "name", From: old.Name, To: rec.Name, Reason: holdfast.ReasonRenamed},
 	}
 	gone := old
-	gone.Ending = &holdfast.Ending{At: now, Reason: decision.ReasonRenamed, Revision: head, To: rec.Name}
+	gone.Ending = &holdfast.Ending{At: now, Reason: holdfast.ReasonRenamed, Revision: head, To: rec.Name}
 	gone.Desired.Missing = ""
 	gone.Desired.Removed, gone.Applied, gone.Drift = true, holdfast.Applied{}, holdfast.DriftState{}
 	gone.Waiting, gone.WaitingDetail, gone.Phase, gone.Conditions = "", "", holdfast.PhaseDeleted, nil
@@ -291,7 +291,7 @@ func (r *Reconciler) allRecorded(ctx context.Context, cluster string, runs []hol
 // look for the state where that is no more.
 func (r *Reconciler) cancelBeforeRename(ctx context.Context, names ...string) error {
 	for _, name := range names {
-		if err := r.cancelPending(ctx, name, decision.ReasonRenamed); err != nil {
+		if err := r.cancelPending(ctx, name, holdfast.ReasonRenamed); err != nil {
 			return err
 		}
 	}
@@ -299,7 +299,7 @@ func (r *Reconciler) cancelBeforeRename(ctx context.Context, names ...string) er
 }
 
 // cancelPending cancels all runs of a cluster that have not begun.
-func (r *Reconciler) cancelPending(ctx context.Context, cluster, reason string) error {
+func (r *Reconciler) cancelPending(ctx context.Context, cluster string, reason holdfast.Reason) error {
 	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Statuses: unended(), Limit: 1000})
 	if err != nil {
 		return fmt.Errorf("list runs of %q: %w", cluster, err)
@@ -361,7 +361,7 @@ func (r *Reconciler) Transfer(ctx context.Context, cluster, repo, actor string) 
 			return fmt.Errorf("record cluster %q: %w", cluster, err)
 		}
 		// What waits for its turn is what the former owner said.
-		if err := r.cancelPending(ctx, cluster, decision.ReasonSuperseded); err != nil {
+		if err := r.cancelPending(ctx, cluster, holdfast.ReasonSuperseded); err != nil {
 			return err
 		}
 		r.audit(ctx, actor, "cluster.transfer", cluster, fmt.Sprintf("from %s to %s", from, repo))

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // putState has a run write a state, as its engine would.
@@ -72,10 +71,10 @@ func TestARenameOntoAStateIsRefused(t *testing.T) {
 	}
 	f.repo.Commit(master, "rename", map[string]string{"clusters/prod.yaml": gitserver.Delete, "clusters/live.yaml": renamedDocument("live", "prod")})
 	within(t, f.look)
-	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Ending != nil || rec.Waiting != decision.ReasonMissing {
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Ending != nil || rec.Waiting != holdfast.ReasonMissing {
 		t.Errorf("prod is %s and waits for %q (%s)", rec.Phase, rec.Waiting, rec.WaitingDetail)
 	}
-	if rec := f.cluster("live"); rec.Waiting != decision.ReasonInvalid {
+	if rec := f.cluster("live"); rec.Waiting != holdfast.ReasonInvalid {
 		t.Errorf("live is %s and waits for %q (%s)", rec.Phase, rec.Waiting, rec.WaitingDetail)
 	}
 }
@@ -90,11 +89,11 @@ func TestTwoHeirs(t *testing.T) {
 	})
 	f.look()
 	for _, name := range []string{"a", "b"} {
-		if rec := f.cluster(name); rec.Waiting != decision.ReasonInvalid {
+		if rec := f.cluster(name); rec.Waiting != holdfast.ReasonInvalid {
 			t.Errorf("%s waits for %q", name, rec.Waiting)
 		}
 	}
-	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Ending != nil || rec.Waiting != decision.ReasonMissing {
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Ending != nil || rec.Waiting != holdfast.ReasonMissing {
 		t.Errorf("prod is %s and waits for %q", rec.Phase, rec.Waiting)
 	}
 }
@@ -109,7 +108,7 @@ func TestARenameOntoAClusterThatIsThere(t *testing.T) {
 		t.Errorf("affected %v, faults %v", f.affected(1), faults)
 	}
 	f.merge(1, byMerge)
-	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Waiting != decision.ReasonMissing {
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Waiting != holdfast.ReasonMissing {
 		t.Errorf("prod is %s and waits for %q", rec.Phase, rec.Waiting)
 	}
 }
@@ -158,7 +157,7 @@ func TestASwapOfNames(t *testing.T) {
 	})
 	f.look()
 	for _, name := range []string{"prod", "preprod"} {
-		if rec := f.cluster(name); rec.Waiting != decision.ReasonInvalid {
+		if rec := f.cluster(name); rec.Waiting != holdfast.ReasonInvalid {
 			t.Errorf("%s waits for %q", name, rec.Waiting)
 		}
 	}
@@ -192,7 +191,7 @@ func TestARenameOfWhatIsHalfApplied(t *testing.T) {
 	}
 	f.repo.Commit(master, "remove", map[string]string{"clusters/prod.yaml": gitserver.Delete})
 	f.look()
-	if rec := f.cluster("live"); rec.Waiting != decision.ReasonProtected {
+	if rec := f.cluster("live"); rec.Waiting != holdfast.ReasonProtected {
 		t.Errorf("removed, it waits for %q", rec.Waiting)
 	}
 }
@@ -237,10 +236,10 @@ func TestARenameOfARenameThatWaits(t *testing.T) {
 	f.look()
 	f.finish(a, good(a))
 	f.look()
-	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Waiting != decision.ReasonMissing {
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Waiting != holdfast.ReasonMissing {
 		t.Errorf("prod is %s, and waits for %q", rec.Phase, rec.Waiting)
 	}
-	if rec := f.cluster("best"); rec.Waiting != decision.ReasonInvalid || !strings.Contains(rec.Desired.Faults.Error(), "renamedFrom: prod") {
+	if rec := f.cluster("best"); rec.Waiting != holdfast.ReasonInvalid || !strings.Contains(rec.Desired.Faults.Error(), "renamedFrom: prod") {
 		t.Errorf("best waits for %q: %v", rec.Waiting, rec.Desired.Faults)
 	}
 	f.repo.Commit(master, "say so", map[string]string{"clusters/prod.yaml": renamedDocument("best", "prod")})

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // What can go wrong on the way of a plan to those who review it: whoever merges
@@ -141,7 +140,7 @@ func TestAPlanThatWasRefusedIsNotReviewed(t *testing.T) {
 	}
 	f.merge(1, byMerge)
 	f.executeAll(good)
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonUnreviewed {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonUnreviewed {
 		t.Errorf("it waits for %q: %v", rec.Waiting, f.runs("prod"))
 	}
 }

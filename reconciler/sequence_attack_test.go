@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // A review is for one apply. A branch that is forced back and forth does not
@@ -22,7 +21,7 @@ func TestReviewIsNotUsedTwice(t *testing.T) {
 	f.repo.Git("update-ref", "refs/heads/"+master, before)
 	f.look()
 	f.executeAll(good)
-	if got := f.cluster("prod").Waiting; got != decision.ReasonUnreviewed {
+	if got := f.cluster("prod").Waiting; got != holdfast.ReasonUnreviewed {
 		t.Fatalf("forced back, prod waits for %q, want Unreviewed", got)
 	}
 	_, err := f.r.Command(t.Context(), holdfast.Command{Verb: holdfast.VerbApply, Clusters: []string{"prod"}, Author: "ann", Trusted: true})
@@ -33,7 +32,7 @@ func TestReviewIsNotUsedTwice(t *testing.T) {
 	f.repo.Git("update-ref", "refs/heads/"+master, after)
 	f.look()
 	f.executeAll(good)
-	if run := f.newest("prod"); run.Kind != holdfast.RunPlan || f.cluster("prod").Waiting != decision.ReasonUnreviewed {
+	if run := f.newest("prod"); run.Kind != holdfast.RunPlan || f.cluster("prod").Waiting != holdfast.ReasonUnreviewed {
 		t.Errorf("forced forth again, there is a %s %s, and prod waits for %q\n%s",
 			run.Kind, run.Status, f.cluster("prod").Waiting, strings.Join(f.runs("prod"), "\n"))
 	}
@@ -49,7 +48,7 @@ func TestRetargetedPullRequestIsNoReview(t *testing.T) {
 	f.look()
 	f.lookAt(1)
 	f.executeAll(good)
-	if run := f.newest("prod"); run.Kind != holdfast.RunPlan || f.cluster("prod").Waiting != decision.ReasonUnreviewed {
+	if run := f.newest("prod"); run.Kind != holdfast.RunPlan || f.cluster("prod").Waiting != holdfast.ReasonUnreviewed {
 		t.Errorf("there is a %s %s, and prod waits for %q", run.Kind, run.Status, f.cluster("prod").Waiting)
 	}
 }

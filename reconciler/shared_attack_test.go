@@ -6,7 +6,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // A document that was copied with its state would have each cluster destroy what
@@ -33,7 +32,7 @@ func TestStateOfAnotherCluster(t *testing.T) {
 	f.merge(1, byMerge)
 	f.executeAll(good)
 	f.expectRuns("copy")
-	if got := f.cluster("copy").Waiting; got != decision.ReasonInvalid {
+	if got := f.cluster("copy").Waiting; got != holdfast.ReasonInvalid {
 		t.Errorf("the copy waits for %q", got)
 	}
 	if rec := f.cluster("prod"); rec.Waiting != "" || len(rec.Desired.Faults) > 0 {

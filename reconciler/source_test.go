@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 func TestBranchIsTakenIn(t *testing.T) {
@@ -31,7 +30,7 @@ func TestBranchIsTakenIn(t *testing.T) {
 	f.look()
 	f.expectRuns("prod", "plan no_changes", "plan queued Unreviewed")
 	f.executeAll(good)
-	if got := f.cluster("prod").Waiting; got != decision.ReasonUnreviewed {
+	if got := f.cluster("prod").Waiting; got != holdfast.ReasonUnreviewed {
 		t.Errorf("prod waits for %q", got)
 	}
 	if after := f.cluster("preprod").Version; after != before {
@@ -82,7 +81,7 @@ func TestDeletionIsProven(t *testing.T) {
 			if rec.Desired.Removed != tt.removed {
 				t.Errorf("removed is %t, want %t", rec.Desired.Removed, tt.removed)
 			}
-			if defined := tt.then["clusters/new.yaml"] + tt.files["clusters/eu/prod.yaml"]; (rec.Waiting == decision.ReasonMissing) != (!tt.removed && defined == "") {
+			if defined := tt.then["clusters/new.yaml"] + tt.files["clusters/eu/prod.yaml"]; (rec.Waiting == holdfast.ReasonMissing) != (!tt.removed && defined == "") {
 				t.Errorf("it waits for %q: %s", rec.Waiting, rec.WaitingDetail)
 			}
 			switch {
@@ -131,7 +130,7 @@ func TestFaultsLeaveTheOthersAlone(t *testing.T) {
 	f := newFleet(t, files)
 	f.look()
 	rec := f.cluster("prod")
-	if len(rec.Desired.Faults) == 0 || rec.Waiting != decision.ReasonInvalid {
+	if len(rec.Desired.Faults) == 0 || rec.Waiting != holdfast.ReasonInvalid {
 		t.Errorf("prod: faults %v, waits for %q", rec.Desired.Faults, rec.Waiting)
 	}
 	f.expectRuns("prod")
@@ -225,10 +224,10 @@ func TestWhatIsNotPlanned(t *testing.T) {
 	tests := map[string]struct {
 		with   func(*holdfast.PullRequest)
 		undo   func(*holdfast.PullRequest)
-		reason string
+		reason holdfast.Reason
 	}{
-		"fork":       {func(pr *holdfast.PullRequest) { pr.Fork = true }, func(pr *holdfast.PullRequest) { pr.Fork = false }, decision.ReasonFork},
-		"draft":      {func(pr *holdfast.PullRequest) { pr.Draft = true }, func(pr *holdfast.PullRequest) { pr.Draft = false }, decision.ReasonDraft},
+		"fork":       {func(pr *holdfast.PullRequest) { pr.Fork = true }, func(pr *holdfast.PullRequest) { pr.Fork = false }, holdfast.ReasonFork},
+		"draft":      {func(pr *holdfast.PullRequest) { pr.Draft = true }, func(pr *holdfast.PullRequest) { pr.Draft = false }, holdfast.ReasonDraft},
 		"other base": {func(pr *holdfast.PullRequest) { pr.BaseBranch = "release" }, func(pr *holdfast.PullRequest) { pr.BaseBranch = master }, "OtherBase"},
 	}
 	for name, tt := range tests {
@@ -260,7 +259,7 @@ func TestConflictAndItsResolution(t *testing.T) {
 	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 	f.repo.Commit(master, "meanwhile", map[string]string{"infra/prod/main.tf": module("three")})
 	f.look()
-	if got := f.pullRequest(1).Reason; got != decision.ReasonNotMergeable {
+	if got := f.pullRequest(1).Reason; got != holdfast.ReasonNotMergeable {
 		t.Fatalf("the reason is %q", got)
 	}
 	f.repo.Commit(master, "back", map[string]string{"infra/prod/main.tf": module("one")})
@@ -281,7 +280,7 @@ func TestVersionsOfTemplates(t *testing.T) {
 	f := newFleet(t, files)
 	f.look()
 	rec := f.cluster("web-c")
-	if rec.Waiting != decision.ReasonInvalid {
+	if rec.Waiting != holdfast.ReasonInvalid {
 		t.Fatalf("a version that does not exist: waits for %q", rec.Waiting)
 	}
 
@@ -296,7 +295,7 @@ func TestVersionsOfTemplates(t *testing.T) {
 	f.repo.Tag("web/v1.0.0", master)
 	f.look()
 	rec = f.cluster("web-c")
-	if rec.Waiting != decision.ReasonInvalid || !strings.Contains(rec.Desired.Faults.Error(), "web/v1.0.0") {
+	if rec.Waiting != holdfast.ReasonInvalid || !strings.Contains(rec.Desired.Faults.Error(), "web/v1.0.0") {
 		t.Errorf("a moved tag: waits for %q, faults %v", rec.Waiting, rec.Desired.Faults)
 	}
 	if got := f.newest("web-c"); got.Template != "" && !strings.Contains(got.Template, "1.0.0") {

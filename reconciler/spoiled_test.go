@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast"
 )
 
 // A mistake in one document of a file of several is a fault at its line, in a pull
@@ -15,14 +15,17 @@ func TestSpoiledDocumentsRemoveNothing(t *testing.T) {
 	replaced := func(old, replacement string) string {
 		return strings.Replace(prod, old, replacement, 1) + "---\n" + preprod
 	}
-	for name, tc := range map[string]struct{ text, fault, waiting string }{
-		"key kinnd":        {replaced("kind:", "kinnd:"), `clusters/prod.yaml:2:1: unknown key "kinnd"`, decision.ReasonInvalid},
-		"no kind":          {replaced("kind: Cluster\n", ""), `clusters/prod.yaml:1:1: kind is missing`, decision.ReasonInvalid},
-		"no apiVersion":    {replaced("apiVersion: holdfast.dev/v1\n", ""), `clusters/prod.yaml:1:1: apiVersion is missing`, decision.ReasonInvalid},
-		"another domain":   {replaced("holdfast.dev", "holdfast.com"), `clusters/prod.yaml:1:13: apiVersion is "holdfast.com/v1"`, decision.ReasonInvalid},
-		"list":             {"- " + strings.ReplaceAll(strings.TrimSpace(prod), "\n", "\n  ") + "\n---\n" + preprod, `clusters/prod.yaml:1:3: a document of ours is an item of a list`, decision.ReasonInvalid},
-		"ran into another": {preprod + "# ---\n" + prod, `key "apiVersion" is there twice`, decision.ReasonMissing},
-		"somebody else's":  {replaced("apiVersion: holdfast.dev/v1\nkind: Cluster", "apiVersion: v1\nkind: ConfigMap"), `clusters/prod.yaml:1 has its name, in a document that is not a cluster`, decision.ReasonMissing},
+	for name, tc := range map[string]struct {
+		text, fault string
+		waiting     holdfast.Reason
+	}{
+		"key kinnd":        {replaced("kind:", "kinnd:"), `clusters/prod.yaml:2:1: unknown key "kinnd"`, holdfast.ReasonInvalid},
+		"no kind":          {replaced("kind: Cluster\n", ""), `clusters/prod.yaml:1:1: kind is missing`, holdfast.ReasonInvalid},
+		"no apiVersion":    {replaced("apiVersion: holdfast.dev/v1\n", ""), `clusters/prod.yaml:1:1: apiVersion is missing`, holdfast.ReasonInvalid},
+		"another domain":   {replaced("holdfast.dev", "holdfast.com"), `clusters/prod.yaml:1:13: apiVersion is "holdfast.com/v1"`, holdfast.ReasonInvalid},
+		"list":             {"- " + strings.ReplaceAll(strings.TrimSpace(prod), "\n", "\n  ") + "\n---\n" + preprod, `clusters/prod.yaml:1:3: a document of ours is an item of a list`, holdfast.ReasonInvalid},
+		"ran into another": {preprod + "# ---\n" + prod, `key "apiVersion" is there twice`, holdfast.ReasonMissing},
+		"somebody else's":  {replaced("apiVersion: holdfast.dev/v1\nkind: Cluster", "apiVersion: v1\nkind: ConfigMap"), `clusters/prod.yaml:1 has its name, in a document that is not a cluster`, holdfast.ReasonMissing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -55,14 +55,14 @@ func (r *Reconciler) stopped(ctx context.Context, run holdfast.Run) (bool, error
 		return false, err
 	}
 	if scope != "" {
-		return true, r.cancel(ctx, run.ID, decision.ReasonSuspended)
+		return true, r.cancel(ctx, run.ID, holdfast.ReasonSuspended)
 	}
 	in := decision.Input{Now: r.opts.Now(), Cluster: rec}
 	if lookAtWindows(&in); run.Kind.Writes() && in.WindowClosed {
-		return true, r.cancel(ctx, run.ID, decision.ReasonWindowClosed)
+		return true, r.cancel(ctx, run.ID, holdfast.ReasonWindowClosed)
 	}
 	if decision.IsRemedy(run) && run.Actor == "" && run.Shown == rec.Drift.Run && !decision.Fresh(rec.Drift, in.Now) {
-		return true, r.cancel(ctx, run.ID, decision.ReasonSuperseded) // it is looked at again first
+		return true, r.cancel(ctx, run.ID, holdfast.ReasonSuperseded) // it is looked at again first
 	}
 	if run.Kind != holdfast.RunDestroy {
 		return false, nil
@@ -84,11 +84,11 @@ func (r *Reconciler) spares(ctx context.Context, run holdfast.Run) (bool, error)
 		return false, fmt.Errorf("observe cluster %q: %w", run.Cluster, err)
 	}
 	if decision.Newest(in.Runs).ID != run.ID { // two replicas have queued one each
-		return true, r.cancel(ctx, run.ID, decision.ReasonSuperseded)
+		return true, r.cancel(ctx, run.ID, holdfast.ReasonSuperseded)
 	}
 	d := decision.Decide(in)
 	same := run.SourceDigest.Equal(decision.Desired(in))
-	asDecided := slices.Contains([]string{decision.ReasonInProgress, decision.ReasonProviderThrottled, decision.ReasonNoAgent}, d.Reason)
+	asDecided := slices.Contains([]holdfast.Reason{holdfast.ReasonInProgress, holdfast.ReasonProviderThrottled, holdfast.ReasonNoAgent}, d.Reason)
 	if same && asDecided && len(d.Cancel) == 0 && !in.Unseen {
 		return false, nil
 	}
@@ -148,7 +148,7 @@ func (r *Reconciler) SuspendAll(ctx context.Context, s holdfast.Suspension, susp
 		}
 		// Whoever resumes again after an error has those asked for that were
 		// forgotten then.
-		return errors.Join(err, r.askAgain(ctx, holdfast.ClusterFilter{Project: s.Project, Waiting: decision.ReasonSuspended}))
+		return errors.Join(err, r.askAgain(ctx, holdfast.ClusterFilter{Project: s.Project, Waiting: holdfast.ReasonSuspended}))
 	}
 	if s.Project != "" {
 		n, err := r.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Project: s.Project})
@@ -189,7 +189,7 @@ func (r *Reconciler) dropChecks(ctx context.Context, filter holdfast.RunFilter, 
 		switch {
 		case project != "" && run.Document.Project != project:
 		case run.Kind == holdfast.RunDrift:
-			if err := r.cancel(ctx, run.ID, decision.ReasonSuspended); err != nil {
+			if err := r.cancel(ctx, run.ID, holdfast.ReasonSuspended); err != nil {
 				return err
 			}
 		case run.PullRequest.IsZero():

@@ -10,7 +10,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // suspends are the ways to suspend prod, and to let it go on.
@@ -39,9 +38,9 @@ func TestSuspend(t *testing.T) {
 			check := f.queueDrift("prod")
 			f.must(suspend(f, true))
 			f.settle()
-			f.expectRun(apply.ID, holdfast.RunCanceled, decision.ReasonSuspended)
-			f.expectRun(check, holdfast.RunCanceled, decision.ReasonSuspended)
-			if rec := f.cluster("prod"); rec.Waiting != decision.ReasonSuspended || rec.Phase != holdfast.PhaseActive {
+			f.expectRun(apply.ID, holdfast.RunCanceled, holdfast.ReasonSuspended)
+			f.expectRun(check, holdfast.RunCanceled, holdfast.ReasonSuspended)
+			if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonSuspended || rec.Phase != holdfast.PhaseActive {
 				t.Fatalf("it waits for %q, and is %s", rec.Waiting, rec.Phase)
 			}
 			if c := f.api("alice", holdfast.VerbApply, "prod"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "suspended") {
@@ -103,9 +102,9 @@ func TestSuspensionStopsAClaim(t *testing.T) {
 		t.Fatalf("a %s was handed out", a.Kind)
 	}
 	f.settle()
-	f.expectRun(f.newest("prod").ID, holdfast.RunCanceled, decision.ReasonSuspended)
-	f.expectRun(check, holdfast.RunCanceled, decision.ReasonSuspended)
-	if got := f.cluster("prod").Waiting; got != decision.ReasonSuspended {
+	f.expectRun(f.newest("prod").ID, holdfast.RunCanceled, holdfast.ReasonSuspended)
+	f.expectRun(check, holdfast.RunCanceled, holdfast.ReasonSuspended)
+	if got := f.cluster("prod").Waiting; got != holdfast.ReasonSuspended {
 		t.Errorf("it waits for %q", got)
 	}
 }
@@ -144,7 +143,7 @@ func TestSuspensionOfDestroys(t *testing.T) {
 	f.repo.Commit(master, "remove", map[string]string{"clusters/prod.yaml": gitserver.Delete})
 	f.look()
 	f.executeAll(good)
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonSuspended || rec.Phase != holdfast.PhaseDeleting {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonSuspended || rec.Phase != holdfast.PhaseDeleting {
 		t.Errorf("it waits for %q, and is %s", rec.Waiting, rec.Phase)
 	}
 	for _, run := range f.runs("prod") {
@@ -172,12 +171,12 @@ func TestSuspendAllIsHeld(t *testing.T) {
 	f.must(all("p", false))
 	f.repo.Commit(master, "push", map[string]string{"infra/prod/main.tf": module("two")})
 	f.look()
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonSuspended || rec.WaitingDetail != "all clusters are suspended" {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonSuspended || rec.WaitingDetail != "all clusters are suspended" {
 		t.Errorf("it waits for %q: %s", rec.Waiting, rec.WaitingDetail)
 	}
 	f.must(all("", false))
 	f.settle()
-	if got := f.cluster("prod").Waiting; got == decision.ReasonSuspended {
+	if got := f.cluster("prod").Waiting; got == holdfast.ReasonSuspended {
 		t.Error("it does not go on")
 	}
 	entries, err := f.store.AuditTrail(t.Context(), "", 100)
@@ -204,14 +203,14 @@ func (f *fleet) queueDrift(cluster string) string {
 	now := f.clock.Now()
 	run := holdfast.Run{
 		ID: holdfast.NewID("run", now), Cluster: cluster, Kind: holdfast.RunDrift, Status: holdfast.RunQueued,
-		Reason: decision.ReasonSchedule, Document: rec.Applied.Document, SourceDigest: rec.Applied.SourceDigest,
+		Reason: holdfast.ReasonSchedule, Document: rec.Applied.Document, SourceDigest: rec.Applied.SourceDigest,
 		Bundle: rec.Applied.Bundle, StateLocation: "clusters/" + cluster, CreatedAt: now,
 	}
 	f.must(f.store.CreateRun(f.t.Context(), run))
 	return run.ID
 }
 
-func (f *fleet) expectRun(id string, status holdfast.RunStatus, reason string) {
+func (f *fleet) expectRun(id string, status holdfast.RunStatus, reason holdfast.Reason) {
 	f.t.Helper()
 	run, err := f.store.Run(f.t.Context(), id)
 	f.must(err)

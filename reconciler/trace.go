@@ -66,7 +66,7 @@ func (t *tracer) run(run holdfast.Run, steps []holdfast.Step) {
 	}
 	attributes := map[string]string{
 		"run": run.ID, "cluster": run.Cluster, "kind": string(run.Kind),
-		"status": string(run.Status), "reason": run.Reason,
+		"status": string(run.Status), "reason": string(run.Reason),
 	}
 	parent := t.to.Span(run.TraceParent, "run", run.CreatedAt, end, attributes, nil)
 	t.to.Span(parent, "queue", run.CreatedAt, run.StartedAt, nil, nil)

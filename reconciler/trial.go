@@ -1,7 +1,6 @@
 package reconciler
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +35,7 @@ func (r *Reconciler) planAll(ctx context.Context, c holdfast.Command) (string, e
 	case rec.State != holdfast.PullRequestOpen:
 		return "", refusal("the pull request is no longer open")
 	case rec.Reason != "":
-		return "", refusal(cmp.Or(refusals[rec.Reason], "nothing is planned of this pull request: "+rec.Reason))
+		return "", refusal("nothing is planned of this pull request: " + rec.Reason.Refusal(""))
 	case len(impacts) == 0:
 		return "", refusal("this pull request changes no template: plan plans all that it changes")
 	case repo.Trials < 0:

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // unsavedApply is a fleet in which the apply of a merge could not save its state,
@@ -36,7 +35,7 @@ func (f *fleet) waitsForState(when string) {
 	f.clock.Advance(time.Minute) // words of progress are not written at once
 	f.lookAt(2)
 	f.post()
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonStateUnsaved {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonStateUnsaved {
 		f.t.Errorf("%s it waits for %q", when, rec.Waiting)
 	}
 	for _, pr := range []int{1, 2} {
@@ -93,7 +92,7 @@ func TestUnsavedState(t *testing.T) {
 	f.must(f.r.Rescue().Pass(t.Context()))
 	f.execute(func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunApplied} })
 	f.executeAll(good)
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonApplyFailed {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonApplyFailed {
 		t.Errorf("after the push it waits for %q: %v", rec.Waiting, f.runs("prod"))
 	}
 	if body := f.forge.comment(2); strings.Contains(body, "holdfast state") {
@@ -131,7 +130,7 @@ func TestUnsavedStateByHand(t *testing.T) {
 	f.must(err)
 	f.settle()
 	f.executeAll(good)
-	if rec := f.cluster("prod"); rec.Waiting != decision.ReasonApplyFailed {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonApplyFailed {
 		t.Errorf("after it was given up it waits for %q: %v", rec.Waiting, f.runs("prod"))
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // TestApplyOutsideOfTheWindow: who waits in the queue until the window has closed
@@ -27,7 +26,7 @@ func TestApplyOutsideOfTheWindow(t *testing.T) {
 			t.Fatal("it is applied outside of the window")
 		}
 		f.settle()
-		if rec := f.cluster("prod"); rec.Waiting != decision.ReasonWindowClosed {
+		if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonWindowClosed {
 			t.Errorf("it waits for %q", rec.Waiting)
 		}
 		f.clock.Advance(21 * time.Hour)
@@ -54,7 +53,7 @@ func TestApplyOutsideOfTheWindow(t *testing.T) {
 			t.Fatal("it is applied outside of the window")
 		}
 		f.settle()
-		if rec := f.cluster("prod"); rec.Waiting != decision.ReasonWindowClosed {
+		if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonWindowClosed {
 			t.Errorf("it waits for %q", rec.Waiting)
 		}
 		f.clock.Advance(21 * time.Hour)

@@ -103,7 +103,7 @@ func (w *writer) clustersHeadline(head string) string {
 	pr, t := w.r.PullRequest, w.total
 	switch {
 	case pr.Reason != "" && !w.r.merged():
-		return "⛔ Nothing is planned for " + head + ": " + shorten(reasonOf(pr.Reason).words, 200)
+		return "⛔ Nothing is planned for " + head + ": " + shorten(reasonOf(pr.Reason).Words, 200)
 	case t.all == 0 && len(pr.Faults) > 0:
 		return fmt.Sprintf("❌ %s in %s", plural(len(distinct(pr.Faults)), "error"), head)
 	case t.all == 0:
@@ -131,7 +131,7 @@ func (w *writer) mergedHeadline(head string) string {
 	switch {
 	case t.by[stageFailed] > 0:
 		return fmt.Sprintf("❌ Merged as %s · %s", head, w.breakdown("is applied", "are applied", 0))
-	case t.by[stageHeld] > 0 && slices.ContainsFunc(w.outcomes, func(o outcome) bool { return o.stage == stageHeld && reasonOf(o.reason).failed }):
+	case t.by[stageHeld] > 0 && slices.ContainsFunc(w.outcomes, func(o outcome) bool { return o.stage == stageHeld && reasonOf(o.reason).Failed }):
 		return fmt.Sprintf("❌ Merged as %s · %s", head, w.breakdown("is applied", "are applied", 0))
 	case t.by[stageHeld] > 0:
 		return fmt.Sprintf("✋ Merged as %s · %s", head, w.breakdown("is applied", "are applied", 0))
@@ -349,7 +349,7 @@ func (w *writer) mergeWord() string {
 		if o.cluster.Document.Apply.Manual {
 			manual++
 		}
-		if o.notice == "MassDeletion" {
+		if o.notice == holdfast.ReasonMassDeletion {
 			confirm++
 		}
 	}

@@ -395,7 +395,7 @@ func (d *driftWriter) notApplied() {
 func notAppliedWords(r holdfast.DriftReport) string {
 	line := "what Git says of this cluster is not applied yet, and is not part of what is shown here."
 	if r.Waiting != "" {
-		line += fmt.Sprintf(" It waits: %s (%s).", reasonOf(r.Waiting).words, text(r.Waiting))
+		line += fmt.Sprintf(" It waits: %s (%s).", reasonOf(r.Waiting).Words, text(string(r.Waiting)))
 	}
 	return line
 }

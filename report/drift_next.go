@@ -37,7 +37,7 @@ func undone(r holdfast.DriftReport) bool {
 func back(r holdfast.DriftReport) bool {
 	run := r.Remedy
 	found := r.State.Status == holdfast.DriftFound
-	return found && run != nil && run.Status == holdfast.RunApplied && (r.State.Hold == "RemedyFailed" || r.State.CheckedAt.After(run.FinishedAt))
+	return found && run != nil && run.Status == holdfast.RunApplied && (r.State.Hold == string(holdfast.ReasonRemedyFailed) || r.State.CheckedAt.After(run.FinishedAt))
 }
 
 func undoWords(r holdfast.DriftReport) string {
@@ -74,8 +74,8 @@ func onDriftWords(r holdfast.DriftReport) string {
 
 // holdWords are a reason in words, or what was written in place of one.
 func holdWords(hold string) string {
-	if r, ok := reasons[hold]; ok {
-		return r.words + " (" + text(hold) + ")"
+	if reason := holdfast.Reason(hold); reason.Known() {
+		return reason.Info().Words + " (" + text(hold) + ")"
 	}
 	return shortWords(hold, 1000)
 }
@@ -132,9 +132,9 @@ func endedOn(run holdfast.Run) string {
 func whyRun(run holdfast.Run) string {
 	switch {
 	case run.Reason != "" && run.Detail != "":
-		return fmt.Sprintf(": %s: %s", reasonOf(run.Reason).words, shortWords(run.Detail, 500))
+		return fmt.Sprintf(": %s: %s", reasonOf(run.Reason).Words, shortWords(run.Detail, 500))
 	case run.Reason != "":
-		return ": " + reasonOf(run.Reason).words
+		return ": " + reasonOf(run.Reason).Words
 	default:
 		return ""
 	}

@@ -18,8 +18,9 @@ type choice struct {
 
 // inCode are causes that a change of code, or of the cluster's document, takes
 // away.
-var inCode = map[string]bool{
-	"InvalidConfiguration": true, "Invalid": true, "NotFound": true, "Conflict": true, "EngineFailed": true, "UnreadablePlan": true, "UntrustedPlan": true, "WorkspaceTooLarge": true,
+var inCode = map[holdfast.Reason]bool{
+	holdfast.CauseInvalidConfiguration: true, holdfast.ReasonInvalid: true, holdfast.CauseNotFound: true, holdfast.CauseConflict: true, holdfast.CauseEngineFailed: true,
+	holdfast.CauseUnreadablePlan: true, holdfast.CauseUntrustedPlan: true, holdfast.CauseWorkspaceTooLarge: true,
 }
 
 // choicesOf are what can be done about a failed run, best first.
@@ -44,7 +45,7 @@ func choicesOf(run holdfast.Run) []choice {
 			terminal: "holdfast unlock " + run.Cluster + " --lock " + lock.ID,
 			does:     "has the engine release the lock of the backend, if a dead run of ours has left it; " + orElse(lock.Who, "somebody") + " holds it",
 		})
-	} else if f.Cause == "StateLocked" {
+	} else if f.Cause == holdfast.CauseStateLocked {
 		add(choice{
 			comment: commentCommand(holdfast.VerbUnlock, run.Cluster), terminal: "holdfast unlock " + run.Cluster,
 			does: "says who holds the lock, and releases it if the holder is dead",
@@ -117,7 +118,7 @@ func (w *writer) tellFailure(o outcome, f holdfast.Failure) {
 	w.linef("**%s**: %s", text(o.cluster.Name), orElse(shortText(f.Summary, 500), o.result))
 	if where := strings.TrimSuffix(failurePlace(f), ": "); where != "" {
 		if f.Cause != "" {
-			where += " · cause " + code(shorten(f.Cause, 60))
+			where += " · cause " + code(shorten(string(f.Cause), 60))
 		}
 		w.line("- " + where)
 	}
@@ -235,7 +236,7 @@ func FailureText(run holdfast.Run) string {
 		p.line("", "  at %s", oneLine(f.Address))
 	}
 	if f.Step != "" || f.Cause != "" {
-		p.line("", "  in the step %s, cause %s", orElse(oneLine(f.Step), "unknown"), orElse(oneLine(f.Cause), "unknown"))
+		p.line("", "  in the step %s, cause %s", orElse(oneLine(f.Step), "unknown"), orElse(oneLine(string(f.Cause)), "unknown"))
 	}
 	for _, d := range f.Diagnostics {
 		p.line("", "  %s", diagnosticText(d))

@@ -2,8 +2,6 @@ package report_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -291,33 +289,5 @@ func TestTerminalCommandsExist(t *testing.T) {
 				t.Errorf("no command %q", m[0])
 			}
 		}
-	}
-}
-
-// TestReasonsHaveWords: nobody is shown a reason alone.
-func TestReasonsHaveWords(t *testing.T) {
-	t.Parallel()
-
-	constant := regexp.MustCompile(`(?m)^(?:const )?\s*Reason\w+\s*= "(\w+)"`)
-	found := 0
-	for _, pattern := range []string{"../*.go", "../reconciler/*.go", "../reconciler/*/*.go"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			source, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range constant.FindAllStringSubmatch(string(source), -1) {
-				if found++; !report.Known(m[1]) {
-					t.Errorf("%s: no words for %s", file, m[1])
-				}
-			}
-		}
-	}
-	if found < 60 {
-		t.Errorf("only %d reasons were found", found)
 	}
 }

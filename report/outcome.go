@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,18 +28,18 @@ type outcome struct {
 	cluster Cluster
 	stage   stage
 	icon    string
-	result  string         // a few words, Markdown
-	reason  string         // held, or working: why
-	detail  string         // the reason in a sentence, of others' making
-	run     *holdfast.Run  // whose log it is
-	plan    *holdfast.Plan // to be shown
-	key     string         // of plan: equal for those that may be shown as one
+	result  string          // a few words, Markdown
+	reason  holdfast.Reason // held, or working: why
+	detail  string          // the reason in a sentence, of others' making
+	run     *holdfast.Run   // whose log it is
+	plan    *holdfast.Plan  // to be shown
+	key     string          // of plan: equal for those that may be shown as one
 	counts  holdfast.Counts
-	stale   bool   // plan is of an older head
-	broken  bool   // plan was being applied when that failed
-	applied bool   // plan has been applied
-	destroy bool   // of all of the cluster
-	notice  string // what a merge would wait for
+	stale   bool            // plan is of an older head
+	broken  bool            // plan was being applied when that failed
+	applied bool            // plan has been applied
+	destroy bool            // of all of the cluster
+	notice  holdfast.Reason // what a merge would wait for
 	failure *holdfast.Failure
 	failing *holdfast.Run // whose failure it is
 }
@@ -73,7 +74,7 @@ func plannedOutcome(r PullRequest, c Cluster) outcome {
 	case over[c.Waiting] != "" && c.Deleted:
 		o.plan = nil
 		return o.as(stageLeft, "⚪", over[c.Waiting])
-	case c.Deleted && (c.Waiting == "Protected" || c.Waiting == "Missing"):
+	case c.Deleted && (c.Waiting == holdfast.ReasonProtected || c.Waiting == holdfast.ReasonMissing):
 		return o.held(c.Waiting, c.WaitingDetail)
 	case c.Waiting == holdfast.CauseStateUnsaved:
 		o.plan = nil
@@ -87,18 +88,18 @@ func plannedOutcome(r PullRequest, c Cluster) outcome {
 	case !c.Plan.Status.Done():
 		return o.working(*c.Plan, "plan", r.Now)
 	case c.Plan.Status == holdfast.RunErrored,
-		c.Plan.Status == holdfast.RunInterrupted && c.Waiting == "PlanFailed": // for good
+		c.Plan.Status == holdfast.RunInterrupted && c.Waiting == holdfast.ReasonPlanFailed: // for good
 		return o.failed(*c.Plan, "plan failed")
 	case c.Plan.Status == holdfast.RunCanceled && isPassing(c.Plan.Reason), c.Plan.Status == holdfast.RunInterrupted:
 		o.stale = true
-		return o.as(stageWorking, "⏳", "is planned again: "+reasonOf(orElse(c.Plan.Reason, "Interrupted")).words)
+		return o.as(stageWorking, "⏳", "is planned again: "+reasonOf(orElse(c.Plan.Reason, holdfast.ReasonInterrupted)).Words)
 	case c.Plan.Status == holdfast.RunCanceled:
-		o.reason, o.stale = "Canceled", true
+		o.reason, o.stale = holdfast.ReasonCanceled, true
 		return o.as(stageHeld, "🚫", "plan cancelled")
 	case o.stale:
 		return o.as(stageWorking, "⏳", "is planned again for "+code(r.PullRequest.Head.Short()))
 	default:
-		if c.Waiting != "" && reasonOf(c.Waiting).told {
+		if c.Waiting != "" && reasonOf(c.Waiting).Early {
 			o.notice, o.detail = c.Waiting, c.WaitingDetail
 		}
 		return o.changes(c.Plan.Counts, false)
@@ -112,10 +113,10 @@ func destroys(run *holdfast.Run) bool {
 
 // over says what became of a cluster whose document is gone, where nothing more
 // is going to happen.
-var over = map[string]string{
-	"NeverApplied": "removed from Git; it was never applied, so there is nothing to destroy",
-	"Renamed":      "renamed: its state and history continue under the new name",
-	"Destroyed":    "destroyed",
+var over = map[holdfast.Reason]string{
+	holdfast.ReasonNeverApplied: "removed from Git; it was never applied, so there is nothing to destroy",
+	holdfast.ReasonRenamed:      "renamed: its state and history continue under the new name",
+	holdfast.ReasonDestroyed:    "destroyed",
 }
 
 // appliedOutcome is what became of a cluster after a merge, or a push.
@@ -140,7 +141,7 @@ func applyOutcome(c Cluster, now time.Time) outcome {
 	switch {
 	case apply != nil && apply.Status.Pending() && c.Waiting == holdfast.CauseStateUnsaved:
 		return o.held(c.Waiting, c.WaitingDetail)
-	case apply != nil && !apply.Status.Done() && c.Waiting == "AgentSilent":
+	case apply != nil && !apply.Status.Done() && c.Waiting == holdfast.ReasonAgentSilent:
 		return o.held(c.Waiting, orElse(apply.Detail, c.WaitingDetail))
 	case apply != nil && !apply.Status.Done():
 		return o.working(*apply, string(kindWord(apply.Kind)), now)
@@ -165,7 +166,7 @@ func applyOutcome(c Cluster, now time.Time) outcome {
 		return o.as(stageWorking, "⏳", "planned; the next step is being decided")
 	case apply != nil:
 		return o.held(orElse(c.Waiting, apply.Reason), orElse(apply.Detail, c.WaitingDetail))
-	case c.Waiting == "UpToDate":
+	case c.Waiting == holdfast.ReasonUpToDate:
 		o.plan = nil
 		return o.as(stageUnchanged, "✅", "nothing to do: it is as Git says")
 	case c.Waiting != "":
@@ -178,7 +179,7 @@ func applyOutcome(c Cluster, now time.Time) outcome {
 }
 
 // begun are reasons why a run is, and not why it waits.
-var begun = []string{"", "Merged", "Approved", "Requested", "Resumed"}
+var begun = []holdfast.Reason{"", holdfast.ReasonMerged, holdfast.ReasonApproved, holdfast.ReasonRequested, holdfast.ReasonResumed}
 
 func kindWord(kind holdfast.RunKind) holdfast.RunKind {
 	if kind == "" {
@@ -212,12 +213,12 @@ func (o outcome) working(run holdfast.Run, what string, now time.Time) outcome {
 		return o.as(stageWorking, "⏳", "is being applied"+stepOf(run))
 	case run.Status == holdfast.RunRunning:
 		return o.as(stageWorking, "⏳", "is being planned"+stepOf(run))
-	case o.cluster.Waiting == "Locked":
+	case o.cluster.Waiting == holdfast.ReasonLocked:
 		return o.as(stageWorking, "🔒", fmt.Sprintf("%s waits for %s%s", what, locker(o.cluster), position(o.cluster.Queue)))
 	case run.Status == holdfast.RunWaiting:
 		return o.held(orElse(o.cluster.Waiting, run.Reason), orElse(o.cluster.WaitingDetail, run.Detail))
-	case strings.HasPrefix(o.cluster.Waiting, "Provider"), o.cluster.Waiting == noAgent:
-		return o.as(stageWorking, "⏳", fmt.Sprintf("%s waits: %s", what, reasonOf(o.cluster.Waiting).words)+because(o.cluster.WaitingDetail))
+	case strings.HasPrefix(string(o.cluster.Waiting), "Provider"), o.cluster.Waiting == noAgent:
+		return o.as(stageWorking, "⏳", fmt.Sprintf("%s waits: %s", what, reasonOf(o.cluster.Waiting).Words)+because(o.cluster.WaitingDetail))
 	default:
 		return o.as(stageWorking, "⏳", what+" is queued"+position(o.cluster.Queue))
 	}
@@ -275,15 +276,15 @@ func (o outcome) needs() (one, many string) {
 		return infinitive, infinitive
 	case o.stage == stageFailed:
 		return "failed", "failed"
-	case r.one == "":
+	case r.One == "":
 		return "is held", "are held"
 	default:
-		return r.one, orElse(r.many, r.one)
+		return r.One, orElse(r.Many, r.One)
 	}
 }
 
 // held waits for a person, or for something that will pass.
-func (o outcome) held(reason, detail string) outcome {
+func (o outcome) held(reason holdfast.Reason, detail string) outcome {
 	o.reason, o.detail = reason, detail
 	if o.plan != nil {
 		o.counts = o.plan.Counts
@@ -293,10 +294,10 @@ func (o outcome) held(reason, detail string) outcome {
 		return o.as(stageHeld, "✋", "waits")
 	case over[reason] != "":
 		return o.as(stageLeft, "⚪", over[reason])
-	case reasonOf(reason).wait:
-		return o.as(stageWorking, "⏳", "waits: "+reasonOf(reason).words+because(detail))
+	case reasonOf(reason).Effect == holdfast.Passes:
+		return o.as(stageWorking, "⏳", "waits: "+reasonOf(reason).Words+because(detail))
 	default:
-		return o.as(stageHeld, "✋", "held: "+text(reason))
+		return o.as(stageHeld, "✋", "held: "+text(string(reason)))
 	}
 }
 
@@ -332,7 +333,7 @@ func (o outcome) changes(counts holdfast.Counts, applied bool) outcome {
 	}
 }
 
-func isPassing(reason string) bool { return reasonOf(reason).wait }
+func isPassing(reason holdfast.Reason) bool { return reasonOf(reason).Effect == holdfast.Passes }
 
 func hasFault(faults holdfast.Faults, cluster string) bool {
 	for _, fault := range faults {
@@ -343,15 +344,10 @@ func hasFault(faults holdfast.Faults, cluster string) bool {
 	return false
 }
 
-func orElse(s, otherwise string) string {
-	if s != "" {
-		return s
-	}
-	return otherwise
-}
+func orElse[S ~string](s, otherwise S) S { return cmp.Or(s, otherwise) }
 
 // told is the reason that people are told of; empty if there is none.
-func (o outcome) told() string {
+func (o outcome) told() holdfast.Reason {
 	if o.stage == stageHeld {
 		return o.reason
 	}
@@ -363,13 +359,13 @@ type total struct {
 	by      map[stage]int
 	all     int
 	counts  holdfast.Counts
-	reasons []string // of those held, or told of, once each
-	destroy int      // of stageDone: clusters that are destroyed
+	reasons []holdfast.Reason // of those held, or told of, once each
+	destroy int               // of stageDone: clusters that are destroyed
 }
 
 func totalOf(outcomes []outcome) total {
 	t := total{by: map[stage]int{}, all: len(outcomes)}
-	seen := map[string]bool{}
+	seen := map[holdfast.Reason]bool{}
 	for _, o := range outcomes {
 		t.by[o.stage]++
 		if !o.stale {

@@ -201,13 +201,13 @@ func hostile(s string, n int) []report.PullRequest {
 		open.PullRequest.Faults = append(open.PullRequest.Faults, holdfast.Fault{File: s, Line: 1, Column: 2, Message: s, Hint: s})
 	}
 	refused := pullRequest(good)
-	refused.PullRequest.Reason, refused.PullRequest.Detail = s, s
+	refused.PullRequest.Reason, refused.PullRequest.Detail = holdfast.Reason(s), s
 	held := appliedCluster("held", plan, holdfast.RunPlanned)
-	held.Apply.Detail, held.Apply.Reason = s, s
+	held.Apply.Detail, held.Apply.Reason = s, holdfast.Reason(s)
 	left := appliedCluster("left", plan, holdfast.RunPlanned)
 	left.Failed = &holdfast.Run{ID: s, Cluster: s, Kind: holdfast.RunDestroy, Status: holdfast.RunErrored, Begun: true, Attempt: 1, Failure: hostileFailure(s, n)}
 	left.Waiting, left.WaitingDetail = "DestroyFailed", s
-	after := merge(pullRequest(held, left, hostileRemoval(s, n), waits(appliedCluster("c", plan, holdfast.RunErrored), s, s), waits(planned("d", plan), "Locked", s), bad))
+	after := merge(pullRequest(held, left, hostileRemoval(s, n), waits(appliedCluster("c", plan, holdfast.RunErrored), holdfast.Reason(s), s), waits(planned("d", plan), "Locked", s), bad))
 	return append([]report.PullRequest{open, refused, after}, hostileImpacts(s, n)...)
 }
 
@@ -242,7 +242,7 @@ func hostileImpacts(s string, n int) []report.PullRequest {
 }
 
 func hostileFailure(s string, n int) *holdfast.Failure {
-	f := &holdfast.Failure{Step: s, Summary: s, Detail: s, Hint: s, Cause: s, Address: s, Unrecorded: []string{s, s}}
+	f := &holdfast.Failure{Step: s, Summary: s, Detail: s, Hint: s, Cause: holdfast.Reason(s), Address: s, Unrecorded: []string{s, s}}
 	for range n {
 		f.Diagnostics = append(f.Diagnostics, holdfast.Diagnostic{Severity: s, Summary: s, Detail: s, Address: s, File: s, Line: 1, Snippet: s})
 		f.Completed, f.Remaining = append(f.Completed, s, s+": created"), append(f.Remaining, s)
@@ -265,7 +265,7 @@ func hostileRemoval(s string, n int) report.Cluster {
 // hostileDrift fills every place of a drift report that others write with s.
 func hostileDrift(s string, n int) []holdfast.DriftReport {
 	r := drifted()
-	r.Cluster, r.Template, r.Revision, r.Waiting, r.NotApplied = s, s, holdfast.Revision(s), s, true
+	r.Cluster, r.Template, r.Revision, r.Waiting, r.NotApplied = s, s, holdfast.Revision(s), holdfast.Reason(s), true
 	r.Document = holdfast.Cluster{Name: s, Project: s, Environment: s}
 	r.State.Run, r.State.Applied, r.State.Detail, r.State.Causes = s, s, s, []string{s, s + " " + s, "a " + s}
 	r.Items = nil
@@ -284,7 +284,7 @@ func hostileDrift(s string, n int) []holdfast.DriftReport {
 	}
 	held, failed, undone, failing, kept := r, r, r, r, r
 	held.Document.Drift.OnDrift, held.State.Hold = "apply", s
-	remedy := holdfast.Run{ID: s, Status: holdfast.RunErrored, Actor: s, Reason: s, Detail: s, Failure: hostileFailure(s, n), Attempt: 1}
+	remedy := holdfast.Run{ID: s, Status: holdfast.RunErrored, Actor: s, Reason: holdfast.Reason(s), Detail: s, Failure: hostileFailure(s, n), Attempt: 1}
 	failed.Remedy = &remedy
 	canceled := remedy
 	canceled.Status, canceled.Failure = holdfast.RunCanceled, nil

@@ -58,7 +58,7 @@ type Cluster struct {
 	// pull request with a good plan it is what a merge would wait for, such as
 	// MassDeletion. NeverApplied, Renamed and Destroyed say how a deleted cluster
 	// went.
-	Waiting       string
+	Waiting       holdfast.Reason
 	WaitingDetail string
 	Queue         int // how many runs go first
 

@@ -149,7 +149,7 @@ func merge(r report.PullRequest) report.PullRequest {
 	return r
 }
 
-func waits(c report.Cluster, reason, detail string) report.Cluster {
+func waits(c report.Cluster, reason holdfast.Reason, detail string) report.Cluster {
 	c.Waiting, c.WaitingDetail = reason, detail
 	return c
 }

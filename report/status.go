@@ -95,12 +95,12 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 		trials, waiting = 0, 0
 	}
 	switch {
-	case pr.Reason == "Draft":
-		return holdfast.StatusPending, plain(reasonOf(pr.Reason).words)
-	case pr.Reason == "OtherBase":
-		return holdfast.StatusSuccess, "nothing to plan: " + plain(reasonOf(pr.Reason).words)
+	case pr.Reason == holdfast.ReasonDraft:
+		return holdfast.StatusPending, plain(reasonOf(pr.Reason).Words)
+	case pr.Reason == holdfast.ReasonOtherBase:
+		return holdfast.StatusSuccess, "nothing to plan: " + plain(reasonOf(pr.Reason).Words)
 	case pr.Reason != "":
-		return holdfast.StatusFailure, plain(reasonOf(pr.Reason).words)
+		return holdfast.StatusFailure, plain(reasonOf(pr.Reason).Words)
 	case len(outcomes) == 0 && len(pr.Faults) == 0 && len(impacts) == 0:
 		return holdfast.StatusSuccess, "no cluster affected"
 	case unserved(outcomes) != "":
@@ -173,7 +173,7 @@ func PushStatus(rev holdfast.Revision, clusters []Cluster) holdfast.CommitStatus
 }
 
 // noAgent is the reason of runs that no living agent executes.
-const noAgent = "NoAgent"
+const noAgent = holdfast.ReasonNoAgent
 
 // unserved says that runs wait for an agent; empty if none does.
 func unserved(outcomes []outcome) string {
@@ -192,10 +192,10 @@ func unserved(outcomes []outcome) string {
 // heldForGood are the reasons after which a commit has not been applied and
 // will not be by itself: its status is a failure. What only waits to be begun
 // is pending.
-var heldForGood = map[string]bool{
-	"PlanChanged": true, "ApplyFailed": true, "PlanFailed": true, "Canceled": true, "DependencyFailed": true,
-	"Invalid": true, "Timeout": true, "LeaseLost": true, "EngineKilled": true, "AgentKilled": true,
-	"Protected": true, "DestroyFailed": true, "Missing": true, "DependencyMissing": true, "RemedyFailed": true,
+var heldForGood = map[holdfast.Reason]bool{
+	holdfast.ReasonPlanChanged: true, holdfast.ReasonApplyFailed: true, holdfast.ReasonPlanFailed: true, holdfast.ReasonCanceled: true, holdfast.ReasonDependencyFailed: true,
+	holdfast.ReasonInvalid: true, holdfast.ReasonTimeout: true, holdfast.ReasonLeaseLost: true, holdfast.ReasonEngineKilled: true, holdfast.ReasonAgentKilled: true,
+	holdfast.ReasonProtected: true, holdfast.ReasonDestroyFailed: true, holdfast.ReasonMissing: true, holdfast.ReasonDependencyMissing: true, holdfast.ReasonRemedyFailed: true,
 }
 
 func applyState(outcomes []outcome) (holdfast.StatusState, string) {
@@ -261,7 +261,7 @@ func failedDescription(outcomes []outcome, verb string) string {
 }
 
 func heldDescription(outcomes []outcome) string {
-	reason, all := "", 0
+	reason, all := holdfast.Reason(""), 0
 	for _, o := range outcomes {
 		if o.stage != stageHeld {
 			continue
@@ -276,7 +276,7 @@ func heldDescription(outcomes []outcome) string {
 			held = append(held, o.cluster.Name)
 		}
 	}
-	description := fmt.Sprintf("%s: %s held, %s", reason, list(held, 3), plain(reasonOf(reason).words))
+	description := fmt.Sprintf("%s: %s held, %s", reason, list(held, 3), plain(reasonOf(reason).Words))
 	if reason == "" {
 		description = waitWord(held) + " to be looked at by a person"
 	}

@@ -137,7 +137,7 @@ func TestInterruptedPlan(t *testing.T) {
 	for waiting, want := range map[string]holdfast.StatusState{
 		"": holdfast.StatusPending, "PlanFailed": holdfast.StatusFailure,
 	} {
-		if got := report.PlanStatus(pullRequest(waits(c, waiting, ""))); got.State != want {
+		if got := report.PlanStatus(pullRequest(waits(c, holdfast.Reason(waiting), ""))); got.State != want {
 			t.Errorf("waiting %q: %s %q, want %s", waiting, got.State, got.Description, want)
 		}
 	}

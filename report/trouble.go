@@ -18,7 +18,7 @@ func (w *writer) refusal() {
 	if pr.Detail != "" {
 		w.line("> [!WARNING]\n> " + shortWords(pr.Detail, 2000) + "\n")
 	}
-	if hint := reasonOf(pr.Reason).hint; hint != "" {
+	if hint := reasonOf(pr.Reason).Hint; hint != "" {
 		w.line("**What to do:** " + hint + ".\n")
 	}
 }
@@ -29,7 +29,7 @@ func (w *writer) danger() {
 	const most = 8
 	var lines []string
 	for _, o := range w.outcomes {
-		if o.plan == nil || o.applied || o.stale || o.broken || o.reason == "Protected" || o.reason == "Missing" {
+		if o.plan == nil || o.applied || o.stale || o.broken || o.reason == holdfast.ReasonProtected || o.reason == holdfast.ReasonMissing {
 			continue
 		}
 		if o.destroy && o.plan.HasChanges() {
@@ -194,22 +194,22 @@ func (w *writer) attention() {
 			lines = []string{">\n> " + sentence(shortWords(details[0], 1500))} // the same for all
 		}
 		r := reasonOf(name)
-		if r.does == appliesShown && len(unplanned) > 0 {
-			r.next, r.does = []holdfast.Verb{holdfast.VerbPlan}, "plans it, for review before it is applied"
+		if r.Does == holdfast.AppliesShown && len(unplanned) > 0 {
+			r.Next, r.Does = []holdfast.Verb{holdfast.VerbPlan}, "plans it, for review before it is applied"
 		}
-		w.linef("> [!IMPORTANT]\n> **%s** %s: %s.", text(name), names(clusters), r.words)
+		w.linef("> [!IMPORTANT]\n> **%s** %s: %s.", text(string(name)), names(clusters), r.Words)
 		for _, line := range firstOf(&w.page, lines, w.level.notes) {
 			w.line(line)
 		}
-		if len(r.next) > 0 {
+		if len(r.Next) > 0 {
 			later := ""
-			if !w.r.merged() && !slices.ContainsFunc(r.next, func(v holdfast.Verb) bool { return v != holdfast.VerbApply }) {
+			if !w.r.merged() && !slices.ContainsFunc(r.Next, func(v holdfast.Verb) bool { return v != holdfast.VerbApply }) {
 				later = "After the merge: "
 			}
 			w.line(">\n> " + later + w.remedy(r, clusters))
 		}
-		if r.hint != "" {
-			w.line(">\n> " + r.hint + ".")
+		if r.Hint != "" {
+			w.line(">\n> " + r.Hint + ".")
 		}
 		w.line("")
 	}
@@ -217,7 +217,7 @@ func (w *writer) attention() {
 
 // remedy is the commands for a reason, ready to be copied. A command without
 // names is for all clusters.
-func (w *writer) remedy(r reason, clusters []string) string {
+func (w *writer) remedy(r holdfast.ReasonInfo, clusters []string) string {
 	const most = 20
 	switch {
 	case len(clusters) == w.total.all && w.total.all > 1:
@@ -225,8 +225,8 @@ func (w *writer) remedy(r reason, clusters []string) string {
 	case len(clusters) > most:
 		clusters = clusters[:most]
 	}
-	parts := []string{fmt.Sprintf("%s %s", command(r.next[0], clusters...), r.does)}
-	for _, verb := range r.next[1:] {
+	parts := []string{fmt.Sprintf("%s %s", command(r.Next[0], clusters...), r.Does)}
+	for _, verb := range r.Next[1:] {
 		parts = append(parts, fmt.Sprintf("%s plans again", command(verb, clusters...)))
 	}
 	return strings.Join(parts, " · ")
@@ -266,7 +266,7 @@ func (w *writer) failure(o outcome) {
 	passing := o.stage == stageFailed && isPassing(o.reason)
 	switch {
 	case passing && o.failure.Transient:
-		w.line("The cause (" + text(o.failure.Cause) + ") is transient: it is retried automatically.\n")
+		w.line("The cause (" + text(string(o.failure.Cause)) + ") is transient: it is retried automatically.\n")
 	case passing:
 		w.line("It is retried automatically, a few times.\n")
 	}

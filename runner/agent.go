@@ -346,9 +346,9 @@ func (a *Agent) guard(ctx context.Context, assignment holdfast.Assignment, s *ag
 		begun := s.begun
 		s.mu.Unlock()
 		result = holdfast.Result{
-			Status: holdfast.RunErrored, Reason: "Internal", Applying: begun,
+			Status: holdfast.RunErrored, Reason: holdfast.CauseInternal, Applying: begun,
 			Failure: &holdfast.Failure{
-				Step: "prepare", Cause: "Internal",
+				Step: "prepare", Cause: holdfast.CauseInternal,
 				Summary: "the agent failed by an error of its own; its log has the details",
 			},
 		}
@@ -403,9 +403,9 @@ func (a *Agent) decline(ctx context.Context, assignment holdfast.Assignment, cau
 	if _, err := attemptKey(ref); err != nil {
 		return // nothing that the server could be told about
 	}
-	reason, hint := causeNotBegun, "look at the agent's folder and its log"
+	reason, hint := holdfast.CauseWorkspace, "look at the agent's folder and its log"
 	if diskFull(cause) {
-		reason, hint = causeDiskFull, hintDisk
+		reason, hint = holdfast.CauseDiskFull, hintDisk
 	}
 	_, _ = retry(ctx, nil, func() (struct{}, error) {
 		return struct{}{}, a.client.result(ctx, ref, assignment.Token, holdfast.Result{

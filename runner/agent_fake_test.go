@@ -234,7 +234,7 @@ func (f *fakeServer) attempt(w http.ResponseWriter, r *http.Request, run string,
 			f.beats[run]++
 			f.beating = append(f.beating, beat)
 			f.steps = append(f.steps, beat.Step)
-			reply = holdfast.HeartbeatReply{Cancel: f.cancel, MayApply: f.mayApply}
+			reply = holdfast.HeartbeatReply{Cancel: holdfast.Reason(f.cancel), MayApply: f.mayApply}
 		})
 		_ = json.NewEncoder(w).Encode(reply)
 	case "logs":

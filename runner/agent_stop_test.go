@@ -23,7 +23,7 @@ func TestShutdown(t *testing.T) {
 		grace     time.Duration
 		interrupt bool
 		finish    bool // the attempt ends by itself in the grace
-		want      string
+		want      holdfast.Reason
 	}{
 		"within the grace":    {grace: time.Hour, finish: true, want: "Done"},
 		"after the grace":     {grace: time.Millisecond, want: holdfast.ReasonAgentKilled},

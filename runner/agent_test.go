@@ -151,7 +151,7 @@ func TestAttemptIsStopped(t *testing.T) {
 		kind   holdfast.RunKind
 		change func(*holdfast.Assignment)
 		act    func(*fakeServer) // once the attempt beats
-		want   string
+		want   holdfast.Reason
 	}{
 		"by the server's word": {
 			kind: holdfast.RunApply,
@@ -207,7 +207,7 @@ func TestFencedAttemptStopsAndLeavesNothingToTheServer(t *testing.T) {
 	_, stop := startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: fakeExecutor{
 		run: func(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
 			result := untilStopped(ctx, a, s)
-			reason <- result.Reason
+			reason <- string(result.Reason)
 			return result
 		},
 	}})
@@ -215,7 +215,7 @@ func TestFencedAttemptStopsAndLeavesNothingToTheServer(t *testing.T) {
 	a.Lease = 300 * time.Millisecond
 	server.set(func() { server.fenced["run-1"] = true })
 	server.assign(a)
-	if got := <-reason; got != holdfast.ReasonLeaseLost {
+	if got := <-reason; got != string(holdfast.ReasonLeaseLost) {
 		t.Errorf("reason = %s", got)
 	}
 	if err := stop(); err != nil {

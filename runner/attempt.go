@@ -192,7 +192,7 @@ func (t *attempt) finish() holdfast.Result {
 	t.endStep(t.exec.opts.Now())
 	t.step = ""
 	if t.result.Status == "" {
-		t.result.Status, t.result.Reason = holdfast.RunErrored, causeInternal
+		t.result.Status, t.result.Reason = holdfast.RunErrored, holdfast.CauseInternal
 	}
 	t.logger.Info("attempt ended", "action", string(t.result.Status), "reason", t.result.Reason)
 	return t.result
@@ -226,10 +226,10 @@ func (t *attempt) close() {
 func (t *attempt) fail(ctx context.Context, err error) {
 	var known *attemptError
 	if !errors.As(err, &known) {
-		known = &attemptError{cause: causeWorkspace, transient: true, err: err}
+		known = &attemptError{cause: holdfast.CauseWorkspaceFailed, transient: true, err: err}
 	}
 	if diskFull(err) {
-		known.cause, known.transient, known.hint = causeDiskFull, true, hintDisk
+		known.cause, known.transient, known.hint = holdfast.CauseDiskFull, true, hintDisk
 	}
 	failure := &holdfast.Failure{
 		Step: t.step, Summary: known.err.Error(), Detail: known.detail, Hint: known.hint,
@@ -318,7 +318,7 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 	t.work, t.planFile = filepath.Join(t.dir, "work"), filepath.Join(t.dir, planName)
 	t.bundle = filepath.Join(t.work, "bundle")
 	if t.root, err = inside(t.bundle, t.a.Dir); err != nil {
-		return &attemptError{cause: causeBundle, err: fmt.Errorf("root module: %w", err)}
+		return &attemptError{cause: holdfast.CauseBundleUnusable, err: fmt.Errorf("root module: %w", err)}
 	}
 	if err := t.layOut(ctx); err != nil {
 		return err
@@ -442,7 +442,7 @@ func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...
 	}
 	var exit *exitError
 	if !errors.As(err, &exit) && ctx.Err() == nil {
-		return &attemptError{cause: causeWorkspace, transient: true, err: fmt.Errorf("%s: %w", args[0], err)}
+		return &attemptError{cause: holdfast.CauseWorkspaceFailed, transient: true, err: fmt.Errorf("%s: %w", args[0], err)}
 	}
 	e := engineError(args[0], said.String(), err)
 	if ctx.Err() != nil {
@@ -470,7 +470,7 @@ func (t *attempt) put(ctx context.Context, name string, data io.Reader) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
 	if err := t.session.PutArtefact(ctx, name, data); err != nil {
-		return &attemptError{cause: causeArtefact, transient: !errors.Is(err, errTooLarge), err: fmt.Errorf("keep artefact %s: %w", name, err)}
+		return &attemptError{cause: holdfast.CauseArtefactUnavailable, transient: !errors.Is(err, errTooLarge), err: fmt.Errorf("keep artefact %s: %w", name, err)}
 	}
 	return nil
 }

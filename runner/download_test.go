@@ -62,7 +62,8 @@ func releases(t *testing.T, corrupt bool) (url string, downloads, lists *atomic.
 func TestEngineDownload(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		version, fault string
+		version        string
+		fault          holdfast.Reason
 		corrupt, exact bool
 		validation     string
 		name, requires string // terraform; none

@@ -300,9 +300,9 @@ func (t *attempt) chooseEngine(ctx context.Context) error {
 	var changed *changedEngineError
 	switch {
 	case err != nil && t.a.Exact:
-		return &attemptError{cause: causeNoEngine, err: err, hint: noExactHint}
+		return &attemptError{cause: holdfast.CauseNoEngine, err: err, hint: noExactHint}
 	case err != nil && !errors.As(err, &changed):
-		return &attemptError{cause: causeConfig, err: err}
+		return &attemptError{cause: holdfast.CauseInvalidConfiguration, err: err}
 	case err == nil:
 		t.engine, err = t.exec.engines.choose(ctx, w)
 	}
@@ -310,7 +310,7 @@ func (t *attempt) chooseEngine(ctx context.Context) error {
 		return engineFault(err, t.a.Exact)
 	}
 	if err := t.module.heldTo(t.engine.name, t.a.Engine.Name, t.a.OwnState); err != nil {
-		return &attemptError{cause: causeConfig, err: err}
+		return &attemptError{cause: holdfast.CauseInvalidConfiguration, err: err}
 	}
 	t.readModule(t.engine.name)
 	t.result.EngineName, t.result.EngineVersion = t.engine.name, t.engine.version
@@ -329,17 +329,17 @@ func engineFault(err error, exact bool) error {
 	)
 	switch {
 	case errors.As(err, &changed):
-		return &attemptError{cause: causeConfig, err: err, hint: changed.hint()}
+		return &attemptError{cause: holdfast.CauseInvalidConfiguration, err: err, hint: changed.hint()}
 	case errors.As(err, &impossible):
-		return &attemptError{cause: causeConfig, err: err, hint: impossible.hint()}
+		return &attemptError{cause: holdfast.CauseInvalidConfiguration, err: err, hint: impossible.hint()}
 	case errors.As(err, &silent):
-		return &attemptError{cause: causeNoEngine, transient: true, err: err, hint: silentEngineHint}
+		return &attemptError{cause: holdfast.CauseNoEngine, transient: true, err: err, hint: silentEngineHint}
 	case errors.As(err, &none) && exact:
-		return &attemptError{cause: causeNoEngine, err: err, hint: noExactHint}
+		return &attemptError{cause: holdfast.CauseNoEngine, err: err, hint: noExactHint}
 	case errors.As(err, &none):
-		return &attemptError{cause: causeNoEngine, err: err, hint: none.hint()}
+		return &attemptError{cause: holdfast.CauseNoEngine, err: err, hint: none.hint()}
 	case errors.As(err, &download):
-		return &attemptError{cause: causeDownload, transient: download.passes(), err: err, hint: download.hint()}
+		return &attemptError{cause: holdfast.CauseDownloadFailed, transient: download.passes(), err: err, hint: download.hint()}
 	}
 	return fmt.Errorf("choose engine: %w", err)
 }

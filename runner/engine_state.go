@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/go-version"
+	"github.com/holdfast-dev/holdfast"
 )
 
 // checkWriter refuses an engine that nobody has named for a state that the other
@@ -21,7 +22,7 @@ func (t *attempt) checkWriter() error {
 		return nil
 	}
 	return &attemptError{
-		cause: causeConfig,
+		cause: holdfast.CauseInvalidConfiguration,
 		err:   fmt.Errorf("the state was written by %s (%s), and nothing says that %s shall take it over", wrote, why, t.engine.name),
 		hint:  fmt.Sprintf("set spec.engine.name to %s to keep the engine, or to %s to change it", wrote, t.engine.name),
 	}

@@ -30,7 +30,7 @@ func TestEngineChoice(t *testing.T) {
 		files              map[string]string
 		engine             holdfast.EngineRef
 		pinName, pin, want string
-		fault              string
+		fault              holdfast.Reason
 		words              []string // of what is wrong, and what to do
 	}{
 		"nothing said":                     {want: "tofu 1.10.2"},

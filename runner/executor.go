@@ -264,7 +264,7 @@ func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session
 		if p := recover(); p != nil {
 			e.opts.Logger.ErrorContext(ctx, "attempt panicked", "cluster", a.Cluster, "run", a.Run,
 				"err", fmt.Sprint(p), "stack", string(debug.Stack()))
-			t.fail(ctx, &attemptError{cause: causeInternal, err: fmt.Errorf("panic: %v", p)})
+			t.fail(ctx, &attemptError{cause: holdfast.CauseInternal, err: fmt.Errorf("panic: %v", p)})
 			result = t.result
 		}
 		t.close()

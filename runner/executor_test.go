@@ -389,7 +389,7 @@ func TestExecuteHostileEngine(t *testing.T) {
 		fake   string
 		kind   holdfast.RunKind
 		status holdfast.RunStatus
-		reason string
+		reason holdfast.Reason
 		check  func(t *testing.T, got holdfast.Result, s *memorySession)
 	}{
 		"garbage instead of JSON": {
@@ -466,7 +466,7 @@ func TestExecuteStopped(t *testing.T) {
 		hang   string
 		cause  error
 		status holdfast.RunStatus
-		reason string
+		reason holdfast.Reason
 	}{
 		"canceled":        {"hang", &runner.StopError{Reason: holdfast.ReasonCanceled}, holdfast.RunCanceled, holdfast.ReasonCanceled},
 		"superseded":      {"hang", &runner.StopError{Reason: "Superseded"}, holdfast.RunCanceled, "Superseded"},

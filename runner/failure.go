@@ -12,45 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Causes of failures. They are stable: people see them, metrics count them.
-const (
-	causeBundle       = "BundleUnusable"
-	causeNoEngine     = "NoEngine"
-	causeDownload     = "DownloadFailed"
-	causeConfig       = "InvalidConfiguration"
-	causeCredentials  = "Credentials"
-	causeQuota        = "Quota"
-	causeThrottled    = "Throttled"
-	causeNetwork      = "Network"
-	causeUnavailable  = "ServiceUnavailable"
-	causeStateLocked  = "StateLocked"
-	causeDiskFull     = "DiskFull"
-	causeBadPlan      = "UnreadablePlan"
-	causeUntrusted    = "UntrustedPlan"
-	causeTooLarge     = "WorkspaceTooLarge"
-	causeArtefact     = "ArtefactUnavailable"
-	causeStalePlan    = "StalePlan"
-	causeEngine       = "EngineFailed"
-	causeWorkspace    = "WorkspaceFailed"
-	causeInternal     = "Internal"
-	causeStateUnsaved = "StateUnsaved"
-	causeNotBegun     = "Workspace"
-	causeSecret       = "SecretUnavailable"
-
-	causePermission      = "Permission"
-	causeNotFound        = "NotFound"
-	causeConflict        = "Conflict"
-	causeSlow            = "ResourceTimeout"
-	causeOutOfMemory     = "OutOfMemory"
-	causeProcesses       = "TooManyProcesses"
-	causeNoIsolation     = "NoIsolation"
-	causeProviderCrashed = "ProviderCrashed"
-	causeStateBackend    = "StateBackend"
-)
-
 // attemptError is why an attempt did not do what it was for.
 type attemptError struct {
-	cause       string
+	cause       holdfast.Reason
 	hint        string
 	transient   bool
 	err         error  // what happened, in a line
@@ -90,7 +54,7 @@ func engineError(step, said string, exit error) *attemptError {
 	if summary == "" {
 		summary = exit.Error()
 	}
-	if found.cause == causeProviderCrashed && stackTrace.MatchString(said) {
+	if found.cause == holdfast.CauseProviderCrashed && stackTrace.MatchString(said) {
 		found.transient, found.hint = false, hintProvider
 	}
 	e.err = fmt.Errorf("%s: %s", step, summary)
@@ -200,7 +164,7 @@ func diskFull(err error) bool {
 }
 
 // stopReason returns why ctx ended, and the words for it.
-func stopReason(ctx context.Context) (reason, detail string) {
+func stopReason(ctx context.Context) (reason holdfast.Reason, detail string) {
 	var stop *StopError
 	cause := context.Cause(ctx)
 	switch {
@@ -214,7 +178,7 @@ func stopReason(ctx context.Context) (reason, detail string) {
 }
 
 // stopStatus returns the status of a run that was stopped for the reason.
-func stopStatus(reason string) holdfast.RunStatus {
+func stopStatus(reason holdfast.Reason) holdfast.RunStatus {
 	switch reason {
 	case holdfast.ReasonTimeout:
 		return holdfast.RunErrored

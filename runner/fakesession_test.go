@@ -322,7 +322,7 @@ func summary(t *testing.T, s *memorySession) holdfast.Plan {
 	return plan
 }
 
-func wantStatus(t *testing.T, got holdfast.Result, status holdfast.RunStatus, reason string, s *memorySession) {
+func wantStatus(t *testing.T, got holdfast.Result, status holdfast.RunStatus, reason holdfast.Reason, s *memorySession) {
 	t.Helper()
 	if got.Status != status || got.Reason != reason {
 		t.Fatalf("got %s (%s: %s), want %s (%s)\nfailure: %+v\nlog:\n%s",

@@ -106,7 +106,7 @@ func (t *attempt) checkModules(ctx context.Context) error {
 	}
 	words := plan.ModuleChanges(fetchedModules(t.prepared), then.Fetched)
 	return &attemptError{
-		cause: causeConfig, err: fmt.Errorf("init: the modules are not those of the last apply, run %s: %s", t.a.Modules, some(words)),
+		cause: holdfast.CauseInvalidConfiguration, err: fmt.Errorf("init: the modules are not those of the last apply, run %s: %s", t.a.Modules, some(words)),
 		hint: "what has changed in a module is no drift: apply the cluster with the modules that there are now, and pin their versions or commits",
 	}
 }

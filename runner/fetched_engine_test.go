@@ -43,7 +43,7 @@ func (l *moduleLab) agent() *runner.Executor {
 
 // run executes a run whose result must be this, and returns it and the log.
 func (l *moduleLab) run(
-	e *runner.Executor, id string, kind holdfast.RunKind, status holdfast.RunStatus, reason string, change func(*holdfast.Assignment),
+	e *runner.Executor, id string, kind holdfast.RunKind, status holdfast.RunStatus, reason holdfast.Reason, change func(*holdfast.Assignment),
 ) (holdfast.Result, string) {
 	l.t.Helper()
 	s := newMemorySession(l.files)

@@ -39,12 +39,12 @@ func (o Isolation) refusal(kind holdfast.RunKind) error {
 	switch {
 	case o.Unavailable != nil:
 		return &attemptError{
-			cause: causeNoIsolation, err: errors.New("nothing keeps the engine from the agent and from other runs here"),
+			cause: holdfast.CauseNoIsolation, err: errors.New("nothing keeps the engine from the agent and from other runs here"),
 			detail: o.Unavailable.Error(), hint: hintIsolation,
 		}
 	case o.OneUser && o.mode() == sandbox.ModeLandlock && kind.Writes():
 		return &attemptError{
-			cause: causeNoIsolation, err: errors.New("plans and applies are the same user's, and only Landlock keeps them apart"),
+			cause: holdfast.CauseNoIsolation, err: errors.New("plans and applies are the same user's, and only Landlock keeps them apart"),
 			hint: hintTwoAgents,
 		}
 	}
@@ -265,13 +265,14 @@ func (e *attemptError) limitHit(exit *exitError) {
 	if exit == nil {
 		return
 	}
-	var what, cause string
+	var what string
+	var cause holdfast.Reason
 	var verdict sandbox.Verdict
 	switch {
 	case exit.memory != sandbox.No:
-		what, cause, verdict = "memory", causeOutOfMemory, exit.memory
+		what, cause, verdict = "memory", holdfast.CauseOutOfMemory, exit.memory
 	case exit.processes != sandbox.No:
-		what, cause, verdict = "processes", causeProcesses, exit.processes
+		what, cause, verdict = "processes", holdfast.CauseTooManyProcesses, exit.processes
 	default:
 		return
 	}

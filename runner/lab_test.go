@@ -107,7 +107,7 @@ func (l *lab) started() []string {
 }
 
 // want stops the test unless the run ended so.
-func (l *lab) want(got holdfast.Result, id string, status holdfast.RunStatus, reason string) {
+func (l *lab) want(got holdfast.Result, id string, status holdfast.RunStatus, reason holdfast.Reason) {
 	l.t.Helper()
 	if got.Status != status || got.Reason != reason {
 		l.t.Fatalf("%s: got %s (%s: %s), want %s (%s)\nfailure: %+v\nlog:\n%s", id, got.Status, got.Reason, got.Detail, status, reason,

@@ -53,10 +53,10 @@ func (t *attempt) layOut(ctx context.Context) error {
 	}
 	defer packed.Close()
 	if err := Unpack(ctx, packed, t.bundle, t.exec.opts.MaxBundle); err != nil {
-		return &attemptError{cause: causeBundle, err: fmt.Errorf("unpack bundle: %w", err)}
+		return &attemptError{cause: holdfast.CauseBundleUnusable, err: fmt.Errorf("unpack bundle: %w", err)}
 	}
 	if info, err := os.Stat(t.root); err != nil || !info.IsDir() {
-		return &attemptError{cause: causeBundle, err: fmt.Errorf("root module: no folder %q in the bundle", t.a.Dir)}
+		return &attemptError{cause: holdfast.CauseBundleUnusable, err: fmt.Errorf("root module: no folder %q in the bundle", t.a.Dir)}
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (t *attempt) openBundle(ctx context.Context) (io.ReadCloser, error) {
 	}
 	r, err := t.session.Bundle(ctx, t.a.Bundle)
 	if err != nil {
-		return nil, &attemptError{cause: causeBundle, transient: !errors.Is(err, holdfast.ErrNotFound), err: fmt.Errorf("get bundle: %w", err)}
+		return nil, &attemptError{cause: holdfast.CauseBundleUnusable, transient: !errors.Is(err, holdfast.ErrNotFound), err: fmt.Errorf("get bundle: %w", err)}
 	}
 	defer r.Close()
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -85,7 +85,7 @@ func (t *attempt) openBundle(ctx context.Context) (io.ReadCloser, error) {
 		if diskFull(err) {
 			return nil, fmt.Errorf("keep bundle: %w", err)
 		}
-		return nil, &attemptError{cause: causeBundle, transient: true, err: fmt.Errorf("get bundle: %w", err)}
+		return nil, &attemptError{cause: holdfast.CauseBundleUnusable, transient: true, err: fmt.Errorf("get bundle: %w", err)}
 	}
 	return file, nil
 }
@@ -136,7 +136,7 @@ func (t *attempt) setAside(ctx context.Context) error {
 	}
 	if changed != "" {
 		return &attemptError{
-			cause: causeUntrusted, err: fmt.Errorf("plan: what it executed has changed %s, which is of the repository", changed),
+			cause: holdfast.CauseUntrustedPlan, err: fmt.Errorf("plan: what it executed has changed %s, which is of the repository", changed),
 			hint: "an apply finds the files of the repository as they were reviewed: let code that is executed in plans write to new files",
 		}
 	}
@@ -147,12 +147,12 @@ func (t *attempt) setAside(ctx context.Context) error {
 		if known := new(attemptError); errors.As(err, &known) {
 			return err
 		}
-		cause := causeUntrusted
+		cause := holdfast.CauseUntrustedPlan
 		if errors.Is(err, planfile.ErrUnsupported) {
-			cause = causeBadPlan
+			cause = holdfast.CauseUnreadablePlan
 		}
 		if errors.Is(err, planfile.ErrOtherState) && !t.a.OwnState { // it was written between our look and the plan
-			return &attemptError{cause: causeStalePlan, transient: true, err: fmt.Errorf("plan: %w", err)}
+			return &attemptError{cause: holdfast.CauseStalePlan, transient: true, err: fmt.Errorf("plan: %w", err)}
 		}
 		return &attemptError{cause: cause, err: fmt.Errorf("plan: %w", err)}
 	}
@@ -256,7 +256,7 @@ func tooLarge(err error) error {
 		return err
 	}
 	return &attemptError{
-		cause: causeTooLarge, err: err,
+		cause: holdfast.CauseWorkspaceTooLarge, err: err,
 		hint: fmt.Sprintf("what is executed in a plan may leave at most %d files and folders, nested at most %d deep", folders.MaxEntries, folders.MaxDepth),
 	}
 }

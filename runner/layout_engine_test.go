@@ -136,7 +136,10 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
 done
 `
 	root := map[string]string{"main.tf": "resource \"terraform_data\" \"x\" {}\n"}
-	for _, c := range []struct{ name, script, reason string }{
+	for _, c := range []struct {
+		name, script string
+		reason       holdfast.Reason
+	}{
 		{name: "in the bundle", script: deep, reason: "WorkspaceTooLarge"},
 		{name: "in HOME", script: "cd ../home\n" + deep},
 		{name: "not too deep", script: "mkdir -p $(printf '%0.sd/' $(seq 150))"},

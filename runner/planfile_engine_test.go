@@ -217,7 +217,10 @@ func TestForgedPlanFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for how, c := range map[string]struct{ says, cause string }{
+	for how, c := range map[string]struct {
+		says  string
+		cause holdfast.Reason
+	}{
 		"variables":              {says: `another value of variable "region"`},
 		"another variable":       {says: `a value of variable "size"`},
 		"no variable":            {says: `lacks the value of variable`},

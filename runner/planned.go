@@ -27,15 +27,15 @@ func (t *attempt) readPlan(ctx context.Context, printed string) error {
 	}
 	written, err := spool.rewind()
 	if err != nil {
-		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("show: %w", err)}
+		return &attemptError{cause: holdfast.CauseUnreadablePlan, err: fmt.Errorf("show: %w", err)}
 	}
 	found, err := plan.Read(written, plan.Options{
 		Key: t.a.FingerprintKey, Redactor: t.redact, Text: planText(printed), Code: t.moduleCode, Secrets: t.secretPrints, Compared: &t.compared,
 	})
 	if errors.Is(err, plan.ErrUntrusted) {
-		return &attemptError{cause: causeUntrusted, err: fmt.Errorf("plan: %w", err)}
+		return &attemptError{cause: holdfast.CauseUntrustedPlan, err: fmt.Errorf("plan: %w", err)}
 	} else if err != nil {
-		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("read plan: %w", err)}
+		return &attemptError{cause: holdfast.CauseUnreadablePlan, err: fmt.Errorf("read plan: %w", err)}
 	}
 	t.log.open(true)
 	t.document, t.planDigest = found.Document, found.Document.Digest()

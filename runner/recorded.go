@@ -16,7 +16,7 @@ func (t *attempt) checkRecorded(before []byte) error {
 		return nil
 	}
 	return &attemptError{
-		cause:  causeUntrusted,
+		cause:  holdfast.CauseUntrustedPlan,
 		err:    errors.New("apply: the engine reported success, and no state was written: what was made or destroyed is not recorded"),
 		detail: "The state endpoint of this run got no new state, so the engine wrote it elsewhere or not at all. The log lists the resources that were changed.",
 		hint: "compare the log with what exists, import what was made into the state (import blocks) or remove it, before the next apply, which would make it again; " +

@@ -25,7 +25,7 @@ func (t *attempt) putRight(ctx context.Context, job holdfast.StateJob) error {
 		t.begin(stepUnlock)
 		err = t.start(ctx, nil, false, "force-unlock", "-force", job.LockID)
 	default:
-		err = &attemptError{cause: causeInternal, err: fmt.Errorf("state: there is no action %q", job.Action)}
+		err = &attemptError{cause: holdfast.CauseInternal, err: fmt.Errorf("state: there is no action %q", job.Action)}
 	}
 	if err == nil {
 		t.result.Status = holdfast.RunApplied
@@ -43,7 +43,7 @@ func (t *attempt) pushRescued(ctx context.Context) error {
 	err := t.start(ctx, nil, false, "state", "push", "-lock-timeout="+t.lockTimeout(), t.seen(t.planFile))
 	var known *attemptError
 	if errors.As(err, &known) && refusedPush.MatchString(known.err.Error()+known.detail) {
-		known.cause, known.transient = causeConflict, false
+		known.cause, known.transient = holdfast.CauseConflict, false
 		known.hint = "the backend has another state now, or a newer one: `holdfast state get` writes the rescued one, " +
 			"`holdfast state push` takes a file that has both, `holdfast state waive` gives it up"
 	}
@@ -56,7 +56,7 @@ func (t *attempt) fetchRescued(ctx context.Context) error {
 	from, err := t.session.StoredArtefact(ctx, t.a.Run, holdfast.ArtefactErrored)
 	if err != nil {
 		return &attemptError{
-			cause: causeArtefact, transient: !errors.Is(err, holdfast.ErrNotFound), err: fmt.Errorf("push: get the rescued state: %w", err),
+			cause: holdfast.CauseArtefactUnavailable, transient: !errors.Is(err, holdfast.ErrNotFound), err: fmt.Errorf("push: get the rescued state: %w", err),
 		}
 	}
 	defer from.Close()
@@ -69,7 +69,7 @@ func (t *attempt) fetchRescued(ctx context.Context) error {
 		return fmt.Errorf("push: write the rescued state: %w", err)
 	}
 	if n > maxState {
-		return &attemptError{cause: causeArtefact, err: errors.New("push: the rescued state is too large")}
+		return &attemptError{cause: holdfast.CauseArtefactUnavailable, err: errors.New("push: the rescued state is too large")}
 	}
 	if err := os.Chmod(t.planFile, 0o444); err != nil { //nolint:gosec // the engine reads it, as another user
 		return fmt.Errorf("push: %w", err)

@@ -104,7 +104,7 @@ func (t *attempt) keepApplied(ctx context.Context) {
 // refused to begin.
 func (t *attempt) keepLeft(ctx context.Context, failure error) {
 	var known *attemptError
-	if errors.As(failure, &known) && (known.cause == causeStateUnsaved || known.cause == causeStalePlan) {
+	if errors.As(failure, &known) && (known.cause == holdfast.CauseStateUnsaved || known.cause == holdfast.CauseStalePlan) {
 		return
 	}
 	if ctx.Err() != nil && !t.watched {

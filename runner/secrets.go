@@ -50,7 +50,7 @@ func (t *attempt) takeSecrets(ctx context.Context) error {
 	refs, err := readSecretRefs(t.root)
 	if err != nil {
 		return &attemptError{
-			cause: causeSecret, err: fmt.Errorf("read %s: %w", holdfast.SecretFile, err),
+			cause: holdfast.CauseSecretUnavailable, err: fmt.Errorf("read %s: %w", holdfast.SecretFile, err),
 			hint: "the file says where the values of the secret variables are; it is made from the cluster's document",
 		}
 	}
@@ -85,7 +85,7 @@ func (t *attempt) takeSecrets(ctx context.Context) error {
 	}
 	if total > maxSecretTotal {
 		return &attemptError{
-			cause: causeSecret, err: fmt.Errorf("the secret variables have more than %d bytes in all", maxSecretTotal),
+			cause: holdfast.CauseSecretUnavailable, err: fmt.Errorf("the secret variables have more than %d bytes in all", maxSecretTotal),
 			hint: "an environment holds no more: let the code read large secrets itself",
 		}
 	}
@@ -103,7 +103,7 @@ func (t *attempt) needCredentials(refs map[string]holdfast.SecretRef) error {
 		}
 		if !referred {
 			return &attemptError{
-				cause: causeSecret, err: fmt.Errorf("credential %s could not be read", name),
+				cause: holdfast.CauseSecretUnavailable, err: fmt.Errorf("credential %s could not be read", name),
 				hint: missingHint(name),
 			}
 		}
@@ -158,7 +158,7 @@ func (t *attempt) lookUp(
 // all of it does.
 func secretsFailed(failed map[string]*secretError) *attemptError {
 	names := slices.Sorted(maps.Keys(failed))
-	e := &attemptError{cause: causeSecret, transient: true}
+	e := &attemptError{cause: holdfast.CauseSecretUnavailable, transient: true}
 	var lines []string
 	for _, name := range names {
 		one := failed[name]

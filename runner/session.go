@@ -55,14 +55,14 @@ type StateWatcher interface {
 
 // StopError is the cause with which an attempt's context is cancelled.
 type StopError struct {
-	Reason string // holdfast.ReasonCanceled, ReasonTimeout, ReasonLeaseLost or ReasonAgentKilled
-	Detail string // in words, for people; may be empty
+	Reason holdfast.Reason // holdfast.ReasonCanceled, ReasonTimeout, ReasonLeaseLost or ReasonAgentKilled
+	Detail string          // in words, for people; may be empty
 }
 
 // Error returns the reason and the detail.
 func (e *StopError) Error() string {
 	if e.Detail == "" {
-		return e.Reason
+		return string(e.Reason)
 	}
-	return e.Reason + ": " + e.Detail
+	return string(e.Reason) + ": " + e.Detail
 }

@@ -310,7 +310,7 @@ func (s *agentSession) takeIn(sent, sentAt time.Time, reply holdfast.HeartbeatRe
 		s.answered, s.answeredAt, s.mayApply = sent, sentAt, reply.MayApply
 		s.mu.Unlock()
 		if reply.Cancel != "" {
-			s.halt(&StopError{Reason: holdfast.ReasonCanceled, Detail: reply.Cancel})
+			s.halt(&StopError{Reason: holdfast.ReasonCanceled, Detail: string(reply.Cancel)})
 		}
 		return every
 	}

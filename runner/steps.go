@@ -201,12 +201,12 @@ func (t *attempt) makePlan(ctx context.Context) error {
 	}
 	// All that the engine has started is dead: what it left is what it made.
 	if err := t.takeFile(made, t.planFile, t.exec.opts.MaxPlan); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return &attemptError{cause: causeBadPlan, err: fmt.Errorf("plan: %w", err)}
+		return &attemptError{cause: holdfast.CauseUnreadablePlan, err: fmt.Errorf("plan: %w", err)}
 	}
 	if info, err := os.Stat(t.planFile); (err != nil || info.Size() == 0) && ended != nil {
 		return ended // 2 is also how a program written in Go ends that was refused memory
 	} else if err != nil || info.Size() == 0 {
-		return &attemptError{cause: causeBadPlan, err: errors.New("plan: the engine left no plan file")}
+		return &attemptError{cause: holdfast.CauseUnreadablePlan, err: errors.New("plan: the engine left no plan file")}
 	}
 	t.taken = true
 	if err := t.setAside(ctx); err != nil {
@@ -300,7 +300,7 @@ func (t *attempt) rescueState(ctx context.Context, failure error) error {
 	}
 	var known *attemptError
 	if !errors.As(failure, &known) {
-		known = &attemptError{cause: causeStateUnsaved, err: failure}
+		known = &attemptError{cause: holdfast.CauseStateUnsaved, err: failure}
 	}
 	t.keep = true
 	if err := t.putFile(ctx, holdfast.ArtefactErrored, file); err != nil {
@@ -311,14 +311,14 @@ func (t *attempt) rescueState(ctx context.Context, failure error) error {
 	}
 	if !t.a.OwnState {
 		// Another run would begin with the old state, and make everything twice.
-		known.cause, known.transient = causeStateUnsaved, false
+		known.cause, known.transient = holdfast.CauseStateUnsaved, false
 		known.hint = hintUnsaved
 		return known
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
 	if err := t.start(ctx, nil, false, "state", "push", t.seen(left)); err != nil {
-		known.cause, known.transient = causeStateUnsaved, false
+		known.cause, known.transient = holdfast.CauseStateUnsaved, false
 		known.hint = hintUnsaved
 		t.say("the state could not be pushed: %v", err)
 		return known

@@ -126,7 +126,7 @@ func (t *attempt) storeFailed(ref holdfast.SecretRef, said string, err error) *s
 		return e
 	}
 	switch found.cause {
-	case causeCredentials, causePermission, causeNetwork, causeThrottled, causeUnavailable:
+	case holdfast.CauseCredentials, holdfast.CausePermission, holdfast.CauseNetwork, holdfast.CauseThrottled, holdfast.CauseServiceUnavailable:
 		e.hint = found.hint
 	}
 	return e

@@ -10,7 +10,7 @@ import (
 // symptom is a pattern in what an engine says, and what it means.
 type symptom struct {
 	pattern   *regexp.Regexp
-	cause     string
+	cause     holdfast.Reason
 	transient bool
 	hint      string
 }
@@ -30,131 +30,131 @@ const (
 // that fits counts, so the more telling ones come first. They are matched against
 // the summary, a space and the detail, with every run of white space as one space.
 var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
-	{regexp.MustCompile(`(?i)saved plan is stale`), causeStalePlan, false, "look at the new plan and apply that"},
+	{regexp.MustCompile(`(?i)saved plan is stale`), holdfast.CauseStalePlan, false, "look at the new plan and apply that"},
 	// What an author of code wrote into a condition may say anything.
 	{
 		regexp.MustCompile(`^(Resource (pre|post)condition failed|Module output value precondition failed|Check block assertion failed|Invalid value for variable|Test assertion failed)\b`),
-		causeConfig, false, "a condition in the code does not hold: the message is its author's",
+		holdfast.CauseInvalidConfiguration, false, "a condition in the code does not hold: the message is its author's",
 	},
 	{
 		regexp.MustCompile(`(?i)(state|workspace)( blob)? is already locked|remote state already locked|state is already locked by another|(acquiring|locking) the state.*(lock info:|ConditionalCheckFailed|PreconditionFailed|conditionNotMet|LeaseAlreadyPresent|resource temporarily unavailable)`),
-		causeStateLocked, true, "somebody else works on this state: wait for them; if nobody does, `holdfast unlock` shows the lock and frees one in Holdfast's own backend, the engine's `force-unlock` any other",
+		holdfast.CauseStateLocked, true, "somebody else works on this state: wait for them; if nobody does, `holdfast unlock` shows the lock and frees one in Holdfast's own backend, the engine's `force-unlock` any other",
 	},
 	{
 		regexp.MustCompile(`(?i)no space left on device|disk quota exceeded|not enough space on the disk`),
-		causeDiskFull, true, hintDisk,
+		holdfast.CauseDiskFull, true, hintDisk,
 	},
 	{
 		regexp.MustCompile(`(?i)cannot allocate memory|\bout of memory\b|\bOOMKilled\b|signal: killed`),
-		causeOutOfMemory, true, hintMemory,
+		holdfast.CauseOutOfMemory, true, hintMemory,
 	},
 	{
 		regexp.MustCompile(`(?i)timeout while waiting for plugin to start`),
-		causeProviderCrashed, true, "the agent's machine is overloaded: let it execute fewer runs at once, or give it more",
+		holdfast.CauseProviderCrashed, true, "the agent's machine is overloaded: let it execute fewer runs at once, or give it more",
 	},
 	{
 		regexp.MustCompile(`(?i)plugin did not respond|plugin\.\(\*GRPCProvider\)\S* request was cancelled|plugin\S* crashed!|failed to respond to the plugin|unrecognized remote plugin message|failed to read any lines from plugin|failed to (instantiate|launch) provider|transport is closing|error reading from server: EOF|panic: runtime error`),
-		causeProviderCrashed, true, "the provider's process died without a word: " + hintMemory,
+		holdfast.CauseProviderCrashed, true, "the provider's process died without a word: " + hintMemory,
 	},
 	{
 		regexp.MustCompile(`(?i)checksums (previously )?recorded in the (dependency )?lock file|inconsistent dependency lock file|locked provider .* does not match configured version`),
-		causeConfig, false, "the provider lock file does not fit: run `init -upgrade`, or `providers lock -platform=` for the agent's platform, and commit .terraform.lock.hcl",
+		holdfast.CauseInvalidConfiguration, false, "the provider lock file does not fit: run `init -upgrade`, or `providers lock -platform=` for the agent's platform, and commit .terraform.lock.hcl",
 	},
 	{
 		regexp.MustCompile(`(?i)unsupported (terraform|opentofu) core version|version constraint.*(core|terraform) version`),
-		causeConfig, false, "change engine.version in the cluster's document, or required_version in the code",
+		holdfast.CauseInvalidConfiguration, false, "change engine.version in the cluster's document, or required_version in the code",
 	},
 	{
 		regexp.MustCompile(`(?i)(open|mkdir|stat|lstat|rename|remove|fork/exec|chmod|read|write|unlinkat) \S+: (permission denied|operation not permitted)`),
-		causePermission, false, "the engine runs as the agent's user, who has no right to this file; code must stay inside of its own folder",
+		holdfast.CausePermission, false, "the engine runs as the agent's user, who has no right to this file; code must stay inside of its own folder",
 	},
 	{
 		regexp.MustCompile(`(?i)\bthrottl(ing|ed)(Exception)?\b|rate exceeded|too ?many ?requests|RequestLimitExceeded|SlowDown\b|rateLimitExceeded|\brate.?limit|insufficient tokens for quota|quota exceeded for quota (group|metric).* per |((status|code|http|error)\D{0,12}|\[|https?://\S+: )429\b`),
-		causeThrottled, true, "nothing is to be done if it passes; else let fewer clusters of this account run at once, or ask for a higher rate",
+		holdfast.CauseThrottled, true, "nothing is to be done if it passes; else let fewer clusters of this account run at once, or ask for a higher rate",
 	},
 	{
 		regexp.MustCompile(`(?i)etcdserver: |currently unable to handle the request|cannot complete the requested operation at this time|unable to return a response in the time allotted|resource quota evaluates timeout|did not complete within (the )?allowed duration`),
-		causeUnavailable, true, "the cluster's own API server is overloaded or restarts: nothing is to be done if it passes",
+		holdfast.CauseServiceUnavailable, true, "the cluster's own API server is overloaded or restarts: nothing is to be done if it passes",
 	},
 	{
 		regexp.MustCompile(`(?i)requires a quota project`),
-		causeCredentials, false, "set user_project_override and billing_project for the provider, or use a service account",
+		holdfast.CauseCredentials, false, "set user_project_override and billing_project for the provider, or use a service account",
 	},
 	{
 		regexp.MustCompile(`(?i)\bquotas?\b|limit ?exceeded|VcpuLimit|QuotaFailure|maximum number of .*(reached|exceeded)|(account|resource|cluster|node|droplet|instance|server|volume|load ?balancer) limit (has been )?(reached|exceeded)|exceed your \w+ limit|nodes exceed limits|exceed(s|ed|ing)? (the |your |its |approved )*(maximum|limit)`),
-		causeQuota, false, "raise the quota at the cloud, or ask for less",
+		holdfast.CauseQuota, false, "raise the quota at the cloud, or ask for less",
 	},
 	{
 		regexp.MustCompile(`(?i)Insufficient(Instance|Host|Reserved\w*)?Capacity|ZONE_RESOURCE_POOL_EXHAUSTED|SkuNotAvailable|OverconstrainedAllocation|AllocationFailed|does not have enough resources available`),
-		causeQuota, false, "the cloud has no room for this now: choose another zone or size, or try again later",
+		holdfast.CauseQuota, false, "the cloud has no room for this now: choose another zone or size, or try again later",
 	},
 	{ // without a configuration Kubernetes' client asks localhost
 		regexp.MustCompile(`(?i)no configuration has been provided, try setting KUBERNETES_MASTER|"http://localhost(:80)?/(api|apis|version)[/?"]`),
-		causeCredentials, false, hintKubernetes,
+		holdfast.CauseCredentials, false, hintKubernetes,
 	},
 	{
 		regexp.MustCompile(`(?i)no valid credential|ExpiredToken|InvalidClientTokenId|UnrecognizedClient|InvalidAccessKeyId|SignatureDoesNotMatch|AuthFailure|could not find default credentials|ACCESS_TOKEN_SCOPE_INSUFFICIENT|invalid_(grant|client)|AADSTS\d+|authentication required|unable to authenticate you|(requires|invalid) auth\b|(credentials?|token) (are|is|has) (invalid|expired|missing)|could not read Username|Permission denied \(publickey|Host key verification failed`),
-		causeCredentials, false, hintCredentials,
+		holdfast.CauseCredentials, false, hintCredentials,
 	},
 	{
 		regexp.MustCompile(`(?i)accessNotConfigured|SERVICE_DISABLED|API (has not been used in project|is not enabled for this project)|not registered to use namespace|MissingSubscriptionRegistration|OptInRequired`),
-		causePermission, false, "the account does not use this service yet: enable the API, or register the resource provider, that the message names",
+		holdfast.CausePermission, false, "the account does not use this service yet: enable the API, or register the resource provider, that the message names",
 	},
 	{
 		regexp.MustCompile(`(?i)AccessDenied|UnauthorizedOperation|AuthorizationFailed|not authorized to (perform|use)|does not have (the )?(required |necessary )?(permission|authorization)|PERMISSION_DENIED|permission '?\S+'? denied|insufficient (permission|privilege)|LinkedAuthorizationFailed|RequestDisallowedByPolicy|explicit deny`),
-		causePermission, false, hintPermission,
+		holdfast.CausePermission, false, hintPermission,
 	},
 	{
 		regexp.MustCompile(`(?i)\bunauthori[sz]ed\b|((status|code|http|error)\D{0,12}|\[|https?://\S+: )401\b`),
-		causeCredentials, false, hintCredentials,
+		holdfast.CauseCredentials, false, hintCredentials,
 	},
 	{
 		regexp.MustCompile(`(?i)\bforbidden\b|((status|code|http|error)\D{0,12}|\[|https?://\S+: )403\b`),
-		causePermission, false, hintPermission,
+		holdfast.CausePermission, false, hintPermission,
 	},
 	{
 		regexp.MustCompile(`(?i)x509: |certificate (signed by unknown authority|verify failed|has expired)`),
-		causeNetwork, false, "the agent does not trust the host's certificate: put its authority into the machine's store, or set SSL_CERT_FILE",
+		holdfast.CauseNetwork, false, "the agent does not trust the host's certificate: put its authority into the machine's store, or set SSL_CERT_FILE",
 	},
 	{
 		regexp.MustCompile(`(?i)service ?unavailable|bad gateway|gateway time-?out|internal ?server ?error|\bInternal(Error|Failure|ServiceError)(Exception)?\b|unexpected end of JSON input|backendError|Request ?Timeout\b|ServerError\b|((status|code|http|error)\D{0,12}|\[|https?://\S+: )(408|50[0-4])\b`),
-		causeUnavailable, true, "nothing is to be done if it passes; else look at the service's own status page",
+		holdfast.CauseServiceUnavailable, true, "nothing is to be done if it passes; else look at the service's own status page",
 	},
 	{
 		regexp.MustCompile(`(?i)connection (refused|reset|timed out)|no such host|i/o timeout|TLS handshake timeout|network is unreachable|no route to host|temporary failure in name resolution|unexpected EOF|server misbehaving|broken pipe|Client\.Timeout|giving up after \d+ attempt|request failed after \d+ attempt|(could not|couldn't|failed to) connect to|could not resolve host|request send failed|http2: client connection lost`),
-		causeNetwork, true, hintNetwork,
+		holdfast.CauseNetwork, true, hintNetwork,
 	},
 	{ // unless it was out of reach
 		regexp.MustCompile(`(?i)authentication failed|unable to (authenticate|build authorizer)|Authenticat(ion|ing) (error|using)`),
-		causeCredentials, false, hintCredentials,
+		holdfast.CauseCredentials, false, hintCredentials,
 	},
 	{
 		regexp.MustCompile(`(?i)timeout while waiting for|timed? ?out( while)? waiting|\bwait(ing)? .*timed? ?out|operation timed out|(context )?deadline exceeded|exceed context deadline|exceeded timeout|timeout of .* (exceeded|reached)`),
-		causeSlow, true, "look at the resource at the cloud: if it only needs longer, raise its `timeouts` in the code",
+		holdfast.CauseResourceTimeout, true, "look at the resource at the cloud: if it only needs longer, raise its `timeouts` in the code",
 	},
 	{
 		regexp.MustCompile(`^((Error: )?(Invalid|Unsupported|Missing|Duplicate|Inconsistent|Unreadable|Incorrect|Insufficient|Extra|Undeclared|Unclosed|Unterminated|Unexpected|Self-referential|Ambiguous|Circular|Conflicting configuration|Incompatible|Argument|Attribute|Unsuitable|Variables? not allowed|Function calls|Reference to|Module (not|version)|No value for|Value for undeclared|Cycle|Error in function call|Call to unknown function|Provider configuration not present|Failed to query available provider packages|Failed to read (file|variables file)|Instance cannot be destroyed|Backend configuration|Get(ting)? provider schema))\b`),
-		causeConfig, false, "correct the code or the cluster's document where the message says",
+		holdfast.CauseInvalidConfiguration, false, "correct the code or the cluster's document where the message says",
 	},
 	{
 		regexp.MustCompile(`(?i)another (operation|update|request) |operation .* in progress|operation \S+ is currently|currently being (created|deleted|updated|repaired)|\bLinode busy|(Operation|Update)InProgress|Concurrent(Modification|Update)|OperationAborted|object has been modified|conflicting (conditional )?operation|ResourceNotReady|optimistic lock`),
-		causeConflict, true, "something else changes the same thing just now: nothing is to be done if it passes",
+		holdfast.CauseConflict, true, "something else changes the same thing just now: nothing is to be done if it passes",
 	},
 	{
 		regexp.MustCompile(`(?i)already ?(exists|owned|been taken)|AlreadyExists|Duplicate(Entry|Name|Resource)|name is (taken|not available)`),
-		causeConflict, false, "it is there and not in the state: import it, give the new one another name, or remove the old one",
+		holdfast.CauseConflict, false, "it is there and not in the state: import it, give the new one another name, or remove the old one",
 	},
 	{
 		regexp.MustCompile(`(?i)DependencyViolation|ResourceInUse|DeleteConflict|is (still )?(in use|being used)|has (children|dependen)|IncorrectState|Invalid\w*State(Exception)?\b|((status|code|http|error)\D{0,12}|\[|https?://\S+: )(409|412)\b|\b409 Conflict|deletion protection`),
-		causeConflict, false, "the cloud refuses this in the present state of the resource: free it of what still uses it, or wait until its own change has ended",
+		holdfast.CauseConflict, false, "the cloud refuses this in the present state of the resource: free it of what still uses it, or wait until its own change has ended",
 	},
 	{
 		regexp.MustCompile(`(?i)NotFound(Exception|Fault)?\b|NoSuch(Bucket|Entity|Key|HostedZone|Resource)|could(n't| not) (be found|find)|was not found|does not exist|no matching .* found|query returned no results|repository not found|((status|code|http|error)\D{0,12}|\[|https?://\S+: )404\b`),
-		causeNotFound, false, "create what the message names, or correct its name, region or account in the code",
+		holdfast.CauseNotFound, false, "create what the message names, or correct its name, region or account in the code",
 	},
 	{
 		regexp.MustCompile(`(?i)\b(invalid|unsupported|undeclared|missing|malformed|ValidationException|InvalidParameter\w*|BadRequest)\b|not been declared|is required|does not match configured version constraint|((status|code|http|error)\D{0,12}|\[|https?://\S+: )4(00|22)\b`),
-		causeConfig, false, "correct the code or the cluster's document where the message says",
+		holdfast.CauseInvalidConfiguration, false, "correct the code or the cluster's document where the message says",
 	},
 }
 
@@ -166,7 +166,7 @@ var retries = regexp.MustCompile(`(?i)(exceeded (the )?max(imum)?( number of)? (
 
 // gaveUp is what is known where a library gave up and does not say what failed:
 // it tries again only what may pass.
-var gaveUp = symptom{nil, causeUnavailable, true, "the provider has tried again until it gave up: nothing is to be done if it passes; else look at the service's own status page"} //nolint:gochecknoglobals // a constant
+var gaveUp = symptom{nil, holdfast.CauseServiceUnavailable, true, "the provider has tried again until it gave up: nothing is to be done if it passes; else look at the service's own status page"} //nolint:gochecknoglobals // a constant
 
 // stateBackend finds errors of where the state is, but for a lock that somebody
 // holds: what is wrong there is told by the other symptoms.
@@ -179,7 +179,7 @@ var stateBackend = regexp.MustCompile(`(?i)^(error )*(acquiring|releasing|lockin
 func diagnose(text string) symptom {
 	text = strings.Join(strings.Fields(text), " ") // engines wrap their messages
 	inner := strings.TrimSpace(retries.ReplaceAllString(text, ""))
-	found := symptom{cause: causeEngine, hint: hintUnknown}
+	found := symptom{cause: holdfast.CauseEngineFailed, hint: hintUnknown}
 	if inner != text {
 		found = gaveUp
 	}
@@ -193,17 +193,17 @@ func diagnose(text string) symptom {
 		return found
 	}
 	switch found.cause {
-	case causeStateLocked, causeStalePlan, causeDiskFull, causeOutOfMemory:
+	case holdfast.CauseStateLocked, holdfast.CauseStalePlan, holdfast.CauseDiskFull, holdfast.CauseOutOfMemory:
 		return found
-	case causeThrottled, causeUnavailable, causeNetwork, causeSlow:
+	case holdfast.CauseThrottled, holdfast.CauseServiceUnavailable, holdfast.CauseNetwork, holdfast.CauseResourceTimeout:
 		found.hint = "the state's backend could not be reached: " + hintNetwork
-	case causeCredentials, causePermission:
+	case holdfast.CauseCredentials, holdfast.CausePermission:
 		found.hint = "the state's backend refused access: " + found.hint
 	default:
 		found.transient = false
 		found.hint = "look at the state's backend: it must be there and hold what an engine wrote last"
 	}
-	found.cause = causeStateBackend
+	found.cause = holdfast.CauseStateBackend
 	return found
 }
 

@@ -11,9 +11,10 @@ import (
 
 // said are errors as engines and providers print them, with what they mean.
 var said = map[string]struct {
-	text, cause string
-	passes      bool
-	hint        string // a word of it
+	text   string
+	cause  holdfast.Reason
+	passes bool
+	hint   string // a word of it
 }{
 	"a stale plan":                {"Error: Saved plan is stale\n\nThe given plan file can no longer be applied because the state was changed by\nanother operation after the plan was created.", "StalePlan", false, "new plan"},
 	"a condition of the author's": {"Error: Resource precondition failed\n\n  on main.tf line 5, in resource \"x\" \"y\":\n   5:   condition = false\n\nThe quota is exceeded and the connection refused.", "InvalidConfiguration", false, "condition"},
@@ -139,12 +140,12 @@ func TestSymptoms(t *testing.T) {
 func TestSymptomsOfClouds(t *testing.T) {
 	t.Parallel()
 	seen := corpus(t, "clouds")
-	for _, cause := range []string{
+	for _, cause := range []holdfast.Reason{
 		"Credentials", "Permission", "Quota", "Throttled", "NotFound", "Conflict", "Network", "ResourceTimeout",
 		"InvalidConfiguration", "StateLocked", "ServiceUnavailable",
 	} {
-		if seen[cause] < 2 {
-			t.Errorf("%s: %d examples", cause, seen[cause])
+		if seen[string(cause)] < 2 {
+			t.Errorf("%s: %d examples", cause, seen[string(cause)])
 		}
 	}
 }
@@ -154,9 +155,9 @@ func TestSymptomsOfClouds(t *testing.T) {
 func TestSymptomsOfRetries(t *testing.T) {
 	t.Parallel()
 	seen := corpus(t, "retries")
-	for _, cause := range []string{"Quota", "Throttled", "Network", "ServiceUnavailable", "StateBackend", "ResourceTimeout", "Permission"} {
-		if seen[cause] < 2 {
-			t.Errorf("%s: %d examples", cause, seen[cause])
+	for _, cause := range []holdfast.Reason{"Quota", "Throttled", "Network", "ServiceUnavailable", "StateBackend", "ResourceTimeout", "Permission"} {
+		if seen[string(cause)] < 2 {
+			t.Errorf("%s: %d examples", cause, seen[string(cause)])
 		}
 	}
 }
@@ -184,7 +185,7 @@ func corpus(t *testing.T, name string) map[string]int {
 			s.state = "http://127.0.0.1:1/x"
 			got := e.Execute(t.Context(), engineAssignment(fmt.Sprintf("run-%d", i), holdfast.RunPlan), s)
 			f := got.Failure
-			if f == nil || f.Cause != cause || f.Transient != (passes != "") || f.Hint == "" {
+			if f == nil || string(f.Cause) != cause || f.Transient != (passes != "") || f.Hint == "" {
 				t.Fatalf("got %+v", f)
 			}
 			if len(f.Diagnostics) != 1 || strings.Contains(text, "\n  with ") != (f.Address != "") {

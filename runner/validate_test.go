@@ -16,7 +16,7 @@ func TestValidate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code   string
 		status holdfast.RunStatus
-		reason string
+		reason holdfast.Reason
 	}{
 		"valid":           {code: "terraform {\n  backend \"http\" {}\n}\nvariable \"needed\" {}\nresource \"terraform_data\" \"x\" { input = var.needed }\n", status: holdfast.RunNoChanges},
 		"another backend": {code: elsewhere + "resource \"terraform_data\" \"x\" {}\n", status: holdfast.RunNoChanges},

@@ -28,7 +28,7 @@ func clusterFilter(c *gin.Context) (filter holdfast.ClusterFilter, all bool, err
 		Project:     c.Query("project"),
 		Environment: c.Query("environment"),
 		Phase:       holdfast.Phase(c.Query("phase")),
-		Waiting:     c.Query("waiting"),
+		Waiting:     holdfast.Reason(c.Query("waiting")),
 		Drift:       holdfast.DriftStatus(c.Query("drift")),
 	}
 	if filter.Phase != "" && !slices.Contains(holdfast.Phases(), filter.Phase) {

@@ -92,7 +92,7 @@ func lineOf(s holdfast.ClusterSummary) DriftLine {
 	return DriftLine{
 		Cluster: s.Name, Owner: s.Owner, Project: s.Project, Environment: s.Environment,
 		State:      holdfast.DriftState{Status: s.Drift, Counts: s.DriftCounts, CheckedAt: s.CheckedAt, Due: s.DriftDue},
-		NotApplied: s.Applied.Revision != "" && !s.UpToDate, Waiting: s.Waiting,
+		NotApplied: s.Applied.Revision != "" && !s.UpToDate, Waiting: string(s.Waiting),
 	}
 }
 
@@ -104,7 +104,7 @@ func (s *Server) driftLine(ctx context.Context, r holdfast.ClusterRecord) (Drift
 	line := DriftLine{
 		Cluster: r.Name, Owner: r.Owner, Project: doc.Project, Environment: doc.Environment, State: r.Drift,
 		OnDrift:    doc.Drift.OnDrift,
-		NotApplied: !r.Applied.SourceDigest.Equal(r.Desired.SourceDigest), Waiting: r.Waiting,
+		NotApplied: !r.Applied.SourceDigest.Equal(r.Desired.SourceDigest), Waiting: string(r.Waiting),
 	}
 	if line.OnDrift == "" {
 		line.OnDrift = "report"

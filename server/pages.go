@@ -62,7 +62,7 @@ func (s *Server) runPage(c *gin.Context) {
 	if !run.PullRequest.IsZero() {
 		text += " for " + run.PullRequest.String()
 	}
-	text += ": " + strings.TrimSpace(string(run.Status)+" "+run.Reason) + "\n\n" + report.FailureText(run)
+	text += ": " + strings.TrimSpace(string(run.Status)+" "+string(run.Reason)) + "\n\n" + report.FailureText(run)
 	switch plan, err := s.opts.Records.Plan(ctx, run.ID); {
 	case err == nil:
 		text += report.PlanText(showPlan(plan))

@@ -86,7 +86,7 @@ func (a *app) runText(d runDescription) string {
 		[2]string{"Run", r.ID},
 		[2]string{"Cluster", r.Cluster},
 		[2]string{"Kind", kindText(r)},
-		[2]string{"Status", joined(string(r.Status), r.Reason)},
+		[2]string{"Status", joined(string(r.Status), string(r.Reason))},
 		[2]string{"Why", r.Detail},
 		[2]string{"Step", r.Step},
 		[2]string{"Pull request", r.PullRequest.String()},
@@ -107,7 +107,7 @@ func (a *app) runText(d runDescription) string {
 		rows := make([][]cell, len(d.Attempts))
 		for i, t := range d.Attempts {
 			rows[i] = []cell{
-				{text: fmt.Sprint(t.Attempt)}, statusCell(t.Status), {text: t.Reason}, {text: t.Agent}, {text: a.age(t.ClaimedAt)},
+				{text: fmt.Sprint(t.Attempt)}, statusCell(t.Status), {text: string(t.Reason)}, {text: t.Agent}, {text: a.age(t.ClaimedAt)},
 			}
 		}
 		out += section("Attempts", a.table([]string{"ATTEMPT", "STATUS", "REASON", "AGENT", "AGE"}, rows))
@@ -176,7 +176,7 @@ func (a *app) pullRequestText(d server.PullRequestAnswer) string {
 		[2]string{"Branch", r.Branch + " into " + r.BaseBranch},
 		[2]string{"Head", r.Head.Short()},
 		[2]string{"Merged as", r.MergeCommit.Short()},
-		[2]string{"Status", joined(r.Reason, r.Detail)},
+		[2]string{"Status", joined(string(r.Reason), r.Detail)},
 		[2]string{"Clusters", strings.Join(clusterNames(r), ", ")},
 		[2]string{"Faults", faultsText(r.Faults)},
 	)

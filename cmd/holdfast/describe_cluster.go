@@ -247,7 +247,7 @@ func (a *app) conditionsTable(conditions []holdfast.Condition) string {
 	}
 	rows := make([][]cell, len(conditions))
 	for i, c := range conditions {
-		rows[i] = []cell{{text: string(c.Type)}, conditionCell(c), {text: c.Reason}, {text: a.age(c.Since)}, {text: shorten(c.Message, 100)}}
+		rows[i] = []cell{{text: string(c.Type)}, conditionCell(c), {text: string(c.Reason)}, {text: a.age(c.Since)}, {text: shorten(c.Message, 100)}}
 	}
 	return a.table([]string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows)
 }
@@ -281,7 +281,7 @@ func (a *app) historyTable(history []holdfast.Transition, all bool) string {
 		if t.From != "" {
 			change = t.From + " → " + t.To
 		}
-		rows[i] = cells(a.age(t.At), t.What, change, t.Reason, t.Run)
+		rows[i] = cells(a.age(t.At), t.What, change, string(t.Reason), t.Run)
 	}
 	table := a.table([]string{"AGE", "WHAT", "CHANGE", "REASON", "RUN"}, rows)
 	if rest := len(history) - len(shown); rest > 0 {

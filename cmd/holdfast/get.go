@@ -100,7 +100,7 @@ func (a *app) runsTable(runs []holdfast.Run) string {
 			{text: r.Cluster},
 			{text: kindText(r)},
 			statusCell(r.Status),
-			{text: r.Reason},
+			{text: string(r.Reason)},
 			{text: countsText(r.Counts)},
 			{text: r.PullRequest.String()},
 			{text: a.age(r.CreatedAt)},
@@ -179,9 +179,9 @@ func (a *app) pullRequestsTable(records []holdfast.PullRequestRecord) string {
 	}
 	rows := make([][]cell, len(records))
 	for i, r := range records {
-		status := r.Reason
+		status := string(r.Reason)
 		if len(r.Faults) > 0 {
-			status = strings.TrimPrefix(status+", Invalid", ", ")
+			status = strings.TrimPrefix(status+", "+string(holdfast.ReasonInvalid), ", ")
 		}
 		rows[i] = cells(r.String(), shorten(r.Title, 50), string(r.State), r.Author, r.Head.Short(),
 			shorten(strings.Join(clusterNames(r), ","), 40), status, a.age(r.UpdatedAt))

@@ -121,15 +121,15 @@ func statusOf(s holdfast.ClusterSummary) cell {
 	case s.Phase == holdfast.PhaseDeleted:
 		return cell{}
 	case s.Suspended:
-		return cell{"Suspended", yellow}
+		return cell{string(holdfast.ReasonSuspended), yellow}
 	case s.Invalid:
-		return cell{"Invalid", red}
+		return cell{string(holdfast.ReasonInvalid), red}
 	case s.Waiting != "":
-		return cell{s.Waiting, yellow}
+		return cell{string(s.Waiting), yellow}
 	case s.UpToDate:
-		return cell{"UpToDate", green}
+		return cell{string(holdfast.ReasonUpToDate), green}
 	case s.Removed:
-		return cell{"Removed", plain}
+		return cell{string(holdfast.ReasonRemoved), plain}
 	case s.Applied.Revision == "":
 		return cell{"NotApplied", plain}
 	default:

@@ -92,7 +92,7 @@ func (a *app) followRun(ctx context.Context, cl *client.Client, id string, from 
 			if run.Status.Done() {
 				return run, nil
 			}
-			if now := joined(string(run.Status), joined(run.Reason, run.Detail)); run.Status.Pending() && now != told {
+			if now := joined(string(run.Status), joined(string(run.Reason), run.Detail)); run.Status.Pending() && now != told {
 				fmt.Fprintf(a.err, "%s: %s\n", id, oneLine(now))
 				told = now
 			}
@@ -187,7 +187,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // outcome tells how a run ended, on the error output, and returns what that
 // means for the exit code.
 func (a *app) outcome(run holdfast.Run) error {
-	text := joined(string(run.Status), joined(run.Reason, run.Detail))
+	text := joined(string(run.Status), joined(string(run.Reason), run.Detail))
 	if counts := countsText(run.Counts); counts != "" {
 		text += " [" + counts + "]"
 	}

@@ -121,7 +121,7 @@ func engineFault(f *holdfast.Failure) error {
 	if f.Detail != "" && !strings.Contains(f.Summary, f.Detail) {
 		text += "\n" + f.Detail
 	}
-	missing := f.Step == "prepare" && (f.Cause == "NoEngine" || f.Cause == "DownloadFailed" || f.Transient) ||
+	missing := f.Step == "prepare" && (f.Cause == holdfast.CauseNoEngine || f.Cause == holdfast.CauseDownloadFailed || f.Transient) ||
 		f.Step == "init" && (f.Transient || noProvider.MatchString(text)) && !wrongSource.MatchString(text)
 	if missing {
 		return fmt.Errorf("%w: %s", authoring.ErrNotAtHand, shorten(text, 240))

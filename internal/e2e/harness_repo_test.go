@@ -467,7 +467,7 @@ func (w *world) untilShown(cluster string) {
 
 // untilWaiting waits until a cluster waits for that reason; an empty one means
 // until it does not wait.
-func (w *world) untilWaiting(cluster, reason string) {
+func (w *world) untilWaiting(cluster string, reason holdfast.Reason) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("%s waits: %q", cluster, reason), func() (bool, string) {
 		rec := w.record(cluster)

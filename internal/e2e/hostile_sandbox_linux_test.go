@@ -101,7 +101,7 @@ esac`, daemon, secret, loot, w.path("data")))
 		"many": {"TooManyProcesses", "hit its limit of processes"},
 	} {
 		run := w.untilRun(name, holdfast.RunPlan, holdfast.RunErrored)
-		if run.Reason != words[0] {
+		if string(run.Reason) != words[0] {
 			t.Errorf("%s ended for %s: %+v\n%s", name, run.Reason, run.Failure, w.logOf(run.ID))
 		}
 		greedy.untilComment(words[1], "runs.limits.")

@@ -80,7 +80,7 @@ func TestProtectedClusterStays(t *testing.T) {
 	free.merge()
 	w.until("alpha is not protected any more", func() (bool, string) {
 		rec := w.record("alpha")
-		return !rec.Applied.Document.Deletion.Protected && rec.Waiting == "", rec.Waiting
+		return !rec.Applied.Document.Deletion.Protected && rec.Waiting == "", string(rec.Waiting)
 	})
 	again := fleet.open(gone("alpha"))
 	again.untilPlanned("1 to destroy")

@@ -94,7 +94,7 @@ func TestCommandIsRefusedWhenWhatWasSeenHasMoved(t *testing.T) {
 	beta.merge()
 	w.until("beta waits", func() (bool, string) {
 		reason := w.record("beta").Waiting
-		return reason == "Unreviewed", reason
+		return reason == "Unreviewed", string(reason)
 	})
 	stale = beta.say(dev, "/holdfast apply")
 	beta.untilReply("Refused", "look at it again")
@@ -162,7 +162,7 @@ terraform {
 	w.untilWaiting("beta", "Unreviewed")
 	w.until("alpha is adopted", func() (bool, string) {
 		rec := w.record("alpha")
-		return rec.Applied.Run != "" && rec.Waiting == "" && rec.Phase == holdfast.PhaseActive, rec.Waiting
+		return rec.Applied.Run != "" && rec.Waiting == "" && rec.Phase == holdfast.PhaseActive, string(rec.Waiting)
 	})
 	w.untilIdle()
 	if n := w.countCalls("apply alpha") + w.countCalls("apply beta"); n != applies {

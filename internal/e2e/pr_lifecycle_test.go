@@ -68,7 +68,7 @@ func TestApplyGoesBeforePlans(t *testing.T) {
 	w.until("the plan steps back", func() (bool, string) {
 		for _, run := range w.runs("alpha") {
 			if run.PullRequest.Number == pr.number {
-				return run.Status == holdfast.RunQueued && run.Reason == "Preempted", string(run.Status) + " " + run.Reason
+				return run.Status == holdfast.RunQueued && run.Reason == "Preempted", string(run.Status) + string(" "+run.Reason)
 			}
 		}
 		return false, "no run"
@@ -195,7 +195,7 @@ func TestClosedPullRequestIsLeftAlone(t *testing.T) {
 	pr.close()
 	w.until("the plan is cancelled", func() (bool, string) {
 		run := w.runs("alpha")[0]
-		return run.Status == holdfast.RunCanceled && run.Reason == "Closed", string(run.Status) + " " + run.Reason
+		return run.Status == holdfast.RunCanceled && run.Reason == "Closed", string(run.Status) + string(" "+run.Reason)
 	})
 	w.release("plan", "alpha")
 

@@ -16,19 +16,19 @@ func TestDecideHoldsStoredPlansToTheConditions(t *testing.T) {
 	t.Parallel()
 	planned := runs(ran("run-2", plan, holdfast.RunPlanned, byAlice))
 	approved := func(in *decision.Input) { in.Merges[0].Approved = true }
-	applied := decision.Decision{Action: decision.ActionApply, Reason: decision.ReasonApproved, Actor: "alice", Shown: "run-2"}
-	refuse := func(reason string) decision.Decision {
+	applied := decision.Decision{Action: decision.ActionApply, Reason: holdfast.ReasonApproved, Actor: "alice", Shown: "run-2"}
+	refuse := func(reason holdfast.Reason) decision.Decision {
 		return decision.Decision{Action: decision.ActionRefuse, Reason: reason}
 	}
 	for name, test := range map[string]situation{
 		"planned by a person, not approved": {
-			onBranch(merged, requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), refuse(decision.ReasonNotApproved),
+			onBranch(merged, requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), refuse(holdfast.ReasonNotApproved),
 		},
 		"merged before it was planned, not approved": {
-			onBranch(mergedUnseen, requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), refuse(decision.ReasonNotApproved),
+			onBranch(mergedUnseen, requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), refuse(holdfast.ReasonNotApproved),
 		},
 		"merged against the checks": {
-			onBranch(mergedUnseen, requires("mergeable"), planned, asks(holdfast.VerbApply, "run-2")), refuse(decision.ReasonNotMergeable),
+			onBranch(mergedUnseen, requires("mergeable"), planned, asks(holdfast.VerbApply, "run-2")), refuse(holdfast.ReasonNotMergeable),
 		},
 		"approved": {onBranch(merged, approved, requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), applied},
 		"pushed without a pull request": {

@@ -122,8 +122,8 @@ const (
 // Decision is what to do next and why.
 type Decision struct {
 	Action Action
-	Reason string        // PascalCase and stable: shown to people, used as a metric label
-	After  time.Duration // when to look again; zero means only when asked to
+	Reason holdfast.Reason // PascalCase and stable: shown to people, used as a metric label
+	After  time.Duration   // when to look again; zero means only when asked to
 
 	Cancel     []string          // runs to cancel first, for Reason
 	Run        string            // record, carry, drift: the run in question; apply: how it is to be called, where that is known
@@ -135,69 +135,6 @@ type Decision struct {
 	Confirmed  string            // wait: who has asked for the destruction that waits; the record keeps it
 	Detail     string            // wait: the reason in a sentence, where it has more to tell
 }
-
-// Reasons for what is done, or waited for.
-const (
-	ReasonUpToDate       = "UpToDate"
-	ReasonNewRevision    = "NewRevision"    // Git says something else than what was planned
-	ReasonAppliedSince   = "AppliedSince"   // an apply has changed the cluster since it was planned
-	ReasonStateMoved     = "StateMoved"     // somebody else has written the state since
-	ReasonMerged         = "Merged"         // a reviewed plan was merged
-	ReasonApproved       = "Approved"       // a person asked for the apply of a plan that they saw
-	ReasonRequested      = "Requested"      // a person asked for a plan
-	ReasonInterrupted    = "Interrupted"    // the last attempt died; planned again
-	ReasonInProgress     = "InProgress"     // a run is queued or running
-	ReasonSuperseded     = "Superseded"     // a newer revision replaces the run
-	ReasonClosed         = "Closed"         // the pull request was closed or merged
-	ReasonNotAffected    = "NotAffected"    // the pull request does not change the cluster (any more)
-	ReasonInvalid        = "Invalid"        // the cluster's document has faults
-	ReasonRemoved        = "Removed"        // the document is gone: what it stood for is to be destroyed
-	ReasonSuspended      = "Suspended"      // runs are suspended
-	ReasonUnreviewed     = "Unreviewed"     // nobody has seen a plan of this before it was merged
-	ReasonNotApproved    = "NotApproved"    // apply.requires: approved
-	ReasonNotMergeable   = "NotMergeable"   // apply.requires: mergeable, or a conflict
-	ReasonWindowClosed   = "WindowClosed"   // the apply windows allow none now
-	ReasonManual         = "Manual"         // apply.onMerge is false
-	ReasonPlanChanged    = "PlanChanged"    // what would happen is not what was reviewed
-	ReasonPlanOutdated   = "PlanOutdated"   // a former version recorded the plan, and it cannot be compared
-	ReasonPlanFailed     = "PlanFailed"     // there is no plan to apply
-	ReasonReplanned      = "Replanned"      // an apply could not plan, and a person has had it planned since
-	ReasonApplyFailed    = "ApplyFailed"    // an apply failed in the middle
-	ReasonResumed        = "Resumed"        // what remains of a failed apply was reviewed
-	ReasonCanceled       = "Canceled"       // a person cancelled the run
-	ReasonAgentSilent    = "AgentSilent"    // an apply's agent is not heard of, and nobody may go on in its place
-	ReasonNoAgent        = "NoAgent"        // no living agent executes runs of its kind and project
-	ReasonStateUnsaved   = "StateUnsaved"   // an engine could not save its state, which goes first
-	ReasonBackingOff     = "BackingOff"     // a retry is due later
-	ReasonApplied        = "Applied"        // the apply has ended well
-	ReasonAdopted        = "Adopted"        // nothing differs: taken over without an apply
-	ReasonNotMerged      = "NotMerged"      // an apply was asked for before the merge
-	ReasonNothingPlanned = "NothingPlanned" // there is no plan that could be applied
-	ReasonPlanMoved      = "PlanMoved"      // the plan that was seen is not the newest
-	ReasonLocked         = "Locked"         // another run holds the cluster
-	ReasonFork           = "Fork"           // plans of forks are switched off
-	ReasonDraft          = "Draft"          // plans of drafts are switched off
-	ReasonPreempted      = "Preempted"      // an apply goes first
-
-	ReasonSchedule          = "Schedule"          // a check for drift was due
-	ReasonDrifted           = "Drifted"           // the infrastructure is not as it was applied
-	ReasonDriftHeld         = "DriftHeld"         // what would undo a drift needs a person's approval
-	ReasonRemedyFailed      = "RemedyFailed"      // the apply that was to undo a drift failed
-	ReasonProtected         = "Protected"         // deletion.protected was last applied
-	ReasonMassDeletion      = "MassDeletion"      // so many clusters go at once that a person has to confirm it
-	ReasonDestroyFailed     = "DestroyFailed"     // a destroy failed too often
-	ReasonDestroyed         = "Destroyed"         // the destroy has ended well
-	ReasonNeverApplied      = "NeverApplied"      // there is nothing to destroy
-	ReasonRenamed           = "Renamed"           // another name took over state and history
-	ReasonMissing           = "Missing"           // the document is not there, and nothing proves that it was removed
-	ReasonHasDependents     = "HasDependents"     // clusters that depend on it are still there
-	ReasonDependencyPending = "DependencyPending" // a cluster that this one depends on is to be applied first
-	ReasonDependencyFailed  = "DependencyFailed"  // the apply of one failed
-	ReasonDependencyMissing = "DependencyMissing" // there is no such cluster
-	ReasonDependencyApplied = "DependencyApplied" // one was applied since the plan was made
-	ReasonProviderThrottled = "ProviderThrottled" // the cloud limits or refuses requests: its runs are slowed down
-	ReasonProviderCapped    = "ProviderCapped"    // as many runs of this provider as are allowed are running
-)
 
 type rule func(Input) (Decision, bool)
 
@@ -214,7 +151,7 @@ func Decide(in Input) Decision {
 			return guarded(in, d)
 		}
 	}
-	return Decision{Action: ActionNone, Reason: ReasonUpToDate}
+	return Decision{Action: ActionNone, Reason: holdfast.ReasonUpToDate}
 }
 
 // guarded holds back what must not begin now, whichever rule asks for it.
@@ -226,7 +163,7 @@ func guarded(in Input, d Decision) Decision {
 }
 
 // heldBack waits for a reason, and tells it to whoever has asked.
-func heldBack(in Input, reason, detail string) Decision {
+func heldBack(in Input, reason holdfast.Reason, detail string) Decision {
 	d := Decision{Action: ActionWait, Reason: reason, Detail: detail}
 	if in.Ask != nil {
 		d.Action = ActionRefuse
@@ -240,9 +177,9 @@ func inWindow(in Input, d Decision) Decision {
 		return d
 	}
 	if in.Ask != nil {
-		return Decision{Action: ActionRefuse, Reason: ReasonWindowClosed}
+		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonWindowClosed}
 	}
-	held := Decision{Action: ActionWait, Reason: ReasonWindowClosed}
+	held := Decision{Action: ActionWait, Reason: holdfast.ReasonWindowClosed}
 	if !in.WindowChange.IsZero() {
 		held.After = max(in.WindowChange.Sub(in.Now), time.Second)
 	}

@@ -75,7 +75,7 @@ func ran(id string, kind holdfast.RunKind, status holdfast.RunStatus, with ...fu
 		run.PlanDigest = "sha256:d"
 	}
 	if status == holdfast.RunCanceled {
-		run.Reason = decision.ReasonCanceled
+		run.Reason = holdfast.ReasonCanceled
 	}
 	for _, change := range with {
 		change(&run)
@@ -90,7 +90,7 @@ func hasBegun(run *holdfast.Run)     { run.Begun = true }
 func resumed(run *holdfast.Run)      { run.Resume = true }
 func neverClaimed(run *holdfast.Run) { run.Attempt, run.AppliedRun = 0, "" }
 func passingCause(run *holdfast.Run) { run.Failure = &holdfast.Failure{Transient: true} }
-func forReason(reason string) func(*holdfast.Run) {
+func forReason(reason holdfast.Reason) func(*holdfast.Run) {
 	return func(run *holdfast.Run) { run.Reason = reason }
 }
 
@@ -155,19 +155,19 @@ type situation struct {
 	want decision.Decision
 }
 
-func none(reason string, cancel ...string) decision.Decision {
+func none(reason holdfast.Reason, cancel ...string) decision.Decision {
 	return decision.Decision{Action: decision.ActionNone, Reason: reason, Cancel: cancel}
 }
 
-func wait(reason string, cancel ...string) decision.Decision {
+func wait(reason holdfast.Reason, cancel ...string) decision.Decision {
 	return decision.Decision{Action: decision.ActionWait, Reason: reason, Cancel: cancel}
 }
 
-func refuse(reason string) decision.Decision {
+func refuse(reason holdfast.Reason) decision.Decision {
 	return decision.Decision{Action: decision.ActionRefuse, Reason: reason}
 }
 
-func act(action decision.Action, reason string, with ...func(*decision.Decision)) decision.Decision {
+func act(action decision.Action, reason holdfast.Reason, with ...func(*decision.Decision)) decision.Decision {
 	d := decision.Decision{Action: action, Reason: reason}
 	for _, change := range with {
 		change(&d)
@@ -194,62 +194,62 @@ func stored(run string) func(*decision.Decision) {
 func pullRequestSituations() map[string]situation {
 	first := ran("run-1", plan, holdfast.RunPlanned)
 	queued := ran("run-1", plan, holdfast.RunQueued, neverClaimed)
-	planAgain := func(reason string, with ...func(*decision.Decision)) decision.Decision {
+	planAgain := func(reason holdfast.Reason, with ...func(*decision.Decision)) decision.Decision {
 		return act(decision.ActionPlan, reason, with...)
 	}
 	closed := pr(func(pr *holdfast.PullRequestRecord) { pr.State = holdfast.PullRequestClosed })
 	newHead := pr(func(pr *holdfast.PullRequestRecord) { pr.Head = "h2" })
 	newBase := pr(func(pr *holdfast.PullRequestRecord) { pr.Base = "a2" })
-	draft := pr(func(pr *holdfast.PullRequestRecord) { pr.Reason = decision.ReasonDraft })
+	draft := pr(func(pr *holdfast.PullRequestRecord) { pr.Reason = holdfast.ReasonDraft })
 	faulty := pr(func(pr *holdfast.PullRequestRecord) { pr.Clusters[0].SourceDigest = "" })
 	other := pr(func(pr *holdfast.PullRequestRecord) { pr.Clusters[0].Name = "preprod" })
 	interrupted := ran("run-1", plan, holdfast.RunInterrupted)
 	return map[string]situation{
-		"nothing planned yet": {atPullRequest(), planAgain(decision.ReasonNewRevision)},
-		"planned":             {atPullRequest(runs(first)), none(decision.ReasonUpToDate)},
+		"nothing planned yet": {atPullRequest(), planAgain(holdfast.ReasonNewRevision)},
+		"planned":             {atPullRequest(runs(first)), none(holdfast.ReasonUpToDate)},
 		"planned by a former version": {
 			atPullRequest(runs(ran("run-1", plan, holdfast.RunPlanned, outdated))),
-			act(decision.ActionPlan, decision.ReasonPlanOutdated, func(d *decision.Decision) { d.Background = true }),
+			act(decision.ActionPlan, holdfast.ReasonPlanOutdated, func(d *decision.Decision) { d.Background = true }),
 		},
 		"nothing planned by a former version": {
 			atPullRequest(runs(ran("run-1", plan, holdfast.RunNoChanges, outdated))),
-			act(decision.ActionPlan, decision.ReasonPlanOutdated, func(d *decision.Decision) { d.Background = true }),
+			act(decision.ActionPlan, holdfast.ReasonPlanOutdated, func(d *decision.Decision) { d.Background = true }),
 		},
 		"a sample of a former version": {
 			atPullRequest(pr(func(rec *holdfast.PullRequestRecord) { rec.Clusters[0].Trial = true }),
 				runs(ran("run-1", plan, holdfast.RunPlanned, outdated, func(run *holdfast.Run) { run.Trial = true }))),
-			none(decision.ReasonUpToDate),
+			none(holdfast.ReasonUpToDate),
 		},
-		"queued":                          {atPullRequest(runs(queued)), none(decision.ReasonInProgress)},
-		"closed while planned":            {atPullRequest(closed, runs(queued)), none(decision.ReasonClosed, "run-1")},
-		"closed in the end":               {atPullRequest(closed, runs(first)), none(decision.ReasonClosed)},
-		"closed, and a plan is asked for": {atPullRequest(closed, asks(holdfast.VerbPlan, "")), none(decision.ReasonClosed)},
-		"reopened":                        {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled, forReason(decision.ReasonClosed)))), planAgain(decision.ReasonNewRevision)},
-		"not affected any more":           {atPullRequest(other, runs(queued)), none(decision.ReasonNotAffected, "run-1")},
-		"draft":                           {atPullRequest(draft, runs(queued)), wait(decision.ReasonDraft, "run-1")},
-		"draft, and a plan is asked for":  {atPullRequest(draft, asks(holdfast.VerbPlan, "")), wait(decision.ReasonDraft)},
-		"ready for review":                {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled, forReason(decision.ReasonDraft)))), planAgain(decision.ReasonNewRevision)},
-		"conflict resolved":               {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled, forReason(decision.ReasonNotMergeable)))), planAgain(decision.ReasonNewRevision)},
-		"faulty":                          {atPullRequest(faulty, runs(queued)), wait(decision.ReasonInvalid, "run-1")},
-		"a plan is asked for":             {atPullRequest(runs(first), asks(holdfast.VerbPlan, "")), planAgain(decision.ReasonRequested, alice)},
-		"a plan instead of the running":   {atPullRequest(runs(queued), asks(holdfast.VerbPlan, "")), planAgain(decision.ReasonRequested, alice, cancels("run-1"))},
-		"an apply before the merge":       {atPullRequest(runs(first), asks(holdfast.VerbApply, "run-1")), refuse(decision.ReasonNotMerged)},
-		"head says something else":        {atPullRequest(newHead, runs(ran("run-1", plan, holdfast.RunRunning, ofOld))), planAgain(decision.ReasonNewRevision, cancels("run-1"))},
-		"head says something else, ended": {atPullRequest(newHead, runs(ran("run-1", plan, holdfast.RunErrored, ofOld))), planAgain(decision.ReasonNewRevision)},
-		"head says the same":              {atPullRequest(newHead, runs(first)), act(decision.ActionCarry, decision.ReasonUpToDate, about("run-1"))},
-		"base says the same":              {atPullRequest(newBase, runs(queued)), act(decision.ActionCarry, decision.ReasonUpToDate, about("run-1"))},
-		"applied meanwhile":               {atPullRequest(runs(first), func(in *decision.Input) { in.LastApply = "run-5" }), planAgain(decision.ReasonAppliedSince)},
-		"applied while it is planned":     {atPullRequest(runs(queued), func(in *decision.Input) { in.LastApply = "run-5" }), none(decision.ReasonInProgress)},
-		"state moved":                     {atPullRequest(runs(first), stateMoved), planAgain(decision.ReasonStateMoved)},
-		"interrupted, too early":          {atPullRequest(runs(interrupted)), act(decision.ActionWait, decision.ReasonBackingOff, func(d *decision.Decision) { d.After = time.Minute })},
-		"interrupted":                     {atPullRequest(runs(interrupted), later(time.Minute)), planAgain(decision.ReasonInterrupted)},
+		"queued":                          {atPullRequest(runs(queued)), none(holdfast.ReasonInProgress)},
+		"closed while planned":            {atPullRequest(closed, runs(queued)), none(holdfast.ReasonClosed, "run-1")},
+		"closed in the end":               {atPullRequest(closed, runs(first)), none(holdfast.ReasonClosed)},
+		"closed, and a plan is asked for": {atPullRequest(closed, asks(holdfast.VerbPlan, "")), none(holdfast.ReasonClosed)},
+		"reopened":                        {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled, forReason(holdfast.ReasonClosed)))), planAgain(holdfast.ReasonNewRevision)},
+		"not affected any more":           {atPullRequest(other, runs(queued)), none(holdfast.ReasonNotAffected, "run-1")},
+		"draft":                           {atPullRequest(draft, runs(queued)), wait(holdfast.ReasonDraft, "run-1")},
+		"draft, and a plan is asked for":  {atPullRequest(draft, asks(holdfast.VerbPlan, "")), wait(holdfast.ReasonDraft)},
+		"ready for review":                {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled, forReason(holdfast.ReasonDraft)))), planAgain(holdfast.ReasonNewRevision)},
+		"conflict resolved":               {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled, forReason(holdfast.ReasonNotMergeable)))), planAgain(holdfast.ReasonNewRevision)},
+		"faulty":                          {atPullRequest(faulty, runs(queued)), wait(holdfast.ReasonInvalid, "run-1")},
+		"a plan is asked for":             {atPullRequest(runs(first), asks(holdfast.VerbPlan, "")), planAgain(holdfast.ReasonRequested, alice)},
+		"a plan instead of the running":   {atPullRequest(runs(queued), asks(holdfast.VerbPlan, "")), planAgain(holdfast.ReasonRequested, alice, cancels("run-1"))},
+		"an apply before the merge":       {atPullRequest(runs(first), asks(holdfast.VerbApply, "run-1")), refuse(holdfast.ReasonNotMerged)},
+		"head says something else":        {atPullRequest(newHead, runs(ran("run-1", plan, holdfast.RunRunning, ofOld))), planAgain(holdfast.ReasonNewRevision, cancels("run-1"))},
+		"head says something else, ended": {atPullRequest(newHead, runs(ran("run-1", plan, holdfast.RunErrored, ofOld))), planAgain(holdfast.ReasonNewRevision)},
+		"head says the same":              {atPullRequest(newHead, runs(first)), act(decision.ActionCarry, holdfast.ReasonUpToDate, about("run-1"))},
+		"base says the same":              {atPullRequest(newBase, runs(queued)), act(decision.ActionCarry, holdfast.ReasonUpToDate, about("run-1"))},
+		"applied meanwhile":               {atPullRequest(runs(first), func(in *decision.Input) { in.LastApply = "run-5" }), planAgain(holdfast.ReasonAppliedSince)},
+		"applied while it is planned":     {atPullRequest(runs(queued), func(in *decision.Input) { in.LastApply = "run-5" }), none(holdfast.ReasonInProgress)},
+		"state moved":                     {atPullRequest(runs(first), stateMoved), planAgain(holdfast.ReasonStateMoved)},
+		"interrupted, too early":          {atPullRequest(runs(interrupted)), act(decision.ActionWait, holdfast.ReasonBackingOff, func(d *decision.Decision) { d.After = time.Minute })},
+		"interrupted":                     {atPullRequest(runs(interrupted), later(time.Minute)), planAgain(holdfast.ReasonInterrupted)},
 		"interrupted for ever": {
-			atPullRequest(runs(interrupted, interrupted, interrupted), later(time.Hour)), wait(decision.ReasonPlanFailed),
+			atPullRequest(runs(interrupted, interrupted, interrupted), later(time.Hour)), wait(holdfast.ReasonPlanFailed),
 		},
-		"failed":                         {atPullRequest(runs(ran("run-1", plan, holdfast.RunErrored))), wait(decision.ReasonPlanFailed)},
-		"cancelled":                      {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled))), wait(decision.ReasonCanceled)},
-		"cancelled before it was begun":  {atPullRequest(stateMoved, runs(ran("run-1", plan, holdfast.RunCanceled, neverClaimed))), wait(decision.ReasonCanceled)},
-		"a cluster that is in no branch": {atPullRequest(fresh, func(in *decision.Input) { in.Cluster = holdfast.ClusterRecord{} }), planAgain(decision.ReasonNewRevision)},
+		"failed":                         {atPullRequest(runs(ran("run-1", plan, holdfast.RunErrored))), wait(holdfast.ReasonPlanFailed)},
+		"cancelled":                      {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled))), wait(holdfast.ReasonCanceled)},
+		"cancelled before it was begun":  {atPullRequest(stateMoved, runs(ran("run-1", plan, holdfast.RunCanceled, neverClaimed))), wait(holdfast.ReasonCanceled)},
+		"a cluster that is in no branch": {atPullRequest(fresh, func(in *decision.Input) { in.Cluster = holdfast.ClusterRecord{} }), planAgain(holdfast.ReasonNewRevision)},
 	}
 }
 
@@ -258,13 +258,13 @@ func branchSituations() map[string]situation {
 		return func(d2 *decision.Decision) { d2.After = d }
 	}
 	resume := func(d *decision.Decision) { d.Resume = true }
-	doApply := func(reason string, with ...func(*decision.Decision)) decision.Decision {
+	doApply := func(reason holdfast.Reason, with ...func(*decision.Decision)) decision.Decision {
 		return act(decision.ActionApply, reason, with...)
 	}
-	doPlan := func(reason string, with ...func(*decision.Decision)) decision.Decision {
+	doPlan := func(reason holdfast.Reason, with ...func(*decision.Decision)) decision.Decision {
 		return act(decision.ActionPlan, reason, with...)
 	}
-	record := func(reason, run string) decision.Decision {
+	record := func(reason holdfast.Reason, run string) decision.Decision {
 		return act(decision.ActionRecord, reason, about(run))
 	}
 	unseen, since := holdfast.Review{PullRequest: onePR}, seen
@@ -276,155 +276,155 @@ func branchSituations() map[string]situation {
 	planned := ran("run-2", plan, holdfast.RunPlanned)
 	queuedPlan := ran("run-2", plan, holdfast.RunQueued)
 	queuedApply := ran("run-2", apply, holdfast.RunQueued)
-	cancelledFor := func(reason string) holdfast.Run {
+	cancelledFor := func(reason holdfast.Reason) holdfast.Run {
 		return ran("run-2", apply, holdfast.RunCanceled, forReason(reason))
 	}
 	return map[string]situation{
 		// What runs.
-		"an apply runs":                      {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRunning))), none(decision.ReasonInProgress)},
-		"an apply of an older revision runs": {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRunning, ofOld))), none(decision.ReasonInProgress)},
-		"an apply runs and is suspended":     {onBranch(suspended, runs(ran("run-2", apply, holdfast.RunRunning))), none(decision.ReasonInProgress)},
-		"a plan runs":                        {onBranch(runs(ran("run-2", plan, holdfast.RunRunning))), none(decision.ReasonInProgress)},
-		"a plan of an older revision runs":   {onBranch(runs(ran("run-2", plan, holdfast.RunRunning, ofOld))), none(decision.ReasonSuperseded, "run-2")},
-		"a plan runs that a merge settles":   {onBranch(merged, runs(ran("run-2", plan, holdfast.RunRunning))), none(decision.ReasonSuperseded, "run-2")},
-		"a plan runs that alice asked for":   {onBranch(merged, runs(ran("run-4", plan, holdfast.RunRunning, byAlice), changed)), none(decision.ReasonInProgress)},
-		"a plan runs after a failed apply":   {onBranch(merged, runs(ran("run-4", plan, holdfast.RunRunning), failed)), none(decision.ReasonInProgress)},
+		"an apply runs":                      {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRunning))), none(holdfast.ReasonInProgress)},
+		"an apply of an older revision runs": {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRunning, ofOld))), none(holdfast.ReasonInProgress)},
+		"an apply runs and is suspended":     {onBranch(suspended, runs(ran("run-2", apply, holdfast.RunRunning))), none(holdfast.ReasonInProgress)},
+		"a plan runs":                        {onBranch(runs(ran("run-2", plan, holdfast.RunRunning))), none(holdfast.ReasonInProgress)},
+		"a plan of an older revision runs":   {onBranch(runs(ran("run-2", plan, holdfast.RunRunning, ofOld))), none(holdfast.ReasonSuperseded, "run-2")},
+		"a plan runs that a merge settles":   {onBranch(merged, runs(ran("run-2", plan, holdfast.RunRunning))), none(holdfast.ReasonSuperseded, "run-2")},
+		"a plan runs that alice asked for":   {onBranch(merged, runs(ran("run-4", plan, holdfast.RunRunning, byAlice), changed)), none(holdfast.ReasonInProgress)},
+		"a plan runs after a failed apply":   {onBranch(merged, runs(ran("run-4", plan, holdfast.RunRunning), failed)), none(holdfast.ReasonInProgress)},
 
 		// What has ended.
-		"applied":                           {onBranch(merged, runs(ran("run-2", apply, holdfast.RunApplied, hasBegun))), record(decision.ReasonApplied, "run-2")},
-		"applied of an older revision":      {onBranch(runs(ran("run-2", apply, holdfast.RunApplied, hasBegun, ofOld))), record(decision.ReasonApplied, "run-2")},
-		"applied and removed since":         {onBranch(removed, runs(ran("run-2", apply, holdfast.RunApplied, hasBegun))), record(decision.ReasonApplied, "run-2")},
-		"an apply found nothing to do":      {onBranch(runs(ran("run-2", apply, holdfast.RunNoChanges, ofOld))), record(decision.ReasonApplied, "run-2")},
-		"a first plan is empty":             {onBranch(fresh, runs(ran("run-2", plan, holdfast.RunNoChanges))), record(decision.ReasonAdopted, "run-2")},
-		"an older plan is empty":            {onBranch(runs(ran("run-2", plan, holdfast.RunNoChanges, ofOld))), doPlan(decision.ReasonUnreviewed, on())},
-		"the plan after a failure is empty": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunNoChanges), failed)), record(decision.ReasonAdopted, "run-4")},
+		"applied":                           {onBranch(merged, runs(ran("run-2", apply, holdfast.RunApplied, hasBegun))), record(holdfast.ReasonApplied, "run-2")},
+		"applied of an older revision":      {onBranch(runs(ran("run-2", apply, holdfast.RunApplied, hasBegun, ofOld))), record(holdfast.ReasonApplied, "run-2")},
+		"applied and removed since":         {onBranch(removed, runs(ran("run-2", apply, holdfast.RunApplied, hasBegun))), record(holdfast.ReasonApplied, "run-2")},
+		"an apply found nothing to do":      {onBranch(runs(ran("run-2", apply, holdfast.RunNoChanges, ofOld))), record(holdfast.ReasonApplied, "run-2")},
+		"a first plan is empty":             {onBranch(fresh, runs(ran("run-2", plan, holdfast.RunNoChanges))), record(holdfast.ReasonAdopted, "run-2")},
+		"an older plan is empty":            {onBranch(runs(ran("run-2", plan, holdfast.RunNoChanges, ofOld))), doPlan(holdfast.ReasonUnreviewed, on())},
+		"the plan after a failure is empty": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunNoChanges), failed)), record(holdfast.ReasonAdopted, "run-4")},
 
 		// What stands in the way.
-		"invalid":                       {onBranch(invalid, merged, runs(queuedApply)), wait(decision.ReasonInvalid, "run-2")},
-		"up to date":                    {onBranch(upToDate), none(decision.ReasonUpToDate)},
-		"up to date again, by a revert": {onBranch(upToDate, runs(queuedApply)), none(decision.ReasonUpToDate, "run-2")},
-		"up to date, and an apply":      {onBranch(upToDate, asks(holdfast.VerbApply, "")), refuse(decision.ReasonUpToDate)},
-		"up to date, and a plan":        {onBranch(upToDate, asks(holdfast.VerbPlan, "")), doPlan(decision.ReasonRequested, on(), alice)},
-		"up to date, but half applied":  {onBranch(upToDate, runs(failed)), doPlan(decision.ReasonApplyFailed, on())},
-		"suspended":                     {onBranch(suspended, merged, runs(queuedApply)), wait(decision.ReasonSuspended, "run-2")},
-		"suspended, and an apply":       {onBranch(suspended, merged, asks(holdfast.VerbApply, "")), refuse(decision.ReasonSuspended)},
-		"suspended, and a plan":         {onBranch(suspended, merged, asks(holdfast.VerbPlan, "")), refuse(decision.ReasonSuspended)},
-		"applied once more":             {onBranch(upToDate, runs(ran("run-2", apply, holdfast.RunApplied, hasBegun))), record(decision.ReasonApplied, "run-2")},
-		"resumed":                       {onBranch(merged, runs(cancelledFor(decision.ReasonSuspended))), doApply(decision.ReasonMerged, on(seen))},
+		"invalid":                       {onBranch(invalid, merged, runs(queuedApply)), wait(holdfast.ReasonInvalid, "run-2")},
+		"up to date":                    {onBranch(upToDate), none(holdfast.ReasonUpToDate)},
+		"up to date again, by a revert": {onBranch(upToDate, runs(queuedApply)), none(holdfast.ReasonUpToDate, "run-2")},
+		"up to date, and an apply":      {onBranch(upToDate, asks(holdfast.VerbApply, "")), refuse(holdfast.ReasonUpToDate)},
+		"up to date, and a plan":        {onBranch(upToDate, asks(holdfast.VerbPlan, "")), doPlan(holdfast.ReasonRequested, on(), alice)},
+		"up to date, but half applied":  {onBranch(upToDate, runs(failed)), doPlan(holdfast.ReasonApplyFailed, on())},
+		"suspended":                     {onBranch(suspended, merged, runs(queuedApply)), wait(holdfast.ReasonSuspended, "run-2")},
+		"suspended, and an apply":       {onBranch(suspended, merged, asks(holdfast.VerbApply, "")), refuse(holdfast.ReasonSuspended)},
+		"suspended, and a plan":         {onBranch(suspended, merged, asks(holdfast.VerbPlan, "")), refuse(holdfast.ReasonSuspended)},
+		"applied once more":             {onBranch(upToDate, runs(ran("run-2", apply, holdfast.RunApplied, hasBegun))), record(holdfast.ReasonApplied, "run-2")},
+		"resumed":                       {onBranch(merged, runs(cancelledFor(holdfast.ReasonSuspended))), doApply(holdfast.ReasonMerged, on(seen))},
 		"what waits is of an older revision": {
 			onBranch(merged, runs(ran("run-2", apply, holdfast.RunQueued, ofOld))),
-			act(decision.ActionNone, decision.ReasonSuperseded, cancels("run-2"), after(time.Nanosecond)),
+			act(decision.ActionNone, holdfast.ReasonSuperseded, cancels("run-2"), after(time.Nanosecond)),
 		},
 		"what backs off is of an older revision": {
-			onBranch(runs(ran("run-2", plan, holdfast.RunRetrying, ofOld))), act(decision.ActionNone, decision.ReasonSuperseded, cancels("run-2"), after(time.Nanosecond)),
+			onBranch(runs(ran("run-2", plan, holdfast.RunRetrying, ofOld))), act(decision.ActionNone, holdfast.ReasonSuperseded, cancels("run-2"), after(time.Nanosecond)),
 		},
 
 		// What people ask for.
-		"apply what was shown":               {onBranch(runs(planned), asks(holdfast.VerbApply, "run-2")), doApply(decision.ReasonApproved, on(), alice, stored("run-2"))},
-		"apply what differs, as it is shown": {onBranch(merged, runs(changed), asks(holdfast.VerbApply, "run-3")), doApply(decision.ReasonApproved, on(seen), alice, stored("run-3"))},
-		"apply what is not the newest":       {onBranch(runs(planned), asks(holdfast.VerbApply, "run-1")), refuse(decision.ReasonPlanMoved)},
-		"apply when the state moved":         {onBranch(stateMoved, runs(planned), asks(holdfast.VerbApply, "run-2")), doPlan(decision.ReasonStateMoved, on(), alice)},
-		"apply what is queued":               {onBranch(merged, runs(queuedApply), asks(holdfast.VerbApply, "")), refuse(decision.ReasonInProgress)},
-		"apply what runs":                    {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRunning)), asks(holdfast.VerbApply, "")), none(decision.ReasonInProgress)},
-		"apply a manual merge":               {onBranch(merged, manual, asks(holdfast.VerbApply, "")), doApply(decision.ReasonApproved, on(seen), alice)},
+		"apply what was shown":               {onBranch(runs(planned), asks(holdfast.VerbApply, "run-2")), doApply(holdfast.ReasonApproved, on(), alice, stored("run-2"))},
+		"apply what differs, as it is shown": {onBranch(merged, runs(changed), asks(holdfast.VerbApply, "run-3")), doApply(holdfast.ReasonApproved, on(seen), alice, stored("run-3"))},
+		"apply what is not the newest":       {onBranch(runs(planned), asks(holdfast.VerbApply, "run-1")), refuse(holdfast.ReasonPlanMoved)},
+		"apply when the state moved":         {onBranch(stateMoved, runs(planned), asks(holdfast.VerbApply, "run-2")), doPlan(holdfast.ReasonStateMoved, on(), alice)},
+		"apply what is queued":               {onBranch(merged, runs(queuedApply), asks(holdfast.VerbApply, "")), refuse(holdfast.ReasonInProgress)},
+		"apply what runs":                    {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRunning)), asks(holdfast.VerbApply, "")), none(holdfast.ReasonInProgress)},
+		"apply a manual merge":               {onBranch(merged, manual, asks(holdfast.VerbApply, "")), doApply(holdfast.ReasonApproved, on(seen), alice)},
 		"apply a manual merge that was planned before it was known": {
-			onBranch(merged, manual, runs(planned), asks(holdfast.VerbApply, "")), doApply(decision.ReasonApproved, on(seen), alice),
+			onBranch(merged, manual, runs(planned), asks(holdfast.VerbApply, "")), doApply(holdfast.ReasonApproved, on(seen), alice),
 		},
 		"apply a manual merge that is not approved": {
-			onBranch(merged, manual, requires("approved"), asks(holdfast.VerbApply, "")), refuse(decision.ReasonNotApproved),
+			onBranch(merged, manual, requires("approved"), asks(holdfast.VerbApply, "")), refuse(holdfast.ReasonNotApproved),
 		},
-		"apply what nobody planned":         {onBranch(asks(holdfast.VerbApply, "")), refuse(decision.ReasonNothingPlanned)},
-		"apply after a failure, unplanned":  {onBranch(merged, runs(failed), asks(holdfast.VerbApply, "run-3")), refuse(decision.ReasonNothingPlanned)},
-		"apply after a failure, as planned": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned), failed), asks(holdfast.VerbApply, "run-4")), doApply(decision.ReasonApproved, on(seen), alice, stored("run-4"))},
-		"plan what waits":                   {onBranch(runs(planned), asks(holdfast.VerbPlan, "")), doPlan(decision.ReasonRequested, on(), alice)},
-		"plan what is queued":               {onBranch(runs(queuedPlan), asks(holdfast.VerbPlan, "")), refuse(decision.ReasonInProgress)},
+		"apply what nobody planned":         {onBranch(asks(holdfast.VerbApply, "")), refuse(holdfast.ReasonNothingPlanned)},
+		"apply after a failure, unplanned":  {onBranch(merged, runs(failed), asks(holdfast.VerbApply, "run-3")), refuse(holdfast.ReasonNothingPlanned)},
+		"apply after a failure, as planned": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned), failed), asks(holdfast.VerbApply, "run-4")), doApply(holdfast.ReasonApproved, on(seen), alice, stored("run-4"))},
+		"plan what waits":                   {onBranch(runs(planned), asks(holdfast.VerbPlan, "")), doPlan(holdfast.ReasonRequested, on(), alice)},
+		"plan what is queued":               {onBranch(runs(queuedPlan), asks(holdfast.VerbPlan, "")), refuse(holdfast.ReasonInProgress)},
 
 		// What waits for its turn.
-		"an apply is queued":                {onBranch(merged, runs(queuedApply)), none(decision.ReasonInProgress)},
-		"a plan backs off":                  {onBranch(runs(ran("run-2", plan, holdfast.RunRetrying))), none(decision.ReasonInProgress)},
-		"a plan is queued, and was seen":    {onBranch(merged, runs(queuedPlan)), doApply(decision.ReasonMerged, on(seen), cancels("run-2"))},
-		"a plan is queued after a failure":  {onBranch(merged, runs(ran("run-4", plan, holdfast.RunQueued), failed)), none(decision.ReasonInProgress)},
-		"a plan is queued, by alice":        {onBranch(merged, runs(ran("run-4", plan, holdfast.RunQueued, byAlice))), none(decision.ReasonInProgress)},
-		"a plan is queued, but manual":      {onBranch(merged, manual, runs(queuedPlan)), wait(decision.ReasonManual, "run-2")},
-		"a plan is queued, but not allowed": {onBranch(merged, requires("approved"), runs(queuedPlan)), wait(decision.ReasonNotApproved, "run-2")},
+		"an apply is queued":                {onBranch(merged, runs(queuedApply)), none(holdfast.ReasonInProgress)},
+		"a plan backs off":                  {onBranch(runs(ran("run-2", plan, holdfast.RunRetrying))), none(holdfast.ReasonInProgress)},
+		"a plan is queued, and was seen":    {onBranch(merged, runs(queuedPlan)), doApply(holdfast.ReasonMerged, on(seen), cancels("run-2"))},
+		"a plan is queued after a failure":  {onBranch(merged, runs(ran("run-4", plan, holdfast.RunQueued), failed)), none(holdfast.ReasonInProgress)},
+		"a plan is queued, by alice":        {onBranch(merged, runs(ran("run-4", plan, holdfast.RunQueued, byAlice))), none(holdfast.ReasonInProgress)},
+		"a plan is queued, but manual":      {onBranch(merged, manual, runs(queuedPlan)), wait(holdfast.ReasonManual, "run-2")},
+		"a plan is queued, but not allowed": {onBranch(merged, requires("approved"), runs(queuedPlan)), wait(holdfast.ReasonNotApproved, "run-2")},
 
 		// What has failed in the middle.
-		"failed":                        {onBranch(merged, runs(failed)), doPlan(decision.ReasonApplyFailed, on(seen))},
-		"failed, and planned":           {onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned), failed)), wait(decision.ReasonApplyFailed)},
-		"failed, and planning failed":   {onBranch(merged, runs(ran("run-4", plan, holdfast.RunErrored), failed)), wait(decision.ReasonApplyFailed)},
-		"failed, and planning died":     {onBranch(merged, later(time.Hour), runs(ran("run-4", plan, holdfast.RunInterrupted), failed)), doPlan(decision.ReasonApplyFailed)},
-		"failed, planned and pushed to": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned, ofOld), failed)), doPlan(decision.ReasonApplyFailed, on(seen))},
-		"failed, planning was given up": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunCanceled, forReason(decision.ReasonSuspended)), failed)), doPlan(decision.ReasonApplyFailed, on(seen))},
-		"failed, and seen since":        {onBranch(merged, mergedAfterFailure, runs(failed)), doApply(decision.ReasonMerged, on(holdfast.Review{PullRequest: onePR, Run: "run-7", Fingerprint: seen.Fingerprint, InputDigest: seen.InputDigest, PlanDigest: seen.PlanDigest}, seen))},
-		"cancelled in the middle":       {onBranch(merged, runs(ran("run-3", apply, holdfast.RunCanceled, hasBegun))), doPlan(decision.ReasonApplyFailed, on(seen))},
-		"passing, too early":            {onBranch(merged, runs(passing)), act(decision.ActionWait, decision.ReasonBackingOff, after(time.Minute))},
-		"passing":                       {onBranch(merged, later(time.Minute), runs(passing)), doApply(decision.ReasonResumed, on(seen), resume)},
-		"passing, again":                {onBranch(merged, later(time.Minute), runs(ran("run-4", apply, holdfast.RunInterrupted, hasBegun, passingCause, resumed), passing)), act(decision.ActionWait, decision.ReasonBackingOff, after(time.Minute))},
-		"passing, too often":            {onBranch(merged, later(time.Hour), runs(ran("run-5", apply, holdfast.RunErrored, hasBegun, passingCause, resumed), ran("run-4", apply, holdfast.RunErrored, hasBegun, passingCause, resumed), passing)), doPlan(decision.ReasonApplyFailed, on(seen))},
-		"passing, but pushed to":        {onBranch(later(time.Hour), runs(ran("run-3", apply, holdfast.RunErrored, hasBegun, passingCause, ofOld))), doPlan(decision.ReasonApplyFailed, on())},
-		"resumed and differs":           {onBranch(merged, runs(ran("run-4", apply, holdfast.RunPlanned, resumed), passing)), wait(decision.ReasonApplyFailed)},
+		"failed":                        {onBranch(merged, runs(failed)), doPlan(holdfast.ReasonApplyFailed, on(seen))},
+		"failed, and planned":           {onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned), failed)), wait(holdfast.ReasonApplyFailed)},
+		"failed, and planning failed":   {onBranch(merged, runs(ran("run-4", plan, holdfast.RunErrored), failed)), wait(holdfast.ReasonApplyFailed)},
+		"failed, and planning died":     {onBranch(merged, later(time.Hour), runs(ran("run-4", plan, holdfast.RunInterrupted), failed)), doPlan(holdfast.ReasonApplyFailed)},
+		"failed, planned and pushed to": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned, ofOld), failed)), doPlan(holdfast.ReasonApplyFailed, on(seen))},
+		"failed, planning was given up": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunCanceled, forReason(holdfast.ReasonSuspended)), failed)), doPlan(holdfast.ReasonApplyFailed, on(seen))},
+		"failed, and seen since":        {onBranch(merged, mergedAfterFailure, runs(failed)), doApply(holdfast.ReasonMerged, on(holdfast.Review{PullRequest: onePR, Run: "run-7", Fingerprint: seen.Fingerprint, InputDigest: seen.InputDigest, PlanDigest: seen.PlanDigest}, seen))},
+		"cancelled in the middle":       {onBranch(merged, runs(ran("run-3", apply, holdfast.RunCanceled, hasBegun))), doPlan(holdfast.ReasonApplyFailed, on(seen))},
+		"passing, too early":            {onBranch(merged, runs(passing)), act(decision.ActionWait, holdfast.ReasonBackingOff, after(time.Minute))},
+		"passing":                       {onBranch(merged, later(time.Minute), runs(passing)), doApply(holdfast.ReasonResumed, on(seen), resume)},
+		"passing, again":                {onBranch(merged, later(time.Minute), runs(ran("run-4", apply, holdfast.RunInterrupted, hasBegun, passingCause, resumed), passing)), act(decision.ActionWait, holdfast.ReasonBackingOff, after(time.Minute))},
+		"passing, too often":            {onBranch(merged, later(time.Hour), runs(ran("run-5", apply, holdfast.RunErrored, hasBegun, passingCause, resumed), ran("run-4", apply, holdfast.RunErrored, hasBegun, passingCause, resumed), passing)), doPlan(holdfast.ReasonApplyFailed, on(seen))},
+		"passing, but pushed to":        {onBranch(later(time.Hour), runs(ran("run-3", apply, holdfast.RunErrored, hasBegun, passingCause, ofOld))), doPlan(holdfast.ReasonApplyFailed, on())},
+		"resumed and differs":           {onBranch(merged, runs(ran("run-4", apply, holdfast.RunPlanned, resumed), passing)), wait(holdfast.ReasonApplyFailed)},
 
 		// What did not begin.
-		"the plan differs":                     {onBranch(merged, runs(changed)), wait(decision.ReasonPlanChanged)},
-		"the plan differs, alice looked again": {onBranch(merged, runs(asked, changed)), wait(decision.ReasonPlanChanged)},
-		"cancelled":                            {onBranch(merged, runs(cancelledFor(decision.ReasonCanceled))), wait(decision.ReasonCanceled)},
-		"cancelled, alice looked again":        {onBranch(merged, runs(asked, cancelledFor(decision.ReasonCanceled))), wait(decision.ReasonCanceled)},
-		"cancelled by a newer revision":        {onBranch(merged, runs(cancelledFor(decision.ReasonSuperseded))), doApply(decision.ReasonMerged, on(seen))},
-		"the apply could not plan":             {onBranch(merged, runs(ran("run-3", apply, holdfast.RunErrored))), wait(decision.ReasonPlanFailed)},
+		"the plan differs":                     {onBranch(merged, runs(changed)), wait(holdfast.ReasonPlanChanged)},
+		"the plan differs, alice looked again": {onBranch(merged, runs(asked, changed)), wait(holdfast.ReasonPlanChanged)},
+		"cancelled":                            {onBranch(merged, runs(cancelledFor(holdfast.ReasonCanceled))), wait(holdfast.ReasonCanceled)},
+		"cancelled, alice looked again":        {onBranch(merged, runs(asked, cancelledFor(holdfast.ReasonCanceled))), wait(holdfast.ReasonCanceled)},
+		"cancelled by a newer revision":        {onBranch(merged, runs(cancelledFor(holdfast.ReasonSuperseded))), doApply(holdfast.ReasonMerged, on(seen))},
+		"the apply could not plan":             {onBranch(merged, runs(ran("run-3", apply, holdfast.RunErrored))), wait(holdfast.ReasonPlanFailed)},
 		"the apply could not plan, and alice's plan could": {
-			onBranch(merged, runs(asked, ran("run-3", apply, holdfast.RunErrored))), wait(decision.ReasonReplanned),
+			onBranch(merged, runs(asked, ran("run-3", apply, holdfast.RunErrored))), wait(holdfast.ReasonReplanned),
 		},
 		"the apply could not plan, nor could alice's plan": {
-			onBranch(merged, runs(ran("run-4", plan, holdfast.RunErrored, byAlice), ran("run-3", apply, holdfast.RunErrored))), wait(decision.ReasonPlanFailed),
+			onBranch(merged, runs(ran("run-4", plan, holdfast.RunErrored, byAlice), ran("run-3", apply, holdfast.RunErrored))), wait(holdfast.ReasonPlanFailed),
 		},
 		"the apply could not plan, and alice's plan is of something else": {
-			onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned, byAlice, ofOld), ran("run-3", apply, holdfast.RunErrored))), wait(decision.ReasonPlanFailed),
+			onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned, byAlice, ofOld), ran("run-3", apply, holdfast.RunErrored))), wait(holdfast.ReasonPlanFailed),
 		},
 		"alice asks for what she had planned since": {
 			onBranch(merged, runs(asked, ran("run-3", apply, holdfast.RunErrored)), asks(holdfast.VerbApply, "run-4")),
-			doApply(decision.ReasonApproved, on(seen), alice, stored("run-4")),
+			doApply(holdfast.ReasonApproved, on(seen), alice, stored("run-4")),
 		},
-		"the apply died before it began": {onBranch(merged, runs(ran("run-3", apply, holdfast.RunInterrupted))), wait(decision.ReasonPlanFailed)},
+		"the apply died before it began": {onBranch(merged, runs(ran("run-3", apply, holdfast.RunInterrupted))), wait(holdfast.ReasonPlanFailed)},
 
 		// What did not begin, was taken back, and was reviewed and merged once more.
-		"the plan differed, and was seen since":          {onBranch(mergedAfterFailure, runs(changed)), doApply(decision.ReasonMerged, on(since))},
-		"the plan differed, looked at, seen since":       {onBranch(mergedAfterFailure, runs(asked, changed)), doApply(decision.ReasonMerged, on(since))},
-		"cancelled, and seen since":                      {onBranch(mergedAfterFailure, runs(cancelledFor(decision.ReasonCanceled))), doApply(decision.ReasonMerged, on(since))},
-		"the apply could not plan, and was seen since":   {onBranch(mergedAfterFailure, runs(ran("run-3", apply, holdfast.RunErrored))), doApply(decision.ReasonMerged, on(since))},
-		"the plan differed, and was seen since, manual":  {onBranch(mergedAfterFailure, manual, runs(changed)), wait(decision.ReasonManual)},
-		"apply a manual merge that was seen since":       {onBranch(mergedAfterFailure, manual, runs(changed), asks(holdfast.VerbApply, "")), doApply(decision.ReasonApproved, on(since), alice)},
-		"apply a manual merge, as it differed before":    {onBranch(mergedAfterFailure, manual, runs(changed), asks(holdfast.VerbApply, "run-3")), doApply(decision.ReasonApproved, on(since), alice)},
-		"the plan differs, and a later merge was unseen": {onBranch(mergedUnseen, merged, runs(changed)), wait(decision.ReasonPlanChanged)},
-		"the plan differs from what was seen since":      {onBranch(mergedAfterFailure, runs(ran("run-8", apply, holdfast.RunPlanned, withReviews(since)), changed)), wait(decision.ReasonPlanChanged)},
+		"the plan differed, and was seen since":          {onBranch(mergedAfterFailure, runs(changed)), doApply(holdfast.ReasonMerged, on(since))},
+		"the plan differed, looked at, seen since":       {onBranch(mergedAfterFailure, runs(asked, changed)), doApply(holdfast.ReasonMerged, on(since))},
+		"cancelled, and seen since":                      {onBranch(mergedAfterFailure, runs(cancelledFor(holdfast.ReasonCanceled))), doApply(holdfast.ReasonMerged, on(since))},
+		"the apply could not plan, and was seen since":   {onBranch(mergedAfterFailure, runs(ran("run-3", apply, holdfast.RunErrored))), doApply(holdfast.ReasonMerged, on(since))},
+		"the plan differed, and was seen since, manual":  {onBranch(mergedAfterFailure, manual, runs(changed)), wait(holdfast.ReasonManual)},
+		"apply a manual merge that was seen since":       {onBranch(mergedAfterFailure, manual, runs(changed), asks(holdfast.VerbApply, "")), doApply(holdfast.ReasonApproved, on(since), alice)},
+		"apply a manual merge, as it differed before":    {onBranch(mergedAfterFailure, manual, runs(changed), asks(holdfast.VerbApply, "run-3")), doApply(holdfast.ReasonApproved, on(since), alice)},
+		"the plan differs, and a later merge was unseen": {onBranch(mergedUnseen, merged, runs(changed)), wait(holdfast.ReasonPlanChanged)},
+		"the plan differs from what was seen since":      {onBranch(mergedAfterFailure, runs(ran("run-8", apply, holdfast.RunPlanned, withReviews(since)), changed)), wait(holdfast.ReasonPlanChanged)},
 
 		// What Git says.
-		"a reviewed merge":               {onBranch(merged), doApply(decision.ReasonMerged, on(seen))},
-		"a reviewed merge, and another":  {onBranch(mergedUnseen, merged), doApply(decision.ReasonMerged, on(unseen, seen))},
-		"a reviewed merge, planned late": {onBranch(merged, runs(planned)), doApply(decision.ReasonMerged, on(seen))},
-		"not approved":                   {onBranch(merged, requires("approved")), wait(decision.ReasonNotApproved)},
+		"a reviewed merge":               {onBranch(merged), doApply(holdfast.ReasonMerged, on(seen))},
+		"a reviewed merge, and another":  {onBranch(mergedUnseen, merged), doApply(holdfast.ReasonMerged, on(unseen, seen))},
+		"a reviewed merge, planned late": {onBranch(merged, runs(planned)), doApply(holdfast.ReasonMerged, on(seen))},
+		"not approved":                   {onBranch(merged, requires("approved")), wait(holdfast.ReasonNotApproved)},
 		"approved": {
 			onBranch(merged, requires("approved"), func(in *decision.Input) { in.Merges[0].Approved = true }),
-			doApply(decision.ReasonMerged, on(seen)),
+			doApply(holdfast.ReasonMerged, on(seen)),
 		},
 		"not mergeable": {
 			onBranch(merged, requires("mergeable"), func(in *decision.Input) { in.Merges[0].Mergeable = false }),
-			wait(decision.ReasonNotMergeable),
+			wait(holdfast.ReasonNotMergeable),
 		},
-		"manual":                         {onBranch(merged, manual), wait(decision.ReasonManual)},
-		"a merge that nobody saw":        {onBranch(mergedUnseen), doPlan(decision.ReasonUnreviewed, on(unseen))},
-		"a direct push":                  {onBranch(), doPlan(decision.ReasonUnreviewed, on())},
-		"a direct push, planned":         {onBranch(runs(planned)), wait(decision.ReasonUnreviewed)},
-		"a direct push, planning failed": {onBranch(runs(ran("run-2", plan, holdfast.RunErrored))), wait(decision.ReasonPlanFailed)},
-		"a direct push, planning died":   {onBranch(later(time.Hour), runs(ran("run-2", plan, holdfast.RunInterrupted))), doPlan(decision.ReasonInterrupted)},
-		"a direct push, cancelled":       {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled))), wait(decision.ReasonCanceled)},
-		"a direct push, given up":        {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled, forReason(decision.ReasonSuspended)))), doPlan(decision.ReasonUnreviewed, on())},
-		"a fresh database":               {onBranch(fresh), doPlan(decision.ReasonUnreviewed, on())},
+		"manual":                         {onBranch(merged, manual), wait(holdfast.ReasonManual)},
+		"a merge that nobody saw":        {onBranch(mergedUnseen), doPlan(holdfast.ReasonUnreviewed, on(unseen))},
+		"a direct push":                  {onBranch(), doPlan(holdfast.ReasonUnreviewed, on())},
+		"a direct push, planned":         {onBranch(runs(planned)), wait(holdfast.ReasonUnreviewed)},
+		"a direct push, planning failed": {onBranch(runs(ran("run-2", plan, holdfast.RunErrored))), wait(holdfast.ReasonPlanFailed)},
+		"a direct push, planning died":   {onBranch(later(time.Hour), runs(ran("run-2", plan, holdfast.RunInterrupted))), doPlan(holdfast.ReasonInterrupted)},
+		"a direct push, cancelled":       {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled))), wait(holdfast.ReasonCanceled)},
+		"a direct push, given up":        {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled, forReason(holdfast.ReasonSuspended)))), doPlan(holdfast.ReasonUnreviewed, on())},
+		"a fresh database":               {onBranch(fresh), doPlan(holdfast.ReasonUnreviewed, on())},
 
-		"a state was not saved":            {onBranch(unsaved, runs(ran("run-2", apply, holdfast.RunErrored, hasBegun))), act(decision.ActionWait, decision.ReasonStateUnsaved)},
-		"a state was not saved, planned":   {onBranch(unsaved, runs(ran("run-2", plan, holdfast.RunPlanned)), asks(holdfast.VerbApply, "run-2")), act(decision.ActionRefuse, decision.ReasonStateUnsaved)},
-		"a state was not saved, plan runs": {onBranch(unsaved, runs(ran("run-2", plan, holdfast.RunRunning))), canceling(act(decision.ActionWait, decision.ReasonStateUnsaved), "run-2")},
-		"a state was not saved, applied":   {onBranch(unsaved, runs(ran("run-2", apply, holdfast.RunRunning))), act(decision.ActionWait, decision.ReasonStateUnsaved)},
-		"a state was not saved, proposed":  {atPullRequest(unsaved), act(decision.ActionWait, decision.ReasonStateUnsaved)},
+		"a state was not saved":            {onBranch(unsaved, runs(ran("run-2", apply, holdfast.RunErrored, hasBegun))), act(decision.ActionWait, holdfast.ReasonStateUnsaved)},
+		"a state was not saved, planned":   {onBranch(unsaved, runs(ran("run-2", plan, holdfast.RunPlanned)), asks(holdfast.VerbApply, "run-2")), act(decision.ActionRefuse, holdfast.ReasonStateUnsaved)},
+		"a state was not saved, plan runs": {onBranch(unsaved, runs(ran("run-2", plan, holdfast.RunRunning))), canceling(act(decision.ActionWait, holdfast.ReasonStateUnsaved), "run-2")},
+		"a state was not saved, applied":   {onBranch(unsaved, runs(ran("run-2", apply, holdfast.RunRunning))), act(decision.ActionWait, holdfast.ReasonStateUnsaved)},
+		"a state was not saved, proposed":  {atPullRequest(unsaved), act(decision.ActionWait, holdfast.ReasonStateUnsaved)},
 	}
 }
 

@@ -50,11 +50,11 @@ func announced(in *decision.Input) { in.Cluster.Drift.Remedy, in.Cluster.Updated
 func closedWindow(in *decision.Input) { in.WindowClosed = true }
 
 func driftSituations() map[string]situation {
-	undo := act(decision.ActionApply, decision.ReasonDrifted, func(d *decision.Decision) { d.Shown = "run-1" })
-	approved := act(decision.ActionApply, decision.ReasonApproved, func(d *decision.Decision) { d.Shown, d.Actor = "run-1", "alice" })
-	record := act(decision.ActionDrift, decision.ReasonChecked, func(d *decision.Decision) { d.Run = "run-1" })
-	held := func(text string) decision.Decision { return waits(decision.ReasonDriftHeld, because(text)) }
-	failed := waits(decision.ReasonRemedyFailed, because("run-2 was to undo it, and the same drift is still there"))
+	undo := act(decision.ActionApply, holdfast.ReasonDrifted, func(d *decision.Decision) { d.Shown = "run-1" })
+	approved := act(decision.ActionApply, holdfast.ReasonApproved, func(d *decision.Decision) { d.Shown, d.Actor = "run-1", "alice" })
+	record := act(decision.ActionDrift, holdfast.ReasonChecked, func(d *decision.Decision) { d.Run = "run-1" })
+	held := func(text string) decision.Decision { return waits(holdfast.ReasonDriftHeld, because(text)) }
+	failed := waits(holdfast.ReasonRemedyFailed, because("run-2 was to undo it, and the same drift is still there"))
 	byItself := onDrift("apply")
 	rule := func(expires time.Time) func(*decision.Input) {
 		return func(in *decision.Input) {
@@ -69,33 +69,33 @@ func driftSituations() map[string]situation {
 		"a check has ended":                      {asApplied(unrecorded), record},
 		"a check has ended beside a run":         {asApplied(unrecorded, running), record},
 		"a check has failed":                     {asApplied(unrecorded, check(func(r *holdfast.Run) { r.Status, r.AppliedRun = holdfast.RunErrored, "" })), record},
-		"a check has ended, and then an apply":   {asApplied(unrecorded, runs(ran("run-2", apply, holdfast.RunApplied))), act(decision.ActionRecord, decision.ReasonApplied, about("run-2"))},
-		"a check of what was applied before":     {asApplied(unrecorded, check(ofOld)), none(decision.ReasonUpToDate)},
-		"a check of another root":                {asApplied(unrecorded, check(func(r *holdfast.Run) { r.Bundle = "sha256:b" })), none(decision.ReasonUpToDate)},
-		"a check during which an apply began":    {asApplied(unrecorded, check(func(r *holdfast.Run) { r.AppliedRun = "run-00" })), none(decision.ReasonUpToDate)},
-		"a check before the last apply":          {asApplied(unrecorded, func(in *decision.Input) { in.Cluster.Applied.Run = "run-5" }), none(decision.ReasonUpToDate)},
-		"a check of what has gone":               {asApplied(unrecorded, func(in *decision.Input) { in.Cluster.Ending = &holdfast.Ending{} }), none(decision.ReasonDestroyed)},
+		"a check has ended, and then an apply":   {asApplied(unrecorded, runs(ran("run-2", apply, holdfast.RunApplied))), act(decision.ActionRecord, holdfast.ReasonApplied, about("run-2"))},
+		"a check of what was applied before":     {asApplied(unrecorded, check(ofOld)), none(holdfast.ReasonUpToDate)},
+		"a check of another root":                {asApplied(unrecorded, check(func(r *holdfast.Run) { r.Bundle = "sha256:b" })), none(holdfast.ReasonUpToDate)},
+		"a check during which an apply began":    {asApplied(unrecorded, check(func(r *holdfast.Run) { r.AppliedRun = "run-00" })), none(holdfast.ReasonUpToDate)},
+		"a check before the last apply":          {asApplied(unrecorded, func(in *decision.Input) { in.Cluster.Applied.Run = "run-5" }), none(holdfast.ReasonUpToDate)},
+		"a check of what has gone":               {asApplied(unrecorded, func(in *decision.Input) { in.Cluster.Ending = &holdfast.Ending{} }), none(holdfast.ReasonDestroyed)},
 		"a rule was added":                       {asApplied(rule(time.Time{})), record},
-		"a rule is known":                        {asApplied(rule(time.Time{}), known), none(decision.ReasonUpToDate)},
+		"a rule is known":                        {asApplied(rule(time.Time{}), known), none(holdfast.ReasonUpToDate)},
 		"a rule was taken away":                  {asApplied(known), record},
 		"a rule has expired":                     {asApplied(rule(noon), known), record},
-		"a rule was added, and the check failed": {asApplied(rule(time.Time{}), check(func(r *holdfast.Run) { r.Status = holdfast.RunErrored })), none(decision.ReasonUpToDate)},
+		"a rule was added, and the check failed": {asApplied(rule(time.Time{}), check(func(r *holdfast.Run) { r.Status = holdfast.RunErrored })), none(holdfast.ReasonUpToDate)},
 
-		"drift is reported":            {asApplied(), none(decision.ReasonUpToDate)},
-		"drift is ignored":             {asApplied(onDrift("ignore")), none(decision.ReasonUpToDate)},
+		"drift is reported":            {asApplied(), none(holdfast.ReasonUpToDate)},
+		"drift is ignored":             {asApplied(onDrift("ignore")), none(holdfast.ReasonUpToDate)},
 		"drift is undone":              {asApplied(byItself), undo},
-		"undone, in place of the rest": {asApplied(byItself, runs(ran("run-2", plan, holdfast.RunQueued))), act(decision.ActionApply, decision.ReasonDrifted, func(d *decision.Decision) { d.Shown = "run-1" }, cancels("run-2"))},
-		"it is being undone":           {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunQueued, remedy))), none(decision.ReasonInProgress)},
-		"being undone, not wanted now": {asApplied(runs(ran("run-2", apply, holdfast.RunQueued, remedy))), none(decision.ReasonUpToDate, "run-2")},
-		"being undone, asked for":      {asApplied(runs(ran("run-2", apply, holdfast.RunQueued, remedy, byAlice))), none(decision.ReasonInProgress)},
-		"a plan that was asked for":    {asApplied(runs(ran("run-2", plan, holdfast.RunQueued, byAlice))), none(decision.ReasonInProgress)},
-		"being undone, and suspended":  {asApplied(byItself, suspended, runs(ran("run-2", apply, holdfast.RunQueued, remedy))), none(decision.ReasonUpToDate, "run-2")},
-		"suspended":                    {asApplied(byItself, suspended), none(decision.ReasonUpToDate)},
-		"the project is suspended":     {asApplied(byItself, func(in *decision.Input) { in.Suspended = "project" }), none(decision.ReasonUpToDate)},
-		"a change waits":               {asApplied(byItself, merged, func(in *decision.Input) { in.Cluster.Desired.SourceDigest = "sha256:newer" }), act(decision.ActionApply, decision.ReasonMerged, on(seen))},
-		"outside of the windows":       {asApplied(byItself, closedWindow), wait(decision.ReasonWindowClosed)},
-		"after another apply":          {asApplied(byItself, func(in *decision.Input) { in.Cluster.Applied.Run, in.LastApply = "run-2", "run-2" }), none(decision.ReasonUpToDate)},
-		"the last check failed":        {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Status = holdfast.DriftFailed })), none(decision.ReasonUpToDate)},
+		"undone, in place of the rest": {asApplied(byItself, runs(ran("run-2", plan, holdfast.RunQueued))), act(decision.ActionApply, holdfast.ReasonDrifted, func(d *decision.Decision) { d.Shown = "run-1" }, cancels("run-2"))},
+		"it is being undone":           {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunQueued, remedy))), none(holdfast.ReasonInProgress)},
+		"being undone, not wanted now": {asApplied(runs(ran("run-2", apply, holdfast.RunQueued, remedy))), none(holdfast.ReasonUpToDate, "run-2")},
+		"being undone, asked for":      {asApplied(runs(ran("run-2", apply, holdfast.RunQueued, remedy, byAlice))), none(holdfast.ReasonInProgress)},
+		"a plan that was asked for":    {asApplied(runs(ran("run-2", plan, holdfast.RunQueued, byAlice))), none(holdfast.ReasonInProgress)},
+		"being undone, and suspended":  {asApplied(byItself, suspended, runs(ran("run-2", apply, holdfast.RunQueued, remedy))), none(holdfast.ReasonUpToDate, "run-2")},
+		"suspended":                    {asApplied(byItself, suspended), none(holdfast.ReasonUpToDate)},
+		"the project is suspended":     {asApplied(byItself, func(in *decision.Input) { in.Suspended = "project" }), none(holdfast.ReasonUpToDate)},
+		"a change waits":               {asApplied(byItself, merged, func(in *decision.Input) { in.Cluster.Desired.SourceDigest = "sha256:newer" }), act(decision.ActionApply, holdfast.ReasonMerged, on(seen))},
+		"outside of the windows":       {asApplied(byItself, closedWindow), wait(holdfast.ReasonWindowClosed)},
+		"after another apply":          {asApplied(byItself, func(in *decision.Input) { in.Cluster.Applied.Run, in.LastApply = "run-2", "run-2" }), none(holdfast.ReasonUpToDate)},
+		"the last check failed":        {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Status = holdfast.DriftFailed })), none(holdfast.ReasonUpToDate)},
 
 		"needs an approval":         {asApplied(byItself, requires("approved")), held("applies of this cluster need an approval")},
 		"needs to be mergeable":     {asApplied(byItself, requires("mergeable")), undo},
@@ -105,12 +105,12 @@ func driftSituations() map[string]situation {
 			in.Cluster.Applied.Run, in.Cluster.Drift.Applied, in.Cluster.Drift.Remedy, in.LastApply = "run-2", "run-2", "run-2", "run-2"
 			in.Cluster.Drift.Run, in.Drift.ID = "run-3", "run-3"
 		}), failed},
-		"somebody is about to undo it": {asApplied(byItself, announced), act(decision.ActionNone, decision.ReasonInProgress, func(d *decision.Decision) { d.After = 30 * time.Second })},
+		"somebody is about to undo it": {asApplied(byItself, announced), act(decision.ActionNone, holdfast.ReasonInProgress, func(d *decision.Decision) { d.After = 30 * time.Second })},
 		"somebody died before":         {asApplied(byItself, announced, later(time.Minute)), undo},
 		"the undoing failed":           {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunErrored, remedy))), failed},
 		"the undoing was cancelled":    {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, remedy))), failed},
-		"the undoing was given up":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, remedy, forReason(decision.ReasonSuspended)))), undo},
-		"the undoing is half done":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunErrored, remedy, hasBegun))), act(decision.ActionPlan, decision.ReasonApplyFailed)},
+		"the undoing was given up":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, remedy, forReason(holdfast.ReasonSuspended)))), undo},
+		"the undoing is half done":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunErrored, remedy, hasBegun))), act(decision.ActionPlan, holdfast.ReasonApplyFailed)},
 
 		"the undoing found another plan": {
 			asApplied(byItself, func(in *decision.Input) { in.Drift.Kind, in.Drift.Exact = apply, true }),
@@ -120,29 +120,29 @@ func driftSituations() map[string]situation {
 			asApplied(byItself, later(2*time.Hour), func(in *decision.Input) { in.Drift.Kind, in.Drift.Exact = apply, true }),
 			held("run-1 was to undo it, and found another plan: the next check decides"),
 		},
-		"found long ago":                         {asApplied(byItself, later(2*time.Hour)), act(decision.ActionCheck, decision.ReasonSchedule)},
-		"found long ago, outside of the windows": {asApplied(byItself, later(2*time.Hour), closedWindow), wait(decision.ReasonWindowClosed)},
-		"the state was written since":            {asApplied(byItself, stateMoved), act(decision.ActionCheck, decision.ReasonSchedule)},
+		"found long ago":                         {asApplied(byItself, later(2*time.Hour)), act(decision.ActionCheck, holdfast.ReasonSchedule)},
+		"found long ago, outside of the windows": {asApplied(byItself, later(2*time.Hour), closedWindow), wait(holdfast.ReasonWindowClosed)},
+		"the state was written since":            {asApplied(byItself, stateMoved), act(decision.ActionCheck, holdfast.ReasonSchedule)},
 
 		"asked to undo it":                 {asApplied(asks(holdfast.VerbApply, "run-1")), approved},
 		"asked to, long after":             {asApplied(asks(holdfast.VerbApply, "run-1"), later(48*time.Hour)), approved},
 		"asked to, though it destroys":     {asApplied(asks(holdfast.VerbApply, "run-1"), onRecord(func(d *holdfast.DriftState) { d.Destroys, d.Hides = true, true })), approved},
 		"asked to, after it was tried":     {asApplied(byItself, asks(holdfast.VerbApply, "run-1"), onRecord(func(d *holdfast.DriftState) { d.Remedy = "run-2" })), approved},
-		"asked to, of nothing that was":    {asApplied(asks(holdfast.VerbApply, "")), refuse(decision.ReasonUpToDate)},
-		"asked to, of an older check":      {asApplied(asks(holdfast.VerbApply, "run-00")), refuse(decision.ReasonPlanMoved)},
-		"asked to, while something waits":  {asApplied(asks(holdfast.VerbApply, "run-1"), runs(ran("run-2", apply, holdfast.RunQueued, remedy))), refuse(decision.ReasonInProgress)},
-		"asked to, suspended":              {asApplied(asks(holdfast.VerbApply, "run-1"), suspended), refuse(decision.ReasonSuspended)},
-		"asked to, outside of the windows": {asApplied(asks(holdfast.VerbApply, "run-1"), closedWindow), refuse(decision.ReasonWindowClosed)},
-		"asked to, the state was written":  {asApplied(asks(holdfast.VerbApply, "run-1"), stateMoved), refuse(decision.ReasonStateMoved)},
+		"asked to, of nothing that was":    {asApplied(asks(holdfast.VerbApply, "")), refuse(holdfast.ReasonUpToDate)},
+		"asked to, of an older check":      {asApplied(asks(holdfast.VerbApply, "run-00")), refuse(holdfast.ReasonPlanMoved)},
+		"asked to, while something waits":  {asApplied(asks(holdfast.VerbApply, "run-1"), runs(ran("run-2", apply, holdfast.RunQueued, remedy))), refuse(holdfast.ReasonInProgress)},
+		"asked to, suspended":              {asApplied(asks(holdfast.VerbApply, "run-1"), suspended), refuse(holdfast.ReasonSuspended)},
+		"asked to, outside of the windows": {asApplied(asks(holdfast.VerbApply, "run-1"), closedWindow), refuse(holdfast.ReasonWindowClosed)},
+		"asked to, the state was written":  {asApplied(asks(holdfast.VerbApply, "run-1"), stateMoved), refuse(holdfast.ReasonStateMoved)},
 		"asked to, and nothing has drifted": {
 			asApplied(asks(holdfast.VerbApply, "run-1"), onRecord(func(d *holdfast.DriftState) { d.Status = holdfast.DriftNone })),
-			refuse(decision.ReasonUpToDate),
+			refuse(holdfast.ReasonUpToDate),
 		},
 		"asked to apply a later plan": {
 			asApplied(asks(holdfast.VerbApply, "run-2"), runs(ran("run-2", plan, holdfast.RunPlanned, byAlice))),
-			act(decision.ActionApply, decision.ReasonApproved, func(d *decision.Decision) { d.Shown, d.Actor = "run-2", "alice" }),
+			act(decision.ActionApply, holdfast.ReasonApproved, func(d *decision.Decision) { d.Shown, d.Actor = "run-2", "alice" }),
 		},
-		"asked to plan": {asApplied(asks(holdfast.VerbPlan, "")), act(decision.ActionPlan, decision.ReasonRequested, func(d *decision.Decision) { d.Actor = "alice" })},
+		"asked to plan": {asApplied(asks(holdfast.VerbPlan, "")), act(decision.ActionPlan, holdfast.ReasonRequested, func(d *decision.Decision) { d.Actor = "alice" })},
 	}
 }
 
@@ -201,7 +201,7 @@ func drawDrift(rnd *rand.Rand) decision.Input {
 			past.Shown, past.Exact = "run-1", true
 		}
 		if len(in.Runs) > 0 && !in.Runs[0].Status.Done() {
-			in.Runs[0].Status, in.Runs[0].Reason = holdfast.RunCanceled, decision.ReasonSuperseded
+			in.Runs[0].Status, in.Runs[0].Reason = holdfast.RunCanceled, holdfast.ReasonSuperseded
 		}
 		in.Runs = append([]holdfast.Run{past}, in.Runs...)
 	}
@@ -252,7 +252,7 @@ func neverAboutDrift(in decision.Input, d decision.Decision) string {
 func triedBefore(in decision.Input) bool {
 	given, tried := false, false
 	for _, run := range in.Runs {
-		up := run.Status == holdfast.RunCanceled && run.Reason != decision.ReasonCanceled
+		up := run.Status == holdfast.RunCanceled && run.Reason != holdfast.ReasonCanceled
 		given = given || run.ID == in.Cluster.Drift.Remedy && up
 		tried = tried || run.Shown == in.Drift.ID && !up
 	}

@@ -1,5 +1,7 @@
 package decision
 
+import "github.com/holdfast-dev/holdfast"
+
 // Rules returns how many rules each side has.
 func Rules() (pullRequest, branch int) { return len(pullRequestRules), len(branchRules) }
 
@@ -17,5 +19,5 @@ func DecideWithout(in Input, skip int) Decision {
 			return guarded(in, d)
 		}
 	}
-	return Decision{Action: ActionNone, Reason: ReasonUpToDate}
+	return Decision{Action: ActionNone, Reason: holdfast.ReasonUpToDate}
 }

@@ -55,7 +55,7 @@ func byHand(in Input) bool {
 // GivenUp reports whether the run was cancelled by what has changed, and not by
 // a person: once that is different again, it is made anew.
 func GivenUp(run holdfast.Run) bool {
-	return run.Status == holdfast.RunCanceled && run.Reason != ReasonCanceled
+	return run.Status == holdfast.RunCanceled && run.Reason != holdfast.ReasonCanceled
 }
 
 // unasked returns the newest run that is not a plan which a person has asked for
@@ -151,14 +151,14 @@ func Transient(run holdfast.Run) bool {
 
 // again plans once more after a death, with a delay that doubles, and gives up
 // in the end: something about this plan may be what kills.
-func again(in Input, reason string) Decision {
+func again(in Input, reason holdfast.Reason) Decision {
 	deaths := Deaths(in.Runs)
 	if deaths > in.MaxResumes {
-		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}
+		return Decision{Action: ActionWait, Reason: holdfast.ReasonPlanFailed}
 	}
 	wait := Newest(in.Runs).FinishedAt.Add(in.Backoff << (deaths - 1)).Sub(in.Now)
 	if wait > 0 {
-		return Decision{Action: ActionWait, Reason: ReasonBackingOff, After: wait}
+		return Decision{Action: ActionWait, Reason: holdfast.ReasonBackingOff, After: wait}
 	}
 	return Decision{Action: ActionPlan, Reason: reason, Reviews: Newest(in.Runs).Reviews}
 }

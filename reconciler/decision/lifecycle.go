@@ -24,9 +24,9 @@ const (
 
 // seenWaits are the reasons for which something waits of which a plan was seen:
 // in a pull request, if there is none on the tracked branch.
-var seenWaits = []string{
-	ReasonManual, ReasonNotApproved, ReasonNotMergeable, ReasonWindowClosed, ReasonPlanChanged, ReasonDriftHeld,
-	ReasonHasDependents, ReasonMassDeletion, ReasonDependencyPending, ReasonDependencyFailed, ReasonDependencyMissing,
+var seenWaits = []holdfast.Reason{
+	holdfast.ReasonManual, holdfast.ReasonNotApproved, holdfast.ReasonNotMergeable, holdfast.ReasonWindowClosed, holdfast.ReasonPlanChanged, holdfast.ReasonDriftHeld,
+	holdfast.ReasonHasDependents, holdfast.ReasonMassDeletion, holdfast.ReasonDependencyPending, holdfast.ReasonDependencyFailed, holdfast.ReasonDependencyMissing,
 }
 
 // Lifecycle derives from a cluster's record and the runs of its tracked branch,
@@ -130,7 +130,7 @@ func (l life) working() bool {
 	case holdfast.RunQueued, holdfast.RunWaiting:
 		return l.write.Resume
 	default:
-		return l.failed != nil && l.failed.ID == Newest(l.runs).ID && l.rec.Waiting == ReasonBackingOff
+		return l.failed != nil && l.failed.ID == Newest(l.runs).ID && l.rec.Waiting == holdfast.ReasonBackingOff
 	}
 }
 
@@ -180,7 +180,7 @@ func (l life) phase() holdfast.Phase {
 	}
 }
 
-func condition(t holdfast.ConditionType, status holdfast.ConditionStatus, reason, message string) holdfast.Condition {
+func condition(t holdfast.ConditionType, status holdfast.ConditionStatus, reason holdfast.Reason, message string) holdfast.Condition {
 	return holdfast.Condition{Type: t, Status: status, Reason: reason, Message: message}
 }
 
@@ -192,13 +192,13 @@ func (l life) unknowable(t holdfast.ConditionType) (holdfast.Condition, bool) {
 	case l.rec.Ending != nil:
 		return condition(t, holdfast.ConditionTrue, l.rec.Ending.Reason, ""), true
 	case d.Missing != "":
-		return condition(t, holdfast.ConditionFalse, ReasonMissing, d.Missing), true
+		return condition(t, holdfast.ConditionFalse, holdfast.ReasonMissing, d.Missing), true
 	case d.Removed:
 		return holdfast.Condition{}, false
 	case len(d.Faults) > 0:
-		return condition(t, holdfast.ConditionFalse, ReasonInvalid, d.Faults[0].Error()), true
+		return condition(t, holdfast.ConditionFalse, holdfast.ReasonInvalid, d.Faults[0].Error()), true
 	case d.SourceDigest == "":
-		return condition(t, holdfast.ConditionFalse, ReasonInvalid, ""), true
+		return condition(t, holdfast.ConditionFalse, holdfast.ReasonInvalid, ""), true
 	default:
 		return holdfast.Condition{}, false
 	}
@@ -210,7 +210,7 @@ func (l life) commitPlanned() holdfast.Condition {
 		return c
 	}
 	if l.settled() {
-		return condition(t, holdfast.ConditionTrue, ReasonApplied, "")
+		return condition(t, holdfast.ConditionTrue, holdfast.ReasonApplied, "")
 	}
 	for _, run := range l.runs {
 		if run.ID <= l.rec.Applied.Run {
@@ -238,15 +238,15 @@ func (l life) unplanned(t holdfast.ConditionType) holdfast.Condition {
 	status, run := holdfast.ConditionFalse, l.about
 	switch {
 	case run.ID == "" && len(l.runs) > 0:
-		return condition(t, status, ReasonNewRevision, "the newest plan is of something else")
+		return condition(t, status, holdfast.ReasonNewRevision, "the newest plan is of something else")
 	case run.ID == "":
 		return condition(t, status, becauseNotPlanned, "")
 	case !run.Status.Done():
-		return condition(t, status, ReasonInProgress, run.ID)
+		return condition(t, status, holdfast.ReasonInProgress, run.ID)
 	case run.Status == holdfast.RunCanceled:
-		return condition(t, status, ReasonCanceled, run.ID)
+		return condition(t, status, holdfast.ReasonCanceled, run.ID)
 	default:
-		return condition(t, status, ReasonPlanFailed, failureText(run))
+		return condition(t, status, holdfast.ReasonPlanFailed, failureText(run))
 	}
 }
 
@@ -266,7 +266,7 @@ func (l life) planUpToDate() holdfast.Condition {
 	last := LastBegun(l.runs)
 	switch run := l.about; {
 	case l.settled():
-		return condition(t, holdfast.ConditionTrue, ReasonApplied, "")
+		return condition(t, holdfast.ConditionTrue, holdfast.ReasonApplied, "")
 	case compares(run) && run.Shown != "": // an apply has to come to what was shown
 		return condition(t, holdfast.ConditionTrue, becausePlanned, "by "+run.Shown)
 	case compares(run), run.ID == "" && slices.Contains(seenWaits, l.rec.Waiting):
@@ -274,15 +274,15 @@ func (l life) planUpToDate() holdfast.Condition {
 	case run.ID == "", !run.Status.Done(), run.Status == holdfast.RunCanceled && !run.Begun:
 		return l.unplanned(t)
 	case run.Begun && !run.Status.Good():
-		return condition(t, holdfast.ConditionFalse, ReasonApplyFailed, failureText(run))
+		return condition(t, holdfast.ConditionFalse, holdfast.ReasonApplyFailed, failureText(run))
 	case !run.Status.Good():
 		return l.unplanned(t)
 	case run.Status == holdfast.RunApplied:
-		return condition(t, holdfast.ConditionTrue, ReasonApplied, run.ID)
+		return condition(t, holdfast.ConditionTrue, holdfast.ReasonApplied, run.ID)
 	case run.Attempt > 0 && last != "" && last != run.ID && last != run.AppliedRun:
-		return condition(t, holdfast.ConditionFalse, ReasonAppliedSince, "planned before "+last)
+		return condition(t, holdfast.ConditionFalse, holdfast.ReasonAppliedSince, "planned before "+last)
 	case run.Attempt > 0 && run.StateSerial != l.rec.StateSerial:
-		return condition(t, holdfast.ConditionFalse, ReasonStateMoved, "")
+		return condition(t, holdfast.ConditionFalse, holdfast.ReasonStateMoved, "")
 	default:
 		return condition(t, holdfast.ConditionTrue, becausePlanned, "by "+run.ID)
 	}
@@ -292,7 +292,7 @@ func (l life) applyUpToDate() holdfast.Condition {
 	const t = holdfast.ConditionApplyUpToDate
 	rec := l.rec
 	if rec.Desired.Missing != "" && rec.Ending == nil {
-		return condition(t, holdfast.ConditionUnknown, ReasonMissing, rec.Desired.Missing)
+		return condition(t, holdfast.ConditionUnknown, holdfast.ReasonMissing, rec.Desired.Missing)
 	}
 	if c, ok := l.unknowable(t); ok {
 		return c
@@ -300,19 +300,19 @@ func (l life) applyUpToDate() holdfast.Condition {
 	status := holdfast.ConditionFalse
 	switch {
 	case l.settled():
-		return condition(t, holdfast.ConditionTrue, ReasonApplied, "by "+rec.Applied.Run)
+		return condition(t, holdfast.ConditionTrue, holdfast.ReasonApplied, "by "+rec.Applied.Run)
 	case l.working():
-		return condition(t, status, ReasonInProgress, l.write.ID)
+		return condition(t, status, holdfast.ReasonInProgress, l.write.ID)
 	case l.failed != nil:
-		return condition(t, status, ReasonApplyFailed, failureText(*l.failed))
+		return condition(t, status, holdfast.ReasonApplyFailed, failureText(*l.failed))
 	case rec.Waiting != "":
 		return condition(t, status, rec.Waiting, rec.WaitingDetail)
 	case rec.Desired.Removed:
-		return condition(t, status, ReasonRemoved, "")
+		return condition(t, status, holdfast.ReasonRemoved, "")
 	case rec.Applied.Run == "":
 		return condition(t, status, becauseNotApplied, "")
 	default:
-		return condition(t, status, ReasonNewRevision, "")
+		return condition(t, status, holdfast.ReasonNewRevision, "")
 	}
 }
 
@@ -327,9 +327,9 @@ func (l life) drifted() holdfast.Condition {
 	case d.Status == holdfast.DriftFailed:
 		return condition(t, holdfast.ConditionUnknown, becauseCheckFailed, d.Detail)
 	case d.Status == holdfast.DriftFound && d.Applied != "" && d.Applied != l.rec.Applied.Run:
-		return condition(t, holdfast.ConditionUnknown, ReasonAppliedSince, "found before "+l.rec.Applied.Run)
+		return condition(t, holdfast.ConditionUnknown, holdfast.ReasonAppliedSince, "found before "+l.rec.Applied.Run)
 	case d.Status == holdfast.DriftFound:
-		return condition(t, holdfast.ConditionTrue, ReasonDrifted, driftText(d.Counts))
+		return condition(t, holdfast.ConditionTrue, holdfast.ReasonDrifted, driftText(d.Counts))
 	case d.Status == holdfast.DriftNone:
 		return condition(t, holdfast.ConditionFalse, becauseNoDrift, "")
 	default:
@@ -403,48 +403,48 @@ func runSince(before holdfast.ClusterRecord, runs []holdfast.Run) string {
 }
 
 // phaseCause is what brought a cluster into its phase.
-func phaseCause(rec holdfast.ClusterRecord, runs []holdfast.Run) (reason, run string) {
+func phaseCause(rec holdfast.ClusterRecord, runs []holdfast.Run) (reason holdfast.Reason, run string) {
 	l := newLife(rec, runs)
 	switch rec.Phase {
 	case holdfast.PhaseDeleted:
 		return rec.Ending.Reason, rec.Ending.Run
 	case holdfast.PhaseDeleting:
-		return ReasonRemoved, l.write.ID
+		return holdfast.ReasonRemoved, l.write.ID
 	case holdfast.PhaseProvisioning, holdfast.PhaseConfiguring, holdfast.PhaseUpdating:
 		if l.write.ID == "" {
-			return ReasonApplied, rec.Applied.Run
+			return holdfast.ReasonApplied, rec.Applied.Run
 		}
 		return whyWritten(l.write), l.write.ID
 	case holdfast.PhaseFailed:
 		if l.failed == nil {
-			return ReasonRenamed, rec.Applied.Run
+			return holdfast.ReasonRenamed, rec.Applied.Run
 		}
 		if l.failed.Failure != nil {
 			return l.failed.Failure.Cause, l.failed.ID
 		}
 		return l.failed.Reason, l.failed.ID
 	case holdfast.PhaseActive:
-		return ReasonApplied, rec.Applied.Run
+		return holdfast.ReasonApplied, rec.Applied.Run
 	default:
-		return ReasonNewRevision, ""
+		return holdfast.ReasonNewRevision, ""
 	}
 }
 
 // whyWritten is the reason for which an apply or a destroy was made, which a run
 // that is executed does not carry any more.
-func whyWritten(run holdfast.Run) string {
+func whyWritten(run holdfast.Run) holdfast.Reason {
 	switch {
 	case run.Reason != "":
 		return run.Reason
 	case run.Resume:
-		return ReasonResumed
+		return holdfast.ReasonResumed
 	case run.Actor != "":
-		return ReasonApproved
+		return holdfast.ReasonApproved
 	case slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return !v.PullRequest.IsZero() }):
-		return ReasonMerged
+		return holdfast.ReasonMerged
 	case run.Shown != "":
-		return ReasonDrifted
+		return holdfast.ReasonDrifted
 	default:
-		return ReasonApplied
+		return holdfast.ReasonApplied
 	}
 }

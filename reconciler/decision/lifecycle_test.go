@@ -45,14 +45,14 @@ func broken(l *living) {
 
 func destroyed(l *living) {
 	l.rec.Desired.Removed, l.rec.Applied = true, holdfast.Applied{}
-	l.rec.Ending = &holdfast.Ending{At: noon, Reason: decision.ReasonDestroyed, Run: "run-3"}
+	l.rec.Ending = &holdfast.Ending{At: noon, Reason: holdfast.ReasonDestroyed, Run: "run-3"}
 }
 
 func was(phase holdfast.Phase) func(*living) {
 	return func(l *living) { l.rec.Phase = phase }
 }
 
-func waitsFor(reason string) func(*living) {
+func waitsFor(reason holdfast.Reason) func(*living) {
 	return func(l *living) { l.rec.Waiting = reason }
 }
 
@@ -85,7 +85,7 @@ func lives() map[string]struct {
 		phase holdfast.Phase
 		want  string
 	}
-	wait := decision.ReasonApplyFailed
+	wait := holdfast.ReasonApplyFailed
 	failed := ran("run-3", apply, holdfast.RunErrored, hasBegun, withFailure)
 	passing := ran("run-3", apply, holdfast.RunErrored, hasBegun, passingCause)
 	reviewed := ran("run-2", apply, holdfast.RunQueued, withReviews(seen))
@@ -163,7 +163,7 @@ func TestLifecycle(t *testing.T) {
 			phase, conditions := decision.Lifecycle(noon, tt.rec, tt.runs)
 			var got []string
 			for _, c := range conditions[:5] {
-				got = append(got, string(c.Status)+"/"+c.Reason)
+				got = append(got, string(c.Status)+"/"+string(c.Reason))
 			}
 			if phase != tt.phase {
 				t.Errorf("phase %s, want %s", phase, tt.phase)
@@ -226,7 +226,7 @@ func TestTransitions(t *testing.T) {
 	after.rec.Phase, after.rec.Conditions = decision.Lifecycle(later, after.rec, []holdfast.Run{failed})
 	got := decision.Transitions(later, before.rec, after.rec, []holdfast.Run{failed})
 	change := func(what, from, to, reason string) holdfast.Transition {
-		return holdfast.Transition{Cluster: "prod", At: later, What: what, From: from, To: to, Reason: reason, Run: "run-3"}
+		return holdfast.Transition{Cluster: "prod", At: later, What: what, From: from, To: to, Reason: holdfast.Reason(reason), Run: "run-3"}
 	}
 	want := []holdfast.Transition{
 		change("phase", "Active", "Failed", "InvalidConfiguration"),
@@ -301,12 +301,12 @@ func drawRecord(rnd *rand.Rand, before holdfast.ClusterRecord) holdfast.ClusterR
 		rec.Applied = holdfast.Applied{}
 	}
 	if rnd.IntN(15) == 0 {
-		rec.Ending = &holdfast.Ending{Reason: pick(rnd, decision.ReasonDestroyed, decision.ReasonRenamed)}
+		rec.Ending = &holdfast.Ending{Reason: pick(rnd, holdfast.ReasonDestroyed, holdfast.ReasonRenamed)}
 		rec.Desired.Removed, rec.Applied = true, holdfast.Applied{}
 	}
 	rec.Life = pick(rnd, "", "", "run-3")
 	rec.StateSerial = pick[int64](rnd, 0, 5)
-	rec.Waiting = pick(rnd, "", "", decision.ReasonBackingOff, decision.ReasonManual, decision.ReasonApplyFailed)
+	rec.Waiting = pick(rnd, "", "", holdfast.ReasonBackingOff, holdfast.ReasonManual, holdfast.ReasonApplyFailed)
 	rec.Drift.Status = pick(rnd, holdfast.DriftUnchecked, holdfast.DriftNone, holdfast.DriftFound, holdfast.DriftFailed)
 	rec.Drift.Applied = pick(rnd, "", "run-0", "run-9")
 	return rec

@@ -22,18 +22,18 @@ func inOrder(in Input, d Decision) Decision {
 }
 
 // Held is why something that depends on parents has to wait; empty if it has not.
-func Held(parents []holdfast.Relation) (reason, detail string) {
+func Held(parents []holdfast.Relation) (reason holdfast.Reason, detail string) {
 	for _, p := range parents {
 		switch {
 		case p.Phase == "" || p.Phase == holdfast.PhaseDeleted:
-			return ReasonDependencyMissing, fmt.Sprintf("cluster %q %s", p.Name, missingWord(p))
+			return holdfast.ReasonDependencyMissing, fmt.Sprintf("cluster %q %s", p.Name, missingWord(p))
 		case p.Failed:
-			return ReasonDependencyFailed, relationText(p)
+			return holdfast.ReasonDependencyFailed, relationText(p)
 		}
 	}
 	for _, p := range parents {
 		if !p.Settled {
-			return ReasonDependencyPending, relationText(p)
+			return holdfast.ReasonDependencyPending, relationText(p)
 		}
 	}
 	return "", ""
@@ -72,9 +72,9 @@ func RelationOf(rec holdfast.ClusterRecord) holdfast.Relation {
 		waiting = "" // what Git asks for is applied
 	}
 	return holdfast.Relation{
-		Name: rec.Name, Phase: rec.Phase, Waiting: rec.Waiting,
+		Name: rec.Name, Phase: rec.Phase, Waiting: string(rec.Waiting),
 		Settled: waiting == "" && !rec.Desired.Removed && rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest),
 		Failed: rec.Phase == holdfast.PhaseFailed ||
-			slices.Contains([]string{ReasonApplyFailed, ReasonPlanFailed, ReasonDestroyFailed, ReasonInvalid, ReasonDependencyFailed}, rec.Waiting),
+			slices.Contains([]holdfast.Reason{holdfast.ReasonApplyFailed, holdfast.ReasonPlanFailed, holdfast.ReasonDestroyFailed, holdfast.ReasonInvalid, holdfast.ReasonDependencyFailed}, rec.Waiting),
 	}
 }

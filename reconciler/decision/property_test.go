@@ -49,7 +49,7 @@ func never(in decision.Input, d decision.Decision) string {
 		return "no reason"
 	case in.Unsaved != nil && (queues || d.Action == decision.ActionCheck || d.Action == decision.ActionRecord):
 		return "begins something, or believes in a plan, while a state stands that could not be saved"
-	case in.Unsaved != nil && !atPullRequest && d.Reason != decision.ReasonStateUnsaved:
+	case in.Unsaved != nil && !atPullRequest && d.Reason != holdfast.ReasonStateUnsaved:
 		return "does not say that a state stands that could not be saved"
 	case !slices.ContainsFunc([]decision.Action{"none", "wait", "plan", "apply", "record", "carry", "refuse"},
 		func(a decision.Action) bool { return a == d.Action }):
@@ -70,7 +70,7 @@ func never(in decision.Input, d decision.Decision) string {
 		return "queues beside what is queued or runs"
 	case d.Background && (!atPullRequest || d.Action != decision.ActionPlan || !in.Runs[0].Status.Good() || in.Runs[0].PlanDigest != ""):
 		return "lets something wait that somebody waits for"
-	case atPullRequest && d.Action == decision.ActionNone && d.Reason == decision.ReasonUpToDate && in.Runs[0].PlanDigest == "":
+	case atPullRequest && d.Action == decision.ActionNone && d.Reason == holdfast.ReasonUpToDate && in.Runs[0].PlanDigest == "":
 		return "is content with a plan that no apply can be compared with"
 	case d.Action != decision.ActionApply && (d.Shown != "" || d.Resume):
 		return "what only an apply has"
@@ -80,7 +80,7 @@ func never(in decision.Input, d decision.Decision) string {
 		return "holds what people have seen since"
 	case d.Action == decision.ActionPlan && in.Ask == nil && len(in.Runs) > 0 && canceledByPerson(in):
 		return "does again what a person cancelled"
-	case d.Action == decision.ActionNone && d.Reason == decision.ReasonInProgress && !slices.ContainsFunc(in.Runs,
+	case d.Action == decision.ActionNone && d.Reason == holdfast.ReasonInProgress && !slices.ContainsFunc(in.Runs,
 		func(run holdfast.Run) bool { return !run.Status.Done() }):
 		return "waits for nothing"
 	}
@@ -88,8 +88,8 @@ func never(in decision.Input, d decision.Decision) string {
 }
 
 // ofOlderRuns are the reasons that come from how a run has ended.
-var ofOlderRuns = []string{
-	decision.ReasonPlanChanged, decision.ReasonCanceled, decision.ReasonPlanFailed, decision.ReasonReplanned, decision.ReasonApplyFailed,
+var ofOlderRuns = []holdfast.Reason{
+	holdfast.ReasonPlanChanged, holdfast.ReasonCanceled, holdfast.ReasonPlanFailed, holdfast.ReasonReplanned, holdfast.ReasonApplyFailed,
 }
 
 // reviewedAfterAll: people have merged a plan that was made after all runs of the
@@ -215,7 +215,7 @@ func failedOf(in decision.Input) *holdfast.Run {
 // began, and nothing has changed since.
 func canceledByPerson(in decision.Input) bool {
 	last := in.Runs[0]
-	if last.Status != holdfast.RunCanceled || last.Reason != decision.ReasonCanceled || last.Begun || failedOf(in) != nil {
+	if last.Status != holdfast.RunCanceled || last.Reason != holdfast.ReasonCanceled || last.Begun || failedOf(in) != nil {
 		return false
 	}
 	if pr := in.PullRequest; pr != nil {
@@ -233,7 +233,7 @@ func draw(rnd *rand.Rand) decision.Input {
 		in = atPullRequest()
 		rec := in.PullRequest
 		rec.State = pick(rnd, holdfast.PullRequestOpen, holdfast.PullRequestOpen, holdfast.PullRequestOpen, holdfast.PullRequestMerged, holdfast.PullRequestClosed)
-		rec.Reason = pick(rnd, "", "", "", decision.ReasonDraft, decision.ReasonNotMergeable)
+		rec.Reason = pick(rnd, "", "", "", holdfast.ReasonDraft, holdfast.ReasonNotMergeable)
 		rec.Head = pick[holdfast.Revision](rnd, "h", "h", "h2")
 		rec.Base = pick[holdfast.Revision](rnd, "a", "a", "a2")
 		rec.Clusters[0].SourceDigest = pick(rnd, newDigest, newDigest, newDigest, oldDigest, "")
@@ -256,9 +256,9 @@ func draw(rnd *rand.Rand) decision.Input {
 	for i := range rnd.IntN(5) {
 		run := drawRun(rnd, fmt.Sprintf("run-%d", 2+i))
 		if len(in.Runs) > 0 && !in.Runs[0].Status.Done() { // one after another, but for what is asked to stop
-			in.Runs[0].Status, in.Runs[0].Reason = holdfast.RunCanceled, decision.ReasonSuperseded
+			in.Runs[0].Status, in.Runs[0].Reason = holdfast.RunCanceled, holdfast.ReasonSuperseded
 			if in.PullRequest != nil && chance(30) {
-				in.Runs[0].Status, in.Runs[0].Cancel = holdfast.RunRunning, decision.ReasonSuperseded
+				in.Runs[0].Status, in.Runs[0].Cancel = holdfast.RunRunning, holdfast.ReasonSuperseded
 			}
 		}
 		if in.PullRequest != nil {
@@ -338,7 +338,7 @@ func drawRun(rnd *rand.Rand, id string) holdfast.Run {
 		run.Failure = &holdfast.Failure{Transient: rnd.IntN(2) == 0}
 	}
 	if run.Status == holdfast.RunCanceled {
-		run.Reason = pick(rnd, decision.ReasonCanceled, decision.ReasonSuperseded, decision.ReasonSuspended)
+		run.Reason = pick(rnd, holdfast.ReasonCanceled, holdfast.ReasonSuperseded, holdfast.ReasonSuspended)
 	}
 	if rnd.IntN(2) == 0 {
 		run.Reviews = []holdfast.Review{seen}
@@ -391,7 +391,7 @@ func goOn(rnd *rand.Rand, in *decision.Input, d decision.Decision) bool {
 		if run := &in.Runs[i]; slices.Contains(d.Cancel, run.ID) {
 			run.Status, run.Reason = holdfast.RunCanceled, d.Reason
 			if d.Action == decision.ActionPlan || d.Action == decision.ActionApply {
-				run.Reason = decision.ReasonSuperseded
+				run.Reason = holdfast.ReasonSuperseded
 			}
 		}
 	}
@@ -411,7 +411,7 @@ func goOn(rnd *rand.Rand, in *decision.Input, d decision.Decision) bool {
 		in.Runs = append([]holdfast.Run{run}, in.Runs...)
 		return true
 	case decision.ActionRecord:
-		if d.Reason == decision.ReasonNeverApplied || d.Reason == decision.ReasonDestroyed {
+		if d.Reason == holdfast.ReasonNeverApplied || d.Reason == holdfast.ReasonDestroyed {
 			in.Cluster.Applied, in.Last, in.Cluster.Life = holdfast.Applied{}, holdfast.Applied{}, newestID(in.Runs)
 			if in.Cluster.Desired.Removed {
 				in.Cluster.Ending = &holdfast.Ending{Reason: d.Reason}

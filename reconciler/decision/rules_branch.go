@@ -17,14 +17,14 @@ func inProgress(in Input) (Decision, bool) {
 	if last.Status != holdfast.RunRunning {
 		return Decision{}, false
 	}
-	if last.Reason == ReasonAgentSilent {
-		return Decision{Action: ActionWait, Reason: ReasonAgentSilent}, true
+	if last.Reason == holdfast.ReasonAgentSilent {
+		return Decision{Action: ActionWait, Reason: holdfast.ReasonAgentSilent}, true
 	}
-	d := Decision{Action: ActionNone, Reason: ReasonInProgress}
+	d := Decision{Action: ActionNone, Reason: holdfast.ReasonInProgress}
 	_, settled := settledByMerge(in)
 	useless := !last.SourceDigest.Equal(Desired(in)) || settled
 	if last.Kind == holdfast.RunPlan && useless {
-		d.Reason, d.Cancel = ReasonSuperseded, []string{last.ID}
+		d.Reason, d.Cancel = holdfast.ReasonSuperseded, []string{last.ID}
 	}
 	return d, true
 }
@@ -36,16 +36,16 @@ func RecordOutcome(in Input) (Decision, bool) {
 	if last.ID == "" || last.ID == in.Cluster.Applied.Run || !NewerThanApplied(in, last) {
 		return Decision{}, false
 	}
-	d := Decision{Action: ActionRecord, Reason: ReasonApplied, Run: last.ID}
+	d := Decision{Action: ActionRecord, Reason: holdfast.ReasonApplied, Run: last.ID}
 	if Destroys(last) {
-		d.Reason = ReasonDestroyed
+		d.Reason = holdfast.ReasonDestroyed
 	}
 	switch {
 	case last.Status == holdfast.RunApplied:
 		return d, true
 	case last.Status == holdfast.RunNoChanges && (last.Kind.Writes() || last.SourceDigest.Equal(Desired(in))):
 		if last.Kind == holdfast.RunPlan && !last.Destroy {
-			d.Reason = ReasonAdopted
+			d.Reason = holdfast.ReasonAdopted
 		}
 		return d, true
 	default:
@@ -54,7 +54,7 @@ func RecordOutcome(in Input) (Decision, bool) {
 }
 
 func invalid(in Input) (Decision, bool) {
-	return Decision{Action: ActionWait, Reason: ReasonInvalid, Cancel: Pending(in.Runs)}, Desired(in) == ""
+	return Decision{Action: ActionWait, Reason: holdfast.ReasonInvalid, Cancel: Pending(in.Runs)}, Desired(in) == ""
 }
 
 // upToDate holds only if no failed apply has left something half done since.
@@ -64,13 +64,13 @@ func upToDate(in Input) (Decision, bool) {
 		return Decision{}, false
 	}
 	if in.Ask != nil && in.Ask.Verb == holdfast.VerbApply {
-		return Decision{Action: ActionRefuse, Reason: ReasonUpToDate}, true
+		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonUpToDate}, true
 	}
-	return Decision{Action: ActionNone, Reason: ReasonUpToDate, Cancel: Pending(in.Runs)}, true
+	return Decision{Action: ActionNone, Reason: holdfast.ReasonUpToDate, Cancel: Pending(in.Runs)}, true
 }
 
 func suspended(in Input) (Decision, bool) {
-	d := Decision{Action: ActionWait, Reason: ReasonSuspended, Cancel: Pending(in.Runs)}
+	d := Decision{Action: ActionWait, Reason: holdfast.ReasonSuspended, Cancel: Pending(in.Runs)}
 	if in.Ask != nil {
 		d.Action = ActionRefuse
 	}
@@ -89,7 +89,7 @@ func supersededRun(in Input) (Decision, bool) {
 	if !last.Status.Pending() || last.SourceDigest.Equal(Desired(in)) {
 		return Decision{}, false
 	}
-	return Decision{Action: ActionNone, Reason: ReasonSuperseded, Cancel: Pending(in.Runs), After: time.Nanosecond}, true
+	return Decision{Action: ActionNone, Reason: holdfast.ReasonSuperseded, Cancel: Pending(in.Runs), After: time.Nanosecond}, true
 }
 
 // approvedApply queues the apply of exactly the plan that a person has seen: the
@@ -100,16 +100,16 @@ func approvedApply(in Input) (Decision, bool) {
 	}
 	last := Newest(in.Runs)
 	apply := Decision{
-		Action: ActionApply, Reason: ReasonApproved, Reviews: reviews(in), Actor: in.Ask.Actor,
+		Action: ActionApply, Reason: holdfast.ReasonApproved, Reviews: reviews(in), Actor: in.Ask.Actor,
 	}
 	outdated := GivenUp(last) || last.Status.Done() && reviewedSince(in, last)
 	current, merge := current(in, last) && !outdated, reviewed(in.Merges)
 	mine := in.Ask.Run == last.ID
 	switch {
 	case current && last.Status.Pending():
-		return Decision{Action: ActionRefuse, Reason: ReasonInProgress}, true
+		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonInProgress}, true
 	case current && last.Status == holdfast.RunPlanned && mine && last.StateSerial != in.Cluster.StateSerial:
-		return Decision{Action: ActionPlan, Reason: ReasonStateMoved, Reviews: reviews(in), Actor: in.Ask.Actor}, true
+		return Decision{Action: ActionPlan, Reason: holdfast.ReasonStateMoved, Reviews: reviews(in), Actor: in.Ask.Actor}, true
 	case current && last.Status == holdfast.RunPlanned && mine:
 		// To have seen a plan is not to have approved the merge.
 		if len(in.Merges) > 0 {
@@ -126,9 +126,9 @@ func approvedApply(in Input) (Decision, bool) {
 		}
 		return apply, true
 	case current && last.Status == holdfast.RunPlanned:
-		return Decision{Action: ActionRefuse, Reason: ReasonPlanMoved}, true
+		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonPlanMoved}, true
 	default:
-		return Decision{Action: ActionRefuse, Reason: ReasonNothingPlanned}, true
+		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonNothingPlanned}, true
 	}
 }
 
@@ -144,10 +144,10 @@ func replanOnBranch(in Input) (Decision, bool) {
 		return Decision{}, false
 	}
 	if last := Newest(in.Runs); last.Status.Pending() {
-		return Decision{Action: ActionRefuse, Reason: ReasonInProgress}, true
+		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonInProgress}, true
 	}
 	return Decision{
-		Action: ActionPlan, Reason: ReasonRequested, Reviews: reviews(in), Actor: in.Ask.Actor,
+		Action: ActionPlan, Reason: holdfast.ReasonRequested, Reviews: reviews(in), Actor: in.Ask.Actor,
 	}, true
 }
 
@@ -164,12 +164,12 @@ func pendingRun(in Input) (Decision, bool) {
 	}
 	if wait := in.Throttled.Sub(in.Now); wait > 0 {
 		detail := ThrottledText(last.Document.Provider, in.Throttled)
-		return Decision{Action: ActionWait, Reason: ReasonProviderThrottled, Detail: detail, After: wait}, true
+		return Decision{Action: ActionWait, Reason: holdfast.ReasonProviderThrottled, Detail: detail, After: wait}, true
 	}
-	if last.Reason == ReasonNoAgent {
-		return Decision{Action: ActionWait, Reason: ReasonNoAgent, Detail: last.Detail}, true
+	if last.Reason == holdfast.ReasonNoAgent {
+		return Decision{Action: ActionWait, Reason: holdfast.ReasonNoAgent, Detail: last.Detail}, true
 	}
-	return Decision{Action: ActionNone, Reason: ReasonInProgress}, true
+	return Decision{Action: ActionNone, Reason: holdfast.ReasonInProgress}, true
 }
 
 // settledByMerge returns what would be decided without the newest run, if that
@@ -209,15 +209,15 @@ func failedApply(in Input) (Decision, bool) {
 		failed.SourceDigest.Equal(Desired(in)):
 		wait := failed.FinishedAt.Add(in.Backoff << resumes(in)).Sub(in.Now)
 		if wait > 0 {
-			return Decision{Action: ActionWait, Reason: ReasonBackingOff, After: wait}, true
+			return Decision{Action: ActionWait, Reason: holdfast.ReasonBackingOff, After: wait}, true
 		}
-		return Decision{Action: ActionApply, Reason: ReasonResumed, Reviews: failed.Reviews, Shown: failed.Matched, Resume: true}, true
+		return Decision{Action: ActionApply, Reason: holdfast.ReasonResumed, Reviews: failed.Reviews, Shown: failed.Matched, Resume: true}, true
 	case last.ID == failed.ID, !last.SourceDigest.Equal(Desired(in)), GivenUp(last):
-		return Decision{Action: ActionPlan, Reason: ReasonApplyFailed, Reviews: reviews(in)}, true
+		return Decision{Action: ActionPlan, Reason: holdfast.ReasonApplyFailed, Reviews: reviews(in)}, true
 	case last.Kind == holdfast.RunPlan && last.Status == holdfast.RunInterrupted:
-		return again(in, ReasonApplyFailed), true
+		return again(in, holdfast.ReasonApplyFailed), true
 	default:
-		return Decision{Action: ActionWait, Reason: ReasonApplyFailed}, true
+		return Decision{Action: ActionWait, Reason: holdfast.ReasonApplyFailed}, true
 	}
 }
 
@@ -225,7 +225,7 @@ func failedApply(in Input) (Decision, bool) {
 // merge one that was made since.
 func changedPlan(in Input) (Decision, bool) {
 	last := unasked(in.Runs)
-	return Decision{Action: ActionWait, Reason: ReasonPlanChanged},
+	return Decision{Action: ActionWait, Reason: holdfast.ReasonPlanChanged},
 		current(in, last) && last.Kind.Writes() && last.Status == holdfast.RunPlanned && !reviewedSince(in, last)
 }
 
@@ -239,13 +239,13 @@ func canceledApply(in Input) (Decision, bool) {
 	again := Newest(in.Runs)
 	switch {
 	case last.Status == holdfast.RunCanceled && !GivenUp(last):
-		return Decision{Action: ActionWait, Reason: ReasonCanceled}, true
+		return Decision{Action: ActionWait, Reason: holdfast.ReasonCanceled}, true
 	case last.Status != holdfast.RunErrored && last.Status != holdfast.RunInterrupted:
 		return Decision{}, false
 	case again.Status == holdfast.RunPlanned && current(in, again): // somebody asked for it
-		return Decision{Action: ActionWait, Reason: ReasonReplanned}, true
+		return Decision{Action: ActionWait, Reason: holdfast.ReasonReplanned}, true
 	default:
-		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}, true
+		return Decision{Action: ActionWait, Reason: holdfast.ReasonPlanFailed}, true
 	}
 }
 
@@ -259,25 +259,25 @@ func reviewedMerge(in Input) (Decision, bool) {
 	if reason, detail := barred(in, *merge); reason != "" {
 		return Decision{Action: ActionWait, Reason: reason, Detail: detail}, true
 	}
-	return Decision{Action: ActionApply, Reason: ReasonMerged, Reviews: reviews(in)}, true
+	return Decision{Action: ActionApply, Reason: holdfast.ReasonMerged, Reviews: reviews(in)}, true
 }
 
 // barred is which of the conditions for the apply of a merge is not met, and what
 // it lacks; empty if all are.
-func barred(in Input, merge Merge) (reason, detail string) {
+func barred(in Input, merge Merge) (reason holdfast.Reason, detail string) {
 	for _, settings := range ApplySettings(in) {
 		switch {
 		case slices.Contains(settings.Requires, "approved") && !merge.Approved:
-			return ReasonNotApproved, merge.Missing[holdfast.GateApproved]
+			return holdfast.ReasonNotApproved, merge.Missing[holdfast.GateApproved]
 		case slices.Contains(settings.Requires, "mergeable") && !merge.Mergeable:
-			return ReasonNotMergeable, merge.Missing[holdfast.GateMergeable]
+			return holdfast.ReasonNotMergeable, merge.Missing[holdfast.GateMergeable]
 		}
 	}
 	return "", ""
 }
 
 func manualMerge(in Input) (Decision, bool) {
-	return Decision{Action: ActionWait, Reason: ReasonManual},
+	return Decision{Action: ActionWait, Reason: holdfast.ReasonManual},
 		reviewed(in.Merges) != nil && byHand(in)
 }
 
@@ -285,20 +285,20 @@ func manualMerge(in Input) (Decision, bool) {
 func unreviewed(in Input) (Decision, bool) {
 	last := Newest(in.Runs)
 	if !current(in, last) || last.Kind != holdfast.RunPlan {
-		return Decision{Action: ActionPlan, Reason: ReasonUnreviewed, Reviews: reviews(in)}, true
+		return Decision{Action: ActionPlan, Reason: holdfast.ReasonUnreviewed, Reviews: reviews(in)}, true
 	}
 	switch last.Status {
 	case holdfast.RunInterrupted:
-		return again(in, ReasonInterrupted), true
+		return again(in, holdfast.ReasonInterrupted), true
 	case holdfast.RunErrored:
-		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}, true
+		return Decision{Action: ActionWait, Reason: holdfast.ReasonPlanFailed}, true
 	case holdfast.RunCanceled:
 		if GivenUp(last) {
-			return Decision{Action: ActionPlan, Reason: ReasonUnreviewed, Reviews: reviews(in)}, true
+			return Decision{Action: ActionPlan, Reason: holdfast.ReasonUnreviewed, Reviews: reviews(in)}, true
 		}
-		return Decision{Action: ActionWait, Reason: ReasonCanceled}, true
+		return Decision{Action: ActionWait, Reason: holdfast.ReasonCanceled}, true
 	default:
-		return Decision{Action: ActionWait, Reason: ReasonUnreviewed}, true
+		return Decision{Action: ActionWait, Reason: holdfast.ReasonUnreviewed}, true
 	}
 }
 

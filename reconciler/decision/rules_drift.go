@@ -9,9 +9,6 @@ import (
 
 // The rules about drift. Those of the tracked branch ask for them in their list.
 
-// ReasonChecked is why a cluster's record says something new of its drift.
-const ReasonChecked = "Checked" // a check for drift has ended, or the rules for what it found have changed
-
 // DriftFresh is for how long what a check has found may be undone by itself:
 // after that the world may be another one, and is looked at again first.
 const DriftFresh = time.Hour
@@ -35,7 +32,7 @@ func DriftChecked(in Input) (Decision, bool) {
 	}
 	rules := RulesDigest(DriftSettings(in.Cluster).Ignore, in.Now)
 	judgedAnew := run.ID == was.Run && run.Status.Good() && rules != was.Rules
-	return Decision{Action: ActionDrift, Reason: ReasonChecked, Run: run.ID}, run.ID > was.Run || judgedAnew
+	return Decision{Action: ActionDrift, Reason: holdfast.ReasonChecked, Run: run.ID}, run.ID > was.Run || judgedAnew
 }
 
 // ofApplied reports whether a check is one of what is applied now. An apply that
@@ -61,7 +58,7 @@ func undoDrift(in Input) (Decision, bool) {
 	}
 	byItself := DriftSettings(rec).OnDrift == onDriftApply
 	stopped := rec.Suspended || in.Suspended != ""
-	waits := Decision{Action: ActionNone, Reason: ReasonInProgress}
+	waits := Decision{Action: ActionNone, Reason: holdfast.ReasonInProgress}
 	switch {
 	case in.Ask != nil:
 		return undoApproved(in)
@@ -75,16 +72,16 @@ func undoDrift(in Input) (Decision, bool) {
 		return waits, true
 	}
 	if wait := rec.UpdatedAt.Add(remedyPatience).Sub(in.Now); wait > 0 && reserved(rec, in.Runs) {
-		return Decision{Action: ActionNone, Reason: ReasonInProgress, After: wait}, true
+		return Decision{Action: ActionNone, Reason: holdfast.ReasonInProgress, After: wait}, true
 	}
 	if d, ok := heldDrift(in); ok {
 		return d, true
 	}
 	moved := in.Drift.StateSerial != rec.StateSerial
 	if (!Fresh(rec.Drift, in.Now) || moved) && !in.WindowClosed {
-		return Decision{Action: ActionCheck, Reason: ReasonSchedule, Cancel: Pending(in.Runs)}, true
+		return Decision{Action: ActionCheck, Reason: holdfast.ReasonSchedule, Cancel: Pending(in.Runs)}, true
 	}
-	return Decision{Action: ActionApply, Reason: ReasonDrifted, Shown: in.Drift.ID, Cancel: Pending(in.Runs)}, true
+	return Decision{Action: ActionApply, Reason: holdfast.ReasonDrifted, Shown: in.Drift.ID, Cancel: Pending(in.Runs)}, true
 }
 
 // Fresh reports whether what the last check has found may be undone by itself.
@@ -115,26 +112,26 @@ func undoApproved(in Input) (Decision, bool) {
 	case in.Cluster.Suspended || in.Suspended != "":
 		return suspended(in)
 	case last.Status.Pending():
-		return Decision{Action: ActionRefuse, Reason: ReasonInProgress}, true
+		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonInProgress}, true
 	case asked.Run == "":
 		return Decision{}, false // nobody has seen it
 	case asked.Run != seen.ID:
-		return Decision{Action: ActionRefuse, Reason: ReasonPlanMoved}, true
+		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonPlanMoved}, true
 	case seen.StateSerial != in.Cluster.StateSerial:
-		return Decision{Action: ActionRefuse, Reason: ReasonStateMoved}, true
+		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonStateMoved}, true
 	default:
-		return Decision{Action: ActionApply, Reason: ReasonApproved, Shown: seen.ID, Actor: asked.Actor}, true
+		return Decision{Action: ActionApply, Reason: holdfast.ReasonApproved, Shown: seen.ID, Actor: asked.Actor}, true
 	}
 }
 
 // heldDrift is why drift is not undone by itself.
 func heldDrift(in Input) (Decision, bool) {
-	held := Decision{Action: ActionWait, Reason: ReasonDriftHeld, Detail: needsPerson(in), Cancel: Pending(in.Runs)}
+	held := Decision{Action: ActionWait, Reason: holdfast.ReasonDriftHeld, Detail: needsPerson(in), Cancel: Pending(in.Runs)}
 	if held.Detail == "" && in.Drift.Kind.Writes() {
 		held.Detail = in.Drift.ID + " was to undo it, and found another plan: the next check decides"
 	}
 	if run, ok := RemedyOf(in.Cluster, in.Runs); ok && (held.Detail == "" || !run.Status.Pending()) {
-		held.Reason, held.Detail = ReasonRemedyFailed, run.ID+" was to undo it, and the same drift is still there"
+		held.Reason, held.Detail = holdfast.ReasonRemedyFailed, run.ID+" was to undo it, and the same drift is still there"
 	}
 	return held, held.Detail != ""
 }
@@ -210,8 +207,8 @@ func SettledDrift(in Input, d Decision, runs []holdfast.Run) holdfast.DriftState
 	}
 	drift.Hold = ""
 	if d.Action == ActionWait && AsGitSays(in) && DriftSettings(in.Cluster).OnDrift == onDriftApply && undoable(in) {
-		drift.Hold = d.Reason
-		if d.Detail != "" && d.Reason == ReasonDriftHeld {
+		drift.Hold = string(d.Reason)
+		if d.Detail != "" && d.Reason == holdfast.ReasonDriftHeld {
 			drift.Hold = d.Detail
 		}
 	}

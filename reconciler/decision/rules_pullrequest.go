@@ -14,12 +14,12 @@ func closed(in Input) (Decision, bool) {
 	if in.PullRequest.State == holdfast.PullRequestOpen {
 		return Decision{}, false
 	}
-	return Decision{Action: ActionNone, Reason: ReasonClosed, Cancel: unfinished(in.Runs)}, true
+	return Decision{Action: ActionNone, Reason: holdfast.ReasonClosed, Cancel: unfinished(in.Runs)}, true
 }
 
 func notAffected(in Input) (Decision, bool) {
 	_, ok := Affected(in)
-	return Decision{Action: ActionNone, Reason: ReasonNotAffected, Cancel: unfinished(in.Runs)}, !ok
+	return Decision{Action: ActionNone, Reason: holdfast.ReasonNotAffected, Cancel: unfinished(in.Runs)}, !ok
 }
 
 // notPlanned covers forks, drafts, conflicts, faults, deletions of what is
@@ -31,11 +31,11 @@ func notPlanned(in Input) (Decision, bool) {
 	switch {
 	case d.Reason != "":
 	case want.Deleted && in.Last.Run == "":
-		d.Reason = ReasonNeverApplied
+		d.Reason = holdfast.ReasonNeverApplied
 	case want.Deleted && guardedByDocument(in):
-		d.Reason = ReasonProtected
+		d.Reason = holdfast.ReasonProtected
 	case proposed(in) == "":
-		d.Reason = ReasonInvalid
+		d.Reason = holdfast.ReasonInvalid
 	default:
 		return Decision{}, false
 	}
@@ -47,13 +47,13 @@ func replanRequested(in Input) (Decision, bool) {
 		return Decision{}, false
 	}
 	return Decision{
-		Action: ActionPlan, Reason: ReasonRequested,
+		Action: ActionPlan, Reason: holdfast.ReasonRequested,
 		Cancel: unfinished(in.Runs), Actor: in.Ask.Actor,
 	}, true
 }
 
 func applyBeforeMerge(in Input) (Decision, bool) {
-	return Decision{Action: ActionRefuse, Reason: ReasonNotMerged},
+	return Decision{Action: ActionRefuse, Reason: holdfast.ReasonNotMerged},
 		in.Ask != nil && in.Ask.Verb == holdfast.VerbApply
 }
 
@@ -65,7 +65,7 @@ func supersededPlan(in Input) (Decision, bool) {
 	if last.ID == "" || last.SourceDigest.Equal(proposed(in)) && last.Trial == want.Trial {
 		return Decision{}, false
 	}
-	return Decision{Action: ActionPlan, Reason: ReasonNewRevision, Cancel: unfinished(in.Runs)}, true
+	return Decision{Action: ActionPlan, Reason: holdfast.ReasonNewRevision, Cancel: unfinished(in.Runs)}, true
 }
 
 // carriedPlan lets a plan hold for a newer head, or base, that says the same of
@@ -75,12 +75,12 @@ func carriedPlan(in Input) (Decision, bool) {
 	if last.ID == "" || last.Revision == in.PullRequest.Head && last.Base == in.PullRequest.Base {
 		return Decision{}, false
 	}
-	return Decision{Action: ActionCarry, Reason: ReasonUpToDate, Run: last.ID}, true
+	return Decision{Action: ActionCarry, Reason: holdfast.ReasonUpToDate, Run: last.ID}, true
 }
 
 func pendingPlan(in Input) (Decision, bool) {
 	last := Newest(in.Runs)
-	return Decision{Action: ActionNone, Reason: ReasonInProgress}, last.ID != "" && !last.Status.Done()
+	return Decision{Action: ActionNone, Reason: holdfast.ReasonInProgress}, last.ID != "" && !last.Status.Done()
 }
 
 // stalePlan plans again when the world that the plan was made in has moved: that
@@ -89,17 +89,17 @@ func stalePlan(in Input) (Decision, bool) {
 	last := Newest(in.Runs)
 	switch {
 	case last.ID == "":
-		return Decision{Action: ActionPlan, Reason: ReasonNewRevision}, true
+		return Decision{Action: ActionPlan, Reason: holdfast.ReasonNewRevision}, true
 	case last.Attempt > 0 && last.AppliedRun != in.LastApply:
-		return Decision{Action: ActionPlan, Reason: ReasonAppliedSince}, true
+		return Decision{Action: ActionPlan, Reason: holdfast.ReasonAppliedSince}, true
 	case last.Attempt > 0 && last.StateSerial != in.Cluster.StateSerial:
-		return Decision{Action: ActionPlan, Reason: ReasonStateMoved}, true
+		return Decision{Action: ActionPlan, Reason: holdfast.ReasonStateMoved}, true
 	case last.Attempt > 0 && len(last.Provisional) > 0 && settledSince(in, last):
-		return Decision{Action: ActionPlan, Reason: ReasonDependencyApplied}, true
+		return Decision{Action: ActionPlan, Reason: holdfast.ReasonDependencyApplied}, true
 	case last.Status == holdfast.RunInterrupted:
-		return again(in, ReasonInterrupted), true
+		return again(in, holdfast.ReasonInterrupted), true
 	case last.Status.Good() && last.PlanDigest == "" && !last.Trial:
-		return Decision{Action: ActionPlan, Reason: ReasonPlanOutdated, Background: true}, true
+		return Decision{Action: ActionPlan, Reason: holdfast.ReasonPlanOutdated, Background: true}, true
 	default:
 		return Decision{}, false
 	}
@@ -115,11 +115,11 @@ func settledSince(in Input, plan holdfast.Run) bool {
 func endedPlan(in Input) (Decision, bool) {
 	switch last := Newest(in.Runs); {
 	case last.Status == holdfast.RunErrored:
-		return Decision{Action: ActionWait, Reason: ReasonPlanFailed}, true
+		return Decision{Action: ActionWait, Reason: holdfast.ReasonPlanFailed}, true
 	case GivenUp(last): // it was closed, a draft or in conflict meanwhile
-		return Decision{Action: ActionPlan, Reason: ReasonNewRevision}, true
+		return Decision{Action: ActionPlan, Reason: holdfast.ReasonNewRevision}, true
 	case last.Status == holdfast.RunCanceled:
-		return Decision{Action: ActionWait, Reason: ReasonCanceled}, true
+		return Decision{Action: ActionWait, Reason: holdfast.ReasonCanceled}, true
 	default:
 		return Decision{}, false
 	}

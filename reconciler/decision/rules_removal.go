@@ -45,14 +45,14 @@ func Desired(in Input) holdfast.Digest {
 
 // ended leaves a cluster alone that is gone.
 func ended(in Input) (Decision, bool) {
-	return Decision{Action: ActionNone, Reason: ReasonDestroyed, Cancel: Pending(in.Runs)}, in.Cluster.Ending != nil
+	return Decision{Action: ActionNone, Reason: holdfast.ReasonDestroyed, Cancel: Pending(in.Runs)}, in.Cluster.Ending != nil
 }
 
 // missing leaves a cluster alone whose document nobody can find, and nobody has
 // provably removed.
 func missing(in Input) (Decision, bool) {
 	why := in.Cluster.Desired.Missing
-	d := heldBack(in, ReasonMissing, why)
+	d := heldBack(in, holdfast.ReasonMissing, why)
 	d.Cancel = Pending(in.Runs)
 	return d, why != ""
 }
@@ -61,7 +61,7 @@ func missing(in Input) (Decision, bool) {
 // are judged by one another.
 func unseen(in Input) (Decision, bool) {
 	together := in.Cluster.Desired.Removed || len(in.Cluster.Desired.Document.DependsOn) > 0
-	return Decision{Action: ActionNone, Reason: ReasonInProgress}, in.Unseen && together && in.Ask == nil
+	return Decision{Action: ActionNone, Reason: holdfast.ReasonInProgress}, in.Unseen && together && in.Ask == nil
 }
 
 // removed ends what was never there, plans nothing for what is protected, and
@@ -71,14 +71,14 @@ func removed(in Input) (Decision, bool) {
 		return Decision{}, false
 	}
 	if in.Last.Run == "" {
-		return Decision{Action: ActionRecord, Reason: ReasonNeverApplied, Cancel: Pending(in.Runs)}, true
+		return Decision{Action: ActionRecord, Reason: holdfast.ReasonNeverApplied, Cancel: Pending(in.Runs)}, true
 	}
 	reason, detail := Spared(in)
 	last := Newest(in.Runs)
 	queued := last.Kind == holdfast.RunDestroy && last.Status.Pending()
 	d := heldBack(in, reason, detail)
 	d.Cancel = Pending(in.Runs)
-	return d, reason == ReasonProtected || reason != "" && queued
+	return d, reason == holdfast.ReasonProtected || reason != "" && queued
 }
 
 // inSafety holds a destroy back that must not begin, whoever asks. That it is
@@ -90,13 +90,13 @@ func inSafety(in Input, d Decision) Decision {
 	reason, detail := Spared(in)
 	switch {
 	case in.Ask != nil && !in.Ask.PullRequest.IsZero() && !in.Ask.Removes:
-		return Decision{Action: ActionRefuse, Reason: ReasonPlanMoved, Detail: "it was removed since"}
+		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonPlanMoved, Detail: "it was removed since"}
 	case reason == "" && d.Actor == "":
 		d.Actor = in.Cluster.Desired.Confirmed
 		return d
 	case reason == "":
 		return d
-	case in.Ask != nil && reason == ReasonHasDependents && reviewed(in.Merges) != nil && going(in.Dependents):
+	case in.Ask != nil && reason == holdfast.ReasonHasDependents && reviewed(in.Merges) != nil && going(in.Dependents):
 		// A person's word about many holds until it is this one's turn.
 		return Decision{Action: ActionWait, Reason: reason, Detail: detail, Confirmed: in.Ask.Actor}
 	default:
@@ -106,15 +106,15 @@ func inSafety(in Input, d Decision) Decision {
 
 // Spared is why a cluster whose document is gone is not destroyed; empty if it
 // may be.
-func Spared(in Input) (reason, detail string) {
+func Spared(in Input) (reason holdfast.Reason, detail string) {
 	if guardedByDocument(in) {
-		return ReasonProtected, "deletion.protected was last applied: bring the document back, merge deletion.protected: false, then remove it"
+		return holdfast.ReasonProtected, "deletion.protected was last applied: bring the document back, merge deletion.protected: false, then remove it"
 	}
 	if left := present(in.Dependents); len(left) > 0 {
-		return ReasonHasDependents, "first go: " + strings.Join(left, ", ")
+		return holdfast.ReasonHasDependents, "first go: " + strings.Join(left, ", ")
 	}
 	if many, detail := massRemoval(in); many && !confirmed(in) {
-		return ReasonMassDeletion, detail
+		return holdfast.ReasonMassDeletion, detail
 	}
 	return "", ""
 }
@@ -174,22 +174,22 @@ func failedDestroy(in Input) (Decision, bool) {
 	}
 	last := Newest(in.Runs)
 	tries := resumes(in)
-	held := Decision{Action: ActionWait, Reason: ReasonDestroyFailed, Detail: remaining(failed)}
+	held := Decision{Action: ActionWait, Reason: holdfast.ReasonDestroyFailed, Detail: remaining(failed)}
 	switch {
 	case in.Ask != nil:
 		return Decision{}, false
 	case i == 0 && tries < maxDestroyRetries && mayGoOn(failed):
 		wait := failed.FinishedAt.Add(in.Backoff << tries).Sub(in.Now)
 		if wait > 0 {
-			return Decision{Action: ActionWait, Reason: ReasonBackingOff, After: wait, Detail: remaining(failed)}, true
+			return Decision{Action: ActionWait, Reason: holdfast.ReasonBackingOff, After: wait, Detail: remaining(failed)}, true
 		}
-		return Decision{Action: ActionApply, Reason: ReasonResumed, Reviews: failed.Reviews, Resume: true, Actor: failed.Actor}, true
+		return Decision{Action: ActionApply, Reason: holdfast.ReasonResumed, Reviews: failed.Reviews, Resume: true, Actor: failed.Actor}, true
 	case i == 0, GivenUp(last):
-		return Decision{Action: ActionPlan, Reason: ReasonDestroyFailed, Reviews: reviews(in)}, true
+		return Decision{Action: ActionPlan, Reason: holdfast.ReasonDestroyFailed, Reviews: reviews(in)}, true
 	case last.Status.Pending():
-		return Decision{Action: ActionNone, Reason: ReasonInProgress}, true
+		return Decision{Action: ActionNone, Reason: holdfast.ReasonInProgress}, true
 	case last.Status == holdfast.RunInterrupted:
-		return again(in, ReasonDestroyFailed), true
+		return again(in, holdfast.ReasonDestroyFailed), true
 	default:
 		return held, true
 	}

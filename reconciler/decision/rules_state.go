@@ -1,5 +1,7 @@
 package decision
 
+import "github.com/holdfast-dev/holdfast"
+
 // unsaved holds everything back on the tracked branch while a state stands that
 // the backend does not have: whatever is planned from the one that it has would
 // make things twice. A run that writes and is executed is left alone.
@@ -7,7 +9,7 @@ func unsaved(in Input) (Decision, bool) {
 	if in.Unsaved == nil {
 		return Decision{}, false
 	}
-	d := heldBack(in, ReasonStateUnsaved, in.UnsavedDetail)
+	d := heldBack(in, holdfast.ReasonStateUnsaved, in.UnsavedDetail)
 	for _, run := range in.Runs {
 		if !run.Status.Done() && (run.Status.Pending() || !run.Kind.Writes()) {
 			d.Cancel = append(d.Cancel, run.ID)
@@ -23,7 +25,7 @@ func afterUnsaved(in Input, d Decision) Decision {
 	if in.Unsaved == nil || !begins {
 		return d
 	}
-	held := heldBack(in, ReasonStateUnsaved, in.UnsavedDetail)
+	held := heldBack(in, holdfast.ReasonStateUnsaved, in.UnsavedDetail)
 	held.Cancel = d.Cancel
 	return held
 }

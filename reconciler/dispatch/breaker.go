@@ -40,7 +40,7 @@ func verdictOf(run holdfast.Run) verdict {
 		return verdictNothing
 	}
 	switch run.Failure.Cause {
-	case "Throttled", "ServiceUnavailable", "Network":
+	case holdfast.CauseThrottled, holdfast.CauseServiceUnavailable, holdfast.CauseNetwork:
 		return verdictSick
 	default:
 		return verdictNothing

@@ -39,7 +39,7 @@ func (c *cloud) throttles(provider string, clusters ...string) (opened bool) {
 }
 
 // run is an attempt that has ended for a cause; well if it has none.
-func (c *cloud) run(provider, cluster, cause string) holdfast.Run {
+func (c *cloud) run(provider, cluster string, cause holdfast.Reason) holdfast.Run {
 	c.n++
 	run := holdfast.Run{
 		ID: fmt.Sprintf("run-%d", c.n), Cluster: cluster, Kind: holdfast.RunPlan, Status: holdfast.RunPlanned,
@@ -73,7 +73,7 @@ func TestBreakerOpens(t *testing.T) {
 		}, true},
 		"for one of each cause": {func(c *cloud) {
 			for cluster, cause := range map[string]string{"a": "Throttled", "b": "ServiceUnavailable", "c": "Network"} {
-				c.Ended(c.run("aws", cluster, cause))
+				c.Ended(c.run("aws", cluster, holdfast.Reason(cause)))
 			}
 		}, true},
 		"another cloud throttles":  {func(c *cloud) { c.throttles("google", "a", "b", "c") }, false},

@@ -72,10 +72,10 @@ func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why
 // of a newer version may have others: what else it says counts, but it is not
 // tried again by itself.
 func reported(r holdfast.Result) holdfast.Result {
-	if !holdfast.Reportable(r.Reason) {
+	if !r.Reason.Reportable() {
 		r.Reason = holdfast.CauseInvalidOutcome
 	}
-	if r.Failure != nil && !holdfast.Reportable(r.Failure.Cause) {
+	if r.Failure != nil && !r.Failure.Cause.Reportable() {
 		f := *r.Failure
 		f.Cause, f.Transient = holdfast.CauseInvalidOutcome, false
 		r.Failure = &f

@@ -223,8 +223,8 @@ func (d *Dispatcher) begin(ctx context.Context, run holdfast.Run) (holdfast.Assi
 	if err != nil {
 		// Nothing has started. The run ends with what is wrong, for all to see.
 		_, endErr := d.end(ctx, run.Ref(), holdfast.Result{
-			Status: holdfast.RunErrored, Reason: "Assignment",
-			Failure: &holdfast.Failure{Step: "prepare", Summary: err.Error(), Cause: "Assignment"},
+			Status: holdfast.RunErrored, Reason: holdfast.CauseAssignment,
+			Failure: &holdfast.Failure{Step: "prepare", Summary: err.Error(), Cause: holdfast.CauseAssignment},
 		}, d.opts.Store.EndAttempt)
 		if endErr != nil {
 			return a, fmt.Errorf("%w; end run %s: %w", err, run.ID, endErr)

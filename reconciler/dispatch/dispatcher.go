@@ -101,7 +101,7 @@ func LockOwner(ref holdfast.AttemptRef) string { return fmt.Sprintf("%s/%d", ref
 
 type noMetrics struct{}
 
-func (noMetrics) RunEnded(holdfast.RunKind, holdfast.RunStatus, string) {}
-func (noMetrics) RunClaimed(holdfast.RunKind, time.Duration)            {}
-func (noMetrics) LockRefused()                                          {}
-func (noMetrics) ProviderHeld(string, time.Time)                        {}
+func (noMetrics) RunEnded(holdfast.RunKind, holdfast.RunStatus, holdfast.Reason) {}
+func (noMetrics) RunClaimed(holdfast.RunKind, time.Duration)                     {}
+func (noMetrics) LockRefused()                                                   {}
+func (noMetrics) ProviderHeld(string, time.Time)                                 {}

@@ -45,7 +45,7 @@ func outcome(
 	case run.Status != holdfast.RunCanceled:
 	case run.Cancel != "":
 		run.Reason = run.Cancel
-	case result.Detail == holdfast.ReasonLeaseLost: // Heartbeat's word, and nobody's wish
+	case result.Detail == string(holdfast.ReasonLeaseLost): // Heartbeat's word, and nobody's wish
 		run.Status, run.Reason, run.Failure = holdfast.RunInterrupted, holdfast.ReasonLeaseLost, nil
 	}
 	if run.Status == holdfast.RunInterrupted && run.Failure == nil {
@@ -55,8 +55,8 @@ func outcome(
 	}
 	switch {
 	case run.Begun || run.Status.Good():
-	case run.Status == holdfast.RunCanceled && run.Reason == decision.ReasonPreempted && run.Kind != holdfast.RunDrift:
-		run = requeued(run, decision.ReasonPreempted)
+	case run.Status == holdfast.RunCanceled && run.Reason == holdfast.ReasonPreempted && run.Kind != holdfast.RunDrift:
+		run = requeued(run, holdfast.ReasonPreempted)
 	case decision.Transient(run):
 		if run.Retries < maxRetries {
 			run.Retries++
@@ -68,7 +68,7 @@ func outcome(
 	return run
 }
 
-func requeued(run holdfast.Run, reason string) holdfast.Run {
+func requeued(run holdfast.Run, reason holdfast.Reason) holdfast.Run {
 	run.Status, run.Reason, run.Detail = holdfast.RunQueued, reason, ""
 	run.Failure, run.FinishedAt, run.Step, run.Cancel = nil, time.Time{}, "", ""
 	return run
@@ -133,7 +133,7 @@ func (d *Dispatcher) saveOutcome(
 		run, err = store(ctx, ref, ended)
 		if errors.Is(err, holdfast.ErrUnsaved) {
 			// It was made of a state that is not the newest any more: nobody is to see it.
-			run, err = store(ctx, ref, requeued(ended, decision.ReasonStateUnsaved))
+			run, err = store(ctx, ref, requeued(ended, holdfast.ReasonStateUnsaved))
 		}
 		if !errors.Is(err, holdfast.ErrConflict) {
 			return run, err

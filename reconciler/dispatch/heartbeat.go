@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // Heartbeat records that an attempt lives, renews its lock, and tells it
@@ -24,7 +23,7 @@ func (d *Dispatcher) Heartbeat(
 		return holdfast.HeartbeatReply{}, fmt.Errorf("record heartbeat of run %s: %w", ref.Run, err)
 	}
 	d.agents.beats(run, beat.Process)
-	if run.Reason == decision.ReasonAgentSilent {
+	if run.Reason == holdfast.ReasonAgentSilent {
 		if err := d.heard(ctx, run); err != nil {
 			return holdfast.HeartbeatReply{}, err
 		}

@@ -17,7 +17,7 @@ const maxPlanDocument = 512 << 20
 
 // causePlanDocument is why an attempt ends errored of which the plan is not what
 // it says.
-const causePlanDocument = "UnreadablePlan"
+const causePlanDocument = holdfast.CauseUnreadablePlan
 
 // takePlan derives what an attempt's plan would do from the document that it has
 // left, and keeps that for people. Nothing that an agent says of its plan counts

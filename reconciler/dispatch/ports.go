@@ -99,7 +99,7 @@ type Listener interface {
 
 // Metrics hears of what happens. Its methods must not block.
 type Metrics interface {
-	RunEnded(kind holdfast.RunKind, status holdfast.RunStatus, reason string)
+	RunEnded(kind holdfast.RunKind, status holdfast.RunStatus, reason holdfast.Reason)
 	RunClaimed(kind holdfast.RunKind, waited time.Duration)
 	LockRefused()
 	ProviderHeld(provider string, until time.Time)

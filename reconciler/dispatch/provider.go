@@ -85,12 +85,12 @@ func (d *Dispatcher) Held() []string { return d.breakers.held() }
 
 // ProviderWait is why a queued run of a provider is not handed out; empty if it
 // is not the provider that it waits for.
-func (d *Dispatcher) ProviderWait(ctx context.Context, provider string) (reason, detail string, err error) {
+func (d *Dispatcher) ProviderWait(ctx context.Context, provider string) (reason holdfast.Reason, detail string, err error) {
 	if provider == "" {
 		return "", "", nil
 	}
 	if until := d.breakers.until(provider); !until.IsZero() {
-		return decision.ReasonProviderThrottled, decision.ThrottledText(provider, until), nil
+		return holdfast.ReasonProviderThrottled, decision.ThrottledText(provider, until), nil
 	}
 	most, capped := d.opts.Limits.Provider[provider]
 	if !capped {
@@ -103,5 +103,5 @@ func (d *Dispatcher) ProviderWait(ctx context.Context, provider string) (reason,
 	if running[provider] < most {
 		return "", "", nil
 	}
-	return decision.ReasonProviderCapped, fmt.Sprintf("%d of %d runs of %s are running", running[provider], most, provider), nil
+	return holdfast.ReasonProviderCapped, fmt.Sprintf("%d of %d runs of %s are running", running[provider], most, provider), nil
 }

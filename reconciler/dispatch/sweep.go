@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // Sweep looks for running attempts whose leases have ended without a word, and
@@ -48,12 +47,12 @@ func (d *Dispatcher) unserved(ctx context.Context) error {
 	told := false
 	known, now := d.agents.known(), d.opts.Now()
 	for _, run := range queued {
-		said, takes := run.Reason == decision.ReasonNoAgent, d.agents.takes(run.Kind, run.Document.Project)
+		said, takes := run.Reason == holdfast.ReasonNoAgent, d.agents.takes(run.Kind, run.Document.Project)
 		switch {
 		case said && takes:
 			run.Reason, run.Detail = "", ""
 		case !said && !takes && known && now.Sub(run.CreatedAt) > agentSilence:
-			run.Reason = decision.ReasonNoAgent
+			run.Reason = holdfast.ReasonNoAgent
 			run.Detail = fmt.Sprintf("no agent that executes %s runs of project %q has been heard of lately", run.Kind, run.Document.Project)
 			d.waiting = true
 			if !told { // the others are in the records
@@ -144,10 +143,10 @@ func (d *Dispatcher) silent(ctx context.Context, run holdfast.Run) error {
 // markSilent says on a run, for people to see, that nothing is heard of it and
 // that nobody may end it but its agent or a person.
 func (d *Dispatcher) markSilent(ctx context.Context, run holdfast.Run) error {
-	if run.Reason == decision.ReasonAgentSilent {
+	if run.Reason == holdfast.ReasonAgentSilent {
 		return nil
 	}
-	run.Reason = decision.ReasonAgentSilent
+	run.Reason = holdfast.ReasonAgentSilent
 	run.Detail = "nothing was heard of its agent since " + run.HeartbeatAt.UTC().Format(time.DateTime) + " UTC"
 	_, err := d.opts.Store.UpdateRun(ctx, run)
 	if errors.Is(err, holdfast.ErrConflict) {

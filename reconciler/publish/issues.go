@@ -236,7 +236,7 @@ func driftStamp(rec holdfast.ClusterRecord, remedy holdfast.Run) holdfast.Revisi
 	d := holdfast.NewDigester("drift issue 1")
 	d.Add(string(drift.Fingerprint), drift.Hold, fmt.Sprint(drift.Destroys, drift.Hides, failing))
 	again := remedy.Status.Done() && drift.CheckedAt.After(remedy.FinishedAt)
-	d.Add(drift.Remedy, acting, fmt.Sprint(again), outline.Document.Drift.OnDrift, fmt.Sprint(outline.NotApplied), outline.Waiting)
+	d.Add(drift.Remedy, acting, fmt.Sprint(again), outline.Document.Drift.OnDrift, fmt.Sprint(outline.NotApplied), string(outline.Waiting))
 	return holdfast.Revision(strings.TrimPrefix(string(d.Digest()), "sha256:"))
 }
 

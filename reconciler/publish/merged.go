@@ -78,7 +78,7 @@ func (p *Publisher) viewRecord(
 	}
 	obsolete, err := p.nothingLeft(ctx, rec, pr)
 	if obsolete {
-		rc.Apply, rc.Failed, rc.Waiting, rc.WaitingDetail = nil, nil, decision.ReasonUpToDate, ""
+		rc.Apply, rc.Failed, rc.Waiting, rc.WaitingDetail = nil, nil, holdfast.ReasonUpToDate, ""
 	}
 	return err
 }

@@ -94,7 +94,7 @@ func (p *Publisher) replanned(ctx context.Context, pr holdfast.PullRequestRecord
 		return ""
 	}
 	now := plans[0]
-	if now.Attempt == 0 && now.Reason == decision.ReasonAppliedSince {
+	if now.Attempt == 0 && now.Reason == holdfast.ReasonAppliedSince {
 		return now.Detail
 	}
 	i := slices.IndexFunc(plans[1:], func(run holdfast.Run) bool {
@@ -154,7 +154,7 @@ func settledCluster(pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster
 
 // unplannable are the reasons why nothing is planned of a cluster, or not its
 // destruction.
-var unplannable = []string{decision.ReasonProtected, decision.ReasonNeverApplied, decision.ReasonStateUnsaved} //nolint:gochecknoglobals // a constant list
+var unplannable = []holdfast.Reason{holdfast.ReasonProtected, holdfast.ReasonNeverApplied, holdfast.ReasonStateUnsaved} //nolint:gochecknoglobals // a constant list
 
 // viewRelated says of a cluster that a pull request removes why it would not be
 // destroyed, and of another one what it has to wait for.
@@ -169,7 +169,7 @@ func (p *Publisher) viewRelated(
 		return err
 	}
 	if in.Unsaved != nil {
-		rc.Waiting, rc.WaitingDetail = decision.ReasonStateUnsaved, in.UnsavedDetail
+		rc.Waiting, rc.WaitingDetail = holdfast.ReasonStateUnsaved, in.UnsavedDetail
 		return nil
 	}
 	if !rc.Deleted {
@@ -180,12 +180,12 @@ func (p *Publisher) viewRelated(
 		return nil
 	}
 	if in.Last.Run == "" {
-		rc.Waiting = decision.ReasonNeverApplied
+		rc.Waiting = holdfast.ReasonNeverApplied
 		return nil
 	}
 	rc.Waiting, rc.WaitingDetail = decision.Spared(in)
-	if rc.Waiting != decision.ReasonProtected && in.Removals > 1 && in.Removals >= in.Fleet {
-		rc.Waiting = decision.ReasonMissing // as it will be said after the merge
+	if rc.Waiting != holdfast.ReasonProtected && in.Removals > 1 && in.Removals >= in.Fleet {
+		rc.Waiting = holdfast.ReasonMissing // as it will be said after the merge
 		rc.WaitingDetail = fmt.Sprintf("branch %q would no longer define any of %d clusters, which proves nothing: "+
 			"keep one, and remove that in another pull request", pr.BaseBranch, in.Fleet)
 	}
@@ -199,7 +199,7 @@ func (p *Publisher) viewPlan(ctx context.Context, rc *report.Cluster, plans []ho
 	}
 	rc.Plan = &plans[0]
 	if plans[0].Status == holdfast.RunInterrupted && decision.Deaths(plans) > p.opts.Settings.MaxRetries {
-		rc.Waiting = decision.ReasonPlanFailed // it is not made again: see again
+		rc.Waiting = holdfast.ReasonPlanFailed // it is not made again: see again
 	}
 	shown := slices.IndexFunc(plans, func(run holdfast.Run) bool {
 		return run.Status == holdfast.RunPlanned || run.Status == holdfast.RunNoChanges
@@ -240,10 +240,10 @@ func (p *Publisher) viewQueue(ctx context.Context, rc *report.Cluster, run holdf
 		}
 		rc.Queue++
 		if other.Status == holdfast.RunRunning {
-			rc.Waiting, rc.WaitingDetail = decision.ReasonLocked, holder(other)
+			rc.Waiting, rc.WaitingDetail = holdfast.ReasonLocked, holder(other)
 		}
 	}
-	if rc.Waiting == "" && run.Reason == decision.ReasonNoAgent {
+	if rc.Waiting == "" && run.Reason == holdfast.ReasonNoAgent {
 		rc.Waiting, rc.WaitingDetail = run.Reason, run.Detail
 	}
 	if rc.Waiting == "" {

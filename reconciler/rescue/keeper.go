@@ -203,7 +203,7 @@ func (k *Keeper) jobOf(ctx context.Context, id, actor string) (holdfast.Run, err
 	now := k.opts.Now()
 	return holdfast.Run{
 		ID: holdfast.NewID("run", now), Cluster: from.Cluster, Kind: holdfast.RunState, Status: holdfast.RunQueued,
-		Reason: decision.ReasonStateUnsaved, Repo: from.Repo, Revision: from.Revision,
+		Reason: holdfast.ReasonStateUnsaved, Repo: from.Repo, Revision: from.Revision,
 		SourceDigest: from.SourceDigest, Bundle: from.Bundle, Dir: from.Dir, Document: from.Document,
 		StateLocation: from.StateLocation, Template: from.Template, Actor: actor, CreatedAt: now,
 		State: &holdfast.StateJob{From: from.ID, EngineName: from.EngineName, EngineVersion: from.EngineVersion},

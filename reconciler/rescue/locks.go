@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // lockSlack is how far the clocks of an agent and of the server may be apart when
@@ -96,7 +95,7 @@ func (k *Keeper) UnlockBackend(ctx context.Context, cluster, id, actor string, f
 	if err != nil {
 		return run, err
 	}
-	run.State.Action, run.State.LockID, run.Reason = holdfast.StateUnlock, id, decision.ReasonRequested
+	run.State.Action, run.State.LockID, run.Reason = holdfast.StateUnlock, id, holdfast.ReasonRequested
 	if err := k.opts.Store.CreateRun(ctx, run); err != nil {
 		return run, fmt.Errorf("queue the unlock: %w", err)
 	}

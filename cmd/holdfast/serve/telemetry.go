@@ -101,8 +101,8 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-func (m *metrics) RunEnded(kind holdfast.RunKind, status holdfast.RunStatus, reason string) {
-	m.runs.WithLabelValues(string(kind), string(status), reason).Inc()
+func (m *metrics) RunEnded(kind holdfast.RunKind, status holdfast.RunStatus, reason holdfast.Reason) {
+	m.runs.WithLabelValues(string(kind), string(status), string(reason)).Inc()
 }
 
 func (m *metrics) RunClaimed(kind holdfast.RunKind, waited time.Duration) {
@@ -117,8 +117,8 @@ func (m *metrics) LockRefused() { m.locks.Inc() }
 
 func (m *metrics) Depth(queue string, n int) { m.depth.WithLabelValues(queue).Set(float64(n)) }
 
-func (m *metrics) Decided(action decision.Action, reason string) {
-	m.decisions.WithLabelValues(string(action), reason).Inc()
+func (m *metrics) Decided(action decision.Action, reason holdfast.Reason) {
+	m.decisions.WithLabelValues(string(action), string(reason)).Inc()
 }
 
 func (m *metrics) Posted(kind holdfast.PostKind, ok bool) {

@@ -27,7 +27,7 @@ func TestMetrics(t *testing.T) {
 	m.Step("plan", time.Second)
 	m.LockRefused()
 	m.Depth("requests", 3)
-	m.Decided(decision.ActionPlan, decision.ReasonUnreviewed)
+	m.Decided(decision.ActionPlan, holdfast.ReasonUnreviewed)
 	m.Posted(holdfast.PostComment, true)
 	m.GaveUp(holdfast.PostStatus)
 	m.delivered("push", http.StatusOK, time.Millisecond)

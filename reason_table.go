@@ -1,0 +1,431 @@
+package holdfast
+
+// Effect is what a reason means for what it is given of.
+type Effect string
+
+// The effects.
+const (
+	Explains Effect = "explains" // it says why something was done, or has ended
+	Passes   Effect = "passes"   // it waits, and resumes automatically
+	Blocks   Effect = "blocks"   // somebody has to act
+)
+
+// ReasonInfo is what people are shown of a reason: in comments, commit statuses,
+// answers to commands and docs/runs.md.
+type ReasonInfo struct {
+	Words  string // a clause about the cluster, the pull request or the run, which stands after a colon
+	More   string // what the documentation adds: sentences without the last full stop
+	Effect Effect
+	Next   []Verb // the commands that help, best first; people with write permission may give them
+	Does   string // what the first command does
+	Hint   string // what else to do: a sentence without its full stop
+	See    string // where the documentation says more: a link
+	Early  bool   // it is shown before the merge that it will hold up
+
+	One    string // what one cluster needs, or what became of it: the predicate of a headline
+	Many   string // the same of several clusters; empty: as One
+	Failed bool   // something has failed: the headline shows it
+
+	Cause     bool   // it is why an attempt failed
+	Transient string // a cause: when it is retried automatically: "always" or a condition; empty: never
+}
+
+// AppliesShown is what apply does where a plan waits for a person.
+const AppliesShown = "applies exactly the plan that is shown"
+
+// reasonInfos is the one place where reasons are worded.
+var reasonInfos = map[Reason]ReasonInfo{
+	ReasonAdopted: {Effect: Explains, Words: "a first-seen cluster has an empty plan: it is adopted without an apply"},
+	ReasonAgentKilled: {
+		Effect: Explains, Words: "the agent that executed the run died",
+		More: "It was gone, or had been silent for longer than its lease",
+		Hint: "If the run does not continue, look at the agent's log and at the resources that the report lists as unrecorded",
+	},
+	ReasonAgentSilent: {
+		Effect: Blocks, Words: "the apply had started and its agent has stopped responding",
+		More: "Its state cannot be taken from it safely",
+		One:  "has an agent that stopped responding", Many: "have an agent that stopped responding", Failed: true,
+		Next: []Verb{VerbUnlock}, Does: "ends the run once its engine is certainly dead; what remains is planned again",
+		Hint: "Bring the agent back, or make sure that its engine is dead",
+	},
+	ReasonApplied:      {Effect: Explains, Words: "the apply succeeded"},
+	ReasonAppliedSince: {Effect: Passes, Words: "an apply has changed the cluster since"},
+	ReasonApplyFailed: {
+		Effect: Blocks, Words: "an apply failed in the middle; what is left to do is shown below",
+		One: "failed to apply", Failed: true,
+		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
+		Hint: "Read the failure and the plan, or correct the code in a new pull request",
+	},
+	ReasonApproved: {Effect: Explains, Words: "a person asked for the apply of a plan that they saw"},
+	ReasonBackingOff: {
+		Effect: Passes, Words: "transient failure; it is retried",
+		Hint: "`holdfast cancel` gives it up",
+	},
+	ReasonCanceled: {
+		Effect: Blocks, Words: "the run was canceled",
+		One: "was canceled", Many: "were canceled",
+		Next: []Verb{VerbPlan}, Does: "plans again",
+	},
+	ReasonChecked: {
+		Effect: Explains, Words: "a drift check has ended",
+		More: "Or the rules have changed that its result is seen through",
+		Hint: "The record says what was found",
+	},
+	ReasonClosed: {
+		Effect: Explains, Words: "the pull request was closed or merged",
+		More: "Its plans end",
+	},
+	ReasonDependencyApplied: {
+		Effect: Passes, Words: "a cluster that it depends on was applied since",
+		More: "It is planned again",
+	},
+	ReasonDependencyFailed: {
+		Effect: Blocks, Words: "a cluster that it depends on has failed",
+		One: "depends on a failed cluster", Many: "depend on a failed cluster", Early: true,
+		Hint: "It resumes automatically when that one is applied",
+	},
+	ReasonDependencyMissing: {
+		Effect: Blocks, Words: "`dependsOn` names a cluster that does not exist",
+		One: "depends on a cluster that does not exist", Many: "depend on a cluster that does not exist", Early: true,
+		Hint: "Correct `dependsOn`, or add that cluster: it resumes automatically then",
+	},
+	ReasonDependencyPending: {
+		Effect: Passes, Words: "a cluster that it depends on is to be applied first",
+		Hint: "See what that one waits for if it does not continue",
+	},
+	ReasonDestroyFailed: {
+		Effect: Blocks, Words: "its destroy has failed too often to be retried automatically; what is left is shown below",
+		One: "failed to be destroyed", Failed: true,
+		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
+		Hint: "Free at the cloud what keeps it from being destroyed",
+	},
+	ReasonDestroyed: {Effect: Explains, Words: "it is destroyed"},
+	ReasonDraft: {
+		Effect: Blocks, Words: "it is a draft; it is planned when it is ready for review",
+		Hint: "Mark the pull request as ready for review, or set `repositories[].drafts`",
+	},
+	ReasonDriftHeld: {
+		Effect: Blocks, Words: "what would revert its drift needs a person's approval",
+		More: "With `onDrift: apply`, what would revert the drift destroys something, reverts what a rule hides, or needs an approval",
+		Next: []Verb{VerbApply}, Does: "reverts it by exactly the plan of the last check",
+		Hint: "`holdfast describe drift` shows it",
+	},
+	ReasonDrifted: {
+		Effect: Explains, Words: "the infrastructure is not as it was applied",
+		More: "`onDrift: apply` has that reverted",
+		Hint: "`holdfast describe drift` shows what differs",
+	},
+	ReasonEngineKilled: {
+		Effect: Explains, Words: "the engine was killed",
+		More: "By a signal that Holdfast did not send",
+		Hint: "Look at the memory of the agent's machine",
+	},
+	ReasonFork: {
+		Effect: Blocks, Words: "it comes from a fork, and a plan executes its code; plans of forks are switched off",
+		Hint: "Push the branch to the repository itself, or set `repositories[].forks`",
+	},
+	ReasonHasDependents: {
+		Effect: Passes, Words: "clusters that depend on it are still there; it is destroyed when they are gone",
+		Early: true,
+		Hint:  "Remove those too, or restore its document",
+	},
+	ReasonInProgress:  {Effect: Passes, Words: "a run is in progress"},
+	ReasonInterrupted: {Effect: Passes, Words: "the run was interrupted; it is planned again"},
+	ReasonInvalid: {
+		Effect: Blocks, Words: "the cluster's document has faults",
+		Hint: "Correct it in a new pull request: `holdfast validate` names file, line and column",
+	},
+	ReasonLeaseLost: {
+		Effect: Explains, Words: "the agent had lost the server before the apply began; nothing was applied",
+		Hint: "Look at the network between agent and server, and at Redis",
+	},
+	ReasonLocked: {
+		Effect: Passes, Words: "another run holds the cluster",
+		Hint: "`holdfast unlock` shows the holder",
+	},
+	ReasonManual: {
+		Effect: Blocks, Words: "this cluster is applied by command (`onMerge: false`)",
+		One: "is applied by command", Many: "are applied by command",
+		Next: []Verb{VerbApply}, Does: "applies the reviewed plan",
+	},
+	ReasonMassDeletion: {
+		Effect: Blocks, Words: "too many clusters would be destroyed at once; someone has to confirm",
+		More: "That is more than 5, or more than one and more than a tenth of those of the repository",
+		One:  "needs a confirmation", Many: "need a confirmation", Early: true,
+		Next: []Verb{VerbApply}, Does: "confirms it and destroys them",
+		Hint: "Read which clusters these are; `holdfast apply CLUSTER…` destroys only some of them",
+	},
+	ReasonMerged: {Effect: Explains, Words: "a plan that was reviewed was merged"},
+	ReasonMissing: {
+		Effect: Blocks, Words: "its document is missing, and nothing proves that it was removed: nothing is destroyed",
+		One: "has no document", Many: "have no document", Early: true,
+		Hint: "Bring it back, or remove it in a commit whose files can all be read",
+	},
+	ReasonNeverApplied: {Effect: Explains, Words: "it was never applied: there is nothing to destroy"},
+	ReasonNewRevision:  {Effect: Passes, Words: "a newer revision is planned"},
+	ReasonNoAgent: {
+		Effect: Passes, Words: "no living agent executes such runs; it resumes automatically when one does",
+		More: "Such runs are those of this kind, of clusters of this project. It is reported after 30 s",
+		Hint: "`holdfast get agents` lists agents, and the logs of server and agents say why one is missing",
+	},
+	ReasonNotAffected: {Effect: Explains, Words: "the pull request does not change the cluster"},
+	ReasonNotApproved: {
+		Effect: Blocks, Words: "the pull request has no approving review, which this cluster requires",
+		More: "With `apply.requires: [approved]`, nobody has approved what was shown, or somebody requests changes",
+		One:  "needs an approval", Many: "need an approval",
+		Next: []Verb{VerbApprove}, Does: "approves it",
+	},
+	ReasonNotMergeable: {
+		Effect: Blocks, Words: "the pull request cannot be merged into its base",
+		More: "It conflicts with its base, or was not mergeable and `apply.requires` says that it must be",
+		One:  "could not be merged",
+		Hint: "Resolve the conflict, then push; after the merge, `/holdfast approve` by someone else stands for it",
+	},
+	ReasonNotMerged: {Effect: Blocks, Words: "it is not merged yet: an apply follows the merge", Hint: "Merge the pull request"},
+	ReasonNothingPlanned: {
+		Effect: Blocks, Words: "there is no plan that could be applied",
+		Next: []Verb{VerbPlan}, Does: "plans again",
+	},
+	ReasonOtherBase: {Effect: Explains, Words: "its base is not the tracked branch"},
+	ReasonPlanChanged: {
+		Effect: Blocks, Words: "what would happen now is not what was reviewed",
+		More: "Or an earlier version recorded the reviewed plan without a plan document. The apply plans again and must produce exactly the plan that is shown",
+		One:  "has another plan than the reviewed one", Many: "have other plans than the reviewed ones",
+		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
+	},
+	ReasonPlanFailed: {
+		Effect: Blocks, Words: "there is no plan to apply: planning failed",
+		One: "failed to plan", Failed: true,
+		Next: []Verb{VerbPlan}, Does: "plans again",
+		Hint: "Read the failure, then push a correction",
+	},
+	ReasonPlanMoved: {
+		Effect: Blocks, Words: "there is a newer plan than the one that was shown",
+		Hint: "Look at the newer plan, then ask again",
+	},
+	ReasonPlanOutdated: {
+		Effect: Passes, Words: "its plan was made by an earlier version and is planned again",
+		More: "That version kept no plan document that an apply could be compared with",
+	},
+	ReasonPreempted: {
+		Effect: Passes, Words: "an apply goes first",
+		More: "It is planned again after it",
+	},
+	ReasonProtected: {
+		Effect: Blocks, Words: "it is protected against destruction (`deletion.protected` was last applied)",
+		One: "is protected", Many: "are protected", Early: true,
+		Hint: "To destroy it, merge `deletion.protected: false` first, then remove the document in another pull request",
+	},
+	ReasonProviderCapped: {
+		Effect: Passes, Words: "as many runs of its cloud as are allowed are running; it resumes automatically",
+		More: "`runs.maxPerProvider` says how many",
+	},
+	ReasonProviderThrottled: {
+		Effect: Passes, Words: "the cloud limits or refuses requests, and its runs are slowed down; it resumes automatically",
+		More: "Runs of several clusters of this provider were throttled. Those of other providers continue",
+	},
+	ReasonRemedyFailed: {
+		Effect: Blocks, Words: "the apply that was to revert its drift failed, and is not retried automatically",
+		More: "Or the same drift is back",
+		Next: []Verb{VerbApply}, Does: "tries again with the plan of the last check",
+		Hint: "Find out what causes the drift, or change the code or the rules",
+	},
+	ReasonRemoved: {
+		Effect: Passes, Words: "its document was removed; the cluster will be destroyed",
+		More: "What it waits for has another reason",
+	},
+	ReasonRenamed: {
+		Effect: Explains, Words: "another name has taken over its state and history",
+		More: "`metadata.renamedFrom` names it",
+	},
+	ReasonReplanned: {
+		Effect: Blocks, Words: "its apply could not plan, and it was planned again since",
+		One: "needs an approved plan", Many: "need an approved plan",
+		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
+	},
+	ReasonRequested: {Effect: Explains, Words: "a person asked for it"},
+	ReasonResumed: {
+		Effect: Explains, Words: "an apply continues with what is left of one that failed",
+		More: "What remains is a part of what was reviewed",
+	},
+	ReasonSchedule: {Effect: Explains, Words: "a drift check was due"},
+	ReasonStateMoved: {
+		Effect: Passes, Words: "the state has changed since",
+		More: "Someone else has written it. It is planned again",
+		Hint: "`holdfast plan` or `holdfast drift check` looks at it again",
+	},
+	ReasonStateUnsaved: {
+		Effect: Blocks, Words: "an apply could not save its state; nothing is planned or applied until that state is pushed",
+		One: "has an unsaved state", Many: "have unsaved states", Failed: true,
+		Hint: "It is pushed as soon as the backend takes it. `holdfast state push` does so now, `holdfast state get` writes the file, `holdfast state waive` gives it up",
+	},
+	ReasonSuperseded: {Effect: Passes, Words: "a newer revision replaces it", Hint: "Ask again in a moment"},
+	ReasonSuspended: {
+		Effect: Blocks, Words: "runs of this cluster are suspended",
+		More: "Or those of its project, or all of them. `holdfast get suspensions` says who suspended them, and why",
+		One:  "is suspended", Many: "are suspended",
+		Hint: "An operator resumes them with `holdfast resume`",
+	},
+	ReasonTimeout: {
+		Effect: Blocks, Words: "the deadline of the run passed",
+		More: "`runs.timeout` sets it",
+		Next: []Verb{VerbPlan}, Does: "plans again",
+		Hint: "Raise `runs.timeout`, or find out what hangs",
+	},
+	ReasonUnreviewed: {
+		Effect: Blocks, Words: "no plan of this was shown before it was merged",
+		More: "It came by a direct push or with a fresh database, or its plan was unfinished at the merge",
+		One:  "needs an approved plan", Many: "need an approved plan",
+		Next: []Verb{VerbApply}, Does: AppliesShown,
+	},
+	ReasonUpToDate:     {Effect: Explains, Words: "the cluster is as Git says"},
+	ReasonWindowClosed: {Effect: Passes, Words: "outside its apply windows; it is applied automatically in the next one"},
+
+	// Causes of failures.
+
+	CauseArtefactUnavailable: {
+		Effect: Explains, Cause: true, Words: "what the run made could not be kept",
+		Transient: "if the server was away",
+		Hint:      "`/holdfast plan`",
+	},
+	CauseAssignment: {
+		Effect: Explains, Cause: true, Words: "the server could not put the assignment together: a reviewed plan or a credential is missing",
+		Hint: "Read the failure; check `credentials` in holdfast.yaml",
+	},
+	CauseBundleUnusable: {
+		Effect: Explains, Cause: true, Words: "the root module cannot be fetched, unpacked or read",
+		Transient: "if the server was away",
+		Hint:      "Read the failure",
+	},
+	CauseConflict: {
+		Effect: Explains, Cause: true, Words: "the cloud refuses this in the present state of the resource: it exists already, is in use, or is being changed",
+		Transient: "if it is a change in progress",
+		Hint:      "Read the failure: import it, rename it, or free it",
+	},
+	CauseCredentials: {
+		Effect: Explains, Cause: true, Words: "there are no credentials, or they are no longer valid",
+		Hint: "Check the credentials bound to this project, environment and phase",
+	},
+	CauseDiskFull: {
+		Effect: Explains, Cause: true, Words: "the agent's disk is full",
+		Transient: "always",
+		Hint:      "Free space",
+	},
+	CauseDownloadFailed: {
+		Effect: Explains, Cause: true, Words: "the engine could not be downloaded or verified, or no release fits",
+		Transient: "if the mirror could not be reached, or what it sent is not whole",
+		Hint:      "Read the failure: it has the address and the mirror's answer, and what is installed; check `engines.validation`",
+	},
+	CauseEngineFailed: {
+		Effect: Explains, Cause: true, Words: "the engine failed with an error that no pattern knows",
+		Hint: "Read the error",
+	},
+	CauseInternal: {
+		Effect: Explains, Cause: true, Words: "an error of Holdfast's own",
+		Hint: "Report it, with the agent's log",
+	},
+	CauseInvalidConfiguration: {
+		Effect: Explains, Cause: true, Words: "the code is not valid; or constraints on the engine's version exclude each other; or the code asks for another engine than the one that applied last",
+		Hint: "Correct it, or set `spec.engine.name`", See: "#which-engine",
+	},
+	CauseInvalidOutcome: {
+		Effect: Explains, Cause: true, Words: "what the agent reported of the attempt cannot be: a plan that has applied something, a reason that there is not",
+		Hint: "Look at the agent's log: it is of another version than the server, or code in a plan speaks in its place. Nothing of what it reported counts",
+	},
+	CauseNetwork: {
+		Effect: Explains, Cause: true, Words: "a name, a connection or a handshake failed",
+		Transient: "yes, but for certificates",
+		Hint:      "Wait, or look at the network",
+	},
+	CauseNoEngine: {
+		Effect: Explains, Cause: true, Words: "no engine satisfies the constraint, and none may be downloaded",
+		Transient: "if an engine was killed, or did not answer, while it was asked for its version",
+		Hint:      "Install one, or set `engines.download`",
+	},
+	CauseNoIsolation: {
+		Effect: Explains, Cause: true, Words: "nothing that the agent may use keeps engines from it and from other runs, or too little for an apply",
+		Hint: "Give the agent what a mode needs; or set `isolation: none`", See: "security.md",
+	},
+	CauseNotFound: {
+		Effect: Explains, Cause: true, Words: "something that the code names is not there",
+		Hint: "Create it, or correct its name, region or account",
+	},
+	CauseOutOfMemory: {
+		Effect: Explains, Cause: true, Words: "the run hit its limit of memory, or the agent's machine has none left; the failure says which, and \"probably\" where nothing counts what a run uses",
+		Transient: "unless it was the run's own limit",
+		Hint:      "Raise `runs.limits.memory`; or give the machine more, or let it execute fewer runs at once", See: "#limits",
+	},
+	CausePermission: {
+		Effect: Explains, Cause: true, Words: "the credentials, or the agent's user, may not do this",
+		Hint: "Give them the permission that the message names",
+	},
+	CauseProviderCrashed: {
+		Effect: Explains, Cause: true, Words: "a provider's process died",
+		Transient: "if it died without a word",
+		Hint:      "Read the log: pin another version, or give the agent's machine more memory",
+	},
+	CauseQuota: {
+		Effect: Explains, Cause: true, Words: "a quota of the cloud is used up, or it has no room",
+		Hint: "Raise it, ask for less, or choose another zone",
+	},
+	CauseResourceTimeout: {
+		Effect: Explains, Cause: true, Words: "a resource needed longer than the provider waits",
+		Transient: "always",
+		Hint:      "Look at it at the cloud; raise its `timeouts` in the code",
+	},
+	CauseSecretUnavailable: {
+		Effect: Explains, Cause: true, Words: "a secret variable has no value: what its document refers to is not among the run's credentials, or the store refuses",
+		Transient: "if a secret store could not be reached, or was slow",
+		Hint:      "Read the failure: it names the variable, the reference, and where in holdfast.yaml to put it",
+	},
+	CauseServiceUnavailable: {
+		Effect: Explains, Cause: true, Words: "a service failed by an error of its own (5xx)",
+		Transient: "always",
+		Hint:      "Wait",
+	},
+	CauseStalePlan: {
+		Effect: Explains, Cause: true, Words: "the state has moved between the plan and the apply of one run",
+		Hint: "Plan again",
+	},
+	CauseStateBackend: {
+		Effect: Explains, Cause: true, Words: "the state's backend failed or refused",
+		Transient: "if it could not be reached",
+		Hint:      "Read the failure; check the backend and its credentials",
+	},
+	CauseStateLocked: {
+		Effect: Explains, Cause: true, Words: "somebody else holds the engine's own lock on the state",
+		Transient: "always",
+		Hint:      "Wait; find out who it is: locks of backends", See: "#locks-of-backends",
+	},
+	CauseThrottled: {
+		Effect: Explains, Cause: true, Words: "the cloud asks for fewer calls",
+		Transient: "always",
+		Hint:      "Wait",
+	},
+	CauseTooManyProcesses: {
+		Effect: Explains, Cause: true, Words: "the run hit its limit of processes and threads",
+		Hint: "Raise `runs.limits.processes`", See: "#limits",
+	},
+	CauseUnreadablePlan: {
+		Effect: Explains, Cause: true, Words: "the engine's plan cannot be read, or has something that is not supported: actions, deferred changes, an encrypted plan file",
+		Hint: "Read the failure",
+	},
+	CauseUntrustedPlan: {
+		Effect: Explains, Cause: true, Words: "what a plan executed has changed files of the repository, or the plan file is not one of the code, the variables, the backend and the state of the run, or an apply has written no state",
+		Hint: "Let code that is executed in plans write to new files only", See: "security.md#a-run",
+	},
+	CauseWorkspace: {
+		Effect: Explains, Cause: true, Words: "the agent could not begin the attempt",
+		Transient: "always",
+		Hint:      "Look at the agent's disk and log",
+	},
+	CauseWorkspaceFailed: {
+		Effect: Explains, Cause: true, Words: "the agent could not write or read its workspace",
+		Transient: "always",
+		Hint:      "Look at the agent's disk and log",
+	},
+	CauseWorkspaceTooLarge: {
+		Effect: Explains, Cause: true, Words: "what a plan executed, or what `init` fetched, has more than 1,000,000 files and folders, or folders nested deeper than 200",
+		Hint: "Let code that is executed in plans clean up, or write outside of the bundle's folders (to `TMPDIR`)",
+	},
+}
