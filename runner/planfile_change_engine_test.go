@@ -141,6 +141,13 @@ func init() {
 		quoted := strings.ReplaceAll(cloudIn(m, east), `"`, `\"`)
 		return replaceIn(m, "tfstate", quoted+`"`, quoted+`.west"`)
 	}
+	forgers["an import"] = func(m map[string][]byte) error {
+		return forgeChange(m, "terraform_data.i", fieldValues, func(content []byte) []byte {
+			return mapFields(content, 5, func(importing []byte) []byte {
+				return mapFields(importing, 1, func([]byte) []byte { return []byte("harmless") })
+			})
+		})
+	}
 	forgers["an output that does not change"] = func(m map[string][]byte) error {
 		return forgeChange(m, "same", 2, replacing("same", "evil"))
 	}
@@ -190,6 +197,7 @@ output "other" { value = "other" }
 	for how, says := range map[string]string{
 		"what a deletion finds":          "cloud_network.gone: somebody has changed the plan file: what the change says that was before",
 		"what a replacement finds":       "cloud_network.swap: somebody has changed the plan file: what the change says that was before",
+		"what is given":                  "cloud_network.keep: somebody has changed the plan file: what the change says that was before",
 		"what is hidden":                 "cloud_network.gone: somebody has changed the plan file: the change hides attributes",
 		"the provider of an update":      "cloud_network.keep: somebody has changed the plan file: it has another configuration of its provider",
 		"the provider of a replacement":  "cloud_network.swap: somebody has changed the plan file: it has another configuration of its provider",
@@ -311,6 +319,22 @@ resource "terraform_data" "run" {
 				t.Error("the command was executed")
 			}
 		})
+	}
+}
+
+// An import that says another id than that of the object in the state shows both.
+func TestForgedImport(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := "import {\n  to = terraform_data.i\n  id = \"found\"\n}\nresource \"terraform_data\" \"i\" {}\n"
+	l := newHostileLab(t, fmt.Sprintf("%q %s %q \"$PLAN\" || code=9", self, forgerArgument, "an import"))
+	planned, _ := l.run("plan-1", holdfast.RunPlan, map[string]string{"main.tf": code}, nil)
+	l.want(planned, "plan-1", holdfast.RunPlanned, "")
+	if got := l.plan("plan-1").Changes; len(got) != 1 || got[0].Importing != `{"id":"harmless","object":"found"}` {
+		t.Errorf("it shows %+v", got)
 	}
 }
 

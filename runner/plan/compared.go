@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	tfjson "github.com/hashicorp/terraform-json"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/jsontree"
 )
@@ -117,36 +119,38 @@ func withoutNull(value any) any {
 }
 
 // checkBefore holds what a change says that was before against the object in the
-// state that the plan starts from: a provider is given the former to destroy it. It
-// may be what the given state has, too: engines destroy what is in the code no longer
-// as it was before the refresh. What the state does not hide is not hidden.
-func (p *reading) checkBefore(at objectKey, before, sensitive any) error {
-	if p.options.Compared == nil || before == nil {
+// state that the plan starts from: a provider is given the former to destroy it. Of
+// what is only destroyed it may be what the given state has, too: engines destroy what
+// is in the code no longer as it was before the refresh. For other changes they plan
+// again, from their state. What the state does not hide is not hidden.
+func (p *reading) checkBefore(at objectKey, change *tfjson.Change) error {
+	if p.options.Compared == nil || change.Before == nil {
 		return nil
 	}
 	prior, ok := p.first.prior[at]
 	if !ok {
 		return untrusted("it changes an object that is not in its state")
 	}
-	found := priorOf(before, nil)
-	same, err := p.sameObject(at, found, prior)
+	found := priorOf(change.Before, nil)
+	same := maps.Equal(found.attributes, prior.attributes)
+	if !same && (change.Actions.Delete() || change.Actions.Forget()) {
+		var err error
+		if same, err = p.asGiven(at, found, prior); err != nil {
+			return err
+		}
+	}
 	switch {
-	case err != nil:
-		return err
 	case !same:
 		return untrusted("what the change says that was before is another object than in its state")
-	case !within(sensitive, prior.sensitive):
+	case !within(change.BeforeSensitive, prior.sensitive):
 		return untrusted("the change hides attributes that its state shows")
 	}
 	return nil
 }
 
-// sameObject reports whether an object is the one in the state that the plan starts
-// from, or in the given one.
-func (p *reading) sameObject(at objectKey, found, prior priorObject) (bool, error) {
-	if maps.Equal(found.attributes, prior.attributes) {
-		return true, nil
-	}
+// asGiven reports whether an object is the one in the given state, which is another
+// than in the one that the plan starts from.
+func (p *reading) asGiven(at objectKey, found, prior priorObject) (bool, error) {
 	given := maps.Clone(prior.attributes)
 	d := p.drifted[at]
 	if d == nil {

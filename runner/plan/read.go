@@ -159,7 +159,7 @@ func (p *reading) resource(s stream, into *[]holdfast.PlanResource, drift bool) 
 		return nil
 	}
 	if !drift {
-		if err := p.checkBefore(objectKey{rc.Address, rc.DeposedKey}, rc.Change.Before, rc.Change.BeforeSensitive); err != nil {
+		if err := p.checkBefore(objectKey{rc.Address, rc.DeposedKey}, rc.Change); err != nil {
 			return fmt.Errorf("%s: %w", r.Address, err)
 		}
 	}
