@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/impact"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
+	"github.com/holdfast-dev/holdfast/reconciler/published"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
@@ -150,6 +151,7 @@ type Reconciler struct {
 	rescue     *rescue.Keeper
 	gates      *gate.Keeper
 	impacts    *impact.Keeper
+	published  *published.List
 	dispatcher *dispatch.Dispatcher
 
 	sources  *queue.Queue[sourceKey]
@@ -237,6 +239,7 @@ func New(opts Options) (*Reconciler, error) {
 	r.catalogs = catalog.NewReader(catalog.Options{Git: r.opts.Git, Resolver: r.resolver, Globs: globs, Check: r.forbidden})
 	r.upgrades = newUpgrades(r)
 	r.impacts = newImpacts(r)
+	r.published = newPublished(r)
 	dispatcher, err := dispatch.New(dispatch.Options{
 		Store: r.opts.Store, Locker: r.opts.Locker, Fleet: fleet{r}, TokenKey: r.opts.TokenKey,
 		Limits: dispatch.Limits{

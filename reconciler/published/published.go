@@ -1,9 +1,10 @@
-package reconciler
+package published
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"path"
 	"slices"
@@ -18,15 +19,57 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/semver"
 )
 
+// Store are the records that a list needs; *datastore.Store is one.
+type Store interface {
+	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
+	TagPins(ctx context.Context, repo string) (map[string]holdfast.Revision, error)
+	Upgrades(ctx context.Context, repo string) ([]holdfast.Upgrade, error)
+}
+
+// Repository is a repository that may publish templates.
+type Repository struct {
+	Name, Branch string
+	Templates    map[string]string // their folders, by name
+}
+
+// Options are what a List needs. All are required.
+type Options struct {
+	Store        Store
+	Repositories []Repository
+	Releases     *releases.Reader
+	Resolver     *templates.Resolver
+	Upgrades     *upgrade.Keeper
+	// Tracked returns what the tracked branch of a repository says, and its head;
+	// nil if there is no such branch.
+	Tracked func(ctx context.Context, repo string) (*catalog.Catalog, holdfast.Revision, error)
+	Logger  *slog.Logger
+}
+
+// List lists the templates that repositories publish. It is safe for
+// concurrent use.
+type List struct {
+	opts  Options
+	repos map[string]Repository
+}
+
+// NewList returns a List.
+func NewList(opts Options) *List {
+	p := &List{opts: opts, repos: make(map[string]Repository, len(opts.Repositories))}
+	for _, repo := range opts.Repositories {
+		p.repos[repo.Name] = repo
+	}
+	return p
+}
+
 // Templates returns the templates that the repositories publish, by name, with
 // the clusters whose documents name them on the tracked branches. If name selects
 // one (ErrNotFound if there is no such one), all of its versions are looked at for
 // whether they can be used, and of each cluster it is told what was applied last;
 // else of the newest versions only, and of clusters not.
-func (r *Reconciler) Templates(ctx context.Context, name string) ([]holdfast.TemplateStatus, error) {
-	l := &templateLister{r: r, known: releases.NewLook(r.releases, r.resolver), whole: name != ""}
+func (p *List) Templates(ctx context.Context, name string) ([]holdfast.TemplateStatus, error) {
+	l := &templateLister{p: p, known: releases.NewLook(p.opts.Releases, p.opts.Resolver), whole: name != ""}
 	var names []string
-	for _, repo := range r.opts.Repositories {
+	for _, repo := range p.opts.Repositories {
 		names = slices.AppendSeq(names, maps.Keys(repo.Templates))
 	}
 	slices.Sort(names)
@@ -46,7 +89,7 @@ func (r *Reconciler) Templates(ctx context.Context, name string) ([]holdfast.Tem
 		case err != nil && (l.whole || ctx.Err() != nil):
 			return nil, fmt.Errorf("template %q: %w", name, err)
 		case err != nil: // the others are told all the same
-			repo, dir, _ := r.releases.Publisher(name)
+			repo, dir, _ := p.opts.Releases.Publisher(name)
 			status = holdfast.TemplateStatus{Name: name, Repo: repo, Dir: dir, Users: l.users[name], Trouble: err.Error()}
 		}
 		if len(l.unread) > 0 {
@@ -60,7 +103,7 @@ func (r *Reconciler) Templates(ctx context.Context, name string) ([]holdfast.Tem
 
 // templateLister makes one list of templates.
 type templateLister struct {
-	r        *Reconciler
+	p        *List
 	known    *releases.Look
 	whole    bool
 	users    map[string][]holdfast.TemplateUse // by template
@@ -92,17 +135,17 @@ func (o upgradeOf) note(u holdfast.Upgrade, to string) upgradeOf {
 func (l *templateLister) find(ctx context.Context, names []string) error {
 	l.users, l.upgrades = make(map[string][]holdfast.TemplateUse), make(map[string]upgradeOf)
 	l.catalogs = make(map[string]*catalog.Catalog)
-	for _, repo := range l.r.opts.Repositories {
-		cat, _, err := l.r.trackedCatalog(ctx, repo.Name)
+	for _, repo := range l.p.opts.Repositories {
+		cat, _, err := l.p.opts.Tracked(ctx, repo.Name)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			l.r.opts.Logger.WarnContext(ctx, "clusters of a repository were not looked at", "repo", repo.Name, "err", err)
+			l.p.opts.Logger.WarnContext(ctx, "clusters of a repository were not looked at", "repo", repo.Name, "err", err)
 			l.unread = append(l.unread, repo.Name)
 			continue
 		}
-		upgrades, err := l.r.opts.Store.Upgrades(ctx, repo.Name)
+		upgrades, err := l.p.opts.Store.Upgrades(ctx, repo.Name)
 		if err != nil {
 			return fmt.Errorf("list upgrades of %s: %w", repo.Name, err)
 		}
@@ -155,8 +198,8 @@ func (l *templateLister) usersIn(cat *catalog.Catalog, repo Repository, names []
 }
 
 func (l *templateLister) status(ctx context.Context, name string) (holdfast.TemplateStatus, error) {
-	publisher, dir, _ := l.r.releases.Publisher(name)
-	repo := l.r.repos[publisher]
+	publisher, dir, _ := l.p.opts.Releases.Publisher(name)
+	repo := l.p.repos[publisher]
 	status := holdfast.TemplateStatus{Name: name, Repo: repo.Name, Dir: dir, Users: l.users[name]}
 	if err := l.releases(ctx, repo, &status); err != nil {
 		return status, err
@@ -226,7 +269,7 @@ func (l *templateLister) troubles(ctx context.Context, users []holdfast.Template
 		case of.to == u.Next:
 			u.Trouble = fmt.Sprintf("pull request %d was closed without a merge: holdfast template upgrade %s asks for it again", of.declined, u.Cluster)
 		case l.whole:
-			faults, err := l.r.upgrades.WouldRefuse(ctx, l.catalogs[u.Owner], u.Cluster, u.Next)
+			faults, err := l.p.opts.Upgrades.WouldRefuse(ctx, l.catalogs[u.Owner], u.Cluster, u.Next)
 			if len(faults) > 0 {
 				u.Trouble = fmt.Sprintf("%s would refuse it: %s", u.Next, faults[0].Error())
 			}
@@ -242,11 +285,11 @@ func (l *templateLister) releases(ctx context.Context, repo Repository, status *
 	if err != nil {
 		return err
 	}
-	refs, err := l.r.releases.Refs(ctx, repo.Name)
+	refs, err := l.p.opts.Releases.Refs(ctx, repo.Name)
 	if err != nil {
 		return err
 	}
-	pins, err := l.r.opts.Store.TagPins(ctx, repo.Name)
+	pins, err := l.p.opts.Store.TagPins(ctx, repo.Name)
 	if err != nil {
 		return fmt.Errorf("read tags of %s: %w", repo.Name, err)
 	}
@@ -262,7 +305,7 @@ func (l *templateLister) releases(ctx context.Context, repo Repository, status *
 			was, ok = pins[release.Tag]
 		}
 		if ok && release.Tag != "" {
-			if was, err = l.r.releases.Mend(ctx, repo.Name, release.Tag, status.Name, version, was, release.Revision); err != nil {
+			if was, err = l.p.opts.Releases.Mend(ctx, repo.Name, release.Tag, status.Name, version, was, release.Revision); err != nil {
 				return err
 			}
 		}
@@ -296,11 +339,11 @@ func troubleOf(status *holdfast.TemplateStatus) string {
 
 // prepared fills in the version that the tracked branch prepares.
 func (l *templateLister) prepared(ctx context.Context, repo Repository, status *holdfast.TemplateStatus) error {
-	cat, _, err := l.r.trackedCatalog(ctx, repo.Name)
+	cat, _, err := l.p.opts.Tracked(ctx, repo.Name)
 	if err != nil || cat == nil {
 		return err
 	}
-	t, faults, err := l.r.resolver.Load(cat.Tree, status.Dir)
+	t, faults, err := l.p.opts.Resolver.Load(cat.Tree, status.Dir)
 	if err != nil {
 		return err
 	}
@@ -325,7 +368,7 @@ func (l *templateLister) applied(ctx context.Context, status *holdfast.TemplateS
 		for i, u := range users {
 			names[i] = u.Cluster
 		}
-		records, err := l.r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
+		records, err := l.p.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
 		if err != nil {
 			return fmt.Errorf("read clusters: %w", err)
 		}
