@@ -43,7 +43,10 @@ func (t *attempt) moduleCode(module []string) (plan.ModuleCode, bool) {
 
 var givenSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 	{Type: "locals"}, {Type: "provider", LabelNames: []string{"name"}}, {Type: "resource", LabelNames: []string{"type", "name"}},
+	{Type: "removed"},
 }}
+
+var provisionerSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "provisioner", LabelNames: []string{"type"}}}}
 
 // readModuleCode reads the locals and connections of the module in dir; false if
 // a file cannot be read.
@@ -64,6 +67,10 @@ func readModuleCode(dir string) (plan.ModuleCode, bool) {
 		content, _, _ := file.Body.PartialContent(givenSchema)
 		for _, block := range content.Blocks {
 			switch block.Type {
+			case "removed":
+				inner, _, _ := block.Body.PartialContent(provisionerSchema)
+				code.RemovedProvisioners = code.RemovedProvisioners || inner != nil && len(inner.Blocks) > 0
+				continue
 			case "resource":
 				code.Connections = append(code.Connections, connectionsIn(block.Body)...)
 				code.WriteOnly = append(code.WriteOnly, writeOnlyIn(block.Body)...)

@@ -274,6 +274,12 @@ resource "terraform_data" "run" {
 			drift: []string{`cloud_network.keep["gone"]: status`, `cloud_network.keep["keep"]: status`},
 			says:  `cloud_network.keep["gone"]: read now, and not when it was reviewed`,
 		},
+		"given to a provisioner of what is removed": {
+			how: "what is given", drift: []string{"cloud_network.gone: status", "cloud_network.keep: status"},
+			code: deleted + "removed {\n  from = cloud_network.gone\n  lifecycle {\n    destroy = true\n  }\n" +
+				"  provisioner \"local-exec\" {\n    when    = destroy\n    command = \"echo ${self.status} >WORLD/done\"\n  }\n}\n",
+			says: "cloud_network.gone: read now, and not when it was reviewed",
+		},
 		"given to nothing": {
 			how: "what is given", code: first + "resource \"terraform_data\" \"run\" {}\n",
 			drift: []string{"cloud_network.gone: status", "cloud_network.keep: status"},

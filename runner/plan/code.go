@@ -10,11 +10,12 @@ import (
 // ModuleCode is what the engine's JSON does not have of a module's code:
 // references by what has them.
 type ModuleCode struct {
-	Locals      map[string][]Reference // by name
-	Connections []Reference            // of connection blocks
-	Providers   []Reference            // of provider blocks, with what is in dynamic ones
-	Configures  map[string]bool        // providers that have a block without an alias, by name
-	WriteOnly   []Reference            // of write-only arguments in dynamic blocks of resources
+	Locals              map[string][]Reference // by name
+	Connections         []Reference            // of connection blocks
+	Providers           []Reference            // of provider blocks, with what is in dynamic ones
+	Configures          map[string]bool        // providers that have a block without an alias, by name
+	WriteOnly           []Reference            // of write-only arguments in dynamic blocks of resources
+	RemovedProvisioners bool                   // removed blocks have provisioners
 }
 
 // Reference is what an expression refers to, in parts without indexes:
@@ -193,10 +194,28 @@ func (c *code) resource(address string) (m *codeModule, local string) {
 	return m, strings.Join(parts, ".")
 }
 
-// provisions reports whether the configuration has provisioners for a resource.
-func (c *code) provisions(address string) bool {
-	m, resource := c.resource(address)
-	return m != nil && slices.Contains(m.provisions, resource)
+// provisions reports whether the configuration has provisioners for a resource: of
+// one that it has not they are in removed blocks of its module, or of one above that.
+// load is that of trace.
+func (c *code) provisions(address string, load func(module []string) (ModuleCode, bool)) bool {
+	if m, resource := c.resource(address); m != nil && m.providers[resource] != "" {
+		return slices.Contains(m.provisions, resource)
+	}
+	m, parts, path := c.root, referenceOf(address), []string{}
+	for m != nil {
+		if load == nil {
+			return true
+		}
+		if known, ok := load(path); known.RemovedProvisioners || !ok {
+			return true
+		}
+		if len(parts) < 3 || parts[0] != "module" || m.calls[parts[1]] == nil {
+			return false
+		}
+		path = append(path, parts[1])
+		m, parts = m.calls[parts[1]].module, parts[2:]
+	}
+	return false
 }
 
 // providerOf returns the configuration of the provider of a resource, as plan files

@@ -185,7 +185,7 @@ func (a DriftedAttribute) value() (was any, err error) {
 // staleRead notes what a refresh found of an object that is destroyed as it was
 // before: provisioners are given it.
 func (p *reading) staleRead(d drifted) error {
-	if !d.stale || d.Deposed != "" || !p.first.code.provisions(d.Address) {
+	if !d.stale || d.Deposed != "" || !p.first.code.provisions(d.Address, p.options.Code) {
 		return nil
 	}
 	attributes := map[string]bool{}
