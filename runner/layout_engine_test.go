@@ -59,7 +59,7 @@ func TestPlanChangesItsWorkspace(t *testing.T) {
 		"infra/main.tf":      "module \"m\" {\n  source = \"../modules/m\"\n}\n",
 		"infra/more.tf.json": `{"locals": {"more": 1}}`,
 		"infra/run.sh": "cat $1 made/new.txt out/a/b.zip listed/x.txt ../../home/.gitconfig ../../home/.aws/config >WORLD/seen 2>/dev/null\n" +
-			"for hook in hooks/*; do sh $hook; done\nls -a . made out out/a lib .hidden >WORLD/files 2>/dev/null; true\n",
+			"for hook in hooks/*; do sh $hook; done\nls -a . made made/d out out/a lib .hidden >WORLD/files 2>/dev/null; true\n",
 		"infra/hooks/a.sh":           "echo hook >>WORLD/seen\n",
 		"infra/lib/.keep":            "",
 		"infra/settings.auto.tfvars": "from = \"listed/x.txt\"\n",
@@ -70,7 +70,7 @@ func TestPlanChangesItsWorkspace(t *testing.T) {
 	}
 	in := func(a *holdfast.Assignment) { a.Dir = "infra" }
 	for name, c := range map[string]struct{ script, says string }{
-		"new files": {script: "mkdir made; echo new >made/new.txt; mkdir -p made/d; ln -s /etc made/d/link; echo 'x {' >extra.tf\n" +
+		"new files": {script: "mkdir made; echo new >made/new.txt; mkdir -p made/d made/empty; ln -s /etc made/d/link; ln -s ../new.txt made/d/inside; ln -s /proc/self/environ made/env.zip; echo 'x {' >extra.tf\n" +
 			"mkdir -p out/a out/__pycache__ .hidden listed; echo zip >out/a/b.zip; echo zip >out/c.zip; echo listed >listed/x.txt\n" +
 			"echo lambda >../modules/m/lambda.zip; echo 'echo bad >>WORLD/seen' | tee hooks/b.sh lib/x.py run.py .hidden/x out/__pycache__/x.pyc >/dev/null\n" +
 			"cd ../../home && mkdir .aws && echo bad | tee .gitconfig >.aws/config"},
@@ -111,15 +111,15 @@ func TestPlanChangesItsWorkspace(t *testing.T) {
 				t.Errorf("the apply found %q, %v", seen, err)
 			}
 			files, err := os.ReadFile(filepath.Join(l.world, "files"))
-			if err != nil || !strings.Contains(string(files), "\nnew.txt\n") || !strings.Contains(string(files), "\nb.zip\n") {
+			if err != nil || !strings.Contains(string(files), "\nnew.txt\n") || !strings.Contains(string(files), "\nb.zip\n") || !strings.Contains(string(files), "\ninside\n") {
 				t.Errorf("the apply found the files %q, %v", files, err)
 			}
-			for _, name := range []string{"b.sh", "x.py", "run.py", ".hidden", "__pycache__", "c.zip", "extra.tf"} {
+			for _, name := range []string{"b.sh", "x.py", "run.py", ".hidden", "__pycache__", "c.zip", "extra.tf", "link", "env.zip"} {
 				if strings.Contains(string(files), "\n"+name+"\n") {
 					t.Errorf("%s is in the apply, which nothing names", name)
 				}
 			}
-			if log := l.log("apply-1"); !strings.Contains(log, "6 are not there in the apply") || !strings.Contains(log, `"infra/hooks/b.sh"`) {
+			if log := l.log("apply-1"); !strings.Contains(log, "8 are not there in the apply") || !strings.Contains(log, `"infra/hooks/b.sh"`) {
 				t.Errorf("the log does not say what is left out:\n%s", log)
 			}
 		})
