@@ -42,7 +42,9 @@ func (t *attempt) moduleCode(module []string) (plan.ModuleCode, bool) {
 }
 
 var givenSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
-	{Type: "locals"}, {Type: "provider", LabelNames: []string{"name"}}, {Type: "resource", LabelNames: []string{"type", "name"}},
+	{Type: "locals"},
+	{Type: "provider", LabelNames: []string{"name"}},
+	{Type: "resource", LabelNames: []string{"type", "name"}},
 	{Type: "removed"},
 }}
 
