@@ -59,7 +59,7 @@ type ClaimRequest struct {
 	// token is bound to. A claim for others is refused.
 	Kinds []RunKind `json:"kinds,omitempty"`
 	// Projects are those that the agent's token is bound to; empty means all. The
-	// server fills it in: it is no part of the message.
+	// server fills it in: it is not part of the message.
 	Projects []string `json:"-"`
 	// Bound are the kinds that the agent's token is bound to; empty means all. The
 	// server fills it in, too.
@@ -104,7 +104,7 @@ func (r ClaimRequest) MayHave(run Run) bool {
 const maxAgentID = 200
 
 // CheckAgentID returns what is wrong with the id of an agent: it stands in logs and
-// tables, and its parts are told apart by slashes.
+// tables, and its parts are separated by slashes.
 func CheckAgentID(id string) error {
 	switch {
 	case id == "":
@@ -239,8 +239,8 @@ type Credentials struct {
 	Missing []string          // names that are to be in Env and whose values could not be read
 }
 
-// RunLimits bound what an engine may use, together with all that it starts. A
-// zero is no limit.
+// RunLimits bound what an engine may use, together with all that it starts. Zero
+// means no limit.
 type RunLimits struct {
 	Memory    int64   `json:"memory,omitempty"`    // bytes
 	Processes int     `json:"processes,omitempty"` // and threads
@@ -284,7 +284,7 @@ type Heartbeat struct {
 type HeartbeatReply struct {
 	Cancel Reason `json:"cancel,omitempty"` // why it shall stop; empty: go on
 	// MayApply is false while an apply must not begin: its lock cannot be
-	// confirmed. A begun apply goes on.
+	// confirmed. A begun apply continues.
 	MayApply bool `json:"mayApply"`
 }
 

@@ -50,7 +50,7 @@ type TemplateRef struct {
 	Path     string `json:"path,omitempty"`
 }
 
-// ModuleRef names a root module of one's own.
+// ModuleRef names a custom root module.
 type ModuleRef struct {
 	Path string `json:"path"` // relative to the root of the cluster's repository
 }

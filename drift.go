@@ -26,7 +26,7 @@ type DriftState struct {
 	// checks leave it alone.
 	Since time.Time `json:"since,omitzero"`
 	// Fingerprint is of what was found and is not ignored: while it stays the
-	// same nobody is told again. It is kept while checks fail.
+	// same nobody is notified again. It is kept while checks fail.
 	Fingerprint Digest      `json:"fingerprint,omitempty"`
 	Counts      DriftCounts `json:"counts,omitzero"`
 	// Destroys is true if undoing the drift would destroy or replace something.
@@ -50,7 +50,7 @@ type DriftState struct {
 // DriftCounts are numbers of resources.
 type DriftCounts struct {
 	Changed  int `json:"changed"`  // attributes differ from what was applied
-	Gone     int `json:"gone"`     // do not exist any more
+	Gone     int `json:"gone"`     // no longer exist
 	Input    int `json:"input"`    // an apply would change them as what the code reads from elsewhere has changed
 	Harmless int `json:"harmless"` // differ, and an apply would leave them so
 	Ignored  int `json:"ignored"`  // hidden by rules, wholly or in part
@@ -91,7 +91,7 @@ type DriftReport struct {
 	State    DriftState  `json:"state"`
 	Items    []DriftItem `json:"items,omitempty"` // most dangerous first
 	// NotApplied is true if what is desired is not what was applied: a change
-	// that waits, which is no drift. Waiting says for what.
+	// that waits, which is not drift. Waiting says for what.
 	NotApplied bool   `json:"notApplied,omitempty"`
 	Waiting    Reason `json:"waiting,omitempty"`
 	Template   string `json:"template,omitempty"` // "name@version" that was applied

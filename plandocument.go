@@ -20,8 +20,8 @@ const PlanDocumentVersion = 1
 // PlanDocument is what a plan would do, in one canonical form: every change of
 // a resource or an output with its values, actions, replace paths, moves and
 // imports. Everything that people are shown, that is counted and that an apply
-// is compared with is made from it, and from nothing else. What the world did
-// by itself, warnings and the engine's text are in a PlanInfo beside it.
+// is compared with is made from it, and from nothing else. What changed
+// outside, warnings and the engine's text are in a PlanInfo beside it.
 //
 // Agents make documents from the engine's plan JSON. The same plan always
 // results in the same document: the lists are sorted, and values are in their
@@ -71,7 +71,7 @@ type PlanOutput struct {
 
 // PlanRead is what a plan has read and gives to what no change of a resource
 // shows: provisioners, connections, write-only arguments and, but for secrets,
-// the configuration of providers. It is compared, and is no change.
+// the configuration of providers. It is compared, and is not a change.
 type PlanRead struct {
 	// Address is that of a data source, of a resource that the plan does not change
 	// or, if its provisioners are given what a refresh found, destroys, or var.NAME of

@@ -28,8 +28,8 @@ func (p Proposal) CommitMessage(tree string) string {
 }
 
 // ProposedBy returns the Identity of the proposal that a commit with this message
-// and tree was made for. It is empty if the commit is not ours, or not what we
-// made any more: who amends it keeps the message and changes the tree.
+// and tree was made for. It is empty if the commit is not ours, or no longer
+// what we made: who amends it keeps the message and changes the tree.
 func ProposedBy(message, tree string) Digest {
 	message = strings.TrimSpace(message)
 	last, ok := strings.CutPrefix(message[strings.LastIndexByte(message, '\n')+1:], proposalTrailer)

@@ -93,7 +93,7 @@ func (c Comment) Edited() bool { return c.UpdatedAt.After(c.CreatedAt) || c.Edit
 
 // ByAuthor reports whether the body is known to be the author's: whoever has
 // write access to a repository can edit everybody's comments there, and a forge
-// goes on to name the author alone.
+// continues to name the author alone.
 func (c Comment) ByAuthor() bool { return !c.Edited() || strings.EqualFold(c.Editor, c.Author) }
 
 // CommentList is a list of a repository's comments, and how far it reaches.
@@ -217,7 +217,7 @@ type Command struct {
 	Status    CommandStatus `json:"status"`
 	Reply     string        `json:"reply,omitempty"` // why it was refused, or what came of it
 	// Refused are the clusters that a command which was done for others was
-	// refused for. It is told to whoever gave it, and not kept.
+	// refused for. It is reported to whoever gave it, and not kept.
 	Refused []string `json:"refused,omitempty"`
 	// UpToDate are the clusters of which nothing was left to be applied; as Refused.
 	UpToDate  []string  `json:"upToDate,omitempty"`

@@ -48,8 +48,8 @@ type ClusterRecord struct {
 	// Conditions are one of each type, in the order of their constants; none in
 	// a record that no decision was made about yet.
 	Conditions []Condition `json:"conditions,omitempty"`
-	// Life is the run that ended the cluster's former life: those before it do
-	// not count any more.
+	// Life is the run that ended the cluster's former life: those before it no
+	// longer count.
 	Life string `json:"life,omitempty"`
 	// Ending is how the cluster went; nil while it is there. A document of the
 	// same name begins a new life.
@@ -148,7 +148,7 @@ type PullRequestCluster struct {
 	Document     Cluster `json:"document"`
 	// Trial: the pull request changes the template that this cluster is made
 	// from, and its merge leaves the cluster as it is. It is planned to show what
-	// the new template would do, and its plan is no review of anything.
+	// the new template would do, and its plan is not a review of anything.
 	Trial    bool     `json:"trial,omitempty"`
 	Repo     string   `json:"repo,omitempty"`     // of a trial: where its document is
 	Revision Revision `json:"revision,omitempty"` // of a trial: of Repo
@@ -318,7 +318,7 @@ type ClusterSummary struct {
 	Template    string            `json:"template,omitempty"` // "name@version" that is desired
 	Phase       Phase             `json:"phase"`
 	Waiting     Reason            `json:"waiting,omitempty"`
-	Suspended   bool              `json:"suspended,omitempty"` // by itself
+	Suspended   bool              `json:"suspended,omitempty"` // the cluster itself
 	Invalid     bool              `json:"invalid,omitempty"`   // its document has faults
 	Removed     bool              `json:"removed,omitempty"`
 	UpToDate    bool              `json:"upToDate"` // what is desired is applied

@@ -20,7 +20,7 @@ const (
 	RunState   RunKind = "state"   // puts the state right: pushes one that could not be saved, or unlocks it
 )
 
-// AgentKinds returns the kinds of runs that agents are told to execute, in the order
+// AgentKinds returns the kinds of runs that agents are configured to execute, in the order
 // in which people read them. Who executes applies puts states right as well.
 func AgentKinds() []RunKind { return []RunKind{RunPlan, RunApply, RunDrift, RunDestroy} }
 
@@ -65,7 +65,7 @@ const (
 	RunQueued      RunStatus = "queued"      // an agent may claim it
 	RunWaiting     RunStatus = "waiting"     // not claimable until something happens; Reason says what
 	RunRunning     RunStatus = "running"     // an agent executes it
-	RunRetrying    RunStatus = "retrying"    // failed for a passing cause; claimable again at NotBefore
+	RunRetrying    RunStatus = "retrying"    // failed for a transient cause; claimable again at NotBefore
 	RunPlanned     RunStatus = "planned"     // ended: there is a plan with changes, nothing was applied
 	RunApplied     RunStatus = "applied"     // ended: the changes were made
 	RunNoChanges   RunStatus = "no_changes"  // ended: there was nothing to do
@@ -123,7 +123,7 @@ type Run struct {
 	// reviewed: a person has asked for it, or it is what undoes a drift. Empty: any
 	// of Reviews. It is one of Reviews.
 	Shown   string `json:"shown,omitempty"`
-	Resume  bool   `json:"resume,omitempty"`  // apply: goes on after a failed one; a subset of a review suffices
+	Resume  bool   `json:"resume,omitempty"`  // apply: continues after a failed one; a subset of a review suffices
 	Destroy bool   `json:"destroy,omitempty"` // plan: of a destruction of what was last applied
 	// Trial: the plan shows what a pull request of a template would do to a
 	// cluster that its merge leaves as it is. It reviews nothing.
@@ -152,7 +152,7 @@ type Run struct {
 	// out for.
 	AgentProcess string    `json:"agentProcess,omitempty"`
 	AgentFolder  string    `json:"agentFolder,omitempty"`
-	Retries      int       `json:"retries"`              // attempts that failed for a passing cause
+	Retries      int       `json:"retries"`              // attempts that failed for a transient cause
 	NotBefore    time.Time `json:"notBefore,omitzero"`   // retrying: when it is claimable again
 	HeartbeatAt  time.Time `json:"heartbeatAt,omitzero"` // of the current attempt
 	Cancel       Reason    `json:"cancel,omitempty"`     // the reason why the running attempt shall stop; empty: go on

@@ -37,8 +37,8 @@ func (r SecretRef) Check() error {
 	return nil
 }
 
-// isName reports whether s begins with a letter or one of first, and goes on with
-// letters, digits and others.
+// isName reports whether s begins with a letter or one of first, and continues
+// with letters, digits and others.
 func isName(s, first, others string) bool {
 	for i, c := range s {
 		switch {

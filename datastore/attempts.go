@@ -13,7 +13,7 @@ import (
 // ClaimRun makes a queued run (or a retrying one whose time has come) running
 // for agent: next attempt, next fence of the fleet, a row in the attempts. It
 // records what the world was then: the cluster's last applied run and the serial
-// of its state. It is an ErrConflict if the run is not claimable any more, its
+// of its state. It is an ErrConflict if the run is no longer claimable, its
 // state location has a running run, or limit runs are running already. A limit
 // of zero means none. While a state stands that could not be saved, only a run of
 // kind RunState is claimable at its location. A state lock of an attempt that has ended is released.
@@ -192,7 +192,7 @@ func (s *Store) endAttempt(
 	return run, nil
 }
 
-// closeAttempt ends the row of a run's attempt. Of a run that goes on, the
+// closeAttempt ends the row of a run's attempt. Of a run that continues, the
 // attempt failed or died.
 func (s *Store) closeAttempt(ctx context.Context, q querier, run holdfast.Run) error {
 	status := run.Status

@@ -25,7 +25,7 @@ import (
 // commit is then all that a small thing costs.
 const maxInline = 16 << 10
 
-// maxContent bounds one content: a plan file or plan JSON beyond it is no plan
+// maxContent bounds one content: a plan file or plan JSON beyond it is not a plan
 // that anybody reads.
 const maxContent = 1 << 30
 
@@ -222,7 +222,7 @@ func (s *Store) getAll(ctx context.Context, purpose, name string, c content) ([]
 	return data, errors.Join(err, r.Close())
 }
 
-// drop removes contents that no row refers to any more. What cannot be removed
+// drop removes contents that no row refers to now. What cannot be removed
 // now is left to Sweep.
 func (s *Store) drop(ctx context.Context, contents ...content) {
 	for _, c := range contents {

@@ -100,7 +100,7 @@ func selections(filter holdfast.ClusterFilter) func(yield func(conditions) bool)
 	names := slices.Compact(slices.Sorted(slices.Values(filter.Names)))
 	var c conditions
 	// The most selective condition looks up an index; the others are checked. No
-	// database can know by itself which one is that, so they are told: what is
+	// database can know alone which one is that, so it is given them: what is
 	// computed is not looked up.
 	found := len(names) > 0
 	column := func(name string) string {

@@ -440,7 +440,7 @@ func testSweep(t *testing.T, open opener) {
 		t.Errorf("Sweep() removed %d blobs that are in use", n)
 	}
 	if _, err := store.Sweep(ctx, 0); err == nil {
-		t.Error("Sweep(0) is no error: it would remove what is being written")
+		t.Error("Sweep(0) is not an error: it would remove what is being written")
 	}
 	if got := artefact(t, store, run.ID, "plan"); !bytes.Equal(got, data) {
 		t.Error("Sweep() damaged an artefact")

@@ -86,7 +86,7 @@ func openSQLite(t testing.TB) *datastore.Store {
 	return openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db")})
 }
 
-// openBucket opens a store whose blobs are in a bucket that is no folder.
+// openBucket opens a store whose blobs are in a bucket that is not a folder.
 func openBucket(t testing.TB) *datastore.Store {
 	t.Helper()
 	return openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db"), BlobURL: "mem://"})

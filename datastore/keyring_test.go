@@ -107,6 +107,6 @@ func TestKeyring(t *testing.T) {
 		}
 	}
 	if _, err := datastore.NewKeyring(noise(16)); err == nil {
-		t.Error("NewKeyring of 16 bytes is no error")
+		t.Error("NewKeyring of 16 bytes is not an error")
 	}
 }

@@ -330,7 +330,7 @@ func testOutboxOrder(t *testing.T, open opener) {
 		}
 	}
 
-	// Refused: it is not tried again, and what waits for it goes on waiting.
+	// Refused: it is not tried again, and what waits for it continues waiting.
 	if err := store.PostFailed(ctx, claimed[0].Key, "locked", time.Time{}); err != nil {
 		t.Fatal(err)
 	}

@@ -203,7 +203,7 @@ func (s *Store) sealedFor(location string, c content) (string, error) {
 }
 
 // moveBelongings gives resources and history to another name. What is left of a
-// former life of that name is told apart by its time.
+// former life of that name is distinguished by its time.
 func moveBelongings(ctx context.Context, q querier, from, to string) error {
 	if _, err := q.exec(ctx, `DELETE FROM resources WHERE cluster = ?`, to); err != nil {
 		return fmt.Errorf("move resources: %w", err)

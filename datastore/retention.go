@@ -73,7 +73,7 @@ const (
 	pruneRows     = 500
 )
 
-// prunable is of runs AS r that nothing needs any more.
+// prunable is of runs AS r that nothing still needs.
 const prunable = `NOT (r.` + unfinished + `)
 	AND NOT EXISTS (SELECT 1 FROM run_references AS k WHERE k.run = r.id)
 	AND NOT EXISTS (SELECT 1 FROM unsaved_states AS u WHERE u.run = r.id OR u.job = r.id)

@@ -313,7 +313,7 @@ func TestRetentionAges(t *testing.T) {
 		}
 	}
 	if got := readLog(t, p.Store, living.ID, 1, 0); string(got.Data) != "living\n" {
-		t.Errorf("the log of a run that goes on is %q", got.Data)
+		t.Errorf("the log of a run that continues is %q", got.Data)
 	}
 	trail := must[[]holdfast.AuditEntry](t)(p.AuditTrail(ctx, "", 0))
 	if len(trail) != 2 || trail[1].Action != "1" {

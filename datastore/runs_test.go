@@ -34,7 +34,7 @@ func testRuns(t *testing.T, open opener) {
 		t.Errorf("CreateRun of an id that exists = %v, want ErrConflict", err)
 	}
 	if err := store.CreateRun(ctx, holdfast.Run{ID: "x"}); err == nil {
-		t.Error("CreateRun of a run without a cluster is no error")
+		t.Error("CreateRun of a run without a cluster is not an error")
 	}
 	if _, err := store.Run(ctx, "none"); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("Run(none) = %v, want ErrNotFound", err)
@@ -197,7 +197,7 @@ func testAttempts(t *testing.T, open opener) {
 		t.Errorf("EndAttempt with an old version = %v, want ErrConflict", err)
 	}
 	if _, err := store.EndAttempt(ctx, next.Ref(), next); err == nil {
-		t.Error("EndAttempt of a run that goes on running is no error")
+		t.Error("EndAttempt of a run that continues running is not an error")
 	}
 	next.FinishedAt, next.Reason = noon.Add(2*time.Hour), "Done"
 	end(t, store, next, holdfast.RunPlanned)
@@ -234,7 +234,7 @@ func testUpdates(t *testing.T, open opener) {
 		t.Errorf("UpdateRun of an unknown run = %v, want ErrNotFound", err)
 	}
 	if _, err := store.UpdateRun(ended(t), updated); err == nil {
-		t.Error("UpdateRun with a context that is done is no error")
+		t.Error("UpdateRun with a context that is done is not an error")
 	}
 
 	// An update that ends the run ends its attempt; no update begins one.
@@ -246,7 +246,7 @@ func testUpdates(t *testing.T, open opener) {
 	}
 	updated.Status = holdfast.RunRunning
 	if _, err := store.UpdateRun(ctx, updated); err == nil {
-		t.Error("UpdateRun that makes a run running is no error: its old attempt would live again")
+		t.Error("UpdateRun that makes a run running is not an error: its old attempt would live again")
 	}
 }
 

@@ -30,7 +30,7 @@ type dialect struct {
 	goose goose.Dialect
 	// migrations is the folder under migrations/.
 	migrations string
-	// forUpdate ends a SELECT of rows that the transaction goes on to write.
+	// forUpdate ends a SELECT of rows that the transaction then writes.
 	// SQLite needs nothing: its writers come one by one.
 	forUpdate string
 	// duplicate reports whether err is a violated unique constraint.

@@ -25,7 +25,7 @@ func (s *Store) StateLock(ctx context.Context, location string) (holdfast.StateL
 }
 
 // LockState gives the state's lock to the attempt lock.By; the same lock again
-// is no error, and a lock whose attempt is over is free. A
+// is not an error, and a lock whose attempt is over is free. A
 // *holdfast.StateLockedError says who has it, ErrFenced that the attempt is
 // over, ErrForbidden that the state is another run's.
 func (s *Store) LockState(ctx context.Context, location string, lock holdfast.StateLock) error {
@@ -68,7 +68,7 @@ func (s *Store) LockState(ctx context.Context, location string, lock holdfast.St
 }
 
 // UnlockState releases the lock with that id, if it is that of by's attempt. A
-// state that nobody holds is no error; a *holdfast.StateLockedError if the lock
+// state that nobody holds is not an error; a *holdfast.StateLockedError if the lock
 // has another id or is another's.
 func (s *Store) UnlockState(ctx context.Context, location, id string, by holdfast.AttemptRef) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {

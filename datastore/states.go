@@ -102,10 +102,10 @@ func (s *Store) stateDigest(data []byte) string {
 // upload whose answer was lost may be sent again. What is refused is kept in
 // quarantine all the same: an upload by an attempt that is over (ErrFenced),
 // under another lock than the state's (*holdfast.StateLockedError), of an older
-// serial than the newest (ErrConflict), or that is no state. Only a location
+// serial than the newest (ErrConflict), or that is not a state. Only a location
 // that is not the run's own is refused outright (ErrForbidden).
 //
-// It goes on when ctx is done: the data is here, and who sent it may be gone.
+// It continues when ctx is done: the data is here, and who sent it may be gone.
 func (s *Store) PutState(ctx context.Context, write holdfast.StateWrite) (holdfast.StateVersion, error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), putStateTimeout)
 	defer stop()

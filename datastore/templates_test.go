@@ -65,7 +65,7 @@ func testImpacts(t *testing.T, open opener) {
 	check(second, vm)
 	for _, ref := range []holdfast.PullRequestRef{{}, {Repo: "templates"}, {Number: 1}} {
 		if err := store.SaveImpacts(ctx, ref, impacts); err == nil {
-			t.Errorf("SaveImpacts() of %+v is no error", ref)
+			t.Errorf("SaveImpacts() of %+v is not an error", ref)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func testUpgrades(t *testing.T, open opener) {
 	}
 	for _, u := range []holdfast.Upgrade{{Repo: "fleet"}, {Key: "kubernetes"}} {
 		if _, err := store.SaveUpgrade(ctx, u); err == nil {
-			t.Errorf("SaveUpgrade() of %+v is no error", u)
+			t.Errorf("SaveUpgrade() of %+v is not an error", u)
 		}
 	}
 
@@ -248,7 +248,7 @@ func TestUpgradeFromSecondSchema(t *testing.T) {
 			t.Errorf("%s: SaveImpacts() = %v", when, err)
 		}
 		must[holdfast.Upgrade](t)(store.SaveUpgrade(ctx, holdfast.Upgrade{Repo: "fleet", Key: when}))
-		// A change of a cluster goes on from what was there.
+		// A change of a cluster continues from what was there.
 		c := must[holdfast.ClusterRecord](t)(store.Cluster(ctx, "prod-eu"))
 		c.WaitingDetail = when
 		must[holdfast.ClusterRecord](t)(store.SaveCluster(ctx, c))

@@ -50,7 +50,7 @@ func (s *Store) OpenUnsaved(ctx context.Context, u holdfast.UnsavedState) (io.Re
 }
 
 // PushUnsaved stores run, of kind RunState, which is to push u, and notes it on
-// u. It is an ErrConflict if u does not stand any more as it was read.
+// u. It is an ErrConflict if u is no longer as it was read.
 func (s *Store) PushUnsaved(ctx context.Context, u holdfast.UnsavedState, run holdfast.Run) error {
 	return s.createRun(ctx, run, func(ctx context.Context, q querier) error {
 		n, err := q.exec(ctx, `UPDATE unsaved_states SET job = ?, jobs = jobs + 1
@@ -64,7 +64,7 @@ func (s *Store) PushUnsaved(ctx context.Context, u holdfast.UnsavedState, run ho
 }
 
 // WaiveUnsaved gives u up, and writes the entry to the audit trail. It is an
-// ErrConflict if u does not stand any more as it was read. The state itself stays
+// ErrConflict if u is no longer as it was read. The state itself stays
 // for as long as what holds it.
 func (s *Store) WaiveUnsaved(ctx context.Context, u holdfast.UnsavedState, entry holdfast.AuditEntry) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
@@ -90,7 +90,7 @@ func settleUnsaved(ctx context.Context, q querier, u holdfast.UnsavedState) erro
 }
 
 // ReplaceUnsaved keeps data, in quarantine, as what is to be pushed in place of
-// u. What is no state is an error.
+// u. What is not a state is an error.
 func (s *Store) ReplaceUnsaved(ctx context.Context, u holdfast.UnsavedState, by string, data []byte) (holdfast.UnsavedState, error) {
 	serial, lineage, err := parseState(data)
 	if err != nil {

@@ -172,7 +172,7 @@ func TestWaiveUnsaved(t *testing.T) {
 		t.Errorf("OpenUnsaved() of what reached nobody = %v, want ErrNotFound", err)
 	}
 	if _, err := store.ReplaceUnsaved(ctx, u, "run-0001", []byte(`{"no":"state"}`)); err == nil {
-		t.Error("ReplaceUnsaved() took what is no state")
+		t.Error("ReplaceUnsaved() took what is not a state")
 	}
 	next := must[holdfast.UnsavedState](t)(store.ReplaceUnsaved(ctx, u, "run-0001", stateJSON(4, "lin", "mine")))
 	entry := holdfast.AuditEntry{Actor: "ana", Action: "state.waive", Object: "a", Detail: "it is known"}

@@ -47,7 +47,7 @@ func TestFleetWords(t *testing.T) {
 	for _, row := range table(t, life, "Because") {
 		for _, c := range strings.Split(row[1], ", ") {
 			if !slices.Contains(of("Condition", "ConditionType"), unquote(c)) {
-				t.Errorf("%s is of %s, which is no condition", row[0], c)
+				t.Errorf("%s is of %s, which is not a condition", row[0], c)
 			}
 		}
 	}

@@ -444,7 +444,7 @@ func TestTemplateWords(t *testing.T) {
 		suite := "cases: [{name: a, cluster: {}, " + key + ": null}]"
 		_, faults := authoring.ParseSuite("tests/a.yaml", ".", []byte(suite))
 		if slices.ContainsFunc(faults, func(f holdfast.Fault) bool { return strings.Contains(f.Message, "unknown") }) {
-			t.Errorf("%s is no key of a case", key)
+			t.Errorf("%s is not a key of a case", key)
 		}
 	}
 }

@@ -211,7 +211,7 @@ func (m *mirror) download(ctx context.Context, dir string, current refs, wants c
 	if missing := missingObjects(store, wanted, current); len(missing) > 0 {
 		req := packp.NewUploadPackRequestFromCapabilities(advertised.Capabilities)
 		// A thin pack leaves out objects that we have, and could not be indexed
-		// by itself.
+		// alone.
 		req.Capabilities.Delete(capability.ThinPack)
 		if advertised.Capabilities.Supports(capability.NoProgress) {
 			if err := req.Capabilities.Set(capability.NoProgress); err != nil {
@@ -255,7 +255,7 @@ func missingObjects(store *filesystem.Storage, wanted map[string]plumbing.Hash, 
 }
 
 // haves are commits that the remote need not send: what refs point at and, where
-// the remote may not know that any more, some of what came before.
+// the remote may no longer know that, some of what came before.
 func haves(store *filesystem.Storage, current refs, advertised *packp.AdvRefs) []plumbing.Hash {
 	known := map[plumbing.Hash]struct{}{}
 	for _, hash := range advertised.References {

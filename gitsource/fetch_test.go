@@ -229,17 +229,17 @@ func TestFetchErrors(t *testing.T) {
 		answer http.HandlerFunc
 		want   error
 	}{
-		"no such repository":        {url: server.URL() + "/nobody/nothing.git", want: holdfast.ErrNotFound},
-		"no such folder":            {url: filepath.Join(empty, "nothing"), want: holdfast.ErrNotFound},
-		"a folder that is no repo":  {url: empty, want: holdfast.ErrNotFound},
-		"nobody listens":            {url: "http://127.0.0.1:1/a.git", want: holdfast.ErrUnavailable},
-		"401":                       {answer: answer(401, "text/plain", "no"), want: holdfast.ErrUnauthorized},
-		"403":                       {answer: answer(403, "text/plain", "no"), want: holdfast.ErrForbidden},
-		"404":                       {answer: answer(404, "text/html", "<html>no"), want: holdfast.ErrNotFound},
-		"429":                       {answer: answer(429, "text/plain", "slowly"), want: holdfast.ErrUnavailable},
-		"502":                       {answer: answer(502, "text/html", "<html>"+repeat("sorry ", 1e6)), want: holdfast.ErrUnavailable},
-		"a login page":              {answer: answer(200, "text/html", "<html>who are you?"), want: holdfast.ErrUnavailable},
-		"an answer that breaks off": {answer: answer(200, "application/x-git-upload-pack-advertisement", "001e# service=git-upload-pack\n0000"), want: holdfast.ErrUnavailable},
+		"no such repository":          {url: server.URL() + "/nobody/nothing.git", want: holdfast.ErrNotFound},
+		"no such folder":              {url: filepath.Join(empty, "nothing"), want: holdfast.ErrNotFound},
+		"a folder that is not a repo": {url: empty, want: holdfast.ErrNotFound},
+		"nobody listens":              {url: "http://127.0.0.1:1/a.git", want: holdfast.ErrUnavailable},
+		"401":                         {answer: answer(401, "text/plain", "no"), want: holdfast.ErrUnauthorized},
+		"403":                         {answer: answer(403, "text/plain", "no"), want: holdfast.ErrForbidden},
+		"404":                         {answer: answer(404, "text/html", "<html>no"), want: holdfast.ErrNotFound},
+		"429":                         {answer: answer(429, "text/plain", "slowly"), want: holdfast.ErrUnavailable},
+		"502":                         {answer: answer(502, "text/html", "<html>"+repeat("sorry ", 1e6)), want: holdfast.ErrUnavailable},
+		"a login page":                {answer: answer(200, "text/html", "<html>who are you?"), want: holdfast.ErrUnavailable},
+		"an answer that breaks off":   {answer: answer(200, "application/x-git-upload-pack-advertisement", "001e# service=git-upload-pack\n0000"), want: holdfast.ErrUnavailable},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -401,7 +401,7 @@ func TestUnknownRepository(t *testing.T) {
 			t.Errorf("%v, want ErrNotFound", err)
 		}
 	}
-	// Before the first fetch there is nothing to read, and that is no damage.
+	// Before the first fetch there is nothing to read, and that is not damage.
 	if _, err := s.Tree(ctx, repoName, repeat("a", 40)); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("Tree before a fetch = %v, want ErrNotFound", err)
 	}

@@ -21,7 +21,7 @@ import (
 // Push makes a branch of the remote that is at from (empty: that is not there) be
 // at to (empty: be deleted), which the mirror has and which stands on what the
 // remote has. The remote compares and sets: no other branch is touched, and
-// nothing of this one is lost. A branch that is at to already is no error: the
+// nothing of this one is lost. A branch that is at to already is not an error: the
 // answer to a former try got lost.
 //
 // Errors: ErrConflict if the branch is elsewhere; ErrForbidden if the remote does
@@ -41,7 +41,7 @@ func (s *Source) Push(ctx context.Context, repo, branch string, from, to holdfas
 func (m *mirror) push(ctx context.Context, branch string, from, to holdfast.Revision) error {
 	update := &packp.Command{Name: plumbing.NewBranchReferenceName(branch)}
 	if err := update.Name.Validate(); err != nil || branch == "" {
-		return errors.New("it is no name for a branch")
+		return errors.New("it is not a valid branch name")
 	}
 	for _, end := range []struct {
 		rev  holdfast.Revision

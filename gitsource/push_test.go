@@ -133,21 +133,21 @@ func TestCommitRefuses(t *testing.T) {
 		want error
 		word string
 	}{
-		"what changes nothing":   {upgrade(base, map[string]string{"a": "1"}), nil, "nothing"},
-		"nothing":                {upgrade(base, nil), nil, "nothing"},
-		"a file that is not":     {upgrade(base, map[string]string{"c": "1"}), os.ErrNotExist, "c"},
-		"a folder that is not":   {upgrade(base, map[string]string{"no/c": "1"}), os.ErrNotExist, "no/c"},
-		"a folder":               {upgrade(base, map[string]string{"dir": "1"}), nil, "dir: is a folder"},
-		"below a file":           {upgrade(base, map[string]string{"a/b": "1"}), nil, "not a folder"},
-		"a link":                 {upgrade(base, map[string]string{"link": "b"}), nil, "symbolic link"},
-		"below a link":           {upgrade(base, map[string]string{"link/b": "b"}), nil, "not a folder"},
-		"a submodule":            {upgrade(base, map[string]string{"sub": "b"}), nil, "submodule"},
-		"outside":                {upgrade(base, map[string]string{"../a": "b"}), os.ErrInvalid, "../a"},
-		"the root":               {upgrade(base, map[string]string{".": "b"}), os.ErrInvalid, "."},
-		"too large a file":       {upgrade(base, map[string]string{"a": strings.Repeat("x", gitsource.MaxFileSize+1)}), nil, "larger"},
-		"a base that is not":     {upgrade(strings.Repeat("a", 40), map[string]string{"a": "2"}), holdfast.ErrNotFound, ""},
-		"a base that is no SHA":  {upgrade("main", map[string]string{"a": "2"}), holdfast.ErrNotFound, ""},
-		"a base that is no tree": {upgrade(repo.Git("rev-parse", base+"^{tree}"), map[string]string{"a": "2"}), holdfast.ErrNotFound, ""},
+		"what changes nothing":      {upgrade(base, map[string]string{"a": "1"}), nil, "nothing"},
+		"nothing":                   {upgrade(base, nil), nil, "nothing"},
+		"a file that is not":        {upgrade(base, map[string]string{"c": "1"}), os.ErrNotExist, "c"},
+		"a folder that is not":      {upgrade(base, map[string]string{"no/c": "1"}), os.ErrNotExist, "no/c"},
+		"a folder":                  {upgrade(base, map[string]string{"dir": "1"}), nil, "dir: is a folder"},
+		"below a file":              {upgrade(base, map[string]string{"a/b": "1"}), nil, "not a folder"},
+		"a link":                    {upgrade(base, map[string]string{"link": "b"}), nil, "symbolic link"},
+		"below a link":              {upgrade(base, map[string]string{"link/b": "b"}), nil, "not a folder"},
+		"a submodule":               {upgrade(base, map[string]string{"sub": "b"}), nil, "submodule"},
+		"outside":                   {upgrade(base, map[string]string{"../a": "b"}), os.ErrInvalid, "../a"},
+		"the root":                  {upgrade(base, map[string]string{".": "b"}), os.ErrInvalid, "."},
+		"too large a file":          {upgrade(base, map[string]string{"a": strings.Repeat("x", gitsource.MaxFileSize+1)}), nil, "larger"},
+		"a base that is not":        {upgrade(strings.Repeat("a", 40), map[string]string{"a": "2"}), holdfast.ErrNotFound, ""},
+		"a base that is no SHA":     {upgrade("main", map[string]string{"a": "2"}), holdfast.ErrNotFound, ""},
+		"a base that is not a tree": {upgrade(repo.Git("rev-parse", base+"^{tree}"), map[string]string{"a": "2"}), holdfast.ErrNotFound, ""},
 	} {
 		_, err := s.Commit(t.Context(), repoName, test.p)
 		if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.word) {
@@ -188,7 +188,7 @@ func TestPushLosesNothing(t *testing.T) {
 	}
 	for _, branch := range []string{"", "a..b", "a b", "-", "a/"} {
 		if err := s.Push(t.Context(), repoName, branch, "", made); err == nil && branch != "-" {
-			t.Errorf("Push() to %q is no error", branch)
+			t.Errorf("Push() to %q is not an error", branch)
 		}
 	}
 	if err := s.Push(t.Context(), repoName, ours, "", rev(strings.Repeat("a", 40))); err == nil {

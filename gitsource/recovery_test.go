@@ -164,7 +164,7 @@ func TestMirrorRemovedWhileRunning(t *testing.T) {
 	}
 }
 
-// A mirror that cannot be repaired now goes on answering what it can.
+// A mirror that cannot be repaired now continues answering what it can.
 func TestDamageWhileRemoteIsAway(t *testing.T) {
 	t.Parallel()
 	repo := gitserver.NewRepo(t, filepath.Join(t.TempDir(), "repo.git"))

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// ref is what a name points at, and the commit that this comes to: another
+// ref is what a name points at, and the commit that this resolves to: another
 // object only for annotated tags.
 type ref struct{ hash, commit plumbing.Hash }
 

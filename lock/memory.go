@@ -134,8 +134,8 @@ func (m *Memory) Wake(_ context.Context, topic string) error {
 }
 
 // Subscribe calls woken with each topic, one call at a time, until ctx is done,
-// and returns nil then. Topics that come again before woken took them are told
-// once.
+// and returns nil then. Topics that come again before woken took them are
+// reported once.
 func (m *Memory) Subscribe(ctx context.Context, woken func(topic string)) error {
 	s := &subscriber{pending: map[string]struct{}{}, wake: make(chan struct{}, 1)}
 	m.mu.Lock()

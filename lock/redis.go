@@ -282,7 +282,7 @@ func (r *Redis) Wake(ctx context.Context, topic string) error {
 }
 
 // Subscribe calls woken with each topic, one call at a time, until ctx is done,
-// and returns nil then. It reconnects by itself; what was told meanwhile is lost.
+// and returns nil then. It reconnects automatically; what was told meanwhile is lost.
 func (r *Redis) Subscribe(ctx context.Context, woken func(topic string)) error {
 	for ctx.Err() == nil {
 		began := time.Now()

@@ -123,7 +123,7 @@ func TestRedisAway(t *testing.T) {
 }
 
 // An engine can connect to whatever its machine can: a Redis that obeys it is
-// no place for locks, whether we have a password ourselves or not.
+// not a place for locks, whether we have a password ourselves or not.
 func TestRedisThatObeysStrangers(t *testing.T) {
 	t.Parallel()
 	guarded, open := redisserver.Start(t), redisserver.StartOpen(t)

@@ -174,7 +174,7 @@ func (r *Reconciler) queueRun(ctx context.Context, in decision.Input, d decision
 		run.Status, run.Reason, run.FinishedAt = holdfast.RunErrored, holdfast.ReasonInvalid, now
 		run.Failure = &holdfast.Failure{Step: "prepare", Summary: faults[0].Error(), Detail: faults.Error(), Cause: holdfast.ReasonInvalid}
 	case errors.Is(err, holdfast.ErrNotFound) && in.PullRequest != nil:
-		// The merge result is not in the mirror any more: it is made again.
+		// The merge result is no longer in the mirror: it is made again.
 		r.sources.Add(sourceKey{repo: in.PullRequest.Repo, number: in.PullRequest.Number, known: true})
 		return err
 	case err != nil:
@@ -202,7 +202,7 @@ func (r *Reconciler) queueRun(ctx context.Context, in decision.Input, d decision
 
 // moment returns the time for a new run of the cluster: now, but later than its
 // newest run and than what was last applied, under whatever name, by a
-// millisecond that its id shows. Runs are told apart by their order, which a
+// millisecond that its id shows. Runs are distinguished by their order, which a
 // clock that was set back must not turn around.
 func (r *Reconciler) moment(ctx context.Context, cluster string) (time.Time, error) {
 	now := r.opts.Now()

@@ -87,7 +87,7 @@ func TestAgentStartsAgain(t *testing.T) {
 	}
 	var taken *holdfast.AgentTakenError
 	if err := d.Present(t.Context(), process("one", "here", second.AttemptRef)); !errors.As(err, &taken) || !taken.Same {
-		t.Errorf("the process that was replaced goes on: %v", err)
+		t.Errorf("the process that was replaced continues: %v", err)
 	} else if !strings.Contains(taken.Error(), "copy of this folder") {
 		t.Errorf("%q does not say what is wrong", taken)
 	}
@@ -183,7 +183,7 @@ func TestStrangersEndNothing(t *testing.T) {
 	f.must(f.store.UnlockState(t.Context(), apply.StateLocation, lockID, apply.AttemptRef))
 	f.must(d.Present(t.Context(), of(process("four", "here"), holdfast.RunApply)))
 	if got := f.status(apply.Run); got == holdfast.RunRunning {
-		t.Error("a run that its agent does not know, and that writes nothing, goes on")
+		t.Error("a run that its agent does not know, and that writes nothing, continues")
 	}
 }
 

@@ -39,7 +39,7 @@ func TestWhoMayApprove(t *testing.T) {
 	}
 }
 
-// A code host that will not say who may command is no reason to be silent for
+// A code host that will not say who may command is not a reason to be silent for
 // ever.
 func TestCommandIsRefusedInTheEndWhenNobodyTellsWhoMay(t *testing.T) {
 	t.Parallel()

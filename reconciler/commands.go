@@ -307,7 +307,7 @@ func (r *Reconciler) clusterTargets(ctx context.Context, names []string) ([]targ
 }
 
 // each does one thing for every target. If it is refused for all of them the
-// command is refused; otherwise what was refused is told.
+// command is refused; otherwise what was refused is reported.
 func (r *Reconciler) each(
 	ctx context.Context, c *holdfast.Command, targets []target,
 	do func(context.Context, holdfast.Command, target) (string, error),

@@ -205,7 +205,7 @@ func TestUnlock(t *testing.T) {
 	if got.Status != holdfast.RunInterrupted || !got.Begun {
 		t.Errorf("the run is %s, begun %t", got.Status, got.Begun)
 	}
-	// Whether its engine still works is unknown: nothing goes on by itself.
+	// Whether its engine still works is unknown: nothing continues automatically.
 	f.executeAll(good)
 	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonApplyFailed {
 		t.Errorf("it waits for %q", rec.Waiting)

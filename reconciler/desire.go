@@ -43,7 +43,7 @@ func (r *Reconciler) desireAll(
 	if now.removed, err = r.removedBy(ctx, repo, now, names); err != nil {
 		return nil, err
 	}
-	_ = r.catalogs.ResolveAll(ctx, cat) // sooner than one by one; what fails is told there
+	_ = r.catalogs.ResolveAll(ctx, cat) // sooner than one by one; what fails is reported there
 	again, asked := make(map[string]bool), make(map[string]bool)
 	for some := range slices.Chunk(names, recordsAtOnce) {
 		records, err := r.records(ctx, some)

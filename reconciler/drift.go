@@ -171,7 +171,7 @@ func (r *Reconciler) checkDue(
 	case held.After(now):
 		fresh.Drift.Due = held
 	}
-	// It is put off first, whatever follows: of two that come to it one goes on.
+	// It is put off first, whatever follows: of two that come to it one continues.
 	if _, saveErr := r.opts.Store.SaveCluster(ctx, fresh); errors.Is(saveErr, holdfast.ErrConflict) {
 		return false, nil
 	} else if saveErr != nil {
@@ -193,7 +193,7 @@ func (r *Reconciler) checkDue(
 }
 
 // unrecorded returns a cluster's record, and whether a run has ended of which it
-// is still to say so. It asks for that: what is due may not be any more.
+// is still to say so. It asks for that: what is due may no longer be.
 func (r *Reconciler) unrecorded(ctx context.Context, cluster string) (fresh holdfast.ClusterRecord, ended bool, err error) {
 	req := holdfast.Request{Cluster: cluster}
 	in, err := r.observe(ctx, req)

@@ -36,7 +36,7 @@ func TestRemedyThatWaitsIsTakenBack(t *testing.T) {
 		"an approval is needed":  {scaled("5"), []string{undone, "apply: {requires: [approved]}"}, "approval"},
 		"it is to be reported":   {scaled("5"), []string{hourly}, ""},
 		"nobody is to be told":   {scaled("5"), []string{`drift: {schedule: "0 * * * *", onDrift: ignore}`}, ""},
-		"another rule was added": {scaled("5"), []string{hiding("zone")}, "goes on"},
+		"another rule was added": {scaled("5"), []string{hiding("zone")}, "continues"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestRemedyThatWaitsIsTakenBack(t *testing.T) {
 			run, err := f.store.Run(t.Context(), apply.ID)
 			f.must(err)
 			rec := f.cluster("prod")
-			if tt.hold == "goes on" {
+			if tt.hold == "continues" {
 				if run.Status != holdfast.RunQueued {
 					t.Errorf("the apply is %s (%s)", run.Status, run.Reason)
 				}

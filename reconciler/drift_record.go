@@ -238,7 +238,7 @@ func (r *Reconciler) driftReport(ctx context.Context, rec holdfast.ClusterRecord
 }
 
 // lastFinding returns the last check that has found what the record still tells;
-// the zero Run if it is not kept any more.
+// the zero Run if it is no longer kept.
 func (r *Reconciler) lastFinding(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.Run, error) {
 	if rec.Drift.Fingerprint == "" {
 		return holdfast.Run{}, nil

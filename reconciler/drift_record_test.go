@@ -53,7 +53,7 @@ func TestDriftIsRecorded(t *testing.T) {
 	since, print := d.Since, d.Fingerprint
 
 	f.later()
-	for range 2 { // each goes on by itself a few times, that is another test
+	for range 2 { // each is retried automatically a few times, that is another test
 		f.fails()
 		f.clock.Advance(24 * time.Hour)
 		f.pass()

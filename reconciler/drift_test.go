@@ -71,7 +71,7 @@ func (f *fleet) fails() {
 	f.t.Helper()
 	run := f.execute(failing)
 	if run.Kind != holdfast.RunDrift || run.Status != holdfast.RunErrored {
-		f.t.Fatalf("run %+v is no failed check", run)
+		f.t.Fatalf("run %+v is not a failed check", run)
 	}
 	f.post()
 }
@@ -255,7 +255,7 @@ func TestChecksStepBack(t *testing.T) {
 		f.executeAll(good)
 		f.pass()
 		f.expectRuns("prod", "plan no_changes", "drift canceled Preempted", "plan planned", "drift queued Schedule")
-		f.checks(holdfast.Plan{}) // an open pull request is no reason to look away
+		f.checks(holdfast.Plan{}) // an open pull request is not a reason to look away
 	})
 	t.Run("running, for an apply", func(t *testing.T) {
 		t.Parallel()

@@ -247,7 +247,7 @@ func TestPersonsWordAboutDrift(t *testing.T) {
 		}, "up to date"},
 		"asked for twice": {func(f *fleet) { f.asks(holdfast.VerbApply, "prod") }, func(f *fleet) holdfast.Command {
 			return f.asks(holdfast.VerbApply, "prod")
-		}, "queued or running"},
+		}, "in progress"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -62,7 +62,7 @@ func (r *Reconciler) fillFormerState(ctx context.Context, repo string, in decisi
 	return err
 }
 
-// fillRoot gives a run the root module that a document comes to, and stores it.
+// fillRoot gives a run the root module that a document renders to, and stores it.
 func (r *Reconciler) fillRoot(
 	ctx context.Context, resolver *templates.Resolver, tree holdfast.Tree, doc document.Document, run *holdfast.Run,
 ) error {

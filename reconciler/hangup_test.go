@@ -24,7 +24,7 @@ func (s *hangUp) ClaimRun(ctx context.Context, id string, agent holdfast.AgentRe
 	return run, err
 }
 
-// An agent that dies while it claims a run is no fault of the run.
+// An agent that dies while it claims a run is not a fault of the run.
 func TestAnAgentHangsUpWhileItClaims(t *testing.T) {
 	t.Parallel()
 	store := &hangUp{}

@@ -279,7 +279,7 @@ func TestATemplateWithAnotherNameIsAFault(t *testing.T) {
 }
 
 // Looking at a pull request records no tag: a release that nobody uses yet may be
-// mended. One whose tag has moved is no reason not to say what comes next.
+// mended. One whose tag has moved is not a reason not to say what comes next.
 func TestAnImpactRecordsNoTag(t *testing.T) {
 	t.Parallel()
 	f := newShops(t)

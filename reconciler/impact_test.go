@@ -378,7 +378,7 @@ func TestAnImpactGoesWithTheChange(t *testing.T) {
 	}
 }
 
-// The sample stays the same while the pull request goes on, as long as it is in
+// The sample stays the same while the pull request continues, as long as it is in
 // the group: its reader compares.
 func TestTheSampleStays(t *testing.T) {
 	t.Parallel()
@@ -422,7 +422,7 @@ func TestTheImpactReachesOtherRepositories(t *testing.T) {
 	}
 	f.finish(a, planned(a))
 
-	// Its repository goes on: the plan is made again, of what is there now.
+	// Its repository continues: the plan is made again, of what is there now.
 	second.Commit(master, "bigger", map[string]string{
 		"clusters/far.yaml": ofShop("far", "any", `{name: web, version: 1.0.0, upgrades: "~> 1.0"}`, "size: 9"),
 	})

@@ -105,7 +105,7 @@ func (r *Reconciler) observeRelated(ctx context.Context, in *decision.Input) err
 
 // observeProposal looks at what a pull request's plan of this cluster is made
 // ahead of: clusters that it depends on and that the same merge, or another one
-// before it, is still to apply. A cluster that is renamed goes on from what its
+// before it, is still to apply. A cluster that is renamed continues from what its
 // former name has.
 func (r *Reconciler) observeProposal(ctx context.Context, in *decision.Input) error {
 	want, ok := decision.Affected(*in)

@@ -44,7 +44,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error 
 }
 
 // watched refuses what nothing can come of: the repository that says what a
-// cluster shall be is not in the configuration any more.
+// cluster shall be is no longer in the configuration.
 func (r *Reconciler) watched(ctx context.Context, req holdfast.Request) error {
 	rec, err := r.opts.Store.Cluster(ctx, req.Cluster)
 	if errors.Is(err, holdfast.ErrNotFound) || err == nil && rec.Owner == "" {
@@ -139,7 +139,7 @@ func (r *Reconciler) Unlock(ctx context.Context, cluster, actor string, force bo
 	if err != nil {
 		return fmt.Errorf("look at the lock of %q: %w", cluster, err)
 	}
-	if run.ID == "" || alive && !force { // a lock without a run ends by itself, soon
+	if run.ID == "" || alive && !force { // a lock without a run expires soon
 		return &holdfast.LockedError{Holder: holder}
 	}
 	r.audit(ctx, actor, "lock.release", cluster, fmt.Sprintf("%s, alive %t, force %t", holder.Owner, alive, force))

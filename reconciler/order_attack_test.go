@@ -152,7 +152,7 @@ func TestAParentThatComesWithItsChild(t *testing.T) {
 	}
 }
 
-// A repository that is not configured any more has its clusters left alone, also
+// A repository that is no longer configured has its clusters left alone, also
 // what was queued, and who asks is told why.
 func TestARepositoryThatIsNotWatchedAnyMore(t *testing.T) {
 	t.Parallel()

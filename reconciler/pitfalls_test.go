@@ -202,7 +202,7 @@ func planFileIsUsedOnce(t *testing.T) {
 	f.settle()
 	again := f.claim()
 	if again.Kind != holdfast.RunApply || !again.Resume || len(again.Reviews) != 1 {
-		t.Fatalf("it goes on with %+v", again)
+		t.Fatalf("it continues with %+v", again)
 	}
 	f.finish(again, failing(again))
 	f.settle()

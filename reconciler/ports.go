@@ -48,7 +48,7 @@ type Runs interface {
 	RunningBy(ctx context.Context) (providers map[string]int, drift int, err error)
 	// ClaimRun makes a queued run (or a retrying one whose time has come)
 	// running for agent: next attempt, next fence of the fleet, a row in the
-	// attempts. It is an ErrConflict if the run is not claimable any more, its
+	// attempts. It is an ErrConflict if the run is no longer claimable, its
 	// state location has a running run, or limit runs are running already.
 	ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error)
 	// Beat records a sign of life and the step, and returns the run. It leaves
@@ -201,7 +201,7 @@ type Locker interface {
 type Waker interface {
 	Wake(ctx context.Context, topic string) error
 	// Subscribe calls woken with each topic until ctx is done. It returns nil
-	// then, and reconnects by itself until then.
+	// then, and reconnects automatically until then.
 	Subscribe(ctx context.Context, woken func(topic string)) error
 }
 
@@ -271,6 +271,6 @@ type Forge interface {
 	// Withdraw closes a pull request of ours with a comment that says why, and
 	// deletes its branch if its head is still head. An empty head is whichever
 	// commit of ours the branch is at; ErrConflict, and nothing is done, if it is at
-	// somebody else's. Closed already is no error.
+	// somebody else's. Closed already is not an error.
 	Withdraw(ctx context.Context, ref holdfast.PullRequestRef, branch string, head holdfast.Revision, why string) error
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // rewritten reports whether the branch was forced to another history: where a
-// document was last seen may not be in it any more.
+// document was last seen may no longer be in it.
 func (r *Reconciler) rewritten(ctx context.Context, repo Repository, former, head holdfast.Revision) bool {
 	if former == "" || former == head {
 		return false
@@ -48,7 +48,7 @@ func (r *Reconciler) removedBy(ctx context.Context, repo Repository, now branchH
 	return n, nil
 }
 
-// emptied says that a branch that defines nothing any more had several clusters;
+// emptied says that a branch that no longer defines anything had several clusters;
 // empty if it was the last one that went.
 func (r *Reconciler) emptied(ctx context.Context, repo Repository) (string, error) {
 	all, err := r.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: repo.Name})
@@ -66,9 +66,9 @@ func (r *Reconciler) emptied(ctx context.Context, repo Repository) (string, erro
 }
 
 // missing is why a document that is not there is not proven to be removed; empty
-// if it is: gone from a tree that parsed, on a branch that goes on from where it
-// was. A file that cannot be read, an emptied branch, a path that is not looked
-// at any more, or another history prove nothing.
+// if it is: gone from a tree that parsed, on a branch that continues from where it
+// was. A file that cannot be read, an emptied branch, a path that is no longer
+// looked at, or another history prove nothing.
 func (r *Reconciler) missing(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (string, error) {
 	if why := now.cat.Unproven(rec.Name, rec.Desired.Document.Path); why != "" {
 		return why, nil

@@ -354,7 +354,7 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog.Catalog, rec
 				return err
 			}
 			if len(heirs) > 0 || known.Name != "" && known.Owner != to.Repo {
-				continue // it goes on under another name, or in another repository
+				continue // it continues under another name, or in another repository
 			}
 			c.Document = from.Named(name)[0].Doc.Cluster
 			why := to.Unproven(name, c.Document.Path)

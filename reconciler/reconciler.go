@@ -68,7 +68,7 @@ type Options struct {
 	MaxRuns    int           // runs at once in the fleet; zero means 4
 	RunTimeout time.Duration // zero means 30 minutes
 	Lease      time.Duration // how long a silent attempt is believed in; zero means 30 seconds
-	MaxRetries int           // of an attempt that failed for a passing cause; zero means 5, negative none
+	MaxRetries int           // of an attempt that failed for a transient cause; zero means 5, negative none
 	// LockTimeout is how long engines wait for the lock of a state; zero: not at all.
 	LockTimeout time.Duration
 	Break       time.Duration           // of a provider that throttles, doubling up to 15 times; zero means a minute

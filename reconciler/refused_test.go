@@ -78,7 +78,7 @@ func TestPostsThatAreRefusedForGood(t *testing.T) {
 	}
 }
 
-// An outage, however long, is no refusal; of a pull request that was closed nobody
+// An outage, however long, is not a refusal; of a pull request that was closed nobody
 // waits for the end of it.
 func TestPostsDuringALongOutage(t *testing.T) {
 	t.Parallel()

@@ -257,7 +257,7 @@ func TestAHistoryThatWasRewrittenProvesNothing(t *testing.T) {
 	if rec.Desired.Removed || rec.Waiting != holdfast.ReasonMissing {
 		t.Errorf("removed %t, it waits for %q (%s)", rec.Desired.Removed, rec.Waiting, rec.WaitingDetail)
 	}
-	// What is still there goes on from the new history.
+	// What is still there continues from the new history.
 	f.repo.Commit(master, "remove", map[string]string{"clusters/prod.yaml": document("prod")})
 	f.look()
 	f.repo.Commit(master, "remove", map[string]string{"clusters/prod.yaml": gitserver.Delete})
@@ -306,7 +306,7 @@ func TestARenameGoesOnWithStateAndHistory(t *testing.T) {
 		t.Errorf("the old name is %s, ending %+v", gone.Phase, gone.Ending)
 	}
 	if rec.Applied.Run != old.Applied.Run || rec.StateSerial != 7 {
-		t.Errorf("the new name goes on from run %q at serial %d, want %q at 7", rec.Applied.Run, rec.StateSerial, old.Applied.Run)
+		t.Errorf("the new name continues from run %q at serial %d, want %q at 7", rec.Applied.Run, rec.StateSerial, old.Applied.Run)
 	}
 	a := f.claim()
 	if a.Kind != holdfast.RunApply || a.Cluster != "live" || a.StateLocation != "clusters/live" || len(a.Reviews) != 1 {
@@ -338,7 +338,7 @@ func TestARenameWaitsForWhatRuns(t *testing.T) {
 	f.finish(a, good(a))
 	f.look()
 	if rec := f.cluster("live"); rec.Applied.Run != a.Run {
-		t.Errorf("the new name goes on from %q, want %q", rec.Applied.Run, a.Run)
+		t.Errorf("the new name continues from %q, want %q", rec.Applied.Run, a.Run)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // former returns the record of the name that a document says its cluster had
-// before, if that is what it goes on from: the cluster is not applied under the
+// before, if that is what it continues from: the cluster is not applied under the
 // new name yet, and was under the old one, in the same repository. Its Applied is
 // what there is, half applied or not. Otherwise the zero record.
 func (r *Reconciler) former(ctx context.Context, repo string, rec holdfast.ClusterRecord, doc holdfast.Cluster) (holdfast.ClusterRecord, error) {
@@ -39,7 +39,7 @@ func (r *Reconciler) former(ctx context.Context, repo string, rec holdfast.Clust
 	return old, nil
 }
 
-// inherited is what a cluster goes on from under another name: what was last
+// inherited is what a cluster continues from under another name: what was last
 // applied. What a run has left half done is not as any document says: it has no
 // digest, so that it is planned, and keeps the guard that it had.
 func (r *Reconciler) inherited(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.Applied, error) {
@@ -55,7 +55,7 @@ func (r *Reconciler) inherited(ctx context.Context, rec holdfast.ClusterRecord) 
 	return applied, nil
 }
 
-// heirs are the names under which a tree says that a cluster goes on, without
+// heirs are the names under which a tree says that a cluster continues, without
 // those that have taken over from an earlier one of that name: renamedFrom may
 // stay in a document for ever.
 func (r *Reconciler) heirs(ctx context.Context, cat *catalog.Catalog, name string) ([]string, error) {
@@ -156,7 +156,7 @@ func (r *Reconciler) waitsForHeir(ctx context.Context, cat *catalog.Catalog, rec
 	if err != nil {
 		return "", err
 	}
-	if len(heirs) == 0 { // a new name that came and went is no removal
+	if len(heirs) == 0 { // a new name that came and went is not a removal
 		if names, ok := newName(rec); ok {
 			return heirPrefix + names + heirGone + rec.Name + " where it continues, or restore it before it is removed", nil
 		}

@@ -98,7 +98,7 @@ func TestTwoHeirs(t *testing.T) {
 	}
 }
 
-// A document that says it was another cluster, and is one already, is no heir:
+// A document that says it was another cluster, and is one already, is not a heir:
 // what is removed beside it must be seen as such, or be refused.
 func TestARenameOntoAClusterThatIsThere(t *testing.T) {
 	t.Parallel()
@@ -196,7 +196,7 @@ func TestARenameOfWhatIsHalfApplied(t *testing.T) {
 	}
 }
 
-// What the first apply of a cluster has made before it failed goes on under a
+// What the first apply of a cluster has made before it failed continues under a
 // new name, too.
 func TestARenameOfWhatWasNeverWholly(t *testing.T) {
 	t.Parallel()
@@ -219,7 +219,7 @@ func TestARenameOfWhatWasNeverWholly(t *testing.T) {
 		t.Errorf("prod is %s and waits for %q (%s)", rec.Phase, rec.Waiting, rec.WaitingDetail)
 	}
 	if rec := f.cluster("live"); rec.StateSerial != 7 {
-		t.Errorf("live goes on from serial %d", rec.StateSerial)
+		t.Errorf("live continues from serial %d", rec.StateSerial)
 	}
 }
 
@@ -245,6 +245,6 @@ func TestARenameOfARenameThatWaits(t *testing.T) {
 	f.repo.Commit(master, "say so", map[string]string{"clusters/prod.yaml": renamedDocument("best", "prod")})
 	f.look()
 	if rec := f.cluster("best"); rec.Applied.Run != a.Run {
-		t.Errorf("best goes on from %q, and waits for %q: %v", rec.Applied.Run, rec.Waiting, rec.Desired.Faults)
+		t.Errorf("best continues from %q, and waits for %q: %v", rec.Applied.Run, rec.Waiting, rec.Desired.Faults)
 	}
 }

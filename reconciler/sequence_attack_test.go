@@ -39,7 +39,7 @@ func TestReviewIsNotUsedTwice(t *testing.T) {
 }
 
 // A pull request that was reviewed against the tracked branch and merged
-// elsewhere is no review of what comes to the tracked branch by a push.
+// elsewhere is not a review of what comes to the tracked branch by a push.
 func TestRetargetedPullRequestIsNoReview(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)

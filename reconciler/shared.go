@@ -41,7 +41,7 @@ func (r *Reconciler) tenants(ctx context.Context, location string) ([]holdfast.C
 func (r *Reconciler) sharedState(
 	ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution, rec holdfast.ClusterRecord,
 ) (holdfast.Faults, error) {
-	if res.Location == "" || holdfast.OwnState(res.Location) { // those are told apart by their names
+	if res.Location == "" || holdfast.OwnState(res.Location) { // those are distinguished by their names
 		return nil, nil
 	}
 	if rec.Applied.Run != "" && r.appliedAt(ctx, rec) == res.Location {

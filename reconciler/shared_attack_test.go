@@ -9,7 +9,7 @@ import (
 )
 
 // A document that was copied with its state would have each cluster destroy what
-// is the other's. The newcomer is told so; the cluster that is there goes on.
+// is the other's. The newcomer is told so; the cluster that is there continues.
 func TestStateOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 	const state = "state: {type: s3, bucket: states, key: prod, region: r}"

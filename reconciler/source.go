@@ -27,7 +27,7 @@ func (r *Reconciler) takeIn(ctx context.Context, key sourceKey) error {
 	} else {
 		err = r.judgeGroups(ctx, repo)
 	}
-	if delivery != "" { // polls find nothing most of the time, and are no traces
+	if delivery != "" { // polls find nothing most of the time, and are not traced
 		r.traces.since(delivery, "take in", began, map[string]string{"repo": key.repo}, err)
 	}
 	return err

@@ -38,7 +38,7 @@ func (r *Reconciler) suspension(ctx context.Context, rec holdfast.ClusterRecord)
 	return scope, nil
 }
 
-// stopped reports whether a run may not begin any more since it was queued. Then
+// stopped reports whether a run may no longer begin since it was queued. Then
 // it is cancelled, and asked for again when that ends.
 func (r *Reconciler) stopped(ctx context.Context, run holdfast.Run) (bool, error) {
 	if run.Kind == holdfast.RunPlan || run.Kind == holdfast.RunState { // neither changes infrastructure

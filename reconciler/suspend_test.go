@@ -131,7 +131,7 @@ func TestResumeIsNotMissed(t *testing.T) {
 	f.merge(1, byMerge)
 	f.settle()
 	if run := f.newest("prod"); run.Kind != holdfast.RunApply || run.Status != holdfast.RunQueued {
-		t.Errorf("nothing goes on: %s %s, and it waits for %q", run.Kind, run.Status, f.cluster("prod").Waiting)
+		t.Errorf("nothing continues: %s %s, and it waits for %q", run.Kind, run.Status, f.cluster("prod").Waiting)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestSuspendAllIsHeld(t *testing.T) {
 		t.Errorf("a project without clusters: %v", err)
 	}
 	if err := all("p", false); !errors.Is(err, holdfast.ErrNotFound) {
-		t.Errorf("a project that goes on already: %v", err)
+		t.Errorf("a project that continues already: %v", err)
 	}
 	f.must(all("p", true))
 	f.must(all("", true))

@@ -250,7 +250,7 @@ func TestAnOldCommitIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A commit that is not the head any more gets a last word, wherever it went.
+// A commit that is no longer the head gets a last word, wherever it went.
 func TestStatusesOfOlderHeadsEnd(t *testing.T) {
 	t.Parallel()
 	next := map[string]string{"infra/prod/main.tf": module("three")}

@@ -34,7 +34,7 @@ func (u upgrading) Tracked(ctx context.Context, repo string) (*catalog.Catalog, 
 	return u.trackedCatalog(ctx, repo)
 }
 
-// Resolve says what a document comes to in a tree.
+// Resolve says what a document resolves to in a tree.
 func (u upgrading) Resolve(ctx context.Context, tree holdfast.Tree, doc document.Document) (*templates.Root, holdfast.Faults, error) {
 	return u.resolver.Resolve(ctx, tree, doc)
 }

@@ -213,7 +213,7 @@ func TestAskingHurriesWhatComesByItself(t *testing.T) {
 		t.Errorf("upgrades = %+v", got)
 	}
 
-	// Those of all that are up to date are no trouble.
+	// Those of all that are up to date are not trouble.
 	u.push("Bump by hand", map[string]string{"clusters/plain.yaml": webCluster("plain", "1.2.0", "")})
 	u.look()
 	got, err = u.r.Upgrade(t.Context(), holdfast.UpgradeRequest{All: true, Actor: "alice"})

@@ -90,7 +90,7 @@ func TestABranchOfOurNameIsSomebodyElses(t *testing.T) {
 	}
 }
 
-// bare is a forge on which a branch is no pull request yet.
+// bare is a forge on which a branch is not a pull request yet.
 type bare struct {
 	reconciler.Forge
 	taken    map[string]bool

@@ -78,7 +78,7 @@ func TestAnOpenUpgradeMovesOn(t *testing.T) {
 	u.release("1.1.0")
 	first := u.repo.Rev(upgradeBranch)
 
-	// A push that touches none of its files is no new commit.
+	// A push that touches none of its files is not a new commit.
 	u.push("Say hello", map[string]string{"README.md": "hello"})
 	u.look()
 	if got := u.repo.Rev(upgradeBranch); got != first || u.host.calls != 1 {

@@ -31,7 +31,7 @@ func hidden(kind, name string) string {
 // titleLimit is less than GitHub's 256 characters.
 const titleLimit = 200
 
-// failuresTold is from how many failed checks in a row on people are told.
+// failuresTold is from how many failed checks in a row on people are notified.
 const failuresTold = 3
 
 // DriftIssue returns the issue of one cluster's drift, which begins with

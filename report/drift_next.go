@@ -12,7 +12,7 @@ import (
 // was found: long enough for an exception, too short to be forgotten.
 const ruleLasts = 90 * 24 * time.Hour
 
-// next is what happens by itself, and what people can choose.
+// next is what happens automatically, and what people can choose.
 func (d *driftWriter) next() {
 	r := d.r
 	d.line("**What happens next:** " + onDriftWords(r) + "\n")
@@ -178,7 +178,7 @@ func (d *driftWriter) rule(address, attribute string) string {
 // yamlText is s as a scalar on one line, quoted so that nothing in it counts.
 func yamlText(s string) string { return "'" + strings.ReplaceAll(oneLine(s), "'", "''") + "'" }
 
-// goneBody is the evidence that there is no drift any more.
+// goneBody is the evidence that there is no longer any drift.
 func goneBody(r holdfast.DriftReport) string {
 	p := &page{}
 	p.line(DriftMarker(r.Cluster))

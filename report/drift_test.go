@@ -175,7 +175,7 @@ func TestDriftIssueStaysTheSame(t *testing.T) {
 	}
 }
 
-// TestFailedCheck: one that fails alone is no news, three in a row are.
+// TestFailedCheck: one that fails alone is not news, three in a row are.
 func TestFailedCheck(t *testing.T) {
 	t.Parallel()
 

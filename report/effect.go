@@ -121,7 +121,7 @@ func (e *effect) planeWords() string {
 }
 
 // addRoot adds what happens in the root modules of some clusters. Groups that
-// differ in what words do not tell are told together.
+// differ in what words do not tell are shown together.
 func (e *effect) addRoot(changes []string, clusters int) {
 	for i, root := range e.roots {
 		if slices.Equal(root.changes, changes) {

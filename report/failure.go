@@ -186,7 +186,7 @@ func doneWords(line string) string {
 }
 
 // choices lists what can be done, with commands that are ready to be copied.
-// Where it is told elsewhere what to command, only the others are left.
+// Where the command is shown elsewhere, only the others are left.
 func (w *writer) choices(run holdfast.Run, told bool) {
 	if w.level.rows == 0 || run.Status == holdfast.RunRetrying {
 		return // the table says when it is tried again
@@ -195,7 +195,7 @@ func (w *writer) choices(run holdfast.Run, told bool) {
 	if len(choices) == 0 {
 		return
 	}
-	// Those of one cluster are told; of the others, that they are the same.
+	// Those of one cluster are shown; of the others, that they are the same.
 	same := fmt.Sprint(choices)
 	for _, s := range []string{run.ID, run.Cluster} {
 		if s != "" {

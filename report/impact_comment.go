@@ -353,7 +353,7 @@ func (w *writer) roots(e *effect) {
 	}
 }
 
-// affected is who has the effect, by the way in which the new version comes to
+// affected is who has the effect, by the way in which the new version reaches
 // them.
 func (w *writer) affected(v *impactView, clusters []holdfast.ImpactCluster, prefix string) {
 	for at := 0; at < len(clusters); {

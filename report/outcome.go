@@ -346,7 +346,7 @@ func hasFault(faults holdfast.Faults, cluster string) bool {
 
 func orElse[S ~string](s, otherwise S) S { return cmp.Or(s, otherwise) }
 
-// told is the reason that people are told of; empty if there is none.
+// told is the reason that people are shown; empty if there is none.
 func (o outcome) told() holdfast.Reason {
 	if o.stage == stageHeld {
 		return o.reason

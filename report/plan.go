@@ -42,7 +42,7 @@ func groupsOf(outcomes []outcome) []group {
 	return groups
 }
 
-// groupKey is planKey with what else is told of a plan.
+// groupKey is planKey with what else is shown of a plan.
 func groupKey(o outcome) string {
 	return fmt.Sprint(o.stage, o.stale, o.applied, o.broken, o.destroy) + planKey(o.plan, ownOf(o.cluster))
 }

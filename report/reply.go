@@ -116,7 +116,7 @@ func Help() string {
 	return b.String()
 }
 
-// DidYouMean answers a line, or a word, that is no command: a sentence that
+// DidYouMean answers a line, or a word, that is not a command: a sentence that
 // names the nearest one, or all of them if none is near.
 func DidYouMean(line string) string {
 	word := unknownWord(line)

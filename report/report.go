@@ -30,7 +30,7 @@ type PullRequest struct {
 	// because prod-eu was applied by #12".
 	Notices []string
 	// Had is true if there is a comment already: then Comment says that no
-	// cluster is affected any more, where it would have nothing to say.
+	// cluster is still affected, where it would have nothing to say.
 	Had bool
 
 	// Impacts are what it would do to the clusters that are made from the
@@ -73,7 +73,7 @@ type Cluster struct {
 	Failed *holdfast.Run
 
 	// Superseded is what took the place of a merge whose Apply has failed: a pull
-	// request (#3) or a commit. Nothing is done for the merge itself any more.
+	// request (#3) or a commit. Nothing more is done for the merge itself.
 	Superseded string
 }
 

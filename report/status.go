@@ -83,8 +83,8 @@ const (
 	applying = "applying "
 )
 
-// planState is of an open pull request. Samples that a merge came before are not
-// waited for any more.
+// planState is of an open pull request. Samples that a merge came before are no
+// longer waited for.
 func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 	pr := r.PullRequest
 	outcomes := outcomesOf(r)
@@ -190,7 +190,7 @@ func unserved(outcomes []outcome) string {
 }
 
 // heldForGood are the reasons after which a commit has not been applied and
-// will not be by itself: its status is a failure. What only waits to be begun
+// will not be automatically: its status is a failure. What only waits to be begun
 // is pending.
 var heldForGood = map[holdfast.Reason]bool{
 	holdfast.ReasonPlanChanged: true, holdfast.ReasonApplyFailed: true, holdfast.ReasonPlanFailed: true, holdfast.ReasonCanceled: true, holdfast.ReasonDependencyFailed: true,

@@ -158,7 +158,7 @@ func (w *writer) linked(cell, file string, line int) string {
 }
 
 // distinct are faults as people see them: what is wrong with a template is wrong for
-// each cluster that is made from it, and is told once.
+// each cluster that is made from it, and is reported once.
 func distinct(faults holdfast.Faults) holdfast.Faults {
 	told := make(map[holdfast.Fault]bool, len(faults))
 	out := make(holdfast.Faults, 0, len(faults))
@@ -173,7 +173,7 @@ func distinct(faults holdfast.Faults) holdfast.Faults {
 }
 
 // attention lists what waits for a person, with the command for it. Clusters
-// that wait for the same thing are told together.
+// that wait for the same thing are listed together.
 func (w *writer) attention() {
 	for _, name := range w.total.reasons {
 		var clusters, unplanned, lines, details []string

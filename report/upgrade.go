@@ -336,7 +336,7 @@ func (w *upgradeWriter) ending() {
 
 // UpgradeWithdrawn says why a pull request is closed in which nothing is left to
 // upgrade: the documents that are left would be refused, or, with a version, that
-// is not allowed or cannot be used any more; else what it proposed is so already.
+// is not allowed or can no longer be used; else what it proposed is so already.
 func UpgradeWithdrawn(left []LeftOut, version string) string {
 	const nothing = "Nothing is left to upgrade: "
 	switch {

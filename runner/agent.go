@@ -55,7 +55,7 @@ type AgentOptions struct {
 	// not at all.
 	Grace time.Duration
 
-	// DeliverWait is how long Run then goes on to deliver outcomes to a server
+	// DeliverWait is how long Run then continues to deliver outcomes to a server
 	// that is out of reach; the rest waits on disk for the next Run. Zero means
 	// 15 s, less than zero not at all.
 	DeliverWait time.Duration

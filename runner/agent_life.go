@@ -38,7 +38,7 @@ func (t *turn) goesOn() bool {
 
 // showLife makes who has started the agent see that it lives, until done is called:
 // the time of the folder's lock moves on for as long as all locks in here can be had
-// and claiming goes on. It is no heartbeat of a run: those go to the server.
+// and claiming continues. It is not a heartbeat of a run: those go to the server.
 func (a *Agent) showLife(ctx context.Context) (done func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {

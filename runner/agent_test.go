@@ -271,7 +271,7 @@ func TestApplyBeginsOnlyWithAGoodLease(t *testing.T) {
 	}
 	server.set(func() { server.down = false })
 	eventually(true)
-	// A begun apply goes on without a server.
+	// A begun apply continues without a server.
 	server.set(func() { server.down = true })
 	time.Sleep(a.Lease) // the lease must be lost
 	if !mayApply() {
@@ -346,7 +346,7 @@ func TestApplyDoesNotTrustALeaseOverAClockJump(t *testing.T) {
 	t.Parallel()
 	server := newFakeServer(t)
 	var jump atomic.Int64
-	jump.Store(int64(-100 * time.Hour)) // a wrong clock alone is no trouble
+	jump.Store(int64(-100 * time.Hour)) // a wrong clock alone is not a problem
 	_, _ = startAgent(t, runner.AgentOptions{
 		Server: server.url, Dir: t.TempDir(),
 		Now: func() time.Time { return time.Now().Add(time.Duration(jump.Load())) },

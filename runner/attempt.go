@@ -455,8 +455,8 @@ func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...
 	return e
 }
 
-// exitCode returns the status with which the engine ended, -1 if it did not end
-// by itself.
+// exitCode returns the status with which the engine ended, -1 if it was
+// killed.
 func exitCode(err error) int {
 	var e *attemptError
 	if errors.As(err, &e) && e.exit != nil {

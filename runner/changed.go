@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// toldDifferences is how many differences to a review are told.
+	// toldDifferences is how many differences to a review are reported.
 	toldDifferences = 10
 	// askReview is how long the agent waits for the artefacts of a reviewed run
 	// that it needs for words only.

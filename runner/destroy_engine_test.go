@@ -94,7 +94,7 @@ func TestDestroyNothing(t *testing.T) {
 }
 
 // TestDestroyFails: a destruction that fails says what went and what is left,
-// and goes on with what remains of what was reviewed.
+// and continues with what remains of what was reviewed.
 func TestDestroyFails(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "cloud")

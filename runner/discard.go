@@ -15,7 +15,7 @@ import (
 // million folders take a file system many minutes.
 const discardWithin = 5 * time.Second
 
-// discard removes a folder that nobody needs any more. What cannot be removed
+// discard removes a folder that nobody still needs. What cannot be removed
 // soon is put out of the way, and removed beside the runs to come.
 func (e *Executor) discard(dir string) error {
 	return e.discardIn(dir, discardWithin)

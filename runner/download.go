@@ -144,7 +144,7 @@ var (
 	errNoList    = errors.New("no releases are listed")
 )
 
-// askedAddresses is told by tenv, which looks at no HTTP status, what it asks for.
+// askedAddresses is called by tenv, which looks at no HTTP status, what it asks for.
 type askedAddresses struct {
 	loghelper.Displayer
 

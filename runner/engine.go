@@ -148,7 +148,7 @@ func exactWish(a holdfast.Assignment) (engineWish, error) {
 
 // choose returns the engine to use: the one of the last applied run if it still
 // fits, else the newest installed one, else a downloaded one. A binary that would
-// not say its version just now is no reason to take another.
+// not say its version just now is not a reason to take another.
 func (s *engineStore) choose(ctx context.Context, w engineWish) (engine, error) {
 	if err := w.possible(); err != nil {
 		return engine{}, err

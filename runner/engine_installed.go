@@ -170,8 +170,8 @@ func (s *engineStore) probe(ctx context.Context, path string) (string, error) {
 }
 
 // passing reports whether a binary that failed with err may answer the next time.
-// One that ends by itself, or that this machine cannot execute, says that it is
-// no engine, unless it is a Go program that found no memory or threads.
+// One that exits, or that this machine cannot execute, says that it is
+// not an engine, unless it is a Go program that found no memory or threads.
 func passing(err error) bool {
 	var exit *exec.ExitError
 	switch {

@@ -514,7 +514,7 @@ func TestExecuteWithoutLeave(t *testing.T) {
 	}
 }
 
-// TestExecuteResume: what remains of a failed apply goes on if it was reviewed,
+// TestExecuteResume: what remains of a failed apply continues if it was reviewed,
 // and is told if it was not.
 func TestExecuteResume(t *testing.T) {
 	t.Parallel()

@@ -77,7 +77,7 @@ var refusedPush = regexp.MustCompile(`(?i)cannot (import|overwrite|replace)[^.]*
 
 var stackTrace = regexp.MustCompile(`(?m)Stack trace from the |plugin crashed!|^panic: `)
 
-// Limits of what is told of one failure.
+// Limits of what is reported of one failure.
 const (
 	maxDiagnostics      = 20
 	maxDiagnosticDetail = 4 << 10

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/plan"
 )
 
-// A source of a module that is no version and no commit, such as a branch, can be
+// A source of a module that is not a version and no commit, such as a branch, can be
 // another module whenever it is fetched. What is compared with a review, or with
 // what was applied, has to have the same ones: an apply looks for those that were
 // reviewed among those that are prepared here, and fetches them itself otherwise; a
@@ -107,7 +107,7 @@ func (t *attempt) checkModules(ctx context.Context) error {
 	words := plan.ModuleChanges(fetchedModules(t.prepared), then.Fetched)
 	return &attemptError{
 		cause: holdfast.CauseInvalidConfiguration, err: fmt.Errorf("init: the modules are not those of the last apply, run %s: %s", t.a.Modules, some(words)),
-		hint: "what has changed in a module is no drift: apply the cluster with the modules that there are now, and pin their versions or commits",
+		hint: "what has changed in a module is not drift: apply the cluster with the modules that there are now, and pin their versions or commits",
 	}
 }
 

@@ -137,7 +137,7 @@ func TestReviewedModulesAreApplied(t *testing.T) {
 		t.Errorf("the apply fetched other modules:\n%s", log)
 	}
 
-	// What an agent prepared a moment ago is no reason not to apply what was reviewed.
+	// What an agent prepared a moment ago is not a reason not to apply what was reviewed.
 	late := l.agent()
 	l.run(late, "run-5", holdfast.RunPlan, holdfast.RunPlanned, "", nil) // v2
 	l.commit("v3")

@@ -126,7 +126,7 @@ func (t *attempt) setAside(ctx context.Context) error {
 	if err := t.layOut(ctx); err != nil {
 		return err
 	}
-	// An apply would find it, and nothing else goes on beyond these bounds.
+	// An apply would find it, and nothing else continues beyond these bounds.
 	if err := folders.Check(ctx, filepath.Join(left, filepath.Base(t.bundle)), folders.Workspace()); err != nil {
 		return tooLarge(fmt.Errorf("plan: look through what it left in the workspace: %w", err))
 	}

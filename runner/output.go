@@ -151,7 +151,7 @@ type progress struct {
 	done   []string // "aws_vpc.main: created", in the order of its doing
 }
 
-// maxCompleted bounds what is told of what an apply had done before it failed.
+// maxCompleted bounds what is reported of what an apply had done before it failed.
 const maxCompleted = 200
 
 func newProgress() *progress { return &progress{active: map[string]bool{}} }

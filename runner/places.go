@@ -119,7 +119,7 @@ func (e *Executor) clearLeftover(dir string) error {
 // setAside gives a workspace that must not be lost the path of its attempt, and
 // returns it.
 func (e *Executor) setAside(dir string) (string, error) {
-	_ = os.Chmod(dir, 0o700) //nolint:gosec // no engine needs it any more
+	_ = os.Chmod(dir, 0o700) //nolint:gosec // no engine still needs it
 	name := ownerOf(dir)
 	if !safeID.MatchString(name) || strings.HasPrefix(name, placePrefix) {
 		name = "unknown"

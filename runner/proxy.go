@@ -357,7 +357,7 @@ func (s *agentSession) postState(w http.ResponseWriter, r *http.Request) {
 }
 
 // postAtOnce is for a disk that takes nothing more: the server gets the state
-// now, or the engine is told that it did not.
+// now, or the engine learns that it did not.
 func (s *agentSession) postAtOnce(w http.ResponseWriter, r *http.Request, op stateOp) {
 	if s.states.last() != nil { // never before an older one
 		http.Error(w, "state could not be held on disk", http.StatusInternalServerError)

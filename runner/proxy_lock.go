@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ownLockID stands for the id of a lock in what a run is told of its own lock.
+// ownLockID stands for the id of a lock in what a run is shown of its own lock.
 const ownLockID = "held-by-this-run"
 
 // asks notes the id that a LOCK asks for, before the server can grant it.

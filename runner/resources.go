@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxRemaining bounds what is told of what a failed destroy has left.
+	// maxRemaining bounds what is reported of what a failed destroy has left.
 	maxRemaining = 200
 )
 
@@ -85,7 +85,7 @@ func (t *attempt) putResources(ctx context.Context, list []holdfast.Resource) er
 }
 
 // keepApplied keeps what the state holds after an apply. That it cannot does not
-// make an apply undone, so it is told in the log only.
+// make an apply undone, so it is only logged.
 func (t *attempt) keepApplied(ctx context.Context) {
 	list, err := t.readResources(ctx)
 	if err == nil {

@@ -230,7 +230,7 @@ func oddState(t *testing.T, state string) []holdfast.Resource {
 	a := engineAssignment("run-1", holdfast.RunPlan)
 	planned := e.Execute(t.Context(), a, s)
 	if planned.Reason == "UnreadablePlan" {
-		return nil // it is no state that anything could be planned against
+		return nil // it is not a state that anything could be planned against
 	}
 	wantStatus(t, planned, holdfast.RunPlanned, "", s)
 	a.Run, a.Kind, a.Reviews = "run-2", holdfast.RunApply, review("run-1", planned)

@@ -154,7 +154,7 @@ func (t *attempt) lookUp(
 	return found, failed
 }
 
-// secretsFailed makes one failure of what failed: one that passes by itself if
+// secretsFailed makes one failure of what failed: one that is transient if
 // all of it does.
 func secretsFailed(failed map[string]*secretError) *attemptError {
 	names := slices.Sorted(maps.Keys(failed))
@@ -226,7 +226,7 @@ func readSecretRefs(dir string) (map[string]holdfast.SecretRef, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
 		if !holdfast.IsIdentifier(name) || len(name) > 256 {
-			return nil, fmt.Errorf("%.100q is no name of a variable", name)
+			return nil, fmt.Errorf("%.100q is not a valid variable name", name)
 		}
 		if err := refs[name].Check(); err != nil {
 			return nil, fmt.Errorf("variable %s: %w", name, err)
@@ -281,7 +281,7 @@ func (t *attempt) entry() string {
 }
 
 // secretFromFile reads a file that is in one of the run's secret folders, links
-// followed. Of what is elsewhere nothing is told, not even whether it is there.
+// followed. Of what is elsewhere nothing is reported, not even whether it is there.
 func (t *attempt) secretFromFile(name string) (string, *secretError) {
 	name = filepath.Clean(name)
 	if t.exec.opts.OpenSecrets {
@@ -352,7 +352,7 @@ func fileError(name string, err error) *secretError {
 }
 
 // readSecret reads a regular file of at most limit bytes. It waits for nothing:
-// a pipe that nobody writes to is no regular file either.
+// a pipe that nobody writes to is not a regular file either.
 func readSecret(open opener, name string, limit int64) ([]byte, error) {
 	f, err := open(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -363,7 +363,7 @@ func readSecret(open opener, name string, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is no regular file")
+		return nil, errors.New("it is not a regular file")
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	switch {
@@ -384,7 +384,7 @@ func checkSecret(value string) *secretError {
 	case len(value) > maxSecretValue:
 		problem = fmt.Sprintf("the value has more than %d bytes", maxSecretValue)
 	case strings.ContainsRune(value, 0) || !utf8.ValidString(value):
-		problem = "the value is no text"
+		problem = "the value is not text"
 	default:
 		return nil
 	}

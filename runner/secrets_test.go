@@ -178,10 +178,10 @@ func TestSecretIsNotFound(t *testing.T) {
 		"loop":                    {secretRun{ref: ref("file", dir, "loop"), change: files}, false, []string{"read file"}},
 		"dangling":                {secretRun{ref: ref("file", dir, "gone"), change: files}, false, []string{"no such file"}},
 		"folder":                  {secretRun{ref: ref("file", dir), change: files}, false, []string{"in none of the run's secret folders"}},
-		"pipe":                    {secretRun{ref: ref("file", dir, "pipe"), change: files}, false, []string{"it is no regular file"}},
+		"pipe":                    {secretRun{ref: ref("file", dir, "pipe"), change: files}, false, []string{"it is not a regular file"}},
 		"empty file":              {secretRun{ref: ref("file", dir, "empty"), change: files}, false, []string{"the value is empty"}},
-		"binary file":             {secretRun{ref: ref("file", dir, "binary"), change: files}, false, []string{"the value is no text", "base64"}},
-		"NUL":                     {secretRun{ref: ref("file", dir, "nul"), change: files}, false, []string{"the value is no text"}},
+		"binary file":             {secretRun{ref: ref("file", dir, "binary"), change: files}, false, []string{"the value is not text", "base64"}},
+		"NUL":                     {secretRun{ref: ref("file", dir, "nul"), change: files}, false, []string{"the value is not text"}},
 		"large file":              {secretRun{ref: ref("file", dir, "large"), change: files}, false, []string{"more than"}},
 
 		"no store": {secretRun{ref: fromVault}, false, []string{"the run's credentials have no store vault", "credentials[].stores"}},
@@ -206,7 +206,7 @@ func TestSecretIsNotFound(t *testing.T) {
 		"floods":            {secretRun{ref: fromVault, change: store("exec cat /dev/zero")}, false, []string{"it printed more than 65536 bytes"}},
 		"floods its errors": {secretRun{ref: fromVault, change: store("head -c 100000000 /dev/zero >&2; exit 3")}, false, []string{"exit status 3"}},
 		"prints nothing":    {secretRun{ref: fromVault, change: store("echo")}, false, []string{"the value is empty"}},
-		"prints no text":    {secretRun{ref: fromVault, change: store(`printf 'forbidden\000fruit'`)}, false, []string{"the value is no text"}},
+		"prints no text":    {secretRun{ref: fromVault, change: store(`printf 'forbidden\000fruit'`)}, false, []string{"the value is not text"}},
 		"fails and tells the value": {
 			secretRun{ref: fromVault, change: store("echo forbidden-fruit; echo 'got forbidden-fruit, and lost it' >&2; exit 1")},
 			false,

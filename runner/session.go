@@ -18,7 +18,7 @@ type Session interface {
 	// holdfast.ErrNotFound if there is none. It waits as Bundle does.
 	StoredArtefact(ctx context.Context, run, name string) (io.ReadCloser, error)
 	// PutArtefact keeps data as the attempt's artefact name. It returns when the
-	// artefact cannot be lost any more, not when the server has it.
+	// artefact can no longer be lost, not when the server has it.
 	PutArtefact(ctx context.Context, name string, data io.Reader) error
 	// Log takes the engine's output, redacted. Writing never waits for the
 	// server and never fails for its sake.

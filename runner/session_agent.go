@@ -237,7 +237,7 @@ func (s *agentSession) lostLease() bool { return time.Since(s.answered) >= s.Lea
 
 // timeJumped reports whether wall clock and monotonic clock disagree about the
 // time since the last answered beat: the machine may have been suspended, which
-// the latter does not see. It is no reason to stop, but to ask the server before
+// the latter does not see. It is not a reason to stop, but to ask the server before
 // an apply begins. Callers hold mu.
 func (s *agentSession) timeJumped() bool {
 	wall := s.now().Round(0).Sub(s.answeredAt.Round(0))
@@ -346,7 +346,7 @@ func (s *agentSession) fence() {
 
 // refuse notes that the server did not want something of this attempt.
 func (s *agentSession) refuse(name string, err error) {
-	if name == parcelUnlock { // it was not locked any more, or not by this engine
+	if name == parcelUnlock { // it was no longer locked, or not by this engine
 		s.logger.Warn("unlock was refused", "err", err)
 		return
 	}
@@ -432,7 +432,7 @@ func (s *agentSession) finish(ctx context.Context, outcome holdfast.Result) bool
 	case !final(err):
 		return false
 	case errors.Is(err, holdfast.ErrFenced) && taken && !fenced:
-		s.logger.Info("result was taken before, or is not wanted any more", "err", err)
+		s.logger.Info("result was taken before, or is no longer wanted", "err", err)
 	default:
 		s.refuse("result", err)
 	}

@@ -41,7 +41,7 @@ type logSpool struct {
 	head     int       // index of the segment being sent
 	headAt   int64     // offset, for the server, of the head's first byte
 	headPos  int64     // bytes of the head that the server has
-	filler   int64     // bytes that the server lost and that are not here any more
+	filler   int64     // bytes that the server lost and that are no longer here
 	failed   int64     // bytes that could not be written here
 	dropped  int64     // bytes that the newest marker stands for
 	marker   *logSeg
@@ -260,7 +260,7 @@ func (l *logSpool) ack(offset int64, n int, next int64) bool {
 }
 
 // rewind goes back to an offset before what the server had confirmed: it has
-// lost its end. What is not here any more is made up for by a filler.
+// lost its end. What is no longer here is made up for by a filler.
 func (l *logSpool) rewind(next int64) {
 	at := l.headAt + l.headPos - next // bytes to go back
 	for {

@@ -197,7 +197,7 @@ func (t *attempt) makePlan(ctx context.Context) error {
 		return ended
 	}
 	if err := ctx.Err(); err != nil {
-		return err // the engine ended well, but nobody wants the plan any more
+		return err // the engine ended well, but the plan is no longer wanted
 	}
 	// All that the engine has started is dead: what it left is what it made.
 	if err := t.takeFile(made, t.planFile, t.exec.opts.MaxPlan); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -330,13 +330,13 @@ func (t *attempt) rescueState(ctx context.Context, failure error) error {
 
 // hintUnsaved is what to do about a state that an engine could not save.
 const hintUnsaved = "the engine could not save the state: it is kept, and nothing is planned or applied before it is pushed; " +
-	"that is tried by itself, `holdfast state push` does it now, `holdfast state get` writes it to a file, `holdfast state waive` gives it up"
+	"that is tried automatically, `holdfast state push` does it now, `holdfast state get` writes it to a file, `holdfast state waive` gives it up"
 
 // maxOutputs bounds the output values that are read.
 const maxOutputs = 64 << 20
 
 // outputs reads and keeps the output values. That it cannot does not make an
-// apply undone, so it is told in the log only.
+// apply undone, so it is only logged.
 func (t *attempt) outputs(ctx context.Context) {
 	t.begin(stepOutputs)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)

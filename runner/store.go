@@ -23,7 +23,7 @@ const storeKey = "{key}"
 const storeGrace = time.Second
 
 // secretFromStore asks a store's command, as the run's credentials name it, for
-// the value. It is no shell that runs it, in a folder without the repository's
+// the value. No shell runs it, in a folder without the repository's
 // files, with the environment of the run.
 func (t *attempt) secretFromStore(ctx context.Context, ref holdfast.SecretRef) (string, *secretError) {
 	argv := t.a.SecretStores[ref.Store]
@@ -164,7 +164,7 @@ func isProgram(file string) error {
 	case err != nil:
 		return err
 	case info.IsDir() || info.Mode().Perm()&0o111 == 0:
-		return fmt.Errorf("%s is no program", file)
+		return fmt.Errorf("%s is not a program", file)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ const (
 	hintCredentials = "check that the credentials which the configuration binds to this project, environment and phase are there and have not expired"
 	hintPermission  = "give the credentials that are bound to this project, environment and phase the permission that the message names; plans and applies may have different ones"
 	hintNetwork     = "check that the agent's machine reaches the host that the message names: name resolution, proxy, firewall"
-	hintDisk        = "free space on the disk that the agent's folder is on, or give it a larger one; runs go on by themselves then"
+	hintDisk        = "free space on the disk that the agent's folder is on, or give it a larger one; runs are resumed automatically then"
 	hintMemory      = "give the agent's machine or container more memory, or let it execute fewer runs at once"
 	hintKubernetes  = "no configuration of a Kubernetes cluster is found: bind KUBE_CONFIG_PATH, a file that the agent can read (see sandbox.paths), to this project, environment and phase; KUBE_HOST and KUBE_TOKEN alone are not enough for a state backend"
 	hintProvider    = "the provider has crashed: the log has its stack trace; pin another version of it and report it to its maintainers"
@@ -169,7 +169,7 @@ var retries = regexp.MustCompile(`(?i)(exceeded (the )?max(imum)?( number of)? (
 var gaveUp = symptom{nil, holdfast.CauseServiceUnavailable, true, "the provider has tried again until it gave up: nothing is to be done if it passes; else look at the service's own status page"} //nolint:gochecknoglobals // a constant
 
 // stateBackend finds errors of where the state is, but for a lock that somebody
-// holds: what is wrong there is told by the other symptoms.
+// holds: what is wrong there is reported by the other symptoms.
 var stateBackend = regexp.MustCompile(`(?i)^(error )*(acquiring|releasing|locking|unlocking|loading|refreshing|reading|inspecting|saving|persisting|migrating)( the)?( remote)? states?\b|` +
 	`^failed to get existing workspaces\b|^failed to (load|save|persist|read|refresh|upload|download)( the)?( remote)?( state| workspaces)?\b.*\b(state|workspace|bucket|backend)|` +
 	`state data in \S+ does not have the expected content|error configuring the backend|failed to (get|upload|lock|unlock)( the)? state|S3 bucket \S+ does not exist|unsupported state file format|remote state endpoint`)
@@ -210,7 +210,7 @@ func diagnose(text string) symptom {
 const hintUnknown = "read what the engine says; the log has all of it"
 
 // deciding returns the index of the error that says whether it makes sense to
-// try again, and what it means: the first that will not pass by itself, else the
+// try again, and what it means: the first that is not transient, else the
 // first.
 func deciding(errs []holdfast.Diagnostic) (int, symptom) {
 	var first symptom

@@ -110,7 +110,7 @@ func (s *Server) present(c *gin.Context) {
 	s.noContent(c)
 }
 
-// failClaim answers a claim with err. A second agent of an id is told of, too: its
+// failClaim answers a claim with err. A second agent of an id is reported, too: its
 // operator may look at the server only.
 func (s *Server) failClaim(c *gin.Context, token AgentToken, req holdfast.ClaimRequest, err error) {
 	var taken *holdfast.AgentTakenError
@@ -140,7 +140,7 @@ func (s *Server) claim(c *gin.Context) {
 	case errors.Is(err, holdfast.ErrNotFound):
 		s.noContent(c)
 	case err != nil && s.isStopping():
-		s.noContent(c) // it waited, and there will be nothing any more
+		s.noContent(c) // it waited, and nothing more will come
 	case err != nil:
 		s.failClaim(c, token, req, err)
 	default:

@@ -201,7 +201,7 @@ func TestAttemptRules(t *testing.T) {
 		{"artefact that no run has", "PUT", attempt + "artefacts/loot", mine, "{}", 403},
 		{"artefact of another run", "PUT", "/agent/v1/runs/run-us/attempts/1/artefacts/plan", mine, "{}", 403},
 		{"result with an old fence", "POST", attempt + "result", mine, `{"fence":9,"status":"applied"}`, 409},
-		{"result that is no end", "POST", attempt + "result", mine, `{"fence":10,"status":"running"}`, 400},
+		{"result that is not an end", "POST", attempt + "result", mine, `{"fence":10,"status":"running"}`, 400},
 		{"result", "POST", attempt + "result", mine, result, 204},
 		{"own artefact", "GET", "/agent/v1/runs/run-1/artefacts/document", mine, "", 200},
 		{"artefact of the cluster", "GET", "/agent/v1/runs/run-old/artefacts/plan", mine, "", 200},

@@ -37,7 +37,7 @@ func (s *Server) refuse(c *gin.Context, status int, text, hint string) {
 	c.AbortWithStatusJSON(status, ErrorAnswer{Error: text, Hint: hint})
 }
 
-// fail answers with the status that err means. What the peer did is told to it;
+// fail answers with the status that err means. What the peer did is reported to it;
 // our own trouble is logged and told as such.
 func (s *Server) fail(c *gin.Context, err error) {
 	var (
@@ -63,7 +63,7 @@ func (s *Server) fail(c *gin.Context, err error) {
 		c.Header("Retry-After", "5")
 		s.refuse(c, http.StatusServiceUnavailable, err.Error(), "try again in a moment")
 	case c.Request.Context().Err() != nil, errors.Is(err, context.Canceled):
-		// The peer has gone: nobody reads this, and it is no trouble of ours.
+		// The peer has gone: nobody reads this, and it is not our failure.
 		s.refuse(c, http.StatusServiceUnavailable, "request was canceled", "try again")
 	default:
 		s.opts.Logger.ErrorContext(c.Request.Context(), "could not serve request",

@@ -121,7 +121,7 @@ func (s *Server) driftLine(ctx context.Context, r holdfast.ClusterRecord) (Drift
 		if err != nil {
 			return line, err
 		}
-		// The local forge's ids are no issues that people could open, and a number of
+		// The local forge's ids are not issues that people could open, and a number of
 		// another repository is that of another issue here.
 		if _, number := strconv.Atoi(post.ExternalID); ok && !post.Closed && number == nil && post.Repo == r.Owner {
 			line.Issue = post.ExternalID

@@ -31,7 +31,7 @@ const (
 	feedBatch = 500
 )
 
-// Events that are no change of an object.
+// Events that are not changes of an object.
 const (
 	eventReady = "ready" // the stream has begun; its ID is where
 	eventReset = "reset" // some changes are no longer known: read everything anew

@@ -96,7 +96,7 @@ func (s *Server) postStatePush(c *gin.Context) {
 			Lineage string `json:"lineage"`
 		}
 		if err := json.Unmarshal(data, &header); err != nil || header.Serial == nil {
-			s.fail(c, badRequest("the file is no state: it is not JSON with a serial"))
+			s.fail(c, badRequest("the file is not a state: it is not JSON with a serial"))
 			return
 		}
 	}
@@ -118,7 +118,7 @@ func (s *Server) postStateWaive(c *gin.Context) {
 		return
 	}
 	if req.Reason == "" || len(req.Reason) > maxWaiveReason {
-		s.fail(c, badRequest("a reason of 1 to %d bytes is needed: it goes on record", maxWaiveReason))
+		s.fail(c, badRequest("a reason of 1 to %d bytes is needed: it is recorded", maxWaiveReason))
 		return
 	}
 	cluster := c.Param("cluster")

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// exactVersion is how a version begins that is no constraint.
+// exactVersion is how a version begins that is not a constraint.
 var exactVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
 
 // listTemplates answers with the templates that the repositories publish.

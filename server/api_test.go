@@ -199,7 +199,7 @@ func TestQueries(t *testing.T) {
 			if got.status != 200 {
 				var e server.ErrorAnswer
 				if err := json.Unmarshal([]byte(got.body), &e); err != nil {
-					t.Fatalf("body %q is no error: %v", got.body, err)
+					t.Fatalf("body %q is not an error: %v", got.body, err)
 				}
 				said = fmt.Sprintf("%d %s", got.status, e.Error)
 			}
@@ -330,7 +330,7 @@ func TestLogStream(t *testing.T) {
 			t.Fatalf("read %q, %v, want %q", got, err, want)
 		}
 	}
-	read("one\n") // arrives while the attempt goes on
+	read("one\n") // arrives while the attempt continues
 	_, _ = w.AppendLog(t.Context(), ref, 4, []byte("two\n"))
 	read("two\n")
 	w.end("run-1", holdfast.RunApplied)

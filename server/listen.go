@@ -144,7 +144,7 @@ func (s *Server) Addresses() Addresses {
 }
 
 // RunIntake serves webhooks and the API until ctx is done, then takes nothing
-// in any more: claims are refused, requests that wait are answered, the others
+// more in: claims are refused, requests that wait are answered, the others
 // have Drain to end. It returns nil then, or what made a listener fail.
 func (s *Server) RunIntake(ctx context.Context) error {
 	// However it ends: agents must not be given work that nobody follows up.

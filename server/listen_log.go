@@ -8,7 +8,7 @@ import (
 )
 
 // errorLog is where a listener's HTTP server writes what went wrong with a peer. A
-// handshake that failed is told, once a minute for each listener: an agent that does
+// handshake that failed is logged, once a minute for each listener: an agent that does
 // not trust our certificate says so on another machine only. The public one is
 // everybody's to try.
 func (s *Server) errorLog(name string) *log.Logger {

@@ -77,7 +77,7 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
 		// The deadline would else end the request's context while it is worked
-		// on. After any other error it stays: net/http reads on by itself.
+		// on. After any other error it stays: net/http continues to read.
 		_ = b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err

@@ -78,7 +78,7 @@ func (s *Server) pullRequestPage(c *gin.Context) {
 	number, err := strconv.Atoi(c.Param("number"))
 	ref := holdfast.PullRequestRef{Repo: strings.TrimPrefix(c.Param("repo"), "/"), Number: number}
 	if err != nil || number <= 0 {
-		s.fail(c, badRequest("%q is no number of a pull request", c.Param("number")))
+		s.fail(c, badRequest("%q is not the number of a pull request", c.Param("number")))
 		return
 	}
 	record, err := s.opts.Records.PullRequest(ctx, ref)

@@ -151,7 +151,7 @@ func (s *Server) lockState(c *gin.Context) {
 	c.Data(http.StatusOK, "application/json", lock.Info)
 }
 
-// unlockState needs the lock's id, which only its holder is told: an empty body,
+// unlockState needs the lock's id, which only its holder knows: an empty body,
 // as `terraform force-unlock` sends it, releases nothing. An attempt that is over
 // may still release its own lock.
 func (s *Server) unlockState(c *gin.Context) {

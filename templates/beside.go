@@ -12,7 +12,7 @@ import (
 const DocumentFile = templateFile
 
 // besideFolders are the folders of a template whose documents belong to it:
-// examples, and test cases. They are no clusters, whatever they look like.
+// examples, and test cases. They are not clusters, whatever they look like.
 var besideFolders = []string{"examples", "tests"} //nolint:gochecknoglobals // a constant list
 
 // Beside returns the folders in which a template in dir keeps examples and tests.
@@ -25,7 +25,7 @@ func Beside(dir string) []string {
 }
 
 // OfTemplate reports whether a file belongs to a template: it is in the folder
-// examples or tests beside a template.yaml. Its documents are no clusters of the
+// examples or tests beside a template.yaml. Its documents are not clusters of the
 // fleet.
 func OfTemplate(tree holdfast.Tree, name string) bool {
 	words := strings.Split(path.Dir(name), "/")

@@ -17,7 +17,7 @@ type Blueprint struct {
 type RuleBlueprint struct {
 	Rule    string // CEL
 	Message string
-	Path    string // the variable that it is told at; may be empty
+	Path    string // the variable that it is reported at; may be empty
 }
 
 // ProviderBlueprint is what a template makes for one provider.
@@ -45,7 +45,7 @@ type ModuleBlueprint struct {
 	When      string // CEL; empty: always on
 	DependsOn []string
 	Needs     []string          // modules that it waits for, by reference or dependsOn; sorted
-	Inputs    map[string]string // as they were written; what is no text, as JSON
+	Inputs    map[string]string // as they were written; what is not text, as JSON
 }
 
 // OutputBlueprint is an output of a template.

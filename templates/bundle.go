@@ -33,8 +33,8 @@ type Root struct {
 	StateLocation string
 	OwnState      bool   // the state is in Holdfast's own backend
 	Backend       string // http, s3, ... or cloud
-	// Template is "kubernetes@1.4.2 (abc1234)" for people; empty for a module
-	// of one's own.
+	// Template is "kubernetes@1.4.2 (abc1234)" for people; empty for a custom
+	// module.
 	Template         string
 	TemplateRevision holdfast.Revision // of a released template
 	EngineConstraint string            // of the cluster's document; empty: the code says
@@ -57,7 +57,7 @@ type Root struct {
 	tree    holdfast.Tree
 	// shared is of the part that other clusters of the same template, provider
 	// and modules have, too: what of main.tf and providers.tf can change a plan,
-	// the modules' files and the lock file. It is empty for a module of one's own.
+	// the modules' files and the lock file. It is empty for a custom module.
 	shared holdfast.Digest
 }
 

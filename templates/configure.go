@@ -50,7 +50,7 @@ func (l *templateLoader) readConfigure(p *provider, o *decode.Object) {
 		}
 		seen[e.name] = true
 		if e.source != "" && !providerSource.MatchString(e.source) {
-			l.Add(c.Get("source"), fmt.Sprintf("%q is no source of a provider", wording.Clip(e.source)), "write [host/]namespace/type, such as hashicorp/aws")
+			l.Add(c.Get("source"), fmt.Sprintf("%q is not a provider source", wording.Clip(e.source)), "write [host/]namespace/type, such as hashicorp/aws")
 		}
 		c.Constraint("version", e.version)
 		if when := c.Get("when"); when != nil {
@@ -63,7 +63,7 @@ func (l *templateLoader) readConfigure(p *provider, o *decode.Object) {
 				if name == "version" {
 					hint = "write it beside source"
 				}
-				l.Add(at, fmt.Sprintf("%s is no argument of a provider here", name), hint)
+				l.Add(at, fmt.Sprintf("%s is not an argument of a provider here", name), hint)
 			}
 		}
 		c.Done()

@@ -19,8 +19,8 @@ func TestHostileTemplates(t *testing.T) {
 	big := strings.Repeat("x", 5_000)
 	for name, tc := range map[string]struct{ old, replacement, want string }{
 		"long expression":              {"when: self.enable_monitoring\n          inputs", "when: \"'" + big + "' == ''\"\n          inputs", "has more than 4000 characters"},
-		"deep expression":              {"when: self.enable_monitoring\n          inputs", "when: " + strings.Repeat("(", 500) + "true" + strings.Repeat(")", 500) + "\n          inputs", "is no expression of CEL"},
-		"deep list":                    {"when: self.enable_monitoring\n          inputs", "when: \"" + strings.Repeat("[", 1000) + "\"\n          inputs", "is no expression of CEL"},
+		"deep expression":              {"when: self.enable_monitoring\n          inputs", "when: " + strings.Repeat("(", 500) + "true" + strings.Repeat(")", 500) + "\n          inputs", "is not valid CEL"},
+		"deep list":                    {"when: self.enable_monitoring\n          inputs", "when: \"" + strings.Repeat("[", 1000) + "\"\n          inputs", "is not valid CEL"},
 		"many operators":               {"when: self.enable_monitoring\n          inputs", "when: \"" + strings.Repeat("!", 3900) + "true\"\n          inputs", "module \"logs\" needs the input"},
 		"nested macros":                {"when: self.enable_monitoring\n          inputs", "when: \"" + strings.Repeat("[1,2,3].all(x, ", 20) + "true" + strings.Repeat(")", 20) + "\"\n          inputs", "module \"logs\" needs the input"},
 		"a bad pattern":                {"when: self.enable_monitoring\n          inputs", "when: \"'a'.matches('(')\"\n          inputs", "cannot be used"},

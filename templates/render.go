@@ -235,7 +235,7 @@ func renderVariables(variables map[string]any) ([]byte, error) {
 	return plainJSON(b.Bytes()), nil
 }
 
-// plainJSON escapes the runes of JSON that are no letters of the scripts that
+// plainJSON escapes the runes of JSON that are not letters of the scripts that
 // people write most. The engines read JSON by what looks like one character, and
 // lose a quote that a combining mark or a prefix joins.
 func plainJSON(data []byte) []byte {

@@ -57,8 +57,8 @@ func (e *NoVersionError) Error() string {
 func (e *NoVersionError) Is(target error) bool { return target == holdfast.ErrNotFound }
 
 // MovedTagError says that the tag of a version names another commit than when
-// it was first used. It is a holdfast.ErrNotFound: that version is not served
-// any more until the tag is back where it was.
+// it was first used. It is a holdfast.ErrNotFound: that version is no longer
+// served until the tag is back where it was.
 type MovedTagError struct {
 	Tag      string
 	Was, Now holdfast.Revision

@@ -20,7 +20,7 @@ import (
 type rule struct {
 	holds   *condition.Expression
 	message string
-	path    []string // the variable at which it is told; nil: spec.variables
+	path    []string // the variable at which it is reported; nil: spec.variables
 
 	blueprint RuleBlueprint
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// TestSettingsChangeNothing says that what a document says of its settings is no
-// part of what is handed to the engine, nor of the source digest.
+// TestSettingsChangeNothing says that what a document says of its settings is
+// not part of what is handed to the engine, nor of the source digest.
 func TestSettingsChangeNothing(t *testing.T) {
 	t.Parallel()
 

@@ -113,7 +113,7 @@ func backendOf(c holdfast.Cluster) backend {
 		config[own] = fallback
 	}
 	at, ok := stateLocation(c.State.Type, config)
-	if !ok { // an argument that is no text; the engine will say so
+	if !ok { // an argument that is not text; the engine will say so
 		at = c.State.Type + ":" + c.Name
 	}
 	return backend{kind: c.State.Type, config: config, location: at}

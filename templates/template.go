@@ -318,7 +318,7 @@ func modulesIn(v any) []string {
 	return slices.Compact(out)
 }
 
-// asWritten is a value as text: what is no text, as JSON.
+// asWritten is a value as text: what is not text, as JSON.
 func asWritten(v any) string {
 	if word, ok := v.(string); ok {
 		return word

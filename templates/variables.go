@@ -176,7 +176,7 @@ func badGlob(pattern string) string {
 	case strings.Contains(pattern, "/"):
 		return "has a /"
 	case !validGlob(pattern):
-		return "is no pattern"
+		return "is not a pattern"
 	}
 	return ""
 }

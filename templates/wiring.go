@@ -77,7 +77,7 @@ func (l *templateLoader) check(p *provider) {
 		allowed, what := []string(nil), ""
 		switch {
 		case len(ref.ref) < 2:
-			l.Add(at, fmt.Sprintf("${%s} is no reference to something", ref.text), "write ${var.x}, ${module.x.y} or ${cluster.x}")
+			l.Add(at, fmt.Sprintf("${%s} is not a reference to something", ref.text), "write ${var.x}, ${module.x.y} or ${cluster.x}")
 			return
 		case ref.ref[0] == "var":
 			allowed, what = variables, "variable"

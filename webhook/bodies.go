@@ -135,7 +135,7 @@ func (o *body) read(r io.Reader, length int64) ([]byte, error) {
 	}
 }
 
-// finish notes that nothing more is read, so that it is not ended any more. It
+// finish notes that nothing more is read, so that it is no longer ended. It
 // reports whether it was not before.
 func (o *body) finish() bool {
 	o.all.mu.Lock()

@@ -73,7 +73,7 @@ func (a *app) awaitDrift(ctx context.Context, cl *client.Client, format string, 
 	return a.print(format, found, func() string { return clean(report.DriftText(found)) })
 }
 
-// awaitEnd waits until a run has ended. What it does meanwhile is told on the
+// awaitEnd waits until a run has ended. What it does meanwhile is shown on the
 // error output, each thing once.
 func (a *app) awaitEnd(ctx context.Context, cl *client.Client, run holdfast.Run) (holdfast.Run, error) {
 	told := ""

@@ -261,7 +261,7 @@ func newRenderCommand(a *app) *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "render CLUSTER",
-		Short: "Print the root module that a cluster comes to, or write it to a folder",
+		Short: "Render the root module of a cluster, to standard output or to a folder",
 		Args:  exactly(1, "the name of a cluster"),
 		RunE: func(c *cobra.Command, args []string) error {
 			_, root, err := one(c.Context(), f, args[0])

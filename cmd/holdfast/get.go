@@ -190,7 +190,7 @@ func (a *app) pullRequestsTable(records []holdfast.PullRequestRecord) string {
 }
 
 // clusterNames are the clusters that a pull request changes. Those that only show
-// what a template would do are told by its comment.
+// what a template would do are shown in its comment.
 func clusterNames(r holdfast.PullRequestRecord) []string {
 	var names []string
 	for _, c := range r.Clusters {

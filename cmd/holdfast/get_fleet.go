@@ -23,7 +23,7 @@ func newGetDriftCommand(a *app) *cobra.Command {
 		Long: `List the clusters that are not as they were applied: how many resources were
 changed or are gone outside of Holdfast, or would be changed by an apply as what
 the code reads from elsewhere is another input now. What is desired and not applied
-yet is no drift and stands apart.`,
+yet is not drift and is listed separately.`,
 		Example: "  holdfast get drift --environment production\n  holdfast get drift --all",
 		RunE: func(c *cobra.Command, args []string) error {
 			query, err := clusters.query(args)

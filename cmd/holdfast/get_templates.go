@@ -60,7 +60,7 @@ With names, or with -o wide, every version and every cluster is shown.`,
 }
 
 // selectTemplates returns the templates with some names, or all of them. What is
-// asked for by name is told in full.
+// asked for by name is shown in full.
 func selectTemplates(ctx context.Context, cl *client.Client, names []string, wide bool) ([]holdfast.TemplateStatus, error) {
 	if len(names) == 0 {
 		found, err := cl.Templates(ctx)

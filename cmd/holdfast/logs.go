@@ -24,7 +24,7 @@ func newLogsCommand(a *app) *cobra.Command {
 		Short: "Print a run's log",
 		Long: `Print the log of a run's last attempt, or of another one.
 
-With --follow it waits for the run to begin, prints as the log grows, goes on
+With --follow it waits for the run to begin, prints as the log grows, continues
 with the next attempt if there is one, and ends as the run does: with exit code 0,
 or 3 if the run failed, was held or canceled.`,
 		Args: exactly(1, "a run's id"),
@@ -70,7 +70,7 @@ func (a *app) copyLog(ctx context.Context, cl *client.Client, id string, attempt
 }
 
 // followRun prints a run's log, attempt after attempt, until the run has ended,
-// and returns it. What it waits for is told on the error output.
+// and returns it. What it waits for is shown on the error output.
 func (a *app) followRun(ctx context.Context, cl *client.Client, id string, from int) (holdfast.Run, error) {
 	out, shown, told := a.logOut(), max(from-1, 0), ""
 	for patience := a.patience(); ; {
@@ -104,7 +104,7 @@ func (a *app) followRun(ctx context.Context, cl *client.Client, id string, from 
 }
 
 // followAttempt prints one attempt's log until it ends. A connection that was
-// cut is made again, and goes on where it was.
+// cut is made again, and continues where it was.
 func (a *app) followAttempt(ctx context.Context, cl *client.Client, out io.Writer, id string, attempt int) error {
 	var offset int64
 	for patience := a.patience(); ; {

@@ -94,7 +94,7 @@ func usageError(format string, args ...any) error {
 	return &exitCodeError{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
-// isUnknownCommand tells cobra's error for a word that is no command: it has no
+// isUnknownCommand tells cobra's error for a word that is not a command: it has no
 // type of its own.
 func isUnknownCommand(err error) bool {
 	return strings.HasPrefix(err.Error(), "unknown command ")

@@ -288,7 +288,7 @@ func phaseCell(p holdfast.Phase) cell {
 		c.colour = green
 	case holdfast.PhaseProvisioning, holdfast.PhaseConfiguring, holdfast.PhaseUpdating, holdfast.PhaseDeleting:
 		c.colour = blue
-	default: // pending or deleted: nothing goes on
+	default: // pending or deleted: nothing continues
 	}
 	return c
 }

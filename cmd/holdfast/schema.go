@@ -26,8 +26,8 @@ at the top of a file:
 
   # yaml-language-server: $schema=../holdfast.schema.json
 
-What only Holdfast can tell, such as a rule between two variables, is told by
-holdfast validate and on pull requests.`,
+What only Holdfast can tell, such as a rule between two variables, is
+reported by holdfast validate and on pull requests.`,
 		Example: `  holdfast schema -o holdfast.schema.json
   holdfast schema --template ../templates/kubernetes -o holdfast.schema.json`,
 		Args: exactly(0, "flags only"),

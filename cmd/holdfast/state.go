@@ -26,7 +26,7 @@ func newStateGetCommand(a *app) *cobra.Command {
 		Use:   "get CLUSTER",
 		Short: "Write the state that could not be saved",
 		Long: `Write the state that an apply of the cluster could not save, to a file or to
-standard output. A state has secrets in clear text. Who got it goes on record.`,
+standard output. A state has secrets in clear text. Who got it is recorded.`,
 		Example: "  holdfast state get prod-eu --output rescued.tfstate",
 		Args:    exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -119,11 +119,11 @@ func newStateWaiveCommand(a *app) *cobra.Command {
 		Short: "Give up the state that could not be saved",
 		Long: `Give up the state that an apply of the cluster could not save. Plans go on, with
 the state that the backend has: what only the lost one knows is made again, unless
-it is imported. The reason goes on record.`,
+it is imported. The reason is recorded.`,
 		Args: exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if reason == "" {
-				return usageError("--reason is missing: it goes on record")
+				return usageError("--reason is missing: it is recorded")
 			}
 			cl, err := a.connect(conn)
 			if err != nil {

@@ -28,7 +28,7 @@ func newResumeCommand(a *app) *cobra.Command {
 	c := newSuspensionCommand(a, false)
 	c.Short = "Allow runs of what was suspended again"
 	c.Long = `Allow runs of a cluster, of a project's clusters, or of all again. What was held
-goes on. Each suspension ends by itself: a cluster that was suspended stays so when
+continues. Each suspension ends separately: a cluster that was suspended stays so when
 its project is resumed.`
 	return c
 }

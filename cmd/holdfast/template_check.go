@@ -34,7 +34,7 @@ func newTemplateValidateCommand(a *app) *cobra.Command {
 		Long: `Check all templates below a folder (default: this one): the document, that every
 input of every module exists and has a type that fits, that every reference leads
 somewhere; the clusters in examples/*.yaml; the test cases in tests/*.yaml. All
-faults are told at once, each at its line.
+faults are reported at once, each at its line.
 
 Where the engine and the providers are at hand, it validates the root module of
 each example, too. Where they are not, a note says so; --engine on makes it an
@@ -212,7 +212,7 @@ one). A case is the spec of a cluster, and what is expected of it:
       plan: {create: 30}            # any of create, change, replace, destroy; or {valid: true}
 
 All faults of a cluster are to be expected, in any order; message is contained in
-what is told, and at is where. A cluster without faults must have none. Names,
+the fault, and at is where. A cluster without faults must have none. Names,
 project, environment and the template itself are filled in. Golden files are
 without the header that says what they were made from; --update writes them.
 
@@ -300,8 +300,8 @@ func failures(all []authoring.Outcome) int {
 	return n
 }
 
-// write puts a golden file into the work tree, and removes one that is not
-// wanted any more. It never leaves the work tree, and follows no link in it: who
+// write puts a golden file into the work tree, and removes one that is no
+// longer wanted. It never leaves the work tree, and follows no link in it: who
 // runs the tests of somebody else's template changes golden files only.
 func (w workTree) write(name string, data []byte) error {
 	root, err := os.OpenRoot(w.root)

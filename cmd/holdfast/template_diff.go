@@ -34,8 +34,8 @@ func newTemplateDiffCommand(a *app) *cobra.Command {
 		Short: "Show how two versions of a template differ, and what comes of it",
 		Long: `Show how two versions of a template differ: variables, rules, providers, modules
 and outputs, what is breaking first; then how the root modules change, of the
-examples or of one cluster. Clusters that the newer version refuses are told with
-their faults.
+examples or of one cluster. Clusters that the newer version refuses are listed
+with their faults.
 
 A version is one that is released by a tag (1.4.2 means the tag NAME/v1.4.2 or
 v1.4.2), a tag, a branch, a commit, or "." for the work tree as it is on disk.`,
@@ -319,7 +319,7 @@ func (r *templateRepo) resolve(ctx context.Context, version, name string) (holdf
 		return revision, err
 	}
 	return "", hint.New(
-		fmt.Errorf("%q is no version, tag, branch or commit of %s", version, r.work.root),
+		fmt.Errorf("%q is not a version, tag, branch or commit of %s", version, r.work.root),
 		r.suggest(version, name),
 	)
 }

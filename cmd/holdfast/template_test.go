@@ -268,7 +268,7 @@ func TestTemplateDiff(t *testing.T) {
 		"Refused: aws-example", "examples/aws-basic.yaml:12:17: variable node_count must be at most 2, not 3")
 	diff("v0.2.0", ".").want(t, 0, "Nothing that a document or an output could notice has changed.")
 	diff("main", "web/v0.1.0").want(t, 0, "variable node_count  allows at most 100, not 2")
-	diff("0.3.0", ".").want(t, 1, `"0.3.0" is no version, tag, branch or commit of`, "there are 0.1.0, 0.2.0")
+	diff("0.3.0", ".").want(t, 1, `"0.3.0" is not a version, tag, branch or commit of`, "there are 0.1.0, 0.2.0")
 	diff("0.1.0", "0.1.0").want(t, 2, "are the same version")
 	diff("0.2.0", ".", "--name", "other").want(t, 1, "there is no template other at 0.2.0")
 	diff("mian", ".").want(t, 1, "did you mean main?")

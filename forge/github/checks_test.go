@@ -45,7 +45,7 @@ func TestPutCheck(t *testing.T) {
 
 	s.Fail(1, patchCheckRun, githubserver.Fault{Status: http.StatusBadGateway, After: true})
 	if err := put(holdfast.StatusFailure, faults); err == nil {
-		t.Fatal("a lost answer is no error")
+		t.Fatal("a lost answer is not an error")
 	}
 	if run := repo.CheckRuns(head)[0]; run.Status != "in_progress" || len(run.Annotations) != 100 {
 		t.Errorf("half-way the check run is %s with %d annotations", run.Status, len(run.Annotations))

@@ -21,7 +21,7 @@ const maxComment = 65536
 
 // Comments returns the comments of all pull requests that were created or
 // edited since; comments on issues are left out. At most 5,000 are read: the
-// caller goes on from Until.
+// caller continues from Until.
 func (c *Client) Comments(ctx context.Context, repo string, since time.Time) (holdfast.CommentList, error) {
 	var list holdfast.CommentList
 	err := c.do(ctx, repo, fmt.Sprintf("read comments of %q", repo), func(gh *github.Client, on repository) error {

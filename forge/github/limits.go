@@ -121,7 +121,7 @@ func (p *pause) extend(now time.Time, d time.Duration, cause string) {
 }
 
 // noteQuota keeps the quota and returns how long it is until it is full again,
-// by GitHub's own clock where it is told.
+// by GitHub's own clock where that is known.
 func (l *limits) noteQuota(h http.Header, now time.Time) time.Duration {
 	limit, err := strconv.Atoi(h.Get("X-RateLimit-Limit"))
 	if resource := h.Get("X-RateLimit-Resource"); err != nil || (resource != "" && resource != "core") {

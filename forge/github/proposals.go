@@ -29,12 +29,12 @@ var errAgain = fmt.Errorf("the branch is changed by others all the time: %w", ho
 // then.
 //
 // GitHub moves branches without comparing: what somebody pushes to ours in the
-// moment between our last look and our write is not on the branch any more, and
+// moment between our last look and our write is no longer on the branch, and
 // is found in the pull request's history.
 func (c *Client) Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error) {
 	for name := range p.Files {
 		if !fs.ValidPath(name) || name == "." {
-			return holdfast.PullRequest{}, fmt.Errorf("propose branch %q to %q: %q is no path", p.Branch, repo, name)
+			return holdfast.PullRequest{}, fmt.Errorf("propose branch %q to %q: %q is not a path", p.Branch, repo, name)
 		}
 	}
 	p.Title, p.Body = clip(p.Title, maxTitle), signed(p)
@@ -107,7 +107,7 @@ func (w *proposer) propose(ctx context.Context) (holdfast.PullRequest, error) {
 		return holdfast.PullRequest{}, err
 	}
 	if known != nil && known.GetState() != "open" {
-		// Not open any more: what was proposed there is not proposed again.
+		// No longer open: what was proposed there is not proposed again.
 		answered, err := w.isMadeFor(ctx, known)
 		if err != nil {
 			return holdfast.PullRequest{}, err

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// errNoInstallation: the installation that we knew does not exist any more.
-var errNoInstallation = errors.New("the App is not installed there any more")
+// errNoInstallation: the installation that we knew no longer exists.
+var errNoInstallation = errors.New("the App is no longer installed there")
 
 // tokens are where an account's tokens come from.
 type tokens interface {
@@ -49,7 +49,7 @@ type installationTokens struct {
 	renewAt time.Time
 }
 
-// tokenMargin is how long before its end a token is not used any more: a clone
+// tokenMargin is how long before its end a token is no longer used: a clone
 // that starts with it must be able to end.
 const tokenMargin = 5 * time.Minute
 

@@ -150,7 +150,7 @@ func (t *transport) accept(req *http.Request, resp *http.Response, answer []byte
 		return nil, err
 	}
 	header := resp.Header.Clone()
-	// go-github would refuse calls by itself, by its own clock.
+	// go-github would refuse calls on its own, by its own clock.
 	for _, key := range []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Retry-After"} {
 		header.Del(key)
 	}

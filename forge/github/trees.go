@@ -18,7 +18,7 @@ import (
 
 const (
 	// maxInline is the size in bytes of the largest file that is sent as a part of
-	// its tree; a larger one is sent before, by itself.
+	// its tree; a larger one is sent separately before.
 	maxInline = 256 << 10
 	// maxTreeFiles and maxTreeBytes bound what is sent as one tree: more becomes
 	// several, each on top of the last.
@@ -128,7 +128,7 @@ func (w *proposer) files(ctx context.Context, tree string) (map[string]*github.T
 		case entry == nil:
 			return nil, finalError(fmt.Sprintf("write %s: there is no such file", name))
 		case entry.GetMode() != modeFile && entry.GetMode() != modeExecutable:
-			return nil, finalError(fmt.Sprintf("write %s: it is no ordinary file (mode %s)", name, entry.GetMode()))
+			return nil, finalError(fmt.Sprintf("write %s: it is not an ordinary file (mode %s)", name, entry.GetMode()))
 		}
 	}
 	return found, nil

@@ -65,7 +65,7 @@ func (f *Forge) mergedAt(ctx context.Context, repo string, head, base holdfast.R
 }
 
 // findMerge looks for the merge of head in what the tracked branch went through,
-// from base back to before, to what head itself goes on from, or to maxHistory.
+// from base back to before, to what head itself continues from, or to maxHistory.
 func (f *Forge) findMerge(ctx context.Context, repo string, head, base, before holdfast.Revision) (holdfast.Revision, error) {
 	var found holdfast.Revision
 	rev := base

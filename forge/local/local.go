@@ -184,7 +184,7 @@ func (f *Forge) compare(
 }
 
 // isMerged reports whether a branch is what is left of a pull request that was
-// merged: whatever happens to the tracked branch after, it is no new one.
+// merged: whatever happens to the tracked branch after, it is not a new one.
 func isMerged(prs []holdfast.PullRequest, branch string, head holdfast.Revision) bool {
 	return slices.ContainsFunc(prs, func(pr holdfast.PullRequest) bool {
 		return pr.State == holdfast.PullRequestMerged && pr.Branch == branch && pr.Head == head

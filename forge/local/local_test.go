@@ -144,7 +144,7 @@ func TestMergingIsPushing(t *testing.T) {
 			if err != nil || len(of) != 1 || of[0].Number != 1 {
 				t.Errorf("pull requests of the merge: %v, %v", of, err)
 			}
-			// The branch goes on: that is another pull request.
+			// The branch continues: that is another pull request.
 			h.repo.Branch("feature", "main")
 			h.commit("feature", "next", "2")
 			if next := h.pullRequest(2); next.Branch != "feature" || next.State != holdfast.PullRequestOpen {

@@ -182,14 +182,14 @@ func TestProposeRefuses(t *testing.T) {
 		t.Errorf("refs are %s", refs)
 	}
 	if err := h.forge.Withdraw(t.Context(), holdfast.PullRequestRef{Repo: infra, Number: 1}, "main", p.Base, "No."); err == nil {
-		t.Error("Withdraw() of the tracked branch is no error")
+		t.Error("Withdraw() of the tracked branch is not an error")
 	}
 	if err := h.forge.Withdraw(t.Context(), holdfast.PullRequestRef{Repo: infra, Number: 1}, ours, p.Base, "No."); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("Withdraw() of nothing = %v, want ErrNotFound", err)
 	}
 }
 
-// A branch that is left after its merge is no pull request again, also when what
+// A branch that is left after its merge is not a pull request again, also when what
 // it says has come to be out of date.
 func TestMergedBranchesStayMerged(t *testing.T) {
 	t.Parallel()

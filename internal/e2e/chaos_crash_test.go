@@ -12,7 +12,7 @@ import (
 // quick leases let a death be noticed soon.
 var quick = settings{"runs.lease": "4s"}
 
-// The server is killed during an apply: that goes on, the next server finds
+// The server is killed during an apply: that continues, the next server finds
 // the agent at work, and the result is told once.
 func TestServerIsKilledDuringApply(t *testing.T) {
 	t.Parallel()
@@ -44,7 +44,7 @@ func TestServerIsKilledDuringApply(t *testing.T) {
 }
 
 // The agent is killed during an apply: its engine dies with it, another agent
-// is started, the report says what may be unrecorded, and the apply goes on by
+// is started, the report says what may be unrecorded, and the apply continues by
 // itself, since what remains was reviewed.
 func TestAgentIsKilledDuringApply(t *testing.T) {
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestAgentIsKilledDuringApply(t *testing.T) {
 }
 
 // Somebody kills the engine during an apply: the agent lives, tells the truth,
-// and goes on.
+// and continues.
 func TestEngineIsKilledDuringApply(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

@@ -217,7 +217,7 @@ func (w *world) untilLogged(words string) {
 	})
 }
 
-// newestOnBranch is a cluster's newest run that is no pull request's.
+// newestOnBranch is a cluster's newest run that is not a pull request's.
 func (w *world) newestOnBranch(name string) holdfast.Run {
 	for _, run := range w.runs(name) {
 		if run.PullRequest.IsZero() {

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Redis forgets everything during an apply: that goes on, and the cluster is
+// Redis forgets everything during an apply: that continues, and the cluster is
 // still nobody else's.
 func TestRedisIsRestartedDuringApply(t *testing.T) {
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestRedisIsRestartedDuringApply(t *testing.T) {
 	}
 }
 
-// Redis is gone for a while: what has begun goes on and is told, nothing new is
+// Redis is gone for a while: what has begun continues and is told, nothing new is
 // granted, and once it is back everything happens by itself.
 func TestRedisIsGoneForAWhile(t *testing.T) {
 	t.Parallel()

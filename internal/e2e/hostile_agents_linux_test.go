@@ -126,7 +126,7 @@ func (w *world) targetsOf(agentDir, key string, pids []int) loot {
 		if err == nil && entry.Type().IsRegular() {
 			list.Files = append(list.Files, path)
 		}
-		return nil // what is gone meanwhile is no target
+		return nil // what is gone meanwhile is not a target
 	})
 	if err != nil {
 		w.t.Fatal(err)

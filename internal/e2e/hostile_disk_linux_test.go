@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/mounts"
 )
 
-// The disk is full for a while, during an apply: that goes on, whatever cannot
+// The disk is full for a while, during an apply: that continues, whatever cannot
 // be kept is said, and once there is space again everything comes home.
 func TestDiskIsFullForAWhile(t *testing.T) {
 	t.Parallel()

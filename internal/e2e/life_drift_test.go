@@ -34,7 +34,7 @@ func TestDriftIsToldUntilItIsGone(t *testing.T) {
 		t.Errorf("the issue has the labels %q", first.Labels)
 	}
 
-	// The same again is no news; something else is.
+	// The same again is not news; something else is.
 	w.do("drift check alpha", "1 gone")
 	w.change("alpha", "b", "three")
 	w.do("drift check alpha", "2 gone")
@@ -201,7 +201,7 @@ resource "cloud_cluster" "main" {
 	}
 }
 
-// What was merged and waits is no drift: it stands apart, whether there is drift
+// What was merged and waits is not drift: it stands apart, whether there is drift
 // besides or not.
 func TestWaitingChangeIsNoDrift(t *testing.T) {
 	t.Parallel()

@@ -103,7 +103,7 @@ resource "terraform_data" "fragile" {
 }
 
 // A project is suspended, or everything: what would change something waits and
-// says so, what only looks goes on, and what was held follows by itself.
+// says so, what only looks continues, and what was held follows by itself.
 func TestSuspensionsOfMany(t *testing.T) {
 	t.Parallel()
 	w := newFleet(t, nil)
@@ -124,7 +124,7 @@ func TestSuspensionsOfMany(t *testing.T) {
 	both.untilPlanned("2 clusters: 2 to create")
 	both.merge()
 	w.untilWaiting("alpha", "Suspended")
-	w.until("the other project goes on", func() (bool, string) {
+	w.until("the other project continues", func() (bool, string) {
 		things := w.things("beta")
 		return things == "b=one c=two", things
 	})

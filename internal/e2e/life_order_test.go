@@ -59,7 +59,7 @@ func TestClustersFollowTheirOrder(t *testing.T) {
 	w.untilHeld("apply", "network")
 	w.untilWaiting("cluster", "DependencyPending")
 	w.do("describe cluster cluster", "DependencyPending", "network is ")
-	w.until("who stands alone goes on", func() (bool, string) {
+	w.until("who stands alone continues", func() (bool, string) {
 		rec := w.record("alone")
 		return rec.Phase == holdfast.PhaseActive, string(rec.Phase)
 	})
@@ -94,7 +94,7 @@ func TestClustersFollowTheirOrder(t *testing.T) {
 }
 
 // When one fails in the middle of a chain, what stands on it waits and what does
-// not goes on. When it is mended the rest follows.
+// not continues. When it is mended the rest follows.
 func TestFailureStopsWhatStandsOnIt(t *testing.T) {
 	t.Parallel()
 	w := newFleet(t, nil)

@@ -301,7 +301,7 @@ func TestDestroyFails(t *testing.T) {
 	w.untilPhase("alpha", holdfast.PhaseDeleted)
 }
 
-// A new name goes on with state and history of the old one: what there is stays
+// A new name continues with state and history of the old one: what there is stays
 // untouched.
 func TestRenamedClusterKeepsItsState(t *testing.T) {
 	t.Parallel()
@@ -403,7 +403,7 @@ resource "terraform_data" "work" {
 `))
 }
 
-// The server is killed during a destroy: that goes on, and is told once.
+// The server is killed during a destroy: that continues, and is reported once.
 func TestServerIsKilledDuringDestroy(t *testing.T) {
 	t.Parallel()
 	w := newFleet(t, quick)

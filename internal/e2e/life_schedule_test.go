@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// A schedule checks without being asked, and goes on after a restart.
+// A schedule checks without being asked, and continues after a restart.
 func TestDriftIsCheckedOnSchedule(t *testing.T) {
 	t.Parallel()
 	w := newFleet(t, settings{"drift.schedule": "* * * * *"})

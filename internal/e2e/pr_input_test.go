@@ -157,7 +157,7 @@ resource "terraform_data" "x" {
 	pr.untilPlanned("2 to create")
 }
 
-// What changes nothing that a plan reads is no reason for one: a file that moves,
+// What changes nothing that a plan reads is not a reason for one: a file that moves,
 // a label, a word in a comment.
 func TestContentCountsNotPaths(t *testing.T) {
 	t.Parallel()

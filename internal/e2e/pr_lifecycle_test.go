@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// quickToCancel lets agents hear sooner that a run is not wanted any more: they
+// quickToCancel lets agents hear sooner that a run is no longer wanted: they
 // ask at a sixth of the lease.
 var quickToCancel = settings{"runs.lease": "6s"}
 
@@ -29,7 +29,7 @@ func TestPullRequestIsPlannedAndItsMergeApplied(t *testing.T) {
 
 			pr := w.fleet().open(cluster("alpha", "nodes: 1"))
 			pr.push(cluster("alpha", "nodes: 2"))
-			w.fleet().push(files{"README.md": "The base goes on.\n"})
+			w.fleet().push(files{"README.md": "The base continues.\n"})
 			pr.untilPlanned("1 cluster: 2 to create")
 			pr.untilComment("`alpha` changes", "terraform_data.node[1]", "merge to apply")
 

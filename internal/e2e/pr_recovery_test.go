@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// A plan that fails for a passing cause is tried again, for all to see from the
+// A plan that fails for a transient cause is tried again, for all to see from the
 // first time on.
 func TestPassingTroubleIsRetried(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Everybody with write access can edit everybody's comments, and GitHub goes on
+// Everybody with write access can edit everybody's comments, and GitHub continues
 // to name the author alone. What somebody else has written into a comment
 // commands nothing, whoever the author is, and neither does what is quoted.
 func TestWordsOfOthersCommandNothing(t *testing.T) {
@@ -60,7 +60,7 @@ func TestEditedCommentIsPolled(t *testing.T) {
 	pr.untilReply("Refused", "the code host does not say by whom")
 }
 
-// A comment that approves is no answer to a review that requests changes, not even
+// A comment that approves is not an answer to a review that requests changes, not even
 // to one by somebody else; only a review is.
 func TestApprovalAnswersNoRequestForChanges(t *testing.T) {
 	t.Parallel()

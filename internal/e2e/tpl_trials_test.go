@@ -77,7 +77,7 @@ func TestTrials(t *testing.T) {
 	change.untilPlanned("1 not planned")
 	w.untilTrial("alpha", 5, holdfast.RunPlanned)
 
-	// They are no review: whoever asks for an apply there is refused.
+	// They are not a review: whoever asks for an apply there is refused.
 	for command, why := range map[string]string{
 		"/holdfast apply": "the merge applies nothing", "/holdfast apply -c alpha": "the merge leaves cluster \"alpha\" as it is",
 		"/holdfast approve -c alpha": "nothing is applied by it", "/holdfast plan -c beta": "`/holdfast plan --all` plans all",

@@ -80,7 +80,7 @@ func TestUpgradesSurviveTheForge(t *testing.T) {
 }
 
 // The server is killed while it makes a proposal, in the middle of each write: the
-// next one goes on, and makes no second pull request.
+// next one continues, and makes no second pull request.
 func TestUpgradesSurviveCrashes(t *testing.T) {
 	t.Parallel()
 	w, infra, blueprints := newBlueprints(t, nil)

@@ -83,7 +83,7 @@ func (c *Catalog) forgetResolved(which func(name string) bool) {
 	}
 }
 
-// unresolve drops what a name comes to. The caller holds mu, or is alone.
+// unresolve drops what a name resolves to. The caller holds mu, or is alone.
 func (c *Catalog) unresolve(name string) {
 	c.resolved.remove(name)
 	delete(c.faulty, name)
@@ -290,8 +290,8 @@ func (c *Catalog) Unproven(name, file string) string {
 	return ""
 }
 
-// Renamed returns the names, sorted, that a tree gives to a cluster which it does
-// not define any more.
+// Renamed returns the names, sorted, that a tree gives to a cluster which it no
+// longer defines.
 func (c *Catalog) Renamed(name string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

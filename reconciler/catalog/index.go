@@ -27,7 +27,7 @@ func (x *catalogIndex) add(name string, res *Resolution) {
 	for _, dir := range res.reads {
 		note(x.readers, dir, name)
 	}
-	if res.Location != "" && !holdfast.OwnState(res.Location) { // those are told apart by their names
+	if res.Location != "" && !holdfast.OwnState(res.Location) { // those are distinguished by their names
 		note(x.located, res.Location, name)
 	}
 }

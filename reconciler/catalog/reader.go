@@ -115,7 +115,7 @@ func (r *Reader) derive(ctx context.Context, base, cat *Catalog) error {
 	if err != nil {
 		return err
 	}
-	cat.files, cat.names, cat.upgrading = base.files, base.names, base.upgrading // none is written to any more
+	cat.files, cat.names, cat.upgrading = base.files, base.names, base.upgrading // none is written to from here on
 	cat.spoiled, cat.renaming = maps.Clone(base.spoiled), maps.Clone(base.renaming)
 	base.mu.Lock()
 	cat.resolved = base.resolved.copied()
@@ -141,7 +141,7 @@ func (r *Reader) derive(ctx context.Context, base, cat *Catalog) error {
 	return nil
 }
 
-// Resolve says what a cluster comes to in this tree; nil if it is not defined.
+// Resolve says what a cluster resolves to in this tree; nil if it is not defined.
 func (r *Reader) Resolve(ctx context.Context, c *Catalog, name string) (*Resolution, error) {
 	c.mu.Lock()
 	res := c.resolved.get(name)
@@ -196,7 +196,7 @@ func (r *Reader) ResolveAll(ctx context.Context, c *Catalog) error {
 // What cannot be resolved has none.
 func (r *Reader) WithState(ctx context.Context, cat *Catalog, location string) []Entry {
 	for _, name := range cat.unresolved() {
-		_, _ = r.Resolve(ctx, cat, name) // its own trouble is told where it is looked at
+		_, _ = r.Resolve(ctx, cat, name) // its own failure is reported where it is looked at
 	}
 	var out []Entry
 	for _, name := range cat.index.at(location) {

@@ -73,8 +73,8 @@ type Input struct {
 	WindowClosed bool
 	WindowChange time.Time
 
-	// MaxResumes is how often an apply that failed in the middle for a passing
-	// cause goes on by itself.
+	// MaxResumes is how often an apply that failed in the middle for a
+	// transient cause is resumed automatically.
 	MaxResumes int
 	// Backoff is the wait before the first resumption; it doubles each time.
 	Backoff time.Duration
@@ -108,7 +108,7 @@ type Action string
 
 // The actions.
 const (
-	ActionNone   Action = "none"   // nothing to do, or wait for something that asks again by itself
+	ActionNone   Action = "none"   // nothing to do, or wait for something that asks again automatically
 	ActionWait   Action = "wait"   // a person or a condition has to act first; Reason says which
 	ActionPlan   Action = "plan"   // queue a plan
 	ActionApply  Action = "apply"  // queue an apply

@@ -36,12 +36,12 @@ var seenWaits = []holdfast.Reason{
 // since when each has its status.
 //
 //	Pending       nothing of it was applied yet
-//	Provisioning  its first apply is executed, or goes on by itself
+//	Provisioning  its first apply is executed, or continues automatically
 //	Configuring   that has ended well, and what Git says has not been reached
 //	              once yet: the infrastructure is there, more is to be set up
 //	Active        it was as Git said; what Git says since then may wait
-//	Updating      a later apply is executed, or goes on by itself
-//	Failed        an apply has failed in its middle, and nothing goes on by itself
+//	Updating      a later apply is executed, or continues automatically
+//	Failed        an apply has failed in its middle, and nothing continues automatically
 //	Deleting      its document is gone, and it is not yet
 //	Deleted       it is gone
 func Lifecycle(now time.Time, rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Phase, []holdfast.Condition) {
@@ -140,7 +140,7 @@ func (l life) halfInherited() bool {
 	return l.rec.Applied.Run != "" && l.rec.Applied.SourceDigest == ""
 }
 
-// destroying reports whether a destroy is executed, or goes on by itself: also of
+// destroying reports whether a destroy is executed, or continues automatically: also of
 // a cluster whose document is back.
 func (l life) destroying() bool { return l.write.Kind == holdfast.RunDestroy && l.working() }
 
@@ -363,7 +363,7 @@ func (l life) blocked() holdfast.Condition {
 }
 
 // Transitions is what has changed of a cluster's phase, and of the statuses of
-// its conditions. That a condition is known for the first time is no change.
+// its conditions. That a condition is known for the first time is not a change.
 func Transitions(at time.Time, before, after holdfast.ClusterRecord, runs []holdfast.Run) []holdfast.Transition {
 	var out []holdfast.Transition
 	if before.Phase != after.Phase {
@@ -431,7 +431,7 @@ func phaseCause(rec holdfast.ClusterRecord, runs []holdfast.Run) (reason holdfas
 }
 
 // whyWritten is the reason for which an apply or a destroy was made, which a run
-// that is executed does not carry any more.
+// that is executed no longer carries.
 func whyWritten(run holdfast.Run) holdfast.Reason {
 	switch {
 	case run.Reason != "":

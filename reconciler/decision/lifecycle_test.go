@@ -120,8 +120,8 @@ func lives() map[string]struct {
 		"the first apply is queued":        {cluster(untouched, had(reviewed)), "Pending", "True/Reviewed Unknown/Reviewed False/NotApplied Unknown/NotApplied False/NothingWaits"},
 		"the first apply runs":             {cluster(untouched, had(ran("run-2", apply, holdfast.RunRunning))), "Provisioning", "False/InProgress False/InProgress False/InProgress Unknown/NotApplied False/NothingWaits"},
 		"the first apply backs off":        {cluster(untouched, had(ran("run-2", apply, holdfast.RunRetrying))), "Provisioning", "False/InProgress False/InProgress False/InProgress Unknown/NotApplied False/NothingWaits"},
-		"the first apply goes on soon":     {cluster(untouched, was("Provisioning"), waitsFor("BackingOff"), had(passing)), "Provisioning", "True/Planned False/ApplyFailed False/InProgress Unknown/NotApplied True/BackingOff"},
-		"the first apply goes on":          {cluster(untouched, was("Provisioning"), had(ran("run-4", apply, holdfast.RunQueued, resumed), passing)), "Provisioning", "True/Planned False/InProgress False/InProgress Unknown/NotApplied False/NothingWaits"},
+		"the first apply continues soon":   {cluster(untouched, was("Provisioning"), waitsFor("BackingOff"), had(passing)), "Provisioning", "True/Planned False/ApplyFailed False/InProgress Unknown/NotApplied True/BackingOff"},
+		"the first apply continues":        {cluster(untouched, was("Provisioning"), had(ran("run-4", apply, holdfast.RunQueued, resumed), passing)), "Provisioning", "True/Planned False/InProgress False/InProgress Unknown/NotApplied False/NothingWaits"},
 		"the first apply failed":           {cluster(untouched, was("Provisioning"), waitsFor(wait), had(failed)), "Failed", "True/Planned False/ApplyFailed False/ApplyFailed Unknown/NotApplied True/ApplyFailed"},
 		"the first apply did not begin":    {cluster(untouched, waitsFor("PlanFailed"), had(ran("run-3", apply, holdfast.RunErrored, unbegun, withFailure))), "Pending", "False/PlanFailed False/PlanFailed False/PlanFailed Unknown/NotApplied True/PlanFailed"},
 		"the first apply ended just now":   {cluster(untouched, was("Provisioning"), had(ran("run-2", apply, holdfast.RunApplied, hasBegun))), "Configuring", "True/Planned True/Applied False/NotApplied Unknown/NotApplied False/NothingWaits"},
@@ -244,7 +244,7 @@ func TestTransitions(t *testing.T) {
 	}
 	fresh := holdfast.ClusterRecord{}
 	if got := decision.Transitions(noon, fresh, before.rec, nil); len(got) != 1 || got[0].What != "phase" {
-		t.Errorf("a first look is no change of conditions: %+v", got)
+		t.Errorf("a first look is not a change of conditions: %+v", got)
 	}
 }
 

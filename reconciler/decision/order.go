@@ -10,7 +10,7 @@ import (
 // inOrder holds an apply back until the clusters that this one depends on are
 // applied, whoever asks.
 func inOrder(in Input, d Decision) Decision {
-	restores := Desired(in).Equal(in.Cluster.Applied.SourceDigest) && Begun(in) == nil // nothing new comes to stand on the parents
+	restores := Desired(in).Equal(in.Cluster.Applied.SourceDigest) && Begun(in) == nil // nothing new depends on the parents
 	if d.Action != ActionApply || in.Cluster.Desired.Removed || restores {
 		return d
 	}

@@ -192,7 +192,7 @@ func settledByMerge(in Input) (Decision, bool) {
 	return manualMerge(in)
 }
 
-// failedApply goes on by itself if the cause is a passing one, and otherwise
+// failedApply resumes automatically if the cause is transient, and otherwise
 // shows a person what is left to do. Only a plan that people have seen since
 // the failure, merged or approved, is applied after that.
 func failedApply(in Input) (Decision, bool) {

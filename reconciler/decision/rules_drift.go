@@ -9,7 +9,7 @@ import (
 
 // The rules about drift. Those of the tracked branch ask for them in their list.
 
-// DriftFresh is for how long what a check has found may be undone by itself:
+// DriftFresh is for how long what a check has found may be reverted automatically:
 // after that the world may be another one, and is looked at again first.
 const DriftFresh = time.Hour
 
@@ -21,7 +21,7 @@ const remedyPatience = 30 * time.Second
 const onDriftApply = "apply"
 
 // DriftChecked makes the record say what a check for drift has found. It does so
-// whatever else goes on, but never before the record says what was applied.
+// whatever else happens, but never before the record says what was applied.
 func DriftChecked(in Input) (Decision, bool) {
 	run, was := in.Drift, in.Cluster.Drift
 	if run == nil || in.Cluster.Ending != nil || in.Cluster.Applied.Run == "" {
@@ -46,7 +46,7 @@ func ofApplied(in Input, run holdfast.Run) bool {
 }
 
 // undoDrift has the drift of a cluster undone that is as Git says otherwise: by
-// a person's word, or by itself where the document says so. Then never what
+// a person's word, or automatically where the document says so. Then never what
 // needs a person's word in any other case, never what destroys, and the same
 // drift once. An apply that finds another plan than the check has shown applies
 // nothing: its plan is the drift on record from then on, and is not undone before
@@ -66,7 +66,7 @@ func undoDrift(in Input) (Decision, bool) {
 		return Decision{}, false
 	case last.Status.Pending() && last.Actor != "":
 		return waits, true
-	case !byItself || !undoable(in): // what waits for its turn is not wanted any more
+	case !byItself || !undoable(in): // what waits for its turn is no longer wanted
 		return Decision{}, false
 	case last.Status.Pending() && IsRemedy(last) && last.Shown == in.Drift.ID && needsPerson(in) == "":
 		return waits, true
@@ -84,7 +84,7 @@ func undoDrift(in Input) (Decision, bool) {
 	return Decision{Action: ActionApply, Reason: holdfast.ReasonDrifted, Shown: in.Drift.ID, Cancel: Pending(in.Runs)}, true
 }
 
-// Fresh reports whether what the last check has found may be undone by itself.
+// Fresh reports whether what the last check has found may be reverted automatically.
 func Fresh(drift holdfast.DriftState, now time.Time) bool {
 	return now.Sub(drift.CheckedAt).Abs() <= DriftFresh // and not in a time that has not come yet
 }
@@ -124,7 +124,7 @@ func undoApproved(in Input) (Decision, bool) {
 	}
 }
 
-// heldDrift is why drift is not undone by itself.
+// heldDrift is why drift is not reverted automatically.
 func heldDrift(in Input) (Decision, bool) {
 	held := Decision{Action: ActionWait, Reason: holdfast.ReasonDriftHeld, Detail: needsPerson(in), Cancel: Pending(in.Runs)}
 	if held.Detail == "" && in.Drift.Kind.Writes() {

@@ -8,7 +8,7 @@ import (
 
 // The rules of a pull request, in the order of their list.
 
-// closed ends all plans of a pull request that is not open any more; the
+// closed ends all plans of a pull request that is no longer open; the
 // tracked branch decides what a merge means.
 func closed(in Input) (Decision, bool) {
 	if in.PullRequest.State == holdfast.PullRequestOpen {

@@ -65,7 +65,7 @@ func unseen(in Input) (Decision, bool) {
 }
 
 // removed ends what was never there, plans nothing for what is protected, and
-// takes back a destroy that was queued and must not begin any more.
+// takes back a destroy that was queued and must no longer begin.
 func removed(in Input) (Decision, bool) {
 	if !in.Cluster.Desired.Removed {
 		return Decision{}, false

@@ -32,8 +32,8 @@ var (
 
 // checked is what is taken of a result that an agent has sent of an attempt at
 // run. The agent is believed what its kind of run can come to and the words that
-// there are; a result that cannot be becomes an error, which is never tried again
-// by itself, and why says what was wrong with it.
+// there are; a result that cannot be becomes an error, which is never retried
+// automatically, and why says what was wrong with it.
 func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why string) {
 	result = bounded(result)
 	switch {
@@ -70,7 +70,7 @@ func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why
 
 // reported is a result whose reason and cause are words that there are. An agent
 // of a newer version may have others: what else it says counts, but it is not
-// tried again by itself.
+// retried automatically.
 func reported(r holdfast.Result) holdfast.Result {
 	if !r.Reason.Reportable() {
 		r.Reason = holdfast.CauseInvalidOutcome

@@ -76,7 +76,7 @@ func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 			return holdfast.Assignment{}, err
 		}
 		// The run is the agent's now. If that has hung up meanwhile its lease ends,
-		// and the run goes on elsewhere: it is not the run that has failed.
+		// and the run continues elsewhere: it is not the run that has failed.
 		return d.begin(context.WithoutCancel(ctx), claimed)
 	}
 	return holdfast.Assignment{}, holdfast.ErrNotFound
@@ -118,7 +118,7 @@ func (d *Dispatcher) claimAlone(ctx context.Context, run holdfast.Run, agent hol
 	})
 	if err != nil {
 		if !d.lost(ctx, run, err) {
-			_ = d.opts.Locker.Release(context.WithoutCancel(ctx), run.StateLocation, owner) // else its lease ends by itself
+			_ = d.opts.Locker.Release(context.WithoutCancel(ctx), run.StateLocation, owner) // else its lease expires
 		}
 		return run, fmt.Errorf("claim run %s: %w", run.ID, err)
 	}
@@ -211,7 +211,7 @@ func (d *Dispatcher) alone(ctx context.Context, keys []string, do func() error) 
 		case err != nil:
 			return fmt.Errorf("lock %s: %w", key, err)
 		}
-		defer func() { _ = d.opts.Locker.Release(context.WithoutCancel(ctx), key, owner) }() // else its lease ends by itself
+		defer func() { _ = d.opts.Locker.Release(context.WithoutCancel(ctx), key, owner) }() // else its lease expires
 	}
 	return do()
 }

@@ -11,7 +11,7 @@
 //
 // The server calls Claim, Authorize, Heartbeat and Finish for agents. The
 // reconciler calls the rest, says through Fleet what an attempt starts from, and
-// is told there what has changed.
+// reports there what has changed.
 //
 // It never decides which run there shall be, never reads Git and never talks to
 // a forge.

@@ -75,7 +75,7 @@ func requeued(run holdfast.Run, reason holdfast.Reason) holdfast.Run {
 }
 
 // Kill ends an attempt of which no result will come, for a person who says so:
-// it is not known whether its engine still works, so nothing goes on by itself.
+// it is not known whether its engine still works, so nothing continues automatically.
 func (d *Dispatcher) Kill(ctx context.Context, run holdfast.Run, why string) error {
 	result := killed(run, why)
 	result.Failure.Transient = false
@@ -104,7 +104,7 @@ func (d *Dispatcher) end(ctx context.Context, ref holdfast.AttemptRef, result ho
 		"cluster", run.Cluster, "kind", run.Kind, "status", run.Status, "reason", run.Reason)
 	d.opts.Fleet.Wake(ctx, topicWork)
 	d.ObserveProvider(ctx, run)
-	d.takeInventory(ctx, run) // before anybody is told that the run has ended
+	d.takeInventory(ctx, run) // before anybody is notified that the run has ended
 	d.opts.Fleet.Changed(ctx, run)
 	return run, nil
 }
@@ -132,7 +132,7 @@ func (d *Dispatcher) saveOutcome(
 		ended := outcome(run, result, plan, d.opts.Now(), d.opts.Limits.Retries, d.opts.Limits.RetryDelay)
 		run, err = store(ctx, ref, ended)
 		if errors.Is(err, holdfast.ErrUnsaved) {
-			// It was made of a state that is not the newest any more: nobody is to see it.
+			// It was made of a state that is no longer the newest: nobody is to see it.
 			run, err = store(ctx, ref, requeued(ended, holdfast.ReasonStateUnsaved))
 		}
 		if !errors.Is(err, holdfast.ErrConflict) {

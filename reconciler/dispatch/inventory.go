@@ -13,7 +13,7 @@ import (
 )
 
 // takeInventory records what a cluster consists of, as a run that has ended has
-// found it in the state. It is no part of the run's outcome: what goes wrong
+// found it in the state. It is not part of the run's outcome: what goes wrong
 // here is logged, and put right by the next run.
 func (d *Dispatcher) takeInventory(ctx context.Context, run holdfast.Run) {
 	if !takesInventory(run) {

@@ -83,15 +83,15 @@ type Source interface {
 	Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error)
 }
 
-// Listener is told of what happens to runs.
+// Listener is notified of what happens to runs.
 type Listener interface {
-	// Changed is told of a run whose status has changed.
+	// Changed is notified of a run whose status has changed.
 	Changed(ctx context.Context, run holdfast.Run)
-	// Finished is told of an attempt whose agent has sent a result.
+	// Finished is notified of an attempt whose agent has sent a result.
 	Finished(run holdfast.Run, steps []holdfast.Step)
 	// Look asks for another look at what a request names.
 	Look(req holdfast.Request)
-	// Held is told of a provider whose runs are held back from now on, or go on.
+	// Held is notified of a provider whose runs are held back from now on, or go on.
 	Held(ctx context.Context, provider string)
 	// Wake wakes all replicas, this one too, with a topic that Woken understands.
 	Wake(ctx context.Context, topic string)

@@ -173,7 +173,7 @@ func (d *Dispatcher) heard(ctx context.Context, run holdfast.Run) error {
 // reap ends the attempts that the server believes to be with an agent which does
 // not know them: they died with its former process, or their assignment never
 // arrived. One that was handed to the very process ends at once. One of a former
-// process in the same folder ends only when it does not beat any more, as folders can
+// process in the same folder ends only when it no longer sends heartbeats, as folders can
 // be copied: doubtful says that there are such. One that was handed to a process with
 // another folder, or of a kind or a project that the agent's token has nothing to do
 // with, is not this agent's to end, whatever its id. Nor is one of a former process

@@ -31,7 +31,7 @@ func Of(pr holdfast.PullRequestRecord, requires []string, plan holdfast.Run, run
 }
 
 // approved: somebody has approved what plan does, after it was shown, and nobody
-// who may write asks for changes. An approval is no answer to such a request.
+// who may write asks for changes. An approval does not answer such a request.
 func approved(pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.Run) holdfast.Gate {
 	g := holdfast.Gate{Name: holdfast.GateApproved}
 	var void []string // approvals that do not count, and why

@@ -46,7 +46,7 @@ func NewKeeper(forge func(repo string) Forge, now func() time.Time) *Keeper {
 }
 
 // Check returns the approvals of a pull request with those ended that stand no
-// longer: its giver may not write any more, or the comment is gone or says
+// longer: its giver may no longer write, or the comment is gone or says
 // something else. It asks the forge about each that counts for the head.
 func (k *Keeper) Check(ctx context.Context, pr holdfast.PullRequestRecord) ([]holdfast.Approval, error) {
 	approvals := slices.Clone(pr.Approvals)

@@ -301,7 +301,7 @@ func (k *Keeper) assessTemplate(
 	return impact, trials, err
 }
 
-// assessVersion says which version the change prepares, from which it goes on,
+// assessVersion says which version the change prepares, from which it continues,
 // and what is different then.
 func (k *Keeper) assessVersion(ctx context.Context, repo Repository, t changedTemplate, impact *holdfast.Impact) error {
 	released := releases.Available(k.opts.Fleet.Refs(repo.Name), t.name)

@@ -160,8 +160,8 @@ func (a *assessor) effect(
 }
 
 // alike tells clusters apart whose root modules change in the same way, and whose
-// values differ that reach what changes: what a change of the code comes to hangs
-// on these, be it a count or a name.
+// values differ that reach what changes: what the effect of a change of the code
+// depends on these, be it a count or a name.
 func (a *assessor) alike(change templates.RootChange) holdfast.Digest {
 	a.mu.Lock()
 	reach, known := a.reaches[change.Key]

@@ -169,7 +169,7 @@ func (a *assessor) add(ctx context.Context, user templateUser) error {
 	return nil
 }
 
-// forbidden reports whether a document, which comes to root, is one that its
+// forbidden reports whether a document, which renders to root, is one that its
 // repository may not define.
 func (a *assessor) forbidden(user templateUser, root *templates.Root) bool {
 	return root != nil && len(a.k.opts.Fleet.Forbidden(user.cat.Repo, user.doc, root.StateLocation)) > 0

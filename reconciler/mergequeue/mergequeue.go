@@ -50,7 +50,7 @@ type Member struct {
 }
 
 // Judge returns the plan status of a group's commit, which changes clusters and has
-// that many faults. It is green if each pull request is, and each cluster comes to
+// that many faults. It is green if each pull request is, and each cluster equals
 // what one of them has planned.
 func Judge(commit holdfast.Revision, members []Member, clusters []holdfast.PullRequestCluster, faults int) holdfast.CommitStatus {
 	says := func(state holdfast.StatusState, format string, args ...any) holdfast.CommitStatus {
@@ -69,7 +69,7 @@ func Judge(commit holdfast.Revision, members []Member, clusters []holdfast.PullR
 		}
 	}
 	if faults > 0 {
-		return says(holdfast.StatusFailure, "the merge result has %d faults that no pull request of the group has by itself", faults)
+		return says(holdfast.StatusFailure, "the merge result has %d faults that no pull request of the group has alone", faults)
 	}
 	for _, c := range clusters {
 		if touching := unplanned(c, members); touching != "" {
@@ -79,7 +79,7 @@ func Judge(commit holdfast.Revision, members []Member, clusters []holdfast.PullR
 	return says(holdfast.StatusSuccess, "%s", green(members, clusters))
 }
 
-// unplanned says why nobody has planned what a cluster comes to; empty: somebody
+// unplanned says why nobody has planned what a cluster renders to; empty: somebody
 // has.
 func unplanned(c holdfast.PullRequestCluster, members []Member) string {
 	var touching []string

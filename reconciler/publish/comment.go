@@ -76,7 +76,7 @@ func (p *Publisher) pushShown(ctx context.Context, in decision.Input) bool {
 }
 
 // Waited shows the merges that a cluster may have waited with, when it waits
-// no longer and none of them is to be applied any more.
+// no longer and none of them is still to be applied.
 func (p *Publisher) Waited(ctx context.Context, rec holdfast.ClusterRecord) {
 	prs, err := p.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
 		Repo: rec.Owner, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Cluster: rec.Name, Limit: 20,

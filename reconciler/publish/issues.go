@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/report"
 )
 
-// Drift is told in issues of the cluster's repository: one of its own for each
+// Drift is reported in issues of the cluster's repository: one of its own for each
 // cluster that has drifted, for those first that have longest, and beyond so
 // many one that sums up. What they shall say is derived from the records each
 // time, and told again only if that has changed.
@@ -26,7 +26,7 @@ const (
 	// driftLabel is on every issue of ours.
 	driftLabel = "holdfast-drift"
 
-	// failuresTold is from how many failed checks in a row on people are told.
+	// failuresTold is from how many failed checks in a row on people are notified.
 	failuresTold = 3
 
 	// With more drifted clusters than issuesQuick in a repository, its issues are
@@ -223,11 +223,11 @@ func (p *Publisher) tellCluster(ctx context.Context, rec holdfast.ClusterRecord)
 	})
 }
 
-// driftStamp stands for what people are told of a cluster's drift: while it is
+// driftStamp stands for what people are shown of a cluster's drift: while it is
 // the same, they are not told again.
 func driftStamp(rec holdfast.ClusterRecord, remedy holdfast.Run) holdfast.Revision {
 	drift, outline := rec.Drift, DriftOutline(rec)
-	// That checks fail is told once, and not each time in other words.
+	// That checks fail is reported once, and not each time in other words.
 	failing := drift.Status == holdfast.DriftFailed && drift.Failures >= failuresTold
 	acting := string(remedy.Status)
 	if remedy.ID != "" && !remedy.Status.Done() {

@@ -103,7 +103,7 @@ func (p *Publisher) post(ctx context.Context, post holdfast.Post) error {
 		comment, err = forge.PutComment(ctx, post.PullRequest, id, marker, post.Body)
 		post.ExternalID = comment.ID
 		if !comment.UpdatedAt.IsZero() {
-			at = comment.UpdatedAt // the clock that merges are told in
+			at = comment.UpdatedAt // the clock of merges
 		}
 	case holdfast.PostIssue:
 		post.ExternalID, err = putIssue(ctx, forge, post)
@@ -155,7 +155,7 @@ func (p *Publisher) postFailed(ctx context.Context, post holdfast.Post, cause er
 
 // refusedForGood reports whether a forge has refused a post so often that it will
 // each time. Words that it refuses again, as in a conversation that is locked, have
-// somebody waiting who is told so by the status; a permission that is lacking may
+// somebody waiting who learns it from the status; a permission that is lacking may
 // be given within minutes.
 func refusedForGood(post holdfast.Post, cause error) bool {
 	if !final(cause) {

@@ -110,15 +110,15 @@ type Fleet interface {
 	Plan(ctx context.Context, run string) (holdfast.Plan, error)
 }
 
-// Watcher is told of what the Publisher does. Its methods must not block.
+// Watcher is notified of what the Publisher does. Its methods must not block.
 type Watcher interface {
-	// Wanted is told that the outbox has something new: other replicas may post
+	// Wanted is notified that the outbox has something new: other replicas may post
 	// it as well.
 	Wanted(ctx context.Context)
-	// Posted is told of an attempt to make a post that began then; err says how
+	// Posted is notified of an attempt to make a post that began then; err says how
 	// it ended.
 	Posted(post holdfast.Post, began time.Time, err error)
-	// GaveUp is told of a post that is not tried again until it changes, or somebody
+	// GaveUp is notified of a post that is not tried again until it changes, or somebody
 	// asks for it.
 	GaveUp(post holdfast.Post)
 }

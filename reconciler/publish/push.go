@@ -133,7 +133,7 @@ func (p *Publisher) pushLooked(key showKey, took time.Duration) {
 const looksKept = 256
 
 // supersededPush ends the status of a push that still waited when others took
-// its place: nobody will apply just that any more.
+// its place: nobody will apply exactly that now.
 func (p *Publisher) supersededPush(ctx context.Context, key showKey, post holdfast.Post) error {
 	status := post.Status
 	status.State, status.Description = holdfast.StatusFailure, "not applied: a later commit took its place"

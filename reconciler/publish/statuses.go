@@ -66,7 +66,7 @@ func (p *Publisher) wantStatus(ctx context.Context, post holdfast.Post, told boo
 	return p.want(ctx, post)
 }
 
-// turned reports whether it was told that nothing more would happen by itself,
+// turned reports whether it was told that nothing more would happen automatically,
 // and something does: who was told to wait for a person reads that at once.
 func (p *Publisher) turned(ctx context.Context, view report.PullRequest, plan holdfast.CommitStatus) (bool, error) {
 	now := plan
@@ -86,7 +86,7 @@ func (p *Publisher) turned(ctx context.Context, view report.PullRequest, plan ho
 }
 
 // endStatuses ends the plan statuses that nobody will ever make final: those of
-// commits that are not the head of the pull request any more, and all of one that
+// commits that are no longer the head of the pull request, and all of one that
 // was closed. It looks once for each head and state.
 func (p *Publisher) endStatuses(ctx context.Context, pr holdfast.PullRequestRecord) error {
 	now := headState{pr.Head, pr.State}

@@ -136,7 +136,7 @@ func AppliedBy(apply holdfast.Run) string {
 }
 
 // settledCluster reports whether nothing more will happen to what is shown of a
-// cluster by itself, soon.
+// cluster automatically, soon.
 func settledCluster(pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster, rc report.Cluster) bool {
 	retrying := func(run *holdfast.Run) bool { return run.Status == holdfast.RunRetrying }
 	ended := func(run *holdfast.Run) bool { return run != nil && (run.Status.Done() || retrying(run)) }
@@ -174,7 +174,7 @@ func (p *Publisher) viewRelated(
 	}
 	if !rc.Deleted {
 		if in.Cluster.Applied.Run != "" {
-			rc.Document.RenamedFrom = "" // it goes on under the new name already
+			rc.Document.RenamedFrom = "" // it continues under the new name already
 		}
 		rc.Waiting, rc.WaitingDetail = decision.Held(in.Parents)
 		return nil
@@ -205,7 +205,7 @@ func (p *Publisher) viewPlan(ctx context.Context, rc *report.Cluster, plans []ho
 		return run.Status == holdfast.RunPlanned || run.Status == holdfast.RunNoChanges
 	})
 	if shown > 0 && plans[0].Status.Done() && plans[0].Status != holdfast.RunCanceled {
-		shown = -1 // it failed: what was planned before is no news
+		shown = -1 // it failed: what was planned before is not news
 	}
 	if shown < 0 {
 		return p.viewQueue(ctx, rc, plans[0])

@@ -64,7 +64,7 @@ func NewList(opts Options) *List {
 // Templates returns the templates that the repositories publish, by name, with
 // the clusters whose documents name them on the tracked branches. If name selects
 // one (ErrNotFound if there is no such one), all of its versions are looked at for
-// whether they can be used, and of each cluster it is told what was applied last;
+// whether they can be used, and of each cluster it is shown what was applied last;
 // else of the newest versions only, and of clusters not.
 func (p *List) Templates(ctx context.Context, name string) ([]holdfast.TemplateStatus, error) {
 	l := &templateLister{p: p, known: releases.NewLook(p.opts.Releases, p.opts.Resolver), whole: name != ""}
@@ -88,7 +88,7 @@ func (p *List) Templates(ctx context.Context, name string) ([]holdfast.TemplateS
 		switch {
 		case err != nil && (l.whole || ctx.Err() != nil):
 			return nil, fmt.Errorf("template %q: %w", name, err)
-		case err != nil: // the others are told all the same
+		case err != nil: // the others are reported all the same
 			repo, dir, _ := p.opts.Releases.Publisher(name)
 			status = holdfast.TemplateStatus{Name: name, Repo: repo, Dir: dir, Users: l.users[name], Trouble: err.Error()}
 		}

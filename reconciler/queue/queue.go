@@ -16,7 +16,7 @@ import (
 type Queue[K comparable] struct {
 	mu      sync.Mutex
 	ready   []K
-	patient []K        // some may not be in patience any more
+	patient []K        // some may no longer be in patience
 	waiting map[K]bool // in ready
 	idle    map[K]bool // in patient
 	slow    map[K]bool // worked on, and was patient

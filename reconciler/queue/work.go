@@ -13,7 +13,7 @@ import (
 // abortKey is where a context has the one that ends what was begun.
 type abortKey struct{}
 
-// Abortable returns a context for Work and Begun: what was begun goes on when ctx is
+// Abortable returns a context for Work and Begun: what was begun continues when ctx is
 // done, until abort is called.
 func Abortable(ctx context.Context) (with context.Context, abort context.CancelFunc) {
 	aborted, abort := context.WithCancel(context.WithoutCancel(ctx))

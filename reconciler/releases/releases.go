@@ -138,7 +138,7 @@ func (v *Reader) open(
 
 // Mend records the commit that a tag names now, if no document on a tracked branch
 // and no apply uses the version that it releases, and returns what is recorded
-// then: a pull request, be it one of ours, is no use.
+// then: a pull request, be it one of ours, is not enough.
 func (v *Reader) Mend(
 	ctx context.Context, repo, tag, name, version string, was, now holdfast.Revision,
 ) (holdfast.Revision, error) {

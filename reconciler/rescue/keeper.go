@@ -60,7 +60,7 @@ type Fleet interface {
 type Options struct {
 	Store  Store
 	Fleet  Fleet
-	Delay  time.Duration // before a push that failed for a passing cause is tried again, doubling; zero means 10 s
+	Delay  time.Duration // before a push that failed for a transient cause is tried again, doubling; zero means 10 s
 	Logger *slog.Logger
 	Now    func() time.Time
 }
@@ -114,7 +114,7 @@ func (k *Keeper) Standing(ctx context.Context, cluster string) (*holdfast.Unsave
 }
 
 // Pass queues the pushes that are due: one at once for each state that could not
-// be saved, and another when that failed for a passing cause. It is to be called
+// be saved, and another when that failed for a transient cause. It is to be called
 // every few seconds.
 func (k *Keeper) Pass(ctx context.Context) error {
 	list, err := k.opts.Store.UnsavedStates(ctx, "")

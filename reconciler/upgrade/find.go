@@ -88,7 +88,7 @@ func candidateOf(doc document.Document, to, by string) upgradeCandidate {
 }
 
 // upgradable returns the document of a cluster that names a version of a template
-// and is not at fault by itself.
+// and is not at fault itself.
 func upgradable(c *catalog.Catalog, name string) (document.Document, bool) {
 	entries := c.Named(name)
 	if len(entries) != 1 || len(entries[0].File.FaultsOf(name)) > 0 {

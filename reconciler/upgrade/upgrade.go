@@ -59,7 +59,7 @@ type Fleet interface {
 	// Tracked returns what the tracked branch of a repository says, and its head;
 	// nil if there is no such branch.
 	Tracked(ctx context.Context, repo string) (*catalog.Catalog, holdfast.Revision, error)
-	// Resolve says what a document comes to in a tree.
+	// Resolve says what a document resolves to in a tree.
 	Resolve(ctx context.Context, tree holdfast.Tree, doc document.Document) (*templates.Root, holdfast.Faults, error)
 	// Enqueue asks for a look at a repository or a pull request.
 	Enqueue(req holdfast.SourceRequest)

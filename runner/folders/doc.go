@@ -5,5 +5,5 @@
 // is walked twice, few descriptors are open at a time whatever the depth, links
 // are not followed, and each step looks at a context. Sandboxes, agents and the
 // store of prepared folders call it. It never decides what is kept, and never
-// goes on beyond bounds that it was given.
+// continues beyond bounds that it was given.
 package folders

@@ -143,7 +143,7 @@ func Chown(ctx context.Context, dir string, uid, gid int, b Bounds) error {
 }
 
 // Check returns an error if what is below dir is beyond the bounds; nil if it is
-// no folder.
+// not a folder.
 func Check(ctx context.Context, dir string, b Bounds) error {
 	err := Walk(ctx, dir, b, func(Entry) error { return nil })
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
@@ -185,7 +185,7 @@ func join(path, name string) string {
 	return path + "/" + name
 }
 
-// maxShown bounds how much of a name that somebody else has chosen is told.
+// maxShown bounds how much of a name that somebody else has chosen is shown.
 const maxShown = 200
 
 // short returns a path, or the end of it, for an error.

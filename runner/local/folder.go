@@ -87,7 +87,7 @@ func plain(info fs.FileInfo) error {
 }
 
 // rotate empties a log that has become too large, after copying it. The agent
-// goes on writing to the same file; what it writes in between may be lost.
+// continues writing to the same file; what it writes in between may be lost.
 func (p *Process) rotate() {
 	info, err := p.root.Lstat(logFile)
 	if err != nil || info.Size() < maxLogSize {

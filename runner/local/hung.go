@@ -41,7 +41,7 @@ func (p *Process) ping(ctx context.Context, h *hung) {
 		return
 	}
 	h.quiet = 0
-	p.opts.Logger.WarnContext(ctx, "agent does nothing any more and is replaced", "agent", pid, "duration", p.opts.Silence)
+	p.opts.Logger.WarnContext(ctx, "agent has stopped working and is replaced", "agent", pid, "duration", p.opts.Silence)
 	if err := p.signal(pid, syscall.SIGKILL); err != nil {
 		p.opts.Logger.ErrorContext(ctx, "agent that does nothing was not reached", "agent", pid, "err", err)
 	}

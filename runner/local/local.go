@@ -1,6 +1,6 @@
 // Package local starts an agent beside the server and keeps one running. The
 // agent is a process of a session of its own: it outlives the server, however
-// that ends, goes on with what it executes, and is adopted by the next one.
+// that ends, continues with what it executes, and is adopted by the next one.
 package local
 
 import (
@@ -147,7 +147,7 @@ func (p *Process) setAgent(pid int, exited chan struct{}) {
 
 // Stop tells the agent to end: it claims nothing more, brings running attempts
 // to their end, and exits. Stop waits for that until ctx is done, then returns
-// its error; the agent ends later by itself.
+// its error; the agent ends later.
 func (p *Process) Stop(ctx context.Context) error {
 	p.cancel()
 	<-p.done
@@ -164,7 +164,7 @@ func (p *Process) Stop(ctx context.Context) error {
 			exited = nil
 		case <-time.After(50 * time.Millisecond): // an adopted one
 		case <-ctx.Done():
-			return fmt.Errorf("stop agent with process id %d: it goes on: %w", pid, context.Cause(ctx))
+			return fmt.Errorf("stop agent with process id %d: it is still running: %w", pid, context.Cause(ctx))
 		}
 	}
 	p.setAgent(0, nil)

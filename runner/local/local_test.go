@@ -183,7 +183,7 @@ func TestDeadAgentIsStartedAgain(t *testing.T) {
 	stop(t, p)
 }
 
-// TestStoppedAgentIsReplaced: one that somebody has stopped goes on, and one that
+// TestStoppedAgentIsReplaced: one that somebody has stopped continues, and one that
 // is stopped again is replaced; also if it was adopted.
 func TestStoppedAgentIsReplaced(t *testing.T) {
 	t.Parallel()

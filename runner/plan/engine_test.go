@@ -63,7 +63,7 @@ func TestSubsetOfAnEngine(t *testing.T) {
 		t.Fatalf("%d of %d changes remain", len(rest.Resources), len(reviewed.Resources))
 	}
 	if !rest.SubsetOf(reviewed) {
-		t.Errorf("what remains is no subset: %s", strings.Join(rest.Differences(reviewed), "\n"))
+		t.Errorf("what remains is not a subset: %s", strings.Join(rest.Differences(reviewed), "\n"))
 	}
 	if rest.Digest() == reviewed.Digest() {
 		t.Error("what remains has the fingerprint of the whole")

@@ -351,7 +351,7 @@ func TestParsePlanRefuses(t *testing.T) {
 		})
 	}
 	if _, err := parsed([]byte(`{"format_version":"1.2"}`), nil, ""); err == nil {
-		t.Error("no key is no error")
+		t.Error("no key is not an error")
 	}
 }
 
@@ -442,7 +442,7 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("read twice: %v, digests %s and %s", err, found.Document.Digest(), again.Document.Digest())
 		}
 		if !found.Document.SubsetOf(again.Document) {
-			t.Error("a plan is no subset of itself")
+			t.Error("a plan is not a subset of itself")
 		}
 		if counts := found.Document.Plan(found.Info).Counts; counts != found.Document.Counts() {
 			t.Errorf("counts %+v and %+v", counts, found.Document.Counts())

@@ -91,7 +91,7 @@ func TestCheckState(t *testing.T) {
 		},
 		"tainted no longer":  {given: resource("a", `{"status": "tainted"}`), prior: resource("a", `{}`), want: []string{"in another condition"}},
 		"two changes of one": {changes: []change{{address: "t.a"}, {address: "t.a", action: 1}}, want: []string{"two changes"}},
-		"a data source is no place to move to": {
+		"a data source is not a place to move to": {
 			given: resource("a", a), changes: []change{{address: "data.d.x", previous: "t.a", action: 5}}, want: []string{"t.a  gone"},
 		},
 		"nor one in a module": {

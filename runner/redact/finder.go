@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// minPiece is how much of a long form is secret by itself, such as a line of
+// minPiece is how much of a long form is secret alone, such as a line of
 // it that has a prefix.
 const minPiece = 24
 
@@ -47,7 +47,7 @@ func (f *finder) replace(dst, text []byte) ([]byte, bool) {
 	return dst, changed
 }
 
-// scan is replace for a text that goes on, unless it is final: it stops before
+// scan is replace for a text that continues, unless it is final: it stops before
 // what may be the beginning of a form, and returns how much of text it has taken.
 func (f *finder) scan(dst, text []byte, final bool) (out []byte, taken int, changed bool) {
 	taken = len(text)

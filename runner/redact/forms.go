@@ -20,7 +20,7 @@ import (
 type extent int
 
 const (
-	allOfIt      extent = iota // the form has words, such as the host in a kubeconfig, that are no secrets
+	allOfIt      extent = iota // the form has words, such as the host in a kubeconfig, that are not secrets
 	escapedPiece               // a long piece in which something is escaped: the words are between the escapes
 	anyPiece                   // any long piece
 )
@@ -64,7 +64,7 @@ func addForms(to map[string]extent, forms []string, extentOf func(form string) e
 	}
 }
 
-// isToken reports whether a piece of a form is secret by itself: it is one long
+// isToken reports whether a piece of a form is secret alone: it is one long
 // word, or a PEM block.
 func isToken(form string) bool {
 	return !strings.ContainsAny(form, " \t\r\n{") && !strings.Contains(form, `\n`) || strings.HasPrefix(form, "-----BEGIN")

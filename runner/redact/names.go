@@ -89,7 +89,7 @@ func redactNamed(text []byte) ([]byte, bool) {
 //     Authorization: Bearer ...
 //     https://user:password@host
 //
-// A here document goes on over lines; the scanner is fed whole ones.
+// A here document continues over lines; the scanner is fed whole ones.
 type namedScanner struct {
 	until string // the end of the here document that is being left out; empty: none
 }

@@ -148,7 +148,7 @@ func (r *Redactor) Value(value any) any {
 }
 
 // Writer returns a writer that passes on to w without the secrets, also those
-// that come in several pieces. Text goes on line by line, as it comes; of a
+// that come in several pieces. Text continues line by line, as it comes; of a
 // line without an end at most 64 KiB are held. Close passes on the rest and
 // does not close w. The writer is for one goroutine at a time.
 func (r *Redactor) Writer(w io.Writer) io.WriteCloser {

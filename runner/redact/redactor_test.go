@@ -361,7 +361,7 @@ func r4k(random *rand.Rand) string {
 	return base64.StdEncoding.EncodeToString(raw)
 }
 
-// A sensitive document names things that are no secrets: the endpoint of a cluster
+// A sensitive document names things that are not secrets: the endpoint of a cluster
 // is in its kubeconfig, too.
 func TestWordsOfDocumentsAreNoSecrets(t *testing.T) {
 	t.Parallel()
@@ -395,7 +395,7 @@ func TestPiecesOfTokensAreSecret(t *testing.T) {
 	}
 }
 
-// The words of a text that was escaped for URLs are no secrets, what is around its
+// The words of a text that was escaped for URLs are not secrets, what is around its
 // escapes is.
 func TestPiecesOfEscapedText(t *testing.T) {
 	t.Parallel()

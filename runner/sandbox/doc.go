@@ -13,7 +13,7 @@
 // stage, which it has to import, takes over before other packages are
 // initialised. It makes the file system, drops what the engine must not have,
 // starts it, reaps, and says on a descriptor that no engine has how it ended.
-// What it is told, with the engine's environment, comes on another one. Its
+// What it is given, with the engine's environment, comes on another one. Its
 // exit code is never believed: an engine can cause it.
 //
 // In modes with namespaces the kernel ends everything together with the first

@@ -38,7 +38,7 @@ func (s *Starter) group(l Limits) (*group, error) {
 
 // start starts a command that build makes in g, before it does anything. Where
 // the kernel, or what filters its calls, cannot start it there, it is moved:
-// it waits until it is told what to do.
+// it waits until it is given a command.
 func start(g *group, build func() *exec.Cmd) (*exec.Cmd, error) {
 	if g == nil {
 		cmd := build()

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/sandbox/internal/stage"
 )
 
-// Options are what Probe is told.
+// Options are what Probe is given.
 type Options struct {
 	Mode  Mode   // the only one to take; empty means the strongest that works, never ModeNone
 	Slot  Slot   // whom a trial start is, in modes for which OwnUser holds

@@ -97,7 +97,7 @@ func (s *Starter) Run(ctx context.Context, c Command) (Exit, error) {
 	return r.exit, r.err
 }
 
-// spec is what the first stage is told about c.
+// spec is what the first stage is given about c.
 func (s *Starter) spec(c Command) (*stage.Spec, error) {
 	if !filepath.IsAbs(c.Path) || !filepath.IsAbs(c.Dir) {
 		return nil, fmt.Errorf("start %s in %s: paths are absolute in a sandbox", c.Path, c.Dir)

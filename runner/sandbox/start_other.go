@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Options are what Probe is told.
+// Options are what Probe is given.
 type Options struct {
 	Mode  Mode   // the only one to take; empty means the strongest that works, never ModeNone
 	Slot  Slot   // not used on this platform

@@ -160,7 +160,7 @@ var onlyGo = regexp.MustCompile(`\(\?[^:]|\\[AzQECpPa]|\[\[:|\\x\{|\\[^\w\s^$\\.
 
 // converter copies a schema of draft 2020-12 as draft-07 would say it.
 type converter struct {
-	at            string // where the schema comes to stand
+	at            string // where the schema is placed
 	instanceTypes []string
 }
 

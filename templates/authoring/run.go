@@ -155,7 +155,7 @@ func match(wanted, got int, fits func(want, got int) bool) []int {
 }
 
 // expects reports whether a fault is the expected one. What is not written
-// in the document is told at the nearest of its parents that is.
+// in the document is reported at the nearest of its parents that is.
 func (c Case) expects(want ExpectedFault, got holdfast.Fault) bool {
 	if !strings.Contains(got.Message, want.Message) && !strings.Contains(got.Hint, want.Message) {
 		return false
@@ -238,7 +238,7 @@ func (d *Draft) golden(c Case, root *templates.Root, opts TestOptions, out *Outc
 		case !had:
 			out.fail("%s is not there: --update writes it", file)
 		case !has:
-			out.fail("%s is not rendered any more: --update removes it", file)
+			out.fail("%s is no longer rendered: --update removes it", file)
 		default:
 			out.fail("%s", strings.TrimRight(Unified(file, "rendered", before, after), "\n"))
 		}

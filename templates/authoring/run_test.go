@@ -142,7 +142,7 @@ func TestGolden(t *testing.T) {
 	changed["tests/golden/aws/old.tf"] = []byte("x")
 	got := one("k", changed, authoring.TestOptions{})
 	problems := strings.Join(got.Problems, "\n")
-	for _, want := range []string{"+++ rendered", "-  default     = 3\n+  default     = 4", "k/tests/golden/aws/old.tf is not rendered any more: --update removes it"} {
+	for _, want := range []string{"+++ rendered", "-  default     = 3\n+  default     = 4", "k/tests/golden/aws/old.tf is no longer rendered: --update removes it"} {
 		if !got.Failed || !strings.Contains(problems, want) {
 			t.Errorf("problems have no %q:\n%s", want, problems)
 		}

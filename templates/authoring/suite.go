@@ -34,7 +34,7 @@ type Case struct {
 	Plan   *ExpectedPlan // nil: no engine is asked
 
 	doc     document.Document
-	faults  holdfast.Faults // of the document by itself
+	faults  holdfast.Faults // of the document alone
 	text    *yaml.Node      // the document that was made of the case
 	written *yaml.Node      // the case's cluster, where it is written
 }

@@ -289,9 +289,9 @@ func (d *Dialect) issueFault(issues *cel.Issues) error {
 		return fault
 	}
 	if m := syntax.FindStringSubmatch(first.Message); m != nil {
-		return say("is no expression of CEL: %s", wording.Clip(m[1]))
+		return say("is not valid CEL: %s", wording.Clip(m[1]))
 	}
-	return say("is no expression of CEL: %s", wording.Clip(first.Message))
+	return say("is not valid CEL: %s", wording.Clip(first.Message))
 }
 
 // fieldTypes adds the shapes of a template's variables to what CEL knows, so

@@ -4,7 +4,7 @@
 // its fields, one key after the other.
 //
 // Packages document, templates and modules call it. What is wrong becomes a fault at
-// its place and reading goes on, so that a document's faults are told all at once.
+// its place and reading continues, so that a document's faults are reported all at once.
 // It never knows which keys a kind of document has, and repeats no value that may be
 // a secret.
 package decode

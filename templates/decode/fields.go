@@ -57,7 +57,7 @@ func (o *Object) ExactVersion(key string) string {
 	return ""
 }
 
-// Constraint reports the text of a key that is no version constraint. An empty one
+// Constraint reports the text of a key that is not a version constraint. An empty one
 // allows all.
 func (o *Object) Constraint(key, text string) {
 	if text == "" {

@@ -7,7 +7,7 @@ const (
 	maxNodes     = 100_000 // of a YAML document once its aliases are replaced
 	maxDepth     = 64      // of nested YAML
 	maxDocuments = 1_000   // in a YAML file
-	MaxFaults    = 100     // that are told about one document
+	MaxFaults    = 100     // that are reported about one document
 )
 
 // What documents of ours begin with.

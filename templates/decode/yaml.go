@@ -190,7 +190,7 @@ type expander struct {
 }
 
 // Expand returns a document with aliases and merge keys replaced by what they stand for.
-// Keys that are there twice, or are no text, are faults; with any fault the result is
+// Keys that are there twice, or are not text, are faults; with any fault the result is
 // of no use.
 func (r *Reader) Expand(root *yaml.Node) *yaml.Node {
 	e := &expander{reader: r, left: maxNodes, active: map[*yaml.Node]bool{}}

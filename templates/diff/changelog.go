@@ -61,7 +61,7 @@ type section struct {
 }
 
 // sectionsOf splits a changelog. A section ends at the next heading that is not
-// below its own; what is in a code block is no heading.
+// below its own; what is in a code block is not a heading.
 func sectionsOf(text string) []section {
 	var out []section
 	open, fenced := false, ""

@@ -98,7 +98,7 @@ func (d *differ) rules() {
 		case find(d.from.Rules, func(r templates.RuleBlueprint) bool { return same(r) && said(r) }) == nil:
 			d.add(about(now), fmt.Sprintf("has another message, not %q", wording.Clip(was.Message)), false)
 		case find(d.from.Rules, func(r templates.RuleBlueprint) bool { return same(r) && said(r) && r.Path == now.Path }) == nil:
-			d.add(about(now), "is told at "+cmp.Or(now.Path, "spec.variables"), false)
+			d.add(about(now), "is reported at "+cmp.Or(now.Path, "spec.variables"), false)
 		}
 	}
 	for _, was := range d.from.Rules {
@@ -201,7 +201,7 @@ func (d *differ) defaults(about string, was, now map[string]any) {
 		switch {
 		case had && !has:
 			needed := slices.Contains(d.to.Required, name) && !filledIn(d.to.Schema, name)
-			d.add(about, "has no default for "+name+" any more", needed)
+			d.add(about, "no longer has a default for "+name, needed)
 		case !had:
 			d.add(about, fmt.Sprintf("has a default for %s: %s", name, wording.JSON(after)), false)
 		case wording.JSON(before) != wording.JSON(after):
@@ -216,7 +216,7 @@ func (d *differ) engineProvider(about string, was, now *templates.EngineProvider
 		d.add(about, strings.TrimSpace("is configured now: "+now.Source+" "+now.Version), false)
 		return
 	case now == nil:
-		d.add(about, "is not configured any more", false)
+		d.add(about, "is no longer configured", false)
 		return
 	}
 	if was.Source != now.Source {

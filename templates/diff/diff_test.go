@@ -124,7 +124,7 @@ func TestDiffVariables(t *testing.T) {
 		},
 		"a secret that is nowhere now": {
 			from: "{required: [x], properties: {x: {type: string, writeOnly: true, default: {secret: {env: X}}}}}", to: "{required: [x], properties: {x: {type: string, writeOnly: true}}}",
-			want: []string{"! variable x must be written now: it has no default any more", `variable x has no default any more; it was {"secret":{"env":"X"}}`}, broken: "{}",
+			want: []string{"! variable x must be written now: it no longer has a default", `variable x no longer has a default; it was {"secret":{"env":"X"}}`}, broken: "{}",
 		},
 		"optional now": {
 			from: "{required: [x], properties: {x: {type: integer}}}", to: "{properties: {x: {type: integer}}}",

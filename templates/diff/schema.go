@@ -79,7 +79,7 @@ func (d *differ) required(about, name string) {
 	case was && !now:
 		d.add(about, "is optional now", false)
 	case now && filledIn(d.from.Schema, name) && !d.provided(name):
-		d.add(about, "must be written now: it has no default any more", true)
+		d.add(about, "must be written now: it no longer has a default", true)
 	}
 }
 
@@ -158,7 +158,7 @@ func (d *differ) annotations(about string, was, now map[string]any) {
 	after, has := now["default"]
 	switch {
 	case had && !has:
-		d.add(about, "has no default any more; it was "+wording.JSON(before), false)
+		d.add(about, "no longer has a default; it was "+wording.JSON(before), false)
 	case has && !had:
 		d.add(about, "is by default "+wording.JSON(after), false)
 	case wording.Canonical(before) != wording.Canonical(after):
@@ -297,14 +297,14 @@ func (d *differ) patterns(about string, was, now map[string]any) {
 	switch {
 	case before == after && had == has:
 	case !has:
-		d.add(about, "need not match "+wording.Clip(before)+" any more", false)
+		d.add(about, "no longer has to match "+wording.Clip(before), false)
 	case !had:
 		d.add(about, "must match "+wording.Clip(after)+" now", true)
 	default:
 		d.add(about, fmt.Sprintf("must match %s, not %s", wording.Clip(after), wording.Clip(before)), true)
 	}
 	if before, after := was["format"] == schema.InstanceType, now["format"] == schema.InstanceType; before && !after {
-		d.add(about, "need not be an instance type any more", false)
+		d.add(about, "no longer has to be an instance type", false)
 	} else if after && !before {
 		limited := slices.ContainsFunc(d.to.Providers, func(p templates.ProviderBlueprint) bool { return len(p.InstanceTypes) > 0 })
 		d.add(about, "must be an instance type now", limited)
@@ -312,7 +312,7 @@ func (d *differ) patterns(about string, was, now map[string]any) {
 	step, stepNow := rational(was["multipleOf"]), rational(now["multipleOf"])
 	switch {
 	case stepNow == nil && step != nil:
-		d.add(about, "need not be a multiple of "+wording.JSON(was["multipleOf"])+" any more", false)
+		d.add(about, "no longer has to be a multiple of "+wording.JSON(was["multipleOf"]), false)
 	case stepNow == nil || step != nil && step.Cmp(stepNow) == 0:
 	default:
 		wider := step != nil && stepNow.Sign() != 0 && new(big.Rat).Quo(step, stepNow).IsInt()
@@ -416,7 +416,7 @@ func (d *differ) conditions(about string, was, now map[string]any) {
 		switch {
 		case before == after:
 		case !has:
-			d.add(about, fmt.Sprintf("has no condition in %s any more", c.words), c.anyway)
+			d.add(about, fmt.Sprintf("no longer has a condition in %s", c.words), c.anyway)
 		case !had:
 			d.add(about, "has a new condition, in "+c.words, true)
 		default:

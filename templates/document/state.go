@@ -65,7 +65,7 @@ func (r clusterReader) state(o *decode.Object, c *holdfast.Cluster) *holdfast.St
 			r.Add(key, fmt.Sprintf("spec.state has %s, which is a secret", key.Value),
 				"give the credential to the project and environment in holdfast.yaml")
 		case !decode.IsIdentifier(key.Value):
-			r.Add(key, fmt.Sprintf("spec.state has %q, which is no argument of a backend", wording.Clip(key.Value)), "")
+			r.Add(key, fmt.Sprintf("spec.state has %q, which is not an argument of a backend", wording.Clip(key.Value)), "")
 		}
 		unknown = append(unknown, key.Value)
 		state.Config[key.Value] = r.Value(o.Node.Content[i+1])

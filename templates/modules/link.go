@@ -52,7 +52,7 @@ func (g *Gatherer) follow(link string, via []string) ([]Entry, error) {
 		hash, err := g.Tree.Hash(to)
 		return []Entry{{Path: link, Source: to, Hash: hash, Exec: mode&0o111 != 0}}, err
 	}
-	return broken(fmt.Sprintf("symbolic link to %q, which is no file", wording.Clip(target)), "")
+	return broken(fmt.Sprintf("symbolic link to %q, which is not a file", wording.Clip(target)), "")
 }
 
 func (g *Gatherer) followDir(link, to string, via []string) ([]Entry, error) {

@@ -238,7 +238,7 @@ func (m *Module) call(file string, block *hcl.Block) {
 }
 
 // sourcePattern is a source with "*" in place of what depends on values; empty if
-// it is no text with such parts.
+// it is not text with such parts.
 func sourcePattern(a *hcl.Attribute) string {
 	if a == nil {
 		return ""
@@ -445,7 +445,7 @@ func Pinned(source, version string) (problem, hint string) {
 		return "is a path of one machine", "write a path that starts with ./ or ../"
 	}
 	if n := strings.Count(source, "/"); n < 2 {
-		return "is no module source", "a local one starts with ./ or ../"
+		return "is not a module source", "a local one starts with ./ or ../"
 	}
 	if !semver.IsExact(version) {
 		return "has the version " + strconv.Quote(wording.Clip(version)), "write the exact version of a registry module"

@@ -13,7 +13,7 @@ import (
 // flatten returns what is wrong at the leaves of a tree of errors, in order of
 // their paths: no more than can be told, as putting it into words is the larger
 // part of the work. Alternatives of which none fits are one violation: each of
-// them by itself would be a wrong word.
+// them alone would be a wrong word.
 func (s *Checker) flatten(e *jsonschema.ValidationError) []Violation {
 	leaves := leavesOf(e, nil)
 	slices.SortStableFunc(leaves, func(a, b *jsonschema.ValidationError) int {
@@ -57,7 +57,7 @@ func (v Violation) equal(other Violation) bool {
 	return slices.Equal(v.Path, other.Path) && v.Message == other.Message
 }
 
-// leavesOf appends the leaves of a tree of errors: what is told by itself.
+// leavesOf appends the leaves of a tree of errors: what is reported separately.
 func leavesOf(e *jsonschema.ValidationError, leaves []*jsonschema.ValidationError) []*jsonschema.ValidationError {
 	switch e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf, *kind.PropertyNames, *kind.Contains:

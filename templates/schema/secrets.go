@@ -42,7 +42,7 @@ func (s *Schema) TakeSecrets(variables map[string]any) (plain map[string]any, re
 }
 
 // hasSecretField reports whether a variable is an object that has a field
-// called secret by itself.
+// called secret.
 func (s *Schema) hasSecretField(name string) bool {
 	shape := s.Shapes[name]
 	return shape != nil && shape.Kind == Object && shape.Fields[decode.SecretKey] != nil

@@ -201,7 +201,7 @@ func kindOf(property map[string]any) string {
 }
 
 // Rewrite returns a copy of a schema in which edit has changed each schema
-// that is inside, the innermost first. Values such as defaults are no schemas.
+// that is inside, the innermost first. Values such as defaults are not schemas.
 // path leads to a schema from the document.
 func Rewrite(v any, path []string, edit func(path []string, schema map[string]any) any) any {
 	schema, ok := v.(map[string]any)

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
-const maxViolations = 100 // that are told about one document
+const maxViolations = 100 // that are reported about one document
 
 // Violation is one way in which variables do not fit.
 type Violation struct {
@@ -433,7 +433,7 @@ func typeHint(k *kind.Type) string {
 	return ""
 }
 
-// Variable returns what is wrong with a variable's value by itself. Only whoever
+// Variable returns what is wrong with a variable's value alone. Only whoever
 // reads the template may call it.
 func (s *Checker) Variable(name string, value any) []Violation {
 	if !s.affordable(s.Properties[name], value) {

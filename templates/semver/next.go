@@ -11,8 +11,8 @@ import (
 // cluster at current may be moved to; "" if there is none that is newer. The
 // constraint, such as "~> 1.4", says which may be; an empty one allows those of
 // the same major version. A pre-release counts only if the constraint names one,
-// or if current is one of the same version: from 1.5.0-rc.1 one goes on to
-// 1.5.0-rc.2, and from there to 1.5.0. What is no exact version is passed over.
+// or if current is one of the same version: from 1.5.0-rc.1 it continues to
+// 1.5.0-rc.2, and from there to 1.5.0. What is not an exact version is passed over.
 func Next(current, constraint string, available []string) string {
 	now, err := Parse(current)
 	if err != nil {

@@ -26,7 +26,7 @@ func Newest(available []string, upTo string) string {
 }
 
 // MayBreak reports whether somebody who goes from one version to another has to
-// expect that what was valid is not any more: another major version, and before
+// expect that what was valid no longer is: another major version, and before
 // 1.0.0 another minor one.
 func MayBreak(from, to string) bool {
 	a, errA := version.NewSemver(from)

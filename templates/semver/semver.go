@@ -26,7 +26,7 @@ func Parse(text string) (*version.Version, error) {
 
 var errInexact = errors.New("no exact version")
 
-// Newer reports whether version a is newer than b. What is no exact version is
+// Newer reports whether version a is newer than b. What is not an exact version is
 // newer than nothing.
 func Newer(a, b string) bool {
 	x, errA := Parse(a)

@@ -85,7 +85,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A run that has no plan yet is no error.
+// A run that has no plan yet is not an error.
 func TestNoPlan(t *testing.T) {
 	t.Parallel()
 	c, _ := answering(t, http.StatusNotFound, `{"error": "none"}`)

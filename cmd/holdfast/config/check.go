@@ -67,7 +67,7 @@ func (d *decoder) oneOf(path, value string, allowed ...string) {
 func (d *decoder) globs(path string, patterns []string) {
 	for i, pattern := range patterns {
 		if !doublestar.ValidatePattern(pattern) {
-			d.at(fmt.Sprintf("%s[%d]", path, i), fmt.Sprintf("%q is no glob", pattern), "such as clusters/**/*.yaml")
+			d.at(fmt.Sprintf("%s[%d]", path, i), fmt.Sprintf("%q is not a glob", pattern), "such as clusters/**/*.yaml")
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (d *decoder) address(path, value string) {
 		return
 	}
 	if _, _, err := net.SplitHostPort(value); err != nil {
-		d.at(path, fmt.Sprintf("%q is no host:port", value), "such as :8080 or 127.0.0.1:8080")
+		d.at(path, fmt.Sprintf("%q is not a host:port", value), "such as :8080 or 127.0.0.1:8080")
 	}
 }
 
@@ -112,7 +112,7 @@ func (d *decoder) siteURL(path, value string) {
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery+u.Fragment != "" {
-		d.at(path, fmt.Sprintf("%q is no http or https URL without query", value), "such as https://holdfast.example.com")
+		d.at(path, fmt.Sprintf("%q is not an http or https URL without query", value), "such as https://holdfast.example.com")
 	}
 }
 
@@ -353,7 +353,7 @@ func (d *decoder) checkSecretSources(path string, c *Config, cred Credential) {
 		at := fmt.Sprintf("%s.secretDirs[%d]", path, i)
 		switch clean := filepath.Clean(dir); {
 		case !filepath.IsAbs(dir):
-			d.at(at, fmt.Sprintf("%q is no absolute path", dir), "agents may be on other machines: such as /run/secrets/holdfast")
+			d.at(at, fmt.Sprintf("%q is not an absolute path", dir), "agents may be on other machines: such as /run/secrets/holdfast")
 		case clean == "/" || within("/proc", clean) || within("/sys", clean) || within("/dev", clean):
 			d.at(at, "has more in it than secrets for clusters", "such as /run/secrets/holdfast")
 		case within(clean, data):
@@ -363,7 +363,7 @@ func (d *decoder) checkSecretSources(path string, c *Config, cred Credential) {
 	for _, name := range slices.Sorted(maps.Keys(cred.Stores)) {
 		store, at := cred.Stores[name], path+".stores."+name
 		if !storeName.MatchString(name) {
-			d.at(at, fmt.Sprintf("%q is no name of a store", name), "letters, digits, _, . and -")
+			d.at(at, fmt.Sprintf("%q is not a valid store name", name), "letters, digits, _, . and -")
 		}
 		switch node := d.where[at+".command"]; {
 		case node != nil && node.Kind != yaml.SequenceNode: // was told already
@@ -414,7 +414,7 @@ func (d *decoder) variable(path, name string) {
 		}
 	}
 	if name == "" || strings.ContainsAny(name, "= \t\n\x00") {
-		d.at(path, fmt.Sprintf("%q is no name of an environment variable", name), "")
+		d.at(path, fmt.Sprintf("%q is not a valid name of an environment variable", name), "")
 	}
 }
 
@@ -465,9 +465,9 @@ func (d *decoder) checkSandbox(c *Config) {
 			at := fmt.Sprintf("sandbox.paths.%s[%d]", list.key, i)
 			switch clean := filepath.Clean(path); {
 			case !filepath.IsAbs(path):
-				d.at(at, fmt.Sprintf("%q is no absolute path", path), "agents may be on other machines: such as /etc/holdfast/gcp.json")
+				d.at(at, fmt.Sprintf("%q is not an absolute path", path), "agents may be on other machines: such as /etc/holdfast/gcp.json")
 			case clean == "/" || within("/proc", clean) || within("/sys", clean) || within("/dev", clean):
-				d.at(at, "would be no sandbox any more", "name what the engine needs, or set isolation: none")
+				d.at(at, "would no longer be a sandbox", "name what the engine needs, or set isolation: none")
 			case within(clean, c.data()) || within(c.data(), clean):
 				d.at(at, "has the server's own data in it", "use a folder of its own")
 			}
@@ -499,10 +499,10 @@ func (d *decoder) checkSandbox(c *Config) {
 
 func (d *decoder) limits(path string, memory Size, processes int, cpu float64) {
 	if memory != 0 && memory < minMemory {
-		d.at(path+".memory", "must be at least 64MiB", "no engine starts with less; 0 is no limit")
+		d.at(path+".memory", "must be at least 64MiB", "no engine starts with less; 0 means no limit")
 	}
 	if processes < 0 || processes != 0 && processes < minProcesses {
-		d.at(path+".processes", "must be at least 32", "no engine starts with less; 0 is no limit")
+		d.at(path+".processes", "must be at least 32", "no engine starts with less; 0 means no limit")
 	}
 	if cpu < 0 || cpu != 0 && cpu < 0.01 {
 		d.at(path+".cpu", "must be at least 0.01", "left out: no limit")
@@ -514,7 +514,7 @@ func (d *decoder) checkDrift(c *Config) {
 	// The zero time is that of a schedule that never comes.
 	if schedule != "" && schedule != document.DriftOff &&
 		document.DriftDue(holdfast.DriftSettings{Schedule: schedule}, "", "", time.Now()).IsZero() {
-		d.at("drift.schedule", fmt.Sprintf("%q is no schedule that ever comes", schedule),
+		d.at("drift.schedule", fmt.Sprintf("%q is not a schedule that ever occurs", schedule),
 			"such as \"0 */6 * * *\" or \"CRON_TZ=Europe/Berlin 0 5 * * 1-5\"")
 	}
 	for _, least := range []struct {

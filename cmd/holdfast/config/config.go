@@ -170,7 +170,7 @@ type Credential struct {
 	Project     string             `yaml:"project" default:"*" doc:"Glob of projects."`
 	Environment string             `yaml:"environment" default:"*" doc:"Glob of environments."`
 	Phase       string             `yaml:"phase" doc:"plan (also drift) or apply (also destroy). Left out: both."`
-	Env         map[string]string  `yaml:"env" doc:"Variables that are no secrets."`
+	Env         map[string]string  `yaml:"env" doc:"Variables that are not secrets."`
 	Secrets     map[string]Secret  `yaml:"secrets" doc:"Variables that are: masked wherever they might be printed. A template's secret variable names one with {secret: {env: NAME}}."`
 	SecretDirs  []string           `yaml:"secretDirs" doc:"Folders on the agent's machine, absolute, in which the files of secret variables may be: {secret: {file: PATH}}. All entries that match add up."`
 	Stores      map[string]Store   `yaml:"stores" doc:"Secret stores by name: {secret: {store: NAME, key: KEY}}."`
@@ -193,7 +193,7 @@ type Runs struct {
 	Max            int            `yaml:"max" default:"4" doc:"Runs at once in the fleet."`
 	Timeout        time.Duration  `yaml:"timeout" default:"30m" doc:"After that the engine is interrupted."`
 	Lease          time.Duration  `yaml:"lease" default:"30s" doc:"How long an agent may be silent."`
-	Retries        int            `yaml:"retries" default:"5" doc:"Of a run that failed for a passing cause."`
+	Retries        int            `yaml:"retries" default:"5" doc:"Of a run that failed for a transient cause."`
 	LockTimeout    time.Duration  `yaml:"lockTimeout" default:"2m" doc:"How long an engine waits for the lock of the state's own backend, in its slot. 0s: not at all. After that the run is tried again later, without a slot, as retries and retryDelay say."`
 	RetryDelay     time.Duration  `yaml:"retryDelay" default:"10s" doc:"Before the first retry; it doubles."`
 	Break          time.Duration  `yaml:"break" default:"1m" doc:"For how long no run of a provider is started that throttles three clusters or is out of order. It doubles with each break that follows, up to 15 times this."`

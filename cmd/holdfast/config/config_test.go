@@ -126,7 +126,7 @@ func TestFaults(t *testing.T) {
 		"several at once": {
 			"server:\n  grace: soon\n  pubic: {}\nruns:\n  max: many\n  retries: -1\nlock: [redis]\n",
 			[]string{
-				`f:2:10: server.grace: "soon" is no duration`,
+				`f:2:10: server.grace: "soon" is not a duration`,
 				`f:3:3: server: unknown key "pubic" (did you mean "public"?)`,
 				`f:5:8: runs.max: "many" must be a whole number`,
 				`f:6:12: runs.retries: must be between 0 and 20`,
@@ -137,7 +137,7 @@ func TestFaults(t *testing.T) {
 			"runs: {maxPerProvider: {aws: 0}}\ndrift:\n  schedule: daily\n  max: -1\n  maxIssues: -1\nretention: {runs: 9, driftRuns: many, pullRequests: 1h}\n",
 			[]string{
 				`f:1:30: runs.maxPerProvider.aws: must be at least 1`,
-				`f:3:13: drift.schedule: "daily" is no schedule that ever comes`,
+				`f:3:13: drift.schedule: "daily" is not a schedule that ever occurs`,
 				`f:4:8: drift.max: must be at least 0`,
 				`f:5:14: drift.maxIssues: must be at least 0`,
 				`f:6:19: retention.runs: must be at least 50 (or 0 to keep all)`,
@@ -145,8 +145,8 @@ func TestFaults(t *testing.T) {
 				`f:6:53: retention.pullRequests: must be at least 720h`,
 			},
 		},
-		"a site that is none":         {"server: {api: {url: holdfast.example.com}}\n", []string{`f:1:21: server.api.url: "holdfast.example.com" is no http or https URL`}},
-		"a schedule that never comes": {"drift: {schedule: \"0 0 30 2 *\"}\n", []string{`f:1:19: drift.schedule: "0 0 30 2 *" is no schedule`}},
+		"a site that is none":         {"server: {api: {url: holdfast.example.com}}\n", []string{`f:1:21: server.api.url: "holdfast.example.com" is not an http or https URL`}},
+		"a schedule that never comes": {"drift: {schedule: \"0 0 30 2 *\"}\n", []string{`f:1:19: drift.schedule: "0 0 30 2 *" is not a schedule`}},
 		"a key twice":                 {"dataDir: a\ndataDir: b\n", []string{`f:2:1: key "dataDir" stands here twice`}},
 		"not YAML":                    {"a: [", []string{"f: line 1"}},
 		"a number for text":           {"dataDir: 1\n", []string{`f:1:10: dataDir: 1 must be text (put it in quotes: "1")`}},
@@ -172,7 +172,7 @@ func TestFaults(t *testing.T) {
 			},
 		},
 		"a password in a URL":   {"repositories:\n  - {name: a, url: \"https://u:p@h/r\"}\n", []string{"f:2:20: repositories[0].url: carries a password"}},
-		"no glob":               {"repositories:\n  - {name: a, url: x, clusters: [\"[\"]}\n", []string{`f:2:34: repositories[0].clusters[0]: "[" is no glob`}},
+		"no glob":               {"repositories:\n  - {name: a, url: x, clusters: [\"[\"]}\n", []string{`f:2:34: repositories[0].clusters[0]: "[" is not a glob`}},
 		"ssh without hosts":     {"repositories:\n  - {name: a, url: \"git@h:r\", auth: {sshKeyFile: k}}\n", []string{"f:2:50: repositories[0].auth.sshKeyFile: needs knownHostsFile"}},
 		"neither App nor token": {"forges:\n  - name: github\n", []string{"f:2:5: forges[0]: has neither an App nor a token"}},
 		"a managed variable":    {"credentials:\n  - env: {TF_DATA_DIR: x}\n", []string{"f:2:24: credentials[0].env.TF_DATA_DIR: is set by Holdfast"}},
@@ -180,7 +180,7 @@ func TestFaults(t *testing.T) {
 		"secret folders": {
 			"dataDir: /var/lib/holdfast\ncredentials:\n  - secretDirs: [secrets, /, /proc/self, /var/lib, /srv/../dev, /run/secrets]\n",
 			[]string{
-				`f:3:18: credentials[0].secretDirs[0]: "secrets" is no absolute path`,
+				`f:3:18: credentials[0].secretDirs[0]: "secrets" is not an absolute path`,
 				`f:3:27: credentials[0].secretDirs[1]: has more in it than secrets`,
 				`f:3:30: credentials[0].secretDirs[2]: has more in it than secrets`,
 				`f:3:42: credentials[0].secretDirs[3]: has the server's own data in it`,
@@ -196,7 +196,7 @@ func TestFaults(t *testing.T) {
 				`f:5:20: credentials[0].stores.c.command: has no "{key}"`,
 				`f:6:21: credentials[0].stores.d.command[0]: must be the name of a program or an absolute path`,
 				`f:7:21: credentials[0].stores.e.command[0]: must not be chosen by a key`,
-				`f:8:12: credentials[0].stores.f/g: "f/g" is no name of a store`,
+				`f:8:12: credentials[0].stores.f/g: "f/g" is not a valid store name`,
 				`f:9:20: credentials[0].stores.h.command: must be a list`,
 				`f:10:11: credentials[0].stores.i: unknown key "comand" (did you mean "command"?)`,
 				`f:10:10: credentials[0].stores.i: has no command`,
@@ -230,21 +230,21 @@ func TestFaults(t *testing.T) {
 			"dataDir: /var/lib/holdfast\nisolation: strong\nsandbox:\n  paths:\n    readOnly: [gcp.json, /, /var/lib]\n    writable: [/dev/shm, /var/lib/holdfast/x]\n",
 			[]string{
 				`f:2:12: isolation: "strong" is not one of auto, slots`,
-				`f:5:16: sandbox.paths.readOnly[0]: "gcp.json" is no absolute path`,
-				`f:5:26: sandbox.paths.readOnly[1]: would be no sandbox any more`,
+				`f:5:16: sandbox.paths.readOnly[0]: "gcp.json" is not an absolute path`,
+				`f:5:26: sandbox.paths.readOnly[1]: would no longer be a sandbox`,
 				`f:5:29: sandbox.paths.readOnly[2]: has the server's own data in it`,
-				`f:6:16: sandbox.paths.writable[0]: would be no sandbox any more`,
+				`f:6:16: sandbox.paths.writable[0]: would no longer be a sandbox`,
 				`f:6:26: sandbox.paths.writable[1]: has the server's own data in it`,
 			},
 		},
 		"limits": {
 			"runs:\n  limits:\n    memory: 4\n    processes: 3\n    cpu: many\n    overrides:\n      - {memory: 1MiB, project: \"[\"}\n",
 			[]string{
-				`f:3:13: runs.limits.memory: "4" is no size`,
+				`f:3:13: runs.limits.memory: "4" is not a size`,
 				`f:4:16: runs.limits.processes: must be at least 32`,
 				`f:5:10: runs.limits.cpu: "many" must be a number`,
 				`f:7:18: runs.limits.overrides[0].memory: must be at least 64MiB`,
-				`f:7:33: runs.limits.overrides[0].project[0]: "[" is no glob`,
+				`f:7:33: runs.limits.overrides[0].project[0]: "[" is not a glob`,
 			},
 		},
 		"users that are shared": {

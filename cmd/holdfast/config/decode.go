@@ -122,7 +122,7 @@ func (d *decoder) duration(node *yaml.Node, path string, v reflect.Value) {
 	}
 	parsed, err := time.ParseDuration(node.Value)
 	if err != nil || parsed < 0 {
-		d.add(node, path, fmt.Sprintf("%q is no duration", node.Value), "such as 30s, 5m or 2h")
+		d.add(node, path, fmt.Sprintf("%q is not a duration", node.Value), "such as 30s, 5m or 2h")
 		return
 	}
 	v.SetInt(int64(parsed))

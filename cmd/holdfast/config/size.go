@@ -34,7 +34,7 @@ func (d *decoder) size(node *yaml.Node, path string, v reflect.Value) {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64/unit || n != 0 && unit == 1 {
-		d.add(node, path, fmt.Sprintf("%q is no size", node.Value), "such as 512MiB or 4GiB")
+		d.add(node, path, fmt.Sprintf("%q is not a size", node.Value), "such as 512MiB or 4GiB")
 		return
 	}
 	v.SetInt(n * unit)

@@ -179,7 +179,7 @@ func limits(cfg *config.Config) func(c holdfast.Cluster) (granted, most holdfast
 }
 
 // bounded returns what is granted to a document that asks for a limit, and the most
-// that it may ask for, where usual is granted without. A zero is no limit, or
+// that it may ask for, where usual is granted without. Zero means no limit, or
 // nothing that is asked for.
 func bounded[T int | int64 | float64](asked, usual, most T) (granted, bound T) {
 	if usual == 0 {

@@ -28,7 +28,7 @@ func certificate(t config.TLS) (*tls.Config, error) {
 	}, nil
 }
 
-// expiresSoon is how long before its end a certificate is told of.
+// expiresSoon is how long before its end a certificate is reported.
 const expiresSoon = 7 * 24 * time.Hour
 
 // certificateFaults returns what is wrong with the listeners' certificates now, and

@@ -108,7 +108,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	closeIntake()
 	s.reconciler.Dispatcher().Drain()
 	s.finishRuns(last, graceful, beside, logger)
-	s.reconciler.WorkOff(graceful) // what they came to is told before we go
+	s.reconciler.WorkOff(graceful) // their results are reported before we go
 	stopReconciling()
 	closeAgents()
 	return s.finishWork(graceful, &g, abort)
@@ -165,7 +165,7 @@ func (s *services) finishAgent(ctx, graceful context.Context, agent *local.Proce
 	patience, done := context.WithTimeout(ctx, s.cfg.Engines.Grace+30*time.Second)
 	defer done()
 	if err := agent.Stop(patience); err != nil && !errors.Is(err, context.Canceled) {
-		logger.Error("agent goes on without the server, and reports when it is back", "err", err)
+		logger.Error("agent continues without the server, and reports when it is back", "err", err)
 	}
 }
 

@@ -113,7 +113,7 @@ func (s *services) openFolders(context.Context) error {
 }
 
 // isolated reports whether what engines execute cannot be the server: agents
-// start none without isolation, unless they are told to.
+// start none without isolation, unless configured otherwise.
 func (s *services) isolated() bool {
 	return s.accounts != nil || s.cfg.Isolation != string(sandbox.ModeNone)
 }

@@ -120,8 +120,8 @@ func (r *Repo) deliverReview(number int, login, state string) {
 	r.deliver("pull_request_review", payload)
 }
 
-// deliverComment delivers what sender did to a comment: its user goes on to be
-// who wrote it first. s.mu is held, and let go of.
+// deliverComment delivers what sender did to a comment: its user remains who
+// wrote it first. s.mu is held, and let go of.
 func (r *Repo) deliverComment(c *comment, sender, action, before string) {
 	payload := r.recorded("issue_comment", c.Number)
 	payload["comment"] = r.commentShape(c.Comment)

@@ -119,7 +119,7 @@ func (r *Repo) SetPermission(login, permission string) {
 }
 
 // NextNumber takes the next number of the sequence that pull requests and issues
-// share, for a pull request whose refs are there before it is told of.
+// share, for a pull request whose refs are there before it is reported.
 func (r *Repo) NextNumber() int {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()

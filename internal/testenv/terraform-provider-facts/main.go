@@ -1,5 +1,5 @@
 // Command terraform-provider-facts stands in for a cloud's provider in tests:
-// it has the schemas of the facts, and a cloud that does whatever it is told. So
+// it has the schemas of the facts, and a cloud that does whatever it is asked to. So
 // an engine can validate, plan and apply modules for clouds that cannot be
 // reached. It is a module of its own, so that the product does not depend on
 // what only providers need.

@@ -20,7 +20,7 @@ func killDomain(spec *Spec) {
 // KillUser kills every process of a user, except this one. The calling thread
 // takes that user and can be used for nothing else afterwards.
 func KillUser(uid int) {
-	// With an own real and saved user the thread is no target itself.
+	// With an own real and saved user the thread is not a target itself.
 	const nobodyElse = 1<<32 - 16
 	for _, own := range []int{nobodyElse, uid} {
 		_, _, _ = syscall.RawSyscall(syscall.SYS_SETRESUID, uintptr(own), uintptr(uid), uintptr(own))

@@ -37,8 +37,8 @@ func newRoot(spec *Spec) (string, syscall.Errno) {
 	if errno != 0 {
 		return step, errno
 	}
-	// /proc is a folder that exists everywhere; the one of the host is not
-	// needed any more, and stays below.
+	// /proc is a folder that exists everywhere; the one of the host is no
+	// longer needed, and stays below.
 	if errno := mount("tmpfs", "/proc", "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV, "mode=0755,size=16m"); errno != 0 {
 		return "mount a new root", errno
 	}

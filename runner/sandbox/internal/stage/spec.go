@@ -56,7 +56,7 @@ const (
 	Device // a device of /dev: it stays one
 )
 
-// Spec is everything that the stage is told.
+// Spec is everything that the stage is given.
 type Spec struct {
 	Root       bool // a new root of Mounts, Links and Files, a /tmp and a /proc
 	Namespace  bool // it is the first process of a process namespace
