@@ -99,9 +99,10 @@ type Resource struct {
 // ResourceFilter selects resources, by cluster and address. Zero fields select
 // all.
 type ResourceFilter struct {
-	Cluster string
-	Type    string
-	ID      string
-	Address string // a part of it
-	Limit   int    // zero means 1000
+	Cluster  string
+	Type     string
+	ID       string
+	Address  string   // a part of it
+	Projects []string `json:",omitempty"` // of clusters of these; empty means all
+	Limit    int      // zero means 1000
 }

@@ -249,7 +249,8 @@ type RunFilter struct {
 	PullRequest *PullRequestRef // the zero PullRequestRef selects runs of tracked branches
 	Kinds       []RunKind
 	Statuses    []RunStatus
-	Limit       int // newest first; zero means 100
+	Projects    []string `json:",omitempty"` // of clusters of these; empty means all
+	Limit       int      // newest first; zero means 100
 }
 
 // ClaimFilter says which runs an agent may be offered. Zero fields exclude

@@ -259,6 +259,9 @@ func testResources(t *testing.T, open opener) {
 	}
 	vpc := holdfast.Resource{Address: "aws_vpc.main", Type: "aws_vpc", Provider: "registry.terraform.io/hashicorp/aws", ID: "vpc-1", Run: "run-1", ChangedAt: noon}
 	pool := holdfast.Resource{Address: `module.k8s.aws_eks_node_group.pool["a%b_c"]`, Type: "aws_eks_node_group", ID: "ng-1"}
+	for name, project := range map[string]string{"prod": "payments", "dev": "shop"} {
+		save(t, store, holdfast.ClusterRecord{Name: name, Desired: holdfast.Desired{Document: holdfast.Cluster{Name: name, Project: project}}})
+	}
 	put("prod", vpc, pool, vpc)
 	put("dev", holdfast.Resource{Address: "aws_vpc.main", Type: "aws_vpc", ID: "vpc-2"})
 
@@ -282,6 +285,7 @@ func testResources(t *testing.T, open opener) {
 		"id":             {holdfast.ResourceFilter{ID: "vpc-2"}, []string{"dev/aws_vpc.main"}},
 		"address":        {holdfast.ResourceFilter{Address: "k8s.aws"}, []string{"prod/" + pool.Address}},
 		"address as is":  {holdfast.ResourceFilter{Address: "%b_"}, []string{"prod/" + pool.Address}},
+		"projects":       {holdfast.ResourceFilter{Projects: []string{"shop", "none"}}, []string{"dev/aws_vpc.main"}},
 		"no wildcards":   {holdfast.ResourceFilter{Address: "aws%main"}, nil},
 		"all together":   {holdfast.ResourceFilter{Cluster: "prod", Type: "aws_vpc", ID: "vpc-1", Address: "main"}, []string{"prod/aws_vpc.main"}},
 	} {

@@ -110,6 +110,11 @@ func (s *Store) Resources(ctx context.Context, filter holdfast.ResourceFilter) (
 		part := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(filter.Address)
 		c.add(`address LIKE ? ESCAPE '\'`, "%"+part+"%")
 	}
+	if len(filter.Projects) > 0 {
+		var of conditions
+		in(&of, "project", filter.Projects)
+		c.add(`cluster IN (SELECT name FROM summaries`+of.where()+`)`, of.args...)
+	}
 	limit := filter.Limit
 	if limit <= 0 {
 		limit = 1000

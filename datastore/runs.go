@@ -161,6 +161,7 @@ func (s *Store) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast
 	}
 	in(&c, "kind", filter.Kinds)
 	in(&c, "status", filter.Statuses)
+	in(&c, "project", filter.Projects)
 	runs, err := s.queryRuns(ctx, s.db.reader(),
 		c.where()+` ORDER BY created_at DESC, id DESC LIMIT ?`, append(c.args, limitOr100(filter.Limit))...)
 	if err != nil {

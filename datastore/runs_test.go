@@ -23,6 +23,7 @@ func testRuns(t *testing.T, open opener) {
 	full.Counts = holdfast.Counts{Create: 2}
 	full.NotBefore, full.HeartbeatAt, full.PostedAt = noon.Add(1), noon.Add(2), noon.Add(3)
 	full.StartedAt, full.FinishedAt, full.Step = noon.Add(4), noon.Add(5), "apply"
+	full.Document.Project = "payments"
 	create(t, store, full, newRun(2), newRun(3))
 
 	got := must[holdfast.Run](t)(store.Run(ctx, full.ID))
@@ -54,7 +55,8 @@ func testRuns(t *testing.T, open opener) {
 			holdfast.RunFilter{Cluster: "c003", Statuses: []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunRunning}},
 			[]string{"run-0003"},
 		},
-		"none": {holdfast.RunFilter{Cluster: "c"}, nil},
+		"projects": {holdfast.RunFilter{Projects: []string{"payments", "shop"}}, []string{"run-0001"}},
+		"none":     {holdfast.RunFilter{Cluster: "c"}, nil},
 	} {
 		if diff := differ(test.want, ids(must[[]holdfast.Run](t)(store.Runs(ctx, test.filter)))); diff != "" {
 			t.Errorf("Runs(%s) (-want +got):\n%s", name, diff)

@@ -127,7 +127,7 @@ func (s *Server) listRuns(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	runs, err := s.opts.Records.Runs(c.Request.Context(), filter)
+	runs, err := s.records(c).Runs(c.Request.Context(), filter)
 	for i := range runs {
 		runs[i] = showRun(runs[i])
 	}
@@ -135,7 +135,7 @@ func (s *Server) listRuns(c *gin.Context) {
 }
 
 func (s *Server) getRun(c *gin.Context) {
-	run, err := s.opts.Records.Run(c.Request.Context(), c.Param("run"))
+	run, err := s.records(c).Run(c.Request.Context(), c.Param("run"))
 	if err != nil {
 		s.fail(c, fmt.Errorf("run %q: %w", c.Param("run"), err))
 		return
@@ -154,7 +154,7 @@ func (s *Server) getPlan(c *gin.Context) {
 
 func (s *Server) listAttempts(c *gin.Context) {
 	ctx, id := c.Request.Context(), c.Param("run")
-	if _, err := s.opts.Records.Run(ctx, id); err != nil {
+	if _, err := s.records(c).Run(ctx, id); err != nil {
 		s.fail(c, fmt.Errorf("run %q: %w", id, err))
 		return
 	}
@@ -175,7 +175,7 @@ func (s *Server) listPullRequests(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	records, err := s.opts.Records.PullRequests(c.Request.Context(), filter)
+	records, err := s.records(c).PullRequests(c.Request.Context(), filter)
 	for i := range records {
 		records[i] = showPullRequest(records[i])
 	}
@@ -192,7 +192,7 @@ func (s *Server) getPullRequest(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	record, err := s.opts.Records.PullRequest(ctx, ref)
+	record, err := s.records(c).PullRequest(ctx, ref)
 	if err != nil {
 		s.fail(c, fmt.Errorf("pull request %s: %w", ref, err))
 		return

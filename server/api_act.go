@@ -32,6 +32,9 @@ func (s *Server) postCommand(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
+	if !s.mayCommand(c, command) {
+		return
+	}
 	ctx, done := s.untilStop(c.Request.Context())
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, s.opts.CommandWait)
@@ -133,6 +136,9 @@ func (s *Server) postReconcile(c *gin.Context) {
 		s.fail(c, badRequest("give one of repo, cluster and all to reconcile"))
 		return
 	}
+	if req.Cluster == "" && !s.mayTouchProject(c, "") || req.Cluster != "" && !s.mayTouch(c, req.Cluster) {
+		return
+	}
 	if err := s.opts.Commander.Reconcile(c.Request.Context(), req.Repo, req.Cluster); err != nil {
 		s.fail(c, fmt.Errorf("reconcile %s: %w", req.Repo+req.Cluster, err))
 		return
@@ -173,6 +179,9 @@ func (s *Server) suspendAll(suspended bool) gin.HandlerFunc {
 		}
 		if (req.Project != "") == req.All {
 			s.fail(c, badRequest("give one of project and all"))
+			return
+		}
+		if !s.mayTouchProject(c, req.Project) {
 			return
 		}
 		suspension := holdfast.Suspension{
@@ -218,7 +227,8 @@ func (s *Server) listSuspensions(c *gin.Context) {
 		return
 	}
 	ctx := c.Request.Context()
-	of, err := s.opts.Records.Suspensions(ctx)
+	records := s.records(c)
+	of, err := records.Suspensions(ctx)
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -231,13 +241,13 @@ func (s *Server) listSuspensions(c *gin.Context) {
 		list(s, c, answers, nil)
 		return
 	}
-	summaries, err := s.opts.Records.ClusterSummaries(ctx, holdfast.ClusterFilter{})
+	summaries, err := records.ClusterSummaries(ctx, holdfast.ClusterFilter{})
 	for _, summary := range summaries {
 		if !summary.Suspended {
 			continue
 		}
 		var record holdfast.ClusterRecord
-		if record, err = s.opts.Records.Cluster(ctx, summary.Name); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		if record, err = records.Cluster(ctx, summary.Name); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			break
 		}
 		err = nil

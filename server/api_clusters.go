@@ -66,13 +66,13 @@ func (s *Server) listClusters(c *gin.Context) {
 	ctx := c.Request.Context()
 	switch view := c.Query("view"); view {
 	case "", "full":
-		clusters, err := s.opts.Records.Clusters(ctx, filter)
+		clusters, err := s.records(c).Clusters(ctx, filter)
 		for i := range clusters {
 			clusters[i] = showCluster(clusters[i])
 		}
 		list(s, c, clusters, err)
 	case "summary":
-		summaries, err := s.opts.Records.ClusterSummaries(ctx, filter)
+		summaries, err := s.records(c).ClusterSummaries(ctx, filter)
 		if err == nil {
 			err = s.markSuspended(ctx, summaries)
 		}
@@ -103,7 +103,7 @@ func (s *Server) markSuspended(ctx context.Context, summaries []holdfast.Cluster
 
 // cluster returns the record that the path names, and answers if there is none.
 func (s *Server) cluster(c *gin.Context) (holdfast.ClusterRecord, bool) {
-	record, err := s.opts.Records.Cluster(c.Request.Context(), c.Param("name"))
+	record, err := s.records(c).Cluster(c.Request.Context(), c.Param("name"))
 	if err != nil {
 		s.failCluster(c, err)
 	}
@@ -147,6 +147,9 @@ func (s *Server) listTransitions(c *gin.Context) {
 
 func (s *Server) getFamily(c *gin.Context) {
 	family, err := s.opts.Commander.Family(c.Request.Context(), c.Param("name"))
+	if err == nil {
+		family, err = s.familyFor(c, family)
+	}
 	if err != nil {
 		s.failCluster(c, err)
 		return
@@ -164,7 +167,7 @@ func (s *Server) listResources(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	resources, err := s.opts.Records.Resources(c.Request.Context(), holdfast.ResourceFilter{
+	resources, err := s.records(c).Resources(c.Request.Context(), holdfast.ResourceFilter{
 		Cluster: c.Query("cluster"), Type: c.Query("type"), ID: c.Query("id"), Address: c.Query("address"), Limit: limit,
 	})
 	list(s, c, resources, err)

@@ -45,13 +45,13 @@ func (s *Server) listDrift(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	lines, err := s.driftLines(c.Request.Context(), filter, all)
+	lines, err := s.driftLines(c.Request.Context(), s.records(c), filter, all)
 	list(s, c, lines, err)
 }
 
 // driftLines opens the records of drifted clusters alone: of the others a
 // summary says it all.
-func (s *Server) driftLines(ctx context.Context, filter holdfast.ClusterFilter, all bool) ([]DriftLine, error) {
+func (s *Server) driftLines(ctx context.Context, from Records, filter holdfast.ClusterFilter, all bool) ([]DriftLine, error) {
 	var lines []DriftLine
 	bad := []holdfast.DriftStatus{holdfast.DriftFound, holdfast.DriftFailed}
 	if filter.Drift != "" {
@@ -61,7 +61,7 @@ func (s *Server) driftLines(ctx context.Context, filter holdfast.ClusterFilter, 
 	for _, status := range bad {
 		found := filter
 		found.Drift = status
-		records, err := s.opts.Records.Clusters(ctx, found)
+		records, err := from.Clusters(ctx, found)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func (s *Server) driftLines(ctx context.Context, filter holdfast.ClusterFilter, 
 		}
 	}
 	if all {
-		summaries, err := s.opts.Records.ClusterSummaries(ctx, filter)
+		summaries, err := from.ClusterSummaries(ctx, filter)
 		if err != nil {
 			return nil, err
 		}

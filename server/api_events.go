@@ -68,7 +68,7 @@ func (s *Server) streamEvents(c *gin.Context) {
 	c.Header("Cache-Control", "no-store")
 	c.Header("X-Accel-Buffering", "no") // nginx would keep events back
 	c.Status(http.StatusOK)
-	stream := &eventStream{out: c.Writer, feed: s.opts.Records, kinds: kinds, after: after}
+	stream := &eventStream{out: c.Writer, feed: s.records(c), kinds: kinds, after: after}
 	if err := stream.run(ctx, moved); err != nil && ctx.Err() == nil {
 		s.opts.Logger.WarnContext(ctx, "cut a stream of events off", "err", err)
 	}

@@ -17,13 +17,18 @@ import (
 // "ID EVENT DATA".
 func follow(t *testing.T, url, last string) (next func() string, res *http.Response) {
 	t.Helper()
+	return followAs(t, viewerToken, url, last)
+}
+
+func followAs(t *testing.T, token, url, last string) (next func() string, res *http.Response) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+viewerToken)
+	req.Header.Set("Authorization", "Bearer "+token)
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}

@@ -57,6 +57,9 @@ func (s *Server) postUpgrade(c *gin.Context) {
 		s.fail(c, badRequest("version %q to upgrade to: want an exact one, such as 1.5.0", req.To))
 		return
 	}
+	if len(req.Clusters) == 0 && !s.mayTouchProject(c, "") || !s.mayTouch(c, req.Clusters...) {
+		return
+	}
 	req.Actor = caller(c).Name
 	upgrades, err := s.opts.Commander.Upgrade(c.Request.Context(), req)
 	list(s, c, upgrades, withoutConflict(err))

@@ -36,6 +36,8 @@ type Token struct {
 	Name   string   // of who has it: the actor in the audit trail
 	Role   Role     // of API tokens
 	SHA256 [32]byte // as HashToken gives it
+	// Projects are those whose clusters its holder may see and command; empty means all.
+	Projects []string
 }
 
 // HashToken returns what is kept of a token. Tokens are random and long, so
@@ -102,7 +104,9 @@ func (s *Server) requireRole(role Role) gin.HandlerFunc {
 		default:
 			Known(c.Request.Context())
 			c.Set(callerKey, token)
-			c.Next()
+			if s.holdToScope(c); !c.IsAborted() {
+				c.Next()
+			}
 		}
 	}
 }

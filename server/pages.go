@@ -53,7 +53,7 @@ func (s *Server) page(c *gin.Context, text string) {
 
 func (s *Server) runPage(c *gin.Context) {
 	ctx := c.Request.Context()
-	run, err := s.opts.Records.Run(ctx, c.Param("run"))
+	run, err := s.records(c).Run(ctx, c.Param("run"))
 	if err != nil {
 		s.fail(c, fmt.Errorf("run %q: %w", c.Param("run"), err))
 		return
@@ -81,12 +81,12 @@ func (s *Server) pullRequestPage(c *gin.Context) {
 		s.fail(c, badRequest("%q is not the number of a pull request", c.Param("number")))
 		return
 	}
-	record, err := s.opts.Records.PullRequest(ctx, ref)
+	record, err := s.records(c).PullRequest(ctx, ref)
 	if err != nil {
 		s.fail(c, fmt.Errorf("pull request %s: %w", ref, err))
 		return
 	}
-	runs, err := s.opts.Records.Runs(ctx, holdfast.RunFilter{PullRequest: &ref, Limit: maxItems})
+	runs, err := s.records(c).Runs(ctx, holdfast.RunFilter{PullRequest: &ref, Limit: maxItems})
 	if err != nil {
 		s.fail(c, fmt.Errorf("runs of pull request %s: %w", ref, err))
 		return

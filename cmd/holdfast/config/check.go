@@ -167,6 +167,9 @@ func (d *decoder) checkServer(c *Config) {
 		if token.Token.IsZero() {
 			d.at(path, "has no token", "add token: {file: ...} or token: {env: ...}")
 		}
+		for j, project := range token.Projects {
+			d.required(fmt.Sprintf("%s.projects[%d]", path, j), project)
+		}
 	}
 }
 

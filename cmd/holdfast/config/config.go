@@ -60,9 +60,10 @@ type API struct {
 
 // Token is a bearer token of the API.
 type Token struct {
-	Name  string `yaml:"name" doc:"Shown in the audit trail."`
-	Role  string `yaml:"role" default:"viewer" doc:"viewer (reads), operator (also plan, apply, approve, cancel, reconcile, check for drift, suspend, transfer, unlock) or admin (also unlock --force)."`
-	Token Secret `yaml:"token" doc:"The token, at least 16 characters."`
+	Name     string   `yaml:"name" doc:"Shown in the audit trail."`
+	Role     string   `yaml:"role" default:"viewer" doc:"viewer (reads), operator (also plan, apply, approve, cancel, reconcile, check for drift, suspend, transfer, unlock) or admin (also unlock --force)."`
+	Token    Secret   `yaml:"token" doc:"The token, at least 16 characters."`
+	Projects []string `yaml:"projects" doc:"The projects whose clusters may be seen and commanded. What is of other projects does not exist for its holder, pull requests that affect clusters of others included; commands for it are refused with 403 and put on record. What is of all projects, such as the audit trail, agents and templates, is refused. Left out: all."`
 }
 
 // Agents is the listener for agents elsewhere.

@@ -254,6 +254,10 @@ func TestFaults(t *testing.T) {
 		"users that are somebody": {
 			"agent: {slotUsers: {plan: 0}}\n", []string{`f:1:27: agent.slotUsers.plan: 0 cannot be a user`},
 		},
+		"a token of a project without a name": {
+			"server: {api: {tokens: [{name: a, token: {env: T}, projects: [shop, \"\"]}]}}\n",
+			[]string{"f:1:69: server.api.tokens[0].projects[1]: is missing"},
+		},
 		"a token without one": {"server: {api: {tokens: [{name: a}]}}\n", []string{"f:1:25: server.api.tokens[0]: has no token"}},
 	}
 	for name, test := range tests {

@@ -28,7 +28,7 @@ func (s *services) apiTokens() ([]server.Token, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read token %q: %w", t.Name, err)
 		}
-		out = append(out, server.Token{Name: t.Name, Role: server.Role(t.Role), SHA256: hash})
+		out = append(out, server.Token{Name: t.Name, Role: server.Role(t.Role), SHA256: hash, Projects: t.Projects})
 	}
 	return out, nil
 }

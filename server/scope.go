@@ -1,0 +1,317 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// scope is the projects that an API token is bound to; empty: all.
+type scope []string
+
+func (p scope) has(project string) bool { return len(p) == 0 || slices.Contains(p, project) }
+
+// hasCluster judges by the document that defines a cluster, or by the last one that was
+// applied if none does.
+func (p scope) hasCluster(r holdfast.ClusterRecord) bool {
+	if r.Desired.Document.Name == "" {
+		return p.has(r.Applied.Document.Project)
+	}
+	return p.has(r.Desired.Document.Project)
+}
+
+// hasPullRequest needs all of its clusters: one comment shows the plans of all.
+func (p scope) hasPullRequest(r holdfast.PullRequestRecord) bool {
+	outside := func(c holdfast.PullRequestCluster) bool { return !p.has(c.Document.Project) }
+	return len(p) == 0 || len(r.Clusters) > 0 && !slices.ContainsFunc(r.Clusters, outside)
+}
+
+// fleetRoutes are those that name no cluster and no run in their path, and that hold
+// themselves to the projects of the caller's token: by reading from Server.records or by
+// Server.mayTouch. A token that is bound to projects is refused on every other one.
+var fleetRoutes = map[string]bool{
+	"GET /api/v1/version": true, "GET /api/v1/clusters": true, "GET /api/v1/drift": true,
+	"GET /api/v1/resources": true, "GET /api/v1/suspensions": true, "GET /api/v1/runs": true,
+	"GET /api/v1/pullrequests": true, "GET /api/v1/pullrequests/get": true, "GET /api/v1/events": true,
+	"GET /pullrequests/:number/*repo": true,
+	"POST /api/v1/commands":           true, "POST /api/v1/reconcile": true, "POST /api/v1/upgrades": true,
+	"POST /api/v1/suspend": true, "POST /api/v1/resume": true,
+}
+
+// holdToScope refuses what is outside of the projects of the caller's token. What can only
+// be read is not there for it; a change is refused with the reason, and put on record.
+func (s *Server) holdToScope(c *gin.Context) {
+	projects := scope(caller(c).Projects)
+	if len(projects) == 0 {
+		return
+	}
+	if run := c.Param("run"); run != "" {
+		if _, err := s.records(c).Run(c.Request.Context(), run); err != nil {
+			s.fail(c, fmt.Errorf("run %q: %w", run, err))
+		}
+		return
+	}
+	path := c.FullPath()
+	cluster := c.Param("cluster")
+	if strings.HasPrefix(path, "/api/v1/clusters/") {
+		cluster = c.Param("name")
+	}
+	switch {
+	case cluster != "" && c.Request.Method == http.MethodGet:
+		if _, err := s.records(c).Cluster(c.Request.Context(), cluster); err != nil {
+			s.fail(c, fmt.Errorf("cluster %q: %w", cluster, holdfast.ErrNotFound))
+		}
+	case cluster != "":
+		s.mayTouch(c, cluster)
+	case !fleetRoutes[c.Request.Method+" "+path]:
+		s.refuseScope(c, "", "this is of all projects")
+	}
+}
+
+// mayTouch reports whether the clusters are of the projects of the caller's token, and
+// answers if not.
+func (s *Server) mayTouch(c *gin.Context, clusters ...string) bool {
+	return s.mayTouchFor(c, holdfast.PullRequestRecord{}, clusters)
+}
+
+// mayCommand is mayTouch for a command: for a pull request that names no clusters, of all
+// that it affects.
+func (s *Server) mayCommand(c *gin.Context, command holdfast.Command) bool {
+	if len(caller(c).Projects) == 0 || command.PullRequest.IsZero() {
+		return s.mayTouch(c, command.Clusters...)
+	}
+	record, err := s.opts.Records.PullRequest(c.Request.Context(), command.PullRequest)
+	if err != nil {
+		s.fail(c, fmt.Errorf("pull request %s: %w", command.PullRequest, err))
+		return false
+	}
+	clusters := command.Clusters
+	if len(clusters) == 0 {
+		for _, affected := range record.Clusters {
+			clusters = append(clusters, affected.Name)
+		}
+	}
+	if len(clusters) == 0 {
+		s.refuseScope(c, command.PullRequest.String(), fmt.Sprintf("pull request %s affects no cluster", command.PullRequest))
+		return false
+	}
+	return s.mayTouchFor(c, record, clusters)
+}
+
+// mayTouchFor judges clusters by what is on record, and by what a pull request would make
+// of them: both must be of the projects of the caller's token.
+func (s *Server) mayTouchFor(c *gin.Context, pr holdfast.PullRequestRecord, clusters []string) bool {
+	projects := scope(caller(c).Projects)
+	if len(projects) == 0 {
+		return true
+	}
+	for _, name := range clusters {
+		i := slices.IndexFunc(pr.Clusters, func(of holdfast.PullRequestCluster) bool { return of.Name == name })
+		record, err := s.opts.Records.Cluster(c.Request.Context(), name)
+		added := errors.Is(err, holdfast.ErrNotFound) && i >= 0
+		switch {
+		case err != nil && !added:
+			s.fail(c, fmt.Errorf("cluster %q: %w", name, err))
+			return false
+		case err == nil && !projects.hasCluster(record), i >= 0 && !projects.has(pr.Clusters[i].Document.Project):
+			s.refuseScope(c, name, fmt.Sprintf("cluster %q is of another", name))
+			return false
+		}
+	}
+	return true
+}
+
+// mayTouchProject is mayTouch for a project; empty: all.
+func (s *Server) mayTouchProject(c *gin.Context, project string) bool {
+	projects := scope(caller(c).Projects)
+	if len(projects) == 0 || project != "" && projects.has(project) {
+		return true
+	}
+	s.refuseScope(c, project, "this reaches further")
+	return false
+}
+
+func (s *Server) refuseScope(c *gin.Context, object, why string) {
+	token := caller(c)
+	text := fmt.Sprintf("token %q is for project %s: %s", token.Name, strings.Join(token.Projects, ", "), why)
+	s.refuse(c, http.StatusForbidden, text, "ask an administrator of Holdfast for a token that has the project")
+	if s.opts.Audit == nil || c.Request.Method == http.MethodGet {
+		return
+	}
+	ctx := c.Request.Context()
+	err := s.opts.Audit.Audit(ctx, holdfast.AuditEntry{
+		At: s.opts.Now(), Actor: token.Name, Action: "api.refuse", Object: object, Detail: c.Request.Method + " " + c.Request.URL.Path + ": " + text,
+	})
+	if err != nil {
+		s.opts.Logger.ErrorContext(ctx, "refused request was not put on record", "err", err)
+	}
+}
+
+// records are what the caller's token may see.
+func (s *Server) records(c *gin.Context) Records {
+	if projects := scope(caller(c).Projects); len(projects) > 0 {
+		return &scopedRecords{Records: s.opts.Records, projects: projects}
+	}
+	return s.opts.Records
+}
+
+// scopedRecords are those of some projects: the others do not exist for who reads them.
+type scopedRecords struct {
+	Records
+	projects scope
+}
+
+// only returns the items that are kept. Those that it was given stay as they are: others may
+// read them.
+func only[T any](items []T, keep func(T) bool) []T {
+	var kept []T
+	for _, item := range items {
+		if keep(item) {
+			kept = append(kept, item)
+		}
+	}
+	return kept
+}
+
+func (r *scopedRecords) Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error) {
+	record, err := r.Records.Cluster(ctx, name)
+	if err == nil && !r.projects.hasCluster(record) {
+		return holdfast.ClusterRecord{}, holdfast.ErrNotFound
+	}
+	return record, err
+}
+
+func (r *scopedRecords) Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error) {
+	records, err := r.Records.Clusters(ctx, filter)
+	return only(records, r.projects.hasCluster), err
+}
+
+func (r *scopedRecords) ClusterSummaries(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterSummary, error) {
+	summaries, err := r.Records.ClusterSummaries(ctx, filter)
+	return only(summaries, func(c holdfast.ClusterSummary) bool { return r.projects.has(c.Project) }), err
+}
+
+func (r *scopedRecords) Resources(ctx context.Context, filter holdfast.ResourceFilter) ([]holdfast.Resource, error) {
+	filter.Projects = r.projects
+	return r.Records.Resources(ctx, filter)
+}
+
+// Suspensions are those of the projects, and that of all clusters.
+func (r *scopedRecords) Suspensions(ctx context.Context) ([]holdfast.Suspension, error) {
+	suspensions, err := r.Records.Suspensions(ctx)
+	return only(suspensions, func(s holdfast.Suspension) bool { return s.Project == "" || r.projects.has(s.Project) }), err
+}
+
+func (r *scopedRecords) Run(ctx context.Context, id string) (holdfast.Run, error) {
+	run, err := r.Records.Run(ctx, id)
+	if err == nil && !r.projects.has(run.Document.Project) {
+		return holdfast.Run{}, holdfast.ErrNotFound
+	}
+	return run, err
+}
+
+func (r *scopedRecords) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error) {
+	filter.Projects = r.projects
+	return r.Records.Runs(ctx, filter)
+}
+
+func (r *scopedRecords) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error) {
+	record, err := r.Records.PullRequest(ctx, ref)
+	if err == nil && !r.projects.hasPullRequest(record) {
+		return holdfast.PullRequestRecord{}, holdfast.ErrNotFound
+	}
+	return record, err
+}
+
+// PullRequests looks for them among the newest maxItems.
+func (r *scopedRecords) PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error) {
+	limit := filter.Limit
+	filter.Limit = maxItems
+	records, err := r.Records.PullRequests(ctx, filter)
+	records = only(records, r.projects.hasPullRequest)
+	return records[:min(len(records), limit)], err
+}
+
+// Changes leaves out what is of other projects, and what has gone with all that said of
+// which project it was.
+func (r *scopedRecords) Changes(ctx context.Context, after int64, limit int) ([]holdfast.Change, error) {
+	changes, err := r.Records.Changes(ctx, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	for i, change := range changes {
+		seen, err := r.sees(ctx, change)
+		if err != nil {
+			return nil, err
+		}
+		if !seen {
+			// Only its number stays, so that who follows does not read it again.
+			changes[i] = holdfast.Change{Seq: change.Seq}
+		}
+	}
+	return changes, nil
+}
+
+func (r *scopedRecords) sees(ctx context.Context, change holdfast.Change) (bool, error) {
+	var err error
+	switch change.Kind {
+	case holdfast.ChangeCluster:
+		_, err = r.Cluster(ctx, change.Name)
+	case holdfast.ChangeRun:
+		_, err = r.Run(ctx, change.Name)
+	case holdfast.ChangePullRequest:
+		at := strings.LastIndex(change.Name, "#")
+		number, fault := strconv.Atoi(change.Name[at+1:])
+		if at < 0 || fault != nil {
+			return false, nil
+		}
+		_, err = r.PullRequest(ctx, holdfast.PullRequestRef{Repo: change.Name[:at], Number: number})
+	default:
+		return false, nil
+	}
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// within leaves out of a family what is of other projects, and all behind it.
+func (r *scopedRecords) within(ctx context.Context, relations []holdfast.Relation) ([]holdfast.Relation, error) {
+	var out []holdfast.Relation
+	for _, relation := range relations {
+		_, err := r.Cluster(ctx, relation.Name)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			continue
+		}
+		if err == nil {
+			relation.Relations, err = r.within(ctx, relation.Relations)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, relation)
+	}
+	return out, nil
+}
+
+// familyFor is what the caller's token may see of a family.
+func (s *Server) familyFor(c *gin.Context, family holdfast.Family) (holdfast.Family, error) {
+	scoped, ok := s.records(c).(*scopedRecords)
+	if !ok {
+		return family, nil
+	}
+	parents, err := scoped.within(c.Request.Context(), family.Parents)
+	if err != nil {
+		return family, err
+	}
+	dependents, err := scoped.within(c.Request.Context(), family.Dependents)
+	return holdfast.Family{Parents: parents, Dependents: dependents}, err
+}

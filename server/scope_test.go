@@ -1,0 +1,207 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+// routesOf are the routes of a handler, as "METHOD path".
+func routesOf(t *testing.T, s *server.Server) []string {
+	t.Helper()
+	engine, ok := s.API().(*gin.Engine)
+	if !ok {
+		t.Fatalf("the API is a %T, which does not tell its routes", s.API())
+	}
+	var routes []string
+	for _, route := range engine.Routes() {
+		routes = append(routes, route.Method+" "+route.Path)
+	}
+	return routes
+}
+
+const paymentsToken, webToken, globalToken = "token-of-payments", "token-of-web", "token-of-both"
+
+// scoped is a fleet of one cluster, of project payments, and tokens that are bound to
+// that project and to another one.
+func scoped(t *testing.T, w *world) *server.Server {
+	t.Helper()
+	doc := holdfast.Cluster{Name: "web-eu", Project: "web"}
+	w.prs["shop#8"] = holdfast.PullRequestRecord{
+		PullRequest: holdfast.PullRequest{PullRequestRef: holdfast.PullRequestRef{Repo: "shop", Number: 8}},
+		Clusters: []holdfast.PullRequestCluster{
+			{Name: "prod-eu", Document: w.clusters["prod-eu"].Desired.Document}, {Name: "web-eu", Document: doc},
+		},
+	}
+	moved := w.clusters["prod-eu"].Desired.Document
+	moved.Project = "web"
+	w.prs["shop#9"] = holdfast.PullRequestRecord{
+		PullRequest: holdfast.PullRequest{PullRequestRef: holdfast.PullRequestRef{Repo: "shop", Number: 9}},
+		Clusters:    []holdfast.PullRequestCluster{{Name: "prod-eu", Document: moved}},
+	}
+	w.summaries = []holdfast.ClusterSummary{{Name: "prod-eu", Project: "payments", Drift: holdfast.DriftNone}}
+	w.suspensions = []holdfast.Suspension{{Project: "payments", Reason: "quarter's end"}, {Reason: "all of us"}}
+	return newServer(t, w, func(o *server.Options) {
+		o.Audit = w
+		o.APITokens = append(o.APITokens,
+			server.Token{Name: "pay", Role: server.RoleAdmin, SHA256: server.HashToken(paymentsToken), Projects: []string{"payments"}},
+			server.Token{Name: "web", Role: server.RoleAdmin, SHA256: server.HashToken(webToken), Projects: []string{"web"}},
+			server.Token{Name: "both", Role: server.RoleAdmin, SHA256: server.HashToken(globalToken), Projects: []string{"web", "payments"}})
+	})
+}
+
+// A token that is bound to projects reads of these alone, and commands these alone.
+func TestTokenBoundToProjects(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	w.held, w.upgrades = true, []holdfast.Upgrade{{}}
+	url := serve(t, scoped(t, w).API())
+	const ok, gone, forbidden = 200, 404, 403
+	for _, tc := range []struct {
+		method, path, body  string
+		payments, web, both int
+	}{
+		{"GET", "/api/v1/version", "", ok, ok, ok},
+		{"GET", "/api/v1/clusters/prod-eu", "", ok, gone, ok},
+		{"GET", "/api/v1/clusters/prod-eu/outputs", "", ok, gone, ok},
+		{"GET", "/api/v1/clusters/prod-eu/history", "", ok, gone, ok},
+		{"GET", "/api/v1/clusters/prod-eu/family", "", ok, gone, ok},
+		{"GET", "/api/v1/clusters/prod-eu/drift", "", ok, gone, ok},
+		{"GET", "/api/v1/locks/prod-eu", "", ok, gone, ok},
+		{"GET", "/api/v1/runs/run-1", "", ok, gone, ok},
+		{"GET", "/api/v1/runs/run-1/plan", "", ok, gone, ok},
+		{"GET", "/api/v1/runs/run-1/attempts", "", ok, gone, ok},
+		{"GET", "/api/v1/runs/run-1/log", "", ok, gone, ok},
+		{"GET", "/runs/run-1", "", ok, gone, ok},
+		{"GET", "/api/v1/pullrequests/get?repo=shop&number=7", "", ok, gone, ok},
+		{"GET", "/pullrequests/7/shop", "", ok, gone, ok},
+		{"GET", "/api/v1/pullrequests/get?repo=shop&number=8", "", gone, gone, ok},
+		{"GET", "/api/v1/audit", "", forbidden, forbidden, forbidden},
+		{"GET", "/api/v1/agents", "", forbidden, forbidden, forbidden},
+		{"GET", "/api/v1/templates", "", forbidden, forbidden, forbidden},
+		{"GET", "/api/v1/templates/kubernetes", "", forbidden, forbidden, forbidden},
+		{"POST", "/api/v1/commands", `{"verb":"plan","clusters":["prod-eu"]}`, ok, forbidden, ok},
+		{"POST", "/api/v1/commands", `{"verb":"plan","clusters":["prod-eu","nobody"]}`, gone, forbidden, gone},
+		{"POST", "/api/v1/commands", `{"verb":"apply","run":"run-1"}`, ok, forbidden, ok},
+		{"POST", "/api/v1/commands", `{"verb":"approve","pullRequest":{"repo":"shop","number":7}}`, ok, forbidden, ok},
+		{"POST", "/api/v1/commands", `{"verb":"approve","pullRequest":{"repo":"shop","number":8}}`, forbidden, forbidden, ok},
+		{"POST", "/api/v1/commands", `{"verb":"plan","pullRequest":{"repo":"shop","number":8},"clusters":["web-eu"]}`, forbidden, ok, ok},
+		{"POST", "/api/v1/commands", `{"verb":"approve","pullRequest":{"repo":"shop","number":9}}`, forbidden, forbidden, ok},
+		{"POST", "/api/v1/commands", `{"verb":"plan","pullRequest":{"repo":"shop","number":404}}`, gone, gone, gone},
+		{"POST", "/api/v1/reconcile", `{"cluster":"prod-eu"}`, 202, forbidden, 202},
+		{"POST", "/api/v1/reconcile", `{"repo":"shop"}`, forbidden, forbidden, forbidden},
+		{"POST", "/api/v1/upgrades", `{"clusters":["prod-eu"]}`, ok, forbidden, ok},
+		{"POST", "/api/v1/upgrades", `{"all":true}`, forbidden, forbidden, forbidden},
+		{"POST", "/api/v1/clusters/prod-eu/suspend", ``, ok, forbidden, ok},
+		{"POST", "/api/v1/clusters/prod-eu/resume", ``, ok, forbidden, ok},
+		{"POST", "/api/v1/clusters/prod-eu/drift/check", ``, 202, forbidden, 202},
+		{"POST", "/api/v1/clusters/prod-eu/transfer", `{"repo":"shop"}`, ok, forbidden, ok},
+		{"POST", "/api/v1/suspend", `{"all":true}`, forbidden, forbidden, forbidden},
+		{"POST", "/api/v1/resume", `{"project":"payments"}`, ok, forbidden, ok},
+		{"DELETE", "/api/v1/locks/prod-eu?force=true", "", ok, forbidden, ok},
+	} {
+		for token, want := range map[string]int{paymentsToken: tc.payments, webToken: tc.web, globalToken: tc.both} {
+			if got := request(t, tc.method, url+tc.path, token, tc.body); got.status != want {
+				t.Errorf("%s %s %s with %s = %d %s, want %d", tc.method, tc.path, tc.body, token, got.status, got.body, want)
+			}
+		}
+	}
+}
+
+// Lists leave out what is of other projects.
+func TestListsOfATokenBoundToProjects(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	url := serve(t, scoped(t, w).API()) + "/api/v1/"
+	for _, path := range []string{"clusters", "clusters?view=summary", "drift?all=true", "suspensions?many=true"} {
+		mine, others := request(t, "GET", url+path, paymentsToken, "").body, request(t, "GET", url+path, webToken, "").body
+		if !strings.Contains(mine, "prod-eu") && !strings.Contains(mine, "quarter's end") {
+			t.Errorf("%s of its own project = %s", path, mine)
+		}
+		if strings.Contains(others, "prod-eu") || strings.Contains(others, "quarter's end") || !strings.Contains(others, `"items":[`) {
+			t.Errorf("%s of another project = %s", path, others)
+		}
+	}
+	if got := request(t, "GET", url+"suspensions", webToken, "").body; !strings.Contains(got, "all of us") {
+		t.Errorf("suspensions of another project = %s, want that of all clusters", got)
+	}
+	for _, path := range []string{"runs", "resources"} {
+		request(t, "GET", url+path, webToken, "")
+		if calls := w.noted(); !strings.Contains(calls[len(calls)-1], `"Projects":["web"]`) {
+			t.Errorf("%s asks the store for %s, want those of its project", path, calls[len(calls)-1])
+		}
+	}
+}
+
+// A refused change is told with the reason, and is on record.
+func TestChangeOutsideOfATokensProjectsIsOnRecord(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	url := serve(t, scoped(t, w).API())
+	got := request(t, "POST", url+"/api/v1/clusters/prod-eu/suspend", webToken, "")
+	const words = `token \"web\" is for project web: cluster \"prod-eu\" is of another`
+	if got.status != 403 || !strings.Contains(got.body, words) {
+		t.Errorf("answer = %d %s, want 403 and %s", got.status, got.body, words)
+	}
+	last := w.audit[len(w.audit)-1]
+	if last.Action != "api.refuse" || last.Actor != "web" || last.Object != "prod-eu" || !strings.Contains(last.Detail, "POST /api/v1/clusters/prod-eu/suspend") {
+		t.Errorf("on record is %+v", last)
+	}
+	if calls := w.noted(); len(calls) > 0 {
+		t.Errorf("it was carried out: %v", calls)
+	}
+}
+
+// Events tell of nothing in other projects, and a family has no members there.
+func TestWhatIsAroundATokensProjects(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	w.clusters["web-eu"] = holdfast.ClusterRecord{Name: "web-eu", Desired: holdfast.Desired{Document: holdfast.Cluster{Name: "web-eu", Project: "web"}}}
+	w.families["prod-eu"] = holdfast.Family{Dependents: []holdfast.Relation{{Name: "web-eu"}}}
+	w.change(holdfast.ChangeCluster, "web-eu")
+	w.change(holdfast.ChangePullRequest, "shop#8")
+	w.change(holdfast.ChangeRun, "run-1")
+	w.change(holdfast.ChangePullRequest, "shop#7")
+	url := serve(t, scoped(t, w).API())
+	if got := request(t, "GET", url+"/api/v1/clusters/prod-eu/family", paymentsToken, "").body; strings.Contains(got, "web-eu") {
+		t.Errorf("family = %s, want nobody of another project", got)
+	}
+	if got := request(t, "GET", url+"/api/v1/clusters/prod-eu/family", globalToken, "").body; !strings.Contains(got, "web-eu") {
+		t.Errorf("family for who has both projects = %s", got)
+	}
+	next, _ := followAs(t, paymentsToken, url+"/api/v1/events?after=0", "")
+	for _, want := range []string{"0 ready {}", `3 Run {"kind":"Run","name":"run-1"}`, `4 PullRequest {"kind":"PullRequest","name":"shop#7"}`} {
+		if got := next(); got != want {
+			t.Errorf("event %q, want %q", got, want)
+		}
+	}
+}
+
+// A new route is refused to tokens that are bound to projects until somebody has thought
+// of how they are held to them.
+func TestEveryRouteKnowsProjects(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	s := scoped(t, w)
+	url := serve(t, s.API())
+	open := map[string]bool{"GET /healthz": true, "GET /readyz": true, "GET /metrics": true}
+	path := strings.NewReplacer(":name", "prod-eu", ":cluster", "prod-eu", ":run", "run-1", ":number", "7", "*repo", "shop")
+	within := map[string]bool{
+		"GET /api/v1/version": true, "GET /api/v1/clusters": true, "GET /api/v1/drift": true, "GET /api/v1/resources": true,
+		"GET /api/v1/suspensions": true, "GET /api/v1/runs": true, "GET /api/v1/pullrequests": true, "GET /api/v1/events": true,
+	}
+	for _, route := range routesOf(t, s) {
+		method, at, _ := strings.Cut(route, " ")
+		if open[route] || within[route] {
+			continue
+		}
+		got := request(t, method, url+path.Replace(at), webToken, "{}")
+		if got.status != 403 && got.status != 404 && got.status != 400 {
+			t.Errorf("%s with a token of another project = %d %s", route, got.status, got.body)
+		}
+	}
+}
