@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 )
 
 // The messages of the agent protocol, JSON over HTTP:
@@ -103,6 +101,19 @@ func (r ClaimRequest) MayHave(run Run) bool {
 // maxAgentID bounds the id of an agent, in bytes.
 const maxAgentID = 200
 
+// agentIDChars are what ids of agents consist of: no two look alike in other scripts.
+const agentIDChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:@+-/"
+
+// AgentIDOf returns a text with a dash for each character that an id cannot have.
+func AgentIDOf(text string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(agentIDChars, r) {
+			return r
+		}
+		return '-'
+	}, text)
+}
+
 // CheckAgentID returns what is wrong with the id of an agent: it stands in logs and
 // tables, and its parts are separated by slashes.
 func CheckAgentID(id string) error {
@@ -111,8 +122,8 @@ func CheckAgentID(id string) error {
 		return errors.New("is empty")
 	case len(id) > maxAgentID:
 		return fmt.Errorf("has more than %d bytes", maxAgentID)
-	case !utf8.ValidString(id) || strings.ContainsFunc(id, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }):
-		return errors.New("has white space, or characters that cannot be printed")
+	case AgentIDOf(id) != id:
+		return errors.New("has characters other than ASCII letters, digits and . _ : @ + - /")
 	case strings.HasPrefix(id, "/") || strings.HasSuffix(id, "/") || strings.Contains(id, "//"):
 		return errors.New("has a slash with nothing before or after it")
 	}

@@ -76,7 +76,7 @@ func TestClaimsAreBoundToTheirToken(t *testing.T) {
 		"a name that begins as another's": {"eu-token", `{"agent":"eu/applying"}`, 204, "", &holdfast.ClaimRequest{Agent: "eu/applying", Kinds: reading, Bound: reading, Projects: []string{"payments"}}},
 		"an id with a slash too many":     {"eu-token", `{"agent":"eu//apply"}`, 400, "nothing before or after", nil},
 		"an id that ends with a slash":    {"eu-token", `{"agent":"eu/"}`, 400, "nothing before or after", nil},
-		"an id that colours terminals":    {"eu-token", `{"agent":"eu/\u001b[31m"}`, 400, "cannot be printed", nil},
+		"an id that colours terminals":    {"eu-token", `{"agent":"eu/\u001b[31m"}`, 400, "characters other than ASCII letters", nil},
 		"an id that is long":              {"eu-token", `{"agent":"eu/` + strings.Repeat("x", 300) + `"}`, 400, "more than 200 bytes", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

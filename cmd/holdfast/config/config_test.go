@@ -216,10 +216,11 @@ func TestFaults(t *testing.T) {
 			},
 		},
 		"agents whose ids would be none": {
-			"server:\n  agents:\n    tokens:\n      - {name: team/, kinds: [plan], token: {env: T}}\n      - {name: \"a b\", kinds: [plan], token: {env: T}}\n      - {name: a/b, kinds: [plan], token: {env: T}}\n",
+			"server:\n  agents:\n    tokens:\n      - {name: team/, kinds: [plan], token: {env: T}}\n      - {name: \"a b\", kinds: [plan], token: {env: T}}\n      - {name: a/b, kinds: [plan], token: {env: T}}\n      - {name: team/аpply, kinds: [apply], token: {env: T}}\n",
 			[]string{
 				`f:4:16: server.agents.tokens[0].name: "team/" has a slash with nothing before or after it`,
-				`f:5:16: server.agents.tokens[1].name: "a b" has white space`,
+				`f:5:16: server.agents.tokens[1].name: "a b" has characters other than ASCII letters`,
+				`f:7:16: server.agents.tokens[3].name: "team/аpply" has characters other than ASCII letters`,
 			},
 		},
 		"agents without a token": {

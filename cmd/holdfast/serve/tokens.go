@@ -73,7 +73,9 @@ func agentsBeside(a *accounts) []*localAgent {
 }
 
 // agentID is what an agent beside the server is called in records.
-func (s *services) agentID(agent *localAgent) string { return s.identity + "/" + agent.name }
+func (s *services) agentID(agent *localAgent) string {
+	return holdfast.AgentIDOf(s.identity) + "/" + agent.name // a host may have any name
+}
 
 // agentTokens are those of the agents beside us, and of agents elsewhere.
 func (s *services) agentTokens() ([]server.AgentToken, error) {
