@@ -33,6 +33,8 @@ test: lint unit ## what CI runs, test-tofu aside: lint and all tests, with the r
 
 check: test ## the same as test
 
+# What a linter reads of other packages is what tests compile, if the flags are theirs.
+lint: export GOFLAGS := $(GOFLAGS) -trimpath
 lint: tools ## gofumpt, golangci-lint with go vet and the layers as rules, tidy modules
 	@test -z "$$($(TOOLS)/gofumpt -l .)" || { echo "not formatted (run gofumpt -w):"; $(TOOLS)/gofumpt -l .; exit 1; }
 	$(GO) mod tidy -diff

@@ -347,9 +347,11 @@ func TestLogOffsets(t *testing.T) {
 			t.Errorf("log at %d = %d %s, want %s", step.offset, got.status, got.body, step.want)
 		}
 	}
-	big := bytes.Repeat([]byte("x"), 5<<20)
+	// Not more than that: a client that still sends when it is refused may meet a
+	// closed connection before it reads the answer.
+	big := bytes.Repeat([]byte("x"), 4<<20+1)
 	if got := request(t, "POST", url+"6", token, string(big)); got.status != http.StatusRequestEntityTooLarge {
-		t.Errorf("5 MiB at once = %d, want 413", got.status)
+		t.Errorf("a byte more than 4 MiB at once = %d, want 413", got.status)
 	}
 }
 

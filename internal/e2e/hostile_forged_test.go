@@ -44,7 +44,20 @@ func (w *world) forge(cluster string) *forger {
 	return &forger{w: w, attempt: told.AttemptRef, token: told.Token}
 }
 
+// send waits until the server takes it: while the agent uploads something else of
+// the attempt, it does not.
 func (f *forger) send(method, what string, body []byte) {
+	f.w.t.Helper()
+	f.w.until("the server takes "+method+" "+what, func() (bool, string) {
+		status, answer := f.try(method, what, body)
+		if status != http.StatusNoContent && status != http.StatusServiceUnavailable {
+			f.w.t.Fatalf("%s %s: %d %s", method, what, status, answer)
+		}
+		return status == http.StatusNoContent, answer
+	})
+}
+
+func (f *forger) try(method, what string, body []byte) (status int, answer string) {
 	f.w.t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", f.w.path("data", "run", "agent.sock"))
@@ -61,9 +74,11 @@ func (f *forger) send(method, what string, body []byte) {
 		f.w.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if answer, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusNoContent {
-		f.w.t.Fatalf("%s %s: %s %s", method, what, resp.Status, answer)
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		f.w.t.Fatal(err)
 	}
+	return resp.StatusCode, string(data)
 }
 
 // finish uploads a document that creates so many nodes, and ends the attempt as

@@ -85,7 +85,10 @@ func (w *world) untilUnlocked(cluster string) {
 		return found, out + errs
 	})
 	w.prints(1, "viewer", []string{"unlock", cluster, "--lock", lock}, "operator")
-	w.prints(0, "operator", []string{"unlock", cluster, "--lock", lock}, "releases the lock")
+	w.until("the lock of the store is released", func() (bool, string) { // refused while a push is under way
+		out, errs, code := w.cliAs("operator", "unlock", cluster, "--lock", lock)
+		return code == 0 && strings.Contains(out, "releases the lock"), out + errs
+	})
 }
 
 // A user's state store goes away in the middle of an apply. What it made is known to
