@@ -132,7 +132,7 @@ func init() {
 	forgers["what is given"] = func(m map[string][]byte) error {
 		return replaceIn(m, "tfstate", `"status": "ready"`, `"status": "forged"`)
 	}
-	for name, address := range map[string]string{"an update": "cloud_network.keep", "a replacement": "cloud_network.swap", "a creation": "cloud_network.new"} {
+	for name, address := range map[string]string{"an update": "cloud_network.keep", "a replacement": "cloud_network.swap", "a creation": "cloud_network.new", "a deletion": "cloud_network.gone"} {
 		forgers["the provider of "+name] = func(m map[string][]byte) error {
 			return forgeChange(m, address, fieldProvider, func([]byte) []byte { return []byte(cloudIn(m, west)) })
 		}
@@ -201,6 +201,7 @@ output "other" { value = "other" }
 		"what is hidden":                 "cloud_network.gone: somebody has changed the plan file: the change hides attributes",
 		"the provider of an update":      "cloud_network.keep: somebody has changed the plan file: it has another configuration of its provider",
 		"the provider of a replacement":  "cloud_network.swap: somebody has changed the plan file: it has another configuration of its provider",
+		"the provider of a deletion":     "cloud_network.gone: somebody has changed the plan file: it has another configuration of its provider",
 		"the provider of a creation":     "cloud_network.new: somebody has changed the plan file: it has another configuration of its provider",
 		"the provider of a state":        "it has another configuration of its provider",
 		"an output that does not change": "output same: somebody has changed the plan file: it is said not to change",
