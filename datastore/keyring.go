@@ -17,7 +17,7 @@ import (
 // KeySize is the size of a key in bytes.
 const KeySize = 32
 
-// keyID tells the keys of a ring apart. It is derived from the key and is no
+// keyID tells the keys of a ring apart. It is derived from the key and is not
 // secret.
 type keyID [8]byte
 

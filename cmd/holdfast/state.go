@@ -13,9 +13,9 @@ func newStateCommand(a *app) *cobra.Command {
 	c := newGroupCommand("state", "Put a state right that could not be saved",
 		newStateGetCommand(a), newStatePushCommand(a), newStateWaiveCommand(a))
 	c.Long = `Deal with a state that an engine wrote and that its backend does not have
-(StateUnsaved): an apply went on while the backend failed. Nothing is planned or
-applied on such a cluster before the state is pushed, which Holdfast tries by
-itself, or given up. The commands take the role operator.`
+(StateUnsaved): an apply continued while the backend failed. Nothing is planned or
+applied on such a cluster before the state is pushed, which Holdfast tries
+automatically, or given up. The commands require the role operator.`
 	return c
 }
 

@@ -109,8 +109,8 @@ func (e *laptopEngine) execute(
 	return session, nil
 }
 
-// noProvider is what engines say when a provider cannot be had here, which is no
-// fault of the template.
+// noProvider is what engines say when a provider cannot be had here, which is not
+// a fault of the template.
 var noProvider = regexp.MustCompile(`(?i)failed to query available provider packages|failed to install provider|could not connect to|was not found in any of the search locations|failed to download module|could not download module`)
 
 // wrongSource is what they say when there is no such provider anywhere.

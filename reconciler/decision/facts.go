@@ -130,8 +130,8 @@ func Begun(in Input) *holdfast.Run {
 	return nil
 }
 
-// resumes counts how often the failed apply at the head of the runs went on by
-// itself, without a break.
+// resumes counts how often the failed apply at the head of the runs was resumed
+// automatically, without a break.
 func resumes(in Input) int {
 	n := 0
 	for _, run := range in.Runs {

@@ -14,8 +14,8 @@ import (
 // follow these.
 
 const (
-	// maxDestroyRetries is how often a destroy that failed is tried again by
-	// itself: clouds refuse to delete what something else has not let go of yet.
+	// maxDestroyRetries is how often a destroy that failed is retried
+	// automatically: clouds refuse to delete what something else has not let go of yet.
 	maxDestroyRetries = 3
 	// More than massRemovals clusters at once, or, of several, more than one in
 	// massRemovalShare, are not destroyed without a person's word.

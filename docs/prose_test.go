@@ -1,0 +1,70 @@
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// gap is what stands between two words: a space, or a line break in a comment.
+const gap = `\s+(?:// ?)?`
+
+// habits are phrases that read as if they were translated, with what to write.
+var habits = []struct {
+	phrase *regexp.Regexp
+	write  string
+}{
+	{regexp.MustCompile(`\bany` + gap + `more\b`), "no longer"},
+	{regexp.MustCompile(`\bgoes` + gap + `on\b`), "continues, is retried, is recorded"},
+	{regexp.MustCompile(`\bby` + gap + `itself\b`), "automatically, alone"},
+	{regexp.MustCompile(`\b(?:is|are)` + gap + `told\b`), "is reported, is shown, is notified"},
+	{regexp.MustCompile(`\bpassing` + gap + `causes?\b`), "transient cause"},
+	{regexp.MustCompile(`\bcomes` + gap + `to\b`), "renders to, resolves to, equals"},
+	{regexp.MustCompile(`\bof` + gap + `one's` + gap + `own\b`), "custom"},
+	{regexp.MustCompile(`(?:^|\S+` + gap + `)(?:is|are)` + gap + `no` + gap + `[a-z]+`), "is not a"},
+}
+
+// usual are the places where "is no" is plain English.
+var usual = regexp.MustCompile(`(?i)^\S*\bthere\b|` + gap + `(?:longer|more|need|other|others|one|such)$`)
+
+// TestProse holds comments, messages, pages and what people are shown to plain English.
+func TestProse(t *testing.T) {
+	t.Parallel()
+	read := 0
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		switch name := entry.Name(); {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			if name == "testenv" || name == "node_modules" || strings.HasPrefix(name, ".") && name != ".." {
+				return filepath.SkipDir
+			}
+			return nil
+		case strings.HasSuffix(name, "_test.go") || !strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, ".md"):
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		read++
+		for _, habit := range habits {
+			for _, at := range habit.phrase.FindAllIndex(data, -1) {
+				found := string(data[at[0]:at[1]])
+				if !usual.MatchString(found) {
+					t.Errorf("%s:%d: %q: write %s", path, 1+strings.Count(string(data[:at[0]]), "\n"), found, habit.write)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read < 500 {
+		t.Errorf("only %d files were read", read)
+	}
+}
