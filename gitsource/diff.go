@@ -75,6 +75,9 @@ func (d *differ) trees(ctx context.Context, dir string, old, now plumbing.Hash) 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if err := shallow(dir); err != nil {
+		return err
+	}
 	before, err := d.objects.byName(old)
 	if err != nil {
 		return err

@@ -165,6 +165,9 @@ func (g *merger) trees(ctx context.Context, dir string, base, ours, theirs plumb
 	if err := ctx.Err(); err != nil {
 		return zero, err
 	}
+	if err := shallow(dir); err != nil {
+		return zero, err
+	}
 	var sides [3]map[string]entry
 	names := map[string]struct{}{}
 	for i, hash := range []plumbing.Hash{base, ours, theirs} {

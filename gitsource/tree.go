@@ -19,6 +19,18 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// maxDepth bounds how deep folders are nested: a small commit can have a hundred thousand
+// below one another, and whoever walks them keeps the path of each.
+const maxDepth = 200
+
+// shallow returns an error for what is nested too deep.
+func shallow(name string) error {
+	if strings.Count(name, "/") < maxDepth {
+		return nil
+	}
+	return fmt.Errorf("%.60s…: folders are nested deeper than %d", name, maxDepth)
+}
+
 // maxCachedFolders bounds what a Tree keeps of the folders it has read.
 const maxCachedFolders = 512
 
@@ -98,6 +110,9 @@ func (t *tree) folder(hash plumbing.Hash) ([]entry, error) {
 func (t *tree) lookup(op, name string) (entry, error) {
 	if !fs.ValidPath(name) {
 		return entry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+	}
+	if err := shallow(name); err != nil {
+		return entry{}, &fs.PathError{Op: op, Path: name[:60], Err: err}
 	}
 	at := entry{name: ".", mode: filemode.Dir, hash: t.root}
 	if name == "." {
