@@ -143,6 +143,7 @@ func (c *chaos) untilApplied(pr *pull, name, generation string) {
 			}
 		case "PlanFailed":
 			c.command(last, "replan", name)
+		default: // no person is needed
 		}
 		return false, fmt.Sprintf("waits for %q; last: %s %s %s", rec.Waiting, last.ID, last.Status, last.Reason)
 	})

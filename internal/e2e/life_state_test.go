@@ -76,18 +76,22 @@ func (w *world) pushNow(cluster string) {
 // that store knows: a push comes upon it, and then it is on record.
 func (w *world) untilUnlocked(cluster string) {
 	w.t.Helper()
-	var lock string
+	known := func() (lock, said string) {
+		out, errs, _ := w.cliAs("operator", "unlock", cluster)
+		_, lock, _ = strings.Cut(out, "holdfast unlock "+cluster+" --lock ")
+		return strings.TrimSpace(lock), out + errs
+	}
 	w.until("the lock of the store is known", func() (bool, string) {
 		w.pushNow(cluster)
-		out, errs, _ := w.cliAs("operator", "unlock", cluster)
-		_, rest, found := strings.Cut(out, "holdfast unlock "+cluster+" --lock ")
-		lock = strings.TrimSpace(rest)
-		return found, out + errs
+		lock, said := known()
+		return lock != "", said
 	})
+	lock, _ := known()
 	w.prints(1, "viewer", []string{"unlock", cluster, "--lock", lock}, "operator")
 	w.until("the lock of the store is released", func() (bool, string) { // refused while a push is under way
+		lock, _ := known()
 		out, errs, code := w.cliAs("operator", "unlock", cluster, "--lock", lock)
-		return code == 0 && strings.Contains(out, "releases the lock"), out + errs
+		return code == 0 && strings.Contains(out, "releases the lock"), lock + "\n" + out + errs
 	})
 }
 
