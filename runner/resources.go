@@ -108,8 +108,7 @@ func (t *attempt) keepLeft(ctx context.Context, failure error) {
 		return
 	}
 	if ctx.Err() != nil && !t.watched {
-		switch reason, _ := stopReason(ctx); reason {
-		case holdfast.ReasonLeaseLost, holdfast.ReasonAgentKilled:
+		if reason, _ := stopReason(ctx); reason == holdfast.ReasonLeaseLost || reason == holdfast.ReasonAgentKilled {
 			return // there is no time for another engine
 		}
 	}

@@ -128,6 +128,7 @@ func (t *attempt) storeFailed(ref holdfast.SecretRef, said string, err error) *s
 	switch found.cause {
 	case holdfast.CauseCredentials, holdfast.CausePermission, holdfast.CauseNetwork, holdfast.CauseThrottled, holdfast.CauseServiceUnavailable:
 		e.hint = found.hint
+	default: // of no use to whoever keeps the store
 	}
 	return e
 }
