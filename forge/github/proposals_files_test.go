@@ -20,9 +20,9 @@ func TestProposeRefuses(t *testing.T) {
 	}{
 		"a file that is not":    {func(p *holdfast.Proposal) { p.Files["clusters/none.yaml"] = []byte("x") }, "no such file"},
 		"a folder that is not":  {func(p *holdfast.Proposal) { p.Files["none/none.yaml"] = []byte("x") }, "no such file"},
-		"a folder":              {func(p *holdfast.Proposal) { p.Files["clusters"] = []byte("x") }, "no ordinary file"},
-		"a link":                {func(p *holdfast.Proposal) { p.Files["link"] = []byte("x") }, "no ordinary file"},
-		"a path that is none":   {func(p *holdfast.Proposal) { p.Files["/x"] = []byte("x") }, "no path"},
+		"a folder":              {func(p *holdfast.Proposal) { p.Files["clusters"] = []byte("x") }, "not an ordinary file"},
+		"a link":                {func(p *holdfast.Proposal) { p.Files["link"] = []byte("x") }, "not an ordinary file"},
+		"a path that is none":   {func(p *holdfast.Proposal) { p.Files["/x"] = []byte("x") }, "not a path"},
 		"a base that is not":    {func(p *holdfast.Proposal) { p.Base = head }, "not found"},
 		"a base branch that is": {func(p *holdfast.Proposal) { p.BaseBranch = "none" }, "base"},
 		"what changes nothing": {func(p *holdfast.Proposal) {

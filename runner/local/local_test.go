@@ -290,7 +290,7 @@ func TestHangingAgentIsReplaced(t *testing.T) {
 		t.Fatalf("agent %d, want %d", p.PID(), pid)
 	}
 	holder(t, dir, pid)
-	if !strings.Contains(log.String(), "does nothing any more and is replaced") {
+	if !strings.Contains(log.String(), "has stopped working and is replaced") {
 		t.Errorf("it was replaced without a word:\n%s", log)
 	}
 	// The next one is well, and shows it.

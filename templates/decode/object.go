@@ -310,7 +310,7 @@ func (r *Reader) scalar(n *yaml.Node) any {
 			return nil
 		}
 		if err := n.Decode(&v); err != nil {
-			r.Add(n, "this is no "+strings.TrimPrefix(n.Tag, "!!"), "")
+			r.Add(n, "this is not "+aTag(n.Tag), "")
 			return nil
 		}
 	default:
@@ -330,4 +330,13 @@ func (r *Reader) scalar(n *yaml.Node) any {
 		}
 	}
 	return v
+}
+
+// aTag is a tag of YAML with its article: "an int", "a float".
+func aTag(tag string) string {
+	name := strings.TrimPrefix(tag, "!!")
+	if strings.HasPrefix(name, "int") {
+		return "an " + name
+	}
+	return "a " + name
 }

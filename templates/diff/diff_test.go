@@ -186,7 +186,7 @@ func TestDiffVariables(t *testing.T) {
 			from: "{properties: {x: {}, y: {}}}", to: "{properties: {x: {}, y: {}}, dependentRequired: {x: [y]}}",
 			want: []string{"! variables has a new condition, in dependentRequired"}, broken: "{x: 1}",
 		},
-		"condition gone":       {from: "{if: {required: [x]}, then: {required: [y]}, properties: {x: {}, y: {}}}", to: "{properties: {x: {}, y: {}}}", want: []string{"variables has no condition in if/then/else any more"}},
+		"condition gone":       {from: "{if: {required: [x]}, then: {required: [y]}, properties: {x: {}, y: {}}}", to: "{properties: {x: {}, y: {}}}", want: []string{"variables no longer has a condition in if/then/else"}},
 		"words in a condition": {from: "{allOf: [{description: a}]}", to: "{allOf: [{description: b}]}"},
 		"a name that is a keyword": {
 			from: "{allOf: [{properties: {default: {minimum: 1}}}], properties: {default: {}}}",

@@ -44,7 +44,7 @@ func TestDiffParts(t *testing.T) {
 		"rules": {
 			rules(templates.RuleBlueprint{Rule: "self.a", Message: "a"}, templates.RuleBlueprint{Rule: "self.b", Message: "b"}, templates.RuleBlueprint{Rule: "self.c", Message: "c"}, templates.RuleBlueprint{Rule: "self.same", Message: "s"}),
 			rules(templates.RuleBlueprint{Rule: "self.a2", Message: "a"}, templates.RuleBlueprint{Rule: "self.b", Message: "b2"}, templates.RuleBlueprint{Rule: "self.d", Message: "d"}, templates.RuleBlueprint{Rule: " self.same\n", Message: "s", Path: "x"}),
-			[]string{`! rule "a" demands something else: self.a2`, `rule "b2" has another message, not "b"`, `rule "c" is gone`, `! rule "d" is new: self.d`, `rule "s" is told at x`},
+			[]string{`! rule "a" demands something else: self.a2`, `rule "b2" has another message, not "b"`, `rule "c" is gone`, `! rule "d" is new: self.d`, `rule "s" is reported at x`},
 		},
 		"provider gone": {provider(nil), templates.Blueprint{Name: "t", Schema: sized, Required: []string{"size"}}, []string{"! provider aws is gone"}},
 		"provider new":  {templates.Blueprint{Name: "t", Schema: sized, Required: []string{"size"}}, provider(nil), []string{"provider aws is new"}},
@@ -70,7 +70,7 @@ func TestDiffParts(t *testing.T) {
 		},
 		"default gone that was needed": {
 			provider(nil), provider(func(p *templates.ProviderBlueprint) { p.Defaults = map[string]any{"other": 1} }),
-			[]string{"! provider aws has no default for size any more", "provider aws has a default for other: 1"},
+			[]string{"! provider aws no longer has a default for size", "provider aws has a default for other: 1"},
 		},
 		"default": {
 			provider(nil), provider(func(p *templates.ProviderBlueprint) { p.Defaults = map[string]any{"size": "m7i.large"} }),
