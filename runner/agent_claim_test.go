@@ -46,7 +46,9 @@ func TestAgentSaysThatItIsThere(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
+	server.mu.Lock()
 	before := len(server.claims)
+	server.mu.Unlock()
 	startAgent(t, opts)
 	server.until(t, "the next process claims", func() bool { return len(server.claims) > before })
 	server.mu.Lock()

@@ -193,7 +193,9 @@ func TestSuccessorIsListedUntilAllIsDelivered(t *testing.T) {
 			}
 		})
 	})
+	server.mu.Lock()
 	claims, beats := len(server.claims), server.beats["run-1"]
+	server.mu.Unlock()
 	_, _ = startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: fakeExecutor{dir: dir}})
 	server.until(t, "the successor claims and beats", func() bool {
 		return len(server.claims) > claims && server.beats["run-1"] > beats

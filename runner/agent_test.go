@@ -367,6 +367,8 @@ func TestApplyDoesNotTrustALeaseOverAClockJump(t *testing.T) {
 	a.Lease = 3 * time.Second
 	server.assign(a)
 	server.result(t, "run-1")
+	server.mu.Lock()
+	defer server.mu.Unlock()
 	if server.beats["run-1"] < 2 {
 		t.Error("the server was not asked again")
 	}

@@ -52,7 +52,9 @@ func fill(t *testing.T, dir string, leave int64) (free func()) {
 		t.Fatal(err)
 	}
 	return func() {
-		if err := os.Remove(name); err != nil {
+		// To remove it is not enough: a process that was forked meanwhile may have it
+		// open until it executes its program.
+		if err := errors.Join(os.Truncate(name, 0), os.Remove(name)); err != nil {
 			t.Error(err)
 		}
 	}
