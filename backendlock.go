@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// BackendLock is the lock of a state's own backend, as an engine has told of it
-// that did not get it.
+// BackendLock is the lock of a state's own backend, as an engine printed it that
+// did not get it.
 type BackendLock struct {
-	ID      string    `json:"id"`
+	ID string `json:"id"`
+	// Who holds it, and since when; empty where the engine does not print that.
 	Who     string    `json:"who,omitempty"`
 	Created time.Time `json:"created,omitzero"`
 	// Run is the run that came upon it.
@@ -20,6 +21,10 @@ type BackendLock struct {
 }
 
 var (
+	// Of an http backend Terraform prints the ID of the lock that is held in its error
+	// message only: its "Lock Info" is the lock that it asked for itself. OpenTofu
+	// prints the one that is held in both places. Long lines are wrapped.
+	lockHeld    = regexp.MustCompile(`already locked:\s+ID=([A-Za-z0-9][A-Za-z0-9:/_.+=-]{0,199})`)
 	lockID      = regexp.MustCompile(`(?s)Lock Info:.{0,80}?\bID:\s+([A-Za-z0-9][A-Za-z0-9:/_.+=-]{0,199})`)
 	lockWho     = regexp.MustCompile(`(?s)Lock Info:.{0,600}?\bWho:\s+(\S{1,200})`)
 	lockCreated = regexp.MustCompile(`(?s)Lock Info:.{0,900}?\bCreated:\s+(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) \+0000 UTC`)
@@ -38,6 +43,9 @@ func LockOf(run Run) (BackendLock, bool) {
 	}
 	for _, text := range texts {
 		id := lockID.FindStringSubmatch(text)
+		if held := lockHeld.FindStringSubmatch(text); held != nil && (id == nil || held[1] != id[1]) {
+			return BackendLock{ID: held[1], Run: run.ID}, true
+		}
 		if id == nil {
 			continue
 		}

@@ -1,6 +1,7 @@
 package holdfast_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,19 @@ func TestLockOf(t *testing.T) {
 	}
 	if !ok || got != want {
 		t.Errorf("LockOf() = %+v, %t, want %+v", got, ok, want)
+	}
+	const asked = "Error message: HTTP remote state already locked:\nID=held-1\nLock Info:\n  ID:        asked-1\n" +
+		"  Who:       holdfast@vm\n  Created:   2026-11-23 03:46:41.5 +0000 UTC\n"
+	for detail, want := range map[string]holdfast.BackendLock{
+		asked: {ID: "held-1", Run: "run-1"},
+		strings.Replace(asked, "asked-1", "held-1", 1): {
+			ID: "held-1", Who: "holdfast@vm", Run: "run-1", Created: time.Date(2026, 11, 23, 3, 46, 41, 500_000_000, time.UTC),
+		},
+	} {
+		run.Failure = &holdfast.Failure{Cause: holdfast.CauseStateLocked, Detail: detail}
+		if got, ok := holdfast.LockOf(run); !ok || got != want {
+			t.Errorf("LockOf() of an http backend = %+v, %t, want %+v", got, ok, want)
+		}
 	}
 	own, other := run, run
 	own.StateLocation = "clusters/own"

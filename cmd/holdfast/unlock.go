@@ -91,7 +91,8 @@ func (a *app) backendLockText(cluster string, l holdfast.BackendLock) string {
 		[2]string{"Lock", l.ID}, [2]string{"Holder", l.Who}, [2]string{"Since", a.when(l.Created)}, [2]string{"Probably left by", l.Dead},
 	)
 	if l.Dead == "" {
-		return text + "no dead run of ours has left it: its holder may be alive\n"
+		return text + "no dead run of ours is known to have left it: its holder may be alive\n" +
+			fmt.Sprintf("if it is dead, release it: holdfast unlock %s --lock %s --force (takes the role admin)\n", cluster, l.ID)
 	}
 	return text + fmt.Sprintf("release it: holdfast unlock %s --lock %s\n", cluster, l.ID)
 }

@@ -98,6 +98,13 @@ func (s *stateStore) judge(name string, next []byte) {
 	}
 }
 
+// heldBy is the ID of the lock on a state; empty: it is free.
+func (s *stateStore) heldBy(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return lockID(s.locks[name])
+}
+
 func lockID(lock []byte) string {
 	var info struct{ ID string }
 	_ = json.Unmarshal(lock, &info)

@@ -1,6 +1,7 @@
 package rescue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -89,7 +90,8 @@ func (k *Keeper) UnlockBackend(ctx context.Context, cluster, id, actor string, f
 	case lock.ID != id:
 		return holdfast.Run{}, fmt.Errorf("the lock that run %s came upon is %s: an administrator can --force another: %w", lock.Run, lock.ID, holdfast.ErrConflict)
 	case lock.Dead == "":
-		return holdfast.Run{}, fmt.Errorf("no dead run of ours made lock %s: %s may be alive; an administrator can --force it: %w", id, lock.Who, holdfast.ErrConflict)
+		return holdfast.Run{}, fmt.Errorf("no dead run of ours is known to have made lock %s: %s may be alive; an administrator can --force it: %w",
+			id, cmp.Or(lock.Who, "its holder"), holdfast.ErrConflict)
 	}
 	run, err := k.jobOf(ctx, from, actor)
 	if err != nil {
