@@ -279,7 +279,12 @@ func TestArtefactsAreBounded(t *testing.T) {
 	}
 
 	r, half := io.Pipe()
-	answered := make(chan int, 1)
+	begun, answered := make(chan struct{}), make(chan int, 1)
+	w.begins = func(name string) {
+		if name == holdfast.ArtefactDocument {
+			close(begun)
+		}
+	}
 	go func() {
 		req, _ := http.NewRequestWithContext(t.Context(), "PUT", url+"run-1/attempts/1/artefacts/document", r)
 		req.Header.Set("Authorization", "Bearer "+token)
@@ -292,10 +297,13 @@ func TestArtefactsAreBounded(t *testing.T) {
 		answered <- res.StatusCode
 	}()
 	_, _ = half.Write([]byte("half"))
-	for got := 0; got != http.StatusServiceUnavailable; { // until the first one has begun
-		if got = request(t, "PUT", url+"run-1/attempts/1/artefacts/lock.hcl", token, "x").status; got != http.StatusServiceUnavailable && got != http.StatusNoContent {
-			t.Fatalf("a second upload = %d", got)
-		}
+	select {
+	case <-begun:
+	case got := <-answered:
+		t.Fatalf("half an upload = %d", got)
+	}
+	if got := request(t, "PUT", url+"run-1/attempts/1/artefacts/lock.hcl", token, "x"); got.status != http.StatusServiceUnavailable {
+		t.Errorf("a second upload = %d %s, want 503", got.status, got.body)
 	}
 	if got := request(t, "PUT", url+"run-2/attempts/1/artefacts/lock.hcl", other, "x"); got.status != http.StatusNoContent {
 		t.Errorf("an upload of another attempt = %d %s", got.status, got.body)

@@ -59,6 +59,7 @@ type world struct {
 	locked   int                                  // how often a state was locked
 	obey     func(context.Context) string         // waited for by Command
 	source   func(run, name string) io.ReadCloser // of artefacts, instead of the map
+	begins   func(name string)                    // an artefact's upload, before it is read
 }
 
 func newWorld() *world {
@@ -188,6 +189,9 @@ func (w *world) Artefact(_ context.Context, run, name string) (io.ReadCloser, er
 }
 
 func (w *world) PutArtefact(_ context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error {
+	if w.begins != nil {
+		w.begins(name)
+	}
 	text, err := io.ReadAll(data)
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
