@@ -84,7 +84,7 @@ var faults = []fault{ //nolint:gochecknoglobals // a constant table
 		return m.w.freeDisk
 	}},
 	{"the code host's clock differs", func(m *monkey) func() {
-		off := time.Duration(m.rng.IntN(180)-90) * time.Second
+		off := time.Duration(m.rng.IntN(60)-30) * time.Second
 		m.w.hub.SetNow(func() time.Time { return time.Now().Add(off) })
 		return nil
 	}},

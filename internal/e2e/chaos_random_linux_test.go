@@ -145,7 +145,7 @@ func (c *chaos) untilApplied(pr *pull, name, generation string) {
 			c.command(last, "replan", name)
 		default: // no person is needed
 		}
-		return false, fmt.Sprintf("waits for %q; last: %s %s %s", rec.Waiting, last.ID, last.Status, last.Reason)
+		return false, fmt.Sprintf("waits for %q; last: %s %s %s; replies: %q", rec.Waiting, last.ID, last.Status, last.Reason, pr.replies())
 	})
 	rec := c.w.record(name)
 	if rec.StateSerial < c.serials[name] {
@@ -177,10 +177,11 @@ func (c *chaos) free(names []string) {
 	}
 }
 
-// say says something to the pull request, once for each run.
+// say says something to the pull request, once for each run, and again when that was
+// refused: a code host whose clock was put back dates it before what it is about.
 func (c *chaos) say(pr *pull, name string, run holdfast.Run, words string) {
 	c.w.t.Helper()
-	if key := name + run.ID + words; !c.asked[key] {
+	if key := fmt.Sprint(name, run.ID, words, len(pr.replies())); !c.asked[key] {
 		c.asked[key] = true
 		c.commands[words[:strings.LastIndexByte(words+" ", ' ')]]++
 		c.w.t.Logf("%s is held by %s (%s): %s", name, run.ID, run.Reason, words)
