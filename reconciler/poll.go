@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
 // commentOverlap is how far a look at comments reaches back before the last
@@ -22,23 +23,7 @@ const commentOverlap = 2 * time.Minute
 func (r *Reconciler) poll(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, repo := range r.repos {
-		g.Go(func() error {
-			for ctx.Err() == nil {
-				err := r.pollOnce(ctx, repo)
-				wait := time.Duration(float64(repo.Poll) * (0.8 + 0.4*rand.Float64()))
-				if limited := (*holdfast.RateLimitError)(nil); errors.As(err, &limited) {
-					wait = max(wait, time.Until(limited.RetryAt))
-				}
-				if err != nil && ctx.Err() == nil {
-					r.opts.Logger.WarnContext(ctx, "repository was not polled", "repo", repo.Name, "err", err)
-				}
-				select {
-				case <-ctx.Done():
-				case <-time.After(wait):
-				}
-			}
-			return nil
-		})
+		g.Go(func() error { r.pollRepository(ctx, repo); return nil })
 	}
 	g.Go(func() error {
 		r.resume(ctx)
@@ -47,6 +32,29 @@ func (r *Reconciler) poll(ctx context.Context) error {
 		return nil
 	})
 	return g.Wait()
+}
+
+// pollRepository polls until ctx is done. A poll that failed is tried again soon: it
+// may be the first one of a process, which has to find what the former one was told.
+func (r *Reconciler) pollRepository(ctx context.Context, repo Repository) {
+	for failures := 0; ctx.Err() == nil; {
+		wait := time.Duration(float64(repo.Poll) * (0.8 + 0.4*rand.Float64()))
+		err := r.pollOnce(ctx, repo)
+		switch {
+		case err == nil:
+			failures = 0
+		case ctx.Err() == nil:
+			if queue.Counts(err) {
+				failures++
+			}
+			wait = queue.RetryIn(err, failures, wait)
+			r.opts.Logger.WarnContext(ctx, "repository was not polled", "repo", repo.Name, "err", err, "retry_in", wait)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
 }
 
 // resumePatience is how long the decisions about clusters that are on record

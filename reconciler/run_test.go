@@ -70,11 +70,9 @@ func TestRun(t *testing.T) {
 // until waits for something that happens by itself.
 func (f *fleet) until(happened func() bool) {
 	f.t.Helper()
-	for ctx := f.t.Context(); !happened(); {
-		select {
-		case <-ctx.Done():
+	for deadline := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
 			f.t.Fatal("it never happened")
-		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
@@ -121,4 +119,31 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 			t.Errorf("without its %s: %v", name, err)
 		}
 	}
+}
+
+// TestFirstPollIsTriedAgain: a process that begins while the code host is away finds
+// what the former one was told long before it would poll again.
+func TestFirstPollIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
+	f.forge.failWith("PullRequests", holdfast.ErrUnavailable)
+	head := f.repo.CommitOn("branch-1", master, "change", map[string]string{"infra/prod/main.tf": module("two")})
+	f.repo.SetPullRequest(1, head, "")
+	f.forge.set(holdfast.PullRequest{
+		PullRequestRef: onePR, State: holdfast.PullRequestOpen, Branch: "branch-1",
+		Head: holdfast.Revision(head), BaseBranch: master, Mergeable: true,
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- f.r.Run(ctx) }() // which polls every five minutes
+
+	f.until(func() bool { return f.forge.count("PullRequests") > 0 })
+	f.forge.failWith("PullRequests", nil)
+	f.until(func() bool {
+		_, err := f.store.PullRequest(ctx, onePR)
+		return err == nil
+	})
+	cancel()
+	f.must(<-done)
 }

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
@@ -180,6 +182,40 @@ func TestQueueCountsFailures(t *testing.T) {
 		if got := q.Outcome(step.key, step.failed); got != step.want {
 			t.Errorf("%s, failed %t: %d in a row, want %d", step.key, step.failed, got, step.want)
 		}
+	}
+}
+
+// What a code host does not listen to for a moment is done right after that moment,
+// however often it says so; what fails is tried later each time.
+func TestWorkThatFailsComesAgain(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fail func() error
+		want time.Duration // until the sixth attempt
+	}{
+		"rate limits":          {func() error { return &holdfast.RateLimitError{RetryAt: time.Now().Add(3 * time.Second)} }, 15 * time.Second},
+		"a limit that is over": {func() error { return &holdfast.RateLimitError{RetryAt: time.Now()} }, 5 * time.Second},
+		"failures":             {func() error { return holdfast.ErrUnavailable }, 62 * time.Second},
+		"conflicts":            {func() error { return holdfast.ErrConflict }, 250 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				q, begun, attempts := queue.New[string](), time.Now(), 0
+				q.Add("a")
+				_ = queue.Work(ctx, slog.New(slog.DiscardHandler), q, func(context.Context, string) error {
+					if attempts++; attempts == 6 {
+						stop()
+						return nil
+					}
+					return fmt.Errorf("ask: %w", tc.fail())
+				})
+				if took := time.Since(begun); took != tc.want {
+					t.Errorf("the sixth attempt came after %s, want %s", took, tc.want)
+				}
+			})
+		})
 	}
 }
 

@@ -48,11 +48,8 @@ func Work[K comparable](ctx context.Context, logger *slog.Logger, q *Queue[K], d
 			return nil
 		}
 		err := begun(ctx, func(ctx context.Context) error { return do(ctx, key) })
-		if failures := q.Outcome(key, err != nil); failures > 0 {
-			wait := Backoff(time.Second, failures, 5*time.Minute)
-			if limited := (*holdfast.RateLimitError)(nil); errors.As(err, &limited) {
-				wait = max(wait, time.Until(limited.RetryAt))
-			}
+		if failures := q.Outcome(key, Counts(err)); err != nil {
+			wait := RetryIn(err, failures, 5*time.Minute)
 			level := slog.LevelError
 			if errors.Is(err, holdfast.ErrConflict) {
 				level, wait = slog.LevelDebug, 50*time.Millisecond
@@ -72,6 +69,22 @@ func Step[K comparable](ctx context.Context, q *Queue[K], do func(context.Contex
 	}
 	defer q.Done(key)
 	return do(ctx, key)
+}
+
+// RetryIn returns how long to wait after a failure, the last one of so many in a row:
+// doubling from two seconds up to ceiling. What a code host has not listened to has not
+// failed, and comes again as soon as the host listens.
+func RetryIn(err error, failures int, ceiling time.Duration) time.Duration {
+	if limited := (*holdfast.RateLimitError)(nil); errors.As(err, &limited) {
+		return max(time.Until(limited.RetryAt), time.Second)
+	}
+	return Backoff(time.Second, failures, ceiling)
+}
+
+// Counts reports whether an outcome is a failure that makes the next wait longer.
+func Counts(err error) bool {
+	limited := (*holdfast.RateLimitError)(nil)
+	return err != nil && !errors.As(err, &limited)
 }
 
 // Backoff is a doubling delay with a ceiling.
