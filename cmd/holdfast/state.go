@@ -117,9 +117,9 @@ func newStateWaiveCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "waive CLUSTER --reason TEXT",
 		Short: "Give up the state that could not be saved",
-		Long: `Give up the state that an apply of the cluster could not save. Plans go on, with
-the state that the backend has: what only the lost one knows is made again, unless
-it is imported. The reason is recorded.`,
+		Long: `Give up the state that an apply of the cluster could not save. Plans continue with
+the state that the backend has: what only the lost one knows is created again,
+unless it is imported. The reason is recorded.`,
 		Args: exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if reason == "" {

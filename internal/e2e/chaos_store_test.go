@@ -98,6 +98,13 @@ func (s *stateStore) judge(name string, next []byte) {
 	}
 }
 
+// state is what was saved last.
+func (s *stateStore) state(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.states[name])
+}
+
 // heldBy is the ID of the lock on a state; empty: it is free.
 func (s *stateStore) heldBy(name string) string {
 	s.mu.Lock()

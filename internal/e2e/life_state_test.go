@@ -73,16 +73,16 @@ func (w *world) pushNow(cluster string) {
 }
 
 // untilUnlocked releases the lock that a dead run has left in the store, which only
-// that store knows: a push comes upon it, and then it is on record. Terraform does
-// not print who holds a lock of such a store, so that it takes force.
-func (w *world) untilUnlocked(store *stateStore, cluster string) {
+// that store knows: the run that ask queues comes upon it, and then it is on record.
+// Terraform does not print who holds a lock of such a store, so that it takes force.
+func (w *world) untilUnlocked(store *stateStore, cluster string, ask func()) {
 	w.t.Helper()
 	held := store.heldBy(cluster)
 	if held == "" {
 		w.t.Fatal("the store has no lock")
 	}
 	w.until("the lock of the store is known", func() (bool, string) {
-		w.pushNow(cluster)
+		ask()
 		out, errs, _ := w.cliAs("operator", "unlock", cluster)
 		return strings.Contains(out, "--lock "+held+" --force"), out + errs
 	})
@@ -132,12 +132,11 @@ func TestStateThatCouldNotBeSaved(t *testing.T) {
 
 	// The store is back, and has the lock of the apply still.
 	store.setAway(false)
-	w.untilUnlocked(store, "alpha")
+	w.untilUnlocked(store, "alpha", func() { w.pushNow("alpha") })
 	w.until("the state is pushed", func() (bool, string) {
 		w.pushNow("alpha")
-		store.mu.Lock()
-		defer store.mu.Unlock()
-		return strings.Contains(string(store.states["alpha"]), `"first"`), string(store.states["alpha"])
+		state := store.state("alpha")
+		return strings.Contains(state, `"first"`), state
 	})
 	other.untilPlanned("1 to create")
 	if strings.Contains(other.comment(), "terraform_data.first") {
@@ -148,6 +147,54 @@ func TestStateThatCouldNotBeSaved(t *testing.T) {
 	}
 	w.prints(1, "operator", []string{"state", "get", "alpha"}, "not found")
 
+	if faults := store.faults(); len(faults) > 0 {
+		t.Errorf("writes that lose something: %q", faults)
+	}
+}
+
+// What a person pushes in place of an unsaved state is what the store gets; what a
+// person gives up keeps nothing from being planned, and is made again.
+func TestUnsavedStateByHand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{"runs.lockTimeout": "0s"})
+	w.useTokens()
+	store := newStateStore(w)
+	w.start()
+	pr := w.fleet().open(join(document("alpha", store.backend("alpha")), moduleFile("alpha", w.slowly("first"))))
+	pr.untilPlanned("2 to create")
+	w.applyWithoutStore(store, pr, "first")
+
+	w.prints(0, "operator", []string{"state", "get", "alpha", "--output", "rescued.tfstate"})
+	rescued, err := os.ReadFile(w.path("rescued.tfstate"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := strings.Replace(string(rescued), `"outputs": {}`, `"outputs": {"by_hand": {"value": "yes", "type": "string"}}`, 1)
+	w.write("edited.tfstate", edited, 0o600)
+	w.prints(1, "viewer", []string{"state", "push", "alpha", "edited.tfstate"}, "operator")
+	w.until("the file is taken", func() (bool, string) { // refused while a push is under way
+		out, errs, code := w.cliAs("operator", "state", "push", "alpha", "edited.tfstate")
+		return code == 0, out + errs
+	})
+	store.setAway(false)
+	w.untilUnlocked(store, "alpha", func() { w.pushNow("alpha") })
+	w.until("the file is pushed", func() (bool, string) {
+		w.pushNow("alpha")
+		state := store.state("alpha")
+		return strings.Contains(state, "by_hand") && strings.Contains(state, `"first"`), state
+	})
+
+	more := w.fleet().open(files{"infra/alpha/more.tf": w.slowly("second")})
+	more.untilPlanned("1 to create")
+	w.applyWithoutStore(store, more, "second")
+	w.prints(0, "operator", []string{"state", "waive", "alpha", "--reason", "the account was deleted"})
+	w.prints(1, "operator", []string{"state", "get", "alpha"}, "not found")
+	store.setAway(false)
+	w.untilUnlocked(store, "alpha", func() { _, _, _ = w.cliAs("operator", "replan", "alpha") })
+	w.until("what was lost is made again", func() (bool, string) {
+		out, errs, _ := w.cliAs("operator", "apply", "alpha")
+		return strings.Contains(store.state("alpha"), `"second"`), out + errs
+	})
 	if faults := store.faults(); len(faults) > 0 {
 		t.Errorf("writes that lose something: %q", faults)
 	}

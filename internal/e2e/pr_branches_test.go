@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
@@ -64,6 +66,10 @@ func TestTwoBranchesOnGitHub(t *testing.T) {
 	back := release.reuse(next)
 	release.untilStatus(back.head, holdfast.ContextPlan+"/release", holdfast.StatusSuccess, "no cluster affected")
 	fleet.untilStatus(next.head, holdfast.ContextPlan, holdfast.StatusSuccess, "2 to create")
+	said, errs, code := w.cli("describe", "pullrequest", fmt.Sprintf("%s#%d", release.name, back.number))
+	if code != 0 || !strings.Contains(said, holdfast.ContextPlan+"/release") {
+		t.Errorf("described as (%d):\n%s%s", code, said, errs)
+	}
 	back.merge()
 	release.untilStatus(back.merged, holdfast.ContextApply+"/release", holdfast.StatusSuccess, "no cluster affected")
 	next.merge()

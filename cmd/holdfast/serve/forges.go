@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/forge/github"
 	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/webhook"
 )
 
@@ -95,6 +96,45 @@ func (f furtherBranch) PutCheck(ctx context.Context, repo string, status holdfas
 
 // contextOf is the context of a status of a further branch.
 func contextOf(context, branch string) string { return context + "/" + branch }
+
+// shownPosts are the posts as their code hosts have them: statuses of a further
+// branch under its context.
+type shownPosts struct {
+	store   server.Posts
+	further map[string]string // branches by repository
+}
+
+func (s *services) shownPosts() shownPosts {
+	p := shownPosts{store: s.store, further: make(map[string]string)}
+	for _, r := range s.cfg.Repositories {
+		if s.githubs[r.Forge] != nil && entriesOf(s.cfg.Repositories, r)[0] != r.Name {
+			p.further[r.Name] = r.Branch
+		}
+	}
+	return p
+}
+
+// Post implements server.Posts.
+func (p shownPosts) Post(ctx context.Context, key string) (holdfast.Post, error) {
+	post, err := p.store.Post(ctx, key)
+	return p.shown(post), err
+}
+
+// Posts implements server.Posts.
+func (p shownPosts) Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error) {
+	posts, err := p.store.Posts(ctx, filter)
+	for i := range posts {
+		posts[i] = p.shown(posts[i])
+	}
+	return posts, err
+}
+
+func (p shownPosts) shown(post holdfast.Post) holdfast.Post {
+	if branch := p.further[post.Repo]; branch != "" && post.Status.Context != "" {
+		post.Status.Context = contextOf(post.Status.Context, branch)
+	}
+	return post
+}
 
 // identifyEvery is how often a repository is asked for its name: it is for those
 // who look into the log, webhooks go by the id.

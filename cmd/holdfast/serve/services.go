@@ -304,7 +304,7 @@ func (s *services) openServer(context.Context) error {
 	s.hooks = hooks
 	opts := server.Options{
 		Dispatcher: s.reconciler.Dispatcher(), Registry: s.reconciler.Dispatcher(), Lacking: s.lacks, Blobs: s.store, States: s.store, Records: s.store, Commander: s.reconciler, Rescuer: s.reconciler.Rescue(),
-		Local: s.store, Posts: s.store, Webhooks: hooks, Metrics: s.metrics.handler(), Ready: s.waitsFor,
+		Local: s.store, Posts: s.shownPosts(), Webhooks: hooks, Metrics: s.metrics.handler(), Ready: s.waitsFor,
 		Audit: s.store, ClaimRefused: s.metrics.claimRefused,
 		Socket: server.Socket{Path: s.path("run", "agent.sock")}, Version: s.version, Logger: s.logger,
 	}
