@@ -83,26 +83,32 @@ func TestStrangersAreCheap(t *testing.T) {
 	}
 	strangers := min(3000, int(files.Cur)/4) // both ends are ours
 	at := serving(t, nil)
-	for name, says := range map[string]string{
-		"silent":        "",
-		"slow headers":  "POST /webhooks/x HTTP/1.1\r\nX-Long: " + strings.Repeat("x", 8<<10),
-		"slow bodies":   "POST /webhooks/x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 8<<10),
-		"first letters": "P",
+	quiet := runtime.NumGoroutine()
+	for _, kind := range []struct{ name, says string }{
+		{"slow bodies", "POST /webhooks/x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 8<<10)},
+		{"slow headers", "POST /webhooks/x HTTP/1.1\r\nX-Long: " + strings.Repeat("x", 8<<10)},
+		{"first letters", "P"},
+		{"silent", ""},
 	} {
 		before := inUse()
 		conns := make([]net.Conn, strangers)
 		for i := range conns {
 			conns[i] = connectTo(t, at.Public, "")
-			_, _ = io.WriteString(conns[i], says) // it may be closed already
+			_, _ = io.WriteString(conns[i], kind.says) // it may be closed already
 		}
 		deliver(t, at.Public)
 		used := inUse() - before
-		if limit := int64(strangers) * 15_000; used > limit {
-			t.Errorf("%s: %d connections take %d bytes, want at most %d", name, strangers, used, limit)
+		// Those that are served take 50 KB each, and there is a bound of them: of
+		// 10,000 connections this is 150 MB. The race detector adds its own.
+		if limit := 512*50_000 + int64(strangers)*12_400; used > limit*raceOverhead {
+			t.Errorf("%s: %d connections take %d bytes, want at most %d", kind.name, strangers, used, limit)
 		}
-		t.Logf("%s: %d bytes for each of %d", name, used/int64(strangers), strangers)
+		t.Logf("%s: %d bytes for each of %d", kind.name, used/int64(strangers), strangers)
 		for _, conn := range conns {
 			conn.Close()
+		}
+		for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > quiet+10 && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond) // the next kind is not to be measured with this one
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,6 +98,21 @@ func TestTemplateValidate(t *testing.T) {
 	}
 }
 
+// cacheDir returns a folder for prepared modules, whose folders nobody can write to.
+func cacheDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Cleanup(func() {
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				err = os.Chmod(path, 0o700)
+			}
+			return err
+		})
+	})
+	return dir
+}
+
 // The engine's word about modules is told as faults, and that it cannot be asked
 // as a note.
 func TestTemplateEngine(t *testing.T) {
@@ -110,7 +126,7 @@ func TestTemplateEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := func(args ...string) result {
-		env := map[string]string{"XDG_CACHE_HOME": t.TempDir()}
+		env := map[string]string{"XDG_CACHE_HOME": cacheDir(t)}
 		return holdfastCLI(t, env, append([]string{"template"}, append(args, "--cli-config", config, "--download=false")...)...)
 	}
 	if _, err := exec.LookPath("terraform"); err != nil {
@@ -148,7 +164,7 @@ func TestTemplateSecretsArePlannedWithout(t *testing.T) {
 	dir := newTemplate(t)
 	edit(t, dir, "template.yaml", "      # db_password: {type: string, writeOnly: true}", "      db_password: {type: string, writeOnly: true}")
 	edit(t, dir, "tests/basic.yaml", "cluster: {provider: local}", "cluster: {provider: local, variables: {db_password: {secret: {store: vault, key: db}}}}")
-	env := map[string]string{"XDG_CACHE_HOME": t.TempDir()}
+	env := map[string]string{"XDG_CACHE_HOME": cacheDir(t)}
 	holdfastCLI(t, env, "template", "test", dir, "--plan", "on", "--cli-config", config).want(t, 0, "4 cases: 4 ok, 0 failed")
 }
 

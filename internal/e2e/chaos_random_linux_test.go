@@ -135,7 +135,7 @@ func (c *chaos) untilApplied(pr *pull, name, generation string) {
 		last := c.w.newestOnBranch(name)
 		c.free([]string{name})
 		switch rec.Waiting {
-		case "ApplyFailed", "PlanChanged", "Unreviewed":
+		case "ApplyFailed", "PlanChanged", "Replanned", "Unreviewed":
 			if last.Status == holdfast.RunPlanned && !last.PostedAt.IsZero() {
 				c.say(pr, name, last, "/holdfast apply "+name)
 			} else if last.Status == holdfast.RunErrored {

@@ -50,3 +50,38 @@ func TestModulesOfAPrivateRepository(t *testing.T) {
 		}
 	}
 }
+
+// A module's source is a branch, which moves after the plan: applies and checks have
+// the code that was reviewed, and the move is not taken for drift.
+func TestModulesOfABranchThatMoves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	host := gitserver.New(t)
+	modules := host.CreateRepo("acme/modules")
+	size := func(n string) {
+		t.Helper()
+		modules.Commit("main", "size "+n, files{"net/main.tf": "resource \"terraform_data\" \"net\" {\n  input = \"size " + n + "\"\n}\n"})
+	}
+	size("1")
+	w.start()
+	code := "module \"net\" {\n  source = \"git::" + modules.URL + "//net?ref=main\"\n}\n"
+	pr := w.fleet().open(join(document("alpha"), moduleFile("alpha", code)))
+	pr.untilPlanned("2 to create")
+	pr.merge()
+	pr.untilApplied("2 created")
+
+	size("2")
+	out, errs, ended := w.cli("drift", "check", "alpha", "--wait")
+	if ended != 0 || w.record("alpha").Drift.Status != holdfast.DriftNone {
+		t.Errorf("a check after the move ends with %d, drift %q:\n%s%s", ended, w.record("alpha").Drift.Status, out, errs)
+	}
+	next := w.fleet().open(files{"infra/alpha/more.tf": "resource \"terraform_data\" \"more\" {}\n"})
+	next.untilPlanned("1 to create")
+	size("3")
+	next.merge()
+	next.untilApplied("1 created")
+	out, errs, ended = w.cli("drift", "check", "alpha", "--wait")
+	if ended != 0 || w.record("alpha").Drift.Status != holdfast.DriftNone {
+		t.Errorf("a check after the second move ends with %d, drift %q:\n%s%s", ended, w.record("alpha").Drift.Status, out, errs)
+	}
+}
