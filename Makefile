@@ -126,6 +126,7 @@ needs:
 	@ok=1; \
 	need() { command -v "$$1" >/dev/null || { echo "missing: $$1. $$2"; ok=0; }; }; \
 	need git "Install git (apt-get install git)."; \
+	need ssh "Install an SSH client (apt-get install openssh-client)."; \
 	need redis-server "Install Redis 7 (apt-get install redis-server); it need not run."; \
 	command -v terraform >/dev/null || command -v tofu >/dev/null || \
 	  { echo "missing: terraform or tofu. Install one of them: https://opentofu.org/docs/intro/install"; ok=0; }; \

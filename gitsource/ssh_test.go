@@ -1,17 +1,12 @@
 package gitsource_test
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
 	"encoding/pem"
 	"errors"
-	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,96 +18,15 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 )
 
-// sshServer runs git-upload-pack for whoever has the key.
-type sshServer struct {
-	addr    string
-	hostKey ssh.PublicKey
-}
-
-func newKey(t *testing.T) (ed25519.PrivateKey, ssh.Signer) {
-	t.Helper()
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := ssh.NewSignerFromKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key, signer
-}
-
-func startSSH(t *testing.T, allowed ssh.PublicKey) sshServer {
-	t.Helper()
-	_, host := newKey(t)
-	config := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-		if string(key.Marshal()) != string(allowed.Marshal()) {
-			return nil, errors.New("unknown key")
-		}
-		return nil, nil
-	}}
-	config.AddHostKey(host)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() { serveSSH(conn, config) })
-		}
-	})
-	t.Cleanup(func() { listener.Close(); wg.Wait() })
-	return sshServer{addr: listener.Addr().String(), hostKey: host.PublicKey()}
-}
-
-func serveSSH(conn net.Conn, config *ssh.ServerConfig) {
-	defer conn.Close()
-	_, channels, requests, err := ssh.NewServerConn(conn, config)
-	if err != nil {
-		return
-	}
-	go ssh.DiscardRequests(requests)
-	for offered := range channels {
-		channel, requests, err := offered.Accept()
-		if err != nil {
-			return
-		}
-		for request := range requests {
-			if request.Type != "exec" {
-				_ = request.Reply(false, nil)
-				continue
-			}
-			_ = request.Reply(true, nil)
-			var command struct{ Text string }
-			_ = ssh.Unmarshal(request.Payload, &command)
-			cmd := exec.Command("sh", "-c", command.Text)
-			cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
-			in, _ := cmd.StdinPipe()
-			go func() { _, _ = io.Copy(in, channel); in.Close() }()
-			status := struct{ Code uint32 }{}
-			if cmd.Run() != nil {
-				status.Code = 128
-			}
-			_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(status))
-			_ = channel.Close()
-		}
-	}
-}
-
 func TestFetchSSH(t *testing.T) {
 	t.Parallel()
 	repo := gitserver.NewRepo(t, filepath.Join(t.TempDir(), "it's a repo!.git"))
 	head := repo.Commit("main", "first", map[string]string{"a": "1"})
-	key, signer := newKey(t)
-	other, _ := newKey(t)
-	_, stranger := newKey(t)
-	server := startSSH(t, signer.PublicKey())
-	url := "ssh://git@" + server.addr + strings.ReplaceAll(repo.Path, " ", "%20")
+	key, signer := gitserver.NewKey(t)
+	other, _ := gitserver.NewKey(t)
+	_, stranger := gitserver.NewKey(t)
+	server := gitserver.StartSSH(t, signer.PublicKey())
+	url := "ssh://git@" + server.Addr + strings.ReplaceAll(repo.Path, " ", "%20")
 
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -138,8 +52,8 @@ func TestFetchSSH(t *testing.T) {
 		keyFile    = file("key", string(pem.EncodeToMemory(plain)))
 		sealedFile = file("sealed", string(pem.EncodeToMemory(sealed)))
 		wrongFile  = file("wrong", string(pem.EncodeToMemory(wrong)))
-		known      = file("known_hosts", knownhosts.Line([]string{server.addr}, server.hostKey)+"\n")
-		impostor   = file("impostor", knownhosts.Line([]string{server.addr}, stranger.PublicKey())+"\n")
+		known      = file("known_hosts", knownhosts.Line([]string{server.Addr}, server.HostKey)+"\n")
+		impostor   = file("impostor", knownhosts.Line([]string{server.Addr}, stranger.PublicKey())+"\n")
 		nobody     = file("nobody", "")
 	)
 	tests := map[string]struct {
@@ -156,7 +70,7 @@ func TestFetchSSH(t *testing.T) {
 		"a host nobody knows":    {auth: gitsource.SSH{KeyFile: keyFile, KnownHostsFile: nobody}, want: holdfast.ErrForbidden},
 		"no known_hosts":         {auth: gitsource.SSH{KeyFile: keyFile, KnownHostsFile: dir + "/none"}, word: "known_hosts"},
 		"no key":                 {auth: gitsource.SSH{KeyFile: dir + "/none", KnownHostsFile: known}, word: "SSH key"},
-		"no such repository":     {url: "ssh://" + server.addr + "/nothing/here", auth: gitsource.SSH{KeyFile: keyFile, KnownHostsFile: known}, want: holdfast.ErrNotFound},
+		"no such repository":     {url: "ssh://" + server.Addr + "/nothing/here", auth: gitsource.SSH{KeyFile: keyFile, KnownHostsFile: known}, want: holdfast.ErrNotFound},
 		"nobody answers the ssh": {url: "ssh://127.0.0.1:1/a", auth: gitsource.SSH{KeyFile: keyFile, KnownHostsFile: known}, want: holdfast.ErrUnavailable},
 	}
 	for name, tt := range tests {
@@ -194,7 +108,7 @@ func TestFetchFromSilentHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	key, signer := newKey(t)
+	key, signer := gitserver.NewKey(t)
 	block, err := ssh.MarshalPrivateKey(key, "")
 	if err != nil {
 		t.Fatal(err)
@@ -227,8 +141,8 @@ func TestPushSSH(t *testing.T) {
 	t.Parallel()
 	repo := gitserver.NewRepo(t, filepath.Join(t.TempDir(), "it's a repo!.git"))
 	base := repo.Commit("main", "first", map[string]string{"a": "1"})
-	key, signer := newKey(t)
-	server := startSSH(t, signer.PublicKey())
+	key, signer := gitserver.NewKey(t)
+	server := gitserver.StartSSH(t, signer.PublicKey())
 	block, err := ssh.MarshalPrivateKey(key, "")
 	if err != nil {
 		t.Fatal(err)
@@ -236,14 +150,14 @@ func TestPushSSH(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"key":         string(pem.EncodeToMemory(block)),
-		"known_hosts": knownhosts.Line([]string{server.addr}, server.hostKey) + "\n",
+		"known_hosts": knownhosts.Line([]string{server.Addr}, server.HostKey) + "\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s := open(t, t.TempDir(), gitsource.Repository{
-		URL:  "ssh://git@" + server.addr + strings.ReplaceAll(repo.Path, " ", "%20"),
+		URL:  "ssh://git@" + server.Addr + strings.ReplaceAll(repo.Path, " ", "%20"),
 		Auth: gitsource.Auth{SSH: gitsource.SSH{KeyFile: dir + "/key", KnownHostsFile: dir + "/known_hosts"}},
 	})
 	fetch(t, s)

@@ -1,8 +1,15 @@
 package e2e_test
 
 import (
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
@@ -49,6 +56,38 @@ func TestModulesOfAPrivateRepository(t *testing.T) {
 			t.Errorf("the password is in the log of %s", name)
 		}
 	}
+}
+
+// A module's source is a repository that is reached with ssh and a deploy key: the
+// engine's Git has the key and the known hosts, and a name for its user.
+func TestModulesOverSSH(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	modules := gitserver.NewRepo(t, filepath.Join(t.TempDir(), "modules.git"))
+	modules.Commit("main", "net", files{"net/main.tf": "resource \"terraform_data\" \"net\" {\n  input = \"a net\"\n}\n"})
+	key, signer := gitserver.NewKey(t)
+	host := gitserver.StartSSH(t, signer.PublicKey())
+	private, err := ssh.MarshalPrivateKey(key, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mode := os.FileMode(0o600)
+	if os.Getuid() == 0 {
+		mode = 0o644 // the engine is another user, for whom ssh does not mind
+	}
+	w.write("deploy/key", string(pem.EncodeToMemory(private)), mode)
+	w.write("deploy/known_hosts", knownhosts.Line([]string{host.Addr}, host.HostKey)+"\n", 0o644)
+	command := fmt.Sprintf("ssh -i %s -o IdentitiesOnly=yes -o UserKnownHostsFile=%s", w.path("deploy", "key"), w.path("deploy", "known_hosts"))
+	w.set(settings{
+		"runs.retries": 0, "sandbox.paths.readOnly": []string{w.path("deploy")},
+		"credentials": []any{map[string]any{"project": "shop", "environment": "production", "env": map[string]any{"GIT_SSH_COMMAND": command}}},
+	})
+	w.start()
+	code := fmt.Sprintf("module \"net\" {\n  source = \"git::ssh://git@%s%s//net?ref=main\"\n}\n", host.Addr, modules.Path)
+	alpha := w.fleet().open(join(document("alpha"), moduleFile("alpha", code)))
+	alpha.untilPlanned("2 to create")
+	alpha.merge()
+	alpha.untilApplied("2 created")
 }
 
 // A module's source is a branch, which moves after the plan: applies and checks have
