@@ -5,6 +5,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -33,6 +34,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/redisserver"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
 // patience is how long a story waits for something that has to happen. It is
@@ -394,7 +396,8 @@ func (w *world) end() {
 		w.t.Logf("the server's log:\n%s\nthe agents' logs:\n%s\nthe engine's calls:\n%s",
 			w.log.all(), w.agentLog(), strings.Join(w.engineCalls(), "\n"))
 	}
-	if err := os.RemoveAll(w.dir); err != nil {
+	// Prepared folders cannot be written to, not even by their owner.
+	if err := folders.Remove(context.Background(), w.dir); err != nil {
 		w.t.Errorf("clean up: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
 // dependingModule is a root module whose plan depends on something outside of
@@ -150,7 +151,7 @@ terraform {
 
 	w.stop()
 	w.fleet().commit(document("beta", "variables: {nodes: 3}"))
-	if err := os.RemoveAll(w.path("data")); err != nil {
+	if err := folders.Remove(t.Context(), w.path("data")); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"alpha", "beta"} { // to plan, another user than the one that applied locks the file
