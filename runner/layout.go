@@ -380,19 +380,30 @@ func (t *attempt) give(ctx context.Context) error {
 	if err := t.makeScratch(ctx); err != nil {
 		return err
 	}
-	if config := t.config(); config != "" {
-		if err := os.WriteFile(config, t.exec.cli.data, 0o600); err != nil {
-			return fmt.Errorf("write engine configuration: %w", err)
-		}
-		if err := os.Chmod(config, 0o444); err != nil { //nolint:gosec // the engine reads it, as another user
-			return fmt.Errorf("write engine configuration: %w", err)
-		}
+	if err := t.writeConfig(); err != nil {
+		return fmt.Errorf("write engine configuration: %w", err)
 	}
 	t.given = true
 	if err := t.exec.opts.Isolation.Starter.Give(ctx, t.work, t.slot); err != nil {
 		return tooLarge(fmt.Errorf("give the workspace to the engine: %w", err))
 	}
 	return nil
+}
+
+// writeConfig writes the attempt's copy of the engines' configuration, if it has one,
+// the first time that a workspace is given away.
+func (t *attempt) writeConfig() error {
+	config := t.config()
+	if config == "" {
+		return nil
+	}
+	if _, err := os.Lstat(config); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.WriteFile(config, t.exec.cli.data, 0o600); err != nil {
+		return err
+	}
+	return os.Chmod(config, 0o444) //nolint:gosec // the engine reads it, as another user
 }
 
 // backendFile is a file of ours in the root module.
