@@ -24,9 +24,9 @@ func TestServerOfAPlainUser(t *testing.T) {
 		t.Errorf("the agent does not say in which mode it is:\n%s", log)
 	}
 	change := fleet.open(keeps("alpha", "a=two", "deletion: {protected: false}"))
-	change.untilPlanned("1 to change")
+	change.untilPlanned("1 to replace")
 	change.merge()
-	change.untilApplied("1 changed")
+	change.untilApplied("1 replaced")
 	if got := w.things("alpha"); got != "a=two" {
 		t.Errorf("alpha keeps %q", got)
 	}
