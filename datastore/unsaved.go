@@ -68,7 +68,7 @@ func (s *Store) PushUnsaved(ctx context.Context, u holdfast.UnsavedState, run ho
 // for as long as what holds it.
 func (s *Store) WaiveUnsaved(ctx context.Context, u holdfast.UnsavedState, entry holdfast.AuditEntry) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
-		if err := settleUnsaved(ctx, q, u); err != nil {
+		if err := takeUnsaved(ctx, q, u); err != nil {
 			return err
 		}
 		return s.audit(ctx, q, entry)
@@ -89,8 +89,22 @@ func settleUnsaved(ctx context.Context, q querier, u holdfast.UnsavedState) erro
 	return err
 }
 
+// takeUnsaved ends u for a person; ErrConflict also if a push of it was queued since
+// it was read.
+func takeUnsaved(ctx context.Context, q querier, u holdfast.UnsavedState) error {
+	var job string
+	err := q.row(ctx, `SELECT job FROM unsaved_states WHERE location = ?`, u.Location).Scan(&job)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && job != u.Job {
+		return holdfast.ErrConflict
+	}
+	if err != nil {
+		return err
+	}
+	return settleUnsaved(ctx, q, u)
+}
+
 // ReplaceUnsaved keeps data, in quarantine, as what is to be pushed in place of
-// u. What is not a state is an error.
+// u. What is not a state is an error; ErrConflict if u is no longer as it was read.
 func (s *Store) ReplaceUnsaved(ctx context.Context, u holdfast.UnsavedState, by string, data []byte) (holdfast.UnsavedState, error) {
 	serial, lineage, err := parseState(data)
 	if err != nil {
@@ -106,7 +120,7 @@ func (s *Store) ReplaceUnsaved(ctx context.Context, u holdfast.UnsavedState, by 
 	}
 	next := u
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
-		if err := settleUnsaved(ctx, q, u); err != nil {
+		if err := takeUnsaved(ctx, q, u); err != nil {
 			return err
 		}
 		if _, err := s.insertState(ctx, q, &v, holdfast.AttemptRef{Run: by}, s.stateDigest(data), c); err != nil {

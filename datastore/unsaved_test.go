@@ -179,7 +179,20 @@ func TestWaiveUnsaved(t *testing.T) {
 	if err := store.WaiveUnsaved(ctx, u, entry); !errors.Is(err, holdfast.ErrConflict) {
 		t.Errorf("WaiveUnsaved() of what was replaced = %v, want ErrConflict", err)
 	}
-	if err := store.WaiveUnsaved(ctx, next, entry); err != nil {
+	// A push that is queued between a look and a decision is not passed over.
+	push := newRun(2)
+	push.Cluster, push.Kind = "a", holdfast.RunState
+	push.State = &holdfast.StateJob{Action: holdfast.StatePush, From: apply.ID, Unsaved: next}
+	if err := store.PushUnsaved(ctx, next, push); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.WaiveUnsaved(ctx, next, entry); !errors.Is(err, holdfast.ErrConflict) {
+		t.Errorf("WaiveUnsaved() of what is being pushed = %v, want ErrConflict", err)
+	}
+	if _, err := store.ReplaceUnsaved(ctx, next, "run-0001", stateJSON(5, "lin", "other")); !errors.Is(err, holdfast.ErrConflict) {
+		t.Errorf("ReplaceUnsaved() of what is being pushed = %v, want ErrConflict", err)
+	}
+	if err := store.WaiveUnsaved(ctx, standing(t, store, 1), entry); err != nil {
 		t.Fatal(err)
 	}
 	standing(t, store, 0)

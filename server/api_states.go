@@ -123,11 +123,14 @@ func (s *Server) postStateWaive(c *gin.Context) {
 	}
 	cluster := c.Param("cluster")
 	u, err := s.opts.Rescuer.WaiveUnsaved(c.Request.Context(), cluster, caller(c).Name, req.Reason)
-	if err != nil {
+	switch {
+	case errors.Is(err, holdfast.ErrConflict):
+		s.refuse(c, http.StatusConflict, fmt.Sprintf("cluster %q: %v", cluster, err), "")
+	case err != nil:
 		s.fail(c, fmt.Errorf("give up the state of cluster %q: %w", cluster, err))
-		return
+	default:
+		c.JSON(http.StatusOK, u)
 	}
-	c.JSON(http.StatusOK, u)
 }
 
 func (s *Server) getBackendLock(c *gin.Context) {

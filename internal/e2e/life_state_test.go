@@ -187,7 +187,10 @@ func TestUnsavedStateByHand(t *testing.T) {
 	more := w.fleet().open(files{"infra/alpha/more.tf": w.slowly("second")})
 	more.untilPlanned("1 to create")
 	w.applyWithoutStore(store, more, "second")
-	w.prints(0, "operator", []string{"state", "waive", "alpha", "--reason", "the account was deleted"})
+	w.until("it is given up", func() (bool, string) { // refused while a push is under way
+		out, errs, code := w.cliAs("operator", "state", "waive", "alpha", "--reason", "the account was deleted")
+		return code == 0, out + errs
+	})
 	w.prints(1, "operator", []string{"state", "get", "alpha"}, "not found")
 	store.setAway(false)
 	w.untilUnlocked(store, "alpha", func() { _, _, _ = w.cliAs("operator", "replan", "alpha") })

@@ -42,16 +42,9 @@ func (k *Keeper) OpenUnsaved(ctx context.Context, cluster, actor string) (io.Rea
 // place if there is any. ErrNotFound if none stands; ErrConflict if it is being
 // pushed.
 func (k *Keeper) PushUnsaved(ctx context.Context, cluster, actor string, data []byte) (holdfast.Run, error) {
-	u, err := k.Unsaved(ctx, cluster)
+	u, err := k.idle(ctx, cluster)
 	if err != nil {
 		return holdfast.Run{}, err
-	}
-	job, err := k.pushOf(ctx, u)
-	if err != nil {
-		return job, err
-	}
-	if job.ID != "" && !job.Status.Done() {
-		return job, fmt.Errorf("run %s pushes it already; cancel that first: %w", job.ID, holdfast.ErrConflict)
 	}
 	if len(data) > 0 {
 		if u, err = k.opts.Store.ReplaceUnsaved(ctx, u, u.Run, data); err != nil {
@@ -66,11 +59,25 @@ func (k *Keeper) PushUnsaved(ctx context.Context, cluster, actor string, data []
 	return k.queue(ctx, u, actor)
 }
 
+// idle returns the unsaved state of a cluster; ErrNotFound if none stands, ErrConflict
+// if a run pushes it.
+func (k *Keeper) idle(ctx context.Context, cluster string) (holdfast.UnsavedState, error) {
+	u, err := k.Unsaved(ctx, cluster)
+	if err != nil {
+		return u, err
+	}
+	job, err := k.pushOf(ctx, u)
+	if err == nil && job.ID != "" && !job.Status.Done() {
+		err = fmt.Errorf("run %s pushes it already: cancel that first, with `holdfast cancel %s`: %w", job.ID, job.ID, holdfast.ErrConflict)
+	}
+	return u, err
+}
+
 // WaiveUnsaved gives a cluster's unsaved state up, for a reason, and returns it:
 // what is planned next is planned with the state that the backend has. ErrNotFound
-// if none stands.
+// if none stands; ErrConflict if it is being pushed.
 func (k *Keeper) WaiveUnsaved(ctx context.Context, cluster, actor, reason string) (holdfast.UnsavedState, error) {
-	u, err := k.Unsaved(ctx, cluster)
+	u, err := k.idle(ctx, cluster)
 	if err != nil {
 		return u, err
 	}
