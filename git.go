@@ -1,5 +1,7 @@
 package holdfast
 
+import "fmt"
+
 // Refs are the heads of a repository's branches and tags, by full name:
 // refs/heads/main, refs/tags/v1.2.3 (annotated tags peeled to their commit).
 type Refs map[string]Revision
@@ -16,4 +18,25 @@ type TreeChange struct {
 	Path string `json:"path"` // in the new tree; in the old one if it was deleted
 	From string `json:"from,omitempty"`
 	Kind string `json:"kind"` // added, modified, deleted or renamed
+}
+
+const (
+	// maxPaths bounds one look through a tree: a pack of a kilobyte can hold a folder
+	// of folders of folders that comes to billions of paths. It is room for a million.
+	maxPaths = 64 << 20
+	// pathCost is about what is kept of a path beside its text.
+	pathCost = 64
+)
+
+// PathLimit bounds the paths that one look through a tree keeps or follows. The
+// zero value has followed none.
+type PathLimit struct{ used int }
+
+// Add counts a path, and returns an error if there are too many of them.
+func (l *PathLimit) Add(path string) error {
+	l.used += len(path) + pathCost
+	if l.used > maxPaths {
+		return fmt.Errorf("too many files and folders: their paths come to more than %d MiB", maxPaths>>20)
+	}
+	return nil
 }

@@ -30,7 +30,7 @@ func (s *Source) Diff(ctx context.Context, repo, from, to string) ([]holdfast.Tr
 	if err != nil {
 		return nil, fmt.Errorf("diff: %w", err)
 	}
-	d := differ{objects: m.open()}
+	d := differ{treeWalk: newTreeWalk(m.open())}
 	var old plumbing.Hash
 	if from != "" {
 		old, _, err = d.objects.resolve(from)
@@ -63,7 +63,7 @@ type treeChange struct {
 
 // differ collects what differs. Equal folders are never read.
 type differ struct {
-	objects *objects
+	treeWalk
 	changes []treeChange
 }
 
@@ -78,11 +78,11 @@ func (d *differ) trees(ctx context.Context, dir string, old, now plumbing.Hash) 
 	if err := shallow(dir); err != nil {
 		return err
 	}
-	before, err := d.objects.byName(old)
+	before, err := d.byName(old)
 	if err != nil {
 		return err
 	}
-	after, err := d.objects.byName(now)
+	after, err := d.byName(now)
 	if err != nil {
 		return err
 	}
@@ -110,6 +110,9 @@ func (d *differ) entries(ctx context.Context, name string, old, now entry) error
 	if old.mode == now.mode && old.hash == now.hash {
 		return nil
 	}
+	if err := d.limit.Add(name); err != nil {
+		return err
+	}
 	var oldFolder, newFolder plumbing.Hash
 	if old.isDir() {
 		oldFolder, old = old.hash, entry{}
@@ -132,6 +135,10 @@ func (d *differ) add(name, kind string, e entry) {
 	d.changes = append(d.changes, treeChange{TreeChange: holdfast.TreeChange{Path: name, Kind: kind}, entry: e})
 }
 
+// maxCandidates bounds how many deletions of the same content an addition is
+// compared with: of thousands of empty files, any may have become another.
+const maxCandidates = 100
+
 // findRenames makes one change of a deletion and an addition of the same
 // content. Of several, the one whose name is most alike wins.
 func (d *differ) findRenames() {
@@ -153,7 +160,7 @@ func (d *differ) findRenames() {
 		if c.Kind != added || len(candidates) == 0 {
 			continue
 		}
-		best := slices.MinFunc(candidates, func(a, b int) int {
+		best := slices.MinFunc(candidates[:min(len(candidates), maxCandidates)], func(a, b int) int {
 			from, to := d.changes[a].Path, d.changes[b].Path
 			return cmp.Or(
 				cmp.Compare(unlike(from, c.Path), unlike(to, c.Path)),
@@ -161,7 +168,9 @@ func (d *differ) findRenames() {
 		})
 		c.Kind, c.From = renamed, d.changes[best].Path
 		drop[best] = true
-		gone[c.entry.hash] = slices.DeleteFunc(candidates, func(i int) bool { return i == best })
+		at := slices.Index(candidates, best)
+		candidates[at] = candidates[0]
+		gone[c.entry.hash] = candidates[1:]
 	}
 	kept := d.changes[:0]
 	for i, c := range d.changes {

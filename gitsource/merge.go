@@ -20,8 +20,10 @@ const (
 	// maxMergedFile is the size in bytes of the largest file that is merged line
 	// by line.
 	maxMergedFile = 1 << 20
-	// maxBaseDepth bounds how far criss-crossed merge bases are merged themselves.
-	maxBaseDepth = 8
+	// maxBaseDepth bounds how far criss-crossed merge bases are merged themselves, and
+	// maxBaseMerges how many of them: each level can have several.
+	maxBaseDepth  = 8
+	maxBaseMerges = 100
 )
 
 // Merge returns the id of the tree that merging head into base gives, for Tree
@@ -37,7 +39,7 @@ func (s *Source) Merge(ctx context.Context, repo string, base, head holdfast.Rev
 	if err != nil {
 		return "", fmt.Errorf("merge: %w", err)
 	}
-	g := merger{objects: m.open()}
+	g := merger{treeWalk: newTreeWalk(m.open()), baseMerges: new(int)}
 	tree, err := g.merge(ctx, base, head)
 	if err != nil {
 		return "", fmt.Errorf("merge %s into %s in repository %q: %w", head, base, repo, err)
@@ -47,11 +49,12 @@ func (s *Source) Merge(ctx context.Context, repo string, base, head holdfast.Rev
 
 // merger merges trees, and remembers where they conflict.
 type merger struct {
-	objects   *objects
+	treeWalk
 	conflicts []string
 	// virtual is true while merge bases are merged: a conflict there leaves an
 	// entry that differs from every other.
-	virtual bool
+	virtual    bool
+	baseMerges *int // so far
 }
 
 // poison stands for what two merge bases could not agree on.
@@ -111,8 +114,11 @@ func (g *merger) baseTree(ctx context.Context, one, two plumbing.Hash, depth int
 	if depth >= maxBaseDepth {
 		return result, nil
 	}
-	v := merger{objects: g.objects, virtual: true}
+	v := merger{treeWalk: newTreeWalk(g.objects), virtual: true, baseMerges: g.baseMerges}
 	for _, other := range bases[1:] {
+		if *v.baseMerges++; *v.baseMerges > maxBaseMerges {
+			break
+		}
 		below, err := v.baseTree(ctx, bases[0], other, depth+1)
 		if errors.Is(err, holdfast.ErrMergeConflict) {
 			below, err = plumbing.ZeroHash, nil
@@ -172,7 +178,7 @@ func (g *merger) trees(ctx context.Context, dir string, base, ours, theirs plumb
 	names := map[string]struct{}{}
 	for i, hash := range []plumbing.Hash{base, ours, theirs} {
 		var err error
-		if sides[i], err = g.objects.byName(hash); err != nil {
+		if sides[i], err = g.byName(hash); err != nil {
 			return zero, err
 		}
 		for name := range sides[i] {
@@ -203,6 +209,9 @@ func (g *merger) entries(ctx context.Context, name string, base, ours, theirs en
 		return ours, nil
 	case same(base, ours):
 		return theirs, nil
+	}
+	if err := g.limit.Add(name); err != nil {
+		return entry{}, err
 	}
 	folderOrNothing := func(e entry) bool { return e.isDir() || e.mode == filemode.Empty }
 	if folderOrNothing(ours) && folderOrNothing(theirs) {

@@ -2,6 +2,7 @@ package templates_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -92,6 +93,45 @@ func manyVariables(n int) string {
 		fmt.Fprintf(&b, "      v%d: {type: string, format: instance-type, default: t3.medium}\n", i)
 	}
 	return b.String()
+}
+
+// TestHostileFolders: folders that come to more than anybody reads are faults.
+func TestHostileFolders(t *testing.T) {
+	t.Parallel()
+
+	linked, crowded, many := map[string]string{}, map[string]string{}, map[string]string{}
+	for depth := range 12 { // 10 links in each to the next: 10 to the power of 12 files
+		for i := range 10 {
+			linked[fmt.Sprintf("links/%02d/l%d", depth, i)] = fmt.Sprintf("-> ../%02d", depth+1)
+		}
+	}
+	linked["links/12/f.tf"] = ""
+	linked["t/modules/logs/all"] = "-> ../../../links/00"
+	for i := range 20_001 {
+		crowded[fmt.Sprintf("t/modules/logs/l%05d", i)] = "-> main.tf"
+	}
+	for i := range 501 {
+		many[fmt.Sprintf("t/modules/logs/m%03d/main.tf", i)] = ""
+	}
+	many["t/modules/logs/main.tf"] = "variable \"agent\" {}\nmodule \"x\" {\n  source = \"./${var.agent}\"\n}\n"
+	for name, tc := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"links of links": {linked, "more than 5000 symbolic links are followed from here"},
+		"many links":     {crowded, "more than 20000 files and folders"},
+		"many modules":   {many, "can be more than 500 folders"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := richFiles()
+			maps.Copy(files, tc.files)
+			faults := resolveFaults(t, tree(files), clusterWith(t, "node_count: 3", "enable_monitoring: true"))
+			if !strings.Contains(faults.Error(), tc.want) || len(faults) > 5 {
+				t.Errorf("%d faults: %.500s, want one with %q", len(faults), faults.Error(), tc.want)
+			}
+		})
+	}
 }
 
 // TestHostileVariables: what a cluster says is checked in bounded time, too.

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,11 +104,10 @@ func versioned(entries []Entry) bool {
 // first look at a repository that is what one waits for.
 func (c *Catalog) readAll(ctx context.Context) error {
 	var names []string
-	err := fs.WalkDir(c.Tree, ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() && c.defines(name) {
+	err := walk(ctx, c.Tree, ".", func(name string) {
+		if c.defines(name) {
 			names = append(names, name)
 		}
-		return err
 	})
 	if err != nil {
 		return err
@@ -121,6 +121,20 @@ func (c *Catalog) readAll(ctx context.Context) error {
 		c.take(names[i], f)
 	}
 	return err
+}
+
+// walk calls look for each regular file of a folder and of those below it.
+func walk(ctx context.Context, tree holdfast.Tree, dir string, look func(name string)) error {
+	var limit holdfast.PathLimit
+	return fs.WalkDir(tree, dir, func(name string, d fs.DirEntry, err error) error {
+		if err = cmp.Or(err, ctx.Err(), limit.Add(name)); err != nil {
+			return err
+		}
+		if d.Type().IsRegular() {
+			look(name)
+		}
+		return nil
+	})
 }
 
 // documented adds the names that files before or after a change define to names.

@@ -72,11 +72,8 @@ func (r *Reader) changes(ctx context.Context, from, to *Catalog) ([]holdfast.Tre
 				continue
 			}
 			for _, dir := range templates.Beside(path.Dir(name)) {
-				err := fs.WalkDir(to.Tree, dir, func(name string, d fs.DirEntry, err error) error {
-					if err == nil && d.Type().IsRegular() {
-						beside = append(beside, holdfast.TreeChange{Path: name, Kind: "modified"})
-					}
-					return err
+				err := walk(ctx, to.Tree, dir, func(name string) {
+					beside = append(beside, holdfast.TreeChange{Path: name, Kind: "modified"})
 				})
 				if err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return nil, fmt.Errorf("look beside %s: %w", name, err)

@@ -19,6 +19,7 @@ import (
 type Folder struct {
 	files  []Entry
 	links  []string // symbolic links
+	items  int      // files, links and folders that were looked at
 	module *Module  // nil if links are among the code: then it depends on more than the folder
 	digest holdfast.Digest
 	faults holdfast.Faults
@@ -43,6 +44,12 @@ func (g *Gatherer) folder(dir string) (*Folder, error) {
 	f := &Folder{}
 	if err := g.walk(f, dir, ""); err != nil {
 		return nil, err
+	}
+	if f.items > maxBundleFiles {
+		f.files, f.links = nil, nil
+		f.faults = append(f.faults, holdfast.Fault{
+			File: ".", Message: fmt.Sprintf("more than %d files and folders", maxBundleFiles), Hint: "keep code in folders of its own",
+		})
 	}
 	digest := holdfast.NewDigester("folder")
 	codeLinked := false
@@ -101,10 +108,11 @@ func (g *Gatherer) walk(f *Folder, dir, below string) error {
 	for _, item := range list {
 		name := path.Join(below, item.Name())
 		kind := item.Type()
+		f.items++
 		switch {
+		case f.items > maxBundleFiles:
+			return nil // told by folder
 		case leftOut(item.Name(), item.IsDir()):
-		case len(f.files) > maxBundleFiles:
-			return nil // told by take
 		case kind&fs.ModeSymlink != 0:
 			f.links = append(f.links, name)
 		case kind&fs.ModeIrregular != 0:

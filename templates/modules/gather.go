@@ -33,7 +33,9 @@ type Gatherer struct {
 	extra   map[string]string // hashes of the latter, by path
 	Parts   map[string]*Part
 	maybe   map[string][]string // folders that a folder's modules may be in, as values say
-	Faults  holdfast.Faults
+
+	followed int // symbolic links
+	Faults   holdfast.Faults
 }
 
 // Part is what one folder gives to a root module: a part of a gatherer's
@@ -145,6 +147,10 @@ func (g *Gatherer) gatherAll(dir, pattern string) error {
 					next = append(next, path.Join(parent, item.Name()))
 				}
 			}
+		}
+		if len(next) > maxModules {
+			g.Faults = append(g.Faults, holdfast.Fault{File: dir, Message: fmt.Sprintf("%s can be more than %d folders", pattern, maxModules)})
+			return nil
 		}
 		at = next
 	}
@@ -283,6 +289,9 @@ func (g *Gatherer) take(dir string) (*Module, error) {
 	digest := holdfast.NewDigester("folder with links")
 	digest.Add(string(f.digest))
 	for _, link := range f.links {
+		if len(files) > maxBundleFiles {
+			break // told by bound
+		}
 		linked, err := g.follow(path.Join(dir, link), nil)
 		if err != nil {
 			return nil, err

@@ -79,6 +79,18 @@ func (r *Repo) CommitOn(branch, parent, message string, files map[string]string)
 	return r.run(in.Bytes(), "fast-import", "--quiet", "--force", "--date-format=raw")
 }
 
+// WriteBlob writes a blob and returns its id.
+func (r *Repo) WriteBlob(content string) string {
+	r.t.Helper()
+	return r.run([]byte(content), "hash-object", "-w", "--stdin")
+}
+
+// WriteTree writes a tree of the lines that git mktree reads, and returns its id.
+func (r *Repo) WriteTree(lines string) string {
+	r.t.Helper()
+	return r.run([]byte(lines), "mktree")
+}
+
 // Rev returns the commit that a revision names.
 func (r *Repo) Rev(revision string) string {
 	r.t.Helper()
