@@ -102,6 +102,8 @@ func (w *writer) headline() string {
 func (w *writer) clustersHeadline(head string) string {
 	pr, t := w.r.PullRequest, w.total
 	switch {
+	case pr.Reason == holdfast.ReasonOtherBase && !w.r.merged():
+		return fmt.Sprintf("⚪ Nothing is planned for %s here: its base is now %s, which is not the tracked branch", head, code(oneLine(pr.BaseBranch)))
 	case pr.Reason != "" && !w.r.merged():
 		return "⛔ Nothing is planned for " + head + ": " + shorten(reasonOf(pr.Reason).Words, 200)
 	case t.all == 0 && len(pr.Faults) > 0:

@@ -426,11 +426,12 @@ func (w *world) leftBehind() []int {
 	for i := 0; i < len(pids); i++ {
 		pids = append(pids, children[pids[i]]...)
 	}
-	dirs, _ := filepath.Glob("/proc/[0-9]*/cwd")
-	for _, link := range dirs {
-		dir, err := os.Readlink(link)
-		if err == nil && strings.HasPrefix(dir, w.dir+"/") {
-			pid, _ := strconv.Atoi(strings.Split(link, "/")[2])
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, proc := range dirs {
+		dir, _ := os.Readlink(filepath.Join(proc, "cwd")) // an agent's is hidden from its own user
+		line, _ := os.ReadFile(filepath.Join(proc, "cmdline"))
+		if strings.HasPrefix(dir, w.dir+"/") || bytes.Contains(line, []byte(w.dir+"/")) {
+			pid, _ := strconv.Atoi(filepath.Base(proc))
 			pids = append(pids, pid)
 		}
 	}

@@ -76,10 +76,22 @@ func TestTwoBranchesOnGitHub(t *testing.T) {
 	next.untilApplied("2 created")
 
 	// A pull request moves to the other branch.
-	moved := fleet.open(live("gamma", "nodes: 2"))
-	fleet.untilStatus(moved.head, holdfast.ContextPlan, holdfast.StatusSuccess, "no cluster affected")
+	moved := fleet.open(join(cluster("alpha", "nodes: 5"), live("gamma", "nodes: 2")))
+	moved.untilPlanned("1 cluster", "1 to create")
+	alphas := len(w.runs("alpha"))
 	moved.retarget(release)
-	moved.untilPlanned("1 cluster", "2 to create")
+	fleet.untilStatus(moved.head, holdfast.ContextPlan, holdfast.StatusSuccess, "nothing to plan: its base is not the tracked branch")
+	release.untilStatus(moved.head, holdfast.ContextPlan+"/release", holdfast.StatusSuccess, "1 cluster", "2 to create")
+	w.until("both comments tell of it", func() (bool, string) {
+		text := fmt.Sprint(fleet.hub.Comments(moved.number))
+		return strings.Contains(text, "its base is now `release`") && strings.Contains(text, "Plan for"), text
+	})
+	before := len(w.runs("gamma"))
+	moved.untilReacted(moved.say(dev, "/holdfast plan"), holdfast.ReactionDone)
+	w.until("gamma is planned once more", func() (bool, string) { return len(w.runs("gamma")) == before+1, "" })
+	if planned := len(w.runs("alpha")); planned != alphas {
+		t.Errorf("alpha was planned or applied %d times more, for a branch that is not its own", planned-alphas)
+	}
 	moved.merge()
-	moved.untilApplied("2 created")
+	release.untilStatus(moved.merged, holdfast.ContextApply+"/release", holdfast.StatusSuccess, "2 created")
 }
