@@ -92,15 +92,12 @@ func settleUnsaved(ctx context.Context, q querier, u holdfast.UnsavedState) erro
 // takeUnsaved ends u for a person; ErrConflict also if a push of it was queued since
 // it was read.
 func takeUnsaved(ctx context.Context, q querier, u holdfast.UnsavedState) error {
-	var job string
-	err := q.row(ctx, `SELECT job FROM unsaved_states WHERE location = ?`, u.Location).Scan(&job)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && job != u.Job {
-		return holdfast.ErrConflict
+	n, err := q.exec(ctx, `DELETE FROM unsaved_states WHERE location = ? AND run = ? AND attempt = ? AND version = ? AND job = ?`,
+		u.Location, u.Run, u.Attempt, u.Version, u.Job)
+	if err == nil && n == 0 {
+		err = holdfast.ErrConflict
 	}
-	if err != nil {
-		return err
-	}
-	return settleUnsaved(ctx, q, u)
+	return err
 }
 
 // ReplaceUnsaved keeps data, in quarantine, as what is to be pushed in place of
