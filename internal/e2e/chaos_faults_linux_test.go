@@ -74,7 +74,8 @@ var faults = []fault{ //nolint:gochecknoglobals // a constant table
 		lost.After = true
 		all := []githubserver.Fault{githubserver.BadGateway, lost, githubserver.HTML, githubserver.Garbage, githubserver.SecondaryLimit(time.Second)}
 		m.w.hub.Fail(1+m.rng.IntN(5), "", all[m.rng.IntN(len(all))])
-		return nil
+		// Posts are tried again after pauses that double, each at the cost of one fault.
+		return m.w.hub.Recover
 	}},
 	{"the disk is full", func(m *monkey) func() {
 		if !m.smallDisk {

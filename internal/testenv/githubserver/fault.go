@@ -75,6 +75,13 @@ func (s *Server) Fail(n int, route string, f Fault) {
 	s.faults = append(s.faults, &fault{Fault: f, n: n, route: route})
 }
 
+// Recover ends all faults that are still to come.
+func (s *Server) Recover() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = nil
+}
+
 // takeFault returns the fault for a call of route, if there is one.
 func (s *Server) takeFault(route string) (Fault, bool) {
 	s.mu.Lock()
