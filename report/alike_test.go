@@ -390,6 +390,16 @@ func TestAttributesOfATable(t *testing.T) {
 			[]string{"`\"a\"` → `\"a\\u200b\"`"},
 			nil,
 		},
+		"a space that is none": {
+			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{attr("name", `"a b"`, "\"a\u2800b\"")}},
+			[]string{"`\"a b\"` → `\"a\\u2800b\"`"},
+			nil,
+		},
+		"an accent of its own": {
+			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{attr("name", "\"caf\u00e9\"", "\"cafe\u0301\"")}},
+			[]string{"`\"caf\u00e9\"` → `\"cafe\\u0301\"`"},
+			nil,
+		},
 		"spaces": {
 			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{attr("name", `"a b"`, `"a  b"`)}},
 			[]string{"`\"a b\"` → `\"a  b\"`"},

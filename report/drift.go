@@ -288,7 +288,7 @@ func dangerWords(c holdfast.ResourceChange, will string) string {
 	if c.Action == holdfast.ActionReplace {
 		verb = "REPLACED"
 	}
-	return fmt.Sprintf("%s %s %s be **%s**", what, code(shorten(c.Address, 200)), will, verb)
+	return fmt.Sprintf("%s %s %s be **%s**", what, codeText(shorten(c.Address, 200)), will, verb)
 }
 
 // items is the table of one kind of drift.
@@ -327,7 +327,7 @@ func (d *driftWriter) table(differs, last string, items []holdfast.DriftItem, mo
 		d.line(header + "\n" + rule)
 	}
 	for _, item := range shown {
-		row := "| " + code(shorten(item.Address, 300)) + " |"
+		row := "| " + codeText(shorten(item.Address, 300)) + " |"
 		if differs != "" {
 			row += " " + d.attributes(item) + " |"
 		}

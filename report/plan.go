@@ -374,7 +374,7 @@ func (w *writer) drift(drift []holdfast.ResourceChange) {
 				paths = append(paths, code(shorten(a.Path, 80)))
 			}
 		}
-		line := fmt.Sprintf("- %s %s", code(shorten(c.Address, 300)), what)
+		line := fmt.Sprintf("- %s %s", codeText(shorten(c.Address, 300)), what)
 		if len(paths) > 0 {
 			line += ": " + strings.Join(paths, ", ")
 		}
