@@ -36,6 +36,8 @@ func TestChaos(t *testing.T) {
 	w := newWorld(t, settings{"runs.lease": "4s", "runs.retryDelay": "100ms", "runs.lockTimeout": "0s"})
 	m := newMonkey(w, w.useRedis(), newStateStore(w))
 	w.start()
+	// People open a few pull requests in an hour, not three hundred.
+	w.hub.SetQuota(1_000_000, 1_000_000, time.Now().Add(24*time.Hour))
 	c := &chaos{m: m, w: w, began: time.Now(), commands: make(map[string]int), serials: make(map[string]int64)}
 	for end := c.began.Add(chaosTime(t)); time.Now().Before(end); {
 		c.round()

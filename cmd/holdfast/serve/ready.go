@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -12,7 +14,7 @@ import (
 func (s *services) waitsFor() []string {
 	var out []string
 	for _, repo := range s.reconciler.Ready() {
-		out = append(out, "repository "+repo+" was not read yet")
+		out = append(out, "repository "+repo+" was not read yet"+s.whyUnread(repo))
 	}
 	heard := s.reconciler.Dispatcher().Heard()
 	for _, agent := range s.agents {
@@ -23,6 +25,18 @@ func (s *services) waitsFor() []string {
 		}
 	}
 	return out
+}
+
+// whyUnread is what went wrong with a repository when it was looked at last, after a
+// colon; empty if nothing is known.
+func (s *services) whyUnread(repo string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	source, err := s.store.Source(ctx, repo)
+	if err != nil || source.LastError == "" {
+		return ""
+	}
+	return ": " + source.LastError
 }
 
 // lacks is what is wrong although the server is ready: it must be reachable for
