@@ -454,6 +454,28 @@ func TestApplyWaitsForThePlan(t *testing.T) {
 	}
 }
 
+// TestApplyWaitsForTheRecord: a command that follows sees what was applied.
+func TestApplyWaitsForTheRecord(t *testing.T) {
+	t.Parallel()
+	f, looks := fleet(), 0
+	applied := holdfast.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied, CreatedAt: testNow}
+	f.set("GET /runs", list(applied))
+	f.set("GET /runs/"+applyID, applied)
+	f.set("GET /clusters/prod-eu", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		rec := holdfast.ClusterRecord{Name: "prod-eu", Applied: holdfast.Applied{Run: planID}}
+		if looks++; looks > 2 {
+			rec.Applied.Run = applyID
+		}
+		_ = json.NewEncoder(w).Encode(rec)
+	}))
+	f.set("POST /commands", holdfast.Command{
+		Verb: holdfast.VerbApply, Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow.Add(-time.Hour),
+	})
+	if got := against(t, f, "apply", "prod-eu", "--wait"); got.code != 0 || looks != 3 {
+		t.Errorf("apply --wait = %+v after %d looks at the record, want 3", got, looks)
+	}
+}
+
 // TestWaitSkipsWhatWasRefused: no run of a cluster comes that was refused.
 func TestWaitSkipsWhatWasRefused(t *testing.T) {
 	t.Parallel()

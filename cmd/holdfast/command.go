@@ -189,6 +189,9 @@ func (a *app) awaitRuns(ctx context.Context, cl *client.Client, command holdfast
 		if err == nil {
 			run, err = a.followRun(ctx, cl, run.ID, 1)
 		}
+		if err == nil {
+			err = a.awaitRecord(ctx, cl, run)
+		}
 		if err != nil {
 			return err
 		}
@@ -197,6 +200,38 @@ func (a *app) awaitRuns(ctx context.Context, cl *client.Client, command holdfast
 		}
 	}
 	return worst
+}
+
+// recordFollows is how long a cluster's record may take to say what a run has done.
+const recordFollows = time.Minute
+
+// awaitRecord waits until the cluster's record says what a run has changed: what
+// a script asks next is answered with it.
+func (a *app) awaitRecord(ctx context.Context, cl *client.Client, run holdfast.Run) error {
+	if !run.Kind.Writes() || !run.Status.Good() || run.Status == holdfast.RunPlanned {
+		return nil
+	}
+	deadline := time.Now().Add(recordFollows)
+	for patience := a.patience(); ; {
+		rec, err := cl.Cluster(ctx, run.Cluster)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			return nil // destroyed
+		}
+		if err := patience.judge(err); err != nil {
+			return err
+		}
+		// A newer apply has a greater id: ids begin with the time.
+		if err == nil && (rec.Applied.Run >= run.ID || rec.Life >= run.ID || rec.Ending != nil) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			_, _ = fmt.Fprintf(a.err, "%s: the run has ended, and the cluster's record does not say so yet\n", run.Cluster)
+			return nil
+		}
+		if err := pause(ctx, a.poll); err != nil {
+			return err
+		}
+	}
 }
 
 // awaitPlans waits until no plan of what the tracked branch says of clusters is queued

@@ -417,9 +417,9 @@ func (w *world) killLeftBehind() {
 	}
 }
 
-// leftBehind returns the processes that work in the world's folder: agents
-// whose server was killed, and their engines. These may see their folder under
-// another name; they are what agents have started.
+// leftBehind returns the processes that work in the world's folder: agents,
+// also those whose server was killed, and their engines. These may see their
+// folder under another name; they are what agents have started.
 func (w *world) leftBehind() []int {
 	pids := w.agentPIDs()
 	children := childrenOf()
@@ -430,7 +430,8 @@ func (w *world) leftBehind() []int {
 	for _, proc := range dirs {
 		dir, _ := os.Readlink(filepath.Join(proc, "cwd")) // an agent's is hidden from its own user
 		line, _ := os.ReadFile(filepath.Join(proc, "cmdline"))
-		if strings.HasPrefix(dir, w.dir+"/") || bytes.Contains(line, []byte(w.dir+"/")) {
+		isAgent := bytes.Contains(line, []byte("\x00agent\x00")) && bytes.Contains(line, []byte(w.dir+"/"))
+		if strings.HasPrefix(dir, w.dir+"/") || isAgent {
 			pid, _ := strconv.Atoi(filepath.Base(proc))
 			pids = append(pids, pid)
 		}
