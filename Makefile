@@ -21,7 +21,7 @@ PROGRAMS += internal/testenv/terraform-provider-cloud
 PROGRAMS += internal/testenv/terraform-provider-facts
 OPENTOFU := v1.12.6
 
-.PHONY: help build test test-fast check lint unit e2e soak fuzz bench bench-table picture demo docs tools needs compiler image clean
+.PHONY: help build test test-fast check lint unit e2e soak fuzz bench bench-table picture house demo docs tools needs compiler image clean
 
 help: ## show this
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -111,6 +111,9 @@ bench-table:
 
 picture: ## draw docs/img/plan-comment.png, the comment that README.md shows; needs Chromium
 	$(GO) run ./internal/picture -out docs/img/plan-comment.png
+
+house: ## show what has outgrown the bounds of rooms, structs, interfaces, files and functions
+	$(GO) run ./internal/house
 
 demo: build ## the whole story on this machine; EXIT=1 ends after it
 	@examples/demo/run.sh $(BIN)/holdfast $(if $(EXIT),--exit)
