@@ -36,6 +36,7 @@ type rootModule struct {
 	unpinned    bool         // a fetched module's version can move
 	opaque      bool         // there is code that could not be read in full
 	dynamic     bool         // a module's source or version depends on values
+	plugins     bool         // init may take providers from the root module's own folder
 	ephemeral   bool         // a variable is: its value is in no plan file
 	needs       []string     // all that init's result depends on, sorted
 	secrets     []string     // values given to secret variables
@@ -45,6 +46,10 @@ type rootModule struct {
 // maxModules bounds how many local modules are read: a cycle of calls is an
 // error that the engine reports.
 const maxModules = 1000
+
+// ownPlugins is the folder of a root module that engines take providers from, unless
+// their configuration says where these come from.
+const ownPlugins = "terraform.d/plugins"
 
 type moduleReader struct {
 	bundle    string
@@ -60,6 +65,8 @@ type moduleReader struct {
 func readModule(dir, bundle, engine string) rootModule {
 	r := &moduleReader{bundle: bundle, engine: engine, needs: map[string]bool{}, seen: map[string]bool{}, sensitive: map[string]bool{}}
 	r.read(dir, "")
+	_, err := os.Stat(filepath.Join(dir, ownPlugins))
+	r.module.plugins = err == nil
 	if b := r.module.stateBlockFor(engine); b.kind != "" {
 		r.module.backend, r.module.bareBackend = b.kind, b.bare
 		if b.kind != "cloud" {

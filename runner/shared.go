@@ -33,7 +33,7 @@ func sharedKey(e engine, m rootModule, a holdfast.Assignment, lock, cliConfig []
 	d.Add(e.name, e.version, runtime.GOOS+"_"+runtime.GOARCH, m.backend, strconv.FormatBool(m.bareBackend))
 	d.Add(string(lock), string(cliConfig))
 	d.Add(m.needs...)
-	if m.opaque || m.dynamic { // the values are in the bundle, and in variables
+	if m.opaque || m.dynamic || m.plugins { // what counts is in the bundle, and values are in variables
 		d.Add("bundle", string(a.Bundle), a.Dir)
 	}
 	if m.dynamic {

@@ -1,0 +1,64 @@
+package runner_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner"
+)
+
+// TestProvidersOfARepository: an engine without a configuration of where providers
+// come from takes those that lie in terraform.d/plugins of the root module. They are
+// for that root module alone: another one that asks for the same providers gets
+// them from where it would find them itself.
+func TestProvidersOfARepository(t *testing.T) {
+	t.Parallel()
+	realEngine(t)
+	e, _ := newExecutor(t, func(o *runner.ExecutorOptions) { o.Env["https_proxy"] = "http://127.0.0.1:1" })
+	states := newStateServer(t)
+	var packed bytes.Buffer
+	archive := zip.NewWriter(&packed)
+	program, err := archive.Create("terraform-provider-thing_v1.0.0")
+	if err == nil {
+		_, err = program.Write([]byte("#!/bin/sh\nexit 1\n"))
+	}
+	if err == nil {
+		err = archive.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const code = `terraform {
+  backend "http" {}
+  required_providers {
+    thing = { source = "example.com/acme/thing" }
+  }
+}
+`
+	own := fmt.Sprintf("terraform.d/plugins/example.com/acme/thing/terraform-provider-thing_1.0.0_%s_%s.zip", runtime.GOOS, runtime.GOARCH)
+	initialised := func(run string, files map[string]string) (bool, string) {
+		s := newMemorySession(files)
+		s.state = states.URL + "/" + run
+		a := engineAssignment(run, holdfast.RunPlan)
+		a.Bundle = holdfast.DigestOf(tarball(files))
+		e.Execute(t.Context(), a, s)
+		return s.artefact(holdfast.ArtefactLockFile) != nil, s.logged()
+	}
+	if ok, log := initialised("run-1", map[string]string{"main.tf": code, own: packed.String()}); !ok {
+		t.Fatalf("the engine does not find what its repository has, so that the test proves nothing:\n%s", log)
+	}
+	for run, files := range map[string]map[string]string{
+		"run-2": {"main.tf": code},
+		"run-3": {"main.tf": code, "README.md": "another repository"},
+		"run-4": {"main.tf": code, strings.Replace(own, "1.0.0", "0.9.0", 1): "not even an archive"},
+	} {
+		if ok, log := initialised(run, files); ok {
+			t.Errorf("%s has the provider of another repository:\n%s", run, log)
+		}
+	}
+}
