@@ -10,12 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
+	"github.com/spf13/cobra"
 )
 
 // agentFlags are the settings of an agent. It has no configuration file: serve
@@ -34,7 +35,7 @@ func newAgentCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "agent",
 		Short: "Execute runs for a server (serve starts one beside itself)",
-		Args:  exactly(0, "no arguments"),
+		Args:  cli.Exactly(0, "no arguments"),
 		RunE:  func(c *cobra.Command, _ []string) error { return a.agent(c, f) },
 	}
 	flags := c.Flags()
@@ -46,7 +47,7 @@ func newAgentCommand(a *app) *cobra.Command {
 	flags.IntVar(&f.slots, "slots", 4, "runs at once")
 	flags.StringSliceVar(&f.kinds, "kinds", nil, "kinds of runs to execute: "+holdfast.KindNames(holdfast.AgentKinds())+" (default all)")
 	flags.DurationVar(&f.grace, "grace", 5*time.Minute, "how long runs may go on after SIGTERM")
-	addEngineFlags(c, &f.executor)
+	offline.AddEngineFlags(c, &f.executor)
 	addIsolationFlags(c, &f.isolation)
 	for _, name := range []string{"server", "token-file", "id", "dir"} {
 		if err := c.MarkFlagRequired(name); err != nil {
@@ -57,20 +58,8 @@ func newAgentCommand(a *app) *cobra.Command {
 	return c
 }
 
-// addEngineFlags defines how engines are found, for agent and plan.
-func addEngineFlags(c *cobra.Command, opts *runner.ExecutorOptions) {
-	flags := c.Flags()
-	flags.StringSliceVar(&opts.EngineDirs, "engine-dir", nil, "folder with installed engines, searched before PATH")
-	flags.BoolVar(&opts.Download, "download", true, "download an engine version that is not installed")
-	flags.StringVar(&opts.TerraformMirror, "terraform-mirror", "", "where to download Terraform from")
-	flags.StringVar(&opts.TofuMirror, "tofu-mirror", "", "where to download OpenTofu from")
-	flags.StringVar(&opts.Validation, "validation", "signature", "how downloads are verified: signature or sha")
-	flags.StringVar(&opts.CLIConfigFile, "cli-config", "", "the engines' own configuration file")
-	flags.DurationVar(&opts.Grace, "engine-grace", time.Minute, "between interrupting an engine and killing it")
-}
-
 func (a *app) agent(c *cobra.Command, f agentFlags) error {
-	logger := slog.New(slog.NewTextHandler(a.err, nil))
+	logger := slog.New(slog.NewTextHandler(a.Err, nil))
 	if err := sandbox.Harden(); err != nil {
 		logger.Warn("code in a plan may look into the agent", "err", err)
 	}
@@ -80,7 +69,7 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	}
 	kinds, err := holdfast.ParseAgentKinds(f.kinds)
 	if err != nil {
-		return usageError("%w", err)
+		return cli.UsageError("%w", err)
 	}
 	f.executor.WorkDir, f.executor.Logger = filepath.Join(f.dir, "work"), logger
 	var mode string

@@ -17,8 +17,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -80,11 +81,10 @@ type result struct {
 func holdfastCLI(t *testing.T, env map[string]string, args ...string) result {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	a := app{
-		in: strings.NewReader(""), out: &out, err: &errOut,
-		getenv: func(key string) string { return env[key] },
-		now:    func() time.Time { return testNow }, poll: time.Millisecond,
-	}
+	a := app{&cli.App{
+		Printer: table.Printer{Out: &out, Err: &errOut, Now: func() time.Time { return testNow }},
+		In:      strings.NewReader(""), Getenv: func(key string) string { return env[key] }, Poll: time.Millisecond,
+	}}
 	code := a.run(t.Context(), args)
 	return result{code, out.String(), errOut.String()}
 }
@@ -218,16 +218,6 @@ func TestGolden(t *testing.T) {
 				t.Error("output has control characters that a terminal obeys")
 			}
 		})
-	}
-}
-
-func TestColoursAndAlignment(t *testing.T) {
-	t.Parallel()
-	a := app{colour: true, now: time.Now}
-	got := a.table([]string{"A", "B"}, [][]cell{{{"ü\nx", red}, {"1", plain}}, {{"long", green}, {"2", plain}}})
-	want := "A     B\n\x1b[31mü x\x1b[0m   1\n\x1b[32mlong\x1b[0m  2\n"
-	if got != want {
-		t.Errorf("table = %q, want %q", got, want)
 	}
 }
 
@@ -488,7 +478,7 @@ func TestWaitSkipsWhatWasRefused(t *testing.T) {
 	f.set("GET /runs", list(applied))
 	f.set("GET /runs/"+applyID, applied)
 	got := against(t, f, "apply", "dev", "prod-eu", "--wait")
-	if got.code != exitRun || !strings.Contains(got.out, "`dev`: it is suspended") || !strings.Contains(got.err, applyID+" apply of prod-eu: applied") {
+	if got.code != cli.ExitRun || !strings.Contains(got.out, "`dev`: it is suspended") || !strings.Contains(got.err, applyID+" apply of prod-eu: applied") {
 		t.Errorf("apply --wait = %+v, want the one run, and 3 as the other was refused", got)
 	}
 }
@@ -524,36 +514,11 @@ func TestLogs(t *testing.T) {
 	srv := httptest.NewServer(f)
 	defer srv.Close()
 	var errOut bytes.Buffer
-	a := app{out: &errOut, err: &errOut, now: time.Now, getenv: func(key string) string {
+	a := app{&cli.App{Printer: table.Printer{Out: &errOut, Err: &errOut, Now: time.Now}, Getenv: func(key string) string {
 		return map[string]string{"HOLDFAST_SERVER": srv.URL, "HOLDFAST_TOKEN": "t"}[key]
-	}}
+	}}}
 	if code := a.run(ctx, []string{"logs", applyID, "--follow"}); code != 1 {
 		t.Errorf("interrupted = %d %s, want 1", code, errOut.String())
-	}
-}
-
-func TestCalmWriter(t *testing.T) {
-	t.Parallel()
-	const text = "a\x1b[31mred\x1b[0m\tb\r\n\x1b[2Jc\x1b]0;title\x07d\x1bcé\x1b\nend"
-	for _, tc := range []struct {
-		colour bool
-		want   string
-	}{
-		{true, "a\x1b[31mred\x1b[0m\tb\r\nc0;titledé\nend"},
-		{false, "ared\tb\r\nc0;titledé\nend"},
-	} {
-		for size := range len(text) {
-			var out bytes.Buffer
-			w := calmWriter{out: &out, colour: tc.colour}
-			for rest := text; rest != ""; {
-				n := min(size+1, len(rest))
-				_, _ = w.Write([]byte(rest[:n]))
-				rest = rest[n:]
-			}
-			if out.String() != tc.want {
-				t.Fatalf("in pieces of %d: %q, want %q", size+1, out.String(), tc.want)
-			}
-		}
 	}
 }
 

@@ -9,12 +9,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/spf13/cobra"
 )
 
 const targetWords = "clusters, a run's id, or a pull request such as shop#7"
@@ -75,7 +76,7 @@ type verb struct {
 
 func newVerbCommand(a *app, v verb) *cobra.Command {
 	var (
-		conn   connection
+		conn   cli.Connection
 		format string
 		wait   bool
 		every  bool
@@ -89,18 +90,18 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 		Use:   name + " CLUSTER...|RUN|REPOSITORY#NUMBER",
 		Short: v.short,
 		Long:  v.long,
-		Args:  atLeast(1, targetWords),
+		Args:  cli.AtLeast(1, targetWords),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := commandRequest(v.word, args, only)
 			if err != nil {
 				return err
 			}
 			if req.All = every; every && (req.PullRequest.IsZero() || len(req.Clusters) > 0) {
-				return usageError("--all is for a pull request that changes a template, as a whole")
+				return cli.UsageError("--all is for a pull request that changes a template, as a whole")
 			} else if every && wait {
-				return usageError("--wait cannot follow --all: the comment of the pull request shows how far it is")
+				return cli.UsageError("--wait cannot follow --all: the comment of the pull request shows how far it is")
 			}
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -119,9 +120,9 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 			return a.awaitRuns(c.Context(), cl, command)
 		},
 	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
-	a.addCompletion(c, &conn, 0)
+	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
+	a.AddCompletion(c, &conn, 0)
 	c.Flags().StringArrayVarP(&only, "cluster", "c", nil, "only this cluster of the pull request; may be repeated")
 	if v.all != "" {
 		c.Flags().BoolVar(&every, "all", false, v.all)
@@ -133,30 +134,30 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 }
 
 func commandRequest(word holdfast.Verb, args, only []string) (server.CommandRequest, error) {
-	t, err := parseTarget(args)
+	t, err := cli.ParseTarget(args)
 	if err != nil {
 		return server.CommandRequest{}, err
 	}
-	if len(only) > 0 && t.pullRequest.IsZero() {
-		return server.CommandRequest{}, usageError("--cluster picks clusters of a pull request: name one")
+	if len(only) > 0 && t.PullRequest.IsZero() {
+		return server.CommandRequest{}, cli.UsageError("--cluster picks clusters of a pull request: name one")
 	}
 	return server.CommandRequest{
-		Verb: word, Run: t.run, PullRequest: t.pullRequest, Clusters: append(t.clusters, only...),
+		Verb: word, Run: t.Run, PullRequest: t.PullRequest, Clusters: append(t.Clusters, only...),
 	}, nil
 }
 
 // printCommand tells what came of a command. A refusal has an exit code of its
 // own.
 func (a *app) printCommand(format string, command holdfast.Command) error {
-	err := a.print(format, command, func() string {
+	err := a.Print(format, command, func() string {
 		reply := command.Reply
 		if reply == "" {
 			reply = "the server has it; see holdfast get runs"
 		}
-		return fmt.Sprintf("%s %s: %s\n", command.Verb, command.Status, clean(reply))
+		return fmt.Sprintf("%s %s: %s\n", command.Verb, command.Status, table.Clean(reply))
 	})
 	if err == nil && command.Status == holdfast.CommandRefused {
-		return &exitCodeError{code: exitRun}
+		return &cli.ExitCodeError{Code: cli.ExitRun}
 	}
 	return err
 }
@@ -180,7 +181,7 @@ func (a *app) awaitRuns(ctx context.Context, cl *client.Client, command holdfast
 	var worst error
 	for _, cluster := range clusters {
 		if slices.Contains(command.Refused, cluster) { // as was told
-			worst = &exitCodeError{code: exitRun}
+			worst = &cli.ExitCodeError{Code: cli.ExitRun}
 			continue
 		} else if slices.Contains(command.UpToDate, cluster) {
 			continue
@@ -225,10 +226,10 @@ func (a *app) awaitRecord(ctx context.Context, cl *client.Client, run holdfast.R
 			return nil
 		}
 		if time.Now().After(deadline) {
-			_, _ = fmt.Fprintf(a.err, "%s: the run has ended, and the cluster's record does not say so yet\n", run.Cluster)
+			_, _ = fmt.Fprintf(a.Err, "%s: the run has ended, and the cluster's record does not say so yet\n", run.Cluster)
 			return nil
 		}
-		if err := pause(ctx, a.poll); err != nil {
+		if err := pause(ctx, a.Poll); err != nil {
 			return err
 		}
 	}
@@ -255,9 +256,9 @@ func (a *app) awaitPlans(ctx context.Context, cl *client.Client, req server.Comm
 			}
 			if err == nil && !told {
 				told = true
-				_, _ = fmt.Fprintf(a.err, "%s: waiting for its plan %s\n", cluster, runs[i].ID)
+				_, _ = fmt.Fprintf(a.Err, "%s: waiting for its plan %s\n", cluster, runs[i].ID)
 			}
-			if err := pause(ctx, a.poll); err != nil {
+			if err := pause(ctx, a.Poll); err != nil {
 				return err
 			}
 		}
@@ -288,9 +289,9 @@ func (a *app) awaitRun(ctx context.Context, cl *client.Client, cluster string, c
 		if i >= 0 {
 			return runs[i], nil
 		}
-		if err := pause(ctx, a.poll); errors.Is(err, context.DeadlineExceeded) {
+		if err := pause(ctx, a.Poll); errors.Is(err, context.DeadlineExceeded) {
 			return holdfast.Run{}, hint.New(
-				fmt.Errorf("no run of %s has appeared in %s", cluster, shortDuration(runAppears)),
+				fmt.Errorf("no run of %s has appeared in %s", cluster, table.ShortDuration(runAppears)),
 				"see what it waits for: holdfast describe cluster "+cluster,
 			)
 		} else if err != nil {

@@ -6,21 +6,22 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/report"
+	"github.com/spf13/cobra"
 )
 
 func newDriftCommand(a *app) *cobra.Command {
-	return newGroupCommand("drift", "Look for drift", newDriftCheckCommand(a))
+	return cli.NewGroup("drift", "Look for drift", newDriftCheckCommand(a))
 }
 
 func newDriftCheckCommand(a *app) *cobra.Command {
 	var (
-		conn   connection
+		conn   cli.Connection
 		format string
 		wait   bool
 	)
@@ -32,9 +33,9 @@ that is queued or running already is waited for instead of a new one.
 
 The exit code is 0 whether there is drift or not, and 3 if the check failed or was
 canceled.`,
-		Args: exactly(1, "a cluster's name"),
+		Args: cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -43,15 +44,15 @@ canceled.`,
 				return err
 			}
 			if !wait {
-				return a.print(format, run, func() string {
+				return a.Print(format, run, func() string {
 					return fmt.Sprintf("%s checks %s for drift; see holdfast describe drift %[2]s\n", run.ID, run.Cluster)
 				})
 			}
 			return a.awaitDrift(c.Context(), cl, format, run)
 		},
 	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	c.Flags().BoolVarP(&wait, "wait", "w", true, "wait for the check and show what it found")
 	return c
 }
@@ -70,7 +71,7 @@ func (a *app) awaitDrift(ctx context.Context, cl *client.Client, format string, 
 	if err != nil {
 		return err
 	}
-	return a.print(format, found, func() string { return clean(report.DriftText(found)) })
+	return a.Print(format, found, func() string { return table.Clean(report.DriftText(found)) })
 }
 
 // awaitEnd waits until a run has ended. What it does meanwhile is shown on the
@@ -82,12 +83,12 @@ func (a *app) awaitEnd(ctx context.Context, cl *client.Client, run holdfast.Run)
 			if run.Status.Done() {
 				return run, nil
 			}
-			if now := joined(string(run.Status), joined(run.Step, run.Detail)); now != told {
-				fmt.Fprintf(a.err, "%s: %s\n", run.ID, oneLine(now))
+			if now := table.Joined(string(run.Status), table.Joined(run.Step, run.Detail)); now != told {
+				fmt.Fprintf(a.Err, "%s: %s\n", run.ID, table.OneLine(now))
 				told = now
 			}
 		}
-		if err := pause(ctx, a.poll); err != nil {
+		if err := pause(ctx, a.Poll); err != nil {
 			return run, err
 		}
 		next, err := cl.Run(ctx, run.ID)
@@ -116,7 +117,7 @@ func (a *app) awaitReport(ctx context.Context, cl *client.Client, run holdfast.R
 		if err == nil && found.State.Run >= run.ID {
 			return found, nil
 		}
-		if err := pause(ctx, a.poll); errors.Is(err, context.DeadlineExceeded) {
+		if err := pause(ctx, a.Poll); errors.Is(err, context.DeadlineExceeded) {
 			return found, hint.New(
 				fmt.Errorf("the check has ended, and what it found was not taken: %s", run.ID),
 				"the cluster may have been applied meanwhile: check again",
@@ -125,30 +126,4 @@ func (a *app) awaitReport(ctx context.Context, cl *client.Client, run holdfast.R
 			return found, err
 		}
 	}
-}
-
-func newDescribeDriftCommand(a *app) *cobra.Command {
-	var (
-		conn   connection
-		format string
-	)
-	c := &cobra.Command{
-		Use:   "drift CLUSTER",
-		Short: "Show how a cluster differs from what was applied, as the last check found it",
-		Args:  exactly(1, "a cluster's name"),
-		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.connect(conn)
-			if err != nil {
-				return err
-			}
-			found, err := cl.Drift(c.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return a.print(format, found, func() string { return clean(report.DriftText(found)) })
-		},
-	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
-	return c
 }

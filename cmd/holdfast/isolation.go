@@ -7,12 +7,12 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
+	"github.com/spf13/cobra"
 )
 
 // isolationFlags are how an agent keeps engines from all else.
@@ -35,15 +35,15 @@ func newAgentProbeCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "probe",
 		Short: "Print how engines would be isolated here, by starting one",
-		Args:  exactly(0, "no arguments"),
+		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			starter, err := f.probe(c.Context())
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(a.out, starter.Mode())
+			fmt.Fprintln(a.Out, starter.Mode())
 			if err := starter.Counted(); err != nil {
-				fmt.Fprintf(a.err, "limits are those of each process, not of a run: %v\n", err)
+				fmt.Fprintf(a.Err, "limits are those of each process, not of a run: %v\n", err)
 			}
 			return nil
 		},
@@ -87,7 +87,7 @@ func bothKinds(kinds []holdfast.RunKind) bool {
 // probe returns a Starter of the strongest mode that works and may be used.
 func (f isolationFlags) probe(ctx context.Context) (*sandbox.Starter, error) {
 	if !slices.Contains(config.Isolations, f.wanted) {
-		return nil, usageError("--isolation %q: want one of %v", f.wanted, config.Isolations)
+		return nil, cli.UsageError("--isolation %q: want one of %v", f.wanted, config.Isolations)
 	}
 	if f.wanted == string(sandbox.ModeNone) {
 		return sandbox.Probe(ctx, sandbox.Options{Mode: sandbox.ModeNone})

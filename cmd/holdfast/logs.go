@@ -7,15 +7,17 @@ import (
 	"io"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/show"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
+	"github.com/spf13/cobra"
 )
 
 func newLogsCommand(a *app) *cobra.Command {
 	var (
-		conn    connection
+		conn    cli.Connection
 		follow  bool
 		attempt int
 	)
@@ -27,9 +29,9 @@ func newLogsCommand(a *app) *cobra.Command {
 With --follow it waits for the run to begin, prints as the log grows, continues
 with the next attempt if there is one, and ends as the run does: with exit code 0,
 or 3 if the run failed, was held or canceled.`,
-		Args: exactly(1, "a run's id"),
+		Args: cli.Exactly(1, "a run's id"),
 		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -43,7 +45,7 @@ or 3 if the run failed, was held or canceled.`,
 			return a.outcome(run)
 		},
 	}
-	addConnectionFlags(c, &conn)
+	cli.AddConnectionFlags(c, &conn)
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
 	c.Flags().IntVar(&attempt, "attempt", 0, "of this attempt (default the last one; with --follow, from this one on)")
 	return c
@@ -51,10 +53,10 @@ or 3 if the run failed, was held or canceled.`,
 
 // logOut returns where a log goes: a terminal is not given everything.
 func (a *app) logOut() io.Writer {
-	if a.terminal {
-		return &calmWriter{out: a.out, colour: a.colour}
+	if a.Terminal {
+		return &table.CalmWriter{Out: a.Out, Colour: a.Colour}
 	}
-	return a.out
+	return a.Out
 }
 
 func (a *app) copyLog(ctx context.Context, cl *client.Client, id string, attempt int) error {
@@ -92,12 +94,12 @@ func (a *app) followRun(ctx context.Context, cl *client.Client, id string, from 
 			if run.Status.Done() {
 				return run, nil
 			}
-			if now := joined(string(run.Status), joined(string(run.Reason), run.Detail)); run.Status.Pending() && now != told {
-				fmt.Fprintf(a.err, "%s: %s\n", id, oneLine(now))
+			if now := table.Joined(string(run.Status), table.Joined(string(run.Reason), run.Detail)); run.Status.Pending() && now != told {
+				fmt.Fprintf(a.Err, "%s: %s\n", id, table.OneLine(now))
 				told = now
 			}
 		}
-		if err := pause(ctx, a.poll); err != nil {
+		if err := pause(ctx, a.Poll); err != nil {
 			return run, err
 		}
 	}
@@ -123,7 +125,7 @@ func (a *app) followAttempt(ctx context.Context, cl *client.Client, out io.Write
 		if err := patience.judge(err); err != nil {
 			return fmt.Errorf("follow log of %s: %w", id, err)
 		}
-		if err := pause(ctx, a.poll); err != nil {
+		if err := pause(ctx, a.Poll); err != nil {
 			return err
 		}
 	}
@@ -187,20 +189,20 @@ func pause(ctx context.Context, d time.Duration) error {
 // outcome tells how a run ended, on the error output, and returns what that
 // means for the exit code.
 func (a *app) outcome(run holdfast.Run) error {
-	text := joined(string(run.Status), joined(string(run.Reason), run.Detail))
-	if counts := countsText(run.Counts); counts != "" {
+	text := table.Joined(string(run.Status), table.Joined(string(run.Reason), run.Detail))
+	if counts := show.CountsText(run.Counts); counts != "" {
 		text += " [" + counts + "]"
 	}
-	fmt.Fprintf(a.err, "%s %s of %s: %s\n", run.ID, run.Kind, run.Cluster, oneLine(text))
+	fmt.Fprintf(a.Err, "%s %s of %s: %s\n", run.ID, run.Kind, run.Cluster, table.OneLine(text))
 	if run.Failure != nil {
-		fmt.Fprint(a.err, a.fields(
+		fmt.Fprint(a.Err, a.Fields(
 			[2]string{"Cause", run.Failure.Summary}, [2]string{"At", run.Failure.Address}, [2]string{"Hint", run.Failure.Hint},
 			[2]string{"More", "holdfast describe run " + run.ID}))
 	}
 	// An apply that ended planned was held: what it found is not what was reviewed.
 	held := run.Kind.Writes() && run.Status == holdfast.RunPlanned
 	if !run.Status.Good() || held {
-		return &exitCodeError{code: exitRun}
+		return &cli.ExitCodeError{Code: cli.ExitRun}
 	}
 	return nil
 }

@@ -1,16 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/spf13/cobra"
 )
 
 func newReconcileCommand(a *app) *cobra.Command {
 	var (
-		conn connection
+		conn cli.Connection
 		repo string
 		all  bool
 	)
@@ -28,26 +29,26 @@ func newReconcileCommand(a *app) *cobra.Command {
 			if given == 1 {
 				return nil
 			}
-			return wrongArguments(c, args, "one of a cluster's name, --repo and --all")
+			return cli.WrongArguments(c, args, "one of a cluster's name, --repo and --all")
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			req, what := server.ReconcileRequest{Repo: repo, All: all}, firstOf(repo, "everything")
+			req, what := server.ReconcileRequest{Repo: repo, All: all}, cmp.Or(repo, "everything")
 			if len(args) == 1 {
 				req.Cluster, what = args[0], args[0]
 			}
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
 			if err := cl.Reconcile(c.Context(), req); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "asked to reconcile %s\n", what)
+			_, err = fmt.Fprintf(a.Out, "asked to reconcile %s\n", what)
 			return err
 		},
 	}
-	addConnectionFlags(c, &conn)
-	a.addCompletion(c, &conn, 1)
+	cli.AddConnectionFlags(c, &conn)
+	a.AddCompletion(c, &conn, 1)
 	c.Flags().StringVar(&repo, "repo", "", "a repository, as the server's configuration names it")
 	c.Flags().BoolVar(&all, "all", false, "all repositories")
 	return c

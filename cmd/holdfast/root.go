@@ -1,9 +1,12 @@
 package main
 
 import (
-	"github.com/spf13/cobra"
-
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/show"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/template"
+	"github.com/spf13/cobra"
 )
 
 // newRootCommand returns the whole command tree.
@@ -28,15 +31,15 @@ failed, was held or canceled, or a command was refused.`,
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("holdfast {{.Version}}\n")
-	root.SetIn(a.in)
-	root.SetOut(a.out)
-	root.SetErr(a.err)
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return hint.New(usageError("%w", err), "see "+c.CommandPath()+" --help")
+		return hint.New(cli.UsageError("%w", err), "see "+c.CommandPath()+" --help")
 	})
 	root.AddCommand(
-		newGetCommand(a),
-		newDescribeCommand(a),
+		show.NewGetCommand(a.App),
+		show.NewDescribeCommand(a.App),
 		newLogsCommand(a),
 		newApplyCommand(a),
 		newReplanCommand(a),
@@ -52,59 +55,11 @@ failed, was held or canceled, or a command was refused.`,
 		newVersionCommand(a),
 		newServeCommand(a),
 		newAgentCommand(a),
-		newValidateCommand(a),
-		newRenderCommand(a),
-		newPlanCommand(a),
-		newTemplateCommand(a),
-		newSchemaCommand(a),
+		offline.NewValidateCommand(a.App),
+		offline.NewRenderCommand(a.App),
+		offline.NewPlanCommand(a.App),
+		template.NewTemplateCommand(a.App),
+		template.NewSchemaCommand(a.App),
 	)
 	return root
-}
-
-// exactly makes a wrong number of arguments a usage error that says what is
-// wanted.
-func exactly(n int, want string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) == n {
-			return nil
-		}
-		return wrongArguments(c, args, want)
-	}
-}
-
-func atLeast(n int, want string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) >= n {
-			return nil
-		}
-		return wrongArguments(c, args, want)
-	}
-}
-
-func wrongArguments(c *cobra.Command, args []string, want string) error {
-	return hint.New(
-		usageError("%s takes %s, got %d arguments", c.CommandPath(), want, len(args)),
-		"see "+c.CommandPath()+" --help",
-	)
-}
-
-// newGroupCommand returns a command that only has others below it.
-func newGroupCommand(use, short string, below ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			names := make([]string, len(below))
-			for i, b := range below {
-				names[i] = b.Name()
-			}
-			if len(args) == 0 {
-				return usageError("%s takes what to %s: %s", c.CommandPath(), c.Name(), orList(names))
-			}
-			return usageError("%s does not know %q: want %s", c.CommandPath(), args[0], orList(names))
-		},
-	}
-	c.AddCommand(below...)
-	return c
 }

@@ -3,11 +3,12 @@ package main
 import (
 	"fmt"
 
-	"github.com/spf13/cobra"
-
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/serve"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
+	"github.com/spf13/cobra"
 )
 
 func newServeCommand(a *app) *cobra.Command {
@@ -16,21 +17,21 @@ func newServeCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Watch repositories, plan pull requests, apply merges",
-		Args:  exactly(0, "no arguments"),
+		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := config.Load(path)
 			if err != nil {
 				return configError(path, err)
 			}
 			if onlyCheck {
-				if err := serve.Check(cfg, a.now()); err != nil {
+				if err := serve.Check(cfg, a.Now()); err != nil {
 					return configError(path, err)
 				}
-				fmt.Fprintf(a.out, "%s is valid: %s\n", path, count(len(cfg.Repositories), "repository"))
-				serve.DescribeForges(a.out, cfg)
+				fmt.Fprintf(a.Out, "%s is valid: %s\n", path, table.Count(len(cfg.Repositories), "repository"))
+				serve.DescribeForges(a.Out, cfg)
 				return nil
 			}
-			return serve.Run(c.Context(), cfg, serve.Options{Version: buildVersion(), Log: a.err, Hurry: onSecondSignal})
+			return serve.Run(c.Context(), cfg, serve.Options{Version: buildVersion(), Log: a.Err, Hurry: onSecondSignal})
 		},
 	}
 	c.Flags().StringVarP(&path, "config", "c", "holdfast.yaml", "configuration file")

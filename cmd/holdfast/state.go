@@ -6,11 +6,12 @@ import (
 	"io"
 	"os"
 
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/spf13/cobra"
 )
 
 func newStateCommand(a *app) *cobra.Command {
-	c := newGroupCommand("state", "Put a state right that could not be saved",
+	c := cli.NewGroup("state", "Put a state right that could not be saved",
 		newStateGetCommand(a), newStatePushCommand(a), newStateWaiveCommand(a))
 	c.Long = `Deal with a state that an engine wrote and that its backend does not have
 (StateUnsaved): an apply continued while the backend failed. Nothing is planned or
@@ -20,7 +21,7 @@ automatically, or given up. The commands require the role operator.`
 }
 
 func newStateGetCommand(a *app) *cobra.Command {
-	var conn connection
+	var conn cli.Connection
 	var out string
 	c := &cobra.Command{
 		Use:   "get CLUSTER",
@@ -28,9 +29,9 @@ func newStateGetCommand(a *app) *cobra.Command {
 		Long: `Write the state that an apply of the cluster could not save, to a file or to
 standard output. A state has secrets in clear text. Who got it is recorded.`,
 		Example: "  holdfast state get prod-eu --output rescued.tfstate",
-		Args:    exactly(1, "a cluster's name"),
+		Args:    cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -42,14 +43,14 @@ standard output. A state has secrets in clear text. Who got it is recorded.`,
 			return a.writeState(body, out)
 		},
 	}
-	addConnectionFlags(c, &conn)
+	cli.AddConnectionFlags(c, &conn)
 	c.Flags().StringVar(&out, "output", "-", "the file to write, with mode 0600; it must not exist")
 	return c
 }
 
 func (a *app) writeState(from io.Reader, name string) error {
 	if name == "-" {
-		if _, err := io.Copy(a.out, from); err != nil {
+		if _, err := io.Copy(a.Out, from); err != nil {
 			return fmt.Errorf("write the state: %w", err)
 		}
 		return nil
@@ -69,7 +70,7 @@ func (a *app) writeState(from io.Reader, name string) error {
 }
 
 func newStatePushCommand(a *app) *cobra.Command {
-	var conn connection
+	var conn cli.Connection
 	var format string
 	c := &cobra.Command{
 		Use:   "push CLUSTER [FILE]",
@@ -79,12 +80,12 @@ or a file in its place. An agent that applies does it, with the cluster's
 credentials; the engine holds lineage and serial against what the backend has.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return wrongArguments(c, args, "a cluster's name, and a file if need be")
+				return cli.WrongArguments(c, args, "a cluster's name, and a file if need be")
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -101,18 +102,18 @@ credentials; the engine holds lineage and serial against what the backend has.`,
 			if err != nil {
 				return err
 			}
-			return a.print(format, run, func() string {
+			return a.Print(format, run, func() string {
 				return fmt.Sprintf("%s pushes the state of %s; follow it with: holdfast logs %s --follow\n", run.ID, args[0], run.ID)
 			})
 		},
 	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	return c
 }
 
 func newStateWaiveCommand(a *app) *cobra.Command {
-	var conn connection
+	var conn cli.Connection
 	var format, reason string
 	c := &cobra.Command{
 		Use:   "waive CLUSTER --reason TEXT",
@@ -120,12 +121,12 @@ func newStateWaiveCommand(a *app) *cobra.Command {
 		Long: `Give up the state that an apply of the cluster could not save. Plans continue with
 the state that the backend has: what only the lost one knows is created again,
 unless it is imported. The reason is recorded.`,
-		Args: exactly(1, "a cluster's name"),
+		Args: cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if reason == "" {
-				return usageError("--reason is missing: it is recorded")
+				return cli.UsageError("--reason is missing: it is recorded")
 			}
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -133,13 +134,13 @@ unless it is imported. The reason is recorded.`,
 			if err != nil {
 				return err
 			}
-			return a.print(format, u, func() string {
+			return a.Print(format, u, func() string {
 				return fmt.Sprintf("gave up the state that %s could not save; %s is planned with the state that its backend has\n", u.Run, args[0])
 			})
 		},
 	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	c.Flags().StringVar(&reason, "reason", "", "why it may be given up")
 	return c
 }

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/show"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/spf13/cobra"
 )
 
 func newSuspendCommand(a *app) *cobra.Command {
@@ -43,7 +44,7 @@ func suspendWord(suspended bool) string {
 
 func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 	var (
-		conn connection
+		conn cli.Connection
 		req  server.SuspendRequest
 	)
 	const want = "one of a cluster's name, --project and --all"
@@ -58,12 +59,12 @@ func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 				given++
 			}
 			if given != 1 {
-				return wrongArguments(c, args, want)
+				return cli.WrongArguments(c, args, want)
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -84,8 +85,8 @@ func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 			return a.printSuspended(answer, suspended)
 		},
 	}
-	addConnectionFlags(c, &conn)
-	a.addCompletion(c, &conn, 1)
+	cli.AddConnectionFlags(c, &conn)
+	a.AddCompletion(c, &conn, 1)
 	c.Flags().StringVar(&req.Project, "project", "", "all clusters of this project")
 	c.Flags().BoolVar(&req.All, "all", false, "all clusters")
 	c.Flags().StringVar(&req.Reason, "reason", "", "why, for the others")
@@ -97,7 +98,7 @@ func (a *app) printSuspended(s server.SuspensionAnswer, suspended bool) error {
 	if suspended {
 		now = "suspended"
 	}
-	_, err := fmt.Fprintf(a.out, "%s %s %s\n", suspendedWhat(s.Cluster, s.Project), isOrAre(s), now)
+	_, err := fmt.Fprintf(a.Out, "%s %s %s\n", show.SuspendedWhat(s.Cluster, s.Project), show.IsOrAre(s), now)
 	return err
 }
 
@@ -107,47 +108,17 @@ func (a *app) printResumed(ctx context.Context, cl *client.Client, record holdfa
 	if err != nil {
 		return err
 	}
-	by := suspendedBy(record, suspensions)
+	by := show.SuspendedBy(record, suspensions)
 	if by == nil {
 		return a.printSuspended(server.SuspensionAnswer{Cluster: record.Name}, record.Suspended)
 	}
-	_, err = fmt.Fprintf(a.out, "cluster %s is suspended still: %s\n", record.Name, a.suspensionText(*by))
+	_, err = fmt.Fprintf(a.Out, "cluster %s is suspended still: %s\n", record.Name, show.SuspensionText(&a.Printer, *by))
 	return err
-}
-
-// suspendedBy returns the one of suspensions of many clusters that stops the runs
-// of a cluster; nil if none does.
-func suspendedBy(r holdfast.ClusterRecord, suspensions []server.SuspensionAnswer) *server.SuspensionAnswer {
-	for _, s := range suspensions {
-		if s.Cluster == "" && (s.Project == "" || s.Project == documentOf(r).Project) {
-			return &s
-		}
-	}
-	return nil
-}
-
-// suspensionText says in a line what is suspended, by whom, and why.
-func (a *app) suspensionText(s server.SuspensionAnswer) string {
-	out := suspendedWhat(s.Cluster, s.Project) + " " + isOrAre(s) + " suspended"
-	if s.By != "" {
-		out += " by " + s.By
-	}
-	if !s.At.IsZero() {
-		out += " since " + a.when(s.At)
-	}
-	return oneLine(joined(out, s.Reason))
-}
-
-func isOrAre(s server.SuspensionAnswer) string {
-	if s.Cluster == "" && s.Project == "" {
-		return "are"
-	}
-	return "is"
 }
 
 func newTransferCommand(a *app) *cobra.Command {
 	var (
-		conn connection
+		conn cli.Connection
 		to   string
 	)
 	c := &cobra.Command{
@@ -157,12 +128,12 @@ func newTransferCommand(a *app) *cobra.Command {
 is taken from there from then on. State and history stay; nothing is planned
 unless the new document says something else.`,
 		Example: "  holdfast transfer prod-eu --to acme/platform",
-		Args:    exactly(1, "a cluster's name"),
+		Args:    cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if to == "" {
-				return usageError("--to is missing: the repository that shall define %s", args[0])
+				return cli.UsageError("--to is missing: the repository that shall define %s", args[0])
 			}
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -174,11 +145,11 @@ unless the new document says something else.`,
 				}
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "cluster %s belongs to %s now\n", record.Name, record.Owner)
+			_, err = fmt.Fprintf(a.Out, "cluster %s belongs to %s now\n", record.Name, record.Owner)
 			return err
 		},
 	}
-	addConnectionFlags(c, &conn)
+	cli.AddConnectionFlags(c, &conn)
 	c.Flags().StringVar(&to, "to", "", "the repository, as the server's configuration names it")
 	return c
 }

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/template"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
 )
 
@@ -91,7 +90,7 @@ func TestTemplateValidate(t *testing.T) {
 	for _, command := range []string{"render", "test", "docs"} {
 		holdfastCLI(t, nil, "template", command, dir).want(t, 1, "2 faults", "holdfast template validate checks all of them")
 	}
-	var report templateReport
+	var report template.Report
 	got = holdfastCLI(t, nil, "template", "validate", dir, "-o", "json")
 	if err := json.Unmarshal([]byte(got.out), &report); err != nil || len(report.Faults) != 2 || len(report.Templates) != 1 {
 		t.Errorf("%v in %s", err, got.out)
@@ -289,7 +288,7 @@ func TestTemplateDiff(t *testing.T) {
 	diff("0.2.0", ".", "--name", "other").want(t, 1, "there is no template other at 0.2.0")
 	diff("mian", ".").want(t, 1, "did you mean main?")
 	got := diff("0.1.0", "0.2.0", "-o", "json")
-	var out templateDiff
+	var out template.Diff
 	if err := json.Unmarshal([]byte(got.out), &out); err != nil || len(out.Changes) != 2 || len(out.Refused) != 2 || !out.Changes[0].Breaking {
 		t.Errorf("%v in %s", err, got.out)
 	}
@@ -317,20 +316,6 @@ func TestTemplateDiffOfCluster(t *testing.T) {
 	diff("0.2.0", ".", "small").want(t, 0, "Same root module: small")
 	diff("0.2.0", ".", "watched").want(t, 0, "modules of watched", "modules/monitoring")
 	diff("0.2.0", ".", "smal").want(t, 1, `there is no cluster "smal"`, "there are small, watched")
-}
-
-func TestEngineWords(t *testing.T) {
-	t.Parallel()
-	for want, got := range map[string]string{
-		"the engine finds 2 of 2 examples valid":                                                                  engineWords(2, 0, nil),
-		"the engine finds 0 of 1 example valid":                                                                   engineWords(1, 1, nil),
-		"the engine was not asked: it, or a provider, is not at hand (x)":                                         engineWords(1, 0, map[string]int{"not at hand: x": 1}),
-		"the engine finds 1 of 3 examples valid; it was not asked about 2: it, or a provider, is not at hand (a)": engineWords(3, 0, map[string]int{"not at hand: b": 1, "not at hand: a": 1}),
-	} {
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
-	}
 }
 
 // TestTemplateTestFollowsNoLink: golden files are written where they are said to

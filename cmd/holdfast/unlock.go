@@ -1,20 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/spf13/cobra"
 )
 
 func newUnlockCommand(a *app) *cobra.Command {
 	var (
-		conn   connection
+		conn   cli.Connection
 		format string
 		force  bool
 		lock   string
@@ -29,9 +31,9 @@ run may still be writing.
 The state itself is locked by its backend, too. Where that is not Holdfast's own,
 --lock has an agent run the engine's force-unlock for a lock that a dead run of
 ours has left. --force does so for any other, which may be that of a living engine.`,
-		Args: exactly(1, "a cluster's name"),
+		Args: cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -41,9 +43,9 @@ ours has left. --force does so for any other, which may be that of a living engi
 			return a.unlock(c, cl, args[0], format, force)
 		},
 	}
-	addConnectionFlags(c, &conn)
-	a.addCompletion(c, &conn, 1)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	a.AddCompletion(c, &conn, 1)
+	cli.AddFormatFlag(c, &format)
 	c.Flags().StringVar(&lock, "lock", "", "the ID of a lock of the state's own backend, to be released there")
 	c.Flags().BoolVar(&force, "force", false, "even if the holder is alive (takes the role admin)")
 	return c
@@ -57,25 +59,25 @@ func (a *app) unlock(c *cobra.Command, cl *client.Client, cluster, format string
 		}
 		left, err := cl.BackendLock(c.Context(), cluster)
 		if err == nil {
-			return a.print(format, left, func() string { return a.backendLockText(cluster, left) })
+			return a.Print(format, left, func() string { return a.backendLockText(cluster, left) })
 		} else if !errors.Is(err, holdfast.ErrNotFound) {
 			return err
 		}
-		return a.print(format, struct{}{}, func() string { return fmt.Sprintf("nobody holds the lock of %s\n", cluster) })
+		return a.Print(format, struct{}{}, func() string { return fmt.Sprintf("nobody holds the lock of %s\n", cluster) })
 	} else if err != nil {
 		return err
 	}
 	if lock.Alive && !force {
-		fmt.Fprint(a.err, a.lockText(lock))
+		fmt.Fprint(a.Err, a.lockText(lock))
 		return hint.New(
-			&exitCodeError{exitRun, fmt.Errorf("the lock of %s is held by a run that is alive", cluster)},
+			&cli.ExitCodeError{Code: cli.ExitRun, Err: fmt.Errorf("the lock of %s is held by a run that is alive", cluster)},
 			fmt.Sprintf("holdfast cancel %s, and wait for it; --force breaks the lock of a run that may still write", lock.Run.ID),
 		)
 	}
 	if lock, err = cl.Unlock(c.Context(), cluster, force); err != nil {
 		return err
 	}
-	return a.print(format, lock, func() string {
+	return a.Print(format, lock, func() string {
 		text := a.lockText(lock) + fmt.Sprintf("released the lock of %s\n", cluster)
 		if at := lock.Run.StateLocation; at != "" && !holdfast.OwnState(at) && lock.Run.Kind.Writes() {
 			text += fmt.Sprintf("its state is elsewhere (%s), and may still be locked there: the next run says so, and by whom\n", at)
@@ -87,8 +89,8 @@ func (a *app) unlock(c *cobra.Command, cl *client.Client, cluster, format string
 // backendLockText tells of a lock that is not Holdfast's.
 func (a *app) backendLockText(cluster string, l holdfast.BackendLock) string {
 	text := fmt.Sprintf("nobody holds Holdfast's lock of %s; its state is elsewhere, and was locked there when %s came:\n", cluster, l.Run)
-	text += a.fields(
-		[2]string{"Lock", l.ID}, [2]string{"Holder", l.Who}, [2]string{"Since", a.when(l.Created)}, [2]string{"Probably left by", l.Dead},
+	text += a.Fields(
+		[2]string{"Lock", l.ID}, [2]string{"Holder", l.Who}, [2]string{"Since", a.When(l.Created)}, [2]string{"Probably left by", l.Dead},
 	)
 	if l.Dead == "" {
 		return text + "no dead run of ours is known to have left it: its holder may be alive\n" +
@@ -102,7 +104,7 @@ func (a *app) unlockBackend(c *cobra.Command, cl *client.Client, cluster, format
 	if err != nil {
 		return err
 	}
-	return a.print(format, run, func() string {
+	return a.Print(format, run, func() string {
 		return fmt.Sprintf("%s releases the lock; follow it with: holdfast logs %s --follow\n", run.ID, run.ID)
 	})
 }
@@ -110,19 +112,19 @@ func (a *app) unlockBackend(c *cobra.Command, cl *client.Client, cluster, format
 func (a *app) lockText(l server.LockAnswer) string {
 	alive, run := "no", ""
 	if l.Run.ID != "" {
-		of := firstOf(l.Run.PullRequest.String(), l.Run.Revision.Short())
-		run = joined(fmt.Sprintf("%s of %s", l.Run.Kind, of), string(l.Run.Status))
+		of := cmp.Or(l.Run.PullRequest.String(), l.Run.Revision.Short())
+		run = table.Joined(fmt.Sprintf("%s of %s", l.Run.Kind, of), string(l.Run.Status))
 	}
 	if l.Alive {
 		alive = "yes"
 	}
-	return a.fields(
+	return a.Fields(
 		[2]string{"Cluster", l.Cluster},
 		[2]string{"Holder", l.Holder.Owner},
 		[2]string{"Run", run},
 		[2]string{"Agent", l.Run.Agent},
-		[2]string{"Since", a.when(l.Holder.Since)},
-		[2]string{"Last beat", a.when(l.Run.HeartbeatAt)},
+		[2]string{"Since", a.When(l.Holder.Since)},
+		[2]string{"Last beat", a.When(l.Run.HeartbeatAt)},
 		[2]string{"Alive", alive},
 	)
 }

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -46,18 +47,18 @@ func newVersionCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this binary",
-		Args:  exactly(0, "no arguments"),
+		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			v := struct {
 				Version  string `json:"version"`
 				Go       string `json:"go"`
 				Platform string `json:"platform"`
 			}{buildVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-			return a.print(format, v, func() string {
+			return a.Print(format, v, func() string {
 				return fmt.Sprintf("holdfast %s (%s, %s)\n", v.Version, v.Go, v.Platform)
 			})
 		},
 	}
-	addFormatFlag(c, &format)
+	cli.AddFormatFlag(c, &format)
 	return c
 }

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"fmt"
@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
+	"github.com/spf13/cobra"
 )
 
 // clusterFlags select clusters.
@@ -27,10 +28,13 @@ func (f *clusterFlags) add(c *cobra.Command, all string) {
 		{"phase", "in this phase, such as Active"},
 		{"waiting", "waiting for this reason, '*' for any"},
 		{"owner", "defined by this repository"},
-		{"drift", "whose last check for drift ended so: " + orList(driftWords)},
+		{"drift", "whose last check for drift ended so: " + table.OrList(driftWords)},
 	})
 	c.Flags().StringArrayVarP(&f.labels, "label", "l", nil, "with this label, key=value; may be repeated")
 	c.Flags().BoolVar(&f.all, "all", false, all)
+	for flag, words := range map[string][]string{"phase": phaseWords(), "drift": driftWords} {
+		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	}
 }
 
 // phaseWords are the phases in their order.
@@ -47,10 +51,10 @@ var driftWords = []string{string(holdfast.DriftFound), string(holdfast.DriftNone
 // query returns the parameters that ask for the clusters.
 func (f *clusterFlags) query(names []string) (url.Values, error) {
 	if drift := *f.values["drift"]; drift != "" && !slices.Contains(driftWords, drift) {
-		return nil, usageError("drift %q: want %s", drift, orList(driftWords))
+		return nil, cli.UsageError("drift %q: want %s", drift, table.OrList(driftWords))
 	}
 	if phase := *f.values["phase"]; phase != "" && !slices.Contains(phaseWords(), phase) {
-		return nil, usageError("phase %q: want %s", phase, orList(phaseWords()))
+		return nil, cli.UsageError("phase %q: want %s", phase, table.OrList(phaseWords()))
 	}
 	query := setValues(f.values)
 	query["name"], query["label"] = names, f.labels
@@ -62,7 +66,7 @@ func (f *clusterFlags) query(names []string) (url.Values, error) {
 
 func newGetClustersCommand(a *app) *cobra.Command {
 	var (
-		conn     connection
+		conn     cli.Connection
 		format   string
 		clusters clusterFlags
 	)
@@ -77,7 +81,7 @@ func newGetClustersCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -85,13 +89,13 @@ func newGetClustersCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(format, notNil(summaries), func() string { return a.clustersTable(summaries) })
+			return a.Print(format, table.NotNil(summaries), func() string { return a.clustersTable(summaries) })
 		},
 	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	clusters.add(c, "also those that are gone")
-	a.addCompletion(c, &conn, 0)
+	a.AddCompletion(c, &conn, 0)
 	return c
 }
 
@@ -99,46 +103,46 @@ func (a *app) clustersTable(summaries []holdfast.ClusterSummary) string {
 	if len(summaries) == 0 {
 		return "no clusters\n"
 	}
-	rows := make([][]cell, len(summaries))
+	rows := make([][]table.Cell, len(summaries))
 	for i, s := range summaries {
-		rows[i] = []cell{
-			{text: s.Name},
-			{text: s.Project},
-			{text: s.Environment},
+		rows[i] = []table.Cell{
+			{Text: s.Name},
+			{Text: s.Project},
+			{Text: s.Environment},
 			phaseCell(s.Phase),
 			statusOf(s),
 			driftCell(s.Drift, s.DriftCounts),
-			{text: s.Applied.Revision.Short()},
-			{text: a.age(s.UpdatedAt)},
+			{Text: s.Applied.Revision.Short()},
+			{Text: a.Age(s.UpdatedAt)},
 		}
 	}
-	return a.table([]string{"NAME", "PROJECT", "ENVIRONMENT", "PHASE", "STATUS", "DRIFT", "APPLIED", "UPDATED"}, rows)
+	return a.Table([]string{"NAME", "PROJECT", "ENVIRONMENT", "PHASE", "STATUS", "DRIFT", "APPLIED", "UPDATED"}, rows)
 }
 
 // statusOf says in a word what keeps a cluster from being as desired.
-func statusOf(s holdfast.ClusterSummary) cell {
+func statusOf(s holdfast.ClusterSummary) table.Cell {
 	switch {
 	case s.Phase == holdfast.PhaseDeleted:
-		return cell{}
+		return table.Cell{}
 	case s.Suspended:
-		return cell{string(holdfast.ReasonSuspended), yellow}
+		return table.Cell{Text: string(holdfast.ReasonSuspended), Colour: table.Yellow}
 	case s.Invalid:
-		return cell{string(holdfast.ReasonInvalid), red}
+		return table.Cell{Text: string(holdfast.ReasonInvalid), Colour: table.Red}
 	case s.Waiting != "":
-		return cell{string(s.Waiting), yellow}
+		return table.Cell{Text: string(s.Waiting), Colour: table.Yellow}
 	case s.UpToDate:
-		return cell{string(holdfast.ReasonUpToDate), green}
+		return table.Cell{Text: string(holdfast.ReasonUpToDate), Colour: table.Green}
 	case s.Removed:
-		return cell{string(holdfast.ReasonRemoved), plain}
+		return table.Cell{Text: string(holdfast.ReasonRemoved), Colour: table.Plain}
 	case s.Applied.Revision == "":
-		return cell{"NotApplied", plain}
+		return table.Cell{Text: "NotApplied", Colour: table.Plain}
 	default:
-		return cell{"OutOfDate", yellow}
+		return table.Cell{Text: "OutOfDate", Colour: table.Yellow}
 	}
 }
 
 // clusterStatus is statusOf for a record.
-func clusterStatus(r holdfast.ClusterRecord) cell {
+func clusterStatus(r holdfast.ClusterRecord) table.Cell {
 	return statusOf(holdfast.ClusterSummary{
 		Phase: r.Phase, Suspended: r.Suspended, Invalid: len(r.Desired.Faults) > 0, Waiting: r.Waiting,
 		UpToDate: r.Applied.SourceDigest.Equal(r.Desired.SourceDigest), Removed: r.Desired.Removed,
@@ -155,16 +159,16 @@ func documentOf(r holdfast.ClusterRecord) holdfast.Cluster {
 }
 
 // driftCell says what the last check found, nothing if there was none.
-func driftCell(status holdfast.DriftStatus, counts holdfast.DriftCounts) cell {
+func driftCell(status holdfast.DriftStatus, counts holdfast.DriftCounts) table.Cell {
 	switch status {
 	case holdfast.DriftFound:
-		return cell{driftCounts(counts), red}
+		return table.Cell{Text: driftCounts(counts), Colour: table.Red}
 	case holdfast.DriftFailed:
-		return cell{"check failed", yellow}
+		return table.Cell{Text: "check failed", Colour: table.Yellow}
 	case holdfast.DriftNone:
-		return cell{"none", green}
+		return table.Cell{Text: "none", Colour: table.Green}
 	default:
-		return cell{}
+		return table.Cell{}
 	}
 }
 

@@ -1,19 +1,19 @@
-package main
+package show
 
 import (
 	"fmt"
 	"strconv"
-	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/spf13/cobra"
 )
 
 func newGetDriftCommand(a *app) *cobra.Command {
 	var (
-		conn     connection
+		conn     cli.Connection
 		format   string
 		clusters clusterFlags
 	)
@@ -30,7 +30,7 @@ yet is not drift and is listed separately.`,
 			if err != nil {
 				return err
 			}
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -38,11 +38,11 @@ yet is not drift and is listed separately.`,
 			if err != nil {
 				return err
 			}
-			return a.print(format, notNil(lines), func() string { return a.driftTable(lines) })
+			return a.Print(format, table.NotNil(lines), func() string { return a.driftTable(lines) })
 		},
 	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	clusters.add(c, "also those without drift, and those that were never checked")
 	return c
 }
@@ -51,36 +51,36 @@ func (a *app) driftTable(lines []server.DriftLine) string {
 	if len(lines) == 0 {
 		return "no drift\n"
 	}
-	rows := make([][]cell, len(lines))
+	rows := make([][]table.Cell, len(lines))
 	for i, l := range lines {
-		rows[i] = []cell{
-			{text: l.Cluster},
+		rows[i] = []table.Cell{
+			{Text: l.Cluster},
 			driftStateCell(l.State),
-			{text: a.age(l.State.Since)},
-			{text: a.age(l.State.CheckedAt)},
-			{text: a.until(l.State.Due)},
-			{text: onDriftText(l)},
+			{Text: a.Age(l.State.Since)},
+			{Text: a.Age(l.State.CheckedAt)},
+			{Text: a.Until(l.State.Due)},
+			{Text: onDriftText(l)},
 			notAppliedCell(l),
-			{text: issueText(l.Issue)},
+			{Text: issueText(l.Issue)},
 		}
 	}
-	return a.table([]string{"NAME", "DRIFT", "SINCE", "CHECKED", "NEXT", "ON DRIFT", "NOT APPLIED", "ISSUE"}, rows)
+	return a.Table([]string{"NAME", "DRIFT", "SINCE", "CHECKED", "NEXT", "ON DRIFT", "NOT APPLIED", "ISSUE"}, rows)
 }
 
 // driftStateCell is driftCell with all that a state says.
-func driftStateCell(s holdfast.DriftState) cell {
+func driftStateCell(s holdfast.DriftState) table.Cell {
 	c := driftCell(s.Status, s.Counts)
 	switch {
 	case s.Status == holdfast.DriftUnchecked:
-		c.text = "not checked"
+		c.Text = "not checked"
 	case s.Status == holdfast.DriftFailed && s.Failures > 1:
-		c.text = fmt.Sprintf("%d checks failed", s.Failures)
+		c.Text = fmt.Sprintf("%d checks failed", s.Failures)
 	}
 	if s.Status == holdfast.DriftFailed && s.Counts.Drifted() > 0 {
-		c.text += "; before: " + driftCounts(s.Counts)
+		c.Text += "; before: " + driftCounts(s.Counts)
 	}
 	if s.Counts.Ignored > 0 {
-		c.text += fmt.Sprintf(" (%d ignored)", s.Counts.Ignored)
+		c.Text += fmt.Sprintf(" (%d ignored)", s.Counts.Ignored)
 	}
 	return c
 }
@@ -92,14 +92,14 @@ func onDriftText(l server.DriftLine) string {
 	return l.OnDrift
 }
 
-func notAppliedCell(l server.DriftLine) cell {
+func notAppliedCell(l server.DriftLine) table.Cell {
 	switch {
 	case !l.NotApplied:
-		return cell{}
+		return table.Cell{}
 	case l.Waiting != "":
-		return cell{l.Waiting, yellow}
+		return table.Cell{Text: l.Waiting, Colour: table.Yellow}
 	default:
-		return cell{"yes", yellow}
+		return table.Cell{Text: "yes", Colour: table.Yellow}
 	}
 }
 
@@ -111,21 +111,9 @@ func issueText(id string) string {
 	return id
 }
 
-// until returns how long it is until t, nothing for the zero time.
-func (a *app) until(t time.Time) string {
-	switch left := t.Sub(a.now()); {
-	case t.IsZero():
-		return ""
-	case left < time.Second:
-		return "now"
-	default:
-		return "in " + shortDuration(left)
-	}
-}
-
 func newGetResourcesCommand(a *app) *cobra.Command {
 	var (
-		conn   connection
+		conn   cli.Connection
 		format string
 		limit  int
 		values = map[string]*string{}
@@ -138,9 +126,9 @@ func newGetResourcesCommand(a *app) *cobra.Command {
 the apply that last changed each.`,
 		Example: "  holdfast get resources --cluster prod-eu\n  holdfast get resources --type aws_eks_cluster\n" +
 			"  holdfast get resources --id vpc-0a1b2c3d",
-		Args: exactly(0, "flags only"),
+		Args: cli.Exactly(0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -151,15 +139,15 @@ the apply that last changed each.`,
 				return err
 			}
 			if len(resources) == limit {
-				fmt.Fprintf(a.err, "only the first %d are shown: narrow the search down, or raise --limit\n", limit)
+				fmt.Fprintf(a.Err, "only the first %d are shown: narrow the search down, or raise --limit\n", limit)
 			}
-			return a.print(format, notNil(resources), func() string {
+			return a.Print(format, table.NotNil(resources), func() string {
 				return a.resourcesTable(resources, *values["cluster"] == "")
 			})
 		},
 	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	addValueFlags(c, values, [][2]string{
 		{"cluster", "of this cluster"},
 		{"type", "of this type, such as aws_vpc"},
@@ -178,29 +166,29 @@ func (a *app) resourcesTable(resources []holdfast.Resource, clusters bool) strin
 	if clusters {
 		header = append([]string{"CLUSTER"}, header...)
 	}
-	rows := make([][]cell, len(resources))
+	rows := make([][]table.Cell, len(resources))
 	for i, r := range resources {
-		row := cells(r.Address, r.Type, shorten(r.ID, 60), a.age(r.ChangedAt), r.Run)
+		row := table.Cells(r.Address, r.Type, table.Shorten(r.ID, 60), a.Age(r.ChangedAt), r.Run)
 		if clusters {
-			row = append(cells(r.Cluster), row...)
+			row = append(table.Cells(r.Cluster), row...)
 		}
 		rows[i] = row
 	}
-	return a.table(header, rows)
+	return a.Table(header, rows)
 }
 
 func newGetSuspensionsCommand(a *app) *cobra.Command {
 	var (
-		conn   connection
+		conn   cli.Connection
 		format string
 	)
 	c := &cobra.Command{
 		Use:     "suspensions",
 		Aliases: []string{"suspension"},
 		Short:   "List what is suspended: clusters, projects, everything",
-		Args:    exactly(0, "flags only"),
+		Args:    cli.Exactly(0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -208,11 +196,11 @@ func newGetSuspensionsCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(format, notNil(suspensions), func() string { return a.suspensionsTable(suspensions) })
+			return a.Print(format, table.NotNil(suspensions), func() string { return a.suspensionsTable(suspensions) })
 		},
 	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	return c
 }
 
@@ -220,20 +208,9 @@ func (a *app) suspensionsTable(suspensions []server.SuspensionAnswer) string {
 	if len(suspensions) == 0 {
 		return "nothing is suspended\n"
 	}
-	rows := make([][]cell, len(suspensions))
+	rows := make([][]table.Cell, len(suspensions))
 	for i, s := range suspensions {
-		rows[i] = cells(suspendedWhat(s.Cluster, s.Project), s.By, a.age(s.At), s.Reason)
+		rows[i] = table.Cells(SuspendedWhat(s.Cluster, s.Project), s.By, a.Age(s.At), s.Reason)
 	}
-	return a.table([]string{"SUSPENDED", "BY", "SINCE", "REASON"}, rows)
-}
-
-func suspendedWhat(cluster, project string) string {
-	switch {
-	case cluster != "":
-		return "cluster " + cluster
-	case project != "":
-		return "project " + project
-	default:
-		return "all clusters"
-	}
+	return a.Table([]string{"SUSPENDED", "BY", "SINCE", "REASON"}, rows)
 }

@@ -1,4 +1,4 @@
-package main
+package template
 
 import (
 	"bytes"
@@ -12,24 +12,28 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
 	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/spf13/cobra"
 )
 
-func newTemplateCommand(a *app) *cobra.Command {
-	c := newGroupCommand("template", "Write, check, test and describe templates",
+// NewTemplateCommand returns the command template.
+func NewTemplateCommand(base *cli.App) *cobra.Command {
+	a := &app{base}
+	c := cli.NewGroup("template", "Write, check, test and describe templates",
 		newTemplateNewCommand(a), newTemplateValidateCommand(a), newTemplateRenderCommand(a),
 		newTemplateTestCommand(a), newTemplateDocsCommand(a), newTemplateDiffCommand(a), newUpgradeCommand(a))
 	whatElse := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return hint.New(usageError("%s takes a command", c.CommandPath()), "see "+c.CommandPath()+" --help")
+			return hint.New(cli.UsageError("%s takes a command", c.CommandPath()), "see "+c.CommandPath()+" --help")
 		}
 		return whatElse(c, args)
 	}
@@ -46,7 +50,7 @@ and need no server, but for upgrade, which asks one.`
 // atMostFolder is the argument of a command that works on a folder.
 func atMostFolder(c *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return wrongArguments(c, args, "at most one folder")
+		return cli.WrongArguments(c, args, "at most one folder")
 	}
 	return nil
 }
@@ -75,7 +79,7 @@ func openWorkTree(args []string) (workTree, error) {
 	} else if err != nil || !info.IsDir() {
 		return workTree{}, hint.New(fmt.Errorf("%s is not a folder", name), "name the folder of a template.yaml")
 	}
-	w := workTree{root: repositoryOf(dir)}
+	w := workTree{root: offline.RepositoryOf(dir)}
 	below, err := filepath.Rel(w.root, dir)
 	if err != nil {
 		return w, fmt.Errorf("find folder: %w", err)
@@ -118,20 +122,9 @@ func validDrafts(ctx context.Context, args []string) (workTree, []*authoring.Dra
 	}
 	drafts, faults, err := w.drafts(ctx)
 	if err == nil && len(faults) > 0 {
-		err = hint.New(fmt.Errorf("%s:\n%w", count(len(faults), "fault"), faults), "holdfast template validate checks all of them")
+		err = hint.New(fmt.Errorf("%s:\n%w", table.Count(len(faults), "fault"), faults), "holdfast template validate checks all of them")
 	}
 	return w, drafts, err
-}
-
-// count is a number of things in words.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	if s, ok := strings.CutSuffix(thing, "y"); ok {
-		return fmt.Sprintf("%d %sies", n, s)
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func newTemplateNewCommand(a *app) *cobra.Command {
@@ -147,7 +140,7 @@ resources, for you to replace. Comments say what each part is for. Nothing that 
 there already is overwritten.`,
 		Example: `  holdfast template new kubernetes
   holdfast template new kubernetes --dir templates/kubernetes --provider aws,gcp`,
-		Args: exactly(1, "the name of the template"),
+		Args: cli.Exactly(1, "the name of the template"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if dir == "" {
 				dir = args[0]
@@ -163,7 +156,7 @@ there already is overwritten.`,
 func (a *app) newTemplate(name, dir string, providers []string) error {
 	files, err := authoring.New(name, providers)
 	if err != nil {
-		return usageError("%w", err)
+		return cli.UsageError("%w", err)
 	}
 	names := slices.Sorted(func(yield func(string) bool) {
 		for name := range files {
@@ -184,9 +177,9 @@ func (a *app) newTemplate(name, dir string, providers []string) error {
 		if err := writeNew(filepath.Join(dir, filepath.FromSlash(name)), files[name]); err != nil {
 			return err
 		}
-		fmt.Fprintln(a.out, filepath.Join(dir, filepath.FromSlash(name)))
+		fmt.Fprintln(a.Out, filepath.Join(dir, filepath.FromSlash(name)))
 	}
-	fmt.Fprintf(a.out, `
+	fmt.Fprintf(a.Out, `
 The template %s is in %s. What comes next:
 
   holdfast template validate %s   # all that is wrong with it, each at its line
@@ -226,7 +219,7 @@ in a folder of its own, with the modules, ready for the engine.`,
 		Args: atMostFolder,
 		RunE: func(c *cobra.Command, args []string) error {
 			if example != "" && cluster != "" {
-				return usageError("give --example or --file, not both")
+				return cli.UsageError("give --example or --file, not both")
 			}
 			_, drafts, err := validDrafts(c.Context(), args)
 			if err != nil {
@@ -309,16 +302,16 @@ func clustersOf(ctx context.Context, d *authoring.Draft, file string) ([]authori
 		return nil, hint.New(fmt.Errorf("%s has no cluster", file), "a cluster is a YAML document with apiVersion holdfast.dev/v1 and kind Cluster")
 	}
 	if len(faults) > 0 {
-		return nil, fmt.Errorf("%s:\n%w", count(len(faults), "fault"), faults)
+		return nil, fmt.Errorf("%s:\n%w", table.Count(len(faults), "fault"), faults)
 	}
 	return out, nil
 }
 
 func (a *app) renderExample(e authoring.Example, out string) error {
 	if out == "" {
-		fmt.Fprintln(a.out, a.paint(fmt.Sprintf("# ==== %s, cluster %s", e.File, e.Doc.Cluster.Name), blue))
+		fmt.Fprintln(a.Out, a.Paint(fmt.Sprintf("# ==== %s, cluster %s", e.File, e.Doc.Cluster.Name), table.Blue))
 		for _, file := range e.Root.Files() {
-			fmt.Fprintf(a.out, "%s\n%s\n", a.paint("# ---- "+file.Name, blue), clean(string(file.Data)))
+			fmt.Fprintf(a.Out, "%s\n%s\n", a.Paint("# ---- "+file.Name, table.Blue), table.Clean(string(file.Data)))
 		}
 		return nil
 	}
@@ -333,7 +326,7 @@ func (a *app) renderExample(e authoring.Example, out string) error {
 	if err := runner.Unpack(context.Background(), bytes.NewReader(data), dir, 1<<30); err != nil {
 		return fmt.Errorf("write to %s: %w", dir, err)
 	}
-	fmt.Fprintf(a.out, "%s: the root module is in %s\n", e.File, filepath.Join(dir, e.Root.Dir))
+	fmt.Fprintf(a.Out, "%s: the root module is in %s\n", e.File, filepath.Join(dir, e.Root.Dir))
 	return nil
 }
 
@@ -353,7 +346,7 @@ The same template gives the same page, so that it can be kept beside it.`,
 				return err
 			}
 			if len(drafts) > 1 {
-				return hint.New(fmt.Errorf("there are %s here", count(len(drafts), "template")), "name the folder of one: "+folders(drafts))
+				return hint.New(fmt.Errorf("there are %s here", table.Count(len(drafts), "template")), "name the folder of one: "+folders(drafts))
 			}
 			return a.writeTo(out, drafts[0].Page())
 		},
@@ -373,12 +366,12 @@ func folders(drafts []*authoring.Draft) string {
 // writeTo writes a file, or prints it if there is no name.
 func (a *app) writeTo(name string, data []byte) error {
 	if name == "" {
-		_, err := a.out.Write(data)
+		_, err := a.Out.Write(data)
 		return err
 	}
 	if err := os.WriteFile(name, data, 0o644); err != nil {
 		return fmt.Errorf("write file: %w", err)
 	}
-	fmt.Fprintln(a.err, "wrote", name)
+	fmt.Fprintln(a.Err, "wrote", name)
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package offline
 
 import (
 	"bytes"
@@ -14,18 +14,20 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/report"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/spf13/cobra"
 )
 
-func newPlanCommand(a *app) *cobra.Command {
-	var f fleetFlags
+// NewPlanCommand returns the command plan.
+func NewPlanCommand(base *cli.App) *cobra.Command {
+	a := &app{base}
+	var f FleetFlags
 	var opts runner.ExecutorOptions
 	var state string
 	c := &cobra.Command{
@@ -36,7 +38,7 @@ environment of this machine.
 
 A state that the server keeps is not here: without --state such a plan starts
 from nothing and shows all resources as new.`,
-		Args: exactly(1, "the name of a cluster"),
+		Args: cli.Exactly(1, "the name of a cluster"),
 		RunE: func(c *cobra.Command, args []string) error {
 			doc, root, err := one(c.Context(), f, args[0])
 			if err != nil {
@@ -46,13 +48,13 @@ from nothing and shows all resources as new.`,
 		},
 	}
 	addFleetFlags(c, &f, true)
-	addEngineFlags(c, &opts)
+	AddEngineFlags(c, &opts)
 	c.Flags().StringVar(&state, "state", "", "a state file to plan against, where the server would keep the state")
 	return c
 }
 
 func (a *app) plan(ctx context.Context, doc document.Document, root *templates.Root, opts runner.ExecutorOptions, state string) error {
-	work, err := workFolder(a.getenv)
+	work, err := workFolder(a.Getenv)
 	if err != nil {
 		return err
 	}
@@ -61,19 +63,19 @@ func (a *app) plan(ctx context.Context, doc document.Document, root *templates.R
 	if err != nil {
 		return err
 	}
-	session, err := newLaptopSession(a.err, root, state)
+	session, err := newLaptopSession(a.Err, root, state)
 	if err != nil {
 		return err
 	}
 	defer session.close()
 	if root.OwnState && state == "" {
-		fmt.Fprintln(a.err, "The server keeps this cluster's state: this plan starts from nothing.")
+		fmt.Fprintln(a.Err, "The server keeps this cluster's state: this plan starts from nothing.")
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	result := executor.Execute(ctx, holdfast.Assignment{
-		AttemptRef: holdfast.AttemptRef{Run: holdfast.NewID("laptop", a.now()), Attempt: 1},
-		Kind:       holdfast.RunPlan, Cluster: doc.Cluster.Name, Deadline: a.now().Add(time.Hour),
+		AttemptRef: holdfast.AttemptRef{Run: holdfast.NewID("laptop", a.Now()), Attempt: 1},
+		Kind:       holdfast.RunPlan, Cluster: doc.Cluster.Name, Deadline: a.Now().Add(time.Hour),
 		Bundle: session.digest, Dir: root.Dir, SourceDigest: root.Digest, Engine: doc.Cluster.Engine,
 		OwnState: root.OwnState, StateLocation: root.StateLocation, FingerprintKey: key,
 	}, session)
@@ -92,10 +94,10 @@ func (a *app) showPlan(result holdfast.Result, s *laptopSession) error {
 		return err
 	}
 	text := report.PlanText(plan)
-	if a.colour {
+	if a.Colour {
 		text = report.ColourPlanText(plan)
 	}
-	fmt.Fprint(a.out, text)
+	fmt.Fprint(a.Out, text)
 	return nil
 }
 
@@ -228,4 +230,16 @@ func (s *laptopSession) MayApply() bool { return false }
 
 func (s *laptopSession) StateAddress() (addr, user, password string) {
 	return s.address, "holdfast", s.password
+}
+
+// AddEngineFlags defines how engines are found, for agent and plan.
+func AddEngineFlags(c *cobra.Command, opts *runner.ExecutorOptions) {
+	flags := c.Flags()
+	flags.StringSliceVar(&opts.EngineDirs, "engine-dir", nil, "folder with installed engines, searched before PATH")
+	flags.BoolVar(&opts.Download, "download", true, "download an engine version that is not installed")
+	flags.StringVar(&opts.TerraformMirror, "terraform-mirror", "", "where to download Terraform from")
+	flags.StringVar(&opts.TofuMirror, "tofu-mirror", "", "where to download OpenTofu from")
+	flags.StringVar(&opts.Validation, "validation", "signature", "how downloads are verified: signature or sha")
+	flags.StringVar(&opts.CLIConfigFile, "cli-config", "", "the engines' own configuration file")
+	flags.DurationVar(&opts.Grace, "engine-grace", time.Minute, "between interrupting an engine and killing it")
 }

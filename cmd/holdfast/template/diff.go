@@ -1,4 +1,4 @@
-package main
+package template
 
 import (
 	"context"
@@ -10,14 +10,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
 	"github.com/holdfast-dev/holdfast/templates/diff"
+	"github.com/spf13/cobra"
 )
 
 // diffFlags say what is compared.
@@ -42,7 +44,7 @@ v1.4.2), a tag, a branch, a commit, or "." for the work tree as it is on disk.`,
 		Example: `  holdfast template diff 1.4.2 .
   holdfast template diff 1.4.2 1.5.0 --repo ../templates --name kubernetes
   holdfast template diff 1.4.2 1.5.0 --repo ../templates --cluster prod-eu -d clusters`,
-		Args: exactly(2, "two versions"),
+		Args: cli.Exactly(2, "two versions"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.diffTemplates(c.Context(), args[0], args[1], f)
 		},
@@ -51,12 +53,12 @@ v1.4.2), a tag, a branch, a commit, or "." for the work tree as it is on disk.`,
 	c.Flags().StringVar(&f.name, "name", "", "the template, where the repository has several")
 	c.Flags().StringVar(&f.cluster, "cluster", "", "show the root module of this cluster instead of the examples'")
 	c.Flags().StringVarP(&f.dir, "dir", "d", ".", "folder with cluster files, for --cluster")
-	addFormatFlag(c, &f.format)
+	cli.AddFormatFlag(c, &f.format)
 	return c
 }
 
-// templateDiff is how two versions of a template differ.
-type templateDiff struct {
+// Diff is how two versions of a template differ.
+type Diff struct {
 	Template string                    `json:"template"`
 	From     string                    `json:"from"`
 	To       string                    `json:"to"`
@@ -81,7 +83,7 @@ type refusedCluster struct {
 
 func (a *app) diffTemplates(ctx context.Context, from, to string, f diffFlags) error {
 	if from == to {
-		return usageError("%s and %s are the same version", from, to)
+		return cli.UsageError("%s and %s are the same version", from, to)
 	}
 	repo, err := a.openTemplateRepo(f.repo)
 	if err != nil {
@@ -98,28 +100,28 @@ func (a *app) diffTemplates(ctx context.Context, from, to string, f diffFlags) e
 	}
 	examples := was.Examples
 	if f.cluster != "" {
-		fl, err := openFleet(fleetFlags{dir: f.dir})
+		fl, err := offline.OpenFleet(offline.FleetFlags{Dir: f.dir})
 		if err != nil {
 			return err
 		}
-		doc, err := fl.find(f.cluster)
+		doc, err := fl.Find(f.cluster)
 		if err != nil {
 			return err
 		}
 		examples = []authoring.Example{{Doc: doc}}
 	}
-	d := templateDiff{
+	d := Diff{
 		Template: was.Blueprint.Name, From: from, To: to,
-		Changes: notNil(diff.Templates(was.Blueprint, now.Blueprint)),
+		Changes: table.NotNil(diff.Templates(was.Blueprint, now.Blueprint)),
 	}
 	if err := d.roots(ctx, was, now, examples); err != nil {
 		return err
 	}
-	return a.print(f.format, d, func() string { return a.templateDiffText(d) })
+	return a.Print(f.format, d, func() string { return a.templateDiffText(d) })
 }
 
 // roots compares the root modules of clusters.
-func (d *templateDiff) roots(ctx context.Context, was, now *authoring.Draft, examples []authoring.Example) error {
+func (d *Diff) roots(ctx context.Context, was, now *authoring.Draft, examples []authoring.Example) error {
 	d.Files = []fileDiff{}
 	for _, e := range examples {
 		name := e.Doc.Cluster.Name
@@ -149,7 +151,7 @@ func (d *templateDiff) roots(ctx context.Context, was, now *authoring.Draft, exa
 
 // files notes how the files of a cluster's root module change, and reports
 // whether any does.
-func (d *templateDiff) files(cluster string, before, after map[string][]byte) bool {
+func (d *Diff) files(cluster string, before, after map[string][]byte) bool {
 	names := make([]string, 0, len(before)+len(after))
 	for name := range before {
 		names = append(names, name)
@@ -171,7 +173,7 @@ func (d *templateDiff) files(cluster string, before, after map[string][]byte) bo
 }
 
 // modules notes what changes of the modules' own files, which are many.
-func (d *templateDiff) modules(cluster string, words []string) {
+func (d *Diff) modules(cluster string, words []string) {
 	var lines []string
 	for _, w := range words {
 		if strings.HasPrefix(w, "modules/") || strings.Contains(w, " file") {
@@ -183,7 +185,7 @@ func (d *templateDiff) modules(cluster string, words []string) {
 	}
 }
 
-func (d *templateDiff) note(name, cluster, text string) {
+func (d *Diff) note(name, cluster, text string) {
 	i := slices.IndexFunc(d.Files, func(f fileDiff) bool { return f.Name == name && f.Diff == text })
 	if i < 0 {
 		d.Files = append(d.Files, fileDiff{Name: name, Diff: text})
@@ -192,21 +194,21 @@ func (d *templateDiff) note(name, cluster, text string) {
 	d.Files[i].Clusters = append(d.Files[i].Clusters, cluster)
 }
 
-func (a *app) templateDiffText(d templateDiff) string {
+func (a *app) templateDiffText(d Diff) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s → %s\n", oneLine(d.Template), oneLine(d.From), oneLine(d.To))
+	fmt.Fprintf(&b, "%s: %s → %s\n", table.OneLine(d.Template), table.OneLine(d.From), table.OneLine(d.To))
 	if len(d.Changes) == 0 {
 		b.WriteString("\nNothing that a document or an output could notice has changed.\n")
 	}
 	for _, breaking := range []bool{true, false} {
-		var rows [][]cell
+		var rows [][]table.Cell
 		for _, c := range d.Changes {
 			if c.Breaking != breaking {
 				continue
 			}
-			row := cells(c.About, c.What)
+			row := table.Cells(c.About, c.What)
 			if breaking {
-				row[0].colour = red
+				row[0].Colour = table.Red
 			}
 			rows = append(rows, row)
 		}
@@ -218,24 +220,24 @@ func (a *app) templateDiffText(d templateDiff) string {
 			title = "Breaking: only a new major version may bring it, and before 1.0.0 a minor one"
 		}
 		fmt.Fprintf(&b, "\n%s\n", title)
-		for line := range strings.Lines(strings.TrimLeft(a.table([]string{"", ""}, rows), "\n")) {
+		for line := range strings.Lines(strings.TrimLeft(a.Table([]string{"", ""}, rows), "\n")) {
 			b.WriteString("  " + line)
 		}
 	}
 	for _, r := range d.Refused {
-		fmt.Fprintf(&b, "\n%s\n", a.paint("Refused: "+oneLine(r.Cluster), red))
+		fmt.Fprintf(&b, "\n%s\n", a.Paint("Refused: "+table.OneLine(r.Cluster), table.Red))
 		for _, f := range r.Faults {
-			fmt.Fprintf(&b, "  %s\n", clean(f.Error()))
+			fmt.Fprintf(&b, "  %s\n", table.Clean(f.Error()))
 		}
 	}
 	for _, f := range d.Files {
-		fmt.Fprintf(&b, "\n%s of %s\n", a.paint(clean(f.Name), blue), oneLine(strings.Join(f.Clusters, ", ")))
-		for line := range strings.Lines(clean(f.Diff)) {
+		fmt.Fprintf(&b, "\n%s of %s\n", a.Paint(table.Clean(f.Name), table.Blue), table.OneLine(strings.Join(f.Clusters, ", ")))
+		for line := range strings.Lines(table.Clean(f.Diff)) {
 			b.WriteString("  " + a.diffLine(strings.TrimRight(line, "\n")) + "\n")
 		}
 	}
 	if len(d.Same) > 0 {
-		fmt.Fprintf(&b, "\nSame root module: %s\n", oneLine(strings.Join(d.Same, ", ")))
+		fmt.Fprintf(&b, "\nSame root module: %s\n", table.OneLine(strings.Join(d.Same, ", ")))
 	}
 	return b.String()
 }
@@ -407,7 +409,7 @@ func (r *templateRepo) draft(ctx context.Context, tree holdfast.Tree, label, nam
 		dirs = []string{r.work.below}
 	}
 	if name == "" && len(dirs) > 1 {
-		return nil, hint.New(fmt.Errorf("there are %s in %s", count(len(dirs), "template"), r.work.root), "say which one with --name: they are in "+strings.Join(dirs, ", "))
+		return nil, hint.New(fmt.Errorf("there are %s in %s", table.Count(len(dirs), "template"), r.work.root), "say which one with --name: they are in "+strings.Join(dirs, ", "))
 	}
 	// Those whose folder is called so come first: the others need not be read.
 	slices.SortStableFunc(dirs, func(a, b string) int {

@@ -1,4 +1,4 @@
-package main
+package template
 
 import (
 	"errors"
@@ -7,15 +7,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
+	"github.com/spf13/cobra"
 )
 
 func newUpgradeCommand(a *app) *cobra.Command {
 	var (
-		conn   connection
+		conn   cli.Connection
 		format string
 		req    holdfast.UpgradeRequest
 	)
@@ -38,7 +39,7 @@ proposed yet.`,
 			if err := selectUpgrades(args, &req); err != nil {
 				return err
 			}
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -46,21 +47,21 @@ proposed yet.`,
 			if err != nil {
 				var refused *client.Error
 				if errors.As(err, &refused) && refused.Status == http.StatusConflict {
-					return &exitCodeError{code: exitRun, err: fmt.Errorf("nothing to propose: %w", err)}
+					return &cli.ExitCodeError{Code: cli.ExitRun, Err: fmt.Errorf("nothing to propose: %w", err)}
 				}
 				return err
 			}
-			if err := a.print(format, notNil(upgrades), func() string { return a.upgradesTable(upgrades) }); err != nil {
+			if err := a.Print(format, table.NotNil(upgrades), func() string { return a.upgradesTable(upgrades) }); err != nil {
 				return err
 			}
 			if slices.ContainsFunc(upgrades, func(u holdfast.Upgrade) bool { return u.Trouble != "" }) {
-				return &exitCodeError{code: exitRun}
+				return &cli.ExitCodeError{Code: cli.ExitRun}
 			}
 			return nil
 		},
 	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	c.Flags().BoolVar(&req.All, "all", false, "all clusters that are made from a template")
 	c.Flags().StringVar(&req.Template, "template", "", "only those that are made from this template")
 	c.Flags().StringVar(&req.To, "to", "", "the version; left out: the newest that each of them allows")
@@ -73,11 +74,11 @@ func selectUpgrades(args []string, req *holdfast.UpgradeRequest) error {
 	labels := slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "=") })
 	switch {
 	case req.All == (len(args) > 0):
-		return usageError("which clusters: give %s", want)
+		return cli.UsageError("which clusters: give %s", want)
 	case !labels:
 		for _, arg := range args {
-			if !clusterName.MatchString(arg) {
-				return usageError("%q is not a cluster's name: give %s", arg, want)
+			if !cli.ClusterName.MatchString(arg) {
+				return cli.UsageError("%q is not a cluster's name: give %s", arg, want)
 			}
 		}
 		req.Clusters = args
@@ -88,10 +89,10 @@ func selectUpgrades(args []string, req *holdfast.UpgradeRequest) error {
 		for pair := range strings.SplitSeq(arg, ",") {
 			key, value, ok := strings.Cut(pair, "=")
 			if key = strings.TrimSpace(key); !ok || key == "" {
-				return usageError("%q is not a label such as team=payments", pair)
+				return cli.UsageError("%q is not a label such as team=payments", pair)
 			}
 			if _, twice := req.Labels[key]; twice {
-				return usageError("label %q is given twice: a cluster has one value of it", key)
+				return cli.UsageError("label %q is given twice: a cluster has one value of it", key)
 			}
 			req.Labels[key] = strings.TrimSpace(value)
 		}
@@ -100,7 +101,7 @@ func selectUpgrades(args []string, req *holdfast.UpgradeRequest) error {
 }
 
 func (a *app) upgradesTable(upgrades []holdfast.Upgrade) string {
-	rows := make([][]cell, len(upgrades))
+	rows := make([][]table.Cell, len(upgrades))
 	for i, u := range upgrades {
 		pullRequest := "(not open yet)"
 		if u.PullRequest > 0 {
@@ -114,17 +115,17 @@ func (a *app) upgradesTable(upgrades []holdfast.Upgrade) string {
 		if len(to) == 1 {
 			version = u.Clusters[0].To
 		}
-		rows[i] = []cell{
-			{text: pullRequest},
-			{text: u.Template},
-			{text: version},
-			{text: shorten(upgradedNames(u), 60)},
-			{text: string(u.State)},
-			{text: u.URL},
-			{u.Trouble, red},
+		rows[i] = []table.Cell{
+			{Text: pullRequest},
+			{Text: u.Template},
+			{Text: version},
+			{Text: table.Shorten(upgradedNames(u), 60)},
+			{Text: string(u.State)},
+			{Text: u.URL},
+			{Text: u.Trouble, Colour: table.Red},
 		}
 	}
-	return a.table([]string{"PULL REQUEST", "TEMPLATE", "TO", "CLUSTERS", "STATE", "URL", "TROUBLE"}, rows)
+	return a.Table([]string{"PULL REQUEST", "TEMPLATE", "TO", "CLUSTERS", "STATE", "URL", "TROUBLE"}, rows)
 }
 
 func upgradedNames(u holdfast.Upgrade) string {

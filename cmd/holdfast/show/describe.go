@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"fmt"
@@ -6,16 +6,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/report"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/spf13/cobra"
 )
 
-func newDescribeCommand(a *app) *cobra.Command {
-	return newGroupCommand("describe", "Show everything about a cluster, a run, a pull request or a drift",
+// NewDescribeCommand returns the command describe.
+func NewDescribeCommand(base *cli.App) *cobra.Command {
+	a := &app{base}
+	return cli.NewGroup("describe", "Show everything about a cluster, a run, a pull request or a drift",
 		newDescribeClusterCommand(a), newDescribeRunCommand(a), newDescribePullRequestCommand(a), newDescribeDriftCommand(a))
 }
 
@@ -23,11 +26,11 @@ func (a *app) auditTable(entries []holdfast.AuditEntry) string {
 	if len(entries) == 0 {
 		return ""
 	}
-	rows := make([][]cell, len(entries))
+	rows := make([][]table.Cell, len(entries))
 	for i, e := range entries {
-		rows[i] = cells(a.age(e.At), e.Actor, e.Action, shorten(e.Detail, 80))
+		rows[i] = table.Cells(a.Age(e.At), e.Actor, e.Action, table.Shorten(e.Detail, 80))
 	}
-	return a.table([]string{"AGE", "WHO", "WHAT", "DETAIL"}, rows)
+	return a.Table([]string{"AGE", "WHO", "WHAT", "DETAIL"}, rows)
 }
 
 // runDescription is what describe run shows.
@@ -39,7 +42,7 @@ type runDescription struct {
 
 func newDescribeRunCommand(a *app) *cobra.Command {
 	var (
-		conn   connection
+		conn   cli.Connection
 		format string
 		only   bool
 	)
@@ -49,9 +52,9 @@ func newDescribeRunCommand(a *app) *cobra.Command {
 		Long: `Show a run: status, reason, attempts, plan, failure.
 
 With --plan it shows the plan alone: all of it, also what a comment leaves out.`,
-		Args: exactly(1, "a run's id"),
+		Args: cli.Exactly(1, "a run's id"),
 		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -69,52 +72,52 @@ With --plan it shows the plan alone: all of it, also what a comment leaves out.`
 				return hint.New(fmt.Errorf("run %q has no plan", args[0]), "holdfast describe run "+args[0]+" says how far it came")
 			}
 			if only {
-				return a.print(format, d.Plan, func() string { return a.planText(*d.Plan) })
+				return a.Print(format, d.Plan, func() string { return a.planText(*d.Plan) })
 			}
-			return a.print(format, d, func() string { return a.runText(d) })
+			return a.Print(format, d, func() string { return a.runText(d) })
 		},
 	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	c.Flags().BoolVar(&only, "plan", false, "show the plan alone, all of it")
 	return c
 }
 
 func (a *app) runText(d runDescription) string {
 	r := d.Run
-	out := a.fields(
+	out := a.Fields(
 		[2]string{"Run", r.ID},
 		[2]string{"Cluster", r.Cluster},
 		[2]string{"Kind", kindText(r)},
-		[2]string{"Status", joined(string(r.Status), string(r.Reason))},
+		[2]string{"Status", table.Joined(string(r.Status), string(r.Reason))},
 		[2]string{"Why", r.Detail},
 		[2]string{"Step", r.Step},
 		[2]string{"Pull request", r.PullRequest.String()},
 		[2]string{"Revision", r.Repo + " " + r.Revision.Short()},
 		[2]string{"Template", r.Template},
 		[2]string{"Engine", strings.TrimSpace(r.EngineName + " " + r.EngineVersion)},
-		[2]string{"Changes", countsText(r.Counts)},
+		[2]string{"Changes", CountsText(r.Counts)},
 		[2]string{"Provisional", provisionalText(r.Provisional)},
 		[2]string{"Reviewed as", r.Matched},
 		[2]string{"Applies plan of", r.Shown},
 		[2]string{"Asked for by", r.Actor},
-		[2]string{"Created", a.when(r.CreatedAt)},
-		[2]string{"Started", a.when(r.StartedAt)},
-		[2]string{"Finished", a.when(r.FinishedAt)},
+		[2]string{"Created", a.When(r.CreatedAt)},
+		[2]string{"Started", a.When(r.StartedAt)},
+		[2]string{"Finished", a.When(r.FinishedAt)},
 		[2]string{"Took", a.took(r)},
 	)
 	if len(d.Attempts) > 0 {
-		rows := make([][]cell, len(d.Attempts))
+		rows := make([][]table.Cell, len(d.Attempts))
 		for i, t := range d.Attempts {
-			rows[i] = []cell{
-				{text: fmt.Sprint(t.Attempt)}, statusCell(t.Status), {text: string(t.Reason)}, {text: t.Agent}, {text: a.age(t.ClaimedAt)},
+			rows[i] = []table.Cell{
+				{Text: fmt.Sprint(t.Attempt)}, statusCell(t.Status), {Text: string(t.Reason)}, {Text: t.Agent}, {Text: a.Age(t.ClaimedAt)},
 			}
 		}
-		out += section("Attempts", a.table([]string{"ATTEMPT", "STATUS", "REASON", "AGENT", "AGE"}, rows))
+		out += table.Section("Attempts", a.Table([]string{"ATTEMPT", "STATUS", "REASON", "AGENT", "AGE"}, rows))
 	}
-	out += section("Failure", clean(report.FailureText(r)))
+	out += table.Section("Failure", table.Clean(report.FailureText(r)))
 	if d.Plan != nil {
-		out += section("Plan", a.planText(*d.Plan))
+		out += table.Section("Plan", a.planText(*d.Plan))
 	}
 	return out
 }
@@ -128,7 +131,7 @@ func provisionalText(parents []string) string {
 
 // planText is all of a plan, made from what was compared and counted.
 func (a *app) planText(p holdfast.Plan) string {
-	if a.colour {
+	if a.Colour {
 		return report.ColourPlanText(p)
 	}
 	return report.PlanText(p)
@@ -136,20 +139,20 @@ func (a *app) planText(p holdfast.Plan) string {
 
 func newDescribePullRequestCommand(a *app) *cobra.Command {
 	var (
-		conn   connection
+		conn   cli.Connection
 		format string
 	)
 	c := &cobra.Command{
 		Use:     "pullrequest REPOSITORY#NUMBER",
 		Aliases: []string{"pr"},
 		Short:   "Show a pull request: clusters, statuses, comments",
-		Args:    exactly(1, "a pull request, repository#number"),
+		Args:    cli.Exactly(1, "a pull request, repository#number"),
 		RunE: func(c *cobra.Command, args []string) error {
-			ref, err := parsePullRequest(args[0])
+			ref, err := cli.ParsePullRequest(args[0])
 			if err != nil {
 				return err
 			}
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -157,43 +160,43 @@ func newDescribePullRequestCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(format, answer, func() string { return a.pullRequestText(answer) })
+			return a.Print(format, answer, func() string { return a.pullRequestText(answer) })
 		},
 	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	return c
 }
 
 func (a *app) pullRequestText(d server.PullRequestAnswer) string {
 	r := d.PullRequest
-	out := a.fields(
+	out := a.Fields(
 		[2]string{"Pull request", r.String()},
-		[2]string{"Title", oneLine(r.Title)},
+		[2]string{"Title", table.OneLine(r.Title)},
 		[2]string{"Author", r.Author},
 		[2]string{"URL", r.URL},
 		[2]string{"State", string(r.State)},
 		[2]string{"Branch", r.Branch + " into " + r.BaseBranch},
 		[2]string{"Head", r.Head.Short()},
 		[2]string{"Merged as", r.MergeCommit.Short()},
-		[2]string{"Status", joined(string(r.Reason), r.Detail)},
+		[2]string{"Status", table.Joined(string(r.Reason), r.Detail)},
 		[2]string{"Clusters", strings.Join(clusterNames(r), ", ")},
 		[2]string{"Faults", faultsText(r.Faults)},
 	)
 	if len(d.Statuses) > 0 {
-		rows := make([][]cell, len(d.Statuses))
+		rows := make([][]table.Cell, len(d.Statuses))
 		for i, s := range d.Statuses {
-			rows[i] = []cell{{text: s.Revision.Short()}, {text: s.Context}, stateCell(s.State), {text: s.Description}}
+			rows[i] = []table.Cell{{Text: s.Revision.Short()}, {Text: s.Context}, stateCell(s.State), {Text: s.Description}}
 		}
-		out += section("Statuses", a.table([]string{"COMMIT", "CONTEXT", "STATE", "DESCRIPTION"}, rows))
+		out += table.Section("Statuses", a.Table([]string{"COMMIT", "CONTEXT", "STATE", "DESCRIPTION"}, rows))
 	}
 	if len(d.Refused) > 0 {
-		rows := make([][]cell, len(d.Refused))
+		rows := make([][]table.Cell, len(d.Refused))
 		for i, r := range d.Refused {
-			rows[i] = cells(string(r.Kind), r.What, oneLine(r.Reason))
+			rows[i] = table.Cells(string(r.Kind), r.What, table.OneLine(r.Reason))
 		}
-		out += section("Refused by the code host (`holdfast reconcile --repo "+r.Repo+"` tries again)",
-			a.table([]string{"KIND", "WHAT", "REASON"}, rows))
+		out += table.Section("Refused by the code host (`holdfast reconcile --repo "+r.Repo+"` tries again)",
+			a.Table([]string{"KIND", "WHAT", "REASON"}, rows))
 	}
 	comments := slices.Clone(d.Comments)
 	slices.SortStableFunc(comments, func(x, y holdfast.Comment) int { return x.CreatedAt.Compare(y.CreatedAt) })
@@ -202,7 +205,7 @@ func (a *app) pullRequestText(d server.PullRequestAnswer) string {
 		if c.UpdatedAt.After(written) {
 			written = c.UpdatedAt
 		}
-		out += section(fmt.Sprintf("Comment by %s, %s", oneLine(c.Author), a.when(written)), withoutMarkers(clean(c.Body)))
+		out += table.Section(fmt.Sprintf("Comment by %s, %s", table.OneLine(c.Author), a.When(written)), withoutMarkers(table.Clean(c.Body)))
 	}
 	return out
 }
@@ -242,15 +245,15 @@ func withoutTags(body string) string {
 	return out.String()
 }
 
-func stateCell(s holdfast.StatusState) cell {
-	c := cell{text: string(s)}
+func stateCell(s holdfast.StatusState) table.Cell {
+	c := table.Cell{Text: string(s)}
 	switch s {
 	case holdfast.StatusSuccess:
-		c.colour = green
+		c.Colour = table.Green
 	case holdfast.StatusFailure, holdfast.StatusError:
-		c.colour = red
+		c.Colour = table.Red
 	case holdfast.StatusPending:
-		c.colour = yellow
+		c.Colour = table.Yellow
 	}
 	return c
 }

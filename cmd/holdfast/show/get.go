@@ -1,17 +1,21 @@
-package main
+package show
 
 import (
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
+	"github.com/spf13/cobra"
 )
 
-func newGetCommand(a *app) *cobra.Command {
-	return newGroupCommand("get", "List clusters, runs, pull requests, drift, templates, resources, suspensions or agents",
+// NewGetCommand returns the command get.
+func NewGetCommand(base *cli.App) *cobra.Command {
+	a := &app{base}
+	return cli.NewGroup("get", "List clusters, runs, pull requests, drift, templates, resources, suspensions or agents",
 		newGetClustersCommand(a), newGetRunsCommand(a), newGetPullRequestsCommand(a),
 		newGetDriftCommand(a), newGetTemplatesCommand(a), newGetResourcesCommand(a), newGetSuspensionsCommand(a), newGetAgentsCommand(a))
 }
@@ -33,17 +37,9 @@ func setValues(values map[string]*string) url.Values {
 	return query
 }
 
-// notNil makes an empty list print as one.
-func notNil[T any](items []T) []T {
-	if items == nil {
-		return []T{}
-	}
-	return items
-}
-
 func newGetRunsCommand(a *app) *cobra.Command {
 	var (
-		conn            connection
+		conn            cli.Connection
 		format, cluster string
 		pullRequest     string
 		kinds, statuses []string
@@ -54,21 +50,21 @@ func newGetRunsCommand(a *app) *cobra.Command {
 		Aliases: []string{"run"},
 		Short:   "List runs, newest first",
 		Example: "  holdfast get runs --cluster prod-eu --kind apply\n  holdfast get runs --pull-request shop#7",
-		Args:    exactly(0, "flags only"),
+		Args:    cli.Exactly(0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			query := url.Values{"kind": kinds, "status": statuses, "limit": {strconv.Itoa(limit)}}
 			if cluster != "" {
 				query.Set("cluster", cluster)
 			}
 			if pullRequest != "" {
-				ref, err := parsePullRequest(pullRequest)
+				ref, err := cli.ParsePullRequest(pullRequest)
 				if err != nil {
 					return err
 				}
 				query.Set("repo", ref.Repo)
 				query.Set("number", strconv.Itoa(ref.Number))
 			}
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -76,11 +72,11 @@ func newGetRunsCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(format, notNil(runs), func() string { return a.runsTable(runs) })
+			return a.Print(format, table.NotNil(runs), func() string { return a.runsTable(runs) })
 		},
 	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	c.Flags().StringVar(&cluster, "cluster", "", "only those of this cluster")
 	c.Flags().StringVar(&pullRequest, "pull-request", "", "only those of this pull request, repository#number")
 	c.Flags().StringSliceVar(&kinds, "kind", nil, "only of this kind: plan, apply, drift, destroy")
@@ -93,21 +89,21 @@ func (a *app) runsTable(runs []holdfast.Run) string {
 	if len(runs) == 0 {
 		return "no runs\n"
 	}
-	rows := make([][]cell, len(runs))
+	rows := make([][]table.Cell, len(runs))
 	for i, r := range runs {
-		rows[i] = []cell{
-			{text: r.ID},
-			{text: r.Cluster},
-			{text: kindText(r)},
+		rows[i] = []table.Cell{
+			{Text: r.ID},
+			{Text: r.Cluster},
+			{Text: kindText(r)},
 			statusCell(r.Status),
-			{text: string(r.Reason)},
-			{text: countsText(r.Counts)},
-			{text: r.PullRequest.String()},
-			{text: a.age(r.CreatedAt)},
-			{text: a.took(r)},
+			{Text: string(r.Reason)},
+			{Text: CountsText(r.Counts)},
+			{Text: r.PullRequest.String()},
+			{Text: a.Age(r.CreatedAt)},
+			{Text: a.took(r)},
 		}
 	}
-	return a.table([]string{"RUN", "CLUSTER", "KIND", "STATUS", "REASON", "CHANGES", "PULL REQUEST", "AGE", "TOOK"}, rows)
+	return a.Table([]string{"RUN", "CLUSTER", "KIND", "STATUS", "REASON", "CHANGES", "PULL REQUEST", "AGE", "TOOK"}, rows)
 }
 
 // kindText tells a plan of a destruction from others.
@@ -124,15 +120,15 @@ func (a *app) took(r holdfast.Run) string {
 	case r.StartedAt.IsZero():
 		return ""
 	case r.FinishedAt.IsZero():
-		return shortDuration(max(a.now().Sub(r.StartedAt), 0))
+		return table.ShortDuration(max(a.Now().Sub(r.StartedAt), 0))
 	default:
-		return shortDuration(r.FinishedAt.Sub(r.StartedAt))
+		return table.ShortDuration(r.FinishedAt.Sub(r.StartedAt))
 	}
 }
 
 func newGetPullRequestsCommand(a *app) *cobra.Command {
 	var (
-		conn   connection
+		conn   cli.Connection
 		format string
 		states []string
 		all    bool
@@ -143,9 +139,9 @@ func newGetPullRequestsCommand(a *app) *cobra.Command {
 		Use:     "pullrequests",
 		Aliases: []string{"pullrequest", "pr", "prs"},
 		Short:   "List pull requests",
-		Args:    exactly(0, "flags only"),
+		Args:    cli.Exactly(0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -158,11 +154,11 @@ func newGetPullRequestsCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(format, notNil(records), func() string { return a.pullRequestsTable(records) })
+			return a.Print(format, table.NotNil(records), func() string { return a.pullRequestsTable(records) })
 		},
 	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	addValueFlags(c, values, [][2]string{
 		{"repo", "of this repository"},
 		{"cluster", "that affect this cluster"},
@@ -177,16 +173,16 @@ func (a *app) pullRequestsTable(records []holdfast.PullRequestRecord) string {
 	if len(records) == 0 {
 		return "no pull requests\n"
 	}
-	rows := make([][]cell, len(records))
+	rows := make([][]table.Cell, len(records))
 	for i, r := range records {
 		status := string(r.Reason)
 		if len(r.Faults) > 0 {
 			status = strings.TrimPrefix(status+", "+string(holdfast.ReasonInvalid), ", ")
 		}
-		rows[i] = cells(r.String(), shorten(r.Title, 50), string(r.State), r.Author, r.Head.Short(),
-			shorten(strings.Join(clusterNames(r), ","), 40), status, a.age(r.UpdatedAt))
+		rows[i] = table.Cells(r.String(), table.Shorten(r.Title, 50), string(r.State), r.Author, r.Head.Short(),
+			table.Shorten(strings.Join(clusterNames(r), ","), 40), status, a.Age(r.UpdatedAt))
 	}
-	return a.table([]string{"PULL REQUEST", "TITLE", "STATE", "AUTHOR", "HEAD", "CLUSTERS", "STATUS", "UPDATED"}, rows)
+	return a.Table([]string{"PULL REQUEST", "TITLE", "STATE", "AUTHOR", "HEAD", "CLUSTERS", "STATUS", "UPDATED"}, rows)
 }
 
 // clusterNames are the clusters that a pull request changes. Those that only show
@@ -199,4 +195,59 @@ func clusterNames(r holdfast.PullRequestRecord) []string {
 		}
 	}
 	return names
+}
+
+func CountsText(c holdfast.Counts) string {
+	if c.Zero() {
+		return ""
+	}
+	var parts []string
+	for _, p := range []struct {
+		sign string
+		n    int
+	}{
+		{"+", c.Create},
+		{"~", c.Update},
+		{"±", c.Replace},
+		{"-", c.Delete},
+		{"import ", c.Import},
+		{"move ", c.Move},
+		{"forget ", c.Forget},
+		{"outputs ", c.Outputs},
+	} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%s%d", p.sign, p.n))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func statusCell(s holdfast.RunStatus) table.Cell {
+	c := table.Cell{Text: string(s)}
+	switch s {
+	case holdfast.RunErrored, holdfast.RunInterrupted:
+		c.Colour = table.Red
+	case holdfast.RunApplied, holdfast.RunNoChanges:
+		c.Colour = table.Green
+	case holdfast.RunWaiting, holdfast.RunRetrying, holdfast.RunCanceled:
+		c.Colour = table.Yellow
+	case holdfast.RunRunning, holdfast.RunPlanned:
+		c.Colour = table.Blue
+	default: // queued: not worth a colour
+	}
+	return c
+}
+
+func phaseCell(p holdfast.Phase) table.Cell {
+	c := table.Cell{Text: string(p)}
+	switch p {
+	case holdfast.PhaseFailed:
+		c.Colour = table.Red
+	case holdfast.PhaseActive:
+		c.Colour = table.Green
+	case holdfast.PhaseProvisioning, holdfast.PhaseConfiguring, holdfast.PhaseUpdating, holdfast.PhaseDeleting:
+		c.Colour = table.Blue
+	default: // pending or deleted: nothing continues
+	}
+	return c
 }

@@ -1,4 +1,4 @@
-package main
+package template
 
 import (
 	"context"
@@ -13,13 +13,15 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 )
 
 // engineWorkers is how many root modules engines look at at once.
@@ -49,8 +51,8 @@ error, --engine off does not ask.`,
 		},
 	}
 	c.Flags().StringVar(&engine, "engine", engineAuto, "validate the examples by the engine, too: auto, on or off")
-	addFormatFlag(c, &format)
-	addEngineFlags(c, &opts)
+	cli.AddFormatFlag(c, &format)
+	offline.AddEngineFlags(c, &opts)
 	return c
 }
 
@@ -65,8 +67,8 @@ type templateCheck struct {
 	Problems []string `json:"problems,omitempty"` // what the engine says is wrong
 }
 
-// templateReport is what validate found.
-type templateReport struct {
+// Report is what validate found.
+type Report struct {
 	Templates []templateCheck `json:"templates"`
 	Faults    holdfast.Faults `json:"faults"`
 }
@@ -80,7 +82,7 @@ func (a *app) validateTemplates(ctx context.Context, args []string, engine, form
 	if err != nil {
 		return err
 	}
-	report := templateReport{Faults: notNil(faults)}
+	report := Report{Faults: table.NotNil(faults)}
 	problems := 0
 	for _, d := range drafts {
 		check := templateCheck{Name: d.Blueprint.Name, Version: d.Blueprint.Version, Dir: d.Dir, Examples: len(d.Examples)}
@@ -95,35 +97,35 @@ func (a *app) validateTemplates(ctx context.Context, args []string, engine, form
 		problems += len(check.Problems)
 		report.Templates = append(report.Templates, check)
 	}
-	if err := a.print(format, report, func() string { return a.reportText(report, drafts) }); err != nil {
+	if err := a.Print(format, report, func() string { return a.reportText(report, drafts) }); err != nil {
 		return err
 	}
 	if n := len(faults) + problems; n > 0 {
-		return fmt.Errorf("%s in %s", count(n, "fault"), count(len(drafts), "template"))
+		return fmt.Errorf("%s in %s", table.Count(n, "fault"), table.Count(len(drafts), "template"))
 	}
 	return nil
 }
 
-func (a *app) reportText(report templateReport, drafts []*authoring.Draft) string {
+func (a *app) reportText(report Report, drafts []*authoring.Draft) string {
 	var b strings.Builder
 	for _, f := range report.Faults {
-		b.WriteString(clean(f.Error()) + "\n")
+		b.WriteString(table.Clean(f.Error()) + "\n")
 	}
 	for i, t := range report.Templates {
 		if len(report.Faults) > 0 || drafts[i].Template == nil {
 			continue
 		}
 		for _, p := range t.Problems {
-			fmt.Fprintf(&b, "%s\n", clean(p))
+			fmt.Fprintf(&b, "%s\n", table.Clean(p))
 		}
-		verdict := a.paint("valid", green)
+		verdict := a.Paint("valid", table.Green)
 		if len(t.Problems) > 0 {
-			verdict = a.paint("not valid", red)
+			verdict = a.Paint("not valid", table.Red)
 		}
 		title := strings.TrimSpace(t.Name + " " + t.Version)
-		fmt.Fprintf(&b, "%s (%s): %s, with %s and %s\n", title, t.Dir, verdict, count(t.Examples, "example"), count(t.Cases, "test case"))
+		fmt.Fprintf(&b, "%s (%s): %s, with %s and %s\n", title, t.Dir, verdict, table.Count(t.Examples, "example"), table.Count(t.Cases, "test case"))
 		if t.Engine != "" {
-			fmt.Fprintf(&b, "  %s\n", clean(t.Engine))
+			fmt.Fprintf(&b, "  %s\n", table.Clean(t.Engine))
 		}
 	}
 	return b.String()
@@ -132,7 +134,7 @@ func (a *app) reportText(report templateReport, drafts []*authoring.Draft) strin
 // validateByEngine has the engine look at each example. That it cannot be asked
 // is a note, unless it must be.
 func (a *app) validateByEngine(ctx context.Context, d *authoring.Draft, choice string, opts runner.ExecutorOptions, check *templateCheck) error {
-	engine, err := a.newLaptopEngine(opts)
+	engine, err := offline.NewLaptopEngine(opts, a.Getenv, a.Now)
 	if err != nil {
 		return err
 	}
@@ -179,7 +181,7 @@ func engineWords(all, refused int, missing map[string]int) string {
 		why = append(why, strings.TrimPrefix(text, authoring.ErrNotAtHand.Error()+": "))
 	}
 	slices.Sort(why)
-	words := fmt.Sprintf("the engine finds %d of %s valid", all-refused-unasked, count(all, "example"))
+	words := fmt.Sprintf("the engine finds %d of %s valid", all-refused-unasked, table.Count(all, "example"))
 	if unasked == all {
 		words = "the engine was not asked: it, or a provider, is not at hand"
 	} else if unasked > 0 {
@@ -231,7 +233,7 @@ hand: elsewhere a note says so, and --plan on makes it a failure. The exit code 
 			if pattern != "" {
 				var err error
 				if test.Select, err = regexp.Compile(pattern); err != nil {
-					return usageError("run %q is not a regular expression: %w", pattern, err)
+					return cli.UsageError("run %q is not a regular expression: %w", pattern, err)
 				}
 			}
 			return a.testTemplates(c.Context(), args, testRun{plans: plans, update: update, format: format, engine: opts, options: test})
@@ -240,8 +242,8 @@ hand: elsewhere a note says so, and --plan on makes it a failure. The exit code 
 	c.Flags().BoolVar(&update, "update", false, "write golden files anew")
 	c.Flags().StringVar(&plans, "plan", engineAuto, "make plans: auto, on or off")
 	c.Flags().StringVar(&pattern, "run", "", `only cases whose "FILE: NAME" matches this regular expression`)
-	addFormatFlag(c, &format)
-	addEngineFlags(c, &opts)
+	cli.AddFormatFlag(c, &format)
+	offline.AddEngineFlags(c, &opts)
 	return c
 }
 
@@ -259,7 +261,7 @@ func (a *app) testTemplates(ctx context.Context, args []string, run testRun) err
 		return err
 	}
 	if run.plans != engineOff {
-		if run.options.Engine, err = a.newLaptopEngine(run.engine); err != nil {
+		if run.options.Engine, err = offline.NewLaptopEngine(run.engine, a.Getenv, a.Now); err != nil {
 			return err
 		}
 	}
@@ -281,11 +283,11 @@ func (a *app) testTemplates(ctx context.Context, args []string, run testRun) err
 		}
 		return hint.New(errors.New("there are no test cases"), todo)
 	}
-	if err := a.print(run.format, all, func() string { return a.outcomesText(all) }); err != nil {
+	if err := a.Print(run.format, all, func() string { return a.outcomesText(all) }); err != nil {
 		return err
 	}
 	if failed := failures(all); failed > 0 {
-		return &exitCodeError{exitRun, fmt.Errorf("%s of %d failed", count(failed, "case"), len(all))}
+		return &cli.ExitCodeError{Code: cli.ExitRun, Err: fmt.Errorf("%s of %d failed", table.Count(failed, "case"), len(all))}
 	}
 	return nil
 }
@@ -336,20 +338,20 @@ func (a *app) outcomesText(all []authoring.Outcome) string {
 	for _, o := range all {
 		if o.File != file {
 			file = o.File
-			fmt.Fprintln(&b, clean(file))
+			fmt.Fprintln(&b, table.Clean(file))
 		}
-		verdict := a.paint("ok  ", green)
+		verdict := a.Paint("ok  ", table.Green)
 		if o.Failed {
-			verdict = a.paint("FAIL", red)
+			verdict = a.Paint("FAIL", table.Red)
 		}
-		fmt.Fprintf(&b, "  %s  %s\n", verdict, oneLine(o.Name))
+		fmt.Fprintf(&b, "  %s  %s\n", verdict, table.OneLine(o.Name))
 		for _, p := range o.Problems {
-			for line := range strings.Lines(clean(p)) {
+			for line := range strings.Lines(table.Clean(p)) {
 				fmt.Fprintf(&b, "        %s\n", a.diffLine(strings.TrimRight(line, "\n")))
 			}
 		}
 		for _, name := range o.Wrote {
-			fmt.Fprintf(&b, "        wrote %s\n", clean(name))
+			fmt.Fprintf(&b, "        wrote %s\n", table.Clean(name))
 		}
 		for _, note := range o.Notes {
 			if unasked[note] == 0 {
@@ -359,10 +361,10 @@ func (a *app) outcomesText(all []authoring.Outcome) string {
 		}
 	}
 	for _, note := range order { // the same for most, so told once
-		fmt.Fprintf(&b, "%s: %s\n", count(unasked[note], "case"), clean(note))
+		fmt.Fprintf(&b, "%s: %s\n", table.Count(unasked[note], "case"), table.Clean(note))
 	}
 	failed := failures(all)
-	fmt.Fprintf(&b, "%s: %d ok, %d failed\n", count(len(all), "case"), len(all)-failed, failed)
+	fmt.Fprintf(&b, "%s: %d ok, %d failed\n", table.Count(len(all), "case"), len(all)-failed, failed)
 	return b.String()
 }
 
@@ -370,11 +372,25 @@ func (a *app) outcomesText(all []authoring.Outcome) string {
 func (a *app) diffLine(line string) string {
 	switch {
 	case strings.HasPrefix(line, "+"):
-		return a.paint(line, green)
+		return a.Paint(line, table.Green)
 	case strings.HasPrefix(line, "-"):
-		return a.paint(line, red)
+		return a.Paint(line, table.Red)
 	case strings.HasPrefix(line, "@@"):
-		return a.paint(line, blue)
+		return a.Paint(line, table.Blue)
 	}
 	return line
+}
+
+// Whether the engine is asked about a template.
+const (
+	engineAuto = "auto" // where it and the providers are at hand
+	engineOn   = "on"
+	engineOff  = "off"
+)
+
+func checkEngineChoice(flag, value string) error {
+	if !slices.Contains([]string{engineAuto, engineOn, engineOff}, value) {
+		return cli.UsageError("--%s %q: want auto, on or off", flag, value)
+	}
+	return nil
 }

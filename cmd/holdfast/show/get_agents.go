@@ -1,17 +1,18 @@
-package main
+package show
 
 import (
 	"cmp"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
+	"github.com/spf13/cobra"
 )
 
 func newGetAgentsCommand(a *app) *cobra.Command {
 	var (
-		conn   connection
+		conn   cli.Connection
 		format string
 	)
 	c := &cobra.Command{
@@ -21,9 +22,9 @@ func newGetAgentsCommand(a *app) *cobra.Command {
 		Long: `List the agents that the server has heard of since it was started, and not only
 more than a day ago: those beside it and those elsewhere. An agent that is silent has
 not been heard of for 30 seconds; its runs wait for it, see describe run.`,
-		Args: exactly(0, "flags only"),
+		Args: cli.Exactly(0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -31,11 +32,11 @@ not been heard of for 30 seconds; its runs wait for it, see describe run.`,
 			if err != nil {
 				return err
 			}
-			return a.print(format, notNil(agents), func() string { return a.agentsTable(agents) })
+			return a.Print(format, table.NotNil(agents), func() string { return a.agentsTable(agents) })
 		},
 	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	return c
 }
 
@@ -43,37 +44,37 @@ func (a *app) agentsTable(agents []holdfast.AgentStatus) string {
 	if len(agents) == 0 {
 		return "no agents\n"
 	}
-	rows := make([][]cell, len(agents))
+	rows := make([][]table.Cell, len(agents))
 	for i, agent := range agents {
-		state := cell{"living", green}
+		state := table.Cell{Text: "living", Colour: table.Green}
 		if !agent.Living {
-			state = cell{"silent", red}
+			state = table.Cell{Text: "silent", Colour: table.Red}
 		}
 		kinds := make([]string, len(agent.Kinds))
 		for j, kind := range agent.Kinds {
 			kinds[j] = string(kind)
 		}
-		isolation := cell{text: cmp.Or(agent.Isolation, "unavailable")}
+		isolation := table.Cell{Text: cmp.Or(agent.Isolation, "unavailable")}
 		switch {
 		case len(kinds) == 0: // only its heartbeats were heard
-			isolation = cell{text: "?"}
+			isolation = table.Cell{Text: "?"}
 			kinds = []string{"?"}
 		case agent.Isolation == "":
-			isolation.colour = red
+			isolation.Colour = table.Red
 		case agent.Isolation == "none":
-			isolation.colour = yellow
+			isolation.Colour = table.Yellow
 		}
-		rows[i] = []cell{
-			{text: agent.ID},
+		rows[i] = []table.Cell{
+			{Text: agent.ID},
 			state,
-			{text: strings.Join(kinds, ",")},
-			{text: cmp.Or(strings.Join(agent.Projects, ","), "all")},
+			{Text: strings.Join(kinds, ",")},
+			{Text: cmp.Or(strings.Join(agent.Projects, ","), "all")},
 			isolation,
-			{text: agent.Host},
-			{text: agent.Version},
-			{text: a.age(agent.SeenAt)},
-			{text: strings.Join(agent.Runs, ",")},
+			{Text: agent.Host},
+			{Text: agent.Version},
+			{Text: a.Age(agent.SeenAt)},
+			{Text: strings.Join(agent.Runs, ",")},
 		}
 	}
-	return a.table([]string{"AGENT", "STATE", "KINDS", "PROJECTS", "ISOLATION", "HOST", "VERSION", "SEEN", "RUNS"}, rows)
+	return a.Table([]string{"AGENT", "STATE", "KINDS", "PROJECTS", "ISOLATION", "HOST", "VERSION", "SEEN", "RUNS"}, rows)
 }

@@ -1,17 +1,19 @@
-package main
+package template
 
 import (
 	"context"
 	"fmt"
 	"path/filepath"
 
-	"github.com/spf13/cobra"
-
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
+	"github.com/spf13/cobra"
 )
 
-func newSchemaCommand(a *app) *cobra.Command {
+// NewSchemaCommand returns the command schema.
+func NewSchemaCommand(base *cli.App) *cobra.Command {
+	a := &app{base}
 	var folders []string
 	var out string
 	c := &cobra.Command{
@@ -30,7 +32,7 @@ What only Holdfast can tell, such as a rule between two variables, is
 reported by holdfast validate and on pull requests.`,
 		Example: `  holdfast schema -o holdfast.schema.json
   holdfast schema --template ../templates/kubernetes -o holdfast.schema.json`,
-		Args: exactly(0, "flags only"),
+		Args: cli.Exactly(0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.schema(c.Context(), folders, out)
 		},
@@ -70,6 +72,6 @@ func (a *app) schema(ctx context.Context, folders []string, out string) error {
 	if name == "" {
 		name = "holdfast.schema.json"
 	}
-	fmt.Fprintf(a.err, "At the top of a cluster's file, with the way from it to the schema:\n\n  # yaml-language-server: $schema=%s\n", filepath.ToSlash(name))
+	fmt.Fprintf(a.Err, "At the top of a cluster's file, with the way from it to the schema:\n\n  # yaml-language-server: $schema=%s\n", filepath.ToSlash(name))
 	return nil
 }

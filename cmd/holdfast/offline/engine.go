@@ -1,4 +1,4 @@
-package main
+package offline
 
 import (
 	"archive/tar"
@@ -11,30 +11,16 @@ import (
 	"io"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
-
-// Whether the engine is asked about a template.
-const (
-	engineAuto = "auto" // where it and the providers are at hand
-	engineOn   = "on"
-	engineOff  = "off"
-)
-
-func checkEngineChoice(flag, value string) error {
-	if !slices.Contains([]string{engineAuto, engineOn, engineOff}, value) {
-		return usageError("--%s %q: want auto, on or off", flag, value)
-	}
-	return nil
-}
 
 // laptopEngine asks the engine of this machine about root modules.
 type laptopEngine struct {
@@ -44,8 +30,8 @@ type laptopEngine struct {
 
 var _ authoring.Engine = (*laptopEngine)(nil)
 
-func (a *app) newLaptopEngine(opts runner.ExecutorOptions) (*laptopEngine, error) {
-	work, err := workFolder(a.getenv)
+func NewLaptopEngine(opts runner.ExecutorOptions, getenv func(string) string, now func() time.Time) (*laptopEngine, error) {
+	work, err := workFolder(getenv)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +40,7 @@ func (a *app) newLaptopEngine(opts runner.ExecutorOptions) (*laptopEngine, error
 	if err != nil {
 		return nil, err
 	}
-	return &laptopEngine{executor: executor, now: a.now}, nil
+	return &laptopEngine{executor: executor, now: now}, nil
 }
 
 // Validate implements authoring.Engine.
@@ -124,7 +110,7 @@ func engineFault(f *holdfast.Failure) error {
 	missing := f.Step == "prepare" && (f.Cause == holdfast.CauseNoEngine || f.Cause == holdfast.CauseDownloadFailed || f.Transient) ||
 		f.Step == "init" && (f.Transient || noProvider.MatchString(text)) && !wrongSource.MatchString(text)
 	if missing {
-		return fmt.Errorf("%w: %s", authoring.ErrNotAtHand, shorten(text, 240))
+		return fmt.Errorf("%w: %s", authoring.ErrNotAtHand, table.Shorten(text, 240))
 	}
 	var lines []string
 	for _, d := range f.Diagnostics {

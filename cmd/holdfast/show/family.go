@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 )
 
 // maxRelatives bounds how many clusters are drawn below one: a network may have
@@ -26,7 +27,7 @@ func (a *app) familyText(r holdfast.ClusterRecord, f holdfast.Family) string {
 	for _, line := range above {
 		lines = append(lines, strings.Replace(line, "└─", "┌─", 1))
 	}
-	lines = append(lines, oneLine(r.Name))
+	lines = append(lines, table.OneLine(r.Name))
 	return strings.Join(append(lines, a.branches(f.Dependents, false)...), "\n")
 }
 
@@ -62,18 +63,18 @@ func (a *app) relationText(r holdfast.Relation) string {
 	}
 	phase := phaseCell(r.Phase)
 	if r.Phase == "" {
-		phase = cell{"no such cluster", red}
+		phase = table.Cell{Text: "no such cluster", Colour: table.Red}
 	}
-	out := oneLine(r.Name) + "  " + a.paint(phase.text, phase.colour)
+	out := table.OneLine(r.Name) + "  " + a.Paint(phase.Text, phase.Colour)
 	switch {
 	case r.Failed && r.Phase != holdfast.PhaseFailed:
-		out += ", " + a.paint("its last run failed", red)
+		out += ", " + a.Paint("its last run failed", table.Red)
 	case r.Failed:
 	case !r.Settled && r.Phase != "" && r.Waiting == "":
 		out += ", not settled"
 	}
 	if r.Waiting != "" {
-		out += ", waits: " + a.paint(oneLine(r.Waiting), yellow)
+		out += ", waits: " + a.Paint(table.OneLine(r.Waiting), table.Yellow)
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"context"
@@ -9,11 +9,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/spf13/cobra"
 )
 
 // clusterDescription is what describe cluster shows.
@@ -35,16 +36,16 @@ const (
 
 func newDescribeClusterCommand(a *app) *cobra.Command {
 	var (
-		conn    connection
+		conn    cli.Connection
 		format  string
 		history bool
 	)
 	c := &cobra.Command{
 		Use:   "cluster NAME",
 		Short: "Show a cluster: desired, applied, what it waits for, its runs and history",
-		Args:  exactly(1, "a cluster's name"),
+		Args:  cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -52,12 +53,12 @@ func newDescribeClusterCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(format, d, func() string { return a.clusterText(d, history) })
+			return a.Print(format, d, func() string { return a.clusterText(d, history) })
 		},
 	}
-	addConnectionFlags(c, &conn)
-	a.addCompletion(c, &conn, 1)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	a.AddCompletion(c, &conn, 1)
+	cli.AddFormatFlag(c, &format)
 	c.Flags().BoolVar(&history, "history", false, "show all of its history that is kept")
 	return c
 }
@@ -82,7 +83,7 @@ func describeCluster(ctx context.Context, cl *client.Client, name string) (d clu
 	if err != nil {
 		return d, err
 	}
-	d.Suspension = suspendedBy(d.Cluster, suspensions)
+	d.Suspension = SuspendedBy(d.Cluster, suspensions)
 	d.Audit, err = cl.Audit(ctx, name, 10)
 	return d, err
 }
@@ -93,26 +94,26 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 	status := clusterStatus(r)
 	suspended := ""
 	if s := d.Suspension; s != nil && r.Ending == nil { // its own is its status
-		suspended = a.suspensionText(*s)
+		suspended = SuspensionText(&a.Printer, *s)
 	} else if r.Suspended {
-		suspended = oneLine(r.SuspendedWhy)
+		suspended = table.OneLine(r.SuspendedWhy)
 	}
-	out := a.fields(
+	out := a.Fields(
 		[2]string{"Name", r.Name},
 		[2]string{"Renamed from", renamedText(doc.RenamedFrom)},
 		[2]string{"Repository", r.Owner},
-		[2]string{"Document", place(doc)},
+		[2]string{"Document", table.Place(doc.Path, doc.Line)},
 		[2]string{"Project", doc.Project},
 		[2]string{"Environment", doc.Environment},
 		[2]string{"Labels", labelsText(doc.Labels)},
 		[2]string{"Template", templateText(doc)},
 		[2]string{"Provider", strings.TrimSpace(doc.Provider + " " + doc.Region)},
 		[2]string{"Phase", a.phaseText(r.Phase, d.History)},
-		[2]string{"Status", joined(status.text, r.WaitingDetail)},
+		[2]string{"Status", table.Joined(status.Text, r.WaitingDetail)},
 		[2]string{"Suspended", suspended},
 		[2]string{"Desired", desiredText(r)},
 		[2]string{"Applied", a.appliedText(r)},
-		[2]string{"Endpoint", oneLine(r.Applied.Endpoint)},
+		[2]string{"Endpoint", table.OneLine(r.Applied.Endpoint)},
 		[2]string{"Nodes", nodesText(r.Applied.NodeCount)},
 		[2]string{"Kubeconfig", kubeconfigText(r.Applied.Kubeconfig)},
 		[2]string{"Engine", strings.TrimSpace(r.Applied.EngineName + " " + r.Applied.EngineVersion)},
@@ -121,22 +122,22 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 		[2]string{"Ended", a.endingText(r.Ending)},
 		[2]string{"Faults", faultsText(r.Desired.Faults)},
 	)
-	out += section("Conditions", a.conditionsTable(r.Conditions))
-	out += section("Dependencies", a.familyText(r, d.Family))
+	out += table.Section("Conditions", a.conditionsTable(r.Conditions))
+	out += table.Section("Dependencies", a.familyText(r, d.Family))
 	var outputs strings.Builder
 	for _, o := range d.Outputs {
 		value := string(o.Value)
 		if o.Sensitive || value == "" {
 			value = "(sensitive value)"
 		}
-		fmt.Fprintf(&outputs, "%s = %s\n", oneLine(o.Name), clean(value))
+		fmt.Fprintf(&outputs, "%s = %s\n", table.OneLine(o.Name), table.Clean(value))
 	}
-	out += section("Outputs", outputs.String())
+	out += table.Section("Outputs", outputs.String())
 	if len(d.Runs) > 0 {
-		out += section("Runs", a.runsTable(d.Runs))
+		out += table.Section("Runs", a.runsTable(d.Runs))
 	}
-	out += section("History", a.historyTable(d.History, history))
-	return out + section("Audit", a.auditTable(d.Audit))
+	out += table.Section("History", a.historyTable(d.History, history))
+	return out + table.Section("Audit", a.auditTable(d.Audit))
 }
 
 func labelsText(labels map[string]string) string {
@@ -154,7 +155,7 @@ func (a *app) phaseText(phase holdfast.Phase, history []holdfast.Transition) str
 	if i < 0 || history[i].To != string(phase) {
 		return string(phase)
 	}
-	return fmt.Sprintf("%s since %s", phase, a.when(history[i].At))
+	return fmt.Sprintf("%s since %s", phase, a.When(history[i].At))
 }
 
 func renamedText(from string) string {
@@ -181,15 +182,15 @@ func (a *app) driftLine(r holdfast.ClusterRecord) string {
 	if s.Status == holdfast.DriftUnchecked && s.Due.IsZero() {
 		return ""
 	}
-	parts := []string{driftStateCell(s).text}
+	parts := []string{driftStateCell(s).Text}
 	if s.Status == holdfast.DriftFound && !s.Since.IsZero() {
-		parts[0] += " since " + a.when(s.Since)
+		parts[0] += " since " + a.When(s.Since)
 	}
 	if !s.CheckedAt.IsZero() {
-		parts = append(parts, "checked "+a.age(s.CheckedAt)+" ago")
+		parts = append(parts, "checked "+a.Age(s.CheckedAt)+" ago")
 	}
 	if !s.Due.IsZero() {
-		parts = append(parts, "next "+a.until(s.Due))
+		parts = append(parts, "next "+a.Until(s.Due))
 	}
 	out := strings.Join(parts, "; ")
 	if s.Detail != "" {
@@ -228,7 +229,7 @@ func (a *app) endingText(e *holdfast.Ending) string {
 	if e == nil {
 		return ""
 	}
-	out := fmt.Sprintf("%s %s", e.Reason, a.when(e.At))
+	out := fmt.Sprintf("%s %s", e.Reason, a.When(e.At))
 	if e.To != "" {
 		out += ": it is " + e.To + " now"
 	}
@@ -245,25 +246,25 @@ func (a *app) conditionsTable(conditions []holdfast.Condition) string {
 	if len(conditions) == 0 {
 		return ""
 	}
-	rows := make([][]cell, len(conditions))
+	rows := make([][]table.Cell, len(conditions))
 	for i, c := range conditions {
-		rows[i] = []cell{{text: string(c.Type)}, conditionCell(c), {text: string(c.Reason)}, {text: a.age(c.Since)}, {text: shorten(c.Message, 100)}}
+		rows[i] = []table.Cell{{Text: string(c.Type)}, conditionCell(c), {Text: string(c.Reason)}, {Text: a.Age(c.Since)}, {Text: table.Shorten(c.Message, 100)}}
 	}
-	return a.table([]string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows)
+	return a.Table([]string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows)
 }
 
-func conditionCell(c holdfast.Condition) cell {
+func conditionCell(c holdfast.Condition) table.Cell {
 	hoped := holdfast.ConditionTrue
 	if c.Type == holdfast.ConditionDrifted || c.Type == holdfast.ConditionBlocked {
 		hoped = holdfast.ConditionFalse
 	}
 	switch c.Status {
 	case hoped:
-		return cell{string(c.Status), green}
+		return table.Cell{Text: string(c.Status), Colour: table.Green}
 	case holdfast.ConditionUnknown, "":
-		return cell{text: string(c.Status)}
+		return table.Cell{Text: string(c.Status)}
 	default:
-		return cell{string(c.Status), yellow}
+		return table.Cell{Text: string(c.Status), Colour: table.Yellow}
 	}
 }
 
@@ -275,26 +276,19 @@ func (a *app) historyTable(history []holdfast.Transition, all bool) string {
 	if !all && len(history) > newHistory {
 		shown = history[:newHistory]
 	}
-	rows := make([][]cell, len(shown))
+	rows := make([][]table.Cell, len(shown))
 	for i, t := range shown {
 		change := t.To
 		if t.From != "" {
 			change = t.From + " → " + t.To
 		}
-		rows[i] = cells(a.age(t.At), t.What, change, string(t.Reason), t.Run)
+		rows[i] = table.Cells(a.Age(t.At), t.What, change, string(t.Reason), t.Run)
 	}
-	table := a.table([]string{"AGE", "WHAT", "CHANGE", "REASON", "RUN"}, rows)
+	table := a.Table([]string{"AGE", "WHAT", "CHANGE", "REASON", "RUN"}, rows)
 	if rest := len(history) - len(shown); rest > 0 {
 		table += fmt.Sprintf("… %d older: --history\n", rest)
 	}
 	return table
-}
-
-func place(doc holdfast.Cluster) string {
-	if doc.Path == "" || doc.Line == 0 {
-		return doc.Path
-	}
-	return fmt.Sprintf("%s:%d", doc.Path, doc.Line)
 }
 
 func templateText(doc holdfast.Cluster) string {
@@ -313,7 +307,7 @@ func templateText(doc holdfast.Cluster) string {
 func (a *app) appliedText(r holdfast.ClusterRecord) string {
 	switch applied := r.Applied; {
 	case applied.Run != "":
-		return fmt.Sprintf("%s by %s, %s", applied.Revision.Short(), applied.Run, a.when(applied.At))
+		return fmt.Sprintf("%s by %s, %s", applied.Revision.Short(), applied.Run, a.When(applied.At))
 	case r.Ending != nil: // what there was is gone
 		return ""
 	default:
@@ -332,14 +326,7 @@ func kubeconfigText(output string) string {
 	if output == "" {
 		return ""
 	}
-	return "output " + oneLine(output) + " (sensitive)"
-}
-
-func joined(text, detail string) string {
-	if text == "" || detail == "" {
-		return text + detail
-	}
-	return text + ": " + detail
+	return "output " + table.OneLine(output) + " (sensitive)"
 }
 
 func faultsText(faults holdfast.Faults) string {

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"context"
@@ -7,15 +7,16 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
+	"github.com/spf13/cobra"
 )
 
 func newGetTemplatesCommand(a *app) *cobra.Command {
 	var (
-		conn   connection
+		conn   cli.Connection
 		format string
 		wide   bool
 	)
@@ -30,7 +31,7 @@ and how many pull requests propose a newer version.
 With names, or with -o wide, every version and every cluster is shown.`,
 		Example: "  holdfast get templates\n  holdfast get templates kubernetes",
 		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.connect(conn)
+			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
 			}
@@ -38,7 +39,7 @@ With names, or with -o wide, every version and every cluster is shown.`,
 			if err != nil {
 				return err
 			}
-			return a.print(format, notNil(found), func() string {
+			return a.Print(format, table.NotNil(found), func() string {
 				if len(args) > 0 || wide {
 					return a.templatesText(found)
 				}
@@ -46,8 +47,8 @@ With names, or with -o wide, every version and every cluster is shown.`,
 			})
 		},
 	}
-	addConnectionFlags(c, &conn)
-	addFormatFlag(c, &format)
+	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	c.Flags().Lookup("output").Usage = "how to print: table, wide, json or yaml"
 	checked := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
@@ -86,7 +87,7 @@ func (a *app) templatesTable(found []holdfast.TemplateStatus) string {
 	if len(found) == 0 {
 		return "no templates\n"
 	}
-	rows := make([][]cell, len(found))
+	rows := make([][]table.Cell, len(found))
 	for i, t := range found {
 		newest := "none"
 		if len(t.Versions) > 0 {
@@ -101,25 +102,25 @@ func (a *app) templatesTable(found []holdfast.TemplateStatus) string {
 				open[fmt.Sprintf("%s#%d", u.Owner, u.Proposed)] = true
 			}
 		}
-		rows[i] = []cell{
-			{text: t.Name},
-			{text: newest},
-			{text: strconv.Itoa(len(t.Versions))},
-			{text: strconv.Itoa(len(t.Users))},
+		rows[i] = []table.Cell{
+			{Text: t.Name},
+			{Text: newest},
+			{Text: strconv.Itoa(len(t.Versions))},
+			{Text: strconv.Itoa(len(t.Users))},
 			countCell(behind),
-			{text: strconv.Itoa(len(open))},
-			{shorten(t.Trouble, 100), red},
+			{Text: strconv.Itoa(len(open))},
+			{Text: table.Shorten(t.Trouble, 100), Colour: table.Red},
 		}
 	}
-	return a.table([]string{"NAME", "NEWEST", "VERSIONS", "CLUSTERS", "BEHIND", "OPEN UPGRADES", "TROUBLE"}, rows)
+	return a.Table([]string{"NAME", "NEWEST", "VERSIONS", "CLUSTERS", "BEHIND", "OPEN UPGRADES", "TROUBLE"}, rows)
 }
 
 // countCell marks what is not zero.
-func countCell(n int) cell {
+func countCell(n int) table.Cell {
 	if n == 0 {
-		return cell{text: "0"}
+		return table.Cell{Text: "0"}
 	}
-	return cell{strconv.Itoa(n), yellow}
+	return table.Cell{Text: strconv.Itoa(n), Colour: table.Yellow}
 }
 
 func (a *app) templatesText(found []holdfast.TemplateStatus) string {
@@ -134,33 +135,33 @@ func (a *app) templatesText(found []holdfast.TemplateStatus) string {
 }
 
 func (a *app) templateText(t holdfast.TemplateStatus) string {
-	out := a.fields(
+	out := a.Fields(
 		[2]string{"Template", t.Name},
 		[2]string{"Repository", t.Repo},
 		[2]string{"Folder", t.Dir},
 		[2]string{"Prepared", t.Prepared},
-		[2]string{"Trouble", a.paint(oneLine(t.Trouble), red)},
+		[2]string{"Trouble", a.Paint(table.OneLine(t.Trouble), table.Red)},
 	)
-	rows := make([][]cell, len(t.Versions))
+	rows := make([][]table.Cell, len(t.Versions))
 	for i, v := range t.Versions {
-		rows[i] = []cell{{text: v.Version}, {text: v.Tag}, {text: v.Revision.Short()}, {text: strconv.Itoa(v.Clusters)}, releaseCell(v)}
+		rows[i] = []table.Cell{{Text: v.Version}, {Text: v.Tag}, {Text: v.Revision.Short()}, {Text: strconv.Itoa(v.Clusters)}, releaseCell(v)}
 	}
 	versions := "none: a tag such as " + t.Name + "/v1.0.0 makes one\n"
 	if len(rows) > 0 {
-		versions = a.table([]string{"VERSION", "TAG", "REVISION", "CLUSTERS", "STATUS"}, rows)
+		versions = a.Table([]string{"VERSION", "TAG", "REVISION", "CLUSTERS", "STATUS"}, rows)
 	}
-	out += section("Versions", versions)
-	return out + section("Clusters", a.usersTable(t.Users))
+	out += table.Section("Versions", versions)
+	return out + table.Section("Clusters", a.usersTable(t.Users))
 }
 
-func releaseCell(v holdfast.TemplateRelease) cell {
+func releaseCell(v holdfast.TemplateRelease) table.Cell {
 	switch {
 	case v.MovedTo != "":
-		return cell{fmt.Sprintf("refused: its tag was moved to %s", v.MovedTo.Short()), red}
+		return table.Cell{Text: fmt.Sprintf("refused: its tag was moved to %s", v.MovedTo.Short()), Colour: table.Red}
 	case v.Unusable != "":
-		return cell{"unusable: " + shorten(v.Unusable, 120), red}
+		return table.Cell{Text: "unusable: " + table.Shorten(v.Unusable, 120), Colour: table.Red}
 	default:
-		return cell{}
+		return table.Cell{}
 	}
 }
 
@@ -168,7 +169,7 @@ func (a *app) usersTable(users []holdfast.TemplateUse) string {
 	if len(users) == 0 {
 		return "no cluster is made from it\n"
 	}
-	rows := make([][]cell, len(users))
+	rows := make([][]table.Cell, len(users))
 	owners := slices.ContainsFunc(users, func(u holdfast.TemplateUse) bool { return u.Owner != users[0].Owner })
 	trouble := slices.ContainsFunc(users, func(u holdfast.TemplateUse) bool { return u.Trouble != "" })
 	for i, u := range users {
@@ -176,20 +177,20 @@ func (a *app) usersTable(users []holdfast.TemplateUse) string {
 		if version == "" {
 			version = "(folder)"
 		}
-		applied := cell{text: u.Applied}
+		applied := table.Cell{Text: u.Applied}
 		if u.Applied != u.Version {
-			applied.colour = yellow
+			applied.Colour = table.Yellow
 		}
 		pullRequest := ""
 		if u.Proposed > 0 {
 			pullRequest = fmt.Sprintf("%s#%d", u.Owner, u.Proposed)
 		}
-		row := []cell{{text: u.Cluster}, {text: version}, applied, countCell(u.Behind), {text: u.Upgrades}, {text: u.Next}, {text: pullRequest}}
+		row := []table.Cell{{Text: u.Cluster}, {Text: version}, applied, countCell(u.Behind), {Text: u.Upgrades}, {Text: u.Next}, {Text: pullRequest}}
 		if owners {
-			row = append([]cell{{text: u.Owner}}, row...)
+			row = append([]table.Cell{{Text: u.Owner}}, row...)
 		}
 		if trouble {
-			row = append(row, cell{shorten(u.Trouble, 160), red})
+			row = append(row, table.Cell{Text: table.Shorten(u.Trouble, 160), Colour: table.Red})
 		}
 		rows[i] = row
 	}
@@ -200,5 +201,5 @@ func (a *app) usersTable(users []holdfast.TemplateUse) string {
 	if owners {
 		header = append([]string{"OWNER"}, header...)
 	}
-	return a.table(header, rows)
+	return a.Table(header, rows)
 }

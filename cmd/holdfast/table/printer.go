@@ -1,40 +1,20 @@
-package main
+package table
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/spf13/cobra"
 	"gopkg.in/yaml.v3"
-
-	"github.com/holdfast-dev/holdfast"
 )
 
-var formats = []string{"table", "json", "yaml"}
-
-func addFormatFlag(c *cobra.Command, format *string) {
-	c.Flags().StringVarP(format, "output", "o", "table", "how to print: table, json or yaml")
-	checked := c.PreRunE
-	c.PreRunE = func(c *cobra.Command, args []string) error {
-		if !slices.Contains(formats, *format) {
-			return usageError("output %q: want table, json or yaml", *format)
-		}
-		if checked != nil {
-			return checked(c, args)
-		}
-		return nil
-	}
-}
-
-// print writes value in a format; text makes what people read.
-func (a *app) print(format string, value any, text func() string) error {
+// Print writes value in a format; text makes what people read.
+func (p *Printer) Print(format string, value any, text func() string) error {
 	var out []byte
 	var err error
 	switch format {
@@ -48,7 +28,7 @@ func (a *app) print(format string, value any, text func() string) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", format, err)
 	}
-	if _, err := a.out.Write(out); err != nil {
+	if _, err := p.Out.Write(out); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
@@ -92,56 +72,65 @@ func unquote(node *yaml.Node) {
 	}
 }
 
+// Printer writes what commands answer: to people, and to programs.
+type Printer struct {
+	Out      io.Writer
+	Err      io.Writer
+	Now      func() time.Time
+	Terminal bool // out is one: it must not be given control sequences
+	Colour   bool // it wants colours
+}
+
 // colour is one that a word is shown in, on terminals that want it.
 type colour string
 
 const (
-	plain  colour = ""
-	red    colour = "31"
-	green  colour = "32"
-	yellow colour = "33"
-	blue   colour = "34"
+	Plain  colour = ""
+	Red    colour = "31"
+	Green  colour = "32"
+	Yellow colour = "33"
+	Blue   colour = "34"
 )
 
-func (a *app) paint(text string, c colour) string {
-	if !a.colour || c == plain || text == "" {
+func (p *Printer) Paint(text string, c colour) string {
+	if !p.Colour || c == Plain || text == "" {
 		return text
 	}
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// cell is one place in a table.
-type cell struct {
-	text   string
-	colour colour
+// Cell is one place in a table.
+type Cell struct {
+	Text   string
+	Colour colour
 }
 
-func cells(texts ...string) []cell {
-	row := make([]cell, len(texts))
+func Cells(texts ...string) []Cell {
+	row := make([]Cell, len(texts))
 	for i, t := range texts {
-		row[i] = cell{text: t}
+		row[i] = Cell{Text: t}
 	}
 	return row
 }
 
-// table returns rows under a header, with columns aligned. Nothing in a cell
+// Table returns rows under a header, with columns aligned. Nothing in a cell
 // can break the lines.
-func (a *app) table(header []string, rows [][]cell) string {
-	all := append([][]cell{cells(header...)}, rows...)
+func (p *Printer) Table(header []string, rows [][]Cell) string {
+	all := append([][]Cell{Cells(header...)}, rows...)
 	widths := make([]int, len(header))
 	for _, row := range all {
 		for i := range row {
-			row[i].text = oneLine(row[i].text)
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i].text))
+			row[i].Text = OneLine(row[i].Text)
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i].Text))
 		}
 	}
 	var b strings.Builder
 	for _, row := range all {
 		var line strings.Builder
 		for i, c := range row {
-			line.WriteString(a.paint(c.text, c.colour))
+			line.WriteString(p.Paint(c.Text, c.Colour))
 			if i < len(row)-1 {
-				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.text)+2))
+				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.Text)+2))
 			}
 		}
 		b.WriteString(strings.TrimRight(line.String(), " "))
@@ -150,9 +139,9 @@ func (a *app) table(header []string, rows [][]cell) string {
 	return b.String()
 }
 
-// fields returns "name: value" lines with the values aligned; empty values are
+// Fields returns "name: value" lines with the values aligned; empty values are
 // left out.
-func (a *app) fields(rows ...[2]string) string {
+func (p *Printer) Fields(rows ...[2]string) string {
 	width := 0
 	for _, r := range rows {
 		if r[1] != "" {
@@ -165,14 +154,14 @@ func (a *app) fields(rows ...[2]string) string {
 			continue
 		}
 		indent := "\n" + strings.Repeat(" ", width+3)
-		value := strings.ReplaceAll(strings.TrimRight(clean(r[1]), "\n"), "\n", indent)
+		value := strings.ReplaceAll(strings.TrimRight(Clean(r[1]), "\n"), "\n", indent)
 		fmt.Fprintf(&b, "%s:%s%s\n", r[0], strings.Repeat(" ", width-len(r[0])+2), value)
 	}
 	return b.String()
 }
 
-// section returns a titled block, empty if there is nothing in it.
-func section(title, body string) string {
+// Section returns a titled block, empty if there is nothing in it.
+func Section(title, body string) string {
 	body = strings.TrimRight(body, "\n")
 	if body == "" {
 		return ""
@@ -180,9 +169,9 @@ func section(title, body string) string {
 	return "\n" + title + "\n  " + strings.ReplaceAll(body, "\n", "\n  ") + "\n"
 }
 
-// clean replaces control characters: texts come from pull requests, and a
+// Clean replaces control characters: texts come from pull requests, and a
 // terminal obeys what it is shown.
-func clean(text string) string {
+func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return r
@@ -197,27 +186,27 @@ func clean(text string) string {
 // isHidden tells the characters that reorder the text around them or are not seen.
 func isHidden(r rune) bool { return unicode.Is(unicode.Cf, r) }
 
-func oneLine(text string) string {
-	return strings.Join(strings.Fields(clean(text)), " ")
+func OneLine(text string) string {
+	return strings.Join(strings.Fields(Clean(text)), " ")
 }
 
-func shorten(text string, width int) string {
-	runes := []rune(oneLine(text))
+func Shorten(text string, width int) string {
+	runes := []rune(OneLine(text))
 	if len(runes) <= width {
 		return string(runes)
 	}
 	return string(runes[:width-1]) + "…"
 }
 
-// age returns how long ago t was, in the largest unit that says enough.
-func (a *app) age(t time.Time) string {
+// Age returns how long ago t was, in the largest unit that says enough.
+func (p *Printer) Age(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return shortDuration(max(a.now().Sub(t), 0))
+	return ShortDuration(max(p.Now().Sub(t), 0))
 }
 
-func shortDuration(d time.Duration) string {
+func ShortDuration(d time.Duration) string {
 	switch {
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%ds", int(d.Seconds()))
@@ -230,88 +219,33 @@ func shortDuration(d time.Duration) string {
 	}
 }
 
-// when returns a point in time with its age, for descriptions.
-func (a *app) when(t time.Time) string {
+// When returns a point in time with its age, for descriptions.
+func (p *Printer) When(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format(time.RFC3339) + " (" + a.age(t) + " ago)"
+	return t.UTC().Format(time.RFC3339) + " (" + p.Age(t) + " ago)"
 }
 
-func countsText(c holdfast.Counts) string {
-	if c.Zero() {
-		return ""
-	}
-	var parts []string
-	for _, p := range []struct {
-		sign string
-		n    int
-	}{
-		{"+", c.Create},
-		{"~", c.Update},
-		{"±", c.Replace},
-		{"-", c.Delete},
-		{"import ", c.Import},
-		{"move ", c.Move},
-		{"forget ", c.Forget},
-		{"outputs ", c.Outputs},
-	} {
-		if p.n > 0 {
-			parts = append(parts, fmt.Sprintf("%s%d", p.sign, p.n))
-		}
-	}
-	return strings.Join(parts, " ")
-}
-
-func statusCell(s holdfast.RunStatus) cell {
-	c := cell{text: string(s)}
-	switch s {
-	case holdfast.RunErrored, holdfast.RunInterrupted:
-		c.colour = red
-	case holdfast.RunApplied, holdfast.RunNoChanges:
-		c.colour = green
-	case holdfast.RunWaiting, holdfast.RunRetrying, holdfast.RunCanceled:
-		c.colour = yellow
-	case holdfast.RunRunning, holdfast.RunPlanned:
-		c.colour = blue
-	default: // queued: not worth a colour
-	}
-	return c
-}
-
-func phaseCell(p holdfast.Phase) cell {
-	c := cell{text: string(p)}
-	switch p {
-	case holdfast.PhaseFailed:
-		c.colour = red
-	case holdfast.PhaseActive:
-		c.colour = green
-	case holdfast.PhaseProvisioning, holdfast.PhaseConfiguring, holdfast.PhaseUpdating, holdfast.PhaseDeleting:
-		c.colour = blue
-	default: // pending or deleted: nothing continues
-	}
-	return c
-}
-
-func orList(words []string) string {
+func OrList(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// calmWriter passes text on to a terminal, colours if they are wanted, and
+// CalmWriter passes text on to a terminal, colours if they are wanted, and
 // nothing else that a terminal obeys. Use one for one log.
-type calmWriter struct {
-	out     io.Writer
-	colour  bool
+type CalmWriter struct {
+	Out     io.Writer
+	Colour  bool
 	pending []byte // an escape sequence that has not ended
 }
 
 // maxEscape is longer than any colour.
 const maxEscape = 32
 
-func (w *calmWriter) Write(p []byte) (int, error) {
+func (w *CalmWriter) Write(p []byte) (int, error) {
 	out := make([]byte, 0, len(p)+len(w.pending))
 	for _, b := range p {
 		switch {
@@ -324,7 +258,7 @@ func (w *calmWriter) Write(p []byte) (int, error) {
 			out = append(out, b)
 		}
 	}
-	if _, err := w.out.Write(out); err != nil {
+	if _, err := w.Out.Write(out); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -332,13 +266,13 @@ func (w *calmWriter) Write(p []byte) (int, error) {
 
 // escape takes the next byte of an escape sequence. A whole colour is passed
 // on; what turns out to be something else loses its escape.
-func (w *calmWriter) escape(out []byte, b byte) []byte {
+func (w *CalmWriter) escape(out []byte, b byte) []byte {
 	w.pending = append(w.pending, b)
 	switch {
 	case len(w.pending) == 2 && b == '[':
 		return out
 	case len(w.pending) > 2 && b == 'm':
-		if w.colour {
+		if w.Colour {
 			out = append(out, w.pending...)
 		}
 	case len(w.pending) > 2 && len(w.pending) < maxEscape && (b >= '0' && b <= '9' || b == ';'):
@@ -348,4 +282,51 @@ func (w *calmWriter) escape(out []byte, b byte) []byte {
 	}
 	w.pending = w.pending[:0]
 	return out
+}
+
+// NotNil makes an empty list print as one.
+func NotNil[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}
+
+// Joined is a text with a detail, or the one of both that there is.
+func Joined(text, detail string) string {
+	if text == "" || detail == "" {
+		return text + detail
+	}
+	return text + ": " + detail
+}
+
+// Count is a number of things in words.
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	if s, ok := strings.CutSuffix(thing, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, s)
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// Until returns how long it is until t, nothing for the zero time.
+func (p *Printer) Until(t time.Time) string {
+	switch left := t.Sub(p.Now()); {
+	case t.IsZero():
+		return ""
+	case left < time.Second:
+		return "now"
+	default:
+		return "in " + ShortDuration(left)
+	}
+}
+
+// Place is a line of a file.
+func Place(path string, line int) string {
+	if path == "" || line == 0 {
+		return path
+	}
+	return fmt.Sprintf("%s:%d", path, line)
 }

@@ -1,4 +1,4 @@
-package main
+package offline
 
 import (
 	"bytes"
@@ -13,14 +13,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/spf13/cobra"
 )
 
 // diskFleet is the clusters of a folder on disk, for the commands that need no
@@ -33,31 +34,31 @@ type diskFleet struct {
 	resolver *templates.Resolver
 }
 
-// fleetFlags say where a fleet is.
-type fleetFlags struct {
-	dir       string
+// FleetFlags say where a fleet is.
+type FleetFlags struct {
+	Dir       string
 	templates map[string]string
 }
 
-func addFleetFlags(c *cobra.Command, f *fleetFlags, withDir bool) {
+func addFleetFlags(c *cobra.Command, f *FleetFlags, withDir bool) {
 	if withDir {
-		c.Flags().StringVarP(&f.dir, "dir", "d", ".", "folder with cluster files, in a repository")
+		c.Flags().StringVarP(&f.Dir, "dir", "d", ".", "folder with cluster files, in a repository")
 	}
 	c.Flags().StringToStringVar(&f.templates, "template", nil,
 		"NAME=DIR: a checkout of a template, used for whatever version a cluster names")
 }
 
-// openFleet reads all clusters below f.dir. Paths in them are those of the Git
+// OpenFleet reads all clusters below f.dir. Paths in them are those of the Git
 // repository around it; without one, of the folder itself.
-func openFleet(f fleetFlags) (*diskFleet, error) {
-	dir, err := filepath.Abs(f.dir)
+func OpenFleet(f FleetFlags) (*diskFleet, error) {
+	dir, err := filepath.Abs(f.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("find folder: %w", err)
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, hint.New(fmt.Errorf("%s is not a folder", f.dir), "name the folder with the cluster files")
+		return nil, hint.New(fmt.Errorf("%s is not a folder", f.Dir), "name the folder with the cluster files")
 	}
-	root := repositoryOf(dir)
+	root := RepositoryOf(dir)
 	below, err := filepath.Rel(root, dir)
 	if err != nil {
 		return nil, fmt.Errorf("find folder: %w", err)
@@ -71,8 +72,8 @@ func openFleet(f fleetFlags) (*diskFleet, error) {
 	return fl, fl.read()
 }
 
-// repositoryOf returns the Git work tree that dir is in, else dir.
-func repositoryOf(dir string) string {
+// RepositoryOf returns the Git work tree that dir is in, else dir.
+func RepositoryOf(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
 			return at
@@ -125,8 +126,8 @@ func (fl *diskFleet) resolve(ctx context.Context, doc document.Document) (*templ
 	return fl.resolver.Resolve(ctx, fl.tree, doc)
 }
 
-// find returns the cluster of that name.
-func (fl *diskFleet) find(name string) (document.Document, error) {
+// Find returns the cluster of that name.
+func (fl *diskFleet) Find(name string) (document.Document, error) {
 	var names []string
 	for _, doc := range fl.docs {
 		if doc.Cluster.Name == name {
@@ -143,12 +144,12 @@ func (fl *diskFleet) find(name string) (document.Document, error) {
 }
 
 // one opens a fleet and resolves one cluster of it.
-func one(ctx context.Context, f fleetFlags, name string) (document.Document, *templates.Root, error) {
-	fl, err := openFleet(f)
+func one(ctx context.Context, f FleetFlags, name string) (document.Document, *templates.Root, error) {
+	fl, err := OpenFleet(f)
 	if err != nil {
 		return document.Document{}, nil, err
 	}
-	doc, err := fl.find(name)
+	doc, err := fl.Find(name)
 	if err != nil {
 		return doc, nil, err
 	}
@@ -176,8 +177,10 @@ func (c checkouts) Version(_ context.Context, name, version string) (templates.T
 	return templates.TemplateVersion{Repo: dir, Tag: "v" + version, Tree: tree, Dir: "."}, nil
 }
 
-func newValidateCommand(a *app) *cobra.Command {
-	var f fleetFlags
+// NewValidateCommand returns the command validate.
+func NewValidateCommand(base *cli.App) *cobra.Command {
+	a := &app{base}
+	var f FleetFlags
 	c := &cobra.Command{
 		Use:   "validate [DIR]",
 		Short: "Check all cluster files below a folder, without a server",
@@ -187,9 +190,9 @@ circle are faults; a dependency that no file here defines is a warning, as anoth
 repository may define it.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			f.dir = "."
+			f.Dir = "."
 			if len(args) > 0 {
-				f.dir = args[0]
+				f.Dir = args[0]
 			}
 			return a.validate(c.Context(), f)
 		},
@@ -198,8 +201,8 @@ repository may define it.`,
 	return c
 }
 
-func (a *app) validate(ctx context.Context, f fleetFlags) error {
-	fl, err := openFleet(f)
+func (a *app) validate(ctx context.Context, f FleetFlags) error {
+	fl, err := OpenFleet(f)
 	if err != nil {
 		return err
 	}
@@ -216,20 +219,20 @@ func (a *app) validate(ctx context.Context, f fleetFlags) error {
 		}
 	}
 	if len(fl.docs) == 0 && len(faults) == 0 {
-		return hint.New(fmt.Errorf("no cluster is defined below %s", f.dir), "a cluster is a YAML document with apiVersion holdfast.dev/v1 and kind Cluster")
+		return hint.New(fmt.Errorf("no cluster is defined below %s", f.Dir), "a cluster is a YAML document with apiVersion holdfast.dev/v1 and kind Cluster")
 	}
 	for _, stranger := range fl.strangers() {
-		fmt.Fprintln(a.err, "Warning:", clean(stranger))
+		fmt.Fprintln(a.Err, "Warning:", table.Clean(stranger))
 	}
 	if len(faults) > 0 {
-		fmt.Fprintln(a.out, faults.Error())
-		return fmt.Errorf("%s in %s", count(len(faults), "fault"), count(len(fl.docs), "cluster"))
+		fmt.Fprintln(a.Out, faults.Error())
+		return fmt.Errorf("%s in %s", table.Count(len(faults), "fault"), table.Count(len(fl.docs), "cluster"))
 	}
 	verb := "are"
 	if len(fl.docs) == 1 {
 		verb = "is"
 	}
-	fmt.Fprintf(a.out, "%s %s valid\n", count(len(fl.docs), "cluster"), verb)
+	fmt.Fprintf(a.Out, "%s %s valid\n", table.Count(len(fl.docs), "cluster"), verb)
 	return nil
 }
 
@@ -246,7 +249,7 @@ func (fl *diskFleet) strangers() []string {
 			if known[parent] {
 				continue
 			}
-			at := fmt.Sprintf("%s: cluster %s depends on %s, which is not defined here", place(doc.Cluster), doc.Cluster.Name, parent)
+			at := fmt.Sprintf("%s: cluster %s depends on %s, which is not defined here", table.Place(doc.Cluster.Path, doc.Cluster.Line), doc.Cluster.Name, parent)
 			if best := holdfast.Nearest(parent, slices.Sorted(maps.Keys(known))); best != "" {
 				at += fmt.Sprintf(" (did you mean %q?)", best)
 			}
@@ -256,13 +259,15 @@ func (fl *diskFleet) strangers() []string {
 	return out
 }
 
-func newRenderCommand(a *app) *cobra.Command {
-	var f fleetFlags
+// NewRenderCommand returns the command render.
+func NewRenderCommand(base *cli.App) *cobra.Command {
+	a := &app{base}
+	var f FleetFlags
 	var out string
 	c := &cobra.Command{
 		Use:   "render CLUSTER",
 		Short: "Render the root module of a cluster, to standard output or to a folder",
-		Args:  exactly(1, "the name of a cluster"),
+		Args:  cli.Exactly(1, "the name of a cluster"),
 		RunE: func(c *cobra.Command, args []string) error {
 			_, root, err := one(c.Context(), f, args[0])
 			if err != nil {
@@ -279,7 +284,7 @@ func newRenderCommand(a *app) *cobra.Command {
 func (a *app) render(root *templates.Root, out string) error {
 	if out == "" {
 		for _, file := range root.Files() {
-			fmt.Fprintf(a.out, "# --- %s\n%s\n", file.Name, file.Data)
+			fmt.Fprintf(a.Out, "# --- %s\n%s\n", file.Name, file.Data)
 		}
 		return nil
 	}
@@ -293,6 +298,6 @@ func (a *app) render(root *templates.Root, out string) error {
 	if err := runner.Unpack(context.Background(), bytes.NewReader(data), out, 1<<30); err != nil {
 		return fmt.Errorf("write to %s: %w", out, err)
 	}
-	fmt.Fprintf(a.out, "the root module is in %s\n", filepath.Join(out, root.Dir))
+	fmt.Fprintf(a.Out, "the root module is in %s\n", filepath.Join(out, root.Dir))
 	return nil
 }

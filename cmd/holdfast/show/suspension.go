@@ -1,0 +1,48 @@
+package show
+
+import (
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+func SuspendedWhat(cluster, project string) string {
+	switch {
+	case cluster != "":
+		return "cluster " + cluster
+	case project != "":
+		return "project " + project
+	default:
+		return "all clusters"
+	}
+}
+
+// SuspendedBy returns the one of suspensions of many clusters that stops the runs
+// of a cluster; nil if none does.
+func SuspendedBy(r holdfast.ClusterRecord, suspensions []server.SuspensionAnswer) *server.SuspensionAnswer {
+	for _, s := range suspensions {
+		if s.Cluster == "" && (s.Project == "" || s.Project == documentOf(r).Project) {
+			return &s
+		}
+	}
+	return nil
+}
+
+// SuspensionText says in a line what is suspended, by whom, and why.
+func SuspensionText(p *table.Printer, s server.SuspensionAnswer) string {
+	out := SuspendedWhat(s.Cluster, s.Project) + " " + IsOrAre(s) + " suspended"
+	if s.By != "" {
+		out += " by " + s.By
+	}
+	if !s.At.IsZero() {
+		out += " since " + p.When(s.At)
+	}
+	return table.OneLine(table.Joined(out, s.Reason))
+}
+
+func IsOrAre(s server.SuspensionAnswer) string {
+	if s.Cluster == "" && s.Project == "" {
+		return "are"
+	}
+	return "is"
+}
