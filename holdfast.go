@@ -1,9 +1,3 @@
-// Package holdfast is the vocabulary of Holdfast, a GitOps reconciler for
-// fleets of Kubernetes clusters: clusters, revisions, runs, plans, pull
-// requests, and the records and messages that the rooms of the house exchange.
-//
-// It knows nobody: it imports the standard library only, starts nothing, and
-// holds no global state. Every other package may import it.
 package holdfast
 
 import (

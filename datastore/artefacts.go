@@ -13,11 +13,15 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// ArtefactStore keeps what runs start from and leave behind: bundles, plan documents,
+// artefacts.
+type ArtefactStore struct{ *records }
+
 // PutArtefact stores what a run's attempt leaves behind under name, over what it
 // left before. ErrFenced if the attempt is over; only ArtefactErrored, the state
 // that an engine could not upload, is taken of a former attempt too. At most 1
 // GiB.
-func (s *Store) PutArtefact(ctx context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error {
+func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error {
 	// Before data is read, and again when it is stored: an upload may take long.
 	if err := mayLeave(ctx, s.db.reader(), ref, name, ""); err != nil {
 		return fmt.Errorf("store artefact %q of run %q: %w", name, ref.Run, err)
@@ -68,7 +72,7 @@ func mayLeave(ctx context.Context, q querier, ref holdfast.AttemptRef, name, suf
 
 // Artefact opens what a run's last attempt that stored it under name left. The
 // reader's end is reached without an error only if all was as it was stored.
-func (s *Store) Artefact(ctx context.Context, run, name string) (io.ReadCloser, error) {
+func (s *ArtefactStore) Artefact(ctx context.Context, run, name string) (io.ReadCloser, error) {
 	ref := holdfast.AttemptRef{Run: run}
 	var c content
 	err := s.db.reader().row(ctx, `SELECT attempt, blob, inline FROM artefacts WHERE run = ? AND name = ?
@@ -85,7 +89,7 @@ func (s *Store) Artefact(ctx context.Context, run, name string) (io.ReadCloser, 
 
 // Plan returns what a run would change or has changed, as its last attempt that
 // planned found it.
-func (s *Store) Plan(ctx context.Context, run string) (holdfast.Plan, error) {
+func (s *ArtefactStore) Plan(ctx context.Context, run string) (holdfast.Plan, error) {
 	r, err := s.Artefact(ctx, run, holdfast.ArtefactPlan)
 	if err != nil {
 		return holdfast.Plan{}, err
@@ -102,7 +106,7 @@ func (s *Store) Plan(ctx context.Context, run string) (holdfast.Plan, error) {
 }
 
 // PutBundle stores a bundle (tar, gzip) unless it is there.
-func (s *Store) PutBundle(ctx context.Context, digest holdfast.Digest, data []byte) error {
+func (s *ArtefactStore) PutBundle(ctx context.Context, digest holdfast.Digest, data []byte) error {
 	has, err := s.HasBundle(ctx, digest)
 	if err != nil || has {
 		return err
@@ -129,7 +133,7 @@ func (s *Store) PutBundle(ctx context.Context, digest holdfast.Digest, data []by
 
 // HasBundle reports whether a bundle is stored. Who asks may be about to make a
 // run of it: for a day from then it is kept without one.
-func (s *Store) HasBundle(ctx context.Context, digest holdfast.Digest) (bool, error) {
+func (s *ArtefactStore) HasBundle(ctx context.Context, digest holdfast.Digest) (bool, error) {
 	has, err := s.useBundle(ctx, digest)
 	if err != nil {
 		return false, fmt.Errorf("look for bundle %s: %w", digest.Short(), err)
@@ -145,7 +149,7 @@ const (
 	usedWithin  = time.Hour
 )
 
-func (s *Store) useBundle(ctx context.Context, digest holdfast.Digest) (bool, error) {
+func (s *ArtefactStore) useBundle(ctx context.Context, digest holdfast.Digest) (bool, error) {
 	var used int64
 	err := s.db.reader().row(ctx, `SELECT used_at FROM bundles WHERE digest = ?`, string(digest)).Scan(&used)
 	switch now := s.now(); {
@@ -166,7 +170,7 @@ func (s *Store) useBundle(ctx context.Context, digest holdfast.Digest) (bool, er
 
 // Bundle opens a bundle. The reader's end is reached without an error only if
 // all was as it was stored.
-func (s *Store) Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error) {
+func (s *ArtefactStore) Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error) {
 	var c content
 	err := s.db.reader().row(ctx, `SELECT blob, inline FROM bundles WHERE digest = ?`, string(digest)).Scan(&c.key, &c.inline)
 	if err := notFound(err, "bundle", digest.Short()); err != nil {

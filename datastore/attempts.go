@@ -17,7 +17,7 @@ import (
 // state location has a running run, or limit runs are running already. A limit
 // of zero means none. While a state stands that could not be saved, only a run of
 // kind RunState is claimable at its location. A state lock of an attempt that has ended is released.
-func (s *Store) ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error) {
+func (s *RunStore) ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error) {
 	var run holdfast.Run
 	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
 		// First, so that claims come one by one on every database: the limit and
@@ -106,7 +106,7 @@ func world(ctx context.Context, q querier, run holdfast.Run) (applied string, se
 // Beat records a sign of life and the step, and returns the run. An empty step
 // leaves the step as it is. It leaves Version alone. ErrFenced if ref is not
 // the run's running attempt.
-func (s *Store) Beat(ctx context.Context, ref holdfast.AttemptRef, step string, now time.Time) (holdfast.Run, error) {
+func (s *RunStore) Beat(ctx context.Context, ref holdfast.AttemptRef, step string, now time.Time) (holdfast.Run, error) {
 	var run holdfast.Run
 	err := s.db.writeRelaxed(ctx, func(ctx context.Context, q querier) error {
 		n, err := q.exec(ctx, `UPDATE runs SET heartbeat_at = ?, step = COALESCE(NULLIF(?, ''), step)
@@ -132,14 +132,14 @@ func (s *Store) Beat(ctx context.Context, ref holdfast.AttemptRef, step string, 
 // holds in Holdfast's own backend. ErrFenced if ref is not the run's running
 // attempt; ErrUnsaved, and nothing is stored, if it has planned well with a state
 // that a newer one could not be saved over.
-func (s *Store) EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error) {
+func (s *RunStore) EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error) {
 	return s.endAttempt(ctx, ref, run, func(context.Context, querier) error { return nil })
 }
 
 // EndUnlocked is EndAttempt for an attempt that may still be executed: a
 // *holdfast.StateLockedError, and nothing is stored, if it holds the state's
 // lock in Holdfast's own backend.
-func (s *Store) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error) {
+func (s *RunStore) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error) {
 	return s.endAttempt(ctx, ref, run, func(ctx context.Context, q querier) error {
 		held, err := readLock(ctx, q, stateLocation(run))
 		switch {
@@ -154,7 +154,7 @@ func (s *Store) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run ho
 	})
 }
 
-func (s *Store) endAttempt(
+func (s *RunStore) endAttempt(
 	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, allowed func(context.Context, querier) error,
 ) (holdfast.Run, error) {
 	switch {
@@ -194,7 +194,7 @@ func (s *Store) endAttempt(
 
 // closeAttempt ends the row of a run's attempt. Of a run that continues, the
 // attempt failed or died.
-func (s *Store) closeAttempt(ctx context.Context, q querier, run holdfast.Run) error {
+func (s *RunStore) closeAttempt(ctx context.Context, q querier, run holdfast.Run) error {
 	status := run.Status
 	switch {
 	case status.Done():
@@ -213,7 +213,7 @@ func (s *Store) closeAttempt(ctx context.Context, q querier, run holdfast.Run) e
 }
 
 // Attempts returns a run's attempts, the first one first.
-func (s *Store) Attempts(ctx context.Context, run string) ([]holdfast.Attempt, error) {
+func (s *RunStore) Attempts(ctx context.Context, run string) ([]holdfast.Attempt, error) {
 	var attempts []holdfast.Attempt
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		a := holdfast.Attempt{Run: run}

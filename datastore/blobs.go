@@ -75,7 +75,7 @@ func (b *bucket) close() error { return b.blobs.Close() }
 
 // put encrypts what r gives and stores it, durably when it returns. Nothing is
 // stored if r fails or is too large.
-func (s *Store) put(ctx context.Context, purpose, name string, r io.Reader) (content, error) {
+func (s *records) put(ctx context.Context, purpose, name string, r io.Reader) (content, error) {
 	id := randomHex(16)
 	c := content{key: s.blobs.prefix + purpose + "/" + id[:2] + "/" + id[2:]}
 
@@ -109,7 +109,7 @@ func randomHex(n int) string {
 // contentName binds a ciphertext to its thing and to its place.
 func contentName(name, key string) string { return name + "\x00" + key }
 
-func (s *Store) sealTo(w io.Writer, label []byte, r io.Reader) (int64, error) {
+func (s *records) sealTo(w io.Writer, label []byte, r io.Reader) (int64, error) {
 	sealer, err := newSealer(w, s.keys, label)
 	if err != nil {
 		return 0, err
@@ -186,7 +186,7 @@ func (b *bucket) syncName(dir string) error {
 
 // get opens the plain text of a content. What is read is checked as it is read:
 // the end is reached without an error only if all of it is as it was written.
-func (s *Store) get(ctx context.Context, purpose, name string, c content) (io.ReadCloser, error) {
+func (s *records) get(ctx context.Context, purpose, name string, c content) (io.ReadCloser, error) {
 	if c.inline != nil {
 		plain, err := s.keys.unseal(purpose, contentName(name, c.key), c.inline)
 		if err != nil {
@@ -213,7 +213,7 @@ func (s *Store) get(ctx context.Context, purpose, name string, c content) (io.Re
 }
 
 // getAll is get for what fits into memory.
-func (s *Store) getAll(ctx context.Context, purpose, name string, c content) ([]byte, error) {
+func (s *records) getAll(ctx context.Context, purpose, name string, c content) ([]byte, error) {
 	r, err := s.get(ctx, purpose, name, c)
 	if err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func (s *Store) getAll(ctx context.Context, purpose, name string, c content) ([]
 
 // drop removes contents that no row refers to now. What cannot be removed
 // now is left to Sweep.
-func (s *Store) drop(ctx context.Context, contents ...content) {
+func (s *records) drop(ctx context.Context, contents ...content) {
 	for _, c := range contents {
 		if c.inline != nil || c.key == "" {
 			continue
@@ -241,7 +241,7 @@ var purposes = []string{"artefact", "bundle", "state"}
 // sweepBucket removes what no row refers to and is older than before, and
 // returns how many blobs that were. It goes by the folders that put makes: a
 // bucket of files is walked anew for each page of a list.
-func (s *Store) sweepBucket(ctx context.Context, before time.Time) (int, error) {
+func (s *sweeper) sweepBucket(ctx context.Context, before time.Time) (int, error) {
 	removed := 0
 	for _, purpose := range purposes {
 		for i := range 256 {
@@ -271,7 +271,7 @@ const (
 
 // olderBlobs lists what was last written before a time. A folder that does not
 // stay still is left to the next sweep.
-func (s *Store) olderBlobs(ctx context.Context, prefix string, before time.Time) ([]string, error) {
+func (s *sweeper) olderBlobs(ctx context.Context, prefix string, before time.Time) ([]string, error) {
 	for range listTries {
 		var keys []string
 		list := s.blobs.blobs.List(&blob.ListOptions{Prefix: prefix})
@@ -291,7 +291,7 @@ func (s *Store) olderBlobs(ctx context.Context, prefix string, before time.Time)
 	return nil, nil
 }
 
-func (s *Store) removeUnused(ctx context.Context, keys []string) (int, error) {
+func (s *sweeper) removeUnused(ctx context.Context, keys []string) (int, error) {
 	if len(keys) == 0 {
 		return 0, nil
 	}

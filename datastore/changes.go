@@ -15,7 +15,7 @@ const deletionsKept = 10_000
 const lastChange = `(SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'changes')`
 
 // LastChange returns the number of the newest change; 0 if there was none.
-func (s *Store) LastChange(ctx context.Context) (int64, error) {
+func (s *ClusterStore) LastChange(ctx context.Context) (int64, error) {
 	var seq int64
 	err := s.db.reader().row(ctx, `SELECT `+lastChange).Scan(&seq)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Store) LastChange(ctx context.Context) (int64, error) {
 // object once, at most limit of them. ErrExpired if that number is older than what
 // is remembered of deletions, or is not of this database: then everything has to
 // be read anew.
-func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]holdfast.Change, error) {
+func (s *ClusterStore) Changes(ctx context.Context, after int64, limit int) ([]holdfast.Change, error) {
 	var changes []holdfast.Change
 	err := s.db.read(ctx, func(ctx context.Context, q querier) error {
 		var known bool
@@ -54,7 +54,7 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]holdfast
 }
 
 // pruneChanges forgets the oldest deletions.
-func (s *Store) pruneChanges(ctx context.Context) error {
+func (s *sweeper) pruneChanges(ctx context.Context) error {
 	return s.db.write(ctx, func(ctx context.Context, q querier) error {
 		var last int64
 		err := q.row(ctx, `SELECT COALESCE((SELECT seq FROM changes WHERE deleted = 1 ORDER BY seq DESC LIMIT 1 OFFSET ?), 0)`, deletionsKept).Scan(&last)

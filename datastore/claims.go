@@ -13,7 +13,7 @@ import (
 // first, then plans, then trials, then drift checks, each the oldest first; at most one for
 // each state location, none for a location where a run is running, and only runs
 // of kind RunState where a state stands that could not be saved.
-func (s *Store) Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error) {
+func (s *RunStore) Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error) {
 	var runs []holdfast.Run
 	err := s.db.read(ctx, func(ctx context.Context, q querier) error {
 		ids, err := claimable(ctx, q, filter)
@@ -106,7 +106,7 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 
 // RunningBy counts the running runs by the provider of their clusters; the
 // second result counts those that are drift checks, of any provider.
-func (s *Store) RunningBy(ctx context.Context) (map[string]int, int, error) {
+func (s *RunStore) RunningBy(ctx context.Context) (map[string]int, int, error) {
 	providers, drift := map[string]int{}, 0
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		var provider string

@@ -10,6 +10,10 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// ClusterStore keeps clusters: records, summaries, names, history, resources,
+// suspensions, and when drift is due.
+type ClusterStore struct{ *records }
+
 // maxNames is how many names one query takes.
 const maxNames = 500
 
@@ -17,7 +21,7 @@ const clusterColumns = `l.name, c.doc, COALESCE(v.serial, 0)
 	FROM summaries AS l JOIN clusters AS c ON c.name = l.name LEFT JOIN states AS v ON v.location = 'clusters/' || l.name`
 
 // scanCluster reads clusterColumns.
-func (s *Store) scanCluster(row scanner) (holdfast.ClusterRecord, error) {
+func (s *ClusterStore) scanCluster(row scanner) (holdfast.ClusterRecord, error) {
 	var c holdfast.ClusterRecord
 	var name string
 	var doc []byte
@@ -33,7 +37,7 @@ func (s *Store) scanCluster(row scanner) (holdfast.ClusterRecord, error) {
 }
 
 // Cluster returns what is remembered of a cluster, one that is gone included.
-func (s *Store) Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error) {
+func (s *ClusterStore) Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error) {
 	c, err := s.scanCluster(s.db.reader().row(ctx, `SELECT `+clusterColumns+` WHERE l.name = ?`, name))
 	if err := notFound(err, "cluster", name); err != nil {
 		return holdfast.ClusterRecord{}, err
@@ -42,7 +46,7 @@ func (s *Store) Cluster(ctx context.Context, name string) (holdfast.ClusterRecor
 }
 
 // Clusters returns the clusters that match, by name.
-func (s *Store) Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error) {
+func (s *ClusterStore) Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error) {
 	var found []holdfast.ClusterRecord
 	for c := range selections(filter) {
 		err := s.db.reader().each(ctx, func(row scanner) error {
@@ -58,7 +62,7 @@ func (s *Store) Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]
 }
 
 // ClusterNames returns the names of the clusters that match, sorted.
-func (s *Store) ClusterNames(ctx context.Context, filter holdfast.ClusterFilter) ([]string, error) {
+func (s *ClusterStore) ClusterNames(ctx context.Context, filter holdfast.ClusterFilter) ([]string, error) {
 	var found []string
 	for c := range selections(filter) {
 		names, err := texts(ctx, s.db.reader(), `SELECT l.name FROM summaries AS l`+c.where()+` ORDER BY l.name`, c.args...)
@@ -72,7 +76,7 @@ func (s *Store) ClusterNames(ctx context.Context, filter holdfast.ClusterFilter)
 
 // ClustersAt returns the names of the clusters that had a run with a state that
 // is not in our own backend.
-func (s *Store) ClustersAt(ctx context.Context, location string) ([]string, error) {
+func (s *ClusterStore) ClustersAt(ctx context.Context, location string) ([]string, error) {
 	names, err := texts(ctx, s.db.reader(), `SELECT DISTINCT cluster FROM runs
 		WHERE state_location = ? AND state_location NOT LIKE 'clusters/%' ORDER BY cluster`, location)
 	if err != nil {
@@ -82,7 +86,7 @@ func (s *Store) ClustersAt(ctx context.Context, location string) ([]string, erro
 }
 
 // CountClusters counts the clusters that match.
-func (s *Store) CountClusters(ctx context.Context, filter holdfast.ClusterFilter) (int, error) {
+func (s *ClusterStore) CountClusters(ctx context.Context, filter holdfast.ClusterFilter) (int, error) {
 	total := 0
 	for c := range selections(filter) {
 		var n int
@@ -158,7 +162,7 @@ func selections(filter holdfast.ClusterFilter) func(yield func(conditions) bool)
 // returns it with the next Version. A zero UpdatedAt becomes now. StateSerial is
 // not stored: it is read from the newest state version. A transition without a
 // cluster or a time is of this one, now.
-func (s *Store) SaveCluster(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (holdfast.ClusterRecord, error) {
+func (s *ClusterStore) SaveCluster(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (holdfast.ClusterRecord, error) {
 	next, doc, err := s.sealCluster(c)
 	if err != nil {
 		return holdfast.ClusterRecord{}, fmt.Errorf("save cluster: %w", err)
@@ -177,7 +181,7 @@ func (s *Store) SaveCluster(ctx context.Context, c holdfast.ClusterRecord, histo
 
 // sealCluster returns the record as it is after its next write, and its
 // ciphertext.
-func (s *Store) sealCluster(c holdfast.ClusterRecord) (holdfast.ClusterRecord, []byte, error) {
+func (s *ClusterStore) sealCluster(c holdfast.ClusterRecord) (holdfast.ClusterRecord, []byte, error) {
 	if c.Name == "" {
 		return c, nil, errors.New("it has no name")
 	}
@@ -210,7 +214,7 @@ func storeCluster(ctx context.Context, q querier, c holdfast.ClusterRecord, doc 
 
 // save runs a conditional write of one record and what belongs to it; it is an
 // ErrConflict if the condition does not hold.
-func (s *Store) save(ctx context.Context, query string, args []any, more func(ctx context.Context, q querier) error) error {
+func (s *records) save(ctx context.Context, query string, args []any, more func(ctx context.Context, q querier) error) error {
 	return s.db.write(ctx, func(ctx context.Context, q querier) error {
 		n, err := q.exec(ctx, query, args...)
 		if err != nil {

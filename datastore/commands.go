@@ -14,7 +14,7 @@ import (
 // way it came. It fills in Shown and ShownHead from the pull request's comment
 // as it was on the forge when a comment's command was written: what was posted
 // later, while the delivery was lost or we were away, nobody meant.
-func (s *Store) StoreCommand(ctx context.Context, c holdfast.Command) (bool, error) {
+func (s *PullRequestStore) StoreCommand(ctx context.Context, c holdfast.Command) (bool, error) {
 	if c.ID == "" {
 		return false, errors.New("store command: it has no id")
 	}
@@ -56,7 +56,7 @@ func writtenAt(c holdfast.Command) time.Time {
 	return c.CreatedAt
 }
 
-func (s *Store) scanCommand(row scanner) (holdfast.Command, error) {
+func (s *records) scanCommand(row scanner) (holdfast.Command, error) {
 	var id string
 	var doc []byte
 	var c holdfast.Command
@@ -67,13 +67,13 @@ func (s *Store) scanCommand(row scanner) (holdfast.Command, error) {
 }
 
 // Command returns a command.
-func (s *Store) Command(ctx context.Context, id string) (holdfast.Command, error) {
+func (s *PullRequestStore) Command(ctx context.Context, id string) (holdfast.Command, error) {
 	c, err := s.scanCommand(s.db.reader().row(ctx, `SELECT id, doc FROM commands WHERE id = ?`, id))
 	return c, notFound(err, "command", id)
 }
 
 // Commands returns the commands with that status, oldest first.
-func (s *Store) Commands(ctx context.Context, status holdfast.CommandStatus) ([]holdfast.Command, error) {
+func (s *PullRequestStore) Commands(ctx context.Context, status holdfast.CommandStatus) ([]holdfast.Command, error) {
 	var found []holdfast.Command
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		c, err := s.scanCommand(row)
@@ -87,7 +87,7 @@ func (s *Store) Commands(ctx context.Context, status holdfast.CommandStatus) ([]
 }
 
 // FinishCommand stores Status, Reply and DoneAt; a zero DoneAt becomes now.
-func (s *Store) FinishCommand(ctx context.Context, c holdfast.Command) error {
+func (s *PullRequestStore) FinishCommand(ctx context.Context, c holdfast.Command) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		stored, err := s.scanCommand(q.row(ctx, `SELECT id, doc FROM commands WHERE id = ?`+q.forUpdate, c.ID))
 		if err := notFound(err, "command", c.ID); err != nil {

@@ -1,13 +1,3 @@
-// Package datastore keeps what must survive: the records of clusters, runs,
-// pull requests, posts and commands, and the states of Holdfast's own backend
-// in SQL; the plans, bundles and states themselves in a bucket or, if they are
-// small, beside their records; and the logs of runs while they are written.
-//
-// What people and engines wrote is encrypted at rest: documents with their
-// variables, plans, outputs, states, comments. In plain text are only what is
-// looked up and counted (names, labels, statuses, times, the addresses and ids
-// of resources), the audit trail, and the logs, which agents redact before they
-// send them.
 package datastore
 
 import (
@@ -50,22 +40,60 @@ type Options struct {
 	Now    func() time.Time // nil means time.Now
 }
 
-// Store is everything that must survive. It is safe for concurrent use. Records
-// that do not exist are a holdfast.ErrNotFound, writes with an old version a
-// holdfast.ErrConflict.
+// Store is everything that must survive, a part for each kind of record over one
+// database. It is safe for concurrent use. Records that do not exist are a
+// holdfast.ErrNotFound, writes with an old version a holdfast.ErrConflict.
 type Store struct {
-	keys       *Keyring
-	log        *slog.Logger
-	now        func() time.Time
-	keepStates int
-	retention  Retention
+	*ClusterStore
+	*RunStore
+	*StateStore
+	*PullRequestStore
+	*PostStore
+	*LocalStore
+	*TemplateStore
+	*RepositoryStore
+	*ArtefactStore
+	*LogStore
+	*sweeper
 
-	lock   *fileLock
+	*records
+	lock    *fileLock
+	closing sync.Once
+}
+
+// records are what all parts of a Store share.
+type records struct {
+	keys   *Keyring
+	log    *slog.Logger
+	now    func() time.Time
 	db     *database
 	blobs  *bucket
 	wakers *broadcaster // who waits for log lines
+}
 
-	closing sync.Once
+// newStore returns the parts of a Store, none of which can be used before open.
+func newStore(opts Options) *Store {
+	r := &records{
+		keys:   opts.Keys,
+		log:    opts.Logger,
+		now:    func() time.Time { return opts.Now().UTC() },
+		wakers: newBroadcaster(),
+	}
+	artefacts := &ArtefactStore{r}
+	return &Store{
+		ClusterStore:     &ClusterStore{r},
+		RunStore:         &RunStore{r},
+		StateStore:       &StateStore{records: r, artefacts: artefacts, keep: opts.KeepStates},
+		PullRequestStore: &PullRequestStore{r},
+		PostStore:        &PostStore{r},
+		LocalStore:       &LocalStore{r},
+		TemplateStore:    &TemplateStore{r},
+		RepositoryStore:  &RepositoryStore{r},
+		ArtefactStore:    artefacts,
+		LogStore:         &LogStore{r},
+		sweeper:          &sweeper{records: r, retention: opts.Retention},
+		records:          r,
+	}
 }
 
 // Open opens the database, brings its tables up to date and checks the keys. It
@@ -74,14 +102,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err := opts.complete(); err != nil {
 		return nil, fmt.Errorf("datastore: %w", err)
 	}
-	s := &Store{
-		keys:       opts.Keys,
-		log:        opts.Logger,
-		now:        func() time.Time { return opts.Now().UTC() },
-		keepStates: opts.KeepStates,
-		retention:  opts.Retention,
-		wakers:     newBroadcaster(),
-	}
+	s := newStore(opts)
 	if err := s.open(ctx, opts); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", opts.Path, err), s.Close())
 	}
@@ -143,7 +164,7 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
-	if err := s.rebuild(ctx); err != nil {
+	if err := (&rebuilder{s.records}).rebuild(ctx); err != nil {
 		return err
 	}
 	s.blobs, err = openBucket(ctx, opts.BlobURL, opts.BlobDir, store)

@@ -19,7 +19,7 @@ const fewDue = 500
 
 // DriftDue returns the clusters whose Drift.Due has come and that have no run
 // which has not ended, those checked longest ago first.
-func (s *Store) DriftDue(ctx context.Context, now time.Time, limit int) ([]holdfast.ClusterRecord, error) {
+func (s *ClusterStore) DriftDue(ctx context.Context, now time.Time, limit int) ([]holdfast.ClusterRecord, error) {
 	var found []holdfast.ClusterRecord
 	if limit <= 0 {
 		return nil, nil
@@ -55,7 +55,7 @@ func (s *Store) DriftDue(ctx context.Context, now time.Time, limit int) ([]holdf
 }
 
 // NextDriftDue is the earliest Drift.Due after now; zero if there is none.
-func (s *Store) NextDriftDue(ctx context.Context, now time.Time) (time.Time, error) {
+func (s *ClusterStore) NextDriftDue(ctx context.Context, now time.Time) (time.Time, error) {
 	var due int64
 	err := s.db.reader().row(ctx, `SELECT drift_due FROM summaries WHERE drift_due <> 0 AND drift_due > ?
 		ORDER BY drift_due LIMIT 1`, nanos(now)).Scan(&due)

@@ -11,7 +11,7 @@ import (
 const keepTransitions = 100
 
 // addHistory adds what became of cluster, and forgets what is beyond the newest.
-func (s *Store) addHistory(ctx context.Context, q querier, cluster string, history []holdfast.Transition) error {
+func (s *ClusterStore) addHistory(ctx context.Context, q querier, cluster string, history []holdfast.Transition) error {
 	changed := map[string]bool{}
 	for _, t := range history {
 		if t.Cluster == "" {
@@ -45,7 +45,7 @@ func trimHistory(ctx context.Context, q querier, cluster string) error {
 
 // Transitions returns a cluster's history, newest first; a limit of zero means
 // 100. The newest 100 are kept.
-func (s *Store) Transitions(ctx context.Context, cluster string, limit int) ([]holdfast.Transition, error) {
+func (s *ClusterStore) Transitions(ctx context.Context, cluster string, limit int) ([]holdfast.Transition, error) {
 	var found []holdfast.Transition
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		t := holdfast.Transition{Cluster: cluster}

@@ -11,12 +11,16 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// LocalStore keeps what plain Git has no place for: pull requests, comments and
+// statuses of the local forge.
+type LocalStore struct{ *records }
+
 // What a code host would keep for a plain Git repository that has none: pull
 // requests, comments and statuses of the local forge.
 
 // LocalPullRequests returns the pull requests of a repository, newest number
 // first.
-func (s *Store) LocalPullRequests(ctx context.Context, repo string) ([]holdfast.PullRequest, error) {
+func (s *LocalStore) LocalPullRequests(ctx context.Context, repo string) ([]holdfast.PullRequest, error) {
 	var found []holdfast.PullRequest
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		ref := holdfast.PullRequestRef{Repo: repo}
@@ -37,7 +41,7 @@ func (s *Store) LocalPullRequests(ctx context.Context, repo string) ([]holdfast.
 
 // SaveLocalPullRequest creates or replaces a pull request; one with number zero
 // gets the repository's next.
-func (s *Store) SaveLocalPullRequest(ctx context.Context, pr holdfast.PullRequest) (holdfast.PullRequest, error) {
+func (s *LocalStore) SaveLocalPullRequest(ctx context.Context, pr holdfast.PullRequest) (holdfast.PullRequest, error) {
 	if pr.Repo == "" {
 		return holdfast.PullRequest{}, errors.New("save local pull request: it has no repository")
 	}
@@ -62,17 +66,17 @@ func (s *Store) SaveLocalPullRequest(ctx context.Context, pr holdfast.PullReques
 }
 
 // LocalComments returns the comments of a pull request, oldest first.
-func (s *Store) LocalComments(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Comment, error) {
+func (s *LocalStore) LocalComments(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Comment, error) {
 	return s.localComments(ctx, `repo = ? AND number = ?`, ref.Repo, ref.Number)
 }
 
 // LocalCommentsSince returns the comments of all pull requests of a repository
 // that were created or edited at since or later, oldest first.
-func (s *Store) LocalCommentsSince(ctx context.Context, repo string, since time.Time) ([]holdfast.Comment, error) {
+func (s *LocalStore) LocalCommentsSince(ctx context.Context, repo string, since time.Time) ([]holdfast.Comment, error) {
 	return s.localComments(ctx, `repo = ? AND updated_at >= ?`, repo, nanos(since))
 }
 
-func (s *Store) localComments(ctx context.Context, where string, args ...any) ([]holdfast.Comment, error) {
+func (s *LocalStore) localComments(ctx context.Context, where string, args ...any) ([]holdfast.Comment, error) {
 	var found []holdfast.Comment
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		var id int64
@@ -94,7 +98,7 @@ func (s *Store) localComments(ctx context.Context, where string, args ...any) ([
 // SaveLocalComment creates a comment, if it has no id, or edits the one with its
 // id. A zero CreatedAt or, of an edit, UpdatedAt becomes now. ErrNotFound if
 // there is none with that id.
-func (s *Store) SaveLocalComment(ctx context.Context, c holdfast.Comment) (holdfast.Comment, error) {
+func (s *LocalStore) SaveLocalComment(ctx context.Context, c holdfast.Comment) (holdfast.Comment, error) {
 	created := c.ID == ""
 	if c.CreatedAt.IsZero() && created {
 		c.CreatedAt = s.now()
@@ -125,7 +129,7 @@ func (s *Store) SaveLocalComment(ctx context.Context, c holdfast.Comment) (holdf
 
 // placeComment finds or makes the row of a comment and gives c what it has from
 // before.
-func (s *Store) placeComment(ctx context.Context, q querier, c *holdfast.Comment) (int64, error) {
+func (s *LocalStore) placeComment(ctx context.Context, q querier, c *holdfast.Comment) (int64, error) {
 	var id int64
 	if c.ID == "" {
 		err := q.row(ctx, `INSERT INTO local_comments (repo, number, updated_at, doc) VALUES (?, ?, ?, '') RETURNING id`,
@@ -161,7 +165,7 @@ func (s *Store) placeComment(ctx context.Context, q querier, c *holdfast.Comment
 
 // SaveLocalStatus sets a commit status of a repository: one for each revision
 // and context.
-func (s *Store) SaveLocalStatus(ctx context.Context, repo string, status holdfast.CommitStatus) error {
+func (s *LocalStore) SaveLocalStatus(ctx context.Context, repo string, status holdfast.CommitStatus) error {
 	doc, err := s.keys.sealJSON("local status", statusName(repo, status.Revision, status.Context), status)
 	if err != nil {
 		return fmt.Errorf("save local status: %w", err)
@@ -183,7 +187,7 @@ func statusName(repo string, rev holdfast.Revision, statusContext string) string
 }
 
 // LocalStatuses returns the statuses of a commit, by context.
-func (s *Store) LocalStatuses(ctx context.Context, repo string, rev holdfast.Revision) ([]holdfast.CommitStatus, error) {
+func (s *LocalStore) LocalStatuses(ctx context.Context, repo string, rev holdfast.Revision) ([]holdfast.CommitStatus, error) {
 	var found []holdfast.CommitStatus
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		var statusContext string

@@ -11,6 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// LogStore keeps the logs of runs, and gives them to who follows them.
+type LogStore struct{ *records }
+
 const (
 	// maxLog is how much of an attempt's log is kept, in bytes.
 	maxLog = 64 << 20
@@ -33,7 +36,7 @@ const (
 // is taken and dropped, which the log's last line says. ErrFenced if ref is not
 // the run's running attempt. The log is durable from the attempt's end on; until
 // then a power failure can cost its last lines.
-func (s *Store) AppendLog(ctx context.Context, ref holdfast.AttemptRef, offset int64, data []byte) (int64, error) {
+func (s *LogStore) AppendLog(ctx context.Context, ref holdfast.AttemptRef, offset int64, data []byte) (int64, error) {
 	if offset < 0 || len(data) > maxAppend {
 		return 0, fmt.Errorf("append %d bytes to the log of run %q at %d: want a positive offset and at most %d bytes", len(data), ref.Run, offset, maxAppend)
 	}
@@ -52,7 +55,7 @@ func (s *Store) AppendLog(ctx context.Context, ref holdfast.AttemptRef, offset i
 	return next, nil
 }
 
-func (s *Store) appendLog(ctx context.Context, q querier, ref holdfast.AttemptRef, offset int64, data []byte) (int64, error) {
+func (s *LogStore) appendLog(ctx context.Context, q querier, ref holdfast.AttemptRef, offset int64, data []byte) (int64, error) {
 	var size, received int64
 	var capped bool
 	err := q.row(ctx, `SELECT log_size, log_received, log_capped FROM attempts WHERE run = ? AND attempt = ?`,
@@ -97,7 +100,7 @@ func chunkName(run string, attempt int, end int64) string {
 // Log reads an attempt's log from offset (attempt 0: the last one), at most 1
 // MiB at once. With wait it returns only when there is something, the attempt
 // has ended, or ctx is done; that last is not an error.
-func (s *Store) Log(ctx context.Context, run string, attempt int, offset int64, wait bool) (holdfast.LogRange, error) {
+func (s *LogStore) Log(ctx context.Context, run string, attempt int, offset int64, wait bool) (holdfast.LogRange, error) {
 	if offset < 0 {
 		return holdfast.LogRange{}, fmt.Errorf("read log of run %q: offset %d is negative", run, offset)
 	}
@@ -130,7 +133,7 @@ func (s *Store) Log(ctx context.Context, run string, attempt int, offset int64, 
 	}
 }
 
-func (s *Store) readLog(ctx context.Context, run string, attempt int, offset int64) (holdfast.LogRange, error) {
+func (s *LogStore) readLog(ctx context.Context, run string, attempt int, offset int64) (holdfast.LogRange, error) {
 	part := holdfast.LogRange{Next: offset}
 	err := s.db.read(ctx, func(ctx context.Context, q querier) error {
 		var status holdfast.RunStatus
@@ -164,7 +167,7 @@ func (s *Store) readLog(ctx context.Context, run string, attempt int, offset int
 }
 
 // readChunks fills part from part.Next on.
-func (s *Store) readChunks(ctx context.Context, q querier, run string, attempt int, part *holdfast.LogRange) error {
+func (s *LogStore) readChunks(ctx context.Context, q querier, run string, attempt int, part *holdfast.LogRange) error {
 	err := q.each(ctx, func(row scanner) error {
 		var end int64
 		var sealed []byte

@@ -11,6 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// PostStore is the outbox: what the forges shall show, and what they show.
+type PostStore struct{ *records }
+
 const postColumns = `post_key, runs, head, external_id, wanted, posted, posted_at, abandoned, not_before, failures, last_error, after_key, claimed_wanted, doc`
 
 // storedPost is a post with what is for the outbox alone.
@@ -19,7 +22,7 @@ type storedPost struct {
 	abandoned int64
 }
 
-func (s *Store) scanPost(row scanner) (storedPost, error) {
+func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 	var (
 		p                   storedPost
 		key, runs           string
@@ -47,19 +50,19 @@ func (s *Store) scanPost(row scanner) (storedPost, error) {
 	return p, nil
 }
 
-func (s *Store) readPost(ctx context.Context, q querier, key, suffix string) (storedPost, error) {
+func (s *PostStore) readPost(ctx context.Context, q querier, key, suffix string) (storedPost, error) {
 	p, err := s.scanPost(q.row(ctx, `SELECT `+postColumns+` FROM posts WHERE post_key = ?`+suffix, key))
 	return p, notFound(err, "post", key)
 }
 
 // Post returns a post with the content that is wanted.
-func (s *Store) Post(ctx context.Context, key string) (holdfast.Post, error) {
+func (s *PostStore) Post(ctx context.Context, key string) (holdfast.Post, error) {
 	p, err := s.readPost(ctx, s.db.reader(), key, "")
 	return p.Post, err
 }
 
 // Posts returns the posts that match, by key.
-func (s *Store) Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error) {
+func (s *PostStore) Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error) {
 	query, args := `SELECT `+postColumns+` FROM posts WHERE 1 = 1`, []any(nil)
 	if filter.Kind != "" {
 		query, args = query+` AND kind = ?`, append(args, string(filter.Kind))
@@ -90,7 +93,7 @@ func sameContent(a, b holdfast.Post) bool {
 // forge already, the runs count as posted. With After it is posted when the post
 // of that key has posted what is wanted of it now. What was given up is tried
 // again when it shows other runs.
-func (s *Store) Want(ctx context.Context, post holdfast.Post) error {
+func (s *PostStore) Want(ctx context.Context, post holdfast.Post) error {
 	if post.Key == "" {
 		return errors.New("want post: it has no key")
 	}
@@ -127,7 +130,7 @@ func wantedAlready(old, post holdfast.Post) bool {
 }
 
 // sealPost encrypts the part of a post that has no columns.
-func (s *Store) sealPost(post holdfast.Post) ([]byte, error) {
+func (s *PostStore) sealPost(post holdfast.Post) ([]byte, error) {
 	return s.keys.sealJSON("post", post.Key, holdfast.Post{
 		Key: post.Key, Kind: post.Kind, Repo: post.Repo, PullRequest: post.PullRequest,
 		Title: post.Title, Closed: post.Closed, Body: post.Body, Status: post.Status, Faults: post.Faults,
@@ -135,7 +138,7 @@ func (s *Store) sealPost(post holdfast.Post) ([]byte, error) {
 	})
 }
 
-func (s *Store) insertPost(ctx context.Context, q querier, post holdfast.Post) error {
+func (s *PostStore) insertPost(ctx context.Context, q querier, post holdfast.Post) error {
 	doc, err := s.sealPost(post)
 	if err != nil {
 		return err
@@ -153,7 +156,7 @@ func (s *Store) insertPost(ctx context.Context, q querier, post holdfast.Post) e
 const wantedOf = `COALESCE((SELECT p.wanted FROM posts AS p WHERE p.post_key = ?), 0)`
 
 // changePost keeps the time before which the forge does not want to be asked.
-func (s *Store) changePost(ctx context.Context, q querier, old storedPost, post holdfast.Post) error {
+func (s *PostStore) changePost(ctx context.Context, q querier, old storedPost, post holdfast.Post) error {
 	doc, err := s.sealPost(post)
 	if err != nil {
 		return err
@@ -173,7 +176,7 @@ func (s *Store) changePost(ctx context.Context, q querier, old storedPost, post 
 }
 
 // showRuns stores that the same content shows other runs.
-func (s *Store) showRuns(ctx context.Context, q querier, old, post holdfast.Post) error {
+func (s *PostStore) showRuns(ctx context.Context, q querier, old, post holdfast.Post) error {
 	if _, err := q.exec(ctx, `UPDATE posts SET runs = ?, head = ? WHERE post_key = ?`,
 		encodeList(post.Runs), string(post.Head), post.Key); err != nil {
 		return err
@@ -217,7 +220,7 @@ func markPosted(ctx context.Context, q querier, at time.Time, runs ...string) er
 // ClaimPosts returns up to limit posts with Wanted > Posted whose NotBefore has
 // come and whose After is on the forge, those that wait longest first, and hides
 // them from other claims for ttl.
-func (s *Store) ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int) ([]holdfast.Post, error) {
+func (s *PostStore) ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int) ([]holdfast.Post, error) {
 	const due = ` FROM posts WHERE wanted > posted AND wanted > abandoned AND not_before <= ?
 		AND (claimed_until <= ? OR claimed_until > ?)
 		AND NOT EXISTS (SELECT 1 FROM posts AS p WHERE p.post_key = posts.after_key AND p.posted < posts.after_wanted)`
@@ -258,7 +261,7 @@ func (s *Store) ClaimPosts(ctx context.Context, owner string, now time.Time, ttl
 // Posted records that the content of post (its Wanted, as it was claimed) is on
 // the forge under post.ExternalID since at (the forge's clock), ends the claim,
 // and sets PostedAt of post.Runs where it is not set.
-func (s *Store) Posted(ctx context.Context, post holdfast.Post, at time.Time) error {
+func (s *PostStore) Posted(ctx context.Context, post holdfast.Post, at time.Time) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		row, err := s.readPost(ctx, q, post.Key, q.forUpdate)
 		if err != nil {
@@ -295,7 +298,7 @@ func (s *Store) Posted(ctx context.Context, post holdfast.Post, at time.Time) er
 
 // RetryPosts has what was given up of a pull request or, without a number, of all of
 // a repository claimed again as if it had never failed.
-func (s *Store) RetryPosts(ctx context.Context, ref holdfast.PullRequestRef) error {
+func (s *PostStore) RetryPosts(ctx context.Context, ref holdfast.PullRequestRef) error {
 	query := `UPDATE posts SET abandoned = 0, not_before = 0, failures = 0 WHERE wanted > posted AND abandoned = wanted`
 	args := []any{ref.Repo}
 	if ref.Number != 0 {
@@ -318,7 +321,7 @@ func (s *Store) RetryPosts(ctx context.Context, ref holdfast.PullRequestRef) err
 
 // PostLost has a post made again whose content was on the forge under that id and is
 // not any longer; one that has changed since is left alone.
-func (s *Store) PostLost(ctx context.Context, key, externalID string) error {
+func (s *PostStore) PostLost(ctx context.Context, key, externalID string) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.exec(ctx, `UPDATE posts SET wanted = wanted + 1, wanted_at = ?, external_id = ''
 			WHERE post_key = ? AND external_id = ? AND posted = wanted`, nanos(s.now()), key, externalID)
@@ -343,7 +346,7 @@ func endClaims(ctx context.Context, q querier) error {
 
 // PostFailed ends the claim and hides the post until notBefore. The zero time
 // gives up on the content that was claimed: it is not posted until it changes.
-func (s *Store) PostFailed(ctx context.Context, key, cause string, notBefore time.Time) error {
+func (s *PostStore) PostFailed(ctx context.Context, key, cause string, notBefore time.Time) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		query := `UPDATE posts SET failures = failures + 1, last_error = ?, not_before = ?, claimed_by = '', claimed_until = 0 WHERE post_key = ?`
 		if notBefore.IsZero() {

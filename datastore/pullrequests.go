@@ -7,8 +7,11 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// PullRequestStore keeps pull requests and what people commanded in them.
+type PullRequestStore struct{ *records }
+
 // scanPullRequest reads repo, number, doc.
-func (s *Store) scanPullRequest(row scanner) (holdfast.PullRequestRecord, error) {
+func (s *PullRequestStore) scanPullRequest(row scanner) (holdfast.PullRequestRecord, error) {
 	var ref holdfast.PullRequestRef
 	var doc []byte
 	var pr holdfast.PullRequestRecord
@@ -19,14 +22,14 @@ func (s *Store) scanPullRequest(row scanner) (holdfast.PullRequestRecord, error)
 }
 
 // PullRequest returns what is remembered of a pull request.
-func (s *Store) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error) {
+func (s *PullRequestStore) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error) {
 	pr, err := s.scanPullRequest(s.db.reader().row(ctx,
 		`SELECT repo, number, doc FROM pull_requests WHERE repo = ? AND number = ?`, ref.Repo, ref.Number))
 	return pr, notFound(err, "pull request", ref.String())
 }
 
 // PullRequests returns the pull requests that match, newest number first.
-func (s *Store) PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error) {
+func (s *PullRequestStore) PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error) {
 	var c conditions
 	from := `pull_requests AS p`
 	if filter.Repo != "" {
@@ -52,7 +55,7 @@ func (s *Store) PullRequests(ctx context.Context, filter holdfast.PullRequestFil
 
 // SavePullRequest creates (Version 0) or replaces a record, and returns it with
 // the next Version. It is found by its clusters but for the trials.
-func (s *Store) SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
+func (s *PullRequestStore) SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
 	if pr.Repo == "" || pr.IsZero() {
 		return holdfast.PullRequestRecord{}, fmt.Errorf("save pull request %q: it needs a repository and a number", pr.String())
 	}

@@ -7,9 +7,12 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// A rebuilder fills columns that a migration has added.
+type rebuilder struct{ *records }
+
 // rebuild fills what a migration has added and only records can tell. It is
 // begun again if a crash cuts it short.
-func (s *Store) rebuild(ctx context.Context) error {
+func (s *rebuilder) rebuild(ctx context.Context) error {
 	for name, fill := range map[string]func(ctx context.Context, q querier) error{
 		"runs":     s.rebuildRuns,
 		"clusters": s.rebuildClusters,
@@ -60,7 +63,7 @@ func batches(ctx context.Context, q querier, table, column string, do func(keys 
 	return nil
 }
 
-func (s *Store) rebuildRuns(ctx context.Context, q querier) error {
+func (s *rebuilder) rebuildRuns(ctx context.Context, q querier) error {
 	return batches(ctx, q, "runs", "id", func(keys []string) error {
 		for _, id := range keys {
 			run, err := s.readRun(ctx, q, id, "")
@@ -79,7 +82,7 @@ func (s *Store) rebuildRuns(ctx context.Context, q querier) error {
 	})
 }
 
-func (s *Store) rebuildClusters(ctx context.Context, q querier) error {
+func (s *rebuilder) rebuildClusters(ctx context.Context, q querier) error {
 	return batches(ctx, q, "clusters", "name", func(keys []string) error {
 		for _, name := range keys {
 			var doc []byte
@@ -99,7 +102,7 @@ func (s *Store) rebuildClusters(ctx context.Context, q querier) error {
 }
 
 // rebuildLogs encrypts the logs that were written before logs were encrypted.
-func (s *Store) rebuildLogs(ctx context.Context, q querier) error {
+func (s *rebuilder) rebuildLogs(ctx context.Context, q querier) error {
 	type chunk struct {
 		attempt int
 		end     int64

@@ -15,7 +15,7 @@ import (
 // of from to to, all of it or nothing. It is an ErrConflict if a run is running
 // for either, or to has a state of its own that is not empty. A transition without a cluster is of
 // to.
-func (s *Store) RenameCluster(ctx context.Context, from, to holdfast.ClusterRecord, history ...holdfast.Transition) error {
+func (s *ClusterStore) RenameCluster(ctx context.Context, from, to holdfast.ClusterRecord, history ...holdfast.Transition) error {
 	err := s.renameCluster(ctx, from, to, history)
 	if err != nil {
 		return fmt.Errorf("rename cluster %q to %q: %w", from.Name, to.Name, err)
@@ -23,7 +23,7 @@ func (s *Store) RenameCluster(ctx context.Context, from, to holdfast.ClusterReco
 	return nil
 }
 
-func (s *Store) renameCluster(ctx context.Context, from, to holdfast.ClusterRecord, history []holdfast.Transition) error {
+func (s *ClusterStore) renameCluster(ctx context.Context, from, to holdfast.ClusterRecord, history []holdfast.Transition) error {
 	if from.Name == to.Name {
 		return errors.New("it is the same name")
 	}
@@ -79,7 +79,7 @@ func nobodyRuns(ctx context.Context, q querier, from, to string) error {
 // moveState gives what is at one location to another one, where nothing may be
 // but the empty states that a destroyed cluster of that name has left: the
 // versions go on counting after those.
-func (s *Store) moveState(ctx context.Context, q querier, from, to string) error {
+func (s *ClusterStore) moveState(ctx context.Context, q querier, from, to string) error {
 	// Nobody runs at either place: what is locked there was left behind.
 	if _, err := q.exec(ctx, `DELETE FROM state_locks WHERE location IN (?, ?)`, from, to); err != nil {
 		return err
@@ -132,7 +132,7 @@ func readCounters(ctx context.Context, q querier, location string) (counters, er
 }
 
 // emptyState reports whether a version certainly speaks of nothing.
-func (s *Store) emptyState(ctx context.Context, q querier, location string, version int64) (bool, error) {
+func (s *ClusterStore) emptyState(ctx context.Context, q querier, location string, version int64) (bool, error) {
 	_, c, err := scanVersion(q.row(ctx, `SELECT `+versionColumns+` FROM state_versions WHERE location = ? AND version = ?`, location, version))
 	if errors.Is(err, sql.ErrNoRows) || err == nil && c.inline == nil {
 		return false, nil // all in quarantine; too large to be empty
@@ -157,7 +157,7 @@ func (s *Store) emptyState(ctx context.Context, q querier, location string, vers
 
 // moveVersions gives all versions at a location to another one, after the last
 // one there.
-func (s *Store) moveVersions(ctx context.Context, q querier, from, to string, after int64) error {
+func (s *ClusterStore) moveVersions(ctx context.Context, q querier, from, to string, after int64) error {
 	origins := map[int64][]byte{}
 	err := q.each(ctx, func(row scanner) error {
 		v, c, err := scanVersion(row)
@@ -185,7 +185,7 @@ func (s *Store) moveVersions(ctx context.Context, q querier, from, to string, af
 // the keys, cannot move a state unseen.
 const originPurpose = "state origin"
 
-func (s *Store) moveOrigin(c content, from, to string) ([]byte, error) {
+func (s *ClusterStore) moveOrigin(c content, from, to string) ([]byte, error) {
 	sealed, err := s.sealedFor(from, c)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (s *Store) moveOrigin(c content, from, to string) ([]byte, error) {
 }
 
 // sealedFor is the location that the state c at location was encrypted for.
-func (s *Store) sealedFor(location string, c content) (string, error) {
+func (s *records) sealedFor(location string, c content) (string, error) {
 	if c.origin == nil {
 		return location, nil
 	}

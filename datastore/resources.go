@@ -21,7 +21,7 @@ func scanResource(row scanner) (holdfast.Resource, error) {
 // SaveResources replaces what is known of a cluster's resources. Those with an
 // empty Run keep the Run and ChangedAt that they had. What is as it was costs no
 // write: most checks find nothing new.
-func (s *Store) SaveResources(ctx context.Context, cluster string, resources []holdfast.Resource) error {
+func (s *ClusterStore) SaveResources(ctx context.Context, cluster string, resources []holdfast.Resource) error {
 	// Looked at first without holding the writer.
 	gone, changed, err := compareResources(ctx, s.db.reader(), cluster, resources)
 	if err == nil && len(gone)+len(changed) > 0 {
@@ -95,7 +95,7 @@ func storeResources(ctx context.Context, q querier, cluster string, gone []strin
 }
 
 // Resources returns the resources that match, by cluster and address.
-func (s *Store) Resources(ctx context.Context, filter holdfast.ResourceFilter) ([]holdfast.Resource, error) {
+func (s *ClusterStore) Resources(ctx context.Context, filter holdfast.ResourceFilter) ([]holdfast.Resource, error) {
 	var c conditions
 	if filter.Cluster != "" {
 		c.add(`cluster = ?`, filter.Cluster)

@@ -10,6 +10,12 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// A sweeper removes what nothing needs any longer.
+type sweeper struct {
+	*records
+	retention Retention
+}
+
 // Retention says how much of the past is kept. Whatever it says, these stay: runs
 // that have not ended, those that a cluster's record speaks of (its last apply,
 // its last check for drift, what undid a drift, what destroyed it), those whose
@@ -88,7 +94,7 @@ const prunable = `NOT (r.` + unfinished + `)
 // transactions. It returns how many runs and bundles it has removed. What is
 // left when it fails or dies is whole, and is found by the next one: the rows of
 // a run go together, and blobs after their rows.
-func (s *Store) prune(ctx context.Context, before time.Time) (int, error) {
+func (s *sweeper) prune(ctx context.Context, before time.Time) (int, error) {
 	runs, err := s.pruneRuns(ctx, before)
 	if err != nil {
 		return runs, fmt.Errorf("prune runs: %w", err)
@@ -127,7 +133,7 @@ func texts(ctx context.Context, q querier, query string, args ...any) ([]string,
 	return list, err
 }
 
-func (s *Store) pruneRuns(ctx context.Context, before time.Time) (int, error) {
+func (s *sweeper) pruneRuns(ctx context.Context, before time.Time) (int, error) {
 	removed := 0
 	for last := ""; ; {
 		clusters, err := texts(ctx, s.db.reader(), `SELECT DISTINCT cluster FROM runs WHERE cluster > ? ORDER BY cluster LIMIT ?`, last, pruneClusters)
@@ -153,7 +159,7 @@ func (s *Store) pruneRuns(ctx context.Context, before time.Time) (int, error) {
 
 // beyond returns runs of the clusters after first up to last that are not among
 // the newest of their kind and that nothing needs.
-func (s *Store) beyond(ctx context.Context, first, last string, before time.Time) ([]string, error) {
+func (s *sweeper) beyond(ctx context.Context, first, last string, before time.Time) ([]string, error) {
 	return texts(ctx, s.db.reader(), `SELECT r.id FROM (
 			SELECT c.*, ROW_NUMBER() OVER (PARTITION BY cluster, class ORDER BY created_at DESC, id DESC) AS place FROM (
 				SELECT id, cluster, kind, status, created_at, posted_at, pr_repo, pr_number,
@@ -163,7 +169,7 @@ func (s *Store) beyond(ctx context.Context, first, last string, before time.Time
 		first, last, s.retention.DriftRuns, s.retention.Runs, nanos(before), pruneFound)
 }
 
-func (s *Store) removeRuns(ctx context.Context, runs []string) (int, error) {
+func (s *sweeper) removeRuns(ctx context.Context, runs []string) (int, error) {
 	removed := 0
 	for len(runs) > 0 {
 		if err := ctx.Err(); err != nil {
@@ -233,7 +239,7 @@ func removeRun(ctx context.Context, q querier, id string) (bool, []content, erro
 
 // removeLargeLogs removes the logs of a run that are too large to go together
 // with it.
-func (s *Store) removeLargeLogs(ctx context.Context, run string) error {
+func (s *sweeper) removeLargeLogs(ctx context.Context, run string) error {
 	var large []int
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		var attempt int
@@ -255,7 +261,7 @@ func (s *Store) removeLargeLogs(ctx context.Context, run string) error {
 
 // removeLog removes a log from its end on, some of it at a time, as long as the
 // condition counts the run: what is left is a log that ends where it ends.
-func (s *Store) removeLog(ctx context.Context, run string, attempt int, condition string) error {
+func (s *sweeper) removeLog(ctx context.Context, run string, attempt int, condition string) error {
 	for more := true; more; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -287,7 +293,7 @@ func (s *Store) removeLog(ctx context.Context, run string, attempt int, conditio
 }
 
 // pruneLogs removes the logs of attempts that ended too long ago.
-func (s *Store) pruneLogs(ctx context.Context) error {
+func (s *sweeper) pruneLogs(ctx context.Context) error {
 	if s.retention.Logs <= 0 {
 		return nil
 	}
@@ -316,7 +322,7 @@ func (s *Store) pruneLogs(ctx context.Context) error {
 const unusedBundle = `b.used_at < ? AND NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.bundle = b.digest)
 	AND NOT EXISTS (SELECT 1 FROM summaries AS l WHERE l.applied_bundle = b.digest AND l.applied_bundle <> '')`
 
-func (s *Store) pruneBundles(ctx context.Context) (int, error) {
+func (s *sweeper) pruneBundles(ctx context.Context) (int, error) {
 	removed := 0
 	before := nanos(s.now().Add(-bundleGrace))
 	for {
@@ -355,7 +361,7 @@ func (s *Store) pruneBundles(ctx context.Context) (int, error) {
 }
 
 // pruneAudit removes the oldest entries of the audit trail.
-func (s *Store) pruneAudit(ctx context.Context) error {
+func (s *sweeper) pruneAudit(ctx context.Context) error {
 	if s.retention.Audit <= 0 {
 		return nil
 	}
@@ -379,7 +385,7 @@ func (s *Store) pruneAudit(ctx context.Context) error {
 // refers to: remains of writes that a crash cut short. Younger than age, which
 // should be hours, anything may belong to what is going on and stays. It returns
 // how many runs, bundles and remains were removed.
-func (s *Store) Sweep(ctx context.Context, age time.Duration) (int, error) {
+func (s *sweeper) Sweep(ctx context.Context, age time.Duration) (int, error) {
 	if age <= 0 {
 		return 0, fmt.Errorf("sweep: age %s", age)
 	}

@@ -32,7 +32,7 @@ func knownPull(repo, number string) string {
 
 // pruneEnded removes what is left of pull requests that ended before the retention:
 // records, posts, commands, and what the forge without a code host keeps of them.
-func (s *Store) pruneEnded(ctx context.Context) error {
+func (s *sweeper) pruneEnded(ctx context.Context) error {
 	now := s.now()
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.exec(ctx, `UPDATE pull_requests SET ended_at = CASE WHEN state = 'open' THEN 0 ELSE ? END
@@ -53,7 +53,7 @@ func (s *Store) pruneEnded(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) prunePullRequests(ctx context.Context, before int64) error {
+func (s *sweeper) prunePullRequests(ctx context.Context, before int64) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (s *Store) prunePullRequests(ctx context.Context, before int64) error {
 // prunePosts removes posts that are of no pull request that is known: statuses of
 // commits that no cluster is of any longer, and answers where there was nothing. Those of
 // issues stay: they say which issue is a cluster's.
-func (s *Store) prunePosts(ctx context.Context, before int64) error {
+func (s *sweeper) prunePosts(ctx context.Context, before int64) error {
 	for last := ""; ; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -141,7 +141,7 @@ func revisionOf(key string) string {
 
 // pruneCommands removes commands that were carried out, but not those of comments of
 // a pull request that is known: such a comment must never count a second time.
-func (s *Store) pruneCommands(ctx context.Context, before int64) error {
+func (s *sweeper) pruneCommands(ctx context.Context, before int64) error {
 	for last := ""; ; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -173,7 +173,7 @@ func (s *Store) pruneCommands(ctx context.Context, before int64) error {
 
 // pruneLocal removes statuses of the forge without a code host that were set long
 // ago, and comments of pull requests that are not known any longer.
-func (s *Store) pruneLocal(ctx context.Context, before int64) error {
+func (s *sweeper) pruneLocal(ctx context.Context, before int64) error {
 	return errors.Join(
 		s.db.write(ctx, func(ctx context.Context, q querier) error {
 			_, err := q.exec(ctx, `UPDATE local_statuses SET set_at = ? WHERE set_at = 0`, nanos(s.now()))

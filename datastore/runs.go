@@ -10,11 +10,14 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// RunStore keeps runs and their attempts, and says which run an agent may claim.
+type RunStore struct{ *records }
+
 const runColumns = `id, heartbeat_at, step, posted_at, doc`
 
 // scanRun reads runColumns. What Beat and Posted write is in columns of its own:
 // they leave the document and its version alone.
-func (s *Store) scanRun(row scanner) (holdfast.Run, error) {
+func (s *records) scanRun(row scanner) (holdfast.Run, error) {
 	var (
 		run                 holdfast.Run
 		id, step            string
@@ -31,7 +34,7 @@ func (s *Store) scanRun(row scanner) (holdfast.Run, error) {
 	return run, nil
 }
 
-func (s *Store) readRun(ctx context.Context, q querier, id, suffix string) (holdfast.Run, error) {
+func (s *records) readRun(ctx context.Context, q querier, id, suffix string) (holdfast.Run, error) {
 	run, err := s.scanRun(q.row(ctx, `SELECT `+runColumns+` FROM runs WHERE id = ?`+suffix, id))
 	return run, notFound(err, "run", id)
 }
@@ -92,12 +95,12 @@ func claimAt(run holdfast.Run) sql.NullInt64 {
 }
 
 // CreateRun stores a new run; its Version becomes 1.
-func (s *Store) CreateRun(ctx context.Context, run holdfast.Run) error {
+func (s *RunStore) CreateRun(ctx context.Context, run holdfast.Run) error {
 	return s.createRun(ctx, run, func(context.Context, querier) error { return nil })
 }
 
 // createRun stores a new run, and what also does in the same transaction.
-func (s *Store) createRun(ctx context.Context, run holdfast.Run, also func(context.Context, querier) error) error {
+func (s *records) createRun(ctx context.Context, run holdfast.Run, also func(context.Context, querier) error) error {
 	if run.ID == "" || run.Cluster == "" || run.Kind == "" || run.Status == "" {
 		return fmt.Errorf("create run %q: it needs an id, a cluster, a kind and a status", run.ID)
 	}
@@ -142,12 +145,12 @@ func addReferences(ctx context.Context, q querier, run holdfast.Run) error {
 }
 
 // Run returns a run.
-func (s *Store) Run(ctx context.Context, id string) (holdfast.Run, error) {
+func (s *RunStore) Run(ctx context.Context, id string) (holdfast.Run, error) {
 	return s.readRun(ctx, s.db.reader(), id, "")
 }
 
 // Runs returns the runs that match, newest first.
-func (s *Store) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error) {
+func (s *RunStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error) {
 	var c conditions
 	if filter.Cluster != "" {
 		c.add(`cluster = ?`, filter.Cluster)
@@ -170,7 +173,7 @@ func (s *Store) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast
 	return runs, nil
 }
 
-func (s *Store) queryRuns(ctx context.Context, q querier, suffix string, args ...any) ([]holdfast.Run, error) {
+func (s *RunStore) queryRuns(ctx context.Context, q querier, suffix string, args ...any) ([]holdfast.Run, error) {
 	var runs []holdfast.Run
 	err := q.each(ctx, func(row scanner) error {
 		run, err := s.scanRun(row)
@@ -194,7 +197,7 @@ func limitOr100(limit int) int {
 // UpdateRun stores run if its Version is the stored one, and returns it with the
 // next Version. Attempt, Fence and Agent stay as the claim set them, and only a
 // claim makes a run running. A sign of life that came meanwhile is kept.
-func (s *Store) UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, error) {
+func (s *RunStore) UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, error) {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
 		old, err := s.readRun(ctx, q, run.ID, q.forUpdate)
 		if err != nil {
@@ -213,7 +216,7 @@ func (s *Store) UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, 
 // replaceRun stores run over old, closes the attempt that ends with it, and
 // releases the state lock that this attempt held, and notes a state that it
 // could not save.
-func (s *Store) replaceRun(ctx context.Context, q querier, old, run holdfast.Run) (holdfast.Run, error) {
+func (s *RunStore) replaceRun(ctx context.Context, q querier, old, run holdfast.Run) (holdfast.Run, error) {
 	switch {
 	case old.Version != run.Version:
 		return run, fmt.Errorf("version %d, stored is %d: %w", run.Version, old.Version, holdfast.ErrConflict)
@@ -248,7 +251,7 @@ func (s *Store) replaceRun(ctx context.Context, q querier, old, run holdfast.Run
 	return run, s.noteUnsaved(ctx, q, run)
 }
 
-func (s *Store) storeRun(ctx context.Context, q querier, run holdfast.Run) error {
+func (s *RunStore) storeRun(ctx context.Context, q querier, run holdfast.Run) error {
 	doc, err := s.keys.sealJSON("run", run.ID, run)
 	if err != nil {
 		return err

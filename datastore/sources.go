@@ -8,8 +8,12 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// RepositoryStore keeps what is known of repositories: what was taken in of them, the
+// commits that tags were recorded with, leases, and the audit trail.
+type RepositoryStore struct{ *records }
+
 // Source returns what is remembered of a repository.
-func (s *Store) Source(ctx context.Context, repo string) (holdfast.Source, error) {
+func (s *RepositoryStore) Source(ctx context.Context, repo string) (holdfast.Source, error) {
 	source := holdfast.Source{Repo: repo}
 	var seen, polled int64
 	err := s.db.reader().row(ctx, `SELECT head, comments_seen, polled_at, last_error FROM sources WHERE repo = ?`, repo).
@@ -22,7 +26,7 @@ func (s *Store) Source(ctx context.Context, repo string) (holdfast.Source, error
 }
 
 // SaveSource creates or replaces what is remembered of a repository.
-func (s *Store) SaveSource(ctx context.Context, source holdfast.Source) error {
+func (s *RepositoryStore) SaveSource(ctx context.Context, source holdfast.Source) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.exec(ctx, `INSERT INTO sources (repo, head, comments_seen, polled_at, last_error) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (repo) DO UPDATE SET head = excluded.head, comments_seen = excluded.comments_seen,
@@ -38,7 +42,7 @@ func (s *Store) SaveSource(ctx context.Context, source holdfast.Source) error {
 
 // PinTag records that a repository's tag is rev and returns rev; if the tag was
 // recorded before, it returns what was recorded.
-func (s *Store) PinTag(ctx context.Context, repo, tag string, rev holdfast.Revision) (holdfast.Revision, error) {
+func (s *RepositoryStore) PinTag(ctx context.Context, repo, tag string, rev holdfast.Revision) (holdfast.Revision, error) {
 	const recorded = `SELECT revision FROM tags WHERE repo = ? AND tag = ?`
 	var pinned holdfast.Revision
 	if err := s.db.reader().row(ctx, recorded, repo, tag).Scan(&pinned); err == nil {
@@ -58,7 +62,7 @@ func (s *Store) PinTag(ctx context.Context, repo, tag string, rev holdfast.Revis
 }
 
 // MovePin records that a repository's tag is to, if it is recorded as from.
-func (s *Store) MovePin(ctx context.Context, repo, tag string, from, to holdfast.Revision) error {
+func (s *RepositoryStore) MovePin(ctx context.Context, repo, tag string, from, to holdfast.Revision) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.exec(ctx, `UPDATE tags SET revision = ? WHERE repo = ? AND tag = ? AND revision = ?`, string(to), repo, tag, string(from))
 		return err
@@ -76,7 +80,7 @@ const maxSkew = time.Hour
 
 // Lease makes owner the holder of name for ttl from now, if nobody else holds
 // it, and reports whether owner does. A ttl of zero gives it back.
-func (s *Store) Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error) {
+func (s *RepositoryStore) Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error) {
 	var held int64
 	err := s.db.writeRelaxed(ctx, func(ctx context.Context, q querier) (err error) {
 		held, err = q.exec(ctx, `INSERT INTO leases (name, owner, expires_at) VALUES (?, ?, ?)
@@ -92,7 +96,7 @@ func (s *Store) Lease(ctx context.Context, name, owner string, now time.Time, tt
 }
 
 // Audit appends to the audit trail. A zero At becomes now.
-func (s *Store) Audit(ctx context.Context, entry holdfast.AuditEntry) error {
+func (s *RepositoryStore) Audit(ctx context.Context, entry holdfast.AuditEntry) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		return s.audit(ctx, q, entry)
 	})
@@ -102,7 +106,7 @@ func (s *Store) Audit(ctx context.Context, entry holdfast.AuditEntry) error {
 	return nil
 }
 
-func (s *Store) audit(ctx context.Context, q querier, entry holdfast.AuditEntry) error {
+func (s *records) audit(ctx context.Context, q querier, entry holdfast.AuditEntry) error {
 	if entry.At.IsZero() {
 		entry.At = s.now()
 	}
@@ -113,7 +117,7 @@ func (s *Store) audit(ctx context.Context, q querier, entry holdfast.AuditEntry)
 
 // AuditTrail returns what was done to object, newest first; an empty object
 // selects all, a limit of zero means 100.
-func (s *Store) AuditTrail(ctx context.Context, object string, limit int) ([]holdfast.AuditEntry, error) {
+func (s *RepositoryStore) AuditTrail(ctx context.Context, object string, limit int) ([]holdfast.AuditEntry, error) {
 	var c conditions
 	if object != "" {
 		c.add(`object = ?`, object)

@@ -18,7 +18,7 @@ func readLock(ctx context.Context, q querier, location string) (holdfast.StateLo
 }
 
 // StateLock returns the engine's lock on a state; ErrNotFound if it is free.
-func (s *Store) StateLock(ctx context.Context, location string) (holdfast.StateLock, error) {
+func (s *StateStore) StateLock(ctx context.Context, location string) (holdfast.StateLock, error) {
 	q := s.db.reader()
 	q.forUpdate = ""
 	return readLock(ctx, q, location)
@@ -28,7 +28,7 @@ func (s *Store) StateLock(ctx context.Context, location string) (holdfast.StateL
 // is not an error, and a lock whose attempt is over is free. A
 // *holdfast.StateLockedError says who has it, ErrFenced that the attempt is
 // over, ErrForbidden that the state is another run's.
-func (s *Store) LockState(ctx context.Context, location string, lock holdfast.StateLock) error {
+func (s *StateStore) LockState(ctx context.Context, location string, lock holdfast.StateLock) error {
 	if lock.ID == "" {
 		return fmt.Errorf("lock state %q: the lock has no id", location)
 	}
@@ -70,7 +70,7 @@ func (s *Store) LockState(ctx context.Context, location string, lock holdfast.St
 // UnlockState releases the lock with that id, if it is that of by's attempt. A
 // state that nobody holds is not an error; a *holdfast.StateLockedError if the lock
 // has another id or is another's.
-func (s *Store) UnlockState(ctx context.Context, location, id string, by holdfast.AttemptRef) error {
+func (s *StateStore) UnlockState(ctx context.Context, location, id string, by holdfast.AttemptRef) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		held, err := readLock(ctx, q, location)
 		switch {
@@ -108,7 +108,7 @@ func dropDeadLocks(ctx context.Context, q querier, location string) error {
 
 // releaseDeadLocks does so for all locations. Locks end with their attempts; this
 // is for those that an older version left behind.
-func (s *Store) releaseDeadLocks(ctx context.Context) error {
+func (s *StateStore) releaseDeadLocks(ctx context.Context) error {
 	var dead int64
 	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
 		dead, err = q.exec(ctx, `DELETE`+deadLocks)
@@ -125,7 +125,7 @@ func (s *Store) releaseDeadLocks(ctx context.Context) error {
 
 // ReleaseStateLock removes a lock of Holdfast's own backend whose attempt is
 // over. It reports whether there was one.
-func (s *Store) ReleaseStateLock(ctx context.Context, location string) (released bool, err error) {
+func (s *StateStore) ReleaseStateLock(ctx context.Context, location string) (released bool, err error) {
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
 		n, err := q.exec(ctx, `DELETE`+deadLocks+` AND location = ?`, location)
 		released = n > 0

@@ -15,6 +15,14 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// StateStore is Holdfast's own state backend: versions of states, their locks, and
+// states that an engine could not save.
+type StateStore struct {
+	*records
+	artefacts *ArtefactStore // has states that reached nobody else
+	keep      int            // versions of each state
+}
+
 // putStateTimeout bounds what a bucket that hangs can hold up.
 const putStateTimeout = 5 * time.Minute
 
@@ -30,18 +38,18 @@ func scanVersion(row scanner) (holdfast.StateVersion, content, error) {
 }
 
 // State returns the newest version; ErrNotFound if there is none.
-func (s *Store) State(ctx context.Context, location string) ([]byte, holdfast.StateVersion, error) {
+func (s *StateStore) State(ctx context.Context, location string) ([]byte, holdfast.StateVersion, error) {
 	return s.readState(ctx, location, `SELECT `+versionColumns+` FROM state_versions
 		WHERE location = ? AND quarantined = 0 ORDER BY version DESC LIMIT 1`, location)
 }
 
 // StateAt returns one version, quarantined or not.
-func (s *Store) StateAt(ctx context.Context, location string, version int64) ([]byte, holdfast.StateVersion, error) {
+func (s *StateStore) StateAt(ctx context.Context, location string, version int64) ([]byte, holdfast.StateVersion, error) {
 	return s.readState(ctx, location, `SELECT `+versionColumns+` FROM state_versions
 		WHERE location = ? AND version = ?`, location, version)
 }
 
-func (s *Store) readState(ctx context.Context, location, query string, args ...any) ([]byte, holdfast.StateVersion, error) {
+func (s *StateStore) readState(ctx context.Context, location, query string, args ...any) ([]byte, holdfast.StateVersion, error) {
 	v, c, err := scanVersion(s.db.reader().row(ctx, query, args...))
 	if err := notFound(err, "state", location); err != nil {
 		return nil, holdfast.StateVersion{}, err
@@ -59,7 +67,7 @@ func (s *Store) readState(ctx context.Context, location, query string, args ...a
 
 // StateVersions returns the versions that are kept of a state, newest first,
 // quarantined ones included.
-func (s *Store) StateVersions(ctx context.Context, location string) ([]holdfast.StateVersion, error) {
+func (s *StateStore) StateVersions(ctx context.Context, location string) ([]holdfast.StateVersion, error) {
 	var versions []holdfast.StateVersion
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		v, _, err := scanVersion(row)
@@ -92,7 +100,7 @@ func parseState(data []byte) (serial int64, lineage string, err error) {
 
 // stateDigest tells whether two states are the same without telling what is in
 // them.
-func (s *Store) stateDigest(data []byte) string {
+func (s *StateStore) stateDigest(data []byte) string {
 	mac := hmac.New(sha256.New, s.keys.Derive("state digest"))
 	mac.Write(data)
 	return hex.EncodeToString(mac.Sum(nil))
@@ -106,7 +114,7 @@ func (s *Store) stateDigest(data []byte) string {
 // that is not the run's own is refused outright (ErrForbidden).
 //
 // It continues when ctx is done: the data is here, and who sent it may be gone.
-func (s *Store) PutState(ctx context.Context, write holdfast.StateWrite) (holdfast.StateVersion, error) {
+func (s *StateStore) PutState(ctx context.Context, write holdfast.StateWrite) (holdfast.StateVersion, error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), putStateTimeout)
 	defer stop()
 	serial, lineage, invalid := parseState(write.Data)
@@ -209,7 +217,7 @@ func ownLocation(ctx context.Context, q querier, write holdfast.StateWrite) erro
 
 // sameState reports whether the newest version (of the quarantined, if v is)
 // is the same state, and makes v that version.
-func (s *Store) sameState(ctx context.Context, q querier, v *holdfast.StateVersion, digest string) (bool, error) {
+func (s *StateStore) sameState(ctx context.Context, q querier, v *holdfast.StateVersion, digest string) (bool, error) {
 	var version int64
 	var stored string
 	err := q.row(ctx, `SELECT version, digest FROM state_versions WHERE location = ? AND quarantined = ?
@@ -226,7 +234,7 @@ func (s *Store) sameState(ctx context.Context, q querier, v *holdfast.StateVersi
 
 // insertState stores a version under the location's next number and returns
 // the contents of the versions that are no longer kept.
-func (s *Store) insertState(ctx context.Context, q querier, v *holdfast.StateVersion, by holdfast.AttemptRef, digest string, c content) ([]content, error) {
+func (s *StateStore) insertState(ctx context.Context, q querier, v *holdfast.StateVersion, by holdfast.AttemptRef, digest string, c content) ([]content, error) {
 	err := q.row(ctx, `INSERT INTO states (location, last_version, current, serial) VALUES (?, 1, 0, 0)
 		ON CONFLICT (location) DO UPDATE SET last_version = states.last_version + 1 RETURNING last_version`, v.Location).Scan(&v.Version)
 	if err != nil {
@@ -246,10 +254,10 @@ func (s *Store) insertState(ctx context.Context, q querier, v *holdfast.StateVer
 
 // pruneStates removes the versions beyond those that are kept. Quarantined ones
 // stay: people decide about them.
-func (s *Store) pruneStates(ctx context.Context, q querier, location string) ([]content, error) {
+func (s *StateStore) pruneStates(ctx context.Context, q querier, location string) ([]content, error) {
 	var oldest int64 // that is kept
 	err := q.row(ctx, `SELECT version FROM state_versions WHERE location = ? AND quarantined = 0
-		ORDER BY version DESC LIMIT 1 OFFSET ?`, location, s.keepStates-1).Scan(&oldest)
+		ORDER BY version DESC LIMIT 1 OFFSET ?`, location, s.keep-1).Scan(&oldest)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

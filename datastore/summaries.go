@@ -185,7 +185,7 @@ func replaceList(ctx context.Context, q querier, table, ownerColumn, valueColumn
 
 // ClusterSummaries returns a line for each cluster that matches, by name. It
 // decrypts nothing.
-func (s *Store) ClusterSummaries(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterSummary, error) {
+func (s *ClusterStore) ClusterSummaries(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterSummary, error) {
 	var found []holdfast.ClusterSummary
 	for c := range selections(filter) {
 		err := s.db.reader().each(ctx, func(row scanner) error {

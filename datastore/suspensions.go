@@ -9,7 +9,7 @@ import (
 
 // Suspensions returns those of more than one cluster: first that of all
 // clusters, then by project.
-func (s *Store) Suspensions(ctx context.Context) ([]holdfast.Suspension, error) {
+func (s *ClusterStore) Suspensions(ctx context.Context) ([]holdfast.Suspension, error) {
 	var found []holdfast.Suspension
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		var suspension holdfast.Suspension
@@ -30,7 +30,7 @@ func (s *Store) Suspensions(ctx context.Context) ([]holdfast.Suspension, error) 
 
 // Suspend stores a suspension, in place of one of the same project. A zero At
 // becomes now.
-func (s *Store) Suspend(ctx context.Context, suspension holdfast.Suspension) error {
+func (s *ClusterStore) Suspend(ctx context.Context, suspension holdfast.Suspension) error {
 	if suspension.At.IsZero() {
 		suspension.At = s.now()
 	}
@@ -51,7 +51,7 @@ func (s *Store) Suspend(ctx context.Context, suspension holdfast.Suspension) err
 
 // Resume removes the suspension of that project (empty: of all clusters);
 // ErrNotFound if there is none.
-func (s *Store) Resume(ctx context.Context, project string) error {
+func (s *ClusterStore) Resume(ctx context.Context, project string) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		n, err := q.exec(ctx, `DELETE FROM suspensions WHERE project = ?`, project)
 		if err == nil && n == 0 {

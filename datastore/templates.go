@@ -14,17 +14,21 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// TemplateStore keeps what changes of templates would do, and the upgrades that were
+// proposed.
+type TemplateStore struct{ *records }
+
 // SaveImpacts replaces what is known of a pull request's changes of templates;
 // none removes it. What is as it was costs no write: most looks at a pull request
 // find nothing new, and of a large fleet it is megabytes.
-func (s *Store) SaveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []holdfast.Impact) error {
+func (s *TemplateStore) SaveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []holdfast.Impact) error {
 	if err := s.saveImpacts(ctx, ref, impacts); err != nil {
 		return fmt.Errorf("save impacts of %q: %w", ref.String(), err)
 	}
 	return nil
 }
 
-func (s *Store) saveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []holdfast.Impact) error {
+func (s *TemplateStore) saveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []holdfast.Impact) error {
 	if ref.Repo == "" || ref.IsZero() {
 		return errors.New("it needs a repository and a number")
 	}
@@ -63,7 +67,7 @@ func (s *Store) saveImpacts(ctx context.Context, ref holdfast.PullRequestRef, im
 }
 
 // impactsOf returns what is stored of a pull request, as JSON; nil if nothing is.
-func (s *Store) impactsOf(ctx context.Context, ref holdfast.PullRequestRef) ([]byte, error) {
+func (s *TemplateStore) impactsOf(ctx context.Context, ref holdfast.PullRequestRef) ([]byte, error) {
 	var doc []byte
 	err := s.db.reader().row(ctx, `SELECT doc FROM impacts WHERE pr_repo = ? AND pr_number = ?`, ref.Repo, ref.Number).Scan(&doc)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -81,7 +85,7 @@ func (s *Store) impactsOf(ctx context.Context, ref holdfast.PullRequestRef) ([]b
 
 // Impacts returns what was saved of a pull request, by the templates' names; none
 // if there is nothing.
-func (s *Store) Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Impact, error) {
+func (s *TemplateStore) Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Impact, error) {
 	plain, err := s.impactsOf(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("read impacts of %q: %w", ref.String(), err)
@@ -98,7 +102,7 @@ func (s *Store) Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]hol
 
 // Upgrades returns the upgrades of a repository (empty: of all), by repository
 // and key.
-func (s *Store) Upgrades(ctx context.Context, repo string) ([]holdfast.Upgrade, error) {
+func (s *TemplateStore) Upgrades(ctx context.Context, repo string) ([]holdfast.Upgrade, error) {
 	var c conditions
 	if repo != "" {
 		c.add(`repo = ?`, repo)
@@ -125,7 +129,7 @@ func upgradeName(repo, key string) string { return repo + "\x00" + key }
 
 // SaveUpgrade creates (Version 0) or replaces a record, by (Repo, Key), and
 // returns it with the next Version. A zero UpdatedAt becomes now.
-func (s *Store) SaveUpgrade(ctx context.Context, u holdfast.Upgrade) (holdfast.Upgrade, error) {
+func (s *TemplateStore) SaveUpgrade(ctx context.Context, u holdfast.Upgrade) (holdfast.Upgrade, error) {
 	if u.Repo == "" || u.Key == "" {
 		return holdfast.Upgrade{}, fmt.Errorf("save upgrade %q of %q: it needs a repository and a key", u.Key, u.Repo)
 	}
@@ -153,7 +157,7 @@ func (s *Store) SaveUpgrade(ctx context.Context, u holdfast.Upgrade) (holdfast.U
 }
 
 // TagPins returns the commits that a repository's tags were recorded with.
-func (s *Store) TagPins(ctx context.Context, repo string) (map[string]holdfast.Revision, error) {
+func (s *TemplateStore) TagPins(ctx context.Context, repo string) (map[string]holdfast.Revision, error) {
 	pins := map[string]holdfast.Revision{}
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		var tag string
@@ -174,7 +178,7 @@ const impactsKept = 30 * 24 * time.Hour
 
 // pruneImpacts removes the impacts of pull requests that have been closed or
 // merged for long. Open ones are noted once a day.
-func (s *Store) pruneImpacts(ctx context.Context) error {
+func (s *sweeper) pruneImpacts(ctx context.Context) error {
 	const open = `EXISTS (SELECT 1 FROM pull_requests AS p
 		WHERE p.repo = impacts.pr_repo AND p.number = impacts.pr_number AND p.state = 'open')`
 	now := s.now()

@@ -23,7 +23,7 @@ func scanUnsaved(row scanner) (holdfast.UnsavedState, error) {
 
 // UnsavedStates returns the states that their backends do not have, those of one
 // cluster, or all if it is empty, the oldest first.
-func (s *Store) UnsavedStates(ctx context.Context, cluster string) ([]holdfast.UnsavedState, error) {
+func (s *StateStore) UnsavedStates(ctx context.Context, cluster string) ([]holdfast.UnsavedState, error) {
 	var list []holdfast.UnsavedState
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		u, err := scanUnsaved(row)
@@ -38,9 +38,9 @@ func (s *Store) UnsavedStates(ctx context.Context, cluster string) ([]holdfast.U
 
 // OpenUnsaved opens what an engine could not save; ErrNotFound if it has reached
 // nobody.
-func (s *Store) OpenUnsaved(ctx context.Context, u holdfast.UnsavedState) (io.ReadCloser, error) {
+func (s *StateStore) OpenUnsaved(ctx context.Context, u holdfast.UnsavedState) (io.ReadCloser, error) {
 	if u.Version == 0 {
-		return s.Artefact(ctx, u.Run, holdfast.ArtefactErrored)
+		return s.artefacts.Artefact(ctx, u.Run, holdfast.ArtefactErrored)
 	}
 	data, _, err := s.StateAt(ctx, u.Location, u.Version)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Store) OpenUnsaved(ctx context.Context, u holdfast.UnsavedState) (io.Re
 
 // PushUnsaved stores run, of kind RunState, which is to push u, and notes it on
 // u. It is an ErrConflict if u is no longer as it was read.
-func (s *Store) PushUnsaved(ctx context.Context, u holdfast.UnsavedState, run holdfast.Run) error {
+func (s *StateStore) PushUnsaved(ctx context.Context, u holdfast.UnsavedState, run holdfast.Run) error {
 	return s.createRun(ctx, run, func(ctx context.Context, q querier) error {
 		n, err := q.exec(ctx, `UPDATE unsaved_states SET job = ?, jobs = jobs + 1
 			WHERE location = ? AND run = ? AND attempt = ? AND version = ? AND job = ?`,
@@ -66,7 +66,7 @@ func (s *Store) PushUnsaved(ctx context.Context, u holdfast.UnsavedState, run ho
 // WaiveUnsaved gives u up, and writes the entry to the audit trail. It is an
 // ErrConflict if u is no longer as it was read. The state itself stays
 // for as long as what holds it.
-func (s *Store) WaiveUnsaved(ctx context.Context, u holdfast.UnsavedState, entry holdfast.AuditEntry) error {
+func (s *StateStore) WaiveUnsaved(ctx context.Context, u holdfast.UnsavedState, entry holdfast.AuditEntry) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		if err := takeUnsaved(ctx, q, u); err != nil {
 			return err
@@ -102,7 +102,7 @@ func takeUnsaved(ctx context.Context, q querier, u holdfast.UnsavedState) error 
 
 // ReplaceUnsaved keeps data, in quarantine, as what is to be pushed in place of
 // u. What is not a state is an error; ErrConflict if u is no longer as it was read.
-func (s *Store) ReplaceUnsaved(ctx context.Context, u holdfast.UnsavedState, by string, data []byte) (holdfast.UnsavedState, error) {
+func (s *StateStore) ReplaceUnsaved(ctx context.Context, u holdfast.UnsavedState, by string, data []byte) (holdfast.UnsavedState, error) {
 	serial, lineage, err := parseState(data)
 	if err != nil {
 		return u, fmt.Errorf("state %q: %w", u.Location, err)
@@ -143,7 +143,7 @@ func putUnsaved(ctx context.Context, q querier, u holdfast.UnsavedState) error {
 
 // noteUnsaved records with the end of an attempt what it has left of the state:
 // one that could not be saved, or the push of such a one.
-func (s *Store) noteUnsaved(ctx context.Context, q querier, run holdfast.Run) error {
+func (s *records) noteUnsaved(ctx context.Context, q querier, run holdfast.Run) error {
 	if run.Kind == holdfast.RunState {
 		if run.Status != holdfast.RunApplied || run.State == nil || run.State.Action != holdfast.StatePush {
 			return nil
@@ -180,7 +180,7 @@ func (s *Store) noteUnsaved(ctx context.Context, q querier, run holdfast.Run) er
 // arrived reports whether what a run has pushed is the newest version in our own
 // backend, which may have refused it after the engine had ended. Of another
 // backend the engine's word counts.
-func (s *Store) arrived(ctx context.Context, q querier, u holdfast.UnsavedState) (bool, error) {
+func (s *records) arrived(ctx context.Context, q querier, u holdfast.UnsavedState) (bool, error) {
 	if !holdfast.OwnState(u.Location) {
 		return true, nil
 	}
@@ -202,7 +202,7 @@ func (s *Store) arrived(ctx context.Context, q querier, u holdfast.UnsavedState)
 
 // noteRefused records that an upload of an apply, which is in quarantine now, is
 // newer than what its backend has.
-func (s *Store) noteRefused(ctx context.Context, q querier, v holdfast.StateVersion, by holdfast.AttemptRef) error {
+func (s *StateStore) noteRefused(ctx context.Context, q querier, v holdfast.StateVersion, by holdfast.AttemptRef) error {
 	var kind holdfast.RunKind
 	var cluster string
 	err := q.row(ctx, `SELECT kind, cluster FROM runs WHERE id = ?`, by.Run).Scan(&kind, &cluster)

@@ -1,8 +1,3 @@
-// Package gitsource reads Git repositories: it keeps a bare mirror of each,
-// brings it up to date, and answers what a revision contains, what differs
-// between two, and what merging them would give. It makes commits of proposals
-// and pushes their branches. It needs no work tree, and knows nothing of what the
-// files mean.
 package gitsource
 
 import (

@@ -1,10 +1,3 @@
-// Package report writes what people read: the comment of a pull request,
-// commit statuses, issues about drift, answers to commands, and plans, failures
-// and drift for a terminal. Its functions are pure: the same input gives the
-// same bytes.
-//
-// What is shown is untrusted. No text from a file, a plan or an engine becomes
-// markup, mentions anybody, or ends a code block.
 package report
 
 import (

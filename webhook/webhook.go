@@ -1,7 +1,3 @@
-// Package webhook takes in the deliveries of code hosts: it verifies them,
-// turns them into requests to look again, and stores what people command,
-// before it answers. Nothing here waits for work: a delivery is answered in
-// milliseconds, and one that gets lost costs time, never a change.
 package webhook
 
 import (

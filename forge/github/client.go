@@ -1,9 +1,3 @@
-// Package github speaks to GitHub.com and GitHub Enterprise Server: pull
-// requests, comments, commit statuses and permissions, with the credential of
-// a GitHub App or of a token.
-//
-// The number of calls for a pull request does not depend on how many clusters
-// it touches: one comment, one status for each context, one read.
 package github
 
 import (

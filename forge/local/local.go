@@ -1,6 +1,3 @@
-// Package local is a forge for plain Git repositories that have none: every
-// branch beside the tracked one is a pull request, a merge is a push, and
-// comments and statuses live in Holdfast's own store, where the CLI shows them.
 package local
 
 import (

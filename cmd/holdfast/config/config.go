@@ -1,6 +1,3 @@
-// Package config reads holdfast.yaml: one file, strictly. Unknown keys, wrong
-// types and contradictions are faults at their line and column, all reported at
-// once. Secrets stand in files or in the environment, never in holdfast.yaml.
 package config
 
 import (

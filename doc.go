@@ -1,0 +1,12 @@
+// Package holdfast is the vocabulary of Holdfast, a GitOps reconciler for
+// fleets of Kubernetes clusters: clusters, revisions, runs, plans, pull
+// requests, and the records and messages that the rooms of the house exchange.
+//
+// It knows nobody: it imports the standard library only, starts nothing, and
+// holds no global state. Every other package may import it.
+//
+// Each kind of thing has a file of its name: cluster.go, run.go, plan.go,
+// plandocument.go (what a plan would do, canonical), reason.go and
+// reason_table.go (why something waits or failed, with all words for it),
+// record.go (what is stored), agent.go (what server and agents say to each other).
+package holdfast
