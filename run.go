@@ -104,7 +104,18 @@ type Run struct {
 	Reason  Reason    `json:"reason,omitempty"` // PascalCase, stable: why it has this status
 	Detail  string    `json:"detail,omitempty"` // the reason in a sentence, for people
 
-	// What it was made for.
+	RunSpec
+	RunProgress
+	RunOutcome
+
+	CreatedAt  time.Time `json:"createdAt"`
+	StartedAt  time.Time `json:"startedAt,omitzero"`
+	FinishedAt time.Time `json:"finishedAt,omitzero"`
+	Version    int64     `json:"version"` // optimistic: a write with another version is an ErrConflict
+}
+
+// RunSpec is what a run was made for. It stays as it was when the run was queued.
+type RunSpec struct {
 	PullRequest   PullRequestRef `json:"pullRequest,omitzero"` // zero: the tracked branch
 	Repo          string         `json:"repo"`                 // the repository that the cluster's document comes from
 	Revision      Revision       `json:"revision"`             // the pull request's head, or the tracked branch's
@@ -122,9 +133,21 @@ type Run struct {
 	// Shown is the run whose plan an apply has to come to, whatever else was
 	// reviewed: a person has asked for it, or it is what undoes a drift. Empty: any
 	// of Reviews. It is one of Reviews.
-	Shown   string `json:"shown,omitempty"`
-	Resume  bool   `json:"resume,omitempty"`  // apply: continues after a failed one; a subset of a review suffices
-	Destroy bool   `json:"destroy,omitempty"` // plan: of a destruction of what was last applied
+	Shown string `json:"shown,omitempty"`
+	// Provisional are clusters that this one depends on and whose own apply was
+	// still to come when the plan was made.
+	Provisional []string  `json:"provisional,omitempty"`
+	State       *StateJob `json:"state,omitempty"`       // of kind RunState: what it does; nil of any other
+	Actor       string    `json:"actor,omitempty"`       // who asked for it; empty: a merge or the schedule
+	TraceParent string    `json:"traceParent,omitempty"` // W3C trace context of the delivery
+
+	RunMode
+}
+
+// RunMode is how a run differs from others of its kind. The zero value is the usual.
+type RunMode struct {
+	Resume  bool `json:"resume,omitempty"`  // apply: continues after a failed one; a subset of a review suffices
+	Destroy bool `json:"destroy,omitempty"` // plan: of a destruction of what was last applied
 	// Trial: the plan shows what a pull request of a template would do to a
 	// cluster that its merge leaves as it is. It reviews nothing.
 	Trial bool `json:"trial,omitempty"`
@@ -133,18 +156,14 @@ type Run struct {
 	// Exact: the engine is that of the last applied run, at its very version,
 	// whatever the constraints say: drift and destruction.
 	Exact bool `json:"exact,omitempty"`
-	// Provisional are clusters that this one depends on and whose own apply was
-	// still to come when the plan was made.
-	Provisional []string  `json:"provisional,omitempty"`
-	State       *StateJob `json:"state,omitempty"`       // of kind RunState: what it does; nil of any other
-	Actor       string    `json:"actor,omitempty"`       // who asked for it; empty: a merge or the schedule
-	TraceParent string    `json:"traceParent,omitempty"` // W3C trace context of the delivery
+}
 
-	// What the world was when an attempt claimed it.
+// RunProgress is where a run is: its attempts, and what the world was when the
+// newest of them claimed it.
+type RunProgress struct {
 	AppliedRun  string `json:"appliedRun,omitempty"`  // the cluster's newest apply that had begun
 	StateSerial int64  `json:"stateSerial,omitempty"` // of Holdfast's own backend
 
-	// Attempts.
 	Attempt int    `json:"attempt"` // of the current or last attempt, from 1; 0 before the first
 	Fence   int64  `json:"fence"`   // grows with every claim in the fleet
 	Agent   string `json:"agent,omitempty"`
@@ -158,8 +177,10 @@ type Run struct {
 	Cancel       Reason    `json:"cancel,omitempty"`     // the reason why the running attempt shall stop; empty: go on
 	Step         string    `json:"step,omitempty"`       // what the attempt does now: prepare, init, plan, apply, ...
 	Begun        bool      `json:"begun,omitempty"`      // the engine's apply was started, or may have been: something may have changed
+}
 
-	// What came of it. The plan itself is a document of its own.
+// RunOutcome is what came of a run. The plan itself is a document of its own.
+type RunOutcome struct {
 	InputDigest   Digest    `json:"inputDigest,omitempty"`
 	EngineName    string    `json:"engineName,omitempty"`
 	EngineVersion string    `json:"engineVersion,omitempty"`
@@ -169,11 +190,6 @@ type Run struct {
 	Matched       string    `json:"matched,omitempty"` // apply: the reviewed run that the plan was equal to
 	Failure       *Failure  `json:"failure,omitempty"`
 	PostedAt      time.Time `json:"postedAt,omitzero"` // when a comment that shows this plan was posted, by the forge's clock
-
-	CreatedAt  time.Time `json:"createdAt"`
-	StartedAt  time.Time `json:"startedAt,omitzero"`
-	FinishedAt time.Time `json:"finishedAt,omitzero"`
-	Version    int64     `json:"version"` // optimistic: a write with another version is an ErrConflict
 }
 
 // AttemptRef names one attempt of a run, with the fence that its writes carry.

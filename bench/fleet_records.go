@@ -48,10 +48,17 @@ func (w *fleetWorld) rest() {
 // adoption is the run by which a cluster was found to be as its document says.
 func adoption(rec holdfast.ClusterRecord, now time.Time) holdfast.Run {
 	return holdfast.Run{
-		ID: holdfast.NewID("run", now), Cluster: rec.Name, Kind: holdfast.RunPlan, Status: holdfast.RunNoChanges, Repo: rec.Owner,
-		Revision: rec.Desired.Revision, SourceDigest: rec.Desired.SourceDigest, InputDigest: "sha256:input", Bundle: "sha256:bundle",
-		Dir: "root", Document: rec.Desired.Document, StateLocation: "clusters/" + rec.Name, Template: "kubernetes",
-		EngineName: "terraform", EngineVersion: "1.11.4", CreatedAt: now, StartedAt: now, FinishedAt: now,
+		ID: holdfast.NewID("run", now), Cluster: rec.Name, Kind: holdfast.RunPlan, Status: holdfast.RunNoChanges,
+		CreatedAt: now, StartedAt: now, FinishedAt: now,
+		RunSpec: holdfast.RunSpec{
+			Repo:     rec.Owner,
+			Revision: rec.Desired.Revision, SourceDigest: rec.Desired.SourceDigest, Bundle: "sha256:bundle",
+			Dir: "root", Document: rec.Desired.Document, StateLocation: "clusters/" + rec.Name, Template: "kubernetes",
+		},
+		RunOutcome: holdfast.RunOutcome{
+			InputDigest: "sha256:input",
+			EngineName:  "terraform", EngineVersion: "1.11.4",
+		},
 	}
 }
 

@@ -136,9 +136,11 @@ func newRun(n int) holdfast.Run {
 	cluster := fmt.Sprintf("c%03d", n)
 	return holdfast.Run{
 		ID: fmt.Sprintf("run-%04d", n), Cluster: cluster, Kind: holdfast.RunPlan, Status: holdfast.RunQueued,
-		Repo: "fleet", Revision: "abc", StateLocation: "clusters/" + cluster,
-		Document:  holdfast.Cluster{Name: cluster, Variables: map[string]any{"node_count": 3.0}},
 		CreatedAt: noon.Add(time.Duration(n) * time.Second),
+		RunSpec: holdfast.RunSpec{
+			Repo: "fleet", Revision: "abc", StateLocation: "clusters/" + cluster,
+			Document: holdfast.Cluster{Name: cluster, Variables: map[string]any{"node_count": 3.0}},
+		},
 	}
 }
 

@@ -102,7 +102,8 @@ func (w *world) run(kind holdfast.RunKind, status holdfast.RunStatus) holdfast.R
 	}
 	run := holdfast.Run{
 		ID: holdfast.NewID("run", now), Cluster: name, Kind: kind, Status: status,
-		StateLocation: "clusters/" + name, CreatedAt: now,
+		CreatedAt: now,
+		RunSpec:   holdfast.RunSpec{StateLocation: "clusters/" + name},
 	}
 	if status == holdfast.RunRunning {
 		run.Status = holdfast.RunQueued

@@ -149,8 +149,12 @@ func (r *Reconciler) queueRun(ctx context.Context, in decision.Input, d decision
 	}
 	run := holdfast.Run{
 		ID: cmp.Or(d.Run, holdfast.NewID("run", now)), Cluster: in.Request.Cluster, Kind: kind,
-		Status: holdfast.RunQueued, Reason: d.Reason, PullRequest: in.Request.PullRequest,
-		Reviews: d.Reviews, Shown: d.Shown, Resume: d.Resume, Background: d.Background, Actor: d.Actor, CreatedAt: now,
+		Status: holdfast.RunQueued, Reason: d.Reason,
+		CreatedAt: now,
+		RunSpec: holdfast.RunSpec{
+			PullRequest: in.Request.PullRequest,
+			Reviews:     d.Reviews, Shown: d.Shown, Actor: d.Actor, RunMode: holdfast.RunMode{Resume: d.Resume, Background: d.Background},
+		},
 	}
 	if d.Shown != "" && !d.Resume { // what is resumed has it among its reviews
 		seen := decision.Newest(in.Runs)

@@ -249,7 +249,8 @@ func (r *Reconciler) queueDrift(ctx context.Context, cluster string, reason hold
 	}
 	run := holdfast.Run{
 		ID: holdfast.NewID("run", now), Cluster: cluster, Kind: holdfast.RunDrift,
-		Status: holdfast.RunQueued, Reason: reason, Actor: actor, CreatedAt: now,
+		Status: holdfast.RunQueued, Reason: reason, CreatedAt: now,
+		RunSpec: holdfast.RunSpec{Actor: actor},
 	}
 	if err := r.fillApplied(ctx, rec, &run); err != nil {
 		return run, fmt.Errorf("check %q: %w", cluster, err)

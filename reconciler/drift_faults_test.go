@@ -150,8 +150,9 @@ func TestBrokenCloudDoesNotHideDriftOfOthers(t *testing.T) {
 	f.pass() // fills the queue
 	for _, name := range []string{"a1", "a2", "a3"} {
 		f.r.Dispatcher().ObserveProvider(t.Context(), holdfast.Run{
-			ID: "run-" + name, Cluster: name, Status: holdfast.RunErrored, Document: holdfast.Cluster{Provider: "aws"},
-			Failure: &holdfast.Failure{Step: "plan", Cause: "ServiceUnavailable"},
+			ID: "run-" + name, Cluster: name, Status: holdfast.RunErrored,
+			RunSpec:    holdfast.RunSpec{Document: holdfast.Cluster{Provider: "aws"}},
+			RunOutcome: holdfast.RunOutcome{Failure: &holdfast.Failure{Step: "plan", Cause: "ServiceUnavailable"}},
 		})
 	}
 	var checked []string

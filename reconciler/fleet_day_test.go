@@ -162,10 +162,15 @@ func (d *days) atRest(i int) {
 	}
 	source := holdfast.Digest(fmt.Sprintf("sha256:%064x", i))
 	run := holdfast.Run{
-		ID: holdfast.NewID("run", now), Cluster: doc.Name, Kind: holdfast.RunApply, Status: holdfast.RunApplied, Repo: infra,
-		Revision: "0123456789012345678901234567890123456789", SourceDigest: source, Bundle: "sha256:bundle", Dir: "root",
-		Document: doc, StateLocation: "clusters/" + doc.Name, Begun: true, Attempt: 1, CreatedAt: now, FinishedAt: now,
-		EngineName: "terraform", EngineVersion: "1.11.4", InputDigest: source,
+		ID: holdfast.NewID("run", now), Cluster: doc.Name, Kind: holdfast.RunApply, Status: holdfast.RunApplied,
+		CreatedAt: now, FinishedAt: now,
+		RunSpec: holdfast.RunSpec{
+			Repo:     infra,
+			Revision: "0123456789012345678901234567890123456789", SourceDigest: source, Bundle: "sha256:bundle", Dir: "root",
+			Document: doc, StateLocation: "clusters/" + doc.Name,
+		},
+		RunProgress: holdfast.RunProgress{Begun: true, Attempt: 1},
+		RunOutcome:  holdfast.RunOutcome{EngineName: "terraform", EngineVersion: "1.11.4", InputDigest: source},
 	}
 	d.must(d.store.CreateRun(ctx, run))
 	rec := holdfast.ClusterRecord{

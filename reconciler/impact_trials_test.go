@@ -402,7 +402,7 @@ func TestATrialDoesNotStandForAPlan(t *testing.T) {
 				PullRequest: holdfast.PullRequest{State: holdfast.PullRequestOpen, Head: "b"}, Result: "tree",
 				Clusters: []holdfast.PullRequestCluster{{Name: "prod", SourceDigest: "sha256:1", Trial: !trial}},
 			},
-			Runs: []holdfast.Run{{ID: "run-1", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, Attempt: 1, Revision: "b", SourceDigest: "sha256:1", Trial: trial}},
+			Runs: []holdfast.Run{{ID: "run-1", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, RunSpec: holdfast.RunSpec{Revision: "b", SourceDigest: "sha256:1", RunMode: holdfast.RunMode{Trial: trial}}, RunProgress: holdfast.RunProgress{Attempt: 1}}},
 		}
 		if d := decision.Decide(in); d.Action != decision.ActionPlan {
 			t.Errorf("trial %t: %s %s", trial, d.Action, d.Reason)

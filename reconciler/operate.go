@@ -98,7 +98,7 @@ func (r *Reconciler) leftBehind(ctx context.Context, location string) (
 	}
 	run, err = r.opts.Store.Run(ctx, left.By.Run)
 	if errors.Is(err, holdfast.ErrNotFound) {
-		run, err = holdfast.Run{ID: left.By.Run, StateLocation: location}, nil
+		run, err = holdfast.Run{ID: left.By.Run, RunSpec: holdfast.RunSpec{StateLocation: location}}, nil
 	}
 	return holdfast.LockHolder{Owner: dispatch.LockOwner(left.By), Since: left.Created}, run, false, err
 }

@@ -52,7 +52,7 @@ func TestSteadyStatesAreNotWritten(t *testing.T) {
 		"throttled": func(f *fleet) {
 			f.says("provider: aws")
 			for _, n := range []string{"a", "b", "c"} {
-				f.r.Dispatcher().ObserveProvider(f.t.Context(), holdfast.Run{ID: n, Cluster: n, Status: holdfast.RunErrored, Document: holdfast.Cluster{Provider: "aws"}, Failure: &holdfast.Failure{Step: "plan", Cause: "Throttled"}})
+				f.r.Dispatcher().ObserveProvider(f.t.Context(), holdfast.Run{ID: n, Cluster: n, Status: holdfast.RunErrored, RunSpec: holdfast.RunSpec{Document: holdfast.Cluster{Provider: "aws"}}, RunOutcome: holdfast.RunOutcome{Failure: &holdfast.Failure{Step: "plan", Cause: "Throttled"}}})
 			}
 			f.repo.Commit(master, "x", map[string]string{"infra/prod/main.tf": module("z")})
 			f.look()

@@ -203,8 +203,12 @@ func (f *fleet) queueDrift(cluster string) string {
 	now := f.clock.Now()
 	run := holdfast.Run{
 		ID: holdfast.NewID("run", now), Cluster: cluster, Kind: holdfast.RunDrift, Status: holdfast.RunQueued,
-		Reason: holdfast.ReasonSchedule, Document: rec.Applied.Document, SourceDigest: rec.Applied.SourceDigest,
-		Bundle: rec.Applied.Bundle, StateLocation: "clusters/" + cluster, CreatedAt: now,
+		Reason:    holdfast.ReasonSchedule,
+		CreatedAt: now,
+		RunSpec: holdfast.RunSpec{
+			Document: rec.Applied.Document, SourceDigest: rec.Applied.SourceDigest,
+			Bundle: rec.Applied.Bundle, StateLocation: "clusters/" + cluster,
+		},
 	}
 	f.must(f.store.CreateRun(f.t.Context(), run))
 	return run.ID

@@ -60,7 +60,7 @@ func withRemedy(status holdfast.RunStatus) holdfast.DriftReport {
 	r := drifted()
 	r.Document.Drift.OnDrift = "apply"
 	r.State.Remedy = "run-undo"
-	r.Remedy = &holdfast.Run{ID: "run-undo", Cluster: "prod-eu", Kind: holdfast.RunApply, Status: status, Begun: true}
+	r.Remedy = &holdfast.Run{ID: "run-undo", Cluster: "prod-eu", Kind: holdfast.RunApply, Status: status, RunProgress: holdfast.RunProgress{Begun: true}}
 	if status.Done() {
 		r.Remedy.FinishedAt = now.Add(time.Hour)
 	}

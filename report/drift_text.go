@@ -21,7 +21,7 @@ func DriftText(r holdfast.DriftReport) string {
 	p.driftItems("Hidden by rules of drift.ignore:", parts.hidden)
 	if f := r.Failure; f != nil {
 		p.line("", "\nThe check failed:")
-		p.b.WriteString(FailureText(holdfast.Run{ID: r.State.Run, Cluster: r.Cluster, Kind: holdfast.RunDrift, Status: holdfast.RunErrored, Attempt: 1, Failure: f}))
+		p.b.WriteString(FailureText(holdfast.Run{ID: r.State.Run, Cluster: r.Cluster, Kind: holdfast.RunDrift, Status: holdfast.RunErrored, RunProgress: holdfast.RunProgress{Attempt: 1}, RunOutcome: holdfast.RunOutcome{Failure: f}}))
 		return p.b.String()
 	}
 	if r.NotApplied {

@@ -186,55 +186,71 @@ func TestDestroyIsCalledSo(t *testing.T) {
 
 var failures = map[string]holdfast.Run{
 	"code": {
-		ID: "run-1", Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunErrored, Attempt: 1, PullRequest: holdfast.PullRequestRef{Repo: "fleet", Number: 7},
-		Failure: &holdfast.Failure{
-			Step: "plan", Summary: "Reference to undeclared resource", Cause: "InvalidConfiguration", Hint: "correct the code or the cluster's document where the message says",
-			Detail:      "Error: Reference to undeclared resource\n\n  on main.tf line 12:\n  12:   x = aws_vpc.nope.id\n",
-			Diagnostics: []holdfast.Diagnostic{{Severity: "error", Summary: "Reference to undeclared resource", Detail: `A managed resource "aws_vpc" "nope" has not been declared.`, File: "main.tf", Line: 12}},
+		ID: "run-1", Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunErrored,
+		RunSpec:     holdfast.RunSpec{PullRequest: holdfast.PullRequestRef{Repo: "fleet", Number: 7}},
+		RunProgress: holdfast.RunProgress{Attempt: 1},
+		RunOutcome: holdfast.RunOutcome{
+			Failure: &holdfast.Failure{
+				Step: "plan", Summary: "Reference to undeclared resource", Cause: "InvalidConfiguration", Hint: "correct the code or the cluster's document where the message says",
+				Detail:      "Error: Reference to undeclared resource\n\n  on main.tf line 12:\n  12:   x = aws_vpc.nope.id\n",
+				Diagnostics: []holdfast.Diagnostic{{Severity: "error", Summary: "Reference to undeclared resource", Detail: `A managed resource "aws_vpc" "nope" has not been declared.`, File: "main.tf", Line: 12}},
+			},
 		},
 	},
 	"apply": {
-		ID: "run-2", Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunErrored, Attempt: 1, Begun: true,
-		Reviews: []holdfast.Review{{PullRequest: holdfast.PullRequestRef{Repo: "fleet", Number: 7}, Run: "run-1"}},
-		Failure: &holdfast.Failure{
-			Step: "apply", Summary: "VpcLimitExceeded: the maximum number of VPCs has been reached", Cause: "Quota", Address: "aws_vpc.this",
-			Hint: "raise the quota at the cloud, or ask for less", Completed: []string{"aws_iam_role.a: created", "aws_iam_role.b: created"},
+		ID: "run-2", Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunErrored,
+		RunSpec:     holdfast.RunSpec{Reviews: []holdfast.Review{{PullRequest: holdfast.PullRequestRef{Repo: "fleet", Number: 7}, Run: "run-1"}}},
+		RunProgress: holdfast.RunProgress{Attempt: 1, Begun: true},
+		RunOutcome: holdfast.RunOutcome{
+			Failure: &holdfast.Failure{
+				Step: "apply", Summary: "VpcLimitExceeded: the maximum number of VPCs has been reached", Cause: "Quota", Address: "aws_vpc.this",
+				Hint: "raise the quota at the cloud, or ask for less", Completed: []string{"aws_iam_role.a: created", "aws_iam_role.b: created"},
+			},
 		},
 	},
 	"not begun": {
-		ID: "run-3", Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunErrored, Attempt: 2,
-		Failure: &holdfast.Failure{Step: "init", Summary: "403 Forbidden", Cause: "Permission", Hint: "give the credentials the permission that the message names"},
+		ID: "run-3", Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunErrored,
+		RunProgress: holdfast.RunProgress{Attempt: 2},
+		RunOutcome:  holdfast.RunOutcome{Failure: &holdfast.Failure{Step: "init", Summary: "403 Forbidden", Cause: "Permission", Hint: "give the credentials the permission that the message names"}},
 	},
 	"locked": {
-		ID: "run-4", Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunErrored, Attempt: 4,
-		Failure: &holdfast.Failure{Step: "plan", Summary: "the state is locked", Cause: "StateLocked", Transient: true, Hint: "somebody else works on this state: `holdfast unlock` shows the lock"},
+		ID: "run-4", Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunErrored,
+		RunProgress: holdfast.RunProgress{Attempt: 4},
+		RunOutcome:  holdfast.RunOutcome{Failure: &holdfast.Failure{Step: "plan", Summary: "the state is locked", Cause: "StateLocked", Transient: true, Hint: "somebody else works on this state: `holdfast unlock` shows the lock"}},
 	},
 	"retrying": {
-		ID: "run-5", Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunRetrying, Attempt: 1,
-		Failure: &holdfast.Failure{Step: "init", Summary: "registry answered 503", Cause: "ServiceUnavailable", Transient: true},
+		ID: "run-5", Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunRetrying,
+		RunProgress: holdfast.RunProgress{Attempt: 1},
+		RunOutcome:  holdfast.RunOutcome{Failure: &holdfast.Failure{Step: "init", Summary: "registry answered 503", Cause: "ServiceUnavailable", Transient: true}},
 	},
 	"passing": {
-		ID: "run-6", Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunErrored, Attempt: 1, Begun: true,
-		Failure: &holdfast.Failure{Step: "apply", Summary: "Throttling: rate exceeded", Cause: "Throttled", Transient: true},
+		ID: "run-6", Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunErrored,
+		RunProgress: holdfast.RunProgress{Attempt: 1, Begun: true},
+		RunOutcome:  holdfast.RunOutcome{Failure: &holdfast.Failure{Step: "apply", Summary: "Throttling: rate exceeded", Cause: "Throttled", Transient: true}},
 	},
 	"killed": {
-		ID: "run-7", Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunInterrupted, Attempt: 1, Begun: true,
-		Failure: &holdfast.Failure{Step: "apply", Summary: "the engine was killed", Cause: "EngineKilled", Unrecorded: []string{"aws_instance.a"}},
+		ID: "run-7", Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunInterrupted,
+		RunProgress: holdfast.RunProgress{Attempt: 1, Begun: true},
+		RunOutcome:  holdfast.RunOutcome{Failure: &holdfast.Failure{Step: "apply", Summary: "the engine was killed", Cause: "EngineKilled", Unrecorded: []string{"aws_instance.a"}}},
 	},
 	"destroy": {
-		ID: "run-8", Cluster: "old-eu", Kind: holdfast.RunDestroy, Status: holdfast.RunErrored, Attempt: 1, Begun: true,
-		Failure: &holdfast.Failure{
-			Step: "apply", Summary: "BucketNotEmpty", Cause: "Conflict", Address: "aws_s3_bucket.logs",
-			Remaining: []string{"aws_s3_bucket.logs", "aws_vpc.this"}, Completed: []string{"aws_eks_cluster.this: destroyed"},
+		ID: "run-8", Cluster: "old-eu", Kind: holdfast.RunDestroy, Status: holdfast.RunErrored,
+		RunProgress: holdfast.RunProgress{Attempt: 1, Begun: true},
+		RunOutcome: holdfast.RunOutcome{
+			Failure: &holdfast.Failure{
+				Step: "apply", Summary: "BucketNotEmpty", Cause: "Conflict", Address: "aws_s3_bucket.logs",
+				Remaining: []string{"aws_s3_bucket.logs", "aws_vpc.this"}, Completed: []string{"aws_eks_cluster.this: destroyed"},
+			},
 		},
 	},
 	"drift": {
-		ID: "run-9", Cluster: "prod-eu", Kind: holdfast.RunDrift, Status: holdfast.RunErrored, Attempt: 1,
-		Failure: &holdfast.Failure{Step: "plan", Summary: "ExpiredToken", Cause: "Credentials"},
+		ID: "run-9", Cluster: "prod-eu", Kind: holdfast.RunDrift, Status: holdfast.RunErrored,
+		RunProgress: holdfast.RunProgress{Attempt: 1},
+		RunOutcome:  holdfast.RunOutcome{Failure: &holdfast.Failure{Step: "plan", Summary: "ExpiredToken", Cause: "Credentials"}},
 	},
 	"unattempted": {
 		ID: "run-10", Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunErrored,
-		Failure: &holdfast.Failure{Step: "prepare", Summary: "clusters/prod-eu.yaml:3:1: no such template", Cause: "Invalid"},
+		RunOutcome: holdfast.RunOutcome{Failure: &holdfast.Failure{Step: "prepare", Summary: "clusters/prod-eu.yaml:3:1: no such template", Cause: "Invalid"}},
 	},
 }
 

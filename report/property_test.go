@@ -205,7 +205,7 @@ func hostile(s string, n int) []report.PullRequest {
 	held := appliedCluster("held", plan, holdfast.RunPlanned)
 	held.Apply.Detail, held.Apply.Reason = s, holdfast.Reason(s)
 	left := appliedCluster("left", plan, holdfast.RunPlanned)
-	left.Failed = &holdfast.Run{ID: s, Cluster: s, Kind: holdfast.RunDestroy, Status: holdfast.RunErrored, Begun: true, Attempt: 1, Failure: hostileFailure(s, n)}
+	left.Failed = &holdfast.Run{ID: s, Cluster: s, Kind: holdfast.RunDestroy, Status: holdfast.RunErrored, RunProgress: holdfast.RunProgress{Begun: true, Attempt: 1}, RunOutcome: holdfast.RunOutcome{Failure: hostileFailure(s, n)}}
 	left.Waiting, left.WaitingDetail = "DestroyFailed", s
 	after := merge(pullRequest(held, left, hostileRemoval(s, n), waits(appliedCluster("c", plan, holdfast.RunErrored), holdfast.Reason(s), s), waits(planned("d", plan), "Locked", s), bad))
 	return append([]report.PullRequest{open, refused, after}, hostileImpacts(s, n)...)
@@ -284,7 +284,7 @@ func hostileDrift(s string, n int) []holdfast.DriftReport {
 	}
 	held, failed, undone, failing, kept := r, r, r, r, r
 	held.Document.Drift.OnDrift, held.State.Hold = "apply", s
-	remedy := holdfast.Run{ID: s, Status: holdfast.RunErrored, Actor: s, Reason: holdfast.Reason(s), Detail: s, Failure: hostileFailure(s, n), Attempt: 1}
+	remedy := holdfast.Run{ID: s, Status: holdfast.RunErrored, Reason: holdfast.Reason(s), Detail: s, RunSpec: holdfast.RunSpec{Actor: s}, RunProgress: holdfast.RunProgress{Attempt: 1}, RunOutcome: holdfast.RunOutcome{Failure: hostileFailure(s, n)}}
 	failed.Remedy = &remedy
 	canceled := remedy
 	canceled.Status, canceled.Failure = holdfast.RunCanceled, nil
@@ -338,8 +338,10 @@ func TestDriftOfHostileText(t *testing.T) {
 			for _, status := range []holdfast.RunStatus{holdfast.RunErrored, holdfast.RunRetrying} {
 				for _, kind := range []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDestroy, holdfast.RunDrift} {
 					run := holdfast.Run{
-						ID: s, Cluster: s, Kind: kind, Status: status, Attempt: 1, Begun: kind.Writes(), Failure: hostileFailure(s, 2),
-						PullRequest: holdfast.PullRequestRef{Repo: s, Number: 7},
+						ID: s, Cluster: s, Kind: kind, Status: status,
+						RunSpec:     holdfast.RunSpec{PullRequest: holdfast.PullRequestRef{Repo: s, Number: 7}},
+						RunProgress: holdfast.RunProgress{Attempt: 1, Begun: kind.Writes()},
+						RunOutcome:  holdfast.RunOutcome{Failure: hostileFailure(s, 2)},
 					}
 					checkPlain(t, report.FailureText(run))
 				}

@@ -106,8 +106,13 @@ func emptyPlan() *holdfast.Plan { return &holdfast.Plan{Fingerprint: "sha256:3"}
 
 func run(id, cluster string, kind holdfast.RunKind, status holdfast.RunStatus, plan *holdfast.Plan) *holdfast.Run {
 	r := &holdfast.Run{
-		ID: id, Cluster: cluster, Kind: kind, Status: status, Revision: head, Attempt: 1,
-		Template: "kubernetes@1.4.2 (1a2b3c4)", EngineName: "terraform", EngineVersion: "1.11.4",
+		ID: id, Cluster: cluster, Kind: kind, Status: status,
+		RunSpec: holdfast.RunSpec{
+			Revision: head,
+			Template: "kubernetes@1.4.2 (1a2b3c4)",
+		},
+		RunProgress: holdfast.RunProgress{Attempt: 1},
+		RunOutcome:  holdfast.RunOutcome{EngineName: "terraform", EngineVersion: "1.11.4"},
 	}
 	if plan != nil {
 		r.Counts = plan.Counts

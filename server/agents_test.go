@@ -101,8 +101,11 @@ func request(t testing.TB, method, url, token, body string, headers ...string) a
 
 func applyRun(id string) holdfast.Run {
 	return holdfast.Run{
-		ID: id, Cluster: "prod-eu", Kind: holdfast.RunApply, StateLocation: "clusters/prod-eu",
-		Bundle: holdfast.DigestOf([]byte("bundle")),
+		ID: id, Cluster: "prod-eu", Kind: holdfast.RunApply,
+		RunSpec: holdfast.RunSpec{
+			StateLocation: "clusters/prod-eu",
+			Bundle:        holdfast.DigestOf([]byte("bundle")),
+		},
 	}
 }
 

@@ -476,7 +476,7 @@ func (w *world) CheckDrift(_ context.Context, cluster, actor string) (holdfast.R
 	if err == nil && record.Applied.Run == "" {
 		err = fmt.Errorf("never applied: %w", holdfast.ErrConflict)
 	}
-	return holdfast.Run{ID: "run-9", Cluster: cluster, Kind: holdfast.RunDrift, Document: record.Applied.Document}, err
+	return holdfast.Run{ID: "run-9", Cluster: cluster, Kind: holdfast.RunDrift, RunSpec: holdfast.RunSpec{Document: record.Applied.Document}}, err
 }
 
 func (w *world) Drift(_ context.Context, cluster string) (holdfast.DriftReport, error) {

@@ -118,18 +118,26 @@ func fleet() *fakeAPI {
 	ref := holdfast.PullRequestRef{Repo: "shop", Number: 7}
 	apply := holdfast.Run{
 		ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunErrored, Reason: "EngineFailed",
-		Detail: "the engine failed", Repo: "shop", Revision: "2222222222", EngineName: "tofu", EngineVersion: "1.10.1",
-		Attempt: 2, CreatedAt: testNow.Add(-10 * time.Minute), StartedAt: testNow.Add(-9 * time.Minute), FinishedAt: testNow.Add(-8 * time.Minute),
-		Counts: holdfast.Counts{Create: 1, Replace: 2},
-		Failure: &holdfast.Failure{
-			Step: "apply", Cause: "Quota", Summary: "quota exceeded", Detail: "limit of 5\nreached", Hint: "ask for more",
-			Unrecorded:  []string{"aws_instance.a"},
-			Diagnostics: []holdfast.Diagnostic{{Severity: "error", Summary: "quota exceeded", File: "main.tf", Line: 4}},
+		Detail:    "the engine failed",
+		CreatedAt: testNow.Add(-10 * time.Minute), StartedAt: testNow.Add(-9 * time.Minute), FinishedAt: testNow.Add(-8 * time.Minute),
+		RunSpec:     holdfast.RunSpec{Repo: "shop", Revision: "2222222222"},
+		RunProgress: holdfast.RunProgress{Attempt: 2},
+		RunOutcome: holdfast.RunOutcome{
+			EngineName: "tofu", EngineVersion: "1.10.1",
+			Counts: holdfast.Counts{Create: 1, Replace: 2},
+			Failure: &holdfast.Failure{
+				Step: "apply", Cause: "Quota", Summary: "quota exceeded", Detail: "limit of 5\nreached", Hint: "ask for more",
+				Unrecorded:  []string{"aws_instance.a"},
+				Diagnostics: []holdfast.Diagnostic{{Severity: "error", Summary: "quota exceeded", File: "main.tf", Line: 4}},
+			},
 		},
 	}
 	plan := holdfast.Run{
-		ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, PullRequest: ref,
-		Attempt: 1, CreatedAt: testNow.Add(-50 * time.Hour), Counts: holdfast.Counts{Update: 3, Outputs: 1},
+		ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned,
+		CreatedAt:   testNow.Add(-50 * time.Hour),
+		RunSpec:     holdfast.RunSpec{PullRequest: ref},
+		RunProgress: holdfast.RunProgress{Attempt: 1},
+		RunOutcome:  holdfast.RunOutcome{Counts: holdfast.Counts{Update: 3, Outputs: 1}},
 	}
 	pr := holdfast.PullRequestRecord{
 		PullRequest: holdfast.PullRequest{
@@ -223,7 +231,7 @@ func TestGolden(t *testing.T) {
 
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	lock := server.LockAnswer{Cluster: "prod-eu", Holder: holdfast.LockHolder{Owner: applyID + "/2", Since: testNow.Add(-time.Hour)}, Run: holdfast.Run{ID: applyID, Kind: holdfast.RunApply, Revision: "2222222222"}}
+	lock := server.LockAnswer{Cluster: "prod-eu", Holder: holdfast.LockHolder{Owner: applyID + "/2", Since: testNow.Add(-time.Hour)}, Run: holdfast.Run{ID: applyID, Kind: holdfast.RunApply, RunSpec: holdfast.RunSpec{Revision: "2222222222"}}}
 	living := lock
 	living.Alive = true
 	done := holdfast.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandDone, Reply: "`prod-eu`: apply queued"}
@@ -488,7 +496,7 @@ func TestReplanWaitsForItsPlan(t *testing.T) {
 	t.Parallel()
 	f := fleet()
 	f.set("POST /commands", holdfast.Command{Verb: holdfast.VerbPlan, Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow})
-	other := holdfast.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunPlan, PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7}, CreatedAt: testNow}
+	other := holdfast.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunPlan, CreatedAt: testNow, RunSpec: holdfast.RunSpec{PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7}}}
 	planned := holdfast.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, CreatedAt: testNow}
 	f.set("GET /runs", list(other, planned))
 	f.set("GET /runs/"+planID, planned)

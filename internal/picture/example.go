@@ -48,8 +48,16 @@ func cluster(name, environment string, p *holdfast.Plan) report.Cluster {
 	return report.Cluster{
 		Name: name, Document: holdfast.Cluster{Name: name, Environment: environment}, Summary: p,
 		Plan: &holdfast.Run{
-			ID: "run-" + name, Cluster: name, Kind: holdfast.RunPlan, Status: status, Revision: head, Attempt: 1, Counts: p.Counts,
-			PullRequest: pullRequest, Template: "kubernetes@1.5.0 (1a2b3c4)", EngineName: "tofu", EngineVersion: "1.12.6",
+			ID: "run-" + name, Cluster: name, Kind: holdfast.RunPlan, Status: status,
+			RunSpec: holdfast.RunSpec{
+				Revision:    head,
+				PullRequest: pullRequest, Template: "kubernetes@1.5.0 (1a2b3c4)",
+			},
+			RunProgress: holdfast.RunProgress{Attempt: 1},
+			RunOutcome: holdfast.RunOutcome{
+				Counts:     p.Counts,
+				EngineName: "tofu", EngineVersion: "1.12.6",
+			},
 		},
 	}
 }

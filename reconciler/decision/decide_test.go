@@ -68,8 +68,13 @@ func runs(list ...holdfast.Run) func(*decision.Input) {
 // ran is a run about the new content.
 func ran(id string, kind holdfast.RunKind, status holdfast.RunStatus, with ...func(*holdfast.Run)) holdfast.Run {
 	run := holdfast.Run{
-		ID: id, Cluster: "prod", Kind: kind, Status: status, SourceDigest: newDigest,
-		Revision: "h", Base: "a", AppliedRun: "run-0", Attempt: 1, FinishedAt: noon,
+		ID: id, Cluster: "prod", Kind: kind, Status: status,
+		FinishedAt: noon,
+		RunSpec: holdfast.RunSpec{
+			SourceDigest: newDigest,
+			Revision:     "h", Base: "a",
+		},
+		RunProgress: holdfast.RunProgress{AppliedRun: "run-0", Attempt: 1},
 	}
 	if status.Good() {
 		run.PlanDigest = "sha256:d"

@@ -43,7 +43,7 @@ func (c *cloud) run(provider, cluster string, cause holdfast.Reason) holdfast.Ru
 	c.n++
 	run := holdfast.Run{
 		ID: fmt.Sprintf("run-%d", c.n), Cluster: cluster, Kind: holdfast.RunPlan, Status: holdfast.RunPlanned,
-		Document: holdfast.Cluster{Name: cluster, Provider: provider},
+		RunSpec: holdfast.RunSpec{Document: holdfast.Cluster{Name: cluster, Provider: provider}},
 	}
 	if cause != "" {
 		run.Status = holdfast.RunRetrying

@@ -32,7 +32,7 @@ func TestOutcomeOfItsKind(t *testing.T) {
 		"equal to what is not seen": {holdfast.RunApply, holdfast.Result{Status: holdfast.RunApplied, Matched: "run-other"}},
 	}
 	for name, tc := range refused {
-		run := holdfast.Run{Kind: tc.kind, Reviews: reviewed}
+		run := holdfast.Run{Kind: tc.kind, RunSpec: holdfast.RunSpec{Reviews: reviewed}}
 		got, why := dispatch.Checked(run, tc.result)
 		if why == "" || got.Status != holdfast.RunErrored || got.Reason != holdfast.CauseInvalidOutcome ||
 			got.Failure == nil || got.Failure.Transient || got.Applying {

@@ -16,9 +16,9 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // plan is what was shown at noon; again did the same and was shown a minute later.
 var (
-	plan  = holdfast.Run{ID: "run-1", Revision: "head", Fingerprint: "sha256:1", PostedAt: noon}
-	again = holdfast.Run{ID: "run-2", Revision: "head", Fingerprint: "sha256:1", PostedAt: noon.Add(time.Minute)}
-	other = holdfast.Run{ID: "run-3", Revision: "head", Fingerprint: "sha256:2", PostedAt: noon.Add(time.Minute)}
+	plan  = holdfast.Run{ID: "run-1", RunSpec: holdfast.RunSpec{Revision: "head"}, RunOutcome: holdfast.RunOutcome{Fingerprint: "sha256:1", PostedAt: noon}}
+	again = holdfast.Run{ID: "run-2", RunSpec: holdfast.RunSpec{Revision: "head"}, RunOutcome: holdfast.RunOutcome{Fingerprint: "sha256:1", PostedAt: noon.Add(time.Minute)}}
+	other = holdfast.Run{ID: "run-3", RunSpec: holdfast.RunSpec{Revision: "head"}, RunOutcome: holdfast.RunOutcome{Fingerprint: "sha256:2", PostedAt: noon.Add(time.Minute)}}
 )
 
 func proposal(change func(*holdfast.PullRequestRecord)) holdfast.PullRequestRecord {

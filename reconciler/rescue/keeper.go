@@ -203,10 +203,14 @@ func (k *Keeper) jobOf(ctx context.Context, id, actor string) (holdfast.Run, err
 	now := k.opts.Now()
 	return holdfast.Run{
 		ID: holdfast.NewID("run", now), Cluster: from.Cluster, Kind: holdfast.RunState, Status: holdfast.RunQueued,
-		Reason: holdfast.ReasonStateUnsaved, Repo: from.Repo, Revision: from.Revision,
-		SourceDigest: from.SourceDigest, Bundle: from.Bundle, Dir: from.Dir, Document: from.Document,
-		StateLocation: from.StateLocation, Template: from.Template, Actor: actor, CreatedAt: now,
-		State: &holdfast.StateJob{From: from.ID, EngineName: from.EngineName, EngineVersion: from.EngineVersion},
+		Reason:    holdfast.ReasonStateUnsaved,
+		CreatedAt: now,
+		RunSpec: holdfast.RunSpec{
+			Repo: from.Repo, Revision: from.Revision,
+			SourceDigest: from.SourceDigest, Bundle: from.Bundle, Dir: from.Dir, Document: from.Document,
+			StateLocation: from.StateLocation, Template: from.Template, Actor: actor,
+			State: &holdfast.StateJob{From: from.ID, EngineName: from.EngineName, EngineVersion: from.EngineVersion},
+		},
 	}, nil
 }
 
