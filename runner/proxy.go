@@ -27,6 +27,7 @@ import (
 const (
 	maxState     = 512 << 20        // bytes of a state
 	maxLockInfo  = 1 << 20          // bytes of a LOCK or UNLOCK body
+	maxLockID    = 256              // bytes of the id in it; engines' have 36
 	stateWait    = time.Minute      // how long GET and LOCK wait for the server
 	stateHoldFor = 10 * time.Second // how long a POST waits for an answer before it is held
 
@@ -44,7 +45,13 @@ type proxy struct {
 	logger   *slog.Logger
 
 	mu       sync.Mutex
-	sessions map[string]*agentSession
+	sessions map[string]admitted
+}
+
+// admitted is an attempt with a credential.
+type admitted struct {
+	*agentSession
+	turns *turns
 }
 
 // newProxy listens on a free port of the loopback interface.
@@ -53,14 +60,16 @@ func newProxy(logger *slog.Logger) (*proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for engines: %w", err)
 	}
-	p := &proxy{listener: listener, logger: logger, sessions: map[string]*agentSession{}}
+	p := &proxy{listener: listener, logger: logger, sessions: map[string]admitted{}}
 	p.server = &http.Server{
 		Handler:           p,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       time.Minute,
+		ConnContext:       withCaller,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
-	p.served.Go(func() { _ = p.server.Serve(listener) })
+	p.server.SetKeepAlivesEnabled(false) // a connection that is known is one request
+	p.served.Go(func() { _ = p.server.Serve(&door{Listener: listener}) })
 	return p, nil
 }
 
@@ -79,7 +88,7 @@ func (p *proxy) admit(s *agentSession) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sessions[s.key] = s
+	p.sessions[s.key] = admitted{s, newTurns()}
 }
 
 func (p *proxy) dismiss(s *agentSession) {
@@ -92,15 +101,21 @@ func (p *proxy) dismiss(s *agentSession) {
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, password, _ := r.BasicAuth()
 	p.mu.Lock()
-	s := p.sessions[user]
+	s, ok := p.sessions[user]
 	p.mu.Unlock()
-	writes := s != nil && same(password, s.writing)
-	if s == nil || !writes && !same(password, s.password) {
-		http.Error(w, "unknown credential", http.StatusUnauthorized)
+	writes := ok && same(password, s.writing)
+	if !ok || !writes && !same(password, s.password) {
+		turnAway(w, "unknown credential", http.StatusUnauthorized)
 		return
 	}
+	known(r)
+	if !s.turns.take(r.Context()) {
+		turnAway(w, "too many requests at once", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.turns.give()
 	if r.URL.Path != "/state" {
-		http.Error(w, "no such thing", http.StatusNotFound)
+		turnAway(w, "no such thing", http.StatusNotFound)
 		return
 	}
 	switch r.Method {
@@ -108,7 +123,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.getState(w, r)
 	case http.MethodPost:
 		if !writes {
-			http.Error(w, "only an apply writes state, and with its own credential", http.StatusForbidden)
+			turnAway(w, "only an apply writes state, and with its own credential", http.StatusForbidden)
 			return
 		}
 		s.postState(w, r)
@@ -236,6 +251,10 @@ func (s *agentSession) lockState(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLockInfo))
 	if err != nil {
 		http.Error(w, "read body: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	if len(lockIDIn(body)) > maxLockID {
+		http.Error(w, "that is no id of a lock", http.StatusBadRequest)
 		return
 	}
 	if parcel := s.states.last(); parcel != nil {
