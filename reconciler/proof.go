@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 )
 
 // rewritten reports whether the branch was forced to another history: where a
@@ -67,20 +68,17 @@ func (r *Reconciler) emptied(ctx context.Context, repo Repository) (string, erro
 
 // missing is why a document that is not there is not proven to be removed; empty
 // if it is: gone from a tree that parsed, on a branch that continues from where it
-// was. A file that cannot be read, an emptied branch, a path that is no longer
-// looked at, or another history prove nothing.
+// was. A file that cannot be read, the same document under another name, an emptied
+// branch, a path that is no longer looked at, or another history prove nothing.
 func (r *Reconciler) missing(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (string, error) {
-	if why := now.cat.Unproven(rec.Name, rec.Desired.Document.Path); why != "" {
-		return why, nil
+	if why, err := r.unproven(ctx, now.cat, rec.Desired.Document, rec); err != nil || why != "" {
+		return why, err
 	}
 	if now.cat.Len() == 0 {
 		emptied, err := r.emptied(ctx, repo)
 		if err != nil || emptied != "" {
 			return emptied, err
 		}
-	}
-	if why, err := r.stateElsewhere(ctx, now.cat, rec); err != nil || why != "" {
-		return why, err
 	}
 	last := rec.Applied.Revision
 	if last == "" {
@@ -97,4 +95,18 @@ func (r *Reconciler) missing(ctx context.Context, repo Repository, now branchHea
 		return fmt.Sprintf("branch %q does not contain %s, where it was applied", repo.Branch, last.Short()), nil
 	}
 	return "", nil
+}
+
+// unproven is why a tree without a document does not prove that its cluster, whose
+// record is rec, was removed, whatever branch the tree is of; empty if it does.
+func (r *Reconciler) unproven(
+	ctx context.Context, cat *catalog.Catalog, gone holdfast.Cluster, rec holdfast.ClusterRecord,
+) (string, error) {
+	if why := cat.Unproven(gone.Name, gone.Path); why != "" {
+		return why, nil
+	}
+	if why, err := r.retitled(ctx, cat, gone, rec); err != nil || why != "" {
+		return why, err
+	}
+	return r.stateElsewhere(ctx, cat, rec)
 }

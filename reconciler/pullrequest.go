@@ -357,11 +357,9 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog.Catalog, rec
 				continue // it continues under another name, or in another repository
 			}
 			c.Document = from.Named(name)[0].Doc.Cluster
-			why := to.Unproven(name, c.Document.Path)
-			if why == "" {
-				if why, err = r.stateElsewhere(ctx, to, known); err != nil {
-					return err
-				}
+			why, err := r.unproven(ctx, to, c.Document, known)
+			if err != nil {
+				return err
 			}
 			if why != "" {
 				c.Deleted = false

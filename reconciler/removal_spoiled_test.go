@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 )
 
 // A mistake in one document of a file of several is a fault at its line, in a pull
@@ -25,6 +26,7 @@ func TestSpoiledDocumentsRemoveNothing(t *testing.T) {
 		"another domain":   {replaced("holdfast.dev", "holdfast.com"), `clusters/prod.yaml:1:13: apiVersion is "holdfast.com/v1"`, holdfast.ReasonInvalid},
 		"list":             {"- " + strings.ReplaceAll(strings.TrimSpace(prod), "\n", "\n  ") + "\n---\n" + preprod, `clusters/prod.yaml:1:3: a document of ours is an item of a list`, holdfast.ReasonInvalid},
 		"ran into another": {preprod + "# ---\n" + prod, `key "apiVersion" is there twice`, holdfast.ReasonMissing},
+		"name":             {replaced("name: prod", "name: prdo"), `clusters/prod.yaml:1 is its document, with the name "prdo"`, holdfast.ReasonMissing},
 		"somebody else's":  {replaced("apiVersion: holdfast.dev/v1\nkind: Cluster", "apiVersion: v1\nkind: ConfigMap"), `clusters/prod.yaml:1 has its name, in a document that is not a cluster`, holdfast.ReasonMissing},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,5 +79,43 @@ func TestFaultOfATouchedDocumentIsTold(t *testing.T) {
 	f.open(3, map[string]string{"clusters/prod.yaml": document("prod", "region: eu")})
 	if rec := f.pullRequest(3); len(rec.Faults) > 0 {
 		t.Errorf("it is blamed for %v", rec.Faults)
+	}
+}
+
+// A mistyped name is no removal until another cluster was applied under it, or until
+// its document says something else: a cluster of its own that came meanwhile.
+func TestMistypedNameRemovesNothing(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		later   map[string]string
+		apply   bool
+		removed bool
+		renamed bool
+	}{
+		"it stays":                {later: map[string]string{"README.md": "x"}},
+		"it is corrected":         {later: map[string]string{"clusters/prod.yaml": document("prod")}},
+		"the rename is said":      {later: map[string]string{"clusters/prod.yaml": strings.Replace(document("prod"), "name: prod", "name: prdo, renamedFrom: prod", 1)}, renamed: true},
+		"it is removed, too":      {later: map[string]string{"clusters/prod.yaml": gitserver.Delete}, removed: true},
+		"it is another cluster's": {later: map[string]string{"README.md": "x"}, apply: true, removed: true},
+		"it says something else":  {later: map[string]string{"clusters/prod.yaml": strings.ReplaceAll(document("preprod"), "name: preprod", "name: prdo")}, removed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			f.repo.Commit(master, "mistype", map[string]string{"clusters/prod.yaml": strings.Replace(document("prod"), "name: prod", "name: prdo", 1)})
+			f.look()
+			if rec := f.cluster("prod"); rec.Desired.Removed || rec.Waiting != holdfast.ReasonMissing || !strings.Contains(rec.WaitingDetail, "metadata.renamedFrom: prod") {
+				t.Fatalf("removed is %t, it waits for %q: %s", rec.Desired.Removed, rec.Waiting, rec.WaitingDetail)
+			}
+			if tc.apply {
+				f.executeAll(func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} })
+			}
+			f.repo.Commit(master, "go on", tc.later)
+			f.look()
+			if rec := f.cluster("prod"); rec.Desired.Removed != tc.removed && rec.Ending == nil || (rec.Ending != nil) != tc.renamed {
+				t.Errorf("removed is %t, it waits for %q: %s, and has ended: %v", rec.Desired.Removed, rec.Waiting, rec.WaitingDetail, rec.Ending)
+			}
+		})
 	}
 }

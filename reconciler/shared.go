@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -122,4 +123,29 @@ func (r *Reconciler) appliedAt(ctx context.Context, rec holdfast.ClusterRecord) 
 		return ""
 	}
 	return run.StateLocation
+}
+
+// retitled is why a cluster that is gone must not be destroyed: its document is still
+// there, with another name that no cluster was applied under. Empty if it is not.
+func (r *Reconciler) retitled(
+	ctx context.Context, cat *catalog.Catalog, gone holdfast.Cluster, rec holdfast.ClusterRecord,
+) (string, error) {
+	if rec.Name == "" {
+		return "", nil
+	}
+	applied, err := r.inherited(ctx, rec)
+	if err != nil || applied.Run == "" {
+		return "", err
+	}
+	for _, other := range cat.Retitled(gone) {
+		known, err := r.opts.Store.Cluster(ctx, other.Name)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return "", fmt.Errorf("read cluster %q: %w", other.Name, err)
+		}
+		if known.Applied.Run == "" {
+			return fmt.Sprintf("%s:%d is its document, with the name %q: correct that, or say metadata.renamedFrom: %s there; "+
+				"a cluster that replaces it comes in a change of its own", other.Path, other.Line, other.Name, rec.Name), nil
+		}
+	}
+	return "", nil
 }

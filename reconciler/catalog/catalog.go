@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -302,6 +303,33 @@ func (c *Catalog) Unproven(name, file string) string {
 		return fmt.Sprintf("%s:%d has its name, in a document that is not a cluster", file, line)
 	}
 	return ""
+}
+
+// Retitled returns the documents, in the file where gone was, that say what it said
+// under other names, and do not say that its name is their former name: a letter of its name may
+// have been mistyped, or the former name forgotten.
+func (c *Catalog) Retitled(gone holdfast.Cluster) []holdfast.Cluster {
+	f := c.files.get(gone.Path)
+	if f == nil {
+		return nil
+	}
+	var out []holdfast.Cluster
+	said := untitled(gone)
+	for _, doc := range f.docs {
+		other := doc.Cluster
+		if other.Name != gone.Name && other.RenamedFrom != gone.Name && other.Project == gone.Project && untitled(other) == said {
+			out = append(out, other)
+		}
+	}
+	return out
+}
+
+// untitled is what a document says apart from its names and its place, in a form in
+// which values from YAML and from records compare.
+func untitled(c holdfast.Cluster) string {
+	c.Name, c.RenamedFrom, c.Path, c.Line = "", "", "", 0
+	data, _ := json.Marshal(c) // plain values always marshal
+	return string(data)
 }
 
 // Renamed returns the names, sorted, that a tree gives to a cluster which it no
