@@ -3,8 +3,10 @@ package github_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -164,6 +166,40 @@ func TestApproved(t *testing.T) {
 	}
 }
 
+// A repository that cannot be found in the middle of reading reviews does not make
+// a request for changes go away, nor do so many reviews that not all are read.
+func TestObjectionsAreKept(t *testing.T) {
+	t.Parallel()
+	c, s, repo := withToken(t)
+	repo.SetPermission("bob", "write")
+	repo.SetPermission("carol", "write")
+	n := repo.OpenPullRequest(githubserver.PullRequest{Author: "alice", Head: head})
+	repo.Review(n, "carol", "APPROVED")
+	repo.Review(n, "bob", "CHANGES_REQUESTED")
+	s.Fail(1, "GET /repos/{owner}/{repo}/collaborators/", githubserver.NotFound)
+	if got, err := c.PullRequest(t.Context(), ref(n)); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("the reviewer was not found: approved %v, %v", got.Approved, err)
+	}
+	endless := newClient(t, s, github.Options{Token: token, Transport: morePages{}})
+	if got, err := endless.PullRequest(t.Context(), ref(n)); err == nil {
+		t.Errorf("more reviews than are read: approved %v", got.Approved)
+	}
+}
+
+// morePages says of each page of reviews that another one follows.
+type morePages struct{}
+
+func (morePages) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err == nil && strings.HasSuffix(req.URL.Path, "/reviews") {
+		query := req.URL.Query()
+		page, _ := strconv.Atoi(query.Get("page"))
+		query.Set("page", strconv.Itoa(max(page, 1)+1))
+		resp.Header.Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, req.URL.Path, query.Encode()))
+	}
+	return resp, err
+}
+
 func numbers(prs []holdfast.PullRequest) []int {
 	out := []int{}
 	for _, pr := range prs {
@@ -282,6 +318,43 @@ func TestComments(t *testing.T) {
 	repo.CommentOnIssue(77, "alice", "the newest")
 	if list, err = c.Comments(t.Context(), "app", time.Time{}); err != nil || len(list.Comments) != 152 || list.More || !list.Until.Equal(now.Now()) {
 		t.Errorf("all: %d until %s, more %v, %v", len(list.Comments), list.Until, list.More, err)
+	}
+}
+
+// A comment that is edited while the list is read goes to its end, and all that
+// come after it move forward: none is passed over.
+func TestCommentsThatMove(t *testing.T) {
+	t.Parallel()
+	c, s, repo := withToken(t)
+	now := newClock()
+	s.SetNow(now.Now)
+	start := now.Now()
+	n := repo.OpenPullRequest(githubserver.PullRequest{Head: head})
+	ids := make(map[string]bool)
+	var first int64
+	for i := range 350 {
+		id := repo.Comment(n, "bob", "a comment")
+		if i == 0 {
+			first = id
+		}
+		ids[strconv.FormatInt(id, 10)] = true
+		if i < 10 || i > 260 { // the others are of one second
+			now.Advance(time.Second)
+		}
+	}
+	const route = "GET /repos/{owner}/{repo}/issues/comments"
+	s.Before(route, func() {})
+	s.Before(route, func() { repo.EditComment(first, "bob", "edited") })
+	s.Before(route, func() { repo.EditComment(first+1, "bob", "edited") })
+	got, err := c.Comments(t.Context(), "app", start)
+	if err != nil || got.More || !got.Until.Equal(now.Now()) {
+		t.Fatalf("until %s, more %v, %v", got.Until, got.More, err)
+	}
+	for _, comment := range got.Comments {
+		delete(ids, comment.ID)
+	}
+	if len(ids) != 0 || len(got.Comments) != 350 {
+		t.Errorf("%d comments, without %v", len(got.Comments), ids)
 	}
 }
 

@@ -33,7 +33,7 @@ func (c *Client) Comments(ctx context.Context, repo string, since time.Time) (ho
 			since = since.UTC().Truncate(time.Second) // GitHub's resolution
 			opts.Since = &since
 		}
-		seen := make(map[int64]bool) // pages shift while they are read
+		seen := make(map[int64]bool)
 		var err error
 		list.More, err = eachPage(&opts.ListOptions, func() (*github.Response, error) {
 			found, resp, err := gh.Issues.ListComments(ctx, on.owner, on.name, 0, opts)
@@ -45,6 +45,13 @@ func (c *Client) Comments(ctx context.Context, repo string, since time.Time) (ho
 					seen[comment.GetID()] = true
 					list.Comments = append(list.Comments, toComment(holdfast.PullRequestRef{Repo: repo, Number: n}, comment))
 				}
+			}
+			// Pages shift while they are read: a comment that is edited goes to the
+			// end, and one that comes after it to the page that was read already. So
+			// the next page is the first one since the last comment of this one.
+			if err == nil && resp.NextPage > 1 && list.Until.After(opts.GetSince()) {
+				until := list.Until
+				opts.Since, resp.NextPage = &until, 1
 			}
 			return resp, err
 		})

@@ -78,7 +78,7 @@ func translateAnswer(answer *github.ErrorResponse) error {
 		return fmt.Errorf("%s: %w", text, holdfast.ErrForbidden)
 	case status == http.StatusNotFound, status == http.StatusGone:
 		return fmt.Errorf("%s: %w", text, holdfast.ErrNotFound)
-	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusConflict:
+	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusConflict, status < http.StatusBadRequest:
 		return fmt.Errorf("%s: %w", text, holdfast.ErrUnavailable)
 	default:
 		return finalError(text)

@@ -38,6 +38,14 @@ func TestErrors(t *testing.T) {
 		"200, garbage":  {githubserver.Garbage, holdfast.ErrUnavailable, "documents"},
 		"200, an array": {githubserver.Fault{Status: 200, Body: `[1]`}, holdfast.ErrUnavailable, "documents"},
 		"202":           {githubserver.Fault{Status: 202, Body: `{}`}, holdfast.ErrUnavailable, ""},
+		"200, nothing":  {githubserver.Fault{Status: 200}, holdfast.ErrUnavailable, "without what was asked for"},
+		"200, null":     {githubserver.Fault{Status: 200, Body: "null\n"}, holdfast.ErrUnavailable, "without what was asked for"},
+		"200, a text":   {githubserver.Fault{Status: 200, Body: `"ok"`}, holdfast.ErrUnavailable, "without what was asked for"},
+		"200, other":    {githubserver.Fault{Status: 200, Body: `{"status":"ok"}`}, holdfast.ErrUnavailable, "without what was asked for"},
+		"204":           {githubserver.Fault{Status: 204}, holdfast.ErrUnavailable, "204"},
+		"206":           {githubserver.Fault{Status: 206, Body: `{"id":1}`}, holdfast.ErrUnavailable, "206"},
+		"304, unasked":  {githubserver.Fault{Status: 304}, holdfast.ErrUnavailable, "304"},
+		"301, nowhere":  {githubserver.Fault{Status: 301, Body: `{}`}, holdfast.ErrUnavailable, "301"},
 		"huge":          {githubserver.Fault{Status: 200, Body: `"` + strings.Repeat("x", 33<<20)}, holdfast.ErrUnavailable, "32 MB"},
 	}
 	for name, test := range tests {
@@ -56,6 +64,44 @@ func TestErrors(t *testing.T) {
 			}
 			if text := err.Error(); strings.Contains(text, githubserver.Token) || strings.Contains(text, "http://") {
 				t.Errorf("the error tells too much: %v", err)
+			}
+		})
+	}
+}
+
+// An answer without what was asked for is none: neither an empty list of reviews,
+// nor a user without a permission, nor a comment or status that was written.
+func TestAnswersWithoutContent(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]githubserver.Fault{
+		"nothing": {Status: 200}, "null": {Status: 200, Body: "null"}, "no content": {Status: 204}, "another object": {Status: 200, Body: `{"ok":true}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, s, repo := withToken(t)
+			n := repo.OpenPullRequest(githubserver.PullRequest{Author: "alice", Head: head})
+			repo.SetPermission("bob", "write")
+			repo.Review(n, "bob", "CHANGES_REQUESTED")
+			const in = "/repos/{owner}/{repo}/"
+			for _, call := range []struct {
+				route string
+				make  func() error
+			}{
+				{"GET " + in + "pulls/{number}/reviews", func() error { _, err := c.PullRequest(t.Context(), ref(n)); return err }},
+				{"GET " + in + "collaborators/", func() error { _, err := c.PullRequest(t.Context(), ref(n)); return err }},
+				{"GET " + in + "collaborators/", func() error { _, err := c.Permission(t.Context(), "app", "bob"); return err }},
+				{"GET " + in + "pulls", func() error { _, err := c.PullRequests(t.Context(), "app", time.Time{}); return err }},
+				{"GET " + in + "issues/comments", func() error { _, err := c.Comments(t.Context(), "app", time.Time{}); return err }},
+				{"POST " + in + "issues/{number}/comments", func() error { _, err := c.PutComment(t.Context(), ref(n), "", "", "body"); return err }},
+				{"POST " + in + "statuses/{sha}", func() error {
+					return c.SetStatus(t.Context(), "app", holdfast.CommitStatus{Revision: head, Context: "c", State: holdfast.StatusSuccess})
+				}},
+			} {
+				s.Fail(1, call.route, fault)
+				if err := call.make(); !errors.Is(err, holdfast.ErrUnavailable) {
+					t.Errorf("%s: got %v, want %v", call.route, err, holdfast.ErrUnavailable)
+				}
+				s.Recover()
 			}
 		})
 	}

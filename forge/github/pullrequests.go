@@ -45,7 +45,7 @@ func (c *Client) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (
 func verdicts(ctx context.Context, gh *github.Client, on repository, pr holdfast.PullRequest) ([]holdfast.Verdict, error) {
 	latest := make(map[string]holdfast.Verdict)
 	opts := &github.ListOptions{PerPage: 100}
-	_, err := eachPage(opts, func() (*github.Response, error) {
+	more, err := eachPage(opts, func() (*github.Response, error) {
 		reviews, resp, err := gh.PullRequests.ListReviews(ctx, on.owner, on.name, pr.Number, opts)
 		for _, review := range reviews { // the oldest first
 			by := review.GetUser().GetLogin()
@@ -63,18 +63,21 @@ func verdicts(ctx context.Context, gh *github.Client, on repository, pr holdfast
 	if err != nil {
 		return nil, err
 	}
+	if more { // the latest count, and they are last
+		return nil, finalError(fmt.Sprintf("it has more than %d reviews", maxPages*opts.PerPage))
+	}
 	var out []holdfast.Verdict
 	for _, login := range slices.Sorted(maps.Keys(latest)) {
 		if login == "" || strings.EqualFold(login, pr.Author) {
 			continue
 		}
-		// In a public repository anybody may review.
+		// In a public repository anybody may review. An account that is gone has no
+		// permission; any other "not found" is about us, and forgets no objection.
 		permission, err := permission(ctx, gh, on, login)
-		switch {
-		case hasStatus(err, http.StatusNotFound): // an account that is gone
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case permission.CanWrite():
+		}
+		if permission.CanWrite() {
 			out = append(out, latest[login])
 		}
 	}

@@ -169,6 +169,8 @@ func (t *transport) accept(req *http.Request, resp *http.Response, answer []byte
 	case status >= 300 && status < 400:
 	case len(answer) > 0 && !isJSON(header):
 		return nil, fmt.Errorf("GitHub answered %d with %s instead of JSON: %w", status, mediaType(header), holdfast.ErrUnavailable)
+	case status < 300 && !isWhole(req.Method, status, answer):
+		return nil, fmt.Errorf("GitHub answered %d without what was asked for: %w", status, holdfast.ErrUnavailable)
 	case status == http.StatusOK && req.Method == http.MethodGet && header.Get("ETag") != "" && !isFullLastPage(req, header, answer):
 		t.cache.put(&cached{
 			key: cacheKey(req), etag: header.Get("ETag"), packed: pack(answer),
@@ -180,6 +182,40 @@ func (t *transport) accept(req *http.Request, resp *http.Response, answer []byte
 		Proto: resp.Proto, ProtoMajor: resp.ProtoMajor, ProtoMinor: resp.ProtoMinor,
 		Header: header, Body: io.NopCloser(bytes.NewReader(answer)), ContentLength: int64(len(answer)), Request: req,
 	}, nil
+}
+
+// isWhole reports whether a success has what GitHub answers with: a list, or an
+// object with a field by which it is known. A proxy that says "200" and nothing
+// else would be taken for an empty list: of reviews, that there is none that asks
+// for changes.
+func isWhole(method string, status int, body []byte) bool {
+	switch status {
+	case http.StatusNoContent:
+		return method == http.MethodDelete
+	case http.StatusAccepted: // go-github makes an error of it
+		return true
+	case http.StatusOK, http.StatusCreated:
+	default:
+		return false
+	}
+	switch body = bytes.TrimSpace(body); {
+	case bytes.HasPrefix(body, []byte("[")):
+		return true
+	case !bytes.HasPrefix(body, []byte("{")):
+		return false
+	}
+	var object struct {
+		ID         json.RawMessage `json:"id"`
+		SHA        json.RawMessage `json:"sha"`
+		Ref        json.RawMessage `json:"ref"`
+		Token      json.RawMessage `json:"token"`
+		Permission json.RawMessage `json:"permission"`
+		Total      json.RawMessage `json:"total_count"`
+	}
+	if json.Unmarshal(body, &object) != nil {
+		return true // who decodes it says what is wrong with it
+	}
+	return len(object.ID)+len(object.SHA)+len(object.Ref)+len(object.Token)+len(object.Permission)+len(object.Total) > 0
 }
 
 // defaultPage is how many entries a page has that does not say how many.
