@@ -53,9 +53,29 @@ func TestPlacesAreThoseOfEditors(t *testing.T) {
 			short(module, "variables: {x: 1e400, y: [-1E+999], z: \"1e400\", zz: 1e4}"),
 			[]string{`c.yaml:8:18: this is not a number that can be used`, `c.yaml:8:29: this is not a number that can be used`},
 		},
+		"tags": {
+			short("module: !thing {path: infra}", "variables: {x: !vault [1], y: !!set {a}, z: !!seq [1], zz: !!map {a: 1}}"),
+			[]string{`c.yaml:7:11: a tag is not supported (remove it)`, `c.yaml:8:18: a tag`, `c.yaml:8:33: a tag`},
+		},
+		"tag of a name": {
+			strings.Replace(short(module), "name: a", "name: !foo a", 1),
+			[]string{`c.yaml:3:18: metadata.name must be text, not a value with a tag`},
+		},
+		"number that is too small": {
+			short(module, "variables: {x: 1e-400, y: -.1E-9999, z: 0e5, zz: -0.0, zzz: 1e-300}"),
+			[]string{`c.yaml:8:18: this is not a number that can be used: it is too small`, `c.yaml:8:29: this is not a number that can be used: it is`},
+		},
+		"number of more than 64 bits": {
+			short(module, "variables: {x: 0xFFFFFFFFFFFFFFFFFF, y: 0xFF, z: 0xFG, zz: \"0xFFFFFFFFFFFFFFFFFF\"}"),
+			[]string{`c.yaml:8:18: this is not a number that can be used: it is too large`},
+		},
 		"octal number": {
 			short(module, "variables: {x: 0777, y: 0, z: 0o777, zz: \"0777\", zzz: 0.5}"),
 			[]string{`c.yaml:8:18: a number that begins with 0 is octal to some and not to others`},
+		},
+		"nearly octal number": {
+			short(module, "variables: {x: 08, y: -019, z: 08.5}"),
+			[]string{`c.yaml:8:18: a number that begins with 0 is octal`, `c.yaml:8:25: a number that begins with 0 is octal`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -255,15 +255,24 @@ func Describe(n *yaml.Node) string {
 	case n.Tag == "!!bool":
 		return "the boolean " + n.Value
 	}
+	if n.Kind == yaml.ScalarNode && n.Tag != "!!str" && n.Tag != "!!timestamp" {
+		return "a value with a tag"
+	}
 	return fmt.Sprintf("the text %q", wording.Clip(n.Value))
 }
+
+// tagUnsupported says that a value has a tag, but not which: what begins with ! may be
+// a password.
+const tagUnsupported = "a tag is not supported"
 
 // MaxDigits bounds integers, as they are written.
 const MaxDigits = 100
 
 var (
-	largeNumber = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$`)
-	octalNumber = regexp.MustCompile(`^[-+]?0[0-7_]+$`)
+	largeNumber = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$` +
+		`|^[-+]?0(x[0-9a-fA-F_]+|o[0-7_]+|b[01_]+)$`) // of more than 64 bits
+	octalNumber = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
+	nonzero     = regexp.MustCompile(`^[-+.0_]*[1-9]`)
 )
 
 var wholeNumber = regexp.MustCompile(`^[-+]?[0-9]+$`)
@@ -314,7 +323,7 @@ func (r *Reader) scalar(n *yaml.Node) any {
 			return nil
 		}
 	default:
-		r.Add(n, "a tag is not supported", "write a plain value, and a text that begins with ! in quotes")
+		r.Add(n, tagUnsupported, "write a plain value, and a text that begins with ! in quotes")
 		return nil
 	}
 	switch v := v.(type) {
@@ -326,6 +335,10 @@ func (r *Reader) scalar(n *yaml.Node) any {
 		}
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			r.Add(n, "this is not a number that can be used", "")
+			return nil
+		}
+		if v == 0 && nonzero.MatchString(n.Value) {
+			r.Add(n, "this is not a number that can be used: it is too small", "write 0, or put a text in quotes")
 			return nil
 		}
 	}

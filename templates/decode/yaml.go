@@ -217,14 +217,24 @@ func (e *expander) expand(n *yaml.Node, depth int) *yaml.Node {
 	case yaml.AliasNode:
 		return e.alias(n, depth)
 	case yaml.SequenceNode:
+		e.untagged(n, "!!seq")
 		for _, item := range n.Content {
 			out.Content = append(out.Content, e.expand(item, depth+1))
 		}
 	case yaml.MappingNode:
+		e.untagged(n, "!!map")
 		e.mapping(n, out, depth)
 	default: // a scalar is what it is
 	}
 	return out
+}
+
+// untagged reports a list or mapping that has a tag: it asks for something else than
+// what is written.
+func (e *expander) untagged(n *yaml.Node, plain string) {
+	if tag := n.ShortTag(); tag != plain && tag != "!" {
+		e.reader.Add(n, tagUnsupported, "remove it")
+	}
 }
 
 func (e *expander) alias(n *yaml.Node, depth int) *yaml.Node {
