@@ -216,7 +216,7 @@ func removeWorkspace(dir string) error {
 	if dir == "" {
 		return nil
 	}
-	if err := removeAll(dir); err != nil {
+	if err := folders.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove workspace: %w", err)
 	}
 	return nil

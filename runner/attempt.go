@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/redact"
@@ -52,7 +53,7 @@ type attempt struct {
 	redact   *redact.Redactor
 	limiter  *logLimiter
 	redacted io.WriteCloser // writes to limiter
-	log      *curtain       // what engines write to; writes to redacted
+	log      *holdback      // what engines write to; writes to redacted
 
 	place    place        // of the attempt
 	slot     sandbox.Slot // whom engines run as
@@ -104,9 +105,9 @@ func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 		secrets = append(secrets, a.Env[name])
 	}
 	t.redact = redact.New(secrets)
-	t.limiter = &logLimiter{w: s.Log(), left: e.opts.MaxLog}
+	t.limiter = newLogLimiter(s.Log(), e.opts.MaxLog)
 	t.redacted = t.redact.Writer(t.limiter)
-	t.log = &curtain{w: t.redacted}
+	t.log = newHoldback(t.redacted)
 	if w, ok := s.(StateWatcher); ok && a.OwnState {
 		t.watched = true
 		w.WatchState(t.learn)
@@ -201,12 +202,12 @@ func (t *attempt) finish() holdfast.Result {
 // close flushes the log and removes the workspace, unless it holds a state that
 // is nowhere else.
 func (t *attempt) close() {
-	t.log.open(t.stateKnown())
+	t.log.release(t.stateKnown())
 	_ = t.redacted.Close()
 	t.limiter.close()
 	t.prepared.Release()
 	if t.scratch != "" {
-		_ = removeAll(t.scratch)
+		_ = folders.RemoveAll(t.scratch)
 	}
 	if t.dir == "" {
 		return
@@ -231,7 +232,7 @@ func (t *attempt) fail(ctx context.Context, err error) {
 	if diskFull(err) {
 		known.cause, known.transient, known.hint = holdfast.CauseDiskFull, true, hintDisk
 	}
-	failure := &holdfast.Failure{
+	shown := &holdfast.Failure{
 		Step: t.step, Summary: known.err.Error(), Detail: known.detail, Hint: known.hint,
 		Cause: known.cause, Transient: known.transient, Diagnostics: known.diagnostics, Address: known.address,
 	}
@@ -242,28 +243,28 @@ func (t *attempt) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		reason, detail := stopReason(ctx)
 		t.result.Status, t.result.Reason, t.result.Detail = stopStatus(reason), reason, detail
-		failure.Cause, failure.Transient = reason, reason == holdfast.ReasonLeaseLost || reason == holdfast.ReasonAgentKilled
+		shown.Cause, shown.Transient = reason, reason == holdfast.ReasonLeaseLost || reason == holdfast.ReasonAgentKilled
 		if reason == holdfast.ReasonTimeout {
-			failure.Summary = fmt.Sprintf("%s: the deadline passed, after %s", t.step, t.lasted().Round(time.Second))
-			failure.Hint = "raise runs.timeout in holdfast.yaml if runs need more time"
+			shown.Summary = fmt.Sprintf("%s: the deadline passed, after %s", t.step, t.lasted().Round(time.Second))
+			shown.Hint = "raise runs.timeout in holdfast.yaml if runs need more time"
 		}
 	}
 	if t.result.Applying && t.progress != nil {
 		begun := t.progress.addresses()
 		if known.killed || ctx.Err() != nil {
-			failure.Unrecorded = begun
-		} else if failure.Address == "" && len(begun) == 1 {
-			failure.Address = begun[0] // engines do not name what they could not destroy
+			shown.Unrecorded = begun
+		} else if shown.Address == "" && len(begun) == 1 {
+			shown.Address = begun[0] // engines do not name what they could not destroy
 		}
-		failure.Completed = t.progress.completed()
-		failure.Remaining = t.remaining()
+		shown.Completed = t.progress.completed()
+		shown.Remaining = t.remaining()
 	}
-	t.result.Failure = t.clean(failure)
+	t.result.Failure = t.clean(shown)
 	t.result.Detail = t.redact.String(t.result.Detail)
 	if t.result.Detail == "" {
 		t.result.Detail = t.result.Failure.Summary
 	}
-	t.say("%s (%s)", failure.Summary, t.result.Reason)
+	t.say("%s (%s)", shown.Summary, t.result.Reason)
 }
 
 // renderedRoot is the folder of a root module that is rendered, and stands in no
@@ -323,18 +324,18 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 	if err := t.layOut(ctx); err != nil {
 		return err
 	}
-	engine := cmp.Or(t.a.Engine.Name, t.a.PinName)
+	tool := cmp.Or(t.a.Engine.Name, t.a.PinName)
 	if t.a.Exact {
-		engine = t.a.PinName
+		tool = t.a.PinName
 	}
-	t.readModule(engine)
+	t.readModule(tool)
 	return t.chooseBackend()
 }
 
 // readModule reads the root module as code for an engine; empty: for the one that
 // would be chosen for it.
-func (t *attempt) readModule(engine string) {
-	t.module = readModule(t.root, t.bundle, engine)
+func (t *attempt) readModule(tool string) {
+	t.module = readModule(t.root, t.bundle, tool)
 	t.redact.Add(t.module.secrets...)
 	for _, name := range t.module.sensitive {
 		t.redact.Add(variableSecrets(cmp.Or(t.a.Env[variablePrefix+name], t.exec.opts.Env[variablePrefix+name]))...)

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 
+	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -76,7 +77,7 @@ func readCLIConfig(opts ExecutorOptions) (cliConfig, error) {
 // names reports whether the paths that engines find have this one.
 func (o Isolation) names(path string) bool {
 	return slices.ContainsFunc(slices.Concat(o.ReadOnly, o.Writable), func(dir string) bool {
-		return dir == path || below(dir, path) != ""
+		return dir == path || folders.Below(dir, path) != ""
 	})
 }
 

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"syscall"
 	"time"
-
-	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
 // command is one start of a program of ours: what a secret store is asked with.
@@ -27,21 +25,6 @@ type command struct {
 	stdout io.Writer // nil discards
 	stderr io.Writer // nil discards
 	grace  time.Duration
-}
-
-// exitError says how an engine ended that did not end well.
-type exitError struct {
-	code   int            // -1 if a signal ended it
-	signal syscall.Signal // 0 if none did
-
-	memory, processes sandbox.Verdict // whether it hit that limit of the run
-}
-
-func (e *exitError) Error() string {
-	if e.signal != 0 {
-		return fmt.Sprintf("killed by signal %d (%s)", int(e.signal), e.signal)
-	}
-	return fmt.Sprintf("exit status %d", e.code)
 }
 
 // run starts the engine and waits for its end. The error is an *exitError if

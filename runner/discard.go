@@ -44,7 +44,7 @@ func (e *Executor) removeDiscarded() {
 	parent := filepath.Join(e.opts.WorkDir, discardedDir)
 	entries, _ := os.ReadDir(parent)
 	for _, entry := range entries {
-		if err := removeAll(filepath.Join(parent, entry.Name())); err != nil {
+		if err := folders.RemoveAll(filepath.Join(parent, entry.Name())); err != nil {
 			e.opts.Logger.Warn("what a run left was not removed", "err", err)
 		}
 	}

@@ -19,6 +19,8 @@ import (
 	"github.com/tofuutils/tenv/v4/versionmanager/builder"
 	terraformretriever "github.com/tofuutils/tenv/v4/versionmanager/retriever/terraform"
 	tofuretriever "github.com/tofuutils/tenv/v4/versionmanager/retriever/tofu"
+
+	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
 // How downloads are verified.
@@ -29,7 +31,7 @@ const (
 
 // tenvConfig returns a configuration for one use of tenv: its values are not
 // safe to share, and a reused one remembers what has changed since.
-func (o ExecutorOptions) tenvConfig() (config.Config, error) {
+func (o engineSources) tenvConfig() (config.Config, error) {
 	conf, err := config.DefaultConfig()
 	if err != nil {
 		return conf, fmt.Errorf("configure tenv: %w", err)
@@ -50,7 +52,7 @@ func versionFile(tool, dir, bundle string) (string, error) {
 	if found, err := hasVersionFile(dir, bundle); err != nil || !found {
 		return "", err
 	}
-	conf, err := ExecutorOptions{}.tenvConfig()
+	conf, err := engineSources{}.tenvConfig()
 	if err != nil {
 		return "", err
 	}
@@ -87,7 +89,7 @@ func (s *engineStore) download(ctx context.Context, tool string, c constraint) (
 	if found, ok := seen.newest(tool, c); ok {
 		return found, nil
 	}
-	conf, err := s.opts.tenvConfig()
+	conf, err := s.opts.Sources.tenvConfig()
 	if err != nil {
 		return engine{}, err
 	}
@@ -196,12 +198,12 @@ func (e *statusError) Error() string {
 func (e *statusError) Unwrap() error { return e.err }
 
 func (s *engineStore) fetch(ctx context.Context, source retriever, tool, wanted string) (engine, error) {
-	dir := filepath.Join(s.opts.WorkDir, enginesDir)
+	dir := s.opts.Dir
 	temp, err := os.MkdirTemp(dir, temporary)
 	if err != nil {
 		return engine{}, err
 	}
-	defer func() { _ = removeAll(temp) }()
+	defer func() { _ = folders.RemoveAll(temp) }()
 	if err := source.Install(ctx, wanted, temp); err != nil {
 		return engine{}, err
 	}
@@ -230,7 +232,7 @@ func (s *engineStore) fetch(ctx context.Context, source retriever, tool, wanted 
 	if err := os.MkdirAll(filepath.Dir(target), 0o711); err != nil {
 		return engine{}, err
 	}
-	if err := removeAll(target); err != nil { // there, but it did not work
+	if err := folders.RemoveAll(target); err != nil { // there, but it did not work
 		return engine{}, err
 	}
 	if err := os.Rename(temp, target); err != nil {

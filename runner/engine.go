@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,12 +15,7 @@ import (
 	"github.com/hashicorp/go-version"
 
 	"github.com/holdfast-dev/holdfast"
-)
-
-// The engines.
-const (
-	engineTofu      = "tofu"
-	engineTerraform = "terraform"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
 // engineTools in the order in which they are preferred.
@@ -32,17 +28,49 @@ type engine struct {
 	path    string
 }
 
+// engineSources say where engines come from.
+type engineSources struct {
+	// Dirs are searched for terraform and tofu before PATH. A file may lie in the
+	// folder itself or in a folder named by its version.
+	Dirs []string
+	// Download allows engines to be downloaded when none that is installed fits.
+	Download bool
+	// TerraformMirror and TofuMirror are base URLs to download from instead of
+	// the vendors' sites.
+	TerraformMirror, TofuMirror string
+	// Validation is "signature" (default) or "sha": how downloads are verified.
+	Validation string
+}
+
+// check returns what is wrong with them.
+func (o engineSources) check() error {
+	switch o.Validation {
+	case "", validateSignature, validateSHA:
+		return nil
+	default:
+		return fmt.Errorf("validation %q: must be %q or %q", o.Validation, validateSignature, validateSHA)
+	}
+}
+
+// engineOptions are what an engineStore needs. All are required.
+type engineOptions struct {
+	Sources engineSources
+	Dir     string            // keeps what is downloaded; it exists
+	Env     map[string]string // PATH is searched, and engines are asked with PATH and HOME
+	Logger  *slog.Logger
+}
+
 // engineStore finds installed engines, and downloads others. It is safe for
 // concurrent use.
 type engineStore struct {
-	opts    ExecutorOptions
+	opts    engineOptions
 	install chan struct{} // one download at a time
 
 	mu     sync.Mutex
 	probed map[string]probe
 }
 
-func newEngineStore(opts ExecutorOptions) *engineStore {
+func newEngineStore(opts engineOptions) *engineStore {
 	return &engineStore{opts: opts, install: make(chan struct{}, 1), probed: map[string]probe{}}
 }
 
@@ -53,7 +81,7 @@ func removeLeftovers(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), temporary) {
-			_ = removeAll(filepath.Join(dir, entry.Name()))
+			_ = folders.RemoveAll(filepath.Join(dir, entry.Name()))
 		}
 	}
 }
@@ -179,7 +207,7 @@ func (s *engineStore) choose(ctx context.Context, w engineWish) (engine, error) 
 			return best, nil
 		}
 	}
-	if !s.opts.Download {
+	if !s.opts.Sources.Download {
 		return engine{}, &noEngineError{wish: w, seen: seen}
 	}
 	return s.fetchFirst(ctx, w, seen)
@@ -220,7 +248,7 @@ func (s *engineStore) exactly(ctx context.Context, tool string, v *version.Versi
 	if silent := seen.silentOf(tool); len(silent) > 0 {
 		return engine{}, false, &silentEngineError{silent}
 	}
-	if !s.opts.Download {
+	if !s.opts.Sources.Download {
 		return engine{}, false, nil
 	}
 	exact := constraint{list: version.MustConstraints(version.NewConstraint("= " + v.String()))}
@@ -293,29 +321,6 @@ func hasVersionFile(dir, bundle string) (bool, error) {
 		}
 		dir = filepath.Dir(dir)
 	}
-}
-
-func (t *attempt) chooseEngine(ctx context.Context) error {
-	w, err := wish(t.a, t.module, t.root, t.bundle)
-	var changed *changedEngineError
-	switch {
-	case err != nil && t.a.Exact:
-		return &attemptError{cause: holdfast.CauseNoEngine, err: err, hint: noExactHint}
-	case err != nil && !errors.As(err, &changed):
-		return &attemptError{cause: holdfast.CauseInvalidConfiguration, err: err}
-	case err == nil:
-		t.engine, err = t.exec.engines.choose(ctx, w)
-	}
-	if err != nil {
-		return engineFault(err, t.a.Exact)
-	}
-	if err := t.module.heldTo(t.engine.name, t.a.Engine.Name, t.a.OwnState); err != nil {
-		return &attemptError{cause: holdfast.CauseInvalidConfiguration, err: err}
-	}
-	t.readModule(t.engine.name)
-	t.result.EngineName, t.result.EngineVersion = t.engine.name, t.engine.version
-	t.say("using %s %s", t.engine.name, t.engine.version)
-	return nil
 }
 
 // engineFault is why an attempt has no engine.

@@ -96,18 +96,18 @@ const silentEngineHint = "it is asked again with the next attempt; if it never a
 // EngineDirs first, then PATH, then downloads.
 func (s *engineStore) installed(ctx context.Context, tool string) survey {
 	var paths []string
-	for _, dir := range slices.Concat(s.opts.EngineDirs, filepath.SplitList(s.opts.Env["PATH"])) {
+	for _, dir := range slices.Concat(s.opts.Sources.Dirs, filepath.SplitList(s.opts.Env["PATH"])) {
 		if !filepath.IsAbs(dir) {
 			continue // a relative folder means another one in every workspace
 		}
 		paths = append(paths, filepath.Join(dir, tool))
 	}
-	for _, dir := range s.opts.EngineDirs {
+	for _, dir := range s.opts.Sources.Dirs {
 		plain, _ := filepath.Glob(filepath.Join(dir, "*", tool))
 		versioned, _ := filepath.Glob(filepath.Join(dir, tool, "*", tool))
 		paths = slices.Concat(paths, plain, versioned)
 	}
-	downloaded, _ := filepath.Glob(filepath.Join(s.opts.WorkDir, enginesDir, tool, "*", tool))
+	downloaded, _ := filepath.Glob(filepath.Join(s.opts.Dir, tool, "*", tool))
 	paths = append(paths, downloaded...)
 	var found survey
 	seen := map[string]bool{}

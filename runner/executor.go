@@ -99,10 +99,8 @@ func NewExecutor(opts ExecutorOptions) (*Executor, error) {
 	if opts.WorkDir == "" {
 		return nil, errors.New("runner: no work folder")
 	}
-	switch opts.Validation {
-	case "", validateSignature, validateSHA:
-	default:
-		return nil, fmt.Errorf("runner: validation %q: must be %q or %q", opts.Validation, validateSignature, validateSHA)
+	if err := opts.engineSources().check(); err != nil {
+		return nil, fmt.Errorf("runner: %w", err)
 	}
 	if file := opts.CLIConfigFile; file != "" {
 		if _, err := os.ReadFile(file); err != nil {
@@ -131,7 +129,9 @@ func NewExecutor(opts ExecutorOptions) (*Executor, error) {
 	if e.cli, err = readCLIConfig(opts); err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
-	e.engines = newEngineStore(opts)
+	e.engines = newEngineStore(engineOptions{
+		Sources: opts.engineSources(), Dir: filepath.Join(dir, enginesDir), Env: opts.Env, Logger: opts.Logger,
+	})
 	e.shared, err = initcache.New(initcache.Options{
 		Dir: filepath.Join(dir, sharedDir), Keep: opts.KeepShared, Logger: opts.Logger, Now: opts.Now,
 	})
@@ -139,6 +139,12 @@ func NewExecutor(opts ExecutorOptions) (*Executor, error) {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
 	return e, nil
+}
+
+func (o *ExecutorOptions) engineSources() engineSources {
+	return engineSources{
+		Dirs: o.EngineDirs, Download: o.Download, TerraformMirror: o.TerraformMirror, TofuMirror: o.TofuMirror, Validation: o.Validation,
+	}
 }
 
 // mode returns how engines are kept from all else.

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
 // attemptError is why an attempt did not do what it was for.
@@ -188,3 +189,61 @@ func stopStatus(reason holdfast.Reason) holdfast.RunStatus {
 		return holdfast.RunCanceled
 	}
 }
+
+// exitError says how an engine ended that did not end well.
+type exitError struct {
+	code   int            // -1 if a signal ended it
+	signal syscall.Signal // 0 if none did
+
+	memory, processes sandbox.Verdict // whether it hit that limit of the run
+}
+
+func (e *exitError) Error() string {
+	if e.signal != 0 {
+		return fmt.Sprintf("killed by signal %d (%s)", int(e.signal), e.signal)
+	}
+	return fmt.Sprintf("exit status %d", e.code)
+}
+
+// limitHit makes a failure one of a limit, if the run has hit one.
+func (e *attemptError) limitHit(exit *exitError) {
+	if exit == nil {
+		return
+	}
+	var what string
+	var cause holdfast.Reason
+	var verdict sandbox.Verdict
+	switch {
+	case exit.memory != sandbox.No:
+		what, cause, verdict = "memory", holdfast.CauseOutOfMemory, exit.memory
+	case exit.processes != sandbox.No:
+		what, cause, verdict = "processes", holdfast.CauseTooManyProcesses, exit.processes
+	default:
+		return
+	}
+	word := "the run hit its limit of " + what
+	if verdict == sandbox.Probably {
+		word = "the run probably hit its limit of " + what
+	}
+	e.detail = strings.TrimSpace(word + "\n\n" + e.detail)
+	e.cause, e.transient, e.killed = cause, false, false
+	e.err = fmt.Errorf("%w: %s", e.err, word)
+	e.hint = fmt.Sprintf("raise runs.limits.%s in holdfast.yaml, for all or for this project or cluster under runs.limits.overrides; or spec.limits.%s of the cluster, within runs.limits.max", what, what)
+}
+
+// StopError is the cause with which an attempt's context is cancelled.
+type StopError struct {
+	Reason holdfast.Reason // holdfast.ReasonCanceled, ReasonTimeout, ReasonLeaseLost or ReasonAgentKilled
+	Detail string          // in words, for people; may be empty
+}
+
+// Error returns the reason and the detail.
+func (e *StopError) Error() string {
+	if e.Detail == "" {
+		return string(e.Reason)
+	}
+	return string(e.Reason) + ": " + e.Detail
+}
+
+// errTooLarge is in the error of a limitedReader.
+var errTooLarge = errors.New("too large")

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 )
@@ -87,7 +88,7 @@ func (t *attempt) bringModules(ctx context.Context) (bool, error) {
 	}
 	if err := unpack(ctx, kept, dir, t.exec.opts.MaxBundle, noEntry); err != nil {
 		t.say("the modules of what was applied are fetched again: %v", err)
-		return false, removeAll(dir)
+		return false, folders.RemoveAll(dir)
 	}
 	return true, nil
 }
@@ -117,7 +118,7 @@ func (t *attempt) keepModules(ctx context.Context) error {
 	if !t.a.Kind.Applies() || !t.module.unpinned || t.prepared.Fetched == "" {
 		return nil
 	}
-	small := &bounded{limit: holdfast.ArtefactLimit(holdfast.ArtefactModules)}
+	small := newBounded(holdfast.ArtefactLimit(holdfast.ArtefactModules))
 	if err := t.prepared.PackModules(small); err != nil {
 		return fmt.Errorf("pack modules: %w", err)
 	}

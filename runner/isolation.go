@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -133,7 +133,7 @@ func (t *attempt) seen(path string) string {
 	if !t.exec.mode().OwnRoot() {
 		return path
 	}
-	switch rest := below(t.work, path); {
+	switch rest := folders.Below(t.work, path); {
 	case path == t.work:
 		return seenWork
 	case rest != "":
@@ -239,12 +239,12 @@ func (t *attempt) sandboxed(ctx context.Context, c sandbox.Command) error {
 
 // takeFile copies a file that an engine left in its workspace to a file of ours.
 func (t *attempt) takeFile(path, to string, limit int64) error {
-	return t.exec.opts.Isolation.Starter.Take(t.work, below(t.work, path), t.slot, limit, to)
+	return t.exec.opts.Isolation.Starter.Take(t.work, folders.Below(t.work, path), t.slot, limit, to)
 }
 
 // openLeft opens a file that an engine left in its workspace.
 func (t *attempt) openLeft(path string, limit int64) (io.ReadCloser, error) {
-	return t.exec.opts.Isolation.Starter.Open(t.work, below(t.work, path), t.slot, limit)
+	return t.exec.opts.Isolation.Starter.Open(t.work, folders.Below(t.work, path), t.slot, limit)
 }
 
 // readLeft reads a small file that an engine left in its workspace, nil if there
@@ -258,30 +258,4 @@ func (t *attempt) readLeft(path string, limit int64) ([]byte, error) {
 	}
 	defer file.Close()
 	return io.ReadAll(io.LimitReader(file, limit))
-}
-
-// limitHit makes a failure one of a limit, if the run has hit one.
-func (e *attemptError) limitHit(exit *exitError) {
-	if exit == nil {
-		return
-	}
-	var what string
-	var cause holdfast.Reason
-	var verdict sandbox.Verdict
-	switch {
-	case exit.memory != sandbox.No:
-		what, cause, verdict = "memory", holdfast.CauseOutOfMemory, exit.memory
-	case exit.processes != sandbox.No:
-		what, cause, verdict = "processes", holdfast.CauseTooManyProcesses, exit.processes
-	default:
-		return
-	}
-	word := "the run hit its limit of " + what
-	if verdict == sandbox.Probably {
-		word = "the run probably hit its limit of " + what
-	}
-	e.detail = strings.TrimSpace(word + "\n\n" + e.detail)
-	e.cause, e.transient, e.killed = cause, false, false
-	e.err = fmt.Errorf("%w: %s", e.err, word)
-	e.hint = fmt.Sprintf("raise runs.limits.%s in holdfast.yaml, for all or for this project or cluster under runs.limits.overrides; or spec.limits.%s of the cluster, within runs.limits.max", what, what)
 }

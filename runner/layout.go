@@ -172,7 +172,7 @@ func (t *attempt) changedBy(ctx context.Context, left string) (changed string, e
 		return ".", nil //nolint:nilerr // it is not even a folder
 	}
 	defer after.Close()
-	lock := filepath.Join(below(t.bundle, t.root), engineLockFile) // init may have completed it
+	lock := filepath.Join(folders.Below(t.bundle, t.root), engineLockFile) // init may have completed it
 	err = fs.WalkDir(before.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err = cmp.Or(err, ctx.Err()); err != nil || name == "." || name == lock {
 			return err
@@ -434,3 +434,21 @@ func (t *attempt) useLockFile() error {
 	}
 	return nil
 }
+
+// readIfExists returns a file's content, nil if there is none.
+func readIfExists(name string) ([]byte, error) {
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// Names in a root module.
+const (
+	modulesFile    = "modules.json"
+	engineLockFile = ".terraform.lock.hcl"
+	dataDir        = ".terraform"
+
+	maxLockFile = 16 << 20 // bytes
+)

@@ -3,9 +3,6 @@ package runner
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -351,7 +348,7 @@ func secretVariables(dir string, sensitive map[string]bool) []string {
 			if data, err := os.ReadFile(name); err == nil && jsontree.Decode(data, &values) == nil {
 				for key, value := range values {
 					if sensitive[key] {
-						secrets = appendStrings(secrets, value)
+						secrets = jsontree.AppendStrings(secrets, value)
 					}
 				}
 			}
@@ -371,25 +368,6 @@ func secretVariables(dir string, sensitive map[string]bool) []string {
 	return secrets
 }
 
-// appendStrings appends the texts and numbers in a decoded JSON value.
-func appendStrings(list []string, value any) []string {
-	switch value := value.(type) {
-	case string:
-		list = append(list, value)
-	case json.Number:
-		list = append(list, value.String())
-	case []any:
-		for _, item := range value {
-			list = appendStrings(list, item)
-		}
-	case map[string]any:
-		for _, item := range value {
-			list = appendStrings(list, item)
-		}
-	}
-	return list
-}
-
 // appendCtyStrings appends the texts and numbers in a value.
 func appendCtyStrings(list []string, value cty.Value) []string {
 	_ = cty.Walk(value, func(_ cty.Path, v cty.Value) (bool, error) {
@@ -405,11 +383,12 @@ func appendCtyStrings(list []string, value cty.Value) []string {
 	return list
 }
 
-// readIfExists returns a file's content, nil if there is none.
-func readIfExists(name string) ([]byte, error) {
-	data, err := os.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return data, err
-}
+// The engines.
+const (
+	engineTofu      = "tofu"
+	engineTerraform = "terraform"
+)
+
+// variablePrefix makes a variable's name one that the engine reads from its
+// environment.
+const variablePrefix = "TF_VAR_"

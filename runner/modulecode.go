@@ -2,7 +2,6 @@ package runner
 
 import (
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,35 +10,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 )
-
-// moduleCode reads of a module's code what the engine's JSON of a plan does not
-// have: its locals, and what connections are given. False: it is not known.
-func (t *attempt) moduleCode(module []string) (plan.ModuleCode, bool) {
-	bundle, err := os.OpenRoot(t.bundle)
-	if err != nil {
-		return plan.ModuleCode{}, false
-	}
-	defer bundle.Close()
-	known, err := t.modules(bundle)
-	if err != nil {
-		return plan.ModuleCode{}, false
-	}
-	found, ok := known[strings.Join(module, ".")]
-	name := found.Dir
-	dir := filepath.Join(t.root, filepath.FromSlash(name))
-	if rest, fetched := strings.CutPrefix(name, path.Join(dataDir, initcache.Modules)+"/"); fetched {
-		dir = filepath.Join(t.prepared.Dir, initcache.Modules, filepath.FromSlash(rest))
-	} else if dir != t.bundle && below(t.bundle, dir) == "" {
-		ok = false
-	}
-	if !ok {
-		return plan.ModuleCode{}, false
-	}
-	return readModuleCode(dir)
-}
 
 var givenSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 	{Type: "locals"},

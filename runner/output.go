@@ -2,7 +2,6 @@ package runner
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -72,29 +71,15 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
+// newBounded returns one that keeps at most limit bytes.
+func newBounded(limit int64) *bounded { return &bounded{limit: limit} }
+
 // bytes returns what was written, an error if it was too much.
 func (b *bounded) bytes() ([]byte, error) {
 	if b.over {
 		return nil, fmt.Errorf("more than %d bytes", b.limit)
 	}
 	return b.buf.Bytes(), nil
-}
-
-// errTooLarge is in the error of a limitedReader.
-var errTooLarge = errors.New("too large")
-
-// limitedReader fails with an errTooLarge where its source has more than is left.
-type limitedReader struct {
-	io.Reader
-	left int64
-}
-
-func (r *limitedReader) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
-	if r.left -= int64(n); r.left < 0 {
-		return 0, fmt.Errorf("more bytes than are taken of it: %w", errTooLarge)
-	}
-	return n, err
 }
 
 // logLimiter passes on the first bytes of a log, then keeps only the end,
@@ -107,6 +92,9 @@ type logLimiter struct {
 	tail []byte // at most twice logTail
 	lost int64  // what the tail could not hold
 }
+
+// newLogLimiter returns a logLimiter of the log w, of which size bytes are passed on.
+func newLogLimiter(w io.Writer, size int64) *logLimiter { return &logLimiter{w: w, left: size} }
 
 // logTail is how much of a log's end survives its limit.
 const logTail = 256 << 10

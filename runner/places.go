@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
 // A workspace has the same path for all attempts of a state location, so that
@@ -40,7 +41,7 @@ type place struct {
 // has not ended, or one of another process.
 func (e *Executor) takePlace(a holdfast.Assignment) (place, error) {
 	own := e.ownDir(a.AttemptRef)
-	if err := removeAll(own); err != nil {
+	if err := folders.RemoveAll(own); err != nil {
 		return place{}, fmt.Errorf("clear workspace: %w", err)
 	}
 	if a.StateLocation != "" {
@@ -143,7 +144,7 @@ func (e *Executor) ownFolder(dir string, ref holdfast.AttemptRef) error {
 		return fmt.Errorf("make workspace: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, ownerFile), []byte(ownerName(ref)), 0o600); err != nil {
-		_ = removeAll(dir)
+		_ = folders.RemoveAll(dir)
 		return fmt.Errorf("make workspace: %w", err)
 	}
 	return nil

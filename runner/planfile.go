@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/planfile"
@@ -87,7 +88,7 @@ func (t *attempt) withoutState() bool {
 
 // pullState returns the state as the engine reads it from its backend.
 func (t *attempt) pullState(ctx context.Context) ([]byte, error) {
-	raw := &bounded{limit: maxState}
+	raw := newBounded(maxState)
 	if err := t.start(ctx, raw, true, "state", "pull"); err != nil {
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func comparedOf(found planfile.Differences, given *planfile.State) plan.Compared
 // modules returns the modules that init has found, by their keys.
 func (t *attempt) modules(bundle *os.Root) (map[string]planfile.Module, error) {
 	dirs := map[string]string{"": "."}
-	file, err := bundle.Open(filepath.Join(below(t.bundle, t.root), dataDir, initcache.Modules, modulesFile))
+	file, err := bundle.Open(filepath.Join(folders.Below(t.bundle, t.root), dataDir, initcache.Modules, modulesFile))
 	if err == nil {
 		defer file.Close()
 		var list struct{ Modules []struct{ Key, Dir string } }

@@ -7,8 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
+	"path/filepath"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/folders"
+	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 )
 
@@ -37,7 +42,7 @@ func (t *attempt) readPlan(ctx context.Context, printed string) error {
 	} else if err != nil {
 		return &attemptError{cause: holdfast.CauseUnreadablePlan, err: fmt.Errorf("read plan: %w", err)}
 	}
-	t.log.open(true)
+	t.log.release(true)
 	t.document, t.planDigest = found.Document, found.Document.Digest()
 	t.counts = found.Document.Counts()
 	if err := t.putDocument(ctx); err != nil {
@@ -117,7 +122,7 @@ type spool struct {
 }
 
 func newSpool(dir string, limit int64) (*spool, error) {
-	file, err := os.CreateTemp(dir, temporary)
+	file, err := os.CreateTemp(dir, "tmp-")
 	if err != nil {
 		return nil, err
 	}
@@ -150,3 +155,29 @@ func (s *spool) rewind() (io.ReadSeeker, error) {
 }
 
 func (s *spool) close() { _ = s.file.Close() }
+
+// moduleCode reads of a module's code what the engine's JSON of a plan does not
+// have: its locals, and what connections are given. False: it is not known.
+func (t *attempt) moduleCode(module []string) (plan.ModuleCode, bool) {
+	bundle, err := os.OpenRoot(t.bundle)
+	if err != nil {
+		return plan.ModuleCode{}, false
+	}
+	defer bundle.Close()
+	known, err := t.modules(bundle)
+	if err != nil {
+		return plan.ModuleCode{}, false
+	}
+	found, ok := known[strings.Join(module, ".")]
+	name := found.Dir
+	dir := filepath.Join(t.root, filepath.FromSlash(name))
+	if rest, fetched := strings.CutPrefix(name, path.Join(dataDir, initcache.Modules)+"/"); fetched {
+		dir = filepath.Join(t.prepared.Dir, initcache.Modules, filepath.FromSlash(rest))
+	} else if dir != t.bundle && folders.Below(t.bundle, dir) == "" {
+		ok = false
+	}
+	if !ok {
+		return plan.ModuleCode{}, false
+	}
+	return readModuleCode(dir)
+}

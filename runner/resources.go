@@ -102,9 +102,9 @@ func (t *attempt) keepApplied(ctx context.Context) {
 // keepLeft keeps what the state holds after an apply that failed, if that can be
 // told: not while the newest state is saved nowhere, and not if the engine
 // refused to begin.
-func (t *attempt) keepLeft(ctx context.Context, failure error) {
+func (t *attempt) keepLeft(ctx context.Context, ended error) {
 	var known *attemptError
-	if errors.As(failure, &known) && (known.cause == holdfast.CauseStateUnsaved || known.cause == holdfast.CauseStalePlan) {
+	if errors.As(ended, &known) && (known.cause == holdfast.CauseStateUnsaved || known.cause == holdfast.CauseStalePlan) {
 		return
 	}
 	if ctx.Err() != nil && !t.watched {
@@ -125,7 +125,7 @@ func (t *attempt) readResources(ctx context.Context) ([]holdfast.Resource, error
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
-	raw := &bounded{limit: maxState}
+	raw := newBounded(maxState)
 	if err := t.start(ctx, raw, true, "state", "pull"); err != nil {
 		return nil, err
 	}

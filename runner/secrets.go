@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 )
 
@@ -30,10 +31,6 @@ const (
 	maxSecretTotal = 1 << 20  // bytes of all values
 	secretLookUps  = 4        // at once
 )
-
-// variablePrefix makes a variable's name one that the engine reads from its
-// environment.
-const variablePrefix = "TF_VAR_"
 
 // secretError is why a secret variable has no value. Nothing in it is secret but
 // what a store has said, which is redacted.
@@ -291,7 +288,7 @@ func (t *attempt) secretFromFile(name string) (string, *secretError) {
 		err:  fmt.Errorf("file %s is in none of the run's secret folders", name),
 		hint: "put its folder under credentials[].secretDirs in holdfast.yaml, " + t.entry(),
 	}
-	if !slices.ContainsFunc(t.a.SecretDirs, func(dir string) bool { return below(dir, name) != "" }) {
+	if !slices.ContainsFunc(t.a.SecretDirs, func(dir string) bool { return folders.Below(dir, name) != "" }) {
 		return "", outside
 	}
 	real, err := filepath.EvalSymlinks(name)
@@ -303,7 +300,7 @@ func (t *attempt) secretFromFile(name string) (string, *secretError) {
 		if err != nil {
 			continue
 		}
-		rest := below(dir, real)
+		rest := folders.Below(dir, real)
 		if rest == "" {
 			continue
 		}
@@ -315,19 +312,6 @@ func (t *attempt) secretFromFile(name string) (string, *secretError) {
 		return secretFile(name, root.OpenFile, rest)
 	}
 	return "", outside
-}
-
-// below returns what leads from dir to name, empty if name is not below it. No
-// folder is the whole of the file system.
-func below(dir, name string) string {
-	if !filepath.IsAbs(dir) || filepath.Clean(dir) == "/" {
-		return ""
-	}
-	rest, err := filepath.Rel(dir, name)
-	if err != nil || !filepath.IsLocal(rest) || rest == "." {
-		return ""
-	}
-	return rest
 }
 
 type opener func(name string, flag int, perm os.FileMode) (*os.File, error)

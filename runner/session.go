@@ -52,17 +52,3 @@ type StateWatcher interface {
 	// argument.
 	WatchState(saw func(state []byte))
 }
-
-// StopError is the cause with which an attempt's context is cancelled.
-type StopError struct {
-	Reason holdfast.Reason // holdfast.ReasonCanceled, ReasonTimeout, ReasonLeaseLost or ReasonAgentKilled
-	Detail string          // in words, for people; may be empty
-}
-
-// Error returns the reason and the detail.
-func (e *StopError) Error() string {
-	if e.Detail == "" {
-		return string(e.Reason)
-	}
-	return string(e.Reason) + ": " + e.Detail
-}

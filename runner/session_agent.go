@@ -460,3 +460,17 @@ func (s *agentSession) loadResult() (holdfast.Result, bool) {
 	}
 	return result, true
 }
+
+// limitedReader fails with an errTooLarge where its source has more than is left.
+type limitedReader struct {
+	io.Reader
+	left int64
+}
+
+func (r *limitedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if r.left -= int64(n); r.left < 0 {
+		return 0, fmt.Errorf("more bytes than are taken of it: %w", errTooLarge)
+	}
+	return n, err
+}

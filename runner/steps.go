@@ -190,10 +190,10 @@ func (t *attempt) makePlan(ctx context.Context) error {
 		args = append(args, "-destroy")
 	}
 	printed := newExcerpt(8 << 20)
-	t.log.draw(duringPlan(t.stateKnown))
+	t.log.begin(duringPlan(t.stateKnown))
 	ended := t.start(ctx, printed, false, args...)
 	if ended != nil && exitCode(ended) != 2 {
-		t.log.open(t.stateKnown())
+		t.log.release(t.stateKnown())
 		return ended
 	}
 	if err := ctx.Err(); err != nil {
@@ -241,18 +241,18 @@ func (t *attempt) apply(ctx context.Context) error {
 	}
 	t.result.Applying = true
 	t.progress = newProgress()
-	t.log.draw(duringApply)
+	t.log.begin(duringApply)
 	before := t.newest.get()
 	err := t.start(ctx, t.progress, false, "apply", "-input=false", "-no-color", "-auto-approve",
 		"-lock-timeout="+t.lockTimeout(), t.seen(t.planFile))
 	if err != nil {
-		t.log.open(true)
+		t.log.release(true)
 		err = t.rescueState(ctx, err)
 		t.keepLeft(ctx, err)
 		return err
 	}
 	if err := t.checkRecorded(before); err != nil {
-		t.log.open(true)
+		t.log.release(true)
 		t.keepLeft(ctx, err)
 		return err
 	}
@@ -290,17 +290,17 @@ func (t *attempt) awaitLeave(ctx context.Context) error {
 
 // rescueState looks for the state that an engine could not save, keeps it and
 // tries to push it. It returns the failure, completed by what came of that.
-func (t *attempt) rescueState(ctx context.Context, failure error) error {
+func (t *attempt) rescueState(ctx context.Context, ended error) error {
 	left, file := filepath.Join(t.root, holdfast.ArtefactErrored), filepath.Join(t.dir, holdfast.ArtefactErrored)
 	if err := t.takeFile(left, file, maxState); errors.Is(err, os.ErrNotExist) {
-		return failure
+		return ended
 	} else if err != nil {
 		t.say("the engine left a state that cannot be used: %v", err)
-		return failure
+		return ended
 	}
 	var known *attemptError
-	if !errors.As(failure, &known) {
-		known = &attemptError{cause: holdfast.CauseStateUnsaved, err: failure}
+	if !errors.As(ended, &known) {
+		known = &attemptError{cause: holdfast.CauseStateUnsaved, err: ended}
 	}
 	t.keep = true
 	if err := t.putFile(ctx, holdfast.ArtefactErrored, file); err != nil {
@@ -341,7 +341,7 @@ func (t *attempt) outputs(ctx context.Context) {
 	t.begin(stepOutputs)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
-	raw := &bounded{limit: maxOutputs}
+	raw := newBounded(maxOutputs)
 	err := t.start(ctx, raw, true, "output", "-json", "-no-color")
 	var values map[string]struct {
 		Sensitive bool            `json:"sensitive"`
@@ -357,7 +357,7 @@ func (t *attempt) outputs(ctx context.Context) {
 	for _, output := range values {
 		var value any
 		if output.Sensitive && jsontree.Decode(output.Value, &value) == nil {
-			t.redact.Add(appendStrings(nil, value)...)
+			t.redact.Add(jsontree.AppendStrings(nil, value)...)
 		}
 	}
 	for name, output := range values {
@@ -366,7 +366,7 @@ func (t *attempt) outputs(ctx context.Context) {
 		}
 		list = append(list, holdfast.Output{Name: name, Sensitive: output.Sensitive, Value: output.Value})
 	}
-	t.log.open(true)
+	t.log.release(true)
 	slices.SortFunc(list, func(a, b holdfast.Output) int { return strings.Compare(a.Name, b.Name) })
 	if err == nil {
 		err = t.putJSON(ctx, holdfast.ArtefactOutputs, list)

@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
 // Limits of a bundle besides ExecutorOptions.MaxBundle.
@@ -160,9 +159,6 @@ func unpackLink(root *os.Root, h *tar.Header) error {
 	}
 	return nil
 }
-
-// removeAll removes dir, whatever an engine has made of it.
-func removeAll(dir string) error { return folders.Remove(context.Background(), dir) }
 
 // inside returns dir joined with the slash-separated name, an error if that
 // leads out of dir.

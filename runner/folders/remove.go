@@ -13,6 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// RemoveAll is Remove without an end.
+func RemoveAll(dir string) error { return Remove(context.Background(), dir) }
+
 // Remove removes dir and all below it, whatever its depth and the permissions of
 // its folders; no error if there is none, or no name. Folders that are not empty are moved
 // into dir itself before they are emptied, so that three descriptors suffice and

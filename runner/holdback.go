@@ -16,107 +16,110 @@ const (
 	maxProgressLine = 8 << 10
 )
 
-// curtain is what engines print through. It holds text back as long as not all
+// holdback is what engines print through. It holds text back as long as not all
 // secrets in it can be known: the engine prints its plan before it says what in
 // it is sensitive. It never fails: an engine must not die of a log that cannot be
 // written. It is safe for concurrent use.
-type curtain struct {
+type holdback struct {
 	mu     sync.Mutex
 	w      io.Writer
-	passes func(line []byte) ([]byte, bool) // nil: it is open
+	passes func(line []byte) ([]byte, bool) // nil: nothing is held back
 	line   []byte                           // of stdout, not whole yet
 	out    *excerpt                         // nil: nothing is held
 	errs   *excerpt
 }
 
+// newHoldback returns a holdback that writes to w and holds nothing back yet.
+func newHoldback(w io.Writer) *holdback { return &holdback{w: w} }
+
 // Write takes lines of ours and what the engine prints on its error stream. They
 // stay behind what is held.
-func (c *curtain) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.out != nil {
-		_, _ = c.errs.Write(p)
+func (h *holdback) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.out != nil {
+		_, _ = h.errs.Write(p)
 	} else {
-		_, _ = c.w.Write(p)
+		_, _ = h.w.Write(p)
 	}
 	return len(p), nil
 }
 
 // stdout returns the writer for what the engine prints on its output stream.
-func (c *curtain) stdout() io.Writer { return curtainOut{c} }
+func (h *holdback) stdout() io.Writer { return heldStream{h} }
 
-type curtainOut struct{ c *curtain }
+type heldStream struct{ h *holdback }
 
-func (o curtainOut) Write(p []byte) (int, error) {
-	c := o.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (o heldStream) Write(p []byte) (int, error) {
+	h := o.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	switch {
-	case c.passes == nil:
-		_, _ = c.w.Write(p)
-	case c.out != nil:
-		_, _ = c.out.Write(p)
+	case h.passes == nil:
+		_, _ = h.w.Write(p)
+	case h.out != nil:
+		_, _ = h.out.Write(p)
 	default:
-		c.take(p)
+		h.take(p)
 	}
 	return len(p), nil
 }
 
 // take passes on whole lines up to the first that does not pass.
-func (c *curtain) take(p []byte) {
-	c.line = append(c.line, p...)
+func (h *holdback) take(p []byte) {
+	h.line = append(h.line, p...)
 	for {
-		end := bytes.IndexByte(c.line, '\n') + 1
-		if end == 0 && len(c.line) <= maxProgressLine {
+		end := bytes.IndexByte(h.line, '\n') + 1
+		if end == 0 && len(h.line) <= maxProgressLine {
 			return
 		}
-		line, ok := c.line[:end], false
+		line, ok := h.line[:end], false
 		if end > 0 && end <= maxProgressLine {
-			line, ok = c.passes(line)
+			line, ok = h.passes(line)
 		}
 		if !ok {
-			c.hold()
+			h.hold()
 			return
 		}
-		_, _ = c.w.Write(line)
-		c.line = append(c.line[:0], c.line[end:]...)
+		_, _ = h.w.Write(line)
+		h.line = append(h.line[:0], h.line[end:]...)
 	}
 }
 
 // hold begins to hold back, with the line that is there.
-func (c *curtain) hold() {
-	c.out, c.errs = newExcerpt(maxHeldOut), newExcerpt(maxHeldErr)
-	_, _ = c.out.Write(c.line)
-	c.line = nil
+func (h *holdback) hold() {
+	h.out, h.errs = newExcerpt(maxHeldOut), newExcerpt(maxHeldErr)
+	_, _ = h.out.Write(h.line)
+	h.line = nil
 }
 
-// draw makes the curtain hold the output stream back from the first line on that
+// begin makes the holdback keep the output stream back from the first line on that
 // does not pass. passes returns the line as it may be shown.
-func (c *curtain) draw(passes func(line []byte) ([]byte, bool)) {
-	c.open(true)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.passes = passes
+func (h *holdback) begin(passes func(line []byte) ([]byte, bool)) {
+	h.release(true)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.passes = passes
 }
 
-// open ends the holding back. What was held of the output stream is shown, or
+// release ends the holding back. What was held of the output stream is shown, or
 // left out with a word about it.
-func (c *curtain) open(show bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.passes == nil {
+func (h *holdback) release(show bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.passes == nil {
 		return
 	}
-	if c.out == nil {
-		c.hold()
+	if h.out == nil {
+		h.hold()
 	}
-	out, errs := c.out.String(), c.errs.String()
-	c.passes, c.out, c.errs = nil, nil, nil
+	out, errs := h.out.String(), h.errs.String()
+	h.passes, h.out, h.errs = nil, nil, nil
 	if !show && len(bytes.TrimSpace([]byte(out))) > 0 {
 		out = "holdfast: what the engine printed of its plan is left out: nothing says which of its values are secret\n"
 	}
-	_, _ = io.WriteString(c.w, out)
-	_, _ = io.WriteString(c.w, errs)
+	_, _ = io.WriteString(h.w, out)
+	_, _ = io.WriteString(h.w, errs)
 }
 
 var (
