@@ -18,7 +18,7 @@ import (
 
 // WriteFakePlan writes the plan file of a fake engine, as the engine would, for the
 // root module in the working folder, with the environment's values of variables.
-func WriteFakePlan(out, engine string, destroy bool) error {
+func WriteFakePlan(out, tool string, destroy bool) error {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func WriteFakePlan(out, engine string, destroy bool) error {
 			names[i] = filepath.Base(names[i])
 		}
 		for _, name := range names {
-			if data, readErr := os.ReadFile(filepath.Join(m.Dir, name)); readErr == nil && isCode(name) && usedBy(engine, name, names) {
+			if data, readErr := os.ReadFile(filepath.Join(m.Dir, name)); readErr == nil && isCode(name) && usedBy(tool, name, names) {
 				put("tfconfig/m-"+m.Key+"/"+path.Base(name), data)
 			}
 		}
@@ -59,7 +59,7 @@ func WriteFakePlan(out, engine string, destroy bool) error {
 	put("tfconfig/modules.json", list)
 	lock, _ := os.ReadFile(engineLockFile)
 	put(engineLockFile, lock)
-	plan, planErr := fakePlan(root, engine, destroy)
+	plan, planErr := fakePlan(root, tool, destroy)
 	put("tfplan", plan)
 	return cmpError(cmpError(err, planErr), cmpError(archive.Close(), file.Close()))
 }
@@ -98,7 +98,7 @@ func cmpError(a, b error) error {
 	return b
 }
 
-func fakePlan(root, engine string, destroy bool) ([]byte, error) {
+func fakePlan(root, tool string, destroy bool) ([]byte, error) {
 	env := map[string]string{}
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
@@ -114,7 +114,7 @@ func fakePlan(root, engine string, destroy bool) ([]byte, error) {
 	if destroy {
 		made = number(made, 17, 1)
 	}
-	a := &attempt{root: root, bundle: root, engine: engineOf(engine), module: readModule(root, root, engine)}
+	a := &attempt{root: root, bundle: root, engine: engineOf(tool), module: readModule(root, root, tool)}
 	given, err := a.givenVariables(env)
 	if err != nil {
 		return nil, err
