@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
 // AttemptExecutor executes attempts; *Executor is one. It must be safe for
@@ -205,8 +206,8 @@ func (a *Agent) shutDown(stopDelivering func()) {
 	}
 }
 
-func agentStopped() *StopError {
-	return &StopError{
+func agentStopped() *failure.StopError {
+	return &failure.StopError{
 		Reason: holdfast.ReasonAgentKilled,
 		Detail: "the agent was told to stop and could not wait any longer",
 	}
@@ -315,7 +316,7 @@ func (a *Agent) execute(ctx context.Context, assignment holdfast.Assignment, s *
 	}
 	if left > 0 {
 		timer := time.AfterFunc(left, func() {
-			s.halt(&StopError{Reason: holdfast.ReasonTimeout, Detail: "the run's deadline passed"})
+			s.halt(&failure.StopError{Reason: holdfast.ReasonTimeout, Detail: "the run's deadline passed"})
 		})
 		defer timer.Stop()
 	}
@@ -404,8 +405,8 @@ func (a *Agent) decline(ctx context.Context, assignment holdfast.Assignment, cau
 		return // nothing that the server could be told about
 	}
 	reason, hint := holdfast.CauseWorkspace, "look at the agent's folder and its log"
-	if diskFull(cause) {
-		reason, hint = holdfast.CauseDiskFull, hintDisk
+	if failure.DiskFull(cause) {
+		reason, hint = holdfast.CauseDiskFull, failure.HintDisk
 	}
 	_, _ = retry(ctx, nil, func() (struct{}, error) {
 		return struct{}{}, a.client.result(ctx, ref, assignment.Token, holdfast.Result{

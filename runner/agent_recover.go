@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/folders"
+	"github.com/holdfast-dev/holdfast/runner/journal"
 )
 
 // keepRefused is how many attempts without a state quarantine keeps. Those with
@@ -167,11 +168,11 @@ func (s *agentSession) killed(detail string) *holdfast.Failure {
 		return failure
 	}
 	failure.Step = "apply"
-	under := newProgress()
+	under := journal.NewProgress()
 	if err := s.log.tail(under); err != nil {
 		s.logger.Warn("log of a killed attempt was not read", "err", err)
 	}
-	failure.Unrecorded, failure.Completed = under.addresses(), under.completed()
+	failure.Unrecorded, failure.Completed = under.Addresses(), under.Completed()
 	return failure
 }
 

@@ -18,8 +18,12 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/engine"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/journal"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/redact"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
@@ -51,9 +55,9 @@ type attempt struct {
 	stepped time.Time
 
 	redact   *redact.Redactor
-	limiter  *logLimiter
-	redacted io.WriteCloser // writes to limiter
-	log      *holdback      // what engines write to; writes to redacted
+	limiter  *journal.LogLimiter
+	redacted io.WriteCloser    // writes to limiter
+	log      *journal.Holdback // what engines write to; writes to redacted
 
 	place    place        // of the attempt
 	slot     sandbox.Slot // whom engines run as
@@ -66,8 +70,8 @@ type attempt struct {
 	planFile string       // of ours
 	taken    bool         // there is one
 	backend  backendFile  // empty: the root module has a backend of its own
-	module   rootModule
-	engine   engine
+	module   modulecode.Root
+	engine   engine.Binary
 	prepared initcache.Folder
 	expected []holdfast.Digest // of fetched modules, that prepared shall have; none: any
 	lockFile []byte            // the one in effect after init
@@ -76,7 +80,7 @@ type attempt struct {
 	secrets  map[string]string // values of the secret variables
 	counts   holdfast.Counts
 	document holdfast.PlanDocument // what the plan would do
-	progress *progress
+	progress *journal.Progress
 	keep     bool        // something in the workspace must not be lost
 	watched  bool        // the session shows us the states of its own backend
 	sealed   atomic.Bool // one of them could not be read: the engine encrypts its states
@@ -105,9 +109,9 @@ func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 		secrets = append(secrets, a.Env[name])
 	}
 	t.redact = redact.New(secrets)
-	t.limiter = newLogLimiter(s.Log(), e.opts.MaxLog)
+	t.limiter = journal.NewLogLimiter(s.Log(), e.opts.MaxLog)
 	t.redacted = t.redact.Writer(t.limiter)
-	t.log = newHoldback(t.redacted)
+	t.log = journal.NewHoldback(t.redacted)
 	if w, ok := s.(StateWatcher); ok && a.OwnState {
 		t.watched = true
 		w.WatchState(t.learn)
@@ -202,9 +206,9 @@ func (t *attempt) finish() holdfast.Result {
 // close flushes the log and removes the workspace, unless it holds a state that
 // is nowhere else.
 func (t *attempt) close() {
-	t.log.release(t.stateKnown())
+	t.log.Release(t.stateKnown())
 	_ = t.redacted.Close()
-	t.limiter.close()
+	t.limiter.Close()
 	t.prepared.Release()
 	if t.scratch != "" {
 		_ = folders.RemoveAll(t.scratch)
@@ -225,24 +229,24 @@ func (t *attempt) close() {
 
 // fail makes err the attempt's result.
 func (t *attempt) fail(ctx context.Context, err error) {
-	var known *attemptError
+	var known *failure.Error
 	if !errors.As(err, &known) {
-		known = &attemptError{cause: holdfast.CauseWorkspaceFailed, transient: true, err: err}
+		known = &failure.Error{Cause: holdfast.CauseWorkspaceFailed, Transient: true, Err: err}
 	}
-	if diskFull(err) {
-		known.cause, known.transient, known.hint = holdfast.CauseDiskFull, true, hintDisk
+	if failure.DiskFull(err) {
+		known.Cause, known.Transient, known.Hint = holdfast.CauseDiskFull, true, failure.HintDisk
 	}
 	shown := &holdfast.Failure{
-		Step: t.step, Summary: known.err.Error(), Detail: known.detail, Hint: known.hint,
-		Cause: known.cause, Transient: known.transient, Diagnostics: known.diagnostics, Address: known.address,
+		Step: t.step, Summary: known.Err.Error(), Detail: known.Detail, Hint: known.Hint,
+		Cause: known.Cause, Transient: known.Transient, Diagnostics: known.Diagnostics, Address: known.Address,
 	}
-	t.result.Status, t.result.Reason = holdfast.RunErrored, known.cause
-	if known.killed || known.notBegun {
+	t.result.Status, t.result.Reason = holdfast.RunErrored, known.Cause
+	if known.Killed || known.NotBegun {
 		t.result.Status = holdfast.RunInterrupted
 	}
 	if ctx.Err() != nil {
-		reason, detail := stopReason(ctx)
-		t.result.Status, t.result.Reason, t.result.Detail = stopStatus(reason), reason, detail
+		reason, detail := failure.StopReason(ctx)
+		t.result.Status, t.result.Reason, t.result.Detail = failure.StopStatus(reason), reason, detail
 		shown.Cause, shown.Transient = reason, reason == holdfast.ReasonLeaseLost || reason == holdfast.ReasonAgentKilled
 		if reason == holdfast.ReasonTimeout {
 			shown.Summary = fmt.Sprintf("%s: the deadline passed, after %s", t.step, t.lasted().Round(time.Second))
@@ -250,13 +254,13 @@ func (t *attempt) fail(ctx context.Context, err error) {
 		}
 	}
 	if t.result.Applying && t.progress != nil {
-		begun := t.progress.addresses()
-		if known.killed || ctx.Err() != nil {
+		begun := t.progress.Addresses()
+		if known.Killed || ctx.Err() != nil {
 			shown.Unrecorded = begun
 		} else if shown.Address == "" && len(begun) == 1 {
 			shown.Address = begun[0] // engines do not name what they could not destroy
 		}
-		shown.Completed = t.progress.completed()
+		shown.Completed = t.progress.Completed()
 		shown.Remaining = t.remaining()
 	}
 	t.result.Failure = t.clean(shown)
@@ -319,7 +323,7 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 	t.work, t.planFile = filepath.Join(t.dir, "work"), filepath.Join(t.dir, planName)
 	t.bundle = filepath.Join(t.work, "bundle")
 	if t.root, err = inside(t.bundle, t.a.Dir); err != nil {
-		return &attemptError{cause: holdfast.CauseBundleUnusable, err: fmt.Errorf("root module: %w", err)}
+		return &failure.Error{Cause: holdfast.CauseBundleUnusable, Err: fmt.Errorf("root module: %w", err)}
 	}
 	if err := t.layOut(ctx); err != nil {
 		return err
@@ -335,10 +339,10 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 // readModule reads the root module as code for an engine; empty: for the one that
 // would be chosen for it.
 func (t *attempt) readModule(tool string) {
-	t.module = readModule(t.root, t.bundle, tool)
-	t.redact.Add(t.module.secrets...)
-	for _, name := range t.module.sensitive {
-		t.redact.Add(variableSecrets(cmp.Or(t.a.Env[variablePrefix+name], t.exec.opts.Env[variablePrefix+name]))...)
+	t.module = modulecode.Read(t.root, t.bundle, tool)
+	t.redact.Add(t.module.Secrets...)
+	for _, name := range t.module.Sensitive {
+		t.redact.Add(modulecode.VariableSecrets(cmp.Or(t.a.Env[modulecode.VariablePrefix+name], t.exec.opts.Env[modulecode.VariablePrefix+name]))...)
 	}
 }
 
@@ -360,13 +364,13 @@ func (t *attempt) chooseBackend() error {
 	name, kind := "", "http"
 	if addr, _, _ := t.session.StateAddress(); addr == "" {
 		name, kind = "holdfast_backend_override.tf", "local"
-	} else if t.module.backend == "" {
+	} else if t.module.Backend == "" {
 		name = "holdfast_backend.tf"
 	}
 	if name == "" {
 		return nil
 	}
-	t.module.backend, t.module.bareBackend = kind, true
+	t.module.Backend, t.module.BareBackend = kind, true
 	t.backend = backendFile{name: name, code: fmt.Sprintf("terraform {\n  backend %q {}\n}\n", kind)}
 	return t.writeBackend()
 }
@@ -376,7 +380,7 @@ func (t *attempt) env() map[string]string {
 	env := maps.Clone(t.exec.opts.Env)
 	maps.Copy(env, t.a.Env)
 	for name, value := range t.secrets {
-		env[variablePrefix+name] = value
+		env[modulecode.VariablePrefix+name] = value
 	}
 	for _, name := range []string{"TF_DATA_DIR", "TF_CLI_ARGS", "TF_REATTACH_PROVIDERS", "TF_LOG_PATH"} {
 		delete(env, name) // they would lead the engine away from what we prepared
@@ -420,38 +424,38 @@ func (t *attempt) stateAddress() (addr, user, password string) {
 
 // start runs the engine once. What it prints goes to the log, and stdout to out
 // as well; machine output (quiet) does not go to the log. A failure is an
-// *attemptError.
+// *failure.Error.
 func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...string) error {
-	said := newExcerpt(1 << 20)
-	stdout, stderr := t.log.stdout(), io.MultiWriter(t.log, said)
+	said := journal.NewExcerpt(1 << 20)
+	stdout, stderr := t.log.Stdout(), io.MultiWriter(t.log, said)
 	switch {
 	case quiet:
 		stdout = out
 	case out != nil:
-		stdout = io.MultiWriter(t.log.stdout(), out)
+		stdout = io.MultiWriter(t.log.Stdout(), out)
 	}
 	if err := t.give(ctx); err != nil {
 		return err
 	}
 	env := t.env()
 	err := t.sandboxed(ctx, sandbox.Command{
-		Path: t.engine.path, Dir: t.seen(t.root), Env: env, Args: t.withVariables(args), Mounts: t.mounts(env),
+		Path: t.engine.Path, Dir: t.seen(t.root), Env: env, Args: t.withVariables(args), Mounts: t.mounts(env),
 		Stdout: stdout, Stderr: stderr,
 	})
 	if err == nil {
 		return nil
 	}
-	var exit *exitError
+	var exit *failure.ExitError
 	if !errors.As(err, &exit) && ctx.Err() == nil {
-		return &attemptError{cause: holdfast.CauseWorkspaceFailed, transient: true, err: fmt.Errorf("%s: %w", args[0], err)}
+		return &failure.Error{Cause: holdfast.CauseWorkspaceFailed, Transient: true, Err: fmt.Errorf("%s: %w", args[0], err)}
 	}
-	e := engineError(args[0], said.String(), err)
+	e := failure.OfEngine(args[0], said.String(), err)
 	if ctx.Err() != nil {
-		e.killed = false // we asked for its end
+		e.Killed = false // we asked for its end
 	}
-	e.exit = exit
+	e.Exit = exit
 	if ctx.Err() == nil {
-		e.limitHit(exit)
+		e.LimitHit(exit)
 	}
 	return e
 }
@@ -459,9 +463,9 @@ func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...
 // exitCode returns the status with which the engine ended, -1 if it was
 // killed.
 func exitCode(err error) int {
-	var e *attemptError
-	if errors.As(err, &e) && e.exit != nil {
-		return e.exit.code
+	var e *failure.Error
+	if errors.As(err, &e) && e.Exit != nil {
+		return e.Exit.Code
 	}
 	return -1
 }
@@ -471,7 +475,7 @@ func (t *attempt) put(ctx context.Context, name string, data io.Reader) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
 	if err := t.session.PutArtefact(ctx, name, data); err != nil {
-		return &attemptError{cause: holdfast.CauseArtefactUnavailable, transient: !errors.Is(err, errTooLarge), err: fmt.Errorf("keep artefact %s: %w", name, err)}
+		return &failure.Error{Cause: holdfast.CauseArtefactUnavailable, Transient: !errors.Is(err, failure.ErrTooLarge), Err: fmt.Errorf("keep artefact %s: %w", name, err)}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclparse"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 )
 
@@ -33,13 +34,13 @@ func (t *attempt) destroys() bool {
 func (t *attempt) noteInput(ctx context.Context) error {
 	fetched := t.prepared.Fetched
 	d := holdfast.NewDigester("input")
-	d.Add(string(t.a.SourceDigest), t.engine.name, t.engine.version, string(t.lockFile), string(fetched))
+	d.Add(string(t.a.SourceDigest), t.engine.Name, t.engine.Version, string(t.lockFile), string(fetched))
 	if t.destroys() {
 		d.Add("destroy") // of the same code it is the opposite
 	}
 	t.result.InputDigest = d.Digest()
 	t.input = plan.Input{
-		Destroy: t.destroys(), Source: t.a.SourceDigest, Engine: t.engine.name + " " + t.engine.version,
+		Destroy: t.destroys(), Source: t.a.SourceDigest, Engine: t.engine.Name + " " + t.engine.Version,
 		Providers: lockedProviders(t.lockFile), Modules: fetched,
 		Fetched: fetchedModules(t.prepared), Secrets: t.secretPrints,
 	}
@@ -52,7 +53,7 @@ func (t *attempt) noteInput(ctx context.Context) error {
 // lockedProviders returns the versions that a provider lock file pins, as far as
 // it can be read.
 func lockedProviders(lock []byte) map[string]string {
-	if len(lock) == 0 || len(lock) > maxCodeFile || tooDeep(lock) {
+	if len(lock) == 0 || len(lock) > modulecode.MaxFile || modulecode.TooDeep(lock) {
 		return nil
 	}
 	file, _ := hclparse.NewParser().ParseHCL(lock, engineLockFile)
@@ -68,7 +69,7 @@ func lockedProviders(lock []byte) map[string]string {
 	versions := map[string]string{}
 	for _, block := range content.Blocks {
 		attributes, _ := block.Body.JustAttributes()
-		versions[block.Labels[0]] = stringAttribute(attributes["version"])
+		versions[block.Labels[0]] = modulecode.StringAttribute(attributes["version"])
 	}
 	return versions
 }

@@ -6,28 +6,30 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/engine"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
 func (t *attempt) chooseEngine(ctx context.Context) error {
-	w, err := wish(t.a, t.module, t.root, t.bundle)
-	var changed *changedEngineError
+	w, err := engine.WishOf(t.a, t.module, t.root, t.bundle)
+	var changed *engine.ChangedError
 	switch {
 	case err != nil && t.a.Exact:
-		return &attemptError{cause: holdfast.CauseNoEngine, err: err, hint: noExactHint}
+		return &failure.Error{Cause: holdfast.CauseNoEngine, Err: err, Hint: engine.HintExact}
 	case err != nil && !errors.As(err, &changed):
-		return &attemptError{cause: holdfast.CauseInvalidConfiguration, err: err}
+		return &failure.Error{Cause: holdfast.CauseInvalidConfiguration, Err: err}
 	case err == nil:
-		t.engine, err = t.exec.engines.choose(ctx, w)
+		t.engine, err = t.exec.engines.Choose(ctx, w)
 	}
 	if err != nil {
-		return engineFault(err, t.a.Exact)
+		return engine.Fault(err, t.a.Exact)
 	}
-	if err := t.module.heldTo(t.engine.name, t.a.Engine.Name, t.a.OwnState); err != nil {
-		return &attemptError{cause: holdfast.CauseInvalidConfiguration, err: err}
+	if err := t.module.HeldTo(t.engine.Name, t.a.Engine.Name, t.a.OwnState); err != nil {
+		return &failure.Error{Cause: holdfast.CauseInvalidConfiguration, Err: err}
 	}
-	t.readModule(t.engine.name)
-	t.result.EngineName, t.result.EngineVersion = t.engine.name, t.engine.version
-	t.say("using %s %s", t.engine.name, t.engine.version)
+	t.readModule(t.engine.Name)
+	t.result.EngineName, t.result.EngineVersion = t.engine.Name, t.engine.Version
+	t.say("using %s %s", t.engine.Name, t.engine.Version)
 	return nil
 }
 
@@ -39,13 +41,13 @@ func (t *attempt) checkWriter() error {
 	if t.a.OwnState || t.a.Exact || t.a.Engine.Name != "" || t.a.PinName != "" {
 		return nil
 	}
-	wrote, why := writerOf(t.pulled)
-	if wrote == "" || wrote == t.engine.name {
+	wrote, why := engine.WriterOf(t.pulled)
+	if wrote == "" || wrote == t.engine.Name {
 		return nil
 	}
-	return &attemptError{
-		cause: holdfast.CauseInvalidConfiguration,
-		err:   fmt.Errorf("the state was written by %s (%s), and nothing says that %s shall take it over", wrote, why, t.engine.name),
-		hint:  fmt.Sprintf("set spec.engine.name to %s to keep the engine, or to %s to change it", wrote, t.engine.name),
+	return &failure.Error{
+		Cause: holdfast.CauseInvalidConfiguration,
+		Err:   fmt.Errorf("the state was written by %s (%s), and nothing says that %s shall take it over", wrote, why, t.engine.Name),
+		Hint:  fmt.Sprintf("set spec.engine.name to %s to keep the engine, or to %s to change it", wrote, t.engine.Name),
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 
 	"github.com/holdfast-dev/holdfast/runner/folders"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -42,7 +43,7 @@ func readCLIConfig(opts ExecutorOptions) (cliConfig, error) {
 	}
 	home := opts.Env["HOME"]
 	if c.file == "" && home != "" {
-		for _, name := range []string{"." + engineTerraform + "rc", "." + engineTofu + "rc"} {
+		for _, name := range []string{"." + modulecode.Terraform + "rc", "." + modulecode.Tofu + "rc"} {
 			path := filepath.Join(home, name)
 			if _, err := os.Stat(path); err != nil {
 				continue
@@ -90,8 +91,8 @@ func (c *cliConfig) read(home string, logger *slog.Logger) (own bool, err error)
 	if err != nil {
 		return false, err
 	}
-	if tooDeep(data) {
-		return false, errTooDeep
+	if modulecode.TooDeep(data) {
+		return false, modulecode.ErrTooDeep
 	}
 	if devOverrides.Match(data) {
 		return false, errors.New("dev_overrides lets whoever can write there run in every plan: it needs isolation: none")
@@ -138,7 +139,7 @@ func (c *cliConfig) installation(body *hclsyntax.Body) error {
 		if method.Type != "filesystem_mirror" || attribute == nil {
 			continue
 		}
-		path := stringAttribute(attribute.AsHCLAttribute())
+		path := modulecode.StringAttribute(attribute.AsHCLAttribute())
 		if !filepath.IsAbs(path) {
 			return fmt.Errorf("filesystem_mirror: path %q is not absolute", path)
 		}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
 // command is one start of a program of ours: what a secret store is asked with.
@@ -27,7 +29,7 @@ type command struct {
 	grace  time.Duration
 }
 
-// run starts the engine and waits for its end. The error is an *exitError if
+// run starts the engine and waits for its end. The error is a *failure.ExitError if
 // it ran; whether ctx ended is for the caller to see. Children that the engine
 // leaves behind are killed.
 func (c command) run(ctx context.Context) error {
@@ -53,10 +55,10 @@ func (c command) run(ctx context.Context) error {
 
 	state := cmd.ProcessState
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return &exitError{code: -1, signal: status.Signal()}
+		return &failure.ExitError{Code: -1, Signal: status.Signal()}
 	}
 	if code := state.ExitCode(); code != 0 {
-		return &exitError{code: code}
+		return &failure.ExitError{Code: code}
 	}
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) || ctx.Err() != nil {
 		return nil // it ended well, even if a child held its output or we had just interrupted it

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/engine"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
@@ -82,7 +84,7 @@ type ExecutorOptions struct {
 // use; several attempts run at once.
 type Executor struct {
 	opts    ExecutorOptions
-	engines *engineStore
+	engines *engine.Store
 	shared  *initcache.Store
 	slots   *slots
 	cli     cliConfig
@@ -99,7 +101,7 @@ func NewExecutor(opts ExecutorOptions) (*Executor, error) {
 	if opts.WorkDir == "" {
 		return nil, errors.New("runner: no work folder")
 	}
-	if err := opts.engineSources().check(); err != nil {
+	if err := opts.engineSources().Check(); err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
 	if file := opts.CLIConfigFile; file != "" {
@@ -129,7 +131,7 @@ func NewExecutor(opts ExecutorOptions) (*Executor, error) {
 	if e.cli, err = readCLIConfig(opts); err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
-	e.engines = newEngineStore(engineOptions{
+	e.engines = engine.NewStore(engine.Options{
 		Sources: opts.engineSources(), Dir: filepath.Join(dir, enginesDir), Env: opts.Env, Logger: opts.Logger,
 	})
 	e.shared, err = initcache.New(initcache.Options{
@@ -141,8 +143,8 @@ func NewExecutor(opts ExecutorOptions) (*Executor, error) {
 	return e, nil
 }
 
-func (o *ExecutorOptions) engineSources() engineSources {
-	return engineSources{
+func (o *ExecutorOptions) engineSources() engine.Sources {
+	return engine.Sources{
 		Dirs: o.EngineDirs, Download: o.Download, TerraformMirror: o.TerraformMirror, TofuMirror: o.TofuMirror, Validation: o.Validation,
 	}
 }
@@ -270,7 +272,7 @@ func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session
 		if p := recover(); p != nil {
 			e.opts.Logger.ErrorContext(ctx, "attempt panicked", "cluster", a.Cluster, "run", a.Run,
 				"err", fmt.Sprint(p), "stack", string(debug.Stack()))
-			t.fail(ctx, &attemptError{cause: holdfast.CauseInternal, err: fmt.Errorf("panic: %v", p)})
+			t.fail(ctx, &failure.Error{Cause: holdfast.CauseInternal, Err: fmt.Errorf("panic: %v", p)})
 			result = t.result
 		}
 		t.close()
@@ -283,7 +285,7 @@ func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session
 
 // tidy removes what a dead predecessor left half done.
 func (e *Executor) tidy() {
-	removeLeftovers(filepath.Join(e.opts.WorkDir, enginesDir))
+	engine.RemoveLeftovers(filepath.Join(e.opts.WorkDir, enginesDir))
 	e.shared.Tidy()
 	go e.removeDiscarded()
 }

@@ -14,6 +14,9 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 	"github.com/zclconf/go-cty/cty/msgpack"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/holdfast-dev/holdfast/runner/engine"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
 // WriteFakePlan writes the plan file of a fake engine, as the engine would, for the
@@ -50,7 +53,7 @@ func WriteFakePlan(out, tool string, destroy bool) error {
 			names[i] = filepath.Base(names[i])
 		}
 		for _, name := range names {
-			if data, readErr := os.ReadFile(filepath.Join(m.Dir, name)); readErr == nil && isCode(name) && usedBy(tool, name, names) {
+			if data, readErr := os.ReadFile(filepath.Join(m.Dir, name)); readErr == nil && modulecode.IsFile(name) && modulecode.UsedBy(tool, name, names) {
 				put("tfconfig/m-"+m.Key+"/"+path.Base(name), data)
 			}
 		}
@@ -114,7 +117,7 @@ func fakePlan(root, tool string, destroy bool) ([]byte, error) {
 	if destroy {
 		made = number(made, 17, 1)
 	}
-	a := &attempt{root: root, bundle: root, engine: engineOf(tool), module: readModule(root, root, tool)}
+	a := &attempt{root: root, bundle: root, engine: engineOf(tool), module: modulecode.Read(root, root, tool)}
 	given, err := a.givenVariables(env)
 	if err != nil {
 		return nil, err
@@ -154,4 +157,4 @@ func fakePlan(root, tool string, destroy bool) ([]byte, error) {
 	return field(made, 13, field(field(field(nil, 1, []byte(kind)), 2, field(nil, 1, encoded)), 3, []byte("default"))), nil
 }
 
-func engineOf(name string) engine { return engine{name: name} }
+func engineOf(name string) engine.Binary { return engine.Binary{Name: name} }

@@ -9,8 +9,10 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 )
 
@@ -24,7 +26,7 @@ import (
 // expectModules notes the digests of the modules that the attempt shall have: of
 // what was applied, or of the reviewed plans. None means whatever is fetched.
 func (t *attempt) expectModules(ctx context.Context) error {
-	if !t.module.unpinned {
+	if !t.module.Unpinned {
 		return nil
 	}
 	var runs []string
@@ -106,23 +108,23 @@ func (t *attempt) checkModules(ctx context.Context) error {
 		return fmt.Errorf("read what was applied: %w", err)
 	}
 	words := plan.ModuleChanges(fetchedModules(t.prepared), then.Fetched)
-	return &attemptError{
-		cause: holdfast.CauseInvalidConfiguration, err: fmt.Errorf("init: the modules are not those of the last apply, run %s: %s", t.a.Modules, some(words)),
-		hint: "what has changed in a module is not drift: apply the cluster with the modules that there are now, and pin their versions or commits",
+	return &failure.Error{
+		Cause: holdfast.CauseInvalidConfiguration, Err: fmt.Errorf("init: the modules are not those of the last apply, run %s: %s", t.a.Modules, some(words)),
+		Hint: "what has changed in a module is not drift: apply the cluster with the modules that there are now, and pin their versions or commits",
 	}
 }
 
 // keepModules keeps the modules that are about to be applied, for checks to come,
 // unless their sources say exactly which ones they are.
 func (t *attempt) keepModules(ctx context.Context) error {
-	if !t.a.Kind.Applies() || !t.module.unpinned || t.prepared.Fetched == "" {
+	if !t.a.Kind.Applies() || !t.module.Unpinned || t.prepared.Fetched == "" {
 		return nil
 	}
-	small := newBounded(holdfast.ArtefactLimit(holdfast.ArtefactModules))
+	small := journal.NewBounded(holdfast.ArtefactLimit(holdfast.ArtefactModules))
 	if err := t.prepared.PackModules(small); err != nil {
 		return fmt.Errorf("pack modules: %w", err)
 	}
-	data, err := small.bytes()
+	data, err := small.Bytes()
 	if err != nil {
 		t.say("the fetched modules are too large to be kept: checks for drift will fetch them again")
 		return nil

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
@@ -38,14 +39,14 @@ type Isolation struct {
 func (o Isolation) refusal(kind holdfast.RunKind) error {
 	switch {
 	case o.Unavailable != nil:
-		return &attemptError{
-			cause: holdfast.CauseNoIsolation, err: errors.New("nothing keeps the engine from the agent and from other runs here"),
-			detail: o.Unavailable.Error(), hint: hintIsolation,
+		return &failure.Error{
+			Cause: holdfast.CauseNoIsolation, Err: errors.New("nothing keeps the engine from the agent and from other runs here"),
+			Detail: o.Unavailable.Error(), Hint: hintIsolation,
 		}
 	case o.OneUser && o.mode() == sandbox.ModeLandlock && kind.Writes():
-		return &attemptError{
-			cause: holdfast.CauseNoIsolation, err: errors.New("plans and applies are the same user's, and only Landlock keeps them apart"),
-			hint: hintTwoAgents,
+		return &failure.Error{
+			Cause: holdfast.CauseNoIsolation, Err: errors.New("plans and applies are the same user's, and only Landlock keeps them apart"),
+			Hint: hintTwoAgents,
 		}
 	}
 	return nil
@@ -222,7 +223,7 @@ func (t *attempt) makeScratch(ctx context.Context) error {
 }
 
 // sandboxed starts a program of the attempt and waits until all that it has started is
-// dead. The error is an *exitError if it ran and did not end well; whether ctx
+// dead. The error is a *failure.ExitError if it ran and did not end well; whether ctx
 // ended is for the caller to see.
 func (t *attempt) sandboxed(ctx context.Context, c sandbox.Command) error {
 	c.Slot, c.Grace = t.slot, t.exec.opts.Grace
@@ -234,7 +235,7 @@ func (t *attempt) sandboxed(ctx context.Context, c sandbox.Command) error {
 	if exit.Code == 0 && exit.Signal == 0 {
 		return nil
 	}
-	return &exitError{code: exit.Code, signal: exit.Signal, memory: exit.OutOfMemory, processes: exit.OutOfProcesses}
+	return &failure.ExitError{Code: exit.Code, Signal: exit.Signal, Memory: exit.OutOfMemory, Processes: exit.OutOfProcesses}
 }
 
 // takeFile copies a file that an engine left in its workspace to a file of ours.

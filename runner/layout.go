@@ -14,7 +14,9 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/planfile"
 )
 
@@ -53,10 +55,10 @@ func (t *attempt) layOut(ctx context.Context) error {
 	}
 	defer packed.Close()
 	if err := Unpack(ctx, packed, t.bundle, t.exec.opts.MaxBundle); err != nil {
-		return &attemptError{cause: holdfast.CauseBundleUnusable, err: fmt.Errorf("unpack bundle: %w", err)}
+		return &failure.Error{Cause: holdfast.CauseBundleUnusable, Err: fmt.Errorf("unpack bundle: %w", err)}
 	}
 	if info, err := os.Stat(t.root); err != nil || !info.IsDir() {
-		return &attemptError{cause: holdfast.CauseBundleUnusable, err: fmt.Errorf("root module: no folder %q in the bundle", t.a.Dir)}
+		return &failure.Error{Cause: holdfast.CauseBundleUnusable, Err: fmt.Errorf("root module: no folder %q in the bundle", t.a.Dir)}
 	}
 	return nil
 }
@@ -69,7 +71,7 @@ func (t *attempt) openBundle(ctx context.Context) (io.ReadCloser, error) {
 	}
 	r, err := t.session.Bundle(ctx, t.a.Bundle)
 	if err != nil {
-		return nil, &attemptError{cause: holdfast.CauseBundleUnusable, transient: !errors.Is(err, holdfast.ErrNotFound), err: fmt.Errorf("get bundle: %w", err)}
+		return nil, &failure.Error{Cause: holdfast.CauseBundleUnusable, Transient: !errors.Is(err, holdfast.ErrNotFound), Err: fmt.Errorf("get bundle: %w", err)}
 	}
 	defer r.Close()
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -82,10 +84,10 @@ func (t *attempt) openBundle(ctx context.Context) (io.ReadCloser, error) {
 	if err != nil {
 		file.Close()
 		_ = os.Remove(name)
-		if diskFull(err) {
+		if failure.DiskFull(err) {
 			return nil, fmt.Errorf("keep bundle: %w", err)
 		}
-		return nil, &attemptError{cause: holdfast.CauseBundleUnusable, transient: true, err: fmt.Errorf("get bundle: %w", err)}
+		return nil, &failure.Error{Cause: holdfast.CauseBundleUnusable, Transient: true, Err: fmt.Errorf("get bundle: %w", err)}
 	}
 	return file, nil
 }
@@ -135,16 +137,16 @@ func (t *attempt) setAside(ctx context.Context) error {
 		return fmt.Errorf("compare workspace: %w", err)
 	}
 	if changed != "" {
-		return &attemptError{
-			cause: holdfast.CauseUntrustedPlan, err: fmt.Errorf("plan: what it executed has changed %s, which is of the repository", changed),
-			hint: "an apply finds the files of the repository as they were reviewed: let code that is executed in plans write to new files",
+		return &failure.Error{
+			Cause: holdfast.CauseUntrustedPlan, Err: fmt.Errorf("plan: what it executed has changed %s, which is of the repository", changed),
+			Hint: "an apply finds the files of the repository as they were reviewed: let code that is executed in plans write to new files",
 		}
 	}
 	if err := t.furnish(); err != nil {
 		return fmt.Errorf("lay out workspace: %w", err)
 	}
 	if err := t.checkPlanned(ctx); err != nil {
-		if known := new(attemptError); errors.As(err, &known) {
+		if known := new(failure.Error); errors.As(err, &known) {
 			return err
 		}
 		cause := holdfast.CauseUntrustedPlan
@@ -152,9 +154,9 @@ func (t *attempt) setAside(ctx context.Context) error {
 			cause = holdfast.CauseUnreadablePlan
 		}
 		if errors.Is(err, planfile.ErrOtherState) && !t.a.OwnState { // it was written between our look and the plan
-			return &attemptError{cause: holdfast.CauseStalePlan, transient: true, err: fmt.Errorf("plan: %w", err)}
+			return &failure.Error{Cause: holdfast.CauseStalePlan, Transient: true, Err: fmt.Errorf("plan: %w", err)}
 		}
-		return &attemptError{cause: cause, err: fmt.Errorf("plan: %w", err)}
+		return &failure.Error{Cause: cause, Err: fmt.Errorf("plan: %w", err)}
 	}
 	return nil
 }
@@ -255,9 +257,9 @@ func tooLarge(err error) error {
 	if !errors.Is(err, folders.ErrBounds) {
 		return err
 	}
-	return &attemptError{
-		cause: holdfast.CauseWorkspaceTooLarge, err: err,
-		hint: fmt.Sprintf("what is executed in a plan may leave at most %d files and folders, nested at most %d deep", folders.MaxEntries, folders.MaxDepth),
+	return &failure.Error{
+		Cause: holdfast.CauseWorkspaceTooLarge, Err: err,
+		Hint: fmt.Sprintf("what is executed in a plan may leave at most %d files and folders, nested at most %d deep", folders.MaxEntries, folders.MaxDepth),
 	}
 }
 
@@ -365,7 +367,7 @@ func (m *mover) entries(name string) ([]fs.DirEntry, error) {
 // engineReads reports whether an engine takes a file or folder of that name for
 // something that tells it what to do.
 func engineReads(name string) bool {
-	return isCode(name) || strings.HasSuffix(name, ".tfvars") || strings.HasSuffix(name, ".tfvars.json") ||
+	return modulecode.IsFile(name) || strings.HasSuffix(name, ".tfvars") || strings.HasSuffix(name, ".tfvars.json") ||
 		slices.Contains([]string{
 			dataDir, engineLockFile, holdfast.ArtefactErrored, ".terraformrc", ".tofurc", ".terraform.d", ".terraform-version",
 			".opentofu-version", ".config", ".local",

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
 func keeps(kind string) string { return "terraform {\n  backend \"" + kind + "\" {}\n}\n" }
@@ -56,7 +56,7 @@ func TestStateIsWhereTheEngineKeepsIt(t *testing.T) {
 				}
 			}
 			for engine, want := range map[string]string{"terraform": tc.terraform, "tofu": tc.tofu} {
-				if got, _ := runner.StateKind(dir, engine); got != want {
+				if got := modulecode.Read(dir, dir, engine).Backend; got != want {
 					t.Errorf("for %s it is read to be %q, want %q", engine, got, want)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
 // names are the paths that something names, relative to wherever it is: cleaned, and
@@ -86,7 +87,7 @@ func (t *attempt) named() (*names, error) {
 		return nil, err
 	}
 	for key, value := range t.env() {
-		if strings.HasPrefix(key, variablePrefix) {
+		if strings.HasPrefix(key, modulecode.VariablePrefix) {
 			n.add(value)
 		}
 	}
@@ -143,7 +144,7 @@ func (n *names) file(open func() (io.ReadCloser, error)) error {
 		return err
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxCodeFile))
+	text, err := io.ReadAll(io.LimitReader(file, modulecode.MaxFile))
 	n.add(string(text))
 	return err
 }

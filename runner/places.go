@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
@@ -49,7 +50,7 @@ func (e *Executor) takePlace(a holdfast.Assignment) (place, error) {
 		if err == nil {
 			return p, nil
 		}
-		if diskFull(err) {
+		if failure.DiskFull(err) {
 			return place{}, err
 		}
 		e.opts.Logger.Warn("workspace has a path of its own", "cluster", a.Cluster, "run", a.Run, "err", err)

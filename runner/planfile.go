@@ -15,6 +15,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/journal"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/planfile"
 )
@@ -43,7 +45,7 @@ func (t *attempt) checkPlanned(ctx context.Context) error {
 	if err := archive.CheckLock(t.lockFile); err != nil {
 		return err
 	}
-	planned, err := archive.Plan(t.engine.name == engineTofu)
+	planned, err := archive.Plan(t.engine.Name == modulecode.Tofu)
 	if err != nil {
 		return err
 	}
@@ -88,11 +90,11 @@ func (t *attempt) withoutState() bool {
 
 // pullState returns the state as the engine reads it from its backend.
 func (t *attempt) pullState(ctx context.Context) ([]byte, error) {
-	raw := newBounded(maxState)
+	raw := journal.NewBounded(maxState)
 	if err := t.start(ctx, raw, true, "state", "pull"); err != nil {
 		return nil, err
 	}
-	document, err := raw.bytes()
+	document, err := raw.Bytes()
 	if err != nil {
 		return nil, fmt.Errorf("read state: %w", err)
 	}
@@ -203,12 +205,12 @@ func (t *attempt) moduleIn(bundle *os.Root, dir string) (planfile.Module, error)
 		}
 		var names []string
 		for _, entry := range entries {
-			if name := entry.Name(); !entry.IsDir() && !strings.HasPrefix(name, ".") && isCode(name) {
+			if name := entry.Name(); !entry.IsDir() && !strings.HasPrefix(name, ".") && modulecode.IsFile(name) {
 				names = append(names, name)
 			}
 		}
 		for _, name := range names {
-			if usedBy(t.engine.name, name, names) {
+			if modulecode.UsedBy(t.engine.Name, name, names) {
 				m.Files = append(m.Files, name)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/planfile"
 )
 
@@ -23,7 +24,7 @@ func (t *attempt) givenVariables(env map[string]string) (map[string]planfile.Var
 	given, texts, opaque := t.declaredVariables()
 	var err error
 	for key, text := range env {
-		name, ok := strings.CutPrefix(key, variablePrefix)
+		name, ok := strings.CutPrefix(key, modulecode.VariablePrefix)
 		v, declared := given[name]
 		if !ok || !declared && !opaque {
 			continue
@@ -78,7 +79,7 @@ func (t *attempt) variableFiles() ([]string, error) {
 // readVariables takes the values in a file in. declared: all that have one there
 // are variables of the root module.
 func readVariables(name string, given map[string]planfile.Variable, declared bool) error {
-	file, err := parseCode(name)
+	file, err := modulecode.Parse(name)
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func readVariables(name string, given map[string]planfile.Variable, declared boo
 func constant(expr hcl.Expression, code []byte) (cty.Value, error) {
 	const maxOperators = 1000
 	_, native := expr.(hclsyntax.Expression)
-	if span := expr.Range(); native && span.End.Byte-span.Start.Byte > maxLiteral {
+	if span := expr.Range(); native && span.End.Byte-span.Start.Byte > modulecode.MaxLiteral {
 		tokens, _ := hclsyntax.LexExpression(span.SliceBytes(code), "", hcl.InitialPos)
 		operators := 0
 		for _, token := range tokens {
@@ -116,7 +117,7 @@ func constant(expr hcl.Expression, code []byte) (cty.Value, error) {
 			}
 		}
 		if operators > maxOperators {
-			return cty.NilVal, errTooDeep
+			return cty.NilVal, modulecode.ErrTooDeep
 		}
 	}
 	value, diags := expr.Value(nil)
@@ -136,8 +137,8 @@ func readText(text string, mode textMode) ([]cty.Value, error) {
 		values = append(values, cty.StringVal(text))
 	}
 	if mode.expression {
-		if len(text) > maxCodeFile || tooDeep([]byte(text)) {
-			return nil, errTooDeep
+		if len(text) > modulecode.MaxFile || modulecode.TooDeep([]byte(text)) {
+			return nil, modulecode.ErrTooDeep
 		}
 		expr, diags := hclsyntax.ParseExpression([]byte(text), "variable", hcl.InitialPos)
 		if diags.HasErrors() {
@@ -145,7 +146,7 @@ func readText(text string, mode textMode) ([]cty.Value, error) {
 		}
 		if value, err := constant(expr, []byte(text)); err == nil {
 			values = append(values, value)
-		} else if errors.Is(err, errTooDeep) {
+		} else if errors.Is(err, modulecode.ErrTooDeep) {
 			return nil, err
 		}
 	}
@@ -159,11 +160,11 @@ var variableSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "var
 // there is code that cannot be read, in which more could be declared.
 func (t *attempt) declaredVariables() (declared map[string]planfile.Variable, texts map[string]textMode, opaque bool) {
 	declared, texts = map[string]planfile.Variable{}, map[string]textMode{}
-	for _, name := range t.module.files {
-		if !usedBy(t.engine.name, name, t.module.files) {
+	for _, name := range t.module.Files {
+		if !modulecode.UsedBy(t.engine.Name, name, t.module.Files) {
 			continue
 		}
-		file, err := parseCode(filepath.Join(t.root, name))
+		file, err := modulecode.Parse(filepath.Join(t.root, name))
 		if err != nil || file == nil {
 			opaque = true
 			continue
@@ -172,8 +173,8 @@ func (t *attempt) declaredVariables() (declared map[string]planfile.Variable, te
 		for _, block := range content.Blocks {
 			v, mode := declared[block.Labels[0]], texts[block.Labels[0]]
 			v.Declared = true
-			v.Ephemeral = v.Ephemeral || boolAttribute(block.Body, "ephemeral")
-			switch kind := attributeText(file, block.Body, "type"); strings.Trim(kind, `"`) {
+			v.Ephemeral = v.Ephemeral || modulecode.BoolAttribute(block.Body, "ephemeral")
+			switch kind := modulecode.AttributeText(file, block.Body, "type"); strings.Trim(kind, `"`) {
 			case "", "string", "number", "bool":
 				mode.literal = true
 			default:

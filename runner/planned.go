@@ -12,8 +12,11 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/journal"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 )
 
@@ -32,17 +35,17 @@ func (t *attempt) readPlan(ctx context.Context, printed string) error {
 	}
 	written, err := spool.rewind()
 	if err != nil {
-		return &attemptError{cause: holdfast.CauseUnreadablePlan, err: fmt.Errorf("show: %w", err)}
+		return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: fmt.Errorf("show: %w", err)}
 	}
 	found, err := plan.Read(written, plan.Options{
-		Key: t.a.FingerprintKey, Redactor: t.redact, Text: planText(printed), Code: t.moduleCode, Secrets: t.secretPrints, Compared: &t.compared,
+		Key: t.a.FingerprintKey, Redactor: t.redact, Text: journal.PlanText(printed), Code: t.moduleCode, Secrets: t.secretPrints, Compared: &t.compared,
 	})
 	if errors.Is(err, plan.ErrUntrusted) {
-		return &attemptError{cause: holdfast.CauseUntrustedPlan, err: fmt.Errorf("plan: %w", err)}
+		return &failure.Error{Cause: holdfast.CauseUntrustedPlan, Err: fmt.Errorf("plan: %w", err)}
 	} else if err != nil {
-		return &attemptError{cause: holdfast.CauseUnreadablePlan, err: fmt.Errorf("read plan: %w", err)}
+		return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: fmt.Errorf("read plan: %w", err)}
 	}
-	t.log.release(true)
+	t.log.Release(true)
 	t.document, t.planDigest = found.Document, found.Document.Digest()
 	t.counts = found.Document.Counts()
 	if err := t.putDocument(ctx); err != nil {
@@ -179,5 +182,5 @@ func (t *attempt) moduleCode(module []string) (plan.ModuleCode, bool) {
 	if !ok {
 		return plan.ModuleCode{}, false
 	}
-	return readModuleCode(dir)
+	return modulecode.ReadReferences(dir)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 )
 
@@ -15,11 +16,11 @@ func (t *attempt) checkRecorded(before []byte) error {
 	if !t.watched || !bytes.Equal(before, t.newest.get()) || !t.changesState(before) {
 		return nil
 	}
-	return &attemptError{
-		cause:  holdfast.CauseUntrustedPlan,
-		err:    errors.New("apply: the engine reported success, and no state was written: what was made or destroyed is not recorded"),
-		detail: "The state endpoint of this run got no new state, so the engine wrote it elsewhere or not at all. The log lists the resources that were changed.",
-		hint: "compare the log with what exists, import what was made into the state (import blocks) or remove it, before the next apply, which would make it again; " +
+	return &failure.Error{
+		Cause:  holdfast.CauseUntrustedPlan,
+		Err:    errors.New("apply: the engine reported success, and no state was written: what was made or destroyed is not recorded"),
+		Detail: "The state endpoint of this run got no new state, so the engine wrote it elsewhere or not at all. The log lists the resources that were changed.",
+		Hint: "compare the log with what exists, import what was made into the state (import blocks) or remove it, before the next apply, which would make it again; " +
 			"look for code in this plan that changes the plan file",
 	}
 }

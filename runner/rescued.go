@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
 // putRight does what a run of kind state is for. Nothing is planned, and no
@@ -25,7 +26,7 @@ func (t *attempt) putRight(ctx context.Context, job holdfast.StateJob) error {
 		t.begin(stepUnlock)
 		err = t.start(ctx, nil, false, "force-unlock", "-force", job.LockID)
 	default:
-		err = &attemptError{cause: holdfast.CauseInternal, err: fmt.Errorf("state: there is no action %q", job.Action)}
+		err = &failure.Error{Cause: holdfast.CauseInternal, Err: fmt.Errorf("state: there is no action %q", job.Action)}
 	}
 	if err == nil {
 		t.result.Status = holdfast.RunApplied
@@ -41,10 +42,10 @@ func (t *attempt) pushRescued(ctx context.Context) error {
 		return err
 	}
 	err := t.start(ctx, nil, false, "state", "push", "-lock-timeout="+t.lockTimeout(), t.seen(t.planFile))
-	var known *attemptError
-	if errors.As(err, &known) && refusedPush.MatchString(known.err.Error()+known.detail) {
-		known.cause, known.transient = holdfast.CauseConflict, false
-		known.hint = "the backend has another state now, or a newer one: `holdfast state get` writes the rescued one, " +
+	var known *failure.Error
+	if errors.As(err, &known) && failure.RefusedPush.MatchString(known.Err.Error()+known.Detail) {
+		known.Cause, known.Transient = holdfast.CauseConflict, false
+		known.Hint = "the backend has another state now, or a newer one: `holdfast state get` writes the rescued one, " +
 			"`holdfast state push` takes a file that has both, `holdfast state waive` gives it up"
 	}
 	return err
@@ -55,8 +56,8 @@ func (t *attempt) pushRescued(ctx context.Context) error {
 func (t *attempt) fetchRescued(ctx context.Context) error {
 	from, err := t.session.StoredArtefact(ctx, t.a.Run, holdfast.ArtefactErrored)
 	if err != nil {
-		return &attemptError{
-			cause: holdfast.CauseArtefactUnavailable, transient: !errors.Is(err, holdfast.ErrNotFound), err: fmt.Errorf("push: get the rescued state: %w", err),
+		return &failure.Error{
+			Cause: holdfast.CauseArtefactUnavailable, Transient: !errors.Is(err, holdfast.ErrNotFound), Err: fmt.Errorf("push: get the rescued state: %w", err),
 		}
 	}
 	defer from.Close()
@@ -69,7 +70,7 @@ func (t *attempt) fetchRescued(ctx context.Context) error {
 		return fmt.Errorf("push: write the rescued state: %w", err)
 	}
 	if n > maxState {
-		return &attemptError{cause: holdfast.CauseArtefactUnavailable, err: errors.New("push: the rescued state is too large")}
+		return &failure.Error{Cause: holdfast.CauseArtefactUnavailable, Err: errors.New("push: the rescued state is too large")}
 	}
 	if err := os.Chmod(t.planFile, 0o444); err != nil { //nolint:gosec // the engine reads it, as another user
 		return fmt.Errorf("push: %w", err)

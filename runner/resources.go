@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/jsontree"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/redact"
@@ -103,12 +105,12 @@ func (t *attempt) keepApplied(ctx context.Context) {
 // told: not while the newest state is saved nowhere, and not if the engine
 // refused to begin.
 func (t *attempt) keepLeft(ctx context.Context, ended error) {
-	var known *attemptError
-	if errors.As(ended, &known) && (known.cause == holdfast.CauseStateUnsaved || known.cause == holdfast.CauseStalePlan) {
+	var known *failure.Error
+	if errors.As(ended, &known) && (known.Cause == holdfast.CauseStateUnsaved || known.Cause == holdfast.CauseStalePlan) {
 		return
 	}
 	if ctx.Err() != nil && !t.watched {
-		if reason, _ := stopReason(ctx); reason == holdfast.ReasonLeaseLost || reason == holdfast.ReasonAgentKilled {
+		if reason, _ := failure.StopReason(ctx); reason == holdfast.ReasonLeaseLost || reason == holdfast.ReasonAgentKilled {
 			return // there is no time for another engine
 		}
 	}
@@ -125,11 +127,11 @@ func (t *attempt) readResources(ctx context.Context) ([]holdfast.Resource, error
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
-	raw := newBounded(maxState)
+	raw := journal.NewBounded(maxState)
 	if err := t.start(ctx, raw, true, "state", "pull"); err != nil {
 		return nil, err
 	}
-	state, err := raw.bytes()
+	state, err := raw.Bytes()
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}

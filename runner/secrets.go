@@ -18,7 +18,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 )
 
@@ -46,14 +48,14 @@ type secretError struct {
 func (t *attempt) takeSecrets(ctx context.Context) error {
 	refs, err := readSecretRefs(t.root)
 	if err != nil {
-		return &attemptError{
-			cause: holdfast.CauseSecretUnavailable, err: fmt.Errorf("read %s: %w", holdfast.SecretFile, err),
-			hint: "the file says where the values of the secret variables are; it is made from the cluster's document",
+		return &failure.Error{
+			Cause: holdfast.CauseSecretUnavailable, Err: fmt.Errorf("read %s: %w", holdfast.SecretFile, err),
+			Hint: "the file says where the values of the secret variables are; it is made from the cluster's document",
 		}
 	}
 	maps.DeleteFunc(refs, func(name string, _ holdfast.SecretRef) bool { // whoever plans has put it there already
-		value := t.exec.opts.Env[variablePrefix+name]
-		t.redact.Add(variableSecrets(value)...)
+		value := t.exec.opts.Env[modulecode.VariablePrefix+name]
+		t.redact.Add(modulecode.VariableSecrets(value)...)
 		return t.exec.opts.OpenSecrets && value != ""
 	})
 	if err := t.needCredentials(refs); err != nil {
@@ -81,9 +83,9 @@ func (t *attempt) takeSecrets(ctx context.Context) error {
 		total += len(found[ref])
 	}
 	if total > maxSecretTotal {
-		return &attemptError{
-			cause: holdfast.CauseSecretUnavailable, err: fmt.Errorf("the secret variables have more than %d bytes in all", maxSecretTotal),
-			hint: "an environment holds no more: let the code read large secrets itself",
+		return &failure.Error{
+			Cause: holdfast.CauseSecretUnavailable, Err: fmt.Errorf("the secret variables have more than %d bytes in all", maxSecretTotal),
+			Hint: "an environment holds no more: let the code read large secrets itself",
 		}
 	}
 	t.say("secret variables: %s", describeSecrets(refs))
@@ -99,9 +101,9 @@ func (t *attempt) needCredentials(refs map[string]holdfast.SecretRef) error {
 			referred = referred || ref.Env == name
 		}
 		if !referred {
-			return &attemptError{
-				cause: holdfast.CauseSecretUnavailable, err: fmt.Errorf("credential %s could not be read", name),
-				hint: missingHint(name),
+			return &failure.Error{
+				Cause: holdfast.CauseSecretUnavailable, Err: fmt.Errorf("credential %s could not be read", name),
+				Hint: missingHint(name),
 			}
 		}
 	}
@@ -131,9 +133,9 @@ func (t *attempt) lookUp(
 			if err == nil {
 				err = checkSecret(value)
 			} else if ref.Store != "" && t.exec.opts.OpenSecrets {
-				err.hint = "set " + variablePrefix + places[ref][0] + " in the environment"
+				err.hint = "set " + modulecode.VariablePrefix + places[ref][0] + " in the environment"
 			}
-			t.redact.Add(variableSecrets(value)...)
+			t.redact.Add(modulecode.VariableSecrets(value)...)
 			answers[i] = answer{value, err}
 			return nil
 		})
@@ -153,15 +155,15 @@ func (t *attempt) lookUp(
 
 // secretsFailed makes one failure of what failed: one that is transient if
 // all of it does.
-func secretsFailed(failed map[string]*secretError) *attemptError {
+func secretsFailed(failed map[string]*secretError) *failure.Error {
 	names := slices.Sorted(maps.Keys(failed))
-	e := &attemptError{cause: holdfast.CauseSecretUnavailable, transient: true}
+	e := &failure.Error{Cause: holdfast.CauseSecretUnavailable, Transient: true}
 	var lines []string
 	for _, name := range names {
 		one := failed[name]
 		line := fmt.Sprintf("secret variable %s: %v", name, one.err)
-		if e.err == nil || e.transient && !one.transient { // the first that decides
-			e.err, e.hint, e.transient = errors.New(line), one.hint, one.transient
+		if e.Err == nil || e.Transient && !one.transient { // the first that decides
+			e.Err, e.Hint, e.Transient = errors.New(line), one.hint, one.transient
 		}
 		if one.detail != "" {
 			line += "\n" + one.detail
@@ -169,10 +171,10 @@ func secretsFailed(failed map[string]*secretError) *attemptError {
 		lines = append(lines, line)
 	}
 	if len(lines) > 1 || failed[names[0]].detail != "" {
-		e.detail = head(strings.Join(lines, "\n"), maxDiagnosticDetail)
+		e.Detail = failure.Head(strings.Join(lines, "\n"), failure.MaxDiagnosticDetail)
 	}
 	if len(names) > 1 {
-		e.err = fmt.Errorf("%w (and %d more have no value)", e.err, len(names)-1)
+		e.Err = fmt.Errorf("%w (and %d more have no value)", e.Err, len(names)-1)
 	}
 	return e
 }

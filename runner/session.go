@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
 // Session is what the execution of one attempt asks of its surroundings: the
@@ -52,3 +53,6 @@ type StateWatcher interface {
 	// argument.
 	WatchState(saw func(state []byte))
 }
+
+// StopError is the cause with which an attempt's context is cancelled.
+type StopError = failure.StopError

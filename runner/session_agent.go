@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
 // Files and folders of an attempt's folder. They are all that a successor
@@ -74,7 +75,7 @@ type agentSession struct {
 	ending  bool                    // the result is on its way: to be fenced off is what comes of it
 	refused bool                    // the server did not want something: it goes to quarantine
 	stop    context.CancelCauseFunc // of the execution; nil if there is none
-	stopped *StopError
+	stopped *failure.StopError
 	locked  bool            // the engine holds the state's lock, as far as the server has said
 	lockID  string          // of that lock; empty if it does not hold it
 	lockBy  string          // the password of the phase that holds it
@@ -256,7 +257,7 @@ func (s *agentSession) beatSoon() {
 }
 
 // halt cancels the execution, if there is one; the first cause stays.
-func (s *agentSession) halt(cause *StopError) {
+func (s *agentSession) halt(cause *failure.StopError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stop == nil || s.stopped != nil {
@@ -310,7 +311,7 @@ func (s *agentSession) takeIn(sent, sentAt time.Time, reply holdfast.HeartbeatRe
 		s.answered, s.answeredAt, s.mayApply = sent, sentAt, reply.MayApply
 		s.mu.Unlock()
 		if reply.Cancel != "" {
-			s.halt(&StopError{Reason: holdfast.ReasonCanceled, Detail: string(reply.Cancel)})
+			s.halt(&failure.StopError{Reason: holdfast.ReasonCanceled, Detail: string(reply.Cancel)})
 		}
 		return every
 	}
@@ -322,7 +323,7 @@ func (s *agentSession) takeIn(sent, sentAt time.Time, reply holdfast.HeartbeatRe
 		s.logger.Debug("heartbeat was not answered", "err", err)
 	}
 	if lost && !s.Kind.Writes() {
-		s.halt(&StopError{Reason: holdfast.ReasonLeaseLost, Detail: "the server was out of reach for too long"})
+		s.halt(&failure.StopError{Reason: holdfast.ReasonLeaseLost, Detail: "the server was out of reach for too long"})
 	}
 	if !lost {
 		every = min(every, left)
@@ -341,7 +342,7 @@ func (s *agentSession) fence() {
 		return
 	}
 	s.logger.Warn("attempt was fenced off")
-	s.halt(&StopError{Reason: holdfast.ReasonLeaseLost, Detail: "the server has given the attempt up"})
+	s.halt(&failure.StopError{Reason: holdfast.ReasonLeaseLost, Detail: "the server has given the attempt up"})
 }
 
 // refuse notes that the server did not want something of this attempt.
@@ -461,7 +462,7 @@ func (s *agentSession) loadResult() (holdfast.Result, bool) {
 	return result, true
 }
 
-// limitedReader fails with an errTooLarge where its source has more than is left.
+// limitedReader fails with a failure.ErrTooLarge where its source has more than is left.
 type limitedReader struct {
 	io.Reader
 	left int64
@@ -470,7 +471,7 @@ type limitedReader struct {
 func (r *limitedReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
 	if r.left -= int64(n); r.left < 0 {
-		return 0, fmt.Errorf("more bytes than are taken of it: %w", errTooLarge)
+		return 0, fmt.Errorf("more bytes than are taken of it: %w", failure.ErrTooLarge)
 	}
 	return n, err
 }

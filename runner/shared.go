@@ -7,13 +7,14 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
 // sharedNames returns the names of the folder that init makes with that lock file.
 func (t *attempt) sharedNames(lock, cliConfig []byte) (key, keyOf string) {
-	return sharedKey(t.engine, t.module, t.a, lock, cliConfig, false), sharedKey(t.engine, t.module, t.a, lock, cliConfig, true)
+	return engine.PreparedKey(t.engine, t.module, t.a, lock, cliConfig, false), engine.PreparedKey(t.engine, t.module, t.a, lock, cliConfig, true)
 }
 
 // mirrors are the folders that links among prepared providers may lead to.

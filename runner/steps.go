@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/jsontree"
 )
 
@@ -23,7 +25,7 @@ func (t *attempt) init(ctx context.Context) (err error) {
 	if err := t.install(ctx); err != nil {
 		return err
 	}
-	if t.module.backend != "" && !t.sharesBackend() {
+	if t.module.Backend != "" && !t.sharesBackend() {
 		if err := t.start(ctx, nil, false, "init", "-reconfigure", "-input=false", "-no-color"); err != nil {
 			return err
 		}
@@ -105,7 +107,7 @@ func (t *attempt) cliConfig() ([]byte, error) {
 		return readIfExists(file)
 	}
 	if home := env["HOME"]; home != "" {
-		return readIfExists(filepath.Join(home, "."+t.engine.name+"rc"))
+		return readIfExists(filepath.Join(home, "."+t.engine.Name+"rc"))
 	}
 	return nil, nil
 }
@@ -113,7 +115,7 @@ func (t *attempt) cliConfig() ([]byte, error) {
 // sharesBackend reports whether the prepared folder has the backend as well: an
 // empty http backend gets its address from the environment.
 func (t *attempt) sharesBackend() bool {
-	return t.a.OwnState && t.module.backend == "http" && t.module.bareBackend
+	return t.a.OwnState && t.module.Backend == "http" && t.module.BareBackend
 }
 
 // prepare opens the folder that init would make with that lock file, and makes it
@@ -147,8 +149,8 @@ func (t *attempt) prepare(ctx context.Context, lock, cliConfig []byte) error {
 		return fmt.Errorf("read lock file: %w", err)
 	}
 	from := initcache.Source{
-		Root: t.root, Owner: os.Geteuid(), Mirrors: t.exec.mirrors(), Unpinned: t.module.unpinned,
-		Backend: t.module.backend == "http" && t.module.bareBackend,
+		Root: t.root, Owner: os.Geteuid(), Mirrors: t.exec.mirrors(), Unpinned: t.module.Unpinned,
+		Backend: t.module.Backend == "http" && t.module.BareBackend,
 	}
 	if t.exec.mode().OwnUser() {
 		from.Owner = t.slot.UID
@@ -189,11 +191,11 @@ func (t *attempt) makePlan(ctx context.Context) error {
 	if t.destroys() {
 		args = append(args, "-destroy")
 	}
-	printed := newExcerpt(8 << 20)
-	t.log.begin(duringPlan(t.stateKnown))
+	printed := journal.NewExcerpt(8 << 20)
+	t.log.Begin(journal.DuringPlan(t.stateKnown))
 	ended := t.start(ctx, printed, false, args...)
 	if ended != nil && exitCode(ended) != 2 {
-		t.log.release(t.stateKnown())
+		t.log.Release(t.stateKnown())
 		return ended
 	}
 	if err := ctx.Err(); err != nil {
@@ -201,12 +203,12 @@ func (t *attempt) makePlan(ctx context.Context) error {
 	}
 	// All that the engine has started is dead: what it left is what it made.
 	if err := t.takeFile(made, t.planFile, t.exec.opts.MaxPlan); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return &attemptError{cause: holdfast.CauseUnreadablePlan, err: fmt.Errorf("plan: %w", err)}
+		return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: fmt.Errorf("plan: %w", err)}
 	}
 	if info, err := os.Stat(t.planFile); (err != nil || info.Size() == 0) && ended != nil {
 		return ended // 2 is also how a program written in Go ends that was refused memory
 	} else if err != nil || info.Size() == 0 {
-		return &attemptError{cause: holdfast.CauseUnreadablePlan, err: errors.New("plan: the engine left no plan file")}
+		return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: errors.New("plan: the engine left no plan file")}
 	}
 	t.taken = true
 	if err := t.setAside(ctx); err != nil {
@@ -240,19 +242,19 @@ func (t *attempt) apply(ctx context.Context) error {
 		return err
 	}
 	t.result.Applying = true
-	t.progress = newProgress()
-	t.log.begin(duringApply)
+	t.progress = journal.NewProgress()
+	t.log.Begin(journal.DuringApply)
 	before := t.newest.get()
 	err := t.start(ctx, t.progress, false, "apply", "-input=false", "-no-color", "-auto-approve",
 		"-lock-timeout="+t.lockTimeout(), t.seen(t.planFile))
 	if err != nil {
-		t.log.release(true)
+		t.log.Release(true)
 		err = t.rescueState(ctx, err)
 		t.keepLeft(ctx, err)
 		return err
 	}
 	if err := t.checkRecorded(before); err != nil {
-		t.log.release(true)
+		t.log.Release(true)
 		t.keepLeft(ctx, err)
 		return err
 	}
@@ -280,9 +282,9 @@ func (t *attempt) awaitLeave(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-tick.C:
 		case <-timeout.C:
-			return &attemptError{
-				cause: holdfast.ReasonLeaseLost, transient: true, notBegun: true,
-				err: errors.New("apply: not begun, the server did not confirm the lock in time"),
+			return &failure.Error{
+				Cause: holdfast.ReasonLeaseLost, Transient: true, NotBegun: true,
+				Err: errors.New("apply: not begun, the server did not confirm the lock in time"),
 			}
 		}
 	}
@@ -298,33 +300,33 @@ func (t *attempt) rescueState(ctx context.Context, ended error) error {
 		t.say("the engine left a state that cannot be used: %v", err)
 		return ended
 	}
-	var known *attemptError
+	var known *failure.Error
 	if !errors.As(ended, &known) {
-		known = &attemptError{cause: holdfast.CauseStateUnsaved, err: ended}
+		known = &failure.Error{Cause: holdfast.CauseStateUnsaved, Err: ended}
 	}
 	t.keep = true
 	if err := t.putFile(ctx, holdfast.ArtefactErrored, file); err != nil {
-		known.detail += fmt.Sprintf("\n\nThe engine could not save the state. It is in the folder %s on the agent: %v",
+		known.Detail += fmt.Sprintf("\n\nThe engine could not save the state. It is in the folder %s on the agent: %v",
 			t.exec.ownDir(t.a.AttemptRef), err)
 	} else {
 		t.keep = false
 	}
 	if !t.a.OwnState {
 		// Another run would begin with the old state, and make everything twice.
-		known.cause, known.transient = holdfast.CauseStateUnsaved, false
-		known.hint = hintUnsaved
+		known.Cause, known.Transient = holdfast.CauseStateUnsaved, false
+		known.Hint = hintUnsaved
 		return known
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
 	if err := t.start(ctx, nil, false, "state", "push", t.seen(left)); err != nil {
-		known.cause, known.transient = holdfast.CauseStateUnsaved, false
-		known.hint = hintUnsaved
+		known.Cause, known.Transient = holdfast.CauseStateUnsaved, false
+		known.Hint = hintUnsaved
 		t.say("the state could not be pushed: %v", err)
 		return known
 	}
 	t.keep = false
-	known.detail = strings.TrimSpace(known.detail + "\n\nThe engine could not save the state at first; it was pushed afterwards, nothing is lost.")
+	known.Detail = strings.TrimSpace(known.Detail + "\n\nThe engine could not save the state at first; it was pushed afterwards, nothing is lost.")
 	return known
 }
 
@@ -341,7 +343,7 @@ func (t *attempt) outputs(ctx context.Context) {
 	t.begin(stepOutputs)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
-	raw := newBounded(maxOutputs)
+	raw := journal.NewBounded(maxOutputs)
 	err := t.start(ctx, raw, true, "output", "-json", "-no-color")
 	var values map[string]struct {
 		Sensitive bool            `json:"sensitive"`
@@ -349,7 +351,7 @@ func (t *attempt) outputs(ctx context.Context) {
 	}
 	if err == nil {
 		var document []byte
-		if document, err = raw.bytes(); err == nil {
+		if document, err = raw.Bytes(); err == nil {
 			err = json.Unmarshal(document, &values)
 		}
 	}
@@ -366,7 +368,7 @@ func (t *attempt) outputs(ctx context.Context) {
 		}
 		list = append(list, holdfast.Output{Name: name, Sensitive: output.Sensitive, Value: output.Value})
 	}
-	t.log.release(true)
+	t.log.Release(true)
 	slices.SortFunc(list, func(a, b holdfast.Output) int { return strings.Compare(a.Name, b.Name) })
 	if err == nil {
 		err = t.putJSON(ctx, holdfast.ArtefactOutputs, list)

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/journal"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
 // storeKey stands in a store's command for the key that is asked for.
@@ -51,17 +54,17 @@ func (t *attempt) secretFromStore(ctx context.Context, ref holdfast.SecretRef) (
 	}
 	dir, err := os.MkdirTemp(t.dir, "store-")
 	if err != nil {
-		return "", &secretError{err: fmt.Errorf("store %s: make folder: %w", ref.Store, err), transient: true, hint: hintDisk}
+		return "", &secretError{err: fmt.Errorf("store %s: make folder: %w", ref.Store, err), transient: true, hint: failure.HintDisk}
 	}
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(ctx, t.exec.opts.SecretTimeout)
 	defer cancel()
 	out := &flood{limit: maxSecretValue + 2, over: cancel}
-	said := newExcerpt(4 << 10)
+	said := journal.NewExcerpt(4 << 10)
 	err = command{path: path, dir: dir, env: env, args: args[1:], stdout: out, stderr: said, grace: storeGrace}.run(ctx)
 	value, flooded := out.get()
 	if !flooded {
-		t.redact.Add(variableSecrets(value)...) // what failed may repeat it in its message
+		t.redact.Add(modulecode.VariableSecrets(value)...) // what failed may repeat it in its message
 	}
 	switch {
 	case flooded:
@@ -115,29 +118,31 @@ func (t *attempt) noStore(name string) *secretError {
 // storeFailed reads out of what a store's command said on its error stream
 // whether it makes sense to ask again.
 func (t *attempt) storeFailed(ref holdfast.SecretRef, said string, err error) *secretError {
-	found := diagnose(tail(said, 8<<10))
+	found := failure.Diagnose(failure.Tail(said, 8<<10))
 	e := &secretError{
 		err:    fmt.Errorf("store %s has no answer for %s: %w", ref.Store, ref.Key, err),
-		detail: clipSaid(t.redact.String(said)), transient: found.transient, hint: hintStore,
+		detail: clipSaid(t.redact.String(said)), transient: found.Transient, hint: hintStore,
 	}
-	var exit *exitError
-	if errors.As(err, &exit) && exit.signal != 0 {
-		e.transient, e.hint = true, "nobody told it to end; mostly that is for want of memory: "+hintMemory
+	var exit *failure.ExitError
+	if errors.As(err, &exit) && exit.Signal != 0 {
+		e.transient, e.hint = true, "nobody told it to end; mostly that is for want of memory: "+failure.HintMemory
 		return e
 	}
-	switch found.cause {
+	switch found.Cause {
 	case holdfast.CauseCredentials, holdfast.CausePermission, holdfast.CauseNetwork, holdfast.CauseThrottled, holdfast.CauseServiceUnavailable:
-		e.hint = found.hint
+		e.hint = found.Hint
 	default: // of no use to whoever keeps the store
 	}
 	return e
 }
 
-func (t *attempt) heard(said *excerpt) string { return clipSaid(t.redact.String(said.String())) }
+func (t *attempt) heard(said *journal.Excerpt) string {
+	return clipSaid(t.redact.String(said.String()))
+}
 
 // clipSaid is what is shown of an error stream.
 func clipSaid(said string) string {
-	return tail(strings.ToValidUTF8(strings.TrimSpace(said), "?"), 2<<10)
+	return failure.Tail(strings.ToValidUTF8(strings.TrimSpace(said), "?"), 2<<10)
 }
 
 // lookPath finds a program as the run's own PATH has it; a name with a slash is

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-version"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
 // OpenTofu needs values of variables in all commands that read code, state or
@@ -43,10 +44,10 @@ func (t *attempt) takesVariables(command string) bool {
 	if command == "plan" {
 		return true
 	}
-	if t.engine.name != engineTofu {
-		return command == "apply" && t.module.ephemeral
+	if t.engine.Name != modulecode.Tofu {
+		return command == "apply" && t.module.Ephemeral
 	}
-	v, err := version.NewVersion(t.engine.version)
+	v, err := version.NewVersion(t.engine.Version)
 	if err != nil {
 		return false
 	}

@@ -1,4 +1,4 @@
-package runner
+package engine
 
 import (
 	"context"
@@ -19,13 +19,13 @@ import (
 
 // survey is what was found on this machine.
 type survey struct {
-	engines []engine
+	engines []Binary
 	silent  []silentEngine
 }
 
 // silentEngine is a binary that did not say its version.
 type silentEngine struct {
-	engine
+	Binary
 	err    error
 	passes bool // it was killed, or could not be started: it may answer the next time
 }
@@ -39,7 +39,7 @@ func (s *survey) add(other survey) {
 func (s *survey) silentOf(tool string) []silentEngine {
 	var list []silentEngine
 	for _, e := range s.silent {
-		if e.name == tool && e.passes {
+		if e.Name == tool && e.passes {
 			list = append(list, e)
 		}
 	}
@@ -47,11 +47,11 @@ func (s *survey) silentOf(tool string) []silentEngine {
 }
 
 // newest returns the newest engine of the tool that c allows.
-func (s *survey) newest(tool string, c constraint) (best engine, ok bool) {
+func (s *survey) newest(tool string, c constraint) (best Binary, ok bool) {
 	var newest *version.Version
 	for _, candidate := range s.engines {
-		v, err := version.NewVersion(candidate.version)
-		if candidate.name == tool && err == nil && c.allows(v) && (newest == nil || v.GreaterThan(newest)) {
+		v, err := version.NewVersion(candidate.Version)
+		if candidate.Name == tool && err == nil && c.allows(v) && (newest == nil || v.GreaterThan(newest)) {
 			best, newest = candidate, v
 		}
 	}
@@ -62,14 +62,14 @@ func (s *survey) newest(tool string, c constraint) (best engine, ok bool) {
 func (s *survey) String() string {
 	var words []string
 	for _, e := range s.engines {
-		words = append(words, fmt.Sprintf("%s %s (%s)", e.name, e.version, e.path))
+		words = append(words, fmt.Sprintf("%s %s (%s)", e.Name, e.Version, e.Path))
 	}
 	text := "none is installed"
 	if len(words) > 0 {
 		text = "installed: " + strings.Join(words, ", ")
 	}
 	for _, e := range s.silent {
-		text += fmt.Sprintf("; %s does not tell its version: %s", e.path, firstLine(e.err.Error()))
+		text += fmt.Sprintf("; %s does not tell its version: %s", e.Path, firstLine(e.err.Error()))
 	}
 	return text
 }
@@ -85,7 +85,7 @@ type silentEngineError struct{ silent []silentEngine }
 func (e *silentEngineError) Error() string {
 	var words []string
 	for _, s := range e.silent {
-		words = append(words, fmt.Sprintf("%s does not tell its version: %s", s.path, firstLine(s.err.Error())))
+		words = append(words, fmt.Sprintf("%s does not tell its version: %s", s.Path, firstLine(s.err.Error())))
 	}
 	return strings.Join(words, "; ")
 }
@@ -94,7 +94,7 @@ const silentEngineHint = "it is asked again with the next attempt; if it never a
 
 // installed returns the tool's binaries on this machine that work, those of
 // EngineDirs first, then PATH, then downloads.
-func (s *engineStore) installed(ctx context.Context, tool string) survey {
+func (s *Store) installed(ctx context.Context, tool string) survey {
 	var paths []string
 	for _, dir := range slices.Concat(s.opts.Sources.Dirs, filepath.SplitList(s.opts.Env["PATH"])) {
 		if !filepath.IsAbs(dir) {
@@ -119,9 +119,9 @@ func (s *engineStore) installed(ctx context.Context, tool string) survey {
 		answer, err := s.probe(ctx, path)
 		switch {
 		case err == nil:
-			found.engines = append(found.engines, engine{name: tool, version: answer, path: path})
+			found.engines = append(found.engines, Binary{Name: tool, Version: answer, Path: path})
 		case !errors.Is(err, errNoProgram) && ctx.Err() == nil:
-			found.silent = append(found.silent, silentEngine{engine{name: tool, path: path}, err, passing(err)})
+			found.silent = append(found.silent, silentEngine{Binary{Name: tool, Path: path}, err, passing(err)})
 		}
 	}
 	return found
@@ -142,7 +142,7 @@ var errNoProgram = errors.New("not a program")
 
 // probe asks a binary for its version, once as long as the file stays the same.
 // That it did not answer is not remembered: the next time it may.
-func (s *engineStore) probe(ctx context.Context, path string) (string, error) {
+func (s *Store) probe(ctx context.Context, path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
 		return "", errNoProgram

@@ -1,4 +1,4 @@
-package runner
+package modulecode
 
 import (
 	"bytes"
@@ -14,30 +14,29 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/holdfast-dev/holdfast/runner/redact"
-
 	"github.com/holdfast-dev/holdfast/runner/jsontree"
+	"github.com/holdfast-dev/holdfast/runner/redact"
 )
 
-// rootModule is what a root module and the local modules that it calls ask of
+// Root is what a root module and the local modules that it calls ask of
 // init and of the choice of an engine, read from the code without running it.
 // What cannot be parsed is left out: the engine will say so better.
-type rootModule struct {
-	requires    []string     // version constraints of the root's required_version
-	tofu        string       // a file that only tofu reads, empty if there is none
-	backend     string       // type of the root's backend, "cloud", or empty
-	bareBackend bool         // the backend block has no arguments
-	files       []string     // names of the root's code
+type Root struct {
+	Requires    []string     // version constraints of the root's required_version
+	Tofu        string       // a file that only tofu reads, empty if there is none
+	Backend     string       // type of the root's backend, "cloud", or empty
+	BareBackend bool         // the backend block has no arguments
+	Files       []string     // names of the root's code
 	blocks      []stateBlock // of all of the root's code
-	fetched     bool         // there are modules that init fetches
-	unpinned    bool         // a fetched module's version can move
-	opaque      bool         // there is code that could not be read in full
-	dynamic     bool         // a module's source or version depends on values
-	plugins     bool         // init may take providers from the root module's own folder
-	ephemeral   bool         // a variable is: its value is in no plan file
-	needs       []string     // all that init's result depends on, sorted
-	secrets     []string     // values given to secret variables
-	sensitive   []string     // names of the secret variables, sorted
+	Fetched     bool         // there are modules that init fetches
+	Unpinned    bool         // a fetched module's version can move
+	Opaque      bool         // there is code that could not be read in full
+	Dynamic     bool         // a module's source or version depends on values
+	Plugins     bool         // init may take providers from the root module's own folder
+	Ephemeral   bool         // a variable is: its value is in no plan file
+	Needs       []string     // all that init's result depends on, sorted
+	Secrets     []string     // values given to secret variables
+	Sensitive   []string     // names of the secret variables, sorted
 }
 
 // maxModules bounds how many local modules are read: a cycle of calls is an
@@ -51,31 +50,31 @@ const ownPlugins = "terraform.d/plugins"
 type moduleReader struct {
 	bundle    string
 	engine    string // empty: either
-	module    rootModule
+	module    Root
 	needs     map[string]bool
 	seen      map[string]bool
 	sensitive map[string]bool
 }
 
-// readModule reads the root module in dir, and what it calls inside the bundle, as
+// Read reads the root module in dir, and what it calls inside the bundle, as
 // code for an engine; empty: for the one that would be chosen for it.
-func readModule(dir, bundle, engine string) rootModule {
+func Read(dir, bundle, engine string) Root {
 	r := &moduleReader{bundle: bundle, engine: engine, needs: map[string]bool{}, seen: map[string]bool{}, sensitive: map[string]bool{}}
 	r.read(dir, "")
 	_, err := os.Stat(filepath.Join(dir, ownPlugins))
-	r.module.plugins = err == nil
+	r.module.Plugins = err == nil
 	if b := r.module.stateBlockFor(engine); b.kind != "" {
-		r.module.backend, r.module.bareBackend = b.kind, b.bare
+		r.module.Backend, r.module.BareBackend = b.kind, b.bare
 		if b.kind != "cloud" {
 			r.needs["backend "+b.kind] = true
 		}
 	}
 	for need := range r.needs {
-		r.module.needs = append(r.module.needs, need)
+		r.module.Needs = append(r.module.Needs, need)
 	}
-	slices.Sort(r.module.needs)
-	r.module.sensitive = slices.Sorted(maps.Keys(r.sensitive))
-	r.module.secrets = append(r.module.secrets, secretVariables(dir, r.sensitive)...)
+	slices.Sort(r.module.Needs)
+	r.module.Sensitive = slices.Sorted(maps.Keys(r.sensitive))
+	r.module.Secrets = append(r.module.Secrets, secretVariables(dir, r.sensitive)...)
 	return r.module
 }
 
@@ -94,9 +93,9 @@ var moduleSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 // read reads the module in dir, which the module at path calls.
 func (r *moduleReader) read(dir, path string) {
 	if len(r.seen) >= maxModules {
-		r.module.opaque = true
+		r.module.Opaque = true
 	}
-	if r.module.opaque || r.seen[path] {
+	if r.module.Opaque || r.seen[path] {
 		return
 	}
 	r.seen[path] = true
@@ -106,24 +105,24 @@ func (r *moduleReader) read(dir, path string) {
 	}
 	var names []string
 	for _, entry := range entries {
-		if name := entry.Name(); !entry.IsDir() && !strings.HasPrefix(name, ".") && isCode(name) {
+		if name := entry.Name(); !entry.IsDir() && !strings.HasPrefix(name, ".") && IsFile(name) {
 			names = append(names, name)
 		}
 	}
 	if path == "" {
-		r.module.files = names
+		r.module.Files = names
 		if at := slices.IndexFunc(names, isTofuCode); at >= 0 {
-			r.module.tofu = names[at]
-			r.engine = cmp.Or(r.engine, engineTofu)
+			r.module.Tofu = names[at]
+			r.engine = cmp.Or(r.engine, Tofu)
 		}
 	}
 	for _, name := range names {
-		used := usedBy(r.engine, name, names)
+		used := UsedBy(r.engine, name, names)
 		if !used && path != "" {
 			continue
 		}
-		file, err := parseCode(filepath.Join(dir, name))
-		r.module.opaque = r.module.opaque || used && err != nil
+		file, err := Parse(filepath.Join(dir, name))
+		r.module.Opaque = r.module.Opaque || used && err != nil
 		if file == nil || file.Body == nil {
 			continue
 		}
@@ -139,20 +138,20 @@ func (r *moduleReader) read(dir, path string) {
 	}
 }
 
-// usedBy reports whether the engine reads a file among others: OpenTofu reads
+// UsedBy reports whether the engine reads a file among others: OpenTofu reads
 // x.tofu in place of x.tf, and Terraform no .tofu. An empty engine may be either.
-func usedBy(engine, name string, names []string) bool {
+func UsedBy(engine, name string, names []string) bool {
 	switch engine {
-	case engineTerraform:
+	case Terraform:
 		return !isTofuCode(name)
-	case engineTofu:
+	case Tofu:
 		return !shadowed(name, names)
 	}
 	return true
 }
 
-// isCode reports whether the engines read a file of that name as code.
-func isCode(name string) bool {
+// IsFile reports whether the engines read a file of that name as code.
+func IsFile(name string) bool {
 	for _, suffix := range []string{".tf", ".tofu", ".tf.json", ".tofu.json"} {
 		if strings.HasSuffix(name, suffix) {
 			return true
@@ -170,17 +169,17 @@ func (r *moduleReader) block(file *hcl.File, block *hcl.Block, dir, name, path s
 	case "provider":
 		r.needs["provider "+block.Labels[0]] = true
 	case "variable":
-		r.module.ephemeral = r.module.ephemeral || path == "" && boolAttribute(block.Body, "ephemeral")
-		if path == "" && (boolAttribute(block.Body, "sensitive") || redact.Name(block.Labels[0])) {
+		r.module.Ephemeral = r.module.Ephemeral || path == "" && BoolAttribute(block.Body, "ephemeral")
+		if path == "" && (BoolAttribute(block.Body, "sensitive") || redact.Name(block.Labels[0])) {
 			r.sensitive[block.Labels[0]] = true
-			r.module.secrets = append(r.module.secrets, defaultSecrets(block.Body)...)
+			r.module.Secrets = append(r.module.Secrets, defaultSecrets(block.Body)...)
 		}
 	case "resource", "data", "ephemeral":
 		prefix, _, _ := strings.Cut(block.Labels[0], "_")
 		r.needs["provider "+prefix] = true
 		fallthrough
 	default: // whose provider argument may name one more
-		if text := attributeText(file, block.Body, "provider"); text != "" {
+		if text := AttributeText(file, block.Body, "provider"); text != "" {
 			r.needs["provider "+text] = true
 		}
 	}
@@ -203,8 +202,8 @@ func (r *moduleReader) terraform(file *hcl.File, body hcl.Body, name, path strin
 	if content == nil {
 		return
 	}
-	if text := stringAttribute(content.Attributes["required_version"]); text != "" && path == "" && used {
-		r.module.requires = append(r.module.requires, text)
+	if text := StringAttribute(content.Attributes["required_version"]); text != "" && path == "" && used {
+		r.module.Requires = append(r.module.Requires, text)
 	}
 	for _, block := range content.Blocks {
 		attributes, _ := block.Body.JustAttributes()
@@ -225,12 +224,12 @@ func (r *moduleReader) terraform(file *hcl.File, body hcl.Body, name, path strin
 
 // call notes a module call and reads the called module if it is local.
 func (r *moduleReader) call(file *hcl.File, block *hcl.Block, dir, path string) {
-	source := attributeText(file, block.Body, "source")
-	version := attributeText(file, block.Body, "version")
+	source := AttributeText(file, block.Body, "source")
+	version := AttributeText(file, block.Body, "version")
 	key := strings.TrimPrefix(path+"."+block.Labels[0], ".")
 	r.needs["module "+key+" "+source+" "+version] = true
 	for _, name := range []string{"source", "version"} {
-		r.module.dynamic = r.module.dynamic || dependsOnValues(block.Body, name)
+		r.module.Dynamic = r.module.Dynamic || dependsOnValues(block.Body, name)
 	}
 	plain := strings.Trim(source, `"`)
 	if strings.HasPrefix(plain, "./") || strings.HasPrefix(plain, "../") {
@@ -240,9 +239,9 @@ func (r *moduleReader) call(file *hcl.File, block *hcl.Block, dir, path string) 
 		}
 		return
 	}
-	r.module.fetched = true
+	r.module.Fetched = true
 	if !pinnedSource(plain, strings.Trim(version, `"`)) {
-		r.module.unpinned = true
+		r.module.Unpinned = true
 	}
 }
 
@@ -254,7 +253,7 @@ func dependsOnValues(body hcl.Body, name string) bool {
 }
 
 var (
-	exactVersion = regexp.MustCompile(`^\s*=?\s*v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?\s*$`)
+	ExactVersion = regexp.MustCompile(`^\s*=?\s*v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?\s*$`)
 	pinnedRef    = regexp.MustCompile(`[?&]ref=([0-9a-f]{40}|[^&]*v?[0-9]+\.[0-9]+\.[0-9]+[^&]*)(&|$)`)
 )
 
@@ -262,10 +261,10 @@ var (
 // fetched: an exact version of a registry, a commit, or a tag that reads like a
 // version.
 func pinnedSource(source, version string) bool {
-	return exactVersion.MatchString(version) || pinnedRef.MatchString(source)
+	return ExactVersion.MatchString(version) || pinnedRef.MatchString(source)
 }
 
-func attributeText(file *hcl.File, body hcl.Body, name string) string {
+func AttributeText(file *hcl.File, body hcl.Body, name string) string {
 	content, _, _ := body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}})
 	if content == nil || content.Attributes[name] == nil {
 		return ""
@@ -273,18 +272,18 @@ func attributeText(file *hcl.File, body hcl.Body, name string) string {
 	return squeeze(content.Attributes[name].Expr.Range().SliceBytes(file.Bytes))
 }
 
-// maxLiteral bounds an expression that is evaluated: evaluation recurses.
-const maxLiteral = 64 << 10
+// MaxLiteral bounds an expression that is evaluated: evaluation recurses.
+const MaxLiteral = 64 << 10
 
 // literal evaluates an expression that refers to nothing.
 func literal(expr hcl.Expression) (cty.Value, hcl.Diagnostics) {
-	if span := expr.Range(); span.End.Byte-span.Start.Byte > maxLiteral {
+	if span := expr.Range(); span.End.Byte-span.Start.Byte > MaxLiteral {
 		return cty.DynamicVal, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Too long"}}
 	}
 	return expr.Value(nil)
 }
 
-func stringAttribute(attribute *hcl.Attribute) string {
+func StringAttribute(attribute *hcl.Attribute) string {
 	if attribute == nil {
 		return ""
 	}
@@ -295,7 +294,7 @@ func stringAttribute(attribute *hcl.Attribute) string {
 	return value.AsString()
 }
 
-func boolAttribute(body hcl.Body, name string) bool {
+func BoolAttribute(body hcl.Body, name string) bool {
 	content, _, _ := body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}})
 	if content == nil || content.Attributes[name] == nil {
 		return false
@@ -320,11 +319,11 @@ func defaultSecrets(body hcl.Body) []string {
 	return appendCtyStrings(nil, value)
 }
 
-// variableSecrets returns the values in what the environment gives a variable:
+// VariableSecrets returns the values in what the environment gives a variable:
 // the text itself, or the values in it if it is an expression.
-func variableSecrets(text string) []string {
+func VariableSecrets(text string) []string {
 	secrets := []string{text}
-	if !strings.ContainsAny(text, "{[") || len(text) > maxLiteral || tooDeep([]byte(text)) {
+	if !strings.ContainsAny(text, "{[") || len(text) > MaxLiteral || TooDeep([]byte(text)) {
 		return secrets
 	}
 	if expr, diags := hclsyntax.ParseExpression([]byte(text), "variable", hcl.InitialPos); !diags.HasErrors() {
@@ -353,7 +352,7 @@ func secretVariables(dir string, sensitive map[string]bool) []string {
 				}
 			}
 		case strings.HasSuffix(name, ".tfvars"):
-			file, _ := parseCode(name)
+			file, _ := Parse(name)
 			if file == nil {
 				continue
 			}
@@ -385,10 +384,10 @@ func appendCtyStrings(list []string, value cty.Value) []string {
 
 // The engines.
 const (
-	engineTofu      = "tofu"
-	engineTerraform = "terraform"
+	Tofu      = "tofu"
+	Terraform = "terraform"
 )
 
-// variablePrefix makes a variable's name one that the engine reads from its
+// VariablePrefix makes a variable's name one that the engine reads from its
 // environment.
-const variablePrefix = "TF_VAR_"
+const VariablePrefix = "TF_VAR_"

@@ -1,4 +1,4 @@
-package runner
+package engine
 
 import (
 	"context"
@@ -15,21 +15,23 @@ import (
 	"github.com/hashicorp/go-version"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
 // engineTools in the order in which they are preferred.
-var engineTools = []string{engineTofu, engineTerraform} //nolint:gochecknoglobals // a constant list
+var engineTools = []string{modulecode.Tofu, modulecode.Terraform} //nolint:gochecknoglobals // a constant list
 
-// engine is an engine's binary that has answered `version`.
-type engine struct {
-	name    string
-	version string
-	path    string
+// Binary is an engine's binary that has answered `version`.
+type Binary struct {
+	Name    string
+	Version string
+	Path    string
 }
 
-// engineSources say where engines come from.
-type engineSources struct {
+// Sources say where engines come from.
+type Sources struct {
 	// Dirs are searched for terraform and tofu before PATH. A file may lie in the
 	// folder itself or in a folder named by its version.
 	Dirs []string
@@ -42,8 +44,8 @@ type engineSources struct {
 	Validation string
 }
 
-// check returns what is wrong with them.
-func (o engineSources) check() error {
+// Check returns what is wrong with them.
+func (o Sources) Check() error {
 	switch o.Validation {
 	case "", validateSignature, validateSHA:
 		return nil
@@ -52,32 +54,32 @@ func (o engineSources) check() error {
 	}
 }
 
-// engineOptions are what an engineStore needs. All are required.
-type engineOptions struct {
-	Sources engineSources
+// Options are what a Store needs. All are required.
+type Options struct {
+	Sources Sources
 	Dir     string            // keeps what is downloaded; it exists
 	Env     map[string]string // PATH is searched, and engines are asked with PATH and HOME
 	Logger  *slog.Logger
 }
 
-// engineStore finds installed engines, and downloads others. It is safe for
+// Store finds installed engines, and downloads others. It is safe for
 // concurrent use.
-type engineStore struct {
-	opts    engineOptions
+type Store struct {
+	opts    Options
 	install chan struct{} // one download at a time
 
 	mu     sync.Mutex
 	probed map[string]probe
 }
 
-func newEngineStore(opts engineOptions) *engineStore {
-	return &engineStore{opts: opts, install: make(chan struct{}, 1), probed: map[string]probe{}}
+func NewStore(opts Options) *Store {
+	return &Store{opts: opts, install: make(chan struct{}, 1), probed: map[string]probe{}}
 }
 
 // temporary is the prefix of folders that are not complete.
 const temporary = "tmp-"
 
-func removeLeftovers(dir string) {
+func RemoveLeftovers(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), temporary) {
@@ -86,8 +88,8 @@ func removeLeftovers(dir string) {
 	}
 }
 
-// engineWish is what a cluster and its code ask for.
-type engineWish struct {
+// Wish is what a cluster and its code ask for.
+type Wish struct {
 	tools       []string // in order of preference
 	constraints map[string]constraint
 	pinName     string
@@ -95,15 +97,15 @@ type engineWish struct {
 	held        bool // to pinName: the document does not name an engine
 }
 
-// wish reads what is asked for: the cluster's constraint, else a version file
+// WishOf reads what is asked for: the cluster's constraint, else a version file
 // as tenv reads them, and always the code's required_version. The engine that the
 // cluster was last applied with is another one only if the document names it. An
 // exact engine is asked for by nobody but the assignment.
-func wish(a holdfast.Assignment, module rootModule, dir, bundle string) (engineWish, error) {
+func WishOf(a holdfast.Assignment, module modulecode.Root, dir, bundle string) (Wish, error) {
 	if a.Exact {
 		return exactWish(a)
 	}
-	w := engineWish{pinName: a.PinName, pinVersion: a.PinVersion, constraints: map[string]constraint{}}
+	w := Wish{pinName: a.PinName, pinVersion: a.PinVersion, constraints: map[string]constraint{}}
 	pinned := map[string]string{}
 	if a.Engine.Version == "" {
 		for _, tool := range engineTools {
@@ -118,10 +120,10 @@ func wish(a holdfast.Assignment, module rootModule, dir, bundle string) (engineW
 	case slices.Contains(engineTools, a.Engine.Name):
 		w.tools = []string{a.Engine.Name}
 	case a.Engine.Name != "":
-		return w, fmt.Errorf("engine %q: must be %q or %q", a.Engine.Name, engineTerraform, engineTofu)
+		return w, fmt.Errorf("engine %q: must be %q or %q", a.Engine.Name, modulecode.Terraform, modulecode.Tofu)
 	case slices.Contains(engineTools, a.PinName):
 		if asked != "" && asked != a.PinName {
-			return w, &changedEngineError{from: a.PinName + " " + a.PinVersion, to: asked, why: why}
+			return w, &ChangedError{from: a.PinName + " " + a.PinVersion, to: asked, why: why}
 		}
 		w.tools, w.held = []string{a.PinName}, true
 	case asked != "":
@@ -130,7 +132,7 @@ func wish(a holdfast.Assignment, module rootModule, dir, bundle string) (engineW
 		w.tools = engineTools
 	}
 	for _, tool := range engineTools {
-		c, err := constraintOf(a.Engine.Version, pinned[tool], module.requires)
+		c, err := constraintOf(a.Engine.Version, pinned[tool], module.Requires)
 		if err != nil {
 			return w, err
 		}
@@ -141,24 +143,24 @@ func wish(a holdfast.Assignment, module rootModule, dir, bundle string) (engineW
 
 // askedByCode returns the only engine that the code is for, and what says so;
 // empty: either.
-func askedByCode(module rootModule, versionFiles map[string]string) (tool, why string) {
+func askedByCode(module modulecode.Root, versionFiles map[string]string) (tool, why string) {
 	switch {
-	case module.tofu != "":
-		return engineTofu, module.tofu + " is read by tofu only"
-	case versionFiles[engineTofu] != "" && versionFiles[engineTerraform] == "":
-		return engineTofu, "a version file asks for tofu " + versionFiles[engineTofu]
-	case versionFiles[engineTerraform] != "" && versionFiles[engineTofu] == "":
-		return engineTerraform, "a version file asks for terraform " + versionFiles[engineTerraform]
+	case module.Tofu != "":
+		return modulecode.Tofu, module.Tofu + " is read by tofu only"
+	case versionFiles[modulecode.Tofu] != "" && versionFiles[modulecode.Terraform] == "":
+		return modulecode.Tofu, "a version file asks for tofu " + versionFiles[modulecode.Tofu]
+	case versionFiles[modulecode.Terraform] != "" && versionFiles[modulecode.Tofu] == "":
+		return modulecode.Terraform, "a version file asks for terraform " + versionFiles[modulecode.Terraform]
 	}
 	return "", ""
 }
 
 // exactWish asks for the engine of the last applied run and no other: what is
 // compared with what was applied, or destroyed, must be read by what wrote it.
-func exactWish(a holdfast.Assignment) (engineWish, error) {
-	w := engineWish{pinName: a.PinName, pinVersion: a.PinVersion, tools: []string{a.PinName}}
+func exactWish(a holdfast.Assignment) (Wish, error) {
+	w := Wish{pinName: a.PinName, pinVersion: a.PinVersion, tools: []string{a.PinName}}
 	if !slices.Contains(engineTools, a.PinName) {
-		return w, fmt.Errorf("engine of the last applied run: %q is not %q or %q", a.PinName, engineTerraform, engineTofu)
+		return w, fmt.Errorf("engine of the last applied run: %q is not %q or %q", a.PinName, modulecode.Terraform, modulecode.Tofu)
 	}
 	v, err := version.NewVersion(a.PinVersion)
 	if err != nil {
@@ -174,19 +176,19 @@ func exactWish(a holdfast.Assignment) (engineWish, error) {
 	return w, nil
 }
 
-// choose returns the engine to use: the one of the last applied run if it still
+// Choose returns the engine to use: the one of the last applied run if it still
 // fits, else the newest installed one, else a downloaded one. A binary that would
 // not say its version just now is not a reason to take another.
-func (s *engineStore) choose(ctx context.Context, w engineWish) (engine, error) {
+func (s *Store) Choose(ctx context.Context, w Wish) (Binary, error) {
 	if err := w.possible(); err != nil {
-		return engine{}, err
+		return Binary{}, err
 	}
 	var seen survey
 	for _, tool := range engineTools {
 		seen.add(s.installed(ctx, tool))
 	}
 	if err := ctx.Err(); err != nil {
-		return engine{}, err
+		return Binary{}, err
 	}
 	if tool := w.pinName; slices.Contains(w.tools, tool) && w.pinVersion != "" {
 		pin, err := version.NewVersion(w.pinVersion)
@@ -201,20 +203,20 @@ func (s *engineStore) choose(ctx context.Context, w engineWish) (engine, error) 
 	for _, tool := range w.tools {
 		// What did not answer could be newer.
 		if silent := seen.silentOf(tool); len(silent) > 0 {
-			return engine{}, &silentEngineError{silent}
+			return Binary{}, &silentEngineError{silent}
 		}
 		if best, ok := seen.newest(tool, w.constraints[tool]); ok {
 			return best, nil
 		}
 	}
 	if !s.opts.Sources.Download {
-		return engine{}, &noEngineError{wish: w, seen: seen}
+		return Binary{}, &noEngineError{wish: w, seen: seen}
 	}
 	return s.fetchFirst(ctx, w, seen)
 }
 
 // fetchFirst downloads the first of the tools that has a release that fits.
-func (s *engineStore) fetchFirst(ctx context.Context, w engineWish, seen survey) (engine, error) {
+func (s *Store) fetchFirst(ctx context.Context, w Wish, seen survey) (Binary, error) {
 	var first error
 	for _, tool := range w.tools {
 		if !w.constraints[tool].possible(tool) {
@@ -235,21 +237,21 @@ func (s *engineStore) fetchFirst(ctx context.Context, w engineWish, seen survey)
 			break // another tool must not come in for one that is only out of reach
 		}
 	}
-	return engine{}, first
+	return Binary{}, first
 }
 
 // exactly returns the version if it is installed or can be downloaded.
-func (s *engineStore) exactly(ctx context.Context, tool string, v *version.Version, seen survey) (engine, bool, error) {
+func (s *Store) exactly(ctx context.Context, tool string, v *version.Version, seen survey) (Binary, bool, error) {
 	for _, candidate := range seen.engines {
-		if found, err := version.NewVersion(candidate.version); candidate.name == tool && err == nil && found.Equal(v) {
+		if found, err := version.NewVersion(candidate.Version); candidate.Name == tool && err == nil && found.Equal(v) {
 			return candidate, true, nil
 		}
 	}
 	if silent := seen.silentOf(tool); len(silent) > 0 {
-		return engine{}, false, &silentEngineError{silent}
+		return Binary{}, false, &silentEngineError{silent}
 	}
 	if !s.opts.Sources.Download {
-		return engine{}, false, nil
+		return Binary{}, false, nil
 	}
 	exact := constraint{list: version.MustConstraints(version.NewConstraint("= " + v.String()))}
 	found, err := s.download(ctx, tool, exact)
@@ -262,7 +264,7 @@ func (s *engineStore) exactly(ctx context.Context, tool string, v *version.Versi
 
 // noEngineError says that nothing that is installed fits.
 type noEngineError struct {
-	wish engineWish
+	wish Wish
 	seen survey
 }
 
@@ -281,7 +283,7 @@ func (e *noEngineError) hint() string {
 		best, ok := e.seen.newest(tool, e.wish.constraints[tool])
 		if e.wish.held && ok {
 			return fmt.Sprintf("the cluster was last applied with %s %s, and its engine is changed only by name: set spec.engine.name to %s to go on with %s %s; or %s",
-				e.wish.pinName, e.wish.pinVersion, tool, best.name, best.version, noEngineHint)
+				e.wish.pinName, e.wish.pinVersion, tool, best.Name, best.Version, noEngineHint)
 		}
 	}
 	return noEngineHint
@@ -290,7 +292,7 @@ func (e *noEngineError) hint() string {
 // Hints of what to do when no engine fits.
 const (
 	noEngineHint = "install an engine that fits where the agent finds it, allow downloads in the runner's configuration, or change the constraint"
-	noExactHint  = "a check for drift, and a destruction, take the engine that the cluster was last applied with: install that version where the agent finds it, or allow downloads in the runner's configuration"
+	HintExact    = "a check for drift, and a destruction, take the engine that the cluster was last applied with: install that version where the agent finds it, or allow downloads in the runner's configuration"
 )
 
 // versionFileNames are the files that tenv reads a pinned version from.
@@ -311,7 +313,7 @@ func hasVersionFile(dir, bundle string) (bool, error) {
 			}
 			found = true
 			if strings.Contains(name, ".hcl") {
-				if _, err := parseCode(path); errors.Is(err, errTooDeep) {
+				if _, err := modulecode.Parse(path); errors.Is(err, modulecode.ErrTooDeep) {
 					return false, fmt.Errorf("read %s: %w", name, err)
 				}
 			}
@@ -323,28 +325,28 @@ func hasVersionFile(dir, bundle string) (bool, error) {
 	}
 }
 
-// engineFault is why an attempt has no engine.
-func engineFault(err error, exact bool) error {
+// Fault is why an attempt has no engine.
+func Fault(err error, exact bool) error {
 	var (
 		impossible *contradictionError
-		changed    *changedEngineError
+		changed    *ChangedError
 		silent     *silentEngineError
 		none       *noEngineError
 		download   *downloadError
 	)
 	switch {
 	case errors.As(err, &changed):
-		return &attemptError{cause: holdfast.CauseInvalidConfiguration, err: err, hint: changed.hint()}
+		return &failure.Error{Cause: holdfast.CauseInvalidConfiguration, Err: err, Hint: changed.hint()}
 	case errors.As(err, &impossible):
-		return &attemptError{cause: holdfast.CauseInvalidConfiguration, err: err, hint: impossible.hint()}
+		return &failure.Error{Cause: holdfast.CauseInvalidConfiguration, Err: err, Hint: impossible.hint()}
 	case errors.As(err, &silent):
-		return &attemptError{cause: holdfast.CauseNoEngine, transient: true, err: err, hint: silentEngineHint}
+		return &failure.Error{Cause: holdfast.CauseNoEngine, Transient: true, Err: err, Hint: silentEngineHint}
 	case errors.As(err, &none) && exact:
-		return &attemptError{cause: holdfast.CauseNoEngine, err: err, hint: noExactHint}
+		return &failure.Error{Cause: holdfast.CauseNoEngine, Err: err, Hint: HintExact}
 	case errors.As(err, &none):
-		return &attemptError{cause: holdfast.CauseNoEngine, err: err, hint: none.hint()}
+		return &failure.Error{Cause: holdfast.CauseNoEngine, Err: err, Hint: none.hint()}
 	case errors.As(err, &download):
-		return &attemptError{cause: holdfast.CauseDownloadFailed, transient: download.passes(), err: err, hint: download.hint()}
+		return &failure.Error{Cause: holdfast.CauseDownloadFailed, Transient: download.passes(), Err: err, Hint: download.hint()}
 	}
 	return fmt.Errorf("choose engine: %w", err)
 }

@@ -1,4 +1,4 @@
-package runner
+package modulecode
 
 import (
 	"os"
@@ -29,7 +29,7 @@ func TestReferencesOfProviders(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(code), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			found, ok := readModuleCode(dir)
+			found, ok := ReadReferences(dir)
 			if !ok {
 				t.Fatal("the code is not read")
 			}
@@ -76,7 +76,7 @@ func TestReferencesOfWriteOnlyArguments(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(code), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			found, ok := readModuleCode(dir)
+			found, ok := ReadReferences(dir)
 			if !ok {
 				t.Fatal("the code is not read")
 			}

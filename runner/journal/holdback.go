@@ -1,4 +1,4 @@
-package runner
+package journal
 
 import (
 	"bytes"
@@ -16,25 +16,25 @@ const (
 	maxProgressLine = 8 << 10
 )
 
-// holdback is what engines print through. It holds text back as long as not all
+// Holdback is what engines print through. It holds text back as long as not all
 // secrets in it can be known: the engine prints its plan before it says what in
 // it is sensitive. It never fails: an engine must not die of a log that cannot be
 // written. It is safe for concurrent use.
-type holdback struct {
+type Holdback struct {
 	mu     sync.Mutex
 	w      io.Writer
 	passes func(line []byte) ([]byte, bool) // nil: nothing is held back
 	line   []byte                           // of stdout, not whole yet
-	out    *excerpt                         // nil: nothing is held
-	errs   *excerpt
+	out    *Excerpt                         // nil: nothing is held
+	errs   *Excerpt
 }
 
-// newHoldback returns a holdback that writes to w and holds nothing back yet.
-func newHoldback(w io.Writer) *holdback { return &holdback{w: w} }
+// NewHoldback returns a holdback that writes to w and holds nothing back yet.
+func NewHoldback(w io.Writer) *Holdback { return &Holdback{w: w} }
 
 // Write takes lines of ours and what the engine prints on its error stream. They
 // stay behind what is held.
-func (h *holdback) Write(p []byte) (int, error) {
+func (h *Holdback) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.out != nil {
@@ -45,10 +45,10 @@ func (h *holdback) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// stdout returns the writer for what the engine prints on its output stream.
-func (h *holdback) stdout() io.Writer { return heldStream{h} }
+// Stdout returns the writer for what the engine prints on its output stream.
+func (h *Holdback) Stdout() io.Writer { return heldStream{h} }
 
-type heldStream struct{ h *holdback }
+type heldStream struct{ h *Holdback }
 
 func (o heldStream) Write(p []byte) (int, error) {
 	h := o.h
@@ -66,7 +66,7 @@ func (o heldStream) Write(p []byte) (int, error) {
 }
 
 // take passes on whole lines up to the first that does not pass.
-func (h *holdback) take(p []byte) {
+func (h *Holdback) take(p []byte) {
 	h.line = append(h.line, p...)
 	for {
 		end := bytes.IndexByte(h.line, '\n') + 1
@@ -87,24 +87,24 @@ func (h *holdback) take(p []byte) {
 }
 
 // hold begins to hold back, with the line that is there.
-func (h *holdback) hold() {
-	h.out, h.errs = newExcerpt(maxHeldOut), newExcerpt(maxHeldErr)
+func (h *Holdback) hold() {
+	h.out, h.errs = NewExcerpt(maxHeldOut), NewExcerpt(maxHeldErr)
 	_, _ = h.out.Write(h.line)
 	h.line = nil
 }
 
-// begin makes the holdback keep the output stream back from the first line on that
+// Begin makes the holdback keep the output stream back from the first line on that
 // does not pass. passes returns the line as it may be shown.
-func (h *holdback) begin(passes func(line []byte) ([]byte, bool)) {
-	h.release(true)
+func (h *Holdback) Begin(passes func(line []byte) ([]byte, bool)) {
+	h.Release(true)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.passes = passes
 }
 
-// release ends the holding back. What was held of the output stream is shown, or
+// Release ends the holding back. What was held of the output stream is shown, or
 // left out with a word about it.
-func (h *holdback) release(show bool) {
+func (h *Holdback) Release(show bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.passes == nil {
@@ -129,10 +129,10 @@ var (
 	progressID = regexp.MustCompile(`\[id=.*\]`)
 )
 
-// duringPlan lets the progress of a plan pass: that has names and ids only. It
+// DuringPlan lets the progress of a plan pass: that has names and ids only. It
 // shows no ids unless the secrets of the state are known, which is asked with each
 // line: the engine reads the state first.
-func duringPlan(stateKnown func() bool) func([]byte) ([]byte, bool) {
+func DuringPlan(stateKnown func() bool) func([]byte) ([]byte, bool) {
 	return func(line []byte) ([]byte, bool) {
 		if !planProgress.Match(line) {
 			return nil, false
@@ -144,7 +144,7 @@ func duringPlan(stateKnown func() bool) func([]byte) ([]byte, bool) {
 	}
 }
 
-// duringApply lets all pass but the outputs at the end.
-func duringApply(line []byte) ([]byte, bool) {
+// DuringApply lets all pass but the outputs at the end.
+func DuringApply(line []byte) ([]byte, bool) {
 	return line, string(bytes.TrimSpace(line)) != "Outputs:"
 }

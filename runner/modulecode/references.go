@@ -1,4 +1,4 @@
-package runner
+package modulecode
 
 import (
 	"os"
@@ -22,19 +22,19 @@ var givenSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 
 var provisionerSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "provisioner", LabelNames: []string{"type"}}}}
 
-// readModuleCode reads the locals and connections of the module in dir; false if
+// ReadReferences reads the locals and connections of the module in dir; false if
 // a file cannot be read.
-func readModuleCode(dir string) (plan.ModuleCode, bool) {
+func ReadReferences(dir string) (plan.ModuleCode, bool) {
 	code := plan.ModuleCode{Locals: map[string][]plan.Reference{}, Configures: map[string]bool{}}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return code, false
 	}
 	for _, entry := range entries {
-		if entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || !isCode(entry.Name()) {
+		if entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || !IsFile(entry.Name()) {
 			continue
 		}
-		file, err := parseCode(filepath.Join(dir, entry.Name()))
+		file, err := Parse(filepath.Join(dir, entry.Name()))
 		if err != nil {
 			return code, false
 		}

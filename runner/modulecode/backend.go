@@ -1,4 +1,4 @@
-package runner
+package modulecode
 
 import (
 	"errors"
@@ -19,12 +19,12 @@ type stateBlock struct {
 // and replaces the block of the others as a whole. OpenTofu reads x.tofu in place
 // of x.tf; Terraform reads no .tofu. An empty engine is the one that would be
 // chosen for the code.
-func (m *rootModule) stateBlockFor(engine string) stateBlock {
-	tofu := engine == engineTofu || engine == "" && m.tofu != ""
+func (m *Root) stateBlockFor(engine string) stateBlock {
+	tofu := engine == Tofu || engine == "" && m.Tofu != ""
 	var primary, override stateBlock
 	for _, b := range m.blocks {
 		switch {
-		case !tofu && isTofuCode(b.file), tofu && shadowed(b.file, m.files):
+		case !tofu && isTofuCode(b.file), tofu && shadowed(b.file, m.Files):
 		case !overrides(b.file):
 			primary = b
 		case override.file <= b.file:
@@ -63,9 +63,9 @@ func overrides(file string) bool {
 	return false
 }
 
-// heldTo is an error if the engine that was chosen would keep the state elsewhere
+// HeldTo is an error if the engine that was chosen would keep the state elsewhere
 // than the server was told by the same code, or than it has the attempt keep it.
-func (m *rootModule) heldTo(engine, wished string, own bool) error {
+func (m *Root) HeldTo(engine, wished string, own bool) error {
 	here := m.stateBlockFor(engine)
 	switch {
 	case here != m.stateBlockFor(wished):

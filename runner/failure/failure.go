@@ -1,4 +1,4 @@
-package runner
+package failure
 
 import (
 	"context"
@@ -13,58 +13,58 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
-// attemptError is why an attempt did not do what it was for.
-type attemptError struct {
-	cause       holdfast.Reason
-	hint        string
-	transient   bool
-	err         error  // what happened, in a line
-	detail      string // more of it
-	address     string // of the resource that it is about; empty: of none, or unknown
-	diagnostics []holdfast.Diagnostic
-	exit        *exitError // how the engine ended; nil if it is not about one
-	notBegun    bool       // the apply was not begun, as it might not
-	killed      bool       // the engine died by a signal that we did not send
+// Error is why an attempt did not do what it was for.
+type Error struct {
+	Cause       holdfast.Reason
+	Hint        string
+	Transient   bool
+	Err         error  // what happened, in a line
+	Detail      string // more of it
+	Address     string // of the resource that it is about; empty: of none, or unknown
+	Diagnostics []holdfast.Diagnostic
+	Exit        *ExitError // how the engine ended; nil if it is not about one
+	NotBegun    bool       // the apply was not begun, as it might not
+	Killed      bool       // the engine died by a signal that we did not send
 }
 
-func (e *attemptError) Error() string { return e.err.Error() }
+func (e *Error) Error() string { return e.Err.Error() }
 
-func (e *attemptError) Unwrap() error { return e.err }
+func (e *Error) Unwrap() error { return e.Err }
 
-// engineError reads out of what an engine said on its error stream why it
+// OfEngine reads out of what an engine said on its error stream why it
 // failed. Only what it calls errors is looked at, if there is any.
-func engineError(step, said string, exit error) *attemptError {
+func OfEngine(step, said string, exit error) *Error {
 	said = colours.ReplaceAllString(said, "")
-	e := &attemptError{diagnostics: diagnosticsIn(said)}
+	e := &Error{Diagnostics: diagnosticsIn(said)}
 	var errs []holdfast.Diagnostic
-	for _, d := range e.diagnostics {
+	for _, d := range e.Diagnostics {
 		if d.Severity == "error" {
 			errs = append(errs, d)
 		}
 	}
-	var found symptom
+	var found Symptom
 	summary := lastLine(said)
 	if len(errs) > 0 {
 		var at int
 		at, found = deciding(errs)
-		summary, e.detail, e.address = errs[at].Summary, errs[at].Detail, errs[at].Address
+		summary, e.Detail, e.Address = errs[at].Summary, errs[at].Detail, errs[at].Address
 	} else {
-		found = diagnose(tail(said, 8<<10))
-		e.detail = tail(strings.TrimSpace(said), 2<<10)
+		found = Diagnose(Tail(said, 8<<10))
+		e.Detail = Tail(strings.TrimSpace(said), 2<<10)
 	}
 	if summary == "" {
 		summary = exit.Error()
 	}
-	if found.cause == holdfast.CauseProviderCrashed && stackTrace.MatchString(said) {
-		found.transient, found.hint = false, hintProvider
+	if found.Cause == holdfast.CauseProviderCrashed && stackTrace.MatchString(said) {
+		found.Transient, found.Hint = false, hintProvider
 	}
-	e.err = fmt.Errorf("%s: %s", step, summary)
-	e.cause, e.transient, e.hint = found.cause, found.transient, found.hint
-	var status *exitError
-	if errors.As(exit, &status) && status.signal != 0 {
-		e.killed, e.cause, e.transient = true, holdfast.ReasonEngineKilled, true
-		e.err = fmt.Errorf("%s: the engine was %w", step, exit)
-		e.hint = "nobody told it to end; mostly that is for want of memory: " + hintMemory
+	e.Err = fmt.Errorf("%s: %s", step, summary)
+	e.Cause, e.Transient, e.Hint = found.Cause, found.Transient, found.Hint
+	var status *ExitError
+	if errors.As(exit, &status) && status.Signal != 0 {
+		e.Killed, e.Cause, e.Transient = true, holdfast.ReasonEngineKilled, true
+		e.Err = fmt.Errorf("%s: the engine was %w", step, exit)
+		e.Hint = "nobody told it to end; mostly that is for want of memory: " + HintMemory
 	}
 	return e
 }
@@ -73,15 +73,15 @@ func engineError(step, said string, exit error) *attemptError {
 // of -no-color, such as that a state was not saved.
 var colours = regexp.MustCompile("\x1b\\[[0-9:;<=>?]*[ -/]*[@-~]")
 
-// refusedPush is what engines say of a state that does not follow the backend's.
-var refusedPush = regexp.MustCompile(`(?i)cannot (import|overwrite|replace)[^.]*(lineage|serial|state)|import a state file with`)
+// RefusedPush is what engines say of a state that does not follow the backend's.
+var RefusedPush = regexp.MustCompile(`(?i)cannot (import|overwrite|replace)[^.]*(lineage|serial|state)|import a state file with`)
 
 var stackTrace = regexp.MustCompile(`(?m)Stack trace from the |plugin crashed!|^panic: `)
 
 // Limits of what is reported of one failure.
 const (
 	maxDiagnostics      = 20
-	maxDiagnosticDetail = 4 << 10
+	MaxDiagnosticDetail = 4 << 10
 	maxSnippet          = 2 << 10
 )
 
@@ -98,8 +98,8 @@ func diagnosticsIn(text string) []holdfast.Diagnostic {
 	var detail, code []string
 	flush := func() {
 		if len(list) > 0 {
-			list[len(list)-1].Snippet = head(strings.Join(code, "\n"), maxSnippet)
-			list[len(list)-1].Detail = head(strings.TrimSpace(strings.Join(detail, "\n")), maxDiagnosticDetail)
+			list[len(list)-1].Snippet = Head(strings.Join(code, "\n"), maxSnippet)
+			list[len(list)-1].Detail = Head(strings.TrimSpace(strings.Join(detail, "\n")), MaxDiagnosticDetail)
 		}
 		detail, code = nil, nil
 	}
@@ -116,7 +116,7 @@ func diagnosticsIn(text string) []holdfast.Diagnostic {
 			if len(list) == maxDiagnostics {
 				return list
 			}
-			list = append(list, holdfast.Diagnostic{Severity: strings.ToLower(m[1]), Summary: head(m[2], maxDiagnosticDetail)})
+			list = append(list, holdfast.Diagnostic{Severity: strings.ToLower(m[1]), Summary: Head(m[2], MaxDiagnosticDetail)})
 			continue
 		}
 		if len(list) == 0 {
@@ -140,14 +140,14 @@ func diagnosticsIn(text string) []holdfast.Diagnostic {
 	return list
 }
 
-func head(s string, n int) string {
+func Head(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
-func tail(s string, n int) string {
+func Tail(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
@@ -156,16 +156,16 @@ func tail(s string, n int) string {
 
 func lastLine(s string) string {
 	s = strings.TrimSpace(s)
-	return head(s[strings.LastIndexByte(s, '\n')+1:], 500)
+	return Head(s[strings.LastIndexByte(s, '\n')+1:], 500)
 }
 
-// diskFull reports whether a file could not be written for want of space.
-func diskFull(err error) bool {
+// DiskFull reports whether a file could not be written for want of space.
+func DiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// stopReason returns why ctx ended, and the words for it.
-func stopReason(ctx context.Context) (reason holdfast.Reason, detail string) {
+// StopReason returns why ctx ended, and the words for it.
+func StopReason(ctx context.Context) (reason holdfast.Reason, detail string) {
 	var stop *StopError
 	cause := context.Cause(ctx)
 	switch {
@@ -178,8 +178,8 @@ func stopReason(ctx context.Context) (reason holdfast.Reason, detail string) {
 	}
 }
 
-// stopStatus returns the status of a run that was stopped for the reason.
-func stopStatus(reason holdfast.Reason) holdfast.RunStatus {
+// StopStatus returns the status of a run that was stopped for the reason.
+func StopStatus(reason holdfast.Reason) holdfast.RunStatus {
 	switch reason {
 	case holdfast.ReasonTimeout:
 		return holdfast.RunErrored
@@ -190,23 +190,23 @@ func stopStatus(reason holdfast.Reason) holdfast.RunStatus {
 	}
 }
 
-// exitError says how an engine ended that did not end well.
-type exitError struct {
-	code   int            // -1 if a signal ended it
-	signal syscall.Signal // 0 if none did
+// ExitError says how an engine ended that did not end well.
+type ExitError struct {
+	Code   int            // -1 if a signal ended it
+	Signal syscall.Signal // 0 if none did
 
-	memory, processes sandbox.Verdict // whether it hit that limit of the run
+	Memory, Processes sandbox.Verdict // whether it hit that limit of the run
 }
 
-func (e *exitError) Error() string {
-	if e.signal != 0 {
-		return fmt.Sprintf("killed by signal %d (%s)", int(e.signal), e.signal)
+func (e *ExitError) Error() string {
+	if e.Signal != 0 {
+		return fmt.Sprintf("killed by signal %d (%s)", int(e.Signal), e.Signal)
 	}
-	return fmt.Sprintf("exit status %d", e.code)
+	return fmt.Sprintf("exit status %d", e.Code)
 }
 
-// limitHit makes a failure one of a limit, if the run has hit one.
-func (e *attemptError) limitHit(exit *exitError) {
+// LimitHit makes a failure one of a limit, if the run has hit one.
+func (e *Error) LimitHit(exit *ExitError) {
 	if exit == nil {
 		return
 	}
@@ -214,10 +214,10 @@ func (e *attemptError) limitHit(exit *exitError) {
 	var cause holdfast.Reason
 	var verdict sandbox.Verdict
 	switch {
-	case exit.memory != sandbox.No:
-		what, cause, verdict = "memory", holdfast.CauseOutOfMemory, exit.memory
-	case exit.processes != sandbox.No:
-		what, cause, verdict = "processes", holdfast.CauseTooManyProcesses, exit.processes
+	case exit.Memory != sandbox.No:
+		what, cause, verdict = "memory", holdfast.CauseOutOfMemory, exit.Memory
+	case exit.Processes != sandbox.No:
+		what, cause, verdict = "processes", holdfast.CauseTooManyProcesses, exit.Processes
 	default:
 		return
 	}
@@ -225,10 +225,10 @@ func (e *attemptError) limitHit(exit *exitError) {
 	if verdict == sandbox.Probably {
 		word = "the run probably hit its limit of " + what
 	}
-	e.detail = strings.TrimSpace(word + "\n\n" + e.detail)
-	e.cause, e.transient, e.killed = cause, false, false
-	e.err = fmt.Errorf("%w: %s", e.err, word)
-	e.hint = fmt.Sprintf("raise runs.limits.%s in holdfast.yaml, for all or for this project or cluster under runs.limits.overrides; or spec.limits.%s of the cluster, within runs.limits.max", what, what)
+	e.Detail = strings.TrimSpace(word + "\n\n" + e.Detail)
+	e.Cause, e.Transient, e.Killed = cause, false, false
+	e.Err = fmt.Errorf("%w: %s", e.Err, word)
+	e.Hint = fmt.Sprintf("raise runs.limits.%s in holdfast.yaml, for all or for this project or cluster under runs.limits.overrides; or spec.limits.%s of the cluster, within runs.limits.max", what, what)
 }
 
 // StopError is the cause with which an attempt's context is cancelled.
@@ -245,5 +245,5 @@ func (e *StopError) Error() string {
 	return string(e.Reason) + ": " + e.Detail
 }
 
-// errTooLarge is in the error of a limitedReader.
-var errTooLarge = errors.New("too large")
+// ErrTooLarge is in the error of an artefact that has more bytes than are taken of it.
+var ErrTooLarge = errors.New("too large")

@@ -1,4 +1,4 @@
-package runner
+package failure
 
 import (
 	"regexp"
@@ -7,12 +7,12 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// symptom is a pattern in what an engine says, and what it means.
-type symptom struct {
+// Symptom is a pattern in what an engine says, and what it means.
+type Symptom struct {
 	pattern   *regexp.Regexp
-	cause     holdfast.Reason
-	transient bool
-	hint      string
+	Cause     holdfast.Reason
+	Transient bool
+	Hint      string
 }
 
 // Hints that several symptoms share.
@@ -20,8 +20,8 @@ const (
 	hintCredentials = "check that the credentials which the configuration binds to this project, environment and phase are there and have not expired"
 	hintPermission  = "give the credentials that are bound to this project, environment and phase the permission that the message names; plans and applies may have different ones"
 	hintNetwork     = "check that the agent's machine reaches the host that the message names: name resolution, proxy, firewall"
-	hintDisk        = "free space on the disk that the agent's folder is on, or give it a larger one; runs are resumed automatically then"
-	hintMemory      = "give the agent's machine or container more memory, or let it execute fewer runs at once"
+	HintDisk        = "free space on the disk that the agent's folder is on, or give it a larger one; runs are resumed automatically then"
+	HintMemory      = "give the agent's machine or container more memory, or let it execute fewer runs at once"
 	hintKubernetes  = "no configuration of a Kubernetes cluster is found: bind KUBE_CONFIG_PATH, a file that the agent can read (see sandbox.paths), to this project, environment and phase; KUBE_HOST and KUBE_TOKEN alone are not enough for a state backend"
 	hintProvider    = "the provider has crashed: the log has its stack trace; pin another version of it and report it to its maintainers"
 )
@@ -29,7 +29,7 @@ const (
 // symptoms in the order in which they are looked for in one error: the first
 // that fits counts, so the more telling ones come first. They are matched against
 // the summary, a space and the detail, with every run of white space as one space.
-var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
+var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 	{regexp.MustCompile(`(?i)saved plan is stale`), holdfast.CauseStalePlan, false, "look at the new plan and apply that"},
 	// What an author of code wrote into a condition may say anything.
 	{
@@ -42,11 +42,11 @@ var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
 	},
 	{
 		regexp.MustCompile(`(?i)no space left on device|disk quota exceeded|not enough space on the disk`),
-		holdfast.CauseDiskFull, true, hintDisk,
+		holdfast.CauseDiskFull, true, HintDisk,
 	},
 	{
 		regexp.MustCompile(`(?i)cannot allocate memory|\bout of memory\b|\bOOMKilled\b|signal: killed`),
-		holdfast.CauseOutOfMemory, true, hintMemory,
+		holdfast.CauseOutOfMemory, true, HintMemory,
 	},
 	{
 		regexp.MustCompile(`(?i)timeout while waiting for plugin to start`),
@@ -54,7 +54,7 @@ var symptoms = []symptom{ //nolint:gochecknoglobals // a constant table
 	},
 	{
 		regexp.MustCompile(`(?i)plugin did not respond|plugin\.\(\*GRPCProvider\)\S* request was cancelled|plugin\S* crashed!|failed to respond to the plugin|unrecognized remote plugin message|failed to read any lines from plugin|failed to (instantiate|launch) provider|transport is closing|error reading from server: EOF|panic: runtime error`),
-		holdfast.CauseProviderCrashed, true, "the provider's process died without a word: " + hintMemory,
+		holdfast.CauseProviderCrashed, true, "the provider's process died without a word: " + HintMemory,
 	},
 	{
 		regexp.MustCompile(`(?i)checksums (previously )?recorded in the (dependency )?lock file|inconsistent dependency lock file|locked provider .* does not match configured version`),
@@ -166,7 +166,7 @@ var retries = regexp.MustCompile(`(?i)(exceeded (the )?max(imum)?( number of)? (
 
 // gaveUp is what is known where a library gave up and does not say what failed:
 // it tries again only what may pass.
-var gaveUp = symptom{nil, holdfast.CauseServiceUnavailable, true, "the provider has tried again until it gave up: nothing is to be done if it passes; else look at the service's own status page"} //nolint:gochecknoglobals // a constant
+var gaveUp = Symptom{nil, holdfast.CauseServiceUnavailable, true, "the provider has tried again until it gave up: nothing is to be done if it passes; else look at the service's own status page"} //nolint:gochecknoglobals // a constant
 
 // stateBackend finds errors of where the state is, but for a lock that somebody
 // holds: what is wrong there is reported by the other symptoms.
@@ -174,12 +174,12 @@ var stateBackend = regexp.MustCompile(`(?i)^(error )*(acquiring|releasing|lockin
 	`^failed to get existing workspaces\b|^failed to (load|save|persist|read|refresh|upload|download)( the)?( remote)?( state| workspaces)?\b.*\b(state|workspace|bucket|backend)|` +
 	`state data in \S+ does not have the expected content|error configuring the backend|failed to (get|upload|lock|unlock)( the)? state|S3 bucket \S+ does not exist|unsupported state file format|remote state endpoint`)
 
-// diagnose returns what one error of an engine means; the zero cause if nothing
+// Diagnose returns what one error of an engine means; the zero cause if nothing
 // is known of it.
-func diagnose(text string) symptom {
+func Diagnose(text string) Symptom {
 	text = strings.Join(strings.Fields(text), " ") // engines wrap their messages
 	inner := strings.TrimSpace(retries.ReplaceAllString(text, ""))
-	found := symptom{cause: holdfast.CauseEngineFailed, hint: hintUnknown}
+	found := Symptom{Cause: holdfast.CauseEngineFailed, Hint: hintUnknown}
 	if inner != text {
 		found = gaveUp
 	}
@@ -192,18 +192,18 @@ func diagnose(text string) symptom {
 	if !stateBackend.MatchString(text) {
 		return found
 	}
-	switch found.cause {
+	switch found.Cause {
 	case holdfast.CauseStateLocked, holdfast.CauseStalePlan, holdfast.CauseDiskFull, holdfast.CauseOutOfMemory:
 		return found
 	case holdfast.CauseThrottled, holdfast.CauseServiceUnavailable, holdfast.CauseNetwork, holdfast.CauseResourceTimeout:
-		found.hint = "the state's backend could not be reached: " + hintNetwork
+		found.Hint = "the state's backend could not be reached: " + hintNetwork
 	case holdfast.CauseCredentials, holdfast.CausePermission:
-		found.hint = "the state's backend refused access: " + found.hint
+		found.Hint = "the state's backend refused access: " + found.Hint
 	default:
-		found.transient = false
-		found.hint = "look at the state's backend: it must be there and hold what an engine wrote last"
+		found.Transient = false
+		found.Hint = "look at the state's backend: it must be there and hold what an engine wrote last"
 	}
-	found.cause = holdfast.CauseStateBackend
+	found.Cause = holdfast.CauseStateBackend
 	return found
 }
 
@@ -212,14 +212,14 @@ const hintUnknown = "read what the engine says; the log has all of it"
 // deciding returns the index of the error that says whether it makes sense to
 // try again, and what it means: the first that is not transient, else the
 // first.
-func deciding(errs []holdfast.Diagnostic) (int, symptom) {
-	var first symptom
+func deciding(errs []holdfast.Diagnostic) (int, Symptom) {
+	var first Symptom
 	for i, d := range errs {
-		s := diagnose(d.Summary + " " + d.Detail)
+		s := Diagnose(d.Summary + " " + d.Detail)
 		if i == 0 {
 			first = s
 		}
-		if !s.transient {
+		if !s.Transient {
 			return i, s
 		}
 	}

@@ -1,4 +1,4 @@
-package runner
+package engine
 
 import (
 	"context"
@@ -21,6 +21,7 @@ import (
 	tofuretriever "github.com/tofuutils/tenv/v4/versionmanager/retriever/tofu"
 
 	"github.com/holdfast-dev/holdfast/runner/folders"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
 // How downloads are verified.
@@ -31,7 +32,7 @@ const (
 
 // tenvConfig returns a configuration for one use of tenv: its values are not
 // safe to share, and a reused one remembers what has changed since.
-func (o engineSources) tenvConfig() (config.Config, error) {
+func (o Sources) tenvConfig() (config.Config, error) {
 	conf, err := config.DefaultConfig()
 	if err != nil {
 		return conf, fmt.Errorf("configure tenv: %w", err)
@@ -52,13 +53,13 @@ func versionFile(tool, dir, bundle string) (string, error) {
 	if found, err := hasVersionFile(dir, bundle); err != nil || !found {
 		return "", err
 	}
-	conf, err := engineSources{}.tenvConfig()
+	conf, err := Sources{}.tenvConfig()
 	if err != nil {
 		return "", err
 	}
 	conf.WorkPath, conf.UserPath, conf.RootPath = dir, bundle, bundle
 	build := builder.BuildTfManager
-	if tool == engineTofu {
+	if tool == modulecode.Tofu {
 		build = builder.BuildTofuManager
 	}
 	text, err := build(&conf, hclparse.NewParser()).ResolveWithVersionFiles()
@@ -77,12 +78,12 @@ type retriever interface {
 // download fetches the newest release that c allows. tenv unpacks in place and
 // does not notice a half unpacked archive, so each download goes into a folder
 // of its own, which gets its name once the binary in it works.
-func (s *engineStore) download(ctx context.Context, tool string, c constraint) (engine, error) {
+func (s *Store) download(ctx context.Context, tool string, c constraint) (Binary, error) {
 	select {
 	case s.install <- struct{}{}:
 		defer func() { <-s.install }()
 	case <-ctx.Done():
-		return engine{}, context.Cause(ctx)
+		return Binary{}, context.Cause(ctx)
 	}
 	// Somebody else may have fetched it while we waited.
 	seen := s.installed(ctx, tool)
@@ -91,21 +92,21 @@ func (s *engineStore) download(ctx context.Context, tool string, c constraint) (
 	}
 	conf, err := s.opts.Sources.tenvConfig()
 	if err != nil {
-		return engine{}, err
+		return Binary{}, err
 	}
 	asked := &askedAddresses{Displayer: loghelper.InertDisplayer}
 	conf.Displayer = asked
 	var source retriever = terraformretriever.Make(&conf)
-	if tool == engineTofu {
+	if tool == modulecode.Tofu {
 		source = tofuretriever.Make(&conf)
 	}
 	wanted, err := release(ctx, source, c)
 	if err != nil {
-		return engine{}, &downloadError{what: strings.TrimSpace(tool + " " + c.words), err: asked.explain(ctx, err)}
+		return Binary{}, &downloadError{what: strings.TrimSpace(tool + " " + c.words), err: asked.explain(ctx, err)}
 	}
 	found, err := s.fetch(ctx, source, tool, wanted)
 	if err != nil {
-		return engine{}, &downloadError{what: tool + " " + wanted, err: asked.explain(ctx, err)}
+		return Binary{}, &downloadError{what: tool + " " + wanted, err: asked.explain(ctx, err)}
 	}
 	s.opts.Logger.InfoContext(ctx, "engine downloaded", "reason", tool+" "+wanted)
 	return found, nil
@@ -197,22 +198,22 @@ func (e *statusError) Error() string {
 
 func (e *statusError) Unwrap() error { return e.err }
 
-func (s *engineStore) fetch(ctx context.Context, source retriever, tool, wanted string) (engine, error) {
+func (s *Store) fetch(ctx context.Context, source retriever, tool, wanted string) (Binary, error) {
 	dir := s.opts.Dir
 	temp, err := os.MkdirTemp(dir, temporary)
 	if err != nil {
-		return engine{}, err
+		return Binary{}, err
 	}
 	defer func() { _ = folders.RemoveAll(temp) }()
 	if err := source.Install(ctx, wanted, temp); err != nil {
-		return engine{}, err
+		return Binary{}, err
 	}
 	if err := os.Chmod(temp, 0o711); err != nil { //nolint:gosec // engines may be other users
-		return engine{}, err
+		return Binary{}, err
 	}
 	binary := filepath.Join(temp, tool)
 	if err := os.Chmod(binary, 0o755); err != nil { //nolint:gosec // a program
-		return engine{}, err
+		return Binary{}, err
 	}
 	answer, err := askVersion(ctx, binary, s.opts.Env)
 	for range 20 { // a child forked meanwhile may hold the file open for writing until it execs
@@ -223,22 +224,22 @@ func (s *engineStore) fetch(ctx context.Context, source retriever, tool, wanted 
 		answer, err = askVersion(ctx, binary, s.opts.Env)
 	}
 	if err != nil {
-		return engine{}, fmt.Errorf("start what was downloaded: %w", err)
+		return Binary{}, fmt.Errorf("start what was downloaded: %w", err)
 	}
 	if answer != wanted {
-		return engine{}, fmt.Errorf("what was downloaded says that it is %s", answer)
+		return Binary{}, fmt.Errorf("what was downloaded says that it is %s", answer)
 	}
 	target := filepath.Join(dir, tool, wanted)
 	if err := os.MkdirAll(filepath.Dir(target), 0o711); err != nil {
-		return engine{}, err
+		return Binary{}, err
 	}
 	if err := folders.RemoveAll(target); err != nil { // there, but it did not work
-		return engine{}, err
+		return Binary{}, err
 	}
 	if err := os.Rename(temp, target); err != nil {
-		return engine{}, err
+		return Binary{}, err
 	}
-	return engine{name: tool, version: answer, path: filepath.Join(target, tool)}, nil
+	return Binary{Name: tool, Version: answer, Path: filepath.Join(target, tool)}, nil
 }
 
 // downloadError says that an engine could not be fetched.

@@ -1,4 +1,4 @@
-package runner
+package modulecode
 
 import (
 	"encoding/json"
@@ -17,26 +17,26 @@ import (
 // stack that overflows ends the whole process: a file of a few hundred kilobytes
 // of "[" would end every run of the agent.
 const (
-	maxCodeFile = 4 << 20
-	maxNesting  = 500
+	MaxFile    = 4 << 20
+	maxNesting = 500
 )
 
-var errTooDeep = errors.New("nested too deeply")
+var ErrTooDeep = errors.New("nested too deeply")
 
-// parseCode parses a file of HCL or of its JSON form. The file is nil if nothing
+// Parse parses a file of HCL or of its JSON form. The file is nil if nothing
 // of it could be read; the error is why it is not read in full.
-func parseCode(name string) (*hcl.File, error) {
+func Parse(name string) (*hcl.File, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxCodeFile+1))
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > maxCodeFile {
-		return nil, fmt.Errorf("larger than %d bytes", maxCodeFile)
+	if len(data) > MaxFile {
+		return nil, fmt.Errorf("larger than %d bytes", MaxFile)
 	}
 	var file *hcl.File
 	var diags hcl.Diagnostics
@@ -46,8 +46,8 @@ func parseCode(name string) (*hcl.File, error) {
 		}
 		file, diags = hclparse.NewParser().ParseJSON(data, name)
 	} else {
-		if tooDeep(data) {
-			return nil, errTooDeep
+		if TooDeep(data) {
+			return nil, ErrTooDeep
 		}
 		file, diags = hclparse.NewParser().ParseHCL(data, name)
 	}
@@ -57,9 +57,9 @@ func parseCode(name string) (*hcl.File, error) {
 	return file, nil
 }
 
-// tooDeep reports whether code has an expression that is nested more deeply than
+// TooDeep reports whether code has an expression that is nested more deeply than
 // anybody writes: in brackets, by signs before a term, or by conditionals.
-func tooDeep(code []byte) bool {
+func TooDeep(code []byte) bool {
 	tokens, _ := hclsyntax.LexConfig(code, "", hcl.InitialPos)
 	type level struct {
 		block bool // a newline ends an expression here

@@ -1,16 +1,18 @@
-package runner
+package engine
 
 import (
 	"encoding/json"
 	"strings"
 
 	"github.com/hashicorp/go-version"
+
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
-// writerOf returns the engine that has evidently written a state, and what says
+// WriterOf returns the engine that has evidently written a state, and what says
 // so; empty if nothing does. The engines' states differ in where providers come
 // from by default.
-func writerOf(document []byte) (engine, why string) {
+func WriterOf(document []byte) (engine, why string) {
 	var state struct {
 		Version   string `json:"terraform_version"`
 		Resources []struct {
@@ -21,14 +23,14 @@ func writerOf(document []byte) (engine, why string) {
 		return "", ""
 	}
 	if v, err := version.NewVersion(state.Version); err == nil && v.Core().LessThan(firstTofu) {
-		return engineTerraform, "its version is " + state.Version
+		return modulecode.Terraform, "its version is " + state.Version
 	}
-	for _, registry := range []struct{ host, engine string }{
-		{"registry.opentofu.org", engineTofu}, {"registry.terraform.io", engineTerraform},
+	for _, registry := range []struct{ host, Binary string }{
+		{"registry.opentofu.org", modulecode.Tofu}, {"registry.terraform.io", modulecode.Terraform},
 	} {
 		for _, resource := range state.Resources {
 			if strings.Contains(resource.Provider, `["`+registry.host+`/`) {
-				return registry.engine, "its providers are from " + registry.host
+				return registry.Binary, "its providers are from " + registry.host
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package runner
+package engine
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/go-version"
+
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
 // constraint is a set of version constraints and where they come from.
@@ -63,7 +65,7 @@ var firstTofu = version.Must(version.NewVersion("1.6.0")) //nolint:gochecknoglob
 // are constraints.
 func (c constraint) possible(tool string) bool {
 	floor := version.Must(version.NewVersion("0.0.0"))
-	if tool == engineTofu {
+	if tool == modulecode.Tofu {
 		floor = firstTofu
 	}
 	bounds := []*version.Version{floor}
@@ -93,7 +95,7 @@ func (c constraint) possible(tool string) bool {
 func (c constraint) exact() (*version.Version, bool) {
 	for _, one := range c.list {
 		text := one.String()
-		if !exactVersion.MatchString(text) {
+		if !modulecode.ExactVersion.MatchString(text) {
 			continue
 		}
 		if v, err := version.NewVersion(strings.TrimLeft(text, "= ")); err == nil && c.list.Check(v) {
@@ -104,7 +106,7 @@ func (c constraint) exact() (*version.Version, bool) {
 }
 
 // possible is an error if no engine can ever fit, whatever is installed.
-func (w engineWish) possible() error {
+func (w Wish) possible() error {
 	for _, tool := range w.tools {
 		if w.constraints[tool].possible(tool) {
 			return nil
@@ -132,7 +134,7 @@ type contradictionError struct {
 
 func (e *contradictionError) Error() string {
 	text := fmt.Sprintf("no version of %s can satisfy %s", strings.Join(e.tools, " or "), e.words)
-	if slices.Equal(e.tools, []string{engineTofu}) && e.other != "" {
+	if slices.Equal(e.tools, []string{modulecode.Tofu}) && e.other != "" {
 		text += ": OpenTofu begins at " + firstTofu.String()
 	}
 	return text
@@ -148,15 +150,15 @@ func (e *contradictionError) hint() string {
 	return "change spec.engine.version in the cluster's document, or required_version in the code"
 }
 
-// changedEngineError says that code asks for another engine than the one that
+// ChangedError says that code asks for another engine than the one that
 // the cluster was last applied with.
-type changedEngineError struct{ from, to, why string }
+type ChangedError struct{ from, to, why string }
 
-func (e *changedEngineError) Error() string {
+func (e *ChangedError) Error() string {
 	return fmt.Sprintf("the cluster was last applied with %s, and %s: the engine is not changed unless the document names it", e.from, e.why)
 }
 
-func (e *changedEngineError) hint() string {
+func (e *ChangedError) hint() string {
 	kept, _, _ := strings.Cut(e.from, " ")
 	return fmt.Sprintf("set spec.engine.name to %s to change the engine, or to %s to keep it", e.to, kept)
 }

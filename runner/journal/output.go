@@ -1,4 +1,4 @@
-package runner
+package journal
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// excerpt keeps the beginning and the end of what is written to it, in bounded
+// Excerpt keeps the beginning and the end of what is written to it, in bounded
 // memory. It is safe for concurrent use.
-type excerpt struct {
+type Excerpt struct {
 	mu      sync.Mutex
 	half    int
 	head    []byte
@@ -20,10 +20,10 @@ type excerpt struct {
 	dropped int64
 }
 
-// newExcerpt returns an excerpt of at most about size bytes.
-func newExcerpt(size int) *excerpt { return &excerpt{half: size / 2} }
+// NewExcerpt returns an Excerpt of at most about size bytes.
+func NewExcerpt(size int) *Excerpt { return &Excerpt{half: size / 2} }
 
-func (e *excerpt) Write(p []byte) (int, error) {
+func (e *Excerpt) Write(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := len(p)
@@ -46,7 +46,7 @@ func (e *excerpt) Write(p []byte) (int, error) {
 }
 
 // String returns what was kept, with a line where something was left out.
-func (e *excerpt) String() string {
+func (e *Excerpt) String() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.dropped == 0 {
@@ -71,21 +71,21 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-// newBounded returns one that keeps at most limit bytes.
-func newBounded(limit int64) *bounded { return &bounded{limit: limit} }
+// NewBounded returns one that keeps at most limit bytes.
+func NewBounded(limit int64) *bounded { return &bounded{limit: limit} }
 
-// bytes returns what was written, an error if it was too much.
-func (b *bounded) bytes() ([]byte, error) {
+// Bytes returns what was written, an error if it was too much.
+func (b *bounded) Bytes() ([]byte, error) {
 	if b.over {
 		return nil, fmt.Errorf("more than %d bytes", b.limit)
 	}
 	return b.buf.Bytes(), nil
 }
 
-// logLimiter passes on the first bytes of a log, then keeps only the end,
+// LogLimiter passes on the first bytes of a log, then keeps only the end,
 // which close writes after a line that says how much is missing. It is safe for
 // concurrent use.
-type logLimiter struct {
+type LogLimiter struct {
 	mu   sync.Mutex
 	w    io.Writer
 	left int64
@@ -93,13 +93,13 @@ type logLimiter struct {
 	lost int64  // what the tail could not hold
 }
 
-// newLogLimiter returns a logLimiter of the log w, of which size bytes are passed on.
-func newLogLimiter(w io.Writer, size int64) *logLimiter { return &logLimiter{w: w, left: size} }
+// NewLogLimiter returns a LogLimiter of the log w, of which size bytes are passed on.
+func NewLogLimiter(w io.Writer, size int64) *LogLimiter { return &LogLimiter{w: w, left: size} }
 
 // logTail is how much of a log's end survives its limit.
 const logTail = 256 << 10
 
-func (l *logLimiter) Write(p []byte) (int, error) {
+func (l *LogLimiter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := len(p)
@@ -120,7 +120,7 @@ func (l *logLimiter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (l *logLimiter) close() {
+func (l *LogLimiter) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lost > 0 {
@@ -130,9 +130,9 @@ func (l *logLimiter) close() {
 	l.tail, l.lost = nil, 0
 }
 
-// progress follows an apply's output and knows which resources the engine is
+// Progress follows an apply's output and knows which resources the engine is
 // at, and which it is done with. It is safe for concurrent use.
-type progress struct {
+type Progress struct {
 	mu     sync.Mutex
 	line   []byte
 	active map[string]bool
@@ -142,7 +142,7 @@ type progress struct {
 // maxCompleted bounds what is reported of what an apply had done before it failed.
 const maxCompleted = 200
 
-func newProgress() *progress { return &progress{active: map[string]bool{}} }
+func NewProgress() *Progress { return &Progress{active: map[string]bool{}} }
 
 var (
 	progressBegin = regexp.MustCompile(`^(.+): (?:Creating|Modifying|Destroying|Importing|Still creating|Still modifying|Still destroying)\.\.\.`)
@@ -156,7 +156,7 @@ var completedWords = map[string]string{ //nolint:gochecknoglobals // a constant 
 	"Creation": "created", "Modifications": "updated", "Destruction": "destroyed", "Import": "imported",
 }
 
-func (p *progress) Write(b []byte) (int, error) {
+func (p *Progress) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := len(b)
@@ -179,7 +179,7 @@ func (p *progress) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-func (p *progress) observe(line string) {
+func (p *Progress) observe(line string) {
 	line = strings.TrimSuffix(line, "\r")
 	if provisionerLine.MatchString(line) {
 		return
@@ -196,8 +196,8 @@ func (p *progress) observe(line string) {
 	}
 }
 
-// addresses returns what was begun and not ended, sorted.
-func (p *progress) addresses() []string {
+// Addresses returns what was begun and not ended, sorted.
+func (p *Progress) Addresses() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := make([]string, 0, len(p.active))
@@ -208,15 +208,15 @@ func (p *progress) addresses() []string {
 	return list
 }
 
-// completed returns what was done, in the order of its doing: the first 200.
-func (p *progress) completed() []string {
+// Completed returns what was done, in the order of its doing: the first 200.
+func (p *Progress) Completed() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.done)
 }
 
-// planText cuts the engine's rendering of a plan out of what a plan printed.
-func planText(output string) string {
+// PlanText cuts the engine's rendering of a plan out of what a plan printed.
+func PlanText(output string) string {
 	for _, begin := range []string{
 		"Note: Objects have changed outside of ",
 		" used the selected providers",
