@@ -72,6 +72,7 @@ type Store struct {
 	probed map[string]probe
 }
 
+// NewStore returns a Store that knows no engine yet.
 func NewStore(opts Options) *Store {
 	return &Store{opts: opts, install: make(chan struct{}, 1), probed: map[string]probe{}}
 }
@@ -79,6 +80,7 @@ func NewStore(opts Options) *Store {
 // temporary is the prefix of folders that are not complete.
 const temporary = "tmp-"
 
+// RemoveLeftovers removes what a dead process left half downloaded in dir.
 func RemoveLeftovers(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {

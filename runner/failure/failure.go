@@ -140,6 +140,7 @@ func diagnosticsIn(text string) []holdfast.Diagnostic {
 	return list
 }
 
+// Head returns the beginning of s, at most n bytes.
 func Head(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -147,6 +148,7 @@ func Head(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
+// Tail returns the end of s, at most n bytes.
 func Tail(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -120,6 +120,7 @@ func (l *LogLimiter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// Close writes what was kept of the end.
 func (l *LogLimiter) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,6 +143,7 @@ type Progress struct {
 // maxCompleted bounds what is reported of what an apply had done before it failed.
 const maxCompleted = 200
 
+// NewProgress returns a Progress of an apply that has not begun.
 func NewProgress() *Progress { return &Progress{active: map[string]bool{}} }
 
 var (

@@ -21,6 +21,7 @@ const (
 	maxNesting = 500
 )
 
+// ErrTooDeep says that code is nested more deeply than the parser is let.
 var ErrTooDeep = errors.New("nested too deeply")
 
 // Parse parses a file of HCL or of its JSON form. The file is nil if nothing

@@ -253,6 +253,7 @@ func dependsOnValues(body hcl.Body, name string) bool {
 }
 
 var (
+	// ExactVersion is how one version is written, and no range of them.
 	ExactVersion = regexp.MustCompile(`^\s*=?\s*v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?\s*$`)
 	pinnedRef    = regexp.MustCompile(`[?&]ref=([0-9a-f]{40}|[^&]*v?[0-9]+\.[0-9]+\.[0-9]+[^&]*)(&|$)`)
 )
@@ -264,6 +265,7 @@ func pinnedSource(source, version string) bool {
 	return ExactVersion.MatchString(version) || pinnedRef.MatchString(source)
 }
 
+// AttributeText returns an attribute as it is written, empty if there is none.
 func AttributeText(file *hcl.File, body hcl.Body, name string) string {
 	content, _, _ := body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}})
 	if content == nil || content.Attributes[name] == nil {
@@ -283,6 +285,7 @@ func literal(expr hcl.Expression) (cty.Value, hcl.Diagnostics) {
 	return expr.Value(nil)
 }
 
+// StringAttribute returns the text of an attribute, empty if it is not a constant.
 func StringAttribute(attribute *hcl.Attribute) string {
 	if attribute == nil {
 		return ""
@@ -294,6 +297,7 @@ func StringAttribute(attribute *hcl.Attribute) string {
 	return value.AsString()
 }
 
+// BoolAttribute reports whether an attribute is the constant true.
 func BoolAttribute(body hcl.Body, name string) bool {
 	content, _, _ := body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}})
 	if content == nil || content.Attributes[name] == nil {
