@@ -1,10 +1,8 @@
 package runner
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -468,34 +466,4 @@ func exitCode(err error) int {
 		return e.Exit.Code
 	}
 	return -1
-}
-
-// put keeps an artefact, even if the attempt has been stopped.
-func (t *attempt) put(ctx context.Context, name string, data io.Reader) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
-	defer cancel()
-	if err := t.session.PutArtefact(ctx, name, data); err != nil {
-		return &failure.Error{Cause: holdfast.CauseArtefactUnavailable, Transient: !errors.Is(err, failure.ErrTooLarge), Err: fmt.Errorf("keep artefact %s: %w", name, err)}
-	}
-	return nil
-}
-
-// artefactTimeout bounds how long keeping an artefact may take.
-const artefactTimeout = 5 * time.Minute
-
-func (t *attempt) putFile(ctx context.Context, name, file string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return t.put(ctx, name, f)
-}
-
-func (t *attempt) putJSON(ctx context.Context, name string, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", name, err)
-	}
-	return t.put(ctx, name, bytes.NewReader(data))
 }

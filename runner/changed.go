@@ -2,9 +2,7 @@ package runner
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -111,14 +109,4 @@ func some(words []string) string {
 		words, more = words[:toldDifferences], fmt.Sprintf("; and %d more", n)
 	}
 	return strings.Join(words, "; ") + more
-}
-
-// readStored decodes a JSON artefact of another run.
-func (t *attempt) readStored(ctx context.Context, run, name string, into any) error {
-	r, err := t.session.StoredArtefact(ctx, run, name)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	return json.NewDecoder(io.LimitReader(r, t.exec.opts.MaxPlan)).Decode(into)
 }
