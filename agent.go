@@ -188,14 +188,6 @@ type Assignment struct {
 	Dir          string `json:"dir"`
 	SourceDigest Digest `json:"sourceDigest"`
 
-	Engine EngineRef `json:"engine,omitzero"` // what the cluster asks for
-	// PinName and PinVersion are the engine of the last applied run, kept as
-	// long as the constraints allow it.
-	PinName    string `json:"pinName,omitempty"`
-	PinVersion string `json:"pinVersion,omitempty"`
-	// Exact: PinName and PinVersion are the engine, whatever Engine and the code
-	// ask for.
-	Exact bool `json:"exact,omitempty"`
 	// Destroy: a plan of the destruction of everything.
 	Destroy bool `json:"destroy,omitempty"`
 	// LockFile is the provider lock file to start from where the bundle has
@@ -206,6 +198,37 @@ type Assignment struct {
 	// or has those of a review.
 	Modules string `json:"modules,omitempty"`
 
+	EngineChoice
+	AssignedEnv
+	AssignedState
+
+	// Limits bound each start of the engine, with all that it starts.
+	Limits RunLimits `json:"limits,omitzero"`
+
+	// Reviews are the plans of which one must be what an apply finds: it plans
+	// itself, always, inside its lock.
+	Reviews []Review `json:"reviews,omitempty"`
+	// Resume: what remains of a reviewed plan suffices.
+	Resume bool `json:"resume,omitempty"`
+
+	FingerprintKey []byte `json:"fingerprintKey"` // 32 bytes
+	TraceParent    string `json:"traceParent,omitempty"`
+}
+
+// EngineChoice says which engine an attempt has.
+type EngineChoice struct {
+	Engine EngineRef `json:"engine,omitzero"` // what the cluster asks for
+	// PinName and PinVersion are the engine of the last applied run, kept as
+	// long as the constraints allow it.
+	PinName    string `json:"pinName,omitempty"`
+	PinVersion string `json:"pinVersion,omitempty"`
+	// Exact: PinName and PinVersion are the engine, whatever Engine and the code
+	// ask for.
+	Exact bool `json:"exact,omitempty"`
+}
+
+// AssignedEnv is the environment of an attempt, and where its secret variables are.
+type AssignedEnv struct {
 	Env     map[string]string `json:"env,omitempty"`     // credentials and settings of (project, environment, plan | apply)
 	Secrets []string          `json:"secrets,omitempty"` // names in Env whose values are secret
 
@@ -218,10 +241,10 @@ type Assignment struct {
 	// "{key}" for which: see SecretFile.
 	SecretDirs   []string            `json:"secretDirs,omitempty"`
 	SecretStores map[string][]string `json:"secretStores,omitempty"`
+}
 
-	// Limits bound each start of the engine, with all that it starts.
-	Limits RunLimits `json:"limits,omitzero"`
-
+// AssignedState is where an attempt's state is.
+type AssignedState struct {
 	// OwnState is true if the state is in Holdfast's own backend at
 	// StateLocation; else the code or the rendered root says where.
 	OwnState      bool   `json:"ownState,omitempty"`
@@ -232,15 +255,6 @@ type Assignment struct {
 	LockTimeout *time.Duration `json:"lockTimeout,omitempty"`
 	// State is what a run of kind RunState does; nil of any other kind.
 	State *StateJob `json:"state,omitempty"`
-
-	// Reviews are the plans of which one must be what an apply finds: it plans
-	// itself, always, inside its lock.
-	Reviews []Review `json:"reviews,omitempty"`
-	// Resume: what remains of a reviewed plan suffices.
-	Resume bool `json:"resume,omitempty"`
-
-	FingerprintKey []byte `json:"fingerprintKey"` // 32 bytes
-	TraceParent    string `json:"traceParent,omitempty"`
 }
 
 // Credentials are the environment that a run gets.

@@ -189,6 +189,11 @@ type Post struct {
 	// one is, has to be on the forge first: a status that speaks of a comment.
 	After string `json:"after,omitempty"`
 
+	PostDelivery
+}
+
+// PostDelivery is how far a post has come.
+type PostDelivery struct {
 	Wanted    int64     `json:"wanted"` // grows with each change of the content
 	Posted    int64     `json:"posted"` // the Wanted that was last posted; 0: never
 	PostedAt  time.Time `json:"postedAt,omitzero"`

@@ -58,13 +58,18 @@ func (f fleet) Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assig
 	a := holdfast.Assignment{
 		Kind: run.Kind, Cluster: run.Cluster,
 		Bundle: run.Bundle, Dir: run.Dir, SourceDigest: run.SourceDigest,
-		Engine: run.Document.Engine, PinName: wrote.EngineName, PinVersion: wrote.EngineVersion,
-		Exact: (run.Exact || run.State != nil && run.State.EngineVersion != "") && wrote.EngineVersion != "", Destroy: run.Destroy,
-		State: run.State, LockTimeout: &r.opts.LockTimeout,
-		Env: credentials.Env, Secrets: credentials.Secrets, Missing: missing,
-		OwnState: holdfast.OwnState(run.StateLocation), StateLocation: run.StateLocation,
-		Resume: run.Resume, Reviews: comparedWith(run),
+		Destroy: run.Destroy,
+		Resume:  run.Resume, Reviews: comparedWith(run),
 		FingerprintKey: r.opts.FingerprintKey, TraceParent: run.TraceParent,
+		EngineChoice: holdfast.EngineChoice{
+			Engine: run.Document.Engine, PinName: wrote.EngineName, PinVersion: wrote.EngineVersion,
+			Exact: (run.Exact || run.State != nil && run.State.EngineVersion != "") && wrote.EngineVersion != "",
+		},
+		AssignedEnv: holdfast.AssignedEnv{Env: credentials.Env, Secrets: credentials.Secrets, Missing: missing},
+		AssignedState: holdfast.AssignedState{
+			State: run.State, LockTimeout: &r.opts.LockTimeout,
+			OwnState: holdfast.OwnState(run.StateLocation), StateLocation: run.StateLocation,
+		},
 	}
 	if r.opts.Limits != nil {
 		a.Limits, _ = r.opts.Limits(run.Document)

@@ -321,7 +321,8 @@ func assignment(run string, kind holdfast.RunKind) holdfast.Assignment {
 	return holdfast.Assignment{
 		AttemptRef: holdfast.AttemptRef{Run: run, Attempt: 1, Fence: 7},
 		Token:      "token-" + run, Kind: kind, Cluster: "prod-eu", Lease: time.Minute,
-		Deadline: time.Now().Add(time.Hour), OwnState: true, StateLocation: "holdfast/prod-eu",
+		Deadline:      time.Now().Add(time.Hour),
+		AssignedState: holdfast.AssignedState{OwnState: true, StateLocation: "holdfast/prod-eu"},
 	}
 }
 

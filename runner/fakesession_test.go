@@ -292,8 +292,9 @@ func engineExecutor(t *testing.T, change func(*runner.ExecutorOptions)) (e *runn
 func engineAssignment(run string, kind holdfast.RunKind) holdfast.Assignment {
 	return holdfast.Assignment{
 		AttemptRef: holdfast.AttemptRef{Run: run, Attempt: 1, Fence: 7}, Token: "the-run-token",
-		Kind: kind, Cluster: "prod-eu", SourceDigest: holdfast.DigestOf([]byte("source")), OwnState: true,
+		Kind: kind, Cluster: "prod-eu", SourceDigest: holdfast.DigestOf([]byte("source")),
 		Bundle: holdfast.DigestOf([]byte("bundle")), FingerprintKey: []byte("0123456789abcdef0123456789abcdef"),
+		AssignedState: holdfast.AssignedState{OwnState: true},
 	}
 }
 

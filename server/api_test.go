@@ -48,10 +48,11 @@ func fleet() *world {
 		PullRequest: holdfast.PullRequest{PullRequestRef: run.PullRequest, Head: "abc", MergeCommit: "def"},
 		Clusters:    []holdfast.PullRequestCluster{{Name: "prod-eu", Document: doc}},
 	}
-	w.posts["comment:shop#7"] = holdfast.Post{Body: "plan of prod-eu", ExternalID: "99", PostedAt: now}
+	w.posts["comment:shop#7"] = holdfast.Post{Body: "plan of prod-eu", ExternalID: "99", PostDelivery: holdfast.PostDelivery{PostedAt: now}}
 	w.posts["status:shop:old:holdfast/plan"] = holdfast.Post{
-		Kind: holdfast.PostStatus, PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7}, GivenUp: true, LastError: "GitHub answered 403: no",
-		Status: holdfast.CommitStatus{Revision: "abc", Context: holdfast.ContextPlan},
+		Kind: holdfast.PostStatus, PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7},
+		Status:       holdfast.CommitStatus{Revision: "abc", Context: holdfast.ContextPlan},
+		PostDelivery: holdfast.PostDelivery{GivenUp: true, LastError: "GitHub answered 403: no"},
 	}
 	w.posts["status:shop:def:holdfast/apply"] = holdfast.Post{Status: holdfast.CommitStatus{
 		Revision: "def", Context: holdfast.ContextApply, State: holdfast.StatusSuccess,

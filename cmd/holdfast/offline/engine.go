@@ -85,9 +85,14 @@ func (e *laptopEngine) execute(
 	result := run(ctx, holdfast.Assignment{
 		AttemptRef: holdfast.AttemptRef{Run: id, Attempt: 1},
 		Kind:       holdfast.RunPlan, Cluster: doc.Cluster.Name, Deadline: e.now().Add(time.Hour),
-		Bundle: session.digest, Dir: root.Dir, SourceDigest: root.Digest, Engine: doc.Cluster.Engine, Env: env,
-		OwnState: root.OwnState, FingerprintKey: key,
-		StateLocation: id, // cases share names, and no state
+		Bundle: session.digest, Dir: root.Dir, SourceDigest: root.Digest,
+		FingerprintKey: key,
+		EngineChoice:   holdfast.EngineChoice{Engine: doc.Cluster.Engine},
+		AssignedEnv:    holdfast.AssignedEnv{Env: env},
+		AssignedState: holdfast.AssignedState{
+			OwnState:      root.OwnState,
+			StateLocation: id,
+		},
 	}, session)
 	if f := result.Failure; f != nil {
 		return nil, engineFault(f)

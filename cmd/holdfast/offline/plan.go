@@ -76,8 +76,10 @@ func (a *app) plan(ctx context.Context, doc document.Document, root *templates.R
 	result := executor.Execute(ctx, holdfast.Assignment{
 		AttemptRef: holdfast.AttemptRef{Run: holdfast.NewID("laptop", a.Now()), Attempt: 1},
 		Kind:       holdfast.RunPlan, Cluster: doc.Cluster.Name, Deadline: a.Now().Add(time.Hour),
-		Bundle: session.digest, Dir: root.Dir, SourceDigest: root.Digest, Engine: doc.Cluster.Engine,
-		OwnState: root.OwnState, StateLocation: root.StateLocation, FingerprintKey: key,
+		Bundle: session.digest, Dir: root.Dir, SourceDigest: root.Digest,
+		FingerprintKey: key,
+		EngineChoice:   holdfast.EngineChoice{Engine: doc.Cluster.Engine},
+		AssignedState:  holdfast.AssignedState{OwnState: root.OwnState, StateLocation: root.StateLocation},
 	}, session)
 	return a.showPlan(result, session)
 }
