@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
+	"github.com/holdfast-dev/holdfast/reconciler/record"
 )
 
 // reconcileOnce does at most one action for the request; it may be called again
@@ -48,7 +49,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req holdfast.Request, ask *d
 		return d, fmt.Errorf("%s cluster %q: %w", d.Action, req.Cluster, err)
 	}
 	if d.After > 0 {
-		r.requests.AddAfter(req, d.After)
+		r.agenda.RequestAfter(req, d.After)
 	}
 	return d, nil
 }
@@ -59,7 +60,7 @@ func (r *Reconciler) act(ctx context.Context, in decision.Input, d decision.Deci
 		if d.Action == decision.ActionPlan || d.Action == decision.ActionApply || d.Action == decision.ActionCheck {
 			reason = holdfast.ReasonSuperseded
 		}
-		if err := r.cancel(ctx, id, reason); err != nil {
+		if err := r.records.Cancel(ctx, id, reason); err != nil {
 			return err
 		}
 	}
@@ -89,7 +90,7 @@ func (r *Reconciler) act(ctx context.Context, in decision.Input, d decision.Deci
 	}
 	err = r.settle(ctx, in, d)
 	if errors.Is(err, holdfast.ErrConflict) && d.Confirmed == "" {
-		r.requests.Add(in.Request) // what was to be done is done: only the words are missing
+		r.agenda.Request(in.Request) // what was to be done is done: only the words are missing
 	} else if err != nil {
 		return err
 	}
@@ -111,39 +112,10 @@ func writing(in decision.Input) holdfast.RunKind {
 	return holdfast.RunApply
 }
 
-// cancel ends a run that has not begun, and asks a running one to stop.
-func (r *Reconciler) cancel(ctx context.Context, id string, reason holdfast.Reason) error {
-	for {
-		run, err := r.opts.Store.Run(ctx, id)
-		if err != nil {
-			return fmt.Errorf("read run %s: %w", id, err)
-		}
-		switch {
-		case run.Status.Done(), run.Cancel == reason, run.Cancel != "" && run.Cancel != holdfast.ReasonPreempted:
-			return nil // a run that is to step back for an apply would come again
-		case run.Status == holdfast.RunRunning:
-			run.Cancel = reason
-		default:
-			run.Status, run.Reason, run.FinishedAt = holdfast.RunCanceled, reason, r.opts.Now()
-		}
-		updated, err := r.opts.Store.UpdateRun(ctx, run)
-		if errors.Is(err, holdfast.ErrConflict) {
-			continue
-		} else if err != nil {
-			return fmt.Errorf("cancel run %s: %w", id, err)
-		}
-		if updated.Status.Done() {
-			r.opts.Metrics.RunEnded(updated.Kind, updated.Status, updated.Reason)
-			r.followUp(ctx, updated)
-		}
-		return nil
-	}
-}
-
 // queueRun stores the run that a decision asks for, with the root module that
 // it will execute.
 func (r *Reconciler) queueRun(ctx context.Context, in decision.Input, d decision.Decision, kind holdfast.RunKind) error {
-	now, err := r.moment(ctx, in.Request.Cluster)
+	now, err := r.records.Moment(ctx, in.Request.Cluster)
 	if err != nil {
 		return err
 	}
@@ -168,7 +140,7 @@ func (r *Reconciler) queueRun(ctx context.Context, in decision.Input, d decision
 	}
 	var faults holdfast.Faults
 	if undoesDrift(in, d) {
-		err = r.fillApplied(ctx, in.Cluster, &run)
+		record.FillApplied(in.Cluster, &run)
 	} else {
 		err = r.fillSource(ctx, in, &run)
 	}
@@ -179,19 +151,18 @@ func (r *Reconciler) queueRun(ctx context.Context, in decision.Input, d decision
 		run.Failure = &holdfast.Failure{Step: "prepare", Summary: faults[0].Error(), Detail: faults.Error(), Cause: holdfast.ReasonInvalid}
 	case errors.Is(err, holdfast.ErrNotFound) && in.PullRequest != nil:
 		// The merge result is no longer in the mirror: it is made again.
-		r.sources.Add(sourceKey{repo: in.PullRequest.Repo, number: in.PullRequest.Number, known: true})
+		r.agenda.Look(agenda.Look{Repo: in.PullRequest.Repo, Number: in.PullRequest.Number, Known: true})
 		return err
 	case err != nil:
 		return err
 	}
-	run.TraceParent = r.traces.of(run.Repo, run.PullRequest.Number)
+	run.TraceParent = r.traces.Of(run.Repo, run.PullRequest.Number)
 	if err := r.opts.Store.CreateRun(ctx, run); err != nil {
 		return fmt.Errorf("queue %s: %w", kind, err)
 	}
-	r.audit(ctx, d.Actor, "run.queue", run.ID, fmt.Sprintf("%s of %s: %s", kind, run.Cluster, d.Reason))
+	r.records.Audit(ctx, d.Actor, "run.queue", run.ID, fmt.Sprintf("%s of %s: %s", kind, run.Cluster, d.Reason))
 	if run.Status.Done() {
-		r.opts.Metrics.RunEnded(run.Kind, run.Status, run.Reason)
-		r.followUp(ctx, run)
+		r.ended(ctx, run)
 		return nil
 	}
 	if err := r.preempt(ctx, run); err != nil {
@@ -199,35 +170,9 @@ func (r *Reconciler) queueRun(ctx context.Context, in decision.Input, d decision
 	}
 	r.dispatcher.Queued(ctx)
 	if run.PullRequest.IsZero() && !r.dispatcher.HeldUntil(run.Document.Provider).IsZero() {
-		r.requests.Add(in.Request) // nobody takes it for a while: the record says why
+		r.agenda.Request(in.Request) // nobody takes it for a while: the record says why
 	}
 	return nil
-}
-
-// moment returns the time for a new run of the cluster: now, but later than its
-// newest run and than what was last applied, under whatever name, by a
-// millisecond that its id shows. Runs are distinguished by their order, which a
-// clock that was set back must not turn around.
-func (r *Reconciler) moment(ctx context.Context, cluster string) (time.Time, error) {
-	now := r.opts.Now()
-	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Limit: 1})
-	if err != nil {
-		return now, fmt.Errorf("list runs of %q: %w", cluster, err)
-	}
-	last := decision.Newest(runs)
-	rec, err := r.opts.Store.Cluster(ctx, cluster)
-	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return now, fmt.Errorf("read cluster %q: %w", cluster, err)
-	}
-	if id := max(rec.Applied.Run, rec.Life); id > last.ID {
-		if last, err = r.opts.Store.Run(ctx, id); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-			return now, fmt.Errorf("read run %s: %w", id, err)
-		}
-	}
-	if next := last.CreatedAt.Truncate(time.Millisecond).Add(time.Millisecond); now.Before(next) {
-		now = next
-	}
-	return now, nil
 }
 
 // explainApply says whose apply made a plan stale.
@@ -243,13 +188,13 @@ func (r *Reconciler) explainApply(ctx context.Context, id string) string {
 // and are planned again after it. A check for drift steps back for good, and
 // stays due.
 func (r *Reconciler) preempt(ctx context.Context, run holdfast.Run) error {
-	others, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{Statuses: unended(), Cluster: run.Cluster})
+	others, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{Statuses: record.Unended(), Cluster: run.Cluster})
 	if err != nil {
 		return fmt.Errorf("list runs of %q: %w", run.Cluster, err)
 	}
 	for _, other := range others {
 		if stepsBack(other, run) {
-			if err := r.cancel(ctx, other.ID, holdfast.ReasonPreempted); err != nil {
+			if err := r.records.Cancel(ctx, other.ID, holdfast.ReasonPreempted); err != nil {
 				return err
 			}
 		}
@@ -278,22 +223,22 @@ func (r *Reconciler) recordApplied(ctx context.Context, in decision.Input, d dec
 		return r.recordDestroyed(ctx, in, d, run)
 	}
 	rec := in.Cluster
-	rec.Applied = appliedBy(run)
+	rec.Applied = decision.AppliedBy(run)
 	if err := r.dispatcher.ReadOutputs(ctx, &rec.Applied, run); err != nil {
 		return err
 	}
 	rec.Waiting, rec.WaitingDetail, rec.WaitingFor = "", "", ""
-	saved, err := r.saveCluster(ctx, in.Cluster, rec, in.Runs)
+	saved, err := r.records.Save(ctx, in.Cluster, rec, in.Runs)
 	if err != nil {
 		return fmt.Errorf("record run %s: %w", run.ID, err)
 	}
-	r.audit(ctx, run.Actor, "cluster.applied", run.Cluster, fmt.Sprintf("%s at %s (%s)", run.ID, run.Revision.Short(), d.Reason))
+	r.records.Audit(ctx, run.Actor, "cluster.applied", run.Cluster, fmt.Sprintf("%s at %s (%s)", run.ID, run.Revision.Short(), d.Reason))
 	// There may be something newer to do, and pull requests to plan again.
-	r.requests.Add(in.Request)
-	if err := r.requestOpen(ctx, run.Cluster); err != nil {
+	r.agenda.Request(in.Request)
+	if err := r.agenda.RequestOpen(ctx, run.Cluster); err != nil {
 		return err
 	}
-	return r.requestRelated(ctx, in.Cluster, saved)
+	return r.agenda.RequestRelated(ctx, in.Cluster, saved)
 }
 
 // recordDestroyed makes the record say that nothing is left of a cluster. If its
@@ -308,16 +253,16 @@ func (r *Reconciler) recordDestroyed(ctx context.Context, in decision.Input, d d
 			rec.Ending.Run = run.ID
 		}
 	}
-	saved, err := r.saveCluster(ctx, in.Cluster, rec, in.Runs)
+	saved, err := r.records.Save(ctx, in.Cluster, rec, in.Runs)
 	if err != nil {
 		return fmt.Errorf("record that %q is gone: %w", rec.Name, err)
 	}
-	r.audit(ctx, run.Actor, "cluster.destroyed", rec.Name, fmt.Sprintf("%s (%s)", run.ID, d.Reason))
-	r.requests.Add(in.Request)
-	if err := r.requestOpen(ctx, rec.Name); err != nil {
+	r.records.Audit(ctx, run.Actor, "cluster.destroyed", rec.Name, fmt.Sprintf("%s (%s)", run.ID, d.Reason))
+	r.agenda.Request(in.Request)
+	if err := r.agenda.RequestOpen(ctx, rec.Name); err != nil {
 		return err
 	}
-	return r.requestRelated(ctx, in.Cluster, saved)
+	return r.agenda.RequestRelated(ctx, in.Cluster, saved)
 }
 
 // carry lets a pull request's plan stand for its present head and base.
@@ -330,7 +275,7 @@ func (r *Reconciler) carry(ctx context.Context, in decision.Input, d decision.De
 	if _, err := r.opts.Store.UpdateRun(ctx, run); err != nil {
 		return fmt.Errorf("carry run %s: %w", d.Run, err)
 	}
-	r.requests.Add(in.Request)
+	r.agenda.Request(in.Request)
 	return nil
 }
 
@@ -364,24 +309,14 @@ func (r *Reconciler) settle(ctx context.Context, in decision.Input, d decision.D
 		}
 	}
 	rec.Drift = decision.SettledDrift(in, d, runs)
-	saved, err := r.saveCluster(ctx, in.Cluster, rec, runs)
+	saved, err := r.records.Save(ctx, in.Cluster, rec, runs)
 	if err != nil {
 		return err
 	}
 	if d.Reason == holdfast.ReasonSuspended { // who resumed just now could not see that this waits
 		if scope, err := r.suspension(ctx, saved); err != nil || scope == "" {
-			r.requests.Add(in.Request)
+			r.agenda.Request(in.Request)
 		}
 	}
-	return r.requestRelated(ctx, in.Cluster, saved)
-}
-
-func (r *Reconciler) audit(ctx context.Context, actor, action, object, detail string) {
-	if actor == "" {
-		actor = "holdfast"
-	}
-	entry := holdfast.AuditEntry{At: r.opts.Now().UTC(), Actor: actor, Action: action, Object: object, Detail: detail}
-	if err := r.opts.Store.Audit(ctx, entry); err != nil {
-		r.opts.Logger.ErrorContext(ctx, "audit entry was not stored", "action", action, "object", object, "err", err)
-	}
+	return r.agenda.RequestRelated(ctx, in.Cluster, saved)
 }

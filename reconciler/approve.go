@@ -39,7 +39,7 @@ func (r *Reconciler) approve(ctx context.Context, c holdfast.Command, targets []
 	}
 	r.publish.Show(pr.PullRequestRef)
 	for _, t := range targets {
-		r.requests.Add(holdfast.Request{Cluster: t.cluster})
+		r.agenda.RequestCluster(t.cluster)
 	}
 	return "", nil
 }
@@ -78,7 +78,7 @@ func (r *Reconciler) approveCluster(ctx context.Context, c holdfast.Command, t t
 	if rec.Waiting != holdfast.ReasonNotApproved && rec.Waiting != holdfast.ReasonNotMergeable {
 		return r.applyFor(ctx, c, t)
 	}
-	r.requests.Add(holdfast.Request{Cluster: t.cluster})
+	r.agenda.RequestCluster(t.cluster)
 	return "approved", nil
 }
 

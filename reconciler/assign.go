@@ -24,7 +24,7 @@ func (f fleet) Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assig
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
-	former, err := r.former(ctx, run.Repo, rec, run.Document)
+	former, err := r.lineage.Former(ctx, run.Repo, rec, run.Document)
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
@@ -146,7 +146,7 @@ func (r *Reconciler) pinned(ctx context.Context, run holdfast.Run, rec, former h
 	if err != nil {
 		return pin, wrote, err
 	}
-	wrote = lastApplied(rec, runs)
+	wrote = decision.LastApplied(rec, runs)
 	if decision.Destroys(run) {
 		return wrote, wrote, nil
 	}

@@ -106,7 +106,7 @@ func (r *Reconciler) execute(ctx context.Context, c holdfast.Command) (holdfast.
 	if err := r.opts.Store.FinishCommand(ctx, c); err != nil {
 		return c, fmt.Errorf("record command %s: %w", c.ID, err)
 	}
-	r.audit(ctx, c.Author, "command."+string(c.Verb), commandObject(c), strings.TrimSpace(string(c.Status)+" "+c.Reply))
+	r.records.Audit(ctx, c.Author, "command."+string(c.Verb), commandObject(c), strings.TrimSpace(string(c.Status)+" "+c.Reply))
 	return c, nil
 }
 
@@ -431,10 +431,10 @@ func (r *Reconciler) cancelFor(ctx context.Context, c holdfast.Command, t target
 		return "", refusal("nothing is queued or running")
 	}
 	for _, run := range runs {
-		if err := r.cancel(ctx, run.ID, holdfast.ReasonCanceled); err != nil {
+		if err := r.records.Cancel(ctx, run.ID, holdfast.ReasonCanceled); err != nil {
 			return "", err
 		}
-		r.audit(ctx, c.Author, "run.cancel", run.ID, t.cluster)
+		r.records.Audit(ctx, c.Author, "run.cancel", run.ID, t.cluster)
 	}
 	return fmt.Sprintf("%d run(s) cancelled", len(runs)), nil
 }

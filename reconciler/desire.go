@@ -1,9 +1,7 @@
 package reconciler
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/reconciler/record"
 )
 
 // desireAll brings the records of the clusters that differ between two heads up
@@ -46,7 +45,7 @@ func (r *Reconciler) desireAll(
 	_ = r.catalogs.ResolveAll(ctx, cat) // sooner than one by one; what fails is reported there
 	again, asked := make(map[string]bool), make(map[string]bool)
 	for some := range slices.Chunk(names, recordsAtOnce) {
-		records, err := r.records(ctx, some)
+		records, err := r.readRecords(ctx, some)
 		if err != nil {
 			return nil, err
 		}
@@ -72,9 +71,9 @@ func (r *Reconciler) desireAll(
 // recordsAtOnce is how many records are read, and kept in memory, at once.
 const recordsAtOnce = 100
 
-// records returns the records of clusters by name, without those that there are
+// readRecords returns the records of clusters by name, without those that there are
 // none of.
-func (r *Reconciler) records(ctx context.Context, names []string) (map[string]holdfast.ClusterRecord, error) {
+func (r *Reconciler) readRecords(ctx context.Context, names []string) (map[string]holdfast.ClusterRecord, error) {
 	list, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
 	if err != nil {
 		return nil, fmt.Errorf("read clusters: %w", err)
@@ -183,7 +182,7 @@ func (r *Reconciler) desire(
 		}
 		// A conflict is a decision about it that was recorded meanwhile: it must
 		// not have all the others done again.
-		records, err := r.records(ctx, []string{name})
+		records, err := r.readRecords(ctx, []string{name})
 		if err != nil {
 			return taken{}, err
 		}
@@ -201,7 +200,7 @@ func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branch
 		return taken{}, err
 	}
 	if why == "" {
-		if why, err = r.waitsForHeir(ctx, now.cat, rec); err != nil {
+		if why, err = r.lineage.WaitsForHeir(ctx, now.cat, rec); err != nil {
 			return taken{}, err
 		}
 	}
@@ -235,7 +234,7 @@ func (r *Reconciler) desireOnce(
 		return taken{doubt: true}, nil
 	}
 	before := rec
-	faults, err := r.amongOthers(ctx, now.cat, res, rec)
+	faults, err := r.lineage.Faults(ctx, now.cat, res, rec, r.doubtfulIn(now.cat.Repo))
 	if err != nil {
 		return taken{}, err
 	}
@@ -251,13 +250,13 @@ func (r *Reconciler) desireOnce(
 		rec.Desired.Revision = now.revision
 	}
 	took := taken{ask: true, doubt: len(rec.Desired.Faults) > 0}
-	old, err := r.former(ctx, repo.Name, rec, res.Doc.Cluster)
+	old, err := r.lineage.Former(ctx, repo.Name, rec, res.Doc.Cluster)
 	switch {
 	case err != nil:
 		return taken{}, err
 	case old.Name != "" && len(faults) == 0:
 		return r.takeOver(ctx, repo, now, old, rec)
-	case rec.Version > 0 && sameDesired(before.Desired, rec.Desired) && rec.Ending == nil:
+	case rec.Version > 0 && record.Same(before.Desired, rec.Desired) && rec.Ending == nil:
 		return took, nil
 	}
 	rec.Ending = nil // a new life
@@ -271,35 +270,6 @@ func (r *Reconciler) desireOnce(
 	return took, nil
 }
 
-// amongOthers is what is wrong with a document in the company of others: it
-// shares a state, its dependencies go in a circle, its former name is still
-// there.
-func (r *Reconciler) amongOthers(
-	ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution, rec holdfast.ClusterRecord,
-) (holdfast.Faults, error) {
-	circular, err := r.circular(ctx, cat, res)
-	if err != nil {
-		return nil, err
-	}
-	renamed, err := r.notRenamed(ctx, cat, res, rec)
-	if err != nil {
-		return nil, err
-	}
-	shared, err := r.sharedState(ctx, cat, res, rec)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(shared, circular, renamed), nil
-}
-
-// sameDesired compares as records do: variables that were read from YAML and
-// from the store have other types.
-func sameDesired(a, b holdfast.Desired) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
-}
-
 func (r *Reconciler) saveDesired(ctx context.Context, before, rec holdfast.ClusterRecord) error {
 	var runs []holdfast.Run
 	if before.Version > 0 { // else there are none
@@ -308,11 +278,11 @@ func (r *Reconciler) saveDesired(ctx context.Context, before, rec holdfast.Clust
 			return err
 		}
 	}
-	saved, err := r.saveCluster(ctx, before, rec, runs)
+	saved, err := r.records.Save(ctx, before, rec, runs)
 	if err != nil {
 		return err
 	}
-	return r.requestRelated(ctx, before, saved)
+	return r.agenda.RequestRelated(ctx, before, saved)
 }
 
 // claimName gives a cluster's name to a repository, unless it is another's.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
-	"github.com/holdfast-dev/holdfast/reconciler/queue"
-	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/reconciler/record"
 )
 
 const (
@@ -19,8 +19,8 @@ const (
 	// it says so again each time a third of that has passed.
 	driftLease = 90 * time.Second
 
-	driftSoonest = time.Second // between two passes, whatever happens
-	driftLatest  = time.Minute // what no wake-up has told is seen then
+	driftSoonest = time.Second        // between two passes, whatever happens
+	driftLatest  = record.DriftLatest // what no wake-up has told is seen then
 
 	// driftDeferred is when a cluster is looked at again that is due and may not
 	// be checked, for a reason that is not in its record.
@@ -28,9 +28,6 @@ const (
 	deferredMost  = 500 // in one pass
 	// driftUnrecorded is the same for one whose check has just ended.
 	driftUnrecorded = 10 * time.Second
-
-	driftRetry     = 10 * time.Minute // after a failed check, doubling
-	driftRetryMost = 24 * time.Hour
 )
 
 // driftSchedule queues the checks for drift that are due, until ctx is done.
@@ -129,7 +126,7 @@ func (r *Reconciler) driftPass(ctx context.Context) (time.Duration, error) {
 func (r *Reconciler) driftRoom(ctx context.Context) (int, error) {
 	most, held := 2*r.opts.MaxDrift, r.dispatcher.Held()
 	checks, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Kinds: []holdfast.RunKind{holdfast.RunDrift}, Statuses: unended(), Limit: most * (1 + len(held)),
+		Kinds: []holdfast.RunKind{holdfast.RunDrift}, Statuses: record.Unended(), Limit: most * (1 + len(held)),
 	})
 	if err != nil {
 		return 0, fmt.Errorf("list checks for drift: %w", err)
@@ -140,11 +137,6 @@ func (r *Reconciler) driftRoom(ctx context.Context) (int, error) {
 		}
 	}
 	return most, nil
-}
-
-// unended are the statuses of runs that have not ended.
-func unended() []holdfast.RunStatus {
-	return []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunWaiting, holdfast.RunRetrying, holdfast.RunRunning}
 }
 
 // checkDue queues the check of a cluster that is due, or puts it off.
@@ -206,7 +198,7 @@ func (r *Reconciler) unrecorded(ctx context.Context, cluster string) (fresh hold
 	}
 	_, apply := decision.RecordOutcome(in)
 	if check || apply {
-		r.requests.Add(req)
+		r.agenda.Request(req)
 	}
 	return in.Cluster, check || apply, nil
 }
@@ -226,10 +218,10 @@ func (r *Reconciler) queueDrift(ctx context.Context, cluster string, reason hold
 	if err != nil {
 		return holdfast.Run{}, fmt.Errorf("read cluster %q: %w", cluster, err)
 	}
-	if why := uncheckable(rec); why != "" {
+	if why := decision.Uncheckable(rec); why != "" {
 		return holdfast.Run{}, checkRefusal(why)
 	}
-	others, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Statuses: unended()})
+	others, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Statuses: record.Unended()})
 	if err != nil {
 		return holdfast.Run{}, fmt.Errorf("list runs of %q: %w", cluster, err)
 	}
@@ -243,7 +235,7 @@ func (r *Reconciler) queueDrift(ctx context.Context, cluster string, reason hold
 			return other, checkRefusal("a run is " + string(other.Status))
 		}
 	}
-	now, err := r.moment(ctx, cluster)
+	now, err := r.records.Moment(ctx, cluster)
 	if err != nil {
 		return holdfast.Run{}, err
 	}
@@ -252,87 +244,15 @@ func (r *Reconciler) queueDrift(ctx context.Context, cluster string, reason hold
 		Status: holdfast.RunQueued, Reason: reason, CreatedAt: now,
 		RunSpec: holdfast.RunSpec{Actor: actor},
 	}
-	if err := r.fillApplied(ctx, rec, &run); err != nil {
-		return run, fmt.Errorf("check %q: %w", cluster, err)
-	}
+	record.FillApplied(rec, &run)
 	if err := r.opts.Store.CreateRun(ctx, run); err != nil {
 		return run, fmt.Errorf("queue drift: %w", err)
 	}
 	if actor != "" {
-		r.audit(ctx, actor, "run.queue", run.ID, fmt.Sprintf("drift of %s: %s", cluster, reason))
+		r.records.Audit(ctx, actor, "run.queue", run.ID, fmt.Sprintf("drift of %s: %s", cluster, reason))
 	}
 	r.dispatcher.Queued(ctx)
 	return run, nil
-}
-
-// uncheckable is why there is nothing that a cluster could be compared with, or
-// why it is left alone, as its record says; empty if it may be checked.
-func uncheckable(rec holdfast.ClusterRecord) string {
-	switch {
-	case rec.Ending != nil:
-		return "it is gone: there is nothing to check"
-	case rec.Applied.Run == "":
-		return "it was never applied: there is nothing to compare it with"
-	case rec.Suspended:
-		return "it is suspended: `holdfast resume` first"
-	case rec.Desired.Removed, rec.Phase == holdfast.PhaseDeleting:
-		return "its document is gone: it is being deleted"
-	case rec.Phase == holdfast.PhaseFailed:
-		return "an apply has failed in its middle: what was applied last is not what is there"
-	default:
-		return ""
-	}
-}
-
-// driftDue is when a cluster is to be checked for drift next, as its record
-// says at now; the zero time if it is not. fallback is the schedule of clusters
-// that say nothing.
-func driftDue(now time.Time, rec holdfast.ClusterRecord, fallback string) time.Time {
-	if uncheckable(rec) != "" {
-		return time.Time{}
-	}
-	drift, settings := rec.Drift, decision.DriftSettings(rec)
-	drift.CheckedAt, rec.Applied.At = believable(drift.CheckedAt, now), believable(rec.Applied.At, now)
-	last := drift.CheckedAt
-	if rec.Applied.At.After(last) {
-		last = rec.Applied.At
-	}
-	next := document.DriftDue(settings, fallback, rec.Name, last)
-	checked := drift.Applied == rec.Applied.Run
-	switch {
-	case drift.Fingerprint != "" && !checked:
-		return rec.Applied.At // it may be gone: at once
-	case drift.Status == holdfast.DriftFailed && checked:
-		if next.IsZero() && drift.Fingerprint == "" {
-			return next // somebody asked once
-		}
-		return sooner(next, drift.CheckedAt.Add(queue.Backoff(driftRetry, drift.Failures-1, driftRetryMost)))
-	case next.IsZero():
-		return next
-	}
-	for _, rule := range settings.Ignore { // what it hides is seen as it is, from then on
-		if drift.Counts.Ignored > 0 && rule.Expires.After(last) {
-			next = sooner(next, rule.Expires)
-		}
-	}
-	return next
-}
-
-// believable is a time of the past. One that has not come yet was told by a clock
-// that was wrong, and may be any: it counts as long ago.
-func believable(t, now time.Time) time.Time {
-	if t.After(now.Add(decision.DriftFresh)) {
-		return time.Unix(0, 0)
-	}
-	return t
-}
-
-// sooner is the earlier of two times, of which the zero one is never.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // CheckDrift queues a check for drift of a cluster and returns its run; the one
@@ -380,7 +300,7 @@ func (r *Reconciler) shownPlan(ctx context.Context, cluster string, runs []holdf
 	if !decision.AsGitSays(decision.Input{Cluster: rec, Runs: runs}) {
 		return last, nil
 	}
-	check, err := r.lastCheck(ctx, rec)
+	check, err := history.LastCheck(ctx, r.opts.Store, rec)
 	if err != nil || check == nil || check.ID != rec.Drift.Run || check.ID < last.ID || rec.Drift.Status != holdfast.DriftFound {
 		return last, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 )
 
@@ -15,44 +16,6 @@ import (
 // object store may be away. Then the check has failed, as the cluster has other
 // things to do.
 const readPatience = time.Minute
-
-// lastCheck returns the newest check for drift of a cluster that has ended with
-// a result; nil if there is none. An apply that was to undo a drift and found
-// another plan is one.
-func (r *Reconciler) lastCheck(ctx context.Context, rec holdfast.ClusterRecord) (*holdfast.Run, error) {
-	if rec.Applied.Run == "" {
-		return nil, nil
-	}
-	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Cluster: rec.Name, Kinds: []holdfast.RunKind{holdfast.RunDrift}, Limit: 10,
-		Statuses: []holdfast.RunStatus{
-			holdfast.RunPlanned, holdfast.RunNoChanges, holdfast.RunErrored, holdfast.RunInterrupted, holdfast.RunCanceled,
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list checks of %q: %w", rec.Name, err)
-	}
-	var last *holdfast.Run
-	for i, run := range runs {
-		if !decision.GivenUp(run) { // it stays due
-			last = &runs[i]
-			break
-		}
-	}
-	remedies, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Cluster: rec.Name, Kinds: []holdfast.RunKind{holdfast.RunApply}, Limit: 10,
-		Statuses: []holdfast.RunStatus{holdfast.RunPlanned},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list applies of %q: %w", rec.Name, err)
-	}
-	for i, run := range remedies {
-		if decision.IsRemedy(run) && (last == nil || run.ID > last.ID) {
-			return &remedies[i], nil
-		}
-	}
-	return last, nil
-}
 
 // recordDrift makes the cluster's record say what a check has found.
 func (r *Reconciler) recordDrift(ctx context.Context, in decision.Input) error {
@@ -66,11 +29,11 @@ func (r *Reconciler) recordDrift(ctx context.Context, in decision.Input) error {
 	if err := r.dispatcher.RefreshOutputs(ctx, &rec, run); err != nil {
 		return err
 	}
-	if _, err := r.saveCluster(ctx, in.Cluster, rec, in.Runs); err != nil {
+	if _, err := r.records.Save(ctx, in.Cluster, rec, in.Runs); err != nil {
 		return fmt.Errorf("record run %s: %w", run.ID, err)
 	}
 	r.opts.Logger.InfoContext(ctx, "drift was checked", "cluster", rec.Name, "run", run.ID, "status", rec.Drift.Status)
-	r.requests.Add(in.Request)
+	r.agenda.Request(in.Request)
 	r.publish.Drifted(rec)
 	return nil
 }
@@ -164,7 +127,7 @@ func remedyAfter(in decision.Input, now holdfast.DriftState) string {
 // reserveRemedy names the apply that is about to undo a cluster's drift in its
 // record: of several replicas that come to it at once, one does.
 func (r *Reconciler) reserveRemedy(ctx context.Context, in decision.Input) (holdfast.ClusterRecord, string, error) {
-	now, err := r.moment(ctx, in.Cluster.Name)
+	now, err := r.records.Moment(ctx, in.Cluster.Name)
 	if err != nil {
 		return in.Cluster, "", err
 	}
@@ -184,7 +147,7 @@ func (r *Reconciler) Drift(ctx context.Context, cluster string) (holdfast.DriftR
 	if err != nil {
 		return holdfast.DriftReport{}, fmt.Errorf("read cluster %q: %w", cluster, err)
 	}
-	check, err := r.lastCheck(ctx, rec)
+	check, err := history.LastCheck(ctx, r.opts.Store, rec)
 	if err != nil {
 		return holdfast.DriftReport{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // DriftDue is when a cluster is checked next, by a clock that was never wrong.
@@ -13,7 +14,7 @@ func DriftDue(rec holdfast.ClusterRecord, fallback string) time.Time {
 	if rec.Applied.At.After(now) {
 		now = rec.Applied.At
 	}
-	return driftDue(now, rec, fallback)
+	return decision.DriftDue(now, rec, fallback)
 }
 
 // DriftPass queues the checks that are due, if this replica may.

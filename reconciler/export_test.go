@@ -5,28 +5,25 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
-	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
 // TakeIn looks at a repository, or at one of its pull requests, now.
 func (r *Reconciler) TakeIn(ctx context.Context, repo string, number int) error {
-	return r.takeIn(ctx, sourceKey{repo: repo, number: number})
+	return r.takeIn(ctx, agenda.Look{Repo: repo, Number: number})
 }
 
 // Settle works off what was asked for until nothing is left, as Run would, but
 // for what is due later.
 func (r *Reconciler) Settle(ctx context.Context) error {
 	for {
+		more, err := r.agenda.Step(ctx, r.takeIn, r.reconcileOnce)
+		if err != nil {
+			return err
+		}
 		switch {
-		case r.sources.Depth() > 0:
-			if err := queue.Step(ctx, r.sources, r.takeIn); err != nil {
-				return err
-			}
-		case r.requests.Depth() > 0:
-			if err := queue.Step(ctx, r.requests, r.reconcileOnce); err != nil {
-				return err
-			}
+		case more:
 		case r.upgrades.Depth() > 0:
 			if err := r.upgrades.Step(ctx); err != nil {
 				return err
@@ -50,7 +47,10 @@ func (r *Reconciler) ShowPush(ctx context.Context, repo string, revision holdfas
 }
 
 // Sources returns how many looks are asked for.
-func (r *Reconciler) Sources() int { return r.sources.Depth() }
+func (r *Reconciler) Sources() int {
+	looks, _ := r.agenda.Depths()
+	return looks
+}
 
 // Reconciled makes one decision about a request, with its action.
 func (r *Reconciler) Reconciled(ctx context.Context, req holdfast.Request) (decision.Decision, error) {

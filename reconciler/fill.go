@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/record"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -28,7 +29,8 @@ func (r *Reconciler) fillSource(ctx context.Context, in decision.Input, run *hol
 	run.SourceDigest, run.Document = want.SourceDigest, want.Document
 	switch {
 	case want.Deleted:
-		return r.fillDestruction(ctx, in, run)
+		fillDestruction(in, run)
+		return nil
 	case want.Trial:
 		return r.fillTrial(ctx, in, want, run)
 	}
@@ -55,7 +57,7 @@ func (r *Reconciler) fillFormerState(ctx context.Context, repo string, in decisi
 	if !holdfast.OwnState(run.StateLocation) {
 		return nil
 	}
-	former, err := r.former(ctx, repo, in.Cluster, run.Document)
+	former, err := r.lineage.Former(ctx, repo, in.Cluster, run.Document)
 	if err == nil && former.Name != "" {
 		run.StateLocation = "clusters/" + former.Name
 	}
@@ -88,31 +90,10 @@ func (r *Reconciler) fillRoot(
 
 // fillDestruction gives a run what was last applied, to destroy it: whatever has
 // become of the repositories that it came from.
-func (r *Reconciler) fillDestruction(ctx context.Context, in decision.Input, run *holdfast.Run) error {
+func fillDestruction(in decision.Input, run *holdfast.Run) {
 	rec, revision := in.Cluster, run.Revision
 	rec.Applied = in.Last
-	if err := r.fillApplied(ctx, rec, run); err != nil {
-		return err
-	}
+	record.FillApplied(rec, run)
 	run.Revision, run.SourceDigest = revision, decision.Destruction(in.Cluster.Name, in.Last)
 	run.Destroy = run.Kind == holdfast.RunPlan
-	return nil
-}
-
-// fillApplied gives a run what the record says was last applied, with the very
-// engine of that time.
-func (r *Reconciler) fillApplied(ctx context.Context, rec holdfast.ClusterRecord, run *holdfast.Run) error {
-	last := rec.Applied
-	if last.StateLocation == "" { // recorded before that was kept with it
-		applied, err := r.opts.Store.Run(ctx, last.Run)
-		if err != nil {
-			return fmt.Errorf("read run %s: %w", last.Run, err)
-		}
-		last.StateLocation, last.Template = applied.StateLocation, applied.Template
-	}
-	run.Repo, run.Revision, run.SourceDigest, run.Document = rec.Owner, last.Revision, last.SourceDigest, last.Document
-	run.Bundle, run.Dir, run.StateLocation, run.Template = last.Bundle, last.Dir, last.StateLocation, last.Template
-	run.Means = last.Means
-	run.Exact = true
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/impact"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -30,7 +31,7 @@ func (a assessing) Refs(repo string) holdfast.Refs { return a.lastRefs(repo) }
 
 // LookAgain asks for a look at a pull request, which itself has not changed.
 func (a assessing) LookAgain(ref holdfast.PullRequestRef, after time.Duration) {
-	a.sources.AddAfter(sourceKey{repo: ref.Repo, number: ref.Number, known: true}, after)
+	a.agenda.LookAfter(agenda.Look{Repo: ref.Repo, Number: ref.Number, Known: true}, after)
 }
 
 // Forbidden is why a repository may not define a cluster with that state.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/mergequeue"
 )
 
@@ -37,7 +38,7 @@ func (r *Reconciler) judgeGroups(ctx context.Context, repo Repository) error {
 		waits = waits || status.State == holdfast.StatusPending
 	}
 	if waits {
-		r.sources.AddAfter(sourceKey{repo: repo.Name}, groupLook)
+		r.agenda.LookAfter(agenda.Look{Repo: repo.Name}, groupLook)
 	}
 	return nil
 }
@@ -95,7 +96,7 @@ func (r *Reconciler) groupMember(ctx context.Context, ref holdfast.PullRequestRe
 	m := mergequeue.Member{Number: ref.Number}
 	rec, err := r.opts.Store.PullRequest(ctx, ref)
 	if errors.Is(err, holdfast.ErrNotFound) {
-		r.sources.Add(sourceKey{repo: ref.Repo, number: ref.Number})
+		r.agenda.Look(agenda.Look{Repo: ref.Repo, Number: ref.Number})
 		return m, nil
 	} else if err != nil {
 		return m, fmt.Errorf("read pull request %s: %w", ref, err)

@@ -34,10 +34,10 @@ func (r *Reconciler) observe(ctx context.Context, req holdfast.Request) (decisio
 		return in, err
 	}
 	in.LastApply = decision.LastBegun(branch)
-	in.Last = lastApplied(in.Cluster, branch)
+	in.Last = decision.LastApplied(in.Cluster, branch)
 	if req.PullRequest.IsZero() {
 		in.Runs = branch
-		if in.Drift, err = r.lastCheck(ctx, rec); err != nil {
+		if in.Drift, err = history.LastCheck(ctx, r.opts.Store, rec); err != nil {
 			return in, err
 		}
 		if err := r.observeRelated(ctx, &in); err != nil {
@@ -84,13 +84,13 @@ func (r *Reconciler) observeRelated(ctx context.Context, in *decision.Input) err
 		in.Throttled = r.dispatcher.HeldUntil(last.Document.Provider)
 	}
 	if !rec.Desired.Removed {
-		in.Parents, err = r.parents(ctx, rec.Desired.Document)
+		in.Parents, err = r.lineage.Parents(ctx, rec.Desired.Document)
 		return err
 	}
 	if rec.Ending != nil {
 		return nil
 	}
-	if in.Dependents, err = r.dependents(ctx, rec.Name); err != nil {
+	if in.Dependents, err = r.lineage.Dependents(ctx, rec.Name); err != nil {
 		return err
 	}
 	going := holdfast.ClusterFilter{Owner: rec.Owner, Phase: holdfast.PhaseDeleting}
@@ -116,7 +116,7 @@ func (r *Reconciler) observeProposal(ctx context.Context, in *decision.Input) er
 	if want.Trial {
 		repo = want.Repo
 	}
-	former, err := r.former(ctx, repo, in.Cluster, want.Document)
+	former, err := r.lineage.Former(ctx, repo, in.Cluster, want.Document)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (r *Reconciler) observeProposal(ctx context.Context, in *decision.Input) er
 	if want.Deleted || want.Trial {
 		return nil
 	}
-	if in.Parents, err = r.parents(ctx, want.Document); err != nil {
+	if in.Parents, err = r.lineage.Parents(ctx, want.Document); err != nil {
 		return err
 	}
 	for i, p := range in.Parents {
@@ -144,34 +144,6 @@ func (r *Reconciler) observeProposal(ctx context.Context, in *decision.Input) er
 		}
 	}
 	return nil
-}
-
-// lastApplied is what was last applied, or what a later apply has begun with and
-// not ended well: its resources are in the state as well.
-func lastApplied(rec holdfast.ClusterRecord, branch []holdfast.Run) holdfast.Applied {
-	for _, run := range branch {
-		if run.ID <= max(rec.Applied.Run, rec.Life) {
-			break
-		}
-		if run.Kind == holdfast.RunApply && run.Begun {
-			last := appliedBy(run)
-			if last.EngineVersion == "" { // its agent died before it could say
-				last.EngineName, last.EngineVersion = rec.Applied.EngineName, rec.Applied.EngineVersion
-			}
-			return last
-		}
-	}
-	return rec.Applied
-}
-
-// appliedBy is what a cluster's record says after a run has applied.
-func appliedBy(run holdfast.Run) holdfast.Applied {
-	return holdfast.Applied{
-		Run: run.ID, Revision: run.Revision, SourceDigest: run.SourceDigest, InputDigest: run.InputDigest,
-		Bundle: run.Bundle, Dir: run.Dir, StateLocation: run.StateLocation, Template: run.Template,
-		EngineName: run.EngineName, EngineVersion: run.EngineVersion, Document: run.Document, At: run.FinishedAt,
-		Means: run.Means,
-	}
 }
 
 // merges returns the pull requests that brought the cluster from what was last
@@ -252,7 +224,7 @@ func (r *Reconciler) merge(
 		return m, err
 	}
 	plan := decision.Newest(branch) // what a person may be asked about, if nothing was reviewed
-	desired := decision.Desired(decision.Input{Cluster: rec, Last: lastApplied(rec, branch)})
+	desired := decision.Desired(decision.Input{Cluster: rec, Last: decision.LastApplied(rec, branch)})
 	if run, ok := reviewedPlan(runs, pr, desired, rec.Desired.Removed); ok {
 		plan = run
 		about := m.Review.PullRequest

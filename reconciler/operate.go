@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
@@ -19,7 +20,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error 
 		if err != nil {
 			return fmt.Errorf("read cluster %q: %w", cluster, err)
 		}
-		r.requests.Add(holdfast.Request{Cluster: cluster})
+		r.agenda.RequestCluster(cluster)
 		repo = rec.Owner
 	}
 	if repo == "" {
@@ -28,7 +29,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error 
 				return err
 			}
 			r.setRelook(name)
-			r.sources.Add(sourceKey{repo: name})
+			r.agenda.Look(agenda.Look{Repo: name})
 		}
 		return nil
 	}
@@ -39,7 +40,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error 
 		return err
 	}
 	r.setRelook(repo) // what is wrong there may have been mended elsewhere
-	r.sources.Add(sourceKey{repo: repo})
+	r.agenda.Look(agenda.Look{Repo: repo})
 	return nil
 }
 
@@ -63,7 +64,7 @@ func (r *Reconciler) watched(ctx context.Context, req holdfast.Request) error {
 func (r *Reconciler) Lock(ctx context.Context, cluster string) (
 	holder holdfast.LockHolder, run holdfast.Run, alive bool, err error,
 ) {
-	running, err := r.runningOf(ctx, cluster)
+	running, err := r.records.Running(ctx, cluster)
 	if err != nil {
 		return holder, run, false, err
 	}
@@ -103,19 +104,6 @@ func (r *Reconciler) leftBehind(ctx context.Context, location string) (
 	return holdfast.LockHolder{Owner: dispatch.LockOwner(left.By), Since: left.Created}, run, false, err
 }
 
-func (r *Reconciler) runningOf(ctx context.Context, cluster string) (*holdfast.Run, error) {
-	running, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Cluster: cluster, Statuses: []holdfast.RunStatus{holdfast.RunRunning},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list running runs of %q: %w", cluster, err)
-	}
-	if len(running) == 0 {
-		return nil, nil
-	}
-	return &running[0], nil
-}
-
 // unlockFor is Unlock for a command.
 func (r *Reconciler) unlockFor(ctx context.Context, c holdfast.Command, t target) (string, error) {
 	err := r.Unlock(ctx, t.cluster, c.Author, c.Force)
@@ -142,7 +130,7 @@ func (r *Reconciler) Unlock(ctx context.Context, cluster, actor string, force bo
 	if run.ID == "" || alive && !force { // a lock without a run expires soon
 		return &holdfast.LockedError{Holder: holder}
 	}
-	r.audit(ctx, actor, "lock.release", cluster, fmt.Sprintf("%s, alive %t, force %t", holder.Owner, alive, force))
+	r.records.Audit(ctx, actor, "lock.release", cluster, fmt.Sprintf("%s, alive %t, force %t", holder.Owner, alive, force))
 	if run.Status != holdfast.RunRunning { // its state lock has outlived it
 		if _, err := r.opts.Store.ReleaseStateLock(ctx, run.StateLocation); err != nil {
 			return fmt.Errorf("release the state lock of run %s: %w", run.ID, err)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
@@ -90,7 +91,7 @@ func (r *Reconciler) resumeClusters(ctx context.Context) {
 			r.opts.Logger.ErrorContext(ctx, "clusters were not listed", "repo", repo, "err", err)
 		}
 		for _, name := range names {
-			r.requests.AddPatient(holdfast.Request{Cluster: name})
+			r.agenda.RequestPatiently(holdfast.Request{Cluster: name})
 		}
 	}
 }
@@ -103,7 +104,7 @@ func (r *Reconciler) resume(ctx context.Context) {
 			r.opts.Logger.ErrorContext(ctx, "pull requests were not listed", "repo", name, "err", err)
 		}
 		for _, pr := range open {
-			r.sources.Add(sourceKey{repo: name, number: pr.Number})
+			r.agenda.Look(agenda.Look{Repo: name, Number: pr.Number})
 		}
 	}
 	r.commandsWaiting(ctx)
@@ -116,7 +117,7 @@ func (r *Reconciler) pollOnce(ctx context.Context, repo Repository) error {
 	if err != nil || !ours {
 		return err
 	}
-	r.sources.Add(sourceKey{repo: repo.Name})
+	r.agenda.Look(agenda.Look{Repo: repo.Name})
 	source, err := r.opts.Store.Source(ctx, repo.Name)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read source: %w", err)
@@ -127,7 +128,7 @@ func (r *Reconciler) pollOnce(ctx context.Context, repo Repository) error {
 	}
 	for _, pr := range prs {
 		if r.differs(ctx, repo, pr) {
-			r.sources.Add(sourceKey{repo: repo.Name, number: pr.Number})
+			r.agenda.Look(agenda.Look{Repo: repo.Name, Number: pr.Number})
 		}
 	}
 	seen, err := r.pollComments(ctx, repo, source.CommentsSeen)

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
+	"github.com/holdfast-dev/holdfast/reconciler/trace"
 )
 
 // What the reconciler asks of the others. Every method is safe for concurrent
@@ -274,3 +275,6 @@ type Forge interface {
 	// somebody else's. Closed already is not an error.
 	Withdraw(ctx context.Context, ref holdfast.PullRequestRef, branch string, head holdfast.Revision, why string) error
 }
+
+// Tracer records spans. Its methods must not block.
+type Tracer = trace.Tracer

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 )
 
 // rewritten reports whether the branch was forced to another history: where a
@@ -26,7 +25,7 @@ func (r *Reconciler) removedBy(ctx context.Context, repo Repository, now branchH
 		if len(now.cat.Named(name)) > 0 {
 			continue
 		}
-		if heirs, err := r.heirs(ctx, now.cat, name); err != nil {
+		if heirs, err := r.lineage.Heirs(ctx, now.cat, name); err != nil {
 			return 0, err
 		} else if len(heirs) > 0 {
 			continue
@@ -71,7 +70,7 @@ func (r *Reconciler) emptied(ctx context.Context, repo Repository) (string, erro
 // was. A file that cannot be read, the same document under another name, an emptied
 // branch, a path that is no longer looked at, or another history prove nothing.
 func (r *Reconciler) missing(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (string, error) {
-	if why, err := r.unproven(ctx, now.cat, rec.Desired.Document, rec); err != nil || why != "" {
+	if why, err := r.lineage.Unproven(ctx, now.cat, rec.Desired.Document, rec); err != nil || why != "" {
 		return why, err
 	}
 	if now.cat.Len() == 0 {
@@ -95,18 +94,4 @@ func (r *Reconciler) missing(ctx context.Context, repo Repository, now branchHea
 		return fmt.Sprintf("branch %q does not contain %s, where it was applied", repo.Branch, last.Short()), nil
 	}
 	return "", nil
-}
-
-// unproven is why a tree without a document does not prove that its cluster, whose
-// record is rec, was removed, whatever branch the tree is of; empty if it does.
-func (r *Reconciler) unproven(
-	ctx context.Context, cat *catalog.Catalog, gone holdfast.Cluster, rec holdfast.ClusterRecord,
-) (string, error) {
-	if why := cat.Unproven(gone.Name, gone.Path); why != "" {
-		return why, nil
-	}
-	if why, err := r.retitled(ctx, cat, gone, rec); err != nil || why != "" {
-		return why, err
-	}
-	return r.stateElsewhere(ctx, cat, rec)
 }

@@ -57,10 +57,10 @@ func (p publishing) Foresee(
 	if err != nil {
 		return in, err
 	}
-	if in.Last = lastApplied(rec, branch); in.Last.Run == "" {
+	if in.Last = decision.LastApplied(rec, branch); in.Last.Run == "" {
 		return in, nil
 	}
-	if in.Dependents, err = r.dependents(ctx, c.Name); err != nil {
+	if in.Dependents, err = r.lineage.Dependents(ctx, c.Name); err != nil {
 		return in, err
 	}
 	goes := func(d holdfast.Relation) bool { return slices.ContainsFunc(pr.Clusters, deletes(d.Name)) }
@@ -112,7 +112,7 @@ func (p publishing) GaveUp(post holdfast.Post) { p.r.opts.Metrics.GaveUp(post.Ki
 // Posted measures and traces an attempt to make a post.
 func (p publishing) Posted(post holdfast.Post, began time.Time, err error) {
 	p.r.opts.Metrics.Posted(post.Kind, err == nil)
-	if delivery := p.r.traces.of(post.Repo, post.PullRequest.Number); delivery != "" {
-		p.r.traces.since(delivery, "post "+string(post.Kind), began, nil, err)
+	if delivery := p.r.traces.Of(post.Repo, post.PullRequest.Number); delivery != "" {
+		p.r.traces.Since(delivery, "post "+string(post.Kind), began, nil, err)
 	}
 }

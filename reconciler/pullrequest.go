@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/upgrade"
 )
@@ -77,7 +78,7 @@ func (r *Reconciler) takeInPullRequest(ctx context.Context, repo Repository, num
 		r.impacts.Drop(ref)
 	}
 	if wait := untilMergeable(rec, r.opts.Now()); wait > 0 {
-		r.sources.AddAfter(sourceKey{repo: repo.Name, number: number}, wait)
+		r.agenda.LookAfter(agenda.Look{Repo: repo.Name, Number: number}, wait)
 	}
 	return nil
 }
@@ -148,14 +149,14 @@ func (r *Reconciler) savePullRequest(ctx context.Context, repo Repository, befor
 			merged = append(merged, holdfast.Request{Cluster: name})
 		}
 	}
-	r.ask(proposed)
+	r.agenda.RequestAll(proposed)
 	switch {
 	case saved.State != holdfast.PullRequestMerged:
 	case before.State != holdfast.PullRequestMerged:
-		r.sources.Add(sourceKey{repo: repo.Name})
-		r.ask(merged)
+		r.agenda.Look(agenda.Look{Repo: repo.Name})
+		r.agenda.RequestAll(merged)
 	case !slices.Equal(saved.Verdicts, before.Verdicts):
-		r.ask(merged) // a review may be what the apply waits for
+		r.agenda.RequestAll(merged) // a review may be what the apply waits for
 	}
 	if strings.HasPrefix(saved.Branch, upgrade.Branches) && (saved.State != before.State || saved.Head != before.Head) {
 		r.upgrades.Ask(repo.Name)
@@ -180,7 +181,7 @@ func (r *Reconciler) look(
 	case errors.Is(err, holdfast.ErrMergeConflict):
 		rec.Reason, rec.Detail, rec.Result = holdfast.ReasonNotMergeable, err.Error(), ""
 		if time.Since(rec.UpdatedAt) < mergeRefPatience && !repo.Local {
-			r.sources.AddAfter(sourceKey{repo: repo.Name, number: rec.Number, known: true}, mergeRefRetry)
+			r.agenda.LookAfter(agenda.Look{Repo: repo.Name, Number: rec.Number, Known: true}, mergeRefRetry)
 		}
 		return r.impacts.Forget(ctx, rec.PullRequestRef)
 	case err != nil:
@@ -349,7 +350,7 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog.Catalog, rec
 		}
 		c := holdfast.PullRequestCluster{Name: name, Deleted: res == nil}
 		if res == nil {
-			heirs, err := r.heirs(ctx, to, name)
+			heirs, err := r.lineage.Heirs(ctx, to, name)
 			if err != nil {
 				return err
 			}
@@ -357,7 +358,7 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog.Catalog, rec
 				continue // it continues under another name, or in another repository
 			}
 			c.Document = from.Named(name)[0].Doc.Cluster
-			why, err := r.unproven(ctx, to, c.Document, known)
+			why, err := r.lineage.Unproven(ctx, to, c.Document, known)
 			if err != nil {
 				return err
 			}
@@ -369,7 +370,7 @@ func (r *Reconciler) compare(ctx context.Context, from, to *catalog.Catalog, rec
 				})
 			}
 		} else {
-			others, err := r.amongOthers(ctx, to, res, known)
+			others, err := r.lineage.Faults(ctx, to, res, known, r.doubtfulIn(to.Repo))
 			if err != nil {
 				return err
 			}
@@ -407,7 +408,7 @@ func (r *Reconciler) comparePolicies(
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return fmt.Errorf("read cluster %q: %w", name, err)
 		}
-		faults, err := r.amongOthers(ctx, to, res, known)
+		faults, err := r.lineage.Faults(ctx, to, res, known, r.doubtfulIn(to.Repo))
 		if err != nil {
 			return err
 		}

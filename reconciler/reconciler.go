@@ -18,16 +18,20 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/impact"
+	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/published"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
+	"github.com/holdfast-dev/holdfast/reconciler/record"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
+	"github.com/holdfast-dev/holdfast/reconciler/trace"
 	"github.com/holdfast-dev/holdfast/reconciler/upgrade"
 	"github.com/holdfast-dev/holdfast/templates"
 )
@@ -145,7 +149,10 @@ type Reconciler struct {
 	catalogs   *catalog.Reader
 	releases   *releases.Reader
 	outages    *outages
-	traces     *tracer
+	traces     *trace.Memory
+	agenda     *agenda.Agenda
+	lineage    *lineage.Reader
+	records    *record.Writer
 	upgrades   *upgrade.Keeper
 	publish    *publish.Publisher
 	rescue     *rescue.Keeper
@@ -154,11 +161,9 @@ type Reconciler struct {
 	published  *published.List
 	dispatcher *dispatch.Dispatcher
 
-	sources  *queue.Queue[sourceKey]
-	requests *queue.Queue[holdfast.Request]
-	drifts   *queue.Broadcast // a check for drift may be due
-	asked    *queue.Broadcast // a command was stored
-	took     *queue.Broadcast // a repository was taken in for the first time
+	drifts *queue.Broadcast // a check for drift may be due
+	asked  *queue.Broadcast // a command was stored
+	took   *queue.Broadcast // a repository was taken in for the first time
 
 	obeying  sync.Mutex    // commands are carried out one after another
 	deciding queue.Stripes // decisions about one cluster in one place, too
@@ -172,15 +177,6 @@ type Reconciler struct {
 	retagged  map[string]catalog.TagSet  // by repository: tags that have moved since it was looked at
 	relook    map[string]bool            // repositories to look at again although their head has not moved
 	overtaken map[string]bool            // repositories of which another replica has taken in another head meanwhile
-}
-
-// sourceKey is a SourceRequest as the queue tells them apart.
-type sourceKey struct {
-	repo   string
-	number int
-	// known: the pull request itself has not changed, only what it is merged
-	// with or what we show of it; the forge need not be asked.
-	known bool
 }
 
 // New returns a Reconciler, or an error that names what is missing.
@@ -203,9 +199,7 @@ func New(opts Options) (*Reconciler, error) {
 		opts:      withDefaults(opts),
 		repos:     make(map[string]Repository, len(opts.Repositories)),
 		outages:   newOutages(),
-		traces:    &tracer{to: opts.Tracer, recent: make(map[sourceKey]string)},
-		sources:   queue.New[sourceKey](),
-		requests:  queue.New[holdfast.Request](),
+		traces:    trace.NewMemory(opts.Tracer),
 		drifts:    queue.NewBroadcast(),
 		asked:     queue.NewBroadcast(),
 		took:      queue.NewBroadcast(),
@@ -237,6 +231,15 @@ func New(opts Options) (*Reconciler, error) {
 	})
 	r.resolver = templates.NewResolver(r.releases)
 	r.catalogs = catalog.NewReader(catalog.Options{Git: r.opts.Git, Resolver: r.resolver, Globs: globs, Check: r.forbidden})
+	r.lineage = lineage.NewReader(r.opts.Store, r.catalogs)
+	r.agenda = agenda.New(agenda.Options{
+		Store: r.opts.Store, Kin: r.lineage, Logger: r.opts.Logger,
+		Show: func(ref holdfast.PullRequestRef) { r.publish.Show(ref) },
+	})
+	r.records = record.NewWriter(record.Options{
+		Store: r.opts.Store, DriftSchedule: r.opts.DriftSchedule, Logger: r.opts.Logger, Now: r.opts.Now, Ended: r.ended,
+		DriftMoved: func(ctx context.Context) { r.wake(ctx, topicDrift) },
+	})
 	r.upgrades = newUpgrades(r)
 	r.impacts = newImpacts(r)
 	r.published = newPublished(r)
@@ -308,12 +311,7 @@ func withDefaults(opts Options) Options {
 // before and after.
 func (r *Reconciler) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for range 2 {
-		g.Go(func() error { return queue.Work(ctx, r.opts.Logger, r.sources, r.takeIn) })
-	}
-	for range 4 {
-		g.Go(func() error { return queue.Work(ctx, r.opts.Logger, r.requests, r.reconcileOnce) })
-	}
+	g.Go(func() error { return r.agenda.Work(ctx, r.takeIn, r.reconcileOnce) })
 	g.Go(func() error { return r.upgrades.Run(ctx) })
 	g.Go(func() error { return r.driftSchedule(ctx) })
 	g.Go(func() error { return r.poll(ctx) })
@@ -324,8 +322,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		g.Go(func() error { return r.opts.Waker.Subscribe(ctx, r.woken) })
 	}
 	err := g.Wait()
-	r.sources.Close()
-	r.requests.Close()
+	r.agenda.Close()
 	r.publish.Close()
 	return err
 }
@@ -333,7 +330,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 // WorkOff waits, while Run runs, until what has happened is decided about and told, or
 // ctx is done. It does not wait for looks at repositories, nor for what was put off.
 func (r *Reconciler) WorkOff(ctx context.Context) {
-	for ctx.Err() == nil && (r.requests.Busy() || r.publish.Busy()) {
+	for ctx.Err() == nil && (r.agenda.Deciding() || r.publish.Busy()) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(20 * time.Millisecond):
@@ -347,24 +344,8 @@ func (r *Reconciler) Dispatcher() *dispatch.Dispatcher { return r.dispatcher }
 // Enqueue asks for a look at a repository or a pull request. It never blocks.
 func (r *Reconciler) Enqueue(req holdfast.SourceRequest) {
 	if _, ok := r.repos[req.Repo]; ok {
-		key := sourceKey{repo: req.Repo, number: req.PullRequest}
-		r.traces.remember(key, req.TraceParent)
-		r.sources.Add(key)
-	}
-}
-
-// askedQuickly is how many clusters one change may bring and have decided about
-// before others: a change of more does not keep them waiting.
-const askedQuickly = 100
-
-// ask asks for the decisions that one change has made necessary.
-func (r *Reconciler) ask(requests []holdfast.Request) {
-	for _, req := range requests {
-		if len(requests) > askedQuickly {
-			r.requests.AddPatient(req)
-		} else {
-			r.requests.Add(req)
-		}
+		r.traces.Remember(req.Repo, req.PullRequest, req.TraceParent)
+		r.agenda.Look(agenda.Look{Repo: req.Repo, Number: req.PullRequest})
 	}
 }
 
@@ -383,6 +364,13 @@ func (r *Reconciler) Ready() (missing []string) {
 		}
 	}
 	return missing
+}
+
+// ended measures a run that has ended without an attempt, and asks for all that it
+// may bear on.
+func (r *Reconciler) ended(ctx context.Context, run holdfast.Run) {
+	r.opts.Metrics.RunEnded(run.Kind, run.Status, run.Reason)
+	r.agenda.FollowUp(ctx, run)
 }
 
 // woken is called by another replica's Wake.

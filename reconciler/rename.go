@@ -4,185 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
-
-// former returns the record of the name that a document says its cluster had
-// before, if that is what it continues from: the cluster is not applied under the
-// new name yet, and was under the old one, in the same repository. Its Applied is
-// what there is, half applied or not. Otherwise the zero record.
-func (r *Reconciler) former(ctx context.Context, repo string, rec holdfast.ClusterRecord, doc holdfast.Cluster) (holdfast.ClusterRecord, error) {
-	none := holdfast.ClusterRecord{}
-	if doc.RenamedFrom == "" || rec.Applied.Run != "" {
-		return none, nil
-	}
-	old, err := r.opts.Store.Cluster(ctx, doc.RenamedFrom)
-	switch {
-	case errors.Is(err, holdfast.ErrNotFound):
-		return none, nil
-	case err != nil:
-		return none, fmt.Errorf("read cluster %q: %w", doc.RenamedFrom, err)
-	case old.Ending != nil || old.Owner != repo:
-		return none, nil
-	}
-	if old.Applied, err = r.inherited(ctx, old); err != nil || old.Applied.Run == "" {
-		return none, err
-	}
-	return old, nil
-}
-
-// inherited is what a cluster continues from under another name: what was last
-// applied. What a run has left half done is not as any document says: it has no
-// digest, so that it is planned, and keeps the guard that it had.
-func (r *Reconciler) inherited(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.Applied, error) {
-	runs, err := history.Branch(ctx, r.opts.Store, rec.Name)
-	if err != nil {
-		return holdfast.Applied{}, err
-	}
-	applied := lastApplied(rec, runs)
-	if decision.Begun(decision.Input{Cluster: rec, Runs: runs}) != nil {
-		applied.SourceDigest, applied.InputDigest = "", ""
-		applied.Document.Deletion.Protected = applied.Document.Deletion.Protected || rec.Applied.Document.Deletion.Protected
-	}
-	return applied, nil
-}
-
-// heirs are the names under which a tree says that a cluster continues, without
-// those that have taken over from an earlier one of that name: renamedFrom may
-// stay in a document for ever.
-func (r *Reconciler) heirs(ctx context.Context, cat *catalog.Catalog, name string) ([]string, error) {
-	var out []string
-	for _, to := range cat.Renamed(name) {
-		rec, err := r.opts.Store.Cluster(ctx, to)
-		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-			return nil, fmt.Errorf("read cluster %q: %w", to, err)
-		}
-		if !tookOver(rec, name) {
-			out = append(out, to)
-		}
-	}
-	return out, nil
-}
-
-// tookOver reports whether a cluster had that name before.
-func tookOver(rec holdfast.ClusterRecord, name string) bool {
-	return rec.Applied.Run != "" && rec.Applied.Document.RenamedFrom == name
-}
-
-// notRenamed is the fault of a document whose former name is still defined, goes
-// to another one as well, or cannot go to this one, which is a cluster already.
-func (r *Reconciler) notRenamed(ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution, rec holdfast.ClusterRecord) (holdfast.Faults, error) {
-	c := res.Doc.Cluster
-	if c.RenamedFrom == "" || tookOver(rec, c.RenamedFrom) {
-		return nil, nil
-	}
-	fault := func(hint, message string, args ...any) holdfast.Faults {
-		message = fmt.Sprintf("renamedFrom is %q, ", c.RenamedFrom) + fmt.Sprintf(message, args...)
-		return holdfast.Faults{res.Doc.Fault(message, hint, "metadata", "renamedFrom")}
-	}
-	if still := cat.Named(c.RenamedFrom); len(still) > 0 {
-		at := still[0].Doc.Fault("", "", "metadata", "name")
-		return fault("remove the one, or renamedFrom from the other", "which is still defined at %s", at.Position()), nil
-	}
-	heirs, err := r.heirs(ctx, cat, c.RenamedFrom)
-	if err != nil {
-		return nil, err
-	}
-	if others := slices.DeleteFunc(heirs, func(name string) bool { return name == c.Name }); len(others) > 0 {
-		return fault("a cluster can be renamed to one name only: remove renamedFrom from the other", "and so it is of %q", others[0]), nil
-	}
-	foreign, err := r.opts.Store.Cluster(ctx, c.RenamedFrom)
-	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return nil, fmt.Errorf("read cluster %q: %w", c.RenamedFrom, err)
-	}
-	if foreign.Name == "" {
-		first, err := r.firstNameOf(ctx, cat.Repo, c.RenamedFrom)
-		if err != nil || first == "" {
-			return nil, err
-		}
-		return fault(fmt.Sprintf("say renamedFrom: %s, which is what it is called on record", first), "which has not taken over from %q", first), nil
-	}
-	if foreign.Applied.Run != "" && foreign.Owner != cat.Repo {
-		return fault("transfer it under its old name first, then rename it", "which belongs to repository %q", foreign.Owner), nil
-	}
-	old, err := r.former(ctx, cat.Repo, holdfast.ClusterRecord{}, c)
-	if err != nil || old.Name == "" || rec.Name == "" {
-		return nil, err // there is nothing to take over, or nothing that it would meet
-	}
-	own, err := r.inherited(ctx, rec)
-	if err != nil || own.Run == "" {
-		return nil, err
-	}
-	return fault("remove renamedFrom, or choose a new metadata.name", "and %s was applied already: two clusters do not become one", c.Name), nil
-}
-
-// firstNameOf returns the cluster whose new name has not taken over from it yet;
-// empty if there is none.
-func (r *Reconciler) firstNameOf(ctx context.Context, repo, name string) (string, error) {
-	waiting, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Waiting: holdfast.ReasonMissing})
-	if err != nil {
-		return "", fmt.Errorf("list missing clusters of %q: %w", repo, err)
-	}
-	r.mu.Lock()
-	doubtful := slices.Sorted(maps.Keys(r.doubtful[repo])) // one of which a run is executed waits for that
-	r.mu.Unlock()
-	if len(doubtful) > 0 {
-		more, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Names: doubtful})
-		if err != nil {
-			return "", fmt.Errorf("read doubtful clusters of %q: %w", repo, err)
-		}
-		waiting = append(waiting, more...)
-	}
-	for _, rec := range waiting {
-		if is, ok := newName(rec); ok && is == name {
-			return rec.Name, nil
-		}
-	}
-	return "", nil
-}
-
-// waitsForHeir is why a cluster that has a new name is not gone: that has not
-// taken over yet. Empty if it has none.
-func (r *Reconciler) waitsForHeir(ctx context.Context, cat *catalog.Catalog, rec holdfast.ClusterRecord) (string, error) {
-	heirs, err := r.heirs(ctx, cat, rec.Name)
-	if err != nil {
-		return "", err
-	}
-	if len(heirs) == 0 { // a new name that came and went is not a removal
-		if names, ok := newName(rec); ok {
-			return heirPrefix + names + heirGone + rec.Name + " where it continues, or restore it before it is removed", nil
-		}
-		return "", nil
-	}
-	if applied, err := r.inherited(ctx, rec); err != nil || applied.Run == "" {
-		return "", err // there is nothing to take over
-	}
-	heirText := heirPrefix + strings.Join(heirs, " or ")
-	if why := rec.Desired.Missing; strings.HasPrefix(why, heirText+", ") && !strings.HasPrefix(why, heirText+heirGone) {
-		return why, nil // it says why that is not so yet
-	}
-	return heirText + ", takes over when nothing runs and it has no faults", nil
-}
-
-const (
-	heirPrefix = "its new name, "
-	heirGone   = ", went before it had taken over: say renamedFrom: "
-)
-
-// newName is what a cluster that is missing is to be called, if that is why.
-func newName(rec holdfast.ClusterRecord) (string, bool) {
-	rest, ok := strings.CutPrefix(rec.Desired.Missing, heirPrefix)
-	name, _, _ := strings.Cut(rest, ", ")
-	return name, ok
-}
 
 // errBusy: something runs that has to end first. errTaken: there is something
 // under the new name that must not be lost.
@@ -206,7 +34,7 @@ func (r *Reconciler) takeOver(
 	switch {
 	case errors.Is(err, errBusy):
 		r.setRelook(repo.Name)
-		r.sources.AddAfter(sourceKey{repo: repo.Name}, renameRetry)
+		r.agenda.LookAfter(agenda.Look{Repo: repo.Name}, renameRetry)
 	case errors.Is(err, errTaken):
 		before, readErr := r.opts.Store.Cluster(ctx, old.Name)
 		if readErr != nil {
@@ -217,7 +45,7 @@ func (r *Reconciler) takeOver(
 		if err := r.saveDesired(ctx, before, waits); err != nil {
 			return taken{}, err
 		}
-		r.requests.Add(holdfast.Request{Cluster: old.Name})
+		r.agenda.RequestCluster(old.Name)
 	case why == "":
 		if err == nil { // a merge that has brought the new name and nothing else says so
 			r.publish.Waited(ctx, rec)
@@ -248,7 +76,7 @@ func (r *Reconciler) rename(ctx context.Context, old, rec holdfast.ClusterRecord
 	}
 	now := r.opts.Now()
 	rec.Applied, rec.Drift, rec.Suspended = old.Applied, old.Drift, rec.Suspended || old.Suspended
-	if location := "clusters/" + old.Name; rec.Applied.StateLocation == location || rec.Applied.StateLocation == "" && r.appliedAt(ctx, old) == location {
+	if location := "clusters/" + old.Name; rec.Applied.StateLocation == location {
 		rec.Applied.StateLocation = "clusters/" + rec.Name
 	}
 	rec.Applied.Document.Name, rec.Applied.Document.RenamedFrom = rec.Name, old.Name
@@ -269,7 +97,7 @@ func (r *Reconciler) rename(ctx context.Context, old, rec holdfast.ClusterRecord
 	} else if err != nil {
 		return fmt.Errorf("rename %q to %q: %w", old.Name, rec.Name, err)
 	}
-	r.audit(ctx, "", "cluster.rename", rec.Name, "from "+old.Name)
+	r.records.Audit(ctx, "", "cluster.rename", rec.Name, "from "+old.Name)
 	return nil
 }
 
@@ -283,7 +111,7 @@ func (r *Reconciler) allRecorded(ctx context.Context, cluster string, runs []hol
 	if _, open := decision.RecordOutcome(decision.Input{Cluster: rec, Runs: runs}); !open {
 		return nil
 	}
-	r.requests.Add(holdfast.Request{Cluster: cluster})
+	r.agenda.RequestCluster(cluster)
 	return fmt.Errorf("run %s is not recorded: %w", decision.Newest(runs).ID, errBusy)
 }
 
@@ -291,21 +119,7 @@ func (r *Reconciler) allRecorded(ctx context.Context, cluster string, runs []hol
 // look for the state where that is no more.
 func (r *Reconciler) cancelBeforeRename(ctx context.Context, names ...string) error {
 	for _, name := range names {
-		if err := r.cancelPending(ctx, name, holdfast.ReasonRenamed); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// cancelPending cancels all runs of a cluster that have not begun.
-func (r *Reconciler) cancelPending(ctx context.Context, cluster string, reason holdfast.Reason) error {
-	runs, err := r.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Statuses: unended(), Limit: 1000})
-	if err != nil {
-		return fmt.Errorf("list runs of %q: %w", cluster, err)
-	}
-	for _, id := range decision.Pending(runs) {
-		if err := r.cancel(ctx, id, reason); err != nil {
+		if err := r.records.CancelPending(ctx, name, holdfast.ReasonRenamed); err != nil {
 			return err
 		}
 	}
@@ -316,7 +130,7 @@ func (r *Reconciler) cancelPending(ctx context.Context, cluster string, reason h
 // has written one of the records (then conflict stands), or the new name is taken.
 func (r *Reconciler) refusedRename(ctx context.Context, old, rec holdfast.ClusterRecord, conflict error) error {
 	for _, before := range []holdfast.ClusterRecord{old, rec} {
-		running, err := r.runningOf(ctx, before.Name)
+		running, err := r.records.Running(ctx, before.Name)
 		if err != nil {
 			return err
 		}
@@ -361,10 +175,10 @@ func (r *Reconciler) Transfer(ctx context.Context, cluster, repo, actor string) 
 			return fmt.Errorf("record cluster %q: %w", cluster, err)
 		}
 		// What waits for its turn is what the former owner said.
-		if err := r.cancelPending(ctx, cluster, holdfast.ReasonSuperseded); err != nil {
+		if err := r.records.CancelPending(ctx, cluster, holdfast.ReasonSuperseded); err != nil {
 			return err
 		}
-		r.audit(ctx, actor, "cluster.transfer", cluster, fmt.Sprintf("from %s to %s", from, repo))
+		r.records.Audit(ctx, actor, "cluster.transfer", cluster, fmt.Sprintf("from %s to %s", from, repo))
 		r.lookAgain(repo, cluster)
 		r.lookAgain(from, cluster)
 		r.publish.Tell(from, cluster)
@@ -378,7 +192,7 @@ func (r *Reconciler) transferable(ctx context.Context, rec holdfast.ClusterRecor
 	if rec.Owner == to.Name {
 		return fmt.Errorf("cluster %q belongs to %q already: %w", rec.Name, to.Name, holdfast.ErrConflict)
 	}
-	running, err := r.runningOf(ctx, rec.Name)
+	running, err := r.records.Running(ctx, rec.Name)
 	if err != nil {
 		return err
 	}
@@ -410,5 +224,5 @@ func (r *Reconciler) lookAgain(repo, cluster string) {
 	r.doubtful[repo][cluster] = true
 	r.mu.Unlock()
 	r.setRelook(repo)
-	r.sources.Add(sourceKey{repo: repo})
+	r.agenda.Look(agenda.Look{Repo: repo})
 }

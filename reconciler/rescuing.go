@@ -3,7 +3,6 @@ package reconciler
 import (
 	"context"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
 )
 
@@ -18,8 +17,8 @@ func (f rescuing) Queued(ctx context.Context) { f.r.dispatcher.Queued(ctx) }
 
 // Look asks for another look at a cluster, and at the pull requests that touch it.
 func (f rescuing) Look(ctx context.Context, cluster string) {
-	f.r.requests.Add(holdfast.Request{Cluster: cluster})
-	if err := f.r.requestOpen(ctx, cluster); err != nil {
+	f.r.agenda.RequestCluster(cluster)
+	if err := f.r.agenda.RequestOpen(ctx, cluster); err != nil {
 		f.r.opts.Logger.WarnContext(ctx, "open pull requests were not asked for", "cluster", cluster, "err", err)
 	}
 }

@@ -9,26 +9,27 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 )
 
 // takeIn looks at a repository's tracked branch, or at one of its pull requests.
-func (r *Reconciler) takeIn(ctx context.Context, key sourceKey) error {
-	repo, ok := r.repos[key.repo]
+func (r *Reconciler) takeIn(ctx context.Context, look agenda.Look) error {
+	repo, ok := r.repos[look.Repo]
 	if !ok {
 		return nil
 	}
-	began, delivery := time.Now(), r.traces.of(key.repo, key.number)
+	began, delivery := time.Now(), r.traces.Of(look.Repo, look.Number)
 	var err error
-	if key.number != 0 {
-		err = r.takeInPullRequest(ctx, repo, key.number, key.known)
+	if look.Number != 0 {
+		err = r.takeInPullRequest(ctx, repo, look.Number, look.Known)
 	} else if err = r.takeInBranch(ctx, repo); err != nil {
 		r.noteSourceError(ctx, repo.Name, err)
 	} else {
 		err = r.judgeGroups(ctx, repo)
 	}
 	if delivery != "" { // polls find nothing most of the time, and are not traced
-		r.traces.since(delivery, "take in", began, map[string]string{"repo": key.repo}, err)
+		r.traces.Since(delivery, "take in", began, map[string]string{"repo": look.Repo}, err)
 	}
 	return err
 }
@@ -75,7 +76,7 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 		// Of each cluster the one or the other has written last.
 		r.setFlag(r.overtaken, repo.Name)
 		r.setRelook(repo.Name)
-		r.sources.Add(sourceKey{repo: repo.Name})
+		r.agenda.Look(agenda.Look{Repo: repo.Name})
 		return nil
 	}
 	r.markReady(repo.Name)
@@ -89,9 +90,9 @@ func (r *Reconciler) takeInBranch(ctx context.Context, repo Repository) error {
 			others = append(others, req)
 		}
 	}
-	r.ask(news)
+	r.agenda.RequestAll(news)
 	for _, req := range others {
-		r.requests.AddPatient(req)
+		r.agenda.RequestPatiently(req)
 	}
 	r.upgrades.Ask(repo.Name)
 	return r.baseMoved(ctx, repo)
@@ -170,7 +171,7 @@ func (r *Reconciler) tagsMoved(tags catalog.TagSet) {
 	r.catalogs.ForgetVersions(tags)
 	for name := range r.repos {
 		r.setRetagged(name, tags)
-		r.sources.Add(sourceKey{repo: name})
+		r.agenda.Look(agenda.Look{Repo: name})
 	}
 	r.impacts.Again("")
 }
@@ -238,7 +239,7 @@ func (r *Reconciler) baseMoved(ctx context.Context, repo Repository) error {
 		return err
 	}
 	for _, pr := range open {
-		r.sources.Add(sourceKey{repo: repo.Name, number: pr.Number, known: true})
+		r.agenda.Look(agenda.Look{Repo: repo.Name, Number: pr.Number, Known: true})
 	}
 	return nil
 }
@@ -248,6 +249,13 @@ func (r *Reconciler) noteSourceError(ctx context.Context, repo string, cause err
 	if err != nil {
 		r.opts.Logger.WarnContext(ctx, "source error was not recorded", "repo", repo, "err", err)
 	}
+}
+
+// doubtfulIn are the clusters of a repository to look at again with each head.
+func (r *Reconciler) doubtfulIn(repo string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.doubtful[repo]))
 }
 
 func (r *Reconciler) isReady(repo string) bool {

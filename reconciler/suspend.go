@@ -55,14 +55,14 @@ func (r *Reconciler) stopped(ctx context.Context, run holdfast.Run) (bool, error
 		return false, err
 	}
 	if scope != "" {
-		return true, r.cancel(ctx, run.ID, holdfast.ReasonSuspended)
+		return true, r.records.Cancel(ctx, run.ID, holdfast.ReasonSuspended)
 	}
 	in := decision.Input{Now: r.opts.Now(), Cluster: rec}
 	if lookAtWindows(&in); run.Kind.Writes() && in.WindowClosed {
-		return true, r.cancel(ctx, run.ID, holdfast.ReasonWindowClosed)
+		return true, r.records.Cancel(ctx, run.ID, holdfast.ReasonWindowClosed)
 	}
 	if decision.IsRemedy(run) && run.Actor == "" && run.Shown == rec.Drift.Run && !decision.Fresh(rec.Drift, in.Now) {
-		return true, r.cancel(ctx, run.ID, holdfast.ReasonSuperseded) // it is looked at again first
+		return true, r.records.Cancel(ctx, run.ID, holdfast.ReasonSuperseded) // it is looked at again first
 	}
 	if run.Kind != holdfast.RunDestroy {
 		return false, nil
@@ -84,7 +84,7 @@ func (r *Reconciler) spares(ctx context.Context, run holdfast.Run) (bool, error)
 		return false, fmt.Errorf("observe cluster %q: %w", run.Cluster, err)
 	}
 	if decision.Newest(in.Runs).ID != run.ID { // two replicas have queued one each
-		return true, r.cancel(ctx, run.ID, holdfast.ReasonSuperseded)
+		return true, r.records.Cancel(ctx, run.ID, holdfast.ReasonSuperseded)
 	}
 	d := decision.Decide(in)
 	same := run.SourceDigest.Equal(decision.Desired(in))
@@ -93,7 +93,7 @@ func (r *Reconciler) spares(ctx context.Context, run holdfast.Run) (bool, error)
 		return false, nil
 	}
 	if !in.Unseen {
-		r.requests.Add(req)
+		r.agenda.Request(req)
 	}
 	return true, nil
 }
@@ -118,14 +118,14 @@ func (r *Reconciler) Suspend(ctx context.Context, cluster string, suspended bool
 		if reason != "" {
 			detail += ": " + reason
 		}
-		_, err = r.saveCluster(ctx, before, rec, runs)
+		_, err = r.records.Save(ctx, before, rec, runs)
 		if errors.Is(err, holdfast.ErrConflict) {
 			continue
 		} else if err != nil {
 			return err
 		}
-		r.audit(ctx, actor, "cluster.suspend", cluster, detail)
-		r.requests.Add(holdfast.Request{Cluster: cluster})
+		r.records.Audit(ctx, actor, "cluster.suspend", cluster, detail)
+		r.agenda.RequestCluster(cluster)
 		if !suspended {
 			return nil
 		}
@@ -144,7 +144,7 @@ func (r *Reconciler) SuspendAll(ctx context.Context, s holdfast.Suspension, susp
 	if !suspended {
 		err := r.opts.Store.Resume(ctx, s.Project)
 		if err == nil {
-			r.audit(ctx, s.By, action, object, "false")
+			r.records.Audit(ctx, s.By, action, object, "false")
 		}
 		// Whoever resumes again after an error has those asked for that were
 		// forgotten then.
@@ -168,7 +168,7 @@ func (r *Reconciler) SuspendAll(ctx context.Context, s holdfast.Suspension, susp
 	if s.Reason != "" {
 		detail += ": " + s.Reason
 	}
-	r.audit(ctx, s.By, action, object, detail)
+	r.records.Audit(ctx, s.By, action, object, detail)
 	// Nothing begins from here on. What follows is for people to see.
 	return errors.Join(
 		r.dropChecks(ctx, holdfast.RunFilter{}, s.Project),
@@ -189,11 +189,11 @@ func (r *Reconciler) dropChecks(ctx context.Context, filter holdfast.RunFilter, 
 		switch {
 		case project != "" && run.Document.Project != project:
 		case run.Kind == holdfast.RunDrift:
-			if err := r.cancel(ctx, run.ID, holdfast.ReasonSuspended); err != nil {
+			if err := r.records.Cancel(ctx, run.ID, holdfast.ReasonSuspended); err != nil {
 				return err
 			}
 		case run.PullRequest.IsZero():
-			r.requests.Add(holdfast.Request{Cluster: run.Cluster})
+			r.agenda.RequestCluster(run.Cluster)
 		}
 	}
 	return nil
@@ -213,7 +213,7 @@ func (r *Reconciler) askAgain(ctx context.Context, filter holdfast.ClusterFilter
 		return fmt.Errorf("list clusters: %w", err)
 	}
 	for i, rec := range records {
-		r.requests.AddAfter(holdfast.Request{Cluster: rec.Name}, time.Duration(i/askedTogether)*askedApart)
+		r.agenda.RequestAfter(holdfast.Request{Cluster: rec.Name}, time.Duration(i/askedTogether)*askedApart)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/impact"
@@ -45,7 +46,7 @@ func (r *Reconciler) planAll(ctx context.Context, c holdfast.Command) (string, e
 	if _, err := r.opts.Store.SavePullRequest(ctx, rec); err != nil {
 		return "", fmt.Errorf("record pull request %s: %w", rec.PullRequestRef, err)
 	}
-	r.sources.Add(sourceKey{repo: rec.Repo, number: rec.Number, known: true})
+	r.agenda.Look(agenda.Look{Repo: rec.Repo, Number: rec.Number, Known: true})
 	return "", nil
 }
 
@@ -87,7 +88,7 @@ func (r *Reconciler) fillTrial(ctx context.Context, in decision.Input, want hold
 		return fmt.Errorf("plan what %s was assessed with: it is something else now: %w", pr.PullRequestRef, holdfast.ErrNotFound)
 	}
 	res := &catalog.Resolution{Doc: doc, Location: run.StateLocation}
-	shared, err := r.sharedState(ctx, cat, res, in.Cluster)
+	shared, err := r.lineage.SharedState(ctx, cat, res, in.Cluster)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (u upgrading) Resolve(ctx context.Context, tree holdfast.Tree, doc document
 
 // Audit records what somebody did.
 func (u upgrading) Audit(ctx context.Context, actor, action, object, detail string) {
-	u.audit(ctx, actor, action, object, detail)
+	u.records.Audit(ctx, actor, action, object, detail)
 }
 
 // Upgrade proposes newer versions at once: see upgrade.Keeper.

@@ -1,8 +1,7 @@
-package reconciler
+package lineage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,12 +11,12 @@ import (
 
 // tenants returns the clusters that are applied, wholly or half, with a state
 // that is not in our own backend, in whichever repository they are.
-func (r *Reconciler) tenants(ctx context.Context, location string) ([]holdfast.ClusterRecord, error) {
-	names, err := r.opts.Store.ClustersAt(ctx, location)
+func (r *Reader) tenants(ctx context.Context, location string) ([]holdfast.ClusterRecord, error) {
+	names, err := r.store.ClustersAt(ctx, location)
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
-	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
+	records, err := r.store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
 	if err != nil {
 		return nil, fmt.Errorf("read clusters: %w", err)
 	}
@@ -26,26 +25,26 @@ func (r *Reconciler) tenants(ctx context.Context, location string) ([]holdfast.C
 		if rec.Ending != nil {
 			continue
 		}
-		if rec.Applied, err = r.inherited(ctx, rec); err != nil {
+		if rec.Applied, err = r.Inherited(ctx, rec); err != nil {
 			return nil, err
 		}
-		if rec.Applied.Run != "" && r.appliedAt(ctx, rec) == location {
+		if rec.Applied.Run != "" && rec.Applied.StateLocation == location {
 			out = append(out, rec)
 		}
 	}
 	return out, nil
 }
 
-// sharedState is the fault of a cluster whose state is another one's too, as
+// SharedState is the fault of a cluster whose state is another one's too, as
 // after a copy of its document: each would destroy what is the other's. One that
 // was applied with this state has it; the newcomer is wrong.
-func (r *Reconciler) sharedState(
+func (r *Reader) SharedState(
 	ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution, rec holdfast.ClusterRecord,
 ) (holdfast.Faults, error) {
 	if res.Location == "" || holdfast.OwnState(res.Location) { // those are distinguished by their names
 		return nil, nil
 	}
-	if rec.Applied.Run != "" && r.appliedAt(ctx, rec) == res.Location {
+	if rec.Applied.Run != "" && rec.Applied.StateLocation == res.Location {
 		return nil, nil
 	}
 	c := res.Doc.Cluster
@@ -82,16 +81,16 @@ func (r *Reconciler) sharedState(
 
 // stateElsewhere is why a cluster that is gone must not be destroyed: its state
 // is another one's too, and so is all that is in it. Empty if it is not.
-func (r *Reconciler) stateElsewhere(ctx context.Context, cat *catalog.Catalog, rec holdfast.ClusterRecord) (string, error) {
+func (r *Reader) stateElsewhere(ctx context.Context, cat *catalog.Catalog, rec holdfast.ClusterRecord) (string, error) {
 	if rec.Name == "" {
 		return "", nil
 	}
-	applied, err := r.inherited(ctx, rec)
+	applied, err := r.Inherited(ctx, rec)
 	if err != nil || applied.Run == "" {
 		return "", err
 	}
 	rec.Applied = applied
-	location := r.appliedAt(ctx, rec)
+	location := rec.Applied.StateLocation
 	if location == "" || holdfast.OwnState(location) {
 		return "", nil
 	}
@@ -108,43 +107,6 @@ func (r *Reconciler) stateElsewhere(ctx context.Context, cat *catalog.Catalog, r
 	for _, other := range tenants {
 		if other.Name != rec.Name {
 			return fmt.Sprintf(why, location, other.Name), nil
-		}
-	}
-	return "", nil
-}
-
-// appliedAt is where the state of what was last applied is.
-func (r *Reconciler) appliedAt(ctx context.Context, rec holdfast.ClusterRecord) string {
-	if rec.Applied.StateLocation != "" {
-		return rec.Applied.StateLocation
-	}
-	run, err := r.opts.Store.Run(ctx, rec.Applied.Run)
-	if err != nil {
-		return ""
-	}
-	return run.StateLocation
-}
-
-// retitled is why a cluster that is gone must not be destroyed: its document is still
-// there, with another name that no cluster was applied under. Empty if it is not.
-func (r *Reconciler) retitled(
-	ctx context.Context, cat *catalog.Catalog, gone holdfast.Cluster, rec holdfast.ClusterRecord,
-) (string, error) {
-	if rec.Name == "" {
-		return "", nil
-	}
-	applied, err := r.inherited(ctx, rec)
-	if err != nil || applied.Run == "" {
-		return "", err
-	}
-	for _, other := range cat.Retitled(gone) {
-		known, err := r.opts.Store.Cluster(ctx, other.Name)
-		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-			return "", fmt.Errorf("read cluster %q: %w", other.Name, err)
-		}
-		if known.Applied.Run == "" {
-			return fmt.Sprintf("%s:%d is its document, with the name %q: correct that, or say metadata.renamedFrom: %s there; "+
-				"a cluster that replaces it comes in a change of its own", other.Path, other.Line, other.Name, rec.Name), nil
 		}
 	}
 	return "", nil

@@ -1,10 +1,9 @@
-package reconciler
+package lineage
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -12,12 +11,12 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
-// parents are the clusters that a document depends on.
-func (r *Reconciler) parents(ctx context.Context, doc holdfast.Cluster) ([]holdfast.Relation, error) {
+// Parents are the clusters that a document depends on.
+func (r *Reader) Parents(ctx context.Context, doc holdfast.Cluster) ([]holdfast.Relation, error) {
 	if len(doc.DependsOn) == 0 {
 		return nil, nil
 	}
-	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: doc.DependsOn})
+	records, err := r.store.Clusters(ctx, holdfast.ClusterFilter{Names: doc.DependsOn})
 	if err != nil {
 		return nil, fmt.Errorf("read what %q depends on: %w", doc.Name, err)
 	}
@@ -37,10 +36,10 @@ func (r *Reconciler) parents(ctx context.Context, doc holdfast.Cluster) ([]holdf
 	return out, nil
 }
 
-// dependents are the clusters that depend on one, as they are desired or were
+// Dependents are the clusters that depend on one, as they are desired or were
 // applied.
-func (r *Reconciler) dependents(ctx context.Context, cluster string) ([]holdfast.Relation, error) {
-	records, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{DependsOn: cluster})
+func (r *Reader) Dependents(ctx context.Context, cluster string) ([]holdfast.Relation, error) {
+	records, err := r.store.Clusters(ctx, holdfast.ClusterFilter{DependsOn: cluster})
 	if err != nil {
 		return nil, fmt.Errorf("list what depends on %q: %w", cluster, err)
 	}
@@ -53,37 +52,10 @@ func (r *Reconciler) dependents(ctx context.Context, cluster string) ([]holdfast
 	return out, nil
 }
 
-// requestRelated asks for the clusters that may wait for this one, once it is
-// settled, has failed, or is gone.
-func (r *Reconciler) requestRelated(ctx context.Context, before, after holdfast.ClusterRecord) error {
-	was, is := decision.RelationOf(before), decision.RelationOf(after)
-	if was.Settled == is.Settled && was.Failed == is.Failed && was.Waiting == is.Waiting && (before.Ending == nil) == (after.Ending == nil) {
-		return nil
-	}
-	dependents, err := r.dependents(ctx, after.Name)
-	if err != nil {
-		return err
-	}
-	for _, d := range dependents {
-		r.requests.Add(holdfast.Request{Cluster: d.Name})
-		if is.Settled {
-			if err := r.requestOpen(ctx, d.Name); err != nil {
-				return err
-			}
-		}
-	}
-	if after.Ending != nil {
-		for _, parent := range slices.Concat(before.Applied.Document.DependsOn, before.Desired.Document.DependsOn) {
-			r.requests.Add(holdfast.Request{Cluster: parent})
-		}
-	}
-	return nil
-}
-
 // Family returns what a cluster depends on and what depends on it, each with its
 // own; a circle ends where it closes.
-func (r *Reconciler) Family(ctx context.Context, cluster string) (holdfast.Family, error) {
-	rec, err := r.opts.Store.Cluster(ctx, cluster)
+func (r *Reader) Family(ctx context.Context, cluster string) (holdfast.Family, error) {
+	rec, err := r.store.Cluster(ctx, cluster)
 	if err != nil {
 		return holdfast.Family{}, fmt.Errorf("read cluster %q: %w", cluster, err)
 	}
@@ -97,8 +69,8 @@ func (r *Reconciler) Family(ctx context.Context, cluster string) (holdfast.Famil
 	return family, err
 }
 
-func (r *Reconciler) ancestry(ctx context.Context, rec holdfast.ClusterRecord, seen map[string]bool) ([]holdfast.Relation, error) {
-	parents, err := r.parents(ctx, documentOf(rec))
+func (r *Reader) ancestry(ctx context.Context, rec holdfast.ClusterRecord, seen map[string]bool) ([]holdfast.Relation, error) {
+	parents, err := r.Parents(ctx, documentOf(rec))
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +79,7 @@ func (r *Reconciler) ancestry(ctx context.Context, rec holdfast.ClusterRecord, s
 			continue
 		}
 		seen[p.Name] = true
-		parent, err := r.opts.Store.Cluster(ctx, p.Name)
+		parent, err := r.store.Cluster(ctx, p.Name)
 		if err != nil {
 			return nil, fmt.Errorf("read cluster %q: %w", p.Name, err)
 		}
@@ -118,8 +90,8 @@ func (r *Reconciler) ancestry(ctx context.Context, rec holdfast.ClusterRecord, s
 	return parents, nil
 }
 
-func (r *Reconciler) descent(ctx context.Context, cluster string, seen map[string]bool) ([]holdfast.Relation, error) {
-	dependents, err := r.dependents(ctx, cluster)
+func (r *Reader) descent(ctx context.Context, cluster string, seen map[string]bool) ([]holdfast.Relation, error) {
+	dependents, err := r.Dependents(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +116,7 @@ func documentOf(rec holdfast.ClusterRecord) holdfast.Cluster {
 }
 
 // circular is the fault of a document that depends on itself by way of others.
-func (r *Reconciler) circular(ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution) (holdfast.Faults, error) {
+func (r *Reader) circular(ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution) (holdfast.Faults, error) {
 	start := res.Doc.Cluster
 	path, err := r.circle(ctx, cat, start.Name, start.DependsOn, map[string]bool{})
 	if err != nil || path == nil {
@@ -157,7 +129,7 @@ func (r *Reconciler) circular(ctx context.Context, cat *catalog.Catalog, res *ca
 }
 
 // circle returns the way from names back to start; nil if there is none.
-func (r *Reconciler) circle(ctx context.Context, cat *catalog.Catalog, start string, names []string, seen map[string]bool) ([]string, error) {
+func (r *Reader) circle(ctx context.Context, cat *catalog.Catalog, start string, names []string, seen map[string]bool) ([]string, error) {
 	for _, name := range names {
 		if name == start {
 			return []string{name}, nil
@@ -183,11 +155,11 @@ func (r *Reconciler) circle(ctx context.Context, cat *catalog.Catalog, start str
 
 // dependsOn is what a cluster depends on: as this tree says, or else as another
 // repository does.
-func (r *Reconciler) dependsOn(ctx context.Context, cat *catalog.Catalog, name string) ([]string, error) {
+func (r *Reader) dependsOn(ctx context.Context, cat *catalog.Catalog, name string) ([]string, error) {
 	if entries := cat.Named(name); len(entries) > 0 {
 		return entries[0].Doc.Cluster.DependsOn, nil
 	}
-	rec, err := r.opts.Store.Cluster(ctx, name)
+	rec, err := r.store.Cluster(ctx, name)
 	if errors.Is(err, holdfast.ErrNotFound) || err == nil && rec.Owner == cat.Repo {
 		return nil, nil // there is none, or this tree has it no more
 	} else if err != nil {

@@ -1,0 +1,88 @@
+package decision
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/document"
+)
+
+const (
+	driftRetry     = 10 * time.Minute // after a failed check, doubling
+	driftRetryMost = 24 * time.Hour
+)
+
+// Uncheckable is why there is nothing that a cluster could be compared with, or
+// why it is left alone, as its record says; empty if it may be checked.
+func Uncheckable(rec holdfast.ClusterRecord) string {
+	switch {
+	case rec.Ending != nil:
+		return "it is gone: there is nothing to check"
+	case rec.Applied.Run == "":
+		return "it was never applied: there is nothing to compare it with"
+	case rec.Suspended:
+		return "it is suspended: `holdfast resume` first"
+	case rec.Desired.Removed, rec.Phase == holdfast.PhaseDeleting:
+		return "its document is gone: it is being deleted"
+	case rec.Phase == holdfast.PhaseFailed:
+		return "an apply has failed in its middle: what was applied last is not what is there"
+	default:
+		return ""
+	}
+}
+
+// DriftDue is when a cluster is to be checked for drift next, as its record
+// says at now; the zero time if it is not. fallback is the schedule of clusters
+// that say nothing.
+func DriftDue(now time.Time, rec holdfast.ClusterRecord, fallback string) time.Time {
+	if Uncheckable(rec) != "" {
+		return time.Time{}
+	}
+	drift, settings := rec.Drift, DriftSettings(rec)
+	drift.CheckedAt, rec.Applied.At = believable(drift.CheckedAt, now), believable(rec.Applied.At, now)
+	last := drift.CheckedAt
+	if rec.Applied.At.After(last) {
+		last = rec.Applied.At
+	}
+	next := document.DriftDue(settings, fallback, rec.Name, last)
+	checked := drift.Applied == rec.Applied.Run
+	switch {
+	case drift.Fingerprint != "" && !checked:
+		return rec.Applied.At // it may be gone: at once
+	case drift.Status == holdfast.DriftFailed && checked:
+		if next.IsZero() && drift.Fingerprint == "" {
+			return next // somebody asked once
+		}
+		return sooner(next, drift.CheckedAt.Add(doubled(driftRetry, drift.Failures-1, driftRetryMost)))
+	case next.IsZero():
+		return next
+	}
+	for _, rule := range settings.Ignore { // what it hides is seen as it is, from then on
+		if drift.Counts.Ignored > 0 && rule.Expires.After(last) {
+			next = sooner(next, rule.Expires)
+		}
+	}
+	return next
+}
+
+// believable is a time of the past. One that has not come yet was told by a clock
+// that was wrong, and may be any: it counts as long ago.
+func believable(t, now time.Time) time.Time {
+	if t.After(now.Add(DriftFresh)) {
+		return time.Unix(0, 0)
+	}
+	return t
+}
+
+// sooner is the earlier of two times, of which the zero one is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// doubled is a delay that doubles with each failure, up to a ceiling.
+func doubled(base time.Duration, failures int, ceiling time.Duration) time.Duration {
+	return min(base<<min(max(failures, 0), 16), ceiling)
+}

@@ -1,0 +1,182 @@
+package lineage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
+)
+
+// Former returns the record of the name that a document says its cluster had
+// before, if that is what it continues from: the cluster is not applied under the
+// new name yet, and was under the old one, in the same repository. Its Applied is
+// what there is, half applied or not. Otherwise the zero record.
+func (r *Reader) Former(ctx context.Context, repo string, rec holdfast.ClusterRecord, doc holdfast.Cluster) (holdfast.ClusterRecord, error) {
+	none := holdfast.ClusterRecord{}
+	if doc.RenamedFrom == "" || rec.Applied.Run != "" {
+		return none, nil
+	}
+	old, err := r.store.Cluster(ctx, doc.RenamedFrom)
+	switch {
+	case errors.Is(err, holdfast.ErrNotFound):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("read cluster %q: %w", doc.RenamedFrom, err)
+	case old.Ending != nil || old.Owner != repo:
+		return none, nil
+	}
+	if old.Applied, err = r.Inherited(ctx, old); err != nil || old.Applied.Run == "" {
+		return none, err
+	}
+	return old, nil
+}
+
+// Inherited is what a cluster continues from under another name: what was last
+// applied. What a run has left half done is not as any document says: it has no
+// digest, so that it is planned, and keeps the guard that it had.
+func (r *Reader) Inherited(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.Applied, error) {
+	runs, err := history.Branch(ctx, r.store, rec.Name)
+	if err != nil {
+		return holdfast.Applied{}, err
+	}
+	applied := decision.LastApplied(rec, runs)
+	if decision.Begun(decision.Input{Cluster: rec, Runs: runs}) != nil {
+		applied.SourceDigest, applied.InputDigest = "", ""
+		applied.Document.Deletion.Protected = applied.Document.Deletion.Protected || rec.Applied.Document.Deletion.Protected
+	}
+	return applied, nil
+}
+
+// Heirs are the names under which a tree says that a cluster continues, without
+// those that have taken over from an earlier one of that name: renamedFrom may
+// stay in a document for ever.
+func (r *Reader) Heirs(ctx context.Context, cat *catalog.Catalog, name string) ([]string, error) {
+	var out []string
+	for _, to := range cat.Renamed(name) {
+		rec, err := r.store.Cluster(ctx, to)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return nil, fmt.Errorf("read cluster %q: %w", to, err)
+		}
+		if !tookOver(rec, name) {
+			out = append(out, to)
+		}
+	}
+	return out, nil
+}
+
+// tookOver reports whether a cluster had that name before.
+func tookOver(rec holdfast.ClusterRecord, name string) bool {
+	return rec.Applied.Run != "" && rec.Applied.Document.RenamedFrom == name
+}
+
+// notRenamed is the fault of a document whose former name is still defined, goes
+// to another one as well, or cannot go to this one, which is a cluster already.
+func (r *Reader) notRenamed(
+	ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution, rec holdfast.ClusterRecord, waiting []string,
+) (holdfast.Faults, error) {
+	c := res.Doc.Cluster
+	if c.RenamedFrom == "" || tookOver(rec, c.RenamedFrom) {
+		return nil, nil
+	}
+	fault := func(hint, message string, args ...any) holdfast.Faults {
+		message = fmt.Sprintf("renamedFrom is %q, ", c.RenamedFrom) + fmt.Sprintf(message, args...)
+		return holdfast.Faults{res.Doc.Fault(message, hint, "metadata", "renamedFrom")}
+	}
+	if still := cat.Named(c.RenamedFrom); len(still) > 0 {
+		at := still[0].Doc.Fault("", "", "metadata", "name")
+		return fault("remove the one, or renamedFrom from the other", "which is still defined at %s", at.Position()), nil
+	}
+	heirs, err := r.Heirs(ctx, cat, c.RenamedFrom)
+	if err != nil {
+		return nil, err
+	}
+	if others := slices.DeleteFunc(heirs, func(name string) bool { return name == c.Name }); len(others) > 0 {
+		return fault("a cluster can be renamed to one name only: remove renamedFrom from the other", "and so it is of %q", others[0]), nil
+	}
+	foreign, err := r.store.Cluster(ctx, c.RenamedFrom)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return nil, fmt.Errorf("read cluster %q: %w", c.RenamedFrom, err)
+	}
+	if foreign.Name == "" {
+		first, err := r.firstNameOf(ctx, cat.Repo, c.RenamedFrom, waiting)
+		if err != nil || first == "" {
+			return nil, err
+		}
+		return fault(fmt.Sprintf("say renamedFrom: %s, which is what it is called on record", first), "which has not taken over from %q", first), nil
+	}
+	if foreign.Applied.Run != "" && foreign.Owner != cat.Repo {
+		return fault("transfer it under its old name first, then rename it", "which belongs to repository %q", foreign.Owner), nil
+	}
+	old, err := r.Former(ctx, cat.Repo, holdfast.ClusterRecord{}, c)
+	if err != nil || old.Name == "" || rec.Name == "" {
+		return nil, err // there is nothing to take over, or nothing that it would meet
+	}
+	own, err := r.Inherited(ctx, rec)
+	if err != nil || own.Run == "" {
+		return nil, err
+	}
+	return fault("remove renamedFrom, or choose a new metadata.name", "and %s was applied already: two clusters do not become one", c.Name), nil
+}
+
+// WaitsForHeir is why a cluster that has a new name is not gone: that has not
+// taken over yet. Empty if it has none.
+func (r *Reader) WaitsForHeir(ctx context.Context, cat *catalog.Catalog, rec holdfast.ClusterRecord) (string, error) {
+	heirs, err := r.Heirs(ctx, cat, rec.Name)
+	if err != nil {
+		return "", err
+	}
+	if len(heirs) == 0 { // a new name that came and went is not a removal
+		if names, ok := newName(rec); ok {
+			return heirPrefix + names + heirGone + rec.Name + " where it continues, or restore it before it is removed", nil
+		}
+		return "", nil
+	}
+	if applied, err := r.Inherited(ctx, rec); err != nil || applied.Run == "" {
+		return "", err // there is nothing to take over
+	}
+	heirText := heirPrefix + strings.Join(heirs, " or ")
+	if why := rec.Desired.Missing; strings.HasPrefix(why, heirText+", ") && !strings.HasPrefix(why, heirText+heirGone) {
+		return why, nil // it says why that is not so yet
+	}
+	return heirText + ", takes over when nothing runs and it has no faults", nil
+}
+
+const (
+	heirPrefix = "its new name, "
+	heirGone   = ", went before it had taken over: say renamedFrom: "
+)
+
+// newName is what a cluster that is missing is to be called, if that is why.
+func newName(rec holdfast.ClusterRecord) (string, bool) {
+	rest, ok := strings.CutPrefix(rec.Desired.Missing, heirPrefix)
+	name, _, _ := strings.Cut(rest, ", ")
+	return name, ok
+}
+
+// firstNameOf returns the cluster whose new name has not taken over from it yet;
+// empty if there is none. One of which a run is executed is among those that wait.
+func (r *Reader) firstNameOf(ctx context.Context, repo, name string, waiting []string) (string, error) {
+	records, err := r.store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Waiting: holdfast.ReasonMissing})
+	if err != nil {
+		return "", fmt.Errorf("list missing clusters of %q: %w", repo, err)
+	}
+	if len(waiting) > 0 {
+		more, err := r.store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Names: waiting})
+		if err != nil {
+			return "", fmt.Errorf("read waiting clusters of %q: %w", repo, err)
+		}
+		records = append(records, more...)
+	}
+	for _, rec := range records {
+		if is, ok := newName(rec); ok && is == name {
+			return rec.Name, nil
+		}
+	}
+	return "", nil
+}

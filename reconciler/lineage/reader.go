@@ -1,0 +1,53 @@
+package lineage
+
+import (
+	"context"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+)
+
+// Store are the records that a Reader needs; *datastore.Store is one.
+type Store interface {
+	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
+	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
+	// ClustersAt returns the names of the clusters that had a run with a state
+	// which is not in Holdfast's own backend.
+	ClustersAt(ctx context.Context, location string) ([]string, error)
+	// Runs returns the runs that match, newest first.
+	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
+}
+
+// Reader tells how clusters are related. It is safe for concurrent use.
+type Reader struct {
+	store    Store
+	catalogs *catalog.Reader
+}
+
+// NewReader returns a Reader.
+func NewReader(store Store, catalogs *catalog.Reader) *Reader {
+	return &Reader{store: store, catalogs: catalogs}
+}
+
+// Faults is what is wrong with a document in the company of others: it shares a
+// state, its dependencies go in a circle, its former name is still there. Waiting are
+// the clusters of the repository that are looked at again with each head: one that
+// waits for its new name may be among them.
+func (r *Reader) Faults(
+	ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution, rec holdfast.ClusterRecord, waiting []string,
+) (holdfast.Faults, error) {
+	circular, err := r.circular(ctx, cat, res)
+	if err != nil {
+		return nil, err
+	}
+	renamed, err := r.notRenamed(ctx, cat, res, rec, waiting)
+	if err != nil {
+		return nil, err
+	}
+	shared, err := r.SharedState(ctx, cat, res, rec)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(shared, circular, renamed), nil
+}

@@ -1,0 +1,49 @@
+package lineage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+)
+
+// Unproven is why a tree without a document does not prove that its cluster, whose
+// record is rec, was removed, whatever branch the tree is of; empty if it does.
+func (r *Reader) Unproven(
+	ctx context.Context, cat *catalog.Catalog, gone holdfast.Cluster, rec holdfast.ClusterRecord,
+) (string, error) {
+	if why := cat.Unproven(gone.Name, gone.Path); why != "" {
+		return why, nil
+	}
+	if why, err := r.retitled(ctx, cat, gone, rec); err != nil || why != "" {
+		return why, err
+	}
+	return r.stateElsewhere(ctx, cat, rec)
+}
+
+// retitled is why a cluster that is gone must not be destroyed: its document is still
+// there, with another name that no cluster was applied under. Empty if it is not.
+func (r *Reader) retitled(
+	ctx context.Context, cat *catalog.Catalog, gone holdfast.Cluster, rec holdfast.ClusterRecord,
+) (string, error) {
+	if rec.Name == "" {
+		return "", nil
+	}
+	applied, err := r.Inherited(ctx, rec)
+	if err != nil || applied.Run == "" {
+		return "", err
+	}
+	for _, other := range cat.Retitled(gone) {
+		known, err := r.store.Cluster(ctx, other.Name)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return "", fmt.Errorf("read cluster %q: %w", other.Name, err)
+		}
+		if known.Applied.Run == "" {
+			return fmt.Sprintf("%s:%d is its document, with the name %q: correct that, or say metadata.renamedFrom: %s there; "+
+				"a cluster that replaces it comes in a change of its own", other.Path, other.Line, other.Name, rec.Name), nil
+		}
+	}
+	return "", nil
+}

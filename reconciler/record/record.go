@@ -1,0 +1,118 @@
+// Package record writes the records of clusters and runs by the rules that hold
+// whoever writes them.
+//
+// It owns what follows from a record when it is saved: its phase, its conditions, the
+// time of its next check for drift and the entries of its history; how a run is
+// cancelled; which time a new run gets; and the words of the audit trail. Intake,
+// the act of a decision, drift and commands write through it.
+//
+// It decides nothing and queues nothing by itself: what follows from a run's end is
+// asked for through Options.Ended.
+package record
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// Store are the records that a Writer reads and writes; *datastore.Store is one.
+type Store interface {
+	Clusters
+	Runs
+	Audit(ctx context.Context, entry holdfast.AuditEntry) error
+}
+
+// Clusters are the records of clusters.
+type Clusters interface {
+	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
+	// SaveCluster creates (Version 0) or replaces a record, and adds to its
+	// history in the same transaction.
+	SaveCluster(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (holdfast.ClusterRecord, error)
+}
+
+// Runs are the records of runs.
+type Runs interface {
+	Run(ctx context.Context, id string) (holdfast.Run, error)
+	// Runs returns the runs that match, newest first.
+	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
+	// UpdateRun stores run if its Version is the stored one, else it is an
+	// ErrConflict.
+	UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, error)
+}
+
+// Options are what a Writer needs. All are required unless noted.
+type Options struct {
+	Store         Store
+	DriftSchedule string // of clusters whose documents say nothing; empty: none
+	// Ended is called with each run that was cancelled before it began.
+	Ended func(ctx context.Context, run holdfast.Run)
+	// DriftMoved is called when a check for drift is due within DriftLatest, and was
+	// not before.
+	DriftMoved func(ctx context.Context)
+	Logger     *slog.Logger
+	Now        func() time.Time
+}
+
+// DriftLatest is the longest between two looks at what is due: what no wake-up has
+// told is seen then.
+const DriftLatest = time.Minute
+
+// Writer writes records. It is safe for concurrent use.
+type Writer struct{ opts Options }
+
+// NewWriter returns a Writer.
+func NewWriter(opts Options) *Writer { return &Writer{opts: opts} }
+
+// Save stores a record that was read as before, with its phase, its conditions and
+// the time of its next check for drift as they follow from it and from the runs of
+// its tracked branch, newest first. What has changed of them goes into its history.
+// It writes nothing if nothing has changed.
+func (w *Writer) Save(
+	ctx context.Context, before, rec holdfast.ClusterRecord, runs []holdfast.Run,
+) (holdfast.ClusterRecord, error) {
+	now := w.opts.Now()
+	rec.Phase, rec.Conditions = decision.Lifecycle(now, rec, runs)
+	rec.Drift.Due = decision.DriftDue(now, rec, w.opts.DriftSchedule)
+	rec.UpdatedAt = before.UpdatedAt
+	if rec.Version > 0 && Same(before, rec) {
+		return before, nil
+	}
+	rec.UpdatedAt = now
+	saved, err := w.opts.Store.SaveCluster(ctx, rec, decision.Transitions(now, before, rec, runs)...)
+	if err != nil {
+		return saved, fmt.Errorf("record cluster %q: %w", rec.Name, err)
+	}
+	if due := saved.Drift.Due; !due.IsZero() && !due.Equal(before.Drift.Due) && due.Before(now.Add(DriftLatest)) {
+		w.opts.DriftMoved(ctx)
+	}
+	if before.Phase != saved.Phase {
+		w.opts.Logger.InfoContext(ctx, "phase has changed", "cluster", rec.Name, "from", before.Phase, "to", saved.Phase)
+	}
+	return saved, nil
+}
+
+// Same compares as records are kept: variables that were read from YAML and from the
+// store have other types.
+func Same[T any](a, b T) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// Audit records what somebody did; without an actor, Holdfast did it.
+func (w *Writer) Audit(ctx context.Context, actor, action, object, detail string) {
+	entry := holdfast.AuditEntry{
+		At: w.opts.Now().UTC(), Actor: cmp.Or(actor, "holdfast"), Action: action, Object: object, Detail: detail,
+	}
+	if err := w.opts.Store.Audit(ctx, entry); err != nil {
+		w.opts.Logger.ErrorContext(ctx, "audit entry was not stored", "action", action, "object", object, "err", err)
+	}
+}
