@@ -11,14 +11,14 @@ import (
 
 // TakeIn looks at a repository, or at one of its pull requests, now.
 func (r *Reconciler) TakeIn(ctx context.Context, repo string, number int) error {
-	return r.takeIn(ctx, agenda.Look{Repo: repo, Number: number})
+	return r.intake.Take(ctx, agenda.Look{Repo: repo, Number: number})
 }
 
 // Settle works off what was asked for until nothing is left, as Run would, but
 // for what is due later.
 func (r *Reconciler) Settle(ctx context.Context) error {
 	for {
-		more, err := r.agenda.Step(ctx, r.takeIn, r.reconcileOnce)
+		more, err := r.agenda.Step(ctx, r.intake.Take, r.reconcileOnce)
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (r *Reconciler) Reconciled(ctx context.Context, req holdfast.Request) (deci
 
 // PollOnce polls one repository.
 func (r *Reconciler) PollOnce(ctx context.Context, repo string) error {
-	return r.pollOnce(ctx, r.repos[repo])
+	return r.intake.PollOnce(ctx, repo)
 }
 
 // Obey carries out the commands that are stored.
@@ -67,8 +67,8 @@ func (r *Reconciler) Obey(ctx context.Context) { r.commandsWaiting(ctx) }
 
 // Resume asks for everything on record.
 func (r *Reconciler) Resume(ctx context.Context) {
-	r.resume(ctx)
-	r.resumeClusters(ctx)
+	r.intake.Resume(ctx)
+	r.commandsWaiting(ctx)
 }
 
 // Post works off the outbox once.

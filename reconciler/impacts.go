@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/impact"
+	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
@@ -27,7 +28,7 @@ func newImpacts(r *Reconciler) *impact.Keeper {
 }
 
 // Refs returns the branches and tags of a repository as they were last fetched.
-func (a assessing) Refs(repo string) holdfast.Refs { return a.lastRefs(repo) }
+func (a assessing) Refs(repo string) holdfast.Refs { return a.intake.Refs(repo) }
 
 // LookAgain asks for a look at a pull request, which itself has not changed.
 func (a assessing) LookAgain(ref holdfast.PullRequestRef, after time.Duration) {
@@ -41,5 +42,5 @@ func (a assessing) Forbidden(repo string, doc document.Document, stateLocation s
 
 // OwnedElsewhere reports whether a cluster's name belongs to another repository.
 func (assessing) OwnedElsewhere(repo string, rec holdfast.ClusterRecord) bool {
-	return belongsElsewhere(repo, rec)
+	return lineage.BelongsElsewhere(repo, rec)
 }

@@ -75,7 +75,7 @@ func lookAtWindows(in *decision.Input) {
 // this one depends on.
 func (r *Reconciler) observeRelated(ctx context.Context, in *decision.Input) error {
 	rec := in.Cluster
-	in.Unseen = !r.isReady(rec.Owner)
+	in.Unseen = !r.intake.Seen(rec.Owner)
 	var err error
 	if in.Suspended, err = r.suspension(ctx, rec); err != nil {
 		return err

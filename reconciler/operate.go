@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
@@ -28,8 +27,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error 
 			if err := r.publish.Retry(ctx, holdfast.PullRequestRef{Repo: name}); err != nil {
 				return err
 			}
-			r.setRelook(name)
-			r.agenda.Look(agenda.Look{Repo: name})
+			r.intake.LookAgain(name)
 		}
 		return nil
 	}
@@ -39,8 +37,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error 
 	if err := r.publish.Retry(ctx, holdfast.PullRequestRef{Repo: repo}); err != nil {
 		return err
 	}
-	r.setRelook(repo) // what is wrong there may have been mended elsewhere
-	r.agenda.Look(agenda.Look{Repo: repo})
+	r.intake.LookAgain(repo) // what is wrong there may have been mended elsewhere
 	return nil
 }
 

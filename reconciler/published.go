@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/published"
 )
 
@@ -14,7 +15,10 @@ func newPublished(r *Reconciler) *published.List {
 	}
 	return published.NewList(published.Options{
 		Store: r.opts.Store, Repositories: repositories, Releases: r.releases, Resolver: r.resolver,
-		Upgrades: r.upgrades, Tracked: r.trackedCatalog, Logger: r.opts.Logger,
+		Upgrades: r.upgrades, Logger: r.opts.Logger,
+		Tracked: func(ctx context.Context, repo string) (*catalog.Catalog, holdfast.Revision, error) {
+			return r.intake.Tracked(ctx, repo)
+		},
 	})
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/impact"
+	"github.com/holdfast-dev/holdfast/reconciler/intake"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/published"
@@ -148,7 +149,7 @@ type Reconciler struct {
 	resolver   *templates.Resolver
 	catalogs   *catalog.Reader
 	releases   *releases.Reader
-	outages    *outages
+	intake     *intake.Intake
 	traces     *trace.Memory
 	agenda     *agenda.Agenda
 	lineage    *lineage.Reader
@@ -168,15 +169,6 @@ type Reconciler struct {
 	obeying  sync.Mutex    // commands are carried out one after another
 	deciding queue.Stripes // decisions about one cluster in one place, too
 	looking  queue.Stripes // looks at one pull request, too
-	noting   sync.Mutex    // changes of what is remembered of a repository, too
-
-	mu        sync.Mutex
-	refs      map[string]holdfast.Refs   // of the last fetch, by repository
-	ready     map[string]bool            // repositories that were taken in once
-	doubtful  map[string]map[string]bool // by repository: clusters to look at again with each head
-	retagged  map[string]catalog.TagSet  // by repository: tags that have moved since it was looked at
-	relook    map[string]bool            // repositories to look at again although their head has not moved
-	overtaken map[string]bool            // repositories of which another replica has taken in another head meanwhile
 }
 
 // New returns a Reconciler, or an error that names what is missing.
@@ -196,19 +188,11 @@ func New(opts Options) (*Reconciler, error) {
 		return nil, errors.New("reconciler: no identity")
 	}
 	r := &Reconciler{
-		opts:      withDefaults(opts),
-		repos:     make(map[string]Repository, len(opts.Repositories)),
-		outages:   newOutages(),
-		traces:    trace.NewMemory(opts.Tracer),
-		drifts:    queue.NewBroadcast(),
-		asked:     queue.NewBroadcast(),
-		took:      queue.NewBroadcast(),
-		refs:      make(map[string]holdfast.Refs),
-		ready:     make(map[string]bool),
-		doubtful:  make(map[string]map[string]bool),
-		retagged:  make(map[string]catalog.TagSet),
-		relook:    make(map[string]bool),
-		overtaken: make(map[string]bool),
+		opts:   withDefaults(opts),
+		repos:  make(map[string]Repository, len(opts.Repositories)),
+		traces: trace.NewMemory(opts.Tracer),
+		drifts: queue.NewBroadcast(),
+		asked:  queue.NewBroadcast(),
 	}
 	var publishing []releases.Repository
 	globs := make(map[string][]string, len(opts.Repositories))
@@ -227,7 +211,8 @@ func New(opts Options) (*Reconciler, error) {
 		r.repos[repo.Name] = repo
 	}
 	r.releases = releases.NewReader(releases.Options{
-		Repositories: publishing, Pins: r.opts.Store, Git: r.opts.Git, Refs: r.knownRefs,
+		Repositories: publishing, Pins: r.opts.Store, Git: r.opts.Git,
+		Refs: func(ctx context.Context, repo string) (holdfast.Refs, error) { return r.intake.KnownRefs(ctx, repo) },
 	})
 	r.resolver = templates.NewResolver(r.releases)
 	r.catalogs = catalog.NewReader(catalog.Options{Git: r.opts.Git, Resolver: r.resolver, Globs: globs, Check: r.forbidden})
@@ -260,6 +245,7 @@ func New(opts Options) (*Reconciler, error) {
 	})
 	r.publish = newPublisher(r)
 	r.gates = gate.NewKeeper(func(repo string) gate.Forge { return opts.Forges[repo] }, r.opts.Now)
+	r.intake = newIntake(r)
 	return r, nil
 }
 
@@ -311,10 +297,10 @@ func withDefaults(opts Options) Options {
 // before and after.
 func (r *Reconciler) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return r.agenda.Work(ctx, r.takeIn, r.reconcileOnce) })
+	g.Go(func() error { return r.agenda.Work(ctx, r.intake.Take, r.reconcileOnce) })
 	g.Go(func() error { return r.upgrades.Run(ctx) })
 	g.Go(func() error { return r.driftSchedule(ctx) })
-	g.Go(func() error { return r.poll(ctx) })
+	g.Go(func() error { return r.intake.Poll(ctx) })
 	g.Go(func() error { return r.obey(ctx) })
 	g.Go(func() error { return r.sweep(ctx) })
 	g.Go(func() error { return r.publish.Run(ctx) })
@@ -352,19 +338,7 @@ func (r *Reconciler) Enqueue(req holdfast.SourceRequest) {
 // Ready reports whether every repository was taken in once; the names of those
 // that were not, otherwise. One that cannot be fetched hinders only its own
 // clusters, if there are others.
-func (r *Reconciler) Ready() (missing []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for name := range r.repos {
-		if r.ready[name] {
-			continue
-		}
-		if _, err := r.outages.of(name, time.Time{}); err == nil || len(r.ready) == 0 {
-			missing = append(missing, name)
-		}
-	}
-	return missing
-}
+func (r *Reconciler) Ready() (missing []string) { return r.intake.Ready() }
 
 // ended measures a run that has ended without an attempt, and asks for all that it
 // may bear on.

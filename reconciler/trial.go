@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/impact"
+	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 )
 
 // planAll has every cluster planned that a pull request's change of a template
@@ -92,7 +93,7 @@ func (r *Reconciler) fillTrial(ctx context.Context, in decision.Input, want hold
 	if err != nil {
 		return err
 	}
-	if faults := slices.Concat(r.forbidden(want.Repo, res.Doc, res.Location), ownedElsewhere(want.Repo, in.Cluster, res), shared); len(faults) > 0 {
+	if faults := slices.Concat(r.forbidden(want.Repo, res.Doc, res.Location), lineage.OwnedElsewhere(want.Repo, in.Cluster, res), shared); len(faults) > 0 {
 		return fmt.Errorf("resolve: %w", faults)
 	}
 	return r.fillFormerState(ctx, want.Repo, in, run)

@@ -31,7 +31,7 @@ func newUpgrades(r *Reconciler) *upgrade.Keeper {
 
 // Tracked returns what the tracked branch of a repository says, and its head.
 func (u upgrading) Tracked(ctx context.Context, repo string) (*catalog.Catalog, holdfast.Revision, error) {
-	return u.trackedCatalog(ctx, repo)
+	return u.intake.Tracked(ctx, repo)
 }
 
 // Resolve says what a document resolves to in a tree.

@@ -75,8 +75,12 @@ func NewKeeper(opts Options) *Keeper {
 }
 
 // Saved notes that an assessment is on record: it need not be made again while
-// nothing that it depends on changes.
+// nothing that it depends on changes. An empty one says that none is.
 func (k *Keeper) Saved(ref holdfast.PullRequestRef, assessed holdfast.Digest) {
+	if assessed == "" {
+		k.Drop(ref)
+		return
+	}
 	k.memory.put(ref, assessed)
 }
 

@@ -1,4 +1,4 @@
-package reconciler
+package intake
 
 import (
 	"context"
@@ -10,34 +10,34 @@ import (
 
 // rewritten reports whether the branch was forced to another history: where a
 // document was last seen may no longer be in it.
-func (r *Reconciler) rewritten(ctx context.Context, repo Repository, former, head holdfast.Revision) bool {
+func (b *branches) rewritten(ctx context.Context, repo Repository, former, head holdfast.Revision) bool {
 	if former == "" || former == head {
 		return false
 	}
-	goesOn, err := r.opts.Git.IsAncestor(ctx, repo.Name, former, head)
+	goesOn, err := b.opts.Sources.Git.IsAncestor(ctx, repo.Name, former, head)
 	return err != nil || !goesOn
 }
 
 // removedBy counts the clusters that a head has removed.
-func (r *Reconciler) removedBy(ctx context.Context, repo Repository, now branchHead, names []string) (int, error) {
+func (b *branches) removedBy(ctx context.Context, repo Repository, now branchHead, names []string) (int, error) {
 	n := 0
 	for _, name := range names {
 		if len(now.cat.Named(name)) > 0 {
 			continue
 		}
-		if heirs, err := r.lineage.Heirs(ctx, now.cat, name); err != nil {
+		if heirs, err := b.Lineage.Heirs(ctx, now.cat, name); err != nil {
 			return 0, err
 		} else if len(heirs) > 0 {
 			continue
 		}
-		rec, err := r.ownRecord(ctx, repo, name)
+		rec, err := b.ownRecord(ctx, repo, name)
 		if err != nil {
 			return 0, err
 		}
 		if rec.Name == "" || rec.Ending != nil || rec.Desired.Removed {
 			continue
 		}
-		why, err := r.missing(ctx, repo, now, rec)
+		why, err := b.missing(ctx, repo, now, rec)
 		if err != nil {
 			return 0, err
 		}
@@ -50,12 +50,12 @@ func (r *Reconciler) removedBy(ctx context.Context, repo Repository, now branchH
 
 // emptied says that a branch that no longer defines anything had several clusters;
 // empty if it was the last one that went.
-func (r *Reconciler) emptied(ctx context.Context, repo Repository) (string, error) {
-	all, err := r.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: repo.Name})
+func (b *branches) emptied(ctx context.Context, repo Repository) (string, error) {
+	all, err := b.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: repo.Name})
 	if err != nil {
 		return "", fmt.Errorf("count clusters of %q: %w", repo.Name, err)
 	}
-	going, err := r.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: repo.Name, Phase: holdfast.PhaseDeleting})
+	going, err := b.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: repo.Name, Phase: holdfast.PhaseDeleting})
 	if err != nil {
 		return "", fmt.Errorf("count removed clusters of %q: %w", repo.Name, err)
 	}
@@ -69,12 +69,12 @@ func (r *Reconciler) emptied(ctx context.Context, repo Repository) (string, erro
 // if it is: gone from a tree that parsed, on a branch that continues from where it
 // was. A file that cannot be read, the same document under another name, an emptied
 // branch, a path that is no longer looked at, or another history prove nothing.
-func (r *Reconciler) missing(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (string, error) {
-	if why, err := r.lineage.Unproven(ctx, now.cat, rec.Desired.Document, rec); err != nil || why != "" {
+func (b *branches) missing(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (string, error) {
+	if why, err := b.Lineage.Unproven(ctx, now.cat, rec.Desired.Document, rec); err != nil || why != "" {
 		return why, err
 	}
 	if now.cat.Len() == 0 {
-		emptied, err := r.emptied(ctx, repo)
+		emptied, err := b.emptied(ctx, repo)
 		if err != nil || emptied != "" {
 			return emptied, err
 		}
@@ -86,7 +86,7 @@ func (r *Reconciler) missing(ctx context.Context, repo Repository, now branchHea
 	if last == "" {
 		return "", nil
 	}
-	before, err := r.opts.Git.IsAncestor(ctx, repo.Name, last, now.revision)
+	before, err := b.opts.Sources.Git.IsAncestor(ctx, repo.Name, last, now.revision)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return "", fmt.Errorf("look for %s in %s: %w", last.Short(), now.revision.Short(), err)
 	}

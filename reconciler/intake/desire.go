@@ -1,4 +1,4 @@
-package reconciler
+package intake
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/reconciler/record"
 )
 
@@ -18,16 +19,16 @@ import (
 // are looked at each time: those at fault, as what mends them may be elsewhere,
 // and those that are gone, but not from a tree that proved it. It returns the
 // names of those to decide about; true: their records were changed.
-func (r *Reconciler) desireAll(
+func (b *branches) desireAll(
 	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog.Catalog, retagged catalog.TagSet,
 ) (map[string]bool, error) {
-	now := branchHead{revision: head, cat: cat, rewritten: r.rewritten(ctx, repo, former, head)}
-	changed, err := r.namesSince(ctx, repo, former, head, cat)
+	now := branchHead{revision: head, cat: cat, rewritten: b.rewritten(ctx, repo, former, head)}
+	changed, err := b.namesSince(ctx, repo, former, head, cat)
 	if err != nil {
 		return nil, err
 	}
 	if changed == nil || now.rewritten {
-		if changed, err = r.allNames(ctx, repo, cat); err != nil {
+		if changed, err = b.allNames(ctx, repo, cat); err != nil {
 			return nil, err
 		}
 	}
@@ -39,18 +40,18 @@ func (r *Reconciler) desireAll(
 		}
 	}
 	names := slices.Sorted(maps.Keys(changed))
-	if now.removed, err = r.removedBy(ctx, repo, now, names); err != nil {
+	if now.removed, err = b.removedBy(ctx, repo, now, names); err != nil {
 		return nil, err
 	}
-	_ = r.catalogs.ResolveAll(ctx, cat) // sooner than one by one; what fails is reported there
+	_ = b.Catalogs.ResolveAll(ctx, cat) // sooner than one by one; what fails is reported there
 	again, asked := make(map[string]bool), make(map[string]bool)
 	for some := range slices.Chunk(names, recordsAtOnce) {
-		records, err := r.readRecords(ctx, some)
+		records, err := b.readRecords(ctx, some)
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range some {
-			took, err := r.desire(ctx, repo, now, name, records[name])
+			took, err := b.desire(ctx, repo, now, name, records[name])
 			if err != nil {
 				return nil, err
 			}
@@ -62,9 +63,7 @@ func (r *Reconciler) desireAll(
 			}
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.doubtful[repo.Name] = again
+	b.marks.setRecheck(repo.Name, again)
 	return asked, nil
 }
 
@@ -73,8 +72,8 @@ const recordsAtOnce = 100
 
 // readRecords returns the records of clusters by name, without those that there are
 // none of.
-func (r *Reconciler) readRecords(ctx context.Context, names []string) (map[string]holdfast.ClusterRecord, error) {
-	list, err := r.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
+func (b *branches) readRecords(ctx context.Context, names []string) (map[string]holdfast.ClusterRecord, error) {
+	list, err := b.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
 	if err != nil {
 		return nil, fmt.Errorf("read clusters: %w", err)
 	}
@@ -96,29 +95,24 @@ type branchHead struct {
 
 // namesSince returns the clusters of which head may say something else than
 // former; nil if that cannot be told.
-func (r *Reconciler) namesSince(
+func (b *branches) namesSince(
 	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog.Catalog,
 ) (map[string]bool, error) {
-	if former == "" || !r.isReady(repo.Name) {
+	if former == "" || !b.marks.isReady(repo.Name) {
 		return nil, nil
 	}
-	old, err := r.catalogs.Read(ctx, repo.Name, string(former))
+	old, err := b.Catalogs.Read(ctx, repo.Name, string(former))
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return nil, nil // a forced push has taken the former head away
 	} else if err != nil {
 		return nil, err
 	}
-	changed, err := r.catalogs.Diff(ctx, old, cat)
+	changed, err := b.Catalogs.Diff(ctx, old, cat)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", former.Short(), head.Short(), err)
 	}
-	r.mu.Lock()
-	names := maps.Clone(r.doubtful[repo.Name])
-	r.mu.Unlock()
-	if names == nil {
-		names = make(map[string]bool)
-	}
-	for _, name := range changed.Names {
+	names := make(map[string]bool)
+	for _, name := range slices.Concat(b.marks.recheckIn(repo.Name), changed.Names) {
 		names[name] = true
 	}
 	for _, name := range changed.Documents { // moved files, labels and policies
@@ -130,8 +124,8 @@ func (r *Reconciler) namesSince(
 }
 
 // allNames returns the clusters of a tree and those on record.
-func (r *Reconciler) allNames(ctx context.Context, repo Repository, cat *catalog.Catalog) (map[string]bool, error) {
-	known, err := r.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: repo.Name})
+func (b *branches) allNames(ctx context.Context, repo Repository, cat *catalog.Catalog) (map[string]bool, error) {
+	known, err := b.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: repo.Name})
 	if err != nil {
 		return nil, fmt.Errorf("list clusters of %q: %w", repo.Name, err)
 	}
@@ -147,8 +141,8 @@ func (r *Reconciler) allNames(ctx context.Context, repo Repository, cat *catalog
 
 // ownRecord returns a cluster's record if the repository owns it, else the zero
 // one.
-func (r *Reconciler) ownRecord(ctx context.Context, repo Repository, name string) (holdfast.ClusterRecord, error) {
-	rec, err := r.opts.Store.Cluster(ctx, name)
+func (b *branches) ownRecord(ctx context.Context, repo Repository, name string) (holdfast.ClusterRecord, error) {
+	rec, err := b.opts.Store.Cluster(ctx, name)
 	if errors.Is(err, holdfast.ErrNotFound) || err == nil && rec.Owner != repo.Name {
 		return holdfast.ClusterRecord{}, nil
 	} else if err != nil {
@@ -166,23 +160,23 @@ type taken struct {
 
 // desire records what the head says of one cluster, whose record was read before:
 // the zero one if there was none.
-func (r *Reconciler) desire(
+func (b *branches) desire(
 	ctx context.Context, repo Repository, now branchHead, name string, rec holdfast.ClusterRecord,
 ) (taken, error) {
 	for {
 		var took taken
 		var err error
 		if len(now.cat.Named(name)) > 0 {
-			took, err = r.desireOnce(ctx, repo, now, name, rec)
+			took, err = b.desireOnce(ctx, repo, now, name, rec)
 		} else if rec.Owner == repo.Name {
-			took, err = r.desireGone(ctx, repo, now, rec)
+			took, err = b.desireGone(ctx, repo, now, rec)
 		}
 		if !errors.Is(err, holdfast.ErrConflict) {
 			return took, err
 		}
 		// A conflict is a decision about it that was recorded meanwhile: it must
 		// not have all the others done again.
-		records, err := r.readRecords(ctx, []string{name})
+		records, err := b.readRecords(ctx, []string{name})
 		if err != nil {
 			return taken{}, err
 		}
@@ -191,16 +185,16 @@ func (r *Reconciler) desire(
 }
 
 // desireGone records that a cluster's document is not there.
-func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (taken, error) {
+func (b *branches) desireGone(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (taken, error) {
 	if rec.Name == "" || rec.Ending != nil {
 		return taken{ask: rec.Name != ""}, nil
 	}
-	why, err := r.missing(ctx, repo, now, rec)
+	why, err := b.missing(ctx, repo, now, rec)
 	if err != nil {
 		return taken{}, err
 	}
 	if why == "" {
-		if why, err = r.lineage.WaitsForHeir(ctx, now.cat, rec); err != nil {
+		if why, err = b.Lineage.WaitsForHeir(ctx, now.cat, rec); err != nil {
 			return taken{}, err
 		}
 	}
@@ -218,23 +212,23 @@ func (r *Reconciler) desireGone(ctx context.Context, repo Repository, now branch
 		rec.Desired.Confirmed = ""
 	}
 	took.news = true
-	return took, r.saveDesired(ctx, before, rec)
+	return took, b.saveDesired(ctx, before, rec)
 }
 
 // desireOnce records what a document says of its cluster, whose record is rec,
 // whoever owns it.
-func (r *Reconciler) desireOnce(
+func (b *branches) desireOnce(
 	ctx context.Context, repo Repository, now branchHead, name string, rec holdfast.ClusterRecord,
 ) (taken, error) {
-	res, err := r.catalogs.Resolve(ctx, now.cat, name)
+	res, err := b.Catalogs.Resolve(ctx, now.cat, name)
 	if err != nil {
 		return taken{}, err
 	}
-	if rec.Owner != repo.Name && !r.claimName(ctx, repo, res, &rec) {
+	if rec.Owner != repo.Name && !b.claimName(ctx, repo, res, &rec) {
 		return taken{doubt: true}, nil
 	}
 	before := rec
-	faults, err := r.lineage.Faults(ctx, now.cat, res, rec, r.doubtfulIn(now.cat.Repo))
+	faults, err := b.Lineage.Faults(ctx, now.cat, res, rec, b.marks.recheckIn(now.cat.Repo))
 	if err != nil {
 		return taken{}, err
 	}
@@ -250,66 +244,48 @@ func (r *Reconciler) desireOnce(
 		rec.Desired.Revision = now.revision
 	}
 	took := taken{ask: true, doubt: len(rec.Desired.Faults) > 0}
-	old, err := r.lineage.Former(ctx, repo.Name, rec, res.Doc.Cluster)
+	old, err := b.Lineage.Former(ctx, repo.Name, rec, res.Doc.Cluster)
 	switch {
 	case err != nil:
 		return taken{}, err
 	case old.Name != "" && len(faults) == 0:
-		return r.takeOver(ctx, repo, now, old, rec)
+		return b.takeOver(ctx, repo, now, old, rec)
 	case rec.Version > 0 && record.Same(before.Desired, rec.Desired) && rec.Ending == nil:
 		return took, nil
 	}
 	rec.Ending = nil // a new life
-	if err := r.saveDesired(ctx, before, rec); err != nil {
+	if err := b.saveDesired(ctx, before, rec); err != nil {
 		return taken{}, err
 	}
 	took.news = true
 	if former := before.Desired.Revision; former != "" && former != rec.Desired.Revision {
-		r.publish.Left(repo.Name, former)
+		b.Publisher.Left(repo.Name, former)
 	}
 	return took, nil
 }
 
-func (r *Reconciler) saveDesired(ctx context.Context, before, rec holdfast.ClusterRecord) error {
+func (b *branches) saveDesired(ctx context.Context, before, rec holdfast.ClusterRecord) error {
 	var runs []holdfast.Run
 	if before.Version > 0 { // else there are none
 		var err error
-		if runs, err = history.Branch(ctx, r.opts.Store, rec.Name); err != nil {
+		if runs, err = history.Branch(ctx, b.opts.Store, rec.Name); err != nil {
 			return err
 		}
 	}
-	saved, err := r.records.Save(ctx, before, rec, runs)
+	saved, err := b.Records.Save(ctx, before, rec, runs)
 	if err != nil {
 		return err
 	}
-	return r.agenda.RequestRelated(ctx, before, saved)
+	return b.Agenda.RequestRelated(ctx, before, saved)
 }
 
 // claimName gives a cluster's name to a repository, unless it is another's.
-func (r *Reconciler) claimName(ctx context.Context, repo Repository, res *catalog.Resolution, rec *holdfast.ClusterRecord) bool {
+func (b *branches) claimName(ctx context.Context, repo Repository, res *catalog.Resolution, rec *holdfast.ClusterRecord) bool {
 	name := res.Doc.Cluster.Name
-	if faults := ownedElsewhere(repo.Name, *rec, res); len(faults) > 0 {
-		r.opts.Logger.WarnContext(ctx, "cluster was refused", "cluster", name, "repo", repo.Name, "err", faults.Err())
+	if faults := lineage.OwnedElsewhere(repo.Name, *rec, res); len(faults) > 0 {
+		b.opts.Logger.WarnContext(ctx, "cluster was refused", "cluster", name, "repo", repo.Name, "err", faults.Err())
 		return false
 	}
 	rec.Name, rec.Owner = name, repo.Name
 	return true
-}
-
-// belongsElsewhere reports whether a name belongs to another repository.
-func belongsElsewhere(repo string, rec holdfast.ClusterRecord) bool {
-	free := rec.Applied.Run == "" && rec.Desired.Removed || rec.Ending != nil
-	return rec.Name != "" && rec.Owner != repo && !free
-}
-
-// ownedElsewhere is the fault of a document whose name belongs to another
-// repository. Before its first apply a name that was removed there is free.
-func ownedElsewhere(repo string, rec holdfast.ClusterRecord, res *catalog.Resolution) holdfast.Faults {
-	if !belongsElsewhere(repo, rec) {
-		return nil
-	}
-	return holdfast.Faults{res.Doc.Fault(
-		fmt.Sprintf("the name %q belongs to repository %q (%s)", rec.Name, rec.Owner, rec.Desired.Document.Path),
-		"choose another metadata.name, or merge it as it is and take the cluster over with holdfast transfer", "metadata", "name",
-	)}
 }

@@ -1,0 +1,165 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+)
+
+// branches makes the records say what tracked branches desire.
+type branches struct {
+	shared
+	pullRequests *pullRequests
+}
+
+// take makes the records say what the tracked branch desires, and asks
+// for each cluster of which it says something new.
+func (b *branches) take(ctx context.Context, repo Repository) error {
+	source, head, err := b.tracked(ctx, repo)
+	if err != nil {
+		return err
+	}
+	if head == "" {
+		// An empty repository or a deleted branch says nothing, least of all
+		// that clusters are to be deleted.
+		b.marks.markReady(repo.Name)
+		return b.saveSource(ctx, repo.Name, func(s *holdfast.Source) {
+			s.LastError = fmt.Sprintf("branch %q does not exist", repo.Branch)
+		})
+	}
+	retagged, relook := b.marks.takeRetagged(repo.Name), b.marks.takeRelook(repo.Name)
+	if source.Head == head && source.LastError == "" && b.marks.isReady(repo.Name) && retagged == nil && !relook {
+		return nil
+	}
+	first, behind := !b.marks.isReady(repo.Name), b.marks.takeBehind(repo.Name)
+	asked, err := b.takeHead(ctx, repo, source.Head, head, retagged, behind)
+	if err != nil {
+		if behind {
+			b.marks.setBehind(repo.Name)
+		}
+		if retagged != nil {
+			b.marks.addRetagged(repo.Name, retagged)
+		}
+		b.marks.setRelook(repo.Name)
+		return err
+	}
+	other := source.Head
+	err = b.saveSource(ctx, repo.Name, func(s *holdfast.Source) {
+		other, s.Head, s.LastError = s.Head, head, ""
+	})
+	if err != nil {
+		return err
+	}
+	if other != source.Head && other != head {
+		// Of each cluster the one or the other has written last.
+		b.marks.setBehind(repo.Name)
+		b.marks.setRelook(repo.Name)
+		b.Agenda.Look(agenda.Look{Repo: repo.Name})
+		return nil
+	}
+	b.marks.markReady(repo.Name)
+	b.Impacts.Again(repo.Name)
+	// Only now: what one push says of several clusters is judged together.
+	var news, others []holdfast.Request
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		if req := (holdfast.Request{Cluster: name}); asked[name] || !first {
+			news = append(news, req)
+		} else {
+			others = append(others, req)
+		}
+	}
+	b.Agenda.RequestAll(news)
+	for _, req := range others {
+		b.Agenda.RequestPatiently(req)
+	}
+	b.Upgrades.Ask(repo.Name)
+	return b.baseMoved(ctx, repo)
+}
+
+// tracked fetches the head of the tracked branch, empty if there is none, and
+// reads which one was taken in last. If the head does not go on from that, another
+// replica may have seen a newer one since this one asked.
+func (b *branches) tracked(ctx context.Context, repo Repository) (holdfast.Source, holdfast.Revision, error) {
+	for again := false; ; again = true {
+		refs, err := b.mirror.fetch(ctx, repo.Name)
+		if err != nil {
+			return holdfast.Source{}, "", err
+		}
+		source, err := b.opts.Store.Source(ctx, repo.Name)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return source, "", fmt.Errorf("read source %q: %w", repo.Name, err)
+		}
+		head := refs["refs/heads/"+repo.Branch]
+		if again || head == "" || !b.rewritten(ctx, repo, source.Head, head) {
+			return source, head, nil
+		}
+	}
+}
+
+// takeHead brings the records from what a former head of the tracked branch
+// said to what the present one does, and returns the clusters to decide about,
+// and of which of them there is news.
+func (b *branches) takeHead(
+	ctx context.Context, repo Repository, former, head holdfast.Revision, retagged catalog.TagSet, all bool,
+) (map[string]bool, error) {
+	cat, err := b.Catalogs.Read(ctx, repo.Name, string(head), string(former))
+	if err != nil {
+		return nil, err
+	}
+	if former != "" && former != head {
+		if err := b.takeMerges(ctx, repo, head); err != nil {
+			return nil, err
+		}
+	}
+	if all {
+		former = ""
+	}
+	return b.desireAll(ctx, repo, former, head, cat, retagged)
+}
+
+// takeMerges learns which pull requests brought the branch to head, before
+// anybody decides that nobody has reviewed it.
+func (b *branches) takeMerges(ctx context.Context, repo Repository, head holdfast.Revision) error {
+	prs, err := b.opts.Sources.Forges[repo.Name].PullRequestsOf(ctx, repo.Name, head)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("ask for the pull requests of %s: %w", head.Short(), err)
+	}
+	numbers := make(map[int]bool)
+	for _, pr := range prs {
+		numbers[pr.Number] = true
+	}
+	open, err := b.openPullRequests(ctx, repo.Name)
+	if err != nil {
+		return err
+	}
+	for _, pr := range open { // several merges may have come at once
+		in, err := b.opts.Sources.Git.IsAncestor(ctx, repo.Name, pr.Head, head)
+		if err == nil && in {
+			numbers[pr.Number] = true
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(numbers)) {
+		if err := b.pullRequests.take(ctx, repo, n, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// baseMoved asks for every open pull request: what merging it gives has changed.
+func (b *branches) baseMoved(ctx context.Context, repo Repository) error {
+	open, err := b.openPullRequests(ctx, repo.Name)
+	if err != nil {
+		return err
+	}
+	for _, pr := range open {
+		b.Agenda.Look(agenda.Look{Repo: repo.Name, Number: pr.Number, Known: true})
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package intake
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/lineage"
+)
+
+// compare fills in the clusters that differ between two trees, and what is
+// wrong with the files that the pull request brings.
+func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, rec *holdfast.PullRequestRecord) error {
+	differ, err := p.Catalogs.Diff(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	for _, path := range differ.Files {
+		if f := to.File(path); f != nil {
+			rec.Faults = append(rec.Faults, f.Faults...)
+		}
+	}
+	for _, name := range differ.Names {
+		res, err := p.Catalogs.Resolve(ctx, to, name)
+		if err != nil {
+			return err
+		}
+		known, err := p.opts.Store.Cluster(ctx, name)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return fmt.Errorf("read cluster %q: %w", name, err)
+		}
+		c := holdfast.PullRequestCluster{Name: name, Deleted: res == nil}
+		if res == nil {
+			heirs, err := p.Lineage.Heirs(ctx, to, name)
+			if err != nil {
+				return err
+			}
+			if len(heirs) > 0 || known.Name != "" && known.Owner != to.Repo {
+				continue // it continues under another name, or in another repository
+			}
+			c.Document = from.Named(name)[0].Doc.Cluster
+			why, err := p.Lineage.Unproven(ctx, to, c.Document, known)
+			if err != nil {
+				return err
+			}
+			if why != "" {
+				c.Deleted = false
+				rec.Faults = append(rec.Faults, holdfast.Fault{
+					File: c.Document.Path, Cluster: name, Message: fmt.Sprintf("cluster %q is gone, and not removed: %s", name, why),
+					Hint: "mend the file; to remove a cluster, delete its document, and the file if nothing else is in it",
+				})
+			}
+		} else {
+			others, err := p.Lineage.Faults(ctx, to, res, known, p.marks.recheckIn(to.Repo))
+			if err != nil {
+				return err
+			}
+			faults := slices.Concat(res.Faults, lineage.OwnedElsewhere(to.Repo, known, res), others)
+			c.Document = res.Doc.Cluster
+			if len(faults) == 0 {
+				c.SourceDigest = res.Digest
+			}
+			rec.Faults = append(rec.Faults, faults...)
+		}
+		rec.Clusters = append(rec.Clusters, c)
+	}
+	if err := p.comparePolicies(ctx, to, differ, rec); err != nil {
+		return err
+	}
+	slices.SortStableFunc(rec.Faults, byPosition)
+	rec.Faults = slices.CompactFunc(rec.Faults, func(a, b holdfast.Fault) bool { return a == b })
+	return nil
+}
+
+// comparePolicies adds what is wrong with documents that a pull request changes
+// without a change of what they come to, such as in what they depend on.
+func (p *pullRequests) comparePolicies(
+	ctx context.Context, to *catalog.Catalog, differ catalog.Difference, rec *holdfast.PullRequestRecord,
+) error {
+	for _, name := range differ.Documents {
+		if len(to.Named(name)) == 0 || slices.Contains(differ.Names, name) {
+			continue
+		}
+		res, err := p.Catalogs.Resolve(ctx, to, name)
+		if err != nil {
+			return err
+		}
+		known, err := p.opts.Store.Cluster(ctx, name)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return fmt.Errorf("read cluster %q: %w", name, err)
+		}
+		faults, err := p.Lineage.Faults(ctx, to, res, known, p.marks.recheckIn(to.Repo))
+		if err != nil {
+			return err
+		}
+		rec.Faults = append(rec.Faults, faults...)
+	}
+	return nil
+}
+
+// byPosition also tells apart what stands at one position, so that the same
+// faults come to stand side by side.
+func byPosition(a, b holdfast.Fault) int {
+	return cmp.Or(
+		cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
+		cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Message, b.Message),
+	)
+}

@@ -1,0 +1,240 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/lineage"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
+	"github.com/holdfast-dev/holdfast/reconciler/record"
+	"github.com/holdfast-dev/holdfast/reconciler/trace"
+)
+
+// Repository is a repository that is taken in.
+type Repository struct {
+	Name      string
+	Branch    string        // the tracked branch
+	Publishes bool          // it releases templates by tags
+	Local     bool          // it has no refs/pull: a pull request's head is a branch
+	Forks     bool          // plan pull requests from forks: their code is executed
+	Drafts    bool          // plan drafts too
+	Poll      time.Duration // spread by ±20 %
+}
+
+// Options are what an Intake needs. All are required.
+type Options struct {
+	Store    Store
+	Sources  Sources
+	Rooms    Rooms
+	Peers    Peers
+	Identity string // names this replica in leases
+	Logger   *slog.Logger
+	Now      func() time.Time
+}
+
+// Sources are where it is written what the fleet shall be.
+type Sources struct {
+	Git          Git
+	Forges       map[string]Forge // by repository
+	Repositories []Repository
+}
+
+// Rooms are the small rooms that an Intake shares with others.
+type Rooms struct {
+	Catalogs *catalog.Reader
+	Lineage  *lineage.Reader
+	Records  *record.Writer
+	Agenda   *agenda.Agenda
+	Traces   *trace.Memory
+	Looking  *queue.Stripes // looks at one pull request are made in turn
+}
+
+// Peers are the rooms that hear of what was taken in.
+type Peers struct {
+	Publisher Publisher
+	Impacts   Impacts
+	Gates     Gates
+	Upgrades  Upgrades
+	Commands  Commands
+}
+
+// Intake takes in repositories. It is safe for concurrent use.
+type Intake struct {
+	shared
+	branches     *branches
+	pullRequests *pullRequests
+	poller       *poller
+}
+
+// shared is what the parts of an Intake have in common.
+type shared struct {
+	Rooms
+	Peers
+	opts   Options
+	repos  map[string]Repository
+	mirror *mirror
+	marks  *marks
+	saving *sync.Mutex // changes of what is remembered of a repository are made in turn
+}
+
+// New returns an Intake that has taken in nothing.
+func New(opts Options) *Intake {
+	s := shared{
+		Rooms: opts.Rooms, Peers: opts.Peers, opts: opts, repos: make(map[string]Repository, len(opts.Sources.Repositories)),
+		marks: newMarks(), saving: new(sync.Mutex),
+	}
+	publishes := make(map[string]bool)
+	for _, repo := range opts.Sources.Repositories {
+		s.repos[repo.Name], publishes[repo.Name] = repo, repo.Publishes
+	}
+	s.mirror = &mirror{
+		git: opts.Sources.Git, now: opts.Now, publishes: publishes, retagged: s.tagsMoved, failed: s.marks.progress.Send,
+		outages: newOutages(), refs: make(map[string]holdfast.Refs),
+	}
+	i := &Intake{shared: s, pullRequests: &pullRequests{s}}
+	i.branches = &branches{shared: s, pullRequests: i.pullRequests}
+	i.poller = &poller{shared: s, ready: i.Ready}
+	return i
+}
+
+// Take looks at a repository's tracked branch, or at one of its pull requests.
+func (i *Intake) Take(ctx context.Context, look agenda.Look) error {
+	repo, ok := i.repos[look.Repo]
+	if !ok {
+		return nil
+	}
+	began, delivery := time.Now(), i.Traces.Of(look.Repo, look.Number)
+	var err error
+	if look.Number != 0 {
+		err = i.pullRequests.take(ctx, repo, look.Number, look.Known)
+	} else if err = i.branches.take(ctx, repo); err != nil {
+		i.saveError(ctx, repo.Name, err)
+	} else {
+		err = i.pullRequests.judgeGroups(ctx, repo)
+	}
+	if delivery != "" { // polls find nothing most of the time, and are not traced
+		i.Traces.Since(delivery, "take in", began, map[string]string{"repo": look.Repo}, err)
+	}
+	return err
+}
+
+// Poll asks for everything again in a rhythm until ctx is done, at first for what is
+// on record.
+func (i *Intake) Poll(ctx context.Context) error { return i.poller.run(ctx) }
+
+// PollOnce polls one repository, if this replica holds its lease.
+func (i *Intake) PollOnce(ctx context.Context, repo string) error {
+	return i.poller.pollOnce(ctx, i.repos[repo])
+}
+
+// Resume asks for every pull request and every cluster that is on record.
+func (i *Intake) Resume(ctx context.Context) {
+	i.poller.resume(ctx)
+	i.poller.resumeClusters(ctx)
+}
+
+// Ready reports whether every repository was taken in once; the names of those
+// that were not, otherwise. One that cannot be fetched hinders only its own
+// clusters, if there are others.
+func (i *Intake) Ready() (missing []string) {
+	for name := range i.repos {
+		if i.marks.isReady(name) {
+			continue
+		}
+		if _, err := i.mirror.outages.of(name, time.Time{}); err == nil || !i.marks.anyReady() {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+// Seen reports whether this process has taken in a repository.
+func (i *Intake) Seen(repo string) bool { return i.marks.isReady(repo) }
+
+// Refs returns the branches and tags of a repository as they were last fetched; nil
+// if they were not.
+func (i *Intake) Refs(repo string) holdfast.Refs { return i.mirror.last(repo) }
+
+// KnownRefs is Refs, but fetches a repository that was not fetched.
+func (i *Intake) KnownRefs(ctx context.Context, repo string) (holdfast.Refs, error) {
+	return i.mirror.known(ctx, repo)
+}
+
+// Tracked returns what the tracked branch of a repository says, and its head; nil if
+// there is no such branch.
+func (i *Intake) Tracked(ctx context.Context, name string) (*catalog.Catalog, holdfast.Revision, error) {
+	refs, err := i.mirror.known(ctx, name)
+	if err != nil {
+		return nil, "", err
+	}
+	head := refs["refs/heads/"+i.repos[name].Branch]
+	if head == "" {
+		return nil, "", nil
+	}
+	cat, err := i.Catalogs.Read(ctx, name, string(head))
+	return cat, head, err
+}
+
+// LookAgain has a repository looked at although its head has not moved.
+func (i *Intake) LookAgain(repo string) {
+	i.marks.setRelook(repo)
+	i.Agenda.Look(agenda.Look{Repo: repo})
+}
+
+// Recheck has one cluster of a repository looked at although its head has not moved.
+func (i *Intake) Recheck(repo, cluster string) {
+	i.marks.addRecheck(repo, cluster)
+	i.LookAgain(repo)
+}
+
+// tagsMoved has every cluster that names a template's version which one of the
+// tags may release looked at again: it may be there now, or be another one.
+func (s shared) tagsMoved(tags catalog.TagSet) {
+	s.Catalogs.ForgetVersions(tags)
+	for name := range s.repos {
+		s.marks.addRetagged(name, tags)
+		s.Agenda.Look(agenda.Look{Repo: name})
+	}
+	s.Impacts.Again("")
+}
+
+func (s shared) openPullRequests(ctx context.Context, repo string) ([]holdfast.PullRequestRecord, error) {
+	open, err := s.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
+		Repo: repo, States: []holdfast.PullRequestState{holdfast.PullRequestOpen}, Limit: 10_000,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list open pull requests of %q: %w", repo, err)
+	}
+	return open, nil
+}
+
+// saveSource changes some of what is remembered of a repository: polling and
+// taking in write side by side.
+func (s shared) saveSource(ctx context.Context, repo string, change func(*holdfast.Source)) error {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	source, err := s.opts.Store.Source(ctx, repo)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read source %q: %w", repo, err)
+	}
+	source.Repo = repo
+	change(&source)
+	if err := s.opts.Store.SaveSource(ctx, source); err != nil {
+		return fmt.Errorf("record source %q: %w", repo, err)
+	}
+	return nil
+}
+
+func (s shared) saveError(ctx context.Context, repo string, cause error) {
+	err := s.saveSource(ctx, repo, func(s *holdfast.Source) { s.LastError = cause.Error() })
+	if err != nil {
+		s.opts.Logger.WarnContext(ctx, "source error was not recorded", "repo", repo, "err", err)
+	}
+}

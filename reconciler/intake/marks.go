@@ -1,0 +1,117 @@
+package intake
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
+)
+
+// marks are what an Intake remembers of repositories in memory, each by the
+// repository's name: after a restart all of them are taken in anew. It is safe for
+// concurrent use.
+type marks struct {
+	// progress is sent when a repository was taken in for the first time, or could
+	// not be fetched.
+	progress *queue.Broadcast
+
+	mu       sync.Mutex
+	ready    map[string]bool            // was taken in once
+	recheck  map[string]map[string]bool // clusters to look at again with each head
+	retagged map[string]catalog.TagSet  // tags that have moved since it was looked at
+	relook   map[string]bool            // is looked at again although its head has not moved
+	behind   map[string]bool            // another replica has taken in another head meanwhile
+}
+
+func newMarks() *marks {
+	return &marks{
+		progress: queue.NewBroadcast(), ready: make(map[string]bool), recheck: make(map[string]map[string]bool),
+		retagged: make(map[string]catalog.TagSet), relook: make(map[string]bool), behind: make(map[string]bool),
+	}
+}
+
+func (m *marks) isReady(repo string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ready[repo]
+}
+
+func (m *marks) markReady(repo string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.ready[repo] {
+		m.ready[repo] = true
+		m.progress.Send()
+	}
+}
+
+// anyReady reports whether one of the repositories was taken in.
+func (m *marks) anyReady() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.ready) > 0
+}
+
+// recheckIn are the clusters of a repository to look at again with each head.
+func (m *marks) recheckIn(repo string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.recheck[repo]))
+}
+
+func (m *marks) setRecheck(repo string, clusters map[string]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.recheck[repo] = clusters
+}
+
+func (m *marks) addRecheck(repo, cluster string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.recheck[repo] == nil {
+		m.recheck[repo] = make(map[string]bool)
+	}
+	m.recheck[repo][cluster] = true
+}
+
+// addRetagged has a repository looked at again for tags that have moved.
+func (m *marks) addRetagged(repo string, tags catalog.TagSet) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.retagged[repo] == nil {
+		m.retagged[repo] = make(catalog.TagSet)
+	}
+	maps.Copy(m.retagged[repo], tags)
+}
+
+// takeRetagged returns the tags that a repository is to be looked at again for,
+// and forgets them; nil if there are none.
+func (m *marks) takeRetagged(repo string) catalog.TagSet {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	tags := m.retagged[repo]
+	delete(m.retagged, repo)
+	return tags
+}
+
+func (m *marks) setRelook(repo string)       { m.set(m.relook, repo) }
+func (m *marks) takeRelook(repo string) bool { return m.take(m.relook, repo) }
+func (m *marks) setBehind(repo string)       { m.set(m.behind, repo) }
+func (m *marks) takeBehind(repo string) bool { return m.take(m.behind, repo) }
+
+func (m *marks) set(flags map[string]bool, repo string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	flags[repo] = true
+}
+
+// take returns what was set for a repository in flags, and clears it.
+func (m *marks) take(flags map[string]bool, repo string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	set := flags[repo]
+	delete(flags, repo)
+	return set
+}

@@ -1,0 +1,218 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
+)
+
+// poller asks again for what deliveries may not have told.
+type poller struct {
+	shared
+	ready func() (missing []string)
+}
+
+// commentOverlap is how far a look at comments reaches back before the last
+// one: clocks differ and lists lag. Commands are stored once in any case.
+const commentOverlap = 2 * time.Minute
+
+// run asks again for everything in a rhythm, spread so that replicas and
+// repositories do not meet: a lost webhook costs minutes, never a change.
+func (p *poller) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, repo := range p.repos {
+		g.Go(func() error { p.pollRepository(ctx, repo); return nil })
+	}
+	g.Go(func() error {
+		p.resume(ctx)
+		p.awaitReady(ctx, resumePatience)
+		p.resumeClusters(ctx)
+		return nil
+	})
+	return g.Wait()
+}
+
+// pollRepository polls until ctx is done. A poll that failed is tried again soon: it
+// may be the first one of a process, which has to find what the former one was told.
+func (p *poller) pollRepository(ctx context.Context, repo Repository) {
+	for failures := 0; ctx.Err() == nil; {
+		wait := time.Duration(float64(repo.Poll) * (0.8 + 0.4*rand.Float64()))
+		err := p.pollOnce(ctx, repo)
+		switch {
+		case err == nil:
+			failures = 0
+		case ctx.Err() == nil:
+			if queue.Counts(err) {
+				failures++
+			}
+			wait = queue.RetryIn(err, failures, wait)
+			p.opts.Logger.WarnContext(ctx, "repository was not polled", "repo", repo.Name, "err", err, "retry_in", wait)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// resumePatience is how long the decisions about clusters that are on record
+// wait for their repositories to be taken in. Made before that, they are made
+// twice.
+const resumePatience = 15 * time.Second
+
+// resumeClusters asks for every cluster that is on record, once: what a former
+// process had in mind is gone.
+func (p *poller) resumeClusters(ctx context.Context) {
+	for repo := range p.repos { // of others there is no Git to ask
+		names, err := p.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: repo})
+		if err != nil {
+			p.opts.Logger.ErrorContext(ctx, "clusters were not listed", "repo", repo, "err", err)
+		}
+		for _, name := range names {
+			p.Agenda.RequestPatiently(holdfast.Request{Cluster: name})
+		}
+	}
+}
+
+// resume asks for every pull request that is on record.
+func (p *poller) resume(ctx context.Context) {
+	for name := range p.repos {
+		open, err := p.openPullRequests(ctx, name)
+		if err != nil {
+			p.opts.Logger.ErrorContext(ctx, "pull requests were not listed", "repo", name, "err", err)
+		}
+		for _, pr := range open {
+			p.Agenda.Look(agenda.Look{Repo: name, Number: pr.Number})
+		}
+	}
+}
+
+// pollOnce looks at one repository, if this replica holds its lease.
+func (p *poller) pollOnce(ctx context.Context, repo Repository) error {
+	now := p.opts.Now()
+	ours, err := p.opts.Store.Lease(ctx, "poll:"+repo.Name, p.opts.Identity, now, 2*repo.Poll+time.Minute)
+	if err != nil || !ours {
+		return err
+	}
+	p.Agenda.Look(agenda.Look{Repo: repo.Name})
+	source, err := p.opts.Store.Source(ctx, repo.Name)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read source: %w", err)
+	}
+	prs, err := p.opts.Sources.Forges[repo.Name].PullRequests(ctx, repo.Name, overlap(source.PolledAt))
+	if err != nil {
+		return fmt.Errorf("list pull requests: %w", err)
+	}
+	for _, pr := range prs {
+		if p.differs(ctx, repo, pr) {
+			p.Agenda.Look(agenda.Look{Repo: repo.Name, Number: pr.Number})
+		}
+	}
+	seen, err := p.pollComments(ctx, repo, source.CommentsSeen)
+	if err != nil {
+		return err
+	}
+	return p.saveSource(ctx, repo.Name, func(s *holdfast.Source) { s.PolledAt, s.CommentsSeen = now, seen })
+}
+
+func overlap(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(-commentOverlap)
+}
+
+// differs reports whether the forge says something of a pull request that the
+// record does not.
+func (p *poller) differs(ctx context.Context, repo Repository, pr holdfast.PullRequest) bool {
+	rec, err := p.opts.Store.PullRequest(ctx, pr.PullRequestRef)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return pr.State == holdfast.PullRequestOpen && pr.BaseBranch == repo.Branch
+	}
+	return err != nil || rec.Head != pr.Head || rec.State != pr.State || rec.Draft != pr.Draft ||
+		rec.BaseBranch != pr.BaseBranch || rec.Title != pr.Title ||
+		pr.UpdatedAt.After(rec.UpdatedAt) // reviews are not in the list
+}
+
+// pollComments stores the commands in the comments since seen and returns how
+// far it has read. A list that is cut is read on from where it ends; how far that
+// went is on record before the next part is asked for.
+func (p *poller) pollComments(ctx context.Context, repo Repository, seen time.Time) (time.Time, error) {
+	first := seen.IsZero()
+	if first {
+		// What was written before Holdfast first looked is not a command to it.
+		seen = p.opts.Now()
+	}
+	start := seen
+	for since := overlap(seen); ; since = seen {
+		list, err := p.opts.Sources.Forges[repo.Name].Comments(ctx, repo.Name, since)
+		if err != nil {
+			return seen, fmt.Errorf("list comments: %w", err)
+		}
+		comments := list.Comments
+		if first {
+			comments = slices.DeleteFunc(comments, func(c holdfast.Comment) bool { return c.CreatedAt.Before(overlap(start)) })
+		}
+		if err := p.storeCommands(ctx, comments); err != nil {
+			return seen, err
+		}
+		if list.Until.After(seen) {
+			seen = list.Until
+		}
+		if !list.More || !seen.After(since) {
+			return seen, nil
+		}
+		if err := p.saveSource(ctx, repo.Name, func(s *holdfast.Source) { s.CommentsSeen = seen }); err != nil {
+			return seen, err
+		}
+	}
+}
+
+// storeCommands stores the commands in comments of people.
+func (p *poller) storeCommands(ctx context.Context, comments []holdfast.Comment) error {
+	stored := false
+	for _, comment := range comments {
+		if comment.Bot {
+			continue
+		}
+		for _, command := range p.Commands.Parse(comment) {
+			isNew, err := p.opts.Store.StoreCommand(ctx, command)
+			if err != nil {
+				return fmt.Errorf("store command of comment %s: %w", comment.ID, err)
+			}
+			stored = stored || isNew
+		}
+	}
+	if stored {
+		p.Commands.CommandStored()
+	}
+	return nil
+}
+
+// awaitReady waits until every repository was taken in once, for so long.
+func (p *poller) awaitReady(ctx context.Context, patience time.Duration) {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for {
+		progress := p.marks.progress.Wait()
+		if len(p.ready()) == 0 {
+			return
+		}
+		select {
+		case <-progress:
+		case <-deadline.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}

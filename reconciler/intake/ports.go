@@ -1,0 +1,143 @@
+package intake
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+)
+
+// What an Intake asks of the others. Every method is safe for concurrent use. The
+// contracts of the methods of Store, Git and Forge are those of the reconciler's.
+
+// Store are the records that an Intake brings up to date; *datastore.Store is one.
+type Store interface {
+	Clusters
+	Names
+	Repositories
+	PullRequests
+}
+
+// Clusters are the records of clusters.
+type Clusters interface {
+	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
+	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
+	CountClusters(ctx context.Context, filter holdfast.ClusterFilter) (int, error)
+	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
+}
+
+// Names are the names of clusters.
+type Names interface {
+	ClusterNames(ctx context.Context, filter holdfast.ClusterFilter) ([]string, error)
+	RenameCluster(ctx context.Context, from, to holdfast.ClusterRecord, history ...holdfast.Transition) error
+}
+
+// Repositories are the records of repositories and of what people wrote there.
+type Repositories interface {
+	Source(ctx context.Context, repo string) (holdfast.Source, error)
+	SaveSource(ctx context.Context, s holdfast.Source) error
+	Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error)
+	StoreCommand(ctx context.Context, c holdfast.Command) (bool, error)
+}
+
+// PullRequests are the records of pull requests.
+type PullRequests interface {
+	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
+	PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error)
+	SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error)
+}
+
+// Git reads repositories.
+type Git interface {
+	Fetcher
+	Merge(ctx context.Context, repo string, base, head holdfast.Revision) (tree string, err error)
+	Parents(ctx context.Context, repo string, rev holdfast.Revision) ([]holdfast.Revision, error)
+	IsAncestor(ctx context.Context, repo string, a, b holdfast.Revision) (bool, error)
+}
+
+// Fetcher brings mirrors up to date.
+type Fetcher interface {
+	Fetch(ctx context.Context, repo string) (holdfast.Refs, error)
+	FetchPullRequest(ctx context.Context, repo string, number int) (holdfast.PullRequestRefs, error)
+}
+
+// Forge is a code host, as far as an Intake reads it.
+type Forge interface {
+	Comments
+	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequest, error)
+	PullRequests(ctx context.Context, repo string, since time.Time) ([]holdfast.PullRequest, error)
+	PullRequestsOf(ctx context.Context, repo string, commit holdfast.Revision) ([]holdfast.PullRequest, error)
+}
+
+// Comments are what people and we have written in pull requests.
+type Comments interface {
+	Comments(ctx context.Context, repo string, since time.Time) (holdfast.CommentList, error)
+	Comment(ctx context.Context, ref holdfast.PullRequestRef, id string) (holdfast.Comment, error)
+}
+
+// Publisher keeps true what the forges show of what was taken in.
+type Publisher interface {
+	Groups
+	// Left has the status of a head shown that clusters have moved on from.
+	Left(repo string, revision holdfast.Revision)
+	// Waited has the status shown of a push that a cluster's record waited for.
+	Waited(ctx context.Context, rec holdfast.ClusterRecord)
+	Shows
+}
+
+// Shows are what a pull request shows.
+type Shows interface {
+	// Show has what a pull request shows made true.
+	Show(ref holdfast.PullRequestRef)
+	// CommentID returns the id that the forge gave to our comment; empty if there
+	// is none.
+	CommentID(ctx context.Context, ref holdfast.PullRequestRef) (string, error)
+	// CommentLost has our comment written again, which is not on the forge any longer.
+	CommentLost(ctx context.Context, ref holdfast.PullRequestRef, id string) error
+}
+
+// Groups are the statuses of what a merge queue would merge.
+type Groups interface {
+	// PlanStatus is the plan status of a pull request's head that is on the forge.
+	PlanStatus(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.CommitStatus, error)
+	// Judged reports whether the status of a group's commit is final.
+	Judged(ctx context.Context, repo string, commit holdfast.Revision) (bool, error)
+	WantGroup(ctx context.Context, repo string, status holdfast.CommitStatus) error
+}
+
+// Impacts tell what the changes of templates in pull requests would do.
+type Impacts interface {
+	// Assess adds to rec the samples of a pull request's changes of templates, and
+	// what is wrong with them.
+	Assess(
+		ctx context.Context, repo string, from, to *catalog.Catalog, before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord,
+	) error
+	// Forget removes what is on record of a pull request's changes.
+	Forget(ctx context.Context, ref holdfast.PullRequestRef) error
+	// Saved notes that an assessment is on record; empty: that none is.
+	Saved(ref holdfast.PullRequestRef, assessed holdfast.Digest)
+	// Again has the pull requests of a repository (empty: of all) assessed anew.
+	Again(repo string)
+}
+
+// Gates read which approvals of a pull request still stand.
+type Gates interface {
+	Check(ctx context.Context, pr holdfast.PullRequestRecord) ([]holdfast.Approval, error)
+}
+
+// Upgrades propose newer versions of templates.
+type Upgrades interface {
+	// Ask asks for a look at the upgrades of a repository.
+	Ask(repo string)
+	// Moved is notified of a pull request whose state or head is another one.
+	Moved(pr holdfast.PullRequestRecord)
+}
+
+// Commands are what people wrote in comments.
+type Commands interface {
+	// Parse returns the commands in a comment, with the same ids whenever it is asked.
+	Parse(comment holdfast.Comment) []holdfast.Command
+	// CommandStored is notified of a command in the store. It never blocks.
+	CommandStored()
+}

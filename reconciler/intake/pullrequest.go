@@ -1,0 +1,271 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
+)
+
+const (
+	// mergeRefPatience is how long a forge may take to make its own merge of a
+	// pull request that we cannot merge ourselves.
+	mergeRefPatience = time.Minute
+	mergeRefRetry    = 5 * time.Second
+)
+
+// pullRequests makes the records say what pull requests would change.
+type pullRequests struct{ shared }
+
+// take makes the record say what a pull request is and what
+// merging it would change, and asks for each cluster that it touches or did.
+func (p *pullRequests) take(ctx context.Context, repo Repository, number int, known bool) error {
+	ref := holdfast.PullRequestRef{Repo: repo.Name, Number: number}
+	// Its own delivery and that of its merge come at once: of two that look side
+	// by side one would have to ask the forge again.
+	unlock := p.Looking.Lock(holdfast.Request{PullRequest: ref})
+	defer unlock()
+	rec, err := p.opts.Store.PullRequest(ctx, ref)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read pull request %s: %w", ref, err)
+	}
+	before := rec
+	if !known || rec.Version == 0 {
+		// A forge may tell of a pull request before it can be read: one that is
+		// not found is asked for again, like any other trouble.
+		pr, err := p.opts.Sources.Forges[repo.Name].PullRequest(ctx, ref)
+		if err != nil {
+			return fmt.Errorf("ask for pull request %s: %w", ref, err)
+		}
+		rec.PullRequest = pr
+		keepLastWord(before, &rec)
+		if err := p.keepComment(ctx, repo, rec); err != nil {
+			return err
+		}
+		if rec.Approvals, err = p.Gates.Check(ctx, rec); err != nil {
+			return err
+		}
+	}
+	if rec.BaseBranch != repo.Branch {
+		rec.Clusters, rec.Assessed, rec.Reason = nil, "", holdfast.ReasonOtherBase
+		if before.Version == 0 {
+			return nil // never ours
+		}
+		if err := p.Impacts.Forget(ctx, ref); err != nil {
+			return err
+		}
+	} else if rec.State == holdfast.PullRequestOpen {
+		if err := p.assess(ctx, repo, before, &rec, known); err != nil {
+			return err
+		}
+	} else if rec.State == holdfast.PullRequestMerged && before.State != holdfast.PullRequestMerged {
+		if err := p.assessMerge(ctx, repo, before, &rec); err != nil {
+			return err
+		}
+	}
+	if err := p.savePullRequest(ctx, repo, before, rec); err != nil {
+		return err
+	}
+	assessed := rec.Assessed
+	if rec.State != holdfast.PullRequestOpen {
+		assessed = ""
+	}
+	p.Impacts.Saved(ref, assessed)
+	if wait := untilMergeable(rec, p.opts.Now()); wait > 0 {
+		p.Agenda.LookAfter(agenda.Look{Repo: repo.Name, Number: number}, wait)
+	}
+	return nil
+}
+
+// keepComment has our comment written again if somebody has deleted it: a plan that
+// nobody sees is not one that somebody reviews.
+func (p *pullRequests) keepComment(ctx context.Context, repo Repository, rec holdfast.PullRequestRecord) error {
+	if repo.Local || rec.State == holdfast.PullRequestClosed {
+		return nil
+	}
+	id, err := p.Publisher.CommentID(ctx, rec.PullRequestRef)
+	if id == "" || err != nil {
+		return err
+	}
+	switch _, err := p.opts.Sources.Forges[repo.Name].Comment(ctx, rec.PullRequestRef, id); {
+	case errors.Is(err, holdfast.ErrNotFound):
+		return p.Publisher.CommentLost(ctx, rec.PullRequestRef, id)
+	case err != nil:
+		// What it says will be seen to with the next change.
+		p.opts.Logger.DebugContext(ctx, "comment was not looked for", "pull_request", rec.PullRequestRef, "err", err)
+	}
+	return nil
+}
+
+// keepLastWord keeps what the forge said of a merge before it was made: of one
+// that is made, or will not be, it says nothing.
+func keepLastWord(before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord) {
+	if rec.State != holdfast.PullRequestOpen {
+		rec.Mergeable = before.Mergeable && before.Head == rec.Head
+		rec.Blocked = before.Blocked
+		if before.Head != rec.Head {
+			rec.Blocked = ""
+		}
+	}
+}
+
+// untilMergeable returns when to ask the forge again whether an open pull request
+// can be merged, of which that is required: it is known a moment after a push,
+// and may change without a delivery, with a check that passes. Zero is never.
+func untilMergeable(rec holdfast.PullRequestRecord, now time.Time) time.Duration {
+	const most = 15 * time.Minute
+	required := slices.ContainsFunc(rec.Clusters, func(c holdfast.PullRequestCluster) bool {
+		return !c.Trial && slices.Contains(c.Document.Apply.Requires, holdfast.GateMergeable)
+	})
+	switch {
+	case rec.State != holdfast.PullRequestOpen || rec.Mergeable || !required:
+		return 0
+	case rec.Blocked == "" && now.Sub(rec.UpdatedAt) < time.Minute:
+		return mergeRefRetry
+	default:
+		return min(max(time.Minute, now.Sub(rec.UpdatedAt)/4), most)
+	}
+}
+
+func (p *pullRequests) savePullRequest(ctx context.Context, repo Repository, before, rec holdfast.PullRequestRecord) error {
+	saved, err := p.opts.Store.SavePullRequest(ctx, rec)
+	if err != nil {
+		return fmt.Errorf("record pull request %s: %w", rec.PullRequestRef, err)
+	}
+	applies := make(map[string]bool) // by name: whether the merge would
+	for _, c := range slices.Concat(before.Clusters, saved.Clusters) {
+		applies[c.Name] = applies[c.Name] || !c.Trial
+	}
+	var proposed, merged []holdfast.Request
+	for _, name := range slices.Sorted(maps.Keys(applies)) {
+		proposed = append(proposed, holdfast.Request{Cluster: name, PullRequest: rec.PullRequestRef})
+		if applies[name] {
+			merged = append(merged, holdfast.Request{Cluster: name})
+		}
+	}
+	p.Agenda.RequestAll(proposed)
+	switch {
+	case saved.State != holdfast.PullRequestMerged:
+	case before.State != holdfast.PullRequestMerged:
+		p.Agenda.Look(agenda.Look{Repo: repo.Name})
+		p.Agenda.RequestAll(merged)
+	case !slices.Equal(saved.Verdicts, before.Verdicts):
+		p.Agenda.RequestAll(merged) // a review may be what the apply waits for
+	}
+	if saved.State != before.State || saved.Head != before.Head {
+		p.Upgrades.Moved(saved)
+	}
+	p.Publisher.Show(saved.PullRequestRef)
+	return nil
+}
+
+// assess finds out what merging the pull request would change. Before is the record
+// as it was.
+func (p *pullRequests) assess(
+	ctx context.Context, repo Repository, before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord, known bool,
+) error {
+	rec.Reason, rec.Detail, rec.Faults, rec.Clusters, rec.Assessed = "", "", nil, nil, ""
+	head, base, tree, err := p.mergeResult(ctx, repo, *rec, known)
+	rec.Base = base
+	if head != "" {
+		rec.Head = head
+	}
+	rec.AllTrials = rec.AllTrials && rec.Head == before.Head
+	switch {
+	case errors.Is(err, holdfast.ErrMergeConflict):
+		rec.Reason, rec.Detail, rec.Result = holdfast.ReasonNotMergeable, err.Error(), ""
+		if time.Since(rec.UpdatedAt) < mergeRefPatience && !repo.Local {
+			p.Agenda.LookAfter(agenda.Look{Repo: repo.Name, Number: rec.Number, Known: true}, mergeRefRetry)
+		}
+		return p.Impacts.Forget(ctx, rec.PullRequestRef)
+	case err != nil:
+		return err
+	}
+	rec.Result = tree
+	from, err := p.Catalogs.Read(ctx, repo.Name, string(base))
+	if err != nil {
+		return err
+	}
+	to, err := p.Catalogs.Read(ctx, repo.Name, tree, before.Result, from.ID)
+	if err != nil {
+		return err
+	}
+	if err := p.compare(ctx, from, to, rec); err != nil {
+		return fmt.Errorf("compare pull request %s with its base: %w", rec.PullRequestRef, err)
+	}
+	if err := p.Impacts.Assess(ctx, repo.Name, from, to, before, rec); err != nil {
+		return err
+	}
+	switch {
+	case rec.Fork && !repo.Forks:
+		rec.Reason, rec.Detail = holdfast.ReasonFork, "a plan executes the code of the pull request, and this one comes from a fork"
+	case rec.Draft && !repo.Drafts:
+		rec.Reason, rec.Detail = holdfast.ReasonDraft, "planned when it is ready for review"
+	}
+	return nil
+}
+
+// assessMerge fills in what a merge has changed, unless the merged head was
+// looked at before the merge: a forge may still call a pull request open, or
+// tell of its last head late, when its merge is on the branch already, and what
+// is seen then is that it changes nothing, or a conflict.
+func (p *pullRequests) assessMerge(
+	ctx context.Context, repo Repository, before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord,
+) error {
+	parents, err := p.opts.Sources.Git.Parents(ctx, repo.Name, rec.MergeCommit)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		if _, err = p.mirror.fetch(ctx, repo.Name); err == nil {
+			parents, err = p.opts.Sources.Git.Parents(ctx, repo.Name, rec.MergeCommit)
+		}
+	}
+	switch {
+	case errors.Is(err, holdfast.ErrNotFound), err == nil && len(parents) == 0:
+		return nil // gone again, by a forced push
+	case err != nil:
+		return fmt.Errorf("look for the merge of %s: %w", rec.PullRequestRef, err)
+	}
+	if before.Base != "" && before.Head == rec.Head {
+		late, err := p.opts.Sources.Git.IsAncestor(ctx, repo.Name, rec.MergeCommit, before.Base)
+		if err == nil && !late {
+			return nil
+		} else if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return fmt.Errorf("look for the merge of %s: %w", rec.PullRequestRef, err)
+		}
+	}
+	from, err := p.Catalogs.Read(ctx, repo.Name, string(parents[0]))
+	if err != nil {
+		return err
+	}
+	to, err := p.Catalogs.Read(ctx, repo.Name, string(rec.MergeCommit), before.Result, from.ID)
+	if err != nil {
+		return err
+	}
+	rec.Reason, rec.Detail, rec.Faults, rec.Clusters = "", "", nil, nil
+	if err := p.compare(ctx, from, to, rec); err != nil {
+		return fmt.Errorf("compare the merge of %s with its base: %w", rec.PullRequestRef, err)
+	}
+	return p.recall(ctx, rec)
+}
+
+// recall adds the clusters for which the head of a pull request was planned: of
+// several rebased commits, the last one alone does not tell all that they change.
+func (p *pullRequests) recall(ctx context.Context, rec *holdfast.PullRequestRecord) error {
+	runs, err := p.opts.Store.Runs(ctx, holdfast.RunFilter{PullRequest: &rec.PullRequestRef, Limit: 10_000})
+	if err != nil {
+		return fmt.Errorf("list runs of %s: %w", rec.PullRequestRef, err)
+	}
+	for _, run := range runs { // the newest first
+		known := slices.ContainsFunc(rec.Clusters, func(c holdfast.PullRequestCluster) bool { return c.Name == run.Cluster })
+		if !known && !run.Trial && run.Revision == rec.Head && run.Status.Good() {
+			rec.Clusters = append(rec.Clusters, holdfast.PullRequestCluster{
+				Name: run.Cluster, SourceDigest: run.SourceDigest, Document: run.Document, Deleted: run.Destroy,
+			})
+		}
+	}
+	return nil
+}
