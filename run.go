@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -198,6 +199,9 @@ type AttemptRef struct {
 	Attempt int    `json:"attempt"`
 	Fence   int64  `json:"fence"`
 }
+
+// Owner is the name of an attempt as the owner of a lock.
+func (r AttemptRef) Owner() string { return r.Run + "/" + strconv.Itoa(r.Attempt) }
 
 // Ref returns the run's current attempt.
 func (r Run) Ref() AttemptRef {

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
-	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/record"
+	"github.com/holdfast-dev/holdfast/report"
 )
 
 // reconcileOnce does at most one action for the request; it may be called again
@@ -181,7 +181,7 @@ func (r *Reconciler) explainApply(ctx context.Context, id string) string {
 	if err != nil {
 		return ""
 	}
-	return publish.AppliedBy(apply)
+	return report.AppliedBy(apply)
 }
 
 // preempt makes room for a run: for an apply, plans of the same state step back,
@@ -224,7 +224,7 @@ func (r *Reconciler) recordApplied(ctx context.Context, in decision.Input, d dec
 	}
 	rec := in.Cluster
 	rec.Applied = decision.AppliedBy(run)
-	if err := r.dispatcher.ReadOutputs(ctx, &rec.Applied, run); err != nil {
+	if err := r.outputs.Read(ctx, &rec.Applied, run); err != nil {
 		return err
 	}
 	rec.Waiting, rec.WaitingDetail, rec.WaitingFor = "", "", ""

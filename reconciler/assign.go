@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
-	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
@@ -176,7 +175,7 @@ func (r *Reconciler) lockFile(ctx context.Context, run holdfast.Run, pin holdfas
 		if id == "" {
 			continue
 		}
-		file, err := dispatch.ReadArtefact(ctx, r.opts.Store, id, holdfast.ArtefactLockFile)
+		file, err := history.Artefact(ctx, r.opts.Store, id, holdfast.ArtefactLockFile)
 		if errors.Is(err, holdfast.ErrNotFound) {
 			continue
 		}
@@ -187,7 +186,7 @@ func (r *Reconciler) lockFile(ctx context.Context, run holdfast.Run, pin holdfas
 
 // summary reads the plan that a run made.
 func (r *Reconciler) summary(ctx context.Context, run string) (holdfast.Plan, error) {
-	return dispatch.ReadPlan(ctx, r.opts.Store, run)
+	return history.Plan(ctx, r.opts.Store, run)
 }
 
 // lastApply returns the newest apply of the cluster that had begun.

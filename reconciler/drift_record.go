@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
-	"github.com/holdfast-dev/holdfast/reconciler/publish"
 )
 
 // readPatience is for how long after a check its plan may not be readable: an
@@ -26,7 +25,7 @@ func (r *Reconciler) recordDrift(ctx context.Context, in decision.Input) error {
 	}
 	rec := in.Cluster
 	rec.Drift = checkedDrift(in, run, found, why)
-	if err := r.dispatcher.RefreshOutputs(ctx, &rec, run); err != nil {
+	if err := r.outputs.Refresh(ctx, &rec, run); err != nil {
 		return err
 	}
 	if _, err := r.records.Save(ctx, in.Cluster, rec, in.Runs); err != nil {
@@ -165,7 +164,7 @@ func (r *Reconciler) Drift(ctx context.Context, cluster string) (holdfast.DriftR
 
 // driftReport is what there is to tell of a cluster's drift.
 func (r *Reconciler) driftReport(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.DriftReport, error) {
-	report := publish.DriftOutline(rec)
+	report := decision.DriftOutline(rec)
 	if rec.Drift.Run == "" {
 		return report, nil
 	}

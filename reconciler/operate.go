@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
@@ -79,7 +78,7 @@ func (r *Reconciler) Lock(ctx context.Context, cluster string) (
 	if running != nil && err != nil {
 		// The records are the truth, whatever Redis remembers.
 		return holdfast.LockHolder{
-			Owner: dispatch.LockOwner(run.Ref()), Since: run.StartedAt, Expires: run.HeartbeatAt.Add(r.opts.Lease),
+			Owner: run.Ref().Owner(), Since: run.StartedAt, Expires: run.HeartbeatAt.Add(r.opts.Lease),
 		}, run, alive, nil
 	}
 	return holder, run, alive, err
@@ -98,7 +97,7 @@ func (r *Reconciler) leftBehind(ctx context.Context, location string) (
 	if errors.Is(err, holdfast.ErrNotFound) {
 		run, err = holdfast.Run{ID: left.By.Run, RunSpec: holdfast.RunSpec{StateLocation: location}}, nil
 	}
-	return holdfast.LockHolder{Owner: dispatch.LockOwner(left.By), Since: left.Created}, run, false, err
+	return holdfast.LockHolder{Owner: left.By.Owner(), Since: left.Created}, run, false, err
 }
 
 // unlockFor is Unlock for a command.

@@ -26,6 +26,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/impact"
 	"github.com/holdfast-dev/holdfast/reconciler/intake"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
+	"github.com/holdfast-dev/holdfast/reconciler/outputs"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/published"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
@@ -154,6 +155,7 @@ type Reconciler struct {
 	agenda     *agenda.Agenda
 	lineage    *lineage.Reader
 	records    *record.Writer
+	outputs    *outputs.Reader
 	upgrades   *upgrade.Keeper
 	publish    *publish.Publisher
 	rescue     *rescue.Keeper
@@ -225,6 +227,7 @@ func New(opts Options) (*Reconciler, error) {
 		Store: r.opts.Store, DriftSchedule: r.opts.DriftSchedule, Logger: r.opts.Logger, Now: r.opts.Now, Ended: r.ended,
 		DriftMoved: func(ctx context.Context) { r.wake(ctx, topicDrift) },
 	})
+	r.outputs = outputs.NewReader(r.opts.Store, r.opts.Logger, r.opts.Now)
 	r.upgrades = newUpgrades(r)
 	r.impacts = newImpacts(r)
 	r.published = newPublished(r)

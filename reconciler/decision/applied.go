@@ -29,3 +29,20 @@ func AppliedBy(run holdfast.Run) holdfast.Applied {
 		Means: run.Means,
 	}
 }
+
+// DriftOutline is what a cluster's record alone tells of its drift.
+func DriftOutline(rec holdfast.ClusterRecord) holdfast.DriftReport {
+	report := holdfast.DriftReport{
+		Cluster: rec.Name, Document: rec.Applied.Document, State: rec.Drift,
+		Template: rec.Applied.Template, Revision: rec.Applied.Revision,
+		NotApplied: rec.Desired.SourceDigest != "" && !rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest),
+	}
+	if rec.Applied.Run == "" {
+		report.Document = rec.Desired.Document
+	}
+	report.Document.Drift = DriftSettings(rec)
+	if report.NotApplied {
+		report.Waiting = rec.Waiting
+	}
+	return report
+}

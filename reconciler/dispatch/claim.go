@@ -104,7 +104,7 @@ func (d *Dispatcher) claimAlone(ctx context.Context, run holdfast.Run, agent hol
 			d.breakers.withdraw(run.Document.Provider, run.ID)
 		}
 	}()
-	owner := LockOwner(holdfast.AttemptRef{Run: run.ID, Attempt: run.Attempt + 1})
+	owner := holdfast.AttemptRef{Run: run.ID, Attempt: run.Attempt + 1}.Owner()
 	switch err := d.opts.Locker.Acquire(ctx, run.StateLocation, owner, d.opts.Limits.Lease); {
 	case errors.Is(err, holdfast.ErrLocked):
 		d.opts.Metrics.LockRefused()

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -95,9 +94,6 @@ func (d *Dispatcher) Queued(ctx context.Context) { d.opts.Fleet.Wake(ctx, topicW
 
 // Freed returns a channel that is closed when next a run was queued or has ended.
 func (d *Dispatcher) Freed() <-chan struct{} { return d.work.Wait() }
-
-// LockOwner is the name of an attempt as the owner of a lock.
-func LockOwner(ref holdfast.AttemptRef) string { return fmt.Sprintf("%s/%d", ref.Run, ref.Attempt) }
 
 type noMetrics struct{}
 

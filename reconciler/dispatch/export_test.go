@@ -23,13 +23,6 @@ func (b *Breakers) Told(provider string, until time.Time) bool {
 	return b.b.told(provider, until)
 }
 
-// Meant is what outputs say of a cluster, and why some of them say nothing.
-func Meant(means map[string]string, outputs []holdfast.Output) (holdfast.Applied, []error) {
-	applied := holdfast.Applied{Means: means, Endpoint: "https://former", NodeCount: 9, Kubeconfig: "former"}
-	ignored := meant(&applied, outputs)
-	return applied, ignored
-}
-
 // Checked is what is taken of a result that an agent has sent.
 func Checked(run holdfast.Run, result holdfast.Result) (holdfast.Result, string) {
 	return checked(run, result)

@@ -93,7 +93,7 @@ func (d *Dispatcher) end(ctx context.Context, ref holdfast.AttemptRef, result ho
 	if err != nil {
 		return run, fmt.Errorf("record the end of run %s: %w", ref.Run, err)
 	}
-	if err := d.opts.Locker.Release(ctx, run.StateLocation, LockOwner(ref)); err != nil {
+	if err := d.opts.Locker.Release(ctx, run.StateLocation, ref.Owner()); err != nil {
 		d.opts.Logger.WarnContext(ctx, "lock was not released", "run", run.ID, "err", err)
 	}
 	d.mu.Lock()

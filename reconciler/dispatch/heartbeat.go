@@ -29,10 +29,10 @@ func (d *Dispatcher) Heartbeat(
 		}
 	}
 	reply := holdfast.HeartbeatReply{Cancel: run.Cancel, MayApply: true}
-	err = d.opts.Locker.Renew(ctx, run.StateLocation, LockOwner(ref), d.opts.Limits.Lease)
+	err = d.opts.Locker.Renew(ctx, run.StateLocation, ref.Owner(), d.opts.Limits.Lease)
 	if errors.Is(err, holdfast.ErrLockLost) {
 		// Redis may have forgotten it: then it is ours again, by the records.
-		err = d.opts.Locker.Acquire(ctx, run.StateLocation, LockOwner(ref), d.opts.Limits.Lease)
+		err = d.opts.Locker.Acquire(ctx, run.StateLocation, ref.Owner(), d.opts.Limits.Lease)
 	}
 	if err == nil {
 		d.confirmed(run.ID)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
 // takeInventory records what a cluster consists of, as a run that has ended has
@@ -47,7 +48,7 @@ func takesInventory(run holdfast.Run) bool {
 // resources are those in the state as the run left it. Those that it has changed
 // say so.
 func (d *Dispatcher) resources(ctx context.Context, run holdfast.Run) ([]holdfast.Resource, error) {
-	data, err := ReadArtefact(ctx, d.opts.Store, run.ID, holdfast.ArtefactResources)
+	data, err := history.Artefact(ctx, d.opts.Store, run.ID, holdfast.ArtefactResources)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func (d *Dispatcher) resources(ctx context.Context, run holdfast.Run) ([]holdfas
 // appliedPlan is what a run has applied, or was to; the zero Plan if that was not
 // kept.
 func (d *Dispatcher) appliedPlan(ctx context.Context, run holdfast.Run) (holdfast.Plan, error) {
-	plan, err := ReadPlan(ctx, d.opts.Store, run.ID)
+	plan, err := history.Plan(ctx, d.opts.Store, run.ID)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		err = nil
 	}

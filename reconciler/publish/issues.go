@@ -110,7 +110,7 @@ func (p *Publisher) closeIssues(ctx context.Context, repo string, rec holdfast.C
 		if post.Closed || standing(rec) && post.Repo == rec.Owner {
 			continue
 		}
-		told := DriftOutline(rec)
+		told := decision.DriftOutline(rec)
 		if post.Repo == rec.Owner {
 			if told, err = p.opts.Fleet.DriftReport(ctx, rec); err != nil {
 				return false, err
@@ -226,7 +226,7 @@ func (p *Publisher) tellCluster(ctx context.Context, rec holdfast.ClusterRecord)
 // driftStamp stands for what people are shown of a cluster's drift: while it is
 // the same, they are not told again.
 func driftStamp(rec holdfast.ClusterRecord, remedy holdfast.Run) holdfast.Revision {
-	drift, outline := rec.Drift, DriftOutline(rec)
+	drift, outline := rec.Drift, decision.DriftOutline(rec)
 	// That checks fail is reported once, and not each time in other words.
 	failing := drift.Status == holdfast.DriftFailed && drift.Failures >= failuresTold
 	acting := string(remedy.Status)
@@ -271,7 +271,7 @@ func (p *Publisher) tellSummary(ctx context.Context, repo string, drifted []hold
 	}
 	reports := make([]holdfast.DriftReport, 0, len(drifted))
 	for _, rec := range drifted {
-		reports = append(reports, DriftOutline(rec))
+		reports = append(reports, decision.DriftOutline(rec))
 	}
 	title, body, closed := report.DriftSummary(repo, reports, own, p.opts.Settings.Now())
 	return p.want(ctx, holdfast.Post{
@@ -290,21 +290,4 @@ func putIssue(ctx context.Context, forge Forge, post holdfast.Post) (string, err
 		Title: post.Title, Body: post.Body, Closed: post.Closed, Labels: []string{driftLabel},
 	})
 	return issue.ID, err
-}
-
-// DriftOutline is what a cluster's record alone tells of its drift.
-func DriftOutline(rec holdfast.ClusterRecord) holdfast.DriftReport {
-	report := holdfast.DriftReport{
-		Cluster: rec.Name, Document: rec.Applied.Document, State: rec.Drift,
-		Template: rec.Applied.Template, Revision: rec.Applied.Revision,
-		NotApplied: rec.Desired.SourceDigest != "" && !rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest),
-	}
-	if rec.Applied.Run == "" {
-		report.Document = rec.Desired.Document
-	}
-	report.Document.Drift = decision.DriftSettings(rec)
-	if report.NotApplied {
-		report.Waiting = rec.Waiting
-	}
-	return report
 }

@@ -122,17 +122,7 @@ func (p *Publisher) explainApply(ctx context.Context, id string) string {
 	if err != nil {
 		return ""
 	}
-	return AppliedBy(apply)
-}
-
-// AppliedBy says for people whose apply a run was.
-func AppliedBy(apply holdfast.Run) string {
-	for _, review := range apply.Reviews {
-		if !review.PullRequest.IsZero() {
-			return fmt.Sprintf("%s was applied by #%d meanwhile", apply.Cluster, review.PullRequest.Number)
-		}
-	}
-	return apply.Cluster + " was applied meanwhile"
+	return report.AppliedBy(apply)
 }
 
 // settledCluster reports whether nothing more will happen to what is shown of a

@@ -1,10 +1,11 @@
-package dispatch
+package outputs
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"net"
 	"net/url"
@@ -15,21 +16,34 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
-// ReadOutputs fills in what the outputs of a run say of the cluster that it has
+// Reader reads outputs that runs have kept. It is safe for concurrent use.
+type Reader struct {
+	from   history.Artefacts
+	logger *slog.Logger
+	now    func() time.Time
+}
+
+// NewReader returns a Reader.
+func NewReader(from history.Artefacts, logger *slog.Logger, now func() time.Time) *Reader {
+	return &Reader{from: from, logger: logger, now: now}
+}
+
+// Read fills in what the outputs of a run say of the cluster that it has
 // applied, or found as it was applied. Outputs that were not kept say nothing.
 // For a moment after the run they may not be readable: an object store may be
 // away. Later on they are left out, as there are other things to do.
-func (d *Dispatcher) ReadOutputs(ctx context.Context, applied *holdfast.Applied, run holdfast.Run) error {
+func (r *Reader) Read(ctx context.Context, applied *holdfast.Applied, run holdfast.Run) error {
 	if len(applied.Means) == 0 {
 		return nil
 	}
-	data, err := ReadArtefact(ctx, d.opts.Store, run.ID, holdfast.ArtefactOutputs)
+	data, err := history.Artefact(ctx, r.from, run.ID, holdfast.ArtefactOutputs)
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound):
 		return nil
-	case err != nil && d.opts.Now().Sub(run.FinishedAt) <= outputsPatience:
+	case err != nil && r.now().Sub(run.FinishedAt) <= outputsPatience:
 		return fmt.Errorf("read outputs of run %s: %w", run.ID, err)
 	}
 	var outputs []holdfast.Output
@@ -37,18 +51,18 @@ func (d *Dispatcher) ReadOutputs(ctx context.Context, applied *holdfast.Applied,
 		err = json.Unmarshal(data, &outputs)
 	}
 	if err != nil {
-		d.opts.Logger.WarnContext(ctx, "outputs were not read", "cluster", run.Cluster, "run", run.ID, "err", err)
+		r.logger.WarnContext(ctx, "outputs were not read", "cluster", run.Cluster, "run", run.ID, "err", err)
 		return nil
 	}
-	for _, err := range meant(applied, outputs) {
-		d.opts.Logger.WarnContext(ctx, "output was ignored", "cluster", run.Cluster, "run", run.ID, "err", err)
+	for _, err := range Fill(applied, outputs) {
+		r.logger.WarnContext(ctx, "output was ignored", "cluster", run.Cluster, "run", run.ID, "err", err)
 	}
 	return nil
 }
 
-// meant fills in what outputs say of a cluster, by applied.Means, and returns why
+// Fill fills in what outputs say of a cluster, by applied.Means, and returns why
 // some of them say nothing. It repeats no value that may be secret.
-func meant(applied *holdfast.Applied, outputs []holdfast.Output) (ignored []error) {
+func Fill(applied *holdfast.Applied, outputs []holdfast.Output) (ignored []error) {
 	applied.Endpoint, applied.NodeCount, applied.Kubeconfig = "", 0, ""
 	for _, take := range []struct {
 		meaning string
@@ -146,13 +160,13 @@ func nodeCountOf(o holdfast.Output) (int, error) {
 	return int(number), nil
 }
 
-// RefreshOutputs takes what the outputs say from a check that has found a cluster
+// Refresh takes what the outputs say from a check that has found a cluster
 // as it was last applied: an apply may not have kept them.
-func (d *Dispatcher) RefreshOutputs(ctx context.Context, rec *holdfast.ClusterRecord, run holdfast.Run) error {
+func (r *Reader) Refresh(ctx context.Context, rec *holdfast.ClusterRecord, run holdfast.Run) error {
 	last := rec.Applied
 	same := run.Bundle == last.Bundle && run.Dir == last.Dir && run.SourceDigest.Equal(last.SourceDigest)
 	if run.Status != holdfast.RunNoChanges || !same || run.StartedAt.Before(last.At) {
 		return nil
 	}
-	return d.ReadOutputs(ctx, &rec.Applied, run)
+	return r.Read(ctx, &rec.Applied, run)
 }
