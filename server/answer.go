@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
-// ErrorAnswer is the body of every answer that is not a success.
+// ErrorAnswer is the body of every answer to an agent that is not a success.
 type ErrorAnswer struct {
 	Error string `json:"error"`
 	Hint  string `json:"hint,omitempty"` // what to do about it
@@ -34,7 +36,15 @@ func badRequest(format string, args ...any) error {
 
 // refuse answers with an error and ends the request's handling.
 func (s *Server) refuse(c *gin.Context, status int, text, hint string) {
-	c.AbortWithStatusJSON(status, ErrorAnswer{Error: text, Hint: hint})
+	if strings.HasPrefix(c.Request.URL.Path, "/agent/") {
+		c.AbortWithStatusJSON(status, ErrorAnswer{Error: text, Hint: hint})
+		return
+	}
+	problem := v1.ProblemOf(status, text, hint)
+	problem.Instance = c.Request.URL.Path
+	data, _ := json.Marshal(problem) // texts and a number: cannot fail
+	c.Data(status, v1.ProblemType, data)
+	c.Abort()
 }
 
 // fail answers with the status that err means. What the peer did is reported to it;

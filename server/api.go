@@ -14,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // maxItems bounds what one answer lists.
@@ -27,9 +28,9 @@ func (s *Server) apiRoutes() http.Handler {
 		open.GET("/metrics", gin.WrapH(s.opts.Metrics))
 	}
 	s.pageRoutes(e)
-	v1 := e.Group("/api/v1")
+	base := e.Group("/api/v1")
 
-	view := v1.Group("", s.requireRole(RoleViewer))
+	view := base.Group("", s.requireRole(RoleViewer))
 	view.GET("/version", s.getVersion)
 	view.GET("/clusters", s.listClusters)
 	view.GET("/clusters/:name", s.getCluster)
@@ -54,7 +55,7 @@ func (s *Server) apiRoutes() http.Handler {
 	view.GET("/audit", s.listAudit)
 	view.GET("/locks/:cluster", s.getLock)
 
-	operate := v1.Group("", s.requireRole(RoleOperator))
+	operate := base.Group("", s.requireRole(RoleOperator))
 	operate.POST("/commands", s.postCommand)
 	operate.POST("/reconcile", s.postReconcile)
 	operate.POST("/clusters/:name/suspend", s.suspend(true))
@@ -70,12 +71,23 @@ func (s *Server) apiRoutes() http.Handler {
 }
 
 func (s *Server) getVersion(c *gin.Context) {
-	c.JSON(http.StatusOK, VersionAnswer{Version: s.opts.Version, Time: s.opts.Now().UTC()})
+	c.JSON(http.StatusOK, v1.Version{Version: s.opts.Version, Time: s.opts.Now().UTC()})
 }
 
-// list answers with items, or with why there are none. It writes while it
-// encodes: a fleet's records together are large.
-func list[T any](s *Server, c *gin.Context, items []T, err error) {
+// same is the conversion of what is what the API says already.
+func same[T any](item T) T { return item }
+
+func convert[From, To any](items []From, one func(From) To) []To {
+	out := make([]To, len(items))
+	for i, item := range items {
+		out[i] = one(item)
+	}
+	return out
+}
+
+// list answers with items, as show says them, or with why there are none. It writes
+// while it encodes: a fleet's records together are large.
+func list[T, Shown any](s *Server, c *gin.Context, items []T, show func(T) Shown, err error) {
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -89,7 +101,7 @@ func list[T any](s *Server, c *gin.Context, items []T, err error) {
 		if i > 0 {
 			_ = out.WriteByte(',')
 		}
-		if err = encoder.Encode(&items[i]); err != nil {
+		if err = encoder.Encode(show(items[i])); err != nil {
 			break
 		}
 	}
@@ -128,10 +140,7 @@ func (s *Server) listRuns(c *gin.Context) {
 		return
 	}
 	runs, err := s.records(c).Runs(c.Request.Context(), filter)
-	for i := range runs {
-		runs[i] = showRun(runs[i])
-	}
-	list(s, c, runs, err)
+	list(s, c, runs, v1.RunOf, err)
 }
 
 func (s *Server) getRun(c *gin.Context) {
@@ -140,7 +149,7 @@ func (s *Server) getRun(c *gin.Context) {
 		s.fail(c, fmt.Errorf("run %q: %w", c.Param("run"), err))
 		return
 	}
-	c.JSON(http.StatusOK, showRun(run))
+	c.JSON(http.StatusOK, v1.RunOf(run))
 }
 
 func (s *Server) getPlan(c *gin.Context) {
@@ -149,7 +158,7 @@ func (s *Server) getPlan(c *gin.Context) {
 		s.fail(c, fmt.Errorf("plan of run %q: %w", c.Param("run"), err))
 		return
 	}
-	c.JSON(http.StatusOK, showPlan(plan))
+	c.JSON(http.StatusOK, v1.PlanOf(plan))
 }
 
 func (s *Server) listAttempts(c *gin.Context) {
@@ -159,7 +168,7 @@ func (s *Server) listAttempts(c *gin.Context) {
 		return
 	}
 	attempts, err := s.opts.Records.Attempts(ctx, id)
-	list(s, c, attempts, err)
+	list(s, c, attempts, v1.AttemptOf, err)
 }
 
 func (s *Server) listPullRequests(c *gin.Context) {
@@ -176,10 +185,7 @@ func (s *Server) listPullRequests(c *gin.Context) {
 		return
 	}
 	records, err := s.records(c).PullRequests(c.Request.Context(), filter)
-	for i := range records {
-		records[i] = showPullRequest(records[i])
-	}
-	list(s, c, records, err)
+	list(s, c, records, v1.PullRequestOf, err)
 }
 
 func (s *Server) getPullRequest(c *gin.Context) {
@@ -197,7 +203,7 @@ func (s *Server) getPullRequest(c *gin.Context) {
 		s.fail(c, fmt.Errorf("pull request %s: %w", ref, err))
 		return
 	}
-	answer := PullRequestAnswer{PullRequest: showPullRequest(record)}
+	answer := v1.PullRequestDetail{PullRequest: v1.PullRequestOf(record)}
 	if answer.Comments, err = s.comments(ctx, ref); err == nil {
 		answer.Statuses, err = s.statuses(ctx, record)
 	}
@@ -213,12 +219,12 @@ func (s *Server) getPullRequest(c *gin.Context) {
 }
 
 // refusedPosts is what the forge does not take of what a pull request shall show.
-func (s *Server) refusedPosts(ctx context.Context, ref holdfast.PullRequestRef) ([]RefusedPost, error) {
+func (s *Server) refusedPosts(ctx context.Context, ref holdfast.PullRequestRef) ([]v1.RefusedPost, error) {
 	posts, err := s.opts.Posts.Posts(ctx, holdfast.PostFilter{PullRequest: ref})
 	if err != nil {
 		return nil, fmt.Errorf("list posts of %s: %w", ref, err)
 	}
-	var refused []RefusedPost
+	var refused []v1.RefusedPost
 	for _, post := range posts {
 		if !post.GivenUp {
 			continue
@@ -231,35 +237,35 @@ func (s *Server) refusedPosts(ctx context.Context, ref holdfast.PullRequestRef) 
 			what = string(post.Reaction) + " at comment " + post.CommentID
 		default: // one comment, answers, an issue
 		}
-		refused = append(refused, RefusedPost{Kind: post.Kind, What: what, Reason: post.LastError})
+		refused = append(refused, v1.RefusedPost{Kind: post.Kind, What: what, Reason: post.LastError})
 	}
 	return refused, nil
 }
 
 // comments returns those of the local forge, else the one that we posted
 // elsewhere.
-func (s *Server) comments(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Comment, error) {
+func (s *Server) comments(ctx context.Context, ref holdfast.PullRequestRef) ([]v1.Comment, error) {
 	if s.opts.Local != nil {
 		comments, err := s.opts.Local.LocalComments(ctx, ref)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return nil, fmt.Errorf("read comments of %s: %w", ref, err)
 		}
 		if len(comments) > 0 {
-			return comments, nil
+			return convert(comments, v1.CommentOf), nil
 		}
 	}
 	post, ok, err := s.posted(ctx, "comment:"+ref.String())
 	if err != nil || !ok || post.Body == "" {
 		return nil, err
 	}
-	return []holdfast.Comment{{
-		ID: post.ExternalID, PullRequest: ref, Author: "holdfast", Bot: true,
+	return []v1.Comment{{
+		ID: post.ExternalID, Author: "holdfast", Bot: true,
 		Body: post.Body, CreatedAt: post.PostedAt, UpdatedAt: post.PostedAt,
 	}}, nil
 }
 
-func (s *Server) statuses(ctx context.Context, record holdfast.PullRequestRecord) ([]holdfast.CommitStatus, error) {
-	var statuses []holdfast.CommitStatus
+func (s *Server) statuses(ctx context.Context, record holdfast.PullRequestRecord) ([]v1.CommitStatus, error) {
+	var statuses []v1.CommitStatus
 	revisions := slices.Compact([]holdfast.Revision{record.Head, record.MergeCommit})
 	for _, rev := range revisions {
 		if rev == "" {
@@ -274,24 +280,24 @@ func (s *Server) statuses(ctx context.Context, record holdfast.PullRequestRecord
 	return statuses, nil
 }
 
-func (s *Server) statusesOf(ctx context.Context, repo string, rev holdfast.Revision) ([]holdfast.CommitStatus, error) {
+func (s *Server) statusesOf(ctx context.Context, repo string, rev holdfast.Revision) ([]v1.CommitStatus, error) {
 	if s.opts.Local != nil {
 		statuses, err := s.opts.Local.LocalStatuses(ctx, repo, rev)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return nil, err
 		}
 		if len(statuses) > 0 {
-			return statuses, nil
+			return convert(statuses, v1.CommitStatusOf), nil
 		}
 	}
-	var statuses []holdfast.CommitStatus
+	var statuses []v1.CommitStatus
 	for _, name := range []string{holdfast.ContextPlan, holdfast.ContextApply} {
 		post, ok, err := s.posted(ctx, fmt.Sprintf("status:%s:%s:%s", repo, rev, name))
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			statuses = append(statuses, post.Status)
+			statuses = append(statuses, v1.CommitStatusOf(post.Status))
 		}
 	}
 	return statuses, nil
@@ -315,7 +321,7 @@ func (s *Server) listAgents(c *gin.Context) {
 		return
 	}
 	agents, err := s.opts.Registry.Agents(c.Request.Context())
-	list(s, c, agents, err)
+	list(s, c, agents, v1.AgentOf, err)
 }
 
 func (s *Server) listAudit(c *gin.Context) {
@@ -328,7 +334,7 @@ func (s *Server) listAudit(c *gin.Context) {
 		return
 	}
 	entries, err := s.opts.Records.AuditTrail(c.Request.Context(), c.Query("object"), limit)
-	list(s, c, entries, err)
+	list(s, c, entries, v1.AuditEntryOf, err)
 }
 
 // knownQuery refuses parameters that do not exist: a misspelt filter would

@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // verbs are those that make sense without a comment to answer.
@@ -19,7 +20,7 @@ var verbs = []holdfast.Verb{
 }
 
 func (s *Server) postCommand(c *gin.Context) {
-	var req CommandRequest
+	var req v1.CommandRequest
 	if err := decode(c, &req, true); err != nil {
 		s.fail(c, err)
 		return
@@ -48,16 +49,16 @@ func (s *Server) postCommand(c *gin.Context) {
 	if command.Status == holdfast.CommandReceived {
 		status = http.StatusAccepted
 	}
-	c.JSON(status, command)
+	c.JSON(status, v1.CommandOf(command))
 }
 
-func (s *Server) command(ctx context.Context, req CommandRequest, actor string) (holdfast.Command, error) {
+func (s *Server) command(ctx context.Context, req v1.CommandRequest, actor string) (holdfast.Command, error) {
 	if !slices.Contains(verbs, req.Verb) {
 		return holdfast.Command{}, badRequest("verb %q: want plan, apply, approve, cancel or unlock", req.Verb)
 	}
 	command := holdfast.Command{
 		ID:          holdfast.NewID("cmd", s.opts.Now()),
-		PullRequest: req.PullRequest,
+		PullRequest: holdfast.PullRequestRef(req.PullRequest),
 		Author:      actor,
 		Trusted:     true,
 		Verb:        req.Verb,
@@ -91,7 +92,7 @@ func (s *Server) command(ctx context.Context, req CommandRequest, actor string) 
 
 // commandText is the command as it would be written in a comment, for the
 // records.
-func commandText(req CommandRequest) string {
+func commandText(req v1.CommandRequest) string {
 	words := []string{"/holdfast", string(req.Verb)}
 	for _, cluster := range req.Clusters {
 		words = append(words, "-c", cluster)
@@ -121,7 +122,7 @@ func (s *Server) mayForce(c *gin.Context) bool {
 }
 
 func (s *Server) postReconcile(c *gin.Context) {
-	var req ReconcileRequest
+	var req v1.ReconcileRequest
 	if err := decode(c, &req, true); err != nil {
 		s.fail(c, err)
 		return
@@ -149,7 +150,7 @@ func (s *Server) postReconcile(c *gin.Context) {
 func (s *Server) suspend(suspended bool) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ctx, name := c.Request.Context(), c.Param("name")
-		var req SuspendClusterRequest
+		var req v1.SuspendClusterRequest
 		if c.Request.ContentLength != 0 {
 			if err := decode(c, &req, true); err != nil {
 				s.fail(c, err)
@@ -165,14 +166,14 @@ func (s *Server) suspend(suspended bool) gin.HandlerFunc {
 			s.failCluster(c, err)
 			return
 		}
-		c.JSON(http.StatusOK, showCluster(record))
+		c.JSON(http.StatusOK, v1.ClusterOf(record))
 	}
 }
 
 // suspendAll stops or allows runs of a project's clusters, or of all.
 func (s *Server) suspendAll(suspended bool) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		var req SuspendRequest
+		var req v1.SuspendRequest
 		if err := decode(c, &req, true); err != nil {
 			s.fail(c, err)
 			return
@@ -207,12 +208,8 @@ func (s *Server) suspendAll(suspended bool) gin.HandlerFunc {
 			s.fail(c, err)
 			return
 		}
-		c.JSON(http.StatusOK, suspensionAnswer(suspension))
+		c.JSON(http.StatusOK, v1.SuspensionOf(suspension))
 	}
-}
-
-func suspensionAnswer(s holdfast.Suspension) SuspensionAnswer {
-	return SuspensionAnswer{Project: s.Project, By: s.By, Reason: s.Reason, At: s.At}
 }
 
 // listSuspensions answers with those of many clusters first, then, unless
@@ -233,12 +230,12 @@ func (s *Server) listSuspensions(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	var answers []SuspensionAnswer
+	var answers []v1.Suspension
 	for _, suspension := range of {
-		answers = append(answers, suspensionAnswer(suspension))
+		answers = append(answers, v1.SuspensionOf(suspension))
 	}
 	if many {
-		list(s, c, answers, nil)
+		list(s, c, answers, same, nil)
 		return
 	}
 	summaries, err := records.ClusterSummaries(ctx, holdfast.ClusterFilter{})
@@ -251,9 +248,9 @@ func (s *Server) listSuspensions(c *gin.Context) {
 			break
 		}
 		err = nil
-		answers = append(answers, SuspensionAnswer{Cluster: summary.Name, Reason: record.SuspendedWhy})
+		answers = append(answers, v1.Suspension{Cluster: summary.Name, Reason: record.SuspendedWhy})
 	}
-	list(s, c, answers, err)
+	list(s, c, answers, same, err)
 }
 
 func (s *Server) getLock(c *gin.Context) {
@@ -265,12 +262,12 @@ func (s *Server) getLock(c *gin.Context) {
 	c.JSON(http.StatusOK, answer)
 }
 
-func (s *Server) lock(ctx context.Context, cluster string) (LockAnswer, error) {
+func (s *Server) lock(ctx context.Context, cluster string) (v1.Lock, error) {
 	holder, run, alive, err := s.opts.Commander.Lock(ctx, cluster)
 	if err != nil {
-		return LockAnswer{}, fmt.Errorf("lock of cluster %q: %w", cluster, err)
+		return v1.Lock{}, fmt.Errorf("lock of cluster %q: %w", cluster, err)
 	}
-	return LockAnswer{Cluster: cluster, Holder: holder, Run: showRun(run), Alive: alive}, nil
+	return v1.LockOf(cluster, holder, run, alive), nil
 }
 
 // deleteLock answers with who held it.

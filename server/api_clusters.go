@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,10 +13,14 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // maxResources bounds how many resources one answer lists.
 const maxResources = 10_000
+
+// maxOutputs bounds how much of outputs is read for an answer.
+const maxOutputs = 8 << 20
 
 // filterWords are the parameters that select clusters.
 var filterWords = []string{"name", "owner", "project", "environment", "phase", "waiting", "drift", "label", "all"}
@@ -67,16 +73,13 @@ func (s *Server) listClusters(c *gin.Context) {
 	switch view := c.Query("view"); view {
 	case "", "full":
 		clusters, err := s.records(c).Clusters(ctx, filter)
-		for i := range clusters {
-			clusters[i] = showCluster(clusters[i])
-		}
-		list(s, c, clusters, err)
+		list(s, c, clusters, v1.ClusterOf, err)
 	case "summary":
 		summaries, err := s.records(c).ClusterSummaries(ctx, filter)
 		if err == nil {
 			err = s.markSuspended(ctx, summaries)
 		}
-		list(s, c, summaries, err)
+		list(s, c, summaries, v1.ClusterSummaryOf, err)
 	default:
 		s.fail(c, badRequest("view %q: want full or summary", view))
 	}
@@ -119,14 +122,14 @@ func (s *Server) failCluster(c *gin.Context, err error) {
 
 func (s *Server) getCluster(c *gin.Context) {
 	if record, ok := s.cluster(c); ok {
-		c.JSON(http.StatusOK, showCluster(record))
+		c.JSON(http.StatusOK, v1.ClusterOf(record))
 	}
 }
 
 func (s *Server) getOutputs(c *gin.Context) {
 	if record, ok := s.cluster(c); ok {
 		outputs, err := s.outputs(c.Request.Context(), record.Applied.Run)
-		list(s, c, outputs, err)
+		list(s, c, outputs, v1.OutputOf, err)
 	}
 }
 
@@ -141,7 +144,7 @@ func (s *Server) listTransitions(c *gin.Context) {
 	}
 	if record, ok := s.cluster(c); ok {
 		history, err := s.opts.Records.Transitions(c.Request.Context(), record.Name, limit)
-		list(s, c, history, err)
+		list(s, c, history, v1.TransitionOf, err)
 	}
 }
 
@@ -154,7 +157,7 @@ func (s *Server) getFamily(c *gin.Context) {
 		s.failCluster(c, err)
 		return
 	}
-	c.JSON(http.StatusOK, family)
+	c.JSON(http.StatusOK, v1.FamilyOf(family))
 }
 
 // listResources searches what clusters consist of.
@@ -170,5 +173,24 @@ func (s *Server) listResources(c *gin.Context) {
 	resources, err := s.records(c).Resources(c.Request.Context(), holdfast.ResourceFilter{
 		Cluster: c.Query("cluster"), Type: c.Query("type"), ID: c.Query("id"), Address: c.Query("address"), Limit: limit,
 	})
-	list(s, c, resources, err)
+	list(s, c, resources, v1.ResourceOf, err)
+}
+
+// outputs returns what a run put out. v1.OutputOf leaves out what is secret.
+func (s *Server) outputs(ctx context.Context, run string) ([]holdfast.Output, error) {
+	if run == "" {
+		return nil, nil
+	}
+	data, err := s.opts.Blobs.Artefact(ctx, run, holdfast.ArtefactOutputs)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("open outputs of run %s: %w", run, err)
+	}
+	defer data.Close()
+	var outputs []holdfast.Output
+	if err := json.NewDecoder(io.LimitReader(data, maxOutputs)).Decode(&outputs); err != nil {
+		return nil, fmt.Errorf("read outputs of run %s: %w", run, err)
+	}
+	return outputs, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 func (s *Server) getDrift(c *gin.Context) {
@@ -20,7 +21,7 @@ func (s *Server) getDrift(c *gin.Context) {
 		s.failCluster(c, err)
 		return
 	}
-	c.JSON(http.StatusOK, showDrift(report))
+	c.JSON(http.StatusOK, v1.DriftReportOf(report))
 }
 
 // postDriftCheck answers with the run that checks.
@@ -30,7 +31,7 @@ func (s *Server) postDriftCheck(c *gin.Context) {
 		s.failCluster(c, withoutConflict(err))
 		return
 	}
-	c.JSON(http.StatusAccepted, showRun(run))
+	c.JSON(http.StatusAccepted, v1.RunOf(run))
 }
 
 // listDrift answers with the clusters whose last check found something or
@@ -46,13 +47,13 @@ func (s *Server) listDrift(c *gin.Context) {
 		return
 	}
 	lines, err := s.driftLines(c.Request.Context(), s.records(c), filter, all)
-	list(s, c, lines, err)
+	list(s, c, lines, same, err)
 }
 
 // driftLines opens the records of drifted clusters alone: of the others a
 // summary says it all.
-func (s *Server) driftLines(ctx context.Context, from Records, filter holdfast.ClusterFilter, all bool) ([]DriftLine, error) {
-	var lines []DriftLine
+func (s *Server) driftLines(ctx context.Context, from Records, filter holdfast.ClusterFilter, all bool) ([]v1.DriftLine, error) {
+	var lines []v1.DriftLine
 	bad := []holdfast.DriftStatus{holdfast.DriftFound, holdfast.DriftFailed}
 	if filter.Drift != "" {
 		bad = slices.DeleteFunc(bad, func(status holdfast.DriftStatus) bool { return status != filter.Drift })
@@ -84,27 +85,27 @@ func (s *Server) driftLines(ctx context.Context, from Records, filter holdfast.C
 			}
 		}
 	}
-	slices.SortFunc(lines, func(a, b DriftLine) int { return strings.Compare(a.Cluster, b.Cluster) })
+	slices.SortFunc(lines, func(a, b v1.DriftLine) int { return strings.Compare(a.Cluster, b.Cluster) })
 	return lines, nil
 }
 
-func lineOf(s holdfast.ClusterSummary) DriftLine {
-	return DriftLine{
+func lineOf(s holdfast.ClusterSummary) v1.DriftLine {
+	return v1.DriftLine{
 		Cluster: s.Name, Owner: s.Owner, Project: s.Project, Environment: s.Environment,
-		State:      holdfast.DriftState{Status: s.Drift, Counts: s.DriftCounts, CheckedAt: s.CheckedAt, Due: s.DriftDue},
-		NotApplied: s.Applied.Revision != "" && !s.UpToDate, Waiting: string(s.Waiting),
+		State:      v1.DriftState{Status: s.Drift, Counts: v1.DriftCounts(s.DriftCounts), CheckedAt: s.CheckedAt, Due: s.DriftDue},
+		NotApplied: s.Applied.Revision != "" && !s.UpToDate, Waiting: s.Waiting,
 	}
 }
 
-func (s *Server) driftLine(ctx context.Context, r holdfast.ClusterRecord) (DriftLine, error) {
+func (s *Server) driftLine(ctx context.Context, r holdfast.ClusterRecord) (v1.DriftLine, error) {
 	doc := r.Desired.Document
 	if doc.Name == "" {
 		doc = r.Applied.Document // a cluster that was removed
 	}
-	line := DriftLine{
-		Cluster: r.Name, Owner: r.Owner, Project: doc.Project, Environment: doc.Environment, State: r.Drift,
+	line := v1.DriftLine{
+		Cluster: r.Name, Owner: r.Owner, Project: doc.Project, Environment: doc.Environment, State: v1.DriftStateOf(r.Drift),
 		OnDrift:    doc.Drift.OnDrift,
-		NotApplied: !r.Applied.SourceDigest.Equal(r.Desired.SourceDigest), Waiting: string(r.Waiting),
+		NotApplied: !r.Applied.SourceDigest.Equal(r.Desired.SourceDigest), Waiting: r.Waiting,
 	}
 	if line.OnDrift == "" {
 		line.OnDrift = "report"
@@ -131,26 +132,10 @@ func (s *Server) driftLine(ctx context.Context, r holdfast.ClusterRecord) (Drift
 	return line, nil
 }
 
-// showDrift hides what nobody is shown.
-func showDrift(r holdfast.DriftReport) holdfast.DriftReport {
-	r.Document = showDocument(r.Document)
-	items := make([]holdfast.DriftItem, len(r.Items))
-	for i, item := range r.Items {
-		item.Attributes = showAttributes(item.Attributes)
-		items[i] = item
-	}
-	r.Items = items
-	if r.Remedy != nil {
-		remedy := showRun(*r.Remedy)
-		r.Remedy = &remedy
-	}
-	return r
-}
-
 // postTransfer gives a cluster to another repository and answers with its
 // record.
 func (s *Server) postTransfer(c *gin.Context) {
-	var req TransferRequest
+	var req v1.TransferRequest
 	if err := decode(c, &req, true); err != nil {
 		s.fail(c, err)
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/server"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 func decoded[T any](t *testing.T, a answer) T {
@@ -52,7 +52,7 @@ func TestDriftList(t *testing.T) {
 	url := serve(t, newServer(t, w).API()) + "/api/v1/drift"
 	brief := func(query string) []string {
 		var got []string
-		for _, l := range decoded[server.List[server.DriftLine]](t, request(t, "GET", url+query, viewerToken, "")).Items {
+		for _, l := range decoded[v1.List[v1.DriftLine]](t, request(t, "GET", url+query, viewerToken, "")).Items {
 			got = append(got, strings.Join([]string{l.Cluster, string(l.State.Status), l.OnDrift, l.Issue}, "|"))
 		}
 		return got
@@ -71,7 +71,7 @@ func TestDriftList(t *testing.T) {
 	if diff := cmp.Diff([]string{"clean|none||"}, brief("?drift=none")); diff != "" {
 		t.Logf("the fake does not filter summaries: %s", diff)
 	}
-	line := decoded[server.List[server.DriftLine]](t, request(t, "GET", url, viewerToken, "")).Items[0]
+	line := decoded[v1.List[v1.DriftLine]](t, request(t, "GET", url, viewerToken, "")).Items[0]
 	if !line.NotApplied || line.Waiting != "Unreviewed" || line.Project != "p" || line.State.Failures != 2 {
 		t.Errorf("line = %+v, want all that the record says", line)
 	}
@@ -131,16 +131,16 @@ func TestSuspensions(t *testing.T) {
 	w.suspensions = []holdfast.Suspension{{Project: "p", By: "otto", Reason: "freeze", At: now}}
 	w.summaries = []holdfast.ClusterSummary{{Name: "a"}, {Name: "b", Suspended: true}, {Name: "c", Project: "p"}}
 	w.clusters["b"] = holdfast.ClusterRecord{Name: "b", Suspended: true, SuspendedWhy: "it moves"}
-	got := decoded[server.List[server.SuspensionAnswer]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/suspensions", viewerToken, "")).Items
-	lines := decoded[server.List[holdfast.ClusterSummary]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/clusters?view=summary", viewerToken, "")).Items
+	got := decoded[v1.List[v1.Suspension]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/suspensions", viewerToken, "")).Items
+	lines := decoded[v1.List[holdfast.ClusterSummary]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/clusters?view=summary", viewerToken, "")).Items
 	if lines[0].Suspended || !lines[1].Suspended || !lines[2].Suspended {
 		t.Errorf("lines = %+v, want the one of the project suspended, too", lines)
 	}
-	many := decoded[server.List[server.SuspensionAnswer]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/suspensions?many=true", viewerToken, "")).Items
+	many := decoded[v1.List[v1.Suspension]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/suspensions?many=true", viewerToken, "")).Items
 	if len(many) != 1 || many[0].Project != "p" {
 		t.Errorf("those of many clusters = %+v", many)
 	}
-	want := []server.SuspensionAnswer{{Project: "p", By: "otto", Reason: "freeze", At: now}, {Cluster: "b", Reason: "it moves"}}
+	want := []v1.Suspension{{Project: "p", By: "otto", Reason: "freeze", At: now}, {Cluster: "b", Reason: "it moves"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("suspensions (-want +got):\n%s", diff)
 	}

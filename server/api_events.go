@@ -15,6 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 const (
@@ -38,7 +39,7 @@ const (
 )
 
 // streamEvents sends server-sent events for what changes: the event is the kind of
-// the object, the data a holdfast.Change as JSON, the ID its number. It begins after
+// the object, the data a v1.Event as JSON, the ID its number. It begins after
 // the header Last-Event-ID or the parameter after; without them, now. The parameter
 // kind, which may be repeated, leaves the other kinds out.
 func (s *Server) streamEvents(c *gin.Context) {
@@ -156,7 +157,7 @@ func (e *eventStream) catchUp(ctx context.Context) error {
 			if !slices.Contains(e.kinds, change.Kind) {
 				continue
 			}
-			if err := e.send(string(change.Kind), change.Seq, change); err != nil {
+			if err := e.send(string(change.Kind), change.Seq, v1.EventOf(change)); err != nil {
 				return err
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // Rescuer puts states right that engines could not save; *rescue.Keeper is one.
@@ -37,17 +38,6 @@ type Unlocker interface {
 	UnlockBackend(ctx context.Context, cluster, id, actor string, force bool) (holdfast.Run, error)
 }
 
-// UnlockRequest asks for a lock of a state's own backend to be released.
-type UnlockRequest struct {
-	Lock  string `json:"lock"` // its ID; required
-	Force bool   `json:"force,omitempty"`
-}
-
-// WaiveRequest gives an unsaved state up.
-type WaiveRequest struct {
-	Reason string `json:"reason"` // at most 1,000 bytes; required
-}
-
 const maxWaiveReason = 1000
 
 func (s *Server) stateRoutes(view, operate *gin.RouterGroup) {
@@ -68,7 +58,7 @@ func (s *Server) getUnsaved(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	c.JSON(http.StatusOK, u)
+	c.JSON(http.StatusOK, v1.UnsavedStateOf(u))
 }
 
 // getUnsavedFile answers with a state, and what is secret in it: only to those who
@@ -107,12 +97,12 @@ func (s *Server) postStatePush(c *gin.Context) {
 	case err != nil:
 		s.fail(c, fmt.Errorf("push the state of cluster %q: %w", c.Param("cluster"), err))
 	default:
-		c.JSON(http.StatusAccepted, showRun(run))
+		c.JSON(http.StatusAccepted, v1.RunOf(run))
 	}
 }
 
 func (s *Server) postStateWaive(c *gin.Context) {
-	var req WaiveRequest
+	var req v1.WaiveRequest
 	if err := decode(c, &req, true); err != nil {
 		s.fail(c, err)
 		return
@@ -129,7 +119,7 @@ func (s *Server) postStateWaive(c *gin.Context) {
 	case err != nil:
 		s.fail(c, fmt.Errorf("give up the state of cluster %q: %w", cluster, err))
 	default:
-		c.JSON(http.StatusOK, u)
+		c.JSON(http.StatusOK, v1.UnsavedStateOf(u))
 	}
 }
 
@@ -139,13 +129,13 @@ func (s *Server) getBackendLock(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	c.JSON(http.StatusOK, lock)
+	c.JSON(http.StatusOK, v1.BackendLockOf(lock))
 }
 
 var backendLockID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9:/_.+=-]{0,199}$`)
 
 func (s *Server) postBackendUnlock(c *gin.Context) {
-	var req UnlockRequest
+	var req v1.UnlockRequest
 	if err := decode(c, &req, true); err != nil {
 		s.fail(c, err)
 		return
@@ -162,5 +152,5 @@ func (s *Server) postBackendUnlock(c *gin.Context) {
 		s.fail(c, fmt.Errorf("unlock the backend of cluster %q: %w", c.Param("cluster"), err))
 		return
 	}
-	c.JSON(http.StatusAccepted, showRun(run))
+	c.JSON(http.StatusAccepted, v1.RunOf(run))
 }

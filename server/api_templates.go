@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // exactVersion is how a version begins that is not a constraint.
@@ -19,7 +20,7 @@ func (s *Server) listTemplates(c *gin.Context) {
 		return
 	}
 	found, err := s.opts.Commander.Templates(c.Request.Context(), "")
-	list(s, c, found, err)
+	list(s, c, found, v1.TemplateOf, err)
 }
 
 // getTemplate answers with one, and all that is known of its versions and users.
@@ -32,13 +33,13 @@ func (s *Server) getTemplate(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	c.JSON(http.StatusOK, found[0])
+	c.JSON(http.StatusOK, v1.TemplateOf(found[0]))
 }
 
 // postUpgrade answers with the pull requests in which newer versions are
 // proposed.
 func (s *Server) postUpgrade(c *gin.Context) {
-	var req holdfast.UpgradeRequest
+	var req v1.UpgradeRequest
 	if err := decode(c, &req, true); err != nil {
 		s.fail(c, err)
 		return
@@ -60,7 +61,6 @@ func (s *Server) postUpgrade(c *gin.Context) {
 	if len(req.Clusters) == 0 && !s.mayTouchProject(c, "") || !s.mayTouch(c, req.Clusters...) {
 		return
 	}
-	req.Actor = caller(c).Name
-	upgrades, err := s.opts.Commander.Upgrade(c.Request.Context(), req)
-	list(s, c, upgrades, withoutConflict(err))
+	upgrades, err := s.opts.Commander.Upgrade(c.Request.Context(), req.Request(caller(c).Name))
+	list(s, c, upgrades, v1.UpgradeOf, withoutConflict(err))
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/server"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 func TestTemplates(t *testing.T) {
@@ -16,7 +16,7 @@ func TestTemplates(t *testing.T) {
 		{Name: "web", Repo: "blueprints"},
 	}
 	url := serve(t, newServer(t, w).API()) + "/api/v1/templates"
-	all := decoded[server.List[holdfast.TemplateStatus]](t, request(t, "GET", url, viewerToken, "")).Items
+	all := decoded[v1.List[holdfast.TemplateStatus]](t, request(t, "GET", url, viewerToken, "")).Items
 	if len(all) != 2 || all[0].Users[0].Behind != 2 {
 		t.Errorf("templates = %+v, want both", all)
 	}
@@ -41,7 +41,7 @@ func TestUpgrades(t *testing.T) {
 		"of clusters":       {operatorToken, `{"clusters":["a","b"]}`, 200, `upgrade [a b] map[] all=false template="" to="" by otto`},
 		"by labels":         {operatorToken, `{"labels":{"team":"x"},"template":"web","to":"1.5.0"}`, 200, `upgrade [] map[team:x] all=false template="web" to="1.5.0" by otto`},
 		"of all":            {operatorToken, `{"all":true}`, 200, `"pullRequest":7`},
-		"as somebody else":  {operatorToken, `{"all":true,"actor":"root"}`, 200, `by otto`},
+		"as somebody else":  {operatorToken, `{"all":true,"actor":"root"}`, 400, `unknown field`},
 		"of nothing":        {operatorToken, `{}`, 400, "give one of clusters, labels and all"},
 		"of too much":       {operatorToken, `{"all":true,"clusters":["a"]}`, 400, "give one of clusters, labels and all"},
 		"to a constraint":   {operatorToken, `{"all":true,"to":"~> 1.4"}`, 400, "want an exact one"},

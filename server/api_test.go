@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -198,11 +199,11 @@ func TestQueries(t *testing.T) {
 			got := request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/"+path, viewerToken, "")
 			said := strings.Join(w.noted(), "\n")
 			if got.status != 200 {
-				var e server.ErrorAnswer
+				var e v1.Problem
 				if err := json.Unmarshal([]byte(got.body), &e); err != nil {
 					t.Fatalf("body %q is not an error: %v", got.body, err)
 				}
-				said = fmt.Sprintf("%d %s", got.status, e.Error)
+				said = fmt.Sprintf("%d %s", got.status, e.Detail)
 			}
 			if !strings.HasPrefix(said, want) {
 				t.Errorf("%s\n got %s\nwant %s", path, said, want)
@@ -214,7 +215,7 @@ func TestQueries(t *testing.T) {
 func TestPullRequestShowsWhatWasPosted(t *testing.T) {
 	t.Parallel()
 	url := serve(t, newServer(t, fleet()).API())
-	var got server.PullRequestAnswer
+	var got v1.PullRequestDetail
 	body := request(t, "GET", url+"/api/v1/pullrequests/get?repo=shop&number=7", viewerToken, "").body
 	if err := json.Unmarshal([]byte(body), &got); err != nil {
 		t.Fatal(err)
@@ -222,7 +223,7 @@ func TestPullRequestShowsWhatWasPosted(t *testing.T) {
 	if len(got.Comments) != 1 || got.Comments[0].Body != "plan of prod-eu" || len(got.Statuses) != 1 || got.Statuses[0].Revision != "def" {
 		t.Errorf("pull request = %s, want its comment and status", body)
 	}
-	want := server.RefusedPost{Kind: holdfast.PostStatus, What: "holdfast/plan of abc", Reason: "GitHub answered 403: no"}
+	want := v1.RefusedPost{Kind: holdfast.PostStatus, What: "holdfast/plan of abc", Reason: "GitHub answered 403: no"}
 	if len(got.Refused) != 1 || got.Refused[0] != want {
 		t.Errorf("refused = %+v, want %+v", got.Refused, want)
 	}

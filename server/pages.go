@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -65,7 +66,7 @@ func (s *Server) runPage(c *gin.Context) {
 	text += ": " + strings.TrimSpace(string(run.Status)+" "+string(run.Reason)) + "\n\n" + report.FailureText(run)
 	switch plan, err := s.opts.Records.Plan(ctx, run.ID); {
 	case err == nil:
-		text += report.PlanText(showPlan(plan))
+		text += report.PlanText(v1.PlanOf(plan).Plan())
 	case !errors.Is(err, holdfast.ErrNotFound):
 		s.fail(c, fmt.Errorf("plan of run %q: %w", run.ID, err))
 		return

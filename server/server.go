@@ -21,6 +21,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // Options are what a Server needs. All are required unless noted.
@@ -222,25 +223,8 @@ func (s *Server) publicRoutes() http.Handler {
 	return e
 }
 
-// Readiness is the answer of /readyz.
-type Readiness struct {
-	Ready    bool     `json:"ready"`
-	Reasons  []string `json:"reasons,omitempty"`  // what it waits for
-	Warnings []string `json:"warnings,omitempty"` // what is wrong although it is ready
-	// Agents are the living ones: how many execute which kinds of runs, and how
-	// engines are isolated there.
-	Agents []AgentCount `json:"agents,omitempty"`
-}
-
-// AgentCount says how many living agents are alike.
-type AgentCount struct {
-	Kinds     []holdfast.RunKind `json:"kinds"`
-	Isolation string             `json:"isolation"` // as in holdfast.ClaimRequest
-	Count     int                `json:"count"`
-}
-
 func (s *Server) ready(c *gin.Context) {
-	answer := Readiness{Reasons: s.opts.Ready(), Warnings: s.opts.Lacking(), Agents: count(s.opts.Registry.Heard())}
+	answer := v1.Readiness{Reasons: s.opts.Ready(), Warnings: s.opts.Lacking(), Agents: count(s.opts.Registry.Heard())}
 	if s.isStopping() {
 		answer.Reasons = append(answer.Reasons, "server is stopping")
 	}
@@ -253,20 +237,20 @@ func (s *Server) ready(c *gin.Context) {
 }
 
 // count leaves out who the agents are: whoever asks shows no token.
-func count(agents []holdfast.AgentStatus) []AgentCount {
-	var out []AgentCount
+func count(agents []holdfast.AgentStatus) []v1.AgentCount {
+	var out []v1.AgentCount
 	for _, a := range agents {
 		if !a.Living {
 			continue
 		}
 		kinds := slices.Clone(a.Kinds)
 		slices.Sort(kinds)
-		alike := func(c AgentCount) bool { return c.Isolation == a.Isolation && slices.Equal(c.Kinds, kinds) }
+		alike := func(c v1.AgentCount) bool { return c.Isolation == a.Isolation && slices.Equal(c.Kinds, kinds) }
 		if i := slices.IndexFunc(out, alike); i >= 0 {
 			out[i].Count++
 			continue
 		}
-		out = append(out, AgentCount{Kinds: kinds, Isolation: a.Isolation, Count: 1})
+		out = append(out, v1.AgentCount{Kinds: kinds, Isolation: a.Isolation, Count: 1})
 	}
 	return out
 }

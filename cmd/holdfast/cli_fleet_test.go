@@ -11,25 +11,25 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/server"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 const driftID = "run-01jnv5c3hw1111111111"
 
 // addFleet adds to an API what it answers about a fleet over time. It completes
 // prod-eu, which is there.
-func addFleet(f *fakeAPI, cluster *holdfast.ClusterRecord) {
+func addFleet(f *fakeAPI, cluster *v1.Cluster) {
 	ago := func(d time.Duration) time.Time { return testNow.Add(-d) }
 	const hour = time.Hour
-	counts := holdfast.DriftCounts{Changed: 2, Gone: 1, Ignored: 4}
+	counts := v1.DriftCounts{Changed: 2, Gone: 1, Ignored: 4}
 	cluster.Desired.Document.Labels = map[string]string{"team": "payments", "tier": "gold"}
 	cluster.Desired.Document.RenamedFrom = "prod-1"
 	cluster.Applied.Document.Deletion.Protected = true
-	cluster.Drift = holdfast.DriftState{
+	cluster.Drift = v1.DriftState{
 		Status: holdfast.DriftFound, Run: driftID, Counts: counts, Since: ago(50 * hour), CheckedAt: ago(2 * hour),
 		Due: testNow.Add(2 * hour), Hold: "undoing it would replace something",
 	}
-	cluster.Conditions = []holdfast.Condition{
+	cluster.Conditions = []v1.Condition{
 		{Type: holdfast.ConditionCommitPlanned, Status: holdfast.ConditionTrue, Reason: "Planned", Since: ago(26 * hour)},
 		{Type: holdfast.ConditionApplyUpToDate, Status: holdfast.ConditionFalse, Reason: "Unreviewed", Since: ago(3 * hour), Message: "nobody has reviewed\x1b[2J a plan of it"},
 		{Type: holdfast.ConditionDrifted, Status: holdfast.ConditionTrue, Reason: "Drifted", Since: ago(50 * hour), Message: "2 changed, 1 gone"},
@@ -37,76 +37,76 @@ func addFleet(f *fakeAPI, cluster *holdfast.ClusterRecord) {
 	}
 	f.set("GET /clusters/prod-eu", *cluster)
 	f.set("GET /clusters", list(
-		holdfast.ClusterSummary{Name: "dev", Phase: holdfast.PhasePending, Suspended: true, UpdatedAt: ago(5 * time.Second)},
-		holdfast.ClusterSummary{
+		v1.ClusterSummary{Name: "dev", Phase: holdfast.PhasePending, Suspended: true, UpdatedAt: ago(5 * time.Second)},
+		v1.ClusterSummary{
 			Name: "network-eu", Owner: "shop", Project: "payments", Environment: "production", Phase: holdfast.PhaseActive, UpToDate: true,
-			Drift: holdfast.DriftNone, Applied: holdfast.AppliedLine{Revision: "1111111111"}, UpdatedAt: ago(70 * hour),
+			Drift: holdfast.DriftNone, Applied: v1.AppliedRevision{Revision: "1111111111"}, UpdatedAt: ago(70 * hour),
 		},
-		holdfast.ClusterSummary{Name: "old-eu", Owner: "shop", Phase: holdfast.PhaseDeleted, Removed: true, Applied: holdfast.AppliedLine{Revision: "1111111111"}, UpdatedAt: ago(9 * 24 * hour)},
-		holdfast.ClusterSummary{
+		v1.ClusterSummary{Name: "old-eu", Owner: "shop", Phase: holdfast.PhaseDeleted, Removed: true, Applied: v1.AppliedRevision{Revision: "1111111111"}, UpdatedAt: ago(9 * 24 * hour)},
+		v1.ClusterSummary{
 			Name: "prod-eu", Owner: "shop", Project: "payments", Environment: "production", Provider: "aws", Phase: holdfast.PhaseActive,
 			Labels: map[string]string{"team": "payments"}, Template: "kubernetes@1.10",
-			Waiting: "Unreviewed", Drift: holdfast.DriftFound, DriftCounts: counts, Applied: holdfast.AppliedLine{Revision: "1111111111"}, UpdatedAt: ago(3 * hour),
+			Waiting: "Unreviewed", Drift: holdfast.DriftFound, DriftCounts: counts, Applied: v1.AppliedRevision{Revision: "1111111111"}, UpdatedAt: ago(3 * hour),
 		},
-		holdfast.ClusterSummary{Name: "prod-us", Owner: "shop", Phase: holdfast.PhaseFailed, Drift: holdfast.DriftFailed, UpdatedAt: ago(hour)},
+		v1.ClusterSummary{Name: "prod-us", Owner: "shop", Phase: holdfast.PhaseFailed, Drift: holdfast.DriftFailed, UpdatedAt: ago(hour)},
 	))
 	f.set("GET /drift", list(
-		server.DriftLine{Cluster: "dev"},
-		server.DriftLine{
-			Cluster: "network-eu", State: holdfast.DriftState{Status: holdfast.DriftNone, CheckedAt: ago(3 * hour), Due: ago(time.Minute)},
+		v1.DriftLine{Cluster: "dev"},
+		v1.DriftLine{
+			Cluster: "network-eu", State: v1.DriftState{Status: holdfast.DriftNone, CheckedAt: ago(3 * hour), Due: ago(time.Minute)},
 			NotApplied: true,
 		},
-		server.DriftLine{Cluster: "prod-eu", State: cluster.Drift, OnDrift: "apply", NotApplied: true, Waiting: "Unreviewed", Issue: "12"},
-		server.DriftLine{
-			Cluster: "prod-us", OnDrift: "report", Issue: "13", State: holdfast.DriftState{
-				Status: holdfast.DriftFailed, Failures: 3, Counts: holdfast.DriftCounts{Input: 1}, Detail: "credentials expired",
+		v1.DriftLine{Cluster: "prod-eu", State: cluster.Drift, OnDrift: "apply", NotApplied: true, Waiting: "Unreviewed", Issue: "12"},
+		v1.DriftLine{
+			Cluster: "prod-us", OnDrift: "report", Issue: "13", State: v1.DriftState{
+				Status: holdfast.DriftFailed, Failures: 3, Counts: v1.DriftCounts{Input: 1}, Detail: "credentials expired",
 				Since: ago(hour), CheckedAt: ago(10 * time.Minute), Due: testNow.Add(30 * time.Minute),
 			},
 		},
 	))
 	f.set("GET /clusters/prod-eu/history", list(
-		holdfast.Transition{Cluster: "prod-eu", At: ago(3 * hour), What: "ApplyUpToDate", From: "True", To: "False", Reason: "Unreviewed"},
-		holdfast.Transition{Cluster: "prod-eu", At: ago(26 * hour), What: "phase", From: "Updating", To: "Active", Reason: "Applied", Run: applyID},
-		holdfast.Transition{Cluster: "prod-eu", At: ago(27 * hour), What: "phase", To: "Updating"},
-		holdfast.Transition{At: ago(28 * hour), What: "Blocked", From: "True", To: "False"}, holdfast.Transition{At: ago(29 * hour), What: "Blocked", From: "False", To: "True"},
-		holdfast.Transition{At: ago(30 * hour), What: "Blocked", From: "True", To: "False"}, holdfast.Transition{At: ago(31 * hour), What: "Blocked", From: "False", To: "True"},
-		holdfast.Transition{At: ago(32 * hour), What: "Blocked", From: "True", To: "False"}, holdfast.Transition{At: ago(33 * hour), What: "Blocked", From: "False", To: "True"},
-		holdfast.Transition{At: ago(34 * hour), What: "Blocked", From: "True", To: "False"}, holdfast.Transition{At: ago(35 * hour), What: "Blocked", From: "False", To: "True"},
+		v1.Transition{Cluster: "prod-eu", At: ago(3 * hour), What: "ApplyUpToDate", From: "True", To: "False", Reason: "Unreviewed"},
+		v1.Transition{Cluster: "prod-eu", At: ago(26 * hour), What: "phase", From: "Updating", To: "Active", Reason: "Applied", Run: applyID},
+		v1.Transition{Cluster: "prod-eu", At: ago(27 * hour), What: "phase", To: "Updating"},
+		v1.Transition{At: ago(28 * hour), What: "Blocked", From: "True", To: "False"}, v1.Transition{At: ago(29 * hour), What: "Blocked", From: "False", To: "True"},
+		v1.Transition{At: ago(30 * hour), What: "Blocked", From: "True", To: "False"}, v1.Transition{At: ago(31 * hour), What: "Blocked", From: "False", To: "True"},
+		v1.Transition{At: ago(32 * hour), What: "Blocked", From: "True", To: "False"}, v1.Transition{At: ago(33 * hour), What: "Blocked", From: "False", To: "True"},
+		v1.Transition{At: ago(34 * hour), What: "Blocked", From: "True", To: "False"}, v1.Transition{At: ago(35 * hour), What: "Blocked", From: "False", To: "True"},
 	))
-	f.set("GET /clusters/prod-eu/family", holdfast.Family{
-		Parents: []holdfast.Relation{
-			{Name: "dns", Phase: holdfast.PhaseUpdating, Waiting: "Unreviewed", Relations: []holdfast.Relation{{Name: "zone"}}},
-			{Name: "network-eu", Phase: holdfast.PhaseActive, Settled: true, Relations: []holdfast.Relation{
+	f.set("GET /clusters/prod-eu/family", v1.Family{
+		Parents: []v1.Relation{
+			{Name: "dns", Phase: holdfast.PhaseUpdating, Waiting: "Unreviewed", Relations: []v1.Relation{{Name: "zone"}}},
+			{Name: "network-eu", Phase: holdfast.PhaseActive, Settled: true, Relations: []v1.Relation{
 				{Name: "account", Phase: holdfast.PhaseActive, Settled: true}, {Name: "transit", Phase: holdfast.PhaseActive, Settled: true},
 			}},
 		},
-		Dependents: []holdfast.Relation{
-			{Name: "apps-eu", Phase: holdfast.PhaseFailed, Failed: true, Relations: []holdfast.Relation{
+		Dependents: []v1.Relation{
+			{Name: "apps-eu", Phase: holdfast.PhaseFailed, Failed: true, Relations: []v1.Relation{
 				{Name: "shop-eu", Phase: holdfast.PhasePending, Waiting: "DependencyFailed"},
 			}},
 			{Name: "logs-eu", Phase: holdfast.PhaseProvisioning},
 		},
 	})
-	old := holdfast.ClusterRecord{
-		Name: "old-eu", Owner: "shop", Phase: holdfast.PhaseDeleted, Desired: holdfast.Desired{Revision: "4444444444", Removed: true},
-		Applied: holdfast.Applied{Run: planID, Revision: "1111111111", At: ago(900 * hour), Document: holdfast.Cluster{Name: "old-eu", Project: "payments", Environment: "production"}},
-		Ending:  &holdfast.Ending{At: ago(216 * hour), Reason: "Destroyed", Run: applyID, Revision: "4444444444"},
+	old := v1.Cluster{
+		Name: "old-eu", Owner: "shop", Phase: holdfast.PhaseDeleted, Desired: v1.Desired{Revision: "4444444444", Removed: true},
+		Applied:  v1.Applied{Run: planID, Revision: "1111111111", At: ago(900 * hour), Document: v1.Document{Name: "old-eu", Project: "payments", Environment: "production"}},
+		Deletion: &v1.Deletion{At: ago(216 * hour), Reason: "Destroyed", Run: applyID, Revision: "4444444444"},
 	}
 	f.set("GET /clusters/old-eu", old)
-	f.set("GET /clusters/old-eu/outputs", list[holdfast.Output]())
-	f.set("GET /clusters/old-eu/history", list[holdfast.Transition]())
-	f.set("GET /clusters/prod-eu/drift", holdfast.DriftReport{
+	f.set("GET /clusters/old-eu/outputs", list[v1.Output]())
+	f.set("GET /clusters/old-eu/history", list[v1.Transition]())
+	f.set("GET /clusters/prod-eu/drift", v1.DriftReport{
 		Cluster: "prod-eu", State: cluster.Drift, NotApplied: true, Waiting: "Unreviewed",
-		Items: []holdfast.DriftItem{{Address: "aws_eks_node_group.main", Type: "aws_eks_node_group", Kind: holdfast.DriftChanged, Action: holdfast.ActionUpdate}},
+		Items: []v1.DriftItem{{Address: "aws_eks_node_group.main", Type: "aws_eks_node_group", Kind: holdfast.DriftChanged, Action: holdfast.ActionUpdate}},
 	})
 	f.set("GET /resources", list(
-		holdfast.Resource{Cluster: "prod-eu", Address: "module.network.aws_vpc.main", Type: "aws_vpc", ID: "vpc-0a1b2c3d", Run: applyID, ChangedAt: ago(26 * hour)},
-		holdfast.Resource{Cluster: "prod-us", Address: `aws_subnet.private["a"]`, Type: "aws_subnet"},
+		v1.Resource{Cluster: "prod-eu", Address: "module.network.aws_vpc.main", Type: "aws_vpc", ID: "vpc-0a1b2c3d", Run: applyID, ChangedAt: ago(26 * hour)},
+		v1.Resource{Cluster: "prod-us", Address: `aws_subnet.private["a"]`, Type: "aws_subnet"},
 	))
 	f.set("GET /suspensions", list(
-		server.SuspensionAnswer{By: "anna", Reason: "incident\n4711", At: ago(20 * time.Minute)},
-		server.SuspensionAnswer{Project: "payments", By: "otto", At: ago(30 * hour)},
-		server.SuspensionAnswer{Cluster: "dev"},
+		v1.Suspension{By: "anna", Reason: "incident\n4711", At: ago(20 * time.Minute)},
+		v1.Suspension{Project: "payments", By: "otto", At: ago(30 * hour)},
+		v1.Suspension{Cluster: "dev"},
 	))
 }
 
@@ -123,49 +123,49 @@ func TestFleetRequests(t *testing.T) {
 		"drift with filters": {
 			line: "get drift prod-eu --environment e --drift failed", asked: "GET /api/v1/drift?drift=failed&environment=e&name=prod-eu", out: "prod-us",
 		},
-		"no drift":          {line: "get drift", answers: map[string]any{"GET /drift": list[server.DriftLine]()}, out: "no drift\n"},
+		"no drift":          {line: "get drift", answers: map[string]any{"GET /drift": list[v1.DriftLine]()}, out: "no drift\n"},
 		"drift misspelt":    {line: "get clusters --drift yes", code: 2, err: `drift "yes": want drifted, none or failed`},
 		"clusters and gone": {line: "get clusters --all --drift drifted", asked: "GET /api/v1/clusters?all=true&drift=drifted&view=summary"},
 		"resources": {
 			line:  "get resources --cluster prod-eu --type aws_vpc --id x --address main",
 			asked: "GET /api/v1/resources?address=main&cluster=prod-eu&id=x&limit=1000&type=aws_vpc", out: "ADDRESS  ",
 		},
-		"no resources":      {line: "get resources -o json", answers: map[string]any{"GET /resources": list[holdfast.Resource]()}, out: "[]\n"},
-		"no agents":         {line: "get agents", answers: map[string]any{"GET /agents": list[holdfast.AgentStatus]()}, out: "no agents\n"},
-		"nothing suspended": {line: "get suspensions", answers: map[string]any{"GET /suspensions": list[server.SuspensionAnswer]()}, out: "nothing is suspended\n"},
+		"no resources":      {line: "get resources -o json", answers: map[string]any{"GET /resources": list[v1.Resource]()}, out: "[]\n"},
+		"no agents":         {line: "get agents", answers: map[string]any{"GET /agents": list[v1.Agent]()}, out: "no agents\n"},
+		"nothing suspended": {line: "get suspensions", answers: map[string]any{"GET /suspensions": list[v1.Suspension]()}, out: "nothing is suspended\n"},
 		"suspend everything": {
-			line: "suspend --all --reason incident", answers: map[string]any{"POST /suspend": server.SuspensionAnswer{}},
+			line: "suspend --all --reason incident", answers: map[string]any{"POST /suspend": v1.Suspension{}},
 			asked: `POST /api/v1/suspend {"all":true,"reason":"incident"}`, out: "all clusters are suspended\n",
 		},
 		"suspend a project": {
-			line: "suspend --project p", answers: map[string]any{"POST /suspend": server.SuspensionAnswer{Project: "p"}},
+			line: "suspend --project p", answers: map[string]any{"POST /suspend": v1.Suspension{Project: "p"}},
 			asked: `POST /api/v1/suspend {"project":"p"}`, out: "project p is suspended\n",
 		},
 		"resume a project": {
-			line: "resume --project p", answers: map[string]any{"POST /resume": server.SuspensionAnswer{Project: "p"}},
+			line: "resume --project p", answers: map[string]any{"POST /resume": v1.Suspension{Project: "p"}},
 			asked: `POST /api/v1/resume {"project":"p"}`, out: "project p is active\n",
 		},
 		"resume what was not": {
-			line: "resume --all", answers: map[string]any{"POST /resume": refusal{404, server.ErrorAnswer{Error: "all clusters: not suspended", Hint: "see what is"}}},
+			line: "resume --all", answers: map[string]any{"POST /resume": refusal{404, v1.Problem{Detail: "all clusters: not suspended", Hint: "see what is"}}},
 			code: 1, err: "Error: all clusters: not suspended\nHint:  see what is\n",
 		},
 		"suspend nothing":    {line: "suspend", code: 2, err: "one of a cluster's name, --project and --all"},
 		"suspend two things": {line: "suspend prod-eu --all", code: 2, err: "one of a cluster's name"},
 		"a reason for a cluster": {
-			line: "suspend prod-eu --reason moves", answers: map[string]any{"POST /clusters/prod-eu/suspend": holdfast.ClusterRecord{Name: "prod-eu", Suspended: true}},
+			line: "suspend prod-eu --reason moves", answers: map[string]any{"POST /clusters/prod-eu/suspend": v1.Cluster{Name: "prod-eu", Suspended: true}},
 			asked: `POST /api/v1/clusters/prod-eu/suspend {"reason":"moves"}`, out: "cluster prod-eu is suspended\n",
 		},
 		"transfer": {
-			line: "transfer prod-eu --to other", answers: map[string]any{"POST /clusters/prod-eu/transfer": holdfast.ClusterRecord{Name: "prod-eu", Owner: "other"}},
+			line: "transfer prod-eu --to other", answers: map[string]any{"POST /clusters/prod-eu/transfer": v1.Cluster{Name: "prod-eu", Owner: "other"}},
 			asked: `POST /api/v1/clusters/prod-eu/transfer {"repo":"other"}`, out: "cluster prod-eu belongs to other now\n",
 		},
 		"transfer nowhere": {line: "transfer prod-eu", code: 2, err: "--to is missing"},
 		"check without waiting": {
-			line: "drift check prod-eu --wait=false", answers: map[string]any{"POST /clusters/prod-eu/drift/check": holdfast.Run{ID: driftID, Cluster: "prod-eu"}},
+			line: "drift check prod-eu --wait=false", answers: map[string]any{"POST /clusters/prod-eu/drift/check": v1.Run{ID: driftID, Cluster: "prod-eu"}},
 			asked: "POST /api/v1/clusters/prod-eu/drift/check {}", out: driftID + " checks prod-eu for drift; see holdfast describe drift prod-eu\n",
 		},
 		"check what cannot be": {
-			line: "drift check young", answers: map[string]any{"POST /clusters/young/drift/check": refusal{409, server.ErrorAnswer{Error: `cluster "young": it was never applied`}}},
+			line: "drift check young", answers: map[string]any{"POST /clusters/young/drift/check": refusal{409, v1.Problem{Detail: `cluster "young": it was never applied`}}},
 			code: 1, err: "Error: cluster \"young\": it was never applied\n",
 		},
 		"describe drift":         {line: "describe drift prod-eu", out: "prod-eu"},
@@ -206,7 +206,7 @@ func TestDriftCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := fleet()
-			run := holdfast.Run{ID: driftID, Cluster: "prod-eu", Kind: holdfast.RunDrift, Status: holdfast.RunQueued}
+			run := v1.Run{ID: driftID, Cluster: "prod-eu", Kind: holdfast.RunDrift, Status: holdfast.RunQueued}
 			f.set("POST /clusters/prod-eu/drift/check", run)
 			looks, reports := 0, 0
 			f.set("GET /runs/"+driftID, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -228,9 +228,9 @@ func TestDriftCheck(t *testing.T) {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				reports++
-				report := holdfast.DriftReport{Cluster: "prod-eu", State: holdfast.DriftState{Run: "run-00000000000000000000"}}
+				report := v1.DriftReport{Cluster: "prod-eu", State: v1.DriftState{Run: "run-00000000000000000000"}}
 				if reports > 2 {
-					report.State = holdfast.DriftState{Run: driftID, Status: holdfast.DriftFound, Counts: holdfast.DriftCounts{Changed: 1}}
+					report.State = v1.DriftState{Run: driftID, Status: holdfast.DriftFound, Counts: v1.DriftCounts{Changed: 1}}
 				}
 				_ = json.NewEncoder(w).Encode(report)
 			}))

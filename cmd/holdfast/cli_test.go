@@ -18,9 +18,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/holdfast-dev/holdfast/server"
 )
 
 var update = flag.Bool("update", false, "write golden files anew")
@@ -35,13 +35,13 @@ const (
 // fakeAPI answers with what a test gives it, and notes what it is asked.
 type fakeAPI struct {
 	mu      sync.Mutex
-	answers map[string]any // "GET /clusters" → value, http.HandlerFunc or server.ErrorAnswer with a status
+	answers map[string]any // "GET /clusters" → value, http.HandlerFunc or v1.Problem with a status
 	asked   []string
 }
 
 type refusal struct {
 	status int
-	answer server.ErrorAnswer
+	answer v1.Problem
 }
 
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +60,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		if !ok {
 			w.WriteHeader(http.StatusNotFound)
-			answer = server.ErrorAnswer{Error: r.URL.Path + ": not found"}
+			answer = v1.ProblemOf(http.StatusNotFound, r.URL.Path+": not found", "")
 		}
 		_ = json.NewEncoder(w).Encode(answer)
 	}
@@ -99,84 +99,82 @@ func against(t *testing.T, f *fakeAPI, args ...string) result {
 	return got
 }
 
-func list[T any](items ...T) server.List[T] { return server.List[T]{Items: items} }
+func list[T any](items ...T) v1.List[T] { return v1.List[T]{Items: items} }
 
 func fleet() *fakeAPI {
-	cluster := holdfast.ClusterRecord{
+	cluster := v1.Cluster{
 		Name: "prod-eu", Owner: "shop", Phase: holdfast.PhaseActive, UpdatedAt: testNow.Add(-3 * time.Hour),
-		Desired: holdfast.Desired{Revision: "2222222222", SourceDigest: "sha256:2", Document: holdfast.Cluster{
+		Desired: v1.Desired{Revision: "2222222222", SourceDigest: "sha256:2", Document: v1.Document{
 			Name: "prod-eu", Project: "payments", Environment: "production", Provider: "aws", Region: "eu-west-1",
-			Template: &holdfast.TemplateRef{Name: "kubernetes", Version: "1.10"}, DependsOn: []string{"network-eu"},
+			Template: &v1.TemplateRef{Name: "kubernetes", Version: "1.10"}, DependsOn: []string{"network-eu"},
 			Path: "clusters/prod-eu.yaml", Line: 3,
 		}},
-		Applied: holdfast.Applied{
+		Applied: v1.Applied{
 			Run: applyID, Revision: "1111111111", SourceDigest: "sha256:1", EngineName: "tofu", EngineVersion: "1.10.1",
 			At: testNow.Add(-26 * time.Hour), Endpoint: "https://10.0.0.1:6443", NodeCount: 3, Kubeconfig: "kubeconfig",
 		},
 		Waiting: "Unreviewed", WaitingDetail: "nobody has reviewed\x1b[2J a plan of it",
 	}
-	ref := holdfast.PullRequestRef{Repo: "shop", Number: 7}
-	apply := holdfast.Run{
+	ref := v1.PullRequestRef{Repo: "shop", Number: 7}
+	apply := v1.Run{
 		ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunErrored, Reason: "EngineFailed",
 		Detail:    "the engine failed",
 		CreatedAt: testNow.Add(-10 * time.Minute), StartedAt: testNow.Add(-9 * time.Minute), FinishedAt: testNow.Add(-8 * time.Minute),
-		RunSpec:     holdfast.RunSpec{Repo: "shop", Revision: "2222222222"},
-		RunProgress: holdfast.RunProgress{Attempt: 2},
-		RunOutcome: holdfast.RunOutcome{
+		RunSpec:     v1.RunSpec{Repo: "shop", Revision: "2222222222"},
+		RunProgress: v1.RunProgress{Attempt: 2},
+		RunOutcome: v1.RunOutcome{
 			EngineName: "tofu", EngineVersion: "1.10.1",
-			Counts: holdfast.Counts{Create: 1, Replace: 2},
-			Failure: &holdfast.Failure{
+			Counts: v1.Counts{Create: 1, Replace: 2},
+			Failure: &v1.Failure{
 				Step: "apply", Cause: "Quota", Summary: "quota exceeded", Detail: "limit of 5\nreached", Hint: "ask for more",
 				Unrecorded:  []string{"aws_instance.a"},
-				Diagnostics: []holdfast.Diagnostic{{Severity: "error", Summary: "quota exceeded", File: "main.tf", Line: 4}},
+				Diagnostics: []v1.Diagnostic{{Severity: "error", Summary: "quota exceeded", File: "main.tf", Line: 4}},
 			},
 		},
 	}
-	plan := holdfast.Run{
+	plan := v1.Run{
 		ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned,
 		CreatedAt:   testNow.Add(-50 * time.Hour),
-		RunSpec:     holdfast.RunSpec{PullRequest: ref},
-		RunProgress: holdfast.RunProgress{Attempt: 1},
-		RunOutcome:  holdfast.RunOutcome{Counts: holdfast.Counts{Update: 3, Outputs: 1}},
+		RunSpec:     v1.RunSpec{PullRequest: ref},
+		RunProgress: v1.RunProgress{Attempt: 1},
+		RunOutcome:  v1.RunOutcome{Counts: v1.Counts{Update: 3, Outputs: 1}},
 	}
-	pr := holdfast.PullRequestRecord{
-		PullRequest: holdfast.PullRequest{
-			PullRequestRef: ref, Title: "Grow prod\u202eeu\n", Author: "ada", State: holdfast.PullRequestOpen, Branch: "grow", BaseBranch: "main",
-			Head: "3333333333", UpdatedAt: testNow.Add(-time.Hour),
-		},
-		Clusters: []holdfast.PullRequestCluster{{Name: "prod-eu"}, {Name: "dev"}},
-		Faults:   holdfast.Faults{{File: "clusters/dev.yaml", Line: 4, Column: 7, Message: `unknown key "regoin"`, Hint: "region?"}},
+	pr := v1.PullRequest{
+		Repo: ref.Repo, Number: ref.Number, Title: "Grow prod\u202eeu\n", Author: "ada", State: holdfast.PullRequestOpen, UpdatedAt: testNow.Add(-time.Hour),
+		PullRequestCommits: v1.PullRequestCommits{Branch: "grow", BaseBranch: "main", Head: "3333333333"},
+		Clusters:           []v1.PullRequestCluster{{Name: "prod-eu"}, {Name: "dev"}},
+		Faults:             []v1.Fault{{File: "clusters/dev.yaml", Line: 4, Column: 7, Message: `unknown key "regoin"`, Hint: "region?"}},
 	}
 	f := &fakeAPI{answers: map[string]any{
 		"GET /clusters/prod-eu": cluster,
 		"GET /clusters/prod-eu/outputs": list(
-			holdfast.Output{Name: "endpoint", Value: json.RawMessage(`"https://x"`)}, holdfast.Output{Name: "kubeconfig", Sensitive: true}),
+			v1.Output{Name: "endpoint", Value: json.RawMessage(`"https://x"`)}, v1.Output{Name: "kubeconfig", Sensitive: true}),
 		"GET /runs":            list(apply, plan),
 		"GET /runs/" + applyID: apply,
-		"GET /runs/" + applyID + "/plan": holdfast.Plan{Changes: []holdfast.ResourceChange{
+		"GET /runs/" + applyID + "/plan": v1.Plan{Changes: []v1.ResourceChange{
 			{Action: holdfast.ActionReplace, Address: "aws_eks_cluster.this", ReplacePaths: []string{"name"}},
 			{Action: holdfast.ActionCreate, Address: "aws_instance.a"},
 		}},
 		"GET /runs/" + applyID + "/attempts": list(
-			holdfast.Attempt{Attempt: 1, Status: holdfast.RunInterrupted, Reason: "AgentKilled", Agent: "agent-1", ClaimedAt: testNow.Add(-9 * time.Minute)},
-			holdfast.Attempt{Attempt: 2, Status: holdfast.RunErrored, Agent: "agent-2", ClaimedAt: testNow.Add(-8 * time.Minute)}),
+			v1.Attempt{Attempt: 1, Status: holdfast.RunInterrupted, Reason: "AgentKilled", Agent: "agent-1", ClaimedAt: testNow.Add(-9 * time.Minute)},
+			v1.Attempt{Attempt: 2, Status: holdfast.RunErrored, Agent: "agent-2", ClaimedAt: testNow.Add(-8 * time.Minute)}),
 		"GET /pullrequests": list(pr),
-		"GET /pullrequests/get": server.PullRequestAnswer{
+		"GET /pullrequests/get": v1.PullRequestDetail{
 			PullRequest: pr,
-			Comments:    []holdfast.Comment{{Author: "holdfast", Body: "<!-- holdfast:pull-request shop#7 -->\n## Plan\n+1\n\n<details open><summary><b>prod</b>: 1 to create</summary>\n\n```diff\n</details>\n```\n\n</details>\n\n<sub>terraform</sub>", CreatedAt: testNow.Add(-time.Hour)}},
-			Statuses: []holdfast.CommitStatus{{
+			Comments:    []v1.Comment{{Author: "holdfast", Body: "<!-- holdfast:pull-request shop#7 -->\n## Plan\n+1\n\n<details open><summary><b>prod</b>: 1 to create</summary>\n\n```diff\n</details>\n```\n\n</details>\n\n<sub>terraform</sub>", CreatedAt: testNow.Add(-time.Hour)}},
+			Statuses: []v1.CommitStatus{{
 				Revision: "3333333333", Context: holdfast.ContextPlan, State: holdfast.StatusFailure, Description: "1 document has faults",
 			}},
-			Refused: []server.RefusedPost{{Kind: holdfast.PostStatus, What: "holdfast/apply of 4444444", Reason: "GitHub answered 403: Resource not accessible by integration"}},
+			Refused: []v1.RefusedPost{{Kind: holdfast.PostStatus, What: "holdfast/apply of 4444444", Reason: "GitHub answered 403: Resource not accessible by integration"}},
 		},
 		"GET /agents": list(
-			holdfast.AgentStatus{
+			v1.Agent{
 				ID: "edge-1", Living: true, Kinds: []holdfast.RunKind{holdfast.RunPlan, holdfast.RunDrift}, Projects: []string{"payments"},
 				Isolation: "slots", Host: "edge-host", Version: "1.2.0", SeenAt: testNow.Add(-3 * time.Second), Runs: []string{applyID},
 			},
-			holdfast.AgentStatus{ID: "lab-1", Kinds: []holdfast.RunKind{holdfast.RunApply}, Host: "lab-host", SeenAt: testNow.Add(-2 * time.Hour)},
-			holdfast.AgentStatus{ID: "old-1", Living: true, SeenAt: testNow.Add(-time.Second)}),
-		"GET /audit": list(holdfast.AuditEntry{At: testNow.Add(-time.Hour), Actor: "otto", Action: "cluster.suspend", Detail: "false"}),
+			v1.Agent{ID: "lab-1", Kinds: []holdfast.RunKind{holdfast.RunApply}, Host: "lab-host", SeenAt: testNow.Add(-2 * time.Hour)},
+			v1.Agent{ID: "old-1", Living: true, SeenAt: testNow.Add(-time.Second)}),
+		"GET /audit": list(v1.AuditEntry{At: testNow.Add(-time.Hour), Actor: "otto", Action: "cluster.suspend", Detail: "false"}),
 	}}
 	addFleet(f, &cluster)
 	return f
@@ -231,11 +229,11 @@ func TestGolden(t *testing.T) {
 
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	lock := server.LockAnswer{Cluster: "prod-eu", Holder: holdfast.LockHolder{Owner: applyID + "/2", Since: testNow.Add(-time.Hour)}, Run: holdfast.Run{ID: applyID, Kind: holdfast.RunApply, RunSpec: holdfast.RunSpec{Revision: "2222222222"}}}
+	lock := v1.Lock{Cluster: "prod-eu", Holder: v1.LockHolder{Owner: applyID + "/2", Since: testNow.Add(-time.Hour)}, Run: v1.Run{ID: applyID, Kind: holdfast.RunApply, RunSpec: v1.RunSpec{Revision: "2222222222"}}}
 	living := lock
 	living.Alive = true
-	done := holdfast.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandDone, Reply: "`prod-eu`: apply queued"}
-	refused := holdfast.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandRefused, Reply: "it is suspended"}
+	done := v1.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandDone, Reply: "`prod-eu`: apply queued"}
+	refused := v1.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandRefused, Reply: "it is suspended"}
 	for name, tc := range map[string]struct {
 		line    string
 		answers map[string]any
@@ -254,10 +252,10 @@ func TestRequests(t *testing.T) {
 		"get open pull requests": {line: "get prs", asked: "GET /api/v1/pullrequests?limit=50&state=open"},
 		"get all pull requests":  {line: "get prs --all --repo shop", asked: "GET /api/v1/pullrequests?limit=50&repo=shop"},
 		"nothing there": {
-			line: "get clusters", answers: map[string]any{"GET /clusters": list[holdfast.ClusterSummary]()}, out: "no clusters\n",
+			line: "get clusters", answers: map[string]any{"GET /clusters": list[v1.ClusterSummary]()}, out: "no clusters\n",
 		},
 		"nothing there in JSON": {
-			line: "get clusters -o json", answers: map[string]any{"GET /clusters": server.List[holdfast.ClusterSummary]{}}, out: "[]\n",
+			line: "get clusters -o json", answers: map[string]any{"GET /clusters": v1.List[v1.ClusterSummary]{}}, out: "[]\n",
 		},
 		"not there": {line: "describe cluster none", code: 1, err: "Error: /api/v1/clusters/none: not found"},
 		"apply clusters": {
@@ -269,7 +267,7 @@ func TestRequests(t *testing.T) {
 			asked: `POST /api/v1/commands {"verb":"apply","pullRequest":{"repo":"shop","number":7},"clusters":["prod-eu"]}`,
 		},
 		"apply what is up to date": {
-			line: "apply prod-eu --wait", answers: map[string]any{"GET /runs": list[holdfast.Run](), "POST /commands": holdfast.Command{
+			line: "apply prod-eu --wait", answers: map[string]any{"GET /runs": list[v1.Run](), "POST /commands": v1.Command{
 				Verb: holdfast.VerbApply, Clusters: []string{"prod-eu"}, UpToDate: []string{"prod-eu"}, Status: holdfast.CommandDone,
 				Reply: "`prod-eu`: it is up to date: nothing to apply",
 			}},
@@ -284,20 +282,20 @@ func TestRequests(t *testing.T) {
 		"refused": {line: "apply prod-eu", answers: map[string]any{"POST /commands": refused}, code: 3, out: "apply refused: it is suspended\n"},
 		"forbidden": {
 			line: "cancel prod-eu", code: 1, err: "Error: token \"vera\" has role viewer\nHint:  ask an administrator\n",
-			answers: map[string]any{"POST /commands": refusal{403, server.ErrorAnswer{Error: `token "vera" has role viewer`, Hint: "ask an administrator"}}},
+			answers: map[string]any{"POST /commands": refusal{403, v1.Problem{Detail: `token "vera" has role viewer`, Hint: "ask an administrator"}}},
 		},
 		"suspend": {
-			line: "suspend prod-eu", answers: map[string]any{"POST /clusters/prod-eu/suspend": holdfast.ClusterRecord{Name: "prod-eu", Suspended: true}},
+			line: "suspend prod-eu", answers: map[string]any{"POST /clusters/prod-eu/suspend": v1.Cluster{Name: "prod-eu", Suspended: true}},
 			asked: "POST /api/v1/clusters/prod-eu/suspend {}", out: "cluster prod-eu is suspended\n",
 		},
 		"resume": {
-			line: "resume prod-eu", answers: map[string]any{"POST /clusters/prod-eu/resume": holdfast.ClusterRecord{Name: "prod-eu"}},
+			line: "resume prod-eu", answers: map[string]any{"POST /clusters/prod-eu/resume": v1.Cluster{Name: "prod-eu"}},
 			out: "cluster prod-eu is suspended still: all clusters are suspended by anna since 2026-03-01T11:40:00Z (20m ago): incident 4711\n",
 		},
 		"resume the last": {
 			line: "resume prod-eu", out: "cluster prod-eu is active\n", answers: map[string]any{
-				"POST /clusters/prod-eu/resume": holdfast.ClusterRecord{Name: "prod-eu"},
-				"GET /suspensions":              list(server.SuspensionAnswer{Project: "another"}, server.SuspensionAnswer{Cluster: "dev"}),
+				"POST /clusters/prod-eu/resume": v1.Cluster{Name: "prod-eu"},
+				"GET /suspensions":              list(v1.Suspension{Project: "another"}, v1.Suspension{Cluster: "dev"}),
 			},
 		},
 		"reconcile": {
@@ -376,8 +374,8 @@ func TestWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := fleet()
-			run := holdfast.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunQueued, CreatedAt: testNow}
-			f.set("POST /commands", holdfast.Command{
+			run := v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunQueued, CreatedAt: testNow}
+			f.set("POST /commands", v1.Command{
 				Verb: "apply", Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow,
 			})
 			f.set("GET /runs", list(run))
@@ -427,12 +425,12 @@ func TestWait(t *testing.T) {
 func TestApplyWaitsForThePlan(t *testing.T) {
 	t.Parallel()
 	f, looks, planned := fleet(), 0, false
-	queued := holdfast.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunQueued, CreatedAt: testNow}
-	applied := holdfast.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied, CreatedAt: testNow}
+	queued := v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunQueued, CreatedAt: testNow}
+	applied := v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied, CreatedAt: testNow}
 	f.set("GET /runs", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		items := list(applied)
 		if slices.Contains(r.URL.Query()["kind"], string(holdfast.RunPlan)) {
-			if items = list[holdfast.Run](); looks < 3 {
+			if items = list[v1.Run](); looks < 3 {
 				items = list(queued)
 			}
 			looks++
@@ -442,7 +440,7 @@ func TestApplyWaitsForThePlan(t *testing.T) {
 	f.set("GET /runs/"+applyID, applied)
 	f.set("POST /commands", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		planned = looks > 3
-		_ = json.NewEncoder(w).Encode(holdfast.Command{
+		_ = json.NewEncoder(w).Encode(v1.Command{
 			Verb: holdfast.VerbApply, Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow.Add(-time.Hour), Reply: "`prod-eu`: apply queued",
 		})
 	}))
@@ -456,17 +454,17 @@ func TestApplyWaitsForThePlan(t *testing.T) {
 func TestApplyWaitsForTheRecord(t *testing.T) {
 	t.Parallel()
 	f, looks := fleet(), 0
-	applied := holdfast.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied, CreatedAt: testNow}
+	applied := v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied, CreatedAt: testNow}
 	f.set("GET /runs", list(applied))
 	f.set("GET /runs/"+applyID, applied)
 	f.set("GET /clusters/prod-eu", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		rec := holdfast.ClusterRecord{Name: "prod-eu", Applied: holdfast.Applied{Run: planID}}
+		rec := v1.Cluster{Name: "prod-eu", Applied: v1.Applied{Run: planID}}
 		if looks++; looks > 2 {
 			rec.Applied.Run = applyID
 		}
 		_ = json.NewEncoder(w).Encode(rec)
 	}))
-	f.set("POST /commands", holdfast.Command{
+	f.set("POST /commands", v1.Command{
 		Verb: holdfast.VerbApply, Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow.Add(-time.Hour),
 	})
 	if got := against(t, f, "apply", "prod-eu", "--wait"); got.code != 0 || looks != 3 {
@@ -478,11 +476,11 @@ func TestApplyWaitsForTheRecord(t *testing.T) {
 func TestWaitSkipsWhatWasRefused(t *testing.T) {
 	t.Parallel()
 	f := fleet()
-	f.set("POST /commands", holdfast.Command{
+	f.set("POST /commands", v1.Command{
 		Verb: "apply", Clusters: []string{"dev", "prod-eu"}, Refused: []string{"dev"}, Status: holdfast.CommandDone, CreatedAt: testNow.Add(-time.Hour),
 		Reply: "`prod-eu`: apply queued\n`dev`: it is suspended",
 	})
-	applied := holdfast.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied, CreatedAt: testNow}
+	applied := v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied, CreatedAt: testNow}
 	f.set("GET /runs", list(applied))
 	f.set("GET /runs/"+applyID, applied)
 	got := against(t, f, "apply", "dev", "prod-eu", "--wait")
@@ -495,9 +493,9 @@ func TestWaitSkipsWhatWasRefused(t *testing.T) {
 func TestReplanWaitsForItsPlan(t *testing.T) {
 	t.Parallel()
 	f := fleet()
-	f.set("POST /commands", holdfast.Command{Verb: holdfast.VerbPlan, Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow})
-	other := holdfast.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunPlan, CreatedAt: testNow, RunSpec: holdfast.RunSpec{PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7}}}
-	planned := holdfast.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, CreatedAt: testNow}
+	f.set("POST /commands", v1.Command{Verb: holdfast.VerbPlan, Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow})
+	other := v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunPlan, CreatedAt: testNow, RunSpec: v1.RunSpec{PullRequest: v1.PullRequestRef{Repo: "shop", Number: 7}}}
+	planned := v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, CreatedAt: testNow}
 	f.set("GET /runs", list(other, planned))
 	f.set("GET /runs/"+planID, planned)
 	got := against(t, f, "replan", "prod-eu", "--wait")

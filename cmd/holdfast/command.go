@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/holdfast-dev/holdfast/server"
 	"github.com/spf13/cobra"
 )
 
@@ -133,22 +133,22 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 	return c
 }
 
-func commandRequest(word holdfast.Verb, args, only []string) (server.CommandRequest, error) {
+func commandRequest(word holdfast.Verb, args, only []string) (v1.CommandRequest, error) {
 	t, err := cli.ParseTarget(args)
 	if err != nil {
-		return server.CommandRequest{}, err
+		return v1.CommandRequest{}, err
 	}
 	if len(only) > 0 && t.PullRequest.IsZero() {
-		return server.CommandRequest{}, cli.UsageError("--cluster picks clusters of a pull request: name one")
+		return v1.CommandRequest{}, cli.UsageError("--cluster picks clusters of a pull request: name one")
 	}
-	return server.CommandRequest{
+	return v1.CommandRequest{
 		Verb: word, Run: t.Run, PullRequest: t.PullRequest, Clusters: append(t.Clusters, only...),
 	}, nil
 }
 
 // printCommand tells what came of a command. A refusal has an exit code of its
 // own.
-func (a *app) printCommand(format string, command holdfast.Command) error {
+func (a *app) printCommand(format string, command v1.Command) error {
 	err := a.Print(format, command, func() string {
 		reply := command.Reply
 		if reply == "" {
@@ -167,7 +167,7 @@ const runAppears = 2 * time.Minute
 
 // awaitRuns follows the runs that a command led to, cluster after cluster; they
 // execute side by side meanwhile.
-func (a *app) awaitRuns(ctx context.Context, cl *client.Client, command holdfast.Command) error {
+func (a *app) awaitRuns(ctx context.Context, cl *client.Client, command v1.Command) error {
 	clusters := command.Clusters
 	if len(clusters) == 0 {
 		answer, err := cl.PullRequest(ctx, command.PullRequest)
@@ -208,7 +208,7 @@ const recordFollows = time.Minute
 
 // awaitRecord waits until the cluster's record says what a run has changed: what
 // a script asks next is answered with it.
-func (a *app) awaitRecord(ctx context.Context, cl *client.Client, run holdfast.Run) error {
+func (a *app) awaitRecord(ctx context.Context, cl *client.Client, run v1.Run) error {
 	if !run.Kind.Writes() || !run.Status.Good() || run.Status == holdfast.RunPlanned {
 		return nil
 	}
@@ -222,7 +222,7 @@ func (a *app) awaitRecord(ctx context.Context, cl *client.Client, run holdfast.R
 			return err
 		}
 		// A newer apply has a greater id: ids begin with the time.
-		if err == nil && (rec.Applied.Run >= run.ID || rec.Life >= run.ID || rec.Ending != nil) {
+		if err == nil && (rec.Applied.Run >= run.ID || rec.Life >= run.ID || rec.Deletion != nil) {
 			return nil
 		}
 		if time.Now().After(deadline) {
@@ -237,7 +237,7 @@ func (a *app) awaitRecord(ctx context.Context, cl *client.Client, run holdfast.R
 
 // awaitPlans waits until no plan of what the tracked branch says of clusters is queued
 // or made: there is nothing that an apply could come to before.
-func (a *app) awaitPlans(ctx context.Context, cl *client.Client, req server.CommandRequest) error {
+func (a *app) awaitPlans(ctx context.Context, cl *client.Client, req v1.CommandRequest) error {
 	for _, cluster := range req.Clusters {
 		query := url.Values{"cluster": {cluster}, "kind": {string(holdfast.RunPlan)}, "limit": {strconv.Itoa(10)}, "status": {
 			string(holdfast.RunQueued), string(holdfast.RunRetrying), string(holdfast.RunWaiting), string(holdfast.RunRunning),
@@ -248,7 +248,7 @@ func (a *app) awaitPlans(ctx context.Context, cl *client.Client, req server.Comm
 			if err := patience.judge(err); err != nil {
 				return err
 			}
-			i := slices.IndexFunc(runs, func(r holdfast.Run) bool {
+			i := slices.IndexFunc(runs, func(r v1.Run) bool {
 				return r.Kind == holdfast.RunPlan && r.PullRequest.IsZero() && !r.Status.Done()
 			})
 			if err == nil && i < 0 {
@@ -268,7 +268,7 @@ func (a *app) awaitPlans(ctx context.Context, cl *client.Client, req server.Comm
 
 // awaitRun returns the cluster's newest run since a command of what it asks for:
 // one that writes, or a plan of the same pull request or branch.
-func (a *app) awaitRun(ctx context.Context, cl *client.Client, cluster string, command holdfast.Command) (holdfast.Run, error) {
+func (a *app) awaitRun(ctx context.Context, cl *client.Client, cluster string, command v1.Command) (v1.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, runAppears)
 	defer cancel()
 	since := command.CreatedAt.Truncate(time.Millisecond) // a store may keep no more of the run's time
@@ -277,25 +277,25 @@ func (a *app) awaitRun(ctx context.Context, cl *client.Client, cluster string, c
 		kinds = []string{string(holdfast.RunPlan)}
 	}
 	query := url.Values{"cluster": {cluster}, "kind": kinds, "limit": {strconv.Itoa(10)}}
-	wanted := func(r holdfast.Run) bool {
+	wanted := func(r v1.Run) bool {
 		return !r.CreatedAt.Before(since) && (r.Kind.Writes() || r.PullRequest == command.PullRequest)
 	}
 	for patience := a.patience(); ; {
 		runs, err := cl.Runs(ctx, query)
 		if err := patience.judge(err); err != nil {
-			return holdfast.Run{}, err
+			return v1.Run{}, err
 		}
 		i := slices.IndexFunc(runs, wanted)
 		if i >= 0 {
 			return runs[i], nil
 		}
 		if err := pause(ctx, a.Poll); errors.Is(err, context.DeadlineExceeded) {
-			return holdfast.Run{}, hint.New(
+			return v1.Run{}, hint.New(
 				fmt.Errorf("no run of %s has appeared in %s", cluster, table.ShortDuration(runAppears)),
 				"see what it waits for: holdfast describe cluster "+cluster,
 			)
 		} else if err != nil {
-			return holdfast.Run{}, err
+			return v1.Run{}, err
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
@@ -59,7 +59,7 @@ canceled.`,
 
 // awaitDrift waits for a check, tells of its progress on the error output, and
 // shows what it found.
-func (a *app) awaitDrift(ctx context.Context, cl *client.Client, format string, run holdfast.Run) error {
+func (a *app) awaitDrift(ctx context.Context, cl *client.Client, format string, run v1.Run) error {
 	run, err := a.awaitEnd(ctx, cl, run)
 	if err != nil {
 		return err
@@ -71,12 +71,12 @@ func (a *app) awaitDrift(ctx context.Context, cl *client.Client, format string, 
 	if err != nil {
 		return err
 	}
-	return a.Print(format, found, func() string { return table.Clean(report.DriftText(found)) })
+	return a.Print(format, found, func() string { return table.Clean(report.DriftText(found.Report())) })
 }
 
 // awaitEnd waits until a run has ended. What it does meanwhile is shown on the
 // error output, each thing once.
-func (a *app) awaitEnd(ctx context.Context, cl *client.Client, run holdfast.Run) (holdfast.Run, error) {
+func (a *app) awaitEnd(ctx context.Context, cl *client.Client, run v1.Run) (v1.Run, error) {
 	told := ""
 	for patience := a.patience(); ; {
 		if run.ID != "" {
@@ -105,7 +105,7 @@ func (a *app) awaitEnd(ctx context.Context, cl *client.Client, run holdfast.Run)
 const reportAppears = time.Minute
 
 // awaitReport returns what a check that has ended found.
-func (a *app) awaitReport(ctx context.Context, cl *client.Client, run holdfast.Run) (holdfast.DriftReport, error) {
+func (a *app) awaitReport(ctx context.Context, cl *client.Client, run v1.Run) (v1.DriftReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, reportAppears)
 	defer cancel()
 	for patience := a.patience(); ; {

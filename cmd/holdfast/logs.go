@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/show"
@@ -73,7 +74,7 @@ func (a *app) copyLog(ctx context.Context, cl *client.Client, id string, attempt
 
 // followRun prints a run's log, attempt after attempt, until the run has ended,
 // and returns it. What it waits for is shown on the error output.
-func (a *app) followRun(ctx context.Context, cl *client.Client, id string, from int) (holdfast.Run, error) {
+func (a *app) followRun(ctx context.Context, cl *client.Client, id string, from int) (v1.Run, error) {
 	out, shown, told := a.logOut(), max(from-1, 0), ""
 	for patience := a.patience(); ; {
 		run, err := cl.Run(ctx, id)
@@ -188,7 +189,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // outcome tells how a run ended, on the error output, and returns what that
 // means for the exit code.
-func (a *app) outcome(run holdfast.Run) error {
+func (a *app) outcome(run v1.Run) error {
 	text := table.Joined(string(run.Status), table.Joined(string(run.Reason), run.Detail))
 	if counts := show.CountsText(run.Counts); counts != "" {
 		text += " [" + counts + "]"

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"fmt"
 
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
-	"github.com/holdfast-dev/holdfast/server"
 	"github.com/spf13/cobra"
 )
 
@@ -32,7 +32,7 @@ func newReconcileCommand(a *app) *cobra.Command {
 			return cli.WrongArguments(c, args, "one of a cluster's name, --repo and --all")
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			req, what := server.ReconcileRequest{Repo: repo, All: all}, cmp.Or(repo, "everything")
+			req, what := v1.ReconcileRequest{Repo: repo, All: all}, cmp.Or(repo, "everything")
 			if len(args) == 1 {
 				req.Cluster, what = args[0], args[0]
 			}

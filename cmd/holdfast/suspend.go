@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/show"
-	"github.com/holdfast-dev/holdfast/server"
 	"github.com/spf13/cobra"
 )
 
@@ -45,7 +44,7 @@ func suspendWord(suspended bool) string {
 func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 	var (
 		conn cli.Connection
-		req  server.SuspendRequest
+		req  v1.SuspendRequest
 	)
 	const want = "one of a cluster's name, --project and --all"
 	c := &cobra.Command{
@@ -74,7 +73,7 @@ func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 					return err
 				}
 				if suspended {
-					return a.printSuspended(server.SuspensionAnswer{Cluster: record.Name}, record.Suspended)
+					return a.printSuspended(v1.Suspension{Cluster: record.Name}, record.Suspended)
 				}
 				return a.printResumed(c.Context(), cl, record)
 			}
@@ -93,7 +92,7 @@ func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 	return c
 }
 
-func (a *app) printSuspended(s server.SuspensionAnswer, suspended bool) error {
+func (a *app) printSuspended(s v1.Suspension, suspended bool) error {
 	now := "active"
 	if suspended {
 		now = "suspended"
@@ -103,14 +102,14 @@ func (a *app) printSuspended(s server.SuspensionAnswer, suspended bool) error {
 }
 
 // printResumed tells of a cluster that it may run, or what stops it still.
-func (a *app) printResumed(ctx context.Context, cl *client.Client, record holdfast.ClusterRecord) error {
+func (a *app) printResumed(ctx context.Context, cl *client.Client, record v1.Cluster) error {
 	suspensions, err := cl.Suspensions(ctx, true)
 	if err != nil {
 		return err
 	}
 	by := show.SuspendedBy(record, suspensions)
 	if by == nil {
-		return a.printSuspended(server.SuspensionAnswer{Cluster: record.Name}, record.Suspended)
+		return a.printSuspended(v1.Suspension{Cluster: record.Name}, record.Suspended)
 	}
 	_, err = fmt.Fprintf(a.Out, "cluster %s is suspended still: %s\n", record.Name, show.SuspensionText(&a.Printer, *by))
 	return err

@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/holdfast-dev/holdfast/server"
 	"github.com/spf13/cobra"
 )
 
@@ -38,7 +38,7 @@ ours has left. --force does so for any other, which may be that of a living engi
 				return err
 			}
 			if lock != "" {
-				return a.unlockBackend(c, cl, args[0], format, server.UnlockRequest{Lock: lock, Force: force})
+				return a.unlockBackend(c, cl, args[0], format, v1.UnlockRequest{Lock: lock, Force: force})
 			}
 			return a.unlock(c, cl, args[0], format, force)
 		},
@@ -87,7 +87,7 @@ func (a *app) unlock(c *cobra.Command, cl *client.Client, cluster, format string
 }
 
 // backendLockText tells of a lock that is not Holdfast's.
-func (a *app) backendLockText(cluster string, l holdfast.BackendLock) string {
+func (a *app) backendLockText(cluster string, l v1.BackendLock) string {
 	text := fmt.Sprintf("nobody holds Holdfast's lock of %s; its state is elsewhere, and was locked there when %s came:\n", cluster, l.Run)
 	text += a.Fields(
 		[2]string{"Lock", l.ID}, [2]string{"Holder", l.Who}, [2]string{"Since", a.When(l.Created)}, [2]string{"Probably left by", l.Dead},
@@ -99,7 +99,7 @@ func (a *app) backendLockText(cluster string, l holdfast.BackendLock) string {
 	return text + fmt.Sprintf("release it: holdfast unlock %s --lock %s\n", cluster, l.ID)
 }
 
-func (a *app) unlockBackend(c *cobra.Command, cl *client.Client, cluster, format string, req server.UnlockRequest) error {
+func (a *app) unlockBackend(c *cobra.Command, cl *client.Client, cluster, format string, req v1.UnlockRequest) error {
 	run, err := cl.UnlockBackend(c.Context(), cluster, req)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (a *app) unlockBackend(c *cobra.Command, cl *client.Client, cluster, format
 	})
 }
 
-func (a *app) lockText(l server.LockAnswer) string {
+func (a *app) lockText(l v1.Lock) string {
 	alive, run := "no", ""
 	if l.Run.ID != "" {
 		of := cmp.Or(l.Run.PullRequest.String(), l.Run.Revision.Short())

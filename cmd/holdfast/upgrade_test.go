@@ -7,19 +7,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/server"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
-func someTemplates() []holdfast.TemplateStatus {
-	return []holdfast.TemplateStatus{
+func someTemplates() []v1.Template {
+	return []v1.Template{
 		{
 			Name: "kubernetes", Repo: "blueprints", Dir: "templates/kubernetes", Prepared: "1.6.0", Trouble: "tag kubernetes/v1.3.0 was moved",
-			Versions: []holdfast.TemplateRelease{
+			Versions: []v1.TemplateVersion{
 				{Version: "1.5.0", Tag: "kubernetes/v1.5.0", Revision: "1111111111", Unusable: "template.yaml has \x1b[2J faults"},
 				{Version: "1.4.2", Tag: "v1.4.2", Revision: "2222222222", Clusters: 2},
 				{Version: "1.3.0", Tag: "kubernetes/v1.3.0", Revision: "3333333333", MovedTo: "4444444444"},
 			},
-			Users: []holdfast.TemplateUse{
+			Users: []v1.TemplateUse{
 				{Cluster: "prod-eu", Owner: "shop", Version: "1.4.2", Applied: "1.4.1", Behind: 1, Upgrades: "~> 1.4", Next: "1.5.0", Proposed: 12},
 				{Cluster: "prod-us", Owner: "shop", Version: "1.4.2", Applied: "1.4.2", Behind: 1, Upgrades: "~> 1.4", Next: "1.5.0", Trouble: "1.5.0 would\nrefuse it"},
 				{Cluster: "dev", Owner: "blueprints"},
@@ -83,7 +83,7 @@ Clusters
 		})
 	}
 	f := fleet()
-	f.set("GET /templates", list[holdfast.TemplateStatus]())
+	f.set("GET /templates", list[v1.Template]())
 	if got := against(t, f, "get", "templates"); got.out != "no templates\n" {
 		t.Errorf("of none: %q", got.out)
 	}
@@ -97,9 +97,9 @@ Clusters
 
 func TestTemplateUpgrade(t *testing.T) {
 	t.Parallel()
-	one := holdfast.Upgrade{
+	one := v1.Upgrade{
 		Repo: "shop", Key: "web", Template: "web", PullRequest: 7, URL: "https://forge.example/7", State: holdfast.UpgradeOpen,
-		Clusters: []holdfast.UpgradeCluster{{Name: "a", To: "1.5.0"}, {Name: "b", To: "1.5.0"}},
+		Clusters: []v1.UpgradeCluster{{Name: "a", To: "1.5.0"}, {Name: "b", To: "1.5.0"}},
 	}
 	troubled := one
 	troubled.PullRequest, troubled.URL, troubled.Trouble = 0, "", "the forge does not\nlet Holdfast push"
@@ -123,9 +123,9 @@ func TestTemplateUpgrade(t *testing.T) {
 		"all":     {"--all -o json", list(one), 0, `POST /api/v1/upgrades {"all":true}`, `"pullRequest": 7`, ""},
 		"trouble": {"a", list(troubled), 3, "", "(not open yet)", ""},
 		"nothing to propose": {
-			"a", refusal{409, server.ErrorAnswer{Error: "a is at web 1.5.0"}}, 3, "", "", "Error: nothing to propose: a is at web 1.5.0\n",
+			"a", refusal{409, v1.Problem{Detail: "a is at web 1.5.0"}}, 3, "", "", "Error: nothing to propose: a is at web 1.5.0\n",
 		},
-		"may not":           {"a", refusal{403, server.ErrorAnswer{Error: "token"}}, 1, "", "", "Error: token\n"},
+		"may not":           {"a", refusal{403, v1.Problem{Detail: "token"}}, 1, "", "", "Error: token\n"},
 		"nothing":           {"", nil, 2, "", "", "give clusters' names, or labels such as team=payments, or --all"},
 		"too much":          {"a --all", nil, 2, "", "", "give clusters' names"},
 		"no name":           {"A_b", nil, 2, "", "", `"A_b" is not a cluster's name`},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // What is told of crashes happens in the middle of an apply. Its resource runs
@@ -108,28 +109,28 @@ func (w *world) untilSaid(name, words string) {
 }
 
 // newest is a cluster's newest run of that kind, the zero Run if there is none.
-func (w *world) newest(name string, kind holdfast.RunKind) holdfast.Run {
+func (w *world) newest(name string, kind holdfast.RunKind) v1.Run {
 	w.t.Helper()
 	for _, run := range w.runs(name) {
 		if run.Kind == kind {
 			return run
 		}
 	}
-	return holdfast.Run{}
+	return v1.Run{}
 }
 
 // applies are a cluster's applies, oldest first.
-func (w *world) applies(name string) []holdfast.Run {
+func (w *world) applies(name string) []v1.Run {
 	w.t.Helper()
-	applies := slices.DeleteFunc(w.runs(name), func(run holdfast.Run) bool { return run.Kind != holdfast.RunApply })
+	applies := slices.DeleteFunc(w.runs(name), func(run v1.Run) bool { return run.Kind != holdfast.RunApply })
 	slices.Reverse(applies)
 	return applies
 }
 
 // untilRun waits until a cluster's newest run of that kind has the status.
-func (w *world) untilRun(name string, kind holdfast.RunKind, status holdfast.RunStatus) holdfast.Run {
+func (w *world) untilRun(name string, kind holdfast.RunKind, status holdfast.RunStatus) v1.Run {
 	w.t.Helper()
-	var run holdfast.Run
+	var run v1.Run
 	w.until(fmt.Sprintf("the %s of %s is %s", kind, name, status), func() (bool, string) {
 		run = w.newest(name, kind)
 		return run.Status == status, fmt.Sprintf("%s %s %q %+v", run.Status, run.Reason, run.Detail, run.Failure)
@@ -218,11 +219,11 @@ func (w *world) untilLogged(words string) {
 }
 
 // newestOnBranch is a cluster's newest run that is not a pull request's.
-func (w *world) newestOnBranch(name string) holdfast.Run {
+func (w *world) newestOnBranch(name string) v1.Run {
 	for _, run := range w.runs(name) {
 		if run.PullRequest.IsZero() {
 			return run
 		}
 	}
-	return holdfast.Run{}
+	return v1.Run{}
 }

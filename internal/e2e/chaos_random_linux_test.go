@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // chaosTime is how long TestChaos lets things fail: HOLDFAST_CHAOS, a duration such
@@ -181,7 +182,7 @@ func (c *chaos) free(names []string) {
 
 // say says something to the pull request, once for each run, and again when that was
 // refused: a code host whose clock was put back dates it before what it is about.
-func (c *chaos) say(pr *pull, name string, run holdfast.Run, words string) {
+func (c *chaos) say(pr *pull, name string, run v1.Run, words string) {
 	c.w.t.Helper()
 	if key := fmt.Sprint(name, run.ID, words, len(pr.replies())); !c.asked[key] {
 		c.asked[key] = true
@@ -192,7 +193,7 @@ func (c *chaos) say(pr *pull, name string, run holdfast.Run, words string) {
 }
 
 // command runs a command of holdfast, once for each attempt, and returns what it prints.
-func (c *chaos) command(run holdfast.Run, args ...string) string {
+func (c *chaos) command(run v1.Run, args ...string) string {
 	c.w.t.Helper()
 	key := fmt.Sprint(run.ID, run.Attempt, args)
 	if run.ID == "" || c.asked[key] {

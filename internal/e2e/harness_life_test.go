@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 )
 
@@ -256,9 +257,9 @@ func (r *repo) untilIssue(marker string, closed bool, says ...string) githubserv
 }
 
 // untilPhase waits until a cluster is in a phase.
-func (w *world) untilPhase(cluster string, phase holdfast.Phase) holdfast.ClusterRecord {
+func (w *world) untilPhase(cluster string, phase holdfast.Phase) v1.Cluster {
 	w.t.Helper()
-	var rec holdfast.ClusterRecord
+	var rec v1.Cluster
 	w.until(fmt.Sprintf("%s is %s", cluster, phase), func() (bool, string) {
 		rec = w.record(cluster)
 		return rec.Phase == phase, fmt.Sprintf("%s, waits: %q %q", rec.Phase, rec.Waiting, rec.WaitingDetail)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 )
@@ -429,16 +430,16 @@ func (r *repo) everSaid(sha, context string, state holdfast.StatusState) bool {
 
 // record returns what the server knows of a cluster, the zero record if it
 // knows nothing.
-func (w *world) record(name string) (rec holdfast.ClusterRecord) {
+func (w *world) record(name string) (rec v1.Cluster) {
 	w.t.Helper()
 	w.getJSON("clusters/"+name, nil, &rec)
 	return rec
 }
 
 // runs returns a cluster's runs, newest first.
-func (w *world) runs(cluster string) []holdfast.Run {
+func (w *world) runs(cluster string) []v1.Run {
 	w.t.Helper()
-	var list struct{ Items []holdfast.Run }
+	var list struct{ Items []v1.Run }
 	w.until("the API lists runs of "+cluster, func() (bool, string) {
 		return w.getJSON("runs", url.Values{"cluster": {cluster}}, &list), "no answer"
 	})
@@ -447,9 +448,9 @@ func (w *world) runs(cluster string) []holdfast.Run {
 
 // pullRequest returns what the server knows of a pull request of the first
 // repository, the zero record if it knows nothing.
-func (w *world) pullRequest(number int) holdfast.PullRequestRecord {
+func (w *world) pullRequest(number int) v1.PullRequest {
 	w.t.Helper()
-	var answer struct{ PullRequest holdfast.PullRequestRecord }
+	var answer struct{ PullRequest v1.PullRequest }
 	w.getJSON("pullrequests/get", url.Values{"repo": {w.fleet().name}, "number": {strconv.Itoa(number)}}, &answer)
 	return answer.PullRequest
 }
@@ -481,7 +482,7 @@ func (w *world) untilWaiting(cluster string, reason holdfast.Reason) {
 func (w *world) untilIdle() {
 	w.t.Helper()
 	w.until("nothing is queued or running", func() (bool, string) {
-		var list struct{ Items []holdfast.Run }
+		var list struct{ Items []v1.Run }
 		ok := w.getJSON("runs", url.Values{"status": {"queued", "running", "retrying", "waiting"}}, &list)
 		return ok && len(list.Items) == 0, fmt.Sprintf("%d runs", len(list.Items))
 	})

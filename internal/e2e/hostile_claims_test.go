@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // claim asks for a run as an agent beside the server does, over its socket, and
@@ -72,7 +72,7 @@ func TestTokenOfAPlanClaimsNoApply(t *testing.T) {
 	if status, answer := w.claim("no.token", fmt.Sprintf(`{"agent":"%s/agent","kinds":["apply"]}`, id)); status != http.StatusUnauthorized {
 		t.Errorf("without a token, as root: %d %s", status, answer)
 	}
-	var trail struct{ Items []holdfast.AuditEntry }
+	var trail struct{ Items []v1.AuditEntry }
 	w.getJSON("audit", url.Values{}, &trail)
 	refused := 0
 	for _, entry := range trail.Items {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // elsewhere starts an agent as somebody does on another machine, with a folder of its
@@ -96,7 +96,7 @@ func TestTwoAgentsWithOneID(t *testing.T) {
 	_, log = w.elsewhere("edge/1", "second", "edge-token", users+10)
 	w.untilIn(log, "with another folder: give each agent an id of its own")
 	w.untilLogged("with another folder: give each agent an id of its own")
-	var agents struct{ Items []holdfast.AgentStatus }
+	var agents struct{ Items []v1.Agent }
 	w.getJSON("agents", nil, &agents)
 	if len(agents.Items) != 1 || !agents.Items[0].Living || agents.Items[0].Isolation == "" || len(agents.Items[0].Runs) != 1 {
 		t.Errorf("agents: %+v", agents.Items)

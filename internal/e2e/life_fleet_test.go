@@ -8,13 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // phases are those that a cluster has been in, oldest first, as its history
 // tells.
 func (w *world) phases(cluster string) []string {
 	w.t.Helper()
-	var list struct{ Items []holdfast.Transition }
+	var list struct{ Items []v1.Transition }
 	w.getJSON("clusters/"+cluster+"/history", nil, &list)
 	var out []string
 	for _, change := range list.Items {

@@ -28,8 +28,8 @@ func TestRemovedClusterIsDestroyed(t *testing.T) {
 	pr.untilApplied("2 destroyed")
 	pr.untilComment("**destroyed**")
 	rec := w.untilPhase("alpha", holdfast.PhaseDeleted)
-	if rec.Ending == nil || rec.Ending.Reason != "Destroyed" || rec.Ending.Run != w.newest("alpha", holdfast.RunDestroy).ID {
-		t.Errorf("alpha has ended so: %+v", rec.Ending)
+	if rec.Deletion == nil || rec.Deletion.Reason != "Destroyed" || rec.Deletion.Run != w.newest("alpha", holdfast.RunDestroy).ID {
+		t.Errorf("alpha has ended so: %+v", rec.Deletion)
 	}
 	if got := w.things("alpha") + w.things("beta"); got != "c=three" {
 		t.Errorf("it has left %q", got)

@@ -7,16 +7,17 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 )
 
 // trials are a cluster's runs that were plans of a template's pull request, newest
 // first.
-func (w *world) trials(cluster string) []holdfast.Run {
+func (w *world) trials(cluster string) []v1.Run {
 	w.t.Helper()
-	var out []holdfast.Run
+	var out []v1.Run
 	for _, run := range w.runs(cluster) {
-		if run.Trial {
+		if run.Sample {
 			out = append(out, run)
 		}
 	}

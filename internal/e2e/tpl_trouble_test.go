@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 )
 
@@ -189,7 +190,7 @@ func TestUpgradeWithoutAForge(t *testing.T) {
 		refs := fleet.git.Git("for-each-ref", "--format=%(refname:short)", "refs/heads")
 		return strings.Contains(refs, branch), refs
 	})
-	plan := w.until1("the upgrade is planned", "alpha", func(run holdfast.Run) bool {
+	plan := w.until1("the upgrade is planned", "alpha", func(run v1.Run) bool {
 		return !run.PullRequest.IsZero() && run.Status == holdfast.RunPlanned && !run.PostedAt.IsZero()
 	})
 	fleet.git.Merge("main", fleet.git.Rev(branch))
@@ -207,7 +208,7 @@ func TestUpgradeWithoutAForge(t *testing.T) {
 }
 
 // until1 waits until one of a cluster's runs is as wanted, and returns it.
-func (w *world) until1(what, cluster string, ok func(holdfast.Run) bool) (found holdfast.Run) {
+func (w *world) until1(what, cluster string, ok func(v1.Run) bool) (found v1.Run) {
 	w.t.Helper()
 	w.until(what, func() (bool, string) {
 		for _, run := range w.runs(cluster) {

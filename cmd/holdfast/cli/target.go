@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 var (
@@ -17,7 +17,7 @@ var (
 // clusters.
 type target struct {
 	Run         string
-	PullRequest holdfast.PullRequestRef
+	PullRequest v1.PullRequestRef
 	Clusters    []string
 }
 
@@ -46,12 +46,12 @@ func ParseTarget(args []string) (target, error) {
 	return t, nil
 }
 
-func ParsePullRequest(arg string) (holdfast.PullRequestRef, error) {
+func ParsePullRequest(arg string) (v1.PullRequestRef, error) {
 	i := strings.LastIndex(arg, "#")
 	if i > 0 {
 		if n, err := strconv.Atoi(arg[i+1:]); err == nil && n > 0 {
-			return holdfast.PullRequestRef{Repo: arg[:i], Number: n}, nil
+			return v1.PullRequestRef{Repo: arg[:i], Number: n}, nil
 		}
 	}
-	return holdfast.PullRequestRef{}, UsageError("%q is not a pull request: want repository#number, such as shop#7", arg)
+	return v1.PullRequestRef{}, UsageError("%q is not a pull request: want repository#number, such as shop#7", arg)
 }

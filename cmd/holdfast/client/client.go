@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,8 +16,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
-	"github.com/holdfast-dev/holdfast/server"
 )
 
 const (
@@ -45,9 +46,10 @@ func New(base *url.URL, token, userAgent string) *Client {
 
 // Error is a server's refusal, in the server's words.
 type Error struct {
-	Status int // of HTTP
-	text   string
-	hint   string
+	Status  int        // of HTTP
+	Problem v1.Problem // what the server said; the zero value if it is older, or not Holdfast
+	text    string
+	hint    string
 }
 
 func (e *Error) Error() string { return e.text }
@@ -142,44 +144,49 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 }
 
 func (c *Client) refusal(res *http.Response) error {
-	var answer server.ErrorAnswer
+	var answer struct {
+		v1.Problem
+		Error string `json:"error"` // of servers that are older than problems
+	}
 	data, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-	if json.Unmarshal(data, &answer) != nil || answer.Error == "" {
+	if json.Unmarshal(data, &answer) != nil || answer.Detail+answer.Error == "" {
 		return &Error{
 			Status: res.StatusCode,
 			text:   fmt.Sprintf("server %s answered %s, and not in Holdfast's way", c.base.Redacted(), res.Status),
 			hint:   "is this the address of the server's API?",
 		}
 	}
-	return &Error{Status: res.StatusCode, text: answer.Error, hint: answer.Hint}
+	return &Error{
+		Status: res.StatusCode, Problem: answer.Problem, text: cmp.Or(answer.Detail, answer.Error), hint: cmp.Or(answer.Hint, commandHint(answer.Command)),
+	}
 }
 
 // Cluster returns a cluster's record.
-func (c *Client) Cluster(ctx context.Context, name string) (record holdfast.ClusterRecord, err error) {
+func (c *Client) Cluster(ctx context.Context, name string) (record v1.Cluster, err error) {
 	err = c.call(ctx, http.MethodGet, "clusters/"+url.PathEscape(name), nil, nil, &record)
 	return record, err
 }
 
 // Outputs returns the outputs of a cluster's last apply.
-func (c *Client) Outputs(ctx context.Context, cluster string) ([]holdfast.Output, error) {
-	return items[holdfast.Output](ctx, c, clusterPath(cluster, "outputs"), nil)
+func (c *Client) Outputs(ctx context.Context, cluster string) ([]v1.Output, error) {
+	return items[v1.Output](ctx, c, clusterPath(cluster, "outputs"), nil)
 }
 
 // Runs returns runs, the newest first. The query is that of GET /runs: cluster, repo,
 // pullRequest, kind, status, limit.
-func (c *Client) Runs(ctx context.Context, query url.Values) ([]holdfast.Run, error) {
-	return items[holdfast.Run](ctx, c, "runs", query)
+func (c *Client) Runs(ctx context.Context, query url.Values) ([]v1.Run, error) {
+	return items[v1.Run](ctx, c, "runs", query)
 }
 
 // Run returns a run by its ID.
-func (c *Client) Run(ctx context.Context, id string) (run holdfast.Run, err error) {
+func (c *Client) Run(ctx context.Context, id string) (run v1.Run, err error) {
 	err = c.call(ctx, http.MethodGet, "runs/"+url.PathEscape(id), nil, nil, &run)
 	return run, err
 }
 
 // Plan returns a run's plan, nil if it has none.
-func (c *Client) Plan(ctx context.Context, id string) (*holdfast.Plan, error) {
-	var plan holdfast.Plan
+func (c *Client) Plan(ctx context.Context, id string) (*v1.Plan, error) {
+	var plan v1.Plan
 	err := c.call(ctx, http.MethodGet, "runs/"+url.PathEscape(id)+"/plan", nil, nil, &plan)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return nil, nil
@@ -188,50 +195,50 @@ func (c *Client) Plan(ctx context.Context, id string) (*holdfast.Plan, error) {
 }
 
 // Attempts returns the attempts of a run.
-func (c *Client) Attempts(ctx context.Context, id string) ([]holdfast.Attempt, error) {
-	return items[holdfast.Attempt](ctx, c, "runs/"+url.PathEscape(id)+"/attempts", nil)
+func (c *Client) Attempts(ctx context.Context, id string) ([]v1.Attempt, error) {
+	return items[v1.Attempt](ctx, c, "runs/"+url.PathEscape(id)+"/attempts", nil)
 }
 
 // PullRequests returns pull requests. The query is that of GET /pullrequests.
-func (c *Client) PullRequests(ctx context.Context, query url.Values) ([]holdfast.PullRequestRecord, error) {
-	return items[holdfast.PullRequestRecord](ctx, c, "pullrequests", query)
+func (c *Client) PullRequests(ctx context.Context, query url.Values) ([]v1.PullRequest, error) {
+	return items[v1.PullRequest](ctx, c, "pullrequests", query)
 }
 
 // PullRequest returns a pull request with the clusters it touches.
-func (c *Client) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (answer server.PullRequestAnswer, err error) {
+func (c *Client) PullRequest(ctx context.Context, ref v1.PullRequestRef) (answer v1.PullRequestDetail, err error) {
 	err = c.call(ctx, http.MethodGet, "pullrequests/get", pullRequestQuery(ref), nil, &answer)
 	return answer, err
 }
 
-func pullRequestQuery(ref holdfast.PullRequestRef) url.Values {
+func pullRequestQuery(ref v1.PullRequestRef) url.Values {
 	return url.Values{"repo": {ref.Repo}, "number": {strconv.Itoa(ref.Number)}}
 }
 
 // Audit returns what was done to an object, the newest first.
-func (c *Client) Audit(ctx context.Context, object string, limit int) ([]holdfast.AuditEntry, error) {
+func (c *Client) Audit(ctx context.Context, object string, limit int) ([]v1.AuditEntry, error) {
 	query := url.Values{"object": {object}, "limit": {strconv.Itoa(limit)}}
-	return items[holdfast.AuditEntry](ctx, c, "audit", query)
+	return items[v1.AuditEntry](ctx, c, "audit", query)
 }
 
 // Command has a command executed and returns it with its outcome.
-func (c *Client) Command(ctx context.Context, req server.CommandRequest) (command holdfast.Command, err error) {
+func (c *Client) Command(ctx context.Context, req v1.CommandRequest) (command v1.Command, err error) {
 	err = c.call(ctx, http.MethodPost, "commands", nil, req, &command)
 	return command, err
 }
 
 // Reconcile asks for another look at what req names.
-func (c *Client) Reconcile(ctx context.Context, req server.ReconcileRequest) error {
+func (c *Client) Reconcile(ctx context.Context, req v1.ReconcileRequest) error {
 	return c.call(ctx, http.MethodPost, "reconcile", nil, req, &struct{}{})
 }
 
 // Lock returns who holds a cluster.
-func (c *Client) Lock(ctx context.Context, cluster string) (lock server.LockAnswer, err error) {
+func (c *Client) Lock(ctx context.Context, cluster string) (lock v1.Lock, err error) {
 	err = c.call(ctx, http.MethodGet, "locks/"+url.PathEscape(cluster), nil, nil, &lock)
 	return lock, err
 }
 
 // Unlock ends a dead run that holds a cluster; with force whatever holds it.
-func (c *Client) Unlock(ctx context.Context, cluster string, force bool) (lock server.LockAnswer, err error) {
+func (c *Client) Unlock(ctx context.Context, cluster string, force bool) (lock v1.Lock, err error) {
 	query := url.Values{"force": {strconv.FormatBool(force)}}
 	err = c.call(ctx, http.MethodDelete, "locks/"+url.PathEscape(cluster), query, nil, &lock)
 	return lock, err
@@ -248,4 +255,12 @@ func (c *Client) Log(ctx context.Context, id string, attempt int, offset int64, 
 		return nil, err
 	}
 	return res.Body, nil
+}
+
+// commandHint says that a command helps; nothing if there is none.
+func commandHint(command string) string {
+	if command == "" {
+		return ""
+	}
+	return "try `" + command + "`"
 }

@@ -4,7 +4,7 @@
 // file), how calls are made and bounded, and what their errors are: an *Error is the
 // server's refusal, an *UnreachableError its silence; errors.Is finds ErrNotFound,
 // ErrLocked and ErrUnavailable of the root package in them. Paths, queries and the
-// types of requests and answers are those of package server. The commands of holdfast
+// types of requests and answers are those of package api/v1. The commands of holdfast
 // call it, and so may others.
 //
 // It never prints anything but a warning, tries nothing again, follows no redirect,

@@ -7,13 +7,12 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/server"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // items returns what a list has.
 func items[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
-	var list server.List[T]
+	var list v1.List[T]
 	err := c.call(ctx, http.MethodGet, path, query, nil, &list)
 	return list.Items, err
 }
@@ -23,76 +22,76 @@ func clusterPath(cluster, of string) string { return "clusters/" + url.PathEscap
 
 // Summaries returns the clusters that the query selects, without their details: that
 // of GET /clusters.
-func (c *Client) Summaries(ctx context.Context, query url.Values) ([]holdfast.ClusterSummary, error) {
+func (c *Client) Summaries(ctx context.Context, query url.Values) ([]v1.ClusterSummary, error) {
 	full := url.Values{}
 	maps.Copy(full, query)
 	full.Set("view", "summary")
-	return items[holdfast.ClusterSummary](ctx, c, "clusters", full)
+	return items[v1.ClusterSummary](ctx, c, "clusters", full)
 }
 
 // History returns how a cluster's phase and conditions changed, the newest first.
-func (c *Client) History(ctx context.Context, cluster string, limit int) ([]holdfast.Transition, error) {
-	return items[holdfast.Transition](ctx, c, clusterPath(cluster, "history"), url.Values{"limit": {strconv.Itoa(limit)}})
+func (c *Client) History(ctx context.Context, cluster string, limit int) ([]v1.Transition, error) {
+	return items[v1.Transition](ctx, c, clusterPath(cluster, "history"), url.Values{"limit": {strconv.Itoa(limit)}})
 }
 
 // Family returns what a cluster depends on, and what depends on it.
-func (c *Client) Family(ctx context.Context, cluster string) (family holdfast.Family, err error) {
+func (c *Client) Family(ctx context.Context, cluster string) (family v1.Family, err error) {
 	err = c.call(ctx, http.MethodGet, clusterPath(cluster, "family"), nil, nil, &family)
 	return family, err
 }
 
 // Drift returns what the last check found on a cluster.
-func (c *Client) Drift(ctx context.Context, cluster string) (report holdfast.DriftReport, err error) {
+func (c *Client) Drift(ctx context.Context, cluster string) (report v1.DriftReport, err error) {
 	err = c.call(ctx, http.MethodGet, clusterPath(cluster, "drift"), nil, nil, &report)
 	return report, err
 }
 
 // DriftList returns the clusters that have drifted. The query is that of GET /drift.
-func (c *Client) DriftList(ctx context.Context, query url.Values) ([]server.DriftLine, error) {
-	return items[server.DriftLine](ctx, c, "drift", query)
+func (c *Client) DriftList(ctx context.Context, query url.Values) ([]v1.DriftLine, error) {
+	return items[v1.DriftLine](ctx, c, "drift", query)
 }
 
 // CheckDrift queues a check of a cluster for drift.
-func (c *Client) CheckDrift(ctx context.Context, cluster string) (run holdfast.Run, err error) {
+func (c *Client) CheckDrift(ctx context.Context, cluster string) (run v1.Run, err error) {
 	err = c.call(ctx, http.MethodPost, clusterPath(cluster, "drift/check"), nil, struct{}{}, &run)
 	return run, err
 }
 
 // Transfer hands a cluster to another repository, which defines it from then on.
-func (c *Client) Transfer(ctx context.Context, cluster, repo string) (record holdfast.ClusterRecord, err error) {
-	err = c.call(ctx, http.MethodPost, clusterPath(cluster, "transfer"), nil, server.TransferRequest{Repo: repo}, &record)
+func (c *Client) Transfer(ctx context.Context, cluster, repo string) (record v1.Cluster, err error) {
+	err = c.call(ctx, http.MethodPost, clusterPath(cluster, "transfer"), nil, v1.TransferRequest{Repo: repo}, &record)
 	return record, err
 }
 
 // Resources returns resources of clusters. The query is that of GET /resources.
-func (c *Client) Resources(ctx context.Context, query url.Values) ([]holdfast.Resource, error) {
-	return items[holdfast.Resource](ctx, c, "resources", query)
+func (c *Client) Resources(ctx context.Context, query url.Values) ([]v1.Resource, error) {
+	return items[v1.Resource](ctx, c, "resources", query)
 }
 
 // Agents returns the agents that the server has heard of.
-func (c *Client) Agents(ctx context.Context) ([]holdfast.AgentStatus, error) {
-	return items[holdfast.AgentStatus](ctx, c, "agents", nil)
+func (c *Client) Agents(ctx context.Context) ([]v1.Agent, error) {
+	return items[v1.Agent](ctx, c, "agents", nil)
 }
 
 // Suspensions returns those of many clusters, and, unless only these are wanted,
 // clusters that are suspended by themselves.
-func (c *Client) Suspensions(ctx context.Context, onlyMany bool) ([]server.SuspensionAnswer, error) {
+func (c *Client) Suspensions(ctx context.Context, onlyMany bool) ([]v1.Suspension, error) {
 	query := url.Values{}
 	if onlyMany {
 		query.Set("many", "true")
 	}
-	return items[server.SuspensionAnswer](ctx, c, "suspensions", query)
+	return items[v1.Suspension](ctx, c, "suspensions", query)
 }
 
 // SuspendAll suspends or resumes the clusters of a project, or all.
-func (c *Client) SuspendAll(ctx context.Context, req server.SuspendRequest, suspended bool) (answer server.SuspensionAnswer, err error) {
+func (c *Client) SuspendAll(ctx context.Context, req v1.SuspendRequest, suspended bool) (answer v1.Suspension, err error) {
 	err = c.call(ctx, http.MethodPost, suspendWord(suspended), nil, req, &answer)
 	return answer, err
 }
 
 // Suspend suspends or resumes a cluster.
-func (c *Client) Suspend(ctx context.Context, cluster string, suspended bool, reason string) (record holdfast.ClusterRecord, err error) {
-	err = c.call(ctx, http.MethodPost, clusterPath(cluster, suspendWord(suspended)), nil, server.SuspendClusterRequest{Reason: reason}, &record)
+func (c *Client) Suspend(ctx context.Context, cluster string, suspended bool, reason string) (record v1.Cluster, err error) {
+	err = c.call(ctx, http.MethodPost, clusterPath(cluster, suspendWord(suspended)), nil, v1.SuspendClusterRequest{Reason: reason}, &record)
 	return record, err
 }
 

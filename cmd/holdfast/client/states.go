@@ -7,8 +7,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/server"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // UnsavedState opens the state that a run of a cluster could not save, for the
@@ -23,7 +22,7 @@ func (c *Client) UnsavedState(ctx context.Context, cluster string) (io.ReadClose
 
 // PushState queues the push of the state that could not be saved, or of data, JSON,
 // in its place.
-func (c *Client) PushState(ctx context.Context, cluster string, data []byte) (run holdfast.Run, err error) {
+func (c *Client) PushState(ctx context.Context, cluster string, data []byte) (run v1.Run, err error) {
 	var body any
 	if data != nil {
 		body = json.RawMessage(data)
@@ -33,19 +32,19 @@ func (c *Client) PushState(ctx context.Context, cluster string, data []byte) (ru
 }
 
 // WaiveState gives up the state that could not be saved, and returns it.
-func (c *Client) WaiveState(ctx context.Context, cluster, reason string) (u holdfast.UnsavedState, err error) {
-	err = c.call(ctx, http.MethodPost, "states/"+url.PathEscape(cluster)+"/waive", nil, server.WaiveRequest{Reason: reason}, &u)
+func (c *Client) WaiveState(ctx context.Context, cluster, reason string) (u v1.UnsavedState, err error) {
+	err = c.call(ctx, http.MethodPost, "states/"+url.PathEscape(cluster)+"/waive", nil, v1.WaiveRequest{Reason: reason}, &u)
 	return u, err
 }
 
 // BackendLock returns the lock of a cluster's own backend that a run came upon last.
-func (c *Client) BackendLock(ctx context.Context, cluster string) (lock holdfast.BackendLock, err error) {
+func (c *Client) BackendLock(ctx context.Context, cluster string) (lock v1.BackendLock, err error) {
 	err = c.call(ctx, http.MethodGet, "states/"+url.PathEscape(cluster)+"/lock", nil, nil, &lock)
 	return lock, err
 }
 
 // UnlockBackend queues the run that releases it.
-func (c *Client) UnlockBackend(ctx context.Context, cluster string, req server.UnlockRequest) (run holdfast.Run, err error) {
+func (c *Client) UnlockBackend(ctx context.Context, cluster string, req v1.UnlockRequest) (run v1.Run, err error) {
 	err = c.call(ctx, http.MethodPost, "states/"+url.PathEscape(cluster)+"/unlock", nil, req, &run)
 	return run, err
 }

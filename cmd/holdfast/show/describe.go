@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/report"
-	"github.com/holdfast-dev/holdfast/server"
 	"github.com/spf13/cobra"
 )
 
@@ -22,7 +22,7 @@ func NewDescribeCommand(base *cli.App) *cobra.Command {
 		newDescribeClusterCommand(a), newDescribeRunCommand(a), newDescribePullRequestCommand(a), newDescribeDriftCommand(a))
 }
 
-func (a *app) auditTable(entries []holdfast.AuditEntry) string {
+func (a *app) auditTable(entries []v1.AuditEntry) string {
 	if len(entries) == 0 {
 		return ""
 	}
@@ -35,9 +35,9 @@ func (a *app) auditTable(entries []holdfast.AuditEntry) string {
 
 // runDescription is what describe run shows.
 type runDescription struct {
-	Run      holdfast.Run       `json:"run"`
-	Attempts []holdfast.Attempt `json:"attempts,omitempty"`
-	Plan     *holdfast.Plan     `json:"plan,omitempty"`
+	Run      v1.Run       `json:"run"`
+	Attempts []v1.Attempt `json:"attempts,omitempty"`
+	Plan     *v1.Plan     `json:"plan,omitempty"`
 }
 
 func newDescribeRunCommand(a *app) *cobra.Command {
@@ -115,7 +115,7 @@ func (a *app) runText(d runDescription) string {
 		}
 		out += table.Section("Attempts", a.Table([]string{"ATTEMPT", "STATUS", "REASON", "AGENT", "AGE"}, rows))
 	}
-	out += table.Section("Failure", table.Clean(report.FailureText(r)))
+	out += table.Section("Failure", table.Clean(report.FailureText(r.Run())))
 	if d.Plan != nil {
 		out += table.Section("Plan", a.planText(*d.Plan))
 	}
@@ -130,11 +130,11 @@ func provisionalText(parents []string) string {
 }
 
 // planText is all of a plan, made from what was compared and counted.
-func (a *app) planText(p holdfast.Plan) string {
+func (a *app) planText(p v1.Plan) string {
 	if a.Colour {
-		return report.ColourPlanText(p)
+		return report.ColourPlanText(p.Plan())
 	}
-	return report.PlanText(p)
+	return report.PlanText(p.Plan())
 }
 
 func newDescribePullRequestCommand(a *app) *cobra.Command {
@@ -168,7 +168,7 @@ func newDescribePullRequestCommand(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) pullRequestText(d server.PullRequestAnswer) string {
+func (a *app) pullRequestText(d v1.PullRequestDetail) string {
 	r := d.PullRequest
 	out := a.Fields(
 		[2]string{"Pull request", r.String()},
@@ -199,7 +199,7 @@ func (a *app) pullRequestText(d server.PullRequestAnswer) string {
 			a.Table([]string{"KIND", "WHAT", "REASON"}, rows))
 	}
 	comments := slices.Clone(d.Comments)
-	slices.SortStableFunc(comments, func(x, y holdfast.Comment) int { return x.CreatedAt.Compare(y.CreatedAt) })
+	slices.SortStableFunc(comments, func(x, y v1.Comment) int { return x.CreatedAt.Compare(y.CreatedAt) })
 	for _, c := range comments {
 		written := c.CreatedAt
 		if c.UpdatedAt.After(written) {

@@ -10,23 +10,23 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/holdfast-dev/holdfast/server"
 	"github.com/spf13/cobra"
 )
 
 // clusterDescription is what describe cluster shows.
 type clusterDescription struct {
-	Cluster holdfast.ClusterRecord `json:"cluster"`
-	Family  holdfast.Family        `json:"family,omitzero"`
-	Outputs []holdfast.Output      `json:"outputs,omitempty"`
-	Runs    []holdfast.Run         `json:"runs,omitempty"`
-	History []holdfast.Transition  `json:"history,omitempty"`
+	Cluster v1.Cluster      `json:"cluster"`
+	Family  v1.Family       `json:"family,omitzero"`
+	Outputs []v1.Output     `json:"outputs,omitempty"`
+	Runs    []v1.Run        `json:"runs,omitempty"`
+	History []v1.Transition `json:"history,omitempty"`
 	// Suspension stops its runs, and those of others; nil if there is none.
-	Suspension *server.SuspensionAnswer `json:"suspension,omitempty"`
-	Audit      []holdfast.AuditEntry    `json:"audit,omitempty"`
+	Suspension *v1.Suspension  `json:"suspension,omitempty"`
+	Audit      []v1.AuditEntry `json:"audit,omitempty"`
 }
 
 const (
@@ -93,10 +93,10 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 	doc := documentOf(r)
 	status := clusterStatus(r)
 	suspended := ""
-	if s := d.Suspension; s != nil && r.Ending == nil { // its own is its status
+	if s := d.Suspension; s != nil && r.Deletion == nil { // its own is its status
 		suspended = SuspensionText(&a.Printer, *s)
 	} else if r.Suspended {
-		suspended = table.OneLine(r.SuspendedWhy)
+		suspended = table.OneLine(r.SuspendReason)
 	}
 	out := a.Fields(
 		[2]string{"Name", r.Name},
@@ -119,7 +119,7 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 		[2]string{"Engine", strings.TrimSpace(r.Applied.EngineName + " " + r.Applied.EngineVersion)},
 		[2]string{"Drift", a.driftLine(r)},
 		[2]string{"Protected", protectedText(r)},
-		[2]string{"Ended", a.endingText(r.Ending)},
+		[2]string{"Ended", a.endingText(r.Deletion)},
 		[2]string{"Faults", faultsText(r.Desired.Faults)},
 	)
 	out += table.Section("Conditions", a.conditionsTable(r.Conditions))
@@ -150,8 +150,8 @@ func labelsText(labels map[string]string) string {
 }
 
 // phaseText tells the phase, and since when it is if the history still knows.
-func (a *app) phaseText(phase holdfast.Phase, history []holdfast.Transition) string {
-	i := slices.IndexFunc(history, func(t holdfast.Transition) bool { return t.What == "phase" })
+func (a *app) phaseText(phase holdfast.Phase, history []v1.Transition) string {
+	i := slices.IndexFunc(history, func(t v1.Transition) bool { return t.What == "phase" })
 	if i < 0 || history[i].To != string(phase) {
 		return string(phase)
 	}
@@ -165,9 +165,9 @@ func renamedText(from string) string {
 	return from + " (see holdfast get runs --cluster " + from + " for its runs until then)"
 }
 
-func desiredText(r holdfast.ClusterRecord) string {
+func desiredText(r v1.Cluster) string {
 	switch {
-	case r.Ending != nil:
+	case r.Deletion != nil:
 		return ""
 	case r.Desired.Removed:
 		return fmt.Sprintf("nothing: at %s the document is gone", r.Desired.Revision.Short())
@@ -177,7 +177,7 @@ func desiredText(r holdfast.ClusterRecord) string {
 }
 
 // driftLine says what the last check found, and when the next one is.
-func (a *app) driftLine(r holdfast.ClusterRecord) string {
+func (a *app) driftLine(r v1.Cluster) string {
 	s := r.Drift
 	if s.Status == holdfast.DriftUnchecked && s.Due.IsZero() {
 		return ""
@@ -207,10 +207,10 @@ func (a *app) driftLine(r holdfast.ClusterRecord) string {
 
 // protectedText says whether a cluster may be destroyed: what was applied last
 // decides.
-func protectedText(r holdfast.ClusterRecord) string {
+func protectedText(r v1.Cluster) string {
 	applied, desired := r.Applied.Document.Deletion.Protected, r.Desired.Document.Deletion.Protected
 	switch {
-	case r.Ending != nil:
+	case r.Deletion != nil:
 		return ""
 	case applied && !desired && !r.Desired.Removed:
 		return "yes, until what is desired is applied"
@@ -225,7 +225,7 @@ func protectedText(r holdfast.ClusterRecord) string {
 	}
 }
 
-func (a *app) endingText(e *holdfast.Ending) string {
+func (a *app) endingText(e *v1.Deletion) string {
 	if e == nil {
 		return ""
 	}
@@ -242,7 +242,7 @@ func (a *app) endingText(e *holdfast.Ending) string {
 	return out
 }
 
-func (a *app) conditionsTable(conditions []holdfast.Condition) string {
+func (a *app) conditionsTable(conditions []v1.Condition) string {
 	if len(conditions) == 0 {
 		return ""
 	}
@@ -253,7 +253,7 @@ func (a *app) conditionsTable(conditions []holdfast.Condition) string {
 	return a.Table([]string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows)
 }
 
-func conditionCell(c holdfast.Condition) table.Cell {
+func conditionCell(c v1.Condition) table.Cell {
 	hoped := holdfast.ConditionTrue
 	if c.Type == holdfast.ConditionDrifted || c.Type == holdfast.ConditionBlocked {
 		hoped = holdfast.ConditionFalse
@@ -268,7 +268,7 @@ func conditionCell(c holdfast.Condition) table.Cell {
 	}
 }
 
-func (a *app) historyTable(history []holdfast.Transition, all bool) string {
+func (a *app) historyTable(history []v1.Transition, all bool) string {
 	if len(history) == 0 {
 		return ""
 	}
@@ -291,7 +291,7 @@ func (a *app) historyTable(history []holdfast.Transition, all bool) string {
 	return table
 }
 
-func templateText(doc holdfast.Cluster) string {
+func templateText(doc v1.Document) string {
 	switch t := doc.Template; {
 	case t != nil && t.Path != "":
 		return t.Path
@@ -304,11 +304,11 @@ func templateText(doc holdfast.Cluster) string {
 	}
 }
 
-func (a *app) appliedText(r holdfast.ClusterRecord) string {
+func (a *app) appliedText(r v1.Cluster) string {
 	switch applied := r.Applied; {
 	case applied.Run != "":
 		return fmt.Sprintf("%s by %s, %s", applied.Revision.Short(), applied.Run, a.When(applied.At))
-	case r.Ending != nil: // what there was is gone
+	case r.Deletion != nil: // what there was is gone
 		return ""
 	default:
 		return "never"
@@ -329,7 +329,7 @@ func kubeconfigText(output string) string {
 	return "output " + table.OneLine(output) + " (sensitive)"
 }
 
-func faultsText(faults holdfast.Faults) string {
+func faultsText(faults []v1.Fault) string {
 	lines := make([]string, len(faults))
 	for i, f := range faults {
 		lines[i] = f.Error()

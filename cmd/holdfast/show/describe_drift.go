@@ -25,7 +25,7 @@ func newDescribeDriftCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.Print(format, found, func() string { return table.Clean(report.DriftText(found)) })
+			return a.Print(format, found, func() string { return table.Clean(report.DriftText(found.Report())) })
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)

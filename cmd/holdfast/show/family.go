@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 )
 
@@ -15,7 +16,7 @@ const maxRelatives = 20
 
 // familyText draws what a cluster depends on above it and what depends on it
 // below, each with its own on the far side.
-func (a *app) familyText(r holdfast.ClusterRecord, f holdfast.Family) string {
+func (a *app) familyText(r v1.Cluster, f v1.Family) string {
 	if len(f.Parents)+len(f.Dependents) == 0 {
 		return ""
 	}
@@ -31,14 +32,14 @@ func (a *app) familyText(r holdfast.ClusterRecord, f holdfast.Family) string {
 	return strings.Join(append(lines, a.branches(f.Dependents, false)...), "\n")
 }
 
-func (a *app) branches(relations []holdfast.Relation, reversed bool) []string {
+func (a *app) branches(relations []v1.Relation, reversed bool) []string {
 	shown := relations
 	if len(shown) > maxRelatives {
 		shown = shown[:maxRelatives]
 	}
 	shown = slices.Clone(shown)
 	if rest := len(relations) - len(shown); rest > 0 {
-		shown = append(shown, holdfast.Relation{Waiting: fmt.Sprintf("… %d more", rest)})
+		shown = append(shown, v1.Relation{Waiting: fmt.Sprintf("… %d more", rest)})
 	}
 	if reversed {
 		slices.Reverse(shown)
@@ -57,7 +58,7 @@ func (a *app) branches(relations []holdfast.Relation, reversed bool) []string {
 	return lines
 }
 
-func (a *app) relationText(r holdfast.Relation) string {
+func (a *app) relationText(r v1.Relation) string {
 	if r.Name == "" { // that there are more
 		return r.Waiting
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/spf13/cobra"
@@ -85,7 +86,7 @@ func newGetRunsCommand(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) runsTable(runs []holdfast.Run) string {
+func (a *app) runsTable(runs []v1.Run) string {
 	if len(runs) == 0 {
 		return "no runs\n"
 	}
@@ -107,7 +108,7 @@ func (a *app) runsTable(runs []holdfast.Run) string {
 }
 
 // kindText tells a plan of a destruction from others.
-func kindText(r holdfast.Run) string {
+func kindText(r v1.Run) string {
 	if r.Kind == holdfast.RunPlan && r.Destroy {
 		return "plan (destroy)"
 	}
@@ -115,7 +116,7 @@ func kindText(r holdfast.Run) string {
 }
 
 // took returns how long a run has been executed for.
-func (a *app) took(r holdfast.Run) string {
+func (a *app) took(r v1.Run) string {
 	switch {
 	case r.StartedAt.IsZero():
 		return ""
@@ -169,7 +170,7 @@ func newGetPullRequestsCommand(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) pullRequestsTable(records []holdfast.PullRequestRecord) string {
+func (a *app) pullRequestsTable(records []v1.PullRequest) string {
 	if len(records) == 0 {
 		return "no pull requests\n"
 	}
@@ -187,17 +188,17 @@ func (a *app) pullRequestsTable(records []holdfast.PullRequestRecord) string {
 
 // clusterNames are the clusters that a pull request changes. Those that only show
 // what a template would do are shown in its comment.
-func clusterNames(r holdfast.PullRequestRecord) []string {
+func clusterNames(r v1.PullRequest) []string {
 	var names []string
 	for _, c := range r.Clusters {
-		if !c.Trial {
+		if !c.Sample {
 			names = append(names, c.Name)
 		}
 	}
 	return names
 }
 
-func CountsText(c holdfast.Counts) string {
+func CountsText(c v1.Counts) string {
 	if c.Zero() {
 		return ""
 	}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/spf13/cobra"
@@ -40,7 +40,7 @@ not been heard of for 30 seconds; its runs wait for it, see describe run.`,
 	return c
 }
 
-func (a *app) agentsTable(agents []holdfast.AgentStatus) string {
+func (a *app) agentsTable(agents []v1.Agent) string {
 	if len(agents) == 0 {
 		return "no agents\n"
 	}

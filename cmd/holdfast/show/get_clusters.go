@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/spf13/cobra"
@@ -99,7 +100,7 @@ func newGetClustersCommand(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) clustersTable(summaries []holdfast.ClusterSummary) string {
+func (a *app) clustersTable(summaries []v1.ClusterSummary) string {
 	if len(summaries) == 0 {
 		return "no clusters\n"
 	}
@@ -120,7 +121,7 @@ func (a *app) clustersTable(summaries []holdfast.ClusterSummary) string {
 }
 
 // statusOf says in a word what keeps a cluster from being as desired.
-func statusOf(s holdfast.ClusterSummary) table.Cell {
+func statusOf(s v1.ClusterSummary) table.Cell {
 	switch {
 	case s.Phase == holdfast.PhaseDeleted:
 		return table.Cell{}
@@ -142,16 +143,16 @@ func statusOf(s holdfast.ClusterSummary) table.Cell {
 }
 
 // clusterStatus is statusOf for a record.
-func clusterStatus(r holdfast.ClusterRecord) table.Cell {
-	return statusOf(holdfast.ClusterSummary{
+func clusterStatus(r v1.Cluster) table.Cell {
+	return statusOf(v1.ClusterSummary{
 		Phase: r.Phase, Suspended: r.Suspended, Invalid: len(r.Desired.Faults) > 0, Waiting: r.Waiting,
 		UpToDate: r.Applied.SourceDigest.Equal(r.Desired.SourceDigest), Removed: r.Desired.Removed,
-		Applied: holdfast.AppliedLine{Revision: r.Applied.Revision},
+		Applied: v1.AppliedRevision{Revision: r.Applied.Revision},
 	})
 }
 
 // documentOf returns what is desired, or what is left of a removed cluster.
-func documentOf(r holdfast.ClusterRecord) holdfast.Cluster {
+func documentOf(r v1.Cluster) v1.Document {
 	if r.Desired.Document.Name == "" {
 		return r.Applied.Document
 	}
@@ -159,7 +160,7 @@ func documentOf(r holdfast.ClusterRecord) holdfast.Cluster {
 }
 
 // driftCell says what the last check found, nothing if there was none.
-func driftCell(status holdfast.DriftStatus, counts holdfast.DriftCounts) table.Cell {
+func driftCell(status holdfast.DriftStatus, counts v1.DriftCounts) table.Cell {
 	switch status {
 	case holdfast.DriftFound:
 		return table.Cell{Text: driftCounts(counts), Colour: table.Red}
@@ -174,7 +175,7 @@ func driftCell(status holdfast.DriftStatus, counts holdfast.DriftCounts) table.C
 
 // driftCounts says how much of a cluster has drifted, "drifted" if the numbers
 // are not known.
-func driftCounts(c holdfast.DriftCounts) string {
+func driftCounts(c v1.DriftCounts) string {
 	var parts []string
 	for _, p := range []struct {
 		n    int

@@ -5,9 +5,9 @@ import (
 	"strconv"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/holdfast-dev/holdfast/server"
 	"github.com/spf13/cobra"
 )
 
@@ -47,7 +47,7 @@ yet is not drift and is listed separately.`,
 	return c
 }
 
-func (a *app) driftTable(lines []server.DriftLine) string {
+func (a *app) driftTable(lines []v1.DriftLine) string {
 	if len(lines) == 0 {
 		return "no drift\n"
 	}
@@ -68,7 +68,7 @@ func (a *app) driftTable(lines []server.DriftLine) string {
 }
 
 // driftStateCell is driftCell with all that a state says.
-func driftStateCell(s holdfast.DriftState) table.Cell {
+func driftStateCell(s v1.DriftState) table.Cell {
 	c := driftCell(s.Status, s.Counts)
 	switch {
 	case s.Status == holdfast.DriftUnchecked:
@@ -85,19 +85,19 @@ func driftStateCell(s holdfast.DriftState) table.Cell {
 	return c
 }
 
-func onDriftText(l server.DriftLine) string {
+func onDriftText(l v1.DriftLine) string {
 	if l.State.Hold != "" {
 		return l.OnDrift + ", held"
 	}
 	return l.OnDrift
 }
 
-func notAppliedCell(l server.DriftLine) table.Cell {
+func notAppliedCell(l v1.DriftLine) table.Cell {
 	switch {
 	case !l.NotApplied:
 		return table.Cell{}
 	case l.Waiting != "":
-		return table.Cell{Text: l.Waiting, Colour: table.Yellow}
+		return table.Cell{Text: string(l.Waiting), Colour: table.Yellow}
 	default:
 		return table.Cell{Text: "yes", Colour: table.Yellow}
 	}
@@ -158,7 +158,7 @@ the apply that last changed each.`,
 	return c
 }
 
-func (a *app) resourcesTable(resources []holdfast.Resource, clusters bool) string {
+func (a *app) resourcesTable(resources []v1.Resource, clusters bool) string {
 	if len(resources) == 0 {
 		return "no resources\n"
 	}
@@ -204,7 +204,7 @@ func newGetSuspensionsCommand(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) suspensionsTable(suspensions []server.SuspensionAnswer) string {
+func (a *app) suspensionsTable(suspensions []v1.Suspension) string {
 	if len(suspensions) == 0 {
 		return "nothing is suspended\n"
 	}

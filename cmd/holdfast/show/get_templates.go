@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
@@ -62,7 +62,7 @@ With names, or with -o wide, every version and every cluster is shown.`,
 
 // selectTemplates returns the templates with some names, or all of them. What is
 // asked for by name is shown in full.
-func selectTemplates(ctx context.Context, cl *client.Client, names []string, wide bool) ([]holdfast.TemplateStatus, error) {
+func selectTemplates(ctx context.Context, cl *client.Client, names []string, wide bool) ([]v1.Template, error) {
 	if len(names) == 0 {
 		found, err := cl.Templates(ctx)
 		if err != nil || !wide {
@@ -72,7 +72,7 @@ func selectTemplates(ctx context.Context, cl *client.Client, names []string, wid
 			names = append(names, t.Name)
 		}
 	}
-	found := make([]holdfast.TemplateStatus, 0, len(names))
+	found := make([]v1.Template, 0, len(names))
 	for _, name := range names {
 		t, err := cl.Template(ctx, name)
 		if err != nil {
@@ -83,7 +83,7 @@ func selectTemplates(ctx context.Context, cl *client.Client, names []string, wid
 	return found, nil
 }
 
-func (a *app) templatesTable(found []holdfast.TemplateStatus) string {
+func (a *app) templatesTable(found []v1.Template) string {
 	if len(found) == 0 {
 		return "no templates\n"
 	}
@@ -123,7 +123,7 @@ func countCell(n int) table.Cell {
 	return table.Cell{Text: strconv.Itoa(n), Colour: table.Yellow}
 }
 
-func (a *app) templatesText(found []holdfast.TemplateStatus) string {
+func (a *app) templatesText(found []v1.Template) string {
 	if len(found) == 0 {
 		return "no templates\n"
 	}
@@ -134,7 +134,7 @@ func (a *app) templatesText(found []holdfast.TemplateStatus) string {
 	return strings.Join(parts, "\n")
 }
 
-func (a *app) templateText(t holdfast.TemplateStatus) string {
+func (a *app) templateText(t v1.Template) string {
 	out := a.Fields(
 		[2]string{"Template", t.Name},
 		[2]string{"Repository", t.Repo},
@@ -154,7 +154,7 @@ func (a *app) templateText(t holdfast.TemplateStatus) string {
 	return out + table.Section("Clusters", a.usersTable(t.Users))
 }
 
-func releaseCell(v holdfast.TemplateRelease) table.Cell {
+func releaseCell(v v1.TemplateVersion) table.Cell {
 	switch {
 	case v.MovedTo != "":
 		return table.Cell{Text: fmt.Sprintf("refused: its tag was moved to %s", v.MovedTo.Short()), Colour: table.Red}
@@ -165,13 +165,13 @@ func releaseCell(v holdfast.TemplateRelease) table.Cell {
 	}
 }
 
-func (a *app) usersTable(users []holdfast.TemplateUse) string {
+func (a *app) usersTable(users []v1.TemplateUse) string {
 	if len(users) == 0 {
 		return "no cluster is made from it\n"
 	}
 	rows := make([][]table.Cell, len(users))
-	owners := slices.ContainsFunc(users, func(u holdfast.TemplateUse) bool { return u.Owner != users[0].Owner })
-	trouble := slices.ContainsFunc(users, func(u holdfast.TemplateUse) bool { return u.Trouble != "" })
+	owners := slices.ContainsFunc(users, func(u v1.TemplateUse) bool { return u.Owner != users[0].Owner })
+	trouble := slices.ContainsFunc(users, func(u v1.TemplateUse) bool { return u.Trouble != "" })
 	for i, u := range users {
 		version := u.Version
 		if version == "" {

@@ -1,9 +1,8 @@
 package show
 
 import (
-	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/holdfast-dev/holdfast/server"
 )
 
 func SuspendedWhat(cluster, project string) string {
@@ -19,7 +18,7 @@ func SuspendedWhat(cluster, project string) string {
 
 // SuspendedBy returns the one of suspensions of many clusters that stops the runs
 // of a cluster; nil if none does.
-func SuspendedBy(r holdfast.ClusterRecord, suspensions []server.SuspensionAnswer) *server.SuspensionAnswer {
+func SuspendedBy(r v1.Cluster, suspensions []v1.Suspension) *v1.Suspension {
 	for _, s := range suspensions {
 		if s.Cluster == "" && (s.Project == "" || s.Project == documentOf(r).Project) {
 			return &s
@@ -29,7 +28,7 @@ func SuspendedBy(r holdfast.ClusterRecord, suspensions []server.SuspensionAnswer
 }
 
 // SuspensionText says in a line what is suspended, by whom, and why.
-func SuspensionText(p *table.Printer, s server.SuspensionAnswer) string {
+func SuspensionText(p *table.Printer, s v1.Suspension) string {
 	out := SuspendedWhat(s.Cluster, s.Project) + " " + IsOrAre(s) + " suspended"
 	if s.By != "" {
 		out += " by " + s.By
@@ -40,7 +39,7 @@ func SuspensionText(p *table.Printer, s server.SuspensionAnswer) string {
 	return table.OneLine(table.Joined(out, s.Reason))
 }
 
-func IsOrAre(s server.SuspensionAnswer) string {
+func IsOrAre(s v1.Suspension) string {
 	if s.Cluster == "" && s.Project == "" {
 		return "are"
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
@@ -18,7 +18,7 @@ func newUpgradeCommand(a *app) *cobra.Command {
 	var (
 		conn   cli.Connection
 		format string
-		req    holdfast.UpgradeRequest
+		req    v1.UpgradeRequest
 	)
 	c := &cobra.Command{
 		Use:   "upgrade CLUSTER... | KEY=VALUE[,KEY=VALUE] | --all",
@@ -54,7 +54,7 @@ proposed yet.`,
 			if err := a.Print(format, table.NotNil(upgrades), func() string { return a.upgradesTable(upgrades) }); err != nil {
 				return err
 			}
-			if slices.ContainsFunc(upgrades, func(u holdfast.Upgrade) bool { return u.Trouble != "" }) {
+			if slices.ContainsFunc(upgrades, func(u v1.Upgrade) bool { return u.Trouble != "" }) {
 				return &cli.ExitCodeError{Code: cli.ExitRun}
 			}
 			return nil
@@ -69,7 +69,7 @@ proposed yet.`,
 }
 
 // selectUpgrades reads which clusters are meant.
-func selectUpgrades(args []string, req *holdfast.UpgradeRequest) error {
+func selectUpgrades(args []string, req *v1.UpgradeRequest) error {
 	const want = "clusters' names, or labels such as team=payments, or --all"
 	labels := slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "=") })
 	switch {
@@ -100,7 +100,7 @@ func selectUpgrades(args []string, req *holdfast.UpgradeRequest) error {
 	return nil
 }
 
-func (a *app) upgradesTable(upgrades []holdfast.Upgrade) string {
+func (a *app) upgradesTable(upgrades []v1.Upgrade) string {
 	rows := make([][]table.Cell, len(upgrades))
 	for i, u := range upgrades {
 		pullRequest := "(not open yet)"
@@ -128,7 +128,7 @@ func (a *app) upgradesTable(upgrades []holdfast.Upgrade) string {
 	return a.Table([]string{"PULL REQUEST", "TEMPLATE", "TO", "CLUSTERS", "STATE", "URL", "TROUBLE"}, rows)
 }
 
-func upgradedNames(u holdfast.Upgrade) string {
+func upgradedNames(u v1.Upgrade) string {
 	names := make([]string, len(u.Clusters))
 	for i, c := range u.Clusters {
 		names[i] = c.Name

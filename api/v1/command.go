@@ -1,0 +1,133 @@
+package v1
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// CommandRequest asks for what /holdfast does in a comment. It is for one of: a pull
+// request (with clusters: only for these), clusters, or a run.
+type CommandRequest struct {
+	Verb        holdfast.Verb  `json:"verb"` // plan, apply, approve, cancel or unlock.
+	PullRequest PullRequestRef `json:"pullRequest,omitzero"`
+	Clusters    []string       `json:"clusters,omitempty"`
+	Run         string         `json:"run,omitempty"`   // A run whose plan is meant, or that is to be canceled. It stands for its cluster and pull request.
+	Force       bool           `json:"force,omitempty"` // Needs the role admin.
+	All         bool           `json:"all,omitempty"`   // With plan and a pull request that changes a template: every cluster that the change would change.
+}
+
+// Command is a command and what came of it.
+type Command struct {
+	ID          string                 `json:"id"`
+	PullRequest PullRequestRef         `json:"pullRequest,omitzero"` // Absent: it is for clusters.
+	Author      string                 `json:"author"`
+	Verb        holdfast.Verb          `json:"verb"`
+	Clusters    []string               `json:"clusters,omitempty"` // Absent: all of the pull request.
+	Force       bool                   `json:"force,omitempty"`
+	All         bool                   `json:"all,omitempty"`
+	Text        string                 `json:"text"`            // The command as it would be written in a comment.
+	Shown       []string               `json:"shown,omitempty"` // The runs whose plans were shown when it was given.
+	ShownHead   holdfast.Revision      `json:"shownHead,omitempty"`
+	Status      holdfast.CommandStatus `json:"status"`             // received: it is still to be carried out.
+	Reply       string                 `json:"reply,omitempty"`    // Why it was refused, or what came of it.
+	Refused     []string               `json:"refused,omitempty"`  // Clusters for which a command was refused that was done for others.
+	UpToDate    []string               `json:"upToDate,omitempty"` // Clusters of which nothing was left to be applied.
+	CreatedAt   time.Time              `json:"createdAt"`
+	DoneAt      time.Time              `json:"doneAt,omitzero"`
+}
+
+// CommandOf returns what the API says of a command.
+func CommandOf(c holdfast.Command) Command {
+	return Command{
+		ID: c.ID, PullRequest: PullRequestRef(c.PullRequest), Author: c.Author, Verb: c.Verb, Clusters: c.Clusters, Force: c.Force, All: c.All,
+		Text: c.Text, Shown: c.Shown, ShownHead: c.ShownHead, Status: c.Status, Reply: c.Reply, Refused: c.Refused, UpToDate: c.UpToDate,
+		CreatedAt: c.CreatedAt, DoneAt: c.DoneAt,
+	}
+}
+
+// ReconcileRequest asks for another look: at exactly one of these.
+type ReconcileRequest struct {
+	Repo    string `json:"repo,omitempty"`
+	Cluster string `json:"cluster,omitempty"`
+	All     bool   `json:"all,omitempty"` // All repositories.
+}
+
+// SuspendClusterRequest is the body of a request to suspend or to resume one cluster. It
+// may be left out.
+type SuspendClusterRequest struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// SuspendRequest asks to suspend or to resume many clusters: exactly one of project and
+// all.
+type SuspendRequest struct {
+	Project string `json:"project,omitempty"`
+	All     bool   `json:"all,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// TransferRequest gives a cluster to a repository.
+type TransferRequest struct {
+	Repo string `json:"repo"` // The repository whose document defines the cluster from then on.
+}
+
+// UnlockRequest asks for a lock of a state's own backend to be released.
+type UnlockRequest struct {
+	Lock  string `json:"lock"`            // The ID of the lock.
+	Force bool   `json:"force,omitempty"` // Needs the role admin.
+}
+
+// WaiveRequest gives up a state that could not be saved.
+type WaiveRequest struct {
+	Reason string `json:"reason"` // At most 1,000 bytes.
+}
+
+// Lock is who holds a cluster's lock.
+type Lock struct {
+	Cluster string     `json:"cluster"`
+	Holder  LockHolder `json:"holder"`
+	Run     Run        `json:"run"`
+	Alive   bool       `json:"alive"` // The run's agent still sends heartbeats.
+}
+
+// LockHolder is who holds a lock.
+type LockHolder struct {
+	Owner   string    `json:"owner"` // "run/attempt".
+	Since   time.Time `json:"since"`
+	Expires time.Time `json:"expires"` // When the lease ends unless it is renewed.
+}
+
+// LockOf returns what the API says of a cluster's lock.
+func LockOf(cluster string, holder holdfast.LockHolder, run holdfast.Run, alive bool) Lock {
+	return Lock{Cluster: cluster, Holder: LockHolder(holder), Run: RunOf(run), Alive: alive}
+}
+
+// BackendLock is the lock of a state's own backend, as an engine printed it that did not
+// get it.
+type BackendLock struct {
+	ID      string    `json:"id"`
+	Who     string    `json:"who,omitempty"`    // Absent where the engine does not print it.
+	Created time.Time `json:"created,omitzero"` // Absent where the engine does not print it.
+	Run     string    `json:"run,omitempty"`    // The run that found the state locked.
+	Dead    string    `json:"dead,omitempty"`   // The run of Holdfast's that probably left it; absent: the lock may be anybody's.
+}
+
+// BackendLockOf returns what the API says of a backend's lock.
+func BackendLockOf(l holdfast.BackendLock) BackendLock { return BackendLock(l) }
+
+// UnsavedState is a state that an engine wrote and that its backend does not have. Nothing
+// is planned or applied with that state before it is pushed or given up.
+type UnsavedState struct {
+	Location string    `json:"location"` // Of the state.
+	Cluster  string    `json:"cluster"`
+	Run      string    `json:"run"` // The apply or destroy that wrote it, or the name of who gave another one.
+	Attempt  int       `json:"attempt"`
+	Version  int64     `json:"version,omitempty"` // The quarantined version that holds it; absent: it is kept with the run.
+	At       time.Time `json:"at"`
+	Job      string    `json:"job,omitempty"`  // The newest run that was to push it.
+	Jobs     int       `json:"jobs,omitempty"` // How many there were.
+}
+
+// UnsavedStateOf returns what the API says of an unsaved state.
+func UnsavedStateOf(u holdfast.UnsavedState) UnsavedState { return UnsavedState(u) }

@@ -1,0 +1,101 @@
+package v1
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Agent is what the server knows of an agent.
+type Agent struct {
+	ID        string             `json:"id"`
+	Living    bool               `json:"living"`              // It was heard of lately, or waits for a run.
+	Kinds     []holdfast.RunKind `json:"kinds"`               // The kinds of runs that it executes.
+	Projects  []string           `json:"projects,omitempty"`  // The projects of whose clusters alone it executes runs; absent: all.
+	Isolation string             `json:"isolation,omitempty"` // How it isolates engines; "none" if it must not, absent if nothing that it may use works.
+	Platform  string             `json:"platform,omitempty"`  // GOOS_GOARCH.
+	Host      string             `json:"host,omitempty"`
+	Version   string             `json:"version,omitempty"`
+	Slots     int                `json:"slots,omitempty"` // Attempts at once; absent: not known.
+	Since     time.Time          `json:"since"`           // When this process of it was heard of first, by this server.
+	SeenAt    time.Time          `json:"seenAt"`          // When it was heard of last.
+	Runs      []string           `json:"runs,omitempty"`  // The runs that it executes.
+}
+
+// AgentOf returns what the API says of an agent.
+func AgentOf(a holdfast.AgentStatus) Agent { return Agent(a) }
+
+// AuditEntry is one line of the audit trail.
+type AuditEntry struct {
+	At     time.Time `json:"at"`
+	Actor  string    `json:"actor"`  // A person, the name of a token, or "holdfast".
+	Action string    `json:"action"` // Such as "run.cancel" or "lock.release".
+	Object string    `json:"object"` // A cluster, a run, a pull request.
+	Detail string    `json:"detail,omitempty"`
+}
+
+// AuditEntryOf returns what the API says of an entry.
+func AuditEntryOf(e holdfast.AuditEntry) AuditEntry { return AuditEntry(e) }
+
+// Version says which server this is.
+type Version struct {
+	Version string    `json:"version"`
+	Time    time.Time `json:"time"` // What time it is at the server.
+}
+
+// Caller is who a token belongs to, and what it allows.
+type Caller struct {
+	Name     string   `json:"name"`               // As the audit trail has it.
+	Role     string   `json:"role"`               // viewer, operator or admin.
+	Projects []string `json:"projects,omitempty"` // Whose clusters it reaches; absent: all.
+}
+
+// Reason is what a word for why something waits, was refused or failed means.
+type Reason struct {
+	Reason    holdfast.Reason `json:"reason"`
+	Words     string          `json:"words"` // A clause about the cluster, the pull request or the run.
+	Effect    holdfast.Effect `json:"effect"`
+	Commands  []holdfast.Verb `json:"commands,omitempty"`  // The commands that help, best first.
+	Does      string          `json:"does,omitempty"`      // What the first command does.
+	Hint      string          `json:"hint,omitempty"`      // What else to do.
+	Cause     bool            `json:"cause,omitempty"`     // Attempts fail because of it.
+	Transient string          `json:"transient,omitempty"` // Of a cause: when it is retried; absent: never.
+}
+
+// ReasonOf returns what the API says of a reason.
+func ReasonOf(r holdfast.Reason) Reason {
+	info := r.Info()
+	return Reason{
+		Reason: r, Words: info.Words, Effect: info.Effect, Commands: info.Next, Does: info.Does, Hint: info.Hint,
+		Cause: r.IsCause(), Transient: info.Transient,
+	}
+}
+
+// Event says that a cluster, a run or a pull request has changed, was created, or was
+// deleted. What it is now is read from the object.
+type Event struct {
+	Kind    holdfast.ChangeKind `json:"kind"`
+	Name    string              `json:"name"`              // Of a pull request: repo#number.
+	Cluster string              `json:"cluster,omitempty"` // Of a cluster and of a run.
+	Deleted bool                `json:"deleted,omitempty"`
+}
+
+// EventOf returns what the API says of a change.
+func EventOf(c holdfast.Change) Event {
+	return Event{Kind: c.Kind, Name: c.Name, Cluster: c.Cluster, Deleted: c.Deleted}
+}
+
+// Readiness is the answer of /readyz.
+type Readiness struct {
+	Ready    bool         `json:"ready"`
+	Reasons  []string     `json:"reasons,omitempty"`  // What it waits for.
+	Warnings []string     `json:"warnings,omitempty"` // What is wrong although it is ready.
+	Agents   []AgentCount `json:"agents,omitempty"`   // The living ones.
+}
+
+// AgentCount says how many living agents are alike.
+type AgentCount struct {
+	Kinds     []holdfast.RunKind `json:"kinds"`     // The kinds of runs that they execute.
+	Isolation string             `json:"isolation"` // How they isolate engines.
+	Count     int                `json:"count"`
+}

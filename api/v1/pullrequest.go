@@ -1,0 +1,158 @@
+package v1
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// PullRequest is what Holdfast knows of a pull request.
+type PullRequest struct {
+	Repo   string                    `json:"repo"`
+	Number int                       `json:"number"`
+	Title  string                    `json:"title"`
+	Author string                    `json:"author"`
+	URL    string                    `json:"url,omitempty"`
+	State  holdfast.PullRequestState `json:"state"`
+	Draft  bool                      `json:"draft,omitempty"`
+	Fork   bool                      `json:"fork,omitempty"` // The head is in another repository.
+
+	PullRequestCommits
+	PullRequestReview
+
+	UpdatedAt time.Time `json:"updatedAt,omitzero"`
+
+	Clusters   []PullRequestCluster `json:"clusters,omitempty"` // Those that it affects.
+	Faults     []Fault              `json:"faults,omitempty"`
+	AllSamples bool                 `json:"allSamples,omitempty"` // Plans of all clusters that a change of a template would change were asked for.
+	Reason     holdfast.Reason      `json:"reason,omitempty"`     // Why nothing is planned.
+	Detail     string               `json:"detail,omitempty"`
+	Version    int64                `json:"version"` // Grows with each change of the pull request.
+}
+
+// PullRequestCommits are the commits of a pull request.
+type PullRequestCommits struct {
+	Branch      string            `json:"branch"`         // Of the head, in its repository.
+	Head        holdfast.Revision `json:"head"`           // The last head before a merge.
+	BaseBranch  string            `json:"baseBranch"`     // Where it is to be merged.
+	Base        holdfast.Revision `json:"base,omitempty"` // The head of the base branch that its merge result was made with.
+	MergeCommit holdfast.Revision `json:"mergeCommit,omitempty"`
+	MergedAt    time.Time         `json:"mergedAt,omitzero"` // By the code host's clock.
+}
+
+// PullRequestReview is what people and the code host say about a pull request.
+type PullRequestReview struct {
+	Approved  bool       `json:"approved,omitempty"`  // At least one approving review of the head, and none that asks for changes.
+	Verdicts  []Verdict  `json:"verdicts,omitempty"`  // The last review of each who may write.
+	Approvals []Approval `json:"approvals,omitempty"` // Those given by a command.
+	Mergeable bool       `json:"mergeable,omitempty"` // The code host would let it be merged.
+	Blocked   string     `json:"blocked,omitempty"`   // The code host's word for why it would not.
+}
+
+// Ref returns which one it is.
+func (p PullRequest) Ref() PullRequestRef { return PullRequestRef{Repo: p.Repo, Number: p.Number} }
+
+// String returns "repo#number".
+func (p PullRequest) String() string { return p.Ref().String() }
+
+// PullRequestOf returns what the API says of a pull request.
+func PullRequestOf(r holdfast.PullRequestRecord) PullRequest {
+	return PullRequest{
+		Repo: r.Repo, Number: r.Number, Title: r.Title, Author: r.Author, URL: r.URL, State: r.State, Draft: r.Draft, Fork: r.Fork,
+		PullRequestCommits: PullRequestCommits{
+			Branch: r.Branch, Head: r.Head, BaseBranch: r.BaseBranch, Base: r.Base, MergeCommit: r.MergeCommit, MergedAt: r.MergedAt,
+		},
+		PullRequestReview: PullRequestReview{
+			Approved: r.Approved, Verdicts: all(r.Verdicts, verdictOf), Approvals: all(r.Approvals, approvalOf), Mergeable: r.Mergeable, Blocked: r.Blocked,
+		},
+		UpdatedAt: r.UpdatedAt, Clusters: all(r.Clusters, pullRequestClusterOf), Faults: all(r.Faults, faultOf), AllSamples: r.AllTrials,
+		Reason: r.Reason, Detail: r.Detail, Version: r.Version,
+	}
+}
+
+// Verdict is somebody's review of a pull request on the code host.
+type Verdict struct {
+	By       string            `json:"by"`
+	Approves bool              `json:"approves,omitempty"` // Absent: it asks for changes.
+	Head     holdfast.Revision `json:"head"`               // What was reviewed.
+	At       time.Time         `json:"at"`                 // By the code host's clock.
+}
+
+func verdictOf(v holdfast.Verdict) Verdict { return Verdict(v) }
+
+// Approval is an approval of a pull request's head, given by a command.
+type Approval struct {
+	By        string            `json:"by"`
+	Head      holdfast.Revision `json:"head"`
+	At        time.Time         `json:"at"`
+	Runs      []string          `json:"runs,omitempty"`      // The runs whose plans were shown then, which it is of.
+	CommentID string            `json:"commentId,omitempty"` // The comment that gave it.
+	Ended     string            `json:"ended,omitempty"`     // Why it no longer counts.
+}
+
+func approvalOf(a holdfast.Approval) Approval {
+	return Approval{By: a.By, Head: a.Head, At: a.At, Runs: a.Runs, CommentID: a.CommentID, Ended: a.Ended}
+}
+
+// PullRequestCluster is a cluster as a pull request's merge result has it.
+type PullRequestCluster struct {
+	Name         string            `json:"name"`
+	SourceDigest holdfast.Digest   `json:"sourceDigest,omitempty"` // Absent: it is removed, or has faults.
+	Removed      bool              `json:"removed,omitempty"`      // The pull request removes its document.
+	Document     Document          `json:"document,omitzero"`
+	Sample       bool              `json:"sample,omitempty"`   // It stands for others that a change of a template would change; the merge leaves it as it is.
+	Repo         string            `json:"repo,omitempty"`     // Of a sample: where its document is.
+	Revision     holdfast.Revision `json:"revision,omitempty"` // Of a sample: the revision of that repository.
+}
+
+func pullRequestClusterOf(c holdfast.PullRequestCluster) PullRequestCluster {
+	return PullRequestCluster{
+		Name: c.Name, SourceDigest: c.SourceDigest, Removed: c.Deleted, Document: DocumentOf(c.Document), Sample: c.Trial, Repo: c.Repo, Revision: c.Revision,
+	}
+}
+
+// PullRequestDetail is a pull request with what Holdfast said about it.
+type PullRequestDetail struct {
+	PullRequest PullRequest    `json:"pullRequest"`
+	Comments    []Comment      `json:"comments,omitempty"`
+	Statuses    []CommitStatus `json:"statuses,omitempty"`
+	// What the code host does not take. It is posted again when it changes, or after a
+	// reconcile request or a command.
+	Refused []RefusedPost `json:"refused,omitempty"`
+}
+
+// Comment is a comment on a pull request.
+type Comment struct {
+	ID        string    `json:"id"`
+	Author    string    `json:"author"`
+	Bot       bool      `json:"bot,omitempty"` // It was written by an app, such as Holdfast.
+	Body      string    `json:"body"`          // Markdown.
+	CreatedAt time.Time `json:"createdAt"`
+	UpdatedAt time.Time `json:"updatedAt,omitzero"`
+	Editor    string    `json:"editor,omitempty"` // Who edited it last, as far as the code host says.
+}
+
+// CommentOf returns what the API says of a comment.
+func CommentOf(c holdfast.Comment) Comment {
+	return Comment{ID: c.ID, Author: c.Author, Bot: c.Bot, Body: c.Body, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, Editor: c.Editor}
+}
+
+// CommitStatus is what Holdfast says about a commit on the code host.
+type CommitStatus struct {
+	Revision    holdfast.Revision    `json:"revision"`
+	Context     string               `json:"context"` // Such as holdfast/plan.
+	State       holdfast.StatusState `json:"state"`
+	Description string               `json:"description"`
+	URL         string               `json:"url,omitempty"`
+}
+
+// CommitStatusOf returns what the API says of a commit status.
+func CommitStatusOf(s holdfast.CommitStatus) CommitStatus { return CommitStatus(s) }
+
+// RefusedPost is a comment, a status or a reaction that a code host has refused so often
+// that it is no longer tried.
+type RefusedPost struct {
+	Kind   holdfast.PostKind `json:"kind"`
+	What   string            `json:"what"` // Such as "holdfast/plan of 1a2b3c4".
+	Reason string            `json:"reason"`
+}
