@@ -99,3 +99,40 @@ func (f *Forge) findMerge(ctx context.Context, repo string, head, base, before h
 func (f *Forge) isTracked(repo, branch string) bool {
 	return branch == f.opts.Branches[repo] || slices.Contains(f.opts.Others[repo], branch)
 }
+
+// ofOther reports whether a head continues from a branch that another repository at
+// the same place tracks, and not from the one that this repository tracks: it is a
+// pull request into the other one.
+func (f *Forge) ofOther(ctx context.Context, repo string, refs holdfast.Refs, head holdfast.Revision) (bool, error) {
+	if len(f.opts.Others[repo]) == 0 {
+		return false, nil
+	}
+	for range maxHistory {
+		for i, branch := range append([]string{f.opts.Branches[repo]}, f.opts.Others[repo]...) {
+			if in, err := f.isIn(ctx, repo, head, refs["refs/heads/"+branch]); err != nil || in {
+				return in && i > 0, err
+			}
+		}
+		parents, err := f.opts.Git.Parents(ctx, repo, head)
+		if errors.Is(err, holdfast.ErrNotFound) || err == nil && len(parents) == 0 {
+			return false, nil
+		} else if err != nil {
+			return false, fmt.Errorf("look where %s continues from: %w", head.Short(), err)
+		}
+		head = parents[0]
+	}
+	return false, nil
+}
+
+// isIn reports whether a branch at head contains rev. One that was never fetched, as
+// its branch came and went, is in none.
+func (f *Forge) isIn(ctx context.Context, repo string, rev, head holdfast.Revision) (bool, error) {
+	if rev == head || head == "" {
+		return rev == head, nil
+	}
+	in, err := f.opts.Git.IsAncestor(ctx, repo, rev, head)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return false, fmt.Errorf("look for %s in %s: %w", rev.Short(), head.Short(), err)
+	}
+	return in, nil
+}

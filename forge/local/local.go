@@ -169,6 +169,11 @@ func (f *Forge) compare(
 		if !ok || f.isTracked(repo, branch) || open[branch] || isMerged(prs, branch, refs[ref]) {
 			continue
 		}
+		if other, err := f.ofOther(ctx, repo, refs, refs[ref]); err != nil {
+			return nil, err
+		} else if other {
+			continue
+		}
 		pr, err := f.open(ctx, repo, branch, refs[ref], base)
 		if err != nil {
 			return nil, err

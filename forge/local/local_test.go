@@ -327,3 +327,27 @@ func TestTrackedBranchesAreNotPullRequests(t *testing.T) {
 		t.Errorf("%+v, %v; want that of the branch that nobody tracks", prs, err)
 	}
 }
+
+// A branch that continues from what another repository at the same place tracks is a
+// pull request of that one alone.
+func TestBranchContinuesFromAnotherTrackedOne(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.commit("main", "a", "1")
+	h.branch("release")
+	h.branch("between") // it continues from both
+	h.commit("between", "d", "1")
+	h.commit("main", "b", "1")
+	h.commit("release", "c", "1")
+	h.repo.Branch("fix", "release")
+	h.commit("fix", "c", "2")
+	h.commit("release", "e", "1") // it has moved on since
+	forge, err := local.New(local.Options{
+		Git: h.git, Store: h.store, Branches: map[string]string{infra: "main"}, Others: map[string][]string{infra: {"release"}},
+	})
+	h.must(err)
+	prs, err := forge.PullRequests(t.Context(), infra, time.Time{})
+	if err != nil || len(prs) != 1 || prs[0].Branch != "between" {
+		t.Errorf("%+v, %v; want that of the branch that does not come from release alone", prs, err)
+	}
+}
