@@ -6,7 +6,9 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"hash"
+	"io"
 	"io/fs"
 	"strings"
 	"time"
@@ -63,6 +65,18 @@ func (d *Digester) Add(parts ...string) {
 		d.hash.Write(size[:])
 		d.hash.Write([]byte(part))
 	}
+}
+
+// AddContent appends a part that is read, which has size bytes.
+func (d *Digester) AddContent(r io.Reader, size int64) error {
+	var head [8]byte
+	binary.BigEndian.PutUint64(head[:], uint64(size))
+	d.hash.Write(head[:])
+	n, err := io.Copy(d.hash, io.LimitReader(r, size+1))
+	if err == nil && n != size {
+		err = fmt.Errorf("it had %d bytes, and now it is another file", size)
+	}
+	return err
 }
 
 // Digest returns the digest of what was added so far.

@@ -425,7 +425,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint:      "Look at the agent's disk and log",
 	},
 	CauseWorkspaceTooLarge: {
-		Effect: Explains, Cause: true, Words: "what a plan executed, or what `init` fetched, has more than 1,000,000 files and folders, or folders nested deeper than 200",
+		Effect: Explains, Cause: true, Words: "what a plan executed, or what `init` fetched, has more than 1,000,000 files and folders, or folders nested deeper than 200; or `init` fetched more than 8 GiB",
 		Hint: "Let code that is executed in plans clean up, or write outside of the bundle's folders (to `TMPDIR`)",
 	},
 }

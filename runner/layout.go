@@ -259,7 +259,7 @@ func tooLarge(err error) error {
 	}
 	return &failure.Error{
 		Cause: holdfast.CauseWorkspaceTooLarge, Err: err,
-		Hint: fmt.Sprintf("what is executed in a plan may leave at most %d files and folders, nested at most %d deep", folders.MaxEntries, folders.MaxDepth),
+		Hint: fmt.Sprintf("what is executed in a plan may leave at most %d files and folders, nested at most %d deep, and what init fetches may have at most 8 GiB", folders.MaxEntries, folders.MaxDepth),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -32,7 +33,8 @@ type found struct {
 }
 
 // list lists the files and links below dir, and the files of folders that links
-// in it point to: a mirror's providers.
+// among the providers point to: a mirror's. Links of modules are their own
+// repositories' choice, and can lead to anything: they are not followed.
 func list(dir string) ([]found, error) {
 	var all []found
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -52,6 +54,9 @@ func list(dir string) ([]found, error) {
 			return err
 		}
 		all = append(all, found{path: path, name: name, link: link})
+		if !strings.HasPrefix(path, Providers+string(filepath.Separator)) {
+			return nil
+		}
 		entries, err := os.ReadDir(name)
 		if err != nil {
 			return nil //nolint:nilerr // a link to a file

@@ -43,17 +43,27 @@ func digestTree(dir, but string) (holdfast.Digest, error) {
 			digest.Add(path, "link", link)
 			return nil
 		}
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		digest.Add(path, "file", string(data))
-		return nil
+		digest.Add(path, "file")
+		return addFile(digest, name)
 	})
 	if err != nil || !any {
 		return "", err
 	}
 	return digest.Digest(), nil
+}
+
+// addFile adds the content of a file: it may be larger than memory is.
+func addFile(digest *holdfast.Digester, name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	return digest.AddContent(file, info.Size())
 }
 
 // eachModule returns the fetched modules, sorted by name.

@@ -62,7 +62,7 @@ func of(name string, fetched holdfast.Digest) string {
 
 // Publish makes a prepared folder of what init left. It returns the digest of the
 // modules in it, empty if there are none. What is beyond folders.Workspace is
-// refused with folders.ErrBounds.
+// refused with folders.ErrBounds, as is what is larger than Options.Size.
 func (s *Store) Publish(ctx context.Context, from Source, names Names) (holdfast.Digest, error) {
 	made, temp, err := s.copy(ctx, from)
 	if temp != "" {
@@ -96,7 +96,7 @@ func (s *Store) copy(ctx context.Context, from Source) (made manifest, temp stri
 	if err := os.Mkdir(content, 0o755); err != nil { //nolint:gosec // engines read it
 		return made, temp, err
 	}
-	c := copier{ctx: ctx, from: root, owner: from.Owner, left: folders.MaxEntries}
+	c := copier{ctx: ctx, from: root, owner: from.Owner, left: folders.MaxEntries, size: s.opts.Size, bytes: s.opts.Size}
 	for _, name := range []string{Providers, Modules} {
 		if err := c.tree(filepath.Join(dataDir, name), filepath.Join(content, name), 0); err != nil {
 			return made, temp, fmt.Errorf("copy %s: %w", name, err)
@@ -197,7 +197,9 @@ type copier struct {
 	ctx   context.Context //nolint:containedctx // of one call
 	from  *os.Root
 	owner int
-	left  int // entries that may still come
+	left  int   // entries that may still come
+	bytes int64 // that may still come
+	size  int64 // bytes of all at most
 }
 
 // tree copies a folder, nothing if there is none. The copy is read-only.
@@ -298,7 +300,10 @@ func (c *copier) file(name, to string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(file, from)
+	n, err := io.Copy(file, io.LimitReader(from, c.bytes+1)) // holes are filled
+	if c.bytes -= n; c.bytes < 0 && err == nil {
+		err = fmt.Errorf("more than %d bytes: %w", c.size, folders.ErrBounds)
+	}
 	mode := fs.FileMode(0o444)
 	if info.Mode().Perm()&0o100 != 0 {
 		mode = 0o555

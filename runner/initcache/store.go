@@ -36,6 +36,7 @@ type Options struct {
 	Dir    string        // made if it does not exist; nobody else works in it
 	Keep   int           // prepared folders that are kept; zero means 64
 	MaxAge time.Duration // of modules that are not pinned to a version; zero means 5 min
+	Size   int64         // bytes of what init left, at most; zero means 8 GiB
 
 	Logger *slog.Logger     // nil discards
 	Now    func() time.Time // nil means time.Now
@@ -66,6 +67,7 @@ func New(opts Options) (*Store, error) {
 	}
 	opts.Keep = cmp.Or(opts.Keep, 64)
 	opts.MaxAge = cmp.Or(opts.MaxAge, 5*time.Minute)
+	opts.Size = cmp.Or(opts.Size, 8<<30)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
