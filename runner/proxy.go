@@ -250,7 +250,7 @@ func (s *agentSession) lockState(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if len(lockIDIn(body)) > maxLockID {
-		http.Error(w, "that is no id of a lock", http.StatusBadRequest)
+		http.Error(w, "the id of the lock is too long", http.StatusBadRequest)
 		return
 	}
 	if parcel := s.states.last(); parcel != nil {
