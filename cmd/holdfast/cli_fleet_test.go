@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
@@ -161,8 +162,8 @@ func TestFleetRequests(t *testing.T) {
 		},
 		"transfer nowhere": {line: "transfer prod-eu", code: 2, err: "--to is missing"},
 		"check without waiting": {
-			line: "drift check prod-eu --wait=false", answers: map[string]any{"POST /clusters/prod-eu/drift/check": v1.Run{ID: driftID, Cluster: "prod-eu"}},
-			asked: "POST /api/v1/clusters/prod-eu/drift/check {}", out: driftID + " checks prod-eu for drift; see holdfast describe drift prod-eu\n",
+			line: "drift check prod-eu", answers: map[string]any{"POST /clusters/prod-eu/drift/check": v1.Run{ID: driftID, Cluster: "prod-eu"}},
+			asked: "POST /api/v1/clusters/prod-eu/drift/check {}", out: driftID + " checks prod-eu for drift; then see: holdfast describe drift prod-eu\n",
 		},
 		"check what cannot be": {
 			line: "drift check young", answers: map[string]any{"POST /clusters/young/drift/check": refusal{409, v1.Problem{Detail: `cluster "young": it was never applied`}}},
@@ -234,7 +235,7 @@ func TestDriftCheck(t *testing.T) {
 				}
 				_ = json.NewEncoder(w).Encode(report)
 			}))
-			got := against(t, f, "drift", "check", "prod-eu")
+			got := against(t, f, "drift", "check", "prod-eu", "--wait")
 			progress := driftID + ": queued\n" + driftID + ": running: plan\n"
 			if got.code != tc.code || !strings.Contains(got.out, tc.out) || !strings.HasPrefix(got.err, progress) {
 				t.Errorf("drift check = %d\nout %q\nerr %q\nwant %d and the progress once", got.code, got.out, got.err, tc.code)

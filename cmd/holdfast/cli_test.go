@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
@@ -260,7 +261,7 @@ func TestRequests(t *testing.T) {
 		"not there": {line: "describe cluster none", code: 1, err: "Error: /api/v1/clusters/none: not found"},
 		"apply clusters": {
 			line: "apply prod-eu dev", answers: map[string]any{"POST /commands": done},
-			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu","dev"]}`, out: "apply done: `prod-eu`: apply queued\n",
+			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu","dev"]}`, out: "prod-eu: apply queued\n",
 		},
 		"apply a pull request": {
 			line: "apply shop#7 -c prod-eu", answers: map[string]any{"POST /commands": done},
@@ -271,7 +272,7 @@ func TestRequests(t *testing.T) {
 				Verb: holdfast.VerbApply, Clusters: []string{"prod-eu"}, UpToDate: []string{"prod-eu"}, Status: holdfast.CommandDone,
 				Reply: "`prod-eu`: it is up to date: nothing to apply",
 			}},
-			out: "apply done: `prod-eu`: it is up to date: nothing to apply\n",
+			out: "prod-eu: it is up to date: nothing to apply\n",
 		},
 		"a phase that is none": {line: "get clusters --phase actve", code: 2, err: `phase "actve": want Pending, Provisioning`},
 		"the version":          {line: "--version", out: "holdfast "},
@@ -331,7 +332,11 @@ func TestRequests(t *testing.T) {
 		},
 		"no such command":        {line: "frob", code: 2, err: `unknown command "frob"`},
 		"no such flag":           {line: "get runs --frob", code: 2, err: "unknown flag: --frob\nHint:  see holdfast get runs --help"},
-		"no such format":         {line: "get runs -o xml", code: 2, err: `output "xml": want table, json or yaml`},
+		"no such phase":          {line: "get clusters --phase actve", code: 2, err: "Hint:  did you mean Active?"},
+		"no such status":         {line: "get runs --status errord", code: 2, err: "Hint:  did you mean errored?"},
+		"no such kind":           {line: "get runs --kind aply", code: 2, err: "Hint:  did you mean apply?"},
+		"no such state":          {line: "get pullrequests --state opne", code: 2, err: "Hint:  did you mean open?"},
+		"no such format":         {line: "get runs -o xml", code: 2, err: `--output "xml": want table, wide, json or yaml`},
 		"nothing to get":         {line: "get", code: 2, err: "clusters, runs, pullrequests, drift, templates, resources, suspensions or agents"},
 		"no argument":            {line: "logs", code: 2, err: "holdfast logs takes a run's id, got 0 arguments"},
 		"no target":              {line: "apply", code: 2, err: "holdfast apply takes clusters, a run's id"},
@@ -484,7 +489,7 @@ func TestWaitSkipsWhatWasRefused(t *testing.T) {
 	f.set("GET /runs", list(applied))
 	f.set("GET /runs/"+applyID, applied)
 	got := against(t, f, "apply", "dev", "prod-eu", "--wait")
-	if got.code != cli.ExitRun || !strings.Contains(got.out, "`dev`: it is suspended") || !strings.Contains(got.err, applyID+" apply of prod-eu: applied") {
+	if got.code != cli.ExitRun || !strings.Contains(got.out, "dev: it is suspended") || !strings.Contains(got.err, applyID+" apply of prod-eu: applied") {
 		t.Errorf("apply --wait = %+v, want the one run, and 3 as the other was refused", got)
 	}
 }
@@ -528,15 +533,83 @@ func TestLogs(t *testing.T) {
 	}
 }
 
+func TestErrorsSayEachThingOnce(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`run "x": run "x": not found`:                                `run "x": not found`,
+		`log of run "x": run "x": not found`:                         `run "x": not found`,
+		`reconcile x: read cluster "x": cluster "x": not found`:      `reconcile x: cluster "x": not found`,
+		`read holdfast.yaml: open holdfast.yaml: no such file or: x`: `read holdfast.yaml: open holdfast.yaml: no such file or: x`,
+		`x`: `x`,
+	} {
+		if got := saidOnce(text); got != want {
+			t.Errorf("saidOnce(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestWatch prints a list again when it has changed, and not otherwise, until it is
+// interrupted. A server that cannot be reached for a moment does not end it.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	looks := 0
+	f := &fakeAPI{answers: map[string]any{"GET /runs": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		looks++
+		status := holdfast.RunRunning
+		switch {
+		case looks == 2:
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		case looks > 4:
+			status = holdfast.RunApplied
+		}
+		_ = json.NewEncoder(w).Encode(list(v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: status}))
+		if looks == 8 {
+			cancel()
+		}
+	})}}
+	srv := httptest.NewServer(f)
+	defer srv.Close()
+	var out bytes.Buffer
+	a := app{&cli.App{
+		Printer: table.Printer{Out: &out, Err: &out, Now: func() time.Time { return testNow }}, Poll: time.Millisecond,
+		Getenv: func(key string) string {
+			return map[string]string{"HOLDFAST_SERVER": srv.URL, "HOLDFAST_TOKEN": "t"}[key]
+		},
+	}}
+	if code := a.run(ctx, []string{"get", "runs", "--watch"}); code != 0 {
+		t.Errorf("code %d, %s", code, out.String())
+	}
+	if got := out.String(); strings.Count(got, "running") != 1 || strings.Count(got, "applied") != 1 {
+		t.Errorf("get runs --watch printed\n%s\nwant each state once", got)
+	}
+}
+
 // TestCompletion asks as shells do: one name of a cluster is enough for suspend.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"apply p":               "prod-eu\n",
-		"describe cluster p":    "prod-eu\n",
-		"suspend p":             "prod-eu\n",
-		"suspend prod-eu d":     "",
-		"get clusters --phase ": "Active\n",
+		"apply p":                   "prod-eu\n",
+		"describe cluster p":        "prod-eu\n",
+		"suspend p":                 "prod-eu\n",
+		"suspend prod-eu d":         "",
+		"get clusters --phase ":     "Active\n",
+		"logs run-":                 applyID + "\tapply of prod-eu: errored\n",
+		"describe run ":             planID,
+		"apply ":                    planID,
+		"approve --cluster ":        "prod-eu\n",
+		"describe pullrequest ":     "shop#7\t",
+		"get runs --pull-request ":  "shop#7\t",
+		"get runs --cluster ":       "prod-eu\n",
+		"get runs --status ":        "errored\n",
+		"describe drift ":           "prod-eu\n",
+		"drift check ":              "prod-eu\n",
+		"state get ":                "prod-eu\n",
+		"transfer ":                 "prod-eu\n",
+		"get pullrequests --state ": "merged\n",
+		"get clusters --output ":    "wide\n",
 	} {
 		got := against(t, fleet(), append([]string{"__complete"}, strings.Split(line, " ")...)...)
 		if got.code != 0 || want == "" && strings.Contains(got.out, "dev\n") || !strings.Contains(got.out, want) {

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
@@ -15,7 +18,6 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/spf13/cobra"
 )
 
 const targetWords = "clusters, a run's id, or a pull request such as shop#7"
@@ -122,8 +124,9 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 	}
 	cli.AddConnectionFlags(c, &conn)
 	cli.AddFormatFlag(c, &format)
-	a.AddCompletion(c, &conn, 0)
 	c.Flags().StringArrayVarP(&only, "cluster", "c", nil, "only this cluster of the pull request; may be repeated")
+	a.Complete(c, &conn, 0, cli.ClusterNames, cli.PullRequestNames, cli.RunIDs)
+	a.CompleteFlag(c, &conn, "cluster", cli.ClusterNames)
 	if v.all != "" {
 		c.Flags().BoolVar(&every, "all", false, v.all)
 	}
@@ -146,21 +149,29 @@ func commandRequest(word holdfast.Verb, args, only []string) (v1.CommandRequest,
 	}, nil
 }
 
-// printCommand tells what came of a command. A refusal has an exit code of its
-// own.
+// printCommand prints what came of a command. A refusal has an exit code of its own.
 func (a *app) printCommand(format string, command v1.Command) error {
 	err := a.Print(format, command, func() string {
-		reply := command.Reply
-		if reply == "" {
-			reply = "the server has it; see holdfast get runs"
+		switch {
+		case command.Reply == "":
+			return fmt.Sprintf("%s: the server has it; see holdfast get runs\n", command.Verb)
+		case command.Status == holdfast.CommandRefused:
+			return fmt.Sprintf("%s refused: %s\n", command.Verb, replyText(command.Reply))
+		default:
+			return replyText(command.Reply) + "\n"
 		}
-		return fmt.Sprintf("%s %s: %s\n", command.Verb, command.Status, table.Clean(reply))
 	})
 	if err == nil && command.Status == holdfast.CommandRefused {
 		return &cli.ExitCodeError{Code: cli.ExitRun}
 	}
 	return err
 }
+
+// quotedName is a name as replies on a code host have it.
+var quotedName = regexp.MustCompile("`([a-z0-9-]+)`")
+
+// replyText is a reply as a terminal shows it: names need no quotes there.
+func replyText(reply string) string { return quotedName.ReplaceAllString(table.Clean(reply), "$1") }
 
 // runAppears is how long a command's run may take to be queued.
 const runAppears = 2 * time.Minute
@@ -229,7 +240,7 @@ func (a *app) awaitRecord(ctx context.Context, cl *client.Client, run v1.Run) er
 			_, _ = fmt.Fprintf(a.Err, "%s: the run has ended, and the cluster's record does not say so yet\n", run.Cluster)
 			return nil
 		}
-		if err := pause(ctx, a.Poll); err != nil {
+		if err := cli.Pause(ctx, a.Poll); err != nil {
 			return err
 		}
 	}
@@ -258,7 +269,7 @@ func (a *app) awaitPlans(ctx context.Context, cl *client.Client, req v1.CommandR
 				told = true
 				_, _ = fmt.Fprintf(a.Err, "%s: waiting for its plan %s\n", cluster, runs[i].ID)
 			}
-			if err := pause(ctx, a.Poll); err != nil {
+			if err := cli.Pause(ctx, a.Poll); err != nil {
 				return err
 			}
 		}
@@ -289,7 +300,7 @@ func (a *app) awaitRun(ctx context.Context, cl *client.Client, cluster string, c
 		if i >= 0 {
 			return runs[i], nil
 		}
-		if err := pause(ctx, a.Poll); errors.Is(err, context.DeadlineExceeded) {
+		if err := cli.Pause(ctx, a.Poll); errors.Is(err, context.DeadlineExceeded) {
 			return v1.Run{}, hint.New(
 				fmt.Errorf("no run of %s has appeared in %s", cluster, table.ShortDuration(runAppears)),
 				"see what it waits for: holdfast describe cluster "+cluster,

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+
+	"github.com/spf13/cobra"
+
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/report"
-	"github.com/spf13/cobra"
 )
 
 func newDriftCommand(a *app) *cobra.Command {
@@ -28,11 +30,11 @@ func newDriftCheckCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check CLUSTER",
 		Short: "Check a cluster for drift now",
-		Long: `Check whether a cluster is as it was last applied, and show what is not. A check
-that is queued or running already is waited for instead of a new one.
+		Long: `Check whether a cluster is as it was last applied. With --wait, the command shows what
+was found. A check that is queued or running already is used instead of a new one.
 
-The exit code is 0 whether there is drift or not, and 3 if the check failed or was
-canceled.`,
+Then the exit code is 0 whether there is drift or not, and 3 if the check failed or
+was canceled.`,
 		Args: cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.Connect(conn)
@@ -45,15 +47,16 @@ canceled.`,
 			}
 			if !wait {
 				return a.Print(format, run, func() string {
-					return fmt.Sprintf("%s checks %s for drift; see holdfast describe drift %[2]s\n", run.ID, run.Cluster)
+					return fmt.Sprintf("%s checks %s for drift; then see: holdfast describe drift %[2]s\n", run.ID, run.Cluster)
 				})
 			}
 			return a.awaitDrift(c.Context(), cl, format, run)
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
+	a.Complete(c, &conn, 1, cli.ClusterNames)
 	cli.AddFormatFlag(c, &format)
-	c.Flags().BoolVarP(&wait, "wait", "w", true, "wait for the check and show what it found")
+	c.Flags().BoolVarP(&wait, "wait", "w", false, "follow the check to its end, and show what it found")
 	return c
 }
 
@@ -88,7 +91,7 @@ func (a *app) awaitEnd(ctx context.Context, cl *client.Client, run v1.Run) (v1.R
 				told = now
 			}
 		}
-		if err := pause(ctx, a.Poll); err != nil {
+		if err := cli.Pause(ctx, a.Poll); err != nil {
 			return run, err
 		}
 		next, err := cl.Run(ctx, run.ID)
@@ -117,7 +120,7 @@ func (a *app) awaitReport(ctx context.Context, cl *client.Client, run v1.Run) (v
 		if err == nil && found.State.Run >= run.ID {
 			return found, nil
 		}
-		if err := pause(ctx, a.Poll); errors.Is(err, context.DeadlineExceeded) {
+		if err := cli.Pause(ctx, a.Poll); errors.Is(err, context.DeadlineExceeded) {
 			return found, hint.New(
 				fmt.Errorf("the check has ended, and what it found was not taken: %s", run.ID),
 				"the cluster may have been applied meanwhile: check again",

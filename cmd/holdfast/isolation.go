@@ -7,12 +7,13 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
-	"github.com/spf13/cobra"
 )
 
 // isolationFlags are how an agent keeps engines from all else.

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
@@ -13,7 +14,6 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/show"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/spf13/cobra"
 )
 
 func newLogsCommand(a *app) *cobra.Command {
@@ -47,6 +47,7 @@ or 3 if the run failed, was held or canceled.`,
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
+	a.Complete(c, &conn, 1, cli.RunIDs)
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
 	c.Flags().IntVar(&attempt, "attempt", 0, "of this attempt (default the last one; with --follow, from this one on)")
 	return c
@@ -100,7 +101,7 @@ func (a *app) followRun(ctx context.Context, cl *client.Client, id string, from 
 				told = now
 			}
 		}
-		if err := pause(ctx, a.Poll); err != nil {
+		if err := cli.Pause(ctx, a.Poll); err != nil {
 			return run, err
 		}
 	}
@@ -126,7 +127,7 @@ func (a *app) followAttempt(ctx context.Context, cl *client.Client, out io.Write
 		if err := patience.judge(err); err != nil {
 			return fmt.Errorf("follow log of %s: %w", id, err)
 		}
-		if err := pause(ctx, a.Poll); err != nil {
+		if err := cli.Pause(ctx, a.Poll); err != nil {
 			return err
 		}
 	}
@@ -174,17 +175,6 @@ func (p *patience) judge(err error) error {
 		return err
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // outcome tells how a run ended, on the error output, and returns what that

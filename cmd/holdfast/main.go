@@ -13,6 +13,8 @@ import (
 	"time"
 	_ "time/tzdata"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint" // time zones of schedules, in images that have none
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
@@ -24,6 +26,9 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	a := app{&cli.App{In: os.Stdin, Getenv: os.Getenv, Poll: time.Second, Version: buildVersion()}}
 	a.Printer = table.Printer{Out: os.Stdout, Err: os.Stderr, Now: time.Now, Terminal: isTerminal(os.Stdout)}
+	if a.Terminal {
+		a.Width = terminalWidth(os.Stdout)
+	}
 	a.Colour = a.Terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	os.Exit(a.run(ctx, os.Args[1:]))
 }
@@ -48,7 +53,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 		code = cli.ExitUsage
 	}
 	if exit == nil || exit.Err != nil {
-		fmt.Fprintln(a.Err, "Error:", table.Clean(err.Error()))
+		fmt.Fprintln(a.Err, "Error:", table.Clean(saidOnce(err.Error())))
 	}
 	if todo := hint.Of(err); todo != "" {
 		fmt.Fprintln(a.Err, "Hint: ", table.Clean(todo))
@@ -65,4 +70,27 @@ func isUnknownCommand(err error) bool {
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// terminalWidth is how many characters a line has room for, zero if it cannot be known.
+func terminalWidth(f *os.File) int {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
+}
+
+// saidOnce takes out of an error what its next part says again, as where a server and
+// its store both name a run: each layer adds what it knows.
+func saidOnce(text string) string {
+	parts := strings.Split(text, ": ")
+	kept := parts[:0]
+	for i, part := range parts {
+		if i+1 < len(parts) && strings.HasSuffix(part, parts[i+1]) {
+			continue
+		}
+		kept = append(kept, part)
+	}
+	return strings.Join(kept, ": ")
 }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
-	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
+
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 )
 
 func newReconcileCommand(a *app) *cobra.Command {
@@ -48,7 +50,7 @@ func newReconcileCommand(a *app) *cobra.Command {
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
-	a.AddCompletion(c, &conn, 1)
+	a.Complete(c, &conn, 1, cli.ClusterNames)
 	c.Flags().StringVar(&repo, "repo", "", "a repository, as the server's configuration names it")
 	c.Flags().BoolVar(&all, "all", false, "all repositories")
 	return c

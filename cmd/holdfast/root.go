@@ -1,12 +1,13 @@
 package main
 
 import (
+	"github.com/spf13/cobra"
+
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/show"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/template"
-	"github.com/spf13/cobra"
 )
 
 // newRootCommand returns the whole command tree.

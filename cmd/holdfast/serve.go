@@ -3,12 +3,13 @@ package main
 import (
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/serve"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/spf13/cobra"
 )
 
 func newServeCommand(a *app) *cobra.Command {

@@ -6,8 +6,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 )
 
 func newStateCommand(a *app) *cobra.Command {
@@ -28,7 +29,7 @@ func newStateGetCommand(a *app) *cobra.Command {
 		Short: "Write the state that could not be saved",
 		Long: `Write the state that an apply of the cluster could not save, to a file or to
 standard output. A state has secrets in clear text. Who got it is recorded.`,
-		Example: "  holdfast state get prod-eu --output rescued.tfstate",
+		Example: "  holdfast state get prod-eu --out rescued.tfstate",
 		Args:    cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.Connect(conn)
@@ -44,7 +45,8 @@ standard output. A state has secrets in clear text. Who got it is recorded.`,
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
-	c.Flags().StringVar(&out, "output", "-", "the file to write, with mode 0600; it must not exist")
+	a.Complete(c, &conn, 1, cli.ClusterNames)
+	c.Flags().StringVar(&out, "out", "-", "the file to write, with mode 0600; it must not exist")
 	return c
 }
 
@@ -108,6 +110,7 @@ credentials; the engine holds lineage and serial against what the backend has.`,
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
+	a.Complete(c, &conn, 1, cli.ClusterNames)
 	cli.AddFormatFlag(c, &format)
 	return c
 }
@@ -140,6 +143,7 @@ unless it is imported. The reason is recorded.`,
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
+	a.Complete(c, &conn, 1, cli.ClusterNames)
 	cli.AddFormatFlag(c, &format)
 	c.Flags().StringVar(&reason, "reason", "", "why it may be given up")
 	return c

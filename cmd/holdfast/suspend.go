@@ -7,11 +7,13 @@ import (
 	"net/http"
 
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+
+	"github.com/spf13/cobra"
+
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/show"
-	"github.com/spf13/cobra"
 )
 
 func newSuspendCommand(a *app) *cobra.Command {
@@ -85,7 +87,7 @@ func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
-	a.AddCompletion(c, &conn, 1)
+	a.Complete(c, &conn, 1, cli.ClusterNames)
 	c.Flags().StringVar(&req.Project, "project", "", "all clusters of this project")
 	c.Flags().BoolVar(&req.All, "all", false, "all clusters")
 	c.Flags().StringVar(&req.Reason, "reason", "", "why, for the others")
@@ -149,6 +151,7 @@ unless the new document says something else.`,
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
+	a.Complete(c, &conn, 1, cli.ClusterNames)
 	c.Flags().StringVar(&to, "to", "", "the repository, as the server's configuration names it")
 	return c
 }

@@ -177,7 +177,7 @@ func TestTemplateRender(t *testing.T) {
 	}
 	holdfastCLI(t, nil, "template", "render", dir, "--example", "gcp").want(t, 1, `there is no example "gcp"`, "there are aws-basic.yaml, local-basic.yaml")
 	out := t.TempDir()
-	holdfastCLI(t, nil, "template", "render", dir, "-o", out).want(t, 0, "the root module is in")
+	holdfastCLI(t, nil, "template", "render", dir, "--out", out).want(t, 0, "the root module is in")
 	for _, name := range []string{"aws-example/root/main.tf", "local-example/template/modules/local/network/main.tf"} {
 		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
 			t.Error(err)
@@ -234,9 +234,9 @@ func TestTemplateDocsAndSchema(t *testing.T) {
 	dir := newTemplate(t)
 	holdfastCLI(t, nil, "template", "docs", dir).want(t, 0, "# Template web 0.1.0", "| `node_count` | `integer` | `3` |")
 	page := filepath.Join(t.TempDir(), "page.md")
-	holdfastCLI(t, nil, "template", "docs", dir, "-o", page).want(t, 0, "wrote "+page)
+	holdfastCLI(t, nil, "template", "docs", dir, "--out", page).want(t, 0, "wrote "+page)
 	file := filepath.Join(t.TempDir(), "s.json")
-	holdfastCLI(t, nil, "schema", "--template", dir, "-o", file).want(t, 0, "# yaml-language-server: $schema="+file)
+	holdfastCLI(t, nil, "schema", "--template", dir, "--out", file).want(t, 0, "# yaml-language-server: $schema="+file)
 	data, err := os.ReadFile(file)
 	if err != nil || !strings.Contains(string(data), `"web.local"`) || !json.Valid(data) {
 		t.Errorf("%v in %s", err, data)

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/spf13/cobra"
 )
 
 func newUnlockCommand(a *app) *cobra.Command {
@@ -44,7 +45,7 @@ ours has left. --force does so for any other, which may be that of a living engi
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
-	a.AddCompletion(c, &conn, 1)
+	a.Complete(c, &conn, 1, cli.ClusterNames)
 	cli.AddFormatFlag(c, &format)
 	c.Flags().StringVar(&lock, "lock", "", "the ID of a lock of the state's own backend, to be released there")
 	c.Flags().BoolVar(&force, "force", false, "even if the holder is alive (takes the role admin)")

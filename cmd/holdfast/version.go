@@ -5,8 +5,9 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 )
 
 // version is set by the linker for releases; else it comes from what Go's build

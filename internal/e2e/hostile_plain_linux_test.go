@@ -30,7 +30,7 @@ func TestServerOfAPlainUser(t *testing.T) {
 	if got := w.things("alpha"); got != "a=two" {
 		t.Errorf("alpha keeps %q", got)
 	}
-	w.do("drift check alpha", "none")
+	w.do("drift check alpha --wait", "none")
 	removal := fleet.open(gone("alpha"))
 	fleet.untilStatus(removal.head, holdfast.ContextPlan, holdfast.StatusSuccess)
 	removal.merge()

@@ -18,11 +18,11 @@ func TestDriftIsToldUntilItIsGone(t *testing.T) {
 	w.start()
 	fleet := w.fleet()
 	fleet.bring(w.keeper("alpha", "a=one b=two"))
-	w.do("drift check alpha", "none")
+	w.do("drift check alpha --wait", "none")
 	w.do("get drift", "no drift")
 
 	w.take("alpha", "a")
-	w.do("drift check alpha", `local_file.node["a"]`, "1 gone", "holdfast apply alpha")
+	w.do("drift check alpha --wait", `local_file.node["a"]`, "1 gone", "holdfast apply alpha")
 	first := fleet.untilIssue("drift alpha", false, "alpha", "1 gone", `local_file.node["a"]`, "holdfast apply alpha", "ignore:")
 	w.until("the list names the issue", func() (bool, string) {
 		out := w.do("get drift", "alpha", "1 gone")
@@ -35,9 +35,9 @@ func TestDriftIsToldUntilItIsGone(t *testing.T) {
 	}
 
 	// The same again is not news; something else is.
-	w.do("drift check alpha", "1 gone")
+	w.do("drift check alpha --wait", "1 gone")
 	w.change("alpha", "b", "three")
-	w.do("drift check alpha", "2 gone")
+	w.do("drift check alpha --wait", "2 gone")
 	second := fleet.untilIssue("drift alpha", false, "2 gone", `local_file.node["b"]`)
 	if diff := cmp.Diff([]string{"opened", "edited"}, second.Actions()); diff != "" {
 		t.Errorf("what has happened to the issue (-want +got):\n%s", diff)
@@ -45,7 +45,7 @@ func TestDriftIsToldUntilItIsGone(t *testing.T) {
 
 	w.change("alpha", "a", "one")
 	w.change("alpha", "b", "two")
-	w.do("drift check alpha", "none")
+	w.do("drift check alpha --wait", "none")
 	closed := fleet.untilIssue("drift alpha", true, "found no drift", w.record("alpha").Drift.Run, w.record("alpha").Applied.Run)
 	if closed.StateReason != "completed" {
 		t.Errorf("the issue was closed as %q", closed.StateReason)
@@ -54,7 +54,7 @@ func TestDriftIsToldUntilItIsGone(t *testing.T) {
 	w.do("describe cluster alpha", "Drifted        False")
 
 	w.take("alpha", "b")
-	w.do("drift check alpha", "1 gone")
+	w.do("drift check alpha --wait", "1 gone")
 	again := fleet.untilIssue("drift alpha", false, `local_file.node["b"]`)
 	if again.Number != first.Number || !slices.Contains(again.Actions(), "reopened") {
 		t.Errorf("issue %d was followed by %d with %q, want it reopened", first.Number, again.Number, again.Actions())
@@ -76,7 +76,7 @@ func TestDriftIsHiddenByRule(t *testing.T) {
 	fleet := w.fleet()
 	fleet.bring(w.keeper("alpha", "a=one b=two"))
 	w.take("alpha", "a")
-	w.do("drift check alpha", "1 gone")
+	w.do("drift check alpha --wait", "1 gone")
 	fleet.untilIssue("drift alpha", false, "1 gone")
 	plans := w.countCalls("plan alpha")
 
@@ -93,7 +93,7 @@ func TestDriftIsHiddenByRule(t *testing.T) {
 
 	// It hides what it names.
 	w.take("alpha", "b")
-	w.do("drift check alpha", "1 gone", "1 hidden by a rule")
+	w.do("drift check alpha --wait", "1 gone", "1 hidden by a rule")
 	fleet.untilIssue("drift alpha", false, "1 gone, 1 hidden by a rule", `local_file.node["b"]`)
 }
 
@@ -113,7 +113,7 @@ resource "terraform_data" "switch" {
 		keeps("beta", "b=two", "drift: {onDrift: apply}"), switched))
 
 	w.take("alpha", "a")
-	w.do("drift check alpha")
+	w.do("drift check alpha --wait")
 	issue := fleet.untilIssue("drift alpha", true, "found no drift", "onDrift: apply", "has undone the drift")
 	if opened := issue.History[0]; !strings.Contains(opened.Body, `local_file.node["a"]`) {
 		t.Errorf("the issue first said:\n%s", opened.Body)
@@ -126,7 +126,7 @@ resource "terraform_data" "switch" {
 	}
 
 	w.write("switch", "", 0o644)
-	w.do("drift check beta", "terraform_data.switch", "DESTROYS", "1 with another input")
+	w.do("drift check beta --wait", "terraform_data.switch", "DESTROYS", "1 with another input")
 	fleet.untilIssue("drift beta", false, "REPLACED", "terraform_data.switch", "it is not undone automatically", "holdfast apply beta")
 	w.untilWaiting("beta", "DriftHeld")
 	w.do("get drift", "apply, held")
@@ -174,7 +174,7 @@ resource "cloud_cluster" "main" {
 		"not to be told", "never to be told").Replace(object)
 	w.replace("alpha", "cloud_cluster.main.json", changed)
 
-	out := w.do("drift check alpha", "1 changed outside", "cloud_cluster.main", "size: 3 -> 7", "tags.team", "password: (sensitive value)")
+	out := w.do("drift check alpha --wait", "1 changed outside", "cloud_cluster.main", "size: 3 -> 7", "tags.team", "password: (sensitive value)")
 	issue := fleet.untilIssue("drift alpha", false, "`size` `3` → `7`", "`tags.team`", "`password` (sensitive value) → (sensitive value)", "change it back")
 	if all := out + issue.Body + w.log.all() + w.agentLog(); strings.Contains(all, "to be told") {
 		t.Error("a password is told")
@@ -214,13 +214,13 @@ func TestWaitingChangeIsNoDrift(t *testing.T) {
 	manual.merge()
 	w.untilWaiting("alpha", "Manual")
 
-	w.do("drift check alpha", "none", "Not drift: what Git says of this cluster is not applied yet", "Manual")
+	w.do("drift check alpha --wait", "none", "Not drift: what Git says of this cluster is not applied yet", "Manual")
 	w.do("get drift", "no drift")
 	if got := line(w.do("get drift --all"), "alpha"); !strings.HasSuffix(got, "Manual") {
 		t.Errorf("the list says %q", got)
 	}
 	w.take("alpha", "a")
-	out := w.do("drift check alpha", `local_file.node["a"]`, "1 gone", "Not drift")
+	out := w.do("drift check alpha --wait", `local_file.node["a"]`, "1 gone", "Not drift")
 	if strings.Contains(out, `local_file.node["c"]`) {
 		t.Errorf("what waits is called drift:\n%s", out)
 	}
@@ -248,7 +248,7 @@ func TestCheckForDriftFails(t *testing.T) {
 	fleet.bring(w.keeper("alpha", "a=one"))
 	w.fail("plan", "alpha", "Error: the cloud has lost its mind")
 	for n := range 3 {
-		out, stderr, code := w.cli("drift", "check", "alpha")
+		out, stderr, code := w.cli("drift", "check", "alpha", "--wait")
 		if code != 3 || !strings.Contains(out+stderr, "lost its mind") {
 			t.Fatalf("check %d ended with code %d: %s%s", n+1, code, out, stderr)
 		}
@@ -262,7 +262,7 @@ func TestCheckForDriftFails(t *testing.T) {
 	w.do("describe cluster alpha", "CheckFailed")
 	fleet.untilIssue("drift alpha", false, "cannot be checked", "lost its mind", "holdfast drift check alpha")
 	w.succeed("plan", "alpha")
-	w.do("drift check alpha", "none")
+	w.do("drift check alpha --wait", "none")
 	fleet.untilIssue("drift alpha", true, "found no drift")
 	if rec := w.record("alpha"); rec.Phase != holdfast.PhaseActive || rec.Waiting != "" {
 		t.Errorf("alpha is %s and waits for %q", rec.Phase, rec.Waiting)
@@ -284,7 +284,7 @@ func TestManyDriftedClusters(t *testing.T) {
 	fleet.bring(join(all...))
 	for _, name := range names {
 		w.take(name, "a")
-		w.do("drift check "+name, "1 gone")
+		w.do("drift check "+name+" --wait", "1 gone")
 	}
 	fleet.untilIssue("drift alpha", false, "1 gone")
 	fleet.untilIssue("drift-summary acme/fleet", false, "3 clusters", "The same in several clusters", "| 3 |", "`local_file`",
@@ -295,7 +295,7 @@ func TestManyDriftedClusters(t *testing.T) {
 
 	// Who is well makes room for the next.
 	w.change("alpha", "a", "alpha")
-	w.do("drift check alpha", "none")
+	w.do("drift check alpha --wait", "none")
 	fleet.untilIssue("drift alpha", true, "found no drift")
 	fleet.untilIssue("drift beta", false, "1 gone")
 	fleet.untilIssue("drift-summary acme/fleet", false, "2 clusters")
@@ -327,12 +327,12 @@ func TestDriftWithoutCodeHost(t *testing.T) {
 	}
 
 	w.do("suspend alpha")
-	if _, stderr, code := w.cli("drift", "check", "alpha"); code == 0 || !strings.Contains(stderr, "suspended") {
+	if _, stderr, code := w.cli("drift", "check", "alpha", "--wait"); code == 0 || !strings.Contains(stderr, "suspended") {
 		t.Errorf("a suspended cluster is checked: code %d: %s", code, stderr)
 	}
 	w.do("resume alpha")
 	w.change("alpha", "a", "another")
-	w.do("drift check alpha")
+	w.do("drift check alpha --wait")
 	w.until("it is undone", func() (bool, string) {
 		rec := w.record("alpha")
 		return rec.Drift.Status == holdfast.DriftNone && rec.Drift.Remedy != "", string(rec.Drift.Status)
@@ -343,7 +343,7 @@ func TestDriftWithoutCodeHost(t *testing.T) {
 	}
 
 	w.take("beta", "b")
-	w.do("drift check beta", "1 gone", `local_file.node["b"]`, "create it again")
+	w.do("drift check beta --wait", "1 gone", `local_file.node["b"]`, "create it again")
 	if got := line(w.do("get drift"), "beta"); !strings.HasPrefix(got, "beta 1 gone") || !strings.HasSuffix(got, "report") {
 		t.Errorf("the list says %q", got)
 	}

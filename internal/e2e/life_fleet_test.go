@@ -79,7 +79,7 @@ resource "terraform_data" "fragile" {
 	w.untilWaiting("alpha", "ApplyFailed")
 	shows(holdfast.PhaseFailed, "ApplyUpToDate  False    ApplyFailed", "Blocked        True     ApplyFailed")
 	w.do("describe run "+w.newest("alpha", holdfast.RunApply).ID, "terraform_data.fragile", "local-exec")
-	if _, stderr, code := w.cli("drift", "check", "alpha"); code == 0 || !strings.Contains(stderr, "failed in its middle") {
+	if _, stderr, code := w.cli("drift", "check", "alpha", "--wait"); code == 0 || !strings.Contains(stderr, "failed in its middle") {
 		t.Errorf("what failed in its middle is checked for drift: code %d: %s", code, stderr)
 	}
 	w.write("mended", "", 0o644)
@@ -132,7 +132,7 @@ func TestSuspensionsOfMany(t *testing.T) {
 	fleet.untilStatus(both.merged, holdfast.ContextApply, holdfast.StatusPending, "Suspended")
 	both.untilComment("Suspended")
 	w.do("describe cluster alpha", "Suspended", "inventory")
-	if _, stderr, code := w.cli("drift", "check", "alpha"); code == 0 || !strings.Contains(stderr, "suspended") {
+	if _, stderr, code := w.cli("drift", "check", "alpha", "--wait"); code == 0 || !strings.Contains(stderr, "suspended") {
 		t.Errorf("a suspended project is checked for drift: code %d: %s", code, stderr)
 	}
 	w.do("resume --project shop")

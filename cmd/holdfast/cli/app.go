@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
-	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
+
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 )
 
 // Exit codes. The root command's help tells them.
@@ -43,6 +47,7 @@ func (e *ExitCodeError) Error() string {
 
 func (e *ExitCodeError) Unwrap() error { return e.Err }
 
+// UsageError says that the command line is wrong: exit code 2.
 func UsageError(format string, args ...any) error {
 	return &ExitCodeError{Code: ExitUsage, Err: fmt.Errorf(format, args...)}
 }
@@ -58,6 +63,7 @@ func Exactly(n int, want string) cobra.PositionalArgs {
 	}
 }
 
+// AtLeast makes too few arguments a usage error that says what is wanted.
 func AtLeast(n int, want string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) >= n {
@@ -67,6 +73,7 @@ func AtLeast(n int, want string) cobra.PositionalArgs {
 	}
 }
 
+// WrongArguments is the usage error of a number of arguments that is not right.
 func WrongArguments(c *cobra.Command, args []string, want string) error {
 	return hint.New(
 		UsageError("%s takes %s, got %d arguments", c.CommandPath(), want, len(args)),
@@ -74,7 +81,7 @@ func WrongArguments(c *cobra.Command, args []string, want string) error {
 	)
 }
 
-// newGroupCommand returns a command that only has others below it.
+// NewGroup returns a command that only has others below it.
 func NewGroup(use, short string, below ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use:   use,
@@ -95,18 +102,44 @@ func NewGroup(use, short string, below ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-var formats = []string{"table", "json", "yaml"}
-
-func AddFormatFlag(c *cobra.Command, format *string) {
-	c.Flags().StringVarP(format, "output", "o", "table", "how to print: table, json or yaml")
+// AddFormatFlag adds -o: how an answer is printed. It is a format everywhere; what
+// commands write to a file is named by --out. more are formats of this command's own.
+func AddFormatFlag(c *cobra.Command, format *string, more ...string) {
+	formats := append(append([]string{"table"}, more...), "json", "yaml")
+	c.Flags().StringVarP(format, "output", "o", "table", "how to print: "+table.OrList(formats))
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	checked := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
-		if !slices.Contains(formats, *format) {
-			return UsageError("output %q: want table, json or yaml", *format)
+		if err := OneOf("output", *format, formats); err != nil {
+			return err
 		}
 		if checked != nil {
 			return checked(c, args)
 		}
+		return nil
+	}
+}
+
+// OneOf refuses a flag's value that is none of some words, and suggests the nearest.
+func OneOf(flag, value string, words []string) error {
+	if slices.Contains(words, value) {
+		return nil
+	}
+	err := UsageError("--%s %q: want %s", flag, value, table.OrList(words))
+	if near := holdfast.Nearest(value, words); near != "" && len(value) > 3 { // short words are all near
+		return hint.New(err, fmt.Sprintf("did you mean %s?", near))
+	}
+	return err
+}
+
+// Pause waits, and returns why it could not.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
 		return nil
 	}
 }

@@ -7,24 +7,79 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 )
 
 // completionPatience bounds how long a shell waits for names to complete.
 const completionPatience = 3 * time.Second
 
-// AddCompletion completes names of clusters, of as many as a command takes. Without an answer of the server there are none.
-func (a *App) AddCompletion(c *cobra.Command, conn *Connection, most int) {
+// Names are what a server can be asked for: the words that complete an argument.
+type Names func(ctx context.Context, cl *client.Client) ([]string, error)
+
+// ClusterNames are the clusters of the fleet.
+func ClusterNames(ctx context.Context, cl *client.Client) ([]string, error) {
+	summaries, err := cl.Summaries(ctx, url.Values{})
+	names := make([]string, len(summaries))
+	for i, s := range summaries {
+		names[i] = s.Name
+	}
+	return names, err
+}
+
+// completedRuns is as many of the newest runs as are offered.
+const completedRuns = "50"
+
+// RunIDs are the newest runs, each with what it is.
+func RunIDs(ctx context.Context, cl *client.Client) ([]string, error) {
+	runs, err := cl.Runs(ctx, url.Values{"limit": {completedRuns}})
+	ids := make([]string, len(runs))
+	for i, r := range runs {
+		ids[i] = cobra.CompletionWithDesc(r.ID, string(r.Kind)+" of "+r.Cluster+": "+string(r.Status))
+	}
+	return ids, err
+}
+
+// PullRequestNames are the open pull requests.
+func PullRequestNames(ctx context.Context, cl *client.Client) ([]string, error) {
+	records, err := cl.PullRequests(ctx, url.Values{"state": {"open"}})
+	names := make([]string, len(records))
+	for i, r := range records {
+		names[i] = cobra.CompletionWithDesc(r.String(), r.Title)
+	}
+	return names, err
+}
+
+// TemplateNames are the templates that repositories publish.
+func TemplateNames(ctx context.Context, cl *client.Client) ([]string, error) {
+	templates, err := cl.Templates(ctx)
+	names := make([]string, len(templates))
+	for i, t := range templates {
+		names[i] = t.Name
+	}
+	return names, err
+}
+
+// Complete completes the arguments of a command with names, as many as it takes; zero
+// means any number. Without an answer of the server there are none.
+func (a *App) Complete(c *cobra.Command, conn *Connection, most int, kinds ...Names) {
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if most > 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		names := a.clusterNames(c.Context(), *conn)
+		names := a.names(c.Context(), *conn, kinds)
 		return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// clusterNames are the names of the fleet, none if they cannot be asked for.
-func (a *App) clusterNames(ctx context.Context, conn Connection) []string {
+// CompleteFlag completes the value of a flag with names.
+func (a *App) CompleteFlag(c *cobra.Command, conn *Connection, flag string, kinds ...Names) {
+	_ = c.RegisterFlagCompletionFunc(flag, func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return a.names(c.Context(), *conn, kinds), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+func (a *App) names(ctx context.Context, conn Connection, kinds []Names) []string {
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -34,13 +89,13 @@ func (a *App) clusterNames(ctx context.Context, conn Connection) []string {
 	if err != nil {
 		return nil
 	}
-	summaries, err := cl.Summaries(ctx, url.Values{})
-	if err != nil {
-		return nil
+	var all []string
+	for _, names := range kinds {
+		found, err := names(ctx, cl)
+		if err != nil {
+			continue
+		}
+		all = append(all, found...)
 	}
-	names := make([]string, len(summaries))
-	for i, s := range summaries {
-		names[i] = s.Name
-	}
-	return names
+	return all
 }

@@ -14,6 +14,7 @@ type Connection struct {
 	tokenFile string
 }
 
+// AddConnectionFlags adds the flags that name a server and a token.
 func AddConnectionFlags(c *cobra.Command, conn *Connection) {
 	c.Flags().StringVar(&conn.server, "server", "", "address of the server's API (default HOLDFAST_SERVER, then the client file)")
 	c.Flags().StringVar(&conn.tokenFile, "token-file", "", "file with your token (default HOLDFAST_TOKEN, then the client file)")

@@ -9,7 +9,8 @@ import (
 )
 
 var (
-	runID       = regexp.MustCompile(`^run-[0-9a-hjkmnp-tv-z]{20}$`)
+	runID = regexp.MustCompile(`^run-[0-9a-hjkmnp-tv-z]{20}$`)
+	// ClusterName is what a cluster can be called.
 	ClusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 )
 
@@ -46,6 +47,7 @@ func ParseTarget(args []string) (target, error) {
 	return t, nil
 }
 
+// ParsePullRequest reads repository#number.
 func ParsePullRequest(arg string) (v1.PullRequestRef, error) {
 	i := strings.LastIndex(arg, "#")
 	if i > 0 {

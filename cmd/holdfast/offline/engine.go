@@ -30,6 +30,7 @@ type laptopEngine struct {
 
 var _ authoring.Engine = (*laptopEngine)(nil)
 
+// NewLaptopEngine returns the engine of this machine, with the environment of the person.
 func NewLaptopEngine(opts runner.ExecutorOptions, getenv func(string) string, now func() time.Time) (*laptopEngine, error) {
 	work, err := workFolder(getenv)
 	if err != nil {

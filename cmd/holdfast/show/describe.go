@@ -2,9 +2,10 @@ package show
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
@@ -12,7 +13,6 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/report"
-	"github.com/spf13/cobra"
 )
 
 // NewDescribeCommand returns the command describe.
@@ -22,15 +22,12 @@ func NewDescribeCommand(base *cli.App) *cobra.Command {
 		newDescribeClusterCommand(a), newDescribeRunCommand(a), newDescribePullRequestCommand(a), newDescribeDriftCommand(a))
 }
 
-func (a *app) auditTable(entries []v1.AuditEntry) string {
-	if len(entries) == 0 {
-		return ""
-	}
+func (a *app) auditSection(entries []v1.AuditEntry) string {
 	rows := make([][]table.Cell, len(entries))
 	for i, e := range entries {
 		rows[i] = table.Cells(a.Age(e.At), e.Actor, e.Action, table.Shorten(e.Detail, 80))
 	}
-	return a.Table([]string{"AGE", "WHO", "WHAT", "DETAIL"}, rows)
+	return a.Section("Audit", []table.Column{{Title: "AGE"}, {Title: "WHO"}, {Title: "WHAT"}, {Title: "DETAIL", Min: 24}}, rows)
 }
 
 // runDescription is what describe run shows.
@@ -78,6 +75,7 @@ With --plan it shows the plan alone: all of it, also what a comment leaves out.`
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
+	a.Complete(c, &conn, 1, cli.RunIDs)
 	cli.AddFormatFlag(c, &format)
 	c.Flags().BoolVar(&only, "plan", false, "show the plan alone, all of it")
 	return c
@@ -106,15 +104,15 @@ func (a *app) runText(d runDescription) string {
 		[2]string{"Finished", a.When(r.FinishedAt)},
 		[2]string{"Took", a.took(r)},
 	)
-	if len(d.Attempts) > 0 {
-		rows := make([][]table.Cell, len(d.Attempts))
-		for i, t := range d.Attempts {
-			rows[i] = []table.Cell{
-				{Text: fmt.Sprint(t.Attempt)}, statusCell(t.Status), {Text: string(t.Reason)}, {Text: t.Agent}, {Text: a.Age(t.ClaimedAt)},
-			}
+	rows := make([][]table.Cell, len(d.Attempts))
+	for i, t := range d.Attempts {
+		rows[i] = []table.Cell{
+			{Text: fmt.Sprint(t.Attempt)}, statusCell(t.Status), {Text: string(t.Reason)}, {Text: t.Agent}, {Text: a.Age(t.ClaimedAt)},
 		}
-		out += table.Section("Attempts", a.Table([]string{"ATTEMPT", "STATUS", "REASON", "AGENT", "AGE"}, rows))
 	}
+	out += a.Section("Attempts", []table.Column{
+		{Title: "ATTEMPT"}, {Title: "STATUS"}, {Title: "REASON"}, {Title: "AGENT", Min: 16}, {Title: "AGE"},
+	}, rows)
 	out += table.Section("Failure", table.Clean(report.FailureText(r.Run())))
 	if d.Plan != nil {
 		out += table.Section("Plan", a.planText(*d.Plan))
@@ -164,6 +162,7 @@ func newDescribePullRequestCommand(a *app) *cobra.Command {
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
+	a.Complete(c, &conn, 1, cli.PullRequestNames)
 	cli.AddFormatFlag(c, &format)
 	return c
 }
@@ -183,21 +182,20 @@ func (a *app) pullRequestText(d v1.PullRequestDetail) string {
 		[2]string{"Clusters", strings.Join(clusterNames(r), ", ")},
 		[2]string{"Faults", faultsText(r.Faults)},
 	)
-	if len(d.Statuses) > 0 {
-		rows := make([][]table.Cell, len(d.Statuses))
-		for i, s := range d.Statuses {
-			rows[i] = []table.Cell{{Text: s.Revision.Short()}, {Text: s.Context}, stateCell(s.State), {Text: s.Description}}
-		}
-		out += table.Section("Statuses", a.Table([]string{"COMMIT", "CONTEXT", "STATE", "DESCRIPTION"}, rows))
+	statuses := make([][]table.Cell, len(d.Statuses))
+	for i, s := range d.Statuses {
+		statuses[i] = []table.Cell{{Text: s.Revision.Short()}, {Text: s.Context}, stateCell(s.State), {Text: s.Description}}
 	}
-	if len(d.Refused) > 0 {
-		rows := make([][]table.Cell, len(d.Refused))
-		for i, r := range d.Refused {
-			rows[i] = table.Cells(string(r.Kind), r.What, table.OneLine(r.Reason))
-		}
-		out += table.Section("Refused by the code host (`holdfast reconcile --repo "+r.Repo+"` tries again)",
-			a.Table([]string{"KIND", "WHAT", "REASON"}, rows))
+	out += a.Section("Statuses", []table.Column{
+		{Title: "COMMIT"}, {Title: "CONTEXT"}, {Title: "STATE"}, {Title: "DESCRIPTION", Min: 24},
+	}, statuses)
+	refused := make([][]table.Cell, len(d.Refused))
+	for i, r := range d.Refused {
+		refused[i] = table.Cells(string(r.Kind), r.What, table.OneLine(r.Reason))
 	}
+	out += a.Section("Refused by the code host (holdfast reconcile --repo "+r.Repo+" tries again)", []table.Column{
+		{Title: "KIND"}, {Title: "WHAT"}, {Title: "REASON", Min: 24},
+	}, refused)
 	comments := slices.Clone(d.Comments)
 	slices.SortStableFunc(comments, func(x, y v1.Comment) int { return x.CreatedAt.Compare(y.CreatedAt) })
 	for _, c := range comments {
@@ -205,44 +203,9 @@ func (a *app) pullRequestText(d v1.PullRequestDetail) string {
 		if c.UpdatedAt.After(written) {
 			written = c.UpdatedAt
 		}
-		out += table.Section(fmt.Sprintf("Comment by %s, %s", table.OneLine(c.Author), a.When(written)), withoutMarkers(table.Clean(c.Body)))
+		out += table.Section(fmt.Sprintf("Comment by %s, %s", table.OneLine(c.Author), a.When(written)), commentText(&a.Printer, c.Body))
 	}
 	return out
-}
-
-// hiddenMarker is how a comment is found again. Code hosts do not show it.
-var hiddenMarker = regexp.MustCompile(`(?s)<!--.*?-->\n?`)
-
-func withoutMarkers(body string) string {
-	return withoutTags(strings.TrimLeft(hiddenMarker.ReplaceAllString(body, ""), "\n"))
-}
-
-var (
-	foldedPart = regexp.MustCompile(`^<details(?: open)?><summary>(.*)</summary>$`)
-	smallPart  = regexp.MustCompile(`^<sub>(.*)</sub>$`)
-	bold       = strings.NewReplacer("<b>", "", "</b>", "")
-)
-
-// withoutTags takes out of a comment what only a browser shows as it is meant. What
-// stands in a block of code is left as it is.
-func withoutTags(body string) string {
-	var out strings.Builder
-	code := false
-	for line := range strings.Lines(body) {
-		text := strings.TrimRight(line, "\n")
-		if strings.HasPrefix(text, "```") {
-			code = !code
-		}
-		if folded := foldedPart.FindStringSubmatch(text); folded != nil && !code {
-			line = "#### " + bold.Replace(folded[1]) + "\n"
-		} else if small := smallPart.FindStringSubmatch(text); small != nil && !code {
-			line = small[1] + "\n"
-		} else if text == "</details>" && !code {
-			continue
-		}
-		out.WriteString(line)
-	}
-	return out.String()
 }
 
 func stateCell(s holdfast.StatusState) table.Cell {

@@ -9,12 +9,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/spf13/cobra"
 )
 
 // clusterDescription is what describe cluster shows.
@@ -57,7 +58,7 @@ func newDescribeClusterCommand(a *app) *cobra.Command {
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
-	a.AddCompletion(c, &conn, 1)
+	a.Complete(c, &conn, 1, cli.ClusterNames)
 	cli.AddFormatFlag(c, &format)
 	c.Flags().BoolVar(&history, "history", false, "show all of its history that is kept")
 	return c
@@ -122,7 +123,7 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 		[2]string{"Ended", a.endingText(r.Deletion)},
 		[2]string{"Faults", faultsText(r.Desired.Faults)},
 	)
-	out += table.Section("Conditions", a.conditionsTable(r.Conditions))
+	out += a.conditionsSection(r.Conditions)
 	out += table.Section("Dependencies", a.familyText(r, d.Family))
 	var outputs strings.Builder
 	for _, o := range d.Outputs {
@@ -133,11 +134,10 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 		fmt.Fprintf(&outputs, "%s = %s\n", table.OneLine(o.Name), table.Clean(value))
 	}
 	out += table.Section("Outputs", outputs.String())
-	if len(d.Runs) > 0 {
-		out += table.Section("Runs", a.runsTable(d.Runs))
-	}
-	out += table.Section("History", a.historyTable(d.History, history))
-	return out + table.Section("Audit", a.auditTable(d.Audit))
+	columns := slices.DeleteFunc(a.runColumns(), func(c column[v1.Run]) bool { return c.Title == "CLUSTER" })
+	out += a.Section("Runs", columnsOf(columns), rowsOf(columns, d.Runs))
+	out += a.historySection(d.History, history)
+	return out + a.auditSection(d.Audit)
 }
 
 func labelsText(labels map[string]string) string {
@@ -242,15 +242,16 @@ func (a *app) endingText(e *v1.Deletion) string {
 	return out
 }
 
-func (a *app) conditionsTable(conditions []v1.Condition) string {
-	if len(conditions) == 0 {
-		return ""
-	}
+func (a *app) conditionsSection(conditions []v1.Condition) string {
 	rows := make([][]table.Cell, len(conditions))
 	for i, c := range conditions {
-		rows[i] = []table.Cell{{Text: string(c.Type)}, conditionCell(c), {Text: string(c.Reason)}, {Text: a.Age(c.Since)}, {Text: table.Shorten(c.Message, 100)}}
+		rows[i] = []table.Cell{
+			{Text: string(c.Type)}, conditionCell(c), {Text: string(c.Reason)}, {Text: a.Age(c.Since)}, {Text: table.Shorten(c.Message, 100)},
+		}
 	}
-	return a.Table([]string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows)
+	return a.Section("Conditions", []table.Column{
+		{Title: "CONDITION"}, {Title: "STATUS"}, {Title: "REASON"}, {Title: "SINCE"}, {Title: "MESSAGE", Min: 24},
+	}, rows)
 }
 
 func conditionCell(c v1.Condition) table.Cell {
@@ -268,10 +269,7 @@ func conditionCell(c v1.Condition) table.Cell {
 	}
 }
 
-func (a *app) historyTable(history []v1.Transition, all bool) string {
-	if len(history) == 0 {
-		return ""
-	}
+func (a *app) historySection(history []v1.Transition, all bool) string {
 	shown := history
 	if !all && len(history) > newHistory {
 		shown = history[:newHistory]
@@ -284,11 +282,13 @@ func (a *app) historyTable(history []v1.Transition, all bool) string {
 		}
 		rows[i] = table.Cells(a.Age(t.At), t.What, change, string(t.Reason), t.Run)
 	}
-	table := a.Table([]string{"AGE", "WHAT", "CHANGE", "REASON", "RUN"}, rows)
+	out := a.Section("History", []table.Column{
+		{Title: "AGE"}, {Title: "WHAT"}, {Title: "CHANGE"}, {Title: "REASON"}, {Title: "RUN", Yields: 1},
+	}, rows)
 	if rest := len(history) - len(shown); rest > 0 {
-		table += fmt.Sprintf("… %d older: --history\n", rest)
+		out += fmt.Sprintf("  … %d older: --history\n", rest)
 	}
-	return table
+	return out
 }
 
 func templateText(doc v1.Document) string {

@@ -1,10 +1,11 @@
 package show
 
 import (
+	"github.com/spf13/cobra"
+
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/report"
-	"github.com/spf13/cobra"
 )
 
 func newDescribeDriftCommand(a *app) *cobra.Command {
@@ -29,6 +30,7 @@ func newDescribeDriftCommand(a *app) *cobra.Command {
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
+	a.Complete(c, &conn, 1, cli.ClusterNames)
 	cli.AddFormatFlag(c, &format)
 	return c
 }

@@ -1,16 +1,19 @@
 package show
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/spf13/cobra"
 )
 
 // NewGetCommand returns the command get.
@@ -28,6 +31,17 @@ func addValueFlags(c *cobra.Command, values map[string]*string, flags [][2]strin
 	}
 }
 
+// The words of flags that have a few.
+var (
+	runKinds          = []string{"plan", "apply", "drift", "destroy", "state"}
+	runStatuses       = []string{"queued", "retrying", "running", "planned", "applied", "no_changes", "errored", "canceled", "interrupted"}
+	pullRequestStates = []string{"open", "merged", "closed"}
+)
+
+func completeWords(c *cobra.Command, flag string, words []string) {
+	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
 func setValues(values map[string]*string) url.Values {
 	query := url.Values{}
 	for name, value := range values {
@@ -41,70 +55,69 @@ func setValues(values map[string]*string) url.Values {
 func newGetRunsCommand(a *app) *cobra.Command {
 	var (
 		conn            cli.Connection
-		format, cluster string
+		cluster         string
 		pullRequest     string
 		kinds, statuses []string
 		limit           int
 	)
-	c := &cobra.Command{
-		Use:     "runs",
-		Aliases: []string{"run"},
-		Short:   "List runs, newest first",
-		Example: "  holdfast get runs --cluster prod-eu --kind apply\n  holdfast get runs --pull-request shop#7",
-		Args:    cli.Exactly(0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
+	c := newList(a, &conn, list[v1.Run]{
+		use:     "runs",
+		aliases: []string{"run"},
+		short:   "List runs, newest first",
+		example: "  holdfast get runs --cluster prod-eu --kind apply\n  holdfast get runs --pull-request shop#7",
+		args:    cli.Exactly(0, "flags only"),
+		columns: a.runColumns(),
+		empty:   "no runs",
+		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]v1.Run, error) {
 			query := url.Values{"kind": kinds, "status": statuses, "limit": {strconv.Itoa(limit)}}
+			for _, word := range kinds {
+				if err := cli.OneOf("kind", word, runKinds); err != nil {
+					return nil, err
+				}
+			}
+			for _, word := range statuses {
+				if err := cli.OneOf("status", word, runStatuses); err != nil {
+					return nil, err
+				}
+			}
 			if cluster != "" {
 				query.Set("cluster", cluster)
 			}
 			if pullRequest != "" {
 				ref, err := cli.ParsePullRequest(pullRequest)
 				if err != nil {
-					return err
+					return nil, err
 				}
 				query.Set("repo", ref.Repo)
 				query.Set("number", strconv.Itoa(ref.Number))
 			}
-			cl, err := a.Connect(conn)
-			if err != nil {
-				return err
-			}
-			runs, err := cl.Runs(c.Context(), query)
-			if err != nil {
-				return err
-			}
-			return a.Print(format, table.NotNil(runs), func() string { return a.runsTable(runs) })
+			return cl.Runs(ctx, query)
 		},
-	}
-	cli.AddConnectionFlags(c, &conn)
-	cli.AddFormatFlag(c, &format)
+	})
 	c.Flags().StringVar(&cluster, "cluster", "", "only those of this cluster")
 	c.Flags().StringVar(&pullRequest, "pull-request", "", "only those of this pull request, repository#number")
-	c.Flags().StringSliceVar(&kinds, "kind", nil, "only of this kind: plan, apply, drift, destroy")
-	c.Flags().StringSliceVar(&statuses, "status", nil, "only with this status, such as running or errored")
+	c.Flags().StringSliceVar(&kinds, "kind", nil, "only of this kind: "+table.OrList(runKinds))
+	c.Flags().StringSliceVar(&statuses, "status", nil, "only with this status: "+table.OrList(runStatuses))
 	c.Flags().IntVar(&limit, "limit", 50, "at most so many")
+	a.CompleteFlag(c, &conn, "cluster", cli.ClusterNames)
+	a.CompleteFlag(c, &conn, "pull-request", cli.PullRequestNames)
+	completeWords(c, "kind", runKinds)
+	completeWords(c, "status", runStatuses)
 	return c
 }
 
-func (a *app) runsTable(runs []v1.Run) string {
-	if len(runs) == 0 {
-		return "no runs\n"
+func (a *app) runColumns() []column[v1.Run] {
+	return []column[v1.Run]{
+		text(table.Column{Title: "RUN"}, func(r v1.Run) string { return r.ID }),
+		text(table.Column{Title: "CLUSTER"}, func(r v1.Run) string { return r.Cluster }),
+		text(table.Column{Title: "KIND"}, kindText),
+		coloured(table.Column{Title: "STATUS"}, func(r v1.Run) table.Cell { return statusCell(r.Status) }),
+		text(table.Column{Title: "REASON", Yields: 1}, func(r v1.Run) string { return string(r.Reason) }),
+		text(table.Column{Title: "CHANGES", Min: 8}, func(r v1.Run) string { return CountsText(r.Counts) }),
+		text(table.Column{Title: "PULL REQUEST", Yields: 2}, func(r v1.Run) string { return r.PullRequest.String() }),
+		text(table.Column{Title: "AGE"}, func(r v1.Run) string { return a.Age(r.CreatedAt) }),
+		text(table.Column{Title: "TOOK", Yields: 3}, a.took),
 	}
-	rows := make([][]table.Cell, len(runs))
-	for i, r := range runs {
-		rows[i] = []table.Cell{
-			{Text: r.ID},
-			{Text: r.Cluster},
-			{Text: kindText(r)},
-			statusCell(r.Status),
-			{Text: string(r.Reason)},
-			{Text: CountsText(r.Counts)},
-			{Text: r.PullRequest.String()},
-			{Text: a.Age(r.CreatedAt)},
-			{Text: a.took(r)},
-		}
-	}
-	return a.Table([]string{"RUN", "CLUSTER", "KIND", "STATUS", "REASON", "CHANGES", "PULL REQUEST", "AGE", "TOOK"}, rows)
 }
 
 // kindText tells a plan of a destruction from others.
@@ -130,60 +143,66 @@ func (a *app) took(r v1.Run) string {
 func newGetPullRequestsCommand(a *app) *cobra.Command {
 	var (
 		conn   cli.Connection
-		format string
 		states []string
 		all    bool
 		values = map[string]*string{}
 		limit  int
 	)
-	c := &cobra.Command{
-		Use:     "pullrequests",
-		Aliases: []string{"pullrequest", "pr", "prs"},
-		Short:   "List pull requests",
-		Args:    cli.Exactly(0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := a.Connect(conn)
-			if err != nil {
-				return err
-			}
+	c := newList(a, &conn, list[v1.PullRequest]{
+		use:     "pullrequests",
+		aliases: []string{"pullrequest", "pr", "prs"},
+		short:   "List pull requests",
+		args:    cli.Exactly(0, "flags only"),
+		columns: a.pullRequestColumns(),
+		empty:   "no pull requests",
+		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]v1.PullRequest, error) {
 			query := setValues(values)
 			query.Set("limit", strconv.Itoa(limit))
+			for _, word := range states {
+				if err := cli.OneOf("state", word, pullRequestStates); err != nil {
+					return nil, err
+				}
+			}
 			if !all {
 				query["state"] = states
 			}
-			records, err := cl.PullRequests(c.Context(), query)
-			if err != nil {
-				return err
-			}
-			return a.Print(format, table.NotNil(records), func() string { return a.pullRequestsTable(records) })
+			return cl.PullRequests(ctx, query)
 		},
-	}
-	cli.AddConnectionFlags(c, &conn)
-	cli.AddFormatFlag(c, &format)
+	})
 	addValueFlags(c, values, [][2]string{
 		{"repo", "of this repository"},
 		{"cluster", "that affect this cluster"},
 	})
-	c.Flags().StringSliceVar(&states, "state", []string{"open"}, "only in this state: open, merged, closed")
+	c.Flags().StringSliceVar(&states, "state", []string{"open"}, "only in this state: "+table.OrList(pullRequestStates))
 	c.Flags().BoolVar(&all, "all", false, "in any state")
 	c.Flags().IntVar(&limit, "limit", 50, "at most so many")
+	a.CompleteFlag(c, &conn, "cluster", cli.ClusterNames)
+	completeWords(c, "state", pullRequestStates)
 	return c
 }
 
-func (a *app) pullRequestsTable(records []v1.PullRequest) string {
-	if len(records) == 0 {
-		return "no pull requests\n"
+func (a *app) pullRequestColumns() []column[v1.PullRequest] {
+	type record = v1.PullRequest
+	return []column[record]{
+		text(table.Column{Title: "PULL REQUEST"}, func(r record) string { return r.String() }),
+		text(table.Column{Title: "TITLE", Min: 16}, func(r record) string { return table.Shorten(r.Title, 50) }),
+		text(table.Column{Title: "STATE"}, func(r record) string { return string(r.State) }),
+		text(table.Column{Title: "AUTHOR", Yields: 2}, func(r record) string { return r.Author }),
+		text(table.Column{Title: "HEAD", Yields: 3}, func(r record) string { return r.Head.Short() }),
+		text(table.Column{Title: "CLUSTERS", Min: 12, Yields: 1}, func(r record) string {
+			return table.Shorten(strings.Join(clusterNames(r), ","), 40)
+		}),
+		text(table.Column{Title: "STATUS"}, pullRequestStatus),
+		text(table.Column{Title: "UPDATED"}, func(r record) string { return a.Age(r.UpdatedAt) }),
 	}
-	rows := make([][]table.Cell, len(records))
-	for i, r := range records {
-		status := string(r.Reason)
-		if len(r.Faults) > 0 {
-			status = strings.TrimPrefix(status+", "+string(holdfast.ReasonInvalid), ", ")
-		}
-		rows[i] = table.Cells(r.String(), table.Shorten(r.Title, 50), string(r.State), r.Author, r.Head.Short(),
-			table.Shorten(strings.Join(clusterNames(r), ","), 40), status, a.Age(r.UpdatedAt))
+}
+
+func pullRequestStatus(r v1.PullRequest) string {
+	status := string(r.Reason)
+	if len(r.Faults) > 0 {
+		status = strings.TrimPrefix(status+", "+string(holdfast.ReasonInvalid), ", ")
 	}
-	return a.Table([]string{"PULL REQUEST", "TITLE", "STATE", "AUTHOR", "HEAD", "CLUSTERS", "STATUS", "UPDATED"}, rows)
+	return status
 }
 
 // clusterNames are the clusters that a pull request changes. Those that only show
@@ -198,6 +217,7 @@ func clusterNames(r v1.PullRequest) []string {
 	return names
 }
 
+// CountsText is what a plan changes, in signs: +1 ~2.
 func CountsText(c v1.Counts) string {
 	if c.Zero() {
 		return ""

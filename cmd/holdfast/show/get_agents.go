@@ -2,79 +2,70 @@ package show
 
 import (
 	"cmp"
+	"context"
 	"strings"
 
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
-	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
-	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
+
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 )
 
 func newGetAgentsCommand(a *app) *cobra.Command {
-	var (
-		conn   cli.Connection
-		format string
-	)
-	c := &cobra.Command{
-		Use:     "agents",
-		Aliases: []string{"agent"},
-		Short:   "List agents: what they execute, how they isolate engines, and when they were heard of",
-		Long: `List the agents that the server has heard of since it was started, and not only
-more than a day ago: those beside it and those elsewhere. An agent that is silent has
-not been heard of for 30 seconds; its runs wait for it, see describe run.`,
-		Args: cli.Exactly(0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := a.Connect(conn)
-			if err != nil {
-				return err
-			}
-			agents, err := cl.Agents(c.Context())
-			if err != nil {
-				return err
-			}
-			return a.Print(format, table.NotNil(agents), func() string { return a.agentsTable(agents) })
+	var conn cli.Connection
+	type agent = v1.Agent
+	return newList(a, &conn, list[agent]{
+		use:     "agents",
+		aliases: []string{"agent"},
+		short:   "List agents: what they execute, how they isolate engines, and when they last responded",
+		long: `List the agents that have called the server since it was started, unless the last
+call is more than a day old: those that it started itself and those elsewhere. A silent
+agent has not called for 30 seconds; its runs wait for it, see describe run.`,
+		args: cli.Exactly(0, "flags only"),
+		columns: []column[agent]{
+			text(table.Column{Title: "AGENT"}, func(s agent) string { return s.ID }),
+			coloured(table.Column{Title: "STATE"}, agentState),
+			text(table.Column{Title: "KINDS", Min: 8}, agentKinds),
+			text(table.Column{Title: "PROJECTS", Min: 8, Yields: 2}, func(s agent) string { return cmp.Or(strings.Join(s.Projects, ","), "all") }),
+			coloured(table.Column{Title: "ISOLATION"}, agentIsolation),
+			text(table.Column{Title: "HOST", Min: 8, Yields: 3}, func(s agent) string { return s.Host }),
+			text(table.Column{Title: "VERSION", Min: 8, Yields: 4}, func(s agent) string { return s.Version }),
+			text(table.Column{Title: "SEEN"}, func(s agent) string { return a.Age(s.SeenAt) }),
+			text(table.Column{Title: "RUNS", Min: 12, Yields: 1}, func(s agent) string { return strings.Join(s.Runs, ",") }),
 		},
-	}
-	cli.AddConnectionFlags(c, &conn)
-	cli.AddFormatFlag(c, &format)
-	return c
+		empty: "no agents",
+		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]agent, error) { return cl.Agents(ctx) },
+	})
 }
 
-func (a *app) agentsTable(agents []v1.Agent) string {
-	if len(agents) == 0 {
-		return "no agents\n"
+func agentState(s v1.Agent) table.Cell {
+	if s.Living {
+		return table.Cell{Text: "living", Colour: table.Green}
 	}
-	rows := make([][]table.Cell, len(agents))
-	for i, agent := range agents {
-		state := table.Cell{Text: "living", Colour: table.Green}
-		if !agent.Living {
-			state = table.Cell{Text: "silent", Colour: table.Red}
-		}
-		kinds := make([]string, len(agent.Kinds))
-		for j, kind := range agent.Kinds {
-			kinds[j] = string(kind)
-		}
-		isolation := table.Cell{Text: cmp.Or(agent.Isolation, "unavailable")}
-		switch {
-		case len(kinds) == 0: // only its heartbeats were heard
-			isolation = table.Cell{Text: "?"}
-			kinds = []string{"?"}
-		case agent.Isolation == "":
-			isolation.Colour = table.Red
-		case agent.Isolation == "none":
-			isolation.Colour = table.Yellow
-		}
-		rows[i] = []table.Cell{
-			{Text: agent.ID},
-			state,
-			{Text: strings.Join(kinds, ",")},
-			{Text: cmp.Or(strings.Join(agent.Projects, ","), "all")},
-			isolation,
-			{Text: agent.Host},
-			{Text: agent.Version},
-			{Text: a.Age(agent.SeenAt)},
-			{Text: strings.Join(agent.Runs, ",")},
-		}
+	return table.Cell{Text: "silent", Colour: table.Red}
+}
+
+// agentKinds are what an agent executes, unknown while only its heartbeats came.
+func agentKinds(s v1.Agent) string {
+	kinds := make([]string, len(s.Kinds))
+	for i, kind := range s.Kinds {
+		kinds[i] = string(kind)
 	}
-	return a.Table([]string{"AGENT", "STATE", "KINDS", "PROJECTS", "ISOLATION", "HOST", "VERSION", "SEEN", "RUNS"}, rows)
+	return cmp.Or(strings.Join(kinds, ","), "?")
+}
+
+func agentIsolation(s v1.Agent) table.Cell {
+	switch {
+	case len(s.Kinds) == 0:
+		return table.Cell{Text: "?"}
+	case s.Isolation == "":
+		return table.Cell{Text: "unavailable", Colour: table.Red}
+	case s.Isolation == "none":
+		return table.Cell{Text: s.Isolation, Colour: table.Yellow}
+	default:
+		return table.Cell{Text: s.Isolation}
+	}
 }

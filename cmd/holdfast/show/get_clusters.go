@@ -1,16 +1,18 @@
 package show
 
 import (
+	"context"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/spf13/cobra"
 )
 
 // clusterFlags select clusters.
@@ -26,16 +28,15 @@ func (f *clusterFlags) add(c *cobra.Command, all string) {
 	addValueFlags(c, f.values, [][2]string{
 		{"project", "of this project"},
 		{"environment", "of this environment"},
-		{"phase", "in this phase, such as Active"},
+		{"phase", "in this phase: " + table.OrList(phaseWords())},
 		{"waiting", "waiting for this reason, '*' for any"},
 		{"owner", "defined by this repository"},
-		{"drift", "whose last check for drift ended so: " + table.OrList(driftWords)},
+		{"drift", "whose last drift check ended so: " + table.OrList(driftWords)},
 	})
 	c.Flags().StringArrayVarP(&f.labels, "label", "l", nil, "with this label, key=value; may be repeated")
 	c.Flags().BoolVar(&f.all, "all", false, all)
-	for flag, words := range map[string][]string{"phase": phaseWords(), "drift": driftWords} {
-		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-	}
+	completeWords(c, "phase", phaseWords())
+	completeWords(c, "drift", driftWords)
 }
 
 // phaseWords are the phases in their order.
@@ -51,11 +52,12 @@ var driftWords = []string{string(holdfast.DriftFound), string(holdfast.DriftNone
 
 // query returns the parameters that ask for the clusters.
 func (f *clusterFlags) query(names []string) (url.Values, error) {
-	if drift := *f.values["drift"]; drift != "" && !slices.Contains(driftWords, drift) {
-		return nil, cli.UsageError("drift %q: want %s", drift, table.OrList(driftWords))
-	}
-	if phase := *f.values["phase"]; phase != "" && !slices.Contains(phaseWords(), phase) {
-		return nil, cli.UsageError("phase %q: want %s", phase, table.OrList(phaseWords()))
+	for flag, words := range map[string][]string{"drift": driftWords, "phase": phaseWords()} {
+		if value := *f.values[flag]; value != "" {
+			if err := cli.OneOf(flag, value, words); err != nil {
+				return nil, err
+			}
+		}
 	}
 	query := setValues(f.values)
 	query["name"], query["label"] = names, f.labels
@@ -68,56 +70,41 @@ func (f *clusterFlags) query(names []string) (url.Values, error) {
 func newGetClustersCommand(a *app) *cobra.Command {
 	var (
 		conn     cli.Connection
-		format   string
 		clusters clusterFlags
 	)
-	c := &cobra.Command{
-		Use:     "clusters [NAME...]",
-		Aliases: []string{"cluster"},
-		Short:   "List clusters",
-		Example: "  holdfast get clusters --environment production\n  holdfast get clusters --waiting '*'\n" +
+	c := newList(a, &conn, list[v1.ClusterSummary]{
+		use:     "clusters [NAME...]",
+		aliases: []string{"cluster"},
+		short:   "List clusters",
+		example: "  holdfast get clusters --environment production\n  holdfast get clusters --waiting '*'\n" +
 			"  holdfast get clusters --drift drifted -l team=payments",
-		RunE: func(c *cobra.Command, args []string) error {
+		columns: a.clusterColumns(),
+		empty:   "no clusters",
+		fetch: func(ctx context.Context, cl *client.Client, args []string) ([]v1.ClusterSummary, error) {
 			query, err := clusters.query(args)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			cl, err := a.Connect(conn)
-			if err != nil {
-				return err
-			}
-			summaries, err := cl.Summaries(c.Context(), query)
-			if err != nil {
-				return err
-			}
-			return a.Print(format, table.NotNil(summaries), func() string { return a.clustersTable(summaries) })
+			return cl.Summaries(ctx, query)
 		},
-	}
-	cli.AddConnectionFlags(c, &conn)
-	cli.AddFormatFlag(c, &format)
+	})
 	clusters.add(c, "also those that are gone")
-	a.AddCompletion(c, &conn, 0)
+	a.Complete(c, &conn, 0, cli.ClusterNames)
 	return c
 }
 
-func (a *app) clustersTable(summaries []v1.ClusterSummary) string {
-	if len(summaries) == 0 {
-		return "no clusters\n"
+func (a *app) clusterColumns() []column[v1.ClusterSummary] {
+	type summary = v1.ClusterSummary
+	return []column[summary]{
+		text(table.Column{Title: "NAME"}, func(s summary) string { return s.Name }),
+		text(table.Column{Title: "PROJECT", Yields: 2}, func(s summary) string { return s.Project }),
+		text(table.Column{Title: "ENVIRONMENT", Yields: 1}, func(s summary) string { return s.Environment }),
+		coloured(table.Column{Title: "PHASE"}, func(s summary) table.Cell { return phaseCell(s.Phase) }),
+		coloured(table.Column{Title: "STATUS"}, statusOf),
+		coloured(table.Column{Title: "DRIFT", Min: 12}, func(s summary) table.Cell { return driftCell(s.Drift, s.DriftCounts) }),
+		text(table.Column{Title: "APPLIED", Yields: 3}, func(s summary) string { return s.Applied.Revision.Short() }),
+		text(table.Column{Title: "UPDATED"}, func(s summary) string { return a.Age(s.UpdatedAt) }),
 	}
-	rows := make([][]table.Cell, len(summaries))
-	for i, s := range summaries {
-		rows[i] = []table.Cell{
-			{Text: s.Name},
-			{Text: s.Project},
-			{Text: s.Environment},
-			phaseCell(s.Phase),
-			statusOf(s),
-			driftCell(s.Drift, s.DriftCounts),
-			{Text: s.Applied.Revision.Short()},
-			{Text: a.Age(s.UpdatedAt)},
-		}
-	}
-	return a.Table([]string{"NAME", "PROJECT", "ENVIRONMENT", "PHASE", "STATUS", "DRIFT", "APPLIED", "UPDATED"}, rows)
 }
 
 // statusOf says in a word what keeps a cluster from being as desired.
@@ -180,7 +167,7 @@ func driftCounts(c v1.DriftCounts) string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{c.Changed, "changed"}, {c.Gone, "gone"}, {c.Input, "with another input"}} {
+	}{{c.Changed, "changed"}, {c.Gone, "gone"}, {c.Input, "by changed inputs"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}

@@ -1,70 +1,59 @@
 package show
 
 import (
+	"context"
 	"fmt"
 	"strconv"
+
+	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/spf13/cobra"
 )
 
 func newGetDriftCommand(a *app) *cobra.Command {
 	var (
 		conn     cli.Connection
-		format   string
 		clusters clusterFlags
 	)
-	c := &cobra.Command{
-		Use:   "drift [CLUSTER...]",
-		Short: "List clusters that have drifted, or whose check for drift failed",
-		Long: `List the clusters that are not as they were applied: how many resources were
-changed or are gone outside of Holdfast, or would be changed by an apply as what
-the code reads from elsewhere is another input now. What is desired and not applied
-yet is not drift and is listed separately.`,
-		Example: "  holdfast get drift --environment production\n  holdfast get drift --all",
-		RunE: func(c *cobra.Command, args []string) error {
+	c := newList(a, &conn, list[v1.DriftLine]{
+		use:   "drift [CLUSTER...]",
+		short: "List clusters that have drifted, or whose drift check failed",
+		long: `List the clusters that are not as they were applied: how many resources were
+changed or are gone outside of Holdfast, or would change because an input read from
+elsewhere (a data source, a file) changed. What is desired and not applied yet is not
+drift and is listed separately.`,
+		example: "  holdfast get drift --environment production\n  holdfast get drift --all",
+		columns: a.driftColumns(),
+		empty:   "no drift",
+		fetch: func(ctx context.Context, cl *client.Client, args []string) ([]v1.DriftLine, error) {
 			query, err := clusters.query(args)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			cl, err := a.Connect(conn)
-			if err != nil {
-				return err
-			}
-			lines, err := cl.DriftList(c.Context(), query)
-			if err != nil {
-				return err
-			}
-			return a.Print(format, table.NotNil(lines), func() string { return a.driftTable(lines) })
+			return cl.DriftList(ctx, query)
 		},
-	}
-	cli.AddConnectionFlags(c, &conn)
-	cli.AddFormatFlag(c, &format)
+	})
 	clusters.add(c, "also those without drift, and those that were never checked")
+	a.Complete(c, &conn, 0, cli.ClusterNames)
 	return c
 }
 
-func (a *app) driftTable(lines []v1.DriftLine) string {
-	if len(lines) == 0 {
-		return "no drift\n"
+func (a *app) driftColumns() []column[v1.DriftLine] {
+	type line = v1.DriftLine
+	return []column[line]{
+		text(table.Column{Title: "NAME"}, func(l line) string { return l.Cluster }),
+		coloured(table.Column{Title: "DRIFT", Min: 16}, func(l line) table.Cell { return driftStateCell(l.State) }),
+		text(table.Column{Title: "SINCE"}, func(l line) string { return a.Age(l.State.Since) }),
+		text(table.Column{Title: "CHECKED", Yields: 2}, func(l line) string { return a.Age(l.State.CheckedAt) }),
+		text(table.Column{Title: "NEXT", Yields: 3}, func(l line) string { return a.Until(l.State.Due) }),
+		text(table.Column{Title: "ON DRIFT", Yields: 1}, onDriftText),
+		coloured(table.Column{Title: "NOT APPLIED"}, notAppliedCell),
+		text(table.Column{Title: "ISSUE"}, func(l line) string { return issueText(l.Issue) }),
 	}
-	rows := make([][]table.Cell, len(lines))
-	for i, l := range lines {
-		rows[i] = []table.Cell{
-			{Text: l.Cluster},
-			driftStateCell(l.State),
-			{Text: a.Age(l.State.Since)},
-			{Text: a.Age(l.State.CheckedAt)},
-			{Text: a.Until(l.State.Due)},
-			{Text: onDriftText(l)},
-			notAppliedCell(l),
-			{Text: issueText(l.Issue)},
-		}
-	}
-	return a.Table([]string{"NAME", "DRIFT", "SINCE", "CHECKED", "NEXT", "ON DRIFT", "NOT APPLIED", "ISSUE"}, rows)
 }
 
 // driftStateCell is driftCell with all that a state says.
@@ -114,40 +103,38 @@ func issueText(id string) string {
 func newGetResourcesCommand(a *app) *cobra.Command {
 	var (
 		conn   cli.Connection
-		format string
 		limit  int
 		values = map[string]*string{}
 	)
-	c := &cobra.Command{
-		Use:     "resources",
-		Aliases: []string{"resource"},
-		Short:   "Search what clusters consist of",
-		Long: `Search the resources in the states of clusters, of one or of the whole fleet, with
+	type resource = v1.Resource
+	c := newList(a, &conn, list[resource]{
+		use:     "resources",
+		aliases: []string{"resource"},
+		short:   "Search the resources that clusters consist of",
+		long: `Search the resources in the states of clusters, of one or of the whole fleet, with
 the apply that last changed each.`,
-		Example: "  holdfast get resources --cluster prod-eu\n  holdfast get resources --type aws_eks_cluster\n" +
+		example: "  holdfast get resources --cluster prod-eu\n  holdfast get resources --type aws_eks_cluster\n" +
 			"  holdfast get resources --id vpc-0a1b2c3d",
-		Args: cli.Exactly(0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := a.Connect(conn)
-			if err != nil {
-				return err
-			}
+		args: cli.Exactly(0, "flags only"),
+		columns: []column[resource]{
+			text(table.Column{Title: "CLUSTER"}, func(r resource) string { return r.Cluster }),
+			text(table.Column{Title: "ADDRESS"}, func(r resource) string { return r.Address }),
+			text(table.Column{Title: "TYPE", Yields: 1}, func(r resource) string { return r.Type }),
+			text(table.Column{Title: "ID", Min: 12}, func(r resource) string { return table.Shorten(r.ID, 60) }),
+			text(table.Column{Title: "CHANGED"}, func(r resource) string { return a.Age(r.ChangedAt) }),
+			text(table.Column{Title: "RUN", Yields: 2}, func(r resource) string { return r.Run }),
+		},
+		empty: "no resources",
+		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]resource, error) {
 			query := setValues(values)
 			query.Set("limit", strconv.Itoa(limit))
-			resources, err := cl.Resources(c.Context(), query)
-			if err != nil {
-				return err
-			}
-			if len(resources) == limit {
+			resources, err := cl.Resources(ctx, query)
+			if err == nil && len(resources) == limit {
 				fmt.Fprintf(a.Err, "only the first %d are shown: narrow the search down, or raise --limit\n", limit)
 			}
-			return a.Print(format, table.NotNil(resources), func() string {
-				return a.resourcesTable(resources, *values["cluster"] == "")
-			})
+			return resources, err
 		},
-	}
-	cli.AddConnectionFlags(c, &conn)
-	cli.AddFormatFlag(c, &format)
+	})
 	addValueFlags(c, values, [][2]string{
 		{"cluster", "of this cluster"},
 		{"type", "of this type, such as aws_vpc"},
@@ -155,62 +142,27 @@ the apply that last changed each.`,
 		{"address", "with this in their address"},
 	})
 	c.Flags().IntVar(&limit, "limit", 1000, "at most so many, up to 10000")
+	a.CompleteFlag(c, &conn, "cluster", cli.ClusterNames)
 	return c
-}
-
-func (a *app) resourcesTable(resources []v1.Resource, clusters bool) string {
-	if len(resources) == 0 {
-		return "no resources\n"
-	}
-	header := []string{"ADDRESS", "TYPE", "ID", "CHANGED", "RUN"}
-	if clusters {
-		header = append([]string{"CLUSTER"}, header...)
-	}
-	rows := make([][]table.Cell, len(resources))
-	for i, r := range resources {
-		row := table.Cells(r.Address, r.Type, table.Shorten(r.ID, 60), a.Age(r.ChangedAt), r.Run)
-		if clusters {
-			row = append(table.Cells(r.Cluster), row...)
-		}
-		rows[i] = row
-	}
-	return a.Table(header, rows)
 }
 
 func newGetSuspensionsCommand(a *app) *cobra.Command {
-	var (
-		conn   cli.Connection
-		format string
-	)
-	c := &cobra.Command{
-		Use:     "suspensions",
-		Aliases: []string{"suspension"},
-		Short:   "List what is suspended: clusters, projects, everything",
-		Args:    cli.Exactly(0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := a.Connect(conn)
-			if err != nil {
-				return err
-			}
-			suspensions, err := cl.Suspensions(c.Context(), false)
-			if err != nil {
-				return err
-			}
-			return a.Print(format, table.NotNil(suspensions), func() string { return a.suspensionsTable(suspensions) })
+	var conn cli.Connection
+	type suspension = v1.Suspension
+	return newList(a, &conn, list[suspension]{
+		use:     "suspensions",
+		aliases: []string{"suspension"},
+		short:   "List what is suspended: clusters, projects, everything",
+		args:    cli.Exactly(0, "flags only"),
+		columns: []column[suspension]{
+			text(table.Column{Title: "SUSPENDED"}, func(s suspension) string { return SuspendedWhat(s.Cluster, s.Project) }),
+			text(table.Column{Title: "BY"}, func(s suspension) string { return s.By }),
+			text(table.Column{Title: "SINCE"}, func(s suspension) string { return a.Age(s.At) }),
+			text(table.Column{Title: "REASON", Min: 16}, func(s suspension) string { return s.Reason }),
 		},
-	}
-	cli.AddConnectionFlags(c, &conn)
-	cli.AddFormatFlag(c, &format)
-	return c
-}
-
-func (a *app) suspensionsTable(suspensions []v1.Suspension) string {
-	if len(suspensions) == 0 {
-		return "nothing is suspended\n"
-	}
-	rows := make([][]table.Cell, len(suspensions))
-	for i, s := range suspensions {
-		rows[i] = table.Cells(SuspendedWhat(s.Cluster, s.Project), s.By, a.Age(s.At), s.Reason)
-	}
-	return a.Table([]string{"SUSPENDED", "BY", "SINCE", "REASON"}, rows)
+		empty: "nothing is suspended",
+		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]suspension, error) {
+			return cl.Suspensions(ctx, false)
+		},
+	})
 }

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,53 +9,40 @@ import (
 	"strings"
 
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+
+	"github.com/spf13/cobra"
+
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/spf13/cobra"
 )
 
 func newGetTemplatesCommand(a *app) *cobra.Command {
-	var (
-		conn   cli.Connection
-		format string
-		wide   bool
-	)
-	c := &cobra.Command{
-		Use:     "templates [NAME...]",
-		Aliases: []string{"template"},
-		Short:   "List templates, and how far behind the clusters are that are made from them",
-		Long: `List the templates that the repositories publish: the newest version, how many
+	var conn cli.Connection
+	var full bool
+	c := newList(a, &conn, list[v1.Template]{
+		use:     "templates [NAME...]",
+		aliases: []string{"template"},
+		short:   "List templates, and how far behind their clusters are",
+		long: `List the templates that the repositories publish: the newest version, how many
 there are, how many clusters are made from them and how many of these are behind,
 and how many pull requests propose a newer version.
 
 With names, or with -o wide, every version and every cluster is shown.`,
-		Example: "  holdfast get templates\n  holdfast get templates kubernetes",
-		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.Connect(conn)
-			if err != nil {
-				return err
-			}
-			found, err := selectTemplates(c.Context(), cl, args, wide)
-			if err != nil {
-				return err
-			}
-			return a.Print(format, table.NotNil(found), func() string {
-				if len(args) > 0 || wide {
-					return a.templatesText(found)
-				}
-				return a.templatesTable(found)
-			})
+		example: "  holdfast get templates\n  holdfast get templates kubernetes",
+		columns: templateColumns,
+		empty:   "no templates",
+		fetch: func(ctx context.Context, cl *client.Client, args []string) ([]v1.Template, error) {
+			return selectTemplates(ctx, cl, args, full)
 		},
-	}
-	cli.AddConnectionFlags(c, &conn)
-	cli.AddFormatFlag(c, &format)
-	c.Flags().Lookup("output").Usage = "how to print: table, wide, json or yaml"
+		text: func(found []v1.Template, args []string, wide bool) (string, bool) {
+			return a.templatesText(found), wide || len(args) > 0
+		},
+	})
+	a.Complete(c, &conn, 0, cli.TemplateNames)
 	checked := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
-		if format == "wide" {
-			format, wide = "table", true
-		}
+		full = c.Flag("output").Value.String() == wide
 		return checked(c, args)
 	}
 	return c
@@ -83,36 +71,37 @@ func selectTemplates(ctx context.Context, cl *client.Client, names []string, wid
 	return found, nil
 }
 
-func (a *app) templatesTable(found []v1.Template) string {
-	if len(found) == 0 {
-		return "no templates\n"
-	}
-	rows := make([][]table.Cell, len(found))
-	for i, t := range found {
-		newest := "none"
-		if len(t.Versions) > 0 {
-			newest = t.Versions[0].Version
+var templateColumns = []column[v1.Template]{
+	text(table.Column{Title: "NAME"}, func(t v1.Template) string { return t.Name }),
+	text(table.Column{Title: "NEWEST"}, func(t v1.Template) string {
+		if len(t.Versions) == 0 {
+			return "none"
 		}
-		behind, open := 0, make(map[string]bool)
+		return t.Versions[0].Version
+	}),
+	text(table.Column{Title: "VERSIONS", Yields: 2}, func(t v1.Template) string { return strconv.Itoa(len(t.Versions)) }),
+	text(table.Column{Title: "CLUSTERS"}, func(t v1.Template) string { return strconv.Itoa(len(t.Users)) }),
+	coloured(table.Column{Title: "BEHIND"}, func(t v1.Template) table.Cell {
+		behind := 0
 		for _, u := range t.Users {
 			if u.Behind > 0 {
 				behind++
 			}
+		}
+		return countCell(behind)
+	}),
+	text(table.Column{Title: "OPEN UPGRADES", Yields: 1}, func(t v1.Template) string {
+		open := make(map[string]bool)
+		for _, u := range t.Users {
 			if u.Proposed > 0 {
 				open[fmt.Sprintf("%s#%d", u.Owner, u.Proposed)] = true
 			}
 		}
-		rows[i] = []table.Cell{
-			{Text: t.Name},
-			{Text: newest},
-			{Text: strconv.Itoa(len(t.Versions))},
-			{Text: strconv.Itoa(len(t.Users))},
-			countCell(behind),
-			{Text: strconv.Itoa(len(open))},
-			{Text: table.Shorten(t.Trouble, 100), Colour: table.Red},
-		}
-	}
-	return a.Table([]string{"NAME", "NEWEST", "VERSIONS", "CLUSTERS", "BEHIND", "OPEN UPGRADES", "TROUBLE"}, rows)
+		return strconv.Itoa(len(open))
+	}),
+	coloured(table.Column{Title: "TROUBLE", Min: 20}, func(t v1.Template) table.Cell {
+		return table.Cell{Text: table.Shorten(t.Trouble, 100), Colour: table.Red}
+	}),
 }
 
 // countCell marks what is not zero.
@@ -124,9 +113,6 @@ func countCell(n int) table.Cell {
 }
 
 func (a *app) templatesText(found []v1.Template) string {
-	if len(found) == 0 {
-		return "no templates\n"
-	}
 	parts := make([]string, 0, len(found))
 	for _, t := range found {
 		parts = append(parts, a.templateText(t))
@@ -146,12 +132,13 @@ func (a *app) templateText(t v1.Template) string {
 	for i, v := range t.Versions {
 		rows[i] = []table.Cell{{Text: v.Version}, {Text: v.Tag}, {Text: v.Revision.Short()}, {Text: strconv.Itoa(v.Clusters)}, releaseCell(v)}
 	}
-	versions := "none: a tag such as " + t.Name + "/v1.0.0 makes one\n"
-	if len(rows) > 0 {
-		versions = a.Table([]string{"VERSION", "TAG", "REVISION", "CLUSTERS", "STATUS"}, rows)
+	if len(rows) == 0 {
+		out += table.Section("Versions", "none: a tag such as "+t.Name+"/v1.0.0 makes one")
 	}
-	out += table.Section("Versions", versions)
-	return out + table.Section("Clusters", a.usersTable(t.Users))
+	out += a.Section("Versions", []table.Column{
+		{Title: "VERSION"}, {Title: "TAG", Yields: 1}, {Title: "REVISION", Yields: 2}, {Title: "CLUSTERS"}, {Title: "STATUS", Min: 24},
+	}, rows)
+	return out + a.usersSection(t.Users)
 }
 
 func releaseCell(v v1.TemplateVersion) table.Cell {
@@ -165,41 +152,37 @@ func releaseCell(v v1.TemplateVersion) table.Cell {
 	}
 }
 
-func (a *app) usersTable(users []v1.TemplateUse) string {
+func (a *app) usersSection(users []v1.TemplateUse) string {
+	type use = v1.TemplateUse
 	if len(users) == 0 {
-		return "no cluster is made from it\n"
+		return table.Section("Clusters", "no cluster is made from it")
 	}
-	rows := make([][]table.Cell, len(users))
-	owners := slices.ContainsFunc(users, func(u v1.TemplateUse) bool { return u.Owner != users[0].Owner })
-	trouble := slices.ContainsFunc(users, func(u v1.TemplateUse) bool { return u.Trouble != "" })
-	for i, u := range users {
-		version := u.Version
-		if version == "" {
-			version = "(folder)"
-		}
-		applied := table.Cell{Text: u.Applied}
-		if u.Applied != u.Version {
-			applied.Colour = table.Yellow
-		}
-		pullRequest := ""
-		if u.Proposed > 0 {
-			pullRequest = fmt.Sprintf("%s#%d", u.Owner, u.Proposed)
-		}
-		row := []table.Cell{{Text: u.Cluster}, {Text: version}, applied, countCell(u.Behind), {Text: u.Upgrades}, {Text: u.Next}, {Text: pullRequest}}
-		if owners {
-			row = append([]table.Cell{{Text: u.Owner}}, row...)
-		}
-		if trouble {
-			row = append(row, table.Cell{Text: table.Shorten(u.Trouble, 160), Colour: table.Red})
-		}
-		rows[i] = row
+	columns := []column[use]{
+		text(table.Column{Title: "CLUSTER"}, func(u use) string { return u.Cluster }),
+		text(table.Column{Title: "VERSION"}, func(u use) string { return cmp.Or(u.Version, "(folder)") }),
+		coloured(table.Column{Title: "APPLIED"}, func(u use) table.Cell {
+			if u.Applied != u.Version {
+				return table.Cell{Text: u.Applied, Colour: table.Yellow}
+			}
+			return table.Cell{Text: u.Applied}
+		}),
+		coloured(table.Column{Title: "BEHIND"}, func(u use) table.Cell { return countCell(u.Behind) }),
+		text(table.Column{Title: "UPGRADES", Yields: 1}, func(u use) string { return u.Upgrades }),
+		text(table.Column{Title: "NEXT"}, func(u use) string { return u.Next }),
+		text(table.Column{Title: "PULL REQUEST"}, func(u use) string {
+			if u.Proposed == 0 {
+				return ""
+			}
+			return fmt.Sprintf("%s#%d", u.Owner, u.Proposed)
+		}),
 	}
-	header := []string{"CLUSTER", "VERSION", "APPLIED", "BEHIND", "UPGRADES", "NEXT", "PULL REQUEST"}
-	if trouble {
-		header = append(header, "TROUBLE")
+	if slices.ContainsFunc(users, func(u use) bool { return u.Trouble != "" }) {
+		columns = append(columns, coloured(table.Column{Title: "TROUBLE", Min: 24}, func(u use) table.Cell {
+			return table.Cell{Text: table.Shorten(u.Trouble, 160), Colour: table.Red}
+		}))
 	}
-	if owners {
-		header = append([]string{"OWNER"}, header...)
+	if slices.ContainsFunc(users, func(u use) bool { return u.Owner != users[0].Owner }) {
+		columns = append([]column[use]{text(table.Column{Title: "OWNER", Yields: 2}, func(u use) string { return u.Owner })}, columns...)
 	}
-	return a.Table(header, rows)
+	return a.Section("Clusters", columnsOf(columns), rowsOf(columns, users))
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 )
 
+// SuspendedWhat says whose runs are suspended.
 func SuspendedWhat(cluster, project string) string {
 	switch {
 	case cluster != "":
@@ -39,6 +40,7 @@ func SuspensionText(p *table.Printer, s v1.Suspension) string {
 	return table.OneLine(table.Joined(out, s.Reason))
 }
 
+// IsOrAre is the verb that fits SuspendedWhat.
 func IsOrAre(s v1.Suspension) string {
 	if s.Cluster == "" && s.Project == "" {
 		return "are"

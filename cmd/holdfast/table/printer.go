@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -77,22 +76,33 @@ type Printer struct {
 	Out      io.Writer
 	Err      io.Writer
 	Now      func() time.Time
-	Terminal bool // out is one: it must not be given control sequences
+	Terminal bool // Out is one: it must not be given control sequences
 	Colour   bool // it wants colours
+	Width    int  // of the terminal, in characters; zero: nothing is made to fit
 }
 
-// colour is one that a word is shown in, on terminals that want it.
-type colour string
+// Buffered returns a Printer that writes answers to memory, in the same way.
+func (p *Printer) Buffered() (*Printer, *bytes.Buffer) {
+	out := new(bytes.Buffer)
+	same := *p
+	same.Out = out
+	return &same, out
+}
 
+// Colour is one that a word is shown in, on terminals that want it.
+type Colour string
+
+// The colours of words.
 const (
-	Plain  colour = ""
-	Red    colour = "31"
-	Green  colour = "32"
-	Yellow colour = "33"
-	Blue   colour = "34"
+	Plain  Colour = ""
+	Red    Colour = "31"
+	Green  Colour = "32"
+	Yellow Colour = "33"
+	Blue   Colour = "34"
 )
 
-func (p *Printer) Paint(text string, c colour) string {
+// Paint shows a text in a colour, where the output wants any.
+func (p *Printer) Paint(text string, c Colour) string {
 	if !p.Colour || c == Plain || text == "" {
 		return text
 	}
@@ -102,41 +112,16 @@ func (p *Printer) Paint(text string, c colour) string {
 // Cell is one place in a table.
 type Cell struct {
 	Text   string
-	Colour colour
+	Colour Colour
 }
 
+// Cells are cells without colours.
 func Cells(texts ...string) []Cell {
 	row := make([]Cell, len(texts))
 	for i, t := range texts {
 		row[i] = Cell{Text: t}
 	}
 	return row
-}
-
-// Table returns rows under a header, with columns aligned. Nothing in a cell
-// can break the lines.
-func (p *Printer) Table(header []string, rows [][]Cell) string {
-	all := append([][]Cell{Cells(header...)}, rows...)
-	widths := make([]int, len(header))
-	for _, row := range all {
-		for i := range row {
-			row[i].Text = OneLine(row[i].Text)
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i].Text))
-		}
-	}
-	var b strings.Builder
-	for _, row := range all {
-		var line strings.Builder
-		for i, c := range row {
-			line.WriteString(p.Paint(c.Text, c.Colour))
-			if i < len(row)-1 {
-				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.Text)+2))
-			}
-		}
-		b.WriteString(strings.TrimRight(line.String(), " "))
-		b.WriteByte('\n')
-	}
-	return b.String()
 }
 
 // Fields returns "name: value" lines with the values aligned; empty values are
@@ -160,13 +145,16 @@ func (p *Printer) Fields(rows ...[2]string) string {
 	return b.String()
 }
 
+// indent is what stands before the lines of a section.
+const indent = "  "
+
 // Section returns a titled block, empty if there is nothing in it.
 func Section(title, body string) string {
 	body = strings.TrimRight(body, "\n")
 	if body == "" {
 		return ""
 	}
-	return "\n" + title + "\n  " + strings.ReplaceAll(body, "\n", "\n  ") + "\n"
+	return "\n" + title + "\n" + indent + strings.ReplaceAll(body, "\n", "\n"+indent) + "\n"
 }
 
 // Clean replaces control characters: texts come from pull requests, and a
@@ -186,10 +174,12 @@ func Clean(text string) string {
 // isHidden tells the characters that reorder the text around them or are not seen.
 func isHidden(r rune) bool { return unicode.Is(unicode.Cf, r) }
 
+// OneLine is a text without line breaks and control characters.
 func OneLine(text string) string {
 	return strings.Join(strings.Fields(Clean(text)), " ")
 }
 
+// Shorten cuts a text to a number of characters, with an ellipsis.
 func Shorten(text string, width int) string {
 	runes := []rune(OneLine(text))
 	if len(runes) <= width {
@@ -206,6 +196,7 @@ func (p *Printer) Age(t time.Time) string {
 	return ShortDuration(max(p.Now().Sub(t), 0))
 }
 
+// ShortDuration is a duration in the largest unit that says enough.
 func ShortDuration(d time.Duration) string {
 	switch {
 	case d < 2*time.Minute:
@@ -227,6 +218,7 @@ func (p *Printer) When(t time.Time) string {
 	return t.UTC().Format(time.RFC3339) + " (" + p.Age(t) + " ago)"
 }
 
+// OrList lists words: a, b or c.
 func OrList(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

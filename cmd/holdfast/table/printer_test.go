@@ -11,7 +11,7 @@ import (
 func TestColoursAndAlignment(t *testing.T) {
 	t.Parallel()
 	a := table.Printer{Colour: true, Now: time.Now}
-	got := a.Table([]string{"A", "B"}, [][]table.Cell{{{Text: "ü\nx", Colour: table.Red}, {Text: "1", Colour: table.Plain}}, {{Text: "long", Colour: table.Green}, {Text: "2", Colour: table.Plain}}})
+	got := a.Table(table.Columns("A", "B"), [][]table.Cell{{{Text: "ü\nx", Colour: table.Red}, {Text: "1", Colour: table.Plain}}, {{Text: "long", Colour: table.Green}, {Text: "2", Colour: table.Plain}}})
 	want := "A     B\n\x1b[31mü x\x1b[0m   1\n\x1b[32mlong\x1b[0m  2\n"
 	if got != want {
 		t.Errorf("table = %q, want %q", got, want)

@@ -13,6 +13,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
@@ -20,8 +23,6 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
-	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 )
 
 // engineWorkers is how many root modules engines look at at once.

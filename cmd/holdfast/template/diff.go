@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
@@ -19,7 +21,6 @@ import (
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
 	"github.com/holdfast-dev/holdfast/templates/diff"
-	"github.com/spf13/cobra"
 )
 
 // diffFlags say what is compared.
@@ -220,7 +221,7 @@ func (a *app) templateDiffText(d Diff) string {
 			title = "Breaking: only a new major version may bring it, and before 1.0.0 a minor one"
 		}
 		fmt.Fprintf(&b, "\n%s\n", title)
-		for line := range strings.Lines(strings.TrimLeft(a.Table([]string{"", ""}, rows), "\n")) {
+		for line := range strings.Lines(strings.TrimLeft(a.Table(table.Columns("", ""), rows), "\n")) {
 			b.WriteString("  " + line)
 		}
 	}

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
-	"github.com/spf13/cobra"
 )
 
 // NewSchemaCommand returns the command schema.
@@ -30,15 +31,15 @@ at the top of a file:
 
 What only Holdfast can tell, such as a rule between two variables, is
 reported by holdfast validate and on pull requests.`,
-		Example: `  holdfast schema -o holdfast.schema.json
-  holdfast schema --template ../templates/kubernetes -o holdfast.schema.json`,
+		Example: `  holdfast schema --out holdfast.schema.json
+  holdfast schema --template ../templates/kubernetes --out holdfast.schema.json`,
 		Args: cli.Exactly(0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.schema(c.Context(), folders, out)
 		},
 	}
 	c.Flags().StringArrayVar(&folders, "template", nil, "folder with a template, or with several; may be given several times")
-	c.Flags().StringVarP(&out, "out", "o", "", "the file (default: print it)")
+	c.Flags().StringVar(&out, "out", "", "the file (default: print it)")
 	return c
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
@@ -21,7 +23,6 @@ import (
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
 	"github.com/holdfast-dev/holdfast/templates/document"
-	"github.com/spf13/cobra"
 )
 
 // NewTemplateCommand returns the command template.
@@ -184,7 +185,7 @@ The template %s is in %s. What comes next:
 
   holdfast template validate %s   # all that is wrong with it, each at its line
   holdfast template test %s       # its test cases
-  holdfast template render %s     # what its examples come to
+  holdfast template render %s     # the root modules of its examples
   holdfast schema --template %s   # completion in editors, for clusters made from it
 
 Then make the modules yours: what they get is in template.yaml.
@@ -209,13 +210,13 @@ func newTemplateRenderCommand(a *app) *cobra.Command {
 	var example, cluster, out string
 	c := &cobra.Command{
 		Use:   "render [DIR]",
-		Short: "Print the root modules that a template's examples come to",
-		Long: `Print the root modules that a template's examples come to, or that of one
-cluster: the files that Holdfast makes. With -o they are written to a folder, each
+		Short: "Render the root modules of a template's examples",
+		Long: `Render the root modules of a template's examples, or that of one cluster: the
+files that Holdfast makes. With --out they are written to a folder, each
 in a folder of its own, with the modules, ready for the engine.`,
 		Example: `  holdfast template render
   holdfast template render templates/kubernetes --example aws-basic
-  holdfast template render templates/kubernetes -f ../fleet/clusters/prod-eu.yaml -o /tmp/prod-eu`,
+  holdfast template render templates/kubernetes -f ../fleet/clusters/prod-eu.yaml --out /tmp/prod-eu`,
 		Args: atMostFolder,
 		RunE: func(c *cobra.Command, args []string) error {
 			if example != "" && cluster != "" {
@@ -230,7 +231,7 @@ in a folder of its own, with the modules, ready for the engine.`,
 	}
 	c.Flags().StringVar(&example, "example", "", "only this file of examples/")
 	c.Flags().StringVarP(&cluster, "file", "f", "", "a file with cluster documents, wherever it is, instead of the examples")
-	c.Flags().StringVarP(&out, "out", "o", "", "write below this folder instead of printing")
+	c.Flags().StringVar(&out, "out", "", "write below this folder instead of printing")
 	return c
 }
 
@@ -338,7 +339,7 @@ func newTemplateDocsCommand(a *app) *cobra.Command {
 		Long: `Write a template's page of documentation, in Markdown as code hosts show it: its
 providers, variables, rules, modules as a graph, outputs, examples and versions.
 The same template gives the same page, so that it can be kept beside it.`,
-		Example: "  holdfast template docs templates/kubernetes -o templates/kubernetes/REFERENCE.md",
+		Example: "  holdfast template docs templates/kubernetes --out templates/kubernetes/REFERENCE.md",
 		Args:    atMostFolder,
 		RunE: func(c *cobra.Command, args []string) error {
 			_, drafts, err := validDrafts(c.Context(), args)
@@ -351,7 +352,7 @@ The same template gives the same page, so that it can be kept beside it.`,
 			return a.writeTo(out, drafts[0].Page())
 		},
 	}
-	c.Flags().StringVarP(&out, "out", "o", "", "the file (default: print it)")
+	c.Flags().StringVar(&out, "out", "", "the file (default: print it)")
 	return c
 }
 

@@ -8,10 +8,12 @@ import (
 	"strings"
 
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+
+	"github.com/spf13/cobra"
+
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
-	"github.com/spf13/cobra"
 )
 
 func newUpgradeCommand(a *app) *cobra.Command {
@@ -61,9 +63,11 @@ proposed yet.`,
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
+	a.Complete(c, &conn, 0, cli.ClusterNames)
 	cli.AddFormatFlag(c, &format)
 	c.Flags().BoolVar(&req.All, "all", false, "all clusters that are made from a template")
 	c.Flags().StringVar(&req.Template, "template", "", "only those that are made from this template")
+	a.CompleteFlag(c, &conn, "template", cli.TemplateNames)
 	c.Flags().StringVar(&req.To, "to", "", "the version; left out: the newest that each of them allows")
 	return c
 }
@@ -125,7 +129,15 @@ func (a *app) upgradesTable(upgrades []v1.Upgrade) string {
 			{Text: u.Trouble, Colour: table.Red},
 		}
 	}
-	return a.Table([]string{"PULL REQUEST", "TEMPLATE", "TO", "CLUSTERS", "STATE", "URL", "TROUBLE"}, rows)
+	return a.Table([]table.Column{
+		{Title: "PULL REQUEST"},
+		{Title: "TEMPLATE"},
+		{Title: "TO"},
+		{Title: "CLUSTERS", Min: 12},
+		{Title: "STATE"},
+		{Title: "URL", Yields: 1},
+		{Title: "TROUBLE", Min: 20},
+	}, rows)
 }
 
 func upgradedNames(u v1.Upgrade) string {
