@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -70,6 +68,7 @@ type AgentOptions struct {
 type Agent struct {
 	opts   AgentOptions
 	client *client
+	kept   *kept
 	proxy  *proxy // while Run runs
 	wakeup chan struct{}
 	// process and folder are those of holdfast.ClaimRequest.
@@ -125,9 +124,11 @@ func NewAgent(opts AgentOptions) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
+	process := rand.Text()
 	return &Agent{
 		opts: opts, client: client,
-		wakeup: make(chan struct{}), process: rand.Text(), presentEvery: presentEvery,
+		kept:   &kept{dir: opts.Dir, process: process, client: client, logger: opts.Logger, now: opts.Now},
+		wakeup: make(chan struct{}), process: process, presentEvery: presentEvery,
 		sessions: map[string]*agentSession{},
 	}, nil
 }
@@ -138,10 +139,8 @@ func NewAgent(opts AgentOptions) (*Agent, error) {
 // the next Run. It returns a holdfast.ErrLocked if another agent uses the
 // folder, and a *RefusedError if the server refuses the agent. Run may be called once.
 func (a *Agent) Run(ctx context.Context) error {
-	for _, dir := range []string{"attempts", "quarantine"} {
-		if err := os.MkdirAll(filepath.Join(a.opts.Dir, dir), 0o700); err != nil {
-			return fmt.Errorf("make agent folder: %w", err)
-		}
+	if err := a.kept.make(); err != nil {
+		return err
 	}
 	release, err := lockFolder(a.opts.Dir)
 	if err != nil {
@@ -290,12 +289,9 @@ func (a *Agent) newSession(c claimed, logger *slog.Logger) (*agentSession, error
 	if a.sessions[key] != nil {
 		return nil, fmt.Errorf("attempt %s is being executed already", key)
 	}
-	s := &agentSession{
-		claimed: c, key: key, dir: filepath.Join(a.opts.Dir, "attempts", key),
-		process: a.process, client: a.client, logger: logger, now: a.opts.Now, answered: time.Now(), answeredAt: a.opts.Now(),
-	}
-	if err := s.open(); err != nil {
-		return nil, fmt.Errorf("make attempt folder: %w", err)
+	s, err := a.kept.open(c, logger)
+	if err != nil {
+		return nil, err
 	}
 	a.sessions[key] = s
 	return s, nil
@@ -305,9 +301,7 @@ func (a *Agent) newSession(c claimed, logger *slog.Logger) (*agentSession, error
 func (a *Agent) execute(ctx context.Context, assignment holdfast.Assignment, s *agentSession, left time.Duration) holdfast.Result {
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	s.mu.Lock()
-	s.stop = stop
-	s.mu.Unlock()
+	s.executes(stop)
 	a.mu.Lock()
 	halting := a.halting
 	a.mu.Unlock()
@@ -325,9 +319,7 @@ func (a *Agent) execute(ctx context.Context, assignment holdfast.Assignment, s *
 
 	began := time.Now()
 	result := a.guard(work, assignment, s)
-	s.mu.Lock()
-	s.stop = nil
-	s.mu.Unlock()
+	s.executes(nil)
 	result.Fence = s.Fence
 	s.saveResult(result)
 	s.logger.Info("attempt ended", "action", string(s.Kind), "reason", result.Reason,
@@ -343,11 +335,8 @@ func (a *Agent) guard(ctx context.Context, assignment holdfast.Assignment, s *ag
 			return
 		}
 		s.logger.Error("attempt panicked", "err", fmt.Sprint(cause), "stack", string(debug.Stack()))
-		s.mu.Lock()
-		begun := s.begun
-		s.mu.Unlock()
 		result = holdfast.Result{
-			Status: holdfast.RunErrored, Reason: holdfast.CauseInternal, Applying: begun,
+			Status: holdfast.RunErrored, Reason: holdfast.CauseInternal, Applying: s.hasBegun(),
 			Failure: &holdfast.Failure{
 				Step: "prepare", Cause: holdfast.CauseInternal,
 				Summary: "the agent failed by an error of its own; its log has the details",
@@ -357,44 +346,14 @@ func (a *Agent) guard(ctx context.Context, assignment holdfast.Assignment, s *ag
 	return a.opts.Executor.Execute(ctx, assignment, s)
 }
 
-// bring sees an attempt through: it beats, waits for the result, delivers all,
-// and forgets the attempt once the server has everything.
+// bring sees an attempt through, and forgets it once the server has everything.
 func (a *Agent) bring(ctx context.Context, s *agentSession, result func() (holdfast.Result, bool)) {
-	beating, stopBeating := context.WithCancel(ctx)
-	var beats sync.WaitGroup
-	beats.Go(func() { s.beat(beating) })
-	delivered := s.deliver(ctx, result)
-	stopBeating()
-	beats.Wait()
-	if delivered {
-		a.forget(s)
+	if s.bring(ctx, result) {
+		a.kept.forget(s)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.sessions, s.key)
-}
-
-// forget removes a delivered attempt's folder. What the server refused of an
-// attempt that may have changed something goes to quarantine instead.
-func (a *Agent) forget(s *agentSession) {
-	s.mu.Lock()
-	refused := s.refused
-	s.mu.Unlock()
-	if refused && s.Kind.Writes() {
-		_ = os.RemoveAll(filepath.Join(s.dir, scratchDir))
-		target := filepath.Join(a.opts.Dir, "quarantine", s.key)
-		_ = os.RemoveAll(target)
-		if err := os.Rename(s.dir, target); err != nil {
-			s.logger.Error("attempt could not be moved to quarantine", "err", err)
-			return
-		}
-		s.logger.Warn("attempt was moved to quarantine", "action", string(s.Kind))
-		a.pruneQuarantine()
-		return
-	}
-	if err := os.RemoveAll(s.dir); err != nil {
-		s.logger.Warn("attempt's folder was not removed", "err", err)
-	}
+	delete(a.sessions, s.name())
 }
 
 // decline reports an attempt that could not be begun, for example because the

@@ -20,17 +20,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-const (
-	maxState     = 512 << 20        // bytes of a state
-	maxLockInfo  = 1 << 20          // bytes of a LOCK or UNLOCK body
-	maxLockID    = 256              // bytes of the id in it; engines' have 36
-	stateWait    = time.Minute      // how long GET and LOCK wait for the server
-	stateHoldFor = 10 * time.Second // how long a POST waits for an answer before it is held
-
-	parcelState  = "state"
-	parcelUnlock = "unlock"
-)
-
 // proxy is the agent's state endpoint, on loopback: the engine's http backend
 // speaks to it, and it to the server. Each attempt has a credential of its own
 // that reaches its own state only. It is safe for concurrent use.
@@ -40,13 +29,13 @@ type proxy struct {
 	served   sync.WaitGroup
 	logger   *slog.Logger
 
-	mu       sync.Mutex
-	sessions map[string]admitted
+	mu     sync.Mutex
+	relays map[string]admitted
 }
 
 // admitted is an attempt with a credential.
 type admitted struct {
-	*agentSession
+	*stateRelay
 	turns *turns
 }
 
@@ -56,7 +45,7 @@ func newProxy(logger *slog.Logger) (*proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for engines: %w", err)
 	}
-	p := &proxy{listener: listener, logger: logger, sessions: map[string]admitted{}}
+	p := &proxy{listener: listener, logger: logger, relays: map[string]admitted{}}
 	p.server = &http.Server{
 		Handler:           p,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -76,7 +65,8 @@ func (p *proxy) close() {
 }
 
 // admit gives s an address and a credential, until dismiss.
-func (p *proxy) admit(s *agentSession) {
+func (p *proxy) admit(session *agentSession) {
+	s := session.state
 	s.endpoint = "http://" + p.listener.Addr().String() + "/state"
 	s.password = rand.Text()
 	if s.Kind.Writes() {
@@ -84,20 +74,20 @@ func (p *proxy) admit(s *agentSession) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sessions[s.key] = admitted{s, newTurns()}
+	p.relays[s.key] = admitted{s, newTurns()}
 }
 
 func (p *proxy) dismiss(s *agentSession) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.sessions, s.key)
+	delete(p.relays, s.key)
 }
 
 // ServeHTTP answers an engine.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, password, _ := r.BasicAuth()
 	p.mu.Lock()
-	s, ok := p.sessions[user]
+	s, ok := p.relays[user]
 	p.mu.Unlock()
 	writes := ok && same(password, s.writing)
 	if !ok || !writes && !same(password, s.password) {
@@ -158,11 +148,11 @@ type knownState struct {
 // getState answers the newest state, wherever it is. While the server is out
 // of reach that is what was seen last under the engine's lock: an engine reads
 // the state once more before it writes the first one, at the end of an apply.
-func (s *agentSession) getState(w http.ResponseWriter, r *http.Request) {
+func (s *stateRelay) getState(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	locked, known := s.locked, s.known
 	s.mu.Unlock()
-	if known != nil && s.states.held(parcelState) != nil {
+	if known != nil && s.held.held(parcelState) != nil {
 		known.write(w)
 		return
 	}
@@ -172,7 +162,7 @@ func (s *agentSession) getState(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
-	fresh, err := retry(ctx, s.trouble("state was not read yet"), func() (*knownState, error) {
+	fresh, err := retry(ctx, trouble(s.logger, "state was not read yet"), func() (*knownState, error) {
 		fresh, err := s.fetchState(ctx)
 		if err != nil && known != nil && !final(err) {
 			err = &localError{err} // there is no need to wait
@@ -197,7 +187,7 @@ func (s *agentSession) getState(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *agentSession) fetchState(ctx context.Context) (*knownState, error) {
+func (s *stateRelay) fetchState(ctx context.Context) (*knownState, error) {
 	res, err := s.client.do(ctx, s.stateCall(call{method: http.MethodGet}))
 	if err != nil {
 		return nil, err
@@ -225,7 +215,7 @@ func (k *knownState) write(w http.ResponseWriter) {
 }
 
 // setLocked notes that the engine has got or given back the state's lock.
-func (s *agentSession) setLocked(locked bool) {
+func (s *stateRelay) setLocked(locked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.locked, s.known = locked, nil
@@ -235,7 +225,7 @@ func (s *agentSession) setLocked(locked bool) {
 }
 
 // setKnown notes what the engine has written; nil: nobody knows.
-func (s *agentSession) setKnown(k *knownState) {
+func (s *stateRelay) setKnown(k *knownState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = k
@@ -243,7 +233,7 @@ func (s *agentSession) setKnown(k *knownState) {
 
 // lockState takes the state's lock for the engine. It waits for what is held:
 // the unlock of the engine before may be among it.
-func (s *agentSession) lockState(w http.ResponseWriter, r *http.Request) {
+func (s *stateRelay) lockState(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLockInfo))
 	if err != nil {
 		http.Error(w, "read body: "+err.Error(), http.StatusBadRequest)
@@ -253,7 +243,7 @@ func (s *agentSession) lockState(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the id of the lock is too long", http.StatusBadRequest)
 		return
 	}
-	if parcel := s.states.last(); parcel != nil {
+	if parcel := s.held.last(); parcel != nil {
 		wait, cancel := context.WithTimeout(r.Context(), stateWait)
 		defer cancel()
 		select {
@@ -274,11 +264,11 @@ func (s *agentSession) lockState(w http.ResponseWriter, r *http.Request) {
 
 // forward sends c to the server, for a while again if it is out of reach, and
 // answers what it answers. It reports whether that is success.
-func (s *agentSession) forward(w http.ResponseWriter, r *http.Request, c call) bool {
+func (s *stateRelay) forward(w http.ResponseWriter, r *http.Request, c call) bool {
 	ctx, cancel := context.WithTimeout(r.Context(), stateWait)
 	defer cancel()
 	body, _ := c.body.(*bytes.Reader)
-	res, err := retry(ctx, s.trouble("state request was tried again"), func() (*http.Response, error) {
+	res, err := retry(ctx, trouble(s.logger, "state request was tried again"), func() (*http.Response, error) {
 		if body != nil {
 			_, _ = body.Seek(0, io.SeekStart)
 		}
@@ -294,7 +284,7 @@ func (s *agentSession) forward(w http.ResponseWriter, r *http.Request, c call) b
 
 // answer passes an error of the server on to the engine, and reports whether
 // it is one in name only.
-func (s *agentSession) answer(w http.ResponseWriter, c call, err error) (ok bool) {
+func (s *stateRelay) answer(w http.ResponseWriter, c call, err error) (ok bool) {
 	var answer *answerError
 	if !final(err) || !errors.As(err, &answer) {
 		http.Error(w, "the server is out of reach", http.StatusServiceUnavailable)
@@ -332,7 +322,7 @@ func sameLock(asked io.Reader, held string) bool {
 }
 
 // stateCall addresses c to the attempt's state.
-func (s *agentSession) stateCall(c call) call {
+func (s *stateRelay) stateCall(c call) call {
 	parts := strings.Split(s.StateLocation, "/")
 	for i := range parts {
 		parts[i] = url.PathEscape(parts[i])
@@ -345,7 +335,7 @@ func (s *agentSession) stateCall(c call) call {
 // postState takes a new state. It is on disk before anything else happens;
 // then the server gets it, now or, if it is out of reach, later. A refusal of
 // the server reaches the engine, and the state stays on disk.
-func (s *agentSession) postState(w http.ResponseWriter, r *http.Request) {
+func (s *stateRelay) postState(w http.ResponseWriter, r *http.Request) {
 	if !s.Kind.Writes() {
 		http.Error(w, "a "+string(s.Kind)+" must not write state", http.StatusForbidden)
 		return
@@ -361,7 +351,7 @@ func (s *agentSession) postState(w http.ResponseWriter, r *http.Request) {
 	}
 	s.show(body)
 	op := stateOp{Query: r.URL.RawQuery, body: body}
-	parcel, err := s.states.put(parcelState, op.reader())
+	parcel, err := s.held.put(parcelState, op.reader())
 	if err != nil {
 		s.logger.Error("state could not be held on disk", "err", err)
 		s.postAtOnce(w, r, op)
@@ -373,8 +363,8 @@ func (s *agentSession) postState(w http.ResponseWriter, r *http.Request) {
 
 // postAtOnce is for a disk that takes nothing more: the server gets the state
 // now, or the engine learns that it did not.
-func (s *agentSession) postAtOnce(w http.ResponseWriter, r *http.Request, op stateOp) {
-	if s.states.last() != nil { // never before an older one
+func (s *stateRelay) postAtOnce(w http.ResponseWriter, r *http.Request, op stateOp) {
+	if s.held.last() != nil { // never before an older one
 		http.Error(w, "state could not be held on disk", http.StatusInternalServerError)
 		return
 	}
@@ -385,7 +375,7 @@ func (s *agentSession) postAtOnce(w http.ResponseWriter, r *http.Request, op sta
 
 // unlockState releases the lock, after all states that were written under it. It
 // is for the phase that holds it: what a plan has left knows no other credential.
-func (s *agentSession) unlockState(w http.ResponseWriter, r *http.Request) {
+func (s *stateRelay) unlockState(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLockInfo))
 	if err != nil {
 		http.Error(w, "read body: "+err.Error(), http.StatusBadRequest)
@@ -403,7 +393,7 @@ func (s *agentSession) unlockState(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	op := stateOp{Query: r.URL.RawQuery, body: body}
-	parcel, err := s.states.put(parcelUnlock, op.reader())
+	parcel, err := s.held.put(parcelUnlock, op.reader())
 	if err != nil {
 		s.logger.Error("unlock could not be held on disk", "err", err)
 		s.forward(w, r, op.call("UNLOCK"))
@@ -413,7 +403,7 @@ func (s *agentSession) unlockState(w http.ResponseWriter, r *http.Request) {
 }
 
 // settle answers once it is known what becomes of a parcel for now.
-func (s *agentSession) settle(w http.ResponseWriter, c call, p *parcel) {
+func (s *stateRelay) settle(w http.ResponseWriter, c call, p *parcel) {
 	timer := time.NewTimer(stateHoldFor)
 	defer timer.Stop()
 	select {

@@ -56,7 +56,7 @@ func readStateOp(path string) (stateOp, error) {
 }
 
 // sendState delivers one held POST or UNLOCK.
-func (s *agentSession) sendState(ctx context.Context, name, path string) error {
+func (s *stateRelay) sendState(ctx context.Context, name, path string) error {
 	op, err := readStateOp(path)
 	if err != nil {
 		return &localError{err}

@@ -9,7 +9,7 @@ import (
 const ownLockID = "held-by-this-run"
 
 // asks notes the id that a LOCK asks for, before the server can grant it.
-func (s *agentSession) asks(id string) {
+func (s *stateRelay) asks(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asked == nil {
@@ -28,7 +28,7 @@ const maxAsked = 10_000
 // that this attempt has asked for: whoever knows it can release the lock, and
 // what an engine executes has the engine's credential. Ids of others' locks are
 // for people, who need them.
-func (s *agentSession) hideOwn(info string) string {
+func (s *stateRelay) hideOwn(info string) string {
 	id := lockIDIn([]byte(info))
 	s.mu.Lock()
 	own := id != "" && (s.asked[id] || len(s.asked) >= maxAsked)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -44,47 +45,21 @@ type claimed struct {
 }
 
 // agentSession is the Session of an attempt that an agent executes: what it
-// takes in is on disk first and with the server as soon as may be. It beats,
-// too, and cancels the execution when the server or the lease wants it.
+// takes in is on disk first and with the server as soon as may be.
 type agentSession struct {
 	claimed
-	key     string // names the folder, and the user at the state endpoint
-	dir     string
-	process string // of the agent
-	client  *client
-	logger  *slog.Logger
-	now     func() time.Time
+	key    string // names the folder, and the user at the state endpoint
+	dir    string
+	client *client
+	logger *slog.Logger
 
+	lease     *lease
+	state     *stateRelay
 	log       *logSpool
 	artefacts *outbox
-	states    *outbox
-	endpoint  string // of the agent's state endpoint
-	password  string // for it, without the right to write
-	writing   string // another one, with it; empty if the attempt must not write
 
-	mu         sync.Mutex
-	step       string
-	answered   time.Time // when the last beat that was answered was sent
-	answeredAt time.Time // the same by the wall clock
-	mayApply   bool      // as that answer says
-	begun      bool      // MayApply has said true
-
-	inherited bool // the result was saved by a predecessor, which may have delivered it
-
-	fenced  bool
-	ending  bool                    // the result is on its way: to be fenced off is what comes of it
-	refused bool                    // the server did not want something: it goes to quarantine
-	stop    context.CancelCauseFunc // of the execution; nil if there is none
-	stopped *failure.StopError
-	locked  bool            // the engine holds the state's lock, as far as the server has said
-	lockID  string          // of that lock; empty if it does not hold it
-	lockBy  string          // the password of the phase that holds it
-	freed   string          // the id of the last lock that was given back
-	asked   map[string]bool // ids of locks that the engine has asked for
-	known   *knownState     // the newest state seen under that lock; nil: none was
-	beaten  time.Time       // when the last beat was sent
-	kick    chan struct{}   // of one: beat now
-	saw     func([]byte)    // nil: nobody wants to know the states
+	inherited bool        // the result was saved by a predecessor, which may have delivered it
+	refused   atomic.Bool // the server did not want something: it goes to quarantine
 }
 
 var safeID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
@@ -98,25 +73,29 @@ func attemptKey(ref holdfast.AttemptRef) (string, error) {
 }
 
 // open makes the attempt's folders, or takes up those that a predecessor left.
-func (s *agentSession) open() error {
+func (s *agentSession) open(process string, now func() time.Time) error {
 	if s.Lease <= 0 {
 		s.Lease = time.Minute
 	}
-	s.kick = make(chan struct{}, 1)
 	if err := os.MkdirAll(filepath.Join(s.dir, scratchDir), 0o700); err != nil {
 		return err
 	}
 	writes := s.Kind.Writes()
+	s.lease = &lease{
+		claimed: s.claimed, dir: s.dir, process: process, client: s.client, logger: s.logger, now: now,
+		kick: make(chan struct{}, 1), answered: time.Now(), answeredAt: now(),
+	}
 	s.log = &logSpool{dir: filepath.Join(s.dir, logDir)}
 	s.artefacts = &outbox{
 		dir: filepath.Join(s.dir, artefactsDir), durable: writes,
-		send: s.sendArtefact, refused: s.refuse, trouble: s.trouble("artefact was not delivered yet"),
+		send: s.sendArtefact, refused: s.refuse, trouble: trouble(s.logger, "artefact was not delivered yet"),
 	}
-	s.states = &outbox{
+	s.state = &stateRelay{claimed: s.claimed, key: s.key, client: s.client, logger: s.logger}
+	s.state.held = &outbox{
 		dir: filepath.Join(s.dir, statesDir), durable: true,
-		send: s.sendState, refused: s.refuse, trouble: s.trouble("state was not delivered yet"),
+		send: s.state.sendState, refused: s.refuse, trouble: trouble(s.logger, "state was not delivered yet"),
 	}
-	if err := errors.Join(s.log.open(), s.artefacts.open(), s.states.open()); err != nil {
+	if err := errors.Join(s.log.open(), s.artefacts.open(), s.state.held.open()); err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(s.dir, attemptFile)); err == nil {
@@ -131,6 +110,27 @@ func (s *agentSession) open() error {
 	}
 	return syncDir(filepath.Dir(s.dir))
 }
+
+// name returns the attempt's key, which names its folder.
+func (s *agentSession) name() string { return s.key }
+
+// halt cancels the execution, if there is one; the first cause stays.
+func (s *agentSession) halt(cause *failure.StopError) { s.lease.halt(cause) }
+
+// executes notes how the execution is cancelled; nil: there is none.
+func (s *agentSession) executes(stop context.CancelCauseFunc) { s.lease.executes(stop) }
+
+// answers returns once every lock could be had, which is never if something in
+// here waits for itself.
+func (s *agentSession) answers() {
+	for _, mu := range []*sync.Mutex{&s.lease.mu, &s.state.mu} {
+		mu.Lock()
+		mu.Unlock() //nolint:staticcheck // to have had it is all that matters
+	}
+}
+
+// hasBegun reports whether the engine's apply may have begun.
+func (s *agentSession) hasBegun() bool { return s.lease.hasBegun() }
 
 // Bundle returns the root module's tar, once it is here as a whole.
 func (s *agentSession) Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error) {
@@ -151,7 +151,7 @@ func (s *agentSession) StoredArtefact(ctx context.Context, run, name string) (io
 }
 
 func (s *agentSession) download(ctx context.Context, path string) (io.ReadCloser, error) {
-	return retry(ctx, s.trouble("download was tried again"), func() (io.ReadCloser, error) {
+	return retry(ctx, trouble(s.logger, "download was tried again"), func() (io.ReadCloser, error) {
 		return s.client.download(ctx, path, s.Token, filepath.Join(s.dir, scratchDir))
 	})
 }
@@ -174,176 +174,24 @@ func (s *agentSession) PutArtefact(_ context.Context, name string, data io.Reade
 func (s *agentSession) Log() io.Writer { return s.log }
 
 // Step notes the step and lets the server know soon.
-func (s *agentSession) Step(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.step != name {
-		s.step = name
-		s.beatSoon()
-	}
-}
+func (s *agentSession) Step(name string) { s.lease.noteStep(name) }
+
+// MayApply reports whether the apply may begin: the lease is good and the
+// server agrees. It is written down before it is said.
+func (s *agentSession) MayApply() bool { return s.lease.mayBegin() }
 
 // StateAddress returns where the engine finds its state.
 func (s *agentSession) StateAddress() (addr, user, password string) {
-	return s.endpoint, s.key, s.password
+	return s.state.endpoint, s.key, s.state.password
 }
 
 // WriteAddress returns where the engine that applies finds its state.
 func (s *agentSession) WriteAddress() (addr, user, password string) {
-	return s.endpoint, s.key, s.writing
+	return s.state.endpoint, s.key, s.state.writing
 }
 
 // WatchState makes saw see the states on their way, in both directions.
-func (s *agentSession) WatchState(saw func(state []byte)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.saw = saw
-}
-
-// show lets who watches see a state.
-func (s *agentSession) show(state []byte) {
-	s.mu.Lock()
-	saw := s.saw
-	s.mu.Unlock()
-	if saw != nil && len(state) > 0 {
-		saw(state)
-	}
-}
-
-// MayApply reports whether the apply may begin: the lease is good and the
-// server agrees. It is written down before it is said.
-func (s *agentSession) MayApply() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.begun {
-		return s.stopped == nil
-	}
-	if !s.Kind.Writes() || s.fenced || s.stopped != nil {
-		return false
-	}
-	if !s.mayApply || s.lostLease() || s.timeJumped() {
-		s.beatSoon()
-		return false
-	}
-	if err := writeFile(filepath.Join(s.dir, applyingFile), nil, true); err != nil {
-		s.logger.Error("apply was not begun: its journal cannot be written", "err", err)
-		return false
-	}
-	s.begun = true
-	return true
-}
-
-// lostLease reports whether another may hold the lease. Callers hold mu.
-func (s *agentSession) lostLease() bool { return time.Since(s.answered) >= s.Lease*3/4 }
-
-// timeJumped reports whether wall clock and monotonic clock disagree about the
-// time since the last answered beat: the machine may have been suspended, which
-// the latter does not see. It is not a reason to stop, but to ask the server before
-// an apply begins. Callers hold mu.
-func (s *agentSession) timeJumped() bool {
-	wall := s.now().Round(0).Sub(s.answeredAt.Round(0))
-	return (wall - time.Since(s.answered)).Abs() >= s.Lease/4
-}
-
-// beatSoon asks for a beat now unless one has just been sent. Callers hold mu.
-func (s *agentSession) beatSoon() {
-	if time.Since(s.beaten) < s.Lease/60 {
-		return
-	}
-	select {
-	case s.kick <- struct{}{}:
-	default:
-	}
-}
-
-// halt cancels the execution, if there is one; the first cause stays.
-func (s *agentSession) halt(cause *failure.StopError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stop == nil || s.stopped != nil {
-		return
-	}
-	s.stopped = cause
-	s.stop(cause)
-	s.logger.Warn("attempt was told to stop", "reason", cause.Reason)
-}
-
-// beat sends heartbeats until ctx is done or the server fences the attempt
-// off.
-func (s *agentSession) beat(ctx context.Context) {
-	every := s.Lease / 6
-	for {
-		s.mu.Lock()
-		sent, sentAt := time.Now(), s.now()
-		s.beaten = sent
-		limit := 2 * every
-		if left := s.Lease*3/4 - time.Since(s.answered); left > 0 {
-			limit = min(limit, left)
-		}
-		step := s.step
-		s.mu.Unlock()
-
-		try, cancel := context.WithTimeout(ctx, limit)
-		reply, err := s.client.heartbeat(try, s.AttemptRef, s.Token, holdfast.Heartbeat{Step: step, Process: s.process})
-		cancel()
-		if ctx.Err() != nil {
-			return
-		}
-		if errors.Is(err, holdfast.ErrFenced) {
-			s.fence()
-			return
-		}
-		wait := s.takeIn(sent, sentAt, reply, err)
-		select {
-		case <-time.After(wait):
-		case <-s.kick:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// takeIn acts on what came of a beat and returns when to send the next one.
-func (s *agentSession) takeIn(sent, sentAt time.Time, reply holdfast.HeartbeatReply, err error) time.Duration {
-	every := s.Lease / 6
-	s.mu.Lock()
-	if err == nil {
-		s.answered, s.answeredAt, s.mayApply = sent, sentAt, reply.MayApply
-		s.mu.Unlock()
-		if reply.Cancel != "" {
-			s.halt(&failure.StopError{Reason: holdfast.ReasonCanceled, Detail: string(reply.Cancel)})
-		}
-		return every
-	}
-	lost := s.lostLease()
-	left := s.Lease*3/4 - time.Since(s.answered)
-	s.mu.Unlock()
-
-	if !lost {
-		s.logger.Debug("heartbeat was not answered", "err", err)
-	}
-	if lost && !s.Kind.Writes() {
-		s.halt(&failure.StopError{Reason: holdfast.ReasonLeaseLost, Detail: "the server was out of reach for too long"})
-	}
-	if !lost {
-		every = min(every, left)
-	}
-	return max(min(every, 2*time.Second), 10*time.Millisecond)
-}
-
-func (s *agentSession) fence() {
-	s.mu.Lock()
-	ending := s.ending
-	if !ending {
-		s.fenced, s.refused = true, true
-	}
-	s.mu.Unlock()
-	if ending {
-		return
-	}
-	s.logger.Warn("attempt was fenced off")
-	s.halt(&failure.StopError{Reason: holdfast.ReasonLeaseLost, Detail: "the server has given the attempt up"})
-}
+func (s *agentSession) WatchState(saw func(state []byte)) { s.state.watch(saw) }
 
 // refuse notes that the server did not want something of this attempt.
 func (s *agentSession) refuse(name string, err error) {
@@ -351,9 +199,7 @@ func (s *agentSession) refuse(name string, err error) {
 		s.logger.Warn("unlock was refused", "err", err)
 		return
 	}
-	s.mu.Lock()
-	s.refused = true
-	s.mu.Unlock()
+	s.refused.Store(true)
 	if errors.Is(err, holdfast.ErrFenced) && name != parcelState {
 		s.logger.Warn("delivery came too late", "object", name, "err", err)
 		return
@@ -362,7 +208,7 @@ func (s *agentSession) refuse(name string, err error) {
 }
 
 // trouble returns a function that logs the first of several errors.
-func (s *agentSession) trouble(message string) func(error) {
+func trouble(logger *slog.Logger, message string) func(error) {
 	var mu sync.Mutex
 	var last time.Time
 	return func(err error) {
@@ -372,7 +218,7 @@ func (s *agentSession) trouble(message string) func(error) {
 			return
 		}
 		last = time.Now()
-		s.logger.Warn(message, "err", err) //nolint:sloglint // every caller gives a constant
+		logger.Warn(message, "err", err) //nolint:sloglint // every caller gives a constant
 	}
 }
 
@@ -389,16 +235,28 @@ func (s *agentSession) sendArtefact(ctx context.Context, name, path string) erro
 	return s.client.putArtefact(ctx, s.AttemptRef, s.Token, name, file, info.Size())
 }
 
+// bring sees the attempt through: it beats, waits for the result and delivers all. It
+// returns false if ctx ended first: the rest stays on disk.
+func (s *agentSession) bring(ctx context.Context, result func() (holdfast.Result, bool)) bool {
+	beating, stopBeating := context.WithCancel(ctx)
+	var beats sync.WaitGroup
+	beats.Go(func() { s.lease.beat(beating) })
+	delivered := s.deliver(ctx, result)
+	stopBeating()
+	beats.Wait()
+	return delivered
+}
+
 // deliver brings all that the attempt leaves behind to the server: states in
 // their order, artefacts, the log, and the result last, since the attempt's
 // credential ends with it. It returns false if ctx ended first: the rest stays
 // on disk.
 func (s *agentSession) deliver(ctx context.Context, result func() (holdfast.Result, bool)) bool {
 	var workers sync.WaitGroup
-	workers.Go(func() { s.states.run(ctx) })
+	workers.Go(func() { s.state.held.run(ctx) })
 	workers.Go(func() { s.artefacts.run(ctx) })
 	workers.Go(func() {
-		err := s.log.run(ctx, s.trouble("log was not delivered yet"), func(ctx context.Context, offset int64, data []byte) (int64, error) {
+		err := s.log.run(ctx, trouble(s.logger, "log was not delivered yet"), func(ctx context.Context, offset int64, data []byte) (int64, error) {
 			return s.client.log(ctx, s.AttemptRef, s.Token, offset, data)
 		})
 		if err != nil {
@@ -406,7 +264,7 @@ func (s *agentSession) deliver(ctx context.Context, result func() (holdfast.Resu
 		}
 	})
 	outcome, ok := result()
-	s.states.close()
+	s.state.held.close()
 	s.artefacts.close()
 	s.log.close()
 	workers.Wait()
@@ -418,11 +276,8 @@ func (s *agentSession) deliver(ctx context.Context, result func() (holdfast.Resu
 
 // finish delivers the result. It returns false if ctx ended first.
 func (s *agentSession) finish(ctx context.Context, outcome holdfast.Result) bool {
-	s.mu.Lock()
-	s.ending = true
-	fenced, taken := s.fenced, s.inherited
-	s.mu.Unlock()
-	_, err := retry(ctx, s.trouble("result was not delivered yet"), func() (struct{}, error) {
+	fenced, taken := s.lease.end(), s.inherited
+	_, err := retry(ctx, trouble(s.logger, "result was not delivered yet"), func() (struct{}, error) {
 		err := s.client.result(ctx, s.AttemptRef, s.Token, outcome)
 		// Without an answer it may have been taken: the next try is fenced off then.
 		taken = taken || err != nil && !final(err)

@@ -1,0 +1,120 @@
+package runner
+
+import (
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Folders in an agent's folder.
+const (
+	attemptsDir   = "attempts"
+	quarantineDir = "quarantine"
+)
+
+// keepRefused is how many attempts without a state quarantine keeps. Those with
+// a state stay until a person removes them.
+const keepRefused = 50
+
+// kept is the folder in which an agent keeps what is not delivered yet, and what the
+// server refused.
+type kept struct {
+	dir     string // of the agent
+	process string // of the agent
+	client  *client
+	logger  *slog.Logger
+	now     func() time.Time // the wall clock
+}
+
+// make makes the folders.
+func (k *kept) make() error {
+	for _, dir := range []string{attemptsDir, quarantineDir} {
+		if err := os.MkdirAll(filepath.Join(k.dir, dir), 0o700); err != nil {
+			return fmt.Errorf("make agent folder: %w", err)
+		}
+	}
+	return nil
+}
+
+// open makes the folder of an attempt, or takes up the one that a predecessor left.
+func (k *kept) open(c claimed, logger *slog.Logger) (*agentSession, error) {
+	key, err := attemptKey(c.AttemptRef)
+	if err != nil {
+		return nil, err
+	}
+	s := &agentSession{claimed: c, key: key, dir: filepath.Join(k.dir, attemptsDir, key), client: k.client, logger: logger}
+	if err := s.open(k.process, k.now); err != nil {
+		return nil, fmt.Errorf("make attempt folder: %w", err)
+	}
+	return s, nil
+}
+
+// left returns the attempts that a predecessor has not delivered.
+func (k *kept) left() ([]claimed, error) {
+	entries, err := os.ReadDir(filepath.Join(k.dir, attemptsDir))
+	if err != nil {
+		return nil, fmt.Errorf("read agent folder: %w", err)
+	}
+	var list []claimed
+	for _, entry := range entries {
+		dir := filepath.Join(k.dir, attemptsDir, entry.Name())
+		c, err := readClaimed(dir)
+		if err != nil || c.key() != entry.Name() {
+			// It was killed before it had written down what it had claimed: nothing
+			// was begun, and the server learns it from the next claim.
+			k.logger.Warn("unfinished folder was removed", "err", err)
+			_ = os.RemoveAll(dir)
+			continue
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// forget removes a delivered attempt's folder. What the server refused of an
+// attempt that may have changed something goes to quarantine instead.
+func (k *kept) forget(s *agentSession) {
+	if (s.refused.Load() || s.lease.wasFenced()) && s.Kind.Writes() {
+		_ = os.RemoveAll(filepath.Join(s.dir, scratchDir))
+		target := filepath.Join(k.dir, quarantineDir, s.key)
+		_ = os.RemoveAll(target)
+		if err := os.Rename(s.dir, target); err != nil {
+			s.logger.Error("attempt could not be moved to quarantine", "err", err)
+			return
+		}
+		s.logger.Warn("attempt was moved to quarantine", "action", string(s.Kind))
+		k.pruneQuarantine()
+		return
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		s.logger.Warn("attempt's folder was not removed", "err", err)
+	}
+}
+
+// pruneQuarantine removes the oldest refused attempts that hold no state.
+func (k *kept) pruneQuarantine() {
+	dir := filepath.Join(k.dir, quarantineDir)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	var prunable []fs.FileInfo
+	for _, entry := range entries {
+		states, _ := os.ReadDir(filepath.Join(dir, entry.Name(), statesDir))
+		errored, _ := filepath.Glob(filepath.Join(dir, entry.Name(), artefactsDir, "*"+holdfast.ArtefactErrored))
+		info, err := entry.Info()
+		if err == nil && len(states)+len(errored) == 0 {
+			prunable = append(prunable, info)
+		}
+	}
+	slices.SortFunc(prunable, func(x, y fs.FileInfo) int { return x.ModTime().Compare(y.ModTime()) })
+	for _, info := range prunable[:max(0, len(prunable)-keepRefused)] {
+		_ = os.RemoveAll(filepath.Join(dir, info.Name()))
+	}
+}

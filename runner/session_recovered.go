@@ -1,0 +1,98 @@
+package runner
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/journal"
+)
+
+func readClaimed(dir string) (claimed, error) {
+	var c claimed
+	data, err := os.ReadFile(filepath.Join(dir, attemptFile))
+	if err != nil {
+		return claimed{}, err
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return claimed{}, err
+	}
+	return c, nil
+}
+
+// key returns the attempt's key, empty if its name is not valid.
+func (c claimed) key() string {
+	key, err := attemptKey(c.AttemptRef)
+	if err != nil {
+		return ""
+	}
+	return key
+}
+
+// outcome returns how a predecessor's attempt ended. If it had no end, its
+// workspace is looked through for a state that the engine could not save.
+func (s *agentSession) outcome(workspace string) (holdfast.Result, error) {
+	if _, err := os.Stat(filepath.Join(s.dir, applyingFile)); err == nil {
+		s.lease.begun = true
+	}
+	if n := killLeftovers(workspace); n > 0 {
+		s.logger.Warn("processes of a dead engine were killed", "count", n)
+	}
+	if err := s.inherit(workspace); err != nil {
+		return holdfast.Result{}, err
+	}
+	if result, ok := s.loadResult(); ok {
+		s.inherited = true
+		return result, removeWorkspace(workspace)
+	}
+	result := holdfast.Result{
+		Fence: s.Fence, Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Applying: s.hasBegun(),
+		Detail: "the agent was killed while it executed the run, and the engine with it",
+	}
+	if s.hasBegun() {
+		result.Detail += "; what it had begun to change may be unrecorded"
+	}
+	result.Failure = s.killed(result.Detail)
+	_, _ = fmt.Fprintf(s.log, "\n[holdfast: %s]\n", result.Detail)
+	s.saveResult(result)
+	return result, removeWorkspace(workspace)
+}
+
+// inherit takes over a state that an engine could not save: it is kept as an
+// artefact, and becomes the newest state if the server agrees that it is.
+func (s *agentSession) inherit(workspace string) error {
+	if !s.hasBegun() { // nothing was applied, so that there is no state to save
+		return nil
+	}
+	state, err := rescue(workspace)
+	if err != nil || state == nil {
+		return err
+	}
+	s.logger.Warn("unsaved state was found")
+	if _, err := s.artefacts.put(holdfast.ArtefactErrored, bytes.NewReader(state)); err != nil {
+		return err
+	}
+	if !s.OwnState || !s.Kind.Writes() {
+		return nil
+	}
+	_, err = s.state.held.put(parcelState, stateOp{body: state}.reader())
+	return err
+}
+
+// killed describes the failure of an attempt whose agent died.
+func (s *agentSession) killed(detail string) *holdfast.Failure {
+	failure := &holdfast.Failure{Step: "plan", Cause: holdfast.ReasonAgentKilled, Summary: detail, Transient: true}
+	if !s.hasBegun() {
+		return failure
+	}
+	failure.Step = "apply"
+	under := journal.NewProgress()
+	if err := s.log.tail(under); err != nil {
+		s.logger.Warn("log of a killed attempt was not read", "err", err)
+	}
+	failure.Unrecorded, failure.Completed = under.Addresses(), under.Completed()
+	return failure
+}
