@@ -57,17 +57,17 @@ type attempt struct {
 	redacted io.WriteCloser    // writes to limiter
 	log      *journal.Holdback // what engines write to; writes to redacted
 
-	place    place        // of the attempt
-	slot     sandbox.Slot // whom engines run as
-	dir      string       // the attempt's folder, which is ours
-	work     string       // the workspace in it, which is the engine's
-	given    bool         // the engine has it: from then on nothing is written there
-	scratch  string       // for temporary files, where the engine's /tmp is the machine's
-	bundle   string       // the unpacked bundle, in the workspace
-	root     string       // the root module in it
-	planFile string       // of ours
-	taken    bool         // there is one
-	backend  backendFile  // empty: the root module has a backend of its own
+	place    workspaceFolder // of the attempt
+	slot     sandbox.Slot    // whom engines run as
+	dir      string          // the attempt's folder, which is ours
+	work     string          // the workspace in it, which is the engine's
+	given    bool            // the engine has it: from then on nothing is written there
+	scratch  string          // for temporary files, where the engine's /tmp is the machine's
+	bundle   string          // the unpacked bundle, in the workspace
+	root     string          // the root module in it
+	planFile string          // of ours
+	taken    bool            // there is one
+	backend  backendFile     // empty: the root module has a backend of its own
 	module   modulecode.Root
 	engine   engine.Binary
 	prepared initcache.Folder
@@ -216,11 +216,11 @@ func (t *attempt) close() {
 	}
 	defer t.place.release()
 	if t.keep {
-		aside, err := t.exec.setAside(t.dir)
+		aside, err := t.exec.spaces.setAside(t.dir)
 		t.logger.Error("workspace kept: it holds an unsaved state", "err", errors.Join(errors.New("keep "+aside), err))
 		return
 	}
-	if err := t.exec.discard(t.dir); err != nil {
+	if err := t.exec.spaces.discard(t.dir); err != nil {
 		t.logger.Warn("workspace not removed", "err", err)
 	}
 }
@@ -314,7 +314,7 @@ func (t *attempt) clean(f *holdfast.Failure) *holdfast.Failure {
 // unpackBundle makes the workspace and reads the root module in it.
 func (t *attempt) unpackBundle(ctx context.Context) error {
 	var err error
-	if t.place, err = t.exec.takePlace(t.a); err != nil {
+	if t.place, err = t.exec.spaces.take(t.a); err != nil {
 		return err
 	}
 	t.dir = t.place.dir

@@ -17,35 +17,35 @@ const discardWithin = 5 * time.Second
 
 // discard removes a folder that nobody still needs. What cannot be removed
 // soon is put out of the way, and removed beside the runs to come.
-func (e *Executor) discard(dir string) error {
-	return e.discardIn(dir, discardWithin)
+func (w *workspaceStore) discard(dir string) error {
+	return w.discardIn(dir, discardWithin)
 }
 
-func (e *Executor) discardIn(dir string, within time.Duration) error {
+func (w *workspaceStore) discardIn(dir string, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	err := folders.Remove(ctx, dir)
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	aside := filepath.Join(e.opts.WorkDir, discardedDir, rand.Text())
+	aside := filepath.Join(w.dir, discardedDir, rand.Text())
 	if err := os.Rename(dir, aside); err != nil {
 		return fmt.Errorf("put what is left of it aside: %w", err)
 	}
-	go e.removeDiscarded()
+	go w.removeDiscarded()
 	return nil
 }
 
 // removeDiscarded removes what was put out of the way, one folder at a time. What
 // an agent has not finished when it ends, its successor does.
-func (e *Executor) removeDiscarded() {
-	e.discarding.Lock()
-	defer e.discarding.Unlock()
-	parent := filepath.Join(e.opts.WorkDir, discardedDir)
+func (w *workspaceStore) removeDiscarded() {
+	w.discarding.Lock()
+	defer w.discarding.Unlock()
+	parent := filepath.Join(w.dir, discardedDir)
 	entries, _ := os.ReadDir(parent)
 	for _, entry := range entries {
 		if err := folders.RemoveAll(filepath.Join(parent, entry.Name())); err != nil {
-			e.opts.Logger.Warn("what a run left was not removed", "err", err)
+			w.logger.Warn("what a run left was not removed", "err", err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,7 @@ import (
 func TestDiscardSlowly(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
-	e, err := NewExecutor(ExecutorOptions{WorkDir: work})
+	e, err := newWorkspaceStore(work, 0o700, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

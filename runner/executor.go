@@ -88,9 +88,8 @@ type Executor struct {
 	shared  *initcache.Store
 	slots   *slots
 	cli     cliConfig
+	spaces  *workspaceStore
 	tidied  sync.Once
-
-	discarding sync.Mutex // held while something in discardedDir is removed
 }
 
 // NewExecutor returns an Executor. It touches nothing that another one may be
@@ -123,6 +122,9 @@ func NewExecutor(opts ExecutorOptions) (*Executor, error) {
 	}
 	e := &Executor{opts: opts}
 	if err := e.makeFolders(); err != nil {
+		return nil, fmt.Errorf("runner: make folder: %w", err)
+	}
+	if e.spaces, err = newWorkspaceStore(dir, e.passable(), opts.Logger); err != nil {
 		return nil, fmt.Errorf("runner: make folder: %w", err)
 	}
 	if e.slots, err = newSlots(opts.Isolation); err != nil {
@@ -164,13 +166,10 @@ func (e *Executor) passable() fs.FileMode {
 // machine's file system pass through them to what is theirs.
 func (e *Executor) makeFolders() error {
 	mode := e.passable()
-	for _, name := range []string{"", workspacesDir, sharedDir, enginesDir, locationsDir, discardedDir} {
+	for _, name := range []string{"", sharedDir, enginesDir} {
 		path := filepath.Join(e.opts.WorkDir, name)
 		if err := os.MkdirAll(path, mode); err != nil {
 			return err
-		}
-		if name == locationsDir || name == discardedDir {
-			continue
 		}
 		if err := os.Chmod(path, mode); err != nil {
 			return err
@@ -179,13 +178,10 @@ func (e *Executor) makeFolders() error {
 	return nil
 }
 
-// Folders of WorkDir.
+// Folders of WorkDir, besides those of workspaces.
 const (
-	workspacesDir = "workspaces"
-	sharedDir     = "shared"
-	enginesDir    = "engines"
-	locationsDir  = "locations"
-	discardedDir  = "discarded" // what is being removed
+	sharedDir  = "shared"
+	enginesDir = "engines"
 )
 
 func (o *ExecutorOptions) setDefaults() {
@@ -287,5 +283,9 @@ func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session
 func (e *Executor) tidy() {
 	engine.RemoveLeftovers(filepath.Join(e.opts.WorkDir, enginesDir))
 	e.shared.Tidy()
-	go e.removeDiscarded()
+	go e.spaces.removeDiscarded()
 }
+
+// WorkspaceDir returns the folder, below WorkDir, in which an attempt is or was
+// executed. It does not exist before and once the attempt has ended.
+func (e *Executor) WorkspaceDir(ref holdfast.AttemptRef) string { return e.spaces.of(ref) }

@@ -249,7 +249,7 @@ func (t *attempt) bringBack(ctx context.Context) error {
 		t.say("of the new files that the plan has made, %d are not there in the apply, as neither the code nor a value of the plan names them, or they are links that lead elsewhere: %s",
 			m.left, strings.Join(m.first, ", "))
 	}
-	return t.exec.discard(filepath.Join(t.dir, leftDir))
+	return t.exec.spaces.discard(filepath.Join(t.dir, leftDir))
 }
 
 // tooLarge makes err one of what a run has made in its workspace, if it is.

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast"
@@ -31,42 +34,72 @@ const (
 	tmpDir      = "tmp"
 )
 
-// place is a folder that belongs to one attempt until release.
-type place struct {
+// Folders of a store's.
+const (
+	workspacesDir = "workspaces"
+	locationsDir  = "locations"
+	discardedDir  = "discarded" // what is being removed
+)
+
+// safeID is what is safe as the name of a file.
+var safeID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
+// workspaceStore hands workspaces out, one to each attempt. It is safe for
+// concurrent use; one process has its folder at a time.
+type workspaceStore struct {
+	dir    string
+	mode   fs.FileMode // of folders that lead to what engines are given
+	logger *slog.Logger
+
+	discarding sync.Mutex // held while something in discardedDir is removed
+}
+
+// newWorkspaceStore returns the store in dir, and makes its folders.
+func newWorkspaceStore(dir string, mode fs.FileMode, logger *slog.Logger) (*workspaceStore, error) {
+	for _, name := range []string{workspacesDir, locationsDir, discardedDir} {
+		if err := os.MkdirAll(filepath.Join(dir, name), mode); err != nil {
+			return nil, err
+		}
+	}
+	return &workspaceStore{dir: dir, mode: mode, logger: logger}, os.Chmod(filepath.Join(dir, workspacesDir), mode)
+}
+
+// workspaceFolder is a folder that belongs to one attempt until release.
+type workspaceFolder struct {
 	dir     string
 	release func()
 }
 
-// takePlace returns an empty folder for an attempt. It has the location's path
+// take returns an empty folder for an attempt. It has the location's path
 // unless another attempt works there: one of this process that was given up but
 // has not ended, or one of another process.
-func (e *Executor) takePlace(a holdfast.Assignment) (place, error) {
-	own := e.ownDir(a.AttemptRef)
+func (w *workspaceStore) take(a holdfast.Assignment) (workspaceFolder, error) {
+	own := w.ownDir(a.AttemptRef)
 	if err := folders.RemoveAll(own); err != nil {
-		return place{}, fmt.Errorf("clear workspace: %w", err)
+		return workspaceFolder{}, fmt.Errorf("clear workspace: %w", err)
 	}
 	if a.StateLocation != "" {
-		p, err := e.takeLocation(a)
+		p, err := w.takeLocation(a)
 		if err == nil {
 			return p, nil
 		}
 		if failure.DiskFull(err) {
-			return place{}, err
+			return workspaceFolder{}, err
 		}
-		e.opts.Logger.Warn("workspace has a path of its own", "cluster", a.Cluster, "run", a.Run, "err", err)
+		w.logger.Warn("workspace has a path of its own", "cluster", a.Cluster, "run", a.Run, "err", err)
 	}
-	if err := e.ownFolder(own, a.AttemptRef); err != nil {
-		return place{}, err
+	if err := w.ownFolder(own, a.AttemptRef); err != nil {
+		return workspaceFolder{}, err
 	}
-	return place{dir: own, release: func() {}}, nil
+	return workspaceFolder{dir: own, release: func() {}}, nil
 }
 
 // takeLocation takes the folder of the assignment's state location.
-func (e *Executor) takeLocation(a holdfast.Assignment) (place, error) {
+func (w *workspaceStore) takeLocation(a holdfast.Assignment) (workspaceFolder, error) {
 	hash := strings.TrimPrefix(string(holdfast.DigestOf([]byte(a.StateLocation))), "sha256:")[:24]
-	lock, err := os.OpenFile(filepath.Join(e.opts.WorkDir, locationsDir, hash), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := os.OpenFile(filepath.Join(w.dir, locationsDir, hash), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return place{}, fmt.Errorf("lock workspace: %w", err)
+		return workspaceFolder{}, fmt.Errorf("lock workspace: %w", err)
 	}
 	release := func() {
 		// A process that is just being started still has a copy of the file:
@@ -79,23 +112,23 @@ func (e *Executor) takeLocation(a holdfast.Assignment) (place, error) {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			err = fmt.Errorf("another attempt works on %s: %w", a.StateLocation, holdfast.ErrLocked)
 		}
-		return place{}, fmt.Errorf("lock workspace: %w", err)
+		return workspaceFolder{}, fmt.Errorf("lock workspace: %w", err)
 	}
-	dir := filepath.Join(e.opts.WorkDir, workspacesDir, placePrefix+hash)
-	err = e.clearLeftover(dir)
+	dir := filepath.Join(w.dir, workspacesDir, placePrefix+hash)
+	err = w.clearLeftover(dir)
 	if err == nil {
-		err = e.ownFolder(dir, a.AttemptRef)
+		err = w.ownFolder(dir, a.AttemptRef)
 	}
 	if err != nil {
 		release()
-		return place{}, err
+		return workspaceFolder{}, err
 	}
-	return place{dir: dir, release: release}, nil
+	return workspaceFolder{dir: dir, release: release}, nil
 }
 
 // clearLeftover empties the place of a dead attempt that nobody has brought to
 // its end. A state that its engine could not save is put aside, not removed.
-func (e *Executor) clearLeftover(dir string) error {
+func (w *workspaceStore) clearLeftover(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -105,14 +138,14 @@ func (e *Executor) clearLeftover(dir string) error {
 		return fmt.Errorf("clear workspace: %w", err)
 	}
 	if state != nil {
-		aside, err := e.setAside(dir)
+		aside, err := w.setAside(dir)
 		if err != nil {
 			return fmt.Errorf("clear workspace: %w", err)
 		}
-		e.opts.Logger.Error("workspace kept: it holds an unsaved state", "err", errors.New("keep "+aside))
+		w.logger.Error("workspace kept: it holds an unsaved state", "err", errors.New("keep "+aside))
 		return nil
 	}
-	if err := e.discard(dir); err != nil {
+	if err := w.discard(dir); err != nil {
 		return fmt.Errorf("clear workspace: %w", err)
 	}
 	return nil
@@ -120,28 +153,28 @@ func (e *Executor) clearLeftover(dir string) error {
 
 // setAside gives a workspace that must not be lost the path of its attempt, and
 // returns it.
-func (e *Executor) setAside(dir string) (string, error) {
+func (w *workspaceStore) setAside(dir string) (string, error) {
 	_ = os.Chmod(dir, 0o700) //nolint:gosec // no engine still needs it
 	name := ownerOf(dir)
 	if !safeID.MatchString(name) || strings.HasPrefix(name, placePrefix) {
 		name = "unknown"
 	}
-	target := filepath.Join(e.opts.WorkDir, workspacesDir, name)
+	target := filepath.Join(w.dir, workspacesDir, name)
 	for i := 2; target != dir; i++ {
 		if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
 			return target, os.Rename(dir, target)
 		}
-		target = filepath.Join(e.opts.WorkDir, workspacesDir, fmt.Sprintf("%s.%d", name, i))
+		target = filepath.Join(w.dir, workspacesDir, fmt.Sprintf("%s.%d", name, i))
 	}
 	return dir, nil
 }
 
 // ownFolder makes dir and writes down whose it is, before anything else is in it.
-func (e *Executor) ownFolder(dir string, ref holdfast.AttemptRef) error {
-	if err := os.MkdirAll(dir, e.passable()); err != nil {
+func (w *workspaceStore) ownFolder(dir string, ref holdfast.AttemptRef) error {
+	if err := os.MkdirAll(dir, w.mode); err != nil {
 		return fmt.Errorf("make workspace: %w", err)
 	}
-	if err := os.Chmod(dir, e.passable()); err != nil {
+	if err := os.Chmod(dir, w.mode); err != nil {
 		return fmt.Errorf("make workspace: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, ownerFile), []byte(ownerName(ref)), 0o600); err != nil {
@@ -166,19 +199,19 @@ func ownerOf(dir string) string {
 }
 
 // ownDir is the folder for an attempt when it cannot have its location's.
-func (e *Executor) ownDir(ref holdfast.AttemptRef) string {
-	return filepath.Join(e.opts.WorkDir, workspacesDir, ownerName(ref))
+func (w *workspaceStore) ownDir(ref holdfast.AttemptRef) string {
+	return filepath.Join(w.dir, workspacesDir, ownerName(ref))
 }
 
-// WorkspaceDir returns the folder, below WorkDir, in which an attempt is or was
+// of returns the folder, below WorkDir, in which an attempt is or was
 // executed. It does not exist before and once the attempt has ended.
-func (e *Executor) WorkspaceDir(ref holdfast.AttemptRef) string {
+func (w *workspaceStore) of(ref holdfast.AttemptRef) string {
 	name := ownerName(ref)
-	places, _ := filepath.Glob(filepath.Join(e.opts.WorkDir, workspacesDir, placePrefix+"*"))
+	places, _ := filepath.Glob(filepath.Join(w.dir, workspacesDir, placePrefix+"*"))
 	for _, dir := range places {
 		if ownerOf(dir) == name {
 			return dir
 		}
 	}
-	return e.ownDir(ref)
+	return w.ownDir(ref)
 }

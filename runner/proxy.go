@@ -20,6 +20,16 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+const (
+	maxLockInfo  = 1 << 20          // bytes of a LOCK or UNLOCK body
+	maxLockID    = 256              // bytes of the id in it; engines' have 36
+	stateWait    = time.Minute      // how long GET and LOCK wait for the server
+	stateHoldFor = 10 * time.Second // how long a POST waits for an answer before it is held
+
+	parcelState  = "state"
+	parcelUnlock = "unlock"
+)
+
 // proxy is the agent's state endpoint, on loopback: the engine's http backend
 // speaks to it, and it to the server. Each attempt has a credential of its own
 // that reaches its own state only. It is safe for concurrent use.

@@ -45,6 +45,9 @@ func killLeftovers(workspace string) int {
 	return killed
 }
 
+// maxState bounds the bytes of a state that is read.
+const maxState = 512 << 20
+
 // rescue returns the newest errored.tfstate below a workspace, nil if there is
 // none.
 func rescue(workspace string) ([]byte, error) {
@@ -91,14 +94,3 @@ func removeWorkspace(dir string) error {
 	}
 	return nil
 }
-
-const (
-	maxState     = 512 << 20        // bytes of a state
-	maxLockInfo  = 1 << 20          // bytes of a LOCK or UNLOCK body
-	maxLockID    = 256              // bytes of the id in it; engines' have 36
-	stateWait    = time.Minute      // how long GET and LOCK wait for the server
-	stateHoldFor = 10 * time.Second // how long a POST waits for an answer before it is held
-
-	parcelState  = "state"
-	parcelUnlock = "unlock"
-)

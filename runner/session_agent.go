@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,8 +60,6 @@ type agentSession struct {
 	inherited bool        // the result was saved by a predecessor, which may have delivered it
 	refused   atomic.Bool // the server did not want something: it goes to quarantine
 }
-
-var safeID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // attemptKey returns the name of an attempt, which is safe as that of a file.
 func attemptKey(ref holdfast.AttemptRef) (string, error) {

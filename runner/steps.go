@@ -307,7 +307,7 @@ func (t *attempt) rescueState(ctx context.Context, ended error) error {
 	t.keep = true
 	if err := t.putFile(ctx, holdfast.ArtefactErrored, file); err != nil {
 		known.Detail += fmt.Sprintf("\n\nThe engine could not save the state. It is in the folder %s on the agent: %v",
-			t.exec.ownDir(t.a.AttemptRef), err)
+			t.exec.spaces.ownDir(t.a.AttemptRef), err)
 	} else {
 		t.keep = false
 	}
