@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/uplink"
 )
 
 // AttemptExecutor executes attempts; *Executor is one. It must be safe for
@@ -67,9 +68,9 @@ type AgentOptions struct {
 // comes of them, if need be after a restart.
 type Agent struct {
 	opts   AgentOptions
-	client *client
-	kept   *kept
-	proxy  *proxy // while Run runs
+	client *uplink.Client
+	kept   *uplink.Folder
+	proxy  *uplink.StateEndpoint // while Run runs
 	wakeup chan struct{}
 	// process and folder are those of holdfast.ClaimRequest.
 	process, folder string
@@ -78,9 +79,9 @@ type Agent struct {
 	turn            turn // of claiming
 
 	mu          sync.Mutex
-	sessions    map[string]*agentSession // by key: claimed and not yet delivered
-	interrupted bool                     // Interrupt was called
-	halting     bool                     // executions are interrupted as soon as they begin
+	sessions    map[string]*uplink.Session // by key: claimed and not yet delivered
+	interrupted bool                       // Interrupt was called
+	halting     bool                       // executions are interrupted as soon as they begin
 
 	executing  sync.WaitGroup
 	delivering sync.WaitGroup
@@ -120,16 +121,16 @@ func NewAgent(opts AgentOptions) (*Agent, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	client, err := newClient(opts.Server, opts.Token, opts.CAFile)
+	client, err := uplink.NewClient(opts.Server, opts.Token, opts.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
 	process := rand.Text()
 	return &Agent{
 		opts: opts, client: client,
-		kept:   &kept{dir: opts.Dir, process: process, client: client, logger: opts.Logger, now: opts.Now},
+		kept:   &uplink.Folder{Dir: opts.Dir, Process: process, Client: client, Logger: opts.Logger, Now: opts.Now},
 		wakeup: make(chan struct{}), process: process, presentEvery: presentEvery,
-		sessions: map[string]*agentSession{},
+		sessions: map[string]*uplink.Session{},
 	}, nil
 }
 
@@ -139,7 +140,7 @@ func NewAgent(opts AgentOptions) (*Agent, error) {
 // the next Run. It returns a holdfast.ErrLocked if another agent uses the
 // folder, and a *RefusedError if the server refuses the agent. Run may be called once.
 func (a *Agent) Run(ctx context.Context) error {
-	if err := a.kept.make(); err != nil {
+	if err := a.kept.Make(); err != nil {
 		return err
 	}
 	release, err := lockFolder(a.opts.Dir)
@@ -151,10 +152,10 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	defer a.showLife(ctx)()
-	if a.proxy, err = newProxy(a.opts.Logger); err != nil {
+	if a.proxy, err = uplink.NewStateEndpoint(a.opts.Logger); err != nil {
 		return err
 	}
-	defer a.proxy.close()
+	defer a.proxy.Close()
 
 	// Deliveries outlive ctx; shutdown ends them.
 	deliver, stopDelivering := context.WithCancel(context.WithoutCancel(ctx))
@@ -193,7 +194,7 @@ func (a *Agent) shutDown(stopDelivering func()) {
 	a.halting = true
 	a.mu.Unlock()
 	for _, s := range a.all() {
-		s.halt(agentStopped())
+		s.Halt(agentStopped())
 	}
 	<-executed
 	delivered := done(&a.delivering)
@@ -222,10 +223,10 @@ func done(wg *sync.WaitGroup) <-chan struct{} {
 	return ch
 }
 
-func (a *Agent) all() []*agentSession {
+func (a *Agent) all() []*uplink.Session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := make([]*agentSession, 0, len(a.sessions))
+	all := make([]*uplink.Session, 0, len(a.sessions))
 	for _, s := range a.sessions {
 		all = append(all, s)
 	}
@@ -245,7 +246,7 @@ func (a *Agent) refs() []holdfast.AttemptRef {
 // start executes an assignment in the background. free gives its slot back.
 func (a *Agent) start(deliver context.Context, assignment holdfast.Assignment, serverTime time.Time, free func()) {
 	logger := a.opts.Logger.With("cluster", assignment.Cluster, "run", assignment.Run, "attempt", assignment.Attempt)
-	s, err := a.newSession(claimed{
+	s, err := a.newSession(uplink.Claimed{
 		AttemptRef: assignment.AttemptRef, Token: assignment.Token, Kind: assignment.Kind,
 		Cluster: assignment.Cluster, Lease: assignment.Lease,
 		OwnState: assignment.OwnState, StateLocation: assignment.StateLocation,
@@ -279,8 +280,8 @@ func (a *Agent) start(deliver context.Context, assignment holdfast.Assignment, s
 }
 
 // newSession registers an attempt.
-func (a *Agent) newSession(c claimed, logger *slog.Logger) (*agentSession, error) {
-	key, err := attemptKey(c.AttemptRef)
+func (a *Agent) newSession(c uplink.Claimed, logger *slog.Logger) (*uplink.Session, error) {
+	key, err := uplink.KeyOf(c.AttemptRef)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +290,7 @@ func (a *Agent) newSession(c claimed, logger *slog.Logger) (*agentSession, error
 	if a.sessions[key] != nil {
 		return nil, fmt.Errorf("attempt %s is being executed already", key)
 	}
-	s, err := a.kept.open(c, logger)
+	s, err := a.kept.Open(c, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -298,45 +299,45 @@ func (a *Agent) newSession(c claimed, logger *slog.Logger) (*agentSession, error
 }
 
 // execute runs the executor over an attempt and saves its outcome.
-func (a *Agent) execute(ctx context.Context, assignment holdfast.Assignment, s *agentSession, left time.Duration) holdfast.Result {
+func (a *Agent) execute(ctx context.Context, assignment holdfast.Assignment, s *uplink.Session, left time.Duration) holdfast.Result {
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	s.executes(stop)
+	s.Executes(stop)
 	a.mu.Lock()
 	halting := a.halting
 	a.mu.Unlock()
 	if halting {
-		s.halt(agentStopped())
+		s.Halt(agentStopped())
 	}
 	if left > 0 {
 		timer := time.AfterFunc(left, func() {
-			s.halt(&failure.StopError{Reason: holdfast.ReasonTimeout, Detail: "the run's deadline passed"})
+			s.Halt(&failure.StopError{Reason: holdfast.ReasonTimeout, Detail: "the run's deadline passed"})
 		})
 		defer timer.Stop()
 	}
-	a.proxy.admit(s)
-	defer a.proxy.dismiss(s)
+	a.proxy.Admit(s)
+	defer a.proxy.Dismiss(s)
 
 	began := time.Now()
 	result := a.guard(work, assignment, s)
-	s.executes(nil)
+	s.Executes(nil)
 	result.Fence = s.Fence
-	s.saveResult(result)
-	s.logger.Info("attempt ended", "action", string(s.Kind), "reason", result.Reason,
+	s.SaveResult(result)
+	s.Logger.Info("attempt ended", "action", string(s.Kind), "reason", result.Reason,
 		"status", string(result.Status), "duration", time.Since(began))
 	return result
 }
 
 // guard turns a panic of the executor into a result.
-func (a *Agent) guard(ctx context.Context, assignment holdfast.Assignment, s *agentSession) (result holdfast.Result) {
+func (a *Agent) guard(ctx context.Context, assignment holdfast.Assignment, s *uplink.Session) (result holdfast.Result) {
 	defer func() {
 		cause := recover()
 		if cause == nil {
 			return
 		}
-		s.logger.Error("attempt panicked", "err", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		s.Logger.Error("attempt panicked", "err", fmt.Sprint(cause), "stack", string(debug.Stack()))
 		result = holdfast.Result{
-			Status: holdfast.RunErrored, Reason: holdfast.CauseInternal, Applying: s.hasBegun(),
+			Status: holdfast.RunErrored, Reason: holdfast.CauseInternal, Applying: s.HasBegun(),
 			Failure: &holdfast.Failure{
 				Step: "prepare", Cause: holdfast.CauseInternal,
 				Summary: "the agent failed by an error of its own; its log has the details",
@@ -347,28 +348,28 @@ func (a *Agent) guard(ctx context.Context, assignment holdfast.Assignment, s *ag
 }
 
 // bring sees an attempt through, and forgets it once the server has everything.
-func (a *Agent) bring(ctx context.Context, s *agentSession, result func() (holdfast.Result, bool)) {
-	if s.bring(ctx, result) {
-		a.kept.forget(s)
+func (a *Agent) bring(ctx context.Context, s *uplink.Session, result func() (holdfast.Result, bool)) {
+	if s.Bring(ctx, result) {
+		a.kept.Forget(s)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.sessions, s.name())
+	delete(a.sessions, s.Name())
 }
 
 // decline reports an attempt that could not be begun, for example because the
 // disk is full.
 func (a *Agent) decline(ctx context.Context, assignment holdfast.Assignment, cause error) {
 	ref := assignment.AttemptRef
-	if _, err := attemptKey(ref); err != nil {
+	if _, err := uplink.KeyOf(ref); err != nil {
 		return // nothing that the server could be told about
 	}
 	reason, hint := holdfast.CauseWorkspace, "look at the agent's folder and its log"
 	if failure.DiskFull(cause) {
 		reason, hint = holdfast.CauseDiskFull, failure.HintDisk
 	}
-	_, _ = retry(ctx, nil, func() (struct{}, error) {
-		return struct{}{}, a.client.result(ctx, ref, assignment.Token, holdfast.Result{
+	_, _ = uplink.Retry(ctx, nil, func() (struct{}, error) {
+		return struct{}{}, a.client.Result(ctx, ref, assignment.Token, holdfast.Result{
 			Fence: ref.Fence, Status: holdfast.RunErrored, Reason: reason,
 			Failure: &holdfast.Failure{
 				Step: stepPrepare, Cause: reason, Transient: true,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/uplink"
 )
 
 const (
@@ -43,9 +44,9 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // something else, or the server was never one to be trusted. A certificate that has
 // expired is renewed some day, and an id that another agent has may get free.
 func (a *Agent) refused(err error) bool {
-	var answer *answerError
+	var answer *uplink.AnswerError
 	if errors.As(err, &answer) {
-		return answer.ours && (answer.status == http.StatusUnauthorized || answer.status == http.StatusForbidden)
+		return answer.Ours && (answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden)
 	}
 	var (
 		authority x509.UnknownAuthorityError
@@ -96,7 +97,7 @@ func (a *Agent) request() holdfast.ClaimRequest {
 func (a *Agent) present(ctx context.Context) {
 	try, cancel := context.WithTimeout(ctx, presentEvery)
 	defer cancel()
-	if err := a.client.present(try, a.request()); err != nil && ctx.Err() == nil {
+	if err := a.client.Present(try, a.request()); err != nil && ctx.Err() == nil {
 		a.opts.Logger.DebugContext(ctx, "server was not told that the agent is there", "agent", a.opts.ID, "err", err)
 	}
 }
@@ -108,8 +109,8 @@ func (a *Agent) claim(ctx context.Context) (holdfast.Assignment, time.Time, erro
 	for ctx.Err() == nil {
 		a.turn.begin()
 		asked := time.Now()
-		try, cancel := context.WithTimeout(ctx, claimWait+answerTimeout)
-		assignment, serverTime, err := a.client.claim(try, a.request())
+		try, cancel := context.WithTimeout(ctx, claimWait+uplink.AnswerTimeout)
+		assignment, serverTime, err := a.client.Claim(try, a.request())
 		cancel()
 		if ctx.Err() != nil && err != nil {
 			break
@@ -119,7 +120,7 @@ func (a *Agent) claim(ctx context.Context) (holdfast.Assignment, time.Time, erro
 		case err == nil:
 			a.accepted = true
 			return assignment, serverTime, nil
-		case errors.Is(err, holdfast.ErrNotFound) && !final(err):
+		case errors.Is(err, holdfast.ErrNotFound) && !uplink.Final(err):
 			if !told.IsZero() {
 				a.opts.Logger.InfoContext(ctx, "server was reached again", "agent", a.opts.ID)
 			}
@@ -135,11 +136,11 @@ func (a *Agent) claim(ctx context.Context) (holdfast.Assignment, time.Time, erro
 				told = time.Now()
 			}
 			pause = time.Second
-			if final(err) { // somebody has to act
+			if uplink.Final(err) { // somebody has to act
 				pause = 10 * time.Second
 			}
 		}
-		if pause > 0 && !sleep(ctx, pause) {
+		if pause > 0 && !uplink.Sleep(ctx, pause) {
 			break
 		}
 	}

@@ -70,7 +70,7 @@ func (a *Agent) showLife(ctx context.Context) (done func()) {
 // here waits for itself.
 func (a *Agent) wellInside() bool {
 	for _, s := range a.all() {
-		s.answers()
+		s.Answers()
 	}
 	return a.turn.goesOn()
 }

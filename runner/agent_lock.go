@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/uplink"
 )
 
 // AgentLockFile is the file in an agent's folder that it holds an exclusive
@@ -71,7 +72,7 @@ func folderID(dir string) (string, error) {
 		return "", fmt.Errorf("read name of agent folder: %w", err)
 	}
 	id := rand.Text()
-	if err := writeFile(path, []byte(id+"\n"), true); err != nil {
+	if err := uplink.WriteFile(path, []byte(id+"\n"), true); err != nil {
 		return "", fmt.Errorf("write name of agent folder: %w", err)
 	}
 	return id, nil

@@ -12,7 +12,7 @@ import (
 // Their engines are dead: the kernel kills them with the agent. ctx ends the
 // deliveries.
 func (a *Agent) recover(ctx context.Context) error {
-	left, err := a.kept.left()
+	left, err := a.kept.Left()
 	if err != nil {
 		return err
 	}
@@ -20,11 +20,11 @@ func (a *Agent) recover(ctx context.Context) error {
 		logger := a.opts.Logger.With("cluster", c.Cluster, "run", c.Run, "attempt", c.Attempt)
 		s, err := a.newSession(c, logger)
 		if err != nil {
-			return fmt.Errorf("recover attempt %s: %w", c.key(), err)
+			return fmt.Errorf("recover attempt %s: %w", c.Key(), err)
 		}
-		result, err := s.outcome(a.opts.Executor.WorkspaceDir(s.AttemptRef))
+		result, err := s.Outcome(a.opts.Executor.WorkspaceDir(s.AttemptRef))
 		if err != nil {
-			return fmt.Errorf("recover attempt %s: %w", c.key(), err)
+			return fmt.Errorf("recover attempt %s: %w", c.Key(), err)
 		}
 		logger.Warn("attempt of a former process was found", "reason", result.Reason, "status", string(result.Status))
 		a.delivering.Go(func() {

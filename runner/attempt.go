@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/redact"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
 // Steps of an attempt.
@@ -57,17 +58,17 @@ type attempt struct {
 	redacted io.WriteCloser    // writes to limiter
 	log      *journal.Holdback // what engines write to; writes to redacted
 
-	place    workspaceFolder // of the attempt
-	slot     sandbox.Slot    // whom engines run as
-	dir      string          // the attempt's folder, which is ours
-	work     string          // the workspace in it, which is the engine's
-	given    bool            // the engine has it: from then on nothing is written there
-	scratch  string          // for temporary files, where the engine's /tmp is the machine's
-	bundle   string          // the unpacked bundle, in the workspace
-	root     string          // the root module in it
-	planFile string          // of ours
-	taken    bool            // there is one
-	backend  backendFile     // empty: the root module has a backend of its own
+	place    workspace.Folder // of the attempt
+	slot     sandbox.Slot     // whom engines run as
+	dir      string           // the attempt's folder, which is ours
+	work     string           // the workspace in it, which is the engine's
+	given    bool             // the engine has it: from then on nothing is written there
+	scratch  string           // for temporary files, where the engine's /tmp is the machine's
+	bundle   string           // the unpacked bundle, in the workspace
+	root     string           // the root module in it
+	planFile string           // of ours
+	taken    bool             // there is one
+	backend  backendFile      // empty: the root module has a backend of its own
 	module   modulecode.Root
 	engine   engine.Binary
 	prepared initcache.Folder
@@ -214,13 +215,13 @@ func (t *attempt) close() {
 	if t.dir == "" {
 		return
 	}
-	defer t.place.release()
+	defer t.place.Release()
 	if t.keep {
-		aside, err := t.exec.spaces.setAside(t.dir)
+		aside, err := t.exec.spaces.SetAside(t.dir)
 		t.logger.Error("workspace kept: it holds an unsaved state", "err", errors.Join(errors.New("keep "+aside), err))
 		return
 	}
-	if err := t.exec.spaces.discard(t.dir); err != nil {
+	if err := t.exec.spaces.Discard(t.dir); err != nil {
 		t.logger.Warn("workspace not removed", "err", err)
 	}
 }
@@ -314,13 +315,13 @@ func (t *attempt) clean(f *holdfast.Failure) *holdfast.Failure {
 // unpackBundle makes the workspace and reads the root module in it.
 func (t *attempt) unpackBundle(ctx context.Context) error {
 	var err error
-	if t.place, err = t.exec.spaces.take(t.a); err != nil {
+	if t.place, err = t.exec.spaces.Take(t.a); err != nil {
 		return err
 	}
-	t.dir = t.place.dir
-	t.work, t.planFile = filepath.Join(t.dir, "work"), filepath.Join(t.dir, planName)
+	t.dir = t.place.Dir
+	t.work, t.planFile = filepath.Join(t.dir, "work"), filepath.Join(t.dir, workspace.PlanName)
 	t.bundle = filepath.Join(t.work, "bundle")
-	if t.root, err = inside(t.bundle, t.a.Dir); err != nil {
+	if t.root, err = workspace.Inside(t.bundle, t.a.Dir); err != nil {
 		return &failure.Error{Cause: holdfast.CauseBundleUnusable, Err: fmt.Errorf("root module: %w", err)}
 	}
 	if err := t.layOut(ctx); err != nil {

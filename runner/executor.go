@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
 // ExecutorOptions say where and how attempts are executed. WorkDir is
@@ -88,7 +89,7 @@ type Executor struct {
 	shared  *initcache.Store
 	slots   *slots
 	cli     cliConfig
-	spaces  *workspaceStore
+	spaces  *workspace.Store
 	tidied  sync.Once
 }
 
@@ -124,7 +125,7 @@ func NewExecutor(opts ExecutorOptions) (*Executor, error) {
 	if err := e.makeFolders(); err != nil {
 		return nil, fmt.Errorf("runner: make folder: %w", err)
 	}
-	if e.spaces, err = newWorkspaceStore(dir, e.passable(), opts.Logger); err != nil {
+	if e.spaces, err = workspace.NewStore(dir, e.passable(), opts.Logger); err != nil {
 		return nil, fmt.Errorf("runner: make folder: %w", err)
 	}
 	if e.slots, err = newSlots(opts.Isolation); err != nil {
@@ -283,9 +284,9 @@ func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session
 func (e *Executor) tidy() {
 	engine.RemoveLeftovers(filepath.Join(e.opts.WorkDir, enginesDir))
 	e.shared.Tidy()
-	go e.spaces.removeDiscarded()
+	go e.spaces.RemoveDiscarded()
 }
 
 // WorkspaceDir returns the folder, below WorkDir, in which an attempt is or was
 // executed. It does not exist before and once the attempt has ended.
-func (e *Executor) WorkspaceDir(ref holdfast.AttemptRef) string { return e.spaces.of(ref) }
+func (e *Executor) WorkspaceDir(ref holdfast.AttemptRef) string { return e.spaces.Of(ref) }

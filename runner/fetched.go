@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
 // A source of a module that is not a version and no commit, such as a branch, can be
@@ -88,7 +89,7 @@ func (t *attempt) bringModules(ctx context.Context) (bool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, fmt.Errorf("bring modules: %w", err)
 	}
-	if err := unpack(ctx, kept, dir, t.exec.opts.MaxBundle, noEntry); err != nil {
+	if err := workspace.UnpackAll(ctx, kept, dir, t.exec.opts.MaxBundle); err != nil {
 		t.say("the modules of what was applied are fetched again: %v", err)
 		return false, folders.RemoveAll(dir)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
 // Isolation is how engines are kept from the agent, from one another and from
@@ -187,8 +188,8 @@ func (t *attempt) isolate(env map[string]string) {
 	if t.exec.mode() == sandbox.ModeNone {
 		return
 	}
-	env["HOME"] = t.seen(filepath.Join(t.work, homeDir))
-	env["TMPDIR"] = t.seen(filepath.Join(t.work, tmpDir))
+	env["HOME"] = t.seen(filepath.Join(t.work, workspace.HomeDir))
+	env["TMPDIR"] = t.seen(filepath.Join(t.work, workspace.TmpDir))
 	if t.scratch != "" {
 		env["TMPDIR"] = t.scratch
 	}

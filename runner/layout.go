@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/planfile"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
 // A workspace is laid out anew before the engine plans, before it shows the plan
@@ -41,12 +42,12 @@ func (t *attempt) layOut(ctx context.Context) error {
 		return fmt.Errorf("clear folder for temporary files: %w", err)
 	}
 	t.given, t.scratch = false, ""
-	for _, dir := range []string{t.bundle, filepath.Join(t.work, tmpDir)} {
+	for _, dir := range []string{t.bundle, filepath.Join(t.work, workspace.TmpDir)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("make workspace: %w", err)
 		}
 	}
-	if err := t.exec.cli.furnish(filepath.Join(t.work, homeDir)); err != nil {
+	if err := t.exec.cli.furnish(filepath.Join(t.work, workspace.HomeDir)); err != nil {
 		return fmt.Errorf("make home folder: %w", err)
 	}
 	packed, err := t.openBundle(ctx)
@@ -54,7 +55,7 @@ func (t *attempt) layOut(ctx context.Context) error {
 		return err
 	}
 	defer packed.Close()
-	if err := Unpack(ctx, packed, t.bundle, t.exec.opts.MaxBundle); err != nil {
+	if err := workspace.Unpack(ctx, packed, t.bundle, t.exec.opts.MaxBundle); err != nil {
 		return &failure.Error{Cause: holdfast.CauseBundleUnusable, Err: fmt.Errorf("unpack bundle: %w", err)}
 	}
 	if info, err := os.Stat(t.root); err != nil || !info.IsDir() {
@@ -249,7 +250,7 @@ func (t *attempt) bringBack(ctx context.Context) error {
 		t.say("of the new files that the plan has made, %d are not there in the apply, as neither the code nor a value of the plan names them, or they are links that lead elsewhere: %s",
 			m.left, strings.Join(m.first, ", "))
 	}
-	return t.exec.spaces.discard(filepath.Join(t.dir, leftDir))
+	return t.exec.spaces.Discard(filepath.Join(t.dir, leftDir))
 }
 
 // tooLarge makes err one of what a run has made in its workspace, if it is.

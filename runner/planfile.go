@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/planfile"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
 // checkPlanned compares what is in the plan file with what the run was given, in
@@ -90,7 +91,7 @@ func (t *attempt) withoutState() bool {
 
 // pullState returns the state as the engine reads it from its backend.
 func (t *attempt) pullState(ctx context.Context) ([]byte, error) {
-	raw := journal.NewBounded(maxState)
+	raw := journal.NewBounded(workspace.MaxState)
 	if err := t.start(ctx, raw, true, "state", "pull"); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -39,8 +40,8 @@ func dialState(t *testing.T, addr, said string) net.Conn {
 func closed(conn net.Conn) bool {
 	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 	_, err := conn.Read(make([]byte, 1))
-	timeout, ok := err.(net.Error)
-	return err != nil && !(ok && timeout.Timeout())
+	var timeout net.Error
+	return err != nil && (!errors.As(err, &timeout) || !timeout.Timeout())
 }
 
 // TestStateEndpointOfManyStrangers: connections without a credential, which whatever

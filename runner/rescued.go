@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
 // putRight does what a run of kind state is for. Nothing is planned, and no
@@ -65,11 +66,11 @@ func (t *attempt) fetchRescued(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("push: %w", err)
 	}
-	n, err := io.Copy(to, io.LimitReader(from, maxState+1))
+	n, err := io.Copy(to, io.LimitReader(from, workspace.MaxState+1))
 	if err = errors.Join(err, to.Close()); err != nil {
 		return fmt.Errorf("push: write the rescued state: %w", err)
 	}
-	if n > maxState {
+	if n > workspace.MaxState {
 		return &failure.Error{Cause: holdfast.CauseArtefactUnavailable, Err: errors.New("push: the rescued state is too large")}
 	}
 	if err := os.Chmod(t.planFile, 0o444); err != nil { //nolint:gosec // the engine reads it, as another user

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/jsontree"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/redact"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
 const (
@@ -127,7 +128,7 @@ func (t *attempt) readResources(ctx context.Context) ([]holdfast.Resource, error
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
-	raw := journal.NewBounded(maxState)
+	raw := journal.NewBounded(workspace.MaxState)
 	if err := t.start(ctx, raw, true, "state", "pull"); err != nil {
 		return nil, err
 	}

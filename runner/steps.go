@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/jsontree"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
 // init makes the root module ready to plan, from a prepared folder if there is
@@ -183,7 +184,7 @@ func (t *attempt) makePlan(ctx context.Context) error {
 		return fmt.Errorf("remove former plan: %w", err)
 	}
 	t.taken = false
-	made := filepath.Join(t.work, planName)
+	made := filepath.Join(t.work, workspace.PlanName)
 	args := []string{
 		"plan", "-input=false", "-no-color", "-detailed-exitcode",
 		"-lock-timeout=" + t.lockTimeout(), "-out=" + t.seen(made),
@@ -294,7 +295,7 @@ func (t *attempt) awaitLeave(ctx context.Context) error {
 // tries to push it. It returns the failure, completed by what came of that.
 func (t *attempt) rescueState(ctx context.Context, ended error) error {
 	left, file := filepath.Join(t.root, holdfast.ArtefactErrored), filepath.Join(t.dir, holdfast.ArtefactErrored)
-	if err := t.takeFile(left, file, maxState); errors.Is(err, os.ErrNotExist) {
+	if err := t.takeFile(left, file, workspace.MaxState); errors.Is(err, os.ErrNotExist) {
 		return ended
 	} else if err != nil {
 		t.say("the engine left a state that cannot be used: %v", err)
@@ -307,7 +308,7 @@ func (t *attempt) rescueState(ctx context.Context, ended error) error {
 	t.keep = true
 	if err := t.putFile(ctx, holdfast.ArtefactErrored, file); err != nil {
 		known.Detail += fmt.Sprintf("\n\nThe engine could not save the state. It is in the folder %s on the agent: %v",
-			t.exec.spaces.ownDir(t.a.AttemptRef), err)
+			t.exec.spaces.OwnDir(t.a.AttemptRef), err)
 	} else {
 		t.keep = false
 	}

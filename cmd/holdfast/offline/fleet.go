@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/gitsource"
-	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -296,7 +296,7 @@ func (a *app) render(root *templates.Root, out string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return fmt.Errorf("make folder: %w", err)
 	}
-	if err := runner.Unpack(context.Background(), bytes.NewReader(data), out, 1<<30); err != nil {
+	if err := workspace.Unpack(context.Background(), bytes.NewReader(data), out, 1<<30); err != nil {
 		return fmt.Errorf("write to %s: %w", out, err)
 	}
 	fmt.Fprintf(a.Out, "the root module is in %s\n", filepath.Join(out, root.Dir))

@@ -1,4 +1,4 @@
-package runner
+package workspace
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 func TestDiscardSlowly(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
-	e, err := newWorkspaceStore(work, 0o700, slog.New(slog.DiscardHandler))
+	e, err := NewStore(work, 0o700, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package runner
+package uplink
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 // cancels the execution when the server or the lease wants it. It is safe for
 // concurrent use.
 type lease struct {
-	claimed
+	Claimed
 	dir     string // of the attempt
 	process string // of the agent
-	client  *client
+	client  *Client
 	logger  *slog.Logger
 	now     func() time.Time
 	kick    chan struct{} // of one: beat now
@@ -83,7 +83,7 @@ func (l *lease) mayBegin() bool {
 		l.beatSoon()
 		return false
 	}
-	if err := writeFile(filepath.Join(l.dir, applyingFile), nil, true); err != nil {
+	if err := WriteFile(filepath.Join(l.dir, applyingFile), nil, true); err != nil {
 		l.logger.Error("apply was not begun: its journal cannot be written", "err", err)
 		return false
 	}

@@ -1,4 +1,4 @@
-package runner
+package uplink
 
 import (
 	"log/slog"
@@ -9,9 +9,9 @@ import (
 // forwards, holds on disk what the server does not take now, and knows the newest
 // state and whose the lock is. It is safe for concurrent use.
 type stateRelay struct {
-	claimed
+	Claimed
 	key    string // the user at the state endpoint
-	client *client
+	client *Client
 	logger *slog.Logger
 	held   *outbox // POST and UNLOCK on their way
 

@@ -1,4 +1,4 @@
-package runner
+package uplink
 
 import (
 	"context"
@@ -224,7 +224,7 @@ func (l *logSpool) advance() {
 		l.segments = l.segments[1:]
 		l.head--
 	}
-	_ = writeFile(filepath.Join(l.dir, logPosFile), fmt.Appendf(nil, "%d %d\n", l.segments[l.head].seq, l.headAt), false)
+	_ = WriteFile(filepath.Join(l.dir, logPosFile), fmt.Appendf(nil, "%d %d\n", l.segments[l.head].seq, l.headAt), false)
 }
 
 // ack takes in that the server, which was sent n bytes at offset, expects what
@@ -300,7 +300,7 @@ func (l *logSpool) run(ctx context.Context, trouble func(error), send func(ctx c
 		chunk, offset, end, err := l.next()
 		switch {
 		case err != nil:
-			return fmt.Errorf("read log: %w", &localError{err})
+			return fmt.Errorf("read log: %w", &LocalError{err})
 		case end:
 			return nil
 		case chunk == nil:
@@ -309,8 +309,8 @@ func (l *logSpool) run(ctx context.Context, trouble func(error), send func(ctx c
 			}
 			continue
 		}
-		next, err := retry(ctx, trouble, func() (int64, error) { return send(ctx, offset, chunk) })
-		if ctx.Err() != nil && err != nil && !final(err) {
+		next, err := Retry(ctx, trouble, func() (int64, error) { return send(ctx, offset, chunk) })
+		if ctx.Err() != nil && err != nil && !Final(err) {
 			return nil
 		} else if err != nil {
 			return err
@@ -320,9 +320,9 @@ func (l *logSpool) run(ctx context.Context, trouble func(error), send func(ctx c
 			continue
 		}
 		if refusals++; refusals > logMaxRefusals {
-			return fmt.Errorf("append log at %d: %w", offset, &localError{errors.New("the server does not take it")})
+			return fmt.Errorf("append log at %d: %w", offset, &LocalError{errors.New("the server does not take it")})
 		}
-		if !sleep(ctx, logBatchDelay) {
+		if !Sleep(ctx, logBatchDelay) {
 			return nil
 		}
 	}
@@ -375,8 +375,8 @@ func (l *logSpool) tail(w io.Writer) error {
 	return nil
 }
 
-// sleep waits for d and reports false if ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
+// Sleep waits for d and reports false if ctx ended first.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -1,4 +1,4 @@
-package runner
+package workspace
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 // million folders take a file system many minutes.
 const discardWithin = 5 * time.Second
 
-// discard removes a folder that nobody still needs. What cannot be removed
+// Discard removes a folder that nobody still needs. What cannot be removed
 // soon is put out of the way, and removed beside the runs to come.
-func (w *workspaceStore) discard(dir string) error {
+func (w *Store) Discard(dir string) error {
 	return w.discardIn(dir, discardWithin)
 }
 
-func (w *workspaceStore) discardIn(dir string, within time.Duration) error {
+func (w *Store) discardIn(dir string, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	err := folders.Remove(ctx, dir)
@@ -32,13 +32,13 @@ func (w *workspaceStore) discardIn(dir string, within time.Duration) error {
 	if err := os.Rename(dir, aside); err != nil {
 		return fmt.Errorf("put what is left of it aside: %w", err)
 	}
-	go w.removeDiscarded()
+	go w.RemoveDiscarded()
 	return nil
 }
 
-// removeDiscarded removes what was put out of the way, one folder at a time. What
+// RemoveDiscarded removes what was put out of the way, one folder at a time. What
 // an agent has not finished when it ends, its successor does.
-func (w *workspaceStore) removeDiscarded() {
+func (w *Store) RemoveDiscarded() {
 	w.discarding.Lock()
 	defer w.discarding.Unlock()
 	parent := filepath.Join(w.dir, discardedDir)

@@ -1,4 +1,4 @@
-package runner
+package workspace
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
-// killLeftovers kills what still works in a dead attempt's workspace, and
+// KillLeftovers kills what still works in a dead attempt's workspace, and
 // returns how many processes that were: the kernel has killed the engine with
 // its agent, but not the providers and provisioners that it had started. Where
 // there is no /proc it finds none.
-func killLeftovers(workspace string) int {
+func KillLeftovers(workspace string) int {
 	workspace, err := filepath.EvalSymlinks(workspace)
 	if err != nil {
 		return 0
@@ -45,12 +45,12 @@ func killLeftovers(workspace string) int {
 	return killed
 }
 
-// maxState bounds the bytes of a state that is read.
-const maxState = 512 << 20
+// MaxState bounds the bytes of a state that is read.
+const MaxState = 512 << 20
 
-// rescue returns the newest errored.tfstate below a workspace, nil if there is
+// Rescue returns the newest errored.tfstate below a workspace, nil if there is
 // none.
-func rescue(workspace string) ([]byte, error) {
+func Rescue(workspace string) ([]byte, error) {
 	var newest string
 	var at time.Time
 	// Engines write it into the folder of the root module, which a bundle has.
@@ -79,13 +79,14 @@ func rescue(workspace string) ([]byte, error) {
 		return nil, err
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !info.Mode().IsRegular() || !ok || stat.Nlink != 1 || info.Size() > maxState {
+	if !info.Mode().IsRegular() || !ok || stat.Nlink != 1 || info.Size() > MaxState {
 		return nil, nil // an engine does not write it so
 	}
-	return io.ReadAll(io.LimitReader(file, maxState))
+	return io.ReadAll(io.LimitReader(file, MaxState))
 }
 
-func removeWorkspace(dir string) error {
+// RemoveDead removes the workspace of a dead attempt; no name is none.
+func RemoveDead(dir string) error {
 	if dir == "" {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package runner
+package uplink
 
 import (
 	"fmt"
@@ -22,53 +22,53 @@ const (
 // a state stay until a person removes them.
 const keepRefused = 50
 
-// kept is the folder in which an agent keeps what is not delivered yet, and what the
+// Folder is the folder in which an agent keeps what is not delivered yet, and what the
 // server refused.
-type kept struct {
-	dir     string // of the agent
-	process string // of the agent
-	client  *client
-	logger  *slog.Logger
-	now     func() time.Time // the wall clock
+type Folder struct {
+	Dir     string // of the agent
+	Process string // of the agent
+	Client  *Client
+	Logger  *slog.Logger
+	Now     func() time.Time // the wall clock
 }
 
-// make makes the folders.
-func (k *kept) make() error {
+// Make makes the folders.
+func (k *Folder) Make() error {
 	for _, dir := range []string{attemptsDir, quarantineDir} {
-		if err := os.MkdirAll(filepath.Join(k.dir, dir), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(k.Dir, dir), 0o700); err != nil {
 			return fmt.Errorf("make agent folder: %w", err)
 		}
 	}
 	return nil
 }
 
-// open makes the folder of an attempt, or takes up the one that a predecessor left.
-func (k *kept) open(c claimed, logger *slog.Logger) (*agentSession, error) {
-	key, err := attemptKey(c.AttemptRef)
+// Open makes the folder of an attempt, or takes up the one that a predecessor left.
+func (k *Folder) Open(c Claimed, logger *slog.Logger) (*Session, error) {
+	key, err := KeyOf(c.AttemptRef)
 	if err != nil {
 		return nil, err
 	}
-	s := &agentSession{claimed: c, key: key, dir: filepath.Join(k.dir, attemptsDir, key), client: k.client, logger: logger}
-	if err := s.open(k.process, k.now); err != nil {
+	s := &Session{Claimed: c, key: key, dir: filepath.Join(k.Dir, attemptsDir, key), client: k.Client, Logger: logger}
+	if err := s.open(k.Process, k.Now); err != nil {
 		return nil, fmt.Errorf("make attempt folder: %w", err)
 	}
 	return s, nil
 }
 
-// left returns the attempts that a predecessor has not delivered.
-func (k *kept) left() ([]claimed, error) {
-	entries, err := os.ReadDir(filepath.Join(k.dir, attemptsDir))
+// Left returns the attempts that a predecessor has not delivered.
+func (k *Folder) Left() ([]Claimed, error) {
+	entries, err := os.ReadDir(filepath.Join(k.Dir, attemptsDir))
 	if err != nil {
 		return nil, fmt.Errorf("read agent folder: %w", err)
 	}
-	var list []claimed
+	var list []Claimed
 	for _, entry := range entries {
-		dir := filepath.Join(k.dir, attemptsDir, entry.Name())
+		dir := filepath.Join(k.Dir, attemptsDir, entry.Name())
 		c, err := readClaimed(dir)
-		if err != nil || c.key() != entry.Name() {
+		if err != nil || c.Key() != entry.Name() {
 			// It was killed before it had written down what it had claimed: nothing
 			// was begun, and the server learns it from the next claim.
-			k.logger.Warn("unfinished folder was removed", "err", err)
+			k.Logger.Warn("unfinished folder was removed", "err", err)
 			_ = os.RemoveAll(dir)
 			continue
 		}
@@ -77,29 +77,29 @@ func (k *kept) left() ([]claimed, error) {
 	return list, nil
 }
 
-// forget removes a delivered attempt's folder. What the server refused of an
+// Forget removes a delivered attempt's folder. What the server refused of an
 // attempt that may have changed something goes to quarantine instead.
-func (k *kept) forget(s *agentSession) {
+func (k *Folder) Forget(s *Session) {
 	if (s.refused.Load() || s.lease.wasFenced()) && s.Kind.Writes() {
 		_ = os.RemoveAll(filepath.Join(s.dir, scratchDir))
-		target := filepath.Join(k.dir, quarantineDir, s.key)
+		target := filepath.Join(k.Dir, quarantineDir, s.key)
 		_ = os.RemoveAll(target)
 		if err := os.Rename(s.dir, target); err != nil {
-			s.logger.Error("attempt could not be moved to quarantine", "err", err)
+			s.Logger.Error("attempt could not be moved to quarantine", "err", err)
 			return
 		}
-		s.logger.Warn("attempt was moved to quarantine", "action", string(s.Kind))
+		s.Logger.Warn("attempt was moved to quarantine", "action", string(s.Kind))
 		k.pruneQuarantine()
 		return
 	}
 	if err := os.RemoveAll(s.dir); err != nil {
-		s.logger.Warn("attempt's folder was not removed", "err", err)
+		s.Logger.Warn("attempt's folder was not removed", "err", err)
 	}
 }
 
 // pruneQuarantine removes the oldest refused attempts that hold no state.
-func (k *kept) pruneQuarantine() {
-	dir := filepath.Join(k.dir, quarantineDir)
+func (k *Folder) pruneQuarantine() {
+	dir := filepath.Join(k.Dir, quarantineDir)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return

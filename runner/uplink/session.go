@@ -1,4 +1,4 @@
-package runner
+package uplink
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
 // Files and folders of an attempt's folder. They are all that a successor
@@ -31,9 +32,9 @@ const (
 	scratchDir   = "scratch"
 )
 
-// claimed is what is written down of an assignment: enough to deliver what
+// Claimed is what is written down of an assignment: enough to deliver what
 // comes of it, and none of the credentials that the engine gets.
-type claimed struct {
+type Claimed struct {
 	holdfast.AttemptRef
 	Token         string           `json:"token"`
 	Kind          holdfast.RunKind `json:"kind"`
@@ -43,14 +44,14 @@ type claimed struct {
 	StateLocation string           `json:"stateLocation"`
 }
 
-// agentSession is the Session of an attempt that an agent executes: what it
+// Session is the Session of an attempt that an agent executes: what it
 // takes in is on disk first and with the server as soon as may be.
-type agentSession struct {
-	claimed
+type Session struct {
+	Claimed
 	key    string // names the folder, and the user at the state endpoint
 	dir    string
-	client *client
-	logger *slog.Logger
+	client *Client
+	Logger *slog.Logger
 
 	lease     *lease
 	state     *stateRelay
@@ -61,16 +62,16 @@ type agentSession struct {
 	refused   atomic.Bool // the server did not want something: it goes to quarantine
 }
 
-// attemptKey returns the name of an attempt, which is safe as that of a file.
-func attemptKey(ref holdfast.AttemptRef) (string, error) {
-	if !safeID.MatchString(ref.Run) || ref.Attempt < 0 {
+// KeyOf returns the name of an attempt, which is safe as that of a file.
+func KeyOf(ref holdfast.AttemptRef) (string, error) {
+	if !workspace.SafeName.MatchString(ref.Run) || ref.Attempt < 0 {
 		return "", fmt.Errorf("attempt %d of run %q: not a valid name", ref.Attempt, ref.Run)
 	}
 	return fmt.Sprintf("%s-%d", ref.Run, ref.Attempt), nil
 }
 
 // open makes the attempt's folders, or takes up those that a predecessor left.
-func (s *agentSession) open(process string, now func() time.Time) error {
+func (s *Session) open(process string, now func() time.Time) error {
 	if s.Lease <= 0 {
 		s.Lease = time.Minute
 	}
@@ -79,18 +80,18 @@ func (s *agentSession) open(process string, now func() time.Time) error {
 	}
 	writes := s.Kind.Writes()
 	s.lease = &lease{
-		claimed: s.claimed, dir: s.dir, process: process, client: s.client, logger: s.logger, now: now,
+		Claimed: s.Claimed, dir: s.dir, process: process, client: s.client, logger: s.Logger, now: now,
 		kick: make(chan struct{}, 1), answered: time.Now(), answeredAt: now(),
 	}
 	s.log = &logSpool{dir: filepath.Join(s.dir, logDir)}
 	s.artefacts = &outbox{
 		dir: filepath.Join(s.dir, artefactsDir), durable: writes,
-		send: s.sendArtefact, refused: s.refuse, trouble: trouble(s.logger, "artefact was not delivered yet"),
+		send: s.sendArtefact, refused: s.refuse, trouble: trouble(s.Logger, "artefact was not delivered yet"),
 	}
-	s.state = &stateRelay{claimed: s.claimed, key: s.key, client: s.client, logger: s.logger}
+	s.state = &stateRelay{Claimed: s.Claimed, key: s.key, client: s.client, logger: s.Logger}
 	s.state.held = &outbox{
 		dir: filepath.Join(s.dir, statesDir), durable: true,
-		send: s.state.sendState, refused: s.refuse, trouble: trouble(s.logger, "state was not delivered yet"),
+		send: s.state.sendState, refused: s.refuse, trouble: trouble(s.Logger, "state was not delivered yet"),
 	}
 	if err := errors.Join(s.log.open(), s.artefacts.open(), s.state.held.open()); err != nil {
 		return err
@@ -98,39 +99,39 @@ func (s *agentSession) open(process string, now func() time.Time) error {
 	if _, err := os.Stat(filepath.Join(s.dir, attemptFile)); err == nil {
 		return nil
 	}
-	data, err := json.Marshal(s.claimed)
+	data, err := json.Marshal(s.Claimed)
 	if err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(s.dir, attemptFile), data, writes); err != nil || !writes {
+	if err := WriteFile(filepath.Join(s.dir, attemptFile), data, writes); err != nil || !writes {
 		return err
 	}
 	return syncDir(filepath.Dir(s.dir))
 }
 
-// name returns the attempt's key, which names its folder.
-func (s *agentSession) name() string { return s.key }
+// Name returns the attempt's key, which names its folder.
+func (s *Session) Name() string { return s.key }
 
-// halt cancels the execution, if there is one; the first cause stays.
-func (s *agentSession) halt(cause *failure.StopError) { s.lease.halt(cause) }
+// Halt cancels the execution, if there is one; the first cause stays.
+func (s *Session) Halt(cause *failure.StopError) { s.lease.halt(cause) }
 
-// executes notes how the execution is cancelled; nil: there is none.
-func (s *agentSession) executes(stop context.CancelCauseFunc) { s.lease.executes(stop) }
+// Executes notes how the execution is cancelled; nil: there is none.
+func (s *Session) Executes(stop context.CancelCauseFunc) { s.lease.executes(stop) }
 
-// answers returns once every lock could be had, which is never if something in
+// Answers returns once every lock could be had, which is never if something in
 // here waits for itself.
-func (s *agentSession) answers() {
+func (s *Session) Answers() {
 	for _, mu := range []*sync.Mutex{&s.lease.mu, &s.state.mu} {
 		mu.Lock()
 		mu.Unlock() //nolint:staticcheck // to have had it is all that matters
 	}
 }
 
-// hasBegun reports whether the engine's apply may have begun.
-func (s *agentSession) hasBegun() bool { return s.lease.hasBegun() }
+// HasBegun reports whether the engine's apply may have begun.
+func (s *Session) HasBegun() bool { return s.lease.hasBegun() }
 
 // Bundle returns the root module's tar, once it is here as a whole.
-func (s *agentSession) Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error) {
+func (s *Session) Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error) {
 	r, err := s.download(ctx, "/agent/v1/bundles/"+url.PathEscape(string(digest)))
 	if err != nil {
 		return nil, fmt.Errorf("fetch bundle %s: %w", digest.Short(), err)
@@ -139,7 +140,7 @@ func (s *agentSession) Bundle(ctx context.Context, digest holdfast.Digest) (io.R
 }
 
 // StoredArtefact returns an artefact of a run of the same cluster.
-func (s *agentSession) StoredArtefact(ctx context.Context, run, name string) (io.ReadCloser, error) {
+func (s *Session) StoredArtefact(ctx context.Context, run, name string) (io.ReadCloser, error) {
 	r, err := s.download(ctx, "/agent/v1/runs/"+url.PathEscape(run)+"/artefacts/"+url.PathEscape(name))
 	if err != nil {
 		return nil, fmt.Errorf("fetch artefact %s of run %s: %w", name, run, err)
@@ -147,8 +148,8 @@ func (s *agentSession) StoredArtefact(ctx context.Context, run, name string) (io
 	return r, nil
 }
 
-func (s *agentSession) download(ctx context.Context, path string) (io.ReadCloser, error) {
-	return retry(ctx, trouble(s.logger, "download was tried again"), func() (io.ReadCloser, error) {
+func (s *Session) download(ctx context.Context, path string) (io.ReadCloser, error) {
+	return Retry(ctx, trouble(s.Logger, "download was tried again"), func() (io.ReadCloser, error) {
 		return s.client.download(ctx, path, s.Token, filepath.Join(s.dir, scratchDir))
 	})
 }
@@ -156,8 +157,8 @@ func (s *agentSession) download(ctx context.Context, path string) (io.ReadCloser
 // PutArtefact keeps data on disk and returns; it is delivered in the
 // background, before the result. What an attempt leaves behind is wanted even
 // if it was stopped, so that the context does not matter.
-func (s *agentSession) PutArtefact(_ context.Context, name string, data io.Reader) error {
-	if !safeID.MatchString(name) {
+func (s *Session) PutArtefact(_ context.Context, name string, data io.Reader) error {
+	if !workspace.SafeName.MatchString(name) {
 		return fmt.Errorf("put artefact %q: not a valid name", name)
 	}
 	limited := &limitedReader{Reader: data, left: holdfast.ArtefactLimit(name)}
@@ -168,40 +169,40 @@ func (s *agentSession) PutArtefact(_ context.Context, name string, data io.Reade
 }
 
 // Log returns the attempt's log.
-func (s *agentSession) Log() io.Writer { return s.log }
+func (s *Session) Log() io.Writer { return s.log }
 
 // Step notes the step and lets the server know soon.
-func (s *agentSession) Step(name string) { s.lease.noteStep(name) }
+func (s *Session) Step(name string) { s.lease.noteStep(name) }
 
 // MayApply reports whether the apply may begin: the lease is good and the
 // server agrees. It is written down before it is said.
-func (s *agentSession) MayApply() bool { return s.lease.mayBegin() }
+func (s *Session) MayApply() bool { return s.lease.mayBegin() }
 
 // StateAddress returns where the engine finds its state.
-func (s *agentSession) StateAddress() (addr, user, password string) {
+func (s *Session) StateAddress() (addr, user, password string) {
 	return s.state.endpoint, s.key, s.state.password
 }
 
 // WriteAddress returns where the engine that applies finds its state.
-func (s *agentSession) WriteAddress() (addr, user, password string) {
+func (s *Session) WriteAddress() (addr, user, password string) {
 	return s.state.endpoint, s.key, s.state.writing
 }
 
 // WatchState makes saw see the states on their way, in both directions.
-func (s *agentSession) WatchState(saw func(state []byte)) { s.state.watch(saw) }
+func (s *Session) WatchState(saw func(state []byte)) { s.state.watch(saw) }
 
 // refuse notes that the server did not want something of this attempt.
-func (s *agentSession) refuse(name string, err error) {
+func (s *Session) refuse(name string, err error) {
 	if name == parcelUnlock { // it was no longer locked, or not by this engine
-		s.logger.Warn("unlock was refused", "err", err)
+		s.Logger.Warn("unlock was refused", "err", err)
 		return
 	}
 	s.refused.Store(true)
 	if errors.Is(err, holdfast.ErrFenced) && name != parcelState {
-		s.logger.Warn("delivery came too late", "object", name, "err", err)
+		s.Logger.Warn("delivery came too late", "object", name, "err", err)
 		return
 	}
-	s.logger.Error("delivery was refused", "object", name, "err", err)
+	s.Logger.Error("delivery was refused", "object", name, "err", err)
 }
 
 // trouble returns a function that logs the first of several errors.
@@ -219,22 +220,22 @@ func trouble(logger *slog.Logger, message string) func(error) {
 	}
 }
 
-func (s *agentSession) sendArtefact(ctx context.Context, name, path string) error {
+func (s *Session) sendArtefact(ctx context.Context, name, path string) error {
 	file, err := os.Open(path)
 	if err != nil {
-		return &localError{err}
+		return &LocalError{err}
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return &localError{err}
+		return &LocalError{err}
 	}
 	return s.client.putArtefact(ctx, s.AttemptRef, s.Token, name, file, info.Size())
 }
 
-// bring sees the attempt through: it beats, waits for the result and delivers all. It
+// Bring sees the attempt through: it beats, waits for the result and delivers all. It
 // returns false if ctx ended first: the rest stays on disk.
-func (s *agentSession) bring(ctx context.Context, result func() (holdfast.Result, bool)) bool {
+func (s *Session) Bring(ctx context.Context, result func() (holdfast.Result, bool)) bool {
 	beating, stopBeating := context.WithCancel(ctx)
 	var beats sync.WaitGroup
 	beats.Go(func() { s.lease.beat(beating) })
@@ -248,12 +249,12 @@ func (s *agentSession) bring(ctx context.Context, result func() (holdfast.Result
 // their order, artefacts, the log, and the result last, since the attempt's
 // credential ends with it. It returns false if ctx ended first: the rest stays
 // on disk.
-func (s *agentSession) deliver(ctx context.Context, result func() (holdfast.Result, bool)) bool {
+func (s *Session) deliver(ctx context.Context, result func() (holdfast.Result, bool)) bool {
 	var workers sync.WaitGroup
 	workers.Go(func() { s.state.held.run(ctx) })
 	workers.Go(func() { s.artefacts.run(ctx) })
 	workers.Go(func() {
-		err := s.log.run(ctx, trouble(s.logger, "log was not delivered yet"), func(ctx context.Context, offset int64, data []byte) (int64, error) {
+		err := s.log.run(ctx, trouble(s.Logger, "log was not delivered yet"), func(ctx context.Context, offset int64, data []byte) (int64, error) {
 			return s.client.log(ctx, s.AttemptRef, s.Token, offset, data)
 		})
 		if err != nil {
@@ -272,40 +273,40 @@ func (s *agentSession) deliver(ctx context.Context, result func() (holdfast.Resu
 }
 
 // finish delivers the result. It returns false if ctx ended first.
-func (s *agentSession) finish(ctx context.Context, outcome holdfast.Result) bool {
+func (s *Session) finish(ctx context.Context, outcome holdfast.Result) bool {
 	fenced, taken := s.lease.end(), s.inherited
-	_, err := retry(ctx, trouble(s.logger, "result was not delivered yet"), func() (struct{}, error) {
-		err := s.client.result(ctx, s.AttemptRef, s.Token, outcome)
+	_, err := Retry(ctx, trouble(s.Logger, "result was not delivered yet"), func() (struct{}, error) {
+		err := s.client.Result(ctx, s.AttemptRef, s.Token, outcome)
 		// Without an answer it may have been taken: the next try is fenced off then.
-		taken = taken || err != nil && !final(err)
+		taken = taken || err != nil && !Final(err)
 		return struct{}{}, err
 	})
 	switch {
 	case err == nil:
-	case !final(err):
+	case !Final(err):
 		return false
 	case errors.Is(err, holdfast.ErrFenced) && taken && !fenced:
-		s.logger.Info("result was taken before, or is no longer wanted", "err", err)
+		s.Logger.Info("result was taken before, or is no longer wanted", "err", err)
 	default:
 		s.refuse("result", err)
 	}
 	return true
 }
 
-// saveResult makes the outcome outlive this process.
-func (s *agentSession) saveResult(result holdfast.Result) {
+// SaveResult makes the outcome outlive this process.
+func (s *Session) SaveResult(result holdfast.Result) {
 	data, err := json.Marshal(result)
 	if err == nil {
-		err = writeFile(filepath.Join(s.dir, resultFile), data, s.Kind.Writes())
+		err = WriteFile(filepath.Join(s.dir, resultFile), data, s.Kind.Writes())
 	}
 	if err != nil {
-		s.logger.Error("result was kept in memory only", "err", err)
+		s.Logger.Error("result was kept in memory only", "err", err)
 	}
 }
 
 // loadResult returns the outcome that a predecessor saved, false if it died
 // before.
-func (s *agentSession) loadResult() (holdfast.Result, bool) {
+func (s *Session) loadResult() (holdfast.Result, bool) {
 	var result holdfast.Result
 	data, err := os.ReadFile(filepath.Join(s.dir, resultFile))
 	if err != nil || json.NewDecoder(bytes.NewReader(data)).Decode(&result) != nil {

@@ -1,4 +1,4 @@
-package runner
+package uplink
 
 import (
 	"encoding/json"

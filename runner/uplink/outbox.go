@@ -1,4 +1,4 @@
-package runner
+package uplink
 
 import (
 	"cmp"
@@ -195,16 +195,16 @@ func (o *outbox) run(ctx context.Context) {
 // first.
 func (o *outbox) deliver(ctx context.Context, i *parcel) bool {
 	garbled := 0
-	_, err := retry(ctx, o.postpone, func() (struct{}, error) {
+	_, err := Retry(ctx, o.postpone, func() (struct{}, error) {
 		err := o.send(ctx, i.name, i.path)
-		var answer *answerError
-		if errors.As(err, &answer) && answer.status == http.StatusBadRequest && garbled < 3 {
+		var answer *AnswerError
+		if errors.As(err, &answer) && answer.Status == http.StatusBadRequest && garbled < 3 {
 			garbled++ // it may have suffered on its way
 			err = fmt.Errorf("%w: %s", holdfast.ErrUnavailable, answer.text)
 		}
 		return struct{}{}, err
 	})
-	if err != nil && !final(err) {
+	if err != nil && !Final(err) {
 		return false
 	}
 	if err == nil {
@@ -248,9 +248,9 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// writeFile replaces path with data in one step; durable says whether it must
+// WriteFile replaces path with data in one step; durable says whether it must
 // survive a power cut.
-func writeFile(path string, data []byte, durable bool) error {
+func WriteFile(path string, data []byte, durable bool) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "tmp-")
 	if err != nil {
 		return err

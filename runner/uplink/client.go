@@ -1,4 +1,4 @@
-package runner
+package uplink
 
 import (
 	"bytes"
@@ -23,77 +23,78 @@ import (
 )
 
 const (
-	answerTimeout = 60 * time.Second // until the head of an answer; longer than a claim waits
+	// AnswerTimeout is how long an answer may take that the server does not hold back.
+	AnswerTimeout = 60 * time.Second // until the head of an answer; longer than a claim waits
 	slowestLink   = 64 << 10         // bytes a second that a transfer must reach on average
 	maxAnswer     = 16 << 20         // bytes of a JSON answer
 )
 
-// client speaks the agent protocol to one server. It is safe for concurrent
+// Client speaks the agent protocol to one server. It is safe for concurrent
 // use and tries each call once; retry tries again.
-type client struct {
+type Client struct {
 	base  string // without a slash at its end
 	token string // the agent's, for claims
 	http  *http.Client
 }
 
-// answerError is an answer of the server other than success. It is the error
+// AnswerError is an answer of the server other than success. It is the error
 // of the vocabulary that its status stands for.
-type answerError struct {
-	status int
+type AnswerError struct {
+	Status int
 	text   string
-	ours   bool // the body was one of the protocol's, not one of a proxy in between
+	Ours   bool // the body was one of the protocol's, not one of a proxy in between
 }
 
-func (e *answerError) Error() string {
+func (e *AnswerError) Error() string {
 	if e.text == "" {
-		return fmt.Sprintf("server answered %d", e.status)
+		return fmt.Sprintf("server answered %d", e.Status)
 	}
-	return fmt.Sprintf("server answered %d: %s", e.status, e.text)
+	return fmt.Sprintf("server answered %d: %s", e.Status, e.text)
 }
 
-func (e *answerError) Unwrap() error {
+func (e *AnswerError) Unwrap() error {
 	switch {
-	case !e.ours:
+	case !e.Ours:
 		return holdfast.ErrUnavailable
-	case e.status == http.StatusUnauthorized:
+	case e.Status == http.StatusUnauthorized:
 		return holdfast.ErrUnauthorized
-	case e.status == http.StatusForbidden:
+	case e.Status == http.StatusForbidden:
 		return holdfast.ErrForbidden
-	case e.status == http.StatusNotFound:
+	case e.Status == http.StatusNotFound:
 		return holdfast.ErrNotFound
-	case e.status == http.StatusConflict:
+	case e.Status == http.StatusConflict:
 		return holdfast.ErrFenced
-	case e.status == http.StatusLocked:
+	case e.Status == http.StatusLocked:
 		return holdfast.ErrLocked
 	default:
 		return holdfast.ErrUnavailable
 	}
 }
 
-// final reports whether asking again cannot help: the server itself has said
+// Final reports whether asking again cannot help: the server itself has said
 // no. Whatever a proxy in between says is passing trouble.
-func final(err error) bool {
-	var answer *answerError
+func Final(err error) bool {
+	var answer *AnswerError
 	if errors.As(err, &answer) {
-		return answer.ours && answer.status >= 400 && answer.status < 500 &&
-			answer.status != http.StatusRequestTimeout &&
-			answer.status != http.StatusTooEarly &&
-			answer.status != http.StatusTooManyRequests
+		return answer.Ours && answer.Status >= 400 && answer.Status < 500 &&
+			answer.Status != http.StatusRequestTimeout &&
+			answer.Status != http.StatusTooEarly &&
+			answer.Status != http.StatusTooManyRequests
 	}
-	var local *localError
+	var local *LocalError
 	return errors.As(err, &local)
 }
 
-// localError is trouble on this side, such as a file that cannot be read:
+// LocalError is trouble on this side, such as a file that cannot be read:
 // asking the server again does not help.
-type localError struct{ err error }
+type LocalError struct{ err error }
 
-func (e *localError) Error() string { return e.err.Error() }
-func (e *localError) Unwrap() error { return e.err }
+func (e *LocalError) Error() string { return e.err.Error() }
+func (e *LocalError) Unwrap() error { return e.err }
 
-// newClient returns a client for unix:///path, https://host or, on a loopback
+// NewClient returns a client for unix:///path, https://host or, on a loopback
 // address only, http://host.
-func newClient(server, token, caFile string) (*client, error) {
+func NewClient(server, token, caFile string) (*Client, error) {
 	u, err := url.Parse(server)
 	if err != nil {
 		return nil, fmt.Errorf("parse server URL: %w", err)
@@ -101,7 +102,7 @@ func newClient(server, token, caFile string) (*client, error) {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
 	transport := &http.Transport{
 		DialContext:           dialer.DialContext,
-		ResponseHeaderTimeout: answerTimeout,
+		ResponseHeaderTimeout: AnswerTimeout,
 		TLSHandshakeTimeout:   10 * time.Second,
 		IdleConnTimeout:       90 * time.Second,
 		MaxIdleConnsPerHost:   16,
@@ -127,7 +128,7 @@ func newClient(server, token, caFile string) (*client, error) {
 	default:
 		return nil, fmt.Errorf("server URL %q: want unix:///path or https://host (http only to a loopback address)", u.Redacted())
 	}
-	return &client{base: base, token: token, http: &http.Client{
+	return &Client{base: base, token: token, http: &http.Client{
 		Transport: transport,
 		// A redirect would carry credentials to somewhere else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -170,10 +171,10 @@ type call struct {
 	md5    string
 }
 
-// do sends c. An answer other than success is an *answerError; on success the
+// do sends c. An answer other than success is an *AnswerError; on success the
 // caller closes the body, which ends the call's context too.
-func (c *client) do(ctx context.Context, r call) (*http.Response, error) {
-	limit := 2*answerTimeout + time.Duration(r.size/slowestLink)*time.Second
+func (c *Client) do(ctx context.Context, r call) (*http.Response, error) {
+	limit := 2*AnswerTimeout + time.Duration(r.size/slowestLink)*time.Second
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	target := c.base + r.path
 	if len(r.query) > 0 {
@@ -229,15 +230,15 @@ func (b *endingBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-func readAnswerError(res *http.Response) *answerError {
+func readAnswerError(res *http.Response) *AnswerError {
 	raw, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-	answer := &answerError{status: res.StatusCode}
+	answer := &AnswerError{Status: res.StatusCode}
 	var body struct {
 		Error string `json:"error"`
 		ID    string // a LockInfo, of whoever holds a state
 	}
 	if json.Unmarshal(raw, &body) == nil && (body.Error != "" || body.ID != "") {
-		answer.ours, answer.text = true, body.Error
+		answer.Ours, answer.text = true, body.Error
 		if body.ID != "" {
 			answer.text = string(raw)
 		}
@@ -247,10 +248,10 @@ func readAnswerError(res *http.Response) *answerError {
 
 // tell sends in as JSON and decodes the answer into out, unless out is nil or
 // there is none. It returns the answer's head.
-func (c *client) tell(ctx context.Context, path, token string, in, out any) (status int, header http.Header, err error) {
+func (c *Client) tell(ctx context.Context, path, token string, in, out any) (status int, header http.Header, err error) {
 	data, err := json.Marshal(in)
 	if err != nil {
-		return 0, nil, &localError{fmt.Errorf("encode request: %w", err)}
+		return 0, nil, &LocalError{fmt.Errorf("encode request: %w", err)}
 	}
 	res, err := c.do(ctx, call{
 		method: http.MethodPost, path: path, token: token,
@@ -269,9 +270,9 @@ func (c *client) tell(ctx context.Context, path, token string, in, out any) (sta
 	return res.StatusCode, res.Header, nil
 }
 
-// claim asks for a run. It returns the server's time too, zero if unknown;
+// Claim asks for a run. It returns the server's time too, zero if unknown;
 // holdfast.ErrNotFound if there is nothing to do.
-func (c *client) claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, time.Time, error) {
+func (c *Client) Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, time.Time, error) {
 	var assignment holdfast.Assignment
 	status, header, err := c.tell(ctx, "/agent/v1/claims", c.token, req, &assignment)
 	if err != nil {
@@ -291,27 +292,28 @@ func attemptPath(ref holdfast.AttemptRef, what string) string {
 	return "/agent/v1/runs/" + url.PathEscape(ref.Run) + "/attempts/" + strconv.Itoa(ref.Attempt) + "/" + what
 }
 
-// present says that an agent is there, and wants no run now.
-func (c *client) present(ctx context.Context, req holdfast.ClaimRequest) error {
+// Present says that an agent is there, and wants no run now.
+func (c *Client) Present(ctx context.Context, req holdfast.ClaimRequest) error {
 	_, _, err := c.tell(ctx, "/agent/v1/presence", c.token, req, nil)
 	return err
 }
 
-func (c *client) heartbeat(ctx context.Context, ref holdfast.AttemptRef, token string, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error) {
+func (c *Client) heartbeat(ctx context.Context, ref holdfast.AttemptRef, token string, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error) {
 	var reply holdfast.HeartbeatReply
 	beat.Fence = ref.Fence
 	_, _, err := c.tell(ctx, attemptPath(ref, "heartbeat"), token, beat, &reply)
 	return reply, err
 }
 
-func (c *client) result(ctx context.Context, ref holdfast.AttemptRef, token string, result holdfast.Result) error {
+// Result says how an attempt has ended.
+func (c *Client) Result(ctx context.Context, ref holdfast.AttemptRef, token string, result holdfast.Result) error {
 	_, _, err := c.tell(ctx, attemptPath(ref, "result"), token, result, nil)
 	return err
 }
 
 // log appends data at offset and returns the offset that the server expects
 // next.
-func (c *client) log(ctx context.Context, ref holdfast.AttemptRef, token string, offset int64, data []byte) (int64, error) {
+func (c *Client) log(ctx context.Context, ref holdfast.AttemptRef, token string, offset int64, data []byte) (int64, error) {
 	res, err := c.do(ctx, call{
 		method: http.MethodPost, path: attemptPath(ref, "logs"), token: token,
 		query: url.Values{"offset": {strconv.FormatInt(offset, 10)}},
@@ -330,7 +332,7 @@ func (c *client) log(ctx context.Context, ref holdfast.AttemptRef, token string,
 	return answer.Next, nil
 }
 
-func (c *client) putArtefact(ctx context.Context, ref holdfast.AttemptRef, token, name string, data io.Reader, size int64) error {
+func (c *Client) putArtefact(ctx context.Context, ref holdfast.AttemptRef, token, name string, data io.Reader, size int64) error {
 	res, err := c.do(ctx, call{
 		method: http.MethodPut, path: attemptPath(ref, "artefacts/"+url.PathEscape(name)), token: token,
 		kind: "application/octet-stream", body: data, size: size,
@@ -343,7 +345,7 @@ func (c *client) putArtefact(ctx context.Context, ref holdfast.AttemptRef, token
 
 // download copies what path answers into an unnamed file in dir and returns
 // it from its start.
-func (c *client) download(ctx context.Context, path, token, dir string) (io.ReadCloser, error) {
+func (c *Client) download(ctx context.Context, path, token, dir string) (io.ReadCloser, error) {
 	res, err := c.do(ctx, call{method: http.MethodGet, path: path, token: token})
 	if err != nil {
 		return nil, err
@@ -351,20 +353,20 @@ func (c *client) download(ctx context.Context, path, token, dir string) (io.Read
 	defer res.Body.Close()
 	file, err := os.CreateTemp(dir, "download-")
 	if err != nil {
-		return nil, &localError{err}
+		return nil, &LocalError{err}
 	}
 	_ = os.Remove(file.Name())
 	target := &localWriter{w: file}
 	if _, err := io.Copy(target, res.Body); err != nil {
 		file.Close()
 		if target.err != nil {
-			return nil, &localError{target.err}
+			return nil, &LocalError{target.err}
 		}
 		return nil, unreachable(call{method: http.MethodGet, path: path}, err)
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		file.Close()
-		return nil, &localError{err}
+		return nil, &LocalError{err}
 	}
 	return file, nil
 }
@@ -384,17 +386,17 @@ func (l *localWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// retry calls op until it succeeds, its error is final or ctx is done; notify,
+// Retry calls op until it succeeds, its error is final or ctx is done; notify,
 // unless nil, hears of each error that is followed by another try. Delays grow
 // from a tenth of a second to five seconds: short enough that nobody waits for
 // the agent after the server has come back.
-func retry[T any](ctx context.Context, notify func(error), op func() (T, error)) (T, error) {
+func Retry[T any](ctx context.Context, notify func(error), op func() (T, error)) (T, error) {
 	delays := backoff.NewExponentialBackOff()
 	delays.InitialInterval = 100 * time.Millisecond
 	delays.MaxInterval = 5 * time.Second
 	return backoff.Retry(ctx, func() (T, error) {
 		value, err := op()
-		if err != nil && final(err) {
+		if err != nil && Final(err) {
 			return value, backoff.Permanent(err)
 		}
 		return value, err

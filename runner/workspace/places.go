@@ -1,4 +1,4 @@
-package runner
+package workspace
 
 import (
 	"errors"
@@ -29,9 +29,9 @@ import (
 const (
 	placePrefix = "at-"
 	ownerFile   = "attempt"
-	planName    = "plan.bin"
-	homeDir     = "home" // in work/, as are the others
-	tmpDir      = "tmp"
+	PlanName    = "plan.bin"
+	HomeDir     = "home" // in work/, as are the others
+	TmpDir      = "tmp"
 )
 
 // Folders of a store's.
@@ -41,12 +41,12 @@ const (
 	discardedDir  = "discarded" // what is being removed
 )
 
-// safeID is what is safe as the name of a file.
-var safeID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+// SafeName is what is safe as the name of a file.
+var SafeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// workspaceStore hands workspaces out, one to each attempt. It is safe for
+// Store hands workspaces out, one to each attempt. It is safe for
 // concurrent use; one process has its folder at a time.
-type workspaceStore struct {
+type Store struct {
 	dir    string
 	mode   fs.FileMode // of folders that lead to what engines are given
 	logger *slog.Logger
@@ -54,29 +54,29 @@ type workspaceStore struct {
 	discarding sync.Mutex // held while something in discardedDir is removed
 }
 
-// newWorkspaceStore returns the store in dir, and makes its folders.
-func newWorkspaceStore(dir string, mode fs.FileMode, logger *slog.Logger) (*workspaceStore, error) {
+// NewStore returns the store in dir, and makes its folders.
+func NewStore(dir string, mode fs.FileMode, logger *slog.Logger) (*Store, error) {
 	for _, name := range []string{workspacesDir, locationsDir, discardedDir} {
 		if err := os.MkdirAll(filepath.Join(dir, name), mode); err != nil {
 			return nil, err
 		}
 	}
-	return &workspaceStore{dir: dir, mode: mode, logger: logger}, os.Chmod(filepath.Join(dir, workspacesDir), mode)
+	return &Store{dir: dir, mode: mode, logger: logger}, os.Chmod(filepath.Join(dir, workspacesDir), mode)
 }
 
-// workspaceFolder is a folder that belongs to one attempt until release.
-type workspaceFolder struct {
-	dir     string
-	release func()
+// Folder is a folder that belongs to one attempt until release.
+type Folder struct {
+	Dir     string
+	Release func()
 }
 
-// take returns an empty folder for an attempt. It has the location's path
+// Take returns an empty folder for an attempt. It has the location's path
 // unless another attempt works there: one of this process that was given up but
 // has not ended, or one of another process.
-func (w *workspaceStore) take(a holdfast.Assignment) (workspaceFolder, error) {
-	own := w.ownDir(a.AttemptRef)
+func (w *Store) Take(a holdfast.Assignment) (Folder, error) {
+	own := w.OwnDir(a.AttemptRef)
 	if err := folders.RemoveAll(own); err != nil {
-		return workspaceFolder{}, fmt.Errorf("clear workspace: %w", err)
+		return Folder{}, fmt.Errorf("clear workspace: %w", err)
 	}
 	if a.StateLocation != "" {
 		p, err := w.takeLocation(a)
@@ -84,22 +84,22 @@ func (w *workspaceStore) take(a holdfast.Assignment) (workspaceFolder, error) {
 			return p, nil
 		}
 		if failure.DiskFull(err) {
-			return workspaceFolder{}, err
+			return Folder{}, err
 		}
 		w.logger.Warn("workspace has a path of its own", "cluster", a.Cluster, "run", a.Run, "err", err)
 	}
 	if err := w.ownFolder(own, a.AttemptRef); err != nil {
-		return workspaceFolder{}, err
+		return Folder{}, err
 	}
-	return workspaceFolder{dir: own, release: func() {}}, nil
+	return Folder{Dir: own, Release: func() {}}, nil
 }
 
 // takeLocation takes the folder of the assignment's state location.
-func (w *workspaceStore) takeLocation(a holdfast.Assignment) (workspaceFolder, error) {
+func (w *Store) takeLocation(a holdfast.Assignment) (Folder, error) {
 	hash := strings.TrimPrefix(string(holdfast.DigestOf([]byte(a.StateLocation))), "sha256:")[:24]
 	lock, err := os.OpenFile(filepath.Join(w.dir, locationsDir, hash), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return workspaceFolder{}, fmt.Errorf("lock workspace: %w", err)
+		return Folder{}, fmt.Errorf("lock workspace: %w", err)
 	}
 	release := func() {
 		// A process that is just being started still has a copy of the file:
@@ -112,7 +112,7 @@ func (w *workspaceStore) takeLocation(a holdfast.Assignment) (workspaceFolder, e
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			err = fmt.Errorf("another attempt works on %s: %w", a.StateLocation, holdfast.ErrLocked)
 		}
-		return workspaceFolder{}, fmt.Errorf("lock workspace: %w", err)
+		return Folder{}, fmt.Errorf("lock workspace: %w", err)
 	}
 	dir := filepath.Join(w.dir, workspacesDir, placePrefix+hash)
 	err = w.clearLeftover(dir)
@@ -121,42 +121,42 @@ func (w *workspaceStore) takeLocation(a holdfast.Assignment) (workspaceFolder, e
 	}
 	if err != nil {
 		release()
-		return workspaceFolder{}, err
+		return Folder{}, err
 	}
-	return workspaceFolder{dir: dir, release: release}, nil
+	return Folder{Dir: dir, Release: release}, nil
 }
 
 // clearLeftover empties the place of a dead attempt that nobody has brought to
 // its end. A state that its engine could not save is put aside, not removed.
-func (w *workspaceStore) clearLeftover(dir string) error {
+func (w *Store) clearLeftover(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	killLeftovers(dir)
-	state, err := rescue(dir)
+	KillLeftovers(dir)
+	state, err := Rescue(dir)
 	if err != nil {
 		return fmt.Errorf("clear workspace: %w", err)
 	}
 	if state != nil {
-		aside, err := w.setAside(dir)
+		aside, err := w.SetAside(dir)
 		if err != nil {
 			return fmt.Errorf("clear workspace: %w", err)
 		}
 		w.logger.Error("workspace kept: it holds an unsaved state", "err", errors.New("keep "+aside))
 		return nil
 	}
-	if err := w.discard(dir); err != nil {
+	if err := w.Discard(dir); err != nil {
 		return fmt.Errorf("clear workspace: %w", err)
 	}
 	return nil
 }
 
-// setAside gives a workspace that must not be lost the path of its attempt, and
+// SetAside gives a workspace that must not be lost the path of its attempt, and
 // returns it.
-func (w *workspaceStore) setAside(dir string) (string, error) {
+func (w *Store) SetAside(dir string) (string, error) {
 	_ = os.Chmod(dir, 0o700) //nolint:gosec // no engine still needs it
 	name := ownerOf(dir)
-	if !safeID.MatchString(name) || strings.HasPrefix(name, placePrefix) {
+	if !SafeName.MatchString(name) || strings.HasPrefix(name, placePrefix) {
 		name = "unknown"
 	}
 	target := filepath.Join(w.dir, workspacesDir, name)
@@ -170,7 +170,7 @@ func (w *workspaceStore) setAside(dir string) (string, error) {
 }
 
 // ownFolder makes dir and writes down whose it is, before anything else is in it.
-func (w *workspaceStore) ownFolder(dir string, ref holdfast.AttemptRef) error {
+func (w *Store) ownFolder(dir string, ref holdfast.AttemptRef) error {
 	if err := os.MkdirAll(dir, w.mode); err != nil {
 		return fmt.Errorf("make workspace: %w", err)
 	}
@@ -198,14 +198,14 @@ func ownerOf(dir string) string {
 	return string(data)
 }
 
-// ownDir is the folder for an attempt when it cannot have its location's.
-func (w *workspaceStore) ownDir(ref holdfast.AttemptRef) string {
+// OwnDir is the folder for an attempt when it cannot have its location's.
+func (w *Store) OwnDir(ref holdfast.AttemptRef) string {
 	return filepath.Join(w.dir, workspacesDir, ownerName(ref))
 }
 
-// of returns the folder, below WorkDir, in which an attempt is or was
+// Of returns the folder, below WorkDir, in which an attempt is or was
 // executed. It does not exist before and once the attempt has ended.
-func (w *workspaceStore) of(ref holdfast.AttemptRef) string {
+func (w *Store) Of(ref holdfast.AttemptRef) string {
 	name := ownerName(ref)
 	places, _ := filepath.Glob(filepath.Join(w.dir, workspacesDir, placePrefix+"*"))
 	for _, dir := range places {
@@ -213,5 +213,5 @@ func (w *workspaceStore) of(ref holdfast.AttemptRef) string {
 			return dir
 		}
 	}
-	return w.ownDir(ref)
+	return w.OwnDir(ref)
 }

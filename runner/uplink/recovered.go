@@ -1,4 +1,4 @@
-package runner
+package uplink
 
 import (
 	"bytes"
@@ -9,69 +9,70 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/journal"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
-func readClaimed(dir string) (claimed, error) {
-	var c claimed
+func readClaimed(dir string) (Claimed, error) {
+	var c Claimed
 	data, err := os.ReadFile(filepath.Join(dir, attemptFile))
 	if err != nil {
-		return claimed{}, err
+		return Claimed{}, err
 	}
 	if err := json.Unmarshal(data, &c); err != nil {
-		return claimed{}, err
+		return Claimed{}, err
 	}
 	return c, nil
 }
 
-// key returns the attempt's key, empty if its name is not valid.
-func (c claimed) key() string {
-	key, err := attemptKey(c.AttemptRef)
+// Key returns the attempt's key, empty if its name is not valid.
+func (c Claimed) Key() string {
+	key, err := KeyOf(c.AttemptRef)
 	if err != nil {
 		return ""
 	}
 	return key
 }
 
-// outcome returns how a predecessor's attempt ended. If it had no end, its
+// Outcome returns how a predecessor's attempt ended. If it had no end, its
 // workspace is looked through for a state that the engine could not save.
-func (s *agentSession) outcome(workspace string) (holdfast.Result, error) {
+func (s *Session) Outcome(dir string) (holdfast.Result, error) {
 	if _, err := os.Stat(filepath.Join(s.dir, applyingFile)); err == nil {
 		s.lease.begun = true
 	}
-	if n := killLeftovers(workspace); n > 0 {
-		s.logger.Warn("processes of a dead engine were killed", "count", n)
+	if n := workspace.KillLeftovers(dir); n > 0 {
+		s.Logger.Warn("processes of a dead engine were killed", "count", n)
 	}
-	if err := s.inherit(workspace); err != nil {
+	if err := s.inherit(dir); err != nil {
 		return holdfast.Result{}, err
 	}
 	if result, ok := s.loadResult(); ok {
 		s.inherited = true
-		return result, removeWorkspace(workspace)
+		return result, workspace.RemoveDead(dir)
 	}
 	result := holdfast.Result{
-		Fence: s.Fence, Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Applying: s.hasBegun(),
+		Fence: s.Fence, Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Applying: s.HasBegun(),
 		Detail: "the agent was killed while it executed the run, and the engine with it",
 	}
-	if s.hasBegun() {
+	if s.HasBegun() {
 		result.Detail += "; what it had begun to change may be unrecorded"
 	}
 	result.Failure = s.killed(result.Detail)
 	_, _ = fmt.Fprintf(s.log, "\n[holdfast: %s]\n", result.Detail)
-	s.saveResult(result)
-	return result, removeWorkspace(workspace)
+	s.SaveResult(result)
+	return result, workspace.RemoveDead(dir)
 }
 
 // inherit takes over a state that an engine could not save: it is kept as an
 // artefact, and becomes the newest state if the server agrees that it is.
-func (s *agentSession) inherit(workspace string) error {
-	if !s.hasBegun() { // nothing was applied, so that there is no state to save
+func (s *Session) inherit(dir string) error {
+	if !s.HasBegun() { // nothing was applied, so that there is no state to save
 		return nil
 	}
-	state, err := rescue(workspace)
+	state, err := workspace.Rescue(dir)
 	if err != nil || state == nil {
 		return err
 	}
-	s.logger.Warn("unsaved state was found")
+	s.Logger.Warn("unsaved state was found")
 	if _, err := s.artefacts.put(holdfast.ArtefactErrored, bytes.NewReader(state)); err != nil {
 		return err
 	}
@@ -83,15 +84,15 @@ func (s *agentSession) inherit(workspace string) error {
 }
 
 // killed describes the failure of an attempt whose agent died.
-func (s *agentSession) killed(detail string) *holdfast.Failure {
+func (s *Session) killed(detail string) *holdfast.Failure {
 	failure := &holdfast.Failure{Step: "plan", Cause: holdfast.ReasonAgentKilled, Summary: detail, Transient: true}
-	if !s.hasBegun() {
+	if !s.HasBegun() {
 		return failure
 	}
 	failure.Step = "apply"
 	under := journal.NewProgress()
 	if err := s.log.tail(under); err != nil {
-		s.logger.Warn("log of a killed attempt was not read", "err", err)
+		s.Logger.Warn("log of a killed attempt was not read", "err", err)
 	}
 	failure.Unrecorded, failure.Completed = under.Addresses(), under.Completed()
 	return failure

@@ -1,4 +1,4 @@
-package runner
+package uplink
 
 import (
 	"bufio"
@@ -59,7 +59,7 @@ func readStateOp(path string) (stateOp, error) {
 func (s *stateRelay) sendState(ctx context.Context, name, path string) error {
 	op, err := readStateOp(path)
 	if err != nil {
-		return &localError{err}
+		return &LocalError{err}
 	}
 	method := http.MethodPost
 	if name == parcelUnlock {
@@ -69,7 +69,7 @@ func (s *stateRelay) sendState(ctx context.Context, name, path string) error {
 	switch {
 	case err == nil:
 		_ = res.Body.Close()
-	case final(err):
+	case Final(err):
 		s.setKnown(nil)
 	default:
 		return err

@@ -1,4 +1,4 @@
-package runner
+package workspace
 
 import (
 	"archive/tar"
@@ -30,6 +30,11 @@ const (
 // engine's.
 func Unpack(ctx context.Context, r io.Reader, dir string, limit int64) error {
 	return unpack(ctx, r, dir, limit, engines)
+}
+
+// UnpackAll is Unpack, and leaves nothing out.
+func UnpackAll(ctx context.Context, r io.Reader, dir string, limit int64) error {
+	return unpack(ctx, r, dir, limit, func(string) bool { return false })
 }
 
 // unpack is Unpack, and leaves out what skip says.
@@ -107,9 +112,6 @@ func engines(name string) bool {
 	return slices.Contains(strings.Split(name, "/"), ".terraform") || path.Base(name) == holdfast.ArtefactErrored
 }
 
-// noEntry leaves nothing out.
-func noEntry(string) bool { return false }
-
 func unpackEntry(root *os.Root, h *tar.Header, r io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeDir:
@@ -160,9 +162,9 @@ func unpackLink(root *os.Root, h *tar.Header) error {
 	return nil
 }
 
-// inside returns dir joined with the slash-separated name, an error if that
+// Inside returns dir joined with the slash-separated name, an error if that
 // leads out of dir.
-func inside(dir, name string) (string, error) {
+func Inside(dir, name string) (string, error) {
 	if name == "" {
 		return dir, nil
 	}

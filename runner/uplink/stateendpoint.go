@@ -1,4 +1,4 @@
-package runner
+package uplink
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
 const (
@@ -30,10 +31,10 @@ const (
 	parcelUnlock = "unlock"
 )
 
-// proxy is the agent's state endpoint, on loopback: the engine's http backend
+// StateEndpoint is the agent's state endpoint, on loopback: the engine's http backend
 // speaks to it, and it to the server. Each attempt has a credential of its own
 // that reaches its own state only. It is safe for concurrent use.
-type proxy struct {
+type StateEndpoint struct {
 	listener net.Listener
 	server   *http.Server
 	served   sync.WaitGroup
@@ -49,13 +50,13 @@ type admitted struct {
 	turns *turns
 }
 
-// newProxy listens on a free port of the loopback interface.
-func newProxy(logger *slog.Logger) (*proxy, error) {
+// NewStateEndpoint listens on a free port of the loopback interface.
+func NewStateEndpoint(logger *slog.Logger) (*StateEndpoint, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for engines: %w", err)
 	}
-	p := &proxy{listener: listener, logger: logger, relays: map[string]admitted{}}
+	p := &StateEndpoint{listener: listener, logger: logger, relays: map[string]admitted{}}
 	p.server = &http.Server{
 		Handler:           p,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -68,14 +69,14 @@ func newProxy(logger *slog.Logger) (*proxy, error) {
 	return p, nil
 }
 
-// close ends the endpoint. Engines must have ended before.
-func (p *proxy) close() {
+// Close ends the endpoint. Engines must have ended before.
+func (p *StateEndpoint) Close() {
 	_ = p.server.Close()
 	p.served.Wait()
 }
 
-// admit gives s an address and a credential, until dismiss.
-func (p *proxy) admit(session *agentSession) {
+// Admit gives s an address and a credential, until dismiss.
+func (p *StateEndpoint) Admit(session *Session) {
 	s := session.state
 	s.endpoint = "http://" + p.listener.Addr().String() + "/state"
 	s.password = rand.Text()
@@ -87,14 +88,15 @@ func (p *proxy) admit(session *agentSession) {
 	p.relays[s.key] = admitted{s, newTurns()}
 }
 
-func (p *proxy) dismiss(s *agentSession) {
+// Dismiss ends what Admit has given.
+func (p *StateEndpoint) Dismiss(s *Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.relays, s.key)
 }
 
 // ServeHTTP answers an engine.
-func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *StateEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, password, _ := r.BasicAuth()
 	p.mu.Lock()
 	s, ok := p.relays[user]
@@ -172,14 +174,14 @@ func (s *stateRelay) getState(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
-	fresh, err := retry(ctx, trouble(s.logger, "state was not read yet"), func() (*knownState, error) {
+	fresh, err := Retry(ctx, trouble(s.logger, "state was not read yet"), func() (*knownState, error) {
 		fresh, err := s.fetchState(ctx)
-		if err != nil && known != nil && !final(err) {
-			err = &localError{err} // there is no need to wait
+		if err != nil && known != nil && !Final(err) {
+			err = &LocalError{err} // there is no need to wait
 		}
 		return fresh, err
 	})
-	var answer *answerError
+	var answer *AnswerError
 	switch {
 	case err == nil && locked:
 		s.mu.Lock()
@@ -190,7 +192,7 @@ func (s *stateRelay) getState(w http.ResponseWriter, r *http.Request) {
 		fresh.write(w)
 	case err == nil:
 		fresh.write(w)
-	case known != nil && (!errors.As(err, &answer) || !answer.ours || answer.status >= 500):
+	case known != nil && (!errors.As(err, &answer) || !answer.Ours || answer.Status >= 500):
 		known.write(w)
 	default:
 		s.answer(w, call{method: http.MethodGet}, err)
@@ -203,7 +205,7 @@ func (s *stateRelay) fetchState(ctx context.Context) (*knownState, error) {
 		return nil, err
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxState))
+	body, err := io.ReadAll(io.LimitReader(res.Body, workspace.MaxState))
 	if err != nil {
 		return nil, unreachable(call{method: http.MethodGet, path: "/agent/v1/state"}, err)
 	}
@@ -278,7 +280,7 @@ func (s *stateRelay) forward(w http.ResponseWriter, r *http.Request, c call) boo
 	ctx, cancel := context.WithTimeout(r.Context(), stateWait)
 	defer cancel()
 	body, _ := c.body.(*bytes.Reader)
-	res, err := retry(ctx, trouble(s.logger, "state request was tried again"), func() (*http.Response, error) {
+	res, err := Retry(ctx, trouble(s.logger, "state request was tried again"), func() (*http.Response, error) {
 		if body != nil {
 			_, _ = body.Seek(0, io.SeekStart)
 		}
@@ -295,8 +297,8 @@ func (s *stateRelay) forward(w http.ResponseWriter, r *http.Request, c call) boo
 // answer passes an error of the server on to the engine, and reports whether
 // it is one in name only.
 func (s *stateRelay) answer(w http.ResponseWriter, c call, err error) (ok bool) {
-	var answer *answerError
-	if !final(err) || !errors.As(err, &answer) {
+	var answer *AnswerError
+	if !Final(err) || !errors.As(err, &answer) {
 		http.Error(w, "the server is out of reach", http.StatusServiceUnavailable)
 		return false
 	}
@@ -304,7 +306,7 @@ func (s *stateRelay) answer(w http.ResponseWriter, c call, err error) (ok bool) 
 		w.WriteHeader(http.StatusOK) // granted before; that answer was lost
 		return true
 	}
-	if c.method == http.MethodGet && answer.status == http.StatusNotFound {
+	if c.method == http.MethodGet && answer.Status == http.StatusNotFound {
 		// To an engine this means that there is no state yet: it would build
 		// everything anew. The server says that in another way.
 		http.Error(w, answer.text, http.StatusBadGateway)
@@ -314,7 +316,7 @@ func (s *stateRelay) answer(w http.ResponseWriter, c call, err error) (ok bool) 
 		answer.text = s.hideOwn(answer.text)
 		w.Header().Set("Content-Type", "application/json")
 	}
-	w.WriteHeader(answer.status)
+	w.WriteHeader(answer.Status)
 	_, _ = io.WriteString(w, answer.text)
 	return false
 }
@@ -350,7 +352,7 @@ func (s *stateRelay) postState(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "a "+string(s.Kind)+" must not write state", http.StatusForbidden)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxState))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, workspace.MaxState))
 	if err != nil {
 		http.Error(w, "read body: "+err.Error(), http.StatusBadRequest)
 		return
