@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/gitsource"
-	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -324,7 +324,7 @@ func (a *app) renderExample(e authoring.Example, out string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make folder: %w", err)
 	}
-	if err := runner.Unpack(context.Background(), bytes.NewReader(data), dir, 1<<30); err != nil {
+	if err := workspace.Unpack(context.Background(), bytes.NewReader(data), dir, 1<<30); err != nil {
 		return fmt.Errorf("write to %s: %w", dir, err)
 	}
 	fmt.Fprintf(a.Out, "%s: the root module is in %s\n", e.File, filepath.Join(dir, e.Root.Dir))
