@@ -19,8 +19,8 @@ type ArtefactStore struct{ *records }
 
 // PutArtefact stores what a run's attempt leaves behind under name, over what it
 // left before. ErrFenced if the attempt is over; only ArtefactErrored, the state
-// that an engine could not upload, is taken of a former attempt too. At most 1
-// GiB.
+// that an engine could not upload, is taken of a former attempt too, and stands as
+// unsaved from then on, if it is new. At most 1 GiB.
 func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error {
 	// Before data is read, and again when it is stored: an upload may take long.
 	if err := mayLeave(ctx, s.db.reader(), ref, name, ""); err != nil {
@@ -39,6 +39,11 @@ func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef
 			ref.Run, name, ref.Attempt).Scan(&old.key, &old.inline)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
+		}
+		if name == holdfast.ArtefactErrored && errors.Is(err, sql.ErrNoRows) {
+			if err := s.noteLate(ctx, q, ref); err != nil {
+				return err
+			}
 		}
 		_, err = q.exec(ctx, `INSERT INTO artefacts (run, attempt, name, size, created_at, blob, inline)
 			VALUES (?, ?, ?, ?, ?, ?, ?)

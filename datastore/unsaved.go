@@ -177,6 +177,30 @@ func (s *records) noteUnsaved(ctx context.Context, q querier, run holdfast.Run) 
 	})
 }
 
+// noteLate records that a state which could not be saved has come from an attempt that
+// was over by then, as when somebody had taken its lock away. Of our own backend such a
+// state comes as an upload that is refused.
+func (s *records) noteLate(ctx context.Context, q querier, ref holdfast.AttemptRef) error {
+	run, err := s.readRun(ctx, q, ref.Run, "")
+	if err != nil || run.Status == holdfast.RunRunning && run.Ref() == ref || !run.Kind.Applies() || holdfast.OwnState(stateLocation(run)) {
+		return err
+	}
+	return putLate(ctx, q, holdfast.UnsavedState{
+		Location: stateLocation(run), Cluster: run.Cluster, Run: ref.Run, Attempt: ref.Attempt, At: s.now(),
+	})
+}
+
+// putLate is putUnsaved for a state of an attempt that is over. That of another run
+// which stands is newer, as nothing is executed while one stands: it is not displaced.
+func putLate(ctx context.Context, q querier, u holdfast.UnsavedState) error {
+	var n int
+	err := q.row(ctx, `SELECT COUNT(*) FROM unsaved_states WHERE location = ? AND run <> ?`, u.Location, u.Run).Scan(&n)
+	if err != nil || n > 0 {
+		return err
+	}
+	return putUnsaved(ctx, q, u)
+}
+
 // arrived reports whether what a run has pushed is the newest version in our own
 // backend, which may have refused it after the engine had ended. Of another
 // backend the engine's word counts.
@@ -222,7 +246,7 @@ func (s *StateStore) noteRefused(ctx context.Context, q querier, v holdfast.Stat
 	if err == nil && lineage == v.Lineage && v.Serial <= serial {
 		return nil
 	}
-	return putUnsaved(ctx, q, holdfast.UnsavedState{
+	return putLate(ctx, q, holdfast.UnsavedState{
 		Location: v.Location, Cluster: cluster, Run: by.Run, Attempt: by.Attempt, Version: v.Version, At: v.CreatedAt,
 	})
 }

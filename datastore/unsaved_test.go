@@ -72,6 +72,44 @@ func TestUnsavedStates(t *testing.T) {
 	}
 }
 
+// TestLateUnsavedStates: a state that could not be saved stands also if it comes when
+// its attempt is over, once, and displaces none of a later run.
+func TestLateUnsavedStates(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db")})
+	dead := func(n int, kind holdfast.RunKind, location string) holdfast.Run {
+		run := newRun(n)
+		run.Cluster, run.Kind, run.StateLocation = "a", kind, location
+		run = claim(t, store, run)
+		end(t, store, run, holdfast.RunInterrupted)
+		return run
+	}
+	late := func(run holdfast.Run) {
+		putArtefact(t, store, run.Ref(), holdfast.ArtefactErrored, stateJSON(3, "lin", "x"))
+	}
+	late(dead(1, holdfast.RunApply, "clusters/a")) // such a state comes as an upload as well
+	standing(t, store, 0)
+
+	first, second := dead(2, holdfast.RunApply, "pg:db"), dead(3, holdfast.RunDestroy, "pg:db")
+	late(first)
+	u := standing(t, store, 1)
+	if u.Location != "pg:db" || u.Run != first.ID || u.Attempt != 1 || u.Version != 0 {
+		t.Errorf("%+v stands", u)
+	}
+	entry := holdfast.AuditEntry{At: noon, Actor: "admin", Action: "state.waive", Object: "a"}
+	if err := store.WaiveUnsaved(ctx, u, entry); err != nil {
+		t.Fatal(err)
+	}
+	late(first) // the answer was lost
+	standing(t, store, 0)
+	late(second)
+	late(first)
+	if u := standing(t, store, 1); u.Run != second.ID {
+		t.Errorf("%+v stands, want that of the later run", u)
+	}
+}
+
 // TestUnsavedStateHoldsBack: nothing but a run of kind state is handed out, and a
 // plan that was made meanwhile is not taken, until the state is pushed.
 func TestUnsavedStateHoldsBack(t *testing.T) {

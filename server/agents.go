@@ -156,17 +156,20 @@ func (s *Server) noContent(c *gin.Context) {
 // attemptOf returns the attempt that the request's path names, if its
 // credential is that attempt's and the attempt is not over.
 func (s *Server) attemptOf(c *gin.Context) (identity, error) {
+	who, err := s.attemptNamed(c)
+	if err == nil && who.over {
+		err = fmt.Errorf("attempt %d of run %s is over: %w", who.ref.Attempt, who.ref.Run, holdfast.ErrFenced)
+	}
+	return who, err
+}
+
+// attemptNamed is attemptOf for an attempt that may be over.
+func (s *Server) attemptNamed(c *gin.Context) (identity, error) {
 	who, err := s.identify(c)
-	if err != nil {
-		return identity{}, err
+	if err == nil && (c.Param("run") != who.ref.Run || c.Param("attempt") != strconv.Itoa(who.ref.Attempt)) {
+		err = fmt.Errorf("token is another attempt's: %w", holdfast.ErrForbidden)
 	}
-	if c.Param("run") != who.ref.Run || c.Param("attempt") != strconv.Itoa(who.ref.Attempt) {
-		return identity{}, fmt.Errorf("token is another attempt's: %w", holdfast.ErrForbidden)
-	}
-	if who.over {
-		return identity{}, fmt.Errorf("attempt %d of run %s is over: %w", who.ref.Attempt, who.ref.Run, holdfast.ErrFenced)
-	}
-	return who, nil
+	return who, err
 }
 
 // fenced is an ErrFenced if the fence that a message carries is not its
@@ -240,12 +243,15 @@ func readError(err error) error {
 }
 
 func (s *Server) putArtefact(c *gin.Context) {
-	who, err := s.attemptOf(c)
+	name, attempt := c.Param("name"), s.attemptOf
+	if name == holdfast.ArtefactErrored {
+		attempt = s.attemptNamed // such a state is never too late
+	}
+	who, err := attempt(c)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	name := c.Param("name")
 	if !artefactName.MatchString(name) {
 		s.fail(c, badRequest("artefact name %q: want lower-case letters, digits, dot, dash and underscore, at most 64", name))
 		return
