@@ -40,6 +40,7 @@ func TestStore(t *testing.T) {
 		"outbox failures": testOutboxFailures,
 		"outbox order":    testOutboxOrder,
 		"outbox runs":     testOutboxRuns,
+		"outbox edited":   testOutboxEdited,
 		"outbox faults":   testWantedFaults,
 		"many posters":    testManyPosters,
 		"commands":        testCommands,

@@ -333,6 +333,35 @@ func (s *PostStore) PostLost(ctx context.Context, key, externalID string) error 
 	return nil
 }
 
+// PostEdited has a post made again that somebody else has changed on the forge, and
+// reports whether it was: wanted is what was posted, and is still all that is wanted.
+// Of its runs those that count as posted later than seen do so since another time or,
+// if that is zero, from when it is there again.
+func (s *Store) PostEdited(ctx context.Context, key string, wanted int64, seen, since time.Time) (edited bool, err error) {
+	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+		edited = false
+		row, err := s.readPost(ctx, q, key, q.forUpdate)
+		if err != nil || row.Wanted != wanted || row.Posted != wanted {
+			return err
+		}
+		edited = true
+		if _, err := q.exec(ctx, `UPDATE posts SET wanted = wanted + 1, wanted_at = ?, posted_runs = '[]', posted_head = ''
+			WHERE post_key = ?`, nanos(s.now()), key); err != nil {
+			return err
+		}
+		for _, id := range row.Runs {
+			if _, err := q.exec(ctx, `UPDATE runs SET posted_at = ? WHERE id = ? AND posted_at > ?`, nanos(since), id, nanos(seen)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("record that post %q was edited: %w", key, err)
+	}
+	return edited, nil
+}
+
 func endClaim(ctx context.Context, q querier, key string) error {
 	_, err := q.exec(ctx, `UPDATE posts SET claimed_by = '', claimed_until = 0 WHERE post_key = ?`, key)
 	return err

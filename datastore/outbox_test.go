@@ -190,6 +190,53 @@ func testOutboxRuns(t *testing.T, open opener) {
 	}
 }
 
+func testOutboxEdited(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	create(t, store, newRun(1), newRun(2))
+	postedAt := func(id string) time.Time {
+		t.Helper()
+		return must[holdfast.Run](t)(store.Run(ctx, id)).PostedAt
+	}
+	edited := func(wanted int64, seen, since time.Time, want bool) {
+		t.Helper()
+		if got := must[bool](t)(store.PostEdited(ctx, "comment:fleet#7", wanted, seen, since)); got != want {
+			t.Errorf("PostEdited(%d) = %v, want %v", wanted, got, want)
+		}
+	}
+	want(t, store, commentPost("one", "abc", "run-0001"))
+	edited(1, time.Time{}, time.Time{}, false) // it is not there
+	posted(t, store, claimPosts(t, store, noon)[0], noon)
+	want(t, store, commentPost("two", "abc", "run-0001", "run-0002"))
+	edited(1, time.Time{}, time.Time{}, false) // another content comes in any case
+	posted(t, store, claimPosts(t, store, noon)[0], noon.Add(time.Minute))
+	if seen := postedAt("run-0002"); !seen.Equal(noon.Add(time.Minute)) {
+		t.Fatalf("posted at %s", seen)
+	}
+
+	edited(2, noon.Add(time.Second), time.Time{}, true)
+	edited(2, noon.Add(time.Second), time.Time{}, false)
+	if first, second := postedAt("run-0001"), postedAt("run-0002"); !first.Equal(noon) || !second.IsZero() {
+		t.Errorf("what was seen before counts as posted at %s, the other at %s", first, second)
+	}
+	must[bool](t)(store.StoreCommand(ctx, holdfast.Command{ID: "c", PullRequest: thePullRequest}))
+	if command := must[holdfast.Command](t)(store.Command(ctx, "c")); len(command.Shown) > 0 || command.ShownHead != "" {
+		t.Errorf("a command speaks of %v at %q, which nobody saw", command.Shown, command.ShownHead)
+	}
+	again := claimPosts(t, store, noon)
+	if len(again) != 1 || again[0].Body != "two" {
+		t.Fatalf("what is posted again is %+v", again)
+	}
+	posted(t, store, again[0], noon.Add(time.Hour))
+	if first, second := postedAt("run-0001"), postedAt("run-0002"); !first.Equal(noon) || !second.Equal(noon.Add(time.Hour)) {
+		t.Errorf("posted again at %s and %s", first, second)
+	}
+	edited(3, time.Time{}, noon.Add(time.Minute), true)
+	posted(t, store, claimPosts(t, store, noon)[0], noon)
+	if first := postedAt("run-0001"); !first.Equal(noon.Add(time.Minute)) {
+		t.Errorf("of an edit before the merge it counts as posted at %s", first)
+	}
+}
+
 func testManyPosters(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	const posts, posters = 60, 8

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
@@ -174,6 +175,11 @@ func (r *Reconciler) carryOut(ctx context.Context, c *holdfast.Command) (string,
 	if c.All {
 		return r.planAll(ctx, *c)
 	}
+	if c.CommentID != "" && (c.Verb == holdfast.VerbApply || c.Verb == holdfast.VerbApprove) {
+		if err := r.stillShown(ctx, *c); err != nil {
+			return "", err
+		}
+	}
 	targets, err := r.targets(ctx, *c)
 	if err != nil {
 		return "", err
@@ -194,6 +200,38 @@ func (r *Reconciler) carryOut(ctx context.Context, c *holdfast.Command) (string,
 	default:
 		return "", refusal(fmt.Sprintf("%q is not a command", c.Verb))
 	}
+}
+
+// stillShown refuses what a comment says of plans if our comment, which showed them,
+// was edited by somebody else: who wrote it may have read another thing.
+func (r *Reconciler) stillShown(ctx context.Context, c holdfast.Command) error {
+	const words = refusal("somebody had edited the comment with the plans: it is written again, look at it")
+	for _, id := range c.Shown {
+		run, err := r.opts.Store.Run(ctx, id)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return fmt.Errorf("read run %s: %w", id, err)
+		}
+		if err == nil && run.PostedAt.IsZero() {
+			return words
+		}
+	}
+	forge := r.opts.Forges[c.PullRequest.Repo]
+	post, ok, err := r.publish.Comment(ctx, c.PullRequest)
+	if err != nil || !ok || forge == nil {
+		return err
+	}
+	found, err := forge.Comment(ctx, c.PullRequest, post.ExternalID)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read the comment with the plans of %s: %w", c.PullRequest, err)
+	}
+	if err == nil && !r.publish.Wrote(post, found.Body) {
+		if now, _, err := r.publish.Comment(ctx, c.PullRequest); err != nil || now.Wanted != post.Wanted {
+			return err // we have written it ourselves meanwhile
+		}
+		r.agenda.Look(agenda.Look{Repo: c.PullRequest.Repo, Number: c.PullRequest.Number})
+		return words
+	}
+	return nil
 }
 
 // permitted checks that the author may command: write permission on the code

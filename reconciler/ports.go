@@ -125,6 +125,7 @@ type PullRequests interface {
 // Outbox is what we want to be seen on the forges.
 type Outbox interface {
 	publish.Wanted
+	publish.Changed
 	publish.Outbox
 }
 

@@ -158,7 +158,8 @@ func (d *delivery) parseComment(payload []byte) error {
 	switch p.Action {
 	case "created":
 	case "edited":
-		d.changed = c.User.Type != "Bot"
+		others := p.Sender.Login != "" && !strings.EqualFold(p.Sender.Login, c.User.Login)
+		d.changed = c.User.Type != "Bot" || others // one of ours is written again
 	case "deleted": // one of ours comes back
 		d.changed = true
 	default:

@@ -116,6 +116,11 @@ func commentBody(repo string, id int64, login, kind, body, action string) string
 	return string(raw)
 }
 
+// editedBy is a payload with a sender.
+func editedBy(login, body string) string {
+	return fmt.Sprintf(`{"sender":{"login":%q},`, login) + body[1:]
+}
+
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	pr := func(action string, merged bool) string {
@@ -151,6 +156,8 @@ func TestDeliveries(t *testing.T) {
 		"deleted comment":     {"issue_comment", commentBody("acme/app", 1, "alice", "User", "/holdfast plan", "deleted"), 200, one, 0},
 		"edited to say none":  {"issue_comment", commentBody("acme/app", 1, "alice", "User", "Never mind.", "edited"), 200, one, 0},
 		"edited by a bot":     {"issue_comment", commentBody("acme/app", 1, "holdfast[bot]", "Bot", "Plan", "edited"), 202, nil, 0},
+		"edited by itself":    {"issue_comment", editedBy("holdfast[bot]", commentBody("acme/app", 1, "holdfast[bot]", "Bot", "Plan", "edited")), 202, nil, 0},
+		"of a bot, by others": {"issue_comment", editedBy("mallory", commentBody("acme/app", 1, "holdfast[bot]", "Bot", "Nothing to see", "edited")), 200, one, 0},
 		"comment by a bot":    {"issue_comment", commentBody("acme/app", 1, "holdfast[bot]", "Bot", "/holdfast plan", "created"), 202, nil, 0},
 		"comment of ours":     {"issue_comment", commentBody("acme/app", 1, "robot", "User", "/holdfast plan", "created"), 202, nil, 0},
 		"talk":                {"issue_comment", commentBody("acme/app", 1, "alice", "User", "nice", "created"), 202, nil, 0},

@@ -168,3 +168,55 @@ func TestMergePastProtection(t *testing.T) {
 	pr.say(lead, "/holdfast approve")
 	pr.untilApplied("1 created")
 }
+
+// Everybody with write access can edit our comment, too, and nobody sees that they
+// did. It is written again, and what was said meanwhile was said of something else: an
+// approval is refused, a merge waits.
+func TestEditedPlansAreNotReviewed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.useApp()
+	w.start()
+	r := w.fleet()
+	harmless := func(pr *pull) {
+		for _, c := range r.hub.Comments(pr.number) {
+			if c.Author == w.robot && !strings.Contains(c.Body, "<!-- holdfast:reply:") {
+				r.hub.EditComment(c.ID, dev, strings.ReplaceAll(pr.comment(), "to create", "to leave alone"))
+			}
+		}
+	}
+
+	pr := r.open(cluster("alpha", "nodes: 1", "apply: {requires: [approved]}"))
+	pr.untilPlanned("1 to create")
+	shown := pr.comment()
+	r.hub.Drop(1)
+	harmless(pr)
+	word := pr.say(lead, "/holdfast approve")
+	pr.untilReacted(word, holdfast.ReactionRefused)
+	pr.untilReply("Refused", "edited the comment with the plans")
+	w.until("the comment is as it was", func() (bool, string) {
+		body := pr.comment()
+		return body == shown, body
+	})
+	harmless(pr)
+	w.until("the comment is as it was again", func() (bool, string) {
+		body := pr.comment()
+		return body == shown, body
+	})
+	pr.laterSecond()
+	word = pr.say(lead, "/holdfast approve")
+	pr.untilReacted(word, holdfast.ReactionDone)
+	pr.merge()
+	pr.untilApplied("1 created")
+
+	pr = r.open(cluster("beta", "nodes: 1"))
+	pr.untilPlanned("1 to create")
+	r.hub.Drop(1)
+	harmless(pr)
+	pr.merge()
+	w.untilWaiting("beta", holdfast.ReasonUnreviewed)
+	if n := w.countCalls("apply beta"); n != 0 {
+		t.Errorf("%d applies began", n)
+	}
+	pr.untilComment("held: Unreviewed", "1 to create")
+}

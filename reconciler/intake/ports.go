@@ -90,11 +90,22 @@ type Publisher interface {
 type Shows interface {
 	// Show has what a pull request shows made true.
 	Show(ref holdfast.PullRequestRef)
-	// CommentID returns the id that the forge gave to our comment; empty if there
-	// is none.
-	CommentID(ctx context.Context, ref holdfast.PullRequestRef) (string, error)
+	OwnComments
+}
+
+// OwnComments are our comments with the plans.
+type OwnComments interface {
+	// Comment returns our comment as it was posted; false if it is not on the forge as
+	// it is wanted.
+	Comment(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.Post, bool, error)
+	// Wrote reports whether what the forge has of a post is what was written there.
+	Wrote(post holdfast.Post, body string) bool
 	// CommentLost has our comment written again, which is not on the forge any longer.
-	CommentLost(ctx context.Context, ref holdfast.PullRequestRef, id string) error
+	CommentLost(ctx context.Context, post holdfast.Post) error
+	// CommentEdited has our comment written again, which somebody else has edited, and
+	// reports whether it was still as it was posted. What it showed later than seen
+	// counts as shown since another time or, if that is zero, from then on.
+	CommentEdited(ctx context.Context, post holdfast.Post, seen, since time.Time) (bool, error)
 }
 
 // Groups are the statuses of what a merge queue would merge.

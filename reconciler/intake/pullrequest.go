@@ -44,7 +44,7 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 		}
 		rec.PullRequest = pr
 		keepLastWord(before, &rec)
-		if err := p.keepComment(ctx, repo, rec); err != nil {
+		if err := p.keepComment(ctx, repo, &rec); err != nil {
 			return err
 		}
 		if rec.Approvals, err = p.Gates.Check(ctx, rec); err != nil {
@@ -78,26 +78,6 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 	p.Impacts.Saved(ref, assessed)
 	if wait := untilMergeable(rec, p.opts.Now()); wait > 0 {
 		p.Agenda.LookAfter(agenda.Look{Repo: repo.Name, Number: number}, wait)
-	}
-	return nil
-}
-
-// keepComment has our comment written again if somebody has deleted it: a plan that
-// nobody sees is not one that somebody reviews.
-func (p *pullRequests) keepComment(ctx context.Context, repo Repository, rec holdfast.PullRequestRecord) error {
-	if repo.Local || rec.State == holdfast.PullRequestClosed {
-		return nil
-	}
-	id, err := p.Publisher.CommentID(ctx, rec.PullRequestRef)
-	if id == "" || err != nil {
-		return err
-	}
-	switch _, err := p.opts.Sources.Forges[repo.Name].Comment(ctx, rec.PullRequestRef, id); {
-	case errors.Is(err, holdfast.ErrNotFound):
-		return p.Publisher.CommentLost(ctx, rec.PullRequestRef, id)
-	case err != nil:
-		// What it says will be seen to with the next change.
-		p.opts.Logger.DebugContext(ctx, "comment was not looked for", "pull_request", rec.PullRequestRef, "err", err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -89,27 +90,67 @@ func (p *Publisher) Waited(ctx context.Context, rec holdfast.ClusterRecord) {
 	}
 }
 
-// CommentID returns the id that a pull request's comment has on the forge; empty if
-// it is not there as it is wanted.
-func (p *Publisher) CommentID(ctx context.Context, ref holdfast.PullRequestRef) (string, error) {
+// Comment returns a pull request's comment as it was posted; false if it is not on
+// the forge as it is wanted.
+func (p *Publisher) Comment(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.Post, bool, error) {
 	post, err := p.opts.Store.Post(ctx, "comment:"+ref.String())
 	switch {
-	case errors.Is(err, holdfast.ErrNotFound), err == nil && post.Posted != post.Wanted:
-		return "", nil
+	case errors.Is(err, holdfast.ErrNotFound):
+		return post, false, nil
 	case err != nil:
-		return "", fmt.Errorf("read comment of %s: %w", ref, err)
+		return post, false, fmt.Errorf("read comment of %s: %w", ref, err)
 	default:
-		return post.ExternalID, nil
+		return post, post.Posted == post.Wanted && post.ExternalID != "", nil
 	}
 }
 
 // CommentLost has a pull request's comment written again that somebody has deleted.
-func (p *Publisher) CommentLost(ctx context.Context, ref holdfast.PullRequestRef, id string) error {
-	if err := p.opts.Store.PostLost(ctx, "comment:"+ref.String(), id); err != nil {
+func (p *Publisher) CommentLost(ctx context.Context, post holdfast.Post) error {
+	if err := p.opts.Store.PostLost(ctx, post.Key, post.ExternalID); err != nil {
 		return err
 	}
 	p.posts.Send()
 	return nil
+}
+
+// Wrote reports whether what the forge has of a post is what was written there: as
+// it was sent, or as the forge gave it back.
+func (p *Publisher) Wrote(post holdfast.Post, body string) bool {
+	if sameText(post.Body, body) {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	echo := p.echoes[post.Key]
+	return echo != "" && echo == holdfast.DigestOf([]byte(body))
+}
+
+// sameText reports whether two texts differ at most in how their lines end.
+func sameText(a, b string) bool {
+	plain := func(s string) string { return strings.TrimRight(strings.ReplaceAll(s, "\r\n", "\n"), "\n") }
+	return a == b || plain(a) == plain(b)
+}
+
+// wrote remembers how the forge gives a comment back, if that is not as it was sent.
+func (p *Publisher) wrote(post holdfast.Post, comment holdfast.Comment) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.echoes, post.Key)
+	if comment.Body != "" && !sameText(post.Body, comment.Body) {
+		p.echoes[post.Key] = holdfast.DigestOf([]byte(comment.Body))
+	}
+}
+
+// CommentEdited has a pull request's comment written again that somebody else has
+// edited, and reports whether it was still as it was posted. What it showed later than
+// seen counts as shown since another time or, if that is zero, from then on.
+func (p *Publisher) CommentEdited(ctx context.Context, post holdfast.Post, seen, since time.Time) (bool, error) {
+	edited, err := p.opts.Store.PostEdited(ctx, post.Key, post.Wanted, seen, since)
+	if err != nil || !edited {
+		return false, err
+	}
+	p.posts.Send()
+	return true, nil
 }
 
 func (p *Publisher) showOnce(ctx context.Context, key showKey) error {

@@ -102,6 +102,9 @@ func (p *Publisher) post(ctx context.Context, post holdfast.Post) error {
 		var comment holdfast.Comment
 		comment, err = forge.PutComment(ctx, post.PullRequest, id, marker, post.Body)
 		post.ExternalID = comment.ID
+		if err == nil && post.Kind == holdfast.PostComment {
+			p.wrote(post, comment)
+		}
 		if !comment.UpdatedAt.IsZero() {
 			at = comment.UpdatedAt // the clock of merges
 		}

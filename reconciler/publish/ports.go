@@ -15,6 +15,7 @@ import (
 // Store are the records; *datastore.Store is one.
 type Store interface {
 	Wanted
+	Changed
 	Outbox
 	Clusters
 	Runs
@@ -35,9 +36,18 @@ type Wanted interface {
 	// RetryPosts has what was given up of a pull request or, without a number, of all
 	// of a repository claimed again as if it had never failed.
 	RetryPosts(ctx context.Context, ref holdfast.PullRequestRef) error
+}
+
+// Changed is what others have done to what is seen.
+type Changed interface {
 	// PostLost has a post made again whose content was on the forge under that id and
 	// is not any longer; one that has changed since is left alone.
 	PostLost(ctx context.Context, key, externalID string) error
+	// PostEdited has a post made again that somebody else has changed on the forge,
+	// and reports whether it was: wanted is what was posted, and is still all that is
+	// wanted. Of its runs those that count as posted later than seen do so since
+	// another time or, if that is zero, from when it is there again.
+	PostEdited(ctx context.Context, key string, wanted int64, seen, since time.Time) (bool, error)
 }
 
 // Outbox is what of it is still to be done.

@@ -51,6 +51,7 @@ type Publisher struct {
 	told      map[string]toldIssues                 // by repository
 	summaries map[string]*holdfast.Plan             // plans of runs that have ended, by run
 	ended     map[holdfast.PullRequestRef]headState // with which no status of an older head is left to be ended
+	echoes    map[string]holdfast.Digest            // of comments that the forge gives back in another form than they were sent, by key
 	looked    map[showKey]pushLook                  // when the status of a commit with many clusters was looked at
 }
 
@@ -65,6 +66,7 @@ func New(opts Options) *Publisher {
 		told:      make(map[string]toldIssues),
 		summaries: make(map[string]*holdfast.Plan),
 		ended:     make(map[holdfast.PullRequestRef]headState),
+		echoes:    make(map[string]holdfast.Digest),
 		looked:    make(map[showKey]pushLook),
 	}
 }
