@@ -10,6 +10,7 @@ type Plan struct {
 	Changes       []ResourceChange `json:"changes,omitempty"` // most dangerous first, then by address
 	Drift         []ResourceChange `json:"drift,omitempty"`   // changed outside of the engine
 	OutputChanges []OutputChange   `json:"outputChanges,omitempty"`
+	Reads         []PlanInput      `json:"reads,omitempty"` // what is given to what no change shows
 	Warnings      []Diagnostic     `json:"warnings,omitempty"`
 	Text          string           `json:"text,omitempty"` // the engine's rendering, redacted
 	Fingerprint   Digest           `json:"fingerprint"`
@@ -66,6 +67,7 @@ type ResourceChange struct {
 	Provider        string            `json:"provider,omitempty"`
 	Action          ChangeAction      `json:"action"`
 	CreateFirst     bool              `json:"createFirst,omitempty"` // replace: created before the old one is destroyed
+	Forgets         bool              `json:"forgets,omitempty"`     // replace: the old one leaves the state and stays in the world
 	Reason          string            `json:"reason,omitempty"`      // the engine's action_reason
 	ReplacePaths    []string          `json:"replacePaths,omitempty"`
 	Importing       string            `json:"importing,omitempty"` // the id
@@ -100,6 +102,13 @@ type OutputChange struct {
 	After      json.RawMessage `json:"after,omitempty"`
 	BeforeMark Digest          `json:"beforeMark,omitempty"`
 	AfterMark  Digest          `json:"afterMark,omitempty"`
+}
+
+// PlanInput is a value that was read and is given to provisioners, providers or
+// write-only arguments, of which no change says what they are given.
+type PlanInput struct {
+	Address    string            `json:"address"` // of a data source or a resource, or var.NAME of a secret variable
+	Attributes []AttributeChange `json:"attributes,omitempty"`
 }
 
 // Output is an output value of a root module after an apply.

@@ -28,6 +28,11 @@ func (d PlanDocument) Plan(info PlanInfo) Plan {
 	for _, o := range d.Outputs {
 		plan.OutputChanges = append(plan.OutputChanges, o.change())
 	}
+	for _, r := range d.Reads {
+		var f attributeFinder
+		f.compare("", nil, r.Value.tree())
+		plan.Reads = append(plan.Reads, PlanInput{Address: r.Address, Attributes: f.found})
+	}
 	sortByDanger(plan.Changes)
 	sortByDanger(plan.Drift)
 	return plan
@@ -39,6 +44,7 @@ func (r PlanResource) change() ResourceChange {
 		Reason: r.Reason, ReplacePaths: slices.Clone(r.Replace),
 	}
 	change.Action, change.CreateFirst = r.Action()
+	change.Forgets = change.Action == ActionReplace && slices.Contains(r.Actions, string(ActionForget))
 	if r.Importing != nil {
 		change.Importing = importText(r.Importing.tree())
 	}
@@ -57,12 +63,19 @@ func (r PlanResource) change() ResourceChange {
 	return change
 }
 
-// importText is the id that is imported, or its identity as JSON.
+// importText is the id that is imported, or its identity as JSON: ids that look like
+// one, or like what is shown of others, are quoted. Secret ones that differ do so in
+// a few characters of their mark.
 func importText(tree any) string {
-	if id, ok := shownTree(tree).(string); ok {
-		return id
+	shown := shownTree(tree)
+	id, ok := shown.(string)
+	if literal, isText := tree.(string); !ok || isText && (strings.HasPrefix(id, "{") || literal != id) {
+		id = string(shownJSON(tree))
 	}
-	return string(shownJSON(tree))
+	if mark := markDigest(tree); mark != "" {
+		id += " #" + strings.TrimPrefix(string(mark), "sha256:")[:8]
+	}
+	return id
 }
 
 func (o PlanOutput) change() OutputChange {
@@ -91,8 +104,12 @@ func (f *attributeFinder) compare(path AttributePath, before, after any) {
 	}
 	switch {
 	case areObjects(before, after) && (path == "" || sizeOf(before)+sizeOf(after) > 0):
+		found := len(f.found)
 		for _, key := range keysOf(before, after) {
 			f.compare(path.Key(key), fieldOf(before, key), fieldOf(after, key))
+		}
+		if len(f.found) == found && path != "" && before != nil && after != nil && sizeOf(before) != sizeOf(after) { // by keys that have null
+			f.add(path, before, after)
 		}
 	case areLists(before, after) && sizeOf(before)+sizeOf(after) > 0:
 		found := len(f.found)
@@ -131,7 +148,8 @@ func unknownMark(tree any) (PlanMark, bool) {
 	return m, ok && m.Unknown && m.HMAC == ""
 }
 
-// shownTree returns a copy of a tree with words in place of its marks.
+// shownTree returns a copy of a tree with words in place of its marks. A text that
+// has these words itself has a backslash in front of them.
 func shownTree(tree any) any {
 	switch v := tree.(type) {
 	case PlanMark:
@@ -155,6 +173,11 @@ func shownTree(tree any) any {
 			out[i] = shownTree(child)
 		}
 		return out
+	case string:
+		if strings.TrimLeft(v, `\`) == UnknownValue {
+			return `\` + v
+		}
+		return strings.ReplaceAll(v, SensitiveValue, `\`+SensitiveValue)
 	default:
 		return tree
 	}

@@ -37,6 +37,10 @@ func planKey(p *holdfast.Plan, o own) string {
 		k.value(out.Before)
 		k.value(out.After)
 	}
+	k.add("reads") // their values are compared one by one
+	for _, r := range p.Reads {
+		k.add(r.Address)
+	}
 	k.add("drift") // as much of it as is shown
 	for _, c := range canonical(p.Drift) {
 		k.add(c.Address, string(c.Action))
@@ -76,7 +80,7 @@ func (k *keyWriter) add(texts ...string) {
 
 func (k *keyWriter) change(c holdfast.ResourceChange) {
 	k.add("change", c.Address, c.PreviousAddress, c.Type, c.Provider, string(c.Action), c.Reason,
-		strconv.FormatBool(c.CreateFirst), strconv.Itoa(len(c.ReplacePaths)))
+		strconv.FormatBool(c.CreateFirst), strconv.FormatBool(c.Forgets), strconv.Itoa(len(c.ReplacePaths)))
 	k.add(c.ReplacePaths...)
 	k.leaf(c.Importing)
 	for _, a := range c.Attributes {
@@ -187,8 +191,9 @@ func sortedKeys[V any](m map[string]V) []string {
 type difference struct {
 	address, path string
 	values        []holdfast.AttributeChange // by outcome
-	classes       []int                      // by outcome, of a sensitive value: equal ones have one number
+	classes       []int                      // by outcome, of what has something sensitive in it: equal ones have one number
 	unknowable    bool                       // a sensitive value that cannot be compared
+	read          bool                       // of what was read: it may differ in any way
 }
 
 // differencesOf compares plans of one key.
@@ -224,6 +229,32 @@ func differencesOf(outcomes []outcome) []difference {
 			found = append(found, d)
 		}
 	}
+	for n := range outcomes[0].plan.Reads {
+		found = append(found, readDifferences(outcomes, n)...)
+	}
+	return found
+}
+
+// readDifferences compares what was read at one address.
+func readDifferences(outcomes []outcome, n int) []difference {
+	at := make([]map[string]holdfast.AttributeChange, len(outcomes))
+	paths := map[string]bool{}
+	for i, o := range outcomes {
+		at[i] = map[string]holdfast.AttributeChange{}
+		for _, a := range o.plan.Reads[n].Attributes {
+			at[i][a.Path], paths[a.Path] = a, true
+		}
+	}
+	var found []difference
+	for _, path := range sortedKeys(paths) {
+		d := difference{address: outcomes[0].plan.Reads[n].Address, path: path, read: true}
+		for i := range outcomes {
+			d.values = append(d.values, at[i][path])
+		}
+		if d.compare() {
+			found = append(found, d)
+		}
+	}
 	return found
 }
 
@@ -235,19 +266,24 @@ func asAttribute(o holdfast.OutputChange) holdfast.AttributeChange {
 }
 
 // compare reports whether there is a difference, and numbers the outcomes by the
-// sensitive value that they have, from 0.
+// value that they have, from 0, if something in one is sensitive, or was read.
 func (d *difference) compare() bool {
-	if !d.values[0].Sensitive {
+	if !d.read && !slices.ContainsFunc(d.values, func(a holdfast.AttributeChange) bool {
+		return a.Sensitive || a.BeforeMark != "" || a.AfterMark != ""
+	}) {
 		return d.differs()
 	}
-	seen := map[[2]holdfast.Digest]int{}
+	seen := map[string]int{}
 	for _, a := range d.values {
-		marks := [2]holdfast.Digest{a.BeforeMark, a.AfterMark}
-		d.unknowable = d.unknowable || marks[0] == "" && marks[1] == ""
-		if _, ok := seen[marks]; !ok {
-			seen[marks] = len(seen)
+		class := fmt.Sprintf("%q %q %v", a.BeforeMark, a.AfterMark, a.Unknown)
+		if d.read {
+			class += string(a.After)
 		}
-		d.classes = append(d.classes, seen[marks])
+		d.unknowable = d.unknowable || a.Sensitive && a.BeforeMark == "" && a.AfterMark == ""
+		if _, ok := seen[class]; !ok {
+			seen[class] = len(seen)
+		}
+		d.classes = append(d.classes, seen[class])
 	}
 	return d.differs() || d.unknowable || len(seen) > 1
 }
@@ -286,6 +322,8 @@ func (w *writer) differences(outcomes []outcome, found []difference) {
 		switch {
 		case d.unknowable:
 			line += "a sensitive value, which may differ"
+		case d.read && len(outcomes) > fewMembers:
+			line += "another value was read for " + w.classWords(outcomes, d.classes)
 		case len(d.classes) > 0 && !d.differs():
 			line += "a sensitive value differs between " + w.classWords(outcomes, d.classes)
 		case len(outcomes) <= fewMembers:

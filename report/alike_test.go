@@ -46,6 +46,16 @@ func TestPlansShownAsOne(t *testing.T) {
 	policy := func(name string) *holdfast.Plan {
 		return update1("aws_iam_policy.p", attr("policy", `"old"`, `{"a":{"who":"`+name+`","n":1}}`))
 	}
+	dsn := func(hash string) *holdfast.Plan {
+		return update1("app_config.this", holdfast.AttributeChange{
+			Path: "dsn", Before: raw(`"old"`), After: raw(`"user:(sensitive value)@host"`), AfterMark: holdfast.Digest(hash),
+		})
+	}
+	reading := func(value string) *holdfast.Plan {
+		plan := update1("x.y", attr("v", `1`, `2`))
+		plan.Reads = []holdfast.PlanInput{{Address: "data.http.setup", Attributes: []holdfast.AttributeChange{attr("body", "", `"`+value+`"`)}}}
+		return plan
+	}
 	five := make([]report.Cluster, 5)
 	for i := range five {
 		name := fmt.Sprintf("c%d", i)
@@ -103,6 +113,26 @@ func TestPlansShownAsOne(t *testing.T) {
 			[]report.Cluster{planned("a", secret("1")), planned("b", secret("1"))},
 			[]string{"≡"},
 			[]string{"differs", "but for"},
+		},
+		"a secret in a text": {
+			[]report.Cluster{planned("a", dsn("1")), planned("b", dsn("2"))},
+			[]string{"the same 1 change but for 1 value", "- `app_config.this` `dsn`: a sensitive value differs between `a` and `b`"},
+			nil,
+		},
+		"what was read": {
+			[]report.Cluster{planned("a", reading("1")), planned("b", reading("2"))},
+			[]string{
+				"the same 1 change but for 1 value", "- `data.http.setup` `body`: `\"1\"` in `a`; `\"2\"` in `b`",
+				"Given to provisioners, providers or write-only arguments:\n  data.http.setup\n    body: \"1\"\n",
+			},
+			nil,
+		},
+		"what was read for many": {
+			[]report.Cluster{
+				planned("a", reading("1")), planned("b", reading("2")), planned("c", reading("1")), planned("d", reading("1")), planned("e", reading("1")),
+			},
+			[]string{"- `data.http.setup` `body`: another value was read for `a`, `c`, `d` and `e` (the same) and `b`"},
+			nil,
 		},
 		"many": {
 			five,

@@ -46,6 +46,7 @@ func planText(plan holdfast.Plan, p *painter) string {
 	for _, o := range plan.OutputChanges {
 		p.output(o)
 	}
+	p.reads(plan.Reads)
 	p.outside(plan)
 	switch {
 	case plan.HasChanges():
@@ -54,6 +55,23 @@ func planText(plan holdfast.Plan, p *painter) string {
 		p.line("", "No changes.")
 	}
 	return p.b.String()
+}
+
+// reads are the values that no change shows.
+func (p *painter) reads(reads []holdfast.PlanInput) {
+	if len(reads) == 0 {
+		return
+	}
+	p.line("", "Given to provisioners, providers or write-only arguments:")
+	for _, r := range reads {
+		p.line("", "  %s", visible(r.Address))
+		for _, a := range r.Attributes {
+			if a.Path == "" {
+				a.Path = "value"
+			}
+			p.attribute(a)
+		}
+	}
 }
 
 // outside is what an apply does not do.
@@ -91,6 +109,12 @@ func (p *painter) change(c holdfast.ResourceChange) {
 	}
 	if why := plain(reasonWords(c.Reason)); why != "" {
 		suffix += " (" + why + ")"
+	}
+	if c.Forgets {
+		suffix += " (" + oldOneStays + ")"
+	}
+	if by := otherProvider(c); by != "" {
+		suffix += " (by " + visible(by) + ")"
 	}
 	p.line(colour, "%s %s%s", mark, visible(c.Address), suffix)
 	for _, a := range c.Attributes {

@@ -207,8 +207,28 @@ func resourceCell(c holdfast.ResourceChange) string {
 	if c.Importing != "" {
 		cell += " import of " + codeText(c.Importing)
 	}
+	if by := otherProvider(c); by != "" {
+		cell += " by " + codeText(by)
+	}
 	return cell
 }
+
+// otherProvider is the provider of a change if it is not the engine's maker's of that
+// name: its address then says who made it.
+func otherProvider(c holdfast.ResourceChange) string {
+	name, _, _ := strings.Cut(c.Type, "_")
+	for _, usual := range []string{
+		"", "terraform.io/builtin/terraform", "registry.terraform.io/hashicorp/" + name, "registry.opentofu.org/hashicorp/" + name,
+	} {
+		if c.Provider == usual || c.Provider == name {
+			return ""
+		}
+	}
+	return c.Provider
+}
+
+// oldOneStays is what a replacement does that forgets.
+const oldOneStays = "the old one is forgotten, and stays in the world"
 
 // whyCell is the cause of a replacement, or the first attributes that change.
 // What is known only after the apply says the least, and comes last.
@@ -247,6 +267,9 @@ func whyCell(c holdfast.ResourceChange) string {
 	}
 	if c.Action == holdfast.ActionReplace && c.CreateFirst {
 		parts = append(parts, "the new one is created first")
+	}
+	if c.Forgets {
+		parts = append(parts, oldOneStays)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -339,7 +362,7 @@ func (w *writer) outputWords(o holdfast.OutputChange) string {
 }
 
 func (w *writer) diff(plan *holdfast.Plan) {
-	if len(plan.Changes) == 0 {
+	if len(plan.Changes)+len(plan.Reads) == 0 {
 		return // what there is stands above
 	}
 	if w.level.diffs == 0 {
@@ -349,7 +372,7 @@ func (w *writer) diff(plan *holdfast.Plan) {
 	diff, ok := w.diffs[plan]
 	if !ok {
 		p := &painter{limit: diffValue}
-		diff.text = strings.TrimSuffix(planText(holdfast.Plan{Counts: plan.Counts, Changes: plan.Changes, OutputChanges: plan.OutputChanges}, p), "\n")
+		diff.text = strings.TrimSuffix(planText(holdfast.Plan{Counts: plan.Counts, Changes: plan.Changes, OutputChanges: plan.OutputChanges, Reads: plan.Reads}, p), "\n")
 		diff.clipped = p.clipped
 		w.diffs[plan] = diff
 	}

@@ -12,6 +12,7 @@ type Plan struct {
 	Changes       []ResourceChange `json:"changes,omitempty"`       // The most dangerous first, then by address.
 	Drift         []ResourceChange `json:"drift,omitempty"`         // What was changed outside of the engine.
 	OutputChanges []OutputChange   `json:"outputChanges,omitempty"` // Outputs of the root module that change.
+	Reads         []PlanInput      `json:"reads,omitempty"`         // What provisioners, providers and write-only arguments are given.
 	Warnings      []Diagnostic     `json:"warnings,omitempty"`      // Warnings of the engine.
 	Text          string           `json:"text,omitempty"`          // The engine's own rendering, redacted.
 	Fingerprint   holdfast.Digest  `json:"fingerprint"`             // Of what the plan would do.
@@ -22,7 +23,7 @@ type Plan struct {
 func PlanOf(p holdfast.Plan) Plan {
 	return Plan{
 		Counts: Counts(p.Counts), Changes: all(p.Changes, resourceChangeOf), Drift: all(p.Drift, resourceChangeOf),
-		OutputChanges: all(p.OutputChanges, outputChangeOf), Warnings: all(p.Warnings, diagnosticOf),
+		OutputChanges: all(p.OutputChanges, outputChangeOf), Reads: all(p.Reads, planInputOf), Warnings: all(p.Warnings, diagnosticOf),
 		Text: p.Text, Fingerprint: p.Fingerprint, Digest: p.Digest,
 	}
 }
@@ -31,7 +32,7 @@ func PlanOf(p holdfast.Plan) Plan {
 func (p Plan) Plan() holdfast.Plan {
 	return holdfast.Plan{
 		Counts: holdfast.Counts(p.Counts), Changes: all(p.Changes, ResourceChange.change), Drift: all(p.Drift, ResourceChange.change),
-		OutputChanges: all(p.OutputChanges, OutputChange.change), Warnings: all(p.Warnings, Diagnostic.diagnostic),
+		OutputChanges: all(p.OutputChanges, OutputChange.change), Reads: all(p.Reads, PlanInput.input), Warnings: all(p.Warnings, Diagnostic.diagnostic),
 		Text: p.Text, Fingerprint: p.Fingerprint, Digest: p.Digest,
 	}
 }
@@ -60,6 +61,7 @@ type ResourceChange struct {
 	Provider        string                `json:"provider,omitempty"`
 	Action          holdfast.ChangeAction `json:"action"`
 	CreateFirst     bool                  `json:"createFirst,omitempty"`  // Of a replacement: the new one is created before the old one is destroyed.
+	Forgets         bool                  `json:"forgets,omitempty"`      // Of a replacement: the old one leaves the state and stays in the world.
 	Reason          string                `json:"reason,omitempty"`       // The engine's action_reason.
 	ReplacePaths    []string              `json:"replacePaths,omitempty"` // Attributes that force a replacement.
 	Importing       string                `json:"importing,omitempty"`    // The id that is imported.
@@ -69,7 +71,7 @@ type ResourceChange struct {
 func resourceChangeOf(c holdfast.ResourceChange) ResourceChange {
 	return ResourceChange{
 		Address: c.Address, PreviousAddress: c.PreviousAddress, Type: c.Type, Provider: c.Provider, Action: c.Action,
-		CreateFirst: c.CreateFirst, Reason: c.Reason, ReplacePaths: c.ReplacePaths, Importing: c.Importing,
+		CreateFirst: c.CreateFirst, Forgets: c.Forgets, Reason: c.Reason, ReplacePaths: c.ReplacePaths, Importing: c.Importing,
 		Attributes: all(c.Attributes, attributeChangeOf),
 	}
 }
@@ -77,7 +79,7 @@ func resourceChangeOf(c holdfast.ResourceChange) ResourceChange {
 func (c ResourceChange) change() holdfast.ResourceChange {
 	return holdfast.ResourceChange{
 		Address: c.Address, PreviousAddress: c.PreviousAddress, Type: c.Type, Provider: c.Provider, Action: c.Action,
-		CreateFirst: c.CreateFirst, Reason: c.Reason, ReplacePaths: c.ReplacePaths, Importing: c.Importing,
+		CreateFirst: c.CreateFirst, Forgets: c.Forgets, Reason: c.Reason, ReplacePaths: c.ReplacePaths, Importing: c.Importing,
 		Attributes: all(c.Attributes, AttributeChange.change),
 	}
 }
@@ -126,6 +128,21 @@ func outputChangeOf(o holdfast.OutputChange) OutputChange {
 
 func (o OutputChange) change() holdfast.OutputChange {
 	return holdfast.OutputChange{Name: o.Name, Action: o.Action, Sensitive: o.Sensitive, Unknown: o.Unknown, Before: o.Before, After: o.After}
+}
+
+// PlanInput is a value that was read and is given to provisioners, providers or
+// write-only arguments, of which no change says what they are given.
+type PlanInput struct {
+	Address    string            `json:"address"` // Of a data source or a resource, or var.NAME of a secret variable.
+	Attributes []AttributeChange `json:"attributes,omitempty"`
+}
+
+func planInputOf(i holdfast.PlanInput) PlanInput {
+	return PlanInput{Address: i.Address, Attributes: all(i.Attributes, attributeChangeOf)}
+}
+
+func (i PlanInput) input() holdfast.PlanInput {
+	return holdfast.PlanInput{Address: i.Address, Attributes: all(i.Attributes, AttributeChange.change)}
 }
 
 // Output is an output value of a cluster's last apply.
