@@ -66,7 +66,7 @@ func (s *RunStore) ClaimRun(ctx context.Context, id string, agent holdfast.Agent
 func checkClaim(ctx context.Context, q querier, run holdfast.Run, now time.Time, limit int) error {
 	switch {
 	case run.Status == holdfast.RunQueued:
-	case run.Status == holdfast.RunRetrying && !run.NotBefore.After(now):
+	case run.Status == holdfast.RunRetrying && (!run.NotBefore.After(now) || run.NotBefore.After(now.Add(longestPause))):
 	default:
 		return fmt.Errorf("it is %s: %w", run.Status, holdfast.ErrConflict)
 	}

@@ -54,7 +54,7 @@ func takenLocations(ctx context.Context, q querier, filter holdfast.ClaimFilter)
 		return taken, nil
 	}
 	return taken, q.each(ctx, take, `SELECT state_location FROM runs
-		WHERE claim_at IS NOT NULL AND claim_at <= ? AND priority = ?`, nanos(filter.Now), writing)
+		WHERE claim_at IS NOT NULL AND (claim_at <= ? OR claim_at > ?) AND priority = ?`, nanos(filter.Now), nanos(filter.Now.Add(longestPause)), writing)
 }
 
 func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]string, error) {
@@ -66,7 +66,7 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 		return nil, err
 	}
 	var c conditions
-	c.add(`claim_at IS NOT NULL AND claim_at <= ?`, nanos(filter.Now))
+	c.add(`claim_at IS NOT NULL AND (claim_at <= ? OR claim_at > ?)`, nanos(filter.Now), nanos(filter.Now.Add(longestPause)))
 	in(&c, "kind", filter.Kinds)
 	in(&c, "project", filter.Projects)
 	for _, provider := range filter.Providers {

@@ -221,13 +221,13 @@ func markPosted(ctx context.Context, q querier, at time.Time, runs ...string) er
 // come and whose After is on the forge, those that wait longest first, and hides
 // them from other claims for ttl.
 func (s *PostStore) ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int) ([]holdfast.Post, error) {
-	const due = ` FROM posts WHERE wanted > posted AND wanted > abandoned AND not_before <= ?
+	const due = ` FROM posts WHERE wanted > posted AND wanted > abandoned AND (not_before <= ? OR not_before > ?)
 		AND (claimed_until <= ? OR claimed_until > ?)
 		AND NOT EXISTS (SELECT 1 FROM posts AS p WHERE p.post_key = posts.after_key AND p.posted < posts.after_wanted)`
-	wrong := now.Add(ttl + maxSkew)
+	args := []any{nanos(now), nanos(now.Add(longestPause)), nanos(now), nanos(now.Add(ttl + maxSkew))}
 	// Most looks find nothing: they cost no write.
 	var waiting int
-	err := s.db.reader().row(ctx, `SELECT COUNT(*)`+due, nanos(now), nanos(now), nanos(wrong)).Scan(&waiting)
+	err := s.db.reader().row(ctx, `SELECT COUNT(*)`+due, args...).Scan(&waiting)
 	if err != nil {
 		return nil, fmt.Errorf("claim posts: %w", err)
 	}
@@ -240,7 +240,7 @@ func (s *PostStore) ClaimPosts(ctx context.Context, owner string, now time.Time,
 			p, err := s.scanPost(row)
 			posts = append(posts, p.Post)
 			return err
-		}, `SELECT `+postColumns+due+` ORDER BY wanted_at, post_key LIMIT ?`+q.forUpdate, nanos(now), nanos(now), nanos(wrong), limit)
+		}, `SELECT `+postColumns+due+` ORDER BY wanted_at, post_key LIMIT ?`+q.forUpdate, append(args, limit)...)
 		if err != nil {
 			return err
 		}

@@ -34,3 +34,40 @@ func TestClaimsOfAWrongClock(t *testing.T) {
 		}
 	}
 }
+
+// TestPausesOfAWrongClock: what has failed while a server's clock was days ahead is
+// tried again now, and not in days.
+func TestPausesOfAWrongClock(t *testing.T) {
+	t.Parallel()
+	ctx, store := t.Context(), openSQLite(t)
+	for i, test := range []struct {
+		ahead time.Duration
+		due   bool
+	}{{10 * time.Minute, false}, {30 * 24 * time.Hour, true}} {
+		until := noon.Add(test.ahead)
+		run := claim(t, store, newRun(i))
+		run.NotBefore = until
+		run = end(t, store, run, holdfast.RunRetrying)
+		filter := holdfast.ClaimFilter{Now: noon, Limit: 1}
+		if got := must[[]holdfast.Run](t)(store.Claimable(ctx, filter)); (len(got) == 1) != test.due {
+			t.Errorf("what is to be tried again in %s is claimable: %+v", test.ahead, got)
+		}
+		if _, err := store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0); (err == nil) != test.due {
+			t.Errorf("what is to be tried again in %s is claimed: %v", test.ahead, err)
+		}
+
+		key := test.ahead.String()
+		if err := store.Want(ctx, holdfast.Post{Key: key, Kind: holdfast.PostIssue, Repo: "r", Body: "b"}); err != nil {
+			t.Fatal(err)
+		}
+		if posts := claimPosts(t, store, noon); len(posts) != 1 {
+			t.Fatalf("%d posts are to be posted", len(posts))
+		}
+		if err := store.PostFailed(ctx, key, "away", until); err != nil {
+			t.Fatal(err)
+		}
+		if posts := claimPosts(t, store, noon); (len(posts) == 1) != test.due {
+			t.Errorf("what is to be posted again in %s is due: %+v", test.ahead, posts)
+		}
+	}
+}

@@ -78,6 +78,10 @@ func (s *RepositoryStore) MovePin(ctx context.Context, repo, tag string, from, t
 // and must not be held until the time that it believed in.
 const maxSkew = time.Hour
 
+// longestPause is longer than what has failed is put off for: what is to be tried again
+// later than that was put off by a clock that was wrong, and is tried now.
+const longestPause = 24 * time.Hour
+
 // Lease makes owner the holder of name for ttl from now, if nobody else holds
 // it, and reports whether owner does. A ttl of zero gives it back.
 func (s *RepositoryStore) Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error) {

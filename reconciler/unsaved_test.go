@@ -134,3 +134,28 @@ func TestUnsavedStateByHand(t *testing.T) {
 		t.Errorf("after it was given up it waits for %q: %v", rec.Waiting, f.runs("prod"))
 	}
 }
+
+// TestUnsavedStateOfAWrongClock: a push that failed while the clock was a month ahead
+// is made again now.
+func TestUnsavedStateOfAWrongClock(t *testing.T) {
+	t.Parallel()
+	f, _ := unsavedApply(t)
+	f.clock.Advance(30 * 24 * time.Hour)
+	f.must(f.r.Rescue().Pass(t.Context()))
+	for !f.newest("prod").Status.Done() {
+		f.execute(func(holdfast.Assignment) holdfast.Result {
+			return holdfast.Result{Status: holdfast.RunErrored, Reason: "Network", Failure: &holdfast.Failure{
+				Step: "push", Summary: "connection refused", Cause: "Network", Transient: true,
+			}}
+		})
+		f.clock.Advance(time.Hour)
+	}
+	if last := f.newest("prod"); last.Kind != holdfast.RunState || last.Status != holdfast.RunErrored {
+		t.Fatalf("the push is %s %s", last.Kind, last.Status)
+	}
+	f.clock.Advance(-30 * 24 * time.Hour)
+	f.must(f.r.Rescue().Pass(t.Context()))
+	if a := f.claim(); a.Kind != holdfast.RunState {
+		t.Errorf("handed out is %q", a.Kind)
+	}
+}

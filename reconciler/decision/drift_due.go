@@ -39,7 +39,7 @@ func DriftDue(now time.Time, rec holdfast.ClusterRecord, fallback string) time.T
 		return time.Time{}
 	}
 	drift, settings := rec.Drift, DriftSettings(rec)
-	drift.CheckedAt, rec.Applied.At = believable(drift.CheckedAt, now), believable(rec.Applied.At, now)
+	drift.CheckedAt, rec.Applied.At = Believable(drift.CheckedAt, now), Believable(rec.Applied.At, now)
 	last := drift.CheckedAt
 	if rec.Applied.At.After(last) {
 		last = rec.Applied.At
@@ -65,9 +65,9 @@ func DriftDue(now time.Time, rec holdfast.ClusterRecord, fallback string) time.T
 	return next
 }
 
-// believable is a time of the past. One that has not come yet was told by a clock
+// Believable is a time of the past. One that has not come yet was told by a clock
 // that was wrong, and may be any: it counts as long ago.
-func believable(t, now time.Time) time.Time {
+func Believable(t, now time.Time) time.Time {
 	if t.After(now.Add(DriftFresh)) {
 		return time.Unix(0, 0)
 	}

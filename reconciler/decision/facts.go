@@ -156,7 +156,7 @@ func again(in Input, reason holdfast.Reason) Decision {
 	if deaths > in.MaxResumes {
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonPlanFailed}
 	}
-	wait := Newest(in.Runs).FinishedAt.Add(in.Backoff << (deaths - 1)).Sub(in.Now)
+	wait := Believable(Newest(in.Runs).FinishedAt, in.Now).Add(in.Backoff << (deaths - 1)).Sub(in.Now)
 	if wait > 0 {
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonBackingOff, After: wait}
 	}

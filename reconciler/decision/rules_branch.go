@@ -207,7 +207,7 @@ func failedApply(in Input) (Decision, bool) {
 	switch {
 	case last.ID == failed.ID && Transient(*failed) && resumes(in) < in.MaxResumes &&
 		failed.SourceDigest.Equal(Desired(in)):
-		wait := failed.FinishedAt.Add(in.Backoff << resumes(in)).Sub(in.Now)
+		wait := Believable(failed.FinishedAt, in.Now).Add(in.Backoff << resumes(in)).Sub(in.Now)
 		if wait > 0 {
 			return Decision{Action: ActionWait, Reason: holdfast.ReasonBackingOff, After: wait}, true
 		}

@@ -145,7 +145,7 @@ func (k *Keeper) due(ctx context.Context, u holdfast.UnsavedState) (bool, error)
 			return false, nil
 		}
 		wait := min(k.opts.Delay<<min(u.Jobs, 10), maxDelay)
-		if k.opts.Now().Before(job.FinishedAt.Add(wait)) {
+		if now := k.opts.Now(); now.Before(decision.Believable(job.FinishedAt, now).Add(wait)) {
 			return false, nil
 		}
 	}
