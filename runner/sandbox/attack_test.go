@@ -58,6 +58,8 @@ var attacks = []struct {
 	{name: "the first process of the sandbox is looked into or ended", works: []sandbox.Mode{landlock, none}, try: firstProcess},
 	{name: "more processes are started than allowed", works: []sandbox.Mode{landlock, none}, try: forkBomb},
 	{name: "more memory is used than allowed", try: useMemory},
+	{name: "more shared memory is used than allowed", works: sandbox.Modes(), may: true, try: useShared},
+	{name: "shared memory outlives the engine", works: []sandbox.Mode{landlock, none}, try: leaveSegment},
 	{name: "an engine outlives its agent", try: outliveAgent},
 	{name: "a plan is swapped after the run", try: swap},
 }
@@ -377,6 +379,48 @@ func useMemory(t *testing.T, l *lab) bool {
 		t.Error("it is not said that memory ran out")
 	}
 	return exit.Code == 0
+}
+
+func useShared(t *testing.T, l *lab) bool {
+	c := l.command("shared", "140")
+	c.Limits.Memory = 128 << 20
+	exit, said := l.run(t, c)
+	return exit.OutOfMemory == sandbox.No && worked(t, exit, said)
+}
+
+// leaveSegment looks whether what an engine has made of System V is there when it has
+// ended, and removes it.
+func leaveSegment(t *testing.T, l *lab) bool {
+	exit, said := l.run(t, l.command("segment"))
+	if exit.Code != 0 {
+		t.Fatalf("%+v: %s", exit, said)
+	}
+	ids := strings.Fields(said)
+	if l.Mode().OwnRoot() { // its own namespace's, whose numbers others have as well
+		return false
+	}
+	there := false
+	for i, file := range []string{"shm", "msg", "sem"} {
+		list, err := os.ReadFile("/proc/sysvipc/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(list)) {
+			if fields := strings.Fields(line); len(fields) > 1 && fields[1] == ids[i] {
+				there = true
+			}
+		}
+		id := uintptr(number(ids[i]))
+		switch file {
+		case "shm":
+			_, _ = unix.SysvShmCtl(int(id), unix.IPC_RMID, nil)
+		case "msg":
+			_, _, _ = unix.Syscall(unix.SYS_MSGCTL, id, unix.IPC_RMID, 0)
+		case "sem":
+			_, _, _ = unix.Syscall(unix.SYS_SEMCTL, id, 0, unix.IPC_RMID)
+		}
+	}
+	return there
 }
 
 // outliveAgent kills an agent whose engine runs.

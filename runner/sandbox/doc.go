@@ -37,6 +37,8 @@
 //   - Limits are exact with control groups of version 2 only. Without them
 //     memory is that of each process, processes are counted where a sandbox has
 //     a user or a user namespace of its own, and there is no limit of CPU.
+//   - Shared memory of System V stays in ModeLandlock and ModeNone: it needs no
+//     process, and is the agent's user's.
 //   - ModeNone ends what it finds. One that means to escape does.
 //   - What a Mount shows is what its Source is when a start begins: it must
 //     not lie where an engine can put a link.

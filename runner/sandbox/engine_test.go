@@ -75,6 +75,8 @@ func init() {
 		"setuid":      setuid,
 		"bomb":        bomb,
 		"memory":      memory,
+		"shared":      shared,
+		"segment":     segment,
 		"save":        save,
 		"deaf":        deaf,
 		"terminal":    func([]string) int { _, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); return verdict(err) },
@@ -323,6 +325,38 @@ func memory(args []string) int {
 		all = append(all, b)
 	}
 	say(len(all))
+	return 0
+}
+
+// shared uses memory that no process has: a file without a name, of so many MiB.
+func shared(args []string) int {
+	fd, err := unix.MemfdCreate("shared", unix.MFD_CLOEXEC)
+	for b := make([]byte, 1<<20); err == nil && number(args[0]) > 0; {
+		var info unix.Stat_t
+		if err = unix.Fstat(fd, &info); err != nil || info.Size >= int64(number(args[0]))<<20 {
+			break
+		}
+		_, err = unix.Write(fd, b)
+	}
+	return verdict(err)
+}
+
+// segment makes shared memory, a queue of messages and a semaphore of System V, which
+// no process has to have.
+func segment([]string) int {
+	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 1<<20, unix.IPC_CREAT|0o600)
+	if err != nil {
+		return verdict(err)
+	}
+	queue, _, errno := unix.Syscall(unix.SYS_MSGGET, unix.IPC_PRIVATE, unix.IPC_CREAT|0o600, 0)
+	if errno != 0 {
+		return verdict(errno)
+	}
+	set, _, errno := unix.Syscall(unix.SYS_SEMGET, unix.IPC_PRIVATE, 1, unix.IPC_CREAT|0o600)
+	if errno != 0 {
+		return verdict(errno)
+	}
+	say(id, queue, set)
 	return 0
 }
 

@@ -212,6 +212,9 @@ func (s *Starter) run(ctx context.Context, c Command, spec *stage.Spec) (Exit, e
 	if left := s.sweep(spec, said); left != nil {
 		err = fmt.Errorf("end the sandbox of %s: %w", c.Path, left)
 	}
+	if s.mode == ModeUsers {
+		removeShared(spec.UID)
+	}
 	if group != nil {
 		group.conclude(&exit)
 	} else if err == nil {
