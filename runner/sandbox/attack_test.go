@@ -382,8 +382,8 @@ func useMemory(t *testing.T, l *lab) bool {
 }
 
 func useShared(t *testing.T, l *lab) bool {
-	c := l.command("shared", "140")
-	c.Limits.Memory = 128 << 20
+	c := l.command("shared", "210")
+	c.Limits.Memory = 200 << 20
 	exit, said := l.run(t, c)
 	return exit.OutOfMemory == sandbox.No && worked(t, exit, said)
 }
