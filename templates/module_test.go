@@ -337,6 +337,9 @@ func TestSourceThatDependsOnValues(t *testing.T) {
 
 	files := with(moduleFiles(),
 		"infra/own/flavour.tf", "module \"m\" { source = \"../../mods/mod-${var.size}\" }\nmodule \"n\" { source = \"../../kinds/${var.size}/eu-${local.x}\" }\nmodule \"o\" { source = var.size }\n",
+		"infra/own/more.tofu.json", `{"module": {"p": {"source": "../../json/${var.size}"}, "q": {"source": "${local.dir}"}, "r": {"source": "${local.loop}"}}}`,
+		"infra/own/locals.tf", "locals {\n  base = \"../../locals\"\n  dir = \"${local.base}/${var.size.x}-${path.module}\"\n  loop = \"../../${local.loop}/x\"\n}\n",
+		"json/a/main.tf", "locals {}\n", "locals/a-./main.tf", "locals {}\n", "locals/b/main.tf", "locals {}\n", "mods/x/main.tf", "locals {}\n",
 		"mods/mod-a/main.tf", "module \"d\" { source = \"../deep\" }\n", "mods/mod-b/main.tf", "locals {}\n", "mods/other/main.tf", "locals {}\n",
 		"mods/deep/main.tf", "locals {}\n", "kinds/one/eu-1/main.tf", "locals {}\n", "kinds/two/us-1/main.tf", "locals {}\n",
 	)
@@ -345,7 +348,8 @@ func TestSourceThatDependsOnValues(t *testing.T) {
 	got := contents(t, root)
 	for name, want := range map[string]bool{
 		"mods/mod-a/main.tf": true, "mods/mod-b/main.tf": true, "mods/deep/main.tf": true, "kinds/one/eu-1/main.tf": true,
-		"mods/other/main.tf": false, "kinds/two/us-1/main.tf": false,
+		"json/a/main.tf": true, "locals/a-./main.tf": true,
+		"mods/other/main.tf": false, "kinds/two/us-1/main.tf": false, "locals/b/main.tf": false,
 	} {
 		if _, have := got[name]; have != want {
 			t.Errorf("%s is in the bundle: %v, want %v", name, have, want)
@@ -378,6 +382,31 @@ func TestCodeThatWouldOverflowTheStack(t *testing.T) {
 	for _, piece := range []string{"(", "[", "{", "!", "- ", "a ? a : ", "\"${", "a(", "[for a in "} {
 		code := "locals {\n  a = " + strings.Repeat(piece, 9000)
 		resolveFaults(t, tree(with(moduleFiles(), "infra/own/main.tf", code)), clusterOf(t, "c.yaml", moduleCluster))
+	}
+}
+
+// Chains of operators are nested without brackets, and nested loops never end.
+func TestCodeThatWouldNotEnd(t *testing.T) {
+	t.Parallel()
+
+	for _, piece := range []string{"+1", "-1", " && true", "[*]", "[0]"} {
+		code := "locals {\n  a = 1" + strings.Repeat(piece, 900_000/len(piece)) + "\n}\n"
+		faults := resolveFaults(t, tree(with(moduleFiles(), "infra/own/main.tf", code)), clusterOf(t, "c.yaml", moduleCluster))
+		// One that is not nested is no fault.
+		if nested := piece != "[0]"; nested != strings.Contains(faults.Error(), "main.tf:2: code is nested too deeply") {
+			t.Errorf("%q gives %.200v", piece, faults)
+		}
+	}
+	loop := "1"
+	for range 12 {
+		loop = "[for a in [" + strings.Repeat("1, ", 100) + "] : " + loop + "]"
+	}
+	for _, code := range []string{
+		"variable \"nodes\" {\n  sensitive = %s\n}\n", "variable \"nodes\" {\n  nullable = %s\n}\n", "variable \"nodes\" {\n  type = object({a = optional(any, %s)})\n}\n",
+		"module \"m\" {\n  source = %s\n}\n", "module \"m\" {\n  source = \"../${local.a}\"\n}\nlocals {\n  a = %s\n}\n", "output \"o\" {\n  value = file(%s)\n}\n",
+		"terraform {\n  backend \"s3\" {\n    bucket = %[1]s\n    assume_role = {(%[1]s) = %[1]s}\n  }\n}\n",
+	} {
+		resolveFaults(t, tree(with(moduleFiles(), "infra/own/loop.tf", fmt.Sprintf(code, loop))), clusterOf(t, "c.yaml", moduleCluster))
 	}
 }
 

@@ -348,5 +348,6 @@ func (g *Gatherer) readModule(dir string, files []Entry) (*Module, error) {
 		}
 		m.read(e.Path, data)
 	}
+	m.resolvePatterns()
 	return m, nil
 }

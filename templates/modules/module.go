@@ -1,6 +1,7 @@
 package modules
 
 import (
+	"bytes"
 	"net/url"
 	"path"
 	"strconv"
@@ -22,7 +23,9 @@ import (
 type Module struct {
 	Files     int
 	Calls     []Call
-	patterns  []string // of local sources that depend on values, "*" in place of each
+	patterns  []string                  // of local sources that depend on values, "*" in place of each
+	sources   []hcl.Expression          // that patterns are made of
+	locals    map[string]hcl.Expression // of which sources are made
 	Variables map[string]Variable
 	Outputs   map[string]bool
 	names     []string        // of the files
@@ -58,7 +61,7 @@ func isCode(name string) bool {
 }
 
 func newModule() *Module {
-	return &Module{Variables: map[string]Variable{}, Outputs: map[string]bool{}}
+	return &Module{Variables: map[string]Variable{}, Outputs: map[string]bool{}, locals: map[string]hcl.Expression{}}
 }
 
 // read takes in one file of code.
@@ -80,12 +83,19 @@ func (m *Module) read(file string, data []byte) {
 		m.diagnose(file, diags)
 		return
 	}
+	if body, ok := f.Body.(*hclsyntax.Body); ok {
+		if line := exceeds(body, 0); line > 0 {
+			m.Faults = append(m.Faults, holdfast.Fault{File: file, Line: line, Message: "code is nested too deeply"})
+			return
+		}
+	}
 	m.reading(f.Body)
 	content, _, diags := f.Body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 		{Type: "module", LabelNames: []string{"name"}},
 		{Type: "variable", LabelNames: []string{"name"}},
 		{Type: "output", LabelNames: []string{"name"}},
 		{Type: "terraform"},
+		{Type: "locals"},
 	}})
 	m.diagnose(file, diags)
 	if content == nil {
@@ -101,6 +111,11 @@ func (m *Module) read(file string, data []byte) {
 			m.Outputs[block.Labels[0]] = true
 		case "terraform":
 			m.settings(file, block)
+		case "locals":
+			values, _ := block.Body.JustAttributes()
+			for name, a := range values {
+				m.locals[name] = a.Expr
+			}
 		}
 	}
 }
@@ -110,9 +125,9 @@ func (m *Module) read(file string, data []byte) {
 // level, and a stack that overflows ends the process.
 func tooDeep(data []byte) (line int) {
 	const most = 10_000
-	depth, operators, questions := 0, 0, 0
+	depth, operators, questions, splats := 0, 0, 0, 0
 	line = 1
-	for _, c := range data {
+	for i, c := range data {
 		switch c {
 		case '\n':
 			line++
@@ -127,13 +142,16 @@ func tooDeep(data []byte) (line int) {
 		case '(', '[', '{':
 			depth++
 			operators = 0
+			if bytes.HasPrefix(data[i:], []byte("[*]")) { // each in what comes before it; nobody writes so many
+				splats++
+			}
 		case ')', ']', '}':
 			depth--
 			operators = 0
 		default:
 			operators = 0
 		}
-		if max(depth, operators, questions) > most {
+		if max(depth, operators, questions, splats) > most {
 			return line
 		}
 	}
@@ -163,8 +181,8 @@ func (m *Module) reading(body hcl.Body) {
 				inModule = inModule || attr.Name == "module"
 			}
 		}
-		v, diags := call.Args[0].Value(scope)
-		if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
+		v, ok := constant(call.Args[0], scope)
+		if !ok || v.Type() != cty.String {
 			return nil
 		}
 		name := path.Clean(v.AsString())
@@ -213,8 +231,8 @@ func literalText(a *hcl.Attribute) (string, bool) {
 	if a == nil {
 		return "", false
 	}
-	v, diags := a.Expr.Value(nil)
-	if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
+	v, ok := constant(a.Expr, nil)
+	if !ok || v.Type() != cty.String {
 		return "", false
 	}
 	return v.AsString(), true
@@ -223,9 +241,9 @@ func literalText(a *hcl.Attribute) (string, bool) {
 func (m *Module) call(file string, block *hcl.Block) {
 	attrs := attributes(block.Body, "source", "version")
 	source, ok := literalText(attrs["source"])
-	if !ok { // OpenTofu evaluates it with the cluster's values
-		if pattern := sourcePattern(attrs["source"]); IsLocal(pattern) {
-			m.patterns = append(m.patterns, pattern)
+	if !ok || strings.HasSuffix(file, ".json") && isTemplate(source) { // OpenTofu evaluates it with the cluster's values
+		if a := attrs["source"]; a != nil {
+			m.sources = append(m.sources, a.Expr)
 		}
 		return
 	}
@@ -237,30 +255,8 @@ func (m *Module) call(file string, block *hcl.Block) {
 	})
 }
 
-// sourcePattern is a source with "*" in place of what depends on values; empty if
-// it is not text with such parts.
-func sourcePattern(a *hcl.Attribute) string {
-	if a == nil {
-		return ""
-	}
-	text, ok := a.Expr.(*hclsyntax.TemplateExpr)
-	if !ok {
-		return ""
-	}
-	var pattern strings.Builder
-	for _, part := range text.Parts {
-		literal, ok := part.(*hclsyntax.LiteralValueExpr)
-		switch {
-		case !ok || literal.Val.Type() != cty.String:
-			pattern.WriteByte('*')
-		case strings.ContainsAny(literal.Val.AsString(), `*?[\\`):
-			return ""
-		default:
-			pattern.WriteString(literal.Val.AsString())
-		}
-	}
-	return pattern.String()
-}
+// isTemplate reports whether a text of JSON has something in it that is evaluated.
+func isTemplate(text string) bool { return strings.Contains(text, "${") || strings.Contains(text, "%{") }
 
 func (m *Module) variable(block *hcl.Block) {
 	attrs := attributes(block.Body, "type", "default", "nullable", "sensitive")
@@ -269,12 +265,12 @@ func (m *Module) variable(block *hcl.Block) {
 		v.kind, v.Full = typeKind(t.Expr), fullType(t.Expr)
 	}
 	if n := attrs["nullable"]; n != nil {
-		value, diags := n.Expr.Value(nil)
-		v.Nullable = diags.HasErrors() || !value.RawEquals(cty.False)
+		value, ok := constant(n.Expr, nil)
+		v.Nullable = !ok || !value.RawEquals(cty.False)
 	}
 	if s := attrs["sensitive"]; s != nil {
-		value, diags := s.Expr.Value(nil)
-		v.Hidden = !diags.HasErrors() && value.RawEquals(cty.True)
+		value, ok := constant(s.Expr, nil)
+		v.Hidden = ok && value.RawEquals(cty.True)
 	}
 	m.Variables[block.Labels[0]] = v
 }
@@ -286,6 +282,9 @@ func fullType(expr hcl.Expression) cty.Type {
 		return cty.List(cty.DynamicPseudoType)
 	case "map":
 		return cty.Map(cty.DynamicPseudoType)
+	}
+	if native, ok := expr.(hclsyntax.Expression); ok && exceeds(native, maxEffort) > 0 {
+		return cty.DynamicPseudoType // it evaluates the defaults
 	}
 	t, _, diags := typeexpr.TypeConstraintWithDefaults(expr)
 	if diags.HasErrors() {
@@ -391,10 +390,10 @@ func (b *Backend) literals(prefix string, attrs hcl.Attributes) {
 func (b *Backend) nested(prefix string, pairs []hcl.KeyValuePair) {
 	for _, pair := range pairs {
 		name, text := hcl.ExprAsKeyword(pair.Key), ""
-		if value, diags := pair.Value.Value(nil); !diags.HasErrors() && value.Type() == cty.String && value.IsKnown() && !value.IsNull() {
+		if value, ok := constant(pair.Value, nil); ok && value.Type() == cty.String {
 			text = value.AsString()
 		}
-		if key, diags := pair.Key.Value(nil); name == "" && !diags.HasErrors() && key.Type() == cty.String {
+		if key, ok := constant(pair.Key, nil); name == "" && ok && key.Type() == cty.String {
 			name = key.AsString()
 		}
 		if name != "" && text != "" {
