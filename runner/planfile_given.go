@@ -120,11 +120,7 @@ func constant(expr hcl.Expression, code []byte) (cty.Value, error) {
 			return cty.NilVal, modulecode.ErrTooDeep
 		}
 	}
-	value, diags := expr.Value(nil)
-	if diags.HasErrors() {
-		return cty.NilVal, errors.New("it is not a constant")
-	}
-	return value, nil
+	return modulecode.Constant(expr)
 }
 
 // textMode is how the engines read the text that the environment gives a variable.

@@ -19,6 +19,7 @@ import (
 const (
 	MaxFile    = 4 << 20
 	maxNesting = 500
+	maxSplats  = 10_000 // "[*]" in one file, which nest in what comes before them
 )
 
 // ErrTooDeep says that code is nested more deeply than the parser is let.
@@ -52,6 +53,11 @@ func Parse(name string) (*hcl.File, error) {
 		}
 		file, diags = hclparse.NewParser().ParseHCL(data, name)
 	}
+	if file != nil {
+		if body, ok := file.Body.(*hclsyntax.Body); ok && exceeds(body, 0) {
+			return nil, ErrTooDeep
+		}
+	}
 	if diags.HasErrors() {
 		return file, diags
 	}
@@ -67,8 +73,8 @@ func TooDeep(code []byte) bool {
 		asked int  // conditionals in the expression
 	}
 	levels := []level{{block: true}}
-	signs := 0
-	for _, token := range tokens {
+	signs, splats := 0, 0
+	for i, token := range tokens {
 		top := &levels[len(levels)-1]
 		switch token.Type {
 		case hclsyntax.TokenOBrace:
@@ -89,6 +95,10 @@ func TooDeep(code []byte) bool {
 			}
 		case hclsyntax.TokenComma:
 			top.asked = 0
+		case hclsyntax.TokenStar:
+			if i > 0 && tokens[i-1].Type == hclsyntax.TokenOBrack {
+				splats++
+			}
 		default: // neither deepens nor ends anything
 		}
 		switch token.Type {
@@ -98,7 +108,7 @@ func TooDeep(code []byte) bool {
 		default:
 			signs = 0
 		}
-		if len(levels) > maxNesting || top.asked > maxNesting || signs > maxNesting {
+		if len(levels) > maxNesting || top.asked > maxNesting || signs > maxNesting || splats > maxSplats {
 			return true
 		}
 	}

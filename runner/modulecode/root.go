@@ -282,7 +282,11 @@ func literal(expr hcl.Expression) (cty.Value, hcl.Diagnostics) {
 	if span := expr.Range(); span.End.Byte-span.Start.Byte > MaxLiteral {
 		return cty.DynamicVal, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Too long"}}
 	}
-	return expr.Value(nil)
+	value, err := Constant(expr)
+	if err != nil {
+		return cty.DynamicVal, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: err.Error()}}
+	}
+	return value, nil
 }
 
 // StringAttribute returns the text of an attribute, empty if it is not a constant.

@@ -1,11 +1,15 @@
 package modulecode_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
@@ -49,5 +53,44 @@ func TestCodeOfAnEngine(t *testing.T) {
 		if got := strings.Join(root.Requires, " ") + ": " + strings.Join(providers, " "); got != want {
 			t.Errorf("for %q the code is read to ask for %q, want %q", engine, got, want)
 		}
+	}
+}
+
+// TestExpressionsThatWouldNotEnd: chains of operators are nested without brackets,
+// and nested loops never end. Neither ends an agent, or keeps it busy.
+func TestExpressionsThatWouldNotEnd(t *testing.T) {
+	t.Parallel()
+	loop := "1"
+	for range 12 {
+		loop = "[for a in [" + strings.Repeat("1, ", 100) + "] : " + loop + "]"
+	}
+	for name, code := range map[string]string{
+		"sums":   "locals {\n  a = 1" + strings.Repeat("+1", 700_000) + "\n}\n",
+		"splats": "locals {\n  a = b" + strings.Repeat("[*]", 400_000) + "\n}\n",
+		"loops": "variable \"token\" {\n  sensitive = true\n  default = " + loop + "\n}\nmodule \"m\" {\n  source = " + loop + "\n}\n" +
+			"variable \"x\" {\n  ephemeral = " + loop + "\n}\n",
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "a.auto.tfvars"), []byte("token = "+loop+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		modulecode.Read(dir, dir, "terraform")
+		if _, err := modulecode.Parse(filepath.Join(dir, "main.tf")); name != "loops" && !errors.Is(err, modulecode.ErrTooDeep) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := modulecode.VariableSecrets(loop); !slices.Equal(got, []string{loop}) {
+		t.Errorf("%d secrets of a loop", len(got))
+	}
+	expr, diags := hclsyntax.ParseExpression([]byte(loop), "", hcl.InitialPos)
+	if _, err := modulecode.Constant(expr); diags.HasErrors() || !errors.Is(err, modulecode.ErrTooDeep) {
+		t.Errorf("a loop of loops: %v, %v", err, diags)
+	}
+	expr, _ = hclsyntax.ParseExpression([]byte(`{for k, v in {a = "b"} : k => [for x in [1, 2] : "${v}${x}"]}`), "", hcl.InitialPos)
+	if value, err := modulecode.Constant(expr); err != nil || value.LengthInt() != 1 {
+		t.Errorf("an ordinary loop: %v, %v", value, err)
 	}
 }

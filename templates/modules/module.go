@@ -256,7 +256,9 @@ func (m *Module) call(file string, block *hcl.Block) {
 }
 
 // isTemplate reports whether a text of JSON has something in it that is evaluated.
-func isTemplate(text string) bool { return strings.Contains(text, "${") || strings.Contains(text, "%{") }
+func isTemplate(text string) bool {
+	return strings.Contains(text, "${") || strings.Contains(text, "%{")
+}
 
 func (m *Module) variable(block *hcl.Block) {
 	attrs := attributes(block.Body, "type", "default", "nullable", "sensitive")
