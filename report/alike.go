@@ -220,6 +220,7 @@ func differencesOf(outcomes []outcome) []difference {
 			}
 		}
 	}
+	slices.SortStableFunc(found, func(a, b difference) int { return naturally(a.address, b.address) })
 	for n, out := range outcomes[0].plan.OutputChanges {
 		d := difference{address: "output " + out.Name}
 		for _, o := range outcomes {

@@ -348,6 +348,35 @@ func TestLossesAreNeverCut(t *testing.T) {
 	}
 }
 
+// TestEachClusterIsNamed: of clusters whose plans do not fit the comment each has its
+// row with its run, or there is the command that lists them.
+func TestEachClusterIsNamed(t *testing.T) {
+	t.Parallel()
+
+	fleet := func(n int) report.PullRequest {
+		var clusters []report.Cluster
+		for i := range n {
+			p := &holdfast.Plan{Counts: holdfast.Counts{Update: 30}}
+			for j := range 30 {
+				p.Changes = append(p.Changes, update1(fmt.Sprintf("module.network.aws_security_group_rule.to_%d_others", j), attr("cidr", `"0"`, fmt.Sprintf(`"10.%d.0.0"`, i))).Changes...)
+			}
+			clusters = append(clusters, planned(fmt.Sprintf("cluster-%04d", i), p))
+		}
+		return pullRequest(clusters...)
+	}
+	for n, all := range map[int]bool{200: true, 600: true, 2000: false} {
+		comment := report.Comment(fleet(n))
+		for i := range n {
+			if row := fmt.Sprintf("`run-cluster-%04d` |", i); all && !strings.Contains(comment, row) {
+				t.Fatalf("of %d clusters the comment lacks the row of %d:\n%s", n, i, comment)
+			}
+		}
+		if told := strings.Contains(comment, "`holdfast get runs --pull-request fleet#7` lists the runs of all."); told == all {
+			t.Errorf("of %d clusters it says where the others are: %v", n, told)
+		}
+	}
+}
+
 // TestInstancesInARow: resources that are lost and differ by a number alone take one
 // line.
 func TestInstancesInARow(t *testing.T) {

@@ -102,6 +102,8 @@ var details = []detail{
 	{"full plans", false, 0, 1000, 20, 500, 50, 200, 20},
 	{"full plans, and resources beyond the 30 most dangerous of a cluster", false, 0, 30, 10, 300, 50, 100, 10},
 	{"full plans, and resources beyond the 8 most dangerous of a cluster", false, 0, 8, 5, 200, 25, 100, 5},
+	{"plans; only the summary is left", false, 0, 0, 5, 1000, 25, 100, 5},
+	{"plans; only the summary is left", false, 0, 0, 5, 400, 0, 60, 5},
 	{"plans; only the summary is left", false, 0, 0, 5, 100, 0, 60, 5},
 	{"plans, and most clusters; only the summary is left", false, 0, 0, 1, 20, 0, 10, 3},
 }

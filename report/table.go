@@ -34,7 +34,8 @@ func (w *writer) summary() {
 		w.line(line + " " + w.runCell(o.run) + " |")
 	}
 	if hidden > 0 {
-		w.linef("\n… and %s more.", plural(hidden, "cluster"))
+		w.linef("\n… and %s more: %s lists the runs of all.", plural(hidden, "cluster"),
+			code("holdfast get runs --pull-request "+oneLine(w.r.PullRequest.String())))
 	}
 	if slices.ContainsFunc(w.outcomes, func(o outcome) bool { return len(o.provisional()) > 0 }) {
 		w.line("\nWhat is provisional is planned again when that is applied, and held if it differs then.")
