@@ -20,12 +20,12 @@ const (
 )
 
 // visible returns s on one line with everything that a reader would not see, such
-// as a newline or a mark that turns the direction of writing, as an escape: values
-// that differ do not look the same, but for letters of two scripts that do. Accents
-// that are characters of their own are shown so where one character has both.
+// as a newline or a mark that turns the direction of writing, as an escape, and so are
+// letters that pass for others: values that differ do not look the same. Accents that
+// are characters of their own are shown so where one character has both.
 func visible(s string) string {
-	composed := norm.NFC.IsNormalString(s)
-	if composed && !strings.ContainsFunc(s, hides) && utf8.ValidString(s) {
+	composed, fakes := norm.NFC.IsNormalString(s), disguised(s)
+	if composed && fakes == nil && !strings.ContainsFunc(s, hides) && utf8.ValidString(s) {
 		return s
 	}
 	var b strings.Builder
@@ -42,7 +42,7 @@ func visible(s string) string {
 			b.WriteString(`\r`)
 		case r > 0xffff && hides(r):
 			fmt.Fprintf(&b, `\U%08x`, r)
-		case hides(r), !composed && unicode.Is(unicode.Mn, r):
+		case hides(r), fakes[i], !composed && unicode.Is(unicode.Mn, r):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteString(s[i : i+n])
@@ -55,7 +55,7 @@ func visible(s string) string {
 // hides reports whether a character cannot be seen, or changes how others look.
 func hides(r rune) bool {
 	return !unicode.IsPrint(r) || r == 0x034f || r == 0x115f || r == 0x1160 || r == 0x2800 || r == 0x3164 || r == 0xffa0 ||
-		r == 0x16fe4 || r == 0x1d159 ||
+		r == 0x16fe4 || r == 0x1d159 || r >= 0x1d400 && r <= 0x1d7ff || r >= 0xff01 && r <= 0xff5e || // ASCII in other shapes
 		r == 0x17b4 || r == 0x17b5 || r >= 0x180b && r <= 0x180f || r >= 0xfe00 && r <= 0xfe0f || r >= 0xe0100 && r <= 0xe01ef
 }
 
