@@ -250,6 +250,14 @@ func crashAt(f *fleet, kind holdfast.RunKind, phase holdfast.Phase, left int) (w
 	c := &crashing{fleet: f, done: map[holdfast.AttemptRef]holdfast.Result{}, made: map[string]bool{}}
 	c.begin(left)
 	first := c.store
+	c.after = func() { // whoever follows a final status finds what it says
+		commit := c.forge.get(1).MergeCommit
+		rec, err := c.fleet.store.Cluster(t.Context(), "prod")
+		c.must(err)
+		if c.forge.status(commit, holdfast.ContextApply) == holdfast.StatusSuccess && (rec.Phase != phase || rec.Ending != nil && phase == holdfast.PhaseActive) {
+			t.Errorf("after a crash at write %d, %s, the status is final, and the record says %s", left, first.last, rec.Phase)
+		}
+	}
 	for steps, idle := 0, 0; idle < 3; steps++ {
 		if idle++; !c.step() {
 			idle = 0
