@@ -59,13 +59,17 @@ func (s *ClusterStore) renameCluster(ctx context.Context, from, to holdfast.Clus
 }
 
 func nobodyRuns(ctx context.Context, q querier, from, to string) error {
-	for _, location := range []string{locationOf(from), locationOf(to)} {
+	locations, err := texts(ctx, q, `SELECT location FROM unsaved_states WHERE cluster IN (?, ?)`, from, to)
+	if err != nil {
+		return fmt.Errorf("look for unsaved states: %w", err)
+	}
+	for _, location := range append(locations, locationOf(from), locationOf(to)) {
 		if err := unsavedAt(ctx, q, location); err != nil {
 			return fmt.Errorf("%w: %w", err, holdfast.ErrConflict)
 		}
 	}
 	var id string
-	err := q.row(ctx, `SELECT id FROM runs WHERE status = 'running' AND (cluster IN (?, ?) OR state_location IN (?, ?)) LIMIT 1`,
+	err = q.row(ctx, `SELECT id FROM runs WHERE status = 'running' AND (cluster IN (?, ?) OR state_location IN (?, ?)) LIMIT 1`,
 		from, to, locationOf(from), locationOf(to)).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil

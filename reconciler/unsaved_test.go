@@ -10,9 +10,9 @@ import (
 
 // unsavedApply is a fleet in which the apply of a merge could not save its state,
 // and another pull request is open that touches the cluster.
-func unsavedApply(t *testing.T) (*fleet, holdfast.Assignment) {
+func unsavedApply(t *testing.T, files map[string]string) (*fleet, holdfast.Assignment) {
 	t.Helper()
-	f := newFleet(t, foreignState())
+	f := newFleet(t, files)
 	f.adopt()
 	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 	f.open(2, map[string]string{"infra/prod/more.tf": module("three")})
@@ -49,7 +49,7 @@ func (f *fleet) waitsForState(when string) {
 // has, whoever asks, until the one that it has not is pushed.
 func TestUnsavedState(t *testing.T) {
 	t.Parallel()
-	f, failed := unsavedApply(t)
+	f, failed := unsavedApply(t, foreignState())
 	f.waitsForState("after the apply")
 	for _, verb := range []holdfast.Verb{holdfast.VerbPlan, holdfast.VerbApply} {
 		if c := f.api("alice", verb, "prod"); c.Status != holdfast.CommandRefused {
@@ -104,7 +104,7 @@ func TestUnsavedState(t *testing.T) {
 // and a person gives the state up.
 func TestUnsavedStateByHand(t *testing.T) {
 	t.Parallel()
-	f, _ := unsavedApply(t)
+	f, _ := unsavedApply(t, foreignState())
 	f.must(f.r.Rescue().Pass(t.Context()))
 	f.execute(func(holdfast.Assignment) holdfast.Result {
 		return holdfast.Result{Status: holdfast.RunErrored, Reason: "Conflict", Failure: &holdfast.Failure{
@@ -139,7 +139,7 @@ func TestUnsavedStateByHand(t *testing.T) {
 // is made again now.
 func TestUnsavedStateOfAWrongClock(t *testing.T) {
 	t.Parallel()
-	f, _ := unsavedApply(t)
+	f, _ := unsavedApply(t, foreignState())
 	f.clock.Advance(30 * 24 * time.Hour)
 	f.must(f.r.Rescue().Pass(t.Context()))
 	for !f.newest("prod").Status.Done() {
@@ -157,5 +157,40 @@ func TestUnsavedStateOfAWrongClock(t *testing.T) {
 	f.must(f.r.Rescue().Pass(t.Context()))
 	if a := f.claim(); a.Kind != holdfast.RunState {
 		t.Errorf("handed out is %q", a.Kind)
+	}
+}
+
+// TestARenameWaitsForAnUnsavedState: the new name takes over once the state is pushed,
+// which is not given up for it, wherever the state is.
+func TestARenameWaitsForAnUnsavedState(t *testing.T) {
+	t.Parallel()
+	for name, files := range map[string]map[string]string{"our own backend": twoClusters(), "another one": foreignState()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, _ := unsavedApply(t, files)
+			f.must(f.r.Rescue().Pass(t.Context()))
+			f.repo.Commit(master, "rename", map[string]string{
+				"clusters/prod.yaml": strings.Replace(document("prod"), "{name: prod}", "{name: live, renamedFrom: prod}", 1),
+			})
+			f.look()
+			if rec := f.cluster("prod"); rec.Desired.Removed || rec.Ending != nil || rec.Waiting != holdfast.ReasonStateUnsaved {
+				t.Errorf("the old name waits for %q (%s), and has ended: %v", rec.Waiting, rec.WaitingDetail, rec.Ending)
+			}
+			f.must(f.r.Rescue().Pass(t.Context()))
+			push := f.claim()
+			if push.Kind != holdfast.RunState {
+				t.Fatalf("handed out is %q", push.Kind)
+			}
+			f.finish(push, holdfast.Result{Status: holdfast.RunApplied})
+			f.look()
+			if name == "our own backend" { // it has not arrived there: a person gives it up
+				_, err := f.r.Rescue().WaiveUnsaved(t.Context(), "prod", "alice", "a test")
+				f.must(err)
+				f.look()
+			}
+			if rec := f.cluster("prod"); rec.Ending == nil || rec.Ending.To != "live" {
+				t.Errorf("the new name has not taken over: it waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
+			}
+		})
 	}
 }

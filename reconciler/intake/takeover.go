@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
-// errBusy: something runs that has to end first. errTaken: there is something
+// errBusy: something has to end first. errTaken: there is something
 // under the new name that must not be lost.
 var (
-	errBusy  = errors.New("a run is running")
+	errBusy  = errors.New("a run is running, or a state is to be saved")
 	errTaken = errors.New("the new name is not free")
 )
 
@@ -126,9 +126,13 @@ func (b *branches) cancelBeforeRename(ctx context.Context, names ...string) erro
 	return nil
 }
 
-// refusedRename tells why the store did not rename: a run is running, somebody
-// has written one of the records (then conflict stands), or the new name is taken.
+// refusedRename tells why the store did not rename: a run is running or a state is
+// still to be saved, somebody has written one of the records (then conflict stands), or
+// the new name is taken.
 func (b *branches) refusedRename(ctx context.Context, old, rec holdfast.ClusterRecord, conflict error) error {
+	if errors.Is(conflict, holdfast.ErrUnsaved) {
+		return fmt.Errorf("%w: %s", errBusy, conflict.Error())
+	}
 	for _, before := range []holdfast.ClusterRecord{old, rec} {
 		running, err := b.Records.Running(ctx, before.Name)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -43,12 +44,15 @@ func (w *Writer) Cancel(ctx context.Context, id string, reason holdfast.Reason) 
 	}
 }
 
-// CancelPending cancels all runs of a cluster that have not begun.
+// CancelPending cancels all runs of a cluster that have not begun, but not those that
+// put its state right: what an engine could not save is pushed whatever becomes of the
+// cluster.
 func (w *Writer) CancelPending(ctx context.Context, cluster string, reason holdfast.Reason) error {
 	runs, err := w.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Statuses: Unended(), Limit: 1000})
 	if err != nil {
 		return fmt.Errorf("list runs of %q: %w", cluster, err)
 	}
+	runs = slices.DeleteFunc(runs, func(run holdfast.Run) bool { return run.Kind == holdfast.RunState })
 	for _, id := range decision.Pending(runs) {
 		if err := w.Cancel(ctx, id, reason); err != nil {
 			return err
