@@ -148,6 +148,10 @@ func TestNewExecutorNamesWhatIsWrong(t *testing.T) {
 // engine, whose process it ends and not ours.
 func TestHostileCode(t *testing.T) {
 	t.Parallel()
+	loop := "1"
+	for range 12 {
+		loop = "[for a in [" + strings.Repeat("1, ", 100) + "] : " + loop + "]"
+	}
 	for name, code := range map[string]string{
 		"brackets":     "x = " + strings.Repeat("[", 1<<18),
 		"signs":        "x = " + strings.Repeat("!", 1<<18),
@@ -155,6 +159,8 @@ func TestHostileCode(t *testing.T) {
 		"conditionals": "x = " + strings.Repeat("a?", 1<<17),
 		"templates":    "x = " + strings.Repeat(`"${`, 1<<16),
 		"objects":      "x = " + strings.Repeat("{a=", 1<<16),
+		"loops":        "terraform_version_constraint = " + loop + "\n",
+		"splats":       "x = a" + strings.Repeat("[*]", 400_000) + "\n",
 		"sums":         "terraform {\n  required_version = " + strings.Repeat("1+", 1<<15) + "1\n}\n",
 	} {
 		for _, file := range []string{"main.tf", "terragrunt.hcl", "x.tf.json"} {

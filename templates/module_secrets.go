@@ -45,7 +45,9 @@ func secretFaults(doc document.Document, g *modules.Gatherer, dir string) holdfa
 	if len(names) == 0 {
 		return faults
 	}
-	for _, at := range g.Assigned(dir) {
+	assigned, unread := g.Assigned(dir)
+	faults = append(faults, unread...)
+	for _, at := range assigned {
 		if slices.Contains(names, at.Name) {
 			faults = append(faults, holdfast.Fault{
 				File: at.File, Line: at.Line, Message: fmt.Sprintf("variable %s is secret, and the engine would take this value", at.Name),

@@ -3,6 +3,7 @@ package templates_test
 import (
 	"encoding/json"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,6 +82,11 @@ func TestSecretsOfAModuleFaults(t *testing.T) {
 				"infra/own/a.auto.tfvars:2: variable token is secret, and the engine would take this value (remove it here)",
 				"infra/own/terraform.tfvars.json: variable token is secret, and the engine would take this value (remove it here)",
 			},
+		},
+		"a file that cannot be read": {
+			"{token: {secret: {env: X}}}",
+			map[string]string{"infra/own/a.auto.tfvars": "open = \"x\"\ntoken = " + strings.Repeat("[", 900_000)},
+			[]string{"infra/own/a.auto.tfvars:2: code is nested too deeply"},
 		},
 		"a file would win over one of the code": {
 			"{open: x}",

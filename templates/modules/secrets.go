@@ -58,8 +58,7 @@ type Assignment struct {
 
 // Assigned returns what the files of variables in a folder assign that engines
 // load without being asked. What cannot be read they report.
-func (g *Gatherer) Assigned(dir string) []Assignment {
-	var out []Assignment
+func (g *Gatherer) Assigned(dir string) (out []Assignment, faults holdfast.Faults) {
 	for _, name := range slices.Sorted(maps.Keys(g.Entries)) {
 		base := path.Base(name)
 		text, isJSON := strings.HasSuffix(base, ".auto.tfvars") || base == "terraform.tfvars",
@@ -79,6 +78,10 @@ func (g *Gatherer) Assigned(dir string) []Assignment {
 			}
 			continue
 		}
+		if line := tooDeep(data); line > 0 {
+			faults = append(faults, holdfast.Fault{File: name, Line: line, Message: "code is nested too deeply"})
+			continue
+		}
 		file, _ := hclsyntax.ParseConfig(data, name, hcl.InitialPos)
 		if file == nil {
 			continue
@@ -88,5 +91,5 @@ func (g *Gatherer) Assigned(dir string) []Assignment {
 			out = append(out, Assignment{Name: key, File: name, Line: attributes[key].NameRange.Start.Line})
 		}
 	}
-	return out
+	return out, faults
 }
