@@ -102,7 +102,11 @@ type ResourceFilter struct {
 	Cluster  string
 	Type     string
 	ID       string
-	Address  string   // a part of it
-	Projects []string `json:",omitempty"` // of clusters of these; empty means all
-	Limit    int      // zero means 1000
+	Address  string       // a part of it
+	Projects []string     `json:",omitempty"` // of clusters of these; empty means all
+	Limit    int          // zero means 1000
+	After    ResourceMark `json:",omitzero"` // only those that the list has after this place
 }
+
+// ResourceMark is a place in a list of resources.
+type ResourceMark struct{ Cluster, Address string }

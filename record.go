@@ -280,14 +280,17 @@ type ClusterFilter struct {
 	// Deleted selects clusters that are gone, too. Names and Phase select them
 	// in any case.
 	Deleted bool
+	After   string `json:",omitempty"` // only names after this one, of lists by name
+	Limit   int    `json:",omitempty"` // zero means no limit
 }
 
 // PullRequestFilter selects pull requests, newest number first.
 type PullRequestFilter struct {
 	Repo    string
 	States  []PullRequestState
-	Cluster string // that affect this cluster
-	Limit   int    // zero means 100
+	Cluster string         // that affect this cluster
+	Limit   int            // zero means 100
+	After   PullRequestRef `json:",omitzero"` // only those that the list has after this one
 }
 
 // Source is what Holdfast remembers of a repository.

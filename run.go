@@ -271,6 +271,13 @@ type RunFilter struct {
 	Statuses    []RunStatus
 	Projects    []string `json:",omitempty"` // of clusters of these; empty means all
 	Limit       int      // newest first; zero means 100
+	After       RunMark  `json:",omitzero"` // only those that the list has after this place
+}
+
+// RunMark is a place in a list of runs: that of the run with this ID.
+type RunMark struct {
+	CreatedAt time.Time
+	ID        string
 }
 
 // ClaimFilter says which runs an agent may be offered. Zero fields exclude

@@ -53,12 +53,23 @@ func (s *ClusterStore) Clusters(ctx context.Context, filter holdfast.ClusterFilt
 			record, err := s.scanCluster(row)
 			found = append(found, record)
 			return err
-		}, `SELECT `+clusterColumns+c.where()+` ORDER BY l.name`, c.args...)
+		}, `SELECT `+clusterColumns+c.where()+` ORDER BY l.name`+limited(filter, len(found)), c.args...)
 		if err != nil {
 			return nil, fmt.Errorf("list clusters: %w", err)
 		}
+		if filter.Limit > 0 && len(found) >= filter.Limit {
+			break
+		}
 	}
 	return found, nil
+}
+
+// limited ends a query of a list that has some items already.
+func limited(filter holdfast.ClusterFilter, have int) string {
+	if filter.Limit <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" LIMIT %d", max(filter.Limit-have, 0))
 }
 
 // ClusterNames returns the names of the clusters that match, sorted.
@@ -142,6 +153,9 @@ func selections(filter holdfast.ClusterFilter) func(yield func(conditions) bool)
 	}
 	if !filter.Deleted && filter.Phase == "" && len(names) == 0 {
 		c.add(`l.phase || '' <> '` + string(holdfast.PhaseDeleted) + `'`)
+	}
+	if filter.After != "" {
+		c.add(column(`l.name`)+` > ?`, filter.After)
 	}
 	return func(yield func(conditions) bool) {
 		if len(names) == 0 {

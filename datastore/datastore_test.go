@@ -71,6 +71,7 @@ func TestStore(t *testing.T) {
 		"rename refusals": testRenameRefusals,
 		"rename, empty":   testRenameOverEmpty,
 		"everything":      testEverythingAtOnce,
+		"pages":           testPages,
 	}
 	for name, test := range suite {
 		for database, open := range map[string]opener{"sqlite": openSQLite, "sqlite and a bucket": openBucket} {

@@ -40,6 +40,9 @@ func (s *PullRequestStore) PullRequests(ctx context.Context, filter holdfast.Pul
 		from = `pull_request_clusters AS a JOIN pull_requests AS p ON p.repo = a.repo AND p.number = a.number`
 		c.add(`a.cluster = ?`, filter.Cluster)
 	}
+	if after := filter.After; !after.IsZero() {
+		c.add(`(p.number < ? OR p.number = ? AND p.repo > ?)`, after.Number, after.Number, after.Repo)
+	}
 	var found []holdfast.PullRequestRecord
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		pr, err := s.scanPullRequest(row)

@@ -115,6 +115,9 @@ func (s *ClusterStore) Resources(ctx context.Context, filter holdfast.ResourceFi
 		in(&of, "project", filter.Projects)
 		c.add(`cluster IN (SELECT name FROM summaries`+of.where()+`)`, of.args...)
 	}
+	if after := filter.After; after.Cluster != "" {
+		c.add(`(cluster > ? OR cluster = ? AND address > ?)`, after.Cluster, after.Cluster, after.Address)
+	}
 	limit := filter.Limit
 	if limit <= 0 {
 		limit = 1000

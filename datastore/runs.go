@@ -165,6 +165,10 @@ func (s *RunStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdf
 	in(&c, "kind", filter.Kinds)
 	in(&c, "status", filter.Statuses)
 	in(&c, "project", filter.Projects)
+	if after := filter.After; after.ID != "" {
+		at := nanos(after.CreatedAt)
+		c.add(`(created_at < ? OR created_at = ? AND id < ?)`, at, at, after.ID)
+	}
 	runs, err := s.queryRuns(ctx, s.db.reader(),
 		c.where()+` ORDER BY created_at DESC, id DESC LIMIT ?`, append(c.args, limitOr100(filter.Limit))...)
 	if err != nil {

@@ -122,22 +122,31 @@ func (s *records) audit(ctx context.Context, q querier, entry holdfast.AuditEntr
 // AuditTrail returns what was done to object, newest first; an empty object
 // selects all, a limit of zero means 100.
 func (s *RepositoryStore) AuditTrail(ctx context.Context, object string, limit int) ([]holdfast.AuditEntry, error) {
+	trail, _, err := s.AuditPage(ctx, object, 0, limit)
+	return trail, err
+}
+
+// AuditPage is AuditTrail for a part of it: what comes before the place that a former
+// part gave, zero for none. It returns its own place, zero if there is nothing in it.
+func (s *RepositoryStore) AuditPage(ctx context.Context, object string, before int64, limit int) (trail []holdfast.AuditEntry, place int64, err error) {
 	var c conditions
 	if object != "" {
 		c.add(`object = ?`, object)
 	}
-	var trail []holdfast.AuditEntry
-	err := s.db.reader().each(ctx, func(row scanner) error {
+	if before > 0 {
+		c.add(`id < ?`, before)
+	}
+	err = s.db.reader().each(ctx, func(row scanner) error {
 		var entry holdfast.AuditEntry
 		var at int64
-		err := row.Scan(&at, &entry.Actor, &entry.Action, &entry.Object, &entry.Detail)
+		err := row.Scan(&place, &at, &entry.Actor, &entry.Action, &entry.Object, &entry.Detail)
 		entry.At = fromNanos(at)
 		trail = append(trail, entry)
 		return err
-	}, `SELECT recorded_at, actor, action, object, detail FROM audit`+c.where()+` ORDER BY id DESC LIMIT ?`,
+	}, `SELECT id, recorded_at, actor, action, object, detail FROM audit`+c.where()+` ORDER BY id DESC LIMIT ?`,
 		append(c.args, limitOr100(limit))...)
 	if err != nil {
-		return nil, fmt.Errorf("read audit trail: %w", err)
+		return nil, 0, fmt.Errorf("read audit trail: %w", err)
 	}
-	return trail, nil
+	return trail, place, nil
 }

@@ -196,9 +196,12 @@ func (s *ClusterStore) ClusterSummaries(ctx context.Context, filter holdfast.Clu
 			l, err := decodeLine(line)
 			found = append(found, l)
 			return err
-		}, `SELECT line FROM summaries AS l`+c.where()+` ORDER BY l.name`, c.args...)
+		}, `SELECT line FROM summaries AS l`+c.where()+` ORDER BY l.name`+limited(filter, len(found)), c.args...)
 		if err != nil {
 			return nil, fmt.Errorf("list clusters: %w", err)
+		}
+		if filter.Limit > 0 && len(found) >= filter.Limit {
+			break
 		}
 	}
 	return found, nil

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/apicheck"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -95,6 +96,9 @@ func request(t testing.TB, method, url, token, body string, headers ...string) a
 	data, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := apicheck.Check(method, url, apicheck.Answer{Status: res.StatusCode, Header: res.Header, Body: data}); err != nil {
+		t.Errorf("%s %s is not as it is described: %v\n%s", method, url, err, data)
 	}
 	return answer{res.StatusCode, res.Header, string(data)}
 }

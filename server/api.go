@@ -1,24 +1,20 @@
 package server
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
-
-// maxItems bounds what one answer lists.
-const maxItems = 1000
 
 func (s *Server) apiRoutes() http.Handler {
 	e := s.engine(false)
@@ -32,6 +28,9 @@ func (s *Server) apiRoutes() http.Handler {
 
 	view := base.Group("", s.requireRole(RoleViewer))
 	view.GET("/version", s.getVersion)
+	view.GET("/whoami", s.getCaller)
+	view.GET("/reasons", s.listReasons)
+	view.GET("/openapi.json", s.getDescription)
 	view.GET("/clusters", s.listClusters)
 	view.GET("/clusters/:name", s.getCluster)
 	view.GET("/clusters/:name/outputs", s.getOutputs)
@@ -74,6 +73,27 @@ func (s *Server) getVersion(c *gin.Context) {
 	c.JSON(http.StatusOK, v1.Version{Version: s.opts.Version, Time: s.opts.Now().UTC()})
 }
 
+func (s *Server) getCaller(c *gin.Context) {
+	token := caller(c)
+	c.JSON(http.StatusOK, v1.Caller{Name: token.Name, Role: string(token.Role), Projects: token.Projects})
+}
+
+// listReasons answers with what the words mean that say why something waits, was refused
+// or failed.
+func (s *Server) listReasons(c *gin.Context) {
+	if !s.knownQuery(c, "limit", "cursor") {
+		return
+	}
+	p, err := pageOf(c, maxItems, maxItems, 1)
+	part, cursor := cut(p, holdfast.Reasons(), func(r holdfast.Reason) []string { return []string{string(r)} })
+	answerList(s, c, p, part, v1.ReasonOf, cursor, err)
+}
+
+// getDescription answers with the description of the API.
+func (s *Server) getDescription(c *gin.Context) {
+	c.Data(http.StatusOK, "application/json; charset=utf-8", v1.OpenAPI())
+}
+
 // same is the conversion of what is what the API says already.
 func same[T any](item T) T { return item }
 
@@ -85,38 +105,8 @@ func convert[From, To any](items []From, one func(From) To) []To {
 	return out
 }
 
-// list answers with items, as show says them, or with why there are none. It writes
-// while it encodes: a fleet's records together are large.
-func list[T, Shown any](s *Server, c *gin.Context, items []T, show func(T) Shown, err error) {
-	if err != nil {
-		s.fail(c, err)
-		return
-	}
-	c.Header("Content-Type", "application/json; charset=utf-8")
-	c.Status(http.StatusOK)
-	out := bufio.NewWriterSize(c.Writer, 64<<10)
-	encoder := json.NewEncoder(out)
-	_, _ = out.WriteString(`{"items":[`) // "items": null surprises clients
-	for i := range items {
-		if i > 0 {
-			_ = out.WriteByte(',')
-		}
-		if err = encoder.Encode(show(items[i])); err != nil {
-			break
-		}
-	}
-	if err == nil {
-		_, _ = out.WriteString("]}")
-		err = out.Flush() // as all writes before it that failed
-	}
-	if err != nil {
-		s.opts.Logger.WarnContext(c.Request.Context(), "cut an answer off", "path", c.Request.URL.Path, "err", err)
-		panic(http.ErrAbortHandler) // see send
-	}
-}
-
 func (s *Server) listRuns(c *gin.Context) {
-	if !s.knownQuery(c, "cluster", "repo", "number", "kind", "status", "limit") {
+	if !s.knownQuery(c, "cluster", "repo", "number", "kind", "status", "limit", "cursor", "fields") {
 		return
 	}
 	filter := holdfast.RunFilter{Cluster: c.Query("cluster")}
@@ -132,15 +122,38 @@ func (s *Server) listRuns(c *gin.Context) {
 		ref, err = pullRequestOf(c)
 		filter.PullRequest = &ref
 	}
+	var p page
 	if err == nil {
-		filter.Limit, err = limitOf(c)
+		p, err = runPage(c, &filter)
 	}
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
 	runs, err := s.records(c).Runs(c.Request.Context(), filter)
-	list(s, c, runs, v1.RunOf, err)
+	answerList(s, c, p, runs, v1.RunOf, full(p, runs, runKey), err)
+}
+
+func runKey(r holdfast.Run) []string {
+	return []string{strconv.FormatInt(r.CreatedAt.UnixNano(), 10), r.ID}
+}
+
+// runPage reads which part of a list of runs is asked for, and which of their fields.
+func runPage(c *gin.Context, filter *holdfast.RunFilter) (page, error) {
+	p, err := pageOf(c, unsaidItems, maxItems, 2)
+	if err != nil {
+		return p, err
+	}
+	at, err := p.number(0)
+	if err != nil {
+		return p, err
+	}
+	filter.Limit = p.limit
+	if p.after != nil {
+		filter.After = holdfast.RunMark{CreatedAt: time.Unix(0, at).UTC(), ID: p.part(1)}
+	}
+	p.fields, err = fieldsOf[v1.Run](c)
+	return p, err
 }
 
 func (s *Server) getRun(c *gin.Context) {
@@ -162,30 +175,42 @@ func (s *Server) getPlan(c *gin.Context) {
 }
 
 func (s *Server) listAttempts(c *gin.Context) {
+	if !s.knownQuery(c, "limit", "cursor") {
+		return
+	}
 	ctx, id := c.Request.Context(), c.Param("run")
 	if _, err := s.records(c).Run(ctx, id); err != nil {
 		s.fail(c, fmt.Errorf("run %q: %w", id, err))
 		return
 	}
+	p, err := pageOf(c, unsaidItems, maxItems, 1)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
 	attempts, err := s.opts.Records.Attempts(ctx, id)
-	list(s, c, attempts, v1.AttemptOf, err)
+	part, cursor := cut(p, attempts, func(a holdfast.Attempt) []string { return []string{fmt.Sprintf("%09d", a.Attempt)} })
+	answerList(s, c, p, part, v1.AttemptOf, cursor, err)
 }
 
 func (s *Server) listPullRequests(c *gin.Context) {
-	if !s.knownQuery(c, "repo", "state", "cluster", "limit") {
+	if !s.knownQuery(c, "repo", "state", "cluster", "limit", "cursor") {
 		return
 	}
 	filter := holdfast.PullRequestFilter{Repo: c.Query("repo"), Cluster: c.Query("cluster")}
 	for _, state := range c.QueryArray("state") {
 		filter.States = append(filter.States, holdfast.PullRequestState(state))
 	}
-	var err error
-	if filter.Limit, err = limitOf(c); err != nil {
+	p, err := pageOf(c, unsaidItems, maxItems, 2)
+	number, err2 := p.number(0)
+	if err = errors.Join(err, err2); err != nil {
 		s.fail(c, err)
 		return
 	}
+	filter.Limit, filter.After = p.limit, holdfast.PullRequestRef{Number: int(number), Repo: p.part(1)}
 	records, err := s.records(c).PullRequests(c.Request.Context(), filter)
-	list(s, c, records, v1.PullRequestOf, err)
+	key := func(r holdfast.PullRequestRecord) []string { return []string{strconv.Itoa(r.Number), r.Repo} }
+	answerList(s, c, p, records, v1.PullRequestOf, full(p, records, key), err)
 }
 
 func (s *Server) getPullRequest(c *gin.Context) {
@@ -317,24 +342,32 @@ func (s *Server) posted(ctx context.Context, key string) (holdfast.Post, bool, e
 }
 
 func (s *Server) listAgents(c *gin.Context) {
-	if !s.knownQuery(c) {
+	if !s.knownQuery(c, "limit", "cursor") {
 		return
 	}
-	agents, err := s.opts.Registry.Agents(c.Request.Context())
-	list(s, c, agents, v1.AgentOf, err)
-}
-
-func (s *Server) listAudit(c *gin.Context) {
-	if !s.knownQuery(c, "object", "limit") {
-		return
-	}
-	limit, err := limitOf(c)
+	p, err := pageOf(c, unsaidItems, maxItems, 1)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	entries, err := s.opts.Records.AuditTrail(c.Request.Context(), c.Query("object"), limit)
-	list(s, c, entries, v1.AuditEntryOf, err)
+	agents, err := s.opts.Registry.Agents(c.Request.Context())
+	part, cursor := cut(p, agents, func(a holdfast.AgentStatus) []string { return []string{a.ID} })
+	answerList(s, c, p, part, v1.AgentOf, cursor, err)
+}
+
+func (s *Server) listAudit(c *gin.Context) {
+	if !s.knownQuery(c, "object", "limit", "cursor") {
+		return
+	}
+	p, err := pageOf(c, unsaidItems, maxItems, 1)
+	before, err2 := p.number(0)
+	if err = errors.Join(err, err2); err != nil {
+		s.fail(c, err)
+		return
+	}
+	entries, place, err := s.opts.Records.AuditPage(c.Request.Context(), c.Query("object"), before, p.limit)
+	cursor := full(p, entries, func(holdfast.AuditEntry) []string { return []string{strconv.FormatInt(place, 10)} })
+	answerList(s, c, p, entries, v1.AuditEntryOf, cursor, err)
 }
 
 // knownQuery refuses parameters that do not exist: a misspelt filter would
@@ -368,20 +401,6 @@ func pullRequestOf(c *gin.Context) (holdfast.PullRequestRef, error) {
 	}
 	ref.Number = n
 	return ref, nil
-}
-
-func limitOf(c *gin.Context) (int, error) { return limitUpTo(c, 100, maxItems) }
-
-func limitUpTo(c *gin.Context, unsaid, most int) (int, error) {
-	text := c.Query("limit")
-	if text == "" {
-		return unsaid, nil
-	}
-	limit, err := strconv.Atoi(text)
-	if err != nil || limit < 1 || limit > most {
-		return 0, badRequest("limit %q: want 1 to %d", text, most)
-	}
-	return limit, nil
 }
 
 // yes reads a parameter that is true or false; absent means false.

@@ -215,11 +215,12 @@ func (s *Server) suspendAll(suspended bool) gin.HandlerFunc {
 // listSuspensions answers with those of many clusters first, then, unless
 // many=true asks for these alone, with clusters that are suspended by themselves.
 func (s *Server) listSuspensions(c *gin.Context) {
-	if !s.knownQuery(c, "many") {
+	if !s.knownQuery(c, "many", "limit", "cursor") {
 		return
 	}
 	many, err := yes(c, "many")
-	if err != nil {
+	p, err2 := pageOf(c, unsaidItems, maxItems, 2)
+	if err = errors.Join(err, err2); err != nil {
 		s.fail(c, err)
 		return
 	}
@@ -234,8 +235,11 @@ func (s *Server) listSuspensions(c *gin.Context) {
 	for _, suspension := range of {
 		answers = append(answers, v1.SuspensionOf(suspension))
 	}
+	// A project's name sorts before those of clusters, which have none.
+	key := func(s v1.Suspension) []string { return []string{s.Cluster, s.Project} }
 	if many {
-		list(s, c, answers, same, nil)
+		part, cursor := cut(p, answers, key)
+		answerList(s, c, p, part, same, cursor, nil)
 		return
 	}
 	summaries, err := records.ClusterSummaries(ctx, holdfast.ClusterFilter{})
@@ -250,7 +254,8 @@ func (s *Server) listSuspensions(c *gin.Context) {
 		err = nil
 		answers = append(answers, v1.Suspension{Cluster: summary.Name, Reason: record.SuspendedWhy})
 	}
-	list(s, c, answers, same, err)
+	part, cursor := cut(p, answers, key)
+	answerList(s, c, p, part, same, cursor, err)
 }
 
 func (s *Server) getLock(c *gin.Context) {

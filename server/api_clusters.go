@@ -8,16 +8,15 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
-
-// maxResources bounds how many resources one answer lists.
-const maxResources = 10_000
 
 // maxOutputs bounds how much of outputs is read for an answer.
 const maxOutputs = 8 << 20
@@ -58,31 +57,28 @@ func clusterFilter(c *gin.Context) (filter holdfast.ClusterFilter, all bool, err
 	return filter, all, err
 }
 
-// listClusters answers with whole records, or with a line for each.
+// listClusters answers with a line for each cluster.
 func (s *Server) listClusters(c *gin.Context) {
-	if !s.knownQuery(c, append(slices.Clone(filterWords), "view")...) {
+	if !s.knownQuery(c, append(slices.Clone(filterWords), "limit", "cursor", "fields")...) {
 		return
 	}
 	filter, all, err := clusterFilter(c)
+	p, err2 := pageOf(c, unsaidItems, maxLines, 1)
+	if err = errors.Join(err, err2); err == nil {
+		p.fields, err = fieldsOf[v1.ClusterSummary](c)
+	}
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	filter.Deleted = all
+	filter.Deleted, filter.After, filter.Limit = all, p.part(0), p.limit
 	ctx := c.Request.Context()
-	switch view := c.Query("view"); view {
-	case "", "full":
-		clusters, err := s.records(c).Clusters(ctx, filter)
-		list(s, c, clusters, v1.ClusterOf, err)
-	case "summary":
-		summaries, err := s.records(c).ClusterSummaries(ctx, filter)
-		if err == nil {
-			err = s.markSuspended(ctx, summaries)
-		}
-		list(s, c, summaries, v1.ClusterSummaryOf, err)
-	default:
-		s.fail(c, badRequest("view %q: want full or summary", view))
+	summaries, err := s.records(c).ClusterSummaries(ctx, filter)
+	if err == nil {
+		err = s.markSuspended(ctx, summaries)
 	}
+	key := func(c holdfast.ClusterSummary) []string { return []string{c.Name} }
+	answerList(s, c, p, summaries, v1.ClusterSummaryOf, full(p, summaries, key), err)
 }
 
 // markSuspended says of summaries that they are suspended also where their
@@ -127,25 +123,61 @@ func (s *Server) getCluster(c *gin.Context) {
 }
 
 func (s *Server) getOutputs(c *gin.Context) {
+	if !s.knownQuery(c, "limit", "cursor") {
+		return
+	}
 	if record, ok := s.cluster(c); ok {
+		p, err := pageOf(c, maxItems, maxItems, 1)
+		if err != nil {
+			s.fail(c, err)
+			return
+		}
 		outputs, err := s.outputs(c.Request.Context(), record.Applied.Run)
-		list(s, c, outputs, v1.OutputOf, err)
+		slices.SortFunc(outputs, func(a, b holdfast.Output) int { return strings.Compare(a.Name, b.Name) })
+		part, cursor := cut(p, outputs, func(o holdfast.Output) []string { return []string{o.Name} })
+		answerList(s, c, p, part, v1.OutputOf, cursor, err)
 	}
 }
 
 func (s *Server) listTransitions(c *gin.Context) {
-	if !s.knownQuery(c, "limit") {
+	if !s.knownQuery(c, "limit", "cursor") {
 		return
 	}
-	limit, err := limitOf(c)
-	if err != nil {
+	p, err := pageOf(c, unsaidItems, maxItems, 2)
+	at, err2 := p.number(0)
+	if err = errors.Join(err, err2); err != nil {
 		s.fail(c, err)
 		return
 	}
-	if record, ok := s.cluster(c); ok {
-		history, err := s.opts.Records.Transitions(c.Request.Context(), record.Name, limit)
-		list(s, c, history, v1.TransitionOf, err)
+	record, ok := s.cluster(c)
+	if !ok {
+		return
 	}
+	wanted := p.limit
+	if p.after != nil {
+		wanted = maxItems // the newest are kept, which are few
+	}
+	history, err := s.opts.Records.Transitions(c.Request.Context(), record.Name, wanted)
+	if p.after != nil {
+		history = after(history, time.Unix(0, at), p.part(1))
+		history = history[:min(len(history), p.limit)]
+	}
+	key := func(t holdfast.Transition) []string { return []string{strconv.FormatInt(t.At.UnixNano(), 10), t.What} }
+	answerList(s, c, p, history, v1.TransitionOf, full(p, history, key), err)
+}
+
+// after returns what a history, the newest first, has after the change of something at a
+// time: or, if that is no longer kept, what is older.
+func after(history []holdfast.Transition, at time.Time, what string) []holdfast.Transition {
+	i := slices.IndexFunc(history, func(t holdfast.Transition) bool { return t.At.Equal(at) && t.What == what })
+	if i >= 0 {
+		return history[i+1:]
+	}
+	i = slices.IndexFunc(history, func(t holdfast.Transition) bool { return t.At.Before(at) })
+	if i < 0 {
+		return nil
+	}
+	return history[i:]
 }
 
 func (s *Server) getFamily(c *gin.Context) {
@@ -162,18 +194,20 @@ func (s *Server) getFamily(c *gin.Context) {
 
 // listResources searches what clusters consist of.
 func (s *Server) listResources(c *gin.Context) {
-	if !s.knownQuery(c, "cluster", "type", "id", "address", "limit") {
+	if !s.knownQuery(c, "cluster", "type", "id", "address", "limit", "cursor") {
 		return
 	}
-	limit, err := limitUpTo(c, maxItems, maxResources)
+	p, err := pageOf(c, maxItems, maxLines, 2)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
 	resources, err := s.records(c).Resources(c.Request.Context(), holdfast.ResourceFilter{
-		Cluster: c.Query("cluster"), Type: c.Query("type"), ID: c.Query("id"), Address: c.Query("address"), Limit: limit,
+		Cluster: c.Query("cluster"), Type: c.Query("type"), ID: c.Query("id"), Address: c.Query("address"), Limit: p.limit,
+		After: holdfast.ResourceMark{Cluster: p.part(0), Address: p.part(1)},
 	})
-	list(s, c, resources, v1.ResourceOf, err)
+	key := func(r holdfast.Resource) []string { return []string{r.Cluster, r.Address} }
+	answerList(s, c, p, resources, v1.ResourceOf, full(p, resources, key), err)
 }
 
 // outputs returns what a run put out. v1.OutputOf leaves out what is secret.

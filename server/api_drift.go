@@ -38,16 +38,18 @@ func (s *Server) postDriftCheck(c *gin.Context) {
 // failed; with all=true, with those that are as they were applied, or were not
 // checked, too.
 func (s *Server) listDrift(c *gin.Context) {
-	if !s.knownQuery(c, filterWords...) {
+	if !s.knownQuery(c, append(slices.Clone(filterWords), "limit", "cursor")...) {
 		return
 	}
 	filter, all, err := clusterFilter(c)
-	if err != nil {
+	p, err2 := pageOf(c, unsaidItems, maxLines, 1)
+	if err = errors.Join(err, err2); err != nil {
 		s.fail(c, err)
 		return
 	}
 	lines, err := s.driftLines(c.Request.Context(), s.records(c), filter, all)
-	list(s, c, lines, same, err)
+	part, cursor := cut(p, lines, func(l v1.DriftLine) []string { return []string{l.Cluster} })
+	answerList(s, c, p, part, same, cursor, err)
 }
 
 // driftLines opens the records of drifted clusters alone: of the others a

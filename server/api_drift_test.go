@@ -132,7 +132,7 @@ func TestSuspensions(t *testing.T) {
 	w.summaries = []holdfast.ClusterSummary{{Name: "a"}, {Name: "b", Suspended: true}, {Name: "c", Project: "p"}}
 	w.clusters["b"] = holdfast.ClusterRecord{Name: "b", Suspended: true, SuspendedWhy: "it moves"}
 	got := decoded[v1.List[v1.Suspension]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/suspensions", viewerToken, "")).Items
-	lines := decoded[v1.List[holdfast.ClusterSummary]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/clusters?view=summary", viewerToken, "")).Items
+	lines := decoded[v1.List[holdfast.ClusterSummary]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/clusters", viewerToken, "")).Items
 	if lines[0].Suspended || !lines[1].Suspended || !lines[2].Suspended {
 		t.Errorf("lines = %+v, want the one of the project suspended, too", lines)
 	}
@@ -156,7 +156,7 @@ func BenchmarkSummaries(b *testing.B) {
 				w.summaries = append(w.summaries, summary(i))
 			}
 			api := newServer(b, w).API()
-			req := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/api/v1/clusters?view=summary", nil)
+			req := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/api/v1/clusters?limit=10000", nil)
 			req.Header.Set("Authorization", "Bearer "+viewerToken)
 			for b.Loop() {
 				answer := httptest.NewRecorder()

@@ -23,9 +23,9 @@ type Records interface {
 	Suspensions(ctx context.Context) ([]holdfast.Suspension, error)
 	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
 	PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error)
-	// AuditTrail returns the entries about object, newest first; an empty object
-	// means all.
-	AuditTrail(ctx context.Context, object string, limit int) ([]holdfast.AuditEntry, error)
+	// AuditPage returns the entries about object, newest first, and its place; an empty
+	// object means all. Before is the place of the part before; zero: there is none.
+	AuditPage(ctx context.Context, object string, before int64, limit int) (entries []holdfast.AuditEntry, place int64, err error)
 }
 
 // RunRecords are runs and what came of them.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 
 	"github.com/gin-gonic/gin"
 
@@ -16,11 +17,19 @@ var exactVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-
 
 // listTemplates answers with the templates that the repositories publish.
 func (s *Server) listTemplates(c *gin.Context) {
-	if !s.knownQuery(c) {
+	if !s.knownQuery(c, "limit", "cursor") {
+		return
+	}
+	p, err := pageOf(c, unsaidItems, maxItems, 2)
+	if err != nil {
+		s.fail(c, err)
 		return
 	}
 	found, err := s.opts.Commander.Templates(c.Request.Context(), "")
-	list(s, c, found, v1.TemplateOf, err)
+	key := func(t holdfast.TemplateStatus) []string { return []string{t.Name, t.Repo} }
+	slices.SortStableFunc(found, func(a, b holdfast.TemplateStatus) int { return slices.Compare(key(a), key(b)) })
+	part, cursor := cut(p, found, key)
+	answerList(s, c, p, part, v1.TemplateOf, cursor, err)
 }
 
 // getTemplate answers with one, and all that is known of its versions and users.

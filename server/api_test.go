@@ -89,7 +89,9 @@ func TestAuthorization(t *testing.T) {
 		{"GET", "/api/v1/clusters", "", no, no, ok, ok, ok},
 		{"GET", "/api/v1/clusters/prod-eu", "", no, no, ok, ok, ok},
 		{"GET", "/api/v1/clusters/prod-eu/outputs", "", no, no, ok, ok, ok},
-		{"GET", "/api/v1/clusters?view=summary", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/whoami", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/reasons", "", no, no, ok, ok, ok},
+		{"GET", "/api/v1/openapi.json", "", no, no, ok, ok, ok},
 		{"GET", "/api/v1/clusters/prod-eu/history", "", no, no, ok, ok, ok},
 		{"GET", "/api/v1/clusters/prod-eu/family", "", no, no, ok, ok, ok},
 		{"GET", "/api/v1/clusters/prod-eu/drift", "", no, no, ok, ok, ok},
@@ -135,7 +137,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 	t.Parallel()
 	url := serve(t, newServer(t, fleet()).API())
 	for _, path := range []string{
-		"clusters", "clusters?view=summary", "clusters/prod-eu", "clusters/prod-eu/outputs", "clusters/prod-eu/drift", "drift", "runs", "runs/run-1", "runs/run-1/plan",
+		"clusters", "clusters/prod-eu", "clusters/prod-eu/outputs", "clusters/prod-eu/drift", "drift", "runs", "runs/run-1", "runs/run-1/plan",
 		"pullrequests/get?repo=shop&number=7",
 	} {
 		got := request(t, "GET", url+"/api/v1/"+path, viewerToken, "")
@@ -158,9 +160,12 @@ func TestNothingSecretIsShown(t *testing.T) {
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
-		"clusters?project=p&environment=e&phase=Active&waiting=*&owner=o&label=a%3Db&name=x&name=y": `clusters {"Names":["x","y"],"Owner":"o","Revision":"","Project":"p","Environment":"e","Phase":"Active","Waiting":"*","Drift":"","Template":"","DependsOn":"","Labels":{"a":"b"},"Deleted":false}`,
-		"clusters?view=summary&all=true&drift=drifted":                                              `summaries {"Names":null,"Owner":"","Revision":"","Project":"","Environment":"","Phase":"","Waiting":"","Drift":"drifted","Template":"","DependsOn":"","Labels":null,"Deleted":true}`,
-		"clusters?view=short":                       `400 view "short": want full or summary`,
+		"clusters?project=p&environment=e&phase=Active&waiting=*&owner=o&label=a%3Db&name=x&name=y": `summaries {"Names":["x","y"],"Owner":"o","Revision":"","Project":"p","Environment":"e","Phase":"Active","Waiting":"*","Drift":"","Template":"","DependsOn":"","Labels":{"a":"b"},"Deleted":false,"Limit":100}`,
+		"clusters?all=true&drift=drifted":           `summaries {"Names":null,"Owner":"","Revision":"","Project":"","Environment":"","Phase":"","Waiting":"","Drift":"drifted","Template":"","DependsOn":"","Labels":null,"Deleted":true,"Limit":100}`,
+		"clusters?view=short":                       `400 unknown parameter "view"`,
+		"clusters?fields=name,nmae":                 `400 field "nmae": want some of name, owner,`,
+		"clusters?cursor=x":                         `400 cursor "x" is not one that this list has given`,
+		"runs?cursor=WyJhIiwiYiJd":                  `400 cursor is not one that this list has given`,
 		"clusters?drift=yes":                        `400 drift "yes": want none, drifted or failed`,
 		"clusters?all=yes":                          `400 all "yes": want true or false`,
 		"drift?projects=p":                          `400 unknown parameter "projects"`,

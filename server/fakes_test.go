@@ -403,9 +403,9 @@ func (w *world) change(kind holdfast.ChangeKind, name string) {
 	w.changes = append(w.changes, holdfast.Change{Seq: seq, Kind: kind, Name: name})
 }
 
-func (w *world) AuditTrail(_ context.Context, object string, limit int) ([]holdfast.AuditEntry, error) {
+func (w *world) AuditPage(_ context.Context, object string, before int64, limit int) ([]holdfast.AuditEntry, int64, error) {
 	w.note("audit %s %d", object, limit)
-	return w.audit, nil
+	return w.audit, before + 1, nil
 }
 
 func (w *world) Post(_ context.Context, key string) (holdfast.Post, error) {

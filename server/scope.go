@@ -38,7 +38,8 @@ func (p scope) hasPullRequest(r holdfast.PullRequestRecord) bool {
 // themselves to the projects of the caller's token: by reading from Server.records or by
 // Server.mayTouch. A token that is bound to projects is refused on every other one.
 var fleetRoutes = map[string]bool{
-	"GET /api/v1/version": true, "GET /api/v1/clusters": true, "GET /api/v1/drift": true,
+	"GET /api/v1/version": true, "GET /api/v1/whoami": true, "GET /api/v1/reasons": true, "GET /api/v1/openapi.json": true,
+	"GET /api/v1/clusters": true, "GET /api/v1/drift": true,
 	"GET /api/v1/resources": true, "GET /api/v1/suspensions": true, "GET /api/v1/runs": true,
 	"GET /api/v1/pullrequests": true, "GET /api/v1/pullrequests/get": true, "GET /api/v1/events": true,
 	"GET /pullrequests/:number/*repo": true,
@@ -194,9 +195,23 @@ func (r *scopedRecords) Clusters(ctx context.Context, filter holdfast.ClusterFil
 	return only(records, r.projects.hasCluster), err
 }
 
+// ClusterSummaries reads on until there are as many as are asked for.
 func (r *scopedRecords) ClusterSummaries(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterSummary, error) {
-	summaries, err := r.Records.ClusterSummaries(ctx, filter)
-	return only(summaries, func(c holdfast.ClusterSummary) bool { return r.projects.has(c.Project) }), err
+	var kept []holdfast.ClusterSummary
+	for {
+		summaries, err := r.Records.ClusterSummaries(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		kept = append(kept, only(summaries, func(c holdfast.ClusterSummary) bool { return r.projects.has(c.Project) })...)
+		if filter.Limit == 0 || len(summaries) < filter.Limit {
+			return kept, nil
+		}
+		if len(kept) >= filter.Limit {
+			return kept[:filter.Limit], nil
+		}
+		filter.After = summaries[len(summaries)-1].Name
+	}
 }
 
 func (r *scopedRecords) Resources(ctx context.Context, filter holdfast.ResourceFilter) ([]holdfast.Resource, error) {
@@ -231,13 +246,22 @@ func (r *scopedRecords) PullRequest(ctx context.Context, ref holdfast.PullReques
 	return record, err
 }
 
-// PullRequests looks for them among the newest maxItems.
+// PullRequests reads on until there are as many as are asked for.
 func (r *scopedRecords) PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error) {
+	var kept []holdfast.PullRequestRecord
 	limit := filter.Limit
 	filter.Limit = maxItems
-	records, err := r.Records.PullRequests(ctx, filter)
-	records = only(records, r.projects.hasPullRequest)
-	return records[:min(len(records), limit)], err
+	for {
+		records, err := r.Records.PullRequests(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		kept = append(kept, only(records, r.projects.hasPullRequest)...)
+		if len(kept) >= limit || len(records) < filter.Limit {
+			return kept[:min(len(kept), limit)], nil
+		}
+		filter.After = records[len(records)-1].PullRequestRef
+	}
 }
 
 // Changes leaves out what is of other projects, and what has gone with all that said of

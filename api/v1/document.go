@@ -132,6 +132,9 @@ func DocumentOf(c holdfast.Cluster) Document {
 	}
 	if c.State != nil {
 		doc.State = &StateBackend{Type: c.State.Type, Config: maskMap(c.State.Config)}
+		if doc.State.Config == nil {
+			doc.State.Config = map[string]any{} // null surprises clients
+		}
 	}
 	return doc
 }

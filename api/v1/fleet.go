@@ -23,7 +23,12 @@ type Agent struct {
 }
 
 // AgentOf returns what the API says of an agent.
-func AgentOf(a holdfast.AgentStatus) Agent { return Agent(a) }
+func AgentOf(a holdfast.AgentStatus) Agent {
+	if a.Kinds == nil {
+		a.Kinds = []holdfast.RunKind{} // null surprises clients
+	}
+	return Agent(a)
+}
 
 // AuditEntry is one line of the audit trail.
 type AuditEntry struct {
@@ -50,8 +55,8 @@ type Caller struct {
 	Projects []string `json:"projects,omitempty"` // Whose clusters it reaches; absent: all.
 }
 
-// Reason is what a word for why something waits, was refused or failed means.
-type Reason struct {
+// ReasonInfo is what a word for why something waits, was refused or failed means.
+type ReasonInfo struct {
 	Reason    holdfast.Reason `json:"reason"`
 	Words     string          `json:"words"` // A clause about the cluster, the pull request or the run.
 	Effect    holdfast.Effect `json:"effect"`
@@ -63,9 +68,9 @@ type Reason struct {
 }
 
 // ReasonOf returns what the API says of a reason.
-func ReasonOf(r holdfast.Reason) Reason {
+func ReasonOf(r holdfast.Reason) ReasonInfo {
 	info := r.Info()
-	return Reason{
+	return ReasonInfo{
 		Reason: r, Words: info.Words, Effect: info.Effect, Commands: info.Next, Does: info.Does, Hint: info.Hint,
 		Cause: r.IsCause(), Transient: info.Transient,
 	}

@@ -42,7 +42,7 @@ var golden = []any{
 	v1.PullRequest{},
 	v1.PullRequestDetail{},
 	v1.Readiness{},
-	v1.Reason{},
+	v1.ReasonInfo{},
 	v1.ReconcileRequest{},
 	v1.Resource{},
 	v1.Run{},

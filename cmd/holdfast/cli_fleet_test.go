@@ -122,11 +122,11 @@ func TestFleetRequests(t *testing.T) {
 		err     string
 	}{
 		"drift with filters": {
-			line: "get drift prod-eu --environment e --drift failed", asked: "GET /api/v1/drift?drift=failed&environment=e&name=prod-eu", out: "prod-us",
+			line: "get drift prod-eu --environment e --drift failed", asked: "GET /api/v1/drift?drift=failed&environment=e&limit=1000&name=prod-eu", out: "prod-us",
 		},
 		"no drift":          {line: "get drift", answers: map[string]any{"GET /drift": list[v1.DriftLine]()}, out: "no drift\n"},
 		"drift misspelt":    {line: "get clusters --drift yes", code: 2, err: `drift "yes": want drifted, none or failed`},
-		"clusters and gone": {line: "get clusters --all --drift drifted", asked: "GET /api/v1/clusters?all=true&drift=drifted&view=summary"},
+		"clusters and gone": {line: "get clusters --all --drift drifted", asked: "GET /api/v1/clusters?all=true&drift=drifted&limit=1000"},
 		"resources": {
 			line:  "get resources --cluster prod-eu --type aws_vpc --id x --address main",
 			asked: "GET /api/v1/resources?address=main&cluster=prod-eu&id=x&limit=1000&type=aws_vpc", out: "ADDRESS  ",

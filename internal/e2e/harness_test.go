@@ -31,6 +31,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/apicheck"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/redisserver"
@@ -503,6 +504,9 @@ func (w *world) get(address string) (status int, body string) {
 	data, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return 0, err.Error()
+	}
+	if err := apicheck.Check(http.MethodGet, address, apicheck.Answer{Status: resp.StatusCode, Header: resp.Header, Body: data}); err != nil {
+		w.t.Errorf("%s is not as it is described: %v\n%s", address, err, data)
 	}
 	return resp.StatusCode, string(data)
 }

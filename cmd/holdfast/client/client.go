@@ -169,7 +169,7 @@ func (c *Client) Cluster(ctx context.Context, name string) (record v1.Cluster, e
 
 // Outputs returns the outputs of a cluster's last apply.
 func (c *Client) Outputs(ctx context.Context, cluster string) ([]v1.Output, error) {
-	return items[v1.Output](ctx, c, clusterPath(cluster, "outputs"), nil)
+	return whole[v1.Output](ctx, c, clusterPath(cluster, "outputs"), nil)
 }
 
 // Runs returns runs, the newest first. The query is that of GET /runs: cluster, repo,
@@ -196,7 +196,7 @@ func (c *Client) Plan(ctx context.Context, id string) (*v1.Plan, error) {
 
 // Attempts returns the attempts of a run.
 func (c *Client) Attempts(ctx context.Context, id string) ([]v1.Attempt, error) {
-	return items[v1.Attempt](ctx, c, "runs/"+url.PathEscape(id)+"/attempts", nil)
+	return whole[v1.Attempt](ctx, c, "runs/"+url.PathEscape(id)+"/attempts", nil)
 }
 
 // PullRequests returns pull requests. The query is that of GET /pullrequests.
@@ -212,6 +212,17 @@ func (c *Client) PullRequest(ctx context.Context, ref v1.PullRequestRef) (answer
 
 func pullRequestQuery(ref v1.PullRequestRef) url.Values {
 	return url.Values{"repo": {ref.Repo}, "number": {strconv.Itoa(ref.Number)}}
+}
+
+// Caller returns who the token belongs to.
+func (c *Client) Caller(ctx context.Context) (caller v1.Caller, err error) {
+	err = c.call(ctx, http.MethodGet, "whoami", nil, nil, &caller)
+	return caller, err
+}
+
+// Reasons returns what the words mean that say why something waits, was refused or failed.
+func (c *Client) Reasons(ctx context.Context) ([]v1.ReasonInfo, error) {
+	return whole[v1.ReasonInfo](ctx, c, "reasons", nil)
 }
 
 // Audit returns what was done to an object, the newest first.

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,7 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 )
 
@@ -48,11 +52,44 @@ func TestCall(t *testing.T) {
 	if got := seen.Header.Get("Authorization") + ", " + seen.UserAgent(); got != "Bearer t0k3n, test/1" {
 		t.Errorf("it sent %q", got)
 	}
-	if _, err := c.Summaries(t.Context(), nil); err != nil || seen.URL.RawQuery != "view=summary" {
+	if _, err := c.Summaries(t.Context(), nil); err != nil || seen.URL.RawQuery != "limit=1000" {
 		t.Errorf("Summaries asked for %s: %v", seen.URL, err)
 	}
 	if _, err := c.Cluster(t.Context(), "a/b"); err != nil || seen.URL.EscapedPath() != "/api/v1/clusters/a%2Fb" {
 		t.Errorf("Cluster asked for %s: %v", seen.URL, err)
+	}
+}
+
+// TestLists reads lists of three parts: all of one, and as much as is wanted of another.
+func TestLists(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.RequestURI())
+		limit, from := 0, 0
+		_, _ = fmt.Sscan(r.FormValue("limit"), &limit)
+		_, _ = fmt.Sscan(r.FormValue("cursor"), &from)
+		list := v1.List[v1.Run]{Items: make([]v1.Run, min(limit, 2300-from))}
+		if from += len(list.Items); from < 2300 {
+			list.Next = fmt.Sprint(from)
+		}
+		_ = json.NewEncoder(w).Encode(list)
+	}))
+	defer srv.Close()
+	base, _ := url.Parse(srv.URL)
+	c := client.New(base, "t", "test/1")
+	if all, err := c.Summaries(t.Context(), url.Values{"project": {"p"}}); err != nil || len(all) != 2300 {
+		t.Errorf("%d clusters, %v", len(all), err)
+	}
+	if runs, err := c.Runs(t.Context(), url.Values{"limit": {"1200"}}); err != nil || len(runs) != 1200 {
+		t.Errorf("%d runs, %v", len(runs), err)
+	}
+	want := []string{
+		"/api/v1/clusters?limit=1000&project=p", "/api/v1/clusters?cursor=1000&limit=1000&project=p", "/api/v1/clusters?cursor=2000&limit=1000&project=p",
+		"/api/v1/runs?limit=1000", "/api/v1/runs?cursor=1000&limit=200",
+	}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Error(diff)
 	}
 }
 

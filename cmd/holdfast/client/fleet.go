@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -10,11 +11,46 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
-// items returns what a list has.
+// largePart is how many items of a long list are asked for at once.
+const largePart = 1000
+
+// items reads as many items of a list as the parameter limit says; without one, as many
+// as the server gives at once.
 func items[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
-	var list v1.List[T]
-	err := c.call(ctx, http.MethodGet, path, query, nil, &list)
-	return list.Items, err
+	wanted, err := strconv.Atoi(query.Get("limit"))
+	if err != nil || wanted <= largePart { // what is not a number is the server's to refuse
+		list, err := part[T](ctx, c, path, query)
+		return list.Items, err
+	}
+	return parts[T](ctx, c, path, query, wanted)
+}
+
+// whole reads a list until its end.
+func whole[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
+	return parts[T](ctx, c, path, query, math.MaxInt)
+}
+
+func parts[T any](ctx context.Context, c *Client, path string, query url.Values, wanted int) ([]T, error) {
+	asked := url.Values{}
+	maps.Copy(asked, query)
+	var found []T
+	for {
+		asked.Set("limit", strconv.Itoa(min(wanted-len(found), largePart)))
+		list, err := part[T](ctx, c, path, asked)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, list.Items...)
+		if list.Next == "" || len(list.Items) == 0 || len(found) >= wanted {
+			return found, nil
+		}
+		asked.Set("cursor", list.Next)
+	}
+}
+
+func part[T any](ctx context.Context, c *Client, path string, query url.Values) (list v1.List[T], err error) {
+	err = c.call(ctx, http.MethodGet, path, query, nil, &list)
+	return list, err
 }
 
 // clusterPath is the path of something of a cluster.
@@ -23,10 +59,7 @@ func clusterPath(cluster, of string) string { return "clusters/" + url.PathEscap
 // Summaries returns the clusters that the query selects, without their details: that
 // of GET /clusters.
 func (c *Client) Summaries(ctx context.Context, query url.Values) ([]v1.ClusterSummary, error) {
-	full := url.Values{}
-	maps.Copy(full, query)
-	full.Set("view", "summary")
-	return items[v1.ClusterSummary](ctx, c, "clusters", full)
+	return whole[v1.ClusterSummary](ctx, c, "clusters", query)
 }
 
 // History returns how a cluster's phase and conditions changed, the newest first.
@@ -48,7 +81,7 @@ func (c *Client) Drift(ctx context.Context, cluster string) (report v1.DriftRepo
 
 // DriftList returns the clusters that have drifted. The query is that of GET /drift.
 func (c *Client) DriftList(ctx context.Context, query url.Values) ([]v1.DriftLine, error) {
-	return items[v1.DriftLine](ctx, c, "drift", query)
+	return whole[v1.DriftLine](ctx, c, "drift", query)
 }
 
 // CheckDrift queues a check of a cluster for drift.
@@ -70,7 +103,7 @@ func (c *Client) Resources(ctx context.Context, query url.Values) ([]v1.Resource
 
 // Agents returns the agents that the server has heard of.
 func (c *Client) Agents(ctx context.Context) ([]v1.Agent, error) {
-	return items[v1.Agent](ctx, c, "agents", nil)
+	return whole[v1.Agent](ctx, c, "agents", nil)
 }
 
 // Suspensions returns those of many clusters, and, unless only these are wanted,
@@ -80,7 +113,7 @@ func (c *Client) Suspensions(ctx context.Context, onlyMany bool) ([]v1.Suspensio
 	if onlyMany {
 		query.Set("many", "true")
 	}
-	return items[v1.Suspension](ctx, c, "suspensions", query)
+	return whole[v1.Suspension](ctx, c, "suspensions", query)
 }
 
 // SuspendAll suspends or resumes the clusters of a project, or all.

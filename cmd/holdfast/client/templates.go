@@ -10,7 +10,7 @@ import (
 
 // Templates returns the templates that clusters use, by name.
 func (c *Client) Templates(ctx context.Context) ([]v1.Template, error) {
-	return items[v1.Template](ctx, c, "templates", nil)
+	return whole[v1.Template](ctx, c, "templates", nil)
 }
 
 // Template returns one of them; ErrNotFound if nothing uses it.

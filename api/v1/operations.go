@@ -1,0 +1,174 @@
+package v1
+
+import "reflect"
+
+// Operation is one thing that the API does: a method on a path.
+type Operation struct {
+	ID      string       // of the operation, in the description
+	Method  string       // of HTTP
+	Path    string       // below /api/v1, with parameters in braces
+	Summary string       // in a line
+	Role    string       // that a token needs at least: viewer, operator or admin
+	Query   reflect.Type // a struct whose fields are the parameters; nil: there are none
+	Body    reflect.Type // of the request; nil: there is none
+	Status  int          // of a success
+	Answer  reflect.Type // nil: see Media
+	List    bool         // the answer is a List of Answer
+	Media   string       // of the answer; empty: JSON
+}
+
+// PageQuery says which part of a list is wanted.
+type PageQuery struct {
+	Limit  int    `query:"limit"`  // How many items at most.
+	Cursor string `query:"cursor"` // Where to read on: the next of the part before.
+}
+
+// ClusterQuery selects clusters. Parameters are combined by and, values of one that is
+// repeated by or, but for label.
+type ClusterQuery struct {
+	Name        []string `query:"name"`        // Clusters of these names.
+	Owner       string   `query:"owner"`       // Defined by this repository.
+	Project     string   `query:"project"`     // Of this project.
+	Environment string   `query:"environment"` // Of this environment.
+	Phase       string   `query:"phase"`       // In this phase, such as Active.
+	Waiting     string   `query:"waiting"`     // Waiting for this reason; * for any.
+	Drift       string   `query:"drift"`       // Whose last drift check found this: none, drifted or failed.
+	Label       []string `query:"label"`       // With this label, key=value.
+	All         bool     `query:"all"`         // Of clusters: also those that are gone. Of drift: also clusters without drift.
+}
+
+// ClustersQuery is that of GET /clusters.
+type ClustersQuery struct {
+	ClusterQuery
+	PageQuery
+	Fields []string `query:"fields"` // Only these fields of each item, separated by commas.
+}
+
+// DriftQuery is that of GET /drift.
+type DriftQuery struct {
+	ClusterQuery
+	PageQuery
+}
+
+// RunsQuery is that of GET /runs.
+type RunsQuery struct {
+	Cluster string   `query:"cluster"` // Runs of this cluster.
+	Repo    string   `query:"repo"`    // With number: runs of this pull request.
+	Number  int      `query:"number"`  // With repo: runs of this pull request; zero or absent: of the tracked branch.
+	Kind    []string `query:"kind"`    // Of these kinds.
+	Status  []string `query:"status"`  // With these statuses.
+	PageQuery
+	Fields []string `query:"fields"` // Only these fields of each item, separated by commas.
+}
+
+// PullRequestsQuery is that of GET /pullrequests.
+type PullRequestsQuery struct {
+	Repo    string   `query:"repo"`    // Of this repository.
+	Cluster string   `query:"cluster"` // That affect this cluster.
+	State   []string `query:"state"`   // In these states.
+	PageQuery
+}
+
+// PullRequestQuery names a pull request.
+type PullRequestQuery struct {
+	Repo   string `query:"repo,required"`   // The repository, as holdfast.yaml names it.
+	Number int    `query:"number,required"` // The number.
+}
+
+// ResourcesQuery is that of GET /resources.
+type ResourcesQuery struct {
+	Cluster string `query:"cluster"` // Of this cluster.
+	Type    string `query:"type"`    // Of this type, such as aws_vpc.
+	ID      string `query:"id"`      // With this ID at the provider.
+	Address string `query:"address"` // Whose addresses contain this.
+	PageQuery
+}
+
+// SuspensionsQuery is that of GET /suspensions.
+type SuspensionsQuery struct {
+	Many bool `query:"many"` // Only those of projects and of all clusters.
+	PageQuery
+}
+
+// AuditQuery is that of GET /audit.
+type AuditQuery struct {
+	Object string `query:"object"` // About this cluster, run or pull request.
+	PageQuery
+}
+
+// EventsQuery is that of GET /events.
+type EventsQuery struct {
+	After int64    `query:"after"` // As the header Last-Event-ID, which wins: the ID of the last event that was seen.
+	Kind  []string `query:"kind"`  // Only changes of these kinds: Cluster, Run, PullRequest.
+}
+
+// LogQuery is that of GET /runs/{run}/log.
+type LogQuery struct {
+	Attempt int   `query:"attempt"` // The number of the attempt; zero or absent: the last one.
+	Offset  int64 `query:"offset"`  // Where to begin, in bytes.
+	Follow  bool  `query:"follow"`  // Until the attempt ends; a run that has not begun is waited for.
+}
+
+// ForceQuery is that of DELETE /locks/{cluster}.
+type ForceQuery struct {
+	Force bool `query:"force"` // Also if its holder is alive; needs the role admin.
+}
+
+func of[T any]() reflect.Type { return reflect.TypeFor[T]() }
+
+// Operations are all that the API does.
+func Operations() []Operation { return append(reads(), changes()...) }
+
+func reads() []Operation {
+	const viewer = "viewer"
+	return []Operation{
+		{ID: "getVersion", Method: "GET", Path: "/version", Role: viewer, Summary: "Which server this is", Status: 200, Answer: of[Version]()},
+		{ID: "getCaller", Method: "GET", Path: "/whoami", Role: viewer, Summary: "Who the token belongs to, and what it allows", Status: 200, Answer: of[Caller]()},
+		{ID: "listReasons", Method: "GET", Path: "/reasons", Role: viewer, Summary: "What reasons mean, by name", Query: of[PageQuery](), Status: 200, Answer: of[ReasonInfo](), List: true},
+		{ID: "getDescription", Method: "GET", Path: "/openapi.json", Role: viewer, Summary: "This description", Status: 200, Answer: of[map[string]any]()},
+		{ID: "listClusters", Method: "GET", Path: "/clusters", Role: viewer, Summary: "List clusters, by name", Query: of[ClustersQuery](), Status: 200, Answer: of[ClusterSummary](), List: true},
+		{ID: "getCluster", Method: "GET", Path: "/clusters/{name}", Role: viewer, Summary: "A cluster", Status: 200, Answer: of[Cluster]()},
+		{ID: "listOutputs", Method: "GET", Path: "/clusters/{name}/outputs", Role: viewer, Summary: "Outputs of a cluster's last apply, by name", Query: of[PageQuery](), Status: 200, Answer: of[Output](), List: true},
+		{ID: "listTransitions", Method: "GET", Path: "/clusters/{name}/history", Role: viewer, Summary: "How a cluster's phase and conditions changed, newest first", Query: of[PageQuery](), Status: 200, Answer: of[Transition](), List: true},
+		{ID: "getFamily", Method: "GET", Path: "/clusters/{name}/family", Role: viewer, Summary: "What a cluster depends on, and what depends on it", Status: 200, Answer: of[Family]()},
+		{ID: "getDrift", Method: "GET", Path: "/clusters/{name}/drift", Role: viewer, Summary: "What the last drift check of a cluster found", Status: 200, Answer: of[DriftReport]()},
+		{ID: "listDrift", Method: "GET", Path: "/drift", Role: viewer, Summary: "List clusters that have drifted or whose check failed, by name", Query: of[DriftQuery](), Status: 200, Answer: of[DriftLine](), List: true},
+		{ID: "listResources", Method: "GET", Path: "/resources", Role: viewer, Summary: "Search resources of clusters, by cluster and address", Query: of[ResourcesQuery](), Status: 200, Answer: of[Resource](), List: true},
+		{ID: "listSuspensions", Method: "GET", Path: "/suspensions", Role: viewer, Summary: "List what is suspended: all, projects, then clusters", Query: of[SuspensionsQuery](), Status: 200, Answer: of[Suspension](), List: true},
+		{ID: "listTemplates", Method: "GET", Path: "/templates", Role: viewer, Summary: "List templates, by name", Query: of[PageQuery](), Status: 200, Answer: of[Template](), List: true},
+		{ID: "getTemplate", Method: "GET", Path: "/templates/{name}", Role: viewer, Summary: "A template, with all that is known of its versions and users", Status: 200, Answer: of[Template]()},
+		{ID: "listRuns", Method: "GET", Path: "/runs", Role: viewer, Summary: "List runs, newest first", Query: of[RunsQuery](), Status: 200, Answer: of[Run](), List: true},
+		{ID: "getRun", Method: "GET", Path: "/runs/{run}", Role: viewer, Summary: "A run", Status: 200, Answer: of[Run]()},
+		{ID: "getPlan", Method: "GET", Path: "/runs/{run}/plan", Role: viewer, Summary: "What a run would change", Status: 200, Answer: of[Plan]()},
+		{ID: "listAttempts", Method: "GET", Path: "/runs/{run}/attempts", Role: viewer, Summary: "Attempts of a run, oldest first", Query: of[PageQuery](), Status: 200, Answer: of[Attempt](), List: true},
+		{ID: "getLog", Method: "GET", Path: "/runs/{run}/log", Role: viewer, Summary: "The log of an attempt", Query: of[LogQuery](), Status: 200, Media: "text/plain"},
+		{ID: "listPullRequests", Method: "GET", Path: "/pullrequests", Role: viewer, Summary: "List pull requests, highest number first", Query: of[PullRequestsQuery](), Status: 200, Answer: of[PullRequest](), List: true},
+		{ID: "getPullRequest", Method: "GET", Path: "/pullrequests/get", Role: viewer, Summary: "A pull request, with what Holdfast said about it", Query: of[PullRequestQuery](), Status: 200, Answer: of[PullRequestDetail]()},
+		{ID: "listAgents", Method: "GET", Path: "/agents", Role: viewer, Summary: "List agents, by ID", Query: of[PageQuery](), Status: 200, Answer: of[Agent](), List: true},
+		{ID: "streamEvents", Method: "GET", Path: "/events", Role: viewer, Summary: "Follow what changes: server-sent events, whose data is an Event", Query: of[EventsQuery](), Status: 200, Media: "text/event-stream"},
+		{ID: "listAudit", Method: "GET", Path: "/audit", Role: viewer, Summary: "What was done and by whom, newest first", Query: of[AuditQuery](), Status: 200, Answer: of[AuditEntry](), List: true},
+		{ID: "getLock", Method: "GET", Path: "/locks/{cluster}", Role: viewer, Summary: "Who holds a cluster's lock", Status: 200, Answer: of[Lock]()},
+		{ID: "getUnsavedState", Method: "GET", Path: "/states/{cluster}", Role: viewer, Summary: "The state of a cluster that could not be saved", Status: 200, Answer: of[UnsavedState]()},
+		{ID: "getBackendLock", Method: "GET", Path: "/states/{cluster}/lock", Role: viewer, Summary: "The lock of a state's own backend that the newest run found", Status: 200, Answer: of[BackendLock]()},
+	}
+}
+
+func changes() []Operation {
+	const operator = "operator"
+	return []Operation{
+		{ID: "command", Method: "POST", Path: "/commands", Role: operator, Summary: "Do what /holdfast does in a comment, and wait for the outcome (202: it is still to come)", Body: of[CommandRequest](), Status: 200, Answer: of[Command]()},
+		{ID: "reconcile", Method: "POST", Path: "/reconcile", Role: operator, Summary: "Look at a repository, a cluster or everything again", Body: of[ReconcileRequest](), Status: 202, Answer: of[struct{}]()},
+		{ID: "suspendCluster", Method: "POST", Path: "/clusters/{name}/suspend", Role: operator, Summary: "Stop new runs of a cluster", Body: of[SuspendClusterRequest](), Status: 200, Answer: of[Cluster]()},
+		{ID: "resumeCluster", Method: "POST", Path: "/clusters/{name}/resume", Role: operator, Summary: "Allow runs of a cluster", Body: of[SuspendClusterRequest](), Status: 200, Answer: of[Cluster]()},
+		{ID: "checkDrift", Method: "POST", Path: "/clusters/{name}/drift/check", Role: operator, Summary: "Queue a drift check of a cluster", Status: 202, Answer: of[Run]()},
+		{ID: "transfer", Method: "POST", Path: "/clusters/{name}/transfer", Role: operator, Summary: "Give a cluster to another repository", Body: of[TransferRequest](), Status: 200, Answer: of[Cluster]()},
+		{ID: "upgrade", Method: "POST", Path: "/upgrades", Role: operator, Summary: "Propose newer versions of templates by pull requests", Body: of[UpgradeRequest](), Status: 200, Answer: of[Upgrade](), List: true},
+		{ID: "suspend", Method: "POST", Path: "/suspend", Role: operator, Summary: "Stop new runs of a project's clusters, or of all", Body: of[SuspendRequest](), Status: 200, Answer: of[Suspension]()},
+		{ID: "resume", Method: "POST", Path: "/resume", Role: operator, Summary: "Allow runs of a project's clusters, or of all", Body: of[SuspendRequest](), Status: 200, Answer: of[Suspension]()},
+		{ID: "releaseLock", Method: "DELETE", Path: "/locks/{cluster}", Role: operator, Summary: "Release the lock of a dead run; answers with who held it", Query: of[ForceQuery](), Status: 200, Answer: of[Lock]()},
+		{ID: "getUnsavedStateFile", Method: "GET", Path: "/states/{cluster}/file", Role: operator, Summary: "The file of a state that could not be saved, with what is secret in it", Status: 200, Answer: of[map[string]any]()},
+		{ID: "pushState", Method: "POST", Path: "/states/{cluster}/push", Role: operator, Summary: "Queue the push of a state that could not be saved, or of the one in the body", Body: of[map[string]any](), Status: 202, Answer: of[Run]()},
+		{ID: "waiveState", Method: "POST", Path: "/states/{cluster}/waive", Role: operator, Summary: "Give up a state that could not be saved", Body: of[WaiveRequest](), Status: 200, Answer: of[UnsavedState]()},
+		{ID: "unlockBackend", Method: "POST", Path: "/states/{cluster}/unlock", Role: operator, Summary: "Queue the release of a lock of a state's own backend", Body: of[UnlockRequest](), Status: 202, Answer: of[Run]()},
+	}
+}

@@ -1,0 +1,61 @@
+package server_test
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
+)
+
+// TestOperations holds the routes to their description, and the description to the
+// parameters that are taken.
+func TestOperations(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, fleet())
+	var routes, described []string
+	for _, route := range routesOf(t, s) {
+		if strings.Contains(route, " /api/v1/") && !strings.Contains(route, "/states/") { // which newServer has not
+			routes = append(routes, regexp.MustCompile(`:(\w+)`).ReplaceAllString(route, "{$1}"))
+		}
+	}
+	url := serve(t, s.API())
+	fill := strings.NewReplacer("{name}", "prod-eu", "{cluster}", "prod-eu", "{run}", "run-1")
+	for _, op := range v1.Operations() {
+		if strings.Contains(op.Path, "/states/") {
+			continue
+		}
+		described = append(described, op.Method+" /api/v1"+op.Path)
+		if op.Method != "GET" || op.Query == nil || op.ID == "streamEvents" {
+			continue
+		}
+		for _, name := range parameters(op.Query) {
+			got := request(t, "GET", url+"/api/v1"+fill.Replace(op.Path)+"?"+name+"=", viewerToken, "")
+			if strings.Contains(got.body, "unknown parameter") {
+				t.Errorf("%s does not take %s", op.ID, name)
+			}
+		}
+		if got := request(t, "GET", url+"/api/v1"+fill.Replace(op.Path)+"?nonsense=1", viewerToken, ""); op.List && got.status != 400 {
+			t.Errorf("%s takes nonsense: %d %s", op.ID, got.status, got.body)
+		}
+	}
+	slices.Sort(routes)
+	slices.Sort(described)
+	if diff := cmp.Diff(described, routes); diff != "" {
+		t.Errorf("routes (-described +served):\n%s", diff)
+	}
+}
+
+func parameters(t reflect.Type) []string {
+	var names []string
+	for _, field := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(field.Tag.Get("query"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
