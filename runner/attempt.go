@@ -76,7 +76,7 @@ type attempt struct {
 	lockFile []byte            // the one in effect after init
 	settings []byte            // of the backend, as init has kept them; nil: those of prepared
 	input    plan.Input
-	secrets  map[string]string // values of the secret variables
+	secrets  foundSecrets
 	counts   holdfast.Counts
 	document holdfast.PlanDocument // what the plan would do
 	progress *journal.Progress
@@ -88,8 +88,7 @@ type attempt struct {
 	compared plan.Compared       // what the plan file and the state differ in
 	left     []holdfast.Resource // what the state held after a failed apply
 
-	planDigest   holdfast.Digest   // of document
-	secretPrints map[string]string // keyed hashes of the secret variables
+	planDigest holdfast.Digest // of document
 }
 
 func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
@@ -354,6 +353,16 @@ func (t *attempt) config() string {
 	return filepath.Join(t.dir, "engine.rc")
 }
 
+// takeSecrets looks up the values of the root module's secret variables.
+func (t *attempt) takeSecrets(ctx context.Context) (err error) {
+	resolver := secretResolver{
+		a: t.a, opts: secretOptions{Open: t.exec.opts.OpenSecrets, Timeout: t.exec.opts.SecretTimeout},
+		env: t.exec.opts.Env, dir: t.dir, redact: t.redact, say: t.say,
+	}
+	t.secrets, err = resolver.take(ctx, t.root)
+	return err
+}
+
 // chooseBackend makes the root module use Holdfast's own backend where it has
 // none of its own, and an empty local state where there is no server to ask.
 func (t *attempt) chooseBackend() error {
@@ -378,7 +387,7 @@ func (t *attempt) chooseBackend() error {
 func (t *attempt) env() map[string]string {
 	env := maps.Clone(t.exec.opts.Env)
 	maps.Copy(env, t.a.Env)
-	for name, value := range t.secrets {
+	for name, value := range t.secrets.Values {
 		env[modulecode.VariablePrefix+name] = value
 	}
 	for _, name := range []string{"TF_DATA_DIR", "TF_CLI_ARGS", "TF_REATTACH_PROVIDERS", "TF_LOG_PATH"} {

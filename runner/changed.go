@@ -3,20 +3,18 @@ package runner
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclparse"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 )
 
 const (
-	// toldDifferences is how many differences to a review are reported.
-	toldDifferences = 10
 	// askReview is how long the agent waits for the artefacts of a reviewed run
 	// that it needs for words only.
 	askReview = 20 * time.Second
@@ -40,7 +38,7 @@ func (t *attempt) noteInput(ctx context.Context) error {
 	t.input = plan.Input{
 		Destroy: t.destroys(), Source: t.a.SourceDigest, Engine: t.engine.Name + " " + t.engine.Version,
 		Providers: lockedProviders(t.lockFile), Modules: fetched,
-		Fetched: fetchedModules(t.prepared), Secrets: t.secretPrints,
+		Fetched: fetchedModules(t.prepared), Secrets: t.secrets.Prints,
 	}
 	if t.lockFile != nil {
 		t.input.LockFile = holdfast.DigestOf(t.lockFile)
@@ -85,10 +83,10 @@ func (t *attempt) whatChanged(ctx context.Context) string {
 	}
 	same := review.InputDigest.Equal(t.result.InputDigest)
 	var input plan.Input
-	known := (!same || len(t.secrets) > 0) && t.readStored(ctx, review.Run, holdfast.ArtefactInput, &input) == nil
+	known := (!same || len(t.secrets.Values) > 0) && t.readStored(ctx, review.Run, holdfast.ArtefactInput, &input) == nil
 	if !same {
 		if words := t.input.ChangesSince(input); known && len(words) > 0 {
-			return fmt.Sprintf("the input is not what was reviewed in run %s: %s", review.Run, some(words))
+			return fmt.Sprintf("the input is not what was reviewed in run %s: %s", review.Run, failure.Some(words))
 		}
 		return fmt.Sprintf("the input is not what was reviewed: the code, its modules, the provider versions or the engine differ from those of run %s", review.Run)
 	}
@@ -97,16 +95,7 @@ func (t *attempt) whatChanged(ctx context.Context) string {
 		words = append(words, t.document.Differences(reviewed)...)
 	}
 	if len(words) > 0 {
-		return fmt.Sprintf("the plan differs from the reviewed one of run %s: %s", review.Run, some(words))
+		return fmt.Sprintf("the plan differs from the reviewed one of run %s: %s", review.Run, failure.Some(words))
 	}
 	return fmt.Sprintf("the plan would do something else than the reviewed one of run %s: the infrastructure or what the plan reads has changed since", review.Run)
-}
-
-// some joins the first of many words.
-func some(words []string) string {
-	more := ""
-	if n := len(words) - toldDifferences; n > 0 {
-		words, more = words[:toldDifferences], fmt.Sprintf("; and %d more", n)
-	}
-	return strings.Join(words, "; ") + more
 }

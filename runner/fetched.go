@@ -110,7 +110,7 @@ func (t *attempt) checkModules(ctx context.Context) error {
 	}
 	words := plan.ModuleChanges(fetchedModules(t.prepared), then.Fetched)
 	return &failure.Error{
-		Cause: holdfast.CauseInvalidConfiguration, Err: fmt.Errorf("init: the modules are not those of the last apply, run %s: %s", t.a.Modules, some(words)),
+		Cause: holdfast.CauseInvalidConfiguration, Err: fmt.Errorf("init: the modules are not those of the last apply, run %s: %s", t.a.Modules, failure.Some(words)),
 		Hint: "what has changed in a module is not drift: apply the cluster with the modules that there are now, and pin their versions or commits",
 	}
 }

@@ -38,7 +38,7 @@ func (t *attempt) readPlan(ctx context.Context, printed string) error {
 		return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: fmt.Errorf("show: %w", err)}
 	}
 	found, err := plan.Read(written, plan.Options{
-		Key: t.a.FingerprintKey, Redactor: t.redact, Text: journal.PlanText(printed), Code: t.moduleCode, Secrets: t.secretPrints, Compared: &t.compared,
+		Key: t.a.FingerprintKey, Redactor: t.redact, Text: journal.PlanText(printed), Code: t.moduleCode, Secrets: t.secrets.Prints, Compared: &t.compared,
 	})
 	if errors.Is(err, plan.ErrUntrusted) {
 		return &failure.Error{Cause: holdfast.CauseUntrustedPlan, Err: fmt.Errorf("plan: %w", err)}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
@@ -22,6 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/redact"
 )
 
 // Limits of secret variables. What the engine's environment can hold is bounded
@@ -43,59 +45,86 @@ type secretError struct {
 	transient bool
 }
 
-// takeSecrets looks up the values of the root module's secret variables, each
-// once for the whole attempt, and has them redacted from then on.
-func (t *attempt) takeSecrets(ctx context.Context) error {
-	refs, err := readSecretRefs(t.root)
+// secretOptions say where values of secret variables may come from.
+type secretOptions struct {
+	// Open: whoever wrote the code has started us, as on a laptop. Secret
+	// variables may come from the environment, where TF_VAR_ and a variable's name
+	// goes before what its document says, and from any file. False: only from what
+	// an assignment brings or allows.
+	Open bool
+	// Timeout is how long a secret store may take to answer; zero means 30 s.
+	Timeout time.Duration
+}
+
+// secretResolver looks up the values of one attempt's secret variables.
+type secretResolver struct {
+	a      holdfast.Assignment
+	opts   secretOptions
+	env    map[string]string // that every engine gets
+	dir    string            // of the attempt: stores are asked in a folder in it
+	redact *redact.Redactor  // learns every value
+	say    func(format string, args ...any)
+}
+
+// foundSecrets are the values of secret variables, by the variables' names.
+type foundSecrets struct {
+	Values map[string]string
+	Prints map[string]string // keyed hashes of the values
+}
+
+// take looks up the values of the secret variables of the root module in a folder,
+// each once for the whole attempt, and has them redacted from then on.
+func (r *secretResolver) take(ctx context.Context, root string) (foundSecrets, error) {
+	refs, err := readSecretRefs(root)
 	if err != nil {
-		return &failure.Error{
+		return foundSecrets{}, &failure.Error{
 			Cause: holdfast.CauseSecretUnavailable, Err: fmt.Errorf("read %s: %w", holdfast.SecretFile, err),
 			Hint: "the file says where the values of the secret variables are; it is made from the cluster's document",
 		}
 	}
 	maps.DeleteFunc(refs, func(name string, _ holdfast.SecretRef) bool { // whoever plans has put it there already
-		value := t.exec.opts.Env[modulecode.VariablePrefix+name]
-		t.redact.Add(modulecode.VariableSecrets(value)...)
-		return t.exec.opts.OpenSecrets && value != ""
+		value := r.env[modulecode.VariablePrefix+name]
+		r.redact.Add(modulecode.VariableSecrets(value)...)
+		return r.opts.Open && value != ""
 	})
-	if err := t.needCredentials(refs); err != nil {
-		return err
+	if err := r.needCredentials(refs); err != nil {
+		return foundSecrets{}, err
 	}
 	if len(refs) == 0 {
-		return nil
+		return foundSecrets{}, nil
 	}
-	places := map[holdfast.SecretRef][]string{} // variables by where they are
+	variables := map[holdfast.SecretRef][]string{} // by where their values are
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
-		places[refs[name]] = append(places[refs[name]], name)
+		variables[refs[name]] = append(variables[refs[name]], name)
 	}
-	found, failed := t.lookUp(ctx, places)
+	values, failed := r.lookUp(ctx, variables)
 	if err := ctx.Err(); err != nil {
-		return err
+		return foundSecrets{}, err
 	}
 	if len(failed) > 0 {
-		return secretsFailed(failed)
+		return foundSecrets{}, secretsFailed(failed)
 	}
-	t.secrets, t.secretPrints = map[string]string{}, map[string]string{}
+	found := foundSecrets{Values: map[string]string{}, Prints: map[string]string{}}
 	total := 0
 	for name, ref := range refs {
-		t.secrets[name] = found[ref]
-		t.secretPrints[name] = plan.Hash(t.a.FingerprintKey, "secret variable", name, found[ref])
-		total += len(found[ref])
+		found.Values[name] = values[ref]
+		found.Prints[name] = plan.Hash(r.a.FingerprintKey, "secret variable", name, values[ref])
+		total += len(values[ref])
 	}
 	if total > maxSecretTotal {
-		return &failure.Error{
+		return foundSecrets{}, &failure.Error{
 			Cause: holdfast.CauseSecretUnavailable, Err: fmt.Errorf("the secret variables have more than %d bytes in all", maxSecretTotal),
 			Hint: "an environment holds no more: let the code read large secrets itself",
 		}
 	}
-	t.say("secret variables: %s", describeSecrets(refs))
-	return nil
+	r.say("secret variables: %s", describeSecrets(refs))
+	return found, nil
 }
 
 // needCredentials fails if there is a credential without a value that none of the
 // secret variables refers to: the engine, or a provider, is to have it.
-func (t *attempt) needCredentials(refs map[string]holdfast.SecretRef) error {
-	for _, name := range t.a.Missing {
+func (r *secretResolver) needCredentials(refs map[string]holdfast.SecretRef) error {
+	for _, name := range r.a.Missing {
 		referred := false
 		for _, ref := range refs {
 			referred = referred || ref.Env == name
@@ -116,26 +145,26 @@ func missingHint(name string) string {
 }
 
 // lookUp returns the values by where they are, and what failed by variable.
-func (t *attempt) lookUp(
-	ctx context.Context, places map[holdfast.SecretRef][]string,
+func (r *secretResolver) lookUp(
+	ctx context.Context, variables map[holdfast.SecretRef][]string,
 ) (found map[holdfast.SecretRef]string, failed map[string]*secretError) {
 	type answer struct {
 		value string
 		err   *secretError
 	}
-	refs := slices.Collect(maps.Keys(places))
+	refs := slices.Collect(maps.Keys(variables))
 	answers := make([]answer, len(refs))
 	var group errgroup.Group
 	group.SetLimit(secretLookUps)
 	for i, ref := range refs {
 		group.Go(func() error {
-			value, err := t.secret(ctx, ref)
+			value, err := r.secret(ctx, ref)
 			if err == nil {
 				err = checkSecret(value)
-			} else if ref.Store != "" && t.exec.opts.OpenSecrets {
-				err.hint = "set " + modulecode.VariablePrefix + places[ref][0] + " in the environment"
+			} else if ref.Store != "" && r.opts.Open {
+				err.hint = "set " + modulecode.VariablePrefix + variables[ref][0] + " in the environment"
 			}
-			t.redact.Add(modulecode.VariableSecrets(value)...)
+			r.redact.Add(modulecode.VariableSecrets(value)...)
 			answers[i] = answer{value, err}
 			return nil
 		})
@@ -144,7 +173,7 @@ func (t *attempt) lookUp(
 	found, failed = map[holdfast.SecretRef]string{}, map[string]*secretError{}
 	for i, ref := range refs {
 		found[ref] = answers[i].value
-		for _, name := range places[ref] {
+		for _, name := range variables[ref] {
 			if answers[i].err != nil {
 				failed[name] = answers[i].err
 			}
@@ -185,7 +214,7 @@ func describeSecrets(refs map[string]holdfast.SecretRef) string {
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
 		words = append(words, fmt.Sprintf("%s (%s)", name, describeSecret(refs[name])))
 	}
-	return some(words)
+	return failure.Some(words)
 }
 
 func describeSecret(ref holdfast.SecretRef) string {
@@ -235,45 +264,45 @@ func readSecretRefs(dir string) (map[string]holdfast.SecretRef, error) {
 }
 
 // secret returns the value that ref points to.
-func (t *attempt) secret(ctx context.Context, ref holdfast.SecretRef) (string, *secretError) {
+func (r *secretResolver) secret(ctx context.Context, ref holdfast.SecretRef) (string, *secretError) {
 	switch {
 	case ref.Env != "":
-		return t.secretFromEnv(ref.Env)
+		return r.secretFromEnv(ref.Env)
 	case ref.File != "":
-		return t.secretFromFile(ref.File)
+		return r.secretFromFile(ref.File)
 	default:
-		return t.secretFromStore(ctx, ref)
+		return r.secretFromStore(ctx, ref)
 	}
 }
 
 // secretFromEnv looks in the credentials of the run, never in the environment of
 // the agent.
-func (t *attempt) secretFromEnv(name string) (string, *secretError) {
-	value, ok := t.a.Env[name]
-	if !ok && t.exec.opts.OpenSecrets {
-		value, ok = t.exec.opts.Env[name]
+func (r *secretResolver) secretFromEnv(name string) (string, *secretError) {
+	value, ok := r.a.Env[name]
+	if !ok && r.opts.Open {
+		value, ok = r.env[name]
 	}
 	switch {
 	case ok:
 		return value, nil
-	case slices.Contains(t.a.Missing, name):
+	case slices.Contains(r.a.Missing, name):
 		return "", &secretError{err: fmt.Errorf("{secret: {env: %s}}: the credential %s could not be read", name, name), hint: missingHint(name)}
-	case t.exec.opts.OpenSecrets:
+	case r.opts.Open:
 		return "", &secretError{
 			err: fmt.Errorf("the environment has no %s", name), hint: "set " + name,
 		}
 	default:
 		return "", &secretError{
 			err:  fmt.Errorf("the run's credentials have no environment variable %s", name),
-			hint: fmt.Sprintf("put %s under credentials[].secrets in holdfast.yaml, %s", name, t.entry()),
+			hint: fmt.Sprintf("put %s under credentials[].secrets in holdfast.yaml, %s", name, r.entry()),
 		}
 	}
 }
 
 // entry says which of the credentials a run of this kind gets.
-func (t *attempt) entry() string {
+func (r *secretResolver) entry() string {
 	phase := "plan"
-	if t.a.Kind.Writes() {
+	if r.a.Kind.Writes() {
 		phase = "apply"
 	}
 	return "in an entry for this cluster's project and environment and for both phases, or the phase " + phase
@@ -281,23 +310,23 @@ func (t *attempt) entry() string {
 
 // secretFromFile reads a file that is in one of the run's secret folders, links
 // followed. Of what is elsewhere nothing is reported, not even whether it is there.
-func (t *attempt) secretFromFile(name string) (string, *secretError) {
+func (r *secretResolver) secretFromFile(name string) (string, *secretError) {
 	name = filepath.Clean(name)
-	if t.exec.opts.OpenSecrets {
+	if r.opts.Open {
 		return secretFile(name, os.OpenFile, name)
 	}
 	outside := &secretError{
 		err:  fmt.Errorf("file %s is in none of the run's secret folders", name),
-		hint: "put its folder under credentials[].secretDirs in holdfast.yaml, " + t.entry(),
+		hint: "put its folder under credentials[].secretDirs in holdfast.yaml, " + r.entry(),
 	}
-	if !slices.ContainsFunc(t.a.SecretDirs, func(dir string) bool { return folders.Below(dir, name) != "" }) {
+	if !slices.ContainsFunc(r.a.SecretDirs, func(dir string) bool { return folders.Below(dir, name) != "" }) {
 		return "", outside
 	}
 	real, err := filepath.EvalSymlinks(name)
 	if err != nil {
 		return "", fileError(name, err)
 	}
-	for _, dir := range t.a.SecretDirs {
+	for _, dir := range r.a.SecretDirs {
 		dir, err := filepath.EvalSymlinks(dir)
 		if err != nil {
 			continue

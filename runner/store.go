@@ -28,10 +28,10 @@ const storeGrace = time.Second
 // secretFromStore asks a store's command, as the run's credentials name it, for
 // the value. No shell runs it, in a folder without the repository's
 // files, with the environment of the run.
-func (t *attempt) secretFromStore(ctx context.Context, ref holdfast.SecretRef) (string, *secretError) {
-	argv := t.a.SecretStores[ref.Store]
+func (r *secretResolver) secretFromStore(ctx context.Context, ref holdfast.SecretRef) (string, *secretError) {
+	argv := r.a.SecretStores[ref.Store]
 	if len(argv) == 0 {
-		return "", t.noStore(ref.Store)
+		return "", r.noStore(ref.Store)
 	}
 	args := make([]string, len(argv))
 	for i, arg := range argv {
@@ -40,8 +40,8 @@ func (t *attempt) secretFromStore(ctx context.Context, ref holdfast.SecretRef) (
 			args[i] = strings.ReplaceAll(arg, storeKey, ref.Key)
 		}
 	}
-	env := maps.Clone(t.exec.opts.Env)
-	maps.Copy(env, t.a.Env)
+	env := maps.Clone(r.env)
+	maps.Copy(env, r.a.Env)
 	path, err := lookPath(args[0], env["PATH"])
 	if err != nil {
 		return "", &secretError{err: fmt.Errorf("store %s: %w", ref.Store, err), hint: hintStore}
@@ -52,19 +52,19 @@ func (t *attempt) secretFromStore(ctx context.Context, ref holdfast.SecretRef) (
 			hint: "it gets the run's credentials: take the permission to write away from others, such as with chmod o-w",
 		}
 	}
-	dir, err := os.MkdirTemp(t.dir, "store-")
+	dir, err := os.MkdirTemp(r.dir, "store-")
 	if err != nil {
 		return "", &secretError{err: fmt.Errorf("store %s: make folder: %w", ref.Store, err), transient: true, hint: failure.HintDisk}
 	}
 	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(ctx, t.exec.opts.SecretTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
 	out := &flood{limit: maxSecretValue + 2, over: cancel}
 	said := journal.NewExcerpt(4 << 10)
 	err = command{path: path, dir: dir, env: env, args: args[1:], stdout: out, stderr: said, grace: storeGrace}.run(ctx)
 	value, flooded := out.get()
 	if !flooded {
-		t.redact.Add(modulecode.VariableSecrets(value)...) // what failed may repeat it in its message
+		r.redact.Add(modulecode.VariableSecrets(value)...) // what failed may repeat it in its message
 	}
 	switch {
 	case flooded:
@@ -73,11 +73,11 @@ func (t *attempt) secretFromStore(ctx context.Context, ref holdfast.SecretRef) (
 		}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "", &secretError{
-			err:    fmt.Errorf("store %s: no answer for %s within %v", ref.Store, ref.Key, t.exec.opts.SecretTimeout),
-			detail: t.heard(said), hint: hintStore, transient: true,
+			err:    fmt.Errorf("store %s: no answer for %s within %v", ref.Store, ref.Key, r.opts.Timeout),
+			detail: r.heard(said), hint: hintStore, transient: true,
 		}
 	case err != nil || ctx.Err() != nil:
-		return "", t.storeFailed(ref, said.String(), err)
+		return "", r.storeFailed(ref, said.String(), err)
 	}
 	return strings.TrimRight(value, "\r\n"), nil
 }
@@ -104,12 +104,12 @@ func nobodyElses(path string) error {
 
 const hintStore = "the command is that of credentials[].stores in holdfast.yaml; the agent executes it with the run's credentials, and it must print the value and nothing else"
 
-func (t *attempt) noStore(name string) *secretError {
+func (r *secretResolver) noStore(name string) *secretError {
 	e := &secretError{
 		err:  fmt.Errorf("the run's credentials have no store %s", name),
-		hint: "put its command under credentials[].stores in holdfast.yaml, " + t.entry(),
+		hint: "put its command under credentials[].stores in holdfast.yaml, " + r.entry(),
 	}
-	if t.exec.opts.OpenSecrets {
+	if r.opts.Open {
 		e.err = fmt.Errorf("store %s is the server's, and not here", name)
 	}
 	return e
@@ -117,11 +117,11 @@ func (t *attempt) noStore(name string) *secretError {
 
 // storeFailed reads out of what a store's command said on its error stream
 // whether it makes sense to ask again.
-func (t *attempt) storeFailed(ref holdfast.SecretRef, said string, err error) *secretError {
+func (r *secretResolver) storeFailed(ref holdfast.SecretRef, said string, err error) *secretError {
 	found := failure.Diagnose(failure.Tail(said, 8<<10))
 	e := &secretError{
 		err:    fmt.Errorf("store %s has no answer for %s: %w", ref.Store, ref.Key, err),
-		detail: clipSaid(t.redact.String(said)), transient: found.Transient, hint: hintStore,
+		detail: clipSaid(r.redact.String(said)), transient: found.Transient, hint: hintStore,
 	}
 	var exit *failure.ExitError
 	if errors.As(err, &exit) && exit.Signal != 0 {
@@ -136,8 +136,8 @@ func (t *attempt) storeFailed(ref holdfast.SecretRef, said string, err error) *s
 	return e
 }
 
-func (t *attempt) heard(said *journal.Excerpt) string {
-	return clipSaid(t.redact.String(said.String()))
+func (r *secretResolver) heard(said *journal.Excerpt) string {
+	return clipSaid(r.redact.String(said.String()))
 }
 
 // clipSaid is what is shown of an error stream.

@@ -249,3 +249,15 @@ func (e *StopError) Error() string {
 
 // ErrTooLarge is in the error of an artefact that has more bytes than are taken of it.
 var ErrTooLarge = errors.New("too large")
+
+// shownWords is how many of many words are shown.
+const shownWords = 10
+
+// Some joins the first of many words.
+func Some(words []string) string {
+	more := ""
+	if n := len(words) - shownWords; n > 0 {
+		words, more = words[:shownWords], fmt.Sprintf("; and %d more", n)
+	}
+	return strings.Join(words, "; ") + more
+}
