@@ -117,7 +117,7 @@ func fakePlan(root, tool string, destroy bool) ([]byte, error) {
 	if destroy {
 		made = number(made, 17, 1)
 	}
-	a := &attempt{root: root, bundle: root, engine: engineOf(tool), module: modulecode.Read(root, root, tool)}
+	a := &space{root: root, bundle: root, engine: engineOf(tool), module: modulecode.Read(root, root, tool)}
 	given, err := a.givenVariables(env)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ import (
 
 // expectModules notes the digests of the modules that the attempt shall have: of
 // what was applied, or of the reviewed plans. None means whatever is fetched.
-func (t *attempt) expectModules(ctx context.Context) error {
+func (t *initializing) expectModules(ctx context.Context) error {
 	if !t.module.Unpinned {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (t *attempt) expectModules(ctx context.Context) error {
 }
 
 // openPrepared opens a prepared folder that has the expected modules.
-func (t *attempt) openPrepared(names initcache.Names) bool {
+func (t *initializing) openPrepared(names initcache.Names) bool {
 	var ok bool
 	for _, digest := range t.expected {
 		if t.prepared, ok = t.exec.shared.OpenOf(names.KeyOf, digest); ok {
@@ -72,7 +72,7 @@ func (t *attempt) openPrepared(names initcache.Names) bool {
 
 // bringModules puts the modules of what was applied where init looks for them, and
 // reports whether it has. Without them init fetches what there is now.
-func (t *attempt) bringModules(ctx context.Context) (bool, error) {
+func (t *initializing) bringModules(ctx context.Context) (bool, error) {
 	if t.a.Modules == "" || len(t.expected) == 0 {
 		return false, nil
 	}
@@ -99,7 +99,7 @@ func (t *attempt) bringModules(ctx context.Context) (bool, error) {
 // checkModules holds the modules against those of what was applied: with others, a
 // check would take what has changed in them for drift. Everything can be destroyed,
 // and a state put right, with any.
-func (t *attempt) checkModules(ctx context.Context) error {
+func (t *initializing) checkModules(ctx context.Context) error {
 	bound := t.a.Modules != "" && t.a.State == nil && !t.destroys()
 	if !bound || len(t.expected) == 0 || slices.Contains(t.expected, t.prepared.Fetched) {
 		return nil
@@ -117,7 +117,7 @@ func (t *attempt) checkModules(ctx context.Context) error {
 
 // keepModules keeps the modules that are about to be applied, for checks to come,
 // unless their sources say exactly which ones they are.
-func (t *attempt) keepModules(ctx context.Context) error {
+func (t *initializing) keepModules(ctx context.Context) error {
 	if !t.a.Kind.Applies() || !t.module.Unpinned || t.prepared.Fetched == "" {
 		return nil
 	}

@@ -81,7 +81,7 @@ func (n *names) has(name string) bool {
 // named returns what may be in the apply of what the plan has made: the values that
 // its changes lead to and that commands are given name it, or the code does, or the
 // values of variables.
-func (t *attempt) named() (*names, error) {
+func (t *applying) named() (*names, error) {
 	n := &names{bundle: filepath.Base(t.bundle), paths: map[string]bool{}}
 	if err := n.document(t.document); err != nil {
 		return nil, err

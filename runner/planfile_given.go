@@ -20,7 +20,7 @@ import (
 // givenVariables returns what the engine was given for the variables of the root
 // module, as the engines find it: in the environment, in terraform.tfvars, in
 // *.auto.tfvars by name, and in the document's file, each before the ones before.
-func (t *attempt) givenVariables(env map[string]string) (map[string]planfile.Variable, error) {
+func (t *space) givenVariables(env map[string]string) (map[string]planfile.Variable, error) {
 	given, texts, opaque := t.declaredVariables()
 	var err error
 	for key, text := range env {
@@ -50,7 +50,7 @@ func (t *attempt) givenVariables(env map[string]string) (map[string]planfile.Var
 
 // variableFiles returns the names of the files that have values of variables, in
 // the order in which the engines read them.
-func (t *attempt) variableFiles() ([]string, error) {
+func (t *space) variableFiles() ([]string, error) {
 	entries, err := os.ReadDir(t.root)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ var variableSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "var
 // declaredVariables returns the variables of the root module, without values, and
 // how texts for them are read: both ways where one file overrides another. opaque:
 // there is code that cannot be read, in which more could be declared.
-func (t *attempt) declaredVariables() (declared map[string]planfile.Variable, texts map[string]textMode, opaque bool) {
+func (t *space) declaredVariables() (declared map[string]planfile.Variable, texts map[string]textMode, opaque bool) {
 	declared, texts = map[string]planfile.Variable{}, map[string]textMode{}
 	for _, name := range t.module.Files {
 		if !modulecode.UsedBy(t.engine.Name, name, t.module.Files) {

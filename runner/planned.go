@@ -7,23 +7,17 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
-	"path/filepath"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/failure"
-	"github.com/holdfast-dev/holdfast/runner/folders"
-	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/journal"
-	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 )
 
 // readPlan asks the engine what the plan file says, and keeps what the plan
 // would do as a document. The engine's JSON goes through a file of our own, in
 // no folder that the engine could reach it in.
-func (t *attempt) readPlan(ctx context.Context, printed string) error {
+func (t *planning) readPlan(ctx context.Context, printed string) error {
 	t.begin(stepShow)
 	spool, err := newSpool(t.exec.opts.WorkDir, t.exec.opts.MaxPlan)
 	if err != nil {
@@ -46,12 +40,12 @@ func (t *attempt) readPlan(ctx context.Context, printed string) error {
 		return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: fmt.Errorf("read plan: %w", err)}
 	}
 	t.log.Release(true)
-	t.document, t.planDigest = found.Document, found.Document.Digest()
+	t.document, t.digest = found.Document, found.Document.Digest()
 	t.counts = found.Document.Counts()
 	if err := t.putDocument(ctx); err != nil {
 		return err
 	}
-	t.result.PlanDigest = t.planDigest
+	t.result.PlanDigest = t.digest
 	if err := t.putJSON(ctx, holdfast.ArtefactInfo, found.Info); err != nil {
 		return err
 	}
@@ -59,7 +53,7 @@ func (t *attempt) readPlan(ctx context.Context, printed string) error {
 }
 
 // putDocument keeps the plan document, as it is encoded.
-func (t *attempt) putDocument(ctx context.Context) error {
+func (t *planning) putDocument(ctx context.Context) error {
 	r, w := io.Pipe()
 	encoded := make(chan struct{})
 	go func() {
@@ -73,12 +67,12 @@ func (t *attempt) putDocument(ctx context.Context) error {
 }
 
 // applyReviewed applies the plan if it is what was reviewed.
-func (t *attempt) applyReviewed(ctx context.Context) error {
+func (t *applying) applyReviewed(ctx context.Context) error {
 	for _, review := range t.a.Reviews {
 		if !review.InputDigest.Equal(t.result.InputDigest) {
 			continue
 		}
-		if review.PlanDigest.Equal(t.planDigest) || t.a.Resume && t.remains(ctx, review) {
+		if review.PlanDigest.Equal(t.digest) || t.a.Resume && t.remains(ctx, review) {
 			t.result.Matched = review.Run
 			return t.apply(ctx)
 		}
@@ -90,7 +84,7 @@ func (t *attempt) applyReviewed(ctx context.Context) error {
 }
 
 // remains reports whether the plan is what remains of a reviewed one.
-func (t *attempt) remains(ctx context.Context, review holdfast.Review) bool {
+func (t *applying) remains(ctx context.Context, review holdfast.Review) bool {
 	reviewed, err := t.reviewedDocument(ctx, review)
 	if err != nil {
 		t.say("the reviewed plan of run %s could not be read: %v", review.Run, err)
@@ -101,7 +95,7 @@ func (t *attempt) remains(ctx context.Context, review holdfast.Review) bool {
 
 // reviewedDocument returns the document that was reviewed. It is an error if it
 // is not there, or is another one.
-func (t *attempt) reviewedDocument(ctx context.Context, review holdfast.Review) (holdfast.PlanDocument, error) {
+func (t *applying) reviewedDocument(ctx context.Context, review holdfast.Review) (holdfast.PlanDocument, error) {
 	r, err := t.session.StoredArtefact(ctx, review.Run, holdfast.ArtefactDocument)
 	if err != nil {
 		return holdfast.PlanDocument{}, err
@@ -158,29 +152,3 @@ func (s *spool) rewind() (io.ReadSeeker, error) {
 }
 
 func (s *spool) close() { _ = s.file.Close() }
-
-// moduleCode reads of a module's code what the engine's JSON of a plan does not
-// have: its locals, and what connections are given. False: it is not known.
-func (t *attempt) moduleCode(module []string) (plan.ModuleCode, bool) {
-	bundle, err := os.OpenRoot(t.bundle)
-	if err != nil {
-		return plan.ModuleCode{}, false
-	}
-	defer bundle.Close()
-	known, err := t.modules(bundle)
-	if err != nil {
-		return plan.ModuleCode{}, false
-	}
-	found, ok := known[strings.Join(module, ".")]
-	name := found.Dir
-	dir := filepath.Join(t.root, filepath.FromSlash(name))
-	if rest, fetched := strings.CutPrefix(name, path.Join(dataDir, initcache.Modules)+"/"); fetched {
-		dir = filepath.Join(t.prepared.Dir, initcache.Modules, filepath.FromSlash(rest))
-	} else if dir != t.bundle && folders.Below(t.bundle, dir) == "" {
-		ok = false
-	}
-	if !ok {
-		return plan.ModuleCode{}, false
-	}
-	return modulecode.ReadReferences(dir)
-}

@@ -12,7 +12,7 @@ import (
 // checkRecorded is an error if an apply that the engine reported as done cannot
 // have been recorded: the state endpoint saw no other state than before it, and the
 // changes cannot have led back to that one. An update can, where it undoes drift.
-func (t *attempt) checkRecorded(before []byte) error {
+func (t *applying) checkRecorded(before []byte) error {
 	if !t.watched || !bytes.Equal(before, t.newest.get()) || !t.changesState(before) {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (t *attempt) checkRecorded(before []byte) error {
 
 // changesState reports whether the plan's changes leave another state than before
 // in any case.
-func (t *attempt) changesState(before []byte) bool {
+func (t *applying) changesState(before []byte) bool {
 	if len(t.document.Outputs) > 0 {
 		return true
 	}

@@ -12,9 +12,12 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
+// stateJob puts a state right, by order of a person or of the server.
+type stateJob struct{ *attempt }
+
 // putRight does what a run of kind state is for. Nothing is planned, and no
 // resource is touched.
-func (t *attempt) putRight(ctx context.Context, job holdfast.StateJob) error {
+func (t *stateJob) putRight(ctx context.Context, job holdfast.StateJob) error {
 	t.begin(stepWait)
 	if err := t.awaitLeave(ctx); err != nil {
 		return err
@@ -37,7 +40,7 @@ func (t *attempt) putRight(ctx context.Context, job holdfast.StateJob) error {
 
 // pushRescued pushes the state that an engine could not save. The engine itself
 // holds its lineage and serial against what the backend has.
-func (t *attempt) pushRescued(ctx context.Context) error {
+func (t *stateJob) pushRescued(ctx context.Context) error {
 	t.begin(stepPush)
 	if err := t.fetchRescued(ctx); err != nil {
 		return err
@@ -54,7 +57,7 @@ func (t *attempt) pushRescued(ctx context.Context) error {
 
 // fetchRescued puts the state beside the workspace, where the plan file of an
 // apply is: the engine can read it, and not write it.
-func (t *attempt) fetchRescued(ctx context.Context) error {
+func (t *stateJob) fetchRescued(ctx context.Context) error {
 	from, err := t.session.StoredArtefact(ctx, t.a.Run, holdfast.ArtefactErrored)
 	if err != nil {
 		return &failure.Error{

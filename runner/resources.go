@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/failure"
@@ -24,36 +23,6 @@ const (
 	maxRemaining = 200
 )
 
-// newestState is the state of Holdfast's own backend as it was seen last. It is
-// safe for concurrent use.
-type newestState struct {
-	mu   sync.Mutex
-	data []byte // nil: none was seen
-}
-
-func (n *newestState) note(state []byte) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.data = bytes.Clone(state)
-}
-
-func (n *newestState) get() []byte {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.data
-}
-
-// learn takes in the secrets of a state that the engine is about to see, or has
-// made.
-func (t *attempt) learn(state []byte) {
-	secrets, ok := redact.OfState(state)
-	if !ok {
-		t.sealed.Store(true)
-	}
-	t.redact.Add(secrets...)
-	t.newest.note(state)
-}
-
 // stateKnown reports whether the secrets of the state are known before the engine
 // prints anything of it.
 func (t *attempt) stateKnown() bool { return t.watched && t.sharesBackend() && !t.sealed.Load() }
@@ -62,7 +31,7 @@ func (t *attempt) stateKnown() bool { return t.watched && t.sharesBackend() && !
 // engine: the resources after a check for drift and a plan without changes, the
 // outputs of a cluster that may be adopted and has no apply that would tell.
 // Sensitive ones go without their values.
-func (t *attempt) keepPlanned(ctx context.Context, found plan.Result) error {
+func (t *planning) keepPlanned(ctx context.Context, found plan.Result) error {
 	if addr, _, _ := t.session.StateAddress(); t.a.OwnState && addr == "" {
 		return nil // an empty stand-in was planned against
 	}
@@ -89,7 +58,7 @@ func (t *attempt) putResources(ctx context.Context, list []holdfast.Resource) er
 
 // keepApplied keeps what the state holds after an apply. That it cannot does not
 // make an apply undone, so it is only logged.
-func (t *attempt) keepApplied(ctx context.Context) {
+func (t *applying) keepApplied(ctx context.Context) {
 	list, err := t.readResources(ctx)
 	if err == nil {
 		err = t.putResources(ctx, list)
@@ -105,7 +74,7 @@ func (t *attempt) keepApplied(ctx context.Context) {
 // keepLeft keeps what the state holds after an apply that failed, if that can be
 // told: not while the newest state is saved nowhere, and not if the engine
 // refused to begin.
-func (t *attempt) keepLeft(ctx context.Context, ended error) {
+func (t *applying) keepLeft(ctx context.Context, ended error) {
 	var known *failure.Error
 	if errors.As(ended, &known) && (known.Cause == holdfast.CauseStateUnsaved || known.Cause == holdfast.CauseStalePlan) {
 		return
@@ -120,7 +89,7 @@ func (t *attempt) keepLeft(ctx context.Context, ended error) {
 
 // readResources returns what the state holds now: as the session has seen it on
 // its way, else, or if the engine has encrypted it, as the engine reads it.
-func (t *attempt) readResources(ctx context.Context) ([]holdfast.Resource, error) {
+func (t *applying) readResources(ctx context.Context) ([]holdfast.Resource, error) {
 	if seen := t.newest.get(); t.watched && seen != nil {
 		if list, err := resourcesOfState(seen); err == nil {
 			return cleanResources(t.redact, list), nil

@@ -7,15 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
-
-// sharedNames returns the names of the folder that init makes with that lock file.
-func (t *attempt) sharedNames(lock, cliConfig []byte) (key, keyOf string) {
-	return engine.PreparedKey(t.engine, t.module, t.a, lock, cliConfig, false), engine.PreparedKey(t.engine, t.module, t.a, lock, cliConfig, true)
-}
 
 // mirrors are the folders that links among prepared providers may lead to.
 func (e *Executor) mirrors() []string {
@@ -29,7 +23,7 @@ func (e *Executor) mirrors() []string {
 // link gives the root module the prepared folder's content: providers and
 // fetched modules as links, the small files as copies. No engine has been in the
 // workspace yet.
-func (t *attempt) link() error {
+func (t *space) link() error {
 	data := filepath.Join(t.root, dataDir)
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
@@ -49,7 +43,7 @@ func (t *attempt) link() error {
 	return replaceFile(filepath.Join(t.root, engineLockFile), t.prepared.Lock)
 }
 
-func (t *attempt) linkModules(dir string) error {
+func (t *space) linkModules(dir string) error {
 	from := filepath.Join(t.prepared.Dir, initcache.Modules)
 	entries, err := os.ReadDir(from)
 	if errors.Is(err, fs.ErrNotExist) {

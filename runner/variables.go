@@ -23,7 +23,7 @@ var (
 // for the document's variables, where the engine takes it. The file is loaded
 // without it, but in the order of the names of such files: one that comes later
 // would win over the cluster's document.
-func (t *attempt) withVariables(args []string) []string {
+func (t *space) withVariables(args []string) []string {
 	if !t.takesVariables(args[0]) {
 		return args
 	}
@@ -40,7 +40,7 @@ func (t *attempt) withVariables(args []string) []string {
 // takesVariables reports whether a command of the engine needs the option.
 // Terraform takes the values of ephemeral variables alone for the apply of a plan
 // file, and refuses all options for variables in versions that do not know them.
-func (t *attempt) takesVariables(command string) bool {
+func (t *space) takesVariables(command string) bool {
 	if command == "plan" {
 		return true
 	}

@@ -6,132 +6,48 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
-	"sync"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
+	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
-// Isolation is how engines are kept from the agent, from one another and from
-// the machine. The zero value is: not at all.
-type Isolation struct {
-	Starter *sandbox.Starter // starts engines; nil means without isolation
-	// FirstUser is the uid and gid of the first slot, and Slots how many follow:
-	// each attempt that is executed has one for itself, in modes that have a user
-	// for each.
-	FirstUser, Slots int
-	// Unavailable is why nothing that may be used works here: no attempt is
-	// executed. Nil: something does.
-	Unavailable error
-	// OneUser: plans and applies are one user's, so that a weak mode is too weak
-	// for applies.
-	OneUser bool
-	// ReadOnly and Writable are absolute paths that engines find besides what every
-	// engine needs.
-	ReadOnly, Writable []string
-}
+// space is what an attempt's engines are given, and how they see it: the workspace
+// with the root module in it, what init has prepared, and the plan file.
+type space struct {
+	exec    *Executor
+	a       holdfast.Assignment
+	session Session
 
-// refusal returns why no engine is started for a run of that kind, nil if it is.
-func (o Isolation) refusal(kind holdfast.RunKind) error {
-	switch {
-	case o.Unavailable != nil:
-		return &failure.Error{
-			Cause: holdfast.CauseNoIsolation, Err: errors.New("nothing keeps the engine from the agent and from other runs here"),
-			Detail: o.Unavailable.Error(), Hint: hintIsolation,
-		}
-	case o.OneUser && o.mode() == sandbox.ModeLandlock && kind.Writes():
-		return &failure.Error{
-			Cause: holdfast.CauseNoIsolation, Err: errors.New("plans and applies are the same user's, and only Landlock keeps them apart"),
-			Hint: hintTwoAgents,
-		}
-	}
-	return nil
-}
-
-// Hints of what to do where isolation is missing or weak.
-const (
-	hintIsolation = "docs/security.md says what each mode needs; isolation: none in holdfast.yaml starts engines without any, which lets code in a pull request do what the agent can"
-	hintTwoAgents = "let agents of two users execute plans and applies, use a stronger mode (docs/security.md), or set isolation: none"
-)
-
-// Where a sandbox with a root of its own has what belongs to an attempt. The
-// paths are the same for every attempt, so that code which reads its own path
-// means the same in the plan and in the apply.
-const (
-	seenWork     = "/workspace"
-	seenPrepared = "/prepared"
-	seenPlan     = "/plan/plan.bin"
-	seenConfig   = "/engine/engine.rc"
-)
-
-// mode returns how engines are started.
-func (o Isolation) mode() sandbox.Mode {
-	if o.Starter == nil {
-		return sandbox.ModeNone
-	}
-	return o.Starter.Mode()
-}
-
-// slots hands users out to attempts, the first that is free. The zero Slot is
-// the agent's own user.
-type slots struct {
-	first int           // 0: attempts have no users of their own
-	free  chan struct{} // as many as are free
-
-	mu   sync.Mutex
-	used []bool
-}
-
-// newSlots returns the slots of an agent, an error if they are not enough.
-func newSlots(o Isolation) (*slots, error) {
-	if !o.mode().OwnUser() {
-		return &slots{}, nil
-	}
-	if o.Slots < 1 || o.FirstUser < 1 {
-		return nil, fmt.Errorf("isolation %s needs a user for each slot", o.mode())
-	}
-	s := &slots{first: o.FirstUser, free: make(chan struct{}, o.Slots), used: make([]bool, o.Slots)}
-	for range o.Slots {
-		s.free <- struct{}{}
-	}
-	return s, nil
-}
-
-// take waits for a slot that nobody has.
-func (s *slots) take(ctx context.Context) (sandbox.Slot, error) {
-	if s.first == 0 {
-		return sandbox.Slot{}, nil
-	}
-	select {
-	case <-s.free:
-	case <-ctx.Done():
-		return sandbox.Slot{}, context.Cause(ctx)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.Index(s.used, false)
-	s.used[i] = true
-	return sandbox.Slot{UID: s.first + i, GID: s.first + i}, nil
-}
-
-// release gives a slot back. All that ran in it is dead.
-func (s *slots) release(slot sandbox.Slot) {
-	if s.first == 0 {
-		return
-	}
-	s.mu.Lock()
-	s.used[slot.UID-s.first] = false
-	s.mu.Unlock()
-	s.free <- struct{}{}
+	place    workspace.Folder // of the attempt
+	slot     sandbox.Slot     // whom engines run as
+	dir      string           // the attempt's folder, which is ours
+	work     string           // the workspace in it, which is the engine's
+	given    bool             // the engine has it: from then on nothing is written there
+	scratch  string           // for temporary files, where the engine's /tmp is the machine's
+	bundle   string           // the unpacked bundle, in the workspace
+	root     string           // the root module in it
+	planFile string           // of ours
+	taken    bool             // there is one
+	backend  backendFile      // empty: the root module has a backend of its own
+	module   modulecode.Root
+	engine   engine.Binary
+	prepared initcache.Folder
+	lockFile []byte // the one in effect after init
+	settings []byte // of the backend, as init has kept them; nil: those of prepared
 }
 
 // seen returns how the engine sees a path of the attempt's workspace.
-func (t *attempt) seen(path string) string {
+func (t *space) seen(path string) string {
 	if !t.exec.mode().OwnRoot() {
 		return path
 	}
@@ -153,7 +69,7 @@ func (t *attempt) seen(path string) string {
 
 // mounts are what an engine of the attempt sees besides the system's programs
 // and libraries.
-func (t *attempt) mounts(env map[string]string) []sandbox.Mount {
+func (t *space) mounts(env map[string]string) []sandbox.Mount {
 	list := []sandbox.Mount{{Source: t.work, Target: t.seen(t.work), Writable: true}}
 	if t.scratch != "" {
 		list = append(list, sandbox.Mount{Source: t.scratch, Writable: true})
@@ -184,7 +100,7 @@ func (t *attempt) mounts(env map[string]string) []sandbox.Mount {
 }
 
 // isolate completes the engine's environment.
-func (t *attempt) isolate(env map[string]string) {
+func (t *space) isolate(env map[string]string) {
 	if t.exec.mode() == sandbox.ModeNone {
 		return
 	}
@@ -210,7 +126,7 @@ func (t *attempt) isolate(env map[string]string) {
 // makeScratch makes a folder for temporary files with a short name, where the
 // engine's /tmp is the machine's: the sockets of providers lie in it, and their
 // names are bounded.
-func (t *attempt) makeScratch(ctx context.Context) error {
+func (t *space) makeScratch(ctx context.Context) error {
 	mode := t.exec.mode()
 	if mode == sandbox.ModeNone || mode.OwnRoot() || t.scratch != "" {
 		return nil
@@ -226,7 +142,7 @@ func (t *attempt) makeScratch(ctx context.Context) error {
 // sandboxed starts a program of the attempt and waits until all that it has started is
 // dead. The error is a *failure.ExitError if it ran and did not end well; whether ctx
 // ended is for the caller to see.
-func (t *attempt) sandboxed(ctx context.Context, c sandbox.Command) error {
+func (t *space) sandboxed(ctx context.Context, c sandbox.Command) error {
 	c.Slot, c.Grace = t.slot, t.exec.opts.Grace
 	c.Limits = sandbox.Limits{Memory: t.a.Limits.Memory, Processes: t.a.Limits.Processes, CPU: t.a.Limits.CPU}
 	exit, err := t.exec.opts.Isolation.Starter.Run(ctx, c)
@@ -240,18 +156,18 @@ func (t *attempt) sandboxed(ctx context.Context, c sandbox.Command) error {
 }
 
 // takeFile copies a file that an engine left in its workspace to a file of ours.
-func (t *attempt) takeFile(path, to string, limit int64) error {
+func (t *space) takeFile(path, to string, limit int64) error {
 	return t.exec.opts.Isolation.Starter.Take(t.work, folders.Below(t.work, path), t.slot, limit, to)
 }
 
 // openLeft opens a file that an engine left in its workspace.
-func (t *attempt) openLeft(path string, limit int64) (io.ReadCloser, error) {
+func (t *space) openLeft(path string, limit int64) (io.ReadCloser, error) {
 	return t.exec.opts.Isolation.Starter.Open(t.work, folders.Below(t.work, path), t.slot, limit)
 }
 
 // readLeft reads a small file that an engine left in its workspace, nil if there
 // is none.
-func (t *attempt) readLeft(path string, limit int64) ([]byte, error) {
+func (t *space) readLeft(path string, limit int64) ([]byte, error) {
 	file, err := t.openLeft(path, limit)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -261,3 +177,29 @@ func (t *attempt) readLeft(path string, limit int64) ([]byte, error) {
 	defer file.Close()
 	return io.ReadAll(io.LimitReader(file, limit))
 }
+
+// config is the attempt's copy of the engines' configuration, empty if it has
+// none of its own.
+func (t *space) config() string {
+	if t.exec.cli.data == nil {
+		return ""
+	}
+	return filepath.Join(t.dir, "engine.rc")
+}
+
+// inRepository is a file that an engine has named from its root module, as the
+// repository calls it.
+func (t *space) inRepository(file string) string {
+	if file == "" || path.IsAbs(file) || strings.HasPrefix(file, ".terraform/") || strings.ContainsAny(file, "<>") {
+		return file
+	}
+	whole := path.Join(t.a.Dir, file)
+	if !strings.HasPrefix(whole, "../") && !strings.HasPrefix(whole, renderedRoot) {
+		return whole
+	}
+	return file
+}
+
+// renderedRoot is the folder of a root module that is rendered, and stands in no
+// repository.
+const renderedRoot = "root/"
