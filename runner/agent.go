@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/attempt"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/uplink"
 )
@@ -25,7 +26,7 @@ import (
 type AttemptExecutor interface {
 	// Execute executes one attempt and returns how it ended. It returns soon
 	// after ctx is done, with a *StopError as the cause.
-	Execute(ctx context.Context, a holdfast.Assignment, s Session) holdfast.Result
+	Execute(ctx context.Context, a holdfast.Assignment, s attempt.Session) holdfast.Result
 	// WorkspaceDir returns the folder that an attempt is executed in. If it
 	// still exists when the attempt's process is dead, a state that the engine
 	// could not save is looked for in it.
@@ -372,7 +373,7 @@ func (a *Agent) decline(ctx context.Context, assignment holdfast.Assignment, cau
 		return struct{}{}, a.client.Result(ctx, ref, assignment.Token, holdfast.Result{
 			Fence: ref.Fence, Status: holdfast.RunErrored, Reason: reason,
 			Failure: &holdfast.Failure{
-				Step: stepPrepare, Cause: reason, Transient: true,
+				Step: "prepare", Cause: reason, Transient: true,
 				Summary: "the agent could not begin the attempt", Detail: cause.Error(), Hint: hint,
 			},
 		})

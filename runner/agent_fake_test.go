@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/attempt"
 )
 
 // fakeServer speaks the server's side of the agent protocol from memory.
@@ -362,7 +363,7 @@ func startAgent(t testing.TB, opts runner.AgentOptions) (agent *runner.Agent, st
 func stateRequest(t testing.TB, s runner.Session, method, query, body string) (int, string) {
 	t.Helper()
 	addr, user, password := s.StateAddress()
-	if w, ok := s.(runner.StateWriter); ok && method == http.MethodPost {
+	if w, ok := s.(attempt.StateWriter); ok && method == http.MethodPost {
 		addr, user, password = w.WriteAddress()
 	}
 	return requestAs(t, method, addr+query, user, password, body)

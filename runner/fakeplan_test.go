@@ -1,4 +1,4 @@
-package runner
+package runner_test
 
 import (
 	"archive/zip"
@@ -15,13 +15,12 @@ import (
 	"github.com/zclconf/go-cty/cty/msgpack"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
-// WriteFakePlan writes the plan file of a fake engine, as the engine would, for the
+// writeFakePlan writes the plan file of a fake engine, as the engine would, for the
 // root module in the working folder, with the environment's values of variables.
-func WriteFakePlan(out, tool string, destroy bool) error {
+func writeFakePlan(out, tool string, destroy bool) error {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
@@ -41,7 +40,7 @@ func WriteFakePlan(out, tool string, destroy bool) error {
 	put("tfstate", fakeState())
 	put("tfstate-prev", []byte(`{"version": 4, "serial": 0, "lineage": "", "outputs": {}, "resources": []}`))
 	var known struct{ Modules []struct{ Key, Dir string } }
-	if data, readErr := os.ReadFile(filepath.Join(dataDir, "modules", modulesFile)); readErr == nil {
+	if data, readErr := os.ReadFile(filepath.Join(".terraform", "modules", "modules.json")); readErr == nil {
 		err = cmpError(err, json.Unmarshal(data, &known))
 	}
 	if len(known.Modules) == 0 {
@@ -60,8 +59,8 @@ func WriteFakePlan(out, tool string, destroy bool) error {
 	}
 	list, _ := json.Marshal(known.Modules)
 	put("tfconfig/modules.json", list)
-	lock, _ := os.ReadFile(engineLockFile)
-	put(engineLockFile, lock)
+	lock, _ := os.ReadFile(".terraform.lock.hcl")
+	put(".terraform.lock.hcl", lock)
 	plan, planErr := fakePlan(root, tool, destroy)
 	put("tfplan", plan)
 	return cmpError(cmpError(err, planErr), cmpError(archive.Close(), file.Close()))
@@ -117,8 +116,7 @@ func fakePlan(root, tool string, destroy bool) ([]byte, error) {
 	if destroy {
 		made = number(made, 17, 1)
 	}
-	a := &space{root: root, bundle: root, engine: engineOf(tool), module: modulecode.Read(root, root, tool)}
-	given, err := a.givenVariables(env)
+	given, err := modulecode.Variables{Dir: root, Engine: tool, Module: modulecode.Read(root, root, tool)}.Given(env)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +137,7 @@ func fakePlan(root, tool string, destroy bool) ([]byte, error) {
 			Config json.RawMessage
 		}
 	}
-	if data, err := os.ReadFile(filepath.Join(dataDir, "terraform.tfstate")); err == nil && json.Unmarshal(data, &stored) == nil && stored.Backend.Type != "" {
+	if data, err := os.ReadFile(filepath.Join(".terraform", "terraform.tfstate")); err == nil && json.Unmarshal(data, &stored) == nil && stored.Backend.Type != "" {
 		kind, config = stored.Backend.Type, stored.Backend.Config
 	}
 	implied, err := ctyjson.ImpliedType(config)
@@ -156,5 +154,3 @@ func fakePlan(root, tool string, destroy bool) ([]byte, error) {
 	}
 	return field(made, 13, field(field(field(nil, 1, []byte(kind)), 2, field(nil, 1, encoded)), 3, []byte("default"))), nil
 }
-
-func engineOf(name string) engine.Binary { return engine.Binary{Name: name} }

@@ -218,7 +218,7 @@ const plannerSuffix = ".planner"
 
 func TestMain(m *testing.M) {
 	if name, ok := strings.CutSuffix(filepath.Base(os.Args[0]), plannerSuffix); ok {
-		if err := runner.WriteFakePlan(os.Args[1], name, os.Args[2] != ""); err != nil {
+		if err := writeFakePlan(os.Args[1], name, os.Args[2] != ""); err != nil {
 			fmt.Fprintln(os.Stderr, "Error:", err)
 			os.Exit(1)
 		}

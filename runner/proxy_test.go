@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/attempt"
 )
 
 // withSession runs test as the execution of one attempt, and waits for its
@@ -121,7 +122,7 @@ func TestStateCredentialOfAPhase(t *testing.T) {
 	server := newFakeServer(t)
 	withSession(t, server, t.TempDir(), assignment("run-1", holdfast.RunApply), func(_ context.Context, s runner.Session) {
 		addr, user, password := s.StateAddress()
-		_, _, writing := s.(runner.StateWriter).WriteAddress()
+		_, _, writing := s.(attempt.StateWriter).WriteAddress()
 		if writing == "" || writing == password {
 			t.Fatal("planning and applying have the same credential")
 		}
@@ -148,7 +149,7 @@ func TestStateCredentialOfAPhase(t *testing.T) {
 	})
 	withSession(t, newFakeServer(t), t.TempDir(), assignment("run-2", holdfast.RunPlan), func(_ context.Context, s runner.Session) {
 		addr, user, _ := s.StateAddress()
-		if _, _, writing := s.(runner.StateWriter).WriteAddress(); writing != "" {
+		if _, _, writing := s.(attempt.StateWriter).WriteAddress(); writing != "" {
 			t.Error("a plan has a credential to write with")
 		}
 		if got, _ := requestAs(t, "GET", addr, user, "", ""); got != http.StatusUnauthorized {

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	v1 "github.com/holdfast-dev/holdfast/api/v1"
-
 	"github.com/spf13/cobra"
 
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"

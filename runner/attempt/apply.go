@@ -1,0 +1,157 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/journal"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
+)
+
+// validate prepares the root module and has the engine check it.
+func (t *attempt) validate(ctx context.Context) error {
+	t.begin(stepPrepare)
+	if err := t.unpackBundle(ctx); err != nil {
+		return err
+	}
+	if err := t.chooseEngine(ctx); err != nil {
+		return err
+	}
+	t.begin(stepInit)
+	if err := (&initializing{attempt: t}).install(ctx); err != nil {
+		return err
+	}
+	t.begin(stepValidate)
+	if err := t.start(ctx, nil, false, "validate", "-no-color"); err != nil {
+		return err
+	}
+	t.result.Status = holdfast.RunNoChanges
+	return nil
+}
+
+// lockTimeout is how long the engine waits for the state's lock.
+func (t *attempt) lockTimeout() string {
+	if t.a.LockTimeout != nil {
+		return seconds(*t.a.LockTimeout)
+	}
+	return seconds(t.exec.opts.LockTimeout)
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%ds", int(d.Seconds())) }
+
+// applying applies a plan that was reviewed, and keeps what came of it.
+type applying struct{ *attempt }
+
+// apply applies the plan file. From its start on the engine is interrupted only
+// by ctx.
+func (t *applying) apply(ctx context.Context) error {
+	t.begin(stepWait)
+	if err := t.awaitLeave(ctx); err != nil {
+		return err
+	}
+	t.begin(stepApply)
+	if err := t.bringBack(ctx); err != nil {
+		return err
+	}
+	if err := t.give(ctx); err != nil {
+		return err
+	}
+	t.result.Applying = true
+	t.progress = journal.NewProgress()
+	t.log.Begin(journal.DuringApply)
+	before := t.newest.get()
+	err := t.start(ctx, t.progress, false, "apply", "-input=false", "-no-color", "-auto-approve",
+		"-lock-timeout="+t.lockTimeout(), t.seen(t.planFile))
+	if err != nil {
+		t.log.Release(true)
+		err = t.rescueState(ctx, err)
+		t.keepLeft(ctx, err)
+		return err
+	}
+	if err := t.checkRecorded(before); err != nil {
+		t.log.Release(true)
+		t.keepLeft(ctx, err)
+		return err
+	}
+	t.result.Status = holdfast.RunApplied
+	t.outputs(ctx)
+	t.keepApplied(ctx)
+	return nil
+}
+
+// awaitLeave waits until the apply may begin.
+func (t *attempt) awaitLeave(ctx context.Context) error {
+	const pause = 200 * time.Millisecond
+	timeout := time.NewTimer(t.exec.opts.ApplyWait)
+	defer timeout.Stop()
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if t.session.MayApply() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-timeout.C:
+			return &failure.Error{
+				Cause: holdfast.ReasonLeaseLost, Transient: true, NotBegun: true,
+				Err: errors.New("apply: not begun, the server did not confirm the lock in time"),
+			}
+		}
+	}
+}
+
+// rescueState looks for the state that an engine could not save, keeps it and
+// tries to push it. It returns the failure, completed by what came of that.
+func (t *applying) rescueState(ctx context.Context, ended error) error {
+	left, file := filepath.Join(t.root, holdfast.ArtefactErrored), filepath.Join(t.dir, holdfast.ArtefactErrored)
+	if err := t.takeFile(left, file, workspace.MaxState); errors.Is(err, os.ErrNotExist) {
+		return ended
+	} else if err != nil {
+		t.say("the engine left a state that cannot be used: %v", err)
+		return ended
+	}
+	var known *failure.Error
+	if !errors.As(ended, &known) {
+		known = &failure.Error{Cause: holdfast.CauseStateUnsaved, Err: ended}
+	}
+	t.keep = true
+	if err := t.putFile(ctx, holdfast.ArtefactErrored, file); err != nil {
+		known.Detail += fmt.Sprintf("\n\nThe engine could not save the state. It is in the folder %s on the agent: %v",
+			t.exec.spaces.OwnDir(t.a.AttemptRef), err)
+	} else {
+		t.keep = false
+	}
+	if !t.a.OwnState {
+		// Another run would begin with the old state, and make everything twice.
+		known.Cause, known.Transient = holdfast.CauseStateUnsaved, false
+		known.Hint = hintUnsaved
+		return known
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
+	defer cancel()
+	if err := t.start(ctx, nil, false, "state", "push", t.seen(left)); err != nil {
+		known.Cause, known.Transient = holdfast.CauseStateUnsaved, false
+		known.Hint = hintUnsaved
+		t.say("the state could not be pushed: %v", err)
+		return known
+	}
+	t.keep = false
+	known.Detail = strings.TrimSpace(known.Detail + "\n\nThe engine could not save the state at first; it was pushed afterwards, nothing is lost.")
+	return known
+}
+
+// hintUnsaved is what to do about a state that an engine could not save.
+const hintUnsaved = "the engine could not save the state: it is kept, and nothing is planned or applied before it is pushed; " +
+	"that is tried automatically, `holdfast state push` does it now, `holdfast state get` writes it to a file, `holdfast state waive` gives it up"

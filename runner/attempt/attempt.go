@@ -1,0 +1,221 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/journal"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
+	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
+	"github.com/holdfast-dev/holdfast/runner/secrets"
+)
+
+// Steps of an attempt.
+const (
+	stepPrepare  = "prepare"
+	stepInit     = "init"
+	stepValidate = "validate"
+	stepPlan     = "plan"
+	stepShow     = "show"
+	stepWait     = "wait"
+	stepApply    = "apply"
+	stepOutputs  = "outputs"
+	stepPush     = "push"
+	stepUnlock   = "unlock"
+)
+
+// attempt is the execution of one attempt, used once and by one goroutine. Its steps
+// (initializing, planning, applying, stateJob) work on it one after the other.
+type attempt struct {
+	exec    *Executor
+	a       holdfast.Assignment
+	session Session
+	logger  *slog.Logger
+	result  holdfast.Result
+	*logbook
+	*space
+	*stateView
+
+	secrets  secrets.Found
+	input    plan.Input
+	document holdfast.PlanDocument // what the plan would do
+	digest   holdfast.Digest       // of document
+	counts   holdfast.Counts
+	progress *journal.Progress   // of the apply; nil: none has begun
+	left     []holdfast.Resource // what the state held after a failed apply
+	keep     bool                // something in the workspace must not be lost
+}
+
+func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
+	_, _, password := s.StateAddress()
+	secrets := []string{a.Token, password}
+	if w, ok := s.(StateWriter); ok {
+		_, _, password := w.WriteAddress()
+		secrets = append(secrets, password)
+	}
+	for _, name := range a.Secrets {
+		secrets = append(secrets, a.Env[name])
+	}
+	t := &attempt{
+		exec: e, a: a, session: s,
+		logger:  e.opts.Logger.With("cluster", a.Cluster, "run", a.Run, "attempt", a.Attempt),
+		result:  holdfast.Result{Fence: a.Fence},
+		logbook: newLogbook(s, secrets, e.opts),
+		space:   &space{exec: e, a: a, session: s},
+	}
+	t.stateView = &stateView{redactor: t.redact}
+	if w, ok := s.(StateWatcher); ok && a.OwnState {
+		t.watched = true
+		w.WatchState(t.learn)
+	}
+	return t
+}
+
+// run does the attempt's steps in order. An error is why it ended early.
+func (t *attempt) run(ctx context.Context) error {
+	t.begin(stepPrepare)
+	if err := t.unpackBundle(ctx); err != nil {
+		return err
+	}
+	if err := t.takeSecrets(ctx); err != nil {
+		return err
+	}
+	if err := t.useLockFile(); err != nil {
+		return err
+	}
+	if err := t.chooseEngine(ctx); err != nil {
+		return err
+	}
+	t.begin(stepInit)
+	if err := (&initializing{attempt: t}).init(ctx); err != nil {
+		return err
+	}
+	if t.a.State != nil {
+		return (&stateJob{t}).putRight(ctx, *t.a.State)
+	}
+	p := &planning{t}
+	if err := p.noteState(ctx); err != nil {
+		return err
+	}
+	if err := p.checkWriter(); err != nil {
+		return err
+	}
+	if err := p.makePlan(ctx); err != nil {
+		return err
+	}
+	if t.counts.Zero() {
+		t.result.Status = holdfast.RunNoChanges
+		if t.a.Kind.Writes() {
+			(&applying{t}).outputs(ctx)
+		}
+		return nil
+	}
+	if !t.a.Kind.Writes() {
+		t.result.Status = holdfast.RunPlanned
+		return nil
+	}
+	return (&applying{t}).applyReviewed(ctx)
+}
+
+// env is the engine's whole environment.
+func (t *attempt) env() map[string]string {
+	env := maps.Clone(t.exec.opts.Env)
+	maps.Copy(env, t.a.Env)
+	for name, value := range t.secrets.Values {
+		env[modulecode.VariablePrefix+name] = value
+	}
+	for _, name := range []string{"TF_DATA_DIR", "TF_CLI_ARGS", "TF_REATTACH_PROVIDERS", "TF_LOG_PATH"} {
+		delete(env, name) // they would lead the engine away from what we prepared
+	}
+	env["TF_IN_AUTOMATION"], env["TF_INPUT"], env["CHECKPOINT_DISABLE"] = "1", "0", "1"
+	if env["GOGC"] == "" && env["GOMEMLIMIT"] == "" {
+		// An engine lives for moments, and a third of a small plan is the
+		// collection of garbage that its end would have collected. This halves
+		// that; its heap grows to three times what it uses instead of two.
+		env["GOGC"] = "200"
+	}
+	if t.exec.cli.file != "" {
+		env["TF_CLI_CONFIG_FILE"] = t.exec.cli.file
+	} else if t.exec.mode() != sandbox.ModeNone {
+		env["TF_CLI_CONFIG_FILE"] = os.DevNull // else the one of HOME, which engines can write
+	}
+	if config := t.config(); config != "" {
+		env["TF_CLI_CONFIG_FILE"] = t.seen(config)
+	}
+	if t.a.OwnState {
+		for _, name := range holdfast.HTTPBackendCredentials() {
+			delete(env, name) // they are another backend's
+		}
+		if addr, user, password := t.stateAddress(); addr != "" {
+			env["TF_HTTP_ADDRESS"], env["TF_HTTP_LOCK_ADDRESS"], env["TF_HTTP_UNLOCK_ADDRESS"] = addr, addr, addr
+			env["TF_HTTP_USERNAME"], env["TF_HTTP_PASSWORD"] = user, password
+		}
+	}
+	t.isolate(env)
+	return env
+}
+
+// stateAddress is where the engine that is started now finds its state: only the
+// one that applies, or pushes a state, can write it.
+func (t *attempt) stateAddress() (addr, user, password string) {
+	if w, ok := t.session.(StateWriter); ok && (t.step == stepApply || t.step == stepPush) {
+		return w.WriteAddress()
+	}
+	return t.session.StateAddress()
+}
+
+// start runs the engine once. What it prints goes to the log, and stdout to out
+// as well; machine output (quiet) does not go to the log. A failure is an
+// *failure.Error.
+func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...string) error {
+	said := journal.NewExcerpt(1 << 20)
+	stdout, stderr := t.log.Stdout(), io.MultiWriter(t.log, said)
+	switch {
+	case quiet:
+		stdout = out
+	case out != nil:
+		stdout = io.MultiWriter(t.log.Stdout(), out)
+	}
+	if err := t.give(ctx); err != nil {
+		return err
+	}
+	env := t.env()
+	err := t.sandboxed(ctx, sandbox.Command{
+		Path: t.engine.Path, Dir: t.seen(t.root), Env: env, Args: t.withVariables(args), Mounts: t.mounts(env),
+		Stdout: stdout, Stderr: stderr,
+	})
+	if err == nil {
+		return nil
+	}
+	var exit *failure.ExitError
+	if !errors.As(err, &exit) && ctx.Err() == nil {
+		return &failure.Error{Cause: holdfast.CauseWorkspaceFailed, Transient: true, Err: fmt.Errorf("%s: %w", args[0], err)}
+	}
+	e := failure.OfEngine(args[0], said.String(), err)
+	if ctx.Err() != nil {
+		e.Killed = false // we asked for its end
+	}
+	e.Exit = exit
+	if ctx.Err() == nil {
+		e.LimitHit(exit)
+	}
+	return e
+}
+
+// exitCode returns the status with which the engine ended, -1 if it was
+// killed.
+func exitCode(err error) int {
+	var e *failure.Error
+	if errors.As(err, &e) && e.Exit != nil {
+		return e.Exit.Code
+	}
+	return -1
+}

@@ -1,0 +1,188 @@
+package attempt
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+
+	"github.com/holdfast-dev/holdfast/runner/folders"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
+)
+
+// cliConfig is the engines' own configuration, and what it names.
+type cliConfig struct {
+	file    string   // where it is; empty: there is none
+	data    []byte   // as engines get it
+	mirrors []string // folders that it takes providers from
+	helpers []string // programs that it asks for credentials
+}
+
+// hintHome says what to do about what is only in somebody's home folder.
+const hintHome = "engines do not see that folder: name the file in engines.cliConfigFile, or add its path to sandbox.paths in holdfast.yaml"
+
+// devOverrides are not HCL as we read it: their names are quoted.
+var devOverrides = regexp.MustCompile(`(?m)^\s*dev_overrides\b`)
+
+// readCLIConfig reads the engines' configuration. What engines would not find, or
+// must not have, in a sandbox is an error.
+func readCLIConfig(opts Options) (cliConfig, error) {
+	c := cliConfig{file: opts.CLIConfigFile}
+	if opts.Isolation.mode() == sandbox.ModeNone {
+		return c, nil
+	}
+	home := opts.Env["HOME"]
+	if c.file == "" && home != "" {
+		for _, name := range []string{"." + modulecode.Terraform + "rc", "." + modulecode.Tofu + "rc"} {
+			path := filepath.Join(home, name)
+			if _, err := os.Stat(path); err != nil {
+				continue
+			}
+			if !opts.Isolation.names(path) {
+				return c, fmt.Errorf("the engines' configuration is only in %s: %s", path, hintHome)
+			}
+			c.file = path
+			break
+		}
+	}
+	own, err := c.read(home, opts.Logger)
+	if err != nil {
+		return c, fmt.Errorf("engine configuration %s: %w", c.file, err)
+	}
+	if home == "" {
+		return c, nil
+	}
+	plugins := filepath.Join(home, ".terraform.d", "plugins")
+	if entries, err := os.ReadDir(plugins); err == nil && len(entries) > 0 && !own && len(c.helpers) == 0 && !opts.Isolation.names(plugins) {
+		return c, fmt.Errorf("providers are only in %s: engines do not see that folder: name it as a filesystem_mirror in "+
+			"engines.cliConfigFile, or add its path to sandbox.paths in holdfast.yaml", plugins)
+	}
+	tokens := filepath.Join(home, ".terraform.d", "credentials.tfrc.json")
+	if _, err := os.Stat(tokens); err == nil && !opts.Isolation.names(tokens) {
+		return c, fmt.Errorf("registry credentials are only in %s: engines do not see that folder: put them into "+
+			"engines.cliConfigFile, or add its path to sandbox.paths in holdfast.yaml", tokens)
+	}
+	return c, nil
+}
+
+// names reports whether the paths that engines find have this one.
+func (o Isolation) names(path string) bool {
+	return slices.ContainsFunc(slices.Concat(o.ReadOnly, o.Writable), func(dir string) bool {
+		return dir == path || folders.Below(dir, path) != ""
+	})
+}
+
+// read reads the file. own reports whether it says where providers come from.
+func (c *cliConfig) read(home string, logger *slog.Logger) (own bool, err error) {
+	if c.file == "" {
+		return false, nil
+	}
+	data, err := os.ReadFile(c.file)
+	if err != nil {
+		return false, err
+	}
+	if modulecode.TooDeep(data) {
+		return false, modulecode.ErrTooDeep
+	}
+	if devOverrides.Match(data) {
+		return false, errors.New("dev_overrides lets whoever can write there run in every plan: it needs isolation: none")
+	}
+	file, diags := hclwrite.ParseConfig(data, c.file, hcl.InitialPos)
+	if diags.HasErrors() {
+		return false, fmt.Errorf("it cannot be read, and so not be used in a sandbox: %w", diags)
+	}
+	if file.Body().GetAttribute("plugin_cache_dir") != nil {
+		file.Body().RemoveAttribute("plugin_cache_dir")
+		logger.Warn("plugin_cache_dir is ignored: providers are prepared once for all runs")
+	}
+	c.data = file.Bytes()
+	parsed, diags := hclsyntax.ParseConfig(c.data, c.file, hcl.InitialPos)
+	if diags.HasErrors() {
+		return false, diags
+	}
+	body, ok := parsed.Body.(*hclsyntax.Body)
+	if !ok {
+		return false, errors.New("it is not HCL")
+	}
+	for _, block := range body.Blocks {
+		switch block.Type {
+		case "provider_installation":
+			own = true
+			if err := c.installation(block.Body); err != nil {
+				return own, err
+			}
+		case "credentials_helper":
+			if len(block.Labels) == 1 {
+				if err := c.helper(block.Labels[0], home); err != nil {
+					return own, err
+				}
+			}
+		}
+	}
+	return own, nil
+}
+
+// installation notes the mirrors.
+func (c *cliConfig) installation(body *hclsyntax.Body) error {
+	for _, method := range body.Blocks {
+		attribute := method.Body.Attributes["path"]
+		if method.Type != "filesystem_mirror" || attribute == nil {
+			continue
+		}
+		path := modulecode.StringAttribute(attribute.AsHCLAttribute())
+		if !filepath.IsAbs(path) {
+			return fmt.Errorf("filesystem_mirror: path %q is not absolute", path)
+		}
+		c.mirrors = append(c.mirrors, filepath.Clean(path))
+	}
+	return nil
+}
+
+// helper notes a credentials helper, where the engine would find it.
+func (c *cliConfig) helper(name, home string) error {
+	name = "terraform-credentials-" + name
+	if strings.ContainsRune(name, filepath.Separator) {
+		return fmt.Errorf("credentials_helper %q: not a name", name)
+	}
+	for _, dir := range []string{filepath.Join(home, ".terraform.d", "plugins"), "/usr/local/share/terraform/plugins", "/usr/share/terraform/plugins"} {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && filepath.IsAbs(path) {
+			c.helpers = append(c.helpers, path)
+			return nil
+		}
+	}
+	return fmt.Errorf("credentials_helper: there is no %s in .terraform.d/plugins of the agent's home folder", name)
+}
+
+// furnish puts into the home folder of an attempt what its engine looks for
+// there.
+func (c cliConfig) furnish(home string) error {
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return err
+	}
+	for _, helper := range c.helpers {
+		data, err := os.ReadFile(helper)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(home, ".terraform.d", "plugins", filepath.Base(helper))
+		err = os.MkdirAll(filepath.Dir(to), 0o700)
+		if err == nil {
+			err = os.WriteFile(to, data, 0o700) //nolint:gosec // a program
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,292 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/engine"
+	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
+)
+
+// Options say where and how attempts are executed. WorkDir is
+// required.
+type Options struct {
+	// WorkDir holds workspaces/ (one folder per attempt, removed at its end),
+	// shared/ (what init prepared, for all attempts), engines/ (downloads) and
+	// locations/ (who works where). Only one Executor may use it at a time.
+	WorkDir string
+
+	// EngineDirs are searched for terraform and tofu before PATH of Env. A file
+	// may lie in the folder itself or in a folder named by its version.
+	EngineDirs []string
+	// Download allows engines to be downloaded when none that is installed fits.
+	Download bool
+	// TerraformMirror and TofuMirror are base URLs to download from instead of
+	// the vendors' sites.
+	TerraformMirror, TofuMirror string
+	// Validation is "signature" (default) or "sha": how downloads are verified.
+	Validation string
+
+	// CLIConfigFile is the engines' own configuration, for example with a
+	// provider mirror. Empty means none but what HOME has.
+	CLIConfigFile string
+	// Env is the environment that every engine gets, before what an assignment
+	// adds. Nil means PATH, HOME, TMPDIR, LANG, the proxy variables and
+	// SSL_CERT_FILE, SSL_CERT_DIR of this process.
+	Env map[string]string
+
+	// Grace is how long an interrupted engine may take to end before it is
+	// killed; zero means 60 s.
+	Grace time.Duration
+	// LockTimeout is how long the engine waits for the state's lock; zero means
+	// 2 min.
+	LockTimeout time.Duration
+	// ApplyWait is how long an apply waits for Session.MayApply; zero means
+	// 1 min.
+	ApplyWait time.Duration
+	// MaxLog bounds the bytes of an attempt's log; what is in the middle of a
+	// longer one is left out. Zero means 64 MiB.
+	MaxLog int64
+	// MaxBundle bounds the unpacked bundle in bytes; zero means 1 GiB.
+	MaxBundle int64
+	// MaxPlan bounds the engine's JSON of a plan in bytes; zero means 256 MiB.
+	MaxPlan int64
+	// OpenSecrets: whoever wrote the code has started us, as on a laptop. Secret
+	// variables may come from Env, where TF_VAR_ and a variable's name goes before
+	// what its document says, and from any file. False: only from what an
+	// assignment brings or allows.
+	OpenSecrets bool
+	// SecretTimeout is how long a secret store may take to answer; zero means
+	// 30 s.
+	SecretTimeout time.Duration
+	// KeepShared is how many prepared folders are kept; zero means 64.
+	KeepShared int
+	// Isolation keeps engines from all else; zero means nothing does.
+	Isolation Isolation
+
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil means time.Now
+}
+
+// Executor executes attempts at runs on this machine. It is safe for concurrent
+// use; several attempts run at once.
+type Executor struct {
+	opts    Options
+	engines *engine.Store
+	shared  *initcache.Store
+	slots   *slots
+	cli     cliConfig
+	spaces  *workspace.Store
+	tidied  sync.Once
+}
+
+// NewExecutor returns an Executor. It touches nothing that another one may be
+// working on: what a dead predecessor left half done is removed with the first
+// Execute, when the folder is the caller's alone. Workspaces of dead attempts
+// stay even then: their owner may want to look for unsaved state.
+func NewExecutor(opts Options) (*Executor, error) {
+	if opts.WorkDir == "" {
+		return nil, errors.New("runner: no work folder")
+	}
+	if err := opts.engineSources().Check(); err != nil {
+		return nil, fmt.Errorf("runner: %w", err)
+	}
+	if file := opts.CLIConfigFile; file != "" {
+		if _, err := os.ReadFile(file); err != nil {
+			return nil, fmt.Errorf("runner: engine configuration: %w", err)
+		}
+	}
+	dir, err := filepath.Abs(opts.WorkDir)
+	if err != nil {
+		return nil, fmt.Errorf("runner: work folder: %w", err)
+	}
+	opts.WorkDir = dir
+	opts.setDefaults()
+	if opts.Isolation.Starter == nil {
+		opts.Isolation.Starter, err = sandbox.Probe(context.Background(), sandbox.Options{Mode: sandbox.ModeNone})
+		if err != nil {
+			return nil, fmt.Errorf("runner: %w", err)
+		}
+	}
+	e := &Executor{opts: opts}
+	if err := e.makeFolders(); err != nil {
+		return nil, fmt.Errorf("runner: make folder: %w", err)
+	}
+	if e.spaces, err = workspace.NewStore(dir, e.passable(), opts.Logger); err != nil {
+		return nil, fmt.Errorf("runner: make folder: %w", err)
+	}
+	if e.slots, err = newSlots(opts.Isolation); err != nil {
+		return nil, fmt.Errorf("runner: %w", err)
+	}
+	if e.cli, err = readCLIConfig(opts); err != nil {
+		return nil, fmt.Errorf("runner: %w", err)
+	}
+	e.engines = engine.NewStore(engine.Options{
+		Sources: opts.engineSources(), Dir: filepath.Join(dir, enginesDir), Env: opts.Env, Logger: opts.Logger,
+	})
+	e.shared, err = initcache.New(initcache.Options{
+		Dir: filepath.Join(dir, sharedDir), Keep: opts.KeepShared, Logger: opts.Logger, Now: opts.Now,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("runner: %w", err)
+	}
+	return e, nil
+}
+
+func (o *Options) engineSources() engine.Sources {
+	return engine.Sources{
+		Dirs: o.EngineDirs, Download: o.Download, TerraformMirror: o.TerraformMirror, TofuMirror: o.TofuMirror, Validation: o.Validation,
+	}
+}
+
+// mode returns how engines are kept from all else.
+func (e *Executor) mode() sandbox.Mode { return e.opts.Isolation.mode() }
+
+// passable is the mode of folders that lead to what engines are given.
+func (e *Executor) passable() fs.FileMode {
+	if e.mode().OwnUser() && !e.mode().OwnRoot() {
+		return 0o711
+	}
+	return 0o700
+}
+
+// makeFolders makes those of WorkDir. Engines that are other users and see the
+// machine's file system pass through them to what is theirs.
+func (e *Executor) makeFolders() error {
+	mode := e.passable()
+	for _, name := range []string{"", sharedDir, enginesDir} {
+		path := filepath.Join(e.opts.WorkDir, name)
+		if err := os.MkdirAll(path, mode); err != nil {
+			return err
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Folders of WorkDir, besides those of workspaces.
+const (
+	sharedDir  = "shared"
+	enginesDir = "engines"
+)
+
+func (o *Options) setDefaults() {
+	if o.Grace == 0 {
+		o.Grace = time.Minute
+	}
+	if o.LockTimeout == 0 {
+		o.LockTimeout = 2 * time.Minute
+	}
+	if o.ApplyWait == 0 {
+		o.ApplyWait = time.Minute
+	}
+	if o.SecretTimeout == 0 {
+		o.SecretTimeout = 30 * time.Second
+	}
+	if o.MaxLog == 0 {
+		o.MaxLog = 64 << 20
+	}
+	if o.MaxBundle == 0 {
+		o.MaxBundle = 1 << 30
+	}
+	if o.MaxPlan == 0 {
+		o.MaxPlan = 256 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Env == nil {
+		o.Env = baseEnv(os.LookupEnv)
+	}
+	o.Env = maps.Clone(o.Env)
+	if o.Env["PATH"] == "" {
+		o.Env["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	}
+}
+
+// baseEnv is the part of a process's environment that engines may see.
+func baseEnv(lookup func(string) (string, bool)) map[string]string {
+	env := map[string]string{}
+	for _, name := range []string{
+		"PATH", "HOME", "TMPDIR", "LANG",
+		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+		"SSL_CERT_FILE", "SSL_CERT_DIR",
+	} {
+		if value, ok := lookup(name); ok {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// Execute executes one attempt completely and returns how it ended: whatever
+// goes wrong is a Result with a Failure. Cancelling ctx interrupts the engine,
+// and kills it after the grace; the cancel's cause (a *StopError) tells why.
+func (e *Executor) Execute(ctx context.Context, a holdfast.Assignment, s Session) holdfast.Result {
+	return e.execute(ctx, a, s, (*attempt).run)
+}
+
+// Validate has the engine check the root module of an assignment, with its
+// providers and without its backend: nothing is planned, and no value of a
+// variable is looked at. The result is RunNoChanges if it is valid. Otherwise it
+// is as Execute.
+func (e *Executor) Validate(ctx context.Context, a holdfast.Assignment, s Session) holdfast.Result {
+	return e.execute(ctx, a, s, (*attempt).validate)
+}
+
+func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session, run func(*attempt, context.Context) error) (result holdfast.Result) {
+	e.tidied.Do(e.tidy)
+	t := newAttempt(e, a, s)
+	err := e.opts.Isolation.refusal(a.Kind)
+	if err == nil {
+		t.slot, err = e.slots.take(ctx)
+	}
+	if err != nil {
+		t.fail(ctx, err)
+		t.close()
+		return t.finish()
+	}
+	defer e.slots.release(t.slot)
+	defer func() {
+		if p := recover(); p != nil {
+			e.opts.Logger.ErrorContext(ctx, "attempt panicked", "cluster", a.Cluster, "run", a.Run,
+				"err", fmt.Sprint(p), "stack", string(debug.Stack()))
+			t.fail(ctx, &failure.Error{Cause: holdfast.CauseInternal, Err: fmt.Errorf("panic: %v", p)})
+			result = t.result
+		}
+		t.close()
+	}()
+	if err = run(t, ctx); err != nil {
+		t.fail(ctx, err)
+	}
+	return t.finish()
+}
+
+// tidy removes what a dead predecessor left half done.
+func (e *Executor) tidy() {
+	engine.RemoveLeftovers(filepath.Join(e.opts.WorkDir, enginesDir))
+	e.shared.Tidy()
+	go e.spaces.RemoveDiscarded()
+}
+
+// WorkspaceDir returns the folder, below WorkDir, in which an attempt is or was
+// executed. It does not exist before and once the attempt has ended.
+func (e *Executor) WorkspaceDir(ref holdfast.AttemptRef) string { return e.spaces.Of(ref) }

@@ -1,0 +1,146 @@
+package attempt
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/folders"
+	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/journal"
+	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
+)
+
+// A source of a module that is not a version and no commit, such as a branch, can be
+// another module whenever it is fetched. What is compared with a review, or with
+// what was applied, has to have the same ones: an apply looks for those that were
+// reviewed among those that are prepared here, and fetches them itself otherwise; a
+// check for drift gets those that the apply has kept. An apply takes no code from
+// the agent of a plan.
+
+// expectModules notes the digests of the modules that the attempt shall have: of
+// what was applied, or of the reviewed plans. None means whatever is fetched.
+func (t *initializing) expectModules(ctx context.Context) error {
+	if !t.module.Unpinned {
+		return nil
+	}
+	var runs []string
+	for _, review := range slices.Backward(t.a.Reviews) {
+		runs = append(runs, review.Run)
+	}
+	if t.a.Modules != "" {
+		runs = []string{t.a.Modules}
+	}
+	t.expected = nil
+	for _, run := range runs {
+		var input plan.Input
+		err := t.readStored(ctx, run, holdfast.ArtefactInput, &input)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil && input.Modules != "" {
+			t.expected = append(t.expected, input.Modules)
+		}
+	}
+	return nil
+}
+
+// openPrepared opens a prepared folder that has the expected modules.
+func (t *initializing) openPrepared(names initcache.Names) bool {
+	var ok bool
+	for _, digest := range t.expected {
+		if t.prepared, ok = t.exec.shared.OpenOf(names.KeyOf, digest); ok {
+			return true
+		}
+	}
+	if t.prepared, ok = t.exec.shared.Open(names.Key); !ok {
+		return false
+	}
+	if len(t.expected) == 0 || slices.Contains(t.expected, t.prepared.Fetched) {
+		return true
+	}
+	t.prepared.Release()
+	t.prepared = initcache.Folder{}
+	return false
+}
+
+// bringModules puts the modules of what was applied where init looks for them, and
+// reports whether it has. Without them init fetches what there is now.
+func (t *initializing) bringModules(ctx context.Context) (bool, error) {
+	if t.a.Modules == "" || len(t.expected) == 0 {
+		return false, nil
+	}
+	kept, err := t.session.StoredArtefact(ctx, t.a.Modules, holdfast.ArtefactModules)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if err != nil {
+		t.say("the modules of what was applied are fetched again: %v", err)
+		return false, nil
+	}
+	defer kept.Close()
+	dir := filepath.Join(t.root, dataDir, initcache.Modules)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return false, fmt.Errorf("bring modules: %w", err)
+	}
+	if err := workspace.UnpackAll(ctx, kept, dir, t.exec.opts.MaxBundle); err != nil {
+		t.say("the modules of what was applied are fetched again: %v", err)
+		return false, folders.RemoveAll(dir)
+	}
+	return true, nil
+}
+
+// checkModules holds the modules against those of what was applied: with others, a
+// check would take what has changed in them for drift. Everything can be destroyed,
+// and a state put right, with any.
+func (t *initializing) checkModules(ctx context.Context) error {
+	bound := t.a.Modules != "" && t.a.State == nil && !t.destroys()
+	if !bound || len(t.expected) == 0 || slices.Contains(t.expected, t.prepared.Fetched) {
+		return nil
+	}
+	var then plan.Input
+	if err := t.readStored(ctx, t.a.Modules, holdfast.ArtefactInput, &then); err != nil {
+		return fmt.Errorf("read what was applied: %w", err)
+	}
+	words := plan.ModuleChanges(fetchedModules(t.prepared), then.Fetched)
+	return &failure.Error{
+		Cause: holdfast.CauseInvalidConfiguration, Err: fmt.Errorf("init: the modules are not those of the last apply, run %s: %s", t.a.Modules, failure.Some(words)),
+		Hint: "what has changed in a module is not drift: apply the cluster with the modules that there are now, and pin their versions or commits",
+	}
+}
+
+// keepModules keeps the modules that are about to be applied, for checks to come,
+// unless their sources say exactly which ones they are.
+func (t *initializing) keepModules(ctx context.Context) error {
+	if !t.a.Kind.Applies() || !t.module.Unpinned || t.prepared.Fetched == "" {
+		return nil
+	}
+	small := journal.NewBounded(holdfast.ArtefactLimit(holdfast.ArtefactModules))
+	if err := t.prepared.PackModules(small); err != nil {
+		return fmt.Errorf("pack modules: %w", err)
+	}
+	data, err := small.Bytes()
+	if err != nil {
+		t.say("the fetched modules are too large to be kept: checks for drift will fetch them again")
+		return nil
+	}
+	return t.put(ctx, holdfast.ArtefactModules, bytes.NewReader(data))
+}
+
+// fetchedModules returns what there is to say of the modules in a folder.
+func fetchedModules(f initcache.Folder) map[string]plan.Module {
+	if len(f.Each) == 0 {
+		return nil
+	}
+	all := make(map[string]plan.Module, len(f.Each))
+	for _, m := range f.Each {
+		all[m.Name] = plan.Module{Version: m.Version, Content: m.Content}
+	}
+	return all
+}

@@ -1,0 +1,126 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
+)
+
+// Isolation is how engines are kept from the agent, from one another and from
+// the machine. The zero value is: not at all.
+type Isolation struct {
+	Starter *sandbox.Starter // starts engines; nil means without isolation
+	// FirstUser is the uid and gid of the first slot, and Slots how many follow:
+	// each attempt that is executed has one for itself, in modes that have a user
+	// for each.
+	FirstUser, Slots int
+	// Unavailable is why nothing that may be used works here: no attempt is
+	// executed. Nil: something does.
+	Unavailable error
+	// OneUser: plans and applies are one user's, so that a weak mode is too weak
+	// for applies.
+	OneUser bool
+	// ReadOnly and Writable are absolute paths that engines find besides what every
+	// engine needs.
+	ReadOnly, Writable []string
+}
+
+// refusal returns why no engine is started for a run of that kind, nil if it is.
+func (o Isolation) refusal(kind holdfast.RunKind) error {
+	switch {
+	case o.Unavailable != nil:
+		return &failure.Error{
+			Cause: holdfast.CauseNoIsolation, Err: errors.New("nothing keeps the engine from the agent and from other runs here"),
+			Detail: o.Unavailable.Error(), Hint: hintIsolation,
+		}
+	case o.OneUser && o.mode() == sandbox.ModeLandlock && kind.Writes():
+		return &failure.Error{
+			Cause: holdfast.CauseNoIsolation, Err: errors.New("plans and applies are the same user's, and only Landlock keeps them apart"),
+			Hint: hintTwoAgents,
+		}
+	}
+	return nil
+}
+
+// Hints of what to do where isolation is missing or weak.
+const (
+	hintIsolation = "docs/security.md says what each mode needs; isolation: none in holdfast.yaml starts engines without any, which lets code in a pull request do what the agent can"
+	hintTwoAgents = "let agents of two users execute plans and applies, use a stronger mode (docs/security.md), or set isolation: none"
+)
+
+// Where a sandbox with a root of its own has what belongs to an attempt. The
+// paths are the same for every attempt, so that code which reads its own path
+// means the same in the plan and in the apply.
+const (
+	seenWork     = "/workspace"
+	seenPrepared = "/prepared"
+	seenPlan     = "/plan/plan.bin"
+	seenConfig   = "/engine/engine.rc"
+)
+
+// mode returns how engines are started.
+func (o Isolation) mode() sandbox.Mode {
+	if o.Starter == nil {
+		return sandbox.ModeNone
+	}
+	return o.Starter.Mode()
+}
+
+// slots hands users out to attempts, the first that is free. The zero Slot is
+// the agent's own user.
+type slots struct {
+	first int           // 0: attempts have no users of their own
+	free  chan struct{} // as many as are free
+
+	mu   sync.Mutex
+	used []bool
+}
+
+// newSlots returns the slots of an agent, an error if they are not enough.
+func newSlots(o Isolation) (*slots, error) {
+	if !o.mode().OwnUser() {
+		return &slots{}, nil
+	}
+	if o.Slots < 1 || o.FirstUser < 1 {
+		return nil, fmt.Errorf("isolation %s needs a user for each slot", o.mode())
+	}
+	s := &slots{first: o.FirstUser, free: make(chan struct{}, o.Slots), used: make([]bool, o.Slots)}
+	for range o.Slots {
+		s.free <- struct{}{}
+	}
+	return s, nil
+}
+
+// take waits for a slot that nobody has.
+func (s *slots) take(ctx context.Context) (sandbox.Slot, error) {
+	if s.first == 0 {
+		return sandbox.Slot{}, nil
+	}
+	select {
+	case <-s.free:
+	case <-ctx.Done():
+		return sandbox.Slot{}, context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.used, false)
+	s.used[i] = true
+	return sandbox.Slot{UID: s.first + i, GID: s.first + i}, nil
+}
+
+// release gives a slot back. All that ran in it is dead.
+func (s *slots) release(slot sandbox.Slot) {
+	if s.first == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.used[slot.UID-s.first] = false
+	s.mu.Unlock()
+	s.free <- struct{}{}
+}

@@ -1,0 +1,71 @@
+package attempt
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/journal"
+	"github.com/holdfast-dev/holdfast/runner/redact"
+)
+
+// logbook is what an attempt says: its log, without secrets, and its steps.
+type logbook struct {
+	session Session
+	now     func() time.Time
+
+	redact   *redact.Redactor
+	limiter  *journal.LogLimiter
+	redacted io.WriteCloser    // writes to limiter
+	log      *journal.Holdback // what engines write to; writes to redacted
+
+	step    string
+	stepped time.Time       // when step was begun
+	steps   []holdfast.Step // that have ended
+}
+
+// newLogbook returns the logbook of a session, which knows these secrets.
+func newLogbook(s Session, secrets []string, opts Options) *logbook {
+	b := &logbook{session: s, now: opts.Now, redact: redact.New(secrets)}
+	b.limiter = journal.NewLogLimiter(s.Log(), opts.MaxLog)
+	b.redacted = b.redact.Writer(b.limiter)
+	b.log = journal.NewHoldback(b.redacted)
+	return b
+}
+
+// close writes what is held of the log; show says whether what is held back may be
+// shown.
+func (t *logbook) close(show bool) {
+	t.log.Release(show)
+	_ = t.redacted.Close()
+	t.limiter.Close()
+}
+
+// begin ends the current step and begins the next.
+func (t *logbook) begin(step string) {
+	now := t.now()
+	t.endStep(now)
+	t.step, t.stepped = step, now
+	t.session.Step(step)
+}
+
+func (t *logbook) endStep(now time.Time) {
+	if t.step != "" {
+		t.steps = append(t.steps, holdfast.Step{Name: t.step, Duration: now.Sub(t.stepped)})
+	}
+}
+
+// lasted is how long the attempt has been executed.
+func (t *logbook) lasted() time.Duration {
+	sum := t.now().Sub(t.stepped)
+	for _, step := range t.steps {
+		sum += step.Duration
+	}
+	return sum
+}
+
+// say writes a line of ours into the attempt's log.
+func (t *logbook) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(t.log, "holdfast: "+format+"\n", args...)
+}

@@ -1,0 +1,116 @@
+package attempt
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/runner/folders"
+	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
+	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/planfile"
+)
+
+// modules returns the modules that init has found, by their keys.
+func (t *space) modules(bundle *os.Root) (map[string]planfile.Module, error) {
+	dirs := map[string]string{"": "."}
+	file, err := bundle.Open(filepath.Join(folders.Below(t.bundle, t.root), dataDir, initcache.Modules, modulesFile))
+	if err == nil {
+		defer file.Close()
+		var list struct{ Modules []struct{ Key, Dir string } }
+		if err := json.NewDecoder(io.LimitReader(file, maxLockFile)).Decode(&list); err != nil {
+			return nil, err
+		}
+		for _, m := range list.Modules {
+			dirs[m.Key] = path.Clean(filepath.ToSlash(m.Dir))
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	modules := make(map[string]planfile.Module, len(dirs))
+	for key, dir := range dirs {
+		if modules[key], err = t.moduleIn(bundle, dir); err != nil {
+			return nil, err
+		}
+	}
+	return modules, nil
+}
+
+// moduleIn returns the module in a folder, which is relative to the root module:
+// it is of the bundle, or one that init fetched.
+func (t *space) moduleIn(bundle *os.Root, dir string) (planfile.Module, error) {
+	open := func(do func(root *os.Root, dir string) error) error {
+		if rest, ok := strings.CutPrefix(dir, path.Join(dataDir, initcache.Modules)+"/"); ok {
+			fetched, err := os.OpenRoot(filepath.Join(t.prepared.Dir, initcache.Modules))
+			if err != nil {
+				return err
+			}
+			defer fetched.Close()
+			return do(fetched, rest)
+		}
+		in, err := filepath.Rel(t.bundle, filepath.Join(t.root, filepath.FromSlash(dir)))
+		if err != nil || !filepath.IsLocal(in) {
+			return fmt.Errorf("module in %s: it is not in the bundle", dir)
+		}
+		return do(bundle, filepath.ToSlash(in))
+	}
+	m := planfile.Module{Dir: dir, Open: func(name string) (file io.ReadCloser, err error) {
+		err = open(func(root *os.Root, dir string) (err error) {
+			file, err = root.Open(path.Join(dir, name))
+			return err
+		})
+		return file, err
+	}}
+	err := open(func(root *os.Root, dir string) error {
+		entries, err := fs.ReadDir(root.FS(), dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // of a test that is not in the bundle
+		}
+		var names []string
+		for _, entry := range entries {
+			if name := entry.Name(); !entry.IsDir() && !strings.HasPrefix(name, ".") && modulecode.IsFile(name) {
+				names = append(names, name)
+			}
+		}
+		for _, name := range names {
+			if modulecode.UsedBy(t.engine.Name, name, names) {
+				m.Files = append(m.Files, name)
+			}
+		}
+		return err
+	})
+	return m, err
+}
+
+// moduleCode reads of a module's code what the engine's JSON of a plan does not
+// have: its locals, and what connections are given. False: it is not known.
+func (t *space) moduleCode(module []string) (plan.ModuleCode, bool) {
+	bundle, err := os.OpenRoot(t.bundle)
+	if err != nil {
+		return plan.ModuleCode{}, false
+	}
+	defer bundle.Close()
+	known, err := t.modules(bundle)
+	if err != nil {
+		return plan.ModuleCode{}, false
+	}
+	found, ok := known[strings.Join(module, ".")]
+	name := found.Dir
+	dir := filepath.Join(t.root, filepath.FromSlash(name))
+	if rest, fetched := strings.CutPrefix(name, path.Join(dataDir, initcache.Modules)+"/"); fetched {
+		dir = filepath.Join(t.prepared.Dir, initcache.Modules, filepath.FromSlash(rest))
+	} else if dir != t.bundle && folders.Below(t.bundle, dir) == "" {
+		ok = false
+	}
+	if !ok {
+		return plan.ModuleCode{}, false
+	}
+	return modulecode.ReadReferences(dir)
+}

@@ -1,0 +1,154 @@
+package attempt
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/journal"
+	"github.com/holdfast-dev/holdfast/runner/plan"
+)
+
+// readPlan asks the engine what the plan file says, and keeps what the plan
+// would do as a document. The engine's JSON goes through a file of our own, in
+// no folder that the engine could reach it in.
+func (t *planning) readPlan(ctx context.Context, printed string) error {
+	t.begin(stepShow)
+	spool, err := newSpool(t.exec.opts.WorkDir, t.exec.opts.MaxPlan)
+	if err != nil {
+		return fmt.Errorf("make spool: %w", err)
+	}
+	defer spool.close()
+	if err := t.start(ctx, spool, true, "show", "-json", "-no-color", t.seen(t.planFile)); err != nil {
+		return err
+	}
+	written, err := spool.rewind()
+	if err != nil {
+		return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: fmt.Errorf("show: %w", err)}
+	}
+	found, err := plan.Read(written, plan.Options{
+		Key: t.a.FingerprintKey, Redactor: t.redact, Text: journal.PlanText(printed), Code: t.moduleCode, Secrets: t.secrets.Prints, Compared: &t.compared,
+	})
+	if errors.Is(err, plan.ErrUntrusted) {
+		return &failure.Error{Cause: holdfast.CauseUntrustedPlan, Err: fmt.Errorf("plan: %w", err)}
+	} else if err != nil {
+		return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: fmt.Errorf("read plan: %w", err)}
+	}
+	t.log.Release(true)
+	t.document, t.digest = found.Document, found.Document.Digest()
+	t.counts = found.Document.Counts()
+	if err := t.putDocument(ctx); err != nil {
+		return err
+	}
+	t.result.PlanDigest = t.digest
+	if err := t.putJSON(ctx, holdfast.ArtefactInfo, found.Info); err != nil {
+		return err
+	}
+	return t.keepPlanned(ctx, found)
+}
+
+// putDocument keeps the plan document, as it is encoded.
+func (t *planning) putDocument(ctx context.Context) error {
+	r, w := io.Pipe()
+	encoded := make(chan struct{})
+	go func() {
+		defer close(encoded)
+		_ = w.CloseWithError(t.document.Encode(w))
+	}()
+	err := t.put(ctx, holdfast.ArtefactDocument, r)
+	_ = r.Close()
+	<-encoded
+	return err
+}
+
+// applyReviewed applies the plan if it is what was reviewed.
+func (t *applying) applyReviewed(ctx context.Context) error {
+	for _, review := range t.a.Reviews {
+		if !review.InputDigest.Equal(t.result.InputDigest) {
+			continue
+		}
+		if review.PlanDigest.Equal(t.digest) || t.a.Resume && t.remains(ctx, review) {
+			t.result.Matched = review.Run
+			return t.apply(ctx)
+		}
+	}
+	t.result.Status, t.result.Reason = holdfast.RunPlanned, holdfast.ReasonPlanChanged
+	t.result.Detail = t.redact.String(t.whatChanged(ctx))
+	t.say("nothing was applied: %s", t.result.Detail)
+	return nil
+}
+
+// remains reports whether the plan is what remains of a reviewed one.
+func (t *applying) remains(ctx context.Context, review holdfast.Review) bool {
+	reviewed, err := t.reviewedDocument(ctx, review)
+	if err != nil {
+		t.say("the reviewed plan of run %s could not be read: %v", review.Run, err)
+		return false
+	}
+	return t.document.SubsetOf(reviewed)
+}
+
+// reviewedDocument returns the document that was reviewed. It is an error if it
+// is not there, or is another one.
+func (t *applying) reviewedDocument(ctx context.Context, review holdfast.Review) (holdfast.PlanDocument, error) {
+	r, err := t.session.StoredArtefact(ctx, review.Run, holdfast.ArtefactDocument)
+	if err != nil {
+		return holdfast.PlanDocument{}, err
+	}
+	defer r.Close()
+	document, err := holdfast.DecodePlanDocument(io.LimitReader(r, t.exec.opts.MaxPlan))
+	if err == nil && !document.Digest().Equal(review.PlanDigest) {
+		err = fmt.Errorf("its digest is not %s", review.PlanDigest.Short())
+	}
+	return document, err
+}
+
+// spool is a file without a name that takes what an engine prints, up to a
+// limit. It takes all of it either way: an engine that cannot write dies.
+type spool struct {
+	file  *os.File
+	w     *bufio.Writer
+	left  int64
+	limit int64
+	err   error
+}
+
+func newSpool(dir string, limit int64) (*spool, error) {
+	file, err := os.CreateTemp(dir, "tmp-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return &spool{file: file, w: bufio.NewWriterSize(file, 64<<10), left: limit, limit: limit}, nil
+}
+
+func (s *spool) Write(p []byte) (int, error) {
+	if s.left -= int64(len(p)); s.left >= 0 && s.err == nil {
+		_, s.err = s.w.Write(p)
+	}
+	return len(p), nil
+}
+
+// rewind returns what was written, an error if it was too much.
+func (s *spool) rewind() (io.ReadSeeker, error) {
+	if s.left < 0 {
+		return nil, fmt.Errorf("more than %d bytes", s.limit)
+	}
+	if s.err == nil {
+		s.err = s.w.Flush()
+	}
+	if s.err == nil {
+		_, s.err = s.file.Seek(0, io.SeekStart)
+	}
+	return s.file, s.err
+}
+
+func (s *spool) close() { _ = s.file.Close() }

@@ -1,0 +1,223 @@
+package attempt
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/journal"
+	"github.com/holdfast-dev/holdfast/runner/jsontree"
+	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/redact"
+	"github.com/holdfast-dev/holdfast/runner/workspace"
+)
+
+const (
+	// maxRemaining bounds what is reported of what a failed destroy has left.
+	maxRemaining = 200
+)
+
+// stateKnown reports whether the secrets of the state are known before the engine
+// prints anything of it.
+func (t *attempt) stateKnown() bool { return t.watched && t.sharesBackend() && !t.sealed.Load() }
+
+// keepPlanned keeps what the state holds as the plan has it, which costs no
+// engine: the resources after a check for drift and a plan without changes, the
+// outputs of a cluster that may be adopted and has no apply that would tell.
+// Sensitive ones go without their values.
+func (t *planning) keepPlanned(ctx context.Context, found plan.Result) error {
+	if addr, _, _ := t.session.StateAddress(); t.a.OwnState && addr == "" {
+		return nil // an empty stand-in was planned against
+	}
+	if t.counts.Zero() && !t.a.Kind.Writes() && !t.destroys() && len(found.Outputs) > 0 {
+		for i := range found.Outputs {
+			found.Outputs[i].Value = t.redact.JSON(found.Outputs[i].Value)
+		}
+		if err := t.putJSON(ctx, holdfast.ArtefactOutputs, found.Outputs); err != nil {
+			return err
+		}
+	}
+	if t.a.Kind != holdfast.RunDrift && !t.counts.Zero() {
+		return nil
+	}
+	return t.putResources(ctx, cleanResources(t.redact, found.Resources))
+}
+
+func (t *attempt) putResources(ctx context.Context, list []holdfast.Resource) error {
+	if len(list) == plan.MaxResources {
+		t.say("only the first %d resources in the state are listed", plan.MaxResources)
+	}
+	return t.putJSON(ctx, holdfast.ArtefactResources, list)
+}
+
+// keepApplied keeps what the state holds after an apply. That it cannot does not
+// make an apply undone, so it is only logged.
+func (t *applying) keepApplied(ctx context.Context) {
+	list, err := t.readResources(ctx)
+	if err == nil {
+		err = t.putResources(ctx, list)
+	}
+	if err != nil {
+		t.say("the resources in the state could not be listed: %v", err)
+		t.logger.WarnContext(ctx, "resources not kept", "err", t.redact.String(err.Error()))
+		return
+	}
+	t.left = list
+}
+
+// keepLeft keeps what the state holds after an apply that failed, if that can be
+// told: not while the newest state is saved nowhere, and not if the engine
+// refused to begin.
+func (t *applying) keepLeft(ctx context.Context, ended error) {
+	var known *failure.Error
+	if errors.As(ended, &known) && (known.Cause == holdfast.CauseStateUnsaved || known.Cause == holdfast.CauseStalePlan) {
+		return
+	}
+	if ctx.Err() != nil && !t.watched {
+		if reason, _ := failure.StopReason(ctx); reason == holdfast.ReasonLeaseLost || reason == holdfast.ReasonAgentKilled {
+			return // there is no time for another engine
+		}
+	}
+	t.keepApplied(ctx)
+}
+
+// readResources returns what the state holds now: as the session has seen it on
+// its way, else, or if the engine has encrypted it, as the engine reads it.
+func (t *applying) readResources(ctx context.Context) ([]holdfast.Resource, error) {
+	if seen := t.newest.get(); t.watched && seen != nil {
+		if list, err := resourcesOfState(seen); err == nil {
+			return cleanResources(t.redact, list), nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
+	defer cancel()
+	raw := journal.NewBounded(workspace.MaxState)
+	if err := t.start(ctx, raw, true, "state", "pull"); err != nil {
+		return nil, err
+	}
+	state, err := raw.Bytes()
+	if err != nil {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	secrets, _ := redact.OfState(state)
+	t.redact.Add(secrets...)
+	list, err := resourcesOfState(state)
+	if err != nil {
+		return nil, err
+	}
+	return cleanResources(t.redact, list), nil
+}
+
+// remaining returns the addresses that a failed destroy has left in the state.
+func (t *attempt) remaining() []string {
+	if t.a.Kind != holdfast.RunDestroy {
+		return nil
+	}
+	var list []string
+	for _, resource := range t.left[:min(len(t.left), maxRemaining)] {
+		list = append(list, resource.Address)
+	}
+	return list
+}
+
+// cleanResources returns a copy of the list without secrets: an id that is or
+// has one is left out as a whole.
+func cleanResources(r *redact.Redactor, list []holdfast.Resource) []holdfast.Resource {
+	list = slices.Clone(list)
+	for i := range list {
+		resource := &list[i]
+		resource.Address = r.Known(resource.Address)
+		if r.String(resource.ID) != resource.ID {
+			resource.ID = ""
+		}
+	}
+	return list
+}
+
+// stateResources is the part of an engine's state that says what is in it.
+type stateResources struct {
+	Version   int `json:"version"`
+	Resources []struct {
+		Module    string `json:"module"`
+		Mode      string `json:"mode"`
+		Type      string `json:"type"`
+		Name      string `json:"name"`
+		Provider  string `json:"provider"`
+		Instances []struct {
+			IndexKey   any    `json:"index_key"`
+			Deposed    string `json:"deposed"`
+			Attributes struct {
+				ID any `json:"id"`
+			} `json:"attributes"`
+			Sensitive [][]struct {
+				Value any `json:"value"`
+			} `json:"sensitive_attributes"`
+		} `json:"instances"`
+	} `json:"resources"`
+}
+
+// resourcesOfState returns the managed resources in a state as the engines store
+// it, by address, at most 50,000. An empty state has none.
+func resourcesOfState(state []byte) ([]holdfast.Resource, error) {
+	var found plan.ResourceList
+	if len(bytes.TrimSpace(state)) == 0 {
+		return found.Sorted(), nil
+	}
+	var doc stateResources
+	if err := jsontree.Decode(state, &doc); err != nil {
+		return nil, fmt.Errorf("read state: %w", jsontree.Error(err))
+	}
+	if doc.Version != 4 {
+		return nil, fmt.Errorf("read state: its version is %d, not 4", doc.Version)
+	}
+	for _, r := range doc.Resources {
+		if r.Mode != "managed" {
+			continue
+		}
+		address := r.Type + "." + r.Name
+		if r.Module != "" {
+			address = r.Module + "." + address
+		}
+		for _, instance := range r.Instances {
+			id := plan.IDOf(instance.Attributes.ID)
+			for _, path := range instance.Sensitive {
+				if len(path) == 0 || path[0].Value == "id" {
+					id = ""
+				}
+			}
+			found.Add(holdfast.Resource{
+				Address: address + indexOf(instance.IndexKey), Type: r.Type, Provider: providerSource(r.Provider), ID: id,
+			}, instance.Deposed != "")
+		}
+	}
+	return found.Sorted(), nil
+}
+
+// indexOf renders the key of an instance as the engines do.
+func indexOf(key any) string {
+	switch k := key.(type) {
+	case json.Number:
+		return "[" + k.String() + "]"
+	case string:
+		return `["` + redact.EscapeHCL(k) + `"]`
+	default:
+		return ""
+	}
+}
+
+// providerSource takes the source address out of a provider's address in a
+// state, such as module.x.provider["registry.terraform.io/hashicorp/aws"].west.
+func providerSource(address string) string {
+	_, rest, ok := strings.Cut(address, `provider["`)
+	if !ok {
+		return strings.TrimPrefix(address, "provider.")
+	}
+	source, _, _ := strings.Cut(rest, `"]`)
+	return source
+}

@@ -1,0 +1,54 @@
+package attempt
+
+import (
+	"context"
+	"io"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Session is what the execution of one attempt asks of its surroundings: the
+// server's side of a run. The agent's goes over the protocol; a plan on a
+// laptop has a local one. It is safe for concurrent use.
+type Session interface {
+	// Bundle returns the root module's tar, gzip. While the server is out of
+	// reach it waits, at most until ctx is done.
+	Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error)
+	// StoredArtefact returns an artefact of a run of the same cluster, a
+	// holdfast.ErrNotFound if there is none. It waits as Bundle does.
+	StoredArtefact(ctx context.Context, run, name string) (io.ReadCloser, error)
+	// PutArtefact keeps data as the attempt's artefact name. It returns when the
+	// artefact can no longer be lost, not when the server has it.
+	PutArtefact(ctx context.Context, name string, data io.Reader) error
+	// Log takes the engine's output, redacted. Writing never waits for the
+	// server and never fails for its sake.
+	Log() io.Writer
+	// Step says what the attempt does now: prepare, init, plan, apply, ...
+	Step(name string)
+	// MayApply reports whether the engine's apply may begin now. Once it has
+	// said true the attempt counts as applying: call it right before the engine
+	// is started, and again after a while if it says false.
+	MayApply() bool
+	// StateAddress returns the URL, user and password of the state endpoint for
+	// the engine's http backend.
+	StateAddress() (addr, user, password string)
+}
+
+// StateWriter is a Session that has another credential for the engine that
+// applies: whoever has the one of StateAddress can read the state and lock it,
+// and not write it.
+type StateWriter interface {
+	// WriteAddress is as StateAddress, for an apply only. The password is empty if
+	// the attempt must not write.
+	WriteAddress() (addr, user, password string)
+}
+
+// StateWatcher is a Session that sees the state which the engine reads and
+// writes, since it stands between the engine and its backend.
+type StateWatcher interface {
+	// WatchState makes the session call saw with every state that goes to the
+	// engine, before the engine has it, and with every one that comes from it.
+	// saw may be called by several goroutines at once and must not keep its
+	// argument.
+	WatchState(saw func(state []byte))
+}

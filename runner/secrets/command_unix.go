@@ -1,0 +1,11 @@
+//go:build unix && !linux
+
+package secrets
+
+import "syscall"
+
+// engineAttributes put the engine into a process group of its own, so that a
+// signal to the agent does not reach it.
+func engineAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}
