@@ -40,8 +40,7 @@ func realExecutor(t *testing.T, dir string) *runner.Executor {
 		t.Fatal(err)
 	}
 	e, err := runner.NewExecutor(runner.ExecutorOptions{
-		WorkDir: dir, CLIConfigFile: config,
-		Env: map[string]string{"PATH": os.Getenv("PATH"), "HOME": dir},
+		WorkDir: dir, Engines: runner.Engines{CLIConfigFile: config, Env: map[string]string{"PATH": os.Getenv("PATH"), "HOME": dir}},
 	})
 	if err != nil {
 		t.Fatal(err)

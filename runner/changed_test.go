@@ -28,7 +28,7 @@ func TestInputChangesAreTold(t *testing.T) {
 		installEngine(t, filepath.Join(dir, "terraform", version), "terraform")
 	}
 	newOne := func() *runner.Executor {
-		e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.EngineDirs = []string{dir} })
+		e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Engines.Dirs = []string{dir} })
 		return e
 	}
 	e := newOne()

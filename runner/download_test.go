@@ -107,9 +107,9 @@ func TestEngineDownload(t *testing.T) {
 			work, old := "", t.TempDir()
 			installEngine(t, filepath.Join(old, "terraform", "1.2.3"), "terraform")
 			e, _ := newExecutor(t, func(o *runner.ExecutorOptions) {
-				o.Download, o.TerraformMirror, o.Validation, work = true, url, c.validation, o.WorkDir
-				o.EngineDirs = []string{old}
-				o.Env["PATH"] = "/nowhere:/bin:/usr/bin"
+				o.Engines.Download, o.Engines.TerraformMirror, o.Engines.Validation, work = true, url, c.validation, o.WorkDir
+				o.Engines.Dirs = []string{old}
+				o.Engines.Env["PATH"] = "/nowhere:/bin:/usr/bin"
 			})
 			var wg sync.WaitGroup
 			for i := range 4 {

@@ -57,7 +57,7 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 			}
 			installEngine(t, filepath.Join(dir, "terraform", "1.11.4"), "terraform")
 			shy(t, dir, c.tool, c.version, strings.ReplaceAll(c.script, "KILL", kill))
-			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.EngineDirs = []string{dir} })
+			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Engines.Dirs = []string{dir} })
 			run := func(id, want string) {
 				t.Helper()
 				s := newMemorySession(map[string]string{"main.tf": ""})

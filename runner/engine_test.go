@@ -22,7 +22,7 @@ func TestEngineChoice(t *testing.T) {
 			installEngine(t, filepath.Join(dir, tool, version), tool)
 		}
 	}
-	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.EngineDirs = []string{dir} })
+	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Engines.Dirs = []string{dir} })
 	requires := func(constraint string) map[string]string {
 		return map[string]string{"root/main.tf": fmt.Sprintf("terraform {\n  required_version = %q\n}\n", constraint)}
 	}
@@ -144,7 +144,7 @@ func TestEngineExact(t *testing.T) {
 			installEngine(t, filepath.Join(dir, tool, version), tool)
 		}
 	}
-	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.EngineDirs = []string{dir} })
+	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Engines.Dirs = []string{dir} })
 	for name, c := range map[string]struct {
 		pinName, pin string
 		fault        string // a word of what is wrong

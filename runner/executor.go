@@ -11,6 +11,10 @@ type (
 	Executor = attempt.Executor
 	// ExecutorOptions say where and how attempts are executed.
 	ExecutorOptions = attempt.Options
+	// Engines, Waits and Limits are parts of them.
+	Engines = attempt.Engines
+	Waits   = attempt.Waits
+	Limits  = attempt.Limits
 	// Isolation is how engines are kept from the agent, from one another and from
 	// the machine.
 	Isolation = attempt.Isolation

@@ -432,7 +432,7 @@ func TestExecuteHostileEngine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.MaxLog, o.MaxPlan = 1<<20, 1<<20 })
+			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Limits.Log, o.Limits.Plan = 1<<20, 1<<20 })
 			s := newMemorySession(map[string]string{"main.tf": "terraform {\n  backend \"http\" {}\n}\n", "fake": c.fake})
 			s.state = "http://127.0.0.1:1/x"
 			a := engineAssignment("run-1", holdfast.RunPlan)
@@ -477,7 +477,7 @@ func TestExecuteStopped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Grace = 200 * time.Millisecond })
+			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Waits.Grace = 200 * time.Millisecond })
 			ready := filepath.Join(t.TempDir(), "ready")
 			s := newMemorySession(map[string]string{"main.tf": "", "fake": "plan ready " + ready + "\nplan " + c.hang})
 			s.state = "http://127.0.0.1:1/x"
@@ -501,7 +501,7 @@ func TestExecuteStopped(t *testing.T) {
 // TestExecuteWithoutLeave: an apply whose lock is not confirmed does not begin.
 func TestExecuteWithoutLeave(t *testing.T) {
 	t.Parallel()
-	e, calls := engineExecutor(t, func(o *runner.ExecutorOptions) { o.ApplyWait = 300 * time.Millisecond })
+	e, calls := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Waits.Apply = 300 * time.Millisecond })
 	s := newMemorySession(map[string]string{"main.tf": ""})
 	s.state, s.deny = "http://127.0.0.1:1/x", true
 	a := engineAssignment("run-1", holdfast.RunPlan)

@@ -243,8 +243,8 @@ func newExecutor(t *testing.T, change func(*runner.ExecutorOptions)) (*runner.Ex
 		t.Fatal(err)
 	}
 	opts := runner.ExecutorOptions{
-		WorkDir: filepath.Join(dir, "work"), CLIConfigFile: config, Grace: 20 * time.Second,
-		Env: map[string]string{"PATH": os.Getenv("PATH"), "HOME": dir},
+		WorkDir: filepath.Join(dir, "work"), Waits: runner.Waits{Grace: 20 * time.Second},
+		Engines: runner.Engines{CLIConfigFile: config, Env: map[string]string{"PATH": os.Getenv("PATH"), "HOME": dir}},
 	}
 	if change != nil {
 		change(&opts)
@@ -272,8 +272,8 @@ func engineExecutor(t *testing.T, change func(*runner.ExecutorOptions)) (e *runn
 	installEngine(t, bin, "terraform")
 	file := filepath.Join(t.TempDir(), "calls")
 	e, _ = newExecutor(t, func(o *runner.ExecutorOptions) {
-		o.EngineDirs = []string{bin}
-		o.Env = map[string]string{"PATH": "/nowhere", "HOME": "/nowhere", "FAKE_ENGINE_CALLS": file}
+		o.Engines.Dirs = []string{bin}
+		o.Engines.Env = map[string]string{"PATH": "/nowhere", "HOME": "/nowhere", "FAKE_ENGINE_CALLS": file}
 		if change != nil {
 			change(o)
 		}

@@ -62,13 +62,13 @@ func TestConfigurationInASandbox(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			opts := runner.ExecutorOptions{WorkDir: t.TempDir(), Env: map[string]string{"HOME": home}, Isolation: o}
+			opts := runner.ExecutorOptions{WorkDir: t.TempDir(), Engines: runner.Engines{Env: map[string]string{"HOME": home}}, Isolation: o}
 			for _, file := range c.names {
 				opts.Isolation.ReadOnly = append(opts.Isolation.ReadOnly, filepath.Join(home, file))
 			}
 			if c.config != "" {
-				opts.CLIConfigFile = filepath.Join(t.TempDir(), "engine.rc")
-				if err := os.WriteFile(opts.CLIConfigFile, []byte(c.config), 0o600); err != nil {
+				opts.Engines.CLIConfigFile = filepath.Join(t.TempDir(), "engine.rc")
+				if err := os.WriteFile(opts.Engines.CLIConfigFile, []byte(c.config), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -46,9 +46,9 @@ func newScriptLab(t *testing.T, script string, providers ...string) *lab {
 		t.Fatal(err)
 	}
 	e, _ := newExecutor(t, func(o *runner.ExecutorOptions) {
-		o.EngineDirs = []string{bin}
+		o.Engines.Dirs = []string{bin}
 		if len(providers) > 0 {
-			o.CLIConfigFile = providerMirror(t, providers...)
+			o.Engines.CLIConfigFile = providerMirror(t, providers...)
 		}
 	})
 	l.server.answer = l.stored

@@ -19,7 +19,7 @@ import (
 func TestProvidersOfARepository(t *testing.T) {
 	t.Parallel()
 	realEngine(t)
-	e, _ := newExecutor(t, func(o *runner.ExecutorOptions) { o.Env["https_proxy"] = "http://127.0.0.1:1" })
+	e, _ := newExecutor(t, func(o *runner.ExecutorOptions) { o.Engines.Env["https_proxy"] = "http://127.0.0.1:1" })
 	states := newStateServer(t)
 	var packed bytes.Buffer
 	archive := zip.NewWriter(&packed)

@@ -72,7 +72,7 @@ func TestProvidersAreShared(t *testing.T) {
 	realEngine(t)
 	config := providerMirror(t)
 	var work string
-	e, _ := newExecutor(t, func(o *runner.ExecutorOptions) { o.CLIConfigFile, work = config, o.WorkDir })
+	e, _ := newExecutor(t, func(o *runner.ExecutorOptions) { o.Engines.CLIConfigFile, work = config, o.WorkDir })
 	states := newStateServer(t)
 	made := t.TempDir()
 	files := func(name string) map[string]string {

@@ -173,7 +173,7 @@ func TestRealEngineLeaksNothing(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		t.Run(map[bool]string{true: "own backend", false: "another backend"}[own], func(t *testing.T) {
 			t.Parallel()
-			e, _ := newExecutor(t, func(o *runner.ExecutorOptions) { o.CLIConfigFile = config })
+			e, _ := newExecutor(t, func(o *runner.ExecutorOptions) { o.Engines.CLIConfigFile = config })
 			server, backend := newFakeServer(t), `backend "http" {}`
 			if !own {
 				backend = fmt.Sprintf(`backend "local" { path = %q }`, filepath.Join(t.TempDir(), "s.tfstate"))

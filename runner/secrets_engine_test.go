@@ -199,8 +199,8 @@ func TestSecretsOfALaptop(t *testing.T) {
 	states := newStateServer(t)
 	run := func(env map[string]string) (holdfast.Result, *memorySession) {
 		e, _ := newExecutor(t, func(o *runner.ExecutorOptions) {
-			o.OpenSecrets, o.EngineDirs = true, []string{installed}
-			maps.Copy(o.Env, env)
+			o.Secrets.Open, o.Engines.Dirs = true, []string{installed}
+			maps.Copy(o.Engines.Env, env)
 		})
 		s := newMemorySession(map[string]string{"main.tf": secretVariables, holdfast.SecretFile: `{
 			"db_password": {"env": "DB_PASSWORD"}, "api_key": {"store": "vault", "key": "a"},

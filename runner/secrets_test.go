@@ -28,7 +28,7 @@ type secretRun struct {
 func (r secretRun) plan(t *testing.T) (holdfast.Result, *memorySession, string) {
 	t.Helper()
 	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) {
-		o.SecretTimeout, o.Env["PATH"] = r.timeout, "/usr/bin:/bin"
+		o.Secrets.Timeout, o.Engines.Env["PATH"] = r.timeout, "/usr/bin:/bin"
 	})
 	seen := filepath.Join(t.TempDir(), "env")
 	if r.file == "" {
@@ -328,7 +328,7 @@ func TestSecretNamesAreVariables(t *testing.T) {
 func TestSecretsStop(t *testing.T) {
 	t.Parallel()
 	work := ""
-	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { work, o.Env["PATH"] = o.WorkDir, "/usr/bin:/bin" })
+	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { work, o.Engines.Env["PATH"] = o.WorkDir, "/usr/bin:/bin" })
 	asked := filepath.Join(t.TempDir(), "asked")
 	s := newMemorySession(map[string]string{holdfast.SecretFile: `{"x": ` + fromVault + `}`})
 	a := engineAssignment("run-1", holdfast.RunPlan)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/engine"
 )
 
 // gitModule returns a Git repository with a module, and what commits a new
@@ -81,7 +82,7 @@ func TestFetchedModules(t *testing.T) {
 func TestSharedFoldersArePruned(t *testing.T) {
 	t.Parallel()
 	var work string
-	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.KeepShared, work = 2, o.WorkDir })
+	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Limits.Prepared, work = 2, o.WorkDir })
 	for i := range 5 {
 		s := newMemorySession(map[string]string{"main.tf": fmt.Sprintf("resource \"p%d_x\" \"x\" {}\n", i)})
 		s.state = "http://127.0.0.1:1/x"
@@ -135,8 +136,8 @@ func TestNewExecutorNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for want, opts := range map[string]runner.ExecutorOptions{
 		"no work folder":       {},
-		`validation "md5"`:     {WorkDir: t.TempDir(), Validation: "md5"},
-		"engine configuration": {WorkDir: t.TempDir(), CLIConfigFile: "/nowhere/engine.rc"},
+		`validation "md5"`:     {WorkDir: t.TempDir(), Engines: runner.Engines{Sources: engine.Sources{Validation: "md5"}}},
+		"engine configuration": {WorkDir: t.TempDir(), Engines: runner.Engines{CLIConfigFile: "/nowhere/engine.rc"}},
 	} {
 		if _, err := runner.NewExecutor(opts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
@@ -192,7 +193,7 @@ func TestApplyStopped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Grace = 200 * time.Millisecond })
+			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Waits.Grace = 200 * time.Millisecond })
 			ready := filepath.Join(t.TempDir(), "ready")
 			s := newMemorySession(map[string]string{
 				"main.tf": "",

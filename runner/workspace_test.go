@@ -81,7 +81,7 @@ func TestBundleStaysInside(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.MaxBundle = 1 << 20 })
+			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Limits.Bundle = 1 << 20 })
 			s := newMemorySession(nil)
 			s.state = "http://127.0.0.1:1/x"
 			s.bundle = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.data)), c.err }

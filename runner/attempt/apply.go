@@ -41,7 +41,7 @@ func (t *attempt) lockTimeout() string {
 	if t.a.LockTimeout != nil {
 		return seconds(*t.a.LockTimeout)
 	}
-	return seconds(t.exec.opts.LockTimeout)
+	return seconds(t.exec.opts.Waits.Lock)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%ds", int(d.Seconds())) }
@@ -89,7 +89,7 @@ func (t *applying) apply(ctx context.Context) error {
 // awaitLeave waits until the apply may begin.
 func (t *attempt) awaitLeave(ctx context.Context) error {
 	const pause = 200 * time.Millisecond
-	timeout := time.NewTimer(t.exec.opts.ApplyWait)
+	timeout := time.NewTimer(t.exec.opts.Waits.Apply)
 	defer timeout.Stop()
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

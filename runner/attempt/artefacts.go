@@ -51,5 +51,5 @@ func (t *attempt) readStored(ctx context.Context, run, name string, into any) er
 		return err
 	}
 	defer r.Close()
-	return json.NewDecoder(io.LimitReader(r, t.exec.opts.MaxPlan)).Decode(into)
+	return json.NewDecoder(io.LimitReader(r, t.exec.opts.Limits.Plan)).Decode(into)
 }

@@ -127,7 +127,7 @@ func (t *attempt) run(ctx context.Context) error {
 
 // env is the engine's whole environment.
 func (t *attempt) env() map[string]string {
-	env := maps.Clone(t.exec.opts.Env)
+	env := maps.Clone(t.exec.opts.Engines.Env)
 	maps.Copy(env, t.a.Env)
 	for name, value := range t.secrets.Values {
 		env[modulecode.VariablePrefix+name] = value

@@ -86,7 +86,7 @@ func (t *attempt) readModule(tool string) {
 	t.module = modulecode.Read(t.root, t.bundle, tool)
 	t.redact.Add(t.module.Secrets...)
 	for _, name := range t.module.Sensitive {
-		t.redact.Add(modulecode.VariableSecrets(cmp.Or(t.a.Env[modulecode.VariablePrefix+name], t.exec.opts.Env[modulecode.VariablePrefix+name]))...)
+		t.redact.Add(modulecode.VariableSecrets(cmp.Or(t.a.Env[modulecode.VariablePrefix+name], t.exec.opts.Engines.Env[modulecode.VariablePrefix+name]))...)
 	}
 }
 
@@ -113,8 +113,8 @@ func (t *space) chooseBackend() error {
 // takeSecrets looks up the values of the root module's secret variables.
 func (t *attempt) takeSecrets(ctx context.Context) (err error) {
 	resolver := secrets.Resolver{
-		Assignment: t.a, Opts: secrets.Options{Open: t.exec.opts.OpenSecrets, Timeout: t.exec.opts.SecretTimeout},
-		Env: t.exec.opts.Env, Dir: t.dir, Redactor: t.redact, Say: t.say,
+		Assignment: t.a, Opts: t.exec.opts.Secrets,
+		Env: t.exec.opts.Engines.Env, Dir: t.dir, Redactor: t.redact, Say: t.say,
 	}
 	t.secrets, err = resolver.Take(ctx, t.root)
 	return err

@@ -37,11 +37,11 @@ var devOverrides = regexp.MustCompile(`(?m)^\s*dev_overrides\b`)
 // readCLIConfig reads the engines' configuration. What engines would not find, or
 // must not have, in a sandbox is an error.
 func readCLIConfig(opts Options) (cliConfig, error) {
-	c := cliConfig{file: opts.CLIConfigFile}
+	c := cliConfig{file: opts.Engines.CLIConfigFile}
 	if opts.Isolation.mode() == sandbox.ModeNone {
 		return c, nil
 	}
-	home := opts.Env["HOME"]
+	home := opts.Engines.Env["HOME"]
 	if c.file == "" && home != "" {
 		for _, name := range []string{"." + modulecode.Terraform + "rc", "." + modulecode.Tofu + "rc"} {
 			path := filepath.Join(home, name)

@@ -18,27 +18,29 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
+	"github.com/holdfast-dev/holdfast/runner/secrets"
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
-// Options say where and how attempts are executed. WorkDir is
-// required.
+// Options say where and how attempts are executed. WorkDir is required.
 type Options struct {
 	// WorkDir holds workspaces/ (one folder per attempt, removed at its end),
 	// shared/ (what init prepared, for all attempts), engines/ (downloads) and
 	// locations/ (who works where). Only one Executor may use it at a time.
-	WorkDir string
+	WorkDir   string
+	Engines   Engines
+	Isolation Isolation // keeps engines from all else; zero means nothing does
+	Secrets   secrets.Options
+	Waits     Waits
+	Limits    Limits
 
-	// EngineDirs are searched for terraform and tofu before PATH of Env. A file
-	// may lie in the folder itself or in a folder named by its version.
-	EngineDirs []string
-	// Download allows engines to be downloaded when none that is installed fits.
-	Download bool
-	// TerraformMirror and TofuMirror are base URLs to download from instead of
-	// the vendors' sites.
-	TerraformMirror, TofuMirror string
-	// Validation is "signature" (default) or "sha": how downloads are verified.
-	Validation string
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil means time.Now
+}
+
+// Engines say where engines come from, and what they are given.
+type Engines struct {
+	engine.Sources
 
 	// CLIConfigFile is the engines' own configuration, for example with a
 	// provider mirror. Empty means none but what HOME has.
@@ -47,38 +49,30 @@ type Options struct {
 	// adds. Nil means PATH, HOME, TMPDIR, LANG, the proxy variables and
 	// SSL_CERT_FILE, SSL_CERT_DIR of this process.
 	Env map[string]string
+}
 
+// Waits are how long an attempt waits for others.
+type Waits struct {
 	// Grace is how long an interrupted engine may take to end before it is
 	// killed; zero means 60 s.
 	Grace time.Duration
-	// LockTimeout is how long the engine waits for the state's lock; zero means
-	// 2 min.
-	LockTimeout time.Duration
-	// ApplyWait is how long an apply waits for Session.MayApply; zero means
-	// 1 min.
-	ApplyWait time.Duration
-	// MaxLog bounds the bytes of an attempt's log; what is in the middle of a
-	// longer one is left out. Zero means 64 MiB.
-	MaxLog int64
-	// MaxBundle bounds the unpacked bundle in bytes; zero means 1 GiB.
-	MaxBundle int64
-	// MaxPlan bounds the engine's JSON of a plan in bytes; zero means 256 MiB.
-	MaxPlan int64
-	// OpenSecrets: whoever wrote the code has started us, as on a laptop. Secret
-	// variables may come from Env, where TF_VAR_ and a variable's name goes before
-	// what its document says, and from any file. False: only from what an
-	// assignment brings or allows.
-	OpenSecrets bool
-	// SecretTimeout is how long a secret store may take to answer; zero means
-	// 30 s.
-	SecretTimeout time.Duration
-	// KeepShared is how many prepared folders are kept; zero means 64.
-	KeepShared int
-	// Isolation keeps engines from all else; zero means nothing does.
-	Isolation Isolation
+	// Lock is how long the engine waits for the state's lock; zero means 2 min.
+	Lock time.Duration
+	// Apply is how long an apply waits for Session.MayApply; zero means 1 min.
+	Apply time.Duration
+}
 
-	Logger *slog.Logger     // nil discards
-	Now    func() time.Time // nil means time.Now
+// Limits bound what attempts make.
+type Limits struct {
+	// Log bounds the bytes of an attempt's log; what is in the middle of a
+	// longer one is left out. Zero means 64 MiB.
+	Log int64
+	// Bundle bounds the unpacked bundle in bytes; zero means 1 GiB.
+	Bundle int64
+	// Plan bounds the engine's JSON of a plan in bytes; zero means 256 MiB.
+	Plan int64
+	// Prepared is how many prepared folders are kept; zero means 64.
+	Prepared int
 }
 
 // Executor executes attempts at runs on this machine. It is safe for concurrent
@@ -101,10 +95,10 @@ func NewExecutor(opts Options) (*Executor, error) {
 	if opts.WorkDir == "" {
 		return nil, errors.New("runner: no work folder")
 	}
-	if err := opts.engineSources().Check(); err != nil {
+	if err := opts.Engines.Check(); err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
-	if file := opts.CLIConfigFile; file != "" {
+	if file := opts.Engines.CLIConfigFile; file != "" {
 		if _, err := os.ReadFile(file); err != nil {
 			return nil, fmt.Errorf("runner: engine configuration: %w", err)
 		}
@@ -135,21 +129,15 @@ func NewExecutor(opts Options) (*Executor, error) {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
 	e.engines = engine.NewStore(engine.Options{
-		Sources: opts.engineSources(), Dir: filepath.Join(dir, enginesDir), Env: opts.Env, Logger: opts.Logger,
+		Sources: opts.Engines.Sources, Dir: filepath.Join(dir, enginesDir), Env: opts.Engines.Env, Logger: opts.Logger,
 	})
 	e.shared, err = initcache.New(initcache.Options{
-		Dir: filepath.Join(dir, sharedDir), Keep: opts.KeepShared, Logger: opts.Logger, Now: opts.Now,
+		Dir: filepath.Join(dir, sharedDir), Keep: opts.Limits.Prepared, Logger: opts.Logger, Now: opts.Now,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
 	return e, nil
-}
-
-func (o *Options) engineSources() engine.Sources {
-	return engine.Sources{
-		Dirs: o.EngineDirs, Download: o.Download, TerraformMirror: o.TerraformMirror, TofuMirror: o.TofuMirror, Validation: o.Validation,
-	}
 }
 
 // mode returns how engines are kept from all else.
@@ -186,26 +174,26 @@ const (
 )
 
 func (o *Options) setDefaults() {
-	if o.Grace == 0 {
-		o.Grace = time.Minute
+	if o.Waits.Grace == 0 {
+		o.Waits.Grace = time.Minute
 	}
-	if o.LockTimeout == 0 {
-		o.LockTimeout = 2 * time.Minute
+	if o.Waits.Lock == 0 {
+		o.Waits.Lock = 2 * time.Minute
 	}
-	if o.ApplyWait == 0 {
-		o.ApplyWait = time.Minute
+	if o.Waits.Apply == 0 {
+		o.Waits.Apply = time.Minute
 	}
-	if o.SecretTimeout == 0 {
-		o.SecretTimeout = 30 * time.Second
+	if o.Secrets.Timeout == 0 {
+		o.Secrets.Timeout = 30 * time.Second
 	}
-	if o.MaxLog == 0 {
-		o.MaxLog = 64 << 20
+	if o.Limits.Log == 0 {
+		o.Limits.Log = 64 << 20
 	}
-	if o.MaxBundle == 0 {
-		o.MaxBundle = 1 << 30
+	if o.Limits.Bundle == 0 {
+		o.Limits.Bundle = 1 << 30
 	}
-	if o.MaxPlan == 0 {
-		o.MaxPlan = 256 << 20
+	if o.Limits.Plan == 0 {
+		o.Limits.Plan = 256 << 20
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -213,12 +201,12 @@ func (o *Options) setDefaults() {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Env == nil {
-		o.Env = baseEnv(os.LookupEnv)
+	if o.Engines.Env == nil {
+		o.Engines.Env = baseEnv(os.LookupEnv)
 	}
-	o.Env = maps.Clone(o.Env)
-	if o.Env["PATH"] == "" {
-		o.Env["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	o.Engines.Env = maps.Clone(o.Engines.Env)
+	if o.Engines.Env["PATH"] == "" {
+		o.Engines.Env["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	}
 }
 

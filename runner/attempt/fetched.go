@@ -89,7 +89,7 @@ func (t *initializing) bringModules(ctx context.Context) (bool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, fmt.Errorf("bring modules: %w", err)
 	}
-	if err := workspace.UnpackAll(ctx, kept, dir, t.exec.opts.MaxBundle); err != nil {
+	if err := workspace.UnpackAll(ctx, kept, dir, t.exec.opts.Limits.Bundle); err != nil {
 		t.say("the modules of what was applied are fetched again: %v", err)
 		return false, folders.RemoveAll(dir)
 	}

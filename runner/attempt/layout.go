@@ -52,7 +52,7 @@ func (t *space) layOut(ctx context.Context) error {
 		return err
 	}
 	defer packed.Close()
-	if err := workspace.Unpack(ctx, packed, t.bundle, t.exec.opts.MaxBundle); err != nil {
+	if err := workspace.Unpack(ctx, packed, t.bundle, t.exec.opts.Limits.Bundle); err != nil {
 		return &failure.Error{Cause: holdfast.CauseBundleUnusable, Err: fmt.Errorf("unpack bundle: %w", err)}
 	}
 	if info, err := os.Stat(t.root); err != nil || !info.IsDir() {
@@ -76,7 +76,7 @@ func (t *space) openBundle(ctx context.Context) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keep bundle: %w", err)
 	}
-	if _, err = io.Copy(file, io.LimitReader(r, t.exec.opts.MaxBundle)); err == nil {
+	if _, err = io.Copy(file, io.LimitReader(r, t.exec.opts.Limits.Bundle)); err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
 	if err != nil {

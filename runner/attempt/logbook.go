@@ -28,7 +28,7 @@ type logbook struct {
 // newLogbook returns the logbook of a session, which knows these secrets.
 func newLogbook(s Session, secrets []string, opts Options) *logbook {
 	b := &logbook{session: s, now: opts.Now, redact: redact.New(secrets)}
-	b.limiter = journal.NewLogLimiter(s.Log(), opts.MaxLog)
+	b.limiter = journal.NewLogLimiter(s.Log(), opts.Limits.Log)
 	b.redacted = b.redact.Writer(b.limiter)
 	b.log = journal.NewHoldback(b.redacted)
 	return b

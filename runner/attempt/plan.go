@@ -44,7 +44,7 @@ func (t *planning) makePlan(ctx context.Context) error {
 		return err // the engine ended well, but the plan is no longer wanted
 	}
 	// All that the engine has started is dead: what it left is what it made.
-	if err := t.takeFile(made, t.planFile, t.exec.opts.MaxPlan); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := t.takeFile(made, t.planFile, t.exec.opts.Limits.Plan); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: fmt.Errorf("plan: %w", err)}
 	}
 	if info, err := os.Stat(t.planFile); (err != nil || info.Size() == 0) && ended != nil {

@@ -17,7 +17,7 @@ import (
 // the workspace that has just been laid out: an engine that applies the file takes
 // code, variables and backend from it, whoever wrote it.
 func (t *planning) checkPlanned(ctx context.Context) error {
-	archive, err := planfile.Open(t.planFile, t.exec.opts.MaxPlan)
+	archive, err := planfile.Open(t.planFile, t.exec.opts.Limits.Plan)
 	if err != nil {
 		return err
 	}

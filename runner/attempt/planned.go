@@ -19,7 +19,7 @@ import (
 // no folder that the engine could reach it in.
 func (t *planning) readPlan(ctx context.Context, printed string) error {
 	t.begin(stepShow)
-	spool, err := newSpool(t.exec.opts.WorkDir, t.exec.opts.MaxPlan)
+	spool, err := newSpool(t.exec.opts.WorkDir, t.exec.opts.Limits.Plan)
 	if err != nil {
 		return fmt.Errorf("make spool: %w", err)
 	}
@@ -101,7 +101,7 @@ func (t *applying) reviewedDocument(ctx context.Context, review holdfast.Review)
 		return holdfast.PlanDocument{}, err
 	}
 	defer r.Close()
-	document, err := holdfast.DecodePlanDocument(io.LimitReader(r, t.exec.opts.MaxPlan))
+	document, err := holdfast.DecodePlanDocument(io.LimitReader(r, t.exec.opts.Limits.Plan))
 	if err == nil && !document.Digest().Equal(review.PlanDigest) {
 		err = fmt.Errorf("its digest is not %s", review.PlanDigest.Short())
 	}

@@ -143,7 +143,7 @@ func (t *space) makeScratch(ctx context.Context) error {
 // dead. The error is a *failure.ExitError if it ran and did not end well; whether ctx
 // ended is for the caller to see.
 func (t *space) sandboxed(ctx context.Context, c sandbox.Command) error {
-	c.Slot, c.Grace = t.slot, t.exec.opts.Grace
+	c.Slot, c.Grace = t.slot, t.exec.opts.Waits.Grace
 	c.Limits = sandbox.Limits{Memory: t.a.Limits.Memory, Processes: t.a.Limits.Processes, CPU: t.a.Limits.CPU}
 	exit, err := t.exec.opts.Isolation.Starter.Run(ctx, c)
 	if err != nil {

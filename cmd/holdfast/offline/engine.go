@@ -36,7 +36,7 @@ func NewLaptopEngine(opts runner.ExecutorOptions, getenv func(string) string, no
 	if err != nil {
 		return nil, err
 	}
-	opts.WorkDir, opts.Env = work, environment()
+	opts.WorkDir, opts.Engines.Env = work, environment()
 	executor, err := runner.NewExecutor(opts)
 	if err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func (a *app) plan(ctx context.Context, doc document.Document, root *templates.R
 	if err != nil {
 		return err
 	}
-	opts.WorkDir, opts.Env, opts.OpenSecrets = work, environment(), true
+	opts.WorkDir, opts.Engines.Env, opts.Secrets.Open = work, environment(), true
 	executor, err := runner.NewExecutor(opts)
 	if err != nil {
 		return err
@@ -238,11 +238,11 @@ func (s *laptopSession) StateAddress() (addr, user, password string) {
 // AddEngineFlags defines how engines are found, for agent and plan.
 func AddEngineFlags(c *cobra.Command, opts *runner.ExecutorOptions) {
 	flags := c.Flags()
-	flags.StringSliceVar(&opts.EngineDirs, "engine-dir", nil, "folder with installed engines, searched before PATH")
-	flags.BoolVar(&opts.Download, "download", true, "download an engine version that is not installed")
-	flags.StringVar(&opts.TerraformMirror, "terraform-mirror", "", "where to download Terraform from")
-	flags.StringVar(&opts.TofuMirror, "tofu-mirror", "", "where to download OpenTofu from")
-	flags.StringVar(&opts.Validation, "validation", "signature", "how downloads are verified: signature or sha")
-	flags.StringVar(&opts.CLIConfigFile, "cli-config", "", "the engines' own configuration file")
-	flags.DurationVar(&opts.Grace, "engine-grace", time.Minute, "between interrupting an engine and killing it")
+	flags.StringSliceVar(&opts.Engines.Dirs, "engine-dir", nil, "folder with installed engines, searched before PATH")
+	flags.BoolVar(&opts.Engines.Download, "download", true, "download an engine version that is not installed")
+	flags.StringVar(&opts.Engines.TerraformMirror, "terraform-mirror", "", "where to download Terraform from")
+	flags.StringVar(&opts.Engines.TofuMirror, "tofu-mirror", "", "where to download OpenTofu from")
+	flags.StringVar(&opts.Engines.Validation, "validation", "signature", "how downloads are verified: signature or sha")
+	flags.StringVar(&opts.Engines.CLIConfigFile, "cli-config", "", "the engines' own configuration file")
+	flags.DurationVar(&opts.Waits.Grace, "engine-grace", time.Minute, "between interrupting an engine and killing it")
 }
