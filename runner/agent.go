@@ -1,7 +1,3 @@
-// Package runner is the agent: it claims runs from a server, prepares a
-// workspace for each, drives the engine through plan and apply, and reports what
-// came of it. An Agent speaks the protocol and lives on while the server is away;
-// an Executor executes one attempt; what reads, compares and redacts plans is pure.
 package runner
 
 import (
@@ -35,34 +31,52 @@ type AttemptExecutor interface {
 
 // AgentOptions are what an Agent needs. All are required unless noted.
 type AgentOptions struct {
-	ID     string // unique among agents, and stable over restarts
-	Server string // unix:///path or https://host[:port][/path]; http to a loopback address only
-	CAFile string // optional: PEM of the authorities to trust instead of the system's
-	Token  string // the agent's credential
+	About  About
+	Server Server
+	Claims Claims // optional
+	Stop   Stop   // optional
 
 	// Dir keeps what is not delivered yet, and what the server refused. One
 	// agent uses it at a time. It is made if it does not exist.
 	Dir      string
-	Slots    int                // attempts at once; zero means 4
-	Kinds    []holdfast.RunKind // what it claims; empty means all kinds of runs
 	Executor AttemptExecutor
+
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil means time.Now; the wall clock only, durations are measured
+}
+
+// About is what an agent says of itself.
+type About struct {
+	ID string // unique among agents, and stable over restarts
 	// Isolation is the mode of the executor, and Version that of the program, for the
-	// server to show.
+	// server to show. Both are optional.
 	Isolation string
 	Version   string
+}
 
+// Server is where an agent's server is.
+type Server struct {
+	URL    string // unix:///path or https://host[:port][/path]; http to a loopback address only
+	CAFile string // optional: PEM of the authorities to trust instead of the system's
+	Token  string // the agent's credential
+}
+
+// Claims are which runs an agent claims.
+type Claims struct {
+	Slots int                // attempts at once; zero means 4
+	Kinds []holdfast.RunKind // empty means all kinds of runs
+}
+
+// Stop is how an agent stops.
+type Stop struct {
 	// Grace is how long running attempts may go on once Run's context is done,
 	// before their engines are interrupted. Zero means 10 min, less than zero
 	// not at all.
 	Grace time.Duration
-
 	// DeliverWait is how long Run then continues to deliver outcomes to a server
 	// that is out of reach; the rest waits on disk for the next Run. Zero means
 	// 15 s, less than zero not at all.
 	DeliverWait time.Duration
-
-	Logger *slog.Logger     // nil discards
-	Now    func() time.Time // nil means time.Now; the wall clock only, durations are measured
 }
 
 // Agent claims runs from a server, executes several at once, and delivers what
@@ -91,30 +105,30 @@ type Agent struct {
 // NewAgent returns an Agent, or an error that names what is missing or wrong.
 func NewAgent(opts AgentOptions) (*Agent, error) {
 	switch {
-	case opts.ID == "":
+	case opts.About.ID == "":
 		return nil, errors.New("runner: no agent id")
-	case opts.Server == "":
+	case opts.Server.URL == "":
 		return nil, errors.New("runner: no server")
-	case opts.Token == "":
+	case opts.Server.Token == "":
 		return nil, errors.New("runner: no token")
 	case opts.Dir == "":
 		return nil, errors.New("runner: no folder")
 	case opts.Executor == nil:
 		return nil, errors.New("runner: no executor")
-	case opts.Slots < 0:
-		return nil, fmt.Errorf("runner: %d slots", opts.Slots)
+	case opts.Claims.Slots < 0:
+		return nil, fmt.Errorf("runner: %d slots", opts.Claims.Slots)
 	}
-	if err := holdfast.CheckAgentID(opts.ID); err != nil {
-		return nil, fmt.Errorf("runner: agent id %q %w", opts.ID, err)
+	if err := holdfast.CheckAgentID(opts.About.ID); err != nil {
+		return nil, fmt.Errorf("runner: agent id %q %w", opts.About.ID, err)
 	}
-	if opts.Slots == 0 {
-		opts.Slots = 4
+	if opts.Claims.Slots == 0 {
+		opts.Claims.Slots = 4
 	}
-	if opts.Grace == 0 {
-		opts.Grace = 10 * time.Minute
+	if opts.Stop.Grace == 0 {
+		opts.Stop.Grace = 10 * time.Minute
 	}
-	if opts.DeliverWait == 0 {
-		opts.DeliverWait = 15 * time.Second
+	if opts.Stop.DeliverWait == 0 {
+		opts.Stop.DeliverWait = 15 * time.Second
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -122,7 +136,7 @@ func NewAgent(opts AgentOptions) (*Agent, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	client, err := uplink.NewClient(opts.Server, opts.Token, opts.CAFile)
+	client, err := uplink.NewClient(opts.Server.URL, opts.Server.Token, opts.Server.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
@@ -164,11 +178,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.recover(deliver); err != nil {
 		return err
 	}
-	a.opts.Logger.InfoContext(ctx, "agent started", "agent", a.opts.ID)
+	a.opts.Logger.InfoContext(ctx, "agent started", "agent", a.opts.About.ID)
 	refused := a.claimAll(ctx, deliver)
 
 	a.shutDown(stopDelivering)
-	a.opts.Logger.InfoContext(ctx, "agent stopped", "agent", a.opts.ID)
+	a.opts.Logger.InfoContext(ctx, "agent stopped", "agent", a.opts.About.ID)
 	return refused
 }
 
@@ -188,7 +202,7 @@ func (a *Agent) shutDown(stopDelivering func()) {
 	executed := done(&a.executing)
 	select {
 	case <-executed:
-	case <-time.After(max(0, a.opts.Grace)):
+	case <-time.After(max(0, a.opts.Stop.Grace)):
 	case <-a.wakeup:
 	}
 	a.mu.Lock()
@@ -201,7 +215,7 @@ func (a *Agent) shutDown(stopDelivering func()) {
 	delivered := done(&a.delivering)
 	select {
 	case <-delivered:
-	case <-time.After(max(0, a.opts.DeliverWait)):
+	case <-time.After(max(0, a.opts.Stop.DeliverWait)):
 		stopDelivering()
 		<-delivered
 	}

@@ -59,7 +59,7 @@ func (a *Agent) refused(err error) bool {
 // agent is there. It returns nil when ctx is done, a *RefusedError if the server has
 // refused the agent.
 func (a *Agent) claimAll(ctx, deliver context.Context) error {
-	slots := make(chan struct{}, a.opts.Slots)
+	slots := make(chan struct{}, a.opts.Claims.Slots)
 	defer a.turn.end()
 	for {
 		a.turn.begin()
@@ -86,9 +86,9 @@ func (a *Agent) claimAll(ctx, deliver context.Context) error {
 func (a *Agent) request() holdfast.ClaimRequest {
 	host, _ := os.Hostname() // for people
 	return holdfast.ClaimRequest{
-		Agent: a.opts.ID, Wait: claimWait, Executing: a.refs(), Kinds: a.opts.Kinds,
-		Platform: runtime.GOOS + "_" + runtime.GOARCH, Isolation: a.opts.Isolation,
-		Process: a.process, Folder: a.folder, Host: host, Version: a.opts.Version, Slots: a.opts.Slots,
+		Agent: a.opts.About.ID, Wait: claimWait, Executing: a.refs(), Kinds: a.opts.Claims.Kinds,
+		Platform: runtime.GOOS + "_" + runtime.GOARCH, Isolation: a.opts.About.Isolation,
+		Process: a.process, Folder: a.folder, Host: host, Version: a.opts.About.Version, Slots: a.opts.Claims.Slots,
 	}
 }
 
@@ -98,7 +98,7 @@ func (a *Agent) present(ctx context.Context) {
 	try, cancel := context.WithTimeout(ctx, presentEvery)
 	defer cancel()
 	if err := a.client.Present(try, a.request()); err != nil && ctx.Err() == nil {
-		a.opts.Logger.DebugContext(ctx, "server was not told that the agent is there", "agent", a.opts.ID, "err", err)
+		a.opts.Logger.DebugContext(ctx, "server was not told that the agent is there", "agent", a.opts.About.ID, "err", err)
 	}
 }
 
@@ -122,17 +122,17 @@ func (a *Agent) claim(ctx context.Context) (holdfast.Assignment, time.Time, erro
 			return assignment, serverTime, nil
 		case errors.Is(err, holdfast.ErrNotFound) && !uplink.Final(err):
 			if !told.IsZero() {
-				a.opts.Logger.InfoContext(ctx, "server was reached again", "agent", a.opts.ID)
+				a.opts.Logger.InfoContext(ctx, "server was reached again", "agent", a.opts.About.ID)
 			}
 			a.accepted, told = true, time.Time{}
 			// A server that does not wait must not be asked without a pause.
 			pause = time.Second - time.Since(asked)
 		default:
 			if a.refused(err) && len(a.all()) == 0 {
-				return holdfast.Assignment{}, time.Time{}, &RefusedError{Server: a.opts.Server, Err: err}
+				return holdfast.Assignment{}, time.Time{}, &RefusedError{Server: a.opts.Server.URL, Err: err}
 			}
 			if told.IsZero() || time.Since(told) >= tellEvery {
-				a.opts.Logger.WarnContext(ctx, "claim was not answered", "agent", a.opts.ID, "err", err)
+				a.opts.Logger.WarnContext(ctx, "claim was not answered", "agent", a.opts.About.ID, "err", err)
 				told = time.Now()
 			}
 			pause = time.Second

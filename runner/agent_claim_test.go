@@ -19,7 +19,7 @@ func TestAgentSaysThatItIsThere(t *testing.T) {
 	t.Parallel()
 	server, dir, gate := newFakeServer(t), t.TempDir(), make(chan struct{})
 	opts := runner.AgentOptions{
-		Server: server.url, Dir: dir, Slots: 1, Isolation: "slots", Version: "1.2.3", Executor: fakeExecutor{
+		Server: runner.Server{URL: server.url}, Dir: dir, Claims: runner.Claims{Slots: 1}, About: runner.About{Isolation: "slots", Version: "1.2.3"}, Executor: fakeExecutor{
 			run: func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result {
 				<-gate
 				return holdfast.Result{Status: holdfast.RunNoChanges}
@@ -66,7 +66,7 @@ func TestAgentThatIsRefusedEnds(t *testing.T) {
 	for status, words := range map[int]string{http.StatusUnauthorized: "agent token missing or unknown", http.StatusForbidden: "may claim plan"} {
 		server, gate := newFakeServer(t), make(chan struct{})
 		agent, err := runner.NewAgent(runner.AgentOptions{
-			ID: "agent-1", Server: server.url, Token: "agent-token", Dir: t.TempDir(), Slots: 3, Executor: fakeExecutor{
+			About: runner.About{ID: "agent-1"}, Server: runner.Server{URL: server.url, Token: "agent-token"}, Dir: t.TempDir(), Claims: runner.Claims{Slots: 3}, Executor: fakeExecutor{
 				run: func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result {
 					<-gate
 					return holdfast.Result{Status: holdfast.RunNoChanges}
@@ -115,7 +115,7 @@ func TestAgentDoesNotTrustAnotherAuthority(t *testing.T) {
 	strange := httptest.NewTLSServer(http.NotFoundHandler())
 	defer strange.Close()
 	agent, err := runner.NewAgent(runner.AgentOptions{
-		ID: "agent-1", Server: strange.URL, Token: "t", Dir: t.TempDir(), Executor: fakeExecutor{},
+		About: runner.About{ID: "agent-1"}, Server: runner.Server{URL: strange.URL, Token: "t"}, Dir: t.TempDir(), Executor: fakeExecutor{},
 	})
 	if err != nil {
 		t.Fatal(err)

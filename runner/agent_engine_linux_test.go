@@ -55,7 +55,7 @@ func reviewedApply(t *testing.T, server *fakeServer, dir, marks string) holdfast
 	realEngine(t)
 	bundle := engineAssignment("run-1", holdfast.RunPlan)
 	server.set(func() { server.objects[string(bundle.Bundle)] = slowRoot(marks) })
-	_, stop := startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: realExecutor(t, dir)})
+	_, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: realExecutor(t, dir)})
 	assigned := func(run string, kind holdfast.RunKind) holdfast.Assignment {
 		a, settings := engineAssignment(run, kind), assignment(run, kind)
 		a.Token, a.Lease, a.Deadline, a.StateLocation = settings.Token, settings.Lease, settings.Deadline, settings.StateLocation
@@ -78,7 +78,7 @@ func TestRealApplyEndsWhileTheServerIsAway(t *testing.T) {
 	t.Parallel()
 	server, dir, marks := newFakeServer(t), t.TempDir(), t.TempDir()
 	apply := reviewedApply(t, server, dir, marks)
-	_, _ = startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: realExecutor(t, dir)})
+	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: realExecutor(t, dir)})
 	server.assign(apply)
 	untilFile(t, filepath.Join(marks, "pids"))
 	server.set(func() { server.down = true })
@@ -122,7 +122,7 @@ func TestRealApplyOfAKilledAgent(t *testing.T) {
 	_ = agent.Wait()
 	untilDead(t, engine)
 
-	_, _ = startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: realExecutor(t, dir)})
+	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: realExecutor(t, dir)})
 	result := server.result(t, "run-2")
 	if result.Status != holdfast.RunInterrupted || result.Reason != holdfast.ReasonAgentKilled || !result.Applying {
 		t.Errorf("result = %+v", result)

@@ -331,11 +331,11 @@ func assignment(run string, kind holdfast.RunKind) holdfast.Assignment {
 // what Run did.
 func startAgent(t testing.TB, opts runner.AgentOptions) (agent *runner.Agent, stop func() error) {
 	t.Helper()
-	if opts.ID == "" {
-		opts.ID = "agent-1"
+	if opts.About.ID == "" {
+		opts.About.ID = "agent-1"
 	}
-	if opts.Token == "" {
-		opts.Token = "agent-token"
+	if opts.Server.Token == "" {
+		opts.Server.Token = "agent-token"
 	}
 	if os.Getenv("AGENT_TEST_LOG") != "" {
 		opts.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -35,7 +35,7 @@ func TestAgentProcess(t *testing.T) {
 		executor = realExecutor(t, dir)
 	}
 	agent, err := runner.NewAgent(runner.AgentOptions{
-		ID: "agent-1", Server: os.Getenv("HOLDFAST_TEST_AGENT_SERVER"), Token: "agent-token", Dir: dir, Executor: executor,
+		About: runner.About{ID: "agent-1"}, Server: runner.Server{URL: os.Getenv("HOLDFAST_TEST_AGENT_SERVER"), Token: "agent-token"}, Dir: dir, Executor: executor,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestKilledAgentsApplyIsReportedByItsSuccessor(t *testing.T) {
 	server.assign(assignment("run-1", holdfast.RunApply))
 	killAgent(t, server, dir, "run-1", nil)
 
-	_, stop := startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: fakeExecutor{dir: dir}})
+	_, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{dir: dir}})
 	result := server.result(t, "run-1")
 	if result.Status != holdfast.RunInterrupted || result.Reason != holdfast.ReasonAgentKilled || !result.Applying || result.Fence != 7 {
 		t.Errorf("result = %+v", result)
@@ -172,7 +172,7 @@ func TestKilledAgentsPlanChangedNothing(t *testing.T) {
 	server, dir := newFakeServer(t), t.TempDir()
 	server.assign(assignment("run-1", holdfast.RunPlan))
 	killAgent(t, server, dir, "run-1", nil)
-	_, _ = startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: fakeExecutor{dir: dir}})
+	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{dir: dir}})
 	if result := server.result(t, "run-1"); result.Reason != holdfast.ReasonAgentKilled || result.Applying || len(result.Failure.Unrecorded) > 0 {
 		t.Errorf("result = %+v", result)
 	}
@@ -196,7 +196,7 @@ func TestSuccessorIsListedUntilAllIsDelivered(t *testing.T) {
 	server.mu.Lock()
 	claims, beats := len(server.claims), server.beats["run-1"]
 	server.mu.Unlock()
-	_, _ = startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: fakeExecutor{dir: dir}})
+	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{dir: dir}})
 	server.until(t, "the successor claims and beats", func() bool {
 		return len(server.claims) > claims && server.beats["run-1"] > beats
 	})

@@ -35,7 +35,7 @@ func TestShutdown(t *testing.T) {
 			t.Parallel()
 			server := newFakeServer(t)
 			began, finish := make(chan struct{}), make(chan struct{})
-			agent, stop := startAgent(t, runner.AgentOptions{Server: server.url, Dir: t.TempDir(), Grace: tt.grace, Executor: fakeExecutor{
+			agent, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Stop: runner.Stop{Grace: tt.grace}, Executor: fakeExecutor{
 				run: func(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
 					close(began)
 					select {
@@ -69,7 +69,7 @@ func TestShutdown(t *testing.T) {
 func TestPanicIsAResult(t *testing.T) {
 	t.Parallel()
 	server := newFakeServer(t)
-	_, _ = startAgent(t, runner.AgentOptions{Server: server.url, Dir: t.TempDir(), Executor: fakeExecutor{
+	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Executor: fakeExecutor{
 		run: func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result { panic("boom") },
 	}})
 	server.assign(assignment("run-1", holdfast.RunPlan))
@@ -85,7 +85,7 @@ func TestAttemptThatCannotBeginIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	executed := false
-	_, stop := startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: fakeExecutor{
+	_, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{
 		run: func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result {
 			executed = true
 			return holdfast.Result{Status: holdfast.RunPlanned}
@@ -129,7 +129,7 @@ func TestAgentOutlivesWhateverAnswersItsClaims(t *testing.T) {
 		}
 		return true
 	}
-	_, _ = startAgent(t, runner.AgentOptions{Server: server.url, Dir: t.TempDir(), Executor: fakeExecutor{
+	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Executor: fakeExecutor{
 		run: func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result {
 			return holdfast.Result{Status: holdfast.RunPlanned}
 		},

@@ -23,7 +23,7 @@ func TestAgentBringsARunToItsEnd(t *testing.T) {
 	server, dir := newFakeServer(t), t.TempDir()
 	server.objects["sha256:abc"] = []byte("a bundle")
 	_, stop := startAgent(t, runner.AgentOptions{
-		Server: server.overSocket(t), Dir: dir,
+		Server: runner.Server{URL: server.overSocket(t)}, Dir: dir,
 		Executor: fakeExecutor{run: func(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
 			s.Step("prepare")
 			r, err := s.Bundle(ctx, "sha256:abc")
@@ -77,24 +77,24 @@ func TestAgentBringsARunToItsEnd(t *testing.T) {
 
 func TestNewAgentNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	good := runner.AgentOptions{ID: "a", Server: "https://holdfast.example", Token: "t", Dir: "d", Executor: fakeExecutor{}}
+	good := runner.AgentOptions{About: runner.About{ID: "a"}, Server: runner.Server{URL: "https://holdfast.example", Token: "t"}, Dir: "d", Executor: fakeExecutor{}}
 	tests := map[string]struct {
 		change func(*runner.AgentOptions)
 		want   string
 	}{
 		"complete":           {func(*runner.AgentOptions) {}, ""},
-		"no id":              {func(o *runner.AgentOptions) { o.ID = "" }, "no agent id"},
-		"no server":          {func(o *runner.AgentOptions) { o.Server = "" }, "no server"},
-		"no token":           {func(o *runner.AgentOptions) { o.Token = "" }, "no token"},
+		"no id":              {func(o *runner.AgentOptions) { o.About.ID = "" }, "no agent id"},
+		"no server":          {func(o *runner.AgentOptions) { o.Server.URL = "" }, "no server"},
+		"no token":           {func(o *runner.AgentOptions) { o.Server.Token = "" }, "no token"},
 		"no folder":          {func(o *runner.AgentOptions) { o.Dir = "" }, "no folder"},
 		"no executor":        {func(o *runner.AgentOptions) { o.Executor = nil }, "no executor"},
-		"negative slots":     {func(o *runner.AgentOptions) { o.Slots = -1 }, "-1 slots"},
-		"plain http":         {func(o *runner.AgentOptions) { o.Server = "http://holdfast.example" }, "loopback"},
-		"plain http to self": {func(o *runner.AgentOptions) { o.Server = "http://127.0.0.1:80" }, ""},
-		"no scheme":          {func(o *runner.AgentOptions) { o.Server = "holdfast.example" }, "want unix:"},
-		"no socket":          {func(o *runner.AgentOptions) { o.Server = "unix://" }, "want unix:"},
-		"secret in URL":      {func(o *runner.AgentOptions) { o.Server = "ftp://u:hunter22@h" }, "xxxxx"},
-		"no such CA file":    {func(o *runner.AgentOptions) { o.CAFile = "/nonexistent" }, "certificate authorities"},
+		"negative slots":     {func(o *runner.AgentOptions) { o.Claims.Slots = -1 }, "-1 slots"},
+		"plain http":         {func(o *runner.AgentOptions) { o.Server.URL = "http://holdfast.example" }, "loopback"},
+		"plain http to self": {func(o *runner.AgentOptions) { o.Server.URL = "http://127.0.0.1:80" }, ""},
+		"no scheme":          {func(o *runner.AgentOptions) { o.Server.URL = "holdfast.example" }, "want unix:"},
+		"no socket":          {func(o *runner.AgentOptions) { o.Server.URL = "unix://" }, "want unix:"},
+		"secret in URL":      {func(o *runner.AgentOptions) { o.Server.URL = "ftp://u:hunter22@h" }, "xxxxx"},
+		"no such CA file":    {func(o *runner.AgentOptions) { o.Server.CAFile = "/nonexistent" }, "certificate authorities"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -112,10 +112,10 @@ func TestNewAgentNamesWhatIsWrong(t *testing.T) {
 func TestSecondAgentOfAFolderIsRefused(t *testing.T) {
 	t.Parallel()
 	server, dir := newFakeServer(t), t.TempDir()
-	_, stop := startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: fakeExecutor{}})
+	_, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{}})
 	server.until(t, "the first agent claims", func() bool { return len(server.claims) > 0 })
 
-	second, err := runner.NewAgent(runner.AgentOptions{ID: "agent-2", Server: server.url, Token: "agent-token", Dir: dir, Executor: fakeExecutor{}})
+	second, err := runner.NewAgent(runner.AgentOptions{About: runner.About{ID: "agent-2"}, Server: runner.Server{URL: server.url, Token: "agent-token"}, Dir: dir, Executor: fakeExecutor{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestSecondAgentOfAFolderIsRefused(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	_, stop = startAgent(t, runner.AgentOptions{ID: "agent-3", Server: server.url, Dir: dir, Executor: fakeExecutor{}})
+	_, stop = startAgent(t, runner.AgentOptions{About: runner.About{ID: "agent-3"}, Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{}})
 	server.until(t, "the third agent claims", func() bool {
 		return slices.ContainsFunc(server.claims, func(c holdfast.ClaimRequest) bool { return c.Agent == "agent-3" })
 	})
@@ -182,7 +182,7 @@ func TestAttemptIsStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := newFakeServer(t)
-			_, _ = startAgent(t, runner.AgentOptions{Server: server.url, Dir: t.TempDir(), Executor: fakeExecutor{run: untilStopped}})
+			_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Executor: fakeExecutor{run: untilStopped}})
 			a := assignment("run-1", tt.kind)
 			a.Lease = 600 * time.Millisecond
 			if tt.change != nil {
@@ -204,7 +204,7 @@ func TestFencedAttemptStopsAndLeavesNothingToTheServer(t *testing.T) {
 	t.Parallel()
 	server, dir := newFakeServer(t), t.TempDir()
 	reason := make(chan string, 1)
-	_, stop := startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: fakeExecutor{
+	_, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{
 		run: func(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
 			result := untilStopped(ctx, a, s)
 			reason <- string(result.Reason)
@@ -233,7 +233,7 @@ func TestApplyBeginsOnlyWithAGoodLease(t *testing.T) {
 	t.Parallel()
 	server := newFakeServer(t)
 	asked := make(chan chan bool)
-	_, _ = startAgent(t, runner.AgentOptions{Server: server.url, Dir: t.TempDir(), Executor: fakeExecutor{
+	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Executor: fakeExecutor{
 		run: func(ctx context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
 			for answer := range asked {
 				answer <- s.MayApply() && ctx.Err() == nil
@@ -289,7 +289,7 @@ func TestLostLeaseKeepsAnApplyFromBeginning(t *testing.T) {
 	server := newFakeServer(t)
 	got := make(chan bool, 1)
 	lost := make(chan struct{})
-	_, _ = startAgent(t, runner.AgentOptions{Server: server.url, Dir: t.TempDir(), Executor: fakeExecutor{
+	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Executor: fakeExecutor{
 		run: func(ctx context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
 			<-lost
 			got <- s.MayApply() || ctx.Err() != nil
@@ -317,7 +317,7 @@ func TestClockJumpsStopNothing(t *testing.T) {
 	began := make(chan struct{})
 	release := make(chan struct{})
 	_, _ = startAgent(t, runner.AgentOptions{
-		Server: server.url, Dir: t.TempDir(),
+		Server: runner.Server{URL: server.url}, Dir: t.TempDir(),
 		Now: func() time.Time { return time.Now().Add(time.Duration(jump.Load())) },
 		Executor: fakeExecutor{run: func(ctx context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
 			close(began)
@@ -348,7 +348,7 @@ func TestApplyDoesNotTrustALeaseOverAClockJump(t *testing.T) {
 	var jump atomic.Int64
 	jump.Store(int64(-100 * time.Hour)) // a wrong clock alone is not a problem
 	_, _ = startAgent(t, runner.AgentOptions{
-		Server: server.url, Dir: t.TempDir(),
+		Server: runner.Server{URL: server.url}, Dir: t.TempDir(),
 		Now: func() time.Time { return time.Now().Add(time.Duration(jump.Load())) },
 		Executor: fakeExecutor{run: func(ctx context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
 			beats := 0
@@ -380,7 +380,7 @@ func TestManyAttemptsAtOnce(t *testing.T) {
 	server, dir := newFakeServer(t), t.TempDir()
 	together := make(chan struct{})
 	var running atomic.Int32
-	_, stop := startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Slots: n, Executor: fakeExecutor{
+	_, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Claims: runner.Claims{Slots: n}, Executor: fakeExecutor{
 		run: func(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
 			if running.Add(1) == n {
 				close(together)

@@ -73,7 +73,7 @@ func TestFullDisk(t *testing.T) {
 		"main.tf": "terraform {\n  backend \"http\" {}\n}\nresource \"terraform_data\" \"x\" { input = [for i in range(3) : \"${filebase64(\"ballast\")}${i}\"] }\n",
 		"ballast": noise(64 << 10),
 	})
-	_, _ = startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: realExecutor(t, filepath.Join(dir, "work"))})
+	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: realExecutor(t, filepath.Join(dir, "work"))})
 	execute := func(run string) holdfast.Result {
 		a, settings := engineAssignment(run, holdfast.RunPlan), assignment(run, holdfast.RunPlan)
 		a.Token, a.Lease, a.Deadline, a.StateLocation = settings.Token, settings.Lease, settings.Deadline, settings.StateLocation

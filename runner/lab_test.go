@@ -52,7 +52,7 @@ func newScriptLab(t *testing.T, script string, providers ...string) *lab {
 		}
 	})
 	l.server.answer = l.stored
-	_, _ = startAgent(t, runner.AgentOptions{Server: l.server.url, Dir: t.TempDir(), Executor: e})
+	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: l.server.url}, Dir: t.TempDir(), Executor: e})
 	return l
 }
 

@@ -114,7 +114,7 @@ func TestStateEndpointOfOneAttempt(t *testing.T) {
 		}
 		read(s, "when nothing waits any more")
 	}
-	_, _ = startAgent(t, runner.AgentOptions{Server: server.url, Dir: t.TempDir(), Slots: 2, Executor: fakeExecutor{
+	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Claims: runner.Claims{Slots: 2}, Executor: fakeExecutor{
 		run: func(_ context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
 			if a.Run == "run-1" {
 				flood(s)

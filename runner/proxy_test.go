@@ -21,7 +21,7 @@ import (
 // result.
 func withSession(t *testing.T, server *fakeServer, dir string, a holdfast.Assignment, test func(ctx context.Context, s runner.Session)) {
 	t.Helper()
-	_, _ = startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: fakeExecutor{
+	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{
 		run: func(ctx context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
 			test(ctx, s)
 			return holdfast.Result{Status: holdfast.RunApplied}
@@ -162,7 +162,7 @@ func TestServerAwayDuringAnApply(t *testing.T) {
 	t.Parallel()
 	server, dir := newFakeServer(t), t.TempDir()
 	written := make(chan struct{})
-	_, stop := startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: fakeExecutor{
+	_, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{
 		run: func(ctx context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
 			defer close(written)
 			_, _ = stateRequest(t, s, "LOCK", "", `{"ID":"a"}`)
@@ -296,7 +296,7 @@ func TestResultWhoseAnswerWasLostIsNotQuarantined(t *testing.T) {
 		}
 		return false
 	}
-	_, stop := startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: fakeExecutor{
+	_, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{
 		run: func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result {
 			return holdfast.Result{Status: holdfast.RunApplied}
 		},
@@ -316,7 +316,7 @@ func TestStateIsHeldOverARestartOfTheAgent(t *testing.T) {
 	server, dir := newFakeServer(t), t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	agent, err := runner.NewAgent(runner.AgentOptions{
-		ID: "agent-1", Server: server.url, Token: "agent-token", Dir: dir, DeliverWait: -1,
+		About: runner.About{ID: "agent-1"}, Server: runner.Server{URL: server.url, Token: "agent-token"}, Dir: dir, Stop: runner.Stop{DeliverWait: -1},
 		Executor: fakeExecutor{run: func(_ context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
 			server.set(func() { server.down = true })
 			for serial := 1; serial <= 12; serial++ {
@@ -337,7 +337,7 @@ func TestStateIsHeldOverARestartOfTheAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.set(func() { server.down = false })
-	_, _ = startAgent(t, runner.AgentOptions{Server: server.url, Dir: dir, Executor: fakeExecutor{dir: dir}})
+	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{dir: dir}})
 	if result := server.result(t, "run-1"); result.Status != holdfast.RunApplied || !result.Applying {
 		t.Errorf("result = %+v", result)
 	}

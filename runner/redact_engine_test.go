@@ -178,7 +178,7 @@ func TestRealEngineLeaksNothing(t *testing.T) {
 			if !own {
 				backend = fmt.Sprintf(`backend "local" { path = %q }`, filepath.Join(t.TempDir(), "s.tfstate"))
 			}
-			_, _ = startAgent(t, runner.AgentOptions{Server: server.url, Dir: t.TempDir(), Executor: e})
+			_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Executor: e})
 			_, _, old := secretFiles(t, 1, "", false)
 			_, _, rotated := secretFiles(t, 2, "", false)
 			results := map[string]holdfast.Result{}

@@ -88,10 +88,11 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 		return err
 	}
 	agent, err := runner.NewAgent(runner.AgentOptions{
-		Kinds: kinds,
-		ID:    f.id, Server: f.server, CAFile: f.caFile, Token: token,
-		Dir: f.dir, Slots: f.slots, Executor: executor, Grace: f.grace, Logger: logger,
-		Isolation: mode, Version: buildVersion(),
+		About:  runner.About{ID: f.id, Isolation: mode, Version: buildVersion()},
+		Server: runner.Server{URL: f.server, CAFile: f.caFile, Token: token},
+		Claims: runner.Claims{Slots: f.slots, Kinds: kinds},
+		Stop:   runner.Stop{Grace: f.grace},
+		Dir:    f.dir, Executor: executor, Logger: logger,
 	})
 	if err != nil {
 		return err

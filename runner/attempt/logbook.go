@@ -12,7 +12,7 @@ import (
 
 // logbook is what an attempt says: its log, without secrets, and its steps.
 type logbook struct {
-	session Session
+	session Reports
 	now     func() time.Time
 
 	redact   *redact.Redactor
@@ -26,7 +26,7 @@ type logbook struct {
 }
 
 // newLogbook returns the logbook of a session, which knows these secrets.
-func newLogbook(s Session, secrets []string, opts Options) *logbook {
+func newLogbook(s Reports, secrets []string, opts Options) *logbook {
 	b := &logbook{session: s, now: opts.Now, redact: redact.New(secrets)}
 	b.limiter = journal.NewLogLimiter(s.Log(), opts.Limits.Log)
 	b.redacted = b.redact.Writer(b.limiter)

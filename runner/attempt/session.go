@@ -9,8 +9,18 @@ import (
 
 // Session is what the execution of one attempt asks of its surroundings: the
 // server's side of a run. The agent's goes over the protocol; a plan on a
-// laptop has a local one. It is safe for concurrent use.
+// laptop has a local one. It is safe for concurrent use. It can be a StateWriter and a
+// StateWatcher, too.
 type Session interface {
+	Artefacts
+	Reports
+	// StateAddress returns the URL, user and password of the state endpoint for
+	// the engine's http backend.
+	StateAddress() (addr, user, password string)
+}
+
+// Artefacts are what runs leave to others.
+type Artefacts interface {
 	// Bundle returns the root module's tar, gzip. While the server is out of
 	// reach it waits, at most until ctx is done.
 	Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error)
@@ -20,6 +30,10 @@ type Session interface {
 	// PutArtefact keeps data as the attempt's artefact name. It returns when the
 	// artefact can no longer be lost, not when the server has it.
 	PutArtefact(ctx context.Context, name string, data io.Reader) error
+}
+
+// Reports are what is shown of an attempt while it is executed.
+type Reports interface {
 	// Log takes the engine's output, redacted. Writing never waits for the
 	// server and never fails for its sake.
 	Log() io.Writer
@@ -29,9 +43,6 @@ type Session interface {
 	// said true the attempt counts as applying: call it right before the engine
 	// is started, and again after a while if it says false.
 	MayApply() bool
-	// StateAddress returns the URL, user and password of the state endpoint for
-	// the engine's http backend.
-	StateAddress() (addr, user, password string)
 }
 
 // StateWriter is a Session that has another credential for the engine that

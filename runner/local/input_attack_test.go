@@ -18,8 +18,8 @@ func TestInputIsHandedToTheAgent(t *testing.T) {
 	const secret = "a token that nobody may read"
 	dir := t.TempDir()
 	agent, err := local.Start(t.Context(), local.Options{
-		Binary: "/bin/sh", Args: []string{"-c", "tr '\\0' ' ' < /proc/$$/cmdline > seen; env >> seen; cat > input.new; mv input.new input; exec sleep 60"},
-		Dir: dir, Input: secret,
+		Command: local.Command{Binary: "/bin/sh", Args: []string{"-c", "tr '\\0' ' ' < /proc/$$/cmdline > seen; env >> seen; cat > input.new; mv input.new input; exec sleep 60"}, Input: secret},
+		Dir:     dir,
 	})
 	if err != nil {
 		t.Fatal(err)

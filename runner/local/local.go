@@ -31,10 +31,7 @@ const (
 
 // Options say how the agent is started.
 type Options struct {
-	// Binary and Args are the command, for example holdfast with agent and its
-	// flags. They must name Dir as the agent's folder. Required: Binary.
-	Binary string
-	Args   []string
+	Command Command
 	// Dir is the agent's folder, made if it does not exist. Required. It belongs
 	// to User; its parent folder must not.
 	Dir string
@@ -44,20 +41,27 @@ type Options struct {
 	// Range are users, besides User, that the agent can start engines as: it is in
 	// a user namespace, root there and User outside. Empty means none. Needs User.
 	Range Range
-	// Env is added to the agent's environment, which is else only PATH, HOME
-	// and TMPDIR: nothing of this process's is inherited.
-	Env map[string]string
 	// Signs counts what the server has heard of the agent. One of which nothing new is
 	// heard for Silence, and that does not show in its folder that it lives either, is
 	// replaced. Nil: only stopped agents are.
 	Signs   func() uint64
 	Silence time.Duration // zero means a minute
+	Logger  *slog.Logger  // nil discards
+}
+
+// Command is what is started.
+type Command struct {
+	// Binary and Args are the command, for example holdfast with agent and its
+	// flags. They must name Dir as the agent's folder. Required: Binary.
+	Binary string
+	Args   []string
+	// Env is added to the agent's environment, which is else only PATH, HOME
+	// and TMPDIR: nothing of this process's is inherited.
+	Env map[string]string
 	// Input is what the agent finds on its standard input at each start: a
 	// secret that the code in a plan, which runs as the same user, must find
 	// neither in a file nor in an environment. Empty means nothing.
 	Input string
-
-	Logger *slog.Logger // nil discards
 }
 
 // Range are uids, and gids of the same numbers.
@@ -81,7 +85,7 @@ type Process struct {
 // agent is left alone: it lives on. Stop ends it.
 func Start(ctx context.Context, opts Options) (*Process, error) {
 	switch {
-	case opts.Binary == "":
+	case opts.Command.Binary == "":
 		return nil, errors.New("local: no binary")
 	case opts.Dir == "":
 		return nil, errors.New("local: no folder")
@@ -326,11 +330,11 @@ func (p *Process) spawn() error {
 	}
 	defer out.Close()
 	// Not CommandContext: the agent shall outlive this process.
-	cmd := exec.Command(p.opts.Binary, p.opts.Args...) //nolint:gosec,noctx // the operator's own binary
+	cmd := exec.Command(p.opts.Command.Binary, p.opts.Command.Args...) //nolint:gosec,noctx // the operator's own binary
 	cmd.Dir = p.opts.Dir
 	cmd.Stdout, cmd.Stderr = out, out
-	if p.opts.Input != "" {
-		cmd.Stdin = strings.NewReader(p.opts.Input)
+	if p.opts.Command.Input != "" {
+		cmd.Stdin = strings.NewReader(p.opts.Command.Input)
 	}
 	cmd.Env = p.environment()
 	cmd.SysProcAttr = attributes(p.who, p.opts.Range)
@@ -361,7 +365,7 @@ func Try(ctx context.Context, opts Options) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("local: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, opts.Binary, opts.Args...) //nolint:gosec // the operator's own binary
+	cmd := exec.CommandContext(ctx, opts.Command.Binary, opts.Command.Args...) //nolint:gosec // the operator's own binary
 	cmd.Dir = "/"
 	cmd.Env = (&Process{opts: opts, who: who}).environment()
 	cmd.SysProcAttr = attributes(who, opts.Range)
@@ -385,7 +389,7 @@ func (p *Process) environment() []string {
 	if p.who != nil && !isDir(p.who.home) {
 		env["HOME"] = p.opts.Dir
 	}
-	for name, value := range p.opts.Env {
+	for name, value := range p.opts.Command.Env {
 		env[name] = value
 	}
 	list := make([]string, 0, len(env))

@@ -32,7 +32,7 @@ func TestAgentProcess(t *testing.T) {
 	ctx, stop := signal.NotifyContext(t.Context(), syscall.SIGTERM)
 	defer stop()
 	agent, err := runner.NewAgent(runner.AgentOptions{
-		ID: "agent", Server: "unix:///nonexistent", Token: "t", Dir: dir, Executor: nobody{},
+		About: runner.About{ID: "agent"}, Server: runner.Server{URL: "unix:///nonexistent", Token: "t"}, Dir: dir, Executor: nobody{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -80,8 +80,7 @@ func TestServerProcess(t *testing.T) {
 
 func options(dir string) local.Options {
 	return local.Options{
-		Binary: os.Args[0], Args: []string{"-test.run=^TestAgentProcess$"}, Dir: dir,
-		Env: map[string]string{"HOLDFAST_TEST_AGENT_DIR": dir},
+		Command: local.Command{Binary: os.Args[0], Args: []string{"-test.run=^TestAgentProcess$"}, Env: map[string]string{"HOLDFAST_TEST_AGENT_DIR": dir}}, Dir: dir,
 	}
 }
 
@@ -249,7 +248,7 @@ func TestHangingAgentIsReplaced(t *testing.T) {
 	base := t.TempDir()
 	dir := filepath.Join(base, "agent")
 	opts, log := options(dir), &lines{}
-	opts.Env["HOLDFAST_TEST_HANG"] = filepath.Join(base, "hung")
+	opts.Command.Env["HOLDFAST_TEST_HANG"] = filepath.Join(base, "hung")
 	opts.Silence, opts.Logger = 3*time.Second, slog.New(slog.NewTextHandler(log, nil))
 	var polls, signs atomic.Uint64
 	var inFolder atomic.Bool
@@ -337,7 +336,7 @@ func TestStopDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "agent")
 	opts := options(dir)
-	opts.Env["HOLDFAST_TEST_STUBBORN"] = "1"
+	opts.Command.Env["HOLDFAST_TEST_STUBBORN"] = "1"
 	p, err := local.Start(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
@@ -364,10 +363,10 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 		want string
 	}{
 		"no binary":      {local.Options{Dir: t.TempDir()}, "no binary"},
-		"no folder":      {local.Options{Binary: "x"}, "no folder"},
-		"no such binary": {local.Options{Binary: "/nonexistent", Dir: t.TempDir()}, "start agent"},
-		"no such user":   {local.Options{Binary: "x", Dir: t.TempDir(), User: "no-such-user"}, "no such user"},
-		"not a folder":   {local.Options{Binary: "x", Dir: file}, "not a folder"},
+		"no folder":      {local.Options{Command: local.Command{Binary: "x"}}, "no folder"},
+		"no such binary": {local.Options{Command: local.Command{Binary: "/nonexistent"}, Dir: t.TempDir()}, "start agent"},
+		"no such user":   {local.Options{Command: local.Command{Binary: "x"}, Dir: t.TempDir(), User: "no-such-user"}, "no such user"},
+		"not a folder":   {local.Options{Command: local.Command{Binary: "x"}, Dir: file}, "not a folder"},
 	} {
 		if _, err := local.Start(t.Context(), tt.opts); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: Start = %v, want %q", name, err, tt.want)
@@ -378,7 +377,7 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 func TestAgentRunsAsAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
-		if _, err := local.Start(t.Context(), local.Options{Binary: "x", Dir: t.TempDir(), User: "12345"}); err == nil {
+		if _, err := local.Start(t.Context(), local.Options{Command: local.Command{Binary: "x"}, Dir: t.TempDir(), User: "12345"}); err == nil {
 			t.Error("an unprivileged server may start an agent as another user")
 		}
 		return
@@ -406,8 +405,8 @@ func TestAgentRunsAsAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := options(dir)
-	opts.Binary, opts.User = binary, "12345:12346"
-	opts.Env["HOLDFAST_TEST_READ"] = secret
+	opts.Command.Binary, opts.User = binary, "12345:12346"
+	opts.Command.Env["HOLDFAST_TEST_READ"] = secret
 	p, err := local.Start(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)

@@ -56,11 +56,11 @@ func (s *services) startAgent(ctx context.Context, agent *localAgent) (*local.Pr
 	for _, kind := range agent.kinds {
 		args = append(args, "--kinds", string(kind))
 	}
-	opts, err := s.outfit(ctx, agent, local.Options{Binary: binary, Dir: dir, Logger: s.logger})
+	opts, err := s.outfit(ctx, agent, local.Options{Command: local.Command{Binary: binary}, Dir: dir, Logger: s.logger})
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", agent.name, err)
 	}
-	opts.Args, opts.Input = args, agent.token
+	opts.Command.Args, opts.Command.Input = args, agent.token
 	opts.Signs = func() uint64 { return s.reconciler.Dispatcher().Signs(s.agentID(agent)) }
 	process, err := local.Start(ctx, opts)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *services) outfit(ctx context.Context, agent *localAgent, opts local.Opt
 	}
 	fitted.Range = local.Range{First: s.firstUser(agent), Count: s.cfg.Agent.Slots}
 	trial := fitted
-	trial.Args = append([]string{"agent", "probe"}, s.isolationArgs(agent)...)
+	trial.Command.Args = append([]string{"agent", "probe"}, s.isolationArgs(agent)...)
 	mode, err := local.Try(ctx, trial)
 	if err == nil && mode == string(sandbox.ModeRange) {
 		return fitted, nil
