@@ -1,8 +1,8 @@
-// Package local starts an agent on the server's machine and keeps it running.
+// Package local starts an agent beside the server and keeps one running. The
+// agent is a process of a session of its own: it outlives the server, however
+// that ends, continues with what it executes, and is adopted by the next one.
 //
-// It owns the agent's process and the permissions of its folder: the agent has a session of
-// its own, is adopted by a server that starts while it lives, and is started again when it
-// dies or hangs. The server starts one Process for each of its agents. It never speaks to
-// the agent but over its standard input and by signals, stops it only when it is told to,
-// and knows nothing of runs.
+// It owns the process: starting, adopting, asking whether it lives, replacing one
+// that no longer answers, stopping. `holdfast serve` calls it. It never speaks the agents' protocol,
+// and knows nothing of runs: an agent that it starts claims as any other does.
 package local
