@@ -11,10 +11,12 @@ type (
 	Executor = attempt.Executor
 	// ExecutorOptions say where and how attempts are executed.
 	ExecutorOptions = attempt.Options
-	// Engines, Waits and Limits are parts of them.
+	// Engines say where engines come from, and what they are given.
 	Engines = attempt.Engines
-	Waits   = attempt.Waits
-	Limits  = attempt.Limits
+	// Waits are how long an attempt waits for others.
+	Waits = attempt.Waits
+	// Limits bound what attempts make.
+	Limits = attempt.Limits
 	// Isolation is how engines are kept from the agent, from one another and from
 	// the machine.
 	Isolation = attempt.Isolation
