@@ -21,7 +21,7 @@ PROGRAMS += internal/testenv/terraform-provider-cloud
 PROGRAMS += internal/testenv/terraform-provider-facts
 OPENTOFU := v1.12.6
 
-.PHONY: help build test test-fast check lint unit e2e soak fuzz bench bench-table picture house demo docs tools needs compiler image clean
+.PHONY: help build test test-fast check lint unit e2e soak fuzz bench bench-table picture house demo docs tools needs image clean
 
 help: ## show this
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,16 +45,18 @@ lint: tools ## gofumpt, golangci-lint with go vet and the layers as rules, tidy 
 PACKAGES := GO=$(GO) internal/testenv/packages.sh
 # The race detector needs cgo; the binary itself is static. SQLite is C that was
 # translated to Go: with the detector in it tests take ten times as long.
-RACE := CGO_ENABLED=1 $(GO) test -race -gcflags='modernc.org/...=-race=false'
+# Without Terraform and OpenTofu on PATH, the OpenTofu that `needs` has put into the cache.
+ENGINE := GO=$(GO) internal/testenv/with-engine.sh
+RACE := CGO_ENABLED=1 $(ENGINE) $(GO) test -race -gcflags='modernc.org/...=-race=false'
 # What is built has no paths of this folder in it: it serves every clone. Lint has
 # had go vet.
 TESTFLAGS := -trimpath -vet=off -timeout 40m
 unit: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
-unit: tools needs compiler ## all tests, with real engines, Git, Redis: packages first, then those that start servers
+unit: needs tools ## all tests, with real engines, Git, Redis: packages first, then those that start servers
 	packages=$$($(PACKAGES) raced) && $(RACE) $(TESTFLAGS) $$packages
 	packages=$$($(PACKAGES) beside) && tests=$$($(PACKAGES) tests) && $(RACE) $(TESTFLAGS) -run "$$tests" $$packages
-	packages=$$($(PACKAGES) plain) && $(GO) test $(TESTFLAGS) $$packages
-	packages=$$($(PACKAGES) servers) && $(GO) test $(TESTFLAGS) -p 1 $$packages
+	packages=$$($(PACKAGES) plain) && $(ENGINE) $(GO) test $(TESTFLAGS) $$packages
+	packages=$$($(PACKAGES) servers) && $(ENGINE) $(GO) test $(TESTFLAGS) -p 1 $$packages
 
 # What needs an engine, and the few tests that take long, say so to -short.
 test-fast: ## while you work: build, go vet, and all tests that need neither engine, server nor tool
@@ -62,18 +64,18 @@ test-fast: ## while you work: build, go vet, and all tests that need neither eng
 	$(GO) vet -trimpath ./...
 	packages=$$($(PACKAGES) raced; $(PACKAGES) plain) && $(GO) test -short -trimpath -vet=off -timeout 40m $$(sort -u <<<"$$packages")
 
-e2e: tools needs ## the end-to-end tests only, without the race detector
-	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(GO) test -count=1 -timeout 40m ./internal/e2e/...
+e2e: needs tools ## the end-to-end tests only, without the race detector
+	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(ENGINE) $(GO) test -count=1 -timeout 40m ./internal/e2e/...
 
 SOAKTIME ?= 1h
-soak: tools needs ## let things fail at random for SOAKTIME (default 1h), and see that nothing is lost, done twice or stuck
-	HOLDFAST_CHAOS=$(SOAKTIME) HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(GO) test -count=1 -timeout 24h -run '^TestChaos$$' -v ./internal/e2e
+soak: needs tools ## let things fail at random for SOAKTIME (default 1h), and see that nothing is lost, done twice or stuck
+	HOLDFAST_CHAOS=$(SOAKTIME) HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(ENGINE) $(GO) test -count=1 -timeout 24h -run '^TestChaos$$' -v ./internal/e2e
 
 # What depends on the engine, with OpenTofu alone on PATH: it is built once from
 # its Go module, into the user's cache. The stories are those in which an engine
 # decides: plans, applies, failures in the middle, drift, destruction, secrets, its
 # sandbox. The others are about the server, and any engine does.
-TOFU := internal/testenv/only-tofu.sh $(OPENTOFU)
+TOFU := GO=$(GO) internal/testenv/only-tofu.sh $(OPENTOFU)
 TOFU_STORIES := TestPullRequestIsPlannedAndItsMergeApplied|TestApplyFailsInTheMiddle|TestDriftIsUndone|TestInventory|$\
   TestDestroyOfWhatWasLastApplied|TestEngineThatLeavesItsStateBehind|TestTemplateVersions|TestSecretVariables|$\
   TestEngineIsKilledDuringApply|TestCodeInAPlanStaysInItsSandbox
@@ -97,8 +99,8 @@ fuzz: ## each fuzz target for FUZZTIME (default 1m)
 	  done; \
 	done
 
-bench: build tools needs ## measure; writes bench/results.json and the tables of bench/README.md and README.md
-	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(GO) run ./bench -holdfast $(BIN)/holdfast -out bench/results.json
+bench: needs build tools ## measure; writes bench/results.json and the tables of bench/README.md and README.md
+	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(ENGINE) $(GO) run ./bench -holdfast $(BIN)/holdfast -out bench/results.json
 	@$(MAKE) --no-print-directory bench-table
 
 # The tables, from the figures that were measured last.
@@ -115,8 +117,11 @@ picture: ## draw docs/img/plan-comment.png, the comment that README.md shows; ne
 house: ## show what has outgrown the bounds of rooms, structs, interfaces, files and functions
 	$(GO) run ./internal/house
 
-demo: build ## the whole story on this machine; EXIT=1 ends after it
-	@examples/demo/run.sh $(BIN)/holdfast $(if $(EXIT),--exit)
+demo: ## the whole story on this machine; EXIT=1 ends after it
+	@GO=$(GO) internal/testenv/setup.sh demo
+	@echo "setup: building bin/holdfast (the first time takes a few minutes)"
+	@$(MAKE) --no-print-directory -s build
+	@$(ENGINE) examples/demo/run.sh $(BIN)/holdfast $(if $(EXIT),--exit)
 
 docs: ## write docs/config.md from the code
 	$(GO) test ./cmd/holdfast/config -run TestReference -update
@@ -125,19 +130,10 @@ docs: ## write docs/config.md from the code
 tools:
 	@set -e; for tool in $(PROGRAMS); do GO=$(GO) internal/testenv/tool.sh $(TOOLS) $$tool; done
 
+# What is missing is installed where that is allowed, else the one command is printed.
+# SETUP=no only prints it.
 needs:
-	@ok=1; \
-	need() { command -v "$$1" >/dev/null || { echo "missing: $$1. $$2"; ok=0; }; }; \
-	need git "Install git (apt-get install git)."; \
-	need ssh "Install an SSH client (apt-get install openssh-client)."; \
-	need redis-server "Install Redis 7 (apt-get install redis-server); it need not run."; \
-	command -v terraform >/dev/null || command -v tofu >/dev/null || \
-	  { echo "missing: terraform or tofu. Install one of them: https://opentofu.org/docs/intro/install"; ok=0; }; \
-	test $$ok = 1
-
-compiler:
-	@command -v $${CC:-gcc} >/dev/null || \
-	  { echo "missing: a C compiler, for the race detector. Install one (apt-get install gcc libc6-dev)."; exit 1; }
+	@GO=$(GO) internal/testenv/setup.sh test
 
 image: ## build the container image
 	docker build --build-arg VERSION=$(VERSION) -t holdfast:$(VERSION) .

@@ -5,9 +5,10 @@
 #
 # lays out a repository with a template and three clusters, starts a server, and
 # walks through pull requests, merges, a crash, drift, a removal and an upgrade of
-# the template. Each step is checked: the first one that does not happen as told ends the demo with status 1.
-# With --exit it ends after the story, otherwise the server stays up to be played
-# with.
+# the template. Each step is checked: the first one that does not happen as described
+# ends the demo with status 1. With --exit it ends after the story, otherwise the
+# server keeps running for you to try things. However it ends, its processes and its
+# folder are removed.
 set -euo pipefail
 
 holdfast=$(realpath "${1:?usage: run.sh HOLDFAST [--exit]}")
@@ -93,7 +94,7 @@ wait_for() {
     if "$@" >/dev/null 2>&1; then return; fi
     sleep 0.2
   done
-  fail "waited ${seconds}s in vain: $what"
+  fail "waited ${seconds}s for $what"
 }
 
 cluster_is() { "$holdfast" get clusters | awk -v n="$1" -v s="$2" '$1 == n && index($0, s) { found = 1 } END { exit !found }'; }
@@ -101,8 +102,14 @@ has_drift() { "$holdfast" get drift "$1" | grep -q "$1"; }
 is_gone() { "$holdfast" get clusters --all | awk -v n="$1" '$1 == n && /Deleted/ { found = 1 } END { exit !found }'; }
 is_applied() { "$holdfast" get templates kubernetes | awk -v n="$1" -v v="$2" '$1 == n && $3 == v { found = 1 } END { exit !found }'; }
 shows() { "$holdfast" describe pullrequest "fleet#$1" | grep -qF -- "$2"; }
-comment() { "$holdfast" describe pullrequest "fleet#$1" | sed -n '/^Statuses/,$p' | sed -n "1,${2:-22}p" | cut -c1-"${3:-110}" | show; }
-# What somebody has set up for Git (an identity or none, signing, hooks) plays no part.
+comment() { # NUMBER [LINES]: its statuses and its comment, and how much of that is left out
+  local text lines=${2:-22}
+  text=$("$holdfast" describe pullrequest "fleet#$1" | sed -n '/^Statuses/,$p')
+  sed -n "1,${lines}p" <<<"$text" | show
+  lines=$(($(wc -l <<<"$text") - lines))
+  ((lines <= 0)) || show <<<"… $lines more lines: holdfast describe pullrequest fleet#$1"
+}
+# What someone has set up for Git (an identity or none, signing, hooks) plays no part.
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 in_fleet() { git -C "$fleet" "$@"; }
 change() { # FILE FROM TO
@@ -143,11 +150,11 @@ repositories:
 EOF
 show <"$dir/holdfast.yaml"
 start_server
-say "The server is up. Nobody has reviewed these clusters yet, so it plans them and waits:"
+say "The server is up. Nobody has reviewed these clusters yet, so it plans them and waits for approval:"
 for c in dev-eu prod-eu prod-us; do wait_for 30 "the first plan of $c" cluster_is $c Unreviewed; done
 run "$holdfast" get clusters
 ok "three plans, nothing applied"
-say "A person says yes, and they are made. prod-us says \`dependsOn: [prod-eu]\`, so it is its turn after that:"
+say "A person approves, and they are created. prod-us has \`dependsOn: [prod-eu]\`, so it comes after that:"
 run "$holdfast" apply dev-eu prod-eu
 for c in dev-eu prod-eu; do wait_for 30 "the apply of $c" cluster_is $c UpToDate; done
 run "$holdfast" apply prod-us
@@ -160,7 +167,7 @@ edit prod-eu.yaml 'node_count: 3' 'node_count: 5'
 commit "prod-eu: five nodes"
 wait_for 20 "the plan of pull request 1" shows 1 "2 to create"
 comment 1 22
-ok "holdfast/plan is a success, and the comment tells what would be created"
+ok "holdfast/plan succeeded, and the comment shows what would be created"
 
 chapter "The merge: what was reviewed is applied"
 merge more-nodes
@@ -168,28 +175,28 @@ wait_for 20 "the apply of pull request 1" shows 1 "holdfast/apply"
 wait_for 20 "the apply of pull request 1" cluster_is prod-eu UpToDate
 wait_for 20 "the result of pull request 1" shows 1 "2 created"
 comment 1 8
-ok "the same comment tells the result, and the merge commit has its status"
+ok "the same comment shows the result, and the merge commit has its status"
 
 chapter "A merge that is not what was reviewed: held, then applied by command"
 in_fleet checkout -q -b bigger-machines
 edit prod-us.yaml 'instance_type: medium' 'instance_type: large'
 commit "prod-us: larger machines"
 wait_for 20 "the plan of pull request 2" shows 2 "replace"
-say "The plan that people see replaces three machines. Whoever merges slips another change in:"
+say "The plan that people reviewed replaces three machines. Whoever merges adds another change:"
 in_fleet checkout -q main
 in_fleet merge -q --no-ff --no-commit bigger-machines >/dev/null 2>&1
 edit prod-us.yaml 'node_count: 3' 'node_count: 2'
-commit "Merge bigger-machines (and one thing more)"
+commit "Merge bigger-machines (and one more thing)"
 wait_for 20 "the held apply of prod-us" cluster_is prod-us PlanChanged
 run "$holdfast" get clusters
 comment 2 14
 ok "the apply is held: PlanChanged"
-say "Somebody looks at the new plan and wants exactly that one:"
+say "Someone reviews the new plan and applies exactly that one:"
 run "$holdfast" apply prod-us
 wait_for 20 "the apply of prod-us" cluster_is prod-us UpToDate
 ok "applied by command"
 
-chapter "A broken cluster file: an error where it is, and nothing else stops"
+chapter "A broken cluster file: an error at its line, and nothing else stops"
 in_fleet checkout -q -b typo
 edit dev-eu.yaml 'node_count: 1' 'node_cuont: many'
 commit "dev-eu: oops"
@@ -205,87 +212,89 @@ edit dev-eu.yaml 'node_count: 1' 'node_count: 2\n    boot_seconds: 6'
 commit "dev-eu: a second node, which takes six seconds"
 wait_for 20 "the plan of pull request 4" shows 4 "holdfast/plan  success"
 merge slow-node
-wait_for 20 "the begin of the apply" bash -c "'$holdfast' get runs | grep dev-eu | grep apply | grep -q running"
+wait_for 20 "the start of the apply" bash -c "'$holdfast' get runs | grep dev-eu | grep apply | grep -q running"
 sleep 1.5
 kill -9 "$pid"
 wait "$pid" 2>/dev/null || true
-say "The server is gone. Its agent, with the engine, goes on:"
+say "The server is gone. Its agent, with the engine, keeps running:"
 pgrep -fl "terraform apply|tofu apply" 2>/dev/null | cut -c1-80 | show || true
 sleep 2
 start_server
 wait_for 30 "the result of the apply" shows 4 "1 created"
 wait_for 10 "the record of the apply" cluster_is dev-eu UpToDate
 comment 4 8
-ok "the new server got the result and reported it: applied once"
+ok "the new server received the result and reported it: applied once"
 run "$holdfast" get runs
 
-chapter "A change behind Holdfast's back: drift, its report, its end"
-say "Git is as it was; the world outside is not. With a cloud, somebody scales a node pool by hand, or a" \
-  "new machine image comes out. This demo has none: a file stands for the cloud's list of images, which" \
-  "prod-eu reads as it would ask a data source."
+chapter "A change outside Holdfast: drift, its report, its end"
+say "Git has not changed, but the infrastructure has. With a cloud, someone scales a node pool by hand, or a" \
+  "new machine image is published. This demo has no cloud: a file stands for its list of images, which" \
+  "prod-eu reads as it would read a data source."
 printf '%s  $ echo node-2 >>cloud/images%s\n' "$dim" "$off"
 echo node-2 >>"$dir/cloud/images"
-say "A check plans what was last applied: what an apply would change has drifted. A schedule in the document" \
-  "asks for it by itself (\`drift: {schedule: \"0 */6 * * *\"}\`); here a person does:"
-run "$holdfast" drift check prod-eu
+say "A drift check plans what was last applied: whatever that plan would change has drifted. A schedule in the" \
+  "document runs it automatically (\`drift: {schedule: \"0 */6 * * *\"}\`); here a person does:"
+run "$holdfast" drift check prod-eu --wait
 wait_for 20 "the drift of prod-eu" has_drift prod-eu
 run "$holdfast" get drift
-ok "found, and told: here, and on GitHub in one issue that is kept up to date, and closed when it is over"
-say "Nothing has been done about it. A person reads the report, and wants what it says. (The same command" \
-  "sets back what somebody has changed by hand.)"
+ok "found and reported: here, and on GitHub in one issue that is kept up to date and closed when the drift is gone"
+say "Nothing has been changed yet. A person reads the report and applies it. (The same command reverts what" \
+  "someone changed by hand.)"
 run "$holdfast" apply prod-eu
 drift_is_gone() { ! has_drift prod-eu; }
 wait_for 20 "the end of the drift of prod-eu" drift_is_gone
 run "$holdfast" describe drift prod-eu
-ok "applied, and a check that followed by itself proves that the drift is gone"
+ok "applied, and an automatic check confirms that the drift is gone"
 
-chapter "A cluster leaves: its destroy plan, the merge, the end"
+chapter "A cluster is removed: its destroy plan, the merge, the end"
 in_fleet checkout -q -b goodbye
 in_fleet rm -q clusters/dev-eu.yaml
-commit "dev-eu is not needed any more"
+commit "dev-eu is no longer needed"
 wait_for 20 "the plan of pull request 5" shows 5 "destroys the cluster"
 comment 5 13
-ok "the comment says what would be destroyed: nothing is yet"
+ok "the comment shows what would be destroyed; nothing has been destroyed yet"
 merge goodbye
 wait_for 30 "the end of dev-eu" is_gone dev-eu
 run "$holdfast" get clusters --all
-ok "destroyed with the code and the engine that had made it; its history stays"
-say "The documents of prod-eu and prod-us say \`deletion: {protected: true}\`: if they went, their clusters" \
-  "would stay, and wait for a person."
+ok "destroyed with the code and the engine that created it; its history is kept"
+say "The documents of prod-eu and prod-us have \`deletion: {protected: true}\`: if they were removed, their" \
+  "clusters would be kept and wait for a person."
 
-chapter "A new version of the template: what it would do, its release, the upgrade"
-say "Until now the clusters used the template's folder. A tag makes a version of it, which does not change any" \
-  "more; their documents name it, and within what \`upgrades\` they want to hear of newer ones:"
+chapter "A new version of the template: its impact, its release, the upgrade"
+say "Until now the clusters used the template's folder. A tag makes a version of it, which never changes." \
+  "Their documents name that version, and \`upgrades\` says which newer versions may be proposed:"
 in_fleet tag kubernetes/v1.0.0
 for c in prod-eu prod-us; do
   edit $c.yaml '{path: ..\/templates\/kubernetes}' '{name: kubernetes, version: 1.0.0, upgrades: "~> 1.0"}'
 done
 commit "Use kubernetes 1.0.0"
 in_fleet diff -U0 HEAD~ -- clusters | grep '^[-+] ' | show
-say "Nothing was planned for that: it is the same code. Somebody prepares version 1.1.0, with another" \
-  "Kubernetes for clusters that do not say which (prod-us does):"
+say "Nothing was planned for that: it is the same code. Someone prepares version 1.1.0, with a newer default" \
+  "Kubernetes version for clusters that do not set one (prod-us does):"
 in_fleet checkout -q -b newer-kubernetes
 change templates/kubernetes/template.yaml 'version: 1.0.0' 'version: 1.1.0'
 change templates/kubernetes/template.yaml 'default: "1.34"' 'default: "1.35"'
 change templates/kubernetes/CHANGELOG.md '^## 1.0.0' "## 1.1.0$newline$newline- Kubernetes 1.35 by default.$newline$newline&"
 commit "kubernetes 1.1.0"
 wait_for 20 "the impact of pull request 6" shows 6 "updated in place"
-comment 6 16 170
+comment 6 18
 ok "before anybody merges it, the comment says which clusters it would change, and how"
+say "The pull request is merged, and a tag releases version 1.1.0."
 merge newer-kubernetes
 in_fleet tag kubernetes/v1.1.0
 wait_for 30 "the upgrade" shows 7 "1 to change"
+say "The template is merged and released, and no cluster has changed yet. Holdfast proposes the upgrade as" \
+  "pull request fleet#7, on a separate branch:"
 run "$holdfast" get templates kubernetes
-say "It is merged and released, and no cluster has moved. Holdfast proposes it, on a branch of its own:"
 run git -C "$fleet" diff -U0 main holdfast/upgrade/kubernetes
 comment 7 12
-ok "only the version lines are edited, and it is planned like any pull request"
+ok "only the version lines change, and it is planned like any pull request"
 merge holdfast/upgrade/kubernetes
 for c in prod-eu prod-us; do wait_for 20 "version 1.1.0 of $c" is_applied $c 1.1.0; done
 run "$holdfast" get templates kubernetes
 ok "reviewed, merged, applied"
 
-printf '\n%sThat is the story.%s\n' "$bold" "$off"
+printf '\n%sThat was the whole demo.%s\n' "$bold" "$off"
 if ! $stay; then exit 0; fi
 cat <<EOF
 
@@ -298,9 +307,9 @@ The server is still running. In another terminal:
   $holdfast describe cluster prod-eu             # its phase, conditions, order, history
   $holdfast describe pullrequest fleet#8
   $holdfast template diff 1.0.0 1.1.0 --repo $fleet
-  git checkout main && git merge mine            # a merge is a push here
+  git checkout main && git merge mine            # merging is a push here
   $holdfast get runs && $holdfast logs RUN
 
-Ctrl-C ends it and removes $dir.
+Press Ctrl-C to stop it and remove $dir.
 EOF
 wait "$pid"
