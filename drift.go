@@ -2,7 +2,7 @@ package holdfast
 
 import "time"
 
-// DriftStatus is what the last check for drift found.
+// DriftStatus is what the last drift check found.
 type DriftStatus string
 
 // The statuses of drift.

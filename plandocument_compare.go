@@ -101,7 +101,7 @@ func remains(r, reviewed PlanResource) bool {
 	return before() && after()
 }
 
-// covers reports whether found is what was reviewed, but for what was unknown. Of a
+// covers reports whether found is what was reviewed, except for what was unknown. Of a
 // secret only a whole one can have been unknown: its parts cannot be compared.
 func covers(reviewed, found any) bool {
 	if m, ok := reviewed.(PlanMark); ok && m.Unknown && m.HMAC == "" {

@@ -57,7 +57,7 @@ type PullRequest struct {
 
 	Approved bool `json:"approved,omitempty"` // at least one approving review of the head and none that asks for changes
 	// Verdicts are the reviews that Approved comes from: the last word of each who
-	// may write, but for the author, by name.
+	// may write, except for the author, by name.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
 	// Mergeable: the forge would let it be merged. Blocked is its word for why it
 	// would not ("dirty", "behind"). With neither it has not said yet. Of one that

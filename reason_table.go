@@ -334,7 +334,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	CauseNetwork: {
 		Effect: Explains, Cause: true, Words: "a name, a connection or a handshake failed",
-		Transient: "yes, but for certificates",
+		Transient: "yes, except for certificates",
 		Hint:      "Wait, or look at the network",
 	},
 	CauseNoEngine: {

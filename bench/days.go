@@ -31,7 +31,7 @@ const (
 	severalDay = 100 // clusters up to which days are simulated until nothing grows
 )
 
-// days measures what checks for drift cost a fleet that is checked once a day,
+// days measures what drift checks cost a fleet that is checked once a day,
 // with a clock and an engine that are simulated.
 func (b *bench) days(s *stage) []figure {
 	program := filepath.Join(s.dir, "days.test")

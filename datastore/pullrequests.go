@@ -57,7 +57,7 @@ func (s *PullRequestStore) PullRequests(ctx context.Context, filter holdfast.Pul
 }
 
 // SavePullRequest creates (Version 0) or replaces a record, and returns it with
-// the next Version. It is found by its clusters but for the trials.
+// the next Version. It is found by its clusters except for the trials.
 func (s *PullRequestStore) SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
 	if pr.Repo == "" || pr.IsZero() {
 		return holdfast.PullRequestRecord{}, fmt.Errorf("save pull request %q: it needs a repository and a number", pr.String())

@@ -18,7 +18,7 @@ type sweeper struct {
 
 // Retention says how much of the past is kept. Whatever it says, these stay: runs
 // that have not ended, those that a cluster's record speaks of (its last apply,
-// its last check for drift, what undid a drift, what destroyed it), those whose
+// its last drift check, what undid a drift, what destroyed it), those whose
 // plans a run that is kept was reviewed with or applies, those of open pull
 // requests, plans of merged ones that no apply has come to yet (to a trial none
 // ever does), and applies that failed since the last one that did not: what they
@@ -29,7 +29,7 @@ type Retention struct {
 	// of pull requests. Zero means 100; fewer than 50 are 50, as decisions look
 	// back so far; negative keeps all.
 	Runs int
-	// DriftRuns is how many checks for drift of each cluster are kept: so many that
+	// DriftRuns is how many drift checks of each cluster are kept: so many that
 	// found drift or what else an apply would change, and so many others, as a row
 	// of failed ones must not take away what the last good one found. Zero means 5,
 	// one is 2; negative keeps all.

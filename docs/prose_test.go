@@ -24,6 +24,8 @@ var habits = []struct {
 	{regexp.MustCompile(`\bpassing` + gap + `causes?\b`), "transient cause"},
 	{regexp.MustCompile(`\bcomes` + gap + `to\b`), "renders to, resolves to, equals"},
 	{regexp.MustCompile(`\bof` + gap + `one's` + gap + `own\b`), "custom"},
+	{regexp.MustCompile(`\b[Bb]ut` + gap + `for` + gap + `(?:whole|what|those|the)\b`), "except for"},
+	{regexp.MustCompile(`\b[Ww]ithout` + gap + `being` + gap + `asked\b`), "automatically"},
 	{regexp.MustCompile(`(?:^|\S+` + gap + `)(?:is|are)` + gap + `no` + gap + `[a-z]+`), "is not a"},
 }
 

@@ -83,7 +83,7 @@ type Options struct {
 	// PullRequestURL returns what statuses link to; nil: nothing.
 	PullRequestURL func(ref holdfast.PullRequestRef) string
 
-	DriftSchedule string         // of clusters that say nothing; empty: none
+	DriftSchedule string         // default for clusters without a schedule; empty: none
 	MaxDrift      int            // drift checks at once; zero means half of MaxRuns, at least 1
 	MaxIssues     int            // open drift issues in a repository, beside the one that sums up; zero means 10, negative only that one
 	MaxProvider   map[string]int // runs at once by provider; one that is not named has no limit of its own

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Two plans are shown as one only if they are equal but for whole values that are
+// Two plans are shown as one only if they are equal except for whole values that are
 // the own name, or the own region, of their cluster, and for sensitive values.
 // What differs is listed.
 

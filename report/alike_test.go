@@ -69,7 +69,7 @@ func TestPlansShownAsOne(t *testing.T) {
 		"values that are the names": {
 			[]report.Cluster{planned("private", access("private")), planned("public", access("public"))},
 			[]string{
-				"<b>private</b> ≡ <b>public</b>: the same 1 change but for 1 value",
+				"<b>private</b> ≡ <b>public</b>: the same 1 change except for 1 value",
 				"- `aws_eks_cluster.this` `endpoint_access`: `\"none\"` → `\"private\"` in `private`; `\"none\"` → `\"public\"` in `public`",
 			},
 			nil,
@@ -96,7 +96,7 @@ func TestPlansShownAsOne(t *testing.T) {
 		},
 		"inside of a value": {
 			[]report.Cluster{planned("a", policy("a")), planned("b", policy("b"))},
-			[]string{"but for 1 value", "in `a`; ", "in `b`"},
+			[]string{"except for 1 value", "in `a`; ", "in `b`"},
 			nil,
 		},
 		"a sensitive value": {
@@ -137,7 +137,7 @@ func TestPlansShownAsOne(t *testing.T) {
 		"many": {
 			five,
 			[]string{
-				"the same 1 change but for 2 values", "- `x.y` `name`: `\"old\"` → its own name", "- `x.y` `zone`: `\"old\"` → its own region",
+				"the same 1 change except for 2 values", "- `x.y` `name`: `\"old\"` → its own name", "- `x.y` `zone`: `\"old\"` → its own region",
 				"- their regions: `eu-0`: `c0`, `c2` and `c4`; `eu-1`: `c1` and `c3`",
 			},
 			nil,

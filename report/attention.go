@@ -113,7 +113,7 @@ func dangerCause(c holdfast.ResourceChange) string {
 		for i, path := range c.ReplacePaths {
 			paths[i] = code(shorten(path, 80))
 		}
-		why = ": " + list(paths, 3) + " forces it"
+		why = " because " + list(paths, 3) + map[bool]string{true: " changes", false: " change"}[len(paths) == 1]
 	} else if words := reasonWords(c.Reason); words != "" {
 		why = ": " + words
 	}

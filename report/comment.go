@@ -200,6 +200,9 @@ func (w *writer) breakdown(one, many string, faults int) string {
 	add(t.by[stageUnchanged], "has no changes", "have no changes")
 	add(t.by[stageLeft], "is left as it is", "are left as they are")
 	add(faults, "error in the files", "errors in the files")
+	if alike, ok := strings.CutPrefix(strings.Join(parts, ", "), fmt.Sprintf("%d ", t.all)); ok && len(parts) == 1 {
+		return plural(t.all, "cluster") + " " + alike
+	}
 	return plural(t.all, "cluster") + ": " + strings.Join(parts, ", ")
 }
 
@@ -239,7 +242,7 @@ func (w *writer) destroyWord(n int) string {
 	if w.r.merged() {
 		return isAre(n) + " destroyed"
 	}
-	return isAre(n) + " to be destroyed"
+	return "will be destroyed"
 }
 
 // countsPhrase is what all plans together do, most dangerous first.

@@ -117,7 +117,7 @@ func driftedPhrase(c holdfast.DriftCounts) string {
 		parts = append(parts, fmt.Sprintf("%d gone", c.Gone))
 	}
 	if c.Input > 0 {
-		parts = append(parts, fmt.Sprintf("%d with another input", c.Input))
+		parts = append(parts, plural(c.Input, "input")+" changed")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -151,7 +151,7 @@ func (d *summaryWriter) facts() string {
 	}
 	s := "Resources: " + orElse(driftedPhrase(sum), "none") + "."
 	if d.own > 0 {
-		s += fmt.Sprintf(" The %s have an issue of their own; these issues are limited, so that nobody is buried in them.", d.longest())
+		s += fmt.Sprintf(" Only the %s %s an issue of %s own (`drift.maxIssues`).", d.longest(), map[bool]string{true: "has", false: "have"}[d.own == 1], map[bool]string{true: "its", false: "their"}[d.own == 1])
 	}
 	if destroys > 0 {
 		s += fmt.Sprintf(" **In %s an apply that undoes the drift destroys something.**", plural(destroys, "cluster"))

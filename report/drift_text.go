@@ -16,7 +16,7 @@ func DriftText(r holdfast.DriftReport) string {
 	parts := partsOf(r.Items)
 	p.driftItems("Changed outside (as it was applied -> as it is):", parts.changed)
 	p.driftItems("Gone:", parts.gone)
-	p.driftItems("Other inputs: what the code reads from elsewhere has changed (as it is -> as an apply would make it):", parts.input)
+	p.driftItems("Other inputs: what the code reads from elsewhere has changed (now -> after an apply):", parts.input)
 	p.driftItems("Harmless: an apply leaves these as they are:", parts.harmless)
 	p.driftItems("Hidden by rules of drift.ignore:", parts.hidden)
 	if f := r.Failure; f != nil {

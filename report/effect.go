@@ -186,7 +186,7 @@ func unplannedEffect() effect {
 	return effect{rank: rankUnplanned, key: "unplanned", phrases: []phrase{{words: "not planned"}}}
 }
 
-// effectOfCounts is for plans whose changes are not at hand, or are of outputs
+// effectOfCounts is for plans whose changes are not known here, or are of outputs
 // only.
 func effectOfCounts(counts holdfast.Counts, key string) effect {
 	rank := rankChanges

@@ -102,11 +102,11 @@ func commentCommand(verb holdfast.Verb, cluster string) string {
 func failurePlace(f holdfast.Failure) string {
 	switch {
 	case f.Address != "" && f.Step != "":
-		return "at " + code(shorten(f.Address, 200)) + ", in the step " + code(shorten(f.Step, 40)) + ": "
+		return "at " + code(shorten(f.Address, 200)) + ", in step " + code(shorten(f.Step, 40)) + ": "
 	case f.Address != "":
 		return "at " + code(shorten(f.Address, 200)) + ": "
 	case f.Step != "":
-		return "in the step " + code(shorten(f.Step, 40)) + ": "
+		return "in step " + code(shorten(f.Step, 40)) + ": "
 	default:
 		return ""
 	}

@@ -16,7 +16,7 @@ type Impact struct {
 	// are among the pull request's clusters.
 	Groups []ImpactGroup
 	// Over is how many clusters are in groups of which none is planned, because
-	// there are more groups than are planned without being asked for.
+	// there are more groups than are planned automatically.
 	Over int
 	All  bool // all clusters that would change are planned, not only samples
 }

@@ -213,14 +213,14 @@ func (w *writer) missing(v *impactView) string {
 	if v.trials+v.merges == 0 && v.Over == v.members {
 		return "None of them is planned: `repositories[].trials` of holdfast.yaml says so."
 	}
-	missing := fmt.Sprintf("%s, in %s by the change of the root module, %s not planned", plural(clusters, "cluster"), plural(groups, "group"), isAre(clusters))
+	missing := fmt.Sprintf("%s (%s) %s not planned", plural(clusters, "cluster"), plural(groups, "group"), wasWere(clusters))
 	switch {
 	case v.All && v.Over > 0:
 		return missing + ": there are more than are planned for one pull request."
 	case v.All:
 		return missing + "."
 	case v.Over > 0:
-		return missing + ", as there are more groups than are planned without being asked for: " + planAll + " plans all of them."
+		return missing + ": the limit is `repositories[].trials`. " + planAll + " plans all of them."
 	default:
 		return missing + ": " + planAll + " plans all of them."
 	}

@@ -199,7 +199,7 @@ func TestImpactIsHonest(t *testing.T) {
 			"Planned: 3 of the 37", "⚪ <b>1 cluster</b>: no changes · ❔ <b>31</b> not planned", "the root modules of the 31 others change in the same way", "plan each cluster: `/holdfast plan --all`",
 		}, []string{"all planned", "All 37"}},
 		"budget": {impactCases()["impact-budget"], []string{
-			"35 not planned", "4 clusters, in 1 group by the change of the root module, are not planned, as there are more groups than", "`/holdfast plan --all` plans all of them",
+			"35 not planned", "4 clusters (1 group) were not planned: the limit is `repositories[].trials`", "`/holdfast plan --all` plans all of them",
 		}, []string{"plan each cluster"}},
 		"all": {impactCases()["impact-all"], []string{"All 37 whose root modules change are planned.", "31 no changes", "1: `module.essentials.aws_rds_cluster.main` destroyed"}, []string{"--all", "32 no changes"}},
 		"fault": {impactCases()["impact-fault"], []string{

@@ -51,7 +51,7 @@ func lifeCases() map[string]report.PullRequest {
 
 	protected := waits(waiting, "Protected", "deletion.protected was last applied")
 	protected.Name = "prod-eu"
-	parent := waits(deleted("network-eu", destroyPlan()), "HasDependents", "first go: apps-eu")
+	parent := waits(deleted("network-eu", destroyPlan()), "HasDependents", "waiting for these to be destroyed first: apps-eu")
 
 	var many, guarded []report.Cluster
 	for i := range 7 {
@@ -171,7 +171,7 @@ func TestDestroyIsCalledSo(t *testing.T) {
 	for name, plan := range map[string]*holdfast.Plan{"small": destroyPlan(), "big": big} {
 		comment := report.Comment(pullRequest(deleted("prod-eu", plan)))
 		for _, want := range []string{
-			"🛑", "`prod-eu` is to be destroyed", "[!CAUTION]", fmt.Sprintf("**destroys prod-eu**: %d resources, among them the cluster `aws_eks_cluster.this` and 2 that keep data", plan.Counts.Delete),
+			"🛑", "`prod-eu` will be destroyed", "[!CAUTION]", fmt.Sprintf("**destroys prod-eu**: %d resources, among them the cluster `aws_eks_cluster.this` and 2 that keep data", plan.Counts.Delete),
 		} {
 			if !strings.Contains(comment, want) {
 				t.Errorf("%s: the comment lacks %q:\n%.1500s", name, want, comment)

@@ -207,12 +207,12 @@ func (o outcome) working(run holdfast.Run, what string, now time.Time) outcome {
 		return o.as(stageWorking, "🔁", fmt.Sprintf("%s (attempt %d)", result, run.Attempt+1))
 	case run.Status == holdfast.RunRunning && what == "destroy":
 		o.stale = false
-		return o.as(stageWorking, "⏳", "is being destroyed"+stepOf(run))
+		return o.as(stageWorking, "⏳", "destroying"+stepOf(run))
 	case run.Status == holdfast.RunRunning && what == "apply":
 		o.stale = false
-		return o.as(stageWorking, "⏳", "is being applied"+stepOf(run))
+		return o.as(stageWorking, "⏳", "applying"+stepOf(run))
 	case run.Status == holdfast.RunRunning:
-		return o.as(stageWorking, "⏳", "is being planned"+stepOf(run))
+		return o.as(stageWorking, "⏳", "planning"+stepOf(run))
 	case o.cluster.Waiting == holdfast.ReasonLocked:
 		return o.as(stageWorking, "🔒", fmt.Sprintf("%s waits for %s%s", what, locker(o.cluster), position(o.cluster.Queue)))
 	case run.Status == holdfast.RunWaiting:

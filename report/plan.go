@@ -102,7 +102,7 @@ func (w *writer) groupTitle(g group) string {
 		}
 		title += " ≡ " + list(all, len(all)) + ": the same " + plural(n, "change")
 		if n := len(g.differences); n > 0 {
-			title += " but for " + plural(n, "value")
+			title += " except for " + plural(n, "value")
 		}
 	}
 	counts := countsInWords(o.plan.Counts, o.applied)
@@ -114,7 +114,7 @@ func (w *writer) groupTitle(g group) string {
 	case o.broken:
 		return title + ": plan whose apply failed (" + counts + ")"
 	case o.destroy:
-		return title + ": all of it: " + counts
+		return title + ": destroys everything: " + counts
 	default:
 		return title + ": " + counts
 	}
@@ -125,7 +125,7 @@ func (w *writer) resources(plan *holdfast.Plan) {
 	if len(plan.Changes) == 0 {
 		return
 	}
-	w.line("| | Resource | Why |\n|---|---|---|")
+	w.line("| | Resource | Details |\n|---|---|---|")
 	rows := changeRows(plan)
 	lost, hidden := 0, 0
 	for _, row := range rows {

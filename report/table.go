@@ -121,6 +121,13 @@ func (o outcome) provisional() []string {
 	return o.run.Provisional
 }
 
+func wasWere(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
 func isAre(n int) string {
 	if n == 1 {
 		return "is"

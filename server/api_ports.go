@@ -75,7 +75,7 @@ type Commander interface {
 	// clusters), or allows them again; ErrNotFound if they were not stopped.
 	SuspendAll(ctx context.Context, s holdfast.Suspension, suspended bool) error
 
-	// CheckDrift queues a check for drift of a cluster and returns its run; the
+	// CheckDrift queues a drift check of a cluster and returns its run; the
 	// one that is queued or running already, if there is one. ErrConflict, with
 	// the reason in its text, if the cluster cannot be checked now.
 	CheckDrift(ctx context.Context, cluster, actor string) (holdfast.Run, error)

@@ -25,8 +25,8 @@ HOLDFAST_CLIENT_CONFIG names; nobody but you may be able to read it:
   server: https://holdfast.example.com
   token: ...
 
-Exit codes: 0 it worked; 1 it did not; 2 the command line is wrong; 3 a run
-failed, was held or canceled, or a command was refused.`,
+Exit codes: 0 success; 1 error; 2 usage error; 3 a run failed, was held or canceled,
+or a command was refused.`,
 		Version:       buildVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -19,8 +19,8 @@ import (
 func newSuspendCommand(a *app) *cobra.Command {
 	c := newSuspensionCommand(a, true)
 	c.Short = "Stop new runs of a cluster, a project or everything"
-	c.Long = `Stop new runs of a cluster, of all clusters of a project, or of all: no apply, no
-destroy and no check for drift begins. What runs already is left alone; pull
+	c.Long = `Stop new runs of a cluster, of all clusters of a project, or of all: no apply,
+no destroy and no drift check starts. What is already running is left alone; pull
 requests are still planned.`
 	c.Example = "  holdfast suspend prod-eu --reason 'moves to another network'\n  holdfast suspend --all --reason 'incident 4711'"
 	return c
@@ -28,8 +28,8 @@ requests are still planned.`
 
 func newResumeCommand(a *app) *cobra.Command {
 	c := newSuspensionCommand(a, false)
-	c.Short = "Allow runs of what was suspended again"
-	c.Long = `Allow runs of a cluster, of a project's clusters, or of all again. What was held
+	c.Short = "Resume runs of a suspended cluster, project or everything"
+	c.Long = `Resume the runs of a cluster, of a project's clusters, or of all. Whatever was held
 continues. Each suspension ends separately: a cluster that was suspended stays so when
 its project is resumed.`
 	return c

@@ -139,7 +139,7 @@ func TestTemplateEngine(t *testing.T) {
 	command("test", dir).want(t, 0, "4 cases: 4 ok, 0 failed")
 	edit(t, dir, "tests/basic.yaml", "plan: {create: 5}", "plan: {create: 6}")
 	edit(t, dir, "modules/local/network/main.tf", `output "network_id"`, "resource \"acme_thing\" \"x\" {}\n\noutput \"network_id\"")
-	command("validate", dir).want(t, 0, "the engine was not asked", "hashicorp/acme")
+	command("validate", dir).want(t, 0, "engine check skipped", "hashicorp/acme")
 	command("validate", dir, "--engine", "on").want(t, 1, "1 fault in 1 template", "hashicorp/acme")
 	command("test", dir).want(t, 0, "2 cases: no plan was made", "4 cases: 4 ok")
 	command("test", dir, "--plan", "on").want(t, 3, "FAIL  local, everything by default", "2 cases of 4 failed")
@@ -198,7 +198,7 @@ func TestTemplateTest(t *testing.T) {
 	dir := newTemplate(t)
 	edit(t, dir, "tests/basic.yaml", "# golden: golden/local-basic", "golden: golden/local-basic")
 	holdfastCLI(t, nil, "template", "test", dir, "--plan", "off").want(t, 3,
-		"FAIL  local, everything by default", "tests/golden/local-basic/main.tf is not there: --update writes it", "2 cases: the engine was not asked", "1 case of 4 failed")
+		"FAIL  local, everything by default", "tests/golden/local-basic/main.tf is not there: --update writes it", "2 cases: engine check skipped", "1 case of 4 failed")
 	holdfastCLI(t, nil, "template", "test", dir, "--plan", "off", "--update").want(t, 0, "wrote tests/golden/local-basic/main.tf", "4 cases: 4 ok")
 	got := holdfastCLI(t, nil, "template", "test", dir, "--plan", "off", "-o", "json")
 	var outcomes []authoring.Outcome

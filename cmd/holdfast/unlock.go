@@ -25,9 +25,9 @@ func newUnlockCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "unlock CLUSTER",
 		Short: "Release a lock whose holder is dead",
-		Long: `Show who holds a cluster's lock, since when, and whether it still beats, and
-release the lock if it does not. A living holder is refused without --force: its
-run may still be writing.
+		Long: `Show who holds a cluster's lock, since when, and whether its agent is still sending
+heartbeats, and release the lock if it is not. If the holder is alive, --force is
+required: its run may still be writing.
 
 The state itself is locked by its backend, too. Where that is not Holdfast's own,
 --lock has an agent run the engine's force-unlock for a lock that a dead run of
@@ -48,7 +48,7 @@ ours has left. --force does so for any other, which may be that of a living engi
 	a.Complete(c, &conn, 1, cli.ClusterNames)
 	cli.AddFormatFlag(c, &format)
 	c.Flags().StringVar(&lock, "lock", "", "the ID of a lock of the state's own backend, to be released there")
-	c.Flags().BoolVar(&force, "force", false, "even if the holder is alive (takes the role admin)")
+	c.Flags().BoolVar(&force, "force", false, "even if the holder is alive (requires role admin)")
 	return c
 }
 
@@ -95,7 +95,7 @@ func (a *app) backendLockText(cluster string, l v1.BackendLock) string {
 	)
 	if l.Dead == "" {
 		return text + "no dead run of ours is known to have left it: its holder may be alive\n" +
-			fmt.Sprintf("if it is dead, release it: holdfast unlock %s --lock %s --force (takes the role admin)\n", cluster, l.ID)
+			fmt.Sprintf("if it is dead, release it: holdfast unlock %s --lock %s --force (requires role admin)\n", cluster, l.ID)
 	}
 	return text + fmt.Sprintf("release it: holdfast unlock %s --lock %s\n", cluster, l.ID)
 }

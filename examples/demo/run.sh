@@ -135,12 +135,19 @@ in_fleet config user.name You
 in_fleet config user.email you@example.com
 in_fleet add -A
 commit "A fleet of three"
+isolation=
+if ! "$server" agent probe >/dev/null 2>&1; then
+  say "Nothing on this machine can isolate engines (a container without user namespaces?). The demo runs its own" \
+    "code only, and so without a sandbox. docs/security.md says what a server needs."
+  isolation="isolation: none"
+fi
 cat >"$dir/holdfast.yaml" <<EOF
 dataDir: data
 server:
   public: {address: "127.0.0.1:0"}
   api: {address: "127.0.0.1:0"}
 runs: {lease: 6s}
+$isolation
 sandbox: {paths: {readOnly: ["$dir/cloud"]}}   # what the engine may see of this machine, see chapter 7
 repositories:
   - name: fleet
@@ -148,7 +155,7 @@ repositories:
     clusters: ["clusters/*.yaml"]
     templates: {kubernetes: templates/kubernetes}   # released by tags, see chapter 9
 EOF
-show <"$dir/holdfast.yaml"
+show < <(grep . "$dir/holdfast.yaml")
 start_server
 say "The server is up. Nobody has reviewed these clusters yet, so it plans them and waits for approval:"
 for c in dev-eu prod-eu prod-us; do wait_for 30 "the first plan of $c" cluster_is $c Unreviewed; done

@@ -41,7 +41,7 @@ func (c *Client) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (
 }
 
 // verdicts returns the latest approvals and requests for changes of those who may
-// write, but for the author's, by their names.
+// write, except for the author's, by their names.
 func verdicts(ctx context.Context, gh *github.Client, on repository, pr holdfast.PullRequest) ([]holdfast.Verdict, error) {
 	latest := make(map[string]holdfast.Verdict)
 	opts := &github.ListOptions{PerPage: 100}

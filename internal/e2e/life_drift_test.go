@@ -126,7 +126,7 @@ resource "terraform_data" "switch" {
 	}
 
 	w.write("switch", "", 0o644)
-	w.do("drift check beta --wait", "terraform_data.switch", "DESTROYS", "1 with another input")
+	w.do("drift check beta --wait", "terraform_data.switch", "DESTROYS", "1 input changed")
 	fleet.untilIssue("drift beta", false, "REPLACED", "terraform_data.switch", "it is not undone automatically", "holdfast apply beta")
 	w.untilWaiting("beta", "DriftHeld")
 	w.do("get drift", "apply, held")

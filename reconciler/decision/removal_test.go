@@ -99,11 +99,11 @@ func removalSituations() map[string]situation {
 		"not proven, and asked for":       {onBranch(unreadable, merged, asks(holdfast.VerbApply, "")), refuses(holdfast.ReasonMissing, because("a file cannot be read"))},
 		"protected":                       {onBranch(removed, merged, protected), waits(holdfast.ReasonProtected, because(unprotect))},
 		"protected, and asked for":        {onBranch(removed, merged, protected, asks(holdfast.VerbApply, "")), refuses(holdfast.ReasonProtected, because(unprotect))},
-		"a dependent is there":            {onBranch(removed, merged, withDependent(holdfast.PhaseActive)), waits(holdfast.ReasonHasDependents, because("first go: app"))},
-		"a dependent is there, asked for": {onBranch(removed, merged, withDependent(holdfast.PhaseActive), asks(holdfast.VerbApply, "")), refuses(holdfast.ReasonHasDependents, because("first go: app"))},
-		"a dependent goes, asked for":     {onBranch(removed, merged, withDependent(holdfast.PhaseDeleting), asks(holdfast.VerbApply, "")), waits(holdfast.ReasonHasDependents, because("first go: app"), confirmed)},
-		"a dependent goes, unreviewed":    {onBranch(removed, withDependent(holdfast.PhaseDeleting), runs(ran("run-2", plan, holdfast.RunPlanned, ofNothing)), asks(holdfast.VerbApply, "run-2")), refuses(holdfast.ReasonHasDependents, because("first go: app"))},
-		"a dependent came":                {onBranch(removed, merged, withDependent(holdfast.PhaseActive), runs(ran("run-2", destroy, holdfast.RunQueued, ofNothing))), waits(holdfast.ReasonHasDependents, cancels("run-2"), because("first go: app"))},
+		"a dependent is there":            {onBranch(removed, merged, withDependent(holdfast.PhaseActive)), waits(holdfast.ReasonHasDependents, because("waiting for these to be destroyed first: app"))},
+		"a dependent is there, asked for": {onBranch(removed, merged, withDependent(holdfast.PhaseActive), asks(holdfast.VerbApply, "")), refuses(holdfast.ReasonHasDependents, because("waiting for these to be destroyed first: app"))},
+		"a dependent goes, asked for":     {onBranch(removed, merged, withDependent(holdfast.PhaseDeleting), asks(holdfast.VerbApply, "")), waits(holdfast.ReasonHasDependents, because("waiting for these to be destroyed first: app"), confirmed)},
+		"a dependent goes, unreviewed":    {onBranch(removed, withDependent(holdfast.PhaseDeleting), runs(ran("run-2", plan, holdfast.RunPlanned, ofNothing)), asks(holdfast.VerbApply, "run-2")), refuses(holdfast.ReasonHasDependents, because("waiting for these to be destroyed first: app"))},
+		"a dependent came":                {onBranch(removed, merged, withDependent(holdfast.PhaseActive), runs(ran("run-2", destroy, holdfast.RunQueued, ofNothing))), waits(holdfast.ReasonHasDependents, cancels("run-2"), because("waiting for these to be destroyed first: app"))},
 		"the dependent is gone":           {onBranch(removed, merged, withDependent(holdfast.PhaseDeleted)), act(decision.ActionApply, holdfast.ReasonMerged, on(seen))},
 		"a dependent, planned all along":  {onBranch(removed, withDependent(holdfast.PhaseActive)), act(decision.ActionPlan, holdfast.ReasonUnreviewed, on())},
 
@@ -149,7 +149,7 @@ func removalSituations() map[string]situation {
 	}
 }
 
-const unprotect = "deletion.protected was last applied: bring the document back, merge deletion.protected: false, then remove it"
+const unprotect = "deletion.protected was last applied: restore the document, merge deletion.protected: false, then remove it"
 
 func queued() holdfast.Run { return ran("run-2", apply, holdfast.RunQueued) }
 

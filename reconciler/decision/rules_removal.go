@@ -108,10 +108,10 @@ func inSafety(in Input, d Decision) Decision {
 // may be.
 func Spared(in Input) (reason holdfast.Reason, detail string) {
 	if guardedByDocument(in) {
-		return holdfast.ReasonProtected, "deletion.protected was last applied: bring the document back, merge deletion.protected: false, then remove it"
+		return holdfast.ReasonProtected, "deletion.protected was last applied: restore the document, merge deletion.protected: false, then remove it"
 	}
 	if left := present(in.Dependents); len(left) > 0 {
-		return holdfast.ReasonHasDependents, "first go: " + strings.Join(left, ", ")
+		return holdfast.ReasonHasDependents, "waiting for these to be destroyed first: " + strings.Join(left, ", ")
 	}
 	if many, detail := massRemoval(in); many && !confirmed(in) {
 		return holdfast.ReasonMassDeletion, detail

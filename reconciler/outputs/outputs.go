@@ -118,7 +118,7 @@ func endpointOf(o holdfast.Output) (string, error) {
 		return "", errors.New("it is neither a URL nor a host")
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", errors.New("it has more in it than a place")
+		return "", errors.New("must be a host or URL without user, query or fragment")
 	}
 	return text, nil
 }

@@ -6,7 +6,7 @@
 // cancelled; which time a new run gets; and the words of the audit trail. Intake,
 // the act of a decision, drift and commands write through it.
 //
-// It decides nothing and queues nothing by itself: what follows from a run's end is
+// It decides nothing and queues nothing: what follows from a run's end is
 // asked for through Options.Ended.
 package record
 

@@ -21,7 +21,7 @@ import (
 // another module whenever it is fetched. What is compared with a review, or with
 // what was applied, has to have the same ones: an apply looks for those that were
 // reviewed among those that are prepared here, and fetches them itself otherwise; a
-// check for drift gets those that the apply has kept. An apply takes no code from
+// drift check gets those that the apply has kept. An apply takes no code from
 // the agent of a plan.
 
 // expectModules notes the digests of the modules that the attempt shall have: of
@@ -127,7 +127,7 @@ func (t *initializing) keepModules(ctx context.Context) error {
 	}
 	data, err := small.Bytes()
 	if err != nil {
-		t.say("the fetched modules are too large to be kept: checks for drift will fetch them again")
+		t.say("the fetched modules are too large to be kept: drift checks will fetch them again")
 		return nil
 	}
 	return t.put(ctx, holdfast.ArtefactModules, bytes.NewReader(data))

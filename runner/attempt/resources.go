@@ -28,7 +28,7 @@ const (
 func (t *attempt) stateKnown() bool { return t.watched && t.sharesBackend() && !t.sealed.Load() }
 
 // keepPlanned keeps what the state holds as the plan has it, which costs no
-// engine: the resources after a check for drift and a plan without changes, the
+// engine: the resources after a drift check and a plan without changes, the
 // outputs of a cluster that may be adopted and has no apply that would tell.
 // Sensitive ones go without their values.
 func (t *planning) keepPlanned(ctx context.Context, found plan.Result) error {

@@ -296,7 +296,7 @@ func (e *noEngineError) hint() string {
 // Hints of what to do when no engine fits.
 const (
 	noEngineHint = "install an engine that fits where the agent finds it, allow downloads in the runner's configuration, or change the constraint"
-	HintExact    = "a check for drift, and a destruction, take the engine that the cluster was last applied with: install that version where the agent finds it, or allow downloads in the runner's configuration"
+	HintExact    = "a drift check, and a destruction, take the engine that the cluster was last applied with: install that version where the agent finds it, or allow downloads in the runner's configuration"
 )
 
 // versionFileNames are the files that tenv reads a pinned version from.

@@ -28,7 +28,7 @@ type Engine interface {
 }
 
 // ErrNotAtHand is the answer of an Engine that cannot be asked on this machine.
-var ErrNotAtHand = errors.New("not at hand")
+var ErrNotAtHand = errors.New("not available")
 
 // TestOptions say how tests are run. All are optional.
 type TestOptions struct {
@@ -272,7 +272,7 @@ func (d *Draft) Golden(root *templates.Root) map[string][]byte {
 // plan asks the engine.
 func (c Case) plan(ctx context.Context, root *templates.Root, opts TestOptions, out *Outcome) error {
 	if opts.Engine == nil {
-		out.Notes = append(out.Notes, "the engine was not asked")
+		out.Notes = append(out.Notes, "engine check skipped")
 		return nil
 	}
 	var counts holdfast.Counts

@@ -191,10 +191,10 @@ func TestPlans(t *testing.T) {
 		},
 		"valid":               {plan: "{valid: true}", opts: authoring.TestOptions{Engine: answeringEngine{}}},
 		"not valid":           {plan: "{valid: true}", opts: authoring.TestOptions{Engine: answeringEngine{err: errors.New("no argument")}}, problems: []string{"no argument"}},
-		"nobody is asked":     {plan: "{create: 5}", notes: []string{"the engine was not asked"}},
-		"nobody is there":     {plan: "{create: 5}", opts: authoring.TestOptions{Engine: answeringEngine{err: away}}, notes: []string{"no plan was made: not at hand: no engine"}},
-		"somebody must be":    {plan: "{create: 5}", opts: authoring.TestOptions{Engine: answeringEngine{err: away}, NeedEngine: true}, problems: []string{"not at hand: no engine"}},
-		"but one has to look": {plan: "{valid: true}", opts: authoring.TestOptions{Engine: answeringEngine{err: away}, NeedEngine: true}, problems: []string{"not at hand: no engine"}},
+		"nobody is asked":     {plan: "{create: 5}", notes: []string{"engine check skipped"}},
+		"nobody is there":     {plan: "{create: 5}", opts: authoring.TestOptions{Engine: answeringEngine{err: away}}, notes: []string{"no plan was made: not available: no engine"}},
+		"somebody must be":    {plan: "{create: 5}", opts: authoring.TestOptions{Engine: answeringEngine{err: away}, NeedEngine: true}, problems: []string{"not available: no engine"}},
+		"but one has to look": {plan: "{valid: true}", opts: authoring.TestOptions{Engine: answeringEngine{err: away}, NeedEngine: true}, problems: []string{"not available: no engine"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

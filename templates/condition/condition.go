@@ -175,7 +175,7 @@ func (d *Dialect) selections(tree *ast.AST, e *Expression) error {
 			case "cluster":
 				named[of.ID()] = true
 				if !slices.Contains(ClusterFields(), name) {
-					fault = &Fault{fmt.Sprintf("asks for cluster.%s: there is no field of a cluster %q", wording.Clip(name), wording.Clip(name)), wording.DidYouMean(name, ClusterFields())}
+					fault = &Fault{fmt.Sprintf("names the unknown field cluster.%s", wording.Clip(name)), wording.DidYouMean(name, ClusterFields())}
 				}
 			}
 		case ast.IdentKind:
@@ -199,7 +199,7 @@ func (d *Dialect) selections(tree *ast.AST, e *Expression) error {
 func (d *Dialect) selection(name string, test bool, e *Expression) *Fault {
 	switch {
 	case d.schema.Properties[name] == nil:
-		return &Fault{fmt.Sprintf("asks for self.%s: there is no variable %q", wording.Clip(name), wording.Clip(name)), wording.DidYouMean(name, d.schema.Names)}
+		return &Fault{fmt.Sprintf("names the unknown variable self.%s", wording.Clip(name)), wording.DidYouMean(name, d.schema.Names)}
 	case test:
 		e.Asks[name] = true
 	case d.schema.Secrets[name]:

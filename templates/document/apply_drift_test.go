@@ -50,7 +50,7 @@ func TestSettingsFaults(t *testing.T) {
 			`c.yaml:8:41: spec.drift.timeZone "Mars/North" is not known (write one such as "Europe/Berlin")`,
 		}},
 		"two time zones": {`drift: {schedule: CRON_TZ=UTC @daily, timeZone: Europe/Berlin}`, []string{
-			`c.yaml:8:21: spec.drift.schedule "CRON_TZ=UTC @daily" has a time zone beside timeZone (remove one of them)`,
+			`c.yaml:8:21: spec.drift.schedule "CRON_TZ=UTC @daily" sets the time zone twice (CRON_TZ and timeZone) (remove one of them)`,
 		}},
 		"time zone of nothing": {`drift: {timeZone: Europe/Berlin}`, []string{
 			`c.yaml:8:21: spec.drift.timeZone goes with a schedule (add one, or remove timeZone)`,

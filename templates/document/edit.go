@@ -191,7 +191,7 @@ func proveEdits(file string, old, now []byte, before []*yaml.Node, spots []spot,
 	return proveMeaning(file, old, now, edits)
 }
 
-// sameBut reports whether two trees of YAML are the same but for the values of
+// sameBut reports whether two trees of YAML are the same except for the values of
 // some nodes of the first.
 func sameBut(a, b *yaml.Node, values map[*yaml.Node]string) bool {
 	want := a.Value

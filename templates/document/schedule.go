@@ -149,7 +149,7 @@ func checkSchedule(text, timeZone string) (message, hint string) {
 			return fmt.Sprintf("names the time zone %q, which is not known", wording.Clip(zone)), `write one such as "CRON_TZ=Europe/Berlin 0 4 * * *"`
 		}
 		if timeZone != "" {
-			return "has a time zone beside timeZone", "remove one of them"
+			return "sets the time zone twice (CRON_TZ and timeZone)", "remove one of them"
 		}
 		expression = strings.TrimSpace(rest)
 	}

@@ -57,7 +57,7 @@ type Assignment struct {
 }
 
 // Assigned returns what the files of variables in a folder assign that engines
-// load without being asked. What cannot be read they report.
+// load automatically. What cannot be read they report.
 func (g *Gatherer) Assigned(dir string) (out []Assignment, faults holdfast.Faults) {
 	for _, name := range slices.Sorted(maps.Keys(g.Entries)) {
 		base := path.Base(name)

@@ -58,7 +58,7 @@ type API struct {
 // Token is a bearer token of the API.
 type Token struct {
 	Name     string   `yaml:"name" doc:"Shown in the audit trail."`
-	Role     string   `yaml:"role" default:"viewer" doc:"viewer (reads), operator (also plan, apply, approve, cancel, reconcile, check for drift, suspend, transfer, unlock) or admin (also unlock --force)."`
+	Role     string   `yaml:"role" default:"viewer" doc:"viewer (reads), operator (also plan, apply, approve, cancel, reconcile, drift check, suspend, transfer, unlock) or admin (also unlock --force)."`
 	Token    Secret   `yaml:"token" doc:"The token, at least 16 characters."`
 	Projects []string `yaml:"projects" doc:"The projects whose clusters may be seen and commanded. What is of other projects does not exist for its holder, pull requests that affect clusters of others included; commands for it are refused with 403 and put on record. What is of all projects, such as the audit trail, agents and templates, is refused. Left out: all."`
 }
@@ -247,7 +247,7 @@ type Drift struct {
 // Retention is how much of the past is kept.
 type Retention struct {
 	Runs      int           `yaml:"runs" default:"100" doc:"Newest runs of each cluster's tracked branch, and as many plans of its pull requests, with their plans and logs. At least 50; 0 keeps all."`
-	DriftRuns int           `yaml:"driftRuns" default:"5" doc:"Newest checks for drift of each cluster: so many that found something, and so many others. At least 2; 0 keeps all."`
+	DriftRuns int           `yaml:"driftRuns" default:"5" doc:"Newest drift checks of each cluster: so many that found something, and so many others. At least 2; 0 keeps all."`
 	Logs      time.Duration `yaml:"logs" doc:"How long logs are kept. Left out: as long as their runs."`
 	Audit     time.Duration `yaml:"audit" doc:"How long the audit trail is kept. Left out: for ever."`
 	// PullRequests: zero keeps all.

@@ -25,7 +25,7 @@ func (m *metrics) watch(store clusterCounter, logger *slog.Logger) {
 		store: store, logger: logger,
 		phases: prometheus.NewDesc("holdfast_clusters", "Clusters by phase.", []string{"phase"}, nil),
 		drift: prometheus.NewDesc("holdfast_clusters_by_drift",
-			"Clusters, without those that are gone, by what their last check for drift found.", []string{"status"}, nil),
+			"Clusters, without those that are gone, by what their last drift check found.", []string{"status"}, nil),
 	})
 }
 

@@ -167,7 +167,7 @@ func driftCounts(c v1.DriftCounts) string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{c.Changed, "changed"}, {c.Gone, "gone"}, {c.Input, "by changed inputs"}} {
+	}{{c.Changed, "changed"}, {c.Gone, "gone"}, {c.Input, map[bool]string{true: "input changed", false: "inputs changed"}[c.Input == 1]}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}

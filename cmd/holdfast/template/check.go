@@ -39,9 +39,9 @@ input of every module exists and has a type that fits, that every reference lead
 somewhere; the clusters in examples/*.yaml; the test cases in tests/*.yaml. All
 faults are reported at once, each at its line.
 
-Where the engine and the providers are at hand, it validates the root module of
+Where the engine and the providers are available, it validates the root module of
 each example, too. Where they are not, a note says so; --engine on makes it an
-error, --engine off does not ask.`,
+error, --engine off skips the check.`,
 		Example: "  holdfast template validate\n  holdfast template validate templates --engine off",
 		Args:    atMostFolder,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -140,7 +140,7 @@ func (a *app) validateByEngine(ctx context.Context, d *authoring.Draft, choice s
 		return err
 	}
 	if len(d.Examples) == 0 {
-		check.Engine = "the engine was not asked: there are no examples"
+		check.Engine = "engine check skipped: no examples"
 		return nil
 	}
 	var mu sync.Mutex
@@ -184,9 +184,9 @@ func engineWords(all, refused int, missing map[string]int) string {
 	slices.Sort(why)
 	words := fmt.Sprintf("the engine finds %d of %s valid", all-refused-unasked, table.Count(all, "example"))
 	if unasked == all {
-		words = "the engine was not asked: it, or a provider, is not at hand"
+		words = "engine check skipped: engine or provider not available"
 	} else if unasked > 0 {
-		words += fmt.Sprintf("; it was not asked about %d: it, or a provider, is not at hand", unasked)
+		words += fmt.Sprintf("; skipped %d: engine or provider not available", unasked)
 	}
 	if len(why) > 0 {
 		words += " (" + why[0] + ")"
@@ -214,13 +214,13 @@ one). A case is the spec of a cluster, and what is expected of it:
       golden: golden/aws-basic      # a folder beside the file, with the rendered files
       plan: {create: 30}            # any of create, change, replace, destroy; or {valid: true}
 
-All faults of a cluster are to be expected, in any order; message is contained in
-the fault, and at is where. A cluster without faults must have none. Names,
+List every expected error of a cluster, in any order: message matches a substring,
+at the path. A cluster without faults must have none. Names,
 project, environment and the template itself are filled in. Golden files are
 without the header that says what they were made from; --update writes them.
 
-Plans start from nothing, and are made where the engine and the providers are at
-hand: elsewhere a note says so, and --plan on makes it a failure. The exit code is
+Plans start from nothing, and are made where the engine and the providers are
+available: elsewhere a note says so, and --plan on makes it a failure. The exit code is
 3 if a case has failed.`,
 		Example: `  holdfast template test
   holdfast template test templates/kubernetes --run 'aws' --plan off
@@ -384,7 +384,7 @@ func (a *app) diffLine(line string) string {
 
 // Whether the engine is asked about a template.
 const (
-	engineAuto = "auto" // where it and the providers are at hand
+	engineAuto = "auto" // where it and the providers are available
 	engineOn   = "on"
 	engineOff  = "off"
 )
