@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -48,13 +49,15 @@ func TestLibraryOnNoCloud(t *testing.T) {
 	pr.untilPlanned("2 clusters")
 	pr.merge()
 	pr.untilApplied("applied 2 clusters")
-	w.until("it is known what the outputs mean", func() (bool, string) {
+	w.until("it is known what the outputs mean", func() (bool, string) { // an apply has ended before its outputs are read
 		text := w.do("describe cluster dev-local")
 		return strings.Contains(text, "Nodes:") && strings.Contains(text, "Endpoint:") && strings.Contains(text, "Kubeconfig:"), text
 	})
-	if a := w.record("prod-local").Applied; a.NodeCount != 7 || !strings.HasPrefix(a.Endpoint, "https://") || a.Kubeconfig == "" {
-		t.Errorf("the outputs of prod-local mean %d nodes at %q, kubeconfig %q", a.NodeCount, a.Endpoint, a.Kubeconfig)
-	}
+	w.until("it is known what those of prod-local mean", func() (bool, string) {
+		a := w.record("prod-local").Applied
+		return a.NodeCount == 7 && strings.HasPrefix(a.Endpoint, "https://") && a.Kubeconfig != "",
+			fmt.Sprintf("%d nodes at %q, kubeconfig %q", a.NodeCount, a.Endpoint, a.Kubeconfig)
+	})
 
 	off := infra.open(files{"clusters/dev.yaml": strings.Replace(basic, "enable_monitoring: true", "enable_monitoring: false", 1)})
 	off.untilPlanned("to destroy")
