@@ -124,6 +124,7 @@ type crashing struct {
 	store  *mortal
 	before func(a holdfast.Assignment) // each execution
 	after  func()                      // each step
+	shown  bool                        // a server that comes back looks at what it shows first, and after is called
 	known  []holdfast.AttemptRef
 	done   map[holdfast.AttemptRef]holdfast.Result // results that nobody has taken yet
 	made   map[string]bool                         // what was changed in the world
@@ -140,6 +141,11 @@ func (c *crashing) step() (idle bool) {
 	ctx := c.t.Context()
 	if c.store.dead {
 		c.begin(-1)
+		if c.shown { // before anything is decided
+			_ = c.r.Show(ctx, onePR)
+			_, _ = c.r.Post(ctx)
+			c.after()
+		}
 	}
 	_ = c.r.TakeIn(ctx, infra, 0)
 	_ = c.r.TakeIn(ctx, infra, 1)
@@ -250,6 +256,7 @@ func crashAt(f *fleet, kind holdfast.RunKind, phase holdfast.Phase, left int) (w
 	c := &crashing{fleet: f, done: map[holdfast.AttemptRef]holdfast.Result{}, made: map[string]bool{}}
 	c.begin(left)
 	first := c.store
+	c.shown = true
 	c.after = func() { // whoever follows a final status finds what it says
 		commit := c.forge.get(1).MergeCommit
 		rec, err := c.fleet.store.Cluster(t.Context(), "prod")

@@ -175,7 +175,11 @@ const (
 // so yet. What a forge shows as final is on record: whoever follows a status to
 // the API finds there what it said.
 func (p *Publisher) behind(rec holdfast.ClusterRecord, runs []holdfast.Run, run holdfast.Run) bool {
-	return run.Status.Done() && p.opts.Settings.Now().Sub(run.FinishedAt) < recordWait && !decision.Recorded(rec, runs)
+	since := run.FinishedAt
+	if p.began.After(since) { // a server that was away records what has ended before
+		since = p.began
+	}
+	return run.Status.Done() && p.opts.Settings.Now().Sub(since) < recordWait && !decision.Recorded(rec, runs)
 }
 
 // failedBefore returns the run that failed in the middle, if the newest one is

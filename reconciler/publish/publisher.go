@@ -43,8 +43,9 @@ type Publisher struct {
 	shows  *queue.Queue[showKey]
 	issues *queue.Queue[issueKey]
 	posts  *queue.Broadcast // the outbox has something new
-	wants  atomic.Int64     // how often something was written to the outbox here
-	posted atomic.Int64     // the same, when the outbox was last found to have nothing to be done now
+	began  time.Time
+	wants  atomic.Int64 // how often something was written to the outbox here
+	posted atomic.Int64 // the same, when the outbox was last found to have nothing to be done now
 
 	mu        sync.Mutex
 	spoken    map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
@@ -62,6 +63,7 @@ func New(opts Options) *Publisher {
 		shows:     queue.New[showKey](),
 		issues:    queue.New[issueKey](),
 		posts:     queue.NewBroadcast(),
+		began:     opts.Settings.Now(),
 		spoken:    make(map[holdfast.PullRequestRef]time.Time),
 		told:      make(map[string]toldIssues),
 		summaries: make(map[string]*holdfast.Plan),
