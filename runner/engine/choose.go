@@ -14,8 +14,6 @@ import (
 
 	"github.com/hashicorp/go-version"
 
-	"github.com/hashicorp/hcl/v2"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
@@ -317,7 +315,7 @@ func hasVersionFile(dir, bundle string) (bool, error) {
 			}
 			found = true
 			if strings.Contains(name, ".hcl") {
-				if err := isReadable(path); errors.Is(err, modulecode.ErrTooDeep) {
+				if err := modulecode.Safe(path, "terraform_version_constraint", "terragrunt_version_constraint"); errors.Is(err, modulecode.ErrTooDeep) {
 					return false, fmt.Errorf("read %s: %w", name, err)
 				}
 			}
@@ -327,27 +325,6 @@ func hasVersionFile(dir, bundle string) (bool, error) {
 		}
 		dir = filepath.Dir(dir)
 	}
-}
-
-// isReadable is modulecode.ErrTooDeep if a file of Terragrunt's cannot be parsed, or
-// what tenv evaluates in it not be evaluated, safely.
-func isReadable(path string) error {
-	file, err := modulecode.Parse(path)
-	if file == nil || file.Body == nil {
-		return err
-	}
-	content, _, _ := file.Body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{
-		{Name: "terraform_version_constraint"}, {Name: "terragrunt_version_constraint"},
-	}})
-	if content == nil {
-		return err
-	}
-	for _, attribute := range content.Attributes {
-		if _, err := modulecode.Constant(attribute.Expr); errors.Is(err, modulecode.ErrTooDeep) {
-			return err
-		}
-	}
-	return err
 }
 
 // Fault is why an attempt has no engine.

@@ -1,6 +1,7 @@
 package modulecode
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/hcl/v2"
@@ -91,4 +92,27 @@ func Constant(expr hcl.Expression) (cty.Value, error) {
 		return cty.NilVal, fmt.Errorf("it is not a constant: %s", diags[0].Summary)
 	}
 	return value, nil
+}
+
+// Safe is ErrTooDeep if a file cannot be parsed, or one of these attributes of it
+// not be evaluated, by somebody who knows no bounds.
+func Safe(path string, attributes ...string) error {
+	file, err := Parse(path)
+	if file == nil || file.Body == nil {
+		return err
+	}
+	schema := &hcl.BodySchema{}
+	for _, name := range attributes {
+		schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: name})
+	}
+	content, _, _ := file.Body.PartialContent(schema)
+	if content == nil {
+		return err
+	}
+	for _, attribute := range content.Attributes {
+		if _, failed := Constant(attribute.Expr); errors.Is(failed, ErrTooDeep) {
+			return failed
+		}
+	}
+	return err
 }
