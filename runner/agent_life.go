@@ -1,3 +1,5 @@
+// Signs of life in an agent's folder.
+
 package runner
 
 import (

@@ -1,3 +1,5 @@
+// One agent for each folder.
+
 package runner
 
 import (

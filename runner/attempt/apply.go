@@ -1,3 +1,5 @@
+// The step apply, and states that an engine could not save.
+
 package attempt
 
 import (

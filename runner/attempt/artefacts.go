@@ -1,3 +1,5 @@
+// What an attempt keeps for others, and reads of what others have kept.
+
 package attempt
 
 import (

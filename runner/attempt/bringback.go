@@ -1,3 +1,5 @@
+// What a plan has made and the apply may have: files that the code or the plan names.
+
 package attempt
 
 import (

@@ -1,3 +1,5 @@
+// How what is planned differs from what was reviewed, in words.
+
 package attempt
 
 import (

@@ -1,3 +1,5 @@
+// What an attempt is of, before its engine starts: bundle, engine, backend, secrets.
+
 package attempt
 
 import (

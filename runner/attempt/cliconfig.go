@@ -1,3 +1,5 @@
+// The engines' own configuration file, as sandboxes can have it.
+
 package attempt
 
 import (

@@ -80,7 +80,7 @@ type Limits struct {
 type Executor struct {
 	opts    Options
 	engines *engine.Store
-	shared  *initcache.Store
+	inits   *initcache.Store
 	slots   *slots
 	cli     cliConfig
 	spaces  *workspace.Store
@@ -131,7 +131,7 @@ func NewExecutor(opts Options) (*Executor, error) {
 	e.engines = engine.NewStore(engine.Options{
 		Sources: opts.Engines.Sources, Dir: filepath.Join(dir, enginesDir), Env: opts.Engines.Env, Logger: opts.Logger,
 	})
-	e.shared, err = initcache.New(initcache.Options{
+	e.inits, err = initcache.New(initcache.Options{
 		Dir: filepath.Join(dir, sharedDir), Keep: opts.Limits.Prepared, Logger: opts.Logger, Now: opts.Now,
 	})
 	if err != nil {
@@ -271,7 +271,7 @@ func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session
 // tidy removes what a dead predecessor left half done.
 func (e *Executor) tidy() {
 	engine.RemoveLeftovers(filepath.Join(e.opts.WorkDir, enginesDir))
-	e.shared.Tidy()
+	e.inits.Tidy()
 	go e.spaces.RemoveDiscarded()
 }
 

@@ -1,3 +1,5 @@
+// Modules that init fetches, and whether they are those that were reviewed or applied.
+
 package attempt
 
 import (
@@ -55,11 +57,11 @@ func (t *initializing) expectModules(ctx context.Context) error {
 func (t *initializing) openPrepared(names initcache.Names) bool {
 	var ok bool
 	for _, digest := range t.expected {
-		if t.prepared, ok = t.exec.shared.OpenOf(names.KeyOf, digest); ok {
+		if t.prepared, ok = t.exec.inits.OpenOf(names.KeyOf, digest); ok {
 			return true
 		}
 	}
-	if t.prepared, ok = t.exec.shared.Open(names.Key); !ok {
+	if t.prepared, ok = t.exec.inits.Open(names.Key); !ok {
 		return false
 	}
 	if len(t.expected) == 0 || slices.Contains(t.expected, t.prepared.Fetched) {

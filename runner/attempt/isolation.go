@@ -1,3 +1,5 @@
+// Which users and sandboxes engines get.
+
 package attempt
 
 import (

@@ -1,3 +1,5 @@
+// The workspace as it is laid out before each step.
+
 package attempt
 
 import (

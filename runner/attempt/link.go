@@ -1,3 +1,5 @@
+// What init has prepared, linked into a workspace.
+
 package attempt
 
 import (

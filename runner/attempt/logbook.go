@@ -1,3 +1,5 @@
+// What an attempt says: its log and its steps.
+
 package attempt
 
 import (

@@ -1,3 +1,5 @@
+// The modules of a root module, as they are compared with a plan file.
+
 package attempt
 
 import (

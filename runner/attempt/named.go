@@ -1,3 +1,5 @@
+// Which files the code, the plan or values of variables name.
+
 package attempt
 
 import (

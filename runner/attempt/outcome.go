@@ -1,3 +1,5 @@
+// How an attempt ends: failures become a result, and the workspace goes.
+
 package attempt
 
 import (

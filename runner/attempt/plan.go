@@ -1,3 +1,5 @@
+// The step plan.
+
 package attempt
 
 import (

@@ -1,3 +1,5 @@
+// What is in a plan file, held against what the run was given.
+
 package attempt
 
 import (

@@ -1,3 +1,5 @@
+// The step show: the plan is read, kept, and held against what was reviewed.
+
 package attempt
 
 import (

@@ -1,3 +1,5 @@
+// The step init.
+
 package attempt
 
 import (
@@ -97,7 +99,7 @@ func (t *initializing) prepare(ctx context.Context, lock, cliConfig []byte) erro
 	if err := t.expectModules(ctx); err != nil {
 		return err
 	}
-	unlock, err := t.exec.shared.Lock(ctx, names.Key)
+	unlock, err := t.exec.inits.Lock(ctx, names.Key)
 	if err != nil {
 		return fmt.Errorf("wait for prepared folder: %w", err)
 	}
@@ -126,14 +128,14 @@ func (t *initializing) prepare(ctx context.Context, lock, cliConfig []byte) erro
 		from.Owner = t.slot.UID
 	}
 	names.Final, names.FinalOf = t.sharedNames(lock, cliConfig)
-	fetched, err := t.exec.shared.Publish(ctx, from, names)
+	fetched, err := t.exec.inits.Publish(ctx, from, names)
 	if err != nil {
 		return tooLarge(fmt.Errorf("keep what init prepared: %w", err))
 	}
-	t.exec.shared.Prune()
+	t.exec.inits.Prune()
 	var ok bool
-	if t.prepared, ok = t.exec.shared.OpenOf(names.FinalOf, fetched); !ok {
-		t.prepared, ok = t.exec.shared.Open(names.Final)
+	if t.prepared, ok = t.exec.inits.OpenOf(names.FinalOf, fetched); !ok {
+		t.prepared, ok = t.exec.inits.Open(names.Final)
 	}
 	if !ok {
 		return errors.New("prepared folder vanished")

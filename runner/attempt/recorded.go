@@ -1,3 +1,5 @@
+// Whether what an apply has done was recorded in the state.
+
 package attempt
 
 import (

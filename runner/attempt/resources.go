@@ -1,3 +1,5 @@
+// What a state holds.
+
 package attempt
 
 import (

@@ -1,3 +1,5 @@
+// What engines are given, and how they see it.
+
 package attempt
 
 import (

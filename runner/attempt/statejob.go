@@ -1,3 +1,5 @@
+// Runs that put a state right: push and unlock.
+
 package attempt
 
 import (

@@ -1,3 +1,5 @@
+// What an attempt sees of the state on its way.
+
 package attempt
 
 import (

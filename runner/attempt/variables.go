@@ -1,3 +1,5 @@
+// Options for the values of variables, by engine and version.
+
 package attempt
 
 import (

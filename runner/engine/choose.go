@@ -1,3 +1,5 @@
+// Which engine a cluster and its code get.
+
 package engine
 
 import (
@@ -348,7 +350,7 @@ func Fault(err error, exact bool) error {
 	case errors.As(err, &none):
 		return &failure.Error{Cause: holdfast.CauseNoEngine, Err: err, Hint: none.hint()}
 	case errors.As(err, &download):
-		return &failure.Error{Cause: holdfast.CauseDownloadFailed, Transient: download.passes(), Err: err, Hint: download.hint()}
+		return &failure.Error{Cause: holdfast.CauseDownloadFailed, Transient: download.transient(), Err: err, Hint: download.hint()}
 	}
 	return fmt.Errorf("choose engine: %w", err)
 }

@@ -255,8 +255,8 @@ func (e *downloadError) Error() string {
 
 func (e *downloadError) Unwrap() error { return e.err }
 
-// passes reports whether the same download may succeed the next time.
-func (e *downloadError) passes() bool {
+// transient reports whether the same download may succeed the next time.
+func (e *downloadError) transient() bool {
 	var refused *statusError
 	if errors.As(e.err, &refused) {
 		return refused.status >= 500 || refused.status == http.StatusTooManyRequests || refused.status == http.StatusRequestTimeout

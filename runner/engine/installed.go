@@ -1,3 +1,5 @@
+// Engines on this machine, asked for their versions.
+
 package engine
 
 import (
@@ -26,8 +28,8 @@ type survey struct {
 // silentEngine is a binary that did not say its version.
 type silentEngine struct {
 	Binary
-	err    error
-	passes bool // it was killed, or could not be started: it may answer the next time
+	err       error
+	transient bool // it was killed, or could not be started: it may answer the next time
 }
 
 func (s *survey) add(other survey) {
@@ -39,7 +41,7 @@ func (s *survey) add(other survey) {
 func (s *survey) silentOf(tool string) []silentEngine {
 	var list []silentEngine
 	for _, e := range s.silent {
-		if e.Name == tool && e.passes {
+		if e.Name == tool && e.transient {
 			list = append(list, e)
 		}
 	}
@@ -121,7 +123,7 @@ func (s *Store) installed(ctx context.Context, tool string) survey {
 		case err == nil:
 			found.engines = append(found.engines, Binary{Name: tool, Version: answer, Path: path})
 		case !errors.Is(err, errNoProgram) && ctx.Err() == nil:
-			found.silent = append(found.silent, silentEngine{Binary{Name: tool, Path: path}, err, passing(err)})
+			found.silent = append(found.silent, silentEngine{Binary{Name: tool, Path: path}, err, isTransient(err)})
 		}
 	}
 	return found
@@ -154,7 +156,7 @@ func (s *Store) probe(ctx context.Context, path string) (string, error) {
 		return known.version, nil
 	}
 	answer, err := askVersion(ctx, path, s.opts.Env)
-	if err != nil && passing(err) && !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+	if err != nil && isTransient(err) && !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		answer, err = askVersion(ctx, path, s.opts.Env)
 	}
 	if err != nil {
@@ -169,10 +171,10 @@ func (s *Store) probe(ctx context.Context, path string) (string, error) {
 	return answer, nil
 }
 
-// passing reports whether a binary that failed with err may answer the next time.
+// isTransient reports whether a binary that failed with err may answer the next time.
 // One that exits, or that this machine cannot execute, says that it is
 // not an engine, unless it is a Go program that found no memory or threads.
-func passing(err error) bool {
+func isTransient(err error) bool {
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):

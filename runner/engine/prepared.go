@@ -1,3 +1,5 @@
+// What the result of init depends on.
+
 package engine
 
 import (

@@ -1,3 +1,5 @@
+// Which engine has written a state.
+
 package engine
 
 import (

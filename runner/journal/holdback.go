@@ -1,3 +1,5 @@
+// Text that is held back until its secrets are known.
+
 package journal
 
 import (

@@ -1,3 +1,5 @@
+// Bounded excerpts and logs, and the progress of an apply.
+
 package journal
 
 import (

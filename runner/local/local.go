@@ -24,9 +24,9 @@ const (
 	lockFile = "agent.lock" // an agent holds a flock on it; its content is the process id
 	logFile  = "agent.log"
 
-	maxLogSize = 10 << 20 // bytes; two files are kept
-	pollEvery  = time.Second
-	steady     = time.Minute // an agent that ran for so long starts again without delay
+	maxLogSize   = 10 << 20 // bytes; two files are kept
+	pollEvery    = time.Second
+	settledAfter = time.Minute // an agent that ran for so long starts again without delay
 )
 
 // Options say how the agent is started.
@@ -193,7 +193,7 @@ func (p *Process) supervise(ctx context.Context) {
 	delays.MaxInterval = 30 * time.Second
 	for began := time.Now(); p.watch(ctx); began = time.Now() {
 		p.setAgent(0, nil)
-		if time.Since(began) > steady {
+		if time.Since(began) > settledAfter {
 			delays.Reset()
 		}
 		for p.PID() == 0 {

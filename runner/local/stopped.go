@@ -37,7 +37,7 @@ func (p *Process) mind(ctx context.Context, s *stopped) {
 	}
 	s.seen = 0
 	sig := syscall.SIGCONT
-	if !s.resumed.IsZero() && time.Since(s.resumed) < steady {
+	if !s.resumed.IsZero() && time.Since(s.resumed) < settledAfter {
 		sig = syscall.SIGKILL
 		p.opts.Logger.WarnContext(ctx, "agent was stopped again and is replaced", "agent", pid)
 	} else {

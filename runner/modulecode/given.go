@@ -1,3 +1,5 @@
+// What an engine is given for the variables of a root module.
+
 package modulecode
 
 import (

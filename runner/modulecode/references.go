@@ -1,3 +1,5 @@
+// What the expressions of a module refer to.
+
 package modulecode
 
 import (

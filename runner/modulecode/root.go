@@ -1,3 +1,5 @@
+// What a root module asks of init and of the choice of an engine.
+
 package modulecode
 
 import (

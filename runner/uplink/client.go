@@ -72,7 +72,7 @@ func (e *AnswerError) Unwrap() error {
 }
 
 // Final reports whether asking again cannot help: the server itself has said
-// no. Whatever a proxy in between says is passing trouble.
+// no. Whatever a proxy in between says is transient.
 func Final(err error) bool {
 	var answer *AnswerError
 	if errors.As(err, &answer) {

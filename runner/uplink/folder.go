@@ -1,3 +1,5 @@
+// The folder of an agent.
+
 package uplink
 
 import (

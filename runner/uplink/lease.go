@@ -1,3 +1,5 @@
+// Heartbeats, and whether an apply may begin.
+
 package uplink
 
 import (

@@ -1,3 +1,5 @@
+// The attempts of a dead agent, brought to their ends.
+
 package uplink
 
 import (

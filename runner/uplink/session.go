@@ -1,3 +1,5 @@
+// One attempt, on its way to the server.
+
 package uplink
 
 import (

@@ -1,3 +1,5 @@
+// Bounds of connections to the state endpoint.
+
 package uplink
 
 import (

@@ -1,3 +1,5 @@
+// The state endpoint, and what engines ask of it.
+
 package uplink
 
 import (

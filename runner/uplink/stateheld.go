@@ -1,3 +1,5 @@
+// States and unlocks that wait on disk.
+
 package uplink
 
 import (

@@ -1,3 +1,5 @@
+// Ids of locks, which an engine's programs must not learn.
+
 package uplink
 
 import (

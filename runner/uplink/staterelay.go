@@ -1,3 +1,5 @@
+// The state of one attempt, between its engine and the server.
+
 package uplink
 
 import (

@@ -1,3 +1,5 @@
+// What a dead attempt has left: a state, and processes.
+
 package workspace
 
 import (

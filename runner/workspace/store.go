@@ -1,3 +1,5 @@
+// Which workspace an attempt gets.
+
 package workspace
 
 import (
@@ -27,11 +29,11 @@ import (
 //	workspaces/*/work/                      what the engine can write: all else is the agent's
 //	locations/<hash>                        locked while the first is in use
 const (
-	placePrefix = "at-"
-	ownerFile   = "attempt"
-	PlanName    = "plan.bin"
-	HomeDir     = "home" // in work/, as are the others
-	TmpDir      = "tmp"
+	locationPrefix = "at-"
+	ownerFile      = "attempt"
+	PlanName       = "plan.bin"
+	HomeDir        = "home" // in work/, as are the others
+	TmpDir         = "tmp"
 )
 
 // Folders of a store's.
@@ -114,7 +116,7 @@ func (w *Store) takeLocation(a holdfast.Assignment) (Folder, error) {
 		}
 		return Folder{}, fmt.Errorf("lock workspace: %w", err)
 	}
-	dir := filepath.Join(w.dir, workspacesDir, placePrefix+hash)
+	dir := filepath.Join(w.dir, workspacesDir, locationPrefix+hash)
 	err = w.clearLeftover(dir)
 	if err == nil {
 		err = w.ownFolder(dir, a.AttemptRef)
@@ -156,7 +158,7 @@ func (w *Store) clearLeftover(dir string) error {
 func (w *Store) SetAside(dir string) (string, error) {
 	_ = os.Chmod(dir, 0o700) //nolint:gosec // no engine still needs it
 	name := ownerOf(dir)
-	if !SafeName.MatchString(name) || strings.HasPrefix(name, placePrefix) {
+	if !SafeName.MatchString(name) || strings.HasPrefix(name, locationPrefix) {
 		name = "unknown"
 	}
 	target := filepath.Join(w.dir, workspacesDir, name)
@@ -207,8 +209,8 @@ func (w *Store) OwnDir(ref holdfast.AttemptRef) string {
 // executed. It does not exist before and once the attempt has ended.
 func (w *Store) Of(ref holdfast.AttemptRef) string {
 	name := ownerName(ref)
-	places, _ := filepath.Glob(filepath.Join(w.dir, workspacesDir, placePrefix+"*"))
-	for _, dir := range places {
+	dirs, _ := filepath.Glob(filepath.Join(w.dir, workspacesDir, locationPrefix+"*"))
+	for _, dir := range dirs {
 		if ownerOf(dir) == name {
 			return dir
 		}
