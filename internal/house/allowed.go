@@ -21,7 +21,7 @@ type allowance struct {
 // does not need another one.
 func (k kind) step() int {
 	if k == roomLines {
-		return 100
+		return 500
 	}
 	return 1
 }

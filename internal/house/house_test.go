@@ -24,7 +24,7 @@ func TestBounds(t *testing.T) {
 	}
 	v := judge(measures, list)
 	for _, line := range v.beyond {
-		t.Errorf("%s: split it (make house shows all)", line)
+		t.Errorf("%s: make house shows all", line)
 	}
 	for _, line := range v.stale {
 		t.Errorf("%s is within its bound, or gone: run go run ./internal/house -lower", line)
@@ -112,7 +112,7 @@ func TestJudge(t *testing.T) {
 		{structFields, "a.grown", 30, "why"},
 		{structFields, "a.shrunk", 30, "why"},
 		{structFields, "a.done", 30, "why"},
-		{roomLines, "a", 4100, "why"},
+		{roomLines, "a", 4500, "why"},
 	}
 	v := judge(measures, list)
 	if len(v.beyond) != 2 || !strings.Contains(v.beyond[0], "a.new") || !strings.Contains(v.beyond[1], "a.grown") {
@@ -126,7 +126,7 @@ func TestJudge(t *testing.T) {
 	}
 
 	file := filepath.Join(t.TempDir(), "allowed.txt")
-	text := "# a comment\nstruct-fields a.grown 30 why\nstruct-fields a.shrunk 30 why not\nstruct-fields a.done 30 why\nroom-lines a 4200 why\n"
+	text := "# a comment\nstruct-fields a.grown 30 why\nstruct-fields a.shrunk 30 why not\nstruct-fields a.done 30 why\nroom-lines a 5000 why\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestJudge(t *testing.T) {
 	want := []allowance{
 		{structFields, "a.grown", 30, "why"},
 		{structFields, "a.shrunk", 25, "why not"},
-		{roomLines, "a", 4100, "why"},
+		{roomLines, "a", 4500, "why"},
 	}
 	if !slices.Equal(lowered, want) {
 		t.Errorf("lowered: %+v", lowered)
