@@ -32,6 +32,11 @@ func TestTenMinutes(t *testing.T) {
 	if !ok || !closed {
 		t.Fatal("templates.md has no ten minutes")
 	}
+	walk(t, stepsOf(text), 13)
+}
+
+// stepsOf returns the blocks of a text that people paste, with what they show.
+func stepsOf(text string) []step {
 	var steps []step
 	for _, m := range fence.FindAllStringSubmatch(text, -1) {
 		if m[2] == "sh" {
@@ -41,7 +46,14 @@ func TestTenMinutes(t *testing.T) {
 			last.shows = append(last.shows, strings.Split(strings.TrimSpace(m[3]), "\n")...)
 		}
 	}
-	if len(steps) < 13 {
+	return steps
+}
+
+// walk pastes steps, of which there are at least so many, and holds them to what the
+// page shows.
+func walk(t *testing.T, steps []step, least int) {
+	t.Helper()
+	if len(steps) < least {
 		t.Fatalf("there are %d steps, fewer than there were", len(steps))
 	}
 	out := paste(t, steps)
