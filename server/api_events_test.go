@@ -3,14 +3,20 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server"
 )
 
 // follow opens a stream of events and returns what reads the next one, as
@@ -176,4 +182,40 @@ func TestEventsOfOneToken(t *testing.T) {
 		t.Fatalf("another token: %v, %v", res, err)
 	}
 	res.Body.Close()
+}
+
+// A client that does not read is disconnected, and keeps nobody else waiting.
+func TestEventsOfASlowClient(t *testing.T) {
+	t.Parallel()
+	const many = 60_000
+	w := newWorld()
+	name := strings.Repeat("x", 150)
+	for range many {
+		w.changes = append(w.changes, holdfast.Change{Seq: int64(len(w.changes) + 1), Kind: holdfast.ChangeRun, Name: name})
+	}
+	url := serve(t, newServer(t, w, func(o *server.Options) { o.Limits.Patience = 200 * time.Millisecond }).API())
+	slow, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	if _, err := fmt.Fprintf(slow, "GET /api/v1/events?after=0 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", viewerToken); err != nil {
+		t.Fatal(err)
+	}
+	next, _ := follow(t, url+"/api/v1/events?after=0", "")
+	var last string
+	for range many + 1 {
+		last = next()
+	}
+	if !strings.HasPrefix(last, fmt.Sprintf("%d Run ", many)) {
+		t.Errorf("who reads got %.40q last", last)
+	}
+	time.Sleep(time.Second) // for the other one to be cut off
+	if err := slow.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(slow)
+	if errors.Is(err, os.ErrDeadlineExceeded) || strings.Contains(string(data), fmt.Sprintf("id:%d\n", many)) {
+		t.Errorf("who did not read got %d bytes, %v; want them cut off", len(data), err)
+	}
 }
