@@ -54,9 +54,9 @@ func checkAgentTokens(tokens []AgentToken) error {
 }
 
 // agentToken returns the agent token that a request carries.
-func (s *Server) agentToken(c *gin.Context) (AgentToken, bool) {
-	plain := make([]Token, len(s.opts.AgentTokens))
-	for i, t := range s.opts.AgentTokens {
+func (s *agentServer) agentToken(c *gin.Context) (AgentToken, bool) {
+	plain := make([]Token, len(s.opts.Tokens))
+	for i, t := range s.opts.Tokens {
 		plain[i] = Token{Name: t.Name, SHA256: t.SHA256}
 	}
 	found, ok := find(plain, bearer(c.Request))
@@ -64,8 +64,8 @@ func (s *Server) agentToken(c *gin.Context) (AgentToken, bool) {
 		return AgentToken{}, false
 	}
 	Known(c.Request.Context())
-	i := slices.IndexFunc(s.opts.AgentTokens, func(t AgentToken) bool { return t.Name == found.Name })
-	return s.opts.AgentTokens[i], true
+	i := slices.IndexFunc(s.opts.Tokens, func(t AgentToken) bool { return t.Name == found.Name })
+	return s.opts.Tokens[i], true
 }
 
 // Why a claim is refused, as the metric says it.
@@ -94,8 +94,8 @@ func ownerOf(tokens []AgentToken, id string) (owner AgentToken, ok bool) {
 // bindClaim holds a claim against the token that it came with. A claim that names no
 // kinds is for those of the token; one that asks for more than the token allows
 // is refused as a whole: why is one of the words above, and text says it.
-func (s *Server) bindClaim(t AgentToken, req *holdfast.ClaimRequest) (why, text string) {
-	owner, owned := ownerOf(s.opts.AgentTokens, req.Agent)
+func (s *agentServer) bindClaim(t AgentToken, req *holdfast.ClaimRequest) (why, text string) {
+	owner, owned := ownerOf(s.opts.Tokens, req.Agent)
 	switch {
 	case owned && owner.Name == t.Name:
 	case t.Agent != "":
@@ -150,23 +150,23 @@ func (r *refusals) due(key string, now time.Time) bool {
 
 // refuseClaim counts a claim that asked for too much, and puts it on record at
 // most once a minute for each token and reason. Agent is the caller's word.
-func (s *Server) refuseClaim(c *gin.Context, token, agent, why, text string) {
-	if s.opts.ClaimRefused != nil {
-		s.opts.ClaimRefused(why)
+func (s *agentServer) refuseClaim(c *gin.Context, token, agent, why, text string) {
+	if s.opts.Refused != nil {
+		s.opts.Refused(why)
 	}
-	if !s.refused.due(token+"\x00"+why, s.opts.Now()) {
+	if !s.refused.due(token+"\x00"+why, s.now()) {
 		return
 	}
 	agent = fmt.Sprintf("%.100q", agent)
 	ctx := c.Request.Context()
-	s.opts.Logger.WarnContext(ctx, "claim was refused", "token", token, "agent", agent, "from", c.RemoteIP(), "reason", why, "detail", text)
-	if s.opts.Audit == nil || token == "" {
+	s.log.WarnContext(ctx, "claim was refused", "token", token, "agent", agent, "from", c.RemoteIP(), "reason", why, "detail", text)
+	if s.audit == nil || token == "" {
 		return
 	}
-	err := s.opts.Audit.Audit(ctx, holdfast.AuditEntry{
-		At: s.opts.Now(), Actor: token, Action: "claim.refuse", Object: "agent " + agent, Detail: text,
+	err := s.audit.Audit(ctx, holdfast.AuditEntry{
+		At: s.now(), Actor: token, Action: "claim.refuse", Object: "agent " + agent, Detail: text,
 	})
 	if err != nil {
-		s.opts.Logger.ErrorContext(ctx, "refused claim was not put on record", "err", err)
+		s.log.ErrorContext(ctx, "refused claim was not put on record", "err", err)
 	}
 }

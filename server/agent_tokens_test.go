@@ -28,7 +28,7 @@ func saying(body string) string {
 // agents elsewhere share.
 func guarded(w *world) func(*server.Options) {
 	return func(o *server.Options) {
-		o.AgentTokens = []server.AgentToken{
+		o.Agents.Tokens = []server.AgentToken{
 			{Name: "local/plan", SHA256: server.HashToken("plan-token"), Agent: "here/plan", Kinds: reading},
 			{Name: "local/apply", SHA256: server.HashToken("apply-token"), Agent: "here/apply", Kinds: writing},
 			{Name: "eu", SHA256: server.HashToken("eu-token"), Kinds: reading, Projects: []string{"payments"}},
@@ -84,7 +84,7 @@ func TestClaimsAreBoundToTheirToken(t *testing.T) {
 			w := newWorld()
 			refused := []string{}
 			url := serve(t, newServer(t, w, guarded(w), func(o *server.Options) {
-				o.ClaimRefused = func(why string) { w.look(func() { refused = append(refused, why) }) }
+				o.Agents.Refused = func(why string) { w.look(func() { refused = append(refused, why) }) }
 			}).Agents())
 			got := request(t, "POST", url+"/agent/v1/claims", tc.token, saying(tc.body))
 			if got.status != tc.want || !strings.Contains(got.body, tc.text) {
@@ -148,7 +148,7 @@ func TestAmbiguousAgentTokens(t *testing.T) {
 		"":                               {token("team", ""), token("team/apply", ""), token("local/agent", "team/plan")},
 	} {
 		opts := options(newWorld())
-		opts.AgentTokens = tokens
+		opts.Agents.Tokens = tokens
 		_, err := server.New(opts)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -162,8 +162,8 @@ func TestRefusedClaimsAreCountedAndRecordedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	w, clock, refused := newWorld(), now, []string{}
 	url := serve(t, newServer(t, w, guarded(w), func(o *server.Options) {
-		o.ClaimRefused = func(why string) { w.look(func() { refused = append(refused, why) }) }
-		o.Now = func() (at time.Time) { w.look(func() { at = clock }); return at }
+		o.Agents.Refused = func(why string) { w.look(func() { refused = append(refused, why) }) }
+		o.System.Now = func() (at time.Time) { w.look(func() { at = clock }); return at }
 	}).Agents())
 	ask := func(token, body string) { request(t, "POST", url+"/agent/v1/claims", token, saying(body)) }
 	for range 5 {

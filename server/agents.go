@@ -29,7 +29,14 @@ const (
 
 var artefactName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-func (s *Server) agentRoutes() http.Handler {
+// agentServer is the listeners of agents, and of the engines that they start.
+type agentServer struct {
+	*base
+	opts    Agents
+	uploads uploads
+}
+
+func (s *agentServer) routes() http.Handler {
 	e := s.engine(true)
 	v1 := e.Group("/agent/v1")
 	v1.POST("/claims", s.claim)
@@ -50,7 +57,7 @@ func (s *Server) agentRoutes() http.Handler {
 
 // claimant returns what an agent says of itself, held against its token; false if
 // it was refused.
-func (s *Server) claimant(c *gin.Context) (holdfast.ClaimRequest, AgentToken, bool) {
+func (s *agentServer) claimant(c *gin.Context) (holdfast.ClaimRequest, AgentToken, bool) {
 	var req holdfast.ClaimRequest
 	token, ok := s.agentToken(c)
 	if !ok {
@@ -98,7 +105,7 @@ func plainWord(s string) string {
 	return s[:min(len(s), 100)]
 }
 
-func (s *Server) present(c *gin.Context) {
+func (s *agentServer) present(c *gin.Context) {
 	req, token, ok := s.claimant(c)
 	if !ok {
 		return
@@ -112,7 +119,7 @@ func (s *Server) present(c *gin.Context) {
 
 // failClaim answers a claim with err. A second agent of an id is reported, too: its
 // operator may look at the server only.
-func (s *Server) failClaim(c *gin.Context, token AgentToken, req holdfast.ClaimRequest, err error) {
+func (s *agentServer) failClaim(c *gin.Context, token AgentToken, req holdfast.ClaimRequest, err error) {
 	var taken *holdfast.AgentTakenError
 	if errors.As(err, &taken) {
 		s.refuseClaim(c, token.Name, req.Agent, refusedTaken, fmt.Sprintf("refused on %s: %s", cmp.Or(req.Host, "an unknown host"), taken))
@@ -122,7 +129,7 @@ func (s *Server) failClaim(c *gin.Context, token AgentToken, req holdfast.ClaimR
 	s.fail(c, fmt.Errorf("claim: %w", err))
 }
 
-func (s *Server) claim(c *gin.Context) {
+func (s *agentServer) claim(c *gin.Context) {
 	req, token, ok := s.claimant(c)
 	if !ok {
 		return
@@ -148,14 +155,14 @@ func (s *Server) claim(c *gin.Context) {
 	}
 }
 
-func (s *Server) noContent(c *gin.Context) {
+func (s *agentServer) noContent(c *gin.Context) {
 	c.Status(http.StatusNoContent)
 	c.Writer.WriteHeaderNow()
 }
 
 // attemptOf returns the attempt that the request's path names, if its
 // credential is that attempt's and the attempt is not over.
-func (s *Server) attemptOf(c *gin.Context) (identity, error) {
+func (s *agentServer) attemptOf(c *gin.Context) (identity, error) {
 	who, err := s.attemptNamed(c)
 	if err == nil && who.over {
 		err = fmt.Errorf("attempt %d of run %s is over: %w", who.ref.Attempt, who.ref.Run, holdfast.ErrFenced)
@@ -164,7 +171,7 @@ func (s *Server) attemptOf(c *gin.Context) (identity, error) {
 }
 
 // attemptNamed is attemptOf for an attempt that may be over.
-func (s *Server) attemptNamed(c *gin.Context) (identity, error) {
+func (s *agentServer) attemptNamed(c *gin.Context) (identity, error) {
 	who, err := s.identify(c)
 	if err == nil && (c.Param("run") != who.ref.Run || c.Param("attempt") != strconv.Itoa(who.ref.Attempt)) {
 		err = fmt.Errorf("token is another attempt's: %w", holdfast.ErrForbidden)
@@ -181,7 +188,7 @@ func fenced(who identity, fence int64) error {
 	return nil
 }
 
-func (s *Server) heartbeat(c *gin.Context) {
+func (s *agentServer) heartbeat(c *gin.Context) {
 	who, err := s.attemptOf(c)
 	if err != nil {
 		s.fail(c, err)
@@ -209,7 +216,7 @@ type LogAnswer struct {
 	Next int64 `json:"next"`
 }
 
-func (s *Server) appendLog(c *gin.Context) {
+func (s *agentServer) appendLog(c *gin.Context) {
 	who, err := s.attemptOf(c)
 	if err != nil {
 		s.fail(c, err)
@@ -242,7 +249,7 @@ func readError(err error) error {
 	return badRequest("body did not arrive: %v", err)
 }
 
-func (s *Server) putArtefact(c *gin.Context) {
+func (s *agentServer) putArtefact(c *gin.Context) {
 	name, attempt := c.Param("name"), s.attemptOf
 	if name == holdfast.ArtefactErrored {
 		attempt = s.attemptNamed // such a state is never too late
@@ -265,7 +272,7 @@ func (s *Server) putArtefact(c *gin.Context) {
 		return
 	}
 	defer s.uploads.end(who.ref)
-	limit := min(s.opts.MaxArtefactBytes, holdfast.ArtefactLimit(name))
+	limit := min(s.limits.Artefact, holdfast.ArtefactLimit(name))
 	body := &trackedReader{Reader: http.MaxBytesReader(c.Writer, c.Request.Body, limit)}
 	err = s.opts.Blobs.PutArtefact(c.Request.Context(), who.ref, name, body)
 	switch {
@@ -293,7 +300,7 @@ func (r *trackedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (s *Server) finish(c *gin.Context) {
+func (s *agentServer) finish(c *gin.Context) {
 	who, err := s.attemptOf(c)
 	if err != nil {
 		s.fail(c, err)
@@ -327,7 +334,7 @@ func saving(c *gin.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.Request.Context()), saveTime)
 }
 
-func (s *Server) artefact(c *gin.Context) {
+func (s *agentServer) artefact(c *gin.Context) {
 	who, err := s.identifyLive(c)
 	if err != nil {
 		s.fail(c, err)
@@ -339,7 +346,7 @@ func (s *Server) artefact(c *gin.Context) {
 		return
 	}
 	if id != who.run.ID {
-		owner, err := s.opts.Records.Run(c.Request.Context(), id)
+		owner, err := s.opts.Runs.Run(c.Request.Context(), id)
 		if err != nil {
 			s.fail(c, fmt.Errorf("read run %s: %w", id, err))
 			return
@@ -362,7 +369,7 @@ func (s *Server) artefact(c *gin.Context) {
 	s.send(c, "application/octet-stream", data)
 }
 
-func (s *Server) bundle(c *gin.Context) {
+func (s *agentServer) bundle(c *gin.Context) {
 	who, err := s.identifyLive(c)
 	if err != nil {
 		s.fail(c, err)

@@ -35,14 +35,18 @@ var everyKind = []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast
 
 func options(w *world) server.Options {
 	return server.Options{
-		Dispatcher: w, Registry: w, Blobs: w, States: w, Records: w, Commander: w, Posts: w,
-		AgentTokens: []server.AgentToken{{Name: "a", SHA256: server.HashToken(agentToken), Kinds: everyKind}},
-		APITokens: []server.Token{
-			{Name: "vera", Role: server.RoleViewer, SHA256: server.HashToken(viewerToken)},
-			{Name: "otto", Role: server.RoleOperator, SHA256: server.HashToken(operatorToken)},
-			{Name: "anna", Role: server.RoleAdmin, SHA256: server.HashToken(adminToken)},
+		API: server.API{
+			Records: w, Artefacts: w, Commander: w, Registry: w, Posts: w, Tokens: []server.Token{
+				{Name: "vera", Role: server.RoleViewer, SHA256: server.HashToken(viewerToken)},
+				{Name: "otto", Role: server.RoleOperator, SHA256: server.HashToken(operatorToken)},
+				{Name: "anna", Role: server.RoleAdmin, SHA256: server.HashToken(adminToken)},
+			},
 		},
-		Now: func() time.Time { return now },
+		Agents: server.Agents{
+			Dispatcher: w, Registry: w, Runs: w, Blobs: w, States: w,
+			Tokens: []server.AgentToken{{Name: "a", SHA256: server.HashToken(agentToken), Kinds: everyKind}},
+		},
+		System: server.System{Now: func() time.Time { return now }},
 	}
 }
 
@@ -254,7 +258,7 @@ func TestArtefactLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	token := w.start(applyRun("run-1"))
-	url := serve(t, newServer(t, w, func(o *server.Options) { o.MaxArtefactBytes = 10 }).Agents())
+	url := serve(t, newServer(t, w, func(o *server.Options) { o.Limits.Artefact = 10 }).Agents())
 	path := url + "/agent/v1/runs/run-1/attempts/1/artefacts/document"
 	if got := request(t, "PUT", path, token, "12345678901"); got.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("11 bytes = %d %s, want 413", got.status, got.body)
@@ -381,7 +385,7 @@ func TestSlowPeersAreLetGo(t *testing.T) {
 	w := newWorld()
 	token := w.start(applyRun("run-1"))
 	s := newServer(t, w, func(o *server.Options) {
-		o.Agents, o.Patience = server.Listener{Address: "127.0.0.1:0"}, 300*time.Millisecond
+		o.Listen.Agents, o.Limits.Patience = server.Listener{Address: "127.0.0.1:0"}, 300*time.Millisecond
 	})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
@@ -455,7 +459,7 @@ func TestSecondAgentOfAnID(t *testing.T) {
 		w, log := newWorld(), &strings.Builder{}
 		w.failWith = &holdfast.AgentTakenError{Agent: "here/plan", Host: "first-host"}
 		url := serve(t, newServer(t, w, guarded(w), func(o *server.Options) {
-			o.Logger = slog.New(slog.NewTextHandler(log, nil))
+			o.System.Logger = slog.New(slog.NewTextHandler(log, nil))
 		}).Agents())
 		var got answer
 		for range 3 {
@@ -483,7 +487,7 @@ func TestReadinessTellsOfAgents(t *testing.T) {
 		{ID: "secret-name-3", Kinds: []holdfast.RunKind{"apply"}, Isolation: "slots"},
 	}
 	url := serve(t, newServer(t, w, func(o *server.Options) {
-		o.Lacking = func() []string { return []string{"no living agent executes apply runs"} }
+		o.Health.Lacking = func() []string { return []string{"no living agent executes apply runs"} }
 	}).API())
 	got := request(t, "GET", url+"/readyz", "", "")
 	want := `{"ready":true,"warnings":["no living agent executes apply runs"],"agents":[{"kinds":["drift","plan"],"isolation":"slots","count":2}]}`

@@ -35,7 +35,7 @@ func badRequest(format string, args ...any) error {
 }
 
 // refuse answers with an error and ends the request's handling.
-func (s *Server) refuse(c *gin.Context, status int, text, hint string) {
+func (s *base) refuse(c *gin.Context, status int, text, hint string) {
 	if strings.HasPrefix(c.Request.URL.Path, "/agent/") {
 		c.AbortWithStatusJSON(status, ErrorAnswer{Error: text, Hint: hint})
 		return
@@ -49,7 +49,7 @@ func (s *Server) refuse(c *gin.Context, status int, text, hint string) {
 
 // fail answers with the status that err means. What the peer did is reported to it;
 // our own trouble is logged and told as such.
-func (s *Server) fail(c *gin.Context, err error) {
+func (s *base) fail(c *gin.Context, err error) {
 	var (
 		bad      *badRequestError
 		tooLarge *http.MaxBytesError
@@ -76,7 +76,7 @@ func (s *Server) fail(c *gin.Context, err error) {
 		// The peer has gone: nobody reads this, and it is not our failure.
 		s.refuse(c, http.StatusServiceUnavailable, "request was canceled", "try again")
 	default:
-		s.opts.Logger.ErrorContext(c.Request.Context(), "could not serve request",
+		s.log.ErrorContext(c.Request.Context(), "could not serve request",
 			"method", c.Request.Method, "path", c.Request.URL.Path, "err", err)
 		s.refuse(c, http.StatusInternalServerError, "internal error", "see the server's log")
 	}

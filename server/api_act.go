@@ -19,7 +19,17 @@ var verbs = []holdfast.Verb{
 	holdfast.VerbPlan, holdfast.VerbApply, holdfast.VerbApprove, holdfast.VerbCancel, holdfast.VerbUnlock,
 }
 
-func (s *Server) postCommand(c *gin.Context) {
+func (s *commandAPI) routes(view, operate *gin.RouterGroup) {
+	view.GET("/suspensions", s.listSuspensions)
+	operate.POST("/commands", s.postCommand)
+	operate.POST("/reconcile", s.postReconcile)
+	operate.POST("/clusters/:name/suspend", s.suspend(true))
+	operate.POST("/clusters/:name/resume", s.suspend(false))
+	operate.POST("/suspend", s.suspendAll(true))
+	operate.POST("/resume", s.suspendAll(false))
+}
+
+func (s *commandAPI) postCommand(c *gin.Context) {
 	var req v1.CommandRequest
 	if err := decode(c, &req, true); err != nil {
 		s.fail(c, err)
@@ -38,7 +48,7 @@ func (s *Server) postCommand(c *gin.Context) {
 	}
 	ctx, done := s.untilStop(c.Request.Context())
 	defer done()
-	ctx, cancel := context.WithTimeout(ctx, s.opts.CommandWait)
+	ctx, cancel := context.WithTimeout(ctx, s.limits.CommandWait)
 	defer cancel()
 	command, err = s.opts.Commander.Command(ctx, command)
 	if err != nil {
@@ -52,12 +62,12 @@ func (s *Server) postCommand(c *gin.Context) {
 	c.JSON(status, v1.CommandOf(command))
 }
 
-func (s *Server) command(ctx context.Context, req v1.CommandRequest, actor string) (holdfast.Command, error) {
+func (s *commandAPI) command(ctx context.Context, req v1.CommandRequest, actor string) (holdfast.Command, error) {
 	if !slices.Contains(verbs, req.Verb) {
 		return holdfast.Command{}, badRequest("verb %q: want plan, apply, approve, cancel or unlock", req.Verb)
 	}
 	command := holdfast.Command{
-		ID:          holdfast.NewID("cmd", s.opts.Now()),
+		ID:          holdfast.NewID("cmd", s.now()),
 		PullRequest: holdfast.PullRequestRef(req.PullRequest),
 		Author:      actor,
 		Trusted:     true,
@@ -67,7 +77,7 @@ func (s *Server) command(ctx context.Context, req v1.CommandRequest, actor strin
 		All:         req.All,
 		Text:        commandText(req),
 		Status:      holdfast.CommandReceived,
-		CreatedAt:   s.opts.Now().UTC(),
+		CreatedAt:   s.now().UTC(),
 	}
 	switch {
 	case req.All && (req.Verb != holdfast.VerbPlan || req.PullRequest.IsZero() || len(req.Clusters) > 0):
@@ -110,7 +120,7 @@ func commandText(req v1.CommandRequest) string {
 }
 
 // mayForce reports whether the caller may force, and answers if not.
-func (s *Server) mayForce(c *gin.Context) bool {
+func (s *apiServer) mayForce(c *gin.Context) bool {
 	token := caller(c)
 	if token.Role.Includes(RoleAdmin) {
 		return true
@@ -121,7 +131,7 @@ func (s *Server) mayForce(c *gin.Context) bool {
 	return false
 }
 
-func (s *Server) postReconcile(c *gin.Context) {
+func (s *commandAPI) postReconcile(c *gin.Context) {
 	var req v1.ReconcileRequest
 	if err := decode(c, &req, true); err != nil {
 		s.fail(c, err)
@@ -147,7 +157,7 @@ func (s *Server) postReconcile(c *gin.Context) {
 	c.JSON(http.StatusAccepted, struct{}{})
 }
 
-func (s *Server) suspend(suspended bool) gin.HandlerFunc {
+func (s *commandAPI) suspend(suspended bool) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ctx, name := c.Request.Context(), c.Param("name")
 		var req v1.SuspendClusterRequest
@@ -171,7 +181,7 @@ func (s *Server) suspend(suspended bool) gin.HandlerFunc {
 }
 
 // suspendAll stops or allows runs of a project's clusters, or of all.
-func (s *Server) suspendAll(suspended bool) gin.HandlerFunc {
+func (s *commandAPI) suspendAll(suspended bool) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		var req v1.SuspendRequest
 		if err := decode(c, &req, true); err != nil {
@@ -186,7 +196,7 @@ func (s *Server) suspendAll(suspended bool) gin.HandlerFunc {
 			return
 		}
 		suspension := holdfast.Suspension{
-			Project: req.Project, By: caller(c).Name, Reason: req.Reason, At: s.opts.Now().UTC(),
+			Project: req.Project, By: caller(c).Name, Reason: req.Reason, At: s.now().UTC(),
 		}
 		if err := s.opts.Commander.SuspendAll(c.Request.Context(), suspension, suspended); err != nil {
 			what := "all clusters"
@@ -214,7 +224,7 @@ func (s *Server) suspendAll(suspended bool) gin.HandlerFunc {
 
 // listSuspensions answers with those of many clusters first, then, unless
 // many=true asks for these alone, with clusters that are suspended by themselves.
-func (s *Server) listSuspensions(c *gin.Context) {
+func (s *commandAPI) listSuspensions(c *gin.Context) {
 	if !s.knownQuery(c, "many", "limit", "cursor") {
 		return
 	}
@@ -239,7 +249,7 @@ func (s *Server) listSuspensions(c *gin.Context) {
 	key := func(s v1.Suspension) []string { return []string{s.Cluster, s.Project} }
 	if many {
 		part, cursor := cut(p, answers, key)
-		answerList(s, c, p, part, same, cursor, nil)
+		answerList(s.base, c, p, part, same, cursor, nil)
 		return
 	}
 	summaries, err := records.ClusterSummaries(ctx, holdfast.ClusterFilter{})
@@ -255,50 +265,5 @@ func (s *Server) listSuspensions(c *gin.Context) {
 		answers = append(answers, v1.Suspension{Cluster: summary.Name, Reason: record.SuspendedWhy})
 	}
 	part, cursor := cut(p, answers, key)
-	answerList(s, c, p, part, same, cursor, err)
-}
-
-func (s *Server) getLock(c *gin.Context) {
-	answer, err := s.lock(c.Request.Context(), c.Param("cluster"))
-	if err != nil {
-		s.fail(c, err)
-		return
-	}
-	c.JSON(http.StatusOK, answer)
-}
-
-func (s *Server) lock(ctx context.Context, cluster string) (v1.Lock, error) {
-	holder, run, alive, err := s.opts.Commander.Lock(ctx, cluster)
-	if err != nil {
-		return v1.Lock{}, fmt.Errorf("lock of cluster %q: %w", cluster, err)
-	}
-	return v1.LockOf(cluster, holder, run, alive), nil
-}
-
-// deleteLock answers with who held it.
-func (s *Server) deleteLock(c *gin.Context) {
-	force, err := yes(c, "force")
-	if err != nil {
-		s.fail(c, err)
-		return
-	}
-	if !s.knownQuery(c, "force") || force && !s.mayForce(c) {
-		return
-	}
-	ctx, cluster := c.Request.Context(), c.Param("cluster")
-	answer, err := s.lock(ctx, cluster)
-	if err != nil {
-		s.fail(c, err)
-		return
-	}
-	err = s.opts.Commander.Unlock(ctx, cluster, caller(c).Name, force)
-	switch {
-	case errors.Is(err, holdfast.ErrLocked):
-		s.refuse(c, http.StatusLocked, fmt.Sprintf("cluster %q: %v, which is alive", cluster, err),
-			"cancel the run and wait for it; force breaks the lock of a run that may still write")
-	case err != nil:
-		s.fail(c, fmt.Errorf("unlock cluster %q: %w", cluster, err))
-	default:
-		c.JSON(http.StatusOK, answer)
-	}
+	answerList(s.base, c, p, part, same, cursor, err)
 }

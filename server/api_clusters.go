@@ -57,8 +57,18 @@ func clusterFilter(c *gin.Context) (filter holdfast.ClusterFilter, all bool, err
 	return filter, all, err
 }
 
+func (s *clusterAPI) routes(view, operate *gin.RouterGroup) {
+	view.GET("/clusters", s.listClusters)
+	view.GET("/clusters/:name", s.getCluster)
+	view.GET("/clusters/:name/outputs", s.getOutputs)
+	view.GET("/clusters/:name/history", s.listTransitions)
+	view.GET("/clusters/:name/family", s.getFamily)
+	view.GET("/resources", s.listResources)
+	operate.POST("/clusters/:name/transfer", s.postTransfer)
+}
+
 // listClusters answers with a line for each cluster.
-func (s *Server) listClusters(c *gin.Context) {
+func (s *clusterAPI) listClusters(c *gin.Context) {
 	if !s.knownQuery(c, append(slices.Clone(filterWords), "limit", "cursor", "fields")...) {
 		return
 	}
@@ -78,12 +88,12 @@ func (s *Server) listClusters(c *gin.Context) {
 		err = s.markSuspended(ctx, summaries)
 	}
 	key := func(c holdfast.ClusterSummary) []string { return []string{c.Name} }
-	answerList(s, c, p, summaries, v1.ClusterSummaryOf, full(p, summaries, key), err)
+	answerList(s.base, c, p, summaries, v1.ClusterSummaryOf, full(p, summaries, key), err)
 }
 
 // markSuspended says of summaries that they are suspended also where their
 // project is, or the fleet.
-func (s *Server) markSuspended(ctx context.Context, summaries []holdfast.ClusterSummary) error {
+func (s *clusterAPI) markSuspended(ctx context.Context, summaries []holdfast.ClusterSummary) error {
 	suspensions, err := s.opts.Records.Suspensions(ctx)
 	if err != nil || len(suspensions) == 0 {
 		return err
@@ -101,7 +111,7 @@ func (s *Server) markSuspended(ctx context.Context, summaries []holdfast.Cluster
 }
 
 // cluster returns the record that the path names, and answers if there is none.
-func (s *Server) cluster(c *gin.Context) (holdfast.ClusterRecord, bool) {
+func (s *apiServer) cluster(c *gin.Context) (holdfast.ClusterRecord, bool) {
 	record, err := s.records(c).Cluster(c.Request.Context(), c.Param("name"))
 	if err != nil {
 		s.failCluster(c, err)
@@ -109,20 +119,20 @@ func (s *Server) cluster(c *gin.Context) (holdfast.ClusterRecord, bool) {
 	return record, err == nil
 }
 
-func (s *Server) failCluster(c *gin.Context, err error) {
+func (s *apiServer) failCluster(c *gin.Context, err error) {
 	if errors.Is(err, holdfast.ErrNotFound) {
 		err = holdfast.ErrNotFound // whoever looked for it named it, too
 	}
 	s.fail(c, fmt.Errorf("cluster %q: %w", c.Param("name"), err))
 }
 
-func (s *Server) getCluster(c *gin.Context) {
+func (s *clusterAPI) getCluster(c *gin.Context) {
 	if record, ok := s.cluster(c); ok {
 		c.JSON(http.StatusOK, v1.ClusterOf(record))
 	}
 }
 
-func (s *Server) getOutputs(c *gin.Context) {
+func (s *clusterAPI) getOutputs(c *gin.Context) {
 	if !s.knownQuery(c, "limit", "cursor") {
 		return
 	}
@@ -135,11 +145,11 @@ func (s *Server) getOutputs(c *gin.Context) {
 		outputs, err := s.outputs(c.Request.Context(), record.Applied.Run)
 		slices.SortFunc(outputs, func(a, b holdfast.Output) int { return strings.Compare(a.Name, b.Name) })
 		part, cursor := cut(p, outputs, func(o holdfast.Output) []string { return []string{o.Name} })
-		answerList(s, c, p, part, v1.OutputOf, cursor, err)
+		answerList(s.base, c, p, part, v1.OutputOf, cursor, err)
 	}
 }
 
-func (s *Server) listTransitions(c *gin.Context) {
+func (s *clusterAPI) listTransitions(c *gin.Context) {
 	if !s.knownQuery(c, "limit", "cursor") {
 		return
 	}
@@ -163,7 +173,7 @@ func (s *Server) listTransitions(c *gin.Context) {
 		history = history[:min(len(history), p.limit)]
 	}
 	key := func(t holdfast.Transition) []string { return []string{strconv.FormatInt(t.At.UnixNano(), 10), t.What} }
-	answerList(s, c, p, history, v1.TransitionOf, full(p, history, key), err)
+	answerList(s.base, c, p, history, v1.TransitionOf, full(p, history, key), err)
 }
 
 // after returns what a history, the newest first, has after the change of something at a
@@ -180,7 +190,29 @@ func after(history []holdfast.Transition, at time.Time, what string) []holdfast.
 	return history[i:]
 }
 
-func (s *Server) getFamily(c *gin.Context) {
+// postTransfer gives a cluster to another repository and answers with its
+// record.
+func (s *clusterAPI) postTransfer(c *gin.Context) {
+	var req v1.TransferRequest
+	if err := decode(c, &req, true); err != nil {
+		s.fail(c, err)
+		return
+	}
+	if req.Repo == "" {
+		s.fail(c, badRequest("repo that shall define the cluster is missing"))
+		return
+	}
+	if _, ok := s.cluster(c); !ok {
+		return
+	}
+	if err := s.opts.Commander.Transfer(c.Request.Context(), c.Param("name"), req.Repo, caller(c).Name); err != nil {
+		s.fail(c, fmt.Errorf("transfer cluster %q: %w", c.Param("name"), withoutConflict(err)))
+		return
+	}
+	s.getCluster(c)
+}
+
+func (s *clusterAPI) getFamily(c *gin.Context) {
 	family, err := s.opts.Commander.Family(c.Request.Context(), c.Param("name"))
 	if err == nil {
 		family, err = s.familyFor(c, family)
@@ -193,7 +225,7 @@ func (s *Server) getFamily(c *gin.Context) {
 }
 
 // listResources searches what clusters consist of.
-func (s *Server) listResources(c *gin.Context) {
+func (s *clusterAPI) listResources(c *gin.Context) {
 	if !s.knownQuery(c, "cluster", "type", "id", "address", "limit", "cursor") {
 		return
 	}
@@ -207,15 +239,15 @@ func (s *Server) listResources(c *gin.Context) {
 		After: holdfast.ResourceMark{Cluster: p.part(0), Address: p.part(1)},
 	})
 	key := func(r holdfast.Resource) []string { return []string{r.Cluster, r.Address} }
-	answerList(s, c, p, resources, v1.ResourceOf, full(p, resources, key), err)
+	answerList(s.base, c, p, resources, v1.ResourceOf, full(p, resources, key), err)
 }
 
 // outputs returns what a run put out. v1.OutputOf leaves out what is secret.
-func (s *Server) outputs(ctx context.Context, run string) ([]holdfast.Output, error) {
+func (s *clusterAPI) outputs(ctx context.Context, run string) ([]holdfast.Output, error) {
 	if run == "" {
 		return nil, nil
 	}
-	data, err := s.opts.Blobs.Artefact(ctx, run, holdfast.ArtefactOutputs)
+	data, err := s.opts.Artefacts.Artefact(ctx, run, holdfast.ArtefactOutputs)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return nil, nil
 	} else if err != nil {

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,7 +14,13 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
-func (s *Server) getDrift(c *gin.Context) {
+func (s *driftAPI) routes(view, operate *gin.RouterGroup) {
+	view.GET("/drift", s.listDrift)
+	view.GET("/clusters/:name/drift", s.getDrift)
+	operate.POST("/clusters/:name/drift/check", s.postDriftCheck)
+}
+
+func (s *driftAPI) getDrift(c *gin.Context) {
 	report, err := s.opts.Commander.Drift(c.Request.Context(), c.Param("name"))
 	if err != nil {
 		s.failCluster(c, err)
@@ -25,7 +30,7 @@ func (s *Server) getDrift(c *gin.Context) {
 }
 
 // postDriftCheck answers with the run that checks.
-func (s *Server) postDriftCheck(c *gin.Context) {
+func (s *driftAPI) postDriftCheck(c *gin.Context) {
 	run, err := s.opts.Commander.CheckDrift(c.Request.Context(), c.Param("name"), caller(c).Name)
 	if err != nil {
 		s.failCluster(c, withoutConflict(err))
@@ -37,7 +42,7 @@ func (s *Server) postDriftCheck(c *gin.Context) {
 // listDrift answers with the clusters whose last check found something or
 // failed; with all=true, with those that are as they were applied, or were not
 // checked, too.
-func (s *Server) listDrift(c *gin.Context) {
+func (s *driftAPI) listDrift(c *gin.Context) {
 	if !s.knownQuery(c, append(slices.Clone(filterWords), "limit", "cursor")...) {
 		return
 	}
@@ -49,12 +54,12 @@ func (s *Server) listDrift(c *gin.Context) {
 	}
 	lines, err := s.driftLines(c.Request.Context(), s.records(c), filter, all)
 	part, cursor := cut(p, lines, func(l v1.DriftLine) []string { return []string{l.Cluster} })
-	answerList(s, c, p, part, same, cursor, err)
+	answerList(s.base, c, p, part, same, cursor, err)
 }
 
 // driftLines opens the records of drifted clusters alone: of the others a
 // summary says it all.
-func (s *Server) driftLines(ctx context.Context, from Records, filter holdfast.ClusterFilter, all bool) ([]v1.DriftLine, error) {
+func (s *driftAPI) driftLines(ctx context.Context, from Records, filter holdfast.ClusterFilter, all bool) ([]v1.DriftLine, error) {
 	var lines []v1.DriftLine
 	bad := []holdfast.DriftStatus{holdfast.DriftFound, holdfast.DriftFailed}
 	if filter.Drift != "" {
@@ -99,7 +104,7 @@ func lineOf(s holdfast.ClusterSummary) v1.DriftLine {
 	}
 }
 
-func (s *Server) driftLine(ctx context.Context, r holdfast.ClusterRecord) (v1.DriftLine, error) {
+func (s *driftAPI) driftLine(ctx context.Context, r holdfast.ClusterRecord) (v1.DriftLine, error) {
 	doc := r.Desired.Document
 	if doc.Name == "" {
 		doc = r.Applied.Document // a cluster that was removed
@@ -132,28 +137,6 @@ func (s *Server) driftLine(ctx context.Context, r holdfast.ClusterRecord) (v1.Dr
 		}
 	}
 	return line, nil
-}
-
-// postTransfer gives a cluster to another repository and answers with its
-// record.
-func (s *Server) postTransfer(c *gin.Context) {
-	var req v1.TransferRequest
-	if err := decode(c, &req, true); err != nil {
-		s.fail(c, err)
-		return
-	}
-	if req.Repo == "" {
-		s.fail(c, badRequest("repo that shall define the cluster is missing"))
-		return
-	}
-	if _, ok := s.cluster(c); !ok {
-		return
-	}
-	if err := s.opts.Commander.Transfer(c.Request.Context(), c.Param("name"), req.Repo, caller(c).Name); err != nil {
-		s.fail(c, fmt.Errorf("transfer cluster %q: %w", c.Param("name"), withoutConflict(err)))
-		return
-	}
-	s.getCluster(c)
 }
 
 // withoutConflict leaves out of a conflict's text that it is one: the reason in

@@ -38,11 +38,17 @@ const (
 	eventReset = "reset" // some changes are no longer known: read everything anew
 )
 
-// streamEvents sends server-sent events for what changes: the event is the kind of
+// eventAPI follows what changes.
+type eventAPI struct {
+	*apiServer
+	feed feedWatch
+}
+
+// stream sends server-sent events for what changes: the event is the kind of
 // the object, the data a v1.Event as JSON, the ID its number. It begins after
 // the header Last-Event-ID or the parameter after; without them, now. The parameter
 // kind, which may be repeated, leaves the other kinds out.
-func (s *Server) streamEvents(c *gin.Context) {
+func (s *eventAPI) stream(c *gin.Context) {
 	if !s.knownQuery(c, "after", "kind") {
 		return
 	}
@@ -71,7 +77,7 @@ func (s *Server) streamEvents(c *gin.Context) {
 	c.Status(http.StatusOK)
 	stream := &eventStream{out: c.Writer, feed: s.records(c), kinds: kinds, after: after}
 	if err := stream.run(ctx, moved); err != nil && ctx.Err() == nil {
-		s.opts.Logger.WarnContext(ctx, "cut a stream of events off", "err", err)
+		s.log.WarnContext(ctx, "cut a stream of events off", "err", err)
 	}
 }
 
@@ -90,7 +96,7 @@ func kindsOf(names []string) ([]holdfast.ChangeKind, error) {
 }
 
 // beginning returns the number of the last change that the client has seen.
-func (s *Server) beginning(ctx context.Context, c *gin.Context) (int64, error) {
+func (s *eventAPI) beginning(ctx context.Context, c *gin.Context) (int64, error) {
 	text := c.GetHeader("Last-Event-ID")
 	if text == "" {
 		text = c.Query("after")

@@ -21,7 +21,7 @@ const attemptPoll = time.Second
 
 // getLog streams an attempt's log: what there is, or with follow=true all until
 // the attempt ends. A run that has not begun is waited for.
-func (s *Server) getLog(c *gin.Context) {
+func (s *runAPI) getLog(c *gin.Context) {
 	if !s.knownQuery(c, "attempt", "offset", "follow") {
 		return
 	}
@@ -51,7 +51,7 @@ func (s *Server) getLog(c *gin.Context) {
 
 // awaitAttempt returns the number of the attempt that is meant: given, or the
 // last one. It is zero if none has begun; with follow it waits for one.
-func (s *Server) awaitAttempt(ctx context.Context, id string, attempt int, follow bool) (int, error) {
+func (s *runAPI) awaitAttempt(ctx context.Context, id string, attempt int, follow bool) (int, error) {
 	for {
 		run, err := s.opts.Records.Run(ctx, id)
 		switch {
@@ -74,11 +74,11 @@ func (s *Server) awaitAttempt(ctx context.Context, id string, attempt int, follo
 	}
 }
 
-func (s *Server) streamLog(ctx context.Context, c *gin.Context, attempt int, offset int64, follow bool) {
+func (s *runAPI) streamLog(ctx context.Context, c *gin.Context, attempt int, offset int64, follow bool) {
 	id := c.Param("run")
 	for first := true; ; first = false {
 		// The first look does not wait, so that the answer begins at once.
-		part, err := s.opts.Blobs.Log(ctx, id, attempt, offset, follow && !first)
+		part, err := s.opts.Artefacts.Log(ctx, id, attempt, offset, follow && !first)
 		switch {
 		case ctx.Err() != nil && s.isStopping():
 			// Cut off, so that the follower knows that there is more.
@@ -89,7 +89,7 @@ func (s *Server) streamLog(ctx context.Context, c *gin.Context, attempt int, off
 			s.fail(c, fmt.Errorf("read log of run %q: %w", id, err))
 			return
 		case err != nil:
-			s.opts.Logger.WarnContext(ctx, "cut a log off", "run", id, "attempt", attempt, "err", err)
+			s.log.WarnContext(ctx, "cut a log off", "run", id, "attempt", attempt, "err", err)
 			panic(http.ErrAbortHandler)
 		}
 		if first {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"io"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -9,20 +10,34 @@ import (
 // Records are what people can look at; *datastore.Store is one. A missing
 // record is a holdfast.ErrNotFound.
 type Records interface {
+	ClusterRecords
 	RunRecords
+	PullRequestRecords
+	History
 	Feed
+}
 
+// ClusterRecords are clusters, and what stops them.
+type ClusterRecords interface {
 	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
 	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
 	// ClusterSummaries returns a line for each cluster that matches, by name.
 	ClusterSummaries(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterSummary, error)
+	Suspensions(ctx context.Context) ([]holdfast.Suspension, error)
+}
+
+// PullRequestRecords are pull requests.
+type PullRequestRecords interface {
+	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
+	PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error)
+}
+
+// History is what has happened, and what came of it.
+type History interface {
 	// Transitions returns a cluster's history, newest first; a limit of zero
 	// means 100.
 	Transitions(ctx context.Context, cluster string, limit int) ([]holdfast.Transition, error)
 	Resources(ctx context.Context, filter holdfast.ResourceFilter) ([]holdfast.Resource, error)
-	Suspensions(ctx context.Context) ([]holdfast.Suspension, error)
-	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
-	PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error)
 	// AuditPage returns the entries about object, newest first, and its place; an empty
 	// object means all. Before is the place of the part before; zero: there is none.
 	AuditPage(ctx context.Context, object string, before int64, limit int) (entries []holdfast.AuditEntry, place int64, err error)
@@ -59,8 +74,31 @@ type Posts interface {
 	Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error)
 }
 
+// Artefacts are what runs leave behind and people read.
+type Artefacts interface {
+	LogSource
+	Artefact(ctx context.Context, run, name string) (io.ReadCloser, error)
+}
+
+// LogSource has the logs of attempts.
+type LogSource interface {
+	// Log reads an attempt's log from offset (attempt 0: the last one). With
+	// wait it returns only when there is something, the attempt has ended, or
+	// ctx is done.
+	Log(ctx context.Context, run string, attempt int, offset int64, wait bool) (holdfast.LogRange, error)
+}
+
 // Commander does what people ask for; *reconciler.Reconciler is one.
 type Commander interface {
+	Commands
+	ClusterCommands
+	DriftChecker
+	Upgrader
+	Locks
+}
+
+// Commands are given, and what they are about is looked at again.
+type Commands interface {
 	// Command stores a command and waits for its outcome until ctx is done. It
 	// returns the command as it is then: with Status received if it is still to
 	// be carried out.
@@ -68,6 +106,10 @@ type Commander interface {
 	// Reconcile looks at a repository, or at a cluster, again; with neither, at
 	// everything.
 	Reconcile(ctx context.Context, repo, cluster string) error
+}
+
+// ClusterCommands change what may be done with clusters.
+type ClusterCommands interface {
 	// Suspend stops new runs of a cluster, or allows them again.
 	Suspend(ctx context.Context, cluster string, suspended bool, actor, reason string) error
 
@@ -75,12 +117,6 @@ type Commander interface {
 	// clusters), or allows them again; ErrNotFound if they were not stopped.
 	SuspendAll(ctx context.Context, s holdfast.Suspension, suspended bool) error
 
-	// CheckDrift queues a drift check of a cluster and returns its run; the
-	// one that is queued or running already, if there is one. ErrConflict, with
-	// the reason in its text, if the cluster cannot be checked now.
-	CheckDrift(ctx context.Context, cluster, actor string) (holdfast.Run, error)
-	// Drift returns what the last check found.
-	Drift(ctx context.Context, cluster string) (holdfast.DriftReport, error)
 	// Family returns what a cluster depends on and what depends on it, each with
 	// its own; a circle ends where it closes.
 	Family(ctx context.Context, cluster string) (holdfast.Family, error)
@@ -88,7 +124,20 @@ type Commander interface {
 	// there from then on. ErrConflict, with the reason in its text, if that cannot
 	// be: a run is running, or the repository does not define the cluster.
 	Transfer(ctx context.Context, cluster, repo, actor string) error
+}
 
+// DriftChecker checks clusters for drift.
+type DriftChecker interface {
+	// CheckDrift queues a drift check of a cluster and returns its run; the
+	// one that is queued or running already, if there is one. ErrConflict, with
+	// the reason in its text, if the cluster cannot be checked now.
+	CheckDrift(ctx context.Context, cluster, actor string) (holdfast.Run, error)
+	// Drift returns what the last check found.
+	Drift(ctx context.Context, cluster string) (holdfast.DriftReport, error)
+}
+
+// Upgrader knows the templates, and proposes newer versions of them.
+type Upgrader interface {
 	// Templates returns the templates that the repositories publish, by name,
 	// with who uses them; name selects one (ErrNotFound if there is no such one).
 	Templates(ctx context.Context, name string) ([]holdfast.TemplateStatus, error)
@@ -96,7 +145,10 @@ type Commander interface {
 	// it has proposed, with Trouble where that did not work. ErrConflict, with the
 	// reason in its text, if there is nothing to propose.
 	Upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]holdfast.Upgrade, error)
+}
 
+// Locks are those of clusters.
+type Locks interface {
 	// Lock says who holds a cluster's lock, and whether that run's agent still
 	// beats. ErrNotFound if nobody does.
 	Lock(ctx context.Context, cluster string) (holder holdfast.LockHolder, run holdfast.Run, alive bool, err error)

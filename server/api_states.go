@@ -40,10 +40,7 @@ type Unlocker interface {
 
 const maxWaiveReason = 1000
 
-func (s *Server) stateRoutes(view, operate *gin.RouterGroup) {
-	if s.opts.Rescuer == nil {
-		return
-	}
+func (s *stateAPI) routes(view, operate *gin.RouterGroup) {
 	view.GET("/states/:cluster", s.getUnsaved)
 	view.GET("/states/:cluster/lock", s.getBackendLock)
 	operate.POST("/states/:cluster/unlock", s.postBackendUnlock)
@@ -52,7 +49,7 @@ func (s *Server) stateRoutes(view, operate *gin.RouterGroup) {
 	operate.POST("/states/:cluster/waive", s.postStateWaive)
 }
 
-func (s *Server) getUnsaved(c *gin.Context) {
+func (s *stateAPI) getUnsaved(c *gin.Context) {
 	u, err := s.opts.Rescuer.Unsaved(c.Request.Context(), c.Param("cluster"))
 	if err != nil {
 		s.fail(c, err)
@@ -63,7 +60,7 @@ func (s *Server) getUnsaved(c *gin.Context) {
 
 // getUnsavedFile answers with a state, and what is secret in it: only to those who
 // may apply.
-func (s *Server) getUnsavedFile(c *gin.Context) {
+func (s *stateAPI) getUnsavedFile(c *gin.Context) {
 	file, err := s.opts.Rescuer.OpenUnsaved(c.Request.Context(), c.Param("cluster"), caller(c).Name)
 	if err != nil {
 		s.fail(c, err)
@@ -73,8 +70,8 @@ func (s *Server) getUnsavedFile(c *gin.Context) {
 	s.send(c, "application/json", file)
 }
 
-func (s *Server) postStatePush(c *gin.Context) {
-	data, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, s.opts.MaxStateBytes))
+func (s *stateAPI) postStatePush(c *gin.Context) {
+	data, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, s.limits.State))
 	if err != nil {
 		s.fail(c, readError(err))
 		return
@@ -101,7 +98,7 @@ func (s *Server) postStatePush(c *gin.Context) {
 	}
 }
 
-func (s *Server) postStateWaive(c *gin.Context) {
+func (s *stateAPI) postStateWaive(c *gin.Context) {
 	var req v1.WaiveRequest
 	if err := decode(c, &req, true); err != nil {
 		s.fail(c, err)
@@ -123,7 +120,7 @@ func (s *Server) postStateWaive(c *gin.Context) {
 	}
 }
 
-func (s *Server) getBackendLock(c *gin.Context) {
+func (s *stateAPI) getBackendLock(c *gin.Context) {
 	lock, err := s.opts.Rescuer.BackendLock(c.Request.Context(), c.Param("cluster"))
 	if err != nil {
 		s.fail(c, err)
@@ -134,7 +131,7 @@ func (s *Server) getBackendLock(c *gin.Context) {
 
 var backendLockID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9:/_.+=-]{0,199}$`)
 
-func (s *Server) postBackendUnlock(c *gin.Context) {
+func (s *stateAPI) postBackendUnlock(c *gin.Context) {
 	var req v1.UnlockRequest
 	if err := decode(c, &req, true); err != nil {
 		s.fail(c, err)

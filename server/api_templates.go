@@ -15,8 +15,14 @@ import (
 // exactVersion is how a version begins that is not a constraint.
 var exactVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
 
+func (s *templateAPI) routes(view, operate *gin.RouterGroup) {
+	view.GET("/templates", s.listTemplates)
+	view.GET("/templates/:name", s.getTemplate)
+	operate.POST("/upgrades", s.postUpgrade)
+}
+
 // listTemplates answers with the templates that the repositories publish.
-func (s *Server) listTemplates(c *gin.Context) {
+func (s *templateAPI) listTemplates(c *gin.Context) {
 	if !s.knownQuery(c, "limit", "cursor") {
 		return
 	}
@@ -29,11 +35,11 @@ func (s *Server) listTemplates(c *gin.Context) {
 	key := func(t holdfast.TemplateStatus) []string { return []string{t.Name, t.Repo} }
 	slices.SortStableFunc(found, func(a, b holdfast.TemplateStatus) int { return slices.Compare(key(a), key(b)) })
 	part, cursor := cut(p, found, key)
-	answerList(s, c, p, part, v1.TemplateOf, cursor, err)
+	answerList(s.base, c, p, part, v1.TemplateOf, cursor, err)
 }
 
 // getTemplate answers with one, and all that is known of its versions and users.
-func (s *Server) getTemplate(c *gin.Context) {
+func (s *templateAPI) getTemplate(c *gin.Context) {
 	found, err := s.opts.Commander.Templates(c.Request.Context(), c.Param("name"))
 	if err == nil && len(found) == 0 {
 		err = fmt.Errorf("template %q: %w", c.Param("name"), holdfast.ErrNotFound)
@@ -47,7 +53,7 @@ func (s *Server) getTemplate(c *gin.Context) {
 
 // postUpgrade answers with the pull requests in which newer versions are
 // proposed.
-func (s *Server) postUpgrade(c *gin.Context) {
+func (s *templateAPI) postUpgrade(c *gin.Context) {
 	var req v1.UpgradeRequest
 	if err := decode(c, &req, true); err != nil {
 		s.fail(c, err)
@@ -71,5 +77,5 @@ func (s *Server) postUpgrade(c *gin.Context) {
 		return
 	}
 	upgrades, err := s.opts.Commander.Upgrade(c.Request.Context(), req.Request(caller(c).Name))
-	list(s, c, upgrades, v1.UpgradeOf, withoutConflict(err))
+	list(s.base, c, upgrades, v1.UpgradeOf, withoutConflict(err))
 }

@@ -257,7 +257,7 @@ func TestCommands(t *testing.T) {
 			t.Parallel()
 			w := fleet()
 			w.obey = tc.obey
-			url := serve(t, newServer(t, w, func(o *server.Options) { o.CommandWait = 20 * time.Millisecond }).API())
+			url := serve(t, newServer(t, w, func(o *server.Options) { o.Limits.CommandWait = 20 * time.Millisecond }).API())
 			got := request(t, "POST", url+"/api/v1/commands", adminToken, tc.body)
 			said := got.body + strings.Join(w.noted(), "\n")
 			if got.status != tc.want || !strings.Contains(said, tc.said) {

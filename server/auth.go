@@ -89,9 +89,9 @@ func bearer(r *http.Request) string {
 const callerKey = "holdfast/caller"
 
 // requireRole lets callers pass whose token has role.
-func (s *Server) requireRole(role Role) gin.HandlerFunc {
+func (s *apiServer) requireRole(role Role) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		token, ok := find(s.opts.APITokens, bearer(c.Request))
+		token, ok := find(s.opts.Tokens, bearer(c.Request))
 		switch {
 		case !ok:
 			c.Header("WWW-Authenticate", `Bearer realm="holdfast"`)
@@ -129,7 +129,7 @@ type identity struct {
 
 // identify returns the attempt whose token the request carries. Engines can
 // send it as the password of basic authentication only.
-func (s *Server) identify(c *gin.Context) (identity, error) {
+func (s *agentServer) identify(c *gin.Context) (identity, error) {
 	token := bearer(c.Request)
 	if token == "" {
 		if _, password, ok := c.Request.BasicAuth(); ok {
@@ -153,13 +153,13 @@ func (s *Server) identify(c *gin.Context) (identity, error) {
 }
 
 // former returns an attempt that has ended, from the records.
-func (s *Server) former(c *gin.Context, id string, attempt int) (identity, error) {
+func (s *agentServer) former(c *gin.Context, id string, attempt int) (identity, error) {
 	ctx := c.Request.Context()
-	run, err := s.opts.Records.Run(ctx, id)
+	run, err := s.opts.Runs.Run(ctx, id)
 	if err != nil {
 		return identity{}, fmt.Errorf("read run %s: %w", id, err)
 	}
-	attempts, err := s.opts.Records.Attempts(ctx, id)
+	attempts, err := s.opts.Runs.Attempts(ctx, id)
 	if err != nil {
 		return identity{}, fmt.Errorf("read attempts of run %s: %w", id, err)
 	}
@@ -173,7 +173,7 @@ func (s *Server) former(c *gin.Context, id string, attempt int) (identity, error
 }
 
 // identifyLive is identify for what only a current attempt may do.
-func (s *Server) identifyLive(c *gin.Context) (identity, error) {
+func (s *agentServer) identifyLive(c *gin.Context) (identity, error) {
 	who, err := s.identify(c)
 	if err == nil && who.over {
 		err = fmt.Errorf("attempt %d of run %s is over: %w", who.ref.Attempt, who.ref.Run, holdfast.ErrFenced)

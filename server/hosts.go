@@ -12,15 +12,15 @@ import (
 // requireHost is for what is answered without a token: a page in a browser on
 // this machine can give itself a name that leads to loopback, and read it. Where
 // the API listens on loopback only, addresses and known names pass.
-func (s *Server) requireHost(c *gin.Context) {
-	if !isLoopback(s.opts.API.Address) || s.isExpected(c.Request.Host) {
+func (s *apiServer) requireHost(c *gin.Context) {
+	if !isLoopback(s.address) || s.isExpected(c.Request.Host) {
 		return
 	}
 	s.refuse(c, http.StatusMisdirectedRequest, "this is not the name of this server",
 		"use localhost, an address, or the name in server.api.url")
 }
 
-func (s *Server) isExpected(host string) bool {
+func (s *apiServer) isExpected(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = host

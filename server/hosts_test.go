@@ -15,7 +15,7 @@ func TestHosts(t *testing.T) {
 		"127.0.0.1:8081": true, "[::1]:8081": true, "localhost:8081": true, "0.0.0.0:8081": false, ":8081": false,
 	} {
 		url := serve(t, newServer(t, newWorld(), func(o *server.Options) {
-			o.API.Address, o.Hosts, o.Metrics = address, []string{"holdfast.example.com"}, metrics
+			o.Listen.API.Address, o.API.Hosts, o.Health.Metrics = address, []string{"holdfast.example.com"}, metrics
 		}).API())
 		for host, known := range map[string]bool{
 			"": true, "localhost": true, "localhost:8081": true, "127.0.0.1": true, "[::1]:8081": true, "10.0.0.1:8081": true,

@@ -55,9 +55,9 @@ func (s *Server) bind() error {
 		handler  http.Handler
 		to       *[]*endpoint
 	}{
-		{"public", s.opts.Public, s.public, &s.intake},
-		{"api", s.opts.API, s.api, &s.intake},
-		{"agents", s.opts.Agents, s.agents, &s.work},
+		{"public", s.listen.Public, s.public, &s.intake},
+		{"api", s.listen.API, s.api, &s.intake},
+		{"agents", s.listen.Agents, s.agents, &s.work},
 	} {
 		if l.listener.Address == "" {
 			continue
@@ -66,16 +66,16 @@ func (s *Server) bind() error {
 		if err != nil {
 			return fmt.Errorf("listen for %s: %w", l.name, err)
 		}
-		ln = newLobby(ln, s.opts.Patience)
+		ln = newLobby(ln, s.limits.Patience)
 		if l.listener.TLS != nil {
 			ln = tls.NewListener(ln, withHTTP(l.listener.TLS))
 		}
 		*l.to = append(*l.to, s.endpoint(l.name, ln, l.handler))
 	}
-	if s.opts.Socket.Path == "" {
+	if s.listen.Socket.Path == "" {
 		return nil
 	}
-	ln, cleanup, err := listenUnix(s.opts.Socket)
+	ln, cleanup, err := listenUnix(s.listen.Socket)
 	if err != nil {
 		return fmt.Errorf("listen for socket: %w", err)
 	}
@@ -105,7 +105,7 @@ func (s *Server) endpoint(name string, ln net.Listener, handler http.Handler) *e
 		// a whole-request timeout here would end log streams and claims that wait.
 		server: &http.Server{
 			Handler:           handler,
-			ReadHeaderTimeout: min(s.opts.Patience, 10*time.Second),
+			ReadHeaderTimeout: min(s.limits.Patience, 10*time.Second),
 			IdleTimeout:       2 * time.Minute,
 			MaxHeaderBytes:    16 << 10,
 			ConnContext:       withGuest,
@@ -137,7 +137,7 @@ func (s *Server) Addresses() Addresses {
 		case "agents":
 			a.Agents = e.listener.Addr().String()
 		case "socket":
-			a.Socket = s.opts.Socket.Path
+			a.Socket = s.listen.Socket.Path
 		}
 	}
 	return a
@@ -182,10 +182,10 @@ func (s *Server) run(ctx context.Context, endpoints []*endpoint, stopping func()
 		g.Go(func() error {
 			<-failed.Done()
 			stopping()
-			drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Drain)
+			drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.Drain)
 			defer cancel()
 			if err := e.server.Shutdown(drain); err != nil {
-				s.opts.Logger.WarnContext(ctx, "cut open requests off", "listener", e.name, "err", err)
+				s.log.WarnContext(ctx, "cut open requests off", "listener", e.name, "err", err)
 			}
 			e.close()
 			return nil

@@ -23,9 +23,9 @@ type peerTrouble struct {
 func (p *peerTrouble) Write(line []byte) (int, error) {
 	text, level := strings.TrimSpace(string(line)), slog.LevelDebug
 	handshake := strings.Contains(text, "TLS handshake error") && !strings.HasSuffix(text, ": EOF") // a probe that only connects
-	if handshake && p.listener != "public" && p.s.refused.due("handshake\x00"+p.listener, p.s.opts.Now()) {
+	if handshake && p.listener != "public" && p.s.refused.due("handshake\x00"+p.listener, p.s.now()) {
 		level = slog.LevelWarn
 	}
-	p.s.opts.Logger.Log(context.Background(), level, "connection failed", "listener", p.listener, "err", text)
+	p.s.log.Log(context.Background(), level, "connection failed", "listener", p.listener, "err", text)
 	return len(line), nil
 }

@@ -23,7 +23,7 @@ import (
 func serving(t *testing.T, change func(*server.Options)) server.Addresses {
 	t.Helper()
 	s := newServer(t, newWorld(), func(o *server.Options) {
-		o.Public, o.API = server.Listener{Address: "127.0.0.1:0"}, server.Listener{Address: "127.0.0.1:0"}
+		o.Listen.Public, o.Listen.API = server.Listener{Address: "127.0.0.1:0"}, server.Listener{Address: "127.0.0.1:0"}
 		o.Webhooks = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if _, err := io.ReadAll(r.Body); err != nil || r.Header.Get("X-Genuine") == "" {
 				w.WriteHeader(http.StatusUnauthorized)
@@ -164,7 +164,7 @@ func TestStrangersWithTLS(t *testing.T) {
 	fake.StartTLS()
 	defer fake.Close()
 	at := serving(t, func(o *server.Options) {
-		o.Public.TLS = &tls.Config{Certificates: fake.TLS.Certificates, MinVersion: tls.VersionTLS12}
+		o.Listen.Public.TLS = &tls.Config{Certificates: fake.TLS.Certificates, MinVersion: tls.VersionTLS12}
 	})
 	for range 100 {
 		connectTo(t, at.Public, "")

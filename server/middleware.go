@@ -12,17 +12,17 @@ import (
 
 // logRequests logs at debug. Queries and headers stay out: they can carry what
 // is nobody's business.
-func (s *Server) logRequests(c *gin.Context) {
+func (s *base) logRequests(c *gin.Context) {
 	start := time.Now()
 	c.Next()
-	s.opts.Logger.DebugContext(c.Request.Context(), "served request",
+	s.log.DebugContext(c.Request.Context(), "served request",
 		"method", c.Request.Method, "path", c.Request.URL.Path,
 		"status", c.Writer.Status(), "duration", time.Since(start))
 }
 
 // recoverPanics answers 500 and logs the stack. An answer that was begun is cut
 // off, so that it cannot be taken for a whole one.
-func (s *Server) recoverPanics(c *gin.Context) {
+func (s *base) recoverPanics(c *gin.Context) {
 	defer func() {
 		cause := recover()
 		if cause == nil {
@@ -31,7 +31,7 @@ func (s *Server) recoverPanics(c *gin.Context) {
 		if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			panic(cause) // on purpose: see send
 		}
-		s.opts.Logger.ErrorContext(c.Request.Context(), "recovered from panic",
+		s.log.ErrorContext(c.Request.Context(), "recovered from panic",
 			"method", c.Request.Method, "path", c.Request.URL.Path, "err", cause, "stack", string(debug.Stack()))
 		if c.Writer.Written() {
 			panic(http.ErrAbortHandler)
@@ -44,9 +44,9 @@ func (s *Server) recoverPanics(c *gin.Context) {
 // guardTimes bounds how long a slow peer can hold a connection. A body has to
 // arrive within Patience, or, where bodies are large, piece by piece within
 // Patience each; so has each piece of an answer to leave.
-func (s *Server) guardTimes(large bool) gin.HandlerFunc {
+func (s *base) guardTimes(large bool) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		control, patience := http.NewResponseController(c.Writer), s.opts.Patience
+		control, patience := http.NewResponseController(c.Writer), s.limits.Patience
 		request, body := c.Request, c.Request.Body
 		if c.Request.Body != nil && c.Request.Body != http.NoBody {
 			// From the start: what a handler leaves unread is read by net/http.
@@ -128,13 +128,13 @@ func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // send copies data to the peer. If the source fails on the way, the connection
 // is cut: a chunked answer that ends well would be taken for all of it.
-func (s *Server) send(c *gin.Context, contentType string, data io.ReadCloser) {
+func (s *base) send(c *gin.Context, contentType string, data io.ReadCloser) {
 	defer data.Close()
 	c.Header("Content-Type", contentType)
 	c.Header("X-Content-Type-Options", "nosniff")
 	c.Status(http.StatusOK)
 	if _, err := io.Copy(c.Writer, data); err != nil {
-		s.opts.Logger.WarnContext(c.Request.Context(), "cut an answer off", "path", c.Request.URL.Path, "err", err)
+		s.log.WarnContext(c.Request.Context(), "cut an answer off", "path", c.Request.URL.Path, "err", err)
 		panic(http.ErrAbortHandler)
 	}
 	c.Writer.WriteHeaderNow()

@@ -146,13 +146,13 @@ func selected(item any, fields []string) (any, error) {
 }
 
 // list answers with all of a list that is short.
-func list[T, Shown any](s *Server, c *gin.Context, items []T, show func(T) Shown, err error) {
+func list[T, Shown any](s *base, c *gin.Context, items []T, show func(T) Shown, err error) {
 	answerList(s, c, page{}, items, show, "", err)
 }
 
 // answerList answers with items, as show says them, or with why there are none. It
 // writes while it encodes: a fleet's records together are large.
-func answerList[T, Shown any](s *Server, c *gin.Context, p page, items []T, show func(T) Shown, cursor string, err error) {
+func answerList[T, Shown any](s *base, c *gin.Context, p page, items []T, show func(T) Shown, cursor string, err error) {
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -183,7 +183,7 @@ func answerList[T, Shown any](s *Server, c *gin.Context, p page, items []T, show
 		err = out.Flush() // as all writes before it that failed
 	}
 	if err != nil {
-		s.opts.Logger.WarnContext(c.Request.Context(), "cut an answer off", "path", c.Request.URL.Path, "err", err)
+		s.log.WarnContext(c.Request.Context(), "cut an answer off", "path", c.Request.URL.Path, "err", err)
 		panic(http.ErrAbortHandler) // see send
 	}
 }

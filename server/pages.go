@@ -27,18 +27,18 @@ func PullRequestPage(ref holdfast.PullRequestRef) string {
 	return "/pullrequests/" + strconv.Itoa(ref.Number) + "/" + (&url.URL{Path: ref.Repo}).EscapedPath()
 }
 
-func (s *Server) pageRoutes(e *gin.Engine) {
+func (s *pageAPI) routes(e *gin.Engine) {
 	pages := e.Group("", s.askPassword, s.requireRole(RoleViewer))
 	pages.GET("/runs/:run", s.runPage)
 	pages.GET("/pullrequests/:number/*repo", s.pullRequestPage)
 }
 
 // askPassword takes the password that a browser sends as the token.
-func (s *Server) askPassword(c *gin.Context) {
+func (s *pageAPI) askPassword(c *gin.Context) {
 	if _, password, ok := c.Request.BasicAuth(); ok {
 		c.Request.Header.Set("Authorization", "Bearer "+password)
 	}
-	if _, ok := find(s.opts.APITokens, bearer(c.Request)); !ok {
+	if _, ok := find(s.opts.Tokens, bearer(c.Request)); !ok {
 		c.Header("WWW-Authenticate", `Basic realm="Holdfast: any name, a token as the password", charset="UTF-8"`)
 		c.String(http.StatusUnauthorized, "A token is missing or unknown: give it as the password, with any name.\n")
 		c.Abort()
@@ -46,13 +46,13 @@ func (s *Server) askPassword(c *gin.Context) {
 }
 
 // page answers with text that no browser takes for anything else.
-func (s *Server) page(c *gin.Context, text string) {
+func (s *pageAPI) page(c *gin.Context, text string) {
 	c.Header("X-Content-Type-Options", "nosniff")
 	c.Header("Cache-Control", "no-store")
 	c.String(http.StatusOK, "%s", text)
 }
 
-func (s *Server) runPage(c *gin.Context) {
+func (s *pageAPI) runPage(c *gin.Context) {
 	ctx := c.Request.Context()
 	run, err := s.records(c).Run(ctx, c.Param("run"))
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Server) runPage(c *gin.Context) {
 	s.page(c, text+"\nThe log: holdfast logs "+run.ID+"\n")
 }
 
-func (s *Server) pullRequestPage(c *gin.Context) {
+func (s *pageAPI) pullRequestPage(c *gin.Context) {
 	ctx := c.Request.Context()
 	number, err := strconv.Atoi(c.Param("number"))
 	ref := holdfast.PullRequestRef{Repo: strings.TrimPrefix(c.Param("repo"), "/"), Number: number}

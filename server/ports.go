@@ -44,19 +44,20 @@ type Auditor interface {
 
 // Blobs are what runs start from and leave behind; *datastore.Store is one.
 type Blobs interface {
+	Files
+	// AppendLog stores data at offset and returns the offset that it expects
+	// next: less than offset+len(data) if something before is missing, and what
+	// is stored already is not stored twice.
+	AppendLog(ctx context.Context, ref holdfast.AttemptRef, offset int64, data []byte) (next int64, err error)
+}
+
+// Files are bundles, artefacts and states.
+type Files interface {
 	Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error)
 	Artefact(ctx context.Context, run, name string) (io.ReadCloser, error)
 	PutArtefact(ctx context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error
 	// OpenUnsaved opens a state that an engine could not save.
 	OpenUnsaved(ctx context.Context, u holdfast.UnsavedState) (io.ReadCloser, error)
-	// AppendLog stores data at offset and returns the offset that it expects
-	// next: less than offset+len(data) if something before is missing, and what
-	// is stored already is not stored twice.
-	AppendLog(ctx context.Context, ref holdfast.AttemptRef, offset int64, data []byte) (next int64, err error)
-	// Log reads an attempt's log from offset (attempt 0: the last one). With
-	// wait it returns only when there is something, the attempt has ended, or
-	// ctx is done.
-	Log(ctx context.Context, run string, attempt int, offset int64, wait bool) (holdfast.LogRange, error)
 }
 
 // States is Holdfast's own state backend; *datastore.Store is one.

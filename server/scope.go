@@ -49,7 +49,7 @@ var fleetRoutes = map[string]bool{
 
 // holdToScope refuses what is outside of the projects of the caller's token. What can only
 // be read is not there for it; a change is refused with the reason, and put on record.
-func (s *Server) holdToScope(c *gin.Context) {
+func (s *apiServer) holdToScope(c *gin.Context) {
 	projects := scope(caller(c).Projects)
 	if len(projects) == 0 {
 		return
@@ -79,13 +79,13 @@ func (s *Server) holdToScope(c *gin.Context) {
 
 // mayTouch reports whether the clusters are of the projects of the caller's token, and
 // answers if not.
-func (s *Server) mayTouch(c *gin.Context, clusters ...string) bool {
+func (s *apiServer) mayTouch(c *gin.Context, clusters ...string) bool {
 	return s.mayTouchFor(c, holdfast.PullRequestRecord{}, clusters)
 }
 
 // mayCommand is mayTouch for a command: for a pull request that names no clusters, of all
 // that it affects.
-func (s *Server) mayCommand(c *gin.Context, command holdfast.Command) bool {
+func (s *apiServer) mayCommand(c *gin.Context, command holdfast.Command) bool {
 	if len(caller(c).Projects) == 0 || command.PullRequest.IsZero() {
 		return s.mayTouch(c, command.Clusters...)
 	}
@@ -109,7 +109,7 @@ func (s *Server) mayCommand(c *gin.Context, command holdfast.Command) bool {
 
 // mayTouchFor judges clusters by what is on record, and by what a pull request would make
 // of them: both must be of the projects of the caller's token.
-func (s *Server) mayTouchFor(c *gin.Context, pr holdfast.PullRequestRecord, clusters []string) bool {
+func (s *apiServer) mayTouchFor(c *gin.Context, pr holdfast.PullRequestRecord, clusters []string) bool {
 	projects := scope(caller(c).Projects)
 	if len(projects) == 0 {
 		return true
@@ -131,7 +131,7 @@ func (s *Server) mayTouchFor(c *gin.Context, pr holdfast.PullRequestRecord, clus
 }
 
 // mayTouchProject is mayTouch for a project; empty: all.
-func (s *Server) mayTouchProject(c *gin.Context, project string) bool {
+func (s *apiServer) mayTouchProject(c *gin.Context, project string) bool {
 	projects := scope(caller(c).Projects)
 	if len(projects) == 0 || project != "" && projects.has(project) {
 		return true
@@ -140,24 +140,24 @@ func (s *Server) mayTouchProject(c *gin.Context, project string) bool {
 	return false
 }
 
-func (s *Server) refuseScope(c *gin.Context, object, why string) {
+func (s *apiServer) refuseScope(c *gin.Context, object, why string) {
 	token := caller(c)
 	text := fmt.Sprintf("token %q is for project %s: %s", token.Name, strings.Join(token.Projects, ", "), why)
 	s.refuse(c, http.StatusForbidden, text, "ask an administrator of Holdfast for a token that has the project")
-	if s.opts.Audit == nil || c.Request.Method == http.MethodGet {
+	if s.audit == nil || c.Request.Method == http.MethodGet {
 		return
 	}
 	ctx := c.Request.Context()
-	err := s.opts.Audit.Audit(ctx, holdfast.AuditEntry{
-		At: s.opts.Now(), Actor: token.Name, Action: "api.refuse", Object: object, Detail: c.Request.Method + " " + c.Request.URL.Path + ": " + text,
+	err := s.audit.Audit(ctx, holdfast.AuditEntry{
+		At: s.now(), Actor: token.Name, Action: "api.refuse", Object: object, Detail: c.Request.Method + " " + c.Request.URL.Path + ": " + text,
 	})
 	if err != nil {
-		s.opts.Logger.ErrorContext(ctx, "refused request was not put on record", "err", err)
+		s.log.ErrorContext(ctx, "refused request was not put on record", "err", err)
 	}
 }
 
 // records are what the caller's token may see.
-func (s *Server) records(c *gin.Context) Records {
+func (s *apiServer) records(c *gin.Context) Records {
 	if projects := scope(caller(c).Projects); len(projects) > 0 {
 		return &scopedRecords{Records: s.opts.Records, projects: projects}
 	}
@@ -327,7 +327,7 @@ func (r *scopedRecords) within(ctx context.Context, relations []holdfast.Relatio
 }
 
 // familyFor is what the caller's token may see of a family.
-func (s *Server) familyFor(c *gin.Context, family holdfast.Family) (holdfast.Family, error) {
+func (s *apiServer) familyFor(c *gin.Context, family holdfast.Family) (holdfast.Family, error) {
 	scoped, ok := s.records(c).(*scopedRecords)
 	if !ok {
 		return family, nil

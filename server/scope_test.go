@@ -47,7 +47,7 @@ func scoped(t *testing.T, w *world) *server.Server {
 	w.suspensions = []holdfast.Suspension{{Project: "payments", Reason: "quarter's end"}, {Reason: "all of us"}}
 	return newServer(t, w, func(o *server.Options) {
 		o.Audit = w
-		o.APITokens = append(o.APITokens,
+		o.API.Tokens = append(o.API.Tokens,
 			server.Token{Name: "pay", Role: server.RoleAdmin, SHA256: server.HashToken(paymentsToken), Projects: []string{"payments"}},
 			server.Token{Name: "web", Role: server.RoleAdmin, SHA256: server.HashToken(webToken), Projects: []string{"web"}},
 			server.Token{Name: "both", Role: server.RoleAdmin, SHA256: server.HashToken(globalToken), Projects: []string{"web", "payments"}})

@@ -26,19 +26,19 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	good := server.HashToken("t")
 	for want, change := range map[string]func(*server.Options){
-		"no dispatcher":      func(o *server.Options) { o.Dispatcher = nil },
-		"no blobs":           func(o *server.Options) { o.Blobs = nil },
-		"no states":          func(o *server.Options) { o.States = nil },
-		"no records":         func(o *server.Options) { o.Records = nil },
-		"no commander":       func(o *server.Options) { o.Commander = nil },
-		`role "boss"`:        func(o *server.Options) { o.APITokens = []server.Token{{Name: "a", Role: "boss", SHA256: good}} },
-		`token "a" is empty`: func(o *server.Options) { o.AgentTokens = []server.AgentToken{{Name: "a", Kinds: everyKind}} },
+		"no dispatcher":      func(o *server.Options) { o.Agents.Dispatcher = nil },
+		"no blobs":           func(o *server.Options) { o.Agents.Blobs = nil },
+		"no states":          func(o *server.Options) { o.Agents.States = nil },
+		"no records":         func(o *server.Options) { o.API.Records = nil },
+		"no commander":       func(o *server.Options) { o.API.Commander = nil },
+		`role "boss"`:        func(o *server.Options) { o.API.Tokens = []server.Token{{Name: "a", Role: "boss", SHA256: good}} },
+		`token "a" is empty`: func(o *server.Options) { o.Agents.Tokens = []server.AgentToken{{Name: "a", Kinds: everyKind}} },
 		`token "b" is empty`: func(o *server.Options) {
-			o.AgentTokens = []server.AgentToken{{Name: "b", SHA256: server.HashToken(""), Kinds: everyKind}}
+			o.Agents.Tokens = []server.AgentToken{{Name: "b", SHA256: server.HashToken(""), Kinds: everyKind}}
 		},
-		"token 1 has no name": func(o *server.Options) { o.AgentTokens = []server.AgentToken{{SHA256: good, Kinds: everyKind}} },
+		"token 1 has no name": func(o *server.Options) { o.Agents.Tokens = []server.AgentToken{{SHA256: good, Kinds: everyKind}} },
 		`token "a" is there twice`: func(o *server.Options) {
-			o.AgentTokens = []server.AgentToken{{Name: "a", SHA256: good, Kinds: everyKind}, {Name: "a", SHA256: good, Kinds: everyKind}}
+			o.Agents.Tokens = []server.AgentToken{{Name: "a", SHA256: good, Kinds: everyKind}, {Name: "a", SHA256: good, Kinds: everyKind}}
 		},
 	} {
 		opts := options(newWorld())
@@ -52,7 +52,7 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 func TestReadyTellsWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	waiting := []string{"repository shop"}
-	url := serve(t, newServer(t, newWorld(), func(o *server.Options) { o.Ready = func() []string { return waiting } }).API())
+	url := serve(t, newServer(t, newWorld(), func(o *server.Options) { o.Health.Ready = func() []string { return waiting } }).API())
 	if got := request(t, "GET", url+"/readyz", "", ""); got.status != 503 || !strings.Contains(got.body, "repository shop") {
 		t.Errorf("readyz = %d %s, want 503 with the reason", got.status, got.body)
 	}
@@ -65,7 +65,7 @@ func TestReadyTellsWhatItWaitsFor(t *testing.T) {
 func TestMounts(t *testing.T) {
 	t.Parallel()
 	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) })
-	s := newServer(t, newWorld(), func(o *server.Options) { o.Webhooks, o.Metrics = echo, echo })
+	s := newServer(t, newWorld(), func(o *server.Options) { o.Webhooks, o.Health.Metrics = echo, echo })
 	public, api, agents := serve(t, s.Public()), serve(t, s.API()), serve(t, s.Agents())
 	for url, want := range map[string]string{
 		public + "/webhooks/github": "/webhooks/github", public + "/healthz": "ok\n", api + "/metrics": "/metrics", agents + "/healthz": "ok\n",
@@ -89,7 +89,7 @@ func TestPanicsAreLoggedWithTheirStack(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	s := newServer(t, newWorld(), func(o *server.Options) {
-		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		o.System.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		o.Webhooks = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") })
 	})
 	got := request(t, "POST", serve(t, s.Public())+"/webhooks/github", "", "")
@@ -106,8 +106,8 @@ func TestPanicsAreLoggedWithTheirStack(t *testing.T) {
 func listening(t *testing.T, w *world) (a server.Addresses, stopIntake, stopAgents func() error) {
 	t.Helper()
 	s := newServer(t, w, func(o *server.Options) {
-		o.Public, o.API, o.Agents = server.Listener{Address: "127.0.0.1:0"}, server.Listener{Address: "127.0.0.1:0"}, server.Listener{Address: "127.0.0.1:0"}
-		o.Socket = server.Socket{Path: filepath.Join(shortDir(t), "agent.sock")}
+		o.Listen.Public, o.Listen.API, o.Listen.Agents = server.Listener{Address: "127.0.0.1:0"}, server.Listener{Address: "127.0.0.1:0"}, server.Listener{Address: "127.0.0.1:0"}
+		o.Listen.Socket = server.Socket{Path: filepath.Join(shortDir(t), "agent.sock")}
 	})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestShutdownOrder(t *testing.T) {
 
 func socketServer(t *testing.T, socket server.Socket) *server.Server {
 	t.Helper()
-	return newServer(t, newWorld(), func(o *server.Options) { o.Socket = socket })
+	return newServer(t, newWorld(), func(o *server.Options) { o.Listen.Socket = socket })
 }
 
 func TestSocket(t *testing.T) {
@@ -330,9 +330,9 @@ func TestListenIsAllOrNothing(t *testing.T) {
 	defer taken.Close()
 	path := filepath.Join(shortDir(t), "agent.sock")
 	s := newServer(t, newWorld(), func(o *server.Options) {
-		o.Public = server.Listener{Address: "127.0.0.1:0"}
-		o.API = server.Listener{Address: taken.Addr().String()}
-		o.Socket = server.Socket{Path: path}
+		o.Listen.Public = server.Listener{Address: "127.0.0.1:0"}
+		o.Listen.API = server.Listener{Address: taken.Addr().String()}
+		o.Listen.Socket = server.Socket{Path: path}
 	})
 	if err := s.RunIntake(t.Context()); err == nil || !strings.Contains(err.Error(), "listen for api") {
 		t.Errorf("RunIntake = %v, want the listener named", err)
@@ -349,7 +349,7 @@ func TestAgentsOverTLS(t *testing.T) {
 	w := newWorld()
 	w.claims <- holdfast.Assignment{AttemptRef: holdfast.AttemptRef{Run: "run-1"}}
 	s := newServer(t, w, func(o *server.Options) {
-		o.Agents = server.Listener{Address: "127.0.0.1:0", TLS: &tls.Config{Certificates: certified.TLS.Certificates}}
+		o.Listen.Agents = server.Listener{Address: "127.0.0.1:0", TLS: &tls.Config{Certificates: certified.TLS.Certificates}}
 	})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
@@ -383,8 +383,8 @@ func TestFailedHandshakesAreTold(t *testing.T) {
 	defer certified.Close()
 	w, log := newWorld(), &lockedLog{}
 	s := newServer(t, w, func(o *server.Options) {
-		o.Agents = server.Listener{Address: "127.0.0.1:0", TLS: &tls.Config{Certificates: certified.TLS.Certificates}}
-		o.Logger = slog.New(slog.NewTextHandler(log, nil))
+		o.Listen.Agents = server.Listener{Address: "127.0.0.1:0", TLS: &tls.Config{Certificates: certified.TLS.Certificates}}
+		o.System.Logger = slog.New(slog.NewTextHandler(log, nil))
 	})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ const headerStateVersion = "Holdfast-State-Version"
 
 // stateOf returns whose state location the request is about. A run reaches the
 // location that it excludes others from, and no other.
-func (s *Server) stateOf(c *gin.Context) (who identity, location string, err error) {
+func (s *agentServer) stateOf(c *gin.Context) (who identity, location string, err error) {
 	who, err = s.identify(c)
 	if err != nil {
 		return identity{}, "", err
@@ -47,7 +47,7 @@ func over(who identity) error {
 // getState answers 204 where there is no state yet. It is not 404: a proxy that
 // has lost its way says 404 too, and an engine would take that for an empty
 // state and build everything anew.
-func (s *Server) getState(c *gin.Context) {
+func (s *agentServer) getState(c *gin.Context) {
 	who, location, err := s.stateOf(c)
 	if err == nil {
 		err = over(who)
@@ -73,7 +73,7 @@ func (s *Server) getState(c *gin.Context) {
 // putState stores what an engine wrote. An attempt that is over is refused, but
 // its upload reaches the store's quarantine: an engine that was cut off from us
 // may have changed the world, and this is the only account of it.
-func (s *Server) putState(c *gin.Context) {
+func (s *agentServer) putState(c *gin.Context) {
 	who, location, err := s.stateOf(c)
 	if err == nil && !who.run.Kind.Writes() {
 		err = fmt.Errorf("run %s is a %s, which writes no state: %w", who.run.ID, who.run.Kind, holdfast.ErrForbidden)
@@ -104,8 +104,8 @@ func (s *Server) putState(c *gin.Context) {
 	c.Writer.WriteHeaderNow()
 }
 
-func (s *Server) readState(c *gin.Context) ([]byte, error) {
-	data, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, s.opts.MaxStateBytes))
+func (s *agentServer) readState(c *gin.Context) ([]byte, error) {
+	data, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, s.limits.State))
 	if err != nil {
 		return nil, readError(err)
 	}
@@ -124,7 +124,7 @@ func (s *Server) readState(c *gin.Context) ([]byte, error) {
 	return data, nil
 }
 
-func (s *Server) lockState(c *gin.Context) {
+func (s *agentServer) lockState(c *gin.Context) {
 	who, location, err := s.stateOf(c)
 	if err == nil {
 		err = over(who)
@@ -154,7 +154,7 @@ func (s *Server) lockState(c *gin.Context) {
 // unlockState needs the lock's id, which only its holder knows: an empty body,
 // as `terraform force-unlock` sends it, releases nothing. An attempt that is over
 // may still release its own lock.
-func (s *Server) unlockState(c *gin.Context) {
+func (s *agentServer) unlockState(c *gin.Context) {
 	who, location, err := s.stateOf(c)
 	if err != nil {
 		s.fail(c, err)
@@ -196,7 +196,7 @@ func readLock(c *gin.Context) (holdfast.StateLock, error) {
 
 // stateRefused is fail, with what engines expect of a lock that another holds:
 // 423 and the holder's own LockInfo.
-func (s *Server) stateRefused(c *gin.Context, err error) {
+func (s *agentServer) stateRefused(c *gin.Context, err error) {
 	var held *holdfast.StateLockedError
 	if !errors.As(err, &held) {
 		s.fail(c, err)

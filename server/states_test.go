@@ -30,7 +30,7 @@ func TestStateConversation(t *testing.T) {
 	w := newWorld()
 	token := w.start(applyRun("run-1"))
 	plan := w.start(planRun("run-plan"))
-	url := serve(t, newServer(t, w, func(o *server.Options) { o.MaxStateBytes = 1000 }).Agents()) + "/agent/v1/state/clusters/prod-eu"
+	url := serve(t, newServer(t, w, func(o *server.Options) { o.Limits.State = 1000 }).Agents()) + "/agent/v1/state/clusters/prod-eu"
 
 	state := `{"version":4,"serial":1}`
 	for _, step := range []struct {

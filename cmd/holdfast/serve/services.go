@@ -302,19 +302,27 @@ func (s *services) openServer(context.Context) error {
 		return err
 	}
 	s.hooks = hooks
+	agents := s.reconciler.Dispatcher()
 	opts := server.Options{
-		Dispatcher: s.reconciler.Dispatcher(), Registry: s.reconciler.Dispatcher(), Lacking: s.lacks, Blobs: s.store, States: s.store, Records: s.store, Commander: s.reconciler, Rescuer: s.reconciler.Rescue(),
-		Local: s.store, Posts: s.shownPosts(), Webhooks: hooks, Metrics: s.metrics.handler(), Ready: s.waitsFor,
-		Audit: s.store, ClaimRefused: s.metrics.claimRefused,
-		Socket: server.Socket{Path: s.path("run", "agent.sock")}, Version: s.version, Logger: s.logger,
+		API: server.API{
+			Records: s.store, Artefacts: s.store, Commander: s.reconciler, Registry: agents, Rescuer: s.reconciler.Rescue(),
+			Local: s.store, Posts: s.shownPosts(),
+		},
+		Agents: server.Agents{
+			Dispatcher: agents, Registry: agents, Runs: s.store, Blobs: s.store, States: s.store, Refused: s.metrics.claimRefused,
+		},
+		Webhooks: hooks, Audit: s.store,
+		Health: server.Health{Ready: s.waitsFor, Lacking: s.lacks, Metrics: s.metrics.handler()},
+		Listen: server.Listeners{Socket: server.Socket{Path: s.path("run", "agent.sock")}},
+		Limits: server.Limits{Drain: min(max(s.cfg.Server.Grace, time.Second), 10*time.Second)},
+		System: server.System{Version: s.version, Logger: s.logger},
 	}
-	opts.Drain = min(max(s.cfg.Server.Grace, time.Second), 10*time.Second)
 	if site, err := url.Parse(s.cfg.Server.API.URL); err == nil && site.Hostname() != "" {
-		opts.Hosts = []string{site.Hostname()}
+		opts.API.Hosts = []string{site.Hostname()}
 	}
 	if s.accounts != nil {
-		opts.Socket.ChangeOwner, opts.Socket.Shared = true, true
-		opts.Socket.UID, opts.Socket.GID = s.accounts.plan.uid, s.accounts.plan.gid
+		opts.Listen.Socket.ChangeOwner, opts.Listen.Socket.Shared = true, true
+		opts.Listen.Socket.UID, opts.Listen.Socket.GID = s.accounts.plan.uid, s.accounts.plan.gid
 	}
 	listen := s.cfg.Server
 	for _, l := range []struct {
@@ -322,19 +330,19 @@ func (s *services) openServer(context.Context) error {
 		address string
 		tls     config.TLS
 	}{
-		{&opts.Public, listen.Public.Address, listen.Public.TLS},
-		{&opts.API, listen.API.Address, listen.API.TLS},
-		{&opts.Agents, listen.Agents.Address, listen.Agents.TLS},
+		{&opts.Listen.Public, listen.Public.Address, listen.Public.TLS},
+		{&opts.Listen.API, listen.API.Address, listen.API.TLS},
+		{&opts.Listen.Agents, listen.Agents.Address, listen.Agents.TLS},
 	} {
 		l.to.Address = l.address
 		if l.to.TLS, err = certificate(l.tls); err != nil {
 			return err
 		}
 	}
-	if opts.APITokens, err = s.apiTokens(); err != nil {
+	if opts.API.Tokens, err = s.apiTokens(); err != nil {
 		return err
 	}
-	if opts.AgentTokens, err = s.agentTokens(); err != nil {
+	if opts.Agents.Tokens, err = s.agentTokens(); err != nil {
 		return err
 	}
 	s.server, err = server.New(opts)

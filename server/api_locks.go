@@ -1,0 +1,63 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
+)
+
+func (s *lockAPI) routes(view, operate *gin.RouterGroup) {
+	view.GET("/locks/:cluster", s.getLock)
+	operate.DELETE("/locks/:cluster", s.deleteLock)
+}
+
+func (s *lockAPI) getLock(c *gin.Context) {
+	answer, err := s.lock(c.Request.Context(), c.Param("cluster"))
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, answer)
+}
+
+func (s *lockAPI) lock(ctx context.Context, cluster string) (v1.Lock, error) {
+	holder, run, alive, err := s.opts.Commander.Lock(ctx, cluster)
+	if err != nil {
+		return v1.Lock{}, fmt.Errorf("lock of cluster %q: %w", cluster, err)
+	}
+	return v1.LockOf(cluster, holder, run, alive), nil
+}
+
+// deleteLock answers with who held it.
+func (s *lockAPI) deleteLock(c *gin.Context) {
+	force, err := yes(c, "force")
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	if !s.knownQuery(c, "force") || force && !s.mayForce(c) {
+		return
+	}
+	ctx, cluster := c.Request.Context(), c.Param("cluster")
+	answer, err := s.lock(ctx, cluster)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	err = s.opts.Commander.Unlock(ctx, cluster, caller(c).Name, force)
+	switch {
+	case errors.Is(err, holdfast.ErrLocked):
+		s.refuse(c, http.StatusLocked, fmt.Sprintf("cluster %q: %v, which is alive", cluster, err),
+			"cancel the run and wait for it; force breaks the lock of a run that may still write")
+	case err != nil:
+		s.fail(c, fmt.Errorf("unlock cluster %q: %w", cluster, err))
+	default:
+		c.JSON(http.StatusOK, answer)
+	}
+}

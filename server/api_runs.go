@@ -1,0 +1,109 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
+)
+
+func (s *runAPI) routes(view *gin.RouterGroup) {
+	view.GET("/runs", s.listRuns)
+	view.GET("/runs/:run", s.getRun)
+	view.GET("/runs/:run/plan", s.getPlan)
+	view.GET("/runs/:run/attempts", s.listAttempts)
+	view.GET("/runs/:run/log", s.getLog)
+}
+
+func (s *runAPI) listRuns(c *gin.Context) {
+	if !s.knownQuery(c, "cluster", "repo", "number", "kind", "status", "limit", "cursor", "fields") {
+		return
+	}
+	filter := holdfast.RunFilter{Cluster: c.Query("cluster")}
+	for _, kind := range c.QueryArray("kind") {
+		filter.Kinds = append(filter.Kinds, holdfast.RunKind(kind))
+	}
+	for _, status := range c.QueryArray("status") {
+		filter.Statuses = append(filter.Statuses, holdfast.RunStatus(status))
+	}
+	var err error
+	if c.Query("repo") != "" || c.Query("number") != "" {
+		var ref holdfast.PullRequestRef
+		ref, err = pullRequestOf(c)
+		filter.PullRequest = &ref
+	}
+	var p page
+	if err == nil {
+		p, err = runPage(c, &filter)
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	runs, err := s.records(c).Runs(c.Request.Context(), filter)
+	answerList(s.base, c, p, runs, v1.RunOf, full(p, runs, runKey), err)
+}
+
+func runKey(r holdfast.Run) []string {
+	return []string{strconv.FormatInt(r.CreatedAt.UnixNano(), 10), r.ID}
+}
+
+// runPage reads which part of a list of runs is asked for, and which of their fields.
+func runPage(c *gin.Context, filter *holdfast.RunFilter) (page, error) {
+	p, err := pageOf(c, unsaidItems, maxItems, 2)
+	if err != nil {
+		return p, err
+	}
+	at, err := p.number(0)
+	if err != nil {
+		return p, err
+	}
+	filter.Limit = p.limit
+	if p.after != nil {
+		filter.After = holdfast.RunMark{CreatedAt: time.Unix(0, at).UTC(), ID: p.part(1)}
+	}
+	p.fields, err = fieldsOf[v1.Run](c)
+	return p, err
+}
+
+func (s *runAPI) getRun(c *gin.Context) {
+	run, err := s.records(c).Run(c.Request.Context(), c.Param("run"))
+	if err != nil {
+		s.fail(c, fmt.Errorf("run %q: %w", c.Param("run"), err))
+		return
+	}
+	c.JSON(http.StatusOK, v1.RunOf(run))
+}
+
+func (s *runAPI) getPlan(c *gin.Context) {
+	plan, err := s.opts.Records.Plan(c.Request.Context(), c.Param("run"))
+	if err != nil {
+		s.fail(c, fmt.Errorf("plan of run %q: %w", c.Param("run"), err))
+		return
+	}
+	c.JSON(http.StatusOK, v1.PlanOf(plan))
+}
+
+func (s *runAPI) listAttempts(c *gin.Context) {
+	if !s.knownQuery(c, "limit", "cursor") {
+		return
+	}
+	ctx, id := c.Request.Context(), c.Param("run")
+	if _, err := s.records(c).Run(ctx, id); err != nil {
+		s.fail(c, fmt.Errorf("run %q: %w", id, err))
+		return
+	}
+	p, err := pageOf(c, unsaidItems, maxItems, 1)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	attempts, err := s.opts.Records.Attempts(ctx, id)
+	part, cursor := cut(p, attempts, func(a holdfast.Attempt) []string { return []string{fmt.Sprintf("%09d", a.Attempt)} })
+	answerList(s.base, c, p, part, v1.AttemptOf, cursor, err)
+}
