@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server/lobby"
 )
 
 // AgentToken is the credential of an agent and what it is bound to. It is known
@@ -63,7 +64,7 @@ func (s *agentServer) agentToken(c *gin.Context) (AgentToken, bool) {
 	if !ok {
 		return AgentToken{}, false
 	}
-	Known(c.Request.Context())
+	lobby.Known(c.Request.Context())
 	i := slices.IndexFunc(s.opts.Tokens, func(t AgentToken) bool { return t.Name == found.Name })
 	return s.opts.Tokens[i], true
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server/lobby"
 )
 
 // Role is what the holder of an API token may do.
@@ -102,7 +103,7 @@ func (s *apiServer) requireRole(role Role) gin.HandlerFunc {
 				fmt.Sprintf("token %q has role %s; this takes %s", token.Name, token.Role, role),
 				"ask an administrator of Holdfast for a token with that role")
 		default:
-			Known(c.Request.Context())
+			lobby.Known(c.Request.Context())
 			c.Set(callerKey, token)
 			if s.holdToScope(c); !c.IsAborted() {
 				c.Next()
@@ -144,7 +145,7 @@ func (s *agentServer) identify(c *gin.Context) (identity, error) {
 	run, err := s.opts.Dispatcher.Authorize(ctx, id, attempt, token)
 	switch {
 	case err == nil:
-		Known(ctx)
+		lobby.Known(ctx)
 		return identity{run: run, ref: holdfast.AttemptRef{Run: id, Attempt: attempt, Fence: run.Fence}}, nil
 	case !errors.Is(err, holdfast.ErrFenced):
 		return identity{}, err

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-dev/holdfast/server/lobby"
 )
 
 // endpoint is one bound listener and what serves it.
@@ -66,7 +68,7 @@ func (s *Server) bind() error {
 		if err != nil {
 			return fmt.Errorf("listen for %s: %w", l.name, err)
 		}
-		ln = newLobby(ln, s.limits.Patience)
+		ln = lobby.New(ln, s.limits.Patience)
 		if l.listener.TLS != nil {
 			ln = tls.NewListener(ln, withHTTP(l.listener.TLS))
 		}
@@ -108,7 +110,7 @@ func (s *Server) endpoint(name string, ln net.Listener, handler http.Handler) *e
 			ReadHeaderTimeout: min(s.limits.Patience, 10*time.Second),
 			IdleTimeout:       2 * time.Minute,
 			MaxHeaderBytes:    16 << 10,
-			ConnContext:       withGuest,
+			ConnContext:       lobby.WithGuest,
 			ErrorLog:          s.errorLog(name),
 		},
 	}

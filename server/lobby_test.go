@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/lobby"
 )
 
 // serving starts a server's public and API listeners.
@@ -29,7 +30,7 @@ func serving(t *testing.T, change func(*server.Options)) server.Addresses {
 				w.WriteHeader(http.StatusUnauthorized)
 				return
 			}
-			server.Known(r.Context())
+			lobby.Known(r.Context())
 		})
 		if change != nil {
 			change(o)
@@ -198,7 +199,7 @@ func (b unsent) Read([]byte) (int, error) {
 func TestRefusedBodyIsNotWaitedFor(t *testing.T) {
 	addresses := serving(t, func(o *server.Options) {
 		o.Webhooks = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			server.Known(r.Context()) // others are told that the connection ends
+			lobby.Known(r.Context()) // others are told that the connection ends
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
 			_, _ = io.WriteString(w, "too large")
 		})

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast/server/lobby"
 )
 
 // logRequests logs at debug. Queries and headers stay out: they can carry what
@@ -97,7 +99,7 @@ type patientWriter struct {
 // client that expects "100 Continue" never sends it.
 func (w *patientWriter) letGo() {
 	w.request.Body = w.body
-	if !w.Written() && stranger(w.request.Context()) {
+	if !w.Written() && lobby.Stranger(w.request.Context()) {
 		w.Header().Set("Connection", "close")
 	}
 }

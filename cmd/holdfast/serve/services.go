@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/lobby"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/webhook"
 )
@@ -352,7 +353,7 @@ func (s *services) openServer(context.Context) error {
 func (s *services) webhooks() (*webhook.Handler, error) {
 	opts := webhook.Options{
 		Store: s.store, Enqueue: s.enqueue, Stored: s.reconciler.CommandStored,
-		Verified: server.Known, Observe: s.metrics.delivered, Logger: s.logger,
+		Verified: lobby.Known, Observe: s.metrics.delivered, Logger: s.logger,
 	}
 	for _, r := range s.cfg.Repositories {
 		if r.Forge == "local" {

@@ -1,4 +1,4 @@
-package server
+package lobby
 
 import (
 	lists "container/list"
@@ -19,10 +19,10 @@ const (
 	maxStrangers = 512    // connections with one, about 50 KB each with TLS
 )
 
-// lobby is a listener whose connections wait for their first byte before they
+// Lobby is a listener whose connections wait for their first byte before they
 // cost what serving HTTP costs. Beyond its bounds the oldest one that waits, or
 // that is a stranger still, is closed: a flood ends its own connections first.
-type lobby struct {
+type Lobby struct {
 	net.Listener
 	patience     time.Duration // for a first byte
 	maxSilent    int
@@ -40,8 +40,10 @@ type lobby struct {
 	strangers lists.List
 }
 
-func newLobby(l net.Listener, patience time.Duration) *lobby {
-	return &lobby{
+// New returns a lobby of a listener. Patience is how long a peer may take for its first
+// byte.
+func New(l net.Listener, patience time.Duration) *Lobby {
+	return &Lobby{
 		Listener: l, patience: patience, maxSilent: maxSilent, maxStrangers: maxStrangers,
 		ready: make(chan *guest), fails: make(chan error, 1), done: make(chan struct{}),
 	}
@@ -50,7 +52,7 @@ func newLobby(l net.Listener, patience time.Duration) *lobby {
 // guest is a connection of a lobby.
 type guest struct {
 	net.Conn
-	lobby *lobby
+	lobby *Lobby
 	first [1]byte
 	has   bool           // first was not read yet
 	known atomic.Bool    // it has shown a credential
@@ -59,7 +61,7 @@ type guest struct {
 }
 
 // Accept returns a connection that has something to say.
-func (l *lobby) Accept() (net.Conn, error) {
+func (l *Lobby) Accept() (net.Conn, error) {
 	l.start.Do(func() { l.waits.Go(l.accept) })
 	select {
 	case g := <-l.ready:
@@ -72,7 +74,7 @@ func (l *lobby) Accept() (net.Conn, error) {
 }
 
 // Close closes the listener and all connections that nobody serves yet.
-func (l *lobby) Close() error {
+func (l *Lobby) Close() error {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -89,7 +91,7 @@ func (l *lobby) Close() error {
 	return err
 }
 
-func (l *lobby) accept() {
+func (l *Lobby) accept() {
 	for pause := 5 * time.Millisecond; ; {
 		conn, err := l.Listener.Accept()
 		switch {
@@ -115,7 +117,7 @@ func (l *lobby) accept() {
 }
 
 // admit takes a connection in that has said nothing; nil if the lobby is closed.
-func (l *lobby) admit(conn net.Conn) *guest {
+func (l *Lobby) admit(conn net.Conn) *guest {
 	g := &guest{Conn: conn, lobby: l}
 	l.mu.Lock()
 	if l.closed {
@@ -157,7 +159,7 @@ func (g *guest) wait() {
 }
 
 // evict closes the oldest connection of a list if there are more than limit.
-func (l *lobby) evict(from *lists.List, limit int) {
+func (l *Lobby) evict(from *lists.List, limit int) {
 	l.mu.Lock()
 	if from.Len() == 0 || from.Len() <= limit {
 		l.mu.Unlock()
@@ -208,8 +210,8 @@ func (g *guest) Close() error {
 // guestKey is the context key of a request's *guest.
 type guestKey struct{}
 
-// withGuest is http.Server's ConnContext.
-func withGuest(ctx context.Context, conn net.Conn) context.Context {
+// WithGuest is http.Server's ConnContext.
+func WithGuest(ctx context.Context, conn net.Conn) context.Context {
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		conn = encrypted.NetConn()
 	}
@@ -231,9 +233,9 @@ func Known(ctx context.Context) {
 	g.leave()
 }
 
-// stranger reports whether a request comes through a lobby, from a peer that has
+// Stranger reports whether a request comes through a lobby, from a peer that has
 // shown no credential.
-func stranger(ctx context.Context) bool {
+func Stranger(ctx context.Context) bool {
 	g, ok := ctx.Value(guestKey{}).(*guest)
 	return ok && !g.known.Load()
 }
