@@ -2,7 +2,7 @@ package holdfast
 
 // The conditions of apply.requires.
 const (
-	GateApproved  = "approved"  // somebody other than the author has approved what is applied
+	GateApproved  = "approved"  // someone other than the author has approved what is applied
 	GateMergeable = "mergeable" // the forge would have let the pull request be merged
 )
 

@@ -116,13 +116,13 @@ func TestPlansShownAsOne(t *testing.T) {
 		},
 		"a secret in a text": {
 			[]report.Cluster{planned("a", dsn("1")), planned("b", dsn("2"))},
-			[]string{"the same 1 change but for 1 value", "- `app_config.this` `dsn`: a sensitive value differs between `a` and `b`"},
+			[]string{"the same 1 change except for 1 value", "- `app_config.this` `dsn`: a sensitive value differs between `a` and `b`"},
 			nil,
 		},
 		"what was read": {
 			[]report.Cluster{planned("a", reading("1")), planned("b", reading("2"))},
 			[]string{
-				"the same 1 change but for 1 value", "- `data.http.setup` `body`: `\"1\"` in `a`; `\"2\"` in `b`",
+				"the same 1 change except for 1 value", "- `data.http.setup` `body`: `\"1\"` in `a`; `\"2\"` in `b`",
 				"Given to provisioners, providers or write-only arguments:\n  data.http.setup\n    body: \"1\"\n",
 			},
 			nil,

@@ -123,7 +123,7 @@ func TestStateThatCouldNotBeSaved(t *testing.T) {
 	w.prints(1, "viewer", []string{"state", "push", "alpha"}, "operator")
 	w.prints(1, "viewer", []string{"state", "waive", "alpha", "--reason", "why not"}, "operator")
 	w.prints(2, "operator", []string{"state", "waive", "alpha"}, "--reason")
-	w.prints(0, "operator", []string{"state", "get", "alpha", "--output", "rescued.tfstate"})
+	w.prints(0, "operator", []string{"state", "get", "alpha", "--out", "rescued.tfstate"})
 	rescued, err := os.ReadFile(w.path("rescued.tfstate"))
 	if err != nil || !strings.Contains(string(rescued), `"first"`) {
 		t.Errorf("the rescued state is %q: %v", rescued, err)
@@ -164,7 +164,7 @@ func TestUnsavedStateByHand(t *testing.T) {
 	pr.untilPlanned("2 to create")
 	w.applyWithoutStore(store, pr, "first")
 
-	w.prints(0, "operator", []string{"state", "get", "alpha", "--output", "rescued.tfstate"})
+	w.prints(0, "operator", []string{"state", "get", "alpha", "--out", "rescued.tfstate"})
 	rescued, err := os.ReadFile(w.path("rescued.tfstate"))
 	if err != nil {
 		t.Fatal(err)
