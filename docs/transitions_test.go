@@ -81,9 +81,13 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { store.Close() })
 	rec, err := reconciler.New(reconciler.Options{
-		Store: store, Git: struct{ reconciler.Git }{}, Locker: lock.NewMemory(), Identity: "test", MaxRuns: 1000,
-		Commands:       func(holdfast.Comment) []holdfast.Command { return nil },
-		FingerprintKey: make([]byte, 32), TokenKey: make([]byte, 32),
+		Store: store, Limits: reconciler.Limits{Runs: 1000},
+		Sources: reconciler.Sources{
+			Git: struct{ reconciler.Git }{}, Commands: func(holdfast.Comment) []holdfast.Command { return nil },
+		},
+		Replica: reconciler.Replica{
+			Locker: lock.NewMemory(), Identity: "test", FingerprintKey: make([]byte, 32), TokenKey: make([]byte, 32),
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

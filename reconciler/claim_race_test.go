@@ -34,7 +34,7 @@ func TestLoserOfAClaimLeavesTheLock(t *testing.T) {
 	t.Parallel()
 	locks := &rival{Locker: lock.NewMemory()}
 	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")},
-		func(opts *reconciler.Options) { opts.Locker = locks })
+		func(opts *reconciler.Options) { opts.Replica.Locker = locks })
 	f.look()
 	locks.claim = func(run string) {
 		_, err := f.store.ClaimRun(t.Context(), run, holdfast.AgentRef{ID: "winner"}, f.clock.Now(), 10)
@@ -84,7 +84,7 @@ func TestFailedClaimLeavesTheNextOnesLock(t *testing.T) {
 	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")},
 		func(opts *reconciler.Options) {
 			store.Store = opts.Store
-			opts.Locker, opts.Store = locks, store
+			opts.Replica.Locker, opts.Store = locks, store
 		})
 	f.look()
 	between := false

@@ -244,8 +244,8 @@ func (f *fleet) copied() *fleet {
 	out.forge.prs, out.forge.comments = maps.Clone(f.forge.prs), slices.Clone(f.forge.comments)
 	out.forge.statuses = maps.Clone(f.forge.statuses)
 	out.restart(func(opts *reconciler.Options) {
-		opts.Store, opts.Locker, opts.Now = out.store, out.locks, out.clock.Now
-		opts.Forges = map[string]reconciler.Forge{infra: out.forge}
+		opts.Store, opts.Replica.Locker, opts.Now = out.store, out.locks, out.clock.Now
+		opts.Sources.Forges = map[string]reconciler.Forge{infra: out.forge}
 	})
 	return out
 }

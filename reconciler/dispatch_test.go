@@ -41,7 +41,7 @@ func TestAppliesAreClaimedFirst(t *testing.T) {
 func TestAssignmentOfARun(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) {
-		opts.Credentials = func(c holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error) {
+		opts.Grants.Credentials = func(c holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error) {
 			return holdfast.Credentials{Env: map[string]string{"TOKEN": string(kind) + " " + c.Name}, Secrets: []string{"TOKEN"}}, nil
 		}
 	})
@@ -65,7 +65,7 @@ func TestAssignmentOfARun(t *testing.T) {
 func TestCredentialsThatCannotBeReadEndTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) {
-		opts.Credentials = func(holdfast.Cluster, holdfast.RunKind) (holdfast.Credentials, error) {
+		opts.Grants.Credentials = func(holdfast.Cluster, holdfast.RunKind) (holdfast.Credentials, error) {
 			return holdfast.Credentials{}, errors.New("open token: permission denied")
 		}
 	})
@@ -92,7 +92,7 @@ func TestMissingCredentialsAreThoseOfWhoUsesThem(t *testing.T) {
 		files["infra/"+name+"/main.tf"] += "variable \"password\" {\n  type = any\n}\n"
 	}
 	f := newFleet(t, files, func(opts *reconciler.Options) {
-		opts.Credentials = func(holdfast.Cluster, holdfast.RunKind) (holdfast.Credentials, error) {
+		opts.Grants.Credentials = func(holdfast.Cluster, holdfast.RunKind) (holdfast.Credentials, error) {
 			return holdfast.Credentials{Missing: []string{"AWS_SECRET_ACCESS_KEY", "P2"}}, nil
 		}
 	})
@@ -142,7 +142,7 @@ func TestLockThatAnotherHolds(t *testing.T) {
 
 func TestRunsAtOnceAreBounded(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { opts.MaxRuns = 1 })
+	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { opts.Limits.Runs = 1 })
 	f.look()
 	first := f.claim()
 	if second := f.claim(first.AttemptRef); second.Run != "" {
@@ -250,7 +250,7 @@ func TestSilence(t *testing.T) {
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": ""},
-		func(opts *reconciler.Options) { opts.MaxRetries = 2 })
+		func(opts *reconciler.Options) { opts.Limits.Retries = 2 })
 	f.look()
 	for attempt := 1; attempt <= 3; attempt++ {
 		a := f.claim()
@@ -339,7 +339,7 @@ func TestRedisGone(t *testing.T) {
 	f := reviewed(t)
 	f.open(2, map[string]string{"infra/preprod/main.tf": module("two")})
 	broken.Locker = f.locks
-	f.restart(func(opts *reconciler.Options) { opts.Locker, opts.Lease = broken, time.Millisecond })
+	f.restart(func(opts *reconciler.Options) { opts.Replica.Locker, opts.Limits.Lease = broken, time.Millisecond })
 	plan := f.claim()
 	broken.err = holdfast.ErrUnavailable
 	beat := func(a holdfast.Assignment) holdfast.HeartbeatReply {
@@ -439,7 +439,7 @@ func TestARunThatCannotBePreparedEnds(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters())
 	f.adopt()
-	f.restart(func(opts *reconciler.Options) { opts.Git = pickyGit{opts.Git} })
+	f.restart(func(opts *reconciler.Options) { opts.Sources.Git = pickyGit{opts.Sources.Git} })
 	f.repo.Commit(master, "push", map[string]string{"infra/prod/big.bin": strings.Repeat("0123456789", 1000)})
 	f.look()
 	run := f.newest("prod")

@@ -143,7 +143,7 @@ func TestBrokenCloudDoesNotHideDriftOfOthers(t *testing.T) {
 		files["clusters/"+name+".yaml"] = document(name, hourly, "provider: "+provider)
 		files["infra/"+name+"/main.tf"] = module("one")
 	}
-	f := newFleet(t, files, func(o *reconciler.Options) { o.MaxDrift = 2; o.MaxRuns = 20 })
+	f := newFleet(t, files, func(o *reconciler.Options) { o.Limits.Drift = 2; o.Limits.Runs = 20 })
 	f.adopt()
 	f.clock.Advance(59 * time.Minute)
 	f.clock.Advance(8 * time.Minute)

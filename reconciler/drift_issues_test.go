@@ -252,7 +252,7 @@ func TestIssuesAreCapped(t *testing.T) {
 		files["clusters/"+name+".yaml"], files["infra/"+name+"/main.tf"] = document(name), module("one")
 		names = append(names, name)
 	}
-	f := newFleet(t, files, func(o *reconciler.Options) { o.MaxIssues = 2 })
+	f := newFleet(t, files, func(o *reconciler.Options) { o.Reports.Issues = 2 })
 	f.adopt()
 	check := func(name string, plan holdfast.Plan) {
 		t.Helper()
@@ -306,7 +306,7 @@ func TestOnlyASummary(t *testing.T) {
 	t.Parallel()
 	files := twoClusters()
 	files["clusters/prod.yaml"] = document("prod", hourly)
-	f := newFleet(t, files, func(o *reconciler.Options) { o.MaxIssues = -1 })
+	f := newFleet(t, files, func(o *reconciler.Options) { o.Reports.Issues = -1 })
 	f.adopt()
 	f.drift(scaled("5"))
 	f.expectIssue("prod", 0, false)
@@ -344,8 +344,8 @@ func TestIssueStaysInItsRepository(t *testing.T) {
 	f.drift(scaled("5"))
 	old := f.expectIssue("prod", 1, false)
 	f.restart(func(o *reconciler.Options) {
-		o.Forges["other"] = f.forge
-		o.Repositories = append(o.Repositories, reconciler.Repository{Name: "other", Branch: master})
+		o.Sources.Forges["other"] = f.forge
+		o.Sources.Repositories = append(o.Sources.Repositories, reconciler.Repository{Name: "other", Branch: master})
 	})
 	rec := f.cluster("prod")
 	rec.Owner = "other"

@@ -156,7 +156,7 @@ func TestRestartsNeitherSkipNorRepeat(t *testing.T) {
 
 func TestDefaultSchedule(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, twoClusters(), func(o *reconciler.Options) { o.DriftSchedule = "0 * * * *" })
+	f := newFleet(t, twoClusters(), func(o *reconciler.Options) { o.Sources.DriftSchedule = "0 * * * *" })
 	f.adopt()
 	f.later()
 	f.expectRuns("prod", "plan no_changes", "drift queued Schedule")
@@ -174,7 +174,7 @@ func TestOneReplicaQueuesChecks(t *testing.T) {
 	f := driftFleet(t, hourly)
 	f.pass()
 	first := f.r
-	f.restart(func(o *reconciler.Options) { o.Identity = "other" })
+	f.restart(func(o *reconciler.Options) { o.Replica.Identity = "other" })
 	f.clock.Advance(time.Hour + 7*time.Minute)
 	_, err := first.DriftPass(t.Context())
 	f.must(err)
@@ -194,7 +194,7 @@ func TestChecksYield(t *testing.T) {
 		files["clusters/"+name+".yaml"], files["infra/"+name+"/main.tf"] = document(name, hourly), module("one")
 		all = append(all, name)
 	}
-	f := newFleet(t, files, func(o *reconciler.Options) { o.MaxDrift = 3; o.MaxRuns = 20 })
+	f := newFleet(t, files, func(o *reconciler.Options) { o.Limits.Drift = 3; o.Limits.Runs = 20 })
 	f.adopt()
 	f.later()
 	queued := func() (n int) {
@@ -336,9 +336,9 @@ func TestScheduleRuns(t *testing.T) {
 	t.Parallel()
 	f := driftFleet(t, undone)
 	ctx, stop := context.WithCancel(t.Context())
-	f.restart(func(o *reconciler.Options) { o.Waker = f.locks })
+	f.restart(func(o *reconciler.Options) { o.Replica.Waker = f.locks })
 	one := f.r
-	f.restart(func(o *reconciler.Options) { o.Identity = "other" })
+	f.restart(func(o *reconciler.Options) { o.Replica.Identity = "other" })
 	var g sync.WaitGroup
 	for _, r := range []*reconciler.Reconciler{one, f.r} {
 		g.Go(func() {
@@ -391,7 +391,7 @@ func TestOneInTroubleKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	files := twoClusters()
 	files["clusters/prod.yaml"], files["clusters/preprod.yaml"] = document("prod", hourly), document("preprod", hourly)
-	f := newFleet(t, files, func(o *reconciler.Options) { o.MaxDrift = 1 })
+	f := newFleet(t, files, func(o *reconciler.Options) { o.Limits.Drift = 1 })
 	f.adopt()
 	broken := f.cluster("preprod")
 	broken.Applied.Run, broken.Applied.StateLocation = "run-zzzzzzzz", "" // a run that is not kept

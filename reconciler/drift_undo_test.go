@@ -343,7 +343,7 @@ func TestReplicasUndoDriftOnce(t *testing.T) {
 		f.must(f.r.TakeIn(t.Context(), infra, 0))
 		replicas := []*reconciler.Reconciler{f.r}
 		for _, name := range []string{"two", "three"} {
-			f.restart(func(o *reconciler.Options) { o.Identity = name })
+			f.restart(func(o *reconciler.Options) { o.Replica.Identity = name })
 			f.must(f.r.TakeIn(t.Context(), infra, 0))
 			replicas = append(replicas, f.r)
 		}

@@ -9,6 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
+// What Run does all the time, done once.
+
 // TakeIn looks at a repository, or at one of its pull requests, now.
 func (r *Reconciler) TakeIn(ctx context.Context, repo string, number int) error {
 	return r.intake.Take(ctx, agenda.Look{Repo: repo, Number: number})
@@ -18,7 +20,7 @@ func (r *Reconciler) TakeIn(ctx context.Context, repo string, number int) error 
 // for what is due later.
 func (r *Reconciler) Settle(ctx context.Context) error {
 	for {
-		more, err := r.agenda.Step(ctx, r.intake.Take, r.reconcileOnce)
+		more, err := r.agenda.Step(ctx, r.intake.Take, r.loop.Once)
 		if err != nil {
 			return err
 		}
@@ -54,7 +56,7 @@ func (r *Reconciler) Sources() int {
 
 // Reconciled makes one decision about a request, with its action.
 func (r *Reconciler) Reconciled(ctx context.Context, req holdfast.Request) (decision.Decision, error) {
-	return r.reconcile(ctx, req, nil)
+	return r.loop.Reconcile(ctx, req, nil)
 }
 
 // PollOnce polls one repository.
@@ -63,12 +65,12 @@ func (r *Reconciler) PollOnce(ctx context.Context, repo string) error {
 }
 
 // Obey carries out the commands that are stored.
-func (r *Reconciler) Obey(ctx context.Context) { r.commandsWaiting(ctx) }
+func (r *Reconciler) Obey(ctx context.Context) { r.commands.Pass(ctx) }
 
 // Resume asks for everything on record.
 func (r *Reconciler) Resume(ctx context.Context) {
 	r.intake.Resume(ctx)
-	r.commandsWaiting(ctx)
+	r.commands.Pass(ctx)
 }
 
 // Post works off the outbox once.
@@ -79,6 +81,26 @@ func (r *Reconciler) Post(ctx context.Context) (int, error) { return r.publish.P
 func (r *Reconciler) Sweep(ctx context.Context, ago time.Duration) error {
 	r.dispatcher.Age(ago)
 	return r.dispatcher.Sweep(ctx)
+}
+
+// DriftPass queues the checks that are due, if this replica may.
+func (r *Reconciler) DriftPass(ctx context.Context) (time.Duration, error) { return r.drift.Pass(ctx) }
+
+// Woken is what another replica's word does.
+func (r *Reconciler) Woken(topic string) { r.woken(topic) }
+
+// HurryUpgrades has upgrades looked at as often as it is asked for.
+func (r *Reconciler) HurryUpgrades() { r.upgrades.Pace(0) }
+
+// LookAtUpgrades looks at the upgrades of a repository now.
+func (r *Reconciler) LookAtUpgrades(ctx context.Context, repo string) error {
+	return r.upgrades.Look(ctx, repo)
+}
+
+// UpgradesNow is LookAtUpgrades without a lease, as of a replica whose lease has
+// ended while it worked.
+func (r *Reconciler) UpgradesNow(ctx context.Context, repo string) error {
+	return r.upgrades.LookAnyway(ctx, repo)
 }
 
 // NoMetrics hears of nothing.

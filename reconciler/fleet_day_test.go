@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 var (
@@ -116,7 +117,7 @@ func newDays(t *testing.T, n int) *days {
 	d.must(err)
 	t.Cleanup(func() { _ = d.store.Close() })
 	f.restart(func(o *reconciler.Options) {
-		o.Store, o.MaxRuns, o.MaxDrift = d.store, 2*daySlots, daySlots
+		o.Store, o.Limits.Runs, o.Limits.Drift = d.store, 2*daySlots, daySlots
 	})
 	d.plans()
 	d.look()
@@ -181,7 +182,7 @@ func (d *days) atRest(i int) {
 			StateLocation: run.StateLocation, EngineName: run.EngineName, EngineVersion: run.EngineVersion, Document: doc, At: now,
 		},
 	}
-	rec.Drift.Due = reconciler.DriftDue(rec, "")
+	rec.Drift.Due = decision.DriftDue(now, rec, "")
 	_, err := d.store.SaveCluster(ctx, rec)
 	d.must(err)
 	d.due[rec.Name] = rec.Drift.Due

@@ -86,14 +86,19 @@ func newFleet(t *testing.T, files map[string]string, with ...func(*reconciler.Op
 	f.must(err)
 	t.Cleanup(func() { _ = f.store.Close() })
 	opts := reconciler.Options{
-		Store: f.store, Git: git, Locker: f.locks, Identity: "test",
-		Forges: map[string]reconciler.Forge{infra: f.forge},
-		Repositories: []reconciler.Repository{{
-			Name: infra, Branch: master, Clusters: []string{"clusters/**/*.yaml"},
-			Templates: map[string]string{"web": "templates/web"},
-		}},
-		Commands:       commandsOf,
-		FingerprintKey: bytes.Repeat([]byte{2}, 32), TokenKey: bytes.Repeat([]byte{3}, 32),
+		Store: f.store,
+		Sources: reconciler.Sources{
+			Git: git, Forges: map[string]reconciler.Forge{infra: f.forge},
+			Repositories: []reconciler.Repository{{
+				Name: infra, Branch: master, Clusters: []string{"clusters/**/*.yaml"},
+				Templates: map[string]string{"web": "templates/web"},
+			}},
+			Commands: commandsOf,
+		},
+		Replica: reconciler.Replica{
+			Locker: f.locks, Identity: "test",
+			FingerprintKey: bytes.Repeat([]byte{2}, 32), TokenKey: bytes.Repeat([]byte{3}, 32),
+		},
 		Now: f.clock.Now,
 	}
 	f.opts = opts

@@ -220,7 +220,7 @@ func workOn(t *testing.T, n int, template string, step func(*fleet)) map[string]
 	w := &work{}
 	w.reset()
 	f := newFleet(t, files, func(o *reconciler.Options) {
-		o.Store, o.Git = workedStore{o.Store, w}, workedGit{o.Git, w}
+		o.Store, o.Sources.Git = workedStore{o.Store, w}, workedGit{o.Sources.Git, w}
 	})
 	f.repo.Tag("web/v1.0.0", master)
 	f.adopt()
@@ -241,7 +241,7 @@ func TestWorkBesideALargePullRequest(t *testing.T) {
 				files["clusters/"+name+".yaml"] = templated(name, "{path: ../templates/other}")
 			}
 			f.open(1, files)
-			w := f.opts.Git.(workedGit).work
+			w := f.opts.Sources.Git.(workedGit).work
 			w.reset()
 			f.repo.Commit(master, "edit", map[string]string{"clusters/c0.yaml": templated("c0", "{path: ../templates/other}")})
 			f.must(f.r.TakeIn(f.t.Context(), infra, 0))

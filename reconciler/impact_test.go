@@ -296,7 +296,7 @@ func TestCommandsAboutTrialsAreExplained(t *testing.T) {
 
 func TestTheBudgetOfTrialsIsKept(t *testing.T) {
 	t.Parallel()
-	none := func(o *reconciler.Options) { o.Repositories[0].Trials = -1 }
+	none := func(o *reconciler.Options) { o.Sources.Repositories[0].Trials = -1 }
 	f := newShops(t, none)
 	f.open(1, shop("1.1.0", "two"))
 	if got := f.trials(1); len(got) > 0 {
@@ -311,8 +311,8 @@ func TestTheBudgetOfTrialsIsKept(t *testing.T) {
 func TestTheBudgetOfTrialsIsOneForAllTemplates(t *testing.T) {
 	t.Parallel()
 	f := newShops(t, func(o *reconciler.Options) {
-		o.Repositories[0].Trials = 1
-		o.Repositories[0].Templates = map[string]string{"web": "templates/web", "second": "templates/second"}
+		o.Sources.Repositories[0].Trials = 1
+		o.Sources.Repositories[0].Templates = map[string]string{"web": "templates/web", "second": "templates/second"}
 	})
 	second := func(files map[string]string) map[string]string {
 		out := maps.Clone(files)
@@ -333,7 +333,7 @@ func TestTheBudgetOfTrialsIsOneForAllTemplates(t *testing.T) {
 	if got := f.trials(1); len(got) != 1 {
 		t.Errorf("trials %v, want one", got)
 	}
-	f.restart(func(o *reconciler.Options) { o.Repositories[0].Trials = 2 })
+	f.restart(func(o *reconciler.Options) { o.Sources.Repositories[0].Trials = 2 })
 	f.look()
 	f.open(2, second(shop("1.1.0", "two")))
 	if got := f.trials(2); !slices.Equal(got, []string{"other", "shop-c"}) {
@@ -345,7 +345,7 @@ func TestTheBudgetOfTrialsIsOneForAllTemplates(t *testing.T) {
 // template's pull request, whatever it reaches.
 func TestTrialsStayInTheirEnvironments(t *testing.T) {
 	t.Parallel()
-	f := newShops(t, func(o *reconciler.Options) { o.Repositories[0].TrialEnvironments = []string{"dev*"} })
+	f := newShops(t, func(o *reconciler.Options) { o.Sources.Repositories[0].TrialEnvironments = []string{"dev*"} })
 	f.open(1, shop("1.1.0", "two"))
 	if got := f.trials(1); len(got) > 0 {
 		t.Errorf("trials %v of environment e", got)

@@ -28,7 +28,7 @@ func farShop(name string, variables ...string) map[string]string {
 func TestTrialsAreHeldToWhatTheirRepositoriesMayDefine(t *testing.T) {
 	t.Parallel()
 	f := newShops(t, func(o *reconciler.Options) {
-		o.Allow = func(repo string, c holdfast.Cluster, _ string) error {
+		o.Grants.Allow = func(repo string, c holdfast.Cluster, _ string) error {
 			if repo == other && c.Name == "thief" {
 				return errors.New("not yours")
 			}
@@ -65,7 +65,7 @@ func TestATrialThatIsForbiddenMeanwhileIsNotPlanned(t *testing.T) {
 	t.Parallel()
 	var forbidden atomic.Bool
 	f := newShops(t, func(o *reconciler.Options) {
-		o.Allow = func(_ string, c holdfast.Cluster, _ string) error {
+		o.Grants.Allow = func(_ string, c holdfast.Cluster, _ string) error {
 			if c.Name == "shop-c" && forbidden.Load() {
 				return errors.New("not yours any more")
 			}
@@ -159,7 +159,7 @@ func TestTrialsSurviveALostRecord(t *testing.T) {
 // What is left of an impact by a process that is gone goes as well.
 func TestAnImpactOfAFormerProcessGoes(t *testing.T) {
 	t.Parallel()
-	f := newShops(t, func(o *reconciler.Options) { o.Repositories[0].Trials = -1 })
+	f := newShops(t, func(o *reconciler.Options) { o.Sources.Repositories[0].Trials = -1 })
 	f.open(1, shop("1.1.0", "two"))
 	f.restart()
 	f.look()
@@ -225,8 +225,8 @@ func TestAnImpactSaysWhatItCouldNotRead(t *testing.T) {
 	second, lookAtOther := withOther(t, f)
 	git := &unreadableOther{}
 	f.restart(func(o *reconciler.Options) {
-		git.Git = o.Git
-		o.Git = git
+		git.Git = o.Sources.Git
+		o.Sources.Git = git
 	})
 	f.look()
 	second.Commit(master, "a cluster", farShop("far"))

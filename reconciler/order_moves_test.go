@@ -25,8 +25,8 @@ func withOther(t *testing.T, f *fleet) (second *gitserver.Repo, look func()) {
 	})
 	f.must(err)
 	f.restart(func(o *reconciler.Options) {
-		o.Git, o.Forges[other] = &twoGits{Git: o.Git, second: git}, o.Forges[infra]
-		o.Repositories = append(slices.Clone(o.Repositories), reconciler.Repository{
+		o.Sources.Git, o.Sources.Forges[other] = &twoGits{Git: o.Sources.Git, second: git}, o.Sources.Forges[infra]
+		o.Sources.Repositories = append(slices.Clone(o.Sources.Repositories), reconciler.Repository{
 			Name: other, Branch: master, Clusters: []string{"clusters/**/*.yaml"}, Local: true,
 		})
 	})
@@ -170,8 +170,8 @@ func TestARepositoryThatIsNotWatchedAnyMore(t *testing.T) {
 	if c := f.apply("far"); c.Status != holdfast.CommandDone {
 		t.Fatalf("%s: %s", c.Status, c.Reply)
 	}
-	repositories := f.opts.Repositories
-	f.restart(func(o *reconciler.Options) { o.Repositories = repositories[:1] })
+	repositories := f.opts.Sources.Repositories
+	f.restart(func(o *reconciler.Options) { o.Sources.Repositories = repositories[:1] })
 	f.look()
 	f.r.Resume(t.Context())
 	f.settle()
@@ -181,7 +181,7 @@ func TestARepositoryThatIsNotWatchedAnyMore(t *testing.T) {
 	if c := f.apply("near"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "no longer watched") {
 		t.Errorf("%s: %s", c.Status, c.Reply)
 	}
-	f.restart(func(o *reconciler.Options) { o.Repositories = repositories })
+	f.restart(func(o *reconciler.Options) { o.Sources.Repositories = repositories })
 	f.look()
 	look()
 	if order := f.writes(withEngine); !slices.Equal(order, []string{"far"}) {

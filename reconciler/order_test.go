@@ -213,16 +213,16 @@ func TestTransferBetweenRepositories(t *testing.T) {
 		dir := memory.Dir(t)
 		second = gitserver.NewRepo(t, dir+"/other.git")
 		second.Commit(master, "first", map[string]string{"README.md": "hello"})
-		first := o.Git
+		first := o.Sources.Git
 		git, err := gitsource.New(gitsource.Options{
 			Dir: dir + "/mirrors", Repositories: []gitsource.Repository{{Name: other, URL: second.Path, Branch: master}},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Git = &twoGits{Git: first, second: git}
-		o.Forges[other] = o.Forges[infra]
-		o.Repositories = append(o.Repositories, reconciler.Repository{Name: other, Branch: master, Clusters: []string{"clusters/**/*.yaml"}})
+		o.Sources.Git = &twoGits{Git: first, second: git}
+		o.Sources.Forges[other] = o.Sources.Forges[infra]
+		o.Sources.Repositories = append(o.Sources.Repositories, reconciler.Repository{Name: other, Branch: master, Clusters: []string{"clusters/**/*.yaml"}})
 	})
 	f.adopt()
 	lookAtOther := func() {

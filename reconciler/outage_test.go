@@ -36,10 +36,10 @@ func TestTemplateRepositoryThatCannotBeRead(t *testing.T) {
 				{Name: infra, URL: f.repo.Path, Branch: master}, {Name: blueprints, URL: templates.Path, Branch: master},
 			}})
 			f.must(err)
-			o.Git = git
-			o.Forges[blueprints] = o.Forges[infra]
-			o.Repositories[0].Templates = nil
-			o.Repositories = append(o.Repositories[:1], reconciler.Repository{
+			o.Sources.Git = git
+			o.Sources.Forges[blueprints] = o.Sources.Forges[infra]
+			o.Sources.Repositories[0].Templates = nil
+			o.Sources.Repositories = append(o.Sources.Repositories[:1], reconciler.Repository{
 				Name: blueprints, Branch: master, Templates: map[string]string{"web": "templates/web"},
 			})
 		})

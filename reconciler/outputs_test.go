@@ -196,7 +196,7 @@ func TestAssignmentHasLimits(t *testing.T) {
 	want := holdfast.RunLimits{Memory: 1 << 30, Processes: 99, CPU: 1.5}
 	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")},
 		func(opts *reconciler.Options) {
-			opts.Limits = func(holdfast.Cluster) (granted, most holdfast.RunLimits) {
+			opts.Grants.Limits = func(holdfast.Cluster) (granted, most holdfast.RunLimits) {
 				return want, holdfast.RunLimits{Memory: 2 << 30, Processes: 200, CPU: 2}
 			}
 		})
@@ -215,7 +215,7 @@ func TestAssignmentHasSecretSources(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")},
 		func(opts *reconciler.Options) {
-			opts.SecretSources = func(c holdfast.Cluster, kind holdfast.RunKind) ([]string, map[string][]string) {
+			opts.Grants.SecretSources = func(c holdfast.Cluster, kind holdfast.RunKind) ([]string, map[string][]string) {
 				return []string{"/run/secrets/" + c.Name}, map[string][]string{"vault": {string(kind), "{key}"}}
 			}
 		})

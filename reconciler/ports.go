@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
 	"github.com/holdfast-dev/holdfast/reconciler/trace"
@@ -18,14 +20,24 @@ import (
 // Store is everything that must survive; *datastore.Store is one.
 type Store interface {
 	Runs
+	Claims
+	Attempts
 	Clusters
+	ClusterNames
+	DriftSchedule
+	Suspensions
+	Repositories
+	TagPins
 	PullRequests
 	Outbox
 	Commands
 	Artefacts
+	StateLocks
 	Inventory
-	TemplateRecords
+	Impacts
+	Upgrades
 	rescue.Unsaved
+	Audit(ctx context.Context, entry holdfast.AuditEntry) error
 }
 
 // Runs are the records of runs and their attempts.
@@ -38,7 +50,10 @@ type Runs interface {
 	// UpdateRun stores run if its Version is the stored one, and returns it with
 	// the next Version.
 	UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, error)
+}
 
+// Claims tell which runs may be handed out, and hand one out.
+type Claims interface {
 	// Claimable returns the runs that an agent may claim, in order: those that
 	// write first, then plans, then trials, then drift checks, each the oldest
 	// first; at most one for each state location, none for a location where a run
@@ -52,6 +67,10 @@ type Runs interface {
 	// attempts. It is an ErrConflict if the run is no longer claimable, its
 	// state location has a running run, or limit runs are running already.
 	ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error)
+}
+
+// Attempts are the records of what agents execute.
+type Attempts interface {
 	// Beat records a sign of life and the step, and returns the run. It leaves
 	// Version alone. ErrFenced if ref is not the run's running attempt.
 	Beat(ctx context.Context, ref holdfast.AttemptRef, step string, now time.Time) (holdfast.Run, error)
@@ -66,52 +85,69 @@ type Runs interface {
 	EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error)
 }
 
-// Clusters are the records of clusters and of the repositories they are in.
+// Clusters are the records of clusters.
 type Clusters interface {
 	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
 	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
-	// ClusterNames returns the names of those that match, sorted.
-	ClusterNames(ctx context.Context, filter holdfast.ClusterFilter) ([]string, error)
-	// ClustersAt returns the names of the clusters that had a run with a state
-	// which is not in Holdfast's own backend.
-	ClustersAt(ctx context.Context, location string) ([]string, error)
 	// CountClusters counts those that match.
 	CountClusters(ctx context.Context, filter holdfast.ClusterFilter) (int, error)
 	// SaveCluster creates (Version 0) or replaces a record, and adds to its
 	// history in the same transaction. StateSerial is not stored: it is read from
 	// the newest state version.
 	SaveCluster(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (holdfast.ClusterRecord, error)
+}
+
+// ClusterNames are the names of clusters, and what changes them.
+type ClusterNames interface {
+	// ClusterNames returns the names of those that match, sorted.
+	ClusterNames(ctx context.Context, filter holdfast.ClusterFilter) ([]string, error)
+	// ClustersAt returns the names of the clusters that had a run with a state
+	// which is not in Holdfast's own backend.
+	ClustersAt(ctx context.Context, location string) ([]string, error)
 	// RenameCluster saves both records, each at its Version, and gives the state
 	// in Holdfast's own backend, if there is any, the resources and the history of
 	// from to to. It is an ErrConflict if a run is running for either, or to has a
 	// state of its own.
 	RenameCluster(ctx context.Context, from, to holdfast.ClusterRecord, history ...holdfast.Transition) error
+}
+
+// DriftSchedule is when clusters are due, and who does what comes due.
+type DriftSchedule interface {
 	// DriftDue returns the clusters whose Drift.Due has come and that have no run
 	// which has not ended, those checked longest ago first.
 	DriftDue(ctx context.Context, now time.Time, limit int) ([]holdfast.ClusterRecord, error)
 	// NextDriftDue is the earliest Drift.Due after now; zero if there is none.
 	NextDriftDue(ctx context.Context, now time.Time) (time.Time, error)
+	// Lease makes owner the holder of name for ttl from now, if nobody else
+	// holds it, and reports whether owner does.
+	Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error)
+}
 
-	// Suspensions are those of more than one cluster.
+// Suspensions are those of more than one cluster.
+type Suspensions interface {
 	Suspensions(ctx context.Context) ([]holdfast.Suspension, error)
 	// Suspend stores a suspension, in place of one of the same project.
 	Suspend(ctx context.Context, s holdfast.Suspension) error
 	// Resume removes the one of that project (empty: of all clusters); ErrNotFound
 	// if there is none.
 	Resume(ctx context.Context, project string) error
+}
 
+// Repositories are the records of repositories.
+type Repositories interface {
 	Source(ctx context.Context, repo string) (holdfast.Source, error)
 	SaveSource(ctx context.Context, s holdfast.Source) error
+}
+
+// TagPins are the commits that tags were recorded with.
+type TagPins interface {
 	// PinTag records that a repository's tag is rev and returns rev; if the tag
 	// was recorded before, it returns what was recorded.
 	PinTag(ctx context.Context, repo, tag string, rev holdfast.Revision) (holdfast.Revision, error)
 	// MovePin records that a tag is to, if it is recorded as from.
 	MovePin(ctx context.Context, repo, tag string, from, to holdfast.Revision) error
-
-	// Lease makes owner the holder of name for ttl from now, if nobody else
-	// holds it, and reports whether owner does.
-	Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error)
-	Audit(ctx context.Context, entry holdfast.AuditEntry) error
+	// TagPins returns the commits that a repository's tags were recorded with.
+	TagPins(ctx context.Context, repo string) (map[string]holdfast.Revision, error)
 }
 
 // PullRequests are the records of pull requests.
@@ -152,6 +188,10 @@ type Artefacts interface {
 	// that of its content, as templates computes it.
 	PutBundle(ctx context.Context, digest holdfast.Digest, data []byte) error
 	HasBundle(ctx context.Context, digest holdfast.Digest) (bool, error)
+}
+
+// StateLocks are the locks on states in Holdfast's own backend.
+type StateLocks interface {
 	// StateLock returns the lock on a state in Holdfast's own backend; ErrNotFound
 	// if it is free.
 	StateLock(ctx context.Context, location string) (holdfast.StateLock, error)
@@ -168,22 +208,23 @@ type Inventory interface {
 	Resources(ctx context.Context, filter holdfast.ResourceFilter) ([]holdfast.Resource, error)
 }
 
-// TemplateRecords are what is remembered of changes of templates.
-type TemplateRecords interface {
+// Impacts are what pull requests' changes of templates would do.
+type Impacts interface {
 	// SaveImpacts replaces what is known of a pull request's changes of
 	// templates; none removes it.
 	SaveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []holdfast.Impact) error
 	// Impacts returns what was saved, by the templates' names; none if there is
 	// nothing.
 	Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Impact, error)
+}
 
+// Upgrades are the pull requests that we propose.
+type Upgrades interface {
 	// Upgrades returns the upgrades of a repository (empty: of all), by
 	// repository and key.
 	Upgrades(ctx context.Context, repo string) ([]holdfast.Upgrade, error)
 	// SaveUpgrade creates (Version 0) or replaces a record, by (Repo, Key).
 	SaveUpgrade(ctx context.Context, u holdfast.Upgrade) (holdfast.Upgrade, error)
-	// TagPins returns the commits that a repository's tags were recorded with.
-	TagPins(ctx context.Context, repo string) (map[string]holdfast.Revision, error)
 }
 
 // Locker excludes across replicas. Keys are state locations, owners "run/attempt".
@@ -210,12 +251,23 @@ type Waker interface {
 // Git reads repositories; *gitsource.Source is one. Repositories are named as
 // in holdfast.yaml.
 type Git interface {
+	Mirrors
+	Trees
+	Commits
+}
+
+// Mirrors are brought up to date.
+type Mirrors interface {
 	// Fetch brings branches and tags up to date and returns them. An empty
 	// repository has none.
 	Fetch(ctx context.Context, repo string) (holdfast.Refs, error)
 	// FetchPullRequest fetches refs/pull/N/head and, if there is one, /merge,
 	// together with branches and tags.
 	FetchPullRequest(ctx context.Context, repo string, number int) (holdfast.PullRequestRefs, error)
+}
+
+// Trees are what revisions say.
+type Trees interface {
 	// Tree opens a revision, or a tree that Merge made by its id.
 	Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error)
 	// Merge returns the id of the tree that merging head into base gives, file
@@ -224,6 +276,10 @@ type Git interface {
 	// Diff returns the files that differ between two revisions or trees; an
 	// empty from is the empty tree.
 	Diff(ctx context.Context, repo, from, to string) ([]holdfast.TreeChange, error)
+}
+
+// Commits come one after another.
+type Commits interface {
 	// Parents returns a commit's parents.
 	Parents(ctx context.Context, repo string, rev holdfast.Revision) ([]holdfast.Revision, error)
 	// IsAncestor reports whether a is b or an ancestor of it.
@@ -234,6 +290,14 @@ type Git interface {
 // ErrUnavailable (*holdfast.RateLimitError says until when); any other is final
 // for that call.
 type Forge interface {
+	Proposals
+	Conversation
+	Display
+	Proposer
+}
+
+// Proposals are what people propose.
+type Proposals interface {
 	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequest, error)
 	// PullRequests returns the open pull requests of a repository and those
 	// updated since.
@@ -241,13 +305,20 @@ type Forge interface {
 	// PullRequestsOf returns the merged pull requests that brought a commit to
 	// the base branch, by whatever way of merging. None for a direct push.
 	PullRequestsOf(ctx context.Context, repo string, commit holdfast.Revision) ([]holdfast.PullRequest, error)
+}
+
+// Conversation is what people write, and who they are.
+type Conversation interface {
 	// Comments returns the comments of all pull requests created or edited
 	// since, oldest first. A list that was cut has More.
 	Comments(ctx context.Context, repo string, since time.Time) (holdfast.CommentList, error)
 	// Comment returns one comment as it is now, by its id.
 	Comment(ctx context.Context, ref holdfast.PullRequestRef, id string) (holdfast.Comment, error)
 	Permission(ctx context.Context, repo, user string) (holdfast.Permission, error)
+}
 
+// Display is what we show.
+type Display interface {
 	// PutComment creates (id empty) or updates a comment and returns it. Given
 	// no id it looks for a comment of ours that has marker first, so that a
 	// lost answer does not make a second one, and leaves it as it is if it says
@@ -261,7 +332,10 @@ type Forge interface {
 	// id that is gone makes a new one. One that is to be closed and is not there
 	// is not made: the zero Issue. ErrForbidden if the repository has no issues.
 	PutIssue(ctx context.Context, repo, id, marker string, issue holdfast.Issue) (holdfast.Issue, error)
+}
 
+// Proposer opens pull requests of ours.
+type Proposer interface {
 	// Propose makes a branch with one commit and a pull request for it, or brings
 	// those that are there up to date; it returns the pull request, whose Head is
 	// the commit. What is there already as proposed is not made again: a lost
@@ -279,3 +353,30 @@ type Forge interface {
 
 // Tracer records spans. Its methods must not block.
 type Tracer = trace.Tracer
+
+// Metrics hears of what happens. Its methods must not block.
+type Metrics interface {
+	dispatch.Metrics
+	PostMetrics
+	Step(name string, took time.Duration)
+	Depth(queue string, n int)
+	Decided(action decision.Action, reason holdfast.Reason)
+}
+
+// PostMetrics hears of what is posted.
+type PostMetrics interface {
+	Posted(kind holdfast.PostKind, ok bool)
+	GaveUp(kind holdfast.PostKind)
+}
+
+type noMetrics struct{}
+
+func (noMetrics) RunEnded(holdfast.RunKind, holdfast.RunStatus, holdfast.Reason) {}
+func (noMetrics) RunClaimed(holdfast.RunKind, time.Duration)                     {}
+func (noMetrics) Step(string, time.Duration)                                     {}
+func (noMetrics) LockRefused()                                                   {}
+func (noMetrics) Depth(string, int)                                              {}
+func (noMetrics) Decided(decision.Action, holdfast.Reason)                       {}
+func (noMetrics) Posted(holdfast.PostKind, bool)                                 {}
+func (noMetrics) GaveUp(holdfast.PostKind)                                       {}
+func (noMetrics) ProviderHeld(string, time.Time)                                 {}

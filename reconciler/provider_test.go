@@ -16,7 +16,7 @@ import (
 
 // of gives a cluster a provider.
 func of(provider string) func(*reconciler.Options) {
-	return func(opts *reconciler.Options) { opts.MaxProvider = map[string]int{provider: 1} }
+	return func(opts *reconciler.Options) { opts.Limits.Provider = map[string]int{provider: 1} }
 }
 
 // clouds are clusters of a template, on the clouds that they are called after.
@@ -80,7 +80,7 @@ func (g *gauge) Posted(holdfast.PostKind, bool)                                 
 func TestCloudThatThrottles(t *testing.T) {
 	t.Parallel()
 	g := &gauge{}
-	f := newFleet(t, clouds("aws-1", "aws-2", "aws-3", "aws-4", "aws-5", "google-1"), func(opts *reconciler.Options) { opts.Metrics = g })
+	f := newFleet(t, clouds("aws-1", "aws-2", "aws-3", "aws-4", "aws-5", "google-1"), func(opts *reconciler.Options) { opts.Telemetry.Metrics = g })
 	f.look()
 	for range 3 {
 		if run := f.execute(ends("Throttled")); !strings.HasPrefix(run.Cluster, "aws") || run.Status != holdfast.RunRetrying {
@@ -174,7 +174,7 @@ func TestCapHoldsWhenManyClaim(t *testing.T) {
 	t.Parallel()
 	names := []string{"aws-1", "aws-2", "aws-3", "aws-4", "aws-5", "aws-6"}
 	f := newFleet(t, clouds(names...), func(opts *reconciler.Options) {
-		opts.MaxProvider, opts.MaxRuns = map[string]int{"aws": 2}, 6
+		opts.Limits.Provider, opts.Limits.Runs = map[string]int{"aws": 2}, 6
 	})
 	f.look()
 	one := f.r

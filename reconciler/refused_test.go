@@ -36,7 +36,7 @@ func TestPostsThatAreRefusedForGood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			counted := &gaveUp{Metrics: reconciler.NoMetrics}
-			f := newFleet(t, twoClusters(), func(o *reconciler.Options) { o.Metrics = counted })
+			f := newFleet(t, twoClusters(), func(o *reconciler.Options) { o.Telemetry.Metrics = counted })
 			f.adopt()
 			f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 			day := func() {

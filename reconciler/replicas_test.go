@@ -44,8 +44,8 @@ func TestAReplicaThatWasOvertaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := built(t, twoClusters())
-			fast, git := f.r, &slowGit{Git: f.opts.Git}
-			f.restart(func(o *reconciler.Options) { o.Git, o.Identity = git, "slow" })
+			fast, git := f.r, &slowGit{Git: f.opts.Sources.Git}
+			f.restart(func(o *reconciler.Options) { o.Sources.Git, o.Replica.Identity = git, "slow" })
 			f.look()
 			delay(git, func() {
 				f.repo.Commit(master, "revert", map[string]string{"clusters/prod.yaml": document("prod")})

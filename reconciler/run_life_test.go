@@ -43,7 +43,7 @@ func TestPitfalls(t *testing.T) {
 }
 
 func waitingUsesUpNoTry(t *testing.T) {
-	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { opts.MaxRuns, opts.MaxRetries = 1, -1 })
+	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { opts.Limits.Runs, opts.Limits.Retries = 1, -1 })
 	f.look()
 	first := f.claim()
 	f.must(f.locks.Acquire(t.Context(), "clusters/prod", "somebody", time.Hour))
@@ -65,7 +65,7 @@ func waitingUsesUpNoTry(t *testing.T) {
 }
 
 func limitHolds(t *testing.T) {
-	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { opts.MaxRetries = 2 })
+	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { opts.Limits.Retries = 2 })
 	f.look()
 	for i := range 12 {
 		for a := f.claim(); a.Run != ""; a = f.claim() {
@@ -83,7 +83,7 @@ func limitHolds(t *testing.T) {
 
 func applyLimitHolds(t *testing.T) {
 	f := reviewed(t)
-	f.restart(func(opts *reconciler.Options) { opts.MaxRetries = 2 })
+	f.restart(func(opts *reconciler.Options) { opts.Limits.Retries = 2 })
 	f.must(f.r.TakeIn(t.Context(), infra, 0))
 	f.merge(1, byMerge)
 	for i := range 12 {
@@ -112,7 +112,7 @@ func applyLimitHolds(t *testing.T) {
 // causesAreRetried: an agent says which causes pass; here is what is made of
 // that, before and after an apply has begun.
 func causesAreRetried(t *testing.T) {
-	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { opts.MaxRetries = 1 })
+	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { opts.Limits.Retries = 1 })
 	f.adopt()
 	causes := map[string]bool{
 		"Throttled": true, "ServiceUnavailable": true, "Network": true, "ResourceTimeout": true, "StateLocked": true,
@@ -150,7 +150,7 @@ func causesAreRetried(t *testing.T) {
 }
 
 func failedPlanIsTold(t *testing.T) {
-	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { opts.MaxRetries = 2 })
+	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { opts.Limits.Retries = 2 })
 	f.adopt()
 	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 	for range 3 {
@@ -305,7 +305,7 @@ func replicasMakeOneChange(t *testing.T) {
 	f := reviewed(t)
 	f.mergeUnnoticed(1, byMerge)
 	one := f.r
-	f.restart(func(opts *reconciler.Options) { opts.Identity = "two" })
+	f.restart(func(opts *reconciler.Options) { opts.Replica.Identity = "two" })
 	for _, r := range []*reconciler.Reconciler{one, f.r} {
 		f.must(r.TakeIn(t.Context(), infra, 1))
 		f.must(r.TakeIn(t.Context(), infra, 0))
@@ -365,7 +365,7 @@ func untouchedIsLeftAlone(t *testing.T) {
 
 func credentialsOfTheirKind(t *testing.T) {
 	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) {
-		opts.Credentials = func(_ holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error) {
+		opts.Grants.Credentials = func(_ holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error) {
 			return holdfast.Credentials{Env: map[string]string{"ROLE": string(kind)}}, nil
 		}
 	})
@@ -384,7 +384,7 @@ func credentialsOfTheirKind(t *testing.T) {
 }
 
 func deadlinePasses(t *testing.T) {
-	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { opts.RunTimeout = time.Hour })
+	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { opts.Limits.Timeout = time.Hour })
 	f.look()
 	a := f.claim()
 	if left := a.Deadline.Sub(f.clock.Now()); left <= 0 || left > time.Hour {

@@ -55,7 +55,7 @@ func (g hangingGit) Fetch(ctx context.Context, _ string) (holdfast.Refs, error) 
 func TestHangingFetchIsAborted(t *testing.T) {
 	t.Parallel()
 	git := hangingGit{begun: make(chan struct{}, 100)}
-	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { git.Git = opts.Git; opts.Git = git })
+	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { git.Git = opts.Sources.Git; opts.Sources.Git = git })
 	ctx, stop := context.WithCancel(t.Context())
 	ctx, abort := queue.Abortable(ctx)
 	defer abort()

@@ -100,7 +100,7 @@ func TestChangedGlobsRemoveNothing(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters())
 	f.adopt()
-	f.restart(func(opts *reconciler.Options) { opts.Repositories[0].Clusters = []string{"clusters/pre*.yaml"} })
+	f.restart(func(opts *reconciler.Options) { opts.Sources.Repositories[0].Clusters = []string{"clusters/pre*.yaml"} })
 	f.look()
 	if f.cluster("prod").Desired.Removed {
 		t.Error("a glob that does not match any more has removed a cluster")

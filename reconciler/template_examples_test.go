@@ -15,7 +15,7 @@ func TestExamplesOfATemplateAreNoClusters(t *testing.T) {
 	files := twoClusters()
 	files["blue/template.yaml"] = webTemplate("one")["templates/web/template.yaml"]
 	files["blue/examples/basic.yaml"] = document("basic")
-	everywhere := func(o *reconciler.Options) { o.Repositories[0].Clusters = []string{"**/*.yaml"} }
+	everywhere := func(o *reconciler.Options) { o.Sources.Repositories[0].Clusters = []string{"**/*.yaml"} }
 	f := newFleet(t, files, everywhere)
 	f.adopt()
 	f.repo.Commit(master, "another", map[string]string{"blue/tests/more.yaml": document("more"), "green/examples/x.yaml": document("x"), "infra/x/main.tf": module("one")})

@@ -88,15 +88,15 @@ func newUpgradeFleet(t *testing.T, clusters map[string]string, with ...func(*rec
 	u := &upgradeFleet{host: &flakyForge{last: make(map[string]holdfast.Proposal)}, files: files}
 	onLocal := func(o *reconciler.Options) {
 		forge, err := local.New(local.Options{
-			Git: o.Git.(local.Git), Store: o.Store.(*datastore.Store), Branches: map[string]string{infra: master}, Now: o.Now,
+			Git: o.Sources.Git.(local.Git), Store: o.Store.(*datastore.Store), Branches: map[string]string{infra: master}, Now: o.Now,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		u.host.Forge = forge
-		o.Forges = map[string]reconciler.Forge{infra: u.host}
-		o.Repositories = slices.Clone(o.Repositories)
-		o.Repositories[0].Local = true
+		o.Sources.Forges = map[string]reconciler.Forge{infra: u.host}
+		o.Sources.Repositories = slices.Clone(o.Sources.Repositories)
+		o.Sources.Repositories[0].Local = true
 	}
 	u.fleet = newFleet(t, files, append([]func(*reconciler.Options){onLocal}, with...)...)
 	u.repo.Tag("web/v1.0.0", master)
@@ -105,7 +105,7 @@ func newUpgradeFleet(t *testing.T, clusters map[string]string, with ...func(*rec
 }
 
 func groupedBy(labels ...string) func(*reconciler.Options) {
-	return func(o *reconciler.Options) { o.Repositories[0].UpgradeGroups = labels }
+	return func(o *reconciler.Options) { o.Sources.Repositories[0].UpgradeGroups = labels }
 }
 
 // webVersion are the files of template web; needs are variables that are

@@ -109,7 +109,7 @@ func TestABranchWithoutAPullRequestIsPassedBy(t *testing.T) {
 	t.Parallel()
 	u := newUpgradeFleet(t, twoBehind())
 	host := &bare{Forge: u.host, taken: map[string]bool{upgradeBranch: true, upgradeBranch + ".2": true}}
-	u.again(func(o *reconciler.Options) { o.Forges = map[string]reconciler.Forge{infra: host} })
+	u.again(func(o *reconciler.Options) { o.Sources.Forges = map[string]reconciler.Forge{infra: host} })
 	u.release("1.1.0")
 	u.expect("web #1 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0")
 	if got := u.upgrades()[0].Branch; got != upgradeBranch+".3" || len(host.branches) != 3 {
@@ -162,7 +162,7 @@ func TestAWithdrawalThatIsRefusedIsNotRepeated(t *testing.T) {
 			u := newUpgradeFleet(t, twoBehind())
 			u.release("1.1.0")
 			host := &closed{Forge: u.host, with: fmt.Errorf("close: %w", err)}
-			u.again(func(o *reconciler.Options) { o.Forges = map[string]reconciler.Forge{infra: host} })
+			u.again(func(o *reconciler.Options) { o.Sources.Forges = map[string]reconciler.Forge{infra: host} })
 			u.push("Upgrade both", map[string]string{"clusters/a.yaml": webCluster("a", "1.1.0", ""), "clusters/b.yaml": webCluster("b", "1.1.0", "")})
 			for i := range 3 {
 				u.push("Push", map[string]string{"README.md": fmt.Sprint(i)})
@@ -239,7 +239,7 @@ func TestUpgradesThatStandCostNoCalls(t *testing.T) {
 	before := u.tell()
 	for again := range 2 {
 		if again == 1 {
-			u.again(func(o *reconciler.Options) { o.Forges = map[string]reconciler.Forge{infra: host} })
+			u.again(func(o *reconciler.Options) { o.Sources.Forges = map[string]reconciler.Forge{infra: host} })
 			host.calls.Store(0) // start-up asks for everything
 		}
 		for range 5 {
@@ -374,9 +374,9 @@ func TestUpgradesBesideARepositoryThatIsGone(t *testing.T) {
 	_, lookAtOther := withOther(t, u.fleet)
 	lookAtOther()
 	u.release("1.1.0")
-	git := &unreadableOther{Git: u.opts.Git}
+	git := &unreadableOther{Git: u.opts.Sources.Git}
 	git.broken.Store(true)
-	u.restart(func(o *reconciler.Options) { o.Git = git })
+	u.restart(func(o *reconciler.Options) { o.Sources.Git = git })
 	list, err := u.r.Templates(t.Context(), "")
 	u.must(err)
 	if len(list) != 1 || len(list[0].Users) != 4 || list[0].Trouble != "clusters are not known of other" {

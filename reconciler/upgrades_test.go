@@ -292,7 +292,7 @@ func TestTwoReplicasMakeOnePullRequest(t *testing.T) {
 	u.push("Release", webVersion("1.1.0"))
 	u.repo.Tag("web/v1.1.0", master)
 	opts := u.opts
-	opts.Identity = "other"
+	opts.Replica.Identity = "other"
 	other, err := reconciler.New(opts)
 	u.must(err)
 	for _, r := range []*reconciler.Reconciler{u.r, other} {

@@ -216,3 +216,8 @@ func LastBegun(runs []holdfast.Run) string {
 	}
 	return ""
 }
+
+// Removes returns whether a cluster of a pull request is the named one, and goes.
+func Removes(name string) func(holdfast.PullRequestCluster) bool {
+	return func(c holdfast.PullRequestCluster) bool { return c.Name == name && c.Deleted }
+}

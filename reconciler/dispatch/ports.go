@@ -70,6 +70,7 @@ type Locker interface {
 type Fleet interface {
 	Source
 	Listener
+	Waker
 }
 
 // Source says what attempts start from.
@@ -93,6 +94,10 @@ type Listener interface {
 	Look(req holdfast.Request)
 	// Held is notified of a provider whose runs are held back from now on, or go on.
 	Held(ctx context.Context, provider string)
+}
+
+// Waker wakes replicas.
+type Waker interface {
 	// Wake wakes all replicas, this one too, with a topic that Woken understands.
 	Wake(ctx context.Context, topic string)
 }

@@ -279,7 +279,9 @@ func (k *Keeper) assessTemplate(
 	if err != nil {
 		return impact, nil, err
 	}
-	proposed := k.opts.Resolver.Using(Proposed{k.opts.Releases, t.name, repo.Name, to.Tree, t.dir})
+	proposed := k.opts.Resolver.Using(releases.Proposed{
+		Released: k.opts.Releases, Name: t.name, Repo: repo.Name, Tree: to.Tree, Dir: t.dir,
+	})
 	blueprint := t.to.Blueprint()
 	a := assessor{
 		k: k, from: from, to: to, version: impact.Version, named: blueprint.Version,

@@ -82,23 +82,6 @@ func (k *Keeper) dropForeign(ctx context.Context, repo string, users map[string]
 	return nil
 }
 
-// Proposed are the released templates, with one as a pull request has
-// it, whatever its version.
-type Proposed struct {
-	Released   templates.Versions
-	Name, Repo string
-	Tree       holdfast.Tree
-	Dir        string
-}
-
-// Version implements templates.Versions.
-func (p Proposed) Version(ctx context.Context, name, version string) (templates.TemplateVersion, error) {
-	if name != p.Name {
-		return p.Released.Version(ctx, name, version)
-	}
-	return templates.TemplateVersion{Repo: p.Repo, Tree: p.Tree, Dir: p.Dir}, nil
-}
-
 // assessor collects what a template's change does to one cluster after another,
 // some side by side.
 type assessor struct {

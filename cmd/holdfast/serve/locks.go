@@ -13,7 +13,7 @@ import (
 
 func (s *services) openLock(ctx context.Context, opts *reconciler.Options) error {
 	if s.cfg.Lock.Type == "memory" {
-		opts.Locker = lock.NewMemory()
+		opts.Replica.Locker = lock.NewMemory()
 		return nil
 	}
 	password := ""
@@ -34,7 +34,7 @@ func (s *services) openLock(ctx context.Context, opts *reconciler.Options) error
 	if err := s.guardedRedis(ctx, redis, trusted); err != nil {
 		return err
 	}
-	opts.Locker, opts.Waker = redis, redis
+	opts.Replica.Locker, opts.Replica.Waker = redis, redis
 	return nil
 }
 

@@ -213,34 +213,38 @@ func (s *services) openGit(context.Context) error {
 }
 
 func (s *services) openReconciler(ctx context.Context) error {
+	runs := s.cfg.Runs
 	opts := reconciler.Options{
-		Store: s.store, Git: s.git, Forges: make(map[string]reconciler.Forge),
-		Allow: bindings(s.cfg), Credentials: credentials(s.cfg, s.logger), SecretSources: secretSources(s.cfg),
-		Limits:         limits(s.cfg),
-		Commands:       webhook.Commands,
-		FingerprintKey: s.keys.Derive("fingerprints"), TokenKey: s.keys.Derive("run tokens"),
-		Identity: s.identity, MaxRuns: s.cfg.Runs.Max, RunTimeout: s.cfg.Runs.Timeout,
-		Lease: s.cfg.Runs.Lease, MaxRetries: s.cfg.Runs.Retries, RetryDelay: s.cfg.Runs.RetryDelay, Break: s.cfg.Runs.Break,
-		LockTimeout: s.cfg.Runs.LockTimeout,
-		MaxProvider: s.cfg.Runs.MaxPerProvider,
-		MaxDrift:    s.cfg.Drift.Max, MaxIssues: s.cfg.Drift.MaxIssues,
-		Metrics: s.metrics, Logger: s.logger,
+		Store:   s.store,
+		Sources: reconciler.Sources{Git: s.git, Forges: make(map[string]reconciler.Forge), Commands: webhook.Commands},
+		Replica: reconciler.Replica{
+			Identity: s.identity, FingerprintKey: s.keys.Derive("fingerprints"), TokenKey: s.keys.Derive("run tokens"),
+		},
+		Grants: reconciler.Grants{
+			Allow: bindings(s.cfg), Credentials: credentials(s.cfg, s.logger), SecretSources: secretSources(s.cfg), Limits: limits(s.cfg),
+		},
+		Limits: reconciler.Limits{
+			Runs: runs.Max, Timeout: runs.Timeout, Lease: runs.Lease, Retries: runs.Retries, RetryDelay: runs.RetryDelay,
+			Break: runs.Break, LockTimeout: runs.LockTimeout, Provider: runs.MaxPerProvider, Drift: s.cfg.Drift.Max,
+		},
+		Reports:   reconciler.Reports{Issues: s.cfg.Drift.MaxIssues},
+		Telemetry: reconciler.Telemetry{Metrics: s.metrics, Logger: s.logger},
 	}
 	if site := strings.TrimRight(s.cfg.Server.API.URL, "/"); site != "" {
-		opts.LogURL = func(run string) string { return site + server.RunPage(run) }
-		opts.PullRequestURL = func(ref holdfast.PullRequestRef) string { return site + server.PullRequestPage(ref) }
+		opts.Reports.LogURL = func(run string) string { return site + server.RunPage(run) }
+		opts.Reports.PullRequestURL = func(ref holdfast.PullRequestRef) string { return site + server.PullRequestPage(ref) }
 	}
 	if s.tracer != nil {
-		opts.Tracer = s.tracer
+		opts.Telemetry.Tracer = s.tracer
 	}
-	if opts.MaxRetries == 0 {
-		opts.MaxRetries = -1 // zero means the default there
+	if opts.Limits.Retries == 0 {
+		opts.Limits.Retries = -1 // zero means the default there
 	}
-	if opts.MaxIssues == 0 {
-		opts.MaxIssues = -1 // here, too
+	if opts.Reports.Issues == 0 {
+		opts.Reports.Issues = -1 // here, too
 	}
 	if s.cfg.Drift.Schedule != document.DriftOff {
-		opts.DriftSchedule = s.cfg.Drift.Schedule
+		opts.Sources.DriftSchedule = s.cfg.Drift.Schedule
 	}
 	if err := s.openLock(ctx, &opts); err != nil {
 		return err
@@ -268,18 +272,18 @@ func (s *services) openReconciler(ctx context.Context) error {
 				"bind it under repositories[].allow", "repo", r.Name)
 		}
 		branches[r.Name] = r.Branch
-		opts.Repositories = append(opts.Repositories, repo)
+		opts.Sources.Repositories = append(opts.Sources.Repositories, repo)
 	}
 	plain, err := forgelocal.New(forgelocal.Options{Git: s.git, Store: s.store, Branches: branches, Others: otherBranches(s.cfg.Repositories)})
 	if err != nil {
 		return err
 	}
 	for _, r := range s.cfg.Repositories {
-		opts.Forges[r.Name] = plain
+		opts.Sources.Forges[r.Name] = plain
 		if client := s.githubs[r.Forge]; client != nil {
-			opts.Forges[r.Name] = client
+			opts.Sources.Forges[r.Name] = client
 			if entries := entriesOf(s.cfg.Repositories, r); entries[0] != r.Name {
-				opts.Forges[r.Name] = furtherBranch{client, r.Branch}
+				opts.Sources.Forges[r.Name] = furtherBranch{client, r.Branch}
 			}
 		}
 	}

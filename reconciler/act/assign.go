@@ -1,0 +1,184 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
+)
+
+// starter tells attempts what they start from.
+type starter struct{ shared }
+
+// assignment records on a run the world in which its attempt starts, and returns
+// what the attempt needs to know of it.
+func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
+	rec, err := s.opts.Store.Cluster(ctx, run.Cluster)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return holdfast.Assignment{}, run, fmt.Errorf("read cluster %q: %w", run.Cluster, err)
+	}
+	branch, err := history.Branch(ctx, s.opts.Store, run.Cluster)
+	if err != nil {
+		return holdfast.Assignment{}, run, err
+	}
+	last := decision.LastBegun(branch)
+	former, err := s.Lineage.Former(ctx, run.Repo, rec, run.Document)
+	if err != nil {
+		return holdfast.Assignment{}, run, err
+	}
+	if former.Name != "" && !decision.Destroys(run) {
+		rec.StateSerial = former.StateSerial // it is planned with the state that the former name has
+	}
+	for run.AppliedRun != last || run.StateSerial != rec.StateSerial {
+		seen := run
+		seen.AppliedRun, seen.StateSerial = last, rec.StateSerial
+		seen, err = s.opts.Store.UpdateRun(ctx, seen)
+		if errors.Is(err, holdfast.ErrConflict) { // it was cancelled just now
+			seen, err = s.opts.Store.Run(ctx, run.ID)
+		}
+		if err != nil {
+			return holdfast.Assignment{}, run, fmt.Errorf("record run %s: %w", run.ID, err)
+		}
+		run = seen
+	}
+	credentials, err := s.opts.Grants.Credentials(run.Document, run.Kind)
+	if err != nil {
+		return holdfast.Assignment{}, run, fmt.Errorf("read credentials: %w", err)
+	}
+	missing, err := s.needed(ctx, run.Document, credentials.Missing)
+	if err != nil {
+		return holdfast.Assignment{}, run, err
+	}
+	pin, wrote, err := s.pinned(ctx, run, rec, former)
+	if err != nil {
+		return holdfast.Assignment{}, run, err
+	}
+	a := holdfast.Assignment{
+		Kind: run.Kind, Cluster: run.Cluster,
+		Bundle: run.Bundle, Dir: run.Dir, SourceDigest: run.SourceDigest,
+		Destroy: run.Destroy,
+		Resume:  run.Resume, Reviews: comparedWith(run),
+		FingerprintKey: s.opts.Settings.FingerprintKey, TraceParent: run.TraceParent,
+		EngineChoice: holdfast.EngineChoice{
+			Engine: run.Document.Engine, PinName: wrote.EngineName, PinVersion: wrote.EngineVersion,
+			Exact: (run.Exact || run.State != nil && run.State.EngineVersion != "") && wrote.EngineVersion != "",
+		},
+		AssignedEnv: holdfast.AssignedEnv{Env: credentials.Env, Secrets: credentials.Secrets, Missing: missing},
+		AssignedState: holdfast.AssignedState{
+			State: run.State, LockTimeout: &s.opts.Settings.LockTimeout,
+			OwnState: holdfast.OwnState(run.StateLocation), StateLocation: run.StateLocation,
+		},
+	}
+	a.Limits = s.opts.Grants.Limits(run.Document)
+	a.SecretDirs, a.SecretStores = s.opts.Grants.SecretSources(run.Document, run.Kind)
+	if run.Exact {
+		a.Modules = pin.Run
+	}
+	a.LockFile, err = s.lockFile(ctx, run, pin)
+	return a, run, err
+}
+
+// needed returns those of the credentials without a value that a run needs. One
+// that only other clusters' secret variables refer to is theirs. One that nobody
+// refers to may be a provider's: who knows what the engine would do without it.
+func (s *starter) needed(ctx context.Context, c holdfast.Cluster, missing []string) ([]string, error) {
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	all, err := s.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Project: c.Project})
+	if err != nil {
+		return nil, fmt.Errorf("read clusters of project %q: %w", c.Project, err)
+	}
+	others := make(map[string]bool)
+	for _, rec := range all {
+		namesOfSecrets(rec.Desired.Document.Variables, others)
+	}
+	own := make(map[string]bool)
+	namesOfSecrets(c.Variables, own)
+	return slices.DeleteFunc(slices.Clone(missing), func(name string) bool { return others[name] && !own[name] }), nil
+}
+
+// namesOfSecrets adds the names in the environment that a document's values refer
+// to with {secret: {env: NAME}}.
+func namesOfSecrets(value any, names map[string]bool) {
+	switch value := value.(type) {
+	case map[string]any:
+		if ref, ok := value["secret"].(map[string]any); ok && len(value) == 1 {
+			if name, ok := ref["env"].(string); ok {
+				names[name] = true
+			}
+		}
+		for _, below := range value {
+			namesOfSecrets(below, names)
+		}
+	case []any:
+		for _, item := range value {
+			namesOfSecrets(item, names)
+		}
+	}
+}
+
+// pinned is what a run takes its provider lock file from: what was last applied,
+// under the cluster's former name if it has that no more; and what it takes its
+// engine from: the same, or the apply after it that did not end well, as that has
+// written the state last.
+func (s *starter) pinned(ctx context.Context, run holdfast.Run, rec, former holdfast.ClusterRecord) (pin, wrote holdfast.Applied, err error) {
+	if job := run.State; job != nil {
+		pin = holdfast.Applied{Run: job.From, EngineName: job.EngineName, EngineVersion: job.EngineVersion}
+		if pin.EngineVersion == "" { // it died before it could say
+			pin.EngineName, pin.EngineVersion = rec.Applied.EngineName, rec.Applied.EngineVersion
+		}
+		return pin, pin, nil
+	}
+	if former.Name != "" && !decision.Destroys(run) {
+		return former.Applied, former.Applied, nil
+	}
+	if run.Exact && !decision.Destroys(run) { // it looks for drift from what was applied
+		return rec.Applied, rec.Applied, nil
+	}
+	runs, err := history.Branch(ctx, s.opts.Store, run.Cluster)
+	if err != nil {
+		return pin, wrote, err
+	}
+	wrote = decision.LastApplied(rec, runs)
+	if decision.Destroys(run) {
+		return wrote, wrote, nil
+	}
+	return rec.Applied, wrote, nil
+}
+
+// comparedWith are the plans of which one must be what an apply finds: the one
+// that was shown to whoever asked for it, or any that was reviewed.
+func comparedWith(run holdfast.Run) []holdfast.Review {
+	var out []holdfast.Review
+	for _, review := range run.Reviews {
+		if review.Run != "" && (run.Shown == "" || review.Run == run.Shown) {
+			out = append(out, review)
+		}
+	}
+	return out
+}
+
+// lockFile returns the provider lock file that a run starts from: that of the
+// plan that it shall repeat, else that of the last apply.
+func (s *starter) lockFile(ctx context.Context, run holdfast.Run, pin holdfast.Applied) ([]byte, error) {
+	from := []string{run.Shown}
+	for _, review := range run.Reviews {
+		from = append(from, review.Run)
+	}
+	for _, id := range append(from, pin.Run) {
+		if id == "" {
+			continue
+		}
+		file, err := history.Artefact(ctx, s.opts.Store, id, holdfast.ArtefactLockFile)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			continue
+		}
+		return file, err
+	}
+	return nil, nil
+}

@@ -1,0 +1,59 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
+)
+
+// Foresee gathers what a merge would have to wait for in one cluster.
+func (l *Loop) Foresee(
+	ctx context.Context, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
+) (decision.Input, error) {
+	in := decision.Input{Request: holdfast.Request{Cluster: c.Name, PullRequest: pr.PullRequestRef}, PullRequest: &pr}
+	rec, err := l.opts.Store.Cluster(ctx, c.Name)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return in, fmt.Errorf("read cluster %q: %w", c.Name, err)
+	}
+	in.Cluster = rec
+	if in.Unsaved, in.UnsavedDetail, err = l.Rescue.Standing(ctx, c.Name); err != nil {
+		return in, err
+	}
+	if !c.Deleted {
+		return in, l.observer.observeProposal(ctx, &in)
+	}
+	branch, err := history.Branch(ctx, l.opts.Store, c.Name)
+	if err != nil {
+		return in, err
+	}
+	if in.Last = decision.LastApplied(rec, branch); in.Last.Run == "" {
+		return in, nil
+	}
+	if in.Dependents, err = l.Lineage.Dependents(ctx, c.Name); err != nil {
+		return in, err
+	}
+	goes := func(d holdfast.Relation) bool { return slices.ContainsFunc(pr.Clusters, decision.Removes(d.Name)) }
+	in.Dependents = slices.DeleteFunc(in.Dependents, goes) // the same merge removes them, too
+	in.Removals, in.Fleet, err = l.removals(ctx, pr)
+	return in, err
+}
+
+// removals counts the clusters that a pull request removes, and those that its
+// repository has.
+func (l *Loop) removals(ctx context.Context, pr holdfast.PullRequestRecord) (removed, fleet int, err error) {
+	for _, c := range pr.Clusters {
+		if c.Deleted {
+			removed++
+		}
+	}
+	fleet, err = l.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: pr.Repo})
+	if err != nil {
+		return 0, 0, fmt.Errorf("count clusters of %q: %w", pr.Repo, err)
+	}
+	return removed, fleet, nil
+}

@@ -1,0 +1,71 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// Stopped reports whether a run may no longer begin since it was queued. Then
+// it is cancelled, and asked for again when that ends.
+func (l *Loop) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
+	if run.Kind == holdfast.RunPlan || run.Kind == holdfast.RunState { // neither changes infrastructure
+		return false, nil
+	}
+	rec, err := l.opts.Store.Cluster(ctx, run.Cluster)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("read cluster %q: %w", run.Cluster, err)
+	}
+	scope, err := l.observer.suspension(ctx, rec)
+	if err != nil {
+		return false, err
+	}
+	if scope != "" {
+		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonSuspended)
+	}
+	in := decision.Input{Now: l.opts.Now(), Cluster: rec}
+	if lookAtWindows(&in); run.Kind.Writes() && in.WindowClosed {
+		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonWindowClosed)
+	}
+	if decision.IsRemedy(run) && run.Actor == "" && run.Shown == rec.Drift.Run && !decision.Fresh(rec.Drift, in.Now) {
+		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonSuperseded) // it is looked at again first
+	}
+	if run.Kind != holdfast.RunDestroy {
+		return false, nil
+	}
+	spared, err := l.spares(ctx, run)
+	if err != nil { // it waits; other runs need not
+		l.opts.Logger.WarnContext(ctx, "destroy was held back", "run", run.ID, "cluster", run.Cluster, "err", err)
+		return true, nil
+	}
+	return spared, nil
+}
+
+// spares reports whether a destroy may not begin: it has to be what would be
+// decided now. What Git says may be on record as a former process has left it.
+func (l *Loop) spares(ctx context.Context, run holdfast.Run) (bool, error) {
+	req := holdfast.Request{Cluster: run.Cluster}
+	in, err := l.observer.observe(ctx, req)
+	if err != nil {
+		return false, fmt.Errorf("observe cluster %q: %w", run.Cluster, err)
+	}
+	if decision.Newest(in.Runs).ID != run.ID { // two replicas have queued one each
+		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonSuperseded)
+	}
+	d := decision.Decide(in)
+	same := run.SourceDigest.Equal(decision.Desired(in))
+	asDecided := slices.Contains([]holdfast.Reason{holdfast.ReasonInProgress, holdfast.ReasonProviderThrottled, holdfast.ReasonNoAgent}, d.Reason)
+	if same && asDecided && len(d.Cancel) == 0 && !in.Unseen {
+		return false, nil
+	}
+	if !in.Unseen {
+		l.Agenda.Request(req)
+	}
+	return true, nil
+}

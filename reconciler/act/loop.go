@@ -1,0 +1,113 @@
+package act
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/gate"
+	"github.com/holdfast-dev/holdfast/reconciler/lineage"
+	"github.com/holdfast-dev/holdfast/reconciler/outputs"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
+	"github.com/holdfast-dev/holdfast/reconciler/record"
+	"github.com/holdfast-dev/holdfast/reconciler/releases"
+	"github.com/holdfast-dev/holdfast/reconciler/trace"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// Options are what a Loop needs. All are required.
+type Options struct {
+	Store    Store
+	Git      Git
+	Rooms    Rooms
+	Peers    Peers
+	Grants   Grants
+	Settings Settings
+	Logger   *slog.Logger
+	Now      func() time.Time
+}
+
+// Rooms are the small rooms that a Loop shares with others.
+type Rooms struct {
+	Catalogs *catalog.Reader
+	Releases *releases.Reader
+	Resolver *templates.Resolver
+	Lineage  *lineage.Reader
+	Records  *record.Writer
+	Outputs  *outputs.Reader
+	Agenda   *agenda.Agenda
+	Traces   *trace.Memory
+	Gates    *gate.Keeper
+	Deciding *queue.Stripes // decisions about one thing are made in turn
+}
+
+// Peers are the rooms that a Loop speaks to.
+type Peers struct {
+	Drift      Drift
+	Dispatcher Dispatcher
+	Publisher  Publisher
+	Impacts    Impacts
+	Rescue     Rescue
+	Intake     Intake
+	// Decided measures a decision, Ended a run that ends as it is queued, with what
+	// follows from it.
+	Decided func(action decision.Action, reason holdfast.Reason)
+	Ended   func(ctx context.Context, run holdfast.Run)
+}
+
+// Settings are what may differ from one installation to the next.
+type Settings struct {
+	FingerprintKey []byte                       // makes fingerprints comparable with one another only
+	LockTimeout    time.Duration                // how long engines wait for the lock of a state
+	Resumes        int                          // of an apply that failed in the middle for a transient cause
+	RetryDelay     time.Duration                // before the first of them; doubles with each
+	Templates      map[string]map[string]string // the folders of templates, by repository and name
+}
+
+// Loop decides about clusters and acts on it. It is safe for concurrent use.
+type Loop struct {
+	shared
+	observer *observer
+	filler   *filler
+	starter  *starter
+}
+
+// shared is what the parts of a Loop have in common.
+type shared struct {
+	Rooms
+	Peers
+	opts Options
+}
+
+// NewLoop returns a Loop.
+func NewLoop(opts Options) *Loop {
+	s := shared{Rooms: opts.Rooms, Peers: opts.Peers, opts: opts}
+	return &Loop{shared: s, observer: &observer{s}, filler: &filler{s}, starter: &starter{s}}
+}
+
+// Observe gathers what a decision about req depends on.
+func (l *Loop) Observe(ctx context.Context, req holdfast.Request) (decision.Input, error) {
+	return l.observer.observe(ctx, req)
+}
+
+// Merges returns the pull requests that brought the cluster from what was last applied
+// to what is desired now, newest first, with what people had seen.
+func (l *Loop) Merges(ctx context.Context, rec holdfast.ClusterRecord, branch []holdfast.Run) ([]decision.Merge, error) {
+	return l.observer.merges(ctx, rec, branch)
+}
+
+// Suspension is what a cluster is suspended with: itself, its project, as it is
+// desired or was applied, or the fleet; empty if it is not.
+func (l *Loop) Suspension(ctx context.Context, rec holdfast.ClusterRecord) (string, error) {
+	return l.observer.suspension(ctx, rec)
+}
+
+// Assignment records on a run the world in which its attempt starts, and returns
+// what the attempt needs to know of it.
+func (l *Loop) Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
+	return l.starter.assignment(ctx, run)
+}

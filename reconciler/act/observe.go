@@ -1,0 +1,303 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/gate"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/templates/document"
+)
+
+// observer reads what decisions depend on.
+type observer struct{ shared }
+
+// observe gathers what a decision about req depends on.
+func (o *observer) observe(ctx context.Context, req holdfast.Request) (decision.Input, error) {
+	in := decision.Input{Now: o.opts.Now(), Request: req, MaxResumes: o.opts.Settings.Resumes, Backoff: o.opts.Settings.RetryDelay}
+	rec, err := o.opts.Store.Cluster(ctx, req.Cluster)
+	switch {
+	case err == nil:
+		in.Cluster = rec
+	case errors.Is(err, holdfast.ErrNotFound) && !req.PullRequest.IsZero():
+		// A pull request may define a cluster that no tracked branch has yet.
+	default:
+		return in, fmt.Errorf("read cluster %q: %w", req.Cluster, err)
+	}
+	if in.Unsaved, in.UnsavedDetail, err = o.Rescue.Standing(ctx, req.Cluster); err != nil {
+		return in, err
+	}
+	branch, err := history.Branch(ctx, o.opts.Store, req.Cluster)
+	if err != nil {
+		return in, err
+	}
+	in.LastApply = decision.LastBegun(branch)
+	in.Last = decision.LastApplied(in.Cluster, branch)
+	if req.PullRequest.IsZero() {
+		in.Runs = branch
+		if in.Drift, err = history.LastCheck(ctx, o.opts.Store, rec); err != nil {
+			return in, err
+		}
+		if err := o.observeRelated(ctx, &in); err != nil {
+			return in, err
+		}
+		lookAtWindows(&in)
+		if decision.Desired(in).Equal(rec.Applied.SourceDigest) && decision.Begun(in) == nil || rec.Ending != nil {
+			return in, nil // nothing to apply, and nothing half done that was taken back
+		}
+		in.Merges, err = o.merges(ctx, in.Cluster, branch)
+		return in, err
+	}
+	pr, err := o.opts.Store.PullRequest(ctx, req.PullRequest)
+	if err != nil {
+		return in, fmt.Errorf("read pull request %s: %w", req.PullRequest, err)
+	}
+	in.PullRequest = &pr
+	if err := o.observeProposal(ctx, &in); err != nil {
+		return in, err
+	}
+	in.Runs, err = history.PullRequest(ctx, o.opts.Store, req.PullRequest, req.Cluster)
+	return in, err
+}
+
+// lookAtWindows tells whether an apply may begin now, by all that holds for it.
+func lookAtWindows(in *decision.Input) {
+	for _, settings := range decision.ApplySettings(*in) {
+		if open, change := document.WindowsOpen(settings.Windows, in.Now); !open {
+			in.WindowClosed, in.WindowChange = true, change
+		}
+	}
+}
+
+// observeRelated looks at the clusters that the tracked branch's decision about
+// this one depends on.
+func (o *observer) observeRelated(ctx context.Context, in *decision.Input) error {
+	rec := in.Cluster
+	in.Unseen = !o.Intake.Seen(rec.Owner)
+	var err error
+	if in.Suspended, err = o.suspension(ctx, rec); err != nil {
+		return err
+	}
+	if last := decision.Newest(in.Runs); last.Status.Pending() {
+		in.Throttled = o.Dispatcher.HeldUntil(last.Document.Provider)
+	}
+	if !rec.Desired.Removed {
+		in.Parents, err = o.Lineage.Parents(ctx, rec.Desired.Document)
+		return err
+	}
+	if rec.Ending != nil {
+		return nil
+	}
+	if in.Dependents, err = o.Lineage.Dependents(ctx, rec.Name); err != nil {
+		return err
+	}
+	going := holdfast.ClusterFilter{Owner: rec.Owner, Phase: holdfast.PhaseDeleting}
+	if in.Removals, err = o.opts.Store.CountClusters(ctx, going); err != nil {
+		return fmt.Errorf("count removed clusters of %q: %w", rec.Owner, err)
+	}
+	if in.Fleet, err = o.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: rec.Owner}); err != nil {
+		return fmt.Errorf("count clusters of %q: %w", rec.Owner, err)
+	}
+	return nil
+}
+
+// observeProposal looks at what a pull request's plan of this cluster is made
+// ahead of: clusters that it depends on and that the same merge, or another one
+// before it, is still to apply. A cluster that is renamed continues from what its
+// former name has.
+func (o *observer) observeProposal(ctx context.Context, in *decision.Input) error {
+	want, ok := decision.Affected(*in)
+	if !ok {
+		return nil
+	}
+	repo := in.PullRequest.Repo
+	if want.Trial {
+		repo = want.Repo
+	}
+	former, err := o.Lineage.Former(ctx, repo, in.Cluster, want.Document)
+	if err != nil {
+		return err
+	}
+	if former.Name != "" {
+		in.Cluster.StateSerial = former.StateSerial
+	}
+	if want.Deleted || want.Trial {
+		return nil
+	}
+	if in.Parents, err = o.Lineage.Parents(ctx, want.Document); err != nil {
+		return err
+	}
+	for i, p := range in.Parents {
+		same := func(c holdfast.PullRequestCluster) bool { return c.Name == p.Name }
+		at := slices.IndexFunc(in.PullRequest.Clusters, same)
+		if at < 0 {
+			continue
+		}
+		in.Parents[i].Settled = false
+		switch gone := p.Phase == "" || p.Phase == holdfast.PhaseDeleted; {
+		case in.PullRequest.Clusters[at].Deleted:
+			in.Parents[i].Phase = holdfast.PhaseDeleted
+		case gone: // it comes with the same merge
+			in.Parents[i].Phase = holdfast.PhasePending
+		}
+	}
+	return nil
+}
+
+// merges returns the pull requests that brought the cluster from what was last
+// applied to what is desired now, newest first, with what people had seen.
+// Whether a merge is in the one and not in the other is asked of Git, by
+// identity.
+func (o *observer) merges(ctx context.Context, rec holdfast.ClusterRecord, branch []holdfast.Run) ([]decision.Merge, error) {
+	repo, head := rec.Owner, rec.Desired.Revision
+	if head == "" {
+		return nil, nil
+	}
+	prs, err := o.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
+		Repo: repo, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Cluster: rec.Name, Limit: 20,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list merged pull requests of %q: %w", rec.Name, err)
+	}
+	used := usedReviews(branch)
+	var out []decision.Merge
+	merged := make(map[int]time.Time)
+	for _, pr := range prs {
+		if pr.MergeCommit == "" || used[pr.PullRequestRef] {
+			continue
+		}
+		in, err := o.opts.Git.IsAncestor(ctx, repo, pr.MergeCommit, head)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			continue // a merge that a forced push has removed
+		} else if err != nil {
+			return nil, fmt.Errorf("look for %s in %s: %w", pr.PullRequestRef, head.Short(), err)
+		}
+		done := false
+		if rec.Applied.Revision != "" {
+			done, err = o.opts.Git.IsAncestor(ctx, repo, pr.MergeCommit, rec.Applied.Revision)
+			if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+				return nil, fmt.Errorf("look for %s in %s: %w", pr.PullRequestRef, rec.Applied.Revision.Short(), err)
+			}
+		}
+		if !in || done {
+			continue
+		}
+		merge, err := o.merge(ctx, pr, rec, branch)
+		if err != nil {
+			return nil, err
+		}
+		out, merged[pr.Number] = append(out, merge), pr.MergedAt
+	}
+	slices.SortStableFunc(out, func(a, b decision.Merge) int {
+		return merged[b.Review.PullRequest.Number].Compare(merged[a.Review.PullRequest.Number])
+	})
+	return out, nil
+}
+
+// usedReviews are the pull requests that an apply stood for which has ended
+// well. A branch that is forced back and forth brings them into the history
+// again, and not what people have seen of them.
+func usedReviews(branch []holdfast.Run) map[holdfast.PullRequestRef]bool {
+	used := make(map[holdfast.PullRequestRef]bool)
+	for _, run := range branch {
+		if !run.Kind.Writes() || run.Status != holdfast.RunApplied && run.Status != holdfast.RunNoChanges {
+			continue
+		}
+		for _, review := range run.Reviews {
+			used[review.PullRequest] = true
+		}
+	}
+	return used
+}
+
+// merge finds the plan of a merged pull request that was reviewed: the last
+// plan of the merged head that was posted before the merge. Who has seen a change
+// has not seen a destruction, nor the other way round.
+func (o *observer) merge(
+	ctx context.Context, pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, branch []holdfast.Run,
+) (decision.Merge, error) {
+	m := decision.Merge{Review: holdfast.Review{PullRequest: pr.PullRequestRef}, Approved: true, Mergeable: true}
+	runs, err := history.PullRequest(ctx, o.opts.Store, pr.PullRequestRef, rec.Name)
+	if err != nil {
+		return m, err
+	}
+	plan := decision.Newest(branch) // what a person may be asked about, if nothing was reviewed
+	desired := decision.Desired(decision.Input{Cluster: rec, Last: decision.LastApplied(rec, branch)})
+	if run, ok := reviewedPlan(runs, pr, desired, rec.Desired.Removed); ok {
+		plan = run
+		about := m.Review.PullRequest
+		m.Review = decision.ReviewOf(run)
+		m.Review.PullRequest = about
+	}
+	var requires []string
+	for _, settings := range decision.ApplySettings(decision.Input{Cluster: rec}) {
+		requires = append(requires, settings.Requires...)
+	}
+	if len(requires) == 0 {
+		return m, nil
+	}
+	if pr, err = o.Gates.Standing(ctx, pr); err != nil {
+		return m, err
+	}
+	m.Missing = make(map[string]string)
+	for _, g := range gate.Of(pr, requires, plan, slices.Concat(runs, branch)) {
+		switch {
+		case g.Met:
+			continue
+		case g.Name == holdfast.GateApproved:
+			m.Approved = false
+		case g.Name == holdfast.GateMergeable:
+			m.Mergeable = false
+		}
+		m.Missing[g.Name] = g.Missing
+	}
+	return m, nil
+}
+
+// reviewedPlan returns the plan that was reviewed among the runs of a cluster in a
+// merged pull request, newest first. A head that moved at the last moment, before
+// anybody looked, brought nothing new if the newest plan is of what is desired now.
+func reviewedPlan(runs []holdfast.Run, pr holdfast.PullRequestRecord, desired holdfast.Digest, removed bool) (holdfast.Run, bool) {
+	for _, run := range runs {
+		if run.Revision == pr.Head && run.Destroy == removed && shownBeforeMerge(run, pr) {
+			return run, true
+		}
+	}
+	last := decision.Newest(runs)
+	return last, last.SourceDigest != "" && last.SourceDigest.Equal(desired) && last.Destroy == removed && shownBeforeMerge(last, pr)
+}
+
+// shownBeforeMerge reports whether a run is a plan that people could see on the
+// forge when they merged.
+func shownBeforeMerge(run holdfast.Run, pr holdfast.PullRequestRecord) bool {
+	plan := run.Kind == holdfast.RunPlan && !run.Trial &&
+		(run.Status == holdfast.RunPlanned || run.Status == holdfast.RunNoChanges)
+	return plan && !run.PostedAt.IsZero() && !run.PostedAt.After(pr.MergedAt)
+}
+
+// suspension is what a cluster is suspended with: itself, its project, as it is
+// desired or was applied, or the fleet; empty if it is not.
+func (o *observer) suspension(ctx context.Context, rec holdfast.ClusterRecord) (string, error) {
+	if rec.Suspended {
+		return decision.SuspendedCluster, nil
+	}
+	all, err := o.opts.Store.Suspensions(ctx)
+	if err != nil {
+		return "", fmt.Errorf("list suspensions: %w", err)
+	}
+	scope := ""
+	for _, s := range all {
+		switch s.Project {
+		case "":
+			return decision.SuspendedFleet, nil
+		case rec.Desired.Document.Project, rec.Applied.Document.Project:
+			scope = decision.SuspendedProject
+		}
+	}
+	return scope, nil
+}

@@ -1,0 +1,101 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/gate"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
+)
+
+// approve records that a head may be applied, and lets what waited for that go
+// on. Without a pull request it is the word to apply what waits.
+func (h *Handler) approve(ctx context.Context, c holdfast.Command, targets []target) (string, error) {
+	pr := targets[0].pr
+	if pr == nil {
+		return h.each(ctx, &c, targets, h.approveCluster)
+	}
+	switch {
+	case !c.Trusted && strings.EqualFold(c.Author, pr.Author):
+		return "", refusal("you cannot approve your own pull request; ask someone else with write permission")
+	case c.CommentID != "" && c.ShownHead != pr.Head:
+		return "", refusal("the head has moved, or another plan is shown, since this was written: look at it again")
+	case c.CommentID != "" && len(c.Shown) == 0:
+		return "", refusal("no plan was shown yet when this was written: wait for it, and look at it")
+	}
+	now, err := h.Gates.Fresh(ctx, *pr)
+	if err != nil {
+		return "", err
+	}
+	if by := gate.Objectors(now); len(by) > 0 {
+		return "", refusal(strings.Join(by, " and ") + " requested changes in a review: only their next review, or its dismissal, ends that")
+	}
+	if err := h.addApproval(ctx, pr.PullRequestRef, pr.Head, c, c.Shown); err != nil {
+		return "", err
+	}
+	h.Publisher.Show(pr.PullRequestRef)
+	for _, t := range targets {
+		h.Agenda.RequestCluster(t.cluster)
+	}
+	return "", nil
+}
+
+func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t target) (string, error) {
+	rec, err := h.opts.Store.Cluster(ctx, t.cluster)
+	if err != nil {
+		return "", fmt.Errorf("read cluster %q: %w", t.cluster, err)
+	}
+	runs, err := history.Branch(ctx, h.opts.Store, t.cluster)
+	if err != nil {
+		return "", err
+	}
+	merges, err := h.Decider.Merges(ctx, rec, runs)
+	if err != nil {
+		return "", err
+	}
+	for _, merge := range merges {
+		if merge.Approved && merge.Mergeable {
+			continue
+		}
+		pr, err := h.opts.Store.PullRequest(ctx, merge.Review.PullRequest)
+		if err != nil {
+			return "", fmt.Errorf("read pull request %s: %w", merge.Review.PullRequest, err)
+		}
+		var seen []string // what waits is what is approved
+		for _, run := range []string{merge.Review.Run, decision.Newest(runs).ID} {
+			if run != "" {
+				seen = append(seen, run)
+			}
+		}
+		if err := h.addApproval(ctx, pr.PullRequestRef, pr.Head, c, seen); err != nil {
+			return "", err
+		}
+	}
+	if rec.Waiting != holdfast.ReasonNotApproved && rec.Waiting != holdfast.ReasonNotMergeable {
+		return h.applyFor(ctx, c, t)
+	}
+	h.Agenda.RequestCluster(t.cluster)
+	return "approved", nil
+}
+
+// addApproval records a command's approval of what runs have planned.
+func (h *Handler) addApproval(
+	ctx context.Context, ref holdfast.PullRequestRef, head holdfast.Revision, c holdfast.Command, runs []string,
+) error {
+	approval := holdfast.Approval{By: c.Author, Head: head, At: c.CreatedAt.UTC(), Runs: runs, CommentID: c.CommentID, Said: c.Said}
+	for {
+		pr, err := h.opts.Store.PullRequest(ctx, ref)
+		if err != nil {
+			return fmt.Errorf("read pull request %s: %w", ref, err)
+		}
+		pr.Approvals = append(pr.Approvals, approval)
+		_, err = h.opts.Store.SavePullRequest(ctx, pr)
+		if !errors.Is(err, holdfast.ErrConflict) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
+)
+
+// idle is how often commands are looked for without being told of one:
+// another replica may have stored it, or its permission could not be asked for.
+const idle = 10 * time.Second
+
+// permissionPatience is for how long a command waits while the code host refuses
+// to say who may command: a credential may be renewed, or it may be lacking.
+const permissionPatience = 15 * time.Minute
+
+// CommandStored says that a command is in the store. It never blocks.
+func (h *Handler) CommandStored() { h.stored.Send() }
+
+// Run works off commands in the order in which they were given, until ctx is
+// done.
+func (h *Handler) Run(ctx context.Context) error {
+	for {
+		stored := h.stored.Wait()
+		h.Pass(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-stored:
+		case <-time.After(idle):
+		}
+	}
+}
+
+// Pass carries out the commands that are stored.
+func (h *Handler) Pass(ctx context.Context) {
+	h.turn.Lock()
+	defer h.turn.Unlock()
+	commands, err := h.opts.Store.Commands(ctx, holdfast.CommandReceived)
+	if err != nil {
+		h.opts.Logger.ErrorContext(ctx, "commands were not listed", "err", err)
+		return
+	}
+	for _, c := range commands {
+		if ctx.Err() != nil {
+			return
+		}
+		begun, done := queue.Begun(ctx)
+		_, err := h.execute(begun, c)
+		done()
+		if err != nil {
+			h.opts.Logger.WarnContext(ctx, "command is tried again", "command", c.ID, "err", err)
+		}
+	}
+}
+
+// Command stores a command that came through the API and executes it.
+func (h *Handler) Command(ctx context.Context, c holdfast.Command) (holdfast.Command, error) {
+	now := h.opts.Now()
+	c.ID, c.Status, c.CreatedAt = holdfast.NewID("command", now), holdfast.CommandReceived, now
+	h.turn.Lock() // before it is stored, or it would be found and executed twice
+	defer h.turn.Unlock()
+	if _, err := h.opts.Store.StoreCommand(ctx, c); err != nil {
+		return c, fmt.Errorf("store command: %w", err)
+	}
+	return h.execute(context.WithoutCancel(ctx), c)
+}
+
+// execute does what a command asks for, or refuses it with a reason; either way
+// it is answered. An error means that it has to be tried again.
+func (h *Handler) execute(ctx context.Context, c holdfast.Command) (holdfast.Command, error) {
+	if other, err := h.forAnotherEntry(ctx, c); err != nil {
+		return c, err
+	} else if other != "" {
+		// Not a word of it in the pull request, where that one answers.
+		c.Status, c.Reply, c.DoneAt = holdfast.CommandRefused, "obeyed by repository "+other, h.opts.Now()
+		if err := h.opts.Store.FinishCommand(ctx, c); err != nil {
+			return c, fmt.Errorf("record command %s: %w", c.ID, err)
+		}
+		return c, nil
+	}
+	if err := h.Publisher.React(ctx, c, holdfast.ReactionSeen); err != nil {
+		return c, err
+	}
+	reply, err := h.carryOut(ctx, &c)
+	var refused refusal
+	switch {
+	case errors.As(err, &refused):
+		c.Status, c.Reply = holdfast.CommandRefused, string(refused)
+	case err != nil:
+		return c, fmt.Errorf("%s: %w", c.Verb, err)
+	default:
+		c.Status, c.Reply = holdfast.CommandDone, reply
+	}
+	c.DoneAt = h.opts.Now()
+	if err := h.answer(ctx, c); err != nil {
+		return c, err
+	}
+	if err := h.opts.Store.FinishCommand(ctx, c); err != nil {
+		return c, fmt.Errorf("record command %s: %w", c.ID, err)
+	}
+	h.Records.Audit(ctx, c.Author, "command."+string(c.Verb), commandObject(c), strings.TrimSpace(string(c.Status)+" "+c.Reply))
+	return c, nil
+}
+
+func commandObject(c holdfast.Command) string {
+	if c.PullRequest.IsZero() {
+		return strings.Join(c.Clusters, " ")
+	}
+	return c.PullRequest.String()
+}
+
+// refusal is why a command is not done.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+const upToDate = "it is up to date: nothing to apply"
+
+// asksForGit reports whether a command of the API is about what Git says of clusters,
+// and not about the plan of a run.
+func asksForGit(c holdfast.Command) bool {
+	run := func(name string) bool { return strings.HasPrefix(name, "run-") }
+	return c.CommentID == "" && len(c.Shown) == 0 && !slices.ContainsFunc(c.Clusters, run)
+}
+
+// errUpToDate refuses an apply in a comment; who asks for one on the command line
+// has what they want.
+var errUpToDate error = refusal(upToDate)
+
+// answer acknowledges a comment's command, with words where they are needed.
+func (h *Handler) answer(ctx context.Context, c holdfast.Command) error {
+	if c.CommentID == "" {
+		return nil
+	}
+	reaction := holdfast.ReactionDone
+	if c.Status == holdfast.CommandRefused {
+		reaction = holdfast.ReactionRefused
+	}
+	if c.Reply != "" {
+		if err := h.Publisher.Reply(ctx, c); err != nil {
+			return err
+		}
+	}
+	return h.Publisher.React(ctx, c, reaction)
+}
+
+// carryOut does the command and returns what to tell about it, if anything.
+func (h *Handler) carryOut(ctx context.Context, c *holdfast.Command) (string, error) {
+	if c.Barred != "" {
+		return "", refusal(c.Barred)
+	}
+	if c.Verb == holdfast.VerbHelp {
+		return "these are the commands", nil
+	}
+	if c.Verb == holdfast.VerbUnknown {
+		return "", refusal("unknown command")
+	}
+	if err := h.permitted(ctx, *c); err != nil {
+		return "", err
+	}
+	if !c.PullRequest.IsZero() && (c.Verb == holdfast.VerbPlan || c.Verb == holdfast.VerbApply) {
+		if err := h.Publisher.Retry(ctx, c.PullRequest); err != nil {
+			return "", err
+		}
+	}
+	if c.All {
+		return h.planAll(ctx, *c)
+	}
+	if c.CommentID != "" && (c.Verb == holdfast.VerbApply || c.Verb == holdfast.VerbApprove) {
+		if err := h.stillShown(ctx, *c); err != nil {
+			return "", err
+		}
+	}
+	targets, err := h.targets(ctx, *c)
+	if err != nil {
+		return "", err
+	}
+	switch c.Verb {
+	case holdfast.VerbPlan:
+		return h.each(ctx, c, targets, h.planFor)
+	case holdfast.VerbApply:
+		return h.each(ctx, c, targets, h.applyFor)
+	case holdfast.VerbApprove:
+		return h.approve(ctx, *c, targets)
+	case holdfast.VerbCancel:
+		return h.each(ctx, c, targets, h.cancelFor)
+	case holdfast.VerbUnlock:
+		return h.each(ctx, c, targets, func(ctx context.Context, c holdfast.Command, t target) (string, error) {
+			return h.unlockFor(ctx, c, t)
+		})
+	default:
+		return "", refusal(fmt.Sprintf("%q is not a command", c.Verb))
+	}
+}

@@ -1,0 +1,122 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// What commands ask of the others. Every method is safe for concurrent use. The
+// contracts of the methods of Store, Forge and Locker are those of the reconciler's.
+
+// Store are the records; *datastore.Store is one.
+type Store interface {
+	Commands
+	Clusters
+	Suspensions
+	PullRequests
+	States
+}
+
+// Commands are what people asked for.
+type Commands interface {
+	StoreCommand(ctx context.Context, c holdfast.Command) (bool, error)
+	Commands(ctx context.Context, status holdfast.CommandStatus) ([]holdfast.Command, error)
+	FinishCommand(ctx context.Context, c holdfast.Command) error
+}
+
+// Clusters are the records of clusters and of their repositories.
+type Clusters interface {
+	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
+	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
+	SaveCluster(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (holdfast.ClusterRecord, error)
+	Source(ctx context.Context, repo string) (holdfast.Source, error)
+}
+
+// Suspensions are those of more than one cluster.
+type Suspensions interface {
+	CountClusters(ctx context.Context, filter holdfast.ClusterFilter) (int, error)
+	Suspend(ctx context.Context, s holdfast.Suspension) error
+	Resume(ctx context.Context, project string) error
+}
+
+// PullRequests are the records of pull requests.
+type PullRequests interface {
+	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
+	SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error)
+	Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Impact, error)
+}
+
+// States are runs, and the locks on states in Holdfast's own backend.
+type States interface {
+	Run(ctx context.Context, id string) (holdfast.Run, error)
+	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
+	StateLock(ctx context.Context, location string) (holdfast.StateLock, error)
+	ReleaseStateLock(ctx context.Context, location string) (released bool, err error)
+}
+
+// Forge is a code host, as far as it knows who may command, and what people see.
+type Forge interface {
+	Comment(ctx context.Context, ref holdfast.PullRequestRef, id string) (holdfast.Comment, error)
+	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequest, error)
+	Permission(ctx context.Context, repo, user string) (holdfast.Permission, error)
+}
+
+// Locker knows who holds a lock.
+type Locker interface {
+	Holder(ctx context.Context, key string) (holdfast.LockHolder, error)
+}
+
+// Decider makes decisions about clusters.
+type Decider interface {
+	// Reconcile decides with a person's word, and acts on it.
+	Reconcile(ctx context.Context, req holdfast.Request, ask *decision.Ask) (decision.Decision, error)
+	// Merges returns the pull requests that brought a cluster from what was last
+	// applied to what is desired now, newest first.
+	Merges(ctx context.Context, rec holdfast.ClusterRecord, branch []holdfast.Run) ([]decision.Merge, error)
+}
+
+// Drift knows what people see of drift.
+type Drift interface {
+	// ShownPlan returns the plan that people see of a cluster on its tracked branch.
+	ShownPlan(ctx context.Context, cluster string, runs []holdfast.Run) (holdfast.Run, error)
+}
+
+// Dispatcher hands out runs.
+type Dispatcher interface {
+	// Kill ends a run's attempt, whose agent may still execute it.
+	Kill(ctx context.Context, run holdfast.Run, why string) error
+}
+
+// Publisher answers commands.
+type Publisher interface {
+	Outbox
+	// Comment returns a pull request's comment as it was posted; false if it is not on
+	// the forge as it is wanted.
+	Comment(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.Post, bool, error)
+	// Wrote reports whether what the forge has of a post is what was written there.
+	Wrote(post holdfast.Post, body string) bool
+	// React adds a reaction to a command's comment, Reply a comment.
+	React(ctx context.Context, c holdfast.Command, reaction holdfast.Reaction) error
+	Reply(ctx context.Context, c holdfast.Command) error
+}
+
+// Outbox is what the forges show.
+type Outbox interface {
+	// Retry has posted again what was given up of a pull request or, without a number,
+	// of a repository.
+	Retry(ctx context.Context, ref holdfast.PullRequestRef) error
+	// Show has what a pull request shows made true.
+	Show(ref holdfast.PullRequestRef)
+	// Tell has the drift issue of a cluster in a repository made true.
+	Tell(repo, cluster string)
+}
+
+// Intake takes in repositories.
+type Intake interface {
+	// LookAgain has a repository looked at although its head has not moved, Recheck
+	// one of its clusters.
+	LookAgain(repo string)
+	Recheck(repo, cluster string)
+}

@@ -1,0 +1,42 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
+)
+
+// stillShown refuses what a comment says of plans if our comment, which showed them,
+// was edited by somebody else: who wrote it may have read another thing.
+func (h *Handler) stillShown(ctx context.Context, c holdfast.Command) error {
+	const words = refusal("somebody had edited the comment with the plans: it is written again, look at it")
+	for _, id := range c.Shown {
+		run, err := h.opts.Store.Run(ctx, id)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return fmt.Errorf("read run %s: %w", id, err)
+		}
+		if err == nil && run.PostedAt.IsZero() {
+			return words
+		}
+	}
+	forge := h.opts.Forges[c.PullRequest.Repo]
+	post, ok, err := h.Publisher.Comment(ctx, c.PullRequest)
+	if err != nil || !ok || forge == nil {
+		return err
+	}
+	found, err := forge.Comment(ctx, c.PullRequest, post.ExternalID)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read the comment with the plans of %s: %w", c.PullRequest, err)
+	}
+	if err == nil && !h.Publisher.Wrote(post, found.Body) {
+		if now, _, err := h.Publisher.Comment(ctx, c.PullRequest); err != nil || now.Wanted != post.Wanted {
+			return err // we have written it ourselves meanwhile
+		}
+		h.Agenda.Look(agenda.Look{Repo: c.PullRequest.Repo, Number: c.PullRequest.Number})
+		return words
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
+)
+
+// What is suspended: no apply, no destroy and no check for drift begins; what
+// runs is left alone. Plans of pull requests go on: they change nothing, and
+// people want to read them meanwhile.
+
+// Suspend stops new applies, destroys and checks for drift of a cluster, for a reason
+// that may be empty, or lets them go on.
+func (o *Operator) Suspend(ctx context.Context, cluster string, suspended bool, actor, reason string) error {
+	for {
+		before, err := o.opts.Store.Cluster(ctx, cluster)
+		if err != nil {
+			return fmt.Errorf("read cluster %q: %w", cluster, err)
+		}
+		runs, err := history.Branch(ctx, o.opts.Store, cluster)
+		if err != nil {
+			return err
+		}
+		rec, detail := before, fmt.Sprint(suspended)
+		rec.Suspended, rec.SuspendedWhy = suspended, ""
+		if suspended {
+			rec.SuspendedWhy = reason
+		}
+		if reason != "" {
+			detail += ": " + reason
+		}
+		_, err = o.Records.Save(ctx, before, rec, runs)
+		if errors.Is(err, holdfast.ErrConflict) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		o.Records.Audit(ctx, actor, "cluster.suspend", cluster, detail)
+		o.Agenda.RequestCluster(cluster)
+		if !suspended {
+			return nil
+		}
+		return o.dropChecks(ctx, holdfast.RunFilter{Cluster: cluster}, "")
+	}
+}
+
+// SuspendAll stops new applies, destroys and checks for drift of all clusters of
+// a project (empty: of all clusters), or lets them go on. It is an ErrNotFound
+// if there is no such project, or, to go on, if it was not stopped.
+func (o *Operator) SuspendAll(ctx context.Context, s holdfast.Suspension, suspended bool) error {
+	action, object := "fleet.suspend", "fleet"
+	if s.Project != "" {
+		action, object = "project.suspend", s.Project
+	}
+	if !suspended {
+		err := o.opts.Store.Resume(ctx, s.Project)
+		if err == nil {
+			o.Records.Audit(ctx, s.By, action, object, "false")
+		}
+		// Whoever resumes again after an error has those asked for that were
+		// forgotten then.
+		return errors.Join(err, o.askAgain(ctx, holdfast.ClusterFilter{Project: s.Project, Waiting: holdfast.ReasonSuspended}))
+	}
+	if s.Project != "" {
+		n, err := o.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Project: s.Project})
+		if err != nil {
+			return fmt.Errorf("count clusters of project %q: %w", s.Project, err)
+		} else if n == 0 {
+			return fmt.Errorf("project %q has no cluster: %w", s.Project, holdfast.ErrNotFound)
+		}
+	}
+	if s.At.IsZero() {
+		s.At = o.opts.Now().UTC()
+	}
+	if err := o.opts.Store.Suspend(ctx, s); err != nil {
+		return fmt.Errorf("suspend %s: %w", object, err)
+	}
+	detail := "true"
+	if s.Reason != "" {
+		detail += ": " + s.Reason
+	}
+	o.Records.Audit(ctx, s.By, action, object, detail)
+	// Nothing begins from here on. What follows is for people to see.
+	return errors.Join(
+		o.dropChecks(ctx, holdfast.RunFilter{}, s.Project),
+		o.askAgain(ctx, holdfast.ClusterFilter{Project: s.Project, Waiting: "*"}),
+	)
+}
+
+// dropChecks cancels the checks for drift that have not begun, which stay due,
+// and asks for the clusters that have other runs in the queue.
+func (o *Operator) dropChecks(ctx context.Context, filter holdfast.RunFilter, project string) error {
+	filter.Statuses = []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunWaiting, holdfast.RunRetrying}
+	filter.Limit = 100_000
+	queued, err := o.opts.Store.Runs(ctx, filter)
+	if err != nil {
+		return fmt.Errorf("list queued runs: %w", err)
+	}
+	for _, run := range queued {
+		switch {
+		case project != "" && run.Document.Project != project:
+		case run.Kind == holdfast.RunDrift:
+			if err := o.Records.Cancel(ctx, run.ID, holdfast.ReasonSuspended); err != nil {
+				return err
+			}
+		case run.PullRequest.IsZero():
+			o.Agenda.RequestCluster(run.Cluster)
+		}
+	}
+	return nil
+}
+
+const (
+	// Of many clusters that are asked for at once, so many come together, so far
+	// apart: what is pushed meanwhile does not stand behind all of them.
+	askedTogether = 100
+	askedApart    = 100 * time.Millisecond
+)
+
+// askAgain asks for the clusters that match.
+func (o *Operator) askAgain(ctx context.Context, filter holdfast.ClusterFilter) error {
+	records, err := o.opts.Store.Clusters(ctx, filter)
+	if err != nil {
+		return fmt.Errorf("list clusters: %w", err)
+	}
+	for i, rec := range records {
+		o.Agenda.RequestAfter(holdfast.Request{Cluster: rec.Name}, time.Duration(i/askedTogether)*askedApart)
+	}
+	return nil
+}

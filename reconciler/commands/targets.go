@@ -1,0 +1,153 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// permitted checks that the author may command: write permission on the code
+// host, or a token of the API.
+func (h *Handler) permitted(ctx context.Context, c holdfast.Command) error {
+	if c.Trusted {
+		return nil
+	}
+	forge := h.opts.Forges[c.PullRequest.Repo]
+	if forge == nil {
+		return refusal("the repository is not configured")
+	}
+	permission, err := forge.Permission(ctx, c.PullRequest.Repo, c.Author)
+	barred := errors.Is(err, holdfast.ErrForbidden) || errors.Is(err, holdfast.ErrUnauthorized)
+	if barred && h.opts.Now().Sub(c.CreatedAt) > permissionPatience {
+		return refusal("the code host does not tell who may command: its App or token needs to read members and metadata")
+	}
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("ask for the permission of %q: %w", c.Author, err)
+	}
+	if !permission.CanWrite() {
+		return refusal(fmt.Sprintf("%s needs write permission in the repository for this", c.Author))
+	}
+	if c.Verb == holdfast.VerbUnlock && c.Force && permission != holdfast.PermissionAdmin {
+		return refusal(fmt.Sprintf("%s needs admin permission in the repository to take a lock from a living run", c.Author))
+	}
+	return nil
+}
+
+// target is one cluster that a command is about.
+type target struct {
+	cluster string
+	pr      *holdfast.PullRequestRecord // nil: the tracked branch
+}
+
+func (h *Handler) targets(ctx context.Context, c holdfast.Command) ([]target, error) {
+	if c.PullRequest.IsZero() {
+		if len(c.Clusters) == 0 {
+			return nil, refusal("name a cluster")
+		}
+		return h.clusterTargets(ctx, c.Clusters)
+	}
+	pr, err := h.opts.Store.PullRequest(ctx, c.PullRequest)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return nil, refusal(fmt.Sprintf("pull request %s is not known (yet): does it change a watched branch?", c.PullRequest))
+	} else if err != nil {
+		return nil, fmt.Errorf("read pull request %s: %w", c.PullRequest, err)
+	}
+	var out []target
+	for _, cluster := range pr.Clusters {
+		if cluster.Trial && c.Verb != holdfast.VerbPlan && c.Verb != holdfast.VerbCancel {
+			continue // its merge does not apply them
+		}
+		if len(c.Clusters) == 0 || slices.Contains(c.Clusters, cluster.Name) {
+			out = append(out, target{cluster.Name, &pr})
+		}
+	}
+	for _, name := range c.Clusters {
+		if !slices.ContainsFunc(out, func(t target) bool { return t.cluster == name }) {
+			return nil, h.notChanged(ctx, pr, name)
+		}
+	}
+	switch tried := slices.ContainsFunc(pr.Clusters, func(cluster holdfast.PullRequestCluster) bool { return cluster.Trial }); {
+	case len(out) == 0 && tried:
+		return nil, refusal("the merge applies nothing: clusters move when their documents name the new version of the template")
+	case len(out) == 0:
+		return nil, refusal("this pull request changes no cluster")
+	}
+	return out, nil
+}
+
+// notChanged says why nothing can be done to a cluster by way of a pull request.
+func (h *Handler) notChanged(ctx context.Context, pr holdfast.PullRequestRecord, name string) error {
+	if slices.ContainsFunc(pr.Clusters, func(cluster holdfast.PullRequestCluster) bool { return cluster.Name == name }) {
+		return refusal(fmt.Sprintf("the merge leaves cluster %q as it is: its plan shows what the new template would do, and nothing is applied by it", name))
+	}
+	impacts, err := h.opts.Store.Impacts(ctx, pr.PullRequestRef)
+	if err != nil {
+		return fmt.Errorf("read impact of %s: %w", pr.PullRequestRef, err)
+	}
+	for _, impact := range impacts {
+		for _, group := range impact.Groups {
+			if slices.ContainsFunc(group.Clusters, func(cluster holdfast.ImpactCluster) bool { return cluster.Name == name }) {
+				return refusal(fmt.Sprintf("the merge leaves cluster %q as it is, and no plan shows what the new template would do to it: `/holdfast plan --all` plans all", name))
+			}
+		}
+	}
+	return refusal(fmt.Sprintf("this pull request does not change cluster %q", name))
+}
+
+// clusterTargets takes names of clusters, or ids of runs.
+func (h *Handler) clusterTargets(ctx context.Context, names []string) ([]target, error) {
+	var out []target
+	for _, name := range names {
+		if strings.HasPrefix(name, "run-") {
+			run, err := h.opts.Store.Run(ctx, name)
+			if errors.Is(err, holdfast.ErrNotFound) {
+				return nil, refusal(fmt.Sprintf("there is no run %q", name))
+			} else if err != nil {
+				return nil, fmt.Errorf("read run %s: %w", name, err)
+			}
+			name = run.Cluster
+		} else if _, err := h.opts.Store.Cluster(ctx, name); errors.Is(err, holdfast.ErrNotFound) {
+			return nil, refusal(fmt.Sprintf("there is no cluster %q", name))
+		} else if err != nil {
+			return nil, fmt.Errorf("read cluster %q: %w", name, err)
+		}
+		out = append(out, target{cluster: name})
+	}
+	return out, nil
+}
+
+// each does one thing for every target. If it is refused for all of them the
+// command is refused; otherwise what was refused is reported.
+func (h *Handler) each(
+	ctx context.Context, c *holdfast.Command, targets []target,
+	do func(context.Context, holdfast.Command, target) (string, error),
+) (string, error) {
+	var done, refused []string
+	for _, t := range targets {
+		word, err := do(ctx, *c, t)
+		var no refusal
+		switch {
+		case errors.Is(err, errUpToDate) && asksForGit(*c): // as it is
+			c.UpToDate = append(c.UpToDate, t.cluster)
+			done = append(done, fmt.Sprintf("`%s`: %s", t.cluster, upToDate))
+		case errors.As(err, &no):
+			c.Refused = append(c.Refused, t.cluster)
+			refused = append(refused, fmt.Sprintf("`%s`: %s", t.cluster, no))
+		case err != nil:
+			return "", err
+		case word != "":
+			done = append(done, fmt.Sprintf("`%s`: %s", t.cluster, word))
+		}
+	}
+	if len(refused) == len(targets) {
+		return "", refusal(strings.Join(refused, "\n"))
+	}
+	if len(refused) == 0 && c.CommentID != "" {
+		return "", nil // the comment of the pull request shows it
+	}
+	return strings.Join(slices.Concat(done, refused), "\n"), nil
+}

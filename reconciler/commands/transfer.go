@@ -1,0 +1,75 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Transfer gives a cluster to another repository, which defines it already.
+// ErrConflict if it does not, or if a run is running.
+func (o *Operator) Transfer(ctx context.Context, cluster, repo, actor string) error {
+	to, ok := o.repos[repo]
+	if !ok {
+		return fmt.Errorf("repository %q is not watched: %w", repo, holdfast.ErrNotFound)
+	}
+	for {
+		rec, err := o.opts.Store.Cluster(ctx, cluster)
+		if err != nil {
+			return fmt.Errorf("read cluster %q: %w", cluster, err)
+		}
+		from := rec.Owner
+		if err := o.transferable(ctx, rec, to); err != nil {
+			return err
+		}
+		rec.Owner, rec.UpdatedAt = repo, o.opts.Now()
+		// What the new repository says is taken in anew.
+		rec.Desired.Removed, rec.Desired.Missing, rec.Desired.RemovedWith = false, "", 0
+		rec.Desired.Revision = ""
+		_, err = o.opts.Store.SaveCluster(ctx, rec)
+		if errors.Is(err, holdfast.ErrConflict) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("record cluster %q: %w", cluster, err)
+		}
+		// What waits for its turn is what the former owner said.
+		if err := o.Records.CancelPending(ctx, cluster, holdfast.ReasonSuperseded); err != nil {
+			return err
+		}
+		o.Records.Audit(ctx, actor, "cluster.transfer", cluster, fmt.Sprintf("from %s to %s", from, repo))
+		o.Intake.Recheck(repo, cluster)
+		o.Intake.Recheck(from, cluster)
+		o.Publisher.Tell(from, cluster)
+		return nil
+	}
+}
+
+// transferable is a reason why a cluster cannot be given to a repository; nil if
+// it can.
+func (o *Operator) transferable(ctx context.Context, rec holdfast.ClusterRecord, to Repository) error {
+	if rec.Owner == to.Name {
+		return fmt.Errorf("cluster %q belongs to %q already: %w", rec.Name, to.Name, holdfast.ErrConflict)
+	}
+	running, err := o.Records.Running(ctx, rec.Name)
+	if err != nil {
+		return err
+	}
+	if running != nil {
+		return fmt.Errorf("run %s of cluster %q is running, wait for it or cancel it: %w", running.ID, rec.Name, holdfast.ErrConflict)
+	}
+	source, err := o.opts.Store.Source(ctx, to.Name)
+	if err != nil {
+		return fmt.Errorf("read source %q: %w", to.Name, err)
+	}
+	cat, err := o.Catalogs.Read(ctx, to.Name, string(source.Head))
+	if err != nil {
+		return err
+	}
+	if len(cat.Named(rec.Name)) != 1 {
+		return fmt.Errorf("%q does not define cluster %q on %s yet, merge its document there first: %w",
+			to.Name, rec.Name, to.Branch, holdfast.ErrConflict)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
+)
+
+func (h *Handler) planFor(ctx context.Context, c holdfast.Command, t target) (string, error) {
+	req := holdfast.Request{Cluster: t.cluster}
+	if t.pr != nil && t.pr.State != holdfast.PullRequestMerged {
+		req.PullRequest = t.pr.PullRequestRef
+	}
+	return h.decideFor(ctx, req, &decision.Ask{Verb: holdfast.VerbPlan, Actor: c.Author})
+}
+
+// applyFor applies the plan that our comment showed when the command was
+// written. A head or a plan that has moved since is not what was meant.
+func (h *Handler) applyFor(ctx context.Context, c holdfast.Command, t target) (string, error) {
+	req := holdfast.Request{Cluster: t.cluster}
+	if t.pr != nil {
+		switch {
+		case t.pr.State != holdfast.PullRequestMerged:
+			return "", refusal(holdfast.ReasonNotMerged.Refusal(""))
+		case c.CommentID != "" && c.ShownHead != t.pr.Head:
+			return "", refusal("the head has moved, or another plan is shown, since this was written: look at it again")
+		}
+	}
+	runs, err := history.Branch(ctx, h.opts.Store, t.cluster)
+	if err != nil {
+		return "", err
+	}
+	ask := decision.Ask{Verb: holdfast.VerbApply, Actor: c.Author}
+	if t.pr != nil {
+		ask.PullRequest, ask.Removes = t.pr.PullRequestRef, slices.ContainsFunc(t.pr.Clusters, decision.Removes(t.cluster))
+	}
+	last, err := h.Drift.ShownPlan(ctx, t.cluster, runs)
+	if err != nil {
+		return "", err
+	}
+	asked := len(c.Shown) == 0 && c.Trusted || slices.Contains(c.Shown, last.ID)
+	if named := slices.IndexFunc(c.Clusters, func(s string) bool { return strings.HasPrefix(s, "run-") }); named >= 0 {
+		asked = slices.Contains(c.Clusters, last.ID)
+		ask.Run = c.Clusters[named] // another one was seen
+	}
+	if asked {
+		ask.Run = last.ID
+	}
+	return h.decideFor(ctx, req, &ask)
+}
+
+// decideFor reconciles with a person's word and says what came of it.
+func (h *Handler) decideFor(ctx context.Context, req holdfast.Request, ask *decision.Ask) (string, error) {
+	if err := h.watched(ctx, req); err != nil {
+		return "", err
+	}
+	for {
+		d, err := h.Decider.Reconcile(ctx, req, ask)
+		switch {
+		case errors.Is(err, holdfast.ErrConflict):
+			continue
+		case err != nil:
+			return "", err
+		case d.Action == decision.ActionRecord || d.Action == decision.ActionDrift || d.Action == decision.ActionCarry || d.Action == decision.ActionNone && d.After > 0:
+			continue // the record had to catch up first
+		case d.Action == decision.ActionPlan:
+			return "plan queued", nil
+		case d.Action == decision.ActionApply:
+			return "apply queued", nil
+		case d.Confirmed != "":
+			return "it is destroyed when those that depend on it are gone: " + d.Detail, nil
+		}
+		if d.Reason == holdfast.ReasonUpToDate && ask.Verb == holdfast.VerbApply {
+			return "", errUpToDate
+		}
+		return "", refusal(d.Reason.Refusal(d.Detail))
+	}
+}
+
+// cancelFor stops what is queued or running for a cluster: the plans of the
+// pull request or, merged, the applies that follow from it.
+func (h *Handler) cancelFor(ctx context.Context, c holdfast.Command, t target) (string, error) {
+	filter := holdfast.RunFilter{Cluster: t.cluster, Statuses: []holdfast.RunStatus{
+		holdfast.RunQueued, holdfast.RunWaiting, holdfast.RunRetrying, holdfast.RunRunning,
+	}}
+	if t.pr != nil && t.pr.State != holdfast.PullRequestMerged {
+		filter.PullRequest = &t.pr.PullRequestRef
+	} else if t.pr != nil {
+		filter.PullRequest = &holdfast.PullRequestRef{}
+	}
+	runs, err := h.opts.Store.Runs(ctx, filter)
+	if err != nil {
+		return "", fmt.Errorf("list runs of %q: %w", t.cluster, err)
+	}
+	if c.Trusted && len(c.Shown) > 0 { // these runs, and no others
+		runs = slices.DeleteFunc(runs, func(run holdfast.Run) bool { return !slices.Contains(c.Shown, run.ID) })
+	}
+	if len(runs) == 0 {
+		return "", refusal("nothing is queued or running")
+	}
+	for _, run := range runs {
+		if err := h.Records.Cancel(ctx, run.ID, holdfast.ReasonCanceled); err != nil {
+			return "", err
+		}
+		h.Records.Audit(ctx, c.Author, "run.cancel", run.ID, t.cluster)
+	}
+	return fmt.Sprintf("%d run(s) cancelled", len(runs)), nil
+}
+
+// watched refuses what nothing can come of: the repository that says what a
+// cluster shall be is no longer in the configuration.
+func (h *Handler) watched(ctx context.Context, req holdfast.Request) error {
+	rec, err := h.opts.Store.Cluster(ctx, req.Cluster)
+	if errors.Is(err, holdfast.ErrNotFound) || err == nil && rec.Owner == "" {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("read cluster %q: %w", req.Cluster, err)
+	}
+	if _, ok := h.repos[rec.Owner]; !ok && req.PullRequest.IsZero() {
+		return refusal(fmt.Sprintf("its repository, %s, is no longer watched: configure it again, or `holdfast transfer` the cluster", rec.Owner))
+	}
+	return nil
+}
+
+// unlockFor is Unlock for a command.
+func (h *Handler) unlockFor(ctx context.Context, c holdfast.Command, t target) (string, error) {
+	err := h.operator.Unlock(ctx, t.cluster, c.Author, c.Force)
+	switch locked := (*holdfast.LockedError)(nil); {
+	case errors.Is(err, holdfast.ErrNotFound):
+		return "", refusal("nobody holds the lock")
+	case errors.As(err, &locked):
+		return "", refusal(fmt.Sprintf("%s holds it since %s UTC and is alive: `/holdfast cancel` it, or add --force",
+			locked.Holder.Owner, locked.Holder.Since.UTC().Format(time.DateTime)))
+	case err != nil:
+		return "", err
+	}
+	return "unlocked", nil
+}

@@ -1,0 +1,116 @@
+package drift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/reconciler/record"
+)
+
+// checkRefusal is why a cluster cannot be checked now. It is an ErrConflict.
+type checkRefusal string
+
+func (c checkRefusal) Error() string { return string(c) }
+
+// Is makes errors.Is(err, ErrConflict) true.
+func (c checkRefusal) Is(target error) bool { return target == holdfast.ErrConflict }
+
+// queue queues a check for drift of a cluster, whose decisions the caller
+// has locked. If one is queued or running already that is returned.
+func (k *Keeper) queue(ctx context.Context, cluster string, reason holdfast.Reason, actor string) (holdfast.Run, error) {
+	rec, err := k.opts.Store.Cluster(ctx, cluster)
+	if err != nil {
+		return holdfast.Run{}, fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+	if why := decision.Uncheckable(rec); why != "" {
+		return holdfast.Run{}, checkRefusal(why)
+	}
+	others, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Statuses: record.Unended()})
+	if err != nil {
+		return holdfast.Run{}, fmt.Errorf("list runs of %q: %w", cluster, err)
+	}
+	for _, other := range others {
+		switch {
+		case other.Kind == holdfast.RunDrift && other.Cancel == "":
+			return other, nil
+		case other.Kind.Writes():
+			return other, checkRefusal(fmt.Sprintf("its %s %s is %s: check again when that has ended", other.Kind, other.ID, other.Status))
+		case actor == "":
+			return other, checkRefusal("a run is " + string(other.Status))
+		}
+	}
+	now, err := k.Records.Moment(ctx, cluster)
+	if err != nil {
+		return holdfast.Run{}, err
+	}
+	run := holdfast.Run{
+		ID: holdfast.NewID("run", now), Cluster: cluster, Kind: holdfast.RunDrift,
+		Status: holdfast.RunQueued, Reason: reason, CreatedAt: now,
+		RunSpec: holdfast.RunSpec{Actor: actor},
+	}
+	record.FillApplied(rec, &run)
+	if err := k.opts.Store.CreateRun(ctx, run); err != nil {
+		return run, fmt.Errorf("queue drift: %w", err)
+	}
+	if actor != "" {
+		k.Records.Audit(ctx, actor, "run.queue", run.ID, fmt.Sprintf("drift of %s: %s", cluster, reason))
+	}
+	k.Dispatcher.Queued(ctx)
+	return run, nil
+}
+
+// Check queues a check for drift of a cluster and returns its run; the one
+// that is queued or running already, if there is one. It is an ErrConflict, with
+// the reason in its text, if the cluster cannot be checked now.
+func (k *Keeper) Check(ctx context.Context, cluster, actor string) (holdfast.Run, error) {
+	unlock := k.Deciding.Lock(holdfast.Request{Cluster: cluster})
+	defer unlock()
+	rec, err := k.opts.Store.Cluster(ctx, cluster)
+	if err != nil {
+		return holdfast.Run{}, fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+	scope, err := k.Decider.Suspension(ctx, rec)
+	if err != nil {
+		return holdfast.Run{}, err
+	}
+	if scope != "" {
+		return holdfast.Run{}, checkRefusal(fmt.Sprintf("it is suspended (%s): `holdfast resume` first", scope))
+	}
+	if actor == "" {
+		actor = "holdfast"
+	}
+	return k.queue(ctx, cluster, holdfast.ReasonRequested, actor)
+}
+
+// CheckAgain queues a check for drift before something follows from the last one.
+func (k *Keeper) CheckAgain(ctx context.Context, in decision.Input, d decision.Decision) error {
+	var busy checkRefusal
+	_, err := k.queue(ctx, in.Cluster.Name, d.Reason, "")
+	if errors.As(err, &busy) {
+		return nil // the end of what it is busy with asks again
+	}
+	return err
+}
+
+// ShownPlan returns the plan that people see of a cluster on its tracked branch:
+// the newest of its runs, or, if nothing but drift is left to be applied, that of a
+// later check.
+func (k *Keeper) ShownPlan(ctx context.Context, cluster string, runs []holdfast.Run) (holdfast.Run, error) {
+	last := decision.Newest(runs)
+	rec, err := k.opts.Store.Cluster(ctx, cluster)
+	if err != nil {
+		return last, fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+	if !decision.AsGitSays(decision.Input{Cluster: rec, Runs: runs}) {
+		return last, nil
+	}
+	check, err := history.LastCheck(ctx, k.opts.Store, rec)
+	if err != nil || check == nil || check.ID != rec.Drift.Run || check.ID < last.ID || rec.Drift.Status != holdfast.DriftFound {
+		return last, err
+	}
+	return *check, nil
+}

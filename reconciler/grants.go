@@ -1,0 +1,31 @@
+package reconciler
+
+import (
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/document"
+)
+
+// granted is what the engine of a cluster's runs may use.
+func (g Grants) granted(c holdfast.Cluster) holdfast.RunLimits {
+	granted, _ := g.Limits(c)
+	return granted
+}
+
+// forbidden holds a document to what its repository and path may define.
+func (g Grants) forbidden(repo string, doc document.Document, stateLocation string) holdfast.Faults {
+	if err := g.Allow(repo, doc.Cluster, stateLocation); err != nil {
+		return holdfast.Faults{doc.Fault(
+			err.Error(), "bind it under repositories[].allow in holdfast.yaml, or move the cluster", "metadata", "name",
+		)}
+	}
+	_, most := g.Limits(doc.Cluster)
+	if key, bound := doc.Cluster.Limits.Beyond(most); key != "" {
+		return holdfast.Faults{doc.Fault(
+			fmt.Sprintf("spec.limits.%s is more than this cluster may have, which is %s", key, bound),
+			"ask for less, or allow it under runs.limits.max."+key+" in holdfast.yaml, for all or under runs.limits.overrides", "spec", "limits", key,
+		)}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package reconciler
+
+import (
+	"context"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/act"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/drift"
+)
+
+func newLoop(r *Reconciler) *act.Loop {
+	folders := make(map[string]map[string]string, len(r.opts.Sources.Repositories))
+	for _, repo := range r.opts.Sources.Repositories {
+		folders[repo.Name] = repo.Templates
+	}
+	grants := r.opts.Grants
+	return act.NewLoop(act.Options{
+		Store: r.opts.Store, Git: r.opts.Sources.Git, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
+		Rooms: act.Rooms{
+			Catalogs: r.catalogs, Releases: r.releases, Resolver: r.resolver, Lineage: r.lineage, Records: r.records,
+			Outputs: r.outputs, Agenda: r.agenda, Traces: r.traces, Gates: r.gates, Deciding: &r.deciding,
+		},
+		Peers: act.Peers{
+			Drift: r.drift, Dispatcher: r.dispatcher, Publisher: r.publish, Impacts: r.impacts, Rescue: r.rescue,
+			Intake: r.intake, Decided: r.opts.Telemetry.Metrics.Decided, Ended: r.ended,
+		},
+		Grants: act.Grants{
+			Forbidden: grants.forbidden, Credentials: grants.Credentials, SecretSources: grants.SecretSources, Limits: grants.granted,
+		},
+		Settings: act.Settings{
+			FingerprintKey: r.opts.Replica.FingerprintKey, LockTimeout: r.opts.Limits.LockTimeout,
+			Resumes: r.opts.Limits.Retries, RetryDelay: r.opts.Limits.RetryDelay, Templates: folders,
+		},
+	})
+}
+
+func newDrift(r *Reconciler) *drift.Keeper {
+	watched := make(map[string]bool, len(r.opts.Sources.Repositories))
+	for _, repo := range r.opts.Sources.Repositories {
+		watched[repo.Name] = true
+	}
+	return drift.NewKeeper(drift.Options{
+		Store: r.opts.Store, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
+		Rooms: drift.Rooms{Records: r.records, Outputs: r.outputs, Agenda: r.agenda, Deciding: &r.deciding},
+		Peers: drift.Peers{Decider: deciding{r}, Dispatcher: r.dispatcher, Publisher: r.publish},
+		Settings: drift.Settings{
+			Identity: r.opts.Replica.Identity, Checks: r.opts.Limits.Drift, Watched: func(repo string) bool { return watched[repo] },
+		},
+	})
+}
+
+// deciding is the act.Loop as the keeper of drift, which is made before it, sees it.
+type deciding struct{ r *Reconciler }
+
+// Observe gathers what a decision depends on.
+func (d deciding) Observe(ctx context.Context, req holdfast.Request) (decision.Input, error) {
+	return d.r.loop.Observe(ctx, req)
+}
+
+// Once decides about a cluster and acts on it.
+func (d deciding) Once(ctx context.Context, req holdfast.Request) error {
+	return d.r.loop.Once(ctx, req)
+}
+
+// Suspension is what a cluster is suspended with.
+func (d deciding) Suspension(ctx context.Context, rec holdfast.ClusterRecord) (string, error) {
+	return d.r.loop.Suspension(ctx, rec)
+}

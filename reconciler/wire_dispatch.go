@@ -1,0 +1,104 @@
+package reconciler
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
+	"github.com/holdfast-dev/holdfast/reconciler/rescue"
+)
+
+func newDispatcher(r *Reconciler) (*dispatch.Dispatcher, error) {
+	limits := r.opts.Limits
+	return dispatch.New(dispatch.Options{
+		Store: r.opts.Store, Locker: r.opts.Replica.Locker, Fleet: fleet{r}, TokenKey: r.opts.Replica.TokenKey,
+		Limits: dispatch.Limits{
+			Runs: limits.Runs, Drift: limits.Drift, Provider: limits.Provider, Timeout: limits.Timeout,
+			Lease: limits.Lease, Retries: limits.Retries, RetryDelay: limits.RetryDelay, Break: limits.Break,
+		},
+		Metrics: r.opts.Telemetry.Metrics, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
+	})
+}
+
+// fleet is the Reconciler as the Dispatcher sees it.
+type fleet struct{ r *Reconciler }
+
+// Stopped reports whether a queued run must not start now.
+func (f fleet) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
+	return f.r.loop.Stopped(ctx, run)
+}
+
+// Assignment records on a run the world in which its attempt starts, and returns
+// what the attempt needs to know of it.
+func (f fleet) Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
+	return f.r.loop.Assignment(ctx, run)
+}
+
+// Changed asks for everything that a run's change of status may bear on.
+func (f fleet) Changed(ctx context.Context, run holdfast.Run) { f.r.agenda.FollowUp(ctx, run) }
+
+// Look asks for another look at what a request names.
+func (f fleet) Look(req holdfast.Request) { f.r.agenda.Request(req) }
+
+// Wake wakes all replicas, this one too.
+func (f fleet) Wake(ctx context.Context, topic string) { f.r.wake(ctx, topic) }
+
+// Finished measures and traces an attempt.
+func (f fleet) Finished(run holdfast.Run, steps []holdfast.Step) {
+	for _, step := range steps {
+		f.r.opts.Telemetry.Metrics.Step(step.Name, step.Duration)
+	}
+	f.r.traces.Run(run, steps)
+}
+
+// Held has those told whose runs wait for a provider, or go on.
+func (f fleet) Held(ctx context.Context, provider string) {
+	if err := f.r.agenda.FollowHold(ctx, provider); err != nil {
+		f.r.opts.Telemetry.Logger.WarnContext(ctx, "runs that wait for a provider were not shown", "provider", provider, "err", err)
+	}
+}
+
+// sweep watches the leases of running attempts until ctx is done, and measures
+// the queues meanwhile.
+func (r *Reconciler) sweep(ctx context.Context) error {
+	ticker := time.NewTicker(r.opts.Limits.Lease / 6)
+	defer ticker.Stop()
+	for {
+		if err := r.dispatcher.Sweep(ctx); err != nil && ctx.Err() == nil {
+			r.opts.Telemetry.Logger.ErrorContext(ctx, "leases were not checked", "err", err)
+		}
+		if err := r.rescue.Pass(ctx); err != nil && ctx.Err() == nil {
+			r.opts.Telemetry.Logger.ErrorContext(ctx, "unsaved states were not looked at", "err", err)
+		}
+		looks, requests := r.agenda.Depths()
+		r.opts.Telemetry.Metrics.Depth("requests", requests)
+		r.opts.Telemetry.Metrics.Depth("sources", looks)
+		r.opts.Telemetry.Metrics.Depth("upgrades", r.upgrades.Depth())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func newRescue(r *Reconciler) *rescue.Keeper {
+	return rescue.New(rescue.Options{
+		Store: r.opts.Store, Fleet: rescuing{r}, Delay: r.opts.Limits.RetryDelay, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
+	})
+}
+
+// rescuing is the Reconciler as its rescue.Keeper sees it.
+type rescuing struct{ r *Reconciler }
+
+// Queued tells agents that there is work.
+func (s rescuing) Queued(ctx context.Context) { s.r.dispatcher.Queued(ctx) }
+
+// Look asks for another look at a cluster, and at the pull requests that touch it.
+func (s rescuing) Look(ctx context.Context, cluster string) {
+	s.r.agenda.RequestCluster(cluster)
+	if err := s.r.agenda.RequestOpen(ctx, cluster); err != nil {
+		s.r.opts.Telemetry.Logger.WarnContext(ctx, "open pull requests were not asked for", "cluster", cluster, "err", err)
+	}
+}
