@@ -54,10 +54,7 @@ const claimableLooked = 16
 // claim tries the claimable runs in their order. The lock is taken before the
 // record, so that a run that was claimed always had the lock.
 func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error) {
-	d.mu.Lock()
-	draining := d.draining
-	d.mu.Unlock()
-	if draining {
+	if d.draining.Load() {
 		return holdfast.Assignment{}, holdfast.ErrNotFound
 	}
 	filter, some, err := d.claimFilter(ctx, req)
@@ -218,7 +215,7 @@ func (d *Dispatcher) alone(ctx context.Context, keys []string, do func() error) 
 
 // begin records the world in which the attempt starts and makes its assignment.
 func (d *Dispatcher) begin(ctx context.Context, run holdfast.Run) (holdfast.Assignment, error) {
-	d.confirmed(run.ID)
+	d.renewals.confirmed(run.ID)
 	a, run, err := d.opts.Fleet.Assignment(ctx, run)
 	if err != nil {
 		// Nothing has started. The run ends with what is wrong, for all to see.

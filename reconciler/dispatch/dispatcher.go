@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -46,10 +46,10 @@ type Dispatcher struct {
 	agents   *agents
 	waiting  bool // queued runs may say that no agent executes them; the sweep's own
 
-	mu       sync.Mutex                   // guards what follows
-	renewed  map[string]time.Time         // when a run's lock was last confirmed, by run
-	beats    map[holdfast.AttemptRef]beat // of running attempts, as the sweep saw them
-	draining bool
+	renewals *renewals
+	signs    *signs
+	results  results
+	draining atomic.Bool // no run is handed out any longer
 }
 
 // New returns a Dispatcher, or an error that names what is missing.
@@ -77,16 +77,13 @@ func New(opts Options) (*Dispatcher, error) {
 	}
 	return &Dispatcher{
 		opts: opts, work: queue.NewBroadcast(), breakers: newBreakers(opts.Now, opts.Limits.Break),
-		agents: newAgents(opts.Now), waiting: true, renewed: make(map[string]time.Time),
+		agents: newAgents(opts.Now), waiting: true,
+		renewals: &renewals{last: make(map[string]time.Time)}, signs: &signs{}, results: results{store: opts.Store, logger: opts.Logger},
 	}, nil
 }
 
 // Drain stops the handing out of runs, for a shutdown.
-func (d *Dispatcher) Drain() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.draining = true
-}
+func (d *Dispatcher) Drain() { d.draining.Store(true) }
 
 // Queued says that a run was queued: agents that wait for one look again, at all
 // replicas.

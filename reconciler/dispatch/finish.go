@@ -96,15 +96,13 @@ func (d *Dispatcher) end(ctx context.Context, ref holdfast.AttemptRef, result ho
 	if err := d.opts.Locker.Release(ctx, run.StateLocation, ref.Owner()); err != nil {
 		d.opts.Logger.WarnContext(ctx, "lock was not released", "run", run.ID, "err", err)
 	}
-	d.mu.Lock()
-	delete(d.renewed, run.ID)
-	d.mu.Unlock()
+	d.renewals.ended(run.ID)
 	d.opts.Metrics.RunEnded(run.Kind, run.Status, run.Reason)
 	d.opts.Logger.InfoContext(ctx, "attempt has ended", "run", run.ID, "attempt", ref.Attempt,
 		"cluster", run.Cluster, "kind", run.Kind, "status", run.Status, "reason", run.Reason)
 	d.opts.Fleet.Wake(ctx, topicWork)
 	d.ObserveProvider(ctx, run)
-	d.takeInventory(ctx, run) // before anybody is notified that the run has ended
+	d.results.recordInventory(ctx, run) // before anybody is notified that the run has ended
 	d.opts.Fleet.Changed(ctx, run)
 	return run, nil
 }
@@ -120,7 +118,7 @@ func (d *Dispatcher) saveOutcome(
 	}
 	var plan holdfast.Plan
 	if run.Kind != holdfast.RunState { // which plans nothing
-		if plan, result, err = d.takePlan(ctx, ref, result); err != nil {
+		if plan, result, err = d.results.recordPlan(ctx, ref, result); err != nil {
 			return run, err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -35,32 +34,13 @@ func (d *Dispatcher) Heartbeat(
 		err = d.opts.Locker.Acquire(ctx, run.StateLocation, ref.Owner(), d.opts.Limits.Lease)
 	}
 	if err == nil {
-		d.confirmed(run.ID)
+		d.renewals.confirmed(run.ID)
 		return reply, nil
 	}
 	reply.MayApply = false
-	if !run.Kind.Writes() && d.unconfirmed(run.ID) > d.opts.Limits.Lease*3/4 && reply.Cancel == "" {
+	if !run.Kind.Writes() && d.renewals.unconfirmed(run.ID) > d.opts.Limits.Lease*3/4 && reply.Cancel == "" {
 		reply.Cancel = holdfast.ReasonLeaseLost
 	}
 	d.opts.Logger.WarnContext(ctx, "lock was not renewed", "run", run.ID, "cluster", run.Cluster, "err", err)
 	return reply, nil
-}
-
-func (d *Dispatcher) confirmed(run string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.renewed[run] = time.Now()
-}
-
-// unconfirmed is for how long nobody could confirm the run's lock. A replica
-// that never did starts to count now.
-func (d *Dispatcher) unconfirmed(run string) time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	since, ok := d.renewed[run]
-	if !ok {
-		d.renewed[run] = time.Now()
-		return 0
-	}
-	return time.Since(since)
 }

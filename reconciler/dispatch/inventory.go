@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -13,22 +14,28 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
-// takeInventory records what a cluster consists of, as a run that has ended has
+// results reads what attempts leave.
+type results struct {
+	store  Store
+	logger *slog.Logger
+}
+
+// recordInventory records what a cluster consists of, as a run that has ended has
 // found it in the state. It is not part of the run's outcome: what goes wrong
 // here is logged, and put right by the next run.
-func (d *Dispatcher) takeInventory(ctx context.Context, run holdfast.Run) {
+func (r results) recordInventory(ctx context.Context, run holdfast.Run) {
 	if !takesInventory(run) {
 		return
 	}
-	resources, err := d.resources(ctx, run)
+	resources, err := r.resources(ctx, run)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return // the state could not be read
 	}
 	if err == nil {
-		err = d.opts.Store.SaveResources(ctx, run.Cluster, resources)
+		err = r.store.SaveResources(ctx, run.Cluster, resources)
 	}
 	if err != nil {
-		d.opts.Logger.WarnContext(ctx, "resources were not recorded", "run", run.ID, "cluster", run.Cluster, "err", err)
+		r.logger.WarnContext(ctx, "resources were not recorded", "run", run.ID, "cluster", run.Cluster, "err", err)
 	}
 }
 
@@ -47,8 +54,8 @@ func takesInventory(run holdfast.Run) bool {
 
 // resources are those in the state as the run left it. Those that it has changed
 // say so.
-func (d *Dispatcher) resources(ctx context.Context, run holdfast.Run) ([]holdfast.Resource, error) {
-	data, err := history.Artefact(ctx, d.opts.Store, run.ID, holdfast.ArtefactResources)
+func (r results) resources(ctx context.Context, run holdfast.Run) ([]holdfast.Resource, error) {
+	data, err := history.Artefact(ctx, r.store, run.ID, holdfast.ArtefactResources)
 	if err != nil {
 		return nil, err
 	}
@@ -58,11 +65,11 @@ func (d *Dispatcher) resources(ctx context.Context, run holdfast.Run) ([]holdfas
 	}
 	var plan holdfast.Plan
 	if run.Kind.Writes() && run.Begun {
-		if plan, err = d.appliedPlan(ctx, run); err != nil {
+		if plan, err = r.appliedPlan(ctx, run); err != nil {
 			return nil, err
 		}
 	}
-	before, err := d.movedBy(ctx, run, plan)
+	before, err := r.movedBy(ctx, run, plan)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +86,8 @@ func (d *Dispatcher) resources(ctx context.Context, run holdfast.Run) ([]holdfas
 
 // appliedPlan is what a run has applied, or was to; the zero Plan if that was not
 // kept.
-func (d *Dispatcher) appliedPlan(ctx context.Context, run holdfast.Run) (holdfast.Plan, error) {
-	plan, err := history.Plan(ctx, d.opts.Store, run.ID)
+func (r results) appliedPlan(ctx context.Context, run holdfast.Run) (holdfast.Plan, error) {
+	plan, err := history.Plan(ctx, r.store, run.ID)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		err = nil
 	}
@@ -109,7 +116,7 @@ func changedBy(run holdfast.Run, plan holdfast.Plan) map[string]bool {
 
 // movedBy is what was known of the resources that a run has given another
 // address, by that.
-func (d *Dispatcher) movedBy(ctx context.Context, run holdfast.Run, plan holdfast.Plan) (map[string]holdfast.Resource, error) {
+func (r results) movedBy(ctx context.Context, run holdfast.Run, plan holdfast.Plan) (map[string]holdfast.Resource, error) {
 	to := make(map[string]string)
 	for _, change := range plan.Changes {
 		if change.PreviousAddress != "" {
@@ -119,7 +126,7 @@ func (d *Dispatcher) movedBy(ctx context.Context, run holdfast.Run, plan holdfas
 	if len(to) == 0 {
 		return nil, nil
 	}
-	known, err := d.opts.Store.Resources(ctx, holdfast.ResourceFilter{Cluster: run.Cluster, Limit: math.MaxInt32})
+	known, err := r.store.Resources(ctx, holdfast.ResourceFilter{Cluster: run.Cluster, Limit: math.MaxInt32})
 	if err != nil {
 		return nil, fmt.Errorf("list resources of %q: %w", run.Cluster, err)
 	}

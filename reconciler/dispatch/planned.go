@@ -19,17 +19,17 @@ const maxPlanDocument = 512 << 20
 // it says.
 const causePlanDocument = holdfast.CauseUnreadablePlan
 
-// takePlan derives what an attempt's plan would do from the document that it has
+// recordPlan derives what an attempt's plan would do from the document that it has
 // left, and keeps that for people. Nothing that an agent says of its plan counts
 // beside the document: it has to be the one that the result names, and how the
 // attempt ended has to agree with it. A result that does not becomes an error.
-func (d *Dispatcher) takePlan(
+func (r results) recordPlan(
 	ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result,
 ) (holdfast.Plan, holdfast.Result, error) {
 	if result.PlanDigest == "" && !result.Status.Good() {
 		return holdfast.Plan{}, result, nil // it did not come to one
 	}
-	plan, err := d.readDocument(ctx, ref.Run, result.PlanDigest)
+	plan, err := r.readDocument(ctx, ref.Run, result.PlanDigest)
 	var bad *badPlanError
 	switch {
 	case errors.As(err, &bad):
@@ -44,7 +44,7 @@ func (d *Dispatcher) takePlan(
 	if err != nil {
 		return plan, result, fmt.Errorf("encode plan of run %s: %w", ref.Run, err)
 	}
-	if err := d.opts.Store.PutArtefact(ctx, ref, holdfast.ArtefactPlan, bytes.NewReader(data)); err != nil {
+	if err := r.store.PutArtefact(ctx, ref, holdfast.ArtefactPlan, bytes.NewReader(data)); err != nil {
 		return plan, result, fmt.Errorf("keep plan of run %s: %w", ref.Run, err)
 	}
 	return plan, result, nil
@@ -58,8 +58,8 @@ func (e *badPlanError) Error() string { return e.err.Error() }
 func (e *badPlanError) Unwrap() error { return e.err }
 
 // readDocument reads the document of a run, and what is beside it.
-func (d *Dispatcher) readDocument(ctx context.Context, run string, want holdfast.Digest) (holdfast.Plan, error) {
-	file, err := d.opts.Store.Artefact(ctx, run, holdfast.ArtefactDocument)
+func (r results) readDocument(ctx context.Context, run string, want holdfast.Digest) (holdfast.Plan, error) {
+	file, err := r.store.Artefact(ctx, run, holdfast.ArtefactDocument)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return holdfast.Plan{}, &badPlanError{errors.New("the agent left no plan document: is it older than the server?")}
 	} else if err != nil {
@@ -71,7 +71,7 @@ func (d *Dispatcher) readDocument(ctx context.Context, run string, want holdfast
 		return holdfast.Plan{}, &badPlanError{err}
 	}
 	var info holdfast.PlanInfo
-	about, err := d.opts.Store.Artefact(ctx, run, holdfast.ArtefactInfo)
+	about, err := r.store.Artefact(ctx, run, holdfast.ArtefactInfo)
 	if err == nil {
 		defer about.Close()
 		err = json.NewDecoder(io.LimitReader(about, maxPlanDocument)).Decode(&info)

@@ -82,9 +82,9 @@ func TestTakePlan(t *testing.T) {
 			if test.info != nil {
 				store.files[holdfast.ArtefactInfo] = test.info
 			}
-			d := &Dispatcher{opts: Options{Store: store}}
+			d := results{store: store}
 			test.result.Matched, test.result.Applying = "run-1", test.want == holdfast.RunApplied
-			plan, result, err := d.takePlan(t.Context(), holdfast.AttemptRef{Run: "run-2", Attempt: 1}, test.result)
+			plan, result, err := d.recordPlan(t.Context(), holdfast.AttemptRef{Run: "run-2", Attempt: 1}, test.result)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,10 +18,10 @@ func (d *Dispatcher) Sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.observe(running)
+	d.signs.observe(running)
 	var errs []error
 	for _, run := range running {
-		if d.unheard(run) > d.opts.Limits.Lease {
+		if d.signs.unheard(run) > d.opts.Limits.Lease {
 			errs = append(errs, d.silent(ctx, run))
 		}
 	}
@@ -73,51 +73,6 @@ func (d *Dispatcher) unserved(ctx context.Context) error {
 		d.opts.Fleet.Changed(ctx, run)
 	}
 	return nil
-}
-
-// beat is a run's last sign of life, and when this process saw it first.
-type beat struct {
-	at   time.Time
-	seen time.Time // with the monotonic clock: a wall clock that jumps kills nobody
-}
-
-// observe takes in the signs of life of all running attempts.
-func (d *Dispatcher) observe(running []holdfast.Run) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	beats := make(map[holdfast.AttemptRef]beat, len(running))
-	for _, run := range running {
-		last, ok := d.beats[run.Ref()]
-		if !ok || !last.at.Equal(run.HeartbeatAt) {
-			last = beat{at: run.HeartbeatAt, seen: time.Now()}
-		}
-		beats[run.Ref()] = last
-	}
-	d.beats = beats
-}
-
-// unheard is for how long no new sign of life was observed of an attempt; zero if
-// it was not looked at yet.
-func (d *Dispatcher) unheard(run holdfast.Run) time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	last, ok := d.beats[run.Ref()]
-	if !ok || !last.at.Equal(run.HeartbeatAt) {
-		return 0
-	}
-	return time.Since(last.seen)
-}
-
-// Age makes all signs of life that were seen older by ago. It is for tests of what
-// happens when a lease ends.
-func (d *Dispatcher) Age(ago time.Duration) {
-	d.agents.age(ago)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for ref, b := range d.beats {
-		b.seen = b.seen.Add(-ago)
-		d.beats[ref] = b
-	}
 }
 
 // silent deals with an attempt whose lease has ended without a word. What
@@ -185,7 +140,7 @@ func (d *Dispatcher) reap(ctx context.Context, req holdfast.ClaimRequest) (doubt
 	if err != nil {
 		return false, err
 	}
-	d.observe(running)
+	d.signs.observe(running)
 	known := make(map[holdfast.AttemptRef]bool, len(req.Executing))
 	for _, ref := range req.Executing {
 		known[ref] = true
@@ -196,7 +151,7 @@ func (d *Dispatcher) reap(ctx context.Context, req holdfast.ClaimRequest) (doubt
 		}
 		store := d.opts.Store.EndAttempt
 		if run.AgentProcess != req.Process {
-			if d.unheard(run) <= d.opts.Limits.Lease/2 {
+			if d.signs.unheard(run) <= d.opts.Limits.Lease/2 {
 				doubtful = true
 				continue
 			}
@@ -232,4 +187,11 @@ func killed(run holdfast.Run, why string) holdfast.Result {
 			Hint: "look at the agent's log; resources that were being changed may be missing from the state",
 		},
 	}
+}
+
+// Age makes all signs of life that were seen older by ago. It is for tests of what
+// happens when a lease ends.
+func (d *Dispatcher) Age(ago time.Duration) {
+	d.agents.age(ago)
+	d.signs.age(ago)
 }

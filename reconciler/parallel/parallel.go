@@ -1,4 +1,3 @@
-// Package parallel does a number of equal pieces of work at once.
 package parallel
 
 import (

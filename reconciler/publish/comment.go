@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -111,34 +110,6 @@ func (p *Publisher) CommentLost(ctx context.Context, post holdfast.Post) error {
 	}
 	p.posts.Send()
 	return nil
-}
-
-// Wrote reports whether what the forge has of a post is what was written there: as
-// it was sent, or as the forge gave it back.
-func (p *Publisher) Wrote(post holdfast.Post, body string) bool {
-	if sameText(post.Body, body) {
-		return true
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	echo := p.echoes[post.Key]
-	return echo != "" && echo == holdfast.DigestOf([]byte(body))
-}
-
-// sameText reports whether two texts differ at most in how their lines end.
-func sameText(a, b string) bool {
-	plain := func(s string) string { return strings.TrimRight(strings.ReplaceAll(s, "\r\n", "\n"), "\n") }
-	return a == b || plain(a) == plain(b)
-}
-
-// wrote remembers how the forge gives a comment back, if that is not as it was sent.
-func (p *Publisher) wrote(post holdfast.Post, comment holdfast.Comment) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.echoes, post.Key)
-	if comment.Body != "" && !sameText(post.Body, comment.Body) {
-		p.echoes[post.Key] = holdfast.DigestOf([]byte(comment.Body))
-	}
 }
 
 // CommentEdited has a pull request's comment written again that somebody else has
@@ -260,10 +231,10 @@ func (p *Publisher) planningQuietly(ctx context.Context, pr holdfast.PullRequest
 func (p *Publisher) saidAt(ref holdfast.PullRequestRef) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at, ok := p.spoken[ref]
+	at, ok := p.lastCommentAt[ref]
 	if !ok {
 		at = p.opts.Settings.Now()
-		p.spoken[ref] = at
+		p.lastCommentAt[ref] = at
 	}
 	return at
 }
@@ -271,17 +242,7 @@ func (p *Publisher) saidAt(ref holdfast.PullRequestRef) time.Time {
 func (p *Publisher) said(ref holdfast.PullRequestRef) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.spoken[ref] = p.opts.Settings.Now()
-}
-
-func (p *Publisher) want(ctx context.Context, post holdfast.Post) error {
-	if err := p.opts.Store.Want(ctx, post); err != nil {
-		return fmt.Errorf("want %s: %w", post.Key, err)
-	}
-	p.wants.Add(1)
-	p.posts.Send()
-	p.opts.Watcher.Wanted(ctx)
-	return nil
+	p.lastCommentAt[ref] = p.opts.Settings.Now()
 }
 
 // shownRuns are the runs whose plans a comment shows: none if it had to leave out

@@ -44,40 +44,40 @@ type issueKey struct {
 
 // Tell asks for the issues of a repository to be made true as far as they are
 // about a cluster, wherever that is now.
-func (p *Publisher) Tell(repo, cluster string) { p.issues.Add(issueKey{repo: repo, cluster: cluster}) }
+func (i *issues) Tell(repo, cluster string) { i.queue.Add(issueKey{repo: repo, cluster: cluster}) }
 
 // Drifted asks for the issue of a cluster to be made true that was checked, or has
 // ended.
-func (p *Publisher) Drifted(rec holdfast.ClusterRecord) {
+func (i *issues) Drifted(rec holdfast.ClusterRecord) {
 	if rec.Drift.Status != holdfast.DriftUnchecked || rec.Ending != nil {
-		p.Tell(rec.Owner, rec.Name)
+		i.Tell(rec.Owner, rec.Name)
 	}
 }
 
-// tellDrift makes what the outbox holds of issues true.
-func (p *Publisher) tellDrift(ctx context.Context, key issueKey) error {
-	if _, watched := p.opts.Repositories[key.repo]; !watched {
+// showDrift makes what the outbox holds of issues true.
+func (i *issues) showDrift(ctx context.Context, key issueKey) error {
+	if _, watched := i.opts.Repositories[key.repo]; !watched {
 		return nil
 	}
 	if key.cluster == "" {
-		return p.tellRepository(ctx, key.repo)
+		return i.showRepository(ctx, key.repo)
 	}
-	rec, err := p.opts.Store.Cluster(ctx, key.cluster)
+	rec, err := i.opts.Store.Cluster(ctx, key.cluster)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("read cluster %q: %w", key.cluster, err)
 	}
-	closed, err := p.closeIssues(ctx, key.repo, rec)
+	closed, err := i.closeIssues(ctx, key.repo, rec)
 	if err != nil {
 		return err
 	}
-	summed, err := p.opts.Store.Post(ctx, summaryPrefix+key.repo)
+	summed, err := i.opts.Store.Post(ctx, summaryPrefix+key.repo)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read the summary of %q: %w", key.repo, err)
 	}
 	if closed || standing(rec) || err == nil && !summed.Closed { // others may move up, or down
-		p.issues.Add(issueKey{repo: key.repo})
+		i.queue.Add(issueKey{repo: key.repo})
 	}
 	return nil
 }
@@ -94,11 +94,11 @@ func standing(rec holdfast.ClusterRecord) bool {
 // closeIssues closes what tells of a cluster and is true no more: all there is,
 // if the cluster has not drifted, and that in a repository which the cluster
 // has left. It reports whether there was any.
-func (p *Publisher) closeIssues(ctx context.Context, repo string, rec holdfast.ClusterRecord) (bool, error) {
+func (i *issues) closeIssues(ctx context.Context, repo string, rec holdfast.ClusterRecord) (bool, error) {
 	first := issuePrefix + rec.Name
 	keys := []string{first, first + ":" + repo, first + ":" + rec.Owner}
 	for _, key := range slices.Compact(keys) {
-		post, err := p.opts.Store.Post(ctx, key)
+		post, err := i.opts.Store.Post(ctx, key)
 		switch {
 		case errors.Is(err, holdfast.ErrNotFound) && key == first:
 			return false, nil // then there are no others
@@ -112,60 +112,60 @@ func (p *Publisher) closeIssues(ctx context.Context, repo string, rec holdfast.C
 		}
 		told := decision.DriftOutline(rec)
 		if post.Repo == rec.Owner {
-			if told, err = p.opts.Fleet.DriftReport(ctx, rec); err != nil {
+			if told, err = i.opts.Fleet.DriftReport(ctx, rec); err != nil {
 				return false, err
 			}
 		}
 		if rec.Ending != nil || post.Repo != rec.Owner {
 			told.State.Status = holdfast.DriftUnchecked
 		}
-		title, body, closed := report.DriftIssue(told, p.opts.Settings.Now())
+		title, body, closed := report.DriftIssue(told, i.opts.Settings.Now())
 		if !closed {
 			continue // nothing proves that it is gone
 		}
-		return true, p.want(ctx, holdfast.Post{
+		return true, i.want(ctx, holdfast.Post{
 			Key: key, Kind: holdfast.PostIssue, Repo: post.Repo, Title: title, Body: body, Closed: true,
 		})
 	}
 	return false, nil
 }
 
-// tellRepository writes to the outbox what the issues of a repository shall say.
+// showRepository writes to the outbox what the issues of a repository shall say.
 // It looks at the drifted clusters only, and reads plans of those only whose own
 // issue has something new to say.
-func (p *Publisher) tellRepository(ctx context.Context, repo string) error {
-	if wait := p.issuesWait(repo); wait > 0 {
-		p.issues.AddAfter(issueKey{repo: repo}, wait)
+func (i *issues) showRepository(ctx context.Context, repo string) error {
+	if wait := i.issuesWait(repo); wait > 0 {
+		i.queue.AddAfter(issueKey{repo: repo}, wait)
 		return nil
 	}
-	drifted, err := p.driftedIn(ctx, repo)
+	drifted, err := i.driftedIn(ctx, repo)
 	if err != nil {
 		return err
 	}
-	own := max(p.opts.Settings.MaxIssues, 0)
+	own := max(i.opts.Settings.MaxIssues, 0)
 	var errs []error // of one that cannot be told all others are
 	for _, rec := range drifted[:min(own, len(drifted))] {
-		errs = append(errs, p.tellCluster(ctx, rec))
+		errs = append(errs, i.showCluster(ctx, rec))
 	}
-	errs = append(errs, p.tellSummary(ctx, repo, drifted, own))
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.told[repo] = toldIssues{at: time.Now(), clusters: len(drifted)}
+	errs = append(errs, i.showSummary(ctx, repo, drifted, own))
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.issueState[repo] = issuesWritten{at: time.Now(), clusters: len(drifted)}
 	return errors.Join(errs...)
 }
 
-// toldIssues is when a repository's issues were looked at last, and of how many
+// issuesWritten is when a repository's issues were looked at last, and of how many
 // clusters they tell.
-type toldIssues struct {
+type issuesWritten struct {
 	at       time.Time
 	clusters int
 }
 
 // issuesWait is how long to wait before a repository's issues are looked at.
-func (p *Publisher) issuesWait(repo string) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last := p.told[repo]
+func (i *issues) issuesWait(repo string) time.Duration {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	last := i.issueState[repo]
 	if last.clusters <= issuesQuick {
 		return 0
 	}
@@ -174,10 +174,10 @@ func (p *Publisher) issuesWait(repo string) time.Duration {
 
 // driftedIn returns the clusters of a repository of whose drift there is
 // something to tell, those first that have drifted longest.
-func (p *Publisher) driftedIn(ctx context.Context, repo string) ([]holdfast.ClusterRecord, error) {
+func (i *issues) driftedIn(ctx context.Context, repo string) ([]holdfast.ClusterRecord, error) {
 	var out []holdfast.ClusterRecord
 	for _, status := range []holdfast.DriftStatus{holdfast.DriftFound, holdfast.DriftFailed} {
-		records, err := p.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Drift: status})
+		records, err := i.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Drift: status})
 		if err != nil {
 			return nil, fmt.Errorf("list drifted clusters of %q: %w", repo, err)
 		}
@@ -193,15 +193,15 @@ func (p *Publisher) driftedIn(ctx context.Context, repo string) ([]holdfast.Clus
 	return out, nil
 }
 
-// tellCluster gives a cluster an issue of its own, or has it tell what is new.
-func (p *Publisher) tellCluster(ctx context.Context, rec holdfast.ClusterRecord) error {
-	key, post, err := p.issueOf(ctx, rec)
+// showCluster gives a cluster an issue of its own, or has it tell what is new.
+func (i *issues) showCluster(ctx context.Context, rec holdfast.ClusterRecord) error {
+	key, post, err := i.issueOf(ctx, rec)
 	if err != nil {
 		return err
 	}
 	var remedy holdfast.Run
 	if rec.Drift.Remedy != "" {
-		remedy, err = p.opts.Store.Run(ctx, rec.Drift.Remedy)
+		remedy, err = i.opts.Store.Run(ctx, rec.Drift.Remedy)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return fmt.Errorf("read run %s: %w", rec.Drift.Remedy, err)
 		}
@@ -210,15 +210,15 @@ func (p *Publisher) tellCluster(ctx context.Context, rec holdfast.ClusterRecord)
 	if post.Wanted > 0 && !post.Closed && post.Head == stamp {
 		return nil // people know
 	}
-	told, err := p.opts.Fleet.DriftReport(ctx, rec)
+	told, err := i.opts.Fleet.DriftReport(ctx, rec)
 	if err != nil {
 		return err
 	}
-	title, body, closed := report.DriftIssue(told, p.opts.Settings.Now())
+	title, body, closed := report.DriftIssue(told, i.opts.Settings.Now())
 	if body == "" || closed {
 		return nil
 	}
-	return p.want(ctx, holdfast.Post{
+	return i.want(ctx, holdfast.Post{
 		Key: key, Kind: holdfast.PostIssue, Repo: rec.Owner, Title: title, Body: body, Head: stamp,
 	})
 }
@@ -243,12 +243,12 @@ func driftStamp(rec holdfast.ClusterRecord, remedy holdfast.Run) holdfast.Revisi
 // issueOf returns the key of the post that is a cluster's issue, with the post;
 // the zero one if there is none. A cluster that came from another repository has
 // another issue here: what is known of the old one is true there only.
-func (p *Publisher) issueOf(ctx context.Context, rec holdfast.ClusterRecord) (string, holdfast.Post, error) {
+func (i *issues) issueOf(ctx context.Context, rec holdfast.ClusterRecord) (string, holdfast.Post, error) {
 	key := issuePrefix + rec.Name
-	post, err := p.opts.Store.Post(ctx, key)
+	post, err := i.opts.Store.Post(ctx, key)
 	if err == nil && post.Repo != rec.Owner {
 		key += ":" + rec.Owner
-		post, err = p.opts.Store.Post(ctx, key)
+		post, err = i.opts.Store.Post(ctx, key)
 	}
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return key, holdfast.Post{}, nil
@@ -258,11 +258,11 @@ func (p *Publisher) issueOf(ctx context.Context, rec holdfast.ClusterRecord) (st
 	return key, post, nil
 }
 
-// tellSummary sums up what has drifted while that is more than have an issue of
+// showSummary sums up what has drifted while that is more than have an issue of
 // their own.
-func (p *Publisher) tellSummary(ctx context.Context, repo string, drifted []holdfast.ClusterRecord, own int) error {
+func (i *issues) showSummary(ctx context.Context, repo string, drifted []holdfast.ClusterRecord, own int) error {
 	key := summaryPrefix + repo
-	post, err := p.opts.Store.Post(ctx, key)
+	post, err := i.opts.Store.Post(ctx, key)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read post %s: %w", key, err)
 	}
@@ -273,8 +273,8 @@ func (p *Publisher) tellSummary(ctx context.Context, repo string, drifted []hold
 	for _, rec := range drifted {
 		reports = append(reports, decision.DriftOutline(rec))
 	}
-	title, body, closed := report.DriftSummary(repo, reports, own, p.opts.Settings.Now())
-	return p.want(ctx, holdfast.Post{
+	title, body, closed := report.DriftSummary(repo, reports, own, i.opts.Settings.Now())
+	return i.want(ctx, holdfast.Post{
 		Key: key, Kind: holdfast.PostIssue, Repo: repo, Title: title, Body: body, Closed: closed,
 	})
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // viewApply shows what became of a merged pull request on the tracked branch.
-func (p *Publisher) viewApply(ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord) error {
-	runs, err := history.Branch(ctx, p.opts.Store, rc.Name)
+func (v *viewer) viewApply(ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord) error {
+	runs, err := history.Branch(ctx, v.opts.Store, rc.Name)
 	if err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func (p *Publisher) viewApply(ctx context.Context, rc *report.Cluster, pr holdfa
 	if len(mine) > 0 {
 		rc.Apply, rc.Failed = &mine[0], failedBefore(mine)
 	}
-	rec, err := p.opts.Store.Cluster(ctx, rc.Name)
+	rec, err := v.opts.Store.Cluster(ctx, rc.Name)
 	known := !errors.Is(err, holdfast.ErrNotFound)
 	if err != nil && known {
 		return fmt.Errorf("read cluster %q: %w", rc.Name, err)
@@ -32,40 +32,40 @@ func (p *Publisher) viewApply(ctx context.Context, rc *report.Cluster, pr holdfa
 	superseded := known && failed != nil && rec.Desired.Revision != "" && rec.Desired.Revision != failed.Revision
 	if superseded {
 		rc.Apply, rc.Failed = failed, nil
-		if rc.Superseded, err = p.successor(ctx, rec, pr, mine, *failed); err != nil {
+		if rc.Superseded, err = v.successor(ctx, rec, pr, mine, *failed); err != nil {
 			return err
 		}
 	}
 	if rc.Apply != nil {
-		if rc.Applied, err = p.cachedSummary(ctx, rc.Apply.ID); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		if rc.Applied, err = v.cachedSummary(ctx, rc.Apply.ID); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return err
 		}
-		if err := p.viewQueue(ctx, rc, *rc.Apply); err != nil {
+		if err := v.viewQueue(ctx, rc, *rc.Apply); err != nil {
 			return err
 		}
 	}
 	if !known || superseded {
 		return nil
 	}
-	return p.viewRecord(ctx, rc, rec, pr, runs)
+	return v.viewRecord(ctx, rc, rec, pr, runs)
 }
 
 // viewRecord shows what the record of a cluster adds to the runs that stand for a
 // merge: what it waits for, or that nothing is left to do.
-func (p *Publisher) viewRecord(
+func (v *viewer) viewRecord(
 	ctx context.Context, rc *report.Cluster, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, runs []holdfast.Run,
 ) error {
 	if rec.Ending != nil && rc.Deleted && rc.Apply == nil {
 		rc.Waiting = rec.Ending.Reason
 		return nil
 	}
-	if rc.Apply != nil && p.behind(rec, runs, *rc.Apply) {
+	if rc.Apply != nil && v.behind(rec, runs, *rc.Apply) {
 		return errBehind
 	}
 	// Once something is applied that includes this merge, later waits are not
 	// this pull request's; and what was waited for before it is not, either.
 	if rec.Waiting != "" && (rc.Apply == nil || rc.Apply.ID > rec.Applied.Run) {
-		about, err := p.includes(ctx, pr, rec.WaitingFor)
+		about, err := v.includes(ctx, pr, rec.WaitingFor)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (p *Publisher) viewRecord(
 	if rc.Apply != nil && rc.Apply.Status != holdfast.RunCanceled {
 		return nil
 	}
-	obsolete, err := p.nothingLeft(ctx, rec, pr)
+	obsolete, err := v.nothingLeft(ctx, rec, pr)
 	if obsolete {
 		rc.Apply, rc.Failed, rc.Waiting, rc.WaitingDetail = nil, nil, holdfast.ReasonUpToDate, ""
 	}
@@ -117,10 +117,10 @@ func failedItself(mine []holdfast.Run) *holdfast.Run {
 
 // successor is what took the place of a merge that had failed: the first pull
 // request that was merged after it, or a commit.
-func (p *Publisher) successor(
+func (v *viewer) successor(
 	ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, mine []holdfast.Run, failed holdfast.Run,
 ) (string, error) {
-	merged, err := p.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
+	merged, err := v.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
 		Repo: pr.Repo, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Cluster: rec.Name, Limit: 100,
 	})
 	if err != nil {
@@ -147,11 +147,11 @@ func (p *Publisher) successor(
 
 // includes reports whether the merge of a pull request is part of a revision; so
 // it is taken for if that cannot be told.
-func (p *Publisher) includes(ctx context.Context, pr holdfast.PullRequestRecord, revision holdfast.Revision) (bool, error) {
+func (v *viewer) includes(ctx context.Context, pr holdfast.PullRequestRecord, revision holdfast.Revision) (bool, error) {
 	if revision == "" || pr.MergeCommit == "" || revision == pr.MergeCommit {
 		return true, nil
 	}
-	in, err := p.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, revision)
+	in, err := v.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, revision)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return true, nil
 	} else if err != nil {
@@ -174,12 +174,12 @@ const (
 // behind reports whether a run has ended and the cluster's record does not say
 // so yet. What a forge shows as final is on record: whoever follows a status to
 // the API finds there what it said.
-func (p *Publisher) behind(rec holdfast.ClusterRecord, runs []holdfast.Run, run holdfast.Run) bool {
+func (v *viewer) behind(rec holdfast.ClusterRecord, runs []holdfast.Run, run holdfast.Run) bool {
 	since := run.FinishedAt
-	if p.began.After(since) { // a server that was away records what has ended before
-		since = p.began
+	if v.began.After(since) { // a server that was away records what has ended before
+		since = v.began
 	}
-	return run.Status.Done() && p.opts.Settings.Now().Sub(since) < recordWait && !decision.Recorded(rec, runs)
+	return run.Status.Done() && v.opts.Settings.Now().Sub(since) < recordWait && !decision.Recorded(rec, runs)
 }
 
 // failedBefore returns the run that failed in the middle, if the newest one is
@@ -199,15 +199,15 @@ func failedBefore(runs []holdfast.Run) *holdfast.Run {
 // nothingLeft reports whether a merge is in what the branch desires of a
 // cluster, and that is what is applied: it was undone before its apply began, or
 // somebody else had brought the same.
-func (p *Publisher) nothingLeft(ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord) (bool, error) {
+func (v *viewer) nothingLeft(ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord) (bool, error) {
 	if rec.Waiting != "" || rec.Desired.Removed || !rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest) {
 		return false, nil
 	}
-	source, err := p.opts.Store.Source(ctx, pr.Repo)
+	source, err := v.opts.Store.Source(ctx, pr.Repo)
 	if err != nil {
 		return false, fmt.Errorf("read source %q: %w", pr.Repo, err)
 	}
-	in, err := p.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, source.Head)
+	in, err := v.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, source.Head)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return false, fmt.Errorf("look for %s in %s: %w", pr.PullRequestRef, source.Head.Short(), err)
 	}

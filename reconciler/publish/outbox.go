@@ -27,17 +27,17 @@ const (
 )
 
 // postAll brings the outbox to the forges until ctx is done.
-func (p *Publisher) postAll(ctx context.Context) error {
+func (o *outbox) postAll(ctx context.Context) error {
 	for {
-		woken, wants := p.posts.Wait(), p.wants.Load()
-		n, err := p.Post(ctx)
+		woken, wants := o.posts.Wait(), o.wants.Load()
+		n, err := o.Post(ctx)
 		if err != nil && ctx.Err() == nil {
-			p.opts.Logger.ErrorContext(ctx, "outbox was not read", "err", err)
+			o.opts.Logger.ErrorContext(ctx, "outbox was not read", "err", err)
 		}
 		if n > 0 {
 			continue
 		}
-		p.posted.Store(wants)
+		o.posted.Store(wants)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -49,11 +49,11 @@ func (p *Publisher) postAll(ctx context.Context) error {
 
 // Post makes some of what is wanted and not there yet, and returns how many it has
 // tried: none if there is nothing to do now.
-func (p *Publisher) Post(ctx context.Context) (int, error) {
+func (o *outbox) Post(ctx context.Context) (int, error) {
 	if ctx.Err() != nil {
 		return 0, nil
 	}
-	posts, err := p.opts.Store.ClaimPosts(ctx, p.opts.Settings.Identity, p.opts.Settings.Now(), postLease, postsAtOnce)
+	posts, err := o.opts.Store.ClaimPosts(ctx, o.opts.Settings.Identity, o.opts.Settings.Now(), postLease, postsAtOnce)
 	if err != nil {
 		return 0, fmt.Errorf("claim posts: %w", err)
 	}
@@ -65,19 +65,19 @@ func (p *Publisher) Post(ctx context.Context) (int, error) {
 			defer done()
 			ctx, cancel := context.WithTimeout(ctx, postLease/2)
 			defer cancel()
-			return p.post(ctx, post)
+			return o.post(ctx, post)
 		})
 	}
 	return len(posts), g.Wait()
 }
 
 // post makes one thing on a forge as it is wanted.
-func (p *Publisher) post(ctx context.Context, post holdfast.Post) error {
-	forge := p.opts.Forges[post.Repo]
+func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
+	forge := o.opts.Forges[post.Repo]
 	if forge == nil {
-		return p.opts.Store.PostFailed(ctx, post.Key, "the repository is no longer configured", time.Time{})
+		return o.opts.Store.PostFailed(ctx, post.Key, "the repository is no longer configured", time.Time{})
 	}
-	at, began := p.opts.Settings.Now(), time.Now()
+	at, began := o.opts.Settings.Now(), time.Now()
 	var err error
 	switch post.Kind {
 	case holdfast.PostStatus:
@@ -103,7 +103,7 @@ func (p *Publisher) post(ctx context.Context, post holdfast.Post) error {
 		comment, err = forge.PutComment(ctx, post.PullRequest, id, marker, post.Body)
 		post.ExternalID = comment.ID
 		if err == nil && post.Kind == holdfast.PostComment {
-			p.wrote(post, comment)
+			o.wrote(post, comment)
 		}
 		if !comment.UpdatedAt.IsZero() {
 			at = comment.UpdatedAt // the clock of merges
@@ -111,11 +111,11 @@ func (p *Publisher) post(ctx context.Context, post holdfast.Post) error {
 	case holdfast.PostIssue:
 		post.ExternalID, err = putIssue(ctx, forge, post)
 	}
-	p.opts.Watcher.Posted(post, began, err)
+	o.opts.Watcher.Posted(post, began, err)
 	if err != nil {
-		return p.postFailed(ctx, post, err)
+		return o.postFailed(ctx, post, err)
 	}
-	if err := p.opts.Store.Posted(ctx, post, at); err != nil {
+	if err := o.opts.Store.Posted(ctx, post, at); err != nil {
 		return fmt.Errorf("record post %s: %w", post.Key, err)
 	}
 	return nil
@@ -123,8 +123,8 @@ func (p *Publisher) post(ctx context.Context, post holdfast.Post) error {
 
 // postFailed tries again later what may succeed then, and gives up on what the
 // forge refuses for good, such as a comment on a pull request that is gone.
-func (p *Publisher) postFailed(ctx context.Context, post holdfast.Post, cause error) error {
-	now := p.opts.Settings.Now()
+func (o *outbox) postFailed(ctx context.Context, post holdfast.Post, cause error) error {
+	now := o.opts.Settings.Now()
 	notBefore := now.Add(queue.Backoff(postRetryBase, post.Failures, postRetryMost))
 	if limited := (*holdfast.RateLimitError)(nil); errors.As(cause, &limited) {
 		// Not this post's fault, and however often it was not asked: its turn
@@ -139,19 +139,19 @@ func (p *Publisher) postFailed(ctx context.Context, post holdfast.Post, cause er
 	gone := errors.Is(cause, holdfast.ErrNotFound) && post.Failures >= postGiveUp
 	// A repository without issues has none until somebody turns them on.
 	noIssues := post.Kind == holdfast.PostIssue && errors.Is(cause, holdfast.ErrForbidden)
-	if gone || refusedForGood(post, cause) || noIssues || errors.Is(cause, errors.ErrUnsupported) && post.Failures > 2 || p.nobodyWaits(ctx, post) {
+	if gone || refusedForGood(post, cause) || noIssues || errors.Is(cause, errors.ErrUnsupported) && post.Failures > 2 || o.nobodyWaits(ctx, post) {
 		notBefore = time.Time{}
 	}
-	p.opts.Logger.WarnContext(ctx, "post failed", "post", post.Key, "err", cause, "retry_at", notBefore)
-	if err := p.opts.Store.PostFailed(ctx, post.Key, cause.Error(), notBefore); err != nil {
+	o.opts.Logger.WarnContext(ctx, "post failed", "post", post.Key, "err", cause, "retry_at", notBefore)
+	if err := o.opts.Store.PostFailed(ctx, post.Key, cause.Error(), notBefore); err != nil {
 		return fmt.Errorf("record failure of post %s: %w", post.Key, err)
 	}
 	if !notBefore.IsZero() {
 		return nil
 	}
-	p.opts.Watcher.GaveUp(post)
+	o.opts.Watcher.GaveUp(post)
 	if post.Kind == holdfast.PostComment {
-		p.Show(post.PullRequest) // its plan was not seen, and will not be
+		o.shows.Add(showKey{pullRequest: post.PullRequest}) // its plan was not seen, and will not be
 	}
 	return nil
 }
@@ -168,27 +168,27 @@ func refusedForGood(post holdfast.Post, cause error) bool {
 	if post.Kind == holdfast.PostComment || post.Kind == holdfast.PostReply {
 		most = postRefused
 	}
-	passed := slices.ContainsFunc(passing, func(err error) bool { return strings.Contains(post.LastError, err.Error()) })
+	passed := slices.ContainsFunc(transient, func(err error) bool { return strings.Contains(post.LastError, err.Error()) })
 	return post.Failures >= most && post.LastError == cause.Error() || post.Failures >= postLongest && !passed
 }
 
 // nobodyWaits reports whether a post has failed for long, for whatever cause, and is
 // of a pull request that was closed.
-func (p *Publisher) nobodyWaits(ctx context.Context, post holdfast.Post) bool {
+func (o *outbox) nobodyWaits(ctx context.Context, post holdfast.Post) bool {
 	if post.Failures < postLongest || post.PullRequest.IsZero() {
 		return false
 	}
-	pr, err := p.opts.Store.PullRequest(ctx, post.PullRequest)
+	pr, err := o.opts.Store.PullRequest(ctx, post.PullRequest)
 	return err == nil && pr.State == holdfast.PullRequestClosed
 }
 
 // Retry has what was given up of a pull request posted again or, without a number,
 // of all of a repository.
-func (p *Publisher) Retry(ctx context.Context, ref holdfast.PullRequestRef) error {
-	if err := p.opts.Store.RetryPosts(ctx, ref); err != nil {
+func (o *outbox) Retry(ctx context.Context, ref holdfast.PullRequestRef) error {
+	if err := o.opts.Store.RetryPosts(ctx, ref); err != nil {
 		return err
 	}
-	p.posts.Send()
+	o.posts.Send()
 	return nil
 }
 
@@ -197,11 +197,39 @@ func final(err error) bool {
 	if limited := (*holdfast.RateLimitError)(nil); errors.As(err, &limited) {
 		return false
 	}
-	return !slices.ContainsFunc(passing, func(other error) bool { return errors.Is(err, other) })
+	return !slices.ContainsFunc(transient, func(other error) bool { return errors.Is(err, other) })
 }
 
-// passing are errors that say nothing of what was to be posted.
-var passing = []error{ //nolint:gochecknoglobals // a constant list
+// transient are errors that say nothing of what was to be posted.
+var transient = []error{ //nolint:gochecknoglobals // a constant list
 	holdfast.ErrUnavailable, holdfast.ErrUnauthorized, holdfast.ErrNotFound, holdfast.ErrConflict,
 	context.DeadlineExceeded, context.Canceled,
+}
+
+// want writes to the outbox what a post shall say.
+func (o *outbox) want(ctx context.Context, post holdfast.Post) error {
+	if err := o.opts.Store.Want(ctx, post); err != nil {
+		return fmt.Errorf("want %s: %w", post.Key, err)
+	}
+	o.wants.Add(1)
+	o.posts.Send()
+	o.opts.Watcher.Wanted(ctx)
+	return nil
+}
+
+// wantStatus sets the status of a commit. Unless told, its numbers of progress
+// alone are not worth a call.
+func (o *outbox) wantStatus(ctx context.Context, post holdfast.Post, told bool) error {
+	status := post.Status
+	if status.Revision == "" {
+		return nil
+	}
+	post.Key, post.Kind = statusKey(post.Repo, status.Revision, status.Context), holdfast.PostStatus
+	if report.InProgress(status) && !told {
+		before, err := o.opts.Store.Post(ctx, post.Key)
+		if err == nil && report.InProgress(before.Status) {
+			return nil
+		}
+	}
+	return o.want(ctx, post)
 }

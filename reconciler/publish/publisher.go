@@ -39,37 +39,72 @@ type Settings struct {
 
 // Publisher keeps what the forges show. Its methods are safe for concurrent use.
 type Publisher struct {
+	*outbox
+	*viewer
+	*issues
+	*pushes
+	opts  Options
+	shows *queue.Queue[showKey]
+
+	mu            sync.Mutex                            // guards what follows
+	lastCommentAt map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
+	statusesEnded map[holdfast.PullRequestRef]headState // with which no status of an older head is left to be ended
+}
+
+// outbox brings to the forges what is wanted there.
+type outbox struct {
 	opts   Options
 	shows  *queue.Queue[showKey]
-	issues *queue.Queue[issueKey]
 	posts  *queue.Broadcast // the outbox has something new
-	began  time.Time
-	wants  atomic.Int64 // how often something was written to the outbox here
-	posted atomic.Int64 // the same, when the outbox was last found to have nothing to be done now
+	wants  atomic.Int64     // how often something was written to the outbox here
+	posted atomic.Int64     // the same, when the outbox was last found to have nothing to be done now
+
+	mu     sync.Mutex
+	echoes map[string]holdfast.Digest // of comments that the forge gives back in another form than they were sent, by key
+}
+
+// viewer gathers from the records what people are shown.
+type viewer struct {
+	opts  Options
+	began time.Time // when this process did
 
 	mu        sync.Mutex
-	spoken    map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
-	told      map[string]toldIssues                 // by repository
-	summaries map[string]*holdfast.Plan             // plans of runs that have ended, by run
-	ended     map[holdfast.PullRequestRef]headState // with which no status of an older head is left to be ended
-	echoes    map[string]holdfast.Digest            // of comments that the forge gives back in another form than they were sent, by key
-	looked    map[showKey]pushLook                  // when the status of a commit with many clusters was looked at
+	summaries map[string]*holdfast.Plan // plans of runs that have ended, by run
+}
+
+// issues are what people are told of drift outside of pull requests.
+type issues struct {
+	*outbox
+	opts  Options
+	queue *queue.Queue[issueKey]
+
+	mu         sync.Mutex
+	issueState map[string]issuesWritten // by repository
+}
+
+// pushes are the statuses of commits that were pushed without a pull request.
+type pushes struct {
+	*outbox
+	*viewer
+	opts  Options
+	shows *queue.Queue[showKey]
+
+	mu        sync.Mutex
+	checkedAt map[showKey]pushLook // when the status of a commit with many clusters was looked at
 }
 
 // New returns a Publisher.
 func New(opts Options) *Publisher {
+	shows := queue.New[showKey]()
+	out := &outbox{opts: opts, shows: shows, posts: queue.NewBroadcast(), echoes: make(map[string]holdfast.Digest)}
+	views := &viewer{opts: opts, began: opts.Settings.Now(), summaries: make(map[string]*holdfast.Plan)}
 	return &Publisher{
-		opts:      opts,
-		shows:     queue.New[showKey](),
-		issues:    queue.New[issueKey](),
-		posts:     queue.NewBroadcast(),
-		began:     opts.Settings.Now(),
-		spoken:    make(map[holdfast.PullRequestRef]time.Time),
-		told:      make(map[string]toldIssues),
-		summaries: make(map[string]*holdfast.Plan),
-		ended:     make(map[holdfast.PullRequestRef]headState),
-		echoes:    make(map[string]holdfast.Digest),
-		looked:    make(map[showKey]pushLook),
+		outbox: out, viewer: views,
+		issues: &issues{outbox: out, opts: opts, queue: queue.New[issueKey](), issueState: make(map[string]issuesWritten)},
+		pushes: &pushes{outbox: out, viewer: views, opts: opts, shows: shows, checkedAt: make(map[showKey]pushLook)},
+		opts:   opts, shows: shows,
+		lastCommentAt: make(map[holdfast.PullRequestRef]time.Time),
+		statusesEnded: make(map[holdfast.PullRequestRef]headState),
 	}
 }
 
@@ -78,7 +113,7 @@ func New(opts Options) *Publisher {
 func (p *Publisher) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return queue.Work(ctx, p.opts.Logger, p.shows, p.showOnce) })
-	g.Go(func() error { return queue.Work(ctx, p.opts.Logger, p.issues, p.tellDrift) })
+	g.Go(func() error { return queue.Work(ctx, p.opts.Logger, p.issues.queue, p.showDrift) })
 	g.Go(func() error { return p.postAll(ctx) })
 	return g.Wait()
 }
@@ -86,13 +121,13 @@ func (p *Publisher) Run(ctx context.Context) error {
 // Busy reports whether something was asked for that is not on the forges, and not
 // put off either. It is for while Run runs.
 func (p *Publisher) Busy() bool {
-	return p.shows.Busy() || p.issues.Busy() || p.posted.Load() < p.wants.Load()
+	return p.shows.Busy() || p.issues.queue.Busy() || p.posted.Load() < p.wants.Load()
 }
 
 // Close drops what is asked for; nothing more is taken.
 func (p *Publisher) Close() {
 	p.shows.Close()
-	p.issues.Close()
+	p.issues.queue.Close()
 }
 
 // Wake has the outbox looked at: another replica has written to it.
@@ -107,8 +142,8 @@ func (p *Publisher) Settle(ctx context.Context) error {
 			if err := queue.Step(ctx, p.shows, p.showOnce); err != nil {
 				return err
 			}
-		case p.issues.Depth() > 0:
-			if err := queue.Step(ctx, p.issues, p.tellDrift); err != nil {
+		case p.issues.queue.Depth() > 0:
+			if err := queue.Step(ctx, p.issues.queue, p.showDrift); err != nil {
 				return err
 			}
 		default:

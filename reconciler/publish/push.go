@@ -27,8 +27,8 @@ type pushLook struct {
 
 // showPush writes the status of a commit that came to the tracked branch
 // without a pull request.
-func (p *Publisher) showPush(ctx context.Context, key showKey) error {
-	post, err := p.opts.Store.Post(ctx, statusKey(key.repo, key.revision, holdfast.ContextApply))
+func (u *pushes) showPush(ctx context.Context, key showKey) error {
+	post, err := u.opts.Store.Post(ctx, statusKey(key.repo, key.revision, holdfast.ContextApply))
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read status of %s: %w", key.revision.Short(), err)
 	}
@@ -36,24 +36,24 @@ func (p *Publisher) showPush(ctx context.Context, key showKey) error {
 	if key.left && !waits {
 		return nil // it has its last word, or never had one to say
 	}
-	names, err := p.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: key.repo, Revision: key.revision, Deleted: true})
+	names, err := u.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: key.repo, Revision: key.revision, Deleted: true})
 	if err != nil {
 		return fmt.Errorf("list clusters of %q: %w", key.repo, err)
 	}
 	if len(names) == 0 && waits && post.PullRequest.IsZero() {
-		return p.supersededPush(ctx, key, post)
+		return u.supersededPush(ctx, key, post)
 	}
 	if len(names) > pushQuick {
-		if wait := p.pushWait(key); wait > 0 {
-			p.shows.AddAfter(key, wait)
+		if wait := u.pushWait(key); wait > 0 {
+			u.shows.AddAfter(key, wait)
 			return nil
 		}
 		began := time.Now()
-		defer func() { p.pushLooked(key, time.Since(began)) }()
+		defer func() { u.pushLooked(key, time.Since(began)) }()
 	}
-	clusters, settled, err := p.pushed(ctx, key, names)
+	clusters, settled, err := u.pushed(ctx, key, names)
 	if errors.Is(err, errBehind) {
-		p.shows.AddAfter(key, recordLook)
+		u.shows.AddAfter(key, recordLook)
 		return nil
 	} else if err != nil || len(clusters) == 0 {
 		return err
@@ -63,18 +63,18 @@ func (p *Publisher) showPush(ctx context.Context, key showKey) error {
 		// Clusters leave a commit one after another: which of them have not left yet
 		// is not worth a call each time.
 		key.calm = true
-		p.shows.AddAfter(key, progressInterval)
+		u.shows.AddAfter(key, progressInterval)
 		return nil
 	}
-	return p.wantStatus(ctx, holdfast.Post{Repo: key.repo, Status: status}, settled)
+	return u.wantStatus(ctx, holdfast.Post{Repo: key.repo, Status: status}, settled)
 }
 
 // pushed returns what became of clusters with a commit, and whether that is all
 // there is to tell until somebody acts.
-func (p *Publisher) pushed(ctx context.Context, key showKey, names []string) (clusters []report.Cluster, settled bool, err error) {
+func (u *pushes) pushed(ctx context.Context, key showKey, names []string) (clusters []report.Cluster, settled bool, err error) {
 	settled = true
 	for some := range slices.Chunk(names, recordsAtOnce) {
-		records, err := p.records(ctx, some)
+		records, err := u.records(ctx, some)
 		if err != nil {
 			return nil, false, err
 		}
@@ -83,7 +83,7 @@ func (p *Publisher) pushed(ctx context.Context, key showKey, names []string) (cl
 			if rec.Desired.Revision != key.revision {
 				continue
 			}
-			runs, err := history.Branch(ctx, p.opts.Store, name)
+			runs, err := history.Branch(ctx, u.opts.Store, name)
 			if err != nil {
 				return nil, false, err
 			}
@@ -95,7 +95,7 @@ func (p *Publisher) pushed(ctx context.Context, key showKey, names []string) (cl
 			})
 			if i >= 0 {
 				run := runs[i]
-				if p.behind(rec, runs, run) {
+				if u.behind(rec, runs, run) {
 					return nil, false, errBehind
 				}
 				settled = settled && run.Status.Done()
@@ -111,41 +111,41 @@ func (p *Publisher) pushed(ctx context.Context, key showKey, names []string) (cl
 }
 
 // pushWait is how long to wait before a commit's status is looked at.
-func (p *Publisher) pushWait(key showKey) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last, ok := p.looked[key]
+func (u *pushes) pushWait(key showKey) time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	last, ok := u.checkedAt[key]
 	if !ok {
 		return 0
 	}
 	return max(progressInterval, 10*last.took) - time.Since(last.at)
 }
 
-func (p *Publisher) pushLooked(key showKey, took time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.looked) >= looksKept {
-		clear(p.looked) // the worst that can come of it is a look too early
+func (u *pushes) pushLooked(key showKey, took time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.checkedAt) >= looksKept {
+		clear(u.checkedAt) // the worst that can come of it is a look too early
 	}
-	p.looked[key] = pushLook{at: time.Now(), took: took}
+	u.checkedAt[key] = pushLook{at: time.Now(), took: took}
 }
 
 const looksKept = 256
 
 // supersededPush ends the status of a push that still waited when others took
 // its place: nobody will apply exactly that now.
-func (p *Publisher) supersededPush(ctx context.Context, key showKey, post holdfast.Post) error {
+func (u *pushes) supersededPush(ctx context.Context, key showKey, post holdfast.Post) error {
 	status := post.Status
 	status.State, status.Description = holdfast.StatusFailure, "not applied: a later commit took its place"
-	return p.wantStatus(ctx, holdfast.Post{Repo: key.repo, Status: status}, true)
+	return u.wantStatus(ctx, holdfast.Post{Repo: key.repo, Status: status}, true)
 }
 
 // recordsAtOnce is how many records are read, and kept in memory, at once.
 const recordsAtOnce = 100
 
 // records returns those of some clusters, by name.
-func (p *Publisher) records(ctx context.Context, names []string) (map[string]holdfast.ClusterRecord, error) {
-	list, err := p.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
+func (u *pushes) records(ctx context.Context, names []string) (map[string]holdfast.ClusterRecord, error) {
+	list, err := u.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
 	if err != nil {
 		return nil, fmt.Errorf("read clusters: %w", err)
 	}

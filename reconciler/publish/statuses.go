@@ -49,23 +49,6 @@ func (p *Publisher) wantCheck(ctx context.Context, view report.PullRequest) erro
 	return p.want(ctx, holdfast.Post{Key: key, Kind: holdfast.PostCheck, Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: status, Faults: faults})
 }
 
-// wantStatus sets the status of a commit. Unless told, its numbers of progress
-// alone are not worth a call.
-func (p *Publisher) wantStatus(ctx context.Context, post holdfast.Post, told bool) error {
-	status := post.Status
-	if status.Revision == "" {
-		return nil
-	}
-	post.Key, post.Kind = statusKey(post.Repo, status.Revision, status.Context), holdfast.PostStatus
-	if report.InProgress(status) && !told {
-		before, err := p.opts.Store.Post(ctx, post.Key)
-		if err == nil && report.InProgress(before.Status) {
-			return nil
-		}
-	}
-	return p.want(ctx, post)
-}
-
 // turned reports whether it was told that nothing more would happen automatically,
 // and something does: who was told to wait for a person reads that at once.
 func (p *Publisher) turned(ctx context.Context, view report.PullRequest, plan holdfast.CommitStatus) (bool, error) {
@@ -91,7 +74,7 @@ func (p *Publisher) turned(ctx context.Context, view report.PullRequest, plan ho
 func (p *Publisher) endStatuses(ctx context.Context, pr holdfast.PullRequestRecord) error {
 	now := headState{pr.Head, pr.State}
 	p.mu.Lock()
-	looked := p.ended[pr.PullRequestRef] == now
+	looked := p.statusesEnded[pr.PullRequestRef] == now
 	p.mu.Unlock()
 	if looked {
 		return nil
@@ -122,10 +105,10 @@ func (p *Publisher) endStatuses(ctx context.Context, pr holdfast.PullRequestReco
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.ended) >= endedKept {
-		clear(p.ended) // the worst that can come of it is another look
+	if len(p.statusesEnded) >= endedKept {
+		clear(p.statusesEnded) // the worst that can come of it is another look
 	}
-	p.ended[pr.PullRequestRef] = now
+	p.statusesEnded[pr.PullRequestRef] = now
 	return nil
 }
 

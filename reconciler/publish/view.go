@@ -16,32 +16,32 @@ import (
 
 // view gathers what a pull request's comment tells, and whether it is all there
 // is to tell until somebody acts.
-func (p *Publisher) view(ctx context.Context, pr holdfast.PullRequestRecord) (report.PullRequest, bool, error) {
-	view := report.PullRequest{PullRequest: pr, Now: p.opts.Settings.Now(), LogURL: p.opts.Settings.LogURL}
-	if link := p.opts.Settings.PullRequestURL; link != nil {
+func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (report.PullRequest, bool, error) {
+	view := report.PullRequest{PullRequest: pr, Now: v.opts.Settings.Now(), LogURL: v.opts.Settings.LogURL}
+	if link := v.opts.Settings.PullRequestURL; link != nil {
 		view.URL = link(pr.PullRequestRef)
 	}
 	settled := true
 	for _, c := range pr.Clusters {
 		rc := report.Cluster{Name: c.Name, Document: c.Document, Deleted: c.Deleted, Trial: c.Trial}
-		if err := p.viewRelated(ctx, &rc, pr, c); err != nil {
+		if err := v.viewRelated(ctx, &rc, pr, c); err != nil {
 			return view, false, err
 		}
-		plans, err := history.PullRequest(ctx, p.opts.Store, pr.PullRequestRef, c.Name)
+		plans, err := history.PullRequest(ctx, v.opts.Store, pr.PullRequestRef, c.Name)
 		if err != nil {
 			return view, false, err
 		}
-		if err := p.viewPlan(ctx, &rc, plans); err != nil {
+		if err := v.viewPlan(ctx, &rc, plans); err != nil {
 			return view, false, err
 		}
 		if !c.Trial && pr.State == holdfast.PullRequestOpen {
 			rc.Gates = gate.Of(pr, c.Document.Apply.Requires, decision.Newest(plans), plans)
 		}
-		if why := p.replanned(ctx, pr, plans); why != "" {
+		if why := v.replanned(ctx, pr, plans); why != "" {
 			view.Notices = append(view.Notices, "planned again: "+why)
 		}
 		if pr.State == holdfast.PullRequestMerged && !c.Trial {
-			if err := p.viewApply(ctx, &rc, pr); err != nil {
+			if err := v.viewApply(ctx, &rc, pr); err != nil {
 				return view, false, err
 			}
 		}
@@ -49,17 +49,17 @@ func (p *Publisher) view(ctx context.Context, pr holdfast.PullRequestRecord) (re
 		view.Clusters = append(view.Clusters, rc)
 	}
 	var err error
-	view.Impacts, err = p.viewImpacts(ctx, pr)
+	view.Impacts, err = v.viewImpacts(ctx, pr)
 	return view, settled, err
 }
 
 // viewImpacts shows what changes of templates would do; their samples are among
 // the pull request's clusters.
-func (p *Publisher) viewImpacts(ctx context.Context, pr holdfast.PullRequestRecord) ([]report.Impact, error) {
-	if !p.opts.Repositories[pr.Repo] {
+func (v *viewer) viewImpacts(ctx context.Context, pr holdfast.PullRequestRecord) ([]report.Impact, error) {
+	if !v.opts.Repositories[pr.Repo] {
 		return nil, nil
 	}
-	impacts, err := p.opts.Store.Impacts(ctx, pr.PullRequestRef)
+	impacts, err := v.opts.Store.Impacts(ctx, pr.PullRequestRef)
 	if err != nil {
 		return nil, fmt.Errorf("read impact of %s: %w", pr.PullRequestRef, err)
 	}
@@ -89,7 +89,7 @@ func (p *Publisher) viewImpacts(ctx context.Context, pr holdfast.PullRequestReco
 
 // replanned says why the newest plan has replaced another one of the same head;
 // empty if it has not, or because somebody asked for it.
-func (p *Publisher) replanned(ctx context.Context, pr holdfast.PullRequestRecord, plans []holdfast.Run) string {
+func (v *viewer) replanned(ctx context.Context, pr holdfast.PullRequestRecord, plans []holdfast.Run) string {
 	if pr.State != holdfast.PullRequestOpen || len(plans) == 0 {
 		return ""
 	}
@@ -105,7 +105,7 @@ func (p *Publisher) replanned(ctx context.Context, pr holdfast.PullRequestRecord
 	}
 	switch before := plans[1+i]; {
 	case now.AppliedRun != before.AppliedRun && now.AppliedRun != "":
-		return p.explainApply(ctx, now.AppliedRun)
+		return v.explainApply(ctx, now.AppliedRun)
 	case !now.SourceDigest.Equal(before.SourceDigest):
 		return fmt.Sprintf("%s was changed on %s meanwhile", now.Cluster, pr.BaseBranch)
 	case now.StateSerial != before.StateSerial:
@@ -117,8 +117,8 @@ func (p *Publisher) replanned(ctx context.Context, pr holdfast.PullRequestRecord
 
 // explainApply says whose apply made a plan stale; empty if it is not known any
 // more.
-func (p *Publisher) explainApply(ctx context.Context, id string) string {
-	apply, err := p.opts.Store.Run(ctx, id)
+func (v *viewer) explainApply(ctx context.Context, id string) string {
+	apply, err := v.opts.Store.Run(ctx, id)
 	if err != nil {
 		return ""
 	}
@@ -148,13 +148,13 @@ var unplannable = []holdfast.Reason{holdfast.ReasonProtected, holdfast.ReasonNev
 
 // viewRelated says of a cluster that a pull request removes why it would not be
 // destroyed, and of another one what it has to wait for.
-func (p *Publisher) viewRelated(
+func (v *viewer) viewRelated(
 	ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
 ) error {
 	if pr.State != holdfast.PullRequestOpen || rc.Trial {
 		return nil
 	}
-	in, err := p.opts.Fleet.Foresee(ctx, pr, c)
+	in, err := v.opts.Fleet.Foresee(ctx, pr, c)
 	if err != nil {
 		return err
 	}
@@ -183,12 +183,12 @@ func (p *Publisher) viewRelated(
 }
 
 // viewPlan shows the newest plan; while that is being made, the one before.
-func (p *Publisher) viewPlan(ctx context.Context, rc *report.Cluster, plans []holdfast.Run) error {
+func (v *viewer) viewPlan(ctx context.Context, rc *report.Cluster, plans []holdfast.Run) error {
 	if len(plans) == 0 {
 		return nil
 	}
 	rc.Plan = &plans[0]
-	if plans[0].Status == holdfast.RunInterrupted && decision.Deaths(plans) > p.opts.Settings.MaxRetries {
+	if plans[0].Status == holdfast.RunInterrupted && decision.Deaths(plans) > v.opts.Settings.MaxRetries {
 		rc.Waiting = holdfast.ReasonPlanFailed // it is not made again: see again
 	}
 	shown := slices.IndexFunc(plans, func(run holdfast.Run) bool {
@@ -198,24 +198,24 @@ func (p *Publisher) viewPlan(ctx context.Context, rc *report.Cluster, plans []ho
 		shown = -1 // it failed: what was planned before is not news
 	}
 	if shown < 0 {
-		return p.viewQueue(ctx, rc, plans[0])
+		return v.viewQueue(ctx, rc, plans[0])
 	}
-	summary, err := p.cachedSummary(ctx, plans[shown].ID)
+	summary, err := v.cachedSummary(ctx, plans[shown].ID)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return err
 	}
 	if err == nil {
 		rc.Summary, rc.Previous = summary, shown > 0
 	}
-	return p.viewQueue(ctx, rc, plans[0])
+	return v.viewQueue(ctx, rc, plans[0])
 }
 
 // viewQueue says for whom a run that is not executed yet waits.
-func (p *Publisher) viewQueue(ctx context.Context, rc *report.Cluster, run holdfast.Run) error {
+func (v *viewer) viewQueue(ctx context.Context, rc *report.Cluster, run holdfast.Run) error {
 	if !run.Status.Pending() {
 		return nil
 	}
-	others, err := p.opts.Store.Runs(ctx, holdfast.RunFilter{
+	others, err := v.opts.Store.Runs(ctx, holdfast.RunFilter{
 		Cluster:  run.Cluster,
 		Statuses: []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunRunning, holdfast.RunRetrying},
 	})
@@ -237,7 +237,7 @@ func (p *Publisher) viewQueue(ctx context.Context, rc *report.Cluster, run holdf
 		rc.Waiting, rc.WaitingDetail = run.Reason, run.Detail
 	}
 	if rc.Waiting == "" {
-		rc.Waiting, rc.WaitingDetail, err = p.opts.Fleet.ProviderWait(ctx, run.Document.Provider)
+		rc.Waiting, rc.WaitingDetail, err = v.opts.Fleet.ProviderWait(ctx, run.Document.Provider)
 	}
 	return err
 }
@@ -250,23 +250,23 @@ func holder(run holdfast.Run) string {
 }
 
 // cachedSummary is summary for runs that have ended: their plans do not change.
-func (p *Publisher) cachedSummary(ctx context.Context, run string) (*holdfast.Plan, error) {
-	p.mu.Lock()
-	plan := p.summaries[run]
-	p.mu.Unlock()
+func (v *viewer) cachedSummary(ctx context.Context, run string) (*holdfast.Plan, error) {
+	v.mu.Lock()
+	plan := v.summaries[run]
+	v.mu.Unlock()
 	if plan != nil {
 		return plan, nil
 	}
-	read, err := p.opts.Fleet.Plan(ctx, run)
+	read, err := v.opts.Fleet.Plan(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.summaries) >= summariesKept {
-		clear(p.summaries) // simpler than an order of use, and as good at this size
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.summaries) >= summariesKept {
+		clear(v.summaries) // simpler than an order of use, and as good at this size
 	}
-	p.summaries[run] = &read
+	v.summaries[run] = &read
 	return &read, nil
 }
 

@@ -251,22 +251,7 @@ func (s *services) openReconciler(ctx context.Context) error {
 	}
 	branches := make(map[string]string)
 	for _, r := range s.cfg.Repositories {
-		repo := reconciler.Repository{
-			Name: r.Name, Branch: r.Branch, Clusters: r.Clusters, Templates: r.Templates,
-			UpgradeGroups: r.Upgrades.GroupBy,
-			Local:         r.Forge == "local", Forks: r.Forks && s.isolated(), Drafts: r.Drafts, Poll: r.Poll,
-			Trials: r.Trials, TrialEnvironments: r.TrialEnvironments,
-			Entries: entriesOf(s.cfg.Repositories, r),
-		}
-		if repo.Trials == 0 {
-			repo.Trials = -1 // here, zero means the default
-		}
-		if repo.Local && repo.Poll == 0 {
-			repo.Poll = time.Second
-		}
-		if repo.Poll == 0 {
-			repo.Poll = max(5*time.Minute, pollFloor(len(s.cfg.Repositories)))
-		}
+		repo := s.watched(r)
 		if len(r.Allow) == 0 && len(s.cfg.Repositories) > 1 && len(s.cfg.Credentials) > 0 {
 			s.logger.Warn("whoever may open a pull request here can use the credentials of every project and environment: "+
 				"bind it under repositories[].allow", "repo", r.Name)
@@ -292,6 +277,27 @@ func (s *services) openReconciler(ctx context.Context) error {
 	}
 	s.metrics.watchAgents(s.reconciler.Dispatcher().Heard)
 	return nil
+}
+
+// watched is a repository as the reconciler watches it.
+func (s *services) watched(r config.Repository) reconciler.Repository {
+	repo := reconciler.Repository{
+		Name: r.Name, Branch: r.Branch, Clusters: r.Clusters, Templates: r.Templates,
+		UpgradeGroups: r.Upgrades.GroupBy,
+		Local:         r.Forge == "local", Forks: r.Forks && s.isolated(), Drafts: r.Drafts, Poll: r.Poll,
+		Trials: r.Trials, TrialEnvironments: r.TrialEnvironments,
+		Entries: entriesOf(s.cfg.Repositories, r),
+	}
+	if repo.Trials == 0 {
+		repo.Trials = -1 // here, zero means the default
+	}
+	if repo.Local && repo.Poll == 0 {
+		repo.Poll = time.Second
+	}
+	if repo.Poll == 0 {
+		repo.Poll = max(5*time.Minute, pollFloor(len(s.cfg.Repositories)))
+	}
+	return repo
 }
 
 // pollFloor keeps polling below a quarter of GitHub's 5,000 calls an hour: a

@@ -1,0 +1,2 @@
+// Package parallel does a number of equal pieces of work at once.
+package parallel
