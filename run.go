@@ -64,7 +64,6 @@ type RunStatus string
 // The statuses of runs.
 const (
 	RunQueued      RunStatus = "queued"      // an agent may claim it
-	RunWaiting     RunStatus = "waiting"     // not claimable until something happens; Reason says what
 	RunRunning     RunStatus = "running"     // an agent executes it
 	RunRetrying    RunStatus = "retrying"    // failed for a transient cause; claimable again at NotBefore
 	RunPlanned     RunStatus = "planned"     // ended: there is a plan with changes, nothing was applied
@@ -87,7 +86,7 @@ func (s RunStatus) Done() bool {
 
 // Pending reports whether the run is still to be executed.
 func (s RunStatus) Pending() bool {
-	return s == RunQueued || s == RunWaiting || s == RunRetrying
+	return s == RunQueued || s == RunRetrying
 }
 
 // Good reports whether a run that ended with this status did what it was for.

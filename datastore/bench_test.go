@@ -43,7 +43,7 @@ func fill(b *testing.B, store *datastore.Store, n int) {
 		run := newRun(i)
 		run.Status = holdfast.RunPlanned
 		waiting := newRun(n + i)
-		waiting.Status = holdfast.RunWaiting
+		waiting.Status, waiting.NotBefore = holdfast.RunRetrying, noon.AddDate(1, 0, 0)
 		create(b, store, run, waiting)
 	}
 }

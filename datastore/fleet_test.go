@@ -176,7 +176,7 @@ func testDriftDue(t *testing.T, open opener) {
 		}
 		return names
 	}
-	for _, status := range []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunWaiting, holdfast.RunRetrying} {
+	for _, status := range []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunRetrying} {
 		busy = must[holdfast.Run](t)(store.Run(ctx, busy.ID))
 		busy.Status = status
 		must[holdfast.Run](t)(store.UpdateRun(ctx, busy))

@@ -74,9 +74,9 @@ func testClaims(t *testing.T, open opener) {
 	same.StateLocation = "clusters/c001"
 	retrying := newRun(3)
 	retrying.Status, retrying.NotBefore = holdfast.RunRetrying, noon.Add(time.Minute)
-	waiting := newRun(4)
-	waiting.Status = holdfast.RunWaiting
-	create(t, store, newRun(1), same, retrying, waiting, newRun(5))
+	ended := newRun(4)
+	ended.Status = holdfast.RunPlanned
+	create(t, store, newRun(1), same, retrying, ended, newRun(5))
 
 	run := must[holdfast.Run](t)(store.ClaimRun(ctx, "run-0001", holdfast.AgentRef{ID: "agent-a"}, noon, 2))
 	want := newRun(1)
@@ -97,7 +97,7 @@ func testClaims(t *testing.T, open opener) {
 		"running already":              {"run-0001", noon, holdfast.ErrConflict},
 		"location has a running run":   {"run-0002", noon, holdfast.ErrConflict},
 		"retrying before its time":     {"run-0003", noon, holdfast.ErrConflict},
-		"waiting":                      {"run-0004", noon, holdfast.ErrConflict},
+		"ended":                        {"run-0004", noon, holdfast.ErrConflict},
 		"unknown":                      {"run-9999", noon, holdfast.ErrNotFound},
 		"retrying when its time comes": {"run-0003", noon.Add(time.Minute), nil},
 	} {
@@ -117,7 +117,7 @@ func testClaims(t *testing.T, open opener) {
 func testClaimable(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	// c001: a plan, then an apply; c002: something runs; c003: a retry, not yet
-	// due; c004: waiting; c005: two plans; c006: an apply, the youngest of all.
+	// due; c004: ended; c005: two plans; c006: an apply, the youngest of all.
 	at := func(n, cluster int, kind holdfast.RunKind) holdfast.Run {
 		run := newRun(n)
 		run.Kind, run.Cluster, run.StateLocation = kind, fmt.Sprintf("c%03d", cluster), fmt.Sprintf("clusters/c%03d", cluster)
@@ -125,11 +125,11 @@ func testClaimable(t *testing.T, open opener) {
 	}
 	retry := at(30, 3, holdfast.RunPlan)
 	retry.Status, retry.NotBefore = holdfast.RunRetrying, noon.Add(time.Hour)
-	waiting := at(40, 4, holdfast.RunPlan)
-	waiting.Status = holdfast.RunWaiting
+	ended := at(40, 4, holdfast.RunPlan)
+	ended.Status = holdfast.RunPlanned
 	create(t, store,
 		at(10, 1, holdfast.RunPlan), at(11, 1, holdfast.RunApply),
-		at(21, 2, holdfast.RunApply), retry, waiting,
+		at(21, 2, holdfast.RunApply), retry, ended,
 		at(50, 5, holdfast.RunPlan), at(51, 5, holdfast.RunDrift), at(60, 6, holdfast.RunDestroy))
 	claim(t, store, at(20, 2, holdfast.RunPlan))
 	trial, drift := at(1, 7, holdfast.RunPlan), at(2, 8, holdfast.RunDrift) // the oldest: of trials there may be thousands

@@ -251,7 +251,7 @@ func (a *app) awaitRecord(ctx context.Context, cl *client.Client, run v1.Run) er
 func (a *app) awaitPlans(ctx context.Context, cl *client.Client, req v1.CommandRequest) error {
 	for _, cluster := range req.Clusters {
 		query := url.Values{"cluster": {cluster}, "kind": {string(holdfast.RunPlan)}, "limit": {strconv.Itoa(10)}, "status": {
-			string(holdfast.RunQueued), string(holdfast.RunRetrying), string(holdfast.RunWaiting), string(holdfast.RunRunning),
+			string(holdfast.RunQueued), string(holdfast.RunRetrying), string(holdfast.RunRunning),
 		}}
 		told := false
 		for patience := a.patience(); ; {

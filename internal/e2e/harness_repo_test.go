@@ -483,7 +483,7 @@ func (w *world) untilIdle() {
 	w.t.Helper()
 	w.until("nothing is queued or running", func() (bool, string) {
 		var list struct{ Items []v1.Run }
-		ok := w.getJSON("runs", url.Values{"status": {"queued", "running", "retrying", "waiting"}}, &list)
+		ok := w.getJSON("runs", url.Values{"status": {"queued", "running", "retrying"}}, &list)
 		return ok && len(list.Items) == 0, fmt.Sprintf("%d runs", len(list.Items))
 	})
 }

@@ -95,7 +95,7 @@ func (o *Operator) SuspendAll(ctx context.Context, s holdfast.Suspension, suspen
 // dropChecks cancels the checks for drift that have not begun, which stay due,
 // and asks for the clusters that have other runs in the queue.
 func (o *Operator) dropChecks(ctx context.Context, filter holdfast.RunFilter, project string) error {
-	filter.Statuses = []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunWaiting, holdfast.RunRetrying}
+	filter.Statuses = []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunRetrying}
 	filter.Limit = 100_000
 	queued, err := o.opts.Store.Runs(ctx, filter)
 	if err != nil {

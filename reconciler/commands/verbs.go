@@ -88,7 +88,7 @@ func (h *Handler) decideFor(ctx context.Context, req holdfast.Request, ask *deci
 // pull request or, merged, the applies that follow from it.
 func (h *Handler) cancelFor(ctx context.Context, c holdfast.Command, t target) (string, error) {
 	filter := holdfast.RunFilter{Cluster: t.cluster, Statuses: []holdfast.RunStatus{
-		holdfast.RunQueued, holdfast.RunWaiting, holdfast.RunRetrying, holdfast.RunRunning,
+		holdfast.RunQueued, holdfast.RunRetrying, holdfast.RunRunning,
 	}}
 	if t.pr != nil && t.pr.State != holdfast.PullRequestMerged {
 		filter.PullRequest = &t.pr.PullRequestRef

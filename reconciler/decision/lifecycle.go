@@ -127,7 +127,7 @@ func (l life) working() bool {
 	switch l.write.Status {
 	case holdfast.RunRunning, holdfast.RunRetrying:
 		return true
-	case holdfast.RunQueued, holdfast.RunWaiting:
+	case holdfast.RunQueued:
 		return l.write.Resume
 	default:
 		return l.failed != nil && l.failed.ID == Newest(l.runs).ID && l.rec.Waiting == holdfast.ReasonBackingOff

@@ -13,7 +13,7 @@ import (
 
 // Unended are the statuses of runs that have not ended.
 func Unended() []holdfast.RunStatus {
-	return []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunWaiting, holdfast.RunRetrying, holdfast.RunRunning}
+	return []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunRetrying, holdfast.RunRunning}
 }
 
 // Cancel ends a run that has not begun, and asks a running one to stop.

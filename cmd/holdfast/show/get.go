@@ -250,7 +250,7 @@ func statusCell(s holdfast.RunStatus) table.Cell {
 		c.Colour = table.Red
 	case holdfast.RunApplied, holdfast.RunNoChanges:
 		c.Colour = table.Green
-	case holdfast.RunWaiting, holdfast.RunRetrying, holdfast.RunCanceled:
+	case holdfast.RunRetrying, holdfast.RunCanceled:
 		c.Colour = table.Yellow
 	case holdfast.RunRunning, holdfast.RunPlanned:
 		c.Colour = table.Blue
