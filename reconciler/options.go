@@ -84,7 +84,7 @@ type Reports struct {
 	Issues int
 }
 
-// Telemetry is where it is told what a Reconciler does.
+// Telemetry is where a Reconciler reports what it does.
 type Telemetry struct {
 	Metrics Metrics      // nil measures nothing
 	Tracer  Tracer       // nil traces nothing

@@ -30,7 +30,7 @@ func newLoop(r *Reconciler) *act.Loop {
 		},
 		Settings: act.Settings{
 			FingerprintKey: r.opts.Replica.FingerprintKey, LockTimeout: r.opts.Limits.LockTimeout,
-			Resumes: r.opts.Limits.Retries, RetryDelay: r.opts.Limits.RetryDelay, Templates: folders,
+			Resumes: decision.Resumes{Most: r.opts.Limits.Retries, Backoff: r.opts.Limits.RetryDelay}, Templates: folders,
 		},
 	})
 }

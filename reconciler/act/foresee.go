@@ -21,7 +21,7 @@ func (l *Loop) Foresee(
 		return in, fmt.Errorf("read cluster %q: %w", c.Name, err)
 	}
 	in.Cluster = rec
-	if in.Unsaved, in.UnsavedDetail, err = l.Rescue.Standing(ctx, c.Name); err != nil {
+	if in.Unsaved, err = l.Rescue.Standing(ctx, c.Name); err != nil {
 		return in, err
 	}
 	if !c.Deleted {

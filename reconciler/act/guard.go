@@ -30,7 +30,7 @@ func (l *Loop) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
 		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonSuspended)
 	}
 	in := decision.Input{Now: l.opts.Now(), Cluster: rec}
-	if lookAtWindows(&in); run.Kind.Writes() && in.WindowClosed {
+	if lookAtWindows(&in); run.Kind.Writes() && in.Window.Closed {
 		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonWindowClosed)
 	}
 	if decision.IsRemedy(run) && run.Actor == "" && run.Shown == rec.Drift.Run && !decision.Fresh(rec.Drift, in.Now) {

@@ -61,10 +61,9 @@ type Peers struct {
 
 // Settings are what may differ from one installation to the next.
 type Settings struct {
-	FingerprintKey []byte                       // makes fingerprints comparable with one another only
-	LockTimeout    time.Duration                // how long engines wait for the lock of a state
-	Resumes        int                          // of an apply that failed in the middle for a transient cause
-	RetryDelay     time.Duration                // before the first of them; doubles with each
+	FingerprintKey []byte        // makes fingerprints comparable with one another only
+	LockTimeout    time.Duration // how long engines wait for the lock of a state
+	Resumes        decision.Resumes
 	Templates      map[string]map[string]string // the folders of templates, by repository and name
 }
 

@@ -19,7 +19,7 @@ type observer struct{ shared }
 
 // observe gathers what a decision about req depends on.
 func (o *observer) observe(ctx context.Context, req holdfast.Request) (decision.Input, error) {
-	in := decision.Input{Now: o.opts.Now(), Request: req, MaxResumes: o.opts.Settings.Resumes, Backoff: o.opts.Settings.RetryDelay}
+	in := decision.Input{Now: o.opts.Now(), Request: req, Resumes: o.opts.Settings.Resumes}
 	rec, err := o.opts.Store.Cluster(ctx, req.Cluster)
 	switch {
 	case err == nil:
@@ -29,7 +29,7 @@ func (o *observer) observe(ctx context.Context, req holdfast.Request) (decision.
 	default:
 		return in, fmt.Errorf("read cluster %q: %w", req.Cluster, err)
 	}
-	if in.Unsaved, in.UnsavedDetail, err = o.Rescue.Standing(ctx, req.Cluster); err != nil {
+	if in.Unsaved, err = o.Rescue.Standing(ctx, req.Cluster); err != nil {
 		return in, err
 	}
 	branch, err := history.Branch(ctx, o.opts.Store, req.Cluster)
@@ -69,7 +69,7 @@ func (o *observer) observe(ctx context.Context, req holdfast.Request) (decision.
 func lookAtWindows(in *decision.Input) {
 	for _, settings := range decision.ApplySettings(*in) {
 		if open, change := document.WindowsOpen(settings.Windows, in.Now); !open {
-			in.WindowClosed, in.WindowChange = true, change
+			in.Window.Closed, in.Window.Change = true, change
 		}
 	}
 }

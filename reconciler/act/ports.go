@@ -87,9 +87,8 @@ type Impacts interface {
 
 // Rescue knows the states that engines could not save.
 type Rescue interface {
-	// Standing returns the unsaved state of a cluster, nil if none stands, and what
-	// comes of it in a sentence.
-	Standing(ctx context.Context, cluster string) (*holdfast.UnsavedState, string, error)
+	// Standing returns the unsaved state of a cluster; nil if none stands.
+	Standing(ctx context.Context, cluster string) (*decision.Unsaved, error)
 }
 
 // Intake knows what was taken in.

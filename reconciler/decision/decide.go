@@ -31,9 +31,7 @@ type Input struct {
 
 	// Unsaved is a state that the cluster's backend does not have; nil if none
 	// stands.
-	Unsaved *holdfast.UnsavedState
-	// UnsavedDetail says what comes of it, in a sentence.
-	UnsavedDetail string
+	Unsaved *Unsaved
 
 	// LastApply is the newest apply of the cluster that had begun, however it
 	// ended; empty if there is none.
@@ -68,16 +66,29 @@ type Input struct {
 	// this one is gone.
 	Removals, Fleet int
 
-	// WindowClosed is true while the cluster's apply windows allow no apply, and
-	// WindowChange when that may change; zero if never.
-	WindowClosed bool
-	WindowChange time.Time
+	// Window tells whether the cluster's apply windows allow an apply now.
+	Window Window
 
-	// MaxResumes is how often an apply that failed in the middle for a
-	// transient cause is resumed automatically.
-	MaxResumes int
-	// Backoff is the wait before the first resumption; it doubles each time.
-	Backoff time.Duration
+	Resumes Resumes
+}
+
+// Window is how an apply stands to the windows of its cluster.
+type Window struct {
+	Closed bool      // none may begin
+	Change time.Time // when that may be different; zero if never
+}
+
+// Resumes bound how an apply that failed in the middle for a transient cause is
+// resumed automatically.
+type Resumes struct {
+	Most    int           // how often
+	Backoff time.Duration // before the first one; it doubles each time
+}
+
+// Unsaved is a state that an engine could not save.
+type Unsaved struct {
+	State  holdfast.UnsavedState
+	Detail string // what comes of it, in a sentence
 }
 
 // Merge is a merged pull request with the plan that was reviewed in it.
@@ -173,15 +184,15 @@ func heldBack(in Input, reason holdfast.Reason, detail string) Decision {
 
 // inWindow holds every apply back while the windows are closed, whoever asks.
 func inWindow(in Input, d Decision) Decision {
-	if d.Action != ActionApply || !in.WindowClosed {
+	if d.Action != ActionApply || !in.Window.Closed {
 		return d
 	}
 	if in.Ask != nil {
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonWindowClosed}
 	}
 	held := Decision{Action: ActionWait, Reason: holdfast.ReasonWindowClosed}
-	if !in.WindowChange.IsZero() {
-		held.After = max(in.WindowChange.Sub(in.Now), time.Second)
+	if !in.Window.Change.IsZero() {
+		held.After = max(in.Window.Change.Sub(in.Now), time.Second)
 	}
 	return held
 }

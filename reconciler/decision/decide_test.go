@@ -36,7 +36,7 @@ func given(in decision.Input, with ...func(*decision.Input)) decision.Input {
 // something new.
 func onBranch(with ...func(*decision.Input)) decision.Input {
 	return given(decision.Input{
-		Now: noon, Request: holdfast.Request{Cluster: "prod"}, MaxResumes: 2, Backoff: time.Minute,
+		Now: noon, Request: holdfast.Request{Cluster: "prod"}, Resumes: decision.Resumes{Most: 2, Backoff: time.Minute},
 		Cluster: holdfast.ClusterRecord{
 			Name: "prod", Owner: "infra",
 			Desired: holdfast.Desired{Revision: "b", SourceDigest: newDigest},
@@ -436,7 +436,7 @@ func branchSituations() map[string]situation {
 }
 
 // unsaved says that an engine could not save its state.
-func unsaved(in *decision.Input) { in.Unsaved = &holdfast.UnsavedState{Run: "run-1"} }
+func unsaved(in *decision.Input) { in.Unsaved = &decision.Unsaved{State: holdfast.UnsavedState{Run: "run-1"}} }
 
 func canceling(d decision.Decision, ids ...string) decision.Decision {
 	d.Cancel = ids

@@ -47,7 +47,7 @@ func remedy(run *holdfast.Run) { run.Shown, run.Exact = "run-1", true }
 // announced: an apply is named that is not there.
 func announced(in *decision.Input) { in.Cluster.Drift.Remedy, in.Cluster.UpdatedAt = "run-2", noon }
 
-func closedWindow(in *decision.Input) { in.WindowClosed = true }
+func closedWindow(in *decision.Input) { in.Window.Closed = true }
 
 func driftSituations() map[string]situation {
 	undo := act(decision.ActionApply, holdfast.ReasonDrifted, func(d *decision.Decision) { d.Shown = "run-1" })
@@ -174,7 +174,7 @@ func drawDrift(rnd *rand.Rand) decision.Input {
 	if chance(10) {
 		in.Cluster.Desired.SourceDigest = oldDigest
 	}
-	in.Cluster.Suspended, in.WindowClosed, in.Cluster.Desired.Removed = chance(10), chance(10), chance(5)
+	in.Cluster.Suspended, in.Window.Closed, in.Cluster.Desired.Removed = chance(10), chance(10), chance(5)
 	if chance(20) {
 		in.Cluster.Desired.Document.Apply.Requires = []string{"approved"}
 	}
@@ -231,7 +231,7 @@ func neverAboutDrift(in decision.Input, d decision.Decision) string {
 			return "records a check twice"
 		}
 	case decision.ActionCheck:
-		if unended || in.WindowClosed || rec.Suspended || in.Ask != nil {
+		if unended || in.Window.Closed || rec.Suspended || in.Ask != nil {
 			return "checks where it cannot do anything with it"
 		}
 	case decision.ActionApply:
@@ -267,7 +267,7 @@ func neverUndone(in decision.Input, d decision.Decision, unended bool) string {
 		return "undoes what is not on record"
 	case rec.Desired.SourceDigest != rec.Applied.SourceDigest, rec.Desired.Removed:
 		return "undoes drift while Git says something else"
-	case rec.Suspended, in.WindowClosed, unended:
+	case rec.Suspended, in.Window.Closed, unended:
 		return "undoes drift where nothing may begin"
 	case check.StateSerial != rec.StateSerial:
 		return "undoes what was found in another state"

@@ -153,10 +153,10 @@ func Transient(run holdfast.Run) bool {
 // in the end: something about this plan may be what kills.
 func again(in Input, reason holdfast.Reason) Decision {
 	deaths := Deaths(in.Runs)
-	if deaths > in.MaxResumes {
+	if deaths > in.Resumes.Most {
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonPlanFailed}
 	}
-	wait := Believable(Newest(in.Runs).FinishedAt, in.Now).Add(in.Backoff << (deaths - 1)).Sub(in.Now)
+	wait := Believable(Newest(in.Runs).FinishedAt, in.Now).Add(in.Resumes.Backoff << (deaths - 1)).Sub(in.Now)
 	if wait > 0 {
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonBackingOff, After: wait}
 	}

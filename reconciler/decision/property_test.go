@@ -116,7 +116,7 @@ func neverApplied(in decision.Input, d decision.Decision) string {
 		return "destroys many without a word"
 	case !desired.Removed && slices.ContainsFunc(in.Parents, func(p holdfast.Relation) bool { return !p.Settled }):
 		return "applies before its parents"
-	case in.WindowClosed:
+	case in.Window.Closed:
 		return "applies outside of the windows"
 	case slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool { return run.Status == holdfast.RunRunning }):
 		return "applies while something runs"
@@ -162,7 +162,7 @@ func neverResumed(in decision.Input, d decision.Decision, failed *holdfast.Run) 
 	for n < len(in.Runs) && in.Runs[n].Resume && in.Runs[n].Kind == holdfast.RunApply {
 		n++
 	}
-	if n >= in.MaxResumes {
+	if n >= in.Resumes.Most {
 		return "resumes for ever"
 	}
 	return ""
@@ -241,12 +241,12 @@ func draw(rnd *rand.Rand) decision.Input {
 	in.Cluster.Desired.SourceDigest = pick(rnd, newDigest, newDigest, newDigest, newDigest, oldDigest, "")
 	in.Cluster.Desired.Removed, in.Cluster.Suspended = chance(15), chance(5)
 	in.Cluster.Desired.Document.Apply.Manual = chance(20)
-	in.WindowClosed = chance(10)
+	in.Window.Closed = chance(10)
 	if chance(20) {
 		in.Cluster.Desired.Document.Apply.Requires = []string{pick(rnd, "approved", "mergeable")}
 	}
 	if chance(10) {
-		in.Unsaved = &holdfast.UnsavedState{Cluster: in.Cluster.Name, Run: "run-1"}
+		in.Unsaved = &decision.Unsaved{State: holdfast.UnsavedState{Cluster: in.Cluster.Name, Run: "run-1"}}
 	}
 	in.Cluster.StateSerial = pick[int64](rnd, 0, 0, 0, 5)
 	in.Now = noon.Add(pick(rnd, 0, time.Minute, time.Hour))
@@ -366,7 +366,7 @@ func TestDecideComesToRest(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 8_000 {
 		in := draw(rnd)
-		in.WindowClosed = false
+		in.Window.Closed = false
 		start := list(in.Runs)
 		var story []string
 		for steps := 0; ; steps++ {

@@ -205,9 +205,9 @@ func failedApply(in Input) (Decision, bool) {
 	}
 	last := Newest(in.Runs)
 	switch {
-	case last.ID == failed.ID && Transient(*failed) && resumes(in) < in.MaxResumes &&
+	case last.ID == failed.ID && Transient(*failed) && resumes(in) < in.Resumes.Most &&
 		failed.SourceDigest.Equal(Desired(in)):
-		wait := Believable(failed.FinishedAt, in.Now).Add(in.Backoff << resumes(in)).Sub(in.Now)
+		wait := Believable(failed.FinishedAt, in.Now).Add(in.Resumes.Backoff << resumes(in)).Sub(in.Now)
 		if wait > 0 {
 			return Decision{Action: ActionWait, Reason: holdfast.ReasonBackingOff, After: wait}, true
 		}

@@ -78,7 +78,7 @@ func undoDrift(in Input) (Decision, bool) {
 		return d, true
 	}
 	moved := in.Drift.StateSerial != rec.StateSerial
-	if (!Fresh(rec.Drift, in.Now) || moved) && !in.WindowClosed {
+	if (!Fresh(rec.Drift, in.Now) || moved) && !in.Window.Closed {
 		return Decision{Action: ActionCheck, Reason: holdfast.ReasonSchedule, Cancel: Pending(in.Runs)}, true
 	}
 	return Decision{Action: ActionApply, Reason: holdfast.ReasonDrifted, Shown: in.Drift.ID, Cancel: Pending(in.Runs)}, true

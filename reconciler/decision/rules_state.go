@@ -9,7 +9,7 @@ func unsaved(in Input) (Decision, bool) {
 	if in.Unsaved == nil {
 		return Decision{}, false
 	}
-	d := heldBack(in, holdfast.ReasonStateUnsaved, in.UnsavedDetail)
+	d := heldBack(in, holdfast.ReasonStateUnsaved, in.Unsaved.Detail)
 	for _, run := range in.Runs {
 		if !run.Status.Done() && (run.Status.Pending() || !run.Kind.Writes()) {
 			d.Cancel = append(d.Cancel, run.ID)
@@ -25,7 +25,7 @@ func afterUnsaved(in Input, d Decision) Decision {
 	if in.Unsaved == nil || !begins {
 		return d
 	}
-	held := heldBack(in, holdfast.ReasonStateUnsaved, in.UnsavedDetail)
+	held := heldBack(in, holdfast.ReasonStateUnsaved, in.Unsaved.Detail)
 	held.Cancel = d.Cancel
 	return held
 }

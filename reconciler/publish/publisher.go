@@ -72,7 +72,7 @@ type viewer struct {
 	summaries map[string]*holdfast.Plan // plans of runs that have ended, by run
 }
 
-// issues are what people are told of drift outside of pull requests.
+// issues show people drift outside of pull requests.
 type issues struct {
 	*outbox
 	opts  Options

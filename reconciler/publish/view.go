@@ -159,7 +159,7 @@ func (v *viewer) viewRelated(
 		return err
 	}
 	if in.Unsaved != nil {
-		rc.Waiting, rc.WaitingDetail = holdfast.ReasonStateUnsaved, in.UnsavedDetail
+		rc.Waiting, rc.WaitingDetail = holdfast.ReasonStateUnsaved, in.Unsaved.Detail
 		return nil
 	}
 	if !rc.Deleted {

@@ -80,20 +80,20 @@ func New(opts Options) *Keeper {
 	return &Keeper{opts: opts}
 }
 
-// Standing returns the unsaved state of a cluster, nil if none stands, and what
-// comes of it in a sentence.
-func (k *Keeper) Standing(ctx context.Context, cluster string) (*holdfast.UnsavedState, string, error) {
+// Standing returns the unsaved state of a cluster, with what comes of it; nil if none
+// stands.
+func (k *Keeper) Standing(ctx context.Context, cluster string) (*decision.Unsaved, error) {
 	list, err := k.opts.Store.UnsavedStates(ctx, cluster)
 	if err != nil || len(list) == 0 {
-		return nil, "", err
+		return nil, err
 	}
 	u := list[0]
 	if u.Job == "" {
-		return &u, fmt.Sprintf("run %s could not save its state", u.Run), nil
+		return &decision.Unsaved{State: u, Detail: fmt.Sprintf("run %s could not save its state", u.Run)}, nil
 	}
 	job, err := k.pushOf(ctx, u)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	detail := fmt.Sprintf("run %s could not save its state; ", u.Run)
 	switch {
@@ -110,7 +110,7 @@ func (k *Keeper) Standing(ctx context.Context, cluster string) (*holdfast.Unsave
 	default:
 		detail += "the backend did not take it"
 	}
-	return &u, detail, nil
+	return &decision.Unsaved{State: u, Detail: detail}, nil
 }
 
 // Pass queues the pushes that are due: one at once for each state that could not
