@@ -93,12 +93,12 @@ type Applied struct {
 	Document Cluster   `json:"document"`
 	At       time.Time `json:"at"`
 
-	// Means is the run's, and the others are what its outputs said: Endpoint and
+	// OutputRoles is the run's, and the others are what its outputs said: Endpoint and
 	// NodeCount the values, Kubeconfig the name of the output that has it.
-	Means      map[string]string `json:"means,omitempty"`
-	Endpoint   string            `json:"endpoint,omitempty"`
-	NodeCount  int               `json:"nodeCount,omitempty"`
-	Kubeconfig string            `json:"kubeconfig,omitempty"`
+	OutputRoles map[string]string `json:"outputRoles,omitempty"`
+	Endpoint    string            `json:"endpoint,omitempty"`
+	NodeCount   int               `json:"nodeCount,omitempty"`
+	Kubeconfig  string            `json:"kubeconfig,omitempty"`
 }
 
 // PullRequestRecord is what Holdfast remembers of a pull request.

@@ -126,10 +126,10 @@ type RunSpec struct {
 	Document      Cluster        `json:"document"`             // the cluster as it was planned or applied
 	StateLocation string         `json:"stateLocation"`        // what the run excludes others from
 	Template      string         `json:"template,omitempty"`   // "name@version" and its commit, for people
-	// Means says which outputs mean something to Holdfast: MeansEndpoint and its
+	// OutputRoles says which outputs mean something to Holdfast: OutputRoleEndpoint and its
 	// like to the output's name.
-	Means   map[string]string `json:"means,omitempty"`
-	Reviews []Review          `json:"reviews,omitempty"` // apply: plans of which one must be what this run finds
+	OutputRoles map[string]string `json:"outputRoles,omitempty"`
+	Reviews     []Review          `json:"reviews,omitempty"` // apply: plans of which one must be what this run finds
 	// Shown is the run whose plan an apply has to come to, whatever else was
 	// reviewed: a person has asked for it, or it is what undoes a drift. Empty: any
 	// of Reviews. It is one of Reviews.

@@ -4,9 +4,9 @@ import "time"
 
 // What an output of a template can mean to Holdfast.
 const (
-	MeansEndpoint   = "endpoint"   // URL of the cluster's API server
-	MeansKubeconfig = "kubeconfig" // a kubeconfig; always sensitive
-	MeansNodeCount  = "nodeCount"  // how many nodes there are
+	OutputRoleEndpoint   = "endpoint"   // URL of the cluster's API server
+	OutputRoleKubeconfig = "kubeconfig" // a kubeconfig; always sensitive
+	OutputRoleNodeCount  = "nodeCount"  // how many nodes there are
 )
 
 // SecretRef says where the value of a secret variable is. Exactly one of Env,

@@ -419,7 +419,7 @@ func TestUpgradeConstraints(t *testing.T) {
 func TestTemplateWords(t *testing.T) {
 	t.Parallel()
 	page := read(t, "templates.md")
-	means := constantsOf(t, "..", func(name string) bool { return strings.HasPrefix(name, "Means") }, "")
+	means := constantsOf(t, "..", func(name string) bool { return strings.HasPrefix(name, "OutputRole") }, "")
 	if diff := cmp.Diff(means, firstCells(table(t, page, "Means"))); diff != "" {
 		t.Errorf("the table of means is not that of template.go (-code +page):\n%s", diff)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 var ofCluster = map[string]string{
-	holdfast.MeansEndpoint: "api", holdfast.MeansNodeCount: "nodes", holdfast.MeansKubeconfig: "config",
+	holdfast.OutputRoleEndpoint: "api", holdfast.OutputRoleNodeCount: "nodes", holdfast.OutputRoleKubeconfig: "config",
 }
 
 // ends ends an attempt at a run whose outputs have a meaning; no outputs: none
@@ -27,8 +27,8 @@ func (f *fleet) ends(a holdfast.Assignment, result holdfast.Result, outputs stri
 	f.t.Helper()
 	run, err := f.store.Run(f.t.Context(), a.Run)
 	f.must(err)
-	if run.Means == nil { // as its template says
-		run.Means = ofCluster
+	if run.OutputRoles == nil { // as its template says
+		run.OutputRoles = ofCluster
 		_, err = f.store.UpdateRun(f.t.Context(), run)
 		f.must(err)
 	}
@@ -59,7 +59,7 @@ func outputsOf(endpoint string, nodes int) string {
 func (f *fleet) meant() string {
 	f.t.Helper()
 	a := f.cluster("prod").Applied
-	return fmt.Sprintf("%s %d %s %d", a.Endpoint, a.NodeCount, a.Kubeconfig, len(a.Means))
+	return fmt.Sprintf("%s %d %s %d", a.Endpoint, a.NodeCount, a.Kubeconfig, len(a.OutputRoles))
 }
 
 // TestOutputsMeanSomething follows what is known of a cluster from its adoption
@@ -87,8 +87,8 @@ func TestOutputsMeanSomething(t *testing.T) {
 		t.Errorf("without outputs: %s", got)
 	}
 	check := f.due()
-	if run, err := f.store.Run(t.Context(), check.Run); err != nil || !cmp.Equal(run.Means, ofCluster) {
-		t.Errorf("the check's outputs mean %v, %v", run.Means, err)
+	if run, err := f.store.Run(t.Context(), check.Run); err != nil || !cmp.Equal(run.OutputRoles, ofCluster) {
+		t.Errorf("the check's outputs mean %v, %v", run.OutputRoles, err)
 	}
 	f.ends(check, holdfast.Result{Status: holdfast.RunNoChanges}, outputsOf("https://10.0.0.3", 7))
 	if got := f.meant(); got != "https://10.0.0.3 7 config 3" {
@@ -164,7 +164,7 @@ func TestOutputsThatCannotBeRead(t *testing.T) {
 			a := f.claim()
 			run, err := f.store.Run(t.Context(), a.Run)
 			f.must(err)
-			run.Means = ofCluster
+			run.OutputRoles = ofCluster
 			_, err = f.store.UpdateRun(t.Context(), run)
 			f.must(err)
 			f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactOutputs, strings.NewReader(outputsOf("https://10.0.0.1", 3))))

@@ -67,7 +67,7 @@ func assemble(from source, p *provider, c holdfast.Cluster, g given) (*Root, err
 		Dir: rootDir, tree: from.tree, shared: shared.digest,
 		StateLocation: b.location, OwnState: b.own, Backend: b.kind,
 		Template: label, TemplateRevision: from.revision,
-		EngineConstraint: c.Engine.Version, Variables: g.plain, Secrets: g.secrets, Means: shared.means,
+		EngineConstraint: c.Engine.Version, Variables: g.plain, Secrets: g.secrets, OutputRoles: shared.means,
 		files: append(slices.Clone(shared.files),
 			File{Name: clusterFile, Data: slices.Concat(header("template "+label+" for cluster "+c.Name), own)},
 			File{Name: variablesFile, Data: values}),

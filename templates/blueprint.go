@@ -54,5 +54,5 @@ type OutputBlueprint struct {
 	Value       string // as it was written
 	Description string
 	Sensitive   bool
-	Means       string // holdfast.MeansEndpoint and its like; may be empty
+	Means       string // holdfast.OutputRoleEndpoint and its like; may be empty
 }

@@ -43,9 +43,9 @@ type Root struct {
 	// Secrets says where the secret variables that the cluster gives are, by
 	// name; they are not among Variables. Not to be changed.
 	Secrets map[string]holdfast.SecretRef
-	// Means names the outputs that mean something to Holdfast, by what they mean
-	// (holdfast.MeansEndpoint and its like). Not to be changed.
-	Means map[string]string
+	// OutputRoles names the outputs that mean something to Holdfast, by what they mean
+	// (holdfast.OutputRoleEndpoint and its like). Not to be changed.
+	OutputRoles map[string]string
 
 	// Reads are the files and folders of the cluster's own repository that the
 	// root module depends on, sorted; whether they are there or not. As long as

@@ -210,8 +210,8 @@ provider "helm" {
 	if diff := cmp.Diff([]string{"t/.terraform.lock.hcl", "t/modules/kubernetes", "t/template.yaml"}, root.Reads); diff != "" {
 		t.Error(diff)
 	}
-	means := map[string]string{holdfast.MeansEndpoint: "endpoint", holdfast.MeansKubeconfig: "kubeconfig"}
-	if diff := cmp.Diff(means, root.Means); diff != "" {
+	means := map[string]string{holdfast.OutputRoleEndpoint: "endpoint", holdfast.OutputRoleKubeconfig: "kubeconfig"}
+	if diff := cmp.Diff(means, root.OutputRoles); diff != "" {
 		t.Error(diff)
 	}
 

@@ -14,7 +14,7 @@ import (
 )
 
 func meanings() []string {
-	return []string{holdfast.MeansEndpoint, holdfast.MeansKubeconfig, holdfast.MeansNodeCount}
+	return []string{holdfast.OutputRoleEndpoint, holdfast.OutputRoleKubeconfig, holdfast.OutputRoleNodeCount}
 }
 
 // readOutputs reads the outputs, by name.
@@ -61,7 +61,7 @@ func (l *templateLoader) means(o *decode.Object, out *templateOutput, meant map[
 	case out.means == "":
 	case other != "":
 		l.Add(o.Get("means"), fmt.Sprintf("outputs %s and %s both mean %s", other, out.name, out.means), "one of them can")
-	case out.means == holdfast.MeansKubeconfig && !out.sensitive:
+	case out.means == holdfast.OutputRoleKubeconfig && !out.sensitive:
 		l.Add(o.Get("means"), fmt.Sprintf("output %s is a kubeconfig and not sensitive", out.name), "add sensitive: true")
 	}
 	if out.means != "" {

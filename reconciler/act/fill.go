@@ -87,7 +87,7 @@ func (f *filler) fillRoot(
 	}
 	run.SourceDigest, run.Bundle, run.Dir = root.Digest, digest, root.Dir
 	run.Document, run.StateLocation, run.Template = doc.Cluster, root.StateLocation, root.Template
-	run.Means = root.Means
+	run.OutputRoles = root.OutputRoles
 	return nil
 }
 

@@ -26,7 +26,7 @@ func AppliedBy(run holdfast.Run) holdfast.Applied {
 		Run: run.ID, Revision: run.Revision, SourceDigest: run.SourceDigest, InputDigest: run.InputDigest,
 		Bundle: run.Bundle, Dir: run.Dir, StateLocation: run.StateLocation, Template: run.Template,
 		EngineName: run.EngineName, EngineVersion: run.EngineVersion, Document: run.Document, At: run.FinishedAt,
-		Means: run.Means,
+		OutputRoles: run.OutputRoles,
 	}
 }
 

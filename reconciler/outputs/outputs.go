@@ -36,7 +36,7 @@ func NewReader(from history.Artefacts, logger *slog.Logger, now func() time.Time
 // For a moment after the run they may not be readable: an object store may be
 // away. Later on they are left out, as there are other things to do.
 func (r *Reader) Read(ctx context.Context, applied *holdfast.Applied, run holdfast.Run) error {
-	if len(applied.Means) == 0 {
+	if len(applied.OutputRoles) == 0 {
 		return nil
 	}
 	data, err := history.Artefact(ctx, r.from, run.ID, holdfast.ArtefactOutputs)
@@ -60,7 +60,7 @@ func (r *Reader) Read(ctx context.Context, applied *holdfast.Applied, run holdfa
 	return nil
 }
 
-// Fill fills in what outputs say of a cluster, by applied.Means, and returns why
+// Fill fills in what outputs say of a cluster, by applied.OutputRoles, and returns why
 // some of them say nothing. It repeats no value that may be secret.
 func Fill(applied *holdfast.Applied, outputs []holdfast.Output) (ignored []error) {
 	applied.Endpoint, applied.NodeCount, applied.Kubeconfig = "", 0, ""
@@ -68,20 +68,20 @@ func Fill(applied *holdfast.Applied, outputs []holdfast.Output) (ignored []error
 		meaning string
 		from    func(holdfast.Output) error
 	}{
-		{holdfast.MeansEndpoint, func(o holdfast.Output) (err error) {
+		{holdfast.OutputRoleEndpoint, func(o holdfast.Output) (err error) {
 			applied.Endpoint, err = endpointOf(o)
 			return err
 		}},
-		{holdfast.MeansNodeCount, func(o holdfast.Output) (err error) {
+		{holdfast.OutputRoleNodeCount, func(o holdfast.Output) (err error) {
 			applied.NodeCount, err = nodeCountOf(o)
 			return err
 		}},
-		{holdfast.MeansKubeconfig, func(o holdfast.Output) error {
+		{holdfast.OutputRoleKubeconfig, func(o holdfast.Output) error {
 			applied.Kubeconfig = o.Name
 			return nil
 		}},
 	} {
-		name := applied.Means[take.meaning]
+		name := applied.OutputRoles[take.meaning]
 		i := slices.IndexFunc(outputs, func(o holdfast.Output) bool { return o.Name == name })
 		if name == "" || i < 0 {
 			continue // an output of a module that is off

@@ -10,7 +10,7 @@ import (
 )
 
 var ofCluster = map[string]string{
-	holdfast.MeansEndpoint: "api", holdfast.MeansNodeCount: "nodes", holdfast.MeansKubeconfig: "config",
+	holdfast.OutputRoleEndpoint: "api", holdfast.OutputRoleNodeCount: "nodes", holdfast.OutputRoleKubeconfig: "config",
 }
 
 // TestMeant states what is taken for an endpoint and for a number of nodes.
@@ -64,7 +64,7 @@ func TestMeant(t *testing.T) {
 
 // fill is what outputs say of a cluster that said something else before.
 func fill(means map[string]string, list []holdfast.Output) (holdfast.Applied, []error) {
-	applied := holdfast.Applied{Means: means, Endpoint: "https://former", NodeCount: 9, Kubeconfig: "former"}
+	applied := holdfast.Applied{OutputRoles: means, Endpoint: "https://former", NodeCount: 9, Kubeconfig: "former"}
 	ignored := outputs.Fill(&applied, list)
 	return applied, ignored
 }

@@ -107,6 +107,6 @@ func FillApplied(rec holdfast.ClusterRecord, run *holdfast.Run) {
 	last := rec.Applied
 	run.Repo, run.Revision, run.SourceDigest, run.Document = rec.Owner, last.Revision, last.SourceDigest, last.Document
 	run.Bundle, run.Dir, run.StateLocation, run.Template = last.Bundle, last.Dir, last.StateLocation, last.Template
-	run.Means = last.Means
+	run.OutputRoles = last.OutputRoles
 	run.Exact = true
 }

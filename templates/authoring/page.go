@@ -254,9 +254,9 @@ func (p *page) outputs() {
 	}
 	p.heading("Outputs")
 	means := map[string]string{
-		holdfast.MeansEndpoint:   "the address of the API server",
-		holdfast.MeansKubeconfig: "the kubeconfig",
-		holdfast.MeansNodeCount:  "the number of nodes",
+		holdfast.OutputRoleEndpoint:   "the address of the API server",
+		holdfast.OutputRoleKubeconfig: "the kubeconfig",
+		holdfast.OutputRoleNodeCount:  "the number of nodes",
 	}
 	rows := make([][]string, len(p.b.Outputs))
 	for i, o := range p.b.Outputs {
