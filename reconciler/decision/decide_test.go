@@ -436,7 +436,9 @@ func branchSituations() map[string]situation {
 }
 
 // unsaved says that an engine could not save its state.
-func unsaved(in *decision.Input) { in.Unsaved = &decision.Unsaved{State: holdfast.UnsavedState{Run: "run-1"}} }
+func unsaved(in *decision.Input) {
+	in.Unsaved = &decision.Unsaved{State: holdfast.UnsavedState{Run: "run-1"}}
+}
 
 func canceling(d decision.Decision, ids ...string) decision.Decision {
 	d.Cancel = ids
