@@ -208,7 +208,7 @@ func TestGuards(t *testing.T) {
 		func(in *decision.Input) { in.Removals = 6 },
 		func(in *decision.Input) { in.Merges = nil },
 		func(in *decision.Input) { in.Suspended = "fleet" },
-		func(in *decision.Input) { in.WindowClosed = true },
+		func(in *decision.Input) { in.Window.Closed = true },
 	} {
 		d := decision.Decide(gone(change))
 		if d.Action == decision.ActionApply {
