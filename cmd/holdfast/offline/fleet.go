@@ -227,7 +227,7 @@ func (a *app) validate(ctx context.Context, f FleetFlags) error {
 	}
 	if len(faults) > 0 {
 		fmt.Fprintln(a.Out, faults.Error())
-		return fmt.Errorf("%s in %s", table.Count(len(faults), "fault"), table.Count(len(fl.docs), "cluster"))
+		return fmt.Errorf("%s in %s", table.Count(len(faults), "fault"), table.Count(faultyFiles(faults), "file"))
 	}
 	verb := "are"
 	if len(fl.docs) == 1 {
@@ -235,6 +235,15 @@ func (a *app) validate(ctx context.Context, f FleetFlags) error {
 	}
 	fmt.Fprintf(a.Out, "%s %s valid\n", table.Count(len(fl.docs), "cluster"), verb)
 	return nil
+}
+
+// faultyFiles is how many files have faults.
+func faultyFiles(faults holdfast.Faults) int {
+	files := make(map[string]bool)
+	for _, f := range faults {
+		files[f.File] = true
+	}
+	return len(files)
 }
 
 // strangers tells of clusters that others depend on and that nobody defines

@@ -16,13 +16,6 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/local"
 )
 
-// Check returns what is wrong with a valid configuration at now on this machine: its
-// certificates.
-func Check(cfg *config.Config, now time.Time) error {
-	wrong, _ := certificateFaults(cfg.Server, now)
-	return errors.Join(wrong...)
-}
-
 // listenError says what to do about an address that cannot be had.
 func listenError(err error) error {
 	const change = "choose another under server in holdfast.yaml"
