@@ -453,7 +453,7 @@ func TestTemplateWords(t *testing.T) {
 func TestTemplateCommands(t *testing.T) {
 	t.Parallel()
 	source := ""
-	files, err := filepath.Glob("../cmd/holdfast/*.go")
+	files, err := filepath.Glob("../cmd/holdfast/*/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}

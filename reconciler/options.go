@@ -84,6 +84,9 @@ type Reports struct {
 	Issues int
 }
 
+// maxIssues is the default of Reports.Issues.
+const maxIssues = 10
+
 // Telemetry is where a Reconciler reports what it does.
 type Telemetry struct {
 	Metrics Metrics      // nil measures nothing
@@ -150,7 +153,7 @@ func (o Options) withDefaults() Options {
 	o.Limits = o.Limits.withDefaults()
 	o.Grants = o.Grants.withDefaults()
 	if o.Reports.Issues == 0 {
-		o.Reports.Issues = 10
+		o.Reports.Issues = maxIssues
 	}
 	if o.Telemetry.Metrics == nil {
 		o.Telemetry.Metrics = noMetrics{}
