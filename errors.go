@@ -42,6 +42,19 @@ func (e *LockedError) Error() string {
 // Is makes errors.Is(err, ErrLocked) true.
 func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 
+// RefusedError says for which reason something cannot be done now, and what helps. It is
+// an ErrConflict.
+type RefusedError struct {
+	Reason  Reason
+	Command string // of holdfast; empty: none helps
+	Text    string // why, in a sentence
+}
+
+func (e *RefusedError) Error() string { return e.Text }
+
+// Is makes errors.Is(err, ErrConflict) true.
+func (e *RefusedError) Is(target error) bool { return target == ErrConflict }
+
 // LockHolder is who holds a lock.
 type LockHolder struct {
 	Owner   string    `json:"owner"` // "run/attempt"

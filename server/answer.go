@@ -40,10 +40,14 @@ func (s *base) refuse(c *gin.Context, status int, text, hint string) {
 		c.AbortWithStatusJSON(status, ErrorAnswer{Error: text, Hint: hint})
 		return
 	}
-	problem := v1.ProblemOf(status, text, hint)
+	s.problem(c, v1.ProblemOf(status, text, hint))
+}
+
+// problem answers with a problem and ends the request's handling.
+func (s *base) problem(c *gin.Context, problem v1.Problem) {
 	problem.Instance = c.Request.URL.Path
 	data, _ := json.Marshal(problem) // texts and a number: cannot fail
-	c.Data(status, v1.ProblemType, data)
+	c.Data(problem.Status, v1.ProblemType, data)
 	c.Abort()
 }
 
@@ -53,6 +57,7 @@ func (s *base) fail(c *gin.Context, err error) {
 	var (
 		bad      *badRequestError
 		tooLarge *http.MaxBytesError
+		refused  *holdfast.RefusedError
 	)
 	switch {
 	case errors.As(err, &bad):
@@ -65,6 +70,10 @@ func (s *base) fail(c *gin.Context, err error) {
 		s.refuse(c, http.StatusForbidden, err.Error(), "")
 	case errors.Is(err, holdfast.ErrNotFound):
 		s.refuse(c, http.StatusNotFound, err.Error(), "")
+	case errors.As(err, &refused):
+		problem := v1.ProblemOf(http.StatusConflict, err.Error(), "")
+		problem.Reason, problem.Command = refused.Reason, refused.Command
+		s.problem(c, problem)
 	case errors.Is(err, holdfast.ErrLocked):
 		s.refuse(c, http.StatusLocked, err.Error(), "")
 	case errors.Is(err, holdfast.ErrFenced), errors.Is(err, holdfast.ErrConflict), errors.Is(err, holdfast.ErrLockLost):

@@ -99,6 +99,7 @@ func TestFleetActions(t *testing.T) {
 	}{
 		"check":                {"clusters/prod-eu/drift/check", "", 202, "check drift of prod-eu by otto"},
 		"check what never was": {"clusters/young/drift/check", "", 409, `cluster \"young\": never applied"`},
+		"check what is held":   {"clusters/held/drift/check", "", 409, `cluster \"held\": it is suspended","reason":"Suspended","command":"holdfast resume"`},
 		"check what is not":    {"clusters/none/drift/check", "", 404, `cluster \"none\"`},
 		"transfer":             {"clusters/prod-eu/transfer", `{"repo":"other"}`, 200, "transfer prod-eu to other by otto"},
 		"transfer while busy":  {"clusters/prod-eu/transfer", `{"repo":"busy"}`, 409, `transfer cluster \"prod-eu\": run run-1 is running"`},
@@ -117,6 +118,7 @@ func TestFleetActions(t *testing.T) {
 			t.Parallel()
 			w := fleet()
 			w.clusters["young"] = holdfast.ClusterRecord{Name: "young"}
+			w.clusters["held"] = holdfast.ClusterRecord{Name: "held", Suspended: true, Applied: holdfast.Applied{Run: "run-1"}}
 			got := request(t, "POST", serve(t, newServer(t, w).API())+"/api/v1/"+tc.path, operatorToken, tc.body)
 			if said := got.body + strings.Join(w.noted(), "\n"); got.status != tc.want || !strings.Contains(said, tc.said) {
 				t.Errorf("%s = %d %s, want %d %s", tc.path, got.status, said, tc.want, tc.said)

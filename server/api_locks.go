@@ -53,8 +53,10 @@ func (s *lockAPI) deleteLock(c *gin.Context) {
 	err = s.opts.Commander.Unlock(ctx, cluster, caller(c).Name, force)
 	switch {
 	case errors.Is(err, holdfast.ErrLocked):
-		s.refuse(c, http.StatusLocked, fmt.Sprintf("cluster %q: %v, which is alive", cluster, err),
+		problem := v1.ProblemOf(http.StatusLocked, fmt.Sprintf("cluster %q: %v, which is alive", cluster, err),
 			"cancel the run and wait for it; force breaks the lock of a run that may still write")
+		problem.Reason, problem.Command = holdfast.ReasonLocked, "holdfast cancel "+answer.Run.ID
+		s.problem(c, problem)
 	case err != nil:
 		s.fail(c, fmt.Errorf("unlock cluster %q: %w", cluster, err))
 	default:

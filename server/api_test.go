@@ -290,8 +290,9 @@ func TestUnlock(t *testing.T) {
 	}
 	w.held, w.alive = true, true
 	got := request(t, "DELETE", url, operatorToken, "")
-	if got.status != http.StatusLocked || !strings.Contains(got.body, "run-1/2") || !strings.Contains(got.body, "hint") {
-		t.Errorf("living holder = %d %s, want 423 with the holder and a hint", got.status, got.body)
+	if got.status != http.StatusLocked || !strings.Contains(got.body, "run-1/2") || !strings.Contains(got.body, "hint") ||
+		!strings.Contains(got.body, `"reason":"Locked","command":"holdfast cancel run-1"`) {
+		t.Errorf("living holder = %d %s, want 423 with the holder, a hint and what helps", got.status, got.body)
 	}
 	if got := request(t, "DELETE", url+"?force=yes", adminToken, ""); got.status != 400 {
 		t.Errorf("force=yes = %d, want 400", got.status)

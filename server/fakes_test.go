@@ -476,6 +476,9 @@ func (w *world) CheckDrift(_ context.Context, cluster, actor string) (holdfast.R
 	if err == nil && record.Applied.Run == "" {
 		err = fmt.Errorf("never applied: %w", holdfast.ErrConflict)
 	}
+	if err == nil && record.Suspended {
+		err = &holdfast.RefusedError{Reason: holdfast.ReasonSuspended, Command: "holdfast resume", Text: "it is suspended"}
+	}
 	return holdfast.Run{ID: "run-9", Cluster: cluster, Kind: holdfast.RunDrift, RunSpec: holdfast.RunSpec{Document: record.Applied.Document}}, err
 }
 

@@ -78,7 +78,10 @@ func (k *Keeper) Check(ctx context.Context, cluster, actor string) (holdfast.Run
 		return holdfast.Run{}, err
 	}
 	if scope != "" {
-		return holdfast.Run{}, checkRefusal(fmt.Sprintf("it is suspended (%s): `holdfast resume` first", scope))
+		return holdfast.Run{}, &holdfast.RefusedError{
+			Reason: holdfast.ReasonSuspended, Command: "holdfast resume",
+			Text: fmt.Sprintf("it is suspended (%s): `holdfast resume` first", scope),
+		}
 	}
 	if actor == "" {
 		actor = "holdfast"
