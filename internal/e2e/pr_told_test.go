@@ -121,7 +121,7 @@ func TestAMergeWaitsForNothingOlder(t *testing.T) {
 		pr.merge()
 		w.untilHeld("apply", held)
 		w.fleet().untilStatus(pr.merged, holdfast.ContextApply, holdfast.StatusPending, "applying")
-		pr.untilComment("Merged as", "being applied")
+		pr.untilComment("Merged as", "applying")
 		return pr
 	}
 	began, base := time.Now(), w.fleet().push(nodes(1))

@@ -124,6 +124,12 @@ the apply that last changed each.`,
 			text(table.Column{Title: "CHANGED"}, func(r resource) string { return a.Age(r.ChangedAt) }),
 			text(table.Column{Title: "RUN", Yields: 2}, func(r resource) string { return r.Run }),
 		},
+		without: func() string {
+			if *values["cluster"] != "" {
+				return "CLUSTER"
+			}
+			return ""
+		},
 		empty: "no resources",
 		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]resource, error) {
 			query := setValues(values)

@@ -23,7 +23,10 @@ type list[T any] struct {
 	args                      cobra.PositionalArgs
 	fetch                     func(ctx context.Context, cl *client.Client, args []string) ([]T, error)
 	columns                   []column[T]
-	empty                     string // what is printed where there is none
+	// without is the title of a column that the flags make the same in each row, which
+	// is left out; nil, or an empty title: none.
+	without func() string
+	empty   string // what is printed where there is none
 	// text prints the answer in another way than as a table; nil: never. It is
 	// asked with the arguments, and whether -o wide is given.
 	text func(items []T, args []string, wide bool) (string, bool)
@@ -110,7 +113,11 @@ func (l list[T]) print(p *table.Printer, items []T, args []string, format string
 		all.Width = 0
 		p = &all
 	}
-	return tableOf(p, l.columns, items)
+	columns := l.columns
+	if l.without != nil {
+		columns = slices.DeleteFunc(slices.Clone(columns), func(c column[T]) bool { return c.Title == l.without() })
+	}
+	return tableOf(p, columns, items)
 }
 
 const (
