@@ -163,7 +163,7 @@ func TestQueries(t *testing.T) {
 		"clusters?project=p&environment=e&phase=Active&waiting=*&owner=o&label=a%3Db&name=x&name=y": `summaries {"Names":["x","y"],"Owner":"o","Revision":"","Project":"p","Environment":"e","Phase":"Active","Waiting":"*","Drift":"","Template":"","DependsOn":"","Labels":{"a":"b"},"Deleted":false,"Limit":100}`,
 		"clusters?all=true&drift=drifted":           `summaries {"Names":null,"Owner":"","Revision":"","Project":"","Environment":"","Phase":"","Waiting":"","Drift":"drifted","Template":"","DependsOn":"","Labels":null,"Deleted":true,"Limit":100}`,
 		"clusters?view=short":                       `400 unknown parameter "view"`,
-		"clusters?fields=name,nmae":                 `400 field "nmae": want some of name, owner,`,
+		"clusters?fields=name,nameS":                `400 field "nameS": want some of name, owner,`,
 		"clusters?cursor=x":                         `400 cursor "x" is not one that this list has given`,
 		"runs?cursor=WyJhIiwiYiJd":                  `400 cursor is not one that this list has given`,
 		"clusters?drift=yes":                        `400 drift "yes": want none, drifted or failed`,

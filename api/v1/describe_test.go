@@ -141,7 +141,7 @@ func (d *describer) take(prefix string, gen *ast.GenDecl, spec ast.Spec) {
 func text(group *ast.CommentGroup) string { return strings.Join(strings.Fields(group.Text()), " ") }
 
 func (d *describer) operation(op v1.Operation) object {
-	content := object{"text/plain": object{"schema": object{"type": "string"}}}
+	var content object
 	switch {
 	case op.Media != "":
 		content = object{op.Media: object{"schema": object{"type": "string"}}}

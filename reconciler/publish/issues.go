@@ -44,7 +44,7 @@ type issueKey struct {
 
 // Tell asks for the issues of a repository to be made true as far as they are
 // about a cluster, wherever that is now.
-func (i *issues) Tell(repo, cluster string) { i.queue.Add(issueKey{repo: repo, cluster: cluster}) }
+func (i *issues) Tell(repo, cluster string) { i.drifts.Add(issueKey{repo: repo, cluster: cluster}) }
 
 // Drifted asks for the issue of a cluster to be made true that was checked, or has
 // ended.
@@ -77,7 +77,7 @@ func (i *issues) showDrift(ctx context.Context, key issueKey) error {
 		return fmt.Errorf("read the summary of %q: %w", key.repo, err)
 	}
 	if closed || standing(rec) || err == nil && !summed.Closed { // others may move up, or down
-		i.queue.Add(issueKey{repo: key.repo})
+		i.drifts.Add(issueKey{repo: key.repo})
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (i *issues) closeIssues(ctx context.Context, repo string, rec holdfast.Clus
 // issue has something new to say.
 func (i *issues) showRepository(ctx context.Context, repo string) error {
 	if wait := i.issuesWait(repo); wait > 0 {
-		i.queue.AddAfter(issueKey{repo: repo}, wait)
+		i.drifts.AddAfter(issueKey{repo: repo}, wait)
 		return nil
 	}
 	drifted, err := i.driftedIn(ctx, repo)

@@ -75,8 +75,8 @@ type viewer struct {
 // issues show people drift outside of pull requests.
 type issues struct {
 	*outbox
-	opts  Options
-	queue *queue.Queue[issueKey]
+	opts   Options
+	drifts *queue.Queue[issueKey]
 
 	mu         sync.Mutex
 	issueState map[string]issuesWritten // by repository
@@ -100,7 +100,7 @@ func New(opts Options) *Publisher {
 	views := &viewer{opts: opts, began: opts.Settings.Now(), summaries: make(map[string]*holdfast.Plan)}
 	return &Publisher{
 		outbox: out, viewer: views,
-		issues: &issues{outbox: out, opts: opts, queue: queue.New[issueKey](), issueState: make(map[string]issuesWritten)},
+		issues: &issues{outbox: out, opts: opts, drifts: queue.New[issueKey](), issueState: make(map[string]issuesWritten)},
 		pushes: &pushes{outbox: out, viewer: views, opts: opts, shows: shows, checkedAt: make(map[showKey]pushLook)},
 		opts:   opts, shows: shows,
 		lastCommentAt: make(map[holdfast.PullRequestRef]time.Time),
@@ -113,7 +113,7 @@ func New(opts Options) *Publisher {
 func (p *Publisher) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return queue.Work(ctx, p.opts.Logger, p.shows, p.showOnce) })
-	g.Go(func() error { return queue.Work(ctx, p.opts.Logger, p.issues.queue, p.showDrift) })
+	g.Go(func() error { return queue.Work(ctx, p.opts.Logger, p.drifts, p.showDrift) })
 	g.Go(func() error { return p.postAll(ctx) })
 	return g.Wait()
 }
@@ -121,13 +121,13 @@ func (p *Publisher) Run(ctx context.Context) error {
 // Busy reports whether something was asked for that is not on the forges, and not
 // put off either. It is for while Run runs.
 func (p *Publisher) Busy() bool {
-	return p.shows.Busy() || p.issues.queue.Busy() || p.posted.Load() < p.wants.Load()
+	return p.shows.Busy() || p.drifts.Busy() || p.posted.Load() < p.wants.Load()
 }
 
 // Close drops what is asked for; nothing more is taken.
 func (p *Publisher) Close() {
 	p.shows.Close()
-	p.issues.queue.Close()
+	p.drifts.Close()
 }
 
 // Wake has the outbox looked at: another replica has written to it.
@@ -142,8 +142,8 @@ func (p *Publisher) Settle(ctx context.Context) error {
 			if err := queue.Step(ctx, p.shows, p.showOnce); err != nil {
 				return err
 			}
-		case p.issues.queue.Depth() > 0:
-			if err := queue.Step(ctx, p.issues.queue, p.showDrift); err != nil {
+		case p.drifts.Depth() > 0:
+			if err := queue.Step(ctx, p.drifts, p.showDrift); err != nil {
 				return err
 			}
 		default:
