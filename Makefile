@@ -52,11 +52,13 @@ RACE := CGO_ENABLED=1 $(ENGINE) $(GO) test -race -gcflags='modernc.org/...=-race
 # had go vet.
 TESTFLAGS := -trimpath -vet=off -timeout 40m
 unit: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
+unit: SEED := $(or $(HOLDFAST_E2E_SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 unit: needs tools ## all tests, with real engines, Git, Redis: packages first, then those that start servers
 	packages=$$($(PACKAGES) raced) && $(RACE) $(TESTFLAGS) $$packages
 	packages=$$($(PACKAGES) beside) && tests=$$($(PACKAGES) tests) && $(RACE) $(TESTFLAGS) -run "$$tests" $$packages
 	packages=$$($(PACKAGES) plain) && $(ENGINE) $(GO) test $(TESTFLAGS) $$packages
-	packages=$$($(PACKAGES) servers) && $(ENGINE) $(GO) test $(TESTFLAGS) -p 1 $$packages
+	@echo "HOLDFAST_E2E_SEED=$(SEED): with it, faults are chosen again as in this run"
+	packages=$$($(PACKAGES) servers) && HOLDFAST_E2E_SEED=$(SEED) $(ENGINE) $(GO) test $(TESTFLAGS) -p 1 $$packages
 
 # What needs an engine, and the few tests that take long, say so to -short.
 test-fast: ## while you work: build, go vet, and all tests that need neither engine, server nor tool
