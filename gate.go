@@ -13,5 +13,5 @@ type Gate struct {
 	Met     bool     `json:"met"`
 	Given   []string `json:"given,omitempty"`   // what counts for it, each in words: "lead approved in a review"
 	Missing string   `json:"missing,omitempty"` // why it is not met, in words
-	From    string   `json:"from,omitempty"`    // who can put that right, and how, in words
+	From    string   `json:"from,omitempty"`    // what puts that right, in words: "an approving review from anyone ..."
 }

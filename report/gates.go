@@ -70,7 +70,7 @@ func (w *writer) gates() {
 			}
 			line := fmt.Sprintf("> ⏳ **%s** is required for %s, and is missing: %s.", text(v.gate.Name), w.gateClusters(v), spans(shorten(oneLine(v.gate.Missing), 500)))
 			if v.gate.From != "" {
-				line += " It needs " + spans(shorten(oneLine(v.gate.From), 300)) + "."
+				line += " Needed: " + spans(shorten(oneLine(v.gate.From), 300)) + "."
 			}
 			if len(v.gate.Given) > 0 {
 				line += " Given: " + givenWords(v.gate) + "."

@@ -230,7 +230,7 @@ func cases() map[string]report.PullRequest {
 	provisional := planned("apps-eu", smallPlan("apps-eu"))
 	provisional.Plan.Provisional = []string{"network-eu"}
 
-	ask := holdfast.Gate{Name: "approved", Missing: "nobody has approved it", From: "anybody with write permission but ann, by a review or `/holdfast approve`"}
+	ask := holdfast.Gate{Name: "approved", Missing: "nobody has approved it", From: "an approving review or `/holdfast approve` from anyone with write permission, except ann"}
 	given := holdfast.Gate{Name: "approved", Met: true, Given: []string{"lead approved in a review", "bob approved by command"}}
 	blocked := holdfast.Gate{Name: "mergeable", Missing: `the code host does not let it be merged: "behind"`, From: "what the code host asks for: checks, reviews, no conflicts"}
 	gated := pullRequest(planned("prod-eu", smallPlan("prod-eu")), planned("prod-us", smallPlan("prod-us")), planned("dev-us", smallPlan("dev-us")), planned("stg-us", emptyPlan()))

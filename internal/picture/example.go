@@ -21,7 +21,7 @@ func example() report.PullRequest {
 	))
 	production.Gates = []holdfast.Gate{{
 		Name: "approved", Missing: "nobody has approved it",
-		From: "anybody with write permission but ann, by a review or `/holdfast approve`",
+		From: "an approving review or `/holdfast approve` from anyone with write permission, except ann",
 	}}
 	staging := cluster("stage-eu", "staging", plan(
 		change(`module.kubernetes.aws_eks_cluster.this`, "aws_eks_cluster", attribute("version", `"1.32"`, `"1.33"`)),

@@ -69,7 +69,7 @@ func approved(pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.
 		if void = unique(void); len(void) > 0 {
 			g.Missing = strings.Join(void, "; ")
 		}
-		g.From = "anybody with write permission but " + cmp.Or(pr.Author, "its author") + ", by a review or `/holdfast approve`"
+		g.From = "an approving review or `/holdfast approve` from anyone with write permission, except " + cmp.Or(pr.Author, "its author")
 	}
 	return g
 }
@@ -111,7 +111,7 @@ func mergeable(pr holdfast.PullRequestRecord) holdfast.Gate {
 		if pr.Blocked != "" {
 			g.Missing = fmt.Sprintf("the code host's last word before the merge was that it could not be merged: %q", pr.Blocked)
 		}
-		g.From = "anybody with write permission but " + cmp.Or(pr.Author, "its author") + ", by `/holdfast approve`"
+		g.From = "`/holdfast approve` from anyone with write permission, except " + cmp.Or(pr.Author, "its author")
 	}
 	return g
 }
