@@ -281,6 +281,13 @@ func TestRequests(t *testing.T) {
 			asked: `POST /api/v1/commands {"verb":"approve","run":"` + planID + `"}`,
 		},
 		"refused": {line: "apply prod-eu", answers: map[string]any{"POST /commands": refused}, code: 3, out: "apply refused: it is suspended\n"},
+		"refused for one": {
+			line: "apply prod-eu dev", code: 3, out: "prod-eu: apply queued\ndev: it is suspended\n",
+			answers: map[string]any{"POST /commands": v1.Command{
+				Verb: holdfast.VerbApply, Clusters: []string{"prod-eu", "dev"}, Refused: []string{"dev"}, Status: holdfast.CommandDone,
+				Reply: "`prod-eu`: apply queued\n`dev`: it is suspended",
+			}},
+		},
 		"forbidden": {
 			line: "cancel prod-eu", code: 1, err: "Error: token \"vera\" has role viewer\nHint:  ask an administrator\n",
 			answers: map[string]any{"POST /commands": refusal{403, v1.Problem{Detail: `token "vera" has role viewer`, Hint: "ask an administrator"}}},

@@ -116,10 +116,13 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.printCommand(format, command); err != nil || !wait {
+			if err := a.printCommand(format, command); err != nil {
 				return err
 			}
-			return a.awaitRuns(c.Context(), cl, command)
+			if wait {
+				return a.awaitRuns(c.Context(), cl, command)
+			}
+			return refusedForSome(command)
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
@@ -165,6 +168,15 @@ func (a *app) printCommand(format string, command v1.Command) error {
 		return &cli.ExitCodeError{Code: cli.ExitRun}
 	}
 	return err
+}
+
+// refusedForSome is the exit code of a command that was done, though not for all of
+// its clusters.
+func refusedForSome(command v1.Command) error {
+	if len(command.Refused) > 0 {
+		return &cli.ExitCodeError{Code: cli.ExitRun}
+	}
+	return nil
 }
 
 // quotedName is a name as replies on a code host have it.
