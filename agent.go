@@ -208,11 +208,22 @@ type Assignment struct {
 	// Reviews are the plans of which one must be what an apply finds: it plans
 	// itself, always, inside its lock.
 	Reviews []Review `json:"reviews,omitempty"`
-	// Resume: what remains of a reviewed plan suffices.
-	Resume bool `json:"resume,omitempty"`
+	AssignedResume
 
 	FingerprintKey []byte `json:"fingerprintKey"` // 32 bytes
 	TraceParent    string `json:"traceParent,omitempty"`
+}
+
+// AssignedResume is what an attempt that continues a failed apply has to know of it.
+type AssignedResume struct {
+	// Resume: what remains of a reviewed plan suffices.
+	Resume bool `json:"resume,omitempty"`
+	// MayExist are addresses that must not be created without a person's word: an
+	// apply that died was creating them, or may not have saved that it had.
+	MayExist []string `json:"mayExist,omitempty"`
+	// AnyMayExist: what that apply had begun to create is not known, so that it may
+	// be anything.
+	AnyMayExist bool `json:"anyMayExist,omitempty"`
 }
 
 // EngineChoice says which engine an attempt has.

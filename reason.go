@@ -44,6 +44,7 @@ const (
 	ReasonLocked            Reason = "Locked"
 	ReasonManual            Reason = "Manual"
 	ReasonMassDeletion      Reason = "MassDeletion"
+	ReasonMayExist          Reason = "MayExist"
 	ReasonMerged            Reason = "Merged"
 	ReasonMissing           Reason = "Missing"
 	ReasonNeverApplied      Reason = "NeverApplied"
@@ -122,7 +123,7 @@ const CauseStateUnsaved = ReasonStateUnsaved
 
 // reportedReasons are what agents give as reasons besides causes.
 var reportedReasons = []Reason{
-	ReasonPlanChanged, ReasonCanceled, ReasonTimeout, ReasonLeaseLost, ReasonEngineKilled, ReasonAgentKilled,
+	ReasonPlanChanged, ReasonMayExist, ReasonCanceled, ReasonTimeout, ReasonLeaseLost, ReasonEngineKilled, ReasonAgentKilled,
 }
 
 // Reasons returns all reasons in the order of their words, causes of failures

@@ -155,6 +155,13 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Next: []Verb{VerbApply}, Does: "confirms it and destroys them",
 		Hint: "Read which clusters these are; `holdfast apply CLUSTER…` destroys only some of them",
 	},
+	ReasonMayExist: {
+		Effect: Blocks, Words: "the apply would create resources that may exist already",
+		More: "An earlier apply died while it created them, or before it had saved that it had. They are named",
+		One:  "would create what may exist already", Many: "would create what may exist already",
+		Next: []Verb{VerbApply, VerbPlan}, Does: "creates them all the same, as the plan shows",
+		Hint: "Look for them in the cloud first: import what is there into the state, or remove it",
+	},
 	ReasonMerged: {Effect: Explains, Words: "a plan that was reviewed was merged"},
 	ReasonMissing: {
 		Effect: Blocks, Words: "its document is missing, and nothing proves that it was removed: nothing is destroyed",

@@ -247,9 +247,16 @@ type Failure struct {
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
 	Unrecorded  []string     `json:"unrecorded,omitempty"` // addresses that were in progress when the engine died
 	Address     string       `json:"address,omitempty"`    // the resource that it failed at
-	Completed   []string     `json:"completed,omitempty"`  // what was done before: "aws_vpc.main: created", in the order of its doing, at most 200
+	Completed   []string     `json:"completed,omitempty"`  // what was done before: "aws_vpc.main: created", in the order of its doing, at most MaxCompleted
 	Remaining   []string     `json:"remaining,omitempty"`  // a destroy: addresses that are left in the state, at most 200
 }
+
+// MaxCompleted is how many entries Failure.Completed has at most. CreatedSuffix is how
+// that of a created resource ends, after its address.
+const (
+	MaxCompleted  = 200
+	CreatedSuffix = ": created"
+)
 
 // Diagnostic is an error or a warning of the engine.
 type Diagnostic struct {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 )
@@ -162,6 +164,49 @@ func TestPassingFailureGoesOn(t *testing.T) {
 	})
 	if got := f.cluster("prod").Applied.Run; got != run.ID {
 		t.Errorf("applied is %q", got)
+	}
+}
+
+// What a dead apply may have created is told to the one that continues it, and what
+// that finds holds the cluster until a person says so.
+func TestWhatMayExistWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.merge(1, byMerge)
+	f.execute(func(a holdfast.Assignment) holdfast.Result {
+		result := transient(a)
+		result.Status, result.Reason = holdfast.RunInterrupted, holdfast.ReasonAgentKilled
+		result.Failure.Unrecorded, result.Failure.Completed = []string{"a.work"}, []string{"a.before: created", "a.other: updated"}
+		return result
+	})
+	f.clock.Advance(time.Minute)
+	f.ask("prod")
+	f.execute(func(a holdfast.Assignment) holdfast.Result {
+		want := holdfast.AssignedResume{Resume: true, MayExist: []string{"a.before", "a.work"}}
+		if diff := cmp.Diff(want, a.AssignedResume); diff != "" {
+			t.Errorf("the agent is told (-want +got):\n%s", diff)
+		}
+		result := planned(a)
+		result.Reason, result.Detail = holdfast.ReasonMayExist, "may exist already: a.work"
+		return result
+	})
+	f.look()
+	f.clock.Advance(time.Hour)
+	f.r.Resume(t.Context())
+	f.settle()
+	held := f.newest("prod")
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonMayExist || rec.WaitingDetail != held.Detail || rec.Phase != holdfast.PhaseFailed || held.Status != holdfast.RunPlanned {
+		t.Fatalf("it is %s and waits for %q (%s); the newest run is %s", rec.Phase, rec.Waiting, rec.WaitingDetail, held.Status)
+	}
+	f.api("alice", holdfast.VerbApply, "prod")
+	f.execute(func(a holdfast.Assignment) holdfast.Result {
+		if a.Resume || len(a.MayExist) > 0 || a.AnyMayExist {
+			t.Errorf("what a person has asked for is held again: %+v", a.AssignedResume)
+		}
+		return good(a)
+	})
+	if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.Run != f.newest("prod").ID {
+		t.Errorf("it waits for %q, applied is %s", rec.Waiting, rec.Applied.Run)
 	}
 }
 

@@ -582,6 +582,40 @@ func TestExecuteResume(t *testing.T) {
 	}
 }
 
+// TestExecuteResumeAfterDeath: what an apply that died may have created is not created
+// again, unless a person asks for it.
+func TestExecuteResumeAfterDeath(t *testing.T) {
+	t.Parallel()
+	e, calls := engineExecutor(t, nil)
+	s := newMemorySession(map[string]string{"main.tf": ""})
+	s.state = "http://127.0.0.1:1/x"
+	planned := e.Execute(t.Context(), engineAssignment("run-1", holdfast.RunPlan), s)
+	wantStatus(t, planned, holdfast.RunPlanned, "", s)
+	document := s.artefact(holdfast.ArtefactDocument)
+	s.stored = map[string]map[string][]byte{"run-1": {holdfast.ArtefactDocument: document}}
+	a := engineAssignment("run-2", holdfast.RunApply)
+	a.Reviews, a.Resume = review("run-1", planned), true
+
+	for i, held := range []holdfast.AssignedResume{
+		{Resume: true, MayExist: []string{"terraform_data.a", "terraform_data.x"}},
+		{Resume: true, AnyMayExist: true},
+	} {
+		a.Run, a.AssignedResume = fmt.Sprintf("run-3%d", i), held
+		got := e.Execute(t.Context(), a, s)
+		wantStatus(t, got, holdfast.RunPlanned, holdfast.ReasonMayExist, s)
+		if !strings.Contains(got.Detail, "may exist already") || !strings.Contains(got.Detail, "terraform_data.x") || strings.Contains(got.Detail, "terraform_data.a") {
+			t.Errorf("detail is %q", got.Detail)
+		}
+		if got.Applying || got.PlanDigest == "" || strings.Contains(strings.Join(calls(), " "), " apply") {
+			t.Errorf("it was not held: %+v", got)
+		}
+	}
+
+	// Others than what this plan creates: of another key, or in another module.
+	a.Run, a.MayExist, a.AnyMayExist = "run-4", []string{"terraform_data.x[0]", "module.m.terraform_data.x", "terraform_data.x (deposed object 1a2b3c4d)"}, false
+	wantStatus(t, e.Execute(t.Context(), a, s), holdfast.RunApplied, "", s)
+}
+
 // TestExecuteEnvironment: engines see what they are given and nothing of this
 // process.
 func TestExecuteEnvironment(t *testing.T) {

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -43,9 +44,26 @@ func TestServerIsKilledDuringApply(t *testing.T) {
 	w.untilSaid("work", "start stop")
 }
 
+// untilHeldAsItMayExist waits until the apply of alpha that continues a dead one is held,
+// says why and what to do, and has changed nothing.
+func (w *world) untilHeldAsItMayExist(pr *pull) {
+	w.t.Helper()
+	w.untilWaiting("alpha", holdfast.ReasonMayExist)
+	pr.untilComment("MayExist", "may exist already", "terraform_data.work", "import what is there into the state, or remove it", "/holdfast apply")
+	w.fleet().untilStatus(pr.merged, holdfast.ContextApply, holdfast.StatusFailure, "MayExist", "alpha")
+	w.untilShown("alpha")
+	if got := w.said("work"); got != "start" {
+		w.t.Errorf("the script said %q, want it not started again", got)
+	}
+	held := w.newest("alpha", holdfast.RunApply)
+	if held.Status != holdfast.RunPlanned || held.Reason != holdfast.ReasonMayExist || held.Begun || !strings.Contains(held.Detail, "terraform_data.work") {
+		w.t.Errorf("the apply that continues is %s (%s, begun %t): %s", held.Status, held.Reason, held.Begun, held.Detail)
+	}
+}
+
 // The agent is killed during an apply: its engine dies with it, another agent
-// is started, the report says what may be unrecorded, and the apply continues by
-// itself, since what remains was reviewed.
+// is started, the report says what may be unrecorded, and the apply is held, as it
+// would create again what may exist already. A person's word lets it go on.
 func TestAgentIsKilledDuringApply(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -57,6 +75,8 @@ func TestAgentIsKilledDuringApply(t *testing.T) {
 	agent := w.agentPID(holdfast.RunApply)
 
 	w.killAgent(holdfast.RunApply)
+	w.untilHeldAsItMayExist(pr)
+	pr.say(dev, "/holdfast apply")
 	w.untilSaid("work", "start start")
 	if got := w.agentPID(holdfast.RunApply); got == agent || got == 0 {
 		t.Errorf("agent %d was followed by %d, want another one", agent, got)
@@ -65,15 +85,67 @@ func TestAgentIsKilledDuringApply(t *testing.T) {
 	pr.untilApplied()
 
 	applies := w.applies("alpha")
-	if len(applies) != 2 {
-		t.Fatalf("%d applies, want 2: %+v", len(applies), applies)
+	if len(applies) != 3 {
+		t.Fatalf("%d applies, want 3: %+v", len(applies), applies)
 	}
-	died, next := applies[0], applies[1]
+	died, held, next := applies[0], applies[1], applies[2]
 	if died.Status != holdfast.RunInterrupted || !died.Begun {
 		t.Errorf("the killed apply is %s (begun %t), want interrupted", died.Status, died.Begun)
 	}
 	if died.Failure == nil || !slices.Contains(died.Failure.Unrecorded, "terraform_data.work") {
 		t.Errorf("the killed apply's failure is %+v, want terraform_data.work to be unrecorded", died.Failure)
+	}
+	if !held.Resume || next.Status != holdfast.RunApplied || next.Resume || next.Shown != held.ID {
+		t.Errorf("the next apply resumes: %t; the last one is %s (resumes %t) and shows %q, want it applied as it was asked for", held.Resume, next.Status, next.Resume, next.Shown)
+	}
+	w.untilSaid("work", "start start stop")
+}
+
+// The agent is killed while its engine destroys something: that is nothing which could
+// come to be twice, and the apply continues by itself.
+func TestAgentIsKilledDuringDestruction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.start()
+	script := w.gated("work")
+	nodes := func(n int) files {
+		return join(document("alpha", fmt.Sprintf("variables: {nodes: %d, script: %q}", n, script)), files{"infra/alpha/main.tf": `
+variable "nodes" {
+  type = number
+}
+
+variable "script" {
+  type = string
+}
+
+resource "terraform_data" "work" {
+  count = var.nodes
+  input = var.script
+
+  provisioner "local-exec" {
+    when    = destroy
+    command = self.input
+  }
+}
+`})
+	}
+	first := w.fleet().open(nodes(1))
+	first.untilPlanned("1 to create")
+	first.merge()
+	first.untilApplied("1 created")
+	pr := w.fleet().open(nodes(0))
+	pr.untilPlanned("1 to destroy")
+	pr.merge()
+	w.untilSaid("work", "start")
+
+	w.killAgent(holdfast.RunApply)
+	w.untilSaid("work", "start start")
+	w.openGate("work")
+	pr.untilApplied()
+	applies := w.applies("alpha")
+	died, next := applies[len(applies)-2], applies[len(applies)-1]
+	if died.Status != holdfast.RunInterrupted || died.Failure == nil || !slices.Contains(died.Failure.Unrecorded, "terraform_data.work[0]") {
+		t.Errorf("the killed apply is %s, its failure %+v", died.Status, died.Failure)
 	}
 	if next.Status != holdfast.RunApplied || !next.Resume {
 		t.Errorf("the next apply is %s (resumes %t), want applied", next.Status, next.Resume)
@@ -81,8 +153,8 @@ func TestAgentIsKilledDuringApply(t *testing.T) {
 	w.untilSaid("work", "start start stop")
 }
 
-// Somebody kills the engine during an apply: the agent lives, tells the truth,
-// and continues.
+// Somebody kills the engine during an apply: the agent lives, tells the truth, and
+// creates nothing again before a person says so.
 func TestEngineIsKilledDuringApply(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -100,8 +172,9 @@ func TestEngineIsKilledDuringApply(t *testing.T) {
 	if err := syscall.Kill(engines[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	w.untilSaid("work", "start start")
+	w.untilHeldAsItMayExist(pr)
 	w.openGate("work")
+	pr.say(dev, "/holdfast apply")
 	pr.untilApplied()
 
 	if got := w.agentPID(holdfast.RunApply); got != agent {

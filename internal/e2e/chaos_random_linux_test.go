@@ -138,7 +138,7 @@ func (c *chaos) untilApplied(pr *pull, name, generation string) {
 		last := c.w.newestOnBranch(name)
 		c.free([]string{name})
 		switch rec.Waiting {
-		case "ApplyFailed", "PlanChanged", "Replanned", "Unreviewed":
+		case "ApplyFailed", "PlanChanged", "MayExist", "Replanned", "Unreviewed":
 			if last.Status == holdfast.RunPlanned && !last.PostedAt.IsZero() {
 				c.say(pr, name, last, "/holdfast apply "+name)
 			} else if last.Status == holdfast.RunErrored {

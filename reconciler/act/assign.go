@@ -60,8 +60,8 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 	a := holdfast.Assignment{
 		Kind: run.Kind, Cluster: run.Cluster,
 		Bundle: run.Bundle, Dir: run.Dir, SourceDigest: run.SourceDigest,
-		Destroy: run.Destroy,
-		Resume:  run.Resume, Reviews: comparedWith(run),
+		Destroy:        run.Destroy,
+		Reviews:        comparedWith(run),
 		FingerprintKey: s.opts.Settings.FingerprintKey, TraceParent: run.TraceParent,
 		EngineChoice: holdfast.EngineChoice{
 			Engine: run.Document.Engine, PinName: wrote.EngineName, PinVersion: wrote.EngineVersion,
@@ -78,8 +78,26 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 	if run.Exact {
 		a.Modules = pin.Run
 	}
+	if a.AssignedResume, err = s.resumed(ctx, run); err != nil {
+		return a, run, err
+	}
 	a.LockFile, err = s.lockFile(ctx, run, pin)
 	return a, run, err
+}
+
+// resumed is what a run has to know of the applies that it continues.
+func (s *starter) resumed(ctx context.Context, run holdfast.Run) (holdfast.AssignedResume, error) {
+	out := holdfast.AssignedResume{Resume: run.Resume}
+	if !run.Resume || run.Kind != holdfast.RunApply {
+		return out, nil
+	}
+	runs, err := history.Branch(ctx, s.opts.Store, run.Cluster)
+	if err != nil {
+		return out, err
+	}
+	before := slices.DeleteFunc(runs, func(other holdfast.Run) bool { return other.ID >= run.ID })
+	out.MayExist, out.AnyMayExist = decision.MayExist(before)
+	return out, nil
 }
 
 // needed returns those of the credentials without a value that a run needs. One

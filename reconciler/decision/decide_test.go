@@ -99,6 +99,10 @@ func forReason(reason holdfast.Reason) func(*holdfast.Run) {
 	return func(run *holdfast.Run) { run.Reason = reason }
 }
 
+func withDetail(text string) func(*holdfast.Run) {
+	return func(run *holdfast.Run) { run.Detail = text }
+}
+
 func withReviews(list ...holdfast.Review) func(*holdfast.Run) {
 	return func(run *holdfast.Run) { run.Reviews = list }
 }
@@ -277,6 +281,10 @@ func branchSituations() map[string]situation {
 	since.Run = "run-7"
 	failed := ran("run-3", apply, holdfast.RunErrored, hasBegun, withReviews(seen))
 	passing := ran("run-3", apply, holdfast.RunErrored, hasBegun, passingCause, withReviews(seen))
+	died := ran("run-3", apply, holdfast.RunInterrupted, hasBegun, passingCause, withReviews(seen))
+	mayExist := ran("run-4", apply, holdfast.RunPlanned, resumed, forReason(holdfast.ReasonMayExist), withDetail("may exist already: a.b"))
+	heldForIt := wait(holdfast.ReasonMayExist)
+	heldForIt.Detail = "may exist already: a.b"
 	changed := ran("run-3", apply, holdfast.RunPlanned, withReviews(seen))
 	asked := ran("run-4", plan, holdfast.RunPlanned, byAlice)
 	planned := ran("run-2", plan, holdfast.RunPlanned)
@@ -370,6 +378,11 @@ func branchSituations() map[string]situation {
 		"passing, too often":                 {onBranch(merged, later(time.Hour), runs(ran("run-5", apply, holdfast.RunErrored, hasBegun, passingCause, resumed), ran("run-4", apply, holdfast.RunErrored, hasBegun, passingCause, resumed), passing)), doPlan(holdfast.ReasonApplyFailed, on(seen))},
 		"passing, but pushed to":             {onBranch(later(time.Hour), runs(ran("run-3", apply, holdfast.RunErrored, hasBegun, passingCause, ofOld))), doPlan(holdfast.ReasonApplyFailed, on())},
 		"resumed and differs":                {onBranch(merged, runs(ran("run-4", apply, holdfast.RunPlanned, resumed), passing)), wait(holdfast.ReasonApplyFailed)},
+		"died":                               {onBranch(merged, later(time.Minute), runs(died)), doApply(holdfast.ReasonResumed, on(seen), resume)},
+		"died, and may exist":                {onBranch(merged, later(time.Hour), runs(mayExist, died)), heldForIt},
+		"died, may exist, alice looked":      {onBranch(merged, later(time.Hour), runs(ran("run-5", plan, holdfast.RunPlanned, byAlice), mayExist, died)), heldForIt},
+		"died, may exist, and seen since":    {onBranch(merged, mergedAfterFailure, runs(mayExist, died)), doApply(holdfast.ReasonMerged, on(holdfast.Review{PullRequest: onePR, Run: "run-7", Fingerprint: seen.Fingerprint, InputDigest: seen.InputDigest, PlanDigest: seen.PlanDigest}, seen))},
+		"died, may exist, alice says so":     {onBranch(merged, asks(holdfast.VerbApply, "run-4"), runs(mayExist, died)), doApply(holdfast.ReasonApproved, on(seen), alice, stored("run-4"))},
 
 		// What did not begin.
 		"the plan differs":                     {onBranch(merged, runs(changed)), wait(holdfast.ReasonPlanChanged)},

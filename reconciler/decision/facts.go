@@ -2,6 +2,7 @@ package decision
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -141,6 +142,52 @@ func resumes(in Input) int {
 		n++
 	}
 	return n
+}
+
+// MayExist returns the addresses that an apply which continues the newest of runs must
+// not create without a person's word. Where an apply has died, what it was creating may
+// exist without being in the state, and what it had created, too: the state was
+// perhaps not saved since. The runs back to the one that did not continue another
+// count; that one was reviewed, or asked for by a person. If it is not known what was
+// created, any may exist.
+func MayExist(runs []holdfast.Run) (addresses []string, anyMay bool) {
+	for _, run := range runs {
+		if !run.Kind.Writes() || run.Status.Good() {
+			break
+		}
+		if run.Begun && died(run) {
+			list, whole := creations(run)
+			addresses, anyMay = append(addresses, list...), anyMay || !whole
+		}
+		if !run.Resume {
+			break
+		}
+	}
+	slices.Sort(addresses)
+	return slices.Compact(addresses), anyMay
+}
+
+// died reports whether the engine of a run may not have come to its end.
+func died(run holdfast.Run) bool {
+	return run.Status == holdfast.RunInterrupted || run.Failure != nil && len(run.Failure.Unrecorded) > 0
+}
+
+// creations are the addresses that a run which died was at, or had created. They
+// are not whole if a list is full, or if nobody is left who could have told: only an
+// agent that lives knows that its engine had begun nothing.
+func creations(run holdfast.Run) (addresses []string, whole bool) {
+	f := run.Failure
+	if f == nil {
+		return nil, false
+	}
+	addresses = slices.Clone(f.Unrecorded)
+	for _, done := range f.Completed {
+		if address, ok := strings.CutSuffix(done, holdfast.CreatedSuffix); ok {
+			addresses = append(addresses, address)
+		}
+	}
+	told := len(f.Unrecorded)+len(f.Completed) > 0 || run.Reason == holdfast.ReasonEngineKilled
+	return addresses, told && len(f.Unrecorded) < holdfast.MaxCompleted && len(f.Completed) < holdfast.MaxCompleted
 }
 
 // Transient reports whether what ended the run may not end the next one.

@@ -75,6 +75,6 @@ func RelationOf(rec holdfast.ClusterRecord) holdfast.Relation {
 		Name: rec.Name, Phase: rec.Phase, Waiting: string(rec.Waiting),
 		Settled: waiting == "" && !rec.Desired.Removed && rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest),
 		Failed: rec.Phase == holdfast.PhaseFailed ||
-			slices.Contains([]holdfast.Reason{holdfast.ReasonApplyFailed, holdfast.ReasonPlanFailed, holdfast.ReasonDestroyFailed, holdfast.ReasonInvalid, holdfast.ReasonDependencyFailed}, rec.Waiting),
+			slices.Contains([]holdfast.Reason{holdfast.ReasonApplyFailed, holdfast.ReasonMayExist, holdfast.ReasonPlanFailed, holdfast.ReasonDestroyFailed, holdfast.ReasonInvalid, holdfast.ReasonDependencyFailed}, rec.Waiting),
 	}
 }

@@ -90,6 +90,7 @@ func never(in decision.Input, d decision.Decision) string {
 // ofOlderRuns are the reasons that come from how a run has ended.
 var ofOlderRuns = []holdfast.Reason{
 	holdfast.ReasonPlanChanged, holdfast.ReasonCanceled, holdfast.ReasonPlanFailed, holdfast.ReasonReplanned, holdfast.ReasonApplyFailed,
+	holdfast.ReasonMayExist,
 }
 
 // reviewedAfterAll: people have merged a plan that was made after all runs of the
@@ -330,6 +331,9 @@ func drawRun(rnd *rand.Rand, id string) holdfast.Run {
 	run.Actor = pick(rnd, "", "", "alice")
 	if run.Kind == apply && run.Begun {
 		run.Matched = pick(rnd, "", "run-1")
+	}
+	if run.Kind == apply && run.Status == holdfast.RunPlanned {
+		run.Reason = pick(rnd, "", holdfast.ReasonMayExist)
 	}
 	run.StateSerial = pick[int64](rnd, 0, 0, 5)
 	run.Attempt = pick(rnd, 1, 1, 0)

@@ -193,7 +193,8 @@ func settledByMerge(in Input) (Decision, bool) {
 }
 
 // failedApply resumes automatically if the cause is transient, and otherwise
-// shows a person what is left to do. Only a plan that people have seen since
+// shows a person what is left to do. What would be created a second time waits for
+// a person as well: the resumed run finds that. Only a plan that people have seen since
 // the failure, merged or approved, is applied after that.
 func failedApply(in Input) (Decision, bool) {
 	failed := Begun(in)
@@ -217,8 +218,23 @@ func failedApply(in Input) (Decision, bool) {
 	case last.Kind == holdfast.RunPlan && last.Status == holdfast.RunInterrupted:
 		return again(in, holdfast.ReasonApplyFailed), true
 	default:
-		return Decision{Action: ActionWait, Reason: holdfast.ReasonApplyFailed}, true
+		reason, detail := heldAfter(in, *failed)
+		return Decision{Action: ActionWait, Reason: reason, Detail: detail}, true
 	}
+}
+
+// heldAfter is why an apply that has failed in the middle waits for a person: because
+// what it would create may exist already, if one that continued it has found that.
+func heldAfter(in Input, failed holdfast.Run) (reason holdfast.Reason, detail string) {
+	for _, run := range in.Runs {
+		if run.ID == failed.ID {
+			break
+		}
+		if run.Status == holdfast.RunPlanned && run.Reason == holdfast.ReasonMayExist {
+			return run.Reason, run.Detail
+		}
+	}
+	return holdfast.ReasonApplyFailed, ""
 }
 
 // changedPlan holds an apply whose plan was not what people had seen, until they

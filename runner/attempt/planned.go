@@ -75,14 +75,22 @@ func (t *applying) applyReviewed(ctx context.Context) error {
 			continue
 		}
 		if review.PlanDigest.Equal(t.digest) || t.a.Resume && t.remains(ctx, review) {
+			if again := t.createdAgain(); len(again) > 0 {
+				t.hold(holdfast.ReasonMayExist, mayExist(again))
+				return nil
+			}
 			t.result.Matched = review.Run
 			return t.apply(ctx)
 		}
 	}
-	t.result.Status, t.result.Reason = holdfast.RunPlanned, holdfast.ReasonPlanChanged
-	t.result.Detail = t.redact.String(t.whatChanged(ctx))
-	t.say("nothing was applied: %s", t.result.Detail)
+	t.hold(holdfast.ReasonPlanChanged, t.whatChanged(ctx))
 	return nil
+}
+
+// hold ends the attempt with its plan, which a person decides about.
+func (t *applying) hold(reason holdfast.Reason, detail string) {
+	t.result.Status, t.result.Reason, t.result.Detail = holdfast.RunPlanned, reason, t.redact.String(detail)
+	t.say("nothing was applied: %s", t.result.Detail)
 }
 
 // remains reports whether the plan is what remains of a reviewed one.

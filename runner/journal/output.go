@@ -142,8 +142,8 @@ type Progress struct {
 	done   []string // "aws_vpc.main: created", in the order of its doing
 }
 
-// maxCompleted bounds what is reported of what an apply had done before it failed.
-const maxCompleted = 200
+// MaxCompleted bounds what is reported of what an apply had done before it failed.
+const MaxCompleted = 200
 
 // NewProgress returns a Progress of an apply that has not begun.
 func NewProgress() *Progress { return &Progress{active: map[string]bool{}} }
@@ -190,7 +190,7 @@ func (p *Progress) observe(line string) {
 	}
 	if m := progressEnd.FindStringSubmatch(line); m != nil {
 		delete(p.active, m[1])
-		if len(p.done) < maxCompleted {
+		if len(p.done) < MaxCompleted {
 			p.done = append(p.done, m[1]+": "+completedWords[m[2]])
 		}
 		return

@@ -1,0 +1,56 @@
+package decision_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// TestMayExist: what dead applies were creating counts, back to the one that a
+// review or a person stands for.
+func TestMayExist(t *testing.T) {
+	t.Parallel()
+	leaves := func(unrecorded, completed []string) func(*holdfast.Run) {
+		return func(run *holdfast.Run) {
+			run.Begun = true
+			run.Failure = &holdfast.Failure{Transient: true, Unrecorded: unrecorded, Completed: completed}
+		}
+	}
+	many := make([]string, holdfast.MaxCompleted)
+	for i := range many {
+		many[i] = fmt.Sprintf("a.b[%d]: updated", i)
+	}
+	engine := forReason(holdfast.ReasonEngineKilled)
+	first := ran("run-2", apply, holdfast.RunInterrupted, leaves([]string{"a.b"}, []string{"a.c: created", `a.d["x: y"]: created`, "a.e: updated"}))
+	throttled := ran("run-3", apply, holdfast.RunErrored, resumed, leaves(nil, []string{"a.f: created"}))
+	second := ran("run-4", apply, holdfast.RunInterrupted, resumed, leaves([]string{"a.g", "a.b"}, nil))
+	for name, c := range map[string]struct {
+		runs []holdfast.Run
+		want []string
+		all  bool
+	}{
+		"nothing ran":                      {},
+		"one died":                         {runs: []holdfast.Run{first}, want: []string{"a.b", "a.c", `a.d["x: y"]`}},
+		"one died, and another":            {runs: []holdfast.Run{second, throttled, first}, want: []string{"a.b", "a.c", `a.d["x: y"]`, "a.g"}},
+		"an engine that ends has saved":    {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunErrored, leaves(nil, []string{"a.f: created"}))}},
+		"a person has asked since":         {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunInterrupted, leaves([]string{"a.h"}, nil)), second, first}, want: []string{"a.h"}},
+		"one ended well":                   {runs: []holdfast.Run{second, ran("run-3", apply, holdfast.RunApplied, resumed, hasBegun), first}, want: []string{"a.b", "a.g"}},
+		"it had not begun":                 {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, passingCause)}},
+		"nobody knows what it did":         {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun, passingCause)}, all: true},
+		"nothing at all is known":          {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun)}, all: true},
+		"the agent saw that nothing began": {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun, passingCause, engine)}},
+		"the list is full":                 {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, leaves(nil, many), engine)}, all: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, all := decision.MayExist(c.runs)
+			if diff := cmp.Diff(c.want, got); diff != "" || all != c.all {
+				t.Errorf("any may exist: %t, want %t; addresses (-want +got):\n%s", all, c.all, diff)
+			}
+		})
+	}
+}
