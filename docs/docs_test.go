@@ -224,6 +224,25 @@ func TestConfigurations(t *testing.T) {
 	}
 }
 
+// The unit bounds the service as docs/install.md and docs/security.md say, and
+// lets agents live on when the server ends.
+func TestUnitOfSystemd(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../deploy/systemd/holdfast.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	for _, want := range []string{
+		"NoNewPrivileges=true", "PrivateTmp=true", "TasksMax=16384", "MemoryMax=80%", "UMask=0077",
+		"LockPersonality=true", "RestrictRealtime=true", "KillMode=process", "Delegate=yes", "DelegateSubgroup=server",
+	} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("the unit has no line %s", want)
+		}
+	}
+}
+
 // Links within the repository lead somewhere, headings included.
 func TestLinks(t *testing.T) {
 	t.Parallel()

@@ -152,16 +152,19 @@ func TestAgentsAreTwoUsers(t *testing.T) {
 	w := newWorld(t, nil)
 	needRoot(w)
 	w.start()
-	owner := func(path string) uint32 {
+	owner := func(path string) *syscall.Stat_t {
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return info.Sys().(*syscall.Stat_t).Uid
+		return info.Sys().(*syscall.Stat_t)
 	}
 	plan, apply := owner(w.agentDir(holdfast.RunPlan)), owner(w.agentDir(holdfast.RunApply))
-	if plan == 0 || apply == 0 || plan == apply {
-		t.Errorf("plans are of user %d, applies of user %d: want two, and not root", plan, apply)
+	if plan.Uid == 0 || apply.Uid == 0 || plan.Uid == apply.Uid {
+		t.Errorf("plans are of user %d, applies of user %d: want two, and not root", plan.Uid, apply.Uid)
+	}
+	if plan.Gid == 0 || apply.Gid == 0 || plan.Gid == apply.Gid {
+		t.Errorf("plans are of group %d, applies of group %d: want two, and not root's", plan.Gid, apply.Gid)
 	}
 	if code := w.stop(); code != 0 {
 		t.Errorf("the server ended with code %d", code)

@@ -122,12 +122,12 @@ func (s *services) isolationArgs(agent *localAgent) []string {
 // account is a user that an agent runs as.
 type account struct{ uid, gid int }
 
-// accounts are the users of the local agents. They share a group, which the
-// socket belongs to.
+// accounts are the users of the local agents. They share no group: the socket
+// belongs to the user that applies, and to the group of the one that plans.
 type accounts struct{ plan, apply *account }
 
-// applyUID is who applies if there is no user for it: unassigned on common
-// systems, and not nobody.
+// applyUID is who applies if there is no user for it, and its group: unassigned
+// on common systems, and not nobody.
 const applyUID = 65533
 
 // agentAccounts finds the agents' users. Only root can start processes as
@@ -147,7 +147,7 @@ func agentAccounts(cfg config.Agent) (*accounts, error) {
 	}
 	apply, err := lookupAccount(cfg.ApplyUser, "holdfast-apply")
 	if err != nil && cfg.ApplyUser == "" {
-		apply, err = &account{uid: applyUID}, nil
+		apply, err = &account{uid: applyUID, gid: applyUID}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -155,7 +155,6 @@ func agentAccounts(cfg config.Agent) (*accounts, error) {
 	if apply.uid == plan.uid {
 		return nil, fmt.Errorf("plans and applies would run as the same user %d: a plan could read what an apply holds", plan.uid)
 	}
-	apply.gid = plan.gid
 	return &accounts{plan, apply}, nil
 }
 

@@ -333,7 +333,7 @@ func (s *services) openServer(context.Context) error {
 	}
 	if s.accounts != nil {
 		opts.Listen.Socket.ChangeOwner, opts.Listen.Socket.Shared = true, true
-		opts.Listen.Socket.UID, opts.Listen.Socket.GID = s.accounts.plan.uid, s.accounts.plan.gid
+		opts.Listen.Socket.UID, opts.Listen.Socket.GID = s.accounts.apply.uid, s.accounts.plan.gid
 	}
 	listen := s.cfg.Server
 	for _, l := range []struct {
