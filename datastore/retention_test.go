@@ -161,7 +161,7 @@ func TestRetentionKeeps(t *testing.T) {
 	reviewed := p.run(holdfast.RunPlan, on(holdfast.PullRequestRef{Repo: "fleet", Number: 3})) // closed, unknown by now
 	stored := p.run(holdfast.RunPlan, nil)
 	waiting := p.run(holdfast.RunApply, func(run *holdfast.Run) {
-		run.Status, run.Reviews, run.Shown = holdfast.RunQueued, []holdfast.Review{{Run: reviewed.ID}}, stored.ID
+		run.Status, run.Reviews, run.Shown = holdfast.RunRetrying, []holdfast.Review{{Run: reviewed.ID}}, stored.ID
 	})
 	drift, checked, remedy := p.run(holdfast.RunDrift, nil), p.run(holdfast.RunDrift, nil), p.run(holdfast.RunApply, nil)
 	ending := p.run(holdfast.RunDestroy, nil)
