@@ -89,7 +89,7 @@ func TestMissingCredentialsAreThoseOfWhoUsesThem(t *testing.T) {
 	files["clusters/prod.yaml"] = document("prod", "variables: {password: {secret: {env: P1}}}")
 	files["clusters/preprod.yaml"] = document("preprod", "variables: {password: {secret: {env: P2}}}")
 	for _, name := range []string{"prod", "preprod"} {
-		files["infra/"+name+"/main.tf"] += "variable \"password\" {\n  type = any\n}\n"
+		files["infra/"+name+"/main.tf"] += "variable \"password\" {\n  type      = any\n  sensitive = true\n}\n"
 	}
 	f := newFleet(t, files, func(opts *reconciler.Options) {
 		opts.Grants.Credentials = func(holdfast.Cluster, holdfast.RunKind) (holdfast.Credentials, error) {
@@ -99,7 +99,8 @@ func TestMissingCredentialsAreThoseOfWhoUsesThem(t *testing.T) {
 	f.look()
 	want := map[string][]string{"prod": {"AWS_SECRET_ACCESS_KEY"}, "preprod": {"AWS_SECRET_ACCESS_KEY", "P2"}}
 	for range 2 {
-		if a := f.claim(); !slices.Equal(a.Missing, want[a.Cluster]) {
+		a := f.claim()
+		if missing, known := want[a.Cluster]; !known || !slices.Equal(a.Missing, missing) {
 			t.Errorf("%s misses %v", a.Cluster, a.Missing)
 		}
 	}
