@@ -173,6 +173,7 @@ type RunProgress struct {
 	AgentFolder  string    `json:"agentFolder,omitempty"`
 	Retries      int       `json:"retries"`              // attempts that failed for a transient cause
 	NotBefore    time.Time `json:"notBefore,omitzero"`   // retrying: when it is claimable again
+	LockedSince  time.Time `json:"lockedSince,omitzero"` // the first of the newest attempts that did not get the lock of the state's backend
 	HeartbeatAt  time.Time `json:"heartbeatAt,omitzero"` // of the current attempt
 	Cancel       Reason    `json:"cancel,omitempty"`     // the reason why the running attempt shall stop; empty: go on
 	Step         string    `json:"step,omitempty"`       // what the attempt does now: prepare, init, plan, apply, ...

@@ -69,7 +69,8 @@ type Limits struct {
 	Lease      time.Duration  // how long a silent attempt is believed in; zero means 30 seconds
 	Retries    int            // of an attempt that failed for a transient cause; zero means 5, negative none
 	RetryDelay time.Duration  // before the first retry, doubling; zero means 10 seconds
-	// LockTimeout is how long engines wait for the lock of a state; zero: not at all.
+	// LockTimeout is how long a run waits for the lock of a state's backend, the most of it
+	// between its attempts, before a refusal counts as one of Retries; zero: not at all.
 	LockTimeout time.Duration
 	Break       time.Duration // of a provider that throttles, doubling up to 15 times; zero means a minute
 }

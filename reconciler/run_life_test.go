@@ -17,23 +17,25 @@ import (
 func TestPitfalls(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(*testing.T){
-		"a run that waits for its turn uses up no try":                   waitingUsesUpNoTry,
-		"a limit of tries holds whatever is pushed meanwhile":            limitHolds,
-		"tries of an apply end whatever is pushed meanwhile":             applyLimitHolds,
-		"every passing cause is retried, and no other":                   causesAreRetried,
-		"a plan that fails for good is told":                             failedPlanIsTold,
-		"a plan with nothing to do leads to nothing":                     nothingLeadsToNothing,
-		"a failed apply is seen, and its plan file is not used again":    planFileIsUsedOnce,
-		"a push during a plan is planned":                                pushDuringPlan,
-		"a record that cannot be written makes no second run":            unwrittenRecord,
-		"a plan that is asked for while it must wait is not forgotten":   askedWhileWaiting,
-		"several replicas make one change":                               replicasMakeOneChange,
-		"a push to a pull request keeps its history":                     historyIsKept,
-		"a pull request that touches nothing is left alone":              untouchedIsLeftAlone,
-		"a plan and an apply get the credentials of their kind":          credentialsOfTheirKind,
-		"a run has a deadline, and one that passes it is told":           deadlinePasses,
-		"a retry knows its number before it begins":                      retryKnowsItsNumber,
-		"an end that comes after a newer wish does not pass for its own": lateEnd,
+		"a run that waits for its turn uses up no try":                      waitingUsesUpNoTry,
+		"a limit of tries holds whatever is pushed meanwhile":               limitHolds,
+		"tries of an apply end whatever is pushed meanwhile":                applyLimitHolds,
+		"every passing cause is retried, and no other":                      causesAreRetried,
+		"a lock is waited for without a slot, for as long as is configured": locksAreWaitedFor,
+		"another failure ends the wait for a lock":                          locksAreWaitedForAnew,
+		"a plan that fails for good is told":                                failedPlanIsTold,
+		"a plan with nothing to do leads to nothing":                        nothingLeadsToNothing,
+		"a failed apply is seen, and its plan file is not used again":       planFileIsUsedOnce,
+		"a push during a plan is planned":                                   pushDuringPlan,
+		"a record that cannot be written makes no second run":               unwrittenRecord,
+		"a plan that is asked for while it must wait is not forgotten":      askedWhileWaiting,
+		"several replicas make one change":                                  replicasMakeOneChange,
+		"a push to a pull request keeps its history":                        historyIsKept,
+		"a pull request that touches nothing is left alone":                 untouchedIsLeftAlone,
+		"a plan and an apply get the credentials of their kind":             credentialsOfTheirKind,
+		"a run has a deadline, and one that passes it is told":              deadlinePasses,
+		"a retry knows its number before it begins":                         retryKnowsItsNumber,
+		"an end that comes after a newer wish does not pass for its own":    lateEnd,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,6 +148,79 @@ func causesAreRetried(t *testing.T) {
 			}
 		}
 		f.change(number, func(pr *holdfast.PullRequest) { pr.State = holdfast.PullRequestClosed })
+	}
+}
+
+// locksAreWaitedFor: a run that did not get the lock of its state's backend tries
+// again until LockTimeout is over, with pauses that grow, and uses no retry for that.
+func locksAreWaitedFor(t *testing.T) {
+	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) {
+		opts.Limits.Retries, opts.Limits.LockTimeout = 1, 5*time.Minute
+	})
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	end := func(cause holdfast.Reason) holdfast.Run {
+		t.Helper()
+		a := f.claim()
+		if a.Run == "" {
+			t.Fatalf("nothing is handed out: %v", f.runs("prod"))
+		}
+		if *a.LockTimeout > 10*time.Second {
+			t.Errorf("an engine waits for %s in its slot", *a.LockTimeout)
+		}
+		f.finish(a, holdfast.Result{Status: holdfast.RunErrored, Reason: cause, Failure: &holdfast.Failure{
+			Step: "plan", Summary: string(cause), Cause: cause, Transient: true,
+		}})
+		return f.newest("prod")
+	}
+	begun := f.clock.Now()
+	var pauses []time.Duration
+	for {
+		run := end(holdfast.CauseStateLocked)
+		if run.Status != holdfast.RunRetrying || run.Reason != holdfast.CauseStateLocked || run.Failure == nil {
+			t.Fatalf("after %s it is %s for %q", f.clock.Now().Sub(begun), run.Status, run.Reason)
+		}
+		if run.Retries > 0 {
+			break
+		}
+		pause := run.NotBefore.Sub(f.clock.Now())
+		pauses = append(pauses, pause.Round(time.Second)) // each look at the clock moves it
+		if a := f.claim(); a.Run != "" {
+			t.Fatalf("it is handed out %s before its time", pause)
+		}
+		f.clock.Advance(pause)
+	}
+	if waited := f.clock.Now().Sub(begun).Round(time.Second); waited != 5*time.Minute {
+		t.Errorf("it has waited for %s: %s", waited, pauses)
+	}
+	for i, pause := range pauses[:len(pauses)-1] {
+		if i > 0 && pause < pauses[i-1] || pause < 10*time.Second || pause > time.Minute {
+			t.Errorf("the pauses are %s", pauses)
+		}
+	}
+	f.clock.Advance(time.Hour)
+	if run := end(holdfast.CauseStateLocked); run.Status != holdfast.RunErrored {
+		t.Errorf("with its only retry used it is %s", run.Status)
+	}
+}
+
+// locksAreWaitedForAnew: what failed otherwise meanwhile had the lock, or did not need
+// it, and waits for the whole time again.
+func locksAreWaitedForAnew(t *testing.T) {
+	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) {
+		opts.Limits.Retries, opts.Limits.LockTimeout = 1, time.Minute
+	})
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	for i, cause := range []holdfast.Reason{holdfast.CauseStateLocked, "Network", holdfast.CauseStateLocked} {
+		a := f.claim()
+		f.finish(a, holdfast.Result{Status: holdfast.RunErrored, Reason: cause, Failure: &holdfast.Failure{
+			Step: "plan", Summary: string(cause), Cause: cause, Transient: true,
+		}})
+		if run := f.newest("prod"); run.Status != holdfast.RunRetrying || run.Retries != min(i, 1) {
+			t.Fatalf("after %s it is %s with %d retries", cause, run.Status, run.Retries)
+		}
+		f.clock.Advance(2 * time.Minute)
 	}
 }
 

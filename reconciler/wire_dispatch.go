@@ -16,6 +16,7 @@ func newDispatcher(r *Reconciler) (*dispatch.Dispatcher, error) {
 		Limits: dispatch.Limits{
 			Runs: limits.Runs, Drift: limits.Drift, Provider: limits.Provider, Timeout: limits.Timeout,
 			Lease: limits.Lease, Retries: limits.Retries, RetryDelay: limits.RetryDelay, Break: limits.Break,
+			LockTimeout: limits.LockTimeout,
 		},
 		Metrics: r.opts.Telemetry.Metrics, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
 	})

@@ -117,3 +117,16 @@ func lockID(lock []byte) string {
 	_ = json.Unmarshal(lock, &info)
 	return info.ID
 }
+
+// hold has somebody else lock a state; release is their end.
+func (s *stateStore) hold(name, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.locks[name] = []byte(`{"ID":` + strconv.Quote(id) + `,"Who":"ana@laptop","Operation":"OperationTypeApply"}`)
+}
+
+func (s *stateStore) release(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.locks, name)
+}

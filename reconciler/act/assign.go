@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
@@ -13,6 +14,10 @@ import (
 
 // starter tells attempts what they start from.
 type starter struct{ shared }
+
+// lockWait is how long an engine waits for the lock of a state at most, in its slot:
+// enough for a short command of somebody else's. The rest is waited between attempts.
+const lockWait = 5 * time.Second
 
 // assignment records on a run the world in which its attempt starts, and returns
 // what the attempt needs to know of it.
@@ -57,6 +62,7 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
+	inSlot := min(s.opts.Settings.LockTimeout, lockWait)
 	a := holdfast.Assignment{
 		Kind: run.Kind, Cluster: run.Cluster,
 		Bundle: run.Bundle, Dir: run.Dir, SourceDigest: run.SourceDigest,
@@ -69,7 +75,7 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 		},
 		AssignedEnv: holdfast.AssignedEnv{Env: credentials.Env, Secrets: credentials.Secrets, Missing: missing},
 		AssignedState: holdfast.AssignedState{
-			State: run.State, LockTimeout: &s.opts.Settings.LockTimeout,
+			State: run.State, LockTimeout: &inSlot,
 			OwnState: holdfast.OwnState(run.StateLocation), StateLocation: run.StateLocation,
 		},
 	}

@@ -60,7 +60,9 @@ func (l *Loop) spares(ctx context.Context, run holdfast.Run) (bool, error) {
 	}
 	d := decision.Decide(in)
 	same := run.SourceDigest.Equal(decision.Desired(in))
-	asDecided := slices.Contains([]holdfast.Reason{holdfast.ReasonInProgress, holdfast.ReasonProviderThrottled, holdfast.ReasonNoAgent}, d.Reason)
+	asDecided := slices.Contains([]holdfast.Reason{
+		holdfast.ReasonInProgress, holdfast.ReasonProviderThrottled, holdfast.ReasonNoAgent, holdfast.CauseStateLocked,
+	}, d.Reason)
 	if same && asDecided && len(d.Cancel) == 0 && !in.Unseen {
 		return false, nil
 	}

@@ -89,6 +89,7 @@ func ran(id string, kind holdfast.RunKind, status holdfast.RunStatus, with ...fu
 }
 
 func ofOld(run *holdfast.Run)        { run.SourceDigest = oldDigest }
+func ofLock(run *holdfast.Run)       { run.Reason = holdfast.CauseStateLocked }
 func outdated(run *holdfast.Run)     { run.PlanDigest = "" }
 func byAlice(run *holdfast.Run)      { run.Actor = "alice" }
 func hasBegun(run *holdfast.Run)     { run.Begun = true }
@@ -356,6 +357,8 @@ func branchSituations() map[string]situation {
 		// What waits for its turn.
 		"an apply is queued":                {onBranch(merged, runs(queuedApply)), none(holdfast.ReasonInProgress)},
 		"a plan backs off":                  {onBranch(runs(ran("run-2", plan, holdfast.RunRetrying))), none(holdfast.ReasonInProgress)},
+		"an apply waits for a lock":         {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRetrying, ofLock))), act(decision.ActionWait, holdfast.CauseStateLocked, because("it is tried again automatically"))},
+		"an apply runs after a lock":        {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRunning, ofLock))), none(holdfast.ReasonInProgress)},
 		"a plan is queued, and was seen":    {onBranch(merged, runs(queuedPlan)), doApply(holdfast.ReasonMerged, on(seen), cancels("run-2"))},
 		"a plan is queued after a failure":  {onBranch(merged, runs(ran("run-4", plan, holdfast.RunQueued), failed)), none(holdfast.ReasonInProgress)},
 		"a plan is queued, by alice":        {onBranch(merged, runs(ran("run-4", plan, holdfast.RunQueued, byAlice))), none(holdfast.ReasonInProgress)},

@@ -169,7 +169,24 @@ func pendingRun(in Input) (Decision, bool) {
 	if last.Reason == holdfast.ReasonNoAgent {
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonNoAgent, Detail: last.Detail}, true
 	}
+	if last.Status == holdfast.RunRetrying && last.Reason == holdfast.CauseStateLocked {
+		return Decision{Action: ActionWait, Reason: holdfast.CauseStateLocked, Detail: lockedText(last)}, true
+	}
 	return Decision{Action: ActionNone, Reason: holdfast.ReasonInProgress}, true
+}
+
+// lockedText says which lock a run waits for, as far as its engine has printed that.
+func lockedText(run holdfast.Run) string {
+	const again = "it is tried again automatically"
+	lock, known := holdfast.LockOf(run)
+	switch {
+	case known && lock.Who != "":
+		return lock.Who + " holds the lock " + lock.ID + "; " + again
+	case known:
+		return "the lock " + lock.ID + " is held; " + again
+	default:
+		return again
+	}
 }
 
 // settledByMerge returns what would be decided without the newest run, if that

@@ -32,7 +32,7 @@ func (d *Dispatcher) Finish(ctx context.Context, ref holdfast.AttemptRef, result
 // outcome is the run as a result, and the plan that was made, leave it: ended, queued again after a
 // pre-emption, or waiting for a retry.
 func outcome(
-	run holdfast.Run, result holdfast.Result, plan holdfast.Plan, now time.Time, maxRetries int, delay time.Duration,
+	run holdfast.Run, result holdfast.Result, plan holdfast.Plan, now time.Time, limits Limits,
 ) holdfast.Run {
 	run.Begun = run.Begun || result.Applying && run.Kind.Applies()
 	run.InputDigest = result.InputDigest
@@ -58,14 +58,50 @@ func outcome(
 	case run.Status == holdfast.RunCanceled && run.Reason == holdfast.ReasonPreempted && run.Kind != holdfast.RunDrift:
 		run = requeued(run, holdfast.ReasonPreempted)
 	case decision.Transient(run):
-		if run.Retries < maxRetries {
-			run.Retries++
-			run.Status, run.FinishedAt = holdfast.RunRetrying, time.Time{}
-			run.NotBefore = now.Add(delay << (run.Retries - 1))
-		}
+		run = retried(run, now, limits)
 	}
 	run.Cancel = ""
 	return run
+}
+
+// retried is a run whose attempt failed for a transient cause. What waits for a lock
+// uses none of the retries up before LockTimeout has passed.
+func retried(run holdfast.Run, now time.Time, limits Limits) holdfast.Run {
+	pause, waits := lockPause(&run, now, limits)
+	switch {
+	case waits:
+	case run.Retries < limits.Retries:
+		run.Retries++
+		pause = limits.RetryDelay << (run.Retries - 1)
+	default:
+		return run
+	}
+	run.Status, run.FinishedAt = holdfast.RunRetrying, time.Time{}
+	run.NotBefore = now.Add(pause)
+	return run
+}
+
+// lockPauseMost bounds the pause before the next try to get a lock: it may be released
+// at any moment.
+const lockPauseMost = time.Minute
+
+// lockPause is how long a run that did not get the lock of its state's backend pauses:
+// as long as it has waited already, so that the pauses double; false if it failed for
+// another cause, or has waited for LockTimeout.
+func lockPause(run *holdfast.Run, now time.Time, limits Limits) (time.Duration, bool) {
+	if run.Failure == nil || run.Failure.Cause != holdfast.CauseStateLocked {
+		run.LockedSince = time.Time{}
+		return 0, false
+	}
+	if run.LockedSince.IsZero() {
+		run.LockedSince = now
+	}
+	waited := now.Sub(decision.Believable(run.LockedSince, now))
+	if waited >= limits.LockTimeout {
+		return 0, false
+	}
+	pause := min(max(waited, limits.RetryDelay), lockPauseMost)
+	return min(pause, limits.LockTimeout-waited), true // the last try is when the time is over
 }
 
 func requeued(run holdfast.Run, reason holdfast.Reason) holdfast.Run {
@@ -127,7 +163,7 @@ func (d *Dispatcher) saveOutcome(
 		if err != nil {
 			return run, err
 		}
-		ended := outcome(run, result, plan, d.opts.Now(), d.opts.Limits.Retries, d.opts.Limits.RetryDelay)
+		ended := outcome(run, result, plan, d.opts.Now(), d.opts.Limits)
 		run, err = store(ctx, ref, ended)
 		if errors.Is(err, holdfast.ErrUnsaved) {
 			// It was made of a state that is no longer the newest: nobody is to see it.
