@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/flock"
 )
 
 // fileLock keeps a second server off a database file. The kernel releases it
@@ -24,8 +24,8 @@ func lockFile(path string, now time.Time) (*fileLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	err = flock.Exclusive(f)
+	if errors.Is(err, flock.ErrHeld) {
 		holder, _ := io.ReadAll(io.LimitReader(f, 1024))
 		_ = f.Close()
 		holder = bytes.TrimSpace(holder)
@@ -38,7 +38,7 @@ func lockFile(path string, now time.Time) (*fileLock, error) {
 		err = writeHolder(f, now)
 	}
 	if err != nil {
-		_ = f.Close()
+		_ = flock.Release(f)
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	return &fileLock{f: f}, nil
@@ -58,5 +58,5 @@ func writeHolder(f *os.File, now time.Time) error {
 }
 
 func (l *fileLock) unlock() error {
-	return errors.Join(l.f.Truncate(0), l.f.Close())
+	return errors.Join(l.f.Truncate(0), flock.Release(l.f))
 }

@@ -6,8 +6,9 @@ import (
 	"context"
 	"errors"
 	"os"
-	"syscall"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/flock"
 )
 
 // lockFile takes an exclusive lock that the kernel drops when the process ends.
@@ -17,11 +18,11 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 		return nil, err
 	}
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := flock.Exclusive(f)
 		switch {
 		case err == nil:
-			return func() { _ = f.Close() }, nil
-		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
+			return func() { _ = flock.Release(f) }, nil
+		case !errors.Is(err, flock.ErrHeld):
 			_ = f.Close()
 			return nil, err
 		}

@@ -10,10 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/flock"
 	"github.com/holdfast-dev/holdfast/runner/uplink"
 )
 
@@ -32,13 +32,13 @@ func lockFolder(dir string) (release func(), err error) {
 	}
 	// Whoever looks whether an agent lives holds the lock for an instant.
 	for try := 0; ; try++ {
-		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) || try == 10 {
+		err = flock.Exclusive(file)
+		if !errors.Is(err, flock.ErrHeld) || try == 10 {
 			break
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	if errors.Is(err, flock.ErrHeld) {
 		defer file.Close()
 		pid, _ := io.ReadAll(io.LimitReader(file, 32))
 		return nil, fmt.Errorf("lock agent folder %s: the agent with process id %s uses it: %w",
@@ -51,12 +51,12 @@ func lockFolder(dir string) (release func(), err error) {
 		_, err = fmt.Fprintf(file, "%d\n", os.Getpid())
 	}
 	if err != nil {
-		file.Close()
+		_ = flock.Release(file)
 		return nil, fmt.Errorf("lock agent folder %s: %w", dir, err)
 	}
 	return func() {
 		_ = file.Truncate(0)
-		_ = file.Close()
+		_ = flock.Release(file)
 	}, nil
 }
 

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/holdfast-dev/holdfast/internal/flock"
 )
 
 const (
@@ -261,9 +263,9 @@ func probe(dir string) (pid int, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	defer file.Close()
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
-		return 0, false // free; closing gives it back
+	defer func() { _ = flock.Release(file) }()
+	if err := flock.Shared(file); !errors.Is(err, flock.ErrHeld) {
+		return 0, false
 	}
 	var text [32]byte
 	n, _ := file.ReadAt(text[:], 0)

@@ -12,9 +12,9 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/flock"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 )
@@ -103,15 +103,10 @@ func (w *Store) takeLocation(a holdfast.Assignment) (Folder, error) {
 	if err != nil {
 		return Folder{}, fmt.Errorf("lock workspace: %w", err)
 	}
-	release := func() {
-		// A process that is just being started still has a copy of the file:
-		// closing ours would leave it locked for an instant.
-		_ = syscall.Flock(int(lock.Fd()), syscall.LOCK_UN)
-		_ = lock.Close()
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	release := func() { _ = flock.Release(lock) }
+	if err := flock.Exclusive(lock); err != nil {
 		release()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+		if errors.Is(err, flock.ErrHeld) {
 			err = fmt.Errorf("another attempt works on %s: %w", a.StateLocation, holdfast.ErrLocked)
 		}
 		return Folder{}, fmt.Errorf("lock workspace: %w", err)
