@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -367,6 +368,72 @@ func testStateRefusals(t *testing.T, open opener) {
 	end(t, store, run, holdfast.RunInterrupted)
 	if _, err := put(run.Ref(), "lock-1", stateJSON(9, "lin", "g")); !errors.Is(err, holdfast.ErrFenced) {
 		t.Errorf("PutState by an attempt that is over = %v, want ErrFenced", err)
+	}
+}
+
+// testQuarantine: what an attempt keeps in quarantine is bounded by count and bytes,
+// and neither its newest state, nor the one that is to be pushed, nor what others have
+// there is removed.
+func testQuarantine(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	const location = "clusters/a"
+	dead := func(n int) holdfast.AttemptRef {
+		run := newRun(n)
+		run.Cluster, run.Kind, run.StateLocation = "a", holdfast.RunApply, location
+		run = claim(t, store, run)
+		end(t, store, run, holdfast.RunInterrupted)
+		return run.Ref()
+	}
+	put := func(by holdfast.AttemptRef, serial int, resources string) int64 {
+		v, err := store.PutState(ctx, holdfast.StateWrite{Location: location, By: by, Data: stateJSON(int64(serial), "lin", resources)})
+		if !errors.Is(err, holdfast.ErrFenced) {
+			t.Fatalf("PutState() by an attempt that is over = %v", err)
+		}
+		return v.Version
+	}
+	first, second := dead(1), dead(2)
+	others := put(first, 1, "others")
+	u := must[[]holdfast.UnsavedState](t)(store.UnsavedStates(ctx, "a"))
+	if len(u) != 1 || u[0].Version != others {
+		t.Fatalf("unsaved states = %+v", u)
+	}
+	if err := store.WaiveUnsaved(ctx, u[0], holdfast.AuditEntry{At: noon, Actor: "admin", Action: "state.waive", Object: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	pushed := put(second, 1000, "is to be pushed")
+
+	has := func(want ...int64) {
+		t.Helper()
+		var got []int64
+		for _, v := range must[[]holdfast.StateVersion](t)(store.StateVersions(ctx, location)) {
+			got = append(got, v.Version)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("versions %v are kept, want %v", got, want)
+		}
+	}
+	var newest []int64
+	for i := range 30 { // what is no state is never the one that is to be pushed
+		v, err := store.PutState(ctx, holdfast.StateWrite{Location: location, By: second, Data: fmt.Appendf(nil, `{"junk":%d}`, i)})
+		if err == nil {
+			t.Fatal("what is not a state was taken")
+		}
+		newest = append([]int64{v.Version}, newest...)
+	}
+	has(append(newest[:20:20], pushed, others)...)
+
+	datastore.SetQuarantine(store, 1<<20)
+	half := strings.Repeat("x", 600<<10)
+	put(second, 1002, half+"a")
+	last := put(second, 1003, half+"b")
+	big := put(second, 1004, half+half)
+	has(big, last, others)
+	put(second, 1005, "small")
+	has(big+1, big, others) // until then big was to be pushed
+	put(second, 1006, "small too")
+	has(big+2, big+1, others)
+	if _, _, err := store.StateAt(ctx, location, big); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("StateAt() of what is no longer kept = %v", err)
 	}
 }
 

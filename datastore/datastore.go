@@ -83,7 +83,7 @@ func newStore(opts Options) *Store {
 	return &Store{
 		ClusterStore:     &ClusterStore{r},
 		RunStore:         &RunStore{r},
-		StateStore:       &StateStore{records: r, artefacts: artefacts, keep: opts.KeepStates},
+		StateStore:       &StateStore{records: r, artefacts: artefacts, keep: opts.KeepStates, quarantine: maxQuarantinedBytes},
 		PullRequestStore: &PullRequestStore{r},
 		PostStore:        &PostStore{r},
 		LocalStore:       &LocalStore{r},

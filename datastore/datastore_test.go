@@ -51,6 +51,7 @@ func TestStore(t *testing.T) {
 		"log cap":         testLogCap,
 		"states":          testStates,
 		"state refusals":  testStateRefusals,
+		"quarantine":      testQuarantine,
 		"state locks":     testStateLocks,
 		"local forge":     testLocalForge,
 		"audit":           testAudit,

@@ -35,7 +35,7 @@ var kept = map[string]string{
 	"transitions":          "the newest 100 of each cluster",
 	"resources":            "those that there are",
 	"states":               "a row for each location",
-	"state_versions":       "the newest 50 of each location; those in quarantine are for a person to judge",
+	"state_versions":       "the newest 50 of each location, and in quarantine the newest 20 of each attempt, for a person to judge",
 	"state_locks":          "a row for each location that is locked",
 	"changes":              "a row for each cluster, run and pull request, and for the newest 10,000 that were deleted",
 	"unsaved_states":       "a row for each location with a state that is to be saved",

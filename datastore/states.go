@@ -19,8 +19,9 @@ import (
 // states that an engine could not save.
 type StateStore struct {
 	*records
-	artefacts *ArtefactStore // has states that reached nobody else
-	keep      int            // versions of each state
+	artefacts  *ArtefactStore // has states that reached nobody else
+	keep       int            // versions of each state
+	quarantine int64          // bytes of each attempt
 }
 
 // putStateTimeout bounds what a bucket that hangs can hold up.
@@ -111,7 +112,8 @@ func (s *StateStore) stateDigest(data []byte) string {
 // quarantine all the same: an upload by an attempt that is over (ErrFenced),
 // under another lock than the state's (*holdfast.StateLockedError), of an older
 // serial than the newest (ErrConflict), or that is not a state. Only a location
-// that is not the run's own is refused outright (ErrForbidden).
+// that is not the run's own is refused outright (ErrForbidden). Of what an attempt
+// has in quarantine the oldest is removed beyond 20 states or 64 MiB.
 //
 // It continues when ctx is done: the data is here, and who sent it may be gone.
 func (s *StateStore) PutState(ctx context.Context, write holdfast.StateWrite) (holdfast.StateVersion, error) {
@@ -243,8 +245,11 @@ func (s *StateStore) insertState(ctx context.Context, q querier, v *holdfast.Sta
 	_, err = q.exec(ctx, `INSERT INTO state_versions (location, version, serial, lineage, size, run, attempt, created_at, quarantined, digest, blob, inline)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		v.Location, v.Version, v.Serial, v.Lineage, v.Size, v.Run, by.Attempt, nanos(v.CreatedAt), boolInt(v.Quarantined), digest, c.key, c.inline)
-	if err != nil || v.Quarantined {
+	if err != nil {
 		return nil, err
+	}
+	if v.Quarantined {
+		return s.pruneQuarantine(ctx, q, v.Location, by)
 	}
 	if _, err := q.exec(ctx, `UPDATE states SET current = ?, serial = ? WHERE location = ?`, v.Version, v.Serial, v.Location); err != nil {
 		return nil, err
@@ -253,7 +258,7 @@ func (s *StateStore) insertState(ctx context.Context, q querier, v *holdfast.Sta
 }
 
 // pruneStates removes the versions beyond those that are kept. Quarantined ones
-// stay: people decide about them.
+// are not among them: people decide about them, and pruneQuarantine bounds them.
 func (s *StateStore) pruneStates(ctx context.Context, q querier, location string) ([]content, error) {
 	var oldest int64 // that is kept
 	err := q.row(ctx, `SELECT version FROM state_versions WHERE location = ? AND quarantined = 0

@@ -116,11 +116,13 @@ func (s *StateStore) ReplaceUnsaved(ctx context.Context, u holdfast.UnsavedState
 		CreatedAt: s.now(), Quarantined: true,
 	}
 	next := u
+	var unused []content
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
-		if err := takeUnsaved(ctx, q, u); err != nil {
+		err := takeUnsaved(ctx, q, u)
+		if err != nil {
 			return err
 		}
-		if _, err := s.insertState(ctx, q, &v, holdfast.AttemptRef{Run: by}, s.stateDigest(data), c); err != nil {
+		if unused, err = s.insertState(ctx, q, &v, holdfast.AttemptRef{Run: by}, s.stateDigest(data), c); err != nil {
 			return err
 		}
 		next.Version, next.Job, next.Jobs = v.Version, "", 0
@@ -130,6 +132,7 @@ func (s *StateStore) ReplaceUnsaved(ctx context.Context, u holdfast.UnsavedState
 		s.drop(ctx, c)
 		return u, fmt.Errorf("replace the unsaved state %q: %w", u.Location, err)
 	}
+	s.drop(ctx, unused...)
 	return next, nil
 }
 

@@ -248,6 +248,36 @@ func TestRefusedStateReachesTheEngineAndStaysOnDisk(t *testing.T) {
 	})
 }
 
+// TestRefusedStatesOnDiskAreBounded: of what an engine has uploaded and the server has
+// refused the newest 20 stay.
+func TestRefusedStatesOnDiskAreBounded(t *testing.T) {
+	t.Parallel()
+	server, dir := newFakeServer(t), t.TempDir()
+	server.answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost || !strings.Contains(r.URL.Path, "/state/") {
+			return false
+		}
+		refuse(w, http.StatusConflict, "fenced off")
+		return true
+	}
+	withSession(t, server, dir, assignment("run-1", holdfast.RunApply), func(_ context.Context, s runner.Session) {
+		for i := range 25 {
+			if status, answer := stateRequest(t, s, "POST", "?ID=a", fmt.Sprintf(`{"serial":%d}`, i)); status != http.StatusConflict {
+				t.Errorf("refused POST = %d %s", status, answer)
+			}
+		}
+		found, _ := filepath.Glob(filepath.Join(dir, "attempts", "run-1-1", "states", "refused-*-state"))
+		if len(found) != 20 {
+			t.Fatalf("%d refused states are on disk, want 20", len(found))
+		}
+		for i, path := range found {
+			if data, err := os.ReadFile(path); err != nil || !strings.HasSuffix(string(data), fmt.Sprintf(`{"serial":%d}`, i+5)) {
+				t.Errorf("%s has %q, %v", filepath.Base(path), data, err)
+			}
+		}
+	})
+}
+
 func TestEngineIsNeverToldThatThereIsNoStateByMistake(t *testing.T) {
 	t.Parallel()
 	server := newFakeServer(t)

@@ -55,6 +55,12 @@ func (i *parcel) settle() { i.once.Do(func() { close(i.settled) }) }
 
 const refusedPrefix = "refused-"
 
+// What an outbox keeps of one name that was refused: so many files, of so many bytes.
+const (
+	maxRefused      = 20
+	maxRefusedBytes = 64 << 20
+)
+
 // open makes the folder and takes up what an earlier process left in it.
 func (o *outbox) open() error {
 	o.wake = make(chan struct{}, 1)
@@ -211,6 +217,7 @@ func (o *outbox) deliver(ctx context.Context, i *parcel) bool {
 		_ = os.Remove(i.path)
 	} else {
 		_ = os.Rename(i.path, filepath.Join(o.dir, refusedPrefix+filepath.Base(i.path)))
+		o.pruneRefused(i.name)
 		if o.refused != nil {
 			o.refused(i.name, err)
 		}
@@ -223,6 +230,21 @@ func (o *outbox) deliver(ctx context.Context, i *parcel) bool {
 	close(i.done)
 	i.settle()
 	return true
+}
+
+// pruneRefused removes the oldest files of that name which were refused, beyond those
+// that are kept. The newest stays whatever its size.
+func (o *outbox) pruneRefused(name string) {
+	paths, _ := filepath.Glob(filepath.Join(o.dir, refusedPrefix+"[0-9]*-"+name)) // sorted by number
+	var size int64
+	for n, path := range slices.Backward(paths) {
+		if info, err := os.Lstat(path); err == nil {
+			size += info.Size()
+		}
+		if newer := len(paths) - 1 - n; newer > 0 && (newer >= maxRefused || size > maxRefusedBytes) {
+			_ = os.Remove(path)
+		}
+	}
 }
 
 // postpone notes that the server is out of reach: nobody needs to wait for
