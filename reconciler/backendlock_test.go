@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
 // TestBackendLock: the lock that a dead apply has left in a backend of somebody
@@ -69,5 +71,73 @@ func TestBackendLock(t *testing.T) {
 	f.finish(a, holdfast.Result{Status: holdfast.RunApplied})
 	if run, err := f.store.Run(t.Context(), a.Run); err != nil || run.Status != holdfast.RunApplied {
 		t.Errorf("the unlock ended %s %+v, %v", run.Status, run.Failure, err)
+	}
+}
+
+// TestReleasedLock: a run that waits for the lock of a backend is handed out as soon as
+// an agent has released that, and not when the pause is over. A failed release wakes
+// nobody, and other pauses last.
+func TestReleasedLock(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, foreignState(), func(opts *reconciler.Options) { opts.Limits.LockTimeout = time.Hour })
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.open(2, map[string]string{"infra/prod/main.tf": module("three")})
+	refused := holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateLocked, Failure: &holdfast.Failure{
+		Step: "plan", Summary: "Error acquiring the state lock", Cause: holdfast.CauseStateLocked, Transient: true,
+		Detail: "Lock Info:\n  ID:        left-1\n  Who:       holdfast@vm\n",
+	}}
+	locked := f.claim()
+	f.finish(locked, refused)
+	throttled := f.claim()
+	f.finish(throttled, transient(throttled))
+	release := func(result holdfast.Result) {
+		t.Helper()
+		job, err := f.r.Rescue().UnlockBackend(t.Context(), "prod", "left-1", "ana", true)
+		f.must(err)
+		a := f.claim()
+		if a.Run != job.ID {
+			t.Fatalf("handed out is %+v", a)
+		}
+		f.finish(a, result)
+	}
+	release(holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseEngineFailed, Failure: &holdfast.Failure{Summary: "no such lock", Cause: holdfast.CauseEngineFailed}})
+	if a := f.claim(); a.Run != "" {
+		t.Fatalf("%s is handed out after a release that failed", a.Run)
+	}
+	release(holdfast.Result{Status: holdfast.RunApplied})
+	a := f.claim()
+	if a.Run != locked.Run {
+		t.Errorf("handed out is %q, want %q, which waits for the lock", a.Run, locked.Run)
+	}
+	f.finish(a, good(a))
+	if a := f.claim(); a.Run != "" {
+		t.Errorf("%s is handed out, whose pause has nothing to do with the lock", a.Run)
+	}
+}
+
+// TestDestroyWaitsForALock: a destroy that was refused the lock of its backend is tried
+// again; Git, which asked for it, still does.
+func TestDestroyWaitsForALock(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, foreignState(), func(opts *reconciler.Options) { opts.Limits.LockTimeout = time.Hour })
+	f.adopt()
+	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.executeAll(withEngine)
+	f.merge(1, byMerge)
+	destroy := f.claim()
+	if destroy.Kind != holdfast.RunDestroy {
+		t.Fatalf("the merge leads to a %q", destroy.Kind)
+	}
+	f.finish(destroy, holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateLocked, Failure: &holdfast.Failure{
+		Step: "plan", Summary: "Error acquiring the state lock", Cause: holdfast.CauseStateLocked, Transient: true,
+	}})
+	f.look()
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.CauseStateLocked {
+		t.Errorf("prod waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
+	}
+	f.clock.Advance(time.Minute)
+	if again := f.claim(); again.Run != destroy.Run || again.Attempt != 2 {
+		t.Errorf("handed out is attempt %d of %q, want the second of %s: %v", again.Attempt, again.Run, destroy.Run, f.runs("prod"))
 	}
 }

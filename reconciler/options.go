@@ -70,7 +70,7 @@ type Limits struct {
 	Retries    int            // of an attempt that failed for a transient cause; zero means 5, negative none
 	RetryDelay time.Duration  // before the first retry, doubling; zero means 10 seconds
 	// LockTimeout is how long a run waits for the lock of a state's backend, the most of it
-	// between its attempts, before a refusal counts as one of Retries; zero: not at all.
+	// between its attempts and without using Retries, before it ends; zero: not at all.
 	LockTimeout time.Duration
 	Break       time.Duration // of a provider that throttles, doubling up to 15 times; zero means a minute
 }

@@ -29,7 +29,7 @@ func newLoop(r *Reconciler) *act.Loop {
 			Forbidden: grants.forbidden, Credentials: grants.Credentials, SecretSources: grants.SecretSources, Limits: grants.granted,
 		},
 		Settings: act.Settings{
-			FingerprintKey: r.opts.Replica.FingerprintKey, LockTimeout: r.opts.Limits.LockTimeout,
+			FingerprintKey: r.opts.Replica.FingerprintKey, Lock: decision.LockWait{Timeout: r.opts.Limits.LockTimeout, Pause: r.opts.Limits.RetryDelay},
 			Resumes: decision.Resumes{Most: r.opts.Limits.Retries, Backoff: r.opts.Limits.RetryDelay}, Templates: folders,
 		},
 	})

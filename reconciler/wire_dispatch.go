@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
 )
@@ -16,7 +17,7 @@ func newDispatcher(r *Reconciler) (*dispatch.Dispatcher, error) {
 		Limits: dispatch.Limits{
 			Runs: limits.Runs, Drift: limits.Drift, Provider: limits.Provider, Timeout: limits.Timeout,
 			Lease: limits.Lease, Retries: limits.Retries, RetryDelay: limits.RetryDelay, Break: limits.Break,
-			LockTimeout: limits.LockTimeout,
+			Lock: decision.LockWait{Timeout: limits.LockTimeout, Pause: limits.RetryDelay},
 		},
 		Metrics: r.opts.Telemetry.Metrics, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
 	})

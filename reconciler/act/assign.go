@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
@@ -14,10 +13,6 @@ import (
 
 // starter tells attempts what they start from.
 type starter struct{ shared }
-
-// lockWait is how long an engine waits for the lock of a state at most, in its slot:
-// enough for a short command of somebody else's. The rest is waited between attempts.
-const lockWait = 5 * time.Second
 
 // assignment records on a run the world in which its attempt starts, and returns
 // what the attempt needs to know of it.
@@ -62,7 +57,7 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
-	inSlot := min(s.opts.Settings.LockTimeout, lockWait)
+	inSlot := s.opts.Settings.Lock.InSlot()
 	a := holdfast.Assignment{
 		Kind: run.Kind, Cluster: run.Cluster,
 		Bundle: run.Bundle, Dir: run.Dir, SourceDigest: run.SourceDigest,

@@ -61,8 +61,8 @@ type Peers struct {
 
 // Settings are what may differ from one installation to the next.
 type Settings struct {
-	FingerprintKey []byte        // makes fingerprints comparable with one another only
-	LockTimeout    time.Duration // how long runs wait for the lock of a state: see lockWait
+	FingerprintKey []byte // makes fingerprints comparable with one another only
+	Lock           decision.LockWait
 	Resumes        decision.Resumes
 	Templates      map[string]map[string]string // the folders of templates, by repository and name
 }

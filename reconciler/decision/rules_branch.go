@@ -169,7 +169,7 @@ func pendingRun(in Input) (Decision, bool) {
 	if last.Reason == holdfast.ReasonNoAgent {
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonNoAgent, Detail: last.Detail}, true
 	}
-	if last.Status == holdfast.RunRetrying && last.Reason == holdfast.CauseStateLocked {
+	if AwaitsLock(last) {
 		return Decision{Action: ActionWait, Reason: holdfast.CauseStateLocked, Detail: lockedText(last)}, true
 	}
 	return Decision{Action: ActionNone, Reason: holdfast.ReasonInProgress}, true

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
@@ -35,10 +36,8 @@ type Limits struct {
 	Lease      time.Duration  // how long a silent attempt is believed in
 	Retries    int            // of an attempt that failed for a transient cause; negative means none
 	RetryDelay time.Duration  // before the first retry; doubles with each
-	// LockTimeout is how long a run waits between attempts for the lock of a state's
-	// backend before a refusal counts as one of Retries.
-	LockTimeout time.Duration
-	Break       time.Duration // of a provider that throttles; doubles up to 15 times; zero means a minute
+	Lock       decision.LockWait
+	Break      time.Duration // of a provider that throttles; doubles up to 15 times; zero means a minute
 }
 
 // Dispatcher hands out runs. Its methods are safe for concurrent use.

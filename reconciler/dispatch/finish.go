@@ -64,44 +64,29 @@ func outcome(
 	return run
 }
 
-// retried is a run whose attempt failed for a transient cause. What waits for a lock
-// uses none of the retries up before LockTimeout has passed.
+// retried is a run whose attempt failed for a transient cause. What is refused the
+// lock of its state's backend uses none of the retries: it is tried again until
+// the time to wait for a lock is over, and then ends.
 func retried(run holdfast.Run, now time.Time, limits Limits) holdfast.Run {
-	pause, waits := lockPause(&run, now, limits)
-	switch {
-	case waits:
-	case run.Retries < limits.Retries:
-		run.Retries++
-		pause = limits.RetryDelay << (run.Retries - 1)
-	default:
-		return run
-	}
-	run.Status, run.FinishedAt = holdfast.RunRetrying, time.Time{}
-	run.NotBefore = now.Add(pause)
-	return run
-}
-
-// lockPauseMost bounds the pause before the next try to get a lock: it may be released
-// at any moment.
-const lockPauseMost = time.Minute
-
-// lockPause is how long a run that did not get the lock of its state's backend pauses:
-// as long as it has waited already, so that the pauses double; false if it failed for
-// another cause, or has waited for LockTimeout.
-func lockPause(run *holdfast.Run, now time.Time, limits Limits) (time.Duration, bool) {
-	if run.Failure == nil || run.Failure.Cause != holdfast.CauseStateLocked {
+	var pause time.Duration
+	again := run.Retries < limits.Retries
+	if decision.RefusedLock(run) {
+		if run.LockedSince.IsZero() {
+			run.LockedSince = now
+		}
+		pause, again = limits.Lock.Next(run.LockedSince, now)
+	} else {
 		run.LockedSince = time.Time{}
-		return 0, false
+		if again {
+			pause = limits.RetryDelay << run.Retries
+			run.Retries++
+		}
 	}
-	if run.LockedSince.IsZero() {
-		run.LockedSince = now
+	if again {
+		run.Status, run.FinishedAt = holdfast.RunRetrying, time.Time{}
+		run.NotBefore = now.Add(pause)
 	}
-	waited := now.Sub(decision.Believable(run.LockedSince, now))
-	if waited >= limits.LockTimeout {
-		return 0, false
-	}
-	pause := min(max(waited, limits.RetryDelay), lockPauseMost)
-	return min(pause, limits.LockTimeout-waited), true // the last try is when the time is over
+	return run
 }
 
 func requeued(run holdfast.Run, reason holdfast.Reason) holdfast.Run {
@@ -136,11 +121,34 @@ func (d *Dispatcher) end(ctx context.Context, ref holdfast.AttemptRef, result ho
 	d.opts.Metrics.RunEnded(run.Kind, run.Status, run.Reason)
 	d.opts.Logger.InfoContext(ctx, "attempt has ended", "run", run.ID, "attempt", ref.Attempt,
 		"cluster", run.Cluster, "kind", run.Kind, "status", run.Status, "reason", run.Reason)
+	d.unlocked(ctx, run)
 	d.opts.Fleet.Wake(ctx, topicWork)
 	d.ObserveProvider(ctx, run)
 	d.results.recordInventory(ctx, run) // before anybody is notified that the run has ended
 	d.opts.Fleet.Changed(ctx, run)
 	return run, nil
+}
+
+// unlocked lets runs that pause until a lock is released be claimed at once, if run
+// has released it.
+func (d *Dispatcher) unlocked(ctx context.Context, run holdfast.Run) {
+	if run.Kind != holdfast.RunState || run.Status != holdfast.RunApplied || run.State.Action != holdfast.StateUnlock {
+		return
+	}
+	waiting, err := d.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: run.Cluster, Statuses: []holdfast.RunStatus{holdfast.RunRetrying}})
+	if err != nil {
+		d.opts.Logger.WarnContext(ctx, "runs that wait for the lock were not found", "run", run.ID, "err", err)
+		return
+	}
+	for _, other := range waiting {
+		if other.StateLocation != run.StateLocation || !decision.AwaitsLock(other) {
+			continue
+		}
+		other.NotBefore = d.opts.Now()
+		if _, err := d.opts.Store.UpdateRun(ctx, other); err != nil { // it is tried again later
+			d.opts.Logger.WarnContext(ctx, "run was not woken", "run", other.ID, "err", err)
+		}
+	}
 }
 
 // saveOutcome writes an outcome over whatever else was written of the run

@@ -192,7 +192,7 @@ type Runs struct {
 	Timeout        time.Duration  `yaml:"timeout" default:"30m" doc:"After that the engine is interrupted."`
 	Lease          time.Duration  `yaml:"lease" default:"30s" doc:"How long an agent may be silent."`
 	Retries        int            `yaml:"retries" default:"5" doc:"Of a run that failed for a transient cause."`
-	LockTimeout    time.Duration  `yaml:"lockTimeout" default:"2m" doc:"How long a run waits for the lock of the state's own backend, from the first refusal on. An engine waits for 5 s of it, in its slot; between attempts, with pauses that grow from retryDelay to a minute, the run takes no slot. After that, and with 0s at once, each refusal counts as one of retries."`
+	LockTimeout    time.Duration  `yaml:"lockTimeout" default:"2m" doc:"How long a run waits for the lock of the state's own backend, from the first refusal on. An engine waits for 5 s of it, in its slot; between attempts, with pauses that grow from retryDelay to a minute, the run takes no slot. Then, and with 0s at once, the run fails. No refusal uses one of retries."`
 	RetryDelay     time.Duration  `yaml:"retryDelay" default:"10s" doc:"Before the first retry; it doubles."`
 	Break          time.Duration  `yaml:"break" default:"1m" doc:"For how long no run of a provider is started that throttles three clusters or is out of order. It doubles with each break that follows, up to 15 times this."`
 	Limits         Limits         `yaml:"limits" doc:"What each start of an engine may use, with all that it starts. A run that hits a limit fails, and says so."`
