@@ -46,7 +46,7 @@ func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 // an ErrConflict.
 type RefusedError struct {
 	Reason  Reason
-	Command string // of holdfast; empty: none helps
+	Command string // of holdfast; empty: that of the reason, see Reason.Command
 	Text    string // why, in a sentence
 }
 

@@ -216,6 +216,9 @@ type Command struct {
 	ShownHead Revision      `json:"shownHead,omitempty"`
 	Status    CommandStatus `json:"status"`
 	Reply     string        `json:"reply,omitempty"` // why it was refused, or what came of it
+	// Reason is why it was refused, for the first cluster of Refused or for all; empty if
+	// that has no reason. It is reported to whoever gave it, and not kept.
+	Reason Reason `json:"reason,omitempty"`
 	// Refused are the clusters that a command which was done for others was
 	// refused for. It is reported to whoever gave it, and not kept.
 	Refused []string `json:"refused,omitempty"`

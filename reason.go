@@ -170,6 +170,23 @@ func (r Reason) Refusal(detail string) string {
 	}
 }
 
+// Command returns the command line that helps a cluster that waits for r; empty if none
+// does. Without a name it has CLUSTER in its place.
+func (r Reason) Command(cluster string) string {
+	info := r.Info()
+	text := info.Line
+	if text == "" && len(info.Next) > 0 {
+		text = "holdfast " + string(info.Next[0]) + " CLUSTER"
+		if info.Next[0] == VerbPlan {
+			text = "holdfast replan CLUSTER" // plan is the one without a server
+		}
+	}
+	if cluster != "" {
+		text = strings.Replace(text, " CLUSTER", " "+cluster, 1)
+	}
+	return text
+}
+
 // IsCause reports whether attempts fail because of r.
 func (r Reason) IsCause() bool { return r == CauseStateUnsaved || r.Info().Cause }
 

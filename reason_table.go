@@ -19,6 +19,7 @@ type ReasonInfo struct {
 	Next   []Verb // the commands that help, best first; people with write permission may give them
 	Does   string // what the first command does
 	Hint   string // what else to do: a sentence without its full stop
+	Line   string // the command line that helps, with CLUSTER for its name; empty: as Next says
 	See    string // where the documentation says more: a link
 	Early  bool   // it is shown before the merge that it will hold up
 
@@ -60,6 +61,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonBackingOff: {
 		Effect: Passes, Words: "transient failure; it is retried",
 		Hint: "`holdfast cancel` gives it up",
+		Line: "holdfast cancel CLUSTER",
 	},
 	ReasonCanceled: {
 		Effect: Blocks, Words: "the run was canceled",
@@ -83,6 +85,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Effect: Blocks, Words: "a cluster that it depends on has failed",
 		One: "depends on a failed cluster", Many: "depend on a failed cluster", Early: true,
 		Hint: "It resumes automatically when that one is applied",
+		Line: "holdfast describe cluster CLUSTER",
 	},
 	ReasonDependencyMissing: {
 		Effect: Blocks, Words: "`dependsOn` names a cluster that does not exist",
@@ -92,6 +95,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonDependencyPending: {
 		Effect: Passes, Words: "a cluster that it depends on is to be applied first",
 		Hint: "See what that one waits for if it does not continue",
+		Line: "holdfast describe cluster CLUSTER",
 	},
 	ReasonDestroyFailed: {
 		Effect: Blocks, Words: "its destroy has failed too often to be retried automatically; what is left is shown below",
@@ -129,11 +133,12 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Early: true,
 		Hint:  "Remove those too, or restore its document",
 	},
-	ReasonInProgress:  {Effect: Passes, Words: "a run is in progress"},
+	ReasonInProgress:  {Effect: Passes, Words: "a run is in progress", Line: "holdfast get runs --cluster CLUSTER"},
 	ReasonInterrupted: {Effect: Passes, Words: "the run was interrupted; it is planned again"},
 	ReasonInvalid: {
 		Effect: Blocks, Words: "the cluster's document has faults",
 		Hint: "Correct it in a new pull request: `holdfast validate` names file, line and column",
+		Line: "holdfast validate",
 	},
 	ReasonLeaseLost: {
 		Effect: Explains, Words: "the agent had lost the server before the apply began; nothing was applied",
@@ -142,6 +147,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonLocked: {
 		Effect: Passes, Words: "another run holds the cluster",
 		Hint: "`holdfast unlock` shows the holder",
+		Line: "holdfast unlock CLUSTER",
 	},
 	ReasonManual: {
 		Effect: Blocks, Words: "this cluster is applied by command (`onMerge: false`)",
@@ -174,6 +180,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Effect: Passes, Words: "no living agent executes such runs; it resumes automatically when one does",
 		More: "Such runs are those of this kind, of clusters of this project. It is reported after 30 s",
 		Hint: "`holdfast get agents` lists agents, and the logs of server and agents say why one is missing",
+		Line: "holdfast get agents",
 	},
 	ReasonNotAffected: {Effect: Explains, Words: "the pull request does not change the cluster"},
 	ReasonNotApproved: {
@@ -260,11 +267,13 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Effect: Passes, Words: "the state has changed since",
 		More: "Someone else has written it. It is planned again",
 		Hint: "`holdfast plan` or `holdfast drift check` looks at it again",
+		Line: "holdfast drift check CLUSTER",
 	},
 	ReasonStateUnsaved: {
 		Effect: Blocks, Words: "an apply could not save its state; nothing is planned or applied until that state is pushed",
 		One: "has an unsaved state", Many: "have unsaved states", Failed: true,
 		Hint: "It is pushed as soon as the backend takes it. `holdfast state push` does so now, `holdfast state get` writes the file, `holdfast state waive` gives it up",
+		Line: "holdfast state push CLUSTER",
 	},
 	ReasonSuperseded: {Effect: Passes, Words: "a newer revision replaces it", Hint: "Ask again in a moment"},
 	ReasonSuspended: {
@@ -272,6 +281,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		More: "Or those of its project, or all of them. `holdfast get suspensions` says who suspended them, and why",
 		One:  "is suspended", Many: "are suspended",
 		Hint: "An operator resumes them with `holdfast resume`",
+		Line: "holdfast resume CLUSTER",
 	},
 	ReasonTimeout: {
 		Effect: Blocks, Words: "the deadline of the run passed",

@@ -65,6 +65,25 @@ func TestReasonInWords(t *testing.T) {
 	}
 }
 
+// TestReasonsHaveCommands: what is suggested to a person is a command line for the cluster.
+func TestReasonsHaveCommands(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[holdfast.Reason]string{
+		holdfast.ReasonSuspended:  "holdfast resume prod-eu",
+		holdfast.ReasonPlanFailed: "holdfast replan prod-eu", // plan is the one without a server
+		holdfast.ReasonUnreviewed: "holdfast apply prod-eu",
+		holdfast.ReasonNoAgent:    "holdfast get agents",
+		holdfast.ReasonMissing:    "",
+	} {
+		if got := reason.Command("prod-eu"); got != want {
+			t.Errorf("%s: %q, want %q", reason, got, want)
+		}
+	}
+	if got := holdfast.ReasonSuspended.Command(""); got != "holdfast resume CLUSTER" {
+		t.Errorf("without a name: %q", got)
+	}
+}
+
 // TestReasonsAreConstants: outside of the table no code spells a reason, so that
 // none is misspelt, forgotten by a rename or worded twice. What is spelt like one
 // and means something else is listed.

@@ -50,14 +50,14 @@ func TestBackendLock(t *testing.T) {
 	if err != nil || lock.ID != "left-1" || lock.Who != "holdfast@vm" || lock.Dead != "" {
 		t.Errorf("BackendLock() = %+v, %v", lock, err)
 	}
-	if err := unlock("left-1", false); !errors.Is(err, holdfast.ErrConflict) {
+	if err := unlock("left-1", false); refusedWith(err) != "StateLocked holdfast unlock prod --lock left-1 --force" {
 		t.Errorf("a lock that may be a living engine's is released: %v", err)
 	}
 	lockedBy(made)
 	if lock, err = f.r.Rescue().BackendLock(t.Context(), "prod"); err != nil || lock.Dead != dead.Run {
 		t.Errorf("BackendLock() = %+v, %v, want it left by %s", lock, err, dead.Run)
 	}
-	if err := unlock("other", false); !errors.Is(err, holdfast.ErrConflict) {
+	if err := unlock("other", false); refusedWith(err) != "StateLocked holdfast unlock prod --lock left-1" {
 		t.Errorf("another lock is released: %v", err)
 	}
 	f.must(unlock("left-1", false))
@@ -65,7 +65,7 @@ func TestBackendLock(t *testing.T) {
 	if a.Kind != holdfast.RunState || a.State.Action != holdfast.StateUnlock || a.State.LockID != "left-1" {
 		t.Fatalf("handed out is %+v", a)
 	}
-	if err := unlock("left-1", true); !errors.Is(err, holdfast.ErrConflict) {
+	if err := unlock("left-1", true); refusedWith(err) != "InProgress holdfast cancel "+a.Run {
 		t.Errorf("a lock is released while a run is running: %v", err)
 	}
 	f.finish(a, holdfast.Result{Status: holdfast.RunApplied})
@@ -140,4 +140,13 @@ func TestDestroyWaitsForALock(t *testing.T) {
 	if again := f.claim(); again.Run != destroy.Run || again.Attempt != 2 {
 		t.Errorf("handed out is attempt %d of %q, want the second of %s: %v", again.Attempt, again.Run, destroy.Run, f.runs("prod"))
 	}
+}
+
+// refusedWith returns the reason and the command of a refusal.
+func refusedWith(err error) string {
+	var refused *holdfast.RefusedError
+	if !errors.As(err, &refused) {
+		return fmt.Sprintf("not refused: %v", err)
+	}
+	return string(refused.Reason) + " " + refused.Command
 }

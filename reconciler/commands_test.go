@@ -164,8 +164,8 @@ func TestCommandsOfTheAPI(t *testing.T) {
 		t.Errorf("an older plan: %s %s", c.Status, c.Reply)
 	}
 	f.must(f.r.Suspend(t.Context(), "prod", true, "root", ""))
-	if c := f.api("root", holdfast.VerbApply, "prod"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "suspended") {
-		t.Errorf("while suspended: %s %s", c.Status, c.Reply)
+	if c := f.api("root", holdfast.VerbApply, "prod"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "suspended") || c.Reason != holdfast.ReasonSuspended {
+		t.Errorf("while suspended: %s %s (%s)", c.Status, c.Reply, c.Reason)
 	}
 	f.must(f.r.Suspend(t.Context(), "prod", false, "root", ""))
 	if c := f.api("root", holdfast.VerbApply, f.newest("prod").ID); c.Status != holdfast.CommandDone {

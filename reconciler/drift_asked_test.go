@@ -37,28 +37,29 @@ func TestCheckDriftIsRefused(t *testing.T) {
 	tests := map[string]struct {
 		before func(*fleet)
 		want   string
+		reason holdfast.Reason
 	}{
 		"never applied": {func(f *fleet) {
 			f.repo.Commit(master, "one more", map[string]string{"clusters/new.yaml": document("new"), "infra/new/main.tf": module("one")})
 			f.look()
-		}, "never applied"},
-		"suspended": {func(f *fleet) { f.must(f.r.Suspend(f.t.Context(), "new", true, "alice", "")) }, "suspended"},
+		}, "never applied", holdfast.ReasonNeverApplied},
+		"suspended": {func(f *fleet) { f.must(f.r.Suspend(f.t.Context(), "new", true, "alice", "")) }, "suspended", holdfast.ReasonSuspended},
 		"project suspended": {func(f *fleet) {
 			f.must(f.r.SuspendAll(f.t.Context(), holdfast.Suspension{Project: "p", By: "alice"}, true))
-		}, "suspended (project)"},
-		"all suspended": {func(f *fleet) { f.must(f.r.SuspendAll(f.t.Context(), holdfast.Suspension{By: "alice"}, true)) }, "suspended (fleet)"},
+		}, "suspended (project)", holdfast.ReasonSuspended},
+		"all suspended": {func(f *fleet) { f.must(f.r.SuspendAll(f.t.Context(), holdfast.Suspension{By: "alice"}, true)) }, "suspended (fleet)", holdfast.ReasonSuspended},
 		"an apply is queued": {func(f *fleet) {
 			f.open(1, map[string]string{"infra/new/main.tf": module("two")})
 			f.executeAll(good)
 			f.merge(1, byMerge)
-		}, "is queued"},
-		"an apply has failed in its middle": {func(f *fleet) {
+		}, "is queued", holdfast.ReasonInProgress},
+		"an apply has failed in the middle": {func(f *fleet) {
 			f.open(1, map[string]string{"infra/new/main.tf": module("two")})
 			f.executeAll(good)
 			f.merge(1, byMerge)
 			f.execute(failing)
 			f.executeAll(good)
-		}, "failed in its middle"},
+		}, "failed in the middle", holdfast.ReasonApplyFailed},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -72,6 +73,10 @@ func TestCheckDriftIsRefused(t *testing.T) {
 			_, err := f.r.CheckDrift(t.Context(), "new", "alice")
 			if !errors.Is(err, holdfast.ErrConflict) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("it is %v, want a conflict that says %q", err, tt.want)
+			}
+			var refused *holdfast.RefusedError
+			if !errors.As(err, &refused) || refused.Reason != tt.reason {
+				t.Errorf("it is %v, want the reason %s", err, tt.reason)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package reconciler_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -231,7 +230,7 @@ func TestTransferBetweenRepositories(t *testing.T) {
 	}
 	lookAtOther()
 
-	if err := f.r.Transfer(t.Context(), "prod", other, "alice"); !errors.Is(err, holdfast.ErrConflict) {
+	if err := f.r.Transfer(t.Context(), "prod", other, "alice"); refusedWith(err) != "Missing " {
 		t.Fatalf("given to a repository that does not define it: %v", err)
 	}
 	second.Commit(master, "prod", map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,9 +72,7 @@ func (s *base) fail(c *gin.Context, err error) {
 	case errors.Is(err, holdfast.ErrNotFound):
 		s.refuse(c, http.StatusNotFound, err.Error(), "")
 	case errors.As(err, &refused):
-		problem := v1.ProblemOf(http.StatusConflict, err.Error(), "")
-		problem.Reason, problem.Command = refused.Reason, refused.Command
-		s.problem(c, problem)
+		s.problem(c, refusalOf(c, refused, err.Error()))
 	case errors.Is(err, holdfast.ErrLocked):
 		s.refuse(c, http.StatusLocked, err.Error(), "")
 	case errors.Is(err, holdfast.ErrFenced), errors.Is(err, holdfast.ErrConflict), errors.Is(err, holdfast.ErrLockLost):
@@ -89,6 +88,29 @@ func (s *base) fail(c *gin.Context, err error) {
 			"method", c.Request.Method, "path", c.Request.URL.Path, "err", err)
 		s.refuse(c, http.StatusInternalServerError, "internal error", "see the server's log")
 	}
+}
+
+// named says what a refusal is about, once: whoever looked for what does not exist has
+// named it, too.
+func named(what string, err error) error {
+	if errors.Is(err, holdfast.ErrNotFound) {
+		err = holdfast.ErrNotFound
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// missing is what does not exist, in words, and where to look.
+func missing(text, hint string) error {
+	return &badRequestError{status: http.StatusNotFound, text: text, hint: hint}
+}
+
+// refusalOf is the problem of what cannot be done now: the command that helps is that of
+// the reason, unless the refusal has a better one.
+func refusalOf(c *gin.Context, refused *holdfast.RefusedError, text string) v1.Problem {
+	cluster := cmp.Or(c.Param("cluster"), c.Param("name"))
+	problem := v1.ProblemOf(http.StatusConflict, text, "")
+	problem.Reason, problem.Command = refused.Reason, cmp.Or(refused.Command, refused.Reason.Command(cluster))
+	return problem
 }
 
 // maxMessageBytes bounds messages that are JSON. A result with thousands of

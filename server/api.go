@@ -100,6 +100,28 @@ func (s *apiServer) knownQuery(c *gin.Context, known ...string) bool {
 	return true
 }
 
+// words lists words for people.
+func words[T ~string](all []T) string {
+	texts := make([]string, len(all))
+	for i, word := range all {
+		texts[i] = string(word)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// wordsOf reads a parameter that may be repeated, and whose values are words that are
+// known: a misspelt one would select nothing.
+func wordsOf[T ~string](c *gin.Context, name string, known []T) ([]T, error) {
+	var found []T
+	for _, text := range c.QueryArray(name) {
+		if !slices.Contains(known, T(text)) {
+			return nil, badRequest("%s %.40q: want one of %s", name, text, words(known))
+		}
+		found = append(found, T(text))
+	}
+	return found, nil
+}
+
 // yes reads a parameter that is true or false; absent means false.
 func yes(c *gin.Context, name string) (bool, error) {
 	switch value := c.Query(name); value {

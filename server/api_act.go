@@ -87,7 +87,7 @@ func (s *commandAPI) command(ctx context.Context, req v1.CommandRequest, actor s
 	case req.Run != "":
 		run, err := s.opts.Records.Run(ctx, req.Run)
 		if err != nil {
-			return command, fmt.Errorf("run %q: %w", req.Run, err)
+			return command, named(fmt.Sprintf("run %q", req.Run), err)
 		}
 		// Who names a run means the plan of that run, whatever has been planned since.
 		command.PullRequest, command.Clusters = run.PullRequest, []string{run.Cluster}
@@ -151,7 +151,15 @@ func (s *commandAPI) postReconcile(c *gin.Context) {
 		return
 	}
 	if err := s.opts.Commander.Reconcile(c.Request.Context(), req.Repo, req.Cluster); err != nil {
-		s.fail(c, fmt.Errorf("reconcile %s: %w", req.Repo+req.Cluster, err))
+		switch {
+		case !errors.Is(err, holdfast.ErrNotFound):
+			err = fmt.Errorf("reconcile %s: %w", req.Repo+req.Cluster, err)
+		case req.Repo != "":
+			err = missing(fmt.Sprintf("no repository %q is watched", req.Repo), hintRepositories)
+		default:
+			err = named(fmt.Sprintf("cluster %q", req.Cluster), err)
+		}
+		s.fail(c, err)
 		return
 	}
 	c.JSON(http.StatusAccepted, struct{}{})
@@ -206,10 +214,10 @@ func (s *commandAPI) suspendAll(suspended bool) gin.HandlerFunc {
 			if errors.Is(err, holdfast.ErrNotFound) {
 				missing := &badRequestError{
 					status: http.StatusNotFound, text: what + ": not suspended",
-					hint: "see what is: holdfast get suspensions",
+					hint: "`holdfast get suspensions` lists what is",
 				}
 				if suspended {
-					missing.text, missing.hint = what+": no cluster is in it", "see which there are: holdfast get clusters"
+					missing.text, missing.hint = what+": no cluster is in it", "`holdfast get clusters` lists clusters"
 				}
 				err = missing
 			} else {

@@ -37,7 +37,7 @@ func clusterFilter(c *gin.Context) (filter holdfast.ClusterFilter, all bool, err
 		Drift:       holdfast.DriftStatus(c.Query("drift")),
 	}
 	if filter.Phase != "" && !slices.Contains(holdfast.Phases(), filter.Phase) {
-		return filter, false, badRequest("phase %q: want one of %v", filter.Phase, holdfast.Phases())
+		return filter, false, badRequest("phase %q: want one of %s", filter.Phase, words(holdfast.Phases()))
 	}
 	known := []holdfast.DriftStatus{"", holdfast.DriftNone, holdfast.DriftFound, holdfast.DriftFailed}
 	if !slices.Contains(known, filter.Drift) {
@@ -110,6 +110,9 @@ func (s *clusterAPI) markSuspended(ctx context.Context, summaries []holdfast.Clu
 	return nil
 }
 
+// hintRepositories says where the repositories are.
+const hintRepositories = "`repositories` in holdfast.yaml names those that are"
+
 // cluster returns the record that the path names, and answers if there is none.
 func (s *apiServer) cluster(c *gin.Context) (holdfast.ClusterRecord, bool) {
 	record, err := s.records(c).Cluster(c.Request.Context(), c.Param("name"))
@@ -120,10 +123,7 @@ func (s *apiServer) cluster(c *gin.Context) (holdfast.ClusterRecord, bool) {
 }
 
 func (s *apiServer) failCluster(c *gin.Context, err error) {
-	if errors.Is(err, holdfast.ErrNotFound) {
-		err = holdfast.ErrNotFound // whoever looked for it named it, too
-	}
-	s.fail(c, fmt.Errorf("cluster %q: %w", c.Param("name"), err))
+	s.fail(c, named(fmt.Sprintf("cluster %q", c.Param("name")), err))
 }
 
 func (s *clusterAPI) getCluster(c *gin.Context) {
@@ -206,7 +206,11 @@ func (s *clusterAPI) postTransfer(c *gin.Context) {
 		return
 	}
 	if err := s.opts.Commander.Transfer(c.Request.Context(), c.Param("name"), req.Repo, caller(c).Name); err != nil {
-		s.fail(c, fmt.Errorf("transfer cluster %q: %w", c.Param("name"), withoutConflict(err)))
+		if errors.Is(err, holdfast.ErrNotFound) { // the cluster is there: see above
+			s.fail(c, missing(fmt.Sprintf("no repository %q is watched", req.Repo), hintRepositories))
+			return
+		}
+		s.failCluster(c, err)
 		return
 	}
 	s.getCluster(c)

@@ -33,15 +33,15 @@ func (s *driftAPI) getDrift(c *gin.Context) {
 func (s *driftAPI) postDriftCheck(c *gin.Context) {
 	run, err := s.opts.Commander.CheckDrift(c.Request.Context(), c.Param("name"), caller(c).Name)
 	if err != nil {
-		s.failCluster(c, withoutConflict(err))
+		s.failCluster(c, err)
 		return
 	}
 	c.JSON(http.StatusAccepted, v1.RunOf(run))
 }
 
 // listDrift answers with the clusters whose last check found something or
-// failed; with all=true, with those that are as they were applied, or were not
-// checked, too.
+// failed; with all=true, also with those that are as they were applied, or were not
+// checked.
 func (s *driftAPI) listDrift(c *gin.Context) {
 	if !s.knownQuery(c, append(slices.Clone(filterWords), "limit", "cursor")...) {
 		return
@@ -52,47 +52,67 @@ func (s *driftAPI) listDrift(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	lines, err := s.driftLines(c.Request.Context(), s.records(c), filter, all)
-	part, cursor := cut(p, lines, func(l v1.DriftLine) []string { return []string{l.Cluster} })
-	answerList(s.base, c, p, part, same, cursor, err)
+	summaries, err := driftSummaries(c.Request.Context(), s.records(c), filter, all, p)
+	var lines []v1.DriftLine
+	if err == nil {
+		lines, err = s.driftLines(c.Request.Context(), s.records(c), summaries)
+	}
+	cursor := full(p, summaries, func(l holdfast.ClusterSummary) []string { return []string{l.Name} })
+	answerList(s.base, c, p, lines, same, cursor, err)
+}
+
+// driftSummaries returns the part of the list that is asked for, by name.
+func driftSummaries(
+	ctx context.Context, from Records, filter holdfast.ClusterFilter, all bool, p page,
+) ([]holdfast.ClusterSummary, error) {
+	filter.After, filter.Limit = p.part(0), p.limit
+	if all || filter.Drift != "" {
+		return from.ClusterSummaries(ctx, filter)
+	}
+	var found []holdfast.ClusterSummary
+	for _, status := range []holdfast.DriftStatus{holdfast.DriftFound, holdfast.DriftFailed} {
+		filter.Drift = status
+		part, err := from.ClusterSummaries(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, part...)
+	}
+	slices.SortFunc(found, func(a, b holdfast.ClusterSummary) int { return strings.Compare(a.Name, b.Name) })
+	return found[:min(len(found), p.limit)], nil
 }
 
 // driftLines opens the records of drifted clusters alone: of the others a
 // summary says it all.
-func (s *driftAPI) driftLines(ctx context.Context, from Records, filter holdfast.ClusterFilter, all bool) ([]v1.DriftLine, error) {
-	var lines []v1.DriftLine
-	bad := []holdfast.DriftStatus{holdfast.DriftFound, holdfast.DriftFailed}
-	if filter.Drift != "" {
-		bad = slices.DeleteFunc(bad, func(status holdfast.DriftStatus) bool { return status != filter.Drift })
-		all = filter.Drift == holdfast.DriftNone
+func (s *driftAPI) driftLines(ctx context.Context, from Records, summaries []holdfast.ClusterSummary) ([]v1.DriftLine, error) {
+	var names []string
+	for _, summary := range summaries {
+		if summary.Drift == holdfast.DriftFound || summary.Drift == holdfast.DriftFailed {
+			names = append(names, summary.Name)
+		}
 	}
-	for _, status := range bad {
-		found := filter
-		found.Drift = status
-		records, err := from.Clusters(ctx, found)
+	records := make(map[string]holdfast.ClusterRecord, len(names))
+	if len(names) > 0 {
+		found, err := from.Clusters(ctx, holdfast.ClusterFilter{Names: names})
 		if err != nil {
 			return nil, err
 		}
-		for _, record := range records {
-			line, err := s.driftLine(ctx, record)
-			if err != nil {
-				return nil, err
-			}
-			lines = append(lines, line)
+		for _, record := range found {
+			records[record.Name] = record
 		}
 	}
-	if all {
-		summaries, err := from.ClusterSummaries(ctx, filter)
-		if err != nil {
+	lines := make([]v1.DriftLine, len(summaries))
+	for i, summary := range summaries {
+		record, ok := records[summary.Name]
+		if !ok {
+			lines[i] = lineOf(summary)
+			continue
+		}
+		var err error
+		if lines[i], err = s.driftLine(ctx, record); err != nil {
 			return nil, err
 		}
-		for _, summary := range summaries {
-			if summary.Drift == holdfast.DriftNone || summary.Drift == holdfast.DriftUnchecked {
-				lines = append(lines, lineOf(summary))
-			}
-		}
 	}
-	slices.SortFunc(lines, func(a, b v1.DriftLine) int { return strings.Compare(a.Cluster, b.Cluster) })
 	return lines, nil
 }
 
@@ -138,22 +158,3 @@ func (s *driftAPI) driftLine(ctx context.Context, r holdfast.ClusterRecord) (v1.
 	}
 	return line, nil
 }
-
-// withoutConflict leaves out of a conflict's text that it is one: the reason in
-// it says it better.
-func withoutConflict(err error) error {
-	if err == nil || !errors.Is(err, holdfast.ErrConflict) {
-		return err
-	}
-	text, ok := strings.CutSuffix(err.Error(), ": "+holdfast.ErrConflict.Error())
-	if !ok {
-		return err
-	}
-	return conflictError(text)
-}
-
-// conflictError is a holdfast.ErrConflict that says only why.
-type conflictError string
-
-func (e conflictError) Error() string        { return string(e) }
-func (e conflictError) Is(target error) bool { return target == holdfast.ErrConflict }

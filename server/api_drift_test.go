@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,7 @@ func TestDriftList(t *testing.T) {
 			Applied: holdfast.Applied{SourceDigest: "sha256:1"}, Waiting: "Unreviewed",
 		}
 		w.summaries = append(w.summaries, holdfast.ClusterSummary{Name: name, Drift: status})
+		slices.SortFunc(w.summaries, func(a, b holdfast.ClusterSummary) int { return strings.Compare(a.Name, b.Name) })
 	}
 	record("own", holdfast.DriftFound, "")
 	record("among-others", holdfast.DriftFound, "apply")
@@ -69,7 +71,23 @@ func TestDriftList(t *testing.T) {
 		t.Errorf("failed (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"clean|none||"}, brief("?drift=none")); diff != "" {
-		t.Logf("the fake does not filter summaries: %s", diff)
+		t.Errorf("none (-want +got):\n%s", diff)
+	}
+	var parts []string
+	for query, more := "?limit=2", ""; ; query = "?limit=2&cursor=" + more {
+		parts = append(parts, brief(query)...)
+		if more = decoded[v1.List[v1.DriftLine]](t, request(t, "GET", url+query, viewerToken, "")).Next; more == "" {
+			break
+		}
+	}
+	if diff := cmp.Diff(drifted, parts); diff != "" {
+		t.Errorf("in parts (-want +got):\n%s", diff)
+	}
+	// Of a large fleet, no more is read than is answered.
+	for _, call := range w.noted() {
+		if strings.Contains(call, "summaries") && !strings.Contains(call, `"Limit":`) {
+			t.Errorf("the whole list was read: %s", call)
+		}
 	}
 	line := decoded[v1.List[v1.DriftLine]](t, request(t, "GET", url, viewerToken, "")).Items[0]
 	if !line.NotApplied || line.Waiting != "Unreviewed" || line.Project != "p" || line.State.Failures != 2 {
@@ -98,11 +116,12 @@ func TestFleetActions(t *testing.T) {
 		said       string // in the answer and the calls
 	}{
 		"check":                {"clusters/prod-eu/drift/check", "", 202, "check drift of prod-eu by otto"},
-		"check what never was": {"clusters/young/drift/check", "", 409, `cluster \"young\": never applied"`},
-		"check what is held":   {"clusters/held/drift/check", "", 409, `cluster \"held\": it is suspended","reason":"Suspended","command":"holdfast resume"`},
+		"check what never was": {"clusters/young/drift/check", "", 409, `cluster \"young\": it was never applied","reason":"NeverApplied"`},
+		"check what is held":   {"clusters/held/drift/check", "", 409, `cluster \"held\": it is suspended","reason":"Suspended","command":"holdfast resume held"`},
 		"check what is not":    {"clusters/none/drift/check", "", 404, `cluster \"none\"`},
 		"transfer":             {"clusters/prod-eu/transfer", `{"repo":"other"}`, 200, "transfer prod-eu to other by otto"},
-		"transfer while busy":  {"clusters/prod-eu/transfer", `{"repo":"busy"}`, 409, `transfer cluster \"prod-eu\": run run-1 is running"`},
+		"transfer while busy":  {"clusters/prod-eu/transfer", `{"repo":"busy"}`, 409, `cluster \"prod-eu\": run run-1 is running","reason":"InProgress","command":"holdfast cancel run-1"`},
+		"transfer to nobody":   {"clusters/prod-eu/transfer", `{"repo":"unwatched"}`, 404, `"detail":"no repository \"unwatched\" is watched","hint"`},
 		"transfer nowhere":     {"clusters/prod-eu/transfer", `{}`, 400, "repo that shall define"},
 		"transfer what is not": {"clusters/none/transfer", `{"repo":"other"}`, 404, `cluster \"none\": not found"`},
 		"suspend a project":    {"suspend", `{"project":"p","reason":"freeze"}`, 200, `suspend project="p" true by otto at 2026-03-01T12:00:00Z: freeze`},

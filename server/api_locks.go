@@ -29,7 +29,7 @@ func (s *lockAPI) getLock(c *gin.Context) {
 func (s *lockAPI) lock(ctx context.Context, cluster string) (v1.Lock, error) {
 	holder, run, alive, err := s.opts.Commander.Lock(ctx, cluster)
 	if err != nil {
-		return v1.Lock{}, fmt.Errorf("lock of cluster %q: %w", cluster, err)
+		return v1.Lock{}, named(fmt.Sprintf("lock of cluster %q", cluster), err)
 	}
 	return v1.LockOf(cluster, holder, run, alive), nil
 }
@@ -58,7 +58,7 @@ func (s *lockAPI) deleteLock(c *gin.Context) {
 		problem.Reason, problem.Command = holdfast.ReasonLocked, "holdfast cancel "+answer.Run.ID
 		s.problem(c, problem)
 	case err != nil:
-		s.fail(c, fmt.Errorf("unlock cluster %q: %w", cluster, err))
+		s.fail(c, named(fmt.Sprintf("lock of cluster %q", cluster), err))
 	default:
 		c.JSON(http.StatusOK, answer)
 	}

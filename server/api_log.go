@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
-
-	"github.com/holdfast-dev/holdfast"
 )
 
 // headerLogAttempt tells whose log an answer is.
@@ -36,7 +34,7 @@ func (s *runAPI) getLog(c *gin.Context) {
 	defer done()
 	attempt, err = s.awaitAttempt(ctx, c.Param("run"), attempt, follow)
 	if err != nil {
-		s.fail(c, fmt.Errorf("log of run %q: %w", c.Param("run"), err))
+		s.fail(c, named(fmt.Sprintf("log of run %q", c.Param("run")), err))
 		return
 	}
 	c.Header("Content-Type", "text/plain; charset=utf-8")
@@ -62,7 +60,7 @@ func (s *runAPI) awaitAttempt(ctx context.Context, id string, attempt int, follo
 		case attempt == 0 && run.Attempt > 0:
 			return run.Attempt, nil
 		case attempt > 0 && (run.Status.Done() || !follow):
-			return 0, fmt.Errorf("attempt %d: %w", attempt, holdfast.ErrNotFound)
+			return 0, missing(fmt.Sprintf("it has no attempt %d", attempt), "")
 		case run.Status.Done() || !follow:
 			return 0, nil
 		}

@@ -24,8 +24,11 @@ func (s *pullRequestAPI) listPullRequests(c *gin.Context) {
 		return
 	}
 	filter := holdfast.PullRequestFilter{Repo: c.Query("repo"), Cluster: c.Query("cluster")}
-	for _, state := range c.QueryArray("state") {
-		filter.States = append(filter.States, holdfast.PullRequestState(state))
+	states := []holdfast.PullRequestState{holdfast.PullRequestOpen, holdfast.PullRequestClosed, holdfast.PullRequestMerged}
+	var err error
+	if filter.States, err = wordsOf(c, "state", states); err != nil {
+		s.fail(c, err)
+		return
 	}
 	p, err := pageOf(c, unsaidItems, maxItems, 2)
 	number, err2 := p.number(0)
@@ -51,7 +54,7 @@ func (s *pullRequestAPI) getPullRequest(c *gin.Context) {
 	}
 	record, err := s.records(c).PullRequest(ctx, ref)
 	if err != nil {
-		s.fail(c, fmt.Errorf("pull request %s: %w", ref, err))
+		s.fail(c, named("pull request "+ref.String(), err))
 		return
 	}
 	answer := v1.PullRequestDetail{PullRequest: v1.PullRequestOf(record)}
@@ -166,7 +169,7 @@ func pullRequestOf(c *gin.Context) (holdfast.PullRequestRef, error) {
 	}
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 0 {
-		return ref, badRequest("number %q is not one of a pull request", number)
+		return ref, badRequest("number %q: want that of a pull request", number)
 	}
 	ref.Number = n
 	return ref, nil

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -25,14 +26,11 @@ func (s *runAPI) listRuns(c *gin.Context) {
 		return
 	}
 	filter := holdfast.RunFilter{Cluster: c.Query("cluster")}
-	for _, kind := range c.QueryArray("kind") {
-		filter.Kinds = append(filter.Kinds, holdfast.RunKind(kind))
-	}
-	for _, status := range c.QueryArray("status") {
-		filter.Statuses = append(filter.Statuses, holdfast.RunStatus(status))
-	}
-	var err error
-	if c.Query("repo") != "" || c.Query("number") != "" {
+	var err, err2 error
+	filter.Kinds, err = wordsOf(c, "kind", runKinds)
+	filter.Statuses, err2 = wordsOf(c, "status", runStatuses)
+	err = cmp.Or(err, err2)
+	if err == nil && (c.Query("repo") != "" || c.Query("number") != "") {
 		var ref holdfast.PullRequestRef
 		ref, err = pullRequestOf(c)
 		filter.PullRequest = &ref
@@ -48,6 +46,17 @@ func (s *runAPI) listRuns(c *gin.Context) {
 	runs, err := s.records(c).Runs(c.Request.Context(), filter)
 	answerList(s.base, c, p, runs, v1.RunOf, full(p, runs, runKey), err)
 }
+
+// What runs can be asked for by.
+var (
+	runKinds = []holdfast.RunKind{
+		holdfast.RunPlan, holdfast.RunApply, holdfast.RunDrift, holdfast.RunDestroy, holdfast.RunState,
+	}
+	runStatuses = []holdfast.RunStatus{
+		holdfast.RunQueued, holdfast.RunRetrying, holdfast.RunRunning, holdfast.RunPlanned, holdfast.RunApplied,
+		holdfast.RunNoChanges, holdfast.RunErrored, holdfast.RunCanceled, holdfast.RunInterrupted,
+	}
+)
 
 func runKey(r holdfast.Run) []string {
 	return []string{strconv.FormatInt(r.CreatedAt.UnixNano(), 10), r.ID}
@@ -74,7 +83,7 @@ func runPage(c *gin.Context, filter *holdfast.RunFilter) (page, error) {
 func (s *runAPI) getRun(c *gin.Context) {
 	run, err := s.records(c).Run(c.Request.Context(), c.Param("run"))
 	if err != nil {
-		s.fail(c, fmt.Errorf("run %q: %w", c.Param("run"), err))
+		s.fail(c, named(fmt.Sprintf("run %q", c.Param("run")), err))
 		return
 	}
 	c.JSON(http.StatusOK, v1.RunOf(run))
@@ -83,7 +92,7 @@ func (s *runAPI) getRun(c *gin.Context) {
 func (s *runAPI) getPlan(c *gin.Context) {
 	plan, err := s.opts.Records.Plan(c.Request.Context(), c.Param("run"))
 	if err != nil {
-		s.fail(c, fmt.Errorf("plan of run %q: %w", c.Param("run"), err))
+		s.fail(c, named(fmt.Sprintf("plan of run %q", c.Param("run")), err))
 		return
 	}
 	c.JSON(http.StatusOK, v1.PlanOf(plan))
@@ -95,7 +104,7 @@ func (s *runAPI) listAttempts(c *gin.Context) {
 	}
 	ctx, id := c.Request.Context(), c.Param("run")
 	if _, err := s.records(c).Run(ctx, id); err != nil {
-		s.fail(c, fmt.Errorf("run %q: %w", id, err))
+		s.fail(c, named(fmt.Sprintf("run %q", id), err))
 		return
 	}
 	p, err := pageOf(c, unsaidItems, maxItems, 1)

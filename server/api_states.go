@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -52,7 +51,7 @@ func (s *stateAPI) routes(view, operate *gin.RouterGroup) {
 func (s *stateAPI) getUnsaved(c *gin.Context) {
 	u, err := s.opts.Rescuer.Unsaved(c.Request.Context(), c.Param("cluster"))
 	if err != nil {
-		s.fail(c, err)
+		s.failState(c, err)
 		return
 	}
 	c.JSON(http.StatusOK, v1.UnsavedStateOf(u))
@@ -68,6 +67,11 @@ func (s *stateAPI) getUnsavedFile(c *gin.Context) {
 	}
 	c.Header("Cache-Control", "no-store")
 	s.send(c, "application/json", file)
+}
+
+// failState says of which cluster something about its state is refused.
+func (s *stateAPI) failState(c *gin.Context, err error) {
+	s.fail(c, named(fmt.Sprintf("unsaved state of cluster %q", c.Param("cluster")), err))
 }
 
 func (s *stateAPI) postStatePush(c *gin.Context) {
@@ -88,14 +92,11 @@ func (s *stateAPI) postStatePush(c *gin.Context) {
 		}
 	}
 	run, err := s.opts.Rescuer.PushUnsaved(c.Request.Context(), c.Param("cluster"), caller(c).Name, data)
-	switch {
-	case errors.Is(err, holdfast.ErrConflict):
-		s.refuse(c, http.StatusConflict, fmt.Sprintf("cluster %q: %v", c.Param("cluster"), err), "")
-	case err != nil:
-		s.fail(c, fmt.Errorf("push the state of cluster %q: %w", c.Param("cluster"), err))
-	default:
-		c.JSON(http.StatusAccepted, v1.RunOf(run))
+	if err != nil {
+		s.failState(c, err)
+		return
 	}
+	c.JSON(http.StatusAccepted, v1.RunOf(run))
 }
 
 func (s *stateAPI) postStateWaive(c *gin.Context) {
@@ -110,20 +111,17 @@ func (s *stateAPI) postStateWaive(c *gin.Context) {
 	}
 	cluster := c.Param("cluster")
 	u, err := s.opts.Rescuer.WaiveUnsaved(c.Request.Context(), cluster, caller(c).Name, req.Reason)
-	switch {
-	case errors.Is(err, holdfast.ErrConflict):
-		s.refuse(c, http.StatusConflict, fmt.Sprintf("cluster %q: %v", cluster, err), "")
-	case err != nil:
-		s.fail(c, fmt.Errorf("give up the state of cluster %q: %w", cluster, err))
-	default:
-		c.JSON(http.StatusOK, v1.UnsavedStateOf(u))
+	if err != nil {
+		s.failState(c, err)
+		return
 	}
+	c.JSON(http.StatusOK, v1.UnsavedStateOf(u))
 }
 
 func (s *stateAPI) getBackendLock(c *gin.Context) {
 	lock, err := s.opts.Rescuer.BackendLock(c.Request.Context(), c.Param("cluster"))
 	if err != nil {
-		s.fail(c, err)
+		s.fail(c, named(fmt.Sprintf("lock of the backend of cluster %q", c.Param("cluster")), err))
 		return
 	}
 	c.JSON(http.StatusOK, v1.BackendLockOf(lock))
@@ -138,7 +136,7 @@ func (s *stateAPI) postBackendUnlock(c *gin.Context) {
 		return
 	}
 	if !backendLockID.MatchString(req.Lock) {
-		s.fail(c, badRequest("lock %q is no ID of a lock", req.Lock))
+		s.fail(c, badRequest("lock %q is not the ID of a lock", req.Lock))
 		return
 	}
 	if req.Force && !s.mayForce(c) {
@@ -146,7 +144,7 @@ func (s *stateAPI) postBackendUnlock(c *gin.Context) {
 	}
 	run, err := s.opts.Rescuer.UnlockBackend(c.Request.Context(), c.Param("cluster"), req.Lock, caller(c).Name, req.Force)
 	if err != nil {
-		s.fail(c, fmt.Errorf("unlock the backend of cluster %q: %w", c.Param("cluster"), err))
+		s.fail(c, named(fmt.Sprintf("cluster %q", c.Param("cluster")), err))
 		return
 	}
 	c.JSON(http.StatusAccepted, v1.RunOf(run))

@@ -346,3 +346,30 @@ func TestLogStream(t *testing.T) {
 		t.Errorf("after the end: %q, %v, want nothing", rest, err)
 	}
 }
+
+// TestRefusalsSayWhatIsMissingOnce: the records name what they do not have, and so does the
+// path: people read it once.
+func TestRefusalsSayWhatIsMissingOnce(t *testing.T) {
+	t.Parallel()
+	url := serve(t, newServer(t, fleet()).API()) + "/api/v1/"
+	for call, want := range map[string]string{
+		"GET clusters/nope":                        `cluster \"nope\": not found`,
+		"GET clusters/nope/outputs":                `cluster \"nope\": not found`,
+		"GET runs/run-nope":                        `run \"run-nope\": not found`,
+		"GET runs/run-nope/plan":                   `plan of run \"run-nope\": not found`,
+		"GET runs/run-nope/log":                    `log of run \"run-nope\": not found`,
+		"GET runs/run-nope/attempts":               `run \"run-nope\": not found`,
+		"GET pullrequests/get?repo=shop&number=99": `pull request shop#99: not found`,
+		"GET locks/prod-eu":                        `lock of cluster \"prod-eu\": not found`,
+		"DELETE locks/prod-eu":                     `lock of cluster \"prod-eu\": not found`,
+		"GET runs?status=runing":                   `status \"runing\": want one of queued, retrying, running`,
+		"GET runs?kind=aply":                       `kind \"aply\": want one of plan, apply, drift`,
+		"GET pullrequests?state=opened":            `state \"opened\": want one of open, closed, merged`,
+		"GET clusters?phase=actve":                 `phase \"actve\": want one of Pending, Provisioning`,
+	} {
+		method, path, _ := strings.Cut(call, " ")
+		if got := request(t, method, url+path, operatorToken, ""); !strings.Contains(got.body, `"detail":"`+want) {
+			t.Errorf("%s: %s, want %s", call, got.body, want)
+		}
+	}
+}

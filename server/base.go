@@ -31,7 +31,7 @@ func (s *base) engine(largeBodies bool) *gin.Engine {
 	_ = e.SetTrustedProxies(nil) // cannot fail: nothing to parse
 	e.Use(s.logRequests, s.recoverPanics, s.guardTimes(largeBodies))
 	e.NoRoute(func(c *gin.Context) {
-		s.refuse(c, http.StatusNotFound, "no such path", "see the API's documentation for its paths")
+		s.refuse(c, http.StatusNotFound, "no such path", "GET /api/v1/openapi.json describes all paths")
 	})
 	e.NoMethod(func(c *gin.Context) {
 		s.refuse(c, http.StatusMethodNotAllowed, "method "+c.Request.Method+" is not allowed here", "")

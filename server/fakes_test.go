@@ -325,7 +325,7 @@ func (w *world) Clusters(_ context.Context, f holdfast.ClusterFilter) ([]holdfas
 	defer w.mu.Unlock()
 	var records []holdfast.ClusterRecord
 	for _, c := range w.clusters {
-		if f.Drift == "" || f.Drift == c.Drift.Status {
+		if (f.Drift == "" || f.Drift == c.Drift.Status) && (len(f.Names) == 0 || slices.Contains(f.Names, c.Name)) {
 			records = append(records, c)
 		}
 	}
@@ -335,7 +335,13 @@ func (w *world) Clusters(_ context.Context, f holdfast.ClusterFilter) ([]holdfas
 func (w *world) ClusterSummaries(_ context.Context, f holdfast.ClusterFilter) ([]holdfast.ClusterSummary, error) {
 	text, _ := json.Marshal(f)
 	w.note("summaries %s", text)
-	return w.summaries, w.failWith
+	var found []holdfast.ClusterSummary
+	for _, s := range w.summaries {
+		if (f.Drift == "" || f.Drift == s.Drift) && s.Name > f.After && (f.Limit == 0 || len(found) < f.Limit) {
+			found = append(found, s)
+		}
+	}
+	return found, w.failWith
 }
 
 func (w *world) Transitions(_ context.Context, cluster string, limit int) ([]holdfast.Transition, error) {
@@ -474,10 +480,10 @@ func (w *world) CheckDrift(_ context.Context, cluster, actor string) (holdfast.R
 	w.note("check drift of %s by %s", cluster, actor)
 	record, err := get(w, w.clusters, cluster)
 	if err == nil && record.Applied.Run == "" {
-		err = fmt.Errorf("never applied: %w", holdfast.ErrConflict)
+		err = &holdfast.RefusedError{Reason: holdfast.ReasonNeverApplied, Text: "it was never applied"}
 	}
 	if err == nil && record.Suspended {
-		err = &holdfast.RefusedError{Reason: holdfast.ReasonSuspended, Command: "holdfast resume", Text: "it is suspended"}
+		err = &holdfast.RefusedError{Reason: holdfast.ReasonSuspended, Text: "it is suspended"}
 	}
 	return holdfast.Run{ID: "run-9", Cluster: cluster, Kind: holdfast.RunDrift, RunSpec: holdfast.RunSpec{Document: record.Applied.Document}}, err
 }
@@ -493,7 +499,10 @@ func (w *world) Family(_ context.Context, cluster string) (holdfast.Family, erro
 func (w *world) Transfer(_ context.Context, cluster, repo, actor string) error {
 	w.note("transfer %s to %s by %s", cluster, repo, actor)
 	if repo == "busy" {
-		return fmt.Errorf("run run-1 is running: %w", holdfast.ErrConflict)
+		return &holdfast.RefusedError{Reason: holdfast.ReasonInProgress, Command: "holdfast cancel run-1", Text: "run run-1 is running"}
+	}
+	if repo == "unwatched" {
+		return fmt.Errorf("repository %q is not watched: %w", repo, holdfast.ErrNotFound)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (s *pageAPI) runPage(c *gin.Context) {
 	ctx := c.Request.Context()
 	run, err := s.records(c).Run(ctx, c.Param("run"))
 	if err != nil {
-		s.fail(c, fmt.Errorf("run %q: %w", c.Param("run"), err))
+		s.fail(c, named(fmt.Sprintf("run %q", c.Param("run")), err))
 		return
 	}
 	text := fmt.Sprintf("Run %s\n%s of %s", run.ID, run.Kind, run.Cluster)
@@ -84,7 +84,7 @@ func (s *pageAPI) pullRequestPage(c *gin.Context) {
 	}
 	record, err := s.records(c).PullRequest(ctx, ref)
 	if err != nil {
-		s.fail(c, fmt.Errorf("pull request %s: %w", ref, err))
+		s.fail(c, named("pull request "+ref.String(), err))
 		return
 	}
 	runs, err := s.records(c).Runs(ctx, holdfast.RunFilter{PullRequest: &ref, Limit: maxItems})

@@ -56,7 +56,7 @@ func (s *apiServer) holdToScope(c *gin.Context) {
 	}
 	if run := c.Param("run"); run != "" {
 		if _, err := s.records(c).Run(c.Request.Context(), run); err != nil {
-			s.fail(c, fmt.Errorf("run %q: %w", run, err))
+			s.fail(c, named(fmt.Sprintf("run %q", run), err))
 		}
 		return
 	}
@@ -91,7 +91,7 @@ func (s *apiServer) mayCommand(c *gin.Context, command holdfast.Command) bool {
 	}
 	record, err := s.opts.Records.PullRequest(c.Request.Context(), command.PullRequest)
 	if err != nil {
-		s.fail(c, fmt.Errorf("pull request %s: %w", command.PullRequest, err))
+		s.fail(c, named("pull request "+command.PullRequest.String(), err))
 		return false
 	}
 	clusters := command.Clusters
@@ -120,7 +120,7 @@ func (s *apiServer) mayTouchFor(c *gin.Context, pr holdfast.PullRequestRecord, c
 		added := errors.Is(err, holdfast.ErrNotFound) && i >= 0
 		switch {
 		case err != nil && !added:
-			s.fail(c, fmt.Errorf("cluster %q: %w", name, err))
+			s.fail(c, named(fmt.Sprintf("cluster %q", name), err))
 			return false
 		case err == nil && !projects.hasCluster(record), i >= 0 && !projects.has(pr.Clusters[i].Document.Project):
 			s.refuseScope(c, name, fmt.Sprintf("cluster %q is of another", name))

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
@@ -23,7 +22,7 @@ func (w *world) Templates(_ context.Context, name string) ([]holdfast.TemplateSt
 func (w *world) Upgrade(_ context.Context, req holdfast.UpgradeRequest) ([]holdfast.Upgrade, error) {
 	w.note("upgrade %v %v all=%t template=%q to=%q by %s", req.Clusters, req.Labels, req.All, req.Template, req.To, req.Actor)
 	if len(w.upgrades) == 0 {
-		return nil, fmt.Errorf("nothing is behind: %w", holdfast.ErrConflict)
+		return nil, &holdfast.RefusedError{Text: "nothing is behind"}
 	}
 	return w.upgrades, nil
 }

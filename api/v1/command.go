@@ -31,6 +31,7 @@ type Command struct {
 	ShownHead   holdfast.Revision      `json:"shownHead,omitempty"`
 	Status      holdfast.CommandStatus `json:"status"`             // received: it is still to be carried out.
 	Reply       string                 `json:"reply,omitempty"`    // Why it was refused, or what came of it.
+	Reason      holdfast.Reason        `json:"reason,omitempty"`   // Why it was refused, for the first cluster in refused or for all, if that is one of the reasons.
 	Refused     []string               `json:"refused,omitempty"`  // Clusters for which a command was refused that was done for others.
 	UpToDate    []string               `json:"upToDate,omitempty"` // Clusters of which nothing was left to be applied.
 	CreatedAt   time.Time              `json:"createdAt"`
@@ -41,7 +42,7 @@ type Command struct {
 func CommandOf(c holdfast.Command) Command {
 	return Command{
 		ID: c.ID, PullRequest: PullRequestRef(c.PullRequest), Author: c.Author, Verb: c.Verb, Clusters: c.Clusters, Force: c.Force, All: c.All,
-		Text: c.Text, Shown: c.Shown, ShownHead: c.ShownHead, Status: c.Status, Reply: c.Reply, Refused: c.Refused, UpToDate: c.UpToDate,
+		Text: c.Text, Shown: c.Shown, ShownHead: c.ShownHead, Status: c.Status, Reply: c.Reply, Reason: c.Reason, Refused: c.Refused, UpToDate: c.UpToDate,
 		CreatedAt: c.CreatedAt, DoneAt: c.DoneAt,
 	}
 }

@@ -60,18 +60,19 @@ type ReasonInfo struct {
 	Reason    holdfast.Reason `json:"reason"`
 	Words     string          `json:"words"` // A clause about the cluster, the pull request or the run.
 	Effect    holdfast.Effect `json:"effect"`
-	Commands  []holdfast.Verb `json:"commands,omitempty"`  // The commands that help, best first.
-	Does      string          `json:"does,omitempty"`      // What the first command does.
-	Hint      string          `json:"hint,omitempty"`      // What else to do.
-	Cause     bool            `json:"cause,omitempty"`     // Attempts fail because of it.
-	Transient string          `json:"transient,omitempty"` // Of a cause: when it is retried; absent: never.
+	Commands  []holdfast.Verb `json:"commands,omitempty"`    // The commands that help, best first.
+	Does      string          `json:"does,omitempty"`        // What the first command does.
+	Hint      string          `json:"hint,omitempty"`        // What else to do.
+	Line      string          `json:"commandLine,omitempty"` // The command line that helps, with CLUSTER for its name.
+	Cause     bool            `json:"cause,omitempty"`       // Attempts fail because of it.
+	Transient string          `json:"transient,omitempty"`   // Of a cause: when it is retried; absent: never.
 }
 
 // ReasonOf returns what the API says of a reason.
 func ReasonOf(r holdfast.Reason) ReasonInfo {
 	info := r.Info()
 	return ReasonInfo{
-		Reason: r, Words: info.Words, Effect: info.Effect, Commands: info.Next, Does: info.Does, Hint: info.Hint,
+		Reason: r, Words: info.Words, Effect: info.Effect, Commands: info.Next, Does: info.Does, Hint: info.Hint, Line: r.Command(""),
 		Cause: r.IsCause(), Transient: info.Transient,
 	}
 }

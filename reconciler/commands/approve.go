@@ -23,7 +23,7 @@ func (h *Handler) approve(ctx context.Context, c holdfast.Command, targets []tar
 	case !c.Trusted && strings.EqualFold(c.Author, pr.Author):
 		return "", refusal("you cannot approve your own pull request; ask someone else with write permission")
 	case c.CommentID != "" && c.ShownHead != pr.Head:
-		return "", refusal("the head has moved, or another plan is shown, since this was written: look at it again")
+		return "", errMoved
 	case c.CommentID != "" && len(c.Shown) == 0:
 		return "", refusal("no plan was shown yet when this was written: wait for it, and look at it")
 	}

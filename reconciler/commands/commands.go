@@ -92,7 +92,7 @@ func (h *Handler) execute(ctx context.Context, c holdfast.Command) (holdfast.Com
 	var refused refusal
 	switch {
 	case errors.As(err, &refused):
-		c.Status, c.Reply = holdfast.CommandRefused, string(refused)
+		c.Status, c.Reply, c.Reason = holdfast.CommandRefused, string(refused), reasonOf(err)
 	case err != nil:
 		return c, fmt.Errorf("%s: %w", c.Verb, err)
 	default:
@@ -121,6 +121,26 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
+// reasoned is a refusal that has one of the reasons.
+type reasoned struct {
+	refusal
+	reason holdfast.Reason
+}
+
+func (r reasoned) Unwrap() error { return r.refusal }
+
+// refuseFor refuses for a reason, in its words.
+func refuseFor(reason holdfast.Reason, detail string) error {
+	return reasoned{refusal(reason.Refusal(detail)), reason}
+}
+
+// reasonOf returns the reason of a refusal; empty if it has none.
+func reasonOf(err error) holdfast.Reason {
+	var r reasoned
+	errors.As(err, &r)
+	return r.reason
+}
+
 const upToDate = "it is up to date: nothing to apply"
 
 // asksForGit reports whether a command of the API is about what Git says of clusters,
@@ -132,7 +152,7 @@ func asksForGit(c holdfast.Command) bool {
 
 // errUpToDate refuses an apply in a comment; who asks for one on the command line
 // has what they want.
-var errUpToDate error = refusal(upToDate)
+var errUpToDate error = reasoned{refusal(upToDate), holdfast.ReasonUpToDate}
 
 // answer acknowledges a comment's command, with words where they are needed.
 func (h *Handler) answer(ctx context.Context, c holdfast.Command) error {

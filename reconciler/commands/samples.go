@@ -31,7 +31,7 @@ func (h *Handler) planAll(ctx context.Context, c holdfast.Command) (string, erro
 	case rec.State != holdfast.PullRequestOpen:
 		return "", refusal("the pull request is no longer open")
 	case rec.Reason != "":
-		return "", refusal("nothing is planned of this pull request: " + rec.Reason.Refusal(""))
+		return "", reasoned{refusal("nothing is planned of this pull request: " + rec.Reason.Refusal("")), rec.Reason}
 	case len(impacts) == 0:
 		return "", refusal("this pull request changes no template: plan plans all that it changes")
 	case repo.Samples < 0:

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,6 +128,7 @@ func (h *Handler) each(
 	do func(context.Context, holdfast.Command, target) (string, error),
 ) (string, error) {
 	var done, refused []string
+	var reason holdfast.Reason
 	for _, t := range targets {
 		word, err := do(ctx, *c, t)
 		var no refusal
@@ -136,6 +138,7 @@ func (h *Handler) each(
 			done = append(done, fmt.Sprintf("`%s`: %s", t.cluster, upToDate))
 		case errors.As(err, &no):
 			c.Refused = append(c.Refused, t.cluster)
+			reason = cmp.Or(reason, reasonOf(err))
 			refused = append(refused, fmt.Sprintf("`%s`: %s", t.cluster, no))
 		case err != nil:
 			return "", err
@@ -144,8 +147,9 @@ func (h *Handler) each(
 		}
 	}
 	if len(refused) == len(targets) {
-		return "", refusal(strings.Join(refused, "\n"))
+		return "", reasoned{refusal(strings.Join(refused, "\n")), reason}
 	}
+	c.Reason = reason
 	if len(refused) == 0 && c.CommentID != "" {
 		return "", nil // the comment of the pull request shows it
 	}

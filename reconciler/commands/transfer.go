@@ -50,14 +50,17 @@ func (o *Operator) Transfer(ctx context.Context, cluster, repo, actor string) er
 // it can.
 func (o *Operator) transferable(ctx context.Context, rec holdfast.ClusterRecord, to Repository) error {
 	if rec.Owner == to.Name {
-		return fmt.Errorf("cluster %q belongs to %q already: %w", rec.Name, to.Name, holdfast.ErrConflict)
+		return &holdfast.RefusedError{Text: fmt.Sprintf("it belongs to %q already", to.Name)}
 	}
 	running, err := o.Records.Running(ctx, rec.Name)
 	if err != nil {
 		return err
 	}
 	if running != nil {
-		return fmt.Errorf("run %s of cluster %q is running, wait for it or cancel it: %w", running.ID, rec.Name, holdfast.ErrConflict)
+		return &holdfast.RefusedError{
+			Reason: holdfast.ReasonInProgress, Command: "holdfast cancel " + running.ID,
+			Text: fmt.Sprintf("run %s is running: wait for it, or cancel it", running.ID),
+		}
 	}
 	source, err := o.opts.Store.Source(ctx, to.Name)
 	if err != nil {
@@ -68,8 +71,10 @@ func (o *Operator) transferable(ctx context.Context, rec holdfast.ClusterRecord,
 		return err
 	}
 	if len(cat.Named(rec.Name)) != 1 {
-		return fmt.Errorf("%q does not define cluster %q on %s yet, merge its document there first: %w",
-			to.Name, rec.Name, to.Branch, holdfast.ErrConflict)
+		return &holdfast.RefusedError{
+			Reason: holdfast.ReasonMissing,
+			Text:   fmt.Sprintf("%q does not define it on %s yet: merge its document there first", to.Name, to.Branch),
+		}
 	}
 	return nil
 }

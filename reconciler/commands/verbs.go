@@ -21,6 +21,11 @@ func (h *Handler) planFor(ctx context.Context, c holdfast.Command, t target) (st
 	return h.decideFor(ctx, req, &decision.Ask{Verb: holdfast.VerbPlan, Actor: c.Author})
 }
 
+// errMoved refuses what was said of another head, or of another plan.
+var errMoved error = reasoned{
+	"the head has moved, or another plan is shown, since this was written: look at it again", holdfast.ReasonPlanMoved,
+}
+
 // applyFor applies the plan that our comment showed when the command was
 // written. A head or a plan that has moved since is not what was meant.
 func (h *Handler) applyFor(ctx context.Context, c holdfast.Command, t target) (string, error) {
@@ -28,9 +33,9 @@ func (h *Handler) applyFor(ctx context.Context, c holdfast.Command, t target) (s
 	if t.pr != nil {
 		switch {
 		case t.pr.State != holdfast.PullRequestMerged:
-			return "", refusal(holdfast.ReasonNotMerged.Refusal(""))
+			return "", refuseFor(holdfast.ReasonNotMerged, "")
 		case c.CommentID != "" && c.ShownHead != t.pr.Head:
-			return "", refusal("the head has moved, or another plan is shown, since this was written: look at it again")
+			return "", errMoved
 		}
 	}
 	runs, err := history.Branch(ctx, h.opts.Store, t.cluster)
@@ -80,7 +85,7 @@ func (h *Handler) decideFor(ctx context.Context, req holdfast.Request, ask *deci
 		if d.Reason == holdfast.ReasonUpToDate && ask.Verb == holdfast.VerbApply {
 			return "", errUpToDate
 		}
-		return "", refusal(d.Reason.Refusal(d.Detail))
+		return "", refuseFor(d.Reason, d.Detail)
 	}
 }
 
@@ -111,7 +116,10 @@ func (h *Handler) cancelFor(ctx context.Context, c holdfast.Command, t target) (
 		}
 		h.Records.Audit(ctx, c.Author, "run.cancel", run.ID, t.cluster)
 	}
-	return fmt.Sprintf("%d run(s) cancelled", len(runs)), nil
+	if len(runs) == 1 {
+		return "1 run canceled", nil
+	}
+	return fmt.Sprintf("%d runs canceled", len(runs)), nil
 }
 
 // watched refuses what nothing can come of: the repository that says what a
@@ -136,8 +144,8 @@ func (h *Handler) unlockFor(ctx context.Context, c holdfast.Command, t target) (
 	case errors.Is(err, holdfast.ErrNotFound):
 		return "", refusal("nobody holds the lock")
 	case errors.As(err, &locked):
-		return "", refusal(fmt.Sprintf("%s holds it since %s UTC and is alive: `/holdfast cancel` it, or add --force",
-			locked.Holder.Owner, locked.Holder.Since.UTC().Format(time.DateTime)))
+		return "", reasoned{refusal(fmt.Sprintf("%s has held it since %s UTC and is alive: `/holdfast cancel` it, or add --force",
+			locked.Holder.Owner, locked.Holder.Since.UTC().Format(time.DateTime))), holdfast.ReasonLocked}
 	case err != nil:
 		return "", err
 	}

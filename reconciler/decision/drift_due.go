@@ -14,20 +14,20 @@ const (
 
 // Uncheckable is why there is nothing that a cluster could be compared with, or
 // why it is left alone, as its record says; empty if it may be checked.
-func Uncheckable(rec holdfast.ClusterRecord) string {
+func Uncheckable(rec holdfast.ClusterRecord) (reason holdfast.Reason, why string) {
 	switch {
 	case rec.Ending != nil:
-		return "it is gone: there is nothing to check"
+		return rec.Ending.Reason, "it no longer exists: there is nothing to check"
 	case rec.Applied.Run == "":
-		return "it was never applied: there is nothing to compare it with"
+		return holdfast.ReasonNeverApplied, "it was never applied: there is nothing to compare it with"
 	case rec.Suspended:
-		return "it is suspended: `holdfast resume` first"
+		return holdfast.ReasonSuspended, "it is suspended: `holdfast resume` first"
 	case rec.Desired.Removed, rec.Phase == holdfast.PhaseDeleting:
-		return "its document is gone: it is being deleted"
+		return holdfast.ReasonRemoved, "its document was removed: it is being deleted"
 	case rec.Phase == holdfast.PhaseFailed:
-		return "an apply has failed in its middle: what was applied last is not what is there"
+		return holdfast.ReasonApplyFailed, "an apply failed in the middle: what was applied last is not what is there"
 	default:
-		return ""
+		return "", ""
 	}
 }
 
@@ -35,7 +35,7 @@ func Uncheckable(rec holdfast.ClusterRecord) string {
 // says at now; the zero time if it is not. fallback is the schedule of clusters
 // that say nothing.
 func DriftDue(now time.Time, rec holdfast.ClusterRecord, fallback string) time.Time {
-	if Uncheckable(rec) != "" {
+	if _, why := Uncheckable(rec); why != "" {
 		return time.Time{}
 	}
 	drift, settings := rec.Drift, DriftSettings(rec)

@@ -11,14 +11,6 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/record"
 )
 
-// checkRefusal is why a cluster cannot be checked now. It is an ErrConflict.
-type checkRefusal string
-
-func (c checkRefusal) Error() string { return string(c) }
-
-// Is makes errors.Is(err, ErrConflict) true.
-func (c checkRefusal) Is(target error) bool { return target == holdfast.ErrConflict }
-
 // queue queues a check for drift of a cluster, whose decisions the caller
 // has locked. If one is queued or running already that is returned.
 func (k *Keeper) queue(ctx context.Context, cluster string, reason holdfast.Reason, actor string) (holdfast.Run, error) {
@@ -26,8 +18,8 @@ func (k *Keeper) queue(ctx context.Context, cluster string, reason holdfast.Reas
 	if err != nil {
 		return holdfast.Run{}, fmt.Errorf("read cluster %q: %w", cluster, err)
 	}
-	if why := decision.Uncheckable(rec); why != "" {
-		return holdfast.Run{}, checkRefusal(why)
+	if reason, why := decision.Uncheckable(rec); why != "" {
+		return holdfast.Run{}, &holdfast.RefusedError{Reason: reason, Text: why}
 	}
 	others, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Statuses: record.Unended()})
 	if err != nil {
@@ -38,9 +30,12 @@ func (k *Keeper) queue(ctx context.Context, cluster string, reason holdfast.Reas
 		case other.Kind == holdfast.RunDrift && other.Cancel == "":
 			return other, nil
 		case other.Kind.Writes():
-			return other, checkRefusal(fmt.Sprintf("its %s %s is %s: check again when that has ended", other.Kind, other.ID, other.Status))
+			return other, &holdfast.RefusedError{
+				Reason: holdfast.ReasonInProgress, Command: "holdfast logs --follow " + other.ID,
+				Text: fmt.Sprintf("its %s %s is %s: check again when that has ended", other.Kind, other.ID, other.Status),
+			}
 		case actor == "":
-			return other, checkRefusal("a run is " + string(other.Status))
+			return other, &holdfast.RefusedError{Reason: holdfast.ReasonInProgress, Text: "a run is " + string(other.Status)}
 		}
 	}
 	now, err := k.Records.Moment(ctx, cluster)
@@ -79,8 +74,8 @@ func (k *Keeper) Check(ctx context.Context, cluster, actor string) (holdfast.Run
 	}
 	if scope != "" {
 		return holdfast.Run{}, &holdfast.RefusedError{
-			Reason: holdfast.ReasonSuspended, Command: "holdfast resume",
-			Text: fmt.Sprintf("it is suspended (%s): `holdfast resume` first", scope),
+			Reason: holdfast.ReasonSuspended,
+			Text:   fmt.Sprintf("it is suspended (%s): `holdfast resume` first", scope),
 		}
 	}
 	if actor == "" {
@@ -91,7 +86,7 @@ func (k *Keeper) Check(ctx context.Context, cluster, actor string) (holdfast.Run
 
 // CheckAgain queues a check for drift before something follows from the last one.
 func (k *Keeper) CheckAgain(ctx context.Context, in decision.Input, d decision.Decision) error {
-	var busy checkRefusal
+	var busy *holdfast.RefusedError
 	_, err := k.queue(ctx, in.Cluster.Name, d.Reason, "")
 	if errors.As(err, &busy) {
 		return nil // the end of what it is busy with asks again

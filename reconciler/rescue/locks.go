@@ -70,28 +70,32 @@ func deadHolder(lock holdfast.BackendLock, runs []holdfast.Run) string {
 func (k *Keeper) UnlockBackend(ctx context.Context, cluster, id, actor string, force bool) (holdfast.Run, error) {
 	lock, runs, err := k.backendLock(ctx, cluster)
 	if err != nil && !force {
-		return holdfast.Run{}, fmt.Errorf("no run has come upon a lock: an administrator can --force it: %w", holdfast.ErrConflict)
+		return holdfast.Run{}, &holdfast.RefusedError{Text: "no run has found the state locked: an administrator can release a lock with --force"}
 	}
 	var from string
 	for _, run := range runs {
 		switch {
 		case run.Status == holdfast.RunRunning:
-			return run, fmt.Errorf("run %s is running, and may hold it: cancel it first: %w", run.ID, holdfast.ErrConflict)
+			return run, &holdfast.RefusedError{
+				Reason: holdfast.ReasonInProgress, Command: "holdfast cancel " + run.ID,
+				Text: fmt.Sprintf("run %s is running, and may hold it: cancel it first", run.ID),
+			}
 		case holdfast.OwnState(run.StateLocation):
-			return run, fmt.Errorf("its state is in Holdfast's own backend, where a lock ends with its run: %w", holdfast.ErrConflict)
+			return run, &holdfast.RefusedError{Text: "its state is in Holdfast's own backend, where a lock ends with its run"}
 		case from == "" && run.Attempt > 0 && run.Kind != holdfast.RunState:
 			from = run.ID
 		}
 	}
 	switch {
 	case from == "":
-		return holdfast.Run{}, fmt.Errorf("it has no run to take the backend from: %w", holdfast.ErrConflict)
+		return holdfast.Run{}, &holdfast.RefusedError{Reason: holdfast.ReasonNothingPlanned, Text: "no run of it says which backend it has: plan it first"}
 	case force:
 	case lock.ID != id:
-		return holdfast.Run{}, fmt.Errorf("the lock that run %s came upon is %s: an administrator can --force another: %w", lock.Run, lock.ID, holdfast.ErrConflict)
+		return holdfast.Run{}, lockRefusal(cluster, lock.ID,
+			fmt.Sprintf("run %s found lock %s, and not this one: an administrator can release another with --force", lock.Run, lock.ID))
 	case lock.Dead == "":
-		return holdfast.Run{}, fmt.Errorf("no dead run of ours is known to have made lock %s: %s may be alive; an administrator can --force it: %w",
-			id, cmp.Or(lock.Who, "its holder"), holdfast.ErrConflict)
+		return holdfast.Run{}, lockRefusal(cluster, id+" --force", fmt.Sprintf(
+			"no dead run of Holdfast's is known to have made lock %s: %s may be alive; an administrator can release it with --force", id, cmp.Or(lock.Who, "its holder")))
 	}
 	run, err := k.jobOf(ctx, from, actor)
 	if err != nil {
@@ -104,4 +108,11 @@ func (k *Keeper) UnlockBackend(ctx context.Context, cluster, id, actor string, f
 	k.audit(ctx, actor, "state.unlock", cluster, fmt.Sprintf("%s releases lock %s of the backend, force %t, dead run %q", run.ID, id, force, lock.Dead))
 	k.opts.Fleet.Queued(ctx)
 	return run, nil
+}
+
+// lockRefusal refuses to release a lock of a backend that somebody else may hold.
+func lockRefusal(cluster, lock, text string) error {
+	return &holdfast.RefusedError{
+		Reason: holdfast.CauseStateLocked, Command: "holdfast unlock " + cluster + " --lock " + lock, Text: text,
+	}
 }

@@ -68,7 +68,10 @@ func (k *Keeper) idle(ctx context.Context, cluster string) (holdfast.UnsavedStat
 	}
 	job, err := k.pushOf(ctx, u)
 	if err == nil && job.ID != "" && !job.Status.Done() {
-		err = fmt.Errorf("run %s pushes it already: cancel that first, with `holdfast cancel %s`: %w", job.ID, job.ID, holdfast.ErrConflict)
+		err = &holdfast.RefusedError{
+			Reason: holdfast.ReasonInProgress, Command: "holdfast cancel " + job.ID,
+			Text: fmt.Sprintf("run %s pushes it already: cancel that first", job.ID),
+		}
 	}
 	return u, err
 }

@@ -57,7 +57,7 @@ func (k *Keeper) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]ho
 		if why = append(why, fine...); len(why) == 0 {
 			why = []string{"no cluster is selected that is made from a version of a template"}
 		}
-		return nil, fmt.Errorf("%s: %w", sentences(why), holdfast.ErrConflict)
+		return nil, &holdfast.RefusedError{Text: sentences(why)}
 	}
 	return out, nil
 }

@@ -28,7 +28,7 @@ const (
 )
 
 // Client speaks a server's API. It is safe for concurrent use. A call takes at most two
-// minutes; only Log with follow, and the reading of what is opened, take longer.
+// minutes; only Events, Log with follow, and the reading of what is opened, take longer.
 type Client struct {
 	base             *url.URL
 	token, userAgent string
@@ -88,6 +88,11 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 
 // send returns a successful answer; its body is the caller's to close.
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, in any) (*http.Response, error) {
+	return c.sendWith(ctx, method, path, query, in, http.Header{})
+}
+
+// sendWith is send with headers besides our own.
+func (c *Client) sendWith(ctx context.Context, method, path string, query url.Values, in any, header http.Header) (*http.Response, error) {
 	address := c.base.JoinPath("/api/v1", path)
 	address.RawQuery = query.Encode()
 	var body io.Reader
@@ -102,6 +107,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
+	req.Header = header
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	req.Header.Set("User-Agent", c.userAgent)
 	if in != nil {
