@@ -179,10 +179,10 @@ func (c *Client) findOurs(
 	if err != nil {
 		return nil, false, err
 	}
-	opts := &github.IssueListCommentsOptions{ListOptions: github.ListOptions{PerPage: 100}}
-	_, err = eachPage(&opts.ListOptions, func() (*github.Response, error) {
-		found, resp, err := gh.Issues.ListComments(ctx, on.owner, on.name, number, opts)
+	err = eachSteadyPage(func(opts *github.ListOptions, see func(id int64)) (*github.Response, error) {
+		found, resp, err := gh.Issues.ListComments(ctx, on.owner, on.name, number, &github.IssueListCommentsOptions{ListOptions: *opts})
 		for _, comment := range found {
+			see(comment.GetID())
 			user := comment.GetUser()
 			byUs := login != "" && strings.EqualFold(user.GetLogin(), login)
 			switch {
@@ -196,7 +196,7 @@ func (c *Client) findOurs(
 			resp.NextPage = 0
 		}
 		return resp, err
-	})
+	}, func() bool { return still || first != nil && except == 0 })
 	return first, still, err
 }
 
@@ -237,20 +237,4 @@ func fitWith(body, end string) string {
 		return body + end
 	}
 	return string([]rune(body)[:room-utf8.RuneCountInString(cut)]) + cut + end
-}
-
-// eachPage calls read for page after page, at most maxPages, and reports
-// whether there would have been more.
-func eachPage(opts *github.ListOptions, read func() (*github.Response, error)) (more bool, err error) {
-	for range maxPages {
-		resp, err := read()
-		if err != nil {
-			return false, err
-		}
-		if resp.NextPage == 0 {
-			return false, nil
-		}
-		opts.Page = resp.NextPage
-	}
-	return true, nil
 }

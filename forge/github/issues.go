@@ -85,13 +85,13 @@ func (c *Client) findIssue(
 		return nil, err
 	}
 	var best *github.Issue
-	look := func(labels []string, pages int) error {
-		opts := &github.IssueListByRepoOptions{
-			State: "all", Labels: labels, Sort: "created", Direction: "desc", ListOptions: github.ListOptions{PerPage: 100},
-		}
-		_, err := eachPage(&opts.ListOptions, func() (*github.Response, error) {
-			found, resp, err := gh.Issues.ListByRepo(ctx, on.owner, on.name, opts)
+	look := func(labels []string, most int) error {
+		err := eachSteadyPage(func(page *github.ListOptions, see func(id int64)) (*github.Response, error) {
+			found, resp, err := gh.Issues.ListByRepo(ctx, on.owner, on.name, &github.IssueListByRepoOptions{
+				State: "all", Labels: labels, Sort: "created", Direction: "desc", ListOptions: *page,
+			})
 			for _, issue := range found {
+				see(issue.GetID())
 				user := issue.GetUser()
 				byUs := login != "" && strings.EqualFold(user.GetLogin(), login) || login == "" && user.GetType() == "Bot"
 				ours := byUs && !issue.IsPullRequest() && strings.Contains(issue.GetBody(), marker)
@@ -99,11 +99,11 @@ func (c *Client) findIssue(
 					best = issue
 				}
 			}
-			if pages--; resp != nil && (pages == 0 || best != nil && !isClosed(best)) {
+			if resp != nil && (max(page.Page, 1) >= most || best != nil && !isClosed(best)) {
 				resp.NextPage = 0
 			}
 			return resp, err
-		})
+		}, func() bool { return best != nil && !isClosed(best) })
 		return issueError(ctx, err)
 	}
 	if len(labels) > 0 {
