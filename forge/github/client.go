@@ -153,7 +153,8 @@ func (c *Client) newAccount(next http.RoundTripper, tokens tokens) *account {
 		Timeout: callTimeout,
 		Transport: &transport{
 			base: c.at.API, next: next, tokens: tokens, limits: a.limits, cache: newCache(),
-			slots: make(chan struct{}, concurrency), pace: newPace(c.opts.Now), observe: c.opts.Observe, now: c.opts.Now,
+			slots: make(chan struct{}, concurrency), pace: newPace(c.opts.Now), frozen: newArchives(c.opts.Now),
+			observe: c.opts.Observe, now: c.opts.Now,
 		},
 		CheckRedirect: checkRedirect,
 	})
@@ -286,15 +287,22 @@ func (c *Client) Login(ctx context.Context) (string, error) {
 	return login, nil
 }
 
-// Identity returns the id that GitHub has for a repository, which it keeps when it
-// is renamed, and the full name that it has now.
-func (c *Client) Identity(ctx context.Context, repo string) (id int64, fullName string, err error) {
-	err = c.do(ctx, repo, fmt.Sprintf("read repository %q", repo), func(gh *github.Client, on repository) error {
+// Repository is a repository as GitHub has it now.
+type Repository struct {
+	ID       int64  // which stays when it is renamed
+	FullName string // which need not be the one that is configured
+	Archived bool   // nothing can be written
+}
+
+// Repository reads a repository.
+func (c *Client) Repository(ctx context.Context, name string) (Repository, error) {
+	var repo Repository
+	err := c.do(ctx, name, fmt.Sprintf("read repository %q", name), func(gh *github.Client, on repository) error {
 		found, _, err := gh.Repositories.Get(ctx, on.owner, on.name)
-		id, fullName = found.GetID(), found.GetFullName()
+		repo = Repository{ID: found.GetID(), FullName: found.GetFullName(), Archived: found.GetArchived()}
 		return err
 	})
-	return id, fullName, err
+	return repo, err
 }
 
 // Quota is what is left of an hour's calls.

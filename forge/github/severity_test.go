@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/forge/github"
@@ -70,8 +71,8 @@ func TestRenamedRepository(t *testing.T) {
 	c, _, repo := withToken(t)
 	n := repo.OpenPullRequest(githubserver.PullRequest{Head: head})
 	repo.Rename("acme/renamed")
-	if id, name, err := c.Identity(t.Context(), "app"); err != nil || id != repo.ID() || name != "acme/renamed" {
-		t.Errorf("identity: %d %s, %v", id, name, err)
+	if found, err := c.Repository(t.Context(), "app"); err != nil || found.ID != repo.ID() || found.FullName != "acme/renamed" || found.Archived {
+		t.Errorf("repository: %+v, %v", found, err)
 	}
 	if pr, err := c.PullRequest(t.Context(), ref(n)); err != nil || pr.Head != head {
 		t.Errorf("read: %+v, %v", pr, err)
@@ -106,6 +107,76 @@ func TestAnotherTokenAsksAnew(t *testing.T) {
 	s.ResetCalls()
 	if pr, err := c.PullRequest(t.Context(), ref(n)); err != nil || pr.Number != n || s.FreeCount() != 0 {
 		t.Errorf("with another token: %+v, %v, %d answered 304", pr, err, s.FreeCount())
+	}
+}
+
+// TestArchivedRepository can be read. What is written waits, without calls, until it is
+// not archived any longer; other repositories do not wait.
+func TestArchivedRepository(t *testing.T) {
+	t.Parallel()
+	now, s := newClock(), githubserver.New(t)
+	repo, other := s.Repo("acme/app"), s.Repo("acme/other")
+	s.SetNow(now.Now)
+	c, err := github.New(github.Options{
+		BaseURL: s.URL, Token: token, Now: now.Now, Repositories: map[string]string{"app": "acme/app", "other": "acme/other"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, m := repo.OpenPullRequest(githubserver.PullRequest{Head: head}), other.OpenPullRequest(githubserver.PullRequest{Head: head})
+	ours, err := c.PutComment(t.Context(), ref(n), "", "m", "m: one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo.Archive(true)
+	if found, err := c.Repository(t.Context(), "app"); err != nil || !found.Archived {
+		t.Errorf("archived: %+v, %v", found, err)
+	}
+	s.ResetCalls()
+	for i, put := range []func() error{
+		func() error { _, err := c.PutComment(t.Context(), ref(n), ours.ID, "m", "m: two"); return err },
+		func() error { _, err := c.PutComment(t.Context(), ref(n), "", "", "new"); return err },
+		func() error {
+			return c.SetStatus(t.Context(), "app", holdfast.CommitStatus{Revision: head, Context: holdfast.ContextPlan, State: holdfast.StatusPending})
+		},
+	} {
+		var later *holdfast.RateLimitError
+		if err := put(); !errors.As(err, &later) || !later.RetryAt.Equal(now.Now().Add(5*time.Minute)) || !errors.Is(err, holdfast.ErrUnavailable) ||
+			!strings.Contains(err.Error(), "the repository is archived; tried again at ") || strings.Contains(err.Error(), "rate limit") {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+	if s.CallCount() != 1 {
+		t.Errorf("calls while it is archived: %v", s.Calls())
+	}
+	if _, err := c.PullRequest(t.Context(), ref(n)); err != nil {
+		t.Errorf("read: %v", err)
+	}
+	if _, err := c.PutComment(t.Context(), holdfast.PullRequestRef{Repo: "other", Number: m}, "", "m", "m"); err != nil {
+		t.Errorf("another repository: %v", err)
+	}
+	repo.Archive(false)
+	now.Advance(5 * time.Minute)
+	if again, err := c.PutComment(t.Context(), ref(n), ours.ID, "m", "m: two"); err != nil || again.Body != "m: two" || again.ID != ours.ID {
+		t.Errorf("afterwards: %+v, %v", again, err)
+	}
+}
+
+// TestHiddenRepository is not found, as long as it is hidden.
+func TestHiddenRepository(t *testing.T) {
+	t.Parallel()
+	c, _, repo := withToken(t)
+	n := repo.OpenPullRequest(githubserver.PullRequest{Head: head})
+	repo.Hide(true)
+	if _, err := c.Repository(t.Context(), "app"); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("hidden: %v", err)
+	}
+	if _, err := c.PutComment(t.Context(), ref(n), "", "m", "m"); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("hidden, written: %v", err)
+	}
+	repo.Hide(false)
+	if found, err := c.Repository(t.Context(), "app"); err != nil || found.ID != repo.ID() || found.Archived {
+		t.Errorf("back: %+v, %v", found, err)
 	}
 }
 

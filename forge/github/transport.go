@@ -36,6 +36,7 @@ type transport struct {
 	cache   *cache
 	slots   chan struct{}
 	pace    *pace // of writes
+	frozen  *archives
 	observe func(Call)
 	now     func() time.Time
 }
@@ -58,6 +59,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if isWrite(req.Method) {
 		if err := t.limits.check(true); err != nil {
 			return nil, err // nothing to queue for
+		}
+		if err := t.frozen.check(req.URL.Path); err != nil {
+			return nil, err
 		}
 		done, err := t.pace.begin(req.Context())
 		if err != nil {
@@ -148,6 +152,11 @@ func (t *transport) accept(req *http.Request, resp *http.Response, answer []byte
 			t.pace.refused(t.limits.wait())
 		}
 		return nil, err
+	}
+	if write {
+		if err := t.frozen.note(req.URL.Path, resp.StatusCode, answer); err != nil {
+			return nil, err
+		}
 	}
 	header := resp.Header.Clone()
 	// go-github would refuse calls on its own, by its own clock.

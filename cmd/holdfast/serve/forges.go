@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/forge/github"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/server"
-	"github.com/holdfast-dev/holdfast/webhook"
 )
 
 func (s *services) openGitHub() error {
@@ -134,43 +131,6 @@ func (p shownPosts) shown(post holdfast.Post) holdfast.Post {
 		post.Status.Context = contextOf(post.Status.Context, branch)
 	}
 	return post
-}
-
-// identifyEvery is how often a repository is asked for its name: it is for those
-// who look into the log, webhooks go by the id.
-const (
-	identifyEvery = time.Hour
-	identifyRetry = time.Minute
-)
-
-// identify tells the webhooks which ids GitHub has for the repositories, and logs
-// which were renamed, until ctx is done.
-func (s *services) identify(ctx context.Context, hooks *webhook.Handler) {
-	for ctx.Err() == nil {
-		wait := identifyEvery
-		for _, r := range s.cfg.Repositories {
-			client := s.githubs[r.Forge]
-			if client == nil {
-				continue
-			}
-			id, name, err := client.Identity(ctx, r.Name)
-			switch {
-			case ctx.Err() != nil:
-				return
-			case err != nil:
-				s.logger.WarnContext(ctx, "repository was not identified", "repo", r.Name, "err", err)
-				wait = identifyRetry
-				continue
-			case !strings.EqualFold(name, r.FullName()):
-				s.logger.WarnContext(ctx, "repository was renamed: change its name in holdfast.yaml", "repo", r.Name, "name", name)
-			}
-			hooks.Identify(r.FullName(), id)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
-	}
 }
 
 // clone is how Git reads a repository.

@@ -83,7 +83,7 @@ func (s *Server) serve(mux *http.ServeMux, w http.ResponseWriter, r *http.Reques
 	if !s.admit(w, r, route) {
 		return
 	}
-	if s.slowDown(w, r) || !s.permitted(w, r, route) {
+	if s.refuse(w, r) || s.slowDown(w, r) || !s.permitted(w, r, route) {
 		return
 	}
 	s.takeMoment(route)()
@@ -232,7 +232,11 @@ func (s *Server) getRateLimit(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) getRepo(w http.ResponseWriter, r *http.Request) {
-	s.locked(w, r, func(repo *Repo) (int, any) { return http.StatusOK, repo.shape() })
+	s.locked(w, r, func(repo *Repo) (int, any) {
+		shape := maps.Clone(repo.shape())
+		shape["archived"] = repo.archived
+		return http.StatusOK, shape
+	})
 }
 
 func (s *Server) getPermission(w http.ResponseWriter, r *http.Request) {

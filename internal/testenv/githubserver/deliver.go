@@ -159,6 +159,9 @@ func (r *Repo) deliver(event string, payload map[string]any) Delivery {
 func (r *Repo) send(d Delivery) Delivery {
 	r.s.mu.Lock()
 	url, secret := r.hookURL, r.hookSecret
+	if r.hidden {
+		url = ""
+	}
 	d.Dropped = r.drop > 0
 	if d.Dropped {
 		r.drop--

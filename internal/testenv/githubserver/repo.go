@@ -26,6 +26,8 @@ type Repo struct {
 	checks        []*CheckRun
 	git           string // a bare repository; empty: no Git data
 	readOnly      bool   // Git data cannot be written
+	archived      bool   // nothing can be written
+	hidden        bool   // nobody finds it
 
 	hookURL    string
 	hookSecret string

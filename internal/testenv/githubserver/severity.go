@@ -178,6 +178,21 @@ func (r *Repo) Rename(fullName string) {
 	r.repository = nil
 }
 
+// Archive makes the repository read-only, or ends that.
+func (r *Repo) Archive(archived bool) {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	r.archived = archived
+}
+
+// Hide makes the repository one that nobody finds: it was deleted, or the token may
+// not see it any longer. Its webhook is silent meanwhile.
+func (r *Repo) Hide(hidden bool) {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	r.hidden = hidden
+}
+
 // ID returns the repository's id, which stays when it is renamed.
 func (r *Repo) ID() int64 { return r.id }
 
@@ -283,6 +298,28 @@ func (r *Repo) isUser(login string) bool {
 		}
 	}
 	return slices.ContainsFunc(r.comments, func(c *comment) bool { return strings.EqualFold(c.Author, login) })
+}
+
+// refuse answers a call for a repository that cannot be seen, or a write to one that
+// is archived. It reports whether it has answered.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request) bool {
+	parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 4)
+	if len(parts) < 3 || parts[0] != "repos" {
+		return false
+	}
+	s.mu.Lock()
+	repo := s.repos[strings.ToLower(parts[1]+"/"+parts[2])]
+	hidden, archived := repo != nil && repo.hidden, repo != nil && repo.archived
+	s.mu.Unlock()
+	switch {
+	case hidden:
+		writeError(w, http.StatusNotFound, "Not Found")
+	case archived && r.Method != http.MethodGet:
+		writeError(w, http.StatusForbidden, "Repository was archived so is read-only.")
+	default:
+		return false
+	}
+	return true
 }
 
 // MergeGroup delivers that a merge queue asks for the checks of a group: what the
