@@ -70,7 +70,7 @@ func (s *Server) bind() error {
 		}
 		ln = lobby.New(ln, s.limits.Patience)
 		if l.listener.TLS != nil {
-			ln = tls.NewListener(ln, withHTTP(l.listener.TLS))
+			ln = tls.NewListener(ln, lobby.Handshakes(withHTTP(l.listener.TLS)))
 		}
 		*l.to = append(*l.to, s.endpoint(l.name, ln, l.handler))
 	}

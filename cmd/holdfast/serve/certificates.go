@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
@@ -15,17 +17,50 @@ func certificate(t config.TLS) (*tls.Config, error) {
 	if t.CertFile == "" {
 		return nil, nil
 	}
-	if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
+	pair := &keyPair{files: t}
+	if _, err := pair.get(); err != nil {
 		return nil, fmt.Errorf("load certificate: %w", err)
 	}
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		// Read again at each handshake: certificates are renewed in place.
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-			return &pair, err
-		},
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.get() },
 	}, nil
+}
+
+// keyPair is a certificate with its key in files that are renewed in place. It is read
+// again when they have changed: to read it costs about as much as a handshake, and
+// anybody can ask for one. It is safe for concurrent use.
+type keyPair struct {
+	files config.TLS
+
+	mu        sync.Mutex
+	cert, key os.FileInfo // of what was read last
+	pair      *tls.Certificate
+}
+
+// get returns the certificate that the files have, or the last one that they had while
+// they are being renewed.
+func (k *keyPair) get() (*tls.Certificate, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	cert, certErr := os.Stat(k.files.CertFile)
+	key, keyErr := os.Stat(k.files.KeyFile)
+	if k.pair != nil && (certErr != nil || keyErr != nil || isSame(cert, k.cert) && isSame(key, k.key)) {
+		return k.pair, nil
+	}
+	pair, err := tls.LoadX509KeyPair(k.files.CertFile, k.files.KeyFile)
+	switch {
+	case err == nil:
+		k.pair, k.cert, k.key = &pair, cert, key
+	case k.pair == nil:
+		return nil, err
+	}
+	return k.pair, nil
+}
+
+// isSame reports whether a file is the one that it was and was not written since.
+func isSame(now, before os.FileInfo) bool {
+	return os.SameFile(now, before) && now.ModTime().Equal(before.ModTime()) && now.Size() == before.Size()
 }
 
 // expiresSoon is how long before its end a certificate is reported.

@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
@@ -71,5 +72,55 @@ func TestCertificatesThatAreNotValid(t *testing.T) {
 				t.Errorf("%s: %s: %v", name, what, got.errs[0])
 			}
 		}
+	}
+}
+
+// A certificate is read once, and again when its files were replaced; while they do
+// not fit together, or are not there, the former one is used.
+func TestCertificateIsReadWhenItChanges(t *testing.T) {
+	t.Parallel()
+	dir, other := t.TempDir(), t.TempDir()
+	now := time.Now()
+	files := certified(t, dir, now, now.Add(time.Hour))
+	served, err := certificate(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func() *tls.Certificate {
+		t.Helper()
+		pair, err := served.GetCertificate(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pair
+	}
+	first := get()
+	if get() != first {
+		t.Error("it was read again without a change")
+	}
+	renewed := certified(t, other, now, now.Add(2*time.Hour))
+	move := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move(renewed.CertFile, files.CertFile)
+	if get() != first {
+		t.Error("a certificate is used without its key")
+	}
+	move(renewed.KeyFile, files.KeyFile)
+	second := get()
+	if second == first || !second.Leaf.NotAfter.After(first.Leaf.NotAfter) {
+		t.Errorf("the renewed one is not used: valid until %s", second.Leaf.NotAfter)
+	}
+	if err := os.Remove(files.KeyFile); err != nil {
+		t.Fatal(err)
+	}
+	if get() != second {
+		t.Error("without its file the key is lost")
+	}
+	if _, err := certificate(files); err == nil {
+		t.Error("a certificate without a key is served")
 	}
 }
