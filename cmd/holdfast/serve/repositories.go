@@ -30,8 +30,16 @@ type repositories struct {
 	identify func(fullName string, id int64)
 	retry    func(ctx context.Context, repo string) error // posts what was given up
 	logger   *slog.Logger
-	trouble  map[string]string // by repository: what was wrong at the last look
+	trouble  map[string]trouble // by repository: what was wrong at the last look
 }
+
+// trouble is why a repository cannot be written to; the zero value: it can.
+type trouble int
+
+const (
+	notFound trouble = iota + 1
+	archived
+)
 
 // identify watches the repositories on GitHub until ctx is done.
 func (s *services) identify(ctx context.Context, hooks *webhook.Handler) {
@@ -42,7 +50,7 @@ func (s *services) identify(ctx context.Context, hooks *webhook.Handler) {
 		identify: hooks.Identify,
 		retry:    func(ctx context.Context, repo string) error { return s.reconciler.Reconcile(ctx, repo, "") },
 		logger:   s.logger,
-		trouble:  make(map[string]string),
+		trouble:  make(map[string]trouble),
 	}
 	for _, r := range s.cfg.Repositories {
 		if s.githubs[r.Forge] != nil {
@@ -84,20 +92,23 @@ func (w *repositories) judge(ctx context.Context, repo string, found github.Repo
 	before := w.trouble[repo]
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound):
-		w.trouble[repo] = "repository was not found: it was deleted, or the credential no longer reaches it"
+		w.trouble[repo] = notFound
 	case err != nil: // which says nothing of the repository
 		w.logger.WarnContext(ctx, "repository was not identified", "repo", repo, "err", err)
 		return true
 	case found.Archived:
-		w.trouble[repo] = "repository is archived: no comments and statuses are posted there"
+		w.trouble[repo] = archived
 	default:
 		delete(w.trouble, repo)
 	}
 	now := w.trouble[repo]
 	switch {
-	case now != "" && now != before:
-		w.logger.WarnContext(ctx, now, "repo", repo)
-	case now == "" && before != "":
+	case now == before:
+	case now == notFound:
+		w.logger.WarnContext(ctx, "repository was not found: it was deleted, or the credential no longer reaches it", "repo", repo)
+	case now == archived:
+		w.logger.WarnContext(ctx, "repository is archived: comments and statuses wait until it no longer is", "repo", repo)
+	default:
 		w.logger.InfoContext(ctx, "repository can be written again: what was given up is posted", "repo", repo)
 		if err := w.retry(ctx, repo); err != nil {
 			w.logger.ErrorContext(ctx, "posts were not tried again", "repo", repo, "err", err)
@@ -105,5 +116,5 @@ func (w *repositories) judge(ctx context.Context, repo string, found github.Repo
 			return true
 		}
 	}
-	return now != ""
+	return now != 0
 }

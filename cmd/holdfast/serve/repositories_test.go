@@ -41,9 +41,9 @@ func TestRepositoriesThatComeBack(t *testing.T) {
 			return failing
 		},
 		logger:  slog.New(slog.NewTextHandler(&log, nil)),
-		trouble: make(map[string]string),
+		trouble: make(map[string]trouble),
 	}
-	notFound := fmt.Errorf("GitHub answered 404: %w", holdfast.ErrNotFound)
+	hidden := fmt.Errorf("GitHub answered 404: %w", holdfast.ErrNotFound)
 	for i, step := range []struct {
 		archived bool
 		err      error
@@ -58,8 +58,8 @@ func TestRepositoriesThatComeBack(t *testing.T) {
 		{err: holdfast.ErrUnavailable, soon: true, says: "not identified"},
 		{retried: 1, says: "can be written again"},
 		{retried: 1},
-		{err: notFound, retried: 1, soon: true, says: "the credential no longer reaches it"},
-		{err: notFound, retried: 1, soon: true},
+		{err: hidden, retried: 1, soon: true, says: "the credential no longer reaches it"},
+		{err: hidden, retried: 1, soon: true},
 		{archived: true, retried: 1, soon: true, says: "repository is archived"},
 		{failing: errors.New("no database"), retried: 2, soon: true, says: "no database"},
 		{retried: 3, says: "can be written again"},
