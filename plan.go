@@ -76,7 +76,8 @@ type ResourceChange struct {
 
 // AttributeChange is one attribute of a ResourceChange. Before and After are
 // JSON; sensitive values are the string "(sensitive value)", unknown ones
-// "(known after apply)".
+// "(known after apply)". What is not there is empty, and so is null at the top of a
+// resource: inside of a value, a key that has null is another one than none.
 type AttributeChange struct {
 	Path      string          `json:"path"` // such as node_pool[0].size
 	Before    json.RawMessage `json:"before,omitempty"`

@@ -93,8 +93,15 @@ type attributeFinder struct {
 	found  []AttributeChange
 }
 
-// compare adds the differences at path and below. Null is the same as nothing.
+// absent stands for a key or an element that a value does not have. At the top, where a
+// schema says which attributes there are, null stands for it too.
+type absent struct{}
+
+// compare adds the differences at path and below.
 func (f *attributeFinder) compare(path AttributePath, before, after any) {
+	if path == "" {
+		before, after = orAbsent(before), orAbsent(after)
+	}
 	_, marked := before.(PlanMark)
 	if _, ok := after.(PlanMark); ok || marked {
 		if !reflect.DeepEqual(before, after) {
@@ -103,25 +110,64 @@ func (f *attributeFinder) compare(path AttributePath, before, after any) {
 		return
 	}
 	switch {
-	case areObjects(before, after) && (path == "" || sizeOf(before)+sizeOf(after) > 0):
-		found := len(f.found)
+	case both[map[string]any](before, after) && (path == "" || sizeOf(before)+sizeOf(after) > 0):
+		f.emptied(path, before, after)
 		for _, key := range keysOf(before, after) {
-			f.compare(path.Key(key), fieldOf(before, key), fieldOf(after, key))
+			was, is := keyIn(before, key), keyIn(after, key)
+			if path == "" {
+				was, is = orAbsent(was), orAbsent(is)
+			}
+			f.compare(path.Key(key), was, is)
 		}
-		if len(f.found) == found && path != "" && before != nil && after != nil && sizeOf(before) != sizeOf(after) { // by keys that have null
-			f.add(path, before, after)
-		}
-	case areLists(before, after) && sizeOf(before)+sizeOf(after) > 0:
-		found := len(f.found)
+	case both[[]any](before, after) && sizeOf(before)+sizeOf(after) > 0:
+		f.emptied(path, before, after)
 		for i := range max(sizeOf(before), sizeOf(after)) {
-			f.compare(path.Index(i), itemOf(before, i), itemOf(after, i))
-		}
-		if len(f.found) == found && sizeOf(before) != sizeOf(after) { // by elements that are null
-			f.add(path, before, after)
+			f.compare(path.Index(i), elementIn(before, i), elementIn(after, i))
 		}
 	case !reflect.DeepEqual(before, after):
 		f.add(path, before, after)
 	}
+}
+
+// emptied adds the object or list that is empty of two, of which the other is not: what
+// is compared below tells it from nothing no more.
+func (f *attributeFinder) emptied(path AttributePath, before, after any) {
+	switch {
+	case path == "" || before == absent{} || after == absent{}:
+	case sizeOf(before) == 0:
+		f.add(path, before, absent{})
+	case sizeOf(after) == 0:
+		f.add(path, absent{}, after)
+	}
+}
+
+// both reports whether two values are of the kind T, or one is and the other is absent.
+func both[T any](a, b any) bool {
+	_, first := a.(T)
+	_, second := b.(T)
+	return first && (second || b == absent{}) || second && a == absent{}
+}
+
+func orAbsent(tree any) any {
+	if tree == nil {
+		return absent{}
+	}
+	return tree
+}
+
+func keyIn(tree any, key string) any {
+	m, _ := tree.(map[string]any)
+	if value, ok := m[key]; ok {
+		return value
+	}
+	return absent{}
+}
+
+func elementIn(tree any, i int) any {
+	if l, _ := tree.([]any); i < len(l) {
+		return l[i]
+	}
+	return absent{}
 }
 
 func (f *attributeFinder) add(path AttributePath, before, after any) {
@@ -129,9 +175,34 @@ func (f *attributeFinder) add(path AttributePath, before, after any) {
 	f.found = append(f.found, AttributeChange{
 		Path: string(path), Unknown: unknown, Forces: f.forcesAt(path),
 		Sensitive: isSecret(before) || isSecret(after),
-		Before:    shownJSON(before), After: shownJSON(after),
+		Before:    partJSON(before), After: partJSON(after),
 		BeforeMark: markDigest(before), AfterMark: markDigest(after),
 	})
+}
+
+// Emptied reports of each attribute of a resource whether it says only that what is
+// below it in the list was, or becomes, empty.
+func Emptied(attributes []AttributeChange) []bool {
+	out := make([]bool, len(attributes))
+	for i, a := range attributes {
+		one := string(a.Before) + string(a.After) // of which the other is nothing
+		out[i] = (one == "{}" || one == "[]") && slices.ContainsFunc(attributes, func(below AttributeChange) bool {
+			return below.Path != a.Path && AttributePath(below.Path).Within(AttributePath(a.Path))
+		})
+	}
+	return out
+}
+
+// partJSON is shownJSON for what may be absent.
+func partJSON(tree any) json.RawMessage {
+	switch tree {
+	case absent{}:
+		return nil
+	case nil:
+		return json.RawMessage("null")
+	default:
+		return shownJSON(tree)
+	}
 }
 
 // forcesAt reports whether a replace path is at path, above it or below it.

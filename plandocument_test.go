@@ -425,6 +425,48 @@ func TestPlanDocumentPlan(t *testing.T) {
 	}
 }
 
+// TestPlanDocumentPlanOfNull: inside of a value a key that has null is another one than
+// none, and an empty value than none. At the top of a resource null is nothing.
+func TestPlanDocumentPlanOfNull(t *testing.T) {
+	t.Parallel()
+	object := func(of ...any) map[string]any {
+		m := map[string]any{}
+		for i := 0; i < len(of); i += 2 {
+			m[of[i].(string)] = of[i+1]
+		}
+		return m
+	}
+	list := func(of ...any) []any { return of }
+	for name, test := range map[string]struct {
+		before, after any
+		want          string
+	}{
+		"null and nothing at the top":    {object("a", "x"), object("a", nil, "b", nil), `a "x" -> `},
+		"null in what is new":            {nil, object("m", object("a", nil, "b", "x"), "n", nil), `m.a  -> null|m.b  -> "x"`},
+		"null in a new block":            {object("l", list()), object("l", list(object("a", nil))), `l [] -> |l[0].a  -> null`},
+		"null instead of a value":        {object("m", object("a", "x")), object("m", object("a", nil)), `m.a "x" -> null`},
+		"nothing instead of a value":     {object("m", object("a", "x")), object("m", object()), `m  -> {}|m.a "x" -> `},
+		"nothing instead of all":         {object("m", object("a", "x")), object("m", nil), `m.a "x" -> `},
+		"nothing instead of null":        {object("m", object("a", nil)), object("m", object()), `m  -> {}|m.a null -> `},
+		"a value instead of null":        {object("m", object("a", nil)), object("m", object("a", list("x"))), `m.a null -> ["x"]`},
+		"an element that is null":        {object("l", list("x")), object("l", list("x", nil)), `l[1]  -> null`},
+		"one element less":               {object("l", list("x", nil)), object("l", list("x")), `l[1] null -> `},
+		"empty instead of nothing":       {object("l", nil), object("l", list()), `l  -> []`},
+		"an empty value in what was not": {object("m", nil), object("m", object("a", object())), `m.a  -> {}`},
+	} {
+		d := holdfast.PlanDocument{Version: 1, Resources: []holdfast.PlanResource{{
+			Address: "aws_vpc.a", Type: "aws_vpc", Actions: []string{"update"}, Before: planValue(t, test.before), After: planValue(t, test.after),
+		}}}
+		var got []string
+		for _, a := range d.Plan(holdfast.PlanInfo{}).Changes[0].Attributes {
+			got = append(got, fmt.Sprintf("%s %s -> %s", a.Path, a.Before, a.After))
+		}
+		if text := strings.Join(got, "|"); text != test.want {
+			t.Errorf("%s: %s, want %s", name, text, test.want)
+		}
+	}
+}
+
 func TestPlanDocumentSubset(t *testing.T) {
 	t.Parallel()
 	object := func(pairs ...any) holdfast.PlanValue {

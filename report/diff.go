@@ -95,7 +95,7 @@ func (p *painter) output(o holdfast.OutputChange) {
 	}
 	a := asAttribute(o)
 	a.Path = sign + " output " + o.Name
-	p.attributeAt("", colour, a)
+	p.attributeAt("", colour, a, "")
 }
 
 func (p *painter) change(c holdfast.ResourceChange) {
@@ -117,12 +117,51 @@ func (p *painter) change(c holdfast.ResourceChange) {
 		suffix += " (by " + visible(by) + ")"
 	}
 	p.line(colour, "%s %s%s", mark, visible(c.Address), suffix)
-	for _, a := range c.Attributes {
-		p.attribute(a)
+	var nulls []string
+	emptied := holdfast.Emptied(c.Attributes)
+	for i, a := range c.Attributes {
+		forces := forcing(a, c.ReplacePaths)
+		switch {
+		case isNewNull(a) && !a.Forces:
+			nulls = append(nulls, visible(a.Path))
+		case emptied[i] && len(a.Before) > 0:
+			p.line("", "    %s: %s -> not empty%s", visible(a.Path), a.Before, forces)
+		case emptied[i]:
+			p.line("", "    %s: not empty -> %s%s", visible(a.Path), a.After, forces)
+		default:
+			p.attributeAt("    ", "", a, forces)
+		}
+	}
+	if len(nulls) > 0 {
+		p.line("", "    set to null: %s", p.clip(strings.Join(nulls, ", "), 0))
 	}
 	for _, path := range unnamed(c) {
 		p.line("", "    %s  # forces replacement", visible(path))
 	}
+}
+
+// isNewNull reports whether a change says only that a new value has null somewhere: the
+// parts of new blocks that nobody has set are such.
+func isNewNull(a holdfast.AttributeChange) bool {
+	return len(a.Before) == 0 && string(a.After) == "null"
+}
+
+// forcing says that an attribute forces a replacement, and for which paths if that is
+// not its own alone.
+func forcing(a holdfast.AttributeChange, paths []string) string {
+	if !a.Forces {
+		return ""
+	}
+	var its []string
+	for _, path := range paths {
+		if hasPrefixPath(a.Path, path) || hasPrefixPath(path, a.Path) {
+			its = append(its, visible(path))
+		}
+	}
+	if len(its) == 0 || len(its) == 1 && its[0] == visible(a.Path) {
+		return "  # forces replacement"
+	}
+	return "  # forces replacement: " + strings.Join(its, ", ")
 }
 
 // unnamed are replace paths that no attribute of the change stands for.
@@ -148,14 +187,10 @@ func hasPrefixPath(path, base string) bool {
 
 // attribute is one value, or what differs between two: line by line for texts of
 // several lines, part by part for texts that are JSON.
-func (p *painter) attribute(a holdfast.AttributeChange) { p.attributeAt("    ", "", a) }
+func (p *painter) attribute(a holdfast.AttributeChange) { p.attributeAt("    ", "", a, "") }
 
-func (p *painter) attributeAt(indent, colour string, a holdfast.AttributeChange) {
+func (p *painter) attributeAt(indent, colour string, a holdfast.AttributeChange, forces string) {
 	const brief = 100
-	forces := ""
-	if a.Forces {
-		forces = "  # forces replacement"
-	}
 	path := visible(a.Path)
 	long := len(a.Before) > brief || len(a.After) > brief
 	if shown(a.Before) && shown(a.After) {
@@ -173,14 +208,20 @@ func (p *painter) attributeAt(indent, colour string, a holdfast.AttributeChange)
 		}
 	}
 	switch {
-	case len(a.Before) == 0 || string(a.Before) == "null":
+	case len(a.Before) == 0:
 		p.line(colour, "%s%s: %s%s", indent, path, p.value(a.After, nil), forces)
+	case len(a.After) == 0 && isPart(a.Path):
+		p.line(colour, "%s%s: %s -> nothing%s", indent, path, p.value(a.Before, nil), forces)
 	case long && shown(a.After) && indent != "":
 		p.pair("", path+forces, a)
 	default:
 		p.line(colour, "%s%s: %s -> %s%s", indent, path, p.value(a.Before, a.After), p.value(a.After, a.Before), forces)
 	}
 }
+
+// isPart reports whether a path is inside of a value, where nothing is another thing
+// than null.
+func isPart(path string) bool { return strings.ContainsAny(path, ".[") }
 
 // pair is two values below one another.
 func (p *painter) pair(indent, path string, a holdfast.AttributeChange) {

@@ -50,6 +50,11 @@ func twins() [][]any {
 		{"</details>", "&lt;/details&gt;", "**a**", "<b>a</b>"},
 		{map[string]any{"k.l": "x"}, map[string]any{"k": map[string]any{"l": "x"}}, map[string]any{`k["l"]`: "x"}},
 		{[]any{"x", "y"}, []any{"y", "x"}, map[string]any{"0": "x", "1": "y"}},
+		{nil, map[string]any{}, map[string]any{"a": nil}, map[string]any{"a": nil, "b": nil}, map[string]any{"a": "null"}},
+		{map[string]any{"b": "x"}, map[string]any{"a": nil, "b": "x"}, map[string]any{"b": "x", "c": nil}, map[string]any{"a": map[string]any{"d": nil}, "b": "x"}},
+		{map[string]any{"a": nil}, map[string]any{"a": map[string]any{}}, map[string]any{"a": map[string]any{"b": "x"}}, map[string]any{}},
+		{[]any{}, []any{nil}, []any{nil, nil}, []any{"null"}, []any{"x"}, []any{"x", nil}, []any{[]any{nil}}},
+		{[]any{map[string]any{"a": "x"}}, []any{map[string]any{"a": "x", "b": nil}}, []any{map[string]any{"a": "x"}, nil}},
 		{one, two, holdfast.PlanMark{HMAC: one.HMAC, Unknown: true}},
 		{holdfast.PlanMark{HMAC: one.HMAC, Text: "u:(sensitive value)@h"}, holdfast.PlanMark{HMAC: two.HMAC, Text: "u:(sensitive value)@h"}},
 	}
@@ -61,11 +66,10 @@ func (s scene) value() any {
 	return group[s.r.IntN(len(group))]
 }
 
-// pair is two values that look alike, and whether only comparing tells them apart:
-// nothing of secrets is shown.
-func (s scene) pair() (a, b any, secret bool) {
+// pair is two values of a group that look alike, and whether only comparing tells them
+// apart: nothing of secrets is shown.
+func (s scene) pair(n int) (a, b any, secret bool) {
 	all := twins()
-	n := s.r.IntN(len(all))
 	group := slices.Clone(all[n])
 	s.r.Shuffle(len(group), func(i, j int) { group[i], group[j] = group[j], group[i] })
 	return group[0], group[1], n >= len(all)-2
@@ -104,11 +108,19 @@ func (s scene) happens(r *holdfast.PlanResource) {
 	}
 	switch {
 	case len(r.Actions) > 1:
-		r.Replace = [][]string{nil, {"p"}, {"p", "q"}, {"q"}}[s.r.IntN(4)]
+		r.Replace = s.paths()
 		r.Reason = []string{"", "replace_because_tainted", "replace_by_request"}[s.r.IntN(3)]
 	case r.Actions[0] == "no-op":
 		r.Importing = s.encoded(s.importing())
 	}
+}
+
+// paths are ones that force a replacement.
+func (s scene) paths() []string {
+	all := [][]string{
+		nil, {"p"}, {"p", "q"}, {"q"}, {"z"}, {"p[0]"}, {"p", "p[0]"}, {"p.a"}, {"p.a", "p[0]"}, {"p", "p.a"}, {"p[0].a"}, {"p[0]", "p[0].a"},
+	}
+	return all[s.r.IntN(len(all))]
 }
 
 func (s scene) importing() any {
@@ -157,7 +169,8 @@ func (s scene) others() (a, b holdfast.PlanDocument, what string, secret bool) {
 	b.Resources, b.Outputs, b.Reads = slices.Clone(a.Resources), slices.Clone(a.Outputs), slices.Clone(a.Reads)
 	n := s.r.IntN(len(a.Resources))
 	was, is := &a.Resources[n], &b.Resources[n]
-	x, y, secret := s.pair()
+	group := s.r.IntN(len(twins()))
+	x, y, secret := s.pair(group)
 	first, second := s.encoded(map[string]any{"id": "i", "p": x}), s.encoded(map[string]any{"id": "i", "p": y})
 	hidden := false
 	switch n := s.r.IntN(14); {
@@ -172,7 +185,7 @@ func (s scene) others() (a, b holdfast.PlanDocument, what string, secret bool) {
 	case n == 4:
 		what, is.Provider = "provider", "registry.example.com/hashicorp/aws"
 	case n == 5 && len(is.Actions) > 1:
-		what, is.Replace = "replace paths", [][]string{{"p"}, {"p", "q"}, {"q"}, {"z"}}[s.r.IntN(4)]
+		what, is.Replace = "replace paths", s.paths()
 	case n == 6 && len(is.Actions) > 1:
 		what, is.Reason = "cause", "replace_by_triggers"
 	case n == 7 && len(a.Outputs) > 0 && a.Outputs[0].Actions[0] != "delete":
@@ -181,6 +194,10 @@ func (s scene) others() (a, b holdfast.PlanDocument, what string, secret bool) {
 		what, a.Reads[0].Value, b.Reads[0].Value, hidden = "read", first, second, secret
 	case n == 9:
 		what, b.Reads = "reads", append(b.Reads, holdfast.PlanRead{Address: "data.local_file.more", Value: s.object()})
+	case was.After != nil && was.Before != nil && s.r.IntN(2) == 0: // of what looks like both
+		z, _, _ := s.pair(group)
+		what, was.Before, hidden = "value", s.encoded(map[string]any{"id": "i", "p": z}), secret
+		is.Before, was.After, is.After = was.Before, first, second
 	case was.After != nil:
 		what, was.After, is.After, hidden = "value", first, second, secret
 	default:

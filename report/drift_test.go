@@ -23,7 +23,7 @@ func drifted() holdfast.DriftReport {
 		{
 			Address: `aws_eks_node_group.this["blue"]`, Type: "aws_eks_node_group", Kind: holdfast.DriftChanged, Action: holdfast.ActionUpdate,
 			Attributes: []holdfast.AttributeChange{
-				attribute("scaling_config[0].desired_size", "3", "7"), attribute("labels.owner", "null", `"bob"`),
+				attribute("scaling_config[0].desired_size", "3", "7"), attribute("labels.owner", "", `"bob"`),
 			},
 		},
 		{
@@ -37,7 +37,7 @@ func drifted() holdfast.DriftReport {
 		},
 		{
 			Address: "aws_vpc.this", Type: "aws_vpc", Kind: holdfast.DriftChanged,
-			Attributes: []holdfast.AttributeChange{attribute("tags_all.cost", "null", `"42"`)},
+			Attributes: []holdfast.AttributeChange{attribute("tags_all.cost", "", `"42"`)},
 		},
 		{
 			Address: "aws_autoscaling_group.green", Type: "aws_autoscaling_group", Kind: holdfast.DriftChanged, Action: holdfast.ActionUpdate,
@@ -72,7 +72,7 @@ func driftCases() map[string]holdfast.DriftReport {
 	destroys.Items = append([]holdfast.DriftItem{
 		{
 			Address: "aws_eks_cluster.this", Type: "aws_eks_cluster", Kind: holdfast.DriftChanged, Action: holdfast.ActionReplace,
-			Attributes: []holdfast.AttributeChange{attribute("encryption_config[0].provider", "null", `"kms"`)},
+			Attributes: []holdfast.AttributeChange{attribute("encryption_config[0].provider", "", `"kms"`)},
 		},
 		{Address: "aws_db_instance.old", Type: "aws_db_instance", Kind: holdfast.DriftInput, Action: holdfast.ActionDelete},
 	}, destroys.Items...)

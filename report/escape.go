@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/internal/unseen"
 )
 
 // What comes from files, plans and engines is written by others. It reaches a
@@ -107,7 +109,7 @@ func printable(s string) string {
 			continue
 		}
 		i += n
-		if r == '\n' || r == '\t' || !unicode.IsControl(r) && !isHidden(r) {
+		if r == '\n' || r == '\t' || !unicode.IsControl(r) && !unseen.Is(r) {
 			b.WriteRune(r)
 		}
 	}
@@ -129,17 +131,6 @@ func escapeSequence(s string) int {
 		}
 	}
 	return len(s)
-}
-
-// isHidden tells characters that turn the direction of writing or are not seen:
-// all of Unicode's format characters, and letters and marks without a shape.
-func isHidden(r rune) bool {
-	switch r {
-	case 0x034f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x180b, 0x180c, 0x180d, 0x180f, 0x2800, 0x3164, 0xffa0, 0x16fe4, 0x1d159:
-		return true
-	default:
-		return unicode.Is(unicode.Cf, r) || r >= 0xe0000 && r <= 0xe0fff
-	}
 }
 
 // oneLine returns s on one line, with single spaces.

@@ -280,16 +280,20 @@ func toldAttributes(c holdfast.ResourceChange) (told []holdfast.AttributeChange,
 	if c.Action != holdfast.ActionReplace && c.Action != holdfast.ActionUpdate {
 		return nil, 0
 	}
-	var unknown []holdfast.AttributeChange
-	for _, a := range c.Attributes {
+	var unknown, nulls []holdfast.AttributeChange
+	emptied := holdfast.Emptied(c.Attributes)
+	for i, a := range c.Attributes {
 		switch {
-		case c.Action == holdfast.ActionReplace && !a.Forces:
+		case c.Action == holdfast.ActionReplace && !a.Forces, emptied[i]:
 		case a.Unknown && !a.Forces:
 			unknown = append(unknown, a)
+		case isNewNull(a) && !a.Forces:
+			nulls = append(nulls, a)
 		default:
 			told = append(told, a)
 		}
 	}
+	told = append(told, nulls...)
 	if len(told) == 0 {
 		return unknown, 0
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/unseen"
 )
 
 const (
@@ -54,9 +55,7 @@ func visible(s string) string {
 
 // hides reports whether a character cannot be seen, or changes how others look.
 func hides(r rune) bool {
-	return !unicode.IsPrint(r) || r == 0x034f || r == 0x115f || r == 0x1160 || r == 0x2800 || r == 0x3164 || r == 0xffa0 ||
-		r == 0x16fe4 || r == 0x1d159 || r >= 0x1d400 && r <= 0x1d7ff || r >= 0xff01 && r <= 0xff5e || // ASCII in other shapes
-		r == 0x17b4 || r == 0x17b5 || r >= 0x180b && r <= 0x180f || r >= 0xfe00 && r <= 0xfe0f || r >= 0xe0100 && r <= 0xe01ef
+	return !unicode.IsPrint(r) || unseen.Is(r) || r >= 0x1d400 && r <= 0x1d7ff || r >= 0xff01 && r <= 0xff5e // ASCII in other shapes
 }
 
 // codeText is code for what is to be seen as it is, with its spaces.
@@ -431,7 +430,7 @@ func compareLines(a, b []string) []hunk {
 // valueCell is one value in a table.
 func valueCell(raw json.RawMessage) string {
 	switch s := string(raw); s {
-	case "", "null":
+	case "":
 		return "nothing"
 	case sensitiveMark, unknownMark:
 		return strings.Trim(s, `"`)

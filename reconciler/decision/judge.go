@@ -41,20 +41,34 @@ func Judge(plan holdfast.Plan, rules []holdfast.DriftRule, now time.Time) Findin
 		entries: make(map[string][]string), causes: make(map[string]bool), ignored: make(map[string]bool),
 	}
 	changes := make(map[string]*holdfast.ResourceChange, len(plan.Changes))
-	for i, change := range plan.Changes {
+	for _, change := range plan.Changes {
 		j.finding.Destroys = j.finding.Destroys || change.Destroys()
 		if change.Action != holdfast.ActionMove && change.Action != holdfast.ActionImport {
-			changes[change.Address] = &plan.Changes[i]
+			changes[change.Address] = withoutEmptied(change)
 		}
 	}
-	for i, drift := range plan.Drift {
-		j.drifted(subject{drift: &plan.Drift[i], change: changes[drift.Address]})
+	for _, drift := range plan.Drift {
+		j.drifted(subject{drift: withoutEmptied(drift), change: changes[drift.Address]})
 		delete(changes, drift.Address)
 	}
 	for _, address := range slices.Sorted(maps.Keys(changes)) {
 		j.input(subject{change: changes[address]}, changes[address].Attributes)
 	}
 	return j.end()
+}
+
+// withoutEmptied leaves out that a map or a list was, or becomes, empty: rules hide what
+// is added to it or taken from it.
+func withoutEmptied(change holdfast.ResourceChange) *holdfast.ResourceChange {
+	emptied := holdfast.Emptied(change.Attributes)
+	var attributes []holdfast.AttributeChange
+	for i, a := range change.Attributes {
+		if !emptied[i] {
+			attributes = append(attributes, a)
+		}
+	}
+	change.Attributes = attributes
+	return &change
 }
 
 // subject is one resource of a plan.

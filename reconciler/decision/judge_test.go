@@ -205,6 +205,27 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestJudgeOfWhatWasEmpty: a rule that hides what is added to a map hides that the map
+// was empty.
+func TestJudgeOfWhatWasEmpty(t *testing.T) {
+	t.Parallel()
+	drift := change("aws_vpc.a", holdfast.ActionUpdate)
+	drift.Attributes = []holdfast.AttributeChange{
+		{Path: "tags", Before: json.RawMessage("{}")}, {Path: "tags.cost", After: quoted("42")},
+	}
+	undo := change("aws_vpc.a", holdfast.ActionUpdate)
+	undo.Attributes = []holdfast.AttributeChange{
+		{Path: "tags", After: json.RawMessage("{}")}, {Path: "tags.cost", Before: quoted("42")},
+	}
+	plan := drifted(changes{drift}, undo)
+	rules := []holdfast.DriftRule{{Address: "aws_vpc.a", Attribute: "tags.cost", Reason: "billing"}}
+	f := decision.Judge(plan, rules, time.Time{})
+	want := holdfast.DriftCounts{Ignored: 1}
+	if got := told(f); !slices.Equal(got, []string{"changed aws_vpc.a update tags.cost (billing)"}) || f.Counts != want || !f.Hides {
+		t.Errorf("found %q, %+v, hides %v", got, f.Counts, f.Hides)
+	}
+}
+
 func TestJudgeDestroys(t *testing.T) {
 	t.Parallel()
 	for action, want := range map[holdfast.ChangeAction]bool{

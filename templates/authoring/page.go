@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/unseen"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -40,12 +41,12 @@ func (d *Draft) Page() []byte {
 	return []byte(strings.Map(shown, p.text.String()))
 }
 
-// shown takes out what would speak to a terminal, or change the order in which
-// others are read.
+// shown takes out what would speak to a terminal, is not seen, or changes how others
+// are read.
 func shown(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':
-	case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+	case unicode.IsControl(r), unseen.Is(r):
 		return '?'
 	}
 	return r

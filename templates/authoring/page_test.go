@@ -122,7 +122,7 @@ func TestPageShowsNoSecret(t *testing.T) {
 		"m/main.tf": []byte("# nothing\n"),
 		"template.yaml": []byte(`apiVersion: holdfast.dev/v1
 kind: Template
-metadata: {name: web, description: "\x1b[31m\x9b\u202e red"}
+metadata: {name: web, description: "\x1b[31m\x9b\u202e\ufe0f red"}
 spec:
   providers: {local: {modules: [{name: m, source: ./m}]}}
   variables:
@@ -137,7 +137,7 @@ spec:
 		t.Fatal(err)
 	}
 	page := string(d.Page())
-	if strings.ContainsAny(page, "\x1b\u009b\u202e") {
+	if strings.ContainsAny(page, "\x1b\u009b\u202e\ufe0f") {
 		t.Errorf("%q", page)
 	}
 	if strings.Contains(page+string(schema), "hunter") || !strings.Contains(page, "at least 8 characters") {

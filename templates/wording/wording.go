@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/internal/unseen"
 )
 
 // Clip shortens what people wrote to what fits into a message.
@@ -21,7 +23,7 @@ func Clip(s string) string {
 // Visible is a text as a fault has it: on one line, and without characters that
 // nobody sees and that change how others are read.
 func Visible(s string) string {
-	seen := func(r rune) bool { return r == ' ' || unicode.IsPrint(r) }
+	seen := func(r rune) bool { return r == ' ' || unicode.IsPrint(r) && !unseen.Is(r) }
 	if strings.IndexFunc(s, func(r rune) bool { return !seen(r) }) < 0 {
 		return s
 	}

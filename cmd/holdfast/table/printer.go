@@ -10,6 +10,8 @@ import (
 	"unicode"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/holdfast-dev/holdfast/internal/unseen"
 )
 
 // Print writes value in a format; text makes what people read.
@@ -157,22 +159,19 @@ func Section(title, body string) string {
 	return "\n" + title + "\n" + indent + strings.ReplaceAll(body, "\n", "\n"+indent) + "\n"
 }
 
-// Clean replaces control characters: texts come from pull requests, and a
+// Clean replaces control characters, and what is not seen: texts come from pull requests, and a
 // terminal obeys what it is shown.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return r
 		}
-		if unicode.IsControl(r) || isHidden(r) {
+		if unicode.IsControl(r) || unseen.Is(r) {
 			return '�'
 		}
 		return r
 	}, text)
 }
-
-// isHidden tells the characters that reorder the text around them or are not seen.
-func isHidden(r rune) bool { return unicode.Is(unicode.Cf, r) }
 
 // OneLine is a text without line breaks and control characters.
 func OneLine(text string) string {

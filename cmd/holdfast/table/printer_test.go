@@ -42,3 +42,13 @@ func TestCalmWriter(t *testing.T) {
 		}
 	}
 }
+
+// TestCleanShowsWhatIsNotSeen: names that look the same are told apart.
+func TestCleanShowsWhatIsNotSeen(t *testing.T) {
+	t.Parallel()
+	for _, r := range "\x1b\u202e\u200b\ufe0f\U000e0100\u115f" {
+		if got := table.Clean("prod" + string(r) + "eu"); got != "prod�eu" {
+			t.Errorf("Clean() with %U = %q", r, got)
+		}
+	}
+}
