@@ -21,6 +21,9 @@ type BackendLock struct {
 }
 
 var (
+	// PostgreSQL does not say who holds a lock: "Lock Info" is the one that was asked
+	// for. It ends with the session that holds it, so that no engine can leave it.
+	lockOfSession = regexp.MustCompile(`Workspace is already locked: |Already locked for workspace creation: `)
 	// Of an http backend Terraform prints the ID of the lock that is held in its error
 	// message only: its "Lock Info" is the lock that it asked for itself. OpenTofu
 	// prints the one that is held in both places. Long lines are wrapped.
@@ -42,6 +45,9 @@ func LockOf(run Run) (BackendLock, bool) {
 		texts = append(texts, d.Detail)
 	}
 	for _, text := range texts {
+		if lockOfSession.MatchString(text) {
+			continue
+		}
 		id := lockID.FindStringSubmatch(text)
 		if held := lockHeld.FindStringSubmatch(text); held != nil && (id == nil || held[1] != id[1]) {
 			return BackendLock{ID: held[1], Run: run.ID}, true

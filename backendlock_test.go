@@ -38,10 +38,12 @@ func TestLockOf(t *testing.T) {
 			t.Errorf("LockOf() of an http backend = %+v, %t, want %+v", got, ok, want)
 		}
 	}
+	session := run
+	session.Failure = &holdfast.Failure{Cause: holdfast.CauseStateLocked, Detail: strings.Replace(detail, "pq: already locked", "Workspace is already locked: default", 1)}
 	own, other := run, run
 	own.StateLocation = "clusters/own"
 	other.Failure = &holdfast.Failure{Cause: "Network", Detail: detail}
-	for name, run := range map[string]holdfast.Run{"our own backend": own, "another cause": other, "none": {RunSpec: holdfast.RunSpec{StateLocation: "pg:x"}}} {
+	for name, run := range map[string]holdfast.Run{"our own backend": own, "another cause": other, "a session of PostgreSQL": session, "none": {RunSpec: holdfast.RunSpec{StateLocation: "pg:x"}}} {
 		if lock, ok := holdfast.LockOf(run); ok {
 			t.Errorf("LockOf(%s) = %+v", name, lock)
 		}

@@ -40,23 +40,10 @@ func choicesOf(run holdfast.Run) []choice {
 		does: "plans again, once the cause is gone",
 	}
 	apply := choice{comment: commentCommand(holdfast.VerbApply, run.Cluster), terminal: "holdfast apply " + run.Cluster}
-	if lock, ok := holdfast.LockOf(run); ok {
-		add(choice{
-			terminal: "holdfast unlock " + run.Cluster + " --lock " + lock.ID,
-			does:     "has the engine release the lock of the backend, if a dead run of ours has left it; " + orElse(lock.Who, "somebody") + " holds it",
-		})
-	} else if f.Cause == holdfast.CauseStateLocked {
-		add(choice{
-			comment: commentCommand(holdfast.VerbUnlock, run.Cluster), terminal: "holdfast unlock " + run.Cluster,
-			does: "says who holds the lock, and releases it if the holder is dead",
-		})
-	}
-	if f.Cause == holdfast.CauseStateUnsaved {
-		add(choice{does: "wait: the state is pushed automatically as soon as the backend accepts it; nothing is planned or applied before"},
-			choice{terminal: "holdfast state push " + run.Cluster, does: "pushes it now"},
-			choice{terminal: "holdfast state get " + run.Cluster, does: "writes it to a file"},
-			choice{terminal: "holdfast state waive " + run.Cluster + " --reason TEXT", does: "gives it up: resources that only it knows will be created again"},
-			logs)
+	add(lockChoices(run, f.Cause)...)
+	if f.Cause == holdfast.CauseStateUnsaved || run.Kind == holdfast.RunState {
+		add(stateChoices(run)...)
+		add(logs)
 		return slices.DeleteFunc(choices, func(c choice) bool { return c == choice{} })
 	}
 	switch {
@@ -84,6 +71,47 @@ func choicesOf(run holdfast.Run) []choice {
 	}
 	add(logs)
 	return slices.DeleteFunc(choices, func(c choice) bool { return c == choice{} })
+}
+
+// lockChoices are what can be done about the lock that a run did not get.
+func lockChoices(run holdfast.Run, cause holdfast.Reason) []choice {
+	lock, known := holdfast.LockOf(run)
+	switch {
+	case known:
+		return []choice{{
+			terminal: "holdfast unlock " + run.Cluster + " --lock " + lock.ID,
+			does:     "has the engine release the lock of the backend, if a dead run of ours has left it; " + orElse(lock.Who, "somebody") + " holds it",
+		}}
+	case cause != holdfast.CauseStateLocked:
+		return nil
+	case run.StateLocation != "" && !holdfast.OwnState(run.StateLocation):
+		return []choice{{does: "wait for whoever works on the state, or end what they started; a lock in PostgreSQL ends with its session"}}
+	default:
+		return []choice{{
+			comment: commentCommand(holdfast.VerbUnlock, run.Cluster), terminal: "holdfast unlock " + run.Cluster,
+			does: "says who holds the lock, and releases it if the holder is dead",
+		}}
+	}
+}
+
+// stateChoices are what can be done about a state that could not be saved, or pushed,
+// and about a lock that could not be released.
+func stateChoices(run holdfast.Run) []choice {
+	if run.State != nil && run.State.Action == holdfast.StateUnlock {
+		return []choice{{
+			terminal: "holdfast unlock " + run.Cluster + " --lock " + run.State.LockID,
+			does:     "tries again, once the cause is gone",
+		}}
+	}
+	choices := []choice{
+		{terminal: "holdfast state push " + run.Cluster, does: "pushes it now"},
+		{terminal: "holdfast state get " + run.Cluster, does: "writes it to a file"},
+		{terminal: "holdfast state waive " + run.Cluster + " --reason TEXT", does: "gives it up: resources that only it knows will be created again"},
+	}
+	if run.Kind != holdfast.RunState || run.Failure != nil && run.Failure.Transient {
+		choices = slices.Insert(choices, 0, choice{does: "wait: the state is pushed automatically as soon as the backend accepts it; nothing is planned or applied before"})
+	}
+	return choices
 }
 
 // replanCommand plans again what the run planned.

@@ -248,6 +248,30 @@ var failures = map[string]holdfast.Run{
 		RunProgress: holdfast.RunProgress{Attempt: 1},
 		RunOutcome:  holdfast.RunOutcome{Failure: &holdfast.Failure{Step: "plan", Summary: "ExpiredToken", Cause: "Credentials"}},
 	},
+	"locked by a session": {
+		ID: "run-11", Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunErrored,
+		RunSpec:     holdfast.RunSpec{StateLocation: "pg:infra/prod"},
+		RunProgress: holdfast.RunProgress{Attempt: 2},
+		RunOutcome:  holdfast.RunOutcome{Failure: &holdfast.Failure{Step: "plan", Summary: "the state is locked", Cause: "StateLocked", Transient: true}},
+	},
+	"state not pushed": {
+		ID: "run-12", Cluster: "prod-eu", Kind: holdfast.RunState, Status: holdfast.RunErrored,
+		RunSpec:     holdfast.RunSpec{State: &holdfast.StateJob{Action: holdfast.StatePush}},
+		RunProgress: holdfast.RunProgress{Attempt: 1},
+		RunOutcome:  holdfast.RunOutcome{Failure: &holdfast.Failure{Step: "push", Summary: "cannot overwrite", Cause: "Conflict"}},
+	},
+	"state not pushed yet": {
+		ID: "run-13", Cluster: "prod-eu", Kind: holdfast.RunState, Status: holdfast.RunErrored,
+		RunSpec:     holdfast.RunSpec{State: &holdfast.StateJob{Action: holdfast.StatePush}},
+		RunProgress: holdfast.RunProgress{Attempt: 1},
+		RunOutcome:  holdfast.RunOutcome{Failure: &holdfast.Failure{Step: "init", Summary: "connection refused", Cause: "Network", Transient: true}},
+	},
+	"not unlocked": {
+		ID: "run-14", Cluster: "prod-eu", Kind: holdfast.RunState, Status: holdfast.RunErrored,
+		RunSpec:     holdfast.RunSpec{State: &holdfast.StateJob{Action: holdfast.StateUnlock, LockID: "left-1"}},
+		RunProgress: holdfast.RunProgress{Attempt: 1},
+		RunOutcome:  holdfast.RunOutcome{Failure: &holdfast.Failure{Step: "unlock", Summary: "no such lock", Cause: "EngineFailed"}},
+	},
 	"unattempted": {
 		ID: "run-10", Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunErrored,
 		RunOutcome: holdfast.RunOutcome{Failure: &holdfast.Failure{Step: "prepare", Summary: "clusters/prod-eu.yaml:3:1: no such template", Cause: "Invalid"}},
@@ -258,7 +282,7 @@ func TestFailureText(t *testing.T) {
 	t.Parallel()
 
 	var all strings.Builder
-	for _, name := range []string{"code", "apply", "not begun", "locked", "retrying", "passing", "killed", "destroy", "drift", "unattempted"} {
+	for _, name := range []string{"code", "apply", "not begun", "locked", "retrying", "passing", "killed", "destroy", "drift", "unattempted", "locked by a session", "state not pushed", "state not pushed yet", "not unlocked"} {
 		text := report.FailureText(failures[name])
 		fmt.Fprintf(&all, "# %s\n%s\n", name, text)
 		if strings.ContainsAny(text, "`\x1b") || strings.Contains(text, "**") {
@@ -278,7 +302,7 @@ var terminal = regexp.MustCompile(`(?:^|[^/\w])holdfast ((?:[a-z]+)(?: [a-z]+)?)
 func TestTerminalCommandsExist(t *testing.T) {
 	t.Parallel()
 
-	known := []string{"apply", "replan", "approve", "cancel", "logs", "unlock", "resume", "suspend", "get runs", "get drift", "describe drift", "drift check"}
+	known := []string{"apply", "replan", "approve", "cancel", "logs", "unlock", "resume", "suspend", "get runs", "get drift", "describe drift", "drift check", "state push", "state get", "state waive"}
 	var texts []string
 	for _, r := range cases() {
 		texts = append(texts, report.Comment(r))

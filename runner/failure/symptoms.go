@@ -38,7 +38,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 	},
 	{
 		regexp.MustCompile(`(?i)(state|workspace)( blob)? is already locked|remote state already locked|state is already locked by another|(acquiring|locking) the state.*(lock info:|ConditionalCheckFailed|PreconditionFailed|conditionNotMet|LeaseAlreadyPresent|resource temporarily unavailable)`),
-		holdfast.CauseStateLocked, true, "somebody else works on this state: wait for them; if nobody does, `holdfast unlock` shows the lock and frees one in Holdfast's own backend, the engine's `force-unlock` any other",
+		holdfast.CauseStateLocked, true, "somebody else works on this state: wait for them; if nobody does, `holdfast unlock` shows the lock and frees one in Holdfast's own backend, `holdfast unlock --lock` one in another; a lock in PostgreSQL ends with its session",
 	},
 	{
 		regexp.MustCompile(`(?i)no space left on device|disk quota exceeded|not enough space on the disk`),
@@ -76,6 +76,10 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 		regexp.MustCompile(`(?i)etcdserver: |currently unable to handle the request|cannot complete the requested operation at this time|unable to return a response in the time allotted|resource quota evaluates timeout|did not complete within (the )?allowed duration`),
 		holdfast.CauseServiceUnavailable, true, "the cluster's own API server is overloaded or restarts: nothing is to be done if it passes",
 	},
+	{ // PostgreSQL, which starts, stops or is full
+		regexp.MustCompile(`(?i)the database system is (starting up|shutting down|in recovery mode|not (yet )?accepting connections)|terminating connection (due to|because of)|too many clients already|remaining connection slots are reserved`),
+		holdfast.CauseServiceUnavailable, true, "the database starts, stops, or has too many connections: nothing is to be done if it passes",
+	},
 	{
 		regexp.MustCompile(`(?i)requires a quota project`),
 		holdfast.CauseCredentials, false, "set user_project_override and billing_project for the provider, or use a service account",
@@ -101,7 +105,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 		holdfast.CausePermission, false, "the account does not use this service yet: enable the API, or register the resource provider, that the message names",
 	},
 	{
-		regexp.MustCompile(`(?i)AccessDenied|UnauthorizedOperation|AuthorizationFailed|not authorized to (perform|use)|does not have (the )?(required |necessary )?(permission|authorization)|PERMISSION_DENIED|permission '?\S+'? denied|insufficient (permission|privilege)|LinkedAuthorizationFailed|RequestDisallowedByPolicy|explicit deny`),
+		regexp.MustCompile(`(?i)AccessDenied|UnauthorizedOperation|AuthorizationFailed|not authorized to (perform|use)|does not have (the )?(required |necessary )?(permission|authorization)|PERMISSION_DENIED|permission '?\S+'? denied|insufficient (permission|privilege)|LinkedAuthorizationFailed|RequestDisallowedByPolicy|explicit deny|permission denied for (schema|table|sequence|relation|database)`),
 		holdfast.CausePermission, false, hintPermission,
 	},
 	{
@@ -121,7 +125,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 		holdfast.CauseServiceUnavailable, true, "nothing is to be done if it passes; else look at the service's own status page",
 	},
 	{
-		regexp.MustCompile(`(?i)connection (refused|reset|timed out)|no such host|i/o timeout|TLS handshake timeout|network is unreachable|no route to host|temporary failure in name resolution|unexpected EOF|server misbehaving|broken pipe|Client\.Timeout|giving up after \d+ attempt|request failed after \d+ attempt|(could not|couldn't|failed to) connect to|could not resolve host|request send failed|http2: client connection lost`),
+		regexp.MustCompile(`(?i)connection (refused|reset|timed out)|no such host|i/o timeout|TLS handshake timeout|network is unreachable|no route to host|temporary failure in name resolution|unexpected EOF|server misbehaving|broken pipe|Client\.Timeout|giving up after \d+ attempt|request failed after \d+ attempt|(could not|couldn't|failed to) connect to|could not resolve host|request send failed|http2: client connection lost|driver: bad connection|(^|: )EOF\b`),
 		holdfast.CauseNetwork, true, hintNetwork,
 	},
 	{ // unless it was out of reach
