@@ -78,7 +78,7 @@ soak: needs tools ## let things fail at random for SOAKTIME (default 1h), and se
 # decides: plans, applies, failures in the middle, drift, destruction, secrets, its
 # sandbox. The others are about the server, and any engine does.
 TOFU := GO=$(GO) internal/testenv/only-tofu.sh $(OPENTOFU)
-TOFU_STORIES := TestPullRequestIsPlannedAndItsMergeApplied|TestApplyFailsInTheMiddle|TestDriftIsUndone|TestInventory|$\
+TOFU_STORIES := TestPullRequestIsPlannedAndItsMergeApplied|TestApplyFailsInTheMiddle|TestDriftIsReverted|TestInventory|$\
   TestDestroyOfWhatWasLastApplied|TestEngineThatLeavesItsStateBehind|TestTemplateVersions|TestSecretVariables|$\
   TestEngineIsKilledDuringApply|TestCodeInAPlanStaysInItsSandbox
 test-tofu: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)

@@ -71,7 +71,7 @@ type StateBackend struct {
 type DriftSettings struct {
 	Schedule string      `json:"schedule,omitempty"` // cron, with an optional CRON_TZ; empty: the server's default; "off": none
 	TimeZone string      `json:"timeZone,omitempty"` // of Schedule; empty means UTC
-	OnDrift  string      `json:"onDrift,omitempty"`  // report (default), apply (undo it) or ignore (tell nobody)
+	OnDrift  string      `json:"onDrift,omitempty"`  // report (default), apply (revert it) or ignore (tell nobody)
 	Ignore   []DriftRule `json:"ignore,omitempty"`
 }
 

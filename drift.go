@@ -29,9 +29,9 @@ type DriftState struct {
 	// same nobody is notified again. It is kept while checks fail.
 	Fingerprint Digest      `json:"fingerprint,omitempty"`
 	Counts      DriftCounts `json:"counts,omitzero"`
-	// Destroys is true if undoing the drift would destroy or replace something.
+	// Destroys is true if reverting the drift would destroy or replace something.
 	Destroys bool `json:"destroys,omitempty"`
-	// Hides is true if undoing it would also change what an ignore rule hides.
+	// Hides is true if reverting it would also change what an ignore rule hides.
 	Hides bool `json:"hides,omitempty"`
 	// Causes are what drifted, without where: "aws_eks_node_group scaling_config",
 	// sorted, at most 20. Clusters that share one may have a common cause.
@@ -41,9 +41,9 @@ type DriftState struct {
 	Rules    Digest `json:"rules,omitempty"`
 	Failures int    `json:"failures,omitempty"` // failed checks in a row
 	Detail   string `json:"detail,omitempty"`   // of a failed check: why
-	// Remedy is the apply that undid the drift of this fingerprint, or tried to.
-	Remedy string `json:"remedy,omitempty"`
-	// Hold is why a drift that shall be undone (onDrift: apply) is not.
+	// Revert is the apply that reverted the drift of this fingerprint, or tried to.
+	Revert string `json:"revert,omitempty"`
+	// Hold is why a drift that shall be reverted (onDrift: apply) is not.
 	Hold string `json:"hold,omitempty"`
 }
 
@@ -99,8 +99,8 @@ type DriftReport struct {
 	Revision Revision `json:"revision,omitempty"`
 	// Failure is why the last check failed; nil if it did not.
 	Failure *Failure `json:"failure,omitempty"`
-	// Remedy is the apply of State.Remedy; nil if there is none.
-	Remedy *Run `json:"remedy,omitempty"`
+	// Revert is the apply of State.Revert; nil if there is none.
+	Revert *Run `json:"revert,omitempty"`
 }
 
 // DriftRule hides drift that is meant to be.

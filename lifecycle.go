@@ -46,8 +46,8 @@ type Transition struct {
 	Run     string    `json:"run,omitempty"` // the run that brought it about
 }
 
-// Ending is how a cluster went.
-type Ending struct {
+// Deletion is how a cluster went.
+type Deletion struct {
 	At       time.Time `json:"at"`
 	Reason   Reason    `json:"reason"`        // Destroyed, NeverApplied or Renamed
 	Run      string    `json:"run,omitempty"` // the destroy

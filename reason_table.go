@@ -238,12 +238,6 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Effect: Passes, Words: "the cloud limits or refuses requests, and its runs are slowed down; it resumes automatically",
 		More: "Runs of several clusters of this provider were throttled. Those of other providers continue",
 	},
-	ReasonRemedyFailed: {
-		Effect: Blocks, Words: "the apply that was to revert its drift failed, and is not retried automatically",
-		More: "Or the same drift is back",
-		Next: []Verb{VerbApply}, Does: "tries again with the plan of the last check",
-		Hint: "Find out what causes the drift, or change the code or the rules",
-	},
 	ReasonRemoved: {
 		Effect: Passes, Words: "its document was removed; the cluster will be destroyed",
 		More: "What it waits for has another reason",
@@ -261,6 +255,12 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonResumed: {
 		Effect: Explains, Words: "an apply continues with what is left of one that failed",
 		More: "What remains is a part of what was reviewed",
+	},
+	ReasonRevertFailed: {
+		Effect: Blocks, Words: "the apply that was to revert its drift failed, and is not retried automatically",
+		More: "Or the same drift is back",
+		Next: []Verb{VerbApply}, Does: "tries again with the plan of the last check",
+		Hint: "Find out what causes the drift, or change the code or the rules",
 	},
 	ReasonSchedule: {Effect: Explains, Words: "a drift check was due"},
 	ReasonStateMoved: {

@@ -51,9 +51,9 @@ type ClusterRecord struct {
 	// Life is the run that ended the cluster's former life: those before it no
 	// longer count.
 	Life string `json:"life,omitempty"`
-	// Ending is how the cluster went; nil while it is there. A document of the
+	// Deletion is how the cluster went; nil while it is there. A document of the
 	// same name begins a new life.
-	Ending    *Ending   `json:"ending,omitempty"`
+	Deletion  *Deletion `json:"deletion,omitempty"`
 	UpdatedAt time.Time `json:"updatedAt"`
 	Version   int64     `json:"version"` // optimistic
 }
@@ -110,9 +110,9 @@ type PullRequestRecord struct {
 	// result says of each.
 	Clusters []PullRequestCluster `json:"clusters,omitempty"`
 	Faults   Faults               `json:"faults,omitempty"`
-	// AllTrials: somebody has asked for plans of all clusters that a change of a
+	// AllSamples: somebody has asked for plans of all clusters that a change of a
 	// template would change, not only of samples. It holds for the head of then.
-	AllTrials bool `json:"allTrials,omitempty"`
+	AllSamples bool `json:"allSamples,omitempty"`
 	// Assessed is of all that the impact on record was made from; empty: there is
 	// none.
 	Assessed Digest `json:"assessed,omitempty"`
@@ -144,14 +144,14 @@ type Approval struct {
 type PullRequestCluster struct {
 	Name         string  `json:"name"`
 	SourceDigest Digest  `json:"sourceDigest"` // empty: deleted, or at fault
-	Deleted      bool    `json:"deleted,omitempty"`
+	Removed      bool    `json:"removed,omitempty"`
 	Document     Cluster `json:"document"`
-	// Trial: the pull request changes the template that this cluster is made
+	// Sample: the pull request changes the template that this cluster is made
 	// from, and its merge leaves the cluster as it is. It is planned to show what
 	// the new template would do, and its plan is not a review of anything.
-	Trial    bool     `json:"trial,omitempty"`
-	Repo     string   `json:"repo,omitempty"`     // of a trial: where its document is
-	Revision Revision `json:"revision,omitempty"` // of a trial: of Repo
+	Sample   bool     `json:"sample,omitempty"`
+	Repo     string   `json:"repo,omitempty"`     // of a sample: where its document is
+	Revision Revision `json:"revision,omitempty"` // of a sample: of Repo
 }
 
 // PostKind is what a Post becomes on the forge.
@@ -293,8 +293,8 @@ type PullRequestFilter struct {
 	After   PullRequestRef `json:",omitzero"` // only those that the list has after this one
 }
 
-// Source is what Holdfast remembers of a repository.
-type Source struct {
+// RepositoryState is what Holdfast remembers of a repository.
+type RepositoryState struct {
 	Repo         string    `json:"repo"`
 	Head         Revision  `json:"head"`         // of the tracked branch, as it was last taken in
 	CommentsSeen time.Time `json:"commentsSeen"` // comments up to then were read

@@ -131,7 +131,7 @@ type RunSpec struct {
 	OutputRoles map[string]string `json:"outputRoles,omitempty"`
 	Reviews     []Review          `json:"reviews,omitempty"` // apply: plans of which one must be what this run finds
 	// Shown is the run whose plan an apply has to come to, whatever else was
-	// reviewed: a person has asked for it, or it is what undoes a drift. Empty: any
+	// reviewed: a person has asked for it, or it is what reverts a drift. Empty: any
 	// of Reviews. It is one of Reviews.
 	Shown string `json:"shown,omitempty"`
 	// Provisional are clusters that this one depends on and whose own apply was
@@ -148,9 +148,9 @@ type RunSpec struct {
 type RunMode struct {
 	Resume  bool `json:"resume,omitempty"`  // apply: continues after a failed one; a subset of a review suffices
 	Destroy bool `json:"destroy,omitempty"` // plan: of a destruction of what was last applied
-	// Trial: the plan shows what a pull request of a template would do to a
+	// Sample: the plan shows what a pull request of a template would do to a
 	// cluster that its merge leaves as it is. It reviews nothing.
-	Trial bool `json:"trial,omitempty"`
+	Sample bool `json:"sample,omitempty"`
 	// Background: nobody waits for it, and everything else goes first.
 	Background bool `json:"background,omitempty"`
 	// Exact: the engine is that of the last applied run, at its very version,

@@ -78,7 +78,7 @@ type ImpactGroup struct {
 	Key     Digest   `json:"key"`
 	Changes []string `json:"changes,omitempty"` // of the root module, in words
 	// Clusters are sorted by reach, then name. Those that are planned are among
-	// the pull request's clusters, as trials.
+	// the pull request's clusters, as samples.
 	Clusters []ImpactCluster `json:"clusters"`
 }
 

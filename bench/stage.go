@@ -155,7 +155,7 @@ func (s *stage) newWorldWith(config, glob, published string) *world {
 	if published != "" {
 		w.tpl = &hosted{git: server.CreateRepo(templateRepo), hub: hub.Repo(templateRepo)}
 		w.tpl.git.Commit("main", "Begin", map[string]string{"README.md": "Templates.\n"})
-		config = fmt.Sprintf("  - {name: %s, forge: github, url: %q, templates: {%[3]s: %[3]s}, trials: 0, webhookSecret: {file: secret}}\n%[4]s",
+		config = fmt.Sprintf("  - {name: %s, forge: github, url: %q, templates: {%[3]s: %[3]s}, samples: 0, webhookSecret: {file: secret}}\n%[4]s",
 			templateRepo, w.tpl.git.URL, published, config)
 	}
 	s.write(w.path("holdfast.yaml"), fmt.Sprintf(`dataDir: data

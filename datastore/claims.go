@@ -10,7 +10,7 @@ import (
 )
 
 // Claimable returns the runs that an agent may claim, in order: those that write
-// first, then plans, then trials, then drift checks, each the oldest first; at most one for
+// first, then plans, then samples, then drift checks, each the oldest first; at most one for
 // each state location, none for a location where a run is running, and only runs
 // of kind RunState where a state stands that could not be saved.
 func (s *RunStore) Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error) {

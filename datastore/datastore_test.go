@@ -67,7 +67,7 @@ func TestStore(t *testing.T) {
 		"issues":          testIssues,
 		"impacts":         testImpacts,
 		"upgrades":        testUpgrades,
-		"trials":          testTrials,
+		"samples":         testSamples,
 		"rename":          testRename,
 		"rename refusals": testRenameRefusals,
 		"rename, empty":   testRenameOverEmpty,

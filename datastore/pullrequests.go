@@ -57,7 +57,7 @@ func (s *PullRequestStore) PullRequests(ctx context.Context, filter holdfast.Pul
 }
 
 // SavePullRequest creates (Version 0) or replaces a record, and returns it with
-// the next Version. It is found by its clusters except for the trials.
+// the next Version. It is found by its clusters except for the samples.
 func (s *PullRequestStore) SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
 	if pr.Repo == "" || pr.IsZero() {
 		return holdfast.PullRequestRecord{}, fmt.Errorf("save pull request %q: it needs a repository and a number", pr.String())
@@ -81,7 +81,7 @@ func (s *PullRequestStore) SavePullRequest(ctx context.Context, pr holdfast.Pull
 			return err
 		}
 		for _, cluster := range pr.Clusters {
-			if cluster.Trial {
+			if cluster.Sample {
 				continue // its merge does not change it
 			}
 			if _, err := q.exec(ctx, `INSERT INTO pull_request_clusters (repo, number, cluster) VALUES (?, ?, ?)

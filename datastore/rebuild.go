@@ -1,6 +1,7 @@
 package datastore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -13,11 +14,16 @@ type rebuilder struct{ *records }
 // rebuild fills what a migration has added and only records can tell. It is
 // begun again if a crash cuts it short.
 func (s *rebuilder) rebuild(ctx context.Context) error {
-	for name, fill := range map[string]func(ctx context.Context, q querier) error{
-		"runs":     s.rebuildRuns,
-		"clusters": s.rebuildClusters,
-		"logs":     s.rebuildLogs,
+	for _, step := range []struct {
+		name string
+		fill func(ctx context.Context, q querier) error
+	}{
+		{"names", s.rebuildNames}, // before what reads records
+		{"runs", s.rebuildRuns},
+		{"clusters", s.rebuildClusters},
+		{"logs", s.rebuildLogs},
 	} {
+		name, fill := step.name, step.fill
 		var wanted int
 		if err := s.db.reader().row(ctx, `SELECT COUNT(*) FROM rebuilds WHERE name = ?`, name).Scan(&wanted); err != nil {
 			return fmt.Errorf("rebuild %s: %w", name, err)
@@ -99,6 +105,80 @@ func (s *rebuilder) rebuildClusters(ctx context.Context, q querier) error {
 		}
 		return nil
 	})
+}
+
+// rebuildNames gives the fields of records that had other names the present ones.
+func (s *rebuilder) rebuildNames(ctx context.Context, q querier) error {
+	for _, t := range []struct {
+		kind, table, name string
+		rename            func(read func(into any) error) (any, error)
+	}{
+		{"run", "runs", "id", renamedRun},
+		{"cluster", "clusters", "name", renamedCluster},
+		{"pull request", "pull_requests", "repo || '#' || number", renamedPullRequest},
+	} {
+		names := make(map[int64]string)
+		err := q.each(ctx, func(row scanner) error {
+			var id int64
+			var name string
+			err := row.Scan(&id, &name)
+			names[id] = name
+			return err
+		}, `SELECT rowid, `+t.name+` FROM `+t.table)
+		if err != nil {
+			return err
+		}
+		for id, name := range names {
+			var doc []byte
+			if err := q.row(ctx, `SELECT doc FROM `+t.table+` WHERE rowid = ?`, id).Scan(&doc); err != nil {
+				return err
+			}
+			rec, err := t.rename(func(into any) error { return s.keys.unsealJSON(t.kind, name, doc, into) })
+			if err != nil {
+				return err
+			}
+			if doc, err = s.keys.sealJSON(t.kind, name, rec); err != nil {
+				return err
+			}
+			if _, err := q.exec(ctx, `UPDATE `+t.table+` SET doc = ? WHERE rowid = ?`, doc, id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func renamedRun(read func(into any) error) (any, error) {
+	var run holdfast.Run
+	var was struct{ Trial bool }
+	err := cmp.Or(read(&run), read(&was))
+	run.Sample = run.Sample || was.Trial
+	return run, err
+}
+
+func renamedCluster(read func(into any) error) (any, error) {
+	var c holdfast.ClusterRecord
+	var was struct {
+		Ending *holdfast.Deletion
+		Drift  struct{ Remedy string }
+	}
+	err := cmp.Or(read(&c), read(&was))
+	c.Deletion, c.Drift.Revert = cmp.Or(c.Deletion, was.Ending), cmp.Or(c.Drift.Revert, was.Drift.Remedy)
+	return c, err
+}
+
+func renamedPullRequest(read func(into any) error) (any, error) {
+	var pr holdfast.PullRequestRecord
+	var was struct {
+		AllTrials bool
+		Clusters  []struct{ Trial, Deleted bool }
+	}
+	err := cmp.Or(read(&pr), read(&was))
+	pr.AllSamples = pr.AllSamples || was.AllTrials
+	for i, was := range was.Clusters {
+		pr.Clusters[i].Sample, pr.Clusters[i].Removed = pr.Clusters[i].Sample || was.Trial, pr.Clusters[i].Removed || was.Deleted
+	}
+	return pr, err
 }
 
 // rebuildLogs encrypts the logs that were written before logs were encrypted.

@@ -80,17 +80,17 @@ func testClusters(t *testing.T, open opener) {
 
 func testSources(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
-	if _, err := store.Source(ctx, "fleet"); !errors.Is(err, holdfast.ErrNotFound) {
+	if _, err := store.RepositoryState(ctx, "fleet"); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("Source(unknown) = %v, want ErrNotFound", err)
 	}
-	for _, want := range []holdfast.Source{
+	for _, want := range []holdfast.RepositoryState{
 		{Repo: "fleet", Head: "abc", CommentsSeen: noon, PolledAt: noon.Add(1)},
 		{Repo: "fleet", Head: "def", LastError: "gone"},
 	} {
-		if err := store.SaveSource(ctx, want); err != nil {
+		if err := store.SaveRepositoryState(ctx, want); err != nil {
 			t.Fatal(err)
 		}
-		if diff := differ(want, must[holdfast.Source](t)(store.Source(ctx, "fleet"))); diff != "" {
+		if diff := differ(want, must[holdfast.RepositoryState](t)(store.RepositoryState(ctx, "fleet"))); diff != "" {
 			t.Errorf("Source() (-saved +got):\n%s", diff)
 		}
 	}

@@ -36,7 +36,7 @@ func testRename(t *testing.T, open opener) {
 	}
 
 	to := holdfast.ClusterRecord{Name: "b", Applied: from.Applied}
-	from.Phase, from.Ending = holdfast.PhaseDeleted, &holdfast.Ending{At: noon, Reason: "Renamed", To: "b"}
+	from.Phase, from.Deletion = holdfast.PhaseDeleted, &holdfast.Deletion{At: noon, Reason: "Renamed", To: "b"}
 	renamed := holdfast.Transition{What: "phase", From: "Active", To: "Active", Reason: "Renamed", At: noon.Add(time.Second)}
 	if err := store.RenameCluster(ctx, from, to, renamed, holdfast.Transition{Cluster: "a", What: "phase", To: "Deleted"}); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func testRename(t *testing.T, open opener) {
 	}
 	got := must[holdfast.ClusterRecord](t)(store.Cluster(ctx, "b"))
 	old := must[holdfast.ClusterRecord](t)(store.Cluster(ctx, "a"))
-	if got.Version != 1 || got.StateSerial != 3 || old.Version != 2 || old.StateSerial != 0 || old.Ending == nil || old.Ending.To != "b" {
+	if got.Version != 1 || got.StateSerial != 3 || old.Version != 2 || old.StateSerial != 0 || old.Deletion == nil || old.Deletion.To != "b" {
 		t.Errorf("records after the rename: %+v and %+v", old, got)
 	}
 	if got := must[[]holdfast.Resource](t)(store.Resources(ctx, holdfast.ResourceFilter{})); len(got) != 1 || got[0].Cluster != "b" || got[0].Run != "run-0001" {

@@ -16,17 +16,17 @@ import (
 // kept says of each table of the schema what bounds it: a retention, or why it does
 // not grow, or has to.
 var kept = map[string]string{
-	"goose_db_version": "a row for each migration",
-	"sqlite_sequence":  "a row for each table that counts",
-	"sqlite_stat1":     "a few rows for each index",
-	"identity":         "one row",
-	"counters":         "a row for each counter",
-	"rebuilds":         "a row for each rebuild to come",
-	"leases":           "a row for each kind of work, and repository",
-	"suspensions":      "a row for each project that is suspended",
-	"sources":          "a row for each repository",
-	"tags":             "a row for each tag that was used: that it was moved is known by it",
-	"upgrades":         "a row for each version that was proposed: what people declined is not proposed again",
+	"goose_db_version":  "a row for each migration",
+	"sqlite_sequence":   "a row for each table that counts",
+	"sqlite_stat1":      "a few rows for each index",
+	"identity":          "one row",
+	"counters":          "a row for each counter",
+	"rebuilds":          "a row for each rebuild to come",
+	"leases":            "a row for each kind of work, and repository",
+	"suspensions":       "a row for each project that is suspended",
+	"repository_states": "a row for each repository",
+	"tags":              "a row for each tag that was used: that it was moved is known by it",
+	"upgrades":          "a row for each version that was proposed: what people declined is not proposed again",
 
 	"clusters":             "a row for each cluster that there ever was: its name and history stay",
 	"summaries":            "as clusters",

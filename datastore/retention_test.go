@@ -139,20 +139,20 @@ func TestRetentionKeeps(t *testing.T) {
 	p := openPast(t, memory.Dir(t), datastore.Retention{Runs: 50, DriftRuns: 2})
 	ctx := t.Context()
 	open, merged := holdfast.PullRequestRef{Repo: "fleet", Number: 1}, holdfast.PullRequestRef{Repo: "fleet", Number: 2}
-	trial := holdfast.PullRequestRef{Repo: "templates", Number: 1} // its merge leaves the cluster as it is
+	sample := holdfast.PullRequestRef{Repo: "templates", Number: 1} // its merge leaves the cluster as it is
 	state := func(ref holdfast.PullRequestRef, state holdfast.PullRequestState) {
 		t.Helper()
 		old, err := p.PullRequest(ctx, ref)
 		if err != nil {
 			old = holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{PullRequestRef: ref}}
-			old.Clusters = []holdfast.PullRequestCluster{{Name: "c", Trial: ref == trial}}
+			old.Clusters = []holdfast.PullRequestCluster{{Name: "c", Sample: ref == sample}}
 		}
 		old.State = state
 		must[holdfast.PullRequestRecord](t)(p.SavePullRequest(ctx, old))
 	}
 	state(open, holdfast.PullRequestOpen)
 	state(merged, holdfast.PullRequestMerged)
-	state(trial, holdfast.PullRequestMerged)
+	state(sample, holdfast.PullRequestMerged)
 	on := func(ref holdfast.PullRequestRef) func(*holdfast.Run) {
 		return func(run *holdfast.Run) { run.PullRequest = ref }
 	}
@@ -163,17 +163,17 @@ func TestRetentionKeeps(t *testing.T) {
 	waiting := p.run(holdfast.RunApply, func(run *holdfast.Run) {
 		run.Status, run.Reviews, run.Shown = holdfast.RunRetrying, []holdfast.Review{{Run: reviewed.ID}}, stored.ID
 	})
-	drift, checked, remedy := p.run(holdfast.RunDrift, nil), p.run(holdfast.RunDrift, nil), p.run(holdfast.RunApply, nil)
+	drift, checked, revert := p.run(holdfast.RunDrift, nil), p.run(holdfast.RunDrift, nil), p.run(holdfast.RunApply, nil)
 	ending := p.run(holdfast.RunDestroy, nil)
 	ofOpen := p.run(holdfast.RunPlan, on(open))
 	ofMerged := p.run(holdfast.RunPlan, func(run *holdfast.Run) { run.PullRequest, run.PostedAt = merged, noon })
 	unseen := p.run(holdfast.RunPlan, on(merged)) // nobody has seen it: nobody has reviewed it
-	tried := p.run(holdfast.RunPlan, func(run *holdfast.Run) { run.PullRequest, run.PostedAt = trial, noon })
+	tried := p.run(holdfast.RunPlan, func(run *holdfast.Run) { run.PullRequest, run.PostedAt = sample, noon })
 	nobody := p.run(holdfast.RunPlan, nil)
 	record := save(t, p.Store, holdfast.ClusterRecord{
 		Name: "c", Applied: holdfast.Applied{Run: applied.ID, At: applied.CreatedAt},
-		Drift:  holdfast.DriftState{Run: drift.ID, Applied: checked.ID, Remedy: remedy.ID},
-		Ending: &holdfast.Ending{Run: ending.ID},
+		Drift:    holdfast.DriftState{Run: drift.ID, Applied: checked.ID, Revert: revert.ID},
+		Deletion: &holdfast.Deletion{Run: ending.ID},
 	})
 	var newest []string
 	for range 50 {
@@ -194,7 +194,7 @@ func TestRetentionKeeps(t *testing.T) {
 			t.Errorf("%s: runs after Sweep() (-want +got):\n%s", when, diff)
 		}
 	}
-	check("all needed", applied, reviewed, stored, waiting, drift, checked, remedy, ending, ofOpen, ofMerged)
+	check("all needed", applied, reviewed, stored, waiting, drift, checked, revert, ending, ofOpen, ofMerged)
 	for _, run := range []holdfast.Run{unseen, tried, nobody} {
 		if _, err := p.Run(ctx, run.ID); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("Run(%s) = %v, want ErrNotFound", run.ID, err)
@@ -202,7 +202,7 @@ func TestRetentionKeeps(t *testing.T) {
 	}
 
 	state(open, holdfast.PullRequestClosed)
-	record.Ending, record.Drift.Remedy, record.Drift.Applied = nil, "", ""
+	record.Deletion, record.Drift.Revert, record.Drift.Applied = nil, "", ""
 	record = save(t, p.Store, record)
 	check("the pull request is closed, the record speaks of less", applied, reviewed, stored, waiting, drift, ofMerged)
 

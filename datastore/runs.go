@@ -55,7 +55,7 @@ func locationOf(cluster string) string { return "clusters/" + cluster }
 const writing = 0
 
 // priority is the order of claims: what writes goes first, what nobody waits for
-// last. Of trials there may be a thousand at once, which nobody else's plan is to
+// last. Of samples there may be a thousand at once, which nobody else's plan is to
 // wait for.
 func priority(run holdfast.Run) int {
 	switch {
@@ -65,7 +65,7 @@ func priority(run holdfast.Run) int {
 		return 4
 	case run.Kind == holdfast.RunDrift:
 		return 3
-	case run.Trial:
+	case run.Sample:
 		return 2
 	default:
 		return 1

@@ -132,9 +132,9 @@ func testClaimable(t *testing.T, open opener) {
 		at(21, 2, holdfast.RunApply), retry, ended,
 		at(50, 5, holdfast.RunPlan), at(51, 5, holdfast.RunDrift), at(60, 6, holdfast.RunDestroy))
 	claim(t, store, at(20, 2, holdfast.RunPlan))
-	trial, drift := at(1, 7, holdfast.RunPlan), at(2, 8, holdfast.RunDrift) // the oldest: of trials there may be thousands
-	trial.Trial = true
-	create(t, store, drift, trial)
+	sample, drift := at(1, 7, holdfast.RunPlan), at(2, 8, holdfast.RunDrift) // the oldest: of samples there may be thousands
+	sample.Sample = true
+	create(t, store, drift, sample)
 
 	for _, test := range []struct {
 		at    time.Time

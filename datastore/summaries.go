@@ -66,9 +66,9 @@ func parentsOf(c holdfast.ClusterRecord) []string {
 
 // keptFor are the runs that c's record speaks of.
 func keptFor(c holdfast.ClusterRecord) []string {
-	runs := []string{c.Applied.Run, c.Drift.Run, c.Drift.Applied, c.Drift.Remedy}
-	if c.Ending != nil {
-		runs = append(runs, c.Ending.Run)
+	runs := []string{c.Applied.Run, c.Drift.Run, c.Drift.Applied, c.Drift.Revert}
+	if c.Deletion != nil {
+		runs = append(runs, c.Deletion.Run)
 	}
 	return distinct(runs)
 }

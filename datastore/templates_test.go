@@ -139,15 +139,15 @@ func testUpgrades(t *testing.T, open opener) {
 	}
 }
 
-// A trial is in its pull request and never found by it: whoever asks for the pull
+// A sample is in its pull request and never found by it: whoever asks for the pull
 // requests that change a cluster is not told of one that only tries.
-func testTrials(t *testing.T, open opener) {
+func testSamples(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	pr := holdfast.PullRequestRecord{
 		PullRequest: holdfast.PullRequest{
 			PullRequestRef: holdfast.PullRequestRef{Repo: "templates", Number: 3}, State: holdfast.PullRequestMerged,
 		},
-		Clusters: []holdfast.PullRequestCluster{{Name: "prod-eu", Trial: true, Repo: "fleet"}, {Name: "local"}},
+		Clusters: []holdfast.PullRequestCluster{{Name: "prod-eu", Sample: true, Repo: "fleet"}, {Name: "local"}},
 	}
 	pr = must[holdfast.PullRequestRecord](t)(store.SavePullRequest(ctx, pr))
 	got := must[holdfast.PullRequestRecord](t)(store.PullRequest(ctx, pr.PullRequestRef))
@@ -158,12 +158,12 @@ func testTrials(t *testing.T, open opener) {
 		return len(must[[]holdfast.PullRequestRecord](t)(store.PullRequests(ctx, holdfast.PullRequestFilter{Cluster: cluster})))
 	}
 	if find("prod-eu") != 0 || find("local") != 1 {
-		t.Errorf("PullRequests() finds %d of a trial and %d of a change", find("prod-eu"), find("local"))
+		t.Errorf("PullRequests() finds %d of a sample and %d of a change", find("prod-eu"), find("local"))
 	}
-	pr.Clusters[0].Trial = false // its document names the template's folder by now
+	pr.Clusters[0].Sample = false // its document names the template's folder by now
 	must[holdfast.PullRequestRecord](t)(store.SavePullRequest(ctx, pr))
 	if find("prod-eu") != 1 {
-		t.Error("PullRequests() does not find what is a trial no more")
+		t.Error("PullRequests() does not find what is a sample no more")
 	}
 }
 

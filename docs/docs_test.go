@@ -106,7 +106,7 @@ func reasonRows() []string {
 		if info.Cause {
 			continue
 		}
-		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s |", reason, info.Effect, meaning(info), remedy(info)))
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s |", reason, info.Effect, meaning(info), whatToDo(info)))
 	}
 	return rows
 }
@@ -116,7 +116,7 @@ func causeRows() []string {
 	for _, reason := range holdfast.Reasons() {
 		info := reason.Info()
 		if reason.IsCause() {
-			rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s |", reason, info.Transient, meaning(info), remedy(info)))
+			rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s |", reason, info.Transient, meaning(info), whatToDo(info)))
 		}
 	}
 	return rows
@@ -134,8 +134,8 @@ func meaning(info holdfast.ReasonInfo) string {
 	return text
 }
 
-// remedy is what to do, the commands first.
-func remedy(info holdfast.ReasonInfo) string {
+// whatToDo is what to do, the commands first.
+func whatToDo(info holdfast.ReasonInfo) string {
 	var parts []string
 	for i, verb := range info.Next {
 		does := info.Does

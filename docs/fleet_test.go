@@ -157,7 +157,7 @@ func TestFleetNumbers(t *testing.T) {
 		{"../templates", "maxBundleFiles", "20_000", "templates.md", "20,000, and"},
 		{"../templates", "maxBundleBytes", "256 << 20", "templates.md", "256 MiB"},
 		{"../runner", "maxSecretValue", "64 << 10", "templates.md", "at most 64 KiB"},
-		{"../reconciler", "trialsMost", "1000", "runs.md", "at most 1000 of a template"},
+		{"../reconciler", "samplesMost", "1000", "runs.md", "at most 1000 of a template"},
 	} {
 		if got := expressionOf(t, number.dir, number.name); got != number.value {
 			t.Errorf("%s in %s is %s, %s says %q", number.name, number.dir, got, number.page, number.says)

@@ -94,8 +94,8 @@ func (s *mortal) SavePullRequest(ctx context.Context, pr holdfast.PullRequestRec
 	return out, err
 }
 
-func (s *mortal) SaveSource(ctx context.Context, source holdfast.Source) error {
-	return s.write("SaveSource", func() error { return s.Store.SaveSource(ctx, source) })
+func (s *mortal) SaveRepositoryState(ctx context.Context, source holdfast.RepositoryState) error {
+	return s.write("SaveRepositoryState", func() error { return s.Store.SaveRepositoryState(ctx, source) })
 }
 
 func (s *mortal) PutBundle(ctx context.Context, digest holdfast.Digest, data []byte) error {
@@ -261,7 +261,7 @@ func crashAt(f *fleet, kind holdfast.RunKind, phase holdfast.Phase, left int) (w
 		commit := c.forge.get(1).MergeCommit
 		rec, err := c.fleet.store.Cluster(t.Context(), "prod")
 		c.must(err)
-		if c.forge.status(commit, holdfast.ContextApply) == holdfast.StatusSuccess && (rec.Phase != phase || rec.Ending != nil && phase == holdfast.PhaseActive) {
+		if c.forge.status(commit, holdfast.ContextApply) == holdfast.StatusSuccess && (rec.Phase != phase || rec.Deletion != nil && phase == holdfast.PhaseActive) {
 			t.Errorf("after a crash at write %d, %s, the status is final, and the record says %s", left, first.last, rec.Phase)
 		}
 	}

@@ -18,9 +18,9 @@ func (f *fleet) says(spec ...string) {
 	f.look()
 }
 
-// TestRemedyThatWaitsIsTakenBack: what Git says of drift counts for an apply that
+// TestRevertThatWaitsIsTakenBack: what Git says of drift counts for an apply that
 // was queued and has not begun, too.
-func TestRemedyThatWaitsIsTakenBack(t *testing.T) {
+func TestRevertThatWaitsIsTakenBack(t *testing.T) {
 	t.Parallel()
 	hiding := func(attribute string) string {
 		return `drift: {schedule: "0 * * * *", onDrift: apply, ignore: [{address: "**", attribute: ` + attribute + `, reason: scaler}]}`
@@ -33,7 +33,7 @@ func TestRemedyThatWaitsIsTakenBack(t *testing.T) {
 	}{
 		"a rule hides it all":    {scaled("5"), []string{hiding("size")}, ""},
 		"a rule hides a part":    {both, []string{hiding("size")}, "ignore rule"},
-		"an approval is needed":  {scaled("5"), []string{undone, "apply: {requires: [approved]}"}, "approval"},
+		"an approval is needed":  {scaled("5"), []string{reverted, "apply: {requires: [approved]}"}, "approval"},
 		"it is to be reported":   {scaled("5"), []string{hourly}, ""},
 		"nobody is to be told":   {scaled("5"), []string{`drift: {schedule: "0 * * * *", onDrift: ignore}`}, ""},
 		"another rule was added": {scaled("5"), []string{hiding("zone")}, "continues"},
@@ -41,7 +41,7 @@ func TestRemedyThatWaitsIsTakenBack(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := driftFleet(t, undone)
+			f := driftFleet(t, reverted)
 			f.drift(tt.plan)
 			apply := f.newest("prod")
 			f.says(tt.spec...)
@@ -63,7 +63,7 @@ func TestRemedyThatWaitsIsTakenBack(t *testing.T) {
 			if (rec.Drift.Hold == "") != (tt.hold == "") || !strings.Contains(rec.Drift.Hold, tt.hold) {
 				t.Errorf("it is held as %q, want %q", rec.Drift.Hold, tt.hold)
 			}
-			f.says(undone) // and back: it was given up by us, not by a person
+			f.says(reverted) // and back: it was given up by us, not by a person
 			if run := f.newest("prod"); run.Kind != holdfast.RunApply || run.Status != holdfast.RunQueued {
 				t.Errorf("after it is as it was: %s", strings.Join(f.runs("prod"), ", "))
 			}
@@ -116,7 +116,7 @@ func TestUnreadablePlanHoldsNothingUp(t *testing.T) {
 func TestClockThatWasWrong(t *testing.T) {
 	t.Parallel()
 	const days = 40 * 24 * time.Hour
-	f := driftFleet(t, undone, `apply: {windows: [{kind: allow, schedule: "0 22 * * *", duration: 2h}]}`)
+	f := driftFleet(t, reverted, `apply: {windows: [{kind: allow, schedule: "0 22 * * *", duration: 2h}]}`)
 	f.clock.Advance(days)
 	f.drift(scaled("5")) // outside of the windows
 	f.clock.Advance(-days - 2*time.Hour)
@@ -129,7 +129,7 @@ func TestClockThatWasWrong(t *testing.T) {
 	f.look()
 	f.pass()
 	if run := f.newest("prod"); run.Kind != holdfast.RunDrift || run.Status != holdfast.RunQueued {
-		t.Errorf("what was found nobody knows when is undone: %s", strings.Join(f.runs("prod"), ", "))
+		t.Errorf("what was found nobody knows when is reverted: %s", strings.Join(f.runs("prod"), ", "))
 	}
 }
 

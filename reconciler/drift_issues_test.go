@@ -203,9 +203,9 @@ func TestFailedChecksAreToldInTheEnd(t *testing.T) {
 	f.expectIssue("prod", 4, true)
 }
 
-func TestRemedyIsTold(t *testing.T) {
+func TestRevertIsTold(t *testing.T) {
 	t.Parallel()
-	f := driftFleet(t, undone)
+	f := driftFleet(t, reverted)
 	f.drift(scaled("5"))
 	apply := f.newest("prod")
 	f.expectIssue("prod", 1, false)
@@ -214,7 +214,7 @@ func TestRemedyIsTold(t *testing.T) {
 	f.settle()
 	issue, versions := f.issue("prod")
 	if versions > 2 || !strings.Contains(issue.Body, apply.ID) {
-		t.Errorf("while it is undone, version %d:\n%s", versions, issue.Body)
+		t.Errorf("while it is reverted, version %d:\n%s", versions, issue.Body)
 	}
 	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
 	f.finish(a, good(a))
@@ -229,7 +229,7 @@ func TestRemedyIsTold(t *testing.T) {
 
 func TestHeldDriftIsTold(t *testing.T) {
 	t.Parallel()
-	f := driftFleet(t, undone, "apply: {requires: [approved]}")
+	f := driftFleet(t, reverted, "apply: {requires: [approved]}")
 	f.drift(scaled("5"))
 	issue, versions := f.issue("prod")
 	if !strings.Contains(issue.Body, "need an approval") || versions > 2 {
@@ -326,7 +326,7 @@ func TestIssueOfADestroyedClusterIsClosed(t *testing.T) {
 	f.drift(scaled("5"))
 	f.expectIssue("prod", 1, false)
 	rec := f.cluster("prod")
-	rec.Desired.Removed, rec.Ending, rec.Phase = true, &holdfast.Ending{At: noon, Reason: holdfast.ReasonDestroyed}, holdfast.PhaseDeleted
+	rec.Desired.Removed, rec.Deletion, rec.Phase = true, &holdfast.Deletion{At: noon, Reason: holdfast.ReasonDestroyed}, holdfast.PhaseDeleted
 	rec.Applied, rec.Drift = holdfast.Applied{}, holdfast.DriftState{}
 	_, err := f.store.SaveCluster(t.Context(), rec)
 	f.must(err)

@@ -331,10 +331,10 @@ func TestSuspendedClustersAreNotChecked(t *testing.T) {
 }
 
 // TestScheduleRuns lets two replicas run side by side, as they would: each slot
-// brings one check, whoever queues it, and what it finds is undone.
+// brings one check, whoever queues it, and what it finds is reverted.
 func TestScheduleRuns(t *testing.T) {
 	t.Parallel()
-	f := driftFleet(t, undone)
+	f := driftFleet(t, reverted)
 	ctx, stop := context.WithCancel(t.Context())
 	f.restart(func(o *reconciler.Options) { o.Replica.Waker = f.locks })
 	one := f.r

@@ -19,7 +19,7 @@ func TestImpactIsWhatItWouldBeAfresh(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes everything twice")
 	}
-	f := newShops(t, func(o *reconciler.Options) { o.Sources.Repositories[0].Trials = -1 })
+	f := newShops(t, func(o *reconciler.Options) { o.Sources.Repositories[0].Samples = -1 })
 	f.repo.Commit(master, "beside", map[string]string{"clusters/shop-p.yaml": ofShop("shop-p", "any", "{path: ../templates/web}")})
 	f.look()
 	f.open(1, shop("1.1.0", "two"))
@@ -117,7 +117,7 @@ func TestImpactOfOthersIsNotMadeAgain(t *testing.T) {
 		}
 		var asked atomic.Int64
 		f := newFleet(t, files, func(o *reconciler.Options) {
-			o.Sources.Repositories[0].Trials, o.Store = -1, countedVersions{o.Store, &asked}
+			o.Sources.Repositories[0].Samples, o.Store = -1, countedVersions{o.Store, &asked}
 		})
 		f.repo.Tag("v1.0.0", master)
 		f.look()

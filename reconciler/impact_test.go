@@ -79,12 +79,12 @@ func (f *fleet) impact(number int) holdfast.Impact {
 	return impacts[0]
 }
 
-// trials are the clusters that a pull request plans as samples.
-func (f *fleet) trials(number int) []string {
+// samples are the clusters that a pull request plans to show its change.
+func (f *fleet) samples(number int) []string {
 	f.t.Helper()
 	var names []string
 	for _, c := range f.pullRequest(number).Clusters {
-		if c.Trial {
+		if c.Sample {
 			names = append(names, c.Name)
 		}
 	}
@@ -117,14 +117,14 @@ func TestATemplateChangeIsAssessed(t *testing.T) {
 		t.Errorf("changes of the root module: %q", got)
 	}
 	// One stands for all, and its plan is of the new template, at its own state.
-	if got := f.trials(1); !slices.Equal(got, []string{"shop-c"}) {
-		t.Fatalf("trials %v", got)
+	if got := f.samples(1); !slices.Equal(got, []string{"shop-c"}) {
+		t.Fatalf("samples %v", got)
 	}
 	f.expectRuns("shop-a", "plan no_changes")
 	a := f.claim()
 	run, err := f.store.Run(t.Context(), a.Run)
 	f.must(err)
-	if a.Cluster != "shop-c" || !run.Trial || run.Kind != holdfast.RunPlan || !strings.HasPrefix(run.Template, "web@1.1.0") || run.StateLocation != "clusters/shop-c" {
+	if a.Cluster != "shop-c" || !run.Sample || run.Kind != holdfast.RunPlan || !strings.HasPrefix(run.Template, "web@1.1.0") || run.StateLocation != "clusters/shop-c" {
 		t.Errorf("the run is %+v", run)
 	}
 	f.finish(a, planned(a))
@@ -163,9 +163,9 @@ func TestAMergedTemplateMovesNoCluster(t *testing.T) {
 	}
 }
 
-// A trial's plan is nobody's review, even if the cluster's own pull request then
+// A sample's plan is nobody's review, even if the cluster's own pull request then
 // comes to the very same.
-func TestATrialReviewsNothing(t *testing.T) {
+func TestASampleReviewsNothing(t *testing.T) {
 	t.Parallel()
 	f := newShops(t)
 	f.open(1, shop("1.1.0", "two"))
@@ -241,8 +241,8 @@ func TestPlanAllPlansAllThatWouldChange(t *testing.T) {
 	}
 	f.settle()
 	f.executeAll(planned)
-	if got := f.trials(1); !slices.Equal(got, []string{"shop-c", "shop-a", "shop-b"}) {
-		t.Errorf("trials %v", got)
+	if got := f.samples(1); !slices.Equal(got, []string{"shop-c", "shop-a", "shop-b"}) {
+		t.Errorf("samples %v", got)
 	}
 	f.expectRuns("shop-b", "plan no_changes", "plan planned")
 	f.expectRuns("shop-d", "plan no_changes")
@@ -259,14 +259,14 @@ func TestAFolderStandsForNoVersion(t *testing.T) {
 	if got := reachOf(f.impact(2)); got["lab"] != "0 merge" || got["shop-c"] != "0 upgrade" {
 		t.Errorf("groups and reach %v", got)
 	}
-	if got := f.trials(2); !slices.Equal(got, []string{"shop-c"}) {
-		t.Errorf("trials %v, want one of those that name a version", got)
+	if got := f.samples(2); !slices.Equal(got, []string{"shop-c"}) {
+		t.Errorf("samples %v, want one of those that name a version", got)
 	}
 }
 
 // Whoever commands something of a cluster that only the new template would change
 // is told why nothing comes of it, and what does.
-func TestCommandsAboutTrialsAreExplained(t *testing.T) {
+func TestCommandsAboutSamplesAreExplained(t *testing.T) {
 	t.Parallel()
 	f := newShops(t)
 	f.open(1, shop("1.1.0", "two"))
@@ -294,13 +294,13 @@ func TestCommandsAboutTrialsAreExplained(t *testing.T) {
 	}
 }
 
-func TestTheBudgetOfTrialsIsKept(t *testing.T) {
+func TestTheBudgetOfSamplesIsKept(t *testing.T) {
 	t.Parallel()
-	none := func(o *reconciler.Options) { o.Sources.Repositories[0].Trials = -1 }
+	none := func(o *reconciler.Options) { o.Sources.Repositories[0].Samples = -1 }
 	f := newShops(t, none)
 	f.open(1, shop("1.1.0", "two"))
-	if got := f.trials(1); len(got) > 0 {
-		t.Errorf("trials %v, though there shall be none", got)
+	if got := f.samples(1); len(got) > 0 {
+		t.Errorf("samples %v, though there shall be none", got)
 	}
 	if got := len(f.impact(1).Groups); got != 1 {
 		t.Errorf("%d groups", got)
@@ -308,10 +308,10 @@ func TestTheBudgetOfTrialsIsKept(t *testing.T) {
 }
 
 // Two templates that one pull request changes share its budget.
-func TestTheBudgetOfTrialsIsOneForAllTemplates(t *testing.T) {
+func TestTheBudgetOfSamplesIsOneForAllTemplates(t *testing.T) {
 	t.Parallel()
 	f := newShops(t, func(o *reconciler.Options) {
-		o.Sources.Repositories[0].Trials = 1
+		o.Sources.Repositories[0].Samples = 1
 		o.Sources.Repositories[0].Templates = map[string]string{"web": "templates/web", "second": "templates/second"}
 	})
 	second := func(files map[string]string) map[string]string {
@@ -330,25 +330,25 @@ func TestTheBudgetOfTrialsIsOneForAllTemplates(t *testing.T) {
 	f.look()
 	f.executeAll(good)
 	f.open(1, second(shop("1.1.0", "two")))
-	if got := f.trials(1); len(got) != 1 {
-		t.Errorf("trials %v, want one", got)
+	if got := f.samples(1); len(got) != 1 {
+		t.Errorf("samples %v, want one", got)
 	}
-	f.restart(func(o *reconciler.Options) { o.Sources.Repositories[0].Trials = 2 })
+	f.restart(func(o *reconciler.Options) { o.Sources.Repositories[0].Samples = 2 })
 	f.look()
 	f.open(2, second(shop("1.1.0", "two")))
-	if got := f.trials(2); !slices.Equal(got, []string{"other", "shop-c"}) {
-		t.Errorf("trials %v, want one of each template", got)
+	if got := f.samples(2); !slices.Equal(got, []string{"other", "shop-c"}) {
+		t.Errorf("samples %v, want one of each template", got)
 	}
 }
 
 // Clusters of other environments than those that are named are not planned for a
 // template's pull request, whatever it reaches.
-func TestTrialsStayInTheirEnvironments(t *testing.T) {
+func TestSamplesStayInTheirEnvironments(t *testing.T) {
 	t.Parallel()
-	f := newShops(t, func(o *reconciler.Options) { o.Sources.Repositories[0].TrialEnvironments = []string{"dev*"} })
+	f := newShops(t, func(o *reconciler.Options) { o.Sources.Repositories[0].SampleEnvironments = []string{"dev*"} })
 	f.open(1, shop("1.1.0", "two"))
-	if got := f.trials(1); len(got) > 0 {
-		t.Errorf("trials %v of environment e", got)
+	if got := f.samples(1); len(got) > 0 {
+		t.Errorf("samples %v of environment e", got)
 	}
 	if got := len(f.impact(1).Groups); got != 1 {
 		t.Errorf("%d groups", got)
@@ -359,12 +359,12 @@ func TestTrialsStayInTheirEnvironments(t *testing.T) {
 	f.look()
 	f.executeAll(good)
 	f.lookAt(1)
-	if got := f.trials(1); !slices.Equal(got, []string{"shop-z"}) {
-		t.Errorf("trials %v", got)
+	if got := f.samples(1); !slices.Equal(got, []string{"shop-z"}) {
+		t.Errorf("samples %v", got)
 	}
 }
 
-// What does not change a template costs nothing, and a push that undoes the
+// What does not change a template costs nothing, and a push that reverts the
 // change leaves nothing behind.
 func TestAnImpactGoesWithTheChange(t *testing.T) {
 	t.Parallel()
@@ -385,12 +385,12 @@ func TestTheSampleStays(t *testing.T) {
 	f := newShops(t)
 	f.open(1, shop("1.1.0", "two"))
 	f.executeAll(planned)
-	before := f.trials(1)
+	before := f.samples(1)
 	f.repo.Commit(master, "another", map[string]string{"clusters/aa.yaml": ofShop("aa", "any", `{name: web, version: 1.0.0, upgrades: "~> 1.0"}`)})
 	f.look()
 	f.executeAll(planned)
-	if got := f.trials(1); !slices.Equal(got, before) {
-		t.Errorf("trials %v, before %v", got, before)
+	if got := f.samples(1); !slices.Equal(got, before) {
+		t.Errorf("samples %v, before %v", got, before)
 	}
 	if got := reachOf(f.impact(1)); got["aa"] != "0 upgrade" {
 		t.Errorf("the new cluster is not in the group: %v", got)
@@ -411,13 +411,13 @@ func TestTheImpactReachesOtherRepositories(t *testing.T) {
 	if got := reachOf(f.impact(1)); got["far"] != "0 upgrade" {
 		t.Fatalf("the cluster of the other repository is not in it: %v", got)
 	}
-	if got := f.trials(1); !slices.Equal(got, []string{"far"}) {
-		t.Fatalf("trials %v", got)
+	if got := f.samples(1); !slices.Equal(got, []string{"far"}) {
+		t.Fatalf("samples %v", got)
 	}
 	a := f.claim()
 	run, err := f.store.Run(t.Context(), a.Run)
 	f.must(err)
-	if run.Cluster != "far" || run.Repo != other || run.PullRequest.Repo != infra || !run.Trial {
+	if run.Cluster != "far" || run.Repo != other || run.PullRequest.Repo != infra || !run.Sample {
 		t.Errorf("the run is %+v", run)
 	}
 	f.finish(a, planned(a))
@@ -433,7 +433,7 @@ func TestTheImpactReachesOtherRepositories(t *testing.T) {
 		next, err := f.store.Run(t.Context(), again.Run)
 		f.must(err)
 		f.finish(again, planned(again))
-		if next.Trial {
+		if next.Sample {
 			if next.SourceDigest == run.SourceDigest {
 				t.Error("the second plan is of the same document")
 			}
@@ -441,7 +441,7 @@ func TestTheImpactReachesOtherRepositories(t *testing.T) {
 		}
 		again = f.claim()
 	}
-	t.Error("the trial was not planned again")
+	t.Error("the sample was not planned again")
 }
 
 // What a change of code comes to hangs on the values that reach it: clusters that
@@ -459,9 +459,9 @@ func TestSamplesDifferInWhatReachesTheChange(t *testing.T) {
 	f.repo.Tag("v1.0.0", master)
 	f.adopt()
 	f.open(1, shop("1.1.0", "two", switches...))
-	got := f.trials(1)
+	got := f.samples(1)
 	slices.Sort(got)
 	if want := []string{"also-plain", "large", "larger"}; !slices.Equal(got, want) {
-		t.Errorf("trials %v, want %v; groups %v", got, want, reachOf(f.impact(1)))
+		t.Errorf("samples %v, want %v; groups %v", got, want, reachOf(f.impact(1)))
 	}
 }

@@ -110,14 +110,14 @@ type Repository struct {
 	Local  bool
 	Forks  bool // plan pull requests from forks: their code is executed
 	Drafts bool // plan drafts too
-	// Trials is how many clusters are planned to show what a pull request's
+	// Samples is how many clusters are planned to show what a pull request's
 	// change of a template would do, with the plan credentials of each; zero means
 	// 10, negative none.
-	Trials int
-	// TrialEnvironments are globs of the environments whose clusters are planned for
+	Samples int
+	// SampleEnvironments are globs of the environments whose clusters are planned for
 	// that. None: all.
-	TrialEnvironments []string
-	Poll              time.Duration // zero means 5 minutes; spread by ±20 %
+	SampleEnvironments []string
+	Poll               time.Duration // zero means 5 minutes; spread by ±20 %
 	// Entries are the names of all repositories that are the same one on a code
 	// host and track other branches of it, this one among them. None: this one only.
 	Entries []string
@@ -170,8 +170,8 @@ func (o Options) withDefaults() Options {
 		if repo.Poll == 0 {
 			repo.Poll = 5 * time.Minute
 		}
-		if repo.Trials == 0 {
-			repo.Trials = 10
+		if repo.Samples == 0 {
+			repo.Samples = 10
 		}
 		repositories = append(repositories, repo)
 	}

@@ -55,7 +55,7 @@ type Runs interface {
 // Claims tell which runs may be handed out, and hand one out.
 type Claims interface {
 	// Claimable returns the runs that an agent may claim, in order: those that
-	// write first, then plans, then trials, then drift checks, each the oldest
+	// write first, then plans, then samples, then drift checks, each the oldest
 	// first; at most one for each state location, none for a location where a run
 	// is running.
 	Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error)
@@ -135,8 +135,8 @@ type Suspensions interface {
 
 // Repositories are the records of repositories.
 type Repositories interface {
-	Source(ctx context.Context, repo string) (holdfast.Source, error)
-	SaveSource(ctx context.Context, s holdfast.Source) error
+	RepositoryState(ctx context.Context, repo string) (holdfast.RepositoryState, error)
+	SaveRepositoryState(ctx context.Context, s holdfast.RepositoryState) error
 }
 
 // TagPins are the commits that tags were recorded with.

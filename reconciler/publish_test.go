@@ -309,7 +309,7 @@ func TestPollReadsListsThatAreCut(t *testing.T) {
 	if len(stored) != 1 {
 		t.Errorf("%d commands were found behind two full lists, want 1", len(stored))
 	}
-	source, err := f.store.Source(t.Context(), infra)
+	source, err := f.store.RepositoryState(t.Context(), infra)
 	f.must(err)
 	if !source.CommentsSeen.Equal(at) {
 		t.Errorf("seen until %s, want %s", source.CommentsSeen, at)
@@ -322,7 +322,7 @@ func TestPollReadsListsThatAreCut(t *testing.T) {
 	})
 	f.forge.mu.Unlock()
 	f.must(f.r.PollOnce(t.Context(), infra))
-	source, err = f.store.Source(t.Context(), infra)
+	source, err = f.store.RepositoryState(t.Context(), infra)
 	f.must(err)
 	if !source.CommentsSeen.Equal(at) {
 		t.Errorf("after a bot's comment: seen until %s, want %s", source.CommentsSeen, at)
@@ -334,7 +334,7 @@ func TestPollKeepsWhereItIs(t *testing.T) {
 	f := newFleet(t, twoClusters())
 	f.must(f.r.PollOnce(t.Context(), infra))
 	f.look() // writes the same record
-	source, err := f.store.Source(t.Context(), infra)
+	source, err := f.store.RepositoryState(t.Context(), infra)
 	f.must(err)
 	if source.CommentsSeen.IsZero() || source.PolledAt.IsZero() || source.Head == "" {
 		t.Errorf("the record is %+v", source)

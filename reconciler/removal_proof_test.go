@@ -44,8 +44,8 @@ func TestWhatWasHalfMadeLongAgoIsNotForgotten(t *testing.T) {
 	f.repo.Commit(master, "remove", map[string]string{"clusters/prod.yaml": gitserver.Delete})
 	f.look()
 	f.executeAll(withEngine)
-	if rec := f.cluster("prod"); rec.Ending != nil || rec.Phase != holdfast.PhaseDeleting {
-		t.Errorf("prod is %s, ending %+v", rec.Phase, rec.Ending)
+	if rec := f.cluster("prod"); rec.Deletion != nil || rec.Phase != holdfast.PhaseDeleting {
+		t.Errorf("prod is %s, ending %+v", rec.Phase, rec.Deletion)
 	}
 	if run := f.newest("prod"); !run.Destroy || run.StateLocation != "clusters/prod" {
 		t.Errorf("the newest run is a %s of %s, destroy %t", run.Kind, run.StateLocation, run.Destroy)

@@ -48,7 +48,7 @@ func TestARevertWhileTheDestroyRuns(t *testing.T) {
 				t.Errorf("%v were written to", order)
 			}
 			rec, last := f.cluster("prod"), f.newest("prod")
-			if rec.Waiting == "" || rec.Phase == holdfast.PhaseActive || rec.Ending != nil {
+			if rec.Waiting == "" || rec.Phase == holdfast.PhaseActive || rec.Deletion != nil {
 				t.Errorf("prod is %s, and waits for %q", rec.Phase, rec.Waiting)
 			}
 			if last.Kind != holdfast.RunPlan || last.Destroy || last.Status != holdfast.RunPlanned {

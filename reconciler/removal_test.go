@@ -74,8 +74,8 @@ func TestARemovalIsPlannedReviewedAndDone(t *testing.T) {
 	f.finish(a, withEngine(a))
 	f.post()
 	rec := f.cluster("prod")
-	if rec.Phase != holdfast.PhaseDeleted || rec.Ending == nil || rec.Ending.Run != a.Run || rec.Ending.Reason != holdfast.ReasonDestroyed {
-		t.Fatalf("the record after the destroy: phase %s, ending %+v", rec.Phase, rec.Ending)
+	if rec.Phase != holdfast.PhaseDeleted || rec.Deletion == nil || rec.Deletion.Run != a.Run || rec.Deletion.Reason != holdfast.ReasonDestroyed {
+		t.Fatalf("the record after the destroy: phase %s, ending %+v", rec.Phase, rec.Deletion)
 	}
 	if got := f.forge.status(f.forge.get(1).MergeCommit, holdfast.ContextApply); got != holdfast.StatusSuccess {
 		t.Errorf("the status of the merge is %q", got)
@@ -92,8 +92,8 @@ func TestARemovalIsPlannedReviewedAndDone(t *testing.T) {
 	f.repo.Commit(master, "again", map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
 	f.look()
 	rec = f.cluster("prod")
-	if rec.Ending != nil || rec.Phase != holdfast.PhasePending || rec.Applied.Run != "" {
-		t.Errorf("the new life begins as %s, applied %q, ending %+v", rec.Phase, rec.Applied.Run, rec.Ending)
+	if rec.Deletion != nil || rec.Phase != holdfast.PhasePending || rec.Applied.Run != "" {
+		t.Errorf("the new life begins as %s, applied %q, ending %+v", rec.Phase, rec.Applied.Run, rec.Deletion)
 	}
 	f.expectRuns("prod", "plan no_changes", "plan planned", "destroy applied", "plan queued Unreviewed")
 }
@@ -302,8 +302,8 @@ func TestARenameGoesOnWithStateAndHistory(t *testing.T) {
 	f.merge(1, byMerge)
 
 	rec, gone := f.cluster("live"), f.cluster("prod")
-	if gone.Phase != holdfast.PhaseDeleted || gone.Ending == nil || gone.Ending.To != "live" {
-		t.Errorf("the old name is %s, ending %+v", gone.Phase, gone.Ending)
+	if gone.Phase != holdfast.PhaseDeleted || gone.Deletion == nil || gone.Deletion.To != "live" {
+		t.Errorf("the old name is %s, ending %+v", gone.Phase, gone.Deletion)
 	}
 	if rec.Applied.Run != old.Applied.Run || rec.StateSerial != 7 {
 		t.Errorf("the new name continues from run %q at serial %d, want %q at 7", rec.Applied.Run, rec.StateSerial, old.Applied.Run)
@@ -329,7 +329,7 @@ func TestARenameWaitsForWhatRuns(t *testing.T) {
 		"clusters/prod.yaml": renamedDocument("live", "prod"), "infra/live/main.tf": module("two"),
 	})
 	f.look()
-	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Ending != nil {
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Deletion != nil {
 		t.Fatalf("the old name was taken for removed: %+v", rec.Desired)
 	}
 	if _, err := f.store.Cluster(t.Context(), "live"); err == nil {
@@ -383,7 +383,7 @@ func TestARenameThatIsNone(t *testing.T) {
 		t.Errorf("the faults are %v", faults)
 	}
 	f.merge(1, byMerge)
-	if rec := f.cluster("prod"); rec.Phase != holdfast.PhaseActive || rec.Ending != nil {
+	if rec := f.cluster("prod"); rec.Phase != holdfast.PhaseActive || rec.Deletion != nil {
 		t.Errorf("prod is %s", rec.Phase)
 	}
 	if rec := f.cluster("live"); rec.Waiting != holdfast.ReasonInvalid {

@@ -71,7 +71,7 @@ func TestARenameOntoAStateIsRefused(t *testing.T) {
 	}
 	f.repo.Commit(master, "rename", map[string]string{"clusters/prod.yaml": gitserver.Delete, "clusters/live.yaml": renamedDocument("live", "prod")})
 	within(t, f.look)
-	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Ending != nil || rec.Waiting != holdfast.ReasonMissing {
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Deletion != nil || rec.Waiting != holdfast.ReasonMissing {
 		t.Errorf("prod is %s and waits for %q (%s)", rec.Phase, rec.Waiting, rec.WaitingDetail)
 	}
 	if rec := f.cluster("live"); rec.Waiting != holdfast.ReasonInvalid {
@@ -93,7 +93,7 @@ func TestTwoHeirs(t *testing.T) {
 			t.Errorf("%s waits for %q", name, rec.Waiting)
 		}
 	}
-	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Ending != nil || rec.Waiting != holdfast.ReasonMissing {
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Deletion != nil || rec.Waiting != holdfast.ReasonMissing {
 		t.Errorf("prod is %s and waits for %q", rec.Phase, rec.Waiting)
 	}
 }
@@ -139,7 +139,7 @@ func TestAnOldNameIsUsedAgain(t *testing.T) {
 		}
 	}
 	f.open(1, map[string]string{"clusters/new.yaml": gitserver.Delete})
-	if got := f.affected(1); !slices.Equal(got, []string{"prod"}) || !f.pullRequest(1).Clusters[0].Deleted {
+	if got := f.affected(1); !slices.Equal(got, []string{"prod"}) || !f.pullRequest(1).Clusters[0].Removed {
 		t.Errorf("the pull request affects %v", got)
 	}
 	f.merge(1, byMerge)
@@ -215,7 +215,7 @@ func TestARenameOfWhatWasNeverWholly(t *testing.T) {
 		return withEngine(a)
 	})
 	f.merge(1, byMerge)
-	if rec := f.cluster("prod"); rec.Ending == nil || rec.Ending.To != "live" {
+	if rec := f.cluster("prod"); rec.Deletion == nil || rec.Deletion.To != "live" {
 		t.Errorf("prod is %s and waits for %q (%s)", rec.Phase, rec.Waiting, rec.WaitingDetail)
 	}
 	if rec := f.cluster("live"); rec.StateSerial != 7 {

@@ -116,7 +116,7 @@ func TestMissingBranchRemovesNothing(t *testing.T) {
 	if f.cluster("prod").Desired.Removed {
 		t.Error("a branch that is gone has removed a cluster")
 	}
-	source, err := f.store.Source(t.Context(), infra)
+	source, err := f.store.RepositoryState(t.Context(), infra)
 	f.must(err)
 	if source.LastError == "" {
 		t.Error("nothing is said of it")

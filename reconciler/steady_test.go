@@ -17,12 +17,12 @@ func TestSteadyStatesAreNotWritten(t *testing.T) {
 	for name, story := range map[string]func(f *fleet){
 		"drift reported": func(f *fleet) { f.says(hourly); f.drift(scaled("5")) },
 		"drift held":     func(f *fleet) { f.drift(both) },
-		"remedy queued":  func(f *fleet) { f.drift(scaled("5")) },
-		"remedy failed":  func(f *fleet) { f.drift(scaled("5")); f.execute(failing) },
-		"remedy planned": func(f *fleet) { f.drift(scaled("5")); f.execute(planned) },
-		"remedy done":    func(f *fleet) { f.drift(scaled("5")); f.execute(good) },
-		"window":         func(f *fleet) { f.says(undone, closed); f.drift(scaled("5")) },
-		"window old":     func(f *fleet) { f.says(undone, closed); f.drift(scaled("5")); f.clock.Advance(3 * time.Hour) },
+		"revert queued":  func(f *fleet) { f.drift(scaled("5")) },
+		"revert failed":  func(f *fleet) { f.drift(scaled("5")); f.execute(failing) },
+		"revert planned": func(f *fleet) { f.drift(scaled("5")); f.execute(planned) },
+		"revert done":    func(f *fleet) { f.drift(scaled("5")); f.execute(good) },
+		"window":         func(f *fleet) { f.says(reverted, closed); f.drift(scaled("5")) },
+		"window old":     func(f *fleet) { f.says(reverted, closed); f.drift(scaled("5")); f.clock.Advance(3 * time.Hour) },
 		"old held":       func(f *fleet) { f.drift(both); f.clock.Advance(3 * time.Hour) },
 		"suspended":      func(f *fleet) { f.drift(scaled("5")); f.must(f.r.Suspend(f.t.Context(), "prod", true, "a", "")) },
 		"unreviewed": func(f *fleet) {
@@ -60,7 +60,7 @@ func TestSteadyStatesAreNotWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := driftFleet(t, undone)
+			f := driftFleet(t, reverted)
 			story(f)
 			f.settle()
 			f.ask("prod")

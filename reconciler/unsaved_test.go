@@ -173,8 +173,8 @@ func TestARenameWaitsForAnUnsavedState(t *testing.T) {
 				"clusters/prod.yaml": strings.Replace(document("prod"), "{name: prod}", "{name: live, renamedFrom: prod}", 1),
 			})
 			f.look()
-			if rec := f.cluster("prod"); rec.Desired.Removed || rec.Ending != nil || rec.Waiting != holdfast.ReasonStateUnsaved {
-				t.Errorf("the old name waits for %q (%s), and has ended: %v", rec.Waiting, rec.WaitingDetail, rec.Ending)
+			if rec := f.cluster("prod"); rec.Desired.Removed || rec.Deletion != nil || rec.Waiting != holdfast.ReasonStateUnsaved {
+				t.Errorf("the old name waits for %q (%s), and has ended: %v", rec.Waiting, rec.WaitingDetail, rec.Deletion)
 			}
 			f.must(f.r.Rescue().Pass(t.Context()))
 			push := f.claim()
@@ -188,7 +188,7 @@ func TestARenameWaitsForAnUnsavedState(t *testing.T) {
 				f.must(err)
 				f.look()
 			}
-			if rec := f.cluster("prod"); rec.Ending == nil || rec.Ending.To != "live" {
+			if rec := f.cluster("prod"); rec.Deletion == nil || rec.Deletion.To != "live" {
 				t.Errorf("the new name has not taken over: it waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
 			}
 		})

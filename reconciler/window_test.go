@@ -13,9 +13,9 @@ import (
 func TestApplyOutsideOfTheWindow(t *testing.T) {
 	t.Parallel()
 	const window = `apply: {windows: [{kind: allow, schedule: "0 13 * * *", duration: 2h}]}`
-	t.Run("a remedy", func(t *testing.T) {
+	t.Run("a revert", func(t *testing.T) {
 		t.Parallel()
-		f := driftFleet(t, undone, window)
+		f := driftFleet(t, reverted, window)
 		f.drift(scaled("5")) // at 13:07
 		apply := f.newest("prod")
 		if apply.Kind != holdfast.RunApply {
@@ -66,15 +66,15 @@ func TestApplyOutsideOfTheWindow(t *testing.T) {
 	})
 }
 
-// TestOldRemedyIsLookedAtAgain: a remedy that has waited in the queue for longer
+// TestOldRevertIsLookedAtAgain: a revert that has waited in the queue for longer
 // than a check is believed in gives way to another check.
-func TestOldRemedyIsLookedAtAgain(t *testing.T) {
+func TestOldRevertIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
-	f := driftFleet(t, undone)
+	f := driftFleet(t, reverted)
 	f.drift(scaled("5"))
 	f.clock.Advance(2 * time.Hour)
 	if a := f.claim(); a.Kind.Writes() {
-		t.Fatal("what was found two hours ago is undone by itself")
+		t.Fatal("what was found two hours ago is reverted by itself")
 	}
 	f.settle()
 	check := f.checks(scaled("7"))

@@ -21,7 +21,7 @@ func newCommands(r *Reconciler) (*commands.Operator, *commands.Handler) {
 	}
 	for _, repo := range r.opts.Sources.Repositories {
 		opts.Repositories = append(opts.Repositories, commands.Repository{
-			Name: repo.Name, Branch: repo.Branch, Entries: repo.Entries, Samples: repo.Trials,
+			Name: repo.Name, Branch: repo.Branch, Entries: repo.Entries, Samples: repo.Samples,
 		})
 	}
 	operator := commands.NewOperator(opts)

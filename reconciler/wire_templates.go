@@ -24,7 +24,7 @@ func newImpacts(r *Reconciler) *impact.Keeper {
 	for _, repo := range r.opts.Sources.Repositories {
 		repositories = append(repositories, impact.Repository{
 			Name: repo.Name, Templates: repo.Templates,
-			Trials: repo.Trials, TrialEnvironments: repo.TrialEnvironments,
+			Samples: repo.Samples, SampleEnvironments: repo.SampleEnvironments,
 		})
 	}
 	return impact.NewKeeper(impact.Options{

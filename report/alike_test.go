@@ -175,7 +175,7 @@ func TestEffectsShownAsOne(t *testing.T) {
 		i := report.Impact{Impact: holdfast.Impact{Template: "kubernetes", Groups: []holdfast.ImpactGroup{
 			group("1", []string{"input"}, one("a", holdfast.ReachUpgrade, "1.4.2"), one("b", holdfast.ReachUpgrade, "1.4.2")),
 		}}}
-		return report.Comment(templatePullRequest([]report.Impact{i}, trial("a", access(a)), trial("b", access(b))))
+		return report.Comment(templatePullRequest([]report.Impact{i}, sample("a", access(a)), sample("b", access(b))))
 	}
 	comment := both("private", "public")
 	for _, want := range []string{"`\"none\"` → `\"private\"`", "`\"none\"` → `\"public\"`", "2 `aws_eks_cluster.this` updated in place"} {

@@ -178,7 +178,7 @@ func (w *writer) attention() {
 	for _, name := range w.total.reasons {
 		var clusters, unplanned, lines, details []string
 		for _, o := range w.outcomes {
-			if o.told() != name {
+			if o.shownReason() != name {
 				continue
 			}
 			clusters = append(clusters, o.cluster.Name)
@@ -206,7 +206,7 @@ func (w *writer) attention() {
 			if !w.r.merged() && !slices.ContainsFunc(r.Next, func(v holdfast.Verb) bool { return v != holdfast.VerbApply }) {
 				later = "After the merge: "
 			}
-			w.line(">\n> " + later + w.remedy(r, clusters))
+			w.line(">\n> " + later + w.commands(r, clusters))
 		}
 		if r.Hint != "" {
 			w.line(">\n> " + r.Hint + ".")
@@ -215,9 +215,9 @@ func (w *writer) attention() {
 	}
 }
 
-// remedy is the commands for a reason, ready to be copied. A command without
+// revert is the commands for a reason, ready to be copied. A command without
 // names is for all clusters.
-func (w *writer) remedy(r holdfast.ReasonInfo, clusters []string) string {
+func (w *writer) commands(r holdfast.ReasonInfo, clusters []string) string {
 	const most = 20
 	switch {
 	case len(clusters) == w.total.all && w.total.all > 1:
@@ -262,7 +262,7 @@ func (w *writer) failure(o outcome) {
 		}
 		return
 	}
-	w.tellFailure(o, *o.failure)
+	w.failureBody(o, *o.failure)
 	passing := o.stage == stageFailed && isPassing(o.reason)
 	switch {
 	case passing && o.failure.Transient:

@@ -300,7 +300,7 @@ func (w *writer) next() {
 	if w.r.merged() || w.r.PullRequest.Reason != "" || len(w.outcomes)+len(w.impacts) == 0 {
 		return
 	}
-	trials, waiting := trialsOf(w.impacts)
+	samples, waiting := samplesOf(w.impacts)
 	working := w.total.by[stageWorking] + waiting
 	var parts, all []string
 	switch {
@@ -323,7 +323,7 @@ func (w *writer) next() {
 			all = append(all, "plan each cluster: "+planAll)
 		}
 	}
-	if len(w.outcomes)+trials > 0 {
+	if len(w.outcomes)+samples > 0 {
 		parts = append(parts, "plan again: "+command(holdfast.VerbPlan))
 	}
 	if len(w.outcomes) > 1 {

@@ -253,7 +253,7 @@ func sentence(s string) string {
 	return s + "."
 }
 
-// danger is the banner for what undoing the drift would destroy.
+// danger is the banner for what reverting the drift would destroy.
 func (d *driftWriter) danger() {
 	const most = 8
 	var lines []string
@@ -266,7 +266,7 @@ func (d *driftWriter) danger() {
 	if len(lines) == 0 && !d.r.State.Destroys {
 		return
 	}
-	d.line("> [!CAUTION]\n> An apply that undoes this **DESTROYS** something:")
+	d.line("> [!CAUTION]\n> An apply that reverts this **DESTROYS** something:")
 	if len(lines) == 0 {
 		d.line("> look at its plan first.")
 	}
@@ -297,7 +297,7 @@ func (d *driftWriter) items(title, differs string, items []holdfast.DriftItem, m
 		return
 	}
 	d.linef("**%s** (%d)\n", title, len(items))
-	d.table(differs, "An apply would", items, most, func(item holdfast.DriftItem) string { return remedyCell(item) })
+	d.table(differs, "An apply would", items, most, func(item holdfast.DriftItem) string { return applyCell(item) })
 }
 
 // folded is the table of what does not count as drift.
@@ -360,8 +360,8 @@ func (d *driftWriter) attributes(item holdfast.DriftItem) string {
 	return strings.Join(parts, "<br>")
 }
 
-// remedyCell is what an apply would do about drift.
-func remedyCell(item holdfast.DriftItem) string {
+// revertCell is what an apply would do about drift.
+func applyCell(item holdfast.DriftItem) string {
 	switch item.Action {
 	case holdfast.ActionReplace:
 		return "♻️ **DESTROY it and create a new one**"

@@ -16,10 +16,10 @@ const ruleLasts = 90 * 24 * time.Hour
 func (d *driftWriter) next() {
 	r := d.r
 	d.line("**What happens next:** " + onDriftWords(r) + "\n")
-	if undone(r) {
+	if reverted(r) {
 		return
 	}
-	d.linef("- **Undo it:** %s", undoWords(r))
+	d.linef("- **Revert it:** %s", revertWords(r))
 	d.line("- **Keep it:** change the code so that it says what is real, and merge that.")
 	d.linef("- **Look again:** %s", code("holdfast drift check "+shorten(r.Cluster, 63)))
 	if snippet := d.rules(); snippet != "" {
@@ -28,25 +28,25 @@ func (d *driftWriter) next() {
 	d.line("\nThis issue is closed when a check no longer finds drift.\n")
 }
 
-// undone reports whether an apply has just undone what is shown, or does so now.
-func undone(r holdfast.DriftReport) bool {
-	return r.Remedy != nil && !back(r) && (r.Remedy.Status == holdfast.RunApplied || !r.Remedy.Status.Done())
+// reverted reports whether an apply has just reverted what is shown, or does so now.
+func reverted(r holdfast.DriftReport) bool {
+	return r.Revert != nil && !back(r) && (r.Revert.Status == holdfast.RunApplied || !r.Revert.Status.Done())
 }
 
-// back reports whether the drift was there again after it had been undone.
+// back reports whether the drift was there again after it had been reverted.
 func back(r holdfast.DriftReport) bool {
-	run := r.Remedy
+	run := r.Revert
 	found := r.State.Status == holdfast.DriftFound
-	return found && run != nil && run.Status == holdfast.RunApplied && (r.State.Hold == string(holdfast.ReasonRemedyFailed) || r.State.CheckedAt.After(run.FinishedAt))
+	return found && run != nil && run.Status == holdfast.RunApplied && (r.State.Hold == string(holdfast.ReasonRevertFailed) || r.State.CheckedAt.After(run.FinishedAt))
 }
 
-func undoWords(r holdfast.DriftReport) string {
+func revertWords(r holdfast.DriftReport) string {
 	if r.NotApplied {
-		return "the change that waits goes first: its apply undoes the drift as well, as its plan shows."
+		return "the change that waits goes first: its apply reverts the drift as well, as its plan shows."
 	}
 	words := code("holdfast apply "+shorten(r.Cluster, 63)) + " applies exactly the plan of the last check"
 	if r.State.Hides {
-		words += "; **that undoes also what rules hide**"
+		words += "; **that reverts also what rules hide**"
 	}
 	if r.State.Destroys {
 		words += "; **that destroys, see above**"
@@ -56,17 +56,17 @@ func undoWords(r holdfast.DriftReport) string {
 
 // onDriftWords says what onDrift has brought about, or will.
 func onDriftWords(r holdfast.DriftReport) string {
-	run := r.Remedy
+	run := r.Revert
 	byItself := r.Document.Drift.OnDrift == "apply"
 	switch {
 	case run != nil:
-		return remedyWords(r, *run)
+		return revertOutcome(r, *run)
 	case byItself && r.NotApplied:
-		return "it is not undone automatically, despite `onDrift: apply`: a change waits and goes first."
+		return "it is not reverted automatically, despite `onDrift: apply`: a change waits and goes first."
 	case byItself && r.State.Hold != "":
-		return "it is not undone automatically, despite `onDrift: apply`: " + holdWords(r.State.Hold) + "."
+		return "it is not reverted automatically, despite `onDrift: apply`: " + holdWords(r.State.Hold) + "."
 	case byItself:
-		return "an apply undoes it automatically (`onDrift: apply`), as soon as the cluster's windows allow one."
+		return "an apply reverts it automatically (`onDrift: apply`), as soon as the cluster's windows allow one."
 	default:
 		return "nothing automatically (`onDrift: report`). What you can do:"
 	}
@@ -80,30 +80,30 @@ func holdWords(hold string) string {
 	return shortWords(hold, 1000)
 }
 
-// remedyWords says what came of the apply that was to undo the drift.
-func remedyWords(r holdfast.DriftReport, run holdfast.Run) string {
+// revertWords says what came of the apply that was to revert the drift.
+func revertOutcome(r holdfast.DriftReport, run holdfast.Run) string {
 	who := code(shorten(run.ID, 60)) + byWhom(run)
 	switch {
 	case !run.Status.Done():
-		return who + " undoes it."
+		return who + " reverts it."
 	case back(r):
-		return who + " has undone it" + endedOn(run) + ", and a later check has found the same again: something outside makes it anew." + againWords(r)
+		return who + " has reverted it" + endedOn(run) + ", and a later check has found the same again: something outside makes it anew." + againWords(r)
 	case run.Status == holdfast.RunApplied && r.State.Status == holdfast.DriftNone:
-		return who + " has undone it" + endedOn(run) + "."
+		return who + " has reverted it" + endedOn(run) + "."
 	case run.Status == holdfast.RunApplied:
-		return who + " has undone it" + endedOn(run) + ": the next check proves it."
+		return who + " has reverted it" + endedOn(run) + ": the next check proves it."
 	case run.Status == holdfast.RunNoChanges:
-		return who + " found nothing to undo" + endedOn(run) + ": the next check proves it."
+		return who + " found nothing to revert" + endedOn(run) + ": the next check proves it."
 	case run.Status == holdfast.RunPlanned:
-		return who + " was to undo it, and did not begin" + whyRun(run) + "."
+		return who + " was to revert it, and did not begin" + whyRun(run) + "."
 	case run.Failure != nil:
-		s := who + " was to undo it, and failed" + endedOn(run) + ": " + failurePlace(*run.Failure) + shortText(run.Failure.Summary, 500) + "."
+		s := who + " was to revert it, and failed" + endedOn(run) + ": " + failurePlace(*run.Failure) + shortText(run.Failure.Summary, 500) + "."
 		if run.Failure.Hint != "" {
 			s += " " + sentence("What to do: "+shortText(run.Failure.Hint, 500))
 		}
 		return s + againWords(r)
 	default:
-		return who + " was to undo it, and ended " + text(string(run.Status)) + whyRun(run) + "." + againWords(r)
+		return who + " was to revert it, and ended " + text(string(run.Status)) + whyRun(run) + "." + againWords(r)
 	}
 }
 
@@ -111,7 +111,7 @@ func againWords(r holdfast.DriftReport) string {
 	if r.Document.Drift.OnDrift != "apply" {
 		return ""
 	}
-	return " The same drift is undone automatically only once: someone has to decide now."
+	return " The same drift is reverted automatically only once: someone has to decide now."
 }
 
 // byWhom says who asked for a run.
@@ -195,10 +195,10 @@ func goneBody(r holdfast.DriftReport) string {
 	}
 	p.line("### ✅ " + name + " is as it was applied\n")
 	p.line(proof(r) + "\n")
-	if run := r.Remedy; run != nil && run.Status == holdfast.RunApplied {
-		p.line(code(shorten(run.ID, 60)) + byWhom(*run) + " has undone the drift" + endedOn(*run) + ".\n")
+	if run := r.Revert; run != nil && run.Status == holdfast.RunApplied {
+		p.line(code(shorten(run.ID, 60)) + byWhom(*run) + " has reverted the drift" + endedOn(*run) + ".\n")
 	} else {
-		p.line("It was undone where it was made, by a change of the code, or by a rule: no apply was needed just for that.\n")
+		p.line("It was reverted where it was made, by a change of the code, or by a rule: no apply was needed just for that.\n")
 	}
 	if n := r.State.Counts.Ignored; n > 0 {
 		d := &driftWriter{r: r, parts: partsOf(r.Items), level: driftDetails[2]}

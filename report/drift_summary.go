@@ -154,7 +154,7 @@ func (d *summaryWriter) facts() string {
 		s += fmt.Sprintf(" Only the %s %s an issue of %s own (`drift.maxIssues`).", d.longest(), map[bool]string{true: "has", false: "have"}[d.own == 1], map[bool]string{true: "its", false: "their"}[d.own == 1])
 	}
 	if destroys > 0 {
-		s += fmt.Sprintf(" **In %s an apply that undoes the drift destroys something.**", plural(destroys, "cluster"))
+		s += fmt.Sprintf(" **In %s an apply that reverts the drift destroys something.**", plural(destroys, "cluster"))
 	}
 	return s
 }
@@ -229,7 +229,7 @@ func (d *summaryWriter) others() {
 		}
 		what := driftedPhrase(r.State.Counts)
 		if r.State.Destroys {
-			what += "; undoing it **destroys**"
+			what += "; reverting it **destroys**"
 		}
 		d.linef("| %s | %s | %s | %s |", code(shorten(r.Cluster, 63)), what, since, template)
 	}

@@ -56,13 +56,13 @@ func drifted() holdfast.DriftReport {
 	}
 }
 
-func withRemedy(status holdfast.RunStatus) holdfast.DriftReport {
+func withRevert(status holdfast.RunStatus) holdfast.DriftReport {
 	r := drifted()
 	r.Document.Drift.OnDrift = "apply"
-	r.State.Remedy = "run-undo"
-	r.Remedy = &holdfast.Run{ID: "run-undo", Cluster: "prod-eu", Kind: holdfast.RunApply, Status: status, RunProgress: holdfast.RunProgress{Begun: true}}
+	r.State.Revert = "run-revert"
+	r.Revert = &holdfast.Run{ID: "run-revert", Cluster: "prod-eu", Kind: holdfast.RunApply, Status: status, RunProgress: holdfast.RunProgress{Begun: true}}
 	if status.Done() {
-		r.Remedy.FinishedAt = now.Add(time.Hour)
+		r.Revert.FinishedAt = now.Add(time.Hour)
 	}
 	return r
 }
@@ -81,22 +81,22 @@ func driftCases() map[string]holdfast.DriftReport {
 	destroys.State.Hold, destroys.Document.Drift.OnDrift = "DriftHeld", "apply"
 	destroys.NotApplied, destroys.Waiting = true, "Unreviewed"
 
-	failed := withRemedy(holdfast.RunErrored)
-	failed.Remedy.Failure = &holdfast.Failure{
+	failed := withRevert(holdfast.RunErrored)
+	failed.Revert.Failure = &holdfast.Failure{
 		Step: "apply", Summary: "quota exceeded", Cause: "Quota", Address: "aws_eks_node_group.this", Hint: "raise the quota at the cloud, or ask for less",
 	}
-	changed := withRemedy(holdfast.RunPlanned)
-	changed.Remedy.Reason = "PlanChanged"
+	changed := withRevert(holdfast.RunPlanned)
+	changed.Revert.Reason = "PlanChanged"
 	pending := drifted()
 	pending.Document.Drift.OnDrift = "apply"
 
-	again := withRemedy(holdfast.RunApplied)
-	again.State.Hold = "RemedyFailed"
+	again := withRevert(holdfast.RunApplied)
+	again.State.Hold = "RevertFailed"
 
-	just := withRemedy(holdfast.RunApplied)
+	just := withRevert(holdfast.RunApplied)
 	just.State.CheckedAt = now
-	undone := withRemedy(holdfast.RunApplied)
-	undone.State.Status, undone.State.Counts, undone.Items = holdfast.DriftNone, holdfast.DriftCounts{}, nil
+	reverted := withRevert(holdfast.RunApplied)
+	reverted.State.Status, reverted.State.Counts, reverted.Items = holdfast.DriftNone, holdfast.DriftCounts{}, nil
 	hidden := drifted()
 	hidden.State.Status, hidden.State.Counts, hidden.Items = holdfast.DriftNone, holdfast.DriftCounts{Ignored: 1}, hidden.Items[5:]
 
@@ -115,20 +115,20 @@ func driftCases() map[string]holdfast.DriftReport {
 	ended.State, ended.Items = holdfast.DriftState{}, nil
 
 	return map[string]holdfast.DriftReport{
-		"drift":          drifted(),
-		"drift-destroys": destroys,
-		"drift-pending":  pending,
-		"drift-undoing":  withRemedy(holdfast.RunRunning),
-		"drift-undone":   just,
-		"drift-again":    again,
-		"drift-failed":   failed,
-		"drift-changed":  changed,
-		"drift-failing":  failing,
-		"drift-kept":     kept,
-		"drift-closed":   undone,
-		"drift-hidden":   hidden,
-		"drift-ignored":  ignored,
-		"drift-ended":    ended,
+		"drift":           drifted(),
+		"drift-destroys":  destroys,
+		"drift-pending":   pending,
+		"drift-reverting": withRevert(holdfast.RunRunning),
+		"drift-reverted":  just,
+		"drift-again":     again,
+		"drift-failed":    failed,
+		"drift-changed":   changed,
+		"drift-failing":   failing,
+		"drift-kept":      kept,
+		"drift-closed":    reverted,
+		"drift-hidden":    hidden,
+		"drift-ignored":   ignored,
+		"drift-ended":     ended,
 	}
 }
 
@@ -161,7 +161,7 @@ func TestDriftIssueStaysTheSame(t *testing.T) {
 			continue
 		}
 		r.State.Run, r.State.Due = "run-next", now.Add(52*time.Hour)
-		if r.Remedy == nil {
+		if r.Revert == nil {
 			r.State.CheckedAt = now.Add(48 * time.Hour) // after an apply that is news
 		}
 		r.State.Failures = max(r.State.Failures, 3)

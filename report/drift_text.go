@@ -69,8 +69,8 @@ func (p *painter) driftHead(r holdfast.DriftReport) {
 	field("Next", at(s.Due))
 	field("Applied", unmarked(appliedWords(r)))
 	policy := orElse(r.Document.Drift.OnDrift, "report")
-	if r.Remedy != nil {
-		policy += ": " + unmarked(remedyWords(r, *r.Remedy))
+	if r.Revert != nil {
+		policy += ": " + unmarked(revertOutcome(r, *r.Revert))
 	} else if s.Hold != "" {
 		policy += ", held: " + unmarked(holdWords(s.Hold))
 	}
@@ -88,7 +88,7 @@ func (p *painter) driftItems(title string, items []holdfast.DriftItem) {
 		case item.Ignored != "":
 			line += "  (" + oneLine(item.Ignored) + ")"
 		case item.Action != "":
-			line += "  (an apply would " + plainRemedy(item) + ")"
+			line += "  (an apply would " + plainApply(item) + ")"
 		}
 		p.line("", "%s", line)
 		if item.Kind == holdfast.DriftGone {
@@ -108,11 +108,11 @@ func driftSign(item holdfast.DriftItem) string {
 	return "~"
 }
 
-// plainRemedy is remedyCell without its picture.
-func plainRemedy(item holdfast.DriftItem) string {
-	_, words, found := strings.Cut(remedyCell(item), " ")
+// plainRevert is revertCell without its picture.
+func plainApply(item holdfast.DriftItem) string {
+	_, words, found := strings.Cut(applyCell(item), " ")
 	if !found || item.Action == "" {
-		return remedyCell(item)
+		return applyCell(item)
 	}
 	return strings.ReplaceAll(words, "*", "")
 }
@@ -123,13 +123,13 @@ func (p *painter) driftChoices(r holdfast.DriftReport) {
 	}
 	name := oneLine(r.Cluster)
 	rows := [][2]string{{"holdfast drift check " + name, "looks again"}}
-	if !undone(r) && !r.NotApplied {
-		does := "undoes it: applies exactly the plan of the last check"
+	if !reverted(r) && !r.NotApplied {
+		does := "reverts it: applies exactly the plan of the last check"
 		if r.State.Destroys {
 			does += "; that DESTROYS something"
 		}
 		if r.State.Hides {
-			does += "; that undoes also what rules hide"
+			does += "; that reverts also what rules hide"
 		}
 		rows = append([][2]string{{"holdfast apply " + name, does}}, rows...)
 	}
@@ -137,7 +137,7 @@ func (p *painter) driftChoices(r holdfast.DriftReport) {
 	for _, row := range rows {
 		p.line("", "  %-*s  %s", len("holdfast drift check "+name), row[0], row[1])
 	}
-	if !undone(r) {
+	if !reverted(r) {
 		p.line("", "  or change the code so that it says what is real, or hide it by a rule of drift.ignore")
 	}
 }

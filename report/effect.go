@@ -74,7 +74,7 @@ func (e effect) exemplary() int {
 // shown is whose plan stands for all of them: the first sample that has one; -1
 // if there is none.
 func (e *effect) shown() int {
-	return slices.IndexFunc(e.outcomes, func(o outcome) bool { return o.cluster.Trial && o.plan != nil })
+	return slices.IndexFunc(e.outcomes, func(o outcome) bool { return o.cluster.Sample && o.plan != nil })
 }
 
 // planned are those of its outcomes that have a plan.

@@ -142,7 +142,7 @@ func failurePlace(f holdfast.Failure) string {
 
 // tellFailure says in a comment what went wrong, where, what was done before,
 // and how it is put right.
-func (w *writer) tellFailure(o outcome, f holdfast.Failure) {
+func (w *writer) failureBody(o outcome, f holdfast.Failure) {
 	w.linef("**%s**: %s", text(o.cluster.Name), orElse(shortText(f.Summary, 500), o.result))
 	if where := strings.TrimSuffix(failurePlace(f), ": "); where != "" {
 		if f.Cause != "" {

@@ -25,7 +25,7 @@ type Impact struct {
 // way.
 type ImpactGroup struct {
 	holdfast.ImpactGroup
-	// Samples are those of its clusters that are planned as trials. Trials of its
+	// Samples are those of its clusters that are planned for it. Samples of its
 	// names among the pull request's clusters are samples too.
 	Samples []Cluster
 }
@@ -40,8 +40,8 @@ type impactView struct {
 	planned   int // of members: those whose own plans are known
 	groups    int
 	seen      int // of groups: those with a known plan
-	trials    int
-	waiting   int // of trials: those whose plans are still to come
+	samples   int
+	waiting   int // of samples: those whose plans are still to come
 	changing  int // of planned
 	replaced  int // of changing: a control plane is replaced
 	destroyed int // of changing: one is destroyed
@@ -56,8 +56,8 @@ func impactsOf(r PullRequest, ordinary []outcome) []*impactView {
 	}
 	known := map[string]outcome{}
 	for _, c := range r.Clusters {
-		if c.Trial {
-			known[c.Name] = trialOutcome(r, c)
+		if c.Sample {
+			known[c.Name] = sampleOutcome(r, c)
 		}
 	}
 	for _, o := range ordinary {
@@ -76,17 +76,17 @@ func viewImpact(r PullRequest, impact Impact, known map[string]outcome) *impactV
 			impact.Groups = append(impact.Groups, ImpactGroup{ImpactGroup: g})
 		}
 	}
-	impact.All = impact.All || r.PullRequest.AllTrials
+	impact.All = impact.All || r.PullRequest.AllSamples
 	v := &impactView{Impact: impact, groups: len(impact.Groups), total: impact.Same + len(impact.Refused)}
 	at := map[string]*effect{}
 	for _, g := range impact.Groups {
 		own := map[string]outcome{}
 		for _, c := range g.Samples {
-			own[c.Name] = trialOutcome(r, c)
+			own[c.Name] = sampleOutcome(r, c)
 		}
 		for _, c := range g.Clusters {
 			// What the merge makes of a cluster is not what the template would.
-			if o, ok := known[c.Name]; ok && (o.cluster.Trial || c.Reach == holdfast.ReachMerge) {
+			if o, ok := known[c.Name]; ok && (o.cluster.Sample || c.Reach == holdfast.ReachMerge) {
 				own[c.Name] = o
 			}
 		}
@@ -121,8 +121,8 @@ func (v *impactView) addGroup(g ImpactGroup, own map[string]outcome, at map[stri
 	seen := false
 	for _, name := range sortedNames(own) {
 		o := own[name]
-		if o.cluster.Trial {
-			v.trials++
+		if o.cluster.Sample {
+			v.samples++
 			if o.stage == stageWorking {
 				v.waiting++
 			}
@@ -176,10 +176,10 @@ func sortedNames(outcomes map[string]outcome) []string {
 	return names
 }
 
-// trialOutcome is what is known of a sample. Nothing waits for a person, as
+// sampleOutcome is what is known of a sample. Nothing waits for a person, as
 // nothing is going to be applied.
-func trialOutcome(r PullRequest, c Cluster) outcome {
-	c.Trial = true
+func sampleOutcome(r PullRequest, c Cluster) outcome {
+	c.Sample = true
 	// Its run may be of a revision of another repository.
 	open := PullRequest{Now: r.Now}
 	open.PullRequest.Reason = r.PullRequest.Reason
@@ -228,7 +228,7 @@ func (v *impactView) refusedBy(reach holdfast.ImpactReach) int {
 func (v *impactView) failed() int {
 	n := 0
 	for _, o := range v.failures() {
-		if o.cluster.Trial {
+		if o.cluster.Sample {
 			n++
 		}
 	}

@@ -210,8 +210,8 @@ func (w *writer) missing(v *impactView) string {
 	if groups == 0 || w.r.PullRequest.Reason != "" || w.r.merged() {
 		return ""
 	}
-	if v.trials+v.merges == 0 && v.Over == v.members {
-		return "None of them is planned: `repositories[].trials` of holdfast.yaml says so."
+	if v.samples+v.merges == 0 && v.Over == v.members {
+		return "None of them is planned: `repositories[].samples` of holdfast.yaml says so."
 	}
 	missing := fmt.Sprintf("%s (%s) %s not planned", plural(clusters, "cluster"), plural(groups, "group"), wasWere(clusters))
 	switch {
@@ -220,7 +220,7 @@ func (w *writer) missing(v *impactView) string {
 	case v.All:
 		return missing + "."
 	case v.Over > 0:
-		return missing + ": the limit is `repositories[].trials`. " + planAll + " plans all of them."
+		return missing + ": the limit is `repositories[].samples`. " + planAll + " plans all of them."
 	default:
 		return missing + ": " + planAll + " plans all of them."
 	}

@@ -43,8 +43,8 @@ func (w *writer) effect(v *impactView, e *effect) {
 		return
 	}
 	open := ""
-	trial := slices.ContainsFunc(e.outcomes, func(o outcome) bool { return o.cluster.Trial })
-	if !w.r.merged() && trial && (e.rank >= rankFailed || len(v.effects) <= 2 && e.rank >= rankChanges) {
+	sample := slices.ContainsFunc(e.outcomes, func(o outcome) bool { return o.cluster.Sample })
+	if !w.r.merged() && sample && (e.rank >= rankFailed || len(v.effects) <= 2 && e.rank >= rankChanges) {
 		open = " open"
 	}
 	w.linef("<details%s><summary>%s</summary>\n", open, e.counted(asHTML, 4, false))
@@ -144,7 +144,7 @@ func (w *writer) sampled(e *effect) string {
 	planned := make([]string, 0, min(len(e.outcomes), most))
 	for _, o := range e.outcomes[:min(len(e.outcomes), most)] {
 		name := code(shorten(o.cluster.Name, 63))
-		if run := w.runCell(o.run); run != "" && o.cluster.Trial {
+		if run := w.runCell(o.run); run != "" && o.cluster.Sample {
 			name += " (" + run + ")"
 		}
 		planned = append(planned, name)
@@ -182,7 +182,7 @@ func (w *writer) sample(plan *holdfast.Plan) {
 func (w *writer) unfinished(e *effect) {
 	for _, o := range firstOf(&w.page, e.outcomes, w.level.notes) {
 		switch {
-		case !o.cluster.Trial:
+		case !o.cluster.Sample:
 			continue // told with the clusters that the merge moves
 		case e.rank == rankFailed && o.failure != nil:
 			w.failure(o)

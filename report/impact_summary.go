@@ -11,7 +11,7 @@ import (
 // impactHeadline is that of a pull request that changes templates.
 func (w *writer) impactHeadline(head string) string {
 	pr, t := w.r.PullRequest, w.total
-	trials, waiting := trialsOf(w.impacts)
+	samples, waiting := samplesOf(w.impacts)
 	switch {
 	case w.r.merged() && len(w.outcomes) > 0:
 		return w.mergedHeadline(head)
@@ -21,7 +21,7 @@ func (w *writer) impactHeadline(head string) string {
 		}
 		return fmt.Sprintf("✅ Merged as %s · template %s: nothing was applied", head, titles(w.impacts))
 	case t.by[stageWorking]+waiting > 0:
-		return fmt.Sprintf("⏳ Planning %s · %s · %s", head, progress(t.all+trials, t.by[stageWorking]+waiting), impactWords(w.impacts, boldName))
+		return fmt.Sprintf("⏳ Planning %s · %s · %s", head, progress(t.all+samples, t.by[stageWorking]+waiting), impactWords(w.impacts, boldName))
 	case len(w.outcomes)+len(pr.Faults) > 0 && !moves(w.impacts):
 		return w.clustersHeadline(head)
 	case len(w.outcomes)+len(pr.Faults) > 0:
@@ -137,10 +137,10 @@ func impactWords(impacts []*impactView, name func(string) string) string {
 	return subject + ": " + strings.Join(said, ", ")
 }
 
-// trialsOf counts the samples, and those whose plans are still to come.
-func trialsOf(impacts []*impactView) (all, waiting int) {
+// samplesOf counts the samples, and those whose plans are still to come.
+func samplesOf(impacts []*impactView) (all, waiting int) {
 	for _, v := range impacts {
-		all += v.trials
+		all += v.samples
 		waiting += v.waiting
 	}
 	return all, waiting
@@ -176,7 +176,7 @@ func unfitDescription(impacts []*impactView) string {
 	var failed []outcome
 	for _, v := range impacts {
 		for _, o := range v.failures() {
-			if o.cluster.Trial {
+			if o.cluster.Sample {
 				failed = append(failed, o)
 			}
 		}

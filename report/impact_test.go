@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-dev/holdfast/report"
 )
 
-// trial is a sample of a template's change with its plan.
-func trial(name string, plan *holdfast.Plan) report.Cluster {
+// sample is a sample of a template's change with its plan.
+func sample(name string, plan *holdfast.Plan) report.Cluster {
 	c := planned(name, plan)
-	c.Trial, c.Plan.Trial = true, true
+	c.Sample, c.Plan.Sample = true, true
 	c.Plan.Revision = older // of its own repository
 	c.Plan.Template = "kubernetes@1.5.0 (abc1234)"
 	return c
@@ -102,7 +102,7 @@ func templatePullRequest(impacts []report.Impact, clusters ...report.Cluster) re
 // impactCases are pull requests that change templates, through their lives.
 func impactCases() map[string]report.PullRequest {
 	samples := func() []report.Cluster {
-		return []report.Cluster{trial("dev-01", emptyPlan()), trial("team-01", poolPlan(3)), trial("prod-eu", controlPlanePlan())}
+		return []report.Cluster{sample("dev-01", emptyPlan()), sample("team-01", poolPlan(3)), sample("prod-eu", controlPlanePlan())}
 	}
 	full := templatePullRequest([]report.Impact{impact()}, samples()...)
 	full.LogURL = func(run string) string { return "https://holdfast.example.com/runs/" + run }
@@ -133,7 +133,7 @@ func impactCases() map[string]report.PullRequest {
 			if c.Name == "dev-07" {
 				plan = databasePlan()
 			}
-			each = append(each, trial(c.Name, plan))
+			each = append(each, sample(c.Name, plan))
 		}
 	}
 
@@ -199,7 +199,7 @@ func TestImpactIsHonest(t *testing.T) {
 			"Planned: 3 of the 37", "⚪ <b>1 cluster</b>: no changes · ❔ <b>31</b> not planned", "the root modules of the 31 others change in the same way", "plan each cluster: `/holdfast plan --all`",
 		}, []string{"all planned", "All 37"}},
 		"budget": {impactCases()["impact-budget"], []string{
-			"35 not planned", "4 clusters (1 group) were not planned: the limit is `repositories[].trials`", "`/holdfast plan --all` plans all of them",
+			"35 not planned", "4 clusters (1 group) were not planned: the limit is `repositories[].samples`", "`/holdfast plan --all` plans all of them",
 		}, []string{"plan each cluster"}},
 		"all": {impactCases()["impact-all"], []string{"All 37 whose root modules change are planned.", "31 no changes", "1: `module.essentials.aws_rds_cluster.main` destroyed"}, []string{"--all", "32 no changes"}},
 		"fault": {impactCases()["impact-fault"], []string{
@@ -260,7 +260,7 @@ func TestImpactOfAnotherSample(t *testing.T) {
 	t.Parallel()
 
 	r := impactCases()["impact"]
-	r.Clusters = append(slices.Clone(r.Clusters), trial("dev-02", databasePlan()))
+	r.Clusters = append(slices.Clone(r.Clusters), sample("dev-02", databasePlan()))
 	comment := report.Comment(r)
 	for _, want := range []string{"**1: `module.essentials.aws_rds_cluster.main` destroyed**", "<b>30</b> not planned", "**dev-02**, and perhaps 30 clusters that are not planned"} {
 		if !strings.Contains(comment, want) {
@@ -313,7 +313,7 @@ func TestImpactOfSamplesOnly(t *testing.T) {
 			i := report.Impact{Impact: holdfast.Impact{
 				Template: "kubernetes", Groups: []holdfast.ImpactGroup{group("1", []string{"input"}, many("team", 7, holdfast.ReachUpgrade, "1.4.2")...)},
 			}}
-			r := templatePullRequest([]report.Impact{i}, trial("team-01", tt.plan))
+			r := templatePullRequest([]report.Impact{i}, sample("team-01", tt.plan))
 			if got := report.PlanStatus(r).Description; got != tt.status {
 				t.Errorf("status %q, want %q", got, tt.status)
 			}
@@ -417,7 +417,7 @@ func TestImpactOfAFleet(t *testing.T) {
 func fleetImpact(all bool) report.PullRequest {
 	i := impact()
 	i.Same, i.Impact.Groups, i.All = 500, nil, all
-	var trials []report.Cluster
+	var samples []report.Cluster
 	for g := range 50 {
 		members := make([]holdfast.ImpactCluster, 200)
 		for c := range members {
@@ -434,11 +434,11 @@ func fleetImpact(all bool) report.PullRequest {
 				plan = controlPlanePlan()
 			}
 			if c == 0 || all {
-				trials = append(trials, trial(member.Name, plan))
+				samples = append(samples, sample(member.Name, plan))
 			}
 		}
 	}
-	return templatePullRequest([]report.Impact{i}, trials...)
+	return templatePullRequest([]report.Impact{i}, samples...)
 }
 
 // What is wrong with a template is wrong for every cluster that is made from its

@@ -32,7 +32,7 @@ func destroyPlan() *holdfast.Plan {
 // deleted is a cluster whose document a pull request removes.
 func deleted(name string, plan *holdfast.Plan) report.Cluster {
 	c := planned(name, plan)
-	c.Deleted, c.Plan.Destroy = true, true
+	c.Removed, c.Plan.Destroy = true, true
 	return c
 }
 
@@ -139,12 +139,12 @@ func TestPushOfDestroys(t *testing.T) {
 		"destroying":    {gone("a", destroyPlan(), holdfast.RunRunning), holdfast.StatusPending, "applying 1 cluster"},
 		"failed":        {lifeCases()["destroy-failed"].Clusters[0], holdfast.StatusFailure, "failed for a: BucketNotEmpty"},
 		"unreviewed":    {waits(deleted("a", destroyPlan()), "Unreviewed", ""), holdfast.StatusPending, "Unreviewed: a held"},
-		"protected":     {waits(report.Cluster{Name: "a", Deleted: true}, "Protected", ""), holdfast.StatusFailure, "Protected: a held"},
-		"many":          {waits(report.Cluster{Name: "a", Deleted: true}, "MassDeletion", ""), holdfast.StatusPending, "MassDeletion: a held"},
-		"dependents":    {waits(report.Cluster{Name: "a", Deleted: true}, "HasDependents", ""), holdfast.StatusPending, "applying 1 cluster"},
-		"missing":       {waits(report.Cluster{Name: "a", Deleted: true}, "Missing", ""), holdfast.StatusFailure, "Missing: a held"},
-		"never applied": {waits(report.Cluster{Name: "a", Deleted: true}, "NeverApplied", ""), holdfast.StatusSuccess, "nothing to apply"},
-		"renamed":       {waits(report.Cluster{Name: "a", Deleted: true}, "Renamed", ""), holdfast.StatusSuccess, "nothing to apply"},
+		"protected":     {waits(report.Cluster{Name: "a", Removed: true}, "Protected", ""), holdfast.StatusFailure, "Protected: a held"},
+		"many":          {waits(report.Cluster{Name: "a", Removed: true}, "MassDeletion", ""), holdfast.StatusPending, "MassDeletion: a held"},
+		"dependents":    {waits(report.Cluster{Name: "a", Removed: true}, "HasDependents", ""), holdfast.StatusPending, "applying 1 cluster"},
+		"missing":       {waits(report.Cluster{Name: "a", Removed: true}, "Missing", ""), holdfast.StatusFailure, "Missing: a held"},
+		"never applied": {waits(report.Cluster{Name: "a", Removed: true}, "NeverApplied", ""), holdfast.StatusSuccess, "nothing to apply"},
+		"renamed":       {waits(report.Cluster{Name: "a", Removed: true}, "Renamed", ""), holdfast.StatusSuccess, "nothing to apply"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func outcomesOf(r PullRequest) []outcome {
 	out := make([]outcome, 0, len(r.Clusters))
 	for _, c := range r.Clusters {
 		switch {
-		case c.Trial: // part of an impact
+		case c.Sample: // part of an impact
 		case r.merged():
 			out = append(out, appliedOutcome(c, r.Now))
 		default:
@@ -63,7 +63,7 @@ func outcomesOf(r PullRequest) []outcome {
 
 // plannedOutcome is what an open pull request says of a cluster.
 func plannedOutcome(r PullRequest, c Cluster) outcome {
-	o := outcome{cluster: c, run: c.Plan, plan: c.Summary, stale: c.Previous, destroy: c.Deleted || destroys(c.Plan)}
+	o := outcome{cluster: c, run: c.Plan, plan: c.Summary, stale: c.Previous, destroy: c.Removed || destroys(c.Plan)}
 	if c.Plan != nil && c.Plan.Status.Done() && c.Plan.Revision != r.PullRequest.Head && r.PullRequest.Head != "" {
 		o.stale = true
 	}
@@ -71,15 +71,15 @@ func plannedOutcome(r PullRequest, c Cluster) outcome {
 	case hasFault(r.PullRequest.Faults, c.Name):
 		o.plan = nil
 		return o.as(stageFailed, "❌", "has faults")
-	case over[c.Waiting] != "" && c.Deleted:
+	case over[c.Waiting] != "" && c.Removed:
 		o.plan = nil
 		return o.as(stageLeft, "⚪", over[c.Waiting])
-	case c.Deleted && (c.Waiting == holdfast.ReasonProtected || c.Waiting == holdfast.ReasonMissing):
+	case c.Removed && (c.Waiting == holdfast.ReasonProtected || c.Waiting == holdfast.ReasonMissing):
 		return o.held(c.Waiting, c.WaitingDetail)
 	case c.Waiting == holdfast.CauseStateUnsaved:
 		o.plan = nil
 		return o.held(c.Waiting, c.WaitingDetail)
-	case c.Deleted && c.Plan == nil && r.PullRequest.Reason == "":
+	case c.Removed && c.Plan == nil && r.PullRequest.Reason == "":
 		return o.as(stageWorking, "⏳", "removed; waiting for its destroy plan")
 	case r.PullRequest.Reason != "" && c.Plan == nil:
 		return o.as(stageLeft, "⚪", "not planned")
@@ -130,7 +130,7 @@ func appliedOutcome(c Cluster, now time.Time) outcome {
 }
 
 func applyOutcome(c Cluster, now time.Time) outcome {
-	o := outcome{cluster: c, run: c.Apply, plan: c.Applied, destroy: c.Deleted || destroys(c.Apply)}
+	o := outcome{cluster: c, run: c.Apply, plan: c.Applied, destroy: c.Removed || destroys(c.Apply)}
 	if o.plan == nil && c.Apply == nil {
 		o.plan = c.Summary
 	}
@@ -171,7 +171,7 @@ func applyOutcome(c Cluster, now time.Time) outcome {
 		return o.as(stageUnchanged, "✅", "nothing to do: it is as Git says")
 	case c.Waiting != "":
 		return o.held(c.Waiting, c.WaitingDetail)
-	case c.Deleted:
+	case c.Removed:
 		return o.as(stageWorking, "⏳", "merged; its destroy is being queued")
 	default:
 		return o.as(stageWorking, "⏳", "merged; its apply is being queued")
@@ -344,8 +344,8 @@ func hasFault(faults holdfast.Faults, cluster string) bool {
 
 func orElse[S ~string](s, otherwise S) S { return cmp.Or(s, otherwise) }
 
-// told is the reason that people are shown; empty if there is none.
-func (o outcome) told() holdfast.Reason {
+// shownReason is the reason that people are shown; empty if there is none.
+func (o outcome) shownReason() holdfast.Reason {
 	if o.stage == stageHeld {
 		return o.reason
 	}
@@ -372,7 +372,7 @@ func totalOf(outcomes []outcome) total {
 		if o.stage == stageDone && o.destroy {
 			t.destroy++
 		}
-		if reason := o.told(); reason != "" && !seen[reason] {
+		if reason := o.shownReason(); reason != "" && !seen[reason] {
 			seen[reason] = true
 			t.reasons = append(t.reasons, reason)
 		}

@@ -220,7 +220,7 @@ func hostileImpacts(s string, n int) []report.PullRequest {
 		plan.Changes = append(plan.Changes, holdfast.ResourceChange{Address: s, Type: "aws_eks_cluster", Action: holdfast.ActionReplace, ReplacePaths: []string{s}})
 		plan.Changes = append(plan.Changes, holdfast.ResourceChange{Address: s + ".b." + s, Type: s, Action: holdfast.ChangeAction(s)})
 	}
-	good, bad := trial("good", plan), trial("bad", plan)
+	good, bad := sample("good", plan), sample("bad", plan)
 	good.Name, good.Document.Name, good.Plan.Template = s, s, s
 	bad.Summary, bad.Plan.Status, bad.Plan.Failure = nil, holdfast.RunErrored, hostileFailure(s, n)
 	i := report.Impact{Impact: holdfast.Impact{Template: s, Dir: s, Released: s, Version: s, Same: n, Fault: s}}
@@ -282,16 +282,16 @@ func hostileDrift(s string, n int) []holdfast.DriftReport {
 			r.Items = append(r.Items, item)
 		}
 	}
-	held, failed, undone, failing, kept := r, r, r, r, r
+	held, failed, reverted, failing, kept := r, r, r, r, r
 	held.Document.Drift.OnDrift, held.State.Hold = "apply", s
-	remedy := holdfast.Run{ID: s, Status: holdfast.RunErrored, Reason: holdfast.Reason(s), Detail: s, RunSpec: holdfast.RunSpec{Actor: s}, RunProgress: holdfast.RunProgress{Attempt: 1}, RunOutcome: holdfast.RunOutcome{Failure: hostileFailure(s, n)}}
-	failed.Remedy = &remedy
-	canceled := remedy
+	revert := holdfast.Run{ID: s, Status: holdfast.RunErrored, Reason: holdfast.Reason(s), Detail: s, RunSpec: holdfast.RunSpec{Actor: s}, RunProgress: holdfast.RunProgress{Attempt: 1}, RunOutcome: holdfast.RunOutcome{Failure: hostileFailure(s, n)}}
+	failed.Revert = &revert
+	canceled := revert
 	canceled.Status, canceled.Failure = holdfast.RunCanceled, nil
-	undone.Remedy, undone.State.Status = &canceled, holdfast.DriftNone
+	reverted.Revert, reverted.State.Status = &canceled, holdfast.DriftNone
 	failing.State.Status, failing.State.Failures, failing.Failure, failing.State.Fingerprint, failing.Items = holdfast.DriftFailed, 3, hostileFailure(s, n), "", nil
-	kept.State.Status, kept.State.Failures, kept.Remedy = holdfast.DriftFailed, 3, &canceled
-	return []holdfast.DriftReport{r, held, failed, undone, failing, kept}
+	kept.State.Status, kept.State.Failures, kept.Revert = holdfast.DriftFailed, 3, &canceled
+	return []holdfast.DriftReport{r, held, failed, reverted, failing, kept}
 }
 
 // checkDrift holds what is true of every issue about drift.

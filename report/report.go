@@ -35,11 +35,11 @@ type PullRequest struct {
 type Cluster struct {
 	Name     string
 	Document holdfast.Cluster
-	Deleted  bool // its document is removed: plans and applies are those of its destruction
-	// Trial: the merge leaves it as it is. Its plan shows what a template that
+	Removed  bool // its document is removed: plans and applies are those of its destruction
+	// Sample: the merge leaves it as it is. Its plan shows what a template that
 	// the pull request changes would do to it, and is a sample of an Impact. It
 	// is of an older head only if Previous says so.
-	Trial bool
+	Sample bool
 
 	Plan    *holdfast.Run  // the newest plan run; nil if there is none yet
 	Summary *holdfast.Plan // its plan, or with Previous an older one; nil if there is none
@@ -128,6 +128,6 @@ func Comment(r PullRequest) string {
 
 func silent(r PullRequest) bool {
 	pr := r.PullRequest
-	ordinary := slices.ContainsFunc(r.Clusters, func(c Cluster) bool { return !c.Trial })
+	ordinary := slices.ContainsFunc(r.Clusters, func(c Cluster) bool { return !c.Sample })
 	return !r.Had && !ordinary && len(r.Impacts) == 0 && len(pr.Faults) == 0 && (pr.Reason == "" || !shownReason(pr.Reason))
 }

@@ -224,7 +224,7 @@ func cases() map[string]report.PullRequest {
 	changed.Apply.Detail = "the plan differs from the reviewed one of run run-prod-eu: linode_lke_cluster.this: to be replaced now, was to be updated"
 	applying := appliedCluster("dev-us", smallPlan("dev-us"), holdfast.RunRunning)
 	applying.Apply.Step, applying.Applied = "apply", nil
-	deleted := waits(report.Cluster{Name: "old-eu", Deleted: true}, "NeverApplied", "")
+	deleted := waits(report.Cluster{Name: "old-eu", Removed: true}, "NeverApplied", "")
 	manual := planned("prod-eu", smallPlan("prod-eu"))
 	manual.Document.Apply.Manual = true
 	provisional := planned("apps-eu", smallPlan("apps-eu"))

@@ -38,7 +38,7 @@ func plannedBefore(open PullRequest) bool {
 		})
 	}
 	return !slices.ContainsFunc(open.Clusters, func(c Cluster) bool {
-		return !c.Trial && plannedOutcome(open, c).stage == stageWorking && !reviewed(c.Apply)
+		return !c.Sample && plannedOutcome(open, c).stage == stageWorking && !reviewed(c.Apply)
 	})
 }
 
@@ -90,9 +90,9 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 	outcomes := outcomesOf(r)
 	t := totalOf(outcomes)
 	impacts := impactsOf(r, outcomes)
-	trials, waiting := trialsOf(impacts)
+	samples, waiting := samplesOf(impacts)
 	if merged {
-		trials, waiting = 0, 0
+		samples, waiting = 0, 0
 	}
 	switch {
 	case pr.Reason == holdfast.ReasonDraft:
@@ -107,7 +107,7 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 		return holdfast.StatusPending, unserved(outcomes)
 	case t.by[stageWorking]+waiting > 0:
 		// The comment counts: a status is not written again for each step.
-		return holdfast.StatusPending, planning + plural(t.all+trials, "cluster")
+		return holdfast.StatusPending, planning + plural(t.all+samples, "cluster")
 	case len(pr.Faults) > 0:
 		faults := distinct(pr.Faults)
 		return holdfast.StatusFailure, fmt.Sprintf("%s: %s: %s", plural(len(faults), "error"), faults[0].Position(), faults[0].Message)
@@ -195,7 +195,7 @@ func unserved(outcomes []outcome) string {
 var heldForGood = map[holdfast.Reason]bool{
 	holdfast.ReasonPlanChanged: true, holdfast.ReasonMayExist: true, holdfast.ReasonApplyFailed: true, holdfast.ReasonPlanFailed: true, holdfast.ReasonCanceled: true, holdfast.ReasonDependencyFailed: true,
 	holdfast.ReasonInvalid: true, holdfast.ReasonTimeout: true, holdfast.ReasonLeaseLost: true, holdfast.ReasonEngineKilled: true, holdfast.ReasonAgentKilled: true,
-	holdfast.ReasonProtected: true, holdfast.ReasonDestroyFailed: true, holdfast.ReasonMissing: true, holdfast.ReasonDependencyMissing: true, holdfast.ReasonRemedyFailed: true,
+	holdfast.ReasonProtected: true, holdfast.ReasonDestroyFailed: true, holdfast.ReasonMissing: true, holdfast.ReasonDependencyMissing: true, holdfast.ReasonRevertFailed: true,
 }
 
 func applyState(outcomes []outcome) (holdfast.StatusState, string) {

@@ -96,7 +96,7 @@ func TestPushStatus(t *testing.T) {
 		"applied":    {[]report.Cluster{appliedCluster("a", smallPlan("a"), holdfast.RunApplied)}, holdfast.StatusSuccess, "applied 1 cluster"},
 		"adopted":    {[]report.Cluster{{Name: "a", Apply: run("r", "a", holdfast.RunPlan, holdfast.RunNoChanges, nil)}}, holdfast.StatusSuccess, "nothing to apply"},
 		"planning":   {[]report.Cluster{{Name: "a", Apply: run("r", "a", holdfast.RunPlan, holdfast.RunRunning, nil)}}, holdfast.StatusPending, "1 cluster"},
-		"removed":    {[]report.Cluster{waits(report.Cluster{Name: "a", Deleted: true}, "Removed", "")}, holdfast.StatusPending, "1 cluster"},
+		"removed":    {[]report.Cluster{waits(report.Cluster{Name: "a", Removed: true}, "Removed", "")}, holdfast.StatusPending, "1 cluster"},
 		"failed":     {[]report.Cluster{{Name: "a", Apply: run("r", "a", holdfast.RunPlan, holdfast.RunErrored, nil)}}, holdfast.StatusFailure, "failed for a"},
 	}
 	for name, test := range tests {

@@ -135,13 +135,13 @@ func TestDriftOfARealEngine(t *testing.T) {
 		t.Error("another drift is the same")
 	}
 
-	// It is undone by an apply of exactly what the check has found.
-	undone, _ := l.run("undo", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("drift-more", more) })
-	l.want(undone, "undo", holdfast.RunApplied, "")
+	// It is reverted by an apply of exactly what the check has found.
+	reverted, _ := l.run("revert", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("drift-more", more) })
+	l.want(reverted, "revert", holdfast.RunApplied, "")
 	gone, _ := l.run("drift-gone", holdfast.RunDrift, files, nil)
 	l.want(gone, "drift-gone", holdfast.RunNoChanges, "")
 	if plan := l.plan("drift-gone"); len(plan.Drift) > 0 {
-		t.Errorf("drift after it was undone: %+v", plan.Drift)
+		t.Errorf("drift after it was reverted: %+v", plan.Drift)
 	}
 }
 
@@ -163,7 +163,7 @@ func sorted(list []string) []string {
 	return list
 }
 
-// TestDriftWithoutChanges: what has drifted without an apply undoing it is told,
+// TestDriftWithoutChanges: what has drifted without an apply reverting it is told,
 // though the plan has nothing to do; what only moves has not drifted.
 func TestDriftWithoutChanges(t *testing.T) {
 	t.Parallel()

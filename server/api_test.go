@@ -62,7 +62,7 @@ func fleet() *world {
 	w.resources = []holdfast.Resource{{Cluster: "prod-eu", Address: "aws_vpc.main", Type: "aws_vpc", ID: "vpc-1"}}
 	w.families["prod-eu"] = holdfast.Family{Parents: []holdfast.Relation{{Name: "network-eu", Settled: true}}}
 	w.drift["prod-eu"] = holdfast.DriftReport{
-		Cluster: "prod-eu", Document: doc, State: holdfast.DriftState{Status: holdfast.DriftFound}, Remedy: &run,
+		Cluster: "prod-eu", Document: doc, State: holdfast.DriftState{Status: holdfast.DriftFound}, Revert: &run,
 		Items: []holdfast.DriftItem{{Address: "aws_db.a", Attributes: []holdfast.AttributeChange{
 			{Path: "pw", Sensitive: true, Before: json.RawMessage(`"s3cret-drift"`), After: json.RawMessage(`"s3cret-after"`)},
 			{Path: "size", Before: json.RawMessage(`1`), After: json.RawMessage(`2`)},

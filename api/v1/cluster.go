@@ -43,8 +43,8 @@ func ClusterOf(r holdfast.ClusterRecord) Cluster {
 	if a := r.Applied; a.Run != "" || a.Revision != "" {
 		cluster.Applied = appliedOf(a)
 	}
-	if r.Ending != nil {
-		ending := Deletion(*r.Ending)
+	if r.Deletion != nil {
+		ending := Deletion(*r.Deletion)
 		cluster.Deletion = &ending
 	}
 	return cluster

@@ -22,7 +22,7 @@ type DriftState struct {
 	Causes      []string        `json:"causes,omitempty"`   // What drifted, without where, such as "aws_eks_node_group scaling_config"; at most 20.
 	Failures    int             `json:"failures,omitempty"` // Failed checks in a row.
 	Detail      string          `json:"detail,omitempty"`   // Why the last check failed.
-	Remedy      string          `json:"remedy,omitempty"`   // The apply that reverted this drift, or tried to.
+	Revert      string          `json:"revert,omitempty"`   // The apply that reverted this drift, or tried to.
 	Hold        string          `json:"hold,omitempty"`     // Why a drift that is to be reverted is not.
 }
 
@@ -31,7 +31,7 @@ func DriftStateOf(s holdfast.DriftState) DriftState {
 	return DriftState{
 		Status: s.Status, Run: s.Run, Applied: s.Applied, CheckedAt: s.CheckedAt, Due: s.Due, Since: s.Since, Fingerprint: s.Fingerprint,
 		Counts: DriftCounts(s.Counts), Destroys: s.Destroys, Hides: s.Hides, Causes: s.Causes, Failures: s.Failures, Detail: s.Detail,
-		Remedy: s.Remedy, Hold: s.Hold,
+		Revert: s.Revert, Hold: s.Hold,
 	}
 }
 
@@ -39,7 +39,7 @@ func (s DriftState) state() holdfast.DriftState {
 	return holdfast.DriftState{
 		Status: s.Status, Run: s.Run, Applied: s.Applied, CheckedAt: s.CheckedAt, Due: s.Due, Since: s.Since, Fingerprint: s.Fingerprint,
 		Counts: holdfast.DriftCounts(s.Counts), Destroys: s.Destroys, Hides: s.Hides, Causes: s.Causes, Failures: s.Failures, Detail: s.Detail,
-		Remedy: s.Remedy, Hold: s.Hold,
+		Revert: s.Revert, Hold: s.Hold,
 	}
 }
 
@@ -81,7 +81,7 @@ type DriftReport struct {
 	Template   string            `json:"template,omitempty"`   // "name@version" that was applied.
 	Revision   holdfast.Revision `json:"revision,omitempty"`   // The one that was applied.
 	Failure    *Failure          `json:"failure,omitempty"`    // Why the last check failed.
-	Remedy     *Run              `json:"remedy,omitempty"`     // The apply that reverted this drift, or tried to.
+	Revert     *Run              `json:"revert,omitempty"`     // The apply that reverted this drift, or tried to.
 }
 
 // DriftReportOf returns what the API says of a drift report.
@@ -90,9 +90,9 @@ func DriftReportOf(r holdfast.DriftReport) DriftReport {
 		Cluster: r.Cluster, Document: DocumentOf(r.Document), State: DriftStateOf(r.State), Items: all(r.Items, driftItemOf),
 		NotApplied: r.NotApplied, Waiting: r.Waiting, Template: r.Template, Revision: r.Revision, Failure: failureOf(r.Failure),
 	}
-	if r.Remedy != nil {
-		remedy := RunOf(*r.Remedy)
-		report.Remedy = &remedy
+	if r.Revert != nil {
+		revert := RunOf(*r.Revert)
+		report.Revert = &revert
 	}
 	return report
 }
@@ -108,9 +108,9 @@ func (r DriftReport) Report() holdfast.DriftReport {
 			Drift: holdfast.DriftSettings{Schedule: r.Document.Drift.Schedule, TimeZone: r.Document.Drift.TimeZone, OnDrift: r.Document.Drift.OnDrift},
 		},
 	}
-	if r.Remedy != nil {
-		remedy := r.Remedy.Run()
-		report.Remedy = &remedy
+	if r.Revert != nil {
+		revert := r.Revert.Run()
+		report.Revert = &revert
 	}
 	return report
 }

@@ -65,7 +65,7 @@ func PullRequestOf(r holdfast.PullRequestRecord) PullRequest {
 		PullRequestReview: PullRequestReview{
 			Approved: r.Approved, Verdicts: all(r.Verdicts, verdictOf), Approvals: all(r.Approvals, approvalOf), Mergeable: r.Mergeable, Blocked: r.Blocked,
 		},
-		UpdatedAt: r.UpdatedAt, Clusters: all(r.Clusters, pullRequestClusterOf), Faults: all(r.Faults, faultOf), AllSamples: r.AllTrials,
+		UpdatedAt: r.UpdatedAt, Clusters: all(r.Clusters, pullRequestClusterOf), Faults: all(r.Faults, faultOf), AllSamples: r.AllSamples,
 		Reason: r.Reason, Detail: r.Detail, Version: r.Version,
 	}
 }
@@ -107,7 +107,7 @@ type PullRequestCluster struct {
 
 func pullRequestClusterOf(c holdfast.PullRequestCluster) PullRequestCluster {
 	return PullRequestCluster{
-		Name: c.Name, SourceDigest: c.SourceDigest, Removed: c.Deleted, Document: DocumentOf(c.Document), Sample: c.Trial, Repo: c.Repo, Revision: c.Revision,
+		Name: c.Name, SourceDigest: c.SourceDigest, Removed: c.Removed, Document: DocumentOf(c.Document), Sample: c.Sample, Repo: c.Repo, Revision: c.Revision,
 	}
 }
 

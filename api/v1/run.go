@@ -112,7 +112,7 @@ func runSpecOf(r holdfast.RunSpec) RunSpec {
 		PullRequest: PullRequestRef(r.PullRequest), Repo: r.Repo, Revision: r.Revision, Base: r.Base, SourceDigest: r.SourceDigest,
 		Project: r.Document.Project, Environment: r.Document.Environment, Document: DocumentOf(r.Document), Template: r.Template,
 		StateLocation: r.StateLocation, Reviews: all(r.Reviews, reviewOf), Shown: r.Shown, Provisional: r.Provisional,
-		RunMode: RunMode{Resume: r.Resume, Destroy: r.Destroy, Sample: r.Trial}, Actor: r.Actor, TraceParent: r.TraceParent,
+		RunMode: RunMode{Resume: r.Resume, Destroy: r.Destroy, Sample: r.Sample}, Actor: r.Actor, TraceParent: r.TraceParent,
 	}
 	if r.State != nil {
 		spec.State = &StateJob{Action: r.State.Action, From: r.State.From, LockID: r.State.LockID}
@@ -142,7 +142,7 @@ func (r Run) Run() holdfast.Run {
 		RunSpec: holdfast.RunSpec{
 			PullRequest: holdfast.PullRequestRef(r.PullRequest), Repo: r.Repo, Revision: r.Revision, Base: r.Base, SourceDigest: r.SourceDigest,
 			Template: r.Template, StateLocation: r.StateLocation, Reviews: all(r.Reviews, Review.review), Shown: r.Shown,
-			Provisional: r.Provisional, Actor: r.Actor, RunMode: holdfast.RunMode{Resume: r.Resume, Destroy: r.Destroy, Trial: r.Sample},
+			Provisional: r.Provisional, Actor: r.Actor, RunMode: holdfast.RunMode{Resume: r.Resume, Destroy: r.Destroy, Sample: r.Sample},
 		},
 		RunProgress: holdfast.RunProgress{Attempt: r.Attempt, Retries: r.Retries, Step: r.Step, Begun: r.Begun},
 		RunOutcome: holdfast.RunOutcome{

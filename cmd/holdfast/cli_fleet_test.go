@@ -28,7 +28,7 @@ func addFleet(f *fakeAPI, cluster *v1.Cluster) {
 	cluster.Applied.Document.Deletion.Protected = true
 	cluster.Drift = v1.DriftState{
 		Status: holdfast.DriftFound, Run: driftID, Counts: counts, Since: ago(50 * hour), CheckedAt: ago(2 * hour),
-		Due: testNow.Add(2 * hour), Hold: "undoing it would replace something",
+		Due: testNow.Add(2 * hour), Hold: "reverting it would replace something",
 	}
 	cluster.Conditions = []v1.Condition{
 		{Type: holdfast.ConditionCommitPlanned, Status: holdfast.ConditionTrue, Reason: "Planned", Since: ago(26 * hour)},

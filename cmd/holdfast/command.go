@@ -32,7 +32,7 @@ plan that this run made, if the state has not moved since.
 
 What the tracked branch says can also be that a cluster is gone: apply confirms a
 deletion that waits for a person. Where nothing is to be applied and the last check
-found drift, apply undoes exactly what the check showed.`,
+found drift, apply reverts exactly what the check showed.`,
 		waits: true,
 	})
 }
@@ -55,7 +55,7 @@ func newApproveCommand(a *app) *cobra.Command {
 		word:  holdfast.VerbApprove,
 		short: "Approve a plan",
 		long: `Approve the plan that a cluster waits with, all plans of a pull request, or
-exactly the plan of a run; also one that destroys, and one that undoes drift.`,
+exactly the plan of a run; also one that destroys, and one that reverts drift.`,
 	})
 }
 

@@ -97,9 +97,9 @@ func TestDriftIsHiddenByRule(t *testing.T) {
 	fleet.untilIssue("drift alpha", false, "1 gone, 1 hidden by a rule", `local_file.node["b"]`)
 }
 
-// With onDrift: apply drift is undone without a person, and the issue says how.
+// With onDrift: apply drift is reverted without a person, and the issue says how.
 // What destroys or replaces something waits for one.
-func TestDriftIsUndone(t *testing.T) {
+func TestDriftIsReverted(t *testing.T) {
 	t.Parallel()
 	w := newFleet(t, nil)
 	w.start()
@@ -114,12 +114,12 @@ resource "terraform_data" "switch" {
 
 	w.take("alpha", "a")
 	w.do("drift check alpha --wait")
-	issue := fleet.untilIssue("drift alpha", true, "found no drift", "onDrift: apply", "has undone the drift")
+	issue := fleet.untilIssue("drift alpha", true, "found no drift", "onDrift: apply", "has reverted the drift")
 	if opened := issue.History[0]; !strings.Contains(opened.Body, `local_file.node["a"]`) {
 		t.Errorf("the issue first said:\n%s", opened.Body)
 	}
 	if run := w.applies("alpha")[1]; run.Shown == "" || run.Actor != "" || !strings.Contains(issue.Body, run.ID) {
-		t.Errorf("run %s of the plan %q by %q has undone it, the issue says:\n%s", run.ID, run.Shown, run.Actor, issue.Body)
+		t.Errorf("run %s of the plan %q by %q has reverted it, the issue says:\n%s", run.ID, run.Shown, run.Actor, issue.Body)
 	}
 	if got := w.things("alpha"); got != "a=one" {
 		t.Errorf("alpha keeps %q", got)
@@ -127,16 +127,16 @@ resource "terraform_data" "switch" {
 
 	w.write("switch", "", 0o644)
 	w.do("drift check beta --wait", "terraform_data.switch", "DESTROYS", "1 input changed")
-	fleet.untilIssue("drift beta", false, "REPLACED", "terraform_data.switch", "it is not undone automatically", "holdfast apply beta")
+	fleet.untilIssue("drift beta", false, "REPLACED", "terraform_data.switch", "it is not reverted automatically", "holdfast apply beta")
 	w.untilWaiting("beta", "DriftHeld")
 	w.do("get drift", "apply, held")
-	w.do("describe cluster beta", "DriftHeld", "not undone: undoing it would destroy or replace something")
+	w.do("describe cluster beta", "DriftHeld", "not reverted: reverting it would destroy or replace something")
 	w.untilIdle()
 	if n := w.countCalls("apply beta"); n != 1 {
 		t.Fatalf("the engine has applied %d times, want once", n)
 	}
 	w.do("apply beta")
-	fleet.untilIssue("drift beta", true, "has undone the drift", "asked for by")
+	fleet.untilIssue("drift beta", true, "has reverted the drift", "asked for by")
 	w.untilWaiting("beta", "")
 	if n := w.countCalls("apply beta"); n != 2 {
 		t.Errorf("the engine has applied %d times, want twice", n)
@@ -192,12 +192,12 @@ resource "cloud_cluster" "main" {
 	}
 	hide("size")
 	fleet.untilIssue("drift alpha", false, "1 changed outside, 1 hidden by a rule", "it grows by itself", "`tags.team`")
-	w.do("describe drift alpha", "Hidden by rules", "that undoes also what rules hide")
+	w.do("describe drift alpha", "Hidden by rules", "that reverts also what rules hide")
 	hide("size", "tags", "password")
 	fleet.untilIssue("drift alpha", true, "1 hidden by a rule", "it grows by itself")
 	w.do("get drift", "no drift")
 	if got := w.things("alpha"); !strings.Contains(got, `"size": 7`) {
-		t.Errorf("what is hidden was undone: %s", got)
+		t.Errorf("what is hidden was reverted: %s", got)
 	}
 }
 
@@ -333,11 +333,11 @@ func TestDriftWithoutCodeHost(t *testing.T) {
 	w.do("resume alpha")
 	w.change("alpha", "a", "another")
 	w.do("drift check alpha --wait")
-	w.until("it is undone", func() (bool, string) {
+	w.until("it is reverted", func() (bool, string) {
 		rec := w.record("alpha")
-		return rec.Drift.Status == holdfast.DriftNone && rec.Drift.Remedy != "", string(rec.Drift.Status)
+		return rec.Drift.Status == holdfast.DriftNone && rec.Drift.Revert != "", string(rec.Drift.Status)
 	})
-	w.do("describe drift alpha", "has undone it", "none")
+	w.do("describe drift alpha", "has reverted it", "none")
 	if got := w.things("alpha"); got != "a=one" {
 		t.Errorf("alpha keeps %q", got)
 	}
@@ -348,13 +348,13 @@ func TestDriftWithoutCodeHost(t *testing.T) {
 		t.Errorf("the list says %q", got)
 	}
 	w.do("apply beta")
-	w.until("a person has undone it", func() (bool, string) {
+	w.until("a person has reverted it", func() (bool, string) {
 		out := w.do("get drift")
 		return strings.Contains(out, "no drift"), out
 	})
-	w.until("it is told who has undone it", func() (bool, string) {
+	w.until("it is told who has reverted it", func() (bool, string) {
 		out := w.do("describe drift beta")
-		return strings.Contains(out, "asked for by admin) has undone it"), out
+		return strings.Contains(out, "asked for by admin) has reverted it"), out
 	})
 	if n := w.hub.CallCount(); n != 0 {
 		t.Errorf("GitHub was called %d times: %v", n, w.hub.Calls())

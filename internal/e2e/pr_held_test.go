@@ -219,9 +219,9 @@ func TestApplyGates(t *testing.T) {
 	})
 }
 
-// What a merge brought can be undone before it was applied, or before it was
+// What a merge brought can be reverted before it was applied, or before it was
 // even planned. Whoever reads the pull requests sees what came of them.
-func TestMergeIsUndone(t *testing.T) {
+func TestMergeIsReverted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.start()

@@ -73,7 +73,7 @@ func TestTemplatePullRequestSaysItsBlastRadius(t *testing.T) {
 func TestBlastRadiusFollowsTheFleet(t *testing.T) {
 	t.Parallel()
 	w, infra, blueprints := newBlueprints(t, nil)
-	blueprints.config["trials"] = 0
+	blueprints.config["samples"] = 0
 	infra.commit(on("dev-a", "1.4.2", "node_count: 1"))
 	w.start()
 	change := blueprints.open(blueprint{version: "1.5.0", nodes: "second", replaces: "v1", watch: "graphs"}.files())
@@ -102,7 +102,7 @@ func TestTemplatePullRequestsThatBreak(t *testing.T) {
 		on("small", "1.4.2", "node_count: 2"), on("large", "1.4.2", "node_count: 8"),
 		upgrading("larger", "1.4.2", "~> 1.4", "node_count: 9"),
 	))
-	blueprints.config["trials"] = 0
+	blueprints.config["samples"] = 0
 	w.start()
 	for _, name := range []string{"small", "large", "larger"} {
 		w.untilWaiting(name, "Unreviewed")

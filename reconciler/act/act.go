@@ -248,9 +248,9 @@ func (l *Loop) recordDestroyed(ctx context.Context, in decision.Input, d decisio
 	rec.Applied, rec.Drift, rec.Life = holdfast.Applied{}, holdfast.DriftState{}, max(rec.Life, run.ID)
 	rec.Waiting, rec.WaitingDetail, rec.WaitingFor = "", "", ""
 	if rec.Desired.Removed {
-		rec.Ending = &holdfast.Ending{At: in.Now, Reason: d.Reason, Revision: rec.Desired.Revision}
+		rec.Deletion = &holdfast.Deletion{At: in.Now, Reason: d.Reason, Revision: rec.Desired.Revision}
 		if d.Reason == holdfast.ReasonDestroyed {
-			rec.Ending.Run = run.ID
+			rec.Deletion.Run = run.ID
 		}
 	}
 	saved, err := l.Records.Save(ctx, in.Cluster, rec, in.Runs)
@@ -297,7 +297,7 @@ func (l *Loop) settle(ctx context.Context, in decision.Input, d decision.Decisio
 		// The word that it waits for is its own, also when the others have gone.
 		rec.Desired.RemovedWith = max(rec.Desired.RemovedWith, in.Removals)
 	}
-	asGitSays := d.Reason == holdfast.ReasonUpToDate || d.Reason == holdfast.ReasonDriftHeld || d.Reason == holdfast.ReasonRemedyFailed
+	asGitSays := d.Reason == holdfast.ReasonUpToDate || d.Reason == holdfast.ReasonDriftHeld || d.Reason == holdfast.ReasonRevertFailed
 	if asGitSays && !rec.Desired.Removed {
 		// Policies and labels hold from here on: what they stand beside is applied.
 		rec.Applied.Document, rec.Applied.Revision = rec.Desired.Document, rec.Desired.Revision

@@ -20,7 +20,7 @@ func (f *filler) fill(ctx context.Context, in decision.Input, run *holdfast.Run)
 	repo, treeish := in.Cluster.Owner, string(in.Cluster.Desired.Revision)
 	run.Revision = in.Cluster.Desired.Revision
 	want := holdfast.PullRequestCluster{
-		SourceDigest: in.Cluster.Desired.SourceDigest, Document: in.Cluster.Desired.Document, Deleted: in.Cluster.Desired.Removed,
+		SourceDigest: in.Cluster.Desired.SourceDigest, Document: in.Cluster.Desired.Document, Removed: in.Cluster.Desired.Removed,
 	}
 	if pr := in.PullRequest; pr != nil {
 		repo, treeish = pr.Repo, pr.Result
@@ -31,10 +31,10 @@ func (f *filler) fill(ctx context.Context, in decision.Input, run *holdfast.Run)
 	run.Repo = repo
 	run.SourceDigest, run.Document = want.SourceDigest, want.Document
 	switch {
-	case want.Deleted:
+	case want.Removed:
 		fillDestruction(in, run)
 		return nil
-	case want.Trial:
+	case want.Sample:
 		return f.fillSample(ctx, in, want, run)
 	}
 	cat, err := f.Catalogs.Read(ctx, repo, treeish)

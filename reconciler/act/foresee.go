@@ -24,7 +24,7 @@ func (l *Loop) Foresee(
 	if in.Unsaved, err = l.Rescue.Standing(ctx, c.Name); err != nil {
 		return in, err
 	}
-	if !c.Deleted {
+	if !c.Removed {
 		return in, l.observer.observeProposal(ctx, &in)
 	}
 	branch, err := history.Branch(ctx, l.opts.Store, c.Name)
@@ -47,7 +47,7 @@ func (l *Loop) Foresee(
 // repository has.
 func (l *Loop) removals(ctx context.Context, pr holdfast.PullRequestRecord) (removed, fleet int, err error) {
 	for _, c := range pr.Clusters {
-		if c.Deleted {
+		if c.Removed {
 			removed++
 		}
 	}

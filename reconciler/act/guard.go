@@ -33,7 +33,7 @@ func (l *Loop) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
 	if lookAtWindows(&in); run.Kind.Writes() && in.Window.Closed {
 		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonWindowClosed)
 	}
-	if decision.IsRemedy(run) && run.Actor == "" && run.Shown == rec.Drift.Run && !decision.Fresh(rec.Drift, in.Now) {
+	if decision.IsRevert(run) && run.Actor == "" && run.Shown == rec.Drift.Run && !decision.Fresh(rec.Drift, in.Now) {
 		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonSuperseded) // it is looked at again first
 	}
 	if run.Kind != holdfast.RunDestroy {

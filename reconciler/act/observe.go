@@ -47,7 +47,7 @@ func (o *observer) observe(ctx context.Context, req holdfast.Request) (decision.
 			return in, err
 		}
 		lookAtWindows(&in)
-		if decision.Desired(in).Equal(rec.Applied.SourceDigest) && decision.Begun(in) == nil || rec.Ending != nil {
+		if decision.Desired(in).Equal(rec.Applied.SourceDigest) && decision.Begun(in) == nil || rec.Deletion != nil {
 			return in, nil // nothing to apply, and nothing half done that was taken back
 		}
 		in.Merges, err = o.merges(ctx, in.Cluster, branch)
@@ -90,7 +90,7 @@ func (o *observer) observeRelated(ctx context.Context, in *decision.Input) error
 		in.Parents, err = o.Lineage.Parents(ctx, rec.Desired.Document)
 		return err
 	}
-	if rec.Ending != nil {
+	if rec.Deletion != nil {
 		return nil
 	}
 	if in.Dependents, err = o.Lineage.Dependents(ctx, rec.Name); err != nil {
@@ -116,7 +116,7 @@ func (o *observer) observeProposal(ctx context.Context, in *decision.Input) erro
 		return nil
 	}
 	repo := in.PullRequest.Repo
-	if want.Trial {
+	if want.Sample {
 		repo = want.Repo
 	}
 	former, err := o.Lineage.Former(ctx, repo, in.Cluster, want.Document)
@@ -126,7 +126,7 @@ func (o *observer) observeProposal(ctx context.Context, in *decision.Input) erro
 	if former.Name != "" {
 		in.Cluster.StateSerial = former.StateSerial
 	}
-	if want.Deleted || want.Trial {
+	if want.Removed || want.Sample {
 		return nil
 	}
 	if in.Parents, err = o.Lineage.Parents(ctx, want.Document); err != nil {
@@ -140,7 +140,7 @@ func (o *observer) observeProposal(ctx context.Context, in *decision.Input) erro
 		}
 		in.Parents[i].Settled = false
 		switch gone := p.Phase == "" || p.Phase == holdfast.PhaseDeleted; {
-		case in.PullRequest.Clusters[at].Deleted:
+		case in.PullRequest.Clusters[at].Removed:
 			in.Parents[i].Phase = holdfast.PhaseDeleted
 		case gone: // it comes with the same merge
 			in.Parents[i].Phase = holdfast.PhasePending
@@ -275,7 +275,7 @@ func reviewedPlan(runs []holdfast.Run, pr holdfast.PullRequestRecord, desired ho
 // shownBeforeMerge reports whether a run is a plan that people could see on the
 // forge when they merged.
 func shownBeforeMerge(run holdfast.Run, pr holdfast.PullRequestRecord) bool {
-	plan := run.Kind == holdfast.RunPlan && !run.Trial &&
+	plan := run.Kind == holdfast.RunPlan && !run.Sample &&
 		(run.Status == holdfast.RunPlanned || run.Status == holdfast.RunNoChanges)
 	return plan && !run.PostedAt.IsZero() && !run.PostedAt.After(pr.MergedAt)
 }

@@ -19,7 +19,7 @@ import (
 // else's then.
 func (f *filler) fillSample(ctx context.Context, in decision.Input, want holdfast.PullRequestCluster, run *holdfast.Run) error {
 	pr := in.PullRequest
-	run.Repo, run.Trial = want.Repo, true
+	run.Repo, run.Sample = want.Repo, true
 	treeish := string(want.Revision)
 	if want.Repo == pr.Repo {
 		treeish = pr.Result // the same documents, and the tree that is surely there

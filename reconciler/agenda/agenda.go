@@ -105,7 +105,7 @@ func (a *Agenda) RequestOpen(ctx context.Context, cluster string) error {
 // has failed, or is gone.
 func (a *Agenda) RequestRelated(ctx context.Context, before, after holdfast.ClusterRecord) error {
 	was, is := decision.RelationOf(before), decision.RelationOf(after)
-	if was.Settled == is.Settled && was.Failed == is.Failed && was.Waiting == is.Waiting && (before.Ending == nil) == (after.Ending == nil) {
+	if was.Settled == is.Settled && was.Failed == is.Failed && was.Waiting == is.Waiting && (before.Deletion == nil) == (after.Deletion == nil) {
 		return nil
 	}
 	dependents, err := a.opts.Kin.Dependents(ctx, after.Name)
@@ -120,7 +120,7 @@ func (a *Agenda) RequestRelated(ctx context.Context, before, after holdfast.Clus
 			}
 		}
 	}
-	if after.Ending != nil {
+	if after.Deletion != nil {
 		for _, parent := range slices.Concat(before.Applied.Document.DependsOn, before.Desired.Document.DependsOn) {
 			a.RequestCluster(parent)
 		}

@@ -31,7 +31,7 @@ type Clusters interface {
 	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
 	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
 	SaveCluster(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (holdfast.ClusterRecord, error)
-	Source(ctx context.Context, repo string) (holdfast.Source, error)
+	RepositoryState(ctx context.Context, repo string) (holdfast.RepositoryState, error)
 }
 
 // Suspensions are those of more than one cluster.
@@ -109,8 +109,8 @@ type Outbox interface {
 	Retry(ctx context.Context, ref holdfast.PullRequestRef) error
 	// Show has what a pull request shows made true.
 	Show(ref holdfast.PullRequestRef)
-	// Tell has the drift issue of a cluster in a repository made true.
-	Tell(repo, cluster string)
+	// UpdateIssue has the drift issue of a cluster in a repository made true.
+	UpdateIssue(repo, cluster string)
 }
 
 // Intake takes in repositories.

@@ -35,9 +35,9 @@ func (h *Handler) planAll(ctx context.Context, c holdfast.Command) (string, erro
 	case len(impacts) == 0:
 		return "", refusal("this pull request changes no template: plan plans all that it changes")
 	case repo.Samples < 0:
-		return "", refusal("holdfast.yaml has no clusters planned for this repository's templates: repositories[].trials")
+		return "", refusal("holdfast.yaml has no clusters planned for this repository's templates: repositories[].samples")
 	}
-	rec.AllTrials = true
+	rec.AllSamples = true
 	if _, err := h.opts.Store.SavePullRequest(ctx, rec); err != nil {
 		return "", fmt.Errorf("record pull request %s: %w", rec.PullRequestRef, err)
 	}

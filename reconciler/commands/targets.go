@@ -59,7 +59,7 @@ func (h *Handler) targets(ctx context.Context, c holdfast.Command) ([]target, er
 	}
 	var out []target
 	for _, cluster := range pr.Clusters {
-		if cluster.Trial && c.Verb != holdfast.VerbPlan && c.Verb != holdfast.VerbCancel {
+		if cluster.Sample && c.Verb != holdfast.VerbPlan && c.Verb != holdfast.VerbCancel {
 			continue // its merge does not apply them
 		}
 		if len(c.Clusters) == 0 || slices.Contains(c.Clusters, cluster.Name) {
@@ -71,7 +71,7 @@ func (h *Handler) targets(ctx context.Context, c holdfast.Command) ([]target, er
 			return nil, h.notChanged(ctx, pr, name)
 		}
 	}
-	switch tried := slices.ContainsFunc(pr.Clusters, func(cluster holdfast.PullRequestCluster) bool { return cluster.Trial }); {
+	switch tried := slices.ContainsFunc(pr.Clusters, func(cluster holdfast.PullRequestCluster) bool { return cluster.Sample }); {
 	case len(out) == 0 && tried:
 		return nil, refusal("the merge applies nothing: clusters move when their documents name the new version of the template")
 	case len(out) == 0:

@@ -41,7 +41,7 @@ func (o *Operator) Transfer(ctx context.Context, cluster, repo, actor string) er
 		o.Records.Audit(ctx, actor, "cluster.transfer", cluster, fmt.Sprintf("from %s to %s", from, repo))
 		o.Intake.Recheck(repo, cluster)
 		o.Intake.Recheck(from, cluster)
-		o.Publisher.Tell(from, cluster)
+		o.Publisher.UpdateIssue(from, cluster)
 		return nil
 	}
 }
@@ -62,7 +62,7 @@ func (o *Operator) transferable(ctx context.Context, rec holdfast.ClusterRecord,
 			Text: fmt.Sprintf("run %s is running: wait for it, or cancel it", running.ID),
 		}
 	}
-	source, err := o.opts.Store.Source(ctx, to.Name)
+	source, err := o.opts.Store.RepositoryState(ctx, to.Name)
 	if err != nil {
 		return fmt.Errorf("read source %q: %w", to.Name, err)
 	}

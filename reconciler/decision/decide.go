@@ -220,7 +220,7 @@ var branchRules = []rule{
 	unseen,
 	removed,
 	invalid,
-	undoDrift,
+	revertDrift,
 	upToDate,
 	suspended,
 	supersededRun,

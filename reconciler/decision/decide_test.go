@@ -226,8 +226,8 @@ func pullRequestSituations() map[string]situation {
 			act(decision.ActionPlan, holdfast.ReasonPlanOutdated, func(d *decision.Decision) { d.Background = true }),
 		},
 		"a sample of a former version": {
-			atPullRequest(pr(func(rec *holdfast.PullRequestRecord) { rec.Clusters[0].Trial = true }),
-				runs(ran("run-1", plan, holdfast.RunPlanned, outdated, func(run *holdfast.Run) { run.Trial = true }))),
+			atPullRequest(pr(func(rec *holdfast.PullRequestRecord) { rec.Clusters[0].Sample = true }),
+				runs(ran("run-1", plan, holdfast.RunPlanned, outdated, func(run *holdfast.Run) { run.Sample = true }))),
 			none(holdfast.ReasonUpToDate),
 		},
 		"queued":                                 {atPullRequest(runs(queued)), none(holdfast.ReasonInProgress)},

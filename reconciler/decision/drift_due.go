@@ -16,8 +16,8 @@ const (
 // why it is left alone, as its record says; empty if it may be checked.
 func Uncheckable(rec holdfast.ClusterRecord) (reason holdfast.Reason, why string) {
 	switch {
-	case rec.Ending != nil:
-		return rec.Ending.Reason, "it no longer exists: there is nothing to check"
+	case rec.Deletion != nil:
+		return rec.Deletion.Reason, "it no longer exists: there is nothing to check"
 	case rec.Applied.Run == "":
 		return holdfast.ReasonNeverApplied, "it was never applied: there is nothing to compare it with"
 	case rec.Suspended:

@@ -40,7 +40,7 @@ func TestDriftDue(t *testing.T) {
 	}{
 		"on schedule":         {func(*holdfast.ClusterRecord) {}, "later"},
 		"never applied":       {func(r *holdfast.ClusterRecord) { r.Applied = holdfast.Applied{} }, ""},
-		"gone":                {func(r *holdfast.ClusterRecord) { r.Ending = &holdfast.Ending{} }, ""},
+		"gone":                {func(r *holdfast.ClusterRecord) { r.Deletion = &holdfast.Deletion{} }, ""},
 		"being deleted":       {func(r *holdfast.ClusterRecord) { r.Desired.Removed = true }, ""},
 		"suspended":           {func(r *holdfast.ClusterRecord) { r.Suspended = true }, ""},
 		"a failed apply":      {func(r *holdfast.ClusterRecord) { r.Phase = holdfast.PhaseFailed }, ""},

@@ -41,20 +41,20 @@ func check(change func(*holdfast.Run)) func(*decision.Input) {
 
 func unrecorded(in *decision.Input) { in.Cluster.Drift = holdfast.DriftState{} }
 
-// remedy is an apply that undoes what run-1 has found.
-func remedy(run *holdfast.Run) { run.Shown, run.Exact = "run-1", true }
+// revert is an apply that reverts what run-1 has found.
+func revert(run *holdfast.Run) { run.Shown, run.Exact = "run-1", true }
 
 // announced: an apply is named that is not there.
-func announced(in *decision.Input) { in.Cluster.Drift.Remedy, in.Cluster.UpdatedAt = "run-2", noon }
+func announced(in *decision.Input) { in.Cluster.Drift.Revert, in.Cluster.UpdatedAt = "run-2", noon }
 
 func closedWindow(in *decision.Input) { in.Window.Closed = true }
 
 func driftSituations() map[string]situation {
-	undo := act(decision.ActionApply, holdfast.ReasonDrifted, func(d *decision.Decision) { d.Shown = "run-1" })
+	reverting := act(decision.ActionApply, holdfast.ReasonDrifted, func(d *decision.Decision) { d.Shown = "run-1" })
 	approved := act(decision.ActionApply, holdfast.ReasonApproved, func(d *decision.Decision) { d.Shown, d.Actor = "run-1", "alice" })
 	record := act(decision.ActionDrift, holdfast.ReasonChecked, func(d *decision.Decision) { d.Run = "run-1" })
 	held := func(text string) decision.Decision { return waits(holdfast.ReasonDriftHeld, because(text)) }
-	failed := waits(holdfast.ReasonRemedyFailed, because("run-2 was to undo it, and the same drift is still there"))
+	failed := waits(holdfast.ReasonRevertFailed, because("run-2 was to revert it, and the same drift is still there"))
 	byItself := onDrift("apply")
 	rule := func(expires time.Time) func(*decision.Input) {
 		return func(in *decision.Input) {
@@ -74,63 +74,63 @@ func driftSituations() map[string]situation {
 		"a check of another root":                {asApplied(unrecorded, check(func(r *holdfast.Run) { r.Bundle = "sha256:b" })), none(holdfast.ReasonUpToDate)},
 		"a check during which an apply began":    {asApplied(unrecorded, check(func(r *holdfast.Run) { r.AppliedRun = "run-00" })), none(holdfast.ReasonUpToDate)},
 		"a check before the last apply":          {asApplied(unrecorded, func(in *decision.Input) { in.Cluster.Applied.Run = "run-5" }), none(holdfast.ReasonUpToDate)},
-		"a check of what has gone":               {asApplied(unrecorded, func(in *decision.Input) { in.Cluster.Ending = &holdfast.Ending{} }), none(holdfast.ReasonDestroyed)},
+		"a check of what has gone":               {asApplied(unrecorded, func(in *decision.Input) { in.Cluster.Deletion = &holdfast.Deletion{} }), none(holdfast.ReasonDestroyed)},
 		"a rule was added":                       {asApplied(rule(time.Time{})), record},
 		"a rule is known":                        {asApplied(rule(time.Time{}), known), none(holdfast.ReasonUpToDate)},
 		"a rule was taken away":                  {asApplied(known), record},
 		"a rule has expired":                     {asApplied(rule(noon), known), record},
 		"a rule was added, and the check failed": {asApplied(rule(time.Time{}), check(func(r *holdfast.Run) { r.Status = holdfast.RunErrored })), none(holdfast.ReasonUpToDate)},
 
-		"drift is reported":            {asApplied(), none(holdfast.ReasonUpToDate)},
-		"drift is ignored":             {asApplied(onDrift("ignore")), none(holdfast.ReasonUpToDate)},
-		"drift is undone":              {asApplied(byItself), undo},
-		"undone, in place of the rest": {asApplied(byItself, runs(ran("run-2", plan, holdfast.RunQueued))), act(decision.ActionApply, holdfast.ReasonDrifted, func(d *decision.Decision) { d.Shown = "run-1" }, cancels("run-2"))},
-		"it is being undone":           {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunQueued, remedy))), none(holdfast.ReasonInProgress)},
-		"being undone, not wanted now": {asApplied(runs(ran("run-2", apply, holdfast.RunQueued, remedy))), none(holdfast.ReasonUpToDate, "run-2")},
-		"being undone, asked for":      {asApplied(runs(ran("run-2", apply, holdfast.RunQueued, remedy, byAlice))), none(holdfast.ReasonInProgress)},
-		"a plan that was asked for":    {asApplied(runs(ran("run-2", plan, holdfast.RunQueued, byAlice))), none(holdfast.ReasonInProgress)},
-		"being undone, and suspended":  {asApplied(byItself, suspended, runs(ran("run-2", apply, holdfast.RunQueued, remedy))), none(holdfast.ReasonUpToDate, "run-2")},
-		"suspended":                    {asApplied(byItself, suspended), none(holdfast.ReasonUpToDate)},
-		"the project is suspended":     {asApplied(byItself, func(in *decision.Input) { in.Suspended = "project" }), none(holdfast.ReasonUpToDate)},
-		"a change waits":               {asApplied(byItself, merged, func(in *decision.Input) { in.Cluster.Desired.SourceDigest = "sha256:newer" }), act(decision.ActionApply, holdfast.ReasonMerged, on(seen))},
-		"outside of the windows":       {asApplied(byItself, closedWindow), wait(holdfast.ReasonWindowClosed)},
-		"after another apply":          {asApplied(byItself, func(in *decision.Input) { in.Cluster.Applied.Run, in.LastApply = "run-2", "run-2" }), none(holdfast.ReasonUpToDate)},
-		"the last check failed":        {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Status = holdfast.DriftFailed })), none(holdfast.ReasonUpToDate)},
+		"drift is reported":              {asApplied(), none(holdfast.ReasonUpToDate)},
+		"drift is ignored":               {asApplied(onDrift("ignore")), none(holdfast.ReasonUpToDate)},
+		"drift is reverted":              {asApplied(byItself), reverting},
+		"reverted, in place of the rest": {asApplied(byItself, runs(ran("run-2", plan, holdfast.RunQueued))), act(decision.ActionApply, holdfast.ReasonDrifted, func(d *decision.Decision) { d.Shown = "run-1" }, cancels("run-2"))},
+		"it is being reverted":           {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunQueued, revert))), none(holdfast.ReasonInProgress)},
+		"being reverted, not wanted now": {asApplied(runs(ran("run-2", apply, holdfast.RunQueued, revert))), none(holdfast.ReasonUpToDate, "run-2")},
+		"being reverted, asked for":      {asApplied(runs(ran("run-2", apply, holdfast.RunQueued, revert, byAlice))), none(holdfast.ReasonInProgress)},
+		"a plan that was asked for":      {asApplied(runs(ran("run-2", plan, holdfast.RunQueued, byAlice))), none(holdfast.ReasonInProgress)},
+		"being reverted, and suspended":  {asApplied(byItself, suspended, runs(ran("run-2", apply, holdfast.RunQueued, revert))), none(holdfast.ReasonUpToDate, "run-2")},
+		"suspended":                      {asApplied(byItself, suspended), none(holdfast.ReasonUpToDate)},
+		"the project is suspended":       {asApplied(byItself, func(in *decision.Input) { in.Suspended = "project" }), none(holdfast.ReasonUpToDate)},
+		"a change waits":                 {asApplied(byItself, merged, func(in *decision.Input) { in.Cluster.Desired.SourceDigest = "sha256:newer" }), act(decision.ActionApply, holdfast.ReasonMerged, on(seen))},
+		"outside of the windows":         {asApplied(byItself, closedWindow), wait(holdfast.ReasonWindowClosed)},
+		"after another apply":            {asApplied(byItself, func(in *decision.Input) { in.Cluster.Applied.Run, in.LastApply = "run-2", "run-2" }), none(holdfast.ReasonUpToDate)},
+		"the last check failed":          {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Status = holdfast.DriftFailed })), none(holdfast.ReasonUpToDate)},
 
-		"needs an approval":         {asApplied(byItself, requires("approved")), held("applies of this cluster need an approval")},
-		"needs to be mergeable":     {asApplied(byItself, requires("mergeable")), undo},
-		"would destroy":             {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Destroys = true })), held("undoing it would destroy or replace something")},
-		"would undo what is hidden": {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Hides = true })), held("undoing it would also undo what an ignore rule hides")},
-		"was undone before": {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunApplied)), func(in *decision.Input) {
-			in.Cluster.Applied.Run, in.Cluster.Drift.Applied, in.Cluster.Drift.Remedy, in.LastApply = "run-2", "run-2", "run-2", "run-2"
+		"needs an approval":           {asApplied(byItself, requires("approved")), held("applies of this cluster need an approval")},
+		"needs to be mergeable":       {asApplied(byItself, requires("mergeable")), reverting},
+		"would destroy":               {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Destroys = true })), held("reverting it would destroy or replace something")},
+		"would revert what is hidden": {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Hides = true })), held("reverting it would also revert what an ignore rule hides")},
+		"was reverted before": {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunApplied)), func(in *decision.Input) {
+			in.Cluster.Applied.Run, in.Cluster.Drift.Applied, in.Cluster.Drift.Revert, in.LastApply = "run-2", "run-2", "run-2", "run-2"
 			in.Cluster.Drift.Run, in.Drift.ID = "run-3", "run-3"
 		}), failed},
-		"somebody is about to undo it": {asApplied(byItself, announced), act(decision.ActionNone, holdfast.ReasonInProgress, func(d *decision.Decision) { d.After = 30 * time.Second })},
-		"somebody died before":         {asApplied(byItself, announced, later(time.Minute)), undo},
-		"the undoing failed":           {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunErrored, remedy))), failed},
-		"the undoing was cancelled":    {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, remedy))), failed},
-		"the undoing was given up":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, remedy, forReason(holdfast.ReasonSuspended)))), undo},
-		"the undoing is half done":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunErrored, remedy, hasBegun))), act(decision.ActionPlan, holdfast.ReasonApplyFailed)},
+		"somebody is about to revert it": {asApplied(byItself, announced), act(decision.ActionNone, holdfast.ReasonInProgress, func(d *decision.Decision) { d.After = 30 * time.Second })},
+		"somebody died before":           {asApplied(byItself, announced, later(time.Minute)), reverting},
+		"the reverting failed":           {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunErrored, revert))), failed},
+		"the reverting was cancelled":    {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, revert))), failed},
+		"the reverting was given up":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, revert, forReason(holdfast.ReasonSuspended)))), reverting},
+		"the reverting is half done":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunErrored, revert, hasBegun))), act(decision.ActionPlan, holdfast.ReasonApplyFailed)},
 
-		"the undoing found another plan": {
+		"the reverting found another plan": {
 			asApplied(byItself, func(in *decision.Input) { in.Drift.Kind, in.Drift.Exact = apply, true }),
-			held("run-1 was to undo it, and found another plan: the next check decides"),
+			held("run-1 was to revert it, and found another plan: the next check decides"),
 		},
-		"the undoing found another plan, long ago": {
+		"the reverting found another plan, long ago": {
 			asApplied(byItself, later(2*time.Hour), func(in *decision.Input) { in.Drift.Kind, in.Drift.Exact = apply, true }),
-			held("run-1 was to undo it, and found another plan: the next check decides"),
+			held("run-1 was to revert it, and found another plan: the next check decides"),
 		},
 		"found long ago":                         {asApplied(byItself, later(2*time.Hour)), act(decision.ActionCheck, holdfast.ReasonSchedule)},
 		"found long ago, outside of the windows": {asApplied(byItself, later(2*time.Hour), closedWindow), wait(holdfast.ReasonWindowClosed)},
 		"the state was written since":            {asApplied(byItself, stateMoved), act(decision.ActionCheck, holdfast.ReasonSchedule)},
 
-		"asked to undo it":                 {asApplied(asks(holdfast.VerbApply, "run-1")), approved},
+		"asked to revert it":               {asApplied(asks(holdfast.VerbApply, "run-1")), approved},
 		"asked to, long after":             {asApplied(asks(holdfast.VerbApply, "run-1"), later(48*time.Hour)), approved},
 		"asked to, though it destroys":     {asApplied(asks(holdfast.VerbApply, "run-1"), onRecord(func(d *holdfast.DriftState) { d.Destroys, d.Hides = true, true })), approved},
-		"asked to, after it was tried":     {asApplied(byItself, asks(holdfast.VerbApply, "run-1"), onRecord(func(d *holdfast.DriftState) { d.Remedy = "run-2" })), approved},
+		"asked to, after it was tried":     {asApplied(byItself, asks(holdfast.VerbApply, "run-1"), onRecord(func(d *holdfast.DriftState) { d.Revert = "run-2" })), approved},
 		"asked to, of nothing that was":    {asApplied(asks(holdfast.VerbApply, "")), refuse(holdfast.ReasonUpToDate)},
 		"asked to, of an older check":      {asApplied(asks(holdfast.VerbApply, "run-00")), refuse(holdfast.ReasonPlanMoved)},
-		"asked to, while something waits":  {asApplied(asks(holdfast.VerbApply, "run-1"), runs(ran("run-2", apply, holdfast.RunQueued, remedy))), refuse(holdfast.ReasonInProgress)},
+		"asked to, while something waits":  {asApplied(asks(holdfast.VerbApply, "run-1"), runs(ran("run-2", apply, holdfast.RunQueued, revert))), refuse(holdfast.ReasonInProgress)},
 		"asked to, suspended":              {asApplied(asks(holdfast.VerbApply, "run-1"), suspended), refuse(holdfast.ReasonSuspended)},
 		"asked to, outside of the windows": {asApplied(asks(holdfast.VerbApply, "run-1"), closedWindow), refuse(holdfast.ReasonWindowClosed)},
 		"asked to, the state was written":  {asApplied(asks(holdfast.VerbApply, "run-1"), stateMoved), refuse(holdfast.ReasonStateMoved)},
@@ -185,7 +185,7 @@ func drawDrift(rnd *rand.Rand) decision.Input {
 	run.SourceDigest = pick(rnd, newDigest, newDigest, newDigest, oldDigest)
 	run.AppliedRun = pick(rnd, "run-0", "run-0", "run-0", "")
 	run.StateSerial = pick[int64](rnd, 0, 0, 0, 5)
-	if chance(15) { // an apply that was to undo it, and found another plan
+	if chance(15) { // an apply that was to revert it, and found another plan
 		run.Kind, run.Exact, run.Status = apply, true, holdfast.RunPlanned
 	}
 	in.Drift = &run
@@ -194,7 +194,7 @@ func drawDrift(rnd *rand.Rand) decision.Input {
 	d.Applied = pick(rnd, "run-0", "run-0", "run-0", "run-00")
 	d.Status = pick(rnd, holdfast.DriftFound, holdfast.DriftFound, holdfast.DriftNone, holdfast.DriftFailed)
 	d.Destroys, d.Hides = chance(10), chance(10)
-	d.Remedy = pick(rnd, "", "", "", "run-2")
+	d.Revert = pick(rnd, "", "", "", "run-2")
 	for i := range rnd.IntN(3) {
 		past := drawRun(rnd, fmt.Sprintf("run-%d", 2+2*i))
 		if chance(60) && past.Kind == apply {
@@ -239,50 +239,50 @@ func neverAboutDrift(in decision.Input, d decision.Decision) string {
 			return ""
 		}
 		if check.Kind == apply && in.Ask == nil {
-			return "undoes what an apply has found before the next check"
+			return "reverts what an apply has found before the next check"
 		}
-		return neverUndone(in, d, unended)
+		return neverReverted(in, d, unended)
 	default:
 	}
 	return ""
 }
 
-// triedBefore: an apply was to undo the same drift, and was not given up by what
+// triedBefore: an apply was to revert the same drift, and was not given up by what
 // has changed.
 func triedBefore(in decision.Input) bool {
 	given, tried := false, false
 	for _, run := range in.Runs {
 		up := run.Status == holdfast.RunCanceled && run.Reason != holdfast.ReasonCanceled
-		given = given || run.ID == in.Cluster.Drift.Remedy && up
+		given = given || run.ID == in.Cluster.Drift.Revert && up
 		tried = tried || run.Shown == in.Drift.ID && !up
 	}
-	return tried || slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool { return run.ID == in.Cluster.Drift.Remedy && !given })
+	return tried || slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool { return run.ID == in.Cluster.Drift.Revert && !given })
 }
 
-func neverUndone(in decision.Input, d decision.Decision, unended bool) string {
+func neverReverted(in decision.Input, d decision.Decision, unended bool) string {
 	rec, check := in.Cluster, in.Drift
 	asked := in.Ask != nil && in.Ask.Verb == holdfast.VerbApply && in.Ask.Run == check.ID
 	switch {
 	case rec.Drift.Status != holdfast.DriftFound, rec.Drift.Run != check.ID, check.Status != holdfast.RunPlanned, rec.Drift.Applied != rec.Applied.Run:
-		return "undoes what is not on record"
+		return "reverts what is not on record"
 	case rec.Desired.SourceDigest != rec.Applied.SourceDigest, rec.Desired.Removed:
-		return "undoes drift while Git says something else"
+		return "reverts drift while Git says something else"
 	case rec.Suspended, in.Window.Closed, unended:
-		return "undoes drift where nothing may begin"
+		return "reverts drift where nothing may begin"
 	case check.StateSerial != rec.StateSerial:
-		return "undoes what was found in another state"
+		return "reverts what was found in another state"
 	case asked:
 		return ""
 	case in.Ask != nil, d.Actor != "":
-		return "undoes drift where something else was asked for"
+		return "reverts drift where something else was asked for"
 	case rec.Desired.Document.Drift.OnDrift != "apply":
-		return "undoes drift that is to be reported"
+		return "reverts drift that is to be reported"
 	case rec.Drift.Destroys, rec.Drift.Hides, len(rec.Desired.Document.Apply.Requires) > 0:
-		return "undoes by itself what needs a person's word"
+		return "reverts by itself what needs a person's word"
 	case in.Now.Sub(rec.Drift.CheckedAt) > time.Hour:
-		return "undoes by itself what was found long ago"
+		return "reverts by itself what was found long ago"
 	case triedBefore(in):
-		return "undoes the same drift twice"
+		return "reverts the same drift twice"
 	}
 	return ""
 }

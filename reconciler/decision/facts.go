@@ -31,7 +31,7 @@ func Affected(in Input) (holdfast.PullRequestCluster, bool) {
 // empty if it is at fault, or if what goes was never applied.
 func proposed(in Input) holdfast.Digest {
 	c, _ := Affected(in)
-	if c.Deleted {
+	if c.Removed {
 		return Destruction(c.Name, in.Last)
 	}
 	return c.SourceDigest
@@ -266,5 +266,5 @@ func LastBegun(runs []holdfast.Run) string {
 
 // Removes returns whether a cluster of a pull request is the named one, and goes.
 func Removes(name string) func(holdfast.PullRequestCluster) bool {
-	return func(c holdfast.PullRequestCluster) bool { return c.Name == name && c.Deleted }
+	return func(c holdfast.PullRequestCluster) bool { return c.Name == name && c.Removed }
 }

@@ -17,7 +17,7 @@ import (
 type Finding struct {
 	Items  []holdfast.DriftItem // what counts first, most dangerous first; then what is hidden, then what is harmless
 	Counts holdfast.DriftCounts
-	// destroys and hides say what an apply of the plan would do beside undoing
+	// destroys and hides say what an apply of the plan would do beside reverting
 	// the drift.
 	Destroys, Hides bool
 	Causes          []string
@@ -113,12 +113,12 @@ func (j *judging) drifted(s subject) {
 
 // changed judges a resource that an apply would change, attribute by attribute.
 func (j *judging) changed(s subject, item holdfast.DriftItem, shown, hidden []holdfast.AttributeChange, reason string) {
-	undone := undoes(*s.change, item.Attributes)
-	relevant := matching(shown, undone)
+	reverted := reverts(*s.change, item.Attributes)
+	relevant := matching(shown, reverted)
 	if len(hidden) > 0 {
 		part := item
 		part.Attributes = hidden
-		j.ignore(part, reason, slices.ContainsFunc(hidden, undone))
+		j.ignore(part, reason, slices.ContainsFunc(hidden, reverted))
 	}
 	if len(relevant) > 0 || len(hidden) == 0 {
 		part := item
@@ -134,16 +134,16 @@ func (j *judging) changed(s subject, item holdfast.DriftItem, shown, hidden []ho
 	}
 }
 
-// undoes returns what tells which of the attributes that have drifted an apply
+// reverts returns what tells which of the attributes that have drifted an apply
 // would change back. One that is known only after the apply is computed anew
 // with any change, and is not why there is one; where nothing else has drifted,
 // it may be.
-func undoes(change holdfast.ResourceChange, drifted []holdfast.AttributeChange) func(holdfast.AttributeChange) bool {
+func reverts(change holdfast.ResourceChange, drifted []holdfast.AttributeChange) func(holdfast.AttributeChange) bool {
 	known := matching(change.Attributes, func(a holdfast.AttributeChange) bool { return !a.Unknown })
 	for _, planned := range [][]holdfast.AttributeChange{known, change.Attributes} {
-		undone := func(a holdfast.AttributeChange) bool { return touches(planned, a.Path) }
-		if slices.ContainsFunc(drifted, undone) {
-			return undone
+		reverted := func(a holdfast.AttributeChange) bool { return touches(planned, a.Path) }
+		if slices.ContainsFunc(drifted, reverted) {
+			return reverted
 		}
 	}
 	return func(holdfast.AttributeChange) bool { return true } // whatever made the plan, it is not told apart

@@ -157,7 +157,7 @@ func (l life) young() bool {
 func (l life) phase() holdfast.Phase {
 	never := l.rec.Applied.Run == ""
 	switch {
-	case l.rec.Ending != nil:
+	case l.rec.Deletion != nil:
 		return holdfast.PhaseDeleted
 	case l.rec.Desired.Removed, l.destroying():
 		return holdfast.PhaseDeleting
@@ -189,8 +189,8 @@ func condition(t holdfast.ConditionType, status holdfast.ConditionStatus, reason
 func (l life) unknowable(t holdfast.ConditionType) (holdfast.Condition, bool) {
 	d := l.rec.Desired
 	switch {
-	case l.rec.Ending != nil:
-		return condition(t, holdfast.ConditionTrue, l.rec.Ending.Reason, ""), true
+	case l.rec.Deletion != nil:
+		return condition(t, holdfast.ConditionTrue, l.rec.Deletion.Reason, ""), true
 	case d.Missing != "":
 		return condition(t, holdfast.ConditionFalse, holdfast.ReasonMissing, d.Missing), true
 	case d.Removed:
@@ -291,7 +291,7 @@ func (l life) planUpToDate() holdfast.Condition {
 func (l life) applyUpToDate() holdfast.Condition {
 	const t = holdfast.ConditionApplyUpToDate
 	rec := l.rec
-	if rec.Desired.Missing != "" && rec.Ending == nil {
+	if rec.Desired.Missing != "" && rec.Deletion == nil {
 		return condition(t, holdfast.ConditionUnknown, holdfast.ReasonMissing, rec.Desired.Missing)
 	}
 	if c, ok := l.unknowable(t); ok {
@@ -320,8 +320,8 @@ func (l life) drifted() holdfast.Condition {
 	const t = holdfast.ConditionDrifted
 	d := l.rec.Drift
 	switch {
-	case l.rec.Ending != nil:
-		return condition(t, holdfast.ConditionUnknown, l.rec.Ending.Reason, "")
+	case l.rec.Deletion != nil:
+		return condition(t, holdfast.ConditionUnknown, l.rec.Deletion.Reason, "")
 	case l.rec.Applied.Run == "":
 		return condition(t, holdfast.ConditionUnknown, becauseNotApplied, "")
 	case d.Status == holdfast.DriftFailed:
@@ -353,8 +353,8 @@ func driftText(c holdfast.DriftCounts) string {
 func (l life) blocked() holdfast.Condition {
 	const t = holdfast.ConditionBlocked
 	switch {
-	case l.rec.Ending != nil:
-		return condition(t, holdfast.ConditionFalse, l.rec.Ending.Reason, "")
+	case l.rec.Deletion != nil:
+		return condition(t, holdfast.ConditionFalse, l.rec.Deletion.Reason, "")
 	case l.rec.Waiting == "":
 		return condition(t, holdfast.ConditionFalse, becauseNothing, "")
 	default:
@@ -407,7 +407,7 @@ func phaseCause(rec holdfast.ClusterRecord, runs []holdfast.Run) (reason holdfas
 	l := newLife(rec, runs)
 	switch rec.Phase {
 	case holdfast.PhaseDeleted:
-		return rec.Ending.Reason, rec.Ending.Run
+		return rec.Deletion.Reason, rec.Deletion.Run
 	case holdfast.PhaseDeleting:
 		return holdfast.ReasonRemoved, l.write.ID
 	case holdfast.PhaseProvisioning, holdfast.PhaseConfiguring, holdfast.PhaseUpdating:

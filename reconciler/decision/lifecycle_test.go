@@ -45,7 +45,7 @@ func broken(l *living) {
 
 func destroyed(l *living) {
 	l.rec.Desired.Removed, l.rec.Applied = true, holdfast.Applied{}
-	l.rec.Ending = &holdfast.Ending{At: noon, Reason: holdfast.ReasonDestroyed, Run: "run-3"}
+	l.rec.Deletion = &holdfast.Deletion{At: noon, Reason: holdfast.ReasonDestroyed, Run: "run-3"}
 }
 
 func was(phase holdfast.Phase) func(*living) {
@@ -301,7 +301,7 @@ func drawRecord(rnd *rand.Rand, before holdfast.ClusterRecord) holdfast.ClusterR
 		rec.Applied = holdfast.Applied{}
 	}
 	if rnd.IntN(15) == 0 {
-		rec.Ending = &holdfast.Ending{Reason: pick(rnd, holdfast.ReasonDestroyed, holdfast.ReasonRenamed)}
+		rec.Deletion = &holdfast.Deletion{Reason: pick(rnd, holdfast.ReasonDestroyed, holdfast.ReasonRenamed)}
 		rec.Desired.Removed, rec.Applied = true, holdfast.Applied{}
 	}
 	rec.Life = pick(rnd, "", "", "run-3")
@@ -343,9 +343,9 @@ func wrongLife(now time.Time, before, rec holdfast.ClusterRecord, runs []holdfas
 	})
 	equal := rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest)
 	switch {
-	case (rec.Phase == holdfast.PhaseDeleted) != (rec.Ending != nil):
+	case (rec.Phase == holdfast.PhaseDeleted) != (rec.Deletion != nil):
 		return "Deleted is not what has ended"
-	case rec.Ending == nil && rec.Desired.Removed && rec.Phase != holdfast.PhaseDeleting:
+	case rec.Deletion == nil && rec.Desired.Removed && rec.Phase != holdfast.PhaseDeleting:
 		return "a removed document, and not Deleting"
 	case rec.Phase == holdfast.PhaseActive && (rec.Applied.Run == "" || rec.Desired.Removed):
 		return "Active, and never applied or removed"
@@ -355,9 +355,9 @@ func wrongLife(now time.Time, before, rec holdfast.ClusterRecord, runs []holdfas
 		return "Failed while something is applied"
 	case rec.Phase == holdfast.PhaseConfiguring && before.Phase == holdfast.PhaseActive && rec.Applied.Run != "":
 		return "Configuring after it was Active"
-	case rec.Ending == nil && status[holdfast.ConditionApplyUpToDate] == holdfast.ConditionTrue && (!equal || rec.Desired.Removed):
+	case rec.Deletion == nil && status[holdfast.ConditionApplyUpToDate] == holdfast.ConditionTrue && (!equal || rec.Desired.Removed):
 		return "applied, and something else is desired"
-	case (status[holdfast.ConditionBlocked] == holdfast.ConditionTrue) != (rec.Waiting != "" && rec.Ending == nil):
+	case (status[holdfast.ConditionBlocked] == holdfast.ConditionTrue) != (rec.Waiting != "" && rec.Deletion == nil):
 		return "Blocked is not what waits"
 	case status[holdfast.ConditionDrifted] == holdfast.ConditionTrue && (rec.Drift.Status != holdfast.DriftFound || rec.Applied.Run == ""):
 		return "Drifted without drift"

@@ -418,7 +418,7 @@ func goOn(rnd *rand.Rand, in *decision.Input, d decision.Decision) bool {
 		if d.Reason == holdfast.ReasonNeverApplied || d.Reason == holdfast.ReasonDestroyed {
 			in.Cluster.Applied, in.Last, in.Cluster.Life = holdfast.Applied{}, holdfast.Applied{}, newestID(in.Runs)
 			if in.Cluster.Desired.Removed {
-				in.Cluster.Ending = &holdfast.Ending{Reason: d.Reason}
+				in.Cluster.Deletion = &holdfast.Deletion{Reason: d.Reason}
 			}
 			return true
 		}

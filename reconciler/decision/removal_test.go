@@ -28,7 +28,7 @@ func unreadable(in *decision.Input) { in.Cluster.Desired.Missing = "a file canno
 func gone(in *decision.Input) {
 	removed(in)
 	in.Cluster.Applied, in.Last = holdfast.Applied{}, holdfast.Applied{}
-	in.Cluster.Life, in.Cluster.Ending = "run-2", &holdfast.Ending{Reason: holdfast.ReasonDestroyed}
+	in.Cluster.Life, in.Cluster.Deletion = "run-2", &holdfast.Deletion{Reason: holdfast.ReasonDestroyed}
 }
 
 func leaves(addresses ...string) func(*holdfast.Run) {
@@ -164,7 +164,7 @@ func saidIn(number int, removes bool) func(*decision.Input) {
 }
 
 func removes(in *decision.Input) {
-	in.PullRequest.Clusters = []holdfast.PullRequestCluster{{Name: "prod", Deleted: true}}
+	in.PullRequest.Clusters = []holdfast.PullRequestCluster{{Name: "prod", Removed: true}}
 }
 
 func parent(settled, failed bool, waiting string) func(*decision.Input) {

@@ -13,18 +13,18 @@ import (
 // after that the world may be another one, and is looked at again first.
 const DriftFresh = time.Hour
 
-// remedyPatience is how long a replica may take to queue an apply that it has
+// revertPatience is how long a replica may take to queue an apply that it has
 // announced.
-const remedyPatience = 30 * time.Second
+const revertPatience = 30 * time.Second
 
-// onDriftApply is the policy that has drift undone.
+// onDriftApply is the policy that has drift reverted.
 const onDriftApply = "apply"
 
 // DriftChecked makes the record say what a check for drift has found. It does so
 // whatever else happens, but never before the record says what was applied.
 func DriftChecked(in Input) (Decision, bool) {
 	run, was := in.Drift, in.Cluster.Drift
-	if run == nil || in.Cluster.Ending != nil || in.Cluster.Applied.Run == "" {
+	if run == nil || in.Cluster.Deletion != nil || in.Cluster.Applied.Run == "" {
 		return Decision{}, false
 	}
 	if _, first := RecordOutcome(in); first || !ofApplied(in, *run) {
@@ -45,13 +45,13 @@ func ofApplied(in Input, run holdfast.Run) bool {
 	return !run.Status.Good() || run.AppliedRun == in.LastApply
 }
 
-// undoDrift has the drift of a cluster undone that is as Git says otherwise: by
+// revertDrift has the drift of a cluster reverted that is as Git says otherwise: by
 // a person's word, or automatically where the document says so. Then never what
 // needs a person's word in any other case, never what destroys, and the same
 // drift once. An apply that finds another plan than the check has shown applies
-// nothing: its plan is the drift on record from then on, and is not undone before
+// nothing: its plan is the drift on record from then on, and is not reverted before
 // the next check has looked.
-func undoDrift(in Input) (Decision, bool) {
+func revertDrift(in Input) (Decision, bool) {
 	rec, last := in.Cluster, Newest(in.Runs)
 	if !AsGitSays(in) || in.Ask != nil && in.Ask.Verb != holdfast.VerbApply {
 		return Decision{}, false
@@ -61,17 +61,17 @@ func undoDrift(in Input) (Decision, bool) {
 	waits := Decision{Action: ActionNone, Reason: holdfast.ReasonInProgress}
 	switch {
 	case in.Ask != nil:
-		return undoApproved(in)
+		return revertApproved(in)
 	case stopped:
 		return Decision{}, false
 	case last.Status.Pending() && last.Actor != "":
 		return waits, true
-	case !byItself || !undoable(in): // what waits for its turn is no longer wanted
+	case !byItself || !revertible(in): // what waits for its turn is no longer wanted
 		return Decision{}, false
-	case last.Status.Pending() && IsRemedy(last) && last.Shown == in.Drift.ID && needsPerson(in) == "":
+	case last.Status.Pending() && IsRevert(last) && last.Shown == in.Drift.ID && needsPerson(in) == "":
 		return waits, true
 	}
-	if wait := rec.UpdatedAt.Add(remedyPatience).Sub(in.Now); wait > 0 && reserved(rec, in.Runs) {
+	if wait := rec.UpdatedAt.Add(revertPatience).Sub(in.Now); wait > 0 && reserved(rec, in.Runs) {
 		return Decision{Action: ActionNone, Reason: holdfast.ReasonInProgress, After: wait}, true
 	}
 	if d, ok := heldDrift(in); ok {
@@ -89,21 +89,21 @@ func Fresh(drift holdfast.DriftState, now time.Time) bool {
 	return now.Sub(drift.CheckedAt).Abs() <= DriftFresh // and not in a time that has not come yet
 }
 
-// undoable reports whether there is drift, with a plan that would undo it.
-func undoable(in Input) bool {
+// revertible reports whether there is drift, with a plan that would revert it.
+func revertible(in Input) bool {
 	drift := in.Cluster.Drift
 	return drift.Status == holdfast.DriftFound && drift.Applied == in.Cluster.Applied.Run &&
 		in.Drift != nil && in.Drift.ID == drift.Run && in.Drift.Status == holdfast.RunPlanned
 }
 
-// undoApproved queues the apply of exactly what a person has seen: what the last
+// revertApproved queues the apply of exactly what a person has seen: what the last
 // check for drift has planned, a later plan that was asked for, or what an apply
 // has found instead of that.
-func undoApproved(in Input) (Decision, bool) {
+func revertApproved(in Input) (Decision, bool) {
 	last, asked := Newest(in.Runs), in.Ask
 	seen := last
 	if asked.Run == "" || asked.Run != last.ID || last.Kind == holdfast.RunDrift || last.Status != holdfast.RunPlanned || !current(in, last) {
-		if !undoable(in) {
+		if !revertible(in) {
 			return Decision{}, false
 		}
 		seen = *in.Drift
@@ -128,36 +128,36 @@ func undoApproved(in Input) (Decision, bool) {
 func heldDrift(in Input) (Decision, bool) {
 	held := Decision{Action: ActionWait, Reason: holdfast.ReasonDriftHeld, Detail: needsPerson(in), Cancel: Pending(in.Runs)}
 	if held.Detail == "" && in.Drift.Kind.Writes() {
-		held.Detail = in.Drift.ID + " was to undo it, and found another plan: the next check decides"
+		held.Detail = in.Drift.ID + " was to revert it, and found another plan: the next check decides"
 	}
-	if run, ok := RemedyOf(in.Cluster, in.Runs); ok && (held.Detail == "" || !run.Status.Pending()) {
-		held.Reason, held.Detail = holdfast.ReasonRemedyFailed, run.ID+" was to undo it, and the same drift is still there"
+	if run, ok := RevertOf(in.Cluster, in.Runs); ok && (held.Detail == "" || !run.Status.Pending()) {
+		held.Reason, held.Detail = holdfast.ReasonRevertFailed, run.ID+" was to revert it, and the same drift is still there"
 	}
 	return held, held.Detail != ""
 }
 
-// needsPerson is why drift may not be undone without a person's word; empty if
+// needsPerson is why drift may not be reverted without a person's word; empty if
 // it may.
 func needsPerson(in Input) string {
 	switch drift := in.Cluster.Drift; {
 	case slices.Contains(in.Cluster.Desired.Document.Apply.Requires, "approved"):
 		return "applies of this cluster need an approval"
 	case drift.Destroys:
-		return "undoing it would destroy or replace something"
+		return "reverting it would destroy or replace something"
 	case drift.Hides:
-		return "undoing it would also undo what an ignore rule hides"
+		return "reverting it would also revert what an ignore rule hides"
 	default:
 		return ""
 	}
 }
 
-// RemedyOf returns the apply that was to undo the drift that is on record, unless
+// RevertOf returns the apply that was to revert the drift that is on record, unless
 // it was given up. That it is one can be seen in the runs as well: the record may
 // not say so yet.
-func RemedyOf(rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Run, bool) {
-	known := rec.Drift.Remedy != ""
+func RevertOf(rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Run, bool) {
+	known := rec.Drift.Revert != ""
 	for _, run := range runs {
-		recorded := run.ID == rec.Drift.Remedy
+		recorded := run.ID == rec.Drift.Revert
 		if !recorded && (run.Shown == "" || run.Shown != rec.Drift.Run) {
 			continue
 		}
@@ -166,22 +166,22 @@ func RemedyOf(rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Run, bo
 		}
 		known = known && !recorded
 	}
-	return holdfast.Run{ID: rec.Drift.Remedy}, known && !reserved(rec, runs)
+	return holdfast.Run{ID: rec.Drift.Revert}, known && !reserved(rec, runs)
 }
 
-// reserved reports whether the apply that is to undo the drift is named in the
+// reserved reports whether the apply that is to revert the drift is named in the
 // record, and is not there: somebody is about to queue it, or died before.
 func reserved(rec holdfast.ClusterRecord, runs []holdfast.Run) bool {
-	remedy := rec.Drift.Remedy
-	named := func(run holdfast.Run) bool { return run.ID == remedy }
-	if remedy == "" || slices.ContainsFunc(runs, named) {
+	revert := rec.Drift.Revert
+	named := func(run holdfast.Run) bool { return run.ID == revert }
+	if revert == "" || slices.ContainsFunc(runs, named) {
 		return false
 	}
-	return len(runs) < HistoryDepth || remedy > runs[len(runs)-1].ID // else it is too old to be among them
+	return len(runs) < HistoryDepth || revert > runs[len(runs)-1].ID // else it is too old to be among them
 }
 
-// IsRemedy reports whether a run is an apply of what was applied already.
-func IsRemedy(run holdfast.Run) bool { return run.Kind == holdfast.RunApply && run.Exact }
+// IsRevert reports whether a run is an apply of what was applied already.
+func IsRevert(run holdfast.Run) bool { return run.Kind == holdfast.RunApply && run.Exact }
 
 // DriftSettings are a cluster's settings of drift as its document was last read: of
 // one that is at fault, what was applied.
@@ -193,20 +193,20 @@ func DriftSettings(rec holdfast.ClusterRecord) holdfast.DriftSettings {
 }
 
 // SettledDrift is what the record says of drift after a decision: which apply is
-// to undo it, and why that is not done.
+// to revert it, and why that is not done.
 func SettledDrift(in Input, d Decision, runs []holdfast.Run) holdfast.DriftState {
 	drift := in.Cluster.Drift
 	if drift.Status != holdfast.DriftFound {
 		return drift
 	}
 	if !reserved(in.Cluster, runs) {
-		drift.Remedy = ""
+		drift.Revert = ""
 	}
-	if run, ok := RemedyOf(in.Cluster, runs); ok {
-		drift.Remedy = run.ID
+	if run, ok := RevertOf(in.Cluster, runs); ok {
+		drift.Revert = run.ID
 	}
 	drift.Hold = ""
-	if d.Action == ActionWait && AsGitSays(in) && DriftSettings(in.Cluster).OnDrift == onDriftApply && undoable(in) {
+	if d.Action == ActionWait && AsGitSays(in) && DriftSettings(in.Cluster).OnDrift == onDriftApply && revertible(in) {
 		drift.Hold = string(d.Reason)
 		if d.Detail != "" && d.Reason == holdfast.ReasonDriftHeld {
 			drift.Hold = d.Detail

@@ -30,9 +30,9 @@ func notPlanned(in Input) (Decision, bool) {
 	d := Decision{Action: ActionWait, Reason: in.PullRequest.Reason, Cancel: unfinished(in.Runs)}
 	switch {
 	case d.Reason != "":
-	case want.Deleted && in.Last.Run == "":
+	case want.Removed && in.Last.Run == "":
 		d.Reason = holdfast.ReasonNeverApplied
-	case want.Deleted && guardedByDocument(in):
+	case want.Removed && guardedByDocument(in):
 		d.Reason = holdfast.ReasonProtected
 	case proposed(in) == "":
 		d.Reason = holdfast.ReasonInvalid
@@ -58,11 +58,11 @@ func applyBeforeMerge(in Input) (Decision, bool) {
 }
 
 // supersededPlan replaces a plan that is not finished by one of what Git says now.
-// A trial does not stand for a plan that people review, nor the other way round.
+// A sample does not stand for a plan that people review, nor the other way round.
 func supersededPlan(in Input) (Decision, bool) {
 	last := Newest(in.Runs)
 	want, _ := Affected(in)
-	if last.ID == "" || last.SourceDigest.Equal(proposed(in)) && last.Trial == want.Trial {
+	if last.ID == "" || last.SourceDigest.Equal(proposed(in)) && last.Sample == want.Sample {
 		return Decision{}, false
 	}
 	return Decision{Action: ActionPlan, Reason: holdfast.ReasonNewRevision, Cancel: unfinished(in.Runs)}, true
@@ -98,7 +98,7 @@ func stalePlan(in Input) (Decision, bool) {
 		return Decision{Action: ActionPlan, Reason: holdfast.ReasonDependencyApplied}, true
 	case last.Status == holdfast.RunInterrupted:
 		return again(in, holdfast.ReasonInterrupted), true
-	case last.Status.Good() && last.PlanDigest == "" && !last.Trial:
+	case last.Status.Good() && last.PlanDigest == "" && !last.Sample:
 		return Decision{Action: ActionPlan, Reason: holdfast.ReasonPlanOutdated, Background: true}, true
 	default:
 		return Decision{}, false

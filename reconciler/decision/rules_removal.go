@@ -45,7 +45,7 @@ func Desired(in Input) holdfast.Digest {
 
 // ended leaves a cluster alone that is gone.
 func ended(in Input) (Decision, bool) {
-	return Decision{Action: ActionNone, Reason: holdfast.ReasonDestroyed, Cancel: Pending(in.Runs)}, in.Cluster.Ending != nil
+	return Decision{Action: ActionNone, Reason: holdfast.ReasonDestroyed, Cancel: Pending(in.Runs)}, in.Cluster.Deletion != nil
 }
 
 // missing leaves a cluster alone whose document nobody can find, and nobody has

@@ -98,21 +98,21 @@ func checkedDrift(in decision.Input, run holdfast.Run, found *decision.Finding, 
 		!stood && was.Status == holdfast.DriftFailed {
 		s.Since = at
 	}
-	s.Remedy = revertedBy(in, s)
+	s.Revert = revertedBy(in, s)
 	return s
 }
 
-// revertedBy is the apply that has undone the drift which is on record, or has
+// revertedBy is the apply that has reverted the drift which is on record, or has
 // tried to; empty if now says that another one is there.
 func revertedBy(in decision.Input, now holdfast.DriftState) string {
 	was := in.Cluster.Drift
 	switch {
 	case was.Fingerprint == "" && now.Fingerprint == "":
-		return was.Remedy
+		return was.Revert
 	case was.Fingerprint == "", now.Fingerprint != "" && now.Fingerprint != was.Fingerprint:
 		return ""
 	}
-	if run, ok := decision.RemedyOf(in.Cluster, in.Runs); ok {
+	if run, ok := decision.RevertOf(in.Cluster, in.Runs); ok {
 		return run.ID
 	}
 	for _, run := range in.Runs { // one that was for something else
@@ -123,7 +123,7 @@ func revertedBy(in decision.Input, now holdfast.DriftState) string {
 	return ""
 }
 
-// Reserve names the apply that is about to undo a cluster's drift in its
+// Reserve names the apply that is about to revert a cluster's drift in its
 // record: of several replicas that come to it at once, one does.
 func (k *Keeper) Reserve(ctx context.Context, in decision.Input) (holdfast.ClusterRecord, string, error) {
 	now, err := k.Records.Moment(ctx, in.Cluster.Name)
@@ -131,10 +131,10 @@ func (k *Keeper) Reserve(ctx context.Context, in decision.Input) (holdfast.Clust
 		return in.Cluster, "", err
 	}
 	rec := in.Cluster
-	rec.Drift.Remedy, rec.UpdatedAt = holdfast.NewID("run", now), now
+	rec.Drift.Revert, rec.UpdatedAt = holdfast.NewID("run", now), now
 	rec, err = k.opts.Store.SaveCluster(ctx, rec)
 	if err != nil {
 		return in.Cluster, "", fmt.Errorf("announce the apply: %w", err)
 	}
-	return rec, rec.Drift.Remedy, nil
+	return rec, rec.Drift.Revert, nil
 }

@@ -58,14 +58,14 @@ func (k *Keeper) Report(ctx context.Context, rec holdfast.ClusterRecord) (holdfa
 			report.Items = found.Items
 		}
 	}
-	if rec.Drift.Remedy == "" {
+	if rec.Drift.Revert == "" {
 		return report, nil
 	}
-	remedy, err := k.opts.Store.Run(ctx, rec.Drift.Remedy)
+	revert, err := k.opts.Store.Run(ctx, rec.Drift.Revert)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return report, fmt.Errorf("read run %s: %w", rec.Drift.Remedy, err)
+		return report, fmt.Errorf("read run %s: %w", rec.Drift.Revert, err)
 	} else if err == nil {
-		report.Remedy = &remedy
+		report.Revert = &revert
 	}
 	return report, nil
 }

@@ -141,7 +141,7 @@ func same(plan holdfast.Run, runs []holdfast.Run) []holdfast.Run {
 	}
 	out := []holdfast.Run{plan}
 	for _, run := range runs {
-		if run.ID != plan.ID && !run.Trial && run.Destroy == plan.Destroy && run.Revision == plan.Revision &&
+		if run.ID != plan.ID && !run.Sample && run.Destroy == plan.Destroy && run.Revision == plan.Revision &&
 			plan.Fingerprint != "" && run.Fingerprint.Equal(plan.Fingerprint) && run.PlanDigest == plan.PlanDigest {
 			out = append(out, run)
 		}

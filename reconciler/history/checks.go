@@ -9,7 +9,7 @@ import (
 )
 
 // LastCheck returns the newest check for drift of a cluster that has ended with
-// a result; nil if there is none. An apply that was to undo a drift and found
+// a result; nil if there is none. An apply that was to revert a drift and found
 // another plan is one.
 func LastCheck(ctx context.Context, from Runs, rec holdfast.ClusterRecord) (*holdfast.Run, error) {
 	if rec.Applied.Run == "" {
@@ -31,16 +31,16 @@ func LastCheck(ctx context.Context, from Runs, rec holdfast.ClusterRecord) (*hol
 			break
 		}
 	}
-	remedies, err := from.Runs(ctx, holdfast.RunFilter{
+	reverts, err := from.Runs(ctx, holdfast.RunFilter{
 		Cluster: rec.Name, Kinds: []holdfast.RunKind{holdfast.RunApply}, Limit: 10,
 		Statuses: []holdfast.RunStatus{holdfast.RunPlanned},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list applies of %q: %w", rec.Name, err)
 	}
-	for i, run := range remedies {
-		if decision.IsRemedy(run) && (last == nil || run.ID > last.ID) {
-			return &remedies[i], nil
+	for i, run := range reverts {
+		if decision.IsRevert(run) && (last == nil || run.ID > last.ID) {
+			return &reverts[i], nil
 		}
 	}
 	return last, nil

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// trialsMost bounds what /holdfast plan --all plans.
-	trialsMost = 1000
+	// samplesMost bounds what /holdfast plan --all plans.
+	samplesMost = 1000
 	// assessEvery is how often the impact of a pull request is looked at again,
 	// at most, because the fleet has changed.
 	assessEvery = time.Minute
@@ -117,7 +117,7 @@ func (k *Keeper) Assess(
 	if len(changed) == 0 {
 		return k.Forget(ctx, rec.PullRequestRef)
 	}
-	trials := slices.DeleteFunc(slices.Clone(before.Clusters), func(c holdfast.PullRequestCluster) bool { return !c.Trial })
+	samples := slices.DeleteFunc(slices.Clone(before.Clusters), func(c holdfast.PullRequestCluster) bool { return !c.Sample })
 	fleet, unseen, err := k.fleet(ctx, repo, to)
 	if err != nil {
 		return err
@@ -127,16 +127,16 @@ func (k *Keeper) Assess(
 	}
 	rec.Assessed = k.assessmentKey(rec, from, fleet, unseen)
 	if rec.Assessed.Equal(before.Assessed) && k.memory.is(rec.PullRequestRef, rec.Assessed) {
-		rec.Clusters = append(rec.Clusters, trials...)
+		rec.Clusters = append(rec.Clusters, samples...)
 		return nil
 	}
 	var impacts []holdfast.Impact
-	budget := repo.Trials
+	budget := repo.Samples
 	for i, t := range changed {
-		if repo.Trials > 0 && !rec.AllTrials { // one budget for all, of which what one leaves goes to the others
-			repo.Trials = (budget + len(changed) - i - 1) / (len(changed) - i)
+		if repo.Samples > 0 && !rec.AllSamples { // one budget for all, of which what one leaves goes to the others
+			repo.Samples = (budget + len(changed) - i - 1) / (len(changed) - i)
 		}
-		impact, chosen, err := k.assessTemplate(ctx, repo, t, from, to, fleet, trials, rec)
+		impact, chosen, err := k.assessTemplate(ctx, repo, t, from, to, fleet, samples, rec)
 		budget -= len(chosen)
 		if err != nil {
 			return fmt.Errorf("assess template %s: %w", t.name, err)
@@ -223,7 +223,7 @@ func (k *Keeper) fleet(
 		if other.Name == repo.Name {
 			continue
 		}
-		source, err := k.opts.Store.Source(ctx, other.Name)
+		source, err := k.opts.Store.RepositoryState(ctx, other.Name)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return nil, nil, fmt.Errorf("read source %q: %w", other.Name, err)
 		}
@@ -251,7 +251,7 @@ func (k *Keeper) assessmentKey(
 	rec *holdfast.PullRequestRecord, from *catalog.Catalog, fleet map[string]snapshot, unseen []string,
 ) holdfast.Digest {
 	digest := holdfast.NewDigester("assessment")
-	digest.Add(from.ID, fmt.Sprint(rec.AllTrials))
+	digest.Add(from.ID, fmt.Sprint(rec.AllSamples))
 	for _, name := range slices.Sorted(maps.Keys(fleet)) {
 		digest.Add(name, string(fleet[name].revision), fleet[name].cat.ID)
 	}
@@ -299,8 +299,8 @@ func (k *Keeper) assessTemplate(
 	for _, g := range groups {
 		impact.Groups = append(impact.Groups, g.ImpactGroup)
 	}
-	trials, err := k.trials(ctx, repo, groups, former, rec)
-	return impact, trials, err
+	samples, err := k.samples(ctx, repo, groups, former, rec)
+	return impact, samples, err
 }
 
 // assessVersion says which version the change prepares, from which it continues,

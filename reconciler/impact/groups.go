@@ -224,17 +224,17 @@ func (a *assessor) sorted() []*group {
 	return groups
 }
 
-// trials are the clusters to plan, to show what a template's change would do: one
+// samples are the clusters to plan, to show what a template's change would do: one
 // of each group as far as the budget goes, or with all every one. Clusters that
 // the merge applies are planned in any case: their groups come last, as something
 // of them is known. But what is made from a folder is there to try things out, more
 // often than not, and does not stand for those that name a version. Clusters that
 // the pull request changes otherwise are planned for what their own change is.
-func (k *Keeper) trials(
+func (k *Keeper) samples(
 	ctx context.Context, repo Repository, groups []*group, former []holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
 ) ([]holdfast.PullRequestCluster, error) {
 	var out []holdfast.PullRequestCluster
-	if repo.Trials < 0 {
+	if repo.Samples < 0 {
 		return nil, nil
 	}
 	own := make(map[string]bool, len(rec.Clusters))
@@ -246,34 +246,34 @@ func (k *Keeper) trials(
 	for _, g := range groups {
 		var names []string
 		for _, c := range g.Clusters {
-			if c.Reach != holdfast.ReachMerge && !own[c.Name] && repo.tries(g.members[c.Name].user.doc.Cluster) {
+			if c.Reach != holdfast.ReachMerge && !own[c.Name] && repo.maySample(g.members[c.Name].user.doc.Cluster) {
 				names = append(names, c.Name)
 			}
 		}
 		var err error
 		switch {
-		case rec.AllTrials:
-			names, err = k.triable(ctx, g, names[:min(len(names), trialsMost-len(out))])
-		case len(out) >= repo.Trials:
+		case rec.AllSamples:
+			names, err = k.plannable(ctx, g, names[:min(len(names), samplesMost-len(out))])
+		case len(out) >= repo.Samples:
 			continue
 		default:
-			names, err = k.sample(ctx, g, names, former)
+			names, err = k.chooseSample(ctx, g, names, former)
 		}
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
-			out = append(out, g.trial(name))
+			out = append(out, g.sample(name))
 		}
 	}
 	return out, nil
 }
 
-// tries reports whether a cluster may be planned to show what a template's change
+// maySample reports whether a cluster may be planned to show what a template's change
 // would do. Who writes the change decides which clusters it reaches, and so which
 // of them a sample can be.
-func (r Repository) tries(c holdfast.Cluster) bool {
-	return len(r.TrialEnvironments) == 0 || slices.ContainsFunc(r.TrialEnvironments, func(glob string) bool {
+func (r Repository) maySample(c holdfast.Cluster) bool {
+	return len(r.SampleEnvironments) == 0 || slices.ContainsFunc(r.SampleEnvironments, func(glob string) bool {
 		ok, err := doublestar.Match(glob, c.Environment)
 		return ok && err == nil
 	})
@@ -287,18 +287,18 @@ func (g *group) merged() int {
 	return 0
 }
 
-func (g *group) trial(name string) holdfast.PullRequestCluster {
+func (g *group) sample(name string) holdfast.PullRequestCluster {
 	m := g.members[name]
 	return holdfast.PullRequestCluster{
-		Name: name, SourceDigest: m.digest, Document: m.user.doc.Cluster, Trial: true,
+		Name: name, SourceDigest: m.digest, Document: m.user.doc.Cluster, Sample: true,
 		Repo: m.user.cat.Repo, Revision: m.user.revision,
 	}
 }
 
-// sample chooses the cluster that is planned for its group: the one that was, if
+// chooseSample chooses the cluster that is planned for its group: the one that was, if
 // it is still in it, else the first that is applied. There is none if none can be
 // planned.
-func (k *Keeper) sample(
+func (k *Keeper) chooseSample(
 	ctx context.Context, g *group, names []string, former []holdfast.PullRequestCluster,
 ) ([]string, error) {
 	for _, c := range former {
@@ -312,9 +312,9 @@ func (k *Keeper) sample(
 	if err != nil {
 		return nil, err
 	}
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !g.triable(name, records[name]) })
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !g.plannable(name, records[name]) })
 	applied := slices.IndexFunc(names, func(name string) bool {
-		return records[name].Applied.Run != "" && records[name].Ending == nil
+		return records[name].Applied.Run != "" && records[name].Deletion == nil
 	})
 	if len(names) == 0 {
 		return nil, nil
@@ -322,8 +322,8 @@ func (k *Keeper) sample(
 	return []string{names[max(applied, 0)]}, nil
 }
 
-// triable returns those of a group's clusters that can be planned.
-func (k *Keeper) triable(ctx context.Context, g *group, names []string) ([]string, error) {
+// plannable returns those of a group's clusters that can be planned.
+func (k *Keeper) plannable(ctx context.Context, g *group, names []string) ([]string, error) {
 	var out []string
 	for some := range slices.Chunk(names, readAtOnce) {
 		records, err := k.records(ctx, some)
@@ -331,7 +331,7 @@ func (k *Keeper) triable(ctx context.Context, g *group, names []string) ([]strin
 			return nil, err
 		}
 		for _, name := range some {
-			if g.triable(name, records[name]) {
+			if g.plannable(name, records[name]) {
 				out = append(out, name)
 			}
 		}
@@ -339,13 +339,13 @@ func (k *Keeper) triable(ctx context.Context, g *group, names []string) ([]strin
 	return out, nil
 }
 
-// triable reports whether a cluster's record has nothing against its plan: what is
+// plannable reports whether a cluster's record has nothing against its plan: what is
 // wrong with its document among others, such as a state that is another one's,
 // stands there alone. One that waits for the very version that is prepared is at
 // fault until then.
-func (g *group) triable(name string, rec holdfast.ClusterRecord) bool {
+func (g *group) plannable(name string, rec holdfast.ClusterRecord) bool {
 	m := g.members[name]
-	return m.coming || rec.Name == "" || rec.Ending != nil || rec.Owner == m.user.cat.Repo && len(rec.Desired.Faults) == 0
+	return m.coming || rec.Name == "" || rec.Deletion != nil || rec.Owner == m.user.cat.Repo && len(rec.Desired.Faults) == 0
 }
 
 // readAtOnce is how many records are read, and kept in memory, at once.

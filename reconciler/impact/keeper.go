@@ -16,7 +16,7 @@ import (
 type Store interface {
 	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
 	ClusterNames(ctx context.Context, filter holdfast.ClusterFilter) ([]string, error)
-	Source(ctx context.Context, repo string) (holdfast.Source, error)
+	RepositoryState(ctx context.Context, repo string) (holdfast.RepositoryState, error)
 	// SaveImpacts replaces what is known of a pull request's changes of
 	// templates; none removes it.
 	SaveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []holdfast.Impact) error
@@ -39,11 +39,11 @@ type Fleet interface {
 type Repository struct {
 	Name      string
 	Templates map[string]string // their folders, by name
-	// Trials is how many clusters are planned as samples; negative: none.
-	Trials int
-	// TrialEnvironments are globs of the environments whose clusters may be
+	// Samples is how many clusters are planned to show a change; negative: none.
+	Samples int
+	// SampleEnvironments are globs of the environments whose clusters may be
 	// samples. None: all.
-	TrialEnvironments []string
+	SampleEnvironments []string
 }
 
 // Options are what a Keeper needs. All are required.

@@ -29,7 +29,7 @@ func (b *branches) take(ctx context.Context, repo Repository) error {
 		// An empty repository or a deleted branch says nothing, least of all
 		// that clusters are to be deleted.
 		b.marks.markReady(repo.Name)
-		return b.saveSource(ctx, repo.Name, func(s *holdfast.Source) {
+		return b.saveRepositoryState(ctx, repo.Name, func(s *holdfast.RepositoryState) {
 			s.LastError = fmt.Sprintf("branch %q does not exist", repo.Branch)
 		})
 	}
@@ -50,7 +50,7 @@ func (b *branches) take(ctx context.Context, repo Repository) error {
 		return err
 	}
 	other := source.Head
-	err = b.saveSource(ctx, repo.Name, func(s *holdfast.Source) {
+	err = b.saveRepositoryState(ctx, repo.Name, func(s *holdfast.RepositoryState) {
 		other, s.Head, s.LastError = s.Head, head, ""
 	})
 	if err != nil {
@@ -85,13 +85,13 @@ func (b *branches) take(ctx context.Context, repo Repository) error {
 // tracked fetches the head of the tracked branch, empty if there is none, and
 // reads which one was taken in last. If the head does not go on from that, another
 // replica may have seen a newer one since this one asked.
-func (b *branches) tracked(ctx context.Context, repo Repository) (holdfast.Source, holdfast.Revision, error) {
+func (b *branches) tracked(ctx context.Context, repo Repository) (holdfast.RepositoryState, holdfast.Revision, error) {
 	for again := false; ; again = true {
 		refs, err := b.mirror.fetch(ctx, repo.Name)
 		if err != nil {
-			return holdfast.Source{}, "", err
+			return holdfast.RepositoryState{}, "", err
 		}
-		source, err := b.opts.Store.Source(ctx, repo.Name)
+		source, err := b.opts.Store.RepositoryState(ctx, repo.Name)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return source, "", fmt.Errorf("read source %q: %w", repo.Name, err)
 		}

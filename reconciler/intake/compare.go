@@ -33,7 +33,7 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return fmt.Errorf("read cluster %q: %w", name, err)
 		}
-		c := holdfast.PullRequestCluster{Name: name, Deleted: res == nil}
+		c := holdfast.PullRequestCluster{Name: name, Removed: res == nil}
 		if res == nil {
 			heirs, err := p.Lineage.Heirs(ctx, to, name)
 			if err != nil {
@@ -48,7 +48,7 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 				return err
 			}
 			if why != "" {
-				c.Deleted = false
+				c.Removed = false
 				rec.Faults = append(rec.Faults, holdfast.Fault{
 					File: c.Document.Path, Cluster: name, Message: fmt.Sprintf("cluster %q is gone, and not removed: %s", name, why),
 					Hint: "mend the file; to remove a cluster, delete its document, and the file if nothing else is in it",

@@ -186,7 +186,7 @@ func (b *branches) desire(
 
 // desireGone records that a cluster's document is not there.
 func (b *branches) desireGone(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (taken, error) {
-	if rec.Name == "" || rec.Ending != nil {
+	if rec.Name == "" || rec.Deletion != nil {
 		return taken{ask: rec.Name != ""}, nil
 	}
 	why, err := b.missing(ctx, repo, now, rec)
@@ -250,10 +250,10 @@ func (b *branches) desireOnce(
 		return taken{}, err
 	case old.Name != "" && len(faults) == 0:
 		return b.takeOver(ctx, repo, now, old, rec)
-	case rec.Version > 0 && record.Same(before.Desired, rec.Desired) && rec.Ending == nil:
+	case rec.Version > 0 && record.Same(before.Desired, rec.Desired) && rec.Deletion == nil:
 		return took, nil
 	}
-	rec.Ending = nil // a new life
+	rec.Deletion = nil // a new life
 	if err := b.saveDesired(ctx, before, rec); err != nil {
 		return taken{}, err
 	}

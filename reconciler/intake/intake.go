@@ -215,25 +215,25 @@ func (s shared) openPullRequests(ctx context.Context, repo string) ([]holdfast.P
 	return open, nil
 }
 
-// saveSource changes some of what is remembered of a repository: polling and
+// saveRepositoryState changes some of what is remembered of a repository: polling and
 // taking in write side by side.
-func (s shared) saveSource(ctx context.Context, repo string, change func(*holdfast.Source)) error {
+func (s shared) saveRepositoryState(ctx context.Context, repo string, change func(*holdfast.RepositoryState)) error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
-	source, err := s.opts.Store.Source(ctx, repo)
+	source, err := s.opts.Store.RepositoryState(ctx, repo)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read source %q: %w", repo, err)
 	}
 	source.Repo = repo
 	change(&source)
-	if err := s.opts.Store.SaveSource(ctx, source); err != nil {
+	if err := s.opts.Store.SaveRepositoryState(ctx, source); err != nil {
 		return fmt.Errorf("record source %q: %w", repo, err)
 	}
 	return nil
 }
 
 func (s shared) saveError(ctx context.Context, repo string, cause error) {
-	err := s.saveSource(ctx, repo, func(s *holdfast.Source) { s.LastError = cause.Error() })
+	err := s.saveRepositoryState(ctx, repo, func(s *holdfast.RepositoryState) { s.LastError = cause.Error() })
 	if err != nil {
 		s.opts.Logger.WarnContext(ctx, "source error was not recorded", "repo", repo, "err", err)
 	}

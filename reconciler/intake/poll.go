@@ -104,7 +104,7 @@ func (p *poller) pollOnce(ctx context.Context, repo Repository) error {
 		return err
 	}
 	p.Agenda.Look(agenda.Look{Repo: repo.Name})
-	source, err := p.opts.Store.Source(ctx, repo.Name)
+	source, err := p.opts.Store.RepositoryState(ctx, repo.Name)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read source: %w", err)
 	}
@@ -121,7 +121,7 @@ func (p *poller) pollOnce(ctx context.Context, repo Repository) error {
 	if err != nil {
 		return err
 	}
-	return p.saveSource(ctx, repo.Name, func(s *holdfast.Source) { s.PolledAt, s.CommentsSeen = now, seen })
+	return p.saveRepositoryState(ctx, repo.Name, func(s *holdfast.RepositoryState) { s.PolledAt, s.CommentsSeen = now, seen })
 }
 
 func overlap(t time.Time) time.Time {
@@ -171,7 +171,7 @@ func (p *poller) pollComments(ctx context.Context, repo Repository, seen time.Ti
 		if !list.More || !seen.After(since) {
 			return seen, nil
 		}
-		if err := p.saveSource(ctx, repo.Name, func(s *holdfast.Source) { s.CommentsSeen = seen }); err != nil {
+		if err := p.saveRepositoryState(ctx, repo.Name, func(s *holdfast.RepositoryState) { s.CommentsSeen = seen }); err != nil {
 			return seen, err
 		}
 	}

@@ -35,8 +35,8 @@ type Names interface {
 
 // Repositories are the records of repositories and of what people wrote there.
 type Repositories interface {
-	Source(ctx context.Context, repo string) (holdfast.Source, error)
-	SaveSource(ctx context.Context, s holdfast.Source) error
+	RepositoryState(ctx context.Context, repo string) (holdfast.RepositoryState, error)
+	SaveRepositoryState(ctx context.Context, s holdfast.RepositoryState) error
 	Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error)
 	StoreCommand(ctx context.Context, c holdfast.Command) (bool, error)
 }

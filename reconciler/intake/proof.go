@@ -34,7 +34,7 @@ func (b *branches) removedBy(ctx context.Context, repo Repository, now branchHea
 		if err != nil {
 			return 0, err
 		}
-		if rec.Name == "" || rec.Ending != nil || rec.Desired.Removed {
+		if rec.Name == "" || rec.Deletion != nil || rec.Desired.Removed {
 			continue
 		}
 		why, err := b.missing(ctx, repo, now, rec)

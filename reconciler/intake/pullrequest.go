@@ -100,7 +100,7 @@ func keepLastWord(before holdfast.PullRequestRecord, rec *holdfast.PullRequestRe
 func untilMergeable(rec holdfast.PullRequestRecord, now time.Time) time.Duration {
 	const most = 15 * time.Minute
 	required := slices.ContainsFunc(rec.Clusters, func(c holdfast.PullRequestCluster) bool {
-		return !c.Trial && slices.Contains(c.Document.Apply.Requires, holdfast.GateMergeable)
+		return !c.Sample && slices.Contains(c.Document.Apply.Requires, holdfast.GateMergeable)
 	})
 	switch {
 	case rec.State != holdfast.PullRequestOpen || rec.Mergeable || !required:
@@ -119,7 +119,7 @@ func (p *pullRequests) savePullRequest(ctx context.Context, repo Repository, bef
 	}
 	applies := make(map[string]bool) // by name: whether the merge would
 	for _, c := range slices.Concat(before.Clusters, saved.Clusters) {
-		applies[c.Name] = applies[c.Name] || !c.Trial
+		applies[c.Name] = applies[c.Name] || !c.Sample
 	}
 	var proposed, merged []holdfast.Request
 	for _, name := range slices.Sorted(maps.Keys(applies)) {
@@ -155,7 +155,7 @@ func (p *pullRequests) assess(
 	if head != "" {
 		rec.Head = head
 	}
-	rec.AllTrials = rec.AllTrials && rec.Head == before.Head
+	rec.AllSamples = rec.AllSamples && rec.Head == before.Head
 	switch {
 	case errors.Is(err, holdfast.ErrMergeConflict):
 		rec.Reason, rec.Detail, rec.Result = holdfast.ReasonNotMergeable, err.Error(), ""
@@ -241,9 +241,9 @@ func (p *pullRequests) recall(ctx context.Context, rec *holdfast.PullRequestReco
 	}
 	for _, run := range runs { // the newest first
 		known := slices.ContainsFunc(rec.Clusters, func(c holdfast.PullRequestCluster) bool { return c.Name == run.Cluster })
-		if !known && !run.Trial && run.Revision == rec.Head && run.Status.Good() {
+		if !known && !run.Sample && run.Revision == rec.Head && run.Status.Good() {
 			rec.Clusters = append(rec.Clusters, holdfast.PullRequestCluster{
-				Name: run.Cluster, SourceDigest: run.SourceDigest, Document: run.Document, Deleted: run.Destroy,
+				Name: run.Cluster, SourceDigest: run.SourceDigest, Document: run.Document, Removed: run.Destroy,
 			})
 		}
 	}

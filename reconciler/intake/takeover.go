@@ -80,13 +80,13 @@ func (b *branches) rename(ctx context.Context, old, rec holdfast.ClusterRecord, 
 		rec.Applied.StateLocation = "clusters/" + rec.Name
 	}
 	rec.Applied.Document.Name, rec.Applied.Document.RenamedFrom = rec.Name, old.Name
-	rec.Ending, rec.UpdatedAt = nil, now
+	rec.Deletion, rec.UpdatedAt = nil, now
 	rec.Phase, rec.Conditions = old.Phase, old.Conditions
 	history := []holdfast.Transition{
 		{Cluster: rec.Name, At: now, What: "name", From: old.Name, To: rec.Name, Reason: holdfast.ReasonRenamed},
 	}
 	gone := old
-	gone.Ending = &holdfast.Ending{At: now, Reason: holdfast.ReasonRenamed, Revision: head, To: rec.Name}
+	gone.Deletion = &holdfast.Deletion{At: now, Reason: holdfast.ReasonRenamed, Revision: head, To: rec.Name}
 	gone.Desired.Missing = ""
 	gone.Desired.Removed, gone.Applied, gone.Drift = true, holdfast.Applied{}, holdfast.DriftState{}
 	gone.Waiting, gone.WaitingDetail, gone.Phase, gone.Conditions = "", "", holdfast.PhaseDeleted, nil

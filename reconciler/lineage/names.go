@@ -28,7 +28,7 @@ func (r *Reader) Former(ctx context.Context, repo string, rec holdfast.ClusterRe
 		return none, nil
 	case err != nil:
 		return none, fmt.Errorf("read cluster %q: %w", doc.RenamedFrom, err)
-	case old.Ending != nil || old.Owner != repo:
+	case old.Deletion != nil || old.Owner != repo:
 		return none, nil
 	}
 	if old.Applied, err = r.Inherited(ctx, old); err != nil || old.Applied.Run == "" {

@@ -9,7 +9,7 @@ import (
 
 // BelongsElsewhere reports whether a name belongs to another repository.
 func BelongsElsewhere(repo string, rec holdfast.ClusterRecord) bool {
-	free := rec.Applied.Run == "" && rec.Desired.Removed || rec.Ending != nil
+	free := rec.Applied.Run == "" && rec.Desired.Removed || rec.Deletion != nil
 	return rec.Name != "" && rec.Owner != repo && !free
 }
 

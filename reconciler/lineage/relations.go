@@ -28,7 +28,7 @@ func (r *Reader) Parents(ctx context.Context, doc holdfast.Cluster) ([]holdfast.
 	for _, name := range doc.DependsOn {
 		relation := decision.RelationOf(byName[name])
 		relation.Name = name
-		if ending := byName[name].Ending; ending != nil && ending.To != "" {
+		if ending := byName[name].Deletion; ending != nil && ending.To != "" {
 			relation.Waiting = "was renamed to " + ending.To
 		}
 		out = append(out, relation)

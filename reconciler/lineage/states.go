@@ -22,7 +22,7 @@ func (r *Reader) tenants(ctx context.Context, location string) ([]holdfast.Clust
 	}
 	var out []holdfast.ClusterRecord
 	for _, rec := range records {
-		if rec.Ending != nil {
+		if rec.Deletion != nil {
 			continue
 		}
 		if rec.Applied, err = r.Inherited(ctx, rec); err != nil {

@@ -85,10 +85,10 @@ func unplanned(c holdfast.PullRequestCluster, members []Member) string {
 	var touching []string
 	for _, m := range members {
 		for _, own := range m.Clusters {
-			if own.Name != c.Name || own.Trial {
+			if own.Name != c.Name || own.Sample {
 				continue
 			}
-			if own.Deleted == c.Deleted && (c.Deleted || own.SourceDigest.Equal(c.SourceDigest)) {
+			if own.Removed == c.Removed && (c.Removed || own.SourceDigest.Equal(c.SourceDigest)) {
 				return ""
 			}
 			touching = append(touching, fmt.Sprintf("#%d", m.Number))

@@ -55,7 +55,7 @@ func (p *Publisher) Decided(ctx context.Context, in decision.Input) {
 	}
 	if len(in.Merges) == 0 && len(in.Runs) > 0 && !p.pushShown(ctx, in) {
 		rec, last := in.Cluster, decision.Newest(in.Runs).Revision
-		left := last != rec.Desired.Revision || rec.Ending != nil && rec.Ending.To != ""
+		left := last != rec.Desired.Revision || rec.Deletion != nil && rec.Deletion.To != ""
 		p.shows.Add(showKey{repo: rec.Owner, revision: last, left: left})
 	}
 	if len(in.Merges) == 0 && in.Cluster.Waiting != "" {

@@ -42,15 +42,17 @@ type issueKey struct {
 	cluster string // empty: which clusters have an issue, and what they say
 }
 
-// Tell asks for the issues of a repository to be made true as far as they are
+// UpdateIssue asks for the issues of a repository to be made true as far as they are
 // about a cluster, wherever that is now.
-func (i *issues) Tell(repo, cluster string) { i.drifts.Add(issueKey{repo: repo, cluster: cluster}) }
+func (i *issues) UpdateIssue(repo, cluster string) {
+	i.drifts.Add(issueKey{repo: repo, cluster: cluster})
+}
 
 // Drifted asks for the issue of a cluster to be made true that was checked, or has
 // ended.
 func (i *issues) Drifted(rec holdfast.ClusterRecord) {
-	if rec.Drift.Status != holdfast.DriftUnchecked || rec.Ending != nil {
-		i.Tell(rec.Owner, rec.Name)
+	if rec.Drift.Status != holdfast.DriftUnchecked || rec.Deletion != nil {
+		i.UpdateIssue(rec.Owner, rec.Name)
 	}
 }
 
@@ -88,7 +90,7 @@ func standing(rec holdfast.ClusterRecord) bool {
 	drift := rec.Drift
 	known := drift.Status == holdfast.DriftFound ||
 		drift.Status == holdfast.DriftFailed && (drift.Fingerprint != "" || drift.Failures >= failuresTold)
-	return known && rec.Ending == nil && rec.Applied.Run != "" && decision.DriftSettings(rec).OnDrift != "ignore"
+	return known && rec.Deletion == nil && rec.Applied.Run != "" && decision.DriftSettings(rec).OnDrift != "ignore"
 }
 
 // closeIssues closes what tells of a cluster and is true no more: all there is,
@@ -116,7 +118,7 @@ func (i *issues) closeIssues(ctx context.Context, repo string, rec holdfast.Clus
 				return false, err
 			}
 		}
-		if rec.Ending != nil || post.Repo != rec.Owner {
+		if rec.Deletion != nil || post.Repo != rec.Owner {
 			told.State.Status = holdfast.DriftUnchecked
 		}
 		title, body, closed := report.DriftIssue(told, i.opts.Settings.Now())
@@ -199,14 +201,14 @@ func (i *issues) showCluster(ctx context.Context, rec holdfast.ClusterRecord) er
 	if err != nil {
 		return err
 	}
-	var remedy holdfast.Run
-	if rec.Drift.Remedy != "" {
-		remedy, err = i.opts.Store.Run(ctx, rec.Drift.Remedy)
+	var revert holdfast.Run
+	if rec.Drift.Revert != "" {
+		revert, err = i.opts.Store.Run(ctx, rec.Drift.Revert)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-			return fmt.Errorf("read run %s: %w", rec.Drift.Remedy, err)
+			return fmt.Errorf("read run %s: %w", rec.Drift.Revert, err)
 		}
 	}
-	stamp := driftStamp(rec, remedy)
+	stamp := driftStamp(rec, revert)
 	if post.Wanted > 0 && !post.Closed && post.Head == stamp {
 		return nil // people know
 	}
@@ -225,18 +227,18 @@ func (i *issues) showCluster(ctx context.Context, rec holdfast.ClusterRecord) er
 
 // driftStamp stands for what people are shown of a cluster's drift: while it is
 // the same, they are not told again.
-func driftStamp(rec holdfast.ClusterRecord, remedy holdfast.Run) holdfast.Revision {
+func driftStamp(rec holdfast.ClusterRecord, revert holdfast.Run) holdfast.Revision {
 	drift, outline := rec.Drift, decision.DriftOutline(rec)
 	// That checks fail is reported once, and not each time in other words.
 	failing := drift.Status == holdfast.DriftFailed && drift.Failures >= failuresTold
-	acting := string(remedy.Status)
-	if remedy.ID != "" && !remedy.Status.Done() {
+	acting := string(revert.Status)
+	if revert.ID != "" && !revert.Status.Done() {
 		acting = "acting"
 	}
 	d := holdfast.NewDigester("drift issue 1")
 	d.Add(string(drift.Fingerprint), drift.Hold, fmt.Sprint(drift.Destroys, drift.Hides, failing))
-	again := remedy.Status.Done() && drift.CheckedAt.After(remedy.FinishedAt)
-	d.Add(drift.Remedy, acting, fmt.Sprint(again), outline.Document.Drift.OnDrift, fmt.Sprint(outline.NotApplied), string(outline.Waiting))
+	again := revert.Status.Done() && drift.CheckedAt.After(revert.FinishedAt)
+	d.Add(drift.Revert, acting, fmt.Sprint(again), outline.Document.Drift.OnDrift, fmt.Sprint(outline.NotApplied), string(outline.Waiting))
 	return holdfast.Revision(strings.TrimPrefix(string(d.Digest()), "sha256:"))
 }
 

@@ -55,8 +55,8 @@ func (v *viewer) viewApply(ctx context.Context, rc *report.Cluster, pr holdfast.
 func (v *viewer) viewRecord(
 	ctx context.Context, rc *report.Cluster, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, runs []holdfast.Run,
 ) error {
-	if rec.Ending != nil && rc.Deleted && rc.Apply == nil {
-		rc.Waiting = rec.Ending.Reason
+	if rec.Deletion != nil && rc.Removed && rc.Apply == nil {
+		rc.Waiting = rec.Deletion.Reason
 		return nil
 	}
 	if rc.Apply != nil && v.behind(rec, runs, *rc.Apply) {
@@ -197,13 +197,13 @@ func failedBefore(runs []holdfast.Run) *holdfast.Run {
 }
 
 // nothingLeft reports whether a merge is in what the branch desires of a
-// cluster, and that is what is applied: it was undone before its apply began, or
+// cluster, and that is what is applied: it was reverted before its apply began, or
 // somebody else had brought the same.
 func (v *viewer) nothingLeft(ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord) (bool, error) {
 	if rec.Waiting != "" || rec.Desired.Removed || !rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest) {
 		return false, nil
 	}
-	source, err := v.opts.Store.Source(ctx, pr.Repo)
+	source, err := v.opts.Store.RepositoryState(ctx, pr.Repo)
 	if err != nil {
 		return false, fmt.Errorf("read source %q: %w", pr.Repo, err)
 	}

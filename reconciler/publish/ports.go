@@ -83,7 +83,7 @@ type PullRequests interface {
 	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
 	PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error)
 	Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Impact, error)
-	Source(ctx context.Context, repo string) (holdfast.Source, error)
+	RepositoryState(ctx context.Context, repo string) (holdfast.RepositoryState, error)
 }
 
 // Git knows the order of commits.

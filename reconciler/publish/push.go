@@ -91,7 +91,7 @@ func (u *pushes) pushed(ctx context.Context, key showKey, names []string) (clust
 				// An approved apply has the plan that was seen for a review, of no
 				// pull request.
 				merged := slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return !v.PullRequest.IsZero() })
-				return run.Revision == key.revision && !merged && !decision.IsRemedy(run)
+				return run.Revision == key.revision && !merged && !decision.IsRevert(run)
 			})
 			if i >= 0 {
 				run := runs[i]

@@ -23,7 +23,7 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 	}
 	settled := true
 	for _, c := range pr.Clusters {
-		rc := report.Cluster{Name: c.Name, Document: c.Document, Deleted: c.Deleted, Trial: c.Trial}
+		rc := report.Cluster{Name: c.Name, Document: c.Document, Removed: c.Removed, Sample: c.Sample}
 		if err := v.viewRelated(ctx, &rc, pr, c); err != nil {
 			return view, false, err
 		}
@@ -34,13 +34,13 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 		if err := v.viewPlan(ctx, &rc, plans); err != nil {
 			return view, false, err
 		}
-		if !c.Trial && pr.State == holdfast.PullRequestOpen {
+		if !c.Sample && pr.State == holdfast.PullRequestOpen {
 			rc.Gates = gate.Of(pr, c.Document.Apply.Requires, decision.Newest(plans), plans)
 		}
 		if why := v.replanned(ctx, pr, plans); why != "" {
 			view.Notices = append(view.Notices, "planned again: "+why)
 		}
-		if pr.State == holdfast.PullRequestMerged && !c.Trial {
+		if pr.State == holdfast.PullRequestMerged && !c.Sample {
 			if err := v.viewApply(ctx, &rc, pr); err != nil {
 				return view, false, err
 			}
@@ -63,9 +63,9 @@ func (v *viewer) viewImpacts(ctx context.Context, pr holdfast.PullRequestRecord)
 	if err != nil {
 		return nil, fmt.Errorf("read impact of %s: %w", pr.PullRequestRef, err)
 	}
-	trial, own := make(map[string]bool), make(map[string]bool)
+	sample, own := make(map[string]bool), make(map[string]bool)
 	for _, c := range pr.Clusters {
-		trial[c.Name], own[c.Name] = c.Trial, true
+		sample[c.Name], own[c.Name] = c.Sample, true
 	}
 	var out []report.Impact
 	for _, impact := range impacts {
@@ -73,7 +73,7 @@ func (v *viewer) viewImpacts(ctx context.Context, pr holdfast.PullRequestRecord)
 		for _, g := range impact.Groups {
 			n := 0
 			for _, c := range g.Clusters {
-				if trial[c.Name] || own[c.Name] && c.Reach == holdfast.ReachMerge {
+				if sample[c.Name] || own[c.Name] && c.Reach == holdfast.ReachMerge {
 					n++
 				}
 			}
@@ -131,11 +131,11 @@ func settledCluster(pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster
 	retrying := func(run *holdfast.Run) bool { return run.Status == holdfast.RunRetrying }
 	ended := func(run *holdfast.Run) bool { return run != nil && (run.Status.Done() || retrying(run)) }
 	switch {
-	case pr.State == holdfast.PullRequestMerged && rc.Trial:
+	case pr.State == holdfast.PullRequestMerged && rc.Sample:
 		return true
 	case pr.State == holdfast.PullRequestMerged:
 		return ended(rc.Apply) || rc.Waiting != ""
-	case pr.Reason != "" || !c.Deleted && c.SourceDigest == "" || slices.Contains(unplannable, rc.Waiting):
+	case pr.Reason != "" || !c.Removed && c.SourceDigest == "" || slices.Contains(unplannable, rc.Waiting):
 		return true
 	default:
 		return ended(rc.Plan) && !rc.Previous
@@ -151,7 +151,7 @@ var unplannable = []holdfast.Reason{holdfast.ReasonProtected, holdfast.ReasonNev
 func (v *viewer) viewRelated(
 	ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
 ) error {
-	if pr.State != holdfast.PullRequestOpen || rc.Trial {
+	if pr.State != holdfast.PullRequestOpen || rc.Sample {
 		return nil
 	}
 	in, err := v.opts.Fleet.Foresee(ctx, pr, c)
@@ -162,7 +162,7 @@ func (v *viewer) viewRelated(
 		rc.Waiting, rc.WaitingDetail = holdfast.ReasonStateUnsaved, in.Unsaved.Detail
 		return nil
 	}
-	if !rc.Deleted {
+	if !rc.Removed {
 		if in.Cluster.Applied.Run != "" {
 			rc.Document.RenamedFrom = "" // it continues under the new name already
 		}

@@ -13,7 +13,7 @@ import (
 
 // checkRecorded is an error if an apply that the engine reported as done cannot
 // have been recorded: the state endpoint saw no other state than before it, and the
-// changes cannot have led back to that one. An update can, where it undoes drift.
+// changes cannot have led back to that one. An update can, where it reverts drift.
 func (t *applying) checkRecorded(before []byte) error {
 	if !t.watched || !bytes.Equal(before, t.newest.get()) || !t.changesState(before) {
 		return nil

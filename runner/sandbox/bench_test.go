@@ -31,7 +31,7 @@ func BenchmarkStart(b *testing.B) {
 	})
 	for _, mode := range sandbox.Modes() {
 		slot := newSlot()
-		s, err := sandbox.Probe(b.Context(), sandbox.Options{Mode: mode, Slot: slot, Trial: program(b)})
+		s, err := sandbox.Probe(b.Context(), sandbox.Options{Mode: mode, Slot: slot, Program: program(b)})
 		if err != nil {
 			b.Log(err)
 			continue

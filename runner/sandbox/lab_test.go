@@ -53,7 +53,7 @@ type lab struct {
 func newLab(t *testing.T, mode sandbox.Mode) *lab {
 	t.Helper()
 	engine := program(t)
-	s, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Slot: newSlot(), Trial: engine})
+	s, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Slot: newSlot(), Program: engine})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func modes(t *testing.T) []sandbox.Mode {
 	default:
 		var list []sandbox.Mode
 		for _, mode := range []sandbox.Mode{sandbox.ModeUserNamespace, sandbox.ModeLandlock, sandbox.ModeNone} {
-			if _, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Trial: program(t)}); err != nil {
+			if _, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Program: program(t)}); err != nil {
 				t.Log(err)
 				continue
 			}

@@ -12,21 +12,21 @@ import (
 
 // Options are what Probe is given.
 type Options struct {
-	Mode  Mode   // the only one to take; empty means the strongest that works, never ModeNone
-	Slot  Slot   // whom a trial start is, in modes for which OwnUser holds
-	Trial string // a program that the slot's user can start, which imports this package; empty means this one
+	Mode    Mode   // the only one to take; empty means the strongest that works, never ModeNone
+	Slot    Slot   // whom a probing start is, in modes for which OwnUser holds
+	Program string // a program that the slot's user can start, which imports this package; empty means this one
 }
 
-// Probe returns a Starter of the strongest mode that a trial start shows to
+// Probe returns a Starter of the strongest mode that a probing start shows to
 // work. If none does, or not the one that was asked for, the error is
 // ErrUnavailable and says why.
 func Probe(ctx context.Context, o Options) (*Starter, error) {
-	if o.Trial == "" {
+	if o.Program == "" {
 		path, err := os.Executable()
 		if err != nil {
 			return nil, fmt.Errorf("probe isolation: %w", err)
 		}
-		o.Trial = path
+		o.Program = path
 	}
 	modes := Modes()[:len(Modes())-1]
 	if o.Mode != "" {
@@ -51,7 +51,7 @@ func Probe(ctx context.Context, o Options) (*Starter, error) {
 	return nil, refusals(refused)
 }
 
-// possible says what no trial start is needed for.
+// possible says what no probing start is needed for.
 func (s *Starter) possible() error {
 	root, mapped := os.Geteuid() == 0, inUserNamespace()
 	switch s.mode {
@@ -91,13 +91,13 @@ func inUserNamespace() bool {
 // try starts a program that ends at once.
 func (s *Starter) try(ctx context.Context, o Options) error {
 	exit, err := s.Run(ctx, Command{
-		Path: o.Trial, Dir: "/", Env: map[string]string{stage.Mark: "trial"}, Slot: o.Slot,
+		Path: o.Program, Dir: "/", Env: map[string]string{stage.Mark: "probe"}, Slot: o.Slot,
 	})
 	if err != nil {
 		return err
 	}
-	if exit.Code != stage.TrialCode {
-		return fmt.Errorf("a trial start ended with code %d, signal %d", exit.Code, exit.Signal)
+	if exit.Code != stage.ProbeCode {
+		return fmt.Errorf("a probing start ended with code %d, signal %d", exit.Code, exit.Signal)
 	}
 	return nil
 }

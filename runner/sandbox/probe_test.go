@@ -15,7 +15,7 @@ func TestProbe(t *testing.T) {
 	t.Parallel()
 	works := modes(t)
 	strongest := works[0]
-	s, err := sandbox.Probe(t.Context(), sandbox.Options{Slot: newSlot(), Trial: program(t)})
+	s, err := sandbox.Probe(t.Context(), sandbox.Options{Slot: newSlot(), Program: program(t)})
 	if strongest == sandbox.ModeNone {
 		if !errors.Is(err, sandbox.ErrUnavailable) {
 			t.Fatalf("no isolation, and nobody asked for none: got %v", err)
@@ -37,7 +37,7 @@ func TestProbe(t *testing.T) {
 		t.Error("it is not said why stronger modes do not work")
 	}
 	for _, mode := range sandbox.Modes() {
-		s, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Slot: newSlot(), Trial: program(t)})
+		s, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Slot: newSlot(), Program: program(t)})
 		if err != nil {
 			if !errors.Is(err, sandbox.ErrUnavailable) {
 				t.Errorf("%s: got %v", mode, err)
@@ -53,18 +53,18 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestProbeTrial has a mode that looks as if it worked, and an engine that
+// TestProbeStarts has a mode that looks as if it worked, and an engine that
 // cannot be started in it.
-func TestProbeTrial(t *testing.T) {
+func TestProbeStarts(t *testing.T) {
 	t.Parallel()
 	mode := modes(t)[0]
-	if _, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Slot: newSlot(), Trial: "/bin/true"}); !errors.Is(err, sandbox.ErrUnavailable) {
-		t.Errorf("the trial ended with another code: got %v", err)
+	if _, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Slot: newSlot(), Program: "/bin/true"}); !errors.Is(err, sandbox.ErrUnavailable) {
+		t.Errorf("the start ended with another code: got %v", err)
 	}
 	if os.Geteuid() != 0 {
 		return
 	}
-	if _, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Trial: program(t)}); err == nil {
+	if _, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Program: program(t)}); err == nil {
 		t.Error("a mode with users works without one")
 	}
 }

@@ -17,9 +17,9 @@ import (
 
 // Options are what Probe is given.
 type Options struct {
-	Mode  Mode   // the only one to take; empty means the strongest that works, never ModeNone
-	Slot  Slot   // not used on this platform
-	Trial string // not used on this platform
+	Mode    Mode   // the only one to take; empty means the strongest that works, never ModeNone
+	Slot    Slot   // not used on this platform
+	Program string // not used on this platform
 }
 
 // Starter starts engines without isolation: this platform has no other mode.

@@ -249,9 +249,9 @@ func (d *decoder) checkRepositories(c *Config, forges []string) {
 			d.at(path, "has no url", "the path or URL of its Git repository")
 		}
 		d.checkFullName(path, c.Repositories[:i], r)
-		d.globs(path+".trialEnvironments", r.TrialEnvironments)
-		if r.Trials < 0 {
-			d.at(path+".trials", "must be at least 0", "")
+		d.globs(path+".sampleEnvironments", r.SampleEnvironments)
+		if r.Samples < 0 {
+			d.at(path+".samples", "must be at least 0", "")
 		}
 		if r.Poll != 0 && r.Poll < 100*time.Millisecond {
 			d.at(path+".poll", "is shorter than 100ms", "")

@@ -108,22 +108,22 @@ type App struct {
 
 // Repository is a Git repository.
 type Repository struct {
-	Name              string            `yaml:"name" doc:"Unique. On GitHub its full name, owner/repository, unless repository has that."`
-	Forge             string            `yaml:"forge" default:"local" doc:"Name of a forge."`
-	Repository        string            `yaml:"repository" doc:"On GitHub: its full name, owner/repository. Left out: name. Needed for the second and any further entry of a repository of which several branches are tracked."`
-	URL               string            `yaml:"url" doc:"https, ssh (user@host:path) or file URL, or a path. Left out for GitHub: derived from the full name."`
-	Branch            string            `yaml:"branch" default:"main" doc:"The tracked branch. Several branches can be tracked, with an entry for each: a name of its own and the same url, or on GitHub the same repository. There the first entry sets the statuses holdfast/plan and holdfast/apply, any other one holdfast/plan/BRANCH and holdfast/apply/BRANCH. Names of clusters are unique in the fleet, those of several branches too."`
-	Clusters          []string          `yaml:"clusters" default:"[\"**/*.yaml\", \"**/*.yml\"]" doc:"Globs of files that may define clusters; ** crosses folders. The folders examples and tests beside a template.yaml define none."`
-	Templates         map[string]string `yaml:"templates" doc:"Templates that are published by tags: name to folder."`
-	Upgrades          Upgrades          `yaml:"upgrades" doc:"How newer versions of templates are proposed to its clusters."`
-	Trials            int               `yaml:"trials" default:"10" doc:"Clusters that are planned to show what a pull request's change of a published template would do, one of each group that changes alike; /holdfast plan --all plans all. Their plans execute the pull request's code with the plan credentials of these clusters, whatever repository they are in. 0: none."`
-	TrialEnvironments []string          `yaml:"trialEnvironments" doc:"Globs of the environments whose clusters may be planned for that, be it as a sample or with /holdfast plan --all. Left out: all. Whoever changes a template decides which clusters it reaches: leave out the environments whose plan credentials a template's pull request must not use."`
-	WebhookSecret     Secret            `yaml:"webhookSecret" doc:"Secret of this repository's webhook. Without it deliveries are refused, and polling finds changes."`
-	Auth              Auth              `yaml:"auth" doc:"How Git reads it. Left out on GitHub: the forge's App or token."`
-	Allow             []Allow           `yaml:"allow" doc:"What its clusters may be. Left out: anything. Otherwise a cluster must match one entry."`
-	Forks             bool              `yaml:"forks" doc:"Plan pull requests from forks too: a plan executes the code of whoever opened it. Only heeded if engines are isolated."`
-	Drafts            bool              `yaml:"drafts" doc:"Plan drafts too."`
-	Poll              time.Duration     `yaml:"poll" doc:"How often it is looked at without a webhook, ±20 %. Left out: 5m, and 1s for the local forge."`
+	Name               string            `yaml:"name" doc:"Unique. On GitHub its full name, owner/repository, unless repository has that."`
+	Forge              string            `yaml:"forge" default:"local" doc:"Name of a forge."`
+	Repository         string            `yaml:"repository" doc:"On GitHub: its full name, owner/repository. Left out: name. Needed for the second and any further entry of a repository of which several branches are tracked."`
+	URL                string            `yaml:"url" doc:"https, ssh (user@host:path) or file URL, or a path. Left out for GitHub: derived from the full name."`
+	Branch             string            `yaml:"branch" default:"main" doc:"The tracked branch. Several branches can be tracked, with an entry for each: a name of its own and the same url, or on GitHub the same repository. There the first entry sets the statuses holdfast/plan and holdfast/apply, any other one holdfast/plan/BRANCH and holdfast/apply/BRANCH. Names of clusters are unique in the fleet, those of several branches too."`
+	Clusters           []string          `yaml:"clusters" default:"[\"**/*.yaml\", \"**/*.yml\"]" doc:"Globs of files that may define clusters; ** crosses folders. The folders examples and tests beside a template.yaml define none."`
+	Templates          map[string]string `yaml:"templates" doc:"Templates that are published by tags: name to folder."`
+	Upgrades           Upgrades          `yaml:"upgrades" doc:"How newer versions of templates are proposed to its clusters."`
+	Samples            int               `yaml:"samples" default:"10" doc:"Clusters that are planned to show what a pull request's change of a published template would do, one of each group that changes alike; /holdfast plan --all plans all. Their plans execute the pull request's code with the plan credentials of these clusters, whatever repository they are in. 0: none."`
+	SampleEnvironments []string          `yaml:"sampleEnvironments" doc:"Globs of the environments whose clusters may be planned for that, be it as a sample or with /holdfast plan --all. Left out: all. Whoever changes a template decides which clusters it reaches: leave out the environments whose plan credentials a template's pull request must not use."`
+	WebhookSecret      Secret            `yaml:"webhookSecret" doc:"Secret of this repository's webhook. Without it deliveries are refused, and polling finds changes."`
+	Auth               Auth              `yaml:"auth" doc:"How Git reads it. Left out on GitHub: the forge's App or token."`
+	Allow              []Allow           `yaml:"allow" doc:"What its clusters may be. Left out: anything. Otherwise a cluster must match one entry."`
+	Forks              bool              `yaml:"forks" doc:"Plan pull requests from forks too: a plan executes the code of whoever opened it. Only heeded if engines are isolated."`
+	Drafts             bool              `yaml:"drafts" doc:"Plan drafts too."`
+	Poll               time.Duration     `yaml:"poll" doc:"How often it is looked at without a webhook, ±20 %. Left out: 5m, and 1s for the local forge."`
 }
 
 // FullName is what the code host calls the repository: owner/repository. It is of

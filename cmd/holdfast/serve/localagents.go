@@ -87,9 +87,9 @@ func (s *services) outfit(ctx context.Context, agent *localAgent, opts local.Opt
 		return opts, nil
 	}
 	fitted.Range = local.Range{First: s.firstUser(agent), Count: s.cfg.Agent.Slots}
-	trial := fitted
-	trial.Command.Args = append([]string{"agent", "probe"}, s.isolationArgs(agent)...)
-	mode, err := local.Try(ctx, trial)
+	probe := fitted
+	probe.Command.Args = append([]string{"agent", "probe"}, s.isolationArgs(agent)...)
+	mode, err := local.Try(ctx, probe)
 	if err == nil && mode == string(sandbox.ModeRange) {
 		return fitted, nil
 	}

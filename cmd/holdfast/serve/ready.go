@@ -32,7 +32,7 @@ func (s *services) waitsFor() []string {
 func (s *services) whyUnread(repo string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	source, err := s.store.Source(ctx, repo)
+	source, err := s.store.RepositoryState(ctx, repo)
 	if err != nil || source.LastError == "" {
 		return ""
 	}

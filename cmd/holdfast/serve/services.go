@@ -285,11 +285,11 @@ func (s *services) watched(r config.Repository) reconciler.Repository {
 		Name: r.Name, Branch: r.Branch, Clusters: r.Clusters, Templates: r.Templates,
 		UpgradeGroups: r.Upgrades.GroupBy,
 		Local:         r.Forge == "local", Forks: r.Forks && s.isolated(), Drafts: r.Drafts, Poll: r.Poll,
-		Trials: r.Trials, TrialEnvironments: r.TrialEnvironments,
+		Samples: r.Samples, SampleEnvironments: r.SampleEnvironments,
 		Entries: entriesOf(s.cfg.Repositories, r),
 	}
-	if repo.Trials == 0 {
-		repo.Trials = -1 // here, zero means the default
+	if repo.Samples == 0 {
+		repo.Samples = -1 // here, zero means the default
 	}
 	if repo.Local && repo.Poll == 0 {
 		repo.Poll = time.Second

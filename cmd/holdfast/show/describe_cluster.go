@@ -197,7 +197,7 @@ func (a *app) driftLine(r v1.Cluster) string {
 		out += "\n" + s.Detail
 	}
 	if s.Hold != "" {
-		out += "\nnot undone: " + s.Hold
+		out += "\nnot reverted: " + s.Hold
 	}
 	if s.Status == holdfast.DriftFound {
 		out += "\nsee holdfast describe drift " + r.Name

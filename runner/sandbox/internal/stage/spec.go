@@ -6,12 +6,12 @@ import "syscall"
 
 const (
 	// Mark is the variable of the environment that makes a program this stage
-	// ("1"), or the program of a trial start ("trial"), which ends with the
-	// code TrialCode at once.
+	// ("1"), or the program of a probing start ("probe"), which ends with the
+	// code ProbeCode at once.
 	Mark = "HOLDFAST_SANDBOX_STAGE"
 
-	// TrialCode is the exit code of a trial.
-	TrialCode = 42
+	// ProbeCode is the exit code of a probing start.
+	ProbeCode = 42
 
 	// Control is the descriptor that the stage reads: the Spec, then a byte
 	// Interrupt for each SIGINT that the engine is to have. Its end is the end

@@ -14,8 +14,8 @@ func init() {
 	case "1":
 		run()
 		syscall.Exit(0)
-	case "trial":
-		syscall.Exit(TrialCode)
+	case "probe":
+		syscall.Exit(ProbeCode)
 	}
 }
 

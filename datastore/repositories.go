@@ -12,23 +12,23 @@ import (
 // commits that tags were recorded with, leases, and the audit trail.
 type RepositoryStore struct{ *records }
 
-// Source returns what is remembered of a repository.
-func (s *RepositoryStore) Source(ctx context.Context, repo string) (holdfast.Source, error) {
-	source := holdfast.Source{Repo: repo}
+// RepositoryState returns what is remembered of a repository.
+func (s *RepositoryStore) RepositoryState(ctx context.Context, repo string) (holdfast.RepositoryState, error) {
+	state := holdfast.RepositoryState{Repo: repo}
 	var seen, polled int64
-	err := s.db.reader().row(ctx, `SELECT head, comments_seen, polled_at, last_error FROM sources WHERE repo = ?`, repo).
-		Scan(&source.Head, &seen, &polled, &source.LastError)
+	err := s.db.reader().row(ctx, `SELECT head, comments_seen, polled_at, last_error FROM repository_states WHERE repo = ?`, repo).
+		Scan(&state.Head, &seen, &polled, &state.LastError)
 	if err := notFound(err, "repository", repo); err != nil {
-		return holdfast.Source{}, err
+		return holdfast.RepositoryState{}, err
 	}
-	source.CommentsSeen, source.PolledAt = fromNanos(seen), fromNanos(polled)
-	return source, nil
+	state.CommentsSeen, state.PolledAt = fromNanos(seen), fromNanos(polled)
+	return state, nil
 }
 
-// SaveSource creates or replaces what is remembered of a repository.
-func (s *RepositoryStore) SaveSource(ctx context.Context, source holdfast.Source) error {
+// SaveRepositoryState creates or replaces what is remembered of a repository.
+func (s *RepositoryStore) SaveRepositoryState(ctx context.Context, source holdfast.RepositoryState) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
-		_, err := q.exec(ctx, `INSERT INTO sources (repo, head, comments_seen, polled_at, last_error) VALUES (?, ?, ?, ?, ?)
+		_, err := q.exec(ctx, `INSERT INTO repository_states (repo, head, comments_seen, polled_at, last_error) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (repo) DO UPDATE SET head = excluded.head, comments_seen = excluded.comments_seen,
 				polled_at = excluded.polled_at, last_error = excluded.last_error`,
 			source.Repo, string(source.Head), nanos(source.CommentsSeen), nanos(source.PolledAt), source.LastError)

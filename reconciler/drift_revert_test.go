@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
-// undone is a cluster whose drift is undone by itself.
-const undone = `drift: {schedule: "0 * * * *", onDrift: apply}`
+// reverted is a cluster whose drift is reverted by itself.
+const reverted = `drift: {schedule: "0 * * * *", onDrift: apply}`
 
 // asks is a person's command through the API.
 func (f *fleet) asks(verb holdfast.Verb, clusters ...string) holdfast.Command {
@@ -32,9 +32,9 @@ func (f *fleet) drift(plan holdfast.Plan) holdfast.Run {
 	return f.checks(plan)
 }
 
-func TestDriftIsUndoneByItself(t *testing.T) {
+func TestDriftIsRevertedByItself(t *testing.T) {
 	t.Parallel()
-	f := driftFleet(t, undone)
+	f := driftFleet(t, reverted)
 	before := f.cluster("prod").Applied
 	check := f.drift(scaled("5"))
 	f.expectRuns("prod", "plan no_changes", "drift planned", "apply queued Drifted")
@@ -59,19 +59,19 @@ func TestDriftIsUndoneByItself(t *testing.T) {
 	}
 	f.pass() // at once, to see whether it is gone
 	f.checks(holdfast.Plan{})
-	if d := f.cluster("prod").Drift; d.Status != holdfast.DriftNone || d.Remedy != apply.ID || d.Applied != apply.ID {
+	if d := f.cluster("prod").Drift; d.Status != holdfast.DriftNone || d.Revert != apply.ID || d.Applied != apply.ID {
 		t.Errorf("after the next check: %+v", d)
 	}
-	f.drift(scaled("5")) // the same again, later, is undone again
+	f.drift(scaled("5")) // the same again, later, is reverted again
 	f.expectRuns("prod", "plan no_changes", "drift planned", "apply applied", "drift no_changes", "drift planned", "apply queued Drifted")
 }
 
-// TestRemedyThatFindsAnotherPlan: an apply that was to undo a drift and finds
+// TestRevertThatFindsAnotherPlan: an apply that was to revert a drift and finds
 // another plan than the check has shown applies nothing. Its plan is the drift on
 // record from then on, and is left alone until the next check.
-func TestRemedyThatFindsAnotherPlan(t *testing.T) {
+func TestRevertThatFindsAnotherPlan(t *testing.T) {
 	t.Parallel()
-	f := driftFleet(t, undone)
+	f := driftFleet(t, reverted)
 	check := f.drift(scaled("5"))
 	a := f.claim()
 	if len(a.Reviews) != 1 || a.Reviews[0].Run != check.ID || a.Reviews[0].PlanDigest != check.PlanDigest || check.PlanDigest == "" {
@@ -98,34 +98,34 @@ func TestRemedyThatFindsAnotherPlan(t *testing.T) {
 	}
 }
 
-// TestSameDriftIsUndoneOnce: what comes back at once is not fought over.
-func TestSameDriftIsUndoneOnce(t *testing.T) {
+// TestSameDriftIsRevertedOnce: what comes back at once is not fought over.
+func TestSameDriftIsRevertedOnce(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(holdfast.Assignment) holdfast.Result{
-		"it was undone": good,
-		"it failed":     func(a holdfast.Assignment) holdfast.Result { r := failing(a); r.Applying = false; return r },
+		"it was reverted": good,
+		"it failed":       func(a holdfast.Assignment) holdfast.Result { r := failing(a); r.Applying = false; return r },
 	}
 	for name, end := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := driftFleet(t, undone)
+			f := driftFleet(t, reverted)
 			f.drift(scaled("5"))
 			apply := f.execute(end)
-			if name == "it was undone" {
+			if name == "it was reverted" {
 				f.pass()
 				f.checks(scaled("5"))
 			}
 			f.look()
 			rec := f.cluster("prod")
-			if rec.Waiting != holdfast.ReasonRemedyFailed || rec.Drift.Remedy != apply.ID || rec.Drift.Hold != string(holdfast.ReasonRemedyFailed) {
+			if rec.Waiting != holdfast.ReasonRevertFailed || rec.Drift.Revert != apply.ID || rec.Drift.Hold != string(holdfast.ReasonRevertFailed) {
 				t.Fatalf("it waits for %q (%s): %+v", rec.Waiting, rec.WaitingDetail, rec.Drift)
 			}
 			f.drift(scaled("5"))
 			if run := f.newest("prod"); run.Kind != holdfast.RunDrift {
 				t.Errorf("it is tried again: %s", strings.Join(f.runs("prod"), ", "))
 			}
-			if got := f.cluster("prod").Drift.Remedy; got != apply.ID {
-				t.Errorf("the remedy of the same drift is %q", got)
+			if got := f.cluster("prod").Drift.Revert; got != apply.ID {
+				t.Errorf("the revert of the same drift is %q", got)
 			}
 			f.drift(scaled("9")) // another drift is another matter
 			if run := f.newest("prod"); run.Kind != holdfast.RunApply || run.Status != holdfast.RunQueued {
@@ -135,9 +135,9 @@ func TestSameDriftIsUndoneOnce(t *testing.T) {
 	}
 }
 
-func TestFailedRemedyInItsMiddle(t *testing.T) {
+func TestFailedRevertInItsMiddle(t *testing.T) {
 	t.Parallel()
-	f := driftFleet(t, undone)
+	f := driftFleet(t, reverted)
 	f.drift(scaled("5"))
 	f.execute(failing)
 	rec := f.cluster("prod")
@@ -157,14 +157,14 @@ func TestDriftIsHeld(t *testing.T) {
 		reason holdfast.Reason
 		detail string
 	}{
-		"needs an approval": {[]string{undone, "apply: {requires: [approved]}"}, scaled("5"), holdfast.ReasonDriftHeld, "approval"},
-		"destroys":          {[]string{undone}, replaced, holdfast.ReasonDriftHeld, "destroy"},
+		"needs an approval": {[]string{reverted, "apply: {requires: [approved]}"}, scaled("5"), holdfast.ReasonDriftHeld, "approval"},
+		"destroys":          {[]string{reverted}, replaced, holdfast.ReasonDriftHeld, "destroy"},
 		"changes what is hidden": {
 			[]string{`drift: {schedule: "0 * * * *", onDrift: apply, ignore: [{address: "**", attribute: size, reason: autoscaler}]}`},
 			partly, holdfast.ReasonDriftHeld, "ignore rule",
 		},
 		"outside of the windows": {
-			[]string{undone, `apply: {windows: [{kind: allow, schedule: "0 22 * * *", duration: 2h}]}`},
+			[]string{reverted, `apply: {windows: [{kind: allow, schedule: "0 22 * * *", duration: 2h}]}`},
 			scaled("5"), holdfast.ReasonWindowClosed, "",
 		},
 	}
@@ -279,25 +279,25 @@ func TestSettingsAreRead(t *testing.T) {
 	t.Parallel()
 	f := driftFleet(t, hourly)
 	f.drift(scaled("5"))
-	f.repo.Commit(master, "undo drift", map[string]string{"clusters/prod.yaml": document("prod", undone)})
+	f.repo.Commit(master, "revert drift", map[string]string{"clusters/prod.yaml": document("prod", reverted)})
 	f.look()
 	f.expectRuns("prod", "plan no_changes", "drift planned", "apply queued Drifted")
 	f.repo.Commit(master, "or rather not", map[string]string{"clusters/prod.yaml": document("prod", hourly)})
 	f.look()
 	f.expectRuns("prod", "plan no_changes", "drift planned", "apply canceled UpToDate")
-	f.repo.Commit(master, "after all", map[string]string{"clusters/prod.yaml": document("prod", undone)})
+	f.repo.Commit(master, "after all", map[string]string{"clusters/prod.yaml": document("prod", reverted)})
 	f.look()
 	f.expectRuns("prod", "plan no_changes", "drift planned", "apply canceled UpToDate", "apply queued Drifted")
 }
 
-// TestRemedySurvivesACrash: between the queueing of an apply and the record that
+// TestRevertSurvivesACrash: between the queueing of an apply and the record that
 // says so, nothing is queued twice.
-func TestRemedySurvivesACrash(t *testing.T) {
+func TestRevertSurvivesACrash(t *testing.T) {
 	t.Parallel()
-	f := driftFleet(t, undone)
+	f := driftFleet(t, reverted)
 	f.drift(scaled("5"))
 	rec := f.cluster("prod")
-	rec.Drift.Remedy, rec.Drift.Hold = "", ""
+	rec.Drift.Revert, rec.Drift.Hold = "", ""
 	_, err := f.store.SaveCluster(t.Context(), rec)
 	f.must(err)
 	f.restart()
@@ -307,7 +307,7 @@ func TestRemedySurvivesACrash(t *testing.T) {
 	f.expectRuns("prod", "plan no_changes", "drift planned", "apply queued Drifted")
 	apply := f.execute(func(a holdfast.Assignment) holdfast.Result { r := failing(a); r.Applying = false; return r })
 	rec = f.cluster("prod")
-	rec.Drift.Remedy = ""
+	rec.Drift.Revert = ""
 	_, err = f.store.SaveCluster(t.Context(), rec)
 	f.must(err)
 	f.restart()
@@ -315,15 +315,15 @@ func TestRemedySurvivesACrash(t *testing.T) {
 	f.r.Resume(t.Context())
 	f.settle()
 	f.expectRuns("prod", "plan no_changes", "drift planned", "apply errored EngineFailed")
-	if got := f.cluster("prod").Drift.Remedy; got != apply.ID {
-		t.Errorf("the remedy is %q", got)
+	if got := f.cluster("prod").Drift.Revert; got != apply.ID {
+		t.Errorf("the revert is %q", got)
 	}
 }
 
-// TestAMergeComesBeforeARemedy: what Git says is not undone.
-func TestAMergeComesBeforeARemedy(t *testing.T) {
+// TestAMergeComesBeforeARevert: what Git says is not reverted.
+func TestAMergeComesBeforeARevert(t *testing.T) {
 	t.Parallel()
-	f := driftFleet(t, undone)
+	f := driftFleet(t, reverted)
 	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 	f.executeAll(good)
 	f.drift(scaled("5"))
@@ -332,14 +332,14 @@ func TestAMergeComesBeforeARemedy(t *testing.T) {
 	f.expectRuns("prod", "plan no_changes", "plan planned", "drift planned", "apply canceled Superseded", "apply queued Merged")
 }
 
-// TestReplicasUndoDriftOnce: what two of them decide at the same time is done
+// TestReplicasRevertDriftOnce: what two of them decide at the same time is done
 // once.
-func TestReplicasUndoDriftOnce(t *testing.T) {
+func TestReplicasRevertDriftOnce(t *testing.T) {
 	t.Parallel()
 	for range 5 {
 		f := driftFleet(t, hourly)
 		f.drift(scaled("5"))
-		f.repo.Commit(master, "undo drift", map[string]string{"clusters/prod.yaml": document("prod", undone)})
+		f.repo.Commit(master, "revert drift", map[string]string{"clusters/prod.yaml": document("prod", reverted)})
 		f.must(f.r.TakeIn(t.Context(), infra, 0))
 		replicas := []*reconciler.Reconciler{f.r}
 		for _, name := range []string{"two", "three"} {

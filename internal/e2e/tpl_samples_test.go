@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 )
 
-// trials are a cluster's runs that were plans of a template's pull request, newest
+// samples are a cluster's runs that were plans of a template's pull request, newest
 // first.
-func (w *world) trials(cluster string) []v1.Run {
+func (w *world) samples(cluster string) []v1.Run {
 	w.t.Helper()
 	var out []v1.Run
 	for _, run := range w.runs(cluster) {
@@ -24,21 +24,21 @@ func (w *world) trials(cluster string) []v1.Run {
 	return out
 }
 
-// untilTrial waits until a cluster's newest trial is in that state.
-func (w *world) untilTrial(cluster string, count int, status holdfast.RunStatus) {
+// untilSample waits until a cluster's newest sample is in that state.
+func (w *world) untilSample(cluster string, count int, status holdfast.RunStatus) {
 	w.t.Helper()
-	w.until(fmt.Sprintf("trial %d of %s is %s", count, cluster, status), func() (bool, string) {
-		trials := w.trials(cluster)
-		if len(trials) == 0 {
+	w.until(fmt.Sprintf("sample %d of %s is %s", count, cluster, status), func() (bool, string) {
+		samples := w.samples(cluster)
+		if len(samples) == 0 {
 			return false, "there is none"
 		}
-		return len(trials) == count && trials[0].Status == status, fmt.Sprintf("%d, %s %s", len(trials), trials[0].Status, trials[0].Reason)
+		return len(samples) == count && samples[0].Status == status, fmt.Sprintf("%d, %s %s", len(samples), samples[0].Status, samples[0].Reason)
 	})
 }
 
 // What shows a template's change are plans like any: they outlive the server, they
 // fail visibly, and they end with what they were made for. They are never applied.
-func TestTrials(t *testing.T) {
+func TestSamples(t *testing.T) {
 	t.Parallel()
 	w, infra, blueprints := newBlueprints(t, nil)
 	infra.commit(join(on("alpha", "1.4.2", "node_count: 1"), on("beta", "1.4.2", "node_count: 1")))
@@ -61,22 +61,22 @@ func TestTrials(t *testing.T) {
 	next := oneFive
 	next.nodes = "third"
 	change.push(next.files())
-	w.untilTrial("alpha", 3, holdfast.RunRunning)
+	w.untilSample("alpha", 3, holdfast.RunRunning)
 	w.untilHeld("plan", "alpha")
 	w.crash()
 	w.start()
 	next.nodes = "fourth"
 	change.push(next.files())
-	w.untilTrial("alpha", 4, holdfast.RunRunning)
-	if status := w.trials("alpha")[1].Status; status != holdfast.RunCanceled {
+	w.untilSample("alpha", 4, holdfast.RunRunning)
+	if status := w.samples("alpha")[1].Status; status != holdfast.RunCanceled {
 		t.Errorf("the plan of what is no more the head is %s", status)
 	}
 	change.close()
-	w.untilTrial("alpha", 4, holdfast.RunCanceled)
+	w.untilSample("alpha", 4, holdfast.RunCanceled)
 	w.release("plan", "alpha")
 	change.reopen()
 	change.untilPlanned("1 not planned")
-	w.untilTrial("alpha", 5, holdfast.RunPlanned)
+	w.untilSample("alpha", 5, holdfast.RunPlanned)
 
 	// They are not a review: whoever asks for an apply there is refused.
 	for command, why := range map[string]string{
@@ -94,14 +94,14 @@ func TestTrials(t *testing.T) {
 			t.Errorf("%s has the runs %v and waits for %q", name, kinds, w.record(name).Waiting)
 		}
 	}
-	if n := len(w.trials("beta")); n != 0 {
+	if n := len(w.samples("beta")); n != 0 {
 		t.Errorf("beta was tried %d times, and alpha stands for it", n)
 	}
 }
 
 // A template's pull request from a fork, or a draft, has nothing planned, whoever
 // asks for it; the impact is known without a plan.
-func TestTrialsAreNotForStrangers(t *testing.T) {
+func TestSamplesAreNotForStrangers(t *testing.T) {
 	t.Parallel()
 	w, infra, blueprints := newBlueprints(t, nil)
 	infra.commit(on("alpha", "1.4.2", "node_count: 1"))
@@ -180,7 +180,7 @@ func TestUpgradeFollowsItsFiles(t *testing.T) {
 
 // Code in a template's pull request prints the secrets of the clusters that it is
 // tried with: nobody gets to see them.
-func TestTrialsLeakNoSecrets(t *testing.T) {
+func TestSamplesLeakNoSecrets(t *testing.T) {
 	t.Parallel()
 	w, infra, blueprints := newBlueprints(t, nil)
 	const secret = "correct-horse-battery-staple"

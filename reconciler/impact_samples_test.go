@@ -22,10 +22,10 @@ func farShop(name string, variables ...string) map[string]string {
 	}
 }
 
-// A trial has the credentials of the project and environment that its document
+// A sample has the credentials of the project and environment that its document
 // names, and reads its state: a document that its repository may not define is
 // none, whoever opens a pull request on the template.
-func TestTrialsAreHeldToWhatTheirRepositoriesMayDefine(t *testing.T) {
+func TestSamplesAreHeldToWhatTheirRepositoriesMayDefine(t *testing.T) {
 	t.Parallel()
 	f := newShops(t, func(o *reconciler.Options) {
 		o.Grants.Allow = func(repo string, c holdfast.Cluster, _ string) error {
@@ -50,7 +50,7 @@ func TestTrialsAreHeldToWhatTheirRepositoriesMayDefine(t *testing.T) {
 	f.planAll(1)
 	for _, c := range f.pullRequest(1).Clusters {
 		if c.Repo != infra || c.Name == "thief" {
-			t.Errorf("trial of %s of %s", c.Name, c.Repo)
+			t.Errorf("sample of %s of %s", c.Name, c.Repo)
 		}
 	}
 	f.executeAll(planned)
@@ -59,9 +59,9 @@ func TestTrialsAreHeldToWhatTheirRepositoriesMayDefine(t *testing.T) {
 	}
 }
 
-// What a repository may define is asked again when a trial is queued: it may have
+// What a repository may define is asked again when a sample is queued: it may have
 // waited for long.
-func TestATrialThatIsForbiddenMeanwhileIsNotPlanned(t *testing.T) {
+func TestASampleThatIsForbiddenMeanwhileIsNotPlanned(t *testing.T) {
 	t.Parallel()
 	var forbidden atomic.Bool
 	f := newShops(t, func(o *reconciler.Options) {
@@ -73,8 +73,8 @@ func TestATrialThatIsForbiddenMeanwhileIsNotPlanned(t *testing.T) {
 		}
 	})
 	f.open(1, shop("1.1.0", "two"), func(pr *holdfast.PullRequest) { pr.Draft = true })
-	if got := f.trials(1); !slices.Equal(got, []string{"shop-c"}) {
-		t.Fatalf("trials %v", got)
+	if got := f.samples(1); !slices.Equal(got, []string{"shop-c"}) {
+		t.Fatalf("samples %v", got)
 	}
 	forbidden.Store(true)
 	f.change(1, func(pr *holdfast.PullRequest) { pr.Draft = false })
@@ -115,7 +115,7 @@ func (s *lossy) SavePullRequest(ctx context.Context, pr holdfast.PullRequestReco
 
 // Somebody else writes the record between the impact and it, or nobody does as
 // the server dies there.
-func TestTrialsSurviveALostRecord(t *testing.T) {
+func TestSamplesSurviveALostRecord(t *testing.T) {
 	t.Parallel()
 	store := &lossy{}
 	f := newShops(t, func(o *reconciler.Options) {
@@ -133,8 +133,8 @@ func TestTrialsSurviveALostRecord(t *testing.T) {
 		t.Fatalf("the record was not lost: %v", err)
 	}
 	f.lookAt(1)
-	if got := f.trials(1); !slices.Equal(got, []string{"shop-c"}) {
-		t.Errorf("trials %v", got)
+	if got := f.samples(1); !slices.Equal(got, []string{"shop-c"}) {
+		t.Errorf("samples %v", got)
 	}
 	f.executeAll(planned)
 
@@ -151,15 +151,15 @@ func TestTrialsSurviveALostRecord(t *testing.T) {
 	f.lookAt(1)
 	impacts, err := f.store.Impacts(t.Context(), holdfast.PullRequestRef{Repo: infra, Number: 1})
 	f.must(err)
-	if len(impacts) > 0 || len(f.trials(1)) > 0 {
-		t.Errorf("%d impacts, trials %v of what changes nothing", len(impacts), f.trials(1))
+	if len(impacts) > 0 || len(f.samples(1)) > 0 {
+		t.Errorf("%d impacts, samples %v of what changes nothing", len(impacts), f.samples(1))
 	}
 }
 
 // What is left of an impact by a process that is gone goes as well.
 func TestAnImpactOfAFormerProcessGoes(t *testing.T) {
 	t.Parallel()
-	f := newShops(t, func(o *reconciler.Options) { o.Sources.Repositories[0].Trials = -1 })
+	f := newShops(t, func(o *reconciler.Options) { o.Sources.Repositories[0].Samples = -1 })
 	f.open(1, shop("1.1.0", "two"))
 	f.restart()
 	f.look()
@@ -173,7 +173,7 @@ func TestAnImpactOfAFormerProcessGoes(t *testing.T) {
 
 // A pull request may change a template and clusters that are made from it: those
 // are planned for what the merge makes of them, and stand for nobody.
-func TestAClusterIsNoTrialOfThePullRequestThatChangesIt(t *testing.T) {
+func TestAClusterIsNoSampleOfThePullRequestThatChangesIt(t *testing.T) {
 	t.Parallel()
 	f := newShops(t)
 	files := shop("1.1.0", "two")
@@ -182,8 +182,8 @@ func TestAClusterIsNoTrialOfThePullRequestThatChangesIt(t *testing.T) {
 	names := make(map[string]int)
 	for _, c := range f.pullRequest(1).Clusters {
 		names[c.Name]++
-		if c.Trial == (c.Name == "shop-c") {
-			t.Errorf("%s: trial %t", c.Name, c.Trial)
+		if c.Sample == (c.Name == "shop-c") {
+			t.Errorf("%s: sample %t", c.Name, c.Sample)
 		}
 	}
 	if !maps.Equal(names, map[string]int{"shop-c": 1, "shop-a": 1}) {
@@ -193,8 +193,8 @@ func TestAClusterIsNoTrialOfThePullRequestThatChangesIt(t *testing.T) {
 	f.executeAll(planned)
 	f.post()
 	for _, run := range f.must2(f.store.Runs(t.Context(), holdfast.RunFilter{Cluster: "shop-c"})) {
-		if run.Trial {
-			t.Errorf("%s is a trial", run.ID)
+		if run.Sample {
+			t.Errorf("%s is a sample", run.ID)
 		}
 	}
 }
@@ -311,18 +311,18 @@ func TestPlanAllIsForOneHead(t *testing.T) {
 	f.executeAll(planned)
 	f.repo.Commit(master, "the base moves", map[string]string{"README.md": "hello"})
 	f.look()
-	if got := f.trials(1); len(got) != 3 {
-		t.Errorf("trials %v after the base has moved", got)
+	if got := f.samples(1); len(got) != 3 {
+		t.Errorf("samples %v after the base has moved", got)
 	}
 	f.push(1, shop("1.1.0", "three"))
-	if got := f.trials(1); !slices.Equal(got, []string{"shop-c"}) {
-		t.Errorf("trials %v after another push", got)
+	if got := f.samples(1); !slices.Equal(got, []string{"shop-c"}) {
+		t.Errorf("samples %v after another push", got)
 	}
 }
 
-// A trial of a cluster that is being renamed is made with the state that the
+// A sample of a cluster that is being renamed is made with the state that the
 // former name has, and once.
-func TestATrialOfARenamedClusterIsMadeOnce(t *testing.T) {
+func TestASampleOfARenamedClusterIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	f := newShops(t)
 	f.open(9, farShop("shop-c", "size: 4"))
@@ -369,14 +369,14 @@ func TestATrialOfARenamedClusterIsMadeOnce(t *testing.T) {
 		}
 	}
 	f.lookAt(1)
-	trials := 0
+	samples := 0
 	for _, run := range f.must2(f.store.Runs(t.Context(), holdfast.RunFilter{Cluster: "shop-z"})) {
-		if run.Trial {
-			trials++
+		if run.Sample {
+			samples++
 		}
 	}
-	if trials == 0 || trials > 2 { // again when the state has come with the name
-		t.Errorf("%d trials of it", trials)
+	if samples == 0 || samples > 2 { // again when the state has come with the name
+		t.Errorf("%d samples of it", samples)
 	}
 }
 
@@ -391,28 +391,28 @@ func (f *fleet) execAny() bool {
 	return true
 }
 
-// A plan that was a trial is none that people have reviewed, when the same comes
+// A plan that was a sample is none that people have reviewed, when the same comes
 // to be what the merge applies.
-func TestATrialDoesNotStandForAPlan(t *testing.T) {
+func TestASampleDoesNotStandForAPlan(t *testing.T) {
 	t.Parallel()
-	for _, trial := range []bool{true, false} {
+	for _, sample := range []bool{true, false} {
 		in := decision.Input{
 			Request: holdfast.Request{Cluster: "prod", PullRequest: holdfast.PullRequestRef{Repo: infra, Number: 1}},
 			PullRequest: &holdfast.PullRequestRecord{
 				PullRequest: holdfast.PullRequest{State: holdfast.PullRequestOpen, Head: "b"}, Result: "tree",
-				Clusters: []holdfast.PullRequestCluster{{Name: "prod", SourceDigest: "sha256:1", Trial: !trial}},
+				Clusters: []holdfast.PullRequestCluster{{Name: "prod", SourceDigest: "sha256:1", Sample: !sample}},
 			},
-			Runs: []holdfast.Run{{ID: "run-1", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, RunSpec: holdfast.RunSpec{Revision: "b", SourceDigest: "sha256:1", RunMode: holdfast.RunMode{Trial: trial}}, RunProgress: holdfast.RunProgress{Attempt: 1}}},
+			Runs: []holdfast.Run{{ID: "run-1", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, RunSpec: holdfast.RunSpec{Revision: "b", SourceDigest: "sha256:1", RunMode: holdfast.RunMode{Sample: sample}}, RunProgress: holdfast.RunProgress{Attempt: 1}}},
 		}
 		if d := decision.Decide(in); d.Action != decision.ActionPlan {
-			t.Errorf("trial %t: %s %s", trial, d.Action, d.Reason)
+			t.Errorf("sample %t: %s %s", sample, d.Action, d.Reason)
 		}
 	}
 }
 
-// A trial that does not come to what was assessed is assessed again, and not
+// A sample that does not come to what was assessed is assessed again, and not
 // planned over and over.
-func TestATrialThatWasAssessedOtherwiseIsAssessedAgain(t *testing.T) {
+func TestASampleThatWasAssessedOtherwiseIsAssessedAgain(t *testing.T) {
 	t.Parallel()
 	f := newShops(t)
 	f.open(1, shop("1.1.0", "two"))
@@ -435,7 +435,7 @@ func TestATrialThatWasAssessedOtherwiseIsAssessedAgain(t *testing.T) {
 
 // What is queued of a pull request goes with it, and none of its commands leads to
 // more than a plan.
-func TestTrialsEndWithTheirPullRequest(t *testing.T) {
+func TestSamplesEndWithTheirPullRequest(t *testing.T) {
 	t.Parallel()
 	f := newShops(t)
 	f.open(1, shop("1.1.0", "two"))
@@ -460,7 +460,7 @@ func TestTrialsEndWithTheirPullRequest(t *testing.T) {
 	}
 	// The API knows runs by their ids.
 	for _, run := range f.must2(f.store.Runs(t.Context(), holdfast.RunFilter{Cluster: "shop-c"})) {
-		if !run.Trial {
+		if !run.Sample {
 			continue
 		}
 		c, err := f.r.Command(t.Context(), holdfast.Command{Author: "alice", Trusted: true, Verb: holdfast.VerbApply, Clusters: []string{run.ID}})
@@ -479,7 +479,7 @@ func (s assessing) SaveImpacts(ctx context.Context, ref holdfast.PullRequestRef,
 }
 
 // Whatever write is the last one before a crash, the next process comes to the
-// same impact, the same trials and one plan of each.
+// same impact, the same samples and one plan of each.
 func TestCrashesWhileAnImpactIsRecorded(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -505,8 +505,8 @@ func TestCrashesWhileAnImpactIsRecorded(t *testing.T) {
 		f.lookAt(1)
 		f.executeAll(planned)
 		f.post()
-		if got := f.trials(1); !slices.Equal(got, []string{"shop-c"}) || len(f.impact(1).Groups) != 1 {
-			t.Errorf("after %d writes (%s): trials %v", left, store.last, got)
+		if got := f.samples(1); !slices.Equal(got, []string{"shop-c"}) || len(f.impact(1).Groups) != 1 {
+			t.Errorf("after %d writes (%s): samples %v", left, store.last, got)
 		}
 		f.expectRuns("shop-c", "plan no_changes", "plan planned")
 		if !store.dead {
