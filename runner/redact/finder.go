@@ -27,7 +27,7 @@ func newFinder(forms map[string]extent) *finder {
 			to      map[string]extent
 			escapes bool
 		}{{bare, false}, {unescaped, true}} {
-			if squeezed, _ := squeeze(nil, nil, []byte(form), view.escapes); len(squeezed) >= minSecret {
+			if squeezed, _ := squeeze(nil, nil, []byte(form), view.escapes, false); len(squeezed) >= minSecret {
 				view.to[string(squeezed)] = max(needed, view.to[string(squeezed)])
 			} else {
 				plain[form] = allOfIt
@@ -58,11 +58,36 @@ func (f *finder) scan(dst, text []byte, final bool) (out []byte, taken int, chan
 	if !f.plain.empty() {
 		taken = min(taken, f.plain.find(text, final, 1, func(s span) { found = append(found, s) }))
 	}
-	whole := text
+	whole, line := text, 0
 	if !final {
 		whole = text[:len(text)-unfinished(text)]
 		taken = min(taken, len(whole))
+		line = openLine(whole)
 	}
+	short := 1
+	if n := len(text); n > 0 && text[n-1] == '\n' {
+		short = 4 // else most lines would wait for the next one
+	}
+	look := func(part span, prefixes bool) {
+		decided := f.view(whole[part.from:part.to], final, prefixes, short, func(s span) {
+			found = append(found, span{part.from + s.from, part.from + s.to})
+		})
+		taken = min(taken, part.from+decided)
+	}
+	look(span{0, len(whole)}, false)
+	if line > 0 || bytes.Contains(whole, []byte(endOfPrefix)) {
+		// What continues in the last line does so behind its prefix or without one: which
+		// of them, only the whole of it says. Until then nothing is decided about it.
+		look(span{0, len(whole) - line}, true)
+	}
+	return mask(dst, text, found, taken)
+}
+
+// view calls found with what is secret in text without its white space, and without the
+// prefixes of a provisioner's lines if they are to go too, and returns how much of text is decided: all of it, or what comes before the beginning of a form that
+// may continue. An end of fewer than short bytes is never taken for one.
+func (f *finder) view(text []byte, final, prefixes bool, short int, found func(span)) (decided int) {
+	decided = len(text)
 	views := []bool{false}
 	if bytes.IndexByte(text, '\\') >= 0 {
 		views = append(views, true)
@@ -72,19 +97,15 @@ func (f *finder) scan(dst, text []byte, final bool) (out []byte, taken int, chan
 		if escapes {
 			m = f.unescaped
 		}
-		squeezed, at := squeeze(make([]byte, 0, len(whole)), make([]int32, 0, len(whole)), whole, escapes)
-		short := 1
-		if n := len(text); n > 0 && text[n-1] == '\n' {
-			short = 4 // else most lines would wait for the next one
-		}
-		decided := m.find(squeezed, final, short, func(s span) {
-			found = append(found, span{int(at[s.from]), int(at[s.to-1]) + 1})
+		squeezed, at := squeeze(make([]byte, 0, len(text)), make([]int32, 0, len(text)), text, escapes, prefixes)
+		end := m.find(squeezed, final, short, func(s span) {
+			found(span{int(at[s.from]), int(at[s.to-1]) + 1})
 		})
-		if decided < len(squeezed) {
-			taken = min(taken, int(at[decided]))
+		if end < len(squeezed) {
+			decided = min(decided, int(at[end]))
 		}
 	}
-	return mask(dst, text, found, taken)
+	return decided
 }
 
 // unfinished returns the length of an end of text of which only what follows says
@@ -131,8 +152,9 @@ func mask(dst, text []byte, found []span, taken int) ([]byte, int, bool) {
 const maxGap = 512
 
 // squeeze appends text without white space and frames to dst, and to at where
-// each of its bytes is. With escapes it leaves out escaped line ends and tabs, too.
-func squeeze(dst []byte, at []int32, text []byte, escapes bool) ([]byte, []int32) {
+// each of its bytes is. With escapes it leaves out escaped line ends and tabs, too; with
+// prefixes what an engine puts before a provisioner's lines.
+func squeeze(dst []byte, at []int32, text []byte, escapes, prefixes bool) ([]byte, []int32) {
 	gap := 0
 	for i := 0; i < len(text); {
 		n := 0
@@ -143,6 +165,9 @@ func squeeze(dst []byte, at []int32, text []byte, escapes bool) ([]byte, []int32
 			n = 3
 		case c == '\\' && escapes:
 			n = escapedSpace(text[i:])
+		}
+		if prefixes && n == 1 && text[i] == '\n' {
+			n += provisioner(text[i+1:])
 		}
 		switch {
 		case n == 0:
@@ -157,6 +182,38 @@ func squeeze(dst []byte, at []int32, text []byte, escapes bool) ([]byte, []int32
 		i += n
 	}
 	return dst, at
+}
+
+// maxPrefix is the longest beginning of a line that says which provisioner wrote it:
+// with the line end it is no longer than what a form can be wrapped with.
+const maxPrefix = maxGap - 1
+
+// endOfPrefix is how it ends.
+const endOfPrefix = "-exec): "
+
+// provisioner returns the length of the words with which text begins if an engine has
+// put them before a line of a provisioner's output, such as "null_resource.a
+// (local-exec): "; 0 if there are none.
+func provisioner(text []byte) int {
+	line, _, _ := bytes.Cut(text[:min(len(text), maxPrefix)], []byte{'\n'})
+	at := bytes.Index(line, []byte(endOfPrefix))
+	if at < 0 {
+		return 0
+	}
+	if kind := line[:at]; !bytes.HasSuffix(kind, []byte(" (local")) && !bytes.HasSuffix(kind, []byte(" (remote")) {
+		return 0
+	}
+	return at + len(endOfPrefix)
+}
+
+// openLine returns the length of the last line of text if that may be the beginning of
+// such words.
+func openLine(text []byte) int {
+	line := len(text) - bytes.LastIndexByte(text, '\n') - 1
+	if line == len(text) || line >= maxPrefix || provisioner(text[len(text)-line:]) > 0 {
+		return 0
+	}
+	return line
 }
 
 // escapedSpace returns the length of an escaped line end or tab, escaped itself

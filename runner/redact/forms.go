@@ -2,12 +2,14 @@ package redact
 
 import (
 	"bytes"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -91,9 +93,8 @@ func encodedForms(piece string) []string {
 	for _, form := range htmlForms(piece) {
 		forms = append(forms, jsonEscape(form, true), jsonEscape(form, false))
 	}
-	digits := hex.EncodeToString([]byte(piece))
-	forms = append(forms, digits, strings.ToUpper(digits))
-	return append(inBothCases(forms), base64Forms(piece)...)
+	forms = append(inBothCases(forms), hexForms(piece)...)
+	return slices.Concat(forms, base64Forms(piece), base32Forms(piece))
 }
 
 // urlForms returns what encoders for URLs make of a piece.
@@ -235,21 +236,41 @@ func asciiEscape(s string) string {
 	return out[1 : len(out)-1]
 }
 
-// base64Forms returns the secret's base64 alone and, for each of the three
-// alignments that it can have inside of something longer, the characters that
-// do not depend on its neighbours.
+// base64Forms returns the secret's base64 alone and, for each alignment that it can
+// have inside of something longer, the characters that do not depend on its neighbours.
 func base64Forms(s string) []string {
 	var forms []string
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		forms = append(forms, enc.EncodeToString([]byte(s)), enc.WithPadding('=').EncodeToString([]byte(s)))
-		for shift := range 3 {
-			text := enc.EncodeToString(append(make([]byte, shift), s...))
-			first := (shift*8 + 5) / 6
-			last := (shift + len(s)) * 8 / 6
-			if first < last {
-				forms = append(forms, text[first:last])
-			}
+		forms = append(forms, aligned(enc.EncodeToString, s, 6, 3)...)
+	}
+	return forms
+}
+
+// base32Forms are the same in base32.
+func base32Forms(s string) []string {
+	enc := base32.StdEncoding.WithPadding(base32.NoPadding)
+	return append(aligned(enc.EncodeToString, s, 5, 5), enc.EncodeToString([]byte(s)), base32.StdEncoding.EncodeToString([]byte(s)))
+}
+
+// aligned returns what an encoder with so many bits in a character makes of s behind 0,
+// 1 and more bytes, without the characters that depend on others than s.
+func aligned(encode func([]byte) string, s string, bits, alignments int) []string {
+	var forms []string
+	for shift := range alignments {
+		text := encode(append(make([]byte, shift), s...))
+		first := (shift*8 + bits - 1) / bits
+		last := (shift + len(s)) * 8 / bits
+		if first < last {
+			forms = append(forms, text[first:last])
 		}
 	}
 	return forms
+}
+
+// hexForms returns the secret's bytes in hex, as they are and with colons between.
+func hexForms(s string) []string {
+	digits := hex.EncodeToString([]byte(s))
+	colons := strings.ReplaceAll(strings.TrimSpace(fmt.Sprintf("% x", s)), " ", ":")
+	return []string{digits, strings.ToUpper(digits), colons, strings.ToUpper(colons)}
 }

@@ -2,6 +2,7 @@ package redact_test
 
 import (
 	"bytes"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -48,6 +49,10 @@ var encoders = map[string]func(string) string{
 	"URL, every byte":      percent,
 	"hex":                  func(s string) string { return hex.EncodeToString([]byte(s)) },
 	"hex, upper case":      func(s string) string { return fmt.Sprintf("%X", s) },
+	"hex with colons":      func(s string) string { return strings.ReplaceAll(fmt.Sprintf("% x", s), " ", ":") },
+	"hex, colons, upper":   func(s string) string { return strings.ReplaceAll(fmt.Sprintf("% X", s), " ", ":") },
+	"base32":               func(s string) string { return base32.StdEncoding.EncodeToString([]byte(s)) },
+	"base32, 4 bytes in":   func(s string) string { return base32.StdEncoding.EncodeToString([]byte("xyzx" + s + "yz"))[7:] },
 	"base64":               func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
 	"base64 for URLs":      func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) },
 	"base64, one byte in":  func(s string) string { return base64.StdEncoding.EncodeToString([]byte("x" + s + "yz"))[2:] },
@@ -99,7 +104,9 @@ func percent(s string) string {
 // wraps are what comes between the columns of what is wrapped.
 var wraps = map[string]string{
 	"lines": "\n", "indented lines": "\n      ", "network lines": "\r\n", "a frame": "\n│ ", "escaped lines": `\n`, "lines escaped twice": `\\n`,
-	"lines with a prefix": "\nnull_resource.this (local-exec): ",
+	"lines with a prefix":    "\nstep-1 | ",
+	"lines of a provisioner": "\nmodule.a[\"b c\"].null_resource.this (local-exec): ",
+	"lines of another":       "\r\naws_instance.a[0] (remote-exec): ",
 }
 
 func wrap(s, between string, column int) string {
@@ -178,6 +185,54 @@ func TestEveryForm(t *testing.T) {
 					t.Errorf("%s, %s, %s: %q of %q is left in pieces %q", name, encoder, where, part, text, &out)
 				}
 			}
+		}
+	}
+}
+
+// What a provisioner prints in short lines is found behind the words that the engine
+// puts before each of them, in whatever pieces it comes; its other lines stay as they
+// are.
+func TestShortLinesOfAProvisioner(t *testing.T) {
+	t.Parallel()
+	secrets := map[string]string{"a password": `p4$$"w'ö<r>d&/\x`, "a token": "ghs_0123456789abcdefghijklmnopqrstuvwxyzABCDEF"}
+	for name, secret := range secrets {
+		r := redact.New([]string{secret})
+		for _, encoder := range []string{"as it is", "upper case", "hex", "hex with colons", "base32", "base64", "JSON"} {
+			for _, at := range []string{"null_resource.this (local-exec): ", `module.a["b"].terraform_data.x[0] (remote-exec): `} {
+				for _, column := range []int{5, 8, 16, 20} {
+					printed := encoders[encoder](secret)
+					text := at + "begin\n" + at + wrap(printed, "\n"+at, column) + "\n" + at + "end: (local-exec) is no end\nmore\n"
+					want := at + "begin\n" + at + redacted + "\n" + at + "end: (local-exec) is no end\nmore\n"
+					if got := r.String(text); got != want {
+						t.Errorf("%s, %s, %d: %q becomes %q", name, encoder, column, text, got)
+					}
+					for _, piece := range []int{1, 7, 61} {
+						var out bytes.Buffer
+						w := r.Writer(&out)
+						for rest := text; rest != ""; rest = rest[min(piece, len(rest)):] {
+							_, _ = io.WriteString(w, rest[:min(piece, len(rest))])
+						}
+						if err := w.Close(); err != nil || out.String() != want {
+							t.Errorf("%s, %s, %d, in pieces of %d: %q becomes %q, %v", name, encoder, column, piece, text, &out, err)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// Words that only look like an engine's hide nothing.
+func TestSecretBeforeAProvisionersWords(t *testing.T) {
+	t.Parallel()
+	const secret = "ghs_0123456789abcdefghijklmnopqrstuvwxyzABCDEF"
+	r := redact.New([]string{secret})
+	for _, text := range []string{
+		"first\n" + secret + " (local-exec): last\n",
+		"first\nthe token is " + secret[:20] + "\n" + secret[20:] + " (local-exec): last\n",
+	} {
+		if got := r.String(text); strings.Contains(got, secret[20:]) || strings.Contains(got, secret[:20]) {
+			t.Errorf("%q becomes %q", text, got)
 		}
 	}
 }

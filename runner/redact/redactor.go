@@ -28,9 +28,10 @@ const (
 
 // Redactor replaces secret values by "(sensitive value)", in the forms in which
 // programs print them: as they are, in upper or lower case, line by line, escaped
-// for JSON (also inside of JSON), HCL, HTML and URLs, in hex, and in base64 at any
-// alignment; each of them also wrapped at any column. Of a form without spaces pieces of 24
-// bytes are found too, such as lines that each have a prefix. Values shorter than
+// for JSON (also inside of JSON), HCL, HTML and URLs, in hex, and in base64 and base32 at
+// any alignment; each of them also wrapped at any column, behind the prefixes that engines
+// put before the lines of provisioners too. Of a form without spaces pieces of 24 bytes are
+// found, such as lines that each have another prefix. Values shorter than
 // 8 bytes are ignored. It is safe for concurrent use.
 type Redactor struct {
 	mu      sync.Mutex
