@@ -119,6 +119,45 @@ esac`, daemon, secret, loot, w.path("data")))
 	}
 }
 
+// What the plan of an apply executes detaches itself, makes a plan of other code, and
+// waits for the apply to begin, to put that in place of the one that was compared. By
+// then it is dead: what was shown is applied.
+func TestPlanFileOfAnApplyIsNotSwapped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{"runs.retries": 0})
+	ready, begun, swapped, executed := w.witness("ready"), w.witness("begun"), w.witness("swapped"), w.witness("executed")
+	w.badEngine(`plan -o "$1" = apply`, fmt.Sprintf(`umask 0
+if [ "$1" = apply ]; then
+	echo begun >>%[2]s
+	for i in 1 2 3 4 5 6 7 8 9 10; do [ -s %[3]s ] || sleep 0.1; done
+	exec $engine "$@"
+fi
+for a in "$@"; do case $a in -out=*) out=${a#-out=} ;; esac; done
+cp main.tf "$HOME/keep"
+printf 'resource "terraform_data" "node" {\n  count = 1\n  provisioner "local-exec" { command = "echo yes >>%[4]s" }\n}\nvariable "nodes" {}\n' >main.tf
+$engine "$@" >"$HOME/said" 2>&1 || [ $? = 2 ] || exit 1
+cp "$out" "$HOME/other" && cp "$HOME/keep" main.tf
+n=$(cat %[1]s 2>/dev/null | wc -l)
+(out=$out setsid sh -c 'echo ready >>%[1]s; until [ -s %[2]s ]; do sleep 0.02; done; cp "$HOME/other" "$out" && echo yes >>%[3]s' </dev/null >/dev/null 2>&1 &)
+until [ "$(cat %[1]s 2>/dev/null | wc -l)" -gt "$n" ]; do sleep 0.02; done`, ready, begun, swapped, executed))
+	w.start()
+	pr := w.fleet().open(cluster("alpha", "nodes: 1"))
+	pr.untilPlanned("1 to create")
+	pr.merge()
+	pr.untilApplied("1 created")
+	if said, err := os.ReadFile(ready); err != nil || bytes.Count(said, []byte("ready")) != 2 {
+		t.Fatalf("what was to swap the plan was there %q, want once in the plan and once in the apply: %v", said, err)
+	}
+	for what, file := range map[string]string{"swapped": swapped, "executed": executed} {
+		if said, err := os.ReadFile(file); err == nil {
+			t.Errorf("another plan was %s: %q", what, said)
+		}
+	}
+	if left := w.mention(begun); len(left) > 0 {
+		t.Errorf("there lives %v", left)
+	}
+}
+
 // mention returns the processes whose command lines have a word in them.
 func (w *world) mention(word string) []string {
 	var list []string

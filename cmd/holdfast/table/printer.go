@@ -159,19 +159,25 @@ func Section(title, body string) string {
 	return "\n" + title + "\n" + indent + strings.ReplaceAll(body, "\n", "\n"+indent) + "\n"
 }
 
-// Clean replaces control characters, and what is not seen: texts come from pull requests, and a
-// terminal obeys what it is shown.
+// Clean replaces control characters, and what is not seen: texts come from pull
+// requests, and a terminal obeys what it is shown. A symbol may be a coloured one.
 func Clean(text string) string {
+	var last rune
 	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
+		before := last
+		last = r
+		switch {
+		case r == '\n' || r == '\t', r == coloured && before >= 0x2100 && before <= 0x2bff:
 			return r
-		}
-		if unicode.IsControl(r) || unseen.Is(r) {
+		case unicode.IsControl(r) || unseen.Is(r):
 			return '�'
 		}
 		return r
 	}, text)
 }
+
+// coloured asks for the coloured form of the symbol before it, such as ⚠️.
+const coloured = '\ufe0f'
 
 // OneLine is a text without line breaks and control characters.
 func OneLine(text string) string {

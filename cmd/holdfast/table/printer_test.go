@@ -51,4 +51,9 @@ func TestCleanShowsWhatIsNotSeen(t *testing.T) {
 			t.Errorf("Clean() with %U = %q", r, got)
 		}
 	}
+	for _, icon := range []string{"⚠️ 1 warning", "ℹ️ 1 change", "♻️"} {
+		if got := table.Clean(icon); got != icon {
+			t.Errorf("Clean(%q) = %q", icon, got)
+		}
+	}
 }
