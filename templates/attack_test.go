@@ -26,7 +26,7 @@ func TestNoValueIsRepeated(t *testing.T) {
 		"{secret: {env: *Passw0rd}}":           "11:33: file is not valid YAML: an alias (*) of something that is not there (put a text that begins with * in quotes)",
 		"!!int Passw0rd":                       "11:18: this is not an int",
 		"!!float Passw0rd":                     "11:18: this is not a float",
-		"Passw0rd: x: y":                       "11: file is not valid YAML: mapping values are not allowed in this context",
+		"Passw0rd: x: y":                       "11: file is not valid YAML: mapping values are not allowed in this context (put a text that has a colon in quotes, or indent this line as the one before)",
 		strings.Repeat("4711", 100):            "11:18: db_password is secret: say where its value is, such as {secret: {env: DB_PASSWORD}}",
 		"\"Passw0rd\\q\"":                      "11: file is not valid YAML: found unknown escape character",
 		"&Passw0rd":                            "11:18: db_password is secret: say where its value is, such as {secret: {env: DB_PASSWORD}}",

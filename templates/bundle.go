@@ -47,6 +47,10 @@ type Root struct {
 	// (holdfast.OutputRoleEndpoint and its like). Not to be changed.
 	OutputRoles map[string]string
 
+	// Unset are the faults of variables of a custom module that have no value from the
+	// document nor from files: an engine would fail.
+	Unset holdfast.Faults
+
 	// Reads are the files and folders of the cluster's own repository that the
 	// root module depends on, sorted; whether they are there or not. As long as
 	// none of them changes, nor the cluster's file, Resolve gives the same.

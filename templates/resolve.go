@@ -359,7 +359,11 @@ func (r *Resolver) fromModule(tree holdfast.Tree, doc document.Document) (*Root,
 	if len(faults) > 0 {
 		return nil, faults, nil
 	}
-	return assembleModule(c, g, dir)
+	root, faults, err := assembleModule(c, g, dir)
+	if root != nil {
+		root.Unset = unsetFaults(doc, g, dir)
+	}
+	return root, faults, err
 }
 
 func moduleFaults(doc document.Document, g *modules.Gatherer, dir string) holdfast.Faults {
@@ -404,6 +408,37 @@ func moduleFaults(doc document.Document, g *modules.Gatherer, dir string) holdfa
 			faults = append(faults, holdfast.Fault{
 				File: path.Join(dir, name), Message: "a file of this name is written by Holdfast", Hint: "rename it",
 			})
+		}
+	}
+	return faults
+}
+
+// unsetFaults are the variables that have no value from anywhere: the engine, which nobody
+// could answer, would advise an option of its own command line. A misspelt variable in the
+// document is the cause, and is reported alone.
+func unsetFaults(doc document.Document, g *modules.Gatherer, dir string) holdfast.Faults {
+	m, c := g.Modules[dir], doc.Cluster
+	assigned, unreadable := g.Assigned(dir)
+	if len(unreadable) > 0 {
+		return nil
+	}
+	given := g.SecretVariables(dir)
+	for _, a := range assigned {
+		given = append(given, a.Name)
+	}
+	names := slices.Collect(maps.Keys(m.Variables))
+	for name := range c.Variables {
+		if _, declared := m.Variables[name]; !declared {
+			name = holdfast.Nearest(name, names)
+		}
+		given = append(given, name)
+	}
+	var faults holdfast.Faults
+	for _, name := range m.Unset() {
+		if v := m.Variables[name]; !slices.Contains(given, name) {
+			faults = append(faults, doc.KeyFault(
+				fmt.Sprintf("variable %q of module %s has no value, and no default (%s:%d)", name, dir, path.Join(dir, path.Base(v.File)), v.Line),
+				"set it below spec.variables", "spec", "module"))
 		}
 	}
 	return faults

@@ -297,6 +297,9 @@ func TestResolveVariableFaults(t *testing.T) {
 	missing := strings.Replace(demoCluster, "node_count: 3", "tags: {}", 1)
 	wantFaults(t, resolveFaults(t, tree(demoFiles()), clusterOf(t, "clusters/prod-eu.yaml", missing)),
 		`clusters/prod-eu.yaml:10:3: spec.variables has no node_count (the template requires it)`)
+	misspelt := strings.Replace(demoCluster, "node_count: 3", "node_cuont: 3", 1)
+	wantFaults(t, resolveFaults(t, tree(demoFiles()), clusterOf(t, "clusters/prod-eu.yaml", misspelt)),
+		`clusters/prod-eu.yaml:11:5: unknown variable "node_cuont" (did you mean "node_count"?)`)
 	much := strings.Replace(demoCluster, "node_count: 3", "node_count: 101", 1)
 	wantFaults(t, resolveFaults(t, tree(demoFiles()), clusterOf(t, "clusters/prod-eu.yaml", much)),
 		`clusters/prod-eu.yaml:11:17: variable node_count must be at most 100, not 101`)
@@ -326,7 +329,7 @@ func TestTemplateFaults(t *testing.T) {
 		"unknown field":      {"cluster.name", "cluster.namf", []string{`templates/kubernetes/template.yaml:15:13: ${cluster.namf}: there is no field of a cluster "namf" for aws (did you mean "name"?)`}},
 		"unknown root":       {"${var.instance_type}", "${data.instance_type}", []string{`templates/kubernetes/template.yaml:16:13: ${data.instance_type} refers to "data" (one of cluster, module, var)`}},
 		"expression":         {"${var.instance_type}", "${file(1)}", []string{`templates/kubernetes/template.yaml:16:19: "${file(1)}" is not a reference (write ${var.x}, ${module.x.y} or ${cluster.x}, and $${ for a literal ${)`}},
-		"unknown input":      {"type: \"${var", "tpye: \"${var", []string{`templates/kubernetes/template.yaml:11:11: module "kubernetes" needs the input "type" (add it to inputs)`, `templates/kubernetes/template.yaml:16:13: module "kubernetes" has no variable "tpye" (did you mean "type"?)`}},
+		"unknown input":      {"type: \"${var", "tpye: \"${var", []string{`templates/kubernetes/template.yaml:16:13: module "kubernetes" has no variable "tpye" (did you mean "type"?)`}},
 		"unknown dependency": {"[kubernetes]", "[kubernets]", []string{`templates/kubernetes/template.yaml:10:72: dependsOn names the module "kubernets", which is not there (did you mean "kubernetes"?)`}},
 		"module gone":        {"./modules/network", "./modules/networq", []string{`templates/kubernetes/template.yaml:17:35: module source "./modules/networq": there is no folder templates/kubernetes/modules/networq`}},
 		"source that leaves": {"./modules/network", "../../../network", []string{`templates/kubernetes/template.yaml:17:35: module source "../../../network" leaves the repository`}},

@@ -8,6 +8,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates/condition"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
@@ -23,17 +24,19 @@ func (l *templateLoader) interfaces(p *provider, known map[string]*modules.Modul
 			continue
 		}
 		names := slices.Sorted(maps.Keys(m.Variables))
+		var meant []string // by inputs that are misspelt
 		for _, input := range slices.Sorted(maps.Keys(call.inputs)) {
 			v, ok := m.Variables[input]
 			if !ok {
 				l.Add(call.keys[input], fmt.Sprintf("module %q has no variable %q", call.name, input), wording.DidYouMean(input, names))
+				meant = append(meant, holdfast.Nearest(input, names))
 				continue
 			}
 			l.typed(call, input, v.Full)
 			l.leftOut(p, call, input, v)
 		}
 		for _, name := range names {
-			if _, given := call.inputs[name]; m.Variables[name].Required && !given {
+			if _, given := call.inputs[name]; m.Variables[name].Required && !given && !slices.Contains(meant, name) {
 				l.Add(call.at, fmt.Sprintf("module %q needs the input %q", call.name, name), "add it to inputs")
 			}
 		}

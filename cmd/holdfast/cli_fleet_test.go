@@ -270,6 +270,21 @@ func TestValidateLooksAtOrder(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(result{})); diff != "" {
 		t.Errorf("validate (-want +got):\n%s", diff)
 	}
+	code := filepath.Join(dir, "mod", "main.tf")
+	if err := os.WriteFile(code, []byte("variable \"size\" {}\nvariable \"zone\" { default = 1 }\nvariable \"name\" {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "mod", "a.auto.tfvars"), []byte("name = 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	holdfastCLI(t, nil, "validate", dir).want(t, 1,
+		`apps.yaml:7:3: variable "size" of module mod has no value, and no default (mod/main.tf:1) (set it below spec.variables)`, "2 faults in 2 files")
+	if err := os.Remove(code); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(code, []byte("resource \"terraform_data\" \"x\" {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	write("network", "apps")
 	write("apps", "network")
 	got = holdfastCLI(t, nil, "validate", dir)

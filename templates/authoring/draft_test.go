@@ -21,7 +21,7 @@ func TestOpenFaults(t *testing.T) {
 		"the template, a test and an example": {
 			files: replaced(t, replaced(t, replaced(t, files, "template.yaml", "cidr: \"${var.cidr}\"", "cdir: \"${var.cidr}\""),
 				"tests/basic.yaml", "faults:", "fault:"), "examples/basic.yaml", "spec:", "sepc:"),
-			want: []string{`k/template.yaml:22:11: module "network" needs the input "cidr"`, `k/template.yaml:24:45: module "network" has no variable "cdir"`, "k/examples/basic.yaml:", "k/examples/basic.yaml:", `k/tests/basic.yaml:15:5: unknown key "fault"`},
+			want: []string{`k/template.yaml:24:45: module "network" has no variable "cdir"`, `k/examples/basic.yaml:5:1: unknown key "sepc"`, `k/tests/basic.yaml:15:5: unknown key "fault"`},
 		},
 		"an example that is refused": {
 			files: replaced(t, files, "examples/basic.yaml", "node_count: 3", "node_count: 3000"),

@@ -156,8 +156,17 @@ func (o *Object) Missing(key string) {
 		at = o.above
 	}
 	if !o.bad {
-		o.reader.Add(at, o.Label(key)+" is missing", "")
+		o.reader.Add(at, o.absence(key), "")
 	}
+}
+
+func (o *Object) absence(key string) string { return o.Label(key) + " is missing" }
+
+// found takes back that a key is missing.
+func (o *Object) found(key string) {
+	o.reader.Faults = slices.DeleteFunc(o.reader.Faults, func(f holdfast.Fault) bool {
+		return f.Line == o.Node.Line && f.Column == o.Node.Column && f.Message == o.absence(key)
+	})
 }
 
 func (o *Object) textOf(n *yaml.Node, label string) (string, bool) {
@@ -167,7 +176,11 @@ func (o *Object) textOf(n *yaml.Node, label string) (string, bool) {
 	case n.Kind == yaml.ScalarNode && (n.Tag == "!!str" || n.Tag == "!!timestamp"):
 		return n.Value, true
 	case n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float" || n.Tag == "!!bool"):
-		o.reader.Add(n, fmt.Sprintf("%s must be text, not %s", label, Describe(n)), fmt.Sprintf("put it in quotes: %q", n.Value))
+		hint := fmt.Sprintf("put it in quotes: %q", n.Value)
+		if n.Tag != "!!bool" && strings.HasSuffix(label, ".duration") {
+			hint = fmt.Sprintf("%[1]sh? Write a duration such as %[1]sh or %[1]sm", n.Value)
+		}
+		o.reader.Add(n, fmt.Sprintf("%s must be text, not %s", label, Describe(n)), hint)
 	default:
 		o.reader.Add(n, fmt.Sprintf("%s must be text, not %s", label, Describe(n)), "")
 	}
@@ -228,7 +241,8 @@ func (o *Object) Choice(key string, allowed ...string) string {
 	return s
 }
 
-// Done tells of the keys that nobody asked for.
+// Done reports the keys that nobody asked for. One that is a misspelt key is the cause
+// of that key's absence, which is not reported then.
 func (o *Object) Done() {
 	if o.Node == nil {
 		return
@@ -236,6 +250,9 @@ func (o *Object) Done() {
 	for i := 0; i+1 < len(o.Node.Content); i += 2 {
 		key := o.Node.Content[i]
 		if !slices.Contains(o.known, key.Value) {
+			if meant := holdfast.Nearest(key.Value, o.known); meant != "" {
+				o.found(meant)
+			}
 			o.reader.Add(key, fmt.Sprintf("unknown key %q in %s", wording.Clip(key.Value), o.Label("")), wording.DidYouMean(key.Value, o.known))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -91,11 +92,12 @@ var syntaxError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 func syntaxFault(path string, data []byte, err error) *holdfast.Fault {
 	fault := &holdfast.Fault{File: path, Message: "file is not valid YAML: " + err.Error()}
-	if m := syntaxError.FindStringSubmatch(err.Error()); m != nil {
+	message := err.Error()
+	if m := syntaxError.FindStringSubmatch(message); m != nil {
 		fault.Message = "file is not valid YAML: " + m[2]
 		if line, err := strconv.Atoi(m[1]); err == nil {
 			if parserError.MatchString(m[2]) {
-				line++ // the parser, unlike the scanner, counts from zero
+				line = lineOfError(data, message, line+1) // the parser, unlike the scanner, counts from zero
 			}
 			fault.Line = min(line, bytes.Count(data, []byte("\n"))+1)
 		}
@@ -116,6 +118,15 @@ func syntaxFault(path string, data []byte, err error) *holdfast.Fault {
 			fault.Hint = "put a text that begins with * or & in quotes"
 		case strings.Contains(m[2], "expected ',' or '}'"):
 			fault.Hint = "between { and }, put a text that has [, ], { or } in quotes"
+		case strings.Contains(m[2], "mapping values are not allowed"):
+			fault.Hint = "put a text that has a colon in quotes, or indent this line as the one before"
+		case strings.Contains(m[2], "did not find expected key"):
+			fault.Hint = "indent this line as the other keys of its mapping"
+			if quoteEnds.Match(lineAt(data, fault.Line)) {
+				fault.Hint = `a text in quotes ends before this line does: between ' and ' write '' for ', between " and " write \" for "`
+			}
+		case strings.Contains(m[2], "unexpected end of stream"):
+			openQuote(fault, data)
 		}
 	}
 	likelyCause(fault, data)
@@ -132,6 +143,58 @@ func syntaxFault(path string, data []byte, err error) *holdfast.Fault {
 	}
 	return fault
 }
+
+// lineOfError returns the line that the parser cannot go past: of an error in a mapping or
+// a list it says where that begins. No line before has the same error.
+func lineOfError(data []byte, message string, begin int) int {
+	ends := []int{0}
+	for text := range bytes.Lines(data) {
+		ends = append(ends, ends[len(ends)-1]+len(text))
+	}
+	line := sort.Search(len(ends), func(n int) bool {
+		decoder := yaml.NewDecoder(bytes.NewReader(data[:ends[n]]))
+		for {
+			var node yaml.Node
+			if err := decoder.Decode(&node); err != nil {
+				return err.Error() == message
+			}
+		}
+	})
+	if line == len(ends) {
+		return begin
+	}
+	return line
+}
+
+// lineAt returns a line of data without its end; none: nothing.
+func lineAt(data []byte, line int) []byte {
+	for text := range bytes.Lines(data) {
+		if line--; line == 0 {
+			return bytes.TrimRight(text, "\r\n")
+		}
+	}
+	return nil
+}
+
+// openQuote says where the quote begins that has no end: the parser says only in which
+// line it was when it began to look for it.
+func openQuote(fault *holdfast.Fault, data []byte) {
+	text := lineAt(data, fault.Line)
+	at := quoteBegins.FindSubmatchIndex(text)
+	if at == nil {
+		return
+	}
+	quote := text[at[2]]
+	fault.Column = utf8.RuneCount(text[:at[2]]) + 1
+	fault.Message = fmt.Sprintf("file is not valid YAML: the text that begins here with %c has no end", quote)
+	fault.Hint = fmt.Sprintf("close it with %c", quote)
+}
+
+// quoteEnds is a text in quotes with something after it.
+var quoteEnds = regexp.MustCompile(`[:,\-\[{]\s+(?:'(?:[^']|'')*'|"(?:[^"\\]|\\.)*")[ \t]*[^\s,\]}:#'"]`)
+
+// quoteBegins is where a value or a key in quotes begins that is not closed on its line.
+var quoteBegins = regexp.MustCompile(`(?:^|[:\-,\[{(][ \t]*|^[ \t]+)(["'])[^"']*$`)
 
 // placeAt returns the line and column of an offset in data, in characters;
 // zeros if it is negative.

@@ -209,6 +209,30 @@ func TestParseClustersFaults(t *testing.T) {
 			short(module, "region: [a"),
 			[]string{`c.yaml:8: file is not valid YAML: did not find expected ',' or ']'`},
 		},
+		"quote without an end": {
+			short(module, `region: "eu`, "provider: a"),
+			[]string{`c.yaml:8:11: file is not valid YAML: the text that begins here with " has no end (close it with ")`},
+		},
+		"quote without an end in a mapping": {
+			short(module, `labels: {a: "b", c: 'd}`, "provider: a"),
+			[]string{`c.yaml:8:23: file is not valid YAML: the text that begins here with ' has no end (close it with ')`},
+		},
+		"quote that ends early": {
+			short(module, "provider: a", "region: 'it's", "variables: {}"),
+			[]string{`c.yaml:9: file is not valid YAML: did not find expected key (a text in quotes ends before this line does: between ' and ' write '' for ', between " and " write \" for ")`},
+		},
+		"another indent": {
+			short(module, "variables: {}", " region: eu"),
+			[]string{`c.yaml:9: file is not valid YAML: did not find expected key (indent this line as the other keys of its mapping)`},
+		},
+		"colon in a text": {
+			short(module, "region: eu: west"),
+			[]string{`c.yaml:8: file is not valid YAML: mapping values are not allowed in this context (put a text that has a colon in quotes, or indent this line as the one before)`},
+		},
+		"misspelt key that must be there": { // it is the cause, and alone
+			strings.Replace(short(module), "project:", "projcet:", 1),
+			[]string{`c.yaml:5:3: unknown key "projcet" in spec (did you mean "project"?)`},
+		},
 		"no spec": {
 			"apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: a}\n",
 			[]string{`c.yaml:1:1: spec is missing`},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,7 +49,27 @@ type Variable struct {
 	Full     cty.Type // the constraint, with optional attributes; any where it cannot be read
 	Required bool
 	Nullable bool
-	Hidden   bool // it is declared sensitive
+	Hidden   bool   // it is declared sensitive
+	File     string // where it is declared, with Line
+	Line     int
+}
+
+// Unset returns the variables that have no default, by name. It is empty where the engine
+// merges several declarations of one: override files, and OpenTofu's own.
+func (m *Module) Unset() []string {
+	for _, file := range m.names {
+		if isTofu(file) || overrides(file) {
+			return nil
+		}
+	}
+	var names []string
+	for name, v := range m.Variables {
+		if v.Required {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func isCode(name string) bool {
@@ -106,7 +127,7 @@ func (m *Module) read(file string, data []byte) {
 		case "module":
 			m.call(file, block)
 		case "variable":
-			m.variable(block)
+			m.variable(file, block)
 		case "output":
 			m.Outputs[block.Labels[0]] = true
 		case "terraform":
@@ -260,9 +281,9 @@ func isTemplate(text string) bool {
 	return strings.Contains(text, "${") || strings.Contains(text, "%{")
 }
 
-func (m *Module) variable(block *hcl.Block) {
+func (m *Module) variable(file string, block *hcl.Block) {
 	attrs := attributes(block.Body, "type", "default", "nullable", "sensitive")
-	v := Variable{kind: "any", Full: cty.DynamicPseudoType, Required: attrs["default"] == nil, Nullable: true}
+	v := Variable{kind: "any", Full: cty.DynamicPseudoType, Required: attrs["default"] == nil, Nullable: true, File: file, Line: block.DefRange.Start.Line}
 	if t := attrs["type"]; t != nil {
 		v.kind, v.Full = typeKind(t.Expr), fullType(t.Expr)
 	}

@@ -26,14 +26,17 @@ type Violation struct {
 	Key     bool     // it is about the key, not the value
 	Message string
 	Hint    string
+	missing []string // what the template requires, and the message ends with
 }
 
 // Validate returns all violations, in order of their paths. variables are those
 // that are not secret; given are the secret ones that are there.
 func (s *Checker) Validate(variables map[string]any, given []string) []Violation {
 	var out []Violation
+	var meant []string // by names that are misspelt
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		if _, ok := s.Properties[name]; !ok && !s.Open {
+			meant = append(meant, holdfast.Nearest(name, s.Names))
 			out = append(out, Violation{
 				Path: []string{name}, Key: true,
 				Message: fmt.Sprintf("unknown variable %q", wording.Clip(name)),
@@ -47,10 +50,26 @@ func (s *Checker) Validate(variables map[string]any, given []string) []Violation
 			variables[name] = "" // it is there; what it is, nobody knows
 		}
 	}
-	out = append(out, s.violations(s.whole, variables)...)
+	for _, v := range s.violations(s.whole, variables) {
+		if v.without(meant) {
+			out = append(out, v)
+		}
+	}
 	slices.SortStableFunc(out, func(a, b Violation) int { return comparePaths(a.Path, b.Path) })
 	out = slices.CompactFunc(out, Violation.equal)
 	return out[:min(len(out), maxViolations)]
+}
+
+// without leaves out what is missing because its name is misspelt, which is reported
+// already. It reports whether anything is left.
+func (v *Violation) without(meant []string) bool {
+	if len(v.missing) == 0 || len(v.Path) > 0 {
+		return true
+	}
+	left := slices.DeleteFunc(slices.Clone(v.missing), func(name string) bool { return slices.Contains(meant, name) })
+	v.Message = strings.TrimSuffix(v.Message, strings.Join(v.missing, ", ")) + strings.Join(left, ", ")
+	v.missing = left
+	return len(left) > 0
 }
 
 func (s *Checker) violations(compiled *jsonschema.Schema, value any) []Violation {
@@ -198,7 +217,7 @@ func (s *Checker) leaf(e *jsonschema.ValidationError) []Violation {
 		v.Hint = s.types.hint(word)
 	case *kind.Required:
 		say("has no %s", strings.Join(k.Missing, ", "))
-		v.Hint = "the template requires it"
+		v.Hint, v.missing = "the template requires it", k.Missing
 	case *kind.DependentRequired:
 		say("has %s and no %s", k.Prop, strings.Join(k.Missing, ", "))
 		v.Hint = "the template requires one with the other"

@@ -207,13 +207,20 @@ func (a *app) validate(ctx context.Context, f FleetFlags) error {
 	if err != nil {
 		return err
 	}
-	faults := slices.Clone(fl.faults)
+	var faults holdfast.Faults
+	for _, fault := range fl.faults {
+		fault.Cluster = ""
+		faults = append(faults, fault)
+	}
 	for _, doc := range fl.docs {
-		_, found, err := fl.resolve(ctx, doc)
+		root, found, err := fl.resolve(ctx, doc)
 		if err != nil {
 			found = holdfast.Faults{doc.Fault(err.Error(), "")}
+		} else if root != nil {
+			found = append(found, root.Unset...)
 		}
 		for _, fault := range found {
+			fault.Cluster = "" // one of a template is that of all clusters that are made from it
 			if !slices.Contains(faults, fault) {
 				faults = append(faults, fault)
 			}
@@ -246,7 +253,7 @@ func faultyFiles(faults holdfast.Faults) int {
 	return len(files)
 }
 
-// strangers tells of clusters that others depend on and that nobody defines
+// strangers are the clusters that others depend on and that nobody defines
 // here. Other repositories may: a server knows.
 func (fl *diskFleet) strangers() []string {
 	known := make(map[string]bool)
@@ -260,7 +267,7 @@ func (fl *diskFleet) strangers() []string {
 				continue
 			}
 			at := fmt.Sprintf("%s: cluster %s depends on %s, which is not defined here", table.Place(doc.Cluster.Path, doc.Cluster.Line), doc.Cluster.Name, parent)
-			if best := holdfast.Nearest(parent, slices.Sorted(maps.Keys(known))); best != "" {
+			if best := holdfast.Nearest(parent, slices.Sorted(maps.Keys(known))); best != "" && best != doc.Cluster.Name {
 				at += fmt.Sprintf(" (did you mean %q?)", best)
 			}
 			out = append(out, at)
