@@ -308,7 +308,7 @@ func (d difference) differs() bool {
 const fewMembers = 4
 
 // differences lists what differs between the members of a group.
-func (w *writer) differences(outcomes []outcome, found []difference) {
+func (w planWriter) differences(outcomes []outcome, found []difference) {
 	if len(found) == 0 {
 		return
 	}
@@ -346,7 +346,7 @@ func (w *writer) differences(outcomes []outcome, found []difference) {
 }
 
 // eachValue is "`1` in `a`; `2` in `b` and `c`".
-func (w *writer) eachValue(outcomes []outcome, d difference) string {
+func (w planWriter) eachValue(outcomes []outcome, d difference) string {
 	var values []string
 	members := map[string][]string{}
 	for i, o := range outcomes {
@@ -364,7 +364,7 @@ func (w *writer) eachValue(outcomes []outcome, d difference) string {
 }
 
 // classWords is "`a` and `b`", or "`a`, `b` and `c`, which are alike, and `d`".
-func (w *writer) classWords(outcomes []outcome, classes []int) string {
+func (w planWriter) classWords(outcomes []outcome, classes []int) string {
 	members := make([][]string, slices.Max(classes)+1)
 	for i, o := range outcomes {
 		members[classes[i]] = append(members[classes[i]], o.cluster.Name)
@@ -442,7 +442,7 @@ func (o own) masked(v any) (masked any, region bool) {
 }
 
 // regions lists the clusters of each region.
-func (w *writer) regions(outcomes []outcome) string {
+func (w planWriter) regions(outcomes []outcome) string {
 	members := map[string][]string{}
 	for _, o := range outcomes {
 		region := o.cluster.Document.Region
@@ -456,7 +456,7 @@ func (w *writer) regions(outcomes []outcome) string {
 }
 
 // memberNames are the names of clusters, as many as there is room for.
-func (w *writer) memberNames(all []string) string {
+func (w planWriter) memberNames(all []string) string {
 	shown := make([]string, 0, len(all)+1)
 	for _, name := range firstOf(&w.page, all, max(w.level.clusters, 3)) {
 		shown = append(shown, code(shorten(name, 63)))

@@ -24,6 +24,13 @@ type writer struct {
 	page
 }
 
+// An impactWriter writes what a template's change would do: its box, its groups, and
+// the clusters that would refuse it.
+type impactWriter struct{ *writer }
+
+// A planWriter writes what plans would do, and how those differ that are shown as one.
+type planWriter struct{ *writer }
+
 func newWriter(r PullRequest) *writer {
 	w := &writer{r: r, outcomes: outcomesOf(r), diffs: map[*holdfast.Plan]fullPlan{}}
 	for i, o := range w.outcomes {
@@ -52,7 +59,7 @@ func (w *writer) comment(level detail) string {
 		w.line("> [!NOTE]\n> " + words(notice) + "\n")
 	}
 	w.refusal()
-	w.impactFaults()
+	impactWriter{w}.impactFaults()
 	w.danger()
 	w.faults()
 	w.attention()
@@ -63,13 +70,13 @@ func (w *writer) comment(level detail) string {
 		if w.full() {
 			return w.b.String()
 		}
-		w.details(g)
+		planWriter{w}.details(g)
 	}
 	if w.level.rows == 0 {
 		w.losses()
 	}
 	for _, v := range firstOf(&w.page, w.impacts, w.level.clusters) {
-		w.impact(v)
+		impactWriter{w}.impact(v)
 	}
 	w.next()
 	w.footer()
@@ -92,7 +99,7 @@ func (w *writer) headline() string {
 	head := code(orElse(pr.Head.Short(), "no commit"))
 	switch {
 	case len(w.impacts) > 0 && (pr.Reason == "" || w.r.merged()):
-		return w.impactHeadline(head)
+		return impactWriter{w}.impactHeadline(head)
 	default:
 		return w.clustersHeadline(head)
 	}

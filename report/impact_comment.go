@@ -9,7 +9,7 @@ import (
 )
 
 // impactFaults says at the top why a template cannot be released as it is.
-func (w *writer) impactFaults() {
+func (w impactWriter) impactFaults() {
 	for _, v := range firstOf(&w.page, w.impacts, w.level.clusters) {
 		if v.Fault != "" {
 			w.linef("> [!CAUTION]\n> ❌ **%s cannot be released as it is:** %s\n", v.title(), sentence(shortWords(v.Fault, 1000)))
@@ -18,7 +18,7 @@ func (w *writer) impactFaults() {
 }
 
 // impact is what the change of one template would do.
-func (w *writer) impact(v *impactView) {
+func (w impactWriter) impact(v *impactView) {
 	if w.full() {
 		return
 	}
@@ -62,7 +62,7 @@ func (w *writer) impact(v *impactView) {
 }
 
 // unseenRepositories says what all numbers leave out.
-func (w *writer) unseenRepositories(v *impactView) {
+func (w impactWriter) unseenRepositories(v *impactView) {
 	if len(v.Unseen) == 0 {
 		return
 	}
@@ -173,7 +173,7 @@ func (v *impactView) kinds() []effectKind {
 
 // honesty says how many of those that change are planned, and what the others
 // are judged by.
-func (w *writer) honesty(v *impactView) {
+func (w impactWriter) honesty(v *impactView) {
 	var said []string
 	if n := v.members - v.merges; n > 0 && w.r.merged() {
 		whom := ""
@@ -205,7 +205,7 @@ func (w *writer) honesty(v *impactView) {
 
 // missing says which groups of clusters are not planned, and what can be done
 // about it.
-func (w *writer) missing(v *impactView) string {
+func (w impactWriter) missing(v *impactView) string {
 	groups, clusters := v.unseen()
 	if groups == 0 || w.r.PullRequest.Reason != "" || w.r.merged() {
 		return ""
@@ -241,7 +241,7 @@ func (v *impactView) judged() int {
 const planAll = "`/holdfast plan --all`"
 
 // impactDanger is the banner for clusters and data that would be lost.
-func (w *writer) impactDanger(v *impactView) {
+func (w impactWriter) impactDanger(v *impactView) {
 	const most = 8
 	var lines []string
 	for _, e := range v.effects {
@@ -272,7 +272,7 @@ func (w *writer) impactDanger(v *impactView) {
 	w.caution(lines, most)
 }
 
-func (w *writer) reachWords(v *impactView, reach holdfast.ImpactReach) string {
+func (w impactWriter) reachWords(v *impactView, reach holdfast.ImpactReach) string {
 	switch reach {
 	case holdfast.ReachMerge:
 		return "Applied by this merge"
@@ -286,7 +286,7 @@ func (w *writer) reachWords(v *impactView, reach holdfast.ImpactReach) string {
 }
 
 // reposOf names the repositories of clusters that are defined elsewhere.
-func (w *writer) reposOf(clusters []holdfast.ImpactCluster) string {
+func (w impactWriter) reposOf(clusters []holdfast.ImpactCluster) string {
 	var repos []string
 	for _, c := range clusters {
 		if c.Repo != "" && !slices.Contains(repos, c.Repo) {
@@ -304,7 +304,7 @@ func (w *writer) reposOf(clusters []holdfast.ImpactCluster) string {
 }
 
 // templateChanges is how the template itself differs from what is released.
-func (w *writer) templateChanges(v *impactView) {
+func (w impactWriter) templateChanges(v *impactView) {
 	if len(v.Changes) == 0 {
 		return
 	}

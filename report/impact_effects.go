@@ -9,7 +9,7 @@ import (
 )
 
 // effectLine is an effect without what is behind it.
-func (w *writer) effectLine(e *effect) string {
+func (w impactWriter) effectLine(e *effect) string {
 	names := make([]string, 0, len(e.clusters))
 	for _, c := range firstOf(&w.page, e.clusters, 3) {
 		names = append(names, code(shorten(c.Name, 63)))
@@ -36,7 +36,7 @@ func (e *effect) counted(m markup, most int, brief bool) string {
 }
 
 // effect is an effect with its clusters and the plans behind it, folded.
-func (w *writer) effect(v *impactView, e *effect) {
+func (w impactWriter) effect(v *impactView, e *effect) {
 	if e.rank == rankUnchanged && !w.level.unmoved {
 		w.dropped = true
 		w.line(w.effectLine(e) + "\n")
@@ -57,7 +57,7 @@ func (w *writer) effect(v *impactView, e *effect) {
 }
 
 // roots is what changes in the root modules.
-func (w *writer) roots(e *effect) {
+func (w impactWriter) roots(e *effect) {
 	roots := firstOf(&w.page, e.roots, w.level.notes)
 	for _, root := range roots {
 		who := "In the root module"
@@ -91,7 +91,7 @@ func (w *writer) roots(e *effect) {
 
 // affected is who has the effect, by the way in which the new version reaches
 // them.
-func (w *writer) affected(v *impactView, clusters []holdfast.ImpactCluster, prefix string) {
+func (w impactWriter) affected(v *impactView, clusters []holdfast.ImpactCluster, prefix string) {
 	for at := 0; at < len(clusters); {
 		end := at
 		for end < len(clusters) && clusters[end].Reach == clusters[at].Reach {
@@ -123,7 +123,7 @@ func (w *writer) affected(v *impactView, clusters []holdfast.ImpactCluster, pref
 }
 
 // samples are the plans behind an effect: one of them, and where the others are.
-func (w *writer) samples(e *effect) {
+func (w impactWriter) samples(e *effect) {
 	if e.rank == rankFailed || e.rank == rankWorking {
 		w.unfinished(e)
 		return
@@ -133,13 +133,13 @@ func (w *writer) samples(e *effect) {
 	}
 	w.linef("%s\n", w.sampled(e))
 	if i := e.shown(); i >= 0 {
-		w.differences(e.planned(), e.differences)
+		planWriter{w.writer}.differences(e.planned(), e.differences)
 		w.sample(e.outcomes[i].plan)
 	}
 }
 
 // sampled says which clusters are planned, and whose plan is shown.
-func (w *writer) sampled(e *effect) string {
+func (w impactWriter) sampled(e *effect) string {
 	const most = 10
 	planned := make([]string, 0, min(len(e.outcomes), most))
 	for _, o := range e.outcomes[:min(len(e.outcomes), most)] {
@@ -169,17 +169,18 @@ func (w *writer) sampled(e *effect) string {
 	return said + "."
 }
 
-func (w *writer) sample(plan *holdfast.Plan) {
-	w.resources(plan)
-	w.outputs(plan)
-	w.diff(plan)
-	w.drift(plan.Drift)
-	w.warnings(plan.Warnings)
+func (w impactWriter) sample(plan *holdfast.Plan) {
+	plans := planWriter{w.writer}
+	plans.resources(plan)
+	plans.outputs(plan)
+	plans.diff(plan)
+	plans.drift(plan.Drift)
+	plans.warnings(plan.Warnings)
 }
 
 // unfinished are samples that have no plan: why they failed, or how far they
 // are.
-func (w *writer) unfinished(e *effect) {
+func (w impactWriter) unfinished(e *effect) {
 	for _, o := range firstOf(&w.page, e.outcomes, w.level.notes) {
 		switch {
 		case !o.cluster.Sample:

@@ -17,7 +17,7 @@ type refusal struct {
 
 // refused lists the clusters whose documents the new template would refuse,
 // those together that it would refuse for the same thing.
-func (w *writer) refused(v *impactView) {
+func (w impactWriter) refused(v *impactView) {
 	if len(v.Refused) == 0 {
 		return
 	}

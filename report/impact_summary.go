@@ -9,7 +9,7 @@ import (
 )
 
 // impactHeadline is that of a pull request that changes templates.
-func (w *writer) impactHeadline(head string) string {
+func (w impactWriter) impactHeadline(head string) string {
 	pr, t := w.r.PullRequest, w.total
 	samples, waiting := samplesOf(w.impacts)
 	switch {

@@ -61,7 +61,7 @@ func dangerOf(o outcome) int {
 }
 
 // details is the plan of a group, folded.
-func (w *writer) details(g group) {
+func (w planWriter) details(g group) {
 	o := g.outcomes[0]
 	plan := o.plan
 	changes := plan.HasChanges()
@@ -85,7 +85,7 @@ func (w *writer) details(g group) {
 	w.line("</details>\n")
 }
 
-func (w *writer) groupTitle(g group) string {
+func (w planWriter) groupTitle(g group) string {
 	o := g.outcomes[0]
 	title := "<b>" + htmlText(o.cluster.Name) + "</b>"
 	if others := g.outcomes[1:]; len(others) > 0 {
@@ -121,7 +121,7 @@ func (w *writer) groupTitle(g group) string {
 }
 
 // resources is the table of changes, most dangerous first.
-func (w *writer) resources(plan *holdfast.Plan) {
+func (w planWriter) resources(plan *holdfast.Plan) {
 	if len(plan.Changes) == 0 {
 		return
 	}
@@ -328,7 +328,7 @@ func reasonWords(reason string) string {
 }
 
 // outputs is what becomes of the outputs.
-func (w *writer) outputs(plan *holdfast.Plan) {
+func (w planWriter) outputs(plan *holdfast.Plan) {
 	if len(plan.OutputChanges) == 0 {
 		return
 	}
@@ -347,7 +347,7 @@ func (w *writer) outputs(plan *holdfast.Plan) {
 	w.line("Outputs:\n\n- " + strings.Join(parts, "\n- ") + "\n")
 }
 
-func (w *writer) outputWords(o holdfast.OutputChange) string {
+func (w planWriter) outputWords(o holdfast.OutputChange) string {
 	a, like := asAttribute(o), holdfast.AttributeChange{}
 	prefix := ""
 	switch {
@@ -365,7 +365,7 @@ func (w *writer) outputWords(o holdfast.OutputChange) string {
 	return prefix + c.cell
 }
 
-func (w *writer) diff(plan *holdfast.Plan) {
+func (w planWriter) diff(plan *holdfast.Plan) {
 	if len(plan.Changes)+len(plan.Reads) == 0 {
 		return // what there is stands above
 	}
@@ -385,7 +385,7 @@ func (w *writer) diff(plan *holdfast.Plan) {
 	w.linef("<details><summary>Full plan (%s)</summary>\n\n%s\n\n</details>\n", plural(lines, "line"), fenced("diff", w.cut(diff.text, w.level.diffs)))
 }
 
-func (w *writer) drift(drift []holdfast.ResourceChange) {
+func (w planWriter) drift(drift []holdfast.ResourceChange) {
 	if len(drift) == 0 {
 		return
 	}
@@ -413,7 +413,7 @@ func (w *writer) drift(drift []holdfast.ResourceChange) {
 	w.line("\n</details>\n")
 }
 
-func (w *writer) warnings(warnings []holdfast.Diagnostic) {
+func (w planWriter) warnings(warnings []holdfast.Diagnostic) {
 	if len(warnings) == 0 {
 		return
 	}

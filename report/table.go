@@ -83,7 +83,7 @@ func (w *writer) clustersCell(row []outcome) string {
 	for i, o := range row {
 		all[i] = o.cluster.Name
 	}
-	cell := fmt.Sprintf("**%d clusters, each:** %s", len(row), w.memberNames(all))
+	cell := fmt.Sprintf("**%d clusters, each:** %s", len(row), planWriter{w}.memberNames(all))
 	if env := row[0].cluster.Document.Environment; env != "" {
 		cell += " " + shortText(env, 40)
 	}

@@ -34,22 +34,27 @@ type Options struct {
 	// Enqueue asks to look at something. It must not block: it is called
 	// before the delivery is answered.
 	Enqueue func(holdfast.SourceRequest)
-	// Stored is called after a command was stored, before the answer. It must
-	// not block. Nil means nobody waits.
-	Stored func()
 	// Ignore are logins whose comments are never commands, whatever the case
 	// of their letters. Bots, and comments with a marker of ours, are ignored
 	// in any case.
 	Ignore []string
+	Notify Notify
 
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil means time.Now
+}
+
+// Notify has whom to notify of deliveries. None of its functions may block; nil
+// means nobody.
+type Notify struct {
+	// Stored is called after a command was stored, before the answer.
+	Stored func()
 	// Verified is called with a delivery's context when its signature was found to
-	// be right. Nil means nobody wants to know.
+	// be right.
 	Verified func(context.Context)
-	// Observe is called once for each answer, with an event that is one of
-	// GitHub's or "other". It must not block. Nil means nobody looks.
-	Observe func(event string, status int, d time.Duration)
-	Logger  *slog.Logger     // nil discards
-	Now     func() time.Time // nil means time.Now
+	// Answered is called once for each answer, with an event that is one of
+	// GitHub's or "other".
+	Answered func(event string, status int, d time.Duration)
 }
 
 // Repository is one that may deliver. Several may have one FullName, each with a
@@ -95,14 +100,14 @@ func New(opts Options) (*Handler, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	if opts.Observe == nil {
-		opts.Observe = func(string, int, time.Duration) {}
+	if opts.Notify.Answered == nil {
+		opts.Notify.Answered = func(string, int, time.Duration) {}
 	}
-	if opts.Verified == nil {
-		opts.Verified = func(context.Context) {}
+	if opts.Notify.Verified == nil {
+		opts.Notify.Verified = func(context.Context) {}
 	}
-	if opts.Stored == nil {
-		opts.Stored = func() {}
+	if opts.Notify.Stored == nil {
+		opts.Notify.Stored = func() {}
 	}
 	h := &Handler{
 		opts: opts, hosted: make(map[string]hosted, len(opts.Repositories)),
@@ -157,7 +162,7 @@ func (h *Handler) receive(c *gin.Context) {
 	if !acted(event) {
 		event = "other"
 	}
-	h.opts.Observe(event, a.status, h.opts.Now().Sub(start))
+	h.opts.Notify.Answered(event, a.status, h.opts.Now().Sub(start))
 }
 
 // take reads, verifies and acts on one delivery.
@@ -196,7 +201,7 @@ func (h *Handler) take(c *gin.Context, event string) answer {
 	if refused.status != 0 {
 		return refused
 	}
-	h.opts.Verified(c.Request.Context())
+	h.opts.Notify.Verified(c.Request.Context())
 	return h.act(c.Request.Context(), repo, d)
 }
 
@@ -343,7 +348,7 @@ func (h *Handler) storeCommands(ctx context.Context, comment holdfast.Comment) (
 	defer stop()
 	commands := Commands(comment)
 	if len(commands) > 0 {
-		defer h.opts.Stored()
+		defer h.opts.Notify.Stored()
 	}
 	for _, command := range commands {
 		if _, err := h.opts.Store.StoreCommand(ctx, command); err != nil {

@@ -75,7 +75,7 @@ func newHandler(t testing.TB) (*webhook.Handler, *world) {
 			{Name: "open", FullName: "acme/open", Secret: func() []byte { return nil }},
 		},
 		Store: w, Enqueue: w.enqueue, Ignore: []string{"Robot"},
-		Stored: func() { w.mu.Lock(); w.stored++; w.mu.Unlock() },
+		Notify: webhook.Notify{Stored: func() { w.mu.Lock(); w.stored++; w.mu.Unlock() }},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -537,7 +537,7 @@ func TestObserve(t *testing.T) {
 	h, err := webhook.New(webhook.Options{
 		Repositories: []webhook.Repository{{Name: "app", FullName: "acme/app", Secret: func() []byte { return []byte(secret) }}},
 		Store:        w, Enqueue: w.enqueue,
-		Observe: func(event string, status int, _ time.Duration) { seen = append(seen, fmt.Sprint(event, status)) },
+		Notify: webhook.Notify{Answered: func(event string, status int, _ time.Duration) { seen = append(seen, fmt.Sprint(event, status)) }},
 	})
 	if err != nil {
 		t.Fatal(err)

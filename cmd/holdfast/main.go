@@ -1,5 +1,3 @@
-// Command holdfast is Holdfast: the server, its agents, and the client with
-// which people look at a fleet and command it.
 package main
 
 import (

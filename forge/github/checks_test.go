@@ -37,7 +37,7 @@ func TestPutCheck(t *testing.T) {
 	s := githubserver.New(t)
 	repo := s.Repo("acme/app")
 	repo.Knows(head)
-	c := newClient(t, s, github.Options{App: &github.App{ID: githubserver.AppID, PrivateKey: s.AppKey()}})
+	c := newClient(t, s, github.Options{Identity: github.Identity{App: &github.App{ID: githubserver.AppID, PrivateKey: s.AppKey()}}})
 	faults := append(manyFaults(119), holdfast.Fault{File: "clusters/b.yaml", Message: "is empty", Cluster: "b"})
 	put := func(state holdfast.StatusState, faults holdfast.Faults) error {
 		return c.PutCheck(t.Context(), "app", documents(state), faults)
@@ -89,7 +89,7 @@ func TestPutCheckWithoutPermission(t *testing.T) {
 	s.SetNow(func() time.Time { return now })
 	s.SetPermissions(map[string]string{"metadata": "read", "statuses": "write"})
 	c := newClient(t, s, github.Options{
-		App: &github.App{ID: githubserver.AppID, PrivateKey: s.AppKey()}, Now: func() time.Time { return now },
+		Identity: github.Identity{App: &github.App{ID: githubserver.AppID, PrivateKey: s.AppKey()}}, Now: func() time.Time { return now },
 	})
 	for i, faults := range []holdfast.Faults{manyFaults(1), manyFaults(2), manyFaults(3)} {
 		if err := c.PutCheck(t.Context(), "app", documents(holdfast.StatusFailure), faults); err != nil {
@@ -106,7 +106,7 @@ func TestPutCheckWithoutPermission(t *testing.T) {
 		t.Errorf("with the permission there are %d check runs: %v", len(repo.CheckRuns(head)), err)
 	}
 
-	byToken := newClient(t, s, github.Options{Token: token})
+	byToken := newClient(t, s, github.Options{Identity: github.Identity{Token: token}})
 	s.ResetCalls()
 	if err := byToken.PutCheck(t.Context(), "app", documents(holdfast.StatusFailure), manyFaults(1)); err != nil || s.CallCount() != 0 {
 		t.Errorf("with a token there are %d calls: %v", s.CallCount(), err)

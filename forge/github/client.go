@@ -28,17 +28,10 @@ type Options struct {
 	// BaseURL is where GitHub is, as EndpointsOf reads it; empty means github.com.
 	BaseURL string
 
-	// Exactly one of Token and App says who we are. Token is asked before every
-	// call; it may read a file that is rotated.
-	Token func(ctx context.Context) (string, error)
-	App   *App
+	Identity
 
 	// Repositories maps the names that Holdfast uses to GitHub's owner/name.
 	Repositories map[string]string
-
-	// Login is the user that our comments are written by, such as
-	// "holdfast[bot]". Empty: GitHub is asked, once.
-	Login string
 
 	// Transport carries the calls; nil means a pool of connections of our own.
 	Transport http.RoundTripper
@@ -47,6 +40,17 @@ type Options struct {
 	Observe func(Call)
 	Logger  *slog.Logger     // nil discards
 	Now     func() time.Time // nil means time.Now
+}
+
+// Identity is who we are on GitHub.
+type Identity struct {
+	// Exactly one of Token and App is set. Token is asked before every call; it may
+	// read a file that is rotated.
+	Token func(ctx context.Context) (string, error)
+	App   *App
+	// Login is the user that our comments are written by, such as
+	// "holdfast[bot]". Empty: GitHub is asked, once.
+	Login string
 }
 
 // App is a GitHub App.

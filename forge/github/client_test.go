@@ -51,7 +51,7 @@ func token(context.Context) (string, error) { return githubserver.Token, nil }
 func withToken(t testing.TB) (*github.Client, *githubserver.Server, *githubserver.Repo) {
 	t.Helper()
 	s := githubserver.New(t)
-	return newClient(t, s, github.Options{Token: token}), s, s.Repo("acme/app")
+	return newClient(t, s, github.Options{Identity: github.Identity{Token: token}}), s, s.Repo("acme/app")
 }
 
 func newClient(t testing.TB, s *githubserver.Server, opts github.Options) *github.Client {
@@ -180,7 +180,7 @@ func TestObjectionsAreKept(t *testing.T) {
 	if got, err := c.PullRequest(t.Context(), ref(n)); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("the reviewer was not found: approved %v, %v", got.Approved, err)
 	}
-	endless := newClient(t, s, github.Options{Token: token, Transport: morePages{}})
+	endless := newClient(t, s, github.Options{Identity: github.Identity{Token: token}, Transport: morePages{}})
 	if got, err := endless.PullRequest(t.Context(), ref(n)); err == nil {
 		t.Errorf("more reviews than are read: approved %v", got.Approved)
 	}
@@ -495,7 +495,7 @@ func TestSetStatus(t *testing.T) {
 	t.Parallel()
 	c, s, repo := withToken(t)
 	repo.Knows(head)
-	other := newClient(t, s, github.Options{Token: token}) // another replica
+	other := newClient(t, s, github.Options{Identity: github.Identity{Token: token}}) // another replica
 	pending := holdfast.CommitStatus{Revision: head, Context: holdfast.ContextPlan, State: holdfast.StatusPending, Description: "planning"}
 	success := pending
 	success.State, success.Description, success.URL = holdfast.StatusSuccess, "planned", "https://holdfast.example.com/1"
@@ -536,14 +536,14 @@ func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]github.Options{
 		"nobody":         {},
-		"both":           {Token: token, App: &github.App{}},
-		"no key":         {App: &github.App{ID: 1}},
-		"garbage key":    {App: &github.App{ID: 1, PrivateKey: []byte("s3cr3t-garbage")}},
-		"no URL":         {Token: token, BaseURL: "github.example.com"},
-		"a password":     {Token: token, BaseURL: "https://u:s3cr3t@github.example.com/"},
-		"another scheme": {Token: token, BaseURL: "ssh://github.example.com/"},
-		"a bare name":    {Token: token, Repositories: map[string]string{"app": "app"}},
-		"a path":         {Token: token, Repositories: map[string]string{"app": "acme/app/../../x"}},
+		"both":           {Identity: github.Identity{Token: token, App: &github.App{}}},
+		"no key":         {Identity: github.Identity{App: &github.App{ID: 1}}},
+		"garbage key":    {Identity: github.Identity{App: &github.App{ID: 1, PrivateKey: []byte("s3cr3t-garbage")}}},
+		"no URL":         {Identity: github.Identity{Token: token}, BaseURL: "github.example.com"},
+		"a password":     {Identity: github.Identity{Token: token}, BaseURL: "https://u:s3cr3t@github.example.com/"},
+		"another scheme": {Identity: github.Identity{Token: token}, BaseURL: "ssh://github.example.com/"},
+		"a bare name":    {Identity: github.Identity{Token: token}, Repositories: map[string]string{"app": "app"}},
+		"a path":         {Identity: github.Identity{Token: token}, Repositories: map[string]string{"app": "acme/app/../../x"}},
 	} {
 		_, err := github.New(opts)
 		if err == nil || strings.Contains(err.Error(), "s3cr3t") {
@@ -556,7 +556,7 @@ func TestEnterpriseURL(t *testing.T) {
 	t.Parallel()
 	s := githubserver.New(t)
 	n := s.Repo("acme/app").OpenPullRequest(githubserver.PullRequest{Head: head})
-	c := newClient(t, s, github.Options{Token: token, BaseURL: s.URL + "api/v3"})
+	c := newClient(t, s, github.Options{Identity: github.Identity{Token: token}, BaseURL: s.URL + "api/v3"})
 	if _, err := c.PullRequest(t.Context(), ref(n)); err != nil {
 		t.Error(err)
 	}
@@ -569,7 +569,7 @@ func TestTokenStaysAtHome(t *testing.T) {
 	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { stolen <- r.Header.Get("Authorization") }))
 	defer thief.Close()
 	s := githubserver.New(t)
-	c := newClient(t, s, github.Options{Token: token})
+	c := newClient(t, s, github.Options{Identity: github.Identity{Token: token}})
 	s.Fail(1, "", githubserver.Fault{Status: 301, Header: map[string]string{"Location": thief.URL}})
 	if _, err := c.PullRequest(t.Context(), ref(1)); !errors.Is(err, holdfast.ErrUnavailable) {
 		t.Errorf("redirected to another host: %v", err)

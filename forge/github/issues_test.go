@@ -311,7 +311,7 @@ func TestPutIssueWaitsForTheLimit(t *testing.T) {
 	s := githubserver.New(t)
 	s.SetNow(now.Now)
 	repo := s.Repo("acme/app")
-	c := newClient(t, s, github.Options{Token: token, Now: now.Now})
+	c := newClient(t, s, github.Options{Identity: github.Identity{Token: token}, Now: now.Now})
 	s.Fail(1, "POST", githubserver.SecondaryLimit(2*time.Minute))
 	for range 3 {
 		_, err := c.PutIssue(t.Context(), "app", "", driftMarker, drift("one"))
@@ -332,14 +332,14 @@ func TestPutIssueAsApp(t *testing.T) {
 	t.Parallel()
 	s := githubserver.New(t)
 	repo := s.Repo("acme/app")
-	byApp := newClient(t, s, github.Options{App: &github.App{ID: githubserver.AppID, PrivateKey: s.AppKey()}})
+	byApp := newClient(t, s, github.Options{Identity: github.Identity{App: &github.App{ID: githubserver.AppID, PrivateKey: s.AppKey()}}})
 	s.Fail(1, "POST /repos/{owner}/{repo}/issues", githubserver.Fault{Status: 502, After: true})
 	if _, err := byApp.PutIssue(t.Context(), "app", "", driftMarker, drift("one")); !errors.Is(err, holdfast.ErrUnavailable) {
 		t.Fatalf("lost answer: %v", err)
 	}
 	first := putIssue(t, byApp, "", drift("two"))
 	// Whoever we are now, the issue is the one that we know.
-	byToken := newClient(t, s, github.Options{Token: token})
+	byToken := newClient(t, s, github.Options{Identity: github.Identity{Token: token}})
 	putIssue(t, byToken, first.ID, drift("three"))
 	wantIssues(t, repo, "1 "+githubserver.AppLogin+" ["+driftLabel+"] opened edited edited: three")
 }

@@ -116,7 +116,7 @@ func TestNoAnswer(t *testing.T) {
 	if _, err := c.PullRequest(ctx, ref(1)); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
-	gone := newClient(t, s, github.Options{Token: token, BaseURL: "http://127.0.0.1:1/"})
+	gone := newClient(t, s, github.Options{Identity: github.Identity{Token: token}, BaseURL: "http://127.0.0.1:1/"})
 	if _, err := gone.PullRequest(t.Context(), ref(1)); !errors.Is(err, holdfast.ErrUnavailable) {
 		t.Errorf("nobody listens: %v", err)
 	}
@@ -149,7 +149,7 @@ func TestLimits(t *testing.T) {
 			t.Parallel()
 			now := &clock{now: now.Now()}
 			s := githubserver.New(t)
-			c := newClient(t, s, github.Options{Token: token, Now: now.Now})
+			c := newClient(t, s, github.Options{Identity: github.Identity{Token: token}, Now: now.Now})
 			s.Repo("acme/app").OpenPullRequest(githubserver.PullRequest{Head: head})
 			if test.fault.Header == nil {
 				test.fault.Header = map[string]string{}
@@ -190,7 +190,7 @@ func TestWriteLimitLeavesReadsAlone(t *testing.T) {
 	s := githubserver.New(t)
 	s.SetNow(now.Now)
 	s.SetWriteLimit(2, time.Minute, 0)
-	c := newClient(t, s, github.Options{Token: token, Now: now.Now})
+	c := newClient(t, s, github.Options{Identity: github.Identity{Token: token}, Now: now.Now})
 	n := s.Repo("acme/app").OpenPullRequest(githubserver.PullRequest{Head: head})
 	say := func() error {
 		_, err := c.PutComment(t.Context(), ref(n), "", "", "hello")
@@ -252,7 +252,7 @@ func TestBlindPausesGrow(t *testing.T) {
 	t.Parallel()
 	now := newClock()
 	s := githubserver.New(t)
-	c := newClient(t, s, github.Options{Token: token, Now: now.Now})
+	c := newClient(t, s, github.Options{Identity: github.Identity{Token: token}, Now: now.Now})
 	s.Repo("acme/app").OpenPullRequest(githubserver.PullRequest{Head: head})
 	s.Fail(7, "", githubserver.TooManyRequests(0))
 	for _, want := range []time.Duration{1, 2, 4, 8, 16, 16, 16} {
@@ -279,7 +279,7 @@ func TestQuota(t *testing.T) {
 	now := newClock()
 	s := githubserver.New(t)
 	s.SetQuota(5000, 3, now.Now().Add(30*time.Minute))
-	c := newClient(t, s, github.Options{Token: token, Now: now.Now})
+	c := newClient(t, s, github.Options{Identity: github.Identity{Token: token}, Now: now.Now})
 	if got := c.Quota("app"); got != (github.Quota{}) {
 		t.Errorf("before the first call: %+v", got)
 	}
@@ -395,7 +395,7 @@ func withApp(t *testing.T, s *githubserver.Server, app github.App, now *clock) *
 	t.Helper()
 	app.ID, app.PrivateKey = githubserver.AppID, s.AppKey()
 	s.SetNow(now.Now)
-	return newClient(t, s, github.Options{App: &app, Now: now.Now})
+	return newClient(t, s, github.Options{Identity: github.Identity{App: &app}, Now: now.Now})
 }
 
 func TestApp(t *testing.T) {
@@ -498,7 +498,7 @@ func TestAppThatIsNotInstalled(t *testing.T) {
 	if _, err := c.PullRequest(t.Context(), ref(n)); err != nil || s.Calls()["GET /repos/{owner}/{repo}/installation"] != 1 {
 		t.Errorf("installed anew: %v, %v", err, s.Calls())
 	}
-	other := newClient(t, githubserver.New(t), github.Options{App: &github.App{ID: 1, PrivateKey: s.AppKey()}})
+	other := newClient(t, githubserver.New(t), github.Options{Identity: github.Identity{App: &github.App{ID: 1, PrivateKey: s.AppKey()}}})
 	if _, err := other.PullRequest(t.Context(), ref(1)); !errors.Is(err, holdfast.ErrUnauthorized) {
 		t.Errorf("a key that GitHub does not know: %v", err)
 	}
@@ -509,12 +509,12 @@ func TestTokenThatIsRotated(t *testing.T) {
 	s := githubserver.New(t)
 	s.Repo("acme/app").OpenPullRequest(githubserver.PullRequest{Head: head})
 	var asked atomic.Int64
-	c := newClient(t, s, github.Options{Token: func(context.Context) (string, error) {
+	c := newClient(t, s, github.Options{Identity: github.Identity{Token: func(context.Context) (string, error) {
 		if asked.Add(1) == 1 {
 			return "ghp_old", nil
 		}
 		return githubserver.Token, nil
-	}})
+	}}})
 	if _, err := c.PullRequest(t.Context(), ref(1)); err != nil {
 		t.Errorf("rotated: %v", err)
 	}
@@ -522,7 +522,7 @@ func TestTokenThatIsRotated(t *testing.T) {
 		"empty":      func(context.Context) (string, error) { return "", nil },
 		"unreadable": func(context.Context) (string, error) { return "", errors.New("no such file") },
 	} {
-		c := newClient(t, s, github.Options{Token: read})
+		c := newClient(t, s, github.Options{Identity: github.Identity{Token: read}})
 		if _, err := c.PullRequest(t.Context(), ref(1)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -535,7 +535,7 @@ func TestObserve(t *testing.T) {
 	s.Repo("acme/app").OpenPullRequest(githubserver.PullRequest{Head: head})
 	var mu sync.Mutex
 	var seen []string
-	c := newClient(t, s, github.Options{Token: token, Observe: func(call github.Call) {
+	c := newClient(t, s, github.Options{Identity: github.Identity{Token: token}, Observe: func(call github.Call) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen = append(seen, fmt.Sprint(call.Method, call.Status))
@@ -558,10 +558,10 @@ func TestTokenOfAnInstallation(t *testing.T) {
 	app := withApp(t, s, github.App{}, now)
 	repo := s.Repo("acme/app")
 	n := repo.OpenPullRequest(githubserver.PullRequest{Head: head})
-	c := newClient(t, s, github.Options{Token: func(ctx context.Context) (string, error) {
+	c := newClient(t, s, github.Options{Identity: github.Identity{Token: func(ctx context.Context) (string, error) {
 		_, token, err := app.Credential(ctx, "app")
 		return token, err
-	}})
+	}}})
 	repo.Comment(n, "mallory", "<!-- m --> mine")
 	first, err := c.PutComment(t.Context(), ref(n), "", "<!-- m -->", "<!-- m --> 1")
 	if err != nil {
@@ -579,7 +579,7 @@ func TestTokenOfAnInstallation(t *testing.T) {
 func TestAnotherIdentity(t *testing.T) {
 	t.Parallel()
 	now, s := newClock(), githubserver.New(t)
-	byApp, byToken := withApp(t, s, github.App{}, now), newClient(t, s, github.Options{Token: token})
+	byApp, byToken := withApp(t, s, github.App{}, now), newClient(t, s, github.Options{Identity: github.Identity{Token: token}})
 	n := s.Repo("acme/app").OpenPullRequest(githubserver.PullRequest{Head: head})
 	first, err := byToken.PutComment(t.Context(), ref(n), "", "<!-- m -->", "<!-- m --> 1")
 	if err != nil {
@@ -599,7 +599,7 @@ func TestAppWithAnotherClock(t *testing.T) {
 	key := s.AppKey()
 	for _, off := range []time.Duration{-55 * time.Second, -time.Minute, 0, time.Minute, 7 * time.Minute} {
 		s.SetNow(func() time.Time { return time.Now().Add(off) })
-		c := newClient(t, s, github.Options{App: &github.App{ID: githubserver.AppID, PrivateKey: key}})
+		c := newClient(t, s, github.Options{Identity: github.Identity{App: &github.App{ID: githubserver.AppID, PrivateKey: key}}})
 		if _, _, err := c.Credential(t.Context(), "app"); err != nil {
 			t.Errorf("GitHub's clock is off by %s: %v", off, err)
 		}

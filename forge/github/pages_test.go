@@ -74,7 +74,7 @@ func TestPutIssueWhileOthersGo(t *testing.T) {
 	t.Parallel()
 	s := githubserver.New(t)
 	repo := s.Repo("acme/app")
-	c := newClient(t, s, github.Options{Token: token})
+	c := newClient(t, s, github.Options{Identity: github.Identity{Token: token}})
 	s.Fail(1, "POST /repos/{owner}/{repo}/issues", githubserver.Fault{Status: 502, After: true})
 	if _, err := c.PutIssue(t.Context(), "app", "", driftMarker, drift("one")); err == nil {
 		t.Fatal("the answer was not lost")

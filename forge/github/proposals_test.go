@@ -34,7 +34,7 @@ func newHub(t *testing.T) *hub {
 	t.Helper()
 	s := githubserver.New(t)
 	h := &hub{T: t, s: s, repo: s.Repo("acme/app"), git: gitserver.NewRepo(t, filepath.Join(t.TempDir(), "app.git"))}
-	h.c = newClient(t, s, github.Options{Token: token})
+	h.c = newClient(t, s, github.Options{Identity: github.Identity{Token: token}})
 	h.repo.ServeGit(h.git.Path)
 	h.git.Commit("main", "first", map[string]string{
 		"clusters/eu/prod.yaml": "version: 1.4.2\n", "clusters/dev.yaml": gitserver.Executable + "version: 1.4.2\n",
@@ -46,7 +46,7 @@ func newHub(t *testing.T) *hub {
 // asApp makes the client an App's.
 func (h *hub) asApp() *hub {
 	h.Helper()
-	h.c = newClient(h, h.s, github.Options{App: &github.App{ID: githubserver.AppID, PrivateKey: h.s.AppKey()}})
+	h.c = newClient(h, h.s, github.Options{Identity: github.Identity{App: &github.App{ID: githubserver.AppID, PrivateKey: h.s.AppKey()}}})
 	return h
 }
 
@@ -313,7 +313,7 @@ func TestProposeRaces(t *testing.T) {
 		p := h.upgrade("1.5.0")
 		for _, route := range []string{"POST" + repo + "git/refs", "POST" + repo + "pulls"} {
 			h.s.Before(route, func() {
-				other := newClient(t, h.s, github.Options{Token: token})
+				other := newClient(t, h.s, github.Options{Identity: github.Identity{Token: token}})
 				if _, err := other.Propose(t.Context(), "app", p); err != nil {
 					t.Errorf("the other: %v", err)
 				}

@@ -94,7 +94,7 @@ func TestAnotherTokenAsksAnew(t *testing.T) {
 	t.Parallel()
 	s := githubserver.New(t)
 	n := s.Repo("acme/app").OpenPullRequest(githubserver.PullRequest{Head: head})
-	c := newClient(t, s, github.Options{App: &github.App{ID: githubserver.AppID, PrivateKey: s.AppKey()}})
+	c := newClient(t, s, github.Options{Identity: github.Identity{App: &github.App{ID: githubserver.AppID, PrivateKey: s.AppKey()}}})
 	for range 2 {
 		if _, err := c.PullRequest(t.Context(), ref(n)); err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestArchivedRepository(t *testing.T) {
 	repo, other := s.Repo("acme/app"), s.Repo("acme/other")
 	s.SetNow(now.Now)
 	c, err := github.New(github.Options{
-		BaseURL: s.URL, Token: token, Now: now.Now, Repositories: map[string]string{"app": "acme/app", "other": "acme/other"},
+		BaseURL: s.URL, Identity: github.Identity{Token: token}, Now: now.Now, Repositories: map[string]string{"app": "acme/app", "other": "acme/other"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,10 +16,20 @@ import (
 
 // Git is what the forge asks of the repositories.
 type Git interface {
+	Reader
+	History
+	Writer
+}
+
+// Reader reads what branches are at, and what their merge would be.
+type Reader interface {
 	Fetch(ctx context.Context, repo string) (holdfast.Refs, error)
 	Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error)
 	Merge(ctx context.Context, repo string, base, head holdfast.Revision) (tree string, err error)
-	History
+}
+
+// Writer writes the branches of proposals.
+type Writer interface {
 	// Commit makes the commit of a proposal, the same for the same, and moves no
 	// ref; Message returns a commit's message and the id of its tree.
 	Commit(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.Revision, error)
@@ -38,14 +48,24 @@ type History interface {
 
 // Store keeps what a code host would.
 type Store interface {
+	PullRequests
+	Comments
+	SaveLocalStatus(ctx context.Context, repo string, status holdfast.CommitStatus) error
+}
+
+// PullRequests keeps pull requests.
+type PullRequests interface {
 	LocalPullRequests(ctx context.Context, repo string) ([]holdfast.PullRequest, error)
 	// SaveLocalPullRequest stores a pull request; Number zero takes the next one.
 	SaveLocalPullRequest(ctx context.Context, pr holdfast.PullRequest) (holdfast.PullRequest, error)
+}
+
+// Comments keeps comments of pull requests.
+type Comments interface {
 	LocalComments(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Comment, error)
 	LocalCommentsSince(ctx context.Context, repo string, since time.Time) ([]holdfast.Comment, error)
 	// SaveLocalComment stores a comment; an empty ID takes a new one.
 	SaveLocalComment(ctx context.Context, c holdfast.Comment) (holdfast.Comment, error)
-	SaveLocalStatus(ctx context.Context, repo string, status holdfast.CommitStatus) error
 }
 
 // Options are what a Forge needs. All are required unless noted.

@@ -362,8 +362,8 @@ func (s *services) openServer(context.Context) error {
 
 func (s *services) webhooks() (*webhook.Handler, error) {
 	opts := webhook.Options{
-		Store: s.store, Enqueue: s.enqueue, Stored: s.reconciler.CommandStored,
-		Verified: lobby.Known, Observe: s.metrics.delivered, Logger: s.logger,
+		Store: s.store, Enqueue: s.enqueue, Logger: s.logger,
+		Notify: webhook.Notify{Stored: s.reconciler.CommandStored, Verified: lobby.Known, Answered: s.metrics.delivered},
 	}
 	for _, r := range s.cfg.Repositories {
 		if r.Forge == "local" {
