@@ -3,6 +3,7 @@ package decode
 import (
 	"bytes"
 	"regexp"
+	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -19,8 +20,22 @@ func relocate(root *yaml.Node, data []byte) {
 	if !bytes.ContainsAny(data, lineEnds) {
 		return
 	}
-	type place struct{ line, column int }
-	begins := []place{{1, 0}} // of each line as the parser counts, from 1
+	begins := lineBegins(data)
+	eachNode(root, func(n *yaml.Node) {
+		if n.Line >= 1 && n.Line <= len(begins) {
+			begin := begins[n.Line-1]
+			n.Line, n.Column = begin.line, n.Column+begin.column
+		}
+	})
+}
+
+// place is where editors show something: the line from 1, and how many characters of it
+// come before.
+type place struct{ line, column int }
+
+// lineBegins returns where each line begins as the parser counts them, from 1.
+func lineBegins(data []byte) []place {
+	begins := []place{{1, 0}}
 	at := place{1, 0}
 	for rest := data; len(rest) > 0; {
 		r, size := utf8.DecodeRune(rest)
@@ -39,12 +54,7 @@ func relocate(root *yaml.Node, data []byte) {
 		}
 		rest = rest[size:]
 	}
-	eachNode(root, func(n *yaml.Node) {
-		if n.Line >= 1 && n.Line <= len(begins) {
-			begin := begins[n.Line-1]
-			n.Line, n.Column = begin.line, n.Column+begin.column
-		}
-	})
+	return begins
 }
 
 // eachNode calls do with a node and all below it, once each.
@@ -84,6 +94,9 @@ var (
 // likelyCause puts a syntax fault to the line that most likely causes it: parsers
 // notice later.
 func likelyCause(fault *holdfast.Fault, data []byte) {
+	if bytes.ContainsAny(data, lineEnds) && endsLine(fault, data) {
+		return
+	}
 	line := 0
 	for text := range bytes.Lines(data) {
 		if line++; fault.Line > 0 && line > fault.Line {
@@ -102,6 +115,24 @@ func likelyCause(fault *holdfast.Fault, data []byte) {
 			return
 		}
 	}
+}
+
+// endsLine gives a syntax fault the line that editors show, and reports whether it is
+// that a character ended a line, which no editor shows.
+func endsLine(fault *holdfast.Fault, data []byte) bool {
+	begins := lineBegins(data)
+	told := min(fault.Line, len(begins))
+	if told < 1 {
+		return false
+	}
+	at := begins[told-1]
+	fault.Line = at.line
+	if at.column == 0 || !strings.Contains(fault.Message, "could not find expected ':'") {
+		return false
+	}
+	fault.Message, fault.Hint = "file is not valid YAML: a character that is not seen ends the line here", "remove it, or write it as an escape in double quotes"
+	fault.Column = at.column
+	return true
 }
 
 const placeholderHint = "files are read as they are, and not rendered before: write the value, or put a text that begins with {{ in quotes"

@@ -29,6 +29,18 @@ func TestPlacesAreThoseOfEditors(t *testing.T) {
 			short(module, "region: a\u0085  nonsense: 1"),
 			[]string{`c.yaml:8:15: unknown key "nonsense" in spec`},
 		},
+		"next line in a word": {
+			short(module, "variables:", "  a: x\u0085y", "  b: 1"),
+			[]string{`c.yaml:9:9: file is not valid YAML: a character that is not seen ends the line here (remove it`},
+		},
+		"syntax": {
+			short(module, "region: eu", "labels", "zone: b"),
+			[]string{`c.yaml:9: file is not valid YAML: could not find expected ':'`},
+		},
+		"syntax behind next lines": {
+			short(module, "region: eu # \u0085  # b\u2028  # c", "labels", "zone: b"),
+			[]string{`c.yaml:9: file is not valid YAML: could not find expected ':'`}, // as without them
+		},
 		"no-break space": {
 			short(module, "region:\u00a0eu", "variables: {}"),
 			[]string{`c.yaml:8:10: file is not valid YAML: a no-break space instead of a space (write an ordinary space)`},
