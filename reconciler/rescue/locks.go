@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -42,6 +43,16 @@ func (k *Keeper) backendLock(ctx context.Context, cluster string) (holdfast.Back
 	return holdfast.BackendLock{}, runs, fmt.Errorf("lock of the backend of %q: %w", cluster, holdfast.ErrNotFound)
 }
 
+// mayLeaveLock reports whether a run that is over may not have released its lock: its
+// engine died, or did not reach the backend.
+func mayLeaveLock(run holdfast.Run) bool {
+	if run.Status == holdfast.RunInterrupted {
+		return true
+	}
+	left := []holdfast.Reason{holdfast.CauseStateUnsaved, holdfast.CauseStateBackend}
+	return run.Failure != nil && slices.Contains(left, run.Failure.Cause)
+}
+
 // deadHolder is the run of ours that died while the lock was made; empty if there
 // is none. Clocks differ: of several that may be it, it is the one whose time is
 // nearest to the lock's.
@@ -51,8 +62,7 @@ func deadHolder(lock holdfast.BackendLock, runs []holdfast.Run) string {
 	}
 	nearest, off := "", lockSlack
 	for _, run := range runs {
-		died := run.Status == holdfast.RunInterrupted || run.Failure != nil && run.Failure.Cause == holdfast.CauseStateUnsaved
-		if !died {
+		if !mayLeaveLock(run) {
 			continue
 		}
 		// How far the lock is outside of the run's time; zero: it was made within it.

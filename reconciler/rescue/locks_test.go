@@ -29,6 +29,15 @@ func TestDeadHolder(t *testing.T) {
 			t.Errorf("of a lock made at %d: %q, want %q", made, got, want)
 		}
 	}
+	away := holdfast.Run{ID: "away", Status: holdfast.RunErrored, StartedAt: at(200), FinishedAt: at(210)}
+	for cause, want := range map[holdfast.Reason]string{
+		holdfast.CauseStateBackend: "away", holdfast.CauseStateUnsaved: "away", holdfast.CauseStateLocked: "", holdfast.CauseEngineFailed: "",
+	} {
+		away.Failure = &holdfast.Failure{Cause: cause}
+		if got := deadHolder(holdfast.BackendLock{ID: "l", Created: at(205)}, []holdfast.Run{away}); got != want {
+			t.Errorf("after a run that failed for %s: %q, want %q", cause, got, want)
+		}
+	}
 	if got := deadHolder(holdfast.BackendLock{ID: "l"}, runs); got != "" {
 		t.Errorf("of a lock without a time: %q", got)
 	}
