@@ -36,7 +36,9 @@ type ClusterRecord struct {
 	StateSerial int64 `json:"stateSerial,omitempty"`
 	Suspended   bool  `json:"suspended,omitempty"`
 	// SuspendedWhy is what whoever suspended it gave as the reason.
-	SuspendedWhy string `json:"suspendedWhy,omitempty"`
+	SuspendedWhy string    `json:"suspendedWhy,omitempty"`
+	SuspendedBy  string    `json:"suspendedBy,omitempty"`
+	SuspendedAt  time.Time `json:"suspendedAt,omitzero"`
 	// Waiting says why desired and applied differ while nothing runs, such as
 	// Unreviewed; empty when there is nothing to wait for.
 	Waiting       Reason `json:"waiting,omitempty"`

@@ -231,3 +231,21 @@ func TestRefusedForSome(t *testing.T) {
 		t.Errorf("cancel: %s %q, refused for %q; want it refused for both", c.Status, c.Reply, c.Refused)
 	}
 }
+
+// What helps is named as it is written where the command came from.
+func TestRefusalNamesTheCommandOfItsPlace(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.repo.Commit(master, "change", map[string]string{"infra/prod/main.tf": module("two")})
+	f.look()
+	f.executeAll(failing)
+	if c := f.apply("prod"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "`holdfast replan prod`") || strings.Contains(c.Reply, "/holdfast") {
+		t.Errorf("in a terminal: %s: %s", c.Status, c.Reply)
+	}
+	f.open(1, map[string]string{"infra/prod/main.tf": module("three")})
+	f.executeAll(failing)
+	if c := f.command(1, "alice", "/holdfast apply prod"); c.Status != holdfast.CommandRefused || strings.Contains(c.Reply, "`holdfast ") {
+		t.Errorf("in a comment: %s: %s", c.Status, c.Reply)
+	}
+}

@@ -30,11 +30,11 @@ func TestSuspensionHasAReason(t *testing.T) {
 	f := newFleet(t, twoClusters())
 	f.adopt()
 	f.must(f.r.Suspend(t.Context(), "prod", true, "root", "moves"))
-	if rec := f.cluster("prod"); !rec.Suspended || rec.SuspendedWhy != "moves" {
-		t.Errorf("suspended: %t, %q", rec.Suspended, rec.SuspendedWhy)
+	if rec := f.cluster("prod"); !rec.Suspended || rec.SuspendedWhy != "moves" || rec.SuspendedBy != "root" || rec.SuspendedAt.IsZero() {
+		t.Errorf("suspended: %t, %q by %q at %s", rec.Suspended, rec.SuspendedWhy, rec.SuspendedBy, rec.SuspendedAt)
 	}
 	f.must(f.r.Suspend(t.Context(), "prod", false, "root", ""))
-	if rec := f.cluster("prod"); rec.Suspended || rec.SuspendedWhy != "" {
-		t.Errorf("resumed: %t, %q", rec.Suspended, rec.SuspendedWhy)
+	if rec := f.cluster("prod"); rec.Suspended || rec.SuspendedWhy != "" || rec.SuspendedBy != "" || !rec.SuspendedAt.IsZero() {
+		t.Errorf("resumed: %t, %q by %q at %s", rec.Suspended, rec.SuspendedWhy, rec.SuspendedBy, rec.SuspendedAt)
 	}
 }

@@ -8,6 +8,32 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// An engine may print warnings before the documents that it is asked for.
+func TestWarningsBeforeDocuments(t *testing.T) {
+	t.Parallel()
+	l := newScriptLab(t, "printf '\\nWarning: Unable to open CLI configuration file\\n\\n  {x} is not there.\\n\\n'\nexec \"$engine\" \"$@\"")
+	l.ours = false
+	files := map[string]string{"main.tf": `terraform {
+  backend "local" { path = "WORLD/foreign.tfstate" }
+}
+resource "terraform_data" "x" { input = "made" }
+output "x" { value = terraform_data.x.output }
+`}
+	planned, _ := l.run("plan", holdfast.RunPlan, files, nil)
+	l.want(planned, "plan", holdfast.RunPlanned, "")
+	applied, _ := l.run("apply", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("plan", planned) })
+	l.want(applied, "apply", holdfast.RunApplied, "")
+	for _, name := range []string{holdfast.ArtefactOutputs, holdfast.ArtefactResources} {
+		var kept string
+		l.server.set(func() { kept = string(l.server.objects["apply/"+name]) })
+		if !strings.Contains(kept, `"x"`) && !strings.Contains(kept, "terraform_data.x") {
+			t.Errorf("kept as %s is %q", name, kept)
+		}
+	}
+	again, _ := l.run("again", holdfast.RunPlan, files, nil)
+	l.want(again, "again", holdfast.RunNoChanges, "")
+}
+
 // What honest plans make of a state is planned and applied: objects that are gone
 // are made again, or are shown to leave the state; moves, imports, removed blocks
 // and keys of all kinds are those that the engine lists; a state of a foreign

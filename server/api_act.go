@@ -270,7 +270,9 @@ func (s *commandAPI) listSuspensions(c *gin.Context) {
 			break
 		}
 		err = nil
-		answers = append(answers, v1.Suspension{Cluster: summary.Name, Reason: record.SuspendedWhy})
+		answers = append(answers, v1.Suspension{
+			Cluster: summary.Name, Reason: record.SuspendedWhy, By: record.SuspendedBy, At: record.SuspendedAt,
+		})
 	}
 	part, cursor := cut(p, answers, key)
 	answerList(s.base, c, p, part, same, cursor, err)

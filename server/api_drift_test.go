@@ -151,7 +151,7 @@ func TestSuspensions(t *testing.T) {
 	w := newWorld()
 	w.suspensions = []holdfast.Suspension{{Project: "p", By: "otto", Reason: "freeze", At: now}}
 	w.summaries = []holdfast.ClusterSummary{{Name: "a"}, {Name: "b", Suspended: true}, {Name: "c", Project: "p"}}
-	w.clusters["b"] = holdfast.ClusterRecord{Name: "b", Suspended: true, SuspendedWhy: "it moves"}
+	w.clusters["b"] = holdfast.ClusterRecord{Name: "b", Suspended: true, SuspendedWhy: "it moves", SuspendedBy: "olga", SuspendedAt: now.Add(-time.Hour)}
 	got := decoded[v1.List[v1.Suspension]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/suspensions", viewerToken, "")).Items
 	lines := decoded[v1.List[holdfast.ClusterSummary]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/clusters", viewerToken, "")).Items
 	if lines[0].Suspended || !lines[1].Suspended || !lines[2].Suspended {
@@ -161,7 +161,7 @@ func TestSuspensions(t *testing.T) {
 	if len(many) != 1 || many[0].Project != "p" {
 		t.Errorf("those of many clusters = %+v", many)
 	}
-	want := []v1.Suspension{{Project: "p", By: "otto", Reason: "freeze", At: now}, {Cluster: "b", Reason: "it moves"}}
+	want := []v1.Suspension{{Project: "p", By: "otto", Reason: "freeze", At: now}, {Cluster: "b", By: "olga", Reason: "it moves", At: now.Add(-time.Hour)}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("suspensions (-want +got):\n%s", diff)
 	}

@@ -205,7 +205,7 @@ func ResourceOf(r holdfast.Resource) Resource { return Resource(r) }
 type Suspension struct {
 	Cluster string    `json:"cluster,omitempty"`
 	Project string    `json:"project,omitempty"` // Absent, as the cluster is: all clusters.
-	By      string    `json:"by,omitempty"`      // Absent of a single cluster: see its audit trail.
+	By      string    `json:"by,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
 	At      time.Time `json:"at,omitzero"`
 }

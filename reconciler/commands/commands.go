@@ -93,6 +93,9 @@ func (h *Handler) execute(ctx context.Context, c holdfast.Command) (holdfast.Com
 	switch {
 	case errors.As(err, &refused):
 		c.Status, c.Reply, c.Reason = holdfast.CommandRefused, string(refused), reasonOf(err)
+		if c.Trusted {
+			c.Reply = inTerminal(c)
+		}
 	case err != nil:
 		return c, fmt.Errorf("%s: %w", c.Verb, err)
 	default:
@@ -132,6 +135,19 @@ func (r reasoned) Unwrap() error { return r.refusal }
 // refuseFor refuses for a reason, in its words.
 func refuseFor(reason holdfast.Reason, detail string) error {
 	return reasoned{refusal(reason.Refusal(detail)), reason}
+}
+
+// inTerminal is the reply to a command that did not come as a comment: what helps is
+// named as it is written in a terminal.
+func inTerminal(c holdfast.Command) string {
+	next, cluster := c.Reason.Info().Next, ""
+	if len(next) == 0 {
+		return c.Reply
+	}
+	if len(c.Clusters) == 1 {
+		cluster = c.Clusters[0]
+	}
+	return strings.ReplaceAll(c.Reply, "`/holdfast "+string(next[0])+"`", "`"+c.Reason.Command(cluster)+"`")
 }
 
 // reasonOf returns the reason of a refusal; empty if it has none.

@@ -27,9 +27,9 @@ func (o *Operator) Suspend(ctx context.Context, cluster string, suspended bool, 
 			return err
 		}
 		rec, detail := before, fmt.Sprint(suspended)
-		rec.Suspended, rec.SuspendedWhy = suspended, ""
+		rec.Suspended, rec.SuspendedWhy, rec.SuspendedBy, rec.SuspendedAt = suspended, "", "", time.Time{}
 		if suspended {
-			rec.SuspendedWhy = reason
+			rec.SuspendedWhy, rec.SuspendedBy, rec.SuspendedAt = reason, actor, o.opts.Now()
 		}
 		if reason != "" {
 			detail += ": " + reason

@@ -179,8 +179,8 @@ func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...
 	said := journal.NewExcerpt(1 << 20)
 	stdout, stderr := t.log.Stdout(), io.MultiWriter(t.log, said)
 	switch {
-	case quiet:
-		stdout = out
+	case quiet: // it prints a document for us, and not for people
+		stdout = journal.NewDocument(out)
 	case out != nil:
 		stdout = io.MultiWriter(t.log.Stdout(), out)
 	}
