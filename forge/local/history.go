@@ -13,75 +13,68 @@ import (
 // branch to find where it was merged.
 const maxHistory = 100
 
-// pastKey is a commit of a branch.
-type pastKey struct {
-	repo string
-	head holdfast.Revision
-}
-
 // past is what is known of where a commit was merged.
 type past struct {
 	base   holdfast.Revision // the tracked branch's head that was looked at last
 	merged holdfast.Revision // empty: nowhere up to base
 }
 
-// pastKept bounds what is known of commits.
+// pastKept bounds what is known of the commits of a repository.
 const pastKept = 4096
 
 // mergedAt returns the commit of the tracked branch that brought head to it: by a
 // merge, a squash or a rebase. Empty: none did. base is what the tracked branch is
 // at; it may have moved on since, and say something else by now.
-func (f *Forge) mergedAt(ctx context.Context, repo string, head, base holdfast.Revision) (holdfast.Revision, error) {
-	done, err := f.merged(ctx, repo, head, base)
+func (r *repository) mergedAt(ctx context.Context, head, base holdfast.Revision) (holdfast.Revision, error) {
+	done, err := r.merged(ctx, head, base)
 	if err != nil {
 		return "", err
 	}
 	if done {
 		return base, nil
 	}
-	key := pastKey{repo, head}
-	known := f.past[key]
+	known := r.past[head]
 	if known.base == base {
 		return known.merged, nil
 	}
 	if known.merged != "" {
 		// The tracked branch may have been rewritten.
-		if still, err := f.opts.Git.IsAncestor(ctx, repo, known.merged, base); err != nil || still {
+		if still, err := r.opts.Git.IsAncestor(ctx, r.name, known.merged, base); err != nil || still {
 			return known.merged, err
 		}
 		known = past{}
 	}
-	found, err := f.findMerge(ctx, repo, head, base, known.base)
+	found, err := r.findMerge(ctx, head, base, known.base)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return "", nil // the head was never fetched: its branch came and went
 	} else if err != nil {
 		return "", fmt.Errorf("look for the merge of %s: %w", head.Short(), err)
 	}
-	if len(f.past) >= pastKept {
-		clear(f.past) // the worst that can come of it is another look
+	if len(r.past) >= pastKept {
+		clear(r.past) // the worst that can come of it is another look
 	}
-	f.past[key] = past{base: base, merged: found}
+	r.past[head] = past{base: base, merged: found}
 	return found, nil
 }
 
 // findMerge looks for the merge of head in what the tracked branch went through,
 // from base back to before, to what head itself continues from, or to maxHistory.
-func (f *Forge) findMerge(ctx context.Context, repo string, head, base, before holdfast.Revision) (holdfast.Revision, error) {
+func (r *repository) findMerge(ctx context.Context, head, base, before holdfast.Revision) (holdfast.Revision, error) {
 	var found holdfast.Revision
 	rev := base
 	for range maxHistory {
-		parents, err := f.opts.Git.Parents(ctx, repo, rev)
+		parents, err := r.opts.Git.Parents(ctx, r.name, rev)
 		if err != nil || len(parents) == 0 {
 			return found, err
 		}
 		if rev = parents[0]; rev == before {
 			return found, nil
 		}
-		older, err := f.opts.Git.IsAncestor(ctx, repo, rev, head)
+		older, err := r.opts.Git.IsAncestor(ctx, r.name, rev, head)
 		if err != nil || older {
 			return found, err
 		}
-		done, err := f.merged(ctx, repo, head, rev)
+		done, err := r.merged(ctx, head, rev)
 		switch {
 		case err != nil:
 			return "", err
@@ -96,24 +89,24 @@ func (f *Forge) findMerge(ctx context.Context, repo string, head, base, before h
 
 // isTracked reports whether a branch is tracked, by this repository or by another
 // one at the same place.
-func (f *Forge) isTracked(repo, branch string) bool {
-	return branch == f.opts.Branches[repo] || slices.Contains(f.opts.Others[repo], branch)
+func (r *repository) isTracked(branch string) bool {
+	return branch == r.tracked || slices.Contains(r.opts.Others[r.name], branch)
 }
 
 // ofOther reports whether a head continues from a branch that another repository at
 // the same place tracks, and not from the one that this repository tracks: it is a
 // pull request into the other one.
-func (f *Forge) ofOther(ctx context.Context, repo string, refs holdfast.Refs, head holdfast.Revision) (bool, error) {
-	if len(f.opts.Others[repo]) == 0 {
+func (r *repository) ofOther(ctx context.Context, refs holdfast.Refs, head holdfast.Revision) (bool, error) {
+	if len(r.opts.Others[r.name]) == 0 {
 		return false, nil
 	}
 	for range maxHistory {
-		for i, branch := range append([]string{f.opts.Branches[repo]}, f.opts.Others[repo]...) {
-			if in, err := f.isIn(ctx, repo, head, refs["refs/heads/"+branch]); err != nil || in {
+		for i, branch := range append([]string{r.tracked}, r.opts.Others[r.name]...) {
+			if in, err := r.isIn(ctx, head, refs["refs/heads/"+branch]); err != nil || in {
 				return in && i > 0, err
 			}
 		}
-		parents, err := f.opts.Git.Parents(ctx, repo, head)
+		parents, err := r.opts.Git.Parents(ctx, r.name, head)
 		if errors.Is(err, holdfast.ErrNotFound) || err == nil && len(parents) == 0 {
 			return false, nil
 		} else if err != nil {
@@ -126,11 +119,11 @@ func (f *Forge) ofOther(ctx context.Context, repo string, refs holdfast.Refs, he
 
 // isIn reports whether a branch at head contains rev. One that was never fetched, as
 // its branch came and went, is in none.
-func (f *Forge) isIn(ctx context.Context, repo string, rev, head holdfast.Revision) (bool, error) {
+func (r *repository) isIn(ctx context.Context, rev, head holdfast.Revision) (bool, error) {
 	if rev == head || head == "" {
 		return rev == head, nil
 	}
-	in, err := f.opts.Git.IsAncestor(ctx, repo, rev, head)
+	in, err := r.opts.Git.IsAncestor(ctx, r.name, rev, head)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return false, fmt.Errorf("look for %s in %s: %w", rev.Short(), head.Short(), err)
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -82,9 +80,9 @@ type Options struct {
 // Forge is a code host without a host. It is safe for concurrent use.
 type Forge struct {
 	opts Options
-	mu   sync.Mutex // one look at the branches at a time: a branch becomes one pull request
-	past map[pastKey]past
-	seen map[holdfast.PullRequestRef]holdfast.Revision // what the tracked branch was at when a merge was seen
+
+	mu    sync.Mutex
+	repos map[string]*repository
 }
 
 // New returns a Forge, or an error that names what is missing.
@@ -98,7 +96,7 @@ func New(opts Options) (*Forge, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Forge{opts: opts, past: make(map[pastKey]past), seen: make(map[holdfast.PullRequestRef]holdfast.Revision)}, nil
+	return &Forge{opts: opts, repos: make(map[string]*repository)}, nil
 }
 
 // botName is the author of our comments.
@@ -131,171 +129,30 @@ func (f *Forge) PullRequests(ctx context.Context, repo string, since time.Time) 
 
 // PullRequestsOf returns the pull requests whose merge was first seen at commit.
 func (f *Forge) PullRequestsOf(ctx context.Context, repo string, commit holdfast.Revision) ([]holdfast.PullRequest, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, prs, err := f.look(ctx, repo)
+	r, release, err := f.take(ctx, repo)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	_, prs, err := r.look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(prs, func(pr holdfast.PullRequest) bool {
-		return pr.State != holdfast.PullRequestMerged || pr.MergeCommit != commit && f.seen[pr.PullRequestRef] != commit
+		return pr.State != holdfast.PullRequestMerged || pr.MergeCommit != commit && r.seen[pr.Number] != commit
 	}), nil
 }
 
 // sync makes the stored pull requests say what the branches do, and returns all
 // of them.
 func (f *Forge) sync(ctx context.Context, repo string) ([]holdfast.PullRequest, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, prs, err := f.look(ctx, repo)
+	r, release, err := f.take(ctx, repo)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	_, prs, err := r.look(ctx)
 	return prs, err
-}
-
-// look is sync for who holds f.mu; it returns the branches, too.
-func (f *Forge) look(ctx context.Context, repo string) (holdfast.Refs, []holdfast.PullRequest, error) {
-	refs, err := f.opts.Git.Fetch(ctx, repo)
-	if err != nil {
-		return nil, nil, fmt.Errorf("fetch %s: %w", repo, err)
-	}
-	prs, err := f.opts.Store.LocalPullRequests(ctx, repo)
-	if err != nil {
-		return nil, nil, fmt.Errorf("list pull requests of %s: %w", repo, err)
-	}
-	prs, err = f.compare(ctx, repo, refs, prs)
-	return refs, prs, err
-}
-
-// compare makes stored pull requests say what the branches do.
-func (f *Forge) compare(
-	ctx context.Context, repo string, refs holdfast.Refs, prs []holdfast.PullRequest,
-) ([]holdfast.PullRequest, error) {
-	base := refs["refs/heads/"+f.opts.Branches[repo]]
-	if base == "" {
-		return prs, nil // nothing could be merged anywhere
-	}
-	var err error
-	open := make(map[string]bool)
-	for i, pr := range prs {
-		if pr.State != holdfast.PullRequestOpen {
-			continue
-		}
-		open[pr.Branch] = true
-		if prs[i], err = f.follow(ctx, pr, refs["refs/heads/"+pr.Branch], base); err != nil {
-			return nil, err
-		}
-	}
-	for _, ref := range slices.Sorted(maps.Keys(refs)) {
-		branch, ok := strings.CutPrefix(ref, "refs/heads/")
-		if !ok || f.isTracked(repo, branch) || open[branch] || isMerged(prs, branch, refs[ref]) {
-			continue
-		}
-		if other, err := f.ofOther(ctx, repo, refs, refs[ref]); err != nil {
-			return nil, err
-		} else if other {
-			continue
-		}
-		pr, err := f.open(ctx, repo, branch, refs[ref], base)
-		if err != nil {
-			return nil, err
-		}
-		if pr.Number != 0 {
-			prs = append(prs, pr)
-		}
-	}
-	return prs, nil
-}
-
-// isMerged reports whether a branch is what is left of a pull request that was
-// merged: whatever happens to the tracked branch after, it is not a new one.
-func isMerged(prs []holdfast.PullRequest, branch string, head holdfast.Revision) bool {
-	return slices.ContainsFunc(prs, func(pr holdfast.PullRequest) bool {
-		return pr.State == holdfast.PullRequestMerged && pr.Branch == branch && pr.Head == head
-	})
-}
-
-// follow brings an open pull request up to date with its branch: a head of ""
-// says that the branch is gone.
-func (f *Forge) follow(
-	ctx context.Context, pr holdfast.PullRequest, head, base holdfast.Revision,
-) (holdfast.PullRequest, error) {
-	was := pr
-	if head != "" {
-		pr.Head = head
-	}
-	merged, err := f.mergedAt(ctx, pr.Repo, pr.Head, base)
-	switch {
-	case err != nil:
-		return pr, err
-	case merged != "":
-		pr.State, pr.MergeCommit, pr.MergedAt, pr.Mergeable = holdfast.PullRequestMerged, merged, f.opts.Now().UTC(), true
-		f.seen[pr.PullRequestRef] = base
-	case head == "":
-		pr.State = holdfast.PullRequestClosed
-	}
-	if reflect.DeepEqual(pr, was) {
-		return pr, nil
-	}
-	pr.UpdatedAt = f.opts.Now().UTC()
-	pr, err = f.opts.Store.SaveLocalPullRequest(ctx, pr)
-	if err != nil {
-		return pr, fmt.Errorf("store pull request %s: %w", pr.PullRequestRef, err)
-	}
-	return pr, nil
-}
-
-// open makes a pull request of a branch that has something to merge.
-func (f *Forge) open(
-	ctx context.Context, repo, branch string, head, base holdfast.Revision,
-) (holdfast.PullRequest, error) {
-	merged, err := f.mergedAt(ctx, repo, head, base)
-	if err != nil || merged != "" {
-		return holdfast.PullRequest{}, err
-	}
-	pr := holdfast.PullRequest{
-		PullRequestRef: holdfast.PullRequestRef{Repo: repo},
-		Title:          branch, Author: "local", State: holdfast.PullRequestOpen,
-		Branch: branch, Head: head, BaseBranch: f.opts.Branches[repo],
-		UpdatedAt: f.opts.Now().UTC(), Mergeable: true,
-	}
-	message, identity, err := f.proposedBy(ctx, repo, head)
-	if err != nil {
-		return pr, err
-	}
-	if identity != "" { // we have made it, and perhaps died before we said so
-		pr.Title, _, _ = strings.Cut(message, "\n")
-		pr.Author = botName
-	}
-	pr, err = f.opts.Store.SaveLocalPullRequest(ctx, pr)
-	if err != nil {
-		return pr, fmt.Errorf("store pull request of branch %q: %w", branch, err)
-	}
-	return pr, nil
-}
-
-// merged reports whether merging head into base would change nothing: after a
-// merge, a squash or a rebase alike.
-func (f *Forge) merged(ctx context.Context, repo string, head, base holdfast.Revision) (bool, error) {
-	if head == base {
-		return true, nil
-	}
-	result, err := f.opts.Git.Merge(ctx, repo, base, head)
-	switch {
-	case errors.Is(err, holdfast.ErrMergeConflict):
-		return false, nil
-	case errors.Is(err, holdfast.ErrNotFound):
-		return false, nil // the head was never fetched: its branch came and went
-	case err != nil:
-		return false, fmt.Errorf("merge %s into %s: %w", head.Short(), base.Short(), err)
-	}
-	tree, err := f.opts.Git.Tree(ctx, repo, string(base))
-	if err != nil {
-		return false, fmt.Errorf("open %s: %w", base.Short(), err)
-	}
-	id, err := tree.Hash(".")
-	if err != nil {
-		return false, fmt.Errorf("open %s: %w", base.Short(), err)
-	}
-	return result == id, nil
 }
 
 // Comments returns the comments since, oldest first.

@@ -25,20 +25,23 @@ func (f *Forge) propose(ctx context.Context, repo string, p holdfast.Proposal) (
 	if p.Branch == tracked || p.BaseBranch != tracked {
 		return holdfast.PullRequest{}, fmt.Errorf("it is to be merged into %q, and the tracked branch is %q", p.BaseBranch, tracked)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	refs, prs, err := f.look(ctx, repo)
+	r, release, err := f.take(ctx, repo)
+	if err != nil {
+		return holdfast.PullRequest{}, err
+	}
+	defer release()
+	refs, prs, err := r.look(ctx)
 	if err != nil {
 		return holdfast.PullRequest{}, err
 	}
 	if last := newest(prs, p.Branch); last.Number != 0 && last.State != holdfast.PullRequestOpen {
-		if _, identity, err := f.proposedBy(ctx, repo, last.Head); err != nil || identity == p.Identity() {
+		if _, identity, err := r.proposedBy(ctx, last.Head); err != nil || identity == p.Identity() {
 			return last, err
 		}
 	}
 	at := refs["refs/heads/"+p.Branch]
 	if at != "" && at != p.Head {
-		if _, identity, err := f.proposedBy(ctx, repo, at); err != nil {
+		if _, identity, err := r.proposedBy(ctx, at); err != nil {
 			return holdfast.PullRequest{}, err
 		} else if identity == "" {
 			return holdfast.PullRequest{}, fmt.Errorf("it is at %s, which is not ours: %w", at.Short(), holdfast.ErrConflict)
@@ -48,14 +51,14 @@ func (f *Forge) propose(ctx context.Context, repo string, p holdfast.Proposal) (
 	if err != nil {
 		return holdfast.PullRequest{}, err
 	}
-	if done, err := f.merged(ctx, repo, head, refs["refs/heads/"+tracked]); err != nil || done {
+	if done, err := r.merged(ctx, head, refs["refs/heads/"+tracked]); err != nil || done {
 		return holdfast.PullRequest{}, cmp.Or(err, errMerged)
 	}
 	pushErr := f.opts.Git.Push(ctx, repo, p.Branch, at, head)
 	if pushErr != nil && !errors.Is(pushErr, holdfast.ErrConflict) {
 		return holdfast.PullRequest{}, pushErr
 	}
-	if refs, prs, err = f.look(ctx, repo); err != nil {
+	if refs, prs, err = r.look(ctx); err != nil {
 		return holdfast.PullRequest{}, err
 	}
 	if pushErr != nil && refs["refs/heads/"+p.Branch] != head { // else somebody like us was faster
@@ -90,8 +93,8 @@ func newest(prs []holdfast.PullRequest, branch string) (last holdfast.PullReques
 
 // proposedBy returns a commit's message and the identity of the proposal that it
 // was made for; none if it is not ours, or was never fetched.
-func (f *Forge) proposedBy(ctx context.Context, repo string, rev holdfast.Revision) (string, holdfast.Digest, error) {
-	message, tree, err := f.opts.Git.Message(ctx, repo, rev)
+func (r *repository) proposedBy(ctx context.Context, rev holdfast.Revision) (string, holdfast.Digest, error) {
+	message, tree, err := r.opts.Git.Message(ctx, r.name, rev)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return "", "", nil
 	}
@@ -122,9 +125,12 @@ func (f *Forge) withdraw(
 	if branch == f.opts.Branches[ref.Repo] {
 		return fmt.Errorf("%q is the tracked branch", branch)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	refs, prs, err := f.look(ctx, ref.Repo)
+	r, release, err := f.take(ctx, ref.Repo)
+	if err != nil {
+		return err
+	}
+	defer release()
+	refs, prs, err := r.look(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,7 +144,7 @@ func (f *Forge) withdraw(
 		return holdfast.ErrNotFound
 	}
 	if at := refs["refs/heads/"+branch]; head == "" && at != "" && pr.State == holdfast.PullRequestOpen && pr.Branch == branch {
-		_, identity, err := f.proposedBy(ctx, ref.Repo, at)
+		_, identity, err := r.proposedBy(ctx, at)
 		if err == nil && identity == "" {
 			err = fmt.Errorf("its branch is at %s, which is not ours: %w", at.Short(), holdfast.ErrConflict)
 		}
@@ -158,6 +164,6 @@ func (f *Forge) withdraw(
 	if err := f.opts.Git.Push(ctx, ref.Repo, branch, head, ""); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 		return err
 	}
-	_, _, err = f.look(ctx, ref.Repo)
+	_, _, err = r.look(ctx)
 	return err
 }

@@ -43,13 +43,16 @@ type Options struct {
 // Agenda is what is to be looked at. It is safe for concurrent use.
 type Agenda struct {
 	opts     Options
-	looks    *queue.Queue[Look]
+	looks    *queue.Lanes[Look] // by repository
 	requests *queue.Queue[holdfast.Request]
 }
 
 // New returns an empty Agenda.
 func New(opts Options) *Agenda {
-	return &Agenda{opts: opts, looks: queue.New[Look](), requests: queue.New[holdfast.Request]()}
+	return &Agenda{
+		opts:  opts,
+		looks: queue.NewLanes(func(l Look) string { return l.Repo }), requests: queue.New[holdfast.Request](),
+	}
 }
 
 // Look asks for a look. It never blocks.

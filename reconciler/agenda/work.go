@@ -9,16 +9,22 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
-// Work takes looks and decides requests, side by side, until ctx is done. What was
-// begun is finished before it returns: see queue.Abortable.
+// How much is done at once: looks at each repository, most of which wait for its
+// host, and decisions.
+const (
+	lookers  = 2
+	deciders = 4
+)
+
+// Work takes looks and decides requests, side by side, until ctx is done. A host that
+// hangs costs the looks at its own repositories only. What was begun is finished
+// before it returns: see queue.Abortable.
 func (a *Agenda) Work(
 	ctx context.Context, take func(context.Context, Look) error, decide func(context.Context, holdfast.Request) error,
 ) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for range 2 {
-		g.Go(func() error { return queue.Work(ctx, a.opts.Logger, a.looks, take) })
-	}
-	for range 4 {
+	g.Go(func() error { return a.looks.Work(ctx, a.opts.Logger, lookers, take) })
+	for range deciders {
 		g.Go(func() error { return queue.Work(ctx, a.opts.Logger, a.requests, decide) })
 	}
 	return g.Wait()
@@ -28,14 +34,13 @@ func (a *Agenda) Work(
 func (a *Agenda) Step(
 	ctx context.Context, take func(context.Context, Look) error, decide func(context.Context, holdfast.Request) error,
 ) (bool, error) {
-	switch {
-	case a.looks.Depth() > 0:
-		return true, queue.Step(ctx, a.looks, take)
-	case a.requests.Depth() > 0:
-		return true, queue.Step(ctx, a.requests, decide)
-	default:
+	if more, err := a.looks.Step(ctx, take); more {
+		return true, err
+	}
+	if a.requests.Depth() == 0 {
 		return false, nil
 	}
+	return true, queue.Step(ctx, a.requests, decide)
 }
 
 // Depths are how many looks and how many decisions are asked for.
