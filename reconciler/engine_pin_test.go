@@ -1,6 +1,7 @@
 package reconciler_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
@@ -29,5 +30,26 @@ func TestEngineOfTheLastApply(t *testing.T) {
 	a := f.claim()
 	if a.Kind.Writes() || a.PinName != "terraform" || a.PinVersion != "1.10.0" {
 		t.Errorf("what remains is planned as %+v, want the engine that has written the state", a)
+	}
+}
+
+// TestAnotherEngineIsTold: the comment says that a merge changes the engine which
+// writes the state, also if the plan changes nothing.
+func TestAnotherEngineIsTold(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"terraform": false, "tofu": true} {
+		for _, status := range []holdfast.RunStatus{holdfast.RunPlanned, holdfast.RunNoChanges} {
+			f := built(t, twoClusters())
+			f.open(1, map[string]string{"infra/prod/main.tf": "# two\n"})
+			f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+				result := withEngine(a)
+				result.EngineName, result.EngineVersion, result.Status = name, "1.10.0", status
+				return result
+			})
+			f.post()
+			if got := strings.Contains(f.comment(1), "**changes the engine of prod** from terraform 1.9.8 to tofu 1.10.0"); got != want {
+				t.Errorf("%s, %s: the comment says\n%s", name, status, f.comment(1))
+			}
+		}
 	}
 }

@@ -32,6 +32,9 @@ func (w *writer) danger() {
 		if o.plan == nil || o.applied || o.stale || o.broken || o.reason == holdfast.ReasonProtected || o.reason == holdfast.ReasonMissing {
 			continue
 		}
+		if line := engineLine(o); line != "" {
+			lines = append(lines, line)
+		}
 		if o.destroy && o.plan.HasChanges() {
 			lines = append(lines, destructionLine(o))
 			continue
@@ -44,6 +47,17 @@ func (w *writer) danger() {
 		}
 	}
 	w.caution(lines, most)
+}
+
+// engineLine is for a cluster whose state another engine has written; empty if it is
+// the same.
+func engineLine(o outcome) string {
+	name, _, _ := strings.Cut(o.cluster.Engine, " ")
+	if name == "" || o.run == nil || o.run.EngineName == "" || o.run.EngineName == name {
+		return ""
+	}
+	return fmt.Sprintf("**changes the engine of %s** from %s to %s: it writes the state from then on, which the other one may not be able to read again",
+		text(o.cluster.Name), text(shorten(o.cluster.Engine, 60)), text(shorten(o.run.EngineName+" "+o.run.EngineVersion, 60)))
 }
 
 // caution is a box with what nobody must overlook, at most so many lines of it.

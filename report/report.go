@@ -45,6 +45,9 @@ type Cluster struct {
 	Summary *holdfast.Plan // its plan, or with Previous an older one; nil if there is none
 	// Previous is true if Summary is of an older head, which is planned again.
 	Previous bool
+	// Engine is what has written the state so far, such as "terraform 1.11.4"; empty if
+	// nobody knows.
+	Engine string
 
 	// Waiting is the reason why nothing happens, such as Unreviewed, and
 	// WaitingDetail the same in a sentence; empty if something does. Of an open

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -32,6 +33,9 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 			return view, false, err
 		}
 		if err := v.viewPlan(ctx, &rc, plans); err != nil {
+			return view, false, err
+		}
+		if err := v.viewEngine(ctx, &rc); err != nil {
 			return view, false, err
 		}
 		if !c.Sample && pr.State == holdfast.PullRequestOpen {
@@ -208,6 +212,23 @@ func (v *viewer) viewPlan(ctx context.Context, rc *report.Cluster, plans []holdf
 		rc.Summary, rc.Previous = summary, shown > 0
 	}
 	return v.viewQueue(ctx, rc, plans[0])
+}
+
+// viewEngine says which engine has written the state.
+func (v *viewer) viewEngine(ctx context.Context, rc *report.Cluster) error {
+	rec, err := v.opts.Store.Cluster(ctx, rc.Name)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("read cluster %q: %w", rc.Name, err)
+	}
+	branch, err := history.Branch(ctx, v.opts.Store, rc.Name)
+	if err != nil {
+		return err
+	}
+	wrote := decision.LastApplied(rec, branch)
+	rc.Engine = strings.TrimSpace(wrote.EngineName + " " + wrote.EngineVersion)
+	return nil
 }
 
 // viewQueue says for whom a run that is not executed yet waits.
