@@ -153,6 +153,7 @@ func TestDeliveries(t *testing.T) {
 		"edited comment":      {"issue_comment", commentBody("acme/app", 1, "alice", "User", "/holdfast plan\n/holdfast apply", "edited"), 200, one, 1},
 		"deleted, of a bot":   {"issue_comment", commentBody("acme/app", 1, "holdfast[bot]", "Bot", "the plan", "deleted"), 200, one, 0},
 		"merge group":         {"merge_group", `{"action":"checks_requested","merge_group":{"head_sha":"a"},"repository":{"full_name":"acme/app"}}`, 200, []holdfast.SourceRequest{{Repo: "app"}}, 0},
+		"group that ended":    {"merge_group", `{"action":"destroyed","reason":"dequeued","merge_group":{"head_sha":"a"},"repository":{"full_name":"acme/app"}}`, 200, []holdfast.SourceRequest{{Repo: "app"}}, 0},
 		"deleted comment":     {"issue_comment", commentBody("acme/app", 1, "alice", "User", "/holdfast plan", "deleted"), 200, one, 0},
 		"edited to say none":  {"issue_comment", commentBody("acme/app", 1, "alice", "User", "Never mind.", "edited"), 200, one, 0},
 		"edited by a bot":     {"issue_comment", commentBody("acme/app", 1, "holdfast[bot]", "Bot", "Plan", "edited"), 202, nil, 0},

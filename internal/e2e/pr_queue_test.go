@@ -8,6 +8,11 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// groupOf is where the queue has the group of a pull request on top of base.
+func (p *pull) groupOf(base string) string {
+	return fmt.Sprintf("refs/heads/gh-readonly-queue/main/pr-%d-%s", p.number, base)
+}
+
 // queue makes the merge groups of a queue with these pull requests, as GitHub
 // does: a branch for each, on top of the one before. It returns the last one's
 // commit.
@@ -16,7 +21,7 @@ func (r *repo) queue(pulls ...*pull) string {
 	base := r.git.Rev("main")
 	for _, p := range pulls {
 		group := r.git.MergeCommit(base, p.head)
-		ref := fmt.Sprintf("refs/heads/gh-readonly-queue/main/pr-%d-%s", p.number, base)
+		ref := p.groupOf(base)
 		r.git.SetRef(ref, group)
 		r.hub.MergeGroup(ref, group, "main", base)
 		base = group
@@ -58,6 +63,28 @@ func TestMergeQueue(t *testing.T) {
 	fleet.untilJudged(group, "success", fmt.Sprintf("2 clusters as planned: #%d, #%d, #%d", one.number, three.number, readme.number))
 	both := fleet.queue(one, two)
 	fleet.untilJudged(both, "failure", fmt.Sprintf("#%d and #%d change it", one.number, two.number))
+
+	// Somebody takes a pull request out of it, and puts it in again, on top of another
+	// base: while its first group was not judged, and afterwards.
+	for range 2 {
+		base := fleet.git.Rev("main")
+		former := fleet.queue(three)
+		fleet.git.DeleteRef(three.groupOf(base))
+		fleet.hub.EndMergeGroup("dequeued", three.groupOf(base), former, "main", base)
+		before := base
+		base = fleet.commit(files{"NOTES.md": "after " + base + "\n"})
+		fleet.pushed(before)
+		fleet.untilJudged(fleet.queue(three), "success", fmt.Sprintf("1 cluster as planned: #%d", three.number))
+		fleet.git.DeleteRef(three.groupOf(base))
+	}
+	// The event of another one is lost: it is found with the next look.
+	unheard := fleet.git.MergeCommit(fleet.git.Rev("main"), three.head)
+	fleet.git.SetRef(three.groupOf(fleet.git.Rev("main")), unheard)
+	fleet.hub.Knows(unheard)
+	w.do("reconcile --repo acme/fleet")
+	fleet.untilJudged(unheard, "success", fmt.Sprintf("1 cluster as planned: #%d", three.number))
+	group = fleet.queue(readme, three, one)
+	fleet.untilJudged(group, "success", "2 clusters as planned")
 
 	// The queue merges what is green.
 	before := fleet.git.Rev("main")

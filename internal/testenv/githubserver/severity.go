@@ -326,16 +326,26 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request) bool {
 // base branch would be with its pull requests, at a commit of a ref of its own.
 func (r *Repo) MergeGroup(ref, head, base, baseHead string) Delivery {
 	r.Knows(head)
-	return r.deliverGroup("checks_requested", ref, head, base, baseHead)
+	return r.deliverGroup("checks_requested", "", ref, head, base, baseHead)
 }
 
-func (r *Repo) deliverGroup(action, ref, head, base, baseHead string) Delivery {
-	return r.deliver("merge_group", map[string]any{
+// EndMergeGroup delivers that a group is no more, as it was merged, invalidated or
+// dequeued. Its ref is gone by then.
+func (r *Repo) EndMergeGroup(reason, ref, head, base, baseHead string) Delivery {
+	return r.deliverGroup("destroyed", reason, ref, head, base, baseHead)
+}
+
+func (r *Repo) deliverGroup(action, reason, ref, head, base, baseHead string) Delivery {
+	payload := map[string]any{
 		"action": action,
 		"merge_group": map[string]any{
 			"head_sha": head, "head_ref": ref, "base_ref": "refs/heads/" + base, "base_sha": baseHead,
 			"head_commit": map[string]any{"id": head, "tree_id": strings.Repeat("a", 40), "message": "Merge group"},
 		},
 		"repository": r.shape(), "sender": userShape("github-merge-queue[bot]"),
-	})
+	}
+	if reason != "" {
+		payload["reason"] = reason
+	}
+	return r.deliver("merge_group", payload)
 }
