@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/aymanbagabas/go-udiff/lcs"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/holdfast-dev/holdfast"
@@ -25,7 +25,7 @@ const (
 // letters that pass for others: values that differ do not look the same. Accents that
 // are characters of their own are shown so where one character has both.
 func visible(s string) string {
-	composed, fakes := norm.NFC.IsNormalString(s), disguised(s)
+	composed, fakes := norm.NFC.IsNormalString(s), unseen.Disguised(s)
 	if composed && fakes == nil && !strings.ContainsFunc(s, hides) && utf8.ValidString(s) {
 		return s
 	}
@@ -372,59 +372,13 @@ func decodedText(raw json.RawMessage) (string, bool) {
 	return s, ok
 }
 
-// maxCells bounds the work of comparing lines. Beyond it all that is between the
-// first difference and the last counts as changed.
-const maxCells = 4 << 20
-
-// compareLines returns the fewest changes that make b of a.
+// compareLines returns few changes that make b of a.
 func compareLines(a, b []string) []hunk {
-	skip := 0
-	for skip < len(a) && skip < len(b) && a[skip] == b[skip] {
-		skip++
-	}
-	end := 0
-	for end < len(a)-skip && end < len(b)-skip && a[len(a)-1-end] == b[len(b)-1-end] {
-		end++
-	}
-	a, b = a[skip:len(a)-end], b[skip:len(b)-end]
-	if len(a)*len(b) > maxCells {
-		return []hunk{{line: skip + 1, before: a, after: b}}
-	}
-	width := len(b) + 1
-	common := make([]int32, (len(a)+1)*width) // of what begins at i and j
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				common[i*width+j] = common[(i+1)*width+j+1] + 1
-			} else {
-				common[i*width+j] = max(common[(i+1)*width+j], common[i*width+j+1])
-			}
-		}
-	}
 	var hunks []hunk
-	for i, j := 0, 0; i < len(a) || j < len(b); {
-		if i < len(a) && j < len(b) && a[i] == b[j] {
-			i, j = i+1, j+1
-			continue
-		}
-		h := hunk{line: skip + j + 1}
-		for i < len(a) || j < len(b) {
-			switch {
-			case i < len(a) && j < len(b) && a[i] == b[j]:
-			case j >= len(b) || i < len(a) && common[(i+1)*width+j] >= common[i*width+j+1]:
-				h.before = append(h.before, a[i])
-				i++
-				continue
-			default:
-				h.after = append(h.after, b[j])
-				j++
-				continue
-			}
-			break
-		}
-		hunks = append(hunks, h)
+	for _, d := range lcs.DiffLines(a, b) {
+		hunks = append(hunks, hunk{line: d.ReplStart + 1, before: a[d.Start:d.End], after: b[d.ReplStart:d.ReplEnd]})
 	}
-	return slices.Clip(hunks)
+	return hunks
 }
 
 // valueCell is one value in a table.

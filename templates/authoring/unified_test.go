@@ -13,9 +13,9 @@ func TestUnified(t *testing.T) {
 	for name, tc := range map[string]struct{ from, to, want string }{
 		"the same":    {"a\nb\n", "a\nb\n", ""},
 		"one line":    {"a\nb\nc\n", "a\nx\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+x\n c\n"},
-		"all new":     {"", "a\n", "@@ -0,0 +1,1 @@\n+a\n"},
-		"all gone":    {"a\n", "", "@@ -1,1 +0,0 @@\n-a\n"},
-		"no line end": {"a", "a\n", "@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+a\n"},
+		"all new":     {"", "a\n", "@@ -0,0 +1 @@\n+a\n"},
+		"all gone":    {"a\n", "", "@@ -1 +0,0 @@\n-a\n"},
+		"no line end": {"a", "a\n", "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n"},
 		"far apart": {
 			"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n", "x\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\ny\n",
 			"@@ -1,4 +1,4 @@\n-1\n+x\n 2\n 3\n 4\n@@ -9,4 +9,4 @@\n 9\n 10\n 11\n-12\n+y\n",
@@ -46,8 +46,11 @@ func patched(from, diff string) (string, error) {
 	for _, part := range strings.Split("\n"+diff, "\n@@ ")[1:] {
 		head, body, _ := strings.Cut(part, "\n")
 		var line, count int
-		if _, err := fmt.Sscanf(head, "-%d,%d ", &line, &count); err != nil {
-			return "", err
+		if _, err := fmt.Sscanf(head, "-%d,%d ", &line, &count); err != nil { // of one line there is no count
+			if _, err := fmt.Sscanf(head, "-%d ", &line); err != nil {
+				return "", err
+			}
+			count = 1
 		}
 		if count > 0 {
 			line--

@@ -1,4 +1,4 @@
-package report
+package unseen
 
 import (
 	"strings"
@@ -10,10 +10,10 @@ import (
 const lookalikes = "аеорсухіјѕԁһӏԛԝгѵАВЕЅІЈКМНОРСТУХҮԌԚԜ" + "ονρυικαγΑΒΕΖΗΙΚΜΝΟΡΤΥΧ" + "օսհոԼՕՍ" +
 	"ɑɡıȷǀɩʟʀʏ" + "ⅰⅴⅹⅼⅽⅾⅿⅠⅤⅩⅬⅭⅮⅯ" + "‐‑‒–−⁃˗" + "․‧٫ꓸ" + "⁄∕⧸" + "ː꞉∶׃" + "∣ⵏ" + "ꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓞꓟꓠꓡꓢꓣꓥꓦꓧꓨꓪꓫꓬꓮꓰꓲꓳ" + "ᎪᎬᎳᎷᏃᏚᏢᏦᏴᏞᏟ"
 
-// disguised reports for each character of s whether it stands for an ASCII one in a
+// Disguised reports for each character of s whether it stands for an ASCII one in a
 // word in which nothing tells which of the two it is: a word of another script has
 // letters that no ASCII one looks like. Nil: none does.
-func disguised(s string) map[int]bool {
+func Disguised(s string) map[int]bool {
 	if !strings.ContainsAny(s, lookalikes) {
 		return nil
 	}
