@@ -216,19 +216,23 @@ type Command struct {
 	ShownHead Revision      `json:"shownHead,omitempty"`
 	Status    CommandStatus `json:"status"`
 	Reply     string        `json:"reply,omitempty"` // why it was refused, or what came of it
-	// Reason is why it was refused, for the first cluster of Refused or for all; empty if
-	// that has no reason. It is reported to whoever gave it, and not kept.
-	Reason Reason `json:"reason,omitempty"`
-	// Refused are the clusters that a command which was done for others was
-	// refused for. It is reported to whoever gave it, and not kept.
-	Refused []string `json:"refused,omitempty"`
-	// UpToDate are the clusters of which nothing was left to be applied; as Refused.
-	UpToDate  []string  `json:"upToDate,omitempty"`
+	CommandResult
 	CreatedAt time.Time `json:"createdAt"`
 	DoneAt    time.Time `json:"doneAt,omitzero"`
 	// Said is when its comment got the text that it was read from, by the forge's
 	// clock; zero: it came another way.
 	Said time.Time `json:"said,omitzero"`
+}
+
+// CommandResult is reported to whoever gave a command, and not kept.
+type CommandResult struct {
+	// Reason is why it was refused, for the first cluster of Refused or for all; empty if
+	// that has no reason.
+	Reason Reason `json:"reason,omitempty"`
+	// Refused are the clusters that a command which was done for others was
+	// refused for, UpToDate those of which nothing was left to be applied.
+	Refused  []string `json:"refused,omitempty"`
+	UpToDate []string `json:"upToDate,omitempty"`
 }
 
 // SourceRequest asks to look at a repository: at one pull request, at one

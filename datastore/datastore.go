@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/flock"
 )
 
 // Options are what a Store needs. All are required unless noted.
@@ -57,7 +60,7 @@ type Store struct {
 	*sweeper
 
 	*records
-	lock    *fileLock
+	lock    *flock.Lock
 	closing sync.Once
 }
 
@@ -143,7 +146,9 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
-	if s.lock, err = lockFile(path+".lock", s.now()); err != nil {
+	if s.lock, err = flock.Hold(path+".lock", s.now()); errors.Is(err, flock.ErrHeld) {
+		return fmt.Errorf("%w: only one server may open a database: %w", err, holdfast.ErrLocked)
+	} else if err != nil {
 		return err
 	}
 	if s.db, err = openSQLite(ctx, path); err != nil {
@@ -208,7 +213,7 @@ func (s *Store) close() error {
 		errs = append(errs, s.blobs.close())
 	}
 	if s.lock != nil {
-		errs = append(errs, s.lock.unlock())
+		errs = append(errs, s.lock.Release())
 	}
 	return errors.Join(errs...)
 }

@@ -29,7 +29,10 @@ const (
 
 // Client speaks a server's API. It is safe for concurrent use. A call takes at most two
 // minutes; only Events, Log with follow, and the reading of what is opened, take longer.
-type Client struct {
+type Client struct{ connection }
+
+// connection sends requests to a server, and makes errors of what goes wrong.
+type connection struct {
 	base             *url.URL
 	token, userAgent string
 	http             *http.Client
@@ -38,10 +41,10 @@ type Client struct {
 // New returns a client of the server whose API is at base. The token proves
 // who calls; userAgent tells the server what does.
 func New(base *url.URL, token, userAgent string) *Client {
-	return &Client{base: base, token: token, userAgent: userAgent, http: &http.Client{
+	return &Client{connection{base: base, token: token, userAgent: userAgent, http: &http.Client{
 		// The API does not redirect: whoever does is not the API, and gets no token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	}}}
 }
 
 // Error is a server's refusal, in the server's words.
@@ -72,7 +75,7 @@ func (e *Error) Is(target error) bool {
 }
 
 // call sends in, if it is not nil, and decodes the answer into out.
-func (c *Client) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
+func (c *connection) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	res, err := c.send(ctx, method, path, query, in)
@@ -87,12 +90,12 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 }
 
 // send returns a successful answer; its body is the caller's to close.
-func (c *Client) send(ctx context.Context, method, path string, query url.Values, in any) (*http.Response, error) {
+func (c *connection) send(ctx context.Context, method, path string, query url.Values, in any) (*http.Response, error) {
 	return c.sendWith(ctx, method, path, query, in, http.Header{})
 }
 
 // sendWith is send with headers besides our own.
-func (c *Client) sendWith(ctx context.Context, method, path string, query url.Values, in any, header http.Header) (*http.Response, error) {
+func (c *connection) sendWith(ctx context.Context, method, path string, query url.Values, in any, header http.Header) (*http.Response, error) {
 	address := c.base.JoinPath("/api/v1", path)
 	address.RawQuery = query.Encode()
 	var body io.Reader
@@ -133,7 +136,7 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 // Is makes errors.Is find ErrUnavailable.
 func (e *UnreachableError) Is(target error) bool { return target == holdfast.ErrUnavailable }
 
-func (c *Client) unreachable(ctx context.Context, err error) error {
+func (c *connection) unreachable(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return context.Canceled
 	}
@@ -149,7 +152,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	return err
 }
 
-func (c *Client) refusal(res *http.Response) error {
+func (c *connection) refusal(res *http.Response) error {
 	var answer struct {
 		v1.Problem
 		Error string `json:"error"` // of servers that are older than problems
