@@ -4,7 +4,10 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -52,6 +55,7 @@ var faults = []fault{ //nolint:gochecknoglobals // a constant table
 	{"an agent is killed", func(m *monkey) func() { m.signal(m.w.agentPIDs(), syscall.SIGKILL); return nil }},
 	{"an agent is stopped", func(m *monkey) func() { m.signal(m.w.agentPIDs(), syscall.SIGSTOP); return nil }},
 	{"an engine is killed", func(m *monkey) func() { m.signal(m.w.engines(), syscall.SIGKILL); return nil }},
+	{"an engine is killed in an apply", func(m *monkey) func() { m.killApply(); return nil }},
 	{"server and agents are killed", func(m *monkey) func() {
 		m.w.crash()
 		for _, agent := range m.w.agentPIDs() {
@@ -101,6 +105,23 @@ func (m *monkey) strike() {
 	if over := f.begin(m); over != nil {
 		m.wait(2500)
 		over()
+	}
+}
+
+// killApply kills an engine that applies, after a part of what that does. If none
+// begins within a few seconds, nothing fails.
+func (m *monkey) killApply() {
+	m.w.t.Helper()
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		applying := slices.DeleteFunc(m.w.engines(), func(pid int) bool {
+			line, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+			return !strings.Contains(string(line), "\x00apply\x00")
+		})
+		if len(applying) > 0 {
+			m.wait(1500)
+			m.signal(applying, syscall.SIGKILL)
+			return
+		}
 	}
 }
 

@@ -217,6 +217,7 @@ func (c *chaos) judge() {
 		if rec := c.w.record(name); rec.Waiting != "" || rec.Phase != holdfast.PhaseActive {
 			c.w.t.Errorf("%s waits for %q and is %s in the end", name, rec.Waiting, rec.Phase)
 		}
+		c.judgeResumed(name)
 		applied := make(map[holdfast.Revision]string)
 		for _, run := range c.w.applies(name) {
 			if !run.Status.Done() {
@@ -242,5 +243,23 @@ func (c *chaos) judge() {
 			}
 		}
 		pr.untilComment("applied")
+	}
+}
+
+// judgeResumed says that what an engine had in progress when it was killed was created
+// again by nobody but a person.
+func (c *chaos) judgeResumed(name string) {
+	c.w.t.Helper()
+	const work = "terraform_data.work"
+	unsure := false // work may exist without being in the state
+	for _, run := range c.w.applies(name) {
+		if unsure && run.Resume && run.Actor == "" && run.Status == holdfast.RunApplied && run.Counts.Create > 0 {
+			c.w.t.Errorf("%s has created %s of %s again, and nobody had asked for that", run.ID, work, name)
+		}
+		if run.Failure != nil && slices.Contains(run.Failure.Unrecorded, work) {
+			unsure = true
+		} else if run.Status == holdfast.RunApplied {
+			unsure = false
+		}
 	}
 }
