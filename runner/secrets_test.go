@@ -287,8 +287,15 @@ func TestSecretFileIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, s, _ := secretRun{file: file, change: store("echo value")}.plan(t)
+			// Whatever it refers to has a value: it is the file that is refused.
+			got, s, _ := secretRun{file: file, change: func(a *holdfast.Assignment) {
+				store("echo value")(a)
+				a.Env = map[string]string{"X": "value"}
+			}}.plan(t)
 			wantStatus(t, got, holdfast.RunErrored, "SecretUnavailable", s)
+			if want := "read " + holdfast.SecretFile + ": "; !strings.Contains(got.Failure.Summary, want) {
+				t.Errorf("%q is not in %+v", want, *got.Failure)
+			}
 			if text := fmt.Sprintf("%+v%s", *got.Failure, s.logged()); strings.Contains(text, "forbidden-fruit") || strings.Contains(text, long) {
 				t.Errorf("it repeats what it must not: %s", text)
 			}
