@@ -44,7 +44,7 @@ func TestModulesOfAPrivateRepository(t *testing.T) {
 	other["clusters/beta.yaml"] = strings.Replace(other["clusters/beta.yaml"], "production", "staging", 1)
 	beta := w.fleet().open(join(other, moduleFile("beta", code)))
 	w.fleet().untilStatus(beta.head, holdfast.ContextPlan, holdfast.StatusFailure, "beta")
-	beta.untilComment("beta", "plan failed")
+	beta.untilComment("beta", "plan failed", "could not read Username")
 	for what, text := range map[string]string{"alpha": alpha.comment(), "beta": beta.comment(), "server": w.log.all(), "agent": w.agentLog()} {
 		if strings.Contains(text, password) {
 			t.Errorf("the password is shown: %s", what)
