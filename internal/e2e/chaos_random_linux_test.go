@@ -115,13 +115,13 @@ func (c *chaos) untilPlanned(pr *pull, names []string) {
 		if status.State == string(holdfast.StatusSuccess) {
 			return strings.Contains(pr.comment(), "Plan for `"+holdfast.Revision(pr.head).Short()+"`"), pr.comment()
 		}
+		c.free(names) // first: a plan that is under way may hold the lock itself
 		for _, name := range names {
 			run := c.w.newest(name, holdfast.RunPlan)
 			if run.PullRequest.Number == pr.number && run.Status.Done() && run.Status != holdfast.RunPlanned {
 				c.say(pr, name, run, "/holdfast plan")
 			}
 		}
-		c.free(names)
 		return false, status.State + " " + status.Description
 	})
 }
