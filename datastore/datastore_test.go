@@ -43,6 +43,7 @@ func TestStore(t *testing.T) {
 		"outbox edited":   testOutboxEdited,
 		"outbox faults":   testWantedFaults,
 		"many posters":    testManyPosters,
+		"posts of others": testPostsOfOthers,
 		"commands":        testCommands,
 		"artefacts":       testArtefacts,
 		"bundles":         testBundles,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -143,11 +144,11 @@ func (s *PostStore) insertPost(ctx context.Context, q querier, post holdfast.Pos
 	if err != nil {
 		return err
 	}
-	_, err = q.exec(ctx, `INSERT INTO posts (post_key, kind, pr_repo, pr_number, runs, head, posted_runs, posted_head, external_id,
+	_, err = q.exec(ctx, `INSERT INTO posts (post_key, kind, repo, pr_repo, pr_number, runs, head, posted_runs, posted_head, external_id,
 			wanted, wanted_at, posted, posted_at, abandoned, not_before, failures, last_error, claimed_by, claimed_until, claimed_wanted,
 			after_key, after_wanted, doc)
-		VALUES (?, ?, ?, ?, ?, ?, '[]', '', ?, 1, ?, 0, 0, 0, ?, 0, '', '', 0, 0, ?, `+wantedOf+`, ?)`,
-		post.Key, string(post.Kind), post.PullRequest.Repo, post.PullRequest.Number, encodeList(post.Runs), string(post.Head),
+		VALUES (?, ?, ?, ?, ?, ?, ?, '[]', '', ?, 1, ?, 0, 0, 0, ?, 0, '', '', 0, 0, ?, `+wantedOf+`, ?)`,
+		post.Key, string(post.Kind), post.Repo, post.PullRequest.Repo, post.PullRequest.Number, encodeList(post.Runs), string(post.Head),
 		post.ExternalID, nanos(s.now()), nanos(post.NotBefore), post.After, post.After, doc)
 	return err
 }
@@ -168,9 +169,9 @@ func (s *PostStore) changePost(ctx context.Context, q querier, old storedPost, p
 	if post.NotBefore.After(notBefore) {
 		notBefore = post.NotBefore
 	}
-	_, err = q.exec(ctx, `UPDATE posts SET kind = ?, pr_repo = ?, pr_number = ?, runs = ?, head = ?, wanted = wanted + 1, wanted_at = ?,
+	_, err = q.exec(ctx, `UPDATE posts SET kind = ?, repo = ?, pr_repo = ?, pr_number = ?, runs = ?, head = ?, wanted = wanted + 1, wanted_at = ?,
 			not_before = ?, failures = ?, after_key = ?, after_wanted = `+wantedOf+`, doc = ? WHERE post_key = ?`,
-		string(post.Kind), post.PullRequest.Repo, post.PullRequest.Number, encodeList(post.Runs), string(post.Head), nanos(s.now()),
+		string(post.Kind), post.Repo, post.PullRequest.Repo, post.PullRequest.Number, encodeList(post.Runs), string(post.Head), nanos(s.now()),
 		nanos(notBefore), failures, post.After, post.After, doc, post.Key)
 	return err
 }
@@ -219,12 +220,20 @@ func markPosted(ctx context.Context, q querier, at time.Time, runs ...string) er
 
 // ClaimPosts returns up to limit posts with Wanted > Posted whose NotBefore has
 // come and whose After is on the forge, those that wait longest first, and hides
-// them from other claims for ttl.
-func (s *PostStore) ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int) ([]holdfast.Post, error) {
-	const due = ` FROM posts WHERE wanted > posted AND wanted > abandoned AND (not_before <= ? OR not_before > ?)
+// them from other claims for ttl. Those of the repositories in except are passed over.
+func (s *PostStore) ClaimPosts(
+	ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int, except ...string,
+) ([]holdfast.Post, error) {
+	due := ` FROM posts WHERE wanted > posted AND wanted > abandoned AND (not_before <= ? OR not_before > ?)
 		AND (claimed_until <= ? OR claimed_until > ?)
 		AND NOT EXISTS (SELECT 1 FROM posts AS p WHERE p.post_key = posts.after_key AND p.posted < posts.after_wanted)`
 	args := []any{nanos(now), nanos(now.Add(longestPause)), nanos(now), nanos(now.Add(ttl + maxSkew))}
+	if len(except) > 0 {
+		due += ` AND repo NOT IN (?` + strings.Repeat(`, ?`, len(except)-1) + `)`
+		for _, repo := range except {
+			args = append(args, repo)
+		}
+	}
 	// Most looks find nothing: they cost no write.
 	var waiting int
 	err := s.db.reader().row(ctx, `SELECT COUNT(*)`+due, args...).Scan(&waiting)
@@ -304,10 +313,7 @@ func (s *PostStore) RetryPosts(ctx context.Context, ref holdfast.PullRequestRef)
 	if ref.Number != 0 {
 		query, args = query+` AND pr_repo = ? AND pr_number = ?`, append(args, ref.Number)
 	} else {
-		// What is not of a pull request has its repository in the key alone.
-		status, summary := "status:"+ref.Repo+":", "issue:drift-summary:"+ref.Repo
-		query += ` AND (pr_repo = ? OR substr(post_key, 1, ?) = ? OR post_key = ?)`
-		args = append(args, len([]rune(status)), status, summary)
+		query += ` AND repo = ?`
 	}
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.exec(ctx, query, args...)

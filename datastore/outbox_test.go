@@ -237,6 +237,29 @@ func testOutboxEdited(t *testing.T, open opener) {
 	}
 }
 
+// testPostsOfOthers: what waits for a repository that is passed over hides nothing.
+func testPostsOfOthers(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	for i := range 3 {
+		for _, repo := range []string{"busy", "hanging", "fleet"} {
+			want(t, store, holdfast.Post{
+				Key: fmt.Sprintf("status:%s:%d", repo, i), Kind: holdfast.PostStatus, Repo: repo, Status: holdfast.CommitStatus{Revision: "abc"},
+			})
+		}
+	}
+	claimed := must[[]holdfast.Post](t)(store.ClaimPosts(ctx, "me", noon, time.Minute, 2, "busy", "hanging"))
+	claimed = append(claimed, must[[]holdfast.Post](t)(store.ClaimPosts(ctx, "me", noon, time.Minute, 2, "hanging", "busy"))...)
+	for _, p := range claimed {
+		if p.Repo != "fleet" {
+			t.Errorf("claimed is a post to %q", p.Repo)
+		}
+	}
+	rest := must[[]holdfast.Post](t)(store.ClaimPosts(ctx, "me", noon, time.Minute, 100))
+	if len(claimed) != 3 || len(rest) != 6 {
+		t.Errorf("claimed are %d posts to one repository and then %d, want 3 and 6", len(claimed), len(rest))
+	}
+}
+
 func testManyPosters(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	const posts, posters = 60, 8

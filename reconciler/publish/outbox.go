@@ -8,68 +8,18 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
 const (
-	postLease     = time.Minute // a poster that died is succeeded after that
-	postsAtOnce   = 8
-	postIdle      = time.Second // looks for what others left, without being woken
 	postRetryBase = 2 * time.Second
 	postRetryMost = 5 * time.Minute
 	postGiveUp    = 10 // failures: about a quarter of an hour
 	postRefused   = 2  // failures before the one that ends it: a few seconds
 	postLongest   = 30 // failures, whatever the words: about two hours
 )
-
-// postAll brings the outbox to the forges until ctx is done.
-func (o *outbox) postAll(ctx context.Context) error {
-	for {
-		woken, wants := o.posts.Wait(), o.wants.Load()
-		n, err := o.Post(ctx)
-		if err != nil && ctx.Err() == nil {
-			o.opts.Logger.ErrorContext(ctx, "outbox was not read", "err", err)
-		}
-		if n > 0 {
-			continue
-		}
-		o.posted.Store(wants)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-woken:
-		case <-time.After(postIdle):
-		}
-	}
-}
-
-// Post makes some of what is wanted and not there yet, and returns how many it has
-// tried: none if there is nothing to do now.
-func (o *outbox) Post(ctx context.Context) (int, error) {
-	if ctx.Err() != nil {
-		return 0, nil
-	}
-	posts, err := o.opts.Store.ClaimPosts(ctx, o.opts.Settings.Identity, o.opts.Settings.Now(), postLease, postsAtOnce)
-	if err != nil {
-		return 0, fmt.Errorf("claim posts: %w", err)
-	}
-	var g errgroup.Group
-	for _, post := range posts {
-		g.Go(func() error {
-			// A post that was begun is finished, or it would be made twice.
-			ctx, done := queue.Begun(ctx)
-			defer done()
-			ctx, cancel := context.WithTimeout(ctx, postLease/2)
-			defer cancel()
-			return o.post(ctx, post)
-		})
-	}
-	return len(posts), g.Wait()
-}
 
 // post makes one thing on a forge as it is wanted.
 func (o *outbox) post(ctx context.Context, post holdfast.Post) error {

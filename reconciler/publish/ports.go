@@ -54,8 +54,8 @@ type Changed interface {
 type Outbox interface {
 	// ClaimPosts returns up to limit posts with Wanted > Posted whose NotBefore
 	// has come and whose After is on the forge, and hides them from other claims
-	// for ttl.
-	ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int) ([]holdfast.Post, error)
+	// for ttl. Those of the repositories in except are passed over.
+	ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int, except ...string) ([]holdfast.Post, error)
 	// Posted records that the content of post (its Wanted, as it was claimed) is
 	// on the forge under post.ExternalID since at (the forge's clock), ends the
 	// claim, and sets PostedAt of post.Runs where it is not set.
